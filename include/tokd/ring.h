@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The token ring: layout shared by dpdk-tokd (the only writer) and its readers.
+ * doc/ring.md explains it; this file is the truth.
+ *
+ * One ring per worker, in a memfd (huge pages where there are any) that is sealed against
+ * resizing and against writing by anybody who maps it later. A ring is one page of header
+ * (struct tokd_ring_hdr) followed by `data_bytes` of records; `data_bytes` is a power of two.
+ *
+ * A position is a count of bytes since the ring was made: 64 bits, only ever rising. The record
+ * at position p lies at data + (p & (data_bytes - 1)); a record never wraps: what is left at the
+ * end of the data is filled by one TOKD_REC_PAD record.
+ *
+ * Ordering, stated once:
+ *   writer: record bytes, then `head` (release). A reader that loads `head` (acquire) sees
+ *           every byte of every record below it.
+ *   writer: `tail` (release), then a seq_cst fence, then the bytes that reuse the space. A reader
+ *           that has used bytes at position p, then issues an acquire fence, then loads
+ *           `tail` <= p knows that what it used had not been overwritten.
+ *   reader: last use of a record's bytes, then its cursor (release). The writer loads the cursor
+ *           (acquire) before it reuses the space.
+ */
+#ifndef TOKD_RING_H
+#define TOKD_RING_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TOKD_RING_MAGIC 0x31474e52444b4f54ull /* "TOKDRNG1" */
+#define TOKD_RING_VERSION 1
+#define TOKD_RING_HDR_BYTES 4096
+#define TOKD_RING_ALIGN 64 /* records start at multiples of this */
+
+struct tokd_ring_hdr {
+	uint64_t magic;	     /* TOKD_RING_MAGIC */
+	uint32_t version;    /* TOKD_RING_VERSION */
+	uint32_t worker;     /* index of the worker that writes here */
+	uint64_t data_off;   /* offset of the data from the start of the memfd: TOKD_RING_HDR_BYTES */
+	uint64_t data_bytes; /* power of two */
+	uint64_t instance;   /* random, made anew at every start of dpdk-tokd */
+	uint64_t tsc_hz;     /* ticks per second of the time stamps in records */
+	uint32_t vocab;	     /* checksum of the vocabulary */
+	uint32_t lcore;	     /* lcore of the worker */
+	uint8_t pad0[8];
+	_Alignas(64) uint64_t head; /* position one past the last published record */
+	_Alignas(64) uint64_t tail; /* position of the oldest record whose bytes still stand */
+};
+static_assert(sizeof(struct tokd_ring_hdr) == 192, "token ring header is ABI");
+static_assert(offsetof(struct tokd_ring_hdr, head) == 64, "token ring header is ABI");
+static_assert(offsetof(struct tokd_ring_hdr, tail) == 128, "token ring header is ABI");
+
+enum tokd_rec_kind {
+	TOKD_REC_TOKENS = 1, /* `count` ids follow the header */
+	TOKD_REC_PAD = 2,    /* nothing here: skip `bytes` */
+};
+
+enum tokd_rec_flags {
+	TOKD_REC_FIRST = 1 << 0, /* the first record of its stream */
+	TOKD_REC_LAST = 1 << 1,	 /* the last: the stream is complete */
+	TOKD_REC_ABORT = 1 << 2, /* the last: the stream failed, `reason` says why; count is 0 */
+};
+
+/* A record: this header, then `count` ids (uint32_t, host order), padded to TOKD_RING_ALIGN. */
+struct tokd_rec {
+	uint32_t bytes;	    /* of the whole record, header and padding included */
+	uint16_t kind;	    /* enum tokd_rec_kind */
+	uint16_t flags;	    /* enum tokd_rec_flags */
+	uint64_t stream_id; /* as the client chose it: unique only together with client and epoch */
+	uint64_t serial;    /* unique in this ring's life: tells streams with equal ids apart */
+	uint64_t t_rx;	    /* TSC when the worker took the packet from the queue */
+	uint64_t t_publish; /* TSC when the record was published */
+	uint32_t first;	    /* index of the first id within the stream */
+	uint32_t count;	    /* number of ids */
+	uint32_t vocab;	    /* checksum of the vocabulary */
+	uint32_t epoch;	    /* the client's */
+	uint32_t reason;    /* enum tokd_reason (wire.h), with TOKD_REC_ABORT */
+	uint32_t text_end;  /* bytes of the text fed so far */
+};
+static_assert(sizeof(struct tokd_rec) == 64, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, stream_id) == 8, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, serial) == 16, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, t_rx) == 24, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, t_publish) == 32, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, first) == 40, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, count) == 44, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, vocab) == 48, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, epoch) == 52, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, reason) == 56, "token ring record is ABI");
+static_assert(offsetof(struct tokd_rec, text_end) == 60, "token ring record is ABI");
+
+/*
+ * Attaching. A reader connects to the control socket (AF_UNIX, SOCK_SEQPACKET), sends one
+ * struct tokd_attach_req and receives one struct tokd_attach_rep with n_rings + 1 descriptors
+ * (SCM_RIGHTS): first its cursor memfd, then one ring memfd per worker. A refusal has n_rings 0,
+ * no descriptor and the reason in words. Closing the socket detaches. When dpdk-tokd drops a reader it
+ * closes the socket.
+ *
+ * The cursor memfd is one page made by dpdk-tokd and sealed against resizing: cursor of ring w
+ * at byte 64 * w: the position up to which the reader has finished. It starts at start[w].
+ * The writer clamps what it reads there to [tail, head] and never lets it go back.
+ */
+#define TOKD_RINGS_MAX 63
+#define TOKD_CURSOR_STRIDE 64
+#define TOKD_CURSOR_BYTES 4096
+#define TOKD_ATTACH_MAGIC 0x54544144u /* "DATT" */
+
+struct tokd_attach_req {
+	uint32_t magic;	  /* TOKD_ATTACH_MAGIC */
+	uint32_t version; /* TOKD_RING_VERSION */
+	uint32_t mode;	  /* 1: a registered reader, which is waited for */
+	uint32_t reserved;
+};
+static_assert(sizeof(struct tokd_attach_req) == 16, "attach request is ABI");
+
+struct tokd_attach_rep {
+	uint32_t magic;	  /* TOKD_ATTACH_MAGIC */
+	uint32_t version; /* TOKD_RING_VERSION */
+	uint32_t n_rings; /* rings, and descriptors after the first; 0: refused */
+	uint32_t reserved;
+	uint64_t instance;		/* as in every ring header */
+	uint64_t start[TOKD_RINGS_MAX]; /* position at which this reader begins, per ring */
+	char message[128];		/* why it was refused, else empty; NUL-terminated */
+};
+static_assert(sizeof(struct tokd_attach_rep) == 24 + 8 * 63 + 128, "attach reply is ABI");
+
+#endif

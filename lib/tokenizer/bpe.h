@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Byte pair encoding of one pretoken, two ways that must agree: bpe_merge.c applies the merges to a
+ * short pretoken that is there as a whole; bpe_stream.c takes it byte by byte.
+ */
+#ifndef TOK_BPE_H
+#define TOK_BPE_H
+
+#include "vocab.h"
+
+#define TOK_MERGE_MAX 64 /* longest pretoken tok_bpe_merge takes; its cost is quadratic */
+
+/*
+ * Encode the n bytes at p (1 <= n <= TOK_MERGE_MAX) by merging: writes rank ids to out (room for n),
+ * returns how many.
+ */
+uint32_t tok_bpe_merge(const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *out);
+
+/*
+ * Would BPE, given the bytes of these two tokens alone and only the merges below rank id `limit`, leave
+ * them side by side? Rank ids. TOK_NO_TOKEN as limit: all merges.
+ */
+bool tok_bpe_pair_stands(
+	const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
+
+/* Forget the open pretoken: the next byte begins one. */
+void tok_bpe_open(struct tok_stream *s);
+
+/* Append bytes to the open pretoken. False: more than TOK_CARRY_MAX bytes are uncertain. */
+bool tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
+
+/* Give out the ids of the open pretoken that no later byte can change. Returns the next free id. */
+uint32_t *tok_bpe_release(struct tok_stream *s, uint32_t *ids);
+
+/* The pretoken ends here: give out all its ids, and open the next. */
+uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What tokenizer.json and vocab.json have in common: a JSON object of byte-level text to id. */
+#ifndef TOK_JSON_VOCAB_H
+#define TOK_JSON_VOCAB_H
+
+#include <jansson.h>
+
+#include "model_make.h"
+
+/* Parse a file; NULL with *err filled in. Duplicate keys are refused. */
+json_t *tok_json_read(const char *path, struct tok_error *err);
+
+/* A special token: its id and text. */
+struct tok_json_special {
+	uint32_t id;
+	const char *text;
+};
+
+/*
+ * Make the tokens of `m` from `vocab`, and those of special[] as their text, with room for
+ * n_merges. An entry whose id is special may be written as plain text.
+ */
+bool tok_json_tokens(const char *path, const json_t *vocab, const struct tok_json_special *special,
+	size_t n_special, uint32_t n_merges, struct tok_model *m, struct tok_error *err);
+
+/* Append the merge "left right"; `where` names it in errors. */
+bool tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where,
+	const char *left, size_t left_len, const char *right, size_t right_len,
+	struct tok_error *err);
+
+#endif

@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A .tiktoken file: lines "base64 rank". Ranks are ids; a pair may merge when its bytes are a
+ * token, the lower rank first. Neither the pretokenizer nor special tokens are in the file.
+ *
+ * The merges are recovered: encoding a token's bytes with the tokens of lower rank only leaves two
+ * parts, the pair whose merge made it. No other pair with the same bytes can ever meet: by
+ * doc/streaming.md, lemma 1, parts that meet inside a text are what the token's own bytes give.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_make.h"
+
+struct known {
+	uint32_t n_ranks, checksum; /* of the file's model, without specials */
+	enum tok_pretok pretok;
+	const char *special;
+	uint32_t special_id;
+};
+
+static const struct known known_files[] = {
+	{50256, 0x34fe954du, TOK_PRETOK_GPT2, "<|endoftext|>", 50256},
+};
+
+static int
+base64_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+/* Strict base64 (RFC 4648, section 4); -1 if it is not. out has room for len / 4 * 3. */
+static int
+base64_decode(const char *p, size_t len, uint8_t *out)
+{
+	size_t n = 0, pad = 0;
+
+	if (len == 0 || len % 4 != 0 || len / 4 * 3 > TOK_MAX_TOKEN_BYTES + 2)
+		return -1;
+	while (pad < 2 && p[len - 1 - pad] == '=')
+		pad++;
+	for (size_t i = 0; i < len; i += 4) {
+		uint32_t bits = 0;
+
+		for (size_t k = 0; k < 4; k++) {
+			int value = i + k >= len - pad ? 0 : base64_value(p[i + k]);
+
+			if (value < 0)
+				return -1;
+			bits = bits << 6 | (uint32_t)value;
+		}
+		out[n++] = (uint8_t)(bits >> 16);
+		out[n++] = (uint8_t)(bits >> 8);
+		out[n++] = (uint8_t)bits;
+	}
+	n -= pad;
+	return n > TOK_MAX_TOKEN_BYTES ? -1 : (int)n;
+}
+
+static bool
+parse_line(const char *line, size_t len, uint8_t *bytes, uint32_t *n, uint32_t *rank)
+{
+	const char *blank = memchr(line, ' ', len), *p;
+	uint64_t value = 0;
+	int got;
+
+	if (blank == NULL || blank + 1 == line + len)
+		return false;
+	got = base64_decode(line, (size_t)(blank - line), bytes);
+	for (p = blank + 1; p < line + len; p++) {
+		if (*p < '0' || *p > '9' || value > TOK_MAX_IDS)
+			return false;
+		value = value * 10 + (uint64_t)(*p - '0');
+	}
+	*n = (uint32_t)got;
+	*rank = (uint32_t)value;
+	return got > 0;
+}
+
+static bool
+parse(const char *path, const char *text, size_t size, struct tok_model *m, uint32_t spare,
+	struct tok_error *err)
+{
+	uint8_t bytes[TOK_MAX_TOKEN_BYTES + 4];
+	uint32_t lines = 0, number = 0, len, rank;
+	const char *p, *end = text + size, *eol;
+
+	for (p = text; p < end; p++)
+		lines += *p == '\n';
+	if (size > 0 && end[-1] != '\n')
+		lines++;
+	if (lines == 0 || lines > TOK_MAX_IDS - spare)
+		return tok_fail(err, "%s: %u ranks, expected 256 to %u", path, lines, TOK_MAX_IDS - spare);
+	if (!tok_model_init(m, lines + spare, size + 64, lines, err))
+		return false;
+	m->n_tokens = lines;
+	for (p = text; p < end; p = eol + 1) {
+		number++;
+		eol = memchr(p, '\n', (size_t)(end - p));
+		if (eol == NULL)
+			eol = end;
+		if (!parse_line(p, (size_t)(eol - p), bytes, &len, &rank))
+			return tok_fail(err, "%s line %u: expected \"base64 rank\", a token of 1 to %u "
+					     "bytes", path, number, TOK_MAX_TOKEN_BYTES);
+		if (rank >= lines)
+			return tok_fail(err, "%s line %u: rank %u, but the file has %u lines and "
+					     "ranks without gaps are below that", path, number, rank,
+				lines);
+		if (m->token[rank].len != 0)
+			return tok_fail(err, "%s line %u: rank %u a second time", path, number, rank);
+		tok_model_put(m, rank, bytes, len, false);
+	}
+	return true;
+}
+
+/* Encode the bytes of `id` with tokens below it. True if two parts remain, left in part[]. */
+static bool
+split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *end)
+{
+	const struct tok_model_token *t = &x->m->token[id];
+	const uint8_t *p = x->m->bytes + t->off;
+	uint32_t n = t->len, i;
+
+	/* end[i]: where part i ends; part[i]: what it and the next one would make. */
+	for (i = 0; i < n; i++)
+		end[i] = i + 1;
+	for (i = 0; i + 1 < n; i++)
+		part[i] = tok_index_find(x, p + i, 2);
+	while (n > 2) {
+		uint32_t at = 0;
+
+		for (i = 1; i + 1 < n; i++)
+			at = part[i] < part[at] ? i : at;
+		if (part[at] >= id)
+			return false;
+		memmove(end + at, end + at + 1, (n - at - 1) * sizeof(*end));
+		memmove(part + at, part + at + 1, (n - at - 1) * sizeof(*part));
+		n--;
+		for (i = at > 0 ? at - 1 : 0; i <= at && i + 1 < n; i++) {
+			uint32_t from = i > 0 ? end[i - 1] : 0;
+
+			part[i] = tok_index_find(x, p + from, end[i + 1] - from);
+		}
+	}
+	part[0] = tok_index_find(x, p, end[0]);
+	part[1] = tok_index_find(x, p + end[0], end[1] - end[0]);
+	return part[0] < id && part[1] < id;
+}
+
+static bool
+derive_merges(const char *path, struct tok_model *m, struct tok_error *err)
+{
+	uint32_t part[TOK_MAX_TOKEN_BYTES], end[TOK_MAX_TOKEN_BYTES], id;
+	struct tok_index x;
+	bool ok = tok_index_init(&x, m, err);
+
+	for (id = 0; ok && id < m->n_tokens; id++) {
+		if (!tok_index_add(&x, id))
+			ok = tok_fail(err, "%s: rank %u has the bytes of a lower rank", path, id);
+	}
+	for (id = 0; ok && id < m->n_tokens; id++) {
+		if (m->token[id].len < 2)
+			continue;
+		if (split_token(&x, id, part, end))
+			m->merge[m->n_merges++] =
+				(struct tok_model_merge){part[0], part[1], id};
+		else
+			ok = tok_fail(err, "%s: rank %u is not made of two lower ranks: not "
+					   "implemented", path, id);
+	}
+	tok_index_free(&x);
+	return ok;
+}
+
+static bool
+find_pretokenizer(
+	const char *path, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
+{
+	uint32_t checksum = tok_model_checksum(m);
+
+	for (size_t i = 0; i < sizeof(known_files) / sizeof(known_files[0]); i++) {
+		const struct known *k = &known_files[i];
+
+		if (k->n_ranks != m->n_tokens || k->checksum != checksum)
+			continue;
+		m->pretok = k->pretok;
+		m->n_tokens = k->special_id + 1;
+		tok_model_put(m, k->special_id, (const uint8_t *)k->special,
+			(uint32_t)strlen(k->special), true);
+		return true;
+	}
+	if (pretokenizer == NULL)
+		return tok_fail(err, "%s: a .tiktoken file does not say its pretokenizer, and this one "
+				     "(%u ranks, checksum %08x) is not known; say --pretokenizer gpt2 "
+				     "if it is GPT-2's", path, m->n_tokens, checksum);
+	if (strcmp(pretokenizer, "gpt2") != 0)
+		return tok_fail(err, "pretokenizer \"%s\" is not implemented (implemented: gpt2)",
+			pretokenizer);
+	m->pretok = TOK_PRETOK_GPT2;
+	return true;
+}
+
+bool
+tok_load_tiktoken(
+	const char *path, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
+{
+	size_t size;
+	char *text = tok_read_file(path, &size, err);
+	bool ok;
+
+	*m = (struct tok_model){.format = "tiktoken"};
+	if (text == NULL)
+		return false;
+	ok = parse(path, text, size, m, 1, err) && derive_merges(path, m, err) &&
+	     find_pretokenizer(path, pretokenizer, m, err);
+	free(text);
+	if (!ok)
+		tok_model_free(m);
+	return ok;
+}

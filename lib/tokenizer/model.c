@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A model as plain lists: building it up, checksum, freeing. Set-up only. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "model_make.h"
+
+bool
+tok_fail(struct tok_error *err, const char *fmt, ...)
+{
+	va_list args;
+
+	if (err == NULL)
+		return false;
+	va_start(args, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, args);
+	va_end(args);
+	return false;
+}
+
+bool
+tok_model_init(struct tok_model *m, uint32_t n_tokens, size_t n_bytes, uint32_t n_merges,
+	struct tok_error *err)
+{
+	m->n_tokens = n_tokens;
+	m->token = calloc(n_tokens, sizeof(*m->token));
+	m->bytes = malloc(n_bytes + 1);
+	m->merge = malloc((n_merges + (size_t)1) * sizeof(*m->merge));
+	if (m->token == NULL || m->bytes == NULL || m->merge == NULL)
+		return tok_fail(err, "out of memory for %u tokens", n_tokens);
+	return true;
+}
+
+void
+tok_model_put(struct tok_model *m, uint32_t id, const uint8_t *bytes, uint32_t len, bool special)
+{
+	m->token[id] = (struct tok_model_token){(uint32_t)m->n_bytes, len, special};
+	memcpy(m->bytes + m->n_bytes, bytes, len);
+	m->n_bytes += len;
+}
+
+void
+tok_model_free(struct tok_model *m)
+{
+	free(m->token);
+	free(m->bytes);
+	free(m->merge);
+	*m = (struct tok_model){0};
+}
+
+static uint32_t
+add_number(uint32_t crc, uint32_t x)
+{
+	const uint8_t le[4] = {(uint8_t)x, (uint8_t)(x >> 8), (uint8_t)(x >> 16), (uint8_t)(x >> 24)};
+
+	return (uint32_t)crc32(crc, le, sizeof(le));
+}
+
+/* Pretokenizer, then each id with its bytes, then the merges in order: what decides about ids. */
+uint32_t
+tok_model_checksum(const struct tok_model *m)
+{
+	uint32_t crc = (uint32_t)crc32(0, NULL, 0), i;
+
+	crc = add_number(crc, m->pretok);
+	crc = add_number(crc, m->n_tokens);
+	for (i = 0; i < m->n_tokens; i++) {
+		crc = add_number(crc, m->token[i].len << 1 | m->token[i].special);
+		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
+	}
+	for (i = 0; i < m->n_merges; i++) {
+		crc = add_number(crc, m->merge[i].left);
+		crc = add_number(crc, m->merge[i].right);
+		crc = add_number(crc, m->merge[i].result);
+	}
+	return crc == 0 ? 1 : crc; /* 0 means "the default" on the wire */
+}

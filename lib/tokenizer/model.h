@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a loader hands to vocab_build.c: a byte-level BPE model as plain lists, in ordinary heap
+ * memory, freed after the tables are built. Set-up only.
+ */
+#ifndef TOK_MODEL_H
+#define TOK_MODEL_H
+
+#include "tok.h"
+
+#define TOK_MAX_IDS (1u << 21)	    /* limit of the packed pair table */
+#define TOK_MAX_TOKEN_BYTES 1024    /* longest token accepted */
+#define TOK_NO_TOKEN 0xffffffffu
+
+enum tok_pretok {
+	TOK_PRETOK_NONE = 0, /* the file does not say */
+	TOK_PRETOK_GPT2 = 1,
+};
+
+struct tok_model_token {
+	uint32_t off; /* of its bytes in `bytes` */
+	uint32_t len; /* 0: no token has this id */
+	bool special; /* never produced by encoding; decodes to its text */
+};
+
+struct tok_model_merge {
+	uint32_t left, right, result; /* ids; the position in the list is the rank */
+};
+
+struct tok_model {
+	const char *format; /* static string, see tok_vocab_info */
+	enum tok_pretok pretok;
+	uint32_t n_tokens; /* ids are below this */
+	struct tok_model_token *token;
+	uint8_t *bytes;
+	size_t n_bytes;
+	uint32_t n_merges;
+	struct tok_model_merge *merge;
+};
+
+/* Loaders. Each returns false with *err filled in and leaves *m freed. path is a file. */
+bool tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err);
+bool tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, struct tok_model *m,
+	struct tok_error *err);
+/* pretokenizer: NULL, or the name the user gave for a file that is not known by its content. */
+bool tok_load_tiktoken(const char *path, const char *pretokenizer, struct tok_model *m,
+	struct tok_error *err);
+
+/* Canonical checksum of a model (see tok_vocab_info.checksum). */
+uint32_t tok_model_checksum(const struct tok_model *m);
+void tok_model_free(struct tok_model *m);
+
+/* Build the tables. Frees nothing of *m. */
+struct tok_vocab *tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
+	const struct tok_mem *mem, struct tok_error *err);
+
+/* Always false, so that `return tok_fail(err, ...)` reads well. */
+bool tok_fail(struct tok_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libtok: exact streaming tokenization. The public interface.
+ *
+ * A vocabulary is loaded once, is read-only afterwards and may be shared by any number of
+ * threads. A cache belongs to one thread. A stream belongs to one thread at a time and is plain
+ * memory of the caller's. Nothing is allocated after a vocabulary and its caches are made.
+ *
+ * The ids of a stream do not depend on how its text was cut into pieces: they are those of the
+ * whole text under the reference tokenizer, special tokens taken as text. Bytes mean
+ * bytes.decode("utf-8", "replace"). doc/streaming.md states which ids may be given out when.
+ */
+#ifndef TOK_H
+#define TOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tok_vocab;
+struct tok_cache;
+
+/* A message for a person: names the thing, the value, the limit and the remedy. */
+struct tok_error {
+	char text[512];
+};
+
+/*
+ * Where tables live. alloc returns zeroed memory aligned to `align` (a power of two) or NULL;
+ * free takes back what alloc gave. Used only while loading and freeing.
+ */
+struct tok_mem {
+	void *(*alloc)(void *ctx, size_t bytes, size_t align);
+	void (*free)(void *ctx, void *p, size_t bytes);
+	void *ctx;
+};
+
+struct tok_load_opts {
+	const char *pretokenizer;   /* for .tiktoken files that are not known by checksum, or NULL */
+	const struct tok_mem *mem;  /* NULL: mmap, with transparent huge pages where they help */
+	const char *search_path;    /* colon-separated folders; NULL: $TOK_VOCAB_PATH, then the default */
+};
+
+/*
+ * Load a vocabulary by name or path: a tokenizer.json, a GPT-2 pair (vocab.json with merges.txt
+ * beside it, or the folder that holds both), or a .tiktoken file. A string with a '/' or an ending
+ * of one of these formats is a path; anything else is a name looked up in the search path.
+ * opts may be NULL. Returns NULL with *err filled in; a component that is not implemented is refused by name.
+ */
+struct tok_vocab *tok_vocab_load(
+	const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err);
+void tok_vocab_free(struct tok_vocab *v);
+
+struct tok_vocab_info {
+	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
+	const char *path;	  /* file it was read from */
+	const char *format;	  /* "tokenizer.json", "vocab.json", "tiktoken" */
+	const char *pretokenizer; /* "gpt2" */
+	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,
+				     whatever file format they came from; never 0 */
+	uint32_t n_ids;		  /* ids are below this */
+	uint32_t n_merges;
+	uint32_t n_special;
+	uint32_t max_token_bytes;
+	size_t table_bytes; /* memory of the tables */
+};
+struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
+
+/* Bytes of one id, not NUL-terminated, owned by the vocabulary; NULL if there is no such id. */
+const uint8_t *tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len);
+
+/*
+ * A fixed-size cache of the ids of pretokens seen before, for one thread. `entries` is rounded
+ * up to a power of two; 0 means the default. NULL if memory is short.
+ */
+struct tok_cache *tok_cache_create(
+	const struct tok_vocab *v, uint32_t entries, const struct tok_mem *mem);
+void tok_cache_free(struct tok_cache *c);
+
+/* How a call went: by value, so that a result cannot be forgotten in a struct. */
+enum tok_status {
+	TOK_OK = 0,   /* all bytes taken */
+	TOK_MORE = 1, /* room for ids ran short: take the ids, call again with the bytes left */
+	TOK_BAD = 2,  /* refused, see `why`; the stream is over */
+};
+enum tok_why {
+	TOK_WHY_NONE = 0,
+	TOK_WHY_UTF8 = 1,  /* not UTF-8, and TOK_STRICT_UTF8 was asked for */
+	TOK_WHY_CARRY = 2, /* more than TOK_CARRY_MAX bytes whose ids are still uncertain */
+	TOK_WHY_ID = 3,	   /* decode: no such id */
+	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
+};
+struct tok_result {
+	enum tok_status status;
+	enum tok_why why;
+	size_t consumed; /* bytes (encode) or ids (decode) taken */
+	size_t produced; /* ids (encode) or bytes (decode) written */
+};
+
+enum tok_flags {
+	TOK_STRICT_UTF8 = 1 << 0, /* refuse invalid UTF-8 instead of replacing it by U+FFFD */
+};
+
+#define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones */
+
+/*
+ * A text on its way through. The caller owns the memory, tok_stream_init prepares it; there is
+ * nothing to free. Fields are private. The vocabulary and cache must outlive it.
+ */
+struct tok_stream {
+	const struct tok_vocab *vocab;
+	struct tok_cache *cache;
+	uint32_t flags;
+	uint8_t over;	      /* ended or refused */
+	uint8_t state;	      /* of the open pretoken (enum in pretok.h) */
+	uint8_t n_utf8;	      /* bytes of an incomplete character in utf8[] */
+	uint8_t n_ahead;      /* bytes in ahead[] that may or may not belong to the open pretoken */
+	uint8_t utf8[4];
+	uint8_t ahead[4];
+	uint32_t node;	      /* automaton state at the end of the open pretoken */
+	uint32_t base;	      /* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
+	uint32_t n_pos;	      /* bytes of the open pretoken whose ids are not yet given out */
+	uint32_t pos[TOK_CARRY_MAX]; /* pos[i]: last token of the encoding that ends after byte i */
+};
+
+/* cache may be NULL. */
+void tok_stream_init(
+	struct tok_stream *s, const struct tok_vocab *v, struct tok_cache *c, uint32_t flags);
+
+/*
+ * Feed `n` bytes at `text`; with `last` the text ends with them (n may be 0). Ids that are certain
+ * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never TOK_MORE.
+ */
+struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last,
+	uint32_t *ids, size_t room);
+
+/* Most ids that feeding n more bytes, and ending, could give out. */
+size_t tok_stream_bound(const struct tok_stream *s, size_t n);
+
+/* Bytes taken whose ids have not been given out yet. */
+size_t tok_stream_waiting(const struct tok_stream *s);
+
+/*
+ * Whole text at once: as a stream that is fed once. room must be at least tok_encode_bound(n).
+ */
+struct tok_result tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text,
+	size_t n, uint32_t flags, uint32_t *ids, size_t room);
+size_t tok_encode_bound(size_t n);
+
+/*
+ * Decode ids to bytes. TOK_MORE: out is full, consumed says how far it came. TOK_BAD with
+ * TOK_WHY_ID: ids[consumed] is not in the vocabulary.
+ */
+struct tok_result tok_decode(
+	const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *out, size_t room);
+
+/*
+ * Streaming decode: never gives out part of a character. The bytes of an incomplete character wait for
+ * the next call; `last` lets go of them as they are. What all calls give out together equals
+ * tok_decode of all ids. room must exceed 3 bytes by the longest token.
+ */
+struct tok_decode_stream {
+	const struct tok_vocab *vocab;
+	uint8_t n_held;
+	uint8_t held[4];
+};
+void tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab *v);
+struct tok_result tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids,
+	size_t n, bool last, uint8_t *out, size_t room);
+
+const char *tok_why_text(enum tok_why why);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

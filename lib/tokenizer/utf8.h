@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The first of the three machines: bytes to well-formed UTF-8 (Unicode 16, table 3-7). Ill-formed
+ * bytes become one U+FFFD per maximal subpart (Unicode 16, section 3.9, "U+FFFD Substitution of
+ * Maximal Subparts"), which is what Python's errors="replace" does.
+ */
+#ifndef TOK_UTF8_H
+#define TOK_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define TOK_UTF8_REPLACEMENT "\xef\xbf\xbd"
+#define TOK_UTF8_REPLACEMENT_BYTES 3
+
+/* How the bytes after a well-formed prefix go on. */
+enum tok_utf8_end {
+	TOK_UTF8_WHOLE = 0,  /* nothing follows */
+	TOK_UTF8_SHORT = 1,  /* a well-formed beginning of a character, cut off by the end */
+	TOK_UTF8_BROKEN = 2, /* ill-formed */
+};
+
+struct tok_utf8_span {
+	size_t valid; /* bytes of whole, well-formed characters at the front */
+	enum tok_utf8_end end;
+	unsigned int rest; /* SHORT: bytes cut off (1-3); BROKEN: bytes of the maximal subpart (1-3) */
+};
+
+struct tok_utf8_span tok_utf8_scan(const uint8_t *p, size_t n);
+
+/* Bytes of the character that begins with `lead`; 0 if no character begins so. */
+static inline unsigned int
+tok_utf8_length(uint8_t lead)
+{
+	if (lead < 0x80)
+		return 1;
+	if (lead < 0xc2 || lead > 0xf4)
+		return 0;
+	return 2 + (lead >= 0xe0) + (lead >= 0xf0);
+}
+
+/* May `b` stand at index `i` (1-3) of the character that begins with `lead`? */
+static inline bool
+tok_utf8_follows(uint8_t lead, unsigned int i, uint8_t b)
+{
+	uint8_t low = 0x80, high = 0xbf;
+
+	if (i == 1) {
+		if (lead == 0xe0)
+			low = 0xa0;
+		else if (lead == 0xed)
+			high = 0x9f;
+		else if (lead == 0xf0)
+			low = 0x90;
+		else if (lead == 0xf4)
+			high = 0x8f;
+	}
+	return b >= low && b <= high;
+}
+
+/* Code point of the well-formed character of `len` bytes at p. */
+static inline uint32_t
+tok_utf8_decode(const uint8_t *p, unsigned int len)
+{
+	switch (len) {
+	case 1:
+		return p[0];
+	case 2:
+		return (p[0] & 0x1fu) << 6 | (p[1] & 0x3fu);
+	case 3:
+		return (p[0] & 0x0fu) << 12 | (p[1] & 0x3fu) << 6 | (p[2] & 0x3fu);
+	default:
+		return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
+		       (p[3] & 0x3fu);
+	}
+}
+
+#endif

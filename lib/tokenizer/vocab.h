@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A loaded vocabulary: read-only tables, built once by vocab_build.c.
+ *
+ * Inside libtok a token is known by its *rank id*: the 256 single bytes are 0..255, the result of
+ * merge number r is 256 + r. Ranks then compare as ids do, and a pair's result tells its rank.
+ * `ext` turns a rank id into the id the outside world knows.
+ */
+#ifndef TOK_VOCAB_H
+#define TOK_VOCAB_H
+
+#include <assert.h>
+#include <string.h>
+
+#include "model.h"
+#include "unicode_classes.h"
+
+#define TOK_BYTES 256u
+#define TOK_KEY_BYTES 8 /* words up to here are looked up by value */
+
+/* A word of up to 8 bytes that is one token. len 0: free. */
+struct tok_word {
+	uint64_t key; /* its bytes, little-endian, zero above */
+	uint32_t id;  /* outside id */
+	uint32_t len;
+};
+static_assert(sizeof(struct tok_word) == 16, "four to a cache line");
+
+/*
+ * A node of the Aho-Corasick automaton over all tokens. Nodes are numbered breadth first, so
+ * the children of a node are consecutive and a bit set with a rank gives each its number. Node 0
+ * is the root. One cache line.
+ */
+struct tok_node {
+	uint64_t child[4];   /* bit b: there is a child for byte b */
+	uint8_t below[4];    /* number of children in child[0 .. i) */
+	uint32_t first;	     /* node of the first child */
+	uint32_t fail;	     /* node of the longest proper suffix that is in the trie */
+	uint32_t token;	     /* rank id of the token spelled by this node, or TOK_NO_TOKEN */
+	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
+	uint16_t depth;	     /* bytes spelled */
+	uint16_t extends;    /* 1 if some token goes on from here */
+	uint32_t reserved[2];
+};
+static_assert(sizeof(struct tok_node) == 64, "one cache line");
+
+struct tok_split {
+	uint32_t left, right; /* rank ids; a single byte is its own left and right */
+};
+
+struct tok_span {
+	uint32_t off, len; /* in `bytes` */
+};
+
+#define TOK_BLOCKS 12
+
+struct tok_vocab {
+	/* words that are one token */
+	struct tok_word *word; /* open addressing, linear probing */
+	uint32_t word_shift;   /* 64 - log2(slots) */
+	uint32_t word_mask;
+	uint32_t *long_word; /* rank id + 1 of words above 8 bytes; 0: free */
+	uint32_t long_shift, long_mask;
+	/* merges */
+	uint64_t *pair; /* left << 42 | right << 21 | result, open addressing; ~0: free */
+	uint32_t pair_shift, pair_mask;
+	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
+	struct tok_split *split; /* by rank id */
+	uint32_t *ext;		 /* outside id by rank id */
+	uint16_t *len;		 /* bytes by rank id */
+	/* incremental encoding */
+	struct tok_node *node;
+	/* characters */
+	uint8_t *cls; /* 2 bits per code point */
+	/* decoding */
+	struct tok_span *span; /* by outside id */
+	uint8_t *bytes;
+	/* set-up and information */
+	uint32_t n_ranks; /* 256 + merges */
+	uint32_t n_nodes;
+	struct tok_vocab_info info;
+	struct tok_mem mem;
+	struct {
+		void *p;
+		size_t bytes;
+	} block[TOK_BLOCKS];
+	uint32_t n_blocks;
+};
+
+/* Multiplicative hashing (Knuth, TAOCP 6.4); the tables are fixed at load, so no key is needed. */
+#define TOK_HASH_1 0x9e3779b97f4a7c15ull
+#define TOK_HASH_2 0xd6e8feb86659fd93ull
+
+static inline uint64_t
+tok_hash_word(uint64_t key, uint32_t len)
+{
+	key = (key ^ len) * TOK_HASH_1;
+	return (key ^ key >> 32) * TOK_HASH_2;
+}
+
+/* Hash of a word above 8 bytes: its first and last 8 bytes and its length. */
+static inline uint64_t
+tok_hash_long(const uint8_t *p, uint32_t len)
+{
+	uint64_t a, b;
+
+	memcpy(&a, p, 8);
+	memcpy(&b, p + len - 8, 8);
+	a = (a ^ len) * TOK_HASH_1;
+	b = (b ^ b >> 29) * TOK_HASH_2;
+	a ^= b ^ a >> 32;
+	return a * TOK_HASH_1;
+}
+
+/* Result of merging two rank ids, or TOK_NO_TOKEN. */
+static inline uint32_t
+tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
+{
+	uint64_t key = (uint64_t)left << 21 | right;
+	uint32_t i = (uint32_t)(key * TOK_HASH_1 >> v->pair_shift);
+
+	for (;;) {
+		uint64_t e = v->pair[i];
+
+		if (e >> 21 == key)
+			return (uint32_t)e & 0x1fffff;
+		if (e == ~0ull)
+			return TOK_NO_TOKEN;
+		i = (i + 1) & v->pair_mask;
+	}
+}
+
+/* Child of a node for a byte that it has a child for. */
+static inline uint32_t
+tok_child(const struct tok_node *node, uint8_t byte)
+{
+	uint32_t word = byte >> 6;
+	uint64_t lower = node->child[word] & ((1ull << (byte & 63)) - 1);
+
+	return node->first + node->below[word] + (uint32_t)__builtin_popcountll(lower);
+}
+
+static inline enum tok_class
+tok_class_of(const struct tok_vocab *v, uint32_t cp)
+{
+	return (enum tok_class)(v->cls[cp >> 2] >> (cp & 3) * 2 & 3);
+}
+
+#endif

@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Build the tables of a vocabulary from a model. Set-up only. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bpe.h"
+#include "mem.h"
+
+static void *
+table(struct tok_vocab *v, size_t bytes)
+{
+	void *p = v->mem.alloc(v->mem.ctx, bytes, 64);
+
+	if (p != NULL) {
+		assert(v->n_blocks < TOK_BLOCKS);
+		v->block[v->n_blocks].p = p;
+		v->block[v->n_blocks++].bytes = bytes;
+		v->info.table_bytes += bytes;
+	}
+	return p;
+}
+
+/* Slots, a power of two, so that n entries fill at most two thirds. */
+static uint32_t
+slots_for(uint32_t n)
+{
+	uint32_t slots = 64;
+
+	while (slots < n + n / 2 + 1)
+		slots *= 2;
+	return slots;
+}
+
+static uint32_t
+log2_of(uint32_t power_of_two)
+{
+	return (uint32_t)__builtin_ctz(power_of_two);
+}
+
+/* ---- rank ids, merges ---- */
+
+/* rank_of[outside id] = rank id, or TOK_NO_TOKEN */
+static bool
+build_ranks(struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, struct tok_error *err)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->n_tokens; i++)
+		rank_of[i] = TOK_NO_TOKEN;
+	for (i = 0; i < TOK_BYTES; i++)
+		v->ext[i] = TOK_NO_TOKEN;
+	for (i = 0; i < m->n_tokens; i++) {
+		const struct tok_model_token *t = &m->token[i];
+
+		if (t->special || t->len != 1)
+			continue;
+		if (v->ext[m->bytes[t->off]] != TOK_NO_TOKEN)
+			return tok_fail(err, "ids %u and %u are both the byte 0x%02x",
+				v->ext[m->bytes[t->off]], i, m->bytes[t->off]);
+		v->ext[m->bytes[t->off]] = i;
+		rank_of[i] = m->bytes[t->off];
+	}
+	for (i = 0; i < TOK_BYTES; i++) {
+		if (v->ext[i] == TOK_NO_TOKEN)
+			return tok_fail(err, "no token for the byte 0x%02x: a byte-level "
+					     "vocabulary needs all 256", i);
+		v->len[i] = 1;
+		v->split[i] = (struct tok_split){i, i};
+	}
+	for (i = 0; i < m->n_merges; i++) {
+		const struct tok_model_merge *g = &m->merge[i];
+		uint32_t left = rank_of[g->left], right = rank_of[g->right];
+
+		/* bpe_stream.c undoes merges latest first: parts must come before the whole. */
+		if (left == TOK_NO_TOKEN || right == TOK_NO_TOKEN)
+			return tok_fail(err, "merge %u joins id %u, which is made by a later merge "
+					     "or by none: not implemented", i,
+				left == TOK_NO_TOKEN ? g->left : g->right);
+		if (rank_of[g->result] != TOK_NO_TOKEN)
+			return tok_fail(err, "merge %u makes id %u a second time: not implemented", i,
+				g->result);
+		rank_of[g->result] = TOK_BYTES + i;
+		v->ext[TOK_BYTES + i] = g->result;
+		v->len[TOK_BYTES + i] = (uint16_t)m->token[g->result].len;
+		v->split[TOK_BYTES + i] = (struct tok_split){left, right};
+	}
+	return true;
+}
+
+static bool
+build_pairs(struct tok_vocab *v, struct tok_error *err)
+{
+	uint32_t slots = slots_for(v->n_ranks) * 2, r;
+
+	v->pair = table(v, slots * sizeof(*v->pair));
+	v->byte_pair = table(v, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
+	if (v->pair == NULL || v->byte_pair == NULL)
+		return tok_fail(err, "out of memory for %u merges", v->n_ranks);
+	v->pair_mask = slots - 1;
+	v->pair_shift = 64 - log2_of(slots);
+	memset(v->pair, 0xff, slots * sizeof(*v->pair));
+	memset(v->byte_pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
+	for (r = TOK_BYTES; r < v->n_ranks; r++) {
+		uint32_t left = v->split[r].left, right = v->split[r].right;
+		uint64_t key = (uint64_t)left << 21 | right;
+		uint32_t i = (uint32_t)(key * TOK_HASH_1 >> v->pair_shift);
+
+		if (tok_pair(v, left, right) != TOK_NO_TOKEN)
+			return tok_fail(err, "merges %u and %u join the same two tokens",
+				tok_pair(v, left, right) - TOK_BYTES, r - TOK_BYTES);
+		while (v->pair[i] != ~0ull)
+			i = (i + 1) & v->pair_mask;
+		v->pair[i] = key << 21 | r;
+		if (left < TOK_BYTES && right < TOK_BYTES)
+			v->byte_pair[left << 8 | right] = r;
+	}
+	return true;
+}
+
+/*
+ * Mark the tokens that their own bytes encode to. No other token is ever produced: the merges that
+ * make a token inside a text are those that its bytes alone would see.
+ */
+static void
+mark_reachable(const struct tok_vocab *v, bool *reachable)
+{
+	uint32_t r;
+
+	for (r = 0; r < TOK_BYTES; r++)
+		reachable[r] = true;
+	for (; r < v->n_ranks; r++) {
+		uint32_t left = v->split[r].left, right = v->split[r].right;
+
+		reachable[r] = reachable[left] && reachable[right] &&
+			       tok_bpe_pair_stands(v, left, right, r);
+	}
+}
+
+/* ---- words ---- */
+
+static const uint8_t *
+bytes_of(const struct tok_vocab *v, uint32_t rank_id)
+{
+	return v->bytes + v->span[v->ext[rank_id]].off;
+}
+
+static void
+put_word(struct tok_vocab *v, uint32_t rank_id)
+{
+	uint32_t len = v->len[rank_id], i;
+
+	if (len <= TOK_KEY_BYTES) {
+		uint64_t key = 0;
+
+		memcpy(&key, bytes_of(v, rank_id), len);
+		i = (uint32_t)(tok_hash_word(key, len) >> v->word_shift);
+		while (v->word[i].len != 0)
+			i = (i + 1) & v->word_mask;
+		v->word[i] = (struct tok_word){.key = key, .id = v->ext[rank_id], .len = len};
+	} else {
+		i = (uint32_t)(tok_hash_long(bytes_of(v, rank_id), len) >> v->long_shift);
+		while (v->long_word[i] != 0)
+			i = (i + 1) & v->long_mask;
+		v->long_word[i] = rank_id + 1;
+	}
+}
+
+static bool
+build_words(struct tok_vocab *v, const bool *reachable, struct tok_error *err)
+{
+	uint32_t n_short = 0, n_long = 0, slots, r;
+
+	for (r = 0; r < v->n_ranks; r++) {
+		if (reachable[r])
+			*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
+	}
+	slots = slots_for(n_short);
+	v->word = table(v, slots * sizeof(*v->word));
+	v->word_mask = slots - 1;
+	v->word_shift = 64 - log2_of(slots);
+	slots = slots_for(n_long);
+	v->long_word = table(v, slots * sizeof(*v->long_word));
+	v->long_mask = slots - 1;
+	v->long_shift = 64 - log2_of(slots);
+	if (v->word == NULL || v->long_word == NULL)
+		return tok_fail(err, "out of memory for %u words", n_short + n_long);
+	/* In the order of ranks, so that frequent words sit where they are found first. */
+	for (r = 0; r < v->n_ranks; r++) {
+		if (reachable[r])
+			put_word(v, r);
+	}
+	return true;
+}
+
+/* ---- automaton ---- */
+
+struct by_bytes {
+	const uint8_t *p;
+	uint32_t len, rank_id;
+};
+
+static int
+compare_bytes(const void *a, const void *b)
+{
+	const struct by_bytes *x = a, *y = b;
+	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
+
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/* What the trie needs while it is built: the words below a node are sorted[low .. high). */
+struct range {
+	uint32_t low, high;
+};
+
+static void
+link_node(struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
+{
+	struct tok_node *node = &v->node[child];
+	uint32_t at = v->node[parent].fail;
+
+	/* Parents come before children, so all shorter suffixes are linked already. */
+	if (parent == 0) {
+		node->fail = 0;
+	} else {
+		for (;;) {
+			const struct tok_node *f = &v->node[at];
+
+			if (f->child[byte >> 6] >> (byte & 63) & 1) {
+				node->fail = tok_child(f, byte);
+				break;
+			}
+			if (at == 0) {
+				node->fail = 0;
+				break;
+			}
+			at = f->fail;
+		}
+	}
+	node->dict = v->node[node->fail].token != TOK_NO_TOKEN ? node->fail
+							       : v->node[node->fail].dict;
+}
+
+/* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
+static void
+build_trie(struct tok_vocab *v, const struct by_bytes *sorted, uint32_t n, struct range *range)
+{
+	uint32_t at, used = 1;
+
+	range[0] = (struct range){0, n};
+	v->node[0].token = TOK_NO_TOKEN;
+	for (at = 0; at < used; at++) {
+		struct tok_node *node = &v->node[at];
+		uint32_t depth = node->depth, low = range[at].low, high = range[at].high, w;
+
+		if (low < high && sorted[low].len == depth && depth > 0)
+			node->token = sorted[low++].rank_id;
+		node->first = used;
+		node->extends = low < high;
+		while (low < high) {
+			uint8_t byte = sorted[low].p[depth];
+			struct tok_node *child = &v->node[used];
+
+			range[used].low = low;
+			while (low < high && sorted[low].p[depth] == byte)
+				low++;
+			range[used].high = low;
+			child->depth = (uint16_t)(depth + 1);
+			child->token = TOK_NO_TOKEN;
+			node->child[byte >> 6] |= 1ull << (byte & 63);
+			used++;
+		}
+		for (w = 1; w < 4; w++)
+			node->below[w] = (uint8_t)(node->below[w - 1] +
+						   __builtin_popcountll(node->child[w - 1]));
+	}
+	v->n_nodes = used;
+}
+
+static uint32_t
+count_nodes(const struct by_bytes *sorted, uint32_t n)
+{
+	uint32_t nodes = 1, i, k;
+
+	for (i = 0; i < n; i++) {
+		uint32_t common = 0, most = 0;
+
+		if (i > 0)
+			most = sorted[i].len < sorted[i - 1].len ? sorted[i].len
+								 : sorted[i - 1].len;
+		for (k = 0; k < most && sorted[i].p[k] == sorted[i - 1].p[k]; k++)
+			common++;
+		nodes += sorted[i].len - common;
+	}
+	return nodes;
+}
+
+static bool
+build_automaton(struct tok_vocab *v, const bool *reachable, struct tok_error *err)
+{
+	struct by_bytes *sorted = calloc(v->n_ranks, sizeof(*sorted));
+	struct range *range = NULL;
+	uint32_t n = 0, nodes = 0, r, at;
+	bool ok = false;
+
+	if (sorted == NULL)
+		goto out;
+	for (r = 0; r < v->n_ranks; r++) {
+		if (reachable[r])
+			sorted[n++] = (struct by_bytes){bytes_of(v, r), v->len[r], r};
+	}
+	qsort(sorted, n, sizeof(*sorted), compare_bytes);
+	nodes = count_nodes(sorted, n);
+	range = calloc(nodes, sizeof(*range));
+	v->node = table(v, nodes * sizeof(*v->node));
+	if (range == NULL || v->node == NULL)
+		goto out;
+	build_trie(v, sorted, n, range);
+	for (at = 0; at < v->n_nodes; at++) {
+		for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
+			if (v->node[at].child[byte >> 6] >> (byte & 63) & 1)
+				link_node(v, at, tok_child(&v->node[at], (uint8_t)byte),
+					(uint8_t)byte);
+		}
+	}
+	ok = true;
+out:
+	free(sorted);
+	free(range);
+	return ok || tok_fail(err, "out of memory for an automaton of %u nodes", nodes);
+}
+
+/* ---- the rest ---- */
+
+static bool
+build_classes(struct tok_vocab *v, struct tok_error *err)
+{
+	v->cls = table(v, TOK_CODE_POINTS / 4);
+	if (v->cls == NULL)
+		return tok_fail(err, "out of memory for character classes");
+	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
+		uint32_t end = i + 1 < tok_unicode_n_runs ? tok_unicode_runs[i + 1] >> 2
+							  : TOK_CODE_POINTS;
+
+		for (uint32_t cp = tok_unicode_runs[i] >> 2; cp < end; cp++)
+			v->cls[cp >> 2] |= (uint8_t)((tok_unicode_runs[i] & 3) << (cp & 3) * 2);
+	}
+	return true;
+}
+
+static bool
+build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	v->span = table(v, m->n_tokens * sizeof(*v->span));
+	v->bytes = table(v, m->n_bytes + 8);
+	v->ext = table(v, v->n_ranks * sizeof(*v->ext));
+	v->len = table(v, v->n_ranks * sizeof(*v->len));
+	v->split = table(v, v->n_ranks * sizeof(*v->split));
+	if (v->span == NULL || v->bytes == NULL || v->ext == NULL || v->len == NULL ||
+		v->split == NULL)
+		return tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+	memcpy(v->bytes, m->bytes, m->n_bytes);
+	for (uint32_t i = 0; i < m->n_tokens; i++) {
+		v->span[i] = (struct tok_span){m->token[i].off, m->token[i].len};
+		v->info.n_special += m->token[i].special;
+		if (!m->token[i].special && m->token[i].len > v->info.max_token_bytes)
+			v->info.max_token_bytes = m->token[i].len;
+	}
+	return true;
+}
+
+static bool
+build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	uint32_t *rank_of = calloc(m->n_tokens, sizeof(*rank_of));
+	bool *reachable = calloc(v->n_ranks, sizeof(*reachable));
+	bool ok;
+
+	if (rank_of == NULL || reachable == NULL) {
+		ok = tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+	} else {
+		ok = build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
+		     build_pairs(v, err);
+		if (ok) {
+			mark_reachable(v, reachable);
+			ok = build_words(v, reachable, err) && build_automaton(v, reachable, err) &&
+			     build_classes(v, err);
+		}
+	}
+	free(rank_of);
+	free(reachable);
+	return ok;
+}
+
+struct tok_vocab *
+tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
+	const struct tok_mem *mem, struct tok_error *err)
+{
+	struct tok_vocab *v;
+	size_t strings = strlen(name) + strlen(path) + 2;
+	char *text;
+
+	if (mem == NULL)
+		mem = &tok_mem_default;
+	v = calloc(1, sizeof(*v) + strings);
+	if (v == NULL) {
+		tok_fail(err, "out of memory");
+		return NULL;
+	}
+	text = (char *)(v + 1);
+	v->mem = *mem;
+	v->n_ranks = TOK_BYTES + m->n_merges;
+	v->info.name = strcpy(text, name);
+	v->info.path = strcpy(text + strlen(name) + 1, path);
+	v->info.format = m->format;
+	v->info.pretokenizer = "gpt2";
+	v->info.checksum = tok_model_checksum(m);
+	v->info.n_ids = m->n_tokens;
+	v->info.n_merges = m->n_merges;
+	if (!build(v, m, err)) {
+		tok_vocab_free(v);
+		return NULL;
+	}
+	return v;
+}
+
+void
+tok_vocab_free(struct tok_vocab *v)
+{
+	if (v == NULL)
+		return;
+	for (uint32_t i = 0; i < v->n_blocks; i++)
+		v->mem.free(v->mem.ctx, v->block[i].p, v->block[i].bytes);
+	free(v);
+}
+
+struct tok_vocab_info
+tok_vocab_info(const struct tok_vocab *v)
+{
+	return v->info;
+}

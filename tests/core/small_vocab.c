@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "small_vocab.h"
+
+uint32_t
+small_random(uint64_t *state, uint32_t below)
+{
+	*state ^= *state >> 12;
+	*state ^= *state << 25;
+	*state ^= *state >> 27;
+	return (uint32_t)((*state * 0x2545f4914f6cdd1dull >> 33) % below);
+}
+
+static bool
+spelled(const struct small_vocab *sv, const uint8_t *p, uint32_t len)
+{
+	for (uint32_t i = 0; i < sv->n; i++) {
+		if (sv->len[i] == len && memcmp(sv->bytes[i], p, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void
+add_merge(struct small_vocab *sv, uint32_t left, uint32_t right)
+{
+	uint32_t len = sv->len[left] + sv->len[right];
+	uint8_t bytes[2 * SMALL_BYTES_MAX];
+
+	memcpy(bytes, sv->bytes[left], sv->len[left]);
+	memcpy(bytes + sv->len[left], sv->bytes[right], sv->len[right]);
+	if (len > SMALL_BYTES_MAX || spelled(sv, bytes, len))
+		return;
+	sv->len[sv->n] = len;
+	memcpy(sv->bytes[sv->n], bytes, len);
+	sv->left[sv->n] = left;
+	sv->right[sv->n] = right;
+	sv->n++;
+}
+
+void
+small_vocab_make(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges)
+{
+	uint32_t letters = (uint32_t)strlen(alphabet);
+	struct tok_model m = {.format = "test", .pretok = TOK_PRETOK_GPT2};
+	struct tok_error err;
+
+	memset(sv, 0, sizeof(*sv));
+	for (sv->n = 0; sv->n < 256; sv->n++) {
+		sv->len[sv->n] = 1;
+		sv->bytes[sv->n][0] = (uint8_t)sv->n;
+	}
+	for (uint32_t i = 0; i < n_merges; i++) {
+		/* Parts: a letter or a token made before. */
+		uint32_t made = sv->n - 256, part[2];
+
+		for (int k = 0; k < 2; k++) {
+			uint32_t r = small_random(seed, letters + made);
+
+			part[k] = r < letters ? (uint8_t)alphabet[r] : 256 + r - letters;
+		}
+		add_merge(sv, part[0], part[1]);
+	}
+
+	m.n_tokens = sv->n;
+	m.token = calloc(sv->n, sizeof(*m.token));
+	m.bytes = malloc((size_t)sv->n * SMALL_BYTES_MAX);
+	m.merge = calloc(sv->n, sizeof(*m.merge));
+	assert_non_null(m.token);
+	assert_non_null(m.bytes);
+	assert_non_null(m.merge);
+	for (uint32_t i = 0; i < sv->n; i++) {
+		m.token[i].off = (uint32_t)m.n_bytes;
+		m.token[i].len = sv->len[i];
+		memcpy(m.bytes + m.n_bytes, sv->bytes[i], sv->len[i]);
+		m.n_bytes += sv->len[i];
+		if (i >= 256)
+			m.merge[m.n_merges++] = (struct tok_model_merge){
+				sv->left[i], sv->right[i], i};
+	}
+	sv->v = tok_vocab_build(&m, "small", "none", NULL, &err);
+	if (sv->v == NULL)
+		fail_msg("%s", err.text);
+	free(m.token);
+	free(m.bytes);
+	free(m.merge);
+}
+
+void
+small_vocab_free(struct small_vocab *sv)
+{
+	tok_vocab_free(sv->v);
+}
+
+uint32_t
+small_encode(const struct small_vocab *sv, const uint8_t *p, uint32_t n, uint32_t *out)
+{
+	for (uint32_t i = 0; i < n; i++)
+		out[i] = p[i];
+	for (uint32_t rank = 256; rank < sv->n; rank++) {
+		/* All merges of this rank, leftmost first, before any of the next: a merge makes
+		 * no pair of lesser rank than its own, as its result is newer than that. */
+		uint32_t to = 0;
+
+		for (uint32_t from = 0; from < n; from++) {
+			if (from + 1 < n && out[from] == sv->left[rank] &&
+				out[from + 1] == sv->right[rank]) {
+				out[to++] = rank;
+				from++;
+			} else {
+				out[to++] = out[from];
+			}
+		}
+		n = to;
+	}
+	return n;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Small vocabularies made by the tests, and BPE straight from its definition. */
+#ifndef SMALL_VOCAB_H
+#define SMALL_VOCAB_H
+
+#include "vocab.h"
+
+#define SMALL_MERGES_MAX 128
+#define SMALL_BYTES_MAX 48 /* of one token */
+
+struct small_vocab {
+	uint32_t n; /* 256 bytes and the merges; id == rank id */
+	uint32_t len[256 + SMALL_MERGES_MAX];
+	uint8_t bytes[256 + SMALL_MERGES_MAX][SMALL_BYTES_MAX];
+	uint32_t left[256 + SMALL_MERGES_MAX], right[256 + SMALL_MERGES_MAX];
+	struct tok_vocab *v;
+};
+
+/* Deterministic random numbers (xorshift64*). */
+uint32_t small_random(uint64_t *state, uint32_t below);
+
+/* 256 bytes and up to n_merges merges whose tokens spell strings over `alphabet`. */
+void small_vocab_make(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges);
+void small_vocab_free(struct small_vocab *sv);
+
+/* The definition: least rank first, leftmost among equals. Returns the number of ids. */
+uint32_t small_encode(const struct small_vocab *sv, const uint8_t *p, uint32_t n, uint32_t *out);
+
+#endif

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Merges against their definition, on thousands of small random vocabularies: whole pretokens, every
+ * prefix of a stream, and the release rule of doc/streaming.md computed by brute force.
+ */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "bpe.h"
+#include "small_vocab.h"
+
+#define TEXT_MAX 200
+
+static const char *const alphabets[] = {"a", "ab", "abc", "abcdef"};
+
+static void
+random_text(uint64_t *seed, const char *alphabet, uint8_t *text, uint32_t n)
+{
+	uint32_t letters = (uint32_t)strlen(alphabet), period = 1 + small_random(seed, 7);
+	bool periodic = small_random(seed, 3) == 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		text[i] = periodic && i >= period
+				  ? text[i - period]
+				  : (uint8_t)alphabet[small_random(seed, letters)];
+}
+
+static void
+assert_same(const uint32_t *got, uint32_t n_got, const uint32_t *want, uint32_t n_want,
+	const uint8_t *text, uint32_t n, const char *what)
+{
+	if (n_got == n_want && memcmp(got, want, n_got * sizeof(*got)) == 0)
+		return;
+	fail_msg("%s: \"%.*s\": %u ids, expected %u", what, (int)n, (const char *)text, n_got, n_want);
+}
+
+static void
+whole_equals_definition(void **state)
+{
+	uint64_t seed = 1;
+
+	(void)state;
+	for (int round = 0; round < 1500; round++) {
+		const char *alphabet = alphabets[round % 4];
+		struct small_vocab sv;
+		struct tok_cache *cache;
+
+		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 60));
+		cache = tok_cache_create(sv.v, 64, NULL);
+		assert_non_null(cache);
+		for (int k = 0; k < 40; k++) {
+			uint8_t text[TEXT_MAX];
+			uint32_t n = 1 + small_random(&seed, k % 4 ? 30 : TEXT_MAX - 1);
+			uint32_t want[TEXT_MAX], got[3 * TEXT_MAX], n_want;
+			struct tok_result r;
+
+			random_text(&seed, alphabet, text, n);
+			n_want = small_encode(&sv, text, n, want);
+			for (int twice = 0; twice < 2; twice++) { /* the second time from the cache */
+				r = tok_encode(sv.v, cache, text, n, 0, got, 3 * TEXT_MAX);
+				assert_int_equal(r.status, TOK_OK);
+				assert_same(got, (uint32_t)r.produced, want, n_want, text, n, "whole");
+			}
+			if (n <= TOK_MERGE_MAX)
+				assert_same(got, tok_bpe_merge(sv.v, text, n, got), want, n_want,
+					text, n, "merge");
+		}
+		tok_cache_free(cache);
+		small_vocab_free(&sv);
+	}
+}
+
+/* Does some token that can occur go on from p[0 .. n)? */
+static bool
+grows(const struct small_vocab *sv, const uint8_t *p, uint32_t n)
+{
+	uint32_t out[SMALL_BYTES_MAX];
+
+	for (uint32_t i = 0; i < sv->n; i++) {
+		if (sv->len[i] > n && memcmp(sv->bytes[i], p, n) == 0 &&
+			small_encode(sv, sv->bytes[i], sv->len[i], out) == 1)
+			return true;
+	}
+	return false;
+}
+
+/* The rule by brute force: ids common to the encodings of the prefixes that end at live positions. */
+static uint32_t
+certain_ids(const struct small_vocab *sv, const uint8_t *text, uint32_t n)
+{
+	uint32_t common[TEXT_MAX], n_common = small_encode(sv, text, n, common);
+
+	for (uint32_t p = 0; p < n; p++) {
+		uint32_t other[TEXT_MAX], n_other, k = 0;
+
+		if (!grows(sv, text + p, n - p))
+			continue;
+		n_other = small_encode(sv, text, p, other);
+		while (k < n_common && k < n_other && common[k] == other[k])
+			k++;
+		n_common = k;
+	}
+	return n_common;
+}
+
+static void
+stream_follows_the_rule_at_every_prefix(void **state)
+{
+	uint64_t seed = 2;
+
+	(void)state;
+	for (int round = 0; round < 600; round++) {
+		const char *alphabet = alphabets[round % 4];
+		struct small_vocab sv;
+
+		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 50));
+		for (int k = 0; k < 4; k++) {
+			uint8_t text[TEXT_MAX];
+			uint32_t n = 1 + small_random(&seed, 60), given = 0;
+			uint32_t want[TEXT_MAX], got[TEXT_MAX * 3];
+			struct tok_stream s;
+			struct tok_result r;
+
+			random_text(&seed, alphabet, text, n);
+			tok_stream_init(&s, sv.v, NULL, 0);
+			for (uint32_t i = 0; i < n; i++) {
+				uint32_t n_want = small_encode(&sv, text, i + 1, want);
+
+				assert_true(tok_stream_bound(&s, 1) <= TEXT_MAX * 3 - given);
+				r = tok_stream_feed(&s, text + i, 1, false, got + given,
+					TEXT_MAX * 3 - given);
+				assert_int_equal(r.status, TOK_OK);
+				given += (uint32_t)r.produced;
+				/* as much as the rule allows, no more, no less */
+				assert_int_equal(given, certain_ids(&sv, text, i + 1));
+				assert_true(given <= n_want);
+				assert_memory_equal(got, want, given * sizeof(*got));
+			}
+			r = tok_stream_feed(&s, NULL, 0, true, got + given, TEXT_MAX * 3 - given);
+			assert_int_equal(r.status, TOK_OK);
+			given += (uint32_t)r.produced;
+			assert_same(got, given, want, small_encode(&sv, text, n, want), text, n, "stream");
+			assert_int_equal(tok_stream_waiting(&s), 0);
+		}
+		small_vocab_free(&sv);
+	}
+}
+
+static void
+random_cuts_equal_whole(void **state)
+{
+	uint64_t seed = 3;
+	enum { LONG = 6000 };
+	uint8_t *text = malloc(LONG);
+	uint32_t *want = malloc(LONG * sizeof(*want)), *got = malloc(3 * LONG * sizeof(*got));
+
+	(void)state;
+	assert_non_null(text);
+	assert_non_null(want);
+	assert_non_null(got);
+	for (int round = 0; round < 120; round++) {
+		const char *alphabet = alphabets[round % 4];
+		struct small_vocab sv;
+		struct tok_stream s;
+		uint32_t at = 0, given = 0, n = LONG;
+
+		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 80));
+		random_text(&seed, alphabet, text, n);
+		tok_stream_init(&s, sv.v, NULL, 0);
+		while (at < n) {
+			uint32_t piece = 1 + small_random(&seed, round % 2 ? 2000 : 20);
+			struct tok_result r;
+
+			piece = piece < n - at ? piece : n - at;
+			r = tok_stream_feed(&s, text + at, piece, at + piece == n, got + given,
+				3 * LONG - given);
+			assert_int_equal(r.status, TOK_OK);
+			assert_int_equal(r.consumed, piece);
+			given += (uint32_t)r.produced;
+			at += piece;
+		}
+		assert_same(got, given, want, small_encode(&sv, text, n, want), text, 40, "long");
+		small_vocab_free(&sv);
+	}
+	free(text);
+	free(want);
+	free(got);
+}
+
+static void
+short_room_is_said_and_nothing_is_lost(void **state)
+{
+	uint64_t seed = 4;
+	struct small_vocab sv;
+
+	(void)state;
+	small_vocab_make(&sv, &seed, "ab", 40);
+	for (uint32_t room = 1; room < 40; room++) {
+		static const uint8_t text[] = "abba abab\xff" "aabb \xe4\xb8\xad bbbaaab aab";
+		uint32_t want[200], got[200], given = 0, at = 0, n = sizeof(text) - 1;
+		struct tok_result r = tok_encode(sv.v, NULL, text, n, 0, want, 200);
+		uint32_t n_want = (uint32_t)r.produced;
+		struct tok_stream s;
+
+		assert_int_equal(r.status, TOK_OK);
+		tok_stream_init(&s, sv.v, NULL, 0);
+		for (int turn = 0; turn < 1000; turn++) {
+			uint32_t offer = room;
+
+			r = tok_stream_feed(&s, text + at, n - at, true, got + given, offer);
+			assert_true(r.produced <= offer);
+			given += (uint32_t)r.produced;
+			at += (uint32_t)r.consumed;
+			if (r.status == TOK_OK)
+				break;
+			assert_int_equal(r.status, TOK_MORE);
+			if (r.consumed == 0 && r.produced == 0) {
+				/* the room asked for is the bound, and with it one byte goes on */
+				assert_true(tok_stream_bound(&s, 1) > offer);
+				room = (uint32_t)tok_stream_bound(&s, 1);
+			}
+		}
+		assert_int_equal(r.status, TOK_OK);
+		assert_same(got, given, want, n_want, text, n, "short room");
+		r = tok_stream_feed(&s, "a", 1, false, got, 10);
+		assert_int_equal(r.status, TOK_BAD);
+		assert_int_equal(r.why, TOK_WHY_OVER);
+	}
+	small_vocab_free(&sv);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(whole_equals_definition),
+		cmocka_unit_test(stream_follows_the_rule_at_every_prefix),
+		cmocka_unit_test(random_cuts_equal_whole),
+		cmocka_unit_test(short_room_is_said_and_nothing_is_lost),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

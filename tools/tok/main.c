@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdarg.h>
+#include <errno.h>
+#include <string.h>
+
+#include "cli.h"
+
+static const char usage[] =
+	"tok: exact streaming tokenization\n"
+	"\n"
+	"  tok encode --vocab V [options] < text   print the ids, separated by blanks\n"
+	"  tok decode --vocab V < ids              print the bytes of ids\n"
+	"  tok vocab info V                        what a vocabulary is\n"
+	"  tok vocab check V                       load it and check that it is sound\n"
+	"\n"
+	"V is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path to a\n"
+	"tokenizer.json, a .tiktoken file, a vocab.json with merges.txt beside it, or their folder.\n"
+	"\n"
+	"options of encode:\n"
+	"  --split N            feed the text in pieces of N bytes: the ids do not change\n"
+	"  --split random:SEED  feed it in pieces of 1 to 64 bytes\n"
+	"  --algo exact         byte pair encoding as defined; the only one in this version\n"
+	"  --no-special         no special tokens around the text; there are none in this version\n"
+	"  --strict-utf8        refuse text that is not UTF-8 instead of reading U+FFFD\n"
+	"  --pretokenizer NAME  for a .tiktoken file that is not known by its content\n"
+	"\n"
+	"  tok --help, tok --version\n"
+	"\n"
+	"exit codes: 0 done, 1 failed, 2 wrong use\n";
+
+int
+cli_error(int code, const char *fmt, ...)
+{
+	va_list args;
+
+	fputs("tok: ", stderr);
+	va_start(args, fmt);
+	vfprintf(stderr, fmt, args);
+	va_end(args);
+	fputc('\n', stderr);
+	return code;
+}
+
+struct tok_vocab *
+cli_load(const char *vocab, const char *pretokenizer)
+{
+	struct tok_load_opts opts = {.pretokenizer = pretokenizer};
+	struct tok_error err;
+	struct tok_vocab *v = tok_vocab_load(vocab, &opts, &err);
+
+	if (v == NULL)
+		cli_error(CLI_FAILED, "%s", err.text);
+	return v;
+}
+
+int
+cli_flush(void)
+{
+	if (fflush(stdout) != 0 || ferror(stdout))
+		return cli_error(CLI_FAILED, "standard output: %s", strerror(errno));
+	return 0;
+}
+
+int
+main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (strcmp(what, "encode") == 0)
+		return cmd_encode(argc - 1, argv + 1);
+	if (strcmp(what, "decode") == 0)
+		return cmd_decode(argc - 1, argv + 1);
+	if (strcmp(what, "vocab") == 0)
+		return cmd_vocab(argc - 1, argv + 1);
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0) {
+		fputs(usage, stdout);
+		return cli_flush();
+	}
+	if (strcmp(what, "--version") == 0) {
+		puts("tok " TOKD_VERSION);
+		return cli_flush();
+	}
+	return cli_error(CLI_USAGE, "unknown command \"%s\": expected encode, decode or vocab (tok --help)",
+		what);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "attach.h"
+#include "clock.h"
+#include "log.h"
+
+#define LISTENER UINT32_MAX /* epoll data that is no index of a connection */
+#define EVENTS_MAX 16
+#define HANDSHAKE_MS 1 /* between looks at a worker's answer */
+#define WATCH_MS 100   /* between looks at the rings, at most */
+
+static void
+enter(struct tokd_conn *c, enum tokd_conn_state state)
+{
+	c->state = state;
+	c->since_ms = tokd_clock_ms();
+}
+
+static void
+hang_up(struct tokd_conn *c)
+{
+	if (c->fd >= 0)
+		close(c->fd); /* which takes it out of epoll */
+	c->fd = -1;
+}
+
+static void
+send_refusal(int fd, const char *why)
+{
+	struct tokd_attach_rep rep = {.magic = TOKD_ATTACH_MAGIC, .version = TOKD_RING_VERSION};
+
+	snprintf(rep.message, sizeof(rep.message), "%s", why);
+	/* Who does not wait for the reason does not get it. */
+	(void)!send(fd, &rep, sizeof(rep), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+static void refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
+	__rte_format_printf(3, 4);
+
+/* Say why and close. A reader the workers know goes by LEAVING, any other is free at once. */
+static void
+refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
+{
+	char why[sizeof(((struct tokd_attach_rep *)0)->message)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	TOKD_LOG(control, WARNING, "reader of pid %d, uid %u refused: %s\n", c->pid, c->uid, why);
+	send_refusal(c->fd, why);
+	hang_up(c);
+	a->counts.refused++;
+	if (c->state == TOKD_CONN_JOINING) {
+		tokd_reader_leave(a, c);
+		enter(c, TOKD_CONN_LEAVING);
+	} else {
+		tokd_reader_release(a, c);
+		enter(c, TOKD_CONN_FREE);
+	}
+}
+
+static void
+part(struct tokd_attach *a, struct tokd_conn *c)
+{
+	hang_up(c);
+	tokd_reader_leave(a, c);
+	enter(c, TOKD_CONN_LEAVING);
+}
+
+static void
+greet(struct tokd_attach *a, struct tokd_conn *c)
+{
+	struct tokd_attach_req req = {0};
+	/* MSG_TRUNC: the length that was sent. The kernel discards descriptors sent along. */
+	ssize_t n = recv(c->fd, &req, sizeof(req), MSG_DONTWAIT | MSG_TRUNC);
+	const char *why;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		hang_up(c);
+		enter(c, TOKD_CONN_FREE);
+	} else if (n != sizeof(req)) {
+		refuse(a, c, "attach request of %zd bytes: must have %zu", n, sizeof(req));
+	} else if (req.magic != TOKD_ATTACH_MAGIC) {
+		refuse(a, c, "not an attach request: magic 0x%08x, must be 0x%08x", req.magic,
+			TOKD_ATTACH_MAGIC);
+	} else if (req.version != TOKD_RING_VERSION) {
+		refuse(a, c, "ring version %u is not spoken here: use %u", req.version,
+			TOKD_RING_VERSION);
+	} else if (req.mode != 1 || req.reserved != 0) {
+		refuse(a, c, "mode %u, reserved %u: must be 1 and 0", req.mode, req.reserved);
+	} else if (tokd_reader_join(a, c, &why) != 0) {
+		refuse(a, c, "%s", why);
+	} else {
+		enter(c, TOKD_CONN_JOINING);
+	}
+}
+
+/* After the request a reader only ever closes. */
+static void
+hear(struct tokd_attach *a, struct tokd_conn *c)
+{
+	char byte;
+	ssize_t n = recv(c->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0)
+		TOKD_LOG(control, WARNING,
+			"reader %u (pid %d) sent %zd bytes after its request: detached\n", c->slot,
+			c->pid, n);
+	else
+		TOKD_LOG(control, NOTICE, "reader %u (pid %d) detached\n", c->slot, c->pid);
+	a->counts.detached++;
+	part(a, c);
+}
+
+static void
+accept_one(struct tokd_attach *a)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	struct tokd_conn *c = NULL;
+	int fd = accept4(a->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	if (fd < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		/* It would be reported again at once, and for ever. */
+		TOKD_LOG(control, ERR,
+			"control socket: accept: %s; no more readers are taken, restart to have "
+			"some\n",
+			strerror(errno));
+		epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->socket.fd, NULL);
+		return;
+	}
+	for (uint32_t i = 0; i < TOKD_CONNS_MAX && c == NULL; i++) {
+		if (a->conn[i].state == TOKD_CONN_FREE)
+			c = &a->conn[i];
+	}
+	ev.data.u32 = c != NULL ? (uint32_t)(c - a->conn) : 0;
+	if (c == NULL || epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
+		send_refusal(fd, "too many connections at once: try again");
+		a->counts.refused++;
+		close(fd);
+		return;
+	}
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	*c = (struct tokd_conn){.fd = fd, .cursor_fd = -1, .pid = peer.pid, .uid = peer.uid};
+	enter(c, TOKD_CONN_GREETING);
+}
+
+static void
+progress(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
+{
+	uint32_t missing;
+	int rc;
+
+	switch (c->state) {
+	case TOKD_CONN_GREETING:
+		if (now - c->since_ms > TOKD_GREETING_MS)
+			refuse(a, c, "no attach request within %d ms", TOKD_GREETING_MS);
+		break;
+	case TOKD_CONN_JOINING:
+		if (!tokd_reader_all_in(a, c, TOKD_READER_ACTIVE, &missing)) {
+			if (now - c->since_ms > TOKD_JOIN_MS)
+				refuse(a, c, "worker %u did not take the reader within %d ms",
+					missing, TOKD_JOIN_MS);
+			break;
+		}
+		rc = tokd_reader_welcome(a, c);
+		if (rc != 0) {
+			refuse(a, c, "the answer could not be sent: %s", strerror(-rc));
+			break;
+		}
+		a->counts.attached++;
+		enter(c, TOKD_CONN_READING);
+		TOKD_LOG(control, NOTICE, "reader %u (pid %d, uid %u) attached\n", c->slot, c->pid,
+			c->uid);
+		break;
+	case TOKD_CONN_LEAVING:
+		if (tokd_reader_all_in(a, c, TOKD_READER_FREE, &missing)) {
+			tokd_reader_release(a, c);
+			enter(c, TOKD_CONN_FREE);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+drop_stalling(struct tokd_attach *a)
+{
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		struct tokd_conn *c = tokd_reader_stalling(a, w);
+
+		if (c == NULL)
+			continue;
+		TOKD_LOG(control, WARNING,
+			"reader %u (pid %d) dropped: it held the full token ring of worker %u for "
+			"more than %u ms; read faster, or raise --ring-size or --reader-timeout\n",
+			c->slot, c->pid, w, a->reader_timeout_ms);
+		a->counts.dropped++;
+		part(a, c);
+	}
+}
+
+void
+tokd_attach_poll(struct tokd_attach *a)
+{
+	struct epoll_event ev[EVENTS_MAX];
+	int n = epoll_wait(a->epoll, ev, EVENTS_MAX, 0);
+	uint64_t now;
+
+	pthread_mutex_lock(&a->lock);
+	for (int i = 0; i < n; i++) {
+		struct tokd_conn *c;
+
+		if (ev[i].data.u32 == LISTENER) {
+			accept_one(a);
+			continue;
+		}
+		c = &a->conn[ev[i].data.u32];
+		if (c->state == TOKD_CONN_GREETING)
+			greet(a, c);
+		else if (c->state == TOKD_CONN_READING)
+			hear(a, c);
+	}
+	now = tokd_clock_ms(); /* not before any since_ms set above */
+	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++)
+		progress(a, &a->conn[i], now);
+	drop_stalling(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+int
+tokd_attach_wait_ms(const struct tokd_attach *a)
+{
+	int wait = (int)a->reader_timeout_ms / 4;
+
+	wait = RTE_MAX(HANDSHAKE_MS, wait);
+	wait = RTE_MIN(WATCH_MS, wait);
+
+	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++) {
+		if (a->conn[i].state == TOKD_CONN_JOINING || a->conn[i].state == TOKD_CONN_LEAVING)
+			wait = HANDSHAKE_MS;
+	}
+	return wait;
+}
+
+int
+tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode,
+	struct tokd_ring *const *ring, uint32_t n_rings, uint64_t instance,
+	uint32_t reader_timeout_ms)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER};
+	int rc;
+
+	memset(a, 0, sizeof(*a));
+	a->ring = ring;
+	a->n_rings = n_rings;
+	a->instance = instance;
+	a->reader_timeout_ms = reader_timeout_ms;
+	a->tsc_per_ms = rte_get_tsc_hz() / 1000;
+	rc = tokd_socket_open(&a->socket, path, mode);
+	if (rc != 0)
+		return rc;
+	a->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (a->epoll < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->socket.fd, &ev) != 0) {
+		rc = -errno;
+		TOKD_LOG(control, ERR, "control socket %s: epoll: %s\n", path, strerror(-rc));
+		if (a->epoll >= 0)
+			close(a->epoll);
+		tokd_socket_close(&a->socket);
+		return rc;
+	}
+	pthread_mutex_init(&a->lock, NULL);
+	return 0;
+}
+
+void
+tokd_attach_close(struct tokd_attach *a)
+{
+	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++) {
+		struct tokd_conn *c = &a->conn[i];
+
+		if (c->state == TOKD_CONN_FREE)
+			continue;
+		hang_up(c);
+		tokd_reader_release(a, c);
+	}
+	tokd_socket_close(&a->socket);
+	close(a->epoll);
+	pthread_mutex_destroy(&a->lock);
+}
+
+uint32_t
+tokd_attach_list(
+	struct tokd_attach *a, struct tokd_reader_info *info, struct tokd_attach_counts *counts)
+{
+	uint64_t now = tokd_clock_ms();
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&a->lock);
+	*counts = a->counts;
+	for (uint32_t slot = 0; slot < TOKD_READERS_MAX; slot++) {
+		const struct tokd_conn *c = a->slot[slot];
+
+		if (c == NULL)
+			continue;
+		info[n] = (struct tokd_reader_info){.slot = slot,
+			.state = c->state,
+			.pid = c->pid,
+			.uid = c->uid,
+			.state_ms = now - c->since_ms};
+		for (uint32_t w = 0; w < a->n_rings && c->state == TOKD_CONN_READING; w++) {
+			uint64_t lag = tokd_reader_lag(a, c, w);
+
+			if (lag > info[n].lag_bytes) {
+				info[n].lag_bytes = lag;
+				info[n].lag_ring = w;
+			}
+		}
+		n++;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return n;
+}

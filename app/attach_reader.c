@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One reader and the workers. Each change of tokd_reader.state has one author: the control thread
+ * says JOIN and LEAVE, the worker answers ACTIVE and FREE.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "attach.h"
+#include "log.h"
+
+static _Atomic uint64_t *
+cursor_of(const struct tokd_conn *c, uint32_t w)
+{
+	return (_Atomic uint64_t *)(c->cursor + TOKD_CURSOR_STRIDE * w);
+}
+
+/* Sealed against resizing: a reader that truncated it would kill the worker by SIGBUS. */
+static int
+make_cursor(struct tokd_conn *c)
+{
+	c->cursor_fd = memfd_create("tokd-cursor", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (c->cursor_fd < 0)
+		return -errno;
+	if (ftruncate(c->cursor_fd, TOKD_CURSOR_BYTES) != 0 ||
+		fcntl(c->cursor_fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+		return -errno;
+	c->cursor = mmap(NULL, TOKD_CURSOR_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+		c->cursor_fd, 0);
+	if (c->cursor == MAP_FAILED) {
+		c->cursor = NULL;
+		return -errno;
+	}
+	return 0;
+}
+
+int
+tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why)
+{
+	uint32_t slot = 0;
+	int rc;
+
+	while (slot < TOKD_READERS_MAX && a->slot[slot] != NULL)
+		slot++;
+	if (slot == TOKD_READERS_MAX) {
+		*why = "all readers' places are taken (" RTE_STR(TOKD_READERS_MAX) "): detach one";
+		return -EBUSY;
+	}
+	rc = make_cursor(c);
+	if (rc != 0) {
+		*why = "no memory or descriptors for a cursor: see the log of dpdk-tokd";
+		TOKD_LOG(control, ERR, "reader of pid %d: cursor memfd: %s\n", c->pid,
+			strerror(-rc));
+		return rc;
+	}
+	c->slot = slot;
+	a->slot[slot] = c;
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		struct tokd_reader *rd = &a->ring[w]->reader[slot];
+
+		rd->cursor = cursor_of(c, w);
+		/* The worker that sees JOIN sees the cursor. */
+		atomic_store_explicit(&rd->state, TOKD_READER_JOIN, memory_order_release);
+	}
+	return 0;
+}
+
+bool
+tokd_reader_all_in(
+	const struct tokd_attach *a, const struct tokd_conn *c, uint32_t state, uint32_t *missing)
+{
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		/* ACTIVE seen: so is the worker's start. FREE seen: it is done with the cursor. */
+		if (atomic_load_explicit(
+			    &a->ring[w]->reader[c->slot].state, memory_order_acquire) != state) {
+			*missing = w;
+			return false;
+		}
+	}
+	return true;
+}
+
+int
+tokd_reader_welcome(struct tokd_attach *a, struct tokd_conn *c)
+{
+	struct tokd_attach_rep rep = {
+		.magic = TOKD_ATTACH_MAGIC,
+		.version = TOKD_RING_VERSION,
+		.n_rings = a->n_rings,
+		.instance = a->instance,
+	};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int) * (1 + TOKD_RINGS_MAX))];
+	} control = {0};
+	const size_t fd_bytes = sizeof(int) * (1 + a->n_rings);
+	struct iovec iov = {&rep, sizeof(rep)};
+	struct msghdr msg = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = CMSG_SPACE(fd_bytes),
+	};
+	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	int fd[1 + TOKD_RINGS_MAX];
+
+	fd[0] = c->cursor_fd;
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		rep.start[w] = a->ring[w]->reader[c->slot].start;
+		/* The worker clamps the 0 that stood here until now: it takes no cursor back. */
+		atomic_store_explicit(cursor_of(c, w), rep.start[w], memory_order_relaxed);
+		fd[1 + w] = a->ring[w]->fd;
+	}
+	cmsg->cmsg_level = SOL_SOCKET;
+	cmsg->cmsg_type = SCM_RIGHTS;
+	cmsg->cmsg_len = CMSG_LEN(fd_bytes);
+	memcpy(CMSG_DATA(cmsg), fd, fd_bytes);
+	if (sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+		return -errno;
+	return 0;
+}
+
+void
+tokd_reader_leave(struct tokd_attach *a, struct tokd_conn *c)
+{
+	for (uint32_t w = 0; w < a->n_rings; w++)
+		atomic_store_explicit(&a->ring[w]->reader[c->slot].state, TOKD_READER_LEAVE,
+			memory_order_release);
+}
+
+void
+tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c)
+{
+	if (a->slot[c->slot] == c)
+		a->slot[c->slot] = NULL;
+	if (c->cursor != NULL)
+		munmap(c->cursor, TOKD_CURSOR_BYTES);
+	if (c->cursor_fd >= 0)
+		close(c->cursor_fd);
+	c->cursor = NULL;
+	c->cursor_fd = -1;
+}
+
+struct tokd_conn *
+tokd_reader_stalling(const struct tokd_attach *a, uint32_t w)
+{
+	struct tokd_ring *r = a->ring[w];
+	/* The worker writes `slowest` before the time: whoever sees the time sees whose it is. */
+	uint64_t since = atomic_load_explicit(&r->full_since, memory_order_acquire);
+	uint32_t slot = atomic_load_explicit(&r->slowest, memory_order_relaxed);
+	uint64_t now = rte_rdtsc();
+
+	if (since == 0 || slot >= TOKD_READERS_MAX || now <= since ||
+		now - since <= a->tsc_per_ms * a->reader_timeout_ms)
+		return NULL;
+	/* Changed while we looked: its time, or its name, is another's. */
+	atomic_thread_fence(memory_order_acquire);
+	if (atomic_load_explicit(&r->full_since, memory_order_relaxed) != since)
+		return NULL;
+	if (a->slot[slot] == NULL || a->slot[slot]->state != TOKD_CONN_READING)
+		return NULL;
+	return a->slot[slot];
+}
+
+uint64_t
+tokd_reader_lag(const struct tokd_attach *a, const struct tokd_conn *c, uint32_t w)
+{
+	const struct tokd_ring *r = a->ring[w];
+	uint64_t cursor = atomic_load_explicit(cursor_of(c, w), memory_order_relaxed);
+	uint64_t head = __atomic_load_n(&r->hdr->head, __ATOMIC_ACQUIRE);
+
+	return cursor > head ? 0 : RTE_MIN(head - cursor, r->mask + 1);
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attach_socket.h"
+#include "log.h"
+
+#define BACKLOG 16
+
+/* 1: somebody answers there; 0: nobody does; -errno: cannot be told. */
+static int
+answers(const struct sockaddr_un *addr)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int rc = 1;
+
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0) {
+		if (errno == ECONNREFUSED)
+			rc = 0;
+		else if (errno != EAGAIN) /* EAGAIN: alive, its backlog is full */
+			rc = -errno;
+	}
+	close(fd);
+	return rc;
+}
+
+/* `path` is taken. 0: it is not any more. */
+static int
+clear_stale(const struct sockaddr_un *addr)
+{
+	const char *path = addr->sun_path;
+	struct stat st;
+	int rc;
+
+	if (lstat(path, &st) != 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode)) {
+		TOKD_LOG(control, ERR,
+			"--socket %s: exists and is not a socket; remove it or give another path\n",
+			path);
+		return -EEXIST;
+	}
+	rc = answers(addr);
+	if (rc == 1) {
+		TOKD_LOG(control, ERR,
+			"--socket %s: another dpdk-tokd answers on it; give each its own "
+			"--socket\n",
+			path);
+		return -EADDRINUSE;
+	}
+	if (rc < 0) {
+		TOKD_LOG(control, ERR,
+			"--socket %s: exists, and who listens cannot be told: %s; remove it or "
+			"give another path\n",
+			path, strerror(-rc));
+		return rc;
+	}
+	TOKD_LOG(control, NOTICE, "--socket %s: left by a process that is gone: replaced\n", path);
+	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
+}
+
+static int
+bind_mode(int fd, const struct sockaddr_un *addr, uint32_t mode)
+{
+	/* Linux makes the file with the socket's mode less umask: never more than asked for. */
+	if (fchmod(fd, mode) != 0)
+		return -errno;
+	if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0)
+		return -errno;
+	return chmod(addr->sun_path, mode) == 0 ? 0 : -errno;
+}
+
+int
+tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode)
+{
+	struct stat st;
+	int rc;
+
+	memset(s, 0, sizeof(*s));
+	s->fd = -1;
+	s->addr.sun_family = AF_UNIX;
+	if (strlen(path) >= sizeof(s->addr.sun_path)) {
+		TOKD_LOG(control, ERR, "--socket %s: longer than %zu bytes; give a shorter path\n",
+			path, sizeof(s->addr.sun_path) - 1);
+		return -ENAMETOOLONG;
+	}
+	strcpy(s->addr.sun_path, path);
+	rc = clear_stale(&s->addr);
+	if (rc != 0)
+		return rc;
+	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	rc = s->fd >= 0 ? bind_mode(s->fd, &s->addr, mode) : -errno;
+	if (rc == 0 && (stat(path, &st) != 0 || listen(s->fd, BACKLOG) != 0))
+		rc = -errno;
+	if (rc != 0) {
+		TOKD_LOG(control, ERR,
+			"--socket %s: %s; its folder must exist and be writable, or give another "
+			"path\n",
+			path, strerror(-rc));
+		if (s->fd >= 0)
+			close(s->fd);
+		s->fd = -1;
+		return rc;
+	}
+	s->dev = st.st_dev;
+	s->ino = st.st_ino;
+	return 0;
+}
+
+void
+tokd_socket_close(struct tokd_socket *s)
+{
+	struct stat st;
+
+	if (s->fd < 0)
+		return;
+	/* Another process may have put its own socket there meanwhile. */
+	if (stat(s->addr.sun_path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
+		unlink(s->addr.sun_path);
+	close(s->fd);
+	s->fd = -1;
+}

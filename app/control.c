@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <rte_lcore.h>
+
+#include "app.h"
+#include "clock.h"
+#include "log.h"
+
+#define DRAIN_LOOK_MS 5 /* between looks at the workers' open streams */
+
+static void
+our_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+}
+
+void
+tokd_control_block_signals(void)
+{
+	sigset_t set;
+
+	our_signals(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static uint32_t
+open_streams(const struct tokd_app *app)
+{
+	uint32_t n = 0;
+
+	for (uint32_t w = 0; w < app->n_workers; w++)
+		n += tokd_worker_open_streams(app->worker[w]);
+	return n;
+}
+
+static void
+take_signal(struct tokd_control *c)
+{
+	struct tokd_app *app = c->app;
+	struct signalfd_siginfo si;
+
+	if (read(c->signals, &si, sizeof(si)) != sizeof(si))
+		return;
+	if (c->drain_end_ms != 0) {
+		TOKD_LOG(control, NOTICE, "second signal: stopping at once, %u streams open\n",
+			open_streams(app));
+		atomic_store(&app->stop, TOKD_STOP);
+		return;
+	}
+	TOKD_LOG(control, NOTICE, "%s: draining %u open streams for at most %u ms\n",
+		strsignal((int)si.ssi_signo), open_streams(app), app->opt.drain_ms);
+	c->drain_end_ms = tokd_clock_ms() + app->opt.drain_ms;
+	atomic_store(&app->stop, TOKD_DRAIN);
+}
+
+static void
+watch_drain(struct tokd_control *c)
+{
+	uint32_t n = open_streams(c->app);
+
+	if (n != 0 && tokd_clock_ms() < c->drain_end_ms)
+		return;
+	if (n != 0)
+		TOKD_LOG(control, WARNING, "%u streams still open after %u ms (--drain): ended\n",
+			n, c->app->opt.drain_ms);
+	atomic_store(&c->app->stop, TOKD_STOP);
+}
+
+static void *
+control_thread(void *arg)
+{
+	struct tokd_control *c = arg;
+	struct tokd_app *app = c->app;
+	struct epoll_event ev[3];
+
+	while (atomic_load(&app->stop) != TOKD_STOP) {
+		int wait = tokd_attach_wait_ms(&c->attach);
+		int n;
+
+		if (c->drain_end_ms != 0 && wait > DRAIN_LOOK_MS)
+			wait = DRAIN_LOOK_MS;
+		n = epoll_wait(c->epoll, ev, RTE_DIM(ev), wait);
+		for (int i = 0; i < n; i++) {
+			if (ev[i].data.fd == c->signals)
+				take_signal(c);
+		}
+		tokd_attach_poll(&c->attach);
+		if (c->drain_end_ms != 0)
+			watch_drain(c);
+	}
+	return NULL;
+}
+
+/* EAL places control threads outside the lcores; where lcores take every CPU it cannot. */
+static void
+warn_shared_cpu(pthread_t thread)
+{
+	cpu_set_t cpus;
+	unsigned int lcore;
+
+	if (pthread_getaffinity_np(thread, sizeof(cpus), &cpus) != 0)
+		return;
+	RTE_LCORE_FOREACH (lcore) {
+		cpu_set_t own = rte_lcore_cpuset(lcore);
+
+		CPU_AND(&own, &own, &cpus);
+		if (CPU_COUNT(&own) != 0) {
+			TOKD_LOG(control, WARNING,
+				"the control thread shares a CPU with lcore %u: leave one CPU out "
+				"of -l\n",
+				lcore);
+			return;
+		}
+	}
+}
+
+static int
+watch(struct tokd_control *c, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+	return fd >= 0 ? epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
+}
+
+static void
+close_fds(struct tokd_control *c)
+{
+	close(c->wake);
+	close(c->signals);
+	close(c->epoll);
+}
+
+int
+tokd_control_start(struct tokd_control *c, struct tokd_app *app)
+{
+	sigset_t set;
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	c->app = app;
+	rc = tokd_attach_open(&c->attach, app->opt.socket, app->opt.socket_mode, app->ring,
+		app->n_workers, app->instance, app->opt.reader_timeout_ms);
+	if (rc != 0)
+		return rc;
+	our_signals(&set);
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = -errno;
+	if (watch(c, c->signals) != 0 || watch(c, c->wake) != 0 || watch(c, c->attach.epoll) != 0) {
+		TOKD_LOG(control, ERR, "control thread: its descriptors: %s\n", strerror(errno));
+		goto fail;
+	}
+	rc = rte_ctrl_thread_create(&c->thread, "tokd-control", NULL, control_thread, c);
+	if (rc != 0) {
+		TOKD_LOG(control, ERR, "control thread: %s\n", strerror(-rc));
+		goto fail;
+	}
+	c->running = true;
+	warn_shared_cpu(c->thread);
+	return 0;
+fail:
+	close_fds(c);
+	tokd_attach_close(&c->attach);
+	return rc;
+}
+
+void
+tokd_control_stop(struct tokd_control *c)
+{
+	uint64_t one = 1;
+
+	if (!c->running)
+		return;
+	atomic_store(&c->app->stop, TOKD_STOP);
+	(void)!write(
+		c->wake, &one, sizeof(one)); /* at worst the thread sleeps out its epoll_wait */
+	pthread_join(c->thread, NULL);
+	c->running = false;
+}
+
+void
+tokd_control_free(struct tokd_control *c)
+{
+	tokd_attach_close(&c->attach);
+	close_fds(c);
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What each worker counts. One list: the enum, the names telemetry and the exit summary print,
+ * and their help texts. A counter is written by its worker only, read by anybody.
+ */
+#ifndef TOKD_COUNTERS_H
+#define TOKD_COUNTERS_H
+
+#include <stdint.h>
+
+/* X(symbol, "name", "help") */
+#define TOKD_COUNTERS(X)                                                                           \
+	X(RX_PACKETS, "rx_packets", "packets taken from the queue")                                \
+	X(RX_BYTES, "rx_bytes", "bytes of those packets")                                          \
+	X(TX_PACKETS, "tx_packets", "packets handed to the driver")                                \
+	X(TX_BYTES, "tx_bytes", "bytes of those packets")                                          \
+	X(TX_FULL, "tx_full", "packets the driver did not take: dropped, the client asks again")   \
+	X(TX_NO_MBUF, "tx_no_mbuf", "replies not sent for want of an mbuf")                        \
+	X(ARP_REPLIES, "arp_replies", "ARP requests answered")                                     \
+	X(ICMP_REPLIES, "icmp_replies", "ICMP echo requests answered")                             \
+	X(STREAMS_OPENED, "streams_opened", "texts begun")                                         \
+	X(STREAMS_DONE, "streams_done", "texts completed")                                         \
+	X(STREAMS_FAILED, "streams_failed", "texts ended with a reason other than done")           \
+	X(TEXT_BYTES, "text_bytes", "bytes of text fed to the tokenizer")                          \
+	X(IDS, "ids", "token ids published")                                                       \
+	X(RECORDS, "records", "token ring records published")                                      \
+	X(REPLY_COPIED, "reply_copied_bytes", "bytes of ids copied into reply packets")            \
+	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
+	X(RX_DUPLICATE, "rx_duplicate", "data packets that had already arrived")                   \
+	X(RX_REORDERED, "rx_reordered", "data packets held until their turn")                      \
+	X(RING_UNREAD, "ring_unread", "records published while no reader was registered")          \
+	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
+	X(CYCLES_BLOCKED, "cycles_backpressured", "TSC cycles of turns in which the ring was full") \
+	X(CYCLES_IDLE, "cycles_idle", "TSC cycles of turns that found nothing to do")              \
+	X(DROP_SEGMENTS, "drop_segments", "drop: frame in several mbuf segments, not read here")  \
+	X(DROP_ETHER, "drop_ether", "drop: frame too short, not for us, or an EtherType not spoken") \
+	X(DROP_ARP, "drop_arp", "drop: malformed ARP, or not for our address")                     \
+	X(DROP_IP_HEADER, "drop_ip_header", "drop: IPv4 header malformed or truncated")            \
+	X(DROP_IP_CKSUM, "drop_ip_cksum", "drop: IPv4 header checksum wrong")                      \
+	X(DROP_IP_FRAGMENT, "drop_ip_fragment", "drop: IPv4 fragment")                             \
+	X(DROP_IP_DST, "drop_ip_dst", "drop: IPv4 packet for another address")                     \
+	X(DROP_IP_PROTO, "drop_ip_proto", "drop: IP protocol not spoken")                          \
+	X(DROP_ICMP, "drop_icmp", "drop: ICMP other than a well-formed echo request")              \
+	X(DROP_UDP_LENGTH, "drop_udp_length", "drop: UDP length and packet disagree")              \
+	X(DROP_UDP_CKSUM, "drop_udp_cksum", "drop: UDP checksum wrong")                            \
+	X(DROP_UDP_PORT, "drop_udp_port", "drop: UDP port not ours")                               \
+	X(DROP_MAGIC, "drop_magic", "drop: not our protocol: too short, or wrong magic or type")   \
+	X(DROP_VERSION, "drop_version", "refused: protocol version")                               \
+	X(DROP_LENGTH, "drop_length", "refused: length fields disagree, or flags misplaced")       \
+	X(DROP_VOCAB, "drop_vocab", "refused: vocabulary not loaded")                              \
+	X(DROP_OFFSET, "drop_offset", "refused: byte offset does not continue the text")           \
+	X(DROP_TOO_LONG, "drop_too_long", "refused: text longer than --max-text")                  \
+	X(DROP_SHUTDOWN, "drop_shutdown", "refused: new text while shutting down")                 \
+	X(DROP_TABLE_FULL, "drop_table_full", "refused: stream table full")                        \
+	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
+	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
+	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \
+	X(DROP_REPLY_WINDOW, "drop_reply_window", "drop: text not fed because the client acknowledges no ids") \
+	X(DROP_UNKNOWN, "drop_unknown", "refused: no such stream")                                 \
+	X(DROP_OVER, "drop_over", "drop: data for a stream that already ended")
+
+enum tokd_counter {
+#define X(sym, name, help) C_##sym,
+	TOKD_COUNTERS(X)
+#undef X
+		C_COUNT
+};
+
+struct tokd_counter_info {
+	const char *name;
+	const char *help;
+};
+extern const struct tokd_counter_info tokd_counter_info[C_COUNT]; /* counters.c */
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "housekeeping.h"
+#include "reply.h"
+#include "stream.h"
+#include "token_ring_write.h"
+
+/* Streams ended per call: a wave of time-outs must not stop the polling of the queue. */
+#define EXPIRE_MOST 64
+
+/* Is the ring still full? Nobody may be feeding who would find out that it no longer is. */
+static void
+look_at_full_ring(struct tokd_worker *w)
+{
+	struct tokd_ring *r = &w->ring;
+
+	if (atomic_load_explicit(&r->full_since, memory_order_relaxed) == 0)
+		return;
+	if (tokd_ring_reserve(r, w->ring_need) != TOKD_RING_NO_ROOM)
+		atomic_store_explicit(&r->full_since, 0, memory_order_relaxed);
+}
+
+static void
+publish_aborts(struct tokd_worker *w)
+{
+	struct tokd_stream *s;
+
+	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+		s = TAILQ_FIRST(&w->streams->aborting);
+		if (s == NULL || !tokd_stream_abort(w, s))
+			return;
+	}
+}
+
+static bool
+is_over(const struct tokd_stream *s, uint64_t now, uint64_t ticks)
+{
+	/* now may be a little older than a packet's time, never negative then. */
+	return s != NULL && now > s->t_active && now - s->t_active > ticks;
+}
+
+/* A time limit never publishes ids that are not certain: it ends the stream. */
+static void
+expire_open(struct tokd_worker *w, uint64_t now)
+{
+	struct tokd_streams *t = w->streams;
+
+	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+		struct tokd_stream *s = TAILQ_FIRST(&t->open);
+
+		if (!is_over(s, now, t->open_ticks))
+			return;
+		tokd_stream_fail(w, s, TOKD_R_TIMEOUT);
+	}
+}
+
+static void
+expire_finished(struct tokd_worker *w, uint64_t now)
+{
+	struct tokd_streams *t = w->streams;
+
+	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+		struct tokd_stream *s = TAILQ_FIRST(&t->finished);
+
+		if (!is_over(s, now, t->finished_ticks))
+			return;
+		tokd_stream_release(w, s);
+	}
+}
+
+void
+tokd_housekeeping(struct tokd_worker *w, uint64_t now)
+{
+	tokd_ring_readers(&w->ring);
+	look_at_full_ring(w);
+	publish_aborts(w);
+	expire_finished(w, now);
+	expire_open(w, now);
+}
+
+void
+tokd_shutdown(struct tokd_worker *w)
+{
+	struct tokd_stream *s;
+
+	while ((s = TAILQ_FIRST(&w->streams->open)) != NULL) {
+		tokd_stream_fail(w, s, TOKD_R_SHUTDOWN);
+		tokd_reply_send(w, s, 0, 0, TOKD_R_SHUTDOWN);
+	}
+	tokd_tx_flush(w);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* rte_log types, one per part: --log-level=tokd.*:debug */
+#ifndef TOKD_LOG_H
+#define TOKD_LOG_H
+
+#include <rte_log.h>
+
+#define TOKD_LOG(part, level, ...) rte_log(RTE_LOG_##level, tokd_log_##part, "tokd." #part ": " __VA_ARGS__)
+
+extern int tokd_log_main, tokd_log_port, tokd_log_ring, tokd_log_worker, tokd_log_control; /* log.c */
+
+#endif

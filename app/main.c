@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dpdk-tokd: text in by UDP, exact token ids out. This file is its life: options, EAL, port,
+ * workers, control thread, and the same steps back.
+ *
+ * Exit code: 0 after a signal, --help or --version; 1 failed at run time; 2 a bad option.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <arpa/inet.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_errno.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+#include <rte_version.h>
+
+#include "app.h"
+#include "cpu_check.h"
+#include "log.h"
+#include "summary.h"
+#include "telemetry.h"
+#include "vocab_mem.h"
+
+#define PROGRAM "dpdk-tokd"
+
+#define EXIT_OK 0
+#define EXIT_FAILED 1
+#define EXIT_USAGE 2
+
+static void
+log_config(const struct tokd_options *opt)
+{
+	struct tokd_option_value value;
+	char line[1024] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; tokd_options_value(opt, i, &value) && used < sizeof(line); i++)
+		used += (size_t)snprintf(
+			line + used, sizeof(line) - used, " %s=%s", value.name, value.text);
+	TOKD_LOG(main, INFO, "options:%s\n", line);
+}
+
+static int
+load_vocab(struct tokd_app *app)
+{
+	const struct tok_load_opts opts = {
+		.pretokenizer = app->opt.pretokenizer,
+		.mem = &app->vocab_mem,
+	};
+	struct tok_error error;
+
+	/* One, read by all; on the node of the main lcore, which is the first worker's. */
+	app->vocab_node = (int)rte_socket_id();
+	app->vocab_mem = tokd_vocab_mem(&app->vocab_node);
+	app->vocab = tok_vocab_load(app->opt.vocab, &opts, &error);
+	if (app->vocab == NULL) {
+		TOKD_LOG(main, ERR, "--vocab %s: %s\n", app->opt.vocab, error.text);
+		return -EINVAL;
+	}
+	app->vocab_info = tok_vocab_info(app->vocab);
+	TOKD_LOG(main, INFO,
+		"vocabulary %s from %s: %u ids, checksum %08" PRIx32 ", %zu bytes of tables\n",
+		app->vocab_info.name, app->vocab_info.path, app->vocab_info.n_ids,
+		app->vocab_info.checksum, app->vocab_info.table_bytes);
+	return 0;
+}
+
+/* Everything a worker has of its own. What a failure leaves, worker_close takes. */
+static int
+worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
+{
+	const int node = (int)rte_lcore_to_socket_id(lcore);
+	const struct tokd_options *opt = &app->opt;
+	uint64_t hugepage = 0;
+	struct tokd_worker *w;
+	int rc;
+
+	w = rte_zmalloc_socket("tokd_worker", sizeof(*w), RTE_CACHE_LINE_SIZE, node);
+	if (w == NULL) {
+		TOKD_LOG(main, ERR, "worker %u: no %zu bytes of EAL memory on NUMA node %d\n",
+			index, sizeof(*w), node);
+		return -ENOMEM;
+	}
+	app->worker[index] = w;
+	app->ring[index] = &w->ring;
+	w->port = app->port.id;
+	w->queue = (uint16_t)index;
+	w->vocab = app->vocab;
+	w->ip = opt->ip;
+	w->udp_port = htons(opt->udp_port);
+	w->mac = app->port.mac;
+	w->rx_cksum_offload = app->port.rx_cksum;
+	w->tx_cksum_offload = app->port.tx_cksum;
+	w->opt = opt;
+	w->stop = &app->stop;
+	w->index = index;
+	w->lcore = lcore;
+	w->node = node;
+
+	w->pool = tokd_port_pool(&app->port, opt, w->queue, node);
+	if (w->pool == NULL)
+		return -ENOMEM;
+	if (rte_eal_has_hugepages()) {
+		hugepage = tokd_ring_hugepage(opt->ring_bytes);
+		if (hugepage == 0)
+			TOKD_LOG(main, WARNING,
+				"worker %u: not enough free huge pages for a token ring of %" PRIu64
+				" bytes: ordinary pages are used; reserve more, or lower "
+				"--ring-size\n",
+				index, opt->ring_bytes);
+	}
+	rc = tokd_ring_create(&w->ring, index, lcore, node, opt->ring_bytes, hugepage,
+		app->vocab_info.checksum, app->instance);
+	if (rc == 0)
+		rc = tokd_worker_init(w);
+	if (rc == 0)
+		rc = tokd_port_queue(&app->port, w->queue, node, w->pool);
+	return rc;
+}
+
+/* After the port is closed: its queues hold mbufs of the pool. */
+static void
+workers_close(struct tokd_app *app)
+{
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct tokd_worker *w = app->worker[i];
+
+		if (w == NULL)
+			continue;
+		tokd_worker_free(w);
+		tokd_ring_free(&w->ring);
+		rte_mempool_free(w->pool);
+		rte_free(w);
+	}
+}
+
+/* The main lcore is a worker like any other, and the first. */
+static int
+workers_open(struct tokd_app *app)
+{
+	unsigned int lcore;
+	uint32_t index = 1;
+	int rc;
+
+	rc = worker_open(app, 0, rte_get_main_lcore());
+	RTE_LCORE_FOREACH_WORKER (lcore) {
+		if (rc == 0)
+			rc = worker_open(app, index++, lcore);
+	}
+	return rc;
+}
+
+/* Returns when all workers have. */
+static int
+workers_run(struct tokd_app *app)
+{
+	int rc = 0;
+
+	for (uint32_t i = 1; i < app->n_workers && rc == 0; i++) {
+		rc = rte_eal_remote_launch(tokd_worker_run, app->worker[i], app->worker[i]->lcore);
+		if (rc != 0)
+			TOKD_LOG(main, ERR, "worker %u: lcore %u not launched: %s\n", i,
+				app->worker[i]->lcore, strerror(-rc));
+	}
+	if (rc == 0) {
+		char ip[INET_ADDRSTRLEN];
+
+		inet_ntop(AF_INET, &app->opt.ip, ip, sizeof(ip));
+		TOKD_LOG(main, NOTICE,
+			"ready: udp %s:%u on %s (%s), %u workers, vocabulary %s (%08" PRIx32
+			"), readers at %s\n",
+			ip, app->opt.udp_port, app->port.name, app->port.driver, app->n_workers,
+			app->vocab_info.name, app->vocab_info.checksum, app->opt.socket);
+		fflush(NULL);
+		rc = tokd_worker_run(app->worker[0]);
+	} else {
+		atomic_store(&app->stop, TOKD_STOP);
+	}
+	rte_eal_mp_wait_lcore();
+	return rc;
+}
+
+static int
+serve(struct tokd_app *app)
+{
+	int rc;
+
+	app->n_workers = rte_lcore_count();
+	if (app->n_workers > TOKD_RINGS_MAX) {
+		TOKD_LOG(main, ERR, "%u lcores: at most %u can be workers; give fewer in -l\n",
+			app->n_workers, TOKD_RINGS_MAX);
+		return -EINVAL;
+	}
+	rc = tokd_port_configure(&app->port, &app->opt, (uint16_t)app->n_workers);
+	if (rc != 0)
+		return rc;
+	tokd_cpu_check(&app->port);
+	rc = load_vocab(app);
+	if (rc != 0)
+		goto close_port;
+	rc = workers_open(app);
+	if (rc != 0)
+		goto close_workers;
+	rc = tokd_port_start(&app->port);
+	if (rc != 0)
+		goto close_workers;
+	rc = tokd_control_start(&app->control, app);
+	if (rc != 0)
+		goto close_workers;
+	rc = tokd_telemetry_start(app);
+	if (rc != 0)
+		goto stop_control;
+
+	rc = workers_run(app);
+
+	tokd_telemetry_stop();
+stop_control:
+	tokd_control_stop(&app->control);
+	tokd_summary_print(stdout, app);
+	tokd_control_free(&app->control);
+close_workers:
+	/* The device lets go of the mbufs before their pools go. */
+	tokd_port_close(&app->port);
+	workers_close(app);
+	tok_vocab_free(app->vocab);
+	return rc;
+close_port:
+	tokd_port_close(&app->port);
+	return rc;
+}
+
+/* EAL calls it for -h, and when its own options are wrong. */
+static void
+eal_usage(const char *program)
+{
+	printf("usage: " PROGRAM " [EAL options] -- --ip ADDR [application options]\n");
+	printf(PROGRAM " --help lists the application options\n\n");
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct tokd_app app;
+	struct tokd_options_error error;
+	int eal_argc, rc;
+
+	switch (tokd_options_parse(argc, argv, &eal_argc, &app.opt, &error)) {
+	case TOKD_OPTIONS_HELP:
+		tokd_options_help(stdout, PROGRAM);
+		return EXIT_OK;
+	case TOKD_OPTIONS_VERSION:
+		printf(PROGRAM " %s (%s)\n", TOKD_VERSION, rte_version());
+		return EXIT_OK;
+	case TOKD_OPTIONS_BAD:
+		fprintf(stderr, PROGRAM ": %s\n", error.text);
+		return EXIT_USAGE;
+	case TOKD_OPTIONS_RUN:
+		break;
+	}
+	tokd_control_block_signals();
+	rte_set_application_usage_hook(eal_usage);
+	if (rte_eal_init(eal_argc, argv) < 0) {
+		fprintf(stderr, PROGRAM ": EAL did not start: %s; see its messages above\n",
+			rte_strerror(rte_errno));
+		return EXIT_FAILED;
+	}
+	log_config(&app.opt);
+	app.t_start = rte_rdtsc();
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+		TOKD_LOG(main, ERR, "runs as a primary process only; give another --file-prefix\n");
+		rc = -ENOTSUP;
+	} else if (getrandom(&app.instance, sizeof(app.instance), 0) != sizeof(app.instance)) {
+		TOKD_LOG(main, ERR, "no random number for this instance: %s\n", strerror(errno));
+		rc = -EIO;
+	} else {
+		rc = serve(&app);
+	}
+	rte_eal_cleanup();
+	return rc == 0 ? EXIT_OK : EXIT_FAILED;
+}

@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Application options: parsed into one struct from one table (options.c), validated once. */
+#ifndef TOKD_OPTIONS_H
+#define TOKD_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+struct tokd_options {
+	const char *vocab;	    /* --vocab: name or path */
+	const char *pretokenizer;   /* --pretokenizer: for .tiktoken files not known by content */
+	uint32_t ip;		    /* --ip: our IPv4 address, network byte order */
+	uint16_t udp_port;	    /* --udp-port */
+	uint16_t port;		    /* --port: DPDK port id */
+	uint32_t streams;	    /* --streams: streams per worker, open and finished */
+	uint32_t max_text;	    /* --max-text: bytes of one text */
+	uint32_t stream_timeout_ms; /* --stream-timeout: an open stream may be idle that long */
+	uint32_t done_timeout_ms; /* --done-timeout: a finished stream's answer is kept that long */
+	uint64_t ring_bytes;	  /* --ring-size: of one token ring, a power of two */
+	uint32_t reader_timeout_ms; /* --reader-timeout: a reader may hold a full ring that long */
+	const char *socket;	    /* --socket: path of the control socket readers attach to */
+	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */
+	uint32_t rx_desc, tx_desc;  /* --rxd, --txd */
+	uint32_t mbufs;		    /* --mbufs: per worker */
+	uint32_t mbuf_room;	    /* --mbuf-room: bytes of a frame that fit one mbuf */
+	uint32_t cache_entries;	    /* --cache: learned pretokens per worker, 0: the default */
+	bool strict_utf8;	    /* --strict-utf8 */
+	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */
+};
+
+enum tokd_options_result {
+	TOKD_OPTIONS_RUN,
+	TOKD_OPTIONS_HELP,    /* asked for; print it and exit 0 */
+	TOKD_OPTIONS_VERSION, /* the same */
+	TOKD_OPTIONS_BAD,     /* error[] says what; exit 2 */
+};
+
+struct tokd_options_error {
+	char text[256]; /* one line: option, value, limit, remedy */
+};
+
+/*
+ * Read `dpdk-tokd [EAL options] -- [application options]`. *eal_argc is how many of argv, from
+ * argv[0], are EAL's. Strings in *opt are those of argv. Needs neither EAL nor privileges.
+ */
+enum tokd_options_result tokd_options_parse(int argc, char **argv, int *eal_argc,
+	struct tokd_options *opt, struct tokd_options_error *error);
+
+void tokd_options_help(FILE *to, const char *program);
+
+/* The i-th option as it was resolved: its name, and its value as one would write it. False: no
+ * more. */
+struct tokd_option_value {
+	const char *name;
+	char text[256];
+};
+bool tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_value *value);
+
+#endif

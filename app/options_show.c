@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <arpa/inet.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "options_table.h"
+
+/* A size as one would write it: 16M, 64k, 1500. */
+static void
+print_size(uint64_t v, char *text, size_t room)
+{
+	if (v >= OPT_G && v % OPT_G == 0)
+		snprintf(text, room, "%" PRIu64 "G", v / OPT_G);
+	else if (v >= OPT_M && v % OPT_M == 0)
+		snprintf(text, room, "%" PRIu64 "M", v / OPT_M);
+	else if (v >= OPT_K && v % OPT_K == 0)
+		snprintf(text, room, "%" PRIu64 "k", v / OPT_K);
+	else
+		snprintf(text, room, "%" PRIu64, v);
+}
+
+void
+tokd_opt_print(const struct tokd_opt_def *d, uint64_t v, char *text, size_t room)
+{
+	if (d->type == OPT_SIZE)
+		print_size(v, text, room);
+	else if (d->type == OPT_OCTAL)
+		snprintf(text, room, "%04" PRIo64, v);
+	else
+		snprintf(text, room, "%" PRIu64, v);
+}
+
+const char *
+tokd_opt_unit(const struct tokd_opt_def *d)
+{
+	return d->type == OPT_MS ? " ms" : d->type == OPT_SIZE ? " bytes" : "";
+}
+
+void
+tokd_options_help(FILE *to, const char *program)
+{
+	fprintf(to,
+		"usage: %s [EAL options] -- --ip ADDR [application options]\n"
+		"for example: %s -l 1-4 -a 0000:03:00.0 -- --ip 10.0.0.1 --vocab gpt2\n\n"
+		"Every lcore of -l is a worker with a queue and a token ring of its own.\n"
+		"EAL options are listed by %s -h.\n\napplication options:\n",
+		program, program, program);
+	for (size_t i = 0; i < TOKD_N_OPTS; i++) {
+		const struct tokd_opt_def *d = &tokd_opt_defs[i];
+		char head[48];
+
+		snprintf(head, sizeof(head), "--%s %s", d->name, d->arg != NULL ? d->arg : "");
+		fprintf(to, "  %-24s %s", head, d->help);
+		if (d->max != 0) {
+			char low[32], high[32];
+
+			tokd_opt_print(d, d->min, low, sizeof(low));
+			tokd_opt_print(d, d->max, high, sizeof(high));
+			fprintf(to, "\n  %-24s (%s to %s%s; default %s)", "", low, high,
+				tokd_opt_unit(d), d->preset);
+		} else if (d->rule == RULE_REQUIRED) {
+			fprintf(to, " (required)");
+		} else if (d->preset != NULL) {
+			fprintf(to, "\n  %-24s (default %s)", "", d->preset);
+		}
+		fprintf(to, "\n");
+	}
+	fprintf(to,
+		"  %-24s this text; exit\n  %-24s the version; exit\n\n"
+		"exit code: 0 after SIGINT, SIGTERM, --help or --version; 1 failed at run time "
+		"(EAL's failures too);\n2 a bad option. A first SIGINT or SIGTERM drains, a second "
+		"stops at once.\n",
+		"--help", "--version");
+}
+
+bool
+tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_value *value)
+{
+	const struct tokd_opt_def *d = &tokd_opt_defs[i];
+	const void *field;
+	uint64_t v = 0;
+
+	if (i >= TOKD_N_OPTS)
+		return false;
+	field = (const char *)opt + d->offset;
+	value->name = d->name;
+	switch (d->type) {
+	case OPT_TEXT: {
+		const char *text = *(const char *const *)field;
+
+		snprintf(value->text, sizeof(value->text), "%s", text != NULL ? text : "");
+		break;
+	}
+	case OPT_IPV4:
+		inet_ntop(AF_INET, field, value->text, sizeof(value->text));
+		break;
+	case OPT_FLAG:
+		snprintf(value->text, sizeof(value->text), "%s",
+			*(const bool *)field ? "yes" : "no");
+		break;
+	default:
+		memcpy(&v, field, d->width); /* little-endian, as wire.h demands anyway */
+		tokd_opt_print(d, v, value->text, sizeof(value->text));
+		break;
+	}
+	return true;
+}

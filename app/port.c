@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_mbuf.h>
+
+#include "log.h"
+#include "port.h"
+
+#define RX_CKSUM (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
+#define TX_CKSUM (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
+#define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP)
+#define MEMPOOL_CACHE 256 /* of mbufs; --mbufs is at least twice that */
+
+static int
+find_port(struct tokd_port *p, const struct tokd_options *opt)
+{
+	char list[160] = "";
+	uint16_t id;
+
+	if (rte_eth_dev_is_valid_port(opt->port)) {
+		p->id = opt->port;
+		return rte_eth_dev_get_name_by_port(p->id, p->name);
+	}
+	if (rte_eth_dev_count_avail() == 0) {
+		TOKD_LOG(port, ERR,
+			"no DPDK port: name one among the EAL options, as in -a 0000:03:00.0 (a "
+			"device on vfio-pci, or mlx5 on its kernel driver) or "
+			"--vdev=net_af_xdp0,iface=eth1\n");
+		return -ENODEV;
+	}
+	RTE_ETH_FOREACH_DEV (id) {
+		char name[RTE_ETH_NAME_MAX_LEN];
+		size_t used = strlen(list);
+
+		if (rte_eth_dev_get_name_by_port(id, name) == 0)
+			snprintf(list + used, sizeof(list) - used, " %u (%s)", id, name);
+	}
+	TOKD_LOG(port, ERR, "--port %u: no such port; there are:%s\n", opt->port, list);
+	return -ENODEV;
+}
+
+static int
+check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info)
+{
+	uint16_t most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
+
+	if (p->n_queues <= most)
+		return 0;
+	TOKD_LOG(port, ERR,
+		"port %u (%s, %s): %u workers need a queue pair each, the port has %u RX and %u "
+		"TX queues; use %u lcores in -l, or give the device more queues (net_af_packet: "
+		"qpairs=%u, net_af_xdp: queue_count=%u)\n",
+		p->id, p->name, p->driver, p->n_queues, info->max_rx_queues, info->max_tx_queues,
+		most, p->n_queues, p->n_queues);
+	return -ENOSPC;
+}
+
+static void
+choose_offloads(struct tokd_port *p, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	uint64_t rss_hf = info->flow_type_rss_offloads & RSS_WANTED;
+
+	/* All of them or none: the worker asks one question about a packet, not two. */
+	p->rx_cksum = (info->rx_offload_capa & RX_CKSUM) == RX_CKSUM;
+	p->tx_cksum = (info->tx_offload_capa & TX_CKSUM) == TX_CKSUM;
+	if (p->rx_cksum)
+		conf->rxmode.offloads |= RX_CKSUM;
+	if (p->tx_cksum)
+		conf->txmode.offloads |= TX_CKSUM;
+
+	if (p->n_queues == 1)
+		return;
+	p->rss = rss_hf != 0;
+	if (p->rss) {
+		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf->rx_adv_conf.rss_conf.rss_hf = rss_hf;
+		if ((rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP) == 0)
+			TOKD_LOG(port, NOTICE,
+				"port %u (%s): RSS does not look at UDP ports: all texts of one "
+				"client address go to one worker\n",
+				p->id, p->driver);
+	} else {
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): no RSS to set: the driver spreads packets over %u queues "
+			"by its own rule, which must keep a UDP flow on one queue\n",
+			p->id, p->driver, p->n_queues);
+	}
+}
+
+int
+tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues)
+{
+	struct rte_eth_conf conf = {0};
+	struct rte_eth_dev_info info;
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	p->n_queues = n_queues;
+	p->rx_desc = (uint16_t)opt->rx_desc;
+	p->tx_desc = (uint16_t)opt->tx_desc;
+	rc = find_port(p, opt);
+	if (rc != 0)
+		return rc;
+	rc = rte_eth_dev_info_get(p->id, &info);
+	if (rc != 0) {
+		TOKD_LOG(port, ERR, "port %u (%s): what it can do is not known: %s\n", p->id,
+			p->name, strerror(-rc));
+		return rc;
+	}
+	p->driver = info.driver_name;
+	p->node = rte_eth_dev_socket_id(p->id);
+	rc = check_queues(p, &info);
+	if (rc != 0)
+		return rc;
+	choose_offloads(p, &info, &conf);
+
+	/* No MTU in conf: several drivers refuse to set one, and all have one. */
+	rc = rte_eth_dev_configure(p->id, n_queues, n_queues, &conf);
+	if (rc == 0)
+		rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->rx_desc, &p->tx_desc);
+	if (rc == 0)
+		rc = rte_eth_macaddr_get(p->id, &p->mac);
+	if (rc != 0) {
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): not configured for %u queues, --rxd %u, --txd %u: %s; "
+			"see the driver's message above\n",
+			p->id, p->name, p->driver, n_queues, opt->rx_desc, opt->tx_desc,
+			strerror(-rc));
+		return rc;
+	}
+	if (p->rx_desc != opt->rx_desc || p->tx_desc != opt->tx_desc)
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): the driver takes %u RX and %u TX descriptors instead of "
+			"--rxd %u and --txd %u\n",
+			p->id, p->driver, p->rx_desc, p->tx_desc, opt->rx_desc, opt->tx_desc);
+	return 0;
+}
+
+struct rte_mempool *
+tokd_port_pool(const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node)
+{
+	const uint16_t room = (uint16_t)(RTE_PKTMBUF_HEADROOM + opt->mbuf_room);
+	struct rte_mempool *pool;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "tokd_mbuf_%u_%u", p->id, queue);
+	pool = rte_pktmbuf_pool_create(name, opt->mbufs, MEMPOOL_CACHE, 0, room, node);
+	if (pool == NULL)
+		TOKD_LOG(port, ERR,
+			"port %u queue %u: no pool of %" PRIu32
+			" mbufs of %u bytes on NUMA node %d: %s; reserve more huge pages there "
+			"(with --no-huge raise -m), or lower --mbufs\n",
+			p->id, queue, opt->mbufs, room, node, rte_strerror(rte_errno));
+	return pool;
+}
+
+int
+tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool)
+{
+	const char *side = "RX";
+	int rc;
+
+	rc = rte_eth_rx_queue_setup(p->id, queue, p->rx_desc, (unsigned int)node, NULL, pool);
+	if (rc == 0) {
+		side = "TX";
+		rc = rte_eth_tx_queue_setup(p->id, queue, p->tx_desc, (unsigned int)node, NULL);
+	}
+	if (rc != 0)
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): %s queue %u with %u descriptors and frames of up to %u "
+			"bytes: %s; try other --rxd, --txd, or a larger --mbuf-room\n",
+			p->id, p->name, p->driver, side, queue,
+			side[0] == 'R' ? p->rx_desc : p->tx_desc,
+			rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM, strerror(-rc));
+	return rc;
+}
+
+int
+tokd_port_start(struct tokd_port *p)
+{
+	struct rte_eth_link link = {0};
+	int rc = rte_eth_dev_start(p->id);
+
+	if (rc != 0) {
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): not started: %s; see the driver's message above\n",
+			p->id, p->name, p->driver, strerror(-rc));
+		return rc;
+	}
+	p->started = true;
+	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
+		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);
+	TOKD_LOG(port, INFO,
+		"port %u: %s (%s), " RTE_ETHER_ADDR_PRT_FMT
+		", %u queues, %u/%u descriptors, checksums rx %s tx %s%s\n",
+		p->id, p->name, p->driver, RTE_ETHER_ADDR_BYTES(&p->mac), p->n_queues, p->rx_desc,
+		p->tx_desc, p->rx_cksum ? "device" : "worker", p->tx_cksum ? "device" : "worker",
+		p->rss ? ", RSS" : "");
+	return 0;
+}
+
+void
+tokd_port_close(struct tokd_port *p)
+{
+	if (p->started)
+		rte_eth_dev_stop(p->id);
+	rte_eth_dev_close(p->id);
+}

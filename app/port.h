@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up of the DPDK port: one RX and one TX queue, and one mbuf pool, per worker. */
+#ifndef TOKD_PORT_H
+#define TOKD_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "options.h"
+
+struct tokd_port {
+	uint16_t id;
+	uint16_t n_queues;
+	uint16_t rx_desc, tx_desc; /* as the driver adjusted them */
+	int node;		   /* NUMA node of the device, or SOCKET_ID_ANY */
+	bool rx_cksum, tx_cksum;   /* IPv4 and UDP checksums are left to the device */
+	bool rss;
+	bool started;
+	const char *driver;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	struct rte_ether_addr mac;
+};
+
+/*
+ * All return 0 or -errno, with a message logged that names port, driver, value and remedy.
+ *
+ * configure: take port opt->port with `n_queues` queue pairs. A failure leaves nothing to undo.
+ * pool:      the mbufs of one worker, on `node`; NULL on failure.
+ * queue:     RX and TX queue `queue`, memory on `node`.
+ */
+int tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues);
+struct rte_mempool *tokd_port_pool(
+	const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node);
+int tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool);
+int tokd_port_start(struct tokd_port *p);
+/* Stop, if started, and close. */
+void tokd_port_close(struct tokd_port *p);
+
+#endif

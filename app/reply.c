@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Replies. A stream is answered once at the end of a burst, by as few packets as carry what is
+ * owed to it: every packet with ids tells the state as well, and one without ids goes only where
+ * none with ids did.
+ */
+#include <netinet/in.h>
+
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include "reply.h"
+
+#define REPLY_TTL 64 /* RFC 1700, IP time to live */
+
+struct headers {
+	struct rte_ether_hdr eth;
+	struct rte_ipv4_hdr ip;
+	struct rte_udp_hdr udp;
+} __rte_packed __rte_aligned(2);
+static_assert(sizeof(struct headers) == 42, "Ethernet, IPv4 and UDP without options");
+static_assert(sizeof(struct headers) <= RTE_PKTMBUF_HEADROOM, "they go before the payload");
+
+/* Put the headers before the payload, and the packet into the TX batch. */
+static void
+send_to(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
+{
+	uint16_t payload = rte_pktmbuf_data_len(m);
+	struct headers *h = (struct headers *)rte_pktmbuf_prepend(m, sizeof(*h));
+
+	h->eth = (struct rte_ether_hdr){.dst_addr = peer->mac,
+		.src_addr = w->mac,
+		.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4)};
+	h->ip = (struct rte_ipv4_hdr){.version_ihl = RTE_IPV4_VHL_DEF,
+		.total_length = rte_cpu_to_be_16(sizeof(h->ip) + sizeof(h->udp) + payload),
+		/* RFC 6864 4.1: never a fragment, so the identification means nothing. */
+		.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
+		.time_to_live = REPLY_TTL,
+		.next_proto_id = IPPROTO_UDP,
+		.src_addr = w->ip,
+		.dst_addr = peer->ip};
+	h->udp = (struct rte_udp_hdr){.src_port = w->udp_port,
+		.dst_port = peer->port,
+		.dgram_len = rte_cpu_to_be_16(sizeof(h->udp) + payload)};
+
+	m->ol_flags = 0;
+	if (w->tx_cksum_offload) {
+		m->l2_len = sizeof(h->eth);
+		m->l3_len = sizeof(h->ip);
+		m->ol_flags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM;
+		h->udp.dgram_cksum = rte_ipv4_phdr_cksum(&h->ip, m->ol_flags);
+	} else {
+		h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
+		h->udp.dgram_cksum = rte_ipv4_udptcp_cksum(&h->ip, &h->udp);
+	}
+	tokd_tx_put(w, m);
+}
+
+void
+tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, enum tokd_reason reason)
+{
+	const struct tokd_rep rep = {
+		.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.flags = TOKD_F_FAIL,
+		.epoch = req->epoch,
+		.vocab = w->vocab_checksum,
+		.stream_id = req->stream_id,
+		.reason = reason,
+	};
+
+	/* Never longer than the request: struct tokd_req has the size of struct tokd_rep. */
+	static_assert(sizeof(struct tokd_req) >= sizeof(struct tokd_rep), "no amplification");
+	rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_data_len(m) - sizeof(rep)));
+	memcpy(rte_pktmbuf_mtod(m, void *), &rep, sizeof(rep));
+	send_to(w, m, peer);
+}
+
+/* Packets numbered below next + credit may come. */
+static uint32_t
+credit(const struct tokd_stream *s)
+{
+	if (s->state != TOKD_STREAM_OPEN || s->blocked)
+		return 0;
+	if (!(s->flags & TOKD_F_IDS))
+		return TOKD_WIRE_WINDOW;
+	return RTE_MIN((uint32_t)TOKD_WIRE_WINDOW, tokd_stream_rec_room(s));
+}
+
+bool
+tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t count,
+	enum tokd_reason reason)
+{
+	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
+	bool done = s->state == TOKD_STREAM_DONE && reason == TOKD_R_NONE;
+	struct tokd_rep rep;
+	uint8_t *payload;
+
+	if (unlikely(m == NULL)) {
+		w->counter[C_TX_NO_MBUF]++;
+		return false;
+	}
+	rep = (struct tokd_rep){
+		.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.flags = (count > 0 && first == 0 ? TOKD_F_FIRST : 0) | (done ? TOKD_F_DONE : 0) |
+			 (reason != TOKD_R_NONE ? TOKD_F_FAIL : 0),
+		.epoch = s->key.epoch,
+		.vocab = w->vocab_checksum,
+		.stream_id = s->key.stream_id,
+		.ack = s->next,
+		.credit = credit(s),
+		.sack = s->held_bits >> 1,
+		.first = first,
+		.count = count,
+		.total = s->total,
+		.ids_crc = done ? s->ids_crc : 0,
+		.reason = reason,
+		.text_end = s->text_end,
+	};
+	/* tokd_worker_init() has made sure of the room. */
+	payload = (uint8_t *)rte_pktmbuf_append(
+		m, (uint16_t)(sizeof(rep) + count * sizeof(uint32_t)));
+	memcpy(payload, &rep, sizeof(rep));
+	if (count > 0)
+		tokd_reply_ids_copy(w, s, first, count, payload + sizeof(rep));
+	send_to(w, m, &s->peer);
+
+	s->due = false;
+	s->unacked = 0;
+	return true;
+}
+
+/* Are ids to go that do not fill a packet? */
+static bool
+all_ids_now(const struct tokd_worker *w, const struct tokd_stream *s)
+{
+	if ((s->flags & TOKD_F_STREAM) || s->state == TOKD_STREAM_DONE || s->flush)
+		return true;
+	/* Many small records: the client cannot acknowledge, and so free, what it does not get. */
+	if (tokd_stream_rec_room(s) < TOKD_STREAM_RECS / 2)
+		return true;
+	return !tokd_reply_ids_young(w, s, s->sent);
+}
+
+static void
+reply_ids(struct tokd_worker *w, struct tokd_stream *s)
+{
+	bool all;
+
+	if (s->sent == s->total)
+		return;
+	if (unlikely(!tokd_reply_ids_stand(w, s, s->sent))) {
+		if (s->state == TOKD_STREAM_OPEN)
+			tokd_stream_fail(w, s, TOKD_R_EXPIRED);
+		else if (s->due)
+			tokd_reply_send(w, s, 0, 0, TOKD_R_EXPIRED);
+		return;
+	}
+	all = all_ids_now(w, s);
+	while (s->sent < s->total) {
+		uint32_t n = RTE_MIN(s->total - s->sent, (uint32_t)TOKD_REPLY_IDS);
+
+		if (n < TOKD_REPLY_IDS && !all)
+			return;
+		if (!tokd_reply_send(w, s, s->sent, n, TOKD_R_NONE))
+			return; /* tried again when the stream is touched next */
+		s->sent += n;
+	}
+}
+
+static void
+reply_stream(struct tokd_worker *w, struct tokd_stream *s)
+{
+	s->touched = false;
+	if (s->state != TOKD_STREAM_FAILED && (s->flags & TOKD_F_IDS))
+		reply_ids(w, s);
+	s->flush = false;
+	if (s->due || s->unacked >= TOKD_ACK_EVERY)
+		tokd_reply_send(w, s, 0, 0, s->reason);
+}
+
+void
+tokd_reply_flush(struct tokd_worker *w)
+{
+	for (uint16_t i = 0; i < w->n_touched; i++)
+		reply_stream(w, w->touched[i]);
+	w->n_touched = 0;
+	w->reply_head = w->ring.head;
+}

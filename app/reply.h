@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Answers to clients: reply.c makes packets and decides when, reply_ids.c finds the ids. */
+#ifndef TOKD_REPLY_H
+#define TOKD_REPLY_H
+
+#include "stream.h"
+
+/* Ids in one reply packet at most. */
+#define TOKD_REPLY_IDS (TOKD_WIRE_PAYLOAD / sizeof(uint32_t))
+
+/* Refuse a request that has no stream, or not that one, in the mbuf it came in. */
+void tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
+	const struct tokd_peer *peer, enum tokd_reason reason);
+
+/*
+ * One reply packet of a stream: its state, ids [first, first + count), and a reason if it failed.
+ * False if there is no mbuf. The ids must stand.
+ */
+bool tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t count,
+	enum tokd_reason reason);
+
+/* Answer all streams touched since the last call. */
+void tokd_reply_flush(struct tokd_worker *w);
+
+/* Are the ids of a stream from index `first` on still in the ring? (They go in order.) */
+bool tokd_reply_ids_stand(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first);
+
+/* Are they in the younger half of the ring, not to be overwritten soon? */
+bool tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first);
+
+/* Copy ids [first, first + count) to dst; they must stand. */
+void tokd_reply_ids_copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, void *dst);
+
+/*
+ * Send ids [first, end) again: bounded per call and per stream. False if they are no longer in
+ * the ring.
+ */
+bool tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end);
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ids for replies: found in the ring by the positions the stream remembers, and copied, since
+ * af_xdp sends no packet of several segments.
+ */
+#include <rte_memcpy.h>
+
+#include "reply.h"
+#include "token_ring_write.h"
+
+/* Index into rec[] (free-running) of the record with id `first`, which exists. */
+static uint32_t
+find_rec(const struct tokd_stream *s, uint32_t first)
+{
+	uint32_t lo = s->rec_tail, n = s->rec_head - s->rec_tail;
+
+	while (n > 1) {
+		uint32_t half = n / 2;
+
+		if (s->rec[(lo + half) % TOKD_STREAM_RECS].first <= first) {
+			lo += half;
+			n -= half;
+		} else {
+			n = half;
+		}
+	}
+	return lo;
+}
+
+static uint64_t
+pos_of(const struct tokd_stream *s, uint32_t first)
+{
+	return s->rec[find_rec(s, first) % TOKD_STREAM_RECS].pos;
+}
+
+bool
+tokd_reply_ids_stand(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first)
+{
+	return pos_of(s, first) >= w->ring.tail;
+}
+
+bool
+tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first)
+{
+	return w->ring.head - pos_of(s, first) <= (w->ring.mask + 1) / 2;
+}
+
+void
+tokd_reply_ids_copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, void *dst)
+{
+	uint32_t i = find_rec(s, first);
+
+	w->counter[C_REPLY_COPIED] += count * sizeof(uint32_t);
+	while (count > 0) {
+		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
+		const uint32_t *ids = tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos));
+		uint32_t skip = first - rec->first;
+		uint32_t n = RTE_MIN(rec->count - skip, count);
+
+		rte_memcpy(dst, ids + skip, n * sizeof(*ids));
+		dst = RTE_PTR_ADD(dst, n * sizeof(*ids));
+		first += n;
+		count -= n;
+	}
+}
+
+bool
+tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end)
+{
+	if (!(s->flags & TOKD_F_IDS) || first >= end)
+		return true;
+	/* All was acknowledged, and so let go of: a client that asks again will not get it. */
+	if (first < s->ids_ack && s->ids_ack == s->total && s->state == TOKD_STREAM_DONE)
+		return false;
+	/* Otherwise an index below ids_ack is that of an old POLL, overtaken on its way. */
+	first = RTE_MAX(first, s->ids_ack);
+	end = RTE_MIN(end, s->sent);
+	if (first >= end)
+		return true;
+	if (!tokd_reply_ids_stand(w, s, first))
+		return false;
+
+	for (uint32_t i = 0; i < TOKD_AGAIN_PACKETS && first < end; i++) {
+		uint32_t n = RTE_MIN(end - first, (uint32_t)TOKD_REPLY_IDS);
+		uint64_t bytes;
+
+		if (s->again < sizeof(struct tokd_rep) + sizeof(uint32_t))
+			break;
+		n = (uint32_t)RTE_MIN(
+			(uint64_t)n, (s->again - sizeof(struct tokd_rep)) / sizeof(uint32_t));
+		bytes = sizeof(struct tokd_rep) + n * sizeof(uint32_t);
+		if (!tokd_reply_send(w, s, first, n, TOKD_R_NONE))
+			break;
+		s->again -= bytes;
+		w->counter[C_REPLY_AGAIN]++;
+		first += n;
+	}
+	return true;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The token ring, writer's side. Set-up (token_ring.c): make, seal, register, free; readers join
+ * and leave. Hot path (token_ring_write.h, inline): reserve, publish.
+ */
+#ifndef TOKD_TOKEN_RING_H
+#define TOKD_TOKEN_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <tokd/ring.h>
+
+#define TOKD_READERS_MAX 16
+
+/*
+ * A reader as the worker sees it. The control thread fills `cursor` and sets state to JOIN; the
+ * worker, in its housekeeping, sets `start` to its head and state to ACTIVE; from then on it
+ * waits for the cursor. To remove a reader the control thread sets state to LEAVE; the worker sets it to
+ * FREE and does not touch the cursor again; only then may the control thread unmap it.
+ */
+enum tokd_reader_state { TOKD_READER_FREE = 0, TOKD_READER_JOIN, TOKD_READER_ACTIVE, TOKD_READER_LEAVE };
+
+struct tokd_reader {
+	_Atomic uint32_t state; /* enum tokd_reader_state */
+	_Atomic uint64_t *cursor; /* this ring's word in the reader's sealed cursor memfd */
+	uint64_t start;		  /* position of the first record it will see */
+	uint64_t seen;		  /* worker only: cursor as last taken, clamped, never back */
+};
+
+struct tokd_ring {
+	/* hot, worker only */
+	uint8_t *data;	 /* start of the records */
+	uint64_t mask;	 /* data_bytes - 1 */
+	uint64_t head;	 /* one past the last published record */
+	uint64_t limit;	 /* head may not pass this without looking at the readers again */
+	uint64_t tail;	 /* as published */
+	uint64_t serial; /* of the next stream */
+	struct tokd_ring_hdr *hdr;
+	uint32_t n_active; /* readers in state ACTIVE */
+	_Atomic uint64_t full_since; /* TSC at which reserve first failed, 0 when it succeeds; for the
+					control thread */
+	_Atomic uint32_t slowest;    /* index of the reader that holds the ring, while full_since is set */
+	struct tokd_reader reader[TOKD_READERS_MAX];
+	/* set-up */
+	int fd;
+	size_t map_bytes;
+	bool huge;	 /* backed by huge pages */
+	bool registered; /* with rte_extmem_register */
+};
+
+/*
+ * The huge page size in bytes that wastes least on a ring of data_bytes, of those that have enough
+ * free pages now; 0 if none has.
+ */
+uint64_t tokd_ring_hugepage(uint64_t data_bytes);
+
+/*
+ * Make a ring of data_bytes (a power of two, at least 64 KiB) on NUMA node `node` (-1: any), in
+ * huge pages of hugepage_bytes, or in ordinary pages when that is 0 or, with a warning, when they
+ * cannot be had after all. Sealed; registered with DPDK. Returns 0 or -errno, with a message
+ * logged that names size, node and remedy.
+ */
+int tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
+	uint64_t data_bytes, uint64_t hugepage_bytes, uint32_t vocab, uint64_t instance);
+void tokd_ring_free(struct tokd_ring *r);
+
+/* Worker, in housekeeping: take readers that want to join, let go of those that leave. */
+void tokd_ring_readers(struct tokd_ring *r);
+
+#endif

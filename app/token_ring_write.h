@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Writing records into the token ring: reserve the worst case, let the tokenizer write into it,
+ * publish what came of it. tokd/ring.h states the ordering; each barrier here says its part.
+ *
+ *            tail                       head            head + size
+ *   ----------+--------------------------+-----------------+------
+ *    reused   | records readers may use  | reserved, then  |
+ *             |                          | the next record |
+ *
+ * limit = tail + size: a reservation that ends below it needs nothing but two comparisons.
+ */
+#ifndef TOKD_TOKEN_RING_WRITE_H
+#define TOKD_TOKEN_RING_WRITE_H
+
+#include <string.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "token_ring.h"
+
+#define TOKD_RING_NO_ROOM UINT64_MAX
+
+/*
+ * The rare half of a reservation (token_ring_readers.c): moves the tail so that bytes below `end`
+ * may be written. False if a reader still holds them.
+ */
+bool tokd_ring_make_room(struct tokd_ring *r, uint64_t end);
+
+static inline struct tokd_rec *
+tokd_ring_at(const struct tokd_ring *r, uint64_t pos)
+{
+	return (struct tokd_rec *)(r->data + (pos & r->mask));
+}
+
+static inline uint32_t *
+tokd_rec_ids(struct tokd_rec *rec)
+{
+	return (uint32_t *)(rec + 1);
+}
+
+/* Bytes of a record with `count` ids. */
+static inline uint64_t
+tokd_rec_bytes(uint64_t count)
+{
+	return RTE_ALIGN_CEIL(sizeof(struct tokd_rec) + 4 * count, (uint64_t)TOKD_RING_ALIGN);
+}
+
+/* Most bytes one reservation may ask for: with the padding before it, it still fits the ring. */
+static inline uint64_t
+tokd_ring_most(const struct tokd_ring *r)
+{
+	return (r->mask + 1) / 2;
+}
+
+/*
+ * Position of a record of up to `bytes` bytes (a multiple of TOKD_RING_ALIGN, at most
+ * tokd_ring_most()), or TOKD_RING_NO_ROOM. Nothing changes for readers until it is published; a
+ * reservation that is not used needs no undoing.
+ */
+static inline uint64_t
+tokd_ring_reserve(struct tokd_ring *r, uint64_t bytes)
+{
+	uint64_t to_end = r->mask + 1 - (r->head & r->mask);
+	uint64_t pos = r->head;
+
+	if (bytes > to_end)
+		pos += to_end; /* a record never wraps: publishing fills this with a PAD record */
+	if (unlikely(pos + bytes > r->limit) && !tokd_ring_make_room(r, pos + bytes))
+		return TOKD_RING_NO_ROOM;
+	return pos;
+}
+
+/*
+ * Publish the record at `pos`, all of whose fields but `bytes`, `kind` and `t_publish` are
+ * written. It takes the room of its `count` ids, not what was reserved.
+ */
+static inline void
+tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
+{
+	struct tokd_rec *rec = tokd_ring_at(r, pos);
+
+	if (unlikely(pos != r->head)) {
+		struct tokd_rec *pad = tokd_ring_at(r, r->head);
+
+		memset(pad, 0, sizeof(*pad));
+		pad->bytes = (uint32_t)(pos - r->head);
+		pad->kind = TOKD_REC_PAD;
+	}
+	rec->bytes = (uint32_t)tokd_rec_bytes(rec->count);
+	rec->kind = TOKD_REC_TOKENS;
+	rec->t_publish = rte_rdtsc();
+	r->head = pos + rec->bytes;
+	/* A reader that sees the new head sees the whole record and the padding before it. */
+	__atomic_store_n(&r->hdr->head, r->head, __ATOMIC_RELEASE);
+}
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The TX batch of a turn: one call of the driver, since af_xdp pays a system call for each. */
+#include <rte_ethdev.h>
+
+#include "net.h"
+
+void
+tokd_tx_flush(struct tokd_worker *w)
+{
+	uint32_t bytes[TOKD_TX_MAX + 1];
+	uint16_t sent;
+
+	if (w->n_tx == 0)
+		return;
+	/* Taken before the call: a packet that was sent is no longer ours to look at. */
+	bytes[0] = 0;
+	for (uint16_t i = 0; i < w->n_tx; i++)
+		bytes[i + 1] = bytes[i] + rte_pktmbuf_pkt_len(w->tx[i]);
+
+	sent = rte_eth_tx_burst(w->port, w->queue, w->tx, w->n_tx);
+	w->counter[C_TX_PACKETS] += sent;
+	w->counter[C_TX_BYTES] += bytes[sent];
+	if (unlikely(sent < w->n_tx)) {
+		/* Not tried again: RX must go on being polled, and the client asks again. */
+		w->counter[C_TX_FULL] += w->n_tx - sent;
+		rte_pktmbuf_free_bulk(&w->tx[sent], w->n_tx - sent);
+	}
+	w->n_tx = 0;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up of a worker. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include <tokd/wire.h>
+
+#include "log.h"
+#include "stream.h"
+#include "worker.h"
+
+/* An mbuf of the pool must take a whole reply, headers before it. */
+#define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
+
+static void *
+cache_alloc(void *ctx, size_t bytes, size_t align)
+{
+	const struct tokd_worker *w = ctx;
+
+	return rte_zmalloc_socket("tok_cache", bytes, (unsigned int)align, w->node);
+}
+
+static void
+cache_free(void *ctx, void *p, size_t bytes)
+{
+	rte_free(p);
+}
+
+/*
+ * How many early packets may be held: what the pool has beyond the descriptors of both rings, a
+ * burst on its way and a batch of replies. More, and held text could starve the RX ring of the
+ * very packet it waits for.
+ */
+static int
+bound_held(struct tokd_worker *w)
+{
+	const struct tokd_options *opt = w->opt;
+	uint32_t fixed = opt->rx_desc + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX;
+
+	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: %u mbufs do not suffice: %u for the rings and bursts, and "
+			"at least %u to hold early packets; raise --mbufs or lower --rxd and "
+			"--txd\n",
+			w->index, w->pool->size, fixed, TOKD_WIRE_WINDOW);
+		return -EINVAL;
+	}
+	w->held_max = w->pool->size - fixed;
+	return 0;
+}
+
+int
+tokd_worker_init(struct tokd_worker *w)
+{
+	const struct tokd_options *opt = w->opt;
+	const struct tok_mem mem = {.alloc = cache_alloc, .free = cache_free, .ctx = w};
+	int rc;
+
+	w->tsc_hz = rte_get_tsc_hz();
+	w->vocab_checksum = tok_vocab_info(w->vocab).checksum;
+
+	if (rte_pktmbuf_data_room_size(w->pool) < REPLY_ROOM) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: mbufs of %u bytes are too small for replies, which take %zu\n",
+			w->index, rte_pktmbuf_data_room_size(w->pool), REPLY_ROOM);
+		return -EINVAL;
+	}
+	rc = bound_held(w);
+	if (rc < 0)
+		return rc;
+
+	w->streams = tokd_streams_create(opt->streams, w->index, w->node,
+		w->tsc_hz / 1000 * opt->stream_timeout_ms, w->tsc_hz / 1000 * opt->done_timeout_ms);
+	if (w->streams == NULL)
+		return -ENOMEM;
+	w->cache = tok_cache_create(w->vocab, opt->cache_entries, &mem);
+	if (w->cache == NULL) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: no memory on NUMA node %d for a cache of %" PRIu32
+			" pretokens; lower --cache or reserve more huge pages there\n",
+			w->index, w->node, opt->cache_entries);
+		tokd_worker_free(w);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+void
+tokd_worker_free(struct tokd_worker *w)
+{
+	tok_cache_free(w->cache);
+	w->cache = NULL;
+	tokd_streams_free(w->streams);
+	w->streams = NULL;
+}

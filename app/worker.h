@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A worker: one lcore, one RX and one TX queue, one token ring, its own streams and counters.
+ * Shares nothing with other workers but the read-only vocabulary.
+ */
+#ifndef TOKD_WORKER_H
+#define TOKD_WORKER_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include <tok.h>
+
+#include "counters.h"
+#include "options.h"
+#include "token_ring.h"
+
+#define TOKD_BURST 32
+#define TOKD_TX_MAX 128 /* packets gathered before they are handed to the driver */
+
+struct tokd_stream;  /* stream.h */
+struct tokd_streams; /* stream.h */
+
+/* What stop says to a worker: go on; refuse new streams, finish open ones; leave the loop now. */
+enum tokd_stop { TOKD_RUN = 0, TOKD_DRAIN, TOKD_STOP };
+
+struct tokd_worker {
+	/* hot */
+	uint16_t port, queue;
+	struct rte_mempool *pool;      /* mbufs for RX and for replies */
+	struct tokd_streams *streams;
+	struct tokd_ring ring;
+	const struct tok_vocab *vocab;
+	struct tok_cache *cache;
+	uint32_t vocab_checksum;
+	uint32_t ip;		       /* ours, network byte order */
+	uint16_t udp_port;	       /* ours, network byte order */
+	struct rte_ether_addr mac;     /* ours */
+	bool rx_cksum_offload;	       /* mbuf flags say whether IPv4 and UDP checksums are right */
+	bool tx_cksum_offload;
+	uint64_t tsc_hz;
+	uint64_t t_burst;	       /* TSC when the current burst was taken */
+	const struct tokd_options *opt;
+	_Atomic uint32_t *stop;	       /* enum tokd_stop, set by the control thread */
+	uint64_t counter[C_COUNT];     /* written by this worker only, plain stores of whole words */
+	/* the current burst */
+	uint32_t stopping;	       /* *stop, read once per turn */
+	uint16_t n_tx, n_touched;
+	struct rte_mbuf *tx[TOKD_TX_MAX];	     /* to be sent at its end */
+	struct tokd_stream *touched[TOKD_BURST]; /* to be answered at its end */
+	uint64_t reply_head;	       /* ring head when touched streams were last answered */
+	/* across bursts */
+	uint32_t n_held, held_max;     /* early packets kept, of all streams; bound on them */
+	uint32_t ring_need;	       /* bytes of the reservation that failed last */
+	uint32_t turns;		       /* since housekeeping */
+	uint32_t turn_kind;	       /* counter the cycles of the turn now running go to */
+	uint64_t t_housekeeping;
+	/* set-up */
+	uint32_t index, lcore;
+	int node;
+};
+
+/*
+ * Set-up (worker.c). The caller has filled in port, queue, pool, ring, vocab, ip, udp_port, mac,
+ * offloads, opt, stop, index, lcore and node, zero elsewhere; this makes streams and cache on
+ * `node`. Returns 0 or -errno with a message logged.
+ */
+int tokd_worker_init(struct tokd_worker *w);
+void tokd_worker_free(struct tokd_worker *w);
+
+/* The loop (worker_loop.c), for rte_eal_remote_launch. Returns 0 when stop says so. */
+int tokd_worker_run(void *worker);
+
+/* One turn of the loop: a burst in, a burst out, now and then housekeeping. */
+void tokd_worker_turn(struct tokd_worker *w);
+
+/* Streams that have begun and are not finished; for the drain. Any thread. */
+uint32_t tokd_worker_open_streams(const struct tokd_worker *w);
+
+#endif

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include <rte_eal.h>
+#include <rte_eth_ring.h>
+#include <rte_malloc.h>
+
+#include "fixture.h"
+#include "vocabulary.h"
+
+#define RX_DESC 256
+#define TX_DESC 256
+#define OUR_IP RTE_IPV4(10, 0, 0, 1)
+
+struct fixture *fx;
+struct rte_mempool *fx_pool;
+uint64_t fx_counted[C_COUNT];
+
+struct rte_ring *fx_tx;
+static struct rte_ring *rx;
+static uint16_t port;
+static struct tok_vocab *vocab;
+static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
+
+int
+fixture_start(int argc, char **argv)
+{
+	char *eal[] = {argv[0], "--no-huge", "--no-pci", "--no-shconf", "-m", "128", "-l", "0",
+		"--no-telemetry", "--log-level=lib.eal:error", NULL};
+	const struct rte_eth_conf conf = {0};
+	int rc;
+
+	if (rte_eal_init(RTE_DIM(eal) - 1, eal) < 0)
+		return -1;
+	fx_pool = rte_pktmbuf_pool_create(
+		"test", POOL_MBUFS, 0, 0, RTE_PKTMBUF_HEADROOM + JUMBO_TEXT + 200, SOCKET_ID_ANY);
+	rx = rte_ring_create("rx", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	fx_tx = rte_ring_create("tx", 1024, SOCKET_ID_ANY, RING_F_SP_ENQ | RING_F_SC_DEQ);
+	if (fx_pool == NULL || rx == NULL || fx_tx == NULL)
+		return -1;
+	rc = rte_eth_from_rings("test", &rx, 1, &fx_tx, 1, 0);
+	if (rc < 0)
+		return -1;
+	port = (uint16_t)rc;
+	if (rte_eth_dev_configure(port, 1, 1, &conf) < 0 ||
+		rte_eth_rx_queue_setup(port, 0, RX_DESC, 0, NULL, fx_pool) < 0 ||
+		rte_eth_tx_queue_setup(port, 0, TX_DESC, 0, NULL) < 0 ||
+		rte_eth_dev_start(port) < 0)
+		return -1;
+	vocab = vocabulary_make();
+	return vocab == NULL ? -1 : 0;
+}
+
+void
+fixture_stop(void)
+{
+	tok_vocab_free(vocab);
+	rte_eth_dev_stop(port);
+	rte_eth_dev_close(port);
+	rte_ring_free(rx);
+	rte_ring_free(fx_tx);
+	rte_mempool_free(fx_pool);
+	rte_eal_cleanup();
+}
+
+static void
+ring_make(struct tokd_ring *r, uint32_t bytes)
+{
+	uint8_t *mem = aligned_alloc(4096, TOKD_RING_HDR_BYTES + bytes);
+
+	assert_non_null(mem);
+	memset(mem, 0, TOKD_RING_HDR_BYTES);
+	/* What stands there before the first record must not matter. */
+	memset(mem + TOKD_RING_HDR_BYTES, 0xa5, bytes);
+	r->hdr = (struct tokd_ring_hdr *)mem;
+	r->data = mem + TOKD_RING_HDR_BYTES;
+	r->mask = bytes - 1;
+	r->limit = bytes;
+}
+
+static int
+setup_with(uint32_t ring_bytes)
+{
+	fx = calloc(1, sizeof(*fx));
+	fx->opt = (struct tokd_options){
+		.ip = RTE_BE32(OUR_IP),
+		.udp_port = TOKD_WIRE_PORT,
+		.streams = STREAMS,
+		.max_text = 1 << 20,
+		.stream_timeout_ms = 1000000,
+		.done_timeout_ms = 1000000,
+		.rx_desc = RX_DESC,
+		.tx_desc = TX_DESC,
+		.cache_entries = 256,
+	};
+	fx->w = (struct tokd_worker){
+		.port = port,
+		.pool = fx_pool,
+		.vocab = vocab,
+		.ip = fx->opt.ip,
+		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
+		.mac = our_mac,
+		.opt = &fx->opt,
+		.stop = &fx->stop,
+		.node = SOCKET_ID_ANY,
+	};
+	ring_make(&fx->w.ring, ring_bytes);
+	assert_int_equal(tokd_worker_init(&fx->w), 0);
+	fx->w.t_burst = rte_rdtsc();
+	fx->w.turn_kind = C_CYCLES_IDLE;
+	return 0;
+}
+
+int
+setup(void **state)
+{
+	return setup_with(RING_BYTES);
+}
+
+int
+setup_small_ring(void **state)
+{
+	return setup_with(SMALL_RING_BYTES);
+}
+
+int
+teardown(void **state)
+{
+	atomic_store(&fx->stop, TOKD_STOP);
+	tokd_worker_run(&fx->w);
+	drain();
+	for (uint32_t c = 0; c < C_COUNT; c++)
+		fx_counted[c] += fx->w.counter[c];
+	assert_int_equal(fx->w.n_held, 0);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
+	assert_int_equal(rte_mempool_avail_count(fx_pool), POOL_MBUFS);
+	tokd_worker_free(&fx->w);
+	free(fx->w.ring.hdr);
+	free(fx);
+	fx = NULL;
+	return 0;
+}
+
+void
+put(struct rte_mbuf *m)
+{
+	assert_int_equal(rte_ring_enqueue(rx, m), 0);
+}
+
+void
+run(void)
+{
+	do {
+		tokd_worker_turn(&fx->w);
+	} while (!rte_ring_empty(rx));
+}
+
+struct rte_mbuf *
+next_frame(void)
+{
+	void *m;
+
+	return rte_ring_dequeue(fx_tx, &m) == 0 ? m : NULL;
+}
+
+uint32_t
+drain(void)
+{
+	struct rte_mbuf *m;
+	uint32_t n = 0;
+
+	while ((m = next_frame()) != NULL) {
+		rte_pktmbuf_free(m);
+		n++;
+	}
+	return n;
+}
+
+uint32_t
+whole(const void *text, uint32_t n, uint32_t *ids, uint32_t room)
+{
+	struct tok_result r = tok_encode(vocab, NULL, text, n, 0, ids, room);
+
+	assert_int_equal(r.status, TOK_OK);
+	assert_int_equal(r.consumed, n);
+	return (uint32_t)r.produced;
+}
+
+void
+reader_join(uint32_t i)
+{
+	struct tokd_reader *rd = &fx->w.ring.reader[i];
+
+	rd->cursor = &fx->cursor[i];
+	atomic_store(&rd->state, TOKD_READER_JOIN);
+	tokd_ring_readers(&fx->w.ring);
+	assert_int_equal(rd->state, TOKD_READER_ACTIVE);
+	assert_int_equal(rd->start, fx->w.ring.head);
+	fx->cursor[i] = rd->start;
+}
+
+void
+make_text(uint8_t *text, uint32_t n, uint32_t seed)
+{
+	static const char *const words[] = {"hello", " world", " the", "ing", " ", "  ", "\n", "a",
+		"b", " token", "1234", "'s", "\xc3\xa9", "\xe4\xb8\xad\xe6\x96\x87", "!?", "lo"};
+	uint32_t i = 0;
+
+	while (i < n) {
+		const char *p;
+
+		seed = seed * 1664525 + 1013904223;
+		p = words[seed >> 28];
+		while (*p != 0 && i < n)
+			text[i++] = (uint8_t)*p++;
+	}
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The stages below the stream: what each lets through, drops, or answers. */
+#include <netinet/in.h>
+
+#include "fixture.h"
+#include "tests.h"
+
+static struct frame
+good_frame(void)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	return make_frame(&r);
+}
+
+static void
+expect_drop(struct rte_mbuf *m, enum tokd_counter why)
+{
+	uint64_t before = fx->w.counter[why];
+
+	put(m);
+	run();
+	expect_nothing();
+	expect_count(why, before + 1);
+	expect_count(C_STREAMS_OPENED, 0);
+}
+
+void
+ether_drops_what_is_not_for_us(void **state)
+{
+	struct frame f = good_frame();
+
+	f.eth->dst_addr.addr_bytes[5] ^= 1;
+	expect_drop(f.m, C_DROP_ETHER);
+	f = good_frame();
+	f.eth->ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV6);
+	expect_drop(f.m, C_DROP_ETHER);
+	f = good_frame();
+	f.eth->src_addr.addr_bytes[0] |= 1;
+	expect_drop(f.m, C_DROP_ETHER);
+	f = good_frame();
+	memset(&f.eth->dst_addr, 0xff, 6); /* IPv4 broadcast */
+	expect_drop(f.m, C_DROP_ETHER);
+	expect_drop(raw_frame("thirteen byte", 13), C_DROP_ETHER);
+}
+
+void
+ether_drops_frames_of_several_segments(void **state)
+{
+	struct frame f = good_frame();
+
+	assert_int_equal(rte_pktmbuf_chain(f.m, raw_frame("tail", 4)), 0);
+	expect_drop(f.m, C_DROP_SEGMENTS);
+}
+
+static struct rte_mbuf *
+arp_request(struct rte_arp_hdr *arp)
+{
+	struct {
+		struct rte_ether_hdr eth;
+		struct rte_arp_hdr arp;
+	} __rte_packed __rte_aligned(2) bytes = {0};
+
+	memset(&bytes.eth.dst_addr, 0xff, 6);
+	bytes.eth.src_addr = (struct rte_ether_addr){{2, 0, 0, 0, 0, 2}};
+	bytes.eth.ether_type = RTE_BE16(RTE_ETHER_TYPE_ARP);
+	bytes.arp = *arp;
+	return raw_frame(&bytes, sizeof(bytes));
+}
+
+static struct rte_arp_hdr
+good_arp(void)
+{
+	return (struct rte_arp_hdr){.arp_hardware = RTE_BE16(RTE_ARP_HRD_ETHER),
+		.arp_protocol = RTE_BE16(RTE_ETHER_TYPE_IPV4),
+		.arp_hlen = 6,
+		.arp_plen = 4,
+		.arp_opcode = RTE_BE16(RTE_ARP_OP_REQUEST),
+		.arp_data = {.arp_sha = {{2, 0, 0, 0, 0, 2}},
+			.arp_sip = RTE_BE32(RTE_IPV4(10, 0, 0, 2)),
+			.arp_tip = fx->w.ip}};
+}
+
+void
+arp_answers_for_our_address(void **state)
+{
+	struct rte_arp_hdr asked = good_arp(), *arp;
+	struct rte_ether_hdr *eth;
+	struct rte_mbuf *m;
+
+	put(arp_request(&asked));
+	run();
+	m = next_frame();
+	assert_non_null(m);
+	eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
+	arp = (struct rte_arp_hdr *)(eth + 1);
+	assert_memory_equal(&eth->dst_addr, &asked.arp_data.arp_sha, 6);
+	assert_memory_equal(&eth->src_addr, &fx->w.mac, 6);
+	assert_int_equal(arp->arp_opcode, RTE_BE16(RTE_ARP_OP_REPLY));
+	assert_memory_equal(&arp->arp_data.arp_sha, &fx->w.mac, 6);
+	assert_int_equal(arp->arp_data.arp_sip, fx->w.ip);
+	assert_memory_equal(&arp->arp_data.arp_tha, &asked.arp_data.arp_sha, 6);
+	assert_int_equal(arp->arp_data.arp_tip, asked.arp_data.arp_sip);
+	rte_pktmbuf_free(m);
+	expect_count(C_ARP_REPLIES, 1);
+	expect_count(C_TX_PACKETS, 1);
+}
+
+void
+arp_drops_what_is_malformed_or_not_ours(void **state)
+{
+	struct rte_arp_hdr arp = good_arp();
+	struct rte_mbuf *m = arp_request(&arp);
+
+	rte_pktmbuf_trim(m, 1);
+	expect_drop(m, C_DROP_ARP);
+	arp.arp_data.arp_tip ^= 1;
+	expect_drop(arp_request(&arp), C_DROP_ARP);
+	arp = good_arp();
+	arp.arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
+	expect_drop(arp_request(&arp), C_DROP_ARP);
+	arp = good_arp();
+	arp.arp_hlen = 8;
+	expect_drop(arp_request(&arp), C_DROP_ARP);
+}
+
+void
+ipv4_drops_malformed_headers(void **state)
+{
+	struct frame f = good_frame();
+
+	f.ip->version_ihl = 0x65;
+	expect_drop(f.m, C_DROP_IP_HEADER);
+	f = good_frame();
+	f.ip->version_ihl = 0x44;
+	expect_drop(f.m, C_DROP_IP_HEADER);
+	f = good_frame();
+	f.ip->total_length = rte_cpu_to_be_16(rte_be_to_cpu_16(f.ip->total_length) + 1);
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_IP_HEADER);
+	f = good_frame();
+	f.ip->total_length = RTE_BE16(19);
+	expect_drop(f.m, C_DROP_IP_HEADER);
+	f = good_frame();
+	rte_pktmbuf_trim(f.m, rte_pktmbuf_data_len(f.m) - 14 - 19);
+	expect_drop(f.m, C_DROP_IP_HEADER);
+	f = good_frame();
+	f.ip->version_ihl = 0x4f; /* a header longer than the packet */
+	f.ip->total_length = RTE_BE16(40);
+	expect_drop(f.m, C_DROP_IP_HEADER);
+}
+
+void
+ipv4_drops_sources_that_are_no_host(void **state)
+{
+	static const uint32_t bad[] = {0, RTE_IPV4(127, 0, 0, 1), RTE_IPV4(224, 0, 0, 1),
+		0xffffffff, RTE_IPV4(10, 0, 0, 1)};
+
+	for (uint32_t i = 0; i < RTE_DIM(bad); i++) {
+		struct frame f = good_frame();
+
+		f.ip->src_addr = rte_cpu_to_be_32(bad[i]);
+		seal_frame(&f);
+		expect_drop(f.m, C_DROP_IP_HEADER);
+	}
+}
+
+void
+ipv4_drops_wrong_checksum(void **state)
+{
+	struct frame f = good_frame();
+
+	f.ip->hdr_checksum ^= 1;
+	expect_drop(f.m, C_DROP_IP_CKSUM);
+	fx->w.rx_cksum_offload = true;
+	f = good_frame();
+	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_BAD;
+	expect_drop(f.m, C_DROP_IP_CKSUM);
+	f = good_frame();
+	f.m->ol_flags = 0; /* the driver could not tell */
+	f.ip->hdr_checksum ^= 1;
+	expect_drop(f.m, C_DROP_IP_CKSUM);
+}
+
+void
+ipv4_drops_fragments_other_hosts_other_protocols(void **state)
+{
+	struct frame f = good_frame();
+
+	f.ip->fragment_offset = RTE_BE16(RTE_IPV4_HDR_MF_FLAG);
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_IP_FRAGMENT);
+	f = good_frame();
+	f.ip->fragment_offset = RTE_BE16(1);
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_IP_FRAGMENT);
+	f = good_frame();
+	f.ip->dst_addr ^= RTE_BE32(2);
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_IP_DST);
+	f = good_frame();
+	f.ip->next_proto_id = IPPROTO_TCP;
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_IP_PROTO);
+}
+
+void
+ipv4_options_and_frame_padding_are_skipped(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, TOKD_F_LAST);
+	const uint32_t before = 14 + 20, after = 8 + sizeof(r.req) + 5;
+	uint8_t bytes[200];
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(bytes + 14);
+	struct frame f;
+
+	r.req.text_crc = crc32c_of("hello", 5);
+	f = make_frame(&r);
+	memset(bytes, 0xee, sizeof(bytes));
+	memcpy(bytes, f.eth, before);
+	memset(bytes + before, 0, 4); /* a word of options: end of option list */
+	memcpy(bytes + before + 4, f.udp, after);
+	rte_pktmbuf_free(f.m);
+	ip->version_ihl = 0x46;
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(24 + after));
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	put(raw_frame(bytes, before + 4 + after + 7));
+	run();
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	expect_text(1, "hello", 5);
+}
+
+static struct frame
+icmp_frame(uint32_t n)
+{
+	struct frame f = good_frame();
+	struct rte_icmp_hdr *icmp = (struct rte_icmp_hdr *)f.udp;
+
+	rte_pktmbuf_trim(f.m, rte_pktmbuf_data_len(f.m) - 34 - (uint16_t)n);
+	f.ip->next_proto_id = IPPROTO_ICMP;
+	f.ip->total_length = rte_cpu_to_be_16((uint16_t)(20 + n));
+	f.ip->hdr_checksum = 0;
+	f.ip->hdr_checksum = rte_ipv4_cksum(f.ip);
+	if (n >= sizeof(*icmp)) {
+		*icmp = (struct rte_icmp_hdr){
+			.icmp_type = RTE_IP_ICMP_ECHO_REQUEST, .icmp_ident = 7, .icmp_seq_nb = 9};
+		icmp->icmp_cksum = (uint16_t)~rte_raw_cksum(icmp, n);
+	}
+	return f;
+}
+
+void
+icmp_echo_is_answered(void **state)
+{
+	for (uint32_t n = 8; n < 50; n++) { /* odd and even lengths */
+		struct frame f = icmp_frame(n);
+		struct rte_icmp_hdr *icmp;
+		struct rte_mbuf *m;
+
+		put(f.m);
+		run();
+		m = next_frame();
+		assert_non_null(m);
+		assert_int_equal(rte_pktmbuf_data_len(m), 34 + n);
+		f.ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
+		icmp = (struct rte_icmp_hdr *)(f.ip + 1);
+		assert_int_equal(icmp->icmp_type, RTE_IP_ICMP_ECHO_REPLY);
+		assert_int_equal(icmp->icmp_ident, 7);
+		assert_int_equal(icmp->icmp_seq_nb, 9);
+		assert_int_equal(rte_raw_cksum(icmp, n), 0xffff);
+		assert_int_equal(rte_ipv4_cksum(f.ip), 0);
+		assert_int_equal(f.ip->src_addr, fx->w.ip);
+		assert_int_equal(f.ip->dst_addr, RTE_BE32(RTE_IPV4(10, 0, 0, 2)));
+		rte_pktmbuf_free(m);
+	}
+	expect_count(C_ICMP_REPLIES, 42);
+}
+
+void
+icmp_drops_all_else(void **state)
+{
+	struct frame f = icmp_frame(7);
+
+	expect_drop(f.m, C_DROP_ICMP);
+	f = icmp_frame(20);
+	((struct rte_icmp_hdr *)f.udp)->icmp_cksum ^= 1;
+	expect_drop(f.m, C_DROP_ICMP);
+	f = icmp_frame(20);
+	((struct rte_icmp_hdr *)f.udp)->icmp_type = RTE_IP_ICMP_ECHO_REPLY;
+	((struct rte_icmp_hdr *)f.udp)->icmp_cksum = 0;
+	((struct rte_icmp_hdr *)f.udp)->icmp_cksum = (uint16_t)~rte_raw_cksum(f.udp, 20);
+	expect_drop(f.m, C_DROP_ICMP);
+}
+
+void
+udp_drops_wrong_length_port_checksum(void **state)
+{
+	struct frame f = good_frame();
+
+	f.udp->dgram_len = RTE_BE16(7);
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_UDP_LENGTH);
+	f = good_frame();
+	f.udp->dgram_len = rte_cpu_to_be_16(rte_be_to_cpu_16(f.udp->dgram_len) + 1);
+	expect_drop(f.m, C_DROP_UDP_LENGTH);
+	f = icmp_frame(7); /* not even a UDP header */
+	f.ip->next_proto_id = IPPROTO_UDP;
+	f.ip->hdr_checksum = 0;
+	f.ip->hdr_checksum = rte_ipv4_cksum(f.ip);
+	expect_drop(f.m, C_DROP_UDP_LENGTH);
+	f = good_frame();
+	f.udp->dst_port ^= 1;
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_UDP_PORT);
+	f = good_frame();
+	f.udp->src_port = 0;
+	seal_frame(&f);
+	expect_drop(f.m, C_DROP_UDP_PORT);
+	f = good_frame();
+	f.payload[70 - 6] ^= 1;
+	expect_drop(f.m, C_DROP_UDP_CKSUM);
+	fx->w.rx_cksum_offload = true;
+	f = good_frame();
+	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_BAD;
+	expect_drop(f.m, C_DROP_UDP_CKSUM);
+}
+
+void
+udp_without_checksum_and_offloaded_checksums_pass(void **state)
+{
+	struct frame f = good_frame();
+
+	f.udp->dgram_cksum = 0;
+	put(f.m);
+	run();
+	expect_count(C_STREAMS_OPENED, 1);
+	fx->w.rx_cksum_offload = true;
+	f = good_frame();
+	f.m->ol_flags = RTE_MBUF_F_RX_IP_CKSUM_GOOD | RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+	f.udp->dgram_cksum = 0x1234; /* the driver has looked, we do not again */
+	put(f.m);
+	run();
+	expect_count(C_RX_DUPLICATE, 1);
+}
+
+void
+tx_offload_leaves_checksums_to_the_driver(void **state)
+{
+	struct request r = poll_request(5, 0, 0);
+	struct rte_mbuf *m;
+	struct rte_ipv4_hdr *ip;
+	struct rte_udp_hdr *udp;
+
+	fx->w.tx_cksum_offload = true;
+	send_request(&r);
+	run();
+	m = next_frame();
+	assert_non_null(m);
+	ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
+	udp = (struct rte_udp_hdr *)(ip + 1);
+	assert_true(m->ol_flags & RTE_MBUF_F_TX_IP_CKSUM);
+	assert_int_equal(m->ol_flags & RTE_MBUF_F_TX_L4_MASK, RTE_MBUF_F_TX_UDP_CKSUM);
+	assert_int_equal(m->l2_len, 14);
+	assert_int_equal(m->l3_len, 20);
+	assert_int_equal(ip->hdr_checksum, 0);
+	assert_int_equal(udp->dgram_cksum, rte_ipv4_phdr_cksum(ip, m->ol_flags));
+	rte_pktmbuf_free(m);
+}
+
+void
+tx_that_is_full_drops_and_counts(void **state)
+{
+	struct rte_arp_hdr arp = good_arp();
+	void *nothing;
+
+	/* Fill the ring behind the port with what is no frame. */
+	while (rte_ring_free_count(fx_tx) > 3)
+		assert_int_equal(rte_ring_enqueue(fx_tx, NULL), 0);
+	for (uint32_t i = 0; i < 10; i++)
+		put(arp_request(&arp));
+	run();
+	expect_count(C_TX_PACKETS, 3);
+	expect_count(C_TX_FULL, 7);
+	expect_count(C_TX_BYTES, 3 * 42);
+	while (rte_ring_count(fx_tx) > 3)
+		rte_ring_dequeue(fx_tx, &nothing);
+	assert_int_equal(drain(), 3);
+}

@@ -1,0 +1,373 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is refused, by which reason, and what that does to the stream. */
+#include <stdlib.h>
+
+#include "fixture.h"
+#include "tests.h"
+
+static void
+ask(const struct request *r)
+{
+	send_request(r);
+	run();
+}
+
+/* Its ring records end with an ABORT for that reason. */
+static void
+expect_abort(uint64_t stream, enum tokd_reason reason)
+{
+	struct text_ids *got = calloc(1, sizeof(*got));
+
+	gather(stream, got);
+	assert_int_equal(got->first_flags, 1);
+	assert_int_equal(got->aborts, 1);
+	assert_int_equal(got->last_flags, 0);
+	assert_int_equal(got->reason, reason);
+	free(got);
+}
+
+void
+refuse_silently_what_is_not_our_protocol(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+	struct frame f;
+
+	r.req.magic ^= 1;
+	ask(&r);
+	r = data_request(1, 0, 0, "hello", 5, 0);
+	r.req.type = TOKD_REPLY; /* two servers must not talk to each other */
+	ask(&r);
+	r.req.type = 0;
+	ask(&r);
+	r = data_request(1, 0, 0, NULL, 0, 0);
+	f = make_frame(&r);
+	rte_pktmbuf_trim(f.m, 1);
+	f.ip->total_length = RTE_BE16(20 + 8 + 63);
+	f.udp->dgram_len = RTE_BE16(8 + 63);
+	seal_frame(&f);
+	put(f.m);
+	run();
+	expect_nothing();
+	expect_count(C_DROP_MAGIC, 4);
+}
+
+void
+refuse_other_versions_and_vocabularies(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	r.req.version = 2;
+	ask(&r);
+	expect_fail(TOKD_R_VERSION);
+	expect_count(C_DROP_VERSION, 1);
+	r = data_request(1, 0, 0, "hello", 5, 0);
+	r.req.vocab = fx->w.vocab_checksum + 1;
+	ask(&r);
+	expect_fail(TOKD_R_VOCAB);
+	expect_count(C_DROP_VOCAB, 1);
+	expect_count(C_STREAMS_OPENED, 0);
+	r.req.vocab = fx->w.vocab_checksum;
+	ask(&r);
+	expect_count(C_STREAMS_OPENED, 1);
+}
+
+void
+refuse_lengths_that_disagree(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	for (int by = -1; by <= 1; by += 2) {
+		r.req.length = (uint32_t)(5 + by);
+		ask(&r);
+		expect_fail(TOKD_R_LENGTH);
+	}
+	r.req.length = 0xffffffff;
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	r = poll_request(1, 0, 0);
+	r.req.length = 1;
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	r = poll_request(1, 0, 0);
+	r.text = "x";
+	r.n = 1;
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	expect_count(C_DROP_LENGTH, 5);
+	expect_count(C_STREAMS_OPENED, 0);
+}
+
+void
+refuse_misplaced_first_and_last(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	r.req.flags = 0; /* packet 0 without FIRST */
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	r = data_request(1, 1, 5, "hello", 5, TOKD_F_FIRST);
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	r = data_request(1, 1, 5, NULL, 0, 0); /* no text, and neither FIRST nor LAST */
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	expect_count(C_STREAMS_OPENED, 0);
+
+	/* Held packet 3, then LAST on 2. */
+	r = data_request(1, 3, 9, "abc", 3, 0);
+	ask(&r);
+	drain();
+	r = data_request(1, 2, 6, "abc", 3, TOKD_F_LAST);
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	expect_abort(1, TOKD_R_LENGTH);
+	/* LAST on 2, then 3. */
+	r = data_request(2, 2, 6, "abc", 3, TOKD_F_LAST);
+	ask(&r);
+	drain();
+	r = data_request(2, 3, 9, "abc", 3, 0);
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	/* LAST on 2, then LAST on 1. */
+	r = data_request(3, 2, 6, "abc", 3, TOKD_F_LAST);
+	ask(&r);
+	drain();
+	r = data_request(3, 1, 3, "abc", 3, TOKD_F_LAST);
+	ask(&r);
+	expect_fail(TOKD_R_LENGTH);
+	expect_count(C_STREAMS_FAILED, 3);
+	expect_count(C_DROP_LENGTH, 6);
+}
+
+void
+refuse_a_gap_in_the_offsets(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	ask(&r);
+	r = data_request(1, 1, 6, "world", 5, 0);
+	ask(&r);
+	expect_fail(TOKD_R_OFFSET);
+	expect_abort(1, TOKD_R_OFFSET);
+	expect_count(C_DROP_OFFSET, 1);
+	/* The same for packets that were held. */
+	r = data_request(2, 1, 4, "world", 5, 0);
+	ask(&r);
+	r = data_request(2, 2, 9, "world", 5, 0);
+	ask(&r);
+	drain();
+	r = data_request(2, 0, 0, "hello", 5, 0);
+	ask(&r);
+	expect_fail(TOKD_R_OFFSET);
+	expect_abort(2, TOKD_R_OFFSET);
+}
+
+void
+refuse_texts_that_are_too_long(void **state)
+{
+	struct request r;
+
+	fx->opt.max_text = 8;
+	r = data_request(1, 0, 0, "hello", 5, 0);
+	ask(&r);
+	r = data_request(1, 1, 5, "worl", 4, 0);
+	ask(&r);
+	expect_fail(TOKD_R_TEXT_TOO_LONG);
+	expect_abort(1, TOKD_R_TEXT_TOO_LONG);
+	r = data_request(2, 1, 0xffffffff, "worl", 4, 0);
+	ask(&r);
+	expect_fail(TOKD_R_TEXT_TOO_LONG);
+	expect_count(C_DROP_TOO_LONG, 2);
+	r = text_packet(3, "hellooo!", 8, 8, 0, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+}
+
+void
+refuse_a_text_whose_crc_differs(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, TOKD_F_LAST);
+
+	r.req.text_crc = crc32c_of("hello", 5) ^ 1;
+	ask(&r);
+	expect_fail(TOKD_R_TEXT_CRC);
+	expect_abort(1, TOKD_R_TEXT_CRC);
+	expect_count(C_STREAMS_FAILED, 1);
+	expect_count(C_STREAMS_DONE, 0);
+	/* And it stays failed, for its reason. */
+	r.req.text_crc ^= 1;
+	ask(&r);
+	expect_fail(TOKD_R_TEXT_CRC);
+	r = poll_request(1, 0, 0);
+	ask(&r);
+	expect_fail(TOKD_R_TEXT_CRC);
+	expect_count(C_DROP_OVER, 1);
+}
+
+void
+refuse_what_the_tokenizer_refuses(void **state)
+{
+	struct request r = data_request(1, 0, 0, "\xff\xff", 2, 0);
+
+	ask(&r);
+	expect_nothing();
+	fx->opt.strict_utf8 = true;
+	r = data_request(2, 0, 0, "\xff\xff", 2, 0);
+	ask(&r);
+	expect_fail(TOKD_R_UTF8);
+	expect_abort(2, TOKD_R_UTF8);
+}
+
+void
+refuse_streams_that_are_unknown(void **state)
+{
+	struct request r = poll_request(77, 0, 0);
+
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+	r = data_request(77, TOKD_WIRE_WINDOW, 100, "hello", 5, 0);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+	expect_count(C_DROP_UNKNOWN, 2);
+	r = data_request(77, TOKD_WIRE_WINDOW - 1, 100, "hello", 5, 0);
+	ask(&r);
+	expect_count(C_STREAMS_OPENED, 1);
+}
+
+void
+refuse_when_all_streams_are_open(void **state)
+{
+	struct request r;
+
+	for (uint32_t i = 0; i < STREAMS; i++) {
+		r = data_request(i, 0, 0, "hello", 5, 0);
+		ask(&r);
+	}
+	r = data_request(99, 0, 0, "hello", 5, 0);
+	ask(&r);
+	expect_fail(TOKD_R_BUSY);
+	expect_count(C_DROP_TABLE_FULL, 1);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), STREAMS);
+
+	/* One ends: it makes room, and its answer is forgotten. */
+	r = data_request(3, 1, 5, NULL, 0, TOKD_F_LAST);
+	r.req.text_crc = crc32c_of("hello", 5);
+	ask(&r);
+	drain();
+	r = data_request(99, 0, 0, "hello", 5, 0);
+	ask(&r);
+	expect_nothing();
+	expect_count(C_STREAMS_OPENED, STREAMS + 1);
+	r = poll_request(3, 0, 0);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+	r = poll_request(0, 0, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, 0);
+}
+
+void
+refuse_evicts_the_oldest_finished_first(void **state)
+{
+	struct request r;
+
+	/* All in one burst: the answers of the evicted still go out. */
+	for (uint32_t i = 0; i < 2 * STREAMS; i++) {
+		r = text_packet(i, "hello", 5, 100, 0, 0);
+		send_request(&r);
+	}
+	run();
+	assert_int_equal(drain(), 2 * STREAMS);
+	r = poll_request(STREAMS - 1, 0, 0);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+	r = poll_request(STREAMS, 0, 0); /* asked for: the youngest now */
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	r = text_packet(100, "hello", 5, 100, 0, 0);
+	ask(&r);
+	drain();
+	r = poll_request(STREAMS, 0, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	r = poll_request(STREAMS + 1, 0, 0);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+}
+
+void
+refuse_packets_beyond_the_window(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	ask(&r);
+	r = data_request(1, 1 + TOKD_WIRE_WINDOW, 500, "hello", 5, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.ack, 1);
+	expect_count(C_DROP_WINDOW, 1);
+	r = data_request(1, TOKD_WIRE_WINDOW, 500, "hello", 5, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.sack, UINT64_C(1) << 62);
+	expect_count(C_RX_REORDERED, 1);
+}
+
+void
+refuse_to_hold_more_than_the_bound(void **state)
+{
+	struct request r;
+
+	assert_true(fx->w.held_max + fx->opt.rx_desc + fx->opt.tx_desc < POOL_MBUFS);
+	fx->w.held_max = 10;
+	for (uint32_t s = 0; s < 3; s++)
+		for (uint32_t i = 1; i < 6; i++) {
+			r = data_request(s, i, i, "x", 1, 0);
+			ask(&r);
+		}
+	expect_count(C_RX_REORDERED, 10);
+	expect_count(C_DROP_HELD, 5);
+	assert_int_equal(fx->w.n_held, 10);
+	/* What is in order goes on, and frees what was held. */
+	r = data_request(0, 0, 0, "x", 1, 0);
+	ask(&r);
+	assert_int_equal(fx->w.n_held, 5);
+	drain();
+}
+
+void
+done_text_sent_again_gets_its_stored_answer(void **state)
+{
+	struct request r = text_packet(1, "hello", 5, 100, 0, 0);
+	struct reply first, again;
+
+	ask(&r);
+	first = expect_reply();
+	ask(&r);
+	again = expect_reply();
+	assert_memory_equal(&first.rep, &again.rep, sizeof(first.rep));
+	expect_text(1, "hello", 5);
+	expect_count(C_STREAMS_OPENED, 1);
+	expect_count(C_RECORDS, 1);
+	expect_count(C_DROP_OVER, 1);
+}
+
+void
+done_id_used_for_another_text_is_refused(void **state)
+{
+	struct request r = text_packet(1, "hello", 5, 100, 0, 0);
+
+	ask(&r);
+	drain();
+	r = text_packet(1, "hallo", 5, 100, 0, 0); /* other bytes */
+	ask(&r);
+	expect_fail(TOKD_R_ID_REUSED);
+	r = text_packet(1, "hello!", 6, 100, 0, 0); /* other length */
+	ask(&r);
+	expect_fail(TOKD_R_ID_REUSED);
+	r = data_request(1, 1, 5, "more", 4, 0); /* beyond the end */
+	ask(&r);
+	expect_fail(TOKD_R_ID_REUSED);
+	r = text_packet(1, "hello", 5, 100, 0, 0); /* and the stored answer stands */
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	expect_count(C_STREAMS_OPENED, 1);
+}

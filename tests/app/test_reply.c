@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Replies that carry ids: when, how many, again, and never more than is owed. */
+#include <stdlib.h>
+
+#include "fixture.h"
+#include "tests.h"
+
+#define TEXT_BYTES 40000
+static uint8_t text[TEXT_BYTES];
+static uint32_t want[3 * TEXT_BYTES], got[3 * TEXT_BYTES], n_want, n_got;
+
+static void
+texts(uint32_t n, uint32_t seed)
+{
+	make_text(text, n, seed);
+	n_want = whole(text, n, want, RTE_DIM(want));
+	n_got = 0;
+}
+
+/* Take the replies that are there: ids in order from n_got on. Returns the last one. */
+static struct reply
+take_ids(void)
+{
+	struct reply r, last = {0};
+
+	while (next_reply(&r)) {
+		if (r.rep.count > 0) {
+			assert_int_equal(r.rep.first, n_got);
+			assert_int_equal(!(r.rep.flags & TOKD_F_FIRST), r.rep.first != 0);
+			memcpy(&got[n_got], r.ids, 4 * r.rep.count);
+			n_got += r.rep.count;
+		}
+		last = r;
+	}
+	return last;
+}
+
+static void
+expect_all_ids(const struct reply *last)
+{
+	assert_true(last->rep.flags & TOKD_F_DONE);
+	assert_int_equal(last->rep.total, n_want);
+	assert_int_equal(last->rep.ids_crc, crc32c_of(want, 4 * n_want));
+	assert_int_equal(n_got, n_want);
+	assert_memory_equal(got, want, 4 * n_want);
+}
+
+void
+reply_carries_the_ids_of_a_small_text(void **state)
+{
+	struct reply r;
+
+	texts(50, 1);
+	send_text(1, text, 50, 100, TOKD_F_IDS);
+	run();
+	r = expect_reply();
+	assert_int_equal(r.rep.flags, TOKD_F_DONE | TOKD_F_FIRST);
+	assert_int_equal(r.rep.count, n_want);
+	assert_memory_equal(r.ids, want, 4 * n_want);
+	expect_count(C_REPLY_COPIED, 4 * n_want);
+	expect_count(C_TX_PACKETS, 1);
+}
+
+void
+reply_waits_until_it_is_full(void **state)
+{
+	uint32_t packets = text_packets(3000, 30);
+	struct reply last;
+
+	texts(3000, 2);
+	for (uint32_t i = 0; i < packets; i++) {
+		struct request r = text_packet(1, text, 3000, 30, TOKD_F_IDS, i);
+		struct reply rep;
+
+		r.req.ids_ack = n_got;
+		send_request(&r);
+		run();
+		if (i + 1 == packets)
+			break;
+		while (next_reply(&rep)) {
+			assert_true(rep.rep.count == 0 || rep.rep.count == TOKD_REPLY_IDS);
+			memcpy(&got[n_got], rep.ids, 4 * rep.rep.count);
+			n_got += rep.rep.count;
+		}
+	}
+	last = take_ids();
+	expect_all_ids(&last);
+	/* Every 16 packets at least, and not one for each. */
+	assert_true(fx->w.counter[C_TX_PACKETS] < packets / 8);
+}
+
+void
+reply_streams_ids_at_every_burst(void **state)
+{
+	uint32_t packets = text_packets(3000, 30);
+	struct reply last = {0};
+
+	texts(3000, 3);
+	for (uint32_t i = 0; i < packets; i++) {
+		struct request r = text_packet(1, text, 3000, 30, TOKD_F_IDS | TOKD_F_STREAM, i);
+
+		r.req.ids_ack = n_got;
+		send_request(&r);
+		run();
+		last = take_ids();
+		assert_int_equal(n_got, last.rep.total);
+	}
+	expect_all_ids(&last);
+	assert_true(fx->w.counter[C_TX_PACKETS] > packets / 2);
+	assert_true(fx->w.counter[C_TX_PACKETS] <= packets);
+}
+
+void
+reply_again_on_poll(void **state)
+{
+	struct request r;
+	struct reply last, rep;
+
+	texts(4000, 4);
+	send_text(1, text, 4000, 1000, TOKD_F_IDS);
+	run();
+	last = take_ids();
+	expect_all_ids(&last);
+	expect_count(C_REPLY_AGAIN, 0);
+
+	/* Say that [100, 500) are missing. */
+	r = poll_request(1, 100, 500);
+	send_request(&r);
+	run();
+	assert_true(next_reply(&rep));
+	assert_int_equal(rep.rep.first, 100);
+	assert_int_equal(rep.rep.count, TOKD_REPLY_IDS);
+	assert_memory_equal(rep.ids, &want[100], 4 * rep.rep.count);
+	assert_true(next_reply(&rep));
+	assert_int_equal(rep.rep.first, 100 + TOKD_REPLY_IDS);
+	assert_int_equal(rep.rep.count, 400 - TOKD_REPLY_IDS);
+	assert_memory_equal(rep.ids, &want[rep.rep.first], 4 * rep.rep.count);
+	expect_nothing();
+	expect_count(C_REPLY_AGAIN, 2);
+
+	/* An old POLL, overtaken: nothing below 100 is owed any more. */
+	r = poll_request(1, 50, 120);
+	send_request(&r);
+	run();
+	rep = expect_reply();
+	assert_int_equal(rep.rep.first, 100);
+	assert_int_equal(rep.rep.count, 20);
+	/* Beyond the end there is nothing. */
+	r = poll_request(1, n_want + 5, n_want + 50);
+	send_request(&r);
+	run();
+	assert_int_equal(expect_reply().rep.count, 0);
+	/* All acknowledged and let go of. */
+	r = poll_request(1, n_want, 0);
+	send_request(&r);
+	run();
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	r = poll_request(1, 0, n_want);
+	send_request(&r);
+	run();
+	expect_fail(TOKD_R_EXPIRED);
+}
+
+void
+reply_again_is_bounded_per_poll_and_by_what_was_received(void **state)
+{
+	struct request r;
+	uint64_t in, out;
+
+	texts(TEXT_BYTES, 5);
+	for (uint32_t i = 0; i < 40; i++) {
+		r = text_packet(1, text, TEXT_BYTES, 1000, TOKD_F_IDS, i);
+		send_request(&r);
+		run();
+		take_ids();
+	}
+	assert_int_equal(n_got, n_want);
+	in = 40 * sizeof(struct tokd_req) + TEXT_BYTES;
+	out = 0;
+	for (uint32_t i = 0; i < 100; i++) {
+		const uint32_t polls = 6; /* in a burst: more packets than one TX batch takes */
+		struct reply rep;
+
+		r = poll_request(1, 0, n_want);
+		for (uint32_t k = 0; k < polls; k++)
+			send_request(&r);
+		run();
+		in += polls * sizeof(struct tokd_req);
+		for (uint32_t k = 0; next_reply(&rep); k++) {
+			assert_true(k < polls * TOKD_AGAIN_PACKETS);
+			if (rep.rep.count > 0)
+				out += rep.udp_payload;
+		}
+	}
+	assert_true(out > 0);
+	assert_true(out <= TOKD_AGAIN_FACTOR * in);
+	assert_true(fx->w.counter[C_REPLY_AGAIN] > TOKD_TX_MAX);
+}
+
+void
+reply_never_exceeds_a_request_to_which_nothing_is_owed(void **state)
+{
+	struct request r[3] = {poll_request(9, 0, 100), data_request(9, 70, 0, "x", 1, 0),
+		data_request(9, 1, 5, "x", 1, TOKD_F_IDS)};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		send_request(&r[i]);
+		run();
+		assert_true(expect_reply().udp_payload <= sizeof(struct tokd_req));
+	}
+}
+
+void
+reply_window_that_is_full_closes_the_credit(void **state)
+{
+	const uint16_t flags = TOKD_F_IDS | TOKD_F_STREAM;
+	uint32_t n = 4000, cut = 20, packets = 200, i;
+	struct request r;
+	struct reply rep = {0};
+
+	texts(n, 6);
+	for (i = 0; i < packets && fx->w.counter[C_DROP_REPLY_WINDOW] == 0; i++) {
+		r = text_packet(1, text, n, cut, flags, i);
+		send_request(&r);
+		run();
+		rep = take_ids();
+	}
+	assert_in_range(i, TOKD_STREAM_RECS, packets - 1);
+	assert_int_equal(rep.rep.credit, 0);
+	assert_int_equal(rep.rep.ack, i - 1);
+	r = poll_request(1, n_got, 0);
+	send_request(&r);
+	run();
+	rep = take_ids();
+	assert_int_equal(rep.rep.credit, TOKD_WIRE_WINDOW);
+	for (i--; i < packets; i++) {
+		r = text_packet(1, text, n, cut, flags, i);
+		r.req.ids_ack = n_got; /* DATA acknowledges as well */
+		send_request(&r);
+		run();
+		rep = take_ids();
+	}
+	expect_all_ids(&rep);
+	expect_count(C_DROP_REPLY_WINDOW, 1);
+}
+
+void
+reply_goes_before_small_records_fill_the_window(void **state)
+{
+	uint32_t n = 400;
+	struct reply last = {0};
+
+	/* One byte a packet, replies only when full: 128 records come before 352 ids do. */
+	texts(n, 7);
+	for (uint32_t i = 0; i < n; i++) {
+		struct request r = text_packet(1, text, n, 1, TOKD_F_IDS, i);
+
+		r.req.ids_ack = n_got;
+		send_request(&r);
+		run();
+		last = take_ids();
+	}
+	expect_all_ids(&last);
+	expect_count(C_DROP_REPLY_WINDOW, 0);
+}
+
+void
+reply_to_poll_flushes_ids_that_wait(void **state)
+{
+	struct request r;
+	struct reply rep;
+
+	texts(100, 8);
+	r = text_packet(1, text, 100, 60, TOKD_F_IDS, 0);
+	send_request(&r);
+	run();
+	expect_nothing();
+	r = poll_request(1, 0, 1000);
+	send_request(&r);
+	run();
+	rep = expect_reply();
+	assert_true(rep.rep.count > 0);
+	assert_int_equal(rep.rep.count, rep.rep.total);
+	assert_memory_equal(rep.ids, want, 4 * rep.rep.count);
+}
+
+void
+reply_of_a_burst_larger_than_the_ring_is_not_overwritten(void **state)
+{
+	uint32_t carried[STREAMS] = {0};
+	struct reply rep;
+
+	/* Three ids a byte: 8.4 KB for each of 16 texts, in 64 KiB. */
+	memset(text, 0xff, 700);
+	n_want = whole(text, 700, want, RTE_DIM(want));
+	for (uint32_t s = 0; s < STREAMS; s++) {
+		struct request r = text_packet(s, text, 700, 700, TOKD_F_IDS, 0);
+
+		send_request(&r);
+	}
+	tokd_worker_turn(&fx->w);
+	while (next_reply(&rep)) {
+		assert_int_equal(rep.rep.flags & TOKD_F_FAIL, 0);
+		assert_memory_equal(rep.ids, &want[rep.rep.first], 4 * rep.rep.count);
+		carried[rep.rep.stream_id] += rep.rep.count;
+	}
+	for (uint32_t s = 0; s < STREAMS; s++)
+		assert_int_equal(carried[s], n_want);
+}
+
+void
+reply_goes_before_the_ring_overwrites_its_ids(void **state)
+{
+	struct request r;
+
+	texts(100, 11);
+	r = text_packet(1, text, 100, 40, TOKD_F_IDS, 0);
+	send_request(&r);
+	run();
+	r = text_packet(1, text, 100, 40, TOKD_F_IDS, 1);
+	send_request(&r);
+	run();
+	expect_nothing(); /* too few to fill a packet */
+	memset(text, 0xff, 700);
+	for (uint64_t s = 10; fx->w.ring.head < SMALL_RING_BYTES / 2 + 1000; s++) {
+		send_text(s, text, 700, 700, 0);
+		run();
+		drain();
+	}
+	make_text(text, 100, 11);
+	r = data_request(1, 2, 80, text + 80, 10, TOKD_F_IDS);
+	send_request(&r);
+	run();
+	n_got = expect_reply().rep.count;
+	assert_true(n_got > 10);
+}
+
+/* Fill the small ring with other texts, until what stood there is overwritten. */
+static void
+overwrite(void)
+{
+	static uint8_t other[1000];
+	uint64_t until = fx->w.ring.head + 2 * SMALL_RING_BYTES;
+
+	make_text(other, sizeof(other), 99);
+	for (uint64_t s = 1000; fx->w.ring.head < until; s++) {
+		send_text(s % 4 + 1000, other, sizeof(other), 1000, 0);
+		run();
+		drain();
+		/* Finished streams of other texts make room for one another. */
+		while (TAILQ_FIRST(&fx->w.streams->finished) != NULL &&
+			TAILQ_FIRST(&fx->w.streams->finished)->key.stream_id >= 1000)
+			tokd_stream_release(&fx->w, TAILQ_FIRST(&fx->w.streams->finished));
+		if (!TAILQ_EMPTY(&fx->w.streams->finished)) {
+			struct tokd_stream *kept = TAILQ_FIRST(&fx->w.streams->finished), *next;
+
+			while ((next = TAILQ_NEXT(kept, link)) != NULL)
+				tokd_stream_release(&fx->w, next);
+		}
+	}
+}
+
+void
+reply_of_ids_that_were_overwritten_is_expired(void **state)
+{
+	struct request r;
+
+	/* A finished stream. */
+	texts(100, 9);
+	send_text(1, text, 100, 100, TOKD_F_IDS);
+	run();
+	drain();
+	overwrite();
+	r = poll_request(1, 0, n_want);
+	send_request(&r);
+	run();
+	expect_fail(TOKD_R_EXPIRED);
+	r = poll_request(1, 0, 0); /* its totals are known all the same */
+	send_request(&r);
+	run();
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	expect_count(C_STREAMS_FAILED, 0);
+}
+
+void
+reply_of_ids_of_an_open_stream_overwritten_fails_it(void **state)
+{
+	struct text_ids *ids = calloc(1, sizeof(*ids));
+	struct request r;
+
+	texts(100, 9);
+	/* Sent once, asked for again too late. */
+	r = text_packet(1, text, 100, 60, TOKD_F_IDS | TOKD_F_STREAM, 0);
+	send_request(&r);
+	run();
+	assert_true(expect_reply().rep.count > 0);
+	/* Never sent: too few to fill a packet. */
+	r = text_packet(2, text, 100, 60, TOKD_F_IDS, 0);
+	send_request(&r);
+	run();
+	expect_nothing();
+	overwrite();
+	fx->read_pos = fx->w.ring.head;
+	r = poll_request(1, 0, 5);
+	send_request(&r);
+	run();
+	expect_fail(TOKD_R_EXPIRED);
+	r = text_packet(2, text, 100, 60, TOKD_F_IDS, 1);
+	send_request(&r);
+	run();
+	expect_fail(TOKD_R_EXPIRED);
+	expect_count(C_STREAMS_FAILED, 1);
+	expect_count(C_STREAMS_DONE, fx->w.counter[C_STREAMS_OPENED] - 1);
+	free(ids);
+}
+
+void
+reply_without_an_mbuf_is_counted_and_asked_for_again(void **state)
+{
+	struct rte_mbuf *all[POOL_MBUFS];
+	struct request r;
+	struct frame f;
+	uint32_t n = 0;
+
+	texts(50, 10);
+	r = text_packet(1, text, 50, 100, TOKD_F_IDS, 0);
+	f = make_frame(&r);
+	put(f.m);
+	while ((all[n] = rte_pktmbuf_alloc(fx_pool)) != NULL)
+		n++;
+	/* The request's own mbuf is still in use while the burst is answered? No: it was freed. */
+	rte_mbuf_refcnt_update(f.m, 1);
+	run();
+	expect_nothing();
+	assert_true(fx->w.counter[C_TX_NO_MBUF] > 0);
+	rte_pktmbuf_free(f.m);
+	for (uint32_t i = 0; i < n; i++)
+		rte_pktmbuf_free(all[i]);
+	r = poll_request(1, 0, 0);
+	send_request(&r);
+	run();
+	assert_int_equal(expect_reply().rep.count, n_want);
+}
+
+void
+reply_goes_to_where_the_latest_packet_came_from(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+	struct rte_mbuf *m;
+	struct frame f;
+
+	send_request(&r);
+	run();
+	r = poll_request(1, 0, 0);
+	f = make_frame(&r);
+	f.eth->src_addr.addr_bytes[5] = 77; /* the client's router changed */
+	put(f.m);
+	run();
+	m = next_frame();
+	assert_non_null(m);
+	assert_int_equal(rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr.addr_bytes[5], 77);
+	rte_pktmbuf_free(m);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Time limits, draining, the end. */
+#include <stdlib.h>
+
+#include "fixture.h"
+#include "tests.h"
+
+static void
+ask(const struct request *r)
+{
+	send_request(r);
+	run();
+}
+
+static void
+expect_last_record(uint64_t stream, uint32_t flags, enum tokd_reason reason)
+{
+	struct text_ids *got = calloc(1, sizeof(*got));
+
+	gather(stream, got);
+	assert_int_equal(got->aborts, !!(flags & TOKD_REC_ABORT));
+	assert_int_equal(got->last_flags, !!(flags & TOKD_REC_LAST));
+	assert_int_equal(got->reason, reason);
+	free(got);
+}
+
+void
+time_limit_ends_an_idle_stream_and_frees_what_it_held(void **state)
+{
+	const uint64_t limit = fx->w.streams->open_ticks;
+	struct request r = data_request(1, 0, 0, "hello wor", 9, 0);
+	uint64_t ids;
+
+	ask(&r);
+	r = data_request(1, 2, 14, "hello", 5, 0);
+	ask(&r);
+	r = data_request(1, 3, 19, "hello", 5, 0);
+	ask(&r);
+	drain();
+	ids = fx->w.counter[C_IDS];
+	assert_int_equal(fx->w.n_held, 2);
+	tokd_housekeeping(&fx->w, fx->w.t_burst + limit - 1);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 1);
+	tokd_housekeeping(&fx->w, fx->w.t_burst + limit + 1);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
+	assert_int_equal(fx->w.n_held, 0);
+	expect_count(C_IDS, ids); /* none that were not certain */
+	expect_nothing();
+	expect_last_record(1, TOKD_REC_ABORT, TOKD_R_TIMEOUT);
+	r = data_request(1, 1, 9, "hello", 5, 0);
+	ask(&r);
+	expect_fail(TOKD_R_TIMEOUT);
+}
+
+void
+time_limit_counts_from_the_latest_packet(void **state)
+{
+	struct request r[2] = {data_request(1, 0, 0, "a", 1, 0), data_request(2, 0, 0, "a", 1, 0)};
+	uint64_t t;
+
+	ask(&r[0]);
+	t = fx->w.t_burst;
+	ask(&r[1]);
+	ask(&r[0]); /* a duplicate is a sign of life */
+	assert_true(fx->w.t_burst > t);
+	tokd_housekeeping(&fx->w, fx->w.t_burst + fx->w.streams->open_ticks);
+	expect_count(C_STREAMS_FAILED, 1); /* 2, the older one now */
+	drain();
+	r[0] = poll_request(1, 0, 0);
+	ask(&r[0]);
+	assert_int_equal(expect_reply().rep.flags, 0);
+}
+
+void
+time_limit_forgets_finished_streams(void **state)
+{
+	struct request r = text_packet(1, "hello", 5, 10, 0, 0);
+
+	ask(&r);
+	drain();
+	tokd_housekeeping(&fx->w, fx->w.t_burst + fx->w.streams->finished_ticks - 1);
+	r = poll_request(1, 0, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	tokd_housekeeping(&fx->w, fx->w.t_burst + fx->w.streams->finished_ticks + 1);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+}
+
+void
+time_of_turns_is_accounted(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+	uint64_t t0 = fx->w.t_burst;
+
+	run();
+	ask(&r);
+	tokd_worker_turn(&fx->w);
+	assert_true(fx->w.counter[C_CYCLES_BUSY] > 0);
+	assert_true(fx->w.counter[C_CYCLES_IDLE] > 0);
+	assert_int_equal(
+		fx->w.counter[C_CYCLES_BUSY] + fx->w.counter[C_CYCLES_IDLE], fx->w.t_burst - t0);
+}
+
+void
+drain_refuses_new_streams_and_finishes_open_ones(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	ask(&r);
+	atomic_store(&fx->stop, TOKD_DRAIN);
+	r = data_request(2, 0, 0, "hello", 5, 0);
+	ask(&r);
+	expect_fail(TOKD_R_SHUTDOWN);
+	expect_count(C_DROP_SHUTDOWN, 1);
+	r = data_request(1, 1, 5, NULL, 0, TOKD_F_LAST);
+	r.req.text_crc = crc32c_of("hello", 5);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	expect_text(1, "hello", 5);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
+}
+
+void
+stop_fails_open_streams_and_returns(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+	ask(&r);
+	r = data_request(1, 2, 10, "hello", 5, 0);
+	ask(&r);
+	drain();
+	atomic_store(&fx->stop, TOKD_STOP);
+	assert_int_equal(tokd_worker_run(&fx->w), 0);
+	expect_fail(TOKD_R_SHUTDOWN);
+	expect_last_record(1, TOKD_REC_ABORT, TOKD_R_SHUTDOWN);
+	assert_int_equal(fx->w.n_held, 0);
+}
+
+/* Last of all tests: its worker is fresh, what was counted is that of the others. */
+void
+counters_every_reason_to_drop_was_met(void **state)
+{
+	bool all = true;
+
+	for (uint32_t c = 0; c < C_COUNT; c++) {
+		if (fx_counted[c] > 0)
+			continue;
+		print_error("never counted: %s\n", tokd_counter_info[c].name);
+		all = false;
+	}
+	assert_true(all);
+}

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""From start to signal."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import struct
+from pathlib import Path
+
+import pytest
+
+ATTACH = struct.pack("<4I", 0x54544144, 1, 1, 0)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains_prints_the_counts_and_exits_0(start, gpt2_file, number) -> None:
+    appliance = start("--vocab", str(gpt2_file))
+    appliance.wait_for("ready: udp 10.0.0.1:9000 on net_null0 (net_null)")
+    appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["drop_ether"] > 0)
+    assert appliance.stop(number) == 0
+    assert "draining 0 open streams" in appliance.log
+    for name in ("rx_packets", "tx_packets", "streams_done"):
+        assert name in appliance.log
+    assert "drop_ether" in appliance.log  # what net_null makes is nobody's protocol
+    assert "drop_arp" not in appliance.log  # zero
+
+
+def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    appliance = start("--vocab", str(gpt2_file), lcores=f"{cpus[0]},{cpus[1]}")
+    appliance.wait_for("ready:")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(tmp_path / "socket"))
+        s.send(ATTACH)
+        answer, fds, _, _ = socket.recv_fds(s, 4096, 64)
+        assert struct.unpack_from("<4I", answer)[2] == 2
+        assert len(fds) == 3
+        for fd in fds:
+            os.close(fd)
+    assert appliance.stop() == 0
+    assert "worker 0, lcore" in appliance.log
+    assert "worker 1, lcore" in appliance.log
+
+
+def test_the_socket_has_its_mode_and_goes_at_the_end(start, gpt2_file, tmp_path: Path) -> None:
+    appliance = start("--vocab", str(gpt2_file), "--socket-mode", "0660")
+    appliance.wait_for("ready:")
+    path = tmp_path / "socket"
+    assert stat.S_IMODE(path.stat().st_mode) == 0o660
+    assert appliance.stop() == 0
+    assert not path.exists()
+
+
+def test_a_second_one_on_the_same_socket_is_refused(start, gpt2_file: Path) -> None:
+    first = start("--vocab", str(gpt2_file))
+    first.wait_for("ready:")
+    second = start("--vocab", str(gpt2_file))
+    second.wait_for("another dpdk-tokd answers")
+    assert second.stop() == 1
+    assert first.stop() == 0
+
+
+def test_the_socket_of_a_killed_one_is_replaced(start, gpt2_file: Path) -> None:
+    first = start("--vocab", str(gpt2_file))
+    first.wait_for("ready:")
+    assert first.stop(signal.SIGKILL) == -signal.SIGKILL
+    second = start("--vocab", str(gpt2_file))
+    second.wait_for("left by a process that is gone")
+    second.wait_for("ready:")
+    assert second.stop() == 0
+
+
+def test_telemetry_shows_workers_counters_and_readers(start, gpt2_file, tmp_path: Path) -> None:
+    appliance = start("--vocab", str(gpt2_file), "--drain", "7")
+    appliance.wait_for("ready:")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(tmp_path / "socket"))
+        s.send(ATTACH)
+        _, fds, _, _ = socket.recv_fds(s, 4096, 64)
+        reader = appliance.telemetry("/tokd/readers")["0"]
+        for fd in fds:
+            os.close(fd)
+    assert reader["state"] == "reading"
+    assert reader["pid"] == os.getpid()
+    info = appliance.telemetry("/tokd/info")
+    assert info["state"] == "serving"
+    assert info["driver"] == "net_null"
+    assert info["vocab_ids"] == 50257
+    worker = appliance.telemetry("/tokd/workers")["0"]
+    assert worker["queue"] == 0
+    counters = appliance.telemetry("/tokd/counters")
+    assert counters["rx_packets"] > 0
+    assert counters["readers_attached"] == 1
+    assert "readers_attached" not in appliance.telemetry("/tokd/counters,0")
+    for bad in ("1", "-1", "x", "0x"):
+        assert appliance.telemetry(f"/tokd/counters,{bad}") is None
+    config = appliance.telemetry("/tokd/config")
+    assert config["drain"] == "7"
+    assert config["ring_size"] == "16M"
+    assert appliance.stop() == 0
+
+
+def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
+    appliance = start("--vocab", str(gpt2_file), eal=[])
+    appliance.wait_for("no DPDK port")
+    assert appliance.stop() == 1
+    assert "--vdev=" in appliance.log
+
+
+def test_a_wrong_port_is_answered_with_those_there_are(start, gpt2_file: Path) -> None:
+    appliance = start("--vocab", str(gpt2_file), "--port", "3")
+    appliance.wait_for("--port 3: no such port; there are: 0 (net_null0)")
+    assert appliance.stop() == 1
+
+
+def test_a_missing_vocabulary_is_named(start) -> None:
+    appliance = start("--vocab", "/nonexistent/vocabulary.json")
+    appliance.wait_for("/nonexistent/vocabulary.json")
+    assert appliance.stop() == 1
+
+
+def test_fewer_queues_than_workers_are_refused(start, gpt2_file: Path) -> None:
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        pytest.skip("needs two CPUs")
+    if os.geteuid() != 0:
+        pytest.skip("net_af_packet needs root")
+    appliance = start(
+        "--vocab",
+        str(gpt2_file),
+        eal=["--vdev=net_af_packet0,iface=lo"],
+        lcores=f"{cpus[0]},{cpus[1]}",
+    )
+    appliance.wait_for("2 workers need a queue pair each, the port has 1 RX and 1 TX queues")
+    assert appliance.stop() == 1
+    assert "qpairs=2" in appliance.log

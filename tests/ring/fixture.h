@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Rings, an attach socket, and a reader that connects to it, all in this process. */
+#ifndef TESTS_RING_FIXTURE_H
+#define TESTS_RING_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "attach.h"
+#include "token_ring.h"
+
+#define N_RINGS 3
+#define RING_BYTES (64u << 10)
+#define READER_TIMEOUT_MS 100
+
+struct fixture {
+	char folder[64], path[96];
+	struct tokd_ring rings[N_RINGS];
+	struct tokd_ring *ring[N_RINGS];
+	struct tokd_attach a;
+	_Atomic bool workers_stop; /* for a thread of workers */
+};
+
+/* What a reader holds after attaching. */
+struct reader {
+	int fd; /* control socket */
+	struct tokd_attach_rep rep;
+	int n_fds;
+	int fds[1 + TOKD_RINGS_MAX];
+	uint64_t *cursor;
+	const struct tokd_ring_hdr *hdr[N_RINGS];
+};
+
+/* EAL without huge pages, once per program; then the tests, as TAP. */
+int fixture_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
+
+/* cmocka's setup and teardown: *state is a struct fixture with its socket open. */
+int setup(void **state);
+int teardown(void **state);
+
+/* One look of the control thread, and one of every worker if `workers`. */
+void turn(struct fixture *f, bool workers);
+/* Turn until `done`, for at most a few seconds. False: it never was. */
+bool turn_until(struct fixture *f, bool workers, bool (*done)(struct fixture *f));
+bool nobody_attached(struct fixture *f);
+
+int connect_to(const struct fixture *f);
+struct tokd_attach_req good_request(void);
+/* Send `bytes` of a request, turn, and take the answer; false when there is none. */
+bool ask(struct fixture *f, struct reader *r, const void *request, size_t bytes);
+/* The whole of it: connect, ask, map. */
+void attach(struct fixture *f, struct reader *r);
+void detach(struct reader *r);
+
+#define fixture_run(argc, argv, name, tests)                                                       \
+	fixture_main(argc, argv, name, tests, sizeof(tests) / sizeof((tests)[0]))
+
+#endif

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Attach requests that are none. Each gets its reason, and leaves no trace. */
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "fixture.h"
+
+static void
+refused(struct fixture *f, const void *request, size_t bytes, const char *why)
+{
+	uint64_t before = f->a.counts.refused;
+	struct reader r = {.fd = connect_to(f)};
+	char byte;
+
+	assert_true(r.fd >= 0);
+	assert_true(ask(f, &r, request, bytes));
+	assert_int_equal(r.rep.magic, TOKD_ATTACH_MAGIC);
+	assert_int_equal(r.rep.version, TOKD_RING_VERSION);
+	assert_int_equal(r.rep.n_rings, 0);
+	assert_int_equal(r.n_fds, 0);
+	assert_non_null(strstr(r.rep.message, why));
+	assert_int_equal(recv(r.fd, &byte, 1, 0), 0); /* closed */
+	assert_int_equal(f->a.counts.refused, before + 1);
+	assert_true(nobody_attached(f));
+	close(r.fd);
+}
+
+static void
+wrong_fields_are_named(void **state)
+{
+	struct fixture *f = *state;
+	struct tokd_attach_req req = good_request();
+
+	req.magic = 0x12345678;
+	refused(f, &req, sizeof(req), "magic 0x12345678");
+	req = good_request();
+	req.version = 2;
+	refused(f, &req, sizeof(req), "version 2");
+	req = good_request();
+	req.mode = 2;
+	refused(f, &req, sizeof(req), "mode 2");
+	req = good_request();
+	req.reserved = 9;
+	refused(f, &req, sizeof(req), "reserved 9");
+}
+
+static void
+wrong_lengths_are_named(void **state)
+{
+	struct fixture *f = *state;
+	static char large[60000];
+	struct tokd_attach_req req = good_request();
+
+	memcpy(large, &req, sizeof(req));
+	refused(f, &req, sizeof(req) - 1, "15 bytes");
+	refused(f, &req, 1, "1 bytes");
+	refused(f, large, sizeof(req) + 1, "17 bytes");
+	refused(f, large, sizeof(large), "60000 bytes");
+}
+
+static void
+descriptors_sent_along_are_not_taken(void **state)
+{
+	struct fixture *f = *state;
+	struct tokd_attach_req req = good_request();
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct iovec iov = {&req, sizeof(req)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+	int fd = connect_to(f), before, after;
+	int passed = 0;
+
+	c->cmsg_level = SOL_SOCKET;
+	c->cmsg_type = SCM_RIGHTS;
+	c->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(c), &passed, sizeof(passed));
+	for (int i = 0; i < 5; i++)
+		turn(f, true); /* accepted */
+	before = dup(0);
+	close(before);
+	assert_int_equal(sendmsg(fd, &msg, 0), sizeof(req));
+	close(fd);
+	assert_true(turn_until(f, true, nobody_attached));
+	for (int i = 0; i < 20; i++)
+		turn(f, true);
+	after = dup(0);
+	close(after);
+	/* All it had is closed: the lowest free number has not risen. */
+	assert_true(after <= before);
+}
+
+static void
+one_that_says_nothing_is_hung_up_on(void **state)
+{
+	struct fixture *f = *state;
+	struct reader r = {.fd = connect_to(f)};
+	struct tokd_attach_rep rep;
+	ssize_t n = -1;
+
+	for (int i = 0; i < 10000 && n < 0; i++) {
+		turn(f, true);
+		usleep(500);
+		n = recv(r.fd, &rep, sizeof(rep), MSG_DONTWAIT);
+	}
+	assert_int_equal(n, sizeof(rep));
+	assert_non_null(strstr(rep.message, "no attach request"));
+	close(r.fd);
+}
+
+static void
+a_worker_that_is_silent_is_named(void **state)
+{
+	struct fixture *f = *state;
+	struct tokd_attach_req req = good_request();
+	struct reader r = {.fd = connect_to(f)};
+	struct tokd_attach_rep rep;
+	ssize_t n = -1;
+
+	assert_int_equal(send(r.fd, &req, sizeof(req), 0), sizeof(req));
+	for (int i = 0; i < 10000 && n < 0; i++) {
+		turn(f, false);
+		tokd_ring_readers(f->ring[0]);
+		tokd_ring_readers(f->ring[2]);
+		usleep(500);
+		n = recv(r.fd, &rep, sizeof(rep), MSG_DONTWAIT);
+	}
+	assert_int_equal(n, sizeof(rep));
+	assert_int_equal(rep.n_rings, 0);
+	assert_non_null(strstr(rep.message, "worker 1"));
+	assert_false(nobody_attached(f)); /* its cursor stands until worker 1 has seen it go */
+	assert_true(turn_until(f, true, nobody_attached));
+	close(r.fd);
+}
+
+static void
+a_crowd_of_silent_ones_keeps_no_reader_out(void **state)
+{
+	struct fixture *f = *state;
+	int fd[TOKD_CONNS_MAX + 4];
+	struct reader r;
+
+	for (int i = 0; i < TOKD_CONNS_MAX + 4; i++) {
+		fd[i] = connect_to(f);
+		assert_true(fd[i] >= 0);
+		turn(f, true);
+	}
+	assert_int_equal(f->a.counts.refused, 4); /* at once */
+	for (int i = 0; i < 1200; i++) {
+		turn(f, true);
+		usleep(1000);
+	}
+	assert_int_equal(f->a.counts.refused, TOKD_CONNS_MAX + 4);
+	attach(f, &r);
+	detach(&r);
+	for (int i = 0; i < TOKD_CONNS_MAX + 4; i++)
+		close(fd[i]);
+}
+
+int
+main(int argc, char **argv)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(wrong_fields_are_named),
+		T(wrong_lengths_are_named),
+		T(descriptors_sent_along_are_not_taken),
+		T(one_that_says_nothing_is_hung_up_on),
+		T(a_worker_that_is_silent_is_named),
+		T(a_crowd_of_silent_ones_keeps_no_reader_out),
+	};
+#undef T
+
+	return fixture_run(argc, argv, "ring refuse", tests);
+}

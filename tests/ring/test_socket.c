@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The control socket as a file. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "attach_socket.h"
+#include "fixture.h"
+
+struct place {
+	char folder[64], path[96];
+};
+
+static int
+make_place(void **state)
+{
+	struct place *p = calloc(1, sizeof(*p));
+
+	strcpy(p->folder, "/tmp/tokd-test-XXXXXX");
+	if (mkdtemp(p->folder) == NULL)
+		return -1;
+	snprintf(p->path, sizeof(p->path), "%s/socket", p->folder);
+	*state = p;
+	return 0;
+}
+
+static int
+leave_place(void **state)
+{
+	struct place *p = *state;
+	int rc;
+
+	unlink(p->path);
+	rc = rmdir(p->folder);
+	free(p);
+	return rc;
+}
+
+/* A listening socket that its process leaves without cleaning up. */
+static int
+listen_at(const char *path, int type)
+{
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, type, 0);
+
+	strcpy(addr.sun_path, path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	return fd;
+}
+
+static void
+has_the_mode_asked_for_whatever_umask_says(void **state)
+{
+	struct place *p = *state;
+	mode_t before = umask(0);
+	struct tokd_socket s;
+	struct stat st;
+
+	assert_int_equal(tokd_socket_open(&s, p->path, 0600), 0);
+	assert_int_equal(stat(p->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	tokd_socket_close(&s);
+	umask(077);
+	assert_int_equal(tokd_socket_open(&s, p->path, 0660), 0);
+	assert_int_equal(stat(p->path, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0660);
+	tokd_socket_close(&s);
+	umask(before);
+}
+
+static void
+is_removed_when_closed(void **state)
+{
+	struct place *p = *state;
+	struct tokd_socket s;
+
+	assert_int_equal(tokd_socket_open(&s, p->path, 0600), 0);
+	tokd_socket_close(&s);
+	assert_int_equal(access(p->path, F_OK), -1);
+	tokd_socket_close(&s); /* harmless */
+}
+
+static void
+of_another_is_not_removed(void **state)
+{
+	struct place *p = *state;
+	struct tokd_socket s;
+	int other;
+
+	assert_int_equal(tokd_socket_open(&s, p->path, 0600), 0);
+	unlink(p->path);
+	other = listen_at(p->path, SOCK_SEQPACKET);
+	tokd_socket_close(&s);
+	assert_int_equal(access(p->path, F_OK), 0);
+	close(other);
+}
+
+static void
+left_by_the_dead_is_replaced(void **state)
+{
+	struct place *p = *state;
+	struct tokd_socket s;
+
+	close(listen_at(p->path, SOCK_SEQPACKET));
+	assert_int_equal(access(p->path, F_OK), 0);
+	assert_int_equal(tokd_socket_open(&s, p->path, 0600), 0);
+	tokd_socket_close(&s);
+}
+
+static void
+of_the_living_is_refused(void **state)
+{
+	struct place *p = *state;
+	struct tokd_socket first, second;
+
+	assert_int_equal(tokd_socket_open(&first, p->path, 0600), 0);
+	assert_int_equal(tokd_socket_open(&second, p->path, 0600), -EADDRINUSE);
+	assert_int_equal(access(p->path, F_OK), 0);
+	/* Its backlog full, it is alive all the same. */
+	for (int i = 0; i < 64; i++) {
+		int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+
+		if (connect(fd, (struct sockaddr *)&first.addr, sizeof(first.addr)) != 0) {
+			close(fd);
+			break;
+		}
+	}
+	assert_int_equal(tokd_socket_open(&second, p->path, 0600), -EADDRINUSE);
+	tokd_socket_close(&first);
+}
+
+static void
+that_is_no_socket_of_ours_is_left_alone(void **state)
+{
+	struct place *p = *state;
+	struct tokd_socket s;
+	int fd = open(p->path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+
+	close(fd);
+	assert_int_equal(tokd_socket_open(&s, p->path, 0600), -EEXIST);
+	assert_int_equal(access(p->path, F_OK), 0);
+	unlink(p->path);
+
+	fd = listen_at(p->path, SOCK_STREAM);
+	assert_true(tokd_socket_open(&s, p->path, 0600) < 0);
+	assert_int_equal(access(p->path, F_OK), 0);
+	close(fd);
+}
+
+static void
+needs_a_path_it_can_have(void **state)
+{
+	struct tokd_socket s;
+	char path[200];
+
+	assert_int_equal(tokd_socket_open(&s, "/nonexistent/socket", 0600), -ENOENT);
+	memset(path, 'a', sizeof(path));
+	path[0] = '/';
+	path[sizeof(path) - 1] = '\0';
+	assert_int_equal(tokd_socket_open(&s, path, 0600), -ENAMETOOLONG);
+}
+
+int
+main(int argc, char **argv)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, make_place, leave_place)
+	const struct CMUnitTest tests[] = {
+		T(has_the_mode_asked_for_whatever_umask_says),
+		T(is_removed_when_closed),
+		T(of_another_is_not_removed),
+		T(left_by_the_dead_is_replaced),
+		T(of_the_living_is_refused),
+		T(that_is_no_socket_of_ours_is_left_alone),
+		T(needs_a_path_it_can_have),
+	};
+#undef T
+
+	return fixture_run(argc, argv, "control socket", tests);
+}

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Readers that hold a full ring, and those that only seem to. */
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "clock.h"
+#include "fixture.h"
+#include "token_ring_write.h"
+
+#define RECORD 1024
+
+static bool
+publish_one(struct tokd_ring *r)
+{
+	uint64_t pos = tokd_ring_reserve(r, RECORD);
+
+	if (pos == TOKD_RING_NO_ROOM)
+		return false;
+	memset(tokd_ring_at(r, pos), 0, sizeof(struct tokd_rec));
+	tokd_ring_at(r, pos)->count = (RECORD - sizeof(struct tokd_rec)) / 4;
+	tokd_ring_publish(r, pos);
+	return true;
+}
+
+static void
+fill(struct tokd_ring *r)
+{
+	/* Without readers it is never full. */
+	for (uint32_t i = 0; i < RING_BYTES / RECORD && publish_one(r); i++)
+		;
+}
+
+static void
+set_cursor(struct reader *r, uint32_t w, uint64_t pos)
+{
+	__atomic_store_n(&r->cursor[w * TOKD_CURSOR_STRIDE / 8], pos, __ATOMIC_RELEASE);
+}
+
+static bool
+is_closed(const struct reader *r)
+{
+	char byte;
+
+	return recv(r->fd, &byte, 1, MSG_DONTWAIT) == 0;
+}
+
+/* Turn for `ms`, asking for room in ring 1 all the while, as a worker with text does. */
+static void
+press_for(struct fixture *f, uint64_t ms)
+{
+	for (uint64_t end = tokd_clock_ms() + ms; tokd_clock_ms() < end; usleep(200)) {
+		turn(f, true);
+		fill(f->ring[1]);
+	}
+}
+
+static bool
+one_dropped(struct fixture *f)
+{
+	fill(f->ring[1]);
+	return f->a.counts.dropped == 1;
+}
+
+static void
+that_holds_a_full_ring_is_dropped_after_the_timeout(void **state)
+{
+	struct fixture *f = *state;
+	struct reader r;
+	uint64_t head, t0;
+
+	attach(f, &r);
+	fill(f->ring[1]);
+	t0 = tokd_clock_ms();
+	head = f->ring[1]->head;
+	assert_int_equal(head, RING_BYTES);
+	assert_true(turn_until(f, true, one_dropped));
+	assert_true(tokd_clock_ms() - t0 >= READER_TIMEOUT_MS);
+	assert_true(is_closed(&r));
+	assert_true(turn_until(f, true, nobody_attached));
+	assert_true(publish_one(f->ring[1]));
+	assert_int_equal(f->a.counts.detached, 0);
+	detach(&r);
+}
+
+static void
+that_reads_in_time_is_not_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct reader r;
+
+	attach(f, &r);
+	for (int i = 0; i < 8; i++) {
+		press_for(f, READER_TIMEOUT_MS / 2);
+		set_cursor(&r, 1, r.hdr[1]->head);
+	}
+	assert_int_equal(f->a.counts.dropped, 0);
+	assert_false(is_closed(&r));
+	detach(&r);
+}
+
+static void
+that_keeps_up_is_not_blamed_for_another(void **state)
+{
+	struct fixture *f = *state;
+	struct reader slow, fast;
+
+	attach(f, &slow);
+	attach(f, &fast);
+	for (int i = 0; i < READER_TIMEOUT_MS * 3; i++) {
+		turn(f, true);
+		fill(f->ring[1]);
+		set_cursor(&fast, 1, fast.hdr[1]->head);
+		usleep(1000);
+	}
+	assert_int_equal(f->a.counts.dropped, 1);
+	assert_true(is_closed(&slow));
+	assert_false(is_closed(&fast));
+	detach(&slow);
+	detach(&fast);
+}
+
+static void
+that_comes_next_has_its_own_time(void **state)
+{
+	struct fixture *f = *state;
+	struct reader first, second;
+	uint64_t t0;
+
+	attach(f, &first);
+	attach(f, &second);
+	fill(f->ring[1]);
+	set_cursor(&second, 1, RECORD); /* a little less behind */
+	assert_true(turn_until(f, true, one_dropped));
+	t0 = tokd_clock_ms();
+	assert_true(is_closed(&first));
+	assert_false(is_closed(&second));
+	while (f->a.counts.dropped == 1) {
+		turn(f, true);
+		fill(f->ring[1]);
+		usleep(200);
+	}
+	assert_true(tokd_clock_ms() - t0 >= READER_TIMEOUT_MS / 2);
+	detach(&first);
+	detach(&second);
+}
+
+static void
+that_lies_about_its_cursor_harms_only_itself(void **state)
+{
+	struct fixture *f = *state;
+	struct reader r;
+
+	attach(f, &r);
+	set_cursor(&r, 1, UINT64_MAX); /* taken as the head */
+	for (int i = 0; i < 200; i++)
+		assert_true(publish_one(f->ring[1]));
+	set_cursor(&r, 1, 0); /* it cannot go back */
+	assert_true(publish_one(f->ring[1]));
+	assert_true(f->ring[1]->hdr->tail <= f->ring[1]->hdr->head);
+	assert_true(f->ring[1]->hdr->head - f->ring[1]->hdr->tail <= RING_BYTES);
+	detach(&r);
+}
+
+int
+main(int argc, char **argv)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(that_holds_a_full_ring_is_dropped_after_the_timeout),
+		T(that_reads_in_time_is_not_dropped),
+		T(that_keeps_up_is_not_blamed_for_another),
+		T(that_comes_next_has_its_own_time),
+		T(that_lies_about_its_cursor_harms_only_itself),
+	};
+#undef T
+
+	return fixture_run(argc, argv, "ring stall", tests);
+}

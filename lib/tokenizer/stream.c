@@ -81,9 +81,9 @@ encode_parts(struct tok_stream *s, const uint8_t *p, uint32_t len, uint32_t *ids
 	return ids + n;
 }
 
-/* A pretoken of up to 8 bytes on its way through the table of words. */
+/* A pretoken on its way through the tables of words. */
 struct lookup {
-	uint64_t key;
+	uint64_t key; /* of up to 8 bytes: their value; else the hash */
 	uint32_t slot;
 	uint32_t len;
 };
@@ -98,10 +98,26 @@ lookup_begin(const struct tok_vocab *v, const uint8_t *p, size_t len, const uint
 		l.slot = (uint32_t)(tok_hash_word(l.key, l.len) >> v->word_shift);
 		__builtin_prefetch(&v->word[l.slot]);
 	} else if (len <= v->info.max_token_bytes) {
-		l.slot = (uint32_t)(tok_hash_long(p, l.len) >> v->long_shift);
+		l.key = tok_hash_long(p, l.len);
+		l.slot = (uint32_t)(l.key >> v->long_shift);
 		__builtin_prefetch(&v->long_word[l.slot]);
 	}
 	return l;
+}
+
+/* For len > 8: most words have at most 16 bytes, two overlapping loads. */
+static inline bool
+same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
+{
+	uint64_t x[2], y[2];
+
+	if (len > 16)
+		return memcmp(a, b, len) == 0;
+	memcpy(&x[0], a, 8);
+	memcpy(&y[0], b, 8);
+	memcpy(&x[1], a + len - 8, 8);
+	memcpy(&y[1], b + len - 8, 8);
+	return x[0] == y[0] && x[1] == y[1];
 }
 
 /* One whole pretoken, of any length. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
@@ -119,12 +135,12 @@ encode_pretoken(struct tok_stream *s, struct lookup l, const uint8_t *p, size_t 
 			}
 		}
 	} else if (len <= v->info.max_token_bytes) {
-		for (; v->long_word[i] != 0; i = (i + 1) & v->long_mask) {
-			uint32_t rank_id = v->long_word[i] - 1;
+		for (; v->long_word[i].len != 0; i = (i + 1) & v->long_mask) {
+			const struct tok_long_word *w = &v->long_word[i];
 
-			if (v->len[rank_id] == len &&
-				memcmp(v->bytes + v->span[v->ext[rank_id]].off, p, len) == 0) {
-				*ids = v->ext[rank_id];
+			if (w->tag == (uint32_t)l.key && w->len == len &&
+				same_bytes(v->bytes + w->off, p, len)) {
+				*ids = w->id;
 				return ids + 1;
 			}
 		}

@@ -26,6 +26,15 @@ struct tok_word {
 };
 static_assert(sizeof(struct tok_word) == 16, "four to a cache line");
 
+/* A word above 8 bytes that is one token. len 0: free. */
+struct tok_long_word {
+	uint32_t off; /* of its bytes in `bytes` */
+	uint32_t id;  /* outside id */
+	uint32_t len;
+	uint32_t tag; /* low half of its hash */
+};
+static_assert(sizeof(struct tok_long_word) == 16, "four to a cache line");
+
 /*
  * A node of the Aho-Corasick automaton over all tokens. Nodes are numbered breadth first, so
  * the children of a node are consecutive and a bit set with a rank gives each its number. Node 0
@@ -59,7 +68,7 @@ struct tok_vocab {
 	struct tok_word *word; /* open addressing, linear probing */
 	uint32_t word_shift;   /* 64 - log2(slots) */
 	uint32_t word_mask;
-	uint32_t *long_word; /* rank id + 1 of words above 8 bytes; 0: free */
+	struct tok_long_word *long_word; /* likewise */
 	uint32_t long_shift, long_mask;
 	/* merges */
 	uint64_t *pair; /* left << 42 | right << 21 | result, open addressing; ~0: free */

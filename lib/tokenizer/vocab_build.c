@@ -90,7 +90,7 @@ build_ranks(struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, s
 static bool
 build_pairs(struct tok_vocab *v, struct tok_error *err)
 {
-	uint32_t slots = slots_for(v->n_ranks) * 2, r;
+	uint32_t slots = slots_for(v->n_ranks), r;
 
 	v->pair = table(v, slots * sizeof(*v->pair));
 	v->byte_pair = table(v, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
@@ -158,10 +158,17 @@ put_word(struct tok_vocab *v, uint32_t rank_id)
 			i = (i + 1) & v->word_mask;
 		v->word[i] = (struct tok_word){.key = key, .id = v->ext[rank_id], .len = len};
 	} else {
-		i = (uint32_t)(tok_hash_long(bytes_of(v, rank_id), len) >> v->long_shift);
-		while (v->long_word[i] != 0)
+		uint64_t hash = tok_hash_long(bytes_of(v, rank_id), len);
+
+		i = (uint32_t)(hash >> v->long_shift);
+		while (v->long_word[i].len != 0)
 			i = (i + 1) & v->long_mask;
-		v->long_word[i] = rank_id + 1;
+		v->long_word[i] = (struct tok_long_word){
+			.off = v->span[v->ext[rank_id]].off,
+			.id = v->ext[rank_id],
+			.len = len,
+			.tag = (uint32_t)hash,
+		};
 	}
 }
 

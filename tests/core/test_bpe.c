@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 
 #include "bpe.h"
@@ -235,6 +234,112 @@ short_room_is_said_and_nothing_is_lost(void **state)
 	small_vocab_free(&sv);
 }
 
+/*
+ * A vocabulary in which the end of a text decides about its beginning. Symbols S(0), S(1), ... of 18
+ * bytes each are tokens, and so are S(i)S(i+1), the later the lower its rank: in S(0)...S(k) the pairs
+ * form from the right, so each further symbol changes all ids.
+ */
+enum { SYMBOLS = 120, SYMBOL_BYTES = 18, STEM = 16, FIRSTS = 12, SECONDS = 10 };
+
+struct chain {
+	struct tok_model m;
+	uint32_t symbol[SYMBOLS];
+	uint8_t text[SYMBOLS * SYMBOL_BYTES];
+};
+
+static uint32_t
+chain_add(struct tok_model *m, uint32_t left, uint32_t right)
+{
+	const struct tok_model_token l = m->token[left], r = m->token[right];
+	uint32_t id = m->n_tokens++;
+
+	m->token[id] = (struct tok_model_token){
+		.off = (uint32_t)m->n_bytes, .len = l.len + r.len};
+	memcpy(m->bytes + m->n_bytes, m->bytes + l.off, l.len);
+	memcpy(m->bytes + m->n_bytes + l.len, m->bytes + r.off, r.len);
+	m->n_bytes += l.len + r.len;
+	m->merge[m->n_merges++] = (struct tok_model_merge){left, right, id};
+	return id;
+}
+
+static void
+chain_make(struct chain *c)
+{
+	static const char firsts[FIRSTS + 1] = "ABCDEFGHIJKL", seconds[SECONDS + 1] = "qrstuvwxyz";
+	struct tok_model *m = &c->m;
+	uint32_t stem = 'a', with_first[FIRSTS];
+
+	*m = (struct tok_model){.format = "test", .pretok = TOK_PRETOK_GPT2};
+	m->token = calloc(1024, sizeof(*m->token));
+	m->bytes = malloc(65536);
+	m->merge = calloc(1024, sizeof(*m->merge));
+	assert_non_null(m->token);
+	assert_non_null(m->bytes);
+	assert_non_null(m->merge);
+	for (; m->n_tokens < 256; m->n_tokens++) {
+		m->token[m->n_tokens] = (struct tok_model_token){.off = m->n_tokens, .len = 1};
+		m->bytes[m->n_bytes++] = (uint8_t)m->n_tokens;
+	}
+	for (uint32_t i = 1; i < STEM; i++)
+		stem = chain_add(m, stem, 'a' + i);
+	for (uint32_t i = 0; i < FIRSTS; i++)
+		with_first[i] = chain_add(m, stem, (uint8_t)firsts[i]);
+	for (uint32_t i = 0; i < SYMBOLS; i++) {
+		c->symbol[i] = chain_add(m, with_first[i / SECONDS], (uint8_t)seconds[i % SECONDS]);
+		memcpy(c->text + i * SYMBOL_BYTES, m->bytes + m->token[c->symbol[i]].off,
+			SYMBOL_BYTES);
+	}
+	for (uint32_t i = SYMBOLS - 1; i-- > 0;)
+		chain_add(m, c->symbol[i], c->symbol[i + 1]);
+}
+
+static void
+carry_beyond_its_limit_is_an_error(void **state)
+{
+	static struct chain c;
+	static uint32_t ids[3 * sizeof(c.text) + 8];
+	struct tok_error err;
+	struct tok_vocab *v;
+	struct tok_stream s;
+	struct tok_result r;
+	uint32_t fits = TOK_CARRY_MAX / SYMBOL_BYTES, n = 0;
+
+	(void)state;
+	chain_make(&c);
+	v = tok_vocab_build(&c.m, "chain", "none", NULL, &err);
+	if (v == NULL)
+		fail_msg("%s", err.text);
+
+	/* As many symbols as fit: nothing is certain until the end, then all is right. */
+	tok_stream_init(&s, v, NULL, 0);
+	r = tok_stream_feed(&s, c.text, fits * SYMBOL_BYTES, false, ids, sizeof(ids) / 4);
+	assert_int_equal(r.status, TOK_OK);
+	assert_int_equal(r.produced, 0);
+	assert_int_equal(tok_stream_waiting(&s), fits * SYMBOL_BYTES);
+	r = tok_stream_feed(&s, NULL, 0, true, ids, sizeof(ids) / 4);
+	assert_int_equal(r.status, TOK_OK);
+	assert_int_equal(r.produced, fits / 2 + fits % 2);
+	if (fits % 2)
+		assert_int_equal(ids[n++], c.symbol[0]);
+	for (; n < r.produced; n++)
+		assert_int_equal(v->span[ids[n]].len, 2 * SYMBOL_BYTES);
+
+	/* More: the stream says why it ends, and stays ended. */
+	tok_stream_init(&s, v, NULL, 0);
+	r = tok_stream_feed(&s, c.text, sizeof(c.text), false, ids, sizeof(ids) / 4);
+	assert_int_equal(r.status, TOK_BAD);
+	assert_int_equal(r.why, TOK_WHY_CARRY);
+	assert_non_null(strstr(tok_why_text(r.why), "2048"));
+	r = tok_stream_feed(&s, "a", 1, true, ids, sizeof(ids) / 4);
+	assert_int_equal(r.status, TOK_BAD);
+	assert_int_equal(r.why, TOK_WHY_OVER);
+
+	tok_vocab_free(v);
+	free(c.m.token);
+	free(c.m.bytes);
+	free(c.m.merge);
+}
+
 int
 main(void)
 {
@@ -243,6 +348,7 @@ main(void)
 		cmocka_unit_test(stream_follows_the_rule_at_every_prefix),
 		cmocka_unit_test(random_cuts_equal_whole),
 		cmocka_unit_test(short_room_is_said_and_nothing_is_lost),
+		cmocka_unit_test(carry_beyond_its_limit_is_an_error),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -2,36 +2,33 @@
 #include "bytelevel.h"
 #include "utf8.h"
 
-static bool
-is_printable(uint32_t byte)
+/* The byte that a character stands for, or -1. */
+static int
+byte_of(uint32_t c)
 {
-	return (byte >= 0x21 && byte <= 0x7e) || (byte >= 0xa1 && byte <= 0xac) ||
-	       (byte >= 0xae && byte <= 0xff);
+	if ((c >= 0x21 && c <= 0x7e) || (c >= 0xa1 && c <= 0xac) || (c >= 0xae && c <= 0xff))
+		return (int)c;
+	if (c >= 0x100 && c <= 0x120)
+		return (int)(c - 0x100); /* 0x00 to 0x20 */
+	if (c >= 0x121 && c <= 0x142)
+		return (int)(c - 0x121 + 0x7f); /* 0x7f to 0xa0 */
+	return c == 0x143 ? 0xad : -1;
 }
 
 bool
 tok_bytelevel_decode(const char *text, size_t n, uint8_t *out, size_t *n_out)
 {
 	const uint8_t *p = (const uint8_t *)text;
-	uint8_t rest[68]; /* bytes written as U+0100 and on */
-	uint32_t n_rest = 0, byte;
-	size_t at = 0;
 
-	for (byte = 0; byte < 256; byte++) {
-		if (!is_printable(byte))
-			rest[n_rest++] = (uint8_t)byte;
-	}
 	if (tok_utf8_scan(p, n).end != TOK_UTF8_WHOLE)
 		return false;
-	for (*n_out = 0; at < n; at += tok_utf8_length(p[at])) {
-		uint32_t c = tok_utf8_decode(p + at, tok_utf8_length(p[at]));
+	*n_out = 0;
+	for (size_t at = 0; at < n; at += tok_utf8_length(p[at])) {
+		int byte = byte_of(tok_utf8_decode(p + at, tok_utf8_length(p[at])));
 
-		if (c < 256 && is_printable(c))
-			out[(*n_out)++] = (uint8_t)c;
-		else if (c >= 256 && c - 256 < n_rest)
-			out[(*n_out)++] = rest[c - 256];
-		else
+		if (byte < 0)
 			return false;
+		out[(*n_out)++] = (uint8_t)byte;
 	}
 	return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * GPT-2's printable alphabet: each byte is written as one character, printable Latin-1 bytes as
- * themselves, the other 68 in order as U+0100 to U+0143 (openai/gpt-2, encoder.py, bytes_to_unicode).
+ * themselves, the other 68 in order as U+0100 to U+0143 (openai/gpt-2, encoder.py,
+ * bytes_to_unicode).
  */
 #ifndef TOK_BYTELEVEL_H
 #define TOK_BYTELEVEL_H

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
 #include <string.h>
 
 #include "bytelevel.h"
@@ -7,6 +8,7 @@
 json_t *
 tok_json_read(const char *path, struct tok_error *err)
 {
+	const char *file = tok_shown_path(path);
 	json_error_t why;
 	size_t size;
 	char *text = tok_read_file(path, &size, err);
@@ -17,41 +19,40 @@ tok_json_read(const char *path, struct tok_error *err)
 	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
 	free(text);
 	if (root == NULL)
-		tok_fail(err, "%s line %d: %s", path, why.line, why.text);
+		tok_fail(err, "%s line %d: %s", file, why.line, why.text);
 	else if (!json_is_object(root)) {
-		tok_fail(err, "%s: expected a JSON object", path);
+		tok_fail(err, "%s: expected a JSON object", file);
 		json_decref(root);
 		return NULL;
 	}
 	return root;
 }
 
-static const struct tok_json_special *
-find_special(const struct tok_json_special *special, size_t n, uint32_t id)
+static bool
+is_special(const struct tok_model *m, uint32_t id, const char *text)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (special[i].id == id)
-			return &special[i];
-	}
-	return NULL;
+	const struct tok_model_token *t = &m->token[id];
+
+	return t->special && t->len == strlen(text) && memcmp(m->bytes + t->off, text, t->len) == 0;
 }
 
 /* Largest id + 1 and bytes of all entries; false if an entry is not an id. */
 static bool
-measure(const char *path, json_t *vocab, uint32_t *n_ids, size_t *bytes, struct tok_error *err)
+measure(const char *file, json_t *vocab, uint32_t *n_ids, size_t *bytes, struct tok_error *err)
 {
 	const char *key;
 	json_t *value;
 
-	json_object_foreach(vocab, key, value) {
+	json_object_foreach (vocab, key, value) {
 		json_int_t id = json_integer_value(value);
 
 		if (!json_is_integer(value) || id < 0 || id >= TOK_MAX_IDS)
-			return tok_fail(err, "%s: id of \"%.60s\" is not a number from 0 to %u", path,
-				key, TOK_MAX_IDS - 1);
+			return tok_fail(err, "%s: id of \"%.60s\" is not a number from 0 to %u",
+				file, key, TOK_MAX_IDS - 1);
 		if (strlen(key) > 2 * TOK_MAX_TOKEN_BYTES)
-			return tok_fail(err, "%s: token %lld has %zu bytes of text, the limit is %u",
-				path, (long long)id, strlen(key), 2 * TOK_MAX_TOKEN_BYTES);
+			return tok_fail(err,
+				"%s: token %lld has %zu bytes of text, the limit is %u", file,
+				(long long)id, strlen(key), 2 * TOK_MAX_TOKEN_BYTES);
 		if ((uint32_t)id >= *n_ids)
 			*n_ids = (uint32_t)id + 1;
 		*bytes += strlen(key);
@@ -59,77 +60,90 @@ measure(const char *path, json_t *vocab, uint32_t *n_ids, size_t *bytes, struct 
 	return true;
 }
 
+static bool
+put_specials(const char *file, const struct tok_json_special *special, size_t n,
+	struct tok_model *m, struct tok_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (m->token[special[i].id].len != 0)
+			return tok_fail(
+				err, "%s: two special tokens have id %u", file, special[i].id);
+		tok_model_put(m, special[i].id, (const uint8_t *)special[i].text,
+			(uint32_t)strlen(special[i].text), true);
+	}
+	return true;
+}
+
+static bool
+put_entry(
+	const char *file, const char *key, uint32_t id, struct tok_model *m, struct tok_error *err)
+{
+	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* measure() has seen to the length of the key */
+	size_t len;
+
+	if (is_special(m, id, key))
+		return true;
+	if (m->token[id].len != 0)
+		return tok_fail(err, "%s: id %u is given to two tokens, one of them \"%.60s\"",
+			file, id, key);
+	if (!tok_bytelevel_decode(key, strlen(key), bytes, &len) || len == 0)
+		return tok_fail(err,
+			"%s: token %u \"%.60s\" is not byte-level text: not implemented "
+			"(implemented: byte-level vocabularies)",
+			file, id, key);
+	if (len > TOK_MAX_TOKEN_BYTES)
+		return tok_fail(err, "%s: token %u has %zu bytes, the limit is %u", file, id, len,
+			TOK_MAX_TOKEN_BYTES);
+	tok_model_put(m, id, bytes, (uint32_t)len, false);
+	return true;
+}
+
 bool
-tok_json_tokens(const char *path, const json_t *vocab, const struct tok_json_special *special,
+tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_special *special,
 	size_t n_special, uint32_t n_merges, struct tok_model *m, struct tok_error *err)
 {
 	json_t *object = (json_t *)(uintptr_t)vocab; /* jansson's iterators take no const */
-	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES];
 	uint32_t n_ids = 0;
-	size_t n_bytes = 0, i, len;
+	size_t n_bytes = 0, i;
 	const char *key;
 	json_t *value;
 
-	if (!json_is_object(vocab))
-		return tok_fail(err, "%s: the vocabulary is not an object of tokens to ids", path);
-	if (!measure(path, object, &n_ids, &n_bytes, err))
+	if (!measure(file, object, &n_ids, &n_bytes, err))
 		return false;
 	for (i = 0; i < n_special; i++) {
 		if (strlen(special[i].text) == 0 || strlen(special[i].text) > TOK_MAX_TOKEN_BYTES)
 			return tok_fail(err, "%s: special token %u has %zu bytes, expected 1 to %u",
-				path, special[i].id, strlen(special[i].text), TOK_MAX_TOKEN_BYTES);
+				file, special[i].id, strlen(special[i].text), TOK_MAX_TOKEN_BYTES);
 		if (special[i].id >= n_ids)
 			n_ids = special[i].id + 1;
 		n_bytes += strlen(special[i].text);
 	}
 	if (n_ids == 0)
-		return tok_fail(err, "%s: the vocabulary is empty", path);
-	if (!tok_model_init(m, n_ids, n_bytes, n_merges, err))
+		return tok_fail(err, "%s: the vocabulary is empty", file);
+	if (!tok_model_init(m, n_ids, n_bytes, n_merges, err) ||
+		!put_specials(file, special, n_special, m, err))
 		return false;
-	for (i = 0; i < n_special; i++) {
-		if (m->token[special[i].id].len != 0)
-			return tok_fail(err, "%s: two special tokens have id %u", path, special[i].id);
-		tok_model_put(m, special[i].id, (const uint8_t *)special[i].text,
-			(uint32_t)strlen(special[i].text), true);
-	}
-	json_object_foreach(object, key, value) {
-		uint32_t id = (uint32_t)json_integer_value(value);
-		const struct tok_json_special *s = find_special(special, n_special, id);
-
-		if (s != NULL) {
-			if (strcmp(s->text, key) != 0)
-				return tok_fail(err, "%s: id %u is both \"%.60s\" and the special "
-						     "token \"%.60s\"", path, id, key, s->text);
-			continue;
-		}
-		if (m->token[id].len != 0)
-			return tok_fail(err, "%s: id %u is given to two tokens, one of them "
-					     "\"%.60s\"", path, id, key);
-		if (!tok_bytelevel_decode(key, strlen(key), bytes, &len) || len == 0)
-			return tok_fail(err, "%s: token %u \"%.60s\" is not byte-level text: only "
-					     "byte-level vocabularies are implemented", path, id, key);
-		if (len > TOK_MAX_TOKEN_BYTES)
-			return tok_fail(err, "%s: token %u has %zu bytes, the limit is %u", path, id,
-				len, TOK_MAX_TOKEN_BYTES);
-		tok_model_put(m, id, bytes, (uint32_t)len, false);
+	json_object_foreach (object, key, value) {
+		if (!put_entry(file, key, (uint32_t)json_integer_value(value), m, err))
+			return false;
 	}
 	return true;
 }
 
 bool
-tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where,
-	const char *left, size_t left_len, const char *right, size_t right_len,
-	struct tok_error *err)
+tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where, const char *left,
+	size_t left_len, const char *right, size_t right_len, struct tok_error *err)
 {
 	const char *part[2] = {left, right};
 	const size_t part_len[2] = {left_len, right_len};
-	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES];
+	uint8_t bytes[4 * TOK_MAX_TOKEN_BYTES]; /* a byte is written as one or two */
 	size_t len, total = 0;
 	uint32_t id[2], result;
 
 	for (int i = 0; i < 2; i++) {
-		if (part_len[i] > TOK_MAX_TOKEN_BYTES ||
-			!tok_bytelevel_decode(part[i], part_len[i], bytes + total, &len) || len == 0)
+		if (part_len[i] > 2 * TOK_MAX_TOKEN_BYTES ||
+			!tok_bytelevel_decode(part[i], part_len[i], bytes + total, &len) ||
+			len == 0)
 			return tok_fail(err, "%s: \"%.*s\" is not byte-level text", where,
 				part_len[i] < 60 ? (int)part_len[i] : 60, part[i]);
 		id[i] = tok_index_find(x, bytes + total, (uint32_t)len);
@@ -140,7 +154,8 @@ tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where
 	}
 	result = tok_index_find(x, bytes, (uint32_t)total);
 	if (result == TOK_NO_TOKEN)
-		return tok_fail(err, "%s: what it makes is not in the vocabulary", where);
+		return tok_fail(
+			err, "%s: what it makes is not in the vocabulary, or is special", where);
 	m->merge[m->n_merges++] = (struct tok_model_merge){id[0], id[1], result};
 	return true;
 }

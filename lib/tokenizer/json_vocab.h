@@ -17,10 +17,11 @@ struct tok_json_special {
 };
 
 /*
- * Make the tokens of `m` from `vocab`, and those of special[] as their text, with room for
- * n_merges. An entry whose id is special may be written as plain text.
+ * Make the tokens of `m` from the object `vocab`, and those of special[] as their text, with room
+ * for n_merges. An entry whose id is special may be written as plain text. `file` names it in
+ * errors.
  */
-bool tok_json_tokens(const char *path, const json_t *vocab, const struct tok_json_special *special,
+bool tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_special *special,
 	size_t n_special, uint32_t n_merges, struct tok_model *m, struct tok_error *err);
 
 /* Append the merge "left right"; `where` names it in errors. */

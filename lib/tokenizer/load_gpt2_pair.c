@@ -1,45 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * GPT-2's own pair of files: vocab.json (byte-level text to id) and merges.txt ("left right" a line,
- * in order of rank, after an optional "#version" line). The format has no word for special tokens. A token
- * that is neither a byte nor made by a merge can never be produced; it is taken as special if it
- * looks like GPT-2's own, <|...|>, and refused otherwise.
+ * GPT-2's own pair of files: vocab.json (byte-level text to id) and merges.txt ("left right" a
+ * line, in order of rank, after an optional "#version" line).
+ *
+ * The format has no word for special tokens. GPT-2's has 50257 entries: 256 bytes, 50000 results of
+ * merges, and <|endoftext|>. Encoding can never produce an entry that is neither a byte nor made by
+ * a merge; it is special if it looks like GPT-2's own, <|...|> in printable ASCII (which byte-level
+ * text and plain text write alike). Any other is refused: more likely merges.txt is not whole.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "json_vocab.h"
 
 static bool
-looks_special(const char *text)
+looks_special(const uint8_t *text, uint32_t len)
 {
-	size_t len = strlen(text);
-
-	return len > 4 && strncmp(text, "<|", 2) == 0 && strcmp(text + len - 2, "|>") == 0;
-}
-
-/* Room for as many specials as the object has. */
-static size_t
-find_specials(json_t *vocab, struct tok_json_special *special)
-{
-	const char *key;
-	json_t *value;
-	size_t n = 0;
-
-	json_object_foreach(vocab, key, value) {
-		json_int_t id = json_integer_value(value);
-
-		if (looks_special(key) && json_is_integer(value) && id >= 0 && id < TOK_MAX_IDS)
-			special[n++] = (struct tok_json_special){(uint32_t)id, key};
+	for (uint32_t i = 0; i < len; i++) {
+		if (text[i] < 0x21 || text[i] > 0x7e)
+			return false;
 	}
-	return n;
+	return len > 4 && memcmp(text, "<|", 2) == 0 && memcmp(text + len - 2, "|>", 2) == 0;
 }
 
 static bool
-parse_merges(const char *path, char *text, size_t size, struct tok_model *m,
+parse_merges(const char *file, char *text, size_t size, uint32_t limit, struct tok_model *m,
 	const struct tok_index *x, struct tok_error *err)
 {
-	char where[512], *end = text + size, *eol;
+	char where[TOK_SHOWN_MAX + 32], *end = text + size, *eol;
 	uint32_t number = 0;
 
 	for (char *p = text; p < end; p = eol + 1) {
@@ -56,7 +45,10 @@ parse_merges(const char *path, char *text, size_t size, struct tok_model *m,
 		if ((number == 1 && len >= 8 && memcmp(p, "#version", 8) == 0) ||
 			(len == 0 && eol + 1 >= end))
 			continue;
-		snprintf(where, sizeof(where), "%.400s line %u", path, number);
+		snprintf(where, sizeof(where), "%s line %u", file, number);
+		if (m->n_merges == limit)
+			return tok_fail(err, "%s: more merges than the %u tokens of the vocabulary",
+				where, limit);
 		for (size_t i = 0; i < len; i++)
 			fields += p[i] == ' ';
 		if (fields != 2)
@@ -70,9 +62,9 @@ parse_merges(const char *path, char *text, size_t size, struct tok_model *m,
 	return true;
 }
 
-/* Every token that is not a byte must be made by a merge, or nothing ever makes it. */
+/* What no merge makes is special, by the rule above. */
 static bool
-all_are_made(const char *path, const struct tok_model *m, struct tok_error *err)
+mark_specials(const char *file, struct tok_model *m, struct tok_error *err)
 {
 	bool *made = calloc(m->n_tokens, sizeof(*made));
 	bool ok = made != NULL || tok_fail(err, "out of memory");
@@ -81,49 +73,46 @@ all_are_made(const char *path, const struct tok_model *m, struct tok_error *err)
 	for (i = 0; ok && i < m->n_merges; i++)
 		made[m->merge[i].result] = true;
 	for (i = 0; ok && i < m->n_tokens; i++) {
-		const struct tok_model_token *t = &m->token[i];
+		struct tok_model_token *t = &m->token[i];
 
-		if (!t->special && t->len > 1 && !made[i])
-			ok = tok_fail(err, "%s: id %u is made by no merge and is not of the form "
-					   "<|...|>: is merges.txt whole?", path, i);
+		if (t->len <= 1 || made[i])
+			continue;
+		t->special = looks_special(m->bytes + t->off, t->len);
+		if (!t->special)
+			ok = tok_fail(err,
+				"%s: id %u \"%.*s\" is made by no merge and does not look "
+				"like a special token, <|...|>: is merges.txt whole?",
+				file, i, t->len < 60 ? (int)t->len : 60, m->bytes + t->off);
 	}
 	free(made);
 	return ok;
 }
 
 bool
-tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, struct tok_model *m,
-	struct tok_error *err)
+tok_load_gpt2_pair(
+	const char *vocab_json, const char *merges_txt, struct tok_model *m, struct tok_error *err)
 {
 	json_t *vocab = tok_json_read(vocab_json, err);
-	struct tok_json_special *special = NULL;
 	struct tok_index x = {0};
 	char *merges = NULL;
+	uint32_t n_entries;
 	size_t size;
-	bool ok = false;
+	bool ok;
 
 	*m = (struct tok_model){.format = "vocab.json", .pretok = TOK_PRETOK_GPT2};
 	if (vocab == NULL)
 		return false;
+	n_entries =
+		(uint32_t)json_object_size(vocab); /* no token is made twice: room for all merges */
 	merges = tok_read_file(merges_txt, &size, err);
-	if (merges == NULL)
-		goto out;
-	special = calloc(json_object_size(vocab) + 1, sizeof(*special));
-	if (special == NULL) {
-		tok_fail(err, "out of memory");
-		goto out;
-	}
-	/* A merge takes at least four bytes of its file: "a b\n". */
-	if (!tok_json_tokens(vocab_json, vocab, special, find_specials(vocab, special),
-		    (uint32_t)(size / 4 + 1), m, err) ||
-		!tok_index_init(&x, m, err))
-		goto out;
-	for (uint32_t id = 0; id < m->n_tokens; id++)
+	ok = merges != NULL &&
+	     tok_json_tokens(tok_shown_path(vocab_json), vocab, NULL, 0, n_entries, m, err) &&
+	     tok_index_init(&x, m, err);
+	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
 		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
-	ok = parse_merges(merges_txt, merges, size, m, &x, err) && all_are_made(vocab_json, m, err);
-out:
+	ok = ok && parse_merges(tok_shown_path(merges_txt), merges, size, n_entries, m, &x, err) &&
+	     mark_specials(tok_shown_path(vocab_json), m, err);
 	tok_index_free(&x);
-	free(special);
 	free(merges);
 	json_decref(vocab);
 	if (!ok)

@@ -22,6 +22,8 @@ struct known {
 static const struct known known_files[] = {
 	{50256, 0x34fe954du, TOK_PRETOK_GPT2, "<|endoftext|>", 50256},
 };
+#define SPECIALS_MAX 1 /* of a known file */
+#define SPECIAL_BYTES_MAX 16
 
 static int
 base64_value(char c)
@@ -63,6 +65,40 @@ base64_decode(const char *p, size_t len, uint8_t *out)
 	return n > TOK_MAX_TOKEN_BYTES ? -1 : (int)n;
 }
 
+struct line {
+	const char *next, *end; /* of the file */
+	const char *p;		/* this line, without its end */
+	size_t len;
+};
+
+static bool
+next_line(struct line *l)
+{
+	const char *eol;
+
+	if (l->next == l->end)
+		return false;
+	l->p = l->next;
+	eol = memchr(l->p, '\n', (size_t)(l->end - l->p));
+	l->len = (size_t)((eol == NULL ? l->end : eol) - l->p);
+	l->next = eol == NULL ? l->end : eol + 1;
+	if (l->len > 0 && l->p[l->len - 1] == '\r')
+		l->len--;
+	return true;
+}
+
+/* Blank lines do not count: tiktoken passes over them too. */
+static uint32_t
+count_ranks(const char *text, const char *end)
+{
+	struct line l = {.next = text, .end = end};
+	uint32_t n = 0;
+
+	while (next_line(&l))
+		n += l.len > 0;
+	return n;
+}
+
 static bool
 parse_line(const char *line, size_t len, uint8_t *bytes, uint32_t *n, uint32_t *rank)
 {
@@ -84,36 +120,35 @@ parse_line(const char *line, size_t len, uint8_t *bytes, uint32_t *n, uint32_t *
 }
 
 static bool
-parse(const char *path, const char *text, size_t size, struct tok_model *m, uint32_t spare,
-	struct tok_error *err)
+parse(const char *file, const char *text, size_t size, struct tok_model *m, struct tok_error *err)
 {
 	uint8_t bytes[TOK_MAX_TOKEN_BYTES + 4];
-	uint32_t lines = 0, number = 0, len, rank;
-	const char *p, *end = text + size, *eol;
+	uint32_t ranks = count_ranks(text, text + size), number = 0, len, rank;
+	struct line l = {.next = text, .end = text + size};
 
-	for (p = text; p < end; p++)
-		lines += *p == '\n';
-	if (size > 0 && end[-1] != '\n')
-		lines++;
-	if (lines == 0 || lines > TOK_MAX_IDS - spare)
-		return tok_fail(err, "%s: %u ranks, expected 256 to %u", path, lines, TOK_MAX_IDS - spare);
-	if (!tok_model_init(m, lines + spare, size + 64, lines, err))
+	if (ranks < 256 || ranks > TOK_MAX_IDS - SPECIALS_MAX)
+		return tok_fail(err, "%s: %u lines with a rank, expected 256 to %u", file, ranks,
+			TOK_MAX_IDS - SPECIALS_MAX);
+	if (!tok_model_init(m, ranks + SPECIALS_MAX, size + SPECIAL_BYTES_MAX, ranks, err))
 		return false;
-	m->n_tokens = lines;
-	for (p = text; p < end; p = eol + 1) {
+	m->n_tokens = ranks;
+	while (next_line(&l)) {
 		number++;
-		eol = memchr(p, '\n', (size_t)(end - p));
-		if (eol == NULL)
-			eol = end;
-		if (!parse_line(p, (size_t)(eol - p), bytes, &len, &rank))
-			return tok_fail(err, "%s line %u: expected \"base64 rank\", a token of 1 to %u "
-					     "bytes", path, number, TOK_MAX_TOKEN_BYTES);
-		if (rank >= lines)
-			return tok_fail(err, "%s line %u: rank %u, but the file has %u lines and "
-					     "ranks without gaps are below that", path, number, rank,
-				lines);
+		if (l.len == 0)
+			continue;
+		if (!parse_line(l.p, l.len, bytes, &len, &rank))
+			return tok_fail(err,
+				"%s line %u: expected \"base64 rank\", a token of 1 to %u "
+				"bytes",
+				file, number, TOK_MAX_TOKEN_BYTES);
+		if (rank >= ranks)
+			return tok_fail(err,
+				"%s line %u: rank %u, but %u ranks without gaps are all "
+				"below that",
+				file, number, rank, ranks);
 		if (m->token[rank].len != 0)
-			return tok_fail(err, "%s line %u: rank %u a second time", path, number, rank);
+			return tok_fail(
+				err, "%s line %u: rank %u a second time", file, number, rank);
 		tok_model_put(m, rank, bytes, len, false);
 	}
 	return true;
@@ -154,7 +189,7 @@ split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *en
 }
 
 static bool
-derive_merges(const char *path, struct tok_model *m, struct tok_error *err)
+derive_merges(const char *file, struct tok_model *m, struct tok_error *err)
 {
 	uint32_t part[TOK_MAX_TOKEN_BYTES], end[TOK_MAX_TOKEN_BYTES], id;
 	struct tok_index x;
@@ -162,17 +197,18 @@ derive_merges(const char *path, struct tok_model *m, struct tok_error *err)
 
 	for (id = 0; ok && id < m->n_tokens; id++) {
 		if (!tok_index_add(&x, id))
-			ok = tok_fail(err, "%s: rank %u has the bytes of a lower rank", path, id);
+			ok = tok_fail(err, "%s: rank %u has the bytes of another rank", file, id);
 	}
 	for (id = 0; ok && id < m->n_tokens; id++) {
 		if (m->token[id].len < 2)
 			continue;
 		if (split_token(&x, id, part, end))
-			m->merge[m->n_merges++] =
-				(struct tok_model_merge){part[0], part[1], id};
+			m->merge[m->n_merges++] = (struct tok_model_merge){part[0], part[1], id};
 		else
-			ok = tok_fail(err, "%s: rank %u is not made of two lower ranks: not "
-					   "implemented", path, id);
+			ok = tok_fail(err,
+				"%s: rank %u is not made of two lower ranks: not "
+				"implemented",
+				file, id);
 	}
 	tok_index_free(&x);
 	return ok;
@@ -180,9 +216,14 @@ derive_merges(const char *path, struct tok_model *m, struct tok_error *err)
 
 static bool
 find_pretokenizer(
-	const char *path, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
+	const char *file, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
 {
 	uint32_t checksum = tok_model_checksum(m);
+
+	if (pretokenizer != NULL && strcmp(pretokenizer, "gpt2") != 0)
+		return tok_fail(err,
+			"%s: pretokenizer \"%s\" is not implemented (implemented: gpt2)", file,
+			pretokenizer);
 
 	for (size_t i = 0; i < sizeof(known_files) / sizeof(known_files[0]); i++) {
 		const struct known *k = &known_files[i];
@@ -196,12 +237,11 @@ find_pretokenizer(
 		return true;
 	}
 	if (pretokenizer == NULL)
-		return tok_fail(err, "%s: a .tiktoken file does not say its pretokenizer, and this one "
-				     "(%u ranks, checksum %08x) is not known; say --pretokenizer gpt2 "
-				     "if it is GPT-2's", path, m->n_tokens, checksum);
-	if (strcmp(pretokenizer, "gpt2") != 0)
-		return tok_fail(err, "pretokenizer \"%s\" is not implemented (implemented: gpt2)",
-			pretokenizer);
+		return tok_fail(err,
+			"%s: a .tiktoken file does not say its pretokenizer, and this one "
+			"(%u ranks, checksum %08x) is not known by its content (known: "
+			"gpt2); if it is GPT-2's, say so with --pretokenizer gpt2",
+			file, m->n_tokens, checksum);
 	m->pretok = TOK_PRETOK_GPT2;
 	return true;
 }
@@ -210,6 +250,7 @@ bool
 tok_load_tiktoken(
 	const char *path, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
 {
+	const char *file = tok_shown_path(path);
 	size_t size;
 	char *text = tok_read_file(path, &size, err);
 	bool ok;
@@ -217,8 +258,8 @@ tok_load_tiktoken(
 	*m = (struct tok_model){.format = "tiktoken"};
 	if (text == NULL)
 		return false;
-	ok = parse(path, text, size, m, 1, err) && derive_merges(path, m, err) &&
-	     find_pretokenizer(path, pretokenizer, m, err);
+	ok = parse(file, text, size, m, err) && derive_merges(file, m, err) &&
+	     find_pretokenizer(file, pretokenizer, m, err);
 	free(text);
 	if (!ok)
 		tok_model_free(m);

@@ -1,135 +1,68 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hugging Face's tokenizer.json. Each component is compared with what is implemented; anything else
- * is refused by name, never ignored. The keys are those of the `tokenizers` crate's serialisation.
+ * Hugging Face's tokenizer.json. The keys are those of the `tokenizers` crate's serialisation;
+ * where its loader would put right what a file says (ids of added tokens) we refuse the file
+ * instead.
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "json_rules.h"
 #include "json_vocab.h"
 
-/* One key of an object that we know, and the values of it that mean what we do. */
-struct rule {
-	const char *key;
-	const char *allowed; /* JSON values, separated by '|'; "*": any; NULL: looked at elsewhere */
-	const char *remedy;
+static const struct tok_json_rule top_rules[] = {
+	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
+	{"truncation", "null", "switch it off with no_truncation() and save the file", false},
+	{"padding", "null", "switch it off with no_padding() and save the file", false},
+	{"added_tokens", NULL, NULL, false},
+	{"normalizer", "null", "use a vocabulary without a normalizer", false},
+	{"pre_tokenizer", NULL, NULL, true},
+	{"post_processor", NULL, NULL, false},
+	{"decoder", NULL, NULL, false},
+	{"model", NULL, NULL, true},
 };
 
-static const struct rule top_rules[] = {
-	{"version", "\"1.0\"", "save it with a current version of tokenizers"},
-	{"truncation", "null", "switch truncation off and save the file again"},
-	{"padding", "null", "switch padding off and save the file again"},
-	{"added_tokens", NULL, NULL},
-	{"normalizer", "null", NULL},
-	{"pre_tokenizer", NULL, NULL},
-	{"post_processor", NULL, NULL},
-	{"decoder", NULL, NULL},
-	{"model", NULL, NULL},
-};
-
-static const struct rule byte_level_rules[] = {
-	{"type", "\"ByteLevel\"", "only ByteLevel is implemented here"},
-	{"add_prefix_space", "false", "a prefix space is not implemented"},
-	{"trim_offsets", "*", NULL}, /* concerns offsets alone */
-	{"use_regex", "true", "ByteLevel without its expression is not implemented"},
+static const struct tok_json_rule pre_tokenizer_rules[] = {
+	{"type", "\"ByteLevel\"", NULL, true},
+	{"add_prefix_space", "false", "put the space in front of the text yourself", true},
+	{"trim_offsets", NULL, NULL, false}, /* concerns offsets alone */
+	{"use_regex", "true", NULL, false},  /* absent: true */
 };
 
 /* As post-processor and decoder ByteLevel changes no ids, whatever its fields. */
-static const struct rule byte_level_no_ids_rules[] = {
-	{"type", "\"ByteLevel\"", "only ByteLevel is implemented here"},
-	{"add_prefix_space", "*", NULL},
-	{"trim_offsets", "*", NULL},
-	{"use_regex", "*", NULL},
+static const struct tok_json_rule no_ids_rules[] = {
+	{"type", "\"ByteLevel\"", NULL, true},
+	{"add_prefix_space", NULL, NULL, false},
+	{"trim_offsets", NULL, NULL, false},
+	{"use_regex", NULL, NULL, false},
 };
 
-static const struct rule model_rules[] = {
-	{"type", "\"BPE\"", "only BPE is implemented"},
-	{"dropout", "null|0.0", "dropout makes ids random"},
-	{"unk_token", "null", "a byte-level vocabulary needs none"},
-	{"continuing_subword_prefix", "null|\"\"", NULL},
-	{"end_of_word_suffix", "null|\"\"", NULL},
-	{"fuse_unk", "*", NULL}, /* without unk_token nothing is fused */
-	{"byte_fallback", "false", NULL},
-	{"ignore_merges", "false", NULL},
-	{"vocab", NULL, NULL},
-	{"merges", NULL, NULL},
+static const struct tok_json_rule model_rules[] = {
+	{"type", "\"BPE\"", NULL, false}, /* absent: what has merges is BPE */
+	{"dropout", "null, 0, 0.0", "dropout makes ids random: set it to null", false},
+	{"unk_token", "null", "a byte-level vocabulary needs none", false},
+	{"continuing_subword_prefix", "null, \"\"", NULL, false},
+	{"end_of_word_suffix", "null, \"\"", NULL, false},
+	{"fuse_unk", "false", "without unk_token it does nothing: set it to false", false},
+	{"byte_fallback", "false", NULL, false},
+	{"ignore_merges", "false", NULL, false},
+	{"vocab", NULL, NULL, true},
+	{"merges", NULL, NULL, true},
+};
+
+/* How an added token is found in text; special ones are taken as text, so that nothing is. */
+static const struct tok_json_rule added_rules[] = {
+	{"id", NULL, NULL, true},
+	{"content", NULL, NULL, true},
+	{"single_word", NULL, NULL, false},
+	{"lstrip", NULL, NULL, false},
+	{"rstrip", NULL, NULL, false},
+	{"normalized", NULL, NULL, false},
+	{"special", NULL, NULL, true},
 };
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
-
-static bool
-is_allowed(const char *allowed, const char *value)
-{
-	size_t len = strlen(value);
-
-	for (const char *p = allowed; p != NULL; p = strchr(p, '|')) {
-		p += *p == '|';
-		if (strncmp(p, value, len) == 0 && (p[len] == '\0' || p[len] == '|'))
-			return true;
-	}
-	return false;
-}
-
-/* What a value is called in an error: its type where it has one, else itself. */
-static void
-name_value(const json_t *value, char *out, size_t room)
-{
-	const char *type = json_string_value(json_object_get(value, "type"));
-	char *text;
-
-	if (type != NULL) {
-		snprintf(out, room, "\"%.60s\"", type);
-		return;
-	}
-	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(3));
-	snprintf(out, room, "%.60s", text == NULL ? "?" : text);
-	free(text);
-}
-
-/* Check an object against its rules; `what` names it ("" for the file itself). */
-static bool
-check(const char *path, const char *what, json_t *object, const struct rule *rules, size_t n,
-	struct tok_error *err)
-{
-	const char *key, *dot = what[0] == '\0' ? "" : ".";
-	json_t *value;
-
-	if (!json_is_object(object))
-		return tok_fail(err, "%s: %s is not an object", path, what);
-	json_object_foreach(object, key, value) {
-		const struct rule *r = NULL;
-		char name[80];
-
-		for (size_t i = 0; i < n && r == NULL; i++)
-			r = strcmp(rules[i].key, key) == 0 ? &rules[i] : NULL;
-		if (r == NULL)
-			return tok_fail(err, "%s: %s%s%.60s is not known: not implemented", path, what,
-				dot, key);
-		if (r->allowed == NULL || strcmp(r->allowed, "*") == 0)
-			continue;
-		name_value(value, name, sizeof(name));
-		if (!is_allowed(r->allowed, name))
-			return tok_fail(err, "%s: %s%s%s %s is not implemented (implemented: %s)%s%s",
-				path, what, dot, key, name, r->allowed, r->remedy ? "; " : "",
-				r->remedy ? r->remedy : "");
-	}
-	return true;
-}
-
-/* A component that may be null or ByteLevel. */
-static bool
-check_byte_level(const char *path, const char *what, json_t *value, const struct rule *rules,
-	size_t n, struct tok_error *err)
-{
-	const char *type = json_string_value(json_object_get(value, "type"));
-	char name[80];
-
-	if (type != NULL && strcmp(type, "ByteLevel") == 0)
-		return check(path, what, value, rules, n, err);
-	name_value(value, name, sizeof(name));
-	return tok_fail(err, "%s: %s %s is not implemented (implemented: \"ByteLevel\")", path, what,
-		name);
-}
 
 static bool
 is_absent(const json_t *value)
@@ -137,50 +70,106 @@ is_absent(const json_t *value)
 	return value == NULL || json_is_null(value);
 }
 
-/* Special tokens are taken as text by encoding; others would have to be found in it. */
 static bool
-read_added(const char *path, json_t *added, struct tok_json_special *special, size_t *n,
-	struct tok_error *err)
+check_components(const char *file, json_t *root, struct tok_error *err)
 {
-	json_t *value;
+	json_t *post = json_object_get(root, "post_processor");
+	json_t *decoder = json_object_get(root, "decoder");
+
+	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
+	       tok_json_check_component(file, "pre_tokenizer",
+		       json_object_get(root, "pre_tokenizer"), "ByteLevel", pre_tokenizer_rules,
+		       N(pre_tokenizer_rules), err) &&
+	       (is_absent(post) || tok_json_check_component(file, "post_processor", post,
+					   "ByteLevel", no_ids_rules, N(no_ids_rules), err)) &&
+	       (is_absent(decoder) || tok_json_check_component(file, "decoder", decoder,
+					      "ByteLevel", no_ids_rules, N(no_ids_rules), err)) &&
+	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+		       N(model_rules), err);
+}
+
+/*
+ * One added token. Its id is decided by the reference (added_vocabulary.rs, add_tokens): that of
+ * the model's vocabulary if the content is in it, else the next free one from the vocabulary's size
+ * on.
+ */
+static bool
+read_added(const char *file, size_t i, json_t *value, const json_t *vocab, json_int_t *next,
+	struct tok_json_special *special, struct tok_error *err)
+{
+	const char *content = json_string_value(json_object_get(value, "content"));
+	json_int_t id = json_integer_value(json_object_get(value, "id")), expected;
+	const json_t *known;
+	char what[40];
+
+	snprintf(what, sizeof(what), "added_tokens[%zu]", i);
+	if (!tok_json_check(file, what, value, added_rules, N(added_rules), err))
+		return false;
+	if (content == NULL || !json_is_integer(json_object_get(value, "id")) || id < 0 ||
+		id >= TOK_MAX_IDS)
+		return tok_fail(err, "%s: %s: expected a content and an id from 0 to %u", file,
+			what, TOK_MAX_IDS - 1);
+	if (!json_is_true(json_object_get(value, "special")))
+		return tok_fail(err,
+			"%s: added token %lld \"%.60s\" is not special: not implemented "
+			"(implemented: special added tokens); remove it from added_tokens",
+			file, (long long)id, content);
+	known = json_object_get(vocab, content);
+	expected = known != NULL ? json_integer_value(known) : *next;
+	if (id != expected)
+		return tok_fail(err,
+			"%s: added token \"%.60s\" has id %lld, but tokenizers gives it %lld: "
+			"load the file with tokenizers and save it again",
+			file, content, (long long)id, (long long)expected);
+	if (id >= *next)
+		*next = id + 1;
+	*special = (struct tok_json_special){(uint32_t)id, content};
+	return true;
+}
+
+static bool
+read_all_added(const char *file, json_t *added, const json_t *vocab,
+	struct tok_json_special *special, struct tok_error *err)
+{
+	json_int_t next = (json_int_t)json_object_size(vocab);
+	json_t *seen = json_object(), *value;
+	bool ok = seen != NULL || tok_fail(err, "out of memory");
 	size_t i;
 
-	json_array_foreach(added, i, value) {
-		const json_t *id = json_object_get(value, "id");
-		const char *content = json_string_value(json_object_get(value, "content"));
-
-		if (content == NULL || !json_is_integer(id) || json_integer_value(id) < 0 ||
-			json_integer_value(id) >= TOK_MAX_IDS)
-			return tok_fail(err, "%s: added_tokens[%zu]: expected a content and an id from "
-					     "0 to %u", path, i, TOK_MAX_IDS - 1);
-		if (!json_is_true(json_object_get(value, "special")))
-			return tok_fail(err, "%s: added token %lld \"%.60s\" is not special: added "
-					     "tokens that are found in text are not implemented",
-				path, (long long)json_integer_value(id), content);
-		special[(*n)++] = (struct tok_json_special){(uint32_t)json_integer_value(id), content};
+	json_array_foreach (added, i, value) {
+		ok = ok && read_added(file, i, value, vocab, &next, &special[i], err);
+		if (!ok)
+			break;
+		if (json_object_get(seen, special[i].text) != NULL)
+			ok = tok_fail(err, "%s: added token \"%.60s\" is there twice: remove one",
+				file, special[i].text);
+		else if (json_object_set_new(seen, special[i].text, json_true()) != 0)
+			ok = tok_fail(err, "out of memory");
 	}
-	return true;
+	json_decref(seen);
+	return ok;
 }
 
 /* A merge is "left right" or ["left", "right"]. */
 static bool
-read_merges(const char *path, json_t *merges, struct tok_model *m, const struct tok_index *x,
+read_merges(const char *file, json_t *merges, struct tok_model *m, const struct tok_index *x,
 	struct tok_error *err)
 {
 	json_t *value;
 	size_t i;
 
-	json_array_foreach(merges, i, value) {
+	json_array_foreach (merges, i, value) {
 		const char *left = json_string_value(value), *right;
-		size_t left_len, right_len;
-		char where[512];
+		size_t left_len;
+		char where[TOK_SHOWN_MAX + 32];
 
-		snprintf(where, sizeof(where), "%.400s: merge %zu", path, i);
+		snprintf(where, sizeof(where), "%s: merge %zu", file, i);
 		if (left != NULL) {
 			const char *blank = strchr(left, ' ');
 
 			if (blank == NULL || strchr(blank + 1, ' ') != NULL)
-				return tok_fail(err, "%s: expected two fields: \"%.60s\"", where, left);
+				return tok_fail(
+					err, "%s: expected two fields: \"%.60s\"", where, left);
 			left_len = (size_t)(blank - left);
 			right = blank + 1;
 		} else {
@@ -190,72 +179,58 @@ read_merges(const char *path, json_t *merges, struct tok_model *m, const struct 
 				return tok_fail(err, "%s: expected two strings", where);
 			left_len = strlen(left);
 		}
-		right_len = strlen(right);
-		if (!tok_json_merge(m, x, where, left, left_len, right, right_len, err))
+		if (!tok_json_merge(m, x, where, left, left_len, right, strlen(right), err))
 			return false;
 	}
 	return true;
 }
 
 static bool
-check_components(const char *path, json_t *root, struct tok_error *err)
+read_model(const char *file, json_t *root, struct tok_json_special *special, struct tok_model *m,
+	struct tok_error *err)
 {
-	json_t *pre = json_object_get(root, "pre_tokenizer");
-	json_t *post = json_object_get(root, "post_processor");
-	json_t *decoder = json_object_get(root, "decoder");
+	json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
+	json_t *merges = json_object_get(model, "merges");
+	json_t *added = json_object_get(root, "added_tokens");
+	struct tok_index x = {0};
+	bool ok;
 
-	return check(path, "", root, top_rules, N(top_rules), err) &&
-	       check_byte_level(path, "pre_tokenizer", pre, byte_level_rules, N(byte_level_rules),
-		       err) &&
-	       (is_absent(post) ||
-		       check_byte_level(path, "post_processor", post, byte_level_no_ids_rules,
-			       N(byte_level_no_ids_rules), err)) &&
-	       (is_absent(decoder) ||
-		       check_byte_level(path, "decoder", decoder, byte_level_no_ids_rules,
-			       N(byte_level_no_ids_rules), err)) &&
-	       check(path, "model", json_object_get(root, "model"), model_rules, N(model_rules), err);
+	if (!json_is_object(vocab))
+		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
+	if (!json_is_array(merges) || json_array_size(merges) > TOK_MAX_IDS)
+		return tok_fail(err, "%s: model.merges is not a list of at most %u merges", file,
+			TOK_MAX_IDS);
+	ok = read_all_added(file, added, vocab, special, err) &&
+	     tok_json_tokens(file, vocab, special, json_array_size(added),
+		     (uint32_t)json_array_size(merges), m, err) &&
+	     tok_index_init(&x, m, err);
+	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
+		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
+	ok = ok && read_merges(file, merges, m, &x, err);
+	tok_index_free(&x);
+	return ok;
 }
 
 bool
 tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err)
 {
-	json_t *root = tok_json_read(path, err), *model, *added, *merges;
+	const char *file = tok_shown_path(path);
+	json_t *root = tok_json_read(path, err), *added;
 	struct tok_json_special *special = NULL;
-	struct tok_index x = {0};
-	size_t n_special = 0;
-	bool ok = false;
+	bool ok;
 
 	*m = (struct tok_model){.format = "tokenizer.json", .pretok = TOK_PRETOK_GPT2};
 	if (root == NULL)
 		return false;
-	if (!check_components(path, root, err))
-		goto out;
-	model = json_object_get(root, "model");
 	added = json_object_get(root, "added_tokens");
-	merges = json_object_get(model, "merges");
-	if (!json_is_array(merges) || json_array_size(merges) > TOK_MAX_IDS) {
-		tok_fail(err, "%s: model.merges is not a list of at most %u merges", path, TOK_MAX_IDS);
-		goto out;
+	ok = check_components(file, root, err);
+	if (ok && !is_absent(added) && !json_is_array(added))
+		ok = tok_fail(err, "%s: added_tokens is not a list", file);
+	if (ok) {
+		special = calloc(json_array_size(added) + 1, sizeof(*special));
+		ok = special != NULL || tok_fail(err, "out of memory");
 	}
-	if (!is_absent(added) && !json_is_array(added)) {
-		tok_fail(err, "%s: added_tokens is not a list", path);
-		goto out;
-	}
-	special = calloc(json_array_size(added) + 1, sizeof(*special));
-	if (special == NULL) {
-		tok_fail(err, "out of memory");
-		goto out;
-	}
-	if (!read_added(path, added, special, &n_special, err) ||
-		!tok_json_tokens(path, json_object_get(model, "vocab"), special, n_special,
-			(uint32_t)json_array_size(merges), m, err) ||
-		!tok_index_init(&x, m, err))
-		goto out;
-	for (uint32_t id = 0; id < m->n_tokens; id++)
-		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
-	ok = read_merges(path, merges, m, &x, err);
-out:
-	tok_index_free(&x);
+	ok = ok && read_model(file, root, special, m, err);
 	free(special);
 	json_decref(root);
 	if (!ok)

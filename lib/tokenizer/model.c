@@ -7,6 +7,24 @@
 #include <zlib.h>
 
 #include "model_make.h"
+#include "utf8.h"
+
+/* One line of UTF-8, whatever a file's text holds and wherever it was cut. */
+static void
+make_printable(char *text)
+{
+	size_t n = strlen(text), at = 0, i;
+
+	while (at < n) {
+		struct tok_utf8_span span = tok_utf8_scan((const uint8_t *)text + at, n - at);
+
+		at += span.valid;
+		for (i = 0; at < n && i < span.rest; i++)
+			text[at++] = '?';
+	}
+	for (i = 0; i < n; i++)
+		text[i] = (unsigned char)text[i] < ' ' || text[i] == '\x7f' ? '?' : text[i];
+}
 
 bool
 tok_fail(struct tok_error *err, const char *fmt, ...)
@@ -18,6 +36,7 @@ tok_fail(struct tok_error *err, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, args);
 	va_end(args);
+	make_printable(err->text);
 	return false;
 }
 
@@ -54,7 +73,8 @@ tok_model_free(struct tok_model *m)
 static uint32_t
 add_number(uint32_t crc, uint32_t x)
 {
-	const uint8_t le[4] = {(uint8_t)x, (uint8_t)(x >> 8), (uint8_t)(x >> 16), (uint8_t)(x >> 24)};
+	const uint8_t le[4] = {
+		(uint8_t)x, (uint8_t)(x >> 8), (uint8_t)(x >> 16), (uint8_t)(x >> 24)};
 
 	return (uint32_t)crc32(crc, le, sizeof(le));
 }

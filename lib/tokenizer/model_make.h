@@ -14,6 +14,11 @@ bool tok_model_init(struct tok_model *m, uint32_t n_tokens, size_t n_bytes, uint
 void tok_model_put(
 	struct tok_model *m, uint32_t id, const uint8_t *bytes, uint32_t len, bool special);
 
+#define TOK_SHOWN_MAX 160 /* bytes of a path in an error */
+
+/* What errors call a file: its path, or the end of a long one, so that the reason still fits. */
+const char *tok_shown_path(const char *path);
+
 /* A whole file, NUL-terminated, for the caller to free; NULL with *err filled in. */
 char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
 

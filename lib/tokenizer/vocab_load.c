@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* From a name or path to a vocabulary. Set-up only. */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "model.h"
+#include "model_make.h"
+
+#define FOLDERS "/usr/local/share/dpdk-tokd/vocab:/usr/share/dpdk-tokd/vocab"
 
 /* A vocabulary's files: the second only for the GPT-2 pair. */
 struct files {
@@ -23,131 +26,132 @@ ends_with(const char *s, const char *end)
 }
 
 static bool
-exists(const char *path)
+is_file(const char *path)
 {
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
+/* Is "folder/name" + ending a file? Its path to out then. */
 static bool
-is_folder(const char *path)
+find_file(char *out, const char *folder, const char *name, const char *ending)
 {
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
-}
-
-/* "%s%s%s" into a path; false if it is too long. */
-static bool
-join(char *out, const char *a, const char *b, const char *c)
-{
-	return snprintf(out, PATH_MAX, "%s%s%s", a, b, c) < PATH_MAX;
+	return snprintf(out, PATH_MAX, "%s/%s%s", folder, name, ending) < PATH_MAX && is_file(out);
 }
 
 static bool
-find_in_folder(const char *folder, struct files *f)
+find_pair(const char *folder, struct files *f)
 {
-	if (join(f->main, folder, "/tokenizer.json", "") && exists(f->main)) {
-		f->merges[0] = '\0';
-		return true;
-	}
-	return join(f->main, folder, "/vocab.json", "") && exists(f->main) &&
-	       join(f->merges, folder, "/merges.txt", "") && exists(f->merges);
+	return find_file(f->main, folder, "vocab.json", "") &&
+	       find_file(f->merges, folder, "merges.txt", "");
 }
 
 /* A name in one folder of the search path. */
 static bool
 find_name(const char *folder, const char *name, struct files *f)
 {
-	static const char *const endings[] = {".json", ".tiktoken"};
-	char base[PATH_MAX], inner[PATH_MAX];
+	char inner[PATH_MAX];
 
-	f->merges[0] = '\0';
-	if (!join(base, folder, "/", name))
+	if (snprintf(inner, sizeof(inner), "%s/%s", folder, name) >= PATH_MAX)
 		return false;
-	if (is_folder(base) && find_in_folder(base, f))
+	if (find_file(f->main, inner, "tokenizer.json", "") ||
+		find_file(f->main, folder, name, ".json") || find_pair(inner, f))
 		return true;
 	f->merges[0] = '\0';
-	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
-		if (join(f->main, base, endings[i], "") && exists(f->main))
-			return true;
-	}
-	return join(inner, base, "/", name) && join(f->main, inner, ".tiktoken", "") &&
-	       exists(f->main);
+	return find_file(f->main, folder, name, ".tiktoken") ||
+	       find_file(f->main, inner, name, ".tiktoken");
 }
 
-static const char *
-default_search_path(char *out, size_t room)
+/* $TOK_VOCAB_PATH, the user's data (XDG base directory specification), the system's. */
+static bool
+standard_search_path(char *out, size_t room)
 {
 	const char *given = getenv("TOK_VOCAB_PATH"), *data = getenv("XDG_DATA_HOME");
-	const char *home = getenv("HOME");
+	const char *home = getenv("HOME"), *below = "";
+	int n;
 
-	snprintf(out, room,
-		"%s%s%s%s/dpdk-tokd/vocab:/usr/local/share/dpdk-tokd/vocab:"
-		"/usr/share/dpdk-tokd/vocab",
-		given ? given : "", given && given[0] ? ":" : "",
-		data && data[0] ? data : home ? home : "",
-		data && data[0] ? "" : "/.local/share");
-	return out;
+	if (given == NULL)
+		given = "";
+	if (data == NULL || data[0] == '\0') {
+		data = home == NULL ? "" : home;
+		below = "/.local/share";
+	}
+	n = snprintf(out, room, "%s%s%s%s%s" FOLDERS, given, given[0] == '\0' ? "" : ":", data,
+		data[0] == '\0' ? "" : below, data[0] == '\0' ? "" : "/dpdk-tokd/vocab:");
+	return n >= 0 && (size_t)n < room;
 }
 
 static bool
 look_up(const char *name, const char *search_path, struct files *f, struct tok_error *err)
 {
 	char standard[PATH_MAX], folders[PATH_MAX], *save = NULL, *folder;
+	const char *shown = tok_shown_path(name);
 
+	if (name[0] == '\0')
+		return tok_fail(err, "vocab \"\": expected a name or a path");
 	if (search_path == NULL)
-		search_path = default_search_path(standard, sizeof(standard));
-	if (strlen(search_path) >= sizeof(folders))
-		return tok_fail(err, "vocabulary \"%s\": the search path has %zu bytes, the limit is "
-				     "%zu", name, strlen(search_path), sizeof(folders) - 1);
+		search_path = standard_search_path(standard, sizeof(standard)) ? standard : NULL;
+	if (search_path == NULL || strlen(search_path) >= sizeof(folders))
+		return tok_fail(err,
+			"vocab \"%s\": the search path is too long, the limit is %zu bytes: "
+			"shorten TOK_VOCAB_PATH",
+			shown, sizeof(folders) - 1);
 	strcpy(folders, search_path);
 	for (folder = strtok_r(folders, ":", &save); folder != NULL;
 		folder = strtok_r(NULL, ":", &save)) {
 		if (find_name(folder, name, f))
 			return true;
 	}
-	return tok_fail(err, "vocabulary \"%s\" is not in %s: get it with tools/fetch-vocab %s, or give "
-			     "a path", name, search_path, name);
+	return tok_fail(err,
+		"vocab \"%s\" not found: get it with `tools/fetch-vocab %s`, or give a path; "
+		"searched %s",
+		shown, shown, search_path);
 }
 
+/* As tok.h says; "." and ".." can only be folders. */
 static bool
 is_path(const char *s)
 {
-	return strchr(s, '/') != NULL || ends_with(s, ".json") || ends_with(s, ".tiktoken") ||
-	       ends_with(s, ".txt") || ends_with(s, ".model");
+	static const char *const endings[] = {".json", ".tiktoken", ".txt", ".model"};
+
+	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
+		if (ends_with(s, endings[i]))
+			return true;
+	}
+	return strchr(s, '/') != NULL || strcmp(s, ".") == 0 || strcmp(s, "..") == 0;
 }
 
 static bool
 resolve_path(const char *path, struct files *f, struct tok_error *err)
 {
-	struct stat st;
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *shown = tok_shown_path(path);
 	size_t folder = slash == NULL ? 0 : (size_t)(slash - path) + 1;
+	struct stat st;
 
-	f->merges[0] = '\0';
-	if (strlen(path) >= PATH_MAX - sizeof("/merges.txt"))
-		return tok_fail(err, "vocabulary path of %zu bytes, the limit is %zu", strlen(path),
-			PATH_MAX - sizeof("/merges.txt") - 1);
+	if (strlen(path) >= PATH_MAX - sizeof("/tokenizer.json"))
+		return tok_fail(err, "vocab \"%s\": a path of %zu bytes, the limit is %zu", shown,
+			strlen(path), PATH_MAX - sizeof("/tokenizer.json") - 1);
 	if (stat(path, &st) != 0)
-		return tok_fail(err, "%s: no such file", path);
+		return tok_fail(err, "vocab \"%s\": %s", shown, strerror(errno));
 	if (S_ISDIR(st.st_mode))
-		return find_in_folder(path, f) ||
-		       tok_fail(err, "%s: holds neither tokenizer.json nor vocab.json with merges.txt",
-			       path);
+		return find_file(f->main, path, "tokenizer.json", "") || find_pair(path, f) ||
+		       tok_fail(err,
+			       "vocab \"%s\": the folder holds neither tokenizer.json nor "
+			       "vocab.json with merges.txt",
+			       shown);
 	strcpy(f->main, path);
 	if (strcmp(path + folder, "vocab.json") == 0) {
 		snprintf(f->merges, PATH_MAX, "%.*smerges.txt", (int)folder, path);
-		if (!exists(f->merges))
-			return tok_fail(err, "%s: needs %s beside it", path, f->merges);
+		if (!is_file(f->merges))
+			return tok_fail(err, "vocab \"%s\": needs merges.txt beside it", shown);
 	}
 	return true;
 }
 
 static bool
-load_files(const struct files *f, const char *pretokenizer, struct tok_model *m,
-	struct tok_error *err)
+load_files(
+	const struct files *f, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
 {
 	if (f->merges[0] != '\0')
 		return tok_load_gpt2_pair(f->main, f->merges, m, err);
@@ -155,18 +159,34 @@ load_files(const struct files *f, const char *pretokenizer, struct tok_model *m,
 		return tok_load_tiktoken(f->main, pretokenizer, m, err);
 	if (ends_with(f->main, ".json"))
 		return tok_load_tokenizer_json(f->main, m, err);
-	return tok_fail(err, "%s: format not implemented (implemented: tokenizer.json, vocab.json with "
-			     "merges.txt, .tiktoken)", f->main);
+	return tok_fail(err,
+		"%s: the format is not implemented (implemented: tokenizer.json, "
+		"vocab.json with merges.txt, .tiktoken)",
+		tok_shown_path(f->main));
+}
+
+/* Put the vocabulary's name before what a loader said; a path is not said twice. */
+static void
+name_in_error(const char *name, const struct files *f, struct tok_error *err)
+{
+	const char *shown = tok_shown_path(name);
+	const struct tok_error why = *err;
+	size_t n = strlen(shown);
+
+	if (strcmp(name, f->main) == 0 && strncmp(why.text, shown, n) == 0)
+		tok_fail(err, "vocab \"%s\"%s", shown, why.text + n);
+	else
+		tok_fail(err, "vocab \"%s\": %s", shown, why.text);
 }
 
 struct tok_vocab *
 tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err)
 {
 	static const struct tok_load_opts none;
+	struct tok_vocab *v = NULL;
 	struct tok_error ignored;
-	struct tok_vocab *v;
 	struct tok_model m;
-	struct files f;
+	struct files f = {0};
 
 	if (opts == NULL)
 		opts = &none;
@@ -176,15 +196,11 @@ tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struc
 	if (!(is_path(name_or_path) ? resolve_path(name_or_path, &f, err)
 				    : look_up(name_or_path, opts->search_path, &f, err)))
 		return NULL;
-	if (!load_files(&f, opts->pretokenizer, &m, err))
-		return NULL;
-	v = tok_vocab_build(&m, name_or_path, f.main, opts->mem, err);
-	if (v == NULL) {
-		char why[sizeof(err->text)];
-
-		memcpy(why, err->text, sizeof(why));
-		tok_fail(err, "%.200s: %.280s", f.main, why);
+	if (load_files(&f, opts->pretokenizer, &m, err)) {
+		v = tok_vocab_build(&m, name_or_path, f.main, opts->mem, err);
+		tok_model_free(&m);
 	}
-	tok_model_free(&m);
+	if (v == NULL)
+		name_in_error(name_or_path, &f, err);
 	return v;
 }

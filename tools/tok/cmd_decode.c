@@ -2,76 +2,100 @@
 /* tok decode: ids on standard input, bytes on standard output, whole characters at a time. */
 #include <getopt.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli.h"
 
-#define BATCH 4096u
+#define IDS_MAX                                                                                    \
+	(CLI_READ_BYTES / 2 + 1) /* in one read: a digit and a blank each, and one carried on */
+#define OUT_BYTES 65536u	 /* must hold the longest token */
+
+struct decoder {
+	struct tok_decode_stream stream;
+	uint64_t value; /* of the number that is being read */
+	bool in_number;
+	uint64_t n_done; /* ids decoded */
+	uint32_t n_ids;
+	char text[CLI_READ_BYTES];
+	uint32_t ids[IDS_MAX];
+	uint8_t out[OUT_BYTES];
+};
 
 static int
-flush_ids(struct tok_decode_stream *d, const uint32_t *ids, size_t n, bool last, uint8_t *out,
-	size_t room)
+put_ids(struct decoder *d, bool last)
 {
 	struct tok_result r;
 	size_t done = 0;
 
 	do {
-		r = tok_decode_stream_feed(d, ids + done, n - done, last, out, room);
-		fwrite(out, 1, r.produced, stdout);
+		r = tok_decode_stream_feed(
+			&d->stream, d->ids + done, d->n_ids - done, last, d->out, OUT_BYTES);
+		fwrite(d->out, 1, r.produced, stdout);
 		done += r.consumed;
 	} while (r.status == TOK_MORE);
+	d->n_done += done;
+	d->n_ids = 0;
 	if (r.status == TOK_BAD) {
-		fflush(stdout);
-		return cli_error(CLI_FAILED, "id %u is not in the vocabulary (ids are below %u)",
-			ids[done], tok_vocab_info(d->vocab).n_ids);
+		cli_flush();
+		return cli_error(CLI_FAILED,
+			"standard input: id %u, number %llu, is not in the "
+			"vocabulary: its ids are below %u",
+			d->ids[done], (unsigned long long)d->n_done + 1,
+			tok_vocab_info(d->stream.vocab).n_ids);
 	}
-	return 0;
+	return cli_flush();
 }
 
-/* The next id of standard input; false at its end. *bad: something else stands there. */
-static bool
-read_id(uint32_t *id, bool *bad)
+/* What was read before the bad number is still decoded. */
+static int
+bad_number(struct decoder *d, char found)
 {
-	uint64_t value = 0;
-	int c = getchar_unlocked(), digits = 0;
+	int code = put_ids(d, false);
+	unsigned long long number = d->n_done + 1;
 
-	while (c == ' ' || c == '\n' || c == '\t' || c == '\r')
-		c = getchar_unlocked();
-	for (; c >= '0' && c <= '9' && value <= UINT32_MAX; c = getchar_unlocked(), digits++)
-		value = value * 10 + (uint64_t)(c - '0');
-	*bad = value > UINT32_MAX ||
-	       (c != EOF && c != ' ' && c != '\n' && c != '\t' && c != '\r');
-	*id = (uint32_t)value;
-	return !*bad && digits > 0;
+	if (code != 0)
+		return code;
+	if (found >= '0' && found <= '9')
+		return cli_error(CLI_FAILED, "standard input: id number %llu is above %u", number,
+			UINT32_MAX);
+	return cli_error(CLI_FAILED,
+		"standard input: id number %llu: expected digits, found byte 0x%02x", number,
+		(uint8_t)found);
 }
 
 static int
-decode(const struct tok_vocab *v, uint32_t *ids, uint8_t *out, size_t room)
+decode(struct decoder *d)
 {
-	struct tok_decode_stream d;
-	size_t n = 0;
-	bool bad;
-	int code;
+	ssize_t got;
 
-	tok_decode_stream_init(&d, v);
-	while (read_id(&ids[n], &bad)) {
-		if (++n < BATCH)
-			continue;
-		code = flush_ids(&d, ids, n, false, out, room);
+	while ((got = cli_read(d->text)) > 0) {
+		int code;
+
+		for (ssize_t i = 0; i < got; i++) {
+			char c = d->text[i];
+
+			if (c >= '0' && c <= '9') {
+				d->value = d->value * 10 + (uint64_t)(c - '0');
+				d->in_number = true;
+				if (d->value > UINT32_MAX)
+					return bad_number(d, c);
+			} else if (c == '\0' || strchr(" \t\n\v\f\r", c) == NULL) {
+				return bad_number(d, c);
+			} else if (d->in_number) {
+				d->ids[d->n_ids++] = (uint32_t)d->value;
+				d->value = 0;
+				d->in_number = false;
+			}
+		}
+		code = put_ids(d, false);
 		if (code != 0)
 			return code;
-		n = 0;
 	}
-	code = flush_ids(&d, ids, n, true, out, room);
-	if (code != 0)
-		return code;
-	if (ferror(stdin))
-		return cli_error(CLI_FAILED, "standard input could not be read");
-	if (bad) {
-		fflush(stdout);
-		return cli_error(CLI_FAILED,
-			"standard input: expected ids from 0 to 4294967295, separated by white space");
-	}
-	return cli_flush();
+	if (got < 0)
+		return CLI_FAILED;
+	if (d->in_number)
+		d->ids[d->n_ids++] = (uint32_t)d->value;
+	return put_ids(d, true);
 }
 
 int
@@ -80,14 +104,13 @@ cmd_decode(int argc, char **argv)
 	static const struct option options[] = {
 		{"vocab", required_argument, NULL, 'v'},
 		{"pretokenizer", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
 	const char *vocab = NULL, *pretokenizer = NULL;
-	uint32_t *ids = NULL;
-	uint8_t *out = NULL;
+	struct decoder *d;
 	struct tok_vocab *v;
-	size_t room;
-	int c, code = CLI_FAILED;
+	int c, code;
 
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -95,26 +118,29 @@ cmd_decode(int argc, char **argv)
 			vocab = optarg;
 		else if (c == 'p')
 			pretokenizer = optarg;
+		else if (c == 'h')
+			return cli_help();
 		else
 			return cli_error(CLI_USAGE, "decode: bad option \"%s\" (tok --help)",
 				argv[optind - 1]);
 	}
 	if (optind < argc)
-		return cli_error(CLI_USAGE, "decode: \"%s\": ids come on standard input", argv[optind]);
+		return cli_error(
+			CLI_USAGE, "decode: \"%s\": ids come on standard input", argv[optind]);
 	if (vocab == NULL)
-		return cli_error(CLI_USAGE, "decode: --vocab is missing: a name or path (tok --help)");
+		return cli_error(
+			CLI_USAGE, "decode: --vocab is missing: a name or path (tok --help)");
 	v = cli_load(vocab, pretokenizer);
 	if (v == NULL)
 		return CLI_FAILED;
-	room = 65536;
-	ids = malloc(BATCH * sizeof(*ids));
-	out = malloc(room);
-	if (ids == NULL || out == NULL)
-		cli_error(CLI_FAILED, "out of memory");
-	else
-		code = decode(v, ids, out, room);
-	free(ids);
-	free(out);
+	d = calloc(1, sizeof(*d));
+	if (d == NULL) {
+		code = cli_error(CLI_FAILED, "out of memory");
+	} else {
+		tok_decode_stream_init(&d->stream, v);
+		code = decode(d);
+	}
+	free(d);
 	tok_vocab_free(v);
 	return code;
 }

@@ -4,11 +4,9 @@
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli.h"
 
-#define READ_BYTES 65536u
 #define RANDOM_PIECE 64u
 
 struct encode_options {
@@ -17,26 +15,35 @@ struct encode_options {
 	bool random;	/* pieces of 1 to RANDOM_PIECE bytes instead */
 	uint64_t seed;
 	uint32_t flags;
+	bool help;
 };
 
-struct output {
-	bool any; /* something was printed: a blank comes first */
+/* What tok_stream_bound says at most: three ids a byte, and what may wait. */
+#define IDS_ROOM (3 * (CLI_READ_BYTES + 4) + TOK_CARRY_MAX)
+
+struct encoder {
+	struct encode_options options;
+	struct tok_stream stream;
+	bool any;	 /* something was printed: a blank comes first */
+	uint64_t n_read; /* bytes */
+	uint8_t text[CLI_READ_BYTES];
+	uint32_t ids[IDS_ROOM];
 };
 
 static void
-print_ids(struct output *out, const uint32_t *ids, size_t n)
+print_ids(struct encoder *e, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		char text[12], *p = text + sizeof(text);
-		uint32_t id = ids[i];
+		uint32_t id = e->ids[i];
 
 		do
 			*--p = (char)('0' + id % 10);
 		while ((id /= 10) != 0);
-		if (out->any)
+		if (e->any)
 			*--p = ' ';
-		out->any = true;
-		fwrite(p, 1, (size_t)(text + sizeof(text) - p), stdout);
+		e->any = true;
+		fwrite_unlocked(p, 1, (size_t)(text + sizeof(text) - p), stdout);
 	}
 }
 
@@ -68,7 +75,7 @@ parse_number(const char *text, uint64_t *value)
 static int
 parse(int argc, char **argv, struct encode_options *o)
 {
-	enum { VOCAB = 256, ALGO, SPLIT, NO_SPECIAL, STRICT, PRETOKENIZER };
+	enum { VOCAB = 256, ALGO, SPLIT, NO_SPECIAL, STRICT, PRETOKENIZER, HELP };
 	static const struct option options[] = {
 		{"vocab", required_argument, NULL, VOCAB},
 		{"algo", required_argument, NULL, ALGO},
@@ -76,6 +83,7 @@ parse(int argc, char **argv, struct encode_options *o)
 		{"no-special", no_argument, NULL, NO_SPECIAL},
 		{"strict-utf8", no_argument, NULL, STRICT},
 		{"pretokenizer", required_argument, NULL, PRETOKENIZER},
+		{"help", no_argument, NULL, HELP},
 		{0},
 	};
 	int c;
@@ -89,7 +97,8 @@ parse(int argc, char **argv, struct encode_options *o)
 		case ALGO:
 			if (strcmp(optarg, "exact") != 0)
 				return cli_error(CLI_USAGE,
-					"--algo %s is not implemented (implemented: exact)", optarg);
+					"--algo %s is not implemented (implemented: exact)",
+					optarg);
 			break;
 		case SPLIT:
 			o->random = strncmp(optarg, "random:", 7) == 0;
@@ -97,7 +106,8 @@ parse(int argc, char **argv, struct encode_options *o)
 				    o->random ? &o->seed : &o->piece) ||
 				(!o->random && o->piece == 0))
 				return cli_error(CLI_USAGE,
-					"--split %s: expected a number from 1, or random:SEED", optarg);
+					"--split %s: expected a number from 1, or random:SEED",
+					optarg);
 			o->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
 			break;
 		case NO_SPECIAL:
@@ -108,6 +118,9 @@ parse(int argc, char **argv, struct encode_options *o)
 		case PRETOKENIZER:
 			o->pretokenizer = optarg;
 			break;
+		case HELP:
+			o->help = true;
+			return 0;
 		default:
 			return cli_error(CLI_USAGE, "encode: bad option \"%s\" (tok --help)",
 				argv[optind - 1]);
@@ -117,72 +130,85 @@ parse(int argc, char **argv, struct encode_options *o)
 		return cli_error(CLI_USAGE, "encode: \"%s\": the text comes on standard input",
 			argv[optind]);
 	if (o->vocab == NULL)
-		return cli_error(CLI_USAGE, "encode: --vocab is missing: a name or path (tok --help)");
+		return cli_error(
+			CLI_USAGE, "encode: --vocab is missing: a name or path (tok --help)");
+	return 0;
+}
+
+/* One piece of what was read, in as many pieces as --split asks for. */
+static int
+feed(struct encoder *e, size_t n, bool last)
+{
+	size_t at = 0;
+
+	do {
+		size_t piece = piece_of(&e->options, n - at);
+		struct tok_result r =
+			tok_stream_feed(&e->stream, e->text + at, piece, last, e->ids, IDS_ROOM);
+
+		print_ids(e, r.produced);
+		if (r.status != TOK_OK) {
+			cli_flush();
+			return cli_error(CLI_FAILED, "standard input, after %llu bytes: %s",
+				(unsigned long long)(e->n_read + at), tok_why_text(r.why));
+		}
+		at += piece;
+	} while (at < n);
+	e->n_read += n;
 	return 0;
 }
 
 static int
-encode(struct encode_options *o, struct tok_stream *s, uint8_t *text, uint32_t *ids, size_t room)
+encode(struct encoder *e)
 {
-	struct output out = {false};
-	bool last = false;
+	ssize_t got;
+	int code;
 
-	while (!last) {
-		ssize_t got = read(STDIN_FILENO, text, READ_BYTES);
-		size_t at = 0;
-
-		if (got < 0) {
-			if (errno == EINTR)
-				continue;
-			return cli_error(CLI_FAILED, "standard input: %s", strerror(errno));
-		}
-		last = got == 0;
-		do {
-			size_t n = piece_of(o, (size_t)got - at);
-			struct tok_result r = tok_stream_feed(s, text + at, n, last, ids, room);
-
-			print_ids(&out, ids, r.produced);
-			if (r.status != TOK_OK) {
-				fflush(stdout);
-				return cli_error(CLI_FAILED, "%s", tok_why_text(r.why));
-			}
-			at += n;
-		} while (at < (size_t)got);
-	}
-	putchar('\n');
-	return cli_flush();
+	do {
+		got = cli_read(e->text);
+		if (got < 0)
+			return CLI_FAILED;
+		code = feed(e, (size_t)got, got == 0);
+		if (code != 0)
+			return code;
+		if (got == 0)
+			putchar('\n');
+		code = cli_flush(); /* whoever reads us has the ids as soon as they are certain */
+	} while (got > 0 && code == 0);
+	return code;
 }
 
 int
 cmd_encode(int argc, char **argv)
 {
-	struct encode_options o = {0};
-	struct tok_stream *s = malloc(sizeof(*s));
-	size_t room = tok_encode_bound(READ_BYTES) + TOK_CARRY_MAX + 16;
-	uint32_t *ids = malloc(room * sizeof(*ids));
-	uint8_t *text = malloc(READ_BYTES);
+	struct encoder *e = calloc(1, sizeof(*e));
 	struct tok_cache *cache = NULL;
 	struct tok_vocab *v = NULL;
-	int code = parse(argc, argv, &o);
+	int code;
 
+	if (e == NULL)
+		return cli_error(CLI_FAILED, "out of memory");
+	code = parse(argc, argv, &e->options);
 	if (code != 0)
 		goto out;
+	if (e->options.help) {
+		code = cli_help();
+		goto out;
+	}
 	code = CLI_FAILED;
-	v = cli_load(o.vocab, o.pretokenizer);
+	v = cli_load(e->options.vocab, e->options.pretokenizer);
 	if (v == NULL)
 		goto out;
 	cache = tok_cache_create(v, 0, NULL);
-	if (s == NULL || ids == NULL || text == NULL || cache == NULL) {
-		cli_error(CLI_FAILED, "out of memory");
+	if (cache == NULL) {
+		cli_error(CLI_FAILED, "out of memory for a cache");
 		goto out;
 	}
-	tok_stream_init(s, v, cache, o.flags);
-	code = encode(&o, s, text, ids, room);
+	tok_stream_init(&e->stream, v, cache, e->options.flags);
+	code = encode(e);
 out:
 	tok_cache_free(cache);
 	tok_vocab_free(v);
-	free(text);
-	free(ids);
-	free(s);
+	free(e);
 	return code;
 }

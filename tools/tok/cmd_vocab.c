@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tok vocab info, tok vocab check. */
+#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-static const char sample[] = "Hello, world! It's 3.14 \t\n\n  na\xc3\xafve \xe4\xb8\xad\xe6\x96\x87 "
-			     "\xf0\x9f\x98\x80 ------------ they'll   <|endoftext|> end ";
+static const char sample[] =
+	"Hello, world! It's 3.14 \t\n\n  na\xc3\xafve \xe4\xb8\xad\xe6\x96\x87 "
+	"\xf0\x9f\x98\x80 ------------ they'll   <|endoftext|> end ";
 
 static void
 print_info(const struct tok_vocab *v)
@@ -53,51 +55,115 @@ round_trips(const struct tok_vocab *v)
 	return ok;
 }
 
+/* The longest text of an id, special ones too. */
+static uint32_t
+longest(const struct tok_vocab *v, uint32_t n_ids)
+{
+	uint32_t len, most = 0;
+
+	for (uint32_t id = 0; id < n_ids; id++) {
+		if (tok_vocab_token(v, id, &len) != NULL && len > most)
+			most = len;
+	}
+	return most;
+}
+
+struct counts {
+	uint32_t itself;    /* the id's text encodes to it */
+	uint32_t partial;   /* its bytes are no whole characters: nothing can be said */
+	uint32_t otherwise; /* its text encodes to other ids, and comes back from them */
+	uint32_t unused;
+};
+
+/* Encode the text of every id; false if one does not come back. */
+static bool
+check_ids(const struct tok_vocab *v, uint32_t n_ids, struct counts *c)
+{
+	uint32_t most = longest(v, n_ids), len, id;
+	size_t room = tok_encode_bound(most);
+	uint32_t *ids = malloc(room * sizeof(*ids));
+	uint8_t *back = malloc(most);
+	bool ok = ids != NULL && back != NULL;
+
+	if (!ok)
+		cli_error(CLI_FAILED, "out of memory");
+	for (id = 0; ok && id < n_ids; id++) {
+		const uint8_t *text = tok_vocab_token(v, id, &len);
+		struct tok_result r;
+		size_t n;
+
+		if (text == NULL) {
+			c->unused++;
+			continue;
+		}
+		r = tok_encode(v, NULL, text, len, TOK_STRICT_UTF8, ids, room);
+		n = r.produced;
+		if (r.why == TOK_WHY_UTF8) {
+			c->partial++;
+			continue;
+		}
+		if (r.status == TOK_OK)
+			r = tok_decode(v, ids, n, back, most);
+		ok = r.status == TOK_OK && r.produced == len && memcmp(back, text, len) == 0;
+		if (!ok)
+			cli_error(CLI_FAILED, "the text of id %u does not come back from its ids",
+				id);
+		*(n == 1 && ids[0] == id ? &c->itself : &c->otherwise) += 1;
+	}
+	free(ids);
+	free(back);
+	return ok;
+}
+
 static int
 check(const struct tok_vocab *v)
 {
 	struct tok_vocab_info info = tok_vocab_info(v);
-	uint32_t produced = 0, holes = 0;
-	uint32_t *ids = malloc((info.max_token_bytes * 3 + 8) * sizeof(*ids));
+	struct counts c = {0};
 
-	if (ids == NULL)
-		return cli_error(CLI_FAILED, "out of memory");
-	for (uint32_t id = 0; id < info.n_ids; id++) {
-		uint32_t len;
-		const uint8_t *bytes = tok_vocab_token(v, id, &len);
-		struct tok_result r;
-
-		if (bytes == NULL || len > info.max_token_bytes) {
-			holes += bytes == NULL;
-			continue;
-		}
-		r = tok_encode(v, NULL, bytes, len, 0, ids, info.max_token_bytes * 3 + 8);
-		produced += r.status == TOK_OK && r.produced == 1 && ids[0] == id;
-	}
-	free(ids);
-	printf("tokens their own bytes encode to: %u of %u (%u ids unused)\n", produced,
-		info.n_ids - holes, holes);
-	printf("others (special, part of a character, or split by the pretokenizer): %u\n",
-		info.n_ids - holes - produced);
+	if (!check_ids(v, info.n_ids, &c))
+		return CLI_FAILED;
+	printf("%8u ids that their own text encodes to\n", c.itself);
+	printf("%8u that stand for part of a character\n", c.partial);
+	printf("%8u that it does not encode to (special, or split by the pretokenizer)\n",
+		c.otherwise);
+	printf("%8u unused\n", c.unused);
 	if (!round_trips(v))
 		return cli_error(CLI_FAILED, "%s: the sample text does not come back from its ids",
 			info.path);
-	printf("OK: sample text encodes the same whole and byte by byte, and comes back\n");
+	printf("OK: a sample text encodes the same whole and byte by byte, and comes back\n");
 	return cli_flush();
 }
 
 int
 cmd_vocab(int argc, char **argv)
 {
+	static const struct option options[] = {
+		{"pretokenizer", required_argument, NULL, 'p'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	const char *pretokenizer = NULL;
 	struct tok_vocab *v;
-	int code;
+	int c, code;
 
-	if (argc != 3 || (strcmp(argv[1], "info") != 0 && strcmp(argv[1], "check") != 0))
+	opterr = 0;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		if (c == 'p')
+			pretokenizer = optarg;
+		else if (c == 'h')
+			return cli_help();
+		else
+			return cli_error(CLI_USAGE, "vocab: bad option \"%s\" (tok --help)",
+				argv[optind - 1]);
+	}
+	argv += optind;
+	if (argc - optind != 2 || (strcmp(argv[0], "info") != 0 && strcmp(argv[0], "check") != 0))
 		return cli_error(CLI_USAGE, "expected tok vocab info V or tok vocab check V");
-	v = cli_load(argv[2], NULL);
+	v = cli_load(argv[1], pretokenizer);
 	if (v == NULL)
 		return CLI_FAILED;
-	if (strcmp(argv[1], "info") == 0) {
+	if (strcmp(argv[0], "info") == 0) {
 		print_info(v);
 		code = cli_flush();
 	} else {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdarg.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -9,20 +10,23 @@ static const char usage[] =
 	"tok: exact streaming tokenization\n"
 	"\n"
 	"  tok encode --vocab V [options] < text   print the ids, separated by blanks\n"
-	"  tok decode --vocab V < ids              print the bytes of ids\n"
-	"  tok vocab info V                        what a vocabulary is\n"
-	"  tok vocab check V                       load it and check that it is sound\n"
+	"  tok decode --vocab V [options] < ids    print the bytes of ids\n"
+	"  tok vocab info V [options]              what a vocabulary is\n"
+	"  tok vocab check V [options]             load it and check that it is sound\n"
 	"\n"
-	"V is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path to a\n"
-	"tokenizer.json, a .tiktoken file, a vocab.json with merges.txt beside it, or their folder.\n"
+	"V is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path to\n"
+	"a tokenizer.json, a .tiktoken file, a vocab.json with merges.txt beside it, or to their\n"
+	"folder.\n"
 	"\n"
+	"options:\n"
+	"  --pretokenizer NAME  for a .tiktoken file that is not known by its content: gpt2\n"
 	"options of encode:\n"
 	"  --split N            feed the text in pieces of N bytes: the ids do not change\n"
 	"  --split random:SEED  feed it in pieces of 1 to 64 bytes\n"
 	"  --algo exact         byte pair encoding as defined; the only one in this version\n"
-	"  --no-special         no special tokens around the text; there are none in this version\n"
+	"  --no-special         no special tokens around the text; this version puts none there\n"
+	"                       (templates are not implemented), so it changes nothing\n"
 	"  --strict-utf8        refuse text that is not UTF-8 instead of reading U+FFFD\n"
-	"  --pretokenizer NAME  for a .tiktoken file that is not known by its content\n"
 	"\n"
 	"  tok --help, tok --version\n"
 	"\n"
@@ -53,12 +57,32 @@ cli_load(const char *vocab, const char *pretokenizer)
 	return v;
 }
 
+ssize_t
+cli_read(void *out)
+{
+	ssize_t got;
+
+	do
+		got = read(STDIN_FILENO, out, CLI_READ_BYTES);
+	while (got < 0 && errno == EINTR);
+	if (got < 0)
+		cli_error(CLI_FAILED, "standard input: %s", strerror(errno));
+	return got;
+}
+
 int
 cli_flush(void)
 {
 	if (fflush(stdout) != 0 || ferror(stdout))
 		return cli_error(CLI_FAILED, "standard output: %s", strerror(errno));
 	return 0;
+}
+
+int
+cli_help(void)
+{
+	fputs(usage, stdout);
+	return cli_flush();
 }
 
 int
@@ -72,14 +96,12 @@ main(int argc, char **argv)
 		return cmd_decode(argc - 1, argv + 1);
 	if (strcmp(what, "vocab") == 0)
 		return cmd_vocab(argc - 1, argv + 1);
-	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0) {
-		fputs(usage, stdout);
-		return cli_flush();
-	}
+	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
+		return cli_help();
 	if (strcmp(what, "--version") == 0) {
 		puts("tok " TOKD_VERSION);
 		return cli_flush();
 	}
-	return cli_error(CLI_USAGE, "unknown command \"%s\": expected encode, decode or vocab (tok --help)",
-		what);
+	return cli_error(CLI_USAGE,
+		"unknown command \"%s\": expected encode, decode or vocab (tok --help)", what);
 }

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "json_rules.h"
+
+#define NAME_MAX_BYTES 64 /* of a value in an error */
+
+static bool
+is_allowed(const char *allowed, const char *value)
+{
+	size_t len = strlen(value);
+
+	for (const char *p = allowed; p != NULL; p = strstr(p, ", ")) {
+		p += *p == ',' ? 2 : 0;
+		if (strncmp(p, value, len) == 0 && (p[len] == '\0' || p[len] == ','))
+			return true;
+	}
+	return false;
+}
+
+/* What a value is called in an error: its type where it has one, else itself. */
+static void
+name_value(const json_t *value, char *out)
+{
+	const char *type = json_string_value(json_object_get(value, "type"));
+	char *text;
+
+	if (value == NULL) {
+		snprintf(out, NAME_MAX_BYTES, "null");
+		return;
+	}
+	if (type != NULL) {
+		snprintf(out, NAME_MAX_BYTES, "\"%.60s\"", type);
+		return;
+	}
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(3));
+	snprintf(out, NAME_MAX_BYTES, "%s", text == NULL ? "?" : text);
+	free(text);
+}
+
+static const struct tok_json_rule *
+find_rule(const struct tok_json_rule *rules, size_t n, const char *key)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (strcmp(rules[i].key, key) == 0)
+			return &rules[i];
+	}
+	return NULL;
+}
+
+bool
+tok_json_check(const char *file, const char *what, json_t *object,
+	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
+{
+	const char *key, *dot = what[0] == '\0' ? "" : ".";
+	json_t *value;
+
+	if (!json_is_object(object))
+		return tok_fail(err, "%s: %s is missing or not an object", file, what);
+	json_object_foreach (object, key, value) {
+		const struct tok_json_rule *r = find_rule(rules, n, key);
+		char name[NAME_MAX_BYTES];
+
+		if (r == NULL)
+			return tok_fail(err,
+				"%s: %s%s%.60s is not implemented: the key is not known", file,
+				what, dot, key);
+		if (r->allowed == NULL)
+			continue;
+		name_value(value, name);
+		if (json_is_object(value) || json_is_array(value) || !is_allowed(r->allowed, name))
+			return tok_fail(err,
+				"%s: %s%s%s %s is not implemented (implemented: %s)%s%s", file,
+				what, dot, key, name, r->allowed, r->remedy ? "; " : "",
+				r->remedy ? r->remedy : "");
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (rules[i].required && json_object_get(object, rules[i].key) == NULL)
+			return tok_fail(
+				err, "%s: %s%s%s is missing", file, what, dot, rules[i].key);
+	}
+	return true;
+}
+
+bool
+tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
+	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
+{
+	const char *has = json_string_value(json_object_get(object, "type"));
+	char name[NAME_MAX_BYTES];
+
+	if (has != NULL && strcmp(has, type) == 0)
+		return tok_json_check(file, what, object, rules, n, err);
+	name_value(object, name);
+	return tok_fail(
+		err, "%s: %s %s is not implemented (implemented: \"%s\")", file, what, name, type);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* .tiktoken files: ranks, and the merges that follow from them. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+
+/* The small vocabulary with `more` after it. */
+static const char *
+put_ranks(void **state, const char *more)
+{
+	char *small = small_tiktoken(), *text = malloc(strlen(small) + strlen(more) + 1);
+	const char *path;
+
+	assert_non_null(text);
+	strcpy(text, small);
+	strcat(text, more);
+	path = put_text(state, "small.tiktoken", text);
+	free(text);
+	free(small);
+	return path;
+}
+
+static void
+assert_ranks_refused(void **state, const char *more, const char *says)
+{
+	const struct tok_load_opts opts = {.pretokenizer = "gpt2"};
+	struct tok_error err;
+
+	assert_null(tok_vocab_load(put_ranks(state, more), &opts, &err));
+	if (strstr(err.text, says) == NULL)
+		fail_msg("expected: %s\nfound: %s", says, err.text);
+}
+
+static void
+gives_the_merges_of_the_other_formats(void **state)
+{
+	json_t *document = small_tokenizer_json();
+	uint32_t want;
+
+	set_at(document, "added_tokens", "[]");
+	set_at(document, "model.vocab." SMALL_SPECIAL, NULL);
+	want = assert_loads(put_json(state, "tokenizer.json", document));
+	assert_int_equal(assert_loads(put_ranks(state, "")), want);
+	assert_int_equal(assert_loads(put_ranks(state, "\n")), want);
+}
+
+static void
+lines_may_end_as_on_windows_and_come_in_any_order(void **state)
+{
+	uint32_t want = assert_loads(put_ranks(state, "aGVo 260\naGVoZQ== 261\n"));
+
+	assert_int_equal(assert_loads(put_ranks(state, "aGVoZQ== 261\r\n\r\naGVo 260")), want);
+}
+
+static void
+an_unknown_file_needs_its_pretokenizer(void **state)
+{
+	const struct tok_load_opts opts = {.pretokenizer = "cl100k"};
+	struct tok_error err;
+
+	assert_refused(put_ranks(state, ""), "say so with --pretokenizer gpt2");
+	assert_null(tok_vocab_load(put_ranks(state, ""), &opts, &err));
+	assert_non_null(
+		strstr(err.text, "pretokenizer \"cl100k\" is not implemented (implemented: gpt2)"));
+}
+
+static void
+bad_lines_are_refused_with_their_number(void **state)
+{
+	static const char expected[] = "small.tiktoken\" line 261: expected \"base64 rank\"";
+	static const char *const bad[] = {"aGVo", "aGVo ", " 260", "aGVo 260 ", "aGVo  260",
+		"aGVo -1", "aGVo 0x1", "aGVo 99999999999999999999", "aGV 260", "aG=o 260",
+		"==== 260", "aGV* 260", "\xff\xfe\xfd\xfc 260", "aGVo\t260"};
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_ranks_refused(state, bad[i], expected);
+	assert_ranks_refused(state, "aGVo 261\n", "line 261: rank 261, but 261 ranks without gaps");
+	assert_ranks_refused(state, "aGVo 5\n", "line 261: rank 5 a second time");
+	assert_ranks_refused(state, "aGU= 260\n", "has the bytes of another rank");
+}
+
+static void
+a_rank_that_no_merge_makes_is_refused(void **state)
+{
+	assert_ranks_refused(
+		state, "eHl6 260\n", "rank 260 is not made of two lower ranks"); /* xyz */
+	assert_refused(put_text(state, "a.tiktoken", "aA== 0\n"), "expected 256 to 2097151");
+	assert_refused(put_text(state, "a.tiktoken", ""), "0 lines with a rank");
+}
+
+/* The work on a token is bounded by the square of its 1024 bytes at most. */
+static void
+tokens_of_1024_bytes_load_and_longer_ones_are_refused(void **state)
+{
+	char *more = malloc(4096 * 16), *at = more;
+
+	/* "A" doubled ten times; in base64, 3 bytes "AAA" are "QUFB". */
+	for (int rank = 260, n = 2; n <= 1024; n *= 2, rank++) {
+		for (int i = 0; i + 3 <= n; i += 3)
+			at += sprintf(at, "QUFB");
+		at += sprintf(at, "%s %d\n", n % 3 == 1 ? "QQ==" : "QUE=", rank);
+	}
+	assert_loads(put_ranks(state, more));
+	for (int i = 0; i < 1026; i += 3)
+		at += sprintf(at, "QUFB");
+	sprintf(at, " 270\n");
+	assert_ranks_refused(state, more, "line 271: expected \"base64 rank\"");
+	free(more);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FOLDER(gives_the_merges_of_the_other_formats),
+		WITH_FOLDER(lines_may_end_as_on_windows_and_come_in_any_order),
+		WITH_FOLDER(an_unknown_file_needs_its_pretokenizer),
+		WITH_FOLDER(bad_lines_are_refused_with_their_number),
+		WITH_FOLDER(a_rank_that_no_merge_makes_is_refused),
+		WITH_FOLDER(tokens_of_1024_bytes_load_and_longer_ones_are_refused),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("tiktoken", tests, NULL, NULL);
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tokenizer.json: what is implemented loads, and everything else is refused by its name. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "fixture.h"
+
+struct change {
+	const char *at, *value; /* see set_at() */
+	const char *says;
+};
+#define N(rows) (sizeof(rows) / sizeof(rows[0]))
+
+static void
+assert_all_refused(void **state, const struct change *rows, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		json_t *document = small_tokenizer_json();
+
+		set_at(document, rows[i].at, rows[i].value);
+		assert_refused(put_json(state, "tokenizer.json", document), rows[i].says);
+	}
+}
+
+static void
+what_says_the_same_in_other_words_loads(void **state)
+{
+	static const struct change same[] = {
+		{"version", NULL, NULL},
+		{"truncation", NULL, NULL},
+		{"normalizer", NULL, NULL},
+		{"post_processor", "null", NULL},
+		{"post_processor", NULL, NULL},
+		{"decoder", "null", NULL},
+		{"pre_tokenizer.trim_offsets", "false", NULL},
+		{"pre_tokenizer.use_regex", NULL, NULL},
+		{"model.type", NULL, NULL},
+		{"model.dropout", "0", NULL},
+		{"model.dropout", "0.0", NULL},
+		{"model.continuing_subword_prefix", "null", NULL},
+		{"model.end_of_word_suffix", "null", NULL},
+		{"model.ignore_merges", NULL, NULL},
+		{"model.merges",
+			"[[\"h\", \"e\"], [\"l\", \"l\"], [\"he\", \"ll\"], [\"\xc4\xa0\", \"w\"]]",
+			NULL},
+	};
+	uint32_t want = assert_loads(put_json(state, "tokenizer.json", small_tokenizer_json()));
+
+	for (size_t i = 0; i < N(same); i++) {
+		json_t *document = small_tokenizer_json();
+
+		set_at(document, same[i].at, same[i].value);
+		assert_int_equal(assert_loads(put_json(state, "tokenizer.json", document)), want);
+	}
+}
+
+static void
+the_checksum_tells_apart_what_gives_other_ids(void **state)
+{
+	uint32_t whole = assert_loads(put_json(state, "tokenizer.json", small_tokenizer_json()));
+	json_t *document = small_tokenizer_json();
+
+	set_at(document, "model.merges", "[\"l l\", \"h e\", \"he ll\", \"\xc4\xa0 w\"]");
+	assert_int_not_equal(assert_loads(put_json(state, "tokenizer.json", document)), whole);
+	document = small_tokenizer_json();
+	set_at(document, "added_tokens", "[]");
+	set_at(document, "model.vocab." SMALL_SPECIAL, NULL);
+	assert_int_not_equal(assert_loads(put_json(state, "tokenizer.json", document)), whole);
+}
+
+static void
+components_that_are_not_implemented_are_refused_by_name(void **state)
+{
+	static const struct change rows[] = {
+		{"normalizer", "{\"type\": \"NFC\"}",
+			"normalizer \"NFC\" is not implemented (implemented: null); use"},
+		{"truncation", "{\"max_length\": 5}", "no_truncation()"},
+		{"padding", "{\"strategy\": \"BatchLongest\"}", "no_padding()"},
+		{"version", "\"2.0\"", "version \"2.0\" is not implemented (implemented: \"1.0\")"},
+		{"version", "{\"type\": \"1.0\"}", "version \"1.0\" is not implemented"},
+		{"pre_tokenizer", "null", "pre_tokenizer null is not implemented"},
+		{"pre_tokenizer", NULL, "pre_tokenizer is missing"},
+		{"pre_tokenizer", "[]", "pre_tokenizer [] is not implemented"},
+		{"pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": []}",
+			"pre_tokenizer \"Sequence\" is not implemented (implemented: \"ByteLevel\")"},
+		{"pre_tokenizer.add_prefix_space", "true",
+			"pre_tokenizer.add_prefix_space true is not implemented"},
+		{"pre_tokenizer.add_prefix_space", NULL,
+			"pre_tokenizer.add_prefix_space is missing"},
+		{"pre_tokenizer.use_regex", "false", "pre_tokenizer.use_regex false is not"},
+		{"pre_tokenizer.use_regex", "1", "pre_tokenizer.use_regex 1 is not"},
+		{"post_processor", "{\"type\": \"TemplateProcessing\"}",
+			"post_processor \"TemplateProcessing\" is not implemented"},
+		{"decoder", "{\"type\": \"WordPiece\"}",
+			"decoder \"WordPiece\" is not implemented"},
+		{"model", NULL, "model is missing"},
+		{"model", "[]", "model is missing or not an object"},
+		{"model.type", "\"WordPiece\"",
+			"model.type \"WordPiece\" is not implemented (implemented: \"BPE\")"},
+		{"model.dropout", "0.1", "model.dropout 0.1 is not implemented"},
+		{"model.unk_token", "\"<unk>\"", "model.unk_token \"<unk>\" is not implemented"},
+		{"model.continuing_subword_prefix", "\"##\"",
+			"continuing_subword_prefix \"##\" is"},
+		{"model.end_of_word_suffix", "\"</w>\"", "end_of_word_suffix \"</w>\" is not"},
+		{"model.fuse_unk", "true", "model.fuse_unk true is not implemented"},
+		{"model.byte_fallback", "true", "model.byte_fallback true is not implemented"},
+		{"model.ignore_merges", "true", "model.ignore_merges true is not implemented"},
+	};
+
+	assert_all_refused(state, rows, N(rows));
+}
+
+static void
+keys_that_are_not_known_are_refused_by_name(void **state)
+{
+	static const struct change rows[] = {
+		{"surprise", "1", "surprise is not implemented: the key is not known"},
+		{"model.surprise", "1", "model.surprise is not implemented"},
+		{"pre_tokenizer.surprise", "1", "pre_tokenizer.surprise is not implemented"},
+		{"post_processor.surprise", "1", "post_processor.surprise is not implemented"},
+		{"decoder.surprise", "1", "decoder.surprise is not implemented"},
+		{"added_tokens",
+			"[{\"id\": 260, \"content\": \"<|endoftext|>\", \"special\": true, \"odd\": 1}]",
+			"added_tokens[0].odd is not implemented"},
+		{"line\nbreak", "1", "line?break is not implemented"},
+	};
+
+	assert_all_refused(state, rows, N(rows));
+}
+
+static void
+added_tokens_have_the_ids_that_the_reference_gives_them(void **state)
+{
+	static const struct change rows[] = {
+		{"added_tokens", "{}", "added_tokens is not a list"},
+		{"added_tokens", "[1]", "added_tokens[0] is missing or not an object"},
+		{"added_tokens", "[{\"id\": 261, \"special\": true}]",
+			"added_tokens[0].content is"},
+		{"added_tokens", "[{\"id\": \"x\", \"content\": \"<x>\", \"special\": true}]",
+			"added_tokens[0]: expected a content and an id from 0 to 2097151"},
+		{"added_tokens", "[{\"id\": 2097152, \"content\": \"<x>\", \"special\": true}]",
+			"id from 0 to 2097151"},
+		{"added_tokens", "[{\"id\": 261, \"content\": \"<x>\", \"special\": false}]",
+			"added token 261 \"<x>\" is not special: not implemented"},
+		{"added_tokens", "[{\"id\": 300, \"content\": \"<x>\", \"special\": true}]",
+			"\"<x>\" has id 300, but tokenizers gives it 261"},
+		{"added_tokens", "[{\"id\": 261, \"content\": \"hell\", \"special\": true}]",
+			"\"hell\" has id 261, but tokenizers gives it 258"},
+		{"added_tokens", "[{\"id\": 258, \"content\": \"hell\", \"special\": true}]",
+			"merge 2: what it makes is not in the vocabulary, or is special"},
+		{"added_tokens",
+			"[{\"id\": 261, \"content\": \"<x>\", \"special\": true},"
+			" {\"id\": 262, \"content\": \"<x>\", \"special\": true}]",
+			"\"<x>\" is there twice"},
+		{"added_tokens", "[{\"id\": 261, \"content\": \"\", \"special\": true}]",
+			"special token 261 has 0 bytes"},
+	};
+
+	assert_all_refused(state, rows, N(rows));
+}
+
+static void
+a_special_token_that_is_not_in_the_model_decodes_to_its_text(void **state)
+{
+	json_t *document = small_tokenizer_json();
+	struct tok_error err;
+	struct tok_vocab *v;
+	uint32_t len = 0;
+
+	set_at(document, "added_tokens",
+		"[{\"id\": 260, \"content\": \"<|endoftext|>\", \"special\": true},"
+		" {\"id\": 261, \"content\": \"<a \xc3\xa9>\", \"special\": true}]");
+	v = tok_vocab_load(put_json(state, "tokenizer.json", document), NULL, &err);
+	assert_non_null(v);
+	assert_int_equal(tok_vocab_info(v).n_special, 2);
+	assert_int_equal(tok_vocab_info(v).n_ids, 262);
+	assert_memory_equal(tok_vocab_token(v, 261, &len), "<a \xc3\xa9>", 6);
+	assert_int_equal(len, 6);
+	tok_vocab_free(v);
+}
+
+static void
+a_vocabulary_that_is_not_sound_is_refused(void **state)
+{
+	static const struct change rows[] = {
+		{"model.vocab", "[]", "not an object of tokens to ids"},
+		{"model.vocab", "{}", "tokenizers gives it 0"},
+		{"model.vocab.he", "1", "id 1 is given to two tokens"},
+		{"model.vocab.he", "-1", "id of \"he\" is not a number from 0 to 2097151"},
+		{"model.vocab.he", "2097152", "id of \"he\" is not a number from 0 to 2097151"},
+		{"model.vocab.he", "256.0", "id of \"he\" is not a number"},
+		{"model.vocab.he", "null", "id of \"he\" is not a number"},
+		{"model.vocab.he", NULL, "merge 0: what it makes is not in the vocabulary"},
+		{"model.vocab.a", NULL, "no token for the byte 0x61"},
+		{"model.vocab.b b", "261", "token 261 \"b b\" is not byte-level text"},
+		{"model.vocab.\xe4\xb8\xad", "261", "is not byte-level text"},
+		{"model.vocab.", "261", "token 261 \"\" is not byte-level text"},
+	};
+
+	assert_all_refused(state, rows, N(rows));
+}
+
+static void
+merges_that_are_not_sound_are_refused(void **state)
+{
+	static const struct change rows[] = {
+		{"model.merges", "{}", "model.merges is not a list"},
+		{"model.merges", "[\"he\"]", "merge 0: expected two fields: \"he\""},
+		{"model.merges", "[\"h e\", \"l l l\"]", "merge 1: expected two fields"},
+		{"model.merges", "[\"h \"]", "merge 0: \"\" is not byte-level text"},
+		{"model.merges", "[[\"h\"]]", "merge 0: expected two strings"},
+		{"model.merges", "[[\"h\", 1]]", "merge 0: expected two strings"},
+		{"model.merges", "[[\"h\", \"e\", \"l\"]]", "merge 0: expected two strings"},
+		{"model.merges", "[1]", "merge 0: expected two strings"},
+		{"model.merges", "[\"h hh\"]", "merge 0: \"hh\" is not in the vocabulary"},
+		{"model.merges", "[\"a b\"]", "merge 0: what it makes is not in the vocabulary"},
+		{"model.merges", "[\"h e\", \"h e\"]", "merge 1 makes id 256 a second time"},
+		{"model.merges", "[\"he ll\", \"h e\", \"l l\"]", "merge 0 joins id 256"},
+	};
+
+	assert_all_refused(state, rows, N(rows));
+}
+
+/* A byte is written as one or two bytes of UTF-8: both ways a token of 1024 bytes fits. */
+static void
+the_longest_token_is_1024_bytes(void **state)
+{
+	static const char *const unit[] = {"a", "\xc4\xa0"};
+
+	for (size_t u = 0; u < N(unit); u++) {
+		json_t *document = small_tokenizer_json();
+		json_t *model = json_object_get(document, "model");
+		json_t *vocab = json_object_get(model, "vocab"), *merges = json_array();
+		char text[2052] = "", left[2052], pair[4200];
+		size_t size = strlen(unit[u]);
+
+		strcpy(text, unit[u]);
+		for (int id = 261; strlen(text) < 1024 * size; id++) {
+			strcpy(left, text);
+			strcat(text, left);
+			snprintf(pair, sizeof(pair), "%s %s", left, left);
+			json_object_set_new(vocab, text, json_integer(id));
+			json_array_append_new(merges, json_string(pair));
+		}
+		json_object_set_new(model, "merges", merges);
+		json_object_set_new(vocab, "he", json_integer(256));
+		json_incref(document);
+		assert_loads(put_json(state, "tokenizer.json", document));
+		strcat(text, unit[u]);
+		json_object_set_new(vocab, text, json_integer(300));
+		assert_refused(put_json(state, "tokenizer.json", document),
+			size == 1 ? "token 300 has 1025 bytes, the limit is 1024"
+				  : "token 300 has 2050 bytes of text, the limit is 2048");
+	}
+}
+
+static void
+bad_json_is_refused_with_its_line(void **state)
+{
+	char deep[20001];
+
+	memset(deep, '[', sizeof(deep) - 1);
+	deep[sizeof(deep) - 1] = '\0';
+	assert_refused(put_text(state, "a.json", ""), "a.json\" line 1:");
+	assert_refused(put_text(state, "a.json", "{\n\"model\": x}"), "a.json\" line 2:");
+	assert_refused(put_text(state, "a.json", "[]"), "expected a JSON object");
+	assert_refused(put_text(state, "a.json", "{\"a\": 1, \"a\": 2}"), "duplicate");
+	assert_refused(put_text(state, "a.json", deep), "depth");
+	assert_refused(put_file(state, "a.json", "{\"\0\": 1}", 9), "line 1:");
+	assert_refused(put_text(state, "a.json", "{\"\xff\": 1}"), "line 1:");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FOLDER(what_says_the_same_in_other_words_loads),
+		WITH_FOLDER(the_checksum_tells_apart_what_gives_other_ids),
+		WITH_FOLDER(components_that_are_not_implemented_are_refused_by_name),
+		WITH_FOLDER(keys_that_are_not_known_are_refused_by_name),
+		WITH_FOLDER(added_tokens_have_the_ids_that_the_reference_gives_them),
+		WITH_FOLDER(a_special_token_that_is_not_in_the_model_decodes_to_its_text),
+		WITH_FOLDER(a_vocabulary_that_is_not_sound_is_refused),
+		WITH_FOLDER(merges_that_are_not_sound_are_refused),
+		WITH_FOLDER(the_longest_token_is_1024_bytes),
+		WITH_FOLDER(bad_json_is_refused_with_its_line),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("tokenizer.json", tests, NULL, NULL);
+}

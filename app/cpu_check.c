@@ -65,7 +65,7 @@ check_isolation(void)
 	if (lcores[0] != '\0')
 		TOKD_LOG(main, WARNING,
 			"lcores on CPUs that are not isolated:%s (isolated: %s); boot with "
-			"isolcpus=managed_irq,domain,... (config/tokd-host)\n",
+			"isolcpus=managed_irq,domain,...\n",
 			lcores, list[0] != '\0' ? list : "none");
 	if (isolated != NULL)
 		numa_bitmask_free(isolated);

@@ -22,7 +22,7 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"longest text accepted"},
 	{"stream-timeout", "MS", OPT_MS, RULE_NONE, FIELD(stream_timeout_ms), 10, 3600000, "10000",
 		"an open text that is silent for so long has failed"},
-	{"done-timeout", "MS", OPT_MS, RULE_NONE, FIELD(done_timeout_ms), 10, 3600000, "2000",
+	{"done-timeout", "MS", OPT_MS, RULE_NONE, FIELD(done_timeout_ms), 10, 3600000, "10000",
 		"the answer to a finished text is kept so long for being asked again"},
 	{"cache", "N", OPT_COUNT, RULE_NONE, FIELD(cache_entries), 0, 1 << 24, "0",
 		"pretokens a worker remembers; 0: the tokenizer's own choice"},

@@ -16,12 +16,13 @@
  * and a refusal here would be an open stream too few.
  */
 #define HASH_SLACK 2
+#define HASH_LEAST 8 /* rte_hash makes none smaller */
 
 static struct rte_hash *
 hash_create(uint32_t n, uint32_t worker, int node)
 {
 	struct rte_hash_parameters params = {
-		.entries = n * HASH_SLACK,
+		.entries = RTE_MAX(n * HASH_SLACK, (uint32_t)HASH_LEAST),
 		.key_len = sizeof(struct tokd_stream_key),
 		/*
 		 * Keys are chosen by clients. A hash without a secret (CRC least of all) would let

@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wire protocol: the structs of include/tokd/wire.h, which is the truth."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from typing import NamedTuple
+
+MAGIC = 0x444B4F54
+VERSION = 1
+PORT = 9000
+WINDOW = 64  # packets in flight at most, and before any reply
+PAYLOAD = 1408  # bytes of text or ids in one packet
+
+DATA, POLL, REPLY = 1, 2, 3
+
+F_FIRST = 1 << 0
+F_LAST = 1 << 1
+F_IDS = 1 << 2
+F_STREAM = 1 << 3
+F_DONE = 1 << 4
+F_FAIL = 1 << 5
+
+
+class Reason(enum.IntEnum):
+    """Why a stream failed or was refused (enum tokd_reason)."""
+
+    NONE = 0
+    VERSION = 1
+    VOCAB = 2
+    LENGTH = 3
+    OFFSET = 4
+    TEXT_TOO_LONG = 5
+    TEXT_CRC = 6
+    ID_REUSED = 7
+    BUSY = 8
+    TIMEOUT = 9
+    UTF8 = 10
+    CARRY = 11
+    EXPIRED = 12
+    SHUTDOWN = 13
+    UNKNOWN = 14
+
+
+REMEDY = {
+    Reason.VERSION: "use client and appliance of the same release",
+    Reason.VOCAB: "ask for a vocabulary the appliance has loaded (its --vocab), or for vocab=0",
+    Reason.LENGTH: "packets were damaged or are not this protocol's",
+    Reason.OFFSET: "packets were damaged or are not this protocol's",
+    Reason.TEXT_TOO_LONG: "send a shorter text, or start the appliance with a larger --max-text",
+    Reason.TEXT_CRC: "the text was changed on its way: send it again",
+    Reason.ID_REUSED: "the stream id belongs to another text: use a new one",
+    Reason.BUSY: "all streams of the appliance are open: try again, or raise its --streams",
+    Reason.TIMEOUT: "the text came too slowly: send it again, or raise --stream-timeout",
+    Reason.UTF8: "the appliance runs with --strict-utf8: send valid UTF-8",
+    Reason.CARRY: "the text holds a pretoken too long for this appliance: break it up",
+    Reason.EXPIRED: "ids are no longer held there: send the text again",
+    Reason.SHUTDOWN: "the appliance is going away: send the text to another",
+    Reason.UNKNOWN: "the appliance was started anew, or forgot the text: send it again",
+}
+
+REQ = struct.Struct("<IBBHIIQIIIIII16x")
+
+
+class Req(NamedTuple):
+    """struct tokd_req, client to server."""
+
+    magic: int
+    version: int
+    type: int
+    flags: int
+    epoch: int
+    vocab: int
+    stream_id: int
+    packet: int
+    length: int
+    offset: int
+    text_crc: int
+    ids_ack: int
+    ids_end: int
+
+    def pack(self) -> bytes:
+        return REQ.pack(*self)
+
+
+REP = struct.Struct("<IBBHIIQIIQIIIIII")
+
+
+class Rep(NamedTuple):
+    """struct tokd_rep, server to client."""
+
+    magic: int
+    version: int
+    type: int
+    flags: int
+    epoch: int
+    vocab: int
+    stream_id: int
+    ack: int
+    credit: int
+    sack: int
+    first: int
+    n_ids: int  # `count` in wire.h
+    total: int
+    ids_crc: int
+    reason: int
+    text_end: int
+
+
+def parse_rep(packet: bytes) -> Rep | None:
+    """The header of a reply, or None for a datagram that is none of this protocol and version."""
+    if len(packet) < REP.size:
+        return None
+    rep = Rep._make(REP.unpack_from(packet))
+    if rep.magic != MAGIC or rep.version != VERSION or rep.type != REPLY:
+        return None
+    if len(packet) != REP.size + 4 * rep.n_ids:
+        return None
+    return rep

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The extension `_libtok`: libtok of this repository and its Python binding, in one file."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from setuptools import Extension, setup
+
+HERE = Path(__file__).resolve().parent
+LIBTOK = Path("..", "lib", "tokenizer")
+
+os.chdir(HERE)  # sources are named relative to this file
+if not (LIBTOK / "tok.h").is_file():
+    raise SystemExit(
+        f"dpdk-tokd: {(HERE / LIBTOK).resolve()}/tok.h not found: the package compiles libtok "
+        "from the repository; run `pip install ./python` in a full clone of it"
+    )
+
+
+def pkg_config(what: str, *packages: str) -> list[str]:
+    """Flags for `packages`; empty where pkg-config or a .pc file is missing."""
+    program = shutil.which(os.environ.get("PKG_CONFIG", "pkg-config"))
+    if program is None:
+        return []
+    out = subprocess.run([program, what, *packages], capture_output=True, text=True, check=False)
+    return out.stdout.split() if out.returncode == 0 else []
+
+
+setup(
+    ext_modules=[
+        Extension(
+            "dpdk_tokd._libtok",
+            sources=["dpdk_tokd/_libtok.c", *sorted(map(str, LIBTOK.glob("*.c")))],
+            depends=sorted(map(str, LIBTOK.glob("*.h"))),
+            include_dirs=[str(LIBTOK)],
+            define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
+            extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
+            + pkg_config("--cflags", "jansson", "zlib"),
+            extra_link_args=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
+            py_limited_api=True,
+        )
+    ],
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)

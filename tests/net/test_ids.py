@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The ids of a text that went over the wire are the reference's, whatever the wire did to it."""
+
+from __future__ import annotations
+
+import random
+import threading
+
+import numpy as np
+import pytest
+from dpdk_tokd import Client, wire
+from faulty_wire import Faults, FaultyWire
+from netlab import SERVER_IP
+from raw_client import RawStream
+from samples import TEXTS, documents, random_bytes
+
+SIZES = [1, 5, 100, 1407, 1408, 1409, 2816, 20_000, 100_000, 700_000]
+
+
+def real_text(size: int) -> bytes:
+    text = documents()
+    return (text * (size // len(text) + 1))[:size]
+
+
+@pytest.fixture(scope="module")
+def expected(gpt2_reference):
+    def encode(text: bytes) -> list[int]:
+        decoded = text.decode("utf-8", "replace")
+        return gpt2_reference.encode(decoded, add_special_tokens=False).ids
+
+    return encode
+
+
+@pytest.fixture
+def client(lab, appliance):
+    with lab.call(lambda: Client(SERVER_IP)) as client:
+        yield client
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_ids_of_real_text_equal_the_reference(client, expected, size):
+    assert client.tokenize(real_text(size)).tolist() == expected(real_text(size))
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_ids_of_awkward_text_equal_the_reference(client, expected, name):
+    assert client.tokenize(TEXTS[name]).tolist() == expected(TEXTS[name])
+
+
+def test_empty_text_has_no_ids(client):
+    ids = client.tokenize("")
+    assert ids.dtype == np.uint32 and len(ids) == 0
+
+
+def test_many_texts_one_after_the_other(client, expected):
+    rng = random.Random(1)
+    texts = [random_bytes(rng, rng.randint(0, 3000)) for _ in range(100)]
+    assert [ids.tolist() for ids in client.tokenize_many(texts)] == [*map(expected, texts)]
+
+
+def test_several_clients_at_once(lab, appliance, expected):
+    text = real_text(60_000)
+    results = {}
+
+    def work(i: int) -> None:
+        with lab.call(lambda: Client(SERVER_IP)) as client:
+            results[i] = [client.tokenize(text[i * 1000 :]).tolist() for _ in range(3)]
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert results == {i: [expected(text[i * 1000 :])] * 3 for i in range(6)}
+
+
+def test_streamed_ids_come_in_order_and_before_the_end(client, expected):
+    text = real_text(50_000)
+    pieces = list(client.tokenize_stream(text))
+    firsts = [first for first, _ in pieces]
+    assert firsts == np.cumsum([0, *(len(ids) for _, ids in pieces)]).tolist()[:-1]
+    assert np.concatenate([ids for _, ids in pieces]).tolist() == expected(text)
+    assert len(pieces) > 30
+
+
+def test_vocabulary_is_asked_for_by_checksum(lab, appliance, gpt2):
+    with lab.call(lambda: Client(SERVER_IP, vocab=gpt2.checksum)) as client:
+        assert client.tokenize("some text").tolist() == gpt2.encode("some text").tolist()
+        assert client.server_vocab == gpt2.checksum
+
+
+FAULTS = {
+    "reordered": Faults(reorder=0.3),
+    "doubled": Faults(double=0.3),
+    "text lost": Faults(drop=0.2, drop_replies=0.0),
+    "replies lost": Faults(drop=0.0, drop_replies=0.2),
+    "lost both ways": Faults(drop=0.1),
+    "everything": Faults(drop=0.1, double=0.1, reorder=0.2),
+    "half lost": Faults(drop=0.5),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_faults_of_the_wire_do_not_change_ids(lab, appliance, expected, name, stream):
+    with FaultyWire(lab, FAULTS[name], seed=5) as faulty:
+
+        def connect() -> Client:
+            return Client("127.0.0.1", faulty.port, timeout=30, stream=stream)
+
+        with lab.call(connect) as client:
+            for size in (0, 10, 1500, 20_000 if name == "half lost" else 100_000):
+                assert client.tokenize(real_text(size)).tolist() == expected(real_text(size))
+        assert faulty.dropped + faulty.doubled + faulty.reordered > 10
+
+
+@pytest.mark.parametrize("name", ["contractions", "accents", "emoji", "cut, then text"])
+def test_one_byte_per_packet(lab, appliance, expected, name):
+    text = TEXTS[name]
+    with RawStream(lab) as stream:
+        stream.finish(stream.packets(text, list(range(1, len(text)))))
+        assert stream.id_list() == expected(text)
+
+
+def test_every_cut_of_a_text_in_two_packets(lab, appliance, expected):
+    text = TEXTS["emoji"] + TEXTS["chinese"] + b" don't"
+    for cut in range(len(text) + 1):
+        with RawStream(lab) as stream:
+            stream.finish(stream.packets(text, [cut] if 0 < cut < len(text) else []))
+            assert stream.id_list() == expected(text), cut
+
+
+def test_packets_in_reverse(lab, appliance, expected):
+    text = real_text(40 * 1000)
+    with RawStream(lab) as stream:
+        packets = stream.packets(text, list(range(1000, len(text), 1000)))
+        stream.send(*reversed(packets))
+        stream.finish(packets)
+        assert stream.id_list() == expected(text)
+
+
+def test_sack_names_what_is_missing(lab, appliance):
+    text = real_text(7000)
+    with RawStream(lab) as stream:
+        packets = stream.packets(text)
+        stream.send(packets[0], packets[2], packets[3])
+        last = stream.replies()[-1]
+        assert (last.ack, last.sack) == (1, 0b11)
+        stream.send(packets[1], packets[4])
+        done = [rep for rep in stream.replies() if rep.flags & wire.F_DONE]
+        assert done and done[-1].ack == 5 and done[-1].text_end == len(text)
+
+
+def test_streaming_gives_ids_while_the_text_goes_on(lab, appliance, expected):
+    text = b"The first half of a sentence, and then "
+    with RawStream(lab, flags=wire.F_IDS | wire.F_STREAM) as stream:
+        stream.send(stream.data(text, packet=0, flags=wire.F_FIRST | wire.F_IDS | wire.F_STREAM))
+        stream.replies()
+        got = stream.id_list()
+        assert len(got) >= 8
+        assert got == expected(text)[: len(got)]

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The appliance as a process: its time limits, its tables, and its end."""
+
+from __future__ import annotations
+
+import signal
+import time
+from contextlib import ExitStack
+
+import pytest
+from dpdk_tokd import Client, Reason, RingReader, TokdError, wire
+from netlab import SERVER_IP
+from raw_client import RawStream
+
+
+def test_text_that_never_ends_times_out(lab, start):
+    appliance = start("--stream-timeout", "200")
+    with RingReader(appliance.socket, timeout=5) as reader, RawStream(lab) as stream:
+        stream.send(stream.data(b"a beginning", packet=0, flags=wire.F_FIRST | wire.F_IDS))
+        ranges = []
+        for r in reader:
+            ranges.append((r.aborted, r.reason))
+            if r.last:
+                break
+        assert ranges[-1] == (True, Reason.TIMEOUT)
+        assert appliance.counters()["streams_failed"] == 1
+        stream.send(stream.poll())
+        rep = stream.replies()[-1]
+        assert rep.flags & wire.F_FAIL and rep.reason == Reason.TIMEOUT
+
+
+def test_answer_of_a_finished_text_is_forgotten_in_the_end(lab, start):
+    start("--done-timeout", "100")
+    with RawStream(lab) as stream:
+        stream.finish(stream.packets(b"short text"))
+        time.sleep(0.5)
+        stream.replies()
+        stream.send(stream.poll())
+        rep = stream.reply()
+        assert rep is not None and rep.reason == Reason.UNKNOWN
+
+
+def test_full_stream_table_refuses_and_the_client_tries_again(lab, start, gpt2):
+    appliance = start("--streams", "4", "--stream-timeout", "400")
+    with ExitStack() as stack:
+        for _ in range(4):
+            stream = stack.enter_context(RawStream(lab))
+            stream.send(stream.data(b"never ends", packet=0, flags=wire.F_FIRST))
+        appliance.wait_for(lambda c: c["streams_opened"] == 4)
+        with lab.call(lambda: Client(SERVER_IP)) as client:
+            assert client.tokenize("a third").tolist() == gpt2.encode("a third").tolist()
+            assert client.resends > 0
+    assert appliance.counters()["drop_table_full"] > 0
+
+
+def test_strict_appliance_refuses_what_is_not_utf8(lab, start, gpt2):
+    start("--strict-utf8")
+    with lab.call(lambda: Client(SERVER_IP)) as client:
+        assert client.tokenize("naïve").tolist() == gpt2.encode("naïve").tolist()
+        for bad in (b"ab\xffcd", b"cut \xe2\x82"):
+            with pytest.raises(TokdError, match="UTF8") as e:
+                client.tokenize(bad)
+            assert e.value.reason is Reason.UTF8
+
+
+def test_restarted_appliance_serves_an_old_client(lab, start, gpt2):
+    first = start()
+    with lab.call(lambda: Client(SERVER_IP)) as client:
+        client.tokenize("before")
+        assert first.stop() == 0
+        start()
+        assert client.tokenize("after").tolist() == gpt2.encode("after").tolist()
+
+
+def test_no_appliance_is_a_timeout(lab):
+    with lab.call(lambda: Client(SERVER_IP, timeout=0.3)) as client:
+        with pytest.raises(TimeoutError, match="0 of 1 packets"):
+            client.tokenize("nobody is there")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_signal_drains_and_prints_counts(lab, start, gpt2, number):
+    appliance = start("--drain", "5000")
+    text = b"begun before the signal, "
+    rest = b"finished after it"
+    with RawStream(lab) as stream, RawStream(lab) as late:
+        packets = stream.packets(text + rest, [len(text)])
+        stream.send(packets[0])
+        appliance.wait_for(lambda c: c["streams_opened"] == 1)
+        appliance.signal(number)
+        while "draining" not in appliance.log():
+            time.sleep(0.01)
+        late.send(*late.packets(b"too late"))
+        rep = late.reply()
+        assert rep is not None and rep.reason == Reason.SHUTDOWN
+        assert appliance.running
+        stream.finish(packets)
+        assert stream.id_list() == gpt2.encode(text + rest).tolist()
+    assert appliance._process.wait(10) == 0
+    log = appliance.log()
+    for counter, value in (("streams_done", 1), ("drop_shutdown", 1), ("ids", len(stream.ids))):
+        assert f"{counter} {value} " in " ".join(log.split()) + " ", log
+
+
+def test_signal_does_not_wait_for_texts_that_never_end(lab, start):
+    appliance = start("--drain", "300")
+    with RingReader(appliance.socket, timeout=5) as reader, RawStream(lab) as stream:
+        stream.send(stream.data(b"never ends", packet=0, flags=wire.F_FIRST))
+        appliance.wait_for(lambda c: c["streams_opened"] == 1)
+        assert appliance.stop() == 0
+        rep = stream.replies()[-1]
+        assert rep.flags & wire.F_FAIL and rep.reason == Reason.SHUTDOWN
+        reasons = [r.reason for r in reader]  # ends with the appliance
+        assert reasons[-1] is Reason.SHUTDOWN

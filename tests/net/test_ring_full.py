@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A full token ring pushes back to the client, and nobody holds it for ever."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from dpdk_tokd import Client, RingDropped, RingReader
+from netlab import SERVER_IP
+from samples import documents
+
+
+def test_reader_that_never_releases_is_dropped_and_the_client_completes(lab, start, gpt2):
+    appliance = start("--ring-size", "64k", "--reader-timeout", "500")
+    text = documents()
+    with RingReader(appliance.socket, timeout=10) as reader:
+        with lab.call(lambda: Client(SERVER_IP)) as client:
+            held = []
+
+            def hold_all() -> None:
+                with pytest.raises(RingDropped):
+                    for r in reader:
+                        held.append(r.hold())
+
+            holder = threading.Thread(target=hold_all)
+            holder.start()
+            begun = time.monotonic()
+            ids = client.tokenize(text)
+            took = time.monotonic() - begun
+            holder.join()
+        assert ids.tolist() == gpt2.encode(text).tolist()
+        assert 0.5 <= took < 5
+        with pytest.raises(RingDropped):
+            held[0].release()
+    counters = appliance.counters()
+    assert counters["readers_dropped"] == 1
+    assert counters["drop_ring_full"] > 0
+    assert counters["cycles_backpressured"] > 0
+
+
+def test_slow_reader_pushes_back_and_loses_nothing(lab, start, gpt2):
+    appliance = start("--ring-size", "64k", "--reader-timeout", "5000")
+    text = documents()
+    got: list[int] = []
+    with RingReader(appliance.socket, timeout=10) as reader:
+
+        def read_slowly() -> None:
+            for r in reader:
+                got.extend(r.tokens.tolist())
+                time.sleep(0.005)
+                if r.last:
+                    break
+
+        slow = threading.Thread(target=read_slowly)
+        slow.start()
+        with lab.call(lambda: Client(SERVER_IP)) as client:
+            ids = client.tokenize(text)
+        slow.join()
+    assert ids.tolist() == got == gpt2.encode(text).tolist()
+    assert appliance.counters()["readers_dropped"] == 0
+
+
+def test_reader_that_dies_does_not_hold_the_ring(lab, start, gpt2):
+    appliance = start("--ring-size", "64k", "--reader-timeout", "60000")
+    script = (
+        f"from dpdk_tokd import RingReader; RingReader({appliance.socket!r}); print(1, flush=1)"
+    )
+    script += "; import time; time.sleep(60)"
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE) as reader:
+        assert reader.stdout is not None and reader.stdout.readline()
+        reader.kill()
+    with lab.call(lambda: Client(SERVER_IP)) as client:
+        assert client.tokenize(documents()).tolist() == gpt2.encode(documents()).tolist()
+    appliance.wait_for(lambda c: c["readers_detached"] == 1)

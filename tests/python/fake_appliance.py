@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The control socket and token rings of a dpdk-tokd that does, and gets wrong, what a test wants."""
+
+from __future__ import annotations
+
+import fcntl
+import mmap
+import os
+import socket
+import threading
+from collections.abc import Iterable
+
+import numpy as np
+from dpdk_tokd import ring
+
+TSC_HZ = 2_000_000_000
+INSTANCE = 0x1122334455667788
+VOCAB = 0xABCD1234
+
+
+class FakeRing:
+    """One ring in a memfd, written as dpdk-tokd writes it."""
+
+    def __init__(self, worker: int = 0, data_bytes: int = 4096, *, sealed: bool = True) -> None:
+        self.worker = worker
+        self.data_bytes = data_bytes
+        self.head = 0
+        self.tail = 0
+        self.fd = os.memfd_create(f"ring-{worker}", os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.fd, ring.HDR_BYTES + data_bytes)
+        self.memory = mmap.mmap(self.fd, ring.HDR_BYTES + data_bytes)
+        self.set_header()
+        if sealed:
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+
+    def set_header(self, **other: int) -> None:
+        fields = {
+            "magic": ring.MAGIC,
+            "version": ring.VERSION,
+            "worker": self.worker,
+            "data_off": ring.HDR_BYTES,
+            "data_bytes": self.data_bytes,
+            "instance": INSTANCE,
+            "tsc_hz": TSC_HZ,
+            "vocab": VOCAB,
+            "lcore": self.worker + 1,
+        }
+        self.memory[: ring.HDR.size] = ring.HDR.pack(*(fields | other).values())
+
+    def set_head(self, head: int) -> None:
+        self.memory[ring.HEAD_OFFSET : ring.HEAD_OFFSET + 8] = head.to_bytes(8, "little")
+
+    def set_tail(self, tail: int) -> None:
+        self.memory[ring.TAIL_OFFSET : ring.TAIL_OFFSET + 8] = tail.to_bytes(8, "little")
+
+    def publish(self, ids: Iterable[int] = (), **other: int) -> int:
+        """Publish a record; returns its position. A keyword replaces a field of struct tokd_rec."""
+        ids = np.fromiter(ids, np.uint32)
+        size = -(-(ring.REC.size + 4 * len(ids)) // ring.ALIGN) * ring.ALIGN
+        to_end = self.data_bytes - self.head % self.data_bytes
+        if size > to_end:
+            self._write({"bytes": to_end, "kind": ring.Kind.PAD}, b"")
+        pos = self.head
+        fields = {"bytes": size, "kind": ring.Kind.TOKENS, "n_ids": len(ids), "stream_id": 7}
+        self._write(fields | other, ids.tobytes(), size)
+        return pos
+
+    def _write(self, fields: dict[str, int], ids: bytes, size: int | None = None) -> None:
+        rec = ring.Rec(*(fields.get(name, 0) for name in ring.Rec._fields))
+        at = ring.HDR_BYTES + self.head % self.data_bytes
+        record = ring.REC.pack(*rec) + ids
+        self.memory[at : at + len(record)] = record
+        self.head += rec.bytes if size is None else size
+        self.set_head(self.head)
+
+
+class FakeAppliance:
+    """Takes readers at `path`. A test changes `reply` and `fds` before one attaches."""
+
+    def __init__(self, path: str, rings: list[FakeRing]) -> None:
+        self.rings = rings
+        self.cursor_fd = os.memfd_create("cursor", os.MFD_ALLOW_SEALING)
+        os.ftruncate(self.cursor_fd, ring.CURSOR_BYTES)
+        fcntl.fcntl(self.cursor_fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+        self.cursors = mmap.mmap(self.cursor_fd, ring.CURSOR_BYTES)
+        self.fds = [self.cursor_fd, *(r.fd for r in rings)]
+        self.reply = {
+            "magic": ring.ATTACH_MAGIC,
+            "version": ring.VERSION,
+            "n_rings": len(rings),
+            "instance": INSTANCE,
+            "message": b"",
+        }
+        self.request = b""
+        self.readers: list[socket.socket] = []
+        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._listener.bind(path)
+        self._listener.listen()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def cursor(self, index: int) -> int:
+        return int.from_bytes(self.cursors[64 * index : 64 * index + 8], "little")
+
+    def packed_reply(self) -> bytes:
+        r = self.reply
+        start = [self.rings[i].head if i < len(self.rings) else 0 for i in range(ring.RINGS_MAX)]
+        start = r.get("start", start)
+        head = (r["magic"], r["version"], r["n_rings"], 0, r["instance"])
+        return ring.ATTACH_REP.pack(*head, *start, r["message"])
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                s, _ = self._listener.accept()
+                self.readers.append(s)
+                self.request = s.recv(4096)
+                if self.request:
+                    for i, r in enumerate(self.rings):
+                        self.cursors[64 * i : 64 * i + 8] = r.head.to_bytes(8, "little")
+                    socket.send_fds(s, [self.packed_reply()], self.fds)
+            except OSError:
+                return
+
+    def drop_readers(self) -> None:
+        for s in self.readers:
+            s.close()
+        self.readers.clear()
+
+    def end(self) -> None:
+        """As dpdk-tokd ends: the readers, then the socket."""
+        self.drop_readers()
+        self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._thread.join()

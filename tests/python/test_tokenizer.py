@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Tokenizer: ids are the reference's, however the text was cut."""
+
+from __future__ import annotations
+
+import random
+import threading
+import zlib
+
+import dpdk_tokd
+import numpy as np
+import pytest
+from samples import TEXTS, documents, random_bytes, random_unicode
+
+
+@pytest.fixture(scope="session")
+def expected(gpt2_reference):
+    """Ids of bytes, which the reference takes only as text."""
+
+    def encode(text: bytes) -> list[int]:
+        decoded = text.decode("utf-8", "replace")
+        return gpt2_reference.encode(decoded, add_special_tokens=False).ids
+
+    return encode
+
+
+def feed_all(stream: dpdk_tokd.Stream, pieces: list[bytes]) -> list[int]:
+    return np.concatenate([*map(stream.feed, pieces), stream.finish()]).tolist()
+
+
+def random_cuts(rng: random.Random, text: bytes, n: int) -> list[bytes]:
+    cuts = sorted(rng.randint(0, len(text)) for _ in range(n))
+    return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)])]
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_ids_equal_the_reference(gpt2, expected, name):
+    ids = gpt2.encode(TEXTS[name])
+    assert ids.dtype == np.uint32 and ids.ndim == 1
+    assert ids.tolist() == expected(TEXTS[name])
+
+
+def test_ids_of_real_text_equal_the_reference(gpt2, expected):
+    assert gpt2.encode(documents()).tolist() == expected(documents())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ids_of_random_unicode_equal_the_reference(gpt2, expected, seed):
+    text = random_unicode(random.Random(seed), 500)
+    assert gpt2.encode(text).tolist() == expected(text.encode())
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_ids_of_random_bytes_equal_the_reference(gpt2, expected, seed):
+    text = random_bytes(random.Random(seed), 500)
+    assert gpt2.encode(text).tolist() == expected(text)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_every_split_in_two_gives_the_same_ids(gpt2, expected, name):
+    text = TEXTS[name]
+    whole = expected(text)
+    for cut in range(len(text) + 1):
+        assert feed_all(gpt2.stream(), [text[:cut], text[cut:]]) == whole, cut
+
+
+@pytest.mark.parametrize("name", [n for n in TEXTS if len(TEXTS[n]) <= 45])
+def test_every_split_in_three_gives_the_same_ids(gpt2, expected, name):
+    text = TEXTS[name]
+    whole = expected(text)
+    for a in range(len(text) + 1):
+        for b in range(a, len(text) + 1):
+            pieces = [text[:a], text[a:b], text[b:]]
+            assert feed_all(gpt2.stream(), pieces) == whole, (a, b)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_one_byte_at_a_time_gives_the_same_ids(gpt2, expected, name):
+    text = TEXTS[name]
+    pieces = [text[i : i + 1] for i in range(len(text))]
+    assert feed_all(gpt2.stream(), pieces) == expected(text)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_splits_of_long_text_give_the_same_ids(gpt2, seed):
+    rng = random.Random(seed)
+    text = documents()
+    whole = gpt2.encode(text).tolist()
+    pieces = random_cuts(rng, text, rng.choice([3, 100, 5000]))
+    assert feed_all(gpt2.stream(), pieces) == whole
+
+
+def test_ids_come_before_the_text_ends(gpt2):
+    stream = gpt2.stream()
+    first = stream.feed(b"The quick brown fox jumps over the lazy dog. Then")
+    assert len(first) >= 9
+    assert stream.waiting <= 8
+
+
+def test_finish_ends_a_stream(gpt2):
+    stream = gpt2.stream()
+    stream.feed(b"over")
+    stream.finish()
+    with pytest.raises(ValueError):
+        stream.feed(b"again")
+
+
+@pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, np.array, str])
+def test_text_may_be_any_buffer_or_str(gpt2, expected, kind):
+    text = b"any buffer holds text"
+    if kind is str:
+        given = text.decode()
+    elif kind is np.array:
+        given = np.frombuffer(text, np.uint8)
+    else:
+        given = kind(text)
+    assert gpt2.encode(given).tolist() == expected(text)
+
+
+def test_str_with_surrogate_is_a_clear_error(gpt2):
+    with pytest.raises(UnicodeEncodeError, match="position 3.*surrogates not allowed"):
+        gpt2.encode("abc\ud800")
+
+
+def test_strict_utf8_refuses_what_is_not_utf8(gpt2, gpt2_file):
+    strict = dpdk_tokd.Tokenizer.load(str(gpt2_file), strict_utf8=True)
+    assert strict.encode("naïve").tolist() == gpt2.encode("naïve").tolist()
+    for bad in (b"ab\xff", b"\xe2\x82", b"\xed\xa0\x80"):
+        with pytest.raises(ValueError):
+            strict.encode(bad)
+    stream = strict.stream()
+    with pytest.raises(ValueError):
+        stream.feed(b"a\xc3\x28")
+        stream.finish()
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_decode_gives_the_text_back(gpt2, name):
+    text = TEXTS[name].decode("utf-8", "replace").encode()
+    assert gpt2.decode(gpt2.encode(text)) == text
+    assert gpt2.decode(gpt2.encode(text).tolist()) == text
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_decode_stream_gives_whole_characters(gpt2, name):
+    text = TEXTS[name].decode("utf-8", "replace").encode()
+    stream = gpt2.decode_stream()
+    out = b""
+    for id in gpt2.encode(text):
+        piece = stream.feed([id])
+        piece.decode()  # never part of a character
+        out += piece
+    assert out + stream.finish() == text
+
+
+def test_decode_names_an_unknown_id(gpt2):
+    with pytest.raises(ValueError, match=f"id {gpt2.vocab_size + 5} at index 1"):
+        gpt2.decode([1, gpt2.vocab_size + 5])
+
+
+@pytest.mark.parametrize("ids", [[-1], [1 << 32], np.array([1.0]), np.zeros((2, 2), np.uint32)])
+def test_decode_refuses_what_are_no_ids(gpt2, ids):
+    with pytest.raises(ValueError):
+        gpt2.decode(ids)
+
+
+def test_decode_takes_any_integer_type(gpt2):
+    ids = gpt2.encode("Some text of a few words")
+    for kind in (np.int32, np.int64, np.uint64):
+        assert gpt2.decode(ids.astype(kind)) == b"Some text of a few words"
+    assert gpt2.decode(np.repeat(ids, 2)[::2]) == b"Some text of a few words"
+
+
+def test_token_gives_the_bytes_of_one_id(gpt2, gpt2_reference):
+    assert gpt2.token(gpt2_reference.token_to_id("Ġthe")) == b" the"
+    with pytest.raises(KeyError):
+        gpt2.token(gpt2.vocab_size)
+
+
+def test_info_says_what_was_loaded(gpt2, gpt2_file, gpt2_reference):
+    assert gpt2.vocab_size == gpt2.info.n_ids
+    assert gpt2.vocab_size >= gpt2_reference.get_vocab_size()
+    assert gpt2.checksum == gpt2.info.checksum != 0
+    assert gpt2.info.path == str(gpt2_file)
+    assert gpt2.info.pretokenizer == "gpt2"
+    assert gpt2.info.table_bytes > 0
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1, 2]", b'{"model": {"type": "Unigram"}}'])
+def test_a_bad_vocabulary_is_refused_by_name(tmp_path, content):
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="tokenizer.json"):
+        dpdk_tokd.Tokenizer.load(str(path))
+
+
+def test_a_missing_vocabulary_is_refused_by_name(tmp_path):
+    with pytest.raises(ValueError, match="nowhere"):
+        dpdk_tokd.Tokenizer.load("nowhere", search_path=str(tmp_path))
+
+
+def test_threads_share_a_tokenizer(gpt2):
+    texts = [documents()[i * 9000 :][:9000] for i in range(8)]
+    want = [zlib.crc32(gpt2.encode(text)) for text in texts]
+    wrong = []
+
+    def work(i: int) -> None:
+        for _ in range(30):
+            if zlib.crc32(gpt2.encode(texts[i])) != want[i]:
+                wrong.append(i)
+            if zlib.crc32(np.array(feed_all(gpt2.stream(), [texts[i]]), np.uint32)) != want[i]:
+                wrong.append(i)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(len(texts))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

@@ -8,7 +8,7 @@
 
 #include "vocab.h"
 
-#define TOK_MERGE_MAX 64 /* longest pretoken tok_bpe_merge takes; its cost is quadratic */
+#define TOK_MERGE_MAX 24 /* longest pretoken tok_bpe_merge takes; its cost is quadratic */
 
 /*
  * Encode the n bytes at p (1 <= n <= TOK_MERGE_MAX) by merging: writes rank ids to out (room for n),

@@ -55,7 +55,9 @@ load_key(const uint8_t *p, uint32_t len, const uint8_t *end)
 	return key;
 }
 
-/* A pretoken that is not one token: from the cache, or by merging. */
+/* A short pretoken that is not one token: from the cache, or by merging. */
+static_assert(TOK_MERGE_MAX <= TOK_CACHE_BYTES, "what is merged can be kept");
+
 static uint32_t *
 encode_parts(struct tok_stream *s, const uint8_t *p, uint32_t len, uint32_t *ids)
 {
@@ -64,7 +66,7 @@ encode_parts(struct tok_stream *s, const uint8_t *p, uint32_t len, uint32_t *ids
 	uint64_t key[3] = {0};
 	uint32_t n;
 
-	if (s->cache != NULL && len <= TOK_CACHE_BYTES) {
+	if (s->cache != NULL) {
 		memcpy(key, p, len);
 		set = tok_cache_set(s->cache, key, len);
 		e = tok_cache_find(set, key, len);

@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of tools/demo that need neither root nor a wire."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from conftest import ROOT
+from demo import measure, plan, report
+from demo.process import NotReady, Process
+from slices import SIZES, Slice
+
+
+def piece(n: int) -> Slice:
+    return Slice("english", SIZES[n % 4], f"text {n}", np.array([n], np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("ns", "p50", "p99"),
+    [([7000], 7.0, 7.0), ([1000, 2000], 1.0, 2.0), ([i * 1000 for i in range(100, 0, -1)], 50, 99)],
+)
+def test_percentiles_are_times_that_were_measured(ns, p50, p99):
+    assert measure.percentiles(ns) == {"p50": p50, "p99": p99, "samples": len(ns)}
+
+
+@pytest.mark.parametrize("count", [60, 600, 1201, 8040])
+def test_rounds_send_everything_once_under_ids_of_its_own(count):
+    pieces = [piece(n) for n in range(count)]
+    rounds = plan.rounds(pieces)
+    first = [p for part in rounds if not part.again for p in part.slices]
+    assert first == pieces
+    assert rounds[-1].again and rounds[-1].slices == rounds[-2].slices
+    starts = [part.first_id for part in rounds]
+    ends = [part.first_id + len(part.slices) for part in rounds]
+    assert starts == [1, *ends[:-1]]
+    assert max(len(part.slices) for part in rounds) <= plan.ROUND
+
+
+def test_a_wrong_answer_has_no_time():
+    times = measure.Times()
+    times.add(piece(0), 1000, True, 0)
+    times.add(piece(4), 1, False, 2)
+    assert report.by_size(times) == {"128": {"p50": 1.0, "p99": 1.0, "samples": 1}}
+    assert (times.wrong, times.retransmits) == (1, 2)
+
+
+def test_the_table_has_a_column_for_each_size():
+    figures = {size: {"p50": 10.0, "p99": 20.0, "samples": 3} for size in SIZES}
+    slower = {size: {"p50": 250.0, "p99": 900.0, "samples": 3} for size in SIZES}
+    text = report.table({"rtt_us": figures, "baseline_us": slower, "repeated_us": {}})
+    assert text.count("25 x") == len(SIZES)
+
+
+def test_a_program_that_ends_early_is_not_ready(tmp_path):
+    command = [sys.executable, "-c", "print('no port'); raise SystemExit(3)"]
+    with Process("thing", command, tmp_path / "log") as process:
+        with pytest.raises(NotReady, match=r"thing ended with 3:\s+no port"):
+            process.wait_for("ready:", 10)
+
+
+def test_a_paused_program_can_be_stopped(tmp_path):
+    with Process("sleeper", ["sleep", "60"], tmp_path / "log") as process:
+        process.pause()
+        assert process.stop() != 0
+
+
+def test_the_gpu_sink_is_refused_by_name():
+    command = [ROOT / "tools" / "demo", "--sink", "gpu"]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 2
+    assert "no GPU sink in this version" in run.stderr

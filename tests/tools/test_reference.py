@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reference is what it says: two implementations agree, and slices are cut by it."""
+
+import numpy as np
+import pytest
+import reference
+import slices
+
+TEXTS = (
+    "Hello world, it's 2024:  two  blanks\n\n\tand a tab. <|endoftext|> is text",
+    "def f(x):\n    return x ** 2  # a comment\n" * 20,
+    "Grüße, 你好世界, привет мир, مرحبا بالعالم 👩‍💻🏽 ﬁn\u00a0\u3000.",
+)
+
+
+@pytest.fixture(scope="module")
+def gpt2(ranks_file):
+    tokenizer, _ = reference.load_gpt2(ranks_file)
+    return tokenizer
+
+
+def test_tokenizers_and_tiktoken_agree(gpt2, ranks_file):
+    assert reference.verify(gpt2, ranks_file, TEXTS) == sum(len(t.encode()) for t in TEXTS)
+
+
+def test_a_reference_that_is_wrong_is_noticed(gpt2, ranks_file, monkeypatch):
+    monkeypatch.setattr(reference, "GPT2_PATTERN", r"\S+|\s+")
+    with pytest.raises(reference.ReferenceMismatch, match="disagree"):
+        reference.verify(gpt2, ranks_file, TEXTS)
+
+
+def test_made_of_ranks_it_equals_the_ready_made_one(gpt2, ranks_file):
+    derived = reference.from_ranks(reference.read_ranks(ranks_file))
+    derived.encode_special_tokens = True
+    for text in TEXTS:
+        assert reference.ids(derived, text) == reference.ids(gpt2, text)
+
+
+def test_slices_do_not_overlap_and_come_back_from_their_file(gpt2, tmp_path):
+    text = "".join(f"Sentence {i} says {i * i}, which is more than é {i}.\n" for i in range(20_000))
+    found = slices.cut("english", text, gpt2, 5)
+    assert [piece.size for piece in found] == list(slices.SIZES) * 5
+    at = 0
+    for piece in found:
+        at = text.index(piece.text, at) + len(piece.text)
+    for piece in found:
+        if piece.size != "8KB":
+            assert len(piece.ids) == int(piece.size)
+        else:
+            assert 8189 <= len(piece.text.encode()) <= 8192
+    slices.write(tmp_path / "s", found)
+    for (data, ids), piece in zip(slices.read(tmp_path / "s"), found, strict=True):
+        assert data == piece.text.encode()
+        assert np.array_equal(ids, piece.ids)
+
+
+def test_a_corpus_that_ends_gives_fewer_slices(gpt2):
+    assert 0 < len(slices.cut("english", "word " * 3000, gpt2, 100)) < 10

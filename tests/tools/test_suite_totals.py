@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/test's last line: what meson's logs say, and what only one of them says."""
+
+import json
+from pathlib import Path
+
+import pytest
+from suite_totals import Totals, add
+
+# As meson 1.0.1 writes them: a suite for a program with subtests, and one for all without.
+JUNIT = """<?xml version='1.0' encoding='utf-8'?>
+<testsuites>
+<testsuite name="p.ring"><testcase name="1 one" classname="p.ring" />
+ <testcase name="2 two" classname="p.ring"><skipped /><system-out>no root</system-out></testcase>
+ <testcase name="3 three" classname="p.ring">{third}</testcase></testsuite>
+<testsuite name="p"><testcase name="plain" classname="p" />
+ <testcase name="whole" classname="p"><skipped />
+  <system-out>1..0 # SKIP no huge pages</system-out></testcase></testsuite>
+</testsuites>"""
+
+
+def totals(folder: Path, third: str = "", **results: str) -> Totals:
+    ended = {"ring": "OK", "plain": "OK", "whole": "SKIP"} | results
+    (folder / "testlog.junit.xml").write_text(JUNIT.format(third=third))
+    (folder / "testlog.json").write_text(
+        "\n".join(json.dumps({"name": name, "result": end}) for name, end in ended.items())
+    )
+    found = Totals()
+    add(found, folder)
+    return found
+
+
+def test_subtests_are_counted_and_skips_keep_their_reasons(tmp_path):
+    found = totals(tmp_path)
+    assert found.line() == "3 passed, 0 failed, 2 skipped"
+    assert dict(found.skipped) == {"ring: no root": 1, "whole: no huge pages": 1}
+
+
+def test_a_failed_subtest_is_named_and_counted_once(tmp_path):
+    found = totals(tmp_path, third="<failure />", ring="FAIL")
+    assert found.line() == "2 passed, 1 failed, 2 skipped"
+    assert found.failures == ["ring: 3 three"]
+
+
+@pytest.mark.parametrize("end", ["ERROR", "TIMEOUT", "INTERRUPT", "FAIL"])
+@pytest.mark.parametrize("name", ["ring", "plain"])
+def test_a_bad_end_is_a_failure_though_all_subtests_passed(tmp_path, name, end):
+    found = totals(tmp_path, **{name: end})
+    assert found.failed == 1
+    assert found.failures[0].startswith(f"{name}: {end}")
+
+
+def test_missing_logs_are_a_failure(tmp_path):
+    found = Totals()
+    add(found, tmp_path)
+    assert found.failed == 1

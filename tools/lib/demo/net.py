@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The wire: veth pairs whose far ends, the client's, lie in a network namespace of their own.
+
+The kernel's server lies in a namespace as well, so that no address of the demo is the host's.
+dpdk-tokd needs none: its end of a pair has no address, and stays where an operator would have it.
+"""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+NAMESPACE_PREFIX = "tokd-demo-"
+
+
+@dataclass(frozen=True)
+class Veth:
+    near: str  # the server's interface
+    far: str  # the client's
+    server: str  # IPv4 address of the server
+    client: str
+
+
+def _run(*command: str) -> None:
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        raise OSError(f"{' '.join(command)}: {run.stderr.strip() or run.stdout.strip()}")
+
+
+def inside(namespace: str, *command: str) -> list[str]:
+    return ["ip", "netns", "exec", namespace, *command]
+
+
+def _remove_stale() -> None:
+    """Namespaces of demos that were killed: their names say by which process they were made."""
+    folder = Path("/run/netns")
+    for path in folder.glob(f"{NAMESPACE_PREFIX}*") if folder.is_dir() else ():
+        pid, _, _ = path.name.removeprefix(NAMESPACE_PREFIX).partition("-")
+        if pid.isdigit() and not Path("/proc", pid).exists():
+            _run("ip", "netns", "del", path.name)
+
+
+@contextmanager
+def namespace(role: str) -> Iterator[str]:
+    _remove_stale()
+    name = f"{NAMESPACE_PREFIX}{os.getpid()}-{role}"
+    _run("ip", "netns", "add", name)
+    try:
+        yield name
+    finally:
+        _run("ip", "netns", "del", name)
+
+
+def _prepare(interface: str, prefix: list[str]) -> None:
+    """No IPv6 chatter; and each packet on the wire as it is sent, since nothing here segments."""
+    switch = f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"
+    _run(*prefix, "sh", "-c", f"[ ! -e {switch} ] || echo 1 > {switch}")
+    for feature in ("tx", "rx", "sg", "gro", "gso", "tso"):
+        # Not every kernel lets each of them be switched.
+        subprocess.run(
+            [*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, check=False
+        )
+    _run(*prefix, "ip", "link", "set", interface, "up")
+
+
+@contextmanager
+def veth(index: int, client: str, server: str | None) -> Iterator[Veth]:
+    """A pair from namespace `client` to namespace `server`, or to this one, without an address."""
+    name = f"tokd{os.getpid() % 100_000}"
+    link = Veth(
+        near=f"{name}{'ac'[index]}",
+        far=f"{name}{'bd'[index]}",
+        server=f"10.99.{index}.1",
+        client=f"10.99.{index}.2",
+    )
+    near = inside(server) if server else []
+    _run(
+        *(*near, "ip", "link", "add", link.near, "type", "veth"),
+        *("peer", "name", link.far, "netns", client),
+    )
+    try:
+        _prepare(link.near, near)
+        _prepare(link.far, inside(client))
+        _run("ip", "-n", client, "addr", "add", f"{link.client}/24", "dev", link.far)
+        if server:
+            _run("ip", "-n", server, "addr", "add", f"{link.server}/24", "dev", link.near)
+        yield link
+    finally:
+        _run(*near, "ip", "link", "del", link.near)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Programs that run beside the demo, stand still while it is another's turn, and end with it."""
+
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Self
+
+POLL_S = 0.02
+STOP_S = 10.0
+
+
+class NotReady(Exception):
+    """A program did not come up; the message holds the end of what it said."""
+
+
+class Process:
+    """A child process whose output goes to a file. As a context it is ended when that is left."""
+
+    def __init__(self, name: str, command: list[str], log: Path) -> None:
+        self.name = name
+        self.log = log
+        self._paused = False
+        with log.open("wb") as out:
+            self._child = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+            )
+
+    def wait_for(self, text: str, timeout_s: float) -> str:
+        """The line of its output with `text` in it, once it is there."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            for line in self.log.read_text(errors="replace").splitlines():
+                if text in line:
+                    return line
+            if self._child.poll() is not None:
+                raise NotReady(f"{self.name} ended with {self._child.returncode}:\n{self.tail()}")
+            time.sleep(POLL_S)
+        raise NotReady(f"{self.name} was not ready after {timeout_s:.0f} s:\n{self.tail()}")
+
+    def tail(self, lines: int = 12) -> str:
+        said = self.log.read_text(errors="replace").splitlines()
+        return "\n".join(f"    {line}" for line in said[-lines:])
+
+    def pause(self) -> None:
+        """Takes no CPU time from here on, until it goes on."""
+        self._child.send_signal(signal.SIGSTOP)
+        self._paused = True
+
+    def go_on(self) -> None:
+        self._child.send_signal(signal.SIGCONT)
+        self._paused = False
+
+    def wait(self, timeout_s: float) -> int | None:
+        """Its exit code, or None if it is still running."""
+        try:
+            return self._child.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def stop(self) -> int:
+        """Ask it to end, and see to it. Its exit code."""
+        if self._child.poll() is None:
+            self._child.terminate()
+            if self._paused:
+                self.go_on()
+            if self.wait(STOP_S) is None:
+                self._child.kill()
+        return self._child.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The two servers: dpdk-tokd on what this machine can do, and the baseline."""
+
+import sys
+from pathlib import Path
+
+from .net import Veth, inside
+from .process import NotReady, Process
+from .say import say
+
+ROOT = Path(__file__).resolve().parents[3]
+DPDK_TOKD = ROOT / "build" / "app" / "dpdk-tokd"
+BASELINE = ROOT / "tools" / "baseline" / "hf_udp_server.py"
+PORT = 9000
+READY_S = 30.0
+NO_HUGE = ["--no-huge", "-m", "512"]
+
+
+def _ways(link: Veth, huge_pages: bool) -> list[tuple[str, bool, list[str]]]:
+    """Driver, with huge pages or not, EAL options; the best way first."""
+    devices = {
+        "net_af_xdp": f"net_af_xdp0,iface={link.near}",
+        "net_af_packet": f"net_af_packet0,iface={link.near}",
+    }
+    ways = []
+    for memory in (True, False) if huge_pages else (False,):
+        for driver, device in devices.items():
+            # --in-memory: no hugetlbfs has to be mounted, and nothing is left behind.
+            options = ["--in-memory"] if memory else NO_HUGE
+            ways.append((driver, memory, ["--no-pci", f"--vdev={device}", *options]))
+    return ways
+
+
+class Appliance(Process):
+    """dpdk-tokd serving on the near end of a veth pair, with its worker on `cpu`."""
+
+    driver: str
+    huge_pages: bool
+    ready: str  # the line it said
+
+    def __init__(self, eal: list[str], link: Veth, vocab: Path, folder: Path, cpu: int) -> None:
+        self.socket = folder / "tokd.sock"
+        app = ["--ip", link.server, "--udp-port", str(PORT), "--vocab", str(vocab)]
+        app += ["--socket", str(self.socket)]
+        command = [str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
+        super().__init__("dpdk-tokd", command, folder / "dpdk-tokd.log")
+
+
+def start_appliance(link: Veth, vocab: Path, folder: Path, cpu: int, huge_pages: bool) -> Appliance:
+    """By the best of the ways that work; says which do not."""
+    for driver, memory, eal in _ways(link, huge_pages):
+        appliance = Appliance(eal, link, vocab, folder, cpu)
+        try:
+            appliance.ready = appliance.wait_for("ready:", READY_S)
+        except NotReady as error:
+            appliance.stop()
+            say(f"{driver}, {'huge pages' if memory else '--no-huge'}: {error}")
+            continue
+        except BaseException:
+            appliance.stop()
+            raise
+        appliance.driver, appliance.huge_pages = driver, memory
+        return appliance
+    raise NotReady("dpdk-tokd starts in none of the ways above")
+
+
+def start_baseline(
+    link: Veth, namespace: str, ranks: Path, sample: Path, folder: Path, cpu: int
+) -> Process:
+    command = [sys.executable, str(BASELINE), "--listen", f"{link.server}:{PORT}"]
+    command += ["--ranks", str(ranks), "--sample", str(sample), "--cpu", str(cpu)]
+    baseline = Process("hf_udp_server", inside(namespace, *command), folder / "baseline.log")
+    try:
+        baseline.wait_for("ready:", READY_S)
+    except BaseException:
+        baseline.stop()
+        raise
+    return baseline

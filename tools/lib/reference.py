@@ -1,0 +1,117 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The reference that decides what right ids are: Hugging Face `tokenizers`, loaded by its own code.
+
+What it says is checked against tiktoken, a second implementation that nobody here wrote either.
+"""
+
+import base64
+import itertools
+import lzma
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+os.environ.setdefault("RAYON_NUM_THREADS", "1")
+
+import tiktoken
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+
+ROOT = Path(__file__).resolve().parents[2]
+READY_MADE = ROOT.parent / "shared" / "vocab" / "gpt2.json.xz"
+END_OF_TEXT = "<|endoftext|>"
+
+# GPT-2's pattern, as tiktoken writes it (tiktoken_ext/openai_public.py, r50k_pat_str).
+GPT2_PATTERN = (
+    r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
+)
+
+
+class ReferenceMismatch(Exception):
+    """The two references disagree: then neither can say what is right."""
+
+
+def read_ranks(path: Path) -> dict[bytes, int]:
+    """A .tiktoken file: lines of a token in base64, and its rank, which is its id."""
+    lines = (line.split() for line in path.read_bytes().splitlines() if line)
+    return {base64.b64decode(token): int(rank) for token, rank in lines}
+
+
+def byte_alphabet() -> list[str]:
+    """What stands for each byte in GPT-2's vocab.json (encoder.py, bytes_to_unicode)."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = (b for b in range(256) if b not in printable)
+    alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
+    return [alphabet[b] for b in range(256)]
+
+
+def parents(ranks: dict[bytes, int], token: bytes) -> tuple[bytes, bytes]:
+    """The two tokens merged into this one: what BPE makes of it with older merges only."""
+    parts = [token[i : i + 1] for i in range(len(token))]
+    while len(parts) > 2:
+        pairs = [ranks.get(a + b, len(ranks)) for a, b in itertools.pairwise(parts)]
+        rank = min(pairs)
+        if rank >= ranks[token]:
+            raise ReferenceMismatch(f"token {token!r} is not a merge of two older ones")
+        i = pairs.index(rank)
+        parts[i : i + 2] = [parts[i] + parts[i + 1]]
+    return parts[0], parts[1]
+
+
+def from_ranks(ranks: dict[bytes, int]) -> Tokenizer:
+    """GPT-2 as Hugging Face's own classes make it of vocab.json and merges.txt, here derived."""
+    alphabet = byte_alphabet()
+
+    def spelled(token: bytes) -> str:
+        return "".join(alphabet[b] for b in token)
+
+    in_order = sorted(ranks, key=ranks.__getitem__)
+    vocab = {spelled(token): ranks[token] for token in in_order}
+    merges = [
+        (spelled(left), spelled(right))
+        for left, right in (parents(ranks, token) for token in in_order if len(token) > 1)
+    ]
+    tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges))
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.add_special_tokens([END_OF_TEXT])
+    return tokenizer
+
+
+def load_gpt2(ranks_file: Path) -> tuple[Tokenizer, str]:
+    """The tokenizer, special tokens taken as text, and what it was made of."""
+    if READY_MADE.is_file():
+        tokenizer = Tokenizer.from_str(lzma.decompress(READY_MADE.read_bytes()).decode())
+        origin = f"tokenizer.json ({READY_MADE.name})"
+    else:
+        tokenizer = from_ranks(read_ranks(ranks_file))
+        origin = f"vocabulary and merges of {ranks_file.name}"
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    tokenizer.encode_special_tokens = True
+    return tokenizer, origin
+
+
+def load_tiktoken(ranks_file: Path) -> tiktoken.Encoding:
+    ranks = read_ranks(ranks_file)
+    return tiktoken.Encoding(
+        "gpt2",
+        pat_str=GPT2_PATTERN,
+        mergeable_ranks=ranks,
+        special_tokens={END_OF_TEXT: len(ranks)},
+    )
+
+
+def ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    return tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def verify(tokenizer: Tokenizer, ranks_file: Path, samples: Iterable[str]) -> int:
+    """How many bytes of text tiktoken agrees on. ReferenceMismatch at the first it does not."""
+    second = load_tiktoken(ranks_file)
+    agreed = 0
+    for text in samples:
+        if ids(tokenizer, text) != second.encode_ordinary(text):
+            raise ReferenceMismatch(f"tokenizers and tiktoken disagree on {text[:80]!r}...")
+        agreed += len(text.encode())
+    return agreed

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Adds up meson's logs of some builds: why tests were skipped, which failed, a line of totals.
+
+testlog.junit.xml knows each subtest; but of a program that crashed, hung or gave a bad exit code
+between its subtests it says nothing (meson 1.0), so testlog.json is asked for that.
+"""
+
+import json
+import re
+import sys
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from xml.etree import ElementTree
+
+GOOD = ("OK", "SKIP", "EXPECTEDFAIL")
+
+
+@dataclass
+class Totals:
+    passed: int = 0
+    failed: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)  # by reason
+    failures: list[str] = field(default_factory=list)
+
+    def fail(self, what: str) -> None:
+        self.failed += 1
+        self.failures.append(what)
+
+    def line(self) -> str:
+        return f"{self.passed} passed, {self.failed} failed, {self.skipped.total()} skipped"
+
+
+def read_results(log: Path) -> dict[str, str]:
+    """How each program ended, by test name."""
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    return {test["name"]: test["result"] for test in map(json.loads, lines)}
+
+
+def reason_of(case: ElementTree.Element) -> str:
+    """TAP's explanation of a skipped subtest, or of a program that was skipped as a whole."""
+    said = (case.findtext("system-out") or "").strip()
+    whole = re.search(r"^1\.\.0 # SKIP *(.*)$", said, re.MULTILINE | re.IGNORECASE)
+    return (whole.group(1) if whole else said) or "no reason was given"
+
+
+def short(name: str) -> str:
+    """Without "project:suite / ", which meson puts before a name when there are several suites."""
+    return name.rpartition(" / ")[2]
+
+
+def add_case(totals: Totals, test: str, case: ElementTree.Element) -> bool:
+    """False if it failed."""
+    if case.find("failure") is not None or case.find("error") is not None:
+        totals.fail(f"{short(test)}: {case.get('name')}")
+        return False
+    if case.find("skipped") is not None:
+        totals.skipped[f"{short(test)}: {reason_of(case)}"] += 1
+    else:
+        totals.passed += 1
+    return True
+
+
+def add(totals: Totals, folder: Path) -> None:
+    """The logs in one build's meson-logs. Logs that are missing are a failure, not nothing."""
+    try:
+        results = read_results(folder / "testlog.json")
+        root = ElementTree.parse(folder / "testlog.junit.xml").getroot()
+    except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
+        totals.fail(f"{folder}: {error}")
+        return
+    failed_within = set()
+    for suite in root.iter("testsuite"):
+        # "project.test" with its subtests, or "project" with the programs that have none.
+        _, _, test = suite.get("name", "").partition(".")
+        for case in suite.iter("testcase"):
+            name = test or case.get("name", "")
+            if not test and results.get(name) not in GOOD:
+                continue  # counted below
+            if not add_case(totals, name, case):
+                failed_within.add(name)
+    for name, result in results.items():
+        if result not in GOOD and name not in failed_within:
+            totals.fail(f"{short(name)}: {result}, see {folder}/testlog.txt")
+
+
+def main() -> int:
+    totals = Totals()
+    for folder in sys.argv[1:]:
+        add(totals, Path(folder))
+    for failure in totals.failures:
+        print(f"failed: {failure}")
+    for reason, count in sorted(totals.skipped.items()):
+        print(f"skipped: {count} x {reason}")
+    print(totals.line())
+    return 0 if totals.failed == 0 and totals.passed > 0 else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tokd-load: how long a client waits for the ids of a text it sends, and whether they are right. */
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include "client.h"
+#include "options.h"
+
+#define FAILURES_SHOWN 5
+#define SOCKET_BUFFER (4 << 20) /* bytes; a whole window of replies with room to spare */
+
+static int
+pin(int cpu)
+{
+	cpu_set_t set;
+
+	if (cpu < 0)
+		return 0;
+	CPU_ZERO(&set);
+	CPU_SET((size_t)cpu, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) != 0) {
+		fprintf(stderr, "tokd-load: --cpu %d: ", cpu);
+		perror(NULL);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+client_open(struct client *c, const struct options *o, const struct slices *slices)
+{
+	int size = SOCKET_BUFFER;
+
+	c->timeout_ns = UINT64_C(1000000) * o->timeout_ms;
+	/* Room for a few wrong ids more, so that too many of them are seen to be wrong. */
+	c->max_ids = slices->max_ids + 1024;
+	c->ids = malloc(sizeof(*c->ids) * c->max_ids);
+	c->got = malloc(CLIENT_DATAGRAM_MAX);
+	if (c->ids == NULL || c->got == NULL ||
+		getrandom(&c->epoch, sizeof(c->epoch), 0) != sizeof(c->epoch)) {
+		perror("tokd-load");
+		return -1;
+	}
+	c->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (c->fd < 0 || connect(c->fd, (const void *)&o->server, sizeof(o->server)) != 0) {
+		perror("tokd-load: socket");
+		return -1;
+	}
+	/* FORCE, for root, goes beyond the system's limit. Less shows as retransmits, no worse. */
+	if (setsockopt(c->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
+		setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
+		setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	return 0;
+}
+
+static void
+client_close(struct client *c)
+{
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->ids);
+	free(c->got);
+}
+
+/* What is wrong with the answer, or NULL. Outside the timed part. */
+static const char *
+judge(const struct client *c, const struct slice *slice, const struct answer *answer)
+{
+	if (answer->failure != NULL)
+		return answer->failure;
+	if (answer->n_ids != slice->n_ids)
+		return "wrong number of ids";
+	if (memcmp(c->ids, slice->ids, (size_t)4 * slice->n_ids) != 0)
+		return "wrong ids";
+	return NULL;
+}
+
+/* How many requests failed, or -1. */
+static int64_t
+run(struct client *c, const struct options *o, const struct slices *slices, FILE *out)
+{
+	client_request *request = o->plain ? client_plain : client_tokd;
+	int64_t failed = 0;
+
+	fprintf(out, "index,ns,ok,retransmits\n");
+	for (uint32_t i = 0; i < slices->count; i++) {
+		const struct slice *slice = &slices->slice[i];
+		uint64_t begin, end;
+		struct answer answer;
+		const char *wrong;
+
+		begin = now_ns();
+		request(c, slice, o->first_id + i, &answer);
+		end = now_ns();
+
+		wrong = judge(c, slice, &answer);
+		if (wrong != NULL && failed++ < FAILURES_SHOWN)
+			fprintf(stderr,
+				"tokd-load: request %" PRIu32 " (%" PRIu32 " bytes, %" PRIu32
+				" of %" PRIu32 " ids): %s, reason %" PRIu32 "\n",
+				i, slice->text_len, answer.n_ids, slice->n_ids, wrong,
+				answer.reason);
+		if (i >= o->warmup)
+			fprintf(out, "%" PRIu32 ",%" PRIu64 ",%d,%" PRIu32 "\n", i, end - begin,
+				wrong == NULL, answer.retransmits);
+	}
+	return failed;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct client client = {.fd = -1};
+	struct slices slices = {0};
+	struct options options;
+	int64_t failed = -1;
+	FILE *out = NULL;
+	int parsed;
+
+	parsed = options_parse(&options, argc, argv);
+	if (parsed != 0)
+		return parsed > 0 ? 0 : 2;
+	if (pin(options.cpu) != 0 || slices_load(&slices, options.slices) != 0)
+		return 1;
+	out = fopen(options.out, "w");
+	if (out == NULL)
+		perror(options.out);
+	else if (client_open(&client, &options, &slices) == 0) {
+		/* Without the privilege a page fault may be measured now and then. */
+		(void)mlockall(MCL_CURRENT | MCL_FUTURE);
+		failed = run(&client, &options, &slices, out);
+	}
+	if (out != NULL && fclose(out) != 0) {
+		perror(options.out);
+		failed = -1;
+	}
+	client_close(&client);
+	slices_free(&slices);
+	if (failed > 0)
+		fprintf(stderr, "tokd-load: %" PRId64 " requests failed\n", failed);
+	return failed == 0 ? 0 : 1;
+}

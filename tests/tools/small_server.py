@@ -8,6 +8,7 @@ import socket
 import struct
 import threading
 from collections.abc import Callable
+from typing import Self
 
 import google_crc32c
 import numpy as np
@@ -65,7 +66,7 @@ class Server:
     def address(self) -> str:
         return f"127.0.0.1:{self.socket.getsockname()[1]}"
 
-    def __enter__(self) -> "Server":
+    def __enter__(self) -> Self:
         self.thread.start()
         return self
 

@@ -7,7 +7,8 @@ import sys
 import numpy as np
 import pytest
 from conftest import ROOT
-from demo import measure, plan, report
+from demo import measure, plan, report, servers
+from demo.net import Veth
 from demo.process import NotReady, Process
 from slices import SIZES, Slice
 
@@ -57,6 +58,33 @@ def test_a_program_that_ends_early_is_not_ready(tmp_path):
     with Process("thing", command, tmp_path / "log") as process:
         with pytest.raises(NotReady, match=r"thing ended with 3:\s+no port"):
             process.wait_for("ready:", 10)
+
+
+@pytest.mark.parametrize(
+    ("works", "huge_pages", "driver", "memory"),
+    [
+        ({"af_xdp", "in-memory"}, True, "net_af_xdp", True),
+        ({"af_packet", "in-memory"}, True, "net_af_packet", True),
+        ({"af_packet", "no-huge"}, True, "net_af_packet", False),
+        ({"af_xdp", "no-huge"}, False, "net_af_xdp", False),
+    ],
+)
+def test_dpdk_tokd_is_started_the_best_way_that_works(
+    tmp_path, monkeypatch, capsys, works, huge_pages, driver, memory
+):
+    """A stand-in is ready only if its arguments hold all of `works`."""
+    program = tmp_path / "dpdk-tokd"
+    conditions = " && ".join(f'[ "${{0#*{word}}}" != "$0" ]' for word in sorted(works))
+    program.write_text(
+        f'#!/bin/bash\nset -- "$*"\nBASH_ARGV0=$1\n{conditions} && echo ready: && exec sleep 60\n'
+    )
+    program.chmod(0o755)
+    monkeypatch.setattr(servers, "DPDK_TOKD", program)
+    link = Veth("near", "far", "10.99.0.1", "10.99.0.2")
+    with servers.start_appliance(link, tmp_path, tmp_path, 0, huge_pages) as appliance:
+        assert (appliance.driver, appliance.huge_pages) == (driver, memory)
+    first = (driver, memory) == ("net_af_xdp", huge_pages)
+    assert ("ended with" in capsys.readouterr().err) is not first
 
 
 def test_a_paused_program_can_be_stopped(tmp_path):

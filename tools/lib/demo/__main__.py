@@ -29,7 +29,7 @@ from .say import say
 from .servers import Appliance, start_appliance, start_baseline
 
 CLIENT_CPU, SERVER_CPU = 0, 1
-PER_SIZE = {"quick": 80, "full": 670}  # slices of each size from each of the three corpora
+PER_SIZE = {"quick": 85, "full": 690}  # slices of each size from each of the three corpora
 DRAIN_S = 20.0
 BUSY = 1.0  # load average
 CHECKED_TWICE = 400  # slices on which tiktoken must agree with tokenizers

@@ -13,7 +13,8 @@ DPDK_TOKD = ROOT / "build" / "app" / "dpdk-tokd"
 BASELINE = ROOT / "tools" / "baseline" / "hf_udp_server.py"
 PORT = 9000
 READY_S = 30.0
-NO_HUGE = ["--no-huge", "-m", "512"]
+HUGE = ["--in-memory"]
+NO_HUGE = ["--no-shconf", "--no-huge", "-m", "512"]
 
 
 def _ways(link: Veth, huge_pages: bool) -> list[tuple[str, bool, list[str]]]:
@@ -25,9 +26,9 @@ def _ways(link: Veth, huge_pages: bool) -> list[tuple[str, bool, list[str]]]:
     ways = []
     for memory in (True, False) if huge_pages else (False,):
         for driver, device in devices.items():
-            # --in-memory: no hugetlbfs has to be mounted, and nothing is left behind.
-            options = ["--in-memory"] if memory else NO_HUGE
-            ways.append((driver, memory, ["--no-pci", f"--vdev={device}", *options]))
+            # Neither leaves files behind, nor disturbs another DPDK process of this machine.
+            options = ["--no-pci", f"--vdev={device}", *(HUGE if memory else NO_HUGE)]
+            ways.append((driver, memory, options))
     return ways
 
 

@@ -17,7 +17,10 @@
 	X(TX_FULL, "tx_full", "packets the driver did not take: dropped, the client asks again")   \
 	X(TX_NO_MBUF, "tx_no_mbuf", "replies not sent for want of an mbuf")                        \
 	X(ARP_REPLIES, "arp_replies", "ARP requests answered")                                     \
-	X(ICMP_REPLIES, "icmp_replies", "ICMP echo requests answered")                             \
+	X(ND_REPLIES, "nd_replies", "IPv6 neighbour solicitations answered")                       \
+	X(ICMP_REPLIES, "icmp_replies", "ICMP and ICMPv6 echo requests answered")                  \
+	X(RX_FRAGMENTS, "rx_fragments", "IP fragments taken")                                      \
+	X(RX_REASSEMBLED, "rx_reassembled", "packets made of them")                                \
 	X(STREAMS_OPENED, "streams_opened", "texts begun")                                         \
 	X(STREAMS_DONE, "streams_done", "texts completed")                                         \
 	X(STREAMS_FAILED, "streams_failed", "texts ended with a reason other than done")           \
@@ -32,14 +35,16 @@
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
 	X(CYCLES_BLOCKED, "cycles_backpressured", "TSC cycles of turns in which the ring was full") \
 	X(CYCLES_IDLE, "cycles_idle", "TSC cycles of turns that found nothing to do")              \
-	X(DROP_SEGMENTS, "drop_segments", "drop: frame in several mbuf segments, not read here")  \
+	X(DROP_SEGMENTS, "drop_segments", "drop: headers spread over several mbuf segments")       \
 	X(DROP_ETHER, "drop_ether", "drop: frame too short, not for us, or an EtherType not spoken") \
+	X(DROP_VLAN, "drop_vlan", "drop: frame of another VLAN, or with a malformed tag")          \
 	X(DROP_ARP, "drop_arp", "drop: malformed ARP, or not for our address")                     \
-	X(DROP_IP_HEADER, "drop_ip_header", "drop: IPv4 header malformed or truncated")            \
+	X(DROP_IP_HEADER, "drop_ip_header", "drop: IP header malformed or truncated")              \
 	X(DROP_IP_CKSUM, "drop_ip_cksum", "drop: IPv4 header checksum wrong")                      \
-	X(DROP_IP_FRAGMENT, "drop_ip_fragment", "drop: IPv4 fragment")                             \
-	X(DROP_IP_DST, "drop_ip_dst", "drop: IPv4 packet for another address")                     \
+	X(DROP_IP_FRAGMENT, "drop_ip_fragment", "drop: IP fragment, or one of a packet never whole") \
+	X(DROP_IP_DST, "drop_ip_dst", "drop: IP packet for another address")                       \
 	X(DROP_IP_PROTO, "drop_ip_proto", "drop: IP protocol not spoken")                          \
+	X(DROP_ND, "drop_nd", "drop: neighbour solicitation malformed, or not for our address")    \
 	X(DROP_ICMP, "drop_icmp", "drop: ICMP other than a well-formed echo request")              \
 	X(DROP_UDP_LENGTH, "drop_udp_length", "drop: UDP length and packet disagree")              \
 	X(DROP_UDP_CKSUM, "drop_udp_cksum", "drop: UDP checksum wrong")                            \

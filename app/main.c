@@ -93,6 +93,8 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	w->queue = (uint16_t)index;
 	w->vocab = app->vocab;
 	w->ip = opt->ip;
+	w->ip6 = opt->ip6;
+	w->vlan = opt->vlan;
 	w->udp_port = htons(opt->udp_port);
 	w->mac = app->port.mac;
 	w->rx_cksum_offload = app->port.rx_cksum;
@@ -156,6 +158,36 @@ workers_open(struct tokd_app *app)
 	return rc;
 }
 
+/* "10.0.0.1", "2001:db8::1", or both with a blank between. */
+static const char *
+served(const struct tokd_options *opt, char *text, size_t room)
+{
+	char ip[INET_ADDRSTRLEN] = "", ip6[INET6_ADDRSTRLEN] = "";
+
+	if (opt->ip != 0)
+		inet_ntop(AF_INET, &opt->ip, ip, sizeof(ip));
+	if (!tokd_addr_is_none(&opt->ip6))
+		inet_ntop(AF_INET6, opt->ip6.byte, ip6, sizeof(ip6));
+	snprintf(text, room, "%s%s%s", ip, ip[0] != '\0' && ip6[0] != '\0' ? " " : "", ip6);
+	return text;
+}
+
+/*
+ * A device spreads fragments by address alone, whole datagrams by port as well: those of one text
+ * would come to different workers.
+ */
+static void
+limit_fragments(struct tokd_app *app)
+{
+	if (app->n_workers == 1 || app->opt.fragments == 0)
+		return;
+	TOKD_LOG(main, NOTICE,
+		"--fragments %u: with %u workers IP fragments are dropped, since a device would "
+		"spread those of one text over several; clients must send datagrams that fit the MTU\n",
+		app->opt.fragments, app->n_workers);
+	app->opt.fragments = 0;
+}
+
 /* Returns when all workers have. */
 static int
 workers_run(struct tokd_app *app)
@@ -169,14 +201,14 @@ workers_run(struct tokd_app *app)
 				app->worker[i]->lcore, strerror(-rc));
 	}
 	if (rc == 0) {
-		char ip[INET_ADDRSTRLEN];
+		char at[INET_ADDRSTRLEN + INET6_ADDRSTRLEN + 2];
 
-		inet_ntop(AF_INET, &app->opt.ip, ip, sizeof(ip));
 		TOKD_LOG(main, NOTICE,
-			"ready: udp %s:%u on %s (%s), %u workers, vocabulary %s (%08" PRIx32
+			"ready: udp %s port %u on %s (%s), %u workers, vocabulary %s (%08" PRIx32
 			"), readers at %s\n",
-			ip, app->opt.udp_port, app->port.name, app->port.driver, app->n_workers,
-			app->vocab_info.name, app->vocab_info.checksum, app->opt.socket);
+			served(&app->opt, at, sizeof(at)), app->opt.udp_port, app->port.name,
+			app->port.driver, app->n_workers, app->vocab_info.name,
+			app->vocab_info.checksum, app->opt.socket);
 		fflush(NULL);
 		rc = tokd_worker_run(app->worker[0]);
 	} else {
@@ -197,6 +229,7 @@ serve(struct tokd_app *app)
 			app->n_workers, TOKD_RINGS_MAX);
 		return -EINVAL;
 	}
+	limit_fragments(app);
 	rc = tokd_port_configure(&app->port, &app->opt, (uint16_t)app->n_workers);
 	if (rc != 0)
 		return rc;
@@ -207,7 +240,7 @@ serve(struct tokd_app *app)
 	rc = workers_open(app);
 	if (rc != 0)
 		goto close_workers;
-	rc = tokd_port_start(&app->port);
+	rc = tokd_port_start(&app->port, &app->opt);
 	if (rc != 0)
 		goto close_workers;
 	rc = tokd_control_start(&app->control, app);
@@ -239,7 +272,8 @@ close_port:
 static void
 eal_usage(const char *program)
 {
-	printf("usage: " PROGRAM " [EAL options] -- --ip ADDR [application options]\n");
+	printf("usage: " PROGRAM
+	       " [EAL options] -- --ip ADDR | --ip6 ADDR [application options]\n");
 	printf(PROGRAM " --help lists the application options\n\n");
 }
 

@@ -8,9 +8,9 @@ void
 tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m)
 {
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
-	struct rte_arp_hdr *arp = rte_pktmbuf_mtod_offset(m, struct rte_arp_hdr *, sizeof(*eth));
+	struct rte_arp_hdr *arp = rte_pktmbuf_mtod_offset(m, struct rte_arp_hdr *, m->l2_len);
 
-	if (rte_pktmbuf_data_len(m) < sizeof(*eth) + sizeof(*arp)) {
+	if (m->nb_segs != 1 || rte_pktmbuf_data_len(m) < m->l2_len + sizeof(*arp)) {
 		tokd_drop(w, m, C_DROP_ARP);
 		return;
 	}
@@ -18,7 +18,8 @@ tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m)
 	if (arp->arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
 		arp->arp_protocol != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
 		arp->arp_hlen != RTE_ETHER_ADDR_LEN || arp->arp_plen != sizeof(w->ip) ||
-		arp->arp_opcode != RTE_BE16(RTE_ARP_OP_REQUEST) || arp->arp_data.arp_tip != w->ip) {
+		arp->arp_opcode != RTE_BE16(RTE_ARP_OP_REQUEST) || arp->arp_data.arp_tip != w->ip ||
+		w->ip == 0) {
 		tokd_drop(w, m, C_DROP_ARP);
 		return;
 	}

@@ -5,6 +5,7 @@
 #include <rte_ip.h>
 
 #include "net.h"
+#include "net_frag.h"
 
 static bool
 cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const struct rte_ipv4_hdr *ip)
@@ -36,18 +37,21 @@ tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 {
 	const struct rte_ipv4_hdr *ip =
 		rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, m->l2_len);
-	uint32_t room = rte_pktmbuf_data_len(m) - m->l2_len;
+	uint32_t first = rte_pktmbuf_data_len(m) - m->l2_len;
+	uint32_t room = rte_pktmbuf_pkt_len(m) - m->l2_len;
+	struct tokd_addr src;
 	uint32_t hdr_len, total;
 
 	/* RFC 791 3.1, Version and IHL: version 4, a header of at least five words. */
-	if (unlikely(room < sizeof(*ip) || ip->version_ihl >> 4 != IPVERSION)) {
+	if (unlikely(first < sizeof(*ip) || ip->version_ihl >> 4 != IPVERSION)) {
 		tokd_drop(w, m, C_DROP_IP_HEADER);
 		return;
 	}
 	hdr_len = rte_ipv4_hdr_len(ip);
 	/* RFC 791 3.1, Total Length: of header and data. The frame may be longer (padding). */
 	total = rte_be_to_cpu_16(ip->total_length);
-	if (unlikely(hdr_len < sizeof(*ip) || total < hdr_len || total > room)) {
+	if (unlikely(hdr_len < sizeof(*ip) || hdr_len > first || total < hdr_len || total > room ||
+		     !tokd_net_trim(m, m->l2_len + total))) {
 		tokd_drop(w, m, C_DROP_IP_HEADER);
 		return;
 	}
@@ -56,7 +60,7 @@ tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_DROP_IP_CKSUM);
 		return;
 	}
-	if (unlikely(ip->dst_addr != w->ip)) {
+	if (unlikely(ip->dst_addr != w->ip || w->ip == 0)) {
 		tokd_drop(w, m, C_DROP_IP_DST);
 		return;
 	}
@@ -64,21 +68,19 @@ tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_DROP_IP_HEADER);
 		return;
 	}
-	/*
-	 * RFC 791 3.2: a fragment has More Fragments or an offset. RFC 1122 3.3.2 asks hosts to
-	 * reassemble; we do not, clients send datagrams that fit (RFC 8085 3.2).
-	 */
+	m->l3_len = hdr_len;
+	/* RFC 791 3.2: a fragment has More Fragments or an offset. */
 	if (unlikely(ip->fragment_offset &
 		     RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))) {
-		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
-		return;
+		m = tokd_frag_ipv4(w, m);
+		if (m == NULL)
+			return; /* kept, until the others have come */
+		ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, m->l2_len);
 	}
 
-	m->l3_len = hdr_len;
-	if (room > total)
-		rte_pktmbuf_trim(m, (uint16_t)(room - total));
+	src = tokd_addr_v4(ip->src_addr);
 	if (likely(ip->next_proto_id == IPPROTO_UDP))
-		tokd_net_udp(w, m);
+		tokd_net_udp(w, m, &src);
 	else if (ip->next_proto_id == IPPROTO_ICMP)
 		tokd_net_icmp(w, m);
 	else

@@ -3,15 +3,21 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include <tokd/wire.h>
+
 #include "net.h"
+#include "net_cksum.h"
 
 static bool
-cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const struct rte_ipv4_hdr *ip,
-	const struct rte_udp_hdr *udp)
+cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const struct rte_udp_hdr *udp,
+	bool v6)
 {
-	/* RFC 768: an all zero transmitted checksum value means that none was generated. */
+	const void *ip = rte_pktmbuf_mtod_offset(m, const void *, m->l2_len);
+
+	/* RFC 768: an all zero checksum means that none was generated; RFC 8200 8.1: not in IPv6.
+	 */
 	if (udp->dgram_cksum == 0)
-		return true;
+		return !v6;
 	if (w->rx_cksum_offload) {
 		uint64_t said = m->ol_flags & RTE_MBUF_F_RX_L4_CKSUM_MASK;
 
@@ -20,21 +26,24 @@ cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const stru
 		if (said == RTE_MBUF_F_RX_L4_CKSUM_BAD)
 			return false;
 	}
-	/* Over a datagram with a right checksum in it the result is zero, which UDP writes so. */
-	return rte_ipv4_udptcp_cksum(ip, udp) == 0xffff;
+	return tokd_l4_sum(m, ip, v6, m->l2_len + m->l3_len) == 0xffff;
 }
 
 void
-tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m)
+tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *src)
 {
 	const struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	const struct rte_ipv4_hdr *ip =
-		rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, m->l2_len);
-	const struct rte_udp_hdr *udp =
-		rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, m->l2_len + m->l3_len);
-	uint32_t len = rte_pktmbuf_data_len(m) - m->l2_len - m->l3_len;
+	const uint32_t off = m->l2_len + m->l3_len;
+	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, off);
+	uint32_t len = rte_pktmbuf_pkt_len(m) - off;
 	struct tokd_peer peer;
 
+	/* A request that lies in two segments would be misread by everything below. */
+	if (unlikely(m->nb_segs != 1 &&
+		     rte_pktmbuf_data_len(m) < off + sizeof(*udp) + sizeof(struct tokd_req))) {
+		tokd_drop(w, m, C_DROP_SEGMENTS);
+		return;
+	}
 	/*
 	 * RFC 768, Length: of header and data, at least 8. What IP carries beyond it belongs to
 	 * nobody, and the checksum does not cover it: refused.
@@ -49,12 +58,12 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m)
 		return;
 	}
 	/* RFC 1122 4.1.3.4: a non-zero checksum must be verified, and discarded silently. */
-	if (unlikely(!cksum_is_right(w, m, ip, udp))) {
+	if (unlikely(!cksum_is_right(w, m, udp, !tokd_addr_is_v4(src)))) {
 		tokd_drop(w, m, C_DROP_UDP_CKSUM);
 		return;
 	}
 
-	peer = (struct tokd_peer){.mac = eth->src_addr, .port = udp->src_port, .ip = ip->src_addr};
-	rte_pktmbuf_adj(m, (uint16_t)(m->l2_len + m->l3_len + sizeof(*udp)));
+	peer = (struct tokd_peer){.addr = *src, .mac = eth->src_addr, .port = udp->src_port};
+	rte_pktmbuf_adj(m, (uint16_t)(off + sizeof(*udp)));
 	tokd_stream_rx(w, m, &peer);
 }

@@ -135,6 +135,24 @@ set_ip(const struct tokd_opt_def *d, const char *text, uint32_t *ip, struct tokd
 }
 
 static int
+set_ip6(const struct tokd_opt_def *d, const char *text, struct tokd_addr *ip6,
+	struct tokd_options_error *e)
+{
+	struct tokd_addr a;
+
+	if (inet_pton(AF_INET6, text, a.byte) != 1)
+		return bad(e, "--%s %.64s: not an IPv6 address; give one as in 2001:db8::1",
+			d->name, text);
+	if (!tokd_addr_is_v6_host(&a))
+		return bad(e,
+			"--%s %.64s: not the address of a host; give a unicast address, as in "
+			"2001:db8::1",
+			d->name, text);
+	*ip6 = a;
+	return 0;
+}
+
+static int
 set_text(const struct tokd_opt_def *d, const char *text, const char **field,
 	struct tokd_options_error *e)
 {
@@ -155,13 +173,15 @@ set_text(const struct tokd_opt_def *d, const char *text, const char **field,
 static int
 check_mbufs(const struct tokd_options *opt, struct tokd_options_error *e)
 {
-	const uint32_t least = opt->rx_desc + opt->tx_desc + OPT_MBUFS_SPARE;
+	const uint32_t least = opt->rx_desc + opt->tx_desc + OPT_MBUFS_SPARE +
+			       opt->fragments * RTE_LIBRTE_IP_FRAG_MAX_FRAG;
 
 	if (opt->mbufs >= least)
 		return 0;
 	return bad(e,
-		"--mbufs %u: too few for --rxd %u and --txd %u; give at least %u, or lower those",
-		opt->mbufs, opt->rx_desc, opt->tx_desc, least);
+		"--mbufs %u: too few for --rxd %u, --txd %u and --fragments %u; give at least %u, "
+		"or lower those",
+		opt->mbufs, opt->rx_desc, opt->tx_desc, opt->fragments, least);
 }
 
 static int
@@ -173,10 +193,6 @@ validate(const struct opt_asked *asked, struct tokd_options *opt, struct tokd_op
 		void *field = (char *)opt + d->offset;
 		int rc = 0;
 
-		if (text == NULL && d->rule == RULE_REQUIRED)
-			return bad(e,
-				"--%s %s is missing; give it after --, as in -- --%s 10.0.0.1",
-				d->name, d->arg, d->name);
 		if (text == NULL)
 			continue;
 		switch (d->type) {
@@ -185,6 +201,9 @@ validate(const struct opt_asked *asked, struct tokd_options *opt, struct tokd_op
 			break;
 		case OPT_IPV4:
 			rc = set_ip(d, text, field, e);
+			break;
+		case OPT_IPV6:
+			rc = set_ip6(d, text, field, e);
 			break;
 		case OPT_FLAG:
 			*(bool *)field = true;
@@ -196,6 +215,9 @@ validate(const struct opt_asked *asked, struct tokd_options *opt, struct tokd_op
 		if (rc != 0)
 			return rc;
 	}
+	if (opt->ip == 0 && tokd_addr_is_none(&opt->ip6))
+		return bad(e, "--ip ADDR is missing, and --ip6 as well; give one after --, as in "
+			      "-- --ip 10.0.0.1");
 	return check_mbufs(opt, e);
 }
 

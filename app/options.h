@@ -8,10 +8,15 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "net_addr.h"
+
 struct tokd_options {
 	const char *vocab;	    /* --vocab: name or path */
 	const char *pretokenizer;   /* --pretokenizer: for .tiktoken files not known by content */
-	uint32_t ip;		    /* --ip: our IPv4 address, network byte order */
+	uint32_t ip;		    /* --ip: our IPv4 address, network byte order; 0: none */
+	struct tokd_addr ip6;	    /* --ip6: our IPv6 address; ::, none */
+	uint16_t vlan;		    /* --vlan: 802.1Q VLAN served; 0: frames without a tag */
+	uint32_t fragments;	    /* --fragments: datagrams made whole at once; 0: none */
 	uint16_t udp_port;	    /* --udp-port */
 	uint16_t port;		    /* --port: DPDK port id */
 	uint32_t streams;	    /* --streams: streams per worker, open and finished */

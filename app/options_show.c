@@ -40,7 +40,7 @@ void
 tokd_options_help(FILE *to, const char *program)
 {
 	fprintf(to,
-		"usage: %s [EAL options] -- --ip ADDR [application options]\n"
+		"usage: %s [EAL options] -- --ip ADDR | --ip6 ADDR [application options]\n"
 		"for example: %s -l 1-4 -a 0000:03:00.0 -- --ip 10.0.0.1 --vocab gpt2\n\n"
 		"Every lcore of -l is a worker with a queue and a token ring of its own.\n"
 		"EAL options are listed by %s -h.\n\napplication options:\n",
@@ -58,8 +58,6 @@ tokd_options_help(FILE *to, const char *program)
 			tokd_opt_print(d, d->max, high, sizeof(high));
 			fprintf(to, "\n  %-24s (%s to %s%s; default %s)", "", low, high,
 				tokd_opt_unit(d), d->preset);
-		} else if (d->rule == RULE_REQUIRED) {
-			fprintf(to, " (required)");
 		} else if (d->preset != NULL) {
 			fprintf(to, "\n  %-24s (default %s)", "", d->preset);
 		}
@@ -93,6 +91,9 @@ tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_
 	}
 	case OPT_IPV4:
 		inet_ntop(AF_INET, field, value->text, sizeof(value->text));
+		break;
+	case OPT_IPV6:
+		inet_ntop(AF_INET6, field, value->text, sizeof(value->text));
 		break;
 	case OPT_FLAG:
 		snprintf(value->text, sizeof(value->text), "%s",

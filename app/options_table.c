@@ -5,8 +5,14 @@
 
 #define FIELD(f) offsetof(struct tokd_options, f), sizeof(((struct tokd_options *)0)->f)
 const struct tokd_opt_def tokd_opt_defs[] = {
-	{"ip", "ADDR", OPT_IPV4, RULE_REQUIRED, FIELD(ip), 0, 0, NULL,
+	{"ip", "ADDR", OPT_IPV4, RULE_NONE, FIELD(ip), 0, 0, NULL,
 		"IPv4 address to serve on: ARP, ping and UDP are answered for it"},
+	{"ip6", "ADDR", OPT_IPV6, RULE_NONE, FIELD(ip6), 0, 0, NULL,
+		"IPv6 address to serve on, beside --ip or alone"},
+	{"vlan", "ID", OPT_COUNT, RULE_NONE, FIELD(vlan), 0, 4094, "0",
+		"802.1Q VLAN to serve; 0: frames without a tag"},
+	{"fragments", "N", OPT_COUNT, RULE_NONE, FIELD(fragments), 0, 4096, "64",
+		"datagrams put together from IP fragments at once, with one worker; 0: none"},
 	{"udp-port", "PORT", OPT_COUNT, RULE_NONE, FIELD(udp_port), 1, 65535, "9000",
 		"UDP port to serve on"},
 	{"port", "ID", OPT_COUNT, RULE_NONE, FIELD(port), 0, 31, "0", "DPDK port to serve on"},

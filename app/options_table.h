@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-#define TOKD_N_OPTS 20
+#define TOKD_N_OPTS 23
 
 #define OPT_K ((uint64_t)1 << 10)
 #define OPT_M ((uint64_t)1 << 20)
@@ -17,6 +17,7 @@
 enum tokd_opt_type {
 	OPT_TEXT,  /* const char * */
 	OPT_IPV4,  /* uint32_t, network byte order */
+	OPT_IPV6,  /* struct tokd_addr */
 	OPT_COUNT, /* decimal */
 	OPT_SIZE,  /* decimal, then k, M or G (times 1024) or nothing */
 	OPT_MS,	   /* decimal, milliseconds */
@@ -24,7 +25,7 @@ enum tokd_opt_type {
 	OPT_FLAG, /* bool, takes no value */
 };
 
-enum tokd_opt_rule { RULE_NONE, RULE_REQUIRED, RULE_POWER_OF_2, RULE_SOCKET_PATH };
+enum tokd_opt_rule { RULE_NONE, RULE_POWER_OF_2, RULE_SOCKET_PATH };
 
 struct tokd_opt_def {
 	const char *name;

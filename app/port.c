@@ -13,7 +13,8 @@
 
 #define RX_CKSUM (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
 #define TX_CKSUM (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
-#define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_NONFRAG_IPV4_UDP)
+#define RSS_UDP (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
+#define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
 #define MEMPOOL_CACHE 256 /* of mbufs; --mbufs is at least twice that */
 
 static int
@@ -79,10 +80,10 @@ choose_offloads(struct tokd_port *p, const struct rte_eth_dev_info *info, struct
 	if (p->rss) {
 		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
 		conf->rx_adv_conf.rss_conf.rss_hf = rss_hf;
-		if ((rss_hf & RTE_ETH_RSS_NONFRAG_IPV4_UDP) == 0)
+		if ((rss_hf & RSS_UDP) != RSS_UDP)
 			TOKD_LOG(port, NOTICE,
-				"port %u (%s): RSS does not look at UDP ports: all texts of one "
-				"client address go to one worker\n",
+				"port %u (%s): RSS does not look at the UDP ports of IPv4, IPv6 or "
+				"both: all texts of one client address go to one worker there\n",
 				p->id, p->driver);
 	} else {
 		TOKD_LOG(port, NOTICE,
@@ -180,8 +181,29 @@ tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempoo
 	return rc;
 }
 
+/* Neighbours ask for an IPv6 address in its group, which the device must let through. */
+static void
+join_group(const struct tokd_port *p, const struct tokd_addr *ip6)
+{
+	const struct tokd_addr group = tokd_addr_solicited(ip6);
+	struct rte_ether_addr mac = tokd_addr_group_mac(&group);
+	int rc;
+
+	if (tokd_addr_is_none(ip6))
+		return;
+	if (rte_eth_dev_set_mc_addr_list(p->id, &mac, 1) == 0)
+		return;
+	rc = rte_eth_allmulticast_enable(p->id);
+	if (rc != 0)
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): the driver takes no multicast addresses (%s): if neighbours "
+			"do not find the IPv6 address, let the interface below receive " RTE_ETHER_ADDR_PRT_FMT
+			"\n",
+			p->id, p->driver, strerror(-rc), RTE_ETHER_ADDR_BYTES(&mac));
+}
+
 int
-tokd_port_start(struct tokd_port *p)
+tokd_port_start(struct tokd_port *p, const struct tokd_options *opt)
 {
 	struct rte_eth_link link = {0};
 	int rc = rte_eth_dev_start(p->id);
@@ -193,6 +215,7 @@ tokd_port_start(struct tokd_port *p)
 		return rc;
 	}
 	p->started = true;
+	join_group(p, &opt->ip6);
 	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
 		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);
 	TOKD_LOG(port, INFO,

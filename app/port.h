@@ -36,7 +36,7 @@ int tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uin
 struct rte_mempool *tokd_port_pool(
 	const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node);
 int tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool);
-int tokd_port_start(struct tokd_port *p);
+int tokd_port_start(struct tokd_port *p, const struct tokd_options *opt);
 /* Stop, if started, and close. */
 void tokd_port_close(struct tokd_port *p);
 

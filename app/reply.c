@@ -4,57 +4,7 @@
  * owed to it: every packet with ids tells the state as well, and one without ids goes only where
  * none with ids did.
  */
-#include <netinet/in.h>
-
-#include <rte_ip.h>
-#include <rte_udp.h>
-
 #include "reply.h"
-
-#define REPLY_TTL 64 /* RFC 1700, IP time to live */
-
-struct headers {
-	struct rte_ether_hdr eth;
-	struct rte_ipv4_hdr ip;
-	struct rte_udp_hdr udp;
-} __rte_packed __rte_aligned(2);
-static_assert(sizeof(struct headers) == 42, "Ethernet, IPv4 and UDP without options");
-static_assert(sizeof(struct headers) <= RTE_PKTMBUF_HEADROOM, "they go before the payload");
-
-/* Put the headers before the payload, and the packet into the TX batch. */
-static void
-send_to(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
-{
-	uint16_t payload = rte_pktmbuf_data_len(m);
-	struct headers *h = (struct headers *)rte_pktmbuf_prepend(m, sizeof(*h));
-
-	h->eth = (struct rte_ether_hdr){.dst_addr = peer->mac,
-		.src_addr = w->mac,
-		.ether_type = RTE_BE16(RTE_ETHER_TYPE_IPV4)};
-	h->ip = (struct rte_ipv4_hdr){.version_ihl = RTE_IPV4_VHL_DEF,
-		.total_length = rte_cpu_to_be_16(sizeof(h->ip) + sizeof(h->udp) + payload),
-		/* RFC 6864 4.1: never a fragment, so the identification means nothing. */
-		.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
-		.time_to_live = REPLY_TTL,
-		.next_proto_id = IPPROTO_UDP,
-		.src_addr = w->ip,
-		.dst_addr = peer->ip};
-	h->udp = (struct rte_udp_hdr){.src_port = w->udp_port,
-		.dst_port = peer->port,
-		.dgram_len = rte_cpu_to_be_16(sizeof(h->udp) + payload)};
-
-	m->ol_flags = 0;
-	if (w->tx_cksum_offload) {
-		m->l2_len = sizeof(h->eth);
-		m->l3_len = sizeof(h->ip);
-		m->ol_flags = RTE_MBUF_F_TX_IPV4 | RTE_MBUF_F_TX_IP_CKSUM | RTE_MBUF_F_TX_UDP_CKSUM;
-		h->udp.dgram_cksum = rte_ipv4_phdr_cksum(&h->ip, m->ol_flags);
-	} else {
-		h->ip.hdr_checksum = rte_ipv4_cksum(&h->ip);
-		h->udp.dgram_cksum = rte_ipv4_udptcp_cksum(&h->ip, &h->udp);
-	}
-	tokd_tx_put(w, m);
-}
 
 void
 tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
@@ -73,9 +23,12 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 
 	/* Never longer than the request: struct tokd_req has the size of struct tokd_rep. */
 	static_assert(sizeof(struct tokd_req) >= sizeof(struct tokd_rep), "no amplification");
-	rte_pktmbuf_trim(m, (uint16_t)(rte_pktmbuf_data_len(m) - sizeof(rep)));
+	rte_pktmbuf_free(m->next);
+	m->next = NULL;
+	m->nb_segs = 1;
+	rte_pktmbuf_pkt_len(m) = rte_pktmbuf_data_len(m) = sizeof(rep);
 	memcpy(rte_pktmbuf_mtod(m, void *), &rep, sizeof(rep));
-	send_to(w, m, peer);
+	tokd_net_send(w, m, peer);
 }
 
 /* Packets numbered below next + credit may come. */
@@ -127,7 +80,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 	memcpy(payload, &rep, sizeof(rep));
 	if (count > 0)
 		tokd_reply_ids_copy(w, s, first, count, payload + sizeof(rep));
-	send_to(w, m, &s->peer);
+	tokd_net_send(w, m, &s->peer);
 
 	s->due = false;
 	s->unacked = 0;

@@ -29,13 +29,13 @@
 
 /* What makes two packets belong to one stream. Compared and hashed as bytes: no padding. */
 struct tokd_stream_key {
+	struct tokd_addr addr;
 	uint64_t stream_id;
-	uint32_t ip;
 	uint32_t epoch;
 	uint16_t port;
-	uint16_t zero[3];
+	uint16_t zero;
 };
-static_assert(sizeof(struct tokd_stream_key) == 24, "hash key must not have padding");
+static_assert(sizeof(struct tokd_stream_key) == 32, "hash key must not have padding");
 
 enum tokd_stream_state {
 	TOKD_STREAM_FREE = 0,

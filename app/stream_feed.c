@@ -4,7 +4,8 @@
  * where they stay: into the reserved record of the token ring.
  *
  * The worst case is reserved before anything changes. A packet whose worst case is more than half
- * of the ring is fed in pieces; `part` remembers how far it came if room runs out between two.
+ * of the ring is fed in pieces, one of several segments in at least as many; `part` remembers how
+ * far it came if room runs out between two.
  */
 #include "crc32c.h"
 #include "reply.h"
@@ -122,7 +123,7 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 {
 	const uint64_t answer = (w->ring.mask + 1) >> ANSWER_SHIFT;
 	const struct tokd_req req = tokd_req_read(m);
-	const uint8_t *text = rte_pktmbuf_mtod_offset(m, const uint8_t *, sizeof(req));
+	uint32_t at = sizeof(req) + s->part; /* in m, the segment that is being fed */
 
 	if (unlikely(req.offset != s->text_end - s->part)) {
 		w->counter[C_DROP_OFFSET]++;
@@ -134,19 +135,26 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 		return feed_failed(w, s, TOKD_R_LENGTH);
 	}
 	do {
-		uint32_t left = req.length - s->part;
-		uint32_t n = piece_of(w, s, left);
-		bool last = (req.flags & TOKD_F_LAST) && n == left;
+		uint32_t left = req.length - s->part, n;
 		enum tokd_feed how;
+		bool last;
 
+		while (unlikely(at >= rte_pktmbuf_data_len(m) && m->next != NULL)) {
+			at -= rte_pktmbuf_data_len(m);
+			m = m->next;
+		}
+		n = piece_of(w, s, RTE_MIN(left, rte_pktmbuf_data_len(m) - at));
+		last = (req.flags & TOKD_F_LAST) && n == left;
 		if (unlikely(w->ring.head - w->reply_head >= answer)) {
 			tokd_reply_flush(w);
 			if (s->state != TOKD_STREAM_OPEN)
 				return TOKD_FEED_FAILED;
 		}
-		how = feed_piece(w, s, text + s->part, n, last, req.text_crc, t_rx);
+		how = feed_piece(w, s, rte_pktmbuf_mtod_offset(m, const uint8_t *, at), n, last,
+			req.text_crc, t_rx);
 		if (how != TOKD_FED)
 			return how;
+		at += n;
 	} while (s->part < req.length);
 
 	s->part = 0;

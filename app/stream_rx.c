@@ -40,7 +40,7 @@ data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct t
 {
 	bool first = req->flags & TOKD_F_FIRST;
 
-	if (req->length != rte_pktmbuf_data_len(m) - sizeof(*req))
+	if (req->length != rte_pktmbuf_pkt_len(m) - sizeof(*req))
 		return TOKD_R_LENGTH;
 	if (first != (req->packet == 0))
 		return TOKD_R_LENGTH;
@@ -177,7 +177,7 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 		}
 	}
 	s->peer = *peer;
-	s->again += (uint64_t)TOKD_AGAIN_FACTOR * rte_pktmbuf_data_len(m);
+	s->again += (uint64_t)TOKD_AGAIN_FACTOR * rte_pktmbuf_pkt_len(m);
 	tokd_stream_touch(w, s);
 	switch (s->state) {
 	case TOKD_STREAM_OPEN:
@@ -202,7 +202,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, const struct tokd_stream_key *key)
 {
 	struct tokd_stream *s = tokd_stream_find(w, key);
-	uint32_t len = rte_pktmbuf_data_len(m);
+	uint32_t len = rte_pktmbuf_pkt_len(m);
 
 	if (unlikely(req->length != 0 || len != sizeof(*req))) {
 		refuse(w, m, req, peer, C_DROP_LENGTH, TOKD_R_LENGTH);
@@ -264,8 +264,10 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 		refuse(w, m, &req, peer, C_DROP_VOCAB, TOKD_R_VOCAB);
 		return;
 	}
-	key = (struct tokd_stream_key){
-		.stream_id = req.stream_id, .ip = peer->ip, .epoch = req.epoch, .port = peer->port};
+	key = (struct tokd_stream_key){.addr = peer->addr,
+		.stream_id = req.stream_id,
+		.epoch = req.epoch,
+		.port = peer->port};
 	if (req.type == TOKD_DATA)
 		data(w, m, &req, peer, &key);
 	else

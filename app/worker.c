@@ -9,6 +9,7 @@
 #include <tokd/wire.h>
 
 #include "log.h"
+#include "net_frag.h"
 #include "stream.h"
 #include "worker.h"
 
@@ -31,20 +32,21 @@ cache_free(void *ctx, void *p, size_t bytes)
 
 /*
  * How many early packets may be held: what the pool has beyond the descriptors of both rings, a
- * burst on its way and a batch of replies. More, and held text could starve the RX ring of the
+ * burst on its way, a batch of replies, and the fragments that wait for others. More, and held text could starve the RX ring of the
  * very packet it waits for.
  */
 static int
 bound_held(struct tokd_worker *w)
 {
 	const struct tokd_options *opt = w->opt;
-	uint32_t fixed = opt->rx_desc + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX;
+	uint32_t fixed = opt->rx_desc + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX +
+			 tokd_frags_mbufs(opt->fragments);
 
 	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
 		TOKD_LOG(worker, ERR,
-			"worker %u: %u mbufs do not suffice: %u for the rings and bursts, and "
-			"at least %u to hold early packets; raise --mbufs or lower --rxd and "
-			"--txd\n",
+			"worker %u: %u mbufs do not suffice: %u for the rings, bursts and "
+			"fragments, and at least %u to hold early packets; raise --mbufs or lower "
+			"--rxd, --txd and --fragments\n",
 			w->index, w->pool->size, fixed, TOKD_WIRE_WINDOW);
 		return -EINVAL;
 	}
@@ -71,6 +73,10 @@ tokd_worker_init(struct tokd_worker *w)
 	rc = bound_held(w);
 	if (rc < 0)
 		return rc;
+	if (!tokd_addr_is_none(&w->ip6)) {
+		w->solicited = tokd_addr_solicited(&w->ip6);
+		w->solicited_mac = tokd_addr_group_mac(&w->solicited);
+	}
 
 	w->streams = tokd_streams_create(opt->streams, w->index, w->node,
 		w->tsc_hz / 1000 * opt->stream_timeout_ms, w->tsc_hz / 1000 * opt->done_timeout_ms);
@@ -85,12 +91,21 @@ tokd_worker_init(struct tokd_worker *w)
 		tokd_worker_free(w);
 		return -ENOMEM;
 	}
+	if (opt->fragments > 0) {
+		w->frags = tokd_frags_create(opt->fragments, w->index, w->node, w->tsc_hz);
+		if (w->frags == NULL) {
+			tokd_worker_free(w);
+			return -ENOMEM;
+		}
+	}
 	return 0;
 }
 
 void
 tokd_worker_free(struct tokd_worker *w)
 {
+	tokd_frags_free(w->frags);
+	w->frags = NULL;
 	tok_cache_free(w->cache);
 	w->cache = NULL;
 	tokd_streams_free(w->streams);

@@ -15,12 +15,14 @@
 #include <tok.h>
 
 #include "counters.h"
+#include "net_addr.h"
 #include "options.h"
 #include "token_ring.h"
 
 #define TOKD_BURST 32
 #define TOKD_TX_MAX 128 /* packets gathered before they are handed to the driver */
 
+struct tokd_frags;   /* net_frag.h */
 struct tokd_stream;  /* stream.h */
 struct tokd_streams; /* stream.h */
 
@@ -36,7 +38,12 @@ struct tokd_worker {
 	const struct tok_vocab *vocab;
 	struct tok_cache *cache;
 	uint32_t vocab_checksum;
-	uint32_t ip;		       /* ours, network byte order */
+	uint32_t ip;		       /* ours, network byte order; 0: IPv4 is not served */
+	struct tokd_addr ip6;	       /* ours; ::, IPv6 is not served */
+	struct tokd_addr solicited;    /* group in which neighbours ask for it */
+	struct rte_ether_addr solicited_mac; /* of that group; zero where IPv6 is not served */
+	uint16_t vlan;		       /* ours, 0: no tag */
+	struct tokd_frags *frags;      /* NULL: fragments are dropped */
 	uint16_t udp_port;	       /* ours, network byte order */
 	struct rte_ether_addr mac;     /* ours */
 	bool rx_cksum_offload;	       /* mbuf flags say whether IPv4 and UDP checksums are right */
@@ -64,9 +71,9 @@ struct tokd_worker {
 };
 
 /*
- * Set-up (worker.c). The caller has filled in port, queue, pool, ring, vocab, ip, udp_port, mac,
- * offloads, opt, stop, index, lcore and node, zero elsewhere; this makes streams and cache on
- * `node`. Returns 0 or -errno with a message logged.
+ * Set-up (worker.c). The caller has filled in port, queue, pool, ring, vocab, ip, ip6, vlan,
+ * udp_port, mac, offloads, opt, stop, index, lcore and node, zero elsewhere; this makes streams,
+ * cache and, for opt->fragments datagrams, the table of fragments on `node`. Returns 0 or -errno with a message logged.
  */
 int tokd_worker_init(struct tokd_worker *w);
 void tokd_worker_free(struct tokd_worker *w);

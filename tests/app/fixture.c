@@ -20,13 +20,15 @@ struct rte_ring *fx_tx;
 static struct rte_ring *rx;
 static uint16_t port;
 static struct tok_vocab *vocab;
+static const struct tokd_addr our_ip6 = {.byte = {0x20, 0x01, 0x0d, 0xb8, [13] = 0xaa, 0xbb, 1}};
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
 
 int
 fixture_start(int argc, char **argv)
 {
 	char *eal[] = {argv[0], "--no-huge", "--no-pci", "--no-shconf", "-m", "128", "-l", "0",
-		"--no-telemetry", "--log-level=lib.eal:error", NULL};
+		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=user1:error",
+		NULL};
 	const struct rte_eth_conf conf = {0};
 	int rc;
 
@@ -92,12 +94,14 @@ setup_with(uint32_t ring_bytes)
 		.rx_desc = RX_DESC,
 		.tx_desc = TX_DESC,
 		.cache_entries = 256,
+		.fragments = FRAGMENTS,
 	};
 	fx->w = (struct tokd_worker){
 		.port = port,
 		.pool = fx_pool,
 		.vocab = vocab,
 		.ip = fx->opt.ip,
+		.ip6 = our_ip6,
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
 		.mac = our_mac,
 		.opt = &fx->opt,
@@ -133,8 +137,8 @@ teardown(void **state)
 		fx_counted[c] += fx->w.counter[c];
 	assert_int_equal(fx->w.n_held, 0);
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
+	tokd_worker_free(&fx->w); /* with the fragments it still has */
 	assert_int_equal(rte_mempool_avail_count(fx_pool), POOL_MBUFS);
-	tokd_worker_free(&fx->w);
 	free(fx->w.ring.hdr);
 	free(fx);
 	fx = NULL;

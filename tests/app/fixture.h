@@ -37,6 +37,7 @@
 #define RING_BYTES (1u << 20)
 #define SMALL_RING_BYTES (64u << 10)
 #define STREAMS 16
+#define FRAGMENTS 8
 #define EPOCH 0xabcd1234u
 
 /* What the application is started with, once. */
@@ -88,6 +89,8 @@ struct frame make_frame(const struct request *r);
 /* Compute both checksums anew after a change. */
 void seal_frame(struct frame *f);
 struct rte_mbuf *raw_frame(const void *bytes, uint32_t n);
+/* The same bytes in segments of at most `cut` bytes after a first one of `first`. */
+struct rte_mbuf *cut_frame(struct rte_mbuf *m, uint32_t first, uint32_t cut);
 void put(struct rte_mbuf *m);
 void send_request(const struct request *r);
 /* A whole text in packets of `cut` bytes, cut >= 1; returns how many packets. */

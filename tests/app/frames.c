@@ -91,6 +91,20 @@ raw_frame(const void *bytes, uint32_t n)
 	return m;
 }
 
+struct rte_mbuf *
+cut_frame(struct rte_mbuf *m, uint32_t first, uint32_t cut)
+{
+	const uint8_t *bytes = rte_pktmbuf_mtod(m, const uint8_t *);
+	uint32_t n = rte_pktmbuf_data_len(m);
+	struct rte_mbuf *head = raw_frame(bytes, RTE_MIN(first, n));
+
+	for (uint32_t at = first; at < n; at += cut)
+		assert_int_equal(
+			rte_pktmbuf_chain(head, raw_frame(bytes + at, RTE_MIN(cut, n - at))), 0);
+	rte_pktmbuf_free(m);
+	return head;
+}
+
 void
 seal_frame(struct frame *f)
 {

@@ -5,13 +5,31 @@
 
 #define TESTS(X) \
 	X(ether_drops_what_is_not_for_us, setup) \
-	X(ether_drops_frames_of_several_segments, setup) \
+	X(vlan_of_ours_is_served_and_answered_with_its_tag, setup) \
+	X(vlan_of_others_is_dropped, setup) \
+	X(vlan_tag_a_driver_took_out_is_put_back, setup) \
+	X(segments_of_any_size_are_fed_where_they_lie, setup) \
+	X(segments_must_have_the_headers_in_the_first, setup) \
+	X(segments_of_a_refused_request_are_let_go, setup) \
+	X(fragments_in_any_order_make_the_datagram, setup) \
+	X(fragments_of_ipv6_make_the_datagram, setup) \
+	X(fragments_never_whole_make_way_for_others, setup) \
+	X(fragments_that_lie_are_dropped, setup) \
+	X(fragments_are_dropped_where_none_are_taken, setup) \
+	X(ipv6_texts_are_served, setup) \
+	X(ipv6_drops_malformed_headers_and_other_hosts, setup) \
+	X(ipv6_checksum_is_demanded, setup) \
+	X(ipv6_tx_offload_leaves_the_checksum_to_the_driver, setup) \
+	X(ipv6_neighbours_are_answered, setup) \
+	X(ipv6_neighbours_that_are_malformed_are_dropped, setup) \
+	X(ipv6_echo_is_answered, setup) \
+	X(ipv4_and_ipv6_are_left_alone_where_not_served, setup) \
 	X(arp_answers_for_our_address, setup) \
 	X(arp_drops_what_is_malformed_or_not_ours, setup) \
 	X(ipv4_drops_malformed_headers, setup) \
 	X(ipv4_drops_sources_that_are_no_host, setup) \
 	X(ipv4_drops_wrong_checksum, setup) \
-	X(ipv4_drops_fragments_other_hosts_other_protocols, setup) \
+	X(ipv4_drops_other_hosts_other_protocols, setup) \
 	X(ipv4_options_and_frame_padding_are_skipped, setup) \
 	X(icmp_echo_is_answered, setup) \
 	X(icmp_drops_all_else, setup) \

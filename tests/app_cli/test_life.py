@@ -18,7 +18,7 @@ ATTACH = struct.pack("<4I", 0x54544144, 1, 1, 0)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_drains_prints_the_counts_and_exits_0(start, gpt2_file, number) -> None:
     appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready: udp 10.0.0.1:9000 on net_null0 (net_null)")
+    appliance.wait_for("ready: udp 10.0.0.1 port 9000 on net_null0 (net_null)")
     appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["drop_ether"] > 0)
     assert appliance.stop(number) == 0
     assert "draining 0 open streams" in appliance.log

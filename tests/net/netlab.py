@@ -22,6 +22,8 @@ from typing import Self, TypeVar
 
 SERVER_IP = "10.99.0.1"
 CLIENT_IP = "10.99.0.2"
+SERVER_IP6 = "2001:db8:99::1"
+CLIENT_IP6 = "2001:db8:99::2"
 CLONE_NEWNET = 0x40000000  # linux/sched.h
 READY_S = 60.0
 STOP_S = 20.0
@@ -83,8 +85,9 @@ class NetLab:
 
     _made = 0
 
-    def __init__(self) -> None:
+    def __init__(self, *, ipv6: bool = False) -> None:
         NetLab._made += 1
+        self._ipv6 = ipv6
         name = f"pyt{os.getpid() % 100000}{NetLab._made:x}"
         self.namespace = name
         self.server_if = f"{name}s"
@@ -104,13 +107,17 @@ class NetLab:
         _run("ip", "link", "add", server, "type", "veth", "peer", "name", client, "netns", ns)
         inside = ("ip", "netns", "exec", ns)
         for where, name in (((), server), (inside, client)):
-            _run(*where, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6=1")
+            # With IPv6 Linux sends of its own accord, which counters would show.
+            off = "0" if self._ipv6 and name == client else "1"
+            _run(*where, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6={off}")
             # Linux would leave checksums to a device that is none, and glue packets together.
             off = [w for o in ("tx", "rx", "gro", "gso", "tso") for w in (o, "off")]
             _run(*where, "ethtool", "-K", name, *off)
             _run(*where, "ip", "link", "set", name, "up")
         _run(*inside, "ip", "link", "set", "lo", "up")
         _run(*inside, "ip", "addr", "add", f"{CLIENT_IP}/24", "dev", client)
+        if self._ipv6:
+            _run(*inside, "ip", "addr", "add", f"{CLIENT_IP6}/64", "dev", client, "nodad")
 
     def __exit__(self, *_: object) -> None:
         # The namespace goes when the last of its sockets does; the veth pair must go now.

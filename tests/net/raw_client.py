@@ -20,9 +20,12 @@ QUIET_S = 0.3  # no reply for so long: none will come
 class RawStream:
     """One stream over a socket of its own. Replies are kept as they come."""
 
-    def __init__(self, lab: NetLab, *, flags: int = wire.F_IDS) -> None:
-        self._socket = lab.call(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-        self._socket.connect((SERVER_IP, wire.PORT))
+    def __init__(
+        self, lab: NetLab, *, flags: int = wire.F_IDS, host: str = SERVER_IP
+    ) -> None:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        self._socket = lab.call(lambda: socket.socket(family, socket.SOCK_DGRAM))
+        self._socket.connect((host, wire.PORT))
         self.flags = flags
         self.epoch = secrets.randbits(32)
         self.stream_id = secrets.randbits(64)

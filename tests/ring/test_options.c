@@ -67,13 +67,19 @@ take_sizes_in_every_unit_and_both_spellings(void **state)
 static void
 take_the_last_of_several(void **state)
 {
-	char line[] = "-- --ip 10.0.0.1 --rxd 64 --ip 10.0.0.2 --rxd 128";
+	char line[64] = "-- --ip 10.0.0.1 --rxd 64 --ip 10.0.0.2 --rxd 128";
 	struct parsed p;
 
 	parse(&p, line);
 	assert_int_equal(p.result, TOKD_OPTIONS_RUN);
 	assert_int_equal(p.opt.ip, htonl(0x0a000002));
 	assert_int_equal(p.opt.rx_desc, 128);
+	strcpy(line, "-- --ip6 2001:db8::1"); /* alone */
+	parse(&p, line);
+	assert_int_equal(p.result, TOKD_OPTIONS_RUN);
+	assert_int_equal(p.opt.ip, 0);
+	assert_int_equal(p.opt.ip6.byte[0], 0x20);
+	assert_int_equal(p.opt.ip6.byte[15], 1);
 }
 
 static void
@@ -104,10 +110,17 @@ complain_in_one_line(void **state)
 	static const struct {
 		const char *line, *says;
 	} cases[] = {
-		{"", "--ip ADDR is missing; give it after --"},
+		{"", "--ip ADDR is missing, and --ip6 as well; give one after --"},
 		{"-- --ip 10.0.0", "--ip 10.0.0: not an IPv4 address; give"},
 		{"-- --ip 224.0.0.1", "--ip 224.0.0.1: not the address of a host; give"},
 		{"-- --ip 127.0.0.1", "--ip 127.0.0.1: not the address of a host; give"},
+		{"-- --ip6 10.0.0.1", "--ip6 10.0.0.1: not an IPv6 address; give"},
+		{"-- --ip6 2001:db8::1%eth0", "--ip6 2001:db8::1%eth0: not an IPv6 address; give"},
+		{"-- --ip6 ::", "--ip6 ::: not the address of a host; give"},
+		{"-- --ip6 ::1", "--ip6 ::1: not the address of a host; give"},
+		{"-- --ip6 ff02::1", "--ip6 ff02::1: not the address of a host; give"},
+		{"-- --ip6 ::ffff:10.0.0.1", "not the address of a host; give"},
+		{"-- --ip 10.0.0.1 --vlan 4095", "--vlan 4095: out of range; give 0 to 4094"},
 		{"-- --ip 10.0.0.1 --udp-port 0", "--udp-port 0: out of range; give 1 to 65535"},
 		{"-- --ip 10.0.0.1 --udp-port 65536", "--udp-port 65536: out of range"},
 		{"-- --ip 10.0.0.1 --udp-port 9000x", "--udp-port 9000x: not a number; give"},

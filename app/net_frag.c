@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <netinet/in.h>
+
+#include <rte_errno.h>
+#include <rte_ip.h>
+#include <rte_ip_frag.h>
+#include <rte_malloc.h>
+
+#include "log.h"
+#include "net.h"
+#include "net_frag.h"
+
+#define BUCKET_ENTRIES 4 /* datagrams whose addresses and identification share a hash */
+
+struct tokd_frags {
+	struct rte_ip_frag_tbl *table;
+	struct rte_ip_frag_death_row dead; /* what the library wants freed */
+};
+
+uint32_t
+tokd_frags_mbufs(uint32_t n)
+{
+	return n * RTE_LIBRTE_IP_FRAG_MAX_FRAG;
+}
+
+struct tokd_frags *
+tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz)
+{
+	struct tokd_frags *f;
+
+	f = rte_zmalloc_socket("tokd_frags", sizeof(*f), RTE_CACHE_LINE_SIZE, node);
+	if (f != NULL)
+		f->table = rte_ip_frag_table_create(
+			n, BUCKET_ENTRIES, n, tsc_hz / 1000 * TOKD_FRAG_MS, node);
+	if (f == NULL || f->table == NULL) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: no memory on NUMA node %d for the fragments of %u datagrams: "
+			"%s; lower --fragments or give EAL more memory\n",
+			worker, node, n, rte_strerror(rte_errno));
+		rte_free(f);
+		return NULL;
+	}
+	return f;
+}
+
+void
+tokd_frags_free(struct tokd_frags *f)
+{
+	if (f == NULL)
+		return;
+	rte_ip_frag_table_destroy(f->table);
+	rte_free(f);
+}
+
+static void
+bury(struct tokd_worker *w)
+{
+	struct tokd_frags *f = w->frags;
+
+	if (f->dead.cnt == 0)
+		return;
+	w->counter[C_DROP_IP_FRAGMENT] += f->dead.cnt;
+	rte_ip_frag_free_death_row(&f->dead, 0);
+}
+
+/* What a device said of a fragment's checksum is not true of the packet. */
+static struct rte_mbuf *
+whole(struct tokd_worker *w, struct rte_mbuf *m)
+{
+	bury(w);
+	if (m == NULL)
+		return NULL;
+	m->ol_flags &= ~RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	w->counter[C_RX_REASSEMBLED]++;
+	return m;
+}
+
+struct rte_mbuf *
+tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
+{
+	if (w->frags == NULL) {
+		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
+		return NULL;
+	}
+	w->counter[C_RX_FRAGMENTS]++;
+	return whole(
+		w, rte_ipv4_frag_reassemble_packet(w->frags->table, &w->frags->dead, m, w->t_burst,
+			   rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, m->l2_len)));
+}
+
+struct rte_mbuf *
+tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
+{
+	struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, m->l2_len);
+	const uint32_t end = m->l2_len + sizeof(*ip) + RTE_IPV6_FRAG_HDR_SIZE;
+
+	if (w->frags == NULL || rte_pktmbuf_data_len(m) < end ||
+		rte_be_to_cpu_16(ip->payload_len) <= RTE_IPV6_FRAG_HDR_SIZE) {
+		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
+		return NULL;
+	}
+	w->counter[C_RX_FRAGMENTS]++;
+	m->l3_len = sizeof(*ip) + RTE_IPV6_FRAG_HDR_SIZE;
+	m = whole(w, rte_ipv6_frag_reassemble_packet(w->frags->table, &w->frags->dead, m,
+			     w->t_burst, ip, (struct rte_ipv6_fragment_ext *)(ip + 1)));
+	if (m != NULL)
+		m->l3_len = sizeof(*ip); /* the fragment header is gone */
+	return m;
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Packets in several mbuf segments: as a driver delivers jumbo frames, and as fragments become. */
+#include <netinet/in.h>
+
+#include "fixture.h"
+#include "frames6.h"
+#include "tests.h"
+
+#define HEADERS (14 + 20 + 8 + sizeof(struct tokd_req))
+#define TEXT 3000
+
+static uint8_t text[TEXT];
+
+static struct request
+whole_text(uint64_t stream)
+{
+	struct request r;
+
+	make_text(text, TEXT, 7);
+	r = data_request(stream, 0, 0, text, TEXT, TOKD_F_LAST);
+	r.req.text_crc = crc32c_of(text, TEXT);
+	return r;
+}
+
+void
+segments_of_any_size_are_fed_where_they_lie(void **state)
+{
+	static const uint32_t first[] = {HEADERS, HEADERS + 1, HEADERS + 5, 200, 3000};
+	static const uint32_t cut[] = {100, 333, 1000, 2999, 5000};
+	uint64_t stream = 1;
+
+	for (uint32_t i = 0; i < RTE_DIM(first); i++) {
+		for (uint32_t j = 0; j < RTE_DIM(cut); j++, stream++) {
+			struct request r = whole_text(stream);
+
+			put(cut_frame(make_frame(&r).m, first[i], cut[j]));
+			run();
+			assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+			expect_text(stream, text, TEXT);
+		}
+	}
+	/* And an early one, which is held. */
+	for (uint32_t p = 3; p-- > 0;) {
+		struct request r = text_packet(stream, text, TEXT, 1000, 0, p);
+
+		put(cut_frame(make_frame(&r).m, HEADERS, 300));
+	}
+	run();
+	drain();
+	expect_text(stream, text, TEXT);
+	expect_count(C_DROP_SEGMENTS, 0);
+}
+
+void
+segments_must_have_the_headers_in_the_first(void **state)
+{
+	struct request r = whole_text(1);
+
+	put(cut_frame(make_frame(&r).m, HEADERS - 1, 5000));
+	run();
+	expect_count(C_DROP_SEGMENTS, 1);
+	put(cut_frame(make_frame(&r).m, 14 + 20, 5000));
+	run();
+	expect_count(C_DROP_SEGMENTS, 2);
+	put(cut_frame(make_frame(&r).m, 14 + 19, 5000));
+	run();
+	expect_count(C_DROP_IP_HEADER, 1);
+	put(cut_frame(make_frame(&r).m, 13, 5000));
+	run();
+	expect_count(C_DROP_ETHER, 1);
+	expect_count(C_STREAMS_OPENED, 0);
+	expect_nothing();
+}
+
+void
+segments_of_a_refused_request_are_let_go(void **state)
+{
+	struct request r = whole_text(1);
+	struct reply reply;
+
+	r.req.vocab = 1;
+	put(cut_frame(make_frame(&r).m, HEADERS, 100));
+	run();
+	reply = expect_reply();
+	assert_int_equal(reply.rep.reason, TOKD_R_VOCAB);
+	assert_int_equal(reply.udp_payload, sizeof(reply.rep));
+}
+
+/* ---- fragments ---- */
+
+/* The part [from, to) of the payload of an IPv4 frame, as a fragment. */
+static struct rte_mbuf *
+fragment(const struct frame *f, uint32_t from, uint32_t to, uint16_t id, bool more)
+{
+	uint32_t payload = rte_be_to_cpu_16(f->ip->total_length) - 20u;
+	uint8_t bytes[14 + 20 + 4000];
+	struct rte_ipv4_hdr *ip = (struct rte_ipv4_hdr *)(bytes + 14);
+
+	to = RTE_MIN(to, payload);
+	memcpy(bytes, f->eth, 14 + 20);
+	memcpy(bytes + 14 + 20, (const uint8_t *)f->udp + from, to - from);
+	ip->packet_id = rte_cpu_to_be_16(id);
+	ip->fragment_offset =
+		rte_cpu_to_be_16((uint16_t)(from / 8 | (more ? RTE_IPV4_HDR_MF_FLAG : 0)));
+	ip->total_length = rte_cpu_to_be_16((uint16_t)(20 + to - from));
+	ip->hdr_checksum = 0;
+	ip->hdr_checksum = rte_ipv4_cksum(ip);
+	return raw_frame(bytes, 14 + 20 + to - from);
+}
+
+#define PART 800 /* a multiple of 8 */
+#define PARTS 4	 /* of 8 + 64 + 3000 bytes */
+
+void
+fragments_in_any_order_make_the_datagram(void **state)
+{
+	static const uint8_t order[][PARTS] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
+
+	for (uint16_t i = 0; i < RTE_DIM(order); i++) {
+		struct request r = whole_text(i);
+		struct frame f = make_frame(&r);
+
+		for (uint32_t p = 0; p < PARTS; p++) {
+			uint32_t at = order[i][p] * PART;
+
+			expect_count(C_RX_REASSEMBLED, i);
+			put(fragment(&f, at, at + PART, i, order[i][p] + 1 < PARTS));
+			run();
+		}
+		rte_pktmbuf_free(f.m);
+		expect_count(C_RX_REASSEMBLED, i + 1);
+		assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+		expect_text(i, text, TEXT);
+	}
+	expect_count(C_RX_FRAGMENTS, PARTS * RTE_DIM(order));
+	expect_count(C_DROP_IP_FRAGMENT, 0);
+}
+
+void
+fragments_of_ipv6_make_the_datagram(void **state)
+{
+	struct request r = whole_text(1);
+	struct rte_mbuf *m = frame6(&r);
+
+	for (uint32_t p = PARTS; p-- > 0;) {
+		put(fragment6(m, p * PART, (p + 1) * PART, 77, p + 1 < PARTS));
+		run();
+	}
+	rte_pktmbuf_free(m);
+	expect_count(C_RX_REASSEMBLED, 1);
+	expect_count(C_DROP_IP_FRAGMENT, 0);
+	assert_int_equal(drain(), 1);
+	expect_text(1, text, TEXT);
+	put(frame6_short_fragment());
+	run();
+	expect_count(C_DROP_IP_FRAGMENT, 1);
+}
+
+void
+fragments_never_whole_make_way_for_others(void **state)
+{
+	struct request r = whole_text(1);
+	struct frame f = make_frame(&r);
+
+	/* Many more datagrams than the table has room for, each without its end. */
+	for (uint16_t id = 0; id < 10 * FRAGMENTS; id++) {
+		put(fragment(&f, 0, PART, id, true));
+		run();
+	}
+	assert_true(rte_mempool_avail_count(fx_pool) >=
+		    POOL_MBUFS - 1 - FRAGMENTS * RTE_LIBRTE_IP_FRAG_MAX_FRAG);
+	assert_true(fx->w.counter[C_DROP_IP_FRAGMENT] >= 9 * FRAGMENTS);
+	/* When their time is over there is room again. */
+	for (uint32_t ms = 0; ms < 250; ms += 10) {
+		rte_delay_us_block(10000);
+		run();
+	}
+	for (uint32_t p = 0; p < PARTS; p++)
+		put(fragment(&f, p * PART, (p + 1) * PART, 5000, p + 1 < PARTS));
+	run();
+	rte_pktmbuf_free(f.m);
+	drain();
+	expect_text(1, text, TEXT);
+}
+
+void
+fragments_that_lie_are_dropped(void **state)
+{
+	struct request r = whole_text(1);
+	struct frame f = make_frame(&r);
+	uint64_t avail;
+
+	/* A checksum that is wrong once the packet is whole, which a device called right. */
+	f.udp->dgram_cksum ^= 1;
+	for (uint32_t p = 0; p < PARTS; p++) {
+		struct rte_mbuf *m = fragment(&f, p * PART, (p + 1) * PART, 1, p + 1 < PARTS);
+
+		m->ol_flags = RTE_MBUF_F_RX_L4_CKSUM_GOOD;
+		put(m);
+	}
+	fx->w.rx_cksum_offload = true;
+	run();
+	expect_count(C_DROP_UDP_CKSUM, 1);
+	f.udp->dgram_cksum ^= 1;
+
+	/* Parts that overlap. */
+	put(fragment(&f, 0, 1600, 2, true));
+	put(fragment(&f, 800, 2400, 2, true));
+	put(fragment(&f, 2400, 4000, 2, false));
+	run();
+	/* More parts than a datagram may have. */
+	for (uint32_t p = 0; p < 2 * RTE_LIBRTE_IP_FRAG_MAX_FRAG; p++)
+		put(fragment(&f, p * 80, (p + 1) * 80, 3, true));
+	run();
+	/* Beyond 64 KiB, with a length that says otherwise: no access outside, no datagram. */
+	for (uint32_t p = 0; p < 2; p++) {
+		struct rte_mbuf *m = fragment(&f, p * PART, (p + 1) * PART, 4, p == 0);
+		struct rte_ipv4_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, 14);
+
+		if (p == 1)
+			ip->fragment_offset = RTE_BE16(0x1fff);
+		ip->hdr_checksum = 0;
+		ip->hdr_checksum = rte_ipv4_cksum(ip);
+		put(m);
+	}
+	/* A part without a byte. */
+	put(fragment(&f, 800, 800, 5, true));
+	run();
+	avail = rte_mempool_avail_count(fx_pool);
+	assert_true(avail >= POOL_MBUFS - 1 - FRAGMENTS * RTE_LIBRTE_IP_FRAG_MAX_FRAG);
+	assert_true(fx->w.counter[C_DROP_IP_FRAGMENT] > 0);
+	expect_count(C_STREAMS_OPENED, 0);
+	expect_nothing();
+	rte_pktmbuf_free(f.m);
+}
+
+void
+fragments_are_dropped_where_none_are_taken(void **state)
+{
+	struct request r = whole_text(1);
+	struct frame f = make_frame(&r);
+	struct rte_mbuf *m = frame6(&r);
+	struct tokd_frags *frags = fx->w.frags;
+
+	fx->w.frags = NULL;
+	put(fragment(&f, 0, PART, 1, true));
+	put(fragment(&f, PART, 2 * PART, 1, false));
+	put(fragment6(m, 0, PART, 1, true));
+	run();
+	expect_count(C_DROP_IP_FRAGMENT, 3);
+	expect_count(C_RX_FRAGMENTS, 0);
+	fx->w.frags = frags;
+	rte_pktmbuf_free(f.m);
+	rte_pktmbuf_free(m);
+}

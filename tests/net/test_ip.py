@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What ordinary hosts send besides small IPv4 datagrams: IPv6, fragments, VLAN tags."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from dpdk_tokd import Tokenizer
+from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, Appliance, NetLab, why_not
+from raw_client import RawStream, frame, send_frames
+
+VLAN = 42
+HOSTS = {"ipv4": SERVER_IP, "ipv6": SERVER_IP6}
+TEXT = ("Fragments and tags: naïve café, 東京, and 123456 more. " * 120).encode()
+
+
+@pytest.fixture(scope="module")
+def lab6() -> Iterator[NetLab]:
+    if reason := why_not():
+        pytest.skip(reason)
+    with NetLab(ipv6=True) as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module", params=("net_af_xdp", "net_af_packet"))
+def dual(
+    request: pytest.FixtureRequest,
+    lab6: NetLab,
+    gpt2_file: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Appliance]:
+    """An appliance that serves both families."""
+    args = ("--ip6", SERVER_IP6)
+    folder = tmp_path_factory.mktemp("tokd")
+    with Appliance(
+        lab6, gpt2_file, folder, driver=request.param, memory=NO_HUGE, args=args
+    ) as appliance:
+        yield appliance
+
+
+def with_tag(untagged: bytes, vlan: int) -> bytes:
+    """IEEE 802.1Q 9.6."""
+    return untagged[:12] + b"\x81\x00" + vlan.to_bytes(2, "big") + untagged[12:]
+
+
+def whole_ids(gpt2_file: Path, text: bytes) -> list[int]:
+    return Tokenizer.load(str(gpt2_file)).encode(text).tolist()
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_texts_of_both_families_are_served(lab6, dual, gpt2_file, host):
+    with RawStream(lab6, host=host) as stream:
+        stream.finish(stream.packets(TEXT))
+        assert stream.id_list() == whole_ids(gpt2_file, TEXT)
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_a_datagram_in_fragments_is_one(lab6, dual, gpt2_file, host):
+    if dual.driver == "net_af_packet" and host == SERVER_IP:
+        pytest.skip(
+            "Linux puts IPv4 fragments together for net_af_packet (PACKET_FANOUT_FLAG_DEFRAG), "
+            "to a frame larger than its framesz"
+        )
+    before = dual.counters()
+    with RawStream(lab6, host=host) as stream:
+        stream.finish(stream.packets(TEXT, cuts=[5000]))
+        assert stream.id_list() == whole_ids(gpt2_file, TEXT)
+    after = dual.counters()
+    assert after["rx_reassembled"] >= before["rx_reassembled"] + 1
+    assert after["rx_fragments"] >= before["rx_fragments"] + 4
+
+
+def test_neighbours_find_the_ipv6_address(lab6, dual):
+    inside = ["ip", "-n", lab6.namespace, "-6", "neigh"]
+    subprocess.run([*inside, "flush", "dev", lab6.client_if], check=True)
+    before = dual.counters()["nd_replies"]
+    with RawStream(lab6, host=SERVER_IP6) as stream:
+        stream.finish(stream.packets(b"who has 2001:db8:99::1?"))
+    shown = subprocess.run(
+        [*inside, "show", SERVER_IP6], capture_output=True, text=True, check=True
+    )
+    assert ":".join(f"{b:02x}" for b in lab6.mac(lab6.server_if)) in shown.stdout
+    assert dual.counters()["nd_replies"] > before
+
+
+@pytest.mark.parametrize("size", [0, 56, 1452])
+def test_ping_by_ipv6_is_answered(lab6, dual, size):
+    if shutil.which("ping") is None:
+        pytest.skip("no ping: apt-get install iputils-ping")
+    command = ["ip", "netns", "exec", lab6.namespace, "ping", "-6", "-c", "3", "-i", "0.05"]
+    done = subprocess.run(
+        [*command, "-W", "2", "-s", str(size), SERVER_IP6],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0 and " 0% packet loss" in done.stdout, done.stdout
+
+
+@pytest.mark.parametrize("driver", ["net_af_xdp", "net_af_packet"])
+def test_a_vlan_is_served_and_no_other(lab6, gpt2_file, tmp_path, driver):
+    """Frames by hand: not every kernel has VLAN interfaces."""
+    args = ("--vlan", str(VLAN))
+    with (
+        Appliance(
+            lab6, gpt2_file, tmp_path, driver=driver, memory=NO_HUGE, args=args
+        ) as appliance,
+        RawStream(lab6) as stream,
+    ):
+        plain = frame(lab6, stream.packets(b"hello")[0])
+        send_frames(lab6, plain, with_tag(plain, VLAN + 1))
+        appliance.wait_for(lambda c: c["drop_vlan"] >= 2)
+        send_frames(lab6, with_tag(plain, VLAN))
+        appliance.wait_for(lambda c: c["streams_done"] == 1 and c["tx_packets"] == 1)

@@ -24,6 +24,7 @@
 	X(STREAMS_OPENED, "streams_opened", "texts begun")                                         \
 	X(STREAMS_DONE, "streams_done", "texts completed")                                         \
 	X(STREAMS_FAILED, "streams_failed", "texts ended with a reason other than done")           \
+	X(TEXT_PORT, "text_port", "texts taken at the plain-text port")                            \
 	X(TEXT_BYTES, "text_bytes", "bytes of text fed to the tokenizer")                          \
 	X(IDS, "ids", "token ids published")                                                       \
 	X(RECORDS, "records", "token ring records published")                                      \
@@ -55,6 +56,7 @@
 	X(DROP_VOCAB, "drop_vocab", "refused: vocabulary not loaded")                              \
 	X(DROP_OFFSET, "drop_offset", "refused: byte offset does not continue the text")           \
 	X(DROP_TOO_LONG, "drop_too_long", "refused: text longer than --max-text")                  \
+	X(DROP_TEXT, "drop_text", "refused: plain text the tokenizer does not take")               \
 	X(DROP_SHUTDOWN, "drop_shutdown", "refused: new text while shutting down")                 \
 	X(DROP_TABLE_FULL, "drop_table_full", "refused: stream table full")                        \
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \

@@ -96,6 +96,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	w->ip6 = opt->ip6;
 	w->vlan = opt->vlan;
 	w->udp_port = htons(opt->udp_port);
+	w->text_port = htons(opt->text_port);
 	w->mac = app->port.mac;
 	w->rx_cksum_offload = app->port.rx_cksum;
 	w->tx_cksum_offload = app->port.tx_cksum;

@@ -21,11 +21,14 @@ struct tokd_addr {
 	};
 };
 
-/* Where a datagram came from, and its answer goes. Network byte order. */
+/*
+ * Where a datagram came from, and its answer goes; our_port is the one it came to, and goes from.
+ * Network byte order.
+ */
 struct tokd_peer {
 	struct tokd_addr addr;
 	struct rte_ether_addr mac;
-	uint16_t port;
+	uint16_t port, our_port;
 };
 
 static inline struct tokd_addr

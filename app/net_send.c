@@ -92,7 +92,7 @@ tokd_net_send(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer 
 	const bool v4 = tokd_addr_is_v4(&peer->addr);
 	struct rte_udp_hdr *udp = (struct rte_udp_hdr *)rte_pktmbuf_prepend(m, sizeof(*udp));
 
-	*udp = (struct rte_udp_hdr){.src_port = w->udp_port,
+	*udp = (struct rte_udp_hdr){.src_port = peer->our_port,
 		.dst_port = peer->port,
 		.dgram_len = rte_cpu_to_be_16((uint16_t)len)};
 	if (likely(v4))

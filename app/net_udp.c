@@ -7,6 +7,7 @@
 
 #include "net.h"
 #include "net_cksum.h"
+#include "text_port.h"
 
 static bool
 cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const struct rte_udp_hdr *udp,
@@ -37,10 +38,10 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *
 	const struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, const struct rte_udp_hdr *, off);
 	uint32_t len = rte_pktmbuf_pkt_len(m) - off;
 	struct tokd_peer peer;
+	bool is_text;
 
-	/* A request that lies in two segments would be misread by everything below. */
-	if (unlikely(m->nb_segs != 1 &&
-		     rte_pktmbuf_data_len(m) < off + sizeof(*udp) + sizeof(struct tokd_req))) {
+	/* A header that lies in two segments would be misread. */
+	if (unlikely(m->nb_segs != 1 && rte_pktmbuf_data_len(m) < off + sizeof(*udp))) {
 		tokd_drop(w, m, C_DROP_SEGMENTS);
 		return;
 	}
@@ -53,8 +54,15 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *
 		return;
 	}
 	/* RFC 768, Source Port: zero means that no answer is possible. */
-	if (unlikely(udp->dst_port != w->udp_port || udp->src_port == 0)) {
+	is_text = udp->dst_port == w->text_port;
+	if (unlikely((udp->dst_port != w->udp_port && !is_text) || udp->dst_port == 0 ||
+		     udp->src_port == 0)) {
 		tokd_drop(w, m, C_DROP_UDP_PORT);
+		return;
+	}
+	if (unlikely(m->nb_segs != 1 && !is_text &&
+		     rte_pktmbuf_data_len(m) < off + sizeof(*udp) + sizeof(struct tokd_req))) {
+		tokd_drop(w, m, C_DROP_SEGMENTS);
 		return;
 	}
 	/* RFC 1122 4.1.3.4: a non-zero checksum must be verified, and discarded silently. */
@@ -63,7 +71,13 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *
 		return;
 	}
 
-	peer = (struct tokd_peer){.addr = *src, .mac = eth->src_addr, .port = udp->src_port};
+	peer = (struct tokd_peer){.addr = *src,
+		.mac = eth->src_addr,
+		.port = udp->src_port,
+		.our_port = udp->dst_port};
 	rte_pktmbuf_adj(m, (uint16_t)(off + sizeof(*udp)));
-	tokd_stream_rx(w, m, &peer);
+	if (unlikely(is_text))
+		tokd_text_rx(w, m, &peer);
+	else
+		tokd_stream_rx(w, m, &peer);
 }

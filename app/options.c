@@ -218,6 +218,8 @@ validate(const struct opt_asked *asked, struct tokd_options *opt, struct tokd_op
 	if (opt->ip == 0 && tokd_addr_is_none(&opt->ip6))
 		return bad(e, "--ip ADDR is missing, and --ip6 as well; give one after --, as in "
 			      "-- --ip 10.0.0.1");
+	if (opt->text_port == opt->udp_port)
+		return bad(e, "--text-port %u: taken by --udp-port; give another", opt->text_port);
 	return check_mbufs(opt, e);
 }
 

@@ -18,6 +18,7 @@ struct tokd_options {
 	uint16_t vlan;		    /* --vlan: 802.1Q VLAN served; 0: frames without a tag */
 	uint32_t fragments;	    /* --fragments: datagrams made whole at once; 0: none */
 	uint16_t udp_port;	    /* --udp-port */
+	uint16_t text_port;	    /* --text-port: of plain text, 0: none */
 	uint16_t port;		    /* --port: DPDK port id */
 	uint32_t streams;	    /* --streams: streams per worker, open and finished */
 	uint32_t max_text;	    /* --max-text: bytes of one text */

@@ -15,6 +15,8 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"datagrams put together from IP fragments at once, with one worker; 0: none"},
 	{"udp-port", "PORT", OPT_COUNT, RULE_NONE, FIELD(udp_port), 1, 65535, "9000",
 		"UDP port to serve on"},
+	{"text-port", "PORT", OPT_COUNT, RULE_NONE, FIELD(text_port), 0, 65535, "0",
+		"UDP port where each datagram is a text, answered by ids in decimal; 0: none"},
 	{"port", "ID", OPT_COUNT, RULE_NONE, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
 	{"vocab", "NAME|PATH", OPT_TEXT, RULE_NONE, FIELD(vocab), 0, 0, "gpt2",
 		"vocabulary: a name in the search path ($TOK_VOCAB_PATH), or a file"},

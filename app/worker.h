@@ -44,7 +44,7 @@ struct tokd_worker {
 	struct rte_ether_addr solicited_mac; /* of that group; zero where IPv6 is not served */
 	uint16_t vlan;		       /* ours, 0: no tag */
 	struct tokd_frags *frags;      /* NULL: fragments are dropped */
-	uint16_t udp_port;	       /* ours, network byte order */
+	uint16_t udp_port, text_port;  /* ours, network byte order; text_port 0: none */
 	struct rte_ether_addr mac;     /* ours */
 	bool rx_cksum_offload;	       /* mbuf flags say whether IPv4 and UDP checksums are right */
 	bool tx_cksum_offload;
@@ -65,6 +65,9 @@ struct tokd_worker {
 	uint32_t turns;		       /* since housekeeping */
 	uint32_t turn_kind;	       /* counter the cycles of the turn now running go to */
 	uint64_t t_housekeeping;
+	/* the plain-text port */
+	uint64_t text_id;	       /* of its next record */
+	struct tok_stream text_stream; /* one text at a time */
 	/* set-up */
 	uint32_t index, lcore;
 	int node;
@@ -72,7 +75,7 @@ struct tokd_worker {
 
 /*
  * Set-up (worker.c). The caller has filled in port, queue, pool, ring, vocab, ip, ip6, vlan,
- * udp_port, mac, offloads, opt, stop, index, lcore and node, zero elsewhere; this makes streams,
+ * udp_port, text_port, mac, offloads, opt, stop, index, lcore and node, zero elsewhere; this makes streams,
  * cache and, for opt->fragments datagrams, the table of fragments on `node`. Returns 0 or -errno with a message logged.
  */
 int tokd_worker_init(struct tokd_worker *w);

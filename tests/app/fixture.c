@@ -103,6 +103,7 @@ setup_with(uint32_t ring_bytes)
 		.ip = fx->opt.ip,
 		.ip6 = our_ip6,
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
+		.text_port = RTE_BE16(TEXT_PORT),
 		.mac = our_mac,
 		.opt = &fx->opt,
 		.stop = &fx->stop,

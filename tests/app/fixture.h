@@ -38,6 +38,7 @@
 #define SMALL_RING_BYTES (64u << 10)
 #define STREAMS 16
 #define FRAGMENTS 8
+#define TEXT_PORT 9001
 #define EPOCH 0xabcd1234u
 
 /* What the application is started with, once. */

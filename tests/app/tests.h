@@ -37,6 +37,11 @@
 	X(udp_without_checksum_and_offloaded_checksums_pass, setup) \
 	X(tx_offload_leaves_checksums_to_the_driver, setup) \
 	X(tx_that_is_full_drops_and_counts, setup) \
+	X(text_port_answers_in_decimal, setup) \
+	X(text_port_answers_long_texts_in_several_datagrams, setup) \
+	X(text_port_takes_several_segments, setup) \
+	X(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring) \
+	X(text_port_waits_for_nobody, setup_small_ring) \
 	X(order_one_packet_is_one_record, setup) \
 	X(order_empty_text_is_one_record_without_ids, setup) \
 	X(order_a_last_packet_without_text_ends_the_stream, setup) \

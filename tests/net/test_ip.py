@@ -116,3 +116,21 @@ def test_a_vlan_is_served_and_no_other(lab6, gpt2_file, tmp_path, driver):
         appliance.wait_for(lambda c: c["drop_vlan"] >= 2)
         send_frames(lab6, with_tag(plain, VLAN))
         appliance.wait_for(lambda c: c["streams_done"] == 1 and c["tx_packets"] == 1)
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_netcat_is_a_client(lab6, gpt2_file, tmp_path, host):
+    """Each datagram to the plain-text port is a text, the answer its ids in decimal."""
+    args = ("--ip6", SERVER_IP6, "--text-port", "9001")
+    text = "naïve café\nsecond line\n".encode()
+    if shutil.which("nc") is None:
+        pytest.skip("no nc: apt-get install netcat-openbsd")
+    with Appliance(lab6, gpt2_file, tmp_path, driver="net_af_xdp", memory=NO_HUGE, args=args):
+        answer = subprocess.run(
+            ["ip", "netns", "exec", lab6.namespace, "nc", "-u", "-w", "1", host, "9001"],
+            input=text,
+            capture_output=True,
+            check=True,
+            timeout=20,
+        ).stdout
+    assert [int(word) for word in answer.split()] == whole_ids(gpt2_file, text)

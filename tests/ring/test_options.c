@@ -120,6 +120,7 @@ complain_in_one_line(void **state)
 		{"-- --ip6 ::1", "--ip6 ::1: not the address of a host; give"},
 		{"-- --ip6 ff02::1", "--ip6 ff02::1: not the address of a host; give"},
 		{"-- --ip6 ::ffff:10.0.0.1", "not the address of a host; give"},
+		{"-- --ip 10.0.0.1 --text-port 9000", "--text-port 9000: taken by --udp-port;"},
 		{"-- --ip 10.0.0.1 --vlan 4095", "--vlan 4095: out of range; give 0 to 4094"},
 		{"-- --ip 10.0.0.1 --udp-port 0", "--udp-port 0: out of range; give 1 to 65535"},
 		{"-- --ip 10.0.0.1 --udp-port 65536", "--udp-port 65536: out of range"},

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The plain-text port. */
+#include <stdlib.h>
+
+#include "fixture.h"
+#include "tests.h"
+
+static struct rte_mbuf *
+text_frame(const void *text, uint32_t n)
+{
+	struct request r = {.req = {0}, .text = text, .n = n};
+	struct frame f = make_frame(&r);
+
+	/* The text takes the place of the request. */
+	memmove(f.payload, f.payload + sizeof(r.req), n);
+	rte_pktmbuf_trim(f.m, sizeof(r.req));
+	f.udp->dst_port = RTE_BE16(TEXT_PORT);
+	f.udp->dgram_len = rte_cpu_to_be_16((uint16_t)(8 + n));
+	f.ip->total_length = rte_cpu_to_be_16((uint16_t)(28 + n));
+	seal_frame(&f);
+	return f.m;
+}
+
+/* All answers so far, one after the other, as nc shows them; returns how many there were. */
+static uint32_t
+answers(char *text, uint32_t room)
+{
+	struct rte_mbuf *m;
+	uint32_t n = 0, used = 0;
+
+	while ((m = next_frame()) != NULL) {
+		const struct rte_ipv4_hdr *ip =
+			rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, 14);
+		const struct rte_udp_hdr *udp = (const struct rte_udp_hdr *)(ip + 1);
+		uint32_t len = rte_be_to_cpu_16(udp->dgram_len) - 8u;
+
+		assert_int_equal(udp->src_port, RTE_BE16(TEXT_PORT));
+		assert_int_equal(rte_ipv4_udptcp_cksum(ip, udp), 0xffff);
+		assert_true(len <= 1472 && used + len < room);
+		memcpy(text + used, udp + 1, len);
+		used += len;
+		rte_pktmbuf_free(m);
+		n++;
+	}
+	text[used] = '\0';
+	return n;
+}
+
+static void
+expect_ids_of(const char *line, const void *text, uint32_t n)
+{
+	static uint32_t ids[20000];
+	uint32_t count = whole(text, n, ids, RTE_DIM(ids));
+	char *end = (char *)line;
+
+	for (uint32_t i = 0; i < count; i++) {
+		assert_int_equal(strtoul(end, &end, 10), ids[i]);
+		assert_int_equal(*end, i + 1 < count ? ' ' : '\n');
+		end++;
+	}
+	assert_int_equal(*end, '\0');
+}
+
+void
+text_port_answers_in_decimal(void **state)
+{
+	static const char *const texts[] = {"hello world", "a", "hello\n", "\xff\xfe"};
+	char line[1000];
+
+	for (uint32_t i = 0; i < RTE_DIM(texts); i++) {
+		uint32_t n = (uint32_t)strlen(texts[i]);
+
+		put(text_frame(texts[i], n));
+		run();
+		assert_int_equal(answers(line, sizeof(line)), 1);
+		expect_ids_of(line, texts[i], n);
+		expect_text(i, texts[i], n);
+	}
+	put(text_frame("", 0));
+	run();
+	assert_int_equal(answers(line, sizeof(line)), 1);
+	assert_string_equal(line, "\n");
+	expect_text(RTE_DIM(texts), "", 0);
+	expect_count(C_TEXT_PORT, RTE_DIM(texts) + 1);
+}
+
+void
+text_port_answers_long_texts_in_several_datagrams(void **state)
+{
+	static uint8_t text[8000];
+	static char line[80000];
+
+	make_text(text, sizeof(text), 3);
+	put(text_frame(text, sizeof(text)));
+	run();
+	assert_true(answers(line, sizeof(line)) > 1);
+	expect_ids_of(line, text, sizeof(text));
+	expect_text(0, text, sizeof(text));
+}
+
+void
+text_port_takes_several_segments(void **state)
+{
+	static uint8_t text[3000];
+	static char line[40000];
+
+	make_text(text, sizeof(text), 5);
+	put(cut_frame(text_frame(text, sizeof(text)), 14 + 20 + 8, 77));
+	run();
+	answers(line, sizeof(line));
+	expect_ids_of(line, text, sizeof(text));
+}
+
+void
+text_port_refuses_what_is_too_long_or_no_text(void **state)
+{
+	static uint8_t text[JUMBO_TEXT];
+	char line[1000];
+
+	memset(text, 'a', sizeof(text)); /* three ids a byte at worst: more than half of the ring */
+	put(text_frame(text, sizeof(text)));
+	run();
+	answers(line, sizeof(line));
+	assert_memory_equal(line, "error: text too long", 20);
+	expect_count(C_DROP_TOO_LONG, 1);
+	fx->opt.max_text = 5;
+	put(text_frame("sixsix", 6));
+	run();
+	answers(line, sizeof(line));
+	assert_memory_equal(line, "error: text too long", 20);
+	fx->opt.strict_utf8 = true;
+	put(text_frame("\xff", 1));
+	run();
+	answers(line, sizeof(line));
+	assert_memory_equal(line, "error: not UTF-8", 16);
+	expect_count(C_DROP_TEXT, 1);
+	atomic_store(&fx->stop, TOKD_DRAIN);
+	put(text_frame("late", 4));
+	run();
+	expect_nothing();
+	expect_count(C_DROP_SHUTDOWN, 1);
+	expect_count(C_RECORDS, 0);
+}
+
+void
+text_port_waits_for_nobody(void **state)
+{
+	char line[1000];
+
+	reader_join(0); /* and never reads */
+	for (uint32_t i = 0; i < 2000; i++) {
+		put(text_frame("hello", 5));
+		run();
+		drain();
+	}
+	assert_true(fx->w.counter[C_DROP_RING_FULL] > 0);
+	fx->cursor[0] = fx->w.ring.head;
+	put(text_frame("hello", 5));
+	run();
+	assert_int_equal(answers(line, sizeof(line)), 1);
+	expect_ids_of(line, "hello", 5);
+}

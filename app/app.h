@@ -7,11 +7,10 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include <tok.h>
-
 #include "control.h"
 #include "options.h"
 #include "port.h"
+#include "vocabs.h"
 #include "worker.h"
 
 struct tokd_app {
@@ -19,12 +18,10 @@ struct tokd_app {
 	alignas(RTE_CACHE_LINE_SIZE) _Atomic uint32_t stop; /* enum tokd_stop */
 	alignas(RTE_CACHE_LINE_SIZE) struct tokd_options opt;
 	struct tokd_port port;
-	struct tok_vocab *vocab;
-	struct tok_vocab_info vocab_info;
-	struct tok_mem vocab_mem; /* of its tables: must outlive it */
-	int vocab_node;		  /* NUMA node they are wanted on */
-	uint64_t instance;	  /* random: tells this run's rings from another's */
-	uint64_t t_start;	  /* TSC */
+	struct tokd_vocabs vocabs[RTE_MAX_NUMA_NODES]; /* the same ones, for each node in use */
+	uint32_t n_nodes;			       /* in use */
+	uint64_t instance; /* random: tells this run's rings from another's */
+	uint64_t t_start;  /* TSC */
 	uint32_t n_workers;
 	struct tokd_worker *worker[TOKD_RINGS_MAX];
 	struct tokd_ring *ring[TOKD_RINGS_MAX]; /* those of the workers */

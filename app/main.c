@@ -25,7 +25,6 @@
 #include "log.h"
 #include "summary.h"
 #include "telemetry.h"
-#include "vocab_mem.h"
 
 #define PROGRAM "dpdk-tokd"
 
@@ -46,29 +45,20 @@ log_config(const struct tokd_options *opt)
 	TOKD_LOG(main, INFO, "options:%s\n", line);
 }
 
-static int
-load_vocab(struct tokd_app *app)
+/* Those of a worker on `node`, loaded for the first that asks. NULL with a message logged. */
+static const struct tokd_vocabs *
+vocabs_on(struct tokd_app *app, int node)
 {
-	const struct tok_load_opts opts = {
-		.pretokenizer = app->opt.pretokenizer,
-		.mem = &app->vocab_mem,
-	};
-	struct tok_error error;
+	struct tokd_vocabs *v = &app->vocabs[app->n_nodes];
 
-	/* One, read by all; on the node of the main lcore, which is the first worker's. */
-	app->vocab_node = (int)rte_socket_id();
-	app->vocab_mem = tokd_vocab_mem(&app->vocab_node);
-	app->vocab = tok_vocab_load(app->opt.vocab, &opts, &error);
-	if (app->vocab == NULL) {
-		TOKD_LOG(main, ERR, "--vocab %s: %s\n", app->opt.vocab, error.text);
-		return -EINVAL;
+	for (uint32_t i = 0; i < app->n_nodes; i++) {
+		if (app->vocabs[i].node == node)
+			return &app->vocabs[i];
 	}
-	app->vocab_info = tok_vocab_info(app->vocab);
-	TOKD_LOG(main, INFO,
-		"vocabulary %s from %s: %u ids, checksum %08" PRIx32 ", %zu bytes of tables\n",
-		app->vocab_info.name, app->vocab_info.path, app->vocab_info.n_ids,
-		app->vocab_info.checksum, app->vocab_info.table_bytes);
-	return 0;
+	if (tokd_vocabs_load(v, &app->opt, node) != 0)
+		return NULL;
+	app->n_nodes++;
+	return v;
 }
 
 /* Everything a worker has of its own. What a failure leaves, worker_close takes. */
@@ -78,6 +68,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	const int node = (int)rte_lcore_to_socket_id(lcore);
 	const struct tokd_options *opt = &app->opt;
 	uint64_t hugepage = 0;
+	const struct tokd_vocabs *vocabs;
 	struct tokd_worker *w;
 	int rc;
 
@@ -91,7 +82,12 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	app->ring[index] = &w->ring;
 	w->port = app->port.id;
 	w->queue = (uint16_t)index;
-	w->vocab = app->vocab;
+	vocabs = vocabs_on(app, node);
+	if (vocabs == NULL)
+		return -EINVAL;
+	w->n_vocabs = vocabs->n;
+	for (uint32_t i = 0; i < vocabs->n; i++)
+		w->vocab[i].tok = vocabs->tok[i];
 	w->ip = opt->ip;
 	w->ip6 = opt->ip6;
 	w->vlan = opt->vlan;
@@ -119,7 +115,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 				index, opt->ring_bytes);
 	}
 	rc = tokd_ring_create(&w->ring, index, lcore, node, opt->ring_bytes, hugepage,
-		app->vocab_info.checksum, app->instance);
+		tok_vocab_info(vocabs->tok[0]).checksum, app->instance);
 	if (rc == 0)
 		rc = tokd_worker_init(w);
 	if (rc == 0)
@@ -205,11 +201,9 @@ workers_run(struct tokd_app *app)
 		char at[INET_ADDRSTRLEN + INET6_ADDRSTRLEN + 2];
 
 		TOKD_LOG(main, NOTICE,
-			"ready: udp %s port %u on %s (%s), %u workers, vocabulary %s (%08" PRIx32
-			"), readers at %s\n",
+			"ready: udp %s port %u on %s (%s), %u workers, vocabulary %s, readers at %s\n",
 			served(&app->opt, at, sizeof(at)), app->opt.udp_port, app->port.name,
-			app->port.driver, app->n_workers, app->vocab_info.name,
-			app->vocab_info.checksum, app->opt.socket);
+			app->port.driver, app->n_workers, app->opt.vocab, app->opt.socket);
 		fflush(NULL);
 		rc = tokd_worker_run(app->worker[0]);
 	} else {
@@ -235,9 +229,6 @@ serve(struct tokd_app *app)
 	if (rc != 0)
 		return rc;
 	tokd_cpu_check(&app->port);
-	rc = load_vocab(app);
-	if (rc != 0)
-		goto close_port;
 	rc = workers_open(app);
 	if (rc != 0)
 		goto close_workers;
@@ -262,10 +253,8 @@ close_workers:
 	/* The device lets go of the mbufs before their pools go. */
 	tokd_port_close(&app->port);
 	workers_close(app);
-	tok_vocab_free(app->vocab);
-	return rc;
-close_port:
-	tokd_port_close(&app->port);
+	while (app->n_nodes > 0)
+		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
 	return rc;
 }
 

@@ -11,7 +11,7 @@
 #include "net_addr.h"
 
 struct tokd_options {
-	const char *vocab;	    /* --vocab: name or path */
+	const char *vocab;	    /* --vocab: names or paths, with commas between */
 	const char *pretokenizer;   /* --pretokenizer: for .tiktoken files not known by content */
 	uint32_t ip;		    /* --ip: our IPv4 address, network byte order; 0: none */
 	struct tokd_addr ip6;	    /* --ip6: our IPv6 address; ::, none */

@@ -18,8 +18,9 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 	{"text-port", "PORT", OPT_COUNT, RULE_NONE, FIELD(text_port), 0, 65535, "0",
 		"UDP port where each datagram is a text, answered by ids in decimal; 0: none"},
 	{"port", "ID", OPT_COUNT, RULE_NONE, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
-	{"vocab", "NAME|PATH", OPT_TEXT, RULE_NONE, FIELD(vocab), 0, 0, "gpt2",
-		"vocabulary: a name in the search path ($TOK_VOCAB_PATH), or a file"},
+	{"vocab", "NAME|PATH[,...]", OPT_TEXT, RULE_NONE, FIELD(vocab), 0, 0, "gpt2",
+		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client asks for "
+		"one by its checksum, the first is for those that do not"},
 	{"pretokenizer", "NAME", OPT_TEXT, RULE_NONE, FIELD(pretokenizer), 0, 0, NULL,
 		"pretokenizer of a .tiktoken file that is not known by its checksum"},
 	{"strict-utf8", NULL, OPT_FLAG, RULE_NONE, FIELD(strict_utf8), 0, 0, NULL,

@@ -16,7 +16,7 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 		.type = TOKD_REPLY,
 		.flags = TOKD_F_FAIL,
 		.epoch = req->epoch,
-		.vocab = w->vocab_checksum,
+		.vocab = w->vocab[0].checksum,
 		.stream_id = req->stream_id,
 		.reason = reason,
 	};
@@ -62,7 +62,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.flags = (count > 0 && first == 0 ? TOKD_F_FIRST : 0) | (done ? TOKD_F_DONE : 0) |
 			 (reason != TOKD_R_NONE ? TOKD_F_FAIL : 0),
 		.epoch = s->key.epoch,
-		.vocab = w->vocab_checksum,
+		.vocab = s->key.vocab,
 		.stream_id = s->key.stream_id,
 		.ack = s->next,
 		.credit = credit(s),

@@ -32,10 +32,11 @@ struct tokd_stream_key {
 	struct tokd_addr addr;
 	uint64_t stream_id;
 	uint32_t epoch;
+	uint32_t vocab; /* checksum */
 	uint16_t port;
-	uint16_t zero;
+	uint16_t zero[3];
 };
-static_assert(sizeof(struct tokd_stream_key) == 32, "hash key must not have padding");
+static_assert(sizeof(struct tokd_stream_key) == 40, "hash key must not have padding");
 
 enum tokd_stream_state {
 	TOKD_STREAM_FREE = 0,
@@ -130,8 +131,8 @@ void tokd_streams_free(struct tokd_streams *t);
 /* stream_state.c: hot. */
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
 /* NULL if all streams are open. */
-struct tokd_stream *tokd_stream_open(
-	struct tokd_worker *w, const struct tokd_stream_key *key, uint16_t flags);
+struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
+	const struct tokd_vocab *vocab, uint16_t flags);
 void tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason);
 /* False while the ring has no room. */

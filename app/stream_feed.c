@@ -57,7 +57,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t cou
 	rec->t_rx = t_rx;
 	rec->first = s->total;
 	rec->count = count;
-	rec->vocab = w->vocab_checksum;
+	rec->vocab = s->key.vocab;
 	rec->epoch = s->key.epoch;
 	rec->reason = TOKD_R_NONE;
 	rec->text_end = s->text_end;

@@ -147,7 +147,8 @@ data_for_done(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 
 static void
 data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
-	const struct tokd_peer *peer, const struct tokd_stream_key *key)
+	const struct tokd_peer *peer, const struct tokd_stream_key *key,
+	const struct tokd_vocab *vocab)
 {
 	enum tokd_reason fault = data_fault(w, m, req);
 	struct tokd_stream *s = tokd_stream_find(w, key);
@@ -170,7 +171,7 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 			refuse(w, m, req, peer, C_DROP_SHUTDOWN, TOKD_R_SHUTDOWN);
 			return;
 		}
-		s = tokd_stream_open(w, key, req->flags);
+		s = tokd_stream_open(w, key, vocab, req->flags);
 		if (unlikely(s == NULL)) {
 			refuse(w, m, req, peer, C_DROP_TABLE_FULL, TOKD_R_BUSY);
 			return;
@@ -239,9 +240,23 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	rte_pktmbuf_free(m);
 }
 
+/* By checksum; 0 is the first. NULL: it is not loaded. */
+static const struct tokd_vocab *
+find_vocab(const struct tokd_worker *w, uint32_t checksum)
+{
+	if (likely(checksum == 0))
+		return &w->vocab[0];
+	for (uint32_t i = 0; i < w->n_vocabs; i++) {
+		if (w->vocab[i].checksum == checksum)
+			return &w->vocab[i];
+	}
+	return NULL;
+}
+
 void
 tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
+	const struct tokd_vocab *vocab;
 	struct tokd_stream_key key;
 	struct tokd_req req;
 
@@ -260,16 +275,18 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 		refuse(w, m, &req, peer, C_DROP_VERSION, TOKD_R_VERSION);
 		return;
 	}
-	if (unlikely(req.vocab != 0 && req.vocab != w->vocab_checksum)) {
+	vocab = find_vocab(w, req.vocab);
+	if (unlikely(vocab == NULL)) {
 		refuse(w, m, &req, peer, C_DROP_VOCAB, TOKD_R_VOCAB);
 		return;
 	}
 	key = (struct tokd_stream_key){.addr = peer->addr,
 		.stream_id = req.stream_id,
 		.epoch = req.epoch,
+		.vocab = vocab->checksum,
 		.port = peer->port};
 	if (req.type == TOKD_DATA)
-		data(w, m, &req, peer, &key);
+		data(w, m, &req, peer, &key, vocab);
 	else
 		poll(w, m, &req, peer, &key);
 }

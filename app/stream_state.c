@@ -41,7 +41,8 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 }
 
 struct tokd_stream *
-tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key, uint16_t flags)
+tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
+	const struct tokd_vocab *vocab, uint16_t flags)
 {
 	struct tokd_streams *t = w->streams;
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
@@ -69,7 +70,8 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key, uint1
 	s->last = TOKD_NO_PACKET;
 	s->text_crc = TOKD_CRC32C_INIT;
 	s->ids_crc = TOKD_CRC32C_INIT;
-	tok_stream_init(&s->tok, w->vocab, w->cache, w->opt->strict_utf8 ? TOK_STRICT_UTF8 : 0);
+	tok_stream_init(
+		&s->tok, vocab->tok, vocab->cache, w->opt->strict_utf8 ? TOK_STRICT_UTF8 : 0);
 
 	TAILQ_INSERT_TAIL(&t->open, s, link);
 	count_open(t, 1);
@@ -106,7 +108,7 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 		.serial = s->serial,
 		.t_rx = w->t_burst,
 		.first = s->total,
-		.vocab = w->vocab_checksum,
+		.vocab = s->key.vocab,
 		.epoch = s->key.epoch,
 		.reason = s->reason,
 		.text_end = s->text_end,

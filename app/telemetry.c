@@ -71,7 +71,6 @@ add_one(struct rte_tel_data *d, uint32_t index)
 static int
 fill_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
-	const struct tok_vocab_info *v = &app->vocab_info;
 	char text[RTE_TEL_MAX_STRING_LEN];
 
 	rte_tel_data_start_dict(d);
@@ -83,12 +82,29 @@ fill_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "workers", app->n_workers);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
-	rte_tel_data_add_dict_string(d, "vocab", v->name);
-	snprintf(text, sizeof(text), "%08" PRIx32, v->checksum);
-	rte_tel_data_add_dict_string(d, "vocab_checksum", text);
-	rte_tel_data_add_dict_string(d, "vocab_pretokenizer", v->pretokenizer);
-	rte_tel_data_add_dict_u64(d, "vocab_ids", v->n_ids);
-	rte_tel_data_add_dict_u64(d, "vocab_table_bytes", v->table_bytes);
+	return 0;
+}
+
+static int
+fill_vocabs(struct tokd_app *app, const char *params, struct rte_tel_data *d)
+{
+	const struct tokd_vocabs *vocabs = &app->vocabs[0];
+
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < vocabs->n; i++) {
+		const struct tok_vocab_info v = tok_vocab_info(vocabs->tok[i]);
+		struct rte_tel_data *one = add_one(d, i);
+		char text[9];
+
+		if (one == NULL)
+			return -ENOMEM;
+		rte_tel_data_add_dict_string(one, "name", v.name);
+		snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
+		rte_tel_data_add_dict_string(one, "checksum", text);
+		rte_tel_data_add_dict_string(one, "pretokenizer", v.pretokenizer);
+		rte_tel_data_add_dict_u64(one, "ids", v.n_ids);
+		rte_tel_data_add_dict_u64(one, "table_bytes", v.table_bytes);
+	}
 	return 0;
 }
 
@@ -208,6 +224,7 @@ fill_config(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 		return with_app(fill_##name, params, d);                                           \
 	}
 COMMAND(info)
+COMMAND(vocabs)
 COMMAND(workers)
 COMMAND(counters)
 COMMAND(readers)
@@ -221,7 +238,9 @@ tokd_telemetry_start(struct tokd_app *app)
 		telemetry_cb fn;
 		const char *help;
 	} commands[] = {
-		{"/tokd/info", cmd_info, "Version, state, port and vocabulary. No parameters"},
+		{"/tokd/info", cmd_info, "Version, state and port. No parameters"},
+		{"/tokd/vocabs", cmd_vocabs,
+			"Vocabularies: name, checksum, size; 0 is the default. No parameters"},
 		{"/tokd/workers", cmd_workers,
 			"Each worker: lcore, queue, open streams, TSC cycles, ring. No parameters"},
 		{"/tokd/counters", cmd_counters,

@@ -64,7 +64,7 @@ encode(struct tokd_worker *w, const struct rte_mbuf *m, uint32_t *ids, size_t ro
 	struct tok_result all = {0}, one;
 
 	tok_stream_init(
-		&w->text_stream, w->vocab, w->cache, w->opt->strict_utf8 ? TOK_STRICT_UTF8 : 0);
+		&w->text_stream, w->vocab[0].tok, w->vocab[0].cache, w->opt->strict_utf8 ? TOK_STRICT_UTF8 : 0);
 	for (; m != NULL; m = m->next) {
 		one = tok_stream_feed(&w->text_stream, rte_pktmbuf_mtod(m, const void *),
 			rte_pktmbuf_data_len(m), m->next == NULL, ids + all.produced,
@@ -90,7 +90,7 @@ publish(struct tokd_worker *w, uint64_t pos, uint32_t count, uint32_t bytes)
 		.serial = w->ring.serial++,
 		.t_rx = w->t_burst,
 		.count = count,
-		.vocab = w->vocab_checksum,
+		.vocab = w->vocab[0].checksum,
 		.text_end = bytes,
 	};
 	tokd_ring_publish(&w->ring, pos);

@@ -32,8 +32,8 @@ cache_free(void *ctx, void *p, size_t bytes)
 
 /*
  * How many early packets may be held: what the pool has beyond the descriptors of both rings, a
- * burst on its way, a batch of replies, and the fragments that wait for others. More, and held text could starve the RX ring of the
- * very packet it waits for.
+ * burst on its way, a batch of replies, and the fragments that wait for others. More, and held text
+ * could starve the RX ring of the very packet it waits for.
  */
 static int
 bound_held(struct tokd_worker *w)
@@ -54,15 +54,35 @@ bound_held(struct tokd_worker *w)
 	return 0;
 }
 
+/* One for each vocabulary: the ids of a pretoken are different in each. */
+static int
+make_caches(struct tokd_worker *w)
+{
+	const struct tok_mem mem = {.alloc = cache_alloc, .free = cache_free, .ctx = w};
+
+	for (uint32_t i = 0; i < w->n_vocabs; i++) {
+		struct tokd_vocab *v = &w->vocab[i];
+
+		v->checksum = tok_vocab_info(v->tok).checksum;
+		v->cache = tok_cache_create(v->tok, w->opt->cache_entries, &mem);
+		if (v->cache != NULL)
+			continue;
+		TOKD_LOG(worker, ERR,
+			"worker %u: no memory on NUMA node %d for a cache of %" PRIu32
+			" pretokens; lower --cache or reserve more huge pages there\n",
+			w->index, w->node, w->opt->cache_entries);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
 int
 tokd_worker_init(struct tokd_worker *w)
 {
 	const struct tokd_options *opt = w->opt;
-	const struct tok_mem mem = {.alloc = cache_alloc, .free = cache_free, .ctx = w};
 	int rc;
 
 	w->tsc_hz = rte_get_tsc_hz();
-	w->vocab_checksum = tok_vocab_info(w->vocab).checksum;
 
 	if (rte_pktmbuf_data_room_size(w->pool) < REPLY_ROOM) {
 		TOKD_LOG(worker, ERR,
@@ -82,14 +102,10 @@ tokd_worker_init(struct tokd_worker *w)
 		w->tsc_hz / 1000 * opt->stream_timeout_ms, w->tsc_hz / 1000 * opt->done_timeout_ms);
 	if (w->streams == NULL)
 		return -ENOMEM;
-	w->cache = tok_cache_create(w->vocab, opt->cache_entries, &mem);
-	if (w->cache == NULL) {
-		TOKD_LOG(worker, ERR,
-			"worker %u: no memory on NUMA node %d for a cache of %" PRIu32
-			" pretokens; lower --cache or reserve more huge pages there\n",
-			w->index, w->node, opt->cache_entries);
+	rc = make_caches(w);
+	if (rc < 0) {
 		tokd_worker_free(w);
-		return -ENOMEM;
+		return rc;
 	}
 	if (opt->fragments > 0) {
 		w->frags = tokd_frags_create(opt->fragments, w->index, w->node, w->tsc_hz);
@@ -106,8 +122,10 @@ tokd_worker_free(struct tokd_worker *w)
 {
 	tokd_frags_free(w->frags);
 	w->frags = NULL;
-	tok_cache_free(w->cache);
-	w->cache = NULL;
+	for (uint32_t i = 0; i < w->n_vocabs; i++) {
+		tok_cache_free(w->vocab[i].cache);
+		w->vocab[i].cache = NULL;
+	}
 	tokd_streams_free(w->streams);
 	w->streams = NULL;
 }

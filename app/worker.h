@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A worker: one lcore, one RX and one TX queue, one token ring, its own streams and counters.
- * Shares nothing with other workers but the read-only vocabulary.
+ * Shares nothing with other workers but the read-only vocabularies.
  */
 #ifndef TOKD_WORKER_H
 #define TOKD_WORKER_H
@@ -12,12 +12,11 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
-#include <tok.h>
-
 #include "counters.h"
 #include "net_addr.h"
 #include "options.h"
 #include "token_ring.h"
+#include "vocabs.h"
 
 #define TOKD_BURST 32
 #define TOKD_TX_MAX 128 /* packets gathered before they are handed to the driver */
@@ -32,38 +31,41 @@ enum tokd_stop { TOKD_RUN = 0, TOKD_DRAIN, TOKD_STOP };
 struct tokd_worker {
 	/* hot */
 	uint16_t port, queue;
-	struct rte_mempool *pool;      /* mbufs for RX and for replies */
+	struct rte_mempool *pool; /* mbufs for RX and for replies */
 	struct tokd_streams *streams;
 	struct tokd_ring ring;
-	const struct tok_vocab *vocab;
-	struct tok_cache *cache;
-	uint32_t vocab_checksum;
-	uint32_t ip;		       /* ours, network byte order; 0: IPv4 is not served */
-	struct tokd_addr ip6;	       /* ours; ::, IPv6 is not served */
-	struct tokd_addr solicited;    /* group in which neighbours ask for it */
+	uint32_t n_vocabs;
+	struct tokd_vocab {
+		const struct tok_vocab *tok;
+		struct tok_cache *cache;
+		uint32_t checksum;
+	} vocab[TOKD_VOCABS_MAX];	     /* the first is for clients that name none */
+	uint32_t ip;			     /* ours, network byte order; 0: IPv4 is not served */
+	struct tokd_addr ip6;		     /* ours; ::, IPv6 is not served */
+	struct tokd_addr solicited;	     /* group in which neighbours ask for it */
 	struct rte_ether_addr solicited_mac; /* of that group; zero where IPv6 is not served */
-	uint16_t vlan;		       /* ours, 0: no tag */
-	struct tokd_frags *frags;      /* NULL: fragments are dropped */
-	uint16_t udp_port, text_port;  /* ours, network byte order; text_port 0: none */
-	struct rte_ether_addr mac;     /* ours */
-	bool rx_cksum_offload;	       /* mbuf flags say whether IPv4 and UDP checksums are right */
+	uint16_t vlan;			     /* ours, 0: no tag */
+	struct tokd_frags *frags;	     /* NULL: fragments are dropped */
+	uint16_t udp_port, text_port;	     /* ours, network byte order; text_port 0: none */
+	struct rte_ether_addr mac;	     /* ours */
+	bool rx_cksum_offload; /* mbuf flags say whether IPv4 and UDP checksums are right */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;
-	uint64_t t_burst;	       /* TSC when the current burst was taken */
+	uint64_t t_burst; /* TSC when the current burst was taken */
 	const struct tokd_options *opt;
-	_Atomic uint32_t *stop;	       /* enum tokd_stop, set by the control thread */
-	uint64_t counter[C_COUNT];     /* written by this worker only, plain stores of whole words */
+	_Atomic uint32_t *stop;	   /* enum tokd_stop, set by the control thread */
+	uint64_t counter[C_COUNT]; /* written by this worker only, plain stores of whole words */
 	/* the current burst */
-	uint32_t stopping;	       /* *stop, read once per turn */
+	uint32_t stopping; /* *stop, read once per turn */
 	uint16_t n_tx, n_touched;
-	struct rte_mbuf *tx[TOKD_TX_MAX];	     /* to be sent at its end */
+	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* to be sent at its end */
 	struct tokd_stream *touched[TOKD_BURST]; /* to be answered at its end */
-	uint64_t reply_head;	       /* ring head when touched streams were last answered */
+	uint64_t reply_head; /* ring head when touched streams were last answered */
 	/* across bursts */
-	uint32_t n_held, held_max;     /* early packets kept, of all streams; bound on them */
-	uint32_t ring_need;	       /* bytes of the reservation that failed last */
-	uint32_t turns;		       /* since housekeeping */
-	uint32_t turn_kind;	       /* counter the cycles of the turn now running go to */
+	uint32_t n_held, held_max; /* early packets kept, of all streams; bound on them */
+	uint32_t ring_need;	   /* bytes of the reservation that failed last */
+	uint32_t turns;		   /* since housekeeping */
+	uint32_t turn_kind;	   /* counter the cycles of the turn now running go to */
 	uint64_t t_housekeeping;
 	/* the plain-text port */
 	uint64_t text_id;	       /* of its next record */
@@ -74,9 +76,10 @@ struct tokd_worker {
 };
 
 /*
- * Set-up (worker.c). The caller has filled in port, queue, pool, ring, vocab, ip, ip6, vlan,
- * udp_port, text_port, mac, offloads, opt, stop, index, lcore and node, zero elsewhere; this makes streams,
- * cache and, for opt->fragments datagrams, the table of fragments on `node`. Returns 0 or -errno with a message logged.
+ * Set-up (worker.c). The caller has filled in port, queue, pool, ring, vocab[].tok, n_vocabs, ip,
+ * ip6, vlan, udp_port, text_port, mac, offloads, opt, stop, index, lcore and node, zero elsewhere;
+ * this makes streams, cache and, for opt->fragments datagrams, the table of fragments on `node`.
+ * Returns 0 or -errno with a message logged.
  */
 int tokd_worker_init(struct tokd_worker *w);
 void tokd_worker_free(struct tokd_worker *w);

@@ -40,7 +40,7 @@ struct tokd_ring_hdr {
 	uint64_t data_bytes; /* power of two */
 	uint64_t instance;   /* random, made anew at every start of dpdk-tokd */
 	uint64_t tsc_hz;     /* ticks per second of the time stamps in records */
-	uint32_t vocab;	     /* checksum of the vocabulary */
+	uint32_t vocab;	     /* checksum of the default vocabulary; each record has its own */
 	uint32_t lcore;	     /* lcore of the worker */
 	uint8_t pad0[8];
 	_Alignas(64) uint64_t head; /* position one past the last published record */

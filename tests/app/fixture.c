@@ -19,7 +19,7 @@ uint64_t fx_counted[C_COUNT];
 struct rte_ring *fx_tx;
 static struct rte_ring *rx;
 static uint16_t port;
-static struct tok_vocab *vocab;
+static struct tok_vocab *vocab, *second_vocab;
 static const struct tokd_addr our_ip6 = {.byte = {0x20, 0x01, 0x0d, 0xb8, [13] = 0xaa, 0xbb, 1}};
 static const struct rte_ether_addr our_mac = {{2, 0, 0, 0, 0, 1}};
 
@@ -49,14 +49,16 @@ fixture_start(int argc, char **argv)
 		rte_eth_tx_queue_setup(port, 0, TX_DESC, 0, NULL) < 0 ||
 		rte_eth_dev_start(port) < 0)
 		return -1;
-	vocab = vocabulary_make();
-	return vocab == NULL ? -1 : 0;
+	vocab = vocabulary_make(VOCABULARY_MERGES);
+	second_vocab = vocabulary_make(4);
+	return vocab == NULL || second_vocab == NULL ? -1 : 0;
 }
 
 void
 fixture_stop(void)
 {
 	tok_vocab_free(vocab);
+	tok_vocab_free(second_vocab);
 	rte_eth_dev_stop(port);
 	rte_eth_dev_close(port);
 	rte_ring_free(rx);
@@ -99,7 +101,8 @@ setup_with(uint32_t ring_bytes)
 	fx->w = (struct tokd_worker){
 		.port = port,
 		.pool = fx_pool,
-		.vocab = vocab,
+		.vocab = {{.tok = vocab}, {.tok = second_vocab}},
+		.n_vocabs = 2,
 		.ip = fx->opt.ip,
 		.ip6 = our_ip6,
 		.udp_port = RTE_BE16(TOKD_WIRE_PORT),
@@ -184,7 +187,7 @@ drain(void)
 uint32_t
 whole(const void *text, uint32_t n, uint32_t *ids, uint32_t room)
 {
-	struct tok_result r = tok_encode(vocab, NULL, text, n, 0, ids, room);
+	struct tok_result r = tok_encode(fx->w.vocab[fx->vocab].tok, NULL, text, n, 0, ids, room);
 
 	assert_int_equal(r.status, TOK_OK);
 	assert_int_equal(r.consumed, n);

@@ -56,6 +56,7 @@ struct fixture {
 	_Atomic uint32_t stop;
 	_Atomic uint64_t cursor[TOKD_READERS_MAX];
 	uint64_t read_pos; /* of the test's own look at the ring */
+	uint32_t vocab;	   /* index of the one that replies, records and whole() are of */
 };
 extern struct fixture *fx;
 extern struct rte_mempool *fx_pool;

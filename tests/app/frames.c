@@ -178,7 +178,7 @@ next_reply(struct reply *r)
 	assert_int_equal(r->rep.magic, TOKD_WIRE_MAGIC);
 	assert_int_equal(r->rep.version, TOKD_WIRE_VERSION);
 	assert_int_equal(r->rep.type, TOKD_REPLY);
-	assert_int_equal(r->rep.vocab, fx->w.vocab_checksum);
+	assert_int_equal(r->rep.vocab, fx->w.vocab[fx->vocab].checksum);
 	assert_int_equal(r->udp_payload, sizeof(r->rep) + 4 * r->rep.count);
 	assert_true(r->rep.count <= TOKD_REPLY_IDS);
 	memcpy(r->ids, (const uint8_t *)(udp + 1) + sizeof(r->rep), 4 * r->rep.count);
@@ -252,7 +252,7 @@ gather(uint64_t stream, struct text_ids *got)
 		assert_true(rec->count > 0 || rec->flags != 0);
 		assert_int_equal(rec->first, got->n);
 		assert_true(rec->epoch == EPOCH || rec->epoch == 0); /* 0: the plain-text port */
-		assert_int_equal(rec->vocab, fx->w.vocab_checksum);
+		assert_int_equal(rec->vocab, fx->w.vocab[fx->vocab].checksum);
 		got->first_flags += !!(rec->flags & TOKD_REC_FIRST);
 		got->last_flags += !!(rec->flags & TOKD_REC_LAST);
 		got->aborts += !!(rec->flags & TOKD_REC_ABORT);

@@ -61,14 +61,40 @@ refuse_other_versions_and_vocabularies(void **state)
 	expect_fail(TOKD_R_VERSION);
 	expect_count(C_DROP_VERSION, 1);
 	r = data_request(1, 0, 0, "hello", 5, 0);
-	r.req.vocab = fx->w.vocab_checksum + 1;
+	r.req.vocab = fx->w.vocab[0].checksum + 1;
 	ask(&r);
 	expect_fail(TOKD_R_VOCAB);
 	expect_count(C_DROP_VOCAB, 1);
 	expect_count(C_STREAMS_OPENED, 0);
-	r.req.vocab = fx->w.vocab_checksum;
+	r.req.vocab = fx->w.vocab[0].checksum;
 	ask(&r);
 	expect_count(C_STREAMS_OPENED, 1);
+}
+
+void
+vocabularies_are_chosen_by_checksum(void **state)
+{
+	static const char text[] = "hello world the token";
+	struct request r = data_request(1, 0, 0, text, sizeof(text), TOKD_F_LAST | TOKD_F_IDS);
+	struct reply reply[2];
+
+	r.req.text_crc = crc32c_of(text, sizeof(text));
+	/* The same stream id: another vocabulary makes it another stream. */
+	for (fx->vocab = 0; fx->vocab < 2; fx->vocab++) {
+		r.req.vocab = fx->w.vocab[fx->vocab].checksum;
+		send_request(&r);
+		run();
+		reply[fx->vocab] = expect_reply();
+		assert_true(reply[fx->vocab].rep.flags & TOKD_F_DONE);
+		expect_text(1, text, sizeof(text));
+	}
+	assert_true(reply[0].rep.total < reply[1].rep.total);
+	fx->vocab = 0;
+	r.req.vocab = 0; /* the first: that stream is done */
+	send_request(&r);
+	run();
+	assert_int_equal(expect_reply().rep.total, reply[0].rep.total);
+	expect_count(C_STREAMS_OPENED, 2);
 }
 
 void

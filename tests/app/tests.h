@@ -57,6 +57,7 @@
 	X(order_survives_a_lossy_network, setup) \
 	X(refuse_silently_what_is_not_our_protocol, setup) \
 	X(refuse_other_versions_and_vocabularies, setup) \
+	X(vocabularies_are_chosen_by_checksum, setup) \
 	X(refuse_lengths_that_disagree, setup) \
 	X(refuse_misplaced_first_and_last, setup) \
 	X(refuse_a_gap_in_the_offsets, setup) \

@@ -9,7 +9,7 @@
 
 static const struct {
 	const char *left, *right;
-} merges[] = {{"h", "e"}, {"l", "o"}, {"l", "lo"}, {"he", "llo"}, {" ", "w"}, {"o", "r"},
+} merges[VOCABULARY_MERGES] = {{"h", "e"}, {"l", "o"}, {"l", "lo"}, {"he", "llo"}, {" ", "w"}, {"o", "r"},
 	{" w", "or"}, {"l", "d"}, {" wor", "ld"}, {" ", "t"}, {" t", "he"}, {"i", "n"}, {"in", "g"},
 	{" t", "o"}, {"k", "e"}, {" to", "ke"}, {" toke", "n"}, {"1", "2"}, {"12", "3"},
 	{"\xc3", "\xa9"}};
@@ -25,7 +25,7 @@ id_of(const struct tok_model *m, const char *s)
 }
 
 struct tok_vocab *
-vocabulary_make(void)
+vocabulary_make(uint32_t n_merges)
 {
 	static struct tok_model_token token[256 + RTE_DIM(merges)];
 	static struct tok_model_merge merge[RTE_DIM(merges)];
@@ -44,7 +44,7 @@ vocabulary_make(void)
 	}
 	m.n_tokens = 256;
 	m.n_bytes = 256;
-	for (uint32_t i = 0; i < RTE_DIM(merges); i++) {
+	for (uint32_t i = 0; i < n_merges; i++) {
 		int n = sprintf((char *)bytes + m.n_bytes, "%s%s", merges[i].left, merges[i].right);
 
 		merge[i] = (struct tok_model_merge){.left = id_of(&m, merges[i].left),
@@ -54,7 +54,7 @@ vocabulary_make(void)
 			(struct tok_model_token){.off = (uint32_t)m.n_bytes, .len = (uint32_t)n};
 		m.n_bytes += (size_t)n;
 	}
-	m.n_merges = RTE_DIM(merges);
+	m.n_merges = n_merges;
 	v = tok_vocab_build(&m, "test", "none", NULL, &err);
 	if (v == NULL)
 		fprintf(stderr, "vocabulary: %s\n", err.text);

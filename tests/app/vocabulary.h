@@ -4,7 +4,9 @@
 
 #include <tok.h>
 
-/* A byte-level BPE vocabulary of 256 bytes and a few merges, made in memory. */
-struct tok_vocab *vocabulary_make(void);
+#define VOCABULARY_MERGES 20
+
+/* A byte-level BPE vocabulary of 256 bytes and the first n_merges of a few, made in memory. */
+struct tok_vocab *vocabulary_make(uint32_t n_merges);
 
 #endif

@@ -90,7 +90,8 @@ def test_telemetry_shows_workers_counters_and_readers(start, gpt2_file, tmp_path
     info = appliance.telemetry("/tokd/info")
     assert info["state"] == "serving"
     assert info["driver"] == "net_null"
-    assert info["vocab_ids"] == 50257
+    vocabs = appliance.telemetry("/tokd/vocabs")
+    assert vocabs["0"]["ids"] == 50257
     worker = appliance.telemetry("/tokd/workers")["0"]
     assert worker["queue"] == 0
     counters = appliance.telemetry("/tokd/counters")
@@ -139,3 +140,35 @@ def test_fewer_queues_than_workers_are_refused(start, gpt2_file: Path) -> None:
     appliance.wait_for("2 workers need a queue pair each, the port has 1 RX and 1 TX queues")
     assert appliance.stop() == 1
     assert "qpairs=2" in appliance.log
+
+
+@pytest.fixture
+def small_vocab(gpt2_file: Path, tmp_path: Path) -> Path:
+    """The first thousand tokens of GPT-2."""
+    small = tmp_path / "small.tiktoken"
+    small.write_bytes(b"".join(gpt2_file.read_bytes().splitlines(keepends=True)[:1000]))
+    return small
+
+
+def test_several_vocabularies_are_loaded(start, gpt2_file: Path, small_vocab: Path) -> None:
+    both = f"{gpt2_file},{small_vocab}"
+    appliance = start("--vocab", both, "--pretokenizer", "gpt2")
+    appliance.wait_for("ready:")
+    vocabs = appliance.telemetry("/tokd/vocabs")
+    assert [vocabs[i]["ids"] for i in ("0", "1")] == [50257, 1000]
+    assert appliance.stop() == 0
+
+
+def test_a_vocabulary_named_twice_is_refused(start, gpt2_file: Path) -> None:
+    appliance = start("--vocab", f"{gpt2_file},{gpt2_file}")
+    assert appliance.process.wait(30) == 1
+    appliance.stop()
+    assert "are the same vocabulary" in appliance.log
+
+
+@pytest.mark.parametrize("names", ["gpt2,,gpt2", ",".join("abcdefghi")])
+def test_a_list_of_vocabularies_that_is_none_is_refused(start, names: str) -> None:
+    appliance = start("--vocab", names)
+    assert appliance.process.wait(30) == 1
+    appliance.stop()
+    assert "--vocab" in appliance.log

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The vocabularies of --vocab. Clients choose one by its checksum, the first is for those that do
+ * not. Tables are read-only and shared by the workers of a NUMA node; each node has its own.
+ */
+#ifndef TOKD_VOCABS_H
+#define TOKD_VOCABS_H
+
+#include <stdint.h>
+
+#include <tok.h>
+
+#include "options.h"
+
+#define TOKD_VOCABS_MAX 8
+
+struct tokd_vocabs {
+	int node; /* NUMA node they are wanted on */
+	uint32_t n;
+	struct tok_vocab *tok[TOKD_VOCABS_MAX];
+};
+
+/*
+ * Load those of opt->vocab (names or paths, with commas between) into memory of EAL, which is huge
+ * pages unless --no-huge, on `node`, or elsewhere with a warning when that has none left. Returns 0
+ * or -errno with a message logged; *v must stay where it is until tokd_vocabs_free().
+ */
+int tokd_vocabs_load(struct tokd_vocabs *v, const struct tokd_options *opt, int node);
+void tokd_vocabs_free(struct tokd_vocabs *v);
+
+#endif

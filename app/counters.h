@@ -29,6 +29,8 @@
 	X(IDS, "ids", "token ids published")                                                       \
 	X(RECORDS, "records", "token ring records published")                                      \
 	X(REPLY_COPIED, "reply_copied_bytes", "bytes of ids copied into reply packets")            \
+	X(SIDE_COPIED, "side_copied_bytes", "bytes of ids copied into the side store")             \
+	X(SIDE_FULL, "side_full", "records lost to slow clients: the side store was full")         \
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
 	X(RX_DUPLICATE, "rx_duplicate", "data packets that had already arrived")                   \
 	X(RX_REORDERED, "rx_reordered", "data packets held until their turn")                      \

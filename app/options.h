@@ -25,6 +25,7 @@ struct tokd_options {
 	uint32_t stream_timeout_ms; /* --stream-timeout: an open stream may be idle that long */
 	uint32_t done_timeout_ms; /* --done-timeout: a finished stream's answer is kept that long */
 	uint64_t ring_bytes;	  /* --ring-size: of one token ring, a power of two */
+	uint64_t side_bytes;	  /* --side-store: of one worker, 0: none */
 	uint32_t reader_timeout_ms; /* --reader-timeout: a reader may hold a full ring that long */
 	const char *socket;	    /* --socket: path of the control socket readers attach to */
 	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */

@@ -37,6 +37,8 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"pretokens a worker remembers; 0: the tokenizer's own choice"},
 	{"ring-size", "BYTES", OPT_SIZE, RULE_POWER_OF_2, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G,
 		"16M", "records held by one worker's token ring, a power of two"},
+	{"side-store", "BYTES", OPT_SIZE, RULE_NONE, FIELD(side_bytes), 0, OPT_G, "4M",
+		"ids kept by a worker for slow clients when the token ring needs their space"},
 	{"socket", "PATH", OPT_TEXT, RULE_SOCKET_PATH, FIELD(socket), 0, 0, "/run/dpdk-tokd.sock",
 		"control socket; whoever may attach there sees the ids of every client"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, RULE_NONE, FIELD(socket_mode), 0, 0777, "0600",

@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-#define TOKD_N_OPTS 24
+#define TOKD_N_OPTS 25
 
 #define OPT_K ((uint64_t)1 << 10)
 #define OPT_M ((uint64_t)1 << 20)

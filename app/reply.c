@@ -106,7 +106,7 @@ reply_ids(struct tokd_worker *w, struct tokd_stream *s)
 
 	if (s->sent == s->total)
 		return;
-	if (unlikely(!tokd_reply_ids_stand(w, s, s->sent))) {
+	if (unlikely(!tokd_reply_ids_stand(w, s, s->sent, s->total))) {
 		if (s->state == TOKD_STREAM_OPEN)
 			tokd_stream_fail(w, s, TOKD_R_EXPIRED);
 		else if (s->due)

@@ -22,10 +22,11 @@ bool tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t firs
 /* Answer all streams touched since the last call. */
 void tokd_reply_flush(struct tokd_worker *w);
 
-/* Are the ids of a stream from index `first` on still in the ring? (They go in order.) */
-bool tokd_reply_ids_stand(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first);
+/* Are ids [first, end) of a stream still in the ring or in the side store? */
+bool tokd_reply_ids_stand(
+	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t end);
 
-/* Are they in the younger half of the ring, not to be overwritten soon? */
+/* Is id `first` in the younger half of the ring, not to be overwritten soon? */
 bool tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first);
 
 /* Copy ids [first, first + count) to dst; they must stand. */
@@ -33,8 +34,7 @@ void tokd_reply_ids_copy(struct tokd_worker *w, const struct tokd_stream *s, uin
 	uint32_t count, void *dst);
 
 /*
- * Send ids [first, end) again: bounded per call and per stream. False if they are no longer in
- * the ring.
+ * Send ids [first, end) again: bounded per call and per stream. False if they are lost.
  */
 bool tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ids for replies: found in the ring by the positions the stream remembers, and copied, since
+ * Ids for replies: found in the ring, or the side store, by what the stream remembers, and copied, since
  * af_xdp sends no packet of several segments.
  */
 #include <rte_memcpy.h>
@@ -27,22 +27,29 @@ find_rec(const struct tokd_stream *s, uint32_t first)
 	return lo;
 }
 
-static uint64_t
-pos_of(const struct tokd_stream *s, uint32_t first)
-{
-	return s->rec[find_rec(s, first) % TOKD_STREAM_RECS].pos;
-}
-
 bool
-tokd_reply_ids_stand(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first)
+tokd_reply_ids_stand(
+	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t end)
 {
-	return pos_of(s, first) >= w->ring.tail;
+	/* The side store may have been full for some of them: each is looked at. */
+	for (uint32_t i = find_rec(s, first); i != s->rec_head; i++) {
+		const struct tokd_stream_rec *rec = &s->rec[i % TOKD_STREAM_RECS];
+
+		if (rec->first >= end)
+			break;
+		/* One in the side store has a position beyond any in the ring. */
+		if (rec->pos < w->ring.tail)
+			return false;
+	}
+	return true;
 }
 
 bool
 tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first)
 {
-	return w->ring.head - pos_of(s, first) <= (w->ring.mask + 1) / 2;
+	const uint64_t pos = s->rec[find_rec(s, first) % TOKD_STREAM_RECS].pos;
+
+	return pos < TOKD_REC_IN_SIDE && w->ring.head - pos <= (w->ring.mask + 1) / 2;
 }
 
 void
@@ -54,12 +61,15 @@ tokd_reply_ids_copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t
 	w->counter[C_REPLY_COPIED] += count * sizeof(uint32_t);
 	while (count > 0) {
 		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
-		const uint32_t *ids = tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos));
 		uint32_t skip = first - rec->first;
 		uint32_t n = RTE_MIN(rec->count - skip, count);
 
-		rte_memcpy(dst, ids + skip, n * sizeof(*ids));
-		dst = RTE_PTR_ADD(dst, n * sizeof(*ids));
+		if (unlikely(rec->pos & TOKD_REC_IN_SIDE))
+			tokd_side_get(&w->side, (uint32_t)rec->pos, skip, n, dst);
+		else
+			rte_memcpy(dst, tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)) + skip,
+				n * sizeof(uint32_t));
+		dst = RTE_PTR_ADD(dst, n * sizeof(uint32_t));
 		first += n;
 		count -= n;
 	}
@@ -78,7 +88,7 @@ tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, u
 	end = RTE_MIN(end, s->sent);
 	if (first >= end)
 		return true;
-	if (!tokd_reply_ids_stand(w, s, first))
+	if (!tokd_reply_ids_stand(w, s, first, end))
 		return false;
 
 	for (uint32_t i = 0; i < TOKD_AGAIN_PACKETS && first < end; i++) {

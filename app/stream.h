@@ -51,9 +51,10 @@ struct tokd_held {
 	uint64_t t_rx;
 };
 
-/* Ids the client has not acknowledged yet, where they stand in the ring. */
+/* Ids the client has not acknowledged yet, where they stand. */
+#define TOKD_REC_IN_SIDE (UINT64_C(1) << 63)
 struct tokd_stream_rec {
-	uint64_t pos;
+	uint64_t pos; /* in the ring; or TOKD_REC_IN_SIDE and the block of the side store */
 	uint32_t first, count;
 };
 
@@ -63,7 +64,9 @@ static_assert(RTE_IS_POWER_OF_2(TOKD_WIRE_WINDOW) && TOKD_WIRE_WINDOW <= 64, "on
 static_assert((TOKD_STREAM_RECS & (TOKD_STREAM_RECS - 1)) == 0, "indexed by masking");
 
 struct tokd_stream {
-	TAILQ_ENTRY(tokd_stream) link; /* in the list of its state */
+	TAILQ_ENTRY(tokd_stream) link;	/* in the list of its state */
+	TAILQ_ENTRY(tokd_stream) watch; /* while watched: in a bucket of the side store */
+	uint64_t watch_pos;		/* by which bucket */
 	struct tokd_stream_key key;
 	struct tokd_peer peer; /* of its latest packet */
 	uint8_t state;	       /* enum tokd_stream_state */
@@ -75,6 +78,7 @@ struct tokd_stream {
 	bool blocked;	       /* the ring had no room when it was last fed: credit is 0 */
 	bool aborting;	       /* FAILED, and its ABORT record is not in the ring yet */
 	bool published;	       /* its first record is in the ring */
+	bool watched;	       /* it has ids in the ring that were not acknowledged */
 	uint32_t unacked;      /* packets fed since the last reply */
 	uint64_t t_active;     /* TSC of its latest packet */
 	uint64_t serial;       /* of its records */
@@ -159,6 +163,14 @@ static inline uint32_t
 tokd_stream_rec_room(const struct tokd_stream *s)
 {
 	return TOKD_STREAM_RECS - (s->rec_head - s->rec_tail);
+}
+
+/* The ids of a record are not needed any more. */
+static inline void
+tokd_stream_rec_drop(struct tokd_worker *w, const struct tokd_stream_rec *rec)
+{
+	if (unlikely(rec->pos & TOKD_REC_IN_SIDE))
+		tokd_side_release(&w->side, (uint32_t)rec->pos, rec->count);
 }
 
 static inline void

@@ -65,9 +65,12 @@ publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t cou
 	tokd_count_record(w);
 	s->published = true;
 
-	if (count > 0 && (s->flags & TOKD_F_IDS))
+	if (count > 0 && (s->flags & TOKD_F_IDS)) {
 		s->rec[s->rec_head++ % TOKD_STREAM_RECS] =
 			(struct tokd_stream_rec){.pos = pos, .first = s->total, .count = count};
+		if (!s->watched)
+			tokd_spill_watch(w, s, pos);
+	}
 	s->ids_crc = tokd_crc32c_add(s->ids_crc, tokd_rec_ids(rec), count * sizeof(uint32_t));
 	s->total += count;
 	w->counter[C_IDS] += count;

@@ -17,7 +17,7 @@ refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 
 /* Rule 9: `ids_ack` frees the reply window. What was never sent cannot have arrived. */
 static void
-take_ids_ack(struct tokd_stream *s, uint32_t ids_ack)
+take_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack)
 {
 	if (ids_ack <= s->ids_ack || ids_ack > s->sent)
 		return;
@@ -27,6 +27,7 @@ take_ids_ack(struct tokd_stream *s, uint32_t ids_ack)
 
 		if (rec->first + rec->count > ids_ack)
 			break;
+		tokd_stream_rec_drop(w, rec);
 		s->rec_tail++;
 	}
 }
@@ -182,12 +183,12 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	tokd_stream_touch(w, s);
 	switch (s->state) {
 	case TOKD_STREAM_OPEN:
-		take_ids_ack(s, req->ids_ack);
+		take_ids_ack(w, s, req->ids_ack);
 		data_for_open(w, s, m, req);
 		tokd_stream_touch(w, s); /* answers that went out while feeding were not the last */
 		break;
 	case TOKD_STREAM_DONE:
-		take_ids_ack(s, req->ids_ack);
+		take_ids_ack(w, s, req->ids_ack);
 		data_for_done(w, s, m, req, peer);
 		break;
 	default:
@@ -218,7 +219,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	s->due = true;
 	tokd_stream_touch(w, s);
 	if (s->state != TOKD_STREAM_FAILED) {
-		take_ids_ack(s, req->ids_ack);
+		take_ids_ack(w, s, req->ids_ack);
 		s->flush = req->ids_end > s->sent;
 	}
 	if (s->state == TOKD_STREAM_OPEN) {

@@ -33,6 +33,7 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 {
 	struct tokd_streams *t = w->streams;
 
+	tokd_spill_forget(w, s);
 	rte_hash_del_key(t->hash, &s->key);
 	TAILQ_REMOVE(&t->finished, s, link);
 	s->state = TOKD_STREAM_FREE;
@@ -136,6 +137,7 @@ tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason 
 		s->held_bits &= s->held_bits - 1;
 		w->n_held--;
 	}
+	tokd_spill_forget(w, s);
 	s->state = TOKD_STREAM_FAILED;
 	s->reason = (uint8_t)reason;
 	s->due = true;

@@ -42,6 +42,9 @@ struct tokd_ring {
 	_Atomic uint64_t full_since; /* TSC at which reserve first failed, 0 when it succeeds; for the
 					control thread */
 	_Atomic uint32_t slowest;    /* index of the reader that holds the ring, while full_since is set */
+	/* Called by the worker before [from, to) may be overwritten, which then still stands. */
+	void (*before_reuse)(void *arg, uint64_t from, uint64_t to);
+	void *before_reuse_arg;
 	struct tokd_reader reader[TOKD_READERS_MAX];
 	/* set-up */
 	int fd;

@@ -79,6 +79,8 @@ tokd_ring_make_room(struct tokd_ring *r, uint64_t end)
 		tail = next;
 	}
 	if (tail != r->tail) {
+		if (r->before_reuse != NULL)
+			r->before_reuse(r->before_reuse_arg, r->tail, tail);
 		r->tail = tail;
 		r->limit = tail + size;
 		__atomic_store_n(&r->hdr->tail, tail, __ATOMIC_RELEASE);

@@ -107,6 +107,14 @@ tokd_worker_init(struct tokd_worker *w)
 		tokd_worker_free(w);
 		return rc;
 	}
+	rc = tokd_side_create(
+		&w->side, opt->side_bytes, w->ring.mask + 1, w->index, w->node);
+	if (rc < 0) {
+		tokd_worker_free(w);
+		return rc;
+	}
+	w->ring.before_reuse = tokd_spill_before_reuse;
+	w->ring.before_reuse_arg = w;
 	if (opt->fragments > 0) {
 		w->frags = tokd_frags_create(opt->fragments, w->index, w->node, w->tsc_hz);
 		if (w->frags == NULL) {
@@ -120,6 +128,7 @@ tokd_worker_init(struct tokd_worker *w)
 void
 tokd_worker_free(struct tokd_worker *w)
 {
+	tokd_side_destroy(&w->side);
 	tokd_frags_free(w->frags);
 	w->frags = NULL;
 	for (uint32_t i = 0; i < w->n_vocabs; i++) {

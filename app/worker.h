@@ -15,6 +15,7 @@
 #include "counters.h"
 #include "net_addr.h"
 #include "options.h"
+#include "side_store.h"
 #include "token_ring.h"
 #include "vocabs.h"
 
@@ -34,6 +35,7 @@ struct tokd_worker {
 	struct rte_mempool *pool; /* mbufs for RX and for replies */
 	struct tokd_streams *streams;
 	struct tokd_ring ring;
+	struct tokd_side side;
 	uint32_t n_vocabs;
 	struct tokd_vocab {
 		const struct tok_vocab *tok;

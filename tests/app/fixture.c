@@ -27,8 +27,7 @@ int
 fixture_start(int argc, char **argv)
 {
 	char *eal[] = {argv[0], "--no-huge", "--no-pci", "--no-shconf", "-m", "128", "-l", "0",
-		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=user1:error",
-		NULL};
+		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=user1:error", NULL};
 	const struct rte_eth_conf conf = {0};
 	int rc;
 
@@ -83,7 +82,7 @@ ring_make(struct tokd_ring *r, uint32_t bytes)
 }
 
 static int
-setup_with(uint32_t ring_bytes)
+setup_with(uint32_t ring_bytes, uint32_t side_bytes)
 {
 	fx = calloc(1, sizeof(*fx));
 	fx->opt = (struct tokd_options){
@@ -97,6 +96,7 @@ setup_with(uint32_t ring_bytes)
 		.tx_desc = TX_DESC,
 		.cache_entries = 256,
 		.fragments = FRAGMENTS,
+		.side_bytes = side_bytes,
 	};
 	fx->w = (struct tokd_worker){
 		.port = port,
@@ -122,13 +122,42 @@ setup_with(uint32_t ring_bytes)
 int
 setup(void **state)
 {
-	return setup_with(RING_BYTES);
+	return setup_with(RING_BYTES, 0);
 }
 
 int
 setup_small_ring(void **state)
 {
-	return setup_with(SMALL_RING_BYTES);
+	return setup_with(SMALL_RING_BYTES, 0);
+}
+
+int
+setup_small_ring_and_side_store(void **state)
+{
+	return setup_with(SMALL_RING_BYTES, SIDE_BYTES);
+}
+
+/* Every block is free, or belongs to one record of one stream. */
+static void
+expect_side_store_whole(void)
+{
+	const struct tokd_side *d = &fx->w.side;
+	uint32_t used = 0, n_free = 0;
+
+	for (uint32_t i = 0; i < fx->w.streams->n; i++) {
+		const struct tokd_stream *s = &fx->w.streams->stream[i];
+
+		for (uint32_t r = s->rec_tail; s->state != TOKD_STREAM_FREE && r != s->rec_head;
+			r++) {
+			const struct tokd_stream_rec *rec = &s->rec[r % TOKD_STREAM_RECS];
+
+			if (rec->pos & TOKD_REC_IN_SIDE)
+				used += (rec->count + TOKD_SIDE_IDS - 1) / TOKD_SIDE_IDS;
+		}
+	}
+	for (uint32_t b = d->free; n_free < d->n_free; b = d->next[b])
+		n_free++;
+	assert_int_equal(used + n_free, d->n);
 }
 
 int
@@ -141,6 +170,7 @@ teardown(void **state)
 		fx_counted[c] += fx->w.counter[c];
 	assert_int_equal(fx->w.n_held, 0);
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
+	expect_side_store_whole();
 	tokd_worker_free(&fx->w); /* with the fragments it still has */
 	assert_int_equal(rte_mempool_avail_count(fx_pool), POOL_MBUFS);
 	free(fx->w.ring.hdr);

@@ -39,6 +39,7 @@
 #define STREAMS 16
 #define FRAGMENTS 8
 #define TEXT_PORT 9001
+#define SIDE_BYTES (8u << 10)
 #define EPOCH 0xabcd1234u
 
 /* What the application is started with, once. */
@@ -48,6 +49,7 @@ void fixture_stop(void);
 /* Per test: a fresh worker. Teardown fails if an mbuf is missing. */
 int setup(void **state);
 int setup_small_ring(void **state);
+int setup_small_ring_and_side_store(void **state);
 int teardown(void **state);
 
 struct fixture {

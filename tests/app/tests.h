@@ -57,6 +57,10 @@
 	X(order_survives_a_lossy_network, setup) \
 	X(refuse_silently_what_is_not_our_protocol, setup) \
 	X(refuse_other_versions_and_vocabularies, setup) \
+	X(side_store_keeps_what_the_ring_needs_to_overwrite, setup_small_ring_and_side_store) \
+	X(side_store_of_an_open_stream_is_let_go_when_acknowledged, setup_small_ring_and_side_store) \
+	X(side_store_that_is_full_loses_ids_and_says_so, setup_small_ring_and_side_store) \
+	X(side_store_survives_many_slow_clients, setup_small_ring_and_side_store) \
 	X(vocabularies_are_chosen_by_checksum, setup) \
 	X(refuse_lengths_that_disagree, setup) \
 	X(refuse_misplaced_first_and_last, setup) \

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_common.h>
+#include <rte_malloc.h>
+#include <rte_memcpy.h>
+
+#include "log.h"
+#include "side_store.h"
+
+int
+tokd_side_create(
+	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node)
+{
+	const uint32_t n = (uint32_t)(bytes / sizeof(*d->ids));
+
+	d->n = d->n_free = n;
+	d->free = n > 0 ? 0 : TOKD_SIDE_NONE;
+	d->bucket_shift = (uint32_t)__builtin_ctzll(ring_bytes / TOKD_SIDE_BUCKETS);
+	for (uint32_t i = 0; i < TOKD_SIDE_BUCKETS; i++)
+		TAILQ_INIT(&d->bucket[i]);
+	if (n == 0)
+		return 0;
+	d->ids = rte_malloc_socket("tokd_side", n * sizeof(*d->ids), RTE_CACHE_LINE_SIZE, node);
+	d->next = rte_malloc_socket("tokd_side", n * sizeof(*d->next), RTE_CACHE_LINE_SIZE, node);
+	if (d->ids == NULL || d->next == NULL) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: no memory on NUMA node %d for a side store of %" PRIu64
+			" bytes; lower --side-store or reserve more huge pages there\n",
+			worker, node, bytes);
+		tokd_side_destroy(d);
+		return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		d->next[i] = i + 1 < n ? i + 1 : TOKD_SIDE_NONE;
+	return 0;
+}
+
+void
+tokd_side_destroy(struct tokd_side *d)
+{
+	rte_free(d->ids);
+	rte_free(d->next);
+	d->ids = NULL;
+	d->next = NULL;
+}
+
+static uint32_t
+blocks_of(uint32_t count)
+{
+	return (count + TOKD_SIDE_IDS - 1) / TOKD_SIDE_IDS;
+}
+
+uint32_t
+tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count)
+{
+	const uint32_t first = d->free, need = blocks_of(count);
+	uint32_t at = first;
+
+	if (need > d->n_free)
+		return TOKD_SIDE_NONE;
+	d->n_free -= need;
+	while (count > 0) {
+		uint32_t n = RTE_MIN(count, (uint32_t)TOKD_SIDE_IDS);
+
+		rte_memcpy(d->ids[at], ids, n * sizeof(*ids));
+		ids += n;
+		count -= n;
+		at = d->next[at];
+	}
+	d->free = at; /* the record's blocks stay chained as they were in the free list */
+	return first;
+}
+
+void
+tokd_side_get(const struct tokd_side *d, uint32_t block, uint32_t skip, uint32_t count, void *dst)
+{
+	for (; skip >= TOKD_SIDE_IDS; skip -= TOKD_SIDE_IDS)
+		block = d->next[block];
+	while (count > 0) {
+		uint32_t n = RTE_MIN(count, TOKD_SIDE_IDS - skip);
+
+		rte_memcpy(dst, &d->ids[block][skip], n * sizeof(uint32_t));
+		dst = RTE_PTR_ADD(dst, n * sizeof(uint32_t));
+		count -= n;
+		skip = 0;
+		block = d->next[block];
+	}
+}
+
+void
+tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t count)
+{
+	uint32_t last = block;
+
+	for (uint32_t i = blocks_of(count); i > 1; i--)
+		last = d->next[last];
+	d->next[last] = d->free;
+	d->free = block;
+	d->n_free += blocks_of(count);
+}

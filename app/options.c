@@ -153,6 +153,21 @@ set_ip6(const struct tokd_opt_def *d, const char *text, struct tokd_addr *ip6,
 }
 
 static int
+set_mac(const struct tokd_opt_def *d, const char *text, struct rte_ether_addr *mac,
+	struct tokd_options_error *e)
+{
+	struct rte_ether_addr a;
+
+	if (rte_ether_unformat_addr(text, &a) != 0 || !rte_is_valid_assigned_ether_addr(&a))
+		return bad(e,
+			"--%s %.64s: not the Ethernet address of a host; give one as in "
+			"02:00:00:00:00:01",
+			d->name, text);
+	*mac = a;
+	return 0;
+}
+
+static int
 set_text(const struct tokd_opt_def *d, const char *text, const char **field,
 	struct tokd_options_error *e)
 {
@@ -204,6 +219,9 @@ validate(const struct opt_asked *asked, struct tokd_options *opt, struct tokd_op
 			break;
 		case OPT_IPV6:
 			rc = set_ip6(d, text, field, e);
+			break;
+		case OPT_MAC:
+			rc = set_mac(d, text, field, e);
 			break;
 		case OPT_FLAG:
 			*(bool *)field = true;

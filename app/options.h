@@ -15,6 +15,7 @@ struct tokd_options {
 	const char *pretokenizer;   /* --pretokenizer: for .tiktoken files not known by content */
 	uint32_t ip;		    /* --ip: our IPv4 address, network byte order; 0: none */
 	struct tokd_addr ip6;	    /* --ip6: our IPv6 address; ::, none */
+	struct rte_ether_addr mac;  /* --mac: our Ethernet address; zero: the port's */
 	uint16_t vlan;		    /* --vlan: 802.1Q VLAN served; 0: frames without a tag */
 	uint32_t fragments;	    /* --fragments: datagrams made whole at once; 0: none */
 	uint16_t udp_port;	    /* --udp-port */
@@ -26,6 +27,7 @@ struct tokd_options {
 	uint32_t done_timeout_ms; /* --done-timeout: a finished stream's answer is kept that long */
 	uint64_t ring_bytes;	  /* --ring-size: of one token ring, a power of two */
 	uint64_t side_bytes;	  /* --side-store: of one worker, 0: none */
+	uint32_t wait_readers;	  /* --wait-readers: before the first packet is taken */
 	uint32_t reader_timeout_ms; /* --reader-timeout: a reader may hold a full ring that long */
 	const char *socket;	    /* --socket: path of the control socket readers attach to */
 	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */

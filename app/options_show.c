@@ -95,6 +95,9 @@ tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_
 	case OPT_IPV6:
 		inet_ntop(AF_INET6, field, value->text, sizeof(value->text));
 		break;
+	case OPT_MAC:
+		rte_ether_format_addr(value->text, sizeof(value->text), field);
+		break;
 	case OPT_FLAG:
 		snprintf(value->text, sizeof(value->text), "%s",
 			*(const bool *)field ? "yes" : "no");

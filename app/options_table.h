@@ -8,7 +8,7 @@
 
 #include "options.h"
 
-#define TOKD_N_OPTS 25
+#define TOKD_N_OPTS 27
 
 #define OPT_K ((uint64_t)1 << 10)
 #define OPT_M ((uint64_t)1 << 20)
@@ -18,6 +18,7 @@ enum tokd_opt_type {
 	OPT_TEXT,  /* const char * */
 	OPT_IPV4,  /* uint32_t, network byte order */
 	OPT_IPV6,  /* struct tokd_addr */
+	OPT_MAC,   /* struct rte_ether_addr */
 	OPT_COUNT, /* decimal */
 	OPT_SIZE,  /* decimal, then k, M or G (times 1024) or nothing */
 	OPT_MS,	   /* decimal, milliseconds */

@@ -134,6 +134,8 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 			strerror(-rc));
 		return rc;
 	}
+	if (!rte_is_zero_ether_addr(&opt->mac))
+		p->mac = opt->mac;
 	if (p->rx_desc != opt->rx_desc || p->tx_desc != opt->tx_desc)
 		TOKD_LOG(port, NOTICE,
 			"port %u (%s): the driver takes %u RX and %u TX descriptors instead of "
@@ -202,6 +204,23 @@ join_group(const struct tokd_port *p, const struct tokd_addr *ip6)
 			p->id, p->driver, strerror(-rc), RTE_ETHER_ADDR_BYTES(&mac));
 }
 
+/* Frames for another address than the port's own come only if the device lets them through. */
+static void
+take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
+{
+	struct rte_ether_addr own = *mac;
+
+	if (rte_is_zero_ether_addr(mac))
+		return;
+	if (rte_eth_dev_default_mac_addr_set(p->id, &own) == 0 ||
+		rte_eth_promiscuous_enable(p->id) == 0)
+		return;
+	TOKD_LOG(port, NOTICE,
+		"port %u (%s): the driver takes no address, and cannot be promiscuous: frames for "
+		"--mac come only if the device lets them through\n",
+		p->id, p->driver);
+}
+
 int
 tokd_port_start(struct tokd_port *p, const struct tokd_options *opt)
 {
@@ -216,6 +235,7 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt)
 	}
 	p->started = true;
 	join_group(p, &opt->ip6);
+	take_mac(p, &opt->mac);
 	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
 		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);
 	TOKD_LOG(port, INFO,

@@ -11,6 +11,7 @@
 #include "housekeeping.h"
 #include "net.h"
 #include "reply.h"
+#include "token_ring.h"
 
 /*
  * Frames ahead of the one being parsed whose first two lines are asked for: Ethernet, IPv4, UDP and
@@ -88,6 +89,10 @@ tokd_worker_run(void *worker)
 {
 	struct tokd_worker *w = worker;
 
+	/* Packets that are there already, as in a capture, would be over before anybody looks. */
+	while (w->ring.n_active < w->opt->wait_readers &&
+		atomic_load_explicit(w->stop, memory_order_relaxed) == TOKD_RUN)
+		tokd_ring_readers(&w->ring);
 	w->t_burst = rte_rdtsc();
 	w->turn_kind = C_CYCLES_IDLE;
 	while (atomic_load_explicit(w->stop, memory_order_relaxed) != TOKD_STOP)

@@ -165,15 +165,29 @@ class Appliance:
     _started = 0
 
     def __init__(
-        self, lab: NetLab, vocab: Path, folder: Path, *, driver: str, memory: list[str], args: tuple
+        self,
+        lab: NetLab,
+        vocab: Path,
+        folder: Path,
+        *,
+        driver: str,
+        memory: list[str],
+        args: tuple,
+        devargs: str | None = None,
+        lcores: str | None = None,
     ) -> None:
+        """devargs: those of `driver`, if it is not to serve the end of the veth pair."""
         Appliance._started += 1
         self.prefix = f"pyt{os.getpid()}x{Appliance._started}"
         self.socket = str(folder / "tokd.sock")
         self.driver = driver
         self._log_path = folder / "dpdk-tokd.log"
-        eal = ["-l", "1" if (os.cpu_count() or 1) > 1 else "0", "--no-pci", *memory]
-        eal += ["--file-prefix", self.prefix, "--vdev", f"{driver}0,iface={lab.server_if}"]
+        if devargs is None:
+            devargs = f"iface={lab.server_if}"
+        if lcores is None:
+            lcores = "1" if (os.cpu_count() or 1) > 1 else "0"
+        eal = ["--lcores", lcores, "--no-pci", *memory]
+        eal += ["--file-prefix", self.prefix, "--vdev", f"{driver}0,{devargs}".rstrip(",")]
         app = ["--vocab", str(vocab), "--ip", SERVER_IP, "--socket", self.socket, *args]
         self.command = [str(binary()), *eal, "--", *app]
 

@@ -1,0 +1,265 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Each driver of the data path that a machine without a NIC can run, with the real appliance.
+
+net_af_xdp and net_af_packet serve all other tests of this folder; net_ring those in tests/app.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from dpdk_tokd import RingReader, Tokenizer, wire
+from netlab import NO_HUGE, Appliance, NetLab, why_not
+from raw_client import RawStream, frame
+
+CPUS = sorted(os.sched_getaffinity(0))
+TEXT = ("Drivers differ; ids do not. naïve café, 東京, 123456. " * 400).encode()
+TESTPMD = "dpdk-testpmd"
+
+
+@pytest.fixture(scope="module")
+def own_lab() -> Iterator[NetLab]:
+    """A veth pair of this module's own: some tests change it."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with NetLab() as lab:
+        yield lab
+
+
+@pytest.fixture(scope="module")
+def want(gpt2_file: Path) -> list[int]:
+    return Tokenizer.load(str(gpt2_file)).encode(TEXT).tolist()
+
+
+def serve_text(lab: NetLab, want: list[int], cuts: list[int] | None = None) -> None:
+    with RawStream(lab) as stream:
+        stream.finish(stream.packets(TEXT, cuts))
+        assert stream.id_list() == want
+
+
+def run(*command: str) -> None:
+    subprocess.run(command, check=True, capture_output=True)
+
+
+def test_null_receives_and_drops(own_lab, gpt2_file, tmp_path):
+    with Appliance(
+        own_lab, gpt2_file, tmp_path, driver="net_null", memory=NO_HUGE, args=(), devargs=""
+    ) as appliance:
+        appliance.wait_for(lambda c: c["rx_packets"] > 1000 and c["drop_ether"] > 1000)
+        assert appliance.stop() == 0
+
+
+def test_ring_gives_back_what_is_sent_and_nothing_loops(own_lab, gpt2_file, tmp_path):
+    """A net_ring port receives what it sends: an answer must never be answered."""
+    with Appliance(
+        own_lab, gpt2_file, tmp_path, driver="net_ring", memory=NO_HUGE, args=(), devargs=""
+    ) as appliance:
+        time.sleep(0.2)
+        assert appliance.counters()["tx_packets"] == 0
+        assert appliance.stop() == 0
+
+
+def test_tap(own_lab, want, gpt2_file, tmp_path):
+    """The kernel's end of a tap, put into the namespace, is the client."""
+    name = f"{own_lab.namespace}t"
+    with Appliance(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_tap",
+        memory=NO_HUGE,
+        args=("--ip", "10.97.0.1"),
+        devargs=f"iface={name}",
+    ):
+        run("ip", "link", "set", name, "netns", own_lab.namespace)
+        inside = ("ip", "-n", own_lab.namespace)
+        run(*inside, "addr", "add", "10.97.0.2/24", "dev", name)
+        run(*inside, "link", "set", name, "up")
+        with RawStream(own_lab, host="10.97.0.1") as stream:
+            stream.finish(stream.packets(TEXT))
+            assert stream.id_list() == want
+
+
+def test_jumbo_frames_on_af_packet(own_lab, want, gpt2_file, tmp_path):
+    """Datagrams of 8,000 bytes, unfragmented, in one mbuf each."""
+    run("ip", "link", "set", own_lab.server_if, "mtu", "9000")
+    run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "9000")
+    try:
+        with Appliance(
+            own_lab,
+            gpt2_file,
+            tmp_path,
+            driver="net_af_packet",
+            memory=["--no-huge", "-m", "768"],
+            args=("--mbuf-room", "17000"),
+            devargs=f"iface={own_lab.server_if},blocksz=65536,framesz=16384",
+        ) as appliance:
+            serve_text(own_lab, want, cuts=list(range(8000, len(TEXT), 8000)))
+            counters = appliance.counters()
+            assert counters["rx_bytes"] / counters["rx_packets"] > 1500
+            assert counters["rx_fragments"] == 0
+    finally:
+        run("ip", "link", "set", own_lab.server_if, "mtu", "1500")
+        run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "1500")
+
+
+@pytest.mark.skipif(len(CPUS) < 2, reason="two workers need two CPUs")
+def test_two_workers_on_two_queues_of_af_packet(own_lab, want, gpt2_file, tmp_path):
+    """PACKET_FANOUT_HASH spreads by flow: a stream stays on its worker, and both have some."""
+    with Appliance(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_af_packet",
+        memory=NO_HUGE,
+        args=(),
+        devargs=f"iface={own_lab.server_if},qpairs=2",
+        lcores=f"0@{CPUS[0]},1@{CPUS[1]}",
+    ) as appliance:
+        for _ in range(24):  # sockets, and so flows
+            serve_text(own_lab, want)
+        opened = []
+        for worker in ("0", "1"):
+            counters = appliance.telemetry(f"/tokd/counters,{worker}")
+            # Had packets of a stream come to the other worker, it would have failed there.
+            assert counters["streams_opened"] == counters["streams_done"]
+            assert counters["drop_unknown"] == 0
+            opened.append(counters["streams_opened"])
+        assert sum(opened) == 24
+        assert min(opened) > 0, opened
+
+
+def test_a_capture_is_replayed_without_a_client(own_lab, want, gpt2_file, tmp_path):
+    """net_pcap in, ids out of the token ring."""
+    with RawStream(own_lab) as stream:
+        packets = stream.packets(TEXT)
+        stream_id = stream.stream_id
+    capture = tmp_path / "in.pcap"
+    # libpcap's file format: magic, version 2.4, zone, accuracy, length, Ethernet; then frames.
+    with capture.open("wb") as f:
+        f.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for number, packet in enumerate(packets):
+            bytes_ = frame(own_lab, packet)
+            f.write(struct.pack("<IIII", 1, number, len(bytes_), len(bytes_)) + bytes_)
+    mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
+    with (
+        Appliance(
+            own_lab,
+            gpt2_file,
+            tmp_path,
+            driver="net_pcap",
+            memory=NO_HUGE,
+            args=("--mac", mac, "--wait-readers", "1"),
+            devargs=f"rx_pcap={capture}",
+        ) as appliance,
+        RingReader(appliance.socket) as reader,
+    ):
+        ids: list[int] = []
+        for record in reader:
+            assert record.stream_id == stream_id
+            ids += record.tokens.tolist()
+            last = record.last
+            record.release()
+            if last:
+                break
+        assert ids == want
+        assert appliance.counters()["streams_done"] == 1
+
+
+@contextmanager
+def forwarder(lab: NetLab, memory: list[str], prefix: str, other: str, log: Path) -> Iterator[None]:
+    """Frames between the end of the veth pair and `other`, by DPDK's own forwarder."""
+    cpu = CPUS[0]
+    command = [TESTPMD, "--lcores", f"0@{cpu},1@{cpu}", "--no-pci", *memory]
+    command += ["--file-prefix", prefix, "--vdev", other]
+    command += ["--vdev", f"net_af_packet0,iface={lab.server_if}"]
+    command += ["--", "--forward-mode=io", "--total-num-mbufs=4096", "--auto-start"]
+    # It ends when its standard input does; a period keeps it from ending at once.
+    with log.open("wb") as out:
+        process = subprocess.Popen(
+            [*command, "--stats-period", "60"], stdout=out, stderr=out, stdin=subprocess.DEVNULL
+        )
+    try:
+        deadline = time.monotonic() + 30
+        while b"io packet forwarding" not in log.read_bytes():
+            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        yield
+    finally:
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        shutil.rmtree(f"/var/run/dpdk/{prefix}", ignore_errors=True)
+
+
+needs_testpmd = pytest.mark.skipif(
+    shutil.which(TESTPMD) is None or len(CPUS) < 2,
+    reason=f"needs {TESTPMD} (apt-get install dpdk) and two CPUs",
+)
+
+
+@needs_testpmd
+def test_memif(own_lab, want, gpt2_file, tmp_path):
+    socket = tmp_path / "memif.sock"
+    # What crosses testpmd keeps its addresses: the appliance takes those of the veth.
+    mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
+    with (
+        Appliance(
+            own_lab,
+            gpt2_file,
+            tmp_path,
+            driver="net_memif",
+            memory=NO_HUGE,
+            args=("--mac", mac),
+            devargs=f"role=server,socket={socket},socket-abstract=no",
+        ) as appliance,
+        forwarder(
+            own_lab,
+            NO_HUGE,
+            f"{appliance.prefix}pmd",
+            f"net_memif0,role=client,socket={socket},socket-abstract=no",
+            tmp_path / "testpmd.log",
+        ),
+    ):
+        serve_text(own_lab, want)
+        assert appliance.counters()["streams_done"] == 1
+
+
+@needs_testpmd
+def test_virtio_user(own_lab, huge, want, gpt2_file, tmp_path):
+    if huge is None:
+        pytest.skip("virtio_user shares memory with its peer: needs 256 MiB of free huge pages")
+    socket = tmp_path / "vhost.sock"
+    mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
+    small = [*huge, "-m", "128", "--single-file-segments"]
+    with (
+        forwarder(
+            own_lab,
+            small,
+            f"pmd{os.getpid()}",
+            f"net_vhost0,iface={socket}",
+            tmp_path / "testpmd.log",
+        ),
+        Appliance(
+            own_lab,
+            gpt2_file,
+            tmp_path,
+            driver="net_virtio_user",
+            memory=small,
+            args=("--mac", mac, "--streams", "256", "--mbufs", "4096"),
+            devargs=f"path={socket}",
+        ) as appliance,
+    ):
+        serve_text(own_lab, want)
+        assert appliance.counters()["streams_done"] == 1

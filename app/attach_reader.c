@@ -152,22 +152,20 @@ tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c)
 struct tokd_conn *
 tokd_reader_stalling(const struct tokd_attach *a, uint32_t w)
 {
-	struct tokd_ring *r = a->ring[w];
-	/* The worker writes `slowest` before the time: whoever sees the time sees whose it is. */
-	uint64_t since = atomic_load_explicit(&r->full_since, memory_order_acquire);
-	uint32_t slot = atomic_load_explicit(&r->slowest, memory_order_relaxed);
-	uint64_t now = rte_rdtsc();
+	const uint64_t limit = a->tsc_per_ms * a->reader_timeout_ms;
+	const uint64_t now = rte_rdtsc();
 
-	if (since == 0 || slot >= TOKD_READERS_MAX || now <= since ||
-		now - since <= a->tsc_per_ms * a->reader_timeout_ms)
-		return NULL;
-	/* Changed while we looked: its time, or its name, is another's. */
-	atomic_thread_fence(memory_order_acquire);
-	if (atomic_load_explicit(&r->full_since, memory_order_relaxed) != since)
-		return NULL;
-	if (a->slot[slot] == NULL || a->slot[slot]->state != TOKD_CONN_READING)
-		return NULL;
-	return a->slot[slot];
+	for (uint32_t slot = 0; slot < TOKD_READERS_MAX; slot++) {
+		struct tokd_conn *c = a->slot[slot];
+		uint64_t since;
+
+		if (c == NULL || c->state != TOKD_CONN_READING)
+			continue;
+		since = atomic_load_explicit(&a->ring[w]->reader[slot].since, memory_order_relaxed);
+		if (since != 0 && now > since && now - since > limit)
+			return c;
+	}
+	return NULL;
 }
 
 uint64_t

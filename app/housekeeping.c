@@ -7,18 +7,6 @@
 /* Streams ended per call: a wave of time-outs must not stop the polling of the queue. */
 #define EXPIRE_MOST 64
 
-/* Is the ring still full? Nobody may be feeding who would find out that it no longer is. */
-static void
-look_at_full_ring(struct tokd_worker *w)
-{
-	struct tokd_ring *r = &w->ring;
-
-	if (atomic_load_explicit(&r->full_since, memory_order_relaxed) == 0)
-		return;
-	if (tokd_ring_reserve(r, w->ring_need) != TOKD_RING_NO_ROOM)
-		atomic_store_explicit(&r->full_since, 0, memory_order_relaxed);
-}
-
 static void
 publish_aborts(struct tokd_worker *w)
 {
@@ -71,7 +59,6 @@ void
 tokd_housekeeping(struct tokd_worker *w, uint64_t now)
 {
 	tokd_ring_readers(&w->ring);
-	look_at_full_ring(w);
 	publish_aborts(w);
 	expire_finished(w, now);
 	expire_open(w, now);

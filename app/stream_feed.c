@@ -40,8 +40,6 @@ reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
 	uint64_t pos = tokd_ring_reserve(&w->ring, bytes);
 
 	s->blocked = pos == TOKD_RING_NO_ROOM;
-	if (unlikely(s->blocked))
-		w->ring_need = (uint32_t)bytes;
 	return pos;
 }
 

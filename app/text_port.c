@@ -120,7 +120,6 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 	}
 	pos = tokd_ring_reserve(&w->ring, tokd_rec_bytes(room));
 	if (unlikely(pos == TOKD_RING_NO_ROOM)) {
-		w->ring_need = (uint32_t)tokd_rec_bytes(room);
 		tokd_drop(w, m, C_DROP_RING_FULL);
 		return;
 	}

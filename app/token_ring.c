@@ -182,7 +182,7 @@ tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 
 	memset(r, 0, sizeof(*r));
 	r->fd = -1;
-	if (data_bytes < RING_BYTES_MIN || !rte_is_power_of_2(data_bytes)) {
+	if (data_bytes < RING_BYTES_MIN || (data_bytes & (data_bytes - 1)) != 0) {
 		TOKD_LOG(ring, ERR,
 			"token ring of %" PRIu64 " bytes: must be a power of two, at least %u; see "
 			"--ring-size\n",

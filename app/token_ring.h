@@ -27,6 +27,12 @@ struct tokd_reader {
 	_Atomic uint64_t *cursor; /* this ring's word in the reader's sealed cursor memfd */
 	uint64_t start;		  /* position of the first record it will see */
 	uint64_t seen;		  /* worker only: cursor as last taken, clamped, never back */
+	/*
+	 * TSC since when it has stood in the way of a reservation, 0: it does not; for the control
+	 * thread. It stops doing so by coming to must_reach itself, whatever others do meanwhile.
+	 */
+	_Atomic uint64_t since;
+	uint64_t must_reach; /* worker only */
 };
 
 struct tokd_ring {
@@ -39,9 +45,8 @@ struct tokd_ring {
 	uint64_t serial; /* of the next stream */
 	struct tokd_ring_hdr *hdr;
 	uint32_t n_active; /* readers in state ACTIVE */
-	_Atomic uint64_t full_since; /* TSC at which reserve first failed, 0 when it succeeds; for the
-					control thread */
-	_Atomic uint32_t slowest;    /* index of the reader that holds the ring, while full_since is set */
+	bool full;	   /* a reservation failed, and would fail still */
+	uint64_t wanted;   /* bytes from the head on of the largest that did */
 	/* Called by the worker before [from, to) may be overwritten, which then still stands. */
 	void (*before_reuse)(void *arg, uint64_t from, uint64_t to);
 	void *before_reuse_arg;
@@ -69,7 +74,10 @@ int tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int n
 	uint64_t data_bytes, uint64_t hugepage_bytes, uint32_t vocab, uint64_t instance);
 void tokd_ring_free(struct tokd_ring *r);
 
-/* Worker, in housekeeping: take readers that want to join, let go of those that leave. */
+/*
+ * Worker, in housekeeping: take readers that want to join, let go of those that leave, and see
+ * whether a full ring still is: nobody may be feeding who would find out.
+ */
 void tokd_ring_readers(struct tokd_ring *r);
 
 #endif

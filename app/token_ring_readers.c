@@ -5,73 +5,83 @@
  */
 #include "token_ring_write.h"
 
-/* Tail moves are made this much larger than asked, so that few reservations pay for the fence. */
+/*
+ * Tail moves are made this much larger than asked, so that few reservations pay for the fence: a
+ * part of the ring, but no more than is walked record by record in a few microseconds.
+ */
 #define TAIL_STEP_SHIFT 6 /* ring size / 64 */
+#define TAIL_STEP_MAX (16u << 10)
 
 /*
- * Position up to which all active readers have finished, and in *slowest the one that is there.
- * A cursor is memory of another process: whatever stands in it, the result lies in what the
- * reader had and the head, and a reader that goes back only fools itself.
+ * How far an active reader has come. A cursor is memory of another process: whatever stands in it,
+ * the result lies in what the reader had and the head, and one that goes back only fools itself.
  */
 static uint64_t
-readers_done(struct tokd_ring *r, uint32_t *slowest)
+look_at(const struct tokd_ring *r, struct tokd_reader *rd)
+{
+	/* Its last use of what lies below its cursor comes before our writing there. */
+	uint64_t cursor = atomic_load_explicit(rd->cursor, memory_order_acquire);
+
+	if (cursor > rd->seen)
+		rd->seen = RTE_MIN(cursor, r->head);
+	if (rd->seen >= rd->must_reach &&
+		atomic_load_explicit(&rd->since, memory_order_relaxed) != 0)
+		atomic_store_explicit(&rd->since, 0, memory_order_relaxed);
+	return rd->seen;
+}
+
+static bool
+is_active(struct tokd_reader *rd)
+{
+	/* One that is leaving is not waited for, and its cursor is not touched. */
+	return atomic_load_explicit(&rd->state, memory_order_acquire) == TOKD_READER_ACTIVE;
+}
+
+/* Position up to which all active readers have finished. */
+static uint64_t
+readers_done(struct tokd_ring *r)
 {
 	uint64_t done = r->head;
 
 	for (uint32_t i = 0; r->n_active > 0 && i < TOKD_READERS_MAX; i++) {
 		struct tokd_reader *rd = &r->reader[i];
-		uint64_t cursor;
 
-		/* One that is leaving is not waited for, and its cursor is not touched. */
-		if (atomic_load_explicit(&rd->state, memory_order_acquire) != TOKD_READER_ACTIVE)
-			continue;
-		/* Its last use of what lies below its cursor comes before our writing there. */
-		cursor = atomic_load_explicit(rd->cursor, memory_order_acquire);
-		if (cursor > rd->seen)
-			rd->seen = RTE_MIN(cursor, r->head);
-		if (rd->seen < done) {
-			done = rd->seen;
-			*slowest = i;
-		}
+		if (is_active(rd))
+			done = RTE_MIN(done, look_at(r, rd));
 	}
 	return done;
 }
 
+/*
+ * The tail cannot come to `need`: whoever has not is in the way, and from now on if not already.
+ * A record is freed as a whole: one that is inside the first stands in the way as well.
+ */
 static void
-ring_full(struct tokd_ring *r, uint32_t slowest)
+blame(struct tokd_ring *r, uint64_t need)
 {
-	uint64_t since = atomic_load_explicit(&r->full_since, memory_order_relaxed);
-	uint32_t before = atomic_load_explicit(&r->slowest, memory_order_relaxed);
+	const uint64_t reach = RTE_MAX(need, r->tail + tokd_ring_at(r, r->tail)->bytes);
 
-	if (since != 0 && before == slowest)
-		return;
-	/* A reader is blamed for the time since it became the slowest, not for another's. */
-	atomic_store_explicit(&r->slowest, slowest, memory_order_relaxed);
-	/* The control thread that sees the time sees whose it is. */
-	atomic_store_explicit(&r->full_since, rte_rdtsc() | 1, memory_order_release);
-}
+	for (uint32_t i = 0; i < TOKD_READERS_MAX; i++) {
+		struct tokd_reader *rd = &r->reader[i];
 
-static void
-ring_not_full(struct tokd_ring *r)
-{
-	if (atomic_load_explicit(&r->full_since, memory_order_relaxed) != 0)
-		atomic_store_explicit(&r->full_since, 0, memory_order_relaxed);
+		if (!is_active(rd) || rd->seen >= reach ||
+			atomic_load_explicit(&rd->since, memory_order_relaxed) != 0)
+			continue;
+		rd->must_reach = reach;
+		atomic_store_explicit(&rd->since, rte_rdtsc() | 1, memory_order_relaxed);
+	}
 }
 
 bool
 tokd_ring_make_room(struct tokd_ring *r, uint64_t end)
 {
 	const uint64_t size = r->mask + 1;
-	uint32_t slowest = 0;
-	uint64_t done, need, tail = r->tail;
+	const uint64_t step = RTE_MIN(size >> TAIL_STEP_SHIFT, (uint64_t)TAIL_STEP_MAX);
+	const uint64_t need = end - size; /* the tail has to come this far */
+	const uint64_t done = readers_done(r);
+	uint64_t tail = r->tail;
 
-	if (end <= r->limit) {
-		ring_not_full(r);
-		return true;
-	}
-	done = readers_done(r, &slowest);
-	need = end - size; /* the tail has to come this far */
-	while (tail < need + (size >> TAIL_STEP_SHIFT) && tail < done) {
+	while (tail < need + step && tail < done) {
 		uint64_t next = tail + tokd_ring_at(r, tail)->bytes;
 
 		if (next > done)
@@ -91,10 +101,15 @@ tokd_ring_make_room(struct tokd_ring *r, uint64_t end)
 		atomic_thread_fence(memory_order_seq_cst);
 	}
 	if (tail < need) {
-		ring_full(r, slowest);
+		r->full = true;
+		r->wanted = RTE_MAX(r->wanted, end - r->head);
+		blame(r, need);
 		return false;
 	}
-	ring_not_full(r);
+	if (r->full && end - r->head >= r->wanted) {
+		r->full = false;
+		r->wanted = 0;
+	}
 	return true;
 }
 
@@ -110,6 +125,7 @@ tokd_ring_readers(struct tokd_ring *r)
 		if (state == TOKD_READER_JOIN) {
 			rd->start = r->head;
 			rd->seen = r->head;
+			rd->must_reach = 0;
 			/*
 			 * The control thread that sees ACTIVE sees the start. It may have changed
 			 * its mind meanwhile: then `state` becomes LEAVE here, and stays so there.
@@ -120,12 +136,15 @@ tokd_ring_readers(struct tokd_ring *r)
 		}
 		if (state == TOKD_READER_ACTIVE) {
 			n_active++;
+			if (atomic_load_explicit(&rd->since, memory_order_relaxed) != 0)
+				look_at(r, rd);
 		} else if (state == TOKD_READER_LEAVE) {
+			atomic_store_explicit(&rd->since, 0, memory_order_relaxed);
 			/* Our last load of the cursor comes before its page is unmapped. */
 			atomic_store_explicit(&rd->state, TOKD_READER_FREE, memory_order_release);
-			/* Whoever holds the ring now is not blamed for the one that left. */
-			ring_not_full(r);
 		}
 	}
 	r->n_active = n_active;
+	if (r->full)
+		tokd_ring_make_room(r, RTE_MAX(r->head + r->wanted, r->mask + 1));
 }

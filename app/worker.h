@@ -65,7 +65,6 @@ struct tokd_worker {
 	uint64_t reply_head; /* ring head when touched streams were last answered */
 	/* across bursts */
 	uint32_t n_held, held_max; /* early packets kept, of all streams; bound on them */
-	uint32_t ring_need;	   /* bytes of the reservation that failed last */
 	uint32_t turns;		   /* since housekeeping */
 	uint32_t turn_kind;	   /* counter the cycles of the turn now running go to */
 	uint64_t t_housekeeping;

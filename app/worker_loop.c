@@ -54,7 +54,7 @@ tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 static enum tokd_counter
 kind_of_turn(const struct tokd_worker *w, uint16_t n)
 {
-	if (atomic_load_explicit(&w->ring.full_since, memory_order_relaxed) != 0)
+	if (w->ring.full)
 		return C_CYCLES_BLOCKED;
 	return n > 0 ? C_CYCLES_BUSY : C_CYCLES_IDLE;
 }

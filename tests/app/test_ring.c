@@ -64,7 +64,7 @@ ring_wraps_with_pad_and_the_tail_moves(void **state)
 	}
 	assert_true(padded);
 	assert_true(before > 3 * SMALL_RING_BYTES);
-	assert_int_equal(fx->w.ring.full_since, 0);
+	assert_false(fx->w.ring.full);
 }
 
 void
@@ -83,16 +83,16 @@ ring_held_by_a_reader_is_not_overwritten(void **state)
 {
 	struct request r;
 	struct reply rep;
-	uint64_t s = 0, full, tail;
+	uint64_t s = 0, since, tail;
 
 	make_text(text, sizeof(text), 1);
 	reader_join(3);
 	while (feed_one(s, 700))
 		assert_true(++s < 1000);
 	expect_count(C_DROP_RING_FULL, 1);
-	full = fx->w.ring.full_since;
-	assert_int_not_equal(full, 0);
-	assert_int_equal(fx->w.ring.slowest, 3);
+	assert_true(fx->w.ring.full);
+	since = fx->w.ring.reader[3].since;
+	assert_int_not_equal(since, 0);
 	tail = fx->w.ring.hdr->tail;
 	assert_int_equal(tail, fx->w.ring.reader[3].start);
 	assert_int_equal(fx->w.counter[C_RING_UNREAD], 0);
@@ -104,7 +104,7 @@ ring_held_by_a_reader_is_not_overwritten(void **state)
 	run();
 	assert_int_equal(expect_reply().rep.credit, 0);
 	tokd_housekeeping(&fx->w, fx->w.t_burst);
-	assert_int_equal(fx->w.ring.full_since, full);
+	assert_int_equal(fx->w.ring.reader[3].since, since);
 	assert_int_equal(fx->w.ring.hdr->tail, tail);
 	tokd_worker_turn(&fx->w);
 	tokd_worker_turn(&fx->w);
@@ -116,7 +116,7 @@ ring_held_by_a_reader_is_not_overwritten(void **state)
 	run();
 	rep = expect_reply();
 	assert_int_equal(rep.rep.credit, TOKD_WIRE_WINDOW);
-	assert_int_equal(fx->w.ring.full_since, 0);
+	assert_false(fx->w.ring.full);
 	fx->read_pos = fx->w.ring.head;
 	assert_true(feed_one(s, 700));
 	expect_text(s, text, 700);
@@ -133,7 +133,7 @@ ring_is_looked_at_when_nobody_feeds(void **state)
 		s++;
 	atomic_store(&fx->cursor[0], fx->w.ring.head);
 	tokd_housekeeping(&fx->w, fx->w.t_burst);
-	assert_int_equal(fx->w.ring.full_since, 0);
+	assert_false(fx->w.ring.full);
 }
 
 void
@@ -149,13 +149,14 @@ ring_reader_that_leaves_is_not_waited_for(void **state)
 	atomic_store(&fx->cursor[1], UINT64_MAX); /* clamped to the head: it waits for nothing */
 	while (feed_one(s, 700))
 		assert_true(++s < 1000);
-	assert_int_equal(r->slowest, 0);
+	assert_int_not_equal(r->reader[0].since, 0);
+	assert_int_equal(r->reader[1].since, 0);
 	assert_true(r->reader[1].seen <= r->head);
 	atomic_store(&r->reader[0].state, TOKD_READER_LEAVE);
 	tokd_housekeeping(&fx->w, fx->w.t_burst);
 	assert_int_equal(r->reader[0].state, TOKD_READER_FREE);
 	assert_int_equal(r->n_active, 1);
-	assert_int_equal(r->full_since, 0);
+	assert_false(r->full);
 	/* The other one's cursor was taken as the head of then; now it says zero, and stays put. */
 	atomic_store(&fx->cursor[1], 0);
 	assert_true(feed_one(s, 700));

@@ -145,6 +145,61 @@ that_comes_next_has_its_own_time(void **state)
 	detach(&second);
 }
 
+/* A reader that comes and goes must not win time for the one that stalls. */
+static void
+that_stalls_while_others_come_and_go_is_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct reader stalled, other;
+	uint64_t t0 = tokd_clock_ms();
+
+	attach(f, &stalled);
+	while (f->a.counts.dropped == 0 && tokd_clock_ms() - t0 < READER_TIMEOUT_MS * 20) {
+		attach(f, &other);
+		press_for(f, READER_TIMEOUT_MS / 5);
+		detach(&other);
+		press_for(f, 5);
+	}
+	assert_int_equal(f->a.counts.dropped, 1);
+	assert_true(is_closed(&stalled));
+	assert_true(tokd_clock_ms() - t0 < READER_TIMEOUT_MS * 4);
+	detach(&stalled);
+}
+
+/* Two that creep, each by turns the slower one, hold the ring as one would. */
+static void
+that_take_turns_being_slowest_are_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct reader r[2];
+
+	attach(f, &r[0]);
+	attach(f, &r[1]);
+	for (uint64_t i = 1; i <= 20; i++) {
+		press_for(f, READER_TIMEOUT_MS / 4);
+		set_cursor(&r[i % 2], 1, i * 32); /* inside the first record */
+	}
+	assert_int_equal(f->a.counts.dropped, 2);
+	detach(&r[0]);
+	detach(&r[1]);
+}
+
+/* The limit is on how long it takes to come to where it was in the way, not on being last. */
+static void
+that_always_moves_on_is_not_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct reader r;
+
+	attach(f, &r);
+	for (uint64_t i = 1; i <= 30; i++) {
+		press_for(f, READER_TIMEOUT_MS / 4);
+		set_cursor(&r, 1, i * RECORD);
+	}
+	assert_int_equal(f->a.counts.dropped, 0);
+	detach(&r);
+}
+
 static void
 that_lies_about_its_cursor_harms_only_itself(void **state)
 {
@@ -171,6 +226,9 @@ main(int argc, char **argv)
 		T(that_reads_in_time_is_not_dropped),
 		T(that_keeps_up_is_not_blamed_for_another),
 		T(that_comes_next_has_its_own_time),
+		T(that_stalls_while_others_come_and_go_is_dropped),
+		T(that_take_turns_being_slowest_are_dropped),
+		T(that_always_moves_on_is_not_dropped),
 		T(that_lies_about_its_cursor_harms_only_itself),
 	};
 #undef T

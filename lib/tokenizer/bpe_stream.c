@@ -7,10 +7,11 @@
  * before p - |last(p)|, so the positions form a tree, and last(p) is the one token t that is a
  * suffix of the bytes before p and stands next to last(p - |t|).
  *
- * A later byte can only bring a token that begins at a position from which the bytes up to the end
- * spell a proper prefix of some token (or at the end itself). The automaton's state and its failure
- * links enumerate those positions. Every encoding of every continuation passes through one of them,
- * hence through their lowest common ancestor in the tree: what lies before it is certain.
+ * A later byte can only bring a token that begins at the end itself, or at a position p from which
+ * the bytes up to the end spell a proper prefix of some token that stands next to last(p). The
+ * automaton's state and its failure links enumerate those positions. Every encoding of every
+ * continuation passes through one of them, hence through their lowest common ancestor in the tree:
+ * what lies before it is certain, and nothing else is.
  */
 #include "bpe.h"
 #include "cache.h"
@@ -103,14 +104,14 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 		node = &v->node[state];
 		/* From the longest token that ends here to the shortest; the one that stands next
 		 * to the encoding before it is last(i + 1), and there is exactly one. */
-		for (at = node->token != TOK_NO_TOKEN ? state : node->dict;; at = v->node[at].dict) {
+		for (at = node->token != TOK_NO_TOKEN ? state : node->dict;;
+			at = v->node[at].dict) {
 			uint32_t len = v->node[at].depth, token = v->node[at].token, before;
 
 			if (len > i + 1)
 				continue; /* begins in what was already given out */
 			before = len == i + 1 ? s->base : s->pos[i - len];
-			if (before == TOK_NO_TOKEN ||
-				pair_stands(s->cache, v, before, token)) {
+			if (before == TOK_NO_TOKEN || pair_stands(s->cache, v, before, token)) {
 				s->pos[i] = token;
 				break;
 			}
@@ -139,6 +140,52 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
 	return ids + n;
 }
 
+/*
+ * Can a token that goes on from `node` stand next to `left`? Children of consecutive nodes are
+ * consecutive: the tokens below a node are looked at level by level, the short ones first.
+ */
+static bool
+some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node)
+{
+	uint32_t from = node, to = node + 1;
+
+	while (from < to) {
+		uint32_t last = to - 1;
+
+		to = v->node[last].first + tok_children(&v->node[last]);
+		from = v->node[from].first;
+		for (uint32_t at = from; at < to; at++) {
+			uint32_t token = v->node[at].token;
+
+			if (token != TOK_NO_TOKEN &&
+				tok_bpe_pair_stands(v, left, token, TOK_NO_TOKEN))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* The same, from what the thread has learned where it has. */
+static bool
+may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t node)
+{
+	uint64_t key = (uint64_t)left << 32 | node, *slot;
+	bool grows;
+
+	if (!v->node[node].extends)
+		return false;
+	if (left == TOK_NO_TOKEN)
+		return true; /* the pretoken begins with it */
+	if (c == NULL)
+		return some_token_stands(v, left, node);
+	slot = tok_cache_growth(c, key);
+	if (*slot >> 1 == key) /* never 0: the root is not asked for */
+		return *slot & 1;
+	grows = some_token_stands(v, left, node);
+	*slot = key << 1 | grows;
+	return grows;
+}
+
 uint32_t *
 tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 {
@@ -149,11 +196,11 @@ tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 	for (at = s->node; at != 0 && meet > 0; at = v->node[at].fail) {
 		uint32_t from;
 
-		if (!v->node[at].extends)
-			continue;
 		if (v->node[at].depth > s->n_pos)
 			continue; /* begins in what was already given out: impossible, see above */
 		from = s->n_pos - v->node[at].depth;
+		if (!may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at))
+			continue;
 		while (meet != from) {
 			uint32_t *later = meet > from ? &meet : &from;
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a thread has learned, in fixed memory of its own: pretokens that are several tokens, in a two-way
- * set-associative cache, and pairs of tokens that do or do not stand, in a direct-mapped one. The
- * hash of pretokens is keyed; crafted text can only evict.
+ * set-associative cache; pairs of tokens that do or do not stand, and places where a token may or
+ * may not be growing, in direct-mapped ones. The hash of pretokens is keyed; crafted text can only
+ * evict.
  */
 #ifndef TOK_CACHE_H
 #define TOK_CACHE_H
@@ -25,9 +26,12 @@ static_assert(sizeof(struct tok_cache_entry) == 64, "one cache line");
 
 #define TOK_CACHE_PAIR_BITS 12
 #define TOK_CACHE_PAIRS (1u << TOK_CACHE_PAIR_BITS) /* 32 KiB */
+#define TOK_CACHE_GROWTH_BITS 12
+#define TOK_CACHE_GROWTHS (1u << TOK_CACHE_GROWTH_BITS) /* 32 KiB */
 
 struct tok_cache {
 	uint64_t pair[TOK_CACHE_PAIRS]; /* left << 22 | right << 1 | stands; 0: free */
+	uint64_t growth[TOK_CACHE_GROWTHS]; /* left << 33 | node << 1 | may grow; 0: free */
 	struct tok_cache_entry *entry;
 	uint32_t set_mask; /* sets - 1 */
 	uint64_t seed[2];
@@ -40,6 +44,13 @@ static inline uint64_t *
 tok_cache_pair(struct tok_cache *c, uint64_t left_right)
 {
 	return &c->pair[left_right * TOK_HASH_1 >> (64 - TOK_CACHE_PAIR_BITS)];
+}
+
+/* Slot of a rank id and a node of the automaton; likewise. */
+static inline uint64_t *
+tok_cache_growth(struct tok_cache *c, uint64_t left_node)
+{
+	return &c->growth[left_node * TOK_HASH_1 >> (64 - TOK_CACHE_GROWTH_BITS)];
 }
 
 static inline struct tok_cache_entry *

@@ -8,7 +8,8 @@
 #define NO_BORDER ((size_t)-1)
 
 void
-tok_stream_init(struct tok_stream *s, const struct tok_vocab *v, struct tok_cache *c, uint32_t flags)
+tok_stream_init(
+	struct tok_stream *s, const struct tok_vocab *v, struct tok_cache *c, uint32_t flags)
 {
 	s->vocab = v;
 	s->cache = c;
@@ -165,23 +166,26 @@ encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 		.v = s->vocab, .text = p, .n = n, .last = last, .undecided = NO_BORDER};
 	size_t start[TOK_SCAN_BLOCK + 1];
 	struct lookup look[TOK_SCAN_BLOCK];
+	uint32_t *next;
 	uint32_t have = 0; /* start[0] is carried over from the block before when 1 */
 
 	while (scan.at < n) {
 		uint32_t k, found = have + tok_pretok_gpt2_scan(&scan, start + have);
 
 		/* A contraction that is cut by the end: what is behind its quote is uncertain. */
-		while (found > 0 && scan.undecided != NO_BORDER && start[found - 1] > scan.undecided)
+		while (found > 0 && scan.undecided != NO_BORDER &&
+			start[found - 1] > scan.undecided)
 			found--;
 		/* All look-ups of the block are under way before the first is waited for. */
 		for (k = 0; k + 1 < found; k++)
 			look[k] = lookup_begin(
 				s->vocab, p + start[k], start[k + 1] - start[k], p + n);
 		for (k = 0; k + 1 < found; k++) {
-			*ids = encode_pretoken(
+			next = encode_pretoken(
 				s, look[k], p + start[k], start[k + 1] - start[k], *ids);
-			if (*ids == NULL)
-				return NO_BORDER;
+			if (next == NULL)
+				return NO_BORDER; /* what came before it stands */
+			*ids = next;
 		}
 		if (found > 0)
 			start[0] = start[found - 1];
@@ -192,8 +196,11 @@ encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 	if (!last)
 		return start[0];
 	look[0] = lookup_begin(s->vocab, p + start[0], n - start[0], p + n);
-	*ids = encode_pretoken(s, look[0], p + start[0], n - start[0], *ids);
-	return *ids == NULL ? NO_BORDER : n;
+	next = encode_pretoken(s, look[0], p + start[0], n - start[0], *ids);
+	if (next == NULL)
+		return NO_BORDER;
+	*ids = next;
+	return n;
 }
 
 /* ---- pretokens that are cut ---- */
@@ -322,20 +329,25 @@ encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_
 static bool
 replace(struct tok_stream *s, uint32_t **ids)
 {
-	return encode_text(s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES,
-		false, ids);
+	return encode_text(
+		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
 }
 
+/* With TOK_WHY_UTF8, *took is the number of bytes before the one that does not belong. */
 static enum tok_why
-encode_bytes(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uint32_t **ids,
+	size_t *took)
 {
-	const uint8_t *end = p + n;
+	const uint8_t *p = text, *end = p + n;
+
+	*took = 0;
 
 	/* Complete, or give up, the character that the piece before left incomplete. */
 	while (s->n_utf8 > 0 && p < end) {
 		uint8_t have = s->n_utf8;
 
 		if (!tok_utf8_follows(s->utf8[0], have, *p)) {
+			*took = (size_t)(p - text);
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_WHY_UTF8;
 			s->n_utf8 = 0;
@@ -361,6 +373,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 			memcpy(s->utf8, p, span.rest);
 			s->n_utf8 = (uint8_t)span.rest;
 		} else if (span.end == TOK_UTF8_BROKEN) {
+			*took = (size_t)(p - text);
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_WHY_UTF8;
 			if (!replace(s, ids))
@@ -369,6 +382,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 		p += span.rest;
 	}
 	if (last && s->n_utf8 > 0) {
+		*took = n;
 		if (s->flags & TOK_STRICT_UTF8)
 			return TOK_WHY_UTF8;
 		s->n_utf8 = 0;
@@ -382,8 +396,8 @@ encode_bytes(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 }
 
 struct tok_result
-tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids,
-	size_t room)
+tok_stream_feed(
+	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room)
 {
 	struct tok_result r = {.status = TOK_OK};
 	const uint8_t *p = text;
@@ -391,7 +405,7 @@ tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last, uin
 	if (s->over)
 		return (struct tok_result){.status = TOK_BAD, .why = TOK_WHY_OVER};
 	do {
-		size_t take = n - r.consumed;
+		size_t take = n - r.consumed, took;
 		uint32_t *next = ids + r.produced;
 		bool end;
 
@@ -408,9 +422,10 @@ tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last, uin
 			}
 		}
 		end = last && r.consumed + take == n;
-		r.why = encode_bytes(s, p + r.consumed, take, end, &next);
+		r.why = encode_bytes(s, p + r.consumed, take, end, &next, &took);
 		r.produced = (size_t)(next - ids);
 		if (r.why != TOK_WHY_NONE) {
+			r.consumed += r.why == TOK_WHY_UTF8 ? took : 0;
 			r.status = TOK_BAD;
 			s->over = 1;
 			return r;

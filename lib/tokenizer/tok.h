@@ -40,7 +40,8 @@ struct tok_mem {
 };
 
 struct tok_load_opts {
-	const char *pretokenizer;   /* for .tiktoken files that are not known by checksum, or NULL */
+	const char *pretokenizer;   /* for files that do not say it (.tiktoken, vocab.json) and are
+				       not known by their content; or NULL */
 	const struct tok_mem *mem;  /* NULL: mmap, with transparent huge pages where they help */
 	const char *search_path;    /* colon-separated folders; NULL: $TOK_VOCAB_PATH, then the default */
 };
@@ -97,7 +98,11 @@ enum tok_why {
 struct tok_result {
 	enum tok_status status;
 	enum tok_why why;
-	size_t consumed; /* bytes (encode) or ids (decode) taken */
+	/*
+	 * Bytes (encode) or ids (decode) taken. With TOK_WHY_UTF8 those before the byte that does
+	 * not belong; with TOK_WHY_CARRY the pretoken lies somewhere behind them.
+	 */
+	size_t consumed;
 	size_t produced; /* ids (encode) or bytes (decode) written */
 };
 
@@ -133,7 +138,8 @@ void tok_stream_init(
 
 /*
  * Feed `n` bytes at `text`; with `last` the text ends with them (n may be 0). Ids that are certain
- * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never TOK_MORE.
+ * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never TOK_MORE;
+ * with less than tok_stream_bound(s, 1), which is at most TOK_CARRY_MAX + 20, nothing may be taken.
  */
 struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last,
 	uint32_t *ids, size_t room);

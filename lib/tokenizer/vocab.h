@@ -149,6 +149,13 @@ tok_child(const struct tok_node *node, uint8_t byte)
 	return node->first + node->below[word] + (uint32_t)__builtin_popcountll(lower);
 }
 
+/* Number of children of a node. */
+static inline uint32_t
+tok_children(const struct tok_node *node)
+{
+	return node->below[3] + (uint32_t)__builtin_popcountll(node->child[3]);
+}
+
 static inline enum tok_class
 tok_class_of(const struct tok_vocab *v, uint32_t cp)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Merges against their definition, on thousands of small random vocabularies: whole pretokens, every
- * prefix of a stream, and the release rule of doc/streaming.md computed by brute force.
+ * Merges against their definition, on thousands of small random vocabularies: whole pretokens,
+ * every prefix of a stream, and the release rule of doc/streaming.md computed by brute force.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -25,9 +25,8 @@ random_text(uint64_t *seed, const char *alphabet, uint8_t *text, uint32_t n)
 	bool periodic = small_random(seed, 3) == 0;
 
 	for (uint32_t i = 0; i < n; i++)
-		text[i] = periodic && i >= period
-				  ? text[i - period]
-				  : (uint8_t)alphabet[small_random(seed, letters)];
+		text[i] = periodic && i >= period ? text[i - period]
+						  : (uint8_t)alphabet[small_random(seed, letters)];
 }
 
 static void
@@ -36,7 +35,8 @@ assert_same(const uint32_t *got, uint32_t n_got, const uint32_t *want, uint32_t 
 {
 	if (n_got == n_want && memcmp(got, want, n_got * sizeof(*got)) == 0)
 		return;
-	fail_msg("%s: \"%.*s\": %u ids, expected %u", what, (int)n, (const char *)text, n_got, n_want);
+	fail_msg("%s: \"%.*s\": %u ids, expected %u", what, (int)n, (const char *)text, n_got,
+		n_want);
 }
 
 static void
@@ -61,10 +61,12 @@ whole_equals_definition(void **state)
 
 			random_text(&seed, alphabet, text, n);
 			n_want = small_encode(&sv, text, n, want);
-			for (int twice = 0; twice < 2; twice++) { /* the second time from the cache */
+			for (int twice = 0; twice < 2;
+				twice++) { /* the second time from the cache */
 				r = tok_encode(sv.v, cache, text, n, 0, got, 3 * TEXT_MAX);
 				assert_int_equal(r.status, TOK_OK);
-				assert_same(got, (uint32_t)r.produced, want, n_want, text, n, "whole");
+				assert_same(
+					got, (uint32_t)r.produced, want, n_want, text, n, "whole");
 			}
 			if (n <= TOK_MERGE_MAX)
 				assert_same(got, tok_bpe_merge(sv.v, text, n, got), want, n_want,
@@ -75,21 +77,34 @@ whole_equals_definition(void **state)
 	}
 }
 
-/* Does some token that can occur go on from p[0 .. n)? */
+/*
+ * Is there a continuation of text[0 .. n) whose encoding has a token that begins at p and goes on
+ * beyond n? By the definition alone: some token goes on from text[p .. n), and the encoding of
+ * the text before p followed by it ends with it.
+ */
 static bool
-grows(const struct small_vocab *sv, const uint8_t *p, uint32_t n)
+grows(const struct small_vocab *sv, const uint8_t *text, uint32_t p, uint32_t n)
 {
-	uint32_t out[SMALL_BYTES_MAX];
+	uint8_t with[TEXT_MAX + SMALL_BYTES_MAX];
+	uint32_t before[TEXT_MAX], out[TEXT_MAX + SMALL_BYTES_MAX];
+	uint32_t n_before = small_encode(sv, text, p, before);
 
+	memcpy(with, text, p);
 	for (uint32_t i = 0; i < sv->n; i++) {
-		if (sv->len[i] > n && memcmp(sv->bytes[i], p, n) == 0 &&
-			small_encode(sv, sv->bytes[i], sv->len[i], out) == 1)
+		uint32_t n_out;
+
+		if (sv->len[i] <= n - p || memcmp(sv->bytes[i], text + p, n - p) != 0)
+			continue;
+		memcpy(with + p, sv->bytes[i], sv->len[i]);
+		n_out = small_encode(sv, with, p + sv->len[i], out);
+		if (n_out == n_before + 1 && memcmp(out, before, n_before * sizeof(*out)) == 0)
 			return true;
 	}
 	return false;
 }
 
-/* The rule by brute force: ids common to the encodings of the prefixes that end at live positions. */
+/* What no continuation can change: ids common to the encodings up to all places it may go on from.
+ */
 static uint32_t
 certain_ids(const struct small_vocab *sv, const uint8_t *text, uint32_t n)
 {
@@ -98,7 +113,7 @@ certain_ids(const struct small_vocab *sv, const uint8_t *text, uint32_t n)
 	for (uint32_t p = 0; p < n; p++) {
 		uint32_t other[TEXT_MAX], n_other, k = 0;
 
-		if (!grows(sv, text + p, n - p))
+		if (!grows(sv, text, p, n))
 			continue;
 		n_other = small_encode(sv, text, p, other);
 		while (k < n_common && k < n_other && common[k] == other[k])
@@ -132,8 +147,8 @@ stream_follows_the_rule_at_every_prefix(void **state)
 				uint32_t n_want = small_encode(&sv, text, i + 1, want);
 
 				assert_true(tok_stream_bound(&s, 1) <= TEXT_MAX * 3 - given);
-				r = tok_stream_feed(&s, text + i, 1, false, got + given,
-					TEXT_MAX * 3 - given);
+				r = tok_stream_feed(
+					&s, text + i, 1, false, got + given, TEXT_MAX * 3 - given);
 				assert_int_equal(r.status, TOK_OK);
 				given += (uint32_t)r.produced;
 				/* as much as the rule allows, no more, no less */
@@ -144,7 +159,8 @@ stream_follows_the_rule_at_every_prefix(void **state)
 			r = tok_stream_feed(&s, NULL, 0, true, got + given, TEXT_MAX * 3 - given);
 			assert_int_equal(r.status, TOK_OK);
 			given += (uint32_t)r.produced;
-			assert_same(got, given, want, small_encode(&sv, text, n, want), text, n, "stream");
+			assert_same(got, given, want, small_encode(&sv, text, n, want), text, n,
+				"stream");
 			assert_int_equal(tok_stream_waiting(&s), 0);
 		}
 		small_vocab_free(&sv);
@@ -201,7 +217,8 @@ short_room_is_said_and_nothing_is_lost(void **state)
 	(void)state;
 	small_vocab_make(&sv, &seed, "ab", 40);
 	for (uint32_t room = 1; room < 40; room++) {
-		static const uint8_t text[] = "abba abab\xff" "aabb \xe4\xb8\xad bbbaaab aab";
+		static const uint8_t text[] = "abba abab\xff"
+					      "aabb \xe4\xb8\xad bbbaaab aab";
 		uint32_t want[200], got[200], given = 0, at = 0, n = sizeof(text) - 1;
 		struct tok_result r = tok_encode(sv.v, NULL, text, n, 0, want, 200);
 		uint32_t n_want = (uint32_t)r.produced;
@@ -235,9 +252,9 @@ short_room_is_said_and_nothing_is_lost(void **state)
 }
 
 /*
- * A vocabulary in which the end of a text decides about its beginning. Symbols S(0), S(1), ... of 18
- * bytes each are tokens, and so are S(i)S(i+1), the later the lower its rank: in S(0)...S(k) the pairs
- * form from the right, so each further symbol changes all ids.
+ * A vocabulary in which the end of a text decides about its beginning. Symbols S(0), S(1), ... of
+ * 18 bytes each are tokens, and so are S(i)S(i+1), the later the lower its rank: in S(0)...S(k) the
+ * pairs form from the right, so each further symbol changes all ids.
  */
 enum { SYMBOLS = 120, SYMBOL_BYTES = 18, STEM = 16, FIRSTS = 12, SECONDS = 10 };
 
@@ -253,8 +270,7 @@ chain_add(struct tok_model *m, uint32_t left, uint32_t right)
 	const struct tok_model_token l = m->token[left], r = m->token[right];
 	uint32_t id = m->n_tokens++;
 
-	m->token[id] = (struct tok_model_token){
-		.off = (uint32_t)m->n_bytes, .len = l.len + r.len};
+	m->token[id] = (struct tok_model_token){.off = (uint32_t)m->n_bytes, .len = l.len + r.len};
 	memcpy(m->bytes + m->n_bytes, m->bytes + l.off, l.len);
 	memcpy(m->bytes + m->n_bytes + l.len, m->bytes + r.off, r.len);
 	m->n_bytes += l.len + r.len;
@@ -333,6 +349,35 @@ carry_beyond_its_limit_is_an_error(void **state)
 	r = tok_stream_feed(&s, "a", 1, true, ids, sizeof(ids) / 4);
 	assert_int_equal(r.status, TOK_BAD);
 	assert_int_equal(r.why, TOK_WHY_OVER);
+
+	/* A pretoken that lies whole in the piece: what comes before it is given out, and no more.
+	 */
+	for (int way = 0; way < 3; way++) {
+		static uint8_t text[sizeof(c.text) + 32];
+		static const char before[] = "abc abc ";
+		const size_t n_before = way == 2 ? sizeof(before) - 1 : 0;
+		uint32_t want[16];
+		size_t n_text = n_before;
+
+		memcpy(text, before, n_before);
+		memcpy(text + n_text, c.text, sizeof(c.text));
+		n_text += sizeof(c.text);
+		if (way >= 1)
+			text[n_text++] = ' ';
+		memset(ids, 0xff, sizeof(ids));
+		tok_stream_init(&s, v, NULL, 0);
+		r = tok_stream_feed(&s, text, n_text, way == 0, ids, sizeof(ids) / 4);
+		assert_int_equal(r.status, TOK_BAD);
+		assert_int_equal(r.why, TOK_WHY_CARRY);
+		assert_true(r.produced <= sizeof(ids) / 4);
+		n = (uint32_t)tok_encode(v, NULL, before, n_before, 0, want, 16).produced;
+		assert_true(r.produced <= n);
+		assert_memory_equal(ids, want, r.produced * sizeof(*ids));
+		assert_true(way != 2 || r.produced > 0);
+	}
+	r = tok_encode(v, NULL, c.text, sizeof(c.text), 0, ids, sizeof(ids) / 4);
+	assert_int_equal(r.status, TOK_BAD);
+	assert_int_equal(r.produced, 0);
 
 	tok_vocab_free(v);
 	free(c.m.token);

@@ -35,16 +35,29 @@ def tokens(gpt2):
     return sorted(gpt2.decode([i]) for i in range(gpt2.vocab_size) if i != 50256)
 
 
-def grows(tokens, head):
-    """Is `head` a proper prefix of some token?"""
+def grows(tokens, reference, text, p, n):
+    """Is there a continuation of text[:n] with a token that begins at p and goes on beyond n?"""
+    head = text[p:n].encode()
+    before = ids_of(reference, text[:p])
     at = bisect.bisect_right(tokens, head)
-    return at < len(tokens) and tokens[at].startswith(head)
+    while at < len(tokens) and tokens[at].startswith(head):
+        if (with_token := tokens[at].decode(errors="ignore")).encode() == tokens[at]:
+            ids = ids_of(reference, text[:p] + with_token)
+            if len(ids) == len(before) + 1 and ids[:-1] == before:
+                return True
+        at += 1
+    return False
+
+
+def ids_of(reference, text):
+    return reference.encode(text, add_special_tokens=False).ids
 
 
 def certain(tokens, reference, text, n):
-    """How many ids of text[:n] no later byte can change, by the rule."""
-    live = [n] + [p for p in range(max(0, n - 128), n) if grows(tokens, text[p:n].encode())]
-    paths = [reference.encode(text[:p], add_special_tokens=False).ids for p in live]
+    """How many ids of text[:n] no later byte can change."""
+    live = [n]
+    live += [p for p in range(max(0, n - 128), n) if grows(tokens, reference, text, p, n)]
+    paths = [ids_of(reference, text[:p]) for p in live]
     common = 0
     while all(len(p) > common for p in paths) and len({p[common] for p in paths}) == 1:
         common += 1

@@ -28,12 +28,30 @@ tok_json_read(const char *path, struct tok_error *err)
 	return root;
 }
 
+/*
+ * What a special token's text stands for: the reference's decoder takes byte-level letters for
+ * bytes in it as well, and leaves any other text as it is. `out` has room for it. Returns its
+ * length.
+ */
+static size_t
+special_bytes(const char *text, uint8_t *out)
+{
+	size_t len = strlen(text), n;
+
+	if (tok_bytelevel_decode(text, len, out, &n))
+		return n;
+	memcpy(out, text, len);
+	return len;
+}
+
 static bool
 is_special(const struct tok_model *m, uint32_t id, const char *text)
 {
 	const struct tok_model_token *t = &m->token[id];
+	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* measure() has seen to the length of the text */
 
-	return t->special && t->len == strlen(text) && memcmp(m->bytes + t->off, text, t->len) == 0;
+	return t->special && t->len == special_bytes(text, bytes) &&
+	       memcmp(m->bytes + t->off, bytes, t->len) == 0;
 }
 
 /* Largest id + 1 and bytes of all entries; false if an entry is not an id. */
@@ -64,12 +82,14 @@ static bool
 put_specials(const char *file, const struct tok_json_special *special, size_t n,
 	struct tok_model *m, struct tok_error *err)
 {
+	uint8_t bytes[TOK_MAX_TOKEN_BYTES]; /* the length has been seen to */
+
 	for (size_t i = 0; i < n; i++) {
 		if (m->token[special[i].id].len != 0)
 			return tok_fail(
 				err, "%s: two special tokens have id %u", file, special[i].id);
-		tok_model_put(m, special[i].id, (const uint8_t *)special[i].text,
-			(uint32_t)strlen(special[i].text), true);
+		tok_model_put(m, special[i].id, bytes,
+			(uint32_t)special_bytes(special[i].text, bytes), true);
 	}
 	return true;
 }

@@ -14,6 +14,10 @@
 
 #include "json_vocab.h"
 
+/* Of GPT-2's own files, as tok_model_checksum() sees them. */
+#define GPT2_TOKENS 50257
+#define GPT2_CHECKSUM 0x68850f16u
+
 static bool
 looks_special(const uint8_t *text, uint32_t len)
 {
@@ -88,9 +92,30 @@ mark_specials(const char *file, struct tok_model *m, struct tok_error *err)
 	return ok;
 }
 
+/* Other models ship such a pair too, with other pretokenizers: theirs would get wrong borders. */
+static bool
+check_pretokenizer(const char *file, const char *pretokenizer, const struct tok_model *m,
+	struct tok_error *err)
+{
+	const uint32_t checksum = tok_model_checksum(m);
+
+	if (pretokenizer == NULL && (m->n_tokens != GPT2_TOKENS || checksum != GPT2_CHECKSUM))
+		return tok_fail(err,
+			"%s: vocab.json with merges.txt do not say their pretokenizer, and these (%u "
+			"tokens, checksum %08x) are not known by their content (known: gpt2); if "
+			"it is GPT-2's, say so with --pretokenizer gpt2; else load the model's "
+			"tokenizer.json",
+			file, m->n_tokens, checksum);
+	if (pretokenizer != NULL && strcmp(pretokenizer, "gpt2") != 0)
+		return tok_fail(err,
+			"%s: pretokenizer \"%s\" is not implemented (implemented: gpt2)", file,
+			pretokenizer);
+	return true;
+}
+
 bool
-tok_load_gpt2_pair(
-	const char *vocab_json, const char *merges_txt, struct tok_model *m, struct tok_error *err)
+tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const char *pretokenizer,
+	struct tok_model *m, struct tok_error *err)
 {
 	json_t *vocab = tok_json_read(vocab_json, err);
 	struct tok_index x = {0};
@@ -111,7 +136,8 @@ tok_load_gpt2_pair(
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
 		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
 	ok = ok && parse_merges(tok_shown_path(merges_txt), merges, size, n_entries, m, &x, err) &&
-	     mark_specials(tok_shown_path(vocab_json), m, err);
+	     mark_specials(tok_shown_path(vocab_json), m, err) &&
+	     check_pretokenizer(tok_shown_path(vocab_json), pretokenizer, m, err);
 	tok_index_free(&x);
 	free(merges);
 	json_decref(vocab);

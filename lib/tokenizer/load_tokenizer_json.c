@@ -19,23 +19,23 @@ static const struct tok_json_rule top_rules[] = {
 	{"normalizer", "null", "use a vocabulary without a normalizer", false},
 	{"pre_tokenizer", NULL, NULL, true},
 	{"post_processor", NULL, NULL, false},
-	{"decoder", NULL, NULL, false},
+	{"decoder", NULL, NULL, true},
 	{"model", NULL, NULL, true},
 };
 
 static const struct tok_json_rule pre_tokenizer_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
 	{"add_prefix_space", "false", "put the space in front of the text yourself", true},
-	{"trim_offsets", NULL, NULL, false}, /* concerns offsets alone */
-	{"use_regex", "true", NULL, false},  /* absent: true */
+	{"trim_offsets", "true, false", NULL, false}, /* concerns offsets alone */
+	{"use_regex", "true", NULL, false},	      /* absent: true */
 };
 
 /* As post-processor and decoder ByteLevel changes no ids, whatever its fields. */
 static const struct tok_json_rule no_ids_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
-	{"add_prefix_space", NULL, NULL, false},
-	{"trim_offsets", NULL, NULL, false},
-	{"use_regex", NULL, NULL, false},
+	{"add_prefix_space", "true, false", NULL, false},
+	{"trim_offsets", "true, false", NULL, false},
+	{"use_regex", "true, false", NULL, false},
 };
 
 static const struct tok_json_rule model_rules[] = {
@@ -55,10 +55,10 @@ static const struct tok_json_rule model_rules[] = {
 static const struct tok_json_rule added_rules[] = {
 	{"id", NULL, NULL, true},
 	{"content", NULL, NULL, true},
-	{"single_word", NULL, NULL, false},
-	{"lstrip", NULL, NULL, false},
-	{"rstrip", NULL, NULL, false},
-	{"normalized", NULL, NULL, false},
+	{"single_word", "true, false", NULL, false},
+	{"lstrip", "true, false", NULL, false},
+	{"rstrip", "true, false", NULL, false},
+	{"normalized", "true, false", NULL, false},
 	{"special", NULL, NULL, true},
 };
 
@@ -82,8 +82,9 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 		       N(pre_tokenizer_rules), err) &&
 	       (is_absent(post) || tok_json_check_component(file, "post_processor", post,
 					   "ByteLevel", no_ids_rules, N(no_ids_rules), err)) &&
-	       (is_absent(decoder) || tok_json_check_component(file, "decoder", decoder,
-					      "ByteLevel", no_ids_rules, N(no_ids_rules), err)) &&
+	       /* Without one the reference would join tokens by blanks, byte letters and all. */
+	       tok_json_check_component(
+		       file, "decoder", decoder, "ByteLevel", no_ids_rules, N(no_ids_rules), err) &&
 	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err);
 }

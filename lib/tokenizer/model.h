@@ -40,8 +40,8 @@ struct tok_model {
 
 /* Loaders. Each returns false with *err filled in and leaves *m freed. path is a file. */
 bool tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err);
-bool tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, struct tok_model *m,
-	struct tok_error *err);
+bool tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const char *pretokenizer,
+	struct tok_model *m, struct tok_error *err);
 /* pretokenizer: NULL, or the name the user gave for a file that is not known by its content. */
 bool tok_load_tiktoken(const char *path, const char *pretokenizer, struct tok_model *m,
 	struct tok_error *err);
@@ -55,6 +55,7 @@ struct tok_vocab *tok_vocab_build(const struct tok_model *m, const char *name, c
 	const struct tok_mem *mem, struct tok_error *err);
 
 /* Always false, so that `return tok_fail(err, ...)` reads well. */
-bool tok_fail(struct tok_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+bool tok_fail(struct tok_error *err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));
 
 #endif

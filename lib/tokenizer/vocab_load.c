@@ -154,7 +154,7 @@ load_files(
 	const struct files *f, const char *pretokenizer, struct tok_model *m, struct tok_error *err)
 {
 	if (f->merges[0] != '\0')
-		return tok_load_gpt2_pair(f->main, f->merges, m, err);
+		return tok_load_gpt2_pair(f->main, f->merges, pretokenizer, m, err);
 	if (ends_with(f->main, ".tiktoken"))
 		return tok_load_tiktoken(f->main, pretokenizer, m, err);
 	if (ends_with(f->main, ".json"))

@@ -211,10 +211,11 @@ set_at(json_t *document, const char *path, const char *value)
 }
 
 void
-assert_refused(const char *path, const char *says)
+assert_refused_as(const char *path, const char *pretokenizer, const char *says)
 {
+	const struct tok_load_opts opts = {.pretokenizer = pretokenizer};
 	struct tok_error err;
-	struct tok_vocab *v = tok_vocab_load(path, NULL, &err);
+	struct tok_vocab *v = tok_vocab_load(path, &opts, &err);
 
 	if (v != NULL) {
 		tok_vocab_free(v);
@@ -223,6 +224,12 @@ assert_refused(const char *path, const char *says)
 	if (strncmp(err.text, "vocab \"", 7) != 0 || strstr(err.text, says) == NULL ||
 		strchr(err.text, '\n') != NULL)
 		fail_msg("expected: vocab \"...\" %s\nfound: %s", says, err.text);
+}
+
+void
+assert_refused(const char *path, const char *says)
+{
+	assert_refused_as(path, NULL, says);
 }
 
 uint32_t

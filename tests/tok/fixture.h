@@ -40,6 +40,7 @@ void byte_text(uint8_t byte, char out[3]);
 void set_at(json_t *document, const char *path, const char *value);
 
 /* Loading `path` fails, in one line that begins with `vocab "` and says `says`. */
+void assert_refused_as(const char *path, const char *pretokenizer, const char *says);
 void assert_refused(const char *path, const char *says);
 /* Loading `path` succeeds; the checksum of what it holds. */
 uint32_t assert_loads(const char *path);

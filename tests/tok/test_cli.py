@@ -140,6 +140,20 @@ def test_bytes_that_are_not_utf8_are_replaced_or_refused(vocab, gpt2_reference) 
         assert_one_line(refused, 1, "not UTF-8")
 
 
+def test_where_a_text_is_not_utf8_is_said(vocab) -> None:
+    good = b"hello world ok ok "
+    for split in ((), ("--split", "1"), ("--split", "random:3")):
+        command = ("encode", "--vocab", vocab, "--strict-utf8", *split)
+        refused = run(*command, data=good + b"\xff tail")
+        assert b"after %d bytes" % len(good) in refused.stderr
+        assert refused.stdout.endswith(b"\n")
+        assert refused.stdout.split()[:3] == [b"31373", b"995", b"12876"]
+
+
+def test_an_error_is_one_line_whatever_was_asked(vocab) -> None:
+    assert_one_line(run("encode", "--vocab", vocab, "--algo", "a\nb"), 2, "not implemented")
+
+
 def read_some(process: subprocess.Popen[bytes]) -> bytes:
     assert process.stdout is not None
     with selectors.DefaultSelector() as selector:

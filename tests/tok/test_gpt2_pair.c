@@ -31,6 +31,21 @@ holds_the_same_as_tokenizer_json(void **state)
 		want);
 }
 
+static const struct tok_load_opts gpt2 = {.pretokenizer = "gpt2"};
+
+static void
+a_pair_that_is_not_known_is_refused_unless_told(void **state)
+{
+	const struct tok_load_opts other = {.pretokenizer = "qwen2"};
+	const char *path = put_pair(state, small_vocab_json(), small_merges);
+	struct tok_error err;
+
+	assert_refused(path, "are not known by their content (known: gpt2)");
+	assert_null(tok_vocab_load(path, &other, &err));
+	assert_non_null(strstr(err.text, "pretokenizer \"qwen2\" is not implemented"));
+	assert_loads(path); /* with the word */
+}
+
 static void
 an_entry_that_no_merge_makes_is_special_if_it_looks_so(void **state)
 {
@@ -40,7 +55,7 @@ an_entry_that_no_merge_makes_is_special_if_it_looks_so(void **state)
 	uint32_t len = 0;
 
 	json_object_set_new(vocab, "<|user|>", json_integer(261));
-	v = tok_vocab_load(put_pair(state, vocab, small_merges), NULL, &err);
+	v = tok_vocab_load(put_pair(state, vocab, small_merges), &gpt2, &err);
 	assert_non_null(v);
 	assert_int_equal(tok_vocab_info(v).n_special, 2);
 	assert_string_equal(tok_vocab_info(v).format, "vocab.json");
@@ -68,7 +83,7 @@ an_entry_that_a_merge_makes_is_not_special_whatever_it_looks_like(void **state)
 		json_object_set_new(vocab, parts[i], json_integer((json_int_t)(261 + i)));
 	v = tok_vocab_load(
 		put_pair(state, vocab, "h e\nl l\nhe ll\n\xc4\xa0 w\n< |\n| >\n<| a\n<|a |>\n"),
-		NULL, &err);
+		&gpt2, &err);
 	assert_non_null(v);
 	assert_int_equal(tok_vocab_info(v).n_special, 1);
 	tok_vocab_free(v);
@@ -94,7 +109,8 @@ bad_merges_are_refused_with_their_line(void **state)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		assert_refused(put_pair(state, small_vocab_json(), rows[i].merges), rows[i].says);
+		assert_refused_as(
+			put_pair(state, small_vocab_json(), rows[i].merges), "gpt2", rows[i].says);
 	}
 }
 
@@ -117,6 +133,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(holds_the_same_as_tokenizer_json),
+		WITH_FOLDER(a_pair_that_is_not_known_is_refused_unless_told),
 		WITH_FOLDER(an_entry_that_no_merge_makes_is_special_if_it_looks_so),
 		WITH_FOLDER(an_entry_that_a_merge_makes_is_not_special_whatever_it_looks_like),
 		WITH_FOLDER(bad_merges_are_refused_with_their_line),

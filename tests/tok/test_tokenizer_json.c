@@ -32,7 +32,6 @@ what_says_the_same_in_other_words_loads(void **state)
 		{"normalizer", NULL, NULL},
 		{"post_processor", "null", NULL},
 		{"post_processor", NULL, NULL},
-		{"decoder", "null", NULL},
 		{"pre_tokenizer.trim_offsets", "false", NULL},
 		{"pre_tokenizer.use_regex", NULL, NULL},
 		{"model.type", NULL, NULL},
@@ -92,6 +91,9 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 		{"pre_tokenizer.use_regex", "1", "pre_tokenizer.use_regex 1 is not"},
 		{"post_processor", "{\"type\": \"TemplateProcessing\"}",
 			"post_processor \"TemplateProcessing\" is not implemented"},
+		{"decoder", "null", "decoder null is not implemented"},
+		{"decoder", NULL, "decoder is missing"},
+		{"pre_tokenizer.trim_offsets", "\"yes\"", "trim_offsets"},
 		{"decoder", "{\"type\": \"WordPiece\"}",
 			"decoder \"WordPiece\" is not implemented"},
 		{"model", NULL, "model is missing"},
@@ -170,13 +172,18 @@ a_special_token_that_is_not_in_the_model_decodes_to_its_text(void **state)
 
 	set_at(document, "added_tokens",
 		"[{\"id\": 260, \"content\": \"<|endoftext|>\", \"special\": true},"
-		" {\"id\": 261, \"content\": \"<a \xc3\xa9>\", \"special\": true}]");
+		" {\"id\": 261, \"content\": \"<a \xc3\xa9>\", \"special\": true},"
+		/* All of its characters are byte-level letters: the reference's decoder reads them
+		   so. */
+		" {\"id\": 262, \"content\": \"\xc4\xa0\xc3\xa9\", \"special\": true}]");
 	v = tok_vocab_load(put_json(state, "tokenizer.json", document), NULL, &err);
 	assert_non_null(v);
-	assert_int_equal(tok_vocab_info(v).n_special, 2);
-	assert_int_equal(tok_vocab_info(v).n_ids, 262);
+	assert_int_equal(tok_vocab_info(v).n_special, 3);
+	assert_int_equal(tok_vocab_info(v).n_ids, 263);
 	assert_memory_equal(tok_vocab_token(v, 261, &len), "<a \xc3\xa9>", 6);
 	assert_int_equal(len, 6);
+	assert_memory_equal(tok_vocab_token(v, 262, &len), " \xe9", 2);
+	assert_int_equal(len, 2);
 	tok_vocab_free(v);
 }
 

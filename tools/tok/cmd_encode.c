@@ -148,9 +148,12 @@ feed(struct encoder *e, size_t n, bool last)
 
 		print_ids(e, r.produced);
 		if (r.status != TOK_OK) {
+			if (e->any)
+				putchar('\n');
 			cli_flush();
 			return cli_error(CLI_FAILED, "standard input, after %llu bytes: %s",
-				(unsigned long long)(e->n_read + at), tok_why_text(r.why));
+				(unsigned long long)(e->n_read + at + r.consumed),
+				tok_why_text(r.why));
 		}
 		at += piece;
 	} while (at < n);

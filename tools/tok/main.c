@@ -35,13 +35,16 @@ static const char usage[] =
 int
 cli_error(int code, const char *fmt, ...)
 {
+	char text[2048];
 	va_list args;
 
-	fputs("tok: ", stderr);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	/* One line, whatever an argument holds. */
+	for (char *p = text; *p != '\0'; p++)
+		*p = (unsigned char)*p < ' ' || *p == '\x7f' ? '?' : *p;
+	fprintf(stderr, "tok: %s\n", text);
 	return code;
 }
 

@@ -19,6 +19,7 @@
 #define EVENTS_MAX 16
 #define HANDSHAKE_MS 1 /* between looks at a worker's answer */
 #define WATCH_MS 100   /* between looks at the rings, at most */
+#define ACCEPT_PAUSE_MS 1000
 
 static void
 enter(struct tokd_conn *c, enum tokd_conn_state state)
@@ -140,12 +141,13 @@ accept_one(struct tokd_attach *a)
 	if (fd < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
-		/* It would be reported again at once, and for ever. */
+		/* It would be reported again at once, and for ever: look away for a while. */
 		TOKD_LOG(control, ERR,
-			"control socket: accept: %s; no more readers are taken, restart to have "
-			"some\n",
-			strerror(errno));
+			"control socket: accept: %s; no reader is taken for %d ms; raise the limit "
+			"of open files (ulimit -n) if it was reached\n",
+			strerror(errno), ACCEPT_PAUSE_MS);
 		epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->socket.fd, NULL);
+		a->accept_again_ms = tokd_clock_ms() + ACCEPT_PAUSE_MS;
 		return;
 	}
 	for (uint32_t i = 0; i < TOKD_CONNS_MAX && c == NULL; i++) {
@@ -220,6 +222,17 @@ drop_stalling(struct tokd_attach *a)
 	}
 }
 
+static void
+listen_again(struct tokd_attach *a)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER};
+
+	if (a->accept_again_ms == 0 || tokd_clock_ms() < a->accept_again_ms)
+		return;
+	if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->socket.fd, &ev) == 0)
+		a->accept_again_ms = 0;
+}
+
 void
 tokd_attach_poll(struct tokd_attach *a)
 {
@@ -228,6 +241,7 @@ tokd_attach_poll(struct tokd_attach *a)
 	uint64_t now;
 
 	pthread_mutex_lock(&a->lock);
+	listen_again(a);
 	for (int i = 0; i < n; i++) {
 		struct tokd_conn *c;
 

@@ -61,6 +61,7 @@ struct tokd_attach {
 	int epoll; /* readable when poll has something to do */
 	struct tokd_conn conn[TOKD_CONNS_MAX];
 	struct tokd_conn *slot[TOKD_READERS_MAX]; /* NULL: free */
+	uint64_t accept_again_ms; /* accept failed: not before then; 0: it did not */
 	struct tokd_attach_counts counts;
 	pthread_mutex_t lock; /* poll against list */
 };

@@ -233,6 +233,8 @@ serve(struct tokd_app *app)
 	if (rc != 0)
 		goto close_workers;
 	rc = tokd_port_start(&app->port, &app->opt);
+	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
+		rc = tokd_worker_bound_held(app->worker[i]);
 	if (rc != 0)
 		goto close_workers;
 	rc = tokd_control_start(&app->control, app);
@@ -289,10 +291,23 @@ main(int argc, char **argv)
 	}
 	tokd_control_block_signals();
 	rte_set_application_usage_hook(eal_usage);
-	if (rte_eal_init(eal_argc, argv) < 0) {
-		fprintf(stderr, PROGRAM ": EAL did not start: %s; see its messages above\n",
-			rte_strerror(rte_errno));
+	rc = rte_eal_init(eal_argc, argv);
+	if (rc < 0) {
+		fprintf(stderr, PROGRAM
+			": EAL did not start, its messages above say why; without huge pages: "
+			"reserve some (echo 512 > /sys/kernel/mm/hugepages/"
+			"hugepages-2048kB/nr_hugepages) or add --no-huge -m 512; beside "
+			"another DPDK program: another --file-prefix; not as root: see "
+			"dpdk-hugepages.py(1)\n");
 		return EXIT_FAILED;
+	}
+	if (rc != eal_argc - 1) {
+		fprintf(stderr,
+			PROGRAM ": %.64s: neither an EAL option nor after --; remove it, or put it "
+				"where it belongs\n",
+			argv[rc + 1]);
+		rte_eal_cleanup();
+		return EXIT_USAGE;
 	}
 	log_config(&app.opt);
 	app.t_start = rte_rdtsc();

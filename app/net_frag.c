@@ -35,7 +35,7 @@ tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz)
 	if (f == NULL || f->table == NULL) {
 		TOKD_LOG(worker, ERR,
 			"worker %u: no memory on NUMA node %d for the fragments of %u datagrams: "
-			"%s; lower --fragments or give EAL more memory\n",
+			"%s; lower --fragments, or reserve more huge pages there (with --no-huge raise -m)\n",
 			worker, node, n, rte_strerror(rte_errno));
 		rte_free(f);
 		return NULL;

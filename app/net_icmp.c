@@ -17,7 +17,8 @@ tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m)
 	uint32_t len = rte_pktmbuf_data_len(m) - m->l2_len - m->l3_len;
 
 	/* RFC 792, Echo; RFC 1122 3.2.2: a wrong checksum is discarded silently. */
-	if (m->nb_segs != 1 || len < sizeof(*icmp) || icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST ||
+	/* Options would have to be turned round (RFC 1122 3.2.2.6): a source route must not go on. */
+	if (m->l3_len != sizeof(*ip) || m->nb_segs != 1 || len < sizeof(*icmp) || icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST ||
 		icmp->icmp_code != 0 || rte_raw_cksum(icmp, len) != 0xffff) {
 		tokd_drop(w, m, C_DROP_ICMP);
 		return;

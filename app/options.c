@@ -16,6 +16,7 @@
 struct opt_asked {
 	const char *text[TOKD_N_OPTS];
 	bool help, version;
+	bool eal_help; /* -h before --: EAL's own help, which ends the program */
 };
 
 static int __attribute__((format(printf, 2, 3)))
@@ -302,6 +303,8 @@ look_at_eal_args(int argc, char **argv, struct opt_asked *asked, struct tokd_opt
 			asked->help = true;
 		else if (strcmp(argv[i], "--version") == 0)
 			asked->version = true;
+		else if (strcmp(argv[i], "-h") == 0)
+			asked->eal_help = true;
 		else if (strncmp(argv[i], "--", 2) == 0 &&
 			 opt_find(argv[i] + 2, strcspn(argv[i] + 2, "=")) != NULL)
 			bad(e, "%.64s: an application option; put it after --, as in -- %.64s",
@@ -329,6 +332,8 @@ tokd_options_parse(int argc, char **argv, int *eal_argc, struct tokd_options *op
 		return TOKD_OPTIONS_HELP;
 	if (asked.version)
 		return TOKD_OPTIONS_VERSION;
+	if (asked.eal_help)
+		return TOKD_OPTIONS_RUN;
 	if (error->text[0] != '\0' || validate(&asked, opt, error) != 0)
 		return TOKD_OPTIONS_BAD;
 	return TOKD_OPTIONS_RUN;

@@ -23,7 +23,7 @@ struct tokd_options {
 	uint16_t port;		    /* --port: DPDK port id */
 	uint32_t streams;	    /* --streams: streams per worker, open and finished */
 	uint32_t max_text;	    /* --max-text: bytes of one text */
-	uint32_t stream_timeout_ms; /* --stream-timeout: an open stream may be idle that long */
+	uint32_t stream_timeout_ms; /* --stream-timeout: an open stream may stand still that long */
 	uint32_t done_timeout_ms; /* --done-timeout: a finished stream's answer is kept that long */
 	uint64_t ring_bytes;	  /* --ring-size: of one token ring, a power of two */
 	uint64_t side_bytes;	  /* --side-store: of one worker, 0: none */

@@ -32,7 +32,7 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 	{"max-text", "BYTES", OPT_SIZE, RULE_NONE, FIELD(max_text), 1, OPT_G, "16M",
 		"longest text accepted"},
 	{"stream-timeout", "MS", OPT_MS, RULE_NONE, FIELD(stream_timeout_ms), 10, 3600000, "10000",
-		"an open text that is silent for so long has failed"},
+		"an open text that makes no progress for so long has failed"},
 	{"done-timeout", "MS", OPT_MS, RULE_NONE, FIELD(done_timeout_ms), 10, 3600000, "10000",
 		"the answer to a finished text is kept so long for being asked again"},
 	{"cache", "N", OPT_COUNT, RULE_NONE, FIELD(cache_entries), 0, 1 << 24, "0",

@@ -54,7 +54,7 @@ check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info)
 		return 0;
 	TOKD_LOG(port, ERR,
 		"port %u (%s, %s): %u workers need a queue pair each, the port has %u RX and %u "
-		"TX queues; use %u lcores in -l, or give the device more queues (net_af_packet: "
+		"TX queues; give at most %u lcore(s) in -l, or give the device more queues (net_af_packet: "
 		"qpairs=%u, net_af_xdp: queue_count=%u)\n",
 		p->id, p->name, p->driver, p->n_queues, info->max_rx_queues, info->max_tx_queues,
 		most, p->n_queues, p->n_queues);

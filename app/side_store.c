@@ -27,7 +27,8 @@ tokd_side_create(
 	if (d->ids == NULL || d->next == NULL) {
 		TOKD_LOG(worker, ERR,
 			"worker %u: no memory on NUMA node %d for a side store of %" PRIu64
-			" bytes; lower --side-store or reserve more huge pages there\n",
+			" bytes; lower --side-store, or reserve more huge pages there (with "
+			"--no-huge raise -m)\n",
 			worker, node, bytes);
 		tokd_side_destroy(d);
 		return -ENOMEM;

@@ -80,7 +80,7 @@ struct tokd_stream {
 	bool published;	       /* its first record is in the ring */
 	bool watched;	       /* it has ids in the ring that were not acknowledged */
 	uint32_t unacked;      /* packets fed since the last reply */
-	uint64_t t_active;     /* TSC of its latest packet */
+	uint64_t t_active;     /* TSC of its latest packet; OPEN: that made progress */
 	uint64_t serial;       /* of its records */
 
 	/* text */
@@ -114,7 +114,7 @@ struct tokd_stream {
 
 TAILQ_HEAD(tokd_stream_list, tokd_stream);
 
-/* Lists are in the order of t_active, the stream silent for longest first. */
+/* Lists are in the order of t_active, the stream that stands still for longest first. */
 struct tokd_streams {
 	struct rte_hash *hash; /* struct tokd_stream_key to struct tokd_stream * */
 	struct tokd_stream_list free;
@@ -142,8 +142,10 @@ void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_re
 /* False while the ring has no room. */
 bool tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s);
-/* A packet came for it: it is answered at the end of the burst, and is the youngest of its list. */
+/* A packet came for it: it is answered at the end of the burst. */
 void tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s);
+/* Its time limit begins anew: it is the youngest of its list. */
+void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
 
 /* stream_feed.c: hot. */
 enum tokd_feed {

@@ -15,6 +15,13 @@ refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	tokd_reply_refuse(w, m, req, peer, reason);
 }
 
+/* Only moves on, by what a packet brought: packets alone must not keep a stream open for ever. */
+static uint64_t
+progress(const struct tokd_stream *s)
+{
+	return (uint64_t)s->text_end + s->next + s->ids_ack;
+}
+
 /* Rule 9: `ids_ack` frees the reply window. What was never sent cannot have arrived. */
 static void
 take_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack)
@@ -44,6 +51,10 @@ data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct t
 	if (req->length != rte_pktmbuf_pkt_len(m) - sizeof(*req))
 		return TOKD_R_LENGTH;
 	if (first != (req->packet == 0))
+		return TOKD_R_LENGTH;
+	/* What has no meaning yet may get one in a later version. */
+	if (req->flags & ~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM) ||
+		(req->reserved[0] | req->reserved[1] | req->reserved[2] | req->reserved[3]) != 0)
 		return TOKD_R_LENGTH;
 	/* Packets without text could go on for ever. */
 	if (req->length == 0 && !(req->flags & (TOKD_F_FIRST | TOKD_F_LAST)))
@@ -153,6 +164,7 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 {
 	enum tokd_reason fault = data_fault(w, m, req);
 	struct tokd_stream *s = tokd_stream_find(w, key);
+	uint64_t before;
 
 	if (unlikely(fault != TOKD_R_NONE)) {
 		/* The client is told that its text failed: so it has. */
@@ -181,17 +193,22 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	s->peer = *peer;
 	s->again += (uint64_t)TOKD_AGAIN_FACTOR * rte_pktmbuf_pkt_len(m);
 	tokd_stream_touch(w, s);
+	before = progress(s);
 	switch (s->state) {
 	case TOKD_STREAM_OPEN:
 		take_ids_ack(w, s, req->ids_ack);
 		data_for_open(w, s, m, req);
 		tokd_stream_touch(w, s); /* answers that went out while feeding were not the last */
+		if (progress(s) != before)
+			tokd_stream_renew(w, s);
 		break;
 	case TOKD_STREAM_DONE:
+		tokd_stream_renew(w, s);
 		take_ids_ack(w, s, req->ids_ack);
 		data_for_done(w, s, m, req, peer);
 		break;
 	default:
+		tokd_stream_renew(w, s);
 		tokd_drop(w, m, C_DROP_OVER);
 		s->due = true;
 		break;
@@ -205,6 +222,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 {
 	struct tokd_stream *s = tokd_stream_find(w, key);
 	uint32_t len = rte_pktmbuf_pkt_len(m);
+	uint64_t before;
 
 	if (unlikely(req->length != 0 || len != sizeof(*req))) {
 		refuse(w, m, req, peer, C_DROP_LENGTH, TOKD_R_LENGTH);
@@ -218,6 +236,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	s->again += (uint64_t)TOKD_AGAIN_FACTOR * len;
 	s->due = true;
 	tokd_stream_touch(w, s);
+	before = progress(s);
 	if (s->state != TOKD_STREAM_FAILED) {
 		take_ids_ack(w, s, req->ids_ack);
 		s->flush = req->ids_end > s->sent;
@@ -229,6 +248,8 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 			tokd_stream_probe(w, s);
 		tokd_stream_touch(w, s);
 	}
+	if (s->state != TOKD_STREAM_OPEN || progress(s) != before)
+		tokd_stream_renew(w, s);
 	if (s->state != TOKD_STREAM_FAILED && !tokd_reply_again(w, s, req->ids_ack, req->ids_end)) {
 		if (s->state == TOKD_STREAM_OPEN) {
 			tokd_stream_fail(w, s, TOKD_R_EXPIRED);

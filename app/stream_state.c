@@ -150,15 +150,20 @@ tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason 
 }
 
 void
+tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
+{
+	struct tokd_stream_list *list = list_of(w->streams, s);
+
+	if (s->aborting)
+		return; /* in neither list */
+	s->t_active = w->t_burst;
+	TAILQ_REMOVE(list, s, link);
+	TAILQ_INSERT_TAIL(list, s, link);
+}
+
+void
 tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s)
 {
-	s->t_active = w->t_burst;
-	if (!s->aborting) {
-		struct tokd_stream_list *list = list_of(w->streams, s);
-
-		TAILQ_REMOVE(list, s, link);
-		TAILQ_INSERT_TAIL(list, s, link);
-	}
 	if (!s->touched) {
 		s->touched = true;
 		w->touched[w->n_touched++] = s;

@@ -46,7 +46,7 @@ hash_create(uint32_t n, uint32_t worker, int node)
 	if (h == NULL)
 		TOKD_LOG(worker, ERR,
 			"worker %u: cannot make a hash of %u entries on NUMA node %d: %s; lower "
-			"--streams or give EAL more memory\n",
+			"--streams, or reserve more huge pages there (with --no-huge raise -m)\n",
 			worker, params.entries, node, rte_strerror(rte_errno));
 	return h;
 }
@@ -84,7 +84,7 @@ tokd_streams_create(
 no_memory:
 	TOKD_LOG(worker, ERR,
 		"worker %u: %u streams need %zu MiB on NUMA node %d, which EAL does not have; "
-		"lower --streams or reserve more huge pages there\n",
+		"lower --streams, or reserve more huge pages there (with --no-huge raise -m)\n",
 		worker, n, (n * sizeof(*t->stream) + (1u << 20) - 1) >> 20, node);
 	tokd_streams_free(t);
 	return NULL;

@@ -30,16 +30,13 @@ cache_free(void *ctx, void *p, size_t bytes)
 	rte_free(p);
 }
 
-/*
- * How many early packets may be held: what the pool has beyond the descriptors of both rings, a
- * burst on its way, a batch of replies, and the fragments that wait for others. More, and held text
- * could starve the RX ring of the very packet it waits for.
- */
-static int
-bound_held(struct tokd_worker *w)
+int
+tokd_worker_bound_held(struct tokd_worker *w)
 {
 	const struct tokd_options *opt = w->opt;
-	uint32_t fixed = opt->rx_desc + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX +
+	/* A driver may take more for its RX ring than was asked: net_af_xdp takes 2048. */
+	uint32_t rx = RTE_MAX(opt->rx_desc, rte_mempool_in_use_count(w->pool));
+	uint32_t fixed = rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX +
 			 tokd_frags_mbufs(opt->fragments);
 
 	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
@@ -69,7 +66,8 @@ make_caches(struct tokd_worker *w)
 			continue;
 		TOKD_LOG(worker, ERR,
 			"worker %u: no memory on NUMA node %d for a cache of %" PRIu32
-			" pretokens; lower --cache or reserve more huge pages there\n",
+			" pretokens; lower --cache, or reserve more huge pages there (with "
+			"--no-huge raise -m)\n",
 			w->index, w->node, w->opt->cache_entries);
 		return -ENOMEM;
 	}
@@ -90,7 +88,7 @@ tokd_worker_init(struct tokd_worker *w)
 			w->index, rte_pktmbuf_data_room_size(w->pool), REPLY_ROOM);
 		return -EINVAL;
 	}
-	rc = bound_held(w);
+	rc = tokd_worker_bound_held(w);
 	if (rc < 0)
 		return rc;
 	if (!tokd_addr_is_none(&w->ip6)) {
@@ -107,8 +105,7 @@ tokd_worker_init(struct tokd_worker *w)
 		tokd_worker_free(w);
 		return rc;
 	}
-	rc = tokd_side_create(
-		&w->side, opt->side_bytes, w->ring.mask + 1, w->index, w->node);
+	rc = tokd_side_create(&w->side, opt->side_bytes, w->ring.mask + 1, w->index, w->node);
 	if (rc < 0) {
 		tokd_worker_free(w);
 		return rc;

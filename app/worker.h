@@ -83,6 +83,13 @@ struct tokd_worker {
  * Returns 0 or -errno with a message logged.
  */
 int tokd_worker_init(struct tokd_worker *w);
+/*
+ * How many early packets may be held: what the pool has beyond the descriptors of both rings, a
+ * burst on its way, a batch of replies, and the fragments that wait for others. More, and held text
+ * could starve the RX ring of the very packet it waits for. Again after the port has started: only
+ * then is it known what the driver took. Returns 0, or -EINVAL with a message logged.
+ */
+int tokd_worker_bound_held(struct tokd_worker *w);
 void tokd_worker_free(struct tokd_worker *w);
 
 /* The loop (worker_loop.c), for rte_eal_remote_launch. Returns 0 when stop says so. */

@@ -265,6 +265,16 @@ icmp_drops_all_else(void **state)
 	struct frame f = icmp_frame(7);
 
 	expect_drop(f.m, C_DROP_ICMP);
+	f = icmp_frame(24); /* a source route to a host of its choice */
+	memmove((uint8_t *)f.udp + 4, f.udp, 20);
+	f.ip->version_ihl = 0x46;
+	memcpy(f.udp, (const uint8_t[]){131, 4, 4, 0}, 4);
+	((struct rte_icmp_hdr *)((uint8_t *)f.udp + 4))->icmp_cksum = 0;
+	((struct rte_icmp_hdr *)((uint8_t *)f.udp + 4))->icmp_cksum =
+		(uint16_t)~rte_raw_cksum((uint8_t *)f.udp + 4, 20);
+	f.ip->hdr_checksum = 0;
+	f.ip->hdr_checksum = rte_ipv4_cksum(f.ip);
+	expect_drop(f.m, C_DROP_ICMP);
 	f = icmp_frame(20);
 	((struct rte_icmp_hdr *)f.udp)->icmp_cksum ^= 1;
 	expect_drop(f.m, C_DROP_ICMP);

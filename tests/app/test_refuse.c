@@ -124,6 +124,25 @@ refuse_lengths_that_disagree(void **state)
 }
 
 void
+refuse_what_has_no_meaning_yet(void **state)
+{
+	for (uint32_t bit = 4; bit < 16; bit++) {
+		struct request r = data_request(1, 0, 0, "hello", 5, (uint16_t)(1 << bit));
+
+		ask(&r);
+		expect_fail(TOKD_R_LENGTH);
+	}
+	for (uint32_t i = 0; i < 4; i++) {
+		struct request r = data_request(1, 0, 0, "hello", 5, 0);
+
+		r.req.reserved[i] = 1u << i * 8;
+		ask(&r);
+		expect_fail(TOKD_R_LENGTH);
+	}
+	expect_count(C_STREAMS_OPENED, 0);
+}
+
+void
 refuse_misplaced_first_and_last(void **state)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);

@@ -29,7 +29,7 @@ time_limit_ends_an_idle_stream_and_frees_what_it_held(void **state)
 {
 	const uint64_t limit = fx->w.streams->open_ticks;
 	struct request r = data_request(1, 0, 0, "hello wor", 9, 0);
-	uint64_t ids;
+	uint64_t ids, active;
 
 	ask(&r);
 	r = data_request(1, 2, 14, "hello", 5, 0);
@@ -39,9 +39,10 @@ time_limit_ends_an_idle_stream_and_frees_what_it_held(void **state)
 	drain();
 	ids = fx->w.counter[C_IDS];
 	assert_int_equal(fx->w.n_held, 2);
-	tokd_housekeeping(&fx->w, fx->w.t_burst + limit - 1);
+	active = TAILQ_FIRST(&fx->w.streams->open)->t_active;
+	tokd_housekeeping(&fx->w, active + limit - 1);
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 1);
-	tokd_housekeeping(&fx->w, fx->w.t_burst + limit + 1);
+	tokd_housekeeping(&fx->w, active + limit + 1);
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
 	assert_int_equal(fx->w.n_held, 0);
 	expect_count(C_IDS, ids); /* none that were not certain */
@@ -53,17 +54,25 @@ time_limit_ends_an_idle_stream_and_frees_what_it_held(void **state)
 }
 
 void
-time_limit_counts_from_the_latest_packet(void **state)
+time_limit_counts_from_the_latest_progress(void **state)
 {
 	struct request r[2] = {data_request(1, 0, 0, "a", 1, 0), data_request(2, 0, 0, "a", 1, 0)};
+	struct request next = data_request(1, 1, 1, "b", 1, 0);
+	struct request poll = poll_request(2, 0, 0);
 	uint64_t t;
 
 	ask(&r[0]);
 	t = fx->w.t_burst;
 	ask(&r[1]);
-	ask(&r[0]); /* a duplicate is a sign of life */
+	ask(&next);
+	/* Packets that bring nothing new keep nothing open: a duplicate, a POLL, one too early. */
+	ask(&r[1]);
+	ask(&poll);
+	r[1] = data_request(2, 5, 5, "a", 1, 0);
+	ask(&r[1]);
 	assert_true(fx->w.t_burst > t);
-	tokd_housekeeping(&fx->w, fx->w.t_burst + fx->w.streams->open_ticks);
+	tokd_housekeeping(&fx->w, TAILQ_LAST(&fx->w.streams->open, tokd_stream_list)->t_active +
+					  fx->w.streams->open_ticks);
 	expect_count(C_STREAMS_FAILED, 1); /* 2, the older one now */
 	drain();
 	r[0] = poll_request(1, 0, 0);

@@ -64,6 +64,7 @@
 	X(vocabularies_are_chosen_by_checksum, setup) \
 	X(refuse_lengths_that_disagree, setup) \
 	X(refuse_misplaced_first_and_last, setup) \
+	X(refuse_what_has_no_meaning_yet, setup) \
 	X(refuse_a_gap_in_the_offsets, setup) \
 	X(refuse_texts_that_are_too_long, setup) \
 	X(refuse_a_text_whose_crc_differs, setup) \
@@ -102,7 +103,7 @@
 	X(reply_without_an_mbuf_is_counted_and_asked_for_again, setup) \
 	X(reply_goes_to_where_the_latest_packet_came_from, setup) \
 	X(time_limit_ends_an_idle_stream_and_frees_what_it_held, setup) \
-	X(time_limit_counts_from_the_latest_packet, setup) \
+	X(time_limit_counts_from_the_latest_progress, setup) \
 	X(time_limit_forgets_finished_streams, setup) \
 	X(time_of_turns_is_accounted, setup) \
 	X(drain_refuses_new_streams_and_finishes_open_ones, setup) \

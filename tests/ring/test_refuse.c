@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attach requests that are none. Each gets its reason, and leaves no trace. */
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -163,11 +164,39 @@ a_crowd_of_silent_ones_keeps_no_reader_out(void **state)
 		close(fd[i]);
 }
 
+/* Descriptors run out for a moment: readers are taken again afterwards. */
+static void
+nobody_for_good_when_descriptors_run_out(void **state)
+{
+	struct fixture *f = *state;
+	struct rlimit limit, none;
+	struct reader r;
+	int fd = connect_to(f);
+
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = limit;
+	none.rlim_cur = (rlim_t)fd + 1;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	turn(f, true);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(f->a.counts.attached, 0);
+	assert_int_not_equal(f->a.accept_again_ms, 0);
+	for (int i = 0; i < 300 && f->a.accept_again_ms != 0; i++) {
+		turn(f, true);
+		usleep(10000);
+	}
+	assert_int_equal(f->a.accept_again_ms, 0);
+	attach(f, &r);
+	detach(&r);
+	close(fd);
+}
+
 int
 main(int argc, char **argv)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(nobody_for_good_when_descriptors_run_out),
 		T(wrong_fields_are_named),
 		T(wrong_lengths_are_named),
 		T(descriptors_sent_along_are_not_taken),

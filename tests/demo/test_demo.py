@@ -3,7 +3,10 @@
 
 import json
 import os
+import signal
 import subprocess
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -12,11 +15,79 @@ ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"128", "512", "2048", "8KB"}
 
 
+def surroundings() -> dict[str, object]:
+    """What a demo must leave as it was."""
+    pool = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
+    return {
+        "interfaces": subprocess.run(["ip", "-br", "link"], check=True, capture_output=True).stdout,
+        "namespaces": subprocess.run(["ip", "netns"], check=True, capture_output=True).stdout,
+        "huge pages": pool.read_text() if pool.is_file() else "",
+        "folders": sorted(Path(tempfile.gettempdir()).glob("tokd-demo-*")),
+        "servers": subprocess.run(["pgrep", "-f", "dpdk-tokd -l|hf_udp_server"], capture_output=True)
+        .stdout.decode()
+        .split(),
+    }
+
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: makes a network namespace")
+
+
+@needs_root
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGINT,) * 3])
+def test_a_demo_that_is_interrupted_cleans_up(signals, tmp_path):
+    before = surroundings()
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        demo = subprocess.Popen(
+            [ROOT / "tools/demo", "--quick"],
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    try:
+        deadline = time.monotonic() + 300
+        while "round 1 of" not in log.read_text():
+            assert demo.poll() is None and time.monotonic() < deadline, log.read_text()
+            time.sleep(0.05)
+        for number in signals:
+            os.killpg(demo.pid, number)  # as a terminal does
+            time.sleep(0.1)
+        assert demo.wait(60) == 128 + signals[0], log.read_text()
+    finally:
+        if demo.poll() is None:
+            os.killpg(demo.pid, signal.SIGKILL)
+            demo.wait()
+    assert surroundings() == before
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--fast"], ["--json"], ["--sink", "gpu"]])
+def test_options_are_looked_at_before_anything_is_done(arguments):
+    done = subprocess.run(
+        [ROOT / "tools/demo", *arguments], capture_output=True, text=True, timeout=5
+    )
+    assert done.returncode == (0 if arguments == ["--help"] else 2)
+    assert "setup" not in done.stderr
+    assert arguments[0] in done.stderr or "--quick" in done.stdout
+
+
+@needs_root
+def test_a_file_that_cannot_be_written_is_noticed_at_once(tmp_path):
+    done = subprocess.run(
+        [ROOT / "tools/demo", "--quick", "--json", tmp_path / "no" / "such.json"],
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 2
+    assert "such.json: No such file or directory" in done.stderr
+    assert "round" not in done.stdout
+
+
+@needs_root
 def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
-    if os.geteuid() != 0:
-        pytest.skip("needs root: makes a network namespace")
     result = tmp_path / "demo.json"
-    before = subprocess.run(["ip", "-br", "link"], check=True, capture_output=True).stdout
+    before = surroundings()
     done = subprocess.run(
         [ROOT / "tools/demo", "--quick", "--json", result],
         stdin=subprocess.DEVNULL,
@@ -36,5 +107,4 @@ def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
         for size in times.values():
             assert size["samples"] > 0
             assert 0 < size["p50"] <= size["p99"]
-    after = subprocess.run(["ip", "-br", "link"], check=True, capture_output=True).stdout
-    assert after == before
+    assert surroundings() == before

@@ -15,8 +15,7 @@ TEXTS = (
 
 @pytest.fixture(scope="module")
 def gpt2(ranks_file):
-    tokenizer, _ = reference.load_gpt2(ranks_file)
-    return tokenizer
+    return reference.load_gpt2(ranks_file)
 
 
 def test_tokenizers_and_tiktoken_agree(gpt2, ranks_file):
@@ -29,11 +28,17 @@ def test_a_reference_that_is_wrong_is_noticed(gpt2, ranks_file, monkeypatch):
         reference.verify(gpt2, ranks_file, TEXTS)
 
 
-def test_made_of_ranks_it_equals_the_ready_made_one(gpt2, ranks_file):
-    derived = reference.from_ranks(reference.read_ranks(ranks_file))
-    derived.encode_special_tokens = True
-    for text in TEXTS:
-        assert reference.ids(derived, text) == reference.ids(gpt2, text)
+def test_a_merge_that_is_wrong_is_noticed(gpt2, ranks_file, monkeypatch):
+    """The merges are derived: had one been, wrongly, tiktoken would tell."""
+
+    def swapped(ranks, token):
+        left, right = parents(ranks, token)
+        return (token[:1], token[1:]) if token == b" world" else (left, right)
+
+    parents = reference.parents
+    monkeypatch.setattr(reference, "parents", swapped)
+    with pytest.raises(reference.ReferenceMismatch, match="disagree"):
+        reference.verify(reference.load_gpt2(ranks_file), ranks_file, TEXTS)
 
 
 def test_slices_do_not_overlap_and_come_back_from_their_file(gpt2, tmp_path):

@@ -89,7 +89,7 @@ def main() -> int:
     args = parser.parse_args()
     if args.cpu is not None:
         os.sched_setaffinity(0, {args.cpu})
-    tokenizer, origin = reference.load_gpt2(args.ranks)
+    tokenizer = reference.load_gpt2(args.ranks)
     text = args.sample.read_text(encoding="utf-8")
     samples = [text[i : i + 2000] for i in range(0, len(text), 2000)]
     name, call = fastest(tokenizer, samples)
@@ -99,7 +99,7 @@ def main() -> int:
         server.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
         server.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
         server.bind((ip, int(port)))
-        print(f"ready: {args.listen}, {name}, {origin}", flush=True)
+        print(f"ready: {args.listen}, {name}", flush=True)
         serve(server, call, args.block)
     return 0
 

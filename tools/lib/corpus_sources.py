@@ -55,7 +55,7 @@ def catalogue(language: str) -> Source:
 SOURCES = (
     Source("english", "anarchism", "**/*.html", "html", "GPL-2+", 12 * MB, skip="changelog"),
     Source(
-        "english", "fortunes", "usr/share/games/fortunes/*", "text", "BSD (see below)", 3 * MB,
+        "english", "fortunes", "usr/share/games/fortunes/*", "text", "BSD, in its own words below", 3 * MB,
         skip=".",
     ),
     Source("english", "debian-reference-en", "**/*.en.html", "html", REFERENCE_LICENCE, 2 * MB),

@@ -105,12 +105,14 @@ def licences(roots: dict[str, Path]) -> str:
     lines = {f"{s.corpus}.txt: {s.package}: {s.licence}" for s in SOURCES}
     parts = ["What the corpora beside this file are made of.", "\n".join(sorted(lines))]
     for package, root in roots.items():
+        # A Debian package's file name tells its version.
+        names = [deb.name for deb in root.parent.glob("*.deb")]
         for path in (
             root / "usr/share/doc" / package / "copyright",
             *root.glob("*.dist-info/LICENSE"),
         ):
             if path.is_file():
-                parts.append(f"==== {package} ====\n\n{path.read_text(errors='replace').strip()}")
+                parts.append(f"==== {' '.join(names) or package} ====\n\n{path.read_text(errors='replace').strip()}")
     return "\n\n".join(parts) + "\n"
 
 
@@ -121,12 +123,18 @@ def table_digest() -> str:
     return sha256(b"".join((here / name).read_bytes() for name in names))
 
 
+def record(paths: dict[str, Path]) -> str:
+    """What made the corpora, and what came of it: a file that was cut short is made anew."""
+    sums = (f"{sha256(path.read_bytes())}  {path.name}\n" for path in paths.values())
+    return f"{table_digest()}\n{''.join(sums)}"
+
+
 def fetch(folder: Path) -> dict[str, Path]:
     """The three corpora, made where they are not there yet."""
     paths = {corpus: folder / f"{corpus}.txt" for corpus in CORPORA}
     made_by = folder / ".made-by"
     is_there = all(path.is_file() for path in (made_by, *paths.values()))
-    if is_there and made_by.read_text() == table_digest():
+    if is_there and made_by.read_text() == record(paths):
         return paths
     with tempfile.TemporaryDirectory(prefix="tokd-corpus-") as scratch:
         roots = {}
@@ -142,7 +150,7 @@ def fetch(folder: Path) -> dict[str, Path]:
                 )
             write_atomically(path, data)
         write_atomically(folder / "LICENSES", licences(roots).encode())
-    write_atomically(made_by, table_digest().encode())
+    write_atomically(made_by, record(paths).encode())
     return paths
 
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reference that decides what right ids are: Hugging Face `tokenizers`, loaded by its own code.
+"""The reference that decides what right ids are: Hugging Face `tokenizers`.
 
-What it says is checked against tiktoken, a second implementation that nobody here wrote either.
+Its own classes are fed with GPT-2's vocabulary and the merges that follow from its ranks. What it
+says is checked against tiktoken, a second implementation that nobody here wrote either, and which
+reads the ranks themselves.
 """
 
 import base64
 import itertools
-import lzma
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,8 +18,6 @@ os.environ.setdefault("RAYON_NUM_THREADS", "1")
 import tiktoken
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 
-ROOT = Path(__file__).resolve().parents[2]
-READY_MADE = ROOT.parent / "shared" / "vocab" / "gpt2.json.xz"
 END_OF_TEXT = "<|endoftext|>"
 
 # GPT-2's pattern, as tiktoken writes it (tiktoken_ext/openai_public.py, r50k_pat_str).
@@ -78,18 +77,11 @@ def from_ranks(ranks: dict[bytes, int]) -> Tokenizer:
     return tokenizer
 
 
-def load_gpt2(ranks_file: Path) -> tuple[Tokenizer, str]:
-    """The tokenizer, special tokens taken as text, and what it was made of."""
-    if READY_MADE.is_file():
-        tokenizer = Tokenizer.from_str(lzma.decompress(READY_MADE.read_bytes()).decode())
-        origin = f"tokenizer.json ({READY_MADE.name})"
-    else:
-        tokenizer = from_ranks(read_ranks(ranks_file))
-        origin = f"vocabulary and merges of {ranks_file.name}"
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+def load_gpt2(ranks_file: Path) -> Tokenizer:
+    """GPT-2's tokenizer, special tokens taken as text."""
+    tokenizer = from_ranks(read_ranks(ranks_file))
     tokenizer.encode_special_tokens = True
-    return tokenizer, origin
+    return tokenizer
 
 
 def load_tiktoken(ranks_file: Path) -> tiktoken.Encoding:

@@ -40,7 +40,8 @@ class Times:
 
 
 def percentiles(ns: list[int]) -> dict[str, float | int]:
-    """In us, by the nearest-rank method: each is a time that was measured."""
+    """In us, by the nearest-rank method: each is a time that was measured. `samples` tells how
+    far p99 can be trusted."""
     ordered = sorted(ns)
     ranks = {"p50": math.ceil(0.50 * len(ns)), "p99": math.ceil(0.99 * len(ns))}
     found = {name: round(ordered[rank - 1] / 1000, 2) for name, rank in ranks.items()}

@@ -27,7 +27,7 @@ class Round:
 
 
 def _cut(ranks: Path, per_size: int, corpus: tuple[str, Path]) -> list[Slice]:
-    tokenizer, _ = load_gpt2(ranks)
+    tokenizer = load_gpt2(ranks)
     name, path = corpus
     return cut(name, path.read_text(encoding="utf-8"), tokenizer, per_size)
 

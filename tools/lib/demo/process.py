@@ -65,8 +65,11 @@ class Process:
             self._child.terminate()
             if self._paused:
                 self.go_on()
-            if self.wait(STOP_S) is None:
-                self._child.kill()
+            try:
+                self.wait(STOP_S)
+            finally:
+                if self._child.poll() is None:
+                    self._child.kill()
         return self._child.wait()
 
     def __enter__(self) -> Self:

@@ -11,6 +11,9 @@ from slices import SIZES, Slice
 from .measure import Times, percentiles
 
 
+P99_LEAST = 1000  # requests below which the ten slowest say more about luck than about p99
+
+
 def machine() -> dict[str, str | int]:
     cpu = platform.machine()
     for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -45,14 +48,22 @@ def _row(cells: list[str]) -> str:
     return f"  {cells[0]:18}" + "".join(f"{cell:>12}" for cell in cells[1:])
 
 
+def _cell(found: dict[str, float | int] | None, key: str) -> str:
+    if found is None or (key == "p99" and found["samples"] < P99_LEAST):
+        return "-"
+    return f"{found[key]:,.1f}"
+
+
 def _line(name: str, what: dict[str, dict[str, float | int]], key: str) -> str:
-    cells = [f"{what[size][key]:,.1f}" if size in what else "-" for size in SIZES]
-    return _row([name, *cells])
+    return _row([name, *(_cell(what.get(size), key) for size in SIZES)])
+
+
+def _counts(what: dict[str, dict[str, float | int]]) -> list[str]:
+    return [f"{what[size]['samples']}" if size in what else "-" for size in SIZES]
 
 
 def table(result: dict[str, Any]) -> str:
     ours, again, baseline = result["rtt_us"], result["repeated_us"], result["baseline_us"]
-    counts = [f"{ours[size]['samples']}" if size in ours else "-" for size in SIZES]
     ratios = [
         f"{baseline[size]['p50'] / ours[size]['p50']:.0f} x"
         if size in ours and size in baseline
@@ -68,11 +79,14 @@ def table(result: dict[str, Any]) -> str:
         _line("baseline p50", baseline, "p50"),
         _line("baseline p99", baseline, "p99"),
         _row(["baseline/dpdk-tokd", *ratios]),
-        _row(["requests, each", *counts]),
+        _row(["requests, each", *_counts(ours)]),
         "The same text a second time",
         _line("dpdk-tokd p50", again, "p50"),
         _line("dpdk-tokd p99", again, "p99"),
+        _row(["requests", *_counts(again)]),
     ]
+    if any(found["samples"] < P99_LEAST for found in (*ours.values(), *baseline.values())):
+        lines.append(f"p99 is not shown below {P99_LEAST} requests: run without --quick")
     return "\n".join(lines)
 
 

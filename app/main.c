@@ -1,48 +1,72 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * dpdk-tokd: text in by UDP, exact token ids out. This file is its life: options, EAL, port,
- * workers, control thread, and the same steps back.
- *
- * Exit code: 0 after a signal, --help or --version; 1 failed at run time; 2 a bad option.
+ * workers, control thread, and the same steps back. Exit codes: eal_start.h.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 #include <sys/random.h>
 #include <arpa/inet.h>
 
 #include <rte_cycles.h>
 #include <rte_eal.h>
-#include <rte_errno.h>
 #include <rte_launch.h>
 #include <rte_lcore.h>
 #include <rte_malloc.h>
-#include <rte_version.h>
 
 #include "app.h"
 #include "cpu_check.h"
+#include "eal_start.h"
 #include "log.h"
 #include "summary.h"
 #include "telemetry.h"
+#include "version.h"
 
 #define PROGRAM "dpdk-tokd"
 
-#define EXIT_OK 0
-#define EXIT_FAILED 1
-#define EXIT_USAGE 2
-
+/* A line for each source of options that gave some. */
 static void
 log_config(const struct tokd_options *opt)
 {
-	struct tokd_option_value value;
-	char line[1024] = "";
-	size_t used = 0;
+	for (int from = TOKD_N_SOURCES - 1; from >= 0; from--) {
+		const bool is_file = from == TOKD_FROM_FILE && opt->config != NULL;
+		struct tokd_option_value value;
+		char line[1024] = "";
+		size_t used = 0;
 
-	for (size_t i = 0; tokd_options_value(opt, i, &value) && used < sizeof(line); i++)
-		used += (size_t)snprintf(
-			line + used, sizeof(line) - used, " %s=%s", value.name, value.text);
-	TOKD_LOG(main, INFO, "options:%s\n", line);
+		for (size_t i = 0; tokd_options_value(opt, i, &value); i++) {
+			if (value.source == (enum tokd_option_source)from &&
+				value.text[0] != '\0' && used < sizeof(line))
+				used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
+					value.name, value.text);
+		}
+		if (used != 0)
+			TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", tokd_options_source(from),
+				is_file ? " " : "", is_file ? opt->config : "", line);
+	}
+}
+
+/* All that can be found wrong without EAL: the options are right by now. */
+static enum tokd_exit
+check_config(const struct tokd_options *opt)
+{
+	struct tokd_vocabs vocabs;
+	struct tok_error error;
+
+	if (!tokd_vocabs_load(&vocabs, opt, TOKD_VOCABS_NO_EAL, &error)) {
+		fprintf(stderr, PROGRAM ": %s\n", error.text);
+		return TOKD_EXIT_USAGE;
+	}
+	tokd_vocabs_free(&vocabs);
+	tokd_options_print(stdout, opt);
+	if (fflush(stdout) != 0) {
+		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno));
+		return TOKD_EXIT_FAILED;
+	}
+	return TOKD_EXIT_OK;
 }
 
 /* Those of a worker on `node`, loaded for the first that asks. NULL with a message logged. */
@@ -50,14 +74,25 @@ static const struct tokd_vocabs *
 vocabs_on(struct tokd_app *app, int node)
 {
 	struct tokd_vocabs *v = &app->vocabs[app->n_nodes];
+	struct tok_error error;
 
 	for (uint32_t i = 0; i < app->n_nodes; i++) {
 		if (app->vocabs[i].node == node)
 			return &app->vocabs[i];
 	}
-	if (tokd_vocabs_load(v, &app->opt, node) != 0)
+	if (!tokd_vocabs_load(v, &app->opt, node, &error)) {
+		TOKD_LOG(main, ERR, "%s\n", error.text);
 		return NULL;
+	}
 	app->n_nodes++;
+	for (uint32_t i = 0; i < v->n; i++) {
+		const struct tok_vocab_info info = tok_vocab_info(v->tok[i]);
+
+		TOKD_LOG(main, INFO,
+			"vocabulary %s from %s: %u ids, checksum %08" PRIx32
+			", %zu bytes of tables on NUMA node %d\n",
+			info.name, info.path, info.n_ids, info.checksum, info.table_bytes, node);
+	}
 	return v;
 }
 
@@ -260,13 +295,30 @@ close_workers:
 	return rc;
 }
 
-/* EAL calls it for -h, and when its own options are wrong. */
-static void
-eal_usage(const char *program)
+/* From EAL's start to its end. */
+static enum tokd_exit
+run(struct tokd_app *app, int eal_argc, char **argv)
 {
-	printf("usage: " PROGRAM
-	       " [EAL options] -- --ip ADDR | --ip6 ADDR [application options]\n");
-	printf(PROGRAM " --help lists the application options\n\n");
+	enum tokd_exit started;
+	int rc;
+
+	tokd_control_block_signals();
+	started = tokd_eal_start(eal_argc, argv);
+	if (started != TOKD_EXIT_OK)
+		return started;
+	log_config(&app->opt);
+	app->t_start = rte_rdtsc();
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+		TOKD_LOG(main, ERR, "runs as a primary process only; give another --file-prefix\n");
+		rc = -ENOTSUP;
+	} else if (getrandom(&app->instance, sizeof(app->instance), 0) != sizeof(app->instance)) {
+		TOKD_LOG(main, ERR, "no random number for this instance: %s\n", strerror(errno));
+		rc = -EIO;
+	} else {
+		rc = serve(app);
+	}
+	rte_eal_cleanup();
+	return rc == 0 ? TOKD_EXIT_OK : TOKD_EXIT_FAILED;
 }
 
 int
@@ -274,52 +326,30 @@ main(int argc, char **argv)
 {
 	static struct tokd_app app;
 	struct tokd_options_error error;
-	int eal_argc, rc;
+	enum tokd_exit code = TOKD_EXIT_OK;
+	int eal_argc;
 
-	switch (tokd_options_parse(argc, argv, &eal_argc, &app.opt, &error)) {
+	switch (tokd_options_parse(argc, argv, environ, &eal_argc, &app.opt, &error)) {
 	case TOKD_OPTIONS_HELP:
 		tokd_options_help(stdout, PROGRAM);
-		return EXIT_OK;
+		break;
 	case TOKD_OPTIONS_VERSION:
-		printf(PROGRAM " %s (%s)\n", TOKD_VERSION, rte_version());
-		return EXIT_OK;
+		tokd_version_print(stdout);
+		break;
+	case TOKD_OPTIONS_EAL_HELP:
+		code = tokd_eal_start(2, (char *[]){argv[0], "-h", NULL}); /* exits */
+		break;
+	case TOKD_OPTIONS_CHECK:
+		code = check_config(&app.opt);
+		break;
 	case TOKD_OPTIONS_BAD:
 		fprintf(stderr, PROGRAM ": %s\n", error.text);
-		return EXIT_USAGE;
+		code = TOKD_EXIT_USAGE;
+		break;
 	case TOKD_OPTIONS_RUN:
+		code = run(&app, eal_argc, argv);
 		break;
 	}
-	tokd_control_block_signals();
-	rte_set_application_usage_hook(eal_usage);
-	rc = rte_eal_init(eal_argc, argv);
-	if (rc < 0) {
-		fprintf(stderr, PROGRAM
-			": EAL did not start, its messages above say why; without huge pages: "
-			"reserve some (echo 512 > /sys/kernel/mm/hugepages/"
-			"hugepages-2048kB/nr_hugepages) or add --no-huge -m 512; beside "
-			"another DPDK program: another --file-prefix; not as root: see "
-			"dpdk-hugepages.py(1)\n");
-		return EXIT_FAILED;
-	}
-	if (rc != eal_argc - 1) {
-		fprintf(stderr,
-			PROGRAM ": %.64s: neither an EAL option nor after --; remove it, or put it "
-				"where it belongs\n",
-			argv[rc + 1]);
-		rte_eal_cleanup();
-		return EXIT_USAGE;
-	}
-	log_config(&app.opt);
-	app.t_start = rte_rdtsc();
-	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-		TOKD_LOG(main, ERR, "runs as a primary process only; give another --file-prefix\n");
-		rc = -ENOTSUP;
-	} else if (getrandom(&app.instance, sizeof(app.instance), 0) != sizeof(app.instance)) {
-		TOKD_LOG(main, ERR, "no random number for this instance: %s\n", strerror(errno));
-		rc = -EIO;
-	} else {
-		rc = serve(&app);
-	}
-	rte_eal_cleanup();
-	return rc == 0 ? EXIT_OK : EXIT_FAILED;
+	tokd_options_free(&app.opt);
+	return code;
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Application options: parsed into one struct from one table (options.c), validated once. */
+/*
+ * Application options: from the command line, the environment, one configuration file, or the
+ * default, in this order of precedence; parsed into one struct from one table (options_table.c).
+ */
 #ifndef TOKD_OPTIONS_H
 #define TOKD_OPTIONS_H
 
@@ -10,7 +13,21 @@
 
 #include "net_addr.h"
 
+#define TOKD_N_OPTS 28
+
+/* Where a value came from; a higher one overrides a lower one. */
+enum tokd_option_source {
+	TOKD_FROM_DEFAULT,
+	TOKD_FROM_FILE,
+	TOKD_FROM_ENVIRONMENT,
+	TOKD_FROM_COMMAND_LINE,
+	TOKD_N_SOURCES,
+};
+
+struct rte_cfgfile;
+
 struct tokd_options {
+	const char *config;	    /* --config: the configuration file, or NULL */
 	const char *vocab;	    /* --vocab: names or paths, with commas between */
 	const char *pretokenizer;   /* --pretokenizer: for .tiktoken files not known by content */
 	uint32_t ip;		    /* --ip: our IPv4 address, network byte order; 0: none */
@@ -37,25 +54,34 @@ struct tokd_options {
 	uint32_t cache_entries;	    /* --cache: learned pretokens per worker, 0: the default */
 	bool strict_utf8;	    /* --strict-utf8 */
 	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */
+
+	uint8_t source[TOKD_N_OPTS]; /* enum tokd_option_source, by index in the table */
+	struct rte_cfgfile *file;    /* holds the strings that came from the file */
 };
 
 enum tokd_options_result {
 	TOKD_OPTIONS_RUN,
-	TOKD_OPTIONS_HELP,    /* asked for; print it and exit 0 */
-	TOKD_OPTIONS_VERSION, /* the same */
-	TOKD_OPTIONS_BAD,     /* error[] says what; exit 2 */
+	TOKD_OPTIONS_HELP,     /* asked for; print it and exit 0 */
+	TOKD_OPTIONS_VERSION,  /* the same */
+	TOKD_OPTIONS_EAL_HELP, /* -h before --: EAL's list of its own */
+	TOKD_OPTIONS_CHECK,    /* --check-config: all is well so far; print it, do not run */
+	TOKD_OPTIONS_BAD,      /* error[] says what; exit 2 */
 };
 
 struct tokd_options_error {
-	char text[256]; /* one line: option, value, limit, remedy */
+	char text[512]; /* one line: option, value, limit, remedy */
 };
 
 /*
- * Read `dpdk-tokd [EAL options] -- [application options]`. *eal_argc is how many of argv, from
- * argv[0], are EAL's. Strings in *opt are those of argv. Needs neither EAL nor privileges.
+ * Read `dpdk-tokd [EAL options] -- [application options]`, the TOKD_ variables of `environment`
+ * (NULL-terminated, as environ), and the file that --config or TOKD_CONFIG names. *eal_argc is how
+ * many of argv, from argv[0], are EAL's. Strings in *opt are those of argv, of environment, or of
+ * opt->file; whatever the result, tokd_options_free takes the last. Needs neither EAL nor
+ * privileges.
  */
-enum tokd_options_result tokd_options_parse(int argc, char **argv, int *eal_argc,
-	struct tokd_options *opt, struct tokd_options_error *error);
+enum tokd_options_result tokd_options_parse(int argc, char **argv, char *const *environment,
+	int *eal_argc, struct tokd_options *opt, struct tokd_options_error *error);
+void tokd_options_free(struct tokd_options *opt);
 
 void tokd_options_help(FILE *to, const char *program);
 
@@ -63,8 +89,15 @@ void tokd_options_help(FILE *to, const char *program);
  * more. */
 struct tokd_option_value {
 	const char *name;
+	enum tokd_option_source source;
 	char text[256];
 };
 bool tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_value *value);
+
+/* "default", "file", "environment" or "command line". */
+const char *tokd_options_source(enum tokd_option_source source);
+
+/* All of it as a file that --config reads back to the same values. */
+void tokd_options_print(FILE *to, const struct tokd_options *opt);
 
 #endif

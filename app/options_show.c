@@ -37,6 +37,24 @@ tokd_opt_unit(const struct tokd_opt_def *d)
 }
 
 void
+tokd_opt_limits(const struct tokd_opt_def *d, char *text, size_t room)
+{
+	char low[32], high[32];
+
+	text[0] = '\0';
+	if (d->max != 0) {
+		tokd_opt_print(d, d->min, low, sizeof(low));
+		tokd_opt_print(d, d->max, high, sizeof(high));
+		snprintf(text, room, "%s to %s%s; default %s", low, high, tokd_opt_unit(d),
+			d->preset);
+	} else if (d->type == OPT_FLAG) {
+		snprintf(text, room, "yes or no; default %s", d->preset);
+	} else if (d->preset != NULL) {
+		snprintf(text, room, "default %s", d->preset);
+	}
+}
+
+void
 tokd_options_help(FILE *to, const char *program)
 {
 	fprintf(to,
@@ -47,28 +65,23 @@ tokd_options_help(FILE *to, const char *program)
 		program, program, program);
 	for (size_t i = 0; i < TOKD_N_OPTS; i++) {
 		const struct tokd_opt_def *d = &tokd_opt_defs[i];
-		char head[48];
+		char head[48], limits[96];
 
 		snprintf(head, sizeof(head), "--%s %s", d->name, d->arg != NULL ? d->arg : "");
-		fprintf(to, "  %-24s %s", head, d->help);
-		if (d->max != 0) {
-			char low[32], high[32];
-
-			tokd_opt_print(d, d->min, low, sizeof(low));
-			tokd_opt_print(d, d->max, high, sizeof(high));
-			fprintf(to, "\n  %-24s (%s to %s%s; default %s)", "", low, high,
-				tokd_opt_unit(d), d->preset);
-		} else if (d->preset != NULL) {
-			fprintf(to, "\n  %-24s (default %s)", "", d->preset);
-		}
-		fprintf(to, "\n");
+		fprintf(to, "  %-24s %s\n", head, d->help);
+		tokd_opt_limits(d, limits, sizeof(limits));
+		if (limits[0] != '\0')
+			fprintf(to, "  %-24s (%s)\n", "", limits);
 	}
+	for (size_t i = 0; i < TOKD_N_ACTIONS; i++)
+		fprintf(to, "  --%-22s %s\n", tokd_opt_actions[i].name, tokd_opt_actions[i].help);
 	fprintf(to,
-		"  %-24s this text; exit\n  %-24s the version; exit\n\n"
-		"exit code: 0 after SIGINT, SIGTERM, --help or --version; 1 failed at run time "
-		"(EAL's failures too);\n2 a bad option. A first SIGINT or SIGTERM drains, a second "
-		"stops at once.\n",
-		"--help", "--version");
+		"\nEach option is also a variable (TOKD_RING_SIZE for --ring-size) and a key of the "
+		"file\n(ring-size = 16M). The command line overrides the environment, that the file, "
+		"that the\ndefault. An option given twice counts as given last.\n\n"
+		"exit code: 0 after SIGINT, SIGTERM, --help, --version or a good --check-config; 1 "
+		"failed at\nrun time (EAL's failures too); 2 a bad option or configuration. A first "
+		"SIGINT or SIGTERM\ndrains, a second stops at once.\n");
 }
 
 bool
@@ -82,6 +95,11 @@ tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_
 		return false;
 	field = (const char *)opt + d->offset;
 	value->name = d->name;
+	value->source = opt->source[i];
+	value->text[0] = '\0';
+	/* No address at all: :: and the like cannot be asked for. */
+	if (d->preset == NULL && value->source == TOKD_FROM_DEFAULT)
+		return true;
 	switch (d->type) {
 	case OPT_TEXT: {
 		const char *text = *(const char *const *)field;
@@ -108,4 +126,48 @@ tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_
 		break;
 	}
 	return true;
+}
+
+const char *
+tokd_options_source(enum tokd_option_source source)
+{
+	static const char *const names[] = {
+		[TOKD_FROM_DEFAULT] = "default",
+		[TOKD_FROM_FILE] = "file",
+		[TOKD_FROM_ENVIRONMENT] = "environment",
+		[TOKD_FROM_COMMAND_LINE] = "command line",
+	};
+
+	return names[source];
+}
+
+void
+tokd_options_print(FILE *to, const struct tokd_options *opt)
+{
+	struct tokd_option_value value;
+
+	fprintf(to, "# Configuration of dpdk-tokd, for --config FILE.\n[" OPT_SECTION "]\n");
+	for (size_t i = 0; tokd_options_value(opt, i, &value); i++) {
+		const struct tokd_opt_def *d = &tokd_opt_defs[i];
+		char limits[96];
+
+		if (d->rule == RULE_NOT_IN_FILE)
+			continue;
+		tokd_opt_limits(d, limits, sizeof(limits));
+		fprintf(to, "\n# %s", d->help);
+		if (limits[0] != '\0')
+			fprintf(to, " (%s)", limits);
+		if (value.source == TOKD_FROM_DEFAULT)
+			fprintf(to, "\n");
+		else
+			fprintf(to, "\n# from the %s\n", tokd_options_source(value.source));
+		if (value.text[0] == '\0') {
+			fprintf(to, "# %s =\n", d->name); /* no value at all: not an empty one */
+			continue;
+		}
+		fprintf(to, "%s = ", d->name);
+		for (const char *p = value.text; *p != '\0'; p++)
+			fprintf(to, "%s%c", *p == '#' ? "\\" : "", *p);
+		fprintf(to, "\n");
+	}
 }

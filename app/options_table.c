@@ -5,6 +5,8 @@
 
 #define FIELD(f) offsetof(struct tokd_options, f), sizeof(((struct tokd_options *)0)->f)
 const struct tokd_opt_def tokd_opt_defs[] = {
+	{"config", "FILE", OPT_TEXT, RULE_NOT_IN_FILE, FIELD(config), 0, 0, NULL,
+		"read the options that are not given otherwise from section [tokd] of this file"},
 	{"ip", "ADDR", OPT_IPV4, RULE_NONE, FIELD(ip), 0, 0, NULL,
 		"IPv4 address to serve on: ARP, ping and UDP are answered for it"},
 	{"ip6", "ADDR", OPT_IPV6, RULE_NONE, FIELD(ip6), 0, 0, NULL,
@@ -24,8 +26,8 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client asks for "
 		"one by its checksum, the first is for those that do not"},
 	{"pretokenizer", "NAME", OPT_TEXT, RULE_NONE, FIELD(pretokenizer), 0, 0, NULL,
-		"pretokenizer of a .tiktoken file that is not known by its checksum"},
-	{"strict-utf8", NULL, OPT_FLAG, RULE_NONE, FIELD(strict_utf8), 0, 0, NULL,
+		"pretokenizer of files that do not say it and are not known by their content"},
+	{"strict-utf8", NULL, OPT_FLAG, RULE_NONE, FIELD(strict_utf8), 0, 0, "no",
 		"refuse text that is not UTF-8 instead of replacing what is wrong by U+FFFD"},
 	{"streams", "N", OPT_COUNT, RULE_NONE, FIELD(streams), 1, 1 << 20, "4096",
 		"texts a worker holds at once, open and finished"},
@@ -61,3 +63,12 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"after the first SIGINT or SIGTERM open texts may finish for so long"},
 };
 static_assert(sizeof(tokd_opt_defs) / sizeof(tokd_opt_defs[0]) == TOKD_N_OPTS, "count them");
+
+const struct tokd_opt_action tokd_opt_actions[] = {
+	{"check-config", TOKD_OPTIONS_CHECK,
+		"check the application options and load the vocabulary, without EAL; print the "
+		"options as a configuration file; exit"},
+	{"help", TOKD_OPTIONS_HELP, "this text; exit"},
+	{"version", TOKD_OPTIONS_VERSION, "the version, and what was built in; exit"},
+};
+static_assert(sizeof(tokd_opt_actions) / sizeof(tokd_opt_actions[0]) == TOKD_N_ACTIONS, "count");

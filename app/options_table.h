@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One table says all there is to say about an option: parsing, limits, --help, and how its value is
- * shown again. options.c parses by it, options_show.c prints by it.
+ * One table says all there is to say about an option: parsing, limits, --help, the manual page, the
+ * completion, and how its value is shown again. Its name in the file is its name; its variable is
+ * TOKD_ and its name in capitals, with _ for -.
  */
 #ifndef TOKD_OPTIONS_TABLE_H
 #define TOKD_OPTIONS_TABLE_H
 
 #include "options.h"
 
-#define TOKD_N_OPTS 27
-
 #define OPT_K ((uint64_t)1 << 10)
 #define OPT_M ((uint64_t)1 << 20)
 #define OPT_G ((uint64_t)1 << 30)
+
+#define OPT_SECTION "tokd" /* of the configuration file: its only one */
+#define OPT_ENV_PREFIX "TOKD_"
+#define OPT_TEXT_MAX 255 /* bytes of a text value: as many as a value of the file can have */
+#define OPT_FILE_MAX (64u << 10) /* bytes of the configuration file */
+#define OPT_NAME_ROOM 40	 /* for any option's variable, with its NUL */
 
 enum tokd_opt_type {
 	OPT_TEXT,  /* const char * */
@@ -23,10 +28,15 @@ enum tokd_opt_type {
 	OPT_SIZE,  /* decimal, then k, M or G (times 1024) or nothing */
 	OPT_MS,	   /* decimal, milliseconds */
 	OPT_OCTAL,
-	OPT_FLAG, /* bool, takes no value */
+	OPT_FLAG, /* bool: yes or no, and nothing on the command line for yes */
 };
 
-enum tokd_opt_rule { RULE_NONE, RULE_POWER_OF_2, RULE_SOCKET_PATH };
+enum tokd_opt_rule {
+	RULE_NONE,
+	RULE_POWER_OF_2,
+	RULE_SOCKET_PATH,
+	RULE_NOT_IN_FILE,
+};
 
 struct tokd_opt_def {
 	const char *name;
@@ -41,8 +51,55 @@ struct tokd_opt_def {
 
 extern const struct tokd_opt_def tokd_opt_defs[TOKD_N_OPTS];
 
+/* What stands on the command line only, takes no value, and is done instead of running. */
+struct tokd_opt_action {
+	const char *name;
+	enum tokd_options_result result;
+	const char *help;
+};
+
+#define TOKD_N_ACTIONS 3
+extern const struct tokd_opt_action tokd_opt_actions[TOKD_N_ACTIONS];
+
+/* What was asked for, by source, before anything is made of it. NULL: nothing. */
+struct tokd_opt_asked {
+	const char *text[TOKD_N_SOURCES][TOKD_N_OPTS];
+	bool action[TOKD_N_ACTIONS];
+};
+
+/* options.c: the complaint, unless there is one already: the first stands. Returns -1. */
+int tokd_opt_bad(struct tokd_options_error *e, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The option whose name is name[0 .. len), or NULL. */
+const struct tokd_opt_def *tokd_opt_find(const char *name, size_t len);
+
+/* Its variable: TOKD_RING_SIZE. `room` is at least OPT_NAME_ROOM. */
+void tokd_opt_env(const struct tokd_opt_def *d, char *name, size_t room);
+
+/* options_near.c: the known name that name[0 .. len) is likely to mean, or NULL. */
+const char *tokd_opt_near(const char *name, size_t len);
+
+/*
+ * options_file.c. tokd_opt_file_read reads the file at `path` and has tokd_opt_file_parse make of
+ * its bytes what it holds, for rte_cfgfile_close; NULL: error says why. tokd_opt_file_ask enters it
+ * in *asked.
+ */
+struct rte_cfgfile *tokd_opt_file_read(const char *path, struct tokd_options_error *e);
+struct rte_cfgfile *tokd_opt_file_parse(
+	const char *path, const char *text, size_t bytes, struct tokd_options_error *e);
+int tokd_opt_file_ask(const char *path, struct rte_cfgfile *file, struct tokd_opt_asked *asked,
+	struct tokd_options_error *e);
+
+/* options_value.c: all that was asked for, whether overridden or not, is checked and resolved. */
+int tokd_opt_resolve(
+	const struct tokd_opt_asked *asked, struct tokd_options *opt, struct tokd_options_error *e);
+
 /* A number of option `d` as one would write it: 16M, 0600, 1500. */
 void tokd_opt_print(const struct tokd_opt_def *d, uint64_t v, char *text, size_t room);
+
+/* Its limits and default in one line, "" if it has none. */
+void tokd_opt_limits(const struct tokd_opt_def *d, char *text, size_t room);
 
 /* " ms", " bytes" or "". */
 const char *tokd_opt_unit(const struct tokd_opt_def *d);

@@ -31,7 +31,8 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 		TOKD_LOG(port, ERR,
 			"no DPDK port: name one among the EAL options, as in -a 0000:03:00.0 (a "
 			"device on vfio-pci, or mlx5 on its kernel driver) or "
-			"--vdev=net_af_xdp0,iface=eth1\n");
+			"--vdev=net_af_xdp0,iface=eth1; if one is named, EAL says above why it is not "
+			"taken\n");
 		return -ENODEV;
 	}
 	RTE_ETH_FOREACH_DEV (id) {

@@ -207,13 +207,15 @@ fill_config(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_start_dict(d);
 	for (size_t i = 0; tokd_options_value(&app->opt, i, &value); i++) {
 		/* Telemetry's names have no hyphen, its strings a limit. */
-		char name[32];
+		char name[40];
 
 		snprintf(name, sizeof(name), "%s", value.name);
 		for (char *p = name; *p != '\0'; p++)
 			*p = *p == '-' ? '_' : *p;
 		value.text[RTE_TEL_MAX_STRING_LEN - 1] = '\0';
 		rte_tel_data_add_dict_string(d, name, value.text);
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), "_from");
+		rte_tel_data_add_dict_string(d, name, tokd_options_source(value.source));
 	}
 	return 0;
 }
@@ -247,7 +249,8 @@ tokd_telemetry_start(struct tokd_app *app)
 			"Counters, summed. Parameters: int worker, for its own only"},
 		{"/tokd/readers", cmd_readers,
 			"Readers attached to the token rings. No parameters"},
-		{"/tokd/config", cmd_config, "Application options as resolved. No parameters"},
+		{"/tokd/config", cmd_config,
+			"Application options as resolved, and where each came from. No parameters"},
 	};
 
 	for (size_t i = 0; i < RTE_DIM(commands); i++) {

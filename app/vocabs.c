@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <rte_malloc.h>
@@ -37,70 +38,82 @@ vocab_free(void *ctx, void *p, size_t bytes)
 	rte_free(p);
 }
 
+static bool __attribute__((format(printf, 2, 3))) fail(struct tok_error *err, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, ap);
+	va_end(ap);
+	return false;
+}
+
 /* Clients could not tell two of one checksum apart. */
-static int
-add(struct tokd_vocabs *v, struct tok_vocab *tok, const char *name)
+static bool
+add(struct tokd_vocabs *v, struct tok_vocab *tok, struct tok_error *err)
 {
 	const struct tok_vocab_info info = tok_vocab_info(tok);
 
 	for (uint32_t i = 0; i < v->n; i++) {
 		const struct tok_vocab_info other = tok_vocab_info(v->tok[i]);
 
-		if (other.checksum != info.checksum)
-			continue;
-		TOKD_LOG(main, ERR,
-			"--vocab: %s and %s are the same vocabulary (%08" PRIx32
-			"): name it once\n",
-			other.name, name, info.checksum);
-		tok_vocab_free(tok);
-		return -EEXIST;
+		if (other.checksum == info.checksum)
+			return fail(err,
+				"--vocab: %.64s and %.64s are the same vocabulary (%08" PRIx32
+				"): name it once",
+				other.name, info.name, info.checksum);
 	}
 	v->tok[v->n++] = tok;
-	TOKD_LOG(main, INFO,
-		"vocabulary %s from %s: %u ids, checksum %08" PRIx32
-		", %zu bytes of tables on NUMA node %d\n",
-		info.name, info.path, info.n_ids, info.checksum, info.table_bytes, v->node);
-	return 0;
+	return true;
 }
 
-int
-tokd_vocabs_load(struct tokd_vocabs *v, const struct tokd_options *opt, int node)
+/* The name that begins at *at; *at is then behind it and its comma. */
+static bool
+next_name(const struct tokd_vocabs *v, const char **at, char *name, size_t room)
+{
+	size_t len = strcspn(*at, ",");
+
+	if (v->n == TOKD_VOCABS_MAX || len == 0 || len >= room)
+		return false;
+	memcpy(name, *at, len);
+	name[len] = '\0';
+	*at += len;
+	*at += **at == ',';
+	return true;
+}
+
+bool
+tokd_vocabs_load(
+	struct tokd_vocabs *v, const struct tokd_options *opt, int node, struct tok_error *err)
 {
 	const struct tok_mem mem = {.alloc = vocab_alloc, .free = vocab_free, .ctx = &v->node};
-	const struct tok_load_opts opts = {.pretokenizer = opt->pretokenizer, .mem = &mem};
+	const struct tok_load_opts opts = {
+		.pretokenizer = opt->pretokenizer,
+		.mem = node == TOKD_VOCABS_NO_EAL ? NULL : &mem,
+	};
 	const char *at = opt->vocab;
-	struct tok_error error;
 	char name[PATH_MAX];
-	int rc = 0;
+	bool ok = true;
 
 	v->node = node;
 	v->n = 0;
-	while (rc == 0 && *at != '\0') {
-		size_t len = strcspn(at, ",");
+	while (ok && *at != '\0') {
 		struct tok_vocab *tok;
+		struct tok_error why;
 
-		if (v->n == TOKD_VOCABS_MAX || len == 0 || len >= sizeof(name)) {
-			TOKD_LOG(main, ERR,
-				"--vocab %s: give 1 to %u names or paths with commas between\n",
-				opt->vocab, TOKD_VOCABS_MAX);
-			rc = -EINVAL;
+		ok = next_name(v, &at, name, sizeof(name)) ||
+		     fail(err, "--vocab %.64s: give 1 to %u names or paths with commas between",
+			     opt->vocab, TOKD_VOCABS_MAX);
+		if (!ok)
 			break;
-		}
-		memcpy(name, at, len);
-		name[len] = '\0';
-		tok = tok_vocab_load(name, &opts, &error);
-		if (tok == NULL) {
-			TOKD_LOG(main, ERR, "--vocab %s: %s\n", name, error.text);
-			rc = -EINVAL;
-			break;
-		}
-		rc = add(v, tok, name);
-		at += len;
-		at += *at == ',';
+		tok = tok_vocab_load(name, &opts, &why);
+		ok = tok != NULL ? add(v, tok, err) : fail(err, "--vocab: %.490s", why.text);
+		if (!ok)
+			tok_vocab_free(tok);
 	}
-	if (rc != 0)
+	if (!ok)
 		tokd_vocabs_free(v);
-	return rc;
+	return ok;
 }
 
 void

@@ -20,12 +20,16 @@ struct tokd_vocabs {
 	struct tok_vocab *tok[TOKD_VOCABS_MAX];
 };
 
+#define TOKD_VOCABS_NO_EAL (-2) /* not even SOCKET_ID_ANY */
+
 /*
  * Load those of opt->vocab (names or paths, with commas between) into memory of EAL, which is huge
- * pages unless --no-huge, on `node`, or elsewhere with a warning when that has none left. Returns 0
- * or -errno with a message logged; *v must stay where it is until tokd_vocabs_free().
+ * pages unless --no-huge, on `node`, or elsewhere with a warning when that has none left; with
+ * TOKD_VOCABS_NO_EAL into ordinary memory. False: *err says why. *v must stay where it is until
+ * tokd_vocabs_free().
  */
-int tokd_vocabs_load(struct tokd_vocabs *v, const struct tokd_options *opt, int node);
+bool tokd_vocabs_load(
+	struct tokd_vocabs *v, const struct tokd_options *opt, int node, struct tok_error *err);
 void tokd_vocabs_free(struct tokd_vocabs *v);
 
 #endif

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <unistd.h>
+
+#include <rte_eal.h>
+#include <rte_errno.h>
+
+#include "eal_start.h"
+
+/* EAL calls it for -h, and when its own options are wrong. */
+static bool usage_shown;
+
+static void
+show_usage(const char *program)
+{
+	usage_shown = true;
+	printf("usage: dpdk-tokd [EAL options] -- --ip ADDR | --ip6 ADDR [application options]\n"
+	       "dpdk-tokd --help lists the application options\n\n");
+}
+
+/* EAL 22.11 tells its reasons to a person, and to the program only so much of them. */
+static const char *
+remedy(int why)
+{
+	switch (why) {
+	case 0:
+		return "if another process runs with this --file-prefix, give another one; if "
+		       "/run/dpdk is not writable, run as root or set XDG_RUNTIME_DIR to a folder "
+		       "of yours";
+	case EACCES:
+		return "no huge pages to be had: reserve and mount them (dpdk-hugepages.py "
+		       "--setup 1G, as root), or do without by --no-huge -m 512";
+	case ENOMEM:
+		return "reserve more huge pages (dpdk-hugepages.py --show), or lower -m or "
+		       "--socket-mem";
+	case ENODEV:
+		return "check the names and arguments of -a and --vdev";
+	default:
+		return "see its messages above";
+	}
+}
+
+enum tokd_exit
+tokd_eal_start(int argc, char **argv)
+{
+	static char buffer[64 << 10];
+	int taken;
+
+	/* Kept back, so that one wrong option is not answered with its usage of 100 lines. */
+	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
+	rte_set_application_usage_hook(show_usage);
+	rte_errno = 0;
+	taken = rte_eal_init(argc, argv);
+	if (usage_shown) {
+		__fpurge(stdout);
+		fprintf(stderr,
+			"dpdk-tokd: EAL refuses an option before --: its first message above says "
+			"which (CPUs there are: 0 to %ld); dpdk-tokd -h lists EAL's options, --help the "
+			"application's\n",
+			sysconf(_SC_NPROCESSORS_CONF) - 1);
+		return TOKD_EXIT_USAGE;
+	}
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (taken < 0) {
+		fprintf(stderr, "dpdk-tokd: EAL did not start%s%s: %s\n",
+			rte_errno != 0 ? ": " : "", rte_errno != 0 ? rte_strerror(rte_errno) : "",
+			remedy(rte_errno));
+		return TOKD_EXIT_FAILED;
+	}
+	/* EAL moves what is no option of its to the end, and is content. */
+	if (taken + 1 < argc) {
+		fprintf(stderr,
+			"dpdk-tokd: %.64s: stands before -- and is no EAL option, nor the value of "
+			"one; take it out\n",
+			argv[taken + 1]);
+		rte_eal_cleanup();
+		return TOKD_EXIT_USAGE;
+	}
+	return TOKD_EXIT_OK;
+}

@@ -57,6 +57,14 @@ tokd_net_trim(struct rte_mbuf *m, uint32_t len)
 	return over == 0 || (over <= UINT16_MAX && rte_pktmbuf_trim(m, (uint16_t)over) == 0);
 }
 
+/* The packet just put answers a text whole, whose last record was published at t_publish. */
+static inline void
+tokd_tx_is_last(struct tokd_worker *w, uint64_t t_publish)
+{
+	w->last[w->n_last++] =
+		(struct tokd_last_reply){.at = w->n_tx - 1, .t_publish = t_publish};
+}
+
 static inline void
 tokd_drop(struct tokd_worker *w, struct rte_mbuf *m, enum tokd_counter why)
 {

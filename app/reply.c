@@ -81,6 +81,10 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 	if (count > 0)
 		tokd_reply_ids_copy(w, s, first, count, payload + sizeof(rep));
 	tokd_net_send(w, m, &s->peer);
+	if (done && s->t_last != 0 && (first + count == s->total || !(s->flags & TOKD_F_IDS))) {
+		tokd_tx_is_last(w, s->t_last);
+		s->t_last = 0;
+	}
 
 	s->due = false;
 	s->unacked = 0;

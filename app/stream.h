@@ -83,6 +83,11 @@ struct tokd_stream {
 	uint64_t t_active;     /* TSC of its latest packet; OPEN: that made progress */
 	uint64_t serial;       /* of its records */
 
+	/* times, TSC */
+	uint64_t t_open;       /* its first packet was taken from the queue */
+	uint64_t t_last;       /* its last record was published; 0 before, and once it is answered */
+	uint64_t tok_ticks;    /* spent in the tokenizer */
+
 	/* text */
 	uint32_t next;	    /* number of the packet whose turn it is */
 	uint32_t last;	    /* number of the packet with LAST, or TOKD_NO_PACKET */

@@ -43,6 +43,22 @@ reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
 	return pos;
 }
 
+/* A record was published; s->total does not count its ids yet. */
+static void
+take_times(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_rec *rec)
+{
+	uint64_t t = rec->t_publish;
+
+	tokd_histogram_add(&w->time[T_WIRE_TO_RING], t - rec->t_rx);
+	if (s->total == 0 && rec->count > 0)
+		tokd_histogram_add(&w->time[T_TEXT_TO_FIRST_ID], t - s->t_open);
+	if (rec->flags & TOKD_REC_LAST) {
+		tokd_histogram_add(&w->time[T_TEXT_TO_LAST_ID], t - s->t_open);
+		tokd_histogram_add(&w->time[T_TOKENIZER], s->tok_ticks);
+		s->t_last = t;
+	}
+}
+
 static void
 publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t count, bool last,
 	uint64_t t_rx)
@@ -61,6 +77,7 @@ publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t cou
 	rec->text_end = s->text_end;
 	tokd_ring_publish(&w->ring, pos);
 	tokd_count_record(w);
+	take_times(w, s, rec);
 	s->published = true;
 
 	if (count > 0 && (s->flags & TOKD_F_IDS)) {
@@ -89,7 +106,7 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	size_t room = tok_stream_bound(&s->tok, n);
 	struct tok_result res;
 	uint32_t crc;
-	uint64_t pos;
+	uint64_t pos, t;
 
 	if (unlikely((s->flags & TOKD_F_IDS) && tokd_stream_rec_room(s) == 0)) {
 		w->counter[C_DROP_REPLY_WINDOW]++;
@@ -105,8 +122,10 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	if (unlikely(last && tokd_crc32c_end(crc) != want))
 		return feed_failed(w, s, TOKD_R_TEXT_CRC);
 
+	t = rte_rdtsc();
 	res = tok_stream_feed(
 		&s->tok, text, n, last, tokd_rec_ids(tokd_ring_at(&w->ring, pos)), room);
+	s->tok_ticks += rte_rdtsc() - t;
 	if (unlikely(res.status != TOK_OK))
 		return feed_failed(w, s, res.why == TOK_WHY_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
 

@@ -67,6 +67,7 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	s->state = TOKD_STREAM_OPEN;
 	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM);
 	s->t_active = w->t_burst;
+	s->t_open = w->t_burst;
 	s->serial = w->ring.serial++;
 	s->last = TOKD_NO_PACKET;
 	s->text_crc = TOKD_CRC32C_INIT;

@@ -1,8 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The TX batch of a turn: one call of the driver, since af_xdp pays a system call for each. */
+#include <rte_cycles.h>
 #include <rte_ethdev.h>
 
 #include "net.h"
+
+/* Of the last replies, those that the driver took. One reading of the clock for all. */
+static void
+take_times(struct tokd_worker *w, uint16_t sent)
+{
+	uint64_t now = rte_rdtsc();
+
+	for (uint16_t i = 0; i < w->n_last; i++) {
+		if (likely(w->last[i].at < sent))
+			tokd_histogram_add(&w->time[T_RING_TO_REPLY], now - w->last[i].t_publish);
+	}
+	w->n_last = 0;
+}
 
 void
 tokd_tx_flush(struct tokd_worker *w)
@@ -18,6 +32,8 @@ tokd_tx_flush(struct tokd_worker *w)
 		bytes[i + 1] = bytes[i] + rte_pktmbuf_pkt_len(w->tx[i]);
 
 	sent = rte_eth_tx_burst(w->port, w->queue, w->tx, w->n_tx);
+	if (w->n_last > 0)
+		take_times(w, sent);
 	w->counter[C_TX_PACKETS] += sent;
 	w->counter[C_TX_BYTES] += bytes[sent];
 	if (unlikely(sent < w->n_tx)) {

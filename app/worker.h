@@ -13,6 +13,7 @@
 #include <rte_mbuf.h>
 
 #include "counters.h"
+#include "histogram.h"
 #include "net_addr.h"
 #include "options.h"
 #include "side_store.h"
@@ -28,6 +29,12 @@ struct tokd_streams; /* stream.h */
 
 /* What stop says to a worker: go on; refuse new streams, finish open ones; leave the loop now. */
 enum tokd_stop { TOKD_RUN = 0, TOKD_DRAIN, TOKD_STOP };
+
+/* The reply with which a text is answered whole. */
+struct tokd_last_reply {
+	uint16_t at;	    /* index into tx */
+	uint64_t t_publish; /* TSC when the text's last record was published */
+};
 
 struct tokd_worker {
 	/* hot */
@@ -63,6 +70,8 @@ struct tokd_worker {
 	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* to be sent at its end */
 	struct tokd_stream *touched[TOKD_BURST]; /* to be answered at its end */
 	uint64_t reply_head; /* ring head when touched streams were last answered */
+	uint16_t n_last;
+	struct tokd_last_reply last[TOKD_TX_MAX]; /* in tx */
 	/* across bursts */
 	uint32_t n_held, held_max; /* early packets kept, of all streams; bound on them */
 	uint32_t turns;		   /* since housekeeping */
@@ -74,6 +83,8 @@ struct tokd_worker {
 	/* set-up */
 	uint32_t index, lcore;
 	int node;
+	/* How long stages took; written like the counters. */
+	struct tokd_histogram time[T_COUNT];
 };
 
 /*

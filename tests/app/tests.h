@@ -106,6 +106,14 @@
 	X(time_limit_counts_from_the_latest_progress, setup) \
 	X(time_limit_forgets_finished_streams, setup) \
 	X(time_of_turns_is_accounted, setup) \
+	X(histogram_buckets_follow_each_other_without_gap, setup) \
+	X(histogram_percentiles_are_those_of_a_sorted_list, setup) \
+	X(histogram_ticks_become_ns_without_overflow, setup) \
+	X(stages_of_a_text_are_counted_once_each, setup) \
+	X(stages_of_a_text_without_ids_or_without_replies, setup) \
+	X(stages_count_from_the_packet_that_came_first, setup) \
+	X(stages_of_a_text_that_failed_have_no_end, setup) \
+	X(stages_count_no_reply_that_the_driver_did_not_take, setup) \
 	X(drain_refuses_new_streams_and_finishes_open_ones, setup) \
 	X(stop_fails_open_streams_and_returns, setup) \
 	X(counters_every_reason_to_drop_was_met, setup)

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * How long each stage took: one histogram per stage and worker, in TSC ticks. Written by its
+ * worker only, read by anybody. doc/telemetry.md defines the stages.
+ *
+ * Log-linear buckets: ticks are counted in units of 32; the first 32 buckets are one unit wide,
+ * and each further power of two is cut into 16. So a bucket is at most 1/16 of its values wide:
+ *
+ *   bucket    0 ... 31 | 32 ... 47 | 48 ... 63 | ... | 496 ... 511
+ *   from unit 0     31 | 32     62 | 64    124 | ... | 2^34  (and all above 2^35)
+ *
+ * 512 buckets reach 2^40 ticks, six minutes at 3 GHz, and are as many as one array of DPDK's
+ * telemetry holds.
+ */
+#ifndef TOKD_HISTOGRAM_H
+#define TOKD_HISTOGRAM_H
+
+#include <stdint.h>
+
+#include <rte_branch_prediction.h>
+#include <rte_common.h>
+
+#define TOKD_HISTOGRAM_UNIT_SHIFT 5
+#define TOKD_HISTOGRAM_SUB_BITS 4
+#define TOKD_HISTOGRAM_BUCKETS 512
+
+/* X(symbol, "name", "help") */
+#define TOKD_STAGES(X)                                                                             \
+	X(WIRE_TO_RING, "wire_to_ring",                                                            \
+		"each record: its packet taken from the queue, to published")                      \
+	X(TEXT_TO_FIRST_ID, "text_to_first_id",                                                    \
+		"each text: first packet taken from the queue, to first id published")             \
+	X(TEXT_TO_LAST_ID, "text_to_last_id",                                                      \
+		"each whole text: first packet taken from the queue, to last record published")    \
+	X(TOKENIZER, "tokenizer", "each whole text: time inside the tokenizer, all packets")       \
+	X(RING_TO_REPLY, "ring_to_reply",                                                          \
+		"each whole text: last record published, to last reply handed to the driver")
+
+enum tokd_stage {
+#define X(sym, name, help) T_##sym,
+	TOKD_STAGES(X)
+#undef X
+		T_COUNT
+};
+
+struct tokd_stage_info {
+	const char *name;
+	const char *help;
+};
+extern const struct tokd_stage_info tokd_stage_info[T_COUNT];
+
+struct tokd_histogram {
+	uint64_t sum; /* ticks */
+	uint64_t max; /* ticks */
+	uint64_t bucket[TOKD_HISTOGRAM_BUCKETS];
+};
+
+static inline uint32_t
+tokd_histogram_bucket(uint64_t ticks)
+{
+	uint64_t units = ticks >> TOKD_HISTOGRAM_UNIT_SHIFT;
+	uint32_t top = 63 - (uint32_t)__builtin_clzll(units | 1 << TOKD_HISTOGRAM_SUB_BITS);
+	uint32_t shift = top - TOKD_HISTOGRAM_SUB_BITS;
+	uint32_t i = (shift << TOKD_HISTOGRAM_SUB_BITS) + (uint32_t)(units >> shift);
+
+	return RTE_MIN(i, TOKD_HISTOGRAM_BUCKETS - 1u);
+}
+
+/* Hot: the only writer of a word loads and stores it; a reader sees a whole one, maybe the old. */
+static inline void
+tokd_histogram_add(struct tokd_histogram *h, uint64_t ticks)
+{
+	h->bucket[tokd_histogram_bucket(ticks)]++;
+	h->sum += ticks;
+	if (unlikely(ticks > h->max))
+		h->max = ticks;
+}
+
+/* ---- Set-up and control (histogram.c) ---- */
+
+/* Least ticks that bucket `i` (at most TOKD_HISTOGRAM_BUCKETS) counts: where bucket i - 1 ends. */
+uint64_t tokd_histogram_from(uint32_t i);
+
+/* Add what `h`, whose worker may be running, has counted so far. `to` is the caller's. */
+void tokd_histogram_merge(struct tokd_histogram *to, const struct tokd_histogram *h);
+
+/* How many were counted. Of a merged one, as the next: nobody may be writing. */
+uint64_t tokd_histogram_count(const struct tokd_histogram *h);
+
+/*
+ * Ticks that `permille` of 1000 values did not exceed (nearest rank): the last that its bucket
+ * counts, at most the largest seen. So never too little, and too much by 1/16 or 31 ticks at most.
+ * 0 if nothing was counted.
+ */
+uint64_t tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t permille);
+
+/* Ticks of a TSC of `hz` (not 0, below 2^34) in ns. */
+uint64_t tokd_ticks_ns(uint64_t ticks, uint64_t hz);
+
+#endif

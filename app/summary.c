@@ -24,6 +24,25 @@ print_device(FILE *to, const struct tokd_port *port)
 		port->id, port->name, stats.imissed, stats.rx_nombuf, stats.ierrors, stats.oerrors);
 }
 
+static void
+print_times(FILE *to, const struct tokd_worker *w)
+{
+	for (uint32_t i = 0; i < T_COUNT; i++) {
+		const struct tokd_histogram *h = &w->time[i];
+		uint64_t n = tokd_histogram_count(h);
+
+		if (n == 0)
+			continue;
+		fprintf(to,
+			"  %-24s p50 %" PRIu64 " ns, p99 %" PRIu64 " ns, max %" PRIu64
+			" ns of %" PRIu64 "  %s\n",
+			tokd_stage_info[i].name,
+			tokd_ticks_ns(tokd_histogram_percentile(h, 500), w->tsc_hz),
+			tokd_ticks_ns(tokd_histogram_percentile(h, 990), w->tsc_hz),
+			tokd_ticks_ns(h->max, w->tsc_hz), n, tokd_stage_info[i].help);
+	}
+}
+
 void
 tokd_summary_print(FILE *to, struct tokd_app *app)
 {
@@ -40,6 +59,7 @@ tokd_summary_print(FILE *to, struct tokd_app *app)
 					tokd_counter_info[c].name, worker->counter[c],
 					tokd_counter_info[c].help);
 		}
+		print_times(to, worker);
 	}
 	print_device(to, &app->port);
 	tokd_attach_list(&app->control.attach, info, &readers);

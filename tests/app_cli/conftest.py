@@ -97,3 +97,25 @@ def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Appliance]]:
         if appliance.process.poll() is None:
             appliance.process.kill()
             appliance.process.communicate()
+
+
+@pytest.fixture
+def start_replay(
+    start: Callable[..., Appliance], gpt2_file: Path, tmp_path: Path
+) -> Callable[..., Appliance]:
+    """Start an appliance that is sent so many texts, from a file."""
+    frames = pytest.importorskip("frames", reason="pip install ./python")
+
+    def make(texts: int) -> Appliance:
+        capture = tmp_path / "texts.pcap"
+        text = b"The quick brown fox jumps over the lazy dog."
+        frames.write_pcap(capture, [frames.text_frame(i, text) for i in range(texts)])
+        appliance = start(
+            "--vocab",
+            str(gpt2_file),
+            eal=[f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={tmp_path / 'replies.pcap'}"],
+        )
+        appliance.wait_for("ready:")
+        return appliance
+
+    return make

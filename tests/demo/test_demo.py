@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import tempfile
@@ -15,17 +16,19 @@ ROOT = Path(__file__).resolve().parents[2]
 SIZES = {"128", "512", "2048", "8KB"}
 
 
+def said_by(*command: str) -> list[str]:
+    return subprocess.run(command, capture_output=True, text=True, check=False).stdout.splitlines()
+
+
 def surroundings() -> dict[str, object]:
-    """What a demo must leave as it was."""
+    """What a demo must leave as it was, and what it must not leave behind."""
     pool = Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages")
     return {
-        "interfaces": subprocess.run(["ip", "-br", "link"], check=True, capture_output=True).stdout,
-        "namespaces": subprocess.run(["ip", "netns"], check=True, capture_output=True).stdout,
+        "interfaces": [line for line in said_by("ip", "-br", "link") if re.match(r"tokd\d", line)],
+        "namespaces": [line for line in said_by("ip", "netns") if line.startswith("tokd-demo-")],
         "huge pages": pool.read_text() if pool.is_file() else "",
         "folders": sorted(Path(tempfile.gettempdir()).glob("tokd-demo-*")),
-        "servers": subprocess.run(["pgrep", "-f", "dpdk-tokd -l|hf_udp_server"], capture_output=True)
-        .stdout.decode()
-        .split(),
+        "servers": said_by("pgrep", "-af", "/tokd-demo-|hf_udp_server"),
     }
 
 

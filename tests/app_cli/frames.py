@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Texts as a file of frames, for net_pcap: an appliance that works without any network."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import google_crc32c
+
+from dpdk_tokd import wire
+
+OUR_IP = bytes((10, 0, 0, 1))
+CLIENT_IP = bytes((10, 0, 0, 2))
+PCAP_MAC = bytes.fromhex("027063617000")  # "\2pcap" and the number of the port: what net_pcap takes
+
+
+def _frame(payload: bytes) -> bytes:
+    udp = struct.pack(">4H", 40000, wire.PORT, 8 + len(payload), 0)  # 0: no checksum
+    head = struct.pack(">BBHHHBBH", 0x45, 0, 28 + len(payload), 0, 0x4000, 64, 17, 0)
+    head += CLIENT_IP + OUR_IP
+    total = sum(struct.unpack(">10H", head))
+    total = (total & 0xFFFF) + (total >> 16)
+    checksum = ~((total & 0xFFFF) + (total >> 16)) & 0xFFFF
+    ip = head[:10] + struct.pack(">H", checksum) + head[12:]
+    return PCAP_MAC + bytes.fromhex("020000000002") + b"\x08\x00" + ip + udp + payload
+
+
+def text_frame(stream_id: int, text: bytes) -> bytes:
+    """The one packet of a short text."""
+    values = {
+        "magic": wire.MAGIC,
+        "version": wire.VERSION,
+        "type": wire.DATA,
+        "flags": wire.F_FIRST | wire.F_LAST | wire.F_IDS,
+        "epoch": 1,
+        "stream_id": stream_id,
+        "length": len(text),
+        "text_crc": google_crc32c.value(text),
+    }
+    req = wire.Req(*(values.get(name, 0) for name in wire.Req._fields))
+    return _frame(wire.REQ.pack(*req) + text)
+
+
+def write_pcap(path: Path, frames: list[bytes]) -> None:
+    """A capture of Ethernet frames (LINKTYPE 1), all at time 0."""
+    with open(path, "wb") as f:
+        f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for frame in frames:
+            f.write(struct.pack("<4I", 0, 0, len(frame), len(frame)) + frame)

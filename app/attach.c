@@ -355,3 +355,19 @@ tokd_attach_list(
 	pthread_mutex_unlock(&a->lock);
 	return n;
 }
+
+void
+tokd_attach_held(struct tokd_attach *a, uint64_t *held)
+{
+	pthread_mutex_lock(&a->lock);
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		held[w] = 0;
+		for (uint32_t slot = 0; slot < TOKD_READERS_MAX; slot++) {
+			const struct tokd_conn *c = a->slot[slot];
+
+			if (c != NULL && c->state == TOKD_CONN_READING)
+				held[w] = RTE_MAX(held[w], tokd_reader_lag(a, c, w));
+		}
+	}
+	pthread_mutex_unlock(&a->lock);
+}

@@ -96,6 +96,9 @@ struct tokd_reader_info {
 uint32_t tokd_attach_list(
 	struct tokd_attach *a, struct tokd_reader_info *info, struct tokd_attach_counts *counts);
 
+/* held[n_rings]: bytes of each ring that its slowest reader has not finished; 0 without readers. */
+void tokd_attach_held(struct tokd_attach *a, uint64_t *held);
+
 /* attach_reader.c: one reader's way through JOINING, READING and LEAVING. */
 /* Returns 0, or -errno with *why for the reader. */
 int tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why);

@@ -53,7 +53,7 @@ struct tokd_histogram {
 	uint64_t sum; /* ticks */
 	uint64_t max; /* ticks */
 	uint64_t bucket[TOKD_HISTOGRAM_BUCKETS];
-};
+} __rte_cache_aligned;
 
 static inline uint32_t
 tokd_histogram_bucket(uint64_t ticks)

@@ -41,11 +41,13 @@ add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 int
 tokd_tel_workers(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
+	uint64_t held[TOKD_RINGS_MAX];
 	uint32_t from = 0;
 
 	if (params != NULL && params[0] != '\0' &&
 		tokd_tel_number(params, app->n_workers - 1, &from) != 0)
 		return -EINVAL;
+	tokd_attach_held(&app->control.attach, held);
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = from; i < app->n_workers && i < from + TOKD_TEL_WORKERS; i++) {
 		const struct tokd_worker *w = app->worker[i];
@@ -67,6 +69,7 @@ tokd_tel_workers(struct tokd_app *app, const char *params, struct rte_tel_data *
 		rte_tel_data_add_dict_u64(
 			one, "ring_tail", __atomic_load_n(&ring->tail, __ATOMIC_RELAXED));
 		rte_tel_data_add_dict_u64(one, "ring_bytes", ring->data_bytes);
+		rte_tel_data_add_dict_u64(one, "ring_held", held[i]);
 		rte_tel_data_add_dict_int(one, "ring_huge", w->ring.huge);
 	}
 	return 0;

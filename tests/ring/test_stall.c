@@ -63,6 +63,41 @@ one_dropped(struct fixture *f)
 }
 
 static void
+that_lags_is_told_by_ring_and_by_reader(void **state)
+{
+	struct fixture *f = *state;
+	struct tokd_reader_info info[TOKD_READERS_MAX];
+	struct tokd_attach_counts counts;
+	uint64_t held[N_RINGS] = {1, 1, 1};
+	struct reader slow, fast;
+
+	publish_one(f->ring[0]);
+	tokd_attach_held(&f->a, held);
+	assert_int_equal(held[0], 0); /* nobody waits for it */
+	attach(f, &slow);
+	attach(f, &fast);
+	for (uint32_t i = 0; i < 3; i++)
+		publish_one(f->ring[1]);
+	publish_one(f->ring[2]);
+	set_cursor(&fast, 1, 3 * RECORD);
+	set_cursor(&slow, 1, RECORD);
+	tokd_attach_held(&f->a, held);
+	assert_int_equal(held[0], 0);
+	assert_int_equal(held[1], 2 * RECORD);
+	assert_int_equal(held[2], RECORD);
+	assert_int_equal(tokd_attach_list(&f->a, info, &counts), 2);
+	assert_int_equal(info[0].lag_bytes, 2 * RECORD);
+	assert_int_equal(info[0].lag_ring, 1);
+	assert_int_equal(info[1].lag_bytes, RECORD);
+	assert_int_equal(info[1].lag_ring, 2);
+	detach(&slow);
+	detach(&fast);
+	assert_true(turn_until(f, true, nobody_attached));
+	tokd_attach_held(&f->a, held);
+	assert_int_equal(held[1], 0);
+}
+
+static void
 that_holds_a_full_ring_is_dropped_after_the_timeout(void **state)
 {
 	struct fixture *f = *state;
@@ -222,6 +257,7 @@ main(int argc, char **argv)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
+		T(that_lags_is_told_by_ring_and_by_reader),
 		T(that_holds_a_full_ring_is_dropped_after_the_timeout),
 		T(that_reads_in_time_is_not_dropped),
 		T(that_keeps_up_is_not_blamed_for_another),

@@ -84,11 +84,16 @@ def start(binary: Path, tmp_path: Path) -> Iterator[Callable[..., Appliance]]:
     """Start an appliance with the options given; those not given are for net_null."""
     running: list[Appliance] = []
 
-    def make(*app: str, eal: list[str] | None = None, lcores: str | None = None) -> Appliance:
+    def make(
+        *app: str,
+        eal: list[str] | None = None,
+        lcores: str | None = None,
+        prefix: str | None = None,
+    ) -> Appliance:
         own = ["--ip", "10.0.0.1", "--socket", str(tmp_path / "socket"), "--streams", "64"]
         common = ["-l", lcores or str(last_cpu()), "--no-huge", "-m", "256", "--no-pci"]
         device = ["--vdev=net_null0"] if eal is None else eal
-        prefix = f"tokd-cli-{os.getpid()}-{len(running)}"
+        prefix = prefix or f"tokd-cli-{os.getpid()}-{len(running)}"
         running.append(Appliance(prefix, common + device, own + list(app)))
         return running[-1]
 
@@ -106,7 +111,7 @@ def start_replay(
     """Start an appliance that is sent so many texts, from a file."""
     frames = pytest.importorskip("frames", reason="pip install ./python")
 
-    def make(texts: int) -> Appliance:
+    def make(texts: int, prefix: str | None = None) -> Appliance:
         capture = tmp_path / "texts.pcap"
         text = b"The quick brown fox jumps over the lazy dog."
         frames.write_pcap(capture, [frames.text_frame(i, text) for i in range(texts)])
@@ -114,6 +119,7 @@ def start_replay(
             "--vocab",
             str(gpt2_file),
             eal=[f"--vdev=net_pcap0,rx_pcap={capture},tx_pcap={tmp_path / 'replies.pcap'}"],
+            prefix=prefix,
         )
         appliance.wait_for("ready:")
         return appliance

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tokd-top makes of two snapshots."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+pytest.importorskip("dpdk_tokd", reason="pip install ./python")
+from dpdk_tokd.telemetry import Histogram, Snapshot
+from dpdk_tokd.top import bar, frame, human, microseconds
+
+HZ = 1_000_000_000
+
+
+def snapshot(time_s: float, n: int, *, instance: str = "a", workers: int = 2) -> Snapshot:
+    """Everything counted `n` times; worker 1 is blocked for half of its time."""
+    info = {
+        "version": "1",
+        "state": "serving",
+        "instance": instance,
+        "uptime_s": 3725,
+        "port_name": "eth",
+        "driver": "drv",
+        "vocab": "v",
+        "vocab_checksum": "00",
+        "tsc_hz": HZ,
+        "workers": workers,
+        "port": 0,
+    }
+    counters = {"rx_packets": n, "streams_done": n, "ids": 10 * n, "text_bytes": 1000 * n}
+    drops = {"drop_arp": 0, "drop_ether": n, "tx_full": 2 * n, "tx_packets": n, "drop_old": 5}
+    worker = {"lcore": 3, "open_streams": 4, "ring_bytes": 100, "ring_held": 25}
+    counts = [0] * 512
+    counts[20] = n  # up to 21 * 32 ticks
+    return Snapshot(
+        time_s,
+        info,
+        [worker | {"busy": n, "blocked": n * w, "idle": 0} for w in range(workers)],
+        [counters | drops] * workers,
+        {},
+        {"wire_to_ring": [Histogram(tuple(counts), n * 1e-6, HZ, 5, 4)] * workers},
+        {2: {"state": "reading", "pid": 77, "lag_bytes": 640, "lag_worker": 1}},
+        {"ipackets": n, "opackets": n, "imissed": n, "rx_nombuf": 0},
+    )
+
+
+def test_a_frame_is_of_what_came_between() -> None:
+    lines = frame(snapshot(12.0, 3_000_000), snapshot(10.0, 1_000_000))
+    text = "\n".join(lines)
+    assert "up 1:02:05" in lines[0] and "last 2.0 s" in lines[0]
+    first = next(s for s in lines if s.startswith("     0")).split()
+    second = next(s for s in lines if s.startswith("     1")).split()
+    assert first[:6] == ["0", "3", "[####################]", "100%", "0%", "0%"]
+    assert second[2:6] == ["[##########!!!!!!!!!!]", "50%", "50%", "0%"]
+    #                     pkts/s  texts/s ids/s    MB/s     p50    p99    records open ring
+    assert first[6:] == ["1.0M", "1.0M", "10.0M", "1000.0", "0.7", "0.7", "2.0M", "4", "25%"]
+    assert "1.0M missed/s" in text and "mbuf" not in text
+    drops = [s.split() for s in lines[lines.index("drops:") + 1 :] if s.startswith("  ")]
+    assert drops[:2] == [["tx_full", "4.0M/s"], ["drop_ether", "2.0M/s"]]  # of both workers
+    assert "drop_old" not in text and "drop_arp" not in text and "tx_packets" not in text
+    assert lines[-1].split() == ["2", "reading", "77", "640", "1"]
+
+
+@pytest.mark.parametrize("other", [snapshot(10.0, 900, instance="b"), None])
+def test_after_a_restart_it_begins_anew(other: Snapshot | None) -> None:
+    lines = frame(snapshot(12.0, 3725, workers=1), other)
+    assert "since its start" in lines[0]
+    assert lines[3].split()[6] == "1"  # 3725 packets in 3725 s
+
+
+def test_nothing_happened() -> None:
+    then = snapshot(1.0, 5)
+    lines = frame(dataclasses.replace(then, time_s=2.0, readers={}), then)
+    assert lines[3].split()[3:12] == ["0%", "0%", "0%", "0", "0", "0", "0.0", "-", "-"]
+    assert "drops: none" in lines and "readers: none" in lines
+
+
+def test_numbers_fit_their_columns() -> None:
+    for e in range(-3, 17):
+        for digits in (1.0, 1.5, 9.94, 9.95, 9.996, 9.9999):
+            assert len(human(digits * 10**e)) <= 6, digits * 10**e
+            assert len(microseconds(digits * 10**e / 1e6)) <= 7
+    assert [human(n) for n in (0, 950, 999.4, 999.6, 1200, 589_123, 34_560_000)] == [
+        "0",
+        "950",
+        "999",
+        "1.0k",
+        "1.2k",
+        "589k",
+        "34.6M",
+    ]
+    assert microseconds(1.25e-6) == "1.2" and microseconds(0.5) == "500ms"
+    assert microseconds(None) == "-"
+
+
+def test_a_small_share_is_seen_in_the_bar() -> None:
+    assert bar(0, 0) == "." * 20
+    assert bar(1, 0) == "#" * 20
+    assert bar(0.001, 0.001) == "#!" + "." * 18
+    assert bar(0.999, 0.001) == "#" * 19 + "!"
+    assert bar(0.5, 0.25) == "#" * 10 + "!" * 5 + "." * 5

@@ -146,6 +146,8 @@ stages_of_a_text_without_ids_or_without_replies(void **state)
 	assert_int_equal(times(T_WIRE_TO_RING), 1);
 	assert_int_equal(times(T_TEXT_TO_FIRST_ID), 0);
 	assert_int_equal(times(T_TEXT_TO_LAST_ID), 1);
+	/* Both begin with the burst of the one packet. */
+	assert_int_equal(fx->w.time[T_TEXT_TO_LAST_ID].sum, fx->w.time[T_WIRE_TO_RING].sum);
 	assert_int_equal(times(T_RING_TO_REPLY), 1);
 	send_text(2, "hello", 5, 5, 0); /* ids only to the ring: its reply says DONE */
 	run();

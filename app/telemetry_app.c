@@ -18,6 +18,7 @@ stop_text(uint32_t stop)
 int
 tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
+	const struct tok_vocab_info v = tok_vocab_info(app->vocabs[0].tok[0]);
 	char text[RTE_TEL_MAX_STRING_LEN];
 
 	rte_tel_data_start_dict(d);
@@ -31,6 +32,9 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "port", app->port.id);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
+	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
+	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
+	rte_tel_data_add_dict_string(d, "vocab_checksum", text);
 	return 0;
 }
 

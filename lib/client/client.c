@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Opening and closing a client. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/random.h>
+
+#include "client_inside.h"
+
+#define REQUESTS_MAX 65536u
+#define PACKETS_MAX 65536u
+#define RTO_MAX_MS 60000u
+#define TIMEOUT_MAX_MS 86400000u
+
+struct limit {
+	const char *name;
+	uint32_t value, most;
+};
+
+static bool
+check(const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
+{
+	const struct limit limits[] = {{"requests", o->requests, REQUESTS_MAX},
+		{"packets", o->packets, PACKETS_MAX}, {"rto_ms", o->rto_ms, RTO_MAX_MS},
+		{"timeout_ms", o->timeout_ms, TIMEOUT_MAX_MS},
+		{"receive_buffer", o->receive_buffer, INT32_MAX}};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		if (limits[i].value <= limits[i].most)
+			continue;
+		snprintf(error, TOKD_ERROR_MAX, "%s = %u: give at most %u", limits[i].name,
+			limits[i].value, limits[i].most);
+		return false;
+	}
+	return true;
+}
+
+static uint32_t
+or_else(uint32_t value, uint32_t otherwise)
+{
+	return value != 0 ? value : otherwise;
+}
+
+static int
+connect_to(const struct addrinfo *found, int *why)
+{
+	for (; found != NULL; found = found->ai_next) {
+		int type = found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK;
+		int fd = socket(found->ai_family, type, found->ai_protocol);
+
+		if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0)
+			return fd;
+		*why = errno;
+		if (fd >= 0)
+			close(fd);
+	}
+	return -1;
+}
+
+static int
+open_socket(struct tokd_client *c, const char *host, uint16_t port, char error[TOKD_ERROR_MAX])
+{
+	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
+	struct addrinfo *found;
+	char service[8];
+	int code, fd, why = 0;
+
+	snprintf(service, sizeof(service), "%u", port);
+	code = getaddrinfo(host, service, &hints, &found);
+	if (code != 0) {
+		snprintf(error, TOKD_ERROR_MAX, "%s: %s: give a name or an address that resolves",
+			c->peer, code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
+		return -1;
+	}
+	fd = connect_to(found, &why);
+	freeaddrinfo(found);
+	if (fd < 0)
+		snprintf(error, TOKD_ERROR_MAX, "%s: %s: is there a route to it?", c->peer,
+			strerror(why));
+	return fd;
+}
+
+/* FORCE, for root, goes beyond the system's limit. Less shows as retransmits, no worse. */
+static void
+set_buffers(int fd, uint32_t bytes)
+{
+	int size = (int)bytes;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
+		(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+}
+
+static bool
+make_engine(struct tokd_client *c, const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
+{
+	struct tokd_engine_config config = {
+		.vocab = o->vocab,
+		.requests = or_else(o->requests, 64),
+		.packets = or_else(o->packets, 256),
+		.timeout_ns = UINT64_C(1000000) * c->timeout_ms,
+		.rto_least_ns = UINT64_C(1000000) * or_else(o->rto_ms, 5),
+		.first_stream_id = o->first_stream_id,
+		.no_resend = o->no_resend,
+		.no_last_ack = o->no_last_ack,
+	};
+	uint32_t random[2];
+	void *memory;
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
+		snprintf(error, TOKD_ERROR_MAX, "getrandom: %s", strerror(errno));
+		return false;
+	}
+	config.epoch = random[0];
+	if (config.first_stream_id == 0)
+		config.first_stream_id = random[1];
+	memory = malloc(tokd_engine_bytes(&config));
+	if (memory == NULL) {
+		snprintf(error, TOKD_ERROR_MAX,
+			"out of memory: %u requests need %zu bytes; ask for fewer", config.requests,
+			tokd_engine_bytes(&config));
+		return false;
+	}
+	c->engine = tokd_engine_init(memory, &config);
+	return true;
+}
+
+static void
+set_bursts(struct tokd_client *c)
+{
+	for (uint32_t i = 0; i < RX_BURST; i++) {
+		c->rx_part[i] = (struct iovec){c->rx_data[i], RX_BYTES};
+		c->rx[i].msg_hdr = (struct msghdr){.msg_iov = &c->rx_part[i], .msg_iovlen = 1};
+	}
+	for (uint32_t i = 0; i < TX_BURST; i++) {
+		c->tx_part[i][0] = (struct iovec){&c->packet[i].req, sizeof(c->packet[i].req)};
+		c->tx[i].msg_hdr = (struct msghdr){.msg_iov = c->tx_part[i], .msg_iovlen = 2};
+	}
+}
+
+struct tokd_client *
+tokd_client_open(const char *host, uint16_t port, const struct tokd_client_options *options,
+	char error[TOKD_ERROR_MAX])
+{
+	static const struct tokd_client_options none;
+	struct tokd_client *c;
+
+	error[0] = '\0';
+	if (options == NULL)
+		options = &none;
+	if (!check(options, error))
+		return NULL;
+	c = calloc(1, sizeof(*c));
+	if (c == NULL) {
+		snprintf(error, TOKD_ERROR_MAX, "out of memory: %zu bytes", sizeof(*c));
+		return NULL;
+	}
+	snprintf(c->peer, sizeof(c->peer), strchr(host, ':') != NULL ? "[%s]:%u" : "%s:%u", host,
+		port);
+	c->spin = options->spin;
+	c->timeout_ms = or_else(options->timeout_ms, 5000);
+	c->fd = open_socket(c, host, port, error);
+	if (c->fd < 0 || !make_engine(c, options, error)) {
+		tokd_client_close(c);
+		return NULL;
+	}
+	set_buffers(c->fd, or_else(options->receive_buffer, 4 << 20));
+	set_bursts(c);
+	return c;
+}
+
+void
+tokd_client_close(struct tokd_client *c)
+{
+	if (c == NULL)
+		return;
+	if (c->fd >= 0)
+		close(c->fd);
+	free(c->engine);
+	free(c);
+}

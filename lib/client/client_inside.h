@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A socket and an engine. client.c sets up, client_io.c is the way of the packets. */
+#ifndef TOKD_CLIENT_CLIENT_INSIDE_H
+#define TOKD_CLIENT_CLIENT_INSIDE_H
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <tokd/client_engine.h>
+
+#define RX_BURST 32
+#define RX_BYTES 2048 /* a reply fits an Ethernet frame */
+#define TX_BURST TOKD_WIRE_WINDOW
+#define PEER_MAX 96 /* bytes of "host:port" in messages; a longer one is cut */
+
+struct tokd_client {
+	int fd; /* connected, does not block */
+	bool spin;
+	bool wants_write; /* the kernel took no more */
+	uint32_t timeout_ms;
+	uint64_t sent, received;
+	struct tokd_engine *engine;
+	char peer[PEER_MAX];
+	char error[TOKD_ERROR_MAX];
+
+	struct mmsghdr rx[RX_BURST], tx[TX_BURST];
+	struct iovec rx_part[RX_BURST], tx_part[TX_BURST][2];
+	struct tokd_packet packet[TX_BURST];
+	uint8_t rx_data[RX_BURST][RX_BYTES];
+};
+
+#endif

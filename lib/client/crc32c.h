@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOKD_CLIENT_CRC32C_H
+#define TOKD_CLIENT_CRC32C_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Extend the CRC32C (RFC 3720, B.4) of what came before, 0 for nothing, by `n` bytes. */
+uint32_t client_crc32c(uint32_t crc, const void *data, size_t n);
+
+#endif

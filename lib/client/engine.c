@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Creation of an engine, and a request's way in and out. */
+#include <string.h>
+
+#include "engine.h"
+
+size_t
+tokd_engine_bytes(const struct tokd_engine_config *config)
+{
+	size_t a_slot = sizeof(struct slot) + sizeof(struct last_ack) + 2 * sizeof(uint32_t);
+
+	return sizeof(struct tokd_engine) + config->requests * a_slot;
+}
+
+struct tokd_engine *
+tokd_engine_init(void *memory, const struct tokd_engine_config *config)
+{
+	struct tokd_engine *e = memory;
+	uint32_t n = config->requests;
+
+	memset(e, 0, tokd_engine_bytes(config));
+	e->config = *config;
+	e->last_acks = (struct last_ack *)(e->slot + n);
+	e->free = (uint32_t *)(e->last_acks + n);
+	e->heap = e->free + n;
+	e->rto = config->rto_least_ns > RTO_FIRST ? config->rto_least_ns : RTO_FIRST;
+	e->queue[TEXT] = e->queue[POLL] = (struct queue){NOBODY, NOBODY};
+	e->done_end = &e->done;
+	for (uint32_t i = 0; i < n; i++) {
+		e->slot[i].stream_id = config->first_stream_id + i;
+		e->free[e->n_free++] = n - 1 - i;
+	}
+	return e;
+}
+
+void
+engine_begin(struct tokd_engine *e, struct slot *s)
+{
+	struct tokd_request *r = s->r;
+	uint32_t len = (uint32_t)r->len;
+
+	r->stream_id = s->stream_id;
+	s->n = len == 0 ? 1 : (len - 1) / TOKD_WIRE_PAYLOAD + 1;
+	s->ack = s->next = s->order = s->stopped_at = s->text_crc = 0;
+	s->limit = WINDOW;
+	s->sacked = s->lost = 0;
+	s->stopped = s->known = s->final = s->pausing = false;
+	s->have = s->told = s->ids_crc = s->unacked = 0;
+	s->asked = UINT32_MAX;
+	s->n_early = 0;
+	s->backoff = 0;
+	engine_queue_text(e, s);
+}
+
+enum tokd_status
+tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
+{
+	struct slot *s;
+
+	r->reason = TOKD_R_NONE;
+	r->error = 0;
+	r->n_ids = r->total = r->vocab = 0;
+	r->retransmits = r->asks = r->resends = 0;
+	r->next = NULL;
+	r->listed = false;
+	if (r->len > UINT32_MAX || (r->text == NULL && r->len > 0)) {
+		r->status = TOKD_E_ARGUMENT;
+		return r->status;
+	}
+	if (e->n_free == 0) {
+		r->status = TOKD_E_FULL;
+		return r->status;
+	}
+	r->status = TOKD_PENDING;
+	r->slot = e->free[--e->n_free];
+	s = &e->slot[r->slot];
+	s->r = r;
+	s->started = false;
+	s->deadline = UINT64_MAX; /* its time begins when its first packet goes */
+	e->pending++;
+	engine_time_add(e, s);
+	engine_begin(e, s);
+	return r->status;
+}
+
+/* The slot is free again. What is still on its way to it is another stream's. */
+static void
+let_go(struct tokd_engine *e, struct slot *s)
+{
+	e->flight -= in_flight(s);
+	engine_dequeue(e, s);
+	engine_time_remove(e, s);
+	s->r = NULL;
+	s->next = s->ack = 0;
+	s->stream_id += e->config.requests;
+	e->free[e->n_free++] = slot_index(e, s);
+	e->pending--;
+}
+
+/* Owed to the appliance, which may then let go of the ids. The oldest is lost if many are. */
+static void
+owe_last_ack(struct tokd_engine *e, const struct slot *s)
+{
+	uint32_t n = e->config.requests;
+
+	if (e->config.no_last_ack || s->r->ids == NULL)
+		return;
+	if (e->n_last_acks == n) {
+		e->first_last_ack = (e->first_last_ack + 1) % n;
+		e->n_last_acks--;
+	}
+	e->last_acks[(e->first_last_ack + e->n_last_acks++) % n] =
+		(struct last_ack){.stream_id = s->stream_id, .ids = s->have};
+}
+
+void
+engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status)
+{
+	struct tokd_request *r = s->r;
+
+	r->status = status;
+	if (status != TOKD_E_REFUSED)
+		r->reason = TOKD_R_NONE; /* that of a stream before */
+	if (status == TOKD_OK)
+		owe_last_ack(e, s);
+	let_go(e, s);
+	engine_list(e, r);
+}
+
+void
+engine_list(struct tokd_engine *e, struct tokd_request *r)
+{
+	if (r->listed)
+		return;
+	r->listed = true;
+	r->next = NULL;
+	*e->done_end = r;
+	e->done_end = &r->next;
+}
+
+void
+tokd_engine_unlist(struct tokd_engine *e, struct tokd_request *r)
+{
+	struct tokd_request **at = &e->done;
+
+	if (!r->listed)
+		return;
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+	if (r->next == NULL)
+		e->done_end = at;
+	r->listed = false;
+}
+
+struct tokd_request *
+tokd_engine_done(struct tokd_engine *e)
+{
+	struct tokd_request *r = e->done;
+
+	if (r != NULL)
+		tokd_engine_unlist(e, r);
+	return r;
+}
+
+void
+tokd_engine_cancel(struct tokd_engine *e, struct tokd_request *r)
+{
+	tokd_engine_unlist(e, r);
+	if (r->status != TOKD_PENDING)
+		return;
+	let_go(e, &e->slot[r->slot]);
+	r->status = TOKD_E_CANCELLED;
+}
+
+void
+tokd_engine_fail_all(struct tokd_engine *e, enum tokd_status status, int error)
+{
+	for (uint32_t i = 0; i < e->config.requests; i++) {
+		struct slot *s = &e->slot[i];
+
+		if (s->r == NULL)
+			continue;
+		s->r->error = error;
+		engine_finish(e, s, status);
+	}
+}
+
+uint32_t
+tokd_engine_pending(const struct tokd_engine *e)
+{
+	return e->pending;
+}
+
+struct tokd_client_stats
+tokd_engine_stats(const struct tokd_engine *e)
+{
+	struct tokd_client_stats stats = e->stats;
+
+	stats.srtt_ns = e->srtt;
+	return stats;
+}

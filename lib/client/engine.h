@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The engine's insides. A slot is one request under way; its stream ids are
+ * first_stream_id + slot + k * slots, so that a reply's id leads to its slot without a search.
+ *
+ * engine.c       creation, submitting, finishing
+ * engine_send.c  which packets go out
+ * engine_text.c  what a reply says of the text: acknowledged, held, lost
+ * engine_ids.c   ids, in whichever order they come
+ * engine_take.c  a datagram, checked and shared out
+ * engine_time.c  time-outs
+ */
+#ifndef TOKD_CLIENT_INSIDE_H
+#define TOKD_CLIENT_INSIDE_H
+
+#include <tokd/client_engine.h>
+
+#define WINDOW TOKD_WIRE_WINDOW
+static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t");
+
+#define NS_A_MS UINT64_C(1000000)
+#define RTO_FIRST (20 * NS_A_MS)
+#define RTO_MOST (250 * NS_A_MS)   /* several tries fit any sensible time limit */
+#define PROBE_MOST (100 * NS_A_MS) /* while a POLL is all there is to send */
+#define TICK NS_A_MS		   /* granularity of timers (G in RFC 6298) */
+#define BUSY_PAUSE (5 * NS_A_MS)
+#define BACKOFF_MAX 10	  /* doublings; RTO_MOST is reached before */
+#define RESENDS_MAX 8	  /* of one text under a new stream id */
+#define ACK_EVERY 16	  /* replies with ids */
+#define AGAIN_BURST 16	  /* packets sent again on a time-out: the appliance answers so many */
+#define EARLY_MAX 16	  /* separate pieces of ids that may be early */
+#define NOBODY UINT32_MAX /* no slot */
+
+enum poll_why {
+	POLL_NONE,
+	POLL_ACK, /* ids have come; a packet of text says so as well */
+	POLL_ASK, /* ids are missing, or nothing is heard */
+};
+
+enum { TEXT, POLL, QUEUES };
+
+struct range {
+	uint32_t first, end;
+};
+
+struct sent {
+	uint64_t at;	/* ns */
+	uint32_t order; /* among the packets of the stream, from 1 */
+	bool once;
+};
+
+struct slot {
+	struct tokd_request *r; /* NULL: free */
+	uint64_t stream_id;
+
+	/* The text. Bit i of a mask is packet ack + i. */
+	uint32_t n;	/* packets */
+	uint32_t ack;	/* all below have arrived */
+	uint32_t next;	/* the first one never sent; at most ack + WINDOW */
+	uint32_t limit; /* none at or above may be sent; at most ack + WINDOW */
+	uint64_t sacked;
+	uint64_t lost;
+	uint32_t order;	     /* of the latest packet */
+	uint32_t stopped_at; /* `order` when the appliance last gave no credit */
+	bool stopped;
+	bool known;	   /* the appliance has the stream */
+	uint32_t text_crc; /* of all below `next` */
+
+	/* The ids. */
+	uint32_t have; /* all below have arrived */
+	uint32_t told; /* `have` as the appliance was last told */
+	uint32_t ids_crc;
+	uint32_t unacked; /* replies with ids since ids were acknowledged */
+	uint32_t asked;	  /* `have` at which a gap was asked for at once; UINT32_MAX: none */
+	uint32_t final_crc, final_total;
+	bool final; /* those two are known */
+	uint8_t n_early;
+	struct range early[EARLY_MAX]; /* sorted, apart from each other, above `have` */
+
+	/* Time. */
+	bool pausing; /* after BUSY: at `deadline` the text is begun again */
+	uint8_t backoff;
+	bool started;	   /* something was sent */
+	uint64_t moved_at; /* when anything new was last heard, or the first packet sent */
+	uint64_t deadline;
+	uint64_t key; /* in the heap; not above `deadline` */
+	uint32_t heap_at;
+
+	/* Where it waits to send. */
+	enum poll_why poll;
+	struct link {
+		uint32_t next;
+		bool queued;
+	} link[QUEUES];
+
+	struct sent sent[WINDOW];
+};
+
+/* Slots in the order in which they came. */
+struct queue {
+	uint32_t head, tail;
+};
+
+struct last_ack {
+	uint64_t stream_id;
+	uint32_t ids;
+};
+
+struct tokd_engine {
+	struct tokd_engine_config config;
+	struct tokd_client_stats stats;
+	uint64_t srtt, rttvar, rto;
+	uint32_t flight; /* packets sent that neither arrived nor are taken for lost */
+	uint32_t pending;
+	struct queue queue[QUEUES];
+	uint32_t n_free, n_last_acks, first_last_ack;
+	struct tokd_request *done, **done_end;
+	uint32_t *free;		    /* slots; a stack */
+	uint32_t *heap;		    /* slots by key, the least first */
+	struct last_ack *last_acks; /* a ring of as many as there are slots */
+	struct slot slot[];
+};
+
+static inline uint64_t
+low_bits(uint32_t n)
+{
+	return n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
+}
+
+static inline uint64_t
+shift_down(uint64_t mask, uint32_t by)
+{
+	return by >= 64 ? 0 : mask >> by;
+}
+
+static inline uint64_t
+shift_up(uint64_t mask, uint32_t by)
+{
+	return by >= 64 ? 0 : mask << by;
+}
+
+static inline uint32_t
+slot_index(const struct tokd_engine *e, const struct slot *s)
+{
+	return (uint32_t)(s - e->slot);
+}
+
+static inline uint32_t
+in_flight(const struct slot *s)
+{
+	uint64_t all = low_bits(s->next - s->ack);
+
+	return (uint32_t)__builtin_popcountll(all & ~(s->sacked | s->lost));
+}
+
+static inline struct sent *
+sent_of(struct slot *s, uint32_t packet)
+{
+	return &s->sent[packet % WINDOW];
+}
+
+/* Packets that may go: those lost, and new ones. */
+static inline bool
+may_send(const struct slot *s)
+{
+	uint32_t end = s->limit < s->n ? s->limit : s->n;
+
+	return s->next < end || (s->lost & low_bits(s->limit - s->ack)) != 0;
+}
+
+/* engine.c */
+void engine_begin(struct tokd_engine *e, struct slot *s); /* a new stream for the slot's text */
+void engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status);
+void engine_list(struct tokd_engine *e, struct tokd_request *r);
+
+/* engine_send.c */
+void engine_queue_text(struct tokd_engine *e, struct slot *s);
+void engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_why why);
+void engine_dequeue(struct tokd_engine *e, struct slot *s);
+
+/* engine_text.c: true if something was heard that was not known. */
+bool engine_text_heard(
+	struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now);
+
+/* engine_ids.c: true if new ones came. `ids` are bytes at any alignment. */
+bool engine_ids_take(struct slot *s, uint32_t first, uint32_t count, const void *ids);
+
+/* engine_time.c */
+void engine_rtt_sample(struct tokd_engine *e, uint64_t rtt);
+void engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now);
+void engine_time_set(struct tokd_engine *e, struct slot *s, uint64_t deadline);
+void engine_time_add(struct tokd_engine *e, struct slot *s);
+void engine_time_remove(struct tokd_engine *e, struct slot *s);
+
+#endif

@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ids come in any order and are put where they belong at once, in the caller's memory. What lies
+ * beyond the first gap is remembered as ranges; when there are too many, a piece is let go of, and
+ * asked for later as if it had been lost.
+ */
+#include <string.h>
+
+#include "crc32c.h"
+#include "engine.h"
+
+/* Put [first, end) into the ranges, which stay sorted and apart. False: no room, or nothing new. */
+static bool
+remember(struct slot *s, uint32_t first, uint32_t end)
+{
+	uint32_t from = 0, to;
+
+	while (from < s->n_early && s->early[from].end < first)
+		from++;
+	if (from < s->n_early && s->early[from].first <= first && s->early[from].end >= end)
+		return false;
+	for (to = from; to < s->n_early && s->early[to].first <= end; to++) {
+		if (s->early[to].first < first)
+			first = s->early[to].first;
+		if (s->early[to].end > end)
+			end = s->early[to].end;
+	}
+	if (from == to && s->n_early == EARLY_MAX)
+		return false;
+	/* [from, to) become one. */
+	memmove(&s->early[from + 1], &s->early[to], (s->n_early - to) * sizeof(s->early[0]));
+	s->n_early = (uint8_t)(s->n_early - (to - from) + 1);
+	s->early[from] = (struct range){first, end};
+	return true;
+}
+
+/* What was early and is now in order. */
+static uint32_t
+reach(struct slot *s, uint32_t end)
+{
+	uint8_t n = 0;
+
+	for (; n < s->n_early && s->early[n].first <= end; n++) {
+		if (s->early[n].end > end)
+			end = s->early[n].end;
+	}
+	s->n_early = (uint8_t)(s->n_early - n);
+	memmove(&s->early[0], &s->early[n], s->n_early * sizeof(s->early[0]));
+	return end;
+}
+
+bool
+engine_ids_take(struct slot *s, uint32_t first, uint32_t count, const void *ids)
+{
+	uint32_t *room = s->r->ids;
+	uint32_t end = first + count;
+
+	s->unacked++;
+	if (end <= s->have)
+		return false;
+	if (first > s->have) {
+		if (!remember(s, first, end))
+			return false;
+		memcpy(room + first, ids, (size_t)4 * count);
+		return true;
+	}
+	memcpy(room + s->have, (const uint8_t *)ids + (size_t)4 * (s->have - first),
+		(size_t)4 * (end - s->have));
+	end = reach(s, end);
+	s->ids_crc = client_crc32c(s->ids_crc, room + s->have, (size_t)4 * (end - s->have));
+	s->have = end;
+	return true;
+}

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which packets go out: those lost before new ones, text before questions. */
+#include "crc32c.h"
+#include "engine.h"
+
+static void
+push(struct tokd_engine *e, int which, struct slot *s)
+{
+	struct queue *q = &e->queue[which];
+	uint32_t i = slot_index(e, s);
+
+	if (s->link[which].queued)
+		return;
+	s->link[which] = (struct link){.next = NOBODY, .queued = true};
+	if (q->head == NOBODY)
+		q->head = i;
+	else
+		e->slot[q->tail].link[which].next = i;
+	q->tail = i;
+}
+
+static void
+pop(struct tokd_engine *e, int which)
+{
+	struct slot *s = &e->slot[e->queue[which].head];
+
+	e->queue[which].head = s->link[which].next;
+	s->link[which].queued = false;
+}
+
+/* Of a slot that is let go while it waits: rare, so the queue is walked. */
+static void
+take_out(struct tokd_engine *e, int which, struct slot *s)
+{
+	struct queue *q = &e->queue[which];
+	uint32_t i = slot_index(e, s), before = NOBODY;
+
+	if (!s->link[which].queued)
+		return;
+	for (uint32_t at = q->head; at != i; at = e->slot[at].link[which].next)
+		before = at;
+	if (before == NOBODY)
+		q->head = s->link[which].next;
+	else
+		e->slot[before].link[which].next = s->link[which].next;
+	if (q->tail == i)
+		q->tail = before;
+	s->link[which].queued = false;
+}
+
+void
+engine_queue_text(struct tokd_engine *e, struct slot *s)
+{
+	if (may_send(s))
+		push(e, TEXT, s);
+}
+
+void
+engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_why why)
+{
+	if (why > s->poll)
+		s->poll = why;
+	push(e, POLL, s);
+}
+
+void
+engine_dequeue(struct tokd_engine *e, struct slot *s)
+{
+	take_out(e, TEXT, s);
+	take_out(e, POLL, s);
+	s->poll = POLL_NONE;
+}
+
+static struct tokd_req
+header(const struct tokd_engine *e, uint8_t type, uint64_t stream_id, uint32_t ids_ack)
+{
+	return (struct tokd_req){
+		.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = type,
+		.epoch = e->config.epoch,
+		.vocab = e->config.vocab,
+		.stream_id = stream_id,
+		.ids_ack = ids_ack,
+	};
+}
+
+static void
+tell(struct slot *s)
+{
+	s->told = s->have;
+	s->unacked = 0;
+}
+
+static void
+build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet *p, uint64_t now)
+{
+	const struct tokd_request *r = s->r;
+	uint32_t offset = packet * TOKD_WIRE_PAYLOAD;
+	bool last = packet == s->n - 1;
+	struct sent *sent = sent_of(s, packet);
+
+	p->text = (const uint8_t *)r->text + offset;
+	p->len = last ? (uint32_t)r->len - offset : TOKD_WIRE_PAYLOAD;
+	p->req = header(e, TOKD_DATA, s->stream_id, s->have);
+	p->req.flags = (r->ids != NULL ? TOKD_F_IDS : 0) | (packet == 0 ? TOKD_F_FIRST : 0) |
+		       (last ? TOKD_F_LAST : 0) |
+		       (r->flags & TOKD_REQUEST_STREAM ? TOKD_F_STREAM : 0);
+	p->req.packet = packet;
+	p->req.offset = offset;
+	p->req.length = p->len;
+	sent->once = packet == s->next;
+	if (sent->once) {
+		s->text_crc = client_crc32c(s->text_crc, p->text, p->len);
+		s->next++;
+	}
+	p->req.text_crc = last ? s->text_crc : 0;
+	sent->order = ++s->order;
+	sent->at = now;
+	tell(s);
+}
+
+static uint32_t
+packets_of(
+	struct tokd_engine *e, struct slot *s, struct tokd_packet *out, uint32_t max, uint64_t now)
+{
+	uint32_t n = 0;
+
+	while (n < max && e->flight < e->config.packets && may_send(s)) {
+		uint64_t lost = s->lost & low_bits(s->limit - s->ack);
+		uint32_t packet = s->next;
+
+		if (lost != 0) {
+			packet = s->ack + (uint32_t)__builtin_ctzll(lost);
+			s->lost &= ~(lost & -lost);
+			s->r->retransmits++;
+			e->stats.retransmits++;
+		}
+		build(e, s, packet, &out[n++], now);
+		e->flight++;
+	}
+	if (n > 0) {
+		if (!s->started)
+			s->moved_at = now;
+		s->started = true;
+		engine_time_wait(e, s, now);
+	}
+	return n;
+}
+
+/* What to ask for: up to the first piece that came early, or all. 0: nothing is known to miss. */
+static uint32_t
+missing_end(const struct slot *s)
+{
+	if (s->n_early > 0)
+		return s->early[0].first;
+	return s->final && s->final_total > s->have ? s->final_total : 0;
+}
+
+static uint32_t
+polls(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
+{
+	uint32_t n = 0;
+
+	while (n < max && e->queue[POLL].head != NOBODY) {
+		struct slot *s = &e->slot[e->queue[POLL].head];
+		enum poll_why why = s->poll;
+
+		pop(e, POLL);
+		s->poll = POLL_NONE;
+		if (why == POLL_ACK && s->told == s->have)
+			continue; /* a packet of text said so meanwhile */
+		tell(s);
+		out[n] = (struct tokd_packet){.req = header(e, TOKD_POLL, s->stream_id, s->have)};
+		if (why == POLL_ASK) {
+			out[n].req.ids_end = missing_end(s);
+			s->r->asks++;
+		}
+		n++;
+	}
+	return n;
+}
+
+static uint32_t
+last_acks(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
+{
+	uint32_t n = 0;
+
+	for (; n < max && e->n_last_acks > 0; n++, e->n_last_acks--) {
+		const struct last_ack *ack = &e->last_acks[e->first_last_ack];
+
+		out[n] =
+			(struct tokd_packet){.req = header(e, TOKD_POLL, ack->stream_id, ack->ids)};
+		e->first_last_ack = (e->first_last_ack + 1) % e->config.requests;
+	}
+	return n;
+}
+
+uint32_t
+tokd_engine_packets(struct tokd_engine *e, struct tokd_packet *out, uint32_t max, uint64_t now)
+{
+	uint32_t n = 0, n_text;
+
+	while (n < max && e->queue[TEXT].head != NOBODY) {
+		struct slot *s = &e->slot[e->queue[TEXT].head];
+
+		n += packets_of(e, s, out + n, max - n, now);
+		if (may_send(s))
+			break; /* no room in `out`, or too many are in flight */
+		pop(e, TEXT);
+	}
+	n_text = n;
+	n += polls(e, out + n, max - n);
+	n += last_acks(e, out + n, max - n);
+	e->stats.polls += n - n_text;
+	return n;
+}
+
+void
+tokd_engine_unsent(struct tokd_engine *e, const struct tokd_packet *p)
+{
+	uint64_t i = (p->req.stream_id - e->config.first_stream_id) % e->config.requests;
+	struct slot *s = &e->slot[i];
+
+	if (s->r == NULL || s->stream_id != p->req.stream_id)
+		return; /* the last acknowledgement of one that is over: it is not needed */
+	if (p->req.type == TOKD_POLL) {
+		engine_queue_poll(e, s, POLL_ASK);
+		return;
+	}
+	e->flight -= in_flight(s);
+	s->lost |= UINT64_C(1) << (p->req.packet - s->ack);
+	e->flight += in_flight(s);
+	engine_queue_text(e, s);
+}

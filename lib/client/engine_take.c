@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A datagram that came: is it a reply, to which request, and what follows from it. */
+#include <string.h>
+
+#include "engine.h"
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers and ids are used as they come");
+
+/* A header, and as many ids as it says; what it says must not contradict itself. */
+static bool
+is_reply(const struct tokd_rep *rep, size_t len)
+{
+	return rep->magic == TOKD_WIRE_MAGIC && rep->version == TOKD_WIRE_VERSION &&
+	       rep->type == TOKD_REPLY && len == sizeof(*rep) + (size_t)4 * rep->count &&
+	       rep->credit <= TOKD_WIRE_WINDOW &&
+	       (rep->count == 0 || (uint64_t)rep->first + rep->count <= rep->total);
+}
+
+/* What is fed whole was acknowledged whole. */
+static bool
+is_consistent(const struct slot *s, const struct tokd_rep *rep)
+{
+	return !(rep->flags & TOKD_F_DONE) || (rep->ack == s->n && rep->text_end == s->r->len);
+}
+
+static struct slot *
+slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
+{
+	uint64_t i = (rep->stream_id - e->config.first_stream_id) % e->config.requests;
+	struct slot *s = &e->slot[i];
+
+	return s->r != NULL && !s->pausing && s->stream_id == rep->stream_id &&
+			       rep->epoch == e->config.epoch
+		       ? s
+		       : NULL;
+}
+
+/* The stream is over, the text is not: it goes on under a new stream id. */
+static void
+again(struct tokd_engine *e, struct slot *s, enum tokd_reason reason, uint64_t now)
+{
+	uint32_t resends = s->r->resends++;
+
+	e->stats.resends++;
+	e->flight -= in_flight(s);
+	engine_dequeue(e, s);
+	s->next = s->ack = 0;
+	s->stream_id += e->config.requests;
+	s->moved_at = now;
+	if (reason == TOKD_R_BUSY) {
+		s->pausing = true;
+		engine_time_set(e, s, now + (BUSY_PAUSE << resends));
+	} else {
+		engine_begin(e, s);
+		engine_time_wait(e, s, now);
+	}
+}
+
+static void
+failed(struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
+{
+	bool send_again =
+		reason == TOKD_R_EXPIRED || reason == TOKD_R_BUSY || reason == TOKD_R_UNKNOWN;
+
+	/* A POLL came there, no packet of text did: the time-out sends them again. */
+	if (reason == TOKD_R_UNKNOWN && !s->known)
+		return;
+	s->r->reason = reason;
+	if (send_again && !e->config.no_resend && s->r->resends < RESENDS_MAX)
+		again(e, s, reason, now);
+	else
+		engine_finish(e, s, TOKD_E_REFUSED);
+}
+
+/* TOKD_PENDING, or how the request ends. */
+static enum tokd_status
+take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *moved)
+{
+	struct tokd_request *r = s->r;
+
+	if (rep->total > r->total)
+		r->total = rep->total;
+	if (rep->flags & TOKD_F_DONE && !s->final) {
+		*moved = true;
+		s->final = true;
+		s->final_total = rep->total;
+		s->final_crc = rep->ids_crc;
+	}
+	if (r->ids == NULL)
+		return s->final ? TOKD_OK : TOKD_PENDING;
+	if (r->total > r->max_ids)
+		return TOKD_E_ROOM;
+	if (rep->count > 0 && engine_ids_take(s, rep->first, rep->count, ids))
+		*moved = true;
+	if (!s->final || s->have < s->final_total)
+		return TOKD_PENDING;
+	return s->have == s->final_total && s->ids_crc == s->final_crc ? TOKD_OK : TOKD_E_IDS_CRC;
+}
+
+/* What a reply calls for besides text: a question for ids, or their acknowledgement. */
+static void
+answer(struct tokd_engine *e, struct slot *s)
+{
+	if (s->n_early > 0 && s->asked != s->have) {
+		s->asked = s->have;
+		engine_queue_poll(e, s, POLL_ASK);
+	} else if (s->unacked >= ACK_EVERY || (s->stopped && s->have > s->told)) {
+		/* Where the appliance stopped for want of room, only this gives it some. */
+		engine_queue_poll(e, s, POLL_ACK);
+	}
+}
+
+void
+tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64_t now)
+{
+	enum tokd_status status;
+	struct tokd_request *r;
+	struct tokd_rep rep;
+	struct slot *s;
+	bool moved;
+
+	if (len >= sizeof(rep))
+		memcpy(&rep, datagram, sizeof(rep));
+	if (len < sizeof(rep) || !is_reply(&rep, len)) {
+		e->stats.bad++;
+		return;
+	}
+	s = slot_of(e, &rep);
+	if (s == NULL) {
+		e->stats.stale++;
+		return;
+	}
+	if (rep.flags & TOKD_F_FAIL) {
+		failed(e, s, rep.reason, now);
+		return;
+	}
+	if (!is_consistent(s, &rep)) {
+		e->stats.bad++;
+		return;
+	}
+	r = s->r;
+	r->vocab = rep.vocab;
+	if (e->config.vocab != 0 && rep.vocab != e->config.vocab) {
+		r->reason = TOKD_R_VOCAB;
+		engine_finish(e, s, TOKD_E_REFUSED);
+		return;
+	}
+	s->known = true;
+
+	moved = engine_text_heard(e, s, &rep, now);
+	status = take_ids(s, &rep, (const uint8_t *)datagram + sizeof(rep), &moved);
+	if (s->have > r->n_ids) {
+		r->n_ids = s->have;
+		if (r->flags & TOKD_REQUEST_STREAM)
+			engine_list(e, r);
+	}
+	if (status != TOKD_PENDING) {
+		engine_finish(e, s, status);
+		return;
+	}
+	if (moved) {
+		s->moved_at = now;
+		s->backoff = 0;
+	}
+	engine_queue_text(e, s);
+	answer(e, s);
+	engine_time_wait(e, s, now);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a reply says of the text. Packets overtake each other seldom: one that is missing although
+ * one sent after it has arrived is taken for lost at once (as RFC 8985 does for TCP).
+ */
+#include "engine.h"
+
+/* A number of the send order such that all that was sent before it should have arrived. */
+static uint32_t
+newest_of(struct slot *s, uint64_t arrived)
+{
+	uint32_t newest = 0;
+
+	for (; arrived != 0; arrived &= arrived - 1) {
+		uint32_t order = sent_of(s, s->ack + (uint32_t)__builtin_ctzll(arrived))->order;
+
+		if (order > newest)
+			newest = order;
+	}
+	return newest;
+}
+
+/*
+ * RFC 6298, section 3: the answer to a packet sent twice may be that to the first one. One sent
+ * before the appliance stopped waited there, not on its way.
+ */
+static void
+sample(struct tokd_engine *e, struct slot *s, uint32_t packet, uint64_t now)
+{
+	const struct sent *sent = sent_of(s, packet);
+
+	if (sent->once && sent->order > s->stopped_at)
+		engine_rtt_sample(e, now - sent->at);
+}
+
+/* `held`: bit i, packet ack + i is there. True if one was not known to be. */
+static bool
+take_held(struct slot *s, uint64_t held, uint32_t newest)
+{
+	uint64_t sent = low_bits(s->next - s->ack), before = s->sacked, holes;
+
+	s->sacked |= held & sent;
+	s->lost &= ~s->sacked;
+	holes = low_bits(64 - (uint32_t)__builtin_clzll(held)) & sent & ~s->sacked;
+	for (; holes != 0; holes &= holes - 1) {
+		if (sent_of(s, s->ack + (uint32_t)__builtin_ctzll(holes))->order < newest)
+			s->lost |= holes & -holes;
+	}
+	return s->sacked != before;
+}
+
+bool
+engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
+{
+	uint32_t by = rep->ack - s->ack, newest = 0;
+	/* Packets held, counted from the new ack and from the old one; ack + 64 cannot be sent. */
+	uint64_t held = rep->sack << 1, held_before = shift_up(held, by);
+	bool moved = by > 0;
+
+	if (rep->ack < s->ack || rep->ack > s->next)
+		return false; /* overtaken by a later one, or of another stream's past */
+	if (rep->credit == 0 && rep->ack < s->n) {
+		s->stopped = true;
+		s->stopped_at = s->order;
+	}
+	e->flight -= in_flight(s);
+	if (held != 0)
+		newest = newest_of(s, (low_bits(by) | held_before) & low_bits(s->next - s->ack));
+	if (by > 0) {
+		sample(e, s, rep->ack - 1, now);
+		s->sacked = shift_down(s->sacked, by);
+		s->lost = shift_down(s->lost, by);
+		s->ack = rep->ack;
+	}
+	if (held != 0)
+		moved |= take_held(s, held, newest);
+	/* A stopped appliance dropped what came meanwhile: it is sent again when it goes on. */
+	if (rep->credit != 0 && s->stopped) {
+		s->stopped = false;
+		s->lost = low_bits(s->next - s->ack) & ~s->sacked;
+	}
+	s->limit = rep->ack + rep->credit;
+	e->flight += in_flight(s);
+	return moved;
+}

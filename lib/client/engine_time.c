@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Time-outs. The estimate of the round trip is the engine's, since all requests go the same way;
+ * the doubling is each request's own. Deadlines lie in a binary heap; one that moves back is left
+ * where it is until its old time has come, so that a reply costs no sifting.
+ */
+#include "engine.h"
+
+/* RFC 6298, section 2. */
+void
+engine_rtt_sample(struct tokd_engine *e, uint64_t rtt)
+{
+	uint64_t spread;
+
+	if (e->srtt == 0) {
+		e->srtt = rtt;
+		e->rttvar = rtt / 2;
+	} else {
+		uint64_t off = e->srtt > rtt ? e->srtt - rtt : rtt - e->srtt;
+
+		e->rttvar = (3 * e->rttvar + off) / 4;
+		e->srtt = (7 * e->srtt + rtt) / 8;
+	}
+	spread = 4 * e->rttvar > TICK ? 4 * e->rttvar : TICK;
+	e->rto = e->srtt + spread;
+	if (e->rto < e->config.rto_least_ns)
+		e->rto = e->config.rto_least_ns;
+}
+
+/* Nothing to send: all of the text has arrived, or there is no credit. */
+static bool
+is_idle(const struct slot *s)
+{
+	return s->ack == s->n || s->limit <= s->ack;
+}
+
+/* How long a silence means that something was lost, or that credit must be asked for. */
+static uint64_t
+silence(const struct tokd_engine *e, const struct slot *s)
+{
+	uint64_t most = is_idle(s) ? PROBE_MOST : RTO_MOST;
+	uint64_t backed_off = e->rto << s->backoff;
+
+	if (backed_off > most)
+		backed_off = most;
+	return backed_off > e->rto ? backed_off : e->rto;
+}
+
+void
+engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now)
+{
+	uint64_t deadline = now + silence(e, s);
+	uint64_t last = s->moved_at + e->config.timeout_ns;
+
+	engine_time_set(e, s, deadline < last ? deadline : last);
+}
+
+static uint64_t
+key_at(const struct tokd_engine *e, uint32_t i)
+{
+	return e->slot[e->heap[i]].key;
+}
+
+static void
+put(struct tokd_engine *e, uint32_t i, uint32_t slot)
+{
+	e->heap[i] = slot;
+	e->slot[slot].heap_at = i;
+}
+
+static void
+sift_up(struct tokd_engine *e, uint32_t i)
+{
+	uint32_t slot = e->heap[i];
+
+	while (i > 0 && key_at(e, (i - 1) / 2) > e->slot[slot].key) {
+		put(e, i, e->heap[(i - 1) / 2]);
+		i = (i - 1) / 2;
+	}
+	put(e, i, slot);
+}
+
+static void
+sift_down(struct tokd_engine *e, uint32_t i, uint32_t n)
+{
+	uint32_t slot = e->heap[i];
+
+	for (uint32_t child; (child = 2 * i + 1) < n; i = child) {
+		if (child + 1 < n && key_at(e, child + 1) < key_at(e, child))
+			child++;
+		if (e->slot[slot].key <= key_at(e, child))
+			break;
+		put(e, i, e->heap[child]);
+	}
+	put(e, i, slot);
+}
+
+/* The heap holds the slots in use: `pending` of them, the new one included. */
+void
+engine_time_add(struct tokd_engine *e, struct slot *s)
+{
+	s->key = s->deadline;
+	put(e, e->pending - 1, slot_index(e, s));
+	sift_up(e, e->pending - 1);
+}
+
+void
+engine_time_remove(struct tokd_engine *e, struct slot *s)
+{
+	uint32_t i = s->heap_at, last = e->heap[e->pending - 1];
+
+	if (i == e->pending - 1)
+		return;
+	put(e, i, last);
+	sift_up(e, i);
+	sift_down(e, e->slot[last].heap_at, e->pending - 1);
+}
+
+void
+engine_time_set(struct tokd_engine *e, struct slot *s, uint64_t deadline)
+{
+	s->deadline = deadline;
+	if (deadline < s->key) {
+		s->key = deadline;
+		sift_up(e, s->heap_at);
+	}
+}
+
+uint64_t
+tokd_engine_next(const struct tokd_engine *e)
+{
+	return e->pending == 0 ? UINT64_MAX : key_at(e, 0);
+}
+
+/* The first packets that have not arrived go again, and a POLL behind them. */
+static void
+time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
+{
+	uint64_t missing = low_bits(s->next - s->ack) & ~s->sacked;
+
+	e->flight -= in_flight(s);
+	for (uint32_t i = 0; i < AGAIN_BURST && missing != 0; i++, missing &= missing - 1)
+		s->lost |= missing & -missing;
+	e->flight += in_flight(s);
+	if (s->backoff < BACKOFF_MAX)
+		s->backoff++;
+	engine_queue_text(e, s);
+	engine_queue_poll(e, s, POLL_ASK);
+	engine_time_wait(e, s, now);
+}
+
+void
+tokd_engine_tick(struct tokd_engine *e, uint64_t now)
+{
+	while (e->pending > 0 && key_at(e, 0) <= now) {
+		struct slot *s = &e->slot[e->heap[0]];
+
+		if (s->deadline > now) {
+			s->key = s->deadline;
+			sift_down(e, 0, e->pending);
+		} else if (s->pausing) {
+			s->moved_at = now;
+			engine_begin(e, s);
+			engine_time_wait(e, s, now);
+		} else if (now >= s->moved_at + e->config.timeout_ns) {
+			engine_finish(e, s, TOKD_E_TIMEOUT);
+		} else {
+			time_out(e, s, now);
+		}
+	}
+}

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The protocol as a client has to keep it, over wires and servers that are good and bad. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "crc32c.h"
+#include "world.h"
+
+static struct tokd_engine_config
+many(uint32_t requests)
+{
+	return (struct tokd_engine_config){.epoch = 77,
+		.requests = requests,
+		.packets = 128,
+		.timeout_ns = 5000 * MS,
+		.rto_least_ns = 5 * MS,
+		.first_stream_id = UINT64_MAX - 100}; /* ids go round */
+}
+
+static void
+crc32c_is_that_of_the_rfc(void **state)
+{
+	uint8_t zero[32] = {0};
+
+	assert_int_equal(client_crc32c(0, "123456789", 9), 0xe3069283);
+	assert_int_equal(client_crc32c(client_crc32c(0, "1234", 4), "56789", 5), 0xe3069283);
+	assert_int_equal(client_crc32c(0, zero, 32), 0x8a9136aa);
+	assert_int_equal(client_crc32c(0, "", 0), 0);
+}
+
+static void
+every_size_comes_back_without_a_packet_too_many(void **state)
+{
+	const uint32_t sizes[] = {
+		0, 1, 352, 353, 1407, 1408, 1409, 2816, 64 * 1408, 64 * 1408 + 1, 150 * 1408 + 7};
+	struct world *w = world_make(NULL);
+
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		struct text t;
+
+		text_begin(w, &t, sizes[i], 0, sizes[i] + 1);
+		world_run(w, 1);
+		assert_int_equal(t.r.retransmits + t.r.asks + t.r.resends, 0);
+		assert_int_equal(t.r.vocab, 5);
+		text_right(&t);
+	}
+	assert_true(w->server.most_ahead <= TOKD_WIRE_WINDOW);
+	world_free(w);
+}
+
+static void
+hundreds_in_flight_survive(uint32_t lose, uint32_t reorder, uint32_t twice)
+{
+	enum { N = 300, AT_ONCE = 200 };
+	struct tokd_engine_config config = many(AT_ONCE);
+	struct world *w = world_make(&config);
+	struct tokd_client_stats stats;
+	static struct text t[N];
+	uint32_t begun = 0, ended = 0;
+
+	w->lose = lose;
+	w->reorder = reorder;
+	w->twice = twice;
+	while (ended < N) {
+		struct tokd_request *r;
+
+		while (begun < N && tokd_engine_pending(w->e) < AT_ONCE) {
+			uint32_t len = world_dice(w, 20) == 0 ? 100000 : world_dice(w, 4000);
+
+			text_begin(w, &t[begun++], len, 0, len + 1);
+		}
+		assert_true(world_step(w));
+		while ((r = tokd_engine_done(w->e)) != NULL)
+			ended++;
+	}
+	stats = tokd_engine_stats(w->e);
+	/* That a POLL found no stream may be heard when there has long been one. */
+	assert_true(stats.resends == 0 || lose > 20);
+	assert_true(stats.retransmits > 0 || lose == 0);
+	assert_true(stats.srtt_ns > 0);
+	for (uint32_t i = 0; i < N; i++)
+		text_right(&t[i]);
+	world_free(w);
+}
+
+static void
+hundreds_survive_a_good_wire(void **state)
+{
+	hundreds_in_flight_survive(0, 0, 0);
+}
+
+static void
+hundreds_survive_a_usual_wire(void **state)
+{
+	hundreds_in_flight_survive(20, 20, 10);
+}
+
+static void
+hundreds_survive_a_bad_wire(void **state)
+{
+	hundreds_in_flight_survive(200, 200, 100);
+}
+
+static void
+no_more_packets_are_in_flight_than_allowed(void **state)
+{
+	struct tokd_engine_config config = many(32);
+	struct world *w = world_make(&config);
+	struct text t[32];
+
+	for (uint32_t i = 0; i < 32; i++)
+		text_begin(w, &t[i], 30 * TOKD_WIRE_PAYLOAD, 0, 0);
+	world_run(w, 32);
+	assert_int_equal(w->most_text, config.packets);
+	for (uint32_t i = 0; i < 32; i++)
+		text_right(&t[i]);
+	world_free(w);
+}
+
+static void
+a_packet_overtaken_is_sent_again_at_once(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+	uint64_t begun = w->now;
+
+	text_begin(w, &t, 10 * TOKD_WIRE_PAYLOAD, 0, 0);
+	tokd_engine_tick(w->e, w->now);
+	assert_true(world_step(w)); /* all are on the wire, one was delivered */
+	for (uint32_t i = 0; i < w->n_wire; i++) {
+		const struct tokd_req *req = (const void *)w->wire[i].data;
+
+		if (w->wire[i].to_server && req->packet == 4)
+			w->wire[i] = w->wire[--w->n_wire];
+	}
+	world_run(w, 1);
+	assert_int_equal(t.r.retransmits, 1);
+	assert_true(w->now - begun < 5 * MS); /* before any time-out */
+	text_right(&t);
+	world_free(w);
+}
+
+static void
+without_credit_it_waits_and_asks(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.window = 0;
+	text_begin(w, &t, 20 * TOKD_WIRE_PAYLOAD, 0, 0);
+	while (w->now < 300 * MS)
+		assert_true(world_step(w));
+	assert_int_equal(t.r.status, TOKD_PENDING);
+	assert_in_range(w->server.polls, 3, 40);
+	assert_int_equal(t.r.retransmits, 0);
+	w->server.window = 4;
+	world_run(w, 1);
+	assert_true(w->now < 500 * MS);
+	text_right(&t);
+	world_free(w);
+}
+
+static void
+busy_is_tried_again_under_a_new_id_after_a_pause(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.reason = TOKD_R_BUSY;
+	w->server.refuse_first = 3;
+	text_begin(w, &t, 100, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.resends, 3);
+	assert_int_equal(t.r.stream_id, 1003);
+	assert_true(w->now >= (5 + 10 + 20) * MS);
+	text_right(&t);
+	world_free(w);
+}
+
+static void
+refusals_end_a_request_with_their_reason(void **state)
+{
+	for (uint32_t reason = 1; reason <= 20; reason++) {
+		struct world *w = world_make(NULL);
+		bool again = reason == TOKD_R_BUSY || reason == TOKD_R_EXPIRED;
+		struct text t;
+
+		w->server.reason = reason;
+		w->server.refuse_first = UINT32_MAX;
+		text_begin(w, &t, 100, 0, 0);
+		world_run(w, 1);
+		assert_int_equal(
+			t.r.status, reason == TOKD_R_UNKNOWN ? TOKD_E_TIMEOUT : TOKD_E_REFUSED);
+		assert_int_equal(t.r.reason, reason == TOKD_R_UNKNOWN ? 0 : reason);
+		assert_int_equal(t.r.resends, again ? 8 : 0);
+		text_free(&t);
+		world_free(w);
+	}
+}
+
+static void
+unknown_before_the_text_came_is_no_failure(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.reason = TOKD_R_UNKNOWN;
+	w->server.refuse_first = 2;
+	text_begin(w, &t, 100, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.resends, 0);
+	text_right(&t);
+	world_free(w);
+}
+
+static uint32_t expire_at;
+
+static void
+expire(struct world *w, struct datagram *d)
+{
+	struct tokd_rep *rep = (void *)d->data;
+
+	if (rep->first == expire_at && rep->stream_id == 1000) {
+		rep->flags = TOKD_F_FAIL;
+		rep->reason = TOKD_R_EXPIRED;
+		rep->count = 0;
+		d->len = sizeof(*rep);
+	}
+}
+
+static void
+a_stream_that_expires_goes_on_where_it_was(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct tokd_request *r;
+	struct text t;
+	uint32_t n = 0;
+
+	expire_at = 352;
+	w->spoil = expire;
+	text_begin(w, &t, 2000, TOKD_REQUEST_STREAM, 0);
+	while (t.r.status == TOKD_PENDING) {
+		assert_true(world_step(w));
+		while ((r = tokd_engine_done(w->e)) != NULL) {
+			assert_true(r == &t.r && r->n_ids >= n);
+			n = r->n_ids;
+		}
+	}
+	assert_int_equal(t.r.resends, 1);
+	text_right(&t);
+	world_free(w);
+}
+
+static void
+with_resending_off_it_fails_at_once(void **state)
+{
+	struct tokd_engine_config config = many(1);
+	struct world *w;
+	struct text t;
+
+	config.no_resend = true;
+	w = world_make(&config);
+	w->server.reason = TOKD_R_BUSY;
+	w->server.refuse_first = 1;
+	text_begin(w, &t, 100, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_REFUSED);
+	assert_int_equal(t.r.reason, TOKD_R_BUSY);
+	text_free(&t);
+	world_free(w);
+}
+
+static void
+silence_ends_after_the_time_limit(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->lose = 1000;
+	text_begin(w, &t, 100000, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_TIMEOUT);
+	assert_in_range(w->now, 5000 * MS, 5001 * MS);
+	/* Backed off: the first time-out is 20 ms, the last 250 ms. */
+	assert_in_range(t.r.asks, 18, 30);
+	text_free(&t);
+	world_free(w);
+}
+
+static void
+replies_without_progress_do_not_hold_off_the_time_limit(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.window = 0;
+	w->twice = 1000;
+	text_begin(w, &t, 1000, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_TIMEOUT);
+	assert_in_range(w->now, 5000 * MS, 5001 * MS);
+	text_free(&t);
+	world_free(w);
+}
+
+static void
+ids_beyond_the_room_are_an_error(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	text_begin(w, &t, 1000, 0, 999);
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_ROOM);
+	assert_int_equal(t.r.total, 1000);
+	text_free(&t);
+	world_free(w);
+}
+
+static void
+without_room_for_ids_only_the_end_is_waited_for(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct tokd_request r = {.text = "some text", .len = 9};
+
+	assert_int_equal(tokd_engine_submit(w->e, &r), TOKD_PENDING);
+	world_run(w, 1);
+	assert_int_equal(r.status, TOKD_OK);
+	assert_int_equal(r.total, 9);
+	assert_int_equal(r.n_ids, 0);
+	world_free(w);
+}
+
+static void
+wrong_ids_are_found_by_their_crc(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct text t;
+
+	w->server.spoil_crc = true;
+	text_begin(w, &t, 5000, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_IDS_CRC);
+	text_free(&t);
+	world_free(w);
+}
+
+static void
+another_vocabulary_than_asked_for_is_refused(void **state)
+{
+	struct tokd_engine_config config = many(1);
+	struct world *w;
+	struct text t;
+
+	config.vocab = 6; /* the server's is 5 */
+	w = world_make(&config);
+	text_begin(w, &t, 10, 0, 0);
+	world_run(w, 1);
+	assert_int_equal(t.r.status, TOKD_E_REFUSED);
+	assert_int_equal(t.r.reason, TOKD_R_VOCAB);
+	text_free(&t);
+	world_free(w);
+}
+
+static void
+the_last_ids_are_acknowledged(void **state)
+{
+	struct tokd_engine_config config = many(4);
+	struct world *w = world_make(&config);
+	struct text t[4];
+
+	for (uint32_t i = 0; i < 4; i++)
+		text_begin(w, &t[i], 1000, 0, 0);
+	world_run(w, 4);
+	while (world_step(w))
+		;
+	assert_int_equal(w->server.last_acks, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		text_right(&t[i]);
+	world_free(w);
+}
+
+static void
+cancelled_requests_are_forgotten(void **state)
+{
+	struct tokd_engine_config config = many(8);
+	struct world *w = world_make(&config);
+	struct text t[8], later;
+
+	for (uint32_t i = 0; i < 8; i++)
+		text_begin(w, &t[i], 20 * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_int_equal(tokd_engine_submit(w->e, &(struct tokd_request){0}), TOKD_E_FULL);
+	for (uint32_t i = 0; i < 50; i++)
+		assert_true(world_step(w));
+	for (uint32_t i = 0; i < 8; i += 2) {
+		tokd_engine_cancel(w->e, &t[i].r);
+		assert_int_equal(t[i].r.status, TOKD_E_CANCELLED);
+		text_free(&t[i]); /* a sanitizer sees who still reads it */
+	}
+	text_begin(w, &later, 3000, 0, 0);
+	world_run(w, 5);
+	for (uint32_t i = 1; i < 8; i += 2)
+		text_right(&t[i]);
+	text_right(&later);
+	assert_int_equal(tokd_engine_pending(w->e), 0);
+	assert_true(tokd_engine_stats(w->e).stale > 0);
+	world_free(w);
+}
+
+static void
+what_could_not_be_sent_is_given_out_again(void **state)
+{
+	struct world *w = world_make(NULL);
+	struct tokd_packet p[64];
+	struct text t;
+
+	text_begin(w, &t, 10 * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_int_equal(tokd_engine_packets(w->e, p, 64, w->now), 10);
+	for (uint32_t i = 3; i < 10; i++)
+		tokd_engine_unsent(w->e, &p[i]);
+	assert_int_equal(tokd_engine_packets(w->e, p, 64, w->now), 7);
+	assert_int_equal(p[0].req.packet, 3);
+	for (uint32_t i = 0; i < 7; i++)
+		tokd_engine_unsent(w->e, &p[i]);
+	world_run(w, 1); /* the first three were lost */
+	text_right(&t);
+	world_free(w);
+}
+
+static void
+all_fail_together_when_the_network_does(void **state)
+{
+	struct tokd_engine_config config = many(3);
+	struct world *w = world_make(&config);
+	struct text t[3];
+
+	for (uint32_t i = 0; i < 3; i++)
+		text_begin(w, &t[i], 10, 0, 0);
+	tokd_engine_fail_all(w->e, TOKD_E_NET, 111);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_ptr_equal(tokd_engine_done(w->e), &t[i].r);
+		assert_int_equal(t[i].r.status, TOKD_E_NET);
+		assert_int_equal(t[i].r.error, 111);
+		text_free(&t[i]);
+	}
+	assert_null(tokd_engine_done(w->e));
+	world_free(w);
+}
+
+/* Each is one lie that a reply may tell; it is not believed, and the true one that follows is. */
+static uint32_t lie;
+
+static void
+tell_a_lie(struct world *w, struct datagram *d)
+{
+	struct datagram bad = *d;
+	struct tokd_rep *b = (void *)bad.data;
+
+	switch (lie) {
+	case 0:
+		bad.len = sizeof(*b) - 1;
+		break;
+	case 1:
+		b->count++;
+		break;
+	case 2:
+		b->count = UINT32_MAX;
+		break;
+	case 3:
+		b->first = b->total;
+		break;
+	case 4:
+		b->first = UINT32_MAX;
+		break;
+	case 5:
+		b->credit = 65;
+		break;
+	case 6:
+		b->magic++;
+		break;
+	case 7:
+		b->version++;
+		break;
+	case 8:
+		b->type = TOKD_DATA;
+		break;
+	case 9:
+		b->epoch++;
+		break;
+	case 10:
+		b->stream_id += 1 + world_dice(w, 1000);
+		break;
+	case 11:
+		b->ack--;
+		break;
+	case 12:
+		b->text_end--;
+		break;
+	default:
+		bad.len = DATAGRAM;
+		break;
+	}
+	tokd_engine_take(w->e, bad.data, bad.len, w->now);
+}
+
+static void
+lies_are_not_believed(void **state)
+{
+	for (lie = 0; lie <= 13; lie++) {
+		struct world *w = world_make(NULL);
+		struct tokd_client_stats stats;
+		struct text t;
+
+		w->spoil = tell_a_lie;
+		text_begin(w, &t, 300, 0, 0);
+		world_run(w, 1);
+		stats = tokd_engine_stats(w->e);
+		assert_int_equal(stats.bad + stats.stale, 1);
+		text_right(&t);
+		world_free(w);
+	}
+}
+
+/* Headers whose every field may be anything: memory stays whole, and the engine comes to an end. */
+static void
+noise(struct world *w, struct datagram *d)
+{
+	struct tokd_rep *rep = (void *)d->data;
+	uint32_t *fields[] = {&rep->ack, &rep->credit, &rep->first, &rep->total, &rep->ids_crc,
+		&rep->reason, &rep->text_end};
+
+	for (uint32_t i = world_dice(w, 4); i-- > 0;)
+		*fields[world_dice(w, 7)] =
+			world_dice(w, 2) ? world_dice(w, 100) : UINT32_MAX - world_dice(w, 3);
+	if (world_dice(w, 4) == 0)
+		rep->sack = w->seed;
+	if (world_dice(w, 16) == 0)
+		rep->flags ^= 1u << world_dice(w, 6);
+	if (world_dice(w, 16) == 0) {
+		rep->count = world_dice(w, 300);
+		d->len = (uint32_t)sizeof(*rep) + 4 * rep->count;
+	}
+}
+
+static void
+noise_in_replies_harms_nobody(void **state)
+{
+	struct tokd_engine_config config = many(16);
+	struct world *w = world_make(&config);
+	static struct text t[400];
+	uint32_t begun = 0, ended = 0;
+
+	w->spoil = noise;
+	w->lose = 50;
+	while (ended < 400) {
+		struct tokd_request *r;
+
+		for (; begun < 400 && tokd_engine_pending(w->e) < 16; begun++)
+			text_begin(w, &t[begun], world_dice(w, 20000), 0, 20001);
+		world_step(w);
+		while ((r = tokd_engine_done(w->e)) != NULL)
+			ended++;
+		assert_true(ended + tokd_engine_pending(w->e) == begun);
+	}
+	for (uint32_t i = 0; i < 400; i++)
+		text_free(&t[i]);
+	assert_int_equal(tokd_engine_pending(w->e), 0);
+	world_free(w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(crc32c_is_that_of_the_rfc),
+		cmocka_unit_test(every_size_comes_back_without_a_packet_too_many),
+		cmocka_unit_test(hundreds_survive_a_good_wire),
+		cmocka_unit_test(hundreds_survive_a_usual_wire),
+		cmocka_unit_test(hundreds_survive_a_bad_wire),
+		cmocka_unit_test(no_more_packets_are_in_flight_than_allowed),
+		cmocka_unit_test(a_packet_overtaken_is_sent_again_at_once),
+		cmocka_unit_test(without_credit_it_waits_and_asks),
+		cmocka_unit_test(busy_is_tried_again_under_a_new_id_after_a_pause),
+		cmocka_unit_test(refusals_end_a_request_with_their_reason),
+		cmocka_unit_test(unknown_before_the_text_came_is_no_failure),
+		cmocka_unit_test(a_stream_that_expires_goes_on_where_it_was),
+		cmocka_unit_test(with_resending_off_it_fails_at_once),
+		cmocka_unit_test(silence_ends_after_the_time_limit),
+		cmocka_unit_test(replies_without_progress_do_not_hold_off_the_time_limit),
+		cmocka_unit_test(ids_beyond_the_room_are_an_error),
+		cmocka_unit_test(without_room_for_ids_only_the_end_is_waited_for),
+		cmocka_unit_test(wrong_ids_are_found_by_their_crc),
+		cmocka_unit_test(another_vocabulary_than_asked_for_is_refused),
+		cmocka_unit_test(the_last_ids_are_acknowledged),
+		cmocka_unit_test(cancelled_requests_are_forgotten),
+		cmocka_unit_test(what_could_not_be_sent_is_given_out_again),
+		cmocka_unit_test(all_fail_together_when_the_network_does),
+		cmocka_unit_test(lies_are_not_believed),
+		cmocka_unit_test(noise_in_replies_harms_nobody),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("client engine", tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The client over real sockets on loopback, against world.c's server in a thread. */
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "world.h"
+
+struct fixture {
+	int fd;
+	uint16_t port;
+	_Atomic bool stop;
+	pthread_t thread;
+	struct server *server;
+};
+
+static void *
+serve(void *arg)
+{
+	static uint8_t out[1024][DATAGRAM];
+	static uint32_t out_len[1024];
+	struct fixture *f = arg;
+
+	while (!f->stop) {
+		uint8_t packet[DATAGRAM];
+		struct sockaddr_storage peer;
+		socklen_t peer_len = sizeof(peer);
+		ssize_t len = recvfrom(
+			f->fd, packet, sizeof(packet), 0, (struct sockaddr *)&peer, &peer_len);
+		uint32_t n;
+
+		if (len < 0)
+			continue; /* a time-out: to look whether it shall stop */
+		n = server_answer(f->server, packet, (uint32_t)len, out, out_len, 1024);
+		for (uint32_t i = 0; i < n; i++)
+			(void)sendto(
+				f->fd, out[i], out_len[i], 0, (struct sockaddr *)&peer, peer_len);
+	}
+	return NULL;
+}
+
+/* A socket on loopback, or false where the family is not there. */
+static bool
+start(struct fixture *f, int family)
+{
+	struct sockaddr_in6 a6 = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+	struct sockaddr_in a4 = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	bool six = family == AF_INET6;
+	struct sockaddr *a = six ? (void *)&a6 : (void *)&a4;
+	socklen_t len = six ? sizeof(a6) : sizeof(a4);
+	struct timeval soon = {.tv_usec = 20000};
+
+	*f = (struct fixture){.fd = socket(family, SOCK_DGRAM, 0)};
+	if (f->fd < 0 || bind(f->fd, a, len) != 0) {
+		print_message("# skipped: no loopback of family %d: %s\n", family, strerror(errno));
+		return false;
+	}
+	assert_int_equal(getsockname(f->fd, a, &len), 0);
+	f->port = ntohs(six ? a6.sin6_port : a4.sin_port);
+	setsockopt(f->fd, SOL_SOCKET, SO_RCVTIMEO, &soon, sizeof(soon));
+	f->server = calloc(1, sizeof(*f->server));
+	assert_non_null(f->server);
+	f->server->window = TOKD_WIRE_WINDOW;
+	return true;
+}
+
+static void
+go(struct fixture *f)
+{
+	assert_int_equal(pthread_create(&f->thread, NULL, serve, f), 0);
+}
+
+static void
+end(struct fixture *f)
+{
+	f->stop = true;
+	pthread_join(f->thread, NULL);
+	close(f->fd);
+	server_free(f->server);
+	free(f->server);
+}
+
+static void
+one_text(const char *host, int family, bool spin)
+{
+	const struct tokd_client_options options = {.spin = spin};
+	char error[TOKD_ERROR_MAX];
+	static uint32_t ids[50000];
+	static uint8_t text[50000];
+	struct tokd_client *c;
+	struct fixture f;
+
+	if (!start(&f, family))
+		skip();
+	go(&f);
+	for (uint32_t i = 0; i < sizeof(text); i++)
+		text[i] = (uint8_t)(i * 7);
+	c = tokd_client_open(host, f.port, &options, error);
+	assert_non_null(c);
+	for (uint32_t n = 0; n <= sizeof(text); n += 25000) {
+		assert_int_equal(tokd_client_tokenize(c, text, n, ids, 50000, 10000), n);
+		for (uint32_t i = 0; i < n; i++)
+			assert_int_equal(ids[i], text[i]);
+	}
+	assert_int_equal(tokd_client_tokenize(c, text, 1000, ids, 999, 0), TOKD_E_ROOM);
+	assert_non_null(strstr(tokd_client_error(c), "1000 ids or more, room for 999"));
+	tokd_client_close(c);
+	end(&f);
+}
+
+static void
+a_text_over_ipv4(void **state)
+{
+	one_text("127.0.0.1", AF_INET, false);
+}
+
+static void
+a_text_over_ipv6(void **state)
+{
+	one_text("::1", AF_INET6, false);
+}
+
+static void
+a_text_by_busy_polling(void **state)
+{
+	one_text("localhost", AF_INET, true);
+}
+
+static void
+many_at_once(void **state)
+{
+	enum { N = 400 };
+	const struct tokd_client_options options = {.requests = N, .packets = 64};
+	static struct tokd_request r[N];
+	static uint32_t ids[N][2000];
+	static uint8_t text[2000 + N];
+	struct tokd_request *done[32];
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c;
+	struct fixture f;
+	uint32_t ended = 0;
+
+	if (!start(&f, AF_INET))
+		skip();
+	go(&f);
+	for (uint32_t i = 0; i < sizeof(text); i++)
+		text[i] = (uint8_t)(i * 31 >> 3);
+	c = tokd_client_open("127.0.0.1", f.port, &options, error);
+	assert_non_null(c);
+	for (uint32_t i = 0; i < N; i++) {
+		r[i] = (struct tokd_request){
+			.text = text + i, .len = 5 * i, .ids = ids[i], .max_ids = 2000};
+		r[i].user = &ids[i];
+		assert_int_equal(tokd_client_submit(c, &r[i]), TOKD_PENDING);
+	}
+	while (ended < N) {
+		uint32_t n = tokd_client_wait(c, done, 32, 5000);
+
+		assert_true(n > 0);
+		for (uint32_t i = 0; i < n; i++) {
+			assert_int_equal(done[i]->status, TOKD_OK);
+			assert_ptr_equal(done[i]->user, &ids[done[i] - r]);
+		}
+		ended += n;
+	}
+	for (uint32_t i = 0; i < N; i++) {
+		assert_int_equal(r[i].n_ids, 5 * i);
+		for (uint32_t k = 0; k < r[i].n_ids; k++)
+			assert_int_equal(ids[i][k], text[i + k]);
+	}
+	assert_int_equal(tokd_client_wait(c, done, 32, -1), 0); /* nothing is under way */
+	tokd_client_close(c);
+	end(&f);
+}
+
+static void
+a_call_ends_at_its_own_time_limit(void **state)
+{
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c;
+	struct fixture f;
+	uint32_t ids[8];
+
+	if (!start(&f, AF_INET))
+		skip();
+	c = tokd_client_open("127.0.0.1", f.port, NULL, error); /* bound, but nobody answers */
+	assert_non_null(c);
+	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 50), TOKD_E_TIMEOUT);
+	assert_non_null(strstr(tokd_client_error(c), "after 50 ms"));
+	tokd_client_close(c);
+	go(&f);
+	end(&f);
+}
+
+static void
+nobody_there_is_an_error_at_once(void **state)
+{
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c;
+	struct fixture f;
+	uint32_t ids[8];
+
+	if (!start(&f, AF_INET))
+		skip();
+	c = tokd_client_open("127.0.0.1", f.port, NULL, error);
+	assert_non_null(c);
+	go(&f);
+	end(&f); /* its port is closed now */
+	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 4000), TOKD_E_NET);
+	assert_non_null(strstr(tokd_client_error(c), "refused"));
+	tokd_client_close(c);
+}
+
+static void
+what_cannot_be_opened_says_why(void **state)
+{
+	const struct tokd_client_options too_many = {.requests = 70000};
+	char error[TOKD_ERROR_MAX];
+
+	assert_null(tokd_client_open("no such host", 9000, NULL, error));
+	assert_non_null(strstr(error, "no such host:9000"));
+	assert_null(tokd_client_open("127.0.0.1", 9000, &too_many, error));
+	assert_string_equal(error, "requests = 70000: give at most 65536");
+}
+
+static void
+every_end_of_a_request_has_words(void **state)
+{
+	char error[TOKD_ERROR_MAX], text[TOKD_ERROR_MAX];
+	struct tokd_client *c = tokd_client_open("127.0.0.1", 9, NULL, error);
+
+	assert_non_null(c);
+	for (int status = TOKD_E_CANCELLED; status <= TOKD_PENDING; status++) {
+		for (uint32_t reason = 0; reason < 20; reason++) {
+			struct tokd_request r = {.status = status,
+				.reason = reason,
+				.error = ECONNREFUSED,
+				.resends = 8,
+				.n_ids = UINT32_MAX,
+				.total = UINT32_MAX,
+				.max_ids = UINT32_MAX};
+
+			tokd_client_describe(c, &r, text);
+			assert_in_range(strlen(text), 10, TOKD_ERROR_MAX - 2);
+			assert_null(strchr(text, '\n'));
+		}
+	}
+	tokd_client_close(c);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_text_over_ipv4),
+		cmocka_unit_test(a_text_over_ipv6),
+		cmocka_unit_test(a_text_by_busy_polling),
+		cmocka_unit_test(many_at_once),
+		cmocka_unit_test(a_call_ends_at_its_own_time_limit),
+		cmocka_unit_test(nobody_there_is_an_error_at_once),
+		cmocka_unit_test(what_cannot_be_opened_says_why),
+		cmocka_unit_test(every_end_of_a_request_has_words),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("client socket", tests, NULL, NULL);
+}

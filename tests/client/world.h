@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * An engine, a wire and a server in one thread, on a clock of their own. The server's ids are the
+ * bytes of the text, so that a test knows what is right.
+ */
+#ifndef TESTS_CLIENT_WORLD_H
+#define TESTS_CLIENT_WORLD_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <tokd/client_engine.h>
+
+#define MS UINT64_C(1000000)
+#define STREAMS 4096
+#define ON_THE_WIRE 16384
+#define DATAGRAM 2048
+#define IDS_A_REPLY 352
+
+struct stream {
+	uint64_t id;
+	bool open;
+	uint8_t *text; /* of TEXT_MAX bytes */
+	uint8_t *has;  /* of each packet */
+	uint32_t ack, last, end, text_crc, ids_crc;
+	bool done;
+};
+
+struct server {
+	struct stream stream[STREAMS];
+	uint32_t n, window, most_ahead;
+	uint32_t refuse_first; /* so many DATA packets are answered with `reason` */
+	uint32_t reason;
+	bool spoil_crc;
+	uint32_t polls, last_acks;
+};
+
+struct datagram {
+	uint64_t due;
+	bool to_server;
+	uint32_t len;
+	uint8_t data[DATAGRAM];
+};
+
+struct world {
+	struct tokd_engine *e;
+	void *memory;
+	struct tokd_engine_config config;
+	struct server server;
+	uint64_t now, delay;
+	uint64_t seed;
+	uint32_t lose, reorder, twice; /* of 1,000 */
+	uint32_t n_wire, most_text;    /* on the wire now; packets of text at most */
+	struct datagram wire[ON_THE_WIRE];
+	/* Called for each reply before it leaves the server, if set. */
+	void (*spoil)(struct world *w, struct datagram *d);
+};
+
+#define TEXT_MAX (200u * TOKD_WIRE_PAYLOAD)
+
+/* A request with a text of its own and a guard behind its room for ids. */
+struct text {
+	struct tokd_request r;
+	uint8_t *bytes;
+	uint32_t *room;
+};
+
+struct world *world_make(const struct tokd_engine_config *change);
+void world_free(struct world *w);
+uint32_t world_dice(struct world *w, uint32_t n);
+
+/* Take on a text of `len` bytes; room for `max_ids`, the length if 0. */
+void text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids);
+/* Its ids are right and its guard is untouched; frees it. */
+void text_right(struct text *t);
+void text_free(struct text *t);
+
+/* Send what the engine has, move the clock to what comes next, deliver it. False: nothing will. */
+bool world_step(struct world *w);
+/* Until `n` requests finished, which are counted only. */
+void world_run(struct world *w, uint32_t n);
+
+/* What the server answers to a packet: how many datagrams. Used for real sockets as well. */
+uint32_t server_answer(struct server *s, const uint8_t *packet, uint32_t len,
+	uint8_t (*out)[DATAGRAM], uint32_t *out_len, uint32_t max);
+void server_free(struct server *s);
+
+#endif

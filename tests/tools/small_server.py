@@ -129,6 +129,6 @@ class Server:
         held = sum(1 << (n - ack - 1) for n in stream.packets if ack < n <= ack + 64)
         header = REP.pack(
             *(MAGIC, 1, REPLY, flags, epoch, 1, stream_id, ack, self.window, held),
-            *(first, len(ids), len(every), crc, self.reason, 0),
+            *(first, len(ids), len(every), crc, self.reason, len(every)),  # an id is a byte
         )
         return header + ids.tobytes()

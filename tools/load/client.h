@@ -8,17 +8,19 @@
 #include <stdint.h>
 #include <time.h>
 
+#include <tokd/client.h>
+
 #include "slices.h"
 
 #define CLIENT_TRIES 20 /* time-outs without any progress until a request has failed */
 
 struct client {
-	int fd;		     /* connected */
-	uint64_t timeout_ns; /* silence after which something is sent again */
-	uint32_t epoch;	     /* tokd: random, see wire.h */
-	uint32_t max_ids;    /* room in `ids` */
-	uint32_t *ids;	     /* of the request under way, and of the last one */
-	uint8_t *got;	     /* plain: datagrams are received here */
+	struct tokd_client *tokd; /* tokd */
+	int fd;			  /* plain: connected */
+	uint64_t timeout_ns;	  /* plain: silence after which something is sent again */
+	uint8_t *got;		  /* plain: datagrams are received here */
+	uint32_t max_ids;	  /* room in `ids` */
+	uint32_t *ids;		  /* of the request under way, and of the last one */
 };
 
 struct answer {
@@ -35,8 +37,7 @@ struct answer {
  * Send one text and spin until its ids are there. The caller takes the time around the call, so
  * all that belongs to a request is in it: checksums, sending, waiting, sending again.
  */
-typedef void client_request(
-	struct client *c, const struct slice *slice, uint64_t stream_id, struct answer *answer);
+typedef void client_request(struct client *c, const struct slice *slice, struct answer *answer);
 client_request client_tokd;
 client_request client_plain;
 

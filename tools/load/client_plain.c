@@ -20,7 +20,7 @@ wait_out(const struct client *c)
 }
 
 void
-client_plain(struct client *c, const struct slice *slice, uint64_t stream_id, struct answer *answer)
+client_plain(struct client *c, const struct slice *slice, struct answer *answer)
 {
 	ssize_t n;
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <arpa/inet.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 
 #include "client.h"
@@ -34,20 +34,11 @@ pin(int cpu)
 }
 
 static int
-client_open(struct client *c, const struct options *o, const struct slices *slices)
+open_plain(struct client *c, const struct options *o)
 {
 	int size = SOCKET_BUFFER;
 
 	c->timeout_ns = UINT64_C(1000000) * o->timeout_ms;
-	/* Room for a few wrong ids more, so that too many of them are seen to be wrong. */
-	c->max_ids = slices->max_ids + 1024;
-	c->ids = malloc(sizeof(*c->ids) * c->max_ids);
-	c->got = malloc(CLIENT_DATAGRAM_MAX);
-	if (c->ids == NULL || c->got == NULL ||
-		getrandom(&c->epoch, sizeof(c->epoch), 0) != sizeof(c->epoch)) {
-		perror("tokd-load");
-		return -1;
-	}
 	c->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0 || connect(c->fd, (const void *)&o->server, sizeof(o->server)) != 0) {
 		perror("tokd-load: socket");
@@ -61,11 +52,48 @@ client_open(struct client *c, const struct options *o, const struct slices *slic
 	return 0;
 }
 
+static int
+open_tokd(struct client *c, const struct options *o)
+{
+	const struct tokd_client_options options = {
+		.requests = 1,
+		.first_stream_id = o->first_id,
+		.rto_ms = o->timeout_ms,
+		.timeout_ms = CLIENT_TRIES * o->timeout_ms,
+		/* Nothing is measured but what leads to ids, and each text has one stream id. */
+		.no_last_ack = true,
+		.no_resend = true,
+		.receive_buffer = SOCKET_BUFFER,
+	};
+	char host[INET_ADDRSTRLEN], error[TOKD_ERROR_MAX];
+
+	inet_ntop(AF_INET, &o->server.sin_addr, host, sizeof(host));
+	c->tokd = tokd_client_open(host, ntohs(o->server.sin_port), &options, error);
+	if (c->tokd == NULL)
+		fprintf(stderr, "tokd-load: %s\n", error);
+	return c->tokd != NULL ? 0 : -1;
+}
+
+static int
+client_open(struct client *c, const struct options *o, const struct slices *slices)
+{
+	/* Room for a few wrong ids more, so that too many of them are seen to be wrong. */
+	c->max_ids = slices->max_ids + 1024;
+	c->ids = malloc(sizeof(*c->ids) * c->max_ids);
+	c->got = malloc(CLIENT_DATAGRAM_MAX);
+	if (c->ids == NULL || c->got == NULL) {
+		perror("tokd-load");
+		return -1;
+	}
+	return o->plain ? open_plain(c, o) : open_tokd(c, o);
+}
+
 static void
 client_close(struct client *c)
 {
 	if (c->fd >= 0)
 		close(c->fd);
+	tokd_client_close(c->tokd);
 	free(c->ids);
 	free(c->got);
 }
@@ -98,7 +126,7 @@ run(struct client *c, const struct options *o, const struct slices *slices, FILE
 		const char *wrong;
 
 		begin = now_ns();
-		request(c, slice, o->first_id + i, &answer);
+		request(c, slice, &answer);
 		end = now_ns();
 
 		wrong = judge(c, slice, &answer);

@@ -82,7 +82,10 @@ set(struct options *o, const char *name, const char *value)
 		if (!o->plain && strcmp(value, "tokd") != 0)
 			return bad(name, value, "give tokd or plain");
 	} else if (strcmp(name, "first-id") == 0) {
-		return parse_number(name, value, UINT64_MAX / 2, &o->first_id);
+		if (parse_number(name, value, UINT64_MAX / 2, &o->first_id) != 0)
+			return -1;
+		if (o->first_id == 0)
+			return bad(name, value, "give at least 1");
 	} else if (strcmp(name, "warmup") == 0) {
 		if (parse_number(name, value, UINT32_MAX, &v) != 0)
 			return -1;

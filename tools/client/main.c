@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tokd-client: a text to ids by a dpdk-tokd, from the shell; and an example of libtokd-client. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tool.h"
+
+uint32_t *
+room_for(size_t len, uint32_t *max_ids)
+{
+	size_t n = 3 * len + 1; /* three ids a byte that is not UTF-8 */
+
+	if (n > UINT32_MAX)
+		n = UINT32_MAX;
+	*max_ids = (uint32_t)n;
+	return malloc(n * sizeof(uint32_t)); /* what no id is put into costs nothing */
+}
+
+void
+print_ids(const uint32_t *ids, uint32_t n, bool begun)
+{
+	for (uint32_t i = 0; i < n; i++)
+		printf(begun || i > 0 ? " %u" : "%u", ids[i]);
+}
+
+int
+end_of_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return 0;
+	fprintf(stderr, "tokd-client: standard output: %s\n", strerror(errno));
+	return EXIT_TEXT;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct tokd_client_options client_options = {0};
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c;
+	struct options o;
+	int parsed = options_parse(&o, argc, argv), code;
+
+	if (parsed != 0)
+		return parsed > 0 ? end_of_output() : EXIT_USAGE;
+	client_options.vocab = o.vocab;
+	client_options.timeout_ms = 1000 * o.timeout_s;
+	client_options.requests = o.lines ? o.in_flight : 1;
+	c = tokd_client_open(o.host, o.port, &client_options, error);
+	if (c == NULL) {
+		fprintf(stderr, "tokd-client: %s\n", error);
+		return EXIT_REACH;
+	}
+	code = o.lines ? run_lines(c, &o) : run_whole(c, &o);
+	tokd_client_flush(c);
+	tokd_client_close(c);
+	return code;
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOKD_TOOL_CLIENT_OPTIONS_H
+#define TOKD_TOOL_CLIENT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { EXIT_TEXT = 1, EXIT_USAGE = 2, EXIT_REACH = 3 };
+
+struct options {
+	char host[256];
+	uint16_t port;
+	bool stream;	    /* --stream */
+	bool lines;	    /* --lines */
+	uint32_t in_flight; /* --in-flight */
+	uint32_t vocab;	    /* --vocab */
+	uint32_t timeout_s; /* --timeout */
+};
+
+/* 0: run; 1: help or version was printed; -1: what is wrong was printed. */
+int options_parse(struct options *o, int argc, char **argv);
+
+#endif

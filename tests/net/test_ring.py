@@ -39,7 +39,7 @@ print(json.dumps({"streams": streams, "copies": copies}))
 
 def stream_ids(client: Client) -> int:
     """Id of the stream of the client's latest text."""
-    return client._stream_id
+    return client._engine.stream_id
 
 
 def test_another_process_reads_what_clients_get_without_a_copy(lab, appliance):

@@ -60,7 +60,8 @@ follow(struct tokd_client *c, struct tokd_request *r, bool stream)
 				fflush(stdout);
 		}
 	}
-	putchar('\n');
+	if (r->status == TOKD_OK || printed > 0)
+		putchar('\n');
 	if (r->status == TOKD_OK)
 		return end_of_output();
 	fflush(stdout);

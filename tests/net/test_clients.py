@@ -1,0 +1,178 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Hundreds of texts in flight over a faulty wire: every client gets the reference's ids."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import socket
+import subprocess
+from collections.abc import Awaitable, Callable
+
+import numpy as np
+import pytest
+from dpdk_tokd import AsyncClient, Client
+from faulty_wire import Faults, FaultyWire
+from netlab import SERVER_IP, binary
+from samples import documents, random_unicode
+
+USUAL = Faults(drop=0.02, double=0.01, reorder=0.02)
+N = 400
+
+
+@pytest.fixture(scope="module")
+def texts(gpt2) -> list[tuple[bytes, list[int]]]:
+    """Lines of text, most of them short, and their ids by the reference's equal in this process."""
+    rng = random.Random(7)
+    real = documents().replace(b"\n", b" ")
+    out = []
+    for _ in range(N):
+        at = rng.randrange(len(real) - 30_000)
+        size = 30_000 if rng.random() < 0.03 else rng.randrange(3000)
+        awkward = random_unicode(rng, rng.randrange(20)).replace("\n", " ").replace("\r", " ")
+        out.append(real[at : at + size] + awkward.encode())
+    return [(text, gpt2.encode(text).tolist()) for text in out]
+
+
+@pytest.fixture(params=["good", "usual"])
+def wire_port(request, lab, appliance):
+    """Where a client in the namespace reaches the appliance: as host and port."""
+    if request.param == "good":
+        yield SERVER_IP, 9000
+        return
+    with FaultyWire(lab, USUAL, seed=9) as faulty:
+        yield "127.0.0.1", faulty.port
+        assert faulty.dropped > 10 and faulty.reordered > 10 and faulty.doubled > 0
+
+
+def in_namespace(lab, work: Callable[[], Awaitable[None]]) -> None:
+    lab.call(lambda: asyncio.run(work()))
+
+
+def test_tokenize_many(lab, wire_port, texts):
+    with lab.call(lambda: Client(*wire_port, timeout=20)) as client:
+        got = client.tokenize_many((text for text, _ in texts), in_flight=200)
+        assert [ids.tolist() for ids in got] == [ids for _, ids in texts]
+        assert client.tokenize_many([]) == []
+
+
+def test_asyncio_tasks(lab, wire_port, texts):
+    async def work() -> None:
+        async with AsyncClient(*wire_port, timeout=20) as client:
+            got = await asyncio.gather(*(client.tokenize(text) for text, _ in texts))
+            assert [ids.tolist() for ids in got] == [ids for _, ids in texts]
+            assert not client._engine._by_id and client._engine._flight == 0
+
+    in_namespace(lab, work)
+
+
+def test_the_tool_with_a_text_a_line(lab, wire_port, texts):
+    tool = binary().parent.parent / "tools" / "tokd-client"
+    if not tool.is_file():
+        pytest.skip(f"{tool} is not built")
+    host, port = wire_port
+    inside = ["ip", "netns", "exec", lab.namespace]
+    command = [*inside, tool, "--lines", "--in-flight", "200", "--timeout", "20", f"{host}:{port}"]
+    lines = b"\n".join(text for text, _ in texts)
+    done = subprocess.run(command, input=lines, capture_output=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert [[*map(int, line.split())] for line in done.stdout.split(b"\n")[:-1]] == [
+        ids for _, ids in texts
+    ]
+
+
+def test_the_tool_prints_ids_of_a_whole_text(lab, appliance, gpt2):
+    tool = binary().parent.parent / "tools" / "tokd-client"
+    if not tool.is_file():
+        pytest.skip(f"{tool} is not built")
+    for options in ([], ["--stream"]):
+        command = ["ip", "netns", "exec", lab.namespace, tool, *options, SERVER_IP]
+        done = subprocess.run(
+            command, input=documents(), capture_output=True, timeout=60, check=False
+        )
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert [*map(int, done.stdout.split())] == gpt2.encode(documents()).tolist()
+
+
+def test_asyncio_streams_in_order_and_before_the_end(lab, appliance, gpt2):
+    async def work() -> None:
+        text = documents()[:50_000]
+        async with AsyncClient(SERVER_IP) as client:
+            pieces = [piece async for piece in client.tokenize_stream(text)]
+            firsts = np.cumsum([0, *(len(ids) for _, ids in pieces)])[:-1]
+            assert [first for first, _ in pieces] == firsts.tolist()
+            ids = np.concatenate([ids for _, ids in pieces])
+            assert ids.tolist() == gpt2.encode(text).tolist()
+            assert len(pieces) > 30
+
+    in_namespace(lab, work)
+
+
+def test_a_cancelled_task_leaves_the_others_alone(lab, appliance, texts):
+    async def work() -> None:
+        async with AsyncClient(SERVER_IP) as client:
+            tasks = [asyncio.create_task(client.tokenize(text)) for text, _ in texts]
+            await asyncio.sleep(0.001)
+            for task in tasks[::2]:
+                task.cancel()
+            got = await asyncio.gather(*tasks, return_exceptions=True)
+            assert sum(isinstance(ids, asyncio.CancelledError) for ids in got[::2]) > 0
+            assert [ids.tolist() for ids in got[1::2]] == [ids for _, ids in texts[1::2]]
+            async for _, _ in client.tokenize_stream(documents()):
+                break
+            ids = await client.tokenize(texts[0][0])
+            assert ids.tolist() == texts[0][1]
+
+    in_namespace(lab, work)
+
+
+def test_closing_ends_what_is_under_way(lab):
+    async def work() -> None:
+        client = AsyncClient("127.0.0.1", silent.getsockname()[1])
+        task = asyncio.create_task(client.tokenize("nobody answers"))
+        await asyncio.sleep(0.05)
+        await client.close()
+        with pytest.raises(ConnectionAbortedError):
+            await task
+        with pytest.raises(ConnectionAbortedError):
+            await client.tokenize("too late")
+
+    with lab.call(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as silent:
+        silent.bind(("127.0.0.1", 0))
+        in_namespace(lab, work)
+
+
+def test_nobody_there_is_an_error(lab):
+    async def work() -> None:
+        async with AsyncClient("127.0.0.1", 9, timeout=3) as client:
+            with pytest.raises(ConnectionRefusedError):
+                await client.tokenize("text")
+
+    in_namespace(lab, work)
+
+
+@pytest.mark.parametrize("family", [socket.AF_INET, socket.AF_INET6])
+def test_both_address_families_are_taken(lab, family):
+    """The datagrams of either family arrive; nothing answers them."""
+    host = "127.0.0.1" if family == socket.AF_INET else "::1"
+    with lab.call(lambda: socket.socket(family, socket.SOCK_DGRAM)) as silent:
+        try:
+            silent.bind((host, 0))
+        except OSError as e:
+            pytest.skip(f"no loopback address {host}: {e}")
+        silent.settimeout(2)
+        port = silent.getsockname()[1]
+        with lab.call(lambda: Client(host, port, timeout=0.1)) as client:
+            with pytest.raises(TimeoutError, match="nothing moved"):
+                client.tokenize("text")
+        assert silent.recv(2048).endswith(b"text")
+
+
+def test_a_stream_that_is_left_does_not_hold_up_the_next_text(lab, appliance, gpt2):
+    with lab.call(lambda: Client(SERVER_IP)) as client:
+        left = client.tokenize_stream(documents())
+        next(left)
+        ids = client.tokenize("meanwhile")
+        assert ids.tolist() == gpt2.encode("meanwhile").tolist()
+        left.close()
+        assert not client._engine._by_id

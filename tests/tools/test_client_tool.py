@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-client from the shell, and the example of libtokd-client that doc/clients.md gives."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from small_server import Server
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("TOKD_BUILD", "build")
+TOOL = BUILD / "tools" / "tokd-client"
+
+
+def run(*options: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    if not TOOL.is_file():
+        pytest.skip(f"{TOOL} is not built: run tools/setup")
+    return subprocess.run(
+        [TOOL, *options], input=data, capture_output=True, timeout=60, check=False
+    )
+
+
+def numbers(data: bytes) -> bytes:
+    """What is printed for a text: the small server's ids are its bytes."""
+    return b" ".join(b"%d" % byte for byte in data) + b"\n"
+
+
+@pytest.mark.parametrize("options", [[], ["--stream"]])
+@pytest.mark.parametrize("size", [0, 5, 150_000])
+def test_ids_of_standard_input(options, size):
+    data = (b"\xff\x00\n" * 50_000)[:size]
+    with Server(lambda _: False) as server:
+        done = run(*options, server.address, data=data)
+    assert (done.returncode, done.stderr, done.stdout) == (0, b"", numbers(data))
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_each_line_is_a_text(end):
+    lines = [b"x" * (i * 37 % 3000) for i in range(200)]
+    with Server(lambda n: n % 50 == 7) as server:
+        data = b"\n".join(lines) + b"y" + end
+        done = run("--lines", "--in-flight", "20", server.address, data=data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == b"".join(map(numbers, [*lines[:-1], lines[-1] + b"y"]))
+
+
+def test_lines_are_answered_while_more_may_come():
+    if not TOOL.is_file():
+        pytest.skip(f"{TOOL} is not built: run tools/setup")
+    with Server(lambda _: False) as server:
+        pipe = subprocess.PIPE
+        tool = subprocess.Popen([TOOL, "--lines", server.address], stdin=pipe, stdout=pipe)
+        for line in (b"one", b"", b"three"):
+            tool.stdin.write(line + b"\n")
+            tool.stdin.flush()
+            assert tool.stdout.readline() == numbers(line)
+        tool.stdin.close()
+        assert tool.wait(10) == 0
+        tool.stdout.close()
+
+
+def test_a_line_that_fails_is_named_and_the_others_go_on():
+    with Server(lambda _: False, reason=10) as server:
+        done = run("--lines", server.address, data=b"a\nb\n")
+    assert done.returncode == 1 and done.stdout == b"\n\n"
+    assert done.stderr.count(b"\n") == 2
+    assert b"line 2: 127.0.0.1:" in done.stderr and b"UTF8 (10)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "says"),
+    [
+        ([], 2, b"expected one HOST"),
+        (["a", "b"], 2, b"expected one HOST"),
+        (["[::1"], 2, b"expected [ADDRESS]:PORT"),
+        (["127.0.0.1:0"], 2, b"port 0: give a number from 1 to 65535"),
+        (["--in-flight", "0", "h"], 2, b"--in-flight 0: give a number from 1 to 65536"),
+        (["--stream", "--lines", "h"], 2, b"give one of them"),
+        (["--nonsense", "h"], 2, b"nonsense"),
+        (["no.such.host.invalid"], 3, b"no.such.host.invalid:9000: "),
+        (["127.0.0.1:9"], 1, b"is the appliance running there?"),
+    ],
+)
+def test_what_is_wrong_is_one_line(options, code, says):
+    done = run(*options, data=b"text")
+    assert (done.returncode, done.stdout, done.stderr.count(b"\n")) == (code, b"", 1)
+    assert says in done.stderr
+
+
+def test_help_and_version_succeed():
+    assert b"usage: tokd-client" in run("--help").stdout
+    assert run("--version").stdout.startswith(b"tokd-client ")
+    assert run("--help").returncode == run("--version").returncode == 0
+
+
+def test_the_documented_example_compiles_and_runs(tmp_path):
+    library = BUILD / "lib" / "client" / "libtokd-client.a"
+    compiler = shutil.which("cc")
+    if not library.is_file() or compiler is None:
+        pytest.skip(f"needs {library} and a C compiler: run tools/setup")
+    text = (ROOT / "doc" / "clients.md").read_text()
+    source = re.findall(r"```c\n(.*?)```", text, re.DOTALL)[0]
+    with Server(lambda _: False) as server:
+        host, port = server.address.split(":")
+        source = source.replace("192.0.2.1", host).replace("TOKD_WIRE_PORT", port)
+        (tmp_path / "hello.c").write_text(source)
+        options = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include"]
+        program = tmp_path / "hello"
+        subprocess.run(
+            [compiler, *options, "-o", program, tmp_path / "hello.c", library], check=True
+        )
+        done = subprocess.run([program], capture_output=True, timeout=30, check=True)
+    assert done.stdout.split() == numbers(b"Hello, world").split()

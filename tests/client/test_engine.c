@@ -160,6 +160,37 @@ without_credit_it_waits_and_asks(void **state)
 	world_free(w);
 }
 
+/* Its ids fill the reply window: only their acknowledgement can give it room (rule 9). */
+static void
+a_server_that_stopped_hears_of_its_ids_at_once(void **state)
+{
+	struct {
+		struct tokd_rep rep;
+		uint32_t ids[100];
+	} reply = {.rep = {.magic = TOKD_WIRE_MAGIC,
+			   .version = TOKD_WIRE_VERSION,
+			   .type = TOKD_REPLY,
+			   .epoch = 77,
+			   .stream_id = 1000,
+			   .ack = 10,
+			   .count = 100,
+			   .total = 100}};
+	struct world *w = world_make(NULL);
+	struct tokd_packet p[64];
+	struct text t;
+
+	text_begin(w, &t, 20 * TOKD_WIRE_PAYLOAD, 0, 0);
+	assert_int_equal(tokd_engine_packets(w->e, p, 64, w->now), 20);
+	tokd_engine_take(w->e, &reply, sizeof(reply), w->now);
+	assert_int_equal(tokd_engine_packets(w->e, p, 64, w->now), 1);
+	assert_int_equal(p[0].req.type, TOKD_POLL);
+	assert_int_equal(p[0].req.ids_ack, 100);
+	assert_int_equal(p[0].req.ids_end, 0);
+	tokd_engine_cancel(w->e, &t.r);
+	text_free(&t);
+	world_free(w);
+}
+
 static void
 busy_is_tried_again_under_a_new_id_after_a_pause(void **state)
 {
@@ -580,6 +611,7 @@ main(void)
 		cmocka_unit_test(no_more_packets_are_in_flight_than_allowed),
 		cmocka_unit_test(a_packet_overtaken_is_sent_again_at_once),
 		cmocka_unit_test(without_credit_it_waits_and_asks),
+		cmocka_unit_test(a_server_that_stopped_hears_of_its_ids_at_once),
 		cmocka_unit_test(busy_is_tried_again_under_a_new_id_after_a_pause),
 		cmocka_unit_test(refusals_end_a_request_with_their_reason),
 		cmocka_unit_test(unknown_before_the_text_came_is_no_failure),

@@ -193,6 +193,21 @@ def test_without_credit_it_waits_and_asks():
     assert len(result(exchange)) == 20_000 and world.now < 0.5
 
 
+def test_a_server_that_stopped_hears_of_its_ids_at_once():
+    """They fill its reply window: only their acknowledgement can give it room (rule 9)."""
+    world = World()
+    world.engine.begin(b"x" * 28_000, stream=False)
+    packets = list(world.engine.packets(0))
+    req = wire.Req._make(wire.REQ.unpack(packets[0][0]))
+    rep = wire.Rep(
+        *(wire.MAGIC, wire.VERSION, wire.REPLY, 0, req.epoch, 5, req.stream_id, 10, 0, 0),
+        *(0, 100, 100, 0, 0, 0),
+    )
+    world.engine.take(pack(rep) + bytes(400), 0.001)
+    (poll,) = (wire.Req._make(wire.REQ.unpack(p)) for p, _ in world.engine.packets(0.001))
+    assert (poll.type, poll.ids_ack, poll.ids_end) == (wire.POLL, 100, 0)
+
+
 def test_busy_is_tried_again_after_a_pause():
     world = World()
     world.refuse = lambda n: Reason.BUSY if n <= 3 else Reason.NONE

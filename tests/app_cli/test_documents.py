@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Manual pages, completion and the example configuration: they say what the programs say."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+OPTION = re.compile(r"--[a-z][a-z0-9-]*")
+
+
+def output(*command: str | Path) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    return done.stdout
+
+
+@pytest.fixture
+def build(binary: Path) -> Path:
+    return binary.parents[1]
+
+
+def options_of_manual(page: Path) -> set[str]:
+    """Those that have a paragraph."""
+    lines = page.read_text().splitlines()
+    section = lines[lines.index(".SH OPTIONS") :]
+    heads = [b for a, b in zip(section, section[1:], strict=False) if a == ".TP"]
+    return {found for head in heads for found in OPTION.findall(head.replace("\\-", "-"))}
+
+
+@pytest.mark.parametrize("page", ["dpdk-tokd.1", "tok.1"])
+def test_a_manual_page_is_sound(build: Path, page: str) -> None:
+    path = build / "doc" / page
+    if shutil.which("mandoc"):
+        command = ["mandoc", "-T", "lint", "-W", "warning", path]
+    elif shutil.which("groff"):
+        command = ["groff", "-man", "-Tutf8", "-ww", "-z", path]
+    else:
+        pytest.skip("neither mandoc nor groff is installed")
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.stdout + done.stderr, done.returncode) == ("", 0)
+
+
+def test_the_manual_has_each_option_of_help(binary: Path, build: Path) -> None:
+    described = options_of_manual(build / "doc/dpdk-tokd.1")
+    listed = re.findall(r"^  (--[a-z0-9-]+)", output(binary, "--help"), re.MULTILINE)
+    assert len(listed) > 20
+    assert set(listed) <= described
+
+
+def test_the_manual_of_tok_has_each_option_of_help_and_no_other(build: Path) -> None:
+    listed = set(OPTION.findall(output(build / "tools/tok", "--help")))
+    assert options_of_manual(build / "doc/tok.1") == listed
+
+
+def test_the_example_is_what_check_config_prints(binary: Path) -> None:
+    printed = output(binary, "--check-config", "--", "--ip", "192.0.2.1")
+    example = (REPOSITORY / "doc/dpdk-tokd.conf").read_text()
+    assert example == printed.replace("# from the command line\n", "")
+
+
+COMPLETE = """
+source "$1"; shift
+program=${1##*/}
+COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
+$(complete -p "$program" | sed 's/.*-F \\([^ ]*\\).*/\\1/')
+printf '%s\\n' "${COMPREPLY[@]}"
+"""
+
+
+def completions(build: Path, *words: str | Path) -> list[str]:
+    """What bash offers for the last of `words`."""
+    script = build / "doc/dpdk-tokd"
+    shown = output("bash", "--norc", "-c", COMPLETE, "bash", script, *words)
+    return [line for line in shown.splitlines() if line]
+
+
+def test_completion_offers_application_options_behind_the_dashes(build: Path) -> None:
+    assert completions(build, "dpdk-tokd", "-l", "1", "--", "--ring") == ["--ring-size"]
+    every = completions(build, "dpdk-tokd", "--", "")
+    assert {"--ip", "--vocab", "--check-config", "--drain"} <= set(every)
+    assert "--vdev" not in every
+
+
+def test_completion_offers_eals_options_before_the_dashes(build: Path) -> None:
+    assert completions(build, "dpdk-tokd", "--vd") == ["--vdev"]
+    assert {"--", "--help"} <= set(completions(build, "dpdk-tokd", ""))
+    assert completions(build, "dpdk-tokd", "--ring") == []
+
+
+def test_completion_offers_files_and_nothing_for_a_number(
+    build: Path, tmp_path: Path, monkeypatch
+) -> None:
+    (tmp_path / "my vocabulary.conf").touch()
+    wanted = [str(tmp_path / "my vocabulary.conf")]
+    start = str(tmp_path / "my")
+    assert completions(build, "dpdk-tokd", "--", "--config", start) == wanted
+    assert completions(build, "dpdk-tokd", "--", "--config", "=", start) == wanted
+    assert completions(build, "dpdk-tokd", "--", "--rxd", "") == []
+    (tmp_path / "gpt7.json").touch()
+    monkeypatch.setenv("TOK_VOCAB_PATH", str(tmp_path))
+    assert completions(build, "dpdk-tokd", "--", "--vocab", "gp") == ["gpt7"]
+    assert completions(build, build / "tools/tok", "encode", "--vocab", "gp") == ["gpt7"]
+
+
+def test_completion_of_tok(build: Path) -> None:
+    tok = build / "tools/tok"
+    assert completions(build, tok, "en") == ["encode"]
+    assert completions(build, tok, "vocab", "") == ["check", "info"]
+    assert "--strict-utf8" in completions(build, tok, "encode", "--")
+
+
+def test_completion_knows_only_options_that_eal_has(binary: Path, build: Path) -> None:
+    offered = completions(build, "dpdk-tokd", "--")
+    own = set(re.findall(r"^  (--[a-z0-9-]+)", output(binary, "--help"), re.MULTILINE))
+    assert set(offered) - own - {"--"} <= set(OPTION.findall(output(binary, "-h")))

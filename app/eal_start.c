@@ -38,6 +38,9 @@ remedy(int why)
 		       "--socket-mem";
 	case ENODEV:
 		return "check the names and arguments of -a and --vdev";
+	case EINVAL:
+		return "see its messages above; if they name the runtime directory, set "
+		       "XDG_RUNTIME_DIR to a folder of yours";
 	default:
 		return "see its messages above";
 	}

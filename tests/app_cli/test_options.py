@@ -138,12 +138,28 @@ def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: P
 
 
 def test_huge_pages_that_cannot_be_had_are_the_remedy(binary: Path) -> None:
-    if any(" hugetlbfs " in line for line in Path("/proc/mounts").read_text().splitlines()):
-        pytest.skip("hugetlbfs is mounted: there may be huge pages")
-    done = start_eal(binary, "--no-pci")
+    done = start_eal(binary, "--no-pci", "--huge-dir", "/nonexistent")
     assert done.returncode == 1
     assert "no huge pages to be had" in last_line(done)
     assert "--no-huge -m 512" in last_line(done)
+
+
+def test_a_folder_eal_cannot_make_is_the_remedy(binary: Path) -> None:
+    # Root's is /var/run/dpdk, whatever the variable says.
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    command = [*(nobody if os.geteuid() == 0 else []), binary, *NO_DEVICE, "--", "--ip", "10.0.0.1"]
+    done = subprocess.run(
+        command,
+        env=os.environ | {"XDG_RUNTIME_DIR": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    if done.stderr.startswith("setpriv: failed to execute"):
+        pytest.skip(f"who is not root does not reach {binary}")
+    assert done.returncode == 1
+    assert "set XDG_RUNTIME_DIR to a folder of yours" in last_line(done)
 
 
 # ---------------------------------------------------------------- variables and the configuration

@@ -54,8 +54,7 @@ print_drivers(FILE *to)
 void
 tokd_version_print(FILE *to)
 {
-	fprintf(to, "dpdk-tokd " TOKD_VERSION "%s%s\n",
-		TOKD_REVISION[0] != '\0' ? ", revision " : "", TOKD_REVISION);
+	fprintf(to, "dpdk-tokd " TOKD_VERSION ", revision " TOKD_REVISION "\n");
 	fprintf(to, "built with: DPDK %d.%02d.%d, " COMPILER "\n", RTE_VER_YEAR, RTE_VER_MONTH,
 		RTE_VER_MINOR);
 	fprintf(to, "runs with: %s\n", rte_version());

@@ -36,16 +36,6 @@ hang_up(struct tokd_conn *c)
 	c->fd = -1;
 }
 
-static void
-send_refusal(int fd, const char *why)
-{
-	struct tokd_attach_rep rep = {.magic = TOKD_ATTACH_MAGIC, .version = TOKD_RING_VERSION};
-
-	snprintf(rep.message, sizeof(rep.message), "%s", why);
-	/* Who does not wait for the reason does not get it. */
-	(void)!send(fd, &rep, sizeof(rep), MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 static void refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
 	__rte_format_printf(3, 4);
 
@@ -60,7 +50,7 @@ refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
 	vsnprintf(why, sizeof(why), fmt, ap);
 	va_end(ap);
 	TOKD_LOG(control, WARNING, "reader of pid %d, uid %u refused: %s\n", c->pid, c->uid, why);
-	send_refusal(c->fd, why);
+	tokd_attach_say(c->fd, why);
 	hang_up(c);
 	a->counts.refused++;
 	if (c->state == TOKD_CONN_JOINING) {
@@ -76,8 +66,35 @@ static void
 part(struct tokd_attach *a, struct tokd_conn *c)
 {
 	hang_up(c);
+	if (c->state == TOKD_CONN_TAPPING) { /* no worker knows of it */
+		tokd_reader_release(a, c);
+		enter(c, TOKD_CONN_FREE);
+		return;
+	}
 	tokd_reader_leave(a, c);
 	enter(c, TOKD_CONN_LEAVING);
+}
+
+/* A good request: in whatever mode. Returns 0, or -errno with *why. */
+static int
+admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **why)
+{
+	int rc;
+
+	if (mode == TOKD_MODE_READER) {
+		rc = tokd_reader_join(a, c, why);
+		if (rc == 0)
+			enter(c, TOKD_CONN_JOINING);
+		return rc;
+	}
+	rc = tokd_tap_welcome(a, c, why);
+	if (rc == 0) {
+		a->counts.taps_attached++;
+		enter(c, TOKD_CONN_TAPPING);
+		TOKD_LOG(control, NOTICE, "tap %u (pid %d, uid %u) attached\n", c->slot, c->pid,
+			c->uid);
+	}
+	return rc;
 }
 
 static void
@@ -101,12 +118,12 @@ greet(struct tokd_attach *a, struct tokd_conn *c)
 	} else if (req.version != TOKD_RING_VERSION) {
 		refuse(a, c, "ring version %u is not spoken here: use %u", req.version,
 			TOKD_RING_VERSION);
-	} else if (req.mode != 1 || req.reserved != 0) {
-		refuse(a, c, "mode %u, reserved %u: must be 1 and 0", req.mode, req.reserved);
-	} else if (tokd_reader_join(a, c, &why) != 0) {
+	} else if ((req.mode != TOKD_MODE_READER && req.mode != TOKD_MODE_TAP) ||
+		   req.reserved != 0) {
+		refuse(a, c, "mode %u, reserved %u: must be %d (reader) or %d (tap), and 0",
+			req.mode, req.reserved, TOKD_MODE_READER, TOKD_MODE_TAP);
+	} else if (admit(a, c, req.mode, &why) != 0) {
 		refuse(a, c, "%s", why);
-	} else {
-		enter(c, TOKD_CONN_JOINING);
 	}
 }
 
@@ -114,18 +131,25 @@ greet(struct tokd_attach *a, struct tokd_conn *c)
 static void
 hear(struct tokd_attach *a, struct tokd_conn *c)
 {
+	const bool tap = c->state == TOKD_CONN_TAPPING;
+	const char *kind = tap ? "tap" : "reader";
 	char byte;
 	ssize_t n = recv(c->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n > 0)
+	if (n > 0) {
 		TOKD_LOG(control, WARNING,
-			"reader %u (pid %d) sent %zd bytes after its request: detached\n", c->slot,
-			c->pid, n);
+			"%s %u (pid %d) sent %zd bytes after its request: detached\n", kind,
+			c->slot, c->pid, n);
+		tokd_attach_say(c->fd, "it sent bytes after its request");
+	} else {
+		TOKD_LOG(control, NOTICE, "%s %u (pid %d) detached\n", kind, c->slot, c->pid);
+	}
+	if (tap)
+		a->counts.taps_detached++;
 	else
-		TOKD_LOG(control, NOTICE, "reader %u (pid %d) detached\n", c->slot, c->pid);
-	a->counts.detached++;
+		a->counts.detached++;
 	part(a, c);
 }
 
@@ -156,7 +180,7 @@ accept_one(struct tokd_attach *a)
 	}
 	ev.data.u32 = c != NULL ? (uint32_t)(c - a->conn) : 0;
 	if (c == NULL || epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
-		send_refusal(fd, "too many connections at once: try again");
+		tokd_attach_say(fd, "too many connections at once: try again");
 		a->counts.refused++;
 		close(fd);
 		return;
@@ -210,6 +234,7 @@ drop_stalling(struct tokd_attach *a)
 {
 	for (uint32_t w = 0; w < a->n_rings; w++) {
 		struct tokd_conn *c = tokd_reader_stalling(a, w);
+		char why[sizeof(((struct tokd_attach_rep *)0)->message)];
 
 		if (c == NULL)
 			continue;
@@ -217,6 +242,11 @@ drop_stalling(struct tokd_attach *a)
 			"reader %u (pid %d) dropped: it held the full token ring of worker %u for "
 			"more than %u ms; read faster, or raise --ring-size or --reader-timeout\n",
 			c->slot, c->pid, w, a->reader_timeout_ms);
+		snprintf(why, sizeof(why),
+			"it held the full token ring of worker %u for more than %u ms: read "
+			"faster, or raise --ring-size or --reader-timeout",
+			w, a->reader_timeout_ms);
+		tokd_attach_say(c->fd, why);
 		a->counts.dropped++;
 		part(a, c);
 	}
@@ -252,7 +282,7 @@ tokd_attach_poll(struct tokd_attach *a)
 		c = &a->conn[ev[i].data.u32];
 		if (c->state == TOKD_CONN_GREETING)
 			greet(a, c);
-		else if (c->state == TOKD_CONN_READING)
+		else if (c->state == TOKD_CONN_READING || c->state == TOKD_CONN_TAPPING)
 			hear(a, c);
 	}
 	now = tokd_clock_ms(); /* not before any since_ms set above */
@@ -278,7 +308,7 @@ tokd_attach_wait_ms(const struct tokd_attach *a)
 }
 
 int
-tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode,
+tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, const char *group,
 	struct tokd_ring *const *ring, uint32_t n_rings, uint64_t instance,
 	uint32_t reader_timeout_ms)
 {
@@ -291,7 +321,7 @@ tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode,
 	a->instance = instance;
 	a->reader_timeout_ms = reader_timeout_ms;
 	a->tsc_per_ms = rte_get_tsc_hz() / 1000;
-	rc = tokd_socket_open(&a->socket, path, mode);
+	rc = tokd_socket_open(&a->socket, path, mode, group);
 	if (rc != 0)
 		return rc;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -310,6 +340,8 @@ tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode,
 void
 tokd_attach_close(struct tokd_attach *a)
 {
+	/* First: a reader that sees its end and attaches anew must not reach us again. */
+	tokd_socket_close(&a->socket);
 	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++) {
 		struct tokd_conn *c = &a->conn[i];
 
@@ -318,21 +350,20 @@ tokd_attach_close(struct tokd_attach *a)
 		hang_up(c);
 		tokd_reader_release(a, c);
 	}
-	tokd_socket_close(&a->socket);
 	close(a->epoll);
 	pthread_mutex_destroy(&a->lock);
 }
 
 uint32_t
-tokd_attach_list(
-	struct tokd_attach *a, struct tokd_reader_info *info, struct tokd_attach_counts *counts)
+tokd_attach_list(struct tokd_attach *a, struct tokd_reader_info *info, uint32_t room,
+	struct tokd_attach_counts *counts)
 {
 	uint64_t now = tokd_clock_ms();
 	uint32_t n = 0;
 
 	pthread_mutex_lock(&a->lock);
 	*counts = a->counts;
-	for (uint32_t slot = 0; slot < TOKD_READERS_MAX; slot++) {
+	for (uint32_t slot = 0; slot < TOKD_SLOTS_MAX && n < room; slot++) {
 		const struct tokd_conn *c = a->slot[slot];
 
 		if (c == NULL)

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <rte_common.h>
@@ -91,40 +90,43 @@ tokd_reader_all_in(
 int
 tokd_reader_welcome(struct tokd_attach *a, struct tokd_conn *c)
 {
-	struct tokd_attach_rep rep = {
-		.magic = TOKD_ATTACH_MAGIC,
-		.version = TOKD_RING_VERSION,
-		.n_rings = a->n_rings,
-		.instance = a->instance,
-	};
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int) * (1 + TOKD_RINGS_MAX))];
-	} control = {0};
-	const size_t fd_bytes = sizeof(int) * (1 + a->n_rings);
-	struct iovec iov = {&rep, sizeof(rep)};
-	struct msghdr msg = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = control.bytes,
-		.msg_controllen = CMSG_SPACE(fd_bytes),
-	};
-	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
+	uint64_t start[TOKD_RINGS_MAX];
 	int fd[1 + TOKD_RINGS_MAX];
 
 	fd[0] = c->cursor_fd;
 	for (uint32_t w = 0; w < a->n_rings; w++) {
-		rep.start[w] = a->ring[w]->reader[c->slot].start;
+		start[w] = a->ring[w]->reader[c->slot].start;
 		/* The worker clamps the 0 that stood here until now: it takes no cursor back. */
-		atomic_store_explicit(cursor_of(c, w), rep.start[w], memory_order_relaxed);
+		atomic_store_explicit(cursor_of(c, w), start[w], memory_order_relaxed);
 		fd[1 + w] = a->ring[w]->fd;
 	}
-	cmsg->cmsg_level = SOL_SOCKET;
-	cmsg->cmsg_type = SCM_RIGHTS;
-	cmsg->cmsg_len = CMSG_LEN(fd_bytes);
-	memcpy(CMSG_DATA(cmsg), fd, fd_bytes);
-	if (sendmsg(c->fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
-		return -errno;
+	return tokd_attach_answer(a, c->fd, start, fd, 1 + a->n_rings);
+}
+
+int
+tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why)
+{
+	uint64_t start[TOKD_RINGS_MAX];
+	uint32_t slot = TOKD_READERS_MAX;
+	int fd[TOKD_RINGS_MAX], rc;
+
+	while (slot < TOKD_SLOTS_MAX && a->slot[slot] != NULL)
+		slot++;
+	if (slot == TOKD_SLOTS_MAX) {
+		*why = "all taps' places are taken (" RTE_STR(TOKD_TAPS_MAX) "): detach one";
+		return -EBUSY;
+	}
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		start[w] = __atomic_load_n(&a->ring[w]->hdr->head, __ATOMIC_ACQUIRE);
+		fd[w] = a->ring[w]->fd;
+	}
+	rc = tokd_attach_answer(a, c->fd, start, fd, a->n_rings);
+	if (rc != 0) {
+		*why = "the answer could not be sent";
+		return rc;
+	}
+	c->slot = slot;
+	a->slot[slot] = c;
 	return 0;
 }
 

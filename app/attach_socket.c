@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -66,20 +68,49 @@ clear_stale(const struct sockaddr_un *addr)
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
+/* The group's number, by name or as it stands. 0 or -errno with a message logged. */
 static int
-bind_mode(int fd, const struct sockaddr_un *addr, uint32_t mode)
+find_group(const char *name, gid_t *gid)
+{
+	const struct group *g;
+	char *end;
+	unsigned long v;
+
+	errno = 0;
+	g = getgrnam(name); /* before any other thread of ours looks for one */
+	if (g != NULL) {
+		*gid = g->gr_gid;
+		return 0;
+	}
+	v = strtoul(name, &end, 10);
+	if (*name >= '0' && *name <= '9' && *end == '\0' && v < (gid_t)-1) {
+		*gid = (gid_t)v;
+		return 0;
+	}
+	TOKD_LOG(control, ERR,
+		"--socket-group %s: no such group; give one of /etc/group, by name or number\n",
+		name);
+	return -ENOENT;
+}
+
+/* Before listen: nobody connects until owner and mode are right. */
+static int
+bind_mode(int fd, const struct sockaddr_un *addr, uint32_t mode, gid_t group)
 {
 	/* Linux makes the file with the socket's mode less umask: never more than asked for. */
 	if (fchmod(fd, mode) != 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0)
 		return -errno;
+	if (group != (gid_t)-1 && chown(addr->sun_path, (uid_t)-1, group) != 0)
+		return -errno;
 	return chmod(addr->sun_path, mode) == 0 ? 0 : -errno;
 }
 
 int
-tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode)
+tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const char *group)
 {
+	gid_t gid = (gid_t)-1;
 	struct stat st;
 	int rc;
 
@@ -92,18 +123,25 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode)
 		return -ENAMETOOLONG;
 	}
 	strcpy(s->addr.sun_path, path);
-	rc = clear_stale(&s->addr);
+	rc = group != NULL ? find_group(group, &gid) : 0;
+	if (rc == 0)
+		rc = clear_stale(&s->addr);
 	if (rc != 0)
 		return rc;
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	rc = s->fd >= 0 ? bind_mode(s->fd, &s->addr, mode) : -errno;
+	rc = s->fd >= 0 ? bind_mode(s->fd, &s->addr, mode, gid) : -errno;
 	if (rc == 0 && (stat(path, &st) != 0 || listen(s->fd, BACKLOG) != 0))
 		rc = -errno;
 	if (rc != 0) {
-		TOKD_LOG(control, ERR,
-			"--socket %s: %s; its folder must exist and be writable, or give another "
-			"path\n",
-			path, strerror(-rc));
+		if (rc == -EPERM && group != NULL)
+			TOKD_LOG(control, ERR,
+				"--socket-group %s: %s; be a member of the group, or root\n", group,
+				strerror(-rc));
+		else
+			TOKD_LOG(control, ERR,
+				"--socket %s: %s; its folder must exist and be writable, or give "
+				"another path\n",
+				path, strerror(-rc));
 		if (s->fd >= 0)
 			close(s->fd);
 		s->fd = -1;

@@ -15,11 +15,11 @@ struct tokd_socket {
 };
 
 /*
- * Listen at `path` with permission `mode`. A socket file that nobody answers on is replaced; one
- * that somebody answers on, or a file that is no socket, is refused. Returns 0 or -errno with a
- * message logged.
+ * Listen at `path` with permission `mode`, owned by group `group` (a name or a number; NULL: that
+ * of this process). A socket file that nobody answers on is replaced; one that somebody answers on,
+ * or a file that is no socket, is refused. Returns 0 or -errno with a message logged.
  */
-int tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode);
+int tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const char *group);
 void tokd_socket_close(struct tokd_socket *s);
 
 #endif

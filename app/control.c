@@ -147,8 +147,9 @@ tokd_control_start(struct tokd_control *c, struct tokd_app *app)
 
 	memset(c, 0, sizeof(*c));
 	c->app = app;
-	rc = tokd_attach_open(&c->attach, app->opt.socket, app->opt.socket_mode, app->ring,
-		app->n_workers, app->instance, app->opt.reader_timeout_ms);
+	rc = tokd_attach_open(&c->attach, app->opt.socket, app->opt.socket_mode,
+		app->opt.socket_group, app->ring, app->n_workers, app->instance,
+		app->opt.reader_timeout_ms);
 	if (rc != 0)
 		return rc;
 	our_signals(&set);

@@ -13,7 +13,7 @@
 
 #include "net_addr.h"
 
-#define TOKD_N_OPTS 28
+#define TOKD_N_OPTS 29
 
 /* Where a value came from; a higher one overrides a lower one. */
 enum tokd_option_source {
@@ -48,6 +48,7 @@ struct tokd_options {
 	uint32_t reader_timeout_ms; /* --reader-timeout: a reader may hold a full ring that long */
 	const char *socket;	    /* --socket: path of the control socket readers attach to */
 	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */
+	const char *socket_group;   /* --socket-group: its group, name or number; NULL: ours */
 	uint32_t rx_desc, tx_desc;  /* --rxd, --txd */
 	uint32_t mbufs;		    /* --mbufs: per worker */
 	uint32_t mbuf_room;	    /* --mbuf-room: bytes of a frame that fit one mbuf */

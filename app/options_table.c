@@ -49,6 +49,8 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"permission of the control socket"},
 	{"wait-readers", "N", OPT_COUNT, RULE_NONE, FIELD(wait_readers), 0, 16, "0",
 		"take no packet before N readers have attached, as to replay a capture"},
+	{"socket-group", "GROUP", OPT_TEXT, RULE_NONE, FIELD(socket_group), 0, 0, NULL,
+		"group of the control socket, name or number; give it access by --socket-mode 0660"},
 	{"reader-timeout", "MS", OPT_MS, RULE_NONE, FIELD(reader_timeout_ms), 1, 600000, "1000",
 		"a reader that holds a full ring for so long is dropped"},
 	{"rxd", "N", OPT_COUNT, RULE_NONE, FIELD(rx_desc), 32, 32768, "1024",

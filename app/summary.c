@@ -46,7 +46,6 @@ print_times(FILE *to, const struct tokd_worker *w)
 void
 tokd_summary_print(FILE *to, struct tokd_app *app)
 {
-	struct tokd_reader_info info[TOKD_READERS_MAX];
 	struct tokd_attach_counts readers;
 
 	for (uint32_t w = 0; w < app->n_workers; w++) {
@@ -62,10 +61,11 @@ tokd_summary_print(FILE *to, struct tokd_app *app)
 		print_times(to, worker);
 	}
 	print_device(to, &app->port);
-	tokd_attach_list(&app->control.attach, info, &readers);
+	tokd_attach_list(&app->control.attach, NULL, 0, &readers);
 	fprintf(to,
 		"readers: %" PRIu64 " attached, %" PRIu64 " detached, %" PRIu64 " dropped, %" PRIu64
-		" refused\n",
-		readers.attached, readers.detached, readers.dropped, readers.refused);
+		" refused; taps: %" PRIu64 " attached\n",
+		readers.attached, readers.detached, readers.dropped, readers.refused,
+		readers.taps_attached);
 	fflush(to);
 }

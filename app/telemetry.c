@@ -18,7 +18,7 @@
 		"Workers: lcore, open streams, time, ring; 16 an answer. Parameters: int first")   \
 	X(counters, "Counters, summed. Parameters: int worker, for its own only")                  \
 	X(histograms, "Time by stage. Parameters: int worker, or stage[,worker] for its buckets")  \
-	X(readers, "Readers attached to the token rings. No parameters")                           \
+	X(readers, "Readers and taps attached to the token rings. No parameters")                  \
 	X(config, "Application options as resolved, and where each came from. No parameters")      \
 	X(help, "What counters and stages mean; 64 an answer. Parameters: int first, or name")
 

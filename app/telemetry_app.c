@@ -70,10 +70,11 @@ tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_data *
 		[TOKD_CONN_JOINING] = "joining",
 		[TOKD_CONN_READING] = "reading",
 		[TOKD_CONN_LEAVING] = "leaving",
+		[TOKD_CONN_TAPPING] = "tapping",
 	};
-	struct tokd_reader_info info[TOKD_READERS_MAX];
+	struct tokd_reader_info info[TOKD_SLOTS_MAX];
 	struct tokd_attach_counts counts;
-	uint32_t n = tokd_attach_list(&app->control.attach, info, &counts);
+	uint32_t n = tokd_attach_list(&app->control.attach, info, RTE_DIM(info), &counts);
 
 	rte_tel_data_start_dict(d);
 	for (uint32_t i = 0; i < n; i++) {
@@ -84,10 +85,14 @@ tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_data *
 		one = tokd_tel_add_dict(d, name);
 		if (one == NULL)
 			return -ENOMEM;
+		rte_tel_data_add_dict_string(
+			one, "mode", info[i].state == TOKD_CONN_TAPPING ? "tap" : "reader");
 		rte_tel_data_add_dict_string(one, "state", state[info[i].state]);
 		rte_tel_data_add_dict_int(one, "pid", info[i].pid);
 		rte_tel_data_add_dict_u64(one, "uid", info[i].uid);
 		rte_tel_data_add_dict_u64(one, "since_ms", info[i].state_ms);
+		if (info[i].state == TOKD_CONN_TAPPING)
+			continue; /* only it knows how far it is */
 		rte_tel_data_add_dict_u64(one, "lag_bytes", info[i].lag_bytes);
 		rte_tel_data_add_dict_u64(one, "lag_worker", info[i].lag_ring);
 	}

@@ -6,15 +6,18 @@
 
 #include "telemetry_fill.h"
 
-/* Counted by the control thread: readers belong to no worker. X(field, "help") */
+/* Counted by the control thread: readers and taps belong to no worker. X(field, "name", "help") */
 #define READER_COUNTERS(X)                                                                         \
-	X(attached, "readers that attached to the token rings")                                    \
-	X(detached, "readers that closed their socket, or exited")                                 \
-	X(dropped, "readers no longer waited for: they held a full ring for --reader-timeout")     \
-	X(refused, "connections to the control socket that were refused")
+	X(attached, "readers_attached", "readers that attached to the token rings")                \
+	X(detached, "readers_detached", "readers that closed their socket, or exited")             \
+	X(dropped, "readers_dropped",                                                              \
+		"readers no longer waited for: they held a full ring for --reader-timeout")        \
+	X(refused, "readers_refused", "connections to the control socket that were refused")       \
+	X(taps_attached, "taps_attached", "taps that attached to the token rings")                 \
+	X(taps_detached, "taps_detached", "taps that closed their socket, or exited")
 
 enum {
-#define X(field, help) N_##field,
+#define X(field, name, help) N_##field,
 	READER_COUNTERS(X)
 #undef X
 		N_READER_COUNTERS
@@ -34,7 +37,6 @@ TOKD_STAGES(X)
 int
 tokd_tel_counters(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
-	struct tokd_reader_info info[TOKD_READERS_MAX];
 	struct tokd_attach_counts readers;
 	struct tokd_tel_range range;
 
@@ -50,8 +52,8 @@ tokd_tel_counters(struct tokd_app *app, const char *params, struct rte_tel_data 
 	}
 	if (params != NULL && params[0] != '\0')
 		return 0;
-	tokd_attach_list(&app->control.attach, info, &readers);
-#define X(field, help) rte_tel_data_add_dict_u64(d, "readers_" #field, readers.field);
+	tokd_attach_list(&app->control.attach, NULL, 0, &readers);
+#define X(field, name, help) rte_tel_data_add_dict_u64(d, name, readers.field);
 	READER_COUNTERS(X)
 #undef X
 	return 0;
@@ -61,7 +63,7 @@ static struct tokd_counter_info
 name_and_help(uint32_t i)
 {
 	static const struct tokd_counter_info readers[N_READER_COUNTERS] = {
-#define X(field, help) {"readers_" #field, help},
+#define X(field, name, help) {name, help},
 		READER_COUNTERS(X)
 #undef X
 	};

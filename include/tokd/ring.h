@@ -91,10 +91,17 @@ static_assert(offsetof(struct tokd_rec, text_end) == 60, "token ring record is A
 
 /*
  * Attaching. A reader connects to the control socket (AF_UNIX, SOCK_SEQPACKET), sends one
- * struct tokd_attach_req and receives one struct tokd_attach_rep with n_rings + 1 descriptors
- * (SCM_RIGHTS): first its cursor memfd, then one ring memfd per worker. A refusal has n_rings 0,
- * no descriptor and the reason in words. Closing the socket detaches. When dpdk-tokd drops a reader it
- * closes the socket.
+ * struct tokd_attach_req and receives one struct tokd_attach_rep with descriptors (SCM_RIGHTS). A
+ * registered reader gets n_rings + 1: first its cursor memfd, then one ring memfd per worker. A tap
+ * gets the n_rings ring memfds alone. A refusal has n_rings 0, no descriptor and the reason in words.
+ * Closing the socket detaches.
+ *
+ * The end, from the other side: when dpdk-tokd parts from a reader and goes on, it sends one more
+ * tokd_attach_rep with n_rings 0 and the reason, and closes the socket. End of file without it says that
+ * dpdk-tokd itself has ended.
+ *
+ * A tap has no cursor and is not waited for. It must compare `tail` with the position of a record after
+ * its last use of it, as said above, and begin anew at `tail` when it was overrun.
  *
  * The cursor memfd is one page made by dpdk-tokd and sealed against resizing: cursor of ring w
  * at byte 64 * w: the position up to which the reader has finished. It starts at start[w].
@@ -105,10 +112,15 @@ static_assert(offsetof(struct tokd_rec, text_end) == 60, "token ring record is A
 #define TOKD_CURSOR_BYTES 4096
 #define TOKD_ATTACH_MAGIC 0x54544144u /* "DATT" */
 
+enum tokd_attach_mode {
+	TOKD_MODE_READER = 1, /* registered: has a cursor, and is waited for */
+	TOKD_MODE_TAP = 2,    /* has none, and may be overrun */
+};
+
 struct tokd_attach_req {
 	uint32_t magic;	  /* TOKD_ATTACH_MAGIC */
 	uint32_t version; /* TOKD_RING_VERSION */
-	uint32_t mode;	  /* 1: a registered reader, which is waited for */
+	uint32_t mode;	  /* enum tokd_attach_mode */
 	uint32_t reserved;
 };
 static_assert(sizeof(struct tokd_attach_req) == 16, "attach request is ABI");
@@ -116,11 +128,11 @@ static_assert(sizeof(struct tokd_attach_req) == 16, "attach request is ABI");
 struct tokd_attach_rep {
 	uint32_t magic;	  /* TOKD_ATTACH_MAGIC */
 	uint32_t version; /* TOKD_RING_VERSION */
-	uint32_t n_rings; /* rings, and descriptors after the first; 0: refused */
+	uint32_t n_rings; /* ring memfds among the descriptors; 0: refused, or the end */
 	uint32_t reserved;
 	uint64_t instance;		/* as in every ring header */
 	uint64_t start[TOKD_RINGS_MAX]; /* position at which this reader begins, per ring */
-	char message[128];		/* why it was refused, else empty; NUL-terminated */
+	char message[128];		/* why it was refused or dropped, else empty; NUL-terminated */
 };
 static_assert(sizeof(struct tokd_attach_rep) == 24 + 8 * 63 + 128, "attach reply is ABI");
 

@@ -264,6 +264,13 @@ def _map_whole(fd: int, prot: int, what: str, at_least: int) -> mmap.mmap:
     return mmap.mmap(fd, size, mmap.MAP_SHARED, prot)
 
 
+def _reason(reply: bytes) -> str:
+    """What an attach reply says in words."""
+    if len(reply) != ATTACH_REP.size:
+        return f"a message of {len(reply)} bytes"
+    return ATTACH_REP.unpack(reply)[-1].split(b"\0")[0].decode("utf-8", "replace")
+
+
 class _Ring:
     """One worker's ring, as this reader sees it.
 
@@ -475,15 +482,14 @@ class RingReader(Iterator[TokenRange]):
             raise RingError(
                 f"{self._path}: attach reply of {len(reply)} bytes, expected {ATTACH_REP.size}"
             )
-        magic, version, n_rings, _, instance, *start, message = ATTACH_REP.unpack(reply)
+        magic, version, n_rings, _, instance, *start, _ = ATTACH_REP.unpack(reply)
         if magic != ATTACH_MAGIC or version != VERSION:
             raise RingError(
                 f"{self._path}: magic {magic:#x}, version {version}: expected "
                 f"{ATTACH_MAGIC:#x}, {VERSION}"
             )
         if n_rings == 0:
-            why = message.split(b"\0")[0].decode("utf-8", "replace")
-            raise RingError(f"{self._path}: attaching was refused: {why}")
+            raise RingError(f"{self._path}: attaching was refused: {_reason(reply)}")
         if n_rings > RINGS_MAX or len(fds) != n_rings + 1:
             raise RingError(f"{self._path}: {len(fds)} descriptors for {n_rings} rings")
         cursors = _map_whole(fds[0], mmap.PROT_READ | mmap.PROT_WRITE, "cursor memfd", CURSOR_BYTES)
@@ -535,34 +541,18 @@ class RingReader(Iterator[TokenRange]):
         if self._gone:
             return False
         try:
-            if self._socket.recv(1):
-                raise RingError(f"{self._path}: the appliance spoke after attaching")
+            farewell = self._socket.recv(ATTACH_REP.size)
         except BlockingIOError:
             return False
         except ConnectionError:
-            pass
-        if self._accepts():
+            farewell = b""
+        if farewell:
             raise RingDropped(
-                f"{self._path}: dropped by the appliance, for it stalled a ring for too long; "
-                "release faster, or raise --reader-timeout or --ring-size",
+                f"{self._path}: dropped by the appliance: {_reason(farewell)}",
                 lost_bytes=sum(ring.unreleased_bytes() for ring in self._rings),
                 overwritten=any(ring.overwritten() for ring in self._rings),
             )
         self._gone = True
-        return True
-
-    def _accepts(self) -> bool:
-        """Does the appliance take readers? Asked twice: one that ends closes readers first."""
-        for _ in range(2):
-            try:
-                with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-                    s.setblocking(False)
-                    s.connect(self._path)
-            except BlockingIOError:
-                pass
-            except OSError:
-                return False
-            time.sleep(0.1)
         return True
 
     @property

@@ -123,13 +123,20 @@ class FakeAppliance:
                 return
 
     def drop_readers(self) -> None:
+        """As dpdk-tokd parts from readers that stall it: the reason, then the end."""
+        head = (ring.ATTACH_MAGIC, ring.VERSION, 0, 0, INSTANCE, *[0] * ring.RINGS_MAX)
+        for s in self.readers:
+            s.send(ring.ATTACH_REP.pack(*head, b"it held the full token ring of worker 0"))
+        self.hang_up()
+
+    def hang_up(self) -> None:
         for s in self.readers:
             s.close()
         self.readers.clear()
 
     def end(self) -> None:
-        """As dpdk-tokd ends: the readers, then the socket."""
-        self.drop_readers()
+        """As dpdk-tokd ends: the socket, then the readers."""
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join()
+        self.hang_up()

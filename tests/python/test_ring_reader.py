@@ -197,7 +197,7 @@ def test_a_dropped_reader_is_told_what_it_lost(one, reader):
     one.drop_readers()
     r.publish([2])
     next(reader)
-    with pytest.raises(RingDropped) as e:
+    with pytest.raises(RingDropped, match="held the full token ring of worker 0") as e:
         while True:
             reader.poll()
     assert e.value.lost_bytes == r.head and not e.value.overwritten
@@ -262,7 +262,7 @@ def test_descriptors_are_not_left_open(one, path):
     for _ in range(5):
         with RingReader(path):
             pass
-    one.drop_readers()
+    one.hang_up()
     assert open_fds() <= before
 
 

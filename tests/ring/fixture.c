@@ -11,6 +11,7 @@
 #include <rte_eal.h>
 
 #include "fixture.h"
+#include "token_ring_write.h"
 
 #define TURN_US 200
 #define TURNS_MAX 25000
@@ -46,7 +47,7 @@ setup(void **state)
 			return -1;
 	}
 	*state = f;
-	return tokd_attach_open(&f->a, f->path, 0600, f->ring, N_RINGS, 42, READER_TIMEOUT_MS);
+	return tokd_attach_open(&f->a, f->path, 0600, NULL, f->ring, N_RINGS, 42, READER_TIMEOUT_MS);
 }
 
 int
@@ -85,10 +86,25 @@ turn_until(struct fixture *f, bool workers, bool (*done)(struct fixture *f))
 bool
 nobody_attached(struct fixture *f)
 {
-	struct tokd_reader_info info[TOKD_READERS_MAX];
+	struct tokd_reader_info info[TOKD_SLOTS_MAX];
 	struct tokd_attach_counts counts;
 
-	return tokd_attach_list(&f->a, info, &counts) == 0;
+	return tokd_attach_list(&f->a, info, RTE_DIM(info), &counts) == 0;
+}
+
+void
+publish(struct tokd_ring *r, uint32_t count)
+{
+	uint64_t pos = tokd_ring_reserve(r, tokd_rec_bytes(count));
+	struct tokd_rec *rec = tokd_ring_at(r, pos);
+
+	assert_int_not_equal(pos, TOKD_RING_NO_ROOM);
+	memset(rec, 0, sizeof(*rec));
+	rec->count = count;
+	rec->stream_id = 7;
+	for (uint32_t i = 0; i < count; i++)
+		tokd_rec_ids(rec)[i] = i;
+	tokd_ring_publish(r, pos);
 }
 
 int
@@ -108,8 +124,9 @@ connect_to(const struct fixture *f)
 struct tokd_attach_req
 good_request(void)
 {
-	return (struct tokd_attach_req){
-		.magic = TOKD_ATTACH_MAGIC, .version = TOKD_RING_VERSION, .mode = 1};
+	return (struct tokd_attach_req){.magic = TOKD_ATTACH_MAGIC,
+		.version = TOKD_RING_VERSION,
+		.mode = TOKD_MODE_READER};
 }
 
 static bool

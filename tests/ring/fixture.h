@@ -49,6 +49,9 @@ void turn(struct fixture *f, bool workers);
 bool turn_until(struct fixture *f, bool workers, bool (*done)(struct fixture *f));
 bool nobody_attached(struct fixture *f);
 
+/* Publish a record of `count` ids that are their own indices, of stream 7; it must fit. */
+void publish(struct tokd_ring *r, uint32_t count);
+
 int connect_to(const struct fixture *f);
 struct tokd_attach_req good_request(void);
 /* Send `bytes` of a request, turn, and take the answer; false when there is none. */

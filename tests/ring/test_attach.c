@@ -14,17 +14,6 @@
 #include "token_ring_write.h"
 
 static void
-publish(struct tokd_ring *r, uint32_t count)
-{
-	uint64_t pos = tokd_ring_reserve(r, tokd_rec_bytes(count));
-
-	assert_int_not_equal(pos, TOKD_RING_NO_ROOM);
-	memset(tokd_ring_at(r, pos), 0, sizeof(struct tokd_rec));
-	tokd_ring_at(r, pos)->count = count;
-	tokd_ring_publish(r, pos);
-}
-
-static void
 gets_rings_and_starts_at_their_heads(void **state)
 {
 	struct fixture *f = *state;

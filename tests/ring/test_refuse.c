@@ -39,8 +39,15 @@ wrong_fields_are_named(void **state)
 	req.version = 2;
 	refused(f, &req, sizeof(req), "version 2");
 	req = good_request();
-	req.mode = 2;
-	refused(f, &req, sizeof(req), "mode 2");
+	req.mode = 0;
+	refused(f, &req, sizeof(req), "mode 0");
+	req = good_request();
+	req.mode = 3;
+	refused(f, &req, sizeof(req), "mode 3");
+	req = good_request();
+	req.mode = TOKD_MODE_TAP;
+	req.reserved = 1;
+	refused(f, &req, sizeof(req), "reserved 1");
 	req = good_request();
 	req.reserved = 9;
 	refused(f, &req, sizeof(req), "reserved 9");

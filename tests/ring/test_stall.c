@@ -37,12 +37,20 @@ set_cursor(struct reader *r, uint32_t w, uint64_t pos)
 	__atomic_store_n(&r->cursor[w * TOKD_CURSOR_STRIDE / 8], pos, __ATOMIC_RELEASE);
 }
 
+/* Closed, after the reason why. */
 static bool
 is_closed(const struct reader *r)
 {
+	struct tokd_attach_rep rep;
 	char byte;
 
-	return recv(r->fd, &byte, 1, MSG_DONTWAIT) == 0;
+	if (recv(r->fd, &rep, sizeof(rep), MSG_DONTWAIT) < 0)
+		return false;
+	assert_int_equal(rep.magic, TOKD_ATTACH_MAGIC);
+	assert_int_equal(rep.n_rings, 0);
+	assert_non_null(strstr(rep.message, "worker 1 for more than 100 ms: read faster"));
+	assert_int_equal(recv(r->fd, &byte, 1, MSG_DONTWAIT), 0);
+	return true;
 }
 
 /* Turn for `ms`, asking for room in ring 1 all the while, as a worker with text does. */
@@ -85,7 +93,7 @@ that_lags_is_told_by_ring_and_by_reader(void **state)
 	assert_int_equal(held[0], 0);
 	assert_int_equal(held[1], 2 * RECORD);
 	assert_int_equal(held[2], RECORD);
-	assert_int_equal(tokd_attach_list(&f->a, info, &counts), 2);
+	assert_int_equal(tokd_attach_list(&f->a, info, TOKD_READERS_MAX, &counts), 2);
 	assert_int_equal(info[0].lag_bytes, 2 * RECORD);
 	assert_int_equal(info[0].lag_ring, 1);
 	assert_int_equal(info[1].lag_bytes, RECORD);

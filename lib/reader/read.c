@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Records. Everything a record says is copied before it is checked, and only the copy is used: the
+ * ring is memory of another process.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "reader.h"
+
+static_assert((int)TOKR_FIRST == TOKD_REC_FIRST && (int)TOKR_LAST == TOKD_REC_LAST &&
+		      (int)TOKR_ABORT == TOKD_REC_ABORT,
+	"flags are passed on as they are");
+
+#define HELD_FIRST_ROOM 64
+#define OVERRUNS_MAX 16 /* in one look: a tap that is passed by again and again comes back later   \
+			 */
+
+static uint64_t
+load_head(const struct ring *ring)
+{
+	/* Every record below it is whole. */
+	return __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
+}
+
+/* After the use of bytes: those at or above the result had not been overwritten. */
+static uint64_t
+load_tail_after_use(const struct ring *ring)
+{
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	return __atomic_load_n(&ring->hdr->tail, __ATOMIC_RELAXED);
+}
+
+static void
+give_back(struct ring *ring)
+{
+	uint64_t cursor = ring->position;
+
+	while (ring->held_first != ring->held_end &&
+		ring->held[ring->held_first & (ring->held_room - 1)].released)
+		ring->held_first++;
+	if (ring->held_first != ring->held_end)
+		cursor = ring->held[ring->held_first & (ring->held_room - 1)].pos;
+	if (cursor == ring->cursor)
+		return;
+	ring->cursor = cursor;
+	/* The last use of what lies below comes before the writer's reuse of it. */
+	__atomic_store_n(ring->cursor_word, cursor, __ATOMIC_RELEASE);
+}
+
+/* Twice the room in the queue of held records. There are never more than fit the ring. */
+static int
+grow(struct ring *ring)
+{
+	uint64_t room = ring->held_room != 0 ? 2 * ring->held_room : HELD_FIRST_ROOM;
+	struct held *held = malloc(room * sizeof(*held));
+
+	if (held == NULL)
+		return -1;
+	for (uint64_t t = ring->held_first; t != ring->held_end; t++)
+		held[t & (room - 1)] = ring->held[t & (ring->held_room - 1)];
+	free(ring->held);
+	ring->held = held;
+	ring->held_room = room;
+	return 0;
+}
+
+/* The writer went past what is yet to be read. A tap goes on at the oldest record that stands. */
+static int
+overrun(struct tokr *r, struct ring *ring, uint64_t tail)
+{
+	if (r->mode == TOKR_READER)
+		return reader_fail(&r->error, TOKR_DROPPED,
+			"%s: dropped: token ring %u went on to %" PRIu64
+			", past unread ids at %" PRIu64 "; read faster, or raise --reader-timeout",
+			r->path, ring->info.worker, tail, ring->position);
+	if (tail % TOKD_RING_ALIGN != 0 || tail - ring->position > INT64_MAX)
+		return reader_fail(&r->error, TOKR_INVALID,
+			"token ring %u: tail %" PRIu64 " is not the position of a record",
+			ring->info.worker, tail);
+	ring->info.overruns++;
+	ring->info.lost_bytes += tail - ring->position;
+	ring->skipped += tail - ring->position;
+	ring->position = tail;
+	if (ring->head < tail)
+		ring->head = tail;
+	return 0;
+}
+
+/* Is there something above `position`? 1, 0, or enum tokr_result. */
+static int
+look_for_more(struct tokr *r, struct ring *ring)
+{
+	uint64_t head = load_head(ring), size = ring->mask + 1, tail;
+	int rc;
+
+	if (head == ring->head)
+		return ring->position != head;
+	tail = load_tail_after_use(ring);
+	if (tail > ring->position) {
+		rc = overrun(r, ring, tail);
+		if (rc != 0)
+			return rc;
+		head = load_head(ring); /* not below that tail */
+	}
+	if (head % TOKD_RING_ALIGN != 0 || head < ring->head || head - ring->position > size) {
+		/* Passed by between the loads: the next look finds the tail. */
+		if (r->mode == TOKR_TAP && load_tail_after_use(ring) > ring->position)
+			return 0;
+		return reader_fail(&r->error, TOKR_INVALID,
+			"token ring %u: head went from %" PRIu64 " to %" PRIu64, ring->info.worker,
+			ring->head, head);
+	}
+	ring->head = head;
+	return ring->position != head;
+}
+
+static int
+check_record(struct tokr *r, const struct ring *ring, const struct tokd_rec *rec)
+{
+	uint64_t pos = ring->position, room = ring->mask + 1 - (pos & ring->mask);
+
+	if (room > ring->head - pos)
+		room = ring->head - pos;
+	if (rec->bytes < sizeof(*rec) || rec->bytes % TOKD_RING_ALIGN != 0 || rec->bytes > room)
+		return reader_fail(&r->error, TOKR_INVALID,
+			"token ring %u: record at %" PRIu64
+			": %u bytes, must be a multiple of %u up to %" PRIu64,
+			ring->info.worker, pos, rec->bytes, TOKD_RING_ALIGN, room);
+	if (rec->kind == TOKD_REC_TOKENS) {
+		if (rec->count > (rec->bytes - sizeof(*rec)) / sizeof(uint32_t))
+			return reader_fail(&r->error, TOKR_INVALID,
+				"token ring %u: record at %" PRIu64
+				": %u ids do not fit its %u bytes",
+				ring->info.worker, pos, rec->count, rec->bytes);
+	} else if (rec->kind != TOKD_REC_PAD) {
+		return reader_fail(&r->error, TOKR_INVALID,
+			"token ring %u: record at %" PRIu64 ": unknown kind %u", ring->info.worker,
+			pos, rec->kind);
+	}
+	return 0;
+}
+
+static uint64_t
+in_ns(uint64_t ticks, uint64_t hz)
+{
+	return (uint64_t)((unsigned __int128)ticks * 1000000000u / hz);
+}
+
+static int
+give_out(struct tokr *r, struct ring *ring, const struct tokd_rec *rec, struct tokr_record *out)
+{
+	if (r->mode == TOKR_READER) {
+		if (ring->held_end - ring->held_first == ring->held_room && grow(ring) != 0)
+			return reader_fail(&r->error, TOKR_SYSTEM,
+				"no memory to note that more than %" PRIu64
+				" records are held: release some",
+				ring->held_room);
+		ring->held[ring->held_end & (ring->held_room - 1)] =
+			(struct held){.pos = ring->position};
+	}
+	*out = (struct tokr_record){
+		.ids = (const uint32_t *)(const void *)(ring->data + (ring->position & ring->mask) +
+							sizeof(*rec)),
+		.count = rec->count,
+		.first = rec->first,
+		.flags = rec->flags,
+		.reason = rec->reason,
+		.stream_id = rec->stream_id,
+		.serial = rec->serial,
+		.instance = r->instance,
+		.t_rx_ns = in_ns(rec->t_rx, ring->info.tsc_hz),
+		.t_publish_ns = in_ns(rec->t_publish, ring->info.tsc_hz),
+		.lost_bytes = ring->skipped,
+		.position = ring->position,
+		.worker = (uint32_t)(ring - r->ring),
+		.epoch = rec->epoch,
+		.vocab = rec->vocab,
+		.text_end = rec->text_end,
+		.ticket = ring->held_end++,
+	};
+	ring->skipped = 0;
+	ring->position += rec->bytes;
+	ring->info.records++;
+	ring->info.ids += rec->count;
+	r->given++;
+	return 1;
+}
+
+/* The next record of one ring. */
+static int
+look_at(struct tokr *r, struct ring *ring, struct tokr_record *out)
+{
+	for (int overruns = 0; overruns < OVERRUNS_MAX;) {
+		struct tokd_rec rec;
+		uint64_t tail;
+		int rc;
+
+		if (ring->position == ring->head) {
+			rc = look_for_more(r, ring);
+			if (rc <= 0)
+				return rc;
+		}
+		memcpy(&rec, ring->data + (ring->position & ring->mask), sizeof(rec));
+		tail = load_tail_after_use(ring);
+		if (tail > ring->position) { /* the copy may be of something else */
+			rc = overrun(r, ring, tail);
+			if (rc != 0)
+				return rc;
+			overruns++;
+			continue;
+		}
+		rc = check_record(r, ring, &rec);
+		if (rc != 0)
+			return rc;
+		if (rec.kind == TOKD_REC_TOKENS)
+			return give_out(r, ring, &rec, out);
+		ring->position += rec.bytes;
+		if (r->mode == TOKR_READER)
+			give_back(ring); /* padding is nobody's to release */
+	}
+	return 0;
+}
+
+int
+reader_look(struct tokr *r, struct tokr_record *rec)
+{
+	for (uint32_t i = 0; i < r->n_rings; i++) {
+		struct ring *ring = &r->ring[r->turn];
+		int rc;
+
+		r->turn = r->turn + 1 < r->n_rings ? r->turn + 1 : 0;
+		rc = look_at(r, ring, rec);
+		if (rc != 0)
+			return rc;
+	}
+	return 0;
+}
+
+int
+tokr_check(const struct tokr *r, const struct tokr_record *rec)
+{
+	if (rec->worker >= r->n_rings)
+		return 0; /* none of ours */
+	return load_tail_after_use(&r->ring[rec->worker]) > rec->position ? TOKR_OVERRUN : 0;
+}
+
+int
+tokr_release(struct tokr *r, const struct tokr_record *rec)
+{
+	struct ring *ring = &r->ring[rec->worker < r->n_rings ? rec->worker : 0];
+	int rc = tokr_check(r, rec);
+
+	if (r->mode == TOKR_READER) {
+		struct held *held;
+
+		/* Released before: its ticket has left the queue, or says so there. */
+		if (rec->ticket - ring->held_first >= ring->held_end - ring->held_first)
+			return 0;
+		held = &ring->held[rec->ticket & (ring->held_room - 1)];
+		if (held->released || held->pos != rec->position)
+			return 0;
+		held->released = true;
+		give_back(ring);
+	}
+	if (rc == TOKR_OVERRUN) {
+		ring->info.broken_records++;
+		ring->info.lost_bytes += sizeof(struct tokd_rec) + sizeof(uint32_t) * rec->count;
+	}
+	return rc;
+}
+
+uint64_t
+tokr_instance(const struct tokr *r)
+{
+	return r->instance;
+}
+
+uint32_t
+tokr_rings(const struct tokr *r)
+{
+	return r->n_rings;
+}
+
+int
+tokr_ring_info(const struct tokr *r, uint32_t index, struct tokr_ring *info)
+{
+	const struct ring *ring = &r->ring[index < r->n_rings ? index : 0];
+
+	if (index >= r->n_rings)
+		return -1;
+	*info = ring->info;
+	info->unread_bytes = load_head(ring) - ring->position;
+	info->held_bytes = r->mode == TOKR_READER ? ring->position - ring->cursor : 0;
+	return 0;
+}

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One attached reader, inside. attach.c: the handshake. map.c: memory and what it says of itself,
+ * checked once. read.c: records, on the hot path. wait.c: time limits, and whether dpdk-tokd lives.
+ */
+#ifndef LIB_READER_READER_H
+#define LIB_READER_READER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tokd/reader.h>
+#include <tokd/ring.h>
+
+/* A record given out to a registered reader, oldest first, until it and all before are released. */
+struct held {
+	uint64_t pos;
+	bool released;
+};
+
+/*
+ *     cursor                    position                 head
+ *    ---+--------------------------+-----------------------+---
+ *       | given out, not given     | published, not yet    |
+ *       | back (held, a queue)     | given out             |
+ *
+ * A tap has no cursor and no queue.
+ */
+struct ring {
+	const struct tokd_ring_hdr *hdr; /* mapped for reading; only head and tail are read again */
+	size_t map_bytes;
+	const uint8_t *data;
+	uint64_t mask;
+	uint64_t position, head;
+	uint64_t *cursor_word; /* NULL: a tap */
+	uint64_t cursor;
+	struct held *held; /* a ring of held_room, a power of two, or NULL while that is 0 */
+	uint64_t held_room;
+	uint64_t held_first, held_end; /* tickets: [first, end) are in the queue */
+	uint64_t skipped;	       /* lost and not yet told by a record */
+	struct tokr_ring info;	       /* what was checked, and the counts */
+};
+
+struct tokr {
+	int fd; /* control socket, -1 when it has ended */
+	int mode;
+	uint32_t n_rings;
+	uint32_t turn;	/* the ring looked at next */
+	uint32_t given; /* records since the socket was last looked at */
+	uint64_t instance;
+	uint8_t *cursors; /* NULL: a tap */
+	size_t cursors_bytes;
+	bool gone; /* ended: what is published is all there will be */
+	struct tokr_error error;
+	char path[108];
+	struct ring ring[TOKD_RINGS_MAX];
+};
+
+/* Fill *e; returns `code`. */
+int reader_fail(struct tokr_error *e, int code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* CLOCK_MONOTONIC. */
+uint64_t reader_now_ns(void);
+
+/* map.c: take what `fd` is; the caller still closes it. 0 or enum tokr_result, *e filled. */
+int reader_map_cursors(struct tokr *r, int fd, struct tokr_error *e);
+int reader_map_ring(struct tokr *r, uint32_t index, int fd, uint64_t start, struct tokr_error *e);
+void reader_unmap(struct tokr *r);
+
+/* read.c: 1 with *rec, 0 when there is none, or enum tokr_result with r->error filled. */
+int reader_look(struct tokr *r, struct tokr_record *rec);
+
+/* wait.c: 0, or TOKR_DROPPED. Sets r->gone. */
+int reader_check_socket(struct tokr *r);
+
+/* The words of a farewell or a refusal, whatever the other side put there. */
+void reader_message(const struct tokd_attach_rep *rep, char *text, size_t room);
+
+#endif

@@ -71,11 +71,16 @@ grow(struct ring *ring)
 static int
 overrun(struct tokr *r, struct ring *ring, uint64_t tail)
 {
-	if (r->mode == TOKR_READER)
+	if (r->mode == TOKR_READER) {
+		int rc = reader_check_socket(r); /* the appliance's own words, where they have come */
+
+		if (rc != 0)
+			return rc;
 		return reader_fail(&r->error, TOKR_DROPPED,
 			"%s: dropped: token ring %u went on to %" PRIu64
 			", past unread ids at %" PRIu64 "; read faster, or raise --reader-timeout",
 			r->path, ring->info.worker, tail, ring->position);
+	}
 	if (tail % TOKD_RING_ALIGN != 0 || tail - ring->position > INT64_MAX)
 		return reader_fail(&r->error, TOKR_INVALID,
 			"token ring %u: tail %" PRIu64 " is not the position of a record",

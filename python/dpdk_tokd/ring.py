@@ -229,13 +229,16 @@ class TokenRange:
     def release(self) -> None:
         """Let go of `tokens`. A second call does nothing.
 
-        When it returns, what was read was intact. RingDropped: the reader had been dropped before,
+        When it returns, what was read was intact, unless the reader was closed before: then it
+        does nothing. RingDropped: the reader had been dropped before,
         and the ids may have been overwritten while they were used.
         """
         if self._released:
             return
         self._released = True
         self._tokens = None
+        if self._ring.closed:
+            return  # the reader was closed: there is nobody to let go of anything
         self._ring.check_stands(self._pos)  # before the cursor moves, which lets go of them
         self._ring.advance()
 
@@ -392,6 +395,10 @@ class _Ring:
         if cursor != self._cursor:
             self._cursor = cursor
             _libtok.store_release_u64(self._cursors, self._cursor_offset, cursor)
+
+    @property
+    def closed(self) -> bool:
+        return self._memory.closed
 
     def unreleased_bytes(self) -> int:
         return self._load_head() - self._cursor

@@ -189,6 +189,27 @@ def test_iteration_ends_with_the_appliance_after_all_was_read(path):
         assert reader.closed
 
 
+def test_an_appliance_that_was_started_anew_is_not_the_one_that_ended(path):
+    """Somebody answers at the path again: the reader's own appliance has ended all the same."""
+    rings = [FakeRing()]
+    appliance = FakeAppliance(path, rings)
+    with RingReader(path) as reader:
+        rings[0].publish([1])
+        appliance.end()
+        os.unlink(path)
+        another = FakeAppliance(path, [FakeRing()])
+        assert [given.tokens.tolist() for given in reader] == [[1]]
+        assert reader.closed
+        another.end()
+
+
+def test_a_range_released_after_close_does_nothing(one, path):
+    with RingReader(path) as reader:
+        one.rings[0].publish([1])
+        given = next(reader).hold()
+    given.release()
+
+
 def test_a_dropped_reader_is_told_what_it_lost(one, reader):
     r = one.rings[0]
     r.publish([1])

@@ -15,8 +15,9 @@ static_assert((int)TOKR_FIRST == TOKD_REC_FIRST && (int)TOKR_LAST == TOKD_REC_LA
 	"flags are passed on as they are");
 
 #define HELD_FIRST_ROOM 64
-#define OVERRUNS_MAX 16 /* in one look: a tap that is passed by again and again comes back later   \
-			 */
+#define OVERRUNS_MAX                                                                               \
+	16 /* in one look: a tap that is passed by again and again comes back later                \
+	    */
 
 static uint64_t
 load_head(const struct ring *ring)
@@ -272,7 +273,9 @@ tokr_release(struct tokr *r, const struct tokr_record *rec)
 	}
 	if (rc == TOKR_OVERRUN) {
 		ring->info.broken_records++;
-		ring->info.lost_bytes += sizeof(struct tokd_rec) + sizeof(uint32_t) * rec->count;
+		ring->info.lost_bytes += (sizeof(struct tokd_rec) + sizeof(uint32_t) * rec->count +
+						 TOKD_RING_ALIGN - 1) /
+					 TOKD_RING_ALIGN * TOKD_RING_ALIGN;
 	}
 	return rc;
 }

@@ -8,18 +8,31 @@ for them, and `RingReader` reads, without a copy, the ids an appliance on this h
 from .aio import AsyncClient
 from .client import Client
 from .engine import TokdError
-from .ring import RingDropped, RingError, RingReader, TokenRange
+from .ring import (
+    CutStream,
+    Lost,
+    Restart,
+    RingDropped,
+    RingError,
+    RingReader,
+    RingRefused,
+    TokenRange,
+)
 from .tokenizer import DecodeStream, Stream, Tokenizer, VocabInfo
 from .wire import Reason
 
 __all__ = [
     "AsyncClient",
     "Client",
+    "CutStream",
     "DecodeStream",
+    "Lost",
     "Reason",
+    "Restart",
     "RingDropped",
     "RingError",
     "RingReader",
+    "RingRefused",
     "Stream",
     "TokdError",
     "TokenRange",

@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 import pytest
-from dpdk_tokd import Client, Reason, RingError, RingReader, ring, wire
+from dpdk_tokd import Client, Reason, RingError, RingReader, ring_layout, wire
 from netlab import SERVER_IP
 from raw_client import RawStream
 from samples import documents
@@ -71,7 +71,7 @@ def test_ring_cannot_be_mapped_for_writing(appliance):
     """The seal, not the reader's good will, protects the ring."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.connect(appliance.socket)
-        s.send(ring.ATTACH_REQ.pack(ring.ATTACH_MAGIC, ring.VERSION, 1, 0))
+        s.send(ring_layout.ATTACH_REQ.pack(ring_layout.ATTACH_MAGIC, ring_layout.VERSION, 1, 0))
         _, fds, _, _ = socket.recv_fds(s, 4096, 64)
         with pytest.raises(PermissionError):
             mmap.mmap(fds[1], 4096, mmap.MAP_SHARED, mmap.PROT_READ | mmap.PROT_WRITE)

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable
 
 import numpy as np
-from dpdk_tokd import ring
+from dpdk_tokd import ring_layout as layout
 
 TSC_HZ = 2_000_000_000
 INSTANCE = 0x1122334455667788
@@ -28,48 +28,48 @@ class FakeRing:
         self.head = 0
         self.tail = 0
         self.fd = os.memfd_create(f"ring-{worker}", os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.fd, ring.HDR_BYTES + data_bytes)
-        self.memory = mmap.mmap(self.fd, ring.HDR_BYTES + data_bytes)
+        os.ftruncate(self.fd, layout.HDR_BYTES + data_bytes)
+        self.memory = mmap.mmap(self.fd, layout.HDR_BYTES + data_bytes)
         self.set_header()
         if sealed:
             fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
 
     def set_header(self, **other: int) -> None:
         fields = {
-            "magic": ring.MAGIC,
-            "version": ring.VERSION,
+            "magic": layout.MAGIC,
+            "version": layout.VERSION,
             "worker": self.worker,
-            "data_off": ring.HDR_BYTES,
+            "data_off": layout.HDR_BYTES,
             "data_bytes": self.data_bytes,
             "instance": INSTANCE,
             "tsc_hz": TSC_HZ,
             "vocab": VOCAB,
             "lcore": self.worker + 1,
         }
-        self.memory[: ring.HDR.size] = ring.HDR.pack(*(fields | other).values())
+        self.memory[: layout.HDR.size] = layout.HDR.pack(*(fields | other).values())
 
     def set_head(self, head: int) -> None:
-        self.memory[ring.HEAD_OFFSET : ring.HEAD_OFFSET + 8] = head.to_bytes(8, "little")
+        self.memory[layout.HEAD_OFFSET : layout.HEAD_OFFSET + 8] = head.to_bytes(8, "little")
 
     def set_tail(self, tail: int) -> None:
-        self.memory[ring.TAIL_OFFSET : ring.TAIL_OFFSET + 8] = tail.to_bytes(8, "little")
+        self.memory[layout.TAIL_OFFSET : layout.TAIL_OFFSET + 8] = tail.to_bytes(8, "little")
 
     def publish(self, ids: Iterable[int] = (), **other: int) -> int:
         """Publish a record; returns its position. A keyword replaces a field of struct tokd_rec."""
         ids = np.fromiter(ids, np.uint32)
-        size = -(-(ring.REC.size + 4 * len(ids)) // ring.ALIGN) * ring.ALIGN
+        size = -(-(layout.REC.size + 4 * len(ids)) // layout.ALIGN) * layout.ALIGN
         to_end = self.data_bytes - self.head % self.data_bytes
         if size > to_end:
-            self._write({"bytes": to_end, "kind": ring.Kind.PAD}, b"")
+            self._write({"bytes": to_end, "kind": layout.Kind.PAD}, b"")
         pos = self.head
-        fields = {"bytes": size, "kind": ring.Kind.TOKENS, "n_ids": len(ids), "stream_id": 7}
+        fields = {"bytes": size, "kind": layout.Kind.TOKENS, "n_ids": len(ids), "stream_id": 7}
         self._write(fields | other, ids.tobytes(), size)
         return pos
 
     def _write(self, fields: dict[str, int], ids: bytes, size: int | None = None) -> None:
-        rec = ring.Rec(*(fields.get(name, 0) for name in ring.Rec._fields))
-        at = ring.HDR_BYTES + self.head % self.data_bytes
-        record = ring.REC.pack(*rec) + ids
+        rec = layout.Rec(*(fields.get(name, 0) for name in layout.Rec._fields))
+        at = layout.HDR_BYTES + self.head % self.data_bytes
+        record = layout.REC.pack(*rec) + ids
         self.memory[at : at + len(record)] = record
         self.head += rec.bytes if size is None else size
         self.set_head(self.head)
@@ -78,18 +78,20 @@ class FakeRing:
 class FakeAppliance:
     """Takes readers at `path`. A test changes `reply` and `fds` before one attaches."""
 
-    def __init__(self, path: str, rings: list[FakeRing]) -> None:
+    def __init__(self, path: str, rings: list[FakeRing], instance: int = INSTANCE) -> None:
         self.rings = rings
+        for r in rings:
+            r.set_header(instance=instance)
         self.cursor_fd = os.memfd_create("cursor", os.MFD_ALLOW_SEALING)
-        os.ftruncate(self.cursor_fd, ring.CURSOR_BYTES)
+        os.ftruncate(self.cursor_fd, layout.CURSOR_BYTES)
         fcntl.fcntl(self.cursor_fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
-        self.cursors = mmap.mmap(self.cursor_fd, ring.CURSOR_BYTES)
+        self.cursors = mmap.mmap(self.cursor_fd, layout.CURSOR_BYTES)
         self.fds = [self.cursor_fd, *(r.fd for r in rings)]
         self.reply = {
-            "magic": ring.ATTACH_MAGIC,
-            "version": ring.VERSION,
+            "magic": layout.ATTACH_MAGIC,
+            "version": layout.VERSION,
             "n_rings": len(rings),
-            "instance": INSTANCE,
+            "instance": instance,
             "message": b"",
         }
         self.request = b""
@@ -105,10 +107,10 @@ class FakeAppliance:
 
     def packed_reply(self) -> bytes:
         r = self.reply
-        start = [self.rings[i].head if i < len(self.rings) else 0 for i in range(ring.RINGS_MAX)]
+        start = [self.rings[i].head if i < len(self.rings) else 0 for i in range(layout.RINGS_MAX)]
         start = r.get("start", start)
         head = (r["magic"], r["version"], r["n_rings"], 0, r["instance"])
-        return ring.ATTACH_REP.pack(*head, *start, r["message"])
+        return layout.ATTACH_REP.pack(*head, *start, r["message"])
 
     def _serve(self) -> None:
         while True:
@@ -119,16 +121,19 @@ class FakeAppliance:
                 if self.request:
                     for i, r in enumerate(self.rings):
                         self.cursors[64 * i : 64 * i + 8] = r.head.to_bytes(8, "little")
-                    socket.send_fds(s, [self.packed_reply()], self.fds)
+                    tap = self.request[8] == layout.MODE_TAP
+                    socket.send_fds(s, [self.packed_reply()], self.fds[1:] if tap else self.fds)
             except OSError:
                 return
 
     def drop_readers(self) -> None:
         """As dpdk-tokd parts from readers that stall it: the reason, then the end."""
-        head = (ring.ATTACH_MAGIC, ring.VERSION, 0, 0, INSTANCE, *[0] * ring.RINGS_MAX)
+        starts = [0] * layout.RINGS_MAX
+        head = (layout.ATTACH_MAGIC, layout.VERSION, 0, 0, INSTANCE, *starts)
+        why = b"it held the full token ring of worker 0"
         for s in self.readers:
             with contextlib.suppress(BrokenPipeError):  # it has left already
-                s.send(ring.ATTACH_REP.pack(*head, b"it held the full token ring of worker 0"))
+                s.send(layout.ATTACH_REP.pack(*head, why))
         self.hang_up()
 
     def hang_up(self) -> None:

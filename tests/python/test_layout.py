@@ -10,7 +10,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from dpdk_tokd import ring, wire
+from dpdk_tokd import ring_layout as layout
+from dpdk_tokd import wire
 
 INCLUDE = Path(__file__).resolve().parent.parent.parent / "include"
 
@@ -18,14 +19,14 @@ INCLUDE = Path(__file__).resolve().parent.parent.parent / "include"
 STRUCTS = [
     ("tokd_req", wire.REQ, wire.Req._fields, {}),
     ("tokd_rep", wire.REP, wire.Rep._fields, {"n_ids": "count"}),
-    ("tokd_rec", ring.REC, ring.Rec._fields, {"n_ids": "count"}),
-    ("tokd_ring_hdr", ring.HDR, ring.Hdr._fields, {}),
-    ("tokd_attach_req", ring.ATTACH_REQ, ("magic", "version", "mode", "reserved"), {}),
+    ("tokd_rec", layout.REC, layout.Rec._fields, {"n_ids": "count"}),
+    ("tokd_ring_hdr", layout.HDR, layout.Hdr._fields, {}),
+    ("tokd_attach_req", layout.ATTACH_REQ, ("magic", "version", "mode", "reserved"), {}),
     (
         "tokd_attach_rep",
-        ring.ATTACH_REP,
+        layout.ATTACH_REP,
         ("magic", "version", "n_rings", "reserved", "instance")
-        + tuple(f"start[{i}]" for i in range(ring.RINGS_MAX))
+        + tuple(f"start[{i}]" for i in range(layout.RINGS_MAX))
         + ("message",),
         {},
     ),
@@ -48,21 +49,23 @@ CONSTANTS = {
     "TOKD_F_FAIL": wire.F_FAIL,
     "TOKD_R_MAX": len(wire.Reason),
     **{f"TOKD_R_{reason.name}": reason for reason in wire.Reason},
-    "TOKD_RING_MAGIC": ring.MAGIC,
-    "TOKD_RING_VERSION": ring.VERSION,
-    "TOKD_RING_HDR_BYTES": ring.HDR_BYTES,
-    "TOKD_RING_ALIGN": ring.ALIGN,
-    "TOKD_REC_TOKENS": ring.Kind.TOKENS,
-    "TOKD_REC_PAD": ring.Kind.PAD,
-    "TOKD_REC_FIRST": ring.REC_FIRST,
-    "TOKD_REC_LAST": ring.REC_LAST,
-    "TOKD_REC_ABORT": ring.REC_ABORT,
-    "TOKD_RINGS_MAX": ring.RINGS_MAX,
-    "TOKD_CURSOR_STRIDE": ring.CURSOR_STRIDE,
-    "TOKD_CURSOR_BYTES": ring.CURSOR_BYTES,
-    "TOKD_ATTACH_MAGIC": ring.ATTACH_MAGIC,
-    "offsetof(struct tokd_ring_hdr, head)": ring.HEAD_OFFSET,
-    "offsetof(struct tokd_ring_hdr, tail)": ring.TAIL_OFFSET,
+    "TOKD_RING_MAGIC": layout.MAGIC,
+    "TOKD_RING_VERSION": layout.VERSION,
+    "TOKD_RING_HDR_BYTES": layout.HDR_BYTES,
+    "TOKD_RING_ALIGN": layout.ALIGN,
+    "TOKD_REC_TOKENS": layout.Kind.TOKENS,
+    "TOKD_REC_PAD": layout.Kind.PAD,
+    "TOKD_REC_FIRST": layout.REC_FIRST,
+    "TOKD_REC_LAST": layout.REC_LAST,
+    "TOKD_REC_ABORT": layout.REC_ABORT,
+    "TOKD_RINGS_MAX": layout.RINGS_MAX,
+    "TOKD_CURSOR_STRIDE": layout.CURSOR_STRIDE,
+    "TOKD_CURSOR_BYTES": layout.CURSOR_BYTES,
+    "TOKD_ATTACH_MAGIC": layout.ATTACH_MAGIC,
+    "TOKD_MODE_READER": layout.MODE_READER,
+    "TOKD_MODE_TAP": layout.MODE_TAP,
+    "offsetof(struct tokd_ring_hdr, head)": layout.HEAD_OFFSET,
+    "offsetof(struct tokd_ring_hdr, tail)": layout.TAIL_OFFSET,
 }
 
 

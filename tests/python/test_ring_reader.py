@@ -11,7 +11,8 @@ import time
 
 import numpy as np
 import pytest
-from dpdk_tokd import Reason, RingDropped, RingError, RingReader, ring
+from dpdk_tokd import Reason, RingDropped, RingError, RingReader
+from dpdk_tokd import ring_layout as layout
 from fake_appliance import INSTANCE, TSC_HZ, VOCAB, FakeAppliance, FakeRing
 
 
@@ -35,7 +36,7 @@ def reader(one, path):
 
 
 def test_request_is_that_of_a_registered_reader(one, reader):
-    assert one.request == ring.ATTACH_REQ.pack(ring.ATTACH_MAGIC, ring.VERSION, 1, 0)
+    assert one.request == layout.ATTACH_REQ.pack(layout.ATTACH_MAGIC, layout.VERSION, 1, 0)
 
 
 def test_header_is_told(reader):
@@ -47,8 +48,8 @@ def test_header_is_told(reader):
 def test_ranges_come_as_they_were_published(one, reader):
     r = one.rings[0]
     times = {"t_rx": 3 * TSC_HZ, "t_publish": 3 * TSC_HZ + 2}
-    r.publish([5, 6, 7], stream_id=1 << 63, epoch=9, serial=3, flags=ring.REC_FIRST, **times)
-    r.publish([8], stream_id=1 << 63, first=3, flags=ring.REC_LAST, text_end=11, vocab=VOCAB)
+    r.publish([5, 6, 7], stream_id=1 << 63, epoch=9, serial=3, flags=layout.REC_FIRST, **times)
+    r.publish([8], stream_id=1 << 63, first=3, flags=layout.REC_LAST, text_end=11, vocab=VOCAB)
     a = next(reader)
     assert (a.stream_id, a.epoch, a.serial, a.first) == (1 << 63, 9, 3, 0)
     assert (a.starts, a.last, a.aborted, a.worker, len(a)) == (True, False, False, 0, 3)
@@ -62,13 +63,13 @@ def test_ranges_come_as_they_were_published(one, reader):
 
 
 def test_an_empty_text_is_a_last_range_without_ids(one, reader):
-    one.rings[0].publish([], flags=ring.REC_FIRST | ring.REC_LAST)
+    one.rings[0].publish([], flags=layout.REC_FIRST | layout.REC_LAST)
     r = next(reader)
     assert r.last and not r.aborted and r.tokens.shape == (0,)
 
 
 def test_an_aborted_stream_says_why(one, reader):
-    one.rings[0].publish([], flags=ring.REC_ABORT, reason=Reason.TIMEOUT)
+    one.rings[0].publish([], flags=layout.REC_ABORT, reason=Reason.TIMEOUT)
     r = next(reader)
     assert r.last and r.aborted and r.reason is Reason.TIMEOUT
 
@@ -79,7 +80,7 @@ def test_tokens_are_the_ring_itself_and_read_only(one, reader):
     assert tokens.dtype == np.uint32 and not tokens.flags.owndata
     with pytest.raises(ValueError):
         tokens[0] = 9
-    at = ring.HDR_BYTES + pos + ring.REC.size
+    at = layout.HDR_BYTES + pos + layout.REC.size
     one.rings[0].memory[at : at + 4] = (77).to_bytes(4, "little")
     assert tokens[0] == 77
     with pytest.raises(ValueError):
@@ -156,7 +157,7 @@ def test_iteration_waits_for_what_comes(one, reader):
     def publish_later():
         for i in range(20):
             time.sleep(0.002)
-            one.rings[0].publish([i], flags=ring.REC_LAST if i == 19 else 0)
+            one.rings[0].publish([i], flags=layout.REC_LAST if i == 19 else 0)
 
     thread = threading.Thread(target=publish_later)
     thread.start()
@@ -308,7 +309,7 @@ def test_wrong_reply_is_refused(one, path, field, value):
         RingReader(path)
 
 
-@pytest.mark.parametrize("size", [0, 4, ring.ATTACH_REP.size - 1, ring.ATTACH_REP.size + 1])
+@pytest.mark.parametrize("size", [0, 4, layout.ATTACH_REP.size - 1, layout.ATTACH_REP.size + 1])
 def test_reply_of_wrong_size_is_refused(one, path, size):
     packed = one.packed_reply()
     one.packed_reply = lambda: (packed + b"\0")[:size]
@@ -346,7 +347,7 @@ def test_wrong_ring_header_is_refused(one, path, field, value):
 
 @pytest.mark.parametrize("start", [1, 32, 128, 1 << 63])
 def test_start_outside_the_ring_is_refused(one, path, start):
-    one.reply["start"] = [start] * ring.RINGS_MAX
+    one.reply["start"] = [start] * layout.RINGS_MAX
     with pytest.raises(RingError, match="start"):
         RingReader(path)
 
@@ -386,7 +387,7 @@ def test_ring_that_is_too_small_is_refused(one, path):
         {"kind": 0},
         {"kind": 3},
         {"reason": 99},
-        {"kind": ring.Kind.PAD, "bytes": 0},
+        {"kind": layout.Kind.PAD, "bytes": 0},
     ],
     ids=str,
 )
@@ -416,8 +417,8 @@ def test_random_bytes_in_the_ring_only_ever_raise_ring_error(one, path, seed):
     rng = random.Random(seed)
     r = one.rings[0]
     with RingReader(path, timeout=0.01) as reader:
-        r.memory[ring.HDR_BYTES :] = rng.randbytes(r.data_bytes)
-        for at in range(ring.HDR_BYTES, ring.HDR_BYTES + r.data_bytes, 64):
+        r.memory[layout.HDR_BYTES :] = rng.randbytes(r.data_bytes)
+        for at in range(layout.HDR_BYTES, layout.HDR_BYTES + r.data_bytes, 64):
             size = 64 * rng.randint(1, 4)  # often plausible
             r.memory[at : at + 6] = size.to_bytes(4, "little") + b"\1\0"
         r.set_head(64 * rng.randint(1, 64))

@@ -1,0 +1,25 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong with a token ring."""
+
+from __future__ import annotations
+
+
+class RingError(RuntimeError):
+    """What the socket or a ring says is not what ring.h allows; or one of the classes below."""
+
+
+class RingRefused(RingError):
+    """Attaching was refused, or the appliance went away before it answered."""
+
+
+class RingDropped(RingError):
+    """dpdk-tokd no longer waits for this reader, which stalled a ring for too long.
+
+    `lost_bytes`: records, in bytes of ring, that were published and not released.
+    `overwritten`: views that had not been released may have shown other bytes than theirs.
+    """
+
+    def __init__(self, message: str, *, lost_bytes: int, overwritten: bool) -> None:
+        super().__init__(message)
+        self.lost_bytes = lost_bytes
+        self.overwritten = overwritten

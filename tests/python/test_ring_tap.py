@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A tap is not waited for: it sees what stands, and says what it lost."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from dpdk_tokd import Lost, RingError, RingReader
+from dpdk_tokd import ring_layout as layout
+from fake_appliance import FakeAppliance, FakeRing
+
+RECORD = 64 + 4 * 48  # bytes of a record of 48 ids: 16 of them fill the ring
+
+
+@pytest.fixture
+def one(tmp_path):
+    appliance = FakeAppliance(str(tmp_path / "tokd.sock"), [FakeRing()])
+    yield appliance
+    appliance.end()
+
+
+@pytest.fixture
+def tap(one, tmp_path):
+    with RingReader(str(tmp_path / "tokd.sock"), timeout=5, tap=True) as tap:
+        yield tap
+
+
+def publish(ring: FakeRing, n: int) -> None:
+    """`n` records of 48 ids; the tail goes on as the writer's does."""
+    for _ in range(n):
+        ring.set_tail(max(0, ring.head + RECORD - ring.data_bytes))
+        ring.publish([ring.head // RECORD] * 48)
+
+
+def test_a_tap_asks_for_no_cursor(one, tap):
+    mode = layout.MODE_TAP
+    asked = layout.ATTACH_REQ.pack(layout.ATTACH_MAGIC, layout.VERSION, mode, 0)
+    assert one.request == asked
+    publish(one.rings[0], 2)
+    assert [next(tap).tokens[0] for _ in range(2)] == [0, 1]
+    assert tap.poll() is None
+    assert one.cursor(0) == 0
+
+
+def test_what_came_too_fast_is_counted(one, tap):
+    ring = one.rings[0]
+    publish(ring, 40)  # 16 of them still stand
+    got = [next(tap) for _ in range(16)]
+    assert [r._pos // RECORD for r in got] == list(range(24, 40))
+    assert [r.lost_bytes for r in got] == [24 * RECORD] + [0] * 15
+    assert tap.poll() is None
+    assert tap.lost == [Lost(worker=0, overruns=1, bytes=24 * RECORD, ranges=0)]
+    publish(ring, 17)
+    assert next(tap).lost_bytes == RECORD
+    assert tap.lost[0].overruns == 2
+
+
+def test_ids_overwritten_while_they_were_used_are_told(one, tap):
+    ring = one.rings[0]
+    publish(ring, 2)
+    given = next(tap).hold()
+    assert given.tokens[0] == 0 and given.intact
+    publish(ring, 15)
+    assert given.tokens[0] == 16 and not given.intact
+    assert given.release() is False
+    assert tap.lost == [Lost(worker=0, overruns=0, bytes=RECORD, ranges=1)]
+    assert given.release() is True  # a second call does nothing
+    assert tap.lost[0].ranges == 1
+    next(tap)
+    publish(ring, 20)
+    next(tap)  # released by going on, which raises nothing and counts
+    assert tap.lost[0].ranges == 2
+
+
+def test_read_and_lost_are_all_there_was(one, tap):
+    rng = random.Random(5)
+    ring, seen, end = one.rings[0], 0, 0
+    for _ in range(200):
+        publish(ring, rng.randint(1, 40))
+        for _ in range(rng.randint(0, 20)):
+            given = tap.poll()
+            if given is None:
+                break
+            assert given._pos == end + given.lost_bytes
+            assert set(given.tokens.tolist()) == {given._pos // RECORD}
+            end = given._pos + RECORD
+            seen += RECORD
+            assert given.release()
+    while (given := tap.poll()) is not None:
+        seen += RECORD
+    assert seen + tap.lost[0].bytes == ring.head
+    assert tap.lost[0].ranges == 0 < tap.lost[0].overruns
+
+
+@pytest.mark.parametrize("tail", [65, 4096, (1 << 64) - 64])
+def test_impossible_tail_is_refused(one, tap, tail):
+    publish(one.rings[0], 2)
+    one.rings[0].set_tail(tail)
+    with pytest.raises(RingError, match="token ring 0"):
+        next(tap)
+
+
+@pytest.mark.parametrize("head", [1, 4096 + 64, 1 << 63])
+def test_impossible_head_is_refused(one, tap, head):
+    one.rings[0].set_head(head)
+    with pytest.raises(RingError, match="token ring 0"):
+        next(tap)
+
+
+def test_descriptors_of_a_reader_are_refused(one, tmp_path):
+    one.fds = [one.cursor_fd, *one.fds]
+    with pytest.raises(RingError, match="2 descriptors for 1 rings"):
+        RingReader(str(tmp_path / "tokd.sock"), tap=True)

@@ -148,8 +148,10 @@ class TokdCollector(Collector):
             yield _counter(f"tokd_{name}", texts.get(name, name), value)
         for stage, by_worker in now.histograms.items():
             yield _histogram(stage, texts.get(stage, stage), by_worker)
-        yield _gauge("tokd_readers", "readers of the token rings", len(now.readers))
-        lag = max((r["lag_bytes"] for r in now.readers.values()), default=0)
+        lags = [r["lag_bytes"] for r in now.readers.values() if "lag_bytes" in r]
+        yield _gauge("tokd_readers", "readers of the token rings", len(lags))
+        yield _gauge("tokd_taps", "taps of the token rings", len(now.readers) - len(lags))
+        lag = max(lags, default=0)
         yield _gauge("tokd_reader_lag_bytes", "of the slowest reader, in any ring", lag)
         for key, name, text in PORT:
             yield _counter(f"tokd_port_{name}", text, now.port.get(key, 0))

@@ -110,6 +110,7 @@ INFO_TEXTS = ("version", "state", "instance", "port_name", "driver", "vocab", "v
 INFO_NUMBERS = ("uptime_s", "tsc_hz", "workers", "port")
 WORKER_NUMBERS = ("lcore", "open_streams", "busy", "blocked", "idle", "ring_bytes", "ring_held")
 READER_NUMBERS = ("pid", "lag_bytes", "lag_worker")
+TAP_NUMBERS = ("pid",)  # only it knows how far it is
 COUNTERS = ("rx_packets", "streams_done", "text_bytes", "ids")
 
 
@@ -121,9 +122,9 @@ class Snapshot:
     info: dict[str, Any]  # INFO_TEXTS and INFO_NUMBERS at least
     workers: list[dict[str, int]]  # WORKER_NUMBERS at least
     counters: list[dict[str, int]]  # by worker; COUNTERS at least
-    reader_counters: dict[str, int]  # readers_...
+    reader_counters: dict[str, int]  # readers_... and taps_...
     histograms: dict[str, list[Histogram]]  # by stage, then worker
-    readers: dict[int, dict[str, Any]]  # by slot; READER_NUMBERS and `state` at least
+    readers: dict[int, dict[str, Any]]  # by slot, taps too; READER_NUMBERS or TAP_NUMBERS at least
     port: dict[str, int]
 
 
@@ -265,7 +266,7 @@ class Telemetry:
         return result
 
     def counters(self, worker: int | None = None) -> dict[str, int]:
-        """Summed with those of readers, or one worker's own."""
+        """Summed with those of readers and taps, or one worker's own."""
         answer = self._dict("/tokd/counters", *([] if worker is None else [worker]))
         return {name: self._int(answer, name) for name in answer}
 
@@ -304,14 +305,14 @@ class Telemetry:
                     self._int(table, name)
         readers = self.readers()
         for reader in readers.values():
-            for name in READER_NUMBERS:
+            for name in TAP_NUMBERS if reader.get("mode") == "tap" else READER_NUMBERS:
                 self._int(reader, name)
         return Snapshot(
             time_s,
             info,
             workers,
             counters,
-            {k: v for k, v in self.counters().items() if k.startswith("readers_")},
+            {k: v for k, v in self.counters().items() if k.startswith(("readers_", "taps_"))},
             {s: [self.histogram(s, w) for w in range(len(workers))] for s in stages},
             readers,
             self.port(numbers["port"]),

@@ -144,8 +144,8 @@ def _readers(now: Snapshot) -> list[str]:
     lines = [f"readers: {'slot':>4} {'state':<8} {'pid':>8} {'lag bytes':>10} {'worker':>6}"]
     for slot, r in sorted(now.readers.items()):
         lines.append(
-            f"         {slot:>4} {r.get('state', '-'):<8} {r['pid']:>8} {r['lag_bytes']:>10} "
-            f"{r['lag_worker']:>6}"
+            f"         {slot:>4} {r.get('state', '-'):<8} {r['pid']:>8} "
+            f"{r.get('lag_bytes', '-'):>10} {r.get('lag_worker', '-'):>6}"
         )
     return lines
 

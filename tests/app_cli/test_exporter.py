@@ -75,7 +75,7 @@ def test_a_scrape_has_what_the_appliance_counted(start_replay, exporter: Exporte
     assert got["tokd_up", None] == 1
     assert got["tokd_exporter_scrape_errors_total", None] == 0
     for name, value in appliance.telemetry("/tokd/counters").items():
-        if name.startswith("readers_"):
+        if name.startswith(("readers_", "taps_")):
             assert got[f"tokd_{name}_total", None] == value, name
         elif not name.startswith("cycles_"):
             assert got[f"tokd_{name}_total", "0"] == value, name
@@ -113,6 +113,16 @@ def test_metrics_are_those_of_the_document(start_replay, exporter: Exporter) -> 
         if family.name.removeprefix("tokd_") not in counters:  # those are in a table of their own
             shown = family.name + ("_total" if family.type == "counter" else "")
             assert f"`{shown}`" in document, shown
+    assert appliance.stop() == 0
+
+
+def test_readers_and_taps_are_counted_apart(start_replay, exporter, tmp_path: Path) -> None:
+    appliance = start_replay(1, prefix=PREFIX)
+    RingReader = pytest.importorskip("dpdk_tokd").RingReader
+    path = tmp_path / "socket"
+    with RingReader(path), RingReader(path, tap=True), RingReader(path, tap=True):
+        got = exporter.scrape()
+        assert (got["tokd_readers", None], got["tokd_taps", None]) == (1, 2)
     assert appliance.stop() == 0
 
 

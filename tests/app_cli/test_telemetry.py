@@ -34,7 +34,7 @@ def test_every_counter_is_there_at_zero_and_explained(start, gpt2_file: Path) ->
     appliance.wait_for("ready:")
     counters = appliance.telemetry("/tokd/counters")
     names = counters_h()
-    readers = {n for n in counters if n.startswith("readers_")}
+    readers = {n for n in counters if n.startswith(("readers_", "taps_"))}
     assert set(counters) == set(names) | readers
     assert {n for n, v in counters.items() if v} <= {"cycles_idle"}
     told = all_help(appliance)

@@ -77,6 +77,13 @@ def test_nothing_happened() -> None:
     assert "drops: none" in lines and "readers: none" in lines
 
 
+def test_a_tap_has_no_lag() -> None:
+    then = snapshot(1.0, 5)
+    tap = {3: {"mode": "tap", "state": "tapping", "pid": 78}}
+    lines = frame(dataclasses.replace(then, time_s=2.0, readers=then.readers | tap), then)
+    assert lines[-1].split() == ["3", "tapping", "78", "-", "-"]
+
+
 def test_numbers_fit_their_columns() -> None:
     for e in range(-3, 17):
         for digits in (1.0, 1.5, 9.94, 9.95, 9.996, 9.9999):

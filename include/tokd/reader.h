@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-reader: token ids of a dpdk-tokd on this host, read where they were written, without a
- *copy. doc/ring.md explains the rules that it keeps; tokd/ring.h is the layout underneath, which a
- *user of this library need not know. Needs nothing of DPDK.
+ * libtokd-reader: token ids of a dpdk-tokd on this host, read where they were written, without
+ * a copy. doc/ring.md explains the rules that it keeps; tokd/ring.h is the layout underneath, which
+ * a user of this library need not know. Needs nothing of DPDK.
  *
  *	struct tokr_error why;
  *	struct tokr *r = tokr_attach("/run/dpdk-tokd.sock", TOKR_READER, 1000, &why);
@@ -14,9 +14,9 @@
  *	}
  *	tokr_detach(r);
  *
- * A registered reader is waited for: what it holds stands until it releases it, and one that holds
- *a full ring for too long is dropped. A tap is never waited for: what it reads may be overwritten
- * meanwhile, which tokr_release says; and what it missed is counted.
+ * A registered reader is waited for: what it holds stands until it releases it, and one that
+ * holds a full ring for too long is dropped. A tap is never waited for: what it reads may be
+ * overwritten meanwhile, which tokr_release says; and what it missed is counted.
  *
  * One thread at a time may use a struct tokr; several in one process are independent. No function
  * raises a signal, whatever the other side does, for as long as the kernel has memory.
@@ -39,15 +39,13 @@ enum tokr_mode {
 
 /* What the functions return below zero. tokr_strerror has words for each. */
 enum tokr_result {
-	TOKR_SYSTEM =
-		-1, /* a system call failed, see sys_errno; ENOENT, ECONNREFUSED: no appliance */
+	TOKR_SYSTEM = -1,  /* a system call failed: sys_errno; ENOENT, ECONNREFUSED: no appliance */
 	TOKR_TIMEOUT = -2, /* no answer to the attach request within the time limit */
 	TOKR_REFUSED = -3, /* the appliance said no: all places taken, for example */
 	TOKR_INVALID = -4, /* what the socket or a ring says is not what ring.h allows */
 	TOKR_GONE = -5,	   /* the appliance has ended or died, and all it published was given out */
 	TOKR_DROPPED = -6, /* the appliance goes on without this reader: it stalled a ring */
-	TOKR_OVERRUN =
-		-7, /* the bytes of this record may have been overwritten while they were used */
+	TOKR_OVERRUN = -7, /* the record may have been overwritten while it was used */
 };
 
 struct tokr_error {

@@ -15,9 +15,8 @@ static_assert((int)TOKR_FIRST == TOKD_REC_FIRST && (int)TOKR_LAST == TOKD_REC_LA
 	"flags are passed on as they are");
 
 #define HELD_FIRST_ROOM 64
-#define OVERRUNS_MAX                                                                               \
-	16 /* in one look: a tap that is passed by again and again comes back later                \
-	    */
+/* In one look: a tap that is passed by again and again comes back later. */
+#define OVERRUNS_MAX 16
 
 static uint64_t
 load_head(const struct ring *ring)

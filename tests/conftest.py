@@ -8,8 +8,11 @@ GPT-2's vocabulary is looked for in $TOK_TEST_VOCAB_DIR and in the folders where
 from __future__ import annotations
 
 import os
+import re
+import shutil
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,6 +27,32 @@ def _folders() -> Iterator[Path]:
     data = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share")
     search = os.environ.get("TOK_VOCAB_PATH") or str(data / "dpdk-tokd/vocab")
     yield from map(Path, filter(None, search.split(":")))
+
+
+@pytest.fixture
+def compiled_example(tmp_path: Path) -> Callable[..., Path]:
+    """The first C program of a document, with words replaced, linked to a library of the build."""
+    build = REPOSITORY / os.environ.get("TOKD_BUILD", "build")
+
+    def compiled(document: str, library: str, **replaced: str) -> Path:
+        archive, compiler = build / library, shutil.which("cc")
+        if not archive.is_file() or compiler is None:
+            pytest.skip(f"needs {archive} and a C compiler: run tools/setup")
+        source = re.findall(r"```c\n(.*?)```", (REPOSITORY / document).read_text(), re.DOTALL)[0]
+        for word, other in replaced.items():
+            assert word in source
+            source = source.replace(word, other)
+        (tmp_path / "example.c").write_text(source)
+        options = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{REPOSITORY}/include"]
+        if "-fsanitize=address,undefined" in (build / "build.ninja").read_text():
+            options.append("-fsanitize=address,undefined")  # as the library was made
+        program = tmp_path / "example"
+        subprocess.run(
+            [compiler, *options, "-o", program, tmp_path / "example.c", archive], check=True
+        )
+        return program
+
+    return compiled
 
 
 @pytest.fixture(scope="session")

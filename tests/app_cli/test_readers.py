@@ -212,3 +212,20 @@ def test_tokd_tail_explains_itself() -> None:
     out, err = one.communicate(timeout=10)
     assert (one.returncode, err) == (0, "")
     assert "--tap" in out and "exit codes" in out
+
+
+def test_the_documented_example_compiles_and_runs(
+    start, gpt2_file, tmp_path: Path, compiled_example
+) -> None:
+    program = compiled_example(
+        "doc/ring.md",
+        "lib/reader/libtokd-reader.a",
+        **{"/run/dpdk-tokd.sock": str(tmp_path / "socket")},
+    )
+    appliance = start("--vocab", str(gpt2_file))
+    appliance.wait_for("ready:")
+    with subprocess.Popen([program], stderr=subprocess.PIPE, text=True) as reader:
+        appliance.wait_until(lambda: appliance.telemetry("/tokd/readers") != {})
+        assert appliance.stop() == 0
+        assert reader.stderr is not None and "dpdk-tokd has ended" in reader.stderr.read()
+    assert reader.returncode == 0

@@ -2,8 +2,6 @@
 """tokd-client from the shell, and the example of libtokd-client that doc/clients.md gives."""
 
 import os
-import re
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -96,21 +94,13 @@ def test_help_and_version_succeed():
     assert run("--help").returncode == run("--version").returncode == 0
 
 
-def test_the_documented_example_compiles_and_runs(tmp_path):
-    library = BUILD / "lib" / "client" / "libtokd-client.a"
-    compiler = shutil.which("cc")
-    if not library.is_file() or compiler is None:
-        pytest.skip(f"needs {library} and a C compiler: run tools/setup")
-    text = (ROOT / "doc" / "clients.md").read_text()
-    source = re.findall(r"```c\n(.*?)```", text, re.DOTALL)[0]
+def test_the_documented_example_compiles_and_runs(compiled_example):
     with Server(lambda _: False) as server:
         host, port = server.address.split(":")
-        source = source.replace("192.0.2.1", host).replace("TOKD_WIRE_PORT", port)
-        (tmp_path / "hello.c").write_text(source)
-        options = ["-std=c11", "-Wall", "-Wextra", "-Werror", f"-I{ROOT}/include"]
-        program = tmp_path / "hello"
-        subprocess.run(
-            [compiler, *options, "-o", program, tmp_path / "hello.c", library], check=True
+        program = compiled_example(
+            "doc/clients.md",
+            "lib/client/libtokd-client.a",
+            **{"192.0.2.1": host, "TOKD_WIRE_PORT": port},
         )
         done = subprocess.run([program], capture_output=True, timeout=30, check=True)
     assert done.stdout.split() == numbers(b"Hello, world").split()

@@ -61,7 +61,7 @@ struct tok_span {
 	uint32_t off, len; /* in `bytes` */
 };
 
-#define TOK_BLOCKS 12
+#define TOK_BLOCKS 13
 
 struct tok_vocab {
 	/* words that are one token */
@@ -73,6 +73,8 @@ struct tok_vocab {
 	/* merges */
 	uint64_t *pair; /* left << 42 | right << 21 | result, open addressing; ~0: free */
 	uint32_t pair_shift, pair_mask;
+	uint64_t *pair_filter; /* a bit by the hash of each pair in the table, 6 to 12 bits a pair */
+	uint32_t filter_shift; /* 64 - log2(bits) */
 	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
 	struct tok_split *split; /* by rank id */
 	uint32_t *ext;		 /* outside id by rank id */
@@ -126,8 +128,13 @@ static inline uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
 	uint64_t key = (uint64_t)left << 21 | right;
-	uint32_t i = (uint32_t)(key * TOK_HASH_1 >> v->pair_shift);
+	uint64_t h = key * TOK_HASH_1;
+	uint64_t bit = h >> v->filter_shift;
+	uint32_t i = (uint32_t)(h >> v->pair_shift);
 
+	/* Most pairs merge to nothing: the filter is small enough to be near when the table is not. */
+	if (!(v->pair_filter[bit / 64] >> bit % 64 & 1))
+		return TOK_NO_TOKEN;
 	for (;;) {
 		uint64_t e = v->pair[i];
 

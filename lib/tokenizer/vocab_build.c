@@ -90,20 +90,24 @@ build_ranks(struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, s
 static bool
 build_pairs(struct tok_vocab *v, struct tok_error *err)
 {
-	uint32_t slots = slots_for(v->n_ranks), r;
+	const uint32_t slots = slots_for(v->n_ranks), bits = 4 * slots;
+	uint32_t r;
 
 	v->pair = table(v, slots * sizeof(*v->pair));
+	v->pair_filter = table(v, bits / 8);
 	v->byte_pair = table(v, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
-	if (v->pair == NULL || v->byte_pair == NULL)
+	if (v->pair == NULL || v->pair_filter == NULL || v->byte_pair == NULL)
 		return tok_fail(err, "out of memory for %u merges", v->n_ranks);
 	v->pair_mask = slots - 1;
 	v->pair_shift = 64 - log2_of(slots);
+	v->filter_shift = 64 - log2_of(bits);
 	memset(v->pair, 0xff, slots * sizeof(*v->pair));
 	memset(v->byte_pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
 	for (r = TOK_BYTES; r < v->n_ranks; r++) {
 		uint32_t left = v->split[r].left, right = v->split[r].right;
 		uint64_t key = (uint64_t)left << 21 | right;
-		uint32_t i = (uint32_t)(key * TOK_HASH_1 >> v->pair_shift);
+		uint64_t h = key * TOK_HASH_1, bit = h >> v->filter_shift;
+		uint32_t i = (uint32_t)(h >> v->pair_shift);
 
 		if (tok_pair(v, left, right) != TOK_NO_TOKEN)
 			return tok_fail(err, "merges %u and %u join the same two tokens",
@@ -111,6 +115,7 @@ build_pairs(struct tok_vocab *v, struct tok_error *err)
 		while (v->pair[i] != ~0ull)
 			i = (i + 1) & v->pair_mask;
 		v->pair[i] = key << 21 | r;
+		v->pair_filter[bit / 64] |= 1ull << bit % 64;
 		if (left < TOK_BYTES && right < TOK_BYTES)
 			v->byte_pair[left << 8 | right] = r;
 	}

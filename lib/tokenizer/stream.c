@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The three machines in a row: UTF-8, pretokens, merges. Hot path. */
 #include "bpe.h"
-#include "cache.h"
+#include "encode_whole.h"
 #include "pretok.h"
 #include "utf8.h"
-
-#define NO_BORDER ((size_t)-1)
 
 void
 tok_stream_init(
@@ -38,169 +36,6 @@ size_t
 tok_encode_bound(size_t n)
 {
 	return n * TOK_UTF8_REPLACEMENT_BYTES;
-}
-
-/* ---- whole pretokens ---- */
-
-/* Little-endian value of len bytes (1-8) at p; bytes up to `end` may be read. */
-static inline uint64_t
-load_key(const uint8_t *p, uint32_t len, const uint8_t *end)
-{
-	uint64_t key = 0;
-
-	if (end - p >= 8) {
-		memcpy(&key, p, 8);
-		return key & ~0ull >> (64 - 8 * len);
-	}
-	memcpy(&key, p, len);
-	return key;
-}
-
-/* A short pretoken that is not one token: from the cache, or by merging. */
-static_assert(TOK_MERGE_MAX <= TOK_CACHE_BYTES, "what is merged can be kept");
-
-static uint32_t *
-encode_parts(struct tok_stream *s, const uint8_t *p, uint32_t len, uint32_t *ids)
-{
-	const struct tok_vocab *v = s->vocab;
-	struct tok_cache_entry *set = NULL, *e;
-	uint64_t key[3] = {0};
-	uint32_t n;
-
-	if (s->cache != NULL) {
-		memcpy(key, p, len);
-		set = tok_cache_set(s->cache, key, len);
-		e = tok_cache_find(set, key, len);
-		if (e != NULL) {
-			memcpy(ids, e->id, e->n * sizeof(*ids));
-			return ids + e->n;
-		}
-	}
-	n = tok_bpe_merge(v, p, len, ids);
-	for (uint32_t i = 0; i < n; i++)
-		ids[i] = v->ext[ids[i]];
-	if (set != NULL && n <= TOK_CACHE_IDS)
-		tok_cache_learn(set, key, len, ids, n);
-	return ids + n;
-}
-
-/* A pretoken on its way through the tables of words. */
-struct lookup {
-	uint64_t key; /* of up to 8 bytes: their value; else the hash */
-	uint32_t slot;
-	uint32_t len;
-};
-
-static inline struct lookup
-lookup_begin(const struct tok_vocab *v, const uint8_t *p, size_t len, const uint8_t *end)
-{
-	struct lookup l = {.len = (uint32_t)len};
-
-	if (len <= TOK_KEY_BYTES) {
-		l.key = load_key(p, l.len, end);
-		l.slot = (uint32_t)(tok_hash_word(l.key, l.len) >> v->word_shift);
-		__builtin_prefetch(&v->word[l.slot]);
-	} else if (len <= v->info.max_token_bytes) {
-		l.key = tok_hash_long(p, l.len);
-		l.slot = (uint32_t)(l.key >> v->long_shift);
-		__builtin_prefetch(&v->long_word[l.slot]);
-	}
-	return l;
-}
-
-/* For len > 8: most words have at most 16 bytes, two overlapping loads. */
-static inline bool
-same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
-{
-	uint64_t x[2], y[2];
-
-	if (len > 16)
-		return memcmp(a, b, len) == 0;
-	memcpy(&x[0], a, 8);
-	memcpy(&y[0], b, 8);
-	memcpy(&x[1], a + len - 8, 8);
-	memcpy(&y[1], b + len - 8, 8);
-	return x[0] == y[0] && x[1] == y[1];
-}
-
-/* One whole pretoken, of any length. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
-static inline uint32_t *
-encode_pretoken(struct tok_stream *s, struct lookup l, const uint8_t *p, size_t len, uint32_t *ids)
-{
-	const struct tok_vocab *v = s->vocab;
-	uint32_t i = l.slot;
-
-	if (len <= TOK_KEY_BYTES) {
-		for (; v->word[i].len != 0; i = (i + 1) & v->word_mask) {
-			if (v->word[i].key == l.key && v->word[i].len == len) {
-				*ids = v->word[i].id;
-				return ids + 1;
-			}
-		}
-	} else if (len <= v->info.max_token_bytes) {
-		for (; v->long_word[i].len != 0; i = (i + 1) & v->long_mask) {
-			const struct tok_long_word *w = &v->long_word[i];
-
-			if (w->tag == (uint32_t)l.key && w->len == len &&
-				same_bytes(v->bytes + w->off, p, len)) {
-				*ids = w->id;
-				return ids + 1;
-			}
-		}
-	}
-	if (len <= TOK_MERGE_MAX)
-		return encode_parts(s, p, (uint32_t)len, ids);
-	if (!tok_bpe_push(s, p, len, &ids))
-		return NULL;
-	return tok_bpe_close(s, ids);
-}
-
-/*
- * All whole pretokens of the well-formed text at p, which begins where a pretoken does. Returns
- * where the open one begins (n if there is none), or NO_BORDER when the carry was exceeded.
- */
-static size_t
-encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
-{
-	struct tok_pretok_scan scan = {
-		.v = s->vocab, .text = p, .n = n, .last = last, .undecided = NO_BORDER};
-	size_t start[TOK_SCAN_BLOCK + 1];
-	struct lookup look[TOK_SCAN_BLOCK];
-	uint32_t *next;
-	uint32_t have = 0; /* start[0] is carried over from the block before when 1 */
-
-	while (scan.at < n) {
-		uint32_t k, found = have + tok_pretok_gpt2_scan(&scan, start + have);
-
-		/* A contraction that is cut by the end: what is behind its quote is uncertain. */
-		while (found > 0 && scan.undecided != NO_BORDER &&
-			start[found - 1] > scan.undecided)
-			found--;
-		/* All look-ups of the block are under way before the first is waited for. */
-		for (k = 0; k + 1 < found; k++)
-			look[k] = lookup_begin(
-				s->vocab, p + start[k], start[k + 1] - start[k], p + n);
-		for (k = 0; k + 1 < found; k++) {
-			next = encode_pretoken(
-				s, look[k], p + start[k], start[k + 1] - start[k], *ids);
-			if (next == NULL)
-				return NO_BORDER; /* what came before it stands */
-			*ids = next;
-		}
-		if (found > 0)
-			start[0] = start[found - 1];
-		have = found > 0;
-	}
-	if (have == 0)
-		return n;
-	if (!last)
-		return start[0];
-	look[0] = lookup_begin(s->vocab, p + start[0], n - start[0], p + n);
-	next = encode_pretoken(s, look[0], p + start[0], n - start[0], *ids);
-	if (next == NULL)
-		return NO_BORDER;
-	*ids = next;
-	return n;
 }
 
 /* ---- pretokens that are cut ---- */
@@ -236,7 +71,7 @@ reopen(struct tok_stream *s, uint32_t **ids)
 
 /*
  * Characters of well-formed text, one by one, until no pretoken is open at one of them. Returns the
- * bytes taken, or NO_BORDER when the carry was exceeded.
+ * bytes taken, or TOK_NO_BORDER when the carry was exceeded.
  */
 static size_t
 encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
@@ -263,21 +98,21 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 		case TOK_STEP_TAKE_CLOSE:
 			fits = tok_bpe_push(s, p + at, len, ids);
 			*ids = tok_bpe_close(s, *ids);
-			return fits ? at + len : NO_BORDER;
+			return fits ? at + len : TOK_NO_BORDER;
 		case TOK_STEP_AHEAD_TAKE_CLOSE:
 			fits = take_ahead(s, ids) && tok_bpe_push(s, p + at, len, ids);
 			*ids = tok_bpe_close(s, *ids);
-			return fits ? at + len : NO_BORDER;
+			return fits ? at + len : TOK_NO_BORDER;
 		case TOK_STEP_CLOSE:
 			*ids = tok_bpe_close(s, *ids);
 			if (s->n_ahead == 0)
 				return at;
 			if (!reopen(s, ids))
-				return NO_BORDER;
+				return TOK_NO_BORDER;
 			continue; /* the same character again, after what was held */
 		}
 		if (!fits)
-			return NO_BORDER;
+			return TOK_NO_BORDER;
 		at += len;
 	}
 	return at;
@@ -309,16 +144,16 @@ encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_
 
 	if (s->state != TOK_ST_NONE) {
 		took = encode_steps(s, p, n, ids);
-		if (took == NO_BORDER)
+		if (took == TOK_NO_BORDER)
 			return false;
 		p += took;
 		n -= took;
 	}
 	if (s->state == TOK_ST_NONE && n > 0) {
-		took = encode_whole(s, p, n, last, ids);
-		if (took == NO_BORDER)
+		took = tok_encode_whole(s, p, n, last, ids);
+		if (took == TOK_NO_BORDER)
 			return false;
-		if (took < n && encode_steps(s, p + took, n - took, ids) == NO_BORDER)
+		if (took < n && encode_steps(s, p + took, n - took, ids) == TOK_NO_BORDER)
 			return false;
 	}
 	return !last || finish(s, ids);

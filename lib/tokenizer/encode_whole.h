@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOK_ENCODE_WHOLE_H
+#define TOK_ENCODE_WHOLE_H
+
+#include "tok.h"
+
+#define TOK_NO_BORDER ((size_t)-1)
+
+/*
+ * All whole pretokens of the well-formed text at p, which begins where a pretoken does. Returns
+ * where the open one begins (n if there is none), or TOK_NO_BORDER when the carry was exceeded.
+ */
+size_t tok_encode_whole(
+	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
+
+#endif

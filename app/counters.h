@@ -29,6 +29,7 @@
 	X(IDS, "ids", "token ids published")                                                       \
 	X(RECORDS, "records", "token ring records published")                                      \
 	X(REPLY_COPIED, "reply_copied_bytes", "bytes of ids copied into reply packets")            \
+	X(REPLY_IN_PLACE, "reply_zero_copy_bytes", "bytes of ids sent from the token ring itself")   \
 	X(SIDE_COPIED, "side_copied_bytes", "bytes of ids copied into the side store")             \
 	X(SIDE_FULL, "side_full", "records lost to slow clients: the side store was full")         \
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \

@@ -154,6 +154,8 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	if (rc == 0)
 		rc = tokd_worker_init(w);
 	if (rc == 0)
+		rc = tokd_zero_copy_open(w, &app->port);
+	if (rc == 0)
 		rc = tokd_port_queue(&app->port, w->queue, node, w->pool);
 	return rc;
 }
@@ -168,6 +170,7 @@ workers_close(struct tokd_app *app)
 		if (w == NULL)
 			continue;
 		tokd_worker_free(w);
+		tokd_zero_copy_close(w);
 		tokd_ring_free(&w->ring);
 		rte_mempool_free(w->pool);
 		rte_free(w);

@@ -13,7 +13,7 @@
 
 #include "net_addr.h"
 
-#define TOKD_N_OPTS 29
+#define TOKD_N_OPTS 30
 
 /* Where a value came from; a higher one overrides a lower one. */
 enum tokd_option_source {
@@ -44,6 +44,7 @@ struct tokd_options {
 	uint32_t done_timeout_ms; /* --done-timeout: a finished stream's answer is kept that long */
 	uint64_t ring_bytes;	  /* --ring-size: of one token ring, a power of two */
 	uint64_t side_bytes;	  /* --side-store: of one worker, 0: none */
+	uint32_t zero_copy_ids;	  /* --zero-copy: replies of so many ids or more; 0: none */
 	uint32_t wait_readers;	  /* --wait-readers: before the first packet is taken */
 	uint32_t reader_timeout_ms; /* --reader-timeout: a reader may hold a full ring that long */
 	const char *socket;	    /* --socket: path of the control socket readers attach to */

@@ -43,6 +43,9 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"16M", "records held by one worker's token ring, a power of two"},
 	{"side-store", "BYTES", OPT_SIZE, RULE_NONE, FIELD(side_bytes), 0, OPT_G, "4M",
 		"ids kept by a worker for slow clients when the token ring needs their space"},
+	{"zero-copy", "N", OPT_COUNT, RULE_NONE, FIELD(zero_copy_ids), 0, 360, "64",
+		"send the ids of replies with N or more from the token ring itself, without a copy, where "
+		"the driver can; 0: never"},
 	{"socket", "PATH", OPT_TEXT, RULE_SOCKET_PATH, FIELD(socket), 0, 0, "/run/dpdk-tokd.sock",
 		"control socket; whoever may attach there sees the ids of every client"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, RULE_NONE, FIELD(socket_mode), 0, 0777, "0600",

@@ -63,7 +63,8 @@ check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info)
 }
 
 static void
-choose_offloads(struct tokd_port *p, const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
 {
 	uint64_t rss_hf = info->flow_type_rss_offloads & RSS_WANTED;
 
@@ -74,6 +75,13 @@ choose_offloads(struct tokd_port *p, const struct rte_eth_dev_info *info, struct
 		conf->rxmode.offloads |= RX_CKSUM;
 	if (p->tx_cksum)
 		conf->txmode.offloads |= TX_CKSUM;
+
+	p->zero_copy = opt->zero_copy_ids != 0 ? tokd_port_zero_copy(info) : TOKD_ZC_NO;
+	if (p->zero_copy != TOKD_ZC_NO)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	TOKD_LOG(port, INFO, "port %u (%s): ids are sent %s\n", p->id, p->driver,
+		p->zero_copy != TOKD_ZC_NO ? "from the token ring itself, in replies of --zero-copy or more"
+					   : "as copies");
 
 	if (p->n_queues == 1)
 		return;
@@ -115,11 +123,12 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 		return rc;
 	}
 	p->driver = info.driver_name;
+	p->device = info.device;
 	p->node = rte_eth_dev_socket_id(p->id);
 	rc = check_queues(p, &info);
 	if (rc != 0)
 		return rc;
-	choose_offloads(p, &info, &conf);
+	choose_offloads(p, opt, &info, &conf);
 
 	/* No MTU in conf: several drivers refuse to set one, and all have one. */
 	rc = rte_eth_dev_configure(p->id, n_queues, n_queues, &conf);

@@ -12,6 +12,13 @@
 
 #include "options.h"
 
+/* What a driver does with a packet that points into a token ring. */
+enum tokd_zc_kind {
+	TOKD_ZC_NO,	/* it cannot, or nobody knows */
+	TOKD_ZC_COPIES, /* it copies what it sends */
+	TOKD_ZC_DMA,	/* its device reads the memory, once that is mapped */
+};
+
 struct tokd_port {
 	uint16_t id;
 	uint16_t n_queues;
@@ -20,6 +27,8 @@ struct tokd_port {
 	bool rx_cksum, tx_cksum;   /* IPv4 and UDP checksums are left to the device */
 	bool rss;
 	bool started;
+	enum tokd_zc_kind zero_copy;
+	struct rte_device *device;
 	const char *driver;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	struct rte_ether_addr mac;
@@ -39,5 +48,8 @@ int tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_me
 int tokd_port_start(struct tokd_port *p, const struct tokd_options *opt);
 /* Stop, if started, and close. */
 void tokd_port_close(struct tokd_port *p);
+
+/* port_zero_copy.c */
+enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);
 
 #endif

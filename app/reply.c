@@ -49,7 +49,6 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 	struct rte_mbuf *m = rte_pktmbuf_alloc(w->pool);
 	bool done = s->state == TOKD_STREAM_DONE && reason == TOKD_R_NONE;
 	struct tokd_rep rep;
-	uint8_t *payload;
 
 	if (unlikely(m == NULL)) {
 		w->counter[C_TX_NO_MBUF]++;
@@ -75,11 +74,9 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.text_end = s->text_end,
 	};
 	/* tokd_worker_init() has made sure of the room. */
-	payload = (uint8_t *)rte_pktmbuf_append(
-		m, (uint16_t)(sizeof(rep) + count * sizeof(uint32_t)));
-	memcpy(payload, &rep, sizeof(rep));
+	memcpy(rte_pktmbuf_append(m, sizeof(rep)), &rep, sizeof(rep));
 	if (count > 0)
-		tokd_reply_ids_copy(w, s, first, count, payload + sizeof(rep));
+		tokd_reply_ids_put(w, s, first, count, m);
 	tokd_net_send(w, m, &s->peer);
 	if (done && s->t_last != 0 && (first + count == s->total || !(s->flags & TOKD_F_IDS))) {
 		tokd_tx_is_last(w, s->t_last);

@@ -29,9 +29,9 @@ bool tokd_reply_ids_stand(
 /* Is id `first` in the younger half of the ring, not to be overwritten soon? */
 bool tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first);
 
-/* Copy ids [first, first + count) to dst; they must stand. */
-void tokd_reply_ids_copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
-	uint32_t count, void *dst);
+/* Ids [first, first + count), which must stand, as the rest of packet m: in place, or a copy. */
+void tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, struct rte_mbuf *m);
 
 /*
  * Send ids [first, end) again: bounded per call and per stream. False if they are lost.

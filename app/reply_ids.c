@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ids for replies: found in the ring, or the side store, by what the stream remembers, and copied, since
- * af_xdp sends no packet of several segments.
+ * Ids for replies: found in the ring, or the side store, by what the stream remembers. Sent from where they lie in
+ * the ring if the driver can do that, else copied: af_xdp, for one, sends no packet of several segments.
  */
 #include <rte_memcpy.h>
 
@@ -52,11 +52,10 @@ tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, u
 	return pos < TOKD_REC_IN_SIDE && w->ring.head - pos <= (w->ring.mask + 1) / 2;
 }
 
-void
-tokd_reply_ids_copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
-	uint32_t count, void *dst)
+static void
+copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first, uint32_t count,
+	void *dst)
 {
-	uint32_t i = find_rec(s, first);
 
 	w->counter[C_REPLY_COPIED] += count * sizeof(uint32_t);
 	while (count > 0) {
@@ -73,6 +72,54 @@ tokd_reply_ids_copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t
 		first += n;
 		count -= n;
 	}
+}
+
+/* A segment for each record from the i-th on, behind m. False if that cannot be: m is as it was. */
+static bool
+attach(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
+	uint32_t count, struct rte_mbuf *m)
+{
+	const uint32_t bytes = count * sizeof(uint32_t);
+	struct rte_mbuf *last = m;
+	uint16_t n = 0;
+
+	while (count > 0) {
+		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
+		uint32_t skip = first - rec->first;
+		uint32_t part = RTE_MIN(rec->count - skip, count);
+		struct rte_mbuf *seg = NULL;
+
+		if (n < TOKD_ZC_SEGS && !(rec->pos & TOKD_REC_IN_SIDE))
+			seg = tokd_zero_copy_segment(w, rec->pos,
+				tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)) + skip,
+				part * sizeof(uint32_t));
+		if (unlikely(seg == NULL)) {
+			rte_pktmbuf_free(m->next);
+			m->next = NULL;
+			return false;
+		}
+		last->next = seg;
+		last = seg;
+		n++;
+		first += part;
+		count -= part;
+	}
+	m->nb_segs += n;
+	m->pkt_len += bytes;
+	w->counter[C_REPLY_IN_PLACE] += bytes;
+	return true;
+}
+
+void
+tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, struct rte_mbuf *m)
+{
+	const uint32_t i = find_rec(s, first);
+
+	if (w->zc.pool != NULL && count >= w->zc.min && attach(w, s, i, first, count, m))
+		return;
+	/* tokd_worker_init() has made sure of the room. */
+	copy(w, s, i, first, count, rte_pktmbuf_append(m, (uint16_t)(count * sizeof(uint32_t))));
 }
 
 bool

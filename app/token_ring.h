@@ -47,9 +47,10 @@ struct tokd_ring {
 	uint32_t n_active; /* readers in state ACTIVE */
 	bool full;	   /* a reservation failed, and would fail still */
 	uint64_t wanted;   /* bytes from the head on of the largest that did */
-	/* Called by the worker before [from, to) may be overwritten, which then still stands. */
-	void (*before_reuse)(void *arg, uint64_t from, uint64_t to);
-	void *before_reuse_arg;
+	/* Both are called by the worker, with `owner`, where they are not NULL. */
+	void (*before_reuse)(void *owner, uint64_t from, uint64_t to); /* all of it still stands */
+	uint64_t (*in_use)(void *owner); /* what begins there must stand, for now */
+	void *owner;
 	struct tokd_reader reader[TOKD_READERS_MAX];
 	/* set-up */
 	int fd;

@@ -37,9 +37,9 @@ is_active(struct tokd_reader *rd)
 	return atomic_load_explicit(&rd->state, memory_order_acquire) == TOKD_READER_ACTIVE;
 }
 
-/* Position up to which all active readers have finished. */
+/* Position up to which all active readers, and packets that point into the ring, have finished. */
 static uint64_t
-readers_done(struct tokd_ring *r)
+all_done(struct tokd_ring *r)
 {
 	uint64_t done = r->head;
 
@@ -49,6 +49,8 @@ readers_done(struct tokd_ring *r)
 		if (is_active(rd))
 			done = RTE_MIN(done, look_at(r, rd));
 	}
+	if (r->in_use != NULL)
+		done = RTE_MIN(done, r->in_use(r->owner));
 	return done;
 }
 
@@ -78,7 +80,7 @@ tokd_ring_make_room(struct tokd_ring *r, uint64_t end)
 	const uint64_t size = r->mask + 1;
 	const uint64_t step = RTE_MIN(size >> TAIL_STEP_SHIFT, (uint64_t)TAIL_STEP_MAX);
 	const uint64_t need = end - size; /* the tail has to come this far */
-	const uint64_t done = readers_done(r);
+	const uint64_t done = all_done(r);
 	uint64_t tail = r->tail;
 
 	while (tail < need + step && tail < done) {
@@ -90,7 +92,7 @@ tokd_ring_make_room(struct tokd_ring *r, uint64_t end)
 	}
 	if (tail != r->tail) {
 		if (r->before_reuse != NULL)
-			r->before_reuse(r->before_reuse_arg, r->tail, tail);
+			r->before_reuse(r->owner, r->tail, tail);
 		r->tail = tail;
 		r->limit = tail + size;
 		__atomic_store_n(&r->hdr->tail, tail, __ATOMIC_RELEASE);

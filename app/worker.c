@@ -111,7 +111,7 @@ tokd_worker_init(struct tokd_worker *w)
 		return rc;
 	}
 	w->ring.before_reuse = tokd_spill_before_reuse;
-	w->ring.before_reuse_arg = w;
+	w->ring.owner = w;
 	if (opt->fragments > 0) {
 		w->frags = tokd_frags_create(opt->fragments, w->index, w->node, w->tsc_hz);
 		if (w->frags == NULL) {

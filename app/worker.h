@@ -19,6 +19,7 @@
 #include "side_store.h"
 #include "token_ring.h"
 #include "vocabs.h"
+#include "zero_copy.h"
 
 #define TOKD_BURST 32
 #define TOKD_TX_MAX 128 /* packets gathered before they are handed to the driver */
@@ -43,6 +44,7 @@ struct tokd_worker {
 	struct tokd_streams *streams;
 	struct tokd_ring ring;
 	struct tokd_side side;
+	struct tokd_zero_copy zc;
 	uint32_t n_vocabs;
 	struct tokd_vocab {
 		const struct tok_vocab *tok;

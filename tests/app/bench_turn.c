@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What a text costs a worker, from a full RX queue to its reply in the TX queue: bursts of 32 texts
- * of one packet each, over net_ring. For comparing two builds: run them by turns, and look at
- * the smallest of many (doc/telemetry.md).
+ * of one packet each, over net_ring. For comparing two builds, or copied replies with --zero-copy: run
+ * them by turns, and look at the smallest of many (doc/telemetry.md).
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fixture.h"
 
@@ -53,6 +54,7 @@ bench(uint32_t bytes)
 int
 main(int argc, char **argv)
 {
+	fx_zero_copy = argc > 1 && strcmp(argv[1], "--zero-copy") == 0;
 	if (fixture_start(argc, argv) < 0) {
 		printf("EAL, net_ring or the vocabulary could not be set up\n");
 		return 1;

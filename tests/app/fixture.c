@@ -15,6 +15,7 @@
 struct fixture *fx;
 struct rte_mempool *fx_pool;
 uint64_t fx_counted[C_COUNT];
+bool fx_zero_copy;
 
 struct rte_ring *fx_tx;
 static struct rte_ring *rx;
@@ -82,7 +83,7 @@ ring_make(struct tokd_ring *r, uint32_t bytes)
 }
 
 static int
-setup_with(uint32_t ring_bytes, uint32_t side_bytes)
+setup_with(uint32_t ring_bytes, uint32_t side_bytes, bool zero_copy)
 {
 	fx = calloc(1, sizeof(*fx));
 	fx->opt = (struct tokd_options){
@@ -114,6 +115,14 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes)
 	};
 	ring_make(&fx->w.ring, ring_bytes);
 	assert_int_equal(tokd_worker_init(&fx->w), 0);
+	if (zero_copy) {
+		const struct tokd_port p = {
+			.id = port, .tx_desc = TX_DESC, .zero_copy = TOKD_ZC_COPIES};
+
+		fx->opt.zero_copy_ids = 1;
+		assert_int_equal(tokd_zero_copy_open(&fx->w, &p), 0);
+		assert_non_null(fx->w.zc.pool);
+	}
 	fx->w.t_burst = rte_rdtsc();
 	fx->w.turn_kind = C_CYCLES_IDLE;
 	return 0;
@@ -122,19 +131,31 @@ setup_with(uint32_t ring_bytes, uint32_t side_bytes)
 int
 setup(void **state)
 {
-	return setup_with(RING_BYTES, 0);
+	return setup_with(RING_BYTES, 0, fx_zero_copy);
 }
 
 int
 setup_small_ring(void **state)
 {
-	return setup_with(SMALL_RING_BYTES, 0);
+	return setup_with(SMALL_RING_BYTES, 0, fx_zero_copy);
 }
 
 int
 setup_small_ring_and_side_store(void **state)
 {
-	return setup_with(SMALL_RING_BYTES, SIDE_BYTES);
+	return setup_with(SMALL_RING_BYTES, SIDE_BYTES, fx_zero_copy);
+}
+
+int
+setup_zero_copy(void **state)
+{
+	return setup_with(RING_BYTES, 0, true);
+}
+
+int
+setup_small_ring_zero_copy(void **state)
+{
+	return setup_with(SMALL_RING_BYTES, 0, true);
 }
 
 /* Every block is free, or belongs to one record of one stream. */
@@ -171,7 +192,9 @@ teardown(void **state)
 	assert_int_equal(fx->w.n_held, 0);
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
 	expect_side_store_whole();
+	assert_int_equal(fx->w.zc.n_out, 0);
 	tokd_worker_free(&fx->w); /* with the fragments it still has */
+	tokd_zero_copy_close(&fx->w);
 	assert_int_equal(rte_mempool_avail_count(fx_pool), POOL_MBUFS);
 	free(fx->w.ring.hdr);
 	free(fx);
@@ -198,7 +221,11 @@ next_frame(void)
 {
 	void *m;
 
-	return rte_ring_dequeue(fx_tx, &m) == 0 ? m : NULL;
+	if (rte_ring_dequeue(fx_tx, &m) != 0)
+		return NULL;
+	rte_mbuf_sanity_check(m, 1);
+	assert_int_equal(rte_pktmbuf_linearize(m), 0); /* lets go of what points into the ring */
+	return m;
 }
 
 uint32_t

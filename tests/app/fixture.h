@@ -50,6 +50,8 @@ void fixture_stop(void);
 int setup(void **state);
 int setup_small_ring(void **state);
 int setup_small_ring_and_side_store(void **state);
+int setup_zero_copy(void **state);
+int setup_small_ring_zero_copy(void **state);
 int teardown(void **state);
 
 struct fixture {
@@ -63,6 +65,9 @@ struct fixture {
 extern struct fixture *fx;
 extern struct rte_mempool *fx_pool;
 extern struct rte_ring *fx_tx; /* what the port has sent */
+
+/* Replies are sent from the ring: however few ids they have. Set before a fixture is made. */
+extern bool fx_zero_copy;
 
 /* Sum over all tests so far of each counter. */
 extern uint64_t fx_counted[C_COUNT];

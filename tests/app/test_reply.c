@@ -57,7 +57,7 @@ reply_carries_the_ids_of_a_small_text(void **state)
 	assert_int_equal(r.rep.flags, TOKD_F_DONE | TOKD_F_FIRST);
 	assert_int_equal(r.rep.count, n_want);
 	assert_memory_equal(r.ids, want, 4 * n_want);
-	expect_count(C_REPLY_COPIED, 4 * n_want);
+	expect_count(fx_zero_copy ? C_REPLY_IN_PLACE : C_REPLY_COPIED, 4 * n_want);
 	expect_count(C_TX_PACKETS, 1);
 }
 
@@ -287,25 +287,35 @@ reply_to_poll_flushes_ids_that_wait(void **state)
 void
 reply_of_a_burst_larger_than_the_ring_is_not_overwritten(void **state)
 {
-	uint32_t carried[STREAMS] = {0};
+	uint32_t carried[STREAMS] = {0}, turns = 0, left;
 	struct reply rep;
 
 	/* Three ids a byte: 8.4 KB for each of 16 texts, in 64 KiB. */
 	memset(text, 0xff, 700);
 	n_want = whole(text, 700, want, RTE_DIM(want));
-	for (uint32_t s = 0; s < STREAMS; s++) {
-		struct request r = text_packet(s, text, 700, 700, TOKD_F_IDS, 0);
+	do {
+		for (uint32_t s = 0; s < STREAMS; s++) {
+			struct request r = text_packet(s, text, 700, 700, TOKD_F_IDS, 0);
 
-		send_request(&r);
-	}
-	tokd_worker_turn(&fx->w);
-	while (next_reply(&rep)) {
-		assert_int_equal(rep.rep.flags & TOKD_F_FAIL, 0);
-		assert_memory_equal(rep.ids, &want[rep.rep.first], 4 * rep.rep.count);
-		carried[rep.rep.stream_id] += rep.rep.count;
-	}
-	for (uint32_t s = 0; s < STREAMS; s++)
-		assert_int_equal(carried[s], n_want);
+			if (carried[s] < n_want)
+				send_request(&r);
+		}
+		tokd_worker_turn(&fx->w);
+		while (next_reply(&rep)) {
+			assert_int_equal(rep.rep.flags & TOKD_F_FAIL, 0);
+			assert_memory_equal(rep.ids, &want[rep.rep.first], 4 * rep.rep.count);
+			carried[rep.rep.stream_id] += rep.rep.count;
+		}
+		left = 0;
+		for (uint32_t s = 0; s < STREAMS; s++) {
+			assert_true(carried[s] == 0 || carried[s] == n_want);
+			left += carried[s] == 0;
+		}
+		turns++;
+	} while (left > 0 && turns < 10);
+	assert_int_equal(left, 0);
+	/* A driver that keeps packets which point into the ring makes some of the texts wait. */
+	assert_true(turns == 1 || fx_zero_copy);
 }
 
 void

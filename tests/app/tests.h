@@ -102,6 +102,11 @@
 	X(reply_of_ids_of_an_open_stream_overwritten_fails_it, setup_small_ring) \
 	X(reply_without_an_mbuf_is_counted_and_asked_for_again, setup) \
 	X(reply_goes_to_where_the_latest_packet_came_from, setup) \
+	X(zero_copy_points_into_the_ring, setup_zero_copy) \
+	X(zero_copy_is_for_replies_with_ids_enough, setup_zero_copy) \
+	X(zero_copy_of_too_many_records_is_a_copy, setup_zero_copy) \
+	X(zero_copy_without_an_mbuf_is_a_copy, setup_small_ring_zero_copy) \
+	X(zero_copy_holds_the_ring_until_the_driver_is_done, setup_small_ring_zero_copy) \
 	X(time_limit_ends_an_idle_stream_and_frees_what_it_held, setup) \
 	X(time_limit_counts_from_the_latest_progress, setup) \
 	X(time_limit_forgets_finished_streams, setup) \

@@ -45,6 +45,16 @@ def serve_text(lab: NetLab, want: list[int], cuts: list[int] | None = None) -> N
         assert stream.id_list() == want
 
 
+def check_replies(appliance: Appliance, *, in_place: bool) -> None:
+    """Ids of long replies came from the token ring itself, or none did."""
+    counters = appliance.counters()
+    assert (counters["reply_zero_copy_bytes"] > 0) == in_place
+    if in_place:  # but for replies of few ids
+        assert counters["reply_copied_bytes"] < counters["reply_zero_copy_bytes"]
+    else:
+        assert counters["reply_copied_bytes"] > 0
+
+
 def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
@@ -78,7 +88,7 @@ def test_tap(own_lab, want, gpt2_file, tmp_path):
         memory=NO_HUGE,
         args=("--ip", "10.97.0.1"),
         devargs=f"iface={name}",
-    ):
+    ) as appliance:
         run("ip", "link", "set", name, "netns", own_lab.namespace)
         inside = ("ip", "-n", own_lab.namespace)
         run(*inside, "addr", "add", "10.97.0.2/24", "dev", name)
@@ -86,6 +96,37 @@ def test_tap(own_lab, want, gpt2_file, tmp_path):
         with RawStream(own_lab, host="10.97.0.1") as stream:
             stream.finish(stream.packets(TEXT))
             assert stream.id_list() == want
+        check_replies(appliance, in_place=True)
+
+
+def test_af_xdp_sends_copies(own_lab, want, gpt2_file, tmp_path):
+    """It takes no packet of several segments."""
+    with Appliance(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_af_xdp",
+        memory=NO_HUGE,
+        args=(),
+        devargs=f"iface={own_lab.server_if}",
+    ) as appliance:
+        serve_text(own_lab, want)
+        check_replies(appliance, in_place=False)
+
+
+@pytest.mark.parametrize("least", ["64", "0"])
+def test_replies_of_af_packet_are_in_place_if_asked(own_lab, want, gpt2_file, tmp_path, least):
+    with Appliance(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_af_packet",
+        memory=NO_HUGE,
+        args=("--zero-copy", least),
+        devargs=f"iface={own_lab.server_if}",
+    ) as appliance:
+        serve_text(own_lab, want)
+        check_replies(appliance, in_place=least != "0")
 
 
 def test_jumbo_frames_on_af_packet(own_lab, want, gpt2_file, tmp_path):
@@ -234,6 +275,7 @@ def test_memif(own_lab, want, gpt2_file, tmp_path):
     ):
         serve_text(own_lab, want)
         assert appliance.counters()["streams_done"] == 1
+        check_replies(appliance, in_place=True)
 
 
 @needs_testpmd
@@ -263,3 +305,4 @@ def test_virtio_user(own_lab, huge, want, gpt2_file, tmp_path):
     ):
         serve_text(own_lab, want)
         assert appliance.counters()["streams_done"] == 1
+        check_replies(appliance, in_place=False)  # its peer maps EAL's memory alone

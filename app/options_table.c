@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <assert.h>
 
+#include <tokd/wire.h>
+
 #include "options_table.h"
 
 #define FIELD(f) offsetof(struct tokd_options, f), sizeof(((struct tokd_options *)0)->f)
@@ -43,7 +45,8 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"16M", "records held by one worker's token ring, a power of two"},
 	{"side-store", "BYTES", OPT_SIZE, RULE_NONE, FIELD(side_bytes), 0, OPT_G, "4M",
 		"ids kept by a worker for slow clients when the token ring needs their space"},
-	{"zero-copy", "N", OPT_COUNT, RULE_NONE, FIELD(zero_copy_ids), 0, 360, "64",
+	{"zero-copy", "N", OPT_COUNT, RULE_NONE, FIELD(zero_copy_ids), 0,
+		TOKD_WIRE_PAYLOAD / sizeof(uint32_t), "64",
 		"send the ids of replies with N or more from the token ring itself, without a copy, where "
 		"the driver can; 0: never"},
 	{"socket", "PATH", OPT_TEXT, RULE_SOCKET_PATH, FIELD(socket), 0, 0, "/run/dpdk-tokd.sock",

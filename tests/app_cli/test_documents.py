@@ -118,3 +118,36 @@ def test_completion_knows_only_options_that_eal_has(binary: Path, build: Path) -
     offered = completions(build, "dpdk-tokd", "--")
     own = set(re.findall(r"^  (--[a-z0-9-]+)", output(binary, "--help"), re.MULTILINE))
     assert set(offered) - own - {"--"} <= set(OPTION.findall(output(binary, "-h")))
+
+
+def tour() -> str:
+    text = (REPOSITORY / "doc/architecture.md").read_text()
+    start = text.index("## A guided tour")
+    return text[start : text.index("\n## ", start + 1)]
+
+
+def sources() -> str:
+    """All code there is, and all tests."""
+    kinds = (".c", ".h", ".py")
+    rooms = ("app", "include", "lib", "python/dpdk_tokd", "tests")
+    files = [p for room in rooms for p in sorted((REPOSITORY / room).rglob("*"))]
+    return "\n".join(p.read_text() for p in files if p.suffix in kinds)
+
+
+def test_names_of_the_guided_tour_exist() -> None:
+    text, code = tour(), sources()
+    # A function in C begins its line, one in Python follows def.
+    functions = set(re.findall(r"^(?:def )?([a-z]\w+)\(", code, re.MULTILINE))
+    functions |= set(re.findall(r"^    (?:async )?def (\w+)\(", code, re.MULTILINE))
+    functions |= set(re.findall(r"^(?:static inline [\w ]+\*?)?(\w+)\(", code, re.MULTILINE))
+    words = set(re.findall(r"\w+", code))
+    named = re.findall(r"`([A-Za-z_][\w.]*)`", text)
+    ours = [n for n in named if re.match(r"(tok|tokd|tokr|test)_\w+$", n)]
+    assert len(ours) > 60
+    assert [n for n in ours if n not in functions] == []
+    rest = [part for n in named if n not in ours and "/" not in n for part in n.split(".")]
+    assert [n for n in rest if n not in words and n not in ("md", "py", "c", "h")] == []
+
+
+def test_the_guided_tour_has_the_length_of_a_walk() -> None:
+    assert 120 <= len(tour().splitlines()) <= 260

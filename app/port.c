@@ -99,6 +99,12 @@ choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 			"port %u (%s): no RSS to set: the driver spreads packets over %u queues "
 			"by its own rule, which must keep a UDP flow on one queue\n",
 			p->id, p->driver, p->n_queues);
+		if (strcmp(p->driver, "net_af_packet") == 0)
+			TOKD_LOG(port, NOTICE,
+				"port %u (net_af_packet): the kernel gives packets of a queue that is full to "
+				"another worker, where their texts fail: let framecnt hold all that "
+				"clients send at once, as in framecnt=8192\n",
+				p->id);
 	}
 }
 

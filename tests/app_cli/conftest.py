@@ -9,6 +9,7 @@ import selectors
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.append(str(REPOSITORY / "tools" / "lib"))  # frames
 BINARY = Path(os.environ.get("TOKD_BUILD", REPOSITORY / "build")) / "app/dpdk-tokd"
 READY_S = 30
 

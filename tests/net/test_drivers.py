@@ -162,7 +162,7 @@ def test_two_workers_on_two_queues_of_af_packet(own_lab, want, gpt2_file, tmp_pa
         driver="net_af_packet",
         memory=NO_HUGE,
         args=(),
-        devargs=f"iface={own_lab.server_if},qpairs=2",
+        devargs=f"iface={own_lab.server_if},qpairs=2,framecnt=4096",
         lcores=f"0@{CPUS[0]},1@{CPUS[1]}",
     ) as appliance:
         for _ in range(24):  # sockets, and so flows

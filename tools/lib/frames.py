@@ -7,7 +7,6 @@ import struct
 from pathlib import Path
 
 import google_crc32c
-
 from dpdk_tokd import wire
 
 OUR_IP = bytes((10, 0, 0, 1))
@@ -26,13 +25,13 @@ def _frame(payload: bytes) -> bytes:
     return PCAP_MAC + bytes.fromhex("020000000002") + b"\x08\x00" + ip + udp + payload
 
 
-def text_frame(stream_id: int, text: bytes) -> bytes:
-    """The one packet of a short text."""
+def text_frame(stream_id: int, text: bytes, *, ids: bool = True) -> bytes:
+    """The one packet of a short text; `ids`: they are to be sent to the client as well."""
     values = {
         "magic": wire.MAGIC,
         "version": wire.VERSION,
         "type": wire.DATA,
-        "flags": wire.F_FIRST | wire.F_LAST | wire.F_IDS,
+        "flags": wire.F_FIRST | wire.F_LAST | (wire.F_IDS if ids else 0),
         "epoch": 1,
         "stream_id": stream_id,
         "length": len(text),

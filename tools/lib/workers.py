@@ -1,0 +1,226 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a second worker on a second queue brings: throughput over af_packet, by turns."""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import frames
+import reference
+from demo.net import Veth, inside, namespace, veth
+from demo.process import NotReady, Process
+from demo.report import machine
+from demo.say import say
+from demo.servers import DPDK_TOKD, NO_HUGE, READY_S, ROOT
+from dpdk_tokd.telemetry import Telemetry, TelemetryError
+from packages import data_home
+
+CLIENT = ROOT / "build" / "tools" / "tokd-client"
+CLIENTS = 8  # sockets, and so flows, for the kernel to spread over the queues
+IN_FLIGHT = 32
+LINE_BYTES = 4096
+PACKET = 1200  # bytes of text in a packet of the replay
+CORPORA = ("english", "code", "multi")
+CPUS = sorted(os.sched_getaffinity(0))
+RUN_S = 120.0
+DESCRIPTION = f"""\
+dpdk-tokd with one worker and one queue, and with two of each, by turns.
+
+First without clients: each worker replays a capture by net_pcap, which shows what they do side by
+side, in text tokenized per second of busy time. Then on net_af_packet: {CLIENTS} clients send the same texts, each from a socket of its own, {IN_FLIGHT} at once. Every id is compared
+with Hugging Face tokenizers, and each stream must have stayed on one worker. Workers poll without
+ever sleeping; the clients run on whatever CPU the kernel gives them, beside the workers if there is
+no other."""
+
+
+@dataclass(frozen=True)
+class Share:
+    """What one client sends, a text a line, and what it must print."""
+
+    texts: Path
+    ids: bytes
+    size: int
+
+
+@dataclass(frozen=True)
+class Run:
+    seconds: float
+    ids_equal: bool
+    streams: list[int]  # of each worker
+    stayed: bool  # no worker got a packet of another's stream
+    busy: list[float]  # of each worker's time
+
+
+def lines_of(text: str) -> list[str]:
+    """All of a corpus in texts of about LINE_BYTES characters, without line ends."""
+    flat = " ".join(text.splitlines())
+    return [flat[i : i + LINE_BYTES] for i in range(0, len(flat), LINE_BYTES)]
+
+
+def shares(folder: Path, most: int) -> list[Share]:
+    """The corpora, dealt to the clients."""
+    tokenizer = reference.load_gpt2(data_home() / "vocab" / "gpt2.tiktoken")
+    found = []
+    corpora = [(data_home() / "corpus" / f"{name}.txt").read_text("utf-8") for name in CORPORA]
+    texts = [line for text in corpora for line in lines_of(text[:most])]
+    for i in range(CLIENTS):
+        own = texts[i::CLIENTS]
+        path = folder / f"texts{i}"
+        path.write_text("".join(f"{line}\n" for line in own), encoding="utf-8")
+        ids = (" ".join(map(str, reference.ids(tokenizer, line))) for line in own)
+        found.append(Share(path, "".join(f"{line}\n" for line in ids).encode(), path.stat().st_size))
+    return found
+
+
+def appliance(device: str, workers: int, own: list[str], folder: Path, prefix: str) -> Process:
+    """Worker 0 on the last CPU, as everywhere; worker 1 on the one before."""
+    cpus = CPUS[::-1][:workers]
+    lcores = ",".join(f"{i}@{cpu}" for i, cpu in enumerate(cpus))
+    eal = ["--lcores", lcores, "--no-pci", f"--vdev={device}", "--file-prefix", prefix]
+    # As in tools/demo, but with telemetry: it says who had which stream.
+    eal += [option for option in NO_HUGE if option != "--no-shconf"]
+    app = ["--vocab", "gpt2", "--socket", str(folder / f"{prefix}.sock"), *own]
+    return Process("dpdk-tokd", [str(DPDK_TOKD), *eal, "--", *app], folder / f"{prefix}.log")
+
+
+def run(link: Veth, where: str, workers: int, parts: list[Share], folder: Path) -> Run:
+    prefix = f"tokd-workers-{os.getpid()}"
+    command = inside(where, str(CLIENT), "--lines", "--in-flight", str(IN_FLIGHT), link.server)
+    # A queue that is full would hand packets to the other: room for all that can be under way.
+    device = f"net_af_packet0,iface={link.near},qpairs={workers},framecnt=8192"
+    with appliance(device, workers, ["--ip", link.server], folder, prefix) as server:
+        server.wait_for("ready:", READY_S)
+        outputs = [folder / f"ids{i}" for i in range(CLIENTS)]
+        begun = time.monotonic()
+        clients = []
+        for part, output in zip(parts, outputs, strict=True):
+            with part.texts.open("rb") as texts, output.open("wb") as ids:
+                clients.append(subprocess.Popen(command, stdin=texts, stdout=ids))
+        codes = [client.wait(RUN_S) for client in clients]
+        seconds = time.monotonic() - begun
+        with Telemetry(prefix) as t:
+            counters = [t.counters(w) for w in range(workers)]
+    cycles = [[c[f"cycles_{k}"] for k in ("busy", "backpressured", "idle")] for c in counters]
+    equal = all(o.read_bytes() == p.ids for o, p in zip(outputs, parts, strict=True))
+    return Run(
+        seconds,
+        equal and not any(codes),
+        [c["streams_done"] for c in counters],
+        all(c["streams_opened"] == c["streams_done"] and not c["drop_unknown"] for c in counters),
+        [round(c[0] / sum(c), 3) for c in cycles],
+    )
+
+
+def replay(workers: int, captures: list[Path], folder: Path, texts: int) -> float:
+    """MB of text a second of busy time, all workers together, each with a capture of its own."""
+    prefix = f"tokd-workers-{os.getpid()}"
+    device = ",".join(["net_pcap0", *(f"rx_pcap={path}" for path in captures[:workers])])
+    own = ["--ip", "10.0.0.1", "--streams", "1024"]
+    with appliance(device, workers, own, folder, prefix) as server, ExitStack() as stack:
+        server.wait_for("ready:", READY_S)
+        t = stack.enter_context(Telemetry(prefix))
+        deadline = time.monotonic() + RUN_S
+        while sum(t.counters(w)["streams_done"] for w in range(workers)) < workers * texts:
+            if time.monotonic() > deadline:
+                raise NotReady(f"the captures were not over after {RUN_S:.0f} s")
+            time.sleep(0.05)
+        hz = t.info()["tsc_hz"]
+        counters = [t.counters(w) for w in range(workers)]
+    return sum(c["text_bytes"] / c["cycles_busy"] * hz for c in counters) / 1e6
+
+
+def measure_replay(rounds: int, most: int, folder: Path) -> dict[str, Any]:
+    """Without clients: what the workers themselves can do, side by side."""
+    corpora = [(data_home() / "corpus" / f"{name}.txt").read_bytes() for name in CORPORA]
+    texts = [c[i : i + PACKET] for c in corpora for i in range(0, min(most, len(c)), PACKET)]
+    captures = [folder / "0.pcap", folder / "1.pcap"]
+    for path in captures:
+        # The same for both, in two files, for neither to have the better texts.
+        frames.write_pcap(
+            path, [frames.text_frame(n, text, ids=False) for n, text in enumerate(texts)]
+        )
+    rates: dict[int, list[float]] = {1: [], 2: []}
+    for i in range(rounds):
+        for workers, done in rates.items():
+            done.append(round(replay(workers, captures, folder, len(texts)), 1))
+            say(f"replay {i + 1} of {rounds}, {workers} workers: {done[-1]} MB/s")
+    ratios = sorted(two / one for one, two in zip(*rates.values(), strict=True))
+    return {"mb_per_s": {n: statistics.median(done) for n, done in rates.items()}} | spread(ratios)
+
+
+def spread(ratios: list[float]) -> dict[str, Any]:
+    """Of two workers to one, round by round."""
+    ratios = sorted(ratios)
+    return {
+        "ratio": {
+            "p50": round(statistics.median(ratios), 2),
+            "least": round(ratios[0], 2),
+            "most": round(ratios[-1], 2),
+            "rounds": len(ratios),
+        }
+    }
+
+
+def measure(rounds: int, most: int, folder: Path, stack: ExitStack) -> dict[str, Any]:
+    where = stack.enter_context(namespace("client"))
+    link = stack.enter_context(veth(0, where, None))
+    say("the reference's ids")
+    parts = shares(folder, most)
+    size = sum(part.size for part in parts)
+    runs: dict[int, list[Run]] = {1: [], 2: []}
+    for i in range(rounds):
+        for workers, done in runs.items():
+            done.append(run(link, where, workers, parts, folder))
+            say(f"round {i + 1} of {rounds}, {workers} workers: {done[-1]}")
+    ratios = [one.seconds / two.seconds for one, two in zip(*runs.values(), strict=True)]
+    return {
+        "bytes": size,
+        "mb_per_s": {n: round(size / 1e6 / statistics.median(r.seconds for r in done), 1)
+                     for n, done in runs.items()},
+        "streams": runs[2][-1].streams,
+        "busy": {n: done[-1].busy for n, done in runs.items()},
+        "ids_equal": all(r.ids_equal for done in runs.values() for r in done),
+        "streams_stayed": all(r.stayed for done in runs.values() for r in done),
+    } | spread(ratios)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="tools/workers",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="of one and two workers each [7]")
+    parser.add_argument(
+        "--characters", type=int, default=6_000_000, help="of each corpus, at most [6000000]"
+    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
+    args = parser.parse_args()
+    if len(CPUS) < 2:
+        print("workers: needs two CPUs, for two workers", file=sys.stderr)
+        return 1
+    try:
+        with tempfile.TemporaryDirectory(prefix="tokd-workers-") as folder, ExitStack() as stack:
+            alone = measure_replay(args.rounds, args.characters, Path(folder))
+            served = measure(args.rounds, args.characters, Path(folder), stack)
+    except (NotReady, OSError, TelemetryError, subprocess.SubprocessError) as error:
+        print(f"workers: {error}", file=sys.stderr)
+        return 1
+    result = {"replay": alone, "af_packet": served, "cpus": len(CPUS), "machine": machine()}
+    print(json.dumps(result, indent=2))
+    if args.json:
+        args.json.write_text(json.dumps(result, indent=2) + "\n")
+    return 0 if served["ids_equal"] and served["streams_stayed"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

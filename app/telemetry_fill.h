@@ -11,7 +11,7 @@
 
 #include "app.h"
 
-#define TOKD_TEL_WORKERS 16 /* a page of /tokd/workers: at most 600 bytes each */
+#define TOKD_TEL_WORKERS 16 /* a page of /tokd/workers: at most 850 bytes each */
 #define TOKD_TEL_HELP 64    /* a page of /tokd/help: at most 200 bytes each */
 
 /*

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "stream.h"
 #include "telemetry_fill.h"
 
 static_assert(TOKD_HISTOGRAM_BUCKETS <= RTE_TEL_MAX_ARRAY_ENTRIES,
@@ -38,6 +39,23 @@ add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 	}
 }
 
+/* What a worker holds of what is bounded. Written by the worker, a word each. */
+static void
+add_held(struct rte_tel_data *d, const struct tokd_worker *w)
+{
+	const struct tokd_side *side = &w->side;
+	uint32_t side_free = __atomic_load_n(&side->n_free, __ATOMIC_RELAXED);
+
+	rte_tel_data_add_dict_u64(d, "streams", (uint64_t)rte_hash_count(w->streams->hash));
+	rte_tel_data_add_dict_u64(
+		d, "held_packets", __atomic_load_n(&w->n_held, __ATOMIC_RELAXED));
+	rte_tel_data_add_dict_u64(d, "mbufs", w->pool->size);
+	rte_tel_data_add_dict_u64(d, "mbufs_in_use", rte_mempool_in_use_count(w->pool));
+	rte_tel_data_add_dict_u64(d, "side_bytes", (uint64_t)side->n * sizeof(*side->ids));
+	rte_tel_data_add_dict_u64(
+		d, "side_used", (uint64_t)(side->n - side_free) * sizeof(*side->ids));
+}
+
 int
 tokd_tel_workers(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
@@ -64,6 +82,7 @@ tokd_tel_workers(struct tokd_app *app, const char *params, struct rte_tel_data *
 		rte_tel_data_add_dict_u64(one, "queue", w->queue);
 		rte_tel_data_add_dict_u64(one, "open_streams", tokd_worker_open_streams(w));
 		add_time(one, w);
+		add_held(one, w);
 		rte_tel_data_add_dict_u64(
 			one, "ring_head", __atomic_load_n(&ring->head, __ATOMIC_RELAXED));
 		rte_tel_data_add_dict_u64(

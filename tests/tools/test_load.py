@@ -128,7 +128,7 @@ def test_warm_up_is_checked_but_not_written(load):
         (["--connect", "127.0.0.1:99999"], "65535"),
         (["--connect", "127.0.0.1:9", "--mode", "fast"], "tokd or plain"),
         (["--connect", "127.0.0.1:9"], "are needed"),
-        (["--timeout", "0"], "at least 1"),
+        (["--timeout", "0"], "from 1 to 60000"),
         (["more"], "not an option"),
     ],
 )

@@ -1,27 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Mode tokd: by libtokd-client, which is polled and never sleeps. */
 #include "client.h"
+#include "judge.h"
 
 #define TURNS_ALONE 16
-
-static const char *
-failure_of(const struct tokd_request *r)
-{
-	switch (r->status) {
-	case TOKD_OK:
-		return NULL;
-	case TOKD_E_REFUSED:
-		return "refused";
-	case TOKD_E_TIMEOUT:
-		return "no answer";
-	case TOKD_E_ROOM:
-		return "more ids than are right";
-	case TOKD_E_IDS_CRC:
-		return "CRC32C of the ids is wrong";
-	default:
-		return "the socket failed";
-	}
-}
 
 void
 client_tokd(struct client *c, const struct slice *slice, struct answer *answer)
@@ -44,6 +26,6 @@ client_tokd(struct client *c, const struct slice *slice, struct answer *answer)
 		.n_ids = r.n_ids,
 		.retransmits = r.retransmits + r.asks,
 		.reason = r.reason,
-		.failure = failure_of(&r),
+		.failure = judge_status(r.status),
 	};
 }

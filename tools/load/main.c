@@ -4,13 +4,13 @@
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #include <arpa/inet.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "client.h"
+#include "judge.h"
 #include "options.h"
 
 #define FAILURES_SHOWN 5
@@ -98,19 +98,6 @@ client_close(struct client *c)
 	free(c->got);
 }
 
-/* What is wrong with the answer, or NULL. Outside the timed part. */
-static const char *
-judge(const struct client *c, const struct slice *slice, const struct answer *answer)
-{
-	if (answer->failure != NULL)
-		return answer->failure;
-	if (answer->n_ids != slice->n_ids)
-		return "wrong number of ids";
-	if (memcmp(c->ids, slice->ids, (size_t)4 * slice->n_ids) != 0)
-		return "wrong ids";
-	return NULL;
-}
-
 /* How many requests failed, or -1. */
 static int64_t
 run(struct client *c, const struct options *o, const struct slices *slices, FILE *out)
@@ -129,7 +116,8 @@ run(struct client *c, const struct options *o, const struct slices *slices, FILE
 		request(c, slice, &answer);
 		end = now_ns();
 
-		wrong = judge(c, slice, &answer);
+		wrong = answer.failure != NULL ? answer.failure
+					       : judge_ids(slice, c->ids, answer.n_ids);
 		if (wrong != NULL && failed++ < FAILURES_SHOWN)
 			fprintf(stderr,
 				"tokd-load: request %" PRIu32 " (%" PRIu32 " bytes, %" PRIu32

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <errno.h>
 #include <getopt.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <arpa/inet.h>
 
 #include "options.h"
+#include "values.h"
 
 static const char help[] =
 	"usage: tokd-load --connect IP:PORT --slices FILE --out FILE [options]\n"
@@ -25,54 +23,12 @@ static const char help[] =
 	"exit code: 0 all ids were right; 1 some were not, or the run failed; 2 a bad option\n";
 
 static int
-bad(const char *option, const char *value, const char *remedy)
-{
-	fprintf(stderr, "tokd-load: --%s %s: %s\n", option, value, remedy);
-	return -1;
-}
-
-static int
-parse_number(const char *option, const char *text, uint64_t max, uint64_t *v)
-{
-	char *end;
-
-	errno = 0;
-	*v = strtoull(text, &end, 10);
-	if (errno != 0 || end == text || *end != '\0' || text[0] == '-' || *v > max) {
-		fprintf(stderr, "tokd-load: --%s %s: give a number from 0 to %llu\n", option, text,
-			(unsigned long long)max);
-		return -1;
-	}
-	return 0;
-}
-
-static int
-parse_server(const char *text, struct sockaddr_in *server)
-{
-	const char *colon = strrchr(text, ':');
-	char ip[INET_ADDRSTRLEN];
-	uint64_t port;
-
-	if (colon == NULL || (size_t)(colon - text) >= sizeof(ip))
-		return bad("connect", text, "give IP:PORT, as in 10.0.0.1:9000");
-	memcpy(ip, text, (size_t)(colon - text));
-	ip[colon - text] = '\0';
-	server->sin_family = AF_INET;
-	if (inet_pton(AF_INET, ip, &server->sin_addr) != 1)
-		return bad("connect", text, "give IP:PORT, as in 10.0.0.1:9000");
-	if (parse_number("connect", colon + 1, 65535, &port) != 0)
-		return -1;
-	server->sin_port = htons((uint16_t)port);
-	return 0;
-}
-
-static int
 set(struct options *o, const char *name, const char *value)
 {
 	uint64_t v = 0;
 
 	if (strcmp(name, "connect") == 0)
-		return parse_server(value, &o->server);
+		return value_server(name, value, &o->server);
 	if (strcmp(name, "slices") == 0) {
 		o->slices = value;
 	} else if (strcmp(name, "out") == 0) {
@@ -80,25 +36,21 @@ set(struct options *o, const char *name, const char *value)
 	} else if (strcmp(name, "mode") == 0) {
 		o->plain = strcmp(value, "plain") == 0;
 		if (!o->plain && strcmp(value, "tokd") != 0)
-			return bad(name, value, "give tokd or plain");
+			return value_bad(name, value, "give tokd or plain");
 	} else if (strcmp(name, "first-id") == 0) {
-		if (parse_number(name, value, UINT64_MAX / 2, &o->first_id) != 0)
+		if (value_number(name, value, 1, UINT64_MAX / 2, &o->first_id) != 0)
 			return -1;
-		if (o->first_id == 0)
-			return bad(name, value, "give at least 1");
 	} else if (strcmp(name, "warmup") == 0) {
-		if (parse_number(name, value, UINT32_MAX, &v) != 0)
+		if (value_number(name, value, 0, UINT32_MAX, &v) != 0)
 			return -1;
 		o->warmup = (uint32_t)v;
 	} else if (strcmp(name, "cpu") == 0) {
-		if (parse_number(name, value, CPU_SETSIZE - 1, &v) != 0)
+		if (value_number(name, value, 0, CPU_SETSIZE - 1, &v) != 0)
 			return -1;
 		o->cpu = (int)v;
 	} else if (strcmp(name, "timeout") == 0) {
-		if (parse_number(name, value, 60000, &v) != 0)
+		if (value_number(name, value, 1, 60000, &v) != 0)
 			return -1;
-		if (v == 0)
-			return bad(name, value, "give at least 1");
 		o->timeout_ms = (uint32_t)v;
 	}
 	return 0;

@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-load-dpdk against the real appliance over net_memif: right ids pass, wrong ones do not."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from netlab import NO_HUGE, SERVER_IP, Appliance, binary, why_not
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools" / "lib"))
+CPUS = sorted(os.sched_getaffinity(0))
+LOAD = binary().parents[1] / "tools" / "load" / "tokd-load-dpdk"
+TEXTS = [
+    "One packet.",
+    "",
+    "naïve café, 東京 🙂, don't; 123456 " * 30,
+    "Several packets of text, the ids of which take several replies as well. " * 200,
+    " " * 2000,
+    "x" * 1408,  # a packet exactly
+]
+
+pytestmark = pytest.mark.skipif(len(CPUS) < 2, reason="two processes that poll need two CPUs")
+
+
+@dataclass
+class Ended:
+    code: int
+    said: str
+    report: dict
+    rows: list[dict[str, str]]
+
+
+Run = Callable[..., Ended]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("load")
+
+
+@pytest.fixture(scope="module", params=["many streams"])
+def appliance(
+    request: pytest.FixtureRequest, gpt2_file: Path, folder: Path
+) -> Iterator[Appliance]:
+    """With room for many texts, or for one: then each new one makes it forget the one before."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with Appliance(
+        None,
+        gpt2_file,
+        folder,
+        driver="net_memif",
+        memory=NO_HUGE,
+        args=() if request.param == "many streams" else ("--streams", "1"),
+        devargs=f"role=server,socket={folder / 'memif.sock'},socket-abstract=no",
+    ) as appliance:
+        yield appliance
+
+
+@pytest.fixture
+def load(appliance: Appliance, folder: Path, gpt2_reference) -> Run:
+    from slices import Slice, write
+
+    def run(*options: str, texts: list[str] = TEXTS, spoil: int | None = None) -> Ended:
+        """`spoil`: the index of the text whose expected ids are made wrong."""
+        pieces = []
+        for i, text in enumerate(texts):
+            ids = np.array(gpt2_reference.encode(text, add_special_tokens=False).ids, np.uint32)
+            if i == spoil:
+                ids[-1] += 1
+            pieces.append(Slice("", "", text, ids))
+        write(folder / "texts.bin", pieces)
+        out, report = folder / "out.csv", folder / "report.json"
+        prefix = f"{appliance.prefix}load"
+        memif = f"net_memif0,role=client,socket={folder / 'memif.sock'},socket-abstract=no"
+        eal = ["-l", str(CPUS[0]), "--no-pci", "--no-huge", "-m", "128", "--file-prefix", prefix]
+        own = ["--connect", f"{SERVER_IP}:9000", "--source", "10.99.0.2:20000"]
+        own += ["--slices", str(folder / "texts.bin"), "--ring", appliance.socket]
+        own += ["--out", str(out), "--report", str(report)]
+        done = subprocess.run(
+            [str(LOAD), *eal, "--no-telemetry", "--vdev", memif, "--", *own, *options],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+            text=True, check=False, timeout=120,
+        )  # fmt: skip
+        shutil.rmtree(f"/var/run/dpdk/{prefix}", ignore_errors=True)
+        with out.open() as file:
+            rows = list(csv.DictReader(file))
+        said = "\n".join(s for s in done.stderr.splitlines() if s.startswith("tokd-load-dpdk: "))
+        return Ended(done.returncode, said, json.loads(report.read_text()), rows)
+
+    return run
+
+
+def test_all_ids_are_right_and_times_are_told(load):
+    ended = load("--warmup", "1")
+    assert (ended.code, ended.said) == (0, "")
+    report = ended.report
+    assert report["requests"] == report["right"] == report["ring"]["texts"] == len(TEXTS)
+    assert report["ids"] == report["ring"]["ids"]
+    assert report["retransmits"] == report["other_frames"] == report["bad_replies"] == 0
+    assert [row["index"] for row in ended.rows] == ["1", "2", "3", "4", "5"]
+    assert [row["ok"] for row in ended.rows] == ["1"] * 5
+    for row in ended.rows:
+        inside, records = int(row["text_to_last_id_ns"]), row["wire_to_ring_ns"].split()
+        assert 0 < inside < int(row["ns"])
+        assert all(0 < int(ns) <= inside for ns in records)
+    assert [bool(row["wire_to_ring_ns"]) for row in ended.rows] == [False, *[True] * 4]
+
+
+@pytest.mark.parametrize("seed", ["1", "2"])
+def test_a_faulty_wire_loses_no_text_and_doubles_none(load, appliance, seed):
+    before = appliance.counters()
+    faults = ("--loss", "5%", "--reorder", "10.5%", "--duplicate", "5%", "--seed", seed)
+    ended = load("--requests", "1500", "--clients", "16", "--in-flight", "4", *faults)
+    assert (ended.code, ended.said) == (0, "")
+    report = ended.report
+    for way in ("to_appliance", "from_appliance"):
+        assert report[way]["lost"] / report[way]["packets"] == pytest.approx(0.05, abs=0.02)
+        assert report[way]["reordered"] / report[way]["packets"] == pytest.approx(0.105, abs=0.03)
+        assert report[way]["duplicated"] / report[way]["packets"] == pytest.approx(0.05, abs=0.02)
+    assert report["retransmits"] > 0 and report["asks"] > 0
+    assert report["requests"] == report["right"] == report["ring"]["texts"] == 1500
+    assert report["ring"]["lost"] == report["ring"]["wrong"] == report["ring"]["doubled"] == 0
+    after = appliance.counters()
+    assert after["streams_done"] - before["streams_done"] == 1500
+    assert after["streams_failed"] == before["streams_failed"]
+    assert after["rx_duplicate"] > before["rx_duplicate"]
+    assert after["rx_reordered"] > before["rx_reordered"]
+
+
+def test_wrong_ids_are_found_by_the_client_and_in_the_ring(load):
+    ended = load(spoil=3)
+    assert ended.code == 1
+    assert "request 3 " in ended.said and "wrong ids" in ended.said
+    assert "1 of 6 requests failed" in ended.said
+    assert [row["index"] for row in ended.rows if row["ok"] == "0"] == ["3"]
+    assert ended.report["right"] == 5 and ended.report["ring"]["wrong"] == 1
+
+
+@pytest.mark.parametrize("appliance", ["one stream"], indirect=True)
+def test_a_text_that_stands_twice_in_the_ring_is_found(load):
+    """An appliance that has forgotten a text takes a late duplicate of its packet for a new one."""
+    faults = ("--duplicate", "30%", "--reorder", "30%")
+    ended = load("--requests", "2000", "--clients", "8", *faults, texts=TEXTS[:1])
+    assert ended.code == 1
+    assert ended.report["ring"]["doubled"] > 0
+    assert "records in the token ring are of no text under way" in ended.said
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        ((), "are needed"),
+        (("--", "--connect", "10.0.0.1"), "--connect 10.0.0.1: give IP:PORT"),
+        (("--", "--loss", "2"), "--loss 2: give a share from 0% to 100%"),
+        (("--", "--reorder", "101%"), "--reorder 101%: give a share"),
+        (("--", "--duplicate", "nan%"), "--duplicate nan%: give a share"),
+        (("--", "--clients", "0"), "--clients 0: give a number from 1 to 1024"),
+        (("--", "--in-flight", "65"), "--in-flight 65: give a number from 1 to 64"),
+        (("--", "more"), "more: not an option"),
+    ],
+)
+def test_a_bad_option_is_named(options, complaint):
+    done = subprocess.run([LOAD, *options], capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert complaint in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_ports_beyond_the_last_are_refused():
+    own = ["--connect", "10.0.0.1:9000", "--source", "10.0.0.2:65000", "--slices", "x"]
+    command = [LOAD, "--", *own, "--clients", "600"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "--clients 600: their ports from 65000 on would pass 65535" in done.stderr

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Datagrams in frames: Ethernet, IPv4, UDP, and ARP in both directions. */
+#ifndef TOKD_LOAD_FRAMES_H
+#define TOKD_LOAD_FRAMES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+#include <rte_mbuf.h>
+
+#include <tokd/client_engine.h>
+
+struct frames {
+	struct rte_mempool *pool;
+	struct rte_ether_addr mac, peer; /* peer: zero until it has answered ARP */
+	uint32_t ip, server_ip;		 /* network byte order */
+	uint16_t server_port;		 /* network byte order */
+	uint16_t first_port, n_ports;	 /* of the clients */
+	uint16_t packet_id;		 /* IPv4's identification */
+};
+
+/* NULL: no mbuf. */
+struct rte_mbuf *frames_request(
+	struct frames *f, uint32_t client, const struct tokd_packet *packet);
+struct rte_mbuf *frames_arp_request(const struct frames *f);
+
+enum frame_kind {
+	FRAME_REPLY, /* a datagram of the appliance to one of the clients */
+	FRAME_ARP,   /* taken care of; the mbuf may have become its answer */
+	FRAME_OTHER, /* neither; or a length or checksum is wrong */
+};
+
+struct frame {
+	const void *datagram;
+	size_t len;
+	uint32_t client;
+	bool answer; /* FRAME_ARP: send this mbuf */
+};
+
+enum frame_kind frames_take(struct frames *f, struct rte_mbuf *m, struct frame *frame);
+
+#endif

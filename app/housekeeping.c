@@ -42,14 +42,12 @@ expire_open(struct tokd_worker *w, uint64_t now)
 }
 
 static void
-expire_finished(struct tokd_worker *w, uint64_t now)
+expire_finished(struct tokd_worker *w, const struct tokd_stream_list *list, uint64_t now)
 {
-	struct tokd_streams *t = w->streams;
-
 	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
-		struct tokd_stream *s = TAILQ_FIRST(&t->finished);
+		struct tokd_stream *s = TAILQ_FIRST(list);
 
-		if (!is_over(s, now, t->finished_ticks))
+		if (!is_over(s, now, w->streams->finished_ticks))
 			return;
 		tokd_stream_release(w, s);
 	}
@@ -60,7 +58,8 @@ tokd_housekeeping(struct tokd_worker *w, uint64_t now)
 {
 	tokd_ring_readers(&w->ring);
 	publish_aborts(w);
-	expire_finished(w, now);
+	expire_finished(w, &w->streams->awaited, now);
+	expire_finished(w, &w->streams->finished, now);
 	expire_open(w, now);
 }
 

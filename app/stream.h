@@ -79,6 +79,7 @@ struct tokd_stream {
 	bool aborting;	       /* FAILED, and its ABORT record is not in the ring yet */
 	bool published;	       /* its first record is in the ring */
 	bool watched;	       /* it has ids in the ring that were not acknowledged */
+	bool awaited;	       /* DONE, and its ids have not all been acknowledged: in that list */
 	uint32_t unacked;      /* packets fed since the last reply */
 	uint64_t t_active;     /* TSC of its latest packet; OPEN: that made progress */
 	uint64_t serial;       /* of its records */
@@ -124,8 +125,10 @@ struct tokd_streams {
 	struct rte_hash *hash; /* struct tokd_stream_key to struct tokd_stream * */
 	struct tokd_stream_list free;
 	struct tokd_stream_list open;
-	struct tokd_stream_list aborting;    /* FAILED, ABORT record waits for room in the ring */
-	struct tokd_stream_list finished;    /* DONE or FAILED */
+	struct tokd_stream_list aborting; /* FAILED, ABORT record waits for room in the ring */
+	struct tokd_stream_list awaited;  /* DONE, but their clients still wait for ids */
+	struct tokd_stream_list finished; /* DONE or FAILED, the others */
+	uint32_t n_awaited;
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
 	uint32_t n;

@@ -203,8 +203,8 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 			tokd_stream_renew(w, s);
 		break;
 	case TOKD_STREAM_DONE:
-		tokd_stream_renew(w, s);
 		take_ids_ack(w, s, req->ids_ack);
+		tokd_stream_renew(w, s);
 		data_for_done(w, s, m, req, peer);
 		break;
 	default:

@@ -13,10 +13,35 @@ tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
 	return rte_hash_lookup_data(w->streams->hash, key, &s) >= 0 ? s : NULL;
 }
 
-static struct tokd_stream_list *
-list_of(struct tokd_streams *t, const struct tokd_stream *s)
+/* A finished stream goes to the end of the list that is now its own. */
+static void
+enlist(struct tokd_streams *t, struct tokd_stream *s)
 {
-	return s->state == TOKD_STREAM_OPEN ? &t->open : &t->finished;
+	s->awaited =
+		s->state == TOKD_STREAM_DONE && (s->flags & TOKD_F_IDS) && s->ids_ack < s->total;
+	t->n_awaited += s->awaited;
+	TAILQ_INSERT_TAIL(s->awaited ? &t->awaited : &t->finished, s, link);
+}
+
+static void
+delist(struct tokd_streams *t, struct tokd_stream *s)
+{
+	TAILQ_REMOVE(s->awaited ? &t->awaited : &t->finished, s, link);
+	t->n_awaited -= s->awaited;
+}
+
+/*
+ * The finished stream that a new one takes the place of, or NULL: the oldest whose client has all
+ * it waits for. An answer that was lost is asked for again, and making it again would put the text
+ * into the token ring twice. But those that nobody ever acknowledges get no more than half the
+ * table.
+ */
+static struct tokd_stream *
+least_needed(const struct tokd_streams *t)
+{
+	struct tokd_stream *s = TAILQ_FIRST(&t->finished);
+
+	return s == NULL || t->n_awaited > t->n / 2 ? TAILQ_FIRST(&t->awaited) : s;
 }
 
 /* n_open has one writer: a load and a store do, and the control thread never sees half of it. */
@@ -35,7 +60,7 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 
 	tokd_spill_forget(w, s);
 	rte_hash_del_key(t->hash, &s->key);
-	TAILQ_REMOVE(&t->finished, s, link);
+	delist(t, s);
 	s->state = TOKD_STREAM_FREE;
 	/* At the head: its lines are the likeliest to be in the cache still. */
 	TAILQ_INSERT_HEAD(&t->free, s, link);
@@ -49,7 +74,7 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
 	if (unlikely(s == NULL)) {
-		s = TAILQ_FIRST(&t->finished);
+		s = least_needed(t);
 		if (s == NULL)
 			return NULL;
 		/* Its answer of this burst still goes out. */
@@ -90,7 +115,7 @@ tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s)
 	s->text_crc = tokd_crc32c_end(s->text_crc);
 	s->ids_crc = tokd_crc32c_end(s->ids_crc);
 	TAILQ_REMOVE(&t->open, s, link);
-	TAILQ_INSERT_TAIL(&t->finished, s, link);
+	enlist(t, s);
 	count_open(t, -1);
 	w->counter[C_STREAMS_DONE]++;
 }
@@ -120,7 +145,7 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 
 	/* Now it may be evicted; it stays for a while, to tell its client. */
 	TAILQ_REMOVE(&w->streams->aborting, s, link);
-	TAILQ_INSERT_TAIL(&w->streams->finished, s, link);
+	enlist(w->streams, s);
 	s->aborting = false;
 	s->t_active = w->t_burst;
 	return true;
@@ -153,13 +178,18 @@ tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason 
 void
 tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 {
-	struct tokd_stream_list *list = list_of(w->streams, s);
+	struct tokd_streams *t = w->streams;
 
 	if (s->aborting)
 		return; /* in neither list */
 	s->t_active = w->t_burst;
-	TAILQ_REMOVE(list, s, link);
-	TAILQ_INSERT_TAIL(list, s, link);
+	if (s->state == TOKD_STREAM_OPEN) {
+		TAILQ_REMOVE(&t->open, s, link);
+		TAILQ_INSERT_TAIL(&t->open, s, link);
+	} else {
+		delist(t, s);
+		enlist(t, s);
+	}
 }
 
 void

@@ -63,6 +63,7 @@ tokd_streams_create(
 	TAILQ_INIT(&t->free);
 	TAILQ_INIT(&t->open);
 	TAILQ_INIT(&t->aborting);
+	TAILQ_INIT(&t->awaited);
 	TAILQ_INIT(&t->finished);
 	t->open_ticks = open_ticks;
 	t->finished_ticks = finished_ticks;

@@ -340,6 +340,80 @@ refuse_evicts_the_oldest_finished_first(void **state)
 	expect_fail(TOKD_R_UNKNOWN);
 }
 
+/* A text of one packet; if it is to be acknowledged, its client has all ids then. */
+static uint32_t
+finish_text(uint64_t stream, bool acknowledged)
+{
+	struct request r = text_packet(stream, "hello", 5, 100, TOKD_F_IDS, 0);
+	uint32_t total;
+
+	ask(&r);
+	total = expect_reply().rep.total;
+	assert_true(total > 0);
+	if (acknowledged) {
+		r = poll_request(stream, total, 0);
+		ask(&r);
+		expect_reply();
+	}
+	return total;
+}
+
+void
+a_finished_text_that_is_awaited_outlives_those_that_are_not(void **state)
+{
+	const uint32_t total = finish_text(1000, false);
+	struct request r;
+
+	/* Its answer was lost. The table goes round ten times before it is asked for again. */
+	for (uint32_t i = 0; i < 10 * STREAMS; i++)
+		finish_text(i, true);
+	r = poll_request(1000, 0, total);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.count, total);
+	/* Now that it has come, the stream has its place among the others. */
+	r = poll_request(1000, total, 0);
+	ask(&r);
+	expect_reply();
+	for (uint32_t i = 0; i < STREAMS; i++)
+		finish_text(2000 + i, true);
+	r = poll_request(1000, 0, total);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+}
+
+void
+texts_never_acknowledged_take_half_of_the_table(void **state)
+{
+	struct request r;
+
+	for (uint32_t i = 0; i < 10 * STREAMS; i++)
+		finish_text(i, i % 2 == 0);
+	/* The youngest that nobody acknowledged are there, and so are about as many others. */
+	for (uint32_t i = 0; i < STREAMS - 4; i++) {
+		r = poll_request(10 * STREAMS - 1 - i, 0, 0);
+		ask(&r);
+		assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	}
+	r = poll_request(10 * STREAMS - 1 - 2 * STREAMS, 0, 0);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+}
+
+void
+texts_never_acknowledged_have_the_table_where_there_are_no_others(void **state)
+{
+	struct request r;
+
+	for (uint32_t i = 0; i < 10 * STREAMS; i++)
+		finish_text(i, false);
+	r = poll_request(9 * STREAMS, 0, 0);
+	ask(&r);
+	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
+	r = poll_request(9 * STREAMS - 1, 0, 0);
+	ask(&r);
+	expect_fail(TOKD_R_UNKNOWN);
+}
+
 void
 refuse_packets_beyond_the_window(void **state)
 {

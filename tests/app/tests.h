@@ -72,6 +72,9 @@
 	X(refuse_streams_that_are_unknown, setup) \
 	X(refuse_when_all_streams_are_open, setup) \
 	X(refuse_evicts_the_oldest_finished_first, setup) \
+	X(a_finished_text_that_is_awaited_outlives_those_that_are_not, setup) \
+	X(texts_never_acknowledged_take_half_of_the_table, setup) \
+	X(texts_never_acknowledged_have_the_table_where_there_are_no_others, setup) \
 	X(refuse_packets_beyond_the_window, setup) \
 	X(refuse_to_hold_more_than_the_bound, setup) \
 	X(done_text_sent_again_gets_its_stored_answer, setup) \

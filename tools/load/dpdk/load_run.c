@@ -209,9 +209,11 @@ finish(struct load *l, struct job *job, uint64_t now)
 	if (wrong != NULL && c->done - c->right <= FAILURES_SHOWN)
 		fprintf(stderr,
 			"tokd-load-dpdk: request %" PRIu64 " (%" PRIu32 " bytes, %" PRIu32
-			" of %" PRIu32 " ids): %s, reason %d\n",
+			" of %" PRIu32 " ids): %s, reason %d, after %.1f ms, %" PRIu32
+			" packets sent again and %" PRIu32 " questions\n",
 			job->index, job->slice->text_len, job->r.n_ids, job->slice->n_ids, wrong,
-			(int)job->r.reason);
+			(int)job->r.reason, (double)(now - job->begin_ns) / 1e6, job->r.retransmits,
+			job->r.asks);
 	if (l->out != NULL && job->index >= l->o->warmup)
 		write_row(l, job, now - job->begin_ns, wrong == NULL);
 }

@@ -34,7 +34,7 @@ def hugepages() -> Iterator[bool]:
                 "without (--no-huge)"
             )
         else:
-            say(f"{WANTED} huge pages of 2 MB free, {total - before} of them reserved for the demo")
+            say(f"{WANTED} huge pages of 2 MB free, {total - before} of them reserved for this")
         yield got >= WANTED
     finally:
         (POOL / "nr_hugepages").write_text(str(before))

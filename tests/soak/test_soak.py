@@ -1,0 +1,63 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/soak, shortened. The whole run is in doc/results.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+REQUESTS = 20_000
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: EAL's runtime folder, huge pages"),
+    pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two that poll need two CPUs"),
+]
+
+
+def run(tool: str, path: Path, *options: str) -> dict:
+    done = subprocess.run(
+        [ROOT / "tools" / tool, *options, "--json", path],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "all is right: yes" in done.stdout
+    return json.loads(path.read_text())
+
+
+def test_faults_lose_no_text_double_none_and_leave_memory_flat(tmp_path):
+    result = run("soak", tmp_path / "json", "--requests", str(REQUESTS), "--texts", "2000")
+    load = result["load"]
+    assert load["requests"] == load["right"] == load["ring"]["texts"] == REQUESTS
+    assert load["ring"]["lost"] == load["ring"]["wrong"] == load["ring"]["doubled"] == 0
+    for way in (load["to_appliance"], load["from_appliance"]):
+        assert way["lost"] / way["packets"] == pytest.approx(0.02, rel=0.2)
+        assert way["reordered"] / way["packets"] == pytest.approx(0.02, rel=0.2)
+        assert way["duplicated"] / way["packets"] == pytest.approx(0.01, rel=0.3)
+    assert result["samples"] >= 10
+    assert all(one["flat"] for one in result["memory"].values())
+    assert not any(result["left_when_idle"].values())
+
+
+@pytest.mark.parametrize(
+    ("tool", "options", "complaint"),
+    [
+        ("soak", ["--requests", "10"], "10: give a number from 20000"),
+        ("soak", ["--json", "no/such/file"], "no/such/file: No such file"),
+        ("soak", ["--loss", "2"], "2: give a share from 0% to 100%"),
+    ],
+)
+def test_bad_options_are_named(tool, options, complaint):
+    done = subprocess.run(
+        [ROOT / "tools" / tool, *options], capture_output=True, text=True, timeout=30
+    )
+    assert done.returncode == 2
+    assert complaint in done.stderr

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Texts of mixed lengths with the reference's ids, and how tiktoken sees them."""
+
+import random
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from itertools import chain
+from pathlib import Path
+
+import fetch_corpus
+import fetch_vocab
+import numpy as np
+import reference
+from packages import data_home
+from slices import Cursor, EndOfCorpus, Slice
+
+# Tokens of a text, and how many of a hundred texts are so long: most are short.
+MIX = {16: 40, 32: 20, 64: 15, 128: 12, 512: 8, 1024: 3, 2048: 2}
+CHARACTERS_A_TOKEN = 5  # at most about so many, for leaving room between texts
+CHECKED_TWICE = 500  # texts on which tiktoken must agree with tokenizers
+SEED = 7
+
+
+def lengths(count: int, mix: dict[int, int]) -> list[int]:
+    """Of each length its share, at least one; in an order of the seed's."""
+    share = sum(mix.values())
+    found = [n for n, parts in mix.items() for _ in range(max(1, count * parts // share))]
+    random.Random(SEED).shuffle(found)
+    return found
+
+
+def _cut(ranks: Path, wanted: list[int], corpus: tuple[str, Path]) -> list[Slice]:
+    name, path = corpus
+    tokenizer = reference.load_gpt2(ranks)
+    text = path.read_text(encoding="utf-8")
+    spare = len(text) - CHARACTERS_A_TOKEN * sum(wanted)
+    cursor = Cursor(text, skip=max(0, spare // len(wanted)))
+    found = []
+    for count in wanted:
+        try:
+            piece = cursor.tokens(tokenizer, count)
+        except EndOfCorpus:
+            break
+        right = np.array(reference.ids(tokenizer, piece), dtype=np.uint32)
+        found.append(Slice(name, str(count), piece, right))
+    return found
+
+
+def cut(count: int, mix: dict[int, int]) -> tuple[Path, list[Slice], int]:
+    """The vocabulary; about `count` texts of all corpora, no two overlapping; and the bytes of
+    text on which the second reference was asked and agreed with the first."""
+    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    wanted = lengths(count // len(corpora), mix)
+    with ProcessPoolExecutor(2) as pool:
+        parts = list(pool.map(partial(_cut, vocab, wanted), corpora.items()))
+    pieces = list(chain.from_iterable(parts))
+    random.Random(SEED).shuffle(pieces)
+    checked = (piece.text for piece in pieces[:: 1 + len(pieces) // CHECKED_TWICE])
+    agreed = reference.verify(reference.load_gpt2(vocab), vocab, checked)
+    return vocab, pieces, agreed

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/soak, shortened. The whole run is in doc/results.md."""
+"""tools/soak and tools/wire-to-ring, shortened. The whole run is in doc/results.md."""
 
 from __future__ import annotations
 
@@ -47,12 +47,26 @@ def test_faults_lose_no_text_double_none_and_leave_memory_flat(tmp_path):
     assert not any(result["left_when_idle"].values())
 
 
+def test_the_time_inside_is_a_share_of_the_round_trip(tmp_path):
+    result = run("wire-to-ring", tmp_path / "json", "--requests", "100")
+    records = 0
+    for size in ("128", "2048"):
+        found = result["sizes"][size]
+        assert 0 < found["inside"] < 1
+        assert found["whole_text_us"]["p50"] < found["round_trip_us"]["p50"]
+        assert found["whole_text_us"]["samples"] <= found["wire_to_ring_us"]["samples"]
+        records += found["wire_to_ring_us"]["samples"]
+    # Those of the warm-up are in the appliance's own, and of what was sent again.
+    assert records < result["histogram"]["records"] <= result["load"]["ring"]["records"]
+
+
 @pytest.mark.parametrize(
     ("tool", "options", "complaint"),
     [
         ("soak", ["--requests", "10"], "10: give a number from 20000"),
         ("soak", ["--json", "no/such/file"], "no/such/file: No such file"),
         ("soak", ["--loss", "2"], "2: give a share from 0% to 100%"),
+        ("wire-to-ring", ["--requests", "1e6"], "1e6: give a number from 100 to 2500"),
     ],
 )
 def test_bad_options_are_named(tool, options, complaint):

@@ -5,9 +5,8 @@
  */
 #include <ctype.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <string.h>
-
-#include <rte_cfgfile.h>
 
 #include "options_table.h"
 
@@ -190,16 +189,17 @@ take_file(struct tokd_opt_asked *asked, struct tokd_options *opt, struct tokd_op
 {
 	const size_t i = (size_t)(tokd_opt_find("config", strlen("config")) - tokd_opt_defs);
 	const char *path = asked->text[TOKD_FROM_COMMAND_LINE][i];
+	size_t bytes;
 
 	if (path == NULL)
 		path = asked->text[TOKD_FROM_ENVIRONMENT][i];
 	if (path == NULL || path[0] == '\0')
 		return 0; /* an empty one is complained of like that of any option */
-	opt->file = tokd_opt_file_read(path, e);
+	opt->file = tokd_opt_file_read(path, &bytes, e);
 	if (opt->file == NULL)
 		return -1;
 	opt->config = path;
-	return tokd_opt_file_ask(path, opt->file, asked, e);
+	return tokd_opt_file_parse(path, opt->file, bytes, asked, e);
 }
 
 enum tokd_options_result
@@ -241,7 +241,6 @@ tokd_options_parse(int argc, char **argv, char *const *environment, int *eal_arg
 void
 tokd_options_free(struct tokd_options *opt)
 {
-	if (opt->file != NULL)
-		rte_cfgfile_close(opt->file);
+	free(opt->file);
 	opt->file = NULL;
 }

@@ -24,8 +24,6 @@ enum tokd_option_source {
 	TOKD_N_SOURCES,
 };
 
-struct rte_cfgfile;
-
 struct tokd_options {
 	const char *config;	    /* --config: the configuration file, or NULL */
 	const char *vocab;	    /* --vocab: names or paths, with commas between */
@@ -58,7 +56,7 @@ struct tokd_options {
 	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */
 
 	uint8_t source[TOKD_N_OPTS]; /* enum tokd_option_source, by index in the table */
-	struct rte_cfgfile *file;    /* holds the strings that came from the file */
+	char *file;		     /* holds the strings that came from the file */
 };
 
 enum tokd_options_result {

@@ -81,14 +81,12 @@ void tokd_opt_env(const struct tokd_opt_def *d, char *name, size_t room);
 const char *tokd_opt_near(const char *name, size_t len);
 
 /*
- * options_file.c. tokd_opt_file_read reads the file at `path` and has tokd_opt_file_parse make of
- * its bytes what it holds, for rte_cfgfile_close; NULL: error says why. tokd_opt_file_ask enters it
- * in *asked.
+ * options_file.c. read: the bytes of the file at `path`, for free, with room for one more; NULL:
+ * error says why. parse: enter what they say in *asked, whose texts are then in `text`, which is
+ * changed; it has room for one byte more than `bytes`. Returns 0, or -1 with error.
  */
-struct rte_cfgfile *tokd_opt_file_read(const char *path, struct tokd_options_error *e);
-struct rte_cfgfile *tokd_opt_file_parse(
-	const char *path, const char *text, size_t bytes, struct tokd_options_error *e);
-int tokd_opt_file_ask(const char *path, struct rte_cfgfile *file, struct tokd_opt_asked *asked,
+char *tokd_opt_file_read(const char *path, size_t *bytes, struct tokd_options_error *e);
+int tokd_opt_file_parse(const char *path, char *text, size_t bytes, struct tokd_opt_asked *asked,
 	struct tokd_options_error *e);
 
 /* options_value.c: all that was asked for, whether overridden or not, is checked and resolved. */

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Writes a target's first inputs into a folder: one of each kind that it knows."""
+
+import sys
+from pathlib import Path
+
+# ---- packets: what step() and its steps read ----
+
+TEXT, ICMP, ARP, RAW, READER, WAIT, STARVE, DRAIN, REQUEST = range(9)
+TOGETHER = 0x80  # in one burst with the next step
+IPV6, NO_CKSUM, CUT, SPOIL, FRAGMENT, OTHER_VLAN, POLL, OWN = (1 << i for i in range(8))
+LAST, IDS, STREAM = 1, 4, 8
+
+
+def request(how: int, who: int, packet: int, bits: int, tail: bytes = b"\0") -> bytes:
+    return bytes([REQUEST, how, who, packet, bits]) + tail
+
+
+def short(n: int) -> bytes:
+    return n.to_bytes(2, "little")
+
+
+def packets() -> list[bytes]:
+    words = b"hello world, the token"
+    whole = [request(0, stream, 0, LAST | IDS | 31 << 3) for stream in range(16)]
+    many = [request(0, 8, n, IDS) for n in range(20)] + [request(0, 8, 20, LAST | IDS | 15 << 3)]
+    polls = [request(POLL, 8, ack, 100) for ack in (0, 10, 60)]
+    own = request(OWN, 3, 0, IDS, b"\0" + short(len(words)) + words)
+    odd = [many[2], many[1], many[1], many[0]]
+    cut = [request(CUT, 8, n, IDS, b"\0\x6a\x10") for n in range(4)]
+    halves = [request(FRAGMENT, 14, n, IDS, b"\0\x20\x10") for n in range(4)]
+    early = [request(FRAGMENT, s, n, IDS, b"\0\x08\x10") for s in (14, 12) for n in range(1, 30)]
+    reader = bytes([READER, 0])
+    return [
+        b"\0" + b"".join(whole),
+        b"\1" + b"".join(whole),
+        b"\0" + b"".join(many + polls),
+        b"\0" + b"".join(odd),
+        b"\0" + own + own,
+        b"\0" + b"".join(cut),
+        b"\0" + b"".join(halves),
+        b"\0" + b"".join(early),
+        b"\0" + reader + b"".join(many) + bytes([READER, 4]) + bytes([READER, 2]),
+        b"\0" + request(IPV6, 8, 0, LAST | IDS | 31 << 3) + bytes([WAIT | 15 << 4]),
+        b"\0" + bytes([TEXT, 0]) + short(len(words)) + words,
+        b"\0" + bytes([TEXT, IPV6 | CUT]) + short(len(words)) + words + b"\x50\1",
+        b"\0" + bytes([ICMP, 0, 0, 4]) + b"ping" + bytes([ICMP, IPV6, 0, 4]) + b"ping",
+        b"\0" + bytes([ICMP, IPV6, 3, 8]) + bytes([1, 1, 2, 0, 0, 0, 0, 2]),
+        b"\0" + bytes([ARP, 0, 1]) + bytes([ARP, SPOIL, 1, 20, 1]),
+        b"\0" + bytes([STARVE]) + own + bytes([DRAIN]) + own,
+        b"\0" + request(SPOIL, 8, 0, LAST | IDS, b"\0\x2e\1") + bytes([RAW, 0]) + short(14) + bytes(14),
+        b"\1" + b"".join(many[:4]) + request(OTHER_VLAN, 8, 4, IDS, b"\0\0\0"),
+    ]
+
+
+# ---- config: pieces with NUL between ----
+
+
+def config() -> list[bytes]:
+    address = b"--ip\x0010.0.0.1"
+    file = b"f[tokd]\nip = 10.0.0.1\nring-size = 64M # a comment\n\nvocab = a\\#b\nvlan=7\n"
+    return [
+        address,
+        file,
+        address + b"\0--check-config\0--mac=02:00:00:00:00:01\0--ip6\x002001:db8::1\0--vlan\x007",
+        b"eIP=10.0.0.1\0eRING_SIZE=1M\0eRING_SIZ=1",
+        b"x-l\0x1\0x--ip\0--strict-utf8\0--strict-utf8=no\0--help",
+        address + b"\0--socket-mode\x000660\0--mbufs=99999\0--rxd\x0032\0" + file,
+        b"f[tokd]\nip6 = ::1\n[tokd]\n=\nkey\n[other]\n",
+    ]
+
+
+def main() -> None:
+    target, folder = sys.argv[1], Path(sys.argv[2])
+    for i, seed in enumerate(globals()[target]()):
+        (folder / str(i)).write_bytes(seed)
+
+
+if __name__ == "__main__":
+    main()

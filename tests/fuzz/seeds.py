@@ -70,6 +70,36 @@ def config() -> list[bytes]:
     ]
 
 
+# ---- control: what step() reads, client in the upper half of a byte ----
+
+
+def control() -> list[bytes]:
+    hello, ask, leave, hear, cursor, poll, workers = 0, 1, 3, 4, 5, 7, 8
+    later, impatient, look, attach, publish = 9, 10, 11, 12, 13
+    lap = bytes([publish, 255]) * 4
+    tap = 0x40
+    return [
+        bytes([attach, look]) + lap + bytes([cursor, 0]) + lap + bytes([look, leave, poll, workers]),
+        bytes([attach, attach | 0x10]) + lap + bytes([cursor, 0, impatient, hear | 0x10, hear]),
+        bytes([attach | tap, look, hello | 0x10, later | 0xA0, hear | 0x10]),
+        bytes([attach]) + bytes([cursor, 6]) + b"\xff" * 8 + lap + bytes([cursor, 7]) + bytes(8) + lap,
+        bytes([hello, ask, 4, 16]) + b"DATT" + bytes(12) + bytes([poll, hear]),
+        bytes([hello, ask, 2, 8, 3, poll, hear, hello, ask, 4, 200]) + bytes(200) + bytes([poll]),
+        bytes([attach, ask, 0, poll, hear, attach]),
+        bytes([hello, hello | 0x10, ask, 0, ask | 0x10, 1, poll, poll, later | 0xB0, hear]),
+    ]
+
+
+# ---- telemetry: command and whether it has parameters, workers, parameters ----
+
+
+def telemetry() -> list[bytes]:
+    params = ["", "0", "18", "19", "-1", "99999999999999999999", "wire_to_ring", "wire_to_ring,3"]
+    params += ["tokenizer,", "rx_packets", "64", "readers_attached", "4294967295", "\xff"]
+    seeds = [bytes([command, 18]) + p.encode("latin-1") for command in range(8) for p in params]
+    return seeds + [bytes([8 + command, 0]) for command in range(8)]
+
+
 def main() -> None:
     target, folder = sys.argv[1], Path(sys.argv[2])
     for i, seed in enumerate(globals()[target]()):

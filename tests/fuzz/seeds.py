@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Writes a target's first inputs into a folder: one of each kind that it knows."""
 
+import json
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 # ---- packets: what step() and its steps read ----
@@ -98,6 +100,94 @@ def telemetry() -> list[bytes]:
     params += ["tokenizer,", "rx_packets", "64", "readers_attached", "4294967295", "\xff"]
     seeds = [bytes([command, 18]) + p.encode("latin-1") for command in range(8) for p in params]
     return seeds + [bytes([8 + command, 0]) for command in range(8)]
+
+
+# ---- client: what step() reads ----
+
+
+def client() -> list[bytes]:
+    submit, send, tick, done, cancel, fail, answer = 0, 1, 2, 3, 4, 5, 6
+    ids, part = 0x10 | 2, 0xF0 | 2
+    finish = bytes([answer, 1 | 4, 0, 1, 0, 0])
+    some = bytes([answer, 1 | 4, 0, 2, 0, 0])
+    return [
+        bytes([submit, ids, send, 8]) + finish + bytes([done]),
+        bytes([submit, part | 1, send, 8]) + some + bytes([done, send, 8, tick | 0x40, send, 8]),
+        bytes([submit, part] * 6 + [send, 15]) + some * 3 + bytes([cancel | 8, done, fail]),
+        bytes([submit, ids, send, 1, answer, 1 | 8, 0, 0, 7, tick | 0x80, send, 1]) + finish,
+        bytes([submit, part, send, 15, answer, 2 | 4, 0, 1, 0, 6, 9, 0, tick | 0x50, send, 0x8F]),
+        bytes([submit, part, send, 15, answer, 1 | 16 | 32, 0, 1, 8, 1, 40, 2, done]),
+        bytes([submit, ids, send, 1] + [tick | 0xF0, send, 1] * 4 + [done]),
+    ]
+
+
+# ---- text: which vocabulary, how many cuts; cuts; the text ----
+
+
+def text() -> list[bytes]:
+    words = "hello world, ab abc  cab\n\n é 中文 123's \u00a0x".encode()
+    return [
+        bytes([0x40 | v, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for v in range(4)
+    ] + [bytes([0x30 | v, 1, 1, 0x81]) + letters * 40 for v, letters in enumerate([b"ab", b"cab", b"hello"])]
+
+
+# ---- vocab: the format, its file or files ----
+
+
+def byte_text() -> list[str]:
+    """What byte-level vocabularies write for each byte, as GPT-2's encoder.py numbers them."""
+    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
+    others = iter(range(256, 512))
+    return [chr(b if b in printable else next(others)) for b in range(256)]
+
+
+def vocab() -> list[bytes]:
+    made = ["he", "ll", "hell", "\u0120w"]
+    merges = ["h e", "l l", "he ll", "\u0120 w"]
+    ids = {token: i for i, token in enumerate([*byte_text(), *made])}
+    byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
+    document = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {
+                "id": 260,
+                "content": "<|endoftext|>",
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": True,
+            }
+        ],
+        "normalizer": None,
+        "pre_tokenizer": byte_level,
+        "post_processor": byte_level,
+        "decoder": byte_level,
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": None,
+            "continuing_subword_prefix": "",
+            "end_of_word_suffix": "",
+            "fuse_unk": False,
+            "vocab": ids,
+            "merges": merges,
+        },
+    }
+    ranks = [bytes([b]) for b in range(256)] + [b"he", b"ll", b"hell", b" w"]
+    lines = [b64encode(token) + b" %d\n" % i for i, token in enumerate(ranks)]
+    pair = json.dumps(ids) + "\n---\n#version: 0.2\n" + "\n".join(merges) + "\n"
+    return [
+        b"\0" + json.dumps(document).encode(),
+        b"\1" + pair.encode(),
+        b"\2" + b"".join(lines),
+        b"\0" + json.dumps(document, ensure_ascii=False).encode(),
+        b'\0{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}',
+        b"\1" + b'{"a":0}\n---\n',
+        b"\2" + b"YQ== 0\n",
+    ]
 
 
 def main() -> None:

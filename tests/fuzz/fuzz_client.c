@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What an appliance, or somebody else, answers to libtokd-client's engine. The ids of a text are
+ * its bytes here: a request that got only true answers and is done has those and no others.
+ */
+#include <string.h>
+
+#include "crc32c.h"
+#include "engine.h"
+#include "fuzz.h"
+
+#define STEPS_MAX 64
+#define REQUESTS 4
+#define PACKETS 24
+#define TEXT_MAX (5u * TOKD_WIRE_PAYLOAD)
+#define IDS_A_REPLY 352
+#define GUARD 0xdeadbeefu
+#define SENT_MAX 8 /* streams seen on the wire */
+
+struct text {
+	struct tokd_request r;
+	bool used, lied_to;
+	uint32_t *room; /* and a guard behind */
+};
+
+static const struct tokd_engine_config config = {.epoch = 77,
+	.requests = REQUESTS,
+	.packets = PACKETS,
+	.timeout_ns = 5000 * NS_A_MS,
+	.rto_least_ns = 5 * NS_A_MS,
+	.first_stream_id = 1000};
+
+static struct tokd_engine *engine;
+static struct text texts[REQUESTS + 1]; /* one more than there is room for */
+static uint8_t bytes[TEXT_MAX];
+static uint64_t stream[SENT_MAX];
+static uint32_t n_streams;
+static uint64_t now;
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	engine = malloc(tokd_engine_bytes(&config));
+	MUST(engine != NULL);
+	for (uint32_t i = 0; i < TEXT_MAX; i++)
+		bytes[i] = (uint8_t)(i * 2654435761u >> 24);
+	return 0;
+}
+
+/* ---- the caller's side ---- */
+
+static void
+forget(struct text *t)
+{
+	MUST(t->room == NULL || t->room[t->r.max_ids] == GUARD);
+	free(t->room);
+	*t = (struct text){0};
+}
+
+static void
+submit(struct input *in)
+{
+	const uint8_t how = (uint8_t)input_take(in, 1);
+	struct text *t = texts;
+	enum tokd_status status;
+
+	while (t->used && t < &texts[REQUESTS])
+		t++;
+	if (t->used)
+		return;
+	t->r.text = bytes;
+	t->r.len = (how >> 4) * (TEXT_MAX / 15);
+	t->r.flags = how & 1 ? TOKD_REQUEST_STREAM : 0;
+	if (how & 2) {
+		t->r.max_ids = how & 4 ? (uint32_t)t->r.len / 2 : (uint32_t)t->r.len;
+		t->room = malloc((t->r.max_ids + (size_t)1) * sizeof(*t->room));
+		MUST(t->room != NULL);
+		t->room[t->r.max_ids] = GUARD;
+		t->r.ids = t->room;
+	}
+	status = tokd_engine_submit(engine, &t->r);
+	MUST(status == TOKD_PENDING || status == TOKD_E_FULL);
+	t->used = status == TOKD_PENDING;
+	if (!t->used)
+		forget(t);
+}
+
+static void
+check_done(const struct text *t)
+{
+	const struct tokd_request *r = &t->r;
+
+	MUST(r->status != TOKD_PENDING || (r->flags & TOKD_REQUEST_STREAM));
+	MUST((r->status == TOKD_E_REFUSED) == (r->reason != TOKD_R_NONE) || t->lied_to ||
+		r->status == TOKD_PENDING);
+	if (r->ids == NULL)
+		return;
+	MUST(r->n_ids <= r->max_ids);
+	if (r->status == TOKD_OK)
+		MUST(r->n_ids == r->total);
+	if (t->lied_to)
+		return;
+	for (uint32_t i = 0; i < r->n_ids; i++)
+		MUST(r->ids[i] == bytes[i]);
+	MUST(r->status != TOKD_OK || r->n_ids == r->len);
+}
+
+static void
+take_done(void)
+{
+	struct tokd_request *r;
+
+	while ((r = tokd_engine_done(engine)) != NULL) {
+		struct text *t = (struct text *)r;
+
+		MUST(t->used);
+		check_done(t);
+		if (r->status != TOKD_PENDING)
+			forget(t);
+	}
+}
+
+/* ---- the wire ---- */
+
+static void
+see(const struct tokd_packet *p)
+{
+	uint32_t i = 0;
+
+	MUST(p->len <= TOKD_WIRE_PAYLOAD && p->req.length == p->len);
+	MUST(p->len == 0 || memcmp(p->text, bytes + p->req.offset, p->len) == 0);
+	while (i < n_streams && stream[i] != p->req.stream_id)
+		i++;
+	if (i == n_streams)
+		stream[n_streams++ % SENT_MAX] = p->req.stream_id;
+	n_streams = n_streams < SENT_MAX ? n_streams : SENT_MAX;
+}
+
+static void
+send_some(struct input *in)
+{
+	const uint8_t how = (uint8_t)input_take(in, 1);
+	struct tokd_packet out[16];
+	const uint32_t n = tokd_engine_packets(engine, out, 1 + how % 16, now);
+
+	MUST(n <= 1u + how % 16);
+	for (uint32_t i = 0; i < n; i++)
+		see(&out[i]);
+	if (n > 0 && (how & 0x80))
+		tokd_engine_unsent(engine, &out[n - 1]);
+}
+
+/* The request whose stream that is now. */
+static struct text *
+text_of(uint64_t stream_id)
+{
+	for (uint32_t i = 0; i <= REQUESTS; i++) {
+		if (texts[i].used && texts[i].r.status == TOKD_PENDING &&
+			texts[i].r.stream_id == stream_id)
+			return &texts[i];
+	}
+	return NULL;
+}
+
+struct reply {
+	struct tokd_rep rep;
+	uint32_t ids[IDS_A_REPLY];
+};
+
+/* As true as `how` says: it goes on from what has been acknowledged. */
+static void
+answer(struct input *in)
+{
+	const uint8_t how = (uint8_t)input_take(in, 1), which = (uint8_t)input_take(in, 1);
+	const uint64_t id = n_streams > 0 ? stream[which % n_streams] : config.first_stream_id;
+	struct text *t = text_of(id);
+	const uint32_t len = t != NULL ? (uint32_t)t->r.len : 1;
+	const uint32_t packets = len == 0 ? 1 : (len - 1) / TOKD_WIRE_PAYLOAD + 1;
+	struct reply reply = {0};
+	struct tokd_rep *rep = &reply.rep;
+	uint8_t *copy;
+	size_t n;
+
+	*rep = (struct tokd_rep){.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.epoch = config.epoch,
+		.stream_id = id,
+		.vocab = 5,
+		.ack = (uint32_t)input_take(in, 1) % (packets + 1),
+		.credit = how & 1 ? TOKD_WIRE_WINDOW : (uint32_t)input_take(in, 1) % 65};
+	if (how & 2)
+		rep->sack = input_take(in, 1);
+	rep->total = rep->ack == packets ? len : rep->ack * TOKD_WIRE_PAYLOAD;
+	rep->text_end = rep->total;
+	if (rep->total > len)
+		rep->total = rep->text_end = len;
+	if (rep->ack == packets) {
+		rep->flags |= TOKD_F_DONE;
+		for (uint32_t i = 0; i < len; i++)
+			rep->ids_crc = client_crc32c(rep->ids_crc, &(uint32_t){bytes[i]}, 4);
+	}
+	if (how & 4) {
+		rep->first = rep->total == 0 ? 0 : (uint32_t)input_take(in, 2) % rep->total;
+		rep->count = rep->total - rep->first < IDS_A_REPLY ? rep->total - rep->first
+								   : IDS_A_REPLY;
+		for (uint32_t i = 0; i < rep->count; i++)
+			reply.ids[i] = bytes[rep->first + i];
+	}
+	if (how & 8) { /* refused */
+		rep->flags |= TOKD_F_FAIL;
+		rep->reason = 1 + (uint32_t)input_take(in, 1) % TOKD_R_MAX;
+	}
+	n = sizeof(*rep) + rep->count * sizeof(uint32_t);
+	if (how & 16) { /* not even true */
+		for (uint32_t i = 0; i < 2; i++) {
+			const uint32_t at = (uint32_t)input_take(in, 1) % sizeof(reply);
+
+			((uint8_t *)&reply)[at] ^= (uint8_t)input_take(in, 1);
+		}
+		n = how & 32 ? sizeof(*rep) + (size_t)4 * rep->count : n;
+		n = n < sizeof(reply) ? n : sizeof(reply);
+	}
+	if (how & 64)
+		n = n * (uint32_t)input_take(in, 1) / 255;
+	t = text_of(rep->stream_id);
+	if (t != NULL && (how & 16))
+		t->lied_to = true;
+	copy = malloc(n > 0 ? n : 1);
+	MUST(copy != NULL);
+	memcpy(copy, &reply, n);
+	tokd_engine_take(engine, copy, n, now);
+	free(copy);
+}
+
+/* ---- what must hold between calls ---- */
+
+static void
+check_engine(void)
+{
+	uint32_t flight = 0, pending = 0, used = 0;
+
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		const struct slot *s = &engine->slot[i];
+
+		if (s->r == NULL)
+			continue;
+		pending++;
+		flight += in_flight(s);
+		MUST(s->ack <= s->next && s->next <= s->n && s->next - s->ack <= WINDOW);
+		if (s->pausing)
+			continue; /* it begins anew, and forgets what was held and lost */
+		MUST((s->sacked & s->lost) == 0);
+		MUST(((s->sacked | s->lost) & ~low_bits(s->next - s->ack)) == 0);
+		MUST(s->n_early <= EARLY_MAX);
+	}
+	for (uint32_t i = 0; i <= REQUESTS; i++)
+		used += texts[i].used && texts[i].r.status == TOKD_PENDING;
+	MUST(engine->flight == flight);
+	MUST(tokd_engine_pending(engine) == pending && pending == used);
+	MUST(engine->n_free == REQUESTS - pending);
+}
+
+static void
+step(struct input *in)
+{
+	const uint8_t what = (uint8_t)input_take(in, 1);
+	struct text *t = &texts[(what >> 4) % (REQUESTS + 1)];
+
+	switch (what & 7) {
+	case 0:
+		submit(in);
+		break;
+	case 1:
+		send_some(in);
+		break;
+	case 2: /* from 64 us to 2 s */
+		now += UINT64_C(65536) << (what >> 4);
+		tokd_engine_tick(engine, now);
+		break;
+	case 3:
+		take_done();
+		break;
+	case 4:
+		if ((what & 8) && t->used && t->r.status == TOKD_PENDING) {
+			tokd_engine_cancel(engine, &t->r);
+			MUST(t->r.status == TOKD_E_CANCELLED);
+			forget(t);
+		}
+		break;
+	case 5:
+		if (what == 0xff - 2)
+			tokd_engine_fail_all(engine, TOKD_E_NET, 111);
+		break;
+	default:
+		answer(in);
+		break;
+	}
+	check_engine();
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct input in = {data, data + size};
+
+	tokd_engine_init(engine, &config);
+	now = 1;
+	n_streams = 0;
+	for (uint32_t i = 0; i < STEPS_MAX && input_more(&in); i++)
+		step(&in);
+	tokd_engine_fail_all(engine, TOKD_E_NET, 111);
+	take_done();
+	MUST(tokd_engine_pending(engine) == 0 && engine->flight == 0);
+	for (uint32_t i = 0; i <= REQUESTS; i++)
+		MUST(!texts[i].used);
+	return 0;
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Text into the tokenizer, however it is cut and however little room there is for ids: always the
+ * ids of the whole text, with a cache and without; and those are the bytes again when decoded. A
+ * text without a pretoken border is compared with merging by the definition.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "fuzz.h"
+#include "small_vocab.h"
+
+#define VOCABS 4
+#define TEXT_MAX 300
+#define IDS_MAX (3 * TEXT_MAX + 64)
+
+static struct small_vocab vocab[VOCABS];
+static struct tok_cache *cache[VOCABS];
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	static const char *const alphabet[VOCABS] = {
+		"ab", "abc ", "helo wrd", "\xc3\xa9\xe4\xb8\xad a"};
+	uint64_t seed = 1;
+
+	for (uint32_t i = 0; i < VOCABS; i++) {
+		small_vocab_make(&vocab[i], &seed, alphabet[i], SMALL_MERGES_MAX);
+		cache[i] = tok_cache_create(vocab[i].v, 64, NULL);
+		MUST(cache[i] != NULL);
+	}
+	return 0;
+}
+
+/* In memory of its own, for AddressSanitizer to guard. */
+static void *
+copy_of(const void *bytes, size_t n)
+{
+	void *copy = malloc(n > 0 ? n : 1);
+
+	MUST(copy != NULL);
+	if (n > 0)
+		memcpy(copy, bytes, n);
+	return copy;
+}
+
+/* In pieces as `cuts` says: 0 to 31 bytes each, with as little room as may be where bit 7 is set.
+ */
+static struct tok_result
+stream_all(const struct tok_vocab *v, struct tok_cache *c, struct input cuts, const uint8_t *text,
+	size_t n, uint32_t flags, uint32_t *ids)
+{
+	static struct tok_stream s;
+	struct tok_result all = {0};
+	size_t at = 0;
+
+	tok_stream_init(&s, v, c, flags);
+	for (;;) {
+		const uint8_t cut = input_more(&cuts) ? (uint8_t)input_take(&cuts, 1) : 31;
+		const size_t left = n - at, piece = cut % 32u < left ? cut % 32u : left;
+		const bool last = piece == left && !(cut & 0x40);
+		const size_t bound = tok_stream_bound(&s, piece);
+		const size_t room = cut & 0x80 ? tok_stream_bound(&s, 1) : bound;
+		uint8_t *copy = copy_of(text + at, piece);
+		uint32_t *to = malloc(room * sizeof(*to) + 1);
+		const struct tok_result one = tok_stream_feed(&s, copy, piece, last, to, room);
+
+		MUST(to != NULL && one.consumed <= piece && one.produced <= room);
+		MUST(one.status != TOK_MORE || room < bound);
+		MUST(all.produced + one.produced <= IDS_MAX);
+		memcpy(ids + all.produced, to, one.produced * sizeof(*ids));
+		free(copy);
+		free(to);
+		at += one.consumed;
+		all.produced += one.produced;
+		all.consumed = at;
+		all.status = one.status;
+		all.why = one.why;
+		if (one.status == TOK_BAD || (one.status == TOK_OK && last))
+			return all;
+		MUST(one.status != TOK_MORE || one.consumed > 0 || one.produced > 0 || piece == 0 ||
+			room < tok_stream_bound(&s, 1));
+	}
+}
+
+static void
+check_decoded(
+	const struct tok_vocab *v, const uint32_t *ids, size_t n, const uint8_t *text, size_t bytes)
+{
+	static uint8_t out[IDS_MAX * 64], piece[IDS_MAX * 64];
+	struct tok_decode_stream d;
+	struct tok_result r = tok_decode(v, ids, n, out, sizeof(out)), part;
+	size_t at = 0;
+
+	MUST(r.status == TOK_OK && r.consumed == n);
+	if (text != NULL)
+		MUST(r.produced == bytes && memcmp(out, text, bytes) == 0);
+	tok_decode_stream_init(&d, v);
+	for (size_t i = 0; i <= n; i++) {
+		part = tok_decode_stream_feed(&d, ids + i, i < n, i == n, piece, sizeof(piece));
+		MUST(part.status == TOK_OK && at + part.produced <= r.produced);
+		MUST(memcmp(out + at, piece, part.produced) == 0);
+		at += part.produced;
+	}
+	MUST(at == r.produced);
+}
+
+/* Letters only: one pretoken. */
+static bool
+is_one_pretoken(const uint8_t *text, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (text[i] < 'a' || text[i] > 'z')
+			return false;
+	}
+	return n > 0;
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static uint32_t whole[IDS_MAX], ids[IDS_MAX], defined[IDS_MAX];
+	struct input in = {data, data + size};
+	const uint8_t how = (uint8_t)input_take(&in, 1);
+	const struct small_vocab *sv = &vocab[how % VOCABS];
+	const uint32_t flags = how & 8 ? TOK_STRICT_UTF8 : 0;
+	const uint8_t *bytes;
+	struct input cuts;
+	struct tok_result want, got;
+	uint8_t *text;
+	uint32_t n;
+
+	cuts.at = in.at;
+	cuts.end = in.at + input_bytes(&in, how >> 4, &bytes);
+	n = input_bytes(&in, TEXT_MAX, &bytes);
+	text = copy_of(bytes, n);
+	want = tok_encode(sv->v, NULL, text, n, flags, whole, IDS_MAX);
+	MUST(want.status != TOK_MORE);
+	for (int with_cache = 0; with_cache < 2; with_cache++) {
+		got = stream_all(
+			sv->v, with_cache ? cache[how % VOCABS] : NULL, cuts, text, n, flags, ids);
+		MUST(got.status == want.status && got.why == want.why);
+		if (want.status != TOK_OK)
+			continue; /* how many come before the fault depends on the cuts */
+		MUST(got.consumed == n && got.produced == want.produced);
+		MUST(memcmp(ids, whole, want.produced * sizeof(*ids)) == 0);
+	}
+	if (want.status == TOK_OK)
+		check_decoded(sv->v, whole, want.produced, flags != 0 ? text : NULL, n);
+	if (is_one_pretoken(text, n)) {
+		MUST(want.status == TOK_OK && small_encode(sv, text, n, defined) == want.produced);
+		MUST(memcmp(defined, whole, want.produced * sizeof(*whole)) == 0);
+	}
+	free(text);
+	return 0;
+}

@@ -197,8 +197,8 @@ tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s)
 		if (how == TOKD_NOT_FED)
 			return;
 		if (how == TOKD_FED) {
+			w->n_held -= m->nb_segs;
 			rte_pktmbuf_free(m);
-			w->n_held--;
 		} /* else failing has freed all that was held */
 	}
 }

@@ -84,7 +84,7 @@ hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t 
 {
 	s->held[packet % TOKD_WIRE_WINDOW] = (struct tokd_held){.m = m, .t_rx = w->t_burst};
 	s->held_bits |= UINT64_C(1) << (packet - s->next);
-	w->n_held++;
+	w->n_held += m->nb_segs; /* a packet of many counts for as many */
 	w->counter[C_RX_REORDERED]++;
 }
 
@@ -120,7 +120,7 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 	}
 	if (unlikely(ahead > 0)) {
 		s->due = true; /* a hole: say what is missing */
-		if (w->n_held >= w->held_max)
+		if (w->n_held + m->nb_segs > w->held_max)
 			tokd_drop(w, m, C_DROP_HELD);
 		else
 			hold(w, s, m, req->packet);

@@ -158,10 +158,11 @@ tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason 
 
 	while (s->held_bits != 0) {
 		uint32_t i = (uint32_t)__builtin_ctzll(s->held_bits);
+		struct rte_mbuf *m = s->held[(s->next + i) % TOKD_WIRE_WINDOW].m;
 
-		rte_pktmbuf_free(s->held[(s->next + i) % TOKD_WIRE_WINDOW].m);
 		s->held_bits &= s->held_bits - 1;
-		w->n_held--;
+		w->n_held -= m->nb_segs;
+		rte_pktmbuf_free(m);
 	}
 	tokd_spill_forget(w, s);
 	s->state = TOKD_STREAM_FAILED;

@@ -75,7 +75,7 @@ struct tokd_worker {
 	uint16_t n_last;
 	struct tokd_last_reply last[TOKD_TX_MAX]; /* in tx */
 	/* across bursts */
-	uint32_t n_held, held_max; /* early packets kept, of all streams; bound on them */
+	uint32_t n_held, held_max; /* mbufs of early packets kept, of all streams; bound on them */
 	uint32_t turns;		   /* since housekeeping */
 	uint32_t turn_kind;	   /* counter the cycles of the turn now running go to */
 	uint64_t t_housekeeping;
@@ -97,7 +97,7 @@ struct tokd_worker {
  */
 int tokd_worker_init(struct tokd_worker *w);
 /*
- * How many early packets may be held: what the pool has beyond the descriptors of both rings, a
+ * How many mbufs of early packets may be held: what the pool has beyond the descriptors of both rings, a
  * burst on its way, a batch of replies, and the fragments that wait for others. More, and held text
  * could starve the RX ring of the very packet it waits for. Again after the port has started: only
  * then is it known what the driver took. Returns 0, or -EINVAL with a message logged.

@@ -51,6 +51,35 @@ segments_of_any_size_are_fed_where_they_lie(void **state)
 	expect_count(C_DROP_SEGMENTS, 0);
 }
 
+/* The bound is one on what the pool has to give, so it counts mbufs, not packets. */
+void
+segments_that_are_held_count_each(void **state)
+{
+	static const uint32_t taken[] = {4, 8, 8, 10}; /* the third packet would make it 12 */
+
+	make_text(text, TEXT, 7);
+	fx->w.held_max = 10;
+	for (uint32_t i = 0; i < RTE_DIM(taken); i++) {
+		struct request r = text_packet(1, text, TEXT, 500, 0, 1 + i);
+		struct frame f = make_frame(&r);
+
+		put(cut_frame(f.m, HEADERS + 200, i < 3 ? 100 : 300)); /* 4 segments, then 2 */
+		run();
+		assert_int_equal(fx->w.n_held, taken[i]);
+	}
+	expect_count(C_DROP_HELD, 1);
+	assert_int_equal(rte_mempool_in_use_count(fx_pool) - rte_ring_count(fx_tx), 10);
+	for (uint32_t p = 0; p < text_packets(TEXT, 500); p++) {
+		struct request r = text_packet(1, text, TEXT, 500, 0, p);
+
+		send_request(&r);
+	}
+	run();
+	assert_int_equal(fx->w.n_held, 0);
+	drain();
+	expect_text(1, text, TEXT);
+}
+
 void
 segments_must_have_the_headers_in_the_first(void **state)
 {

@@ -9,6 +9,7 @@
 	X(vlan_of_others_is_dropped, setup) \
 	X(vlan_tag_a_driver_took_out_is_put_back, setup) \
 	X(segments_of_any_size_are_fed_where_they_lie, setup) \
+	X(segments_that_are_held_count_each, setup) \
 	X(segments_must_have_the_headers_in_the_first, setup) \
 	X(segments_of_a_refused_request_are_let_go, setup) \
 	X(fragments_in_any_order_make_the_datagram, setup) \

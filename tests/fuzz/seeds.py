@@ -121,6 +121,24 @@ def client() -> list[bytes]:
     ]
 
 
+# ---- reader: how it is answered, as what it attaches; what use() reads ----
+
+
+def reader() -> list[bytes]:
+    publish, look, release, head, bye, spoil = 0, 2, 4, 5, 6, 7
+    lap = bytes([publish, 63, look, release | 8]) * 20
+    return [
+        bytes([0, 0]) + lap + bytes([bye | 8, look]),
+        bytes([1, 4]) + bytes([publish | 8, 5, publish, 6, look, look, look, release | 0x18, release]),
+        bytes([0, 1]) + bytes([publish, 9, look, head | 0x10, 0, release, look]) + lap,
+        bytes([0, 2]) + bytes([publish, 64 | 9, look, publish, 128 | 9, 0, 0, 1, look]),
+        bytes([0, 0, head]) + (2**63).to_bytes(8, "little") + bytes([look]),
+        bytes([0, 1, publish, 3, head | 0x20]) + (4096).to_bytes(8, "little") + bytes([look, look]),
+        bytes([0, 0, publish, 3, spoil, 0, 0, 255, look, bye]) + b"gone",
+        *(bytes([1 << bit, kind, 1, 3, 0, 8, 1]) for bit in range(1, 6) for kind in (0, 1)),
+    ]
+
+
 # ---- text: which vocabulary, how many cuts; cuts; the text ----
 
 

@@ -66,7 +66,7 @@ struct tok_vocab_info {
 	uint32_t n_ids;		  /* ids are below this */
 	uint32_t n_merges;
 	uint32_t n_special;
-	uint32_t max_token_bytes;
+	uint32_t max_token_bytes; /* of those that encoding gives; special ones may be longer */
 	size_t table_bytes; /* memory of the tables */
 };
 struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
@@ -167,7 +167,7 @@ struct tok_result tok_decode(
 /*
  * Streaming decode: never gives out part of a character. The bytes of an incomplete character wait for
  * the next call; `last` lets go of them as they are. What all calls give out together equals
- * tok_decode of all ids. room must exceed 3 bytes by the longest token.
+ * tok_decode of all ids. room must exceed 3 bytes by the longest token, special or not.
  */
 struct tok_decode_stream {
 	const struct tok_vocab *vocab;

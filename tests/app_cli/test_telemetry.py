@@ -105,7 +105,7 @@ def test_what_a_worker_holds_is_told_with_its_bound(start_replay) -> None:
     appliance = start_replay(TEXTS)
     appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["streams_done"] == TEXTS)
     worker = appliance.telemetry("/tokd/workers")["0"]
-    assert worker["open_streams"] == worker["held_packets"] == worker["side_used"] == 0
+    assert worker["open_streams"] == worker["held_mbufs"] == worker["side_used"] == 0
     assert worker["streams"] == TEXTS  # finished, and kept for --done-timeout
     assert worker["mbufs"] == 8192 and 0 <= worker["mbufs_in_use"] < 8192
     assert worker["side_bytes"] == 4 << 20

@@ -23,9 +23,9 @@ def test_more_than_the_slack_is_growth(figure):
 
 
 def test_a_peak_between_the_tenths_is_shown():
-    held = memory.compare(samples("held_packets", [*[1] * 50, 99, *[1] * 50]))
-    assert held["held_packets"]["most"] == 99
-    assert held["held_packets"]["flat"]
+    held = memory.compare(samples("held_mbufs", [*[1] * 50, 99, *[1] * 50]))
+    assert held["held_mbufs"]["most"] == 99
+    assert held["held_mbufs"]["flat"]
 
 
 def test_each_length_has_its_share():

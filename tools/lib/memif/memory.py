@@ -11,7 +11,7 @@ from dpdk_tokd.telemetry import Telemetry
 
 MIB = 1 << 20
 OF_STATUS = ("VmRSS", "RssAnon", "RssFile", "RssShmem", "HugetlbPages")  # proc(5)
-OF_WORKER = ("open_streams", "streams", "held_packets", "mbufs_in_use", "side_used", "ring_held")
+OF_WORKER = ("open_streams", "streams", "held_mbufs", "mbufs_in_use", "side_used", "ring_held")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ FIGURES = (
     Figure("HugetlbPages", "bytes", 0),
     Figure("heap", "bytes", 0),
     Figure("mbufs_in_use", "mbufs", IN_FLIGHT),
-    Figure("held_packets", "packets", IN_FLIGHT),
+    Figure("held_mbufs", "mbufs", IN_FLIGHT),
     Figure("open_streams", "texts", IN_FLIGHT),
     Figure("streams", "texts", IN_FLIGHT),
     Figure("side_used", "bytes", IN_FLIGHT * 2048),

@@ -31,6 +31,7 @@ struct client {
 	uint64_t tag;
 };
 
+static char folder[] = "/tmp/tokd-fuzz-XXXXXX"; /* of the socket */
 static struct tokd_attach attach;
 static struct tokd_ring rings[RINGS], *ring[RINGS];
 static struct client clients[CLIENTS];
@@ -57,10 +58,17 @@ free_fd(void)
 	return fd;
 }
 
+static void
+clean_up(void)
+{
+	tokd_attach_close(&attach);
+	rmdir(folder);
+}
+
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	char folder[] = "/tmp/tokd-fuzz-XXXXXX", path[64];
+	char path[64];
 
 	eal_start();
 	for (uint32_t i = 0; i < RINGS; i++) {
@@ -72,6 +80,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	MUST(tokd_attach_open(&attach, path, 0600, NULL, ring, RINGS, 42, PATIENT_MS) == 0);
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		clients[i].fd = -1;
+	atexit(clean_up);
 	return 0;
 }
 

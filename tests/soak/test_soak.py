@@ -28,7 +28,8 @@ def run(tool: str, path: Path, *options: str) -> dict:
         text=True,
         timeout=300,
     )
-    assert done.returncode == 0, done.stdout
+    if done.returncode != 0:
+        pytest.fail(done.stdout)
     assert "all is right: yes" in done.stdout
     return json.loads(path.read_text())
 

@@ -385,6 +385,7 @@ step_request(struct plane *p, struct input *in)
 	put_frame(p, in, &f, how);
 }
 
+/* To the plain-text port; or to that of the protocol, of which it need not be. */
 static void
 step_plain_text(struct plane *p, struct input *in)
 {
@@ -395,7 +396,7 @@ step_plain_text(struct plane *p, struct input *in)
 
 	n = input_bytes(in, (uint32_t)input_take(in, 2) % OWN_TEXT_MAX, &bytes);
 	begin_ip(&f, p, how, IPPROTO_UDP, 0);
-	add_udp(&f, how & HOW_POLL ? 53 : PLANE_TEXT_PORT, 0);
+	add_udp(&f, how & HOW_POLL ? TOKD_WIRE_PORT : PLANE_TEXT_PORT, 0);
 	memcpy(grow(&f, n), bytes, n);
 	put_frame(p, in, &f, how);
 }

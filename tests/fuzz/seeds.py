@@ -45,6 +45,7 @@ def packets() -> list[bytes]:
         b"\0" + reader + b"".join(many) + bytes([READER, 4]) + bytes([READER, 2]),
         b"\0" + request(IPV6, 8, 0, LAST | IDS | 31 << 3) + bytes([WAIT | 15 << 4]),
         b"\0" + bytes([TEXT, 0]) + short(len(words)) + words,
+        b"\0" + bytes([TEXT, POLL]) + short(20) + b"TOKD\1\1" + bytes(14),
         b"\0" + bytes([TEXT, IPV6 | CUT]) + short(len(words)) + words + b"\x50\1",
         b"\0" + bytes([ICMP, 0, 0, 4]) + b"ping" + bytes([ICMP, IPV6, 0, 4]) + b"ping",
         b"\0" + bytes([ICMP, IPV6, 3, 8]) + bytes([1, 1, 2, 0, 0, 0, 0, 2]),

@@ -67,6 +67,7 @@ static void
 plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struct tok_vocab *b)
 {
 	uint8_t *mem = aligned_alloc(4096, TOKD_RING_HDR_BYTES + RING_BYTES);
+	const struct tokd_port sends = {.id = port, .tx_desc = DESC, .zero_copy = TOKD_ZC_COPIES};
 
 	MUST(mem != NULL);
 	memset(mem, 0, TOKD_RING_HDR_BYTES + RING_BYTES);
@@ -83,6 +84,7 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 		.fragments = FRAGMENTS,
 		.side_bytes = second ? 0 : SIDE_BYTES,
 		.strict_utf8 = second,
+		.zero_copy_ids = second, /* of one id or more; the other plane copies */
 	};
 	p->w = (struct tokd_worker){
 		.port = port,
@@ -108,7 +110,8 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 	};
 	MUST(tokd_worker_init(&p->w) == 0);
 	p->w.ring.before_reuse = before_reuse;
-	p->w.ring.before_reuse_arg = p;
+	MUST(p->w.ring.owner == p); /* the worker is what a plane begins with */
+	MUST(tokd_zero_copy_open(&p->w, &sends) == 0);
 }
 
 void
@@ -304,9 +307,13 @@ check_frame(const struct plane *p, const struct rte_mbuf *m)
 static void
 drain_port(struct plane *p)
 {
-	void *m;
+	void *sent;
 
-	while (rte_ring_dequeue(tx, &m) == 0) {
+	while (rte_ring_dequeue(tx, &sent) == 0) {
+		struct rte_mbuf *m = sent;
+
+		if (m->next != NULL && RTE_MBUF_HAS_EXTBUF(m->next))
+			MUST(rte_pktmbuf_linearize(m) == 0); /* ids in the ring */
 		check_frame(p, m);
 		rte_pktmbuf_free(m);
 	}

@@ -9,6 +9,7 @@
 #include "bpe.h"
 #include "cache.h"
 #include "pretok.h"
+#include "utf8.h"
 
 /* Little-endian value of len bytes (1-8) at p; bytes up to `end` may be read. */
 static inline uint64_t
@@ -67,21 +68,54 @@ same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
 
 /* A short pretoken that is not one token: from the cache, or by merging. */
 static_assert(TOK_MERGE_MAX <= TOK_CACHE_BYTES, "what is merged can be kept");
+#define SOME_IDS 4 /* a learned pretoken mostly has no more */
+static_assert(SOME_IDS <= 2 * TOK_UTF8_REPLACEMENT_BYTES &&
+		      TOK_CACHE_IDS <= (SOME_IDS + 1) * TOK_UTF8_REPLACEMENT_BYTES,
+	"copies of these lengths stay within the room there is");
+
+/*
+ * The bytes of a pretoken of at most TOK_CACHE_BYTES, zero-padded; bytes up to `end` may be read.
+ * A copy of a length that the compiler does not know is a call, and takes longer than the rest.
+ */
+static inline void
+load_parts(uint64_t key[3], const uint8_t *p, size_t len, const uint8_t *end)
+{
+	static const uint8_t ones[2 * TOK_CACHE_BYTES] = {[0 ... TOK_CACHE_BYTES - 1] = 0xff};
+	uint64_t mask[3];
+
+	if (end - p < TOK_CACHE_BYTES) {
+		key[0] = key[1] = key[2] = 0;
+		memcpy(key, p, len);
+		return;
+	}
+	memcpy(key, p, TOK_CACHE_BYTES);
+	memcpy(mask, ones + TOK_CACHE_BYTES - len, TOK_CACHE_BYTES);
+	for (uint32_t i = 0; i < 3; i++)
+		key[i] &= mask[i];
+}
 
 static uint32_t *
-encode_parts(struct tok_stream *s, const struct lookup *l, const uint8_t *p, uint32_t *ids)
+encode_parts(struct tok_stream *s, const struct lookup *l, const uint8_t *p, const uint8_t *end,
+	uint32_t *ids)
 {
 	const uint32_t len = (uint32_t)l->len; /* TOK_MERGE_MAX at most */
 	const struct tok_vocab *v = s->vocab;
 	struct tok_cache_entry *e;
-	uint64_t key[3] = {0};
+	uint64_t key[3];
 	uint32_t n;
 
 	if (l->set != NULL) {
-		memcpy(key, p, len);
+		load_parts(key, p, len, end);
 		e = tok_cache_find(l->set, key, len);
 		if (e != NULL) {
-			memcpy(ids, e->id, e->n * sizeof(*ids));
+			/*
+			 * There is room for three ids a byte (tok_stream_bound), and at least as
+			 * many bytes as ids: for six here, and for fifteen where there are five.
+			 */
+			memcpy(ids, e->id, SOME_IDS * sizeof(*ids));
+			if (e->n > SOME_IDS)
+				memcpy(ids + SOME_IDS, e->id + SOME_IDS,
+					(TOK_CACHE_IDS - SOME_IDS) * sizeof(*ids));
 			return ids + e->n;
 		}
 	}
@@ -95,7 +129,7 @@ encode_parts(struct tok_stream *s, const struct lookup *l, const uint8_t *p, uin
 
 /* Whether the pretoken is one token: l->id. Otherwise its place in the cache is asked for. */
 static inline void
-lookup_word(const struct tok_stream *s, struct lookup *l, const uint8_t *p)
+lookup_word(const struct tok_stream *s, struct lookup *l, const uint8_t *p, const uint8_t *end)
 {
 	const struct tok_vocab *v = s->vocab;
 	uint32_t i = l->slot;
@@ -120,9 +154,9 @@ lookup_word(const struct tok_stream *s, struct lookup *l, const uint8_t *p)
 		}
 	}
 	if (l->len <= TOK_MERGE_MAX && s->cache != NULL) {
-		uint64_t key[3] = {0};
+		uint64_t key[3];
 
-		memcpy(key, p, l->len);
+		load_parts(key, p, l->len, end);
 		l->set = tok_cache_set(s->cache, key, (uint32_t)l->len);
 		__builtin_prefetch(&l->set[0]);
 		__builtin_prefetch(&l->set[1]);
@@ -131,14 +165,15 @@ lookup_word(const struct tok_stream *s, struct lookup *l, const uint8_t *p)
 
 /* One whole pretoken that was looked up. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
 static inline uint32_t *
-encode_pretoken(struct tok_stream *s, const struct lookup *l, const uint8_t *p, uint32_t *ids)
+encode_pretoken(struct tok_stream *s, const struct lookup *l, const uint8_t *p, const uint8_t *end,
+	uint32_t *ids)
 {
 	if (l->id != TOK_NO_TOKEN) {
 		*ids = l->id;
 		return ids + 1;
 	}
 	if (l->len <= TOK_MERGE_MAX)
-		return encode_parts(s, l, p, ids);
+		return encode_parts(s, l, p, end, ids);
 	if (!tok_bpe_push(s, p, l->len, &ids))
 		return NULL;
 	return tok_bpe_close(s, ids);
@@ -166,9 +201,9 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 			look[k] = lookup_begin(
 				s->vocab, p + start[k], start[k + 1] - start[k], p + n);
 		for (k = 0; k + 1 < found; k++)
-			lookup_word(s, &look[k], p + start[k]);
+			lookup_word(s, &look[k], p + start[k], p + n);
 		for (k = 0; k + 1 < found; k++) {
-			next = encode_pretoken(s, &look[k], p + start[k], *ids);
+			next = encode_pretoken(s, &look[k], p + start[k], p + n, *ids);
 			if (next == NULL)
 				return TOK_NO_BORDER; /* what came before it stands */
 			*ids = next;
@@ -182,8 +217,8 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 	if (!last)
 		return start[0];
 	look[0] = lookup_begin(s->vocab, p + start[0], n - start[0], p + n);
-	lookup_word(s, &look[0], p + start[0]);
-	next = encode_pretoken(s, &look[0], p + start[0], *ids);
+	lookup_word(s, &look[0], p + start[0], p + n);
+	next = encode_pretoken(s, &look[0], p + start[0], p + n, *ids);
 	if (next == NULL)
 		return TOK_NO_BORDER;
 	*ids = next;

@@ -5,6 +5,8 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include <tokd/wire.h>
+
 #include "net.h"
 #include "net_cksum.h"
 
@@ -14,6 +16,13 @@ static_assert(sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr) +
 			      sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) <=
 		      RTE_PKTMBUF_HEADROOM,
 	"they go before the payload");
+
+#define MTU 1500 /* of Ethernet: nothing of ours is ever cut */
+static_assert(sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD + sizeof(struct rte_udp_hdr) +
+			      sizeof(struct rte_ipv6_hdr) <=
+		      MTU,
+	"a full reply, and a full request, which is as long, fit one packet");
+static_assert(sizeof(struct tokd_req) == sizeof(struct tokd_rep), "as long");
 
 static void
 put_ipv4(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)

@@ -15,7 +15,7 @@
 #define TOKD_WIRE_VERSION 1
 #define TOKD_WIRE_PORT 9000
 #define TOKD_WIRE_WINDOW 64 /* packets a stream may have in flight at most, and before any reply */
-#define TOKD_WIRE_PAYLOAD 1408 /* bytes of text that fit an Ethernet frame of MTU 1500 */
+#define TOKD_WIRE_PAYLOAD 1376 /* bytes of text or ids that fit an MTU of 1500, by IPv4 and IPv6 */
 
 enum tokd_wire_type {
 	TOKD_DATA = 1,	/* client: a piece of text */

@@ -11,7 +11,7 @@ MAGIC = 0x444B4F54
 VERSION = 1
 PORT = 9000
 WINDOW = 64  # packets in flight at most, and before any reply
-PAYLOAD = 1408  # bytes of text or ids in one packet
+PAYLOAD = 1376  # bytes of text or ids in one packet
 
 DATA, POLL, REPLY = 1, 2, 3
 

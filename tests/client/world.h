@@ -20,7 +20,7 @@
 #define STREAMS 4096
 #define ON_THE_WIRE 16384
 #define DATAGRAM 2048
-#define IDS_A_REPLY 352
+#define IDS_A_REPLY 344
 
 struct stream {
 	uint64_t id;

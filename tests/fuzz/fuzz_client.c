@@ -13,7 +13,7 @@
 #define REQUESTS 4
 #define PACKETS 24
 #define TEXT_MAX (5u * TOKD_WIRE_PAYLOAD)
-#define IDS_A_REPLY 352
+#define IDS_A_REPLY 344
 #define GUARD 0xdeadbeefu
 #define SENT_MAX 8 /* streams seen on the wire */
 

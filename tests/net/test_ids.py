@@ -14,7 +14,7 @@ from netlab import SERVER_IP
 from raw_client import RawStream
 from samples import TEXTS, documents, random_bytes
 
-SIZES = [1, 5, 100, 1407, 1408, 1409, 2816, 20_000, 100_000, 700_000]
+SIZES = [1, 5, 100, 1375, 1376, 1377, 2752, 20_000, 100_000, 700_000]
 
 
 def real_text(size: int) -> bytes:

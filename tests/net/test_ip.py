@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from dpdk_tokd import Tokenizer
+from dpdk_tokd import Client, Tokenizer
 from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, Appliance, NetLab, why_not
 from raw_client import RawStream, frame, send_frames
 
@@ -56,6 +56,18 @@ def test_texts_of_both_families_are_served(lab6, dual, gpt2_file, host):
     with RawStream(lab6, host=host) as stream:
         stream.finish(stream.packets(TEXT))
         assert stream.id_list() == whole_ids(gpt2_file, TEXT)
+
+
+@pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
+def test_full_packets_of_both_families_fit_the_mtu(lab6, dual, gpt2_file, host):
+    """Neither side's are cut or refused, where nothing is lost nothing is sent again."""
+    text = TEXT * (100_000 // len(TEXT) + 1)
+    before = dual.counters()
+    with lab6.call(lambda: Client(host)) as client:
+        assert client.tokenize(text).tolist() == whole_ids(gpt2_file, text)
+    after = dual.counters()
+    for name in ("tx_full", "rx_fragments", "drop_ip_fragment"):
+        assert after[name] == before[name], name
 
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)

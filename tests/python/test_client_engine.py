@@ -14,7 +14,7 @@ from dpdk_tokd import Reason, TokdError, wire
 from dpdk_tokd.engine import PACKETS_MAX, Engine, Exchange, joined
 
 DELAY = 20e-6
-IDS_A_PACKET = 352
+IDS_A_PACKET = 344
 
 
 def ids_of(text: bytes) -> np.ndarray:
@@ -157,7 +157,7 @@ def result(exchange: Exchange) -> list[int]:
     return joined([ids for _, ids in exchange.take()]).tolist()
 
 
-@pytest.mark.parametrize("size", [0, 1, 1408, 1409, 64 * 1408 + 1, 200_000])
+@pytest.mark.parametrize("size", [0, 1, 1376, 1377, 64 * 1376 + 1, 200_000])
 def test_no_packet_too_many_on_a_good_wire(size):
     world, text = World(), bytes(range(256)) * 1000
     assert result(world.tokenize(text[:size])) == list(text[:size])
@@ -250,7 +250,7 @@ def test_what_expires_goes_on_where_it_was():
     firsts = [(first, len(ids)) for first, ids in exchange.pieces]
     assert result(exchange) == list(b"y" * 1000)
     assert world.engine.resends == 1
-    assert firsts == [(0, 352), (352, 352), (704, 296)]
+    assert firsts == [(0, 344), (344, 344), (688, 312)]
 
 
 def test_silence_ends_at_the_time_limit():

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <rte_cycles.h>
+
 #include "stream.h"
 #include "text_port.h"
 #include "token_ring_write.h"
@@ -80,9 +82,10 @@ encode(struct tokd_worker *w, const struct rte_mbuf *m, uint32_t *ids, size_t ro
 }
 
 static void
-publish(struct tokd_worker *w, uint64_t pos, uint32_t count, uint32_t bytes)
+publish(struct tokd_worker *w, uint64_t pos, uint32_t count, uint32_t bytes, uint64_t tok_ticks)
 {
 	struct tokd_rec *rec = tokd_ring_at(&w->ring, pos);
+	uint64_t took;
 
 	*rec = (struct tokd_rec){
 		.flags = TOKD_REC_FIRST | TOKD_REC_LAST,
@@ -95,6 +98,12 @@ publish(struct tokd_worker *w, uint64_t pos, uint32_t count, uint32_t bytes)
 	};
 	tokd_ring_publish(&w->ring, pos);
 	tokd_count_record(w);
+	took = rec->t_publish - rec->t_rx;
+	tokd_histogram_add(&w->time[T_WIRE_TO_RING], took);
+	if (count > 0)
+		tokd_histogram_add(&w->time[T_TEXT_TO_FIRST_ID], took);
+	tokd_histogram_add(&w->time[T_TEXT_TO_LAST_ID], took);
+	tokd_histogram_add(&w->time[T_TOKENIZER], tok_ticks);
 	w->counter[C_TEXT_PORT]++;
 	w->counter[C_TEXT_BYTES] += bytes;
 	w->counter[C_IDS] += count;
@@ -107,7 +116,7 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 	const uint64_t room = tok_encode_bound(bytes);
 	struct tok_result res;
 	uint32_t *ids;
-	uint64_t pos;
+	uint64_t pos, t;
 
 	if (unlikely(w->stopping != TOKD_RUN)) {
 		tokd_drop(w, m, C_DROP_SHUTDOWN);
@@ -124,7 +133,9 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 		return;
 	}
 	ids = tokd_rec_ids(tokd_ring_at(&w->ring, pos));
+	t = rte_rdtsc();
 	res = encode(w, m, ids, room);
+	t = rte_rdtsc() - t;
 	rte_pktmbuf_free(m);
 	if (unlikely(res.status != TOK_OK)) {
 		w->counter[C_DROP_TEXT]++;
@@ -135,6 +146,6 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 		return;
 	}
 	/* They stand where they are until the next reservation. */
-	publish(w, pos, (uint32_t)res.produced, bytes);
+	publish(w, pos, (uint32_t)res.produced, bytes, t);
 	answer_ids(w, peer, ids, (uint32_t)res.produced);
 }

@@ -160,3 +160,29 @@ text_port_waits_for_nobody(void **state)
 	assert_int_equal(answers(line, sizeof(line)), 1);
 	expect_ids_of(line, "hello", 5);
 }
+
+void
+text_port_answers_no_server(void **state)
+{
+	static const uint16_t ports[] = {1, 7, TEXT_PORT, 9000, TOKD_CLIENT_PORTS - 1};
+	char answer[200];
+
+	for (uint32_t i = 0; i < RTE_DIM(ports); i++) {
+		struct rte_mbuf *m = text_frame("hello", 5);
+		struct rte_udp_hdr *udp =
+			rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, 14 + 20);
+
+		udp->src_port = rte_cpu_to_be_16(ports[i]);
+		udp->dgram_cksum = 0;
+		put(m);
+		run();
+		expect_nothing();
+		expect_count(C_DROP_UDP_PORT, i + 1);
+	}
+	expect_count(C_TEXT_PORT, 0);
+	put(text_frame("hello", 5));
+	run();
+	assert_int_equal(answers(answer, sizeof(answer)), 1);
+	assert_int_equal(fx->w.time[T_WIRE_TO_RING].max > 0, 1);
+	assert_int_equal(fx->w.time[T_TEXT_TO_LAST_ID].max > 0, 1);
+}

@@ -185,6 +185,28 @@ fragments_of_ipv6_make_the_datagram(void **state)
 	expect_count(C_DROP_IP_FRAGMENT, 1);
 }
 
+/* RFC 6946: an atomic fragment. */
+void
+fragments_of_ipv6_that_are_all_need_no_others(void **state)
+{
+	struct tokd_frags *table = fx->w.frags;
+
+	for (uint64_t i = 0; i < 2; i++) {
+		struct request r = whole_text(i);
+		struct rte_mbuf *m = frame6(&r);
+
+		put(fragment6(m, 0, rte_pktmbuf_pkt_len(m) - HEADERS6, 7, false));
+		rte_pktmbuf_free(m);
+		run();
+		drain();
+		expect_text(i, text, TEXT);
+		fx->w.frags = NULL; /* and no table */
+	}
+	fx->w.frags = table;
+	expect_count(C_STREAMS_DONE, 2);
+	expect_count(C_RX_FRAGMENTS, 0);
+}
+
 void
 fragments_never_whole_make_way_for_others(void **state)
 {

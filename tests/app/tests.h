@@ -15,6 +15,7 @@
 	X(fragments_in_any_order_make_the_datagram, setup) \
 	X(fragments_of_ipv6_make_the_datagram, setup) \
 	X(fragments_never_whole_make_way_for_others, setup) \
+	X(fragments_of_ipv6_that_are_all_need_no_others, setup) \
 	X(fragments_that_lie_are_dropped, setup) \
 	X(fragments_are_dropped_where_none_are_taken, setup) \
 	X(ipv6_texts_are_served, setup) \
@@ -43,6 +44,7 @@
 	X(text_port_takes_several_segments, setup) \
 	X(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring) \
 	X(text_port_waits_for_nobody, setup_small_ring) \
+	X(text_port_answers_no_server, setup) \
 	X(order_one_packet_is_one_record, setup) \
 	X(order_empty_text_is_one_record_without_ids, setup) \
 	X(order_a_last_packet_without_text_ends_the_stream, setup) \

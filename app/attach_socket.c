@@ -12,7 +12,7 @@
 #include "attach_socket.h"
 #include "log.h"
 
-#define BACKLOG 16
+#define BACKLOG 64 /* above TOKD_CONNS_MAX: all may come at once */
 
 /* 1: somebody answers there; 0: nobody does; -errno: cannot be told. */
 static int
@@ -68,9 +68,8 @@ clear_stale(const struct sockaddr_un *addr)
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-/* The group's number, by name or as it stands. 0 or -errno with a message logged. */
-static int
-find_group(const char *name, gid_t *gid)
+bool
+tokd_socket_group(const char *name, gid_t *gid)
 {
 	const struct group *g;
 	char *end;
@@ -80,17 +79,14 @@ find_group(const char *name, gid_t *gid)
 	g = getgrnam(name); /* before any other thread of ours looks for one */
 	if (g != NULL) {
 		*gid = g->gr_gid;
-		return 0;
+		return true;
 	}
 	v = strtoul(name, &end, 10);
 	if (*name >= '0' && *name <= '9' && *end == '\0' && v < (gid_t)-1) {
 		*gid = (gid_t)v;
-		return 0;
+		return true;
 	}
-	TOKD_LOG(control, ERR,
-		"--socket-group %s: no such group; give one of /etc/group, by name or number\n",
-		name);
-	return -ENOENT;
+	return false;
 }
 
 /* Before listen: nobody connects until owner and mode are right. */
@@ -123,9 +119,11 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const c
 		return -ENAMETOOLONG;
 	}
 	strcpy(s->addr.sun_path, path);
-	rc = group != NULL ? find_group(group, &gid) : 0;
-	if (rc == 0)
-		rc = clear_stale(&s->addr);
+	if (group != NULL && !tokd_socket_group(group, &gid)) {
+		TOKD_LOG(control, ERR, "--socket-group %s: no such group any more\n", group);
+		return -ENOENT;
+	}
+	rc = clear_stale(&s->addr);
 	if (rc != 0)
 		return rc;
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

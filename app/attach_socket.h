@@ -3,6 +3,7 @@
 #ifndef TOKD_ATTACH_SOCKET_H
 #define TOKD_ATTACH_SOCKET_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/un.h>
@@ -21,5 +22,8 @@ struct tokd_socket {
  */
 int tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const char *group);
 void tokd_socket_close(struct tokd_socket *s);
+
+/* The number of a group given by name or number. False: there is none. */
+bool tokd_socket_group(const char *name, gid_t *gid);
 
 #endif

@@ -36,6 +36,7 @@ enum tokd_opt_rule {
 	RULE_POWER_OF_2,
 	RULE_SOCKET_PATH,
 	RULE_NOT_IN_FILE,
+	RULE_GROUP,
 };
 
 struct tokd_opt_def {

@@ -7,7 +7,9 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include "attach_socket.h"
 #include "options_table.h"
+#include "side_store.h"
 
 #define OPT_MBUFS_SPARE 256 /* beyond the descriptors; worker.c says what for */
 
@@ -198,6 +200,10 @@ set_text(const struct given *g, const char **field, struct tokd_options_error *e
 	if (g->text[0] == ' ' || g->text[len - 1] == ' ')
 		return tokd_opt_bad(
 			e, "%s: a blank at the start or end; leave it out", head(g).text);
+	if (g->d->rule == RULE_GROUP && !tokd_socket_group(g->text, &(gid_t){0}))
+		return tokd_opt_bad(e,
+			"%s: no such group; give one of /etc/group, by name or number",
+			head(g).text);
 	*field = g->text;
 	return 0;
 }
@@ -221,6 +227,17 @@ set(const struct given *g, struct tokd_options *opt, struct tokd_options_error *
 	default:
 		return set_number(g, field, e);
 	}
+}
+
+static int
+check_side_store(const struct tokd_options *opt, struct tokd_options_error *e)
+{
+	const size_t block = TOKD_SIDE_IDS * sizeof(uint32_t);
+
+	if (opt->side_bytes == 0 || opt->side_bytes >= block)
+		return 0;
+	return tokd_opt_bad(e, "--side-store %u: less than a block of %zu bytes; give 0, or more",
+		(unsigned int)opt->side_bytes, block);
 }
 
 /* Both rings may be full of mbufs while a burst is on its way and a text is out of order. */
@@ -264,5 +281,7 @@ tokd_opt_resolve(
 	if (opt->text_port == opt->udp_port)
 		return tokd_opt_bad(
 			e, "--text-port %u: taken by --udp-port; give another", opt->text_port);
+	if (check_side_store(opt, e) != 0)
+		return -1;
 	return check_mbufs(opt, e);
 }

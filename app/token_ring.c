@@ -71,6 +71,23 @@ tokd_ring_hugepage(uint64_t data_bytes)
 	return best;
 }
 
+/* What the kernel says could be had in ordinary pages, in bytes. UINT64_MAX: it does not say. */
+static uint64_t
+memory_available(void)
+{
+	unsigned long long kb = 0;
+	char line[128];
+	bool found = false;
+	FILE *f = fopen("/proc/meminfo", "re");
+
+	if (f == NULL)
+		return UINT64_MAX;
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+		found = sscanf(line, "MemAvailable: %llu kB", &kb) == 1;
+	fclose(f);
+	return found ? (uint64_t)kb * 1024 : UINT64_MAX;
+}
+
 /* The node the first page really is on, or -1. */
 static int
 node_of(void *va)
@@ -99,6 +116,12 @@ map_pages(uint32_t worker, uint64_t bytes, uint64_t hugepage_bytes, int node, in
 		flags |= MFD_HUGETLB | (unsigned int)__builtin_ctzll(hugepage_bytes)
 					       << MFD_HUGE_SHIFT;
 	snprintf(name, sizeof(name), "tokd-ring-%" PRIu32, worker);
+	/* Ordinary pages that are not there are taken from whoever the kernel kills for them. */
+	if (hugepage_bytes == 0 && bytes > memory_available()) {
+		*fd = -1;
+		errno = ENOMEM;
+		return NULL;
+	}
 	*fd = memfd_create(name, flags);
 	if (*fd < 0)
 		return NULL;

@@ -78,7 +78,8 @@ next_name(const struct tokd_vocabs *v, const char **at, char *name, size_t room)
 	memcpy(name, *at, len);
 	name[len] = '\0';
 	*at += len;
-	*at += **at == ',';
+	if (**at == ',' && *++*at == '\0')
+		return false; /* nothing behind it */
 	return true;
 }
 

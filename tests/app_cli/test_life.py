@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import stat
@@ -172,3 +173,16 @@ def test_a_list_of_vocabularies_that_is_none_is_refused(start, names: str) -> No
     assert appliance.process.wait(30) == 1
     appliance.stop()
     assert "--vocab" in appliance.log
+
+
+def test_a_ring_that_memory_does_not_hold_is_an_error(start, gpt2_file: Path) -> None:
+    """Asked for, its pages would be taken from whoever the kernel kills for them."""
+    available = re.search(r"MemAvailable: +(\d+) kB", Path("/proc/meminfo").read_text())
+    assert available is not None
+    if int(available[1]) > 60 << 20:
+        pytest.skip("more than 60 GiB of memory are free: 64 GiB might be had")
+    appliance = start("--vocab", str(gpt2_file), "--ring-size", "64G")
+    assert appliance.process.wait(60) == 1
+    appliance.stop()
+    assert "no memory for a token ring of 68719" in appliance.log
+    assert "lower --ring-size" in appliance.log

@@ -105,7 +105,7 @@ def test_members_of_the_socket_group_may_attach_and_others_not(
 
 def test_a_group_that_is_none_is_refused_with_the_remedy(start, gpt2_file) -> None:
     appliance = start("--vocab", str(gpt2_file), "--socket-group", "no-such-group")
-    assert appliance.process.wait(30) == 1
+    assert appliance.process.wait(30) == 2
     appliance.stop()
     assert "--socket-group no-such-group: no such group; give one of /etc/group" in appliance.log
 

@@ -239,7 +239,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	before = progress(s);
 	if (s->state != TOKD_STREAM_FAILED) {
 		take_ids_ack(w, s, req->ids_ack);
-		s->flush = req->ids_end > s->sent;
+		s->flush |= req->ids_end > s->sent; /* another POLL of this burst may have asked */
 	}
 	if (s->state == TOKD_STREAM_OPEN) {
 		if (s->held_bits & 1)

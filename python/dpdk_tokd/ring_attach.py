@@ -7,6 +7,7 @@ import array
 import mmap
 import os
 import socket
+import time
 
 from .ring_errors import RingError, RingRefused
 from .ring_layout import (
@@ -30,7 +31,7 @@ def attach(path: str, *, tap: bool, timeout: float) -> tuple[socket.socket, list
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         s.settimeout(timeout)
-        s.connect(path)
+        _connect(s, path, timeout)
         s.send(ATTACH_REQ.pack(ATTACH_MAGIC, VERSION, MODE_TAP if tap else MODE_READER, 0))
         rings = _take_answer(s, path, tap)
         s.setblocking(False)
@@ -38,6 +39,18 @@ def attach(path: str, *, tap: bool, timeout: float) -> tuple[socket.socket, list
     except BaseException:
         s.close()
         raise
+
+
+def _connect(s: socket.socket, path: str, timeout: float) -> None:
+    """A unix socket whose queue is full says so at once, whatever the time limit."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return s.connect(path)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"{path}: too many connect at once") from None
+            time.sleep(0.001)
 
 
 def _take_answer(s: socket.socket, path: str, tap: bool) -> list[Ring]:

@@ -140,7 +140,7 @@ def test_packets_in_reverse(lab, appliance, expected):
 
 
 def test_sack_names_what_is_missing(lab, appliance):
-    text = real_text(7000)
+    text = real_text(4 * wire.PAYLOAD + 500)
     with RawStream(lab) as stream:
         packets = stream.packets(text)
         stream.send(packets[0], packets[2], packets[3])

@@ -114,7 +114,7 @@ __wrap_rte_tel_data_add_array_u64(struct rte_tel_data *d, uint64_t v)
 /* ---- an appliance to ask ---- */
 
 static struct tokd_worker *
-make_worker(uint32_t i)
+make_worker(uint32_t i, struct rte_mempool *pool)
 {
 	static struct tokd_ring_hdr hdr = {
 		.data_bytes = UINT64_C(1) << 36, .head = UINT64_C(1) << 63};
@@ -126,6 +126,7 @@ make_worker(uint32_t i)
 	w->lcore = 1000 + i;
 	w->tsc_hz = rte_get_tsc_hz();
 	w->streams = &streams;
+	w->pool = pool;
 	w->ring.hdr = &hdr;
 	w->ring.mask = hdr.data_bytes - 1;
 	for (uint32_t c = 0; c < C_COUNT; c++)
@@ -158,6 +159,8 @@ make_readers(struct tokd_attach *a)
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+	struct rte_mempool *pool;
+
 	app = aligned_alloc(RTE_CACHE_LINE_SIZE, sizeof(*app));
 	MUST(app != NULL);
 	memset(app, 0, sizeof(*app));
@@ -171,8 +174,10 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	app->vocabs[0].n = TOKD_VOCABS_MAX;
 	for (uint32_t i = 0; i < TOKD_VOCABS_MAX; i++)
 		app->vocabs[0].tok[i] = vocabulary_make(i);
+	pool = rte_pktmbuf_pool_create("telemetry", 63, 0, 0, 256, SOCKET_ID_ANY);
+	MUST(pool != NULL);
 	for (uint32_t i = 0; i < WORKERS; i++) {
-		app->worker[i] = make_worker(i);
+		app->worker[i] = make_worker(i, pool);
 		app->ring[i] = &app->worker[i]->ring;
 	}
 	make_readers(&app->control.attach);

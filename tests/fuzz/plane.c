@@ -368,6 +368,13 @@ renew_frags(struct plane *p)
 	MUST(p->w.frags != NULL);
 }
 
+/* All that were not open. */
+static bool
+are_gone(const struct tokd_streams *t)
+{
+	return TAILQ_EMPTY(&t->aborting) && TAILQ_EMPTY(&t->awaited) && TAILQ_EMPTY(&t->finished);
+}
+
 static void
 end_streams(struct plane *p)
 {
@@ -381,12 +388,10 @@ end_streams(struct plane *p)
 	tokd_shutdown(w);
 	drain_port(p);
 	look_at_ring(p);
-	for (uint32_t i = 0; i < END_TURNS && !(TAILQ_EMPTY(&w->streams->aborting) &&
-						      TAILQ_EMPTY(&w->streams->finished));
-		i++)
+	for (uint32_t i = 0; i < END_TURNS && !are_gone(w->streams); i++)
 		plane_wait(p, 2 * TIMEOUT_MS);
-	MUST(TAILQ_EMPTY(&w->streams->open) && TAILQ_EMPTY(&w->streams->aborting) &&
-		TAILQ_EMPTY(&w->streams->finished));
+	MUST(TAILQ_EMPTY(&w->streams->open) && are_gone(w->streams));
+	MUST(w->streams->n_awaited == 0);
 }
 
 static void

@@ -15,6 +15,9 @@
 #include "log.h"
 #include "worker.h"
 
+#define MEMPOOL_CACHE 64 /* of mbufs, as many as a burst of replies takes; fewer in a small pool   \
+			  */
+
 /* What the driver holds takes this part of the ring at most: 1 / 4. */
 #define HELD_SHIFT 2
 
@@ -79,7 +82,8 @@ tokd_zero_copy_open(struct tokd_worker *w, const struct tokd_port *p)
 		"tokd_zero_copy", z->n * sizeof(*z->pos), RTE_CACHE_LINE_SIZE, w->node);
 	snprintf(name, sizeof(name), "tokd_ids_%u_%u", p->id, w->queue);
 	if (z->pos != NULL)
-		z->pool = rte_pktmbuf_pool_create(name, z->n, 0,
+		z->pool = rte_pktmbuf_pool_create(name, z->n,
+			RTE_MIN(z->n / 2, (uint32_t)MEMPOOL_CACHE),
 			RTE_ALIGN_CEIL(sizeof(struct tokd_zc_segment), RTE_MBUF_PRIV_ALIGN), 0,
 			w->node);
 	if (z->pool == NULL) {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/soak and tools/wire-to-ring, shortened. The whole run is in doc/results.md."""
+"""tools/soak, tools/wire-to-ring and tools/workers, shortened. The whole run is in doc/results.md."""
 
 from __future__ import annotations
 
@@ -61,6 +61,15 @@ def test_the_time_inside_is_a_share_of_the_round_trip(tmp_path):
     assert records < result["histogram"]["records"] <= result["load"]["ring"]["records"]
 
 
+def test_a_second_worker_keeps_its_streams(tmp_path):
+    result = run("workers", tmp_path / "json", "--rounds", "1", "--characters", "200000")
+    served = result["af_packet"]
+    assert served["ids_equal"] and served["streams_stayed"]
+    assert len(served["streams"]) == 2 and sum(served["streams"]) > 0
+    for way in (result["replay"], served):
+        assert way["ratio"]["rounds"] == 1 and way["ratio"]["p50"] > 0
+
+
 @pytest.mark.parametrize(
     ("tool", "options", "complaint"),
     [
@@ -68,6 +77,7 @@ def test_the_time_inside_is_a_share_of_the_round_trip(tmp_path):
         ("soak", ["--json", "no/such/file"], "no/such/file: No such file"),
         ("soak", ["--loss", "2"], "2: give a share from 0% to 100%"),
         ("wire-to-ring", ["--requests", "1e6"], "1e6: give a number from 100 to 2500"),
+        ("workers", ["--rounds", "0"], "0: give a number from 1 to 1000"),
     ],
 )
 def test_bad_options_are_named(tool, options, complaint):

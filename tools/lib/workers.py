@@ -2,42 +2,43 @@
 """What a second worker on a second queue brings: throughput over af_packet, by turns."""
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import fetch_corpus
+import fetch_vocab
 import frames
 import reference
 from demo.net import Veth, inside, namespace, veth
 from demo.process import NotReady, Process
-from demo.report import machine
 from demo.say import say
-from demo.servers import DPDK_TOKD, NO_HUGE, READY_S, ROOT
-from dpdk_tokd.telemetry import Telemetry, TelemetryError
+from demo.servers import NO_HUGE, READY_S
+from dpdk_tokd.telemetry import Telemetry
+from memif import command
+from memif.pair import BUILD, CPUS, DPDK_TOKD
 from packages import data_home
 
-CLIENT = ROOT / "build" / "tools" / "tokd-client"
+CLIENT = BUILD / "tools" / "tokd-client"
+WORKER_CPUS = CPUS[::-1][:2]  # worker 0 on the last, as everywhere; worker 1 on the one before
 CLIENTS = 8  # sockets, and so flows, for the kernel to spread over the queues
 IN_FLIGHT = 32
 LINE_BYTES = 4096
 PACKET = 1200  # bytes of text in a packet of the replay
-CORPORA = ("english", "code", "multi")
-CPUS = sorted(os.sched_getaffinity(0))
 RUN_S = 120.0
 DESCRIPTION = f"""\
 dpdk-tokd with one worker and one queue, and with two of each, by turns.
 
 First without clients: each worker replays a capture by net_pcap, which shows what they do side by
-side, in text tokenized per second of busy time. Then on net_af_packet: {CLIENTS} clients send the same texts, each from a socket of its own, {IN_FLIGHT} at once. Every id is compared
-with Hugging Face tokenizers, and each stream must have stayed on one worker. Workers poll without
+side, in text tokenized per second of busy time. Then on net_af_packet: {CLIENTS} clients
+send the same texts, each from a socket of its own, {IN_FLIGHT} at once. Every id is compared with
+Hugging Face tokenizers, and each stream must have stayed on one worker. Workers poll without
 ever sleeping; the clients run on whatever CPU the kernel gives them, beside the workers if there is
 no other."""
 
@@ -66,12 +67,11 @@ def lines_of(text: str) -> list[str]:
     return [flat[i : i + LINE_BYTES] for i in range(0, len(flat), LINE_BYTES)]
 
 
-def shares(folder: Path, most: int) -> list[Share]:
+def shares(folder: Path, most: int, vocab: Path, corpora: dict[str, Path]) -> list[Share]:
     """The corpora, dealt to the clients."""
-    tokenizer = reference.load_gpt2(data_home() / "vocab" / "gpt2.tiktoken")
+    tokenizer = reference.load_gpt2(vocab)
     found = []
-    corpora = [(data_home() / "corpus" / f"{name}.txt").read_text("utf-8") for name in CORPORA]
-    texts = [line for text in corpora for line in lines_of(text[:most])]
+    texts = [line for c in corpora.values() for line in lines_of(c.read_text("utf-8")[:most])]
     for i in range(CLIENTS):
         own = texts[i::CLIENTS]
         path = folder / f"texts{i}"
@@ -82,30 +82,36 @@ def shares(folder: Path, most: int) -> list[Share]:
 
 
 def appliance(device: str, workers: int, own: list[str], folder: Path, prefix: str) -> Process:
-    """Worker 0 on the last CPU, as everywhere; worker 1 on the one before."""
-    cpus = CPUS[::-1][:workers]
-    lcores = ",".join(f"{i}@{cpu}" for i, cpu in enumerate(cpus))
+    lcores = ",".join(f"{i}@{cpu}" for i, cpu in enumerate(WORKER_CPUS[:workers]))
     eal = ["--lcores", lcores, "--no-pci", f"--vdev={device}", "--file-prefix", prefix]
     # As in tools/demo, but with telemetry: it says who had which stream.
     eal += [option for option in NO_HUGE if option != "--no-shconf"]
-    app = ["--vocab", "gpt2", "--socket", str(folder / f"{prefix}.sock"), *own]
+    app = ["--socket", str(folder / f"{prefix}.sock"), *own]
     return Process("dpdk-tokd", [str(DPDK_TOKD), *eal, "--", *app], folder / f"{prefix}.log")
 
 
-def run(link: Veth, where: str, workers: int, parts: list[Share], folder: Path) -> Run:
+def run(
+    link: Veth, where: str, workers: int, vocab: Path, parts: list[Share], folder: Path
+) -> Run:
     prefix = f"tokd-workers-{os.getpid()}"
-    command = inside(where, str(CLIENT), "--lines", "--in-flight", str(IN_FLIGHT), link.server)
+    client = inside(where, str(CLIENT), "--lines", "--in-flight", str(IN_FLIGHT), link.server)
     # A queue that is full would hand packets to the other: room for all that can be under way.
     device = f"net_af_packet0,iface={link.near},qpairs={workers},framecnt=8192"
-    with appliance(device, workers, ["--ip", link.server], folder, prefix) as server:
+    own = ["--ip", link.server, "--vocab", str(vocab)]
+    with appliance(device, workers, own, folder, prefix) as server:
         server.wait_for("ready:", READY_S)
         outputs = [folder / f"ids{i}" for i in range(CLIENTS)]
         begun = time.monotonic()
-        clients = []
-        for part, output in zip(parts, outputs, strict=True):
-            with part.texts.open("rb") as texts, output.open("wb") as ids:
-                clients.append(subprocess.Popen(command, stdin=texts, stdout=ids))
-        codes = [client.wait(RUN_S) for client in clients]
+        running: list[subprocess.Popen[bytes]] = []
+        try:
+            for part, output in zip(parts, outputs, strict=True):
+                with part.texts.open("rb") as texts, output.open("wb") as ids:
+                    running.append(subprocess.Popen(client, stdin=texts, stdout=ids))
+            codes = [one.wait(RUN_S) for one in running]
+        finally:
+            for one in running:
+                one.kill()  # nothing, to one that has ended
+                one.wait()
         seconds = time.monotonic() - begun
         with Telemetry(prefix) as t:
             counters = [t.counters(w) for w in range(workers)]
@@ -120,11 +126,11 @@ def run(link: Veth, where: str, workers: int, parts: list[Share], folder: Path) 
     )
 
 
-def replay(workers: int, captures: list[Path], folder: Path, texts: int) -> float:
+def replay(workers: int, vocab: Path, captures: list[Path], folder: Path, texts: int) -> float:
     """MB of text a second of busy time, all workers together, each with a capture of its own."""
     prefix = f"tokd-workers-{os.getpid()}"
     device = ",".join(["net_pcap0", *(f"rx_pcap={path}" for path in captures[:workers])])
-    own = ["--ip", "10.0.0.1", "--streams", "1024"]
+    own = ["--ip", "10.0.0.1", "--vocab", str(vocab), "--streams", "1024"]
     with appliance(device, workers, own, folder, prefix) as server, ExitStack() as stack:
         server.wait_for("ready:", READY_S)
         t = stack.enter_context(Telemetry(prefix))
@@ -138,10 +144,12 @@ def replay(workers: int, captures: list[Path], folder: Path, texts: int) -> floa
     return sum(c["text_bytes"] / c["cycles_busy"] * hz for c in counters) / 1e6
 
 
-def measure_replay(rounds: int, most: int, folder: Path) -> dict[str, Any]:
+def measure_replay(
+    rounds: int, most: int, vocab: Path, corpora: dict[str, Path], folder: Path
+) -> dict[str, Any]:
     """Without clients: what the workers themselves can do, side by side."""
-    corpora = [(data_home() / "corpus" / f"{name}.txt").read_bytes() for name in CORPORA]
-    texts = [c[i : i + PACKET] for c in corpora for i in range(0, min(most, len(c)), PACKET)]
+    whole = [path.read_bytes()[:most] for path in corpora.values()]
+    texts = [c[i : i + PACKET] for c in whole for i in range(0, len(c), PACKET)]
     captures = [folder / "0.pcap", folder / "1.pcap"]
     for path in captures:
         # The same for both, in two files, for neither to have the better texts.
@@ -151,7 +159,7 @@ def measure_replay(rounds: int, most: int, folder: Path) -> dict[str, Any]:
     rates: dict[int, list[float]] = {1: [], 2: []}
     for i in range(rounds):
         for workers, done in rates.items():
-            done.append(round(replay(workers, captures, folder, len(texts)), 1))
+            done.append(round(replay(workers, vocab, captures, folder, len(texts)), 1))
             say(f"replay {i + 1} of {rounds}, {workers} workers: {done[-1]} MB/s")
     ratios = sorted(two / one for one, two in zip(*rates.values(), strict=True))
     return {"mb_per_s": {n: statistics.median(done) for n, done in rates.items()}} | spread(ratios)
@@ -170,16 +178,18 @@ def spread(ratios: list[float]) -> dict[str, Any]:
     }
 
 
-def measure(rounds: int, most: int, folder: Path, stack: ExitStack) -> dict[str, Any]:
+def measure(
+    rounds: int, most: int, vocab: Path, corpora: dict[str, Path], folder: Path, stack: ExitStack
+) -> dict[str, Any]:
     where = stack.enter_context(namespace("client"))
     link = stack.enter_context(veth(0, where, None))
     say("the reference's ids")
-    parts = shares(folder, most)
+    parts = shares(folder, most, vocab, corpora)
     size = sum(part.size for part in parts)
     runs: dict[int, list[Run]] = {1: [], 2: []}
     for i in range(rounds):
         for workers, done in runs.items():
-            done.append(run(link, where, workers, parts, folder))
+            done.append(run(link, where, workers, vocab, parts, folder))
             say(f"round {i + 1} of {rounds}, {workers} workers: {done[-1]}")
     ratios = [one.seconds / two.seconds for one, two in zip(*runs.values(), strict=True)]
     return {
@@ -193,33 +203,39 @@ def measure(rounds: int, most: int, folder: Path, stack: ExitStack) -> dict[str,
     } | spread(ratios)  # fmt: skip
 
 
+def table(result: dict[str, Any]) -> str:
+    rows = [f"{'MB of text a second':<20}{'one worker':>12}{'two':>8}   ratio, least to most"]
+    for name in ("replay", "af_packet"):
+        one, two = result[name]["mb_per_s"].values()
+        r = result[name]["ratio"]
+        rows.append(f"{name:<20}{one:>12}{two:>8}   {r['p50']}, {r['least']} to {r['most']}")
+    return "\n".join(rows)
+
+
+def measure_both(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, Any]:
+    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    alone = measure_replay(args.rounds, args.characters, vocab, corpora, folder)
+    served = measure(args.rounds, args.characters, vocab, corpora, folder, stack)
+    return {
+        "replay": alone,
+        "af_packet": served,
+        "cpus": {"workers": WORKER_CPUS, "clients": CPUS},
+        "ok": served["ids_equal"] and served["streams_stayed"],
+    }
+
+
 def main() -> int:
-    parser = argparse.ArgumentParser(
-        prog="tools/workers",
-        description=DESCRIPTION,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--rounds", type=int, default=7, help="of one and two workers each [7]")
+    parser = command.parser("workers", DESCRIPTION)
     parser.add_argument(
-        "--characters", type=int, default=6_000_000, help="of each corpus, at most [6000000]"
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
-    args = parser.parse_args()
-    if len(CPUS) < 2:
-        print("workers: needs two CPUs, for two workers", file=sys.stderr)
-        return 1
-    try:
-        with tempfile.TemporaryDirectory(prefix="tokd-workers-") as folder, ExitStack() as stack:
-            alone = measure_replay(args.rounds, args.characters, Path(folder))
-            served = measure(args.rounds, args.characters, Path(folder), stack)
-    except (NotReady, OSError, TelemetryError, subprocess.SubprocessError) as error:
-        print(f"workers: {error}", file=sys.stderr)
-        return 1
-    result = {"replay": alone, "af_packet": served, "cpus": len(CPUS), "machine": machine()}
-    print(json.dumps(result, indent=2))
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=2) + "\n")
-    return 0 if served["ids_equal"] and served["streams_stayed"] else 1
+        "--rounds", type=command.number(1, 1000), default=7,
+        help="of one worker and of two each [7]",
+    )  # fmt: skip
+    parser.add_argument(
+        "--characters", type=command.number(100_000, 10_000_000), default=6_000_000,
+        help="of each corpus, at most [6000000]",
+    )  # fmt: skip
+    return command.main(parser.parse_args(), "workers", measure_both, table)
 
 
 if __name__ == "__main__":

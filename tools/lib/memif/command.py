@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tools/soak and tools/wire-to-ring have in common as commands."""
+"""What tools/soak, tools/wire-to-ring and tools/workers have in common as commands."""
 
 import argparse
 import json
@@ -69,12 +69,13 @@ def _run(args: argparse.Namespace, name: str, run: Run) -> dict[str, Any]:
         say(f"this machine is busy (load average {busy:.1f}): times will be those of a busy one")
     with tempfile.TemporaryDirectory(prefix="tokd-memif-") as folder, ExitStack() as stack:
         result = run(args, Path(folder), stack)
-    return result | {
+    common = {
         "cpus": {"appliance": SERVER_CPU, "generator": CLIENT_CPU},
         "load_average_before": round(busy, 2),
         "command": shlex.join([f"tools/{name}", *sys.argv[1:]]),
         "machine": machine(),
     }
+    return common | result
 
 
 def main(args: argparse.Namespace, name: str, run: Run, table: Callable[..., str]) -> int:

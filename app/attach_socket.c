@@ -1,18 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "attach_socket.h"
 #include "log.h"
 
 #define BACKLOG 64 /* above TOKD_CONNS_MAX: all may come at once */
+
+#define LOCK_TRIES 20
+#define LOCK_WAIT_NS (100 * 1000 * 1000)
+
+/*
+ * From the look at what is there until somebody listens no other dpdk-tokd may look: it would take
+ * the new socket for a stale one. Returns a descriptor that holds the lock of the folder, or
+ * -errno; -EWOULDBLOCK: another process has held it for LOCK_TRIES * LOCK_WAIT_NS.
+ */
+static int
+lock_folder(const char *path)
+{
+	const struct timespec wait = {.tv_nsec = LOCK_WAIT_NS};
+	const char *slash = strrchr(path, '/');
+	char folder[sizeof(((struct sockaddr_un *)NULL)->sun_path)] = ".";
+	int fd, rc = 0;
+
+	if (slash != NULL)
+		snprintf(folder, sizeof(folder), "%.*s", slash == path ? 1 : (int)(slash - path),
+			path);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	for (unsigned int i = 0; i < LOCK_TRIES; i++) {
+		rc = flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : -errno;
+		if (rc != -EWOULDBLOCK)
+			break;
+		nanosleep(&wait, NULL);
+	}
+	if (rc == 0)
+		return fd;
+	close(fd);
+	return rc;
+}
 
 /* 1: somebody answers there; 0: nobody does; -errno: cannot be told. */
 static int
@@ -103,12 +140,34 @@ bind_mode(int fd, const struct sockaddr_un *addr, uint32_t mode, gid_t group)
 	return chmod(addr->sun_path, mode) == 0 ? 0 : -errno;
 }
 
+/* The socket, listening, at s->addr. 0 or -errno, logged unless it is the socket's own. */
+static int
+take_path(struct tokd_socket *s, uint32_t mode, gid_t gid, bool *told)
+{
+	struct stat st;
+	int rc = clear_stale(&s->addr);
+
+	if (rc != 0) {
+		*told = true;
+		return rc;
+	}
+	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	rc = s->fd >= 0 ? bind_mode(s->fd, &s->addr, mode, gid) : -errno;
+	if (rc == 0 && (stat(s->addr.sun_path, &st) != 0 || listen(s->fd, BACKLOG) != 0))
+		rc = -errno;
+	if (rc == 0) {
+		s->dev = st.st_dev;
+		s->ino = st.st_ino;
+	}
+	return rc;
+}
+
 int
 tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const char *group)
 {
 	gid_t gid = (gid_t)-1;
-	struct stat st;
-	int rc;
+	bool told = false;
+	int lock, rc;
 
 	memset(s, 0, sizeof(*s));
 	s->fd = -1;
@@ -123,31 +182,29 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const c
 		TOKD_LOG(control, ERR, "--socket-group %s: no such group any more\n", group);
 		return -ENOENT;
 	}
-	rc = clear_stale(&s->addr);
-	if (rc != 0)
-		return rc;
-	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	rc = s->fd >= 0 ? bind_mode(s->fd, &s->addr, mode, gid) : -errno;
-	if (rc == 0 && (stat(path, &st) != 0 || listen(s->fd, BACKLOG) != 0))
-		rc = -errno;
-	if (rc != 0) {
-		if (rc == -EPERM && group != NULL)
-			TOKD_LOG(control, ERR,
-				"--socket-group %s: %s; be a member of the group, or root\n", group,
-				strerror(-rc));
-		else
-			TOKD_LOG(control, ERR,
-				"--socket %s: %s; its folder must exist and be writable, or give "
-				"another path\n",
-				path, strerror(-rc));
-		if (s->fd >= 0)
-			close(s->fd);
-		s->fd = -1;
-		return rc;
-	}
-	s->dev = st.st_dev;
-	s->ino = st.st_ino;
-	return 0;
+	lock = lock_folder(path);
+	rc = lock >= 0 ? take_path(s, mode, gid, &told) : lock;
+	if (lock >= 0)
+		close(lock);
+	if (rc == 0)
+		return 0;
+	if (lock == -EWOULDBLOCK)
+		TOKD_LOG(control, ERR,
+			"--socket %s: another process has locked its folder for %u ms; end it, or "
+			"give another path\n",
+			path, (unsigned int)(LOCK_TRIES * (LOCK_WAIT_NS / 1000000)));
+	else if (rc == -EPERM && group != NULL)
+		TOKD_LOG(control, ERR, "--socket-group %s: %s; be a member of the group, or root\n",
+			group, strerror(-rc));
+	else if (!told)
+		TOKD_LOG(control, ERR,
+			"--socket %s: %s; its folder must exist and be writable, or give "
+			"another path\n",
+			path, strerror(-rc));
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+	return rc;
 }
 
 void

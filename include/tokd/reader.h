@@ -109,7 +109,8 @@ int tokr_next(struct tokr *r, struct tokr_record *rec, int timeout_ms);
  * Done with a record, in any order. The space of a registered reader's records is given back up to
  * the oldest one it still holds. Returns 0: every use of the record before this call saw what was
  * published; or TOKR_OVERRUN: it may not have (a tap, or a reader that had been dropped: throw away
- * what came of it). A registered reader's second release of a record does nothing and returns 0.
+ * what came of it). A registered reader's second release of a record does nothing and returns 0;
+ * a tap's would count what it lost once more.
  */
 int tokr_release(struct tokr *r, const struct tokr_record *rec);
 

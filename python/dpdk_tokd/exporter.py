@@ -16,7 +16,6 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from importlib.metadata import version
 
 try:
     from prometheus_client import CollectorRegistry, start_http_server
@@ -34,7 +33,8 @@ except ImportError:
         "pip install 'dpdk-tokd[exporter]'"
     )
 
-from .telemetry import DEFAULT_PREFIX, Histogram, Telemetry, TelemetryError
+from . import _telemetry_cli
+from .telemetry import Histogram, Telemetry, TelemetryError
 
 LISTEN = "127.0.0.1:9477"
 
@@ -168,16 +168,10 @@ def _listen(text: str) -> tuple[str, int]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="tokd-exporter",
-        description="Serves the telemetry of a dpdk-tokd on this host to Prometheus, by HTTP.",
-        epilog="Run it as the user of dpdk-tokd, or as root. doc/telemetry.md lists the metrics.",
-    )
-    parser.add_argument(
-        "--file-prefix",
-        default=DEFAULT_PREFIX,
-        metavar="PREFIX",
-        help="the --file-prefix dpdk-tokd was started with (default %(default)s)",
+    parser = _telemetry_cli.parser(
+        "tokd-exporter",
+        "Serves the telemetry of a dpdk-tokd on this host to Prometheus, by HTTP.",
+        " doc/telemetry.md lists the metrics.",
     )
     parser.add_argument(
         "--listen",
@@ -186,7 +180,6 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="ADDR:PORT",
         help="where to serve /metrics (default %(default)s, this host only)",
     )
-    parser.add_argument("--version", action="version", version=f"tokd-exporter {version('dpdk-tokd')}")
     options = parser.parse_args(arguments)
     logging.basicConfig(format="tokd-exporter: %(message)s", level=logging.INFO)
 

@@ -12,11 +12,11 @@ import termios
 import textwrap
 import time
 import tty
-from importlib.metadata import version
 from types import FrameType, TracebackType
 from typing import Self
 
-from .telemetry import DEFAULT_PREFIX, Histogram, Snapshot, Telemetry, TelemetryError
+from . import _telemetry_cli
+from .telemetry import Histogram, Snapshot, Telemetry, TelemetryError
 
 STAGE = "wire_to_ring"
 TX_DROPS = ("tx_full", "tx_no_mbuf")  # beside drop_...
@@ -278,17 +278,7 @@ def _interval(text: str) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        prog="tokd-top",
-        description="Shows a dpdk-tokd of this host, live. q or Ctrl-C quits.",
-        epilog="Run it as the user of dpdk-tokd, or as root.",
-    )
-    parser.add_argument(
-        "--file-prefix",
-        default=DEFAULT_PREFIX,
-        metavar="PREFIX",
-        help="the --file-prefix dpdk-tokd was started with (default %(default)s)",
-    )
+    parser = _telemetry_cli.parser("tokd-top", "Shows a dpdk-tokd of this host, live. q or Ctrl-C quits.")
     parser.add_argument(
         "--interval",
         type=_interval,
@@ -299,7 +289,6 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument(
         "--once", action="store_true", help="print what one interval brought, as text, and exit"
     )
-    parser.add_argument("--version", action="version", version=f"tokd-top {version('dpdk-tokd')}")
     options = parser.parse_args(arguments)
     if options.once:
         return _once(options.file_prefix, options.interval)

@@ -32,9 +32,19 @@ def options_of_manual(page: Path) -> set[str]:
     return {found for head in heads for found in OPTION.findall(head.replace("\\-", "-"))}
 
 
-@pytest.mark.parametrize("page", ["dpdk-tokd.1", "tok.1"])
-def test_a_manual_page_is_sound(build: Path, page: str) -> None:
-    path = build / "doc" / page
+# Programs with a page of their own beside dpdk-tokd's.
+SMALL = {
+    "tok": "{build}/tools/tok",
+    "tokd-client": "{build}/tools/tokd-client",
+    "tokd-exporter": "{repository}/tools/tokd-exporter",
+    "tokd-tail": "{build}/tools/tokd-tail",
+    "tokd-top": "{repository}/tools/tokd-top",
+}
+
+
+@pytest.mark.parametrize("program", ["dpdk-tokd", *SMALL])
+def test_a_manual_page_is_sound(build: Path, program: str) -> None:
+    path = build / "doc" / f"{program}.1"
     if shutil.which("mandoc"):
         command = ["mandoc", "-T", "lint", "-W", "warning", path]
     elif shutil.which("groff"):
@@ -52,9 +62,11 @@ def test_the_manual_has_each_option_of_help(binary: Path, build: Path) -> None:
     assert set(listed) <= described
 
 
-def test_the_manual_of_tok_has_each_option_of_help_and_no_other(build: Path) -> None:
-    listed = set(OPTION.findall(output(build / "tools/tok", "--help")))
-    assert options_of_manual(build / "doc/tok.1") == listed
+@pytest.mark.parametrize("program", SMALL)
+def test_a_manual_page_has_each_option_of_help_and_no_other(build: Path, program: str) -> None:
+    path = SMALL[program].format(build=build, repository=REPOSITORY)
+    listed = set(OPTION.findall(output(path, "--help")))
+    assert options_of_manual(build / "doc" / f"{program}.1") == listed
 
 
 def test_the_example_is_what_check_config_prints(binary: Path) -> None:
@@ -112,6 +124,17 @@ def test_completion_of_tok(build: Path) -> None:
     assert completions(build, tok, "en") == ["encode"]
     assert completions(build, tok, "vocab", "") == ["check", "info"]
     assert "--strict-utf8" in completions(build, tok, "encode", "--")
+
+
+def test_completion_of_the_small_programs(build: Path, tmp_path: Path) -> None:
+    tail = build / "tools/tokd-tail"
+    assert completions(build, tail, "--t") == ["--tap", "--timeout"]
+    assert completions(build, tail, "--timeout", "") == []
+    (tmp_path / "tokd.sock").touch()
+    wanted = [str(tmp_path / "tokd.sock")]
+    assert completions(build, tail, "--socket", str(tmp_path / "tok")) == wanted
+    assert completions(build, build / "tools/tokd-client", "--in") == ["--in-flight"]
+    assert completions(build, REPOSITORY / "tools/tokd-top", "--on") == ["--once"]
 
 
 def test_completion_knows_only_options_that_eal_has(binary: Path, build: Path) -> None:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 import signal
@@ -74,6 +75,21 @@ def test_the_socket_of_a_killed_one_is_replaced(start, gpt2_file: Path) -> None:
     second.wait_for("left by a process that is gone")
     second.wait_for("ready:")
     assert second.stop() == 0
+
+
+def test_two_that_start_together_do_not_take_each_others_socket(
+    start, gpt2_file: Path, tmp_path: Path
+) -> None:
+    folder = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)  # as one does that has looked, and does not listen yet
+    second = start("--vocab", str(gpt2_file))
+    second.wait_for("another process has locked its folder")
+    assert second.stop() == 1
+    third = start("--vocab", str(gpt2_file))
+    third.wait_for("token ring of")  # the socket is soon to come, or is being tried
+    os.close(folder)
+    third.wait_for("ready:")
+    assert third.stop() == 0
 
 
 def test_telemetry_shows_workers_counters_and_readers(start, gpt2_file, tmp_path: Path) -> None:

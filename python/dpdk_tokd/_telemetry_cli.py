@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What tokd-top and tokd-exporter have in common as commands."""
+
+from __future__ import annotations
+
+import argparse
+from importlib.metadata import version
+
+from .telemetry import DEFAULT_PREFIX
+
+
+def parser(name: str, description: str, more: str = "") -> argparse.ArgumentParser:
+    """With --file-prefix, which says whose telemetry it is, and --version."""
+    made = argparse.ArgumentParser(
+        prog=name,
+        description=description,
+        epilog=f"Run it as the user of dpdk-tokd, or as root.{more}",
+    )
+    made.add_argument(
+        "--file-prefix",
+        default=DEFAULT_PREFIX,
+        metavar="PREFIX",
+        help="the --file-prefix dpdk-tokd was started with (default %(default)s)",
+    )
+    made.add_argument("--version", action="version", version=f"{name} {version('dpdk-tokd')}")
+    return made

@@ -3,12 +3,18 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+import time
 from collections.abc import Iterable
 
 from . import wire
+from .engine import Engine
 
 RECEIVE_BUFFER = 4 << 20
+RECEIVE_BURST = 64  # datagrams, before what they call for is sent
+# Datagrams that fit the receive buffer at most: Linux doubles it, and counts 512 bytes or more each.
+UNREAD_MOST = 2 * RECEIVE_BUFFER // 512
 LONGEST = wire.REP.size + wire.PAYLOAD + 1  # bytes of a datagram that are looked at
 
 AddrInfo = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int] | tuple[int, bytes]]
@@ -36,3 +42,43 @@ def connected(found: Iterable[AddrInfo]) -> socket.socket:
         else:
             return s
     raise error or OSError("the name has no address")
+
+
+def is_passing(error: OSError) -> bool:
+    """It will do later, without anybody's doing."""
+    return error.errno in (errno.EAGAIN, errno.EWOULDBLOCK, errno.ENOBUFS, errno.EINTR)
+
+
+class Incoming:
+    """Gives an engine what has come.
+
+    A process that had other things to do finds answers and time-outs at once. No text may be taken
+    for unanswered while its answer lies in the receive buffer, so the time is up to `Engine.tick`
+    only when `drained`. Nor may a flood hold it off for ever: what has arrived since the buffer was
+    last seen empty, and is more than fits it, came after whatever is to be timed out.
+    """
+
+    def __init__(self, s: socket.socket, engine: Engine) -> None:
+        self.drained = True
+        self._socket = s
+        self._engine = engine
+        self._in_a_row = 0  # datagrams without an end
+
+    def take_burst(self) -> int:
+        """Take in up to RECEIVE_BURST datagrams; how many there were. OSError: as recv()."""
+        self.drained = False
+        for n in range(RECEIVE_BURST):
+            try:
+                packet = self._socket.recv(LONGEST)
+            except OSError as error:
+                self._in_a_row = 0
+                self.drained = True
+                if not is_passing(error):
+                    raise
+                return n
+            self._engine.take(packet, time.monotonic())
+        self._in_a_row += RECEIVE_BURST
+        if self._in_a_row >= UNREAD_MOST:
+            self._in_a_row = 0
+            self.drained = True
+        return RECEIVE_BURST

@@ -6,38 +6,17 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from collections import deque
 from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
 from . import wire
-from ._udp import connected, peer_name
+from ._udp import Incoming, connected, is_passing, peer_name
 from .engine import Engine, Exchange, joined, to_bytes
 from .tokenizer import Ids, Text
 
 IN_FLIGHT = 256
-
-
-class _Endpoint(asyncio.DatagramProtocol):
-    """What the loop calls; it all goes to the client."""
-
-    def __init__(self, client: AsyncClient) -> None:
-        self._client = client
-
-    def datagram_received(self, data: bytes, addr: object) -> None:
-        self._client._took(data)
-
-    def error_received(self, exc: OSError) -> None:
-        self._client._failed(exc)
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._client._failed(exc or ConnectionAbortedError("the client was closed"))
-
-    def pause_writing(self) -> None:
-        self._client._pause(True)
-
-    def resume_writing(self) -> None:
-        self._client._pause(False)
 
 
 class AsyncClient:
@@ -67,12 +46,16 @@ class AsyncClient:
         self._engine = Engine(peer_name(host, port), vocab=vocab, timeout=timeout)
         self._room = asyncio.Semaphore(in_flight)
         self._opening = asyncio.Lock()
-        self._transport: asyncio.DatagramTransport | None = None
+        self._loop: asyncio.AbstractEventLoop
+        self._socket: socket.socket | None = None
+        self._incoming: Incoming
+        self._unsent: deque[bytes] = deque()
+        self._full = False  # the kernel had no room for the first of them
         self._closed = False
-        self._paused = False
         self._waiting: dict[Exchange, asyncio.Future[None]] = {}
         self._soon: asyncio.Handle | None = None  # a turn that is about to be
         self._timer: asyncio.TimerHandle | None = None
+        self._timer_at = 0.0
 
     @property
     def retransmits(self) -> int:
@@ -109,9 +92,11 @@ class AsyncClient:
             if handle is not None:
                 handle.cancel()
         self._soon = self._timer = None
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+        if self._socket is not None:
+            self._loop.remove_reader(self._socket)
+            self._loop.remove_writer(self._socket)
+            self._socket.close()
+            self._socket = None
             self._failed(ConnectionAbortedError("the client was closed"))
 
     async def __aenter__(self) -> Self:
@@ -130,14 +115,16 @@ class AsyncClient:
         async with self._opening:
             if self._closed:
                 raise ConnectionAbortedError("the client was closed")
-            if self._transport is not None:
+            if self._socket is not None:
                 return
-            loop = asyncio.get_running_loop()
+            self._loop = asyncio.get_running_loop()
             host, port = self._address
-            found = await loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-            self._transport, _ = await loop.create_datagram_endpoint(
-                lambda: _Endpoint(self), sock=connected(found)
-            )
+            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+            if self._closed:
+                raise ConnectionAbortedError("the client was closed")
+            self._socket = connected(found)
+            self._incoming = Incoming(self._socket, self._engine)
+            self._loop.add_reader(self._socket, self._turn)
 
     async def _follow(self, text: Text, stream: bool) -> AsyncIterator[tuple[int, Ids]]:
         data = to_bytes(text)
@@ -169,39 +156,74 @@ class AsyncClient:
         finally:
             del self._waiting[exchange]
 
-    def _took(self, packet: bytes) -> None:
-        self._engine.take(packet, time.monotonic())
-        self._turn_soon()
-
     def _failed(self, error: Exception) -> None:
         self._engine.fail_all(error)
         self._tell()
 
-    def _pause(self, paused: bool) -> None:
-        self._paused = paused
-        self._turn_soon()
-
     def _turn_soon(self) -> None:
-        """One turn for all that the loop has to hand, not one for each datagram."""
+        """One turn for all texts that are begun meanwhile."""
         if self._soon is None and not self._closed:
-            self._soon = asyncio.get_running_loop().call_soon(self._turn)
+            self._soon = self._loop.call_soon(self._turn)
 
     def _turn(self) -> None:
-        """Do what is due, send, wake who has news, and set the clock."""
-        self._soon = None
-        now = time.monotonic()
-        self._engine.tick(now)
-        if self._transport is not None and not self._paused:
-            for header, text in self._engine.packets(now):
-                self._transport.sendto(b"".join((header, text)))
+        """Take in a burst, do what is due, send, wake who has news, and set the clock.
+
+        The loop may come late: then answers lie unread, and the time of their texts is over only in
+        appearance. So nothing is taken for lost before all that has come is read; while there is
+        more, the loop calls again, after whatever else it has to do.
+        """
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        if self._socket is None:
+            return
+        try:
+            self._incoming.take_burst()
+            if self._incoming.drained:
+                self._engine.tick(time.monotonic())
+            self._send(self._socket)
+        except OSError as error:  # unreachable, refused: that is so for all
+            self._engine.fail_all(error)
         self._tell()
+        if self._incoming.drained:
+            self._set_timer()
+
+    def _send(self, to: socket.socket) -> None:
+        """All that is to go. While the kernel has no room, nothing more is asked of the engine."""
+        while True:
+            if not self._unsent:
+                packets = self._engine.packets(time.monotonic())
+                self._unsent.extend(b"".join(parts) for parts in packets)
+                if not self._unsent:
+                    break
+            try:
+                to.send(self._unsent[0])
+            except OSError as error:
+                if not is_passing(error):
+                    self._unsent.clear()
+                    raise
+                if not self._full:
+                    self._full = True
+                    self._loop.add_writer(to, self._turn)
+                return
+            self._unsent.popleft()
+        if self._full:
+            self._full = False
+            self._loop.remove_writer(to)
+
+    def _set_timer(self) -> None:
+        """One that rings early does no harm, and is cheaper than one set anew at each turn."""
+        deadline = self._engine.deadline()
+        if deadline is None or (self._timer is not None and self._timer_at <= deadline):
+            return
         if self._timer is not None:
             self._timer.cancel()
-            self._timer = None
-        deadline = self._engine.deadline()
-        if deadline is not None and not self._closed:
-            loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(max(0.0, deadline - now), self._turn_soon)
+        self._timer_at = deadline
+        self._timer = self._loop.call_later(max(0.0, deadline - time.monotonic()), self._rang)
+
+    def _rang(self) -> None:
+        self._timer = None
+        self._turn()
 
     def _tell(self) -> None:
         for exchange in self._engine.news():

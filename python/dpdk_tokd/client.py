@@ -13,11 +13,10 @@ from types import TracebackType
 from typing import Self
 
 from . import wire
-from ._udp import LONGEST, connected, peer_name
+from ._udp import Incoming, connected, peer_name
 from .engine import Engine, Exchange, joined, to_bytes
 from .tokenizer import Ids, Text
 
-RECEIVE_BURST = 64  # datagrams, before what they call for is sent
 IN_FLIGHT = 64
 NO_IDS = joined([])
 
@@ -51,6 +50,7 @@ class Client:
         self._timeout = timeout
         self._engine = Engine(peer_name(host, port), vocab=vocab, timeout=timeout)
         self._socket = connected(socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM))
+        self._incoming = Incoming(self._socket, self._engine)
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._socket, select.POLLIN)
         self._writable.register(self._socket, select.POLLOUT)
@@ -145,12 +145,14 @@ class Client:
     def _turn(self) -> list[Exchange]:
         """Send, and wait until something comes or is due. The texts that have news."""
         self._send()
-        if not self._receive() and (deadline := self._engine.deadline()) is not None:
+        deadline = self._engine.deadline()
+        if self._incoming.take_burst() == 0 and deadline is not None:
             left = deadline - time.monotonic()
             if left > 0:
                 self._readable.poll(math.ceil(left * 1e3))
-            self._receive()
-        self._engine.tick(time.monotonic())
+            self._incoming.take_burst()
+        if self._incoming.drained:
+            self._engine.tick(time.monotonic())
         return self._engine.news()
 
     def _send(self) -> None:
@@ -159,13 +161,3 @@ class Client:
                 self._socket.sendmsg(parts)
             except BlockingIOError:
                 self._writable.poll(self._timeout * 1e3)  # lost: sent again later
-
-    def _receive(self) -> bool:
-        """Take in what has come; False if nothing has."""
-        for n in range(RECEIVE_BURST):
-            try:
-                packet = self._socket.recv(LONGEST)
-            except BlockingIOError:
-                return n > 0
-            self._engine.take(packet, time.monotonic())
-        return True

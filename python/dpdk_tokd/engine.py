@@ -9,7 +9,8 @@ A text is cut into numbered packets. Which of them the appliance has, its replie
 - Packets overtake each other seldom: one that is missing although one sent *after* it has arrived
   is taken for lost at once (as RFC 8985 does for TCP).
 - When nothing is heard of a text for the retransmission time-out (RFC 6298, doubled each time), all
-  that is in flight is, and a POLL goes behind it, which is always answered.
+  that is in flight is, and a POLL goes behind it, which is always answered. Of many texts that are
+  late at once a few are tried every few milliseconds, as TCP would with one packet.
 
 Ids that are missing are asked for by POLL, when a gap is seen and when nothing is heard.
 """
@@ -37,6 +38,7 @@ TICK_S = 0.001  # granularity of timers (G in RFC 6298)
 BACKOFF_MOST = 1024  # RTO_MOST_S is reached before
 ACK_EVERY = 16  # reply packets with ids
 AGAIN_BURST = 16  # packets sent again at once on a time-out: the appliance answers so many
+TIME_OUTS_A_TICK = 16  # texts: where all are late it is one delay, and answers may be on their way
 RESENDS_MAX = 8  # of one text under a new stream id
 BUSY_PAUSE_S = 0.005
 PACKETS_MAX = 256  # of text in flight, of all texts together
@@ -352,7 +354,8 @@ class Engine:
         return self._heap[0][0] if self._heap else None
 
     def tick(self, now: float) -> None:
-        """Do what is due."""
+        """Do what is due. Only when all that has come was given to `take`."""
+        time_outs = 0
         while (first := self.deadline()) is not None and first <= now:
             _, _, exchange = heapq.heappop(self._heap)
             if first != exchange._scheduled:
@@ -367,8 +370,11 @@ class Engine:
                 self._wait(exchange, now)
             elif exchange._moved_at is not None and now >= exchange._moved_at + self._timeout:
                 self._finish(exchange, TimeoutError(self._what_is_missing(exchange)))
-            else:
+            elif time_outs < TIME_OUTS_A_TICK:
+                time_outs += 1
                 self._time_out(exchange, now)
+            else:
+                self._schedule(exchange, now + RTO_LEAST_S)
 
     def take(self, packet: bytes, now: float) -> None:
         """A datagram has come. Nothing in it is trusted."""

@@ -7,6 +7,7 @@ import asyncio
 import random
 import socket
 import subprocess
+import time
 from collections.abc import Awaitable, Callable
 
 import numpy as np
@@ -64,6 +65,39 @@ def test_asyncio_tasks(lab, wire_port, texts):
             assert not client._engine._by_id and client._engine._flight == 0
 
     in_namespace(lab, work)
+
+
+@pytest.mark.parametrize("kind", ["idle", "blocked", "sync"])
+def test_a_clean_link_needs_few_packets_twice(lab, appliance, gpt2, kind):
+    """256 texts at once, also where the loop is blocked for 300 ms now and then."""
+    every = [f"This is text number {i}, and it is short.".encode() for i in range(1000)]
+    wanted = [gpt2.encode(text).tolist() for text in every]
+
+    async def block() -> None:
+        while True:
+            time.sleep(0.3)
+            await asyncio.sleep(0.03)
+
+    async def by_asyncio() -> int:
+        async with AsyncClient(SERVER_IP, in_flight=256) as client:
+            blocking = asyncio.create_task(block()) if kind == "blocked" else None
+            got = await asyncio.gather(*map(client.tokenize, every))
+            if blocking is not None:
+                blocking.cancel()
+            assert [ids.tolist() for ids in got] == wanted
+            return client.retransmits
+
+    def by_turns() -> int:
+        with Client(SERVER_IP) as client:
+            got = client.tokenize_many(every, in_flight=256)
+            assert [ids.tolist() for ids in got] == wanted
+            return client.retransmits
+
+    # An appliance that had to wait for its CPU has texts sent again rightly: seldom three times.
+    counts: list[int] = []
+    while len(counts) < 3 and not (counts and counts[-1] <= 30):
+        counts.append(lab.call(by_turns if kind == "sync" else lambda: asyncio.run(by_asyncio())))
+    assert min(counts) <= 30, counts
 
 
 def test_the_tool_with_a_text_a_line(lab, wire_port, texts):

@@ -11,7 +11,15 @@ import google_crc32c
 import numpy as np
 import pytest
 from dpdk_tokd import Reason, TokdError, wire
-from dpdk_tokd.engine import PACKETS_MAX, Engine, Exchange, joined
+from dpdk_tokd.engine import (
+    PACKETS_MAX,
+    RTO_FIRST_S,
+    RTO_LEAST_S,
+    TIME_OUTS_A_TICK,
+    Engine,
+    Exchange,
+    joined,
+)
 
 DELAY = 20e-6
 IDS_A_PACKET = 344
@@ -179,6 +187,24 @@ def test_hundreds_at_once(name):
     assert [result(exchange) for exchange in exchanges] == [list(text) for text in texts]
     assert world.most_flight <= PACKETS_MAX * (2 if FAULTS[name] else 1)
     assert (world.engine.retransmits > 0) == (name != "good")
+
+
+def test_of_many_texts_that_are_late_at_once_a_few_are_tried():
+    engine = Engine("server:9000")
+    for _ in range(PACKETS_MAX):
+        engine.begin(b"text", stream=False)
+    assert len(list(engine.packets(0.0))) == PACKETS_MAX
+    engine.tick(RTO_FIRST_S)
+    assert len(list(engine.packets(RTO_FIRST_S))) == 2 * TIME_OUTS_A_TICK  # each with a POLL
+    now = engine.deadline()
+    assert now is not None and now >= RTO_FIRST_S + RTO_LEAST_S
+    while engine.retransmits < PACKETS_MAX:
+        now = engine.deadline()
+        engine.tick(now)
+        list(engine.packets(now))
+    assert now < 0.25
+    engine.tick(5.0)
+    assert not engine._by_id  # the limit of time is for all at once
 
 
 def test_without_credit_it_waits_and_asks():

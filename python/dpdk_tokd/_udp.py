@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import errno
+import os
 import socket
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from . import wire
 from .engine import Engine
@@ -22,6 +24,23 @@ AddrInfo = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]
 
 def peer_name(host: str, port: int) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@contextmanager
+def naming(peer: str) -> Iterator[None]:
+    """An OSError becomes the same one with the appliance's address and a remedy."""
+    try:
+        yield
+    except socket.gaierror as e:
+        remedy = "give a name or an address that resolves"
+        raise socket.gaierror(e.errno, f"{peer}: {e.strerror}: {remedy}") from None
+    except OSError as e:
+        if e.errno is None:
+            raise
+        remedy = "is there a route to it?"
+        if e.errno == errno.ECONNREFUSED:
+            remedy = "nothing listens there: is dpdk-tokd running, and its --udp-port this one?"
+        raise OSError(e.errno, f"{peer}: {os.strerror(e.errno)}: {remedy}") from None
 
 
 def connected(found: Iterable[AddrInfo]) -> socket.socket:

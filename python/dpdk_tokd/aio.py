@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from . import wire
-from ._udp import Incoming, connected, is_passing, peer_name
+from ._udp import Incoming, connected, is_passing, naming, peer_name
 from .engine import Engine, Exchange, joined, to_bytes
 from .tokenizer import Ids, Text
 
@@ -43,7 +43,8 @@ class AsyncClient:
         if in_flight < 1:
             raise ValueError(f"in_flight={in_flight}: give at least 1")
         self._address = (host, port)
-        self._engine = Engine(peer_name(host, port), vocab=vocab, timeout=timeout)
+        self._peer = peer_name(host, port)
+        self._engine = Engine(self._peer, vocab=vocab, timeout=timeout)
         self._room = asyncio.Semaphore(in_flight)
         self._opening = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop
@@ -119,10 +120,11 @@ class AsyncClient:
                 return
             self._loop = asyncio.get_running_loop()
             host, port = self._address
-            found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
-            if self._closed:
-                raise ConnectionAbortedError("the client was closed")
-            self._socket = connected(found)
+            with naming(self._peer):
+                found = await self._loop.getaddrinfo(host, port, type=socket.SOCK_DGRAM)
+                if self._closed:
+                    raise ConnectionAbortedError("the client was closed")
+                self._socket = connected(found)
             self._incoming = Incoming(self._socket, self._engine)
             self._loop.add_reader(self._socket, self._turn)
 
@@ -178,10 +180,11 @@ class AsyncClient:
         if self._socket is None:
             return
         try:
-            self._incoming.take_burst()
-            if self._incoming.drained:
-                self._engine.tick(time.monotonic())
-            self._send(self._socket)
+            with naming(self._peer):
+                self._incoming.take_burst()
+                if self._incoming.drained:
+                    self._engine.tick(time.monotonic())
+                self._send(self._socket)
         except OSError as error:  # unreachable, refused: that is so for all
             self._engine.fail_all(error)
         self._tell()

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from . import wire
-from ._udp import Incoming, connected, peer_name
+from ._udp import Incoming, connected, naming, peer_name
 from .engine import Engine, Exchange, joined, to_bytes
 from .tokenizer import Ids, Text
 
@@ -48,8 +48,10 @@ class Client:
         """
         self._stream = stream
         self._timeout = timeout
-        self._engine = Engine(peer_name(host, port), vocab=vocab, timeout=timeout)
-        self._socket = connected(socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM))
+        self._peer = peer_name(host, port)
+        self._engine = Engine(self._peer, vocab=vocab, timeout=timeout)
+        with naming(self._peer):
+            self._socket = connected(socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM))
         self._incoming = Incoming(self._socket, self._engine)
         self._readable, self._writable = select.poll(), select.poll()
         self._readable.register(self._socket, select.POLLIN)
@@ -136,7 +138,8 @@ class Client:
                 if exchange.finished:
                     break
                 self._turn()
-            self._send()  # the acknowledgement of the last ids
+            with naming(self._peer):
+                self._send()  # the acknowledgement of the last ids
         finally:
             self._engine.cancel(exchange)
         if exchange.error is not None:
@@ -144,16 +147,20 @@ class Client:
 
     def _turn(self) -> list[Exchange]:
         """Send, and wait until something comes or is due. The texts that have news."""
-        self._send()
+        with naming(self._peer):
+            self._send()
+            self._receive()
+        if self._incoming.drained:
+            self._engine.tick(time.monotonic())
+        return self._engine.news()
+
+    def _receive(self) -> None:
         deadline = self._engine.deadline()
         if self._incoming.take_burst() == 0 and deadline is not None:
             left = deadline - time.monotonic()
             if left > 0:
                 self._readable.poll(math.ceil(left * 1e3))
             self._incoming.take_burst()
-        if self._incoming.drained:
-            self._engine.tick(time.monotonic())
-        return self._engine.news()
 
     def _send(self) -> None:
         for parts in self._engine.packets(time.monotonic()):

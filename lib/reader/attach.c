@@ -102,6 +102,20 @@ connect_to(const char *path, uint64_t deadline_ns, int *fd, struct tokr_error *e
 	return 0;
 }
 
+/*
+ * A peer that closed with the request unread makes Linux report that once, before what it sent
+ * (sock_error() in __skb_try_recv_datagram()).
+ */
+static ssize_t
+receive(int fd, struct msghdr *msg)
+{
+	ssize_t n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC);
+
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(fd, msg, MSG_CMSG_CLOEXEC);
+	return n;
+}
+
 /* The answer, with whatever descriptors came along; the caller closes those in any case. */
 static int
 take_answer(int fd, const char *path, struct tokd_attach_rep *rep, int *fds, uint32_t *n_fds,
@@ -116,7 +130,7 @@ take_answer(int fd, const char *path, struct tokd_attach_rep *rep, int *fds, uin
 		.msg_iovlen = 1,
 		.msg_control = control.bytes,
 		.msg_controllen = sizeof(control.bytes)};
-	ssize_t n = recvmsg(fd, &msg, MSG_CMSG_CLOEXEC);
+	ssize_t n = receive(fd, &msg);
 
 	if (n < 0)
 		return fail_errno(e, path, "recvmsg");
@@ -130,7 +144,9 @@ take_answer(int fd, const char *path, struct tokd_attach_rep *rep, int *fds, uin
 		*n_fds = (uint32_t)got;
 	}
 	if (n == 0)
-		return reader_fail(e, TOKR_GONE, "%s: closed without an answer", path);
+		return reader_fail(e, TOKR_GONE,
+			"%s: closed without an answer: try again, or see what dpdk-tokd printed",
+			path);
 	if (n != sizeof(*rep) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
 		return reader_fail(e, TOKR_INVALID,
 			"%s: attach reply of %zd bytes and %u descriptors, not as ring.h says",
@@ -181,7 +197,9 @@ attach(struct tokr *r, const char *path, uint64_t deadline_ns, struct tokr_error
 	if (rc != 0)
 		return rc;
 	strcpy(r->path, path);
-	if (send(r->fd, &req, sizeof(req), MSG_NOSIGNAL) != sizeof(req))
+	/* One that has closed already may have answered all the same: it refused. */
+	if (send(r->fd, &req, sizeof(req), MSG_NOSIGNAL) != sizeof(req) && errno != EPIPE &&
+		errno != ECONNRESET)
 		return fail_errno(e, path, "send");
 	rc = wait_readable(r->fd, deadline_ns, path, e);
 	if (rc == 0)

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import array
+import errno
 import mmap
 import os
 import socket
@@ -32,7 +33,7 @@ def attach(path: str, *, tap: bool, timeout: float) -> tuple[socket.socket, list
     try:
         s.settimeout(timeout)
         _connect(s, path, timeout)
-        s.send(ATTACH_REQ.pack(ATTACH_MAGIC, VERSION, MODE_TAP if tap else MODE_READER, 0))
+        _ask(s, ATTACH_REQ.pack(ATTACH_MAGIC, VERSION, MODE_TAP if tap else MODE_READER, 0))
         rings = _take_answer(s, path, tap)
         s.setblocking(False)
         return s, rings
@@ -51,11 +52,46 @@ def _connect(s: socket.socket, path: str, timeout: float) -> None:
             if time.monotonic() >= deadline:
                 raise TimeoutError(f"{path}: too many connect at once") from None
             time.sleep(0.001)
+        except OSError as e:
+            raise _explained(e, path) from None
+
+
+def _explained(error: OSError, path: str) -> OSError:
+    """The same error with the path and a remedy."""
+    remedy = {
+        errno.ENOENT: "is dpdk-tokd running, and its --socket this one?",
+        errno.ECONNREFUSED: "the dpdk-tokd that made it is gone: start it again",
+        errno.EACCES: "give this user's group the socket, by --socket-group and --socket-mode",
+    }.get(error.errno or 0, "is it the --socket of a dpdk-tokd?")
+    if error.errno is None:
+        return OSError(f"{path}: {error}: {remedy}")
+    return OSError(error.errno, f"{path}: {os.strerror(error.errno)}: {remedy}")
+
+
+def _ask(s: socket.socket, request: bytes) -> None:
+    try:
+        s.send(request)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # it has closed already, and its answer says why
+
+
+def _receive(s: socket.socket, path: str) -> tuple[bytes, list[tuple[int, int, bytes]], int]:
+    room = socket.CMSG_SPACE((1 + RINGS_MAX) * array.array("i").itemsize)
+    for _ in range(2):
+        try:
+            return s.recvmsg(ATTACH_REP.size, room, socket.MSG_CMSG_CLOEXEC)[:3]
+        except ConnectionResetError:
+            pass  # it closed with the request unread: Linux says so once, before its answer
+        except TimeoutError:
+            raise TimeoutError(
+                f"{path}: no answer to the attach request within {s.gettimeout()} s: "
+                "is it the --socket of a dpdk-tokd, and does that run?"
+            ) from None
+    return b"", [], 0
 
 
 def _take_answer(s: socket.socket, path: str, tap: bool) -> list[Ring]:
-    room = socket.CMSG_SPACE((1 + RINGS_MAX) * array.array("i").itemsize)
-    reply, control, flags, _ = s.recvmsg(ATTACH_REP.size, room, socket.MSG_CMSG_CLOEXEC)
+    reply, control, flags = _receive(s, path)
     fds = array.array("i")
     for level, kind, data in control:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
@@ -71,7 +107,9 @@ def _take_answer(s: socket.socket, path: str, tap: bool) -> list[Ring]:
 
 def _take_rings(reply: bytes, fds: array.array[int], path: str, tap: bool) -> list[Ring]:
     if not reply:
-        raise RingRefused(f"{path}: closed without an answer")
+        raise RingRefused(
+            f"{path}: closed without an answer: try again, or see what dpdk-tokd printed"
+        )
     if len(reply) != ATTACH_REP.size:
         raise RingError(f"{path}: attach reply of {len(reply)} bytes, expected {ATTACH_REP.size}")
     magic, version, n_rings, _, instance, *start, _ = ATTACH_REP.unpack(reply)

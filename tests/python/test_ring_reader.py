@@ -6,12 +6,13 @@ from __future__ import annotations
 import gc
 import os
 import random
+import socket
 import threading
 import time
 
 import numpy as np
 import pytest
-from dpdk_tokd import Reason, RingDropped, RingError, RingReader
+from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused
 from dpdk_tokd import ring_layout as layout
 from fake_appliance import INSTANCE, TSC_HZ, VOCAB, FakeAppliance, FakeRing
 
@@ -289,8 +290,61 @@ def test_descriptors_are_not_left_open(one, path):
 
 
 def test_no_socket_is_an_os_error(path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match=f"{path}: No such file.*is dpdk-tokd running"):
         RingReader(path)
+    with pytest.raises(OSError, match="a{200}: .*is it the --socket of a dpdk-tokd"):
+        RingReader("a" * 200)
+
+
+def test_a_socket_that_nobody_serves_is_an_os_error(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(path)
+    with pytest.raises(ConnectionRefusedError, match=f"{path}: Connection refused: .*start it"):
+        RingReader(path)
+
+
+def test_silence_ends_with_the_path(path, monkeypatch):
+    monkeypatch.setattr("dpdk_tokd.ring.ATTACH_TIMEOUT_S", 0.05)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(path)
+        s.listen()
+        with pytest.raises(TimeoutError, match=f"{path}: no answer to the attach request"):
+            RingReader(path)
+
+
+@pytest.mark.parametrize("before", ["send", "recvmsg"])
+@pytest.mark.parametrize("message", [b"too many readers: detach one first", None])
+def test_an_appliance_that_closes_before_it_was_asked_is_heard(path, monkeypatch, before, message):
+    """It accepts, answers or not, and closes, before the reader sends or before it receives."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        listener.bind(path)
+        listener.listen()
+
+        def part() -> None:
+            s, _ = listener.accept()
+            if message is not None:
+                starts = [0] * layout.RINGS_MAX
+                head = (layout.ATTACH_MAGIC, layout.VERSION, 0, 0, 1)
+                os.write(s.fileno(), layout.ATTACH_REP.pack(*head, *starts, message))
+            s.close()
+
+        class Late(socket.socket):
+            def send(self, *args: object) -> int:
+                if before == "send":
+                    part()
+                return super().send(*args)
+
+            def recvmsg(self, *args: object) -> object:
+                if before == "recvmsg" and not parted:
+                    parted.append(part())
+                return super().recvmsg(*args)
+
+        parted: list[None] = []
+        with monkeypatch.context() as patch:
+            patch.setattr("dpdk_tokd.ring_attach.socket.socket", Late)
+            why = message.decode() if message else f"{path}: closed without an answer: try again"
+            with pytest.raises(RingRefused, match=why):
+                RingReader(path)
 
 
 def test_refusal_gives_the_reason_in_words(one, path):

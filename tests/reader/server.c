@@ -116,6 +116,12 @@ take_one(void *arg)
 	if (!s->accepts)
 		return NULL;
 	s->reader = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
+	if (s->in_a_hurry) {
+		answer(s);
+		close(s->reader);
+		s->reader = -1;
+		return NULL;
+	}
 	if (recv(s->reader, &req, sizeof(req), 0) == sizeof(req) && s->answers)
 		answer(s);
 	return NULL;

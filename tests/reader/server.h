@@ -21,6 +21,7 @@ struct server {
 	char folder[64], path[96];
 	int listener, reader; /* -1: none */
 	bool accepts, answers;
+	bool in_a_hurry; /* answers and closes, whatever was asked */
 	struct tokd_attach_rep rep;
 	size_t rep_bytes;
 	int fds[1 + TOKD_RINGS_MAX + 1];

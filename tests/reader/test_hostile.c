@@ -270,6 +270,23 @@ that_closes_at_once_is_gone(void **state)
 	assert_int_equal(e.code, TOKR_GONE);
 }
 
+/* Whether the request finds it gone, is never read, or comes in time: chance decides, many times. */
+static void
+that_refuses_and_closes_before_it_was_asked_is_heard(void **state)
+{
+	struct server *s = *state;
+
+	s->in_a_hurry = true;
+	s->n_fds = 0;
+	s->rep.n_rings = 0;
+	strcpy(s->rep.message, "no room for more readers");
+	for (int i = 0; i < 300; i++)
+		refuses(s, TOKR_REFUSED, "no room for more readers");
+	s->rep_bytes = 0;
+	for (int i = 0; i < 300; i++)
+		refuses(s, TOKR_GONE, "try again");
+}
+
 static void
 whose_records_are_wrong_is_found_out(void **state)
 {
@@ -425,6 +442,7 @@ main(void)
 		T(with_a_wrong_header_is_refused),
 		T(that_is_silent_is_given_up_in_time),
 		T(that_closes_at_once_is_gone),
+		T(that_refuses_and_closes_before_it_was_asked_is_heard),
 		T(that_speaks_out_of_turn_is_parted_from),
 		cmocka_unit_test(whose_records_are_wrong_is_found_out),
 		cmocka_unit_test(whose_head_is_impossible_is_found_out),

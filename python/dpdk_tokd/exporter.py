@@ -15,7 +15,8 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
 
 try:
     from prometheus_client import CollectorRegistry, start_http_server
@@ -35,6 +36,9 @@ except ImportError:
 
 from . import _telemetry_cli
 from .telemetry import Histogram, Telemetry, TelemetryError
+
+if TYPE_CHECKING:
+    from wsgiref.types import StartResponse, WSGIApplication, WSGIEnvironment
 
 LISTEN = "127.0.0.1:9477"
 
@@ -167,6 +171,20 @@ def _listen(text: str) -> tuple[str, int]:
     return address.removeprefix("[").removesuffix("]") or "0.0.0.0", int(port)
 
 
+def _only_metrics(metrics: WSGIApplication) -> WSGIApplication:
+    """prometheus_client's own answers any path with metrics: a wrong one would not be noticed."""
+
+    def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
+        path = environ.get("PATH_INFO", "")
+        if path == "/metrics":
+            return metrics(environ, start_response)
+        status = "200 OK" if path == "/" else "404 Not Found"
+        start_response(status, [("Content-Type", "text/plain; charset=utf-8")])
+        return [b"tokd-exporter: the metrics are at /metrics\n"]
+
+    return app
+
+
 def main(arguments: list[str] | None = None) -> int:
     parser = _telemetry_cli.parser(
         "tokd-exporter",
@@ -191,6 +209,7 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: done.set())
     try:
         server, thread = start_http_server(port, address, registry)
+        server.set_app(_only_metrics(server.get_app()))
     except OSError as e:
         print(
             f"tokd-exporter: --listen {address}:{port}: {e.strerror or e}: "

@@ -8,6 +8,7 @@ import re
 import signal
 import subprocess
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,6 +158,19 @@ def test_an_appliance_that_hangs_is_up_0(start_replay, exporter: Exporter) -> No
     appliance.process.send_signal(signal.SIGCONT)
     appliance.wait_until(lambda: exporter.scrape()["tokd_up", None] == 1)
     assert appliance.stop() == 0
+
+
+def test_only_metrics_is_metrics(exporter: Exporter) -> None:
+    base = exporter.url.removesuffix("/metrics")
+    for path in ("/x", "/metrics/", "/metrics2", "/favicon.ico"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(base + path, timeout=30)
+        assert caught.value.code == 404, path
+        assert caught.value.read() == b"tokd-exporter: the metrics are at /metrics\n"
+    with urllib.request.urlopen(base + "/", timeout=30) as answer:
+        assert b"/metrics" in answer.read()
+    with urllib.request.urlopen(exporter.url + "?x=1", timeout=30) as answer:
+        assert b"tokd_up 0.0" in answer.read()
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -54,6 +54,7 @@ class Server:
         self.reason = reason  # if not 0, everything is refused with it
         self.spoil = False  # one id of each answer is wrong, under a right checksum
         self.plain = False
+        self.vocab = 1  # its own, or what was asked for last
         self.count = 0
         self.streams: dict[int, Stream] = {}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -98,10 +99,11 @@ class Server:
         return ids
 
     def take(self, packet: bytes) -> list[bytes]:
-        magic, version, kind, flags, epoch, _, stream_id, number, length, *rest = REQ.unpack_from(
-            packet
+        magic, version, kind, flags, epoch, vocab, stream_id, number, length, *rest = (
+            REQ.unpack_from(packet)
         )
         assert (magic, version) == (MAGIC, 1)
+        self.vocab = vocab or self.vocab
         stream = self.streams.setdefault(stream_id, Stream())
         if self.reason:
             return [self.reply(stream, epoch, stream_id, 0, 0)]
@@ -128,7 +130,7 @@ class Server:
         ack = stream.ack
         held = sum(1 << (n - ack - 1) for n in stream.packets if ack < n <= ack + 64)
         header = REP.pack(
-            *(MAGIC, 1, REPLY, flags, epoch, 1, stream_id, ack, self.window, held),
+            *(MAGIC, 1, REPLY, flags, epoch, self.vocab, stream_id, ack, self.window, held),
             *(first, len(ids), len(every), crc, self.reason, len(every)),  # an id is a byte
         )
         return header + ids.tobytes()

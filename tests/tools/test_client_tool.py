@@ -35,6 +35,14 @@ def test_ids_of_standard_input(options, size):
     assert (done.returncode, done.stderr, done.stdout) == (0, b"", numbers(data))
 
 
+@pytest.mark.parametrize("vocab", ["868554d0", "0x868554D0", "12345678"])
+def test_a_vocabulary_is_asked_for_as_the_log_names_it(vocab):
+    with Server(lambda _: False) as server:
+        done = run("--vocab", vocab, server.address, data=b"text")
+        assert server.vocab == int(vocab, 16)
+    assert (done.returncode, done.stderr, done.stdout) == (0, b"", numbers(b"text"))
+
+
 @pytest.mark.parametrize("end", [b"", b"\n"])
 def test_each_line_is_a_text(end):
     lines = [b"x" * (i * 37 % 3000) for i in range(200)]
@@ -77,6 +85,11 @@ def test_a_line_that_fails_is_named_and_the_others_go_on():
         (["127.0.0.1:0"], 2, b"port 0: give a number from 1 to 65535"),
         (["--in-flight", "0", "h"], 2, b"--in-flight 0: give a number from 1 to 65536"),
         (["--stream", "--lines", "h"], 2, b"give one of them"),
+        (["--vocab", "1234567", "h"], 2, b"--vocab 1234567: give its checksum, 8 hexadecimal"),
+        (["--vocab", "2257736400", "h"], 2, b"8 hexadecimal digits: dpdk-tokd logs it"),
+        (["--vocab", "0x868554d", "h"], 2, b"8 hexadecimal digits"),
+        (["--vocab", "868554dg", "h"], 2, b"8 hexadecimal digits"),
+        (["--vocab", "00000000", "h"], 2, b"8 hexadecimal digits"),
         (["--nonsense", "h"], 2, b"nonsense"),
         (["no.such.host.invalid"], 3, b"no.such.host.invalid:9000: "),
         (["127.0.0.1:9"], 1, b"is the appliance running there?"),

@@ -16,7 +16,8 @@ static const char help[] =
 	"  --stream       print ids as they become certain\n"
 	"  --lines        each line is a text, and gives a line of ids; many are in flight\n"
 	"  --in-flight N  with --lines, how many at once, 1 to 65536 [64]\n"
-	"  --vocab SUM    the vocabulary's checksum, as in 0x1234abcd [the appliance's own]\n"
+	"  --vocab SUM    the vocabulary's checksum, 8 hexadecimal digits as dpdk-tokd logs it, as in\n"
+	"                 868554d0 or 0x868554d0 [the appliance's own]\n"
 	"  --timeout S    give up after S seconds without any progress [5]\n"
 	"  --version      print the version\n"
 	"  --help         print this text\n\n"
@@ -45,6 +46,22 @@ number(const char *option, const char *text, uint32_t least, uint32_t most, uint
 	}
 	*v = (uint32_t)value;
 	return 0;
+}
+
+/* As the log, telemetry and tok print it: anything shorter might be meant as a decimal number. */
+static int
+checksum(const char *text, uint32_t *v)
+{
+	const char *digits = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
+
+	*v = 0;
+	if (strlen(digits) == 8 && strspn(digits, "0123456789abcdefABCDEF") == 8)
+		*v = (uint32_t)strtoul(digits, NULL, 16);
+	if (*v != 0) /* which is none */
+		return 0;
+	return bad("--vocab", text,
+		"give its checksum, 8 hexadecimal digits: dpdk-tokd logs it at start, tok vocab info "
+		"prints it");
 }
 
 /* HOST, HOST:PORT, [HOST]:PORT, or an IPv6 address, which has more than one colon. */
@@ -97,7 +114,7 @@ options_parse(struct options *o, int argc, char **argv)
 			failed = number("--in-flight", optarg, 1, 65536, &o->in_flight);
 			break;
 		case 'v':
-			failed = number("--vocab", optarg, 1, UINT32_MAX, &o->vocab);
+			failed = checksum(optarg, &o->vocab);
 			break;
 		case 't':
 			failed = number("--timeout", optarg, 1, 86400, &o->timeout_s);

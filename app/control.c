@@ -30,6 +30,7 @@ tokd_control_block_signals(void)
 
 	our_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
 }
 
 static uint32_t

@@ -25,7 +25,8 @@ struct tokd_control {
 
 /*
  * Block the signals the control thread will take, in the caller and in all threads it makes
- * afterwards: before rte_eal_init.
+ * afterwards: before rte_eal_init. SIGPIPE is ignored: who reads the log may go, and the texts
+ * are served all the same.
  */
 void tokd_control_block_signals(void);
 

@@ -30,6 +30,25 @@ def test_a_signal_drains_prints_the_counts_and_exits_0(start, gpt2_file, number)
     assert "drop_arp" not in appliance.log  # zero
 
 
+def test_the_log_is_not_needed_to_serve(start, gpt2_file: Path, tmp_path: Path) -> None:
+    """Whoever reads it by a pipe may be gone."""
+    appliance = start("--vocab", str(gpt2_file))
+    appliance.wait_for("ready:")
+    appliance.process.stdout.close()
+    for _ in range(3):  # each attaches, which is logged
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+            s.settimeout(5)
+            s.connect(str(tmp_path / "socket"))
+            s.send(ATTACH)
+            answer, fds, _, _ = socket.recv_fds(s, 4096, 64)
+            assert struct.unpack_from("<4I", answer)[2] == 1
+            for fd in fds:
+                os.close(fd)
+    assert appliance.telemetry("/tokd/info")["state"] == "serving"
+    appliance.process.send_signal(signal.SIGTERM)
+    assert appliance.process.wait(30) == 0
+
+
 def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: Path) -> None:
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:

@@ -49,6 +49,16 @@ log_config(const struct tokd_options *opt)
 	}
 }
 
+/* What was asked for is on standard output, or it was not given: a disk can be full. */
+static enum tokd_exit
+end_of_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return TOKD_EXIT_OK;
+	fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno));
+	return TOKD_EXIT_FAILED;
+}
+
 /* All that can be found wrong without EAL: the options are right by now. */
 static enum tokd_exit
 check_config(const struct tokd_options *opt)
@@ -62,11 +72,7 @@ check_config(const struct tokd_options *opt)
 	}
 	tokd_vocabs_free(&vocabs);
 	tokd_options_print(stdout, opt);
-	if (fflush(stdout) != 0) {
-		fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno));
-		return TOKD_EXIT_FAILED;
-	}
-	return TOKD_EXIT_OK;
+	return end_of_output();
 }
 
 /* Those of a worker on `node`, loaded for the first that asks. NULL with a message logged. */
@@ -337,9 +343,11 @@ main(int argc, char **argv)
 	switch (tokd_options_parse(argc, argv, environ, &eal_argc, &app.opt, &error)) {
 	case TOKD_OPTIONS_HELP:
 		tokd_options_help(stdout, PROGRAM);
+		code = end_of_output();
 		break;
 	case TOKD_OPTIONS_VERSION:
 		tokd_version_print(stdout);
+		code = end_of_output();
 		break;
 	case TOKD_OPTIONS_EAL_HELP:
 		code = tokd_eal_start(2, (char *[]){argv[0], "-h", NULL}); /* exits */

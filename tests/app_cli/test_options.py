@@ -56,6 +56,23 @@ def test_version_names_ours_and_dpdks(binary: Path, args: list[str]) -> None:
     assert drivers.startswith("drivers ")
 
 
+@pytest.mark.parametrize("asked", ["--help", "--version", "--check-config"])
+def test_what_cannot_be_printed_is_a_failure(binary: Path, gpt2_file: Path, asked: str) -> None:
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [binary, asked, "--", "--ip", "10.0.0.1", "--vocab", gpt2_file],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "dpdk-tokd: standard output: No space left on device\n",
+    )
+
+
 def test_eal_answers_h_with_its_own_options(binary: Path) -> None:
     done = run(binary, "-l", "0", "-h")
     assert done.returncode == 0

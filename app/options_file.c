@@ -14,6 +14,7 @@
 #include "options_table.h"
 
 #define COMMENT '#'
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* of UTF-8: some editors begin a file with it */
 
 struct line {
 	const char *path;
@@ -177,9 +178,14 @@ int
 tokd_opt_file_parse(const char *path, char *text, size_t bytes, struct tokd_opt_asked *asked,
 	struct tokd_options_error *e)
 {
+	const size_t mark = strlen(BYTE_ORDER_MARK);
 	struct line l = {.path = path};
 	bool in_section = false;
 
+	if (bytes >= mark && memcmp(text, BYTE_ORDER_MARK, mark) == 0) {
+		text += mark;
+		bytes -= mark;
+	}
 	for (char *end = text + bytes, *next; text < end; text = next) {
 		char *newline = memchr(text, '\n', (size_t)(end - text));
 
@@ -222,8 +228,10 @@ tokd_opt_file_read(const char *path, size_t *bytes, struct tokd_options_error *e
 	char *text = NULL;
 
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		tokd_opt_bad(e, "%.200s: the configuration file is not opened: %s", path,
-			strerror(errno));
+		tokd_opt_bad(e,
+			"%.200s: the configuration file is not opened: %s; give --config (or "
+			"TOKD_CONFIG) a file that can be read",
+			path, strerror(errno));
 	} else if (!S_ISREG(st.st_mode)) {
 		tokd_opt_bad(e, "%.200s: %s, not a regular file; give a configuration file", path,
 			S_ISDIR(st.st_mode) ? "a folder" : "a pipe or device");

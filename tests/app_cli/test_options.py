@@ -258,6 +258,24 @@ def test_a_hostile_file_is_one_line(binary, tmp_path: Path, content: bytes, says
     assert done.stderr.count("\n") == 1
 
 
+def test_a_byte_order_mark_before_the_file_is_passed_over(binary, gpt2_file, tmp_path) -> None:
+    path = tmp_path / "tokd.conf"
+    path.write_text(f"[tokd]\nip = 10.0.0.1\nvocab = {gpt2_file}\n", "utf-8-sig")
+    done = run(binary, "--check-config", "--", "--config", str(path))
+    assert (done.returncode, done.stderr) == (0, "")
+    path.write_text("[tokd]\n\ufeffip = 10.0.0.1\n")
+    assert run(binary, "--check-config", "--", "--config", str(path)).returncode == 2
+
+
+def test_a_file_that_is_not_there_is_answered_with_what_to_give(binary: Path) -> None:
+    done = run(binary, "--check-config", "--", "--config", "/nonexistent")
+    assert done.returncode == 2
+    assert done.stderr == (
+        "dpdk-tokd: /nonexistent: the configuration file is not opened: No such file or directory;"
+        " give --config (or TOKD_CONFIG) a file that can be read\n"
+    )
+
+
 def test_what_is_no_file_is_not_waited_for(binary: Path, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)

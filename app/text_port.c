@@ -40,6 +40,39 @@ put_decimal(char *to, uint32_t v)
 	return n;
 }
 
+static uint16_t
+put_text(char *to, const char *text)
+{
+	const size_t n = strlen(text);
+
+	memcpy(to, text, n);
+	return (uint16_t)n;
+}
+
+static void
+answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t bytes, uint32_t most,
+	const char *option)
+{
+	char line[128];
+	uint16_t used = put_text(line, "error: text too long: ");
+
+	used += put_decimal(line + used, bytes);
+	used += put_text(line + used, " bytes, at most ");
+	used += put_decimal(line + used, most);
+	used += put_text(line + used, " by ");
+	used += put_text(line + used, option);
+	used += put_text(line + used, ": cut it, or raise that\n");
+	answer_line(w, peer, line, used);
+}
+
+/* Bytes of the longest text whose ids, at worst, are one record of the ring. */
+static uint32_t
+most_by_ring(const struct tokd_ring *r)
+{
+	return (uint32_t)RTE_MIN(UINT32_MAX, (tokd_ring_most(r) - sizeof(struct tokd_rec)) /
+						     sizeof(uint32_t) / tok_encode_bound(1));
+}
+
 /* Ids with blanks between and a line feed behind, in as few datagrams as hold them. */
 static void
 answer_ids(struct tokd_worker *w, const struct tokd_peer *peer, const uint32_t *ids, uint32_t n)
@@ -113,6 +146,7 @@ void
 tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
 	const uint32_t bytes = rte_pktmbuf_pkt_len(m);
+	const uint32_t by_ring = most_by_ring(&w->ring), by_option = w->opt->max_text;
 	const uint64_t room = tok_encode_bound(bytes);
 	struct tok_result res;
 	uint32_t *ids;
@@ -122,8 +156,9 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 		tokd_drop(w, m, C_DROP_SHUTDOWN);
 		return;
 	}
-	if (unlikely(bytes > w->opt->max_text || tokd_rec_bytes(room) > tokd_ring_most(&w->ring))) {
-		ANSWER_ERROR(w, peer, "text too long: cut it, or raise --max-text and --ring-size");
+	if (unlikely(bytes > RTE_MIN(by_option, by_ring))) {
+		answer_too_long(w, peer, bytes, RTE_MIN(by_option, by_ring),
+			by_option < by_ring ? "--max-text" : "--ring-size");
 		tokd_drop(w, m, C_DROP_TOO_LONG);
 		return;
 	}

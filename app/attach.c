@@ -20,6 +20,9 @@
 #define HANDSHAKE_MS 1 /* between looks at a worker's answer */
 #define WATCH_MS 100   /* between looks at the rings, at most */
 #define ACCEPT_PAUSE_MS 1000
+#define CROWD_PAUSE_MS 10 /* while nobody can even be told that there are too many */
+#define CROWD_LOG_MS 1000 /* between lines of the log about that, at least */
+#define PLACES (TOKD_CONNS_MAX + TOKD_TOLD_MAX)
 
 static void
 enter(struct tokd_conn *c, enum tokd_conn_state state)
@@ -153,41 +156,97 @@ hear(struct tokd_attach *a, struct tokd_conn *c)
 	part(a, c);
 }
 
+/* A connection that waits would be reported again at once, and for ever. */
+static void
+look_away(struct tokd_attach *a, uint32_t ms)
+{
+	epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->socket.fd, NULL);
+	a->accept_again_ms = tokd_clock_ms() + ms;
+}
+
+static struct tokd_conn *
+free_place(struct tokd_attach *a)
+{
+	for (uint32_t i = 0; i < PLACES; i++) {
+		if (a->conn[i].state == TOKD_CONN_FREE)
+			return &a->conn[i];
+	}
+	return NULL;
+}
+
+/* Nothing more comes from us: who waits for the end as well sees it. */
+static void
+tell(struct tokd_attach *a, struct tokd_conn *c)
+{
+	tokd_attach_say(c->fd, "too many connections at once: try again");
+	shutdown(c->fd, SHUT_WR);
+	enter(c, TOKD_CONN_TOLD);
+	a->counts.refused++;
+	a->crowd++;
+}
+
+/* What it sends is not looked at. */
+static void
+wait_for_end(struct tokd_conn *c)
+{
+	char byte;
+	ssize_t n = recv(c->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	hang_up(c);
+	enter(c, TOKD_CONN_FREE);
+}
+
+static void
+log_crowd(struct tokd_attach *a, uint64_t now)
+{
+	if (a->crowd == 0 || now < a->crowd_log_ms)
+		return;
+	TOKD_LOG(control, WARNING,
+		"%u connections to the control socket refused: %u are there already; close some\n",
+		a->crowd, TOKD_CONNS_MAX);
+	a->crowd = 0;
+	a->crowd_log_ms = now + CROWD_LOG_MS;
+}
+
 static void
 accept_one(struct tokd_attach *a)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
-	struct tokd_conn *c = NULL;
-	int fd = accept4(a->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct tokd_conn *c = free_place(a);
+	int fd;
 
+	if (c == NULL) {
+		look_away(a, CROWD_PAUSE_MS);
+		return;
+	}
+	fd = accept4(a->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0) {
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
-		/* It would be reported again at once, and for ever: look away for a while. */
 		TOKD_LOG(control, ERR,
 			"control socket: accept: %s; no reader is taken for %d ms; raise the limit "
 			"of open files (ulimit -n) if it was reached\n",
 			strerror(errno), ACCEPT_PAUSE_MS);
-		epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->socket.fd, NULL);
-		a->accept_again_ms = tokd_clock_ms() + ACCEPT_PAUSE_MS;
+		look_away(a, ACCEPT_PAUSE_MS);
 		return;
 	}
-	for (uint32_t i = 0; i < TOKD_CONNS_MAX && c == NULL; i++) {
-		if (a->conn[i].state == TOKD_CONN_FREE)
-			c = &a->conn[i];
-	}
-	ev.data.u32 = c != NULL ? (uint32_t)(c - a->conn) : 0;
-	if (c == NULL || epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
-		tokd_attach_say(fd, "too many connections at once: try again");
-		a->counts.refused++;
+	ev.data.u32 = (uint32_t)(c - a->conn);
+	if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
+		TOKD_LOG(control, ERR, "control socket: a connection is not watched: %s\n",
+			strerror(errno));
 		close(fd);
 		return;
 	}
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	*c = (struct tokd_conn){.fd = fd, .cursor_fd = -1, .pid = peer.pid, .uid = peer.uid};
-	enter(c, TOKD_CONN_GREETING);
+	if (c < a->conn + TOKD_CONNS_MAX)
+		enter(c, TOKD_CONN_GREETING);
+	else
+		tell(a, c);
 }
 
 static void
@@ -221,6 +280,12 @@ progress(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
 	case TOKD_CONN_LEAVING:
 		if (tokd_reader_all_in(a, c, TOKD_READER_FREE, &missing)) {
 			tokd_reader_release(a, c);
+			enter(c, TOKD_CONN_FREE);
+		}
+		break;
+	case TOKD_CONN_TOLD:
+		if (now - c->since_ms > TOKD_TOLD_MS) {
+			hang_up(c);
 			enter(c, TOKD_CONN_FREE);
 		}
 		break;
@@ -284,10 +349,13 @@ tokd_attach_poll(struct tokd_attach *a)
 			greet(a, c);
 		else if (c->state == TOKD_CONN_READING || c->state == TOKD_CONN_TAPPING)
 			hear(a, c);
+		else if (c->state == TOKD_CONN_TOLD)
+			wait_for_end(c);
 	}
 	now = tokd_clock_ms(); /* not before any since_ms set above */
-	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++)
+	for (uint32_t i = 0; i < PLACES; i++)
 		progress(a, &a->conn[i], now);
+	log_crowd(a, now);
 	drop_stalling(a);
 	pthread_mutex_unlock(&a->lock);
 }
@@ -342,7 +410,7 @@ tokd_attach_close(struct tokd_attach *a)
 {
 	/* First: a reader that sees its end and attaches anew must not reach us again. */
 	tokd_socket_close(&a->socket);
-	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++) {
+	for (uint32_t i = 0; i < PLACES; i++) {
 		struct tokd_conn *c = &a->conn[i];
 
 		if (c->state == TOKD_CONN_FREE)

@@ -12,6 +12,9 @@
  *    │     │ closed or died
  *    └───▶ TAPPING: a tap's good request. No worker knows of it.
  *
+ * A connection beyond TOKD_CONNS_MAX is TOLD so at once, and kept until it closes: closed by us
+ * while its request is unread or on its way, it would see a reset instead of the reason.
+ *
  * One thread calls open, poll and close; nothing here blocks. Any thread may call list.
  */
 #ifndef TOKD_ATTACH_H
@@ -30,6 +33,8 @@
 #define TOKD_SLOTS_MAX (TOKD_READERS_MAX + TOKD_TAPS_MAX)
 /* Beyond those: connections that have not sent their request, or wait for a refusal. */
 #define TOKD_CONNS_MAX (TOKD_SLOTS_MAX + 8)
+#define TOKD_TOLD_MAX 24 /* beyond those: told that there are too many; others wait for that */
+#define TOKD_TOLD_MS 1000 /* by then who was told has read it */
 #define TOKD_GREETING_MS 1000 /* a connection without a request is closed after so long */
 #define TOKD_JOIN_MS 1000     /* a worker looks at its readers far more often than that */
 
@@ -40,6 +45,7 @@ enum tokd_conn_state {
 	TOKD_CONN_READING,
 	TOKD_CONN_LEAVING,
 	TOKD_CONN_TAPPING,
+	TOKD_CONN_TOLD,
 };
 
 struct tokd_conn {
@@ -66,8 +72,10 @@ struct tokd_attach {
 	uint64_t tsc_per_ms;
 	struct tokd_socket socket;
 	int epoll; /* readable when poll has something to do */
-	struct tokd_conn conn[TOKD_CONNS_MAX];
-	uint64_t accept_again_ms; /* accept failed: not before then; 0: it did not */
+	struct tokd_conn conn[TOKD_CONNS_MAX + TOKD_TOLD_MAX]; /* the latter are FREE or TOLD */
+	uint64_t accept_again_ms; /* no connection is taken before then; 0: at once */
+	uint32_t crowd;		  /* TOLD, and not yet logged */
+	uint64_t crowd_log_ms;	  /* not before then */
 	struct tokd_conn *slot[TOKD_SLOTS_MAX]; /* NULL: free */
 	struct tokd_attach_counts counts;
 	pthread_mutex_t lock; /* poll against list */

@@ -13,7 +13,9 @@ import stat
 import struct
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -131,6 +133,43 @@ def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
     assert counters["readers_attached"] == counters["readers_detached"] == 1
     assert appliance.stop() == 0
     assert "taps: 1 attached" in appliance.log
+
+
+def test_one_too_many_hears_why_and_the_log_does_not_drown(
+    start, gpt2_file, tmp_path: Path
+) -> None:
+    appliance = start("--vocab", str(gpt2_file))
+    appliance.wait_for("ready:")
+    with ExitStack() as stack:
+
+        def connect() -> socket.socket:
+            s = stack.enter_context(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+            s.settimeout(5)
+            s.connect(str(tmp_path / "socket"))
+            return s
+
+        for mode in [READER] * 16 + [TAP] * 16:
+            stack.enter_context(attach(tmp_path / "socket", mode)[0])
+        for _ in range(8):  # in their first second they may be silent
+            connect()
+        heard = []
+        for number in range(20):
+            s = connect()
+            if number % 2:
+                time.sleep(0.01)
+            s.send(struct.pack("<4I", 0x54544144, 1, READER, 0))
+            heard.append(s.recv(4096)[-128:].split(b"\0")[0])
+        # The machine may be so slow that the second is over.
+        assert set(heard) <= {
+            b"too many connections at once: try again",
+            b"all readers' places are taken (16): detach one",
+        }
+        assert heard[0].startswith(b"too many")
+        appliance.wait_until(
+            lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20
+        )
+    assert appliance.stop() == 0
+    assert 1 <= appliance.log.count("connections to the control socket refused: 40 are") <= 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])

@@ -245,7 +245,7 @@ tag_of(const struct tokd_conn *conn)
 static void
 check_readers(void)
 {
-	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++) {
+	for (uint32_t i = 0; i < RTE_DIM(attach.conn); i++) {
 		const struct tokd_conn *conn = &attach.conn[i];
 
 		for (uint32_t k = 0; conn->state == TOKD_CONN_READING && k < CLIENTS; k++) {
@@ -364,10 +364,10 @@ nobody_is_left(void)
 	struct pollfd p = {.fd = attach.socket.fd, .events = POLLIN};
 	uint32_t i = 0;
 
-	while (i < TOKD_CONNS_MAX && attach.conn[i].state == TOKD_CONN_FREE &&
+	while (i < RTE_DIM(attach.conn) && attach.conn[i].state == TOKD_CONN_FREE &&
 		attach.conn[i].cursor == NULL)
 		i++;
-	return i == TOKD_CONNS_MAX && poll(&p, 1, 0) == 0;
+	return i == RTE_DIM(attach.conn) && poll(&p, 1, 0) == 0;
 }
 
 static void

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Attach requests that are none. Each gets its reason, and leaves no trace. */
+#include <errno.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <rte_common.h>
+
+#include "clock.h"
 #include "fixture.h"
 
 static void
@@ -171,6 +175,70 @@ a_crowd_of_silent_ones_keeps_no_reader_out(void **state)
 		close(fd[i]);
 }
 
+static bool
+not_told_any_more(struct fixture *f)
+{
+	for (uint32_t i = TOKD_CONNS_MAX; i < RTE_DIM(f->a.conn); i++) {
+		if (f->a.conn[i].state != TOKD_CONN_FREE)
+			return false;
+	}
+	return true;
+}
+
+/* A look of the control thread at which those of `held` have just come: none is silent for too long. */
+static void
+turn_held(struct fixture *f)
+{
+	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++)
+		f->a.conn[i].since_ms = tokd_clock_ms();
+	turn(f, true);
+}
+
+/* More than can be told at once. Each comes, waits, asks at some time or not at all, and closes. */
+static void
+a_crowd_is_told_why_whenever_it_asks(void **state)
+{
+	enum { CROWD = 3 * TOKD_TOLD_MAX / 2, WHILE = 10 };
+	struct fixture *f = *state;
+	const struct tokd_attach_req req = good_request();
+	int held[TOKD_CONNS_MAX], fd[CROWD];
+	struct tokd_attach_rep rep;
+
+	for (int i = 0; i < TOKD_CONNS_MAX; i++) {
+		held[i] = connect_to(f);
+		turn_held(f);
+	}
+	for (int i = 0; i < CROWD; i++) {
+		fd[i] = connect_to(f);
+		if (i % 3 == 0) /* before it is accepted */
+			assert_int_equal(send(fd[i], &req, sizeof(req), MSG_NOSIGNAL), sizeof(req));
+		for (int k = 0; k < WHILE; k++)
+			turn_held(f);
+		if (i % 3 == 1) /* when it has been told */
+			assert_int_equal(send(fd[i], &req, sizeof(req), MSG_NOSIGNAL), sizeof(req));
+		for (int k = 0; k < WHILE; k++)
+			turn_held(f);
+	}
+	assert_in_range(f->a.counts.refused, TOKD_TOLD_MAX, CROWD);
+	for (int i = 0; i < CROWD; i++) {
+		ssize_t n = -1;
+
+		errno = EAGAIN;
+		for (int k = 0; k < 10000 && n < 0 && errno == EAGAIN; k++) {
+			turn_held(f);
+			usleep(200);
+			n = recv(fd[i], &rep, sizeof(rep), MSG_DONTWAIT);
+		}
+		assert_int_equal(n, sizeof(rep));
+		assert_non_null(strstr(rep.message, "too many connections at once"));
+		assert_int_equal(recv(fd[i], &rep, sizeof(rep), 0), 0);
+		close(fd[i]);
+	}
+	assert_true(turn_until(f, true, not_told_any_more));
+	for (int i = 0; i < TOKD_CONNS_MAX; i++)
+		close(held[i]);
+}
+
 /* Descriptors run out for a moment: readers are taken again afterwards. */
 static void
 nobody_for_good_when_descriptors_run_out(void **state)
@@ -210,6 +278,7 @@ main(int argc, char **argv)
 		T(one_that_says_nothing_is_hung_up_on),
 		T(a_worker_that_is_silent_is_named),
 		T(a_crowd_of_silent_ones_keeps_no_reader_out),
+		T(a_crowd_is_told_why_whenever_it_asks),
 	};
 #undef T
 

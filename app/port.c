@@ -46,22 +46,6 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 	return -ENODEV;
 }
 
-static int
-check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info)
-{
-	uint16_t most = RTE_MIN(info->max_rx_queues, info->max_tx_queues);
-
-	if (p->n_queues <= most)
-		return 0;
-	TOKD_LOG(port, ERR,
-		"port %u (%s, %s): %u workers need a queue pair each, the port has %u RX and %u "
-		"TX queues; give at most %u lcore(s) in -l, or give the device more queues (net_af_packet: "
-		"qpairs=%u, net_af_xdp: queue_count=%u)\n",
-		p->id, p->name, p->driver, p->n_queues, info->max_rx_queues, info->max_tx_queues,
-		most, p->n_queues, p->n_queues);
-	return -ENOSPC;
-}
-
 static void
 choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
@@ -131,7 +115,7 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 	p->driver = info.driver_name;
 	p->device = info.device;
 	p->node = rte_eth_dev_socket_id(p->id);
-	rc = check_queues(p, &info);
+	rc = tokd_port_check_queues(p, &info);
 	if (rc != 0)
 		return rc;
 	choose_offloads(p, opt, &info, &conf);

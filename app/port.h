@@ -49,6 +49,9 @@ int tokd_port_start(struct tokd_port *p, const struct tokd_options *opt);
 /* Stop, if started, and close. */
 void tokd_port_close(struct tokd_port *p);
 
+/* port_queues.c: a queue for each worker, and a worker for each that gets packets. As above. */
+int tokd_port_check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info);
+
 /* port_zero_copy.c */
 enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);
 

@@ -85,8 +85,10 @@ class NetLab:
 
     _made = 0
 
-    def __init__(self, *, ipv6: bool = False) -> None:
+    def __init__(self, *, ipv6: bool = False, rx_queues: int = 1) -> None:
+        """rx_queues: of the server's end."""
         NetLab._made += 1
+        self._queues = ("numrxqueues", str(rx_queues)) if rx_queues > 1 else ()
         self._ipv6 = ipv6
         name = f"pyt{os.getpid() % 100000}{NetLab._made:x}"
         self.namespace = name
@@ -104,7 +106,8 @@ class NetLab:
     def _make(self) -> None:
         ns, server, client = self.namespace, self.server_if, self.client_if
         _run("ip", "netns", "add", ns)
-        _run("ip", "link", "add", server, "type", "veth", "peer", "name", client, "netns", ns)
+        peer = ("peer", "name", client, "netns", ns)
+        _run("ip", "link", "add", server, *self._queues, "type", "veth", *peer)
         inside = ("ip", "netns", "exec", ns)
         for where, name in (((), server), (inside, client)):
             # With IPv6 Linux sends of its own accord, which counters would show.

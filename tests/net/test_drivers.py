@@ -178,18 +178,84 @@ def test_two_workers_on_two_queues_of_af_packet(own_lab, want, gpt2_file, tmp_pa
         assert min(opened) > 0, opened
 
 
+def write_capture(path: Path, frames: list[bytes]) -> None:
+    # libpcap's file format: magic, version 2.4, zone, accuracy, length, Ethernet; then frames.
+    with path.open("wb") as f:
+        f.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+        for number, one in enumerate(frames):
+            f.write(struct.pack("<IIII", 1, number, len(one), len(one)) + one)
+
+
+def refused_at_start(*appliance_args, **appliance_options) -> str:
+    """The log of an appliance that is not ready, but ends with exit code 1."""
+    appliance = Appliance(*appliance_args, **appliance_options)
+    with pytest.raises(RuntimeError, match="is not ready"), appliance:
+        pass
+    assert not appliance.running
+    return appliance.log()
+
+
+def test_more_queues_of_af_packet_than_workers_are_refused(own_lab, gpt2_file, tmp_path):
+    """The kernel gives packets to all of them, polled or not."""
+    log = refused_at_start(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_af_packet",
+        memory=NO_HUGE,
+        args=(),
+        devargs=f"iface={own_lab.server_if},qpairs=2",
+    )
+    (line,) = [s for s in log.splitlines() if "tokd.port" in s]
+    assert "packets are spread over 2 queues, the 1 worker(s) poll one each" in line
+    assert "let qpairs in its --vdev be 1, or give 2 lcores in -l" in line
+
+
+def test_a_capture_that_no_worker_would_read_is_refused(own_lab, gpt2_file, tmp_path):
+    capture = tmp_path / "in.pcap"
+    write_capture(capture, [])
+    log = refused_at_start(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_pcap",
+        memory=NO_HUGE,
+        args=(),
+        devargs=f"rx_pcap={capture},rx_pcap={capture}",
+    )
+    assert "let the number of rx_pcap or rx_iface in its --vdev be 1" in log
+
+
+def test_channels_without_a_worker_are_warned_of(gpt2_file, tmp_path):
+    """net_af_xdp leaves their packets to the kernel."""
+    if reason := why_not():
+        pytest.skip(reason)
+    with (
+        NetLab(rx_queues=2) as lab,
+        Appliance(
+            lab,
+            gpt2_file,
+            tmp_path,
+            driver="net_af_xdp",
+            memory=NO_HUGE,
+            args=(),
+            devargs=f"iface={lab.server_if}",
+        ) as appliance,
+    ):
+        assert (
+            f"{lab.server_if} spreads packets over 2 channels, of which 1 are polled"
+            in appliance.log()
+        )
+        assert f"ethtool -L {lab.server_if} rx 1" in appliance.log()
+
+
 def test_a_capture_is_replayed_without_a_client(own_lab, want, gpt2_file, tmp_path):
     """net_pcap in, ids out of the token ring."""
     with RawStream(own_lab) as stream:
         packets = stream.packets(TEXT)
         stream_id = stream.stream_id
     capture = tmp_path / "in.pcap"
-    # libpcap's file format: magic, version 2.4, zone, accuracy, length, Ethernet; then frames.
-    with capture.open("wb") as f:
-        f.write(struct.pack("<IHHIIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-        for number, packet in enumerate(packets):
-            bytes_ = frame(own_lab, packet)
-            f.write(struct.pack("<IIII", 1, number, len(bytes_), len(bytes_)) + bytes_)
+    write_capture(capture, [frame(own_lab, packet) for packet in packets])
     mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
     with (
         Appliance(

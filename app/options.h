@@ -13,7 +13,7 @@
 
 #include "net_addr.h"
 
-#define TOKD_N_OPTS 30
+#define TOKD_N_OPTS 31
 
 /* Where a value came from; a higher one overrides a lower one. */
 enum tokd_option_source {
@@ -51,6 +51,7 @@ struct tokd_options {
 	uint32_t rx_desc, tx_desc;  /* --rxd, --txd */
 	uint32_t mbufs;		    /* --mbufs: per worker */
 	uint32_t mbuf_room;	    /* --mbuf-room: bytes of a frame that fit one mbuf */
+	uint32_t mtu;		    /* --mtu: bytes of an IP packet; 0: as the driver has it */
 	uint32_t cache_entries;	    /* --cache: learned pretokens per worker, 0: the default */
 	bool strict_utf8;	    /* --strict-utf8 */
 	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */

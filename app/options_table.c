@@ -67,7 +67,11 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 	{"mbufs", "N", OPT_COUNT, RULE_NONE, FIELD(mbufs), 512, 1 << 22, "8192",
 		"mbufs per worker: for both rings, and to hold packets that come early"},
 	{"mbuf-room", "BYTES", OPT_SIZE, RULE_NONE, FIELD(mbuf_room), 1600, 60000, "2048",
-		"largest frame one mbuf takes; raise it for jumbo frames"},
+		"bytes of a frame that fit one mbuf; a longer frame takes several where the driver can, "
+		"with --mtu, and is lost otherwise"},
+	{"mtu", "BYTES", OPT_SIZE, RULE_REPLY_FITS, FIELD(mtu), 0, 16 * OPT_K, "0",
+		"longest IP packet that the port receives: the driver is told, and sets the MTU of a "
+		"kernel interface below; 0: as it is"},
 	{"drain", "MS", OPT_MS, RULE_NONE, FIELD(drain_ms), 0, 600000, "2000",
 		"after the first SIGINT or SIGTERM open texts may finish for so long"},
 };

@@ -7,10 +7,18 @@
 #include <string.h>
 #include <sys/un.h>
 
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include <tokd/wire.h>
+
 #include "attach_socket.h"
 #include "options_table.h"
 #include "side_store.h"
 
+#define OPT_MTU_LEAST                                                                              \
+	(sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) + sizeof(struct tokd_rep) +      \
+		TOKD_WIRE_PAYLOAD)
 #define OPT_MBUFS_SPARE 256 /* beyond the descriptors; worker.c says what for */
 
 /* One value, and who gave it. */
@@ -111,6 +119,9 @@ set_number(const struct given *g, void *field, struct tokd_options_error *e)
 		return tokd_opt_bad(
 			e, "%s: not a power of two; give %s or %s", head(g).text, low, high);
 	}
+	if (d->rule == RULE_REPLY_FITS && v != 0 && v < OPT_MTU_LEAST)
+		return tokd_opt_bad(e, "%s: the longest reply does not fit; give %zu or more, or 0",
+			head(g).text, OPT_MTU_LEAST);
 	if (d->width == sizeof(uint16_t))
 		*(uint16_t *)field = (uint16_t)v;
 	else if (d->width == sizeof(uint32_t))

@@ -116,11 +116,12 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 	p->device = info.device;
 	p->node = rte_eth_dev_socket_id(p->id);
 	rc = tokd_port_check_queues(p, &info);
+	if (rc == 0)
+		rc = tokd_port_mtu_check(p, opt, &info, &conf);
 	if (rc != 0)
 		return rc;
 	choose_offloads(p, opt, &info, &conf);
 
-	/* No MTU in conf: several drivers refuse to set one, and all have one. */
 	rc = rte_eth_dev_configure(p->id, n_queues, n_queues, &conf);
 	if (rc == 0)
 		rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->rx_desc, &p->tx_desc);
@@ -134,6 +135,9 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 			strerror(-rc));
 		return rc;
 	}
+	rc = tokd_port_mtu_set(p, opt);
+	if (rc != 0)
+		return rc;
 	if (!rte_is_zero_ether_addr(&opt->mac))
 		p->mac = opt->mac;
 	if (p->rx_desc != opt->rx_desc || p->tx_desc != opt->tx_desc)
@@ -176,7 +180,7 @@ tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempoo
 	if (rc != 0)
 		TOKD_LOG(port, ERR,
 			"port %u (%s, %s): %s queue %u with %u descriptors and frames of up to %u "
-			"bytes: %s; try other --rxd, --txd, or a larger --mbuf-room\n",
+			"bytes: %s; try other --rxd, --txd or --mbuf-room\n",
 			p->id, p->name, p->driver, side, queue,
 			side[0] == 'R' ? p->rx_desc : p->tx_desc,
 			rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM, strerror(-rc));

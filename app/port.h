@@ -52,6 +52,14 @@ void tokd_port_close(struct tokd_port *p);
 /* port_queues.c: a queue for each worker, and a worker for each that gets packets. As above. */
 int tokd_port_check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info);
 
+/*
+ * port_mtu.c, as above. check: enter --mtu in *conf, and that frames come in several mbufs if they
+ * must; set: tell the driver, once it is configured.
+ */
+int tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf);
+int tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt);
+
 /* port_zero_copy.c */
 enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);
 

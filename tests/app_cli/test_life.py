@@ -178,6 +178,33 @@ def test_fewer_queues_than_workers_are_refused(start, gpt2_file: Path) -> None:
     assert "qpairs=2" in appliance.log
 
 
+def test_frames_that_fit_no_mbuf_are_refused_with_the_remedy(start, gpt2_file: Path) -> None:
+    """net_null puts each frame into one mbuf."""
+    appliance = start("--vocab", str(gpt2_file), "--mtu", "9000")
+    assert appliance.process.wait(30) == 1
+    appliance.stop()
+    assert "frames of up to 9018 bytes (an MTU of 9000) do not fit --mbuf-room 2048" in appliance.log
+    assert "give --mbuf-room 9018 or more\n" in appliance.log
+    tagged = start("--vocab", str(gpt2_file), "--mtu", "9000", "--vlan", "7", "--mbuf-room", "9018")
+    assert tagged.process.wait(30) == 1
+    tagged.stop()
+    assert "give --mbuf-room 9022 or more\n" in tagged.log
+
+
+def test_jumbo_frames_take_one_mbuf_or_several(start, gpt2_file: Path) -> None:
+    big = ["--mtu", "9000", "--mbuf-room", "9018", "--mbufs", "4096"]
+    appliance = start("--vocab", str(gpt2_file), *big)
+    appliance.wait_for("frames of up to 9018 bytes, in an mbuf of 9018\n")
+    appliance.wait_for("ready:")
+    assert appliance.stop() == 0
+    # net_ring offers several mbufs a frame, and has no MTU to set.
+    appliance = start("--vocab", str(gpt2_file), "--mtu", "9000", eal=["--vdev=net_ring0"])
+    appliance.wait_for("frames of up to 9018 bytes, in several mbufs of 2048\n")
+    appliance.wait_for("the driver sets no MTU beyond its own")
+    appliance.wait_for("ready:")
+    assert appliance.stop() == 0
+
+
 @pytest.fixture
 def small_vocab(gpt2_file: Path, tmp_path: Path) -> Path:
     """The first thousand tokens of GPT-2."""

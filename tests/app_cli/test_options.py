@@ -87,6 +87,7 @@ def test_eal_answers_h_with_its_own_options(binary: Path) -> None:
         (["--vocab", "gpt2"], "put it after --"),
         (["--", "--ip", "10.0.0.1", "--ring-size", "3M"], "give 2M or 4M"),
         (["--", "--ip", "10.0.0.1", "--udp-port", "70000"], "give 1 to 65535"),
+        (["--", "--ip", "10.0.0.1", "--mtu", "1487"], "reply does not fit; give 1488 or more, or 0"),
         (["--", "--ip", "10.0.0.1", "--no-such"], "--no-such: no such application option"),
         (["--", "--ip", "10.0.0.1", "--ringsize", "1M"], "is --ring-size meant?"),
         (["--", "--ip", "10.0.0.1", "--rxd"], "--rxd: its value is missing; write --rxd N"),

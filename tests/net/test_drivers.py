@@ -11,7 +11,7 @@ import shutil
 import struct
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -150,6 +150,66 @@ def test_jumbo_frames_on_af_packet(own_lab, want, gpt2_file, tmp_path):
     finally:
         run("ip", "link", "set", own_lab.server_if, "mtu", "1500")
         run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "1500")
+
+
+@pytest.fixture
+def mtu(own_lab) -> Iterator[Callable[[str], int]]:
+    """Says the MTU of one of the host's interfaces. The veth pair has its own again afterwards."""
+
+    def read(interface: str) -> int:
+        return int(Path(f"/sys/class/net/{interface}/mtu").read_text())
+
+    yield read
+    run("ip", "link", "set", own_lab.server_if, "mtu", "1500")
+    run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "1500")
+
+
+def test_an_mtu_is_set_by_af_xdp_on_its_interface(own_lab, want, gpt2_file, tmp_path, mtu):
+    run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "3000")
+    with Appliance(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_af_xdp",
+        memory=NO_HUGE,
+        args=("--mtu", "3000", "--mbuf-room", "3274"),
+        devargs=f"iface={own_lab.server_if}",
+    ) as appliance:
+        assert mtu(own_lab.server_if) == 3000
+        serve_text(own_lab, want, cuts=list(range(2908, len(TEXT), 2908)))  # as much as fits
+        counters = appliance.counters()
+        assert counters["rx_bytes"] / counters["rx_packets"] > 1500
+        assert counters["rx_fragments"] == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "least"), [(("--mtu", "3000"), 3274), (("--mbuf-room", "1773"), 1774)]
+)
+def test_frames_af_xdp_has_no_room_for_are_refused(own_lab, gpt2_file, tmp_path, args, least):
+    """The kernel would drop them: it keeps 256 bytes of each mbuf."""
+    log = refused_at_start(
+        own_lab,
+        gpt2_file,
+        tmp_path,
+        driver="net_af_xdp",
+        memory=NO_HUGE,
+        args=args,
+        devargs=f"iface={own_lab.server_if}",
+    )
+    assert f"give --mbuf-room {least} or more\n" in log
+
+
+@pytest.mark.parametrize("driver", ["net_af_packet", "net_tap"])
+def test_an_mtu_is_set_by_others_as_far_as_they_go(own_lab, gpt2_file, tmp_path, mtu, driver):
+    name = own_lab.server_if if driver == "net_af_packet" else f"{own_lab.namespace}t"
+    most = 1500 if driver == "net_af_packet" else 1504  # in DPDK 22.11
+    common = {"driver": driver, "memory": NO_HUGE, "devargs": f"iface={name}"}
+    args = ("--mtu", "1492")
+    with Appliance(own_lab, gpt2_file, tmp_path, args=args, **common) as appliance:
+        assert mtu(name) == 1492
+        assert appliance.stop() == 0
+    log = refused_at_start(own_lab, gpt2_file, tmp_path, args=("--mtu", "9000"), **common)
+    assert f"--mtu 9000: the driver takes 46 to {most}; give one of those, or leave" in log
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="two workers need two CPUs")

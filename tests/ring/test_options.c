@@ -91,7 +91,7 @@ have_the_defaults_help_shows(void **state)
 static void
 take_sizes_in_every_unit_and_both_spellings(void **state)
 {
-	char line[] = "-- --ring-size=64k --max-text 1G --ip=10.0.0.1 --mbuf-room 9600 "
+	char line[] = "-- --ring-size=64k --max-text 1G --ip=10.0.0.1 --mbuf-room 9600 --mtu=9000 "
 		      "--strict-utf8 --socket-mode 0666 --socket-group adm --drain 0";
 	struct parsed p;
 
@@ -100,6 +100,7 @@ take_sizes_in_every_unit_and_both_spellings(void **state)
 	assert_int_equal(p.opt.ring_bytes, 64 << 10);
 	assert_int_equal(p.opt.max_text, 1 << 30);
 	assert_int_equal(p.opt.mbuf_room, 9600);
+	assert_int_equal(p.opt.mtu, 9000);
 	assert_int_equal(p.opt.socket_mode, 0666);
 	assert_string_equal(p.opt.socket_group, "adm");
 	assert_int_equal(p.opt.drain_ms, 0);

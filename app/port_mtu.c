@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The longest IP packet that the port receives (--mtu), and whether its frame fits an mbuf. */
+#include <errno.h>
+#include <string.h>
+#include <linux/bpf.h>
+
+#include "log.h"
+#include "port.h"
+
+/* Bytes of a frame around the IP packet, as the driver counts them: ethdev goes by the same. */
+static uint32_t
+overhead(const struct rte_eth_dev_info *info)
+{
+	if (info->max_mtu != UINT16_MAX && info->max_rx_pktlen > info->max_mtu)
+		return info->max_rx_pktlen - info->max_mtu;
+	return RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
+}
+
+/* Bytes of a frame that fit one mbuf. AF_XDP keeps some of each for programs in the kernel. */
+static uint32_t
+room(const struct tokd_port *p, const struct tokd_options *opt)
+{
+	return opt->mbuf_room - (strcmp(p->driver, "net_af_xdp") == 0 ? XDP_PACKET_HEADROOM : 0);
+}
+
+static int
+check_room(const struct tokd_port *p, const struct tokd_options *opt,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	const uint32_t mtu = opt->mtu != 0 ? opt->mtu : RTE_ETHER_MTU;
+	const uint32_t tag = opt->vlan != 0 ? RTE_VLAN_HLEN : 0;
+	const uint32_t frame = mtu + overhead(info) + tag;
+	const bool fits = frame <= room(p, opt);
+
+	if (!fits && !(info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER)) {
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): frames of up to %u bytes (an MTU of %u) do not fit "
+			"--mbuf-room %u, and the driver puts each into one mbuf; give --mbuf-room %u "
+			"or more\n",
+			p->id, p->name, p->driver, frame, mtu, opt->mbuf_room,
+			opt->mbuf_room - room(p, opt) + frame);
+		return -EINVAL;
+	}
+	if (!fits)
+		conf->rxmode.offloads |= RTE_ETH_RX_OFFLOAD_SCATTER;
+	TOKD_LOG(port, INFO, "port %u (%s): frames of up to %u bytes, in %s of %u\n", p->id,
+		p->driver, frame, fits ? "an mbuf" : "several mbufs", opt->mbuf_room);
+	return 0;
+}
+
+int
+tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	const uint32_t most = RTE_MIN(info->max_mtu, info->max_rx_pktlen - overhead(info));
+
+	if (opt->mtu != 0 && (opt->mtu < info->min_mtu || opt->mtu > most)) {
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): --mtu %u: the driver takes %u to %u; give one of those, or "
+			"leave --mtu out and set the MTU of a kernel interface by ip link\n",
+			p->id, p->name, p->driver, opt->mtu, info->min_mtu, most);
+		return -EINVAL;
+	}
+	conf->rxmode.mtu = opt->mtu;
+	return check_room(p, opt, info, conf);
+}
+
+/* Drivers of NICs go by what they were configured with, those of kernel interfaces must be told. */
+int
+tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt)
+{
+	int rc = opt->mtu != 0 ? rte_eth_dev_set_mtu(p->id, (uint16_t)opt->mtu) : 0;
+
+	if (rc == -ENOTSUP) {
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): --mtu %u: the driver sets no MTU beyond its own: what lies "
+			"below or sends to it must have that MTU already\n",
+			p->id, p->driver, opt->mtu);
+		return 0;
+	}
+	if (rc != 0)
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): --mtu %u: not set: %s; give one that the device and what "
+			"is attached to it take, or leave --mtu out\n",
+			p->id, p->name, p->driver, opt->mtu, strerror(-rc));
+	return rc;
+}

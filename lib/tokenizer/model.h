@@ -12,6 +12,10 @@
 #define TOK_MAX_TOKEN_BYTES 1024    /* longest token accepted */
 #define TOK_NO_TOKEN 0xffffffffu
 
+enum tok_kind {
+	TOK_KIND_BPE = 0, /* byte-level */
+};
+
 enum tok_pretok {
 	TOK_PRETOK_NONE = 0, /* the file does not say */
 	TOK_PRETOK_GPT2 = 1,
@@ -29,6 +33,7 @@ struct tok_model_merge {
 
 struct tok_model {
 	const char *format; /* static string, see tok_vocab_info */
+	enum tok_kind kind;
 	enum tok_pretok pretok;
 	uint32_t n_tokens; /* ids are below this */
 	struct tok_model_token *token;

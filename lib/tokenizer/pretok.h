@@ -65,4 +65,11 @@ struct tok_pretok_scan {
  */
 uint32_t tok_pretok_gpt2_scan(struct tok_pretok_scan *scan, size_t *start);
 
+/* Well-formed text. With `last` it is the end. False: the carry was exceeded. */
+bool tok_pretok_feed(
+	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
+
+/* The text ends: so does the open pretoken. False: the carry was exceeded. */
+bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);
+
 #endif

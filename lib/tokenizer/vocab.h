@@ -61,9 +61,10 @@ struct tok_span {
 	uint32_t off, len; /* in `bytes` */
 };
 
-#define TOK_BLOCKS 13
+#define TOK_BLOCKS 16
 
 struct tok_vocab {
+	enum tok_kind kind;
 	/* words that are one token */
 	struct tok_word *word; /* open addressing, linear probing */
 	uint32_t word_shift;   /* 64 - log2(slots) */
@@ -82,7 +83,8 @@ struct tok_vocab {
 	/* incremental encoding */
 	struct tok_node *node;
 	/* characters */
-	uint8_t *cls; /* 2 bits per code point */
+	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
+	uint8_t *cat;	    /* enum tok_cat; equal pages are there once */
 	/* decoding */
 	struct tok_span *span; /* by outside id */
 	uint8_t *bytes;
@@ -163,10 +165,27 @@ tok_children(const struct tok_node *node)
 	return node->below[3] + (uint32_t)__builtin_popcountll(node->child[3]);
 }
 
+static inline enum tok_cat
+tok_cat_of(const struct tok_vocab *v, uint32_t cp)
+{
+	return (enum tok_cat)v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
+}
+
 static inline enum tok_class
 tok_class_of(const struct tok_vocab *v, uint32_t cp)
 {
-	return (enum tok_class)(v->cls[cp >> 2] >> (cp & 3) * 2 & 3);
+	static const uint8_t cls[] = {
+		[TOK_CAT_OTHER] = TOK_CLASS_OTHER,
+		[TOK_CAT_MARK] = TOK_CLASS_OTHER,
+		[TOK_CAT_SYMBOL] = TOK_CLASS_OTHER,
+		[TOK_CAT_NUMBER] = TOK_CLASS_NUMBER,
+		[TOK_CAT_SPACE] = TOK_CLASS_SPACE,
+		[TOK_CAT_UPPER] = TOK_CLASS_LETTER,
+		[TOK_CAT_LOWER] = TOK_CLASS_LETTER,
+		[TOK_CAT_LETTER] = TOK_CLASS_LETTER,
+	};
+
+	return (enum tok_class)cls[tok_cat_of(v, cp)];
 }
 
 #endif

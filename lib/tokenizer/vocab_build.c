@@ -344,20 +344,46 @@ out:
 
 /* ---- the rest ---- */
 
+#define PAGE 256u
+#define PAGES (TOK_CODE_POINTS / PAGE)
+
+/* Index of the page that equals page[0 .. PAGE) among the n in cats, adding it if there is none. */
+static uint16_t
+put_page(uint8_t *cats, uint32_t *n, const uint8_t *page)
+{
+	for (uint32_t i = 0; i < *n; i++) {
+		if (memcmp(cats + i * PAGE, page, PAGE) == 0)
+			return (uint16_t)i;
+	}
+	memcpy(cats + *n * PAGE, page, PAGE);
+	return (uint16_t)(*n)++;
+}
+
 static bool
 build_classes(struct tok_vocab *v, struct tok_error *err)
 {
-	v->cls = table(v, TOK_CODE_POINTS / 4);
-	if (v->cls == NULL)
-		return tok_fail(err, "out of memory for character classes");
-	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
-		uint32_t end = i + 1 < tok_unicode_n_runs ? tok_unicode_runs[i + 1] >> 2
-							  : TOK_CODE_POINTS;
+	uint8_t *flat = malloc(TOK_CODE_POINTS), *pages = malloc(TOK_CODE_POINTS);
+	uint32_t n = 0;
 
-		for (uint32_t cp = tok_unicode_runs[i] >> 2; cp < end; cp++)
-			v->cls[cp >> 2] |= (uint8_t)((tok_unicode_runs[i] & 3) << (cp & 3) * 2);
+	v->cat_page = table(v, PAGES * sizeof(*v->cat_page));
+	if (flat == NULL || pages == NULL || v->cat_page == NULL)
+		goto out;
+	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
+		uint32_t first = tok_unicode_runs[i] >> 3, end = TOK_CODE_POINTS;
+
+		if (i + 1 < tok_unicode_n_runs)
+			end = tok_unicode_runs[i + 1] >> 3;
+		memset(flat + first, tok_unicode_runs[i] & 7, end - first);
 	}
-	return true;
+	for (uint32_t i = 0; i < PAGES; i++)
+		v->cat_page[i] = put_page(pages, &n, flat + i * PAGE);
+	v->cat = table(v, n * PAGE);
+	if (v->cat != NULL)
+		memcpy(v->cat, pages, n * PAGE);
+out:
+	free(flat);
+	free(pages);
+	return v->cat != NULL || tok_fail(err, "out of memory for character classes");
 }
 
 static bool
@@ -421,6 +447,7 @@ tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
 	}
 	text = (char *)(v + 1);
 	v->mem = *mem;
+	v->kind = m->kind;
 	v->n_ranks = TOK_BYTES + m->n_merges;
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);

@@ -190,7 +190,7 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 	uint32_t have = 0; /* start[0] is carried over from the block before when 1 */
 
 	while (scan.at < n) {
-		uint32_t k, found = have + tok_pretok_gpt2_scan(&scan, start + have);
+		uint32_t k, found = have + tok_pretok_scan(&scan, start + have);
 
 		/* A contraction that is cut by the end: what is behind its quote is uncertain. */
 		while (found > 0 && scan.undecided != TOK_NO_BORDER &&

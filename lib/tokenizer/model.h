@@ -16,9 +16,16 @@ enum tok_kind {
 	TOK_KIND_BPE = 0, /* byte-level */
 };
 
+/* Pretokenizers, named by who had them first; pretok_names.c has their regular expressions. */
 enum tok_pretok {
-	TOK_PRETOK_NONE = 0, /* the file does not say */
-	TOK_PRETOK_GPT2 = 1,
+	TOK_PRETOK_NONE = 0,	 /* the file does not say */
+	TOK_PRETOK_GPT2 = 1,	 /* also GPT-NeoX, ModernBERT */
+	TOK_PRETOK_CL100K = 2,	 /* as tiktoken has it: white space at the end of the text is one */
+	TOK_PRETOK_LLAMA3 = 3,	 /* cl100k as Hugging Face files have it */
+	TOK_PRETOK_QWEN2 = 4,	 /* llama3, but each digit alone */
+	TOK_PRETOK_O200K = 5,
+	TOK_PRETOK_TEKKEN = 6,	 /* o200k without contractions, each digit alone */
+	TOK_PRETOK_DEEPSEEK = 7, /* DeepSeek-V3 and R1 */
 };
 
 struct tok_model_token {

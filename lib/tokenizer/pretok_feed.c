@@ -6,75 +6,68 @@
 #include "utf8.h"
 
 static bool
-take_ahead(struct tok_stream *s, uint32_t **ids)
+take_held(struct tok_stream *s, uint32_t **ids)
 {
-	uint8_t n = s->n_ahead;
+	uint32_t n = s->n_held;
 
-	s->n_ahead = 0;
-	return tok_bpe_push(s, s->ahead, n, ids);
+	s->n_held = 0;
+	return tok_bpe_push(s, s->held, n, ids);
 }
 
-static void
+static bool
 hold(struct tok_stream *s, const uint8_t *p, uint32_t len)
 {
-	memcpy(s->ahead, p, len);
-	s->n_ahead = (uint8_t)len;
-}
-
-/* After a close: what was held begins the next pretoken. It is one character. */
-static bool
-reopen(struct tok_stream *s, uint32_t **ids)
-{
-	enum tok_class cls;
-
-	if (s->n_ahead == 0)
-		return true;
-	cls = tok_class_of(s->vocab, tok_utf8_decode(s->ahead, s->n_ahead));
-	tok_pretok_gpt2_step(&s->state, NULL, cls, s->ahead[0]);
-	return take_ahead(s, ids);
+	if (s->n_held + len > TOK_CARRY_MAX)
+		return false;
+	memcpy(s->held + s->n_held, p, len);
+	s->n_held = (uint16_t)(s->n_held + len);
+	return true;
 }
 
 /*
- * Characters of well-formed text, one by one, until no pretoken is open at one of them. Returns the
- * bytes taken, or TOK_NO_BORDER when the carry was exceeded.
+ * Characters of well-formed text, one by one, until no pretoken is open. Returns the bytes taken, or
+ * TOK_NO_BORDER when the carry was exceeded. What is held and comes once more is gone back to, as
+ * far as it lies in this text; *again: so many bytes of held[] came before it, and come first.
  */
 static size_t
-encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
+encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, uint32_t **ids)
 {
 	const struct tok_vocab *v = s->vocab;
+	uint32_t before = s->n_held; /* bytes of held[] that came before p */
 	size_t at = 0;
 
+	*again = 0;
 	while (at < n) {
-		uint32_t len = tok_utf8_length(p[at]);
-		enum tok_class cls = tok_class_of(v, tok_utf8_decode(p + at, len));
+		uint32_t len = tok_utf8_length(p[at]), cp = tok_utf8_decode(p + at, len);
 		bool fits = true;
 
-		switch (tok_pretok_gpt2_step(&s->state, s->ahead, cls, p[at])) {
+		switch (tok_pretok_step(v->pretok, &s->state, tok_cat_of(v, cp), cp)) {
 		case TOK_STEP_TAKE:
-			fits = tok_bpe_push(s, p + at, len, ids);
+			fits = (s->n_held == 0 || take_held(s, ids)) &&
+			       tok_bpe_push(s, p + at, len, ids);
+			before = 0;
 			break;
 		case TOK_STEP_HOLD:
-			hold(s, p + at, len);
+			fits = hold(s, p + at, len);
 			break;
-		case TOK_STEP_AHEAD_HOLD:
-			fits = take_ahead(s, ids);
-			hold(s, p + at, len);
+		case TOK_STEP_TAKE_HOLD:
+			fits = take_held(s, ids) && hold(s, p + at, len);
+			before = 0;
 			break;
 		case TOK_STEP_TAKE_CLOSE:
-			fits = tok_bpe_push(s, p + at, len, ids);
+			fits = take_held(s, ids) && tok_bpe_push(s, p + at, len, ids);
 			*ids = tok_bpe_close(s, *ids);
 			return fits ? at + len : TOK_NO_BORDER;
-		case TOK_STEP_AHEAD_TAKE_CLOSE:
-			fits = take_ahead(s, ids) && tok_bpe_push(s, p + at, len, ids);
+		case TOK_STEP_HELD_CLOSE:
+			fits = take_held(s, ids);
 			*ids = tok_bpe_close(s, *ids);
-			return fits ? at + len : TOK_NO_BORDER;
+			return fits ? at : TOK_NO_BORDER;
 		case TOK_STEP_CLOSE:
 			*ids = tok_bpe_close(s, *ids);
-			if (s->n_ahead == 0)
-				return at;
-			if (!reopen(s, ids))
-				return TOK_NO_BORDER;
-			continue; /* the same character again, after what was held */
+			at -= s->n_held - before;
+			s->n_held = 0;
+			*again = before;
+			return at;
 		}
 		if (!fits)
 			return TOK_NO_BORDER;
@@ -83,32 +76,52 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 	return at;
 }
 
-/* The text ends: so does the open pretoken, and what is ahead of it belongs to it or follows. */
+/* What was held comes once more, after a pretoken has ended. False: the carry was exceeded. */
+static bool
+encode_again(struct tok_stream *s, uint32_t n, uint32_t **ids)
+{
+	uint8_t text[TOK_CARRY_MAX];
+	uint32_t none;
+
+	memcpy(text, s->held, n);
+	for (size_t at = 0; at < n;) {
+		size_t took = encode_steps(s, text + at, n - at, &none, ids);
+
+		if (took == TOK_NO_BORDER)
+			return false;
+		at += took;
+	}
+	return true;
+}
+
 bool
 tok_pretok_finish(struct tok_stream *s, uint32_t **ids)
 {
-	bool fits = true;
+	while (s->state != TOK_ST_NONE) {
+		uint32_t again = 0;
+		bool fits = true;
 
-	if (s->state == TOK_ST_SPACES) {
-		fits = take_ahead(s, ids);
-	} else if (s->state == TOK_ST_QUOTE_AHEAD) {
+		if (tok_pretok_end_takes_held(s->vocab->pretok, s->state))
+			fits = take_held(s, ids);
 		*ids = tok_bpe_close(s, *ids);
 		s->state = TOK_ST_NONE;
-		fits = reopen(s, ids);
+		again = s->n_held;
+		s->n_held = 0;
+		if (!fits || !encode_again(s, again, ids))
+			return false;
 	}
-	*ids = tok_bpe_close(s, *ids);
-	s->state = TOK_ST_NONE;
-	return fits;
+	return true;
 }
 
 bool
 tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
+	uint32_t again;
 	size_t took;
 
-	if (s->state != TOK_ST_NONE) {
-		took = encode_steps(s, p, n, ids);
-		if (took == TOK_NO_BORDER)
+	while (s->state != TOK_ST_NONE && n > 0) {
+		took = encode_steps(s, p, n, &again, ids);
+		if (took == TOK_NO_BORDER || !encode_again(s, again, ids))
 			return false;
 		p += took;
 		n -= took;
@@ -117,7 +130,7 @@ tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 		took = tok_encode_whole(s, p, n, last, ids);
 		if (took == TOK_NO_BORDER)
 			return false;
-		if (took < n && encode_steps(s, p + took, n - took, ids) == TOK_NO_BORDER)
+		if (took < n && encode_steps(s, p + took, n - took, &again, ids) == TOK_NO_BORDER)
 			return false;
 	}
 	return !last || tok_pretok_finish(s, ids);

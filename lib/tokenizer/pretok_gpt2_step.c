@@ -1,74 +1,93 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * GPT-2:
+ *   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+ */
 #include "pretok.h"
 
-static enum tok_pretok_step
-begin(uint8_t *state, enum tok_class cls, uint8_t c)
+/* The run that a character without a blank in front begins. */
+static enum tok_pretok_state
+run_of(enum tok_cat cat)
 {
-	static const uint8_t first[] = {
-		[TOK_CLASS_OTHER] = TOK_ST_OTHERS,
-		[TOK_CLASS_LETTER] = TOK_ST_LETTERS,
-		[TOK_CLASS_NUMBER] = TOK_ST_NUMBERS,
-		[TOK_CLASS_SPACE] = TOK_ST_SPACE,
-	};
+	if (cat >= TOK_CAT_UPPER)
+		return TOK_ST_LETTERS;
+	return cat == TOK_CAT_NUMBER ? TOK_ST_NUMBERS : TOK_ST_OTHERS;
+}
 
-	*state = c == ' ' ? TOK_ST_BLANK : c == '\'' ? TOK_ST_QUOTE : first[cls];
+static enum tok_pretok_step
+begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	if (cat == TOK_CAT_SPACE)
+		*state = cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE;
+	else
+		*state = cp == '\'' ? TOK_ST_QUOTE : run_of(cat);
 	return TOK_STEP_TAKE;
 }
 
 static enum tok_pretok_step
-run_of(uint8_t *state, bool same)
+close(uint8_t *state)
 {
-	if (same)
-		return TOK_STEP_TAKE;
 	*state = TOK_ST_NONE;
 	return TOK_STEP_CLOSE;
 }
 
-enum tok_pretok_step
-tok_pretok_gpt2_step(uint8_t *state, const uint8_t *ahead, enum tok_class cls, uint8_t c)
+static enum tok_pretok_step
+after_quote(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
+	switch (cp) {
+	case 's':
+	case 't':
+	case 'm':
+	case 'd':
+		*state = TOK_ST_NONE;
+		return TOK_STEP_TAKE_CLOSE;
+	case 'r':
+	case 'v':
+		*state = TOK_ST_QUOTE_RV;
+		return TOK_STEP_HOLD;
+	case 'l':
+		*state = TOK_ST_QUOTE_L;
+		return TOK_STEP_HOLD;
+	default:
+		if (cat == TOK_CAT_SPACE || run_of(cat) != TOK_ST_OTHERS)
+			return close(state);
+		*state = TOK_ST_OTHERS;
+		return TOK_STEP_TAKE;
+	}
+}
+
+enum tok_pretok_step
+tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	const bool space = cat == TOK_CAT_SPACE;
+
 	switch ((enum tok_pretok_state)*state) {
 	case TOK_ST_NONE:
-		return begin(state, cls, c);
-	case TOK_ST_BLANK:
-		if (cls == TOK_CLASS_SPACE) {
-			*state = TOK_ST_SPACES;
-			return TOK_STEP_HOLD;
-		}
-		begin(state, cls, c);
-		if (*state == TOK_ST_QUOTE) /* " '": no contraction, as the blank is in front */
-			*state = TOK_ST_OTHERS;
-		return TOK_STEP_TAKE;
+		return begin(state, cat, cp);
+	case TOK_ST_BLANK: /* a quote behind it begins no contraction */
+		*state = space ? TOK_ST_SPACES : run_of(cat);
+		return space ? TOK_STEP_HOLD : TOK_STEP_TAKE;
 	case TOK_ST_SPACE:
-		if (cls != TOK_CLASS_SPACE)
-			return run_of(state, false);
+		if (!space)
+			return close(state);
 		*state = TOK_ST_SPACES;
 		return TOK_STEP_HOLD;
 	case TOK_ST_SPACES:
 		/* \s+(?!\S): what comes before a non-space gives back its last character. */
-		return cls == TOK_CLASS_SPACE ? TOK_STEP_AHEAD_HOLD : run_of(state, false);
+		return space ? TOK_STEP_TAKE_HOLD : close(state);
 	case TOK_ST_LETTERS:
-		return run_of(state, cls == TOK_CLASS_LETTER);
 	case TOK_ST_NUMBERS:
-		return run_of(state, cls == TOK_CLASS_NUMBER);
 	case TOK_ST_OTHERS:
-		return run_of(state, cls == TOK_CLASS_OTHER);
+		return !space && run_of(cat) == *state ? TOK_STEP_TAKE : close(state);
 	case TOK_ST_QUOTE:
-		if (c == 's' || c == 't' || c == 'm' || c == 'd') {
-			*state = TOK_ST_NONE;
-			return TOK_STEP_TAKE_CLOSE;
-		}
-		if (c == 'r' || c == 'v' || c == 'l') {
-			*state = TOK_ST_QUOTE_AHEAD;
-			return TOK_STEP_HOLD;
-		}
-		if (cls == TOK_CLASS_OTHER)
-			*state = TOK_ST_OTHERS;
-		return run_of(state, cls == TOK_CLASS_OTHER);
-	case TOK_ST_QUOTE_AHEAD:
+		return after_quote(state, cat, cp);
+	case TOK_ST_QUOTE_RV:
+	case TOK_ST_QUOTE_L:
+		if (cp != (*state == TOK_ST_QUOTE_L ? 'l' : 'e'))
+			return close(state);
 		*state = TOK_ST_NONE;
-		return c == (ahead[0] == 'l' ? 'l' : 'e') ? TOK_STEP_AHEAD_TAKE_CLOSE
-							    : TOK_STEP_CLOSE;
+		return TOK_STEP_TAKE_CLOSE;
+	default:
+		return close(state);
 	}
-	return TOK_STEP_CLOSE;
 }

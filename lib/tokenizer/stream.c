@@ -14,21 +14,21 @@ tok_stream_init(
 	s->over = 0;
 	s->state = TOK_ST_NONE;
 	s->n_utf8 = 0;
-	s->n_ahead = 0;
+	s->n_held = 0;
 	tok_bpe_open(s);
 }
 
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
-	return (size_t)s->n_utf8 + s->n_ahead + s->n_pos;
+	return (size_t)s->n_utf8 + s->n_held + s->n_pos;
 }
 
 /* An id covers at least one byte; a byte that is not UTF-8 becomes one U+FFFD at most. */
 size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
-	return (n + s->n_utf8) * TOK_UTF8_REPLACEMENT_BYTES + s->n_ahead + s->n_pos;
+	return (n + s->n_utf8) * TOK_UTF8_REPLACEMENT_BYTES + s->n_held + s->n_pos;
 }
 
 size_t

@@ -110,7 +110,7 @@ enum tok_flags {
 	TOK_STRICT_UTF8 = 1 << 0, /* refuse invalid UTF-8 instead of replacing it by U+FFFD */
 };
 
-#define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones */
+#define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones, and behind it */
 
 /*
  * A text on its way through. The caller owns the memory, tok_stream_init prepares it; there is
@@ -123,13 +123,13 @@ struct tok_stream {
 	uint8_t over;	      /* ended or refused */
 	uint8_t state;	      /* of the open pretoken (enum in pretok.h) */
 	uint8_t n_utf8;	      /* bytes of an incomplete character in utf8[] */
-	uint8_t n_ahead;      /* bytes in ahead[] that may or may not belong to the open pretoken */
+	uint16_t n_held;      /* bytes in held[] that may or may not belong to the open pretoken */
 	uint8_t utf8[4];
-	uint8_t ahead[4];
 	uint32_t node;	      /* automaton state at the end of the open pretoken */
 	uint32_t base;	      /* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
 	uint32_t n_pos;	      /* bytes of the open pretoken whose ids are not yet given out */
 	uint32_t pos[TOK_CARRY_MAX]; /* pos[i]: last token of the encoding that ends after byte i */
+	uint8_t held[TOK_CARRY_MAX];
 };
 
 /* cache may be NULL. */
@@ -139,7 +139,7 @@ void tok_stream_init(
 /*
  * Feed `n` bytes at `text`; with `last` the text ends with them (n may be 0). Ids that are certain
  * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never TOK_MORE;
- * with less than tok_stream_bound(s, 1), which is at most TOK_CARRY_MAX + 20, nothing may be taken.
+ * with less than tok_stream_bound(s, 1), which is at most 2 * TOK_CARRY_MAX + 20, nothing may be taken.
  */
 struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last,
 	uint32_t *ids, size_t room);

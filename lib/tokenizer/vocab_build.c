@@ -448,6 +448,7 @@ tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
 	text = (char *)(v + 1);
 	v->mem = *mem;
 	v->kind = m->kind;
+	v->pretok = m->pretok;
 	v->n_ranks = TOK_BYTES + m->n_merges;
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);

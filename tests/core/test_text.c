@@ -46,39 +46,35 @@ random_pieces(uint64_t *seed, uint8_t *text, uint32_t max)
 static void
 borders_by_steps(const struct tok_vocab *v, const uint8_t *text, uint32_t n, bool *border)
 {
-	uint8_t state = TOK_ST_NONE, ahead[4] = {0};
-	uint32_t n_ahead = 0, at = 0;
+	uint8_t state = TOK_ST_NONE;
+	uint32_t held = 0, at = 0;
 
 	memset(border, 0, n);
 	while (at < n) {
-		uint32_t len = tok_utf8_length(text[at]);
-		enum tok_class cls = tok_class_of(v, tok_utf8_decode(text + at, len));
+		uint32_t len = tok_utf8_length(text[at]), cp = tok_utf8_decode(text + at, len);
 
 		if (state == TOK_ST_NONE)
 			border[at] = true;
-		switch (tok_pretok_gpt2_step(&state, ahead, cls, text[at])) {
+		switch (tok_pretok_gpt2_step(&state, tok_cat_of(v, cp), cp)) {
 		case TOK_STEP_HOLD:
-		case TOK_STEP_AHEAD_HOLD:
-			memcpy(ahead, text + at, len);
-			n_ahead = len;
+		case TOK_STEP_TAKE_HOLD:
+			held = len;
 			break;
 		case TOK_STEP_CLOSE:
-			if (n_ahead > 0) {
-				border[at - n_ahead] = true;
-				cls = tok_class_of(v, tok_utf8_decode(ahead, n_ahead));
-				tok_pretok_gpt2_step(&state, NULL, cls, ahead[0]);
-				n_ahead = 0;
-			}
+			at -= held;
+			held = 0;
 			continue;
 		default:
-			n_ahead = 0;
+			held = 0;
 			break;
 		}
 		at += len;
+		if (at == n && held > 0 && !tok_pretok_end_takes_held(TOK_PRETOK_GPT2, state)) {
+			at -= held;
+			held = 0;
+			state = TOK_ST_NONE;
+		}
 	}
-	/* The end: a held space stays, a held letter begins a pretoken. */
-	if (state == TOK_ST_QUOTE_AHEAD)
-		border[n - n_ahead] = true;
 }
 
 static void

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * DeepSeek-V3: three splits, one after the other, each of what the ones before have left:
+ *
+ *   \p{N}{1,3}
+ *   [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+
+ *   S[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+ *
+ * where S is any ASCII symbol. A number or ideograph is an end of text to the third; characters that
+ * no alternative takes (controls, unassigned ones) stay together between those that are taken.
+ */
+#include "pretok.h"
+
+static bool
+is_ideograph(uint32_t cp)
+{
+	return (cp >= 0x4e00 && cp <= 0x9fa5) || (cp >= 0x3040 && cp <= 0x30ff);
+}
+
+static bool
+is_word(enum tok_cat cat)
+{
+	return cat >= TOK_CAT_UPPER || cat == TOK_CAT_MARK;
+}
+
+static bool
+is_ascii_letter(uint32_t cp)
+{
+	return (cp | 0x20) >= 'a' && (cp | 0x20) <= 'z';
+}
+
+static enum tok_pretok_step
+take(uint8_t *state, enum tok_pretok_state next)
+{
+	*state = (uint8_t)next;
+	return TOK_STEP_TAKE;
+}
+
+static enum tok_pretok_step
+close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_CLOSE;
+}
+
+static enum tok_pretok_step
+held_close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_HELD_CLOSE;
+}
+
+static enum tok_pretok_step
+begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	if (is_ideograph(cp))
+		return take(state, TOK_ST_IDEOGRAPHS);
+	if (is_word(cat))
+		return take(state, TOK_ST_LETTERS);
+	switch (cat) {
+	case TOK_CAT_NUMBER:
+		return take(state, TOK_ST_NUMBER_1);
+	case TOK_CAT_SYMBOL:
+		return take(state, cp < 0x80 ? TOK_ST_SYMBOL_1 : TOK_ST_OTHERS);
+	case TOK_CAT_SPACE:
+		if (tok_is_newline(cp))
+			return take(state, TOK_ST_NEWLINES);
+		return take(state, cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE);
+	default:
+		return take(state, TOK_ST_GAP_1);
+	}
+}
+
+/* Text of the third split, behind what is open. */
+static enum tok_pretok_step
+go_on(uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	switch ((enum tok_pretok_state)*state) {
+	case TOK_ST_BLANK:
+	case TOK_ST_SPACE:
+		if (cat == TOK_CAT_SPACE)
+			return tok_pretok_second_space(state, cp);
+		if (is_word(cat))
+			return take(state, TOK_ST_LETTERS);
+		if (cat == TOK_CAT_SYMBOL && *state == TOK_ST_BLANK)
+			return take(state, TOK_ST_OTHERS);
+		return close(state);
+	case TOK_ST_SPACES:
+		if (tok_is_newline(cp))
+			return take(state, TOK_ST_NEWLINES);
+		return cat == TOK_CAT_SPACE ? TOK_STEP_TAKE_HOLD : close(state);
+	case TOK_ST_NEWLINES:
+		if (tok_is_newline(cp))
+			return TOK_STEP_TAKE;
+		return cat == TOK_CAT_SPACE ? TOK_STEP_HOLD : close(state);
+	case TOK_ST_LETTERS:
+		return is_word(cat) ? TOK_STEP_TAKE : close(state);
+	case TOK_ST_ASCII:
+		return is_ascii_letter(cp) ? TOK_STEP_TAKE : close(state);
+	case TOK_ST_SYMBOL_1:
+		if (is_ascii_letter(cp))
+			return take(state, TOK_ST_ASCII);
+		/* fall through */
+	case TOK_ST_OTHERS:
+		if (cat == TOK_CAT_SYMBOL)
+			return take(state, TOK_ST_OTHERS);
+		return tok_is_newline(cp) ? take(state, TOK_ST_OTHERS_TAIL) : close(state);
+	case TOK_ST_OTHERS_TAIL:
+		return tok_is_newline(cp) ? TOK_STEP_TAKE : close(state);
+	case TOK_ST_GAP_1:
+		if (is_word(cat))
+			return take(state, TOK_ST_LETTERS);
+		if (cat != TOK_CAT_OTHER)
+			return close(state);
+		*state = TOK_ST_GAP;
+		return TOK_STEP_HOLD;
+	case TOK_ST_GAP:
+		if (cat == TOK_CAT_OTHER)
+			return TOK_STEP_TAKE_HOLD;
+		return is_word(cat) ? close(state) : held_close(state);
+	default:
+		return close(state);
+	}
+}
+
+enum tok_pretok_step
+tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	const bool number = cat == TOK_CAT_NUMBER, ideograph = is_ideograph(cp);
+
+	switch ((enum tok_pretok_state)*state) {
+	case TOK_ST_NONE:
+		return begin(state, cat, cp);
+	case TOK_ST_NUMBER_1:
+		return number ? take(state, TOK_ST_NUMBER_2) : close(state);
+	case TOK_ST_NUMBER_2:
+		if (!number)
+			return close(state);
+		*state = TOK_ST_NONE;
+		return TOK_STEP_TAKE_CLOSE;
+	case TOK_ST_IDEOGRAPHS:
+		return ideograph ? TOK_STEP_TAKE : close(state);
+	default:
+		if (!number && !ideograph)
+			return go_on(state, cat, cp);
+		return tok_pretok_end_takes_held(TOK_PRETOK_DEEPSEEK, *state) ? held_close(state)
+									      : close(state);
+	}
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * cl100k and those made from it. With W for what is a word and D for how many digits stay together:
+ *
+ *   W|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
+ *
+ * cl100k, llama3, qwen2: W is (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+
+ *
+ * o200k, tekken: with A = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], B = [\p{Ll}\p{Lm}\p{Lo}\p{M}], and C for a
+ * contraction or nothing, W is
+ *
+ *   [^\r\n\p{L}\p{N}]?A*B+C|[^\r\n\p{L}\p{N}]?A+B*C
+ *
+ * and a slash may stand among the line ends behind symbols. Caseless letters and marks are in both A
+ * and B. So A*B+ takes a run of A and, if small letters follow, all of B from there; if none follow
+ * it gives back capitals until a caseless letter can be B: the capitals behind the last caseless
+ * letter wait for what follows them. A mark may be the prefix, or A, or B: that makes no difference.
+ */
+#include "pretok.h"
+
+/* What cp is in a contraction, whatever its case; U+017F is a small s. */
+static uint32_t
+folded(uint32_t cp)
+{
+	if (cp == 0x17f)
+		return 's';
+	return cp < 0x80 ? cp | 0x20 : 0;
+}
+
+static bool
+is_letter(enum tok_cat cat)
+{
+	return cat >= TOK_CAT_UPPER;
+}
+
+/* [^\s\p{L}\p{N}] */
+static bool
+is_other(enum tok_cat cat)
+{
+	return cat <= TOK_CAT_SYMBOL;
+}
+
+static enum tok_pretok_step
+take(uint8_t *state, enum tok_pretok_state next)
+{
+	*state = (uint8_t)next;
+	return TOK_STEP_TAKE;
+}
+
+static enum tok_pretok_step
+take_close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_TAKE_CLOSE;
+}
+
+static enum tok_pretok_step
+close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_CLOSE;
+}
+
+static enum tok_pretok_step
+hold(uint8_t *state, enum tok_pretok_state next)
+{
+	*state = (uint8_t)next;
+	return TOK_STEP_HOLD;
+}
+
+static bool
+is_cased(enum tok_pretok kind)
+{
+	return kind == TOK_PRETOK_O200K || kind == TOK_PRETOK_TEKKEN;
+}
+
+/* Does a word begin, or go on behind its prefix, with this character? */
+static bool
+begins_word(enum tok_pretok kind, enum tok_cat cat)
+{
+	return is_letter(cat) || (cat == TOK_CAT_MARK && is_cased(kind));
+}
+
+static enum tok_pretok_step
+word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat)
+{
+	if (!is_cased(kind))
+		return take(state, TOK_ST_LETTERS);
+	return take(state, cat == TOK_CAT_UPPER	  ? TOK_ST_UPPERS
+			   : cat == TOK_CAT_LOWER ? TOK_ST_LOWERS
+						  : TOK_ST_MIXED);
+}
+
+static enum tok_pretok_step
+begin(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	if (begins_word(kind, cat))
+		return word(kind, state, cat);
+	if (cat == TOK_CAT_NUMBER) {
+		if (kind == TOK_PRETOK_QWEN2 || kind == TOK_PRETOK_TEKKEN)
+			return take_close(state);
+		return take(state, TOK_ST_NUMBER_1);
+	}
+	if (cat != TOK_CAT_SPACE)
+		return take(state, cp == '\'' && !is_cased(kind) ? TOK_ST_QUOTE : TOK_ST_OTHER_1);
+	if (tok_is_newline(cp))
+		return take(state, TOK_ST_NEWLINES);
+	return take(state, cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE);
+}
+
+/* One character that a word may follow. `more`: others may join it as well. */
+static enum tok_pretok_step
+after_prefix(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, bool more)
+{
+	if (begins_word(kind, cat))
+		return word(kind, state, cat);
+	return more && is_other(cat) ? take(state, TOK_ST_OTHERS) : close(state);
+}
+
+static enum tok_pretok_step
+after_others(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	if (is_other(cat) && *state != TOK_ST_OTHERS_TAIL)
+		return take(state, TOK_ST_OTHERS);
+	if (tok_is_newline(cp) || (cp == '/' && is_cased(kind)))
+		return take(state, TOK_ST_OTHERS_TAIL);
+	return close(state);
+}
+
+/* cl100k: a contraction stands by itself, and comes before a word with the quote as prefix. */
+static enum tok_pretok_step
+after_quote(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	switch (folded(cp)) {
+	case 's':
+	case 't':
+	case 'm':
+	case 'd':
+		return take_close(state);
+	case 'r':
+	case 'v':
+		return take(state, TOK_ST_QUOTE_RV);
+	case 'l':
+		return take(state, TOK_ST_QUOTE_L);
+	default:
+		if (is_letter(cat))
+			return word(kind, state, cat);
+		return after_others(kind, state, cat, cp);
+	}
+}
+
+/* o200k: a contraction belongs to the word before it. */
+static enum tok_pretok_step
+after_word_quote(uint8_t *state, uint32_t cp)
+{
+	switch (folded(cp)) {
+	case 's':
+	case 't':
+	case 'm':
+	case 'd':
+		return take_close(state);
+	case 'r':
+	case 'v':
+		return hold(state, TOK_ST_WORD_QUOTE_RV);
+	case 'l':
+		return hold(state, TOK_ST_WORD_QUOTE_L);
+	default:
+		return close(state);
+	}
+}
+
+/* The word is over, unless this is the quote of a contraction. */
+static enum tok_pretok_step
+after_word(enum tok_pretok kind, uint8_t *state, uint32_t cp)
+{
+	return cp == '\'' && kind == TOK_PRETOK_O200K ? hold(state, TOK_ST_WORD_QUOTE)
+						      : close(state);
+}
+
+/* Inside a word of o200k's. */
+static enum tok_pretok_step
+in_word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	const bool caseless = cat == TOK_CAT_LETTER || cat == TOK_CAT_MARK;
+
+	if (*state == TOK_ST_LOWERS)
+		return caseless || cat == TOK_CAT_LOWER ? TOK_STEP_TAKE
+							: after_word(kind, state, cp);
+	if (cat == TOK_CAT_LOWER)
+		return take(state, TOK_ST_LOWERS);
+	if (caseless)
+		return take(state, TOK_ST_MIXED);
+	if (cat == TOK_CAT_UPPER)
+		return *state == TOK_ST_UPPERS ? TOK_STEP_TAKE : hold(state, TOK_ST_MIXED_UPPER);
+	return *state == TOK_ST_MIXED_UPPER ? close(state) : after_word(kind, state, cp);
+}
+
+enum tok_pretok_step
+tok_pretok_words_step(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+{
+	const bool space = cat == TOK_CAT_SPACE;
+
+	switch ((enum tok_pretok_state)*state) {
+	case TOK_ST_NONE:
+		return begin(kind, state, cat, cp);
+	case TOK_ST_BLANK:
+	case TOK_ST_SPACE:
+		if (space)
+			return tok_pretok_second_space(state, cp);
+		return after_prefix(kind, state, cat, *state == TOK_ST_BLANK);
+	case TOK_ST_SPACES:
+		if (tok_is_newline(cp))
+			return take(state, TOK_ST_NEWLINES);
+		return space ? TOK_STEP_TAKE_HOLD : close(state);
+	case TOK_ST_NEWLINES:
+		if (tok_is_newline(cp))
+			return TOK_STEP_TAKE;
+		return space ? TOK_STEP_HOLD : close(state);
+	case TOK_ST_LETTERS:
+		return is_letter(cat) ? TOK_STEP_TAKE : close(state);
+	case TOK_ST_UPPERS:
+	case TOK_ST_MIXED:
+	case TOK_ST_MIXED_UPPER:
+	case TOK_ST_LOWERS:
+		return in_word(kind, state, cat, cp);
+	case TOK_ST_NUMBER_1:
+		return cat == TOK_CAT_NUMBER ? take(state, TOK_ST_NUMBER_2) : close(state);
+	case TOK_ST_NUMBER_2:
+		return cat == TOK_CAT_NUMBER ? take_close(state) : close(state);
+	case TOK_ST_OTHER_1:
+		if (begins_word(kind, cat))
+			return word(kind, state, cat);
+		return after_others(kind, state, cat, cp);
+	case TOK_ST_OTHERS:
+	case TOK_ST_OTHERS_TAIL:
+		return after_others(kind, state, cat, cp);
+	case TOK_ST_QUOTE:
+		return after_quote(kind, state, cat, cp);
+	case TOK_ST_QUOTE_RV:
+	case TOK_ST_QUOTE_L:
+		if (folded(cp) == (*state == TOK_ST_QUOTE_L ? 'l' : 'e'))
+			return take_close(state);
+		return is_letter(cat) ? take(state, TOK_ST_LETTERS) : close(state);
+	case TOK_ST_WORD_QUOTE:
+		return after_word_quote(state, cp);
+	case TOK_ST_WORD_QUOTE_RV:
+	case TOK_ST_WORD_QUOTE_L:
+		if (folded(cp) == (*state == TOK_ST_WORD_QUOTE_L ? 'l' : 'e'))
+			return take_close(state);
+		return close(state);
+	default:
+		return close(state);
+	}
+}

@@ -81,9 +81,54 @@ next_node(const struct tok_vocab *v, uint32_t at, uint8_t byte)
 void
 tok_bpe_open(struct tok_stream *s)
 {
+	s->whole_low = 0;
+	s->whole_high = s->vocab->n_whole;
 	s->node = 0;
 	s->base = TOK_NO_TOKEN;
 	s->n_pos = 0;
+}
+
+/* First of whole[low .. high), which all have the byte at `depth` if any, where that is >= byte. */
+static uint32_t
+first_whole(const struct tok_vocab *v, uint32_t low, uint32_t high, uint32_t depth, uint32_t byte)
+{
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+		const struct tok_span *span = &v->span[v->whole[middle]];
+
+		if (span->len <= depth || v->bytes[span->off + depth] < byte)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+/* The n bytes at p come behind the open pretoken: which tokens can it still be as a whole? */
+static void
+follow_whole(struct tok_stream *s, const uint8_t *p, size_t n)
+{
+	const struct tok_vocab *v = s->vocab;
+
+	/* While there are some, all of the pretoken is in pos[]: n_pos is its length. */
+	for (size_t k = 0; k < n && s->whole_low < s->whole_high; k++) {
+		uint32_t depth = s->n_pos + (uint32_t)k, low = s->whole_low;
+
+		s->whole_low = first_whole(v, low, s->whole_high, depth, p[k]);
+		s->whole_high = first_whole(v, low, s->whole_high, depth, p[k] + 1u);
+	}
+}
+
+/* Id of the open pretoken as a whole, where no merge would make it, or TOK_NO_TOKEN. */
+static uint32_t
+whole_id(const struct tok_stream *s)
+{
+	const struct tok_vocab *v = s->vocab;
+
+	/* The shortest comes first. */
+	if (s->whole_low == s->whole_high || v->span[v->whole[s->whole_low]].len != s->n_pos)
+		return TOK_NO_TOKEN;
+	return v->whole[s->whole_low];
 }
 
 bool
@@ -93,6 +138,8 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 	const struct tok_node *node;
 	uint32_t at, state = s->node;
 
+	if (s->whole_low < s->whole_high)
+		follow_whole(s, p, n);
 	for (size_t k = 0; k < n; k++) {
 		uint32_t i = s->n_pos;
 
@@ -192,6 +239,8 @@ tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 	const struct tok_vocab *v = s->vocab;
 	uint32_t meet = s->n_pos, at;
 
+	if (s->whole_low < s->whole_high)
+		return ids;
 	/* Meet of the end and of every position from which a token may still be growing. */
 	for (at = s->node; at != 0 && meet > 0; at = v->node[at].fail) {
 		uint32_t from;
@@ -219,7 +268,12 @@ tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 uint32_t *
 tok_bpe_close(struct tok_stream *s, uint32_t *ids)
 {
-	ids = give_out(s, s->n_pos, ids);
+	uint32_t id = whole_id(s);
+
+	if (id != TOK_NO_TOKEN)
+		*ids++ = id;
+	else
+		ids = give_out(s, s->n_pos, ids);
 	tok_bpe_open(s);
 	return ids;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_pretok.h"
 #include "json_rules.h"
 #include "json_vocab.h"
 
@@ -16,18 +17,11 @@ static const struct tok_json_rule top_rules[] = {
 	{"truncation", "null", "switch it off with no_truncation() and save the file", false},
 	{"padding", "null", "switch it off with no_padding() and save the file", false},
 	{"added_tokens", NULL, NULL, false},
-	{"normalizer", "null", "use a vocabulary without a normalizer", false},
+	{"normalizer", NULL, NULL, false},
 	{"pre_tokenizer", NULL, NULL, true},
 	{"post_processor", NULL, NULL, false},
 	{"decoder", NULL, NULL, true},
 	{"model", NULL, NULL, true},
-};
-
-static const struct tok_json_rule pre_tokenizer_rules[] = {
-	{"type", "\"ByteLevel\"", NULL, true},
-	{"add_prefix_space", "false", "put the space in front of the text yourself", true},
-	{"trim_offsets", "true, false", NULL, false}, /* concerns offsets alone */
-	{"use_regex", "true", NULL, false},	      /* absent: true */
 };
 
 /* As post-processor and decoder ByteLevel changes no ids, whatever its fields. */
@@ -46,7 +40,7 @@ static const struct tok_json_rule model_rules[] = {
 	{"end_of_word_suffix", "null, \"\"", NULL, false},
 	{"fuse_unk", "false", "without unk_token it does nothing: set it to false", false},
 	{"byte_fallback", "false", NULL, false},
-	{"ignore_merges", "false", NULL, false},
+	{"ignore_merges", "true, false", NULL, false},
 	{"vocab", NULL, NULL, true},
 	{"merges", NULL, NULL, true},
 };
@@ -77,9 +71,6 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 	json_t *decoder = json_object_get(root, "decoder");
 
 	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
-	       tok_json_check_component(file, "pre_tokenizer",
-		       json_object_get(root, "pre_tokenizer"), "ByteLevel", pre_tokenizer_rules,
-		       N(pre_tokenizer_rules), err) &&
 	       (is_absent(post) || tok_json_check_component(file, "post_processor", post,
 					   "ByteLevel", no_ids_rules, N(no_ids_rules), err)) &&
 	       /* Without one the reference would join tokens by blanks, byte letters and all. */
@@ -194,7 +185,10 @@ read_model(const char *file, json_t *root, struct tok_json_special *special, str
 	json_t *merges = json_object_get(model, "merges");
 	json_t *added = json_object_get(root, "added_tokens");
 	struct tok_index x = {0};
+
 	bool ok;
+
+	m->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
 
 	if (!json_is_object(vocab))
 		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
@@ -220,11 +214,12 @@ tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error 
 	struct tok_json_special *special = NULL;
 	bool ok;
 
-	*m = (struct tok_model){.format = "tokenizer.json", .pretok = TOK_PRETOK_GPT2};
+	*m = (struct tok_model){.format = "tokenizer.json"};
 	if (root == NULL)
 		return false;
 	added = json_object_get(root, "added_tokens");
-	ok = check_components(file, root, err);
+	ok = check_components(file, root, err) && tok_json_normalizer(file, root, err) &&
+	     tok_json_pretok(file, root, &m->pretok, err);
 	if (ok && !is_absent(added) && !json_is_array(added))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {

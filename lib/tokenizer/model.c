@@ -79,7 +79,7 @@ add_number(uint32_t crc, uint32_t x)
 	return (uint32_t)crc32(crc, le, sizeof(le));
 }
 
-/* Pretokenizer, then each id with its bytes, then the merges in order: what decides about ids. */
+/* Pretokenizer, then each id with its bytes, then the live merges in order: what decides about ids. */
 uint32_t
 tok_model_checksum(const struct tok_model *m)
 {
@@ -96,5 +96,7 @@ tok_model_checksum(const struct tok_model *m)
 		crc = add_number(crc, m->merge[i].right);
 		crc = add_number(crc, m->merge[i].result);
 	}
+	if (m->ignore_merges && m->n_unmade > 0)
+		crc = add_number(crc, m->n_unmade); /* otherwise it makes no difference */
 	return crc == 0 ? 1 : crc; /* 0 means "the default" on the wire */
 }

@@ -48,6 +48,8 @@ struct tok_model {
 	size_t n_bytes;
 	uint32_t n_merges;
 	struct tok_model_merge *merge;
+	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of it */
+	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */
 };
 
 /* Loaders. Each returns false with *err filled in and leaves *m freed. path is a file. */
@@ -58,12 +60,18 @@ bool tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const ch
 bool tok_load_tiktoken(const char *path, const char *pretokenizer, struct tok_model *m,
 	struct tok_error *err);
 
+/* Keep the merges that can happen, and count the tokens that none makes. */
+bool tok_model_live_merges(struct tok_model *m, struct tok_error *err);
+
+/* Put live merges into an order in which parts come before the whole. */
+bool tok_model_order_merges(struct tok_model *m, struct tok_error *err);
+
 /* Canonical checksum of a model (see tok_vocab_info.checksum). */
 uint32_t tok_model_checksum(const struct tok_model *m);
 void tok_model_free(struct tok_model *m);
 
-/* Build the tables. Frees nothing of *m. */
-struct tok_vocab *tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
+/* Build the tables; drops the merges of *m that cannot happen. Frees nothing of *m. */
+struct tok_vocab *tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	const struct tok_mem *mem, struct tok_error *err);
 
 /* Always false, so that `return tok_fail(err, ...)` reads well. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The second machine: characters to pretokens, as the regular expression of the vocabulary's family
- * finds them (pretok_names.c). No such expression is run: a stepper takes one character at a time and
- * says what it does to the open pretoken.
+ * finds them (pretok_names.c). No such expression is run: a stepper takes one character at a time
+ * and says what it does to the open pretoken.
  *
  * The same stepper serves text that is cut into pieces (pretok_feed.c) and text that lies in memory
  * (pretok_scan.c). For GPT-2's, text in memory has a scanner of its own, 64 bytes at a time, which
@@ -49,14 +49,15 @@ enum tok_pretok_state {
 	TOK_ST_IDEOGRAPHS,
 };
 
-/* What a character does to the open pretoken, and to held[], of which nothing could be said so far. */
+/* What a character does to the open pretoken, and to held[], of which nothing could be said so far.
+ */
 enum tok_pretok_step {
-	TOK_STEP_TAKE,		/* held[] and the character belong to it */
-	TOK_STEP_TAKE_CLOSE,	/* likewise, and it ends */
-	TOK_STEP_HOLD,		/* the character is held too */
-	TOK_STEP_TAKE_HOLD,	/* held[] belongs to it; the character is held */
-	TOK_STEP_HELD_CLOSE,	/* held[] belongs to it, and it ends; then the character comes */
-	TOK_STEP_CLOSE,		/* it ends; then held[] comes, once more, and the character */
+	TOK_STEP_TAKE,	     /* held[] and the character belong to it */
+	TOK_STEP_TAKE_CLOSE, /* likewise, and it ends */
+	TOK_STEP_HOLD,	     /* the character is held too */
+	TOK_STEP_TAKE_HOLD,  /* held[] belongs to it; the character is held */
+	TOK_STEP_HELD_CLOSE, /* held[] belongs to it, and it ends; then the character comes */
+	TOK_STEP_CLOSE,	     /* it ends; then held[] comes, once more, and the character */
 };
 
 /* Step for the character cp of category cat; *state becomes the state after it. */
@@ -113,13 +114,14 @@ struct tok_pretok_scan {
 	const struct tok_vocab *v;
 	const uint8_t *text;
 	size_t n;
-	bool last;  /* the text ends at n */
-	size_t at;  /* scanned up to here */
+	bool last; /* the text ends at n */
+	size_t at; /* scanned up to here */
 	/* the stepper's */
 	size_t held;   /* bytes before `at` that are held */
 	uint8_t state; /* enum tok_pretok_state */
 	/* the scanner's of GPT-2 */
-	uint64_t letter, number, other, space, blank; /* class of the character before `at`, bit 0 */
+	uint64_t letter, number, other, space,
+		blank;	     /* class of the character before `at`, bit 0 */
 	uint64_t set, clear; /* borders forced by a contraction that crosses a block */
 	size_t undecided;    /* a contraction that needs more text begins here; else SIZE_MAX */
 };
@@ -128,8 +130,8 @@ struct tok_pretok_scan {
 
 /*
  * Scan the next block and write where pretokens begin (offsets in text, rising) to start[], which
- * has room for TOK_SCAN_BLOCK. Returns their number. A pretoken is certain once the next one's start
- * is known; the last start is that of a pretoken that ends at n or is open.
+ * has room for TOK_SCAN_BLOCK. Returns their number. A pretoken is certain once the next one's
+ * start is known; the last start is that of a pretoken that ends at n or is open.
  */
 uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 
@@ -137,8 +139,7 @@ uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 uint32_t tok_pretok_gpt2_scan(struct tok_pretok_scan *scan, size_t *start);
 
 /* Well-formed text. With `last` it is the end. False: the carry was exceeded. */
-bool tok_pretok_feed(
-	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
+bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 
 /* The text ends: so does the open pretoken. False: the carry was exceeded. */
 bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);

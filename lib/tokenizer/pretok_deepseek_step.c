@@ -6,8 +6,8 @@
  *   [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+
  *   S[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
  *
- * where S is any ASCII symbol. A number or ideograph is an end of text to the third; characters that
- * no alternative takes (controls, unassigned ones) stay together between those that are taken.
+ * where S is any ASCII symbol. A number or ideograph is an end of text to the third; characters
+ * that no alternative takes (controls, unassigned ones) stay together between those that are taken.
  */
 #include "pretok.h"
 
@@ -75,7 +75,7 @@ begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
 static enum tok_pretok_step
 go_on(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
-	switch ((enum tok_pretok_state)*state) {
+	switch ((enum tok_pretok_state) * state) {
 	case TOK_ST_BLANK:
 	case TOK_ST_SPACE:
 		if (cat == TOK_CAT_SPACE)
@@ -128,7 +128,7 @@ tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
 	const bool number = cat == TOK_CAT_NUMBER, ideograph = is_ideograph(cp);
 
-	switch ((enum tok_pretok_state)*state) {
+	switch ((enum tok_pretok_state) * state) {
 	case TOK_ST_NONE:
 		return begin(state, cat, cp);
 	case TOK_ST_NUMBER_1:

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pretokens that are cut by the end of a piece; those that are whole go by encode_whole.c. Hot path. */
+/* Pretokens that are cut by the end of a piece; those that are whole go by encode_whole.c. Hot
+ * path. */
 #include "bpe.h"
 #include "encode_whole.h"
 #include "pretok.h"
@@ -25,9 +26,9 @@ hold(struct tok_stream *s, const uint8_t *p, uint32_t len)
 }
 
 /*
- * Characters of well-formed text, one by one, until no pretoken is open. Returns the bytes taken, or
- * TOK_NO_BORDER when the carry was exceeded. What is held and comes once more is gone back to, as
- * far as it lies in this text; *again: so many bytes of held[] came before it, and come first.
+ * Characters of well-formed text, one by one, until no pretoken is open. Returns the bytes taken,
+ * or TOK_NO_BORDER when the carry was exceeded. What is held and comes once more is gone back to,
+ * as far as it lies in this text; *again: so many bytes of held[] came before it, and come first.
  */
 static size_t
 encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, uint32_t **ids)

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Borders of pretokens by bit arithmetic on blocks of up to 64 bytes. Bit i of a mask speaks of byte i
- * of the block; all bytes of a character carry its class, and a block ends between characters.
+ * Borders of pretokens by bit arithmetic on blocks of up to 64 bytes. Bit i of a mask speaks of
+ * byte i of the block; all bytes of a character carry its class, and a block ends between
+ * characters.
  *
  *   text            I  '  v  e  .  S  e  t  .  .  n  o  w      (. is a blank)
  *   letter          1  0  1  1  0  1  1  1  0  0  1  1  1
  *   space           0  0  0  0  1  0  0  0  1  1  0  0  0
  *   same            0  0  0  1  0  0  1  1  0  0  0  1  1     class of the byte before
  *   after a blank   0  0  0  0  0  1  0  0  0  1  1  0  0
- *   begins, word    1  1  1  0  0  0  0  0  0  0  0  0  0     not space, not same, not after a blank
- *   begins, space   0  0  0  0  1  0  0  0  1  1  0  0  0     first of a run, or last before a word
- *   contraction           -  0  1                             'v cleared, what follows 've set
+ *   begins, word    1  1  1  0  0  0  0  0  0  0  0  0  0     not space, not same, not after a
+ * blank begins, space   0  0  0  0  1  0  0  0  1  1  0  0  0     first of a run, or last before a
+ * word contraction           -  0  1                             'v cleared, what follows 've set
  */
 #include "pretok.h"
 #include "utf8.h"
@@ -41,8 +42,7 @@ classify(const uint8_t *p)
 
 	for (unsigned int k = 0; k < 64; k += 16) {
 		__m128i x = _mm_loadu_si128((const __m128i *)(p + k));
-		uint64_t blank =
-			(uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')));
+		uint64_t blank = (uint32_t)_mm_movemask_epi8(_mm_cmpeq_epi8(x, _mm_set1_epi8(' ')));
 
 		m.letter |= in_range(_mm_or_si128(x, _mm_set1_epi8(0x20)), 'a', 'z') << k;
 		m.number |= in_range(x, '0', '9') << k;

@@ -61,7 +61,7 @@ tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
 	const bool space = cat == TOK_CAT_SPACE;
 
-	switch ((enum tok_pretok_state)*state) {
+	switch ((enum tok_pretok_state) * state) {
 	case TOK_ST_NONE:
 		return begin(state, cat, cp);
 	case TOK_ST_BLANK: /* a quote behind it begins no contraction */

@@ -6,15 +6,16 @@
  *
  * cl100k, llama3, qwen2: W is (?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+
  *
- * o200k, tekken: with A = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], B = [\p{Ll}\p{Lm}\p{Lo}\p{M}], and C for a
- * contraction or nothing, W is
+ * o200k, tekken: with A = [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}], B = [\p{Ll}\p{Lm}\p{Lo}\p{M}], and C for
+ * a contraction or nothing, W is
  *
  *   [^\r\n\p{L}\p{N}]?A*B+C|[^\r\n\p{L}\p{N}]?A+B*C
  *
- * and a slash may stand among the line ends behind symbols. Caseless letters and marks are in both A
- * and B. So A*B+ takes a run of A and, if small letters follow, all of B from there; if none follow
- * it gives back capitals until a caseless letter can be B: the capitals behind the last caseless
- * letter wait for what follows them. A mark may be the prefix, or A, or B: that makes no difference.
+ * and a slash may stand among the line ends behind symbols. Caseless letters and marks are in both
+ * A and B. So A*B+ takes a run of A and, if small letters follow, all of B from there; if none
+ * follow it gives back capitals until a caseless letter can be B: the capitals behind the last
+ * caseless letter wait for what follows them. A mark may be the prefix, or A, or B: that makes no
+ * difference.
  */
 #include "pretok.h"
 
@@ -200,7 +201,7 @@ tok_pretok_words_step(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, ui
 {
 	const bool space = cat == TOK_CAT_SPACE;
 
-	switch ((enum tok_pretok_state)*state) {
+	switch ((enum tok_pretok_state) * state) {
 	case TOK_ST_NONE:
 		return begin(kind, state, cat, cp);
 	case TOK_ST_BLANK:

@@ -125,6 +125,8 @@ struct tok_stream {
 	uint8_t n_utf8;	      /* bytes of an incomplete character in utf8[] */
 	uint16_t n_held;      /* bytes in held[] that may or may not belong to the open pretoken */
 	uint8_t utf8[4];
+	uint32_t whole_low;   /* tokens for whole pretokens that begin with the open one: */
+	uint32_t whole_high;  /* whole[low .. high) of the vocabulary */
 	uint32_t node;	      /* automaton state at the end of the open pretoken */
 	uint32_t base;	      /* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
 	uint32_t n_pos;	      /* bytes of the open pretoken whose ids are not yet given out */

@@ -72,6 +72,8 @@ struct tok_vocab {
 	uint32_t word_mask;
 	struct tok_long_word *long_word; /* likewise */
 	uint32_t long_shift, long_mask;
+	uint32_t *whole; /* outside ids that no merge makes, for whole pretokens; sorted by bytes */
+	uint32_t n_whole;
 	/* merges */
 	uint64_t *pair; /* left << 42 | right << 21 | result, open addressing; ~0: free */
 	uint32_t pair_shift, pair_mask;

@@ -5,6 +5,7 @@
 
 #include "bpe.h"
 #include "mem.h"
+#include "pretok_names.h"
 
 static void *
 table(struct tok_vocab *v, size_t bytes)
@@ -39,7 +40,7 @@ log2_of(uint32_t power_of_two)
 
 /* ---- rank ids, merges ---- */
 
-/* rank_of[outside id] = rank id, or TOK_NO_TOKEN */
+/* rank_of[outside id] = rank id, or TOK_NO_TOKEN. Of a merge, parts come before the whole. */
 static bool
 build_ranks(struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, struct tok_error *err)
 {
@@ -71,14 +72,6 @@ build_ranks(struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, s
 		const struct tok_model_merge *g = &m->merge[i];
 		uint32_t left = rank_of[g->left], right = rank_of[g->right];
 
-		/* bpe_stream.c undoes merges latest first: parts must come before the whole. */
-		if (left == TOK_NO_TOKEN || right == TOK_NO_TOKEN)
-			return tok_fail(err, "merge %u joins id %u, which is made by a later merge "
-					     "or by none: not implemented", i,
-				left == TOK_NO_TOKEN ? g->left : g->right);
-		if (rank_of[g->result] != TOK_NO_TOKEN)
-			return tok_fail(err, "merge %u makes id %u a second time: not implemented", i,
-				g->result);
 		rank_of[g->result] = TOK_BYTES + i;
 		v->ext[TOK_BYTES + i] = g->result;
 		v->len[TOK_BYTES + i] = (uint16_t)m->token[g->result].len;
@@ -109,9 +102,6 @@ build_pairs(struct tok_vocab *v, struct tok_error *err)
 		uint64_t h = key * TOK_HASH_1, bit = h >> v->filter_shift;
 		uint32_t i = (uint32_t)(h >> v->pair_shift);
 
-		if (tok_pair(v, left, right) != TOK_NO_TOKEN)
-			return tok_fail(err, "merges %u and %u join the same two tokens",
-				tok_pair(v, left, right) - TOK_BYTES, r - TOK_BYTES);
 		while (v->pair[i] != ~0ull)
 			i = (i + 1) & v->pair_mask;
 		v->pair[i] = key << 21 | r;
@@ -122,25 +112,6 @@ build_pairs(struct tok_vocab *v, struct tok_error *err)
 	return true;
 }
 
-/*
- * Mark the tokens that their own bytes encode to. No other token is ever produced: the merges that
- * make a token inside a text are those that its bytes alone would see.
- */
-static void
-mark_reachable(const struct tok_vocab *v, bool *reachable)
-{
-	uint32_t r;
-
-	for (r = 0; r < TOK_BYTES; r++)
-		reachable[r] = true;
-	for (; r < v->n_ranks; r++) {
-		uint32_t left = v->split[r].left, right = v->split[r].right;
-
-		reachable[r] = reachable[left] && reachable[right] &&
-			       tok_bpe_pair_stands(v, left, right, r);
-	}
-}
-
 /* ---- words ---- */
 
 static const uint8_t *
@@ -149,43 +120,46 @@ bytes_of(const struct tok_vocab *v, uint32_t rank_id)
 	return v->bytes + v->span[v->ext[rank_id]].off;
 }
 
+/* By outside id. */
 static void
-put_word(struct tok_vocab *v, uint32_t rank_id)
+put_word(struct tok_vocab *v, uint32_t id)
 {
-	uint32_t len = v->len[rank_id], i;
+	const struct tok_span span = v->span[id];
+	const uint8_t *bytes = v->bytes + span.off;
+	uint32_t i;
 
-	if (len <= TOK_KEY_BYTES) {
+	if (span.len <= TOK_KEY_BYTES) {
 		uint64_t key = 0;
 
-		memcpy(&key, bytes_of(v, rank_id), len);
-		i = (uint32_t)(tok_hash_word(key, len) >> v->word_shift);
+		memcpy(&key, bytes, span.len);
+		i = (uint32_t)(tok_hash_word(key, span.len) >> v->word_shift);
 		while (v->word[i].len != 0)
 			i = (i + 1) & v->word_mask;
-		v->word[i] = (struct tok_word){.key = key, .id = v->ext[rank_id], .len = len};
+		v->word[i] = (struct tok_word){.key = key, .id = id, .len = span.len};
 	} else {
-		uint64_t hash = tok_hash_long(bytes_of(v, rank_id), len);
+		uint64_t hash = tok_hash_long(bytes, span.len);
 
 		i = (uint32_t)(hash >> v->long_shift);
 		while (v->long_word[i].len != 0)
 			i = (i + 1) & v->long_mask;
 		v->long_word[i] = (struct tok_long_word){
-			.off = v->span[v->ext[rank_id]].off,
-			.id = v->ext[rank_id],
-			.len = len,
+			.off = span.off,
+			.id = id,
+			.len = span.len,
 			.tag = (uint32_t)hash,
 		};
 	}
 }
 
 static bool
-build_words(struct tok_vocab *v, const bool *reachable, struct tok_error *err)
+build_words(struct tok_vocab *v, struct tok_error *err)
 {
-	uint32_t n_short = 0, n_long = 0, slots, r;
+	uint32_t n_short = 0, n_long = 0, slots;
 
-	for (r = 0; r < v->n_ranks; r++) {
-		if (reachable[r])
-			*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
-	}
+	for (uint32_t r = 0; r < v->n_ranks; r++)
+		*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
+	for (uint32_t i = 0; i < v->n_whole; i++)
+		*(v->span[v->whole[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
 	slots = slots_for(n_short);
 	v->word = table(v, slots * sizeof(*v->word));
 	v->word_mask = slots - 1;
@@ -197,10 +171,54 @@ build_words(struct tok_vocab *v, const bool *reachable, struct tok_error *err)
 	if (v->word == NULL || v->long_word == NULL)
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
 	/* In the order of ranks, so that frequent words sit where they are found first. */
-	for (r = 0; r < v->n_ranks; r++) {
-		if (reachable[r])
-			put_word(v, r);
+	for (uint32_t r = 0; r < v->n_ranks; r++)
+		put_word(v, v->ext[r]);
+	for (uint32_t i = 0; i < v->n_whole; i++)
+		put_word(v, v->whole[i]);
+	return true;
+}
+
+/* ---- tokens that only a whole pretoken can be ---- */
+
+struct whole {
+	const uint8_t *p;
+	uint32_t len, id;
+};
+
+static int
+compare_whole(const void *a, const void *b)
+{
+	const struct whole *x = a, *y = b;
+	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
+
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Those that no merge makes, sorted by their bytes. rank_of[outside id] as build_ranks left it. */
+static bool
+build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank_of,
+	struct tok_error *err)
+{
+	struct whole *found;
+
+	if (!m->ignore_merges || m->n_unmade == 0)
+		return true;
+	found = calloc(m->n_unmade, sizeof(*found));
+	v->whole = table(v, m->n_unmade * sizeof(*v->whole));
+	if (found == NULL || v->whole == NULL) {
+		free(found);
+		return tok_fail(err, "out of memory for %u tokens", m->n_unmade);
 	}
+	for (uint32_t id = 0; id < m->n_tokens; id++) {
+		const struct tok_model_token *t = &m->token[id];
+
+		if (!t->special && t->len > 1 && rank_of[id] == TOK_NO_TOKEN)
+			found[v->n_whole++] = (struct whole){v->bytes + t->off, t->len, id};
+	}
+	qsort(found, v->n_whole, sizeof(*found), compare_whole);
+	for (uint32_t i = 0; i < v->n_whole; i++)
+		v->whole[i] = found[i].id;
+	free(found);
 	return true;
 }
 
@@ -308,7 +326,7 @@ count_nodes(const struct by_bytes *sorted, uint32_t n)
 }
 
 static bool
-build_automaton(struct tok_vocab *v, const bool *reachable, struct tok_error *err)
+build_automaton(struct tok_vocab *v, struct tok_error *err)
 {
 	struct by_bytes *sorted = calloc(v->n_ranks, sizeof(*sorted));
 	struct range *range = NULL;
@@ -317,10 +335,8 @@ build_automaton(struct tok_vocab *v, const bool *reachable, struct tok_error *er
 
 	if (sorted == NULL)
 		goto out;
-	for (r = 0; r < v->n_ranks; r++) {
-		if (reachable[r])
-			sorted[n++] = (struct by_bytes){bytes_of(v, r), v->len[r], r};
-	}
+	for (r = 0; r < v->n_ranks; r++)
+		sorted[n++] = (struct by_bytes){bytes_of(v, r), v->len[r], r};
 	qsort(sorted, n, sizeof(*sorted), compare_bytes);
 	nodes = count_nodes(sorted, n);
 	range = calloc(nodes, sizeof(*range));
@@ -411,27 +427,17 @@ static bool
 build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	uint32_t *rank_of = calloc(m->n_tokens, sizeof(*rank_of));
-	bool *reachable = calloc(v->n_ranks, sizeof(*reachable));
-	bool ok;
+	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
-	if (rank_of == NULL || reachable == NULL) {
-		ok = tok_fail(err, "out of memory for %u tokens", m->n_tokens);
-	} else {
-		ok = build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
-		     build_pairs(v, err);
-		if (ok) {
-			mark_reachable(v, reachable);
-			ok = build_words(v, reachable, err) && build_automaton(v, reachable, err) &&
-			     build_classes(v, err);
-		}
-	}
+	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
+	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
+	     build_automaton(v, err) && build_classes(v, err);
 	free(rank_of);
-	free(reachable);
 	return ok;
 }
 
 struct tok_vocab *
-tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
+tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	const struct tok_mem *mem, struct tok_error *err)
 {
 	struct tok_vocab *v;
@@ -440,6 +446,8 @@ tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
 
 	if (mem == NULL)
 		mem = &tok_mem_default;
+	if (!tok_model_live_merges(m, err) || !tok_model_order_merges(m, err))
+		return NULL;
 	v = calloc(1, sizeof(*v) + strings);
 	if (v == NULL) {
 		tok_fail(err, "out of memory");
@@ -453,7 +461,7 @@ tok_vocab_build(const struct tok_model *m, const char *name, const char *path,
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);
 	v->info.format = m->format;
-	v->info.pretokenizer = "gpt2";
+	v->info.pretokenizer = tok_pretok_name(m->pretok);
 	v->info.checksum = tok_model_checksum(m);
 	v->info.n_ids = m->n_tokens;
 	v->info.n_merges = m->n_merges;

@@ -68,9 +68,13 @@ whole_equals_definition(void **state)
 				assert_same(
 					got, (uint32_t)r.produced, want, n_want, text, n, "whole");
 			}
-			if (n <= TOK_MERGE_MAX)
-				assert_same(got, tok_bpe_merge(sv.v, text, n, got), want, n_want,
-					text, n, "merge");
+			if (n <= TOK_MERGE_MAX) {
+				uint32_t n_got = tok_bpe_merge(sv.v, text, n, got);
+
+				for (uint32_t i = 0; i < n_got; i++)
+					got[i] = sv.v->ext[got[i]];
+				assert_same(got, n_got, want, n_want, text, n, "merge");
+			}
 		}
 		tok_cache_free(cache);
 		small_vocab_free(&sv);

@@ -112,7 +112,8 @@ nothing_beyond_the_piece_is_read(void **arg)
 	uint64_t seed = 6;
 	struct small_vocab sv;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uint8_t *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *map =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct tok_cache *cache;
 
 	(void)arg;
@@ -146,8 +147,9 @@ nothing_beyond_the_piece_is_read(void **arg)
 			given += (uint32_t)f.produced;
 			at += piece;
 		}
-		given += (uint32_t)tok_stream_feed(&s, NULL, 0, true, got + given,
-			3 * TEXT_MAX - given).produced;
+		given += (uint32_t)tok_stream_feed(
+			&s, NULL, 0, true, got + given, 3 * TEXT_MAX - given)
+				 .produced;
 		assert_int_equal(given, r.produced);
 		assert_memory_equal(got, want, given * sizeof(*got));
 	}
@@ -168,8 +170,8 @@ strict_refuses_what_is_not_utf8(void **arg)
 	(void)arg;
 	small_vocab_make(&sv, &seed, "abc", 10);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct tok_result r = tok_encode(
-			sv.v, NULL, bad[i], strlen(bad[i]), TOK_STRICT_UTF8, ids, 64);
+		struct tok_result r =
+			tok_encode(sv.v, NULL, bad[i], strlen(bad[i]), TOK_STRICT_UTF8, ids, 64);
 
 		assert_int_equal(r.status, TOK_BAD);
 		assert_int_equal(r.why, TOK_WHY_UTF8);
@@ -179,7 +181,8 @@ strict_refuses_what_is_not_utf8(void **arg)
 	small_vocab_free(&sv);
 }
 
-/* Bytes at the end of p that begin a character without completing it, straight from the definition. */
+/* Bytes at the end of p that begin a character without completing it, straight from the definition.
+ */
 static bool
 ends_inside_character(const uint8_t *p, size_t n)
 {
@@ -218,8 +221,8 @@ decode_gives_whole_characters(void **arg)
 		for (; at <= n_ids; at++) {
 			bool last = at == n_ids;
 
-			r = tok_decode_stream_feed(&d, ids + at, last ? 0 : 1, last, out + given,
-				sizeof(out) - given);
+			r = tok_decode_stream_feed(
+				&d, ids + at, last ? 0 : 1, last, out + given, sizeof(out) - given);
 			assert_int_equal(r.status, TOK_OK);
 			given += r.produced;
 			assert_false(ends_inside_character(out, given) && !last);

@@ -103,7 +103,7 @@ bad_merges_are_refused_with_their_line(void **state)
 		{"h e\n\xff l\n", "merges.txt line 2: \"?\" is not byte-level text"},
 		{"h e\nl zz\n", "merges.txt line 2: \"zz\" is not in the vocabulary"},
 		{"h e\nl e\n", "merges.txt line 2: what it makes is not in the vocabulary"},
-		{"h e\nl l\nhe ll\n\xc4\xa0 w\nh e\n", "merge 4 makes id 256 a second time"},
+		{"h e\nl l\nhe ll\n\xc4\xa0 w\nh e\n", "merges 0 and 4 join the same two tokens"},
 		{"h e\nl l\nhe ll\n", "id 259 \" w\" is made by no merge"},
 		{"", "id 256 \"he\" is made by no merge"},
 	};

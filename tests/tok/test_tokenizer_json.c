@@ -68,6 +68,14 @@ the_checksum_tells_apart_what_gives_other_ids(void **state)
 	assert_int_not_equal(assert_loads(put_json(state, "tokenizer.json", document)), whole);
 }
 
+#define BYTES                                                                                      \
+	"{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}"
+#define SEQUENCE(list) "{\"type\": \"Sequence\", \"pretokenizers\": [" list "]}"
+#define SPLIT_ALONE SEQUENCE("{\"type\": \"Split\"}")
+#define SPLIT(regex, behavior, invert)                                                             \
+	SEQUENCE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                          \
+		 "\"}, \"behavior\": \"" behavior "\", \"invert\": " invert "}, " BYTES)
+
 static void
 components_that_are_not_implemented_are_refused_by_name(void **state)
 {
@@ -82,7 +90,14 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 		{"pre_tokenizer", NULL, "pre_tokenizer is missing"},
 		{"pre_tokenizer", "[]", "pre_tokenizer [] is not implemented"},
 		{"pre_tokenizer", "{\"type\": \"Sequence\", \"pretokenizers\": []}",
-			"pre_tokenizer \"Sequence\" is not implemented (implemented: \"ByteLevel\")"},
+			"pre_tokenizer \"Sequence\" of 0 is not implemented (implemented: 1 to 7"},
+		{"pre_tokenizer", SPLIT_ALONE, "pre_tokenizer \"Sequence\" of 1 is not"},
+		{"pre_tokenizer", SPLIT("\\\\w+", "Isolated", "false"),
+			"the 1 \"Split\", the last by \\w+, are not known (implemented: those of gpt2,"},
+		{"pre_tokenizer", SPLIT("\\\\s+", "Removed", "false"),
+			"pre_tokenizer.pretokenizers[0].behavior \"Removed\" is not implemented"},
+		{"pre_tokenizer", SPLIT("\\\\s+", "Isolated", "true"),
+			"pre_tokenizer.pretokenizers[0].invert true is not implemented"},
 		{"pre_tokenizer.add_prefix_space", "true",
 			"pre_tokenizer.add_prefix_space true is not implemented"},
 		{"pre_tokenizer.add_prefix_space", NULL,
@@ -107,7 +122,7 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 		{"model.end_of_word_suffix", "\"</w>\"", "end_of_word_suffix \"</w>\" is not"},
 		{"model.fuse_unk", "true", "model.fuse_unk true is not implemented"},
 		{"model.byte_fallback", "true", "model.byte_fallback true is not implemented"},
-		{"model.ignore_merges", "true", "model.ignore_merges true is not implemented"},
+		{"model.ignore_merges", "1", "model.ignore_merges 1 is not implemented"},
 	};
 
 	assert_all_refused(state, rows, N(rows));
@@ -222,8 +237,7 @@ merges_that_are_not_sound_are_refused(void **state)
 		{"model.merges", "[1]", "merge 0: expected two strings"},
 		{"model.merges", "[\"h hh\"]", "merge 0: \"hh\" is not in the vocabulary"},
 		{"model.merges", "[\"a b\"]", "merge 0: what it makes is not in the vocabulary"},
-		{"model.merges", "[\"h e\", \"h e\"]", "merge 1 makes id 256 a second time"},
-		{"model.merges", "[\"he ll\", \"h e\", \"l l\"]", "merge 0 joins id 256"},
+		{"model.merges", "[\"h e\", \"h e\"]", "merges 0 and 1 join the same two tokens"},
 	};
 
 	assert_all_refused(state, rows, N(rows));

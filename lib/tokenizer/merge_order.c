@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Merges in an order in which parts come before the whole. In most files the list is so already. In
+ * files of models that came from tiktoken a merge may have a lesser rank than one that makes its
+ * part: such a merge happens as soon as its part is there, before other merges of the part's own
+ * rank that are to its right. Here it gets the place behind the merge that it waits for, the
+ * trigger, as if all merges of the trigger came before it.
+ *
+ * The two are alike unless what follows at one place takes something that another place needs. The
+ * merges behind one trigger (a, b), its group, each join a token of the group, or the trigger's
+ * own, with a partner from outside. Merges of the trigger that are still to come lie to the right,
+ * and each needs its a: so no partner on the right may be a. And a partner between two places could
+ * be taken from the left or from the right: so none may be a partner on both sides. Lists for which
+ * this does not hold are refused. Set-up only.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_make.h"
+
+#define WAITING_MAX                                                                                \
+	4096 /* merges that wait for their parts, at once; looked at one after the other */
+
+struct order {
+	struct tok_model *m;
+	struct tok_model_merge *out;
+	uint32_t n_out;
+	uint32_t waiting[WAITING_MAX]; /* indices, rising */
+	uint32_t n_waiting;
+	bool *made; /* by id */
+	/* by id: number of the group that it was last in, or a partner of, on that side */
+	uint32_t *group, *on_left, *on_right;
+};
+
+static bool
+parts_made(const struct order *o, const struct tok_model_merge *g)
+{
+	return o->made[g->left] && o->made[g->right];
+}
+
+static void
+emit(struct order *o, const struct tok_model_merge *g)
+{
+	o->out[o->n_out++] = *g;
+	o->made[g->result] = true;
+}
+
+/* A merge behind its trigger: are the two orders alike? */
+static bool
+join_group(struct order *o, const struct tok_model_merge *g, const struct tok_model_merge *trigger,
+	uint32_t number)
+{
+	const bool left_in = o->group[g->left] == number, right_in = o->group[g->right] == number;
+
+	o->group[g->result] = number;
+	if (left_in == right_in)
+		return false;
+	if (left_in) {
+		o->on_right[g->right] = number;
+		return g->right != trigger->left && o->on_left[g->right] != number;
+	}
+	o->on_left[g->left] = number;
+	return o->on_right[g->left] != number;
+}
+
+/* The first merge that waits, and has its parts. NULL: none. */
+static const struct tok_model_merge *
+take_waiting(struct order *o)
+{
+	for (uint32_t i = 0; i < o->n_waiting; i++) {
+		const struct tok_model_merge *g = &o->m->merge[o->waiting[i]];
+
+		if (parts_made(o, g)) {
+			o->n_waiting--;
+			memmove(&o->waiting[i], &o->waiting[i + 1],
+				(o->n_waiting - i) * sizeof(o->waiting[0]));
+			return g;
+		}
+	}
+	return NULL;
+}
+
+/* Everything that waited for this merge, or for what waited for it. */
+static bool
+emit_waiting(struct order *o, const struct tok_model_merge *trigger, struct tok_error *err)
+{
+	const uint32_t number = o->n_out; /* of merges so far: no other group has it, nor is it 0 */
+	const struct tok_model_merge *g;
+
+	o->group[trigger->result] = number;
+	while ((g = take_waiting(o)) != NULL) {
+		if (!join_group(o, g, trigger, number))
+			return tok_fail(err,
+				"the merge that makes id %u comes before those of its parts, and "
+				"is taken by several: not implemented",
+				g->result);
+		emit(o, g);
+	}
+	return true;
+}
+
+static bool
+put_in_order(struct order *o, struct tok_error *err)
+{
+	const struct tok_model *m = o->m;
+
+	for (uint32_t id = 0; id < m->n_tokens; id++)
+		o->made[id] = m->token[id].len == 1;
+	for (uint32_t i = 0; i < m->n_merges; i++) {
+		const struct tok_model_merge *g = &m->merge[i];
+
+		if (!parts_made(o, g)) {
+			if (o->n_waiting == WAITING_MAX)
+				return tok_fail(err,
+					"more than %u merges come before those of their parts: not "
+					"implemented",
+					WAITING_MAX);
+			o->waiting[o->n_waiting++] = i;
+			continue;
+		}
+		emit(o, g);
+		if (o->n_waiting > 0 && !emit_waiting(o, g, err))
+			return false;
+	}
+	if (o->n_waiting > 0)
+		return tok_fail(err, "the merge that makes id %u has parts that no merge makes",
+			m->merge[o->waiting[0]].result);
+	memcpy(m->merge, o->out, m->n_merges * sizeof(*m->merge));
+	return true;
+}
+
+bool
+tok_model_order_merges(struct tok_model *m, struct tok_error *err)
+{
+	struct order o = {.m = m};
+	uint32_t *marks = calloc(3 * (size_t)m->n_tokens, sizeof(*marks));
+	bool ok;
+
+	o.out = malloc((m->n_merges + (size_t)1) * sizeof(*o.out));
+	o.made = calloc(m->n_tokens, sizeof(*o.made));
+	ok = (marks != NULL && o.out != NULL && o.made != NULL) ||
+	     tok_fail(err, "out of memory for %u merges", m->n_merges);
+	if (ok) {
+		o.group = marks;
+		o.on_left = marks + m->n_tokens;
+		o.on_right = marks + 2 * (size_t)m->n_tokens;
+		ok = put_in_order(&o, err);
+	}
+	free(marks);
+	free(o.out);
+	free(o.made);
+	return ok;
+}

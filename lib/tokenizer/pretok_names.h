@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pretokenizers by name and by the regular expressions that files have for them. Set-up only. */
+#ifndef TOK_PRETOK_NAMES_H
+#define TOK_PRETOK_NAMES_H
+
+#include "model.h"
+
+/* All names, for errors. */
+#define TOK_PRETOK_NAMES "gpt2, cl100k, llama3, qwen2, o200k, tekken, deepseek"
+
+const char *tok_pretok_name(enum tok_pretok kind);
+
+/* TOK_PRETOK_NONE: no such name. */
+enum tok_pretok tok_pretok_by_name(const char *name);
+
+/*
+ * By the regular expressions of a file, one after the other, compared character by character; n at
+ * least 1. TOK_PRETOK_NONE: not known.
+ */
+enum tok_pretok tok_pretok_by_regex(const char *const *regex, size_t n);
+
+#endif

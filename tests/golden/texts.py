@@ -1,0 +1,158 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Texts for comparing a tokenizer with its reference, and the comparison, which shrinks a failure."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+DATA = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/corpus"
+CORPORA = ("english", "code", "multi")
+
+# What pretokenizers tell apart: case, caseless letters, marks, digits of several scripts, symbols,
+# white space of all sorts, line ends, contractions, controls, ideographs, unassigned code points.
+PIECES = [
+    *"aZsStTrRvVeElLmMdD'’ſ",
+    *"'s|'T|'re|'VE|'m|'ll|'D|'l|'v|don't|I'LL|''s".split("|"),
+    *["é", "É", "ß", "ǅ", "Ж", "ж", "あ", "ー", "中", "文", "龥", "한", "ا", "ש", "ก", "ª", "ʰ"],
+    *["\u0301", "\u0308", "\u0345", "\u093e", "\u20dd", "e\u0301", "中\u0301", "!\u0301"],
+    *"0123456789٣५Ⅷ½²",
+    *["12", "123", "1234", "12345"],
+    *"!.,/\\-_=+#$%&()[]{}<>|~^`\"@:;?*",
+    *["...", "--", "//", "/*", "!!", "。", "、", "€", "→", "😀", "👩\u200d🚀"],
+    *[" ", "  ", "   ", "\t", "\u00a0", "\u3000", "\u2028", "\x0b", "\x85"],
+    *["\n", "\r", "\r\n", "\n\n", " \n", "\n ", "\n  \n", "/\n", "\n/"],
+    *["\x00", "\x01", "\x7f", "\u200b", "\ufeff", "\u00ad", "\ue000", "\u0378", "\U000e0001"],
+    *["the", " The", "HTTPServer", "日本語ABC", "camelCase", " x", "XML", "ÀB", "aあA", "あAB", "AあB"],
+]
+
+
+def from_pieces(rng: random.Random, most: int = 12) -> str:
+    return "".join(rng.choices(PIECES, k=rng.randint(1, most)))
+
+
+def random_unicode(rng: random.Random, most: int = 24) -> str:
+    """Code points of a few blocks, near each other, as scripts are."""
+    out = []
+    for _ in range(rng.randint(1, 4)):
+        at = rng.choice([rng.randrange(0x250), rng.randrange(0x3100), rng.randrange(0x110000)])
+        out += [at + rng.randrange(64) for _ in range(rng.randint(1, most // 4))]
+    return "".join(chr(c) for c in out if c < 0x110000 and not 0xD800 <= c < 0xE000)
+
+
+def code_points() -> Iterator[str]:
+    """Each code point alone, and where the pretokens around it depend on it; 64 to a text."""
+    frames = ("{}", "a{}b", " {} ", ".{}.", "\n{}\n", "A{}a", "1{}1", "'{}'s")
+    points = [chr(c) for c in range(0x110000) if not 0xD800 <= c < 0xE000]
+    for i in range(0, len(points), 16):
+        yield "\n".join(f.format(c) for c in points[i : i + 16] for f in frames)
+
+
+def lines(rng: random.Random, count: int) -> Iterator[str]:
+    """Stretches of the corpora: English, code, and the ten languages of the third."""
+    texts = []
+    for name in CORPORA:
+        path = DATA / f"{name}.txt"
+        if not path.is_file():
+            pytest.skip(f"{path} is missing: run tools/fetch-corpus")
+        texts.append(path.read_text("utf-8", "replace"))
+    for i in range(count):
+        text = texts[i % len(texts)]
+        at = rng.randrange(len(text) - 400)
+        yield text[at : at + rng.randint(20, 400)]
+
+
+def shrink(text: str, fails: Callable[[str], bool]) -> str:
+    """A shortest text that still fails, by leaving out ever smaller stretches."""
+    size = len(text) // 2
+    while size > 0:
+        at = 0
+        while at < len(text):
+            shorter = text[:at] + text[at + size :]
+            if shorter and fails(shorter):
+                text = shorter
+            else:
+                at += size
+        size //= 2
+    return text
+
+
+class Comparison:
+    """A tokenizer beside its reference: reference(text) gives ids."""
+
+    def __init__(self, tokenizer, reference: Callable[[str], list[int]], seed: int = 1) -> None:
+        self.tokenizer = tokenizer
+        self.reference = reference
+        self.rng = random.Random(seed)
+        self.texts = 0
+
+    def streamed(self, data: bytes, cuts: list[int]) -> np.ndarray:
+        stream, parts, done = self.tokenizer.stream(), [], 0
+        for cut in [*cuts, len(data)]:
+            parts.append(stream.feed(data[done:cut]))
+            done = cut
+        parts.append(stream.finish())
+        return np.concatenate(parts)
+
+    def random_cuts(self, n: int) -> list[int]:
+        cuts, at = [], 0
+        while (at := at + self.rng.choice([1, 1, 2, 3, 5, 17, 60])) < n:
+            cuts.append(at)
+        return cuts
+
+    def _fail(self, how: str, fails: Callable[[str], bool], text: str) -> None:
+        text = shrink(text, fails)
+        pytest.fail(
+            f"{how}, text {self.texts}: {text!r} gives "
+            f"{self.tokenizer.encode(text).tolist()}, the reference {self.reference(text)}"
+        )
+
+    def whole(self, text: str) -> np.ndarray:
+        self.texts += 1
+        ids = self.tokenizer.encode(text)
+        if not np.array_equal(ids, self.reference(text)):
+            self._fail(
+                "whole",
+                lambda t: not np.array_equal(self.tokenizer.encode(t), self.reference(t)),
+                text,
+            )
+        return ids
+
+    def everywhere(self, text: str) -> None:
+        """Whole, and cut in two at every byte, and byte by byte."""
+        ids, n = self.whole(text), len(text.encode())
+        for cuts in [[at] for at in range(1, n)] + [list(range(1, n))]:
+            if not np.array_equal(self.streamed(text.encode(), cuts), ids):
+                self._fail("cut in two", self._cut_in_two, text)
+
+    def _cut_in_two(self, text: str) -> bool:
+        data, ids = text.encode(), self.tokenizer.encode(text)
+        ways = [[at] for at in range(1, len(data))] + [list(range(1, len(data)))]
+        return any(not np.array_equal(self.streamed(data, cuts), ids) for cuts in ways)
+
+    def randomly(self, text: str) -> None:
+        """Whole, and cut at random."""
+        ids, data = self.whole(text), text.encode()
+        if not np.array_equal(self.streamed(data, self.random_cuts(len(data))), ids):
+            self._fail("cut", self._cut_in_two, text)
+
+
+def compare(tokenizer, reference: Callable[[str], list[int]], texts: int = 100_000) -> Comparison:
+    """At least that many texts: every code point, random ones, made of pieces, real ones."""
+    c = Comparison(tokenizer, reference)
+    for text in code_points():
+        c.randomly(text)
+    for _ in range(4_000):
+        c.everywhere(from_pieces(c.rng))
+    for _ in range(4_000):
+        c.randomly(random_unicode(c.rng))
+    for text in lines(c.rng, 6_000):
+        c.randomly(text)
+    while c.texts < texts:
+        c.randomly(from_pieces(c.rng, 24))
+    return c

@@ -18,6 +18,10 @@ static const struct tok_json_rule normalizers_rules[] = {
 	{"normalizers", NULL, NULL, true},
 };
 
+static const struct tok_json_rule nfc_rules[] = {
+	{"type", "\"NFC\"", NULL, true},
+};
+
 static const struct tok_json_rule split_rules[] = {
 	{"type", "\"Split\"", NULL, true},
 	{"pattern", NULL, NULL, true},
@@ -56,28 +60,26 @@ is_type(const json_t *value, const char *type)
 }
 
 bool
-tok_json_normalizer(const char *file, json_t *root, struct tok_error *err)
+tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error *err)
 {
-	static const struct tok_json_rule none[] = {
-		{"normalizer", "null", "use a vocabulary without a normalizer", false}};
-	json_t *normalizer = json_object_get(root, "normalizer"), *list, *one;
-	bool ok = true;
+	json_t *normalizer = json_object_get(root, "normalizer"), *list;
 
-	if (is_type(normalizer, "Sequence")) {
+	*nfc = false;
+	if (is_type(normalizer, "Sequence")) { /* of none, or of one */
 		list = json_object_get(normalizer, "normalizers");
 		if (!tok_json_check(file, "normalizer", normalizer, normalizers_rules,
 			    N(normalizers_rules), err))
 			return false;
-		if (json_is_array(list) && json_array_size(list) == 0)
-			return true; /* of nothing */
+		if (!json_is_array(list) || json_array_size(list) > 1)
+			return tok_fail(err,
+				"%s: normalizer \"Sequence\" of %zu is not implemented "
+				"(implemented: none, or one \"NFC\")",
+				file, json_array_size(list));
+		normalizer = json_array_get(list, 0);
 	}
-	if (normalizer == NULL)
-		return true;
-	one = json_pack("{sO}", "normalizer", normalizer);
-	ok = one != NULL ? tok_json_check(file, "", one, none, N(none), err)
-			 : tok_fail(err, "out of memory");
-	json_decref(one);
-	return ok;
+	*nfc = normalizer != NULL && !json_is_null(normalizer);
+	return !*nfc || tok_json_check_component(file, "normalizer", normalizer, "NFC", nfc_rules,
+				N(nfc_rules), err);
 }
 
 /* The regular expression of one Split. */

@@ -7,8 +7,8 @@
 
 #include "model.h"
 
-/* False: it is none that does nothing. */
-bool tok_json_normalizer(const char *file, json_t *root, struct tok_error *err);
+/* None, or form C. */
+bool tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error *err);
 
 /* Which pretokenizer; one that is not known is refused by name. */
 bool tok_json_pretok(const char *file, json_t *root, enum tok_pretok *kind, struct tok_error *err);

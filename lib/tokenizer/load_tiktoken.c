@@ -3,27 +3,39 @@
  * A .tiktoken file: lines "base64 rank". Ranks are ids; a pair may merge when its bytes are a
  * token, the lower rank first. Neither the pretokenizer nor special tokens are in the file.
  *
- * The merges are recovered: encoding a token's bytes with the tokens of lower rank only leaves two
- * parts, the pair whose merge made it. No other pair with the same bytes can ever meet: by
- * doc/streaming.md, lemma 1, parts that meet inside a text are what the token's own bytes give.
+ * The merges are recovered: encoding a token's bytes leaves two parts before the last merge, the
+ * pair that makes it; or more, and then it is found only as a whole pretoken. No other pair with
+ * the same bytes can ever meet: by doc/streaming.md, lemma 1, parts that meet inside a text are
+ * what the token's own bytes give.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "model_make.h"
+#include "pretok_names.h"
 
-struct known {
+struct special {
+	uint32_t id;
+	const char *text;
+};
+
+#define SPECIALS_MAX 5 /* of a known file */
+#define SPECIAL_BYTES_MAX 16
+#define SPECIAL_ID_MAX 22 /* above the ranks, at most */
+
+/* As tiktoken_ext/openai_public.py has them. */
+static const struct known {
 	uint32_t n_ranks, checksum; /* of the file's model, without specials */
 	enum tok_pretok pretok;
-	const char *special;
-	uint32_t special_id;
+	struct special special[SPECIALS_MAX];
+} known_files[] = {
+	{50256, 0x34fe954du, TOK_PRETOK_GPT2, {{50256, "<|endoftext|>"}}},
+	{100256, 0xbb526cfdu, TOK_PRETOK_CL100K,
+		{{100257, "<|endoftext|>"}, {100258, "<|fim_prefix|>"}, {100259, "<|fim_middle|>"},
+			{100260, "<|fim_suffix|>"}, {100276, "<|endofprompt|>"}}},
+	{199998, 0x6153fb38u, TOK_PRETOK_O200K,
+		{{199999, "<|endoftext|>"}, {200018, "<|endofprompt|>"}}},
 };
-
-static const struct known known_files[] = {
-	{50256, 0x34fe954du, TOK_PRETOK_GPT2, "<|endoftext|>", 50256},
-};
-#define SPECIALS_MAX 1 /* of a known file */
-#define SPECIAL_BYTES_MAX 16
 
 static int
 base64_value(char c)
@@ -126,10 +138,11 @@ parse(const char *file, const char *text, size_t size, struct tok_model *m, stru
 	uint32_t ranks = count_ranks(text, text + size), number = 0, len, rank;
 	struct line l = {.next = text, .end = text + size};
 
-	if (ranks < 256 || ranks > TOK_MAX_IDS - SPECIALS_MAX)
+	if (ranks < 256 || ranks > TOK_MAX_IDS - SPECIAL_ID_MAX)
 		return tok_fail(err, "%s: %u lines with a rank, expected 256 to %u", file, ranks,
-			TOK_MAX_IDS - SPECIALS_MAX);
-	if (!tok_model_init(m, ranks + SPECIALS_MAX, size + SPECIAL_BYTES_MAX, ranks, err))
+			TOK_MAX_IDS - SPECIAL_ID_MAX);
+	if (!tok_model_init(m, ranks + SPECIAL_ID_MAX,
+		    size + (size_t)SPECIALS_MAX * SPECIAL_BYTES_MAX, ranks, err))
 		return false;
 	m->n_tokens = ranks;
 	while (next_line(&l)) {
@@ -154,7 +167,8 @@ parse(const char *file, const char *text, size_t size, struct tok_model *m, stru
 	return true;
 }
 
-/* Encode the bytes of `id` with tokens below it. True if two parts remain, left in part[]. */
+/* Encode the bytes of `id` up to two parts, left in part[]. False: more remain, no merge makes it.
+ */
 static bool
 split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *end)
 {
@@ -172,7 +186,7 @@ split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *en
 
 		for (i = 1; i + 1 < n; i++)
 			at = part[i] < part[at] ? i : at;
-		if (part[at] >= id)
+		if (part[at] == TOK_NO_TOKEN)
 			return false;
 		memmove(end + at, end + at + 1, (n - at - 1) * sizeof(*end));
 		memmove(part + at, part + at + 1, (n - at - 1) * sizeof(*part));
@@ -185,7 +199,7 @@ split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *en
 	}
 	part[0] = tok_index_find(x, p, end[0]);
 	part[1] = tok_index_find(x, p + end[0], end[1] - end[0]);
-	return part[0] < id && part[1] < id;
+	return part[0] != TOK_NO_TOKEN && part[1] != TOK_NO_TOKEN;
 }
 
 static bool
@@ -204,14 +218,21 @@ derive_merges(const char *file, struct tok_model *m, struct tok_error *err)
 			continue;
 		if (split_token(&x, id, part, end))
 			m->merge[m->n_merges++] = (struct tok_model_merge){part[0], part[1], id};
-		else
-			ok = tok_fail(err,
-				"%s: rank %u is not made of two lower ranks: not "
-				"implemented",
-				file, id);
 	}
 	tok_index_free(&x);
 	return ok;
+}
+
+static void
+put_specials(struct tok_model *m, const struct known *k)
+{
+	for (size_t i = 0; i < SPECIALS_MAX && k->special[i].text != NULL; i++) {
+		const struct special *special = &k->special[i];
+
+		m->n_tokens = special->id + 1; /* they rise */
+		tok_model_put(m, special->id, (const uint8_t *)special->text,
+			(uint32_t)strlen(special->text), true);
+	}
 }
 
 static bool
@@ -220,29 +241,27 @@ find_pretokenizer(
 {
 	uint32_t checksum = tok_model_checksum(m);
 
-	if (pretokenizer != NULL && strcmp(pretokenizer, "gpt2") != 0)
+	m->pretok = pretokenizer == NULL ? TOK_PRETOK_NONE : tok_pretok_by_name(pretokenizer);
+	if (pretokenizer != NULL && m->pretok == TOK_PRETOK_NONE)
 		return tok_fail(err,
-			"%s: pretokenizer \"%s\" is not implemented (implemented: gpt2)", file,
-			pretokenizer);
-
+			"%s: pretokenizer \"%s\" is not implemented (implemented: " TOK_PRETOK_NAMES
+			")",
+			file, pretokenizer);
 	for (size_t i = 0; i < sizeof(known_files) / sizeof(known_files[0]); i++) {
 		const struct known *k = &known_files[i];
 
 		if (k->n_ranks != m->n_tokens || k->checksum != checksum)
 			continue;
 		m->pretok = k->pretok;
-		m->n_tokens = k->special_id + 1;
-		tok_model_put(m, k->special_id, (const uint8_t *)k->special,
-			(uint32_t)strlen(k->special), true);
+		put_specials(m, k);
 		return true;
 	}
 	if (pretokenizer == NULL)
 		return tok_fail(err,
 			"%s: a .tiktoken file does not say its pretokenizer, and this one "
-			"(%u ranks, checksum %08x) is not known by its content (known: "
-			"gpt2); if it is GPT-2's, say so with --pretokenizer gpt2",
+			"(%u ranks, checksum %08x) is not known by its content (known: gpt2, "
+			"cl100k_base, o200k_base); say it with --pretokenizer NAME: " TOK_PRETOK_NAMES,
 			file, m->n_tokens, checksum);
-	m->pretok = TOK_PRETOK_GPT2;
 	return true;
 }
 
@@ -255,7 +274,8 @@ tok_load_tiktoken(
 	char *text = tok_read_file(path, &size, err);
 	bool ok;
 
-	*m = (struct tok_model){.format = "tiktoken"};
+	/* A pretoken that is a rank is not merged (tiktoken's encode_ordinary). */
+	*m = (struct tok_model){.format = "tiktoken", .ignore_merges = true};
 	if (text == NULL)
 		return false;
 	ok = parse(file, text, size, m, err) && derive_merges(file, m, err) &&

@@ -218,7 +218,7 @@ tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error 
 	if (root == NULL)
 		return false;
 	added = json_object_get(root, "added_tokens");
-	ok = check_components(file, root, err) && tok_json_normalizer(file, root, err) &&
+	ok = check_components(file, root, err) && tok_json_normalizer(file, root, &m->nfc, err) &&
 	     tok_json_pretok(file, root, &m->pretok, err);
 	if (ok && !is_absent(added) && !json_is_array(added))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);

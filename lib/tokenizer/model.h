@@ -42,6 +42,7 @@ struct tok_model {
 	const char *format; /* static string, see tok_vocab_info */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
+	bool nfc; /* normalizer: form C */
 	uint32_t n_tokens; /* ids are below this */
 	struct tok_model_token *token;
 	uint8_t *bytes;

@@ -15,20 +15,27 @@ tok_stream_init(
 	s->state = TOK_ST_NONE;
 	s->n_utf8 = 0;
 	s->n_held = 0;
+	tok_nfc_init(&s->nfc);
 	tok_bpe_open(s);
 }
 
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
-	return (size_t)s->n_utf8 + s->n_held + s->n_pos;
+	return (size_t)s->n_utf8 + tok_nfc_waiting(&s->nfc) + s->n_held + s->n_pos;
 }
 
-/* An id covers at least one byte; a byte that is not UTF-8 becomes one U+FFFD at most. */
+/*
+ * An id covers at least one byte; a byte that is not UTF-8 becomes one U+FFFD at most, and form C
+ * has no more than three bytes for one either.
+ */
+static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for both");
+
 size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
-	return (n + s->n_utf8) * TOK_UTF8_REPLACEMENT_BYTES + s->n_held + s->n_pos;
+	return (n + s->n_utf8 + tok_nfc_waiting(&s->nfc)) * TOK_UTF8_REPLACEMENT_BYTES + s->n_held +
+	       s->n_pos;
 }
 
 size_t
@@ -60,12 +67,29 @@ finish(struct tok_stream *s, uint32_t **ids)
 	return tok_pretok_finish(s, ids);
 }
 
+/* Well-formed text, through form C where the vocabulary wants it. With `last` it is the end. */
+static enum tok_why
+feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	struct tok_nfc_piece piece = {p, p + n, last};
+	struct tok_nfc_span span;
+	enum tok_nfc_result r;
+
+	if (!s->vocab->nfc)
+		return encode_text(s, p, n, last, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
+	while ((r = tok_nfc_next(&s->nfc, &piece, &span)) == TOK_NFC_SPAN) {
+		if (!encode_text(s, span.p, span.n, false, ids))
+			return TOK_WHY_CARRY;
+	}
+	return r == TOK_NFC_FULL ? TOK_WHY_MARKS : TOK_WHY_NONE;
+}
+
 /* ---- bytes ---- */
 
-static bool
+static enum tok_why
 replace(struct tok_stream *s, uint32_t **ids)
 {
-	return encode_text(
+	return feed_text(
 		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
 }
 
@@ -75,6 +99,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 	size_t *took)
 {
 	const uint8_t *p = text, *end = p + n;
+	enum tok_why why = TOK_WHY_NONE;
 
 	*took = 0;
 
@@ -87,23 +112,27 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_WHY_UTF8;
 			s->n_utf8 = 0;
-			if (!replace(s, ids))
-				return TOK_WHY_CARRY;
+			why = replace(s, ids);
+			if (why != TOK_WHY_NONE)
+				return why;
 			break;
 		}
 		s->utf8[s->n_utf8++] = *p++;
 		if (s->n_utf8 == tok_utf8_length(s->utf8[0])) {
 			s->n_utf8 = 0;
-			if (!encode_text(s, s->utf8, have + 1u, false, ids))
-				return TOK_WHY_CARRY;
+			why = feed_text(s, s->utf8, have + 1u, false, ids);
+			if (why != TOK_WHY_NONE)
+				return why;
 		}
 	}
 	while (p < end) {
 		struct tok_utf8_span span = tok_utf8_scan(p, (size_t)(end - p));
 		bool all = last && span.end == TOK_UTF8_WHOLE;
 
-		if (span.valid > 0 && !encode_text(s, p, span.valid, all, ids))
-			return TOK_WHY_CARRY;
+		if (span.valid > 0)
+			why = feed_text(s, p, span.valid, all, ids);
+		if (why != TOK_WHY_NONE)
+			return why;
 		p += span.valid;
 		if (span.end == TOK_UTF8_SHORT) {
 			memcpy(s->utf8, p, span.rest);
@@ -112,8 +141,9 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			*took = (size_t)(p - text);
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_WHY_UTF8;
-			if (!replace(s, ids))
-				return TOK_WHY_CARRY;
+			why = replace(s, ids);
+			if (why != TOK_WHY_NONE)
+				return why;
 		}
 		p += span.rest;
 	}
@@ -122,11 +152,16 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		if (s->flags & TOK_STRICT_UTF8)
 			return TOK_WHY_UTF8;
 		s->n_utf8 = 0;
-		if (!replace(s, ids))
-			return TOK_WHY_CARRY;
+		why = replace(s, ids);
+		if (why != TOK_WHY_NONE)
+			return why;
 	}
-	if (last)
-		return finish(s, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
+	if (last) {
+		why = feed_text(s, p, 0, true, ids);
+		if (why == TOK_WHY_NONE && !finish(s, ids))
+			why = TOK_WHY_CARRY;
+		return why;
+	}
 	*ids = tok_bpe_release(s, *ids);
 	return TOK_WHY_NONE;
 }
@@ -192,6 +227,8 @@ tok_why_text(enum tok_why why)
 		return "the text is not UTF-8, and strict UTF-8 was asked for";
 	case TOK_WHY_CARRY:
 		return "more than 2048 bytes of one pretoken have uncertain ids";
+	case TOK_WHY_MARKS:
+		return "more than 256 combining marks in a row: form C has a limit";
 	case TOK_WHY_ID:
 		return "no such id in the vocabulary";
 	case TOK_WHY_OVER:

@@ -17,6 +17,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "nfc.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -94,13 +96,14 @@ enum tok_why {
 	TOK_WHY_CARRY = 2, /* more than TOK_CARRY_MAX bytes whose ids are still uncertain */
 	TOK_WHY_ID = 3,	   /* decode: no such id */
 	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
+	TOK_WHY_MARKS = 5, /* more combining marks in a row than form C is given for (nfc.h) */
 };
 struct tok_result {
 	enum tok_status status;
 	enum tok_why why;
 	/*
 	 * Bytes (encode) or ids (decode) taken. With TOK_WHY_UTF8 those before the byte that does
-	 * not belong; with TOK_WHY_CARRY the pretoken lies somewhere behind them.
+	 * not belong; with TOK_WHY_CARRY and TOK_WHY_MARKS it lies somewhere behind them.
 	 */
 	size_t consumed;
 	size_t produced; /* ids (encode) or bytes (decode) written */
@@ -111,6 +114,9 @@ enum tok_flags {
 };
 
 #define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones, and behind it */
+
+/* Most that tok_stream_bound(s, 1) can be. */
+#define TOK_STREAM_HELD_MAX (2 * TOK_CARRY_MAX + 3 * 4 * (2 + TOK_NFC_MARKS_MAX))
 
 /*
  * A text on its way through. The caller owns the memory, tok_stream_init prepares it; there is
@@ -132,6 +138,7 @@ struct tok_stream {
 	uint32_t n_pos;	      /* bytes of the open pretoken whose ids are not yet given out */
 	uint32_t pos[TOK_CARRY_MAX]; /* pos[i]: last token of the encoding that ends after byte i */
 	uint8_t held[TOK_CARRY_MAX];
+	struct tok_nfc nfc;
 };
 
 /* cache may be NULL. */
@@ -141,7 +148,7 @@ void tok_stream_init(
 /*
  * Feed `n` bytes at `text`; with `last` the text ends with them (n may be 0). Ids that are certain
  * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never TOK_MORE;
- * with less than tok_stream_bound(s, 1), which is at most 2 * TOK_CARRY_MAX + 20, nothing may be taken.
+ * with less than tok_stream_bound(s, 1), which is at most TOK_STREAM_HELD_MAX, nothing may be taken.
  */
 struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last,
 	uint32_t *ids, size_t room);
@@ -149,7 +156,7 @@ struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t
 /* Most ids that feeding n more bytes, and ending, could give out. */
 size_t tok_stream_bound(const struct tok_stream *s, size_t n);
 
-/* Bytes taken whose ids have not been given out yet. */
+/* Bytes taken whose ids have not been given out yet; of some, their form C is counted. */
 size_t tok_stream_waiting(const struct tok_stream *s);
 
 /*

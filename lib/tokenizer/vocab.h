@@ -66,6 +66,7 @@ struct tok_span {
 struct tok_vocab {
 	enum tok_kind kind;
 	enum tok_pretok pretok;
+	bool nfc; /* text goes through form C */
 	/* words that are one token */
 	struct tok_word *word; /* open addressing, linear probing */
 	uint32_t word_shift;   /* 64 - log2(slots) */

@@ -457,6 +457,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	v->mem = *mem;
 	v->kind = m->kind;
 	v->pretok = m->pretok;
+	v->nfc = m->nfc;
 	v->n_ranks = TOK_BYTES + m->n_merges;
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);

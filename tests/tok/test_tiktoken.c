@@ -57,13 +57,13 @@ lines_may_end_as_on_windows_and_come_in_any_order(void **state)
 static void
 an_unknown_file_needs_its_pretokenizer(void **state)
 {
-	const struct tok_load_opts opts = {.pretokenizer = "cl100k"};
+	const struct tok_load_opts opts = {.pretokenizer = "cl100k!"};
 	struct tok_error err;
 
-	assert_refused(put_ranks(state, ""), "say so with --pretokenizer gpt2");
+	assert_refused(put_ranks(state, ""), "say it with --pretokenizer NAME: gpt2, cl100k,");
 	assert_null(tok_vocab_load(put_ranks(state, ""), &opts, &err));
-	assert_non_null(
-		strstr(err.text, "pretokenizer \"cl100k\" is not implemented (implemented: gpt2)"));
+	assert_non_null(strstr(
+		err.text, "pretokenizer \"cl100k!\" is not implemented (implemented: gpt2, "));
 }
 
 static void
@@ -81,12 +81,65 @@ bad_lines_are_refused_with_their_number(void **state)
 	assert_ranks_refused(state, "aGU= 260\n", "has the bytes of another rank");
 }
 
+/* As a whole, and in a text: first ids, whether it is fed at once or byte by byte. */
 static void
-a_rank_that_no_merge_makes_is_refused(void **state)
+assert_encodes(const struct tok_vocab *v, const char *text, const uint32_t *want, size_t n)
 {
-	assert_ranks_refused(
-		state, "eHl6 260\n", "rank 260 is not made of two lower ranks"); /* xyz */
-	assert_refused(put_text(state, "a.tiktoken", "aA== 0\n"), "expected 256 to 2097151");
+	uint32_t whole[TOK_STREAM_HELD_MAX], bytes[TOK_STREAM_HELD_MAX];
+	size_t len = strlen(text), produced = 0;
+	struct tok_result r = tok_encode(v, NULL, text, len, 0, whole, TOK_STREAM_HELD_MAX);
+	struct tok_stream s;
+
+	assert_int_equal(r.produced, n);
+	assert_memory_equal(whole, want, n * sizeof(*want));
+	tok_stream_init(&s, v, NULL, 0);
+	for (size_t i = 0; i < len; i++) {
+		r = tok_stream_feed(
+			&s, text + i, 1, i + 1 == len, bytes + produced, TOK_STREAM_HELD_MAX / 2);
+		assert_int_equal(r.status, TOK_OK);
+		produced += r.produced;
+	}
+	assert_int_equal(produced, n);
+	assert_memory_equal(bytes, want, n * sizeof(*want));
+}
+
+static void
+a_rank_that_no_merge_makes_is_a_pretoken_or_nothing(void **state)
+{
+	const struct tok_load_opts opts = {.pretokenizer = "gpt2"};
+	struct tok_vocab *v = tok_vocab_load(put_ranks(state, "eHl6 260\n"), &opts, NULL); /* xyz */
+
+	assert_non_null(v);
+	assert_encodes(v, "xyz", (uint32_t[]){260}, 1);
+	assert_encodes(v, "xy", (uint32_t[]){'x', 'y'}, 2);
+	assert_encodes(v, "xyzx", (uint32_t[]){'x', 'y', 'z', 'x'}, 4);
+	assert_encodes(v, "xyz!xyz", (uint32_t[]){260, '!', 260}, 3);
+	tok_vocab_free(v);
+}
+
+/* "xyz" is rank 260, "xy" 261: as soon as x and y are one, z joins them. */
+static void
+a_part_may_have_a_higher_rank(void **state)
+{
+	const struct tok_load_opts opts = {.pretokenizer = "gpt2"};
+	struct tok_vocab *v = tok_vocab_load(put_ranks(state, "eHl6 260\neHk= 261\n"), &opts, NULL);
+
+	assert_non_null(v);
+	assert_encodes(v, "axyzxy", (uint32_t[]){'a', 260, 261}, 3);
+	tok_vocab_free(v);
+}
+
+/* "xyx" is 260, "xy" 261: in "xyxy" the first x y takes the x that the second needs. */
+static void
+a_part_that_several_need_is_refused(void **state)
+{
+	assert_ranks_refused(state, "eHl4 260\neHk= 261\n", "comes before those of its parts, and");
+}
+
+static void
+files_without_all_bytes_are_refused(void **state)
+{
+	assert_refused(put_text(state, "a.tiktoken", "aA== 0\n"), "expected 256 to 2097130");
 	assert_refused(put_text(state, "a.tiktoken", ""), "0 lines with a rank");
 }
 
@@ -118,7 +171,10 @@ main(void)
 		WITH_FOLDER(lines_may_end_as_on_windows_and_come_in_any_order),
 		WITH_FOLDER(an_unknown_file_needs_its_pretokenizer),
 		WITH_FOLDER(bad_lines_are_refused_with_their_number),
-		WITH_FOLDER(a_rank_that_no_merge_makes_is_refused),
+		WITH_FOLDER(a_rank_that_no_merge_makes_is_a_pretoken_or_nothing),
+		WITH_FOLDER(a_part_may_have_a_higher_rank),
+		WITH_FOLDER(a_part_that_several_need_is_refused),
+		WITH_FOLDER(files_without_all_bytes_are_refused),
 		WITH_FOLDER(tokens_of_1024_bytes_load_and_longer_ones_are_refused),
 	};
 

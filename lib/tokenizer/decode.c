@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ids back to bytes, whole and streaming. */
 #include "utf8.h"
-#include "vocab.h"
+#include "wordpiece.h"
 
 const uint8_t *
 tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len)
@@ -17,6 +17,8 @@ tok_decode(const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *ou
 {
 	struct tok_result r = {.status = TOK_OK};
 
+	if (v->kind == TOK_KIND_WORDPIECE)
+		return tok_wordpiece_decode(v, false, ids, n, out, room);
 	for (; r.consumed < n; r.consumed++) {
 		uint32_t len;
 		const uint8_t *bytes = tok_vocab_token(v, ids[r.consumed], &len);
@@ -41,6 +43,7 @@ tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab *v)
 {
 	d->vocab = v;
 	d->n_held = 0;
+	d->begun = 0;
 }
 
 /* Bytes at the end of p[0 .. n) that begin a character and do not complete it (0-3). */
@@ -72,7 +75,11 @@ tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids, size_t 
 	if (room < held)
 		return r;
 	memcpy(out, d->held, held);
-	r = tok_decode(d->vocab, ids, n, out + held, room - held);
+	if (d->vocab->kind == TOK_KIND_WORDPIECE)
+		r = tok_wordpiece_decode(d->vocab, d->begun, ids, n, out + held, room - held);
+	else
+		r = tok_decode(d->vocab, ids, n, out + held, room - held);
+	d->begun |= r.consumed > 0;
 	r.produced += held;
 	d->n_held = 0;
 	if (last && r.status == TOK_OK)

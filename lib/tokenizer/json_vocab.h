@@ -24,6 +24,13 @@ struct tok_json_special {
 bool tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_special *special,
 	size_t n_special, uint32_t n_merges, struct tok_model *m, struct tok_error *err);
 
+/*
+ * The list of added tokens, all special, to special[], which has room for them. `vocab` is the model's:
+ * it decides their ids.
+ */
+bool tok_json_added(const char *file, json_t *added, const json_t *vocab,
+	struct tok_json_special *special, struct tok_error *err);
+
 /* Append the merge "left right"; `where` names it in errors. */
 bool tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where,
 	const char *left, size_t left_len, const char *right, size_t right_len,

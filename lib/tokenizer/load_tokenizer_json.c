@@ -10,6 +10,7 @@
 
 #include "json_pretok.h"
 #include "json_rules.h"
+#include "load_bert_json.h"
 #include "json_vocab.h"
 
 static const struct tok_json_rule top_rules[] = {
@@ -119,8 +120,8 @@ read_added(const char *file, size_t i, json_t *value, const json_t *vocab, json_
 	return true;
 }
 
-static bool
-read_all_added(const char *file, json_t *added, const json_t *vocab,
+bool
+tok_json_added(const char *file, json_t *added, const json_t *vocab,
 	struct tok_json_special *special, struct tok_error *err)
 {
 	json_int_t next = (json_int_t)json_object_size(vocab);
@@ -195,7 +196,7 @@ read_model(const char *file, json_t *root, struct tok_json_special *special, str
 	if (!json_is_array(merges) || json_array_size(merges) > TOK_MAX_IDS)
 		return tok_fail(err, "%s: model.merges is not a list of at most %u merges", file,
 			TOK_MAX_IDS);
-	ok = read_all_added(file, added, vocab, special, err) &&
+	ok = tok_json_added(file, added, vocab, special, err) &&
 	     tok_json_tokens(file, vocab, special, json_array_size(added),
 		     (uint32_t)json_array_size(merges), m, err) &&
 	     tok_index_init(&x, m, err);
@@ -212,21 +213,27 @@ tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error 
 	const char *file = tok_shown_path(path);
 	json_t *root = tok_json_read(path, err), *added;
 	struct tok_json_special *special = NULL;
-	bool ok;
+	bool ok, wordpiece;
 
 	*m = (struct tok_model){.format = "tokenizer.json"};
 	if (root == NULL)
 		return false;
 	added = json_object_get(root, "added_tokens");
-	ok = check_components(file, root, err) && tok_json_normalizer(file, root, &m->nfc, err) &&
-	     tok_json_pretok(file, root, &m->pretok, err);
+	wordpiece = tok_json_is_bert(root);
+	if (wordpiece)
+		ok = tok_json_bert_check(file, root, err);
+	else
+		ok = check_components(file, root, err) && tok_json_normalizer(file, root, &m->nfc, err) &&
+		     tok_json_pretok(file, root, &m->pretok, err);
 	if (ok && !is_absent(added) && !json_is_array(added))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {
 		special = calloc(json_array_size(added) + 1, sizeof(*special));
 		ok = special != NULL || tok_fail(err, "out of memory");
 	}
-	ok = ok && read_model(file, root, special, m, err);
+	if (ok)
+		ok = wordpiece ? tok_json_bert_read(file, root, special, m, err)
+			       : read_model(file, root, special, m, err);
 	free(special);
 	json_decref(root);
 	if (!ok)

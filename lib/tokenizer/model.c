@@ -56,7 +56,8 @@ tok_model_init(struct tok_model *m, uint32_t n_tokens, size_t n_bytes, uint32_t 
 void
 tok_model_put(struct tok_model *m, uint32_t id, const uint8_t *bytes, uint32_t len, bool special)
 {
-	m->token[id] = (struct tok_model_token){(uint32_t)m->n_bytes, len, special};
+	m->token[id] = (struct tok_model_token){
+		.off = (uint32_t)m->n_bytes, .len = len, .special = special};
 	memcpy(m->bytes + m->n_bytes, bytes, len);
 	m->n_bytes += len;
 }
@@ -79,6 +80,22 @@ add_number(uint32_t crc, uint32_t x)
 	return (uint32_t)crc32(crc, le, sizeof(le));
 }
 
+/*
+ * Normalizer, words and tokens of a WordPiece model. Special tokens are text like others there; the
+ * decoder's cleanup decides no ids.
+ */
+static uint32_t
+add_bert(uint32_t crc, const struct tok_model *m)
+{
+	const struct tok_model_bert *b = &m->bert;
+
+	crc = add_number(crc, m->kind);
+	crc = add_number(crc, (uint32_t)b->clean_text << 3 | (uint32_t)b->handle_chinese_chars << 2 |
+				      (uint32_t)b->strip_accents << 1 | b->lowercase);
+	crc = add_number(crc, b->max_chars);
+	return add_number(crc, b->unk);
+}
+
 /* Pretokenizer, then each id with its bytes, then the live merges in order: what decides about ids. */
 uint32_t
 tok_model_checksum(const struct tok_model *m)
@@ -87,8 +104,13 @@ tok_model_checksum(const struct tok_model *m)
 
 	crc = add_number(crc, m->pretok);
 	crc = add_number(crc, m->n_tokens);
+	if (m->kind == TOK_KIND_WORDPIECE)
+		crc = add_bert(crc, m);
 	for (i = 0; i < m->n_tokens; i++) {
-		crc = add_number(crc, m->token[i].len << 1 | m->token[i].special);
+		bool other = m->kind == TOK_KIND_WORDPIECE ? m->token[i].outside
+							   : m->token[i].special;
+
+		crc = add_number(crc, m->token[i].len << 1 | other);
 		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
 	}
 	for (i = 0; i < m->n_merges; i++) {

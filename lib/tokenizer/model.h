@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a loader hands to vocab_build.c: a byte-level BPE model as plain lists, in ordinary heap
- * memory, freed after the tables are built. Set-up only.
+ * What a loader hands to vocab_build.c: a byte-level BPE model, or a WordPiece one, as plain lists, in
+ * ordinary heap memory, freed after the tables are built. Set-up only.
  */
 #ifndef TOK_MODEL_H
 #define TOK_MODEL_H
@@ -13,7 +13,8 @@
 #define TOK_NO_TOKEN 0xffffffffu
 
 enum tok_kind {
-	TOK_KIND_BPE = 0, /* byte-level */
+	TOK_KIND_BPE = 0,	/* byte-level */
+	TOK_KIND_WORDPIECE = 1, /* BERT: of the model below, `bert` and no merges */
 };
 
 /* Pretokenizers, named by who had them first; pretok_names.c has their regular expressions. */
@@ -26,16 +27,26 @@ enum tok_pretok {
 	TOK_PRETOK_O200K = 5,
 	TOK_PRETOK_TEKKEN = 6,	 /* o200k without contractions, each digit alone */
 	TOK_PRETOK_DEEPSEEK = 7, /* DeepSeek-V3 and R1 */
+	TOK_PRETOK_BERT = 16,
 };
 
 struct tok_model_token {
 	uint32_t off; /* of its bytes in `bytes` */
 	uint32_t len; /* 0: no token has this id */
 	bool special; /* never produced by encoding; decodes to its text */
+	bool outside; /* WordPiece: no word is encoded to it, for it was added to the model */
 };
 
 struct tok_model_merge {
 	uint32_t left, right, result; /* ids; the position in the list is the rank */
+};
+
+/* BertNormalizer, the WordPiece model and its decoder. */
+struct tok_model_bert {
+	bool clean_text, handle_chinese_chars, strip_accents, lowercase;
+	bool cleanup; /* decoding leaves out blanks before punctuation */
+	uint32_t max_chars; /* longer words are unknown */
+	uint32_t unk;	    /* id of the unknown token */
 };
 
 struct tok_model {
@@ -51,6 +62,7 @@ struct tok_model {
 	struct tok_model_merge *merge;
 	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of it */
 	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */
+	struct tok_model_bert bert;
 };
 
 /* Loaders. Each returns false with *err filled in and leaves *m freed. path is a file. */
@@ -66,6 +78,9 @@ bool tok_model_live_merges(struct tok_model *m, struct tok_error *err);
 
 /* Put live merges into an order in which parts come before the whole. */
 bool tok_model_order_merges(struct tok_model *m, struct tok_error *err);
+/* A BERT vocab.txt; `pretokenizer`: NULL, "bert-uncased" or "bert-cased". */
+bool tok_load_bert_vocab(const char *path, const char *pretokenizer, struct tok_model *m,
+	struct tok_error *err);
 
 /* Canonical checksum of a model (see tok_vocab_info.checksum). */
 uint32_t tok_model_checksum(const struct tok_model *m);

@@ -3,6 +3,7 @@
 #include "bpe.h"
 #include "pretok.h"
 #include "utf8.h"
+#include "wordpiece.h"
 
 void
 tok_stream_init(
@@ -16,7 +17,10 @@ tok_stream_init(
 	s->n_utf8 = 0;
 	s->n_held = 0;
 	tok_nfc_init(&s->nfc);
-	tok_bpe_open(s);
+	if (v->kind == TOK_KIND_WORDPIECE)
+		tok_wordpiece_open(s);
+	else
+		tok_bpe_open(s);
 }
 
 size_t
@@ -26,8 +30,9 @@ tok_stream_waiting(const struct tok_stream *s)
 }
 
 /*
- * An id covers at least one byte; a byte that is not UTF-8 becomes one U+FFFD at most, and form C
- * has no more than three bytes for one either.
+ * An id covers at least one byte, or at least one of the at most three characters that the normalizer
+ * makes of one; a byte that is not UTF-8 becomes one U+FFFD at most, and form C has no more than three
+ * bytes for one either.
  */
 static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for both");
 
@@ -53,6 +58,11 @@ encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_
 	switch (s->vocab->kind) {
 	case TOK_KIND_BPE:
 		break;
+	case TOK_KIND_WORDPIECE:
+		tok_wordpiece_feed(s, p, n, ids);
+		if (last)
+			tok_wordpiece_finish(s, ids);
+		return true;
 	}
 	return tok_pretok_feed(s, p, n, last, ids);
 }
@@ -63,6 +73,9 @@ finish(struct tok_stream *s, uint32_t **ids)
 	switch (s->vocab->kind) {
 	case TOK_KIND_BPE:
 		break;
+	case TOK_KIND_WORDPIECE:
+		tok_wordpiece_finish(s, ids);
+		return true;
 	}
 	return tok_pretok_finish(s, ids);
 }
@@ -162,7 +175,8 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			why = TOK_WHY_CARRY;
 		return why;
 	}
-	*ids = tok_bpe_release(s, *ids);
+	if (s->vocab->kind == TOK_KIND_BPE)
+		*ids = tok_bpe_release(s, *ids);
 	return TOK_WHY_NONE;
 }
 

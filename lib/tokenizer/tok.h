@@ -42,15 +42,16 @@ struct tok_mem {
 };
 
 struct tok_load_opts {
-	const char *pretokenizer;   /* for files that do not say it (.tiktoken, vocab.json) and are
-				       not known by their content; or NULL */
+	const char *pretokenizer;   /* for files that do not say it (.tiktoken, vocab.json, vocab.txt)
+				       and are not known by their content; or NULL. "gpt2"; for
+				       vocab.txt "bert-cased", or "bert-uncased", the default */
 	const struct tok_mem *mem;  /* NULL: mmap, with transparent huge pages where they help */
 	const char *search_path;    /* colon-separated folders; NULL: $TOK_VOCAB_PATH, then the default */
 };
 
 /*
  * Load a vocabulary by name or path: a tokenizer.json, a GPT-2 pair (vocab.json with merges.txt
- * beside it, or the folder that holds both), or a .tiktoken file. A string with a '/' or an ending
+ * beside it, or the folder that holds both), a .tiktoken file, or a BERT vocab.txt. A string with a '/' or an ending
  * of one of these formats is a path; anything else is a name looked up in the search path.
  * opts may be NULL. Returns NULL with *err filled in; a component that is not implemented is refused by name.
  */
@@ -61,19 +62,20 @@ void tok_vocab_free(struct tok_vocab *v);
 struct tok_vocab_info {
 	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
 	const char *path;	  /* file it was read from */
-	const char *format;	  /* "tokenizer.json", "vocab.json", "tiktoken" */
-	const char *pretokenizer; /* "gpt2" */
+	const char *format;	  /* "tokenizer.json", "vocab.json", "tiktoken", "vocab.txt" */
+	const char *pretokenizer; /* "gpt2", "bert" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,
 				     whatever file format they came from; never 0 */
 	uint32_t n_ids;		  /* ids are below this */
 	uint32_t n_merges;
 	uint32_t n_special;
-	uint32_t max_token_bytes; /* of those that encoding gives; special ones may be longer */
+	uint32_t max_token_bytes; /* of those that encoding gives, as they are decoded; special
+				     ones may be longer */
 	size_t table_bytes; /* memory of the tables */
 };
 struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
 
-/* Bytes of one id, not NUL-terminated, owned by the vocabulary; NULL if there is no such id. */
+/* Bytes of one id (of WordPiece its text, ## and all), not NUL-terminated, owned by the vocabulary; NULL if there is no such id. */
 const uint8_t *tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len);
 
 /*
@@ -118,6 +120,17 @@ enum tok_flags {
 /* Most that tok_stream_bound(s, 1) can be. */
 #define TOK_STREAM_HELD_MAX (2 * TOK_CARRY_MAX + 3 * 4 * (2 + TOK_NFC_MARKS_MAX))
 
+#define TOK_WORD_MAX 500 /* characters of a word that a WordPiece vocabulary may ask for */
+
+/* The open word of a WordPiece vocabulary, characters as the normalizer leaves them. Private. */
+struct tok_open_word {
+	uint32_t n_chars;
+	uint32_t n_ids;
+	uint32_t n_marks;
+	uint32_t id[TOK_WORD_MAX];   /* certain unless the word turns out to be unknown */
+	uint32_t mark[TOK_WORD_MAX]; /* characters whose order later ones may change */
+};
+
 /*
  * A text on its way through. The caller owns the memory, tok_stream_init prepares it; there is
  * nothing to free. Fields are private. The vocabulary and cache must outlive it.
@@ -136,7 +149,10 @@ struct tok_stream {
 	uint32_t node;	      /* automaton state at the end of the open pretoken */
 	uint32_t base;	      /* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
 	uint32_t n_pos;	      /* bytes of the open pretoken whose ids are not yet given out */
-	uint32_t pos[TOK_CARRY_MAX]; /* pos[i]: last token of the encoding that ends after byte i */
+	union {		      /* by the kind of vocabulary */
+		uint32_t pos[TOK_CARRY_MAX]; /* last token of the encoding that ends after byte i */
+		struct tok_open_word word;
+	};
 	uint8_t held[TOK_CARRY_MAX];
 	struct tok_nfc nfc;
 };
@@ -156,7 +172,9 @@ struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t
 /* Most ids that feeding n more bytes, and ending, could give out. */
 size_t tok_stream_bound(const struct tok_stream *s, size_t n);
 
-/* Bytes taken whose ids have not been given out yet; of some, their form C is counted. */
+/*
+ * Bytes taken whose ids have not been given out yet; as they are normalized, where they are already.
+ */
 size_t tok_stream_waiting(const struct tok_stream *s);
 
 /*
@@ -168,7 +186,9 @@ size_t tok_encode_bound(size_t n);
 
 /*
  * Decode ids to bytes. TOK_MORE: out is full, consumed says how far it came. TOK_BAD with
- * TOK_WHY_ID: ids[consumed] is not in the vocabulary.
+ * TOK_WHY_ID: ids[consumed] is not in the vocabulary. With WordPiece, whose text at the start of all
+ * ids and behind others differs, ids[0] is at the start: what is left after TOK_MORE is decoded by
+ * a stream.
  */
 struct tok_result tok_decode(
 	const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *out, size_t room);
@@ -182,6 +202,7 @@ struct tok_decode_stream {
 	const struct tok_vocab *vocab;
 	uint8_t n_held;
 	uint8_t held[4];
+	uint8_t begun; /* an id has been decoded */
 };
 void tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab *v);
 struct tok_result tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids,

@@ -61,6 +61,8 @@ struct tok_span {
 	uint32_t off, len; /* in `bytes` */
 };
 
+struct tok_wordpiece;
+
 #define TOK_BLOCKS 16
 
 struct tok_vocab {
@@ -89,6 +91,7 @@ struct tok_vocab {
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
 	uint8_t *cat;	    /* enum tok_cat; equal pages are there once */
+	struct tok_wordpiece *wordpiece; /* TOK_KIND_WORDPIECE: instead of all the above */
 	/* decoding */
 	struct tok_span *span; /* by outside id */
 	uint8_t *bytes;

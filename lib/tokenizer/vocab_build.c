@@ -6,9 +6,11 @@
 #include "bpe.h"
 #include "mem.h"
 #include "pretok_names.h"
+#include "vocab_table.h"
+#include "wordpiece.h"
 
-static void *
-table(struct tok_vocab *v, size_t bytes)
+void *
+tok_vocab_table(struct tok_vocab *v, size_t bytes)
 {
 	void *p = v->mem.alloc(v->mem.ctx, bytes, 64);
 
@@ -86,9 +88,9 @@ build_pairs(struct tok_vocab *v, struct tok_error *err)
 	const uint32_t slots = slots_for(v->n_ranks), bits = 4 * slots;
 	uint32_t r;
 
-	v->pair = table(v, slots * sizeof(*v->pair));
-	v->pair_filter = table(v, bits / 8);
-	v->byte_pair = table(v, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
+	v->pair = tok_vocab_table(v, slots * sizeof(*v->pair));
+	v->pair_filter = tok_vocab_table(v, bits / 8);
+	v->byte_pair = tok_vocab_table(v, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
 	if (v->pair == NULL || v->pair_filter == NULL || v->byte_pair == NULL)
 		return tok_fail(err, "out of memory for %u merges", v->n_ranks);
 	v->pair_mask = slots - 1;
@@ -161,11 +163,11 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 	for (uint32_t i = 0; i < v->n_whole; i++)
 		*(v->span[v->whole[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
 	slots = slots_for(n_short);
-	v->word = table(v, slots * sizeof(*v->word));
+	v->word = tok_vocab_table(v, slots * sizeof(*v->word));
 	v->word_mask = slots - 1;
 	v->word_shift = 64 - log2_of(slots);
 	slots = slots_for(n_long);
-	v->long_word = table(v, slots * sizeof(*v->long_word));
+	v->long_word = tok_vocab_table(v, slots * sizeof(*v->long_word));
 	v->long_mask = slots - 1;
 	v->long_shift = 64 - log2_of(slots);
 	if (v->word == NULL || v->long_word == NULL)
@@ -204,7 +206,7 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 	if (!m->ignore_merges || m->n_unmade == 0)
 		return true;
 	found = calloc(m->n_unmade, sizeof(*found));
-	v->whole = table(v, m->n_unmade * sizeof(*v->whole));
+	v->whole = tok_vocab_table(v, m->n_unmade * sizeof(*v->whole));
 	if (found == NULL || v->whole == NULL) {
 		free(found);
 		return tok_fail(err, "out of memory for %u tokens", m->n_unmade);
@@ -340,7 +342,7 @@ build_automaton(struct tok_vocab *v, struct tok_error *err)
 	qsort(sorted, n, sizeof(*sorted), compare_bytes);
 	nodes = count_nodes(sorted, n);
 	range = calloc(nodes, sizeof(*range));
-	v->node = table(v, nodes * sizeof(*v->node));
+	v->node = tok_vocab_table(v, nodes * sizeof(*v->node));
 	if (range == NULL || v->node == NULL)
 		goto out;
 	build_trie(v, sorted, n, range);
@@ -381,7 +383,7 @@ build_classes(struct tok_vocab *v, struct tok_error *err)
 	uint8_t *flat = malloc(TOK_CODE_POINTS), *pages = malloc(TOK_CODE_POINTS);
 	uint32_t n = 0;
 
-	v->cat_page = table(v, PAGES * sizeof(*v->cat_page));
+	v->cat_page = tok_vocab_table(v, PAGES * sizeof(*v->cat_page));
 	if (flat == NULL || pages == NULL || v->cat_page == NULL)
 		goto out;
 	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
@@ -393,7 +395,7 @@ build_classes(struct tok_vocab *v, struct tok_error *err)
 	}
 	for (uint32_t i = 0; i < PAGES; i++)
 		v->cat_page[i] = put_page(pages, &n, flat + i * PAGE);
-	v->cat = table(v, n * PAGE);
+	v->cat = tok_vocab_table(v, n * PAGE);
 	if (v->cat != NULL)
 		memcpy(v->cat, pages, n * PAGE);
 out:
@@ -402,16 +404,13 @@ out:
 	return v->cat != NULL || tok_fail(err, "out of memory for character classes");
 }
 
+/* What all kinds have: the bytes of ids. */
 static bool
-build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+build_spans(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	v->span = table(v, m->n_tokens * sizeof(*v->span));
-	v->bytes = table(v, m->n_bytes + 8);
-	v->ext = table(v, v->n_ranks * sizeof(*v->ext));
-	v->len = table(v, v->n_ranks * sizeof(*v->len));
-	v->split = table(v, v->n_ranks * sizeof(*v->split));
-	if (v->span == NULL || v->bytes == NULL || v->ext == NULL || v->len == NULL ||
-		v->split == NULL)
+	v->span = tok_vocab_table(v, m->n_tokens * sizeof(*v->span));
+	v->bytes = tok_vocab_table(v, m->n_bytes + 8);
+	if (v->span == NULL || v->bytes == NULL)
 		return tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 	memcpy(v->bytes, m->bytes, m->n_bytes);
 	for (uint32_t i = 0; i < m->n_tokens; i++) {
@@ -424,7 +423,17 @@ build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 }
 
 static bool
-build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	v->ext = tok_vocab_table(v, v->n_ranks * sizeof(*v->ext));
+	v->len = tok_vocab_table(v, v->n_ranks * sizeof(*v->len));
+	v->split = tok_vocab_table(v, v->n_ranks * sizeof(*v->split));
+	return (v->ext != NULL && v->len != NULL && v->split != NULL) ||
+	       tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+}
+
+static bool
+build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	uint32_t *rank_of = calloc(m->n_tokens, sizeof(*rank_of));
 	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
@@ -434,6 +443,27 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	     build_automaton(v, err) && build_classes(v, err);
 	free(rank_of);
 	return ok;
+}
+
+static bool
+build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	v->info.max_token_bytes++; /* the blank before it */
+	return tok_wordpiece_build(v, m, err);
+}
+
+static bool
+build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	if (!build_spans(v, m, err))
+		return false;
+	switch (m->kind) {
+	case TOK_KIND_BPE:
+		break;
+	case TOK_KIND_WORDPIECE:
+		return build_wordpiece(v, m, err);
+	}
+	return build_bpe(v, m, err);
 }
 
 struct tok_vocab *
@@ -446,7 +476,8 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 
 	if (mem == NULL)
 		mem = &tok_mem_default;
-	if (!tok_model_live_merges(m, err) || !tok_model_order_merges(m, err))
+	if (m->kind == TOK_KIND_BPE &&
+		(!tok_model_live_merges(m, err) || !tok_model_order_merges(m, err)))
 		return NULL;
 	v = calloc(1, sizeof(*v) + strings);
 	if (v == NULL) {
@@ -462,7 +493,8 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);
 	v->info.format = m->format;
-	v->info.pretokenizer = tok_pretok_name(m->pretok);
+	v->info.pretokenizer =
+		m->kind == TOK_KIND_WORDPIECE ? "bert" : tok_pretok_name(m->pretok);
 	v->info.checksum = tok_model_checksum(m);
 	v->info.n_ids = m->n_tokens;
 	v->info.n_merges = m->n_merges;

@@ -60,7 +60,9 @@ find_name(const char *folder, const char *name, struct files *f)
 		return true;
 	f->merges[0] = '\0';
 	return find_file(f->main, folder, name, ".tiktoken") ||
-	       find_file(f->main, inner, name, ".tiktoken");
+	       find_file(f->main, inner, name, ".tiktoken") ||
+	       find_file(f->main, folder, name, ".txt") ||
+	       find_file(f->main, inner, "vocab.txt", "");
 }
 
 /* $TOK_VOCAB_PATH, the user's data (XDG base directory specification), the system's. */
@@ -134,12 +136,16 @@ resolve_path(const char *path, struct files *f, struct tok_error *err)
 			strlen(path), PATH_MAX - sizeof("/tokenizer.json") - 1);
 	if (stat(path, &st) != 0)
 		return tok_fail(err, "vocab \"%s\": %s", shown, strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return find_file(f->main, path, "tokenizer.json", "") || find_pair(path, f) ||
+	if (S_ISDIR(st.st_mode)) {
+		if (find_file(f->main, path, "tokenizer.json", "") || find_pair(path, f))
+			return true;
+		f->merges[0] = '\0';
+		return find_file(f->main, path, "vocab.txt", "") ||
 		       tok_fail(err,
 			       "vocab \"%s\": the folder holds neither tokenizer.json nor "
-			       "vocab.json with merges.txt",
+			       "vocab.json with merges.txt, nor vocab.txt",
 			       shown);
+	}
 	strcpy(f->main, path);
 	if (strcmp(path + folder, "vocab.json") == 0) {
 		snprintf(f->merges, PATH_MAX, "%.*smerges.txt", (int)folder, path);
@@ -147,6 +153,14 @@ resolve_path(const char *path, struct files *f, struct tok_error *err)
 			return tok_fail(err, "vocab \"%s\": needs merges.txt beside it", shown);
 	}
 	return true;
+}
+
+static const char *
+base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash == NULL ? path : slash + 1;
 }
 
 static bool
@@ -159,9 +173,11 @@ load_files(
 		return tok_load_tiktoken(f->main, pretokenizer, m, err);
 	if (ends_with(f->main, ".json"))
 		return tok_load_tokenizer_json(f->main, m, err);
+	if (ends_with(f->main, ".txt") && strcmp(base_name(f->main), "merges.txt") != 0)
+		return tok_load_bert_vocab(f->main, pretokenizer, m, err);
 	return tok_fail(err,
 		"%s: the format is not implemented (implemented: tokenizer.json, "
-		"vocab.json with merges.txt, .tiktoken)",
+		"vocab.json with merges.txt, .tiktoken, vocab.txt)",
 		tok_shown_path(f->main));
 }
 

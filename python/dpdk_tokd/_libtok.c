@@ -259,7 +259,7 @@ decoded_bytes(const struct tok_vocab *v, const uint32_t *ids, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		if (tok_vocab_token(v, ids[i], &len) != NULL)
-			bytes += len;
+			bytes += len + 1; /* a blank may come before it */
 	}
 	return bytes;
 }
@@ -296,6 +296,8 @@ vocab_decode(PyObject *self, PyObject *o)
 		if (r.status != TOK_OK) {
 			Py_DECREF(text);
 			text = r.why == TOK_WHY_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
+		} else {
+			_PyBytes_Resize(&text, (Py_ssize_t)r.produced);
 		}
 	}
 	PyBuffer_Release(&b);

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A tokenizer.json of BERT's kind: which components it may have, and what they say. Set-up only. */
+#include <string.h>
+
+#include "json_rules.h"
+#include "load_bert_json.h"
+
+static const struct tok_json_rule top_rules[] = {
+	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
+	{"truncation", "null", "switch it off with no_truncation() and save the file", false},
+	{"padding", "null", "switch it off with no_padding() and save the file", false},
+	{"added_tokens", NULL, NULL, false},
+	{"normalizer", NULL, NULL, true},
+	{"pre_tokenizer", NULL, NULL, true},
+	{"post_processor", NULL, NULL, false},
+	{"decoder", NULL, NULL, true},
+	{"model", NULL, NULL, true},
+};
+
+static const struct tok_json_rule normalizer_rules[] = {
+	{"type", "\"BertNormalizer\"", NULL, true},
+	{"clean_text", "true, false", NULL, true},
+	{"handle_chinese_chars", "true, false", NULL, true},
+	{"strip_accents", "null, true, false", NULL, false},
+	{"lowercase", "true, false", NULL, true},
+};
+
+static const struct tok_json_rule pre_tokenizer_rules[] = {
+	{"type", "\"BertPreTokenizer\"", NULL, true},
+};
+
+/* Tokens around a text, which encoding does not add. */
+static const struct tok_json_rule template_rules[] = {
+	{"type", "\"TemplateProcessing\"", NULL, true},
+	{"single", NULL, NULL, true},
+	{"pair", NULL, NULL, true},
+	{"special_tokens", NULL, NULL, true},
+};
+
+static const struct tok_json_rule bert_processing_rules[] = {
+	{"type", "\"BertProcessing\"", NULL, true},
+	{"sep", NULL, NULL, true},
+	{"cls", NULL, NULL, true},
+};
+
+static const struct tok_json_rule decoder_rules[] = {
+	{"type", "\"WordPiece\"", NULL, true},
+	{"prefix", "\"##\"", NULL, true},
+	{"cleanup", "true, false", NULL, true},
+};
+
+static const struct tok_json_rule model_rules[] = {
+	{"type", "\"WordPiece\"", NULL, true},
+	{"unk_token", NULL, NULL, true},
+	{"continuing_subword_prefix", "\"##\"", NULL, true},
+	{"max_input_chars_per_word", NULL, NULL, true},
+	{"vocab", NULL, NULL, true},
+};
+
+#define N(rules) (sizeof(rules) / sizeof(rules[0]))
+
+static const char *
+type_of(const json_t *component)
+{
+	const char *type = json_string_value(json_object_get(component, "type"));
+
+	return type == NULL ? "" : type;
+}
+
+bool
+tok_json_is_bert(const json_t *root)
+{
+	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0;
+}
+
+static bool
+is_token_and_id(const json_t *pair)
+{
+	return json_array_size(pair) == 2 && json_is_string(json_array_get(pair, 0)) &&
+	       json_is_integer(json_array_get(pair, 1));
+}
+
+static bool
+check_post_processor(const char *file, json_t *post, struct tok_error *err)
+{
+	if (post == NULL || json_is_null(post))
+		return true;
+	if (strcmp(type_of(post), "BertProcessing") == 0)
+		return tok_json_check_component(file, "post_processor", post, "BertProcessing",
+			       bert_processing_rules, N(bert_processing_rules), err) &&
+		       ((is_token_and_id(json_object_get(post, "sep")) &&
+				is_token_and_id(json_object_get(post, "cls"))) ||
+			       tok_fail(err,
+				       "%s: post_processor: expected sep and cls, each a token and "
+				       "its id", file));
+	return tok_json_check_component(file, "post_processor", post, "TemplateProcessing",
+		       template_rules, N(template_rules), err) &&
+	       ((json_is_array(json_object_get(post, "single")) &&
+			json_is_array(json_object_get(post, "pair")) &&
+			json_is_object(json_object_get(post, "special_tokens"))) ||
+		       tok_fail(err,
+			       "%s: post_processor: expected lists single and pair, and an object "
+			       "special_tokens", file));
+}
+
+bool
+tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
+{
+	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
+	       tok_json_check_component(file, "normalizer", json_object_get(root, "normalizer"),
+		       "BertNormalizer", normalizer_rules, N(normalizer_rules), err) &&
+	       tok_json_check_component(file, "pre_tokenizer",
+		       json_object_get(root, "pre_tokenizer"), "BertPreTokenizer",
+		       pre_tokenizer_rules, N(pre_tokenizer_rules), err) &&
+	       check_post_processor(file, json_object_get(root, "post_processor"), err) &&
+	       tok_json_check_component(file, "decoder", json_object_get(root, "decoder"),
+		       "WordPiece", decoder_rules, N(decoder_rules), err) &&
+	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+		       N(model_rules), err);
+}
+
+static bool
+is_on(const json_t *component, const char *key)
+{
+	return json_is_true(json_object_get(component, key));
+}
+
+static bool
+read_options(const char *file, const json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	const json_t *normalizer = json_object_get(root, "normalizer");
+	const json_t *model = json_object_get(root, "model");
+	const json_t *strip = json_object_get(normalizer, "strip_accents");
+	const json_t *max = json_object_get(model, "max_input_chars_per_word");
+	const char *unk = json_string_value(json_object_get(model, "unk_token"));
+	const json_t *unk_id = json_object_get(json_object_get(model, "vocab"), unk ? unk : "");
+
+	if (!json_is_integer(max) || json_integer_value(max) < 1 ||
+		json_integer_value(max) > TOK_WORD_MAX)
+		return tok_fail(err,
+			"%s: model.max_input_chars_per_word is not implemented but from 1 to %u "
+			"(BERT's is 100)",
+			file, TOK_WORD_MAX);
+	if (unk == NULL || !json_is_integer(unk_id))
+		return tok_fail(err, "%s: model.unk_token \"%.60s\" is not in model.vocab", file,
+			unk == NULL ? "" : unk);
+	m->bert = (struct tok_model_bert){
+		.clean_text = is_on(normalizer, "clean_text"),
+		.handle_chinese_chars = is_on(normalizer, "handle_chinese_chars"),
+		.lowercase = is_on(normalizer, "lowercase"),
+		.cleanup = is_on(json_object_get(root, "decoder"), "cleanup"),
+		.max_chars = (uint32_t)json_integer_value(max),
+		.unk = (uint32_t)json_integer_value(unk_id),
+	};
+	m->bert.strip_accents = strip == NULL || json_is_null(strip) ? m->bert.lowercase
+								     : json_is_true(strip);
+	return true;
+}
+
+/* Largest id + 1 and bytes of all entries. */
+static bool
+measure(const char *file, json_t *vocab, uint32_t *n_ids, size_t *bytes, struct tok_error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (vocab, key, value) {
+		json_int_t id = json_integer_value(value);
+
+		if (!json_is_integer(value) || id < 0 || id >= TOK_MAX_IDS)
+			return tok_fail(err, "%s: id of \"%.60s\" is not a number from 0 to %u",
+				file, key, TOK_MAX_IDS - 1);
+		if (strlen(key) > TOK_MAX_TOKEN_BYTES)
+			return tok_fail(err, "%s: token %lld has %zu bytes, the limit is %u", file,
+				(long long)id, strlen(key), TOK_MAX_TOKEN_BYTES);
+		*n_ids = (uint32_t)id >= *n_ids ? (uint32_t)id + 1 : *n_ids;
+		*bytes += strlen(key);
+	}
+	return true;
+}
+
+/* Tokens of the model are what words are encoded to; special or not makes no difference to that. */
+static bool
+put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (vocab, key, value) {
+		uint32_t id = (uint32_t)json_integer_value(value);
+
+		if (m->token[id].len != 0)
+			return tok_fail(err, "%s: id %u is given to two tokens, one of them \"%.60s\"",
+				file, id, key);
+		tok_model_put(m, id, (const uint8_t *)key, (uint32_t)strlen(key), false);
+	}
+	return true;
+}
+
+static bool
+put_added(const char *file, const json_t *vocab, const struct tok_json_special *special, size_t n,
+	struct tok_model *m, struct tok_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *text = (const uint8_t *)special[i].text;
+		struct tok_model_token *t = &m->token[special[i].id];
+
+		if (json_object_get(vocab, special[i].text) == NULL) {
+			if (t->len != 0)
+				return tok_fail(err,
+					"%s: id %u is given to two tokens, one of them \"%.60s\"",
+					file, special[i].id, special[i].text);
+			tok_model_put(m, special[i].id, text, (uint32_t)strlen(special[i].text), true);
+			t->outside = true;
+		}
+		t->special = true;
+	}
+	return true;
+}
+
+static bool
+measure_added(const char *file, const struct tok_json_special *special, size_t n, uint32_t *n_ids,
+	size_t *bytes, struct tok_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		size_t len = strlen(special[i].text);
+
+		if (len == 0 || len > TOK_MAX_TOKEN_BYTES)
+			return tok_fail(err, "%s: special token %u has %zu bytes, expected 1 to %u",
+				file, special[i].id, len, TOK_MAX_TOKEN_BYTES);
+		*n_ids = special[i].id >= *n_ids ? special[i].id + 1 : *n_ids;
+		*bytes += len;
+	}
+	return true;
+}
+
+bool
+tok_json_bert_read(const char *file, json_t *root, struct tok_json_special *special,
+	struct tok_model *m, struct tok_error *err)
+{
+	json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+	json_t *added = json_object_get(root, "added_tokens");
+	size_t bytes = 0, n = json_array_size(added);
+	uint32_t n_ids = 0;
+
+	m->kind = TOK_KIND_WORDPIECE;
+	m->pretok = TOK_PRETOK_BERT;
+	if (!json_is_object(vocab))
+		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
+	return read_options(file, root, m, err) &&
+	       tok_json_added(file, added, vocab, special, err) &&
+	       measure(file, vocab, &n_ids, &bytes, err) &&
+	       measure_added(file, special, n, &n_ids, &bytes, err) &&
+	       tok_model_init(m, n_ids, bytes, 0, err) && put_tokens(file, vocab, m, err) &&
+	       put_added(file, vocab, special, n, m, err);
+}

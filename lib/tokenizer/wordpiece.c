@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Characters to words to ids, as wordpiece.h says. Hot path. */
+#include "utf8.h"
+#include "wordpiece.h"
+
+/* Unicode 16, section 3.12. */
+#define HANGUL_S 0xac00u
+#define HANGUL_L 0x1100u
+#define HANGUL_V 0x1161u
+#define HANGUL_T 0x11a7u
+#define HANGUL_VS 21u
+#define HANGUL_TS 28u
+
+void
+tok_wordpiece_open(struct tok_stream *s)
+{
+	s->state = TOK_WORD_NONE;
+	s->node = TOK_WP_BEGIN;
+	s->n_pos = 0;
+	s->word.n_chars = 0;
+	s->word.n_ids = 0;
+	s->word.n_marks = 0;
+}
+
+/* The word is unknown, whatever follows: the rest of it is passed over. */
+static void
+give_up(struct tok_stream *s, uint32_t **ids)
+{
+	*(*ids)++ = s->vocab->wordpiece->unk;
+	s->state = TOK_WORD_UNKNOWN;
+	s->n_pos = 0;
+}
+
+/* The tokens of a node that no byte goes on from, and what is left of it. False: none. */
+static inline bool
+fall_back(const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t *n_ids)
+{
+	const struct tok_wp_node *from = &w->node[*node];
+
+	if (from->fail == TOK_NO_TOKEN)
+		return false;
+	for (uint32_t i = 0; i < from->n_pop; i++)
+		id[*n_ids + i] = w->pop[from->pop + i];
+	*n_ids += from->n_pop;
+	*node = from->fail;
+	return true;
+}
+
+/*
+ * Each turn goes down by the byte or leaves at least one byte behind: linear in the word. A token has a
+ * character at least, so that id[] holds at most as many as the word has characters.
+ */
+static inline bool
+take_byte(const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t *n_ids, uint8_t byte)
+{
+	const uint32_t word = byte >> 6;
+	const uint64_t bit = 1ull << (byte & 63);
+
+	for (;;) {
+		const struct tok_wp_node *at = &w->node[*node];
+
+		if (at->child[word] & bit) {
+			uint64_t lower = at->child[word] & (bit - 1);
+
+			*node = at->first + at->below[word] +
+				(uint32_t)__builtin_popcountll(lower);
+			return true;
+		}
+		if (!fall_back(w, node, id, n_ids))
+			return false;
+	}
+}
+
+static uint32_t
+put_utf8(uint32_t cp, uint8_t out[4])
+{
+	if (cp < 0x80) {
+		out[0] = (uint8_t)cp;
+		return 1;
+	}
+	if (cp < 0x800) {
+		out[0] = (uint8_t)(0xc0 | cp >> 6);
+		out[1] = (uint8_t)(0x80 | (cp & 0x3f));
+		return 2;
+	}
+	if (cp < 0x10000) {
+		out[0] = (uint8_t)(0xe0 | cp >> 12);
+		out[1] = (uint8_t)(0x80 | (cp >> 6 & 0x3f));
+		out[2] = (uint8_t)(0x80 | (cp & 0x3f));
+		return 3;
+	}
+	out[0] = (uint8_t)(0xf0 | cp >> 18);
+	out[1] = (uint8_t)(0x80 | (cp >> 12 & 0x3f));
+	out[2] = (uint8_t)(0x80 | (cp >> 6 & 0x3f));
+	out[3] = (uint8_t)(0x80 | (cp & 0x3f));
+	return 4;
+}
+
+static bool
+take_char(struct tok_stream *s, uint32_t cp)
+{
+	const struct tok_wordpiece *w = s->vocab->wordpiece;
+	uint8_t utf8[4];
+	uint32_t n = put_utf8(cp, utf8);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (!take_byte(w, &s->node, s->word.id, &s->word.n_ids, utf8[i]))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Marks up to here are all that come before the next starter: take them in order of their
+ * combining classes, equal ones as they stood (Unicode 16, D109). A pass per class there is; those
+ * that BERT keeps have six.
+ */
+static void
+settle(struct tok_stream *s, uint32_t **ids)
+{
+	struct tok_open_word *word = &s->word;
+	uint32_t n = word->n_marks, done = 0, ccc = 0;
+
+	word->n_marks = 0;
+	while (done < n && s->state == TOK_WORD_OPEN) {
+		uint32_t next = UINT32_MAX;
+
+		for (uint32_t i = 0; i < n; i++) {
+			uint32_t c = TOK_BERT_CCC(word->mark[i]);
+
+			next = c > ccc && c < next ? c : next;
+		}
+		ccc = next;
+		for (uint32_t i = 0; i < n; i++) {
+			if (TOK_BERT_CCC(word->mark[i]) != ccc)
+				continue;
+			done++;
+			if (!take_char(s, word->mark[i] & TOK_BERT_TARGET)) {
+				give_up(s, ids);
+				return;
+			}
+		}
+	}
+}
+
+static uint32_t
+utf8_bytes(uint32_t cp)
+{
+	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
+}
+
+/* A character of the word, as it has become. */
+static void
+add_char(struct tok_stream *s, uint32_t cp, uint32_t ccc, uint32_t **ids)
+{
+	if (s->word.n_marks > 0 && ccc == 0)
+		settle(s, ids);
+	if (s->state == TOK_WORD_UNKNOWN)
+		return;
+	s->state = TOK_WORD_OPEN;
+	if (s->word.n_chars++ == s->vocab->wordpiece->max_chars) {
+		give_up(s, ids);
+		return;
+	}
+	s->n_pos += utf8_bytes(cp);
+	if (ccc != 0)
+		s->word.mark[s->word.n_marks++] = cp | ccc << 24;
+	else if (!take_char(s, cp))
+		give_up(s, ids);
+}
+
+static void
+end_word(struct tok_stream *s, uint32_t **ids)
+{
+	const struct tok_wordpiece *w = s->vocab->wordpiece;
+
+	if (s->state == TOK_WORD_NONE)
+		return;
+	settle(s, ids);
+	if (s->state == TOK_WORD_OPEN) {
+		bool known = true;
+
+		while (known && s->node != TOK_WP_GO_ON)
+			known = fall_back(w, &s->node, s->word.id, &s->word.n_ids);
+		if (known) {
+			memcpy(*ids, s->word.id, s->word.n_ids * sizeof(**ids));
+			*ids += s->word.n_ids;
+		} else {
+			give_up(s, ids);
+		}
+	}
+	tok_wordpiece_open(s);
+}
+
+static void
+add_hangul(struct tok_stream *s, uint32_t cp, uint32_t **ids)
+{
+	uint32_t at = cp - HANGUL_S, t = at % HANGUL_TS;
+
+	add_char(s, HANGUL_L + at / (HANGUL_VS * HANGUL_TS), 0, ids);
+	add_char(s, HANGUL_V + at / HANGUL_TS % HANGUL_VS, 0, ids);
+	if (t != 0)
+		add_char(s, HANGUL_T + t, 0, ids);
+}
+
+/* What character cp becomes, unless that is several elements. */
+static void
+add_element(struct tok_stream *s, uint32_t cp, uint32_t element, uint32_t **ids)
+{
+	const uint32_t to = element & TOK_BERT_TARGET;
+
+	cp = to != 0 ? to : cp;
+	switch (TOK_BERT_KIND(element)) {
+	case TOK_BERT_CHAR:
+		add_char(s, cp, TOK_BERT_CCC(element), ids);
+		break;
+	case TOK_BERT_BARRIER:
+		settle(s, ids);
+		break;
+	case TOK_BERT_SPACE:
+		end_word(s, ids);
+		break;
+	case TOK_BERT_ALONE:
+		end_word(s, ids);
+		add_char(s, cp, 0, ids);
+		end_word(s, ids);
+		break;
+	case TOK_BERT_HANGUL:
+		add_hangul(s, cp, ids);
+		break;
+	case TOK_BERT_GONE:
+	case TOK_BERT_SEQ:
+		break;
+	}
+}
+
+static void
+add_any(struct tok_stream *s, uint32_t cp, uint32_t **ids)
+{
+	const struct tok_bert_norm *norm = &s->vocab->wordpiece->norm;
+	const uint32_t element = tok_bert_element(norm, cp);
+
+	if (TOK_BERT_KIND(element) == TOK_BERT_SEQ) {
+		uint32_t at = (element & TOK_BERT_TARGET) >> 2, n = element & 3;
+
+		/* Elements of a sequence say which character they are. */
+		for (uint32_t i = 0; i < n; i++)
+			add_element(s, 0, norm->seq[at + i], ids);
+	} else {
+		add_element(s, cp, element, ids);
+	}
+}
+
+/* ASCII characters of a word, as many as there are; no marks wait. Returns where they end. */
+static const uint8_t *
+add_plain(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t **ids)
+{
+	const struct tok_wordpiece *w = s->vocab->wordpiece;
+	const uint8_t *from = p;
+	uint32_t node = s->node, n_ids = s->word.n_ids, left = w->max_chars - s->word.n_chars;
+	const uint8_t *limit = (size_t)(end - p) > left ? p + left : end;
+	bool known = true;
+	uint8_t c;
+
+	while (p < limit && (c = w->norm.plain[*p]) != 0) {
+		p++;
+		if (!take_byte(w, &node, s->word.id, &n_ids, c)) {
+			known = false;
+			break;
+		}
+	}
+	s->node = node;
+	s->word.n_ids = n_ids;
+	s->word.n_chars += (uint32_t)(p - from);
+	s->n_pos += (uint32_t)(p - from);
+	s->state = TOK_WORD_OPEN;
+	if (!known || (p < end && p == limit && w->norm.plain[*p] != 0))
+		give_up(s, ids);
+	return p;
+}
+
+void
+tok_wordpiece_feed(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
+{
+	const uint8_t *plain = s->vocab->wordpiece->norm.plain, *end = p + n;
+
+	while (p < end) {
+		if (plain[*p] != 0 && s->word.n_marks == 0 && s->state != TOK_WORD_UNKNOWN) {
+			p = add_plain(s, p, end, ids);
+		} else {
+			uint32_t len = tok_utf8_length(*p);
+
+			add_any(s, tok_utf8_decode(p, len), ids);
+			p += len;
+		}
+	}
+}
+
+void
+tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids)
+{
+	end_word(s, ids);
+}
+
+struct tok_result
+tok_wordpiece_decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n,
+	uint8_t *out, size_t room)
+{
+	const struct tok_wordpiece *w = v->wordpiece;
+	struct tok_result r = {.status = TOK_OK};
+
+	for (; r.consumed < n; r.consumed++) {
+		const uint32_t id = ids[r.consumed];
+		struct tok_span text;
+
+		if (id >= v->info.n_ids || v->span[id].len == 0) {
+			r.status = TOK_BAD;
+			r.why = TOK_WHY_ID;
+			break;
+		}
+		text = begun || r.consumed > 0 ? w->behind[id] : w->at_start[id];
+		if (text.len > room - r.produced) {
+			r.status = TOK_MORE;
+			break;
+		}
+		memcpy(out + r.produced, w->text + text.off, text.len);
+		r.produced += text.len;
+	}
+	return r;
+}

@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Words to ids: the trie with failure links against longest match by its definition, on small random
+ * vocabularies; every split; when ids come; bounds that hold.
+ */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "small_vocab.h"
+#include "wordpiece.h"
+
+#define TOKENS_MAX 64
+#define TEXT_MAX 600
+#define MAX_CHARS 12
+
+struct small_pieces {
+	uint32_t n;
+	char text[TOKENS_MAX][40];
+	struct tok_vocab *v;
+};
+
+/* Token 0 is the unknown one. */
+static void
+build(struct small_pieces *sp, uint32_t max_chars)
+{
+	struct tok_model_token token[TOKENS_MAX] = {0};
+	uint8_t bytes[TOKENS_MAX * 40];
+	struct tok_model m = {.format = "test", .kind = TOK_KIND_WORDPIECE, .n_tokens = sp->n,
+		.token = token, .bytes = bytes,
+		.bert = {true, true, true, true, true, max_chars, 0}};
+	struct tok_error err;
+
+	for (uint32_t i = 0; i < sp->n; i++) {
+		token[i].off = (uint32_t)m.n_bytes;
+		token[i].len = (uint32_t)strlen(sp->text[i]);
+		memcpy(bytes + m.n_bytes, sp->text[i], token[i].len);
+		m.n_bytes += token[i].len;
+	}
+	sp->v = tok_vocab_build(&m, "small", "none", NULL, &err);
+	if (sp->v == NULL)
+		fail_msg("%s", err.text);
+}
+
+static uint32_t
+find(const struct small_pieces *sp, const char *text)
+{
+	for (uint32_t i = 1; i < sp->n; i++) {
+		if (strcmp(sp->text[i], text) == 0)
+			return i;
+	}
+	return 0;
+}
+
+static void
+make_random(struct small_pieces *sp, uint64_t *seed, uint32_t count)
+{
+	memset(sp, 0, sizeof(*sp));
+	strcpy(sp->text[sp->n++], "[UNK]");
+	for (uint32_t i = 0; i < count; i++) {
+		char text[40] = "##";
+		uint32_t n = small_random(seed, 2) * 2, len = n + 1 + small_random(seed, 7);
+
+		while (n < len)
+			text[n++] = (char)('a' + small_random(seed, 3));
+		text[n] = '\0';
+		if (find(sp, text) == 0)
+			strcpy(sp->text[sp->n++], text);
+	}
+	build(sp, MAX_CHARS);
+}
+
+/* The definition: the longest token that fits, and again behind it. Returns the number of ids. */
+static uint32_t
+match_word(const struct small_pieces *sp, const char *word, uint32_t n, uint32_t *ids)
+{
+	uint32_t at = 0, found = 0;
+
+	while (at < n && n <= MAX_CHARS) {
+		uint32_t end = n, id = 0;
+		char text[64];
+
+		for (; end > at; end--) {
+			snprintf(text, sizeof(text), "%s%.*s", at > 0 ? "##" : "", (int)(end - at),
+				word + at);
+			id = find(sp, text);
+			if (id != 0)
+				break;
+		}
+		if (id == 0)
+			break;
+		ids[found++] = id;
+		at = end;
+	}
+	if (at == n)
+		return found;
+	ids[0] = 0;
+	return 1;
+}
+
+static uint32_t
+match_text(const struct small_pieces *sp, const char *text, uint32_t *ids)
+{
+	uint32_t n = 0;
+
+	while (*text != '\0') {
+		uint32_t len = (uint32_t)strcspn(text, " ");
+
+		if (len > 0)
+			n += match_word(sp, text, len, ids + n);
+		text += len + (text[len] == ' ');
+	}
+	return n;
+}
+
+static void
+the_trie_equals_longest_match(void **arg)
+{
+	uint64_t seed = 21;
+
+	(void)arg;
+	for (int round = 0; round < 100; round++) {
+		struct small_pieces sp;
+
+		make_random(&sp, &seed, 1 + small_random(&seed, 40));
+		for (int i = 0; i < 300; i++) {
+			char text[TEXT_MAX];
+			uint32_t want[TEXT_MAX], got[3 * TEXT_MAX], n = small_random(&seed, 60), wants;
+			struct tok_result r;
+
+			for (uint32_t k = 0; k < n; k++)
+				text[k] = "abcabcabca "[small_random(&seed, 11)];
+			text[n] = '\0';
+			wants = match_text(&sp, text, want);
+			r = tok_encode(sp.v, NULL, text, n, 0, got, 3 * TEXT_MAX);
+			assert_int_equal(r.status, TOK_OK);
+			if (r.produced != wants || memcmp(want, got, wants * sizeof(*got)) != 0)
+				fail_msg("round %d: \"%s\"", round, text);
+		}
+		tok_vocab_free(sp.v);
+	}
+}
+
+static uint32_t
+feed(struct tok_stream *s, const char *text, size_t n, bool last, uint32_t *ids)
+{
+	/* As little room as is promised to be enough, guarded by the sanitizers. */
+	size_t room = tok_stream_bound(s, n);
+	uint32_t *to = malloc((room + 1) * sizeof(*to));
+	struct tok_result r;
+
+	assert_non_null(to);
+	r = tok_stream_feed(s, text, n, last, to, room);
+	assert_int_equal(r.status, TOK_OK);
+	assert_int_equal(r.consumed, n);
+	assert_in_range(r.produced, 0, room);
+	memcpy(ids, to, r.produced * sizeof(*ids));
+	free(to);
+	assert_in_range(tok_stream_bound(s, 1), 0, TOK_CARRY_MAX + 20);
+	return (uint32_t)r.produced;
+}
+
+static const char *const marked[] = {"a", "b", "C", "\xc3\x89", " ", ".", "\xe4\xb8\xad",
+	"\xea\xb0\x81", "\xed\x95\x9c", "\xcc\x81", "\xcd\x8f", "\xf0\x9d\x85\xa5", "\xe1\xad\x84",
+	"\xe3\x80\xae", "\xe3\x80\x80", "\x01", "\xff", "\xe4\xb8", "\xef\xbf\xbd", "\xc4\xb0",
+	"\xf0\x9d\x85\x9e", "\xe2\x89\xa0"};
+
+static void
+make_marked(struct small_pieces *sp)
+{
+	static const char *const text[] = {"[UNK]", "a", "##a", "b", "##b", "ab", "e", "##e", ".",
+		"##c", "c", "=", "i", "\xe4\xb8\xad", "##\xf0\x9d\x85\xa5", "##\xe1\xad\x84",
+		"##\xe1\xad\x84\xf0\x9d\x85\xa5", "##\xe3\x80\xae", "\xe1\x84\x80", "##\xe1\x85\xa1",
+		"##\xe1\x86\xa8", "##\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xf0\x9d\x85\x97"};
+
+	memset(sp, 0, sizeof(*sp));
+	for (; sp->n < sizeof(text) / sizeof(text[0]); sp->n++)
+		strcpy(sp->text[sp->n], text[sp->n]);
+}
+
+static void
+every_split_gives_the_same_ids(void **arg)
+{
+	uint64_t seed = 22;
+	struct small_pieces sp;
+
+	(void)arg;
+	make_marked(&sp);
+	build(&sp, 7);
+	for (int round = 0; round < 4000; round++) {
+		char text[128] = "";
+		uint32_t want[400], got[400], n, wants;
+		struct tok_stream s;
+
+		for (uint32_t i = small_random(&seed, 14); i > 0; i--)
+			strcat(text, marked[small_random(&seed, sizeof(marked) / sizeof(marked[0]))]);
+		n = (uint32_t)strlen(text);
+		wants = (uint32_t)tok_encode(sp.v, NULL, text, n, 0, want, 400).produced;
+		for (uint32_t cut = 0; cut <= n; cut++) {
+			uint32_t gots;
+
+			tok_stream_init(&s, sp.v, NULL, 0);
+			gots = feed(&s, text, cut, false, got);
+			gots += feed(&s, text + cut, n - cut, true, got + gots);
+			assert_int_equal(gots, wants);
+			assert_memory_equal(got, want, wants * sizeof(*want));
+		}
+		tok_stream_init(&s, sp.v, NULL, 0);
+		wants = 0;
+		for (uint32_t i = 0; i < n; i++)
+			wants += feed(&s, text + i, 1, false, got + wants);
+		wants += feed(&s, NULL, 0, true, got + wants);
+		assert_memory_equal(got, want, wants * sizeof(*want));
+		assert_int_equal(tok_stream_waiting(&s), 0);
+	}
+	tok_vocab_free(sp.v);
+}
+
+static void
+marks_are_ordered_before_they_are_matched(void **arg)
+{
+	/* U+1D165 (class 216) before U+1B44 (9): the other way round it is one token. */
+	static const char text[] = "a\xf0\x9d\x85\xa5\xe1\xad\x84 a\xf0\x9d\x85\xa5\xcd\x8f\xe1\xad\x84";
+	struct small_pieces sp;
+	uint32_t got[64], n;
+
+	(void)arg;
+	make_marked(&sp);
+	build(&sp, 100);
+	n = (uint32_t)tok_encode(sp.v, NULL, text, sizeof(text) - 1, 0, got, 64).produced;
+	assert_int_equal(n, 5);
+	assert_int_equal(got[1], find(&sp, "##\xe1\xad\x84\xf0\x9d\x85\xa5"));
+	/* U+034F is a starter, removed only afterwards: they do not pass it. */
+	assert_int_equal(got[3], find(&sp, "##\xf0\x9d\x85\xa5"));
+	assert_int_equal(got[4], find(&sp, "##\xe1\xad\x84"));
+	tok_vocab_free(sp.v);
+}
+
+static void
+ids_come_when_their_word_is_certain(void **arg)
+{
+	struct small_pieces sp;
+	struct tok_stream s;
+	uint32_t ids[64], i;
+
+	(void)arg;
+	make_marked(&sp);
+	build(&sp, 7);
+	tok_stream_init(&s, sp.v, NULL, 0);
+	assert_int_equal(feed(&s, "aba", 3, false, ids), 0);
+	assert_int_equal(tok_stream_waiting(&s), 3);
+	assert_int_equal(feed(&s, " ", 1, false, ids), 2); /* the word has ended */
+	assert_int_equal(tok_stream_waiting(&s), 0);
+	assert_int_equal(feed(&s, ".", 1, false, ids), 1); /* a word by itself */
+	assert_int_equal(feed(&s, "\xe4\xb8\xad", 3, false, ids), 1);
+	assert_int_equal(feed(&s, "abz", 3, false, ids), 1); /* no token goes on with z */
+	assert_int_equal(ids[0], 0);
+	assert_int_equal(feed(&s, "ab ", 3, false, ids), 0);
+	for (i = 0; i < 7; i++)
+		assert_int_equal(feed(&s, "a", 1, false, ids), 0);
+	assert_int_equal(feed(&s, "a", 1, false, ids), 1); /* longer than may be */
+	assert_int_equal(ids[0], 0);
+	assert_int_equal(tok_stream_waiting(&s), 0);
+	for (i = 0; i < 1000; i++)
+		assert_int_equal(feed(&s, "a\xf0\x9d\x85\xa5", 5, false, ids), 0);
+	assert_int_equal(feed(&s, NULL, 0, true, ids), 0);
+	tok_vocab_free(sp.v);
+}
+
+static void
+nothing_grows_with_hostile_text(void **arg)
+{
+	static const char *const unit[] = {"a", "\xf0\x9d\x85\xa5", "\xcc\x81", "a\xcc\x81", "z",
+		"\xea\xb0\x81", "\xe1\xad\x84\xf0\x9d\x85\xa5"};
+	struct small_pieces sp;
+	struct tok_stream s;
+	uint32_t ids[4096];
+
+	(void)arg;
+	make_marked(&sp);
+	build(&sp, TOK_WORD_MAX);
+	for (size_t u = 0; u < sizeof(unit) / sizeof(unit[0]); u++) {
+		tok_stream_init(&s, sp.v, NULL, 0);
+		for (int i = 0; i < 20000; i++) {
+			feed(&s, unit[u], strlen(unit[u]), false, ids);
+			assert_in_range(tok_stream_waiting(&s), 0, TOK_CARRY_MAX);
+		}
+		feed(&s, NULL, 0, true, ids);
+	}
+	tok_vocab_free(sp.v);
+}
+
+static void
+nothing_beyond_the_piece_is_read(void **arg)
+{
+	uint64_t seed = 23;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct small_pieces sp;
+	uint32_t ids[400];
+
+	(void)arg;
+	assert_true(map != MAP_FAILED);
+	assert_int_equal(mprotect(map + page, page, PROT_NONE), 0);
+	make_marked(&sp);
+	build(&sp, 7);
+	for (int round = 0; round < 4000; round++) {
+		char text[128] = "";
+		struct tok_stream s;
+		size_t n;
+
+		for (uint32_t i = small_random(&seed, 14); i > 0; i--)
+			strcat(text, marked[small_random(&seed, sizeof(marked) / sizeof(marked[0]))]);
+		n = strlen(text);
+		memcpy(map + page - n, text, n);
+		tok_stream_init(&s, sp.v, NULL, 0);
+		feed(&s, map + page - n, n, round % 2, ids);
+	}
+	munmap(map, 2 * page);
+	tok_vocab_free(sp.v);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_trie_equals_longest_match),
+		cmocka_unit_test(every_split_gives_the_same_ids),
+		cmocka_unit_test(marks_are_ordered_before_they_are_matched),
+		cmocka_unit_test(ids_come_when_their_word_is_certain),
+		cmocka_unit_test(nothing_grows_with_hostile_text),
+		cmocka_unit_test(nothing_beyond_the_piece_is_read),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -129,7 +129,8 @@ class Tokenizer:
 
         strict_utf8: text that is not UTF-8 is a ValueError; otherwise what is wrong means U+FFFD,
         as in `bytes.decode("utf-8", "replace")`.
-        pretokenizer: for a `.tiktoken` file that is not known by its content.
+        pretokenizer: for a `.tiktoken` file that is not known by its content; "bert-cased" for a
+        `vocab.txt` that is not of uncased text.
         search_path: folders to look a name up in, colon-separated; by default `$TOK_VOCAB_PATH`,
         then the user's folder.
         ValueError names the file and what is wrong with it.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Vocabulary files: the input is tokenizer.json, vocab.json and merges.txt (a line that is ---
- * between), or a .tiktoken, as its first byte says. What is refused is so in one line; with what is
- * loaded, a text becomes ids and those become the text again.
+ * between), a .tiktoken or a vocab.txt, as its first byte says. What is refused is so in one line;
+ * with what is loaded, a text becomes ids and those become the text again; BERT's normalizer changes
+ * it, but the ids are the same byte by byte.
  */
 #include <string.h>
 
@@ -65,6 +66,41 @@ take_files(const uint8_t *data, size_t size)
 	file_bytes[1] = (size_t)((const char *)data + size - file[1]);
 }
 
+/* Fed byte by byte, the text has the n ids; they decode the same one by one. */
+static void
+use_bert(const struct tok_vocab *v, const uint32_t *ids, size_t n)
+{
+	static struct tok_stream s;
+	static uint8_t whole[2048 * sizeof(sample)], part[2048];
+	uint32_t again[3 * sizeof(sample) + 64];
+	struct tok_decode_stream d;
+	struct tok_result r;
+	size_t got = 0, at = 0;
+
+	tok_stream_init(&s, v, NULL, 0);
+	for (size_t i = 0; i < sizeof(sample) - 1; i++) {
+		const size_t bound = tok_stream_bound(&s, 1);
+
+		r = tok_stream_feed(&s, sample + i, 1, i + 2 == sizeof(sample), again + got,
+			sizeof(again) / sizeof(again[0]) - got);
+		MUST(r.status == TOK_OK && r.produced <= bound);
+		got += r.produced;
+	}
+	MUST(got == n && memcmp(ids, again, n * sizeof(*ids)) == 0);
+	r = tok_decode(v, ids, n, whole, sizeof(whole));
+	MUST(r.status == TOK_OK);
+	tok_decode_stream_init(&d, v);
+	for (size_t i = 0; i < n; i++) {
+		const struct tok_result one =
+			tok_decode_stream_feed(&d, ids + i, 1, i + 1 == n, part, sizeof(part));
+
+		MUST(one.status == TOK_OK && at + one.produced <= r.produced);
+		MUST(memcmp(whole + at, part, one.produced) == 0);
+		at += one.produced;
+	}
+	MUST(at == r.produced);
+}
+
 static void
 use(const struct tok_vocab *v)
 {
@@ -81,6 +117,10 @@ use(const struct tok_vocab *v)
 	MUST(r.status == TOK_OK && r.consumed == sizeof(sample) - 1);
 	for (size_t i = 0; i < r.produced; i++)
 		MUST(ids[i] < info.n_ids);
+	if (strcmp(info.pretokenizer, "bert") == 0) {
+		use_bert(v, ids, r.produced);
+		return;
+	}
 	r = tok_decode(v, ids, r.produced, out, sizeof(out));
 	MUST(r.status == TOK_OK && r.produced == sizeof(sample) - 1);
 	MUST(memcmp(out, sample, sizeof(sample) - 1) == 0);
@@ -98,15 +138,21 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (size == 0)
 		return 0;
 	take_files(data + 1, size - 1);
-	switch (data[0] % 4) {
+	switch (data[0] % 6) {
 	case 0:
 		loaded = tok_load_tokenizer_json("0", &m, &err);
 		break;
 	case 1:
 		loaded = tok_load_gpt2_pair("0", "1", "gpt2", &m, &err);
 		break;
+	case 4:
+		loaded = tok_load_bert_vocab("0", NULL, &m, &err);
+		break;
+	case 5:
+		loaded = tok_load_bert_vocab("0", "bert-cased", &m, &err);
+		break;
 	default:
-		loaded = tok_load_tiktoken("0", data[0] % 4 == 2 ? "gpt2" : NULL, &m, &err);
+		loaded = tok_load_tiktoken("0", data[0] % 6 == 2 ? "gpt2" : NULL, &m, &err);
 		break;
 	}
 	if (loaded) {

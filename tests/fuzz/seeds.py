@@ -198,8 +198,34 @@ def vocab() -> list[bytes]:
     ranks = [bytes([b]) for b in range(256)] + [b"he", b"ll", b"hell", b" w"]
     lines = [b64encode(token) + b" %d\n" % i for i, token in enumerate(ranks)]
     pair = json.dumps(ids) + "\n---\n#version: 0.2\n" + "\n".join(merges) + "\n"
+    bert_tokens = ["[UNK]", "[CLS]", "he", "hell", "##llo", "##o", "wor", "##ld", ",", "the", "12", "##3"]
+    bert = {
+        "version": "1.0",
+        "added_tokens": [{"id": 1, "content": "[CLS]", "special": True}],
+        "normalizer": {
+            "type": "BertNormalizer",
+            "clean_text": True,
+            "handle_chinese_chars": True,
+            "strip_accents": None,
+            "lowercase": True,
+        },
+        "pre_tokenizer": {"type": "BertPreTokenizer"},
+        "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 1], "cls": ["[CLS]", 1]},
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": 100,
+            "vocab": {token: i for i, token in enumerate(bert_tokens)},
+        },
+    }
+    bert_lines = "\n".join(bert_tokens).encode()
     return [
         b"\0" + json.dumps(document).encode(),
+        b"\0" + json.dumps(bert).encode(),
+        b"\4" + bert_lines,
+        b"\5" + bert_lines + b"\nHe\r\n",
         b"\1" + pair.encode(),
         b"\2" + b"".join(lines),
         b"\0" + json.dumps(document, ensure_ascii=False).encode(),

@@ -31,8 +31,8 @@ def corpus_lines(name: str, lines: int) -> list[str]:
 def code_points() -> Iterator[str]:
     """Every code point alone and between letters, many to a text: a blank keeps them apart."""
     for form in (" {} ", " a{}b ", " a{}"):
-        for at in range(0, len(CODE_POINTS), 24):
-            yield "x".join(form.format(chr(cp)) for cp in CODE_POINTS[at : at + 24])
+        for at in range(0, len(CODE_POINTS), 48):
+            yield "x".join(form.format(chr(cp)) for cp in CODE_POINTS[at : at + 48])
 
 
 def random_unicode(n: int) -> Iterator[str]:

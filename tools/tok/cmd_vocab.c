@@ -27,7 +27,14 @@ print_info(const struct tok_vocab *v)
 	printf("tables        %.1f MiB\n", (double)i.table_bytes / (1 << 20));
 }
 
-/* Does text come back from its ids, whole and fed byte by byte? */
+/* BERT's normalizer changes a text: what comes back is another. */
+static bool
+is_lossless(const struct tok_vocab *v)
+{
+	return strcmp(tok_vocab_info(v).pretokenizer, "bert") != 0;
+}
+
+/* Is a text encoded the same whole and byte by byte, and does it come back from its ids? */
 static bool
 round_trips(const struct tok_vocab *v)
 {
@@ -39,11 +46,12 @@ round_trips(const struct tok_vocab *v)
 	uint8_t *bytes = malloc(N);
 	bool ok = s != NULL && bytes != NULL && r.status == TOK_OK;
 
-	if (ok) {
+	if (ok && is_lossless(v)) {
 		r = tok_decode(v, ids, n, bytes, N);
 		ok = r.status == TOK_OK && r.produced == N && memcmp(bytes, sample, N) == 0;
-		tok_stream_init(s, v, NULL, 0);
 	}
+	if (ok)
+		tok_stream_init(s, v, NULL, 0);
 	for (size_t i = 0; ok && i < N; i++) {
 		r = tok_stream_feed(s, sample + i, 1, i + 1 == N, again + got, 3 * N + 8 - got);
 		ok = r.status == TOK_OK;
@@ -102,9 +110,12 @@ check_ids(const struct tok_vocab *v, uint32_t n_ids, struct counts *c)
 			c->partial++;
 			continue;
 		}
-		if (r.status == TOK_OK)
+		ok = r.status == TOK_OK;
+		if (ok && is_lossless(v)) {
 			r = tok_decode(v, ids, n, back, most);
-		ok = r.status == TOK_OK && r.produced == len && memcmp(back, text, len) == 0;
+			ok = r.status == TOK_OK && r.produced == len &&
+			     memcmp(back, text, len) == 0;
+		}
 		if (!ok)
 			cli_error(CLI_FAILED, "the text of id %u does not come back from its ids",
 				id);
@@ -125,13 +136,15 @@ check(const struct tok_vocab *v)
 		return CLI_FAILED;
 	printf("%8u ids that their own text encodes to\n", c.itself);
 	printf("%8u that stand for part of a character\n", c.partial);
-	printf("%8u that it does not encode to (special, or split by the pretokenizer)\n",
+	printf("%8u that it does not encode to (special, a ## part, or split by the pretokenizer)\n",
 		c.otherwise);
 	printf("%8u unused\n", c.unused);
 	if (!round_trips(v))
-		return cli_error(CLI_FAILED, "%s: the sample text does not come back from its ids",
+		return cli_error(CLI_FAILED, "%s: the ids of the sample text are not the same byte by byte, or it does "
+			"not come back from them",
 			info.path);
-	printf("OK: a sample text encodes the same whole and byte by byte, and comes back\n");
+	printf("OK: a sample text encodes the same whole and byte by byte%s\n",
+		is_lossless(v) ? ", and comes back" : "");
 	return cli_flush();
 }
 

@@ -185,7 +185,8 @@ tok_bert_norm_build(struct tok_bert_norm *t, struct tok_vocab *v,
 		.flat = malloc(TOK_CODE_POINTS * sizeof(*g.flat)),
 		.seq = malloc(SEQ_ROOM * sizeof(*g.seq)),
 	};
-	bool ok = g.cls != NULL && g.ccc != NULL && g.low != NULL && g.flat != NULL && g.seq != NULL;
+	bool ok =
+		g.cls != NULL && g.ccc != NULL && g.low != NULL && g.flat != NULL && g.seq != NULL;
 
 	if (ok) {
 		make_all(&g);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BertNormalizer and BertPreTokenizer as one table: what each code point becomes under the options of
- * a vocabulary. In the reference the steps are passes over the whole text (clean, set CJK apart, NFD,
- * remove marks, lower case, split); every one of them looks at single characters but for the
+ * BertNormalizer and BertPreTokenizer as one table: what each code point becomes under the options
+ * of a vocabulary. In the reference the steps are passes over the whole text (clean, set CJK apart,
+ * NFD, remove marks, lower case, split); every one of them looks at single characters but for the
  * canonical ordering of NFD, which moves nonstarters only, and never across a starter.
  */
 #ifndef TOK_BERT_NORM_H
@@ -25,7 +25,7 @@ enum tok_bert_kind {
 #define TOK_BERT_KIND(element) ((enum tok_bert_kind)((element) >> 21 & 7))
 #define TOK_BERT_CCC(element) ((element) >> 24)
 
-#define TOK_BERT_SEQ_MAX 3	/* elements that one code point becomes */
+#define TOK_BERT_SEQ_MAX 3 /* elements that one code point becomes */
 #define TOK_BERT_PAGE 256u
 #define TOK_BERT_PAGES (TOK_CODE_POINTS / TOK_BERT_PAGE)
 

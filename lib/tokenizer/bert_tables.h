@@ -35,7 +35,8 @@ struct tok_bert_strip {
 extern const struct tok_bert_strip tok_bert_strip[];
 extern const uint32_t tok_bert_strip_n;
 
-/* Lower case of one character, where it is another; rising. U+0130, which becomes two, is left out. */
+/* Lower case of one character, where it is another; rising. U+0130, which becomes two, is left out.
+ */
 struct tok_bert_lower {
 	uint32_t from, to;
 };

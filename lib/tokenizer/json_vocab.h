@@ -25,8 +25,8 @@ bool tok_json_tokens(const char *file, const json_t *vocab, const struct tok_jso
 	size_t n_special, uint32_t n_merges, struct tok_model *m, struct tok_error *err);
 
 /*
- * The list of added tokens, all special, to special[], which has room for them. `vocab` is the model's:
- * it decides their ids.
+ * The list of added tokens, all special, to special[], which has room for them. `vocab` is the
+ * model's: it decides their ids.
  */
 bool tok_json_added(const char *file, json_t *added, const json_t *vocab,
 	struct tok_json_special *special, struct tok_error *err);

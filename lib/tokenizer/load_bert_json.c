@@ -92,7 +92,8 @@ check_post_processor(const char *file, json_t *post, struct tok_error *err)
 				is_token_and_id(json_object_get(post, "cls"))) ||
 			       tok_fail(err,
 				       "%s: post_processor: expected sep and cls, each a token and "
-				       "its id", file));
+				       "its id",
+				       file));
 	return tok_json_check_component(file, "post_processor", post, "TemplateProcessing",
 		       template_rules, N(template_rules), err) &&
 	       ((json_is_array(json_object_get(post, "single")) &&
@@ -100,7 +101,8 @@ check_post_processor(const char *file, json_t *post, struct tok_error *err)
 			json_is_object(json_object_get(post, "special_tokens"))) ||
 		       tok_fail(err,
 			       "%s: post_processor: expected lists single and pair, and an object "
-			       "special_tokens", file));
+			       "special_tokens",
+			       file));
 }
 
 bool
@@ -152,8 +154,8 @@ read_options(const char *file, const json_t *root, struct tok_model *m, struct t
 		.max_chars = (uint32_t)json_integer_value(max),
 		.unk = (uint32_t)json_integer_value(unk_id),
 	};
-	m->bert.strip_accents = strip == NULL || json_is_null(strip) ? m->bert.lowercase
-								     : json_is_true(strip);
+	m->bert.strip_accents =
+		strip == NULL || json_is_null(strip) ? m->bert.lowercase : json_is_true(strip);
 	return true;
 }
 
@@ -190,8 +192,9 @@ put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_erro
 		uint32_t id = (uint32_t)json_integer_value(value);
 
 		if (m->token[id].len != 0)
-			return tok_fail(err, "%s: id %u is given to two tokens, one of them \"%.60s\"",
-				file, id, key);
+			return tok_fail(err,
+				"%s: id %u is given to two tokens, one of them \"%.60s\"", file, id,
+				key);
 		tok_model_put(m, id, (const uint8_t *)key, (uint32_t)strlen(key), false);
 	}
 	return true;
@@ -210,7 +213,8 @@ put_added(const char *file, const json_t *vocab, const struct tok_json_special *
 				return tok_fail(err,
 					"%s: id %u is given to two tokens, one of them \"%.60s\"",
 					file, special[i].id, special[i].text);
-			tok_model_put(m, special[i].id, text, (uint32_t)strlen(special[i].text), true);
+			tok_model_put(
+				m, special[i].id, text, (uint32_t)strlen(special[i].text), true);
 			t->outside = true;
 		}
 		t->special = true;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * BERT's vocab.txt: a token a line, its number from 0 is its id. As the reference reads it
- * (models/wordpiece/mod.rs, read_file), white space at the end of a line does not count, and of equal
- * lines the last has the token. Everything else is not in the file: the normalizer, of which only
- * lowercase is in question, and the numbers that all of BERT's have.
+ * (models/wordpiece/mod.rs, read_file), white space at the end of a line does not count, and of
+ * equal lines the last has the token. Everything else is not in the file: the normalizer, of which
+ * only lowercase is in question, and the numbers that all of BERT's have.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -113,8 +113,8 @@ parse(const char *file, const uint8_t *text, size_t size, bool may_guess, struct
 		return tok_fail(err, "%s: not UTF-8 at byte %zu", file, span.valid);
 	lines = count_lines(text, size);
 	if (lines == 0 || lines > TOK_MAX_IDS)
-		return tok_fail(err, "%s: %u lines or more, expected 1 to %u", file, lines,
-			TOK_MAX_IDS);
+		return tok_fail(
+			err, "%s: %u lines or more, expected 1 to %u", file, lines, TOK_MAX_IDS);
 	if (!tok_model_init(m, lines, size, 0, err))
 		return false;
 	for (uint32_t id = 0; next_line(&l); id++) {

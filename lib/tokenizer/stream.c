@@ -30,9 +30,9 @@ tok_stream_waiting(const struct tok_stream *s)
 }
 
 /*
- * An id covers at least one byte, or at least one of the at most three characters that the normalizer
- * makes of one; a byte that is not UTF-8 becomes one U+FFFD at most, and form C has no more than three
- * bytes for one either.
+ * An id covers at least one byte, or at least one of the at most three characters that the
+ * normalizer makes of one; a byte that is not UTF-8 becomes one U+FFFD at most, and form C has no
+ * more than three bytes for one either.
  */
 static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for both");
 
@@ -55,29 +55,21 @@ tok_encode_bound(size_t n)
 static bool
 encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	switch (s->vocab->kind) {
-	case TOK_KIND_BPE:
-		break;
-	case TOK_KIND_WORDPIECE:
-		tok_wordpiece_feed(s, p, n, ids);
-		if (last)
-			tok_wordpiece_finish(s, ids);
-		return true;
-	}
-	return tok_pretok_feed(s, p, n, last, ids);
+	if (s->vocab->kind == TOK_KIND_BPE)
+		return tok_pretok_feed(s, p, n, last, ids);
+	tok_wordpiece_feed(s, p, n, ids);
+	if (last)
+		tok_wordpiece_finish(s, ids);
+	return true;
 }
 
 static bool
 finish(struct tok_stream *s, uint32_t **ids)
 {
-	switch (s->vocab->kind) {
-	case TOK_KIND_BPE:
-		break;
-	case TOK_KIND_WORDPIECE:
-		tok_wordpiece_finish(s, ids);
-		return true;
-	}
-	return tok_pretok_finish(s, ids);
+	if (s->vocab->kind == TOK_KIND_BPE)
+		return tok_pretok_finish(s, ids);
+	tok_wordpiece_finish(s, ids);
+	return true;
 }
 
 /* Well-formed text, through form C where the vocabulary wants it. With `last` it is the end. */

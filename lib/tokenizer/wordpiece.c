@@ -47,11 +47,12 @@ fall_back(const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t 
 }
 
 /*
- * Each turn goes down by the byte or leaves at least one byte behind: linear in the word. A token has a
- * character at least, so that id[] holds at most as many as the word has characters.
+ * Each turn goes down by the byte or leaves at least one byte behind: linear in the word. A token
+ * has a character at least, so that id[] holds at most as many as the word has characters.
  */
 static inline bool
-take_byte(const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t *n_ids, uint8_t byte)
+take_byte(
+	const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t *n_ids, uint8_t byte)
 {
 	const uint32_t word = byte >> 6;
 	const uint64_t bit = 1ull << (byte & 63);
@@ -62,8 +63,7 @@ take_byte(const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t 
 		if (at->child[word] & bit) {
 			uint64_t lower = at->child[word] & (bit - 1);
 
-			*node = at->first + at->below[word] +
-				(uint32_t)__builtin_popcountll(lower);
+			*node = at->first + at->below[word] + (uint32_t)__builtin_popcountll(lower);
 			return true;
 		}
 		if (!fall_back(w, node, id, n_ids))

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BERT's tokenizer: bert_norm.h makes words of the text, and a word is split by longest match first:
- * the longest token that begins it, then the longest "##" token that goes on, to its end; if there is
- * none, or the word has more than max_chars characters, it is the unknown token.
+ * BERT's tokenizer: bert_norm.h makes words of the text, and a word is split by longest match
+ * first: the longest token that begins it, then the longest "##" token that goes on, to its end; if
+ * there is none, or the word has more than max_chars characters, it is the unknown token.
  *
  * One pass over the bytes finds it (Song et al., "Fast WordPiece Tokenization", EMNLP 2021): a
  * trie with failure links. Where no child goes on, the node's `pop` are the tokens that longest

@@ -110,8 +110,8 @@ add_children(struct making *g, uint32_t at)
 		node->child[byte >> 6] |= 1ull << (byte & 63);
 	}
 	for (uint32_t i = 1; i < 4; i++)
-		node->below[i] = (uint8_t)(node->below[i - 1] +
-					   __builtin_popcountll(node->child[i - 1]));
+		node->below[i] =
+			(uint8_t)(node->below[i - 1] + __builtin_popcountll(node->child[i - 1]));
 }
 
 /* Child of a node for a byte, or TOK_NO_TOKEN. */
@@ -161,10 +161,10 @@ copy_pops(struct making *g, const struct tok_wp_node *from)
 }
 
 /*
- * Link a node (algorithm 2 of the paper). A token is taken as it is, and nothing is left of it. Else what
- * longest match takes of the parent's text is taken here too; what is left of that, and the byte,
- * are gone down with: where that fails, as often as needed, by the links of the nodes there, which
- * spell less and have theirs.
+ * Link a node (algorithm 2 of the paper). A token is taken as it is, and nothing is left of it.
+ * Else what longest match takes of the parent's text is taken here too; what is left of that, and
+ * the byte, are gone down with: where that fails, as often as needed, by the links of the nodes
+ * there, which spell less and have theirs.
  */
 static bool
 link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
@@ -268,7 +268,8 @@ build_trie(struct making *g, const struct tok_model *m, struct tok_error *err)
 
 /* ---- decoding ---- */
 
-/* Remove from text[0 .. *n) what `from` has and `to` has not: replace each, as str::replace does. */
+/* Remove from text[0 .. *n) what `from` has and `to` has not: replace each, as str::replace does.
+ */
 static void
 replace_all(uint8_t *text, uint32_t *n, const char *from, const char *to)
 {

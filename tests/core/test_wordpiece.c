@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words to ids: the trie with failure links against longest match by its definition, on small random
- * vocabularies; every split; when ids come; bounds that hold.
+ * Words to ids: the trie with failure links against longest match by its definition, on small
+ * random vocabularies; every split; when ids come; bounds that hold.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -33,8 +33,11 @@ build(struct small_pieces *sp, uint32_t max_chars)
 {
 	struct tok_model_token token[TOKENS_MAX] = {0};
 	uint8_t bytes[TOKENS_MAX * 40];
-	struct tok_model m = {.format = "test", .kind = TOK_KIND_WORDPIECE, .n_tokens = sp->n,
-		.token = token, .bytes = bytes,
+	struct tok_model m = {.format = "test",
+		.kind = TOK_KIND_WORDPIECE,
+		.n_tokens = sp->n,
+		.token = token,
+		.bytes = bytes,
 		.bert = {true, true, true, true, true, max_chars, 0}};
 	struct tok_error err;
 
@@ -132,7 +135,8 @@ the_trie_equals_longest_match(void **arg)
 		make_random(&sp, &seed, 1 + small_random(&seed, 40));
 		for (int i = 0; i < 300; i++) {
 			char text[TEXT_MAX];
-			uint32_t want[TEXT_MAX], got[3 * TEXT_MAX], n = small_random(&seed, 60), wants;
+			uint32_t want[TEXT_MAX], got[3 * TEXT_MAX], n = small_random(&seed, 60),
+								    wants;
 			struct tok_result r;
 
 			for (uint32_t k = 0; k < n; k++)
@@ -177,8 +181,9 @@ make_marked(struct small_pieces *sp)
 {
 	static const char *const text[] = {"[UNK]", "a", "##a", "b", "##b", "ab", "e", "##e", ".",
 		"##c", "c", "=", "i", "\xe4\xb8\xad", "##\xf0\x9d\x85\xa5", "##\xe1\xad\x84",
-		"##\xe1\xad\x84\xf0\x9d\x85\xa5", "##\xe3\x80\xae", "\xe1\x84\x80", "##\xe1\x85\xa1",
-		"##\xe1\x86\xa8", "##\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab", "\xf0\x9d\x85\x97"};
+		"##\xe1\xad\x84\xf0\x9d\x85\xa5", "##\xe3\x80\xae", "\xe1\x84\x80",
+		"##\xe1\x85\xa1", "##\xe1\x86\xa8", "##\xe1\x84\x92\xe1\x85\xa1\xe1\x86\xab",
+		"\xf0\x9d\x85\x97"};
 
 	memset(sp, 0, sizeof(*sp));
 	for (; sp->n < sizeof(text) / sizeof(text[0]); sp->n++)
@@ -200,7 +205,8 @@ every_split_gives_the_same_ids(void **arg)
 		struct tok_stream s;
 
 		for (uint32_t i = small_random(&seed, 14); i > 0; i--)
-			strcat(text, marked[small_random(&seed, sizeof(marked) / sizeof(marked[0]))]);
+			strcat(text,
+				marked[small_random(&seed, sizeof(marked) / sizeof(marked[0]))]);
 		n = (uint32_t)strlen(text);
 		wants = (uint32_t)tok_encode(sp.v, NULL, text, n, 0, want, 400).produced;
 		for (uint32_t cut = 0; cut <= n; cut++) {
@@ -227,7 +233,8 @@ static void
 marks_are_ordered_before_they_are_matched(void **arg)
 {
 	/* U+1D165 (class 216) before U+1B44 (9): the other way round it is one token. */
-	static const char text[] = "a\xf0\x9d\x85\xa5\xe1\xad\x84 a\xf0\x9d\x85\xa5\xcd\x8f\xe1\xad\x84";
+	static const char text[] =
+		"a\xf0\x9d\x85\xa5\xe1\xad\x84 a\xf0\x9d\x85\xa5\xcd\x8f\xe1\xad\x84";
 	struct small_pieces sp;
 	uint32_t got[64], n;
 
@@ -302,7 +309,8 @@ nothing_beyond_the_piece_is_read(void **arg)
 {
 	uint64_t seed = 23;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	char *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *map =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct small_pieces sp;
 	uint32_t ids[400];
 
@@ -317,7 +325,8 @@ nothing_beyond_the_piece_is_read(void **arg)
 		size_t n;
 
 		for (uint32_t i = small_random(&seed, 14); i > 0; i--)
-			strcat(text, marked[small_random(&seed, sizeof(marked) / sizeof(marked[0]))]);
+			strcat(text,
+				marked[small_random(&seed, sizeof(marked) / sizeof(marked[0]))]);
 		n = strlen(text);
 		memcpy(map + page - n, text, n);
 		tok_stream_init(&s, sp.v, NULL, 0);

@@ -2,8 +2,8 @@
 /*
  * Vocabulary files: the input is tokenizer.json, vocab.json and merges.txt (a line that is ---
  * between), a .tiktoken or a vocab.txt, as its first byte says. What is refused is so in one line;
- * with what is loaded, a text becomes ids and those become the text again; BERT's normalizer changes
- * it, but the ids are the same byte by byte.
+ * with what is loaded, a text becomes ids and those become the text again; BERT's normalizer
+ * changes it, but the ids are the same byte by byte.
  */
 #include <string.h>
 

@@ -11,8 +11,17 @@ from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
-from bert_texts import ODD, code_points, corpus_lines, long_words, named, pieces
-from bert_texts import random_unicode, shrunk, streamed
+from bert_texts import (
+    ODD,
+    code_points,
+    corpus_lines,
+    long_words,
+    named,
+    pieces,
+    random_unicode,
+    shrunk,
+    streamed,
+)
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")

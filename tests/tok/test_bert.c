@@ -114,8 +114,7 @@ static void
 of_equal_lines_the_last_is_the_token(void **state)
 {
 	static const uint32_t want[] = {4, 5};
-	struct tok_vocab *v =
-		load(put_text(state, "vocab.txt", "[UNK]\na\n\na\na\n[UNK]\n"), NULL);
+	struct tok_vocab *v = load(put_text(state, "vocab.txt", "[UNK]\na\n\na\na\n[UNK]\n"), NULL);
 	uint32_t len;
 
 	assert_ids(v, "A b", want, 2);
@@ -160,8 +159,7 @@ a_cased_vocabulary_has_to_be_called_so(void **state)
 	v = load(path, "bert-uncased");
 	assert_ids(v, "x H\xc3\xa9", uncased, 2);
 	tok_vocab_free(v);
-	assert_int_not_equal(
-		checksum_of(path, "bert-cased"), checksum_of(path, "bert-uncased"));
+	assert_int_not_equal(checksum_of(path, "bert-cased"), checksum_of(path, "bert-uncased"));
 }
 
 static void
@@ -236,21 +234,20 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 static void
 what_decides_no_ids_is_not_in_the_checksum(void **state)
 {
-	static const struct change same[] = {
-		{"normalizer.strip_accents", "true", NULL}, {"normalizer.strip_accents", NULL, NULL},
-		{"post_processor", "null", NULL}, {"post_processor", NULL, NULL},
+	static const struct change same[] = {{"normalizer.strip_accents", "true", NULL},
+		{"normalizer.strip_accents", NULL, NULL}, {"post_processor", "null", NULL},
+		{"post_processor", NULL, NULL},
 		{"post_processor",
 			"{\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", "
 			"2]}",
 			NULL},
 		{"decoder.cleanup", "false", NULL}, {"added_tokens", "[]", NULL},
 		{"added_tokens", NULL, NULL}};
-	static const struct change other[] = {
-		{"normalizer.strip_accents", "false", NULL}, {"normalizer.lowercase", "false", NULL},
-		{"normalizer.clean_text", "false", NULL},
+	static const struct change other[] = {{"normalizer.strip_accents", "false", NULL},
+		{"normalizer.lowercase", "false", NULL}, {"normalizer.clean_text", "false", NULL},
 		{"normalizer.handle_chinese_chars", "false", NULL},
-		{"model.max_input_chars_per_word", "99", NULL}, {"model.unk_token", "\"[PAD]\"", NULL},
-		{"model.vocab.##o", "12", NULL}};
+		{"model.max_input_chars_per_word", "99", NULL},
+		{"model.unk_token", "\"[PAD]\"", NULL}, {"model.vocab.##o", "12", NULL}};
 	uint32_t want = checksum_of(put_json(state, "tokenizer.json", small_json()), NULL);
 
 	for (size_t i = 0; i < N(same) + N(other); i++) {

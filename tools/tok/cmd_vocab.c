@@ -140,7 +140,8 @@ check(const struct tok_vocab *v)
 		c.otherwise);
 	printf("%8u unused\n", c.unused);
 	if (!round_trips(v))
-		return cli_error(CLI_FAILED, "%s: the ids of the sample text are not the same byte by byte, or it does "
+		return cli_error(CLI_FAILED,
+			"%s: the ids of the sample text are not the same byte by byte, or it does "
 			"not come back from them",
 			info.path);
 	printf("OK: a sample text encodes the same whole and byte by byte%s\n",

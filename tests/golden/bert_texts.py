@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
@@ -73,21 +73,6 @@ def streamed(tok, parts: list[bytes]) -> list[int]:
     for part in parts:
         ids += stream.feed(part).tolist()
     return ids + stream.finish().tolist()
-
-
-def shrunk(text: str, differs: Callable[[str], bool]) -> str:
-    """A shorter text that still differs, by leaving out runs of characters."""
-    size = max(1, len(text) // 2)
-    while size >= 1:
-        at = 0
-        while at < len(text):
-            shorter = text[:at] + text[at + size :]
-            if differs(shorter):
-                text = shorter
-            else:
-                at += size
-        size //= 2
-    return text
 
 
 def named(text: str) -> str:

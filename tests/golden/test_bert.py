@@ -19,9 +19,9 @@ from bert_texts import (
     named,
     pieces,
     random_unicode,
-    shrunk,
     streamed,
 )
+from texts import share, shrink, some
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
@@ -71,7 +71,7 @@ class Pair:
             want, data = self.want(text), text.encode()
             parts = pieces(data, self.rng)
             if self.tok.encode(data).tolist() != want or streamed(self.tok, parts) != want:
-                least = shrunk(text, self.differs) if self.differs(text) else text
+                least = shrink(text, self.differs) if self.differs(text) else text
                 got = self.tok.encode(least.encode()).tolist()
                 sizes = [len(part) for part in parts]
                 pytest.fail(f"{named(least)}: {got}, not {self.want(least)} (pieces: {sizes})")
@@ -96,18 +96,18 @@ def pair(request, uncased, cased) -> Pair:
 
 @pytest.mark.parametrize("name", ["english", "code", "multi"])
 def test_lines_of_the_corpora(pair: Pair, name: str) -> None:
-    lines = corpus_lines(name, 10_000)
+    lines = corpus_lines(name, some(10_000))
     if not lines:
         pytest.skip(f"the corpus {name} is missing: run tools/fetch-corpus")
     pair.check(lines)
 
 
 def test_every_code_point(pair: Pair) -> None:
-    pair.check(code_points())
+    pair.check(text for text in code_points() if pair.rng.random() < share())
 
 
 def test_random_unicode(pair: Pair) -> None:
-    pair.check(random_unicode(15_000))
+    pair.check(random_unicode(some(15_000)))
 
 
 def test_words_about_as_long_as_may_be(pair: Pair) -> None:
@@ -128,7 +128,7 @@ def test_every_split_of_short_texts(pair: Pair) -> None:
 
 
 def test_long_texts_in_random_pieces(pair: Pair) -> None:
-    lines = corpus_lines("multi", 4_000) + corpus_lines("english", 2_000)
+    lines = corpus_lines("multi", some(8_000)) + corpus_lines("english", some(4_000))
     pair.check("\n".join(lines[at : at + 500]) for at in range(0, len(lines), 500))
 
 
@@ -169,9 +169,9 @@ def load_json(reference, folder: Path):
 def test_every_set_of_options(options: tuple, tmp_path: Path) -> None:
     reference = reference_of(options)
     pair = Pair(load_json(reference, tmp_path), reference)
-    pair.check(random_unicode(800))
+    pair.check(random_unicode(some(2_000)))
     pair.check(long_words())
-    pair.check(text for i, text in enumerate(code_points()) if i % 32 == 0)
+    pair.check(text for i, text in enumerate(code_points()) if i % 200 == 0)
 
 
 def test_a_vocabulary_of_marks_and_jamo(tmp_path: Path) -> None:
@@ -205,8 +205,8 @@ def test_a_tokenizer_json_is_the_same_vocabulary(uncased: Pair, tmp_path: Path) 
     pair.check(random_unicode(1_000))
 
 
-def test_a_hundred_thousand_texts_were_compared(uncased: Pair, cased: Pair) -> None:
+def test_enough_texts_were_compared(uncased: Pair, cased: Pair) -> None:
     print(f"equal: {uncased.equal} uncased, {cased.equal} cased")
     if not corpus_lines("multi", 1):
         pytest.skip("without the corpora there are fewer texts: run tools/fetch-corpus")
-    assert uncased.equal + cased.equal >= 100_000
+    assert min(uncased.equal, cased.equal) >= some(100_000)

@@ -50,7 +50,7 @@ ROOTS = (
 
 # What compilers put in by themselves, or for what they know. Patterns.
 COMPILER = {
-    r"mem(cpy|move|set|cmp|chr)|bcmp": "on memory that is there; nothing else",
+    r"mem(cpy|move|set|cmp|chr)|bcmp|strlen": "on memory that is there; nothing else",
     r"__aarch64_(cas|swp|ldadd|ldclr|ldeor|ldset)\d+_\w+": "an atomic instruction, by CPU (ARM)",
     r"__stack_chk_fail": "ends the program",
     r"_GLOBAL_OFFSET_TABLE_": "an address",

@@ -476,6 +476,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 
 	if (mem == NULL)
 		mem = &tok_mem_default;
+	assert(m->kind != TOK_KIND_BPE || m->pretok != TOK_PRETOK_NONE);
 	if (m->kind == TOK_KIND_BPE &&
 		(!tok_model_live_merges(m, err) || !tok_model_order_merges(m, err)))
 		return NULL;

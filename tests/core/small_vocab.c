@@ -48,8 +48,16 @@ add_merge(struct small_vocab *sv, uint32_t left, uint32_t right)
 void
 small_vocab_make(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges)
 {
+	small_vocab_of(sv, seed, alphabet, n_merges, TOK_PRETOK_GPT2, false, false);
+}
+
+void
+small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges,
+	enum tok_pretok pretok, bool nfc, bool ignore_merges)
+{
 	uint32_t letters = (uint32_t)strlen(alphabet);
-	struct tok_model m = {.format = "test", .pretok = TOK_PRETOK_GPT2};
+	struct tok_model m = {
+		.format = "test", .pretok = pretok, .nfc = nfc, .ignore_merges = ignore_merges};
 	struct tok_error err;
 
 	memset(sv, 0, sizeof(*sv));
@@ -82,8 +90,8 @@ small_vocab_make(struct small_vocab *sv, uint64_t *seed, const char *alphabet, u
 		memcpy(m.bytes + m.n_bytes, sv->bytes[i], sv->len[i]);
 		m.n_bytes += sv->len[i];
 		if (i >= 256)
-			m.merge[m.n_merges++] = (struct tok_model_merge){
-				sv->left[i], sv->right[i], i};
+			m.merge[m.n_merges++] =
+				(struct tok_model_merge){sv->left[i], sv->right[i], i};
 	}
 	sv->v = tok_vocab_build(&m, "small", "none", NULL, &err);
 	if (sv->v == NULL)

@@ -20,7 +20,12 @@ struct small_vocab {
 uint32_t small_random(uint64_t *state, uint32_t below);
 
 /* 256 bytes and up to n_merges merges whose tokens spell strings over `alphabet`. */
-void small_vocab_make(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges);
+void small_vocab_make(
+	struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges);
+
+/* The same with another pretokenizer, form C, and pretokens that are tokens taken as they are. */
+void small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges,
+	enum tok_pretok pretok, bool nfc, bool ignore_merges);
 void small_vocab_free(struct small_vocab *sv);
 
 /* The definition: least rank first, leftmost among equals. Returns the number of ids. */

@@ -140,14 +140,15 @@ def reader() -> list[bytes]:
     ]
 
 
-# ---- text: which vocabulary, how many cuts; cuts; the text ----
+# ---- text: how many cuts, which vocabulary; cuts; the text ----
 
 
 def text() -> list[bytes]:
-    words = "hello world, ab abc  cab\n\n é 中文 123's \u00a0x".encode()
+    words = "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a".encode()
+    runs = [b"ab", b"cab", b"hello"]
     return [
-        bytes([0x40 | v, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for v in range(4)
-    ] + [bytes([0x30 | v, 1, 1, 0x81]) + letters * 40 for v, letters in enumerate([b"ab", b"cab", b"hello"])]
+        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(56)
+    ] + [bytes([0x30, which, 1, 1, 0x81]) + letters * 40 for which, letters in enumerate(runs)]
 
 
 # ---- vocab: the format, its file or files ----
@@ -195,6 +196,20 @@ def vocab() -> list[bytes]:
             "merges": merges,
         },
     }
+    regex = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    regex += r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
+    pieces = [split, byte_level | {"use_regex": False}]
+    llama = document | {
+        "normalizer": {"type": "NFC"},
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": pieces},
+        "model": document["model"]
+        | {
+            "ignore_merges": True,
+            "vocab": ids | {"xyz": 261, "hel": 262},
+            "merges": ["he l", "he ll", "hel l", "h e", "l l", "\u0120 w"],
+        },
+    }
     ranks = [bytes([b]) for b in range(256)] + [b"he", b"ll", b"hell", b" w"]
     lines = [b64encode(token) + b" %d\n" % i for i, token in enumerate(ranks)]
     pair = json.dumps(ids) + "\n---\n#version: 0.2\n" + "\n".join(merges) + "\n"
@@ -223,6 +238,7 @@ def vocab() -> list[bytes]:
     bert_lines = "\n".join(bert_tokens).encode()
     return [
         b"\0" + json.dumps(document).encode(),
+        b"\0" + json.dumps(llama).encode(),
         b"\0" + json.dumps(bert).encode(),
         b"\4" + bert_lines,
         b"\5" + bert_lines + b"\nHe\r\n",

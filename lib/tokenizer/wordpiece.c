@@ -15,7 +15,7 @@ void
 tok_wordpiece_open(struct tok_stream *s)
 {
 	s->state = TOK_WORD_NONE;
-	s->node = TOK_WP_BEGIN;
+	s->node = TOK_LONGEST_BEGIN;
 	s->n_pos = 0;
 	s->word.n_chars = 0;
 	s->word.n_ids = 0;
@@ -29,46 +29,6 @@ give_up(struct tok_stream *s, uint32_t **ids)
 	*(*ids)++ = s->vocab->wordpiece->unk;
 	s->state = TOK_WORD_UNKNOWN;
 	s->n_pos = 0;
-}
-
-/* The tokens of a node that no byte goes on from, and what is left of it. False: none. */
-static inline bool
-fall_back(const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t *n_ids)
-{
-	const struct tok_wp_node *from = &w->node[*node];
-
-	if (from->fail == TOK_NO_TOKEN)
-		return false;
-	for (uint32_t i = 0; i < from->n_pop; i++)
-		id[*n_ids + i] = w->pop[from->pop + i];
-	*n_ids += from->n_pop;
-	*node = from->fail;
-	return true;
-}
-
-/*
- * Each turn goes down by the byte or leaves at least one byte behind: linear in the word. A token
- * has a character at least, so that id[] holds at most as many as the word has characters.
- */
-static inline bool
-take_byte(
-	const struct tok_wordpiece *w, uint32_t *node, uint32_t *id, uint32_t *n_ids, uint8_t byte)
-{
-	const uint32_t word = byte >> 6;
-	const uint64_t bit = 1ull << (byte & 63);
-
-	for (;;) {
-		const struct tok_wp_node *at = &w->node[*node];
-
-		if (at->child[word] & bit) {
-			uint64_t lower = at->child[word] & (bit - 1);
-
-			*node = at->first + at->below[word] + (uint32_t)__builtin_popcountll(lower);
-			return true;
-		}
-		if (!fall_back(w, node, id, n_ids))
-			return false;
-	}
 }
 
 static uint32_t
@@ -100,13 +60,16 @@ static bool
 take_char(struct tok_stream *s, uint32_t cp)
 {
 	const struct tok_wordpiece *w = s->vocab->wordpiece;
+	uint32_t *to = s->word.id + s->word.n_ids;
 	uint8_t utf8[4];
 	uint32_t n = put_utf8(cp, utf8);
 
+	/* A token has a character at least: id[] holds as many as the word has characters. */
 	for (uint32_t i = 0; i < n; i++) {
-		if (!take_byte(w, &s->node, s->word.id, &s->word.n_ids, utf8[i]))
+		if (!tok_longest_take(&w->longest, &s->node, &to, utf8[i]))
 			return false;
 	}
+	s->word.n_ids = (uint32_t)(to - s->word.id);
 	return true;
 }
 
@@ -178,13 +141,14 @@ end_word(struct tok_stream *s, uint32_t **ids)
 		return;
 	settle(s, ids);
 	if (s->state == TOK_WORD_OPEN) {
+		uint32_t *to = s->word.id + s->word.n_ids;
 		bool known = true;
 
-		while (known && s->node != TOK_WP_GO_ON)
-			known = fall_back(w, &s->node, s->word.id, &s->word.n_ids);
+		while (known && s->node != TOK_LONGEST_GO_ON)
+			known = tok_longest_fall_back(&w->longest, &s->node, &to);
 		if (known) {
-			memcpy(*ids, s->word.id, s->word.n_ids * sizeof(**ids));
-			*ids += s->word.n_ids;
+			memcpy(*ids, s->word.id, (size_t)(to - s->word.id) * sizeof(**ids));
+			*ids += to - s->word.id;
 		} else {
 			give_up(s, ids);
 		}
@@ -257,20 +221,21 @@ add_plain(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t *
 {
 	const struct tok_wordpiece *w = s->vocab->wordpiece;
 	const uint8_t *from = p;
-	uint32_t node = s->node, n_ids = s->word.n_ids, left = w->max_chars - s->word.n_chars;
+	uint32_t node = s->node, *to = s->word.id + s->word.n_ids;
+	uint32_t left = w->max_chars - s->word.n_chars;
 	const uint8_t *limit = (size_t)(end - p) > left ? p + left : end;
 	bool known = true;
 	uint8_t c;
 
 	while (p < limit && (c = w->norm.plain[*p]) != 0) {
 		p++;
-		if (!take_byte(w, &node, s->word.id, &n_ids, c)) {
+		if (!tok_longest_take(&w->longest, &node, &to, c)) {
 			known = false;
 			break;
 		}
 	}
 	s->node = node;
-	s->word.n_ids = n_ids;
+	s->word.n_ids = (uint32_t)(to - s->word.id);
 	s->word.n_chars += (uint32_t)(p - from);
 	s->n_pos += (uint32_t)(p - from);
 	s->state = TOK_WORD_OPEN;

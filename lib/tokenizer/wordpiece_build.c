@@ -1,47 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The trie with failure links of wordpiece.h, and the texts that ids decode to. Set-up only. */
+/* The tries of wordpiece.h, and the texts that ids decode to. Set-up only. */
 #include <stdlib.h>
 
 #include "vocab_table.h"
 #include "wordpiece.h"
-
-#define POPS_MAX (1u << 24) /* 64 MiB; BERT's own need a thousandth */
-
-/* A token in one of the tries. */
-struct piece {
-	const uint8_t *p;
-	uint32_t len, id;
-	uint32_t root; /* TOK_WP_BEGIN or TOK_WP_GO_ON */
-};
-
-/* What the trie needs while it is built: the pieces below a node are piece[low .. high). */
-struct range {
-	uint32_t low, high;
-	uint32_t token; /* outside id of the token spelled, or TOK_NO_TOKEN */
-	uint32_t depth; /* bytes spelled */
-};
-
-struct making {
-	struct tok_vocab *v;
-	struct tok_wordpiece *w;
-	struct piece *piece;
-	uint32_t n_pieces;
-	struct range *range; /* by node */
-	uint32_t n_nodes;
-	uint32_t *pop;
-	uint32_t n_pop, room_pop;
-};
-
-static int
-compare_pieces(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
-
-	if (x->root != y->root)
-		return x->root < y->root ? -1 : 1;
-	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
-}
 
 static bool
 goes_on(const uint8_t *p, uint32_t len)
@@ -50,220 +12,26 @@ goes_on(const uint8_t *p, uint32_t len)
 }
 
 /* Of a token "##x" only the x can be matched: a word that begins with # is that character alone. */
-static void
-list_pieces(struct making *g, const struct tok_model *m)
+static uint32_t
+list_pieces(const struct tok_model *m, struct tok_longest_piece *piece)
 {
+	uint32_t n = 0;
+
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
-		struct piece *to = &g->piece[g->n_pieces];
+		struct tok_longest_piece *to = &piece[n];
 
 		if (t->len == 0 || t->outside)
 			continue;
-		*to = (struct piece){m->bytes + t->off, t->len, id, TOK_WP_BEGIN};
+		*to = (struct tok_longest_piece){m->bytes + t->off, t->len, id, TOK_LONGEST_BEGIN};
 		if (goes_on(to->p, to->len)) {
 			to->p += 2;
 			to->len -= 2;
-			to->root = TOK_WP_GO_ON;
+			to->root = TOK_LONGEST_GO_ON;
 		}
-		g->n_pieces += to->len > 0;
+		n += to->len > 0;
 	}
-	qsort(g->piece, g->n_pieces, sizeof(*g->piece), compare_pieces);
-}
-
-static uint32_t
-count_nodes(const struct making *g)
-{
-	uint32_t nodes = 2;
-
-	for (uint32_t i = 0; i < g->n_pieces; i++) {
-		const struct piece *x = &g->piece[i], *before = x - 1;
-		uint32_t common = 0;
-
-		while (i > 0 && before->root == x->root && common < x->len &&
-			common < before->len && before->p[common] == x->p[common])
-			common++;
-		nodes += x->len - common;
-	}
-	return nodes;
-}
-
-/* The children of a node, behind all nodes there are. */
-static void
-add_children(struct making *g, uint32_t at)
-{
-	struct tok_wp_node *node = &g->w->node[at];
-	uint32_t low = g->range[at].low, high = g->range[at].high, depth = g->range[at].depth;
-
-	node->first = g->n_nodes;
-	g->range[at].token = TOK_NO_TOKEN;
-	if (low < high && g->piece[low].len == depth)
-		g->range[at].token = g->piece[low++].id;
-	while (low < high) {
-		uint8_t byte = g->piece[low].p[depth];
-		struct range *child = &g->range[g->n_nodes++];
-
-		child->low = low;
-		child->depth = depth + 1;
-		while (low < high && g->piece[low].p[depth] == byte)
-			low++;
-		child->high = low;
-		node->child[byte >> 6] |= 1ull << (byte & 63);
-	}
-	for (uint32_t i = 1; i < 4; i++)
-		node->below[i] =
-			(uint8_t)(node->below[i - 1] + __builtin_popcountll(node->child[i - 1]));
-}
-
-/* Child of a node for a byte, or TOK_NO_TOKEN. */
-static uint32_t
-child_of(const struct tok_wordpiece *w, uint32_t at, uint8_t byte)
-{
-	const struct tok_wp_node *node = &w->node[at];
-	uint64_t bit = 1ull << (byte & 63), children = node->child[byte >> 6];
-
-	if (!(children & bit))
-		return TOK_NO_TOKEN;
-	return node->first + node->below[byte >> 6] +
-	       (uint32_t)__builtin_popcountll(children & (bit - 1));
-}
-
-/* ---- failure links ---- */
-
-static bool
-put_pops(struct making *g, const uint32_t *id, uint32_t n)
-{
-	if (n > POPS_MAX - g->n_pop)
-		return false;
-	if (g->n_pop + n > g->room_pop) {
-		uint32_t room = 2 * (g->n_pop + n), *grown = realloc(g->pop, room * sizeof(*grown));
-
-		if (grown == NULL)
-			return false;
-		g->pop = grown;
-		g->room_pop = room;
-	}
-	memcpy(g->pop + g->n_pop, id, n * sizeof(*id));
-	g->n_pop += n;
-	return true;
-}
-
-/* pop[] may move while it grows: its own content goes by place. */
-static bool
-copy_pops(struct making *g, const struct tok_wp_node *from)
-{
-	for (uint32_t i = 0; i < from->n_pop; i++) {
-		uint32_t id = g->pop[from->pop + i];
-
-		if (!put_pops(g, &id, 1))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Link a node (algorithm 2 of the paper). A token is taken as it is, and nothing is left of it.
- * Else what longest match takes of the parent's text is taken here too; what is left of that, and
- * the byte, are gone down with: where that fails, as often as needed, by the links of the nodes
- * there, which spell less and have theirs.
- */
-static bool
-link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
-{
-	struct tok_wp_node *node = &g->w->node[at], *up = &g->w->node[parent];
-	uint32_t z = up->fail, to;
-
-	node->fail = TOK_NO_TOKEN;
-	node->pop = g->n_pop;
-	if (g->range[at].token != TOK_NO_TOKEN) {
-		node->fail = TOK_WP_GO_ON;
-		node->n_pop = 1;
-		return put_pops(g, &g->range[at].token, 1);
-	}
-	if (z == TOK_NO_TOKEN)
-		return true;
-	to = child_of(g->w, z, byte);
-	if (to != TOK_NO_TOKEN) {
-		node->pop = up->pop;
-		node->n_pop = up->n_pop;
-		node->fail = to;
-		return true;
-	}
-	if (!copy_pops(g, up))
-		return false;
-	while (to == TOK_NO_TOKEN) {
-		if (!copy_pops(g, &g->w->node[z]))
-			return false;
-		z = g->w->node[z].fail;
-		if (z == TOK_NO_TOKEN) {
-			g->n_pop = node->pop;
-			return true;
-		}
-		to = child_of(g->w, z, byte);
-	}
-	node->n_pop = g->n_pop - node->pop;
-	node->fail = to;
-	return true;
-}
-
-static bool
-link_children(struct making *g, uint32_t at)
-{
-	const struct tok_wp_node *node = &g->w->node[at];
-	uint32_t child = node->first;
-
-	for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
-		if ((node->child[byte >> 6] >> (byte & 63) & 1) &&
-			!link_node(g, at, child++, (uint8_t)byte))
-			return false;
-	}
-	return true;
-}
-
-static uint32_t
-first_below(const struct making *g, uint32_t root)
-{
-	uint32_t i = 0;
-
-	while (i < g->n_pieces && g->piece[i].root < root)
-		i++;
-	return i;
-}
-
-static bool
-build_trie(struct making *g, const struct tok_model *m, struct tok_error *err)
-{
-	uint32_t nodes, middle;
-
-	g->piece = malloc((m->n_tokens + (size_t)1) * sizeof(*g->piece));
-	if (g->piece == NULL)
-		return tok_fail(err, "out of memory for %u tokens", m->n_tokens);
-	list_pieces(g, m);
-	nodes = count_nodes(g);
-	g->range = calloc(nodes, sizeof(*g->range));
-	g->w->node = tok_vocab_table(g->v, nodes * sizeof(*g->w->node));
-	if (g->range == NULL || g->w->node == NULL)
-		return tok_fail(err, "out of memory for a trie of %u nodes", nodes);
-	middle = first_below(g, TOK_WP_GO_ON);
-	g->range[TOK_WP_BEGIN].high = middle;
-	g->range[TOK_WP_GO_ON].low = middle;
-	g->range[TOK_WP_GO_ON].high = g->n_pieces;
-	g->n_nodes = 2;
-	for (uint32_t at = 0; at < g->n_nodes; at++)
-		add_children(g, at);
-	g->w->node[TOK_WP_BEGIN].fail = TOK_NO_TOKEN;
-	g->w->node[TOK_WP_GO_ON].fail = TOK_NO_TOKEN;
-	for (uint32_t at = 0; at < g->n_nodes; at++) {
-		if (!link_children(g, at))
-			return tok_fail(err,
-				"the tokens fall apart into more than %u parts, or memory is short",
-				POPS_MAX);
-	}
-	g->w->pop = tok_vocab_table(g->v, (g->n_pop + (size_t)1) * sizeof(*g->w->pop));
-	if (g->w->pop == NULL)
-		return tok_fail(err, "out of memory for %u parts of tokens", g->n_pop);
-	if (g->n_pop > 0)
-		memcpy(g->w->pop, g->pop, g->n_pop * sizeof(*g->pop));
-	return true;
+	return n;
 }
 
 /* ---- decoding ---- */
@@ -305,15 +73,15 @@ clean_up(uint8_t *text, uint32_t *n)
  * after a blank.
  */
 static bool
-build_texts(struct making *g, const struct tok_model *m, struct tok_error *err)
+build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	const uint32_t n = m->n_tokens;
-	struct tok_wordpiece *w = g->w;
+	struct tok_wordpiece *w = v->wordpiece;
 	uint32_t at = 0;
 
-	w->at_start = tok_vocab_table(g->v, n * sizeof(*w->at_start));
-	w->behind = tok_vocab_table(g->v, n * sizeof(*w->behind));
-	w->text = tok_vocab_table(g->v, 2 * m->n_bytes + n);
+	w->at_start = tok_vocab_table(v, n * sizeof(*w->at_start));
+	w->behind = tok_vocab_table(v, n * sizeof(*w->behind));
+	w->text = tok_vocab_table(v, 2 * m->n_bytes + n);
 	if (w->at_start == NULL || w->behind == NULL || w->text == NULL)
 		return tok_fail(err, "out of memory for %u texts", n);
 	for (uint32_t id = 0; id < n; id++) {
@@ -339,21 +107,27 @@ build_texts(struct making *g, const struct tok_model *m, struct tok_error *err)
 	return true;
 }
 
+static bool
+build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	struct tok_longest_piece *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
+	bool ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+
+	ok = ok && tok_longest_build(v, &v->wordpiece->longest, piece, list_pieces(m, piece), err);
+	free(piece);
+	return ok;
+}
+
 bool
 tok_wordpiece_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	struct making g = {.v = v, .w = tok_vocab_table(v, sizeof(*g.w))};
-	bool ok;
+	struct tok_wordpiece *w = tok_vocab_table(v, sizeof(*w));
 
-	if (g.w == NULL)
+	if (w == NULL)
 		return tok_fail(err, "out of memory");
-	v->wordpiece = g.w;
-	g.w->unk = m->bert.unk;
-	g.w->max_chars = m->bert.max_chars;
-	ok = build_trie(&g, m, err) && build_texts(&g, m, err) &&
-	     tok_bert_norm_build(&g.w->norm, v, &m->bert, err);
-	free(g.piece);
-	free(g.range);
-	free(g.pop);
-	return ok;
+	v->wordpiece = w;
+	w->unk = m->bert.unk;
+	w->max_chars = m->bert.max_chars;
+	return build_tries(v, m, err) && build_texts(v, m, err) &&
+	       tok_bert_norm_build(&w->norm, v, &m->bert, err);
 }

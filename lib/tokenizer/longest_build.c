@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tries with failure links of longest.h. Set-up only. */
+#include <stdlib.h>
+
+#include "longest.h"
+#include "vocab_table.h"
+
+#define POPS_MAX (1u << 24) /* 64 MiB; BERT's own need a thousandth */
+
+/* What the trie needs while it is built: the pieces below a node are piece[low .. high). */
+struct range {
+	uint32_t low, high;
+	uint32_t token; /* outside id of the token spelled, or TOK_NO_TOKEN */
+	uint32_t depth; /* bytes spelled */
+};
+
+struct making {
+	struct tok_vocab *v;
+	struct tok_longest *l;
+	struct tok_longest_piece *piece;
+	uint32_t n_pieces;
+	struct range *range; /* by node */
+	uint32_t n_nodes;
+	uint32_t *pop;
+	uint32_t n_pop, room_pop;
+};
+
+static int
+compare_pieces(const void *a, const void *b)
+{
+	const struct tok_longest_piece *x = a, *y = b;
+	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
+
+	if (x->root != y->root)
+		return x->root < y->root ? -1 : 1;
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+static uint32_t
+count_nodes(const struct making *g)
+{
+	uint32_t nodes = 2;
+
+	for (uint32_t i = 0; i < g->n_pieces; i++) {
+		const struct tok_longest_piece *x = &g->piece[i], *before = x - 1;
+		uint32_t common = 0;
+
+		while (i > 0 && before->root == x->root && common < x->len &&
+			common < before->len && before->p[common] == x->p[common])
+			common++;
+		nodes += x->len - common;
+	}
+	return nodes;
+}
+
+/* The children of a node, behind all nodes there are. */
+static void
+add_children(struct making *g, uint32_t at)
+{
+	struct tok_longest_node *node = &g->l->node[at];
+	uint32_t low = g->range[at].low, high = g->range[at].high, depth = g->range[at].depth;
+
+	node->first = g->n_nodes;
+	g->range[at].token = TOK_NO_TOKEN;
+	if (low < high && g->piece[low].len == depth)
+		g->range[at].token = g->piece[low++].id;
+	while (low < high) {
+		uint8_t byte = g->piece[low].p[depth];
+		struct range *child = &g->range[g->n_nodes++];
+
+		child->low = low;
+		child->depth = depth + 1;
+		while (low < high && g->piece[low].p[depth] == byte)
+			low++;
+		child->high = low;
+		node->child[byte >> 6] |= 1ull << (byte & 63);
+	}
+	for (uint32_t i = 1; i < 4; i++)
+		node->below[i] =
+			(uint8_t)(node->below[i - 1] + __builtin_popcountll(node->child[i - 1]));
+}
+
+/* Child of a node for a byte, or TOK_NO_TOKEN. */
+static uint32_t
+child_of(const struct tok_longest *l, uint32_t at, uint8_t byte)
+{
+	const struct tok_longest_node *node = &l->node[at];
+	uint64_t bit = 1ull << (byte & 63), children = node->child[byte >> 6];
+
+	if (!(children & bit))
+		return TOK_NO_TOKEN;
+	return node->first + node->below[byte >> 6] +
+	       (uint32_t)__builtin_popcountll(children & (bit - 1));
+}
+
+/* ---- failure links ---- */
+
+static bool
+put_pops(struct making *g, const uint32_t *id, uint32_t n)
+{
+	if (n > POPS_MAX - g->n_pop)
+		return false;
+	if (g->n_pop + n > g->room_pop) {
+		uint32_t room = 2 * (g->n_pop + n), *grown = realloc(g->pop, room * sizeof(*grown));
+
+		if (grown == NULL)
+			return false;
+		g->pop = grown;
+		g->room_pop = room;
+	}
+	memcpy(g->pop + g->n_pop, id, n * sizeof(*id));
+	g->n_pop += n;
+	return true;
+}
+
+/* pop[] may move while it grows: its own content goes by place. */
+static bool
+copy_pops(struct making *g, const struct tok_longest_node *from)
+{
+	for (uint32_t i = 0; i < from->n_pop; i++) {
+		uint32_t id = g->pop[from->pop + i];
+
+		if (!put_pops(g, &id, 1))
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Link a node (algorithm 2 of the paper). A token is taken as it is, and nothing is left of it.
+ * Else what longest match takes of the parent's text is taken here too; what is left of that, and
+ * the byte, are gone down with: where that fails, as often as needed, by the links of the nodes
+ * there, which spell less and have theirs.
+ */
+static bool
+link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
+{
+	struct tok_longest_node *node = &g->l->node[at], *up = &g->l->node[parent];
+	uint32_t z = up->fail, to;
+
+	node->fail = TOK_NO_TOKEN;
+	node->pop = g->n_pop;
+	if (g->range[at].token != TOK_NO_TOKEN) {
+		node->fail = TOK_LONGEST_GO_ON;
+		node->n_pop = 1;
+		return put_pops(g, &g->range[at].token, 1);
+	}
+	if (z == TOK_NO_TOKEN)
+		return true;
+	to = child_of(g->l, z, byte);
+	if (to != TOK_NO_TOKEN) {
+		node->pop = up->pop;
+		node->n_pop = up->n_pop;
+		node->fail = to;
+		return true;
+	}
+	if (!copy_pops(g, up))
+		return false;
+	while (to == TOK_NO_TOKEN) {
+		if (!copy_pops(g, &g->l->node[z]))
+			return false;
+		z = g->l->node[z].fail;
+		if (z == TOK_NO_TOKEN) {
+			g->n_pop = node->pop;
+			return true;
+		}
+		to = child_of(g->l, z, byte);
+	}
+	node->n_pop = g->n_pop - node->pop;
+	node->fail = to;
+	return true;
+}
+
+static bool
+link_children(struct making *g, uint32_t at)
+{
+	const struct tok_longest_node *node = &g->l->node[at];
+	uint32_t child = node->first;
+
+	for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
+		if ((node->child[byte >> 6] >> (byte & 63) & 1) &&
+			!link_node(g, at, child++, (uint8_t)byte))
+			return false;
+	}
+	return true;
+}
+
+static uint32_t
+first_below(const struct making *g, uint32_t root)
+{
+	uint32_t i = 0;
+
+	while (i < g->n_pieces && g->piece[i].root < root)
+		i++;
+	return i;
+}
+
+static bool
+build_trie(struct making *g, struct tok_error *err)
+{
+	uint32_t nodes, middle;
+
+	qsort(g->piece, g->n_pieces, sizeof(*g->piece), compare_pieces);
+	nodes = count_nodes(g);
+	g->range = calloc(nodes, sizeof(*g->range));
+	g->l->node = tok_vocab_table(g->v, nodes * sizeof(*g->l->node));
+	if (g->range == NULL || g->l->node == NULL)
+		return tok_fail(err, "out of memory for a trie of %u nodes", nodes);
+	middle = first_below(g, TOK_LONGEST_GO_ON);
+	g->range[TOK_LONGEST_BEGIN].high = middle;
+	g->range[TOK_LONGEST_GO_ON].low = middle;
+	g->range[TOK_LONGEST_GO_ON].high = g->n_pieces;
+	g->n_nodes = 2;
+	for (uint32_t at = 0; at < g->n_nodes; at++)
+		add_children(g, at);
+	g->l->node[TOK_LONGEST_BEGIN].fail = TOK_NO_TOKEN;
+	g->l->node[TOK_LONGEST_GO_ON].fail = TOK_NO_TOKEN;
+	for (uint32_t at = 0; at < g->n_nodes; at++) {
+		if (!link_children(g, at))
+			return tok_fail(err,
+				"the tokens fall apart into more than %u parts, or memory is short",
+				POPS_MAX);
+	}
+	g->l->pop = tok_vocab_table(g->v, (g->n_pop + (size_t)1) * sizeof(*g->l->pop));
+	if (g->l->pop == NULL)
+		return tok_fail(err, "out of memory for %u parts of tokens", g->n_pop);
+	if (g->n_pop > 0)
+		memcpy(g->l->pop, g->pop, g->n_pop * sizeof(*g->pop));
+	return true;
+}
+
+bool
+tok_longest_build(struct tok_vocab *v, struct tok_longest *l, struct tok_longest_piece *piece,
+	uint32_t n, struct tok_error *err)
+{
+	struct making g = {.v = v, .l = l, .piece = piece, .n_pieces = n};
+	bool ok = build_trie(&g, err);
+
+	free(g.range);
+	free(g.pop);
+	return ok;
+}

@@ -6,9 +6,9 @@
  * other is most of the time.
  */
 #include "encode_whole.h"
-#include "bpe.h"
 #include "cache.h"
 #include "pretok.h"
+#include "pretoken.h"
 #include "utf8.h"
 
 /* Little-endian value of len bytes (1-8) at p; bytes up to `end` may be read. */
@@ -119,9 +119,13 @@ encode_parts(struct tok_stream *s, const struct lookup *l, const uint8_t *p, con
 			return ids + e->n;
 		}
 	}
-	n = tok_bpe_merge(v, p, len, ids);
-	for (uint32_t i = 0; i < n; i++)
-		ids[i] = v->ext[ids[i]];
+	if (v->longest != NULL) {
+		n = (uint32_t)(tok_greedy_close(s, tok_greedy_push(s, p, len, ids)) - ids);
+	} else {
+		n = tok_bpe_merge(v, p, len, ids);
+		for (uint32_t i = 0; i < n; i++)
+			ids[i] = v->ext[ids[i]];
+	}
 	if (l->set != NULL && n <= TOK_CACHE_IDS)
 		tok_cache_learn(l->set, key, len, ids, n);
 	return ids + n;
@@ -174,9 +178,9 @@ encode_pretoken(struct tok_stream *s, const struct lookup *l, const uint8_t *p, 
 	}
 	if (l->len <= TOK_MERGE_MAX)
 		return encode_parts(s, l, p, end, ids);
-	if (!tok_bpe_push(s, p, l->len, &ids))
+	if (!tok_pretoken_push(s, p, l->len, &ids))
 		return NULL;
-	return tok_bpe_close(s, ids);
+	return tok_pretoken_close(s, ids);
 }
 
 size_t

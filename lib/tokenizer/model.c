@@ -120,6 +120,8 @@ tok_model_checksum(const struct tok_model *m)
 	}
 	if (m->nfc)
 		crc = add_number(crc, 0x4e4643); /* likewise what is rare, so that others stay as they were */
+	if (m->greedy)
+		crc = add_number(crc, 0x677265);
 	if (m->ignore_merges && m->n_unmade > 0)
 		crc = add_number(crc, m->n_unmade); /* otherwise it makes no difference */
 	return crc == 0 ? 1 : crc; /* 0 means "the default" on the wire */

@@ -61,6 +61,7 @@ struct tok_model {
 	uint32_t n_merges;
 	struct tok_model_merge *merge;
 	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of it */
+	bool greedy;	    /* longest match within pretokens instead of merging */
 	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;
 };

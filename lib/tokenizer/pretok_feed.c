@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Pretokens that are cut by the end of a piece; those that are whole go by encode_whole.c. Hot
  * path. */
-#include "bpe.h"
 #include "encode_whole.h"
 #include "pretok.h"
+#include "pretoken.h"
 #include "utf8.h"
 
 static bool
@@ -12,7 +12,7 @@ take_held(struct tok_stream *s, uint32_t **ids)
 	uint32_t n = s->n_held;
 
 	s->n_held = 0;
-	return tok_bpe_push(s, s->held, n, ids);
+	return tok_pretoken_push(s, s->held, n, ids);
 }
 
 static bool
@@ -45,7 +45,7 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 		switch (tok_pretok_step(v->pretok, &s->state, tok_cat_of(v, cp), cp)) {
 		case TOK_STEP_TAKE:
 			fits = (s->n_held == 0 || take_held(s, ids)) &&
-			       tok_bpe_push(s, p + at, len, ids);
+			       tok_pretoken_push(s, p + at, len, ids);
 			before = 0;
 			break;
 		case TOK_STEP_HOLD:
@@ -56,15 +56,15 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 			before = 0;
 			break;
 		case TOK_STEP_TAKE_CLOSE:
-			fits = take_held(s, ids) && tok_bpe_push(s, p + at, len, ids);
-			*ids = tok_bpe_close(s, *ids);
+			fits = take_held(s, ids) && tok_pretoken_push(s, p + at, len, ids);
+			*ids = tok_pretoken_close(s, *ids);
 			return fits ? at + len : TOK_NO_BORDER;
 		case TOK_STEP_HELD_CLOSE:
 			fits = take_held(s, ids);
-			*ids = tok_bpe_close(s, *ids);
+			*ids = tok_pretoken_close(s, *ids);
 			return fits ? at : TOK_NO_BORDER;
 		case TOK_STEP_CLOSE:
-			*ids = tok_bpe_close(s, *ids);
+			*ids = tok_pretoken_close(s, *ids);
 			at -= s->n_held - before;
 			s->n_held = 0;
 			*again = before;
@@ -104,7 +104,7 @@ tok_pretok_finish(struct tok_stream *s, uint32_t **ids)
 
 		if (tok_pretok_end_takes_held(s->vocab->pretok, s->state))
 			fits = take_held(s, ids);
-		*ids = tok_bpe_close(s, *ids);
+		*ids = tok_pretoken_close(s, *ids);
 		s->state = TOK_ST_NONE;
 		again = s->n_held;
 		s->n_held = 0;

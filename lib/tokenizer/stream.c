@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The machines in a row; here the first, UTF-8, and what calls them. Hot path. */
-#include "bpe.h"
 #include "pretok.h"
+#include "pretoken.h"
 #include "utf8.h"
 #include "wordpiece.h"
 
@@ -20,7 +20,7 @@ tok_stream_init(
 	if (v->kind == TOK_KIND_WORDPIECE)
 		tok_wordpiece_open(s);
 	else
-		tok_bpe_open(s);
+		tok_pretoken_open(s);
 }
 
 size_t
@@ -168,7 +168,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		return why;
 	}
 	if (s->vocab->kind == TOK_KIND_BPE)
-		*ids = tok_bpe_release(s, *ids);
+		*ids = tok_pretoken_release(s, *ids);
 	return TOK_WHY_NONE;
 }
 

@@ -46,6 +46,7 @@ struct tok_load_opts {
 				       and are not known by their content; or NULL. "gpt2"; for
 				       vocab.txt "bert-cased", or "bert-uncased", the default */
 	const struct tok_mem *mem;  /* NULL: mmap, with transparent huge pages where they help */
+	const char *algo;	    /* "exact", or "greedy": longest match within pretokens; NULL: exact */
 	const char *search_path;    /* colon-separated folders; NULL: $TOK_VOCAB_PATH, then the default */
 };
 
@@ -64,6 +65,7 @@ struct tok_vocab_info {
 	const char *path;	  /* file it was read from */
 	const char *format;	  /* "tokenizer.json", "vocab.json", "tiktoken", "vocab.txt" */
 	const char *pretokenizer; /* "gpt2", "bert" */
+	const char *algo;	  /* "exact", "greedy" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,
 				     whatever file format they came from; never 0 */
 	uint32_t n_ids;		  /* ids are below this */

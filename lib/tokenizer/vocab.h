@@ -53,6 +53,8 @@ struct tok_node {
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
+struct tok_longest;
+
 struct tok_split {
 	uint32_t left, right; /* rank ids; a single byte is its own left and right */
 };
@@ -63,7 +65,7 @@ struct tok_span {
 
 struct tok_wordpiece;
 
-#define TOK_BLOCKS 16
+#define TOK_BLOCKS 24
 
 struct tok_vocab {
 	enum tok_kind kind;
@@ -88,6 +90,7 @@ struct tok_vocab {
 	uint16_t *len;		 /* bytes by rank id */
 	/* incremental encoding */
 	struct tok_node *node;
+	struct tok_longest *longest; /* longest match instead; NULL: exact */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
 	uint8_t *cat;	    /* enum tok_cat; equal pages are there once */

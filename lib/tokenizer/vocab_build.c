@@ -5,6 +5,7 @@
 
 #include "bpe.h"
 #include "mem.h"
+#include "longest.h"
 #include "pretok_names.h"
 #include "vocab_table.h"
 #include "wordpiece.h"
@@ -44,7 +45,8 @@ log2_of(uint32_t power_of_two)
 
 /* rank_of[outside id] = rank id, or TOK_NO_TOKEN. Of a merge, parts come before the whole. */
 static bool
-build_ranks(struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, struct tok_error *err)
+build_ranks(
+	struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, struct tok_error *err)
 {
 	uint32_t i;
 
@@ -65,8 +67,10 @@ build_ranks(struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, s
 	}
 	for (i = 0; i < TOK_BYTES; i++) {
 		if (v->ext[i] == TOK_NO_TOKEN)
-			return tok_fail(err, "no token for the byte 0x%02x: a byte-level "
-					     "vocabulary needs all 256", i);
+			return tok_fail(err,
+				"no token for the byte 0x%02x: a byte-level "
+				"vocabulary needs all 256",
+				i);
 		v->len[i] = 1;
 		v->split[i] = (struct tok_split){i, i};
 	}
@@ -224,6 +228,35 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 	return true;
 }
 
+/* ---- longest match ---- */
+
+static bool
+build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	struct tok_longest *l;
+	struct tok_longest_piece *piece;
+	uint32_t n = 0;
+	bool ok;
+
+	if (!m->greedy)
+		return true;
+	l = tok_vocab_table(v, sizeof(*l));
+	piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
+	ok = (l != NULL && piece != NULL) ||
+	     tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+	for (uint32_t id = 0; ok && id < m->n_tokens; id++) {
+		const struct tok_model_token *t = &m->token[id];
+
+		if (!t->special && t->len > 0)
+			piece[n++] = (struct tok_longest_piece){
+				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON};
+	}
+	ok = ok && tok_longest_build(v, l, piece, n, err);
+	free(piece);
+	v->longest = l;
+	return ok;
+}
+
 /* ---- automaton ---- */
 
 struct by_bytes {
@@ -269,8 +302,8 @@ link_node(struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
 			at = f->fail;
 		}
 	}
-	node->dict = v->node[node->fail].token != TOK_NO_TOKEN ? node->fail
-							       : v->node[node->fail].dict;
+	node->dict =
+		v->node[node->fail].token != TOK_NO_TOKEN ? node->fail : v->node[node->fail].dict;
 }
 
 /* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
@@ -440,7 +473,7 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 
 	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
 	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
-	     build_automaton(v, err) && build_classes(v, err);
+	     build_automaton(v, err) && build_longest(v, m, err) && build_classes(v, err);
 	free(rank_of);
 	return ok;
 }
@@ -467,8 +500,8 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 }
 
 struct tok_vocab *
-tok_vocab_build(struct tok_model *m, const char *name, const char *path,
-	const struct tok_mem *mem, struct tok_error *err)
+tok_vocab_build(struct tok_model *m, const char *name, const char *path, const struct tok_mem *mem,
+	struct tok_error *err)
 {
 	struct tok_vocab *v;
 	size_t strings = strlen(name) + strlen(path) + 2;
@@ -477,6 +510,10 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	if (mem == NULL)
 		mem = &tok_mem_default;
 	assert(m->kind != TOK_KIND_BPE || m->pretok != TOK_PRETOK_NONE);
+	if (m->greedy) { /* every token is a word, and none is merged */
+		m->n_merges = 0;
+		m->ignore_merges = true;
+	}
 	if (m->kind == TOK_KIND_BPE &&
 		(!tok_model_live_merges(m, err) || !tok_model_order_merges(m, err)))
 		return NULL;
@@ -494,9 +531,9 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);
 	v->info.format = m->format;
-	v->info.pretokenizer =
-		m->kind == TOK_KIND_WORDPIECE ? "bert" : tok_pretok_name(m->pretok);
+	v->info.pretokenizer = m->kind == TOK_KIND_WORDPIECE ? "bert" : tok_pretok_name(m->pretok);
 	v->info.checksum = tok_model_checksum(m);
+	v->info.algo = m->greedy ? "greedy" : "exact";
 	v->info.n_ids = m->n_tokens;
 	v->info.n_merges = m->n_merges;
 	if (!build(v, m, err)) {

@@ -195,6 +195,17 @@ name_in_error(const char *name, const struct files *f, struct tok_error *err)
 		tok_fail(err, "vocab \"%s\": %s", shown, why.text);
 }
 
+/* For WordPiece, which is longest match, both are the same. */
+static bool
+check_algo(const char *name, const char *algo, struct tok_error *err)
+{
+	if (algo == NULL || strcmp(algo, "exact") == 0 || strcmp(algo, "greedy") == 0)
+		return true;
+	return tok_fail(err,
+		"vocab \"%s\": algo \"%.60s\" is not implemented (implemented: exact, greedy)",
+		tok_shown_path(name), algo);
+}
+
 struct tok_vocab *
 tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err)
 {
@@ -212,7 +223,11 @@ tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struc
 	if (!(is_path(name_or_path) ? resolve_path(name_or_path, &f, err)
 				    : look_up(name_or_path, opts->search_path, &f, err)))
 		return NULL;
+	if (!check_algo(name_or_path, opts->algo, err))
+		return NULL;
 	if (load_files(&f, opts->pretokenizer, &m, err)) {
+		m.greedy = m.kind == TOK_KIND_BPE && opts->algo != NULL &&
+			   strcmp(opts->algo, "greedy") == 0;
 		v = tok_vocab_build(&m, name_or_path, f.main, opts->mem, err);
 		tok_model_free(&m);
 	}

@@ -166,7 +166,7 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	const char *name;
 	struct vocab *v;
 
-	if (!PyArg_ParseTuple(args, "szz", &name, &opts.pretokenizer, &opts.search_path))
+	if (!PyArg_ParseTuple(args, "szzz", &name, &opts.pretokenizer, &opts.search_path, &opts.algo))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	loaded = tok_vocab_load(name, &opts, &err);
@@ -198,8 +198,8 @@ vocab_info(PyObject *self, PyObject *unused)
 {
 	struct tok_vocab_info i = tok_vocab_info(((struct vocab *)self)->vocab);
 
-	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:n}", "name", i.name, "path",
-		i.path, "format", i.format, "pretokenizer", i.pretokenizer, "checksum", i.checksum,
+	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:n}", "name", i.name, "path",
+		i.path, "format", i.format, "pretokenizer", i.pretokenizer, "algo", i.algo, "checksum", i.checksum,
 		"n_ids", i.n_ids, "n_merges", i.n_merges, "n_special", i.n_special,
 		"max_token_bytes", i.max_token_bytes, "table_bytes", (Py_ssize_t)i.table_bytes);
 }

@@ -14,6 +14,7 @@ class VocabInfoDict(TypedDict):
     path: str
     format: str
     pretokenizer: str
+    algo: str
     checksum: int
     n_ids: int
     n_merges: int
@@ -23,7 +24,8 @@ class VocabInfoDict(TypedDict):
 
 class Vocab:
     def __new__(
-        cls, name_or_path: str, pretokenizer: str | None, search_path: str | None, /
+        cls, name_or_path: str, pretokenizer: str | None, search_path: str | None,
+        algo: str | None, /
     ) -> Self: ...
     def info(self) -> VocabInfoDict: ...
     def token(self, id: int, /) -> bytes | None: ...

@@ -30,6 +30,7 @@ class VocabInfo:
     path: str
     format: str
     pretokenizer: str
+    algo: str
     checksum: int
     n_ids: int
     n_merges: int
@@ -124,6 +125,7 @@ class Tokenizer:
         strict_utf8: bool = False,
         pretokenizer: str | None = None,
         search_path: str | None = None,
+        algo: str | None = None,
     ) -> Tokenizer:
         """Load a vocabulary: a name (`gpt2`) or the path of a file in a format libtok reads.
 
@@ -133,9 +135,10 @@ class Tokenizer:
         `vocab.txt` that is not of uncased text.
         search_path: folders to look a name up in, colon-separated; by default `$TOK_VOCAB_PATH`,
         then the user's folder.
+        algo: "exact" (the default), or "greedy": longest match within pretokens.
         ValueError names the file and what is wrong with it.
         """
-        vocab = _libtok.Vocab(name_or_path, pretokenizer, search_path)
+        vocab = _libtok.Vocab(name_or_path, pretokenizer, search_path, algo)
         return cls(vocab, strict_utf8=strict_utf8)
 
     def encode(self, text: Text) -> Ids:

@@ -48,16 +48,19 @@ add_merge(struct small_vocab *sv, uint32_t left, uint32_t right)
 void
 small_vocab_make(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges)
 {
-	small_vocab_of(sv, seed, alphabet, n_merges, TOK_PRETOK_GPT2, false, false);
+	small_vocab_of(sv, seed, alphabet, n_merges, TOK_PRETOK_GPT2, 0);
 }
 
 void
 small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges,
-	enum tok_pretok pretok, bool nfc, bool ignore_merges)
+	enum tok_pretok pretok, enum small_flags flags)
 {
 	uint32_t letters = (uint32_t)strlen(alphabet);
-	struct tok_model m = {
-		.format = "test", .pretok = pretok, .nfc = nfc, .ignore_merges = ignore_merges};
+	struct tok_model m = {.format = "test",
+		.pretok = pretok,
+		.nfc = flags & SMALL_NFC,
+		.ignore_merges = flags & SMALL_WHOLE,
+		.greedy = flags & SMALL_GREEDY};
 	struct tok_error err;
 
 	memset(sv, 0, sizeof(*sv));

@@ -23,9 +23,15 @@ uint32_t small_random(uint64_t *state, uint32_t below);
 void small_vocab_make(
 	struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges);
 
-/* The same with another pretokenizer, form C, and pretokens that are tokens taken as they are. */
+enum small_flags {
+	SMALL_NFC = 1 << 0,
+	SMALL_WHOLE = 1 << 1,  /* ignore_merges */
+	SMALL_GREEDY = 1 << 2, /* not what small_encode defines */
+};
+
+/* The same with another pretokenizer and other ways. */
 void small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges,
-	enum tok_pretok pretok, bool nfc, bool ignore_merges);
+	enum tok_pretok pretok, enum small_flags flags);
 void small_vocab_free(struct small_vocab *sv);
 
 /* The definition: least rank first, leftmost among equals. Returns the number of ids. */

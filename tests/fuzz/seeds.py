@@ -147,7 +147,7 @@ def text() -> list[bytes]:
     words = "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a".encode()
     runs = [b"ab", b"cab", b"hello"]
     return [
-        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(56)
+        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(84)
     ] + [bytes([0x30, which, 1, 1, 0x81]) + letters * 40 for which, letters in enumerate(runs)]
 
 

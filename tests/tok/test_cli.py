@@ -266,7 +266,7 @@ def test_a_name_is_found_in_the_search_path(formats: dict[str, Path]) -> None:
         (["encode", "--vocab"], 'bad option "--vocab"'),
         (["encode", "--no-such"], 'bad option "--no-such"'),
         (["decode", "--no-such"], 'bad option "--no-such"'),
-        (["encode", "--vocab", "gpt2", "--algo", "greedy"], "--algo greedy is not implemented"),
+        (["encode", "--vocab", "gpt2", "--algo", "best"], "--algo best is not implemented"),
         (["encode", "--vocab", "gpt2", "--split", "0"], "--split 0: expected"),
         (["encode", "--vocab", "gpt2", "--split", "-1"], "--split -1: expected"),
         (["encode", "--vocab", "gpt2", "--split", "random:"], "--split random:: expected"),

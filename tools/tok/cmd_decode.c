@@ -130,7 +130,7 @@ cmd_decode(int argc, char **argv)
 	if (vocab == NULL)
 		return cli_error(
 			CLI_USAGE, "decode: --vocab is missing: a name or path (tok --help)");
-	v = cli_load(vocab, pretokenizer);
+	v = cli_load(vocab, pretokenizer, NULL);
 	if (v == NULL)
 		return CLI_FAILED;
 	d = calloc(1, sizeof(*d));

@@ -10,7 +10,7 @@
 #define RANDOM_PIECE 64u
 
 struct encode_options {
-	const char *vocab, *pretokenizer;
+	const char *vocab, *pretokenizer, *algo;
 	uint64_t piece; /* bytes of a piece; 0: as read */
 	bool random;	/* pieces of 1 to RANDOM_PIECE bytes instead */
 	uint64_t seed;
@@ -95,10 +95,11 @@ parse(int argc, char **argv, struct encode_options *o)
 			o->vocab = optarg;
 			break;
 		case ALGO:
-			if (strcmp(optarg, "exact") != 0)
+			if (strcmp(optarg, "exact") != 0 && strcmp(optarg, "greedy") != 0)
 				return cli_error(CLI_USAGE,
-					"--algo %s is not implemented (implemented: exact)",
+					"--algo %s is not implemented (implemented: exact, greedy)",
 					optarg);
+			o->algo = optarg;
 			break;
 		case SPLIT:
 			o->random = strncmp(optarg, "random:", 7) == 0;
@@ -199,7 +200,7 @@ cmd_encode(int argc, char **argv)
 		goto out;
 	}
 	code = CLI_FAILED;
-	v = cli_load(e->options.vocab, e->options.pretokenizer);
+	v = cli_load(e->options.vocab, e->options.pretokenizer, e->options.algo);
 	if (v == NULL)
 		goto out;
 	cache = tok_cache_create(v, 0, NULL);

@@ -174,7 +174,7 @@ cmd_vocab(int argc, char **argv)
 	argv += optind;
 	if (argc - optind != 2 || (strcmp(argv[0], "info") != 0 && strcmp(argv[0], "check") != 0))
 		return cli_error(CLI_USAGE, "expected tok vocab info V or tok vocab check V");
-	v = cli_load(argv[1], pretokenizer);
+	v = cli_load(argv[1], pretokenizer, NULL);
 	if (v == NULL)
 		return CLI_FAILED;
 	if (strcmp(argv[0], "info") == 0) {

@@ -25,7 +25,8 @@ static const char usage[] =
 	"options of encode:\n"
 	"  --split N            feed the text in pieces of N bytes: the ids do not change\n"
 	"  --split random:SEED  feed it in pieces of 1 to 64 bytes\n"
-	"  --algo exact         byte pair encoding as defined; the only one in this version\n"
+	"  --algo exact         byte pair encoding as defined (the default)\n"
+	"  --algo greedy        longest match within pretokens instead\n"
 	"  --no-special         no special tokens around the text; this version puts none there\n"
 	"                       (templates are not implemented), so it changes nothing\n"
 	"  --strict-utf8        refuse text that is not UTF-8 instead of reading U+FFFD\n"
@@ -51,9 +52,9 @@ cli_error(int code, const char *fmt, ...)
 }
 
 struct tok_vocab *
-cli_load(const char *vocab, const char *pretokenizer)
+cli_load(const char *vocab, const char *pretokenizer, const char *algo)
 {
-	struct tok_load_opts opts = {.pretokenizer = pretokenizer};
+	struct tok_load_opts opts = {.pretokenizer = pretokenizer, .algo = algo};
 	struct tok_error err;
 	struct tok_vocab *v = tok_vocab_load(vocab, &opts, &err);
 

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Longest match within pretokens (doc/streaming.md), for any byte-level vocabulary: of the open
+ * pretoken what a node of longest.h spells has no id yet. Instead of bpe.h's, and called alike.
+ */
+#ifndef TOK_GREEDY_H
+#define TOK_GREEDY_H
+
+#include "longest.h"
+
+void tok_greedy_open(struct tok_stream *s);
+
+/* Append bytes to the open pretoken, and give out ids that are certain. Returns the next free id.
+ */
+uint32_t *tok_greedy_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *ids);
+
+/* Give out the ids that no later byte can change. */
+uint32_t *tok_greedy_release(struct tok_stream *s, uint32_t *ids);
+
+/* The pretoken ends here: give out all its ids, and open the next. */
+uint32_t *tok_greedy_close(struct tok_stream *s, uint32_t *ids);
+
+#endif

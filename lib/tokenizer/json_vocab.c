@@ -4,6 +4,23 @@
 
 #include "bytelevel.h"
 #include "json_vocab.h"
+#include "load_tekken.h"
+
+/* NUL in a string would be its end to those who read it; tekken.json has one where nobody does. */
+static json_t *
+parse(const char *text, size_t size, json_error_t *why)
+{
+	json_t *root = json_loadb(text, size, JSON_REJECT_DUPLICATES, why);
+	json_error_t again;
+
+	if (root != NULL || json_error_code(why) != json_error_null_character)
+		return root;
+	root = json_loadb(text, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &again);
+	if (root != NULL && tok_is_tekken(root))
+		return root;
+	json_decref(root);
+	return NULL;
+}
 
 json_t *
 tok_json_read(const char *path, struct tok_error *err)
@@ -16,7 +33,7 @@ tok_json_read(const char *path, struct tok_error *err)
 
 	if (text == NULL)
 		return NULL;
-	root = json_loadb(text, size, JSON_REJECT_DUPLICATES, &why);
+	root = parse(text, size, &why);
 	free(text);
 	if (root == NULL)
 		tok_fail(err, "%s line %d: %s", file, why.line, why.text);

@@ -12,6 +12,7 @@
 #include "json_rules.h"
 #include "load_bert_json.h"
 #include "json_vocab.h"
+#include "load_tekken.h"
 
 static const struct tok_json_rule top_rules[] = {
 	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
@@ -207,23 +208,20 @@ read_model(const char *file, json_t *root, struct tok_json_special *special, str
 	return ok;
 }
 
-bool
-tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err)
+static bool
+load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 {
-	const char *file = tok_shown_path(path);
-	json_t *root = tok_json_read(path, err), *added;
+	json_t *added = json_object_get(root, "added_tokens");
 	struct tok_json_special *special = NULL;
-	bool ok, wordpiece;
+	const bool wordpiece = tok_json_is_bert(root);
+	bool ok;
 
 	*m = (struct tok_model){.format = "tokenizer.json"};
-	if (root == NULL)
-		return false;
-	added = json_object_get(root, "added_tokens");
-	wordpiece = tok_json_is_bert(root);
 	if (wordpiece)
 		ok = tok_json_bert_check(file, root, err);
 	else
-		ok = check_components(file, root, err) && tok_json_normalizer(file, root, &m->nfc, err) &&
+		ok = check_components(file, root, err) &&
+		     tok_json_normalizer(file, root, &m->nfc, err) &&
 		     tok_json_pretok(file, root, &m->pretok, err);
 	if (ok && !is_absent(added) && !json_is_array(added))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
@@ -235,6 +233,20 @@ tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error 
 		ok = wordpiece ? tok_json_bert_read(file, root, special, m, err)
 			       : read_model(file, root, special, m, err);
 	free(special);
+	return ok;
+}
+
+bool
+tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err)
+{
+	const char *file = tok_shown_path(path);
+	json_t *root = tok_json_read(path, err);
+	bool ok;
+
+	*m = (struct tok_model){0};
+	if (root == NULL)
+		return false;
+	ok = tok_is_tekken(root) ? tok_load_tekken(file, root, m, err) : load(file, root, m, err);
 	json_decref(root);
 	if (!ok)
 		tok_model_free(m);

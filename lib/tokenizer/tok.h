@@ -52,9 +52,10 @@ struct tok_load_opts {
 
 /*
  * Load a vocabulary by name or path: a tokenizer.json, a GPT-2 pair (vocab.json with merges.txt
- * beside it, or the folder that holds both), a .tiktoken file, or a BERT vocab.txt. A string with a '/' or an ending
- * of one of these formats is a path; anything else is a name looked up in the search path.
- * opts may be NULL. Returns NULL with *err filled in; a component that is not implemented is refused by name.
+ * beside it, or the folder that holds both), a .tiktoken file, a tekken.json, or a BERT vocab.txt. A
+ * string with a '/' or an ending of one of these formats is a path; anything else is a name looked up
+ * in the search path. opts may be NULL. Returns NULL with *err filled in; a component that is not
+ * implemented is refused by name.
  */
 struct tok_vocab *tok_vocab_load(
 	const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err);
@@ -63,7 +64,7 @@ void tok_vocab_free(struct tok_vocab *v);
 struct tok_vocab_info {
 	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
 	const char *path;	  /* file it was read from */
-	const char *format;	  /* "tokenizer.json", "vocab.json", "tiktoken", "vocab.txt" */
+	const char *format;	  /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json", "vocab.txt" */
 	const char *pretokenizer; /* "gpt2", "bert" */
 	const char *algo;	  /* "exact", "greedy" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,

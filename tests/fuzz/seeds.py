@@ -213,6 +213,18 @@ def vocab() -> list[bytes]:
     ranks = [bytes([b]) for b in range(256)] + [b"he", b"ll", b"hell", b" w"]
     lines = [b64encode(token) + b" %d\n" % i for i, token in enumerate(ranks)]
     pair = json.dumps(ids) + "\n---\n#version: 0.2\n" + "\n".join(merges) + "\n"
+    pattern = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
+    pattern += r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|"
+    pattern += r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+    numbers = {"default_vocab_size": 262, "default_num_special_tokens": 2, "version": "v3"}
+    tekken = {
+        "config": {"pattern": pattern, **numbers},
+        "vocab": [
+            {"rank": i, "token_bytes": b64encode(token).decode(), "token_str": None}
+            for i, token in enumerate(ranks)
+        ],
+        "special_tokens": [{"rank": 1, "token_str": "<s>", "is_control": True}],
+    }
     bert_tokens = ["[UNK]", "[CLS]", "he", "hell", "##llo", "##o", "wor", "##ld", ",", "the", "12", "##3"]
     bert = {
         "version": "1.0",
@@ -239,6 +251,7 @@ def vocab() -> list[bytes]:
     return [
         b"\0" + json.dumps(document).encode(),
         b"\0" + json.dumps(llama).encode(),
+        b"\0" + json.dumps(tekken).encode(),
         b"\0" + json.dumps(bert).encode(),
         b"\4" + bert_lines,
         b"\5" + bert_lines + b"\nHe\r\n",

@@ -107,6 +107,27 @@ def test_qwen3_without_its_added_tokens_that_are_not_special(tmp_path):
     texts.compare(dpdk_tokd.Tokenizer.load(str(path)), reference_of(path))
 
 
+def test_tekken():
+    """As mistral-common has it: tiktoken with the file's ranks, behind the special tokens."""
+    tiktoken = pytest.importorskip("tiktoken", reason="pip install tiktoken")
+    path = FETCHED / "tekken.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is missing: run tools/fetch-vocab tekken")
+    document = json.loads(path.read_text())
+    config = document["config"]
+    special = config["default_num_special_tokens"]
+    used = document["vocab"][: config["default_vocab_size"] - special]
+    reference = tiktoken.Encoding(
+        "tekken",
+        pat_str=config["pattern"],
+        mergeable_ranks={base64.b64decode(t["token_bytes"]): t["rank"] for t in used},
+        special_tokens={},
+    )
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    texts.compare(tokenizer, lambda text: [i + special for i in reference.encode_ordinary(text)])
+    assert tokenizer.decode([1, special + 72]) == b"<s>H"
+
+
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 def test_a_tiktoken_file(name, tmp_path):
     tiktoken = pytest.importorskip("tiktoken", reason="pip install tiktoken")

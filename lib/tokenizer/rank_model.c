@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Vocabularies that are lists of ranks, as tiktoken's: a pair may merge when its bytes are a token,
+ * the lower rank first.
+ *
+ * The merges are recovered: encoding a token's bytes leaves two parts before the last merge, the
+ * pair that makes it; or more, and then it is found only as a whole pretoken. No other pair with
+ * the same bytes can ever meet: by doc/streaming.md, lemma 1, parts that meet inside a text are
+ * what the token's own bytes give.
+ */
+#include <string.h>
+
+#include "rank_model.h"
+
+static int
+base64_value(char c)
+{
+	if (c >= 'A' && c <= 'Z')
+		return c - 'A';
+	if (c >= 'a' && c <= 'z')
+		return c - 'a' + 26;
+	if (c >= '0' && c <= '9')
+		return c - '0' + 52;
+	return c == '+' ? 62 : c == '/' ? 63 : -1;
+}
+
+int
+tok_base64_decode(const char *p, size_t len, uint8_t *out)
+{
+	size_t n = 0, pad = 0;
+
+	if (len == 0 || len % 4 != 0 || len / 4 * 3 > TOK_MAX_TOKEN_BYTES + 2)
+		return -1;
+	while (pad < 2 && p[len - 1 - pad] == '=')
+		pad++;
+	for (size_t i = 0; i < len; i += 4) {
+		uint32_t bits = 0;
+
+		for (size_t k = 0; k < 4; k++) {
+			int value = i + k >= len - pad ? 0 : base64_value(p[i + k]);
+
+			if (value < 0)
+				return -1;
+			bits = bits << 6 | (uint32_t)value;
+		}
+		out[n++] = (uint8_t)(bits >> 16);
+		out[n++] = (uint8_t)(bits >> 8);
+		out[n++] = (uint8_t)bits;
+	}
+	n -= pad;
+	return n > TOK_MAX_TOKEN_BYTES ? -1 : (int)n;
+}
+
+/* Encode the bytes of `id` up to two parts, left in part[]. False: more remain, no merge makes it.
+ */
+static bool
+split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *end)
+{
+	const struct tok_model_token *t = &x->m->token[id];
+	const uint8_t *p = x->m->bytes + t->off;
+	uint32_t n = t->len, i;
+
+	/* end[i]: where part i ends; part[i]: what it and the next one would make. */
+	for (i = 0; i < n; i++)
+		end[i] = i + 1;
+	for (i = 0; i + 1 < n; i++)
+		part[i] = tok_index_find(x, p + i, 2);
+	while (n > 2) {
+		uint32_t at = 0;
+
+		for (i = 1; i + 1 < n; i++)
+			at = part[i] < part[at] ? i : at;
+		if (part[at] == TOK_NO_TOKEN)
+			return false;
+		memmove(end + at, end + at + 1, (n - at - 1) * sizeof(*end));
+		memmove(part + at, part + at + 1, (n - at - 1) * sizeof(*part));
+		n--;
+		for (i = at > 0 ? at - 1 : 0; i <= at && i + 1 < n; i++) {
+			uint32_t from = i > 0 ? end[i - 1] : 0;
+
+			part[i] = tok_index_find(x, p + from, end[i + 1] - from);
+		}
+	}
+	part[0] = tok_index_find(x, p, end[0]);
+	part[1] = tok_index_find(x, p + end[0], end[1] - end[0]);
+	return part[0] != TOK_NO_TOKEN && part[1] != TOK_NO_TOKEN;
+}
+
+bool
+tok_rank_merges(const char *file, struct tok_model *m, struct tok_error *err)
+{
+	uint32_t part[TOK_MAX_TOKEN_BYTES], end[TOK_MAX_TOKEN_BYTES], id;
+	struct tok_index x;
+	bool ok = tok_index_init(&x, m, err);
+
+	for (id = 0; ok && id < m->n_tokens; id++) {
+		if (!tok_index_add(&x, id))
+			ok = tok_fail(err, "%s: rank %u has the bytes of another rank", file, id);
+	}
+	for (id = 0; ok && id < m->n_tokens; id++) {
+		if (m->token[id].len < 2)
+			continue;
+		if (split_token(&x, id, part, end))
+			m->merge[m->n_merges++] = (struct tok_model_merge){part[0], part[1], id};
+	}
+	tok_index_free(&x);
+	return ok;
+}

@@ -220,7 +220,7 @@ def vocab() -> list[bytes]:
     tekken = {
         "config": {"pattern": pattern, **numbers},
         "vocab": [
-            {"rank": i, "token_bytes": b64encode(token).decode(), "token_str": None}
+            {"rank": i, "token_bytes": b64encode(token).decode()}
             for i, token in enumerate(ranks)
         ],
         "special_tokens": [{"rank": 1, "token_str": "<s>", "is_control": True}],
@@ -251,7 +251,7 @@ def vocab() -> list[bytes]:
     return [
         b"\0" + json.dumps(document).encode(),
         b"\0" + json.dumps(llama).encode(),
-        b"\0" + json.dumps(tekken).encode(),
+        b"\0" + json.dumps(tekken, separators=(",", ":")).encode(),
         b"\0" + json.dumps(bert).encode(),
         b"\4" + bert_lines,
         b"\5" + bert_lines + b"\nHe\r\n",

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""An appliance with vocabularies of several families, chosen by the client's checksum.
+
+That the tokenizer's ids are the reference's is for tests/golden; here, that they are the appliance's.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import dpdk_tokd
+import pytest
+from dpdk_tokd import Client
+from netlab import SERVER_IP
+from samples import TEXTS, documents
+
+FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
+FILES = ("cl100k_base.tiktoken", "o200k_base.tiktoken", "tekken.json", "bert-base-uncased.txt")
+
+
+def test_each_client_has_its_vocabulary(lab, start):
+    found = [FETCHED / name for name in FILES if (FETCHED / name).is_file()]
+    if not found:
+        pytest.skip(f"none of {', '.join(FILES)} in {FETCHED}: run tools/fetch-vocab")
+    start("--vocab", ",".join(map(str, found)))
+    texts = [*TEXTS.values(), documents()[:200_000], documents()[50_000:51_000]]
+    for path in found:
+        tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+        with lab.call(lambda t=tokenizer: Client(SERVER_IP, vocab=t.checksum)) as client:
+            for text in texts:
+                assert client.tokenize(text).tolist() == tokenizer.encode(text).tolist(), path.name

@@ -93,16 +93,40 @@ tok_is_newline(uint32_t cp)
 	return cp == '\r' || cp == '\n';
 }
 
-/* Begin a run of white space with cp, or go on after one character of it. */
+static inline enum tok_pretok_step
+tok_step_take(uint8_t *state, enum tok_pretok_state next)
+{
+	*state = (uint8_t)next;
+	return TOK_STEP_TAKE;
+}
+
+static inline enum tok_pretok_step
+tok_step_take_close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_TAKE_CLOSE;
+}
+
+static inline enum tok_pretok_step
+tok_step_hold(uint8_t *state, enum tok_pretok_state next)
+{
+	*state = (uint8_t)next;
+	return TOK_STEP_HOLD;
+}
+
+static inline enum tok_pretok_step
+tok_step_close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_CLOSE;
+}
+
+/* White space behind one character of it. */
 static inline enum tok_pretok_step
 tok_pretok_second_space(uint8_t *state, uint32_t cp)
 {
-	if (tok_is_newline(cp)) {
-		*state = TOK_ST_NEWLINES;
-		return TOK_STEP_TAKE;
-	}
-	*state = TOK_ST_SPACES;
-	return TOK_STEP_HOLD;
+	return tok_is_newline(cp) ? tok_step_take(state, TOK_ST_NEWLINES)
+				  : tok_step_hold(state, TOK_ST_SPACES);
 }
 
 /*

@@ -30,20 +30,6 @@ is_ascii_letter(uint32_t cp)
 }
 
 static enum tok_pretok_step
-take(uint8_t *state, enum tok_pretok_state next)
-{
-	*state = (uint8_t)next;
-	return TOK_STEP_TAKE;
-}
-
-static enum tok_pretok_step
-close(uint8_t *state)
-{
-	*state = TOK_ST_NONE;
-	return TOK_STEP_CLOSE;
-}
-
-static enum tok_pretok_step
 held_close(uint8_t *state)
 {
 	*state = TOK_ST_NONE;
@@ -54,20 +40,20 @@ static enum tok_pretok_step
 begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
 	if (is_ideograph(cp))
-		return take(state, TOK_ST_IDEOGRAPHS);
+		return tok_step_take(state, TOK_ST_IDEOGRAPHS);
 	if (is_word(cat))
-		return take(state, TOK_ST_LETTERS);
+		return tok_step_take(state, TOK_ST_LETTERS);
 	switch (cat) {
 	case TOK_CAT_NUMBER:
-		return take(state, TOK_ST_NUMBER_1);
+		return tok_step_take(state, TOK_ST_NUMBER_1);
 	case TOK_CAT_SYMBOL:
-		return take(state, cp < 0x80 ? TOK_ST_SYMBOL_1 : TOK_ST_OTHERS);
+		return tok_step_take(state, cp < 0x80 ? TOK_ST_SYMBOL_1 : TOK_ST_OTHERS);
 	case TOK_CAT_SPACE:
 		if (tok_is_newline(cp))
-			return take(state, TOK_ST_NEWLINES);
-		return take(state, cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE);
+			return tok_step_take(state, TOK_ST_NEWLINES);
+		return tok_step_take(state, cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE);
 	default:
-		return take(state, TOK_ST_GAP_1);
+		return tok_step_take(state, TOK_ST_GAP_1);
 	}
 }
 
@@ -81,45 +67,45 @@ go_on(uint8_t *state, enum tok_cat cat, uint32_t cp)
 		if (cat == TOK_CAT_SPACE)
 			return tok_pretok_second_space(state, cp);
 		if (is_word(cat))
-			return take(state, TOK_ST_LETTERS);
+			return tok_step_take(state, TOK_ST_LETTERS);
 		if (cat == TOK_CAT_SYMBOL && *state == TOK_ST_BLANK)
-			return take(state, TOK_ST_OTHERS);
-		return close(state);
+			return tok_step_take(state, TOK_ST_OTHERS);
+		return tok_step_close(state);
 	case TOK_ST_SPACES:
 		if (tok_is_newline(cp))
-			return take(state, TOK_ST_NEWLINES);
-		return cat == TOK_CAT_SPACE ? TOK_STEP_TAKE_HOLD : close(state);
+			return tok_step_take(state, TOK_ST_NEWLINES);
+		return cat == TOK_CAT_SPACE ? TOK_STEP_TAKE_HOLD : tok_step_close(state);
 	case TOK_ST_NEWLINES:
 		if (tok_is_newline(cp))
 			return TOK_STEP_TAKE;
-		return cat == TOK_CAT_SPACE ? TOK_STEP_HOLD : close(state);
+		return cat == TOK_CAT_SPACE ? TOK_STEP_HOLD : tok_step_close(state);
 	case TOK_ST_LETTERS:
-		return is_word(cat) ? TOK_STEP_TAKE : close(state);
+		return is_word(cat) ? TOK_STEP_TAKE : tok_step_close(state);
 	case TOK_ST_ASCII:
-		return is_ascii_letter(cp) ? TOK_STEP_TAKE : close(state);
+		return is_ascii_letter(cp) ? TOK_STEP_TAKE : tok_step_close(state);
 	case TOK_ST_SYMBOL_1:
 		if (is_ascii_letter(cp))
-			return take(state, TOK_ST_ASCII);
+			return tok_step_take(state, TOK_ST_ASCII);
 		/* fall through */
 	case TOK_ST_OTHERS:
 		if (cat == TOK_CAT_SYMBOL)
-			return take(state, TOK_ST_OTHERS);
-		return tok_is_newline(cp) ? take(state, TOK_ST_OTHERS_TAIL) : close(state);
+			return tok_step_take(state, TOK_ST_OTHERS);
+		return tok_is_newline(cp) ? tok_step_take(state, TOK_ST_OTHERS_TAIL)
+					  : tok_step_close(state);
 	case TOK_ST_OTHERS_TAIL:
-		return tok_is_newline(cp) ? TOK_STEP_TAKE : close(state);
+		return tok_is_newline(cp) ? TOK_STEP_TAKE : tok_step_close(state);
 	case TOK_ST_GAP_1:
 		if (is_word(cat))
-			return take(state, TOK_ST_LETTERS);
+			return tok_step_take(state, TOK_ST_LETTERS);
 		if (cat != TOK_CAT_OTHER)
-			return close(state);
-		*state = TOK_ST_GAP;
-		return TOK_STEP_HOLD;
+			return tok_step_close(state);
+		return tok_step_hold(state, TOK_ST_GAP);
 	case TOK_ST_GAP:
 		if (cat == TOK_CAT_OTHER)
 			return TOK_STEP_TAKE_HOLD;
-		return is_word(cat) ? close(state) : held_close(state);
+		return is_word(cat) ? tok_step_close(state) : held_close(state);
 	default:
-		return close(state);
+		return tok_step_close(state);
 	}
 }
 
@@ -132,18 +118,18 @@ tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
 	case TOK_ST_NONE:
 		return begin(state, cat, cp);
 	case TOK_ST_NUMBER_1:
-		return number ? take(state, TOK_ST_NUMBER_2) : close(state);
+		return number ? tok_step_take(state, TOK_ST_NUMBER_2) : tok_step_close(state);
 	case TOK_ST_NUMBER_2:
 		if (!number)
-			return close(state);
-		*state = TOK_ST_NONE;
-		return TOK_STEP_TAKE_CLOSE;
+			return tok_step_close(state);
+		return tok_step_take_close(state);
 	case TOK_ST_IDEOGRAPHS:
-		return ideograph ? TOK_STEP_TAKE : close(state);
+		return ideograph ? TOK_STEP_TAKE : tok_step_close(state);
 	default:
 		if (!number && !ideograph)
 			return go_on(state, cat, cp);
-		return tok_pretok_end_takes_held(TOK_PRETOK_DEEPSEEK, *state) ? held_close(state)
-									      : close(state);
+		return tok_pretok_end_takes_held(TOK_PRETOK_DEEPSEEK, *state)
+			       ? held_close(state)
+			       : tok_step_close(state);
 	}
 }

@@ -25,13 +25,6 @@ begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
 }
 
 static enum tok_pretok_step
-close(uint8_t *state)
-{
-	*state = TOK_ST_NONE;
-	return TOK_STEP_CLOSE;
-}
-
-static enum tok_pretok_step
 after_quote(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
 	switch (cp) {
@@ -39,20 +32,16 @@ after_quote(uint8_t *state, enum tok_cat cat, uint32_t cp)
 	case 't':
 	case 'm':
 	case 'd':
-		*state = TOK_ST_NONE;
-		return TOK_STEP_TAKE_CLOSE;
+		return tok_step_take_close(state);
 	case 'r':
 	case 'v':
-		*state = TOK_ST_QUOTE_RV;
-		return TOK_STEP_HOLD;
+		return tok_step_hold(state, TOK_ST_QUOTE_RV);
 	case 'l':
-		*state = TOK_ST_QUOTE_L;
-		return TOK_STEP_HOLD;
+		return tok_step_hold(state, TOK_ST_QUOTE_L);
 	default:
 		if (cat == TOK_CAT_SPACE || run_of(cat) != TOK_ST_OTHERS)
-			return close(state);
-		*state = TOK_ST_OTHERS;
-		return TOK_STEP_TAKE;
+			return tok_step_close(state);
+		return tok_step_take(state, TOK_ST_OTHERS);
 	}
 }
 
@@ -69,25 +58,23 @@ tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
 		return space ? TOK_STEP_HOLD : TOK_STEP_TAKE;
 	case TOK_ST_SPACE:
 		if (!space)
-			return close(state);
-		*state = TOK_ST_SPACES;
-		return TOK_STEP_HOLD;
+			return tok_step_close(state);
+		return tok_step_hold(state, TOK_ST_SPACES);
 	case TOK_ST_SPACES:
 		/* \s+(?!\S): what comes before a non-space gives back its last character. */
-		return space ? TOK_STEP_TAKE_HOLD : close(state);
+		return space ? TOK_STEP_TAKE_HOLD : tok_step_close(state);
 	case TOK_ST_LETTERS:
 	case TOK_ST_NUMBERS:
 	case TOK_ST_OTHERS:
-		return !space && run_of(cat) == *state ? TOK_STEP_TAKE : close(state);
+		return !space && run_of(cat) == *state ? TOK_STEP_TAKE : tok_step_close(state);
 	case TOK_ST_QUOTE:
 		return after_quote(state, cat, cp);
 	case TOK_ST_QUOTE_RV:
 	case TOK_ST_QUOTE_L:
 		if (cp != (*state == TOK_ST_QUOTE_L ? 'l' : 'e'))
-			return close(state);
-		*state = TOK_ST_NONE;
-		return TOK_STEP_TAKE_CLOSE;
+			return tok_step_close(state);
+		return tok_step_take_close(state);
 	default:
-		return close(state);
+		return tok_step_close(state);
 	}
 }

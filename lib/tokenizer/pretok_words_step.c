@@ -41,34 +41,6 @@ is_other(enum tok_cat cat)
 	return cat <= TOK_CAT_SYMBOL;
 }
 
-static enum tok_pretok_step
-take(uint8_t *state, enum tok_pretok_state next)
-{
-	*state = (uint8_t)next;
-	return TOK_STEP_TAKE;
-}
-
-static enum tok_pretok_step
-take_close(uint8_t *state)
-{
-	*state = TOK_ST_NONE;
-	return TOK_STEP_TAKE_CLOSE;
-}
-
-static enum tok_pretok_step
-close(uint8_t *state)
-{
-	*state = TOK_ST_NONE;
-	return TOK_STEP_CLOSE;
-}
-
-static enum tok_pretok_step
-hold(uint8_t *state, enum tok_pretok_state next)
-{
-	*state = (uint8_t)next;
-	return TOK_STEP_HOLD;
-}
-
 static bool
 is_cased(enum tok_pretok kind)
 {
@@ -86,10 +58,10 @@ static enum tok_pretok_step
 word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat)
 {
 	if (!is_cased(kind))
-		return take(state, TOK_ST_LETTERS);
-	return take(state, cat == TOK_CAT_UPPER	  ? TOK_ST_UPPERS
-			   : cat == TOK_CAT_LOWER ? TOK_ST_LOWERS
-						  : TOK_ST_MIXED);
+		return tok_step_take(state, TOK_ST_LETTERS);
+	return tok_step_take(state, cat == TOK_CAT_UPPER   ? TOK_ST_UPPERS
+				    : cat == TOK_CAT_LOWER ? TOK_ST_LOWERS
+							   : TOK_ST_MIXED);
 }
 
 static enum tok_pretok_step
@@ -99,14 +71,15 @@ begin(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 		return word(kind, state, cat);
 	if (cat == TOK_CAT_NUMBER) {
 		if (kind == TOK_PRETOK_QWEN2 || kind == TOK_PRETOK_TEKKEN)
-			return take_close(state);
-		return take(state, TOK_ST_NUMBER_1);
+			return tok_step_take_close(state);
+		return tok_step_take(state, TOK_ST_NUMBER_1);
 	}
 	if (cat != TOK_CAT_SPACE)
-		return take(state, cp == '\'' && !is_cased(kind) ? TOK_ST_QUOTE : TOK_ST_OTHER_1);
+		return tok_step_take(
+			state, cp == '\'' && !is_cased(kind) ? TOK_ST_QUOTE : TOK_ST_OTHER_1);
 	if (tok_is_newline(cp))
-		return take(state, TOK_ST_NEWLINES);
-	return take(state, cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE);
+		return tok_step_take(state, TOK_ST_NEWLINES);
+	return tok_step_take(state, cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE);
 }
 
 /* One character that a word may follow. `more`: others may join it as well. */
@@ -115,17 +88,17 @@ after_prefix(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, bool more)
 {
 	if (begins_word(kind, cat))
 		return word(kind, state, cat);
-	return more && is_other(cat) ? take(state, TOK_ST_OTHERS) : close(state);
+	return more && is_other(cat) ? tok_step_take(state, TOK_ST_OTHERS) : tok_step_close(state);
 }
 
 static enum tok_pretok_step
 after_others(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
 	if (is_other(cat) && *state != TOK_ST_OTHERS_TAIL)
-		return take(state, TOK_ST_OTHERS);
+		return tok_step_take(state, TOK_ST_OTHERS);
 	if (tok_is_newline(cp) || (cp == '/' && is_cased(kind)))
-		return take(state, TOK_ST_OTHERS_TAIL);
-	return close(state);
+		return tok_step_take(state, TOK_ST_OTHERS_TAIL);
+	return tok_step_close(state);
 }
 
 /* cl100k: a contraction stands by itself, and comes before a word with the quote as prefix. */
@@ -137,12 +110,12 @@ after_quote(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 	case 't':
 	case 'm':
 	case 'd':
-		return take_close(state);
+		return tok_step_take_close(state);
 	case 'r':
 	case 'v':
-		return take(state, TOK_ST_QUOTE_RV);
+		return tok_step_take(state, TOK_ST_QUOTE_RV);
 	case 'l':
-		return take(state, TOK_ST_QUOTE_L);
+		return tok_step_take(state, TOK_ST_QUOTE_L);
 	default:
 		if (is_letter(cat))
 			return word(kind, state, cat);
@@ -159,14 +132,14 @@ after_word_quote(uint8_t *state, uint32_t cp)
 	case 't':
 	case 'm':
 	case 'd':
-		return take_close(state);
+		return tok_step_take_close(state);
 	case 'r':
 	case 'v':
-		return hold(state, TOK_ST_WORD_QUOTE_RV);
+		return tok_step_hold(state, TOK_ST_WORD_QUOTE_RV);
 	case 'l':
-		return hold(state, TOK_ST_WORD_QUOTE_L);
+		return tok_step_hold(state, TOK_ST_WORD_QUOTE_L);
 	default:
-		return close(state);
+		return tok_step_close(state);
 	}
 }
 
@@ -174,8 +147,8 @@ after_word_quote(uint8_t *state, uint32_t cp)
 static enum tok_pretok_step
 after_word(enum tok_pretok kind, uint8_t *state, uint32_t cp)
 {
-	return cp == '\'' && kind == TOK_PRETOK_O200K ? hold(state, TOK_ST_WORD_QUOTE)
-						      : close(state);
+	return cp == '\'' && kind == TOK_PRETOK_O200K ? tok_step_hold(state, TOK_ST_WORD_QUOTE)
+						      : tok_step_close(state);
 }
 
 /* Inside a word of o200k's. */
@@ -188,12 +161,13 @@ in_word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 		return caseless || cat == TOK_CAT_LOWER ? TOK_STEP_TAKE
 							: after_word(kind, state, cp);
 	if (cat == TOK_CAT_LOWER)
-		return take(state, TOK_ST_LOWERS);
+		return tok_step_take(state, TOK_ST_LOWERS);
 	if (caseless)
-		return take(state, TOK_ST_MIXED);
+		return tok_step_take(state, TOK_ST_MIXED);
 	if (cat == TOK_CAT_UPPER)
-		return *state == TOK_ST_UPPERS ? TOK_STEP_TAKE : hold(state, TOK_ST_MIXED_UPPER);
-	return *state == TOK_ST_MIXED_UPPER ? close(state) : after_word(kind, state, cp);
+		return *state == TOK_ST_UPPERS ? TOK_STEP_TAKE
+					       : tok_step_hold(state, TOK_ST_MIXED_UPPER);
+	return *state == TOK_ST_MIXED_UPPER ? tok_step_close(state) : after_word(kind, state, cp);
 }
 
 enum tok_pretok_step
@@ -211,23 +185,24 @@ tok_pretok_words_step(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, ui
 		return after_prefix(kind, state, cat, *state == TOK_ST_BLANK);
 	case TOK_ST_SPACES:
 		if (tok_is_newline(cp))
-			return take(state, TOK_ST_NEWLINES);
-		return space ? TOK_STEP_TAKE_HOLD : close(state);
+			return tok_step_take(state, TOK_ST_NEWLINES);
+		return space ? TOK_STEP_TAKE_HOLD : tok_step_close(state);
 	case TOK_ST_NEWLINES:
 		if (tok_is_newline(cp))
 			return TOK_STEP_TAKE;
-		return space ? TOK_STEP_HOLD : close(state);
+		return space ? TOK_STEP_HOLD : tok_step_close(state);
 	case TOK_ST_LETTERS:
-		return is_letter(cat) ? TOK_STEP_TAKE : close(state);
+		return is_letter(cat) ? TOK_STEP_TAKE : tok_step_close(state);
 	case TOK_ST_UPPERS:
 	case TOK_ST_MIXED:
 	case TOK_ST_MIXED_UPPER:
 	case TOK_ST_LOWERS:
 		return in_word(kind, state, cat, cp);
 	case TOK_ST_NUMBER_1:
-		return cat == TOK_CAT_NUMBER ? take(state, TOK_ST_NUMBER_2) : close(state);
+		return cat == TOK_CAT_NUMBER ? tok_step_take(state, TOK_ST_NUMBER_2)
+					     : tok_step_close(state);
 	case TOK_ST_NUMBER_2:
-		return cat == TOK_CAT_NUMBER ? take_close(state) : close(state);
+		return cat == TOK_CAT_NUMBER ? tok_step_take_close(state) : tok_step_close(state);
 	case TOK_ST_OTHER_1:
 		if (begins_word(kind, cat))
 			return word(kind, state, cat);
@@ -240,16 +215,17 @@ tok_pretok_words_step(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, ui
 	case TOK_ST_QUOTE_RV:
 	case TOK_ST_QUOTE_L:
 		if (folded(cp) == (*state == TOK_ST_QUOTE_L ? 'l' : 'e'))
-			return take_close(state);
-		return is_letter(cat) ? take(state, TOK_ST_LETTERS) : close(state);
+			return tok_step_take_close(state);
+		return is_letter(cat) ? tok_step_take(state, TOK_ST_LETTERS)
+				      : tok_step_close(state);
 	case TOK_ST_WORD_QUOTE:
 		return after_word_quote(state, cp);
 	case TOK_ST_WORD_QUOTE_RV:
 	case TOK_ST_WORD_QUOTE_L:
 		if (folded(cp) == (*state == TOK_ST_WORD_QUOTE_L ? 'l' : 'e'))
-			return take_close(state);
-		return close(state);
+			return tok_step_take_close(state);
+		return tok_step_close(state);
 	default:
-		return close(state);
+		return tok_step_close(state);
 	}
 }

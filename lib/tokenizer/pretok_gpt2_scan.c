@@ -86,20 +86,14 @@ classify_high(const struct tok_vocab *v, const uint8_t *p, struct masks *m, uint
 		uint32_t i = (uint32_t)__builtin_ctzll(todo);
 		uint32_t bytes = tok_utf8_length(p[i]);
 		uint64_t bits = ((1ull << bytes) - 1) << i;
+		const enum tok_cat cat = tok_cat_of(v, tok_utf8_decode(p + i, bytes));
 
-		switch (tok_class_of(v, tok_utf8_decode(p + i, bytes))) {
-		case TOK_CLASS_LETTER:
+		if (cat >= TOK_CAT_UPPER)
 			m->letter |= bits;
-			break;
-		case TOK_CLASS_NUMBER:
+		else if (cat == TOK_CAT_NUMBER)
 			m->number |= bits;
-			break;
-		case TOK_CLASS_SPACE:
+		else if (cat == TOK_CAT_SPACE)
 			m->space |= bits;
-			break;
-		case TOK_CLASS_OTHER:
-			break;
-		}
 		*inside |= bits & ~(1ull << i);
 		todo &= ~bits;
 	}
@@ -111,7 +105,7 @@ space_at(const struct tok_vocab *v, const uint8_t *p)
 {
 	if (*p < 0x80)
 		return *p == ' ' || (*p >= '\t' && *p <= '\r');
-	return tok_class_of(v, tok_utf8_decode(p, tok_utf8_length(*p))) == TOK_CLASS_SPACE;
+	return tok_cat_of(v, tok_utf8_decode(p, tok_utf8_length(*p))) == TOK_CAT_SPACE;
 }
 
 /* Bytes after the quote at p that are its contraction (1 or 2), 0: none, -1: cut by the end. */

@@ -17,14 +17,6 @@ enum tok_cat {
 	TOK_CAT_LETTER = 7, /* \p{Lm}, \p{Lo}: letters without case */
 };
 
-/* The same for pretokenizers to which all letters are alike. */
-enum tok_class {
-	TOK_CLASS_OTHER = 0,
-	TOK_CLASS_LETTER = 1, /* \p{L} */
-	TOK_CLASS_NUMBER = 2, /* \p{N} */
-	TOK_CLASS_SPACE = 3,  /* \s */
-};
-
 #define TOK_CODE_POINTS 0x110000u
 
 extern const char tok_unicode_version[];

@@ -181,21 +181,4 @@ tok_cat_of(const struct tok_vocab *v, uint32_t cp)
 	return (enum tok_cat)v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
 }
 
-static inline enum tok_class
-tok_class_of(const struct tok_vocab *v, uint32_t cp)
-{
-	static const uint8_t cls[] = {
-		[TOK_CAT_OTHER] = TOK_CLASS_OTHER,
-		[TOK_CAT_MARK] = TOK_CLASS_OTHER,
-		[TOK_CAT_SYMBOL] = TOK_CLASS_OTHER,
-		[TOK_CAT_NUMBER] = TOK_CLASS_NUMBER,
-		[TOK_CAT_SPACE] = TOK_CLASS_SPACE,
-		[TOK_CAT_UPPER] = TOK_CLASS_LETTER,
-		[TOK_CAT_LOWER] = TOK_CLASS_LETTER,
-		[TOK_CAT_LETTER] = TOK_CLASS_LETTER,
-	};
-
-	return (enum tok_class)cls[tok_cat_of(v, cp)];
-}
-
 #endif

@@ -17,7 +17,7 @@ main(int argc, char **argv)
 		return 1;
 	}
 	for (uint32_t cp = 0; cp < TOK_CODE_POINTS; cp++)
-		cls[cp] = "OLNW"[tok_class_of(v, cp)];
+		cls[cp] = "OOONWLLL"[tok_cat_of(v, cp)];
 	fwrite(cls, 1, sizeof(cls), stdout);
 	tok_vocab_free(v);
 	return fflush(stdout) == 0 ? 0 : 1;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of bert_norm.h from the properties of characters. Set-up only. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -74,8 +75,7 @@ several(struct making *g, const uint32_t *cp, uint32_t n)
 
 	if (n == 1)
 		return finish_one(g, cp[0]);
-	if (at + n > SEQ_ROOM)
-		return element(TOK_BERT_GONE, 0); /* never: tests compare every code point */
+	assert(at + n <= SEQ_ROOM); /* of the tables alone: no file decides it */
 	for (uint32_t i = 0; i < n; i++)
 		g->seq[g->n_seq++] = finish_one(g, cp[i]);
 	return element(TOK_BERT_SEQ, at << 2 | n);
@@ -134,19 +134,6 @@ make_all(struct making *g)
 	}
 }
 
-static uint16_t
-put_page(uint32_t *pages, uint32_t *n, const uint32_t *page)
-{
-	const size_t bytes = TOK_BERT_PAGE * sizeof(*page);
-
-	for (uint32_t i = 0; i < *n; i++) {
-		if (memcmp(pages + i * TOK_BERT_PAGE, page, bytes) == 0)
-			return (uint16_t)i;
-	}
-	memmove(pages + *n * TOK_BERT_PAGE, page, bytes);
-	return (uint16_t)(*n)++;
-}
-
 static bool
 keep(struct tok_bert_norm *t, struct tok_vocab *v, struct making *g)
 {
@@ -157,7 +144,8 @@ keep(struct tok_bert_norm *t, struct tok_vocab *v, struct making *g)
 		return false;
 	/* In place: a page moves down, onto one that has been looked at. */
 	for (uint32_t i = 0; i < TOK_BERT_PAGES; i++)
-		t->page[i] = put_page(g->flat, &n, g->flat + i * TOK_BERT_PAGE);
+		t->page[i] = tok_vocab_page(
+			g->flat, &n, g->flat + i * TOK_BERT_PAGE, TOK_BERT_PAGE * sizeof(*g->flat));
 	t->element = tok_vocab_table(v, n * TOK_BERT_PAGE * sizeof(*t->element));
 	t->seq = tok_vocab_table(v, (g->n_seq + 1) * sizeof(*t->seq));
 	if (t->element == NULL || t->seq == NULL)

@@ -65,15 +65,15 @@ static bool
 is_special(const struct tok_model *m, uint32_t id, const char *text)
 {
 	const struct tok_model_token *t = &m->token[id];
-	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* measure() has seen to the length of the text */
+	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* of a length that has been measured */
 
 	return t->special && t->len == special_bytes(text, bytes) &&
 	       memcmp(m->bytes + t->off, bytes, t->len) == 0;
 }
 
-/* Largest id + 1 and bytes of all entries; false if an entry is not an id. */
-static bool
-measure(const char *file, json_t *vocab, uint32_t *n_ids, size_t *bytes, struct tok_error *err)
+bool
+tok_json_measure(const char *file, json_t *vocab, size_t most, uint32_t *n_ids, size_t *bytes,
+	struct tok_error *err)
 {
 	const char *key;
 	json_t *value;
@@ -84,10 +84,10 @@ measure(const char *file, json_t *vocab, uint32_t *n_ids, size_t *bytes, struct 
 		if (!json_is_integer(value) || id < 0 || id >= TOK_MAX_IDS)
 			return tok_fail(err, "%s: id of \"%.60s\" is not a number from 0 to %u",
 				file, key, TOK_MAX_IDS - 1);
-		if (strlen(key) > 2 * TOK_MAX_TOKEN_BYTES)
+		if (strlen(key) > most)
 			return tok_fail(err,
-				"%s: token %lld has %zu bytes of text, the limit is %u", file,
-				(long long)id, strlen(key), 2 * TOK_MAX_TOKEN_BYTES);
+				"%s: token %lld has %zu bytes of text, the limit is %zu", file,
+				(long long)id, strlen(key), most);
 		if ((uint32_t)id >= *n_ids)
 			*n_ids = (uint32_t)id + 1;
 		*bytes += strlen(key);
@@ -115,7 +115,7 @@ static bool
 put_entry(
 	const char *file, const char *key, uint32_t id, struct tok_model *m, struct tok_error *err)
 {
-	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* measure() has seen to the length of the key */
+	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* of a length that has been measured */
 	size_t len;
 
 	if (is_special(m, id, key))
@@ -145,7 +145,7 @@ tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_spe
 	const char *key;
 	json_t *value;
 
-	if (!measure(file, object, &n_ids, &n_bytes, err))
+	if (!tok_json_measure(file, object, 2 * TOK_MAX_TOKEN_BYTES, &n_ids, &n_bytes, err))
 		return false;
 	for (i = 0; i < n_special; i++) {
 		if (strlen(special[i].text) == 0 || strlen(special[i].text) > TOK_MAX_TOKEN_BYTES)

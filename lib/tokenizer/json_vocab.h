@@ -16,6 +16,10 @@ struct tok_json_special {
 	const char *text;
 };
 
+/* Largest id + 1, and bytes of text of all entries, each at most `most`; false if one is no id. */
+bool tok_json_measure(const char *file, json_t *vocab, size_t most, uint32_t *n_ids, size_t *bytes,
+	struct tok_error *err);
+
 /*
  * Make the tokens of `m` from the object `vocab`, and those of special[] as their text, with room
  * for n_merges. An entry whose id is special may be written as plain text. `file` names it in

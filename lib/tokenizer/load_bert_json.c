@@ -159,28 +159,6 @@ read_options(const char *file, const json_t *root, struct tok_model *m, struct t
 	return true;
 }
 
-/* Largest id + 1 and bytes of all entries. */
-static bool
-measure(const char *file, json_t *vocab, uint32_t *n_ids, size_t *bytes, struct tok_error *err)
-{
-	const char *key;
-	json_t *value;
-
-	json_object_foreach (vocab, key, value) {
-		json_int_t id = json_integer_value(value);
-
-		if (!json_is_integer(value) || id < 0 || id >= TOK_MAX_IDS)
-			return tok_fail(err, "%s: id of \"%.60s\" is not a number from 0 to %u",
-				file, key, TOK_MAX_IDS - 1);
-		if (strlen(key) > TOK_MAX_TOKEN_BYTES)
-			return tok_fail(err, "%s: token %lld has %zu bytes, the limit is %u", file,
-				(long long)id, strlen(key), TOK_MAX_TOKEN_BYTES);
-		*n_ids = (uint32_t)id >= *n_ids ? (uint32_t)id + 1 : *n_ids;
-		*bytes += strlen(key);
-	}
-	return true;
-}
-
 /* Tokens of the model are what words are encoded to; special or not makes no difference to that. */
 static bool
 put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_error *err)
@@ -253,7 +231,7 @@ tok_json_bert_read(const char *file, json_t *root, struct tok_json_special *spec
 		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
 	return read_options(file, root, m, err) &&
 	       tok_json_added(file, added, vocab, special, err) &&
-	       measure(file, vocab, &n_ids, &bytes, err) &&
+	       tok_json_measure(file, vocab, TOK_MAX_TOKEN_BYTES, &n_ids, &bytes, err) &&
 	       measure_added(file, special, n, &n_ids, &bytes, err) &&
 	       tok_model_init(m, n_ids, bytes, 0, err) && put_tokens(file, vocab, m, err) &&
 	       put_added(file, vocab, special, n, m, err);

@@ -23,11 +23,17 @@ struct line {
 static bool
 is_blank(uint32_t cp)
 {
-	uint32_t i = 0, cls;
+	uint32_t low = 0, high = tok_bert_classes_n, cls; /* the run is in [low, high) */
 
-	while (i + 1 < tok_bert_classes_n && tok_bert_classes[i + 1] >> 3 <= cp)
-		i++;
-	cls = tok_bert_classes[i] & 7;
+	while (high - low > 1) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (tok_bert_classes[middle] >> 3 <= cp)
+			low = middle;
+		else
+			high = middle;
+	}
+	cls = tok_bert_classes[low] & 7;
 	return cls == TOK_BERT_BLANK || cls == TOK_BERT_CONTROL_BLANK;
 }
 

@@ -90,13 +90,14 @@ add_bert(uint32_t crc, const struct tok_model *m)
 	const struct tok_model_bert *b = &m->bert;
 
 	crc = add_number(crc, m->kind);
-	crc = add_number(crc, (uint32_t)b->clean_text << 3 | (uint32_t)b->handle_chinese_chars << 2 |
+	crc = add_number(crc, (uint32_t)b->clean_text << 3 |
+				      (uint32_t)b->handle_chinese_chars << 2 |
 				      (uint32_t)b->strip_accents << 1 | b->lowercase);
 	crc = add_number(crc, b->max_chars);
 	return add_number(crc, b->unk);
 }
 
-/* Pretokenizer, then each id with its bytes, then the live merges in order: what decides about ids. */
+/* Pretokenizer, each id with its bytes, the live merges in order: all that decides about ids. */
 uint32_t
 tok_model_checksum(const struct tok_model *m)
 {
@@ -107,8 +108,8 @@ tok_model_checksum(const struct tok_model *m)
 	if (m->kind == TOK_KIND_WORDPIECE)
 		crc = add_bert(crc, m);
 	for (i = 0; i < m->n_tokens; i++) {
-		bool other = m->kind == TOK_KIND_WORDPIECE ? m->token[i].outside
-							   : m->token[i].special;
+		bool other =
+			m->kind == TOK_KIND_WORDPIECE ? m->token[i].outside : m->token[i].special;
 
 		crc = add_number(crc, m->token[i].len << 1 | other);
 		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
@@ -118,11 +119,12 @@ tok_model_checksum(const struct tok_model *m)
 		crc = add_number(crc, m->merge[i].right);
 		crc = add_number(crc, m->merge[i].result);
 	}
+	/* Only where it makes a difference: equal tokenizers are equal, whatever files say. */
 	if (m->nfc)
-		crc = add_number(crc, 0x4e4643); /* likewise what is rare, so that others stay as they were */
+		crc = add_number(crc, 0x4e4643);
 	if (m->greedy)
 		crc = add_number(crc, 0x677265);
 	if (m->ignore_merges && m->n_unmade > 0)
-		crc = add_number(crc, m->n_unmade); /* otherwise it makes no difference */
+		crc = add_number(crc, m->n_unmade);
 	return crc == 0 ? 1 : crc; /* 0 means "the default" on the wire */
 }

@@ -151,28 +151,6 @@ settle(struct tok_nfc *n)
 	n->n = kept;
 }
 
-static uint8_t *
-put_utf8(uint8_t *out, uint32_t cp)
-{
-	if (cp < 0x80) {
-		*out++ = (uint8_t)cp;
-		return out;
-	}
-	if (cp < 0x800) {
-		*out++ = (uint8_t)(0xc0 | cp >> 6);
-	} else {
-		if (cp < 0x10000) {
-			*out++ = (uint8_t)(0xe0 | cp >> 12);
-		} else {
-			*out++ = (uint8_t)(0xf0 | cp >> 18);
-			*out++ = (uint8_t)(0x80 | (cp >> 12 & 0x3f));
-		}
-		*out++ = (uint8_t)(0x80 | (cp >> 6 & 0x3f));
-	}
-	*out++ = (uint8_t)(0x80 | (cp & 0x3f));
-	return out;
-}
-
 /* Let go of what is held. A character has at most the 4 bytes of its place, so none is run over. */
 static enum tok_nfc_result
 let_go(struct tok_nfc *n, struct tok_nfc_span *span)
@@ -180,7 +158,7 @@ let_go(struct tok_nfc *n, struct tok_nfc_span *span)
 	uint8_t *out = (uint8_t *)n->held;
 
 	for (uint32_t i = n->held[0] == NO_STARTER; i < n->n; i++)
-		out = put_utf8(out, n->held[i] & TOK_NFC_CP);
+		out += tok_utf8_encode(n->held[i] & TOK_NFC_CP, out);
 	span->p = (const uint8_t *)n->held;
 	span->n = (size_t)(out - span->p);
 	n->n = n->n_in = 0;

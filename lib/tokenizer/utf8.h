@@ -24,7 +24,7 @@ enum tok_utf8_end {
 struct tok_utf8_span {
 	size_t valid; /* bytes of whole, well-formed characters at the front */
 	enum tok_utf8_end end;
-	unsigned int rest; /* SHORT: bytes cut off (1-3); BROKEN: bytes of the maximal subpart (1-3) */
+	unsigned int rest; /* 1-3 bytes: those cut off if SHORT, the maximal subpart if BROKEN */
 };
 
 struct tok_utf8_span tok_utf8_scan(const uint8_t *p, size_t n);
@@ -74,6 +74,32 @@ tok_utf8_decode(const uint8_t *p, unsigned int len)
 		return (p[0] & 0x07u) << 18 | (p[1] & 0x3fu) << 12 | (p[2] & 0x3fu) << 6 |
 		       (p[3] & 0x3fu);
 	}
+}
+
+/* UTF-8 of a code point to out, which has room for its bytes. Returns how many. */
+static inline unsigned int
+tok_utf8_encode(uint32_t cp, uint8_t *out)
+{
+	if (cp < 0x80) {
+		out[0] = (uint8_t)cp;
+		return 1;
+	}
+	if (cp < 0x800) {
+		out[0] = (uint8_t)(0xc0 | cp >> 6);
+		out[1] = (uint8_t)(0x80 | (cp & 0x3f));
+		return 2;
+	}
+	if (cp < 0x10000) {
+		out[0] = (uint8_t)(0xe0 | cp >> 12);
+		out[1] = (uint8_t)(0x80 | (cp >> 6 & 0x3f));
+		out[2] = (uint8_t)(0x80 | (cp & 0x3f));
+		return 3;
+	}
+	out[0] = (uint8_t)(0xf0 | cp >> 18);
+	out[1] = (uint8_t)(0x80 | (cp >> 12 & 0x3f));
+	out[2] = (uint8_t)(0x80 | (cp >> 6 & 0x3f));
+	out[3] = (uint8_t)(0x80 | (cp & 0x3f));
+	return 4;
 }
 
 #endif

@@ -24,6 +24,19 @@ tok_vocab_table(struct tok_vocab *v, size_t bytes)
 	return p;
 }
 
+uint16_t
+tok_vocab_page(void *pages, uint32_t *n, const void *page, size_t bytes)
+{
+	uint8_t *to = pages;
+
+	for (uint32_t i = 0; i < *n; i++, to += bytes) {
+		if (memcmp(to, page, bytes) == 0)
+			return (uint16_t)i;
+	}
+	memmove(to, page, bytes);
+	return (uint16_t)(*n)++;
+}
+
 /* Slots, a power of two, so that n entries fill at most two thirds. */
 static uint32_t
 slots_for(uint32_t n)
@@ -398,26 +411,14 @@ out:
 #define PAGE 256u
 #define PAGES (TOK_CODE_POINTS / PAGE)
 
-/* Index of the page that equals page[0 .. PAGE) among the n in cats, adding it if there is none. */
-static uint16_t
-put_page(uint8_t *cats, uint32_t *n, const uint8_t *page)
-{
-	for (uint32_t i = 0; i < *n; i++) {
-		if (memcmp(cats + i * PAGE, page, PAGE) == 0)
-			return (uint16_t)i;
-	}
-	memcpy(cats + *n * PAGE, page, PAGE);
-	return (uint16_t)(*n)++;
-}
-
 static bool
 build_classes(struct tok_vocab *v, struct tok_error *err)
 {
-	uint8_t *flat = malloc(TOK_CODE_POINTS), *pages = malloc(TOK_CODE_POINTS);
+	uint8_t *flat = malloc(TOK_CODE_POINTS);
 	uint32_t n = 0;
 
 	v->cat_page = tok_vocab_table(v, PAGES * sizeof(*v->cat_page));
-	if (flat == NULL || pages == NULL || v->cat_page == NULL)
+	if (flat == NULL || v->cat_page == NULL)
 		goto out;
 	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
 		uint32_t first = tok_unicode_runs[i] >> 3, end = TOK_CODE_POINTS;
@@ -426,14 +427,14 @@ build_classes(struct tok_vocab *v, struct tok_error *err)
 			end = tok_unicode_runs[i + 1] >> 3;
 		memset(flat + first, tok_unicode_runs[i] & 7, end - first);
 	}
+	/* In place: a page moves down, onto one that has been looked at. */
 	for (uint32_t i = 0; i < PAGES; i++)
-		v->cat_page[i] = put_page(pages, &n, flat + i * PAGE);
+		v->cat_page[i] = tok_vocab_page(flat, &n, flat + i * PAGE, PAGE);
 	v->cat = tok_vocab_table(v, n * PAGE);
 	if (v->cat != NULL)
-		memcpy(v->cat, pages, n * PAGE);
+		memcpy(v->cat, flat, n * PAGE);
 out:
 	free(flat);
-	free(pages);
 	return v->cat != NULL || tok_fail(err, "out of memory for character classes");
 }
 

@@ -31,38 +31,13 @@ give_up(struct tok_stream *s, uint32_t **ids)
 	s->n_pos = 0;
 }
 
-static uint32_t
-put_utf8(uint32_t cp, uint8_t out[4])
-{
-	if (cp < 0x80) {
-		out[0] = (uint8_t)cp;
-		return 1;
-	}
-	if (cp < 0x800) {
-		out[0] = (uint8_t)(0xc0 | cp >> 6);
-		out[1] = (uint8_t)(0x80 | (cp & 0x3f));
-		return 2;
-	}
-	if (cp < 0x10000) {
-		out[0] = (uint8_t)(0xe0 | cp >> 12);
-		out[1] = (uint8_t)(0x80 | (cp >> 6 & 0x3f));
-		out[2] = (uint8_t)(0x80 | (cp & 0x3f));
-		return 3;
-	}
-	out[0] = (uint8_t)(0xf0 | cp >> 18);
-	out[1] = (uint8_t)(0x80 | (cp >> 12 & 0x3f));
-	out[2] = (uint8_t)(0x80 | (cp >> 6 & 0x3f));
-	out[3] = (uint8_t)(0x80 | (cp & 0x3f));
-	return 4;
-}
-
 static bool
 take_char(struct tok_stream *s, uint32_t cp)
 {
 	const struct tok_wordpiece *w = s->vocab->wordpiece;
 	uint32_t *to = s->word.id + s->word.n_ids;
 	uint8_t utf8[4];
-	uint32_t n = put_utf8(cp, utf8);
+	uint32_t n = tok_utf8_encode(cp, utf8);
 
 	/* A token has a character at least: id[] holds as many as the word has characters. */
 	for (uint32_t i = 0; i < n; i++) {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bert_norm.h"
 #include "bert_tables.h"
 #include "vocab_table.h"
 
@@ -134,36 +133,41 @@ make_all(struct making *g)
 	}
 }
 
-static bool
-keep(struct tok_bert_norm *t, struct tok_vocab *v, struct making *g)
+void
+tok_bert_norm_plain(struct tok_bert_norm *t)
 {
-	uint32_t n = 0;
-
-	t->page = tok_vocab_table(v, TOK_BERT_PAGES * sizeof(*t->page));
-	if (t->page == NULL)
-		return false;
-	/* In place: a page moves down, onto one that has been looked at. */
-	for (uint32_t i = 0; i < TOK_BERT_PAGES; i++)
-		t->page[i] = tok_vocab_page(
-			g->flat, &n, g->flat + i * TOK_BERT_PAGE, TOK_BERT_PAGE * sizeof(*g->flat));
-	t->element = tok_vocab_table(v, n * TOK_BERT_PAGE * sizeof(*t->element));
-	t->seq = tok_vocab_table(v, (g->n_seq + 1) * sizeof(*t->seq));
-	if (t->element == NULL || t->seq == NULL)
-		return false;
-	memcpy(t->element, g->flat, n * TOK_BERT_PAGE * sizeof(*t->element));
-	memcpy(t->seq, g->seq, g->n_seq * sizeof(*t->seq));
 	for (uint32_t c = 1; c < 0x80; c++) {
 		uint32_t e = tok_bert_element(t, c), to = e & TOK_BERT_TARGET;
 
 		if (TOK_BERT_KIND(e) == TOK_BERT_CHAR)
 			t->plain[c] = (uint8_t)(to != 0 ? to : c);
 	}
+}
+
+static bool
+keep(struct tok_vocab *v, struct making *g)
+{
+	struct tok_bert_norm *t = &v->wordpiece.norm;
+	uint32_t n = 0;
+
+	if (!tok_vocab_table_make(v, TOK_TABLE_NORM_PAGE, TOK_BERT_PAGES))
+		return false;
+	/* In place: a page moves down, onto one that has been looked at. */
+	for (uint32_t i = 0; i < TOK_BERT_PAGES; i++)
+		t->page[i] = tok_vocab_page(
+			g->flat, &n, g->flat + i * TOK_BERT_PAGE, TOK_BERT_PAGE * sizeof(*g->flat));
+	if (!tok_vocab_table_make(v, TOK_TABLE_NORM_ELEMENT, n * TOK_BERT_PAGE) ||
+		!tok_vocab_table_make(v, TOK_TABLE_NORM_SEQ, g->n_seq + 1))
+		return false;
+	memcpy(t->element, g->flat, n * TOK_BERT_PAGE * sizeof(*t->element));
+	memcpy(t->seq, g->seq, g->n_seq * sizeof(*t->seq));
+	tok_bert_norm_plain(t);
 	return true;
 }
 
 bool
-tok_bert_norm_build(struct tok_bert_norm *t, struct tok_vocab *v,
-	const struct tok_model_bert *options, struct tok_error *err)
+tok_bert_norm_build(
+	struct tok_vocab *v, const struct tok_model_bert *options, struct tok_error *err)
 {
 	struct making g = {
 		.options = options,
@@ -178,7 +182,7 @@ tok_bert_norm_build(struct tok_bert_norm *t, struct tok_vocab *v,
 
 	if (ok) {
 		make_all(&g);
-		ok = keep(t, v, &g);
+		ok = keep(v, &g);
 	}
 	free(g.cls);
 	free(g.ccc);

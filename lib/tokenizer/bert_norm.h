@@ -42,8 +42,11 @@ tok_bert_element(const struct tok_bert_norm *t, uint32_t cp)
 	return t->element[(uint32_t)t->page[cp >> 8] << 8 | (cp & 255)];
 }
 
-/* Set-up: fill the tables; memory is the vocabulary's. */
-bool tok_bert_norm_build(struct tok_bert_norm *t, struct tok_vocab *v,
-	const struct tok_model_bert *options, struct tok_error *err);
+/* Set-up: the tables of v->wordpiece.norm. */
+bool tok_bert_norm_build(
+	struct tok_vocab *v, const struct tok_model_bert *options, struct tok_error *err);
+
+/* Set-up: `plain`, once the tables are there. */
+void tok_bert_norm_plain(struct tok_bert_norm *t);
 
 #endif

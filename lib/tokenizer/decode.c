@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ids back to bytes, whole and streaming. */
 #include "utf8.h"
-#include "wordpiece.h"
+#include "vocab.h"
 
 const uint8_t *
 tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len)

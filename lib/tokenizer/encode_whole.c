@@ -119,7 +119,7 @@ encode_parts(struct tok_stream *s, const struct lookup *l, const uint8_t *p, con
 			return ids + e->n;
 		}
 	}
-	if (v->longest != NULL) {
+	if (v->longest.node != NULL) {
 		n = (uint32_t)(tok_greedy_close(s, tok_greedy_push(s, p, len, ids)) - ids);
 	} else {
 		n = tok_bpe_merge(v, p, len, ids);

@@ -20,7 +20,7 @@ given_out(struct tok_stream *s, const uint32_t *ids, size_t n)
 uint32_t *
 tok_greedy_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *ids)
 {
-	const struct tok_longest *l = s->vocab->longest;
+	const struct tok_longest *l = &s->vocab->longest;
 	uint32_t node = s->node, *to = ids;
 
 	for (size_t i = 0; i < n; i++)
@@ -40,7 +40,7 @@ may_go_on(const struct tok_longest_node *node)
 uint32_t *
 tok_greedy_release(struct tok_stream *s, uint32_t *ids)
 {
-	const struct tok_longest *l = s->vocab->longest;
+	const struct tok_longest *l = &s->vocab->longest;
 	uint32_t *to = ids;
 
 	while (!may_go_on(&l->node[s->node]))
@@ -53,7 +53,7 @@ uint32_t *
 tok_greedy_close(struct tok_stream *s, uint32_t *ids)
 {
 	while (s->node != TOK_LONGEST_GO_ON)
-		tok_longest_fall_back(s->vocab->longest, &s->node, &ids);
+		tok_longest_fall_back(&s->vocab->longest, &s->node, &ids);
 	s->n_pos = 0;
 	return ids;
 }

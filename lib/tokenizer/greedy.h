@@ -6,7 +6,7 @@
 #ifndef TOK_GREEDY_H
 #define TOK_GREEDY_H
 
-#include "longest.h"
+#include "vocab.h"
 
 void tok_greedy_open(struct tok_stream *s);
 

@@ -8,7 +8,9 @@
 #ifndef TOK_LONGEST_H
 #define TOK_LONGEST_H
 
-#include "vocab.h"
+#include <assert.h>
+
+#include "model.h"
 
 /* Two tries in one array: below node 0 tokens that begin a string, below node 1 those that go on.
  */
@@ -78,8 +80,8 @@ struct tok_longest_piece {
 	uint32_t root;	  /* TOK_LONGEST_BEGIN or TOK_LONGEST_GO_ON */
 };
 
-/* Build the tries of n pieces, which are sorted on the way; no two are equal. */
-bool tok_longest_build(struct tok_vocab *v, struct tok_longest *l, struct tok_longest_piece *piece,
-	uint32_t n, struct tok_error *err);
+/* Build v->longest of n pieces, which are sorted on the way; no two are equal. */
+bool tok_longest_build(
+	struct tok_vocab *v, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err);
 
 #endif

@@ -2,7 +2,6 @@
 /* The tries with failure links of longest.h. Set-up only. */
 #include <stdlib.h>
 
-#include "longest.h"
 #include "vocab_table.h"
 
 #define POPS_MAX (1u << 24) /* 64 MiB; BERT's own need a thousandth */
@@ -16,7 +15,6 @@ struct range {
 
 struct making {
 	struct tok_vocab *v;
-	struct tok_longest *l;
 	struct tok_longest_piece *piece;
 	uint32_t n_pieces;
 	struct range *range; /* by node */
@@ -57,7 +55,7 @@ count_nodes(const struct making *g)
 static void
 add_children(struct making *g, uint32_t at)
 {
-	struct tok_longest_node *node = &g->l->node[at];
+	struct tok_longest_node *node = &g->v->longest.node[at];
 	uint32_t low = g->range[at].low, high = g->range[at].high, depth = g->range[at].depth;
 
 	node->first = g->n_nodes;
@@ -135,7 +133,8 @@ copy_pops(struct making *g, const struct tok_longest_node *from)
 static bool
 link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 {
-	struct tok_longest_node *node = &g->l->node[at], *up = &g->l->node[parent];
+	const struct tok_longest *l = &g->v->longest;
+	struct tok_longest_node *node = &l->node[at], *up = &l->node[parent];
 	uint32_t z = up->fail, to;
 
 	node->fail = TOK_NO_TOKEN;
@@ -147,7 +146,7 @@ link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 	}
 	if (z == TOK_NO_TOKEN)
 		return true;
-	to = child_of(g->l, z, byte);
+	to = child_of(l, z, byte);
 	if (to != TOK_NO_TOKEN) {
 		node->pop = up->pop;
 		node->n_pop = up->n_pop;
@@ -157,14 +156,14 @@ link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 	if (!copy_pops(g, up))
 		return false;
 	while (to == TOK_NO_TOKEN) {
-		if (!copy_pops(g, &g->l->node[z]))
+		if (!copy_pops(g, &l->node[z]))
 			return false;
-		z = g->l->node[z].fail;
+		z = l->node[z].fail;
 		if (z == TOK_NO_TOKEN) {
 			g->n_pop = node->pop;
 			return true;
 		}
-		to = child_of(g->l, z, byte);
+		to = child_of(l, z, byte);
 	}
 	node->n_pop = g->n_pop - node->pop;
 	node->fail = to;
@@ -174,7 +173,7 @@ link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 static bool
 link_children(struct making *g, uint32_t at)
 {
-	const struct tok_longest_node *node = &g->l->node[at];
+	const struct tok_longest_node *node = &g->v->longest.node[at];
 	uint32_t child = node->first;
 
 	for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
@@ -198,13 +197,13 @@ first_below(const struct making *g, uint32_t root)
 static bool
 build_trie(struct making *g, struct tok_error *err)
 {
+	struct tok_longest *l = &g->v->longest;
 	uint32_t nodes, middle;
 
 	qsort(g->piece, g->n_pieces, sizeof(*g->piece), compare_pieces);
 	nodes = count_nodes(g);
 	g->range = calloc(nodes, sizeof(*g->range));
-	g->l->node = tok_vocab_table(g->v, nodes * sizeof(*g->l->node));
-	if (g->range == NULL || g->l->node == NULL)
+	if (g->range == NULL || !tok_vocab_table_make(g->v, TOK_TABLE_LONGEST_NODE, nodes))
 		return tok_fail(err, "out of memory for a trie of %u nodes", nodes);
 	middle = first_below(g, TOK_LONGEST_GO_ON);
 	g->range[TOK_LONGEST_BEGIN].high = middle;
@@ -213,27 +212,26 @@ build_trie(struct making *g, struct tok_error *err)
 	g->n_nodes = 2;
 	for (uint32_t at = 0; at < g->n_nodes; at++)
 		add_children(g, at);
-	g->l->node[TOK_LONGEST_BEGIN].fail = TOK_NO_TOKEN;
-	g->l->node[TOK_LONGEST_GO_ON].fail = TOK_NO_TOKEN;
+	l->node[TOK_LONGEST_BEGIN].fail = TOK_NO_TOKEN;
+	l->node[TOK_LONGEST_GO_ON].fail = TOK_NO_TOKEN;
 	for (uint32_t at = 0; at < g->n_nodes; at++) {
 		if (!link_children(g, at))
 			return tok_fail(err,
 				"the tokens fall apart into more than %u parts, or memory is short",
 				POPS_MAX);
 	}
-	g->l->pop = tok_vocab_table(g->v, (g->n_pop + (size_t)1) * sizeof(*g->l->pop));
-	if (g->l->pop == NULL)
+	if (!tok_vocab_table_make(g->v, TOK_TABLE_LONGEST_POP, g->n_pop + (size_t)1))
 		return tok_fail(err, "out of memory for %u parts of tokens", g->n_pop);
 	if (g->n_pop > 0)
-		memcpy(g->l->pop, g->pop, g->n_pop * sizeof(*g->pop));
+		memcpy(l->pop, g->pop, g->n_pop * sizeof(*g->pop));
 	return true;
 }
 
 bool
-tok_longest_build(struct tok_vocab *v, struct tok_longest *l, struct tok_longest_piece *piece,
-	uint32_t n, struct tok_error *err)
+tok_longest_build(
+	struct tok_vocab *v, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err)
 {
-	struct making g = {.v = v, .l = l, .piece = piece, .n_pieces = n};
+	struct making g = {.v = v, .piece = piece, .n_pieces = n};
 	bool ok = build_trie(&g, err);
 
 	free(g.range);

@@ -30,6 +30,10 @@ enum tok_pretok {
 	TOK_PRETOK_BERT = 16,
 };
 
+struct tok_span {
+	uint32_t off, len;
+};
+
 struct tok_model_token {
 	uint32_t off; /* of its bytes in `bytes` */
 	uint32_t len; /* 0: no token has this id */

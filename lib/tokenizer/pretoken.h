@@ -10,7 +10,7 @@
 static inline void
 tok_pretoken_open(struct tok_stream *s)
 {
-	if (s->vocab->longest != NULL)
+	if (s->vocab->longest.node != NULL)
 		tok_greedy_open(s);
 	else
 		tok_bpe_open(s);
@@ -20,7 +20,7 @@ tok_pretoken_open(struct tok_stream *s)
 static inline bool
 tok_pretoken_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 {
-	if (s->vocab->longest == NULL)
+	if (s->vocab->longest.node == NULL)
 		return tok_bpe_push(s, p, n, ids);
 	*ids = tok_greedy_push(s, p, n, *ids);
 	return true;
@@ -30,14 +30,15 @@ tok_pretoken_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **i
 static inline uint32_t *
 tok_pretoken_release(struct tok_stream *s, uint32_t *ids)
 {
-	return s->vocab->longest != NULL ? tok_greedy_release(s, ids) : tok_bpe_release(s, ids);
+	return s->vocab->longest.node != NULL ? tok_greedy_release(s, ids)
+					      : tok_bpe_release(s, ids);
 }
 
 /* It ends here: give out all its ids, and open the next. */
 static inline uint32_t *
 tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
 {
-	return s->vocab->longest != NULL ? tok_greedy_close(s, ids) : tok_bpe_close(s, ids);
+	return s->vocab->longest.node != NULL ? tok_greedy_close(s, ids) : tok_bpe_close(s, ids);
 }
 
 #endif

@@ -3,7 +3,6 @@
 #include "pretok.h"
 #include "pretoken.h"
 #include "utf8.h"
-#include "wordpiece.h"
 
 void
 tok_stream_init(

@@ -12,8 +12,9 @@
 #include <assert.h>
 #include <string.h>
 
-#include "model.h"
+#include "longest.h"
 #include "unicode_classes.h"
+#include "wordpiece.h"
 
 #define TOK_BYTES 256u
 #define TOK_KEY_BYTES 8 /* words up to here are looked up by value */
@@ -53,19 +54,44 @@ struct tok_node {
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
-struct tok_longest;
-
 struct tok_split {
 	uint32_t left, right; /* rank ids; a single byte is its own left and right */
 };
 
-struct tok_span {
-	uint32_t off, len; /* in `bytes` */
+/*
+ * The tables: name, and where in struct tok_vocab the pointer is. What makes and frees them goes by
+ * this list. A table holds no pointer, so that it may lie anywhere.
+ */
+#define TOK_TABLES(T)                                                                              \
+	T(WORD, word)                                                                              \
+	T(LONG_WORD, long_word)                                                                    \
+	T(WHOLE, whole)                                                                            \
+	T(PAIR, pair)                                                                              \
+	T(PAIR_FILTER, pair_filter)                                                                \
+	T(BYTE_PAIR, byte_pair)                                                                    \
+	T(SPLIT, split)                                                                            \
+	T(EXT, ext)                                                                                \
+	T(LEN, len)                                                                                \
+	T(NODE, node)                                                                              \
+	T(LONGEST_NODE, longest.node)                                                              \
+	T(LONGEST_POP, longest.pop)                                                                \
+	T(CAT_PAGE, cat_page)                                                                      \
+	T(CAT, cat)                                                                                \
+	T(NORM_PAGE, wordpiece.norm.page)                                                          \
+	T(NORM_ELEMENT, wordpiece.norm.element)                                                    \
+	T(NORM_SEQ, wordpiece.norm.seq)                                                            \
+	T(AT_START, wordpiece.at_start)                                                            \
+	T(BEHIND, wordpiece.behind)                                                                \
+	T(TEXT, wordpiece.text)                                                                    \
+	T(SPAN, span)                                                                              \
+	T(BYTES, bytes)
+
+enum tok_table {
+#define TOK_TABLE_ENUM(name, field) TOK_TABLE_##name,
+	TOK_TABLES(TOK_TABLE_ENUM)
+#undef TOK_TABLE_ENUM
+	TOK_N_TABLES
 };
-
-struct tok_wordpiece;
-
-#define TOK_BLOCKS 24
 
 struct tok_vocab {
 	enum tok_kind kind;
@@ -90,24 +116,20 @@ struct tok_vocab {
 	uint16_t *len;		 /* bytes by rank id */
 	/* incremental encoding */
 	struct tok_node *node;
-	struct tok_longest *longest; /* longest match instead; NULL: exact */
+	struct tok_longest longest; /* longest match instead, where it has nodes; WordPiece's too */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
 	uint8_t *cat;	    /* enum tok_cat; equal pages are there once */
-	struct tok_wordpiece *wordpiece; /* TOK_KIND_WORDPIECE: instead of all the above */
 	/* decoding */
-	struct tok_span *span; /* by outside id */
+	struct tok_span *span; /* by outside id, in `bytes` */
 	uint8_t *bytes;
+	struct tok_wordpiece wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;
 	struct tok_vocab_info info;
 	struct tok_mem mem;
-	struct {
-		void *p;
-		size_t bytes;
-	} block[TOK_BLOCKS];
-	uint32_t n_blocks;
+	size_t table_bytes[TOK_N_TABLES];
 };
 
 /* Multiplicative hashing (Knuth, TAOCP 6.4); the tables are fixed at load, so no key is needed. */

@@ -5,37 +5,8 @@
 
 #include "bpe.h"
 #include "mem.h"
-#include "longest.h"
 #include "pretok_names.h"
 #include "vocab_table.h"
-#include "wordpiece.h"
-
-void *
-tok_vocab_table(struct tok_vocab *v, size_t bytes)
-{
-	void *p = v->mem.alloc(v->mem.ctx, bytes, 64);
-
-	if (p != NULL) {
-		assert(v->n_blocks < TOK_BLOCKS);
-		v->block[v->n_blocks].p = p;
-		v->block[v->n_blocks++].bytes = bytes;
-		v->info.table_bytes += bytes;
-	}
-	return p;
-}
-
-uint16_t
-tok_vocab_page(void *pages, uint32_t *n, const void *page, size_t bytes)
-{
-	uint8_t *to = pages;
-
-	for (uint32_t i = 0; i < *n; i++, to += bytes) {
-		if (memcmp(to, page, bytes) == 0)
-			return (uint16_t)i;
-	}
-	memmove(to, page, bytes);
-	return (uint16_t)(*n)++;
-}
 
 /* Slots, a power of two, so that n entries fill at most two thirds. */
 static uint32_t
@@ -46,12 +17,6 @@ slots_for(uint32_t n)
 	while (slots < n + n / 2 + 1)
 		slots *= 2;
 	return slots;
-}
-
-static uint32_t
-log2_of(uint32_t power_of_two)
-{
-	return (uint32_t)__builtin_ctz(power_of_two);
 }
 
 /* ---- rank ids, merges ---- */
@@ -105,14 +70,11 @@ build_pairs(struct tok_vocab *v, struct tok_error *err)
 	const uint32_t slots = slots_for(v->n_ranks), bits = 4 * slots;
 	uint32_t r;
 
-	v->pair = tok_vocab_table(v, slots * sizeof(*v->pair));
-	v->pair_filter = tok_vocab_table(v, bits / 8);
-	v->byte_pair = tok_vocab_table(v, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
-	if (v->pair == NULL || v->pair_filter == NULL || v->byte_pair == NULL)
+	if (!tok_vocab_table_make(v, TOK_TABLE_PAIR, slots) ||
+		!tok_vocab_table_make(v, TOK_TABLE_PAIR_FILTER, bits / 64) ||
+		!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES))
 		return tok_fail(err, "out of memory for %u merges", v->n_ranks);
-	v->pair_mask = slots - 1;
-	v->pair_shift = 64 - log2_of(slots);
-	v->filter_shift = 64 - log2_of(bits);
+	tok_vocab_shifts(v);
 	memset(v->pair, 0xff, slots * sizeof(*v->pair));
 	memset(v->byte_pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
 	for (r = TOK_BYTES; r < v->n_ranks; r++) {
@@ -173,22 +135,16 @@ put_word(struct tok_vocab *v, uint32_t id)
 static bool
 build_words(struct tok_vocab *v, struct tok_error *err)
 {
-	uint32_t n_short = 0, n_long = 0, slots;
+	uint32_t n_short = 0, n_long = 0;
 
 	for (uint32_t r = 0; r < v->n_ranks; r++)
 		*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
 	for (uint32_t i = 0; i < v->n_whole; i++)
 		*(v->span[v->whole[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
-	slots = slots_for(n_short);
-	v->word = tok_vocab_table(v, slots * sizeof(*v->word));
-	v->word_mask = slots - 1;
-	v->word_shift = 64 - log2_of(slots);
-	slots = slots_for(n_long);
-	v->long_word = tok_vocab_table(v, slots * sizeof(*v->long_word));
-	v->long_mask = slots - 1;
-	v->long_shift = 64 - log2_of(slots);
-	if (v->word == NULL || v->long_word == NULL)
+	if (!tok_vocab_table_make(v, TOK_TABLE_WORD, slots_for(n_short)) ||
+		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
+	tok_vocab_shifts(v);
 	/* In the order of ranks, so that frequent words sit where they are found first. */
 	for (uint32_t r = 0; r < v->n_ranks; r++)
 		put_word(v, v->ext[r]);
@@ -223,8 +179,7 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 	if (!m->ignore_merges || m->n_unmade == 0)
 		return true;
 	found = calloc(m->n_unmade, sizeof(*found));
-	v->whole = tok_vocab_table(v, m->n_unmade * sizeof(*v->whole));
-	if (found == NULL || v->whole == NULL) {
+	if (found == NULL || !tok_vocab_table_make(v, TOK_TABLE_WHOLE, m->n_unmade)) {
 		free(found);
 		return tok_fail(err, "out of memory for %u tokens", m->n_unmade);
 	}
@@ -234,6 +189,7 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 		if (!t->special && t->len > 1 && rank_of[id] == TOK_NO_TOKEN)
 			found[v->n_whole++] = (struct whole){v->bytes + t->off, t->len, id};
 	}
+	assert(v->n_whole == m->n_unmade);
 	qsort(found, v->n_whole, sizeof(*found), compare_whole);
 	for (uint32_t i = 0; i < v->n_whole; i++)
 		v->whole[i] = found[i].id;
@@ -246,17 +202,14 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 static bool
 build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	struct tok_longest *l;
 	struct tok_longest_piece *piece;
 	uint32_t n = 0;
 	bool ok;
 
 	if (!m->greedy)
 		return true;
-	l = tok_vocab_table(v, sizeof(*l));
 	piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
-	ok = (l != NULL && piece != NULL) ||
-	     tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+	ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
 
@@ -264,9 +217,8 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 			piece[n++] = (struct tok_longest_piece){
 				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON};
 	}
-	ok = ok && tok_longest_build(v, l, piece, n, err);
+	ok = ok && tok_longest_build(v, piece, n, err);
 	free(piece);
-	v->longest = l;
 	return ok;
 }
 
@@ -352,7 +304,7 @@ build_trie(struct tok_vocab *v, const struct by_bytes *sorted, uint32_t n, struc
 			node->below[w] = (uint8_t)(node->below[w - 1] +
 						   __builtin_popcountll(node->child[w - 1]));
 	}
-	v->n_nodes = used;
+	assert(used == v->n_nodes);
 }
 
 static uint32_t
@@ -388,8 +340,8 @@ build_automaton(struct tok_vocab *v, struct tok_error *err)
 	qsort(sorted, n, sizeof(*sorted), compare_bytes);
 	nodes = count_nodes(sorted, n);
 	range = calloc(nodes, sizeof(*range));
-	v->node = tok_vocab_table(v, nodes * sizeof(*v->node));
-	if (range == NULL || v->node == NULL)
+	v->n_nodes = nodes;
+	if (range == NULL || !tok_vocab_table_make(v, TOK_TABLE_NODE, nodes))
 		goto out;
 	build_trie(v, sorted, n, range);
 	for (at = 0; at < v->n_nodes; at++) {
@@ -417,8 +369,7 @@ build_classes(struct tok_vocab *v, struct tok_error *err)
 	uint8_t *flat = malloc(TOK_CODE_POINTS);
 	uint32_t n = 0;
 
-	v->cat_page = tok_vocab_table(v, PAGES * sizeof(*v->cat_page));
-	if (flat == NULL || v->cat_page == NULL)
+	if (flat == NULL || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, PAGES))
 		goto out;
 	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
 		uint32_t first = tok_unicode_runs[i] >> 3, end = TOK_CODE_POINTS;
@@ -430,8 +381,7 @@ build_classes(struct tok_vocab *v, struct tok_error *err)
 	/* In place: a page moves down, onto one that has been looked at. */
 	for (uint32_t i = 0; i < PAGES; i++)
 		v->cat_page[i] = tok_vocab_page(flat, &n, flat + i * PAGE, PAGE);
-	v->cat = tok_vocab_table(v, n * PAGE);
-	if (v->cat != NULL)
+	if (tok_vocab_table_make(v, TOK_TABLE_CAT, n * PAGE))
 		memcpy(v->cat, flat, n * PAGE);
 out:
 	free(flat);
@@ -442,9 +392,8 @@ out:
 static bool
 build_spans(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	v->span = tok_vocab_table(v, m->n_tokens * sizeof(*v->span));
-	v->bytes = tok_vocab_table(v, m->n_bytes + 8);
-	if (v->span == NULL || v->bytes == NULL)
+	if (!tok_vocab_table_make(v, TOK_TABLE_SPAN, m->n_tokens) ||
+		!tok_vocab_table_make(v, TOK_TABLE_BYTES, m->n_bytes + 8))
 		return tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 	memcpy(v->bytes, m->bytes, m->n_bytes);
 	for (uint32_t i = 0; i < m->n_tokens; i++) {
@@ -459,10 +408,9 @@ build_spans(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 static bool
 build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	v->ext = tok_vocab_table(v, v->n_ranks * sizeof(*v->ext));
-	v->len = tok_vocab_table(v, v->n_ranks * sizeof(*v->len));
-	v->split = tok_vocab_table(v, v->n_ranks * sizeof(*v->split));
-	return (v->ext != NULL && v->len != NULL && v->split != NULL) ||
+	return (tok_vocab_table_make(v, TOK_TABLE_EXT, v->n_ranks) &&
+		       tok_vocab_table_make(v, TOK_TABLE_LEN, v->n_ranks) &&
+		       tok_vocab_table_make(v, TOK_TABLE_SPLIT, v->n_ranks)) ||
 	       tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 }
 
@@ -542,20 +490,4 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		return NULL;
 	}
 	return v;
-}
-
-void
-tok_vocab_free(struct tok_vocab *v)
-{
-	if (v == NULL)
-		return;
-	for (uint32_t i = 0; i < v->n_blocks; i++)
-		v->mem.free(v->mem.ctx, v->block[i].p, v->block[i].bytes);
-	free(v);
-}
-
-struct tok_vocab_info
-tok_vocab_info(const struct tok_vocab *v)
-{
-	return v->info;
 }

@@ -1,12 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of a vocabulary's tables, for what builds them. Set-up only. */
+/* What goes by the list of a vocabulary's tables. Set-up only. */
 #ifndef TOK_VOCAB_TABLE_H
 #define TOK_VOCAB_TABLE_H
 
 #include "vocab.h"
 
-/* Zeroed, aligned to a cache line, freed with the vocabulary; NULL if memory is short. */
-void *tok_vocab_table(struct tok_vocab *v, size_t bytes);
+/* A line of TOK_TABLES. */
+struct tok_table_place {
+	const char *name;
+	size_t field;	  /* of its pointer in struct tok_vocab */
+	uint32_t element; /* bytes */
+};
+extern const struct tok_table_place tok_table_places[TOK_N_TABLES];
+
+/* A table's memory; NULL: the vocabulary has no such table. */
+void *tok_vocab_table(const struct tok_vocab *v, enum tok_table which);
+
+/* Give the vocabulary a table that lies at `p`; its memory is the caller's affair. */
+void tok_vocab_table_set(struct tok_vocab *v, enum tok_table which, void *p, size_t bytes);
+
+/* Elements of a table. */
+uint32_t tok_vocab_table_n(const struct tok_vocab *v, enum tok_table which);
+
+/*
+ * Make a table of n elements: zeroed, aligned to a cache line, freed with the vocabulary. False if
+ * memory is short.
+ */
+bool tok_vocab_table_make(struct tok_vocab *v, enum tok_table which, size_t n);
+
+/* What look-ups in open addressing go by, from how large those tables are that are there. */
+void tok_vocab_shifts(struct tok_vocab *v);
 
 /*
  * Index of the page that equals `page` among the *n at `pages`, each of so many bytes; it is put

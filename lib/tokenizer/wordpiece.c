@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Characters to words to ids, as wordpiece.h says. Hot path. */
 #include "utf8.h"
-#include "wordpiece.h"
+#include "vocab.h"
 
 /* Unicode 16, section 3.12. */
 #define HANGUL_S 0xac00u
@@ -26,7 +26,7 @@ tok_wordpiece_open(struct tok_stream *s)
 static void
 give_up(struct tok_stream *s, uint32_t **ids)
 {
-	*(*ids)++ = s->vocab->wordpiece->unk;
+	*(*ids)++ = s->vocab->wordpiece.unk;
 	s->state = TOK_WORD_UNKNOWN;
 	s->n_pos = 0;
 }
@@ -34,14 +34,14 @@ give_up(struct tok_stream *s, uint32_t **ids)
 static bool
 take_char(struct tok_stream *s, uint32_t cp)
 {
-	const struct tok_wordpiece *w = s->vocab->wordpiece;
+	const struct tok_longest *l = &s->vocab->longest;
 	uint32_t *to = s->word.id + s->word.n_ids;
 	uint8_t utf8[4];
 	uint32_t n = tok_utf8_encode(cp, utf8);
 
 	/* A token has a character at least: id[] holds as many as the word has characters. */
 	for (uint32_t i = 0; i < n; i++) {
-		if (!tok_longest_take(&w->longest, &s->node, &to, utf8[i]))
+		if (!tok_longest_take(l, &s->node, &to, utf8[i]))
 			return false;
 	}
 	s->word.n_ids = (uint32_t)(to - s->word.id);
@@ -96,7 +96,7 @@ add_char(struct tok_stream *s, uint32_t cp, uint32_t ccc, uint32_t **ids)
 	if (s->state == TOK_WORD_UNKNOWN)
 		return;
 	s->state = TOK_WORD_OPEN;
-	if (s->word.n_chars++ == s->vocab->wordpiece->max_chars) {
+	if (s->word.n_chars++ == s->vocab->wordpiece.max_chars) {
 		give_up(s, ids);
 		return;
 	}
@@ -110,8 +110,6 @@ add_char(struct tok_stream *s, uint32_t cp, uint32_t ccc, uint32_t **ids)
 static void
 end_word(struct tok_stream *s, uint32_t **ids)
 {
-	const struct tok_wordpiece *w = s->vocab->wordpiece;
-
 	if (s->state == TOK_WORD_NONE)
 		return;
 	settle(s, ids);
@@ -120,7 +118,7 @@ end_word(struct tok_stream *s, uint32_t **ids)
 		bool known = true;
 
 		while (known && s->node != TOK_LONGEST_GO_ON)
-			known = tok_longest_fall_back(&w->longest, &s->node, &to);
+			known = tok_longest_fall_back(&s->vocab->longest, &s->node, &to);
 		if (known) {
 			memcpy(*ids, s->word.id, (size_t)(to - s->word.id) * sizeof(**ids));
 			*ids += to - s->word.id;
@@ -176,7 +174,7 @@ add_element(struct tok_stream *s, uint32_t cp, uint32_t element, uint32_t **ids)
 static void
 add_any(struct tok_stream *s, uint32_t cp, uint32_t **ids)
 {
-	const struct tok_bert_norm *norm = &s->vocab->wordpiece->norm;
+	const struct tok_bert_norm *norm = &s->vocab->wordpiece.norm;
 	const uint32_t element = tok_bert_element(norm, cp);
 
 	if (TOK_BERT_KIND(element) == TOK_BERT_SEQ) {
@@ -194,7 +192,8 @@ add_any(struct tok_stream *s, uint32_t cp, uint32_t **ids)
 static const uint8_t *
 add_plain(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t **ids)
 {
-	const struct tok_wordpiece *w = s->vocab->wordpiece;
+	const struct tok_wordpiece *w = &s->vocab->wordpiece;
+	const struct tok_longest *l = &s->vocab->longest;
 	const uint8_t *from = p;
 	uint32_t node = s->node, *to = s->word.id + s->word.n_ids;
 	uint32_t left = w->max_chars - s->word.n_chars;
@@ -204,7 +203,7 @@ add_plain(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t *
 
 	while (p < limit && (c = w->norm.plain[*p]) != 0) {
 		p++;
-		if (!tok_longest_take(&w->longest, &node, &to, c)) {
+		if (!tok_longest_take(l, &node, &to, c)) {
 			known = false;
 			break;
 		}
@@ -222,7 +221,7 @@ add_plain(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t *
 void
 tok_wordpiece_feed(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 {
-	const uint8_t *plain = s->vocab->wordpiece->norm.plain, *end = p + n;
+	const uint8_t *plain = s->vocab->wordpiece.norm.plain, *end = p + n;
 
 	while (p < end) {
 		if (plain[*p] != 0 && s->word.n_marks == 0 && s->state != TOK_WORD_UNKNOWN) {
@@ -246,7 +245,7 @@ struct tok_result
 tok_wordpiece_decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n,
 	uint8_t *out, size_t room)
 {
-	const struct tok_wordpiece *w = v->wordpiece;
+	const struct tok_wordpiece *w = &v->wordpiece;
 	struct tok_result r = {.status = TOK_OK};
 
 	for (; r.consumed < n; r.consumed++) {

@@ -2,17 +2,15 @@
 /*
  * BERT's tokenizer: bert_norm.h makes words of the text, and a word is split by longest match; if
  * that does not arrive at its end, or the word has more than max_chars characters, it is the
- * unknown token.
+ * unknown token. The tries of tok_vocab.longest have tokens without their ##.
  */
 #ifndef TOK_WORDPIECE_H
 #define TOK_WORDPIECE_H
 
 #include "bert_norm.h"
-#include "longest.h"
 
 struct tok_wordpiece {
 	struct tok_bert_norm norm;
-	struct tok_longest longest; /* tokens without their ## */
 	uint32_t unk;
 	uint32_t max_chars;
 	/* decoding: an id's text at the start, and behind other ids; by outside id */

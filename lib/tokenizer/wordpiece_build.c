@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "vocab_table.h"
-#include "wordpiece.h"
 
 static bool
 goes_on(const uint8_t *p, uint32_t len)
@@ -76,13 +75,12 @@ static bool
 build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	const uint32_t n = m->n_tokens;
-	struct tok_wordpiece *w = v->wordpiece;
+	struct tok_wordpiece *w = &v->wordpiece;
 	uint32_t at = 0;
 
-	w->at_start = tok_vocab_table(v, n * sizeof(*w->at_start));
-	w->behind = tok_vocab_table(v, n * sizeof(*w->behind));
-	w->text = tok_vocab_table(v, 2 * m->n_bytes + n);
-	if (w->at_start == NULL || w->behind == NULL || w->text == NULL)
+	if (!tok_vocab_table_make(v, TOK_TABLE_AT_START, n) ||
+		!tok_vocab_table_make(v, TOK_TABLE_BEHIND, n) ||
+		!tok_vocab_table_make(v, TOK_TABLE_TEXT, 2 * m->n_bytes + n))
 		return tok_fail(err, "out of memory for %u texts", n);
 	for (uint32_t id = 0; id < n; id++) {
 		const uint8_t *bytes = m->bytes + m->token[id].off;
@@ -113,7 +111,7 @@ build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 	struct tok_longest_piece *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
 	bool ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
-	ok = ok && tok_longest_build(v, &v->wordpiece->longest, piece, list_pieces(m, piece), err);
+	ok = ok && tok_longest_build(v, piece, list_pieces(m, piece), err);
 	free(piece);
 	return ok;
 }
@@ -121,13 +119,8 @@ build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 bool
 tok_wordpiece_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	struct tok_wordpiece *w = tok_vocab_table(v, sizeof(*w));
-
-	if (w == NULL)
-		return tok_fail(err, "out of memory");
-	v->wordpiece = w;
-	w->unk = m->bert.unk;
-	w->max_chars = m->bert.max_chars;
+	v->wordpiece.unk = m->bert.unk;
+	v->wordpiece.max_chars = m->bert.max_chars;
 	return build_tries(v, m, err) && build_texts(v, m, err) &&
-	       tok_bert_norm_build(&w->norm, v, &m->bert, err);
+	       tok_bert_norm_build(v, &m->bert, err);
 }

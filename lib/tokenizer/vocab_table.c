@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "vocab_table.h"
+
+const struct tok_table_place tok_table_places[TOK_N_TABLES] = {
+#define TOK_TABLE_PLACE(name, field)                                                               \
+	{#field, offsetof(struct tok_vocab, field), sizeof(*((struct tok_vocab *)0)->field)},
+	TOK_TABLES(TOK_TABLE_PLACE)
+#undef TOK_TABLE_PLACE
+};
+
+void *
+tok_vocab_table(const struct tok_vocab *v, enum tok_table which)
+{
+	void *p;
+
+	memcpy(&p, (const uint8_t *)v + tok_table_places[which].field, sizeof(p));
+	return p;
+}
+
+void
+tok_vocab_table_set(struct tok_vocab *v, enum tok_table which, void *p, size_t bytes)
+{
+	memcpy((uint8_t *)v + tok_table_places[which].field, &p, sizeof(p));
+	v->info.table_bytes += bytes - v->table_bytes[which];
+	v->table_bytes[which] = bytes;
+}
+
+uint32_t
+tok_vocab_table_n(const struct tok_vocab *v, enum tok_table which)
+{
+	return (uint32_t)(v->table_bytes[which] / tok_table_places[which].element);
+}
+
+bool
+tok_vocab_table_make(struct tok_vocab *v, enum tok_table which, size_t n)
+{
+	size_t bytes = n * tok_table_places[which].element;
+	void *p = v->mem.alloc(v->mem.ctx, bytes, 64);
+
+	if (p != NULL)
+		tok_vocab_table_set(v, which, p, bytes);
+	return p != NULL;
+}
+
+/* 64 - log2(n), n a power of two; 0 if there is no such table. */
+static uint32_t
+shift_for(uint32_t n)
+{
+	return n == 0 ? 0 : 64 - (uint32_t)__builtin_ctz(n);
+}
+
+void
+tok_vocab_shifts(struct tok_vocab *v)
+{
+	uint32_t words = tok_vocab_table_n(v, TOK_TABLE_WORD);
+	uint32_t longs = tok_vocab_table_n(v, TOK_TABLE_LONG_WORD);
+	uint32_t pairs = tok_vocab_table_n(v, TOK_TABLE_PAIR);
+
+	v->word_shift = shift_for(words);
+	v->word_mask = words - 1;
+	v->long_shift = shift_for(longs);
+	v->long_mask = longs - 1;
+	v->pair_shift = shift_for(pairs);
+	v->pair_mask = pairs - 1;
+	v->filter_shift = shift_for(64 * tok_vocab_table_n(v, TOK_TABLE_PAIR_FILTER));
+}
+
+uint16_t
+tok_vocab_page(void *pages, uint32_t *n, const void *page, size_t bytes)
+{
+	uint8_t *to = pages;
+
+	for (uint32_t i = 0; i < *n; i++, to += bytes) {
+		if (memcmp(to, page, bytes) == 0)
+			return (uint16_t)i;
+	}
+	memmove(to, page, bytes);
+	return (uint16_t)(*n)++;
+}
+
+void
+tok_vocab_free(struct tok_vocab *v)
+{
+	if (v == NULL)
+		return;
+	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
+		if (v->table_bytes[t] > 0)
+			v->mem.free(v->mem.ctx, tok_vocab_table(v, t), v->table_bytes[t]);
+	}
+	free(v);
+}
+
+struct tok_vocab_info
+tok_vocab_info(const struct tok_vocab *v)
+{
+	return v->info;
+}

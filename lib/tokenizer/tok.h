@@ -48,23 +48,36 @@ struct tok_load_opts {
 	const struct tok_mem *mem;  /* NULL: mmap, with transparent huge pages where they help */
 	const char *algo;	    /* "exact", or "greedy": longest match within pretokens; NULL: exact */
 	const char *search_path;    /* colon-separated folders; NULL: $TOK_VOCAB_PATH, then the default */
+	bool huge_pages; /* tables in huge pages that are reserved (libhugetlbfs), or the load
+			    fails; `mem` is NULL then */
 };
 
 /*
  * Load a vocabulary by name or path: a tokenizer.json, a GPT-2 pair (vocab.json with merges.txt
- * beside it, or the folder that holds both), a .tiktoken file, a tekken.json, or a BERT vocab.txt. A
- * string with a '/' or an ending of one of these formats is a path; anything else is a name looked up
- * in the search path. opts may be NULL. Returns NULL with *err filled in; a component that is not
- * implemented is refused by name.
+ * beside it, or the folder that holds both), a .tiktoken file, a tekken.json, a BERT vocab.txt, or
+ * what tok_vocab_compile made of one. A string with a '/' or an ending of one of these formats is a
+ * path; anything else is a name looked up in the search path. opts may be NULL. Returns NULL with *err
+ * filled in; a component that is not implemented is refused by name.
  */
 struct tok_vocab *tok_vocab_load(
 	const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err);
 void tok_vocab_free(struct tok_vocab *v);
 
+/*
+ * Write the tables of a vocabulary, which is found and read as tok_vocab_load does, to the file
+ * `out`, whose name ends in ".tokv". Loading that maps it: nothing is built, and processes share its
+ * memory. The file is there as a whole or not at all, and equal for equal input. False with *err
+ * filled in.
+ */
+bool tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opts, const char *out,
+	struct tok_error *err);
+
 struct tok_vocab_info {
 	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
 	const char *path;	  /* file it was read from */
-	const char *format;	  /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json", "vocab.txt" */
+	const char *format; /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json",
+			       "vocab.txt", "tokv" */
+	const char *source; /* of a "tokv", what it was compiled from: format, files; else NULL */
 	const char *pretokenizer; /* "gpt2", "bert" */
 	const char *algo;	  /* "exact", "greedy" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,
@@ -75,6 +88,7 @@ struct tok_vocab_info {
 	uint32_t max_token_bytes; /* of those that encoding gives, as they are decoded; special
 				     ones may be longer */
 	size_t table_bytes; /* memory of the tables */
+	const char *home;   /* where they are: "mapped file", "huge pages", "memory" */
 };
 struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
 

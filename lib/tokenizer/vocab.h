@@ -18,6 +18,8 @@
 
 #define TOK_BYTES 256u
 #define TOK_KEY_BYTES 8 /* words up to here are looked up by value */
+#define TOK_CAT_PAGE 256u
+#define TOK_CAT_PAGES (TOK_CODE_POINTS / TOK_CAT_PAGE)
 
 /* A word of up to 8 bytes that is one token. len 0: free. */
 struct tok_word {
@@ -59,8 +61,10 @@ struct tok_split {
 };
 
 /*
- * The tables: name, and where in struct tok_vocab the pointer is. What makes and frees them goes by
- * this list. A table holds no pointer, so that it may lie anywhere.
+ * The tables: name, and where in struct tok_vocab the pointer is. They are made, freed, moved,
+ * compiled and loaded by this list. A table holds no pointer, so that it may lie anywhere. Whoever
+ * adds one, or changes what one holds, says in compiled_check.c how large it must be and what of
+ * it must hold, and raises TOK_COMPILED_VERSION.
  */
 #define TOK_TABLES(T)                                                                              \
 	T(WORD, word)                                                                              \
@@ -91,6 +95,31 @@ enum tok_table {
 	TOK_TABLES(TOK_TABLE_ENUM)
 #undef TOK_TABLE_ENUM
 	TOK_N_TABLES
+};
+
+/* Numbers that a compiled vocabulary keeps beside its tables, whose sizes say the others. */
+#define TOK_NUMBERS(N)                                                                             \
+	N(KIND, kind)                                                                              \
+	N(PRETOK, pretok)                                                                          \
+	N(NFC, nfc)                                                                                \
+	N(UNK, wordpiece.unk)                                                                      \
+	N(MAX_CHARS, wordpiece.max_chars)                                                          \
+	N(CHECKSUM, info.checksum)                                                                 \
+	N(SPECIAL, info.n_special)                                                                 \
+	N(MAX_TOKEN_BYTES, info.max_token_bytes)
+
+enum tok_number {
+#define TOK_NUMBER_ENUM(name, field) TOK_NUMBER_##name,
+	TOK_NUMBERS(TOK_NUMBER_ENUM)
+#undef TOK_NUMBER_ENUM
+	TOK_N_NUMBERS
+};
+
+/* Where the tables live. */
+enum tok_home {
+	TOK_HOME_MEM,  /* each by itself, of tok_vocab.mem */
+	TOK_HOME_FILE, /* all in tok_vocab.home: a mapped file */
+	TOK_HOME_HUGE, /* likewise: pages of libhugetlbfs */
 };
 
 struct tok_vocab {
@@ -129,6 +158,9 @@ struct tok_vocab {
 	uint32_t n_nodes;
 	struct tok_vocab_info info;
 	struct tok_mem mem;
+	enum tok_home home_kind;
+	void *home;
+	size_t home_bytes;
 	size_t table_bytes[TOK_N_TABLES];
 };
 

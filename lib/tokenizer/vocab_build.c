@@ -360,17 +360,9 @@ out:
 
 /* ---- the rest ---- */
 
-#define PAGE 256u
-#define PAGES (TOK_CODE_POINTS / PAGE)
-
-static bool
-build_classes(struct tok_vocab *v, struct tok_error *err)
+void
+tok_vocab_classes(uint8_t *flat)
 {
-	uint8_t *flat = malloc(TOK_CODE_POINTS);
-	uint32_t n = 0;
-
-	if (flat == NULL || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, PAGES))
-		goto out;
 	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
 		uint32_t first = tok_unicode_runs[i] >> 3, end = TOK_CODE_POINTS;
 
@@ -378,11 +370,22 @@ build_classes(struct tok_vocab *v, struct tok_error *err)
 			end = tok_unicode_runs[i + 1] >> 3;
 		memset(flat + first, tok_unicode_runs[i] & 7, end - first);
 	}
+}
+
+static bool
+build_classes(struct tok_vocab *v, struct tok_error *err)
+{
+	uint8_t *flat = malloc(TOK_CODE_POINTS);
+	uint32_t n = 0;
+
+	if (flat == NULL || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_CAT_PAGES))
+		goto out;
+	tok_vocab_classes(flat);
 	/* In place: a page moves down, onto one that has been looked at. */
-	for (uint32_t i = 0; i < PAGES; i++)
-		v->cat_page[i] = tok_vocab_page(flat, &n, flat + i * PAGE, PAGE);
-	if (tok_vocab_table_make(v, TOK_TABLE_CAT, n * PAGE))
-		memcpy(v->cat, flat, n * PAGE);
+	for (uint32_t i = 0; i < TOK_CAT_PAGES; i++)
+		v->cat_page[i] = tok_vocab_page(flat, &n, flat + i * TOK_CAT_PAGE, TOK_CAT_PAGE);
+	if (tok_vocab_table_make(v, TOK_TABLE_CAT, n * TOK_CAT_PAGE))
+		memcpy(v->cat, flat, n * TOK_CAT_PAGE);
 out:
 	free(flat);
 	return v->cat != NULL || tok_fail(err, "out of memory for character classes");

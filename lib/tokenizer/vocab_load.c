@@ -7,6 +7,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "compiled.h"
+#include "huge.h"
 #include "model_make.h"
 
 #define FOLDERS "/usr/local/share/dpdk-tokd/vocab:/usr/share/dpdk-tokd/vocab"
@@ -55,7 +57,9 @@ find_name(const char *folder, const char *name, struct files *f)
 
 	if (snprintf(inner, sizeof(inner), "%s/%s", folder, name) >= PATH_MAX)
 		return false;
-	if (find_file(f->main, inner, "tokenizer.json", "") ||
+	/* First: whoever has put it there wants it to be used. */
+	if (find_file(f->main, folder, name, TOK_COMPILED_ENDING) ||
+		find_file(f->main, inner, "tokenizer.json", "") ||
 		find_file(f->main, folder, name, ".json") || find_pair(inner, f))
 		return true;
 	f->merges[0] = '\0';
@@ -115,7 +119,8 @@ look_up(const char *name, const char *search_path, struct files *f, struct tok_e
 static bool
 is_path(const char *s)
 {
-	static const char *const endings[] = {".json", ".tiktoken", ".txt", ".model"};
+	static const char *const endings[] = {
+		".json", ".tiktoken", ".txt", ".model", TOK_COMPILED_ENDING};
 
 	for (size_t i = 0; i < sizeof(endings) / sizeof(endings[0]); i++) {
 		if (ends_with(s, endings[i]))
@@ -177,7 +182,7 @@ load_files(
 		return tok_load_bert_vocab(f->main, pretokenizer, m, err);
 	return tok_fail(err,
 		"%s: the format is not implemented (implemented: tokenizer.json, "
-		"vocab.json with merges.txt, .tiktoken, vocab.txt)",
+		"vocab.json with merges.txt, .tiktoken, vocab.txt, .tokv)",
 		tok_shown_path(f->main));
 }
 
@@ -206,32 +211,102 @@ check_algo(const char *name, const char *algo, struct tok_error *err)
 		tok_shown_path(name), algo);
 }
 
+/* Of one that is compiled it was decided. */
+static bool
+check_compiled_algo(const struct tok_vocab *v, const char *algo, struct tok_error *err)
+{
+	if (algo == NULL || v->kind == TOK_KIND_WORDPIECE || strcmp(algo, v->info.algo) == 0)
+		return true;
+	return tok_fail(err,
+		"%s: compiled for algo %s, and %s was asked for: name the file it was compiled "
+		"from, or compile that with --algo %s",
+		tok_shown_path(v->info.path), v->info.algo, algo, algo);
+}
+
+/* From its files, with nothing said of where the tables are in the end. */
+static struct tok_vocab *
+load_found(const char *name, const struct files *f, const struct tok_load_opts *opts,
+	struct tok_error *err)
+{
+	struct tok_vocab *v = NULL;
+	struct tok_model m;
+
+	if (ends_with(f->main, TOK_COMPILED_ENDING)) {
+		v = tok_compiled_load(f->main, name, opts, err);
+		if (v != NULL && !check_compiled_algo(v, opts->algo, err)) {
+			tok_vocab_free(v);
+			v = NULL;
+		}
+		return v;
+	}
+	if (load_files(f, opts->pretokenizer, &m, err)) {
+		m.greedy = m.kind == TOK_KIND_BPE && opts->algo != NULL &&
+			   strcmp(opts->algo, "greedy") == 0;
+		v = tok_vocab_build(&m, name, f->main, opts->mem, err);
+		tok_model_free(&m);
+	}
+	return v;
+}
+
+static bool
+find_files(
+	const char *name, const struct tok_load_opts *opts, struct files *f, struct tok_error *err)
+{
+	*f = (struct files){0};
+	err->text[0] = '\0';
+	return (is_path(name) ? resolve_path(name, f, err)
+			      : look_up(name, opts->search_path, f, err)) &&
+	       check_algo(name, opts->algo, err);
+}
+
+static const struct tok_load_opts no_opts;
+
 struct tok_vocab *
 tok_vocab_load(const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err)
 {
-	static const struct tok_load_opts none;
-	struct tok_vocab *v = NULL;
+	struct tok_vocab *v;
 	struct tok_error ignored;
-	struct tok_model m;
-	struct files f = {0};
+	struct files f;
 
-	if (opts == NULL)
-		opts = &none;
-	if (err == NULL)
-		err = &ignored;
-	err->text[0] = '\0';
-	if (!(is_path(name_or_path) ? resolve_path(name_or_path, &f, err)
-				    : look_up(name_or_path, opts->search_path, &f, err)))
+	opts = opts == NULL ? &no_opts : opts;
+	err = err == NULL ? &ignored : err;
+	if (!find_files(name_or_path, opts, &f, err))
 		return NULL;
-	if (!check_algo(name_or_path, opts->algo, err))
-		return NULL;
-	if (load_files(&f, opts->pretokenizer, &m, err)) {
-		m.greedy = m.kind == TOK_KIND_BPE && opts->algo != NULL &&
-			   strcmp(opts->algo, "greedy") == 0;
-		v = tok_vocab_build(&m, name_or_path, f.main, opts->mem, err);
-		tok_model_free(&m);
+	v = load_found(name_or_path, &f, opts, err);
+	if (v != NULL && opts->huge_pages && !tok_huge_move(v, err)) {
+		tok_vocab_free(v);
+		v = NULL;
 	}
 	if (v == NULL)
 		name_in_error(name_or_path, &f, err);
 	return v;
+}
+
+bool
+tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opts, const char *out,
+	struct tok_error *err)
+{
+	struct tok_vocab *v;
+	struct tok_error ignored;
+	struct files f;
+	const char *paths[] = {f.main, f.merges};
+	bool ok;
+
+	opts = opts == NULL ? &no_opts : opts;
+	err = err == NULL ? &ignored : err;
+	if (!find_files(name_or_path, opts, &f, err))
+		return false;
+	if (ends_with(f.main, TOK_COMPILED_ENDING))
+		return tok_fail(err,
+			"vocab \"%s\": %s is compiled: name the file it was compiled from",
+			tok_shown_path(name_or_path), tok_shown_path(f.main));
+	if (!ends_with(out, TOK_COMPILED_ENDING))
+		return tok_fail(err, "%s: the name of a compiled vocabulary ends in %s",
+			tok_shown_path(out), TOK_COMPILED_ENDING);
+	v = load_found(name_or_path, &f, opts, err);
+	ok = v != NULL && tok_compiled_write(v, paths, f.merges[0] == '\0' ? 1 : 2, out, err);
+	tok_vocab_free(v);
+	if (!ok)
+		name_in_error(name_or_path, &f, err);
+	return ok;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <stdlib.h>
+#include <sys/mman.h>
 
+#include "huge.h"
 #include "vocab_table.h"
 
 const struct tok_table_place tok_table_places[TOK_N_TABLES] = {
@@ -64,7 +66,22 @@ tok_vocab_shifts(struct tok_vocab *v)
 	v->long_mask = longs - 1;
 	v->pair_shift = shift_for(pairs);
 	v->pair_mask = pairs - 1;
-	v->filter_shift = shift_for(64 * tok_vocab_table_n(v, TOK_TABLE_PAIR_FILTER));
+	v->filter_shift = shift_for(tok_vocab_table_n(v, TOK_TABLE_PAIR_FILTER)) - 6; /* bits */
+}
+
+uint64_t
+tok_vocab_layout(const size_t bytes[TOK_N_TABLES], uint64_t from, uint64_t off[TOK_N_TABLES])
+{
+	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
+		uint64_t align = bytes[t] < TOK_LAYOUT_PAGE ? 64 : TOK_LAYOUT_PAGE;
+
+		off[t] = 0;
+		if (bytes[t] > 0) {
+			off[t] = (from + align - 1) & ~(align - 1);
+			from = off[t] + bytes[t];
+		}
+	}
+	return from;
 }
 
 uint16_t
@@ -81,19 +98,43 @@ tok_vocab_page(void *pages, uint32_t *n, const void *page, size_t bytes)
 }
 
 void
+tok_vocab_leave(struct tok_vocab *v)
+{
+	switch (v->home_kind) {
+	case TOK_HOME_MEM:
+		for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
+			if (v->table_bytes[t] > 0)
+				v->mem.free(v->mem.ctx, tok_vocab_table(v, t), v->table_bytes[t]);
+		}
+		break;
+	case TOK_HOME_FILE:
+		munmap(v->home, v->home_bytes);
+		break;
+	case TOK_HOME_HUGE:
+		tok_huge_free(v->home);
+		break;
+	}
+}
+
+void
 tok_vocab_free(struct tok_vocab *v)
 {
 	if (v == NULL)
 		return;
-	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
-		if (v->table_bytes[t] > 0)
-			v->mem.free(v->mem.ctx, tok_vocab_table(v, t), v->table_bytes[t]);
-	}
+	tok_vocab_leave(v);
 	free(v);
 }
 
 struct tok_vocab_info
 tok_vocab_info(const struct tok_vocab *v)
 {
-	return v->info;
+	static const char *const homes[] = {
+		[TOK_HOME_MEM] = "memory",
+		[TOK_HOME_FILE] = "mapped file",
+		[TOK_HOME_HUGE] = "huge pages",
+	};
+	struct tok_vocab_info info = v->info;
+
+	info.home = homes[v->home_kind];
+	return info;
 }

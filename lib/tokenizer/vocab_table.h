@@ -28,6 +28,21 @@ uint32_t tok_vocab_table_n(const struct tok_vocab *v, enum tok_table which);
  */
 bool tok_vocab_table_make(struct tok_vocab *v, enum tok_table which, size_t n);
 
+#define TOK_LAYOUT_PAGE 4096u
+
+/*
+ * Places for tables of such sizes, in the order of the list, behind `from`: those of a page and
+ * more at a page's beginning, others at a cache line's. Returns where the last one ends.
+ */
+uint64_t tok_vocab_layout(
+	const size_t bytes[TOK_N_TABLES], uint64_t from, uint64_t off[TOK_N_TABLES]);
+
+/* Give back the memory of all tables, whose pointers are then stale. */
+void tok_vocab_leave(struct tok_vocab *v);
+
+/* Category of each code point, enum tok_cat, to flat[TOK_CODE_POINTS]. */
+void tok_vocab_classes(uint8_t *flat);
+
 /* What look-ups in open addressing go by, from how large those tables are that are there. */
 void tok_vocab_shifts(struct tok_vocab *v);
 

@@ -25,7 +25,10 @@ int cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3
 int cli_help(void);
 
 /* Load a vocabulary or say why not; NULL then. */
-struct tok_vocab *cli_load(const char *vocab, const char *pretokenizer, const char *algo);
+struct tok_vocab *cli_load(const char *vocab, const struct tok_load_opts *opts);
+
+/* Is --algo's argument one? If not, says so. */
+bool cli_is_algo(const char *name);
 
 /* Up to CLI_READ_BYTES of standard input, as soon as there are any; 0 at its end; -1: said why. */
 ssize_t cli_read(void *out);

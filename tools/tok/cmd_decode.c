@@ -104,10 +104,12 @@ cmd_decode(int argc, char **argv)
 	static const struct option options[] = {
 		{"vocab", required_argument, NULL, 'v'},
 		{"pretokenizer", required_argument, NULL, 'p'},
+		{"huge-pages", no_argument, NULL, 'H'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	const char *vocab = NULL, *pretokenizer = NULL;
+	struct tok_load_opts opts = {0};
+	const char *vocab = NULL;
 	struct decoder *d;
 	struct tok_vocab *v;
 	int c, code;
@@ -117,7 +119,9 @@ cmd_decode(int argc, char **argv)
 		if (c == 'v')
 			vocab = optarg;
 		else if (c == 'p')
-			pretokenizer = optarg;
+			opts.pretokenizer = optarg;
+		else if (c == 'H')
+			opts.huge_pages = true;
 		else if (c == 'h')
 			return cli_help();
 		else
@@ -130,7 +134,7 @@ cmd_decode(int argc, char **argv)
 	if (vocab == NULL)
 		return cli_error(
 			CLI_USAGE, "decode: --vocab is missing: a name or path (tok --help)");
-	v = cli_load(vocab, pretokenizer, NULL);
+	v = cli_load(vocab, &opts);
 	if (v == NULL)
 		return CLI_FAILED;
 	d = calloc(1, sizeof(*d));

@@ -10,7 +10,8 @@
 #define RANDOM_PIECE 64u
 
 struct encode_options {
-	const char *vocab, *pretokenizer, *algo;
+	const char *vocab;
+	struct tok_load_opts load;
 	uint64_t piece; /* bytes of a piece; 0: as read */
 	bool random;	/* pieces of 1 to RANDOM_PIECE bytes instead */
 	uint64_t seed;
@@ -75,7 +76,7 @@ parse_number(const char *text, uint64_t *value)
 static int
 parse(int argc, char **argv, struct encode_options *o)
 {
-	enum { VOCAB = 256, ALGO, SPLIT, NO_SPECIAL, STRICT, PRETOKENIZER, HELP };
+	enum { VOCAB = 256, ALGO, SPLIT, NO_SPECIAL, STRICT, PRETOKENIZER, HUGE_PAGES, HELP };
 	static const struct option options[] = {
 		{"vocab", required_argument, NULL, VOCAB},
 		{"algo", required_argument, NULL, ALGO},
@@ -83,6 +84,7 @@ parse(int argc, char **argv, struct encode_options *o)
 		{"no-special", no_argument, NULL, NO_SPECIAL},
 		{"strict-utf8", no_argument, NULL, STRICT},
 		{"pretokenizer", required_argument, NULL, PRETOKENIZER},
+		{"huge-pages", no_argument, NULL, HUGE_PAGES},
 		{"help", no_argument, NULL, HELP},
 		{0},
 	};
@@ -95,11 +97,9 @@ parse(int argc, char **argv, struct encode_options *o)
 			o->vocab = optarg;
 			break;
 		case ALGO:
-			if (strcmp(optarg, "exact") != 0 && strcmp(optarg, "greedy") != 0)
-				return cli_error(CLI_USAGE,
-					"--algo %s is not implemented (implemented: exact, greedy)",
-					optarg);
-			o->algo = optarg;
+			if (!cli_is_algo(optarg))
+				return CLI_USAGE;
+			o->load.algo = optarg;
 			break;
 		case SPLIT:
 			o->random = strncmp(optarg, "random:", 7) == 0;
@@ -117,7 +117,10 @@ parse(int argc, char **argv, struct encode_options *o)
 			o->flags |= TOK_STRICT_UTF8;
 			break;
 		case PRETOKENIZER:
-			o->pretokenizer = optarg;
+			o->load.pretokenizer = optarg;
+			break;
+		case HUGE_PAGES:
+			o->load.huge_pages = true;
 			break;
 		case HELP:
 			o->help = true;
@@ -200,7 +203,7 @@ cmd_encode(int argc, char **argv)
 		goto out;
 	}
 	code = CLI_FAILED;
-	v = cli_load(e->options.vocab, e->options.pretokenizer, e->options.algo);
+	v = cli_load(e->options.vocab, &e->options.load);
 	if (v == NULL)
 		goto out;
 	cache = tok_cache_create(v, 0, NULL);

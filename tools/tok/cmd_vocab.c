@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok vocab info, tok vocab check. */
+/* tok vocab info, tok vocab check, tok vocab compile. */
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@ static const char sample[] =
 	"Hello, world! It's 3.14 \t\n\n  na\xc3\xafve \xe4\xb8\xad\xe6\x96\x87 "
 	"\xf0\x9f\x98\x80 ------------ they'll   <|endoftext|> end ";
 
-static void
+static int
 print_info(const struct tok_vocab *v)
 {
 	struct tok_vocab_info i = tok_vocab_info(v);
@@ -18,13 +18,18 @@ print_info(const struct tok_vocab *v)
 	printf("name          %s\n", i.name);
 	printf("file          %s\n", i.path);
 	printf("format        %s\n", i.format);
+	if (i.source != NULL)
+		printf("compiled from %s\n", i.source);
 	printf("pretokenizer  %s\n", i.pretokenizer);
+	printf("algo          %s\n", i.algo);
 	printf("checksum      %08x\n", i.checksum);
 	printf("ids           %u\n", i.n_ids);
 	printf("merges        %u\n", i.n_merges);
 	printf("special       %u\n", i.n_special);
 	printf("longest token %u bytes\n", i.max_token_bytes);
-	printf("tables        %.1f MiB\n", (double)i.table_bytes / (1 << 20));
+	printf("tables        %.1f MiB in %s\n", (double)i.table_bytes / (1 << 20),
+		strcmp(i.home, "memory") == 0 ? "small pages" : i.home);
+	return cli_flush();
 }
 
 /* BERT's normalizer changes a text: what comes back is another. */
@@ -149,40 +154,72 @@ check(const struct tok_vocab *v)
 	return cli_flush();
 }
 
+static int
+compile(const char *vocab, const struct tok_load_opts *opts, const char *out)
+{
+	struct tok_error err;
+
+	if (tok_vocab_compile(vocab, opts, out, &err))
+		return 0;
+	return cli_error(CLI_FAILED, "%s", err.text);
+}
+
+static int
+load_and(
+	int (*what)(const struct tok_vocab *v), const char *vocab, const struct tok_load_opts *opts)
+{
+	struct tok_vocab *v = cli_load(vocab, opts);
+	int code;
+
+	if (v == NULL)
+		return CLI_FAILED;
+	code = what(v);
+	tok_vocab_free(v);
+	return code;
+}
+
 int
 cmd_vocab(int argc, char **argv)
 {
 	static const struct option options[] = {
 		{"pretokenizer", required_argument, NULL, 'p'},
+		{"algo", required_argument, NULL, 'a'},
+		{"huge-pages", no_argument, NULL, 'H'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	const char *pretokenizer = NULL;
-	struct tok_vocab *v;
-	int c, code;
+	struct tok_load_opts opts = {0};
+	const char *out = NULL;
+	int c;
 
 	opterr = 0;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+	while ((c = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
 		if (c == 'p')
-			pretokenizer = optarg;
+			opts.pretokenizer = optarg;
+		else if (c == 'a')
+			opts.algo = optarg;
+		else if (c == 'H')
+			opts.huge_pages = true;
+		else if (c == 'o')
+			out = optarg;
 		else if (c == 'h')
 			return cli_help();
 		else
 			return cli_error(CLI_USAGE, "vocab: bad option \"%s\" (tok --help)",
 				argv[optind - 1]);
 	}
+	if (opts.algo != NULL && !cli_is_algo(opts.algo))
+		return CLI_USAGE;
 	argv += optind;
-	if (argc - optind != 2 || (strcmp(argv[0], "info") != 0 && strcmp(argv[0], "check") != 0))
-		return cli_error(CLI_USAGE, "expected tok vocab info V or tok vocab check V");
-	v = cli_load(argv[1], pretokenizer, NULL);
-	if (v == NULL)
-		return CLI_FAILED;
-	if (strcmp(argv[0], "info") == 0) {
-		print_info(v);
-		code = cli_flush();
-	} else {
-		code = check(v);
+	if (argc - optind == 2 && strcmp(argv[0], "compile") == 0) {
+		if (out == NULL || opts.huge_pages)
+			return cli_error(CLI_USAGE, "expected tok vocab compile V -o FILE.tokv");
+		return compile(argv[1], &opts, out);
 	}
-	tok_vocab_free(v);
-	return code;
+	if (argc - optind == 2 && out == NULL && strcmp(argv[0], "info") == 0)
+		return load_and(print_info, argv[1], &opts);
+	if (argc - optind == 2 && out == NULL && strcmp(argv[0], "check") == 0)
+		return load_and(check, argv[1], &opts);
+	return cli_error(CLI_USAGE,
+		"expected tok vocab info V, tok vocab check V or tok vocab compile V -o FILE.tokv");
 }

@@ -13,20 +13,23 @@ static const char usage[] =
 	"  tok decode --vocab V [options] < ids    print the bytes of ids\n"
 	"  tok vocab info V [options]              what a vocabulary is\n"
 	"  tok vocab check V [options]             load it and check that it is sound\n"
+	"  tok vocab compile V -o FILE [options]   make a FILE.tokv of it, to be mapped\n"
 	"\n"
 	"V is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path to\n"
 	"a tokenizer.json, a .tiktoken file, a tekken.json, a vocab.json with merges.txt beside\n"
-	"it, a BERT vocab.txt, or to their folder.\n"
+	"it, a BERT vocab.txt, or to their folder; or to a .tokv, which is compiled.\n"
 	"\n"
 	"options:\n"
 	"  --pretokenizer NAME  for a .tiktoken file that is not known by its content: gpt2, cl100k,\n"
 	"                       llama3, qwen2, o200k, tekken or deepseek;\n"
 	"                       for a vocab.txt: bert-uncased, the default, or bert-cased\n"
+	"  --huge-pages         tables in huge pages that are reserved, or none; not for compile\n"
+	"options of encode and vocab:\n"
+	"  --algo exact         byte pair encoding as defined (the default)\n"
+	"  --algo greedy        longest match within pretokens instead\n"
 	"options of encode:\n"
 	"  --split N            feed the text in pieces of N bytes: the ids do not change\n"
 	"  --split random:SEED  feed it in pieces of 1 to 64 bytes\n"
-	"  --algo exact         byte pair encoding as defined (the default)\n"
-	"  --algo greedy        longest match within pretokens instead\n"
 	"  --no-special         no special tokens around the text; this version puts none there\n"
 	"                       (templates are not implemented), so it changes nothing\n"
 	"  --strict-utf8        refuse text that is not UTF-8 instead of reading U+FFFD\n"
@@ -52,15 +55,23 @@ cli_error(int code, const char *fmt, ...)
 }
 
 struct tok_vocab *
-cli_load(const char *vocab, const char *pretokenizer, const char *algo)
+cli_load(const char *vocab, const struct tok_load_opts *opts)
 {
-	struct tok_load_opts opts = {.pretokenizer = pretokenizer, .algo = algo};
 	struct tok_error err;
-	struct tok_vocab *v = tok_vocab_load(vocab, &opts, &err);
+	struct tok_vocab *v = tok_vocab_load(vocab, opts, &err);
 
 	if (v == NULL)
 		cli_error(CLI_FAILED, "%s", err.text);
 	return v;
+}
+
+bool
+cli_is_algo(const char *name)
+{
+	if (strcmp(name, "exact") == 0 || strcmp(name, "greedy") == 0)
+		return true;
+	cli_error(CLI_USAGE, "--algo %s is not implemented (implemented: exact, greedy)", name);
+	return false;
 }
 
 ssize_t

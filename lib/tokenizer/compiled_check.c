@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What must hold of a compiled vocabulary, whoever wrote the file: which tables there are, how
+ * large they are, and what is common to all kinds. Linear in the size of the tables. Set-up only.
+ */
+#include <stdlib.h>
+
+#include "compiled.h"
+#include "vocab_table.h"
+
+#define BIT(table) (1u << TOK_TABLE_##table)
+static_assert(TOK_N_TABLES <= 32, "a bit for each");
+
+#define OF_ALL (BIT(SPAN) | BIT(BYTES))
+#define OF_BPE                                                                                     \
+	(BIT(WORD) | BIT(LONG_WORD) | BIT(PAIR) | BIT(PAIR_FILTER) | BIT(BYTE_PAIR) | BIT(SPLIT) | \
+		BIT(EXT) | BIT(LEN) | BIT(NODE) | BIT(CAT_PAGE) | BIT(CAT))
+#define OF_LONGEST (BIT(LONGEST_NODE) | BIT(LONGEST_POP))
+#define OF_WORDPIECE                                                                               \
+	(OF_LONGEST | BIT(NORM_PAGE) | BIT(NORM_ELEMENT) | BIT(NORM_SEQ) | BIT(AT_START) |         \
+		BIT(BEHIND) | BIT(TEXT))
+
+static uint32_t
+n_of(const struct tok_vocab *v, enum tok_table which)
+{
+	return tok_vocab_table_n(v, which);
+}
+
+/* Those that its kind has, and no others. */
+static bool
+tables_are_there(const struct tok_vocab *v)
+{
+	uint32_t there = 0;
+
+	for (enum tok_table t = 0; t < TOK_N_TABLES; t++)
+		there |= v->table_bytes[t] > 0 ? 1u << t : 0;
+	switch (v->kind) {
+	case TOK_KIND_BPE: /* `whole` and longest match are options of it */
+		return (there & ~(BIT(WHOLE) | OF_LONGEST)) == (OF_ALL | OF_BPE) &&
+		       ((there & OF_LONGEST) == 0 || (there & OF_LONGEST) == OF_LONGEST);
+	case TOK_KIND_WORDPIECE:
+		return there == (OF_ALL | OF_WORDPIECE);
+	}
+	return false;
+}
+
+/* Of open addressing: a power of two, as large as the builder's smallest. */
+static bool
+is_slots(uint32_t n)
+{
+	return n >= 64 && (n & (n - 1)) == 0;
+}
+
+static bool
+sizes_fit_bpe(const struct tok_vocab *v)
+{
+	return is_slots(n_of(v, TOK_TABLE_WORD)) && is_slots(n_of(v, TOK_TABLE_LONG_WORD)) &&
+	       is_slots(n_of(v, TOK_TABLE_PAIR)) &&
+	       n_of(v, TOK_TABLE_PAIR_FILTER) == n_of(v, TOK_TABLE_PAIR) / 16 &&
+	       n_of(v, TOK_TABLE_BYTE_PAIR) == TOK_BYTES * TOK_BYTES && v->n_ranks >= TOK_BYTES &&
+	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= v->info.n_ids &&
+	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
+	       v->n_nodes > TOK_BYTES && n_of(v, TOK_TABLE_CAT_PAGE) == TOK_CAT_PAGES &&
+	       n_of(v, TOK_TABLE_CAT) % TOK_CAT_PAGE == 0;
+}
+
+static bool
+sizes_fit_wordpiece(const struct tok_vocab *v)
+{
+	return n_of(v, TOK_TABLE_NORM_PAGE) == TOK_BERT_PAGES &&
+	       n_of(v, TOK_TABLE_NORM_ELEMENT) % TOK_BERT_PAGE == 0 &&
+	       n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
+	       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids;
+}
+
+static bool
+sizes_fit(const struct tok_vocab *v)
+{
+	return v->info.n_ids > 0 && v->info.n_ids <= TOK_MAX_IDS && n_of(v, TOK_TABLE_BYTES) >= 8 &&
+	       (v->kind == TOK_KIND_BPE ? sizes_fit_bpe(v) : sizes_fit_wordpiece(v)) &&
+	       (v->table_bytes[TOK_TABLE_LONGEST_NODE] == 0 ||
+		       n_of(v, TOK_TABLE_LONGEST_NODE) > TOK_LONGEST_GO_ON);
+}
+
+static bool
+numbers_fit(const struct tok_vocab *v)
+{
+	if (v->info.checksum == 0 || v->info.n_special > v->info.n_ids ||
+		v->info.max_token_bytes > TOK_MAX_TOKEN_BYTES + 1)
+		return false;
+	if (v->kind == TOK_KIND_WORDPIECE)
+		return v->pretok == TOK_PRETOK_BERT && !v->nfc && v->wordpiece.max_chars > 0 &&
+		       v->wordpiece.max_chars <= TOK_WORD_MAX && v->wordpiece.unk < v->info.n_ids;
+	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK;
+}
+
+/* The text of each id lies in `bytes`, and eight bytes behind it may be read. */
+static bool
+spans_fit(const struct tok_vocab *v)
+{
+	const uint32_t room = n_of(v, TOK_TABLE_BYTES) - 8;
+
+	for (uint32_t id = 0; id < v->info.n_ids; id++) {
+		const struct tok_span s = v->span[id];
+
+		if (s.len > TOK_MAX_TOKEN_BYTES || s.off > room || s.len > room - s.off)
+			return false;
+	}
+	return true;
+}
+
+const char *
+tok_compiled_check(const struct tok_vocab *v)
+{
+	const char *wrong = NULL;
+
+	if (!tables_are_there(v))
+		wrong = "which there are";
+	else if (!sizes_fit(v))
+		wrong = "their sizes";
+	else if (!numbers_fit(v))
+		wrong = "their numbers";
+	else if (!spans_fit(v))
+		wrong = "span";
+	if (wrong == NULL && v->kind == TOK_KIND_BPE)
+		wrong = tok_compiled_check_bpe(v);
+	if (wrong == NULL && v->table_bytes[TOK_TABLE_LONGEST_NODE] > 0)
+		wrong = tok_compiled_check_longest(v);
+	if (wrong == NULL && v->kind == TOK_KIND_WORDPIECE)
+		wrong = tok_compiled_check_wordpiece(v);
+	return wrong;
+}

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tables of byte pair encoding, those of a compiled vocabulary. The hot path stays in bounds,
+ * and ends, by what doc/streaming.md proves of a list of merges. So the list is looked at (split),
+ * and then that the other tables are the ones that vocab_build.c makes of it. Set-up only.
+ */
+#include <stdlib.h>
+
+#include "bpe.h"
+#include "compiled.h"
+#include "vocab_table.h"
+
+static const uint8_t *
+bytes_of(const struct tok_vocab *v, uint32_t id)
+{
+	return v->bytes + v->span[id].off;
+}
+
+/* ---- the list of merges ---- */
+
+/* Rank ids have the bytes of their parts, which come first. */
+static bool
+ranks_fit(const struct tok_vocab *v)
+{
+	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
+		const uint32_t id = v->ext[r], len = v->len[r];
+
+		if (id >= v->info.n_ids || v->span[id].len != len || len > v->info.max_token_bytes)
+			return false;
+		if (r < TOK_BYTES) {
+			if (len != 1 || *bytes_of(v, id) != r || part.left != r || part.right != r)
+				return false;
+			continue;
+		}
+		if (part.left >= r || part.right >= r ||
+			len != (uint32_t)v->len[part.left] + v->len[part.right] ||
+			memcmp(bytes_of(v, id), bytes_of(v, v->ext[part.left]),
+				v->len[part.left]) != 0 ||
+			memcmp(bytes_of(v, id) + v->len[part.left], bytes_of(v, v->ext[part.right]),
+				v->len[part.right]) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* The table of pairs has each merge and nothing else; so has that of bytes. */
+static bool
+pairs_fit(const struct tok_vocab *v)
+{
+	uint32_t used = 0, of_bytes = 0;
+
+	for (uint32_t i = 0; i <= v->pair_mask; i++)
+		used += v->pair[i] != ~0ull;
+	if (used != v->n_ranks - TOK_BYTES || used > v->pair_mask)
+		return false;
+	for (uint32_t i = 0; i < TOK_BYTES * TOK_BYTES; i++)
+		of_bytes += v->byte_pair[i] != TOK_NO_TOKEN;
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
+
+		if (tok_pair(v, part.left, part.right) != r)
+			return false;
+		if (part.left < TOK_BYTES && part.right < TOK_BYTES) {
+			if (v->byte_pair[part.left << 8 | part.right] != r)
+				return false;
+			of_bytes--;
+		}
+	}
+	return of_bytes == 0;
+}
+
+/* Each merge can happen: without it, and those behind it, its parts stand side by side. */
+static bool
+merges_live(const struct tok_vocab *v)
+{
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		if (!tok_bpe_pair_stands(v, v->split[r].left, v->split[r].right, r))
+			return false;
+	}
+	return true;
+}
+
+/* ---- words ---- */
+
+/* The id that the tables of words have for the bytes of this one. A slot is free: the search ends.
+ */
+static uint32_t
+find_word(const struct tok_vocab *v, uint32_t id)
+{
+	const uint32_t len = v->span[id].len;
+	const uint8_t *bytes = bytes_of(v, id);
+	uint64_t key = 0, hash;
+	uint32_t i;
+
+	if (len <= TOK_KEY_BYTES) {
+		memcpy(&key, bytes, len);
+		i = (uint32_t)(tok_hash_word(key, len) >> v->word_shift);
+		for (; v->word[i].len != 0; i = (i + 1) & v->word_mask) {
+			if (v->word[i].key == key && v->word[i].len == len)
+				return v->word[i].id;
+		}
+		return TOK_NO_TOKEN;
+	}
+	hash = tok_hash_long(bytes, len);
+	for (i = (uint32_t)(hash >> v->long_shift); v->long_word[i].len != 0;
+		i = (i + 1) & v->long_mask) {
+		const struct tok_long_word *w = &v->long_word[i];
+
+		/* Where the text of an id is says which id. */
+		if (w->tag == (uint32_t)hash && w->len == len && w->off == v->span[id].off)
+			return w->id;
+	}
+	return TOK_NO_TOKEN;
+}
+
+static bool
+words_fit(const struct tok_vocab *v)
+{
+	uint32_t n_short = 0, n_long = 0;
+
+	for (uint32_t i = 0; i <= v->word_mask; i++)
+		n_short += v->word[i].len != 0;
+	for (uint32_t i = 0; i <= v->long_mask; i++)
+		n_long += v->long_word[i].len != 0;
+	if (n_short > v->word_mask || n_long > v->long_mask ||
+		n_short + n_long != v->n_ranks + v->n_whole)
+		return false;
+	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		if (find_word(v, v->ext[r]) != v->ext[r])
+			return false;
+	}
+	for (uint32_t i = 0; i < v->n_whole; i++) {
+		if (find_word(v, v->whole[i]) != v->whole[i])
+			return false;
+	}
+	return true;
+}
+
+/* Rising, each of two bytes at least. */
+static bool
+whole_fits(const struct tok_vocab *v)
+{
+	for (uint32_t i = 0; i < v->n_whole; i++) {
+		const uint32_t id = v->whole[i], before = i > 0 ? v->whole[i - 1] : id;
+		uint32_t len, common;
+		int c;
+
+		if (id >= v->info.n_ids || v->span[id].len < 2 ||
+			v->span[id].len > v->info.max_token_bytes)
+			return false;
+		if (i == 0)
+			continue;
+		len = v->span[before].len;
+		common = len < v->span[id].len ? len : v->span[id].len;
+		c = memcmp(bytes_of(v, before), bytes_of(v, id), common);
+		if (c > 0 || (c == 0 && len >= v->span[id].len))
+			return false;
+	}
+	return true;
+}
+
+/* ---- automaton ---- */
+
+static bool
+has_child(const struct tok_node *node, uint8_t byte)
+{
+	return node->child[byte >> 6] >> (byte & 63) & 1;
+}
+
+/* A tree, numbered breadth first, whose leaves are tokens. */
+static bool
+nodes_fit(const struct tok_vocab *v)
+{
+	uint32_t used = 1;
+
+	if (v->node[0].depth != 0 || v->node[0].token != TOK_NO_TOKEN)
+		return false;
+	for (uint32_t at = 0; at < v->n_nodes; at++) {
+		const struct tok_node *node = &v->node[at];
+		uint32_t below = 0, token = node->token;
+
+		if (at >= used || node->first != used)
+			return false;
+		for (uint32_t w = 0; w < 4; w++) {
+			if (node->below[w] != (uint8_t)below)
+				return false;
+			below += (uint32_t)__builtin_popcountll(node->child[w]);
+		}
+		if (below > v->n_nodes - used || node->extends != (below > 0) ||
+			(token != TOK_NO_TOKEN && token >= v->n_ranks) ||
+			(token == TOK_NO_TOKEN && below == 0))
+			return false;
+		for (uint32_t i = 0; i < below; i++) {
+			if (v->node[used + i].depth != node->depth + 1)
+				return false;
+		}
+		used += below;
+	}
+	return used == v->n_nodes;
+}
+
+/* Each rank id has a node, its bytes' own, and there are no more tokens. */
+static bool
+tokens_fit(const struct tok_vocab *v)
+{
+	uint32_t *node_of = malloc(v->n_ranks * sizeof(*node_of)), n = 0;
+	bool ok = node_of != NULL;
+
+	for (uint32_t at = 0; at < v->n_nodes; at++)
+		n += v->node[at].token != TOK_NO_TOKEN;
+	for (uint32_t r = 0; ok && r < v->n_ranks; r++) {
+		/* A token's node is below that of its left part. */
+		uint32_t at = r < TOK_BYTES ? 0 : node_of[v->split[r].left];
+		uint32_t right = r < TOK_BYTES ? r : v->split[r].right;
+		const uint8_t *p = bytes_of(v, v->ext[right]);
+
+		for (uint32_t k = 0; ok && k < v->len[right]; k++) {
+			ok = has_child(&v->node[at], p[k]);
+			at = ok ? tok_child(&v->node[at], p[k]) : 0;
+		}
+		ok = ok && v->node[at].token == r;
+		node_of[r] = at;
+	}
+	free(node_of);
+	return ok && n == v->n_ranks;
+}
+
+/* Of a child by `byte`: the longest suffix that is in the tree. The root has all bytes. */
+static uint32_t
+failure(const struct tok_vocab *v, uint32_t parent, uint8_t byte)
+{
+	uint32_t at = parent;
+
+	if (parent == 0)
+		return 0;
+	do
+		at = v->node[at].fail;
+	while (!has_child(&v->node[at], byte));
+	return tok_child(&v->node[at], byte);
+}
+
+/* Links are those of link_node() in vocab_build.c: parents' before their children's. */
+static bool
+links_fit(const struct tok_vocab *v)
+{
+	if (v->node[0].fail != 0 || v->node[0].dict != 0)
+		return false;
+	for (uint32_t at = 0; at < v->n_nodes; at++) {
+		uint32_t child = v->node[at].first;
+
+		for (uint32_t w = 0; w < 4; w++) {
+			for (uint64_t left = v->node[at].child[w]; left != 0; left &= left - 1) {
+				uint8_t byte = (uint8_t)(w << 6 | (uint32_t)__builtin_ctzll(left));
+				const struct tok_node *node = &v->node[child++], *f;
+
+				if (node->fail != failure(v, at, byte))
+					return false;
+				f = &v->node[node->fail];
+				if (node->dict != (f->token != TOK_NO_TOKEN ? node->fail : f->dict))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* ---- characters ---- */
+
+static bool
+classes_fit(const struct tok_vocab *v)
+{
+	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_CAT_PAGE;
+	uint8_t *flat = malloc(TOK_CODE_POINTS);
+	bool ok = flat != NULL;
+
+	if (ok)
+		tok_vocab_classes(flat);
+	for (uint32_t i = 0; ok && i < TOK_CAT_PAGES; i++)
+		ok = v->cat_page[i] < pages && memcmp(v->cat + v->cat_page[i] * TOK_CAT_PAGE,
+						       flat + i * TOK_CAT_PAGE, TOK_CAT_PAGE) == 0;
+	free(flat);
+	return ok;
+}
+
+const char *
+tok_compiled_check_bpe(const struct tok_vocab *v)
+{
+	if (!ranks_fit(v))
+		return "split";
+	if (!pairs_fit(v))
+		return "pair";
+	if (!merges_live(v))
+		return "merges";
+	if (!whole_fits(v))
+		return "whole";
+	if (!words_fit(v))
+		return "word";
+	if (!nodes_fit(v) || !tokens_fit(v))
+		return "node";
+	if (!links_fit(v))
+		return "fail";
+	return classes_fit(v) ? NULL : "cat";
+}

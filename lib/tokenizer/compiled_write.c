@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A vocabulary's tables to a file. Set-up only. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "bert_tables.h"
+#include "compiled.h"
+#include "model_make.h"
+#include "vocab_table.h"
+
+#define NAMES_MAX 100 /* of a temporary file, tried */
+
+static uint32_t
+add(uint32_t crc, const void *p, size_t n)
+{
+	return (uint32_t)crc32_z(crc, p, n);
+}
+
+uint32_t
+tok_compiled_constants(void)
+{
+	uint32_t crc = add(0, tok_unicode_runs, tok_unicode_n_runs * sizeof(uint32_t));
+
+	crc = add(crc, tok_bert_classes, tok_bert_classes_n * sizeof(uint32_t));
+	crc = add(crc, tok_bert_ccc, tok_bert_ccc_n * sizeof(uint32_t));
+	crc = add(crc, tok_bert_strip, tok_bert_strip_n * sizeof(struct tok_bert_strip));
+	return add(crc, tok_bert_lower, tok_bert_lower_n * sizeof(struct tok_bert_lower));
+}
+
+/* ---- header ---- */
+
+static bool
+describe_source(struct tok_compiled_source *s, const char *path, struct tok_error *err)
+{
+	const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+	size_t n;
+	char *text;
+
+	if (strlen(name) >= sizeof(s->name))
+		return tok_fail(err, "%s: a name of %zu bytes, the limit is %zu",
+			tok_shown_path(path), strlen(name), sizeof(s->name) - 1);
+	text = tok_read_file(path, &n, err);
+	if (text == NULL)
+		return false;
+	strcpy(s->name, name);
+	s->bytes = n;
+	s->crc = add(0, text, n);
+	free(text);
+	return true;
+}
+
+static bool
+make_header(struct tok_compiled_header *h, const struct tok_vocab *v, const char *const *paths,
+	uint32_t n, struct tok_error *err)
+{
+	uint64_t off[TOK_N_TABLES];
+
+	memcpy(h->magic, TOK_COMPILED_MAGIC, sizeof(h->magic));
+	h->order = TOK_COMPILED_ORDER;
+	h->version = TOK_COMPILED_VERSION;
+	h->header_bytes = sizeof(*h);
+	h->n_tables = TOK_N_TABLES;
+	h->file_bytes = tok_vocab_layout(v->table_bytes, sizeof(*h), off);
+	h->constants = tok_compiled_constants();
+	snprintf(h->format, sizeof(h->format), "%s", v->info.format);
+	if (h->file_bytes > TOK_COMPILED_MAX)
+		return tok_fail(err, "its tables have %llu bytes, the limit is %llu",
+			(unsigned long long)h->file_bytes, (unsigned long long)TOK_COMPILED_MAX);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!describe_source(&h->source[i], paths[i], err))
+			return false;
+	}
+#define KEEP(number_, field) h->number[TOK_NUMBER_##number_] = (uint32_t)v->field;
+	TOK_NUMBERS(KEEP)
+#undef KEEP
+	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
+		struct tok_compiled_table *to = &h->table[t];
+
+		strcpy(to->name, tok_table_places[t].name);
+		to->off = off[t];
+		to->bytes = v->table_bytes[t];
+		to->element = tok_table_places[t].element;
+	}
+	return true;
+}
+
+/* ---- file ---- */
+
+struct output {
+	int fd;
+	uint64_t at; /* bytes written */
+	uint32_t crc;
+};
+
+static bool
+put(struct output *o, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	o->crc = add(o->crc, data, n);
+	o->at += n;
+	while (n > 0) {
+		ssize_t done = write(o->fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return false;
+		p += done;
+		n -= (size_t)done;
+	}
+	return true;
+}
+
+/* The header comes last, when the data's checksum is known. */
+static bool
+write_all(struct output *o, struct tok_compiled_header *h, const struct tok_vocab *v)
+{
+	static const uint8_t zeros[TOK_LAYOUT_PAGE];
+
+	if (!put(o, h, sizeof(*h)))
+		return false;
+	o->crc = 0;
+	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
+		if (h->table[t].bytes > 0 &&
+			(!put(o, zeros, (size_t)(h->table[t].off - o->at)) ||
+				!put(o, tok_vocab_table(v, t), h->table[t].bytes)))
+			return false;
+	}
+	h->data_crc = o->crc;
+	h->header_crc = add(0, h, offsetof(struct tok_compiled_header, header_crc));
+	return lseek(o->fd, 0, SEEK_SET) == 0 && put(o, h, sizeof(*h)) && fsync(o->fd) == 0;
+}
+
+/* A new file beside `out`, its name to temporary[PATH_MAX]. -1 with errno. */
+static int
+open_beside(const char *out, char *temporary)
+{
+	int fd = -1;
+
+	for (uint32_t i = 0; fd < 0 && i < NAMES_MAX; i++) {
+		if (snprintf(temporary, PATH_MAX, "%s.%ld.%u", out, (long)getpid(), i) >=
+			PATH_MAX) {
+			errno = ENAMETOOLONG;
+			return -1;
+		}
+		fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+		if (fd < 0 && errno != EEXIST)
+			return -1;
+	}
+	return fd;
+}
+
+/* After this a crash of the machine does not take the name away. */
+static bool
+sync_folder(const char *out)
+{
+	const char *slash = strrchr(out, '/');
+	char folder[PATH_MAX];
+	bool ok;
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%.*s",
+		slash == NULL ? 1 : (int)(slash - out) + (slash == out), slash == NULL ? "." : out);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ok = fsync(fd) == 0 || errno == EINVAL; /* some file systems have nothing to do there */
+	close(fd);
+	return ok;
+}
+
+bool
+tok_compiled_write(const struct tok_vocab *v, const char *const *paths, uint32_t n, const char *out,
+	struct tok_error *err)
+{
+	struct tok_compiled_header h = {0};
+	struct output o = {0};
+	char temporary[PATH_MAX];
+	bool ok;
+	int why;
+
+	if (!make_header(&h, v, paths, n, err))
+		return false;
+	o.fd = open_beside(out, temporary);
+	if (o.fd < 0)
+		return tok_fail(err, "%s: %s", tok_shown_path(out), strerror(errno));
+	ok = write_all(&o, &h, v);
+	why = errno;
+	if (close(o.fd) != 0 && ok) {
+		ok = false;
+		why = errno;
+	}
+	if (ok && rename(temporary, out) != 0) {
+		ok = false;
+		why = errno;
+	}
+	if (!ok) {
+		unlink(temporary);
+		return tok_fail(err, "%s: %s", tok_shown_path(out), strerror(why));
+	}
+	return sync_folder(out) ||
+	       tok_fail(err, "%s: its folder: %s", tok_shown_path(out), strerror(errno));
+}

@@ -162,6 +162,8 @@ whole_fits(const struct tok_vocab *v)
 
 /* ---- automaton ---- */
 
+#define AHEAD 16u /* nodes */
+
 static bool
 has_child(const struct tok_node *node, uint8_t byte)
 {
@@ -200,29 +202,52 @@ nodes_fit(const struct tok_vocab *v)
 	return used == v->n_nodes;
 }
 
-/* Each rank id has a node, its bytes' own, and there are no more tokens. */
+/* Do the children of a node go on from it as their witnesses say? See tokens_fit(). */
+static bool
+children_fit(const struct tok_vocab *v, const uint32_t *witness, uint32_t at)
+{
+	const struct tok_node *node = &v->node[at];
+	const uint8_t *bytes = v->bytes + witness[at];
+	uint32_t child = node->first;
+
+	for (uint32_t w = 0; w < 4; w++) {
+		for (uint64_t left = node->child[w]; left != 0; left &= left - 1) {
+			const uint8_t *p = v->bytes + witness[child];
+
+			if (p[node->depth] != (w << 6 | (uint32_t)__builtin_ctzll(left)) ||
+				(witness[child] != witness[at] &&
+					memcmp(p, bytes, node->depth) != 0))
+				return false;
+			child++;
+		}
+	}
+	return true;
+}
+
+/*
+ * Each rank id has a node, its bytes' own, and there are no more tokens. A node's witness is where
+ * in `bytes` a token is that begins with what the node spells, its own if it has one: from the
+ * leaves up. So nodes are looked at in their order; to go down by each token is far slower.
+ */
 static bool
 tokens_fit(const struct tok_vocab *v)
 {
-	uint32_t *node_of = malloc(v->n_ranks * sizeof(*node_of)), n = 0;
-	bool ok = node_of != NULL;
+	uint32_t *witness = malloc(v->n_nodes * sizeof(*witness)), n = 0;
+	bool ok = witness != NULL;
 
-	for (uint32_t at = 0; at < v->n_nodes; at++)
-		n += v->node[at].token != TOK_NO_TOKEN;
-	for (uint32_t r = 0; ok && r < v->n_ranks; r++) {
-		/* A token's node is below that of its left part. */
-		uint32_t at = r < TOK_BYTES ? 0 : node_of[v->split[r].left];
-		uint32_t right = r < TOK_BYTES ? r : v->split[r].right;
-		const uint8_t *p = bytes_of(v, v->ext[right]);
+	for (uint32_t at = v->n_nodes; ok && at-- > 0;) {
+		const struct tok_node *node = &v->node[at];
 
-		for (uint32_t k = 0; ok && k < v->len[right]; k++) {
-			ok = has_child(&v->node[at], p[k]);
-			at = ok ? tok_child(&v->node[at], p[k]) : 0;
+		if (node->token != TOK_NO_TOKEN) {
+			n++;
+			ok = v->len[node->token] == node->depth;
+			witness[at] = v->span[v->ext[node->token]].off;
+		} else {
+			witness[at] = witness[node->first]; /* leaves are tokens */
 		}
-		ok = ok && v->node[at].token == r;
-		node_of[r] = at;
+		ok = ok && children_fit(v, witness, at);
 	}
-	free(node_of);
+	free(witness);
 	return ok && n == v->n_ranks;
 }
 
@@ -249,6 +274,9 @@ links_fit(const struct tok_vocab *v)
 	for (uint32_t at = 0; at < v->n_nodes; at++) {
 		uint32_t child = v->node[at].first;
 
+		/* Where the links lead is far away, and asked for in time. */
+		if (at + AHEAD < v->n_nodes)
+			__builtin_prefetch(&v->node[v->node[at + AHEAD].fail]);
 		for (uint32_t w = 0; w < 4; w++) {
 			for (uint64_t left = v->node[at].child[w]; left != 0; left &= left - 1) {
 				uint8_t byte = (uint8_t)(w << 6 | (uint32_t)__builtin_ctzll(left));

@@ -9,6 +9,7 @@ import os
 import random
 import selectors
 import subprocess
+import zlib
 from pathlib import Path
 
 import pytest
@@ -253,6 +254,66 @@ def test_a_name_is_found_in_the_search_path(formats: dict[str, Path]) -> None:
     assert_one_line(done, 1, "get it with `tools/fetch-vocab no-such`")
 
 
+@pytest.fixture(scope="session")
+def compiled(vocab: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("compiled") / "gpt2.tokv"
+    done = run("vocab", "compile", vocab, "-o", out)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    return out
+
+
+def test_a_compiled_vocabulary_gives_the_same_ids_and_bytes(vocab: Path, compiled: Path) -> None:
+    text = "\n".join(TEXTS).encode()
+    ids = encode(vocab, text)
+    for split in ((), ("--split", "random:1")):
+        assert encode(compiled, text, *split) == ids
+    assert decode(compiled, ids) == text
+    assert run("vocab", "check", compiled).stdout == run("vocab", "check", vocab).stdout
+
+
+def test_a_compiled_vocabulary_says_what_it_is_of(vocab: Path, compiled: Path) -> None:
+    done = run("vocab", "info", compiled)
+    assert done.returncode == 0, done.stderr
+    info = {line[:14].strip(): line[14:] for line in done.stdout.decode().splitlines()}
+    assert (info["format"], info["checksum"], info["algo"]) == ("tokv", GPT2_CHECKSUM, "exact")
+    crc = zlib.crc32(vocab.read_bytes())
+    source = f"tiktoken: {vocab.name} of {vocab.stat().st_size} bytes with CRC-32 {crc:08x}"
+    assert info["compiled from"] == source
+    assert info["tables"].endswith(" MiB in mapped file")
+    assert run("vocab", "info", vocab).stdout.endswith(b" MiB in small pages\n")
+
+
+def test_a_vocabulary_is_compiled_for_one_algo(vocab: Path, tmp_path: Path) -> None:
+    out = tmp_path / "greedy.tokv"
+    assert run("vocab", "compile", vocab, "--algo", "greedy", "-o", out).returncode == 0
+    text = "\n".join(TEXTS).encode()
+    want = encode(vocab, text, "--algo", "greedy")
+    assert encode(out, text) == encode(out, text, "--algo", "greedy") == want
+    assert want != encode(vocab, text)
+    refused = run("encode", "--vocab", out, "--algo", "exact")
+    assert_one_line(refused, 1, "compiled for algo greedy, and exact was asked for")
+
+
+def test_a_damaged_compiled_vocabulary_is_refused(compiled: Path, tmp_path: Path) -> None:
+    data = bytearray(compiled.read_bytes())
+    data[len(data) // 2] ^= 1
+    other = tmp_path / "other.tokv"
+    other.write_bytes(data)
+    assert_one_line(run("vocab", "info", other), 1, "damaged, the checksum of its tables is wrong")
+
+
+@pytest.mark.parametrize("command", ["encode", "decode"])
+def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, command) -> None:
+    data = b"Hello" if command == "encode" else b"15496"
+    for path in (compiled, vocab):
+        done = run(command, "--vocab", path, "--huge-pages", data=data)
+        if done.returncode == 0:
+            assert done.stdout == (b"15496\n" if command == "encode" else b"Hello")
+            assert b" MiB in huge pages\n" in run("vocab", "info", path, "--huge-pages").stdout
+        else:
+            assert_one_line(done, 1, "leave the option out")
+
+
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -263,6 +324,10 @@ def test_a_name_is_found_in_the_search_path(formats: dict[str, Path]) -> None:
         (["vocab"], "expected tok vocab info V"),
         (["vocab", "info"], "expected tok vocab info V"),
         (["vocab", "look", "gpt2"], "expected tok vocab info V"),
+        (["vocab", "info", "gpt2", "-o", "x.tokv"], "expected tok vocab info V"),
+        (["vocab", "compile", "gpt2"], "expected tok vocab compile V -o FILE.tokv"),
+        (["vocab", "compile", "gpt2", "-o"], 'vocab: bad option "-o"'),
+        (["vocab", "info", "gpt2", "--algo", "best"], "--algo best is not implemented"),
         (["encode", "--vocab"], 'bad option "--vocab"'),
         (["encode", "--no-such"], 'bad option "--no-such"'),
         (["decode", "--no-such"], 'bad option "--no-such"'),
@@ -282,7 +347,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(args: list[str], says: str) -> No
 def test_help_names_commands_and_options(args: list[str]) -> None:
     done = run(*args)
     assert (done.returncode, done.stderr) == (0, b"")
-    for name in ("tok encode", "tok decode", "tok vocab check", "--split", "--no-special"):
+    for name in ("tok encode", "tok decode", "tok vocab check", "tok vocab compile", "--split", "--no-special"):
         assert name in done.stdout.decode()
 
 

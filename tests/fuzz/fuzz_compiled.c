@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Compiled vocabularies that somebody made up. The input says what is changed of a sound file,
+ * whose checksums are then made right: what is looked at is whether tables are believed that must
+ * not be. First a byte for which file; then changes of eight bytes: header or table, bytes, place,
+ * value. What is loaded encodes a text, and decodes what comes of it, within the room that it says
+ * it needs.
+ */
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "compiled.h"
+#include "fuzz.h"
+#include "model_make.h"
+
+#define KINDS 4
+#define CHANGES_MAX 32
+
+static const char sample[] =
+	"hello wORLd he'll \xc3\xa9\xcc\x81 \xe4\xb8\xad \xed\x95\x9c 12345  \n"
+	"hellohellohellohellohello xyz hel\n  end";
+
+static struct {
+	uint8_t *data; /* of a sound file */
+	size_t n;
+} kind[KINDS];
+
+static uint8_t *made; /* what is loaded, at the path below */
+static int made_fd;
+static char made_path[64];
+
+static void *
+plain_alloc(void *ctx, size_t bytes, size_t align)
+{
+	void *p = NULL;
+
+	MUST(posix_memalign(&p, align < sizeof(p) ? sizeof(p) : align, bytes) == 0);
+	memset(p, 0, bytes);
+	return p;
+}
+
+static void
+plain_free(void *ctx, void *p, size_t bytes)
+{
+	free(p);
+}
+
+/* ---- sound files ---- */
+
+static void
+put_token(struct tok_model *m, const char *text, uint32_t n, bool special)
+{
+	tok_model_put(m, m->n_tokens++, (const uint8_t *)text, n, special);
+}
+
+/* All bytes, and some words of the sample. The first of `merges` tokens behind the bytes are
+ * merged. */
+static void
+make_bpe(struct tok_model *m, enum tok_pretok pretok, bool greedy, bool whole)
+{
+	static const char *const words[] = {
+		"he", "ll", "hell", " w", "\xc3\xa9", "hello", "xyz", "hel"};
+	static const struct tok_model_merge merges[] = {{'h', 'e', 256}, {'l', 'l', 257},
+		{256, 257, 258}, {' ', 'w', 259}, {0xc3, 0xa9, 260}, {258, 'o', 261}};
+
+	*m = (struct tok_model){.format = "fuzz",
+		.pretok = pretok,
+		.greedy = greedy,
+		.ignore_merges = whole,
+		.nfc = whole};
+	MUST(tok_model_init(m, 265, 400, 6, NULL));
+	m->n_tokens = 0;
+	for (int byte = 0; byte < 256; byte++) {
+		char one = (char)byte;
+
+		put_token(m, &one, 1, false);
+	}
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		put_token(m, words[i], (uint32_t)strlen(words[i]), false);
+	put_token(m, "<s>", 3, true);
+	memcpy(m->merge, merges, sizeof(merges));
+	m->n_merges = 6;
+}
+
+static void
+make_bert(struct tok_model *m)
+{
+	static const char *const words[] = {"[UNK]", "he", "hell", "##llo", "##o", "w", "##or",
+		"##ld", "12", "##3", "##he", "##ll", "\xe4\xb8\xad", "end", "##xyz", "e"};
+
+	*m = (struct tok_model){.format = "fuzz",
+		.kind = TOK_KIND_WORDPIECE,
+		.pretok = TOK_PRETOK_BERT,
+		.bert = {true, true, true, true, true, 100, 0}};
+	MUST(tok_model_init(m, sizeof(words) / sizeof(words[0]), 400, 0, NULL));
+	m->n_tokens = 0;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		put_token(m, words[i], (uint32_t)strlen(words[i]), i == 0);
+}
+
+static void
+make_kind(uint32_t which, const char *path)
+{
+	struct tok_error err;
+	struct tok_vocab *v;
+	struct tok_model m;
+	int fd;
+
+	if (which == 3)
+		make_bert(&m);
+	else
+		make_bpe(&m, which == 2 ? TOK_PRETOK_LLAMA3 : TOK_PRETOK_GPT2, which == 1,
+			which == 2);
+	v = tok_vocab_build(&m, "fuzz", path, NULL, &err);
+	MUST(v != NULL && tok_compiled_write(v, NULL, 0, path, &err));
+	tok_vocab_free(v);
+	tok_model_free(&m);
+	fd = open(path, O_RDONLY);
+	MUST(fd >= 0);
+	kind[which].n = (size_t)lseek(fd, 0, SEEK_END);
+	kind[which].data = malloc(kind[which].n);
+	MUST(pread(fd, kind[which].data, kind[which].n, 0) == (ssize_t)kind[which].n);
+	close(fd);
+	unlink(path);
+}
+
+int
+LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+	char path[] = "/tmp/fuzz-compiled-XXXXXX.tokv";
+	size_t most = 0;
+
+	close(mkstemps(path, 5));
+	for (uint32_t i = 0; i < KINDS; i++) {
+		make_kind(i, path);
+		most = kind[i].n > most ? kind[i].n : most;
+	}
+	made_fd = memfd_create("fuzz", 0);
+	MUST(made_fd >= 0 && ftruncate(made_fd, (off_t)most) == 0);
+	made = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, made_fd, 0);
+	MUST(made != MAP_FAILED);
+	snprintf(made_path, sizeof(made_path), "/proc/self/fd/%d", made_fd);
+	return 0;
+}
+
+/* ---- made-up ones ---- */
+
+/* The directory stays: where tables are was looked at before their content is. */
+static void
+change(struct input *in)
+{
+	struct tok_compiled_header *h = (struct tok_compiled_header *)made;
+	const uint32_t which = (uint32_t)input_take(in, 1), bytes = 1u << input_take(in, 1) % 4;
+	const uint64_t place = input_take(in, 2), value = input_take(in, 4);
+	const uint32_t wide = (uint32_t)value;
+	uint64_t out = (uint64_t)(int64_t)(int32_t)wide; /* all ones may be meant */
+	const struct tok_compiled_table *t;
+
+	if (which == 255) {
+		h->number[place % TOK_N_NUMBERS] = wide;
+		return;
+	}
+	t = &h->table[which % TOK_N_TABLES];
+	if (t->bytes < 8)
+		return;
+	/* From the front, or from the back: what is in between is mostly alike. */
+	memcpy(made + t->off +
+			(which & 0x80 ? t->bytes - bytes - place % (t->bytes - bytes + 1)
+				      : place * bytes % (t->bytes - bytes + 1)),
+		&out, bytes);
+}
+
+static void
+use(const struct tok_vocab *v)
+{
+	static uint8_t text[sizeof(sample) * 4096];
+	static struct tok_stream s;
+	static struct tok_cache *cache;
+	const size_t n = sizeof(sample) - 1, bound = tok_encode_bound(n);
+	uint32_t *ids = malloc(bound * sizeof(*ids));
+	struct tok_result r;
+
+	cache = tok_cache_create(v, 64, NULL);
+	MUST(ids != NULL && cache != NULL);
+	r = tok_encode(v, cache, sample, n, 0, ids, bound);
+	MUST(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
+	r = tok_decode(v, ids, r.produced, text, sizeof(text));
+	MUST(r.status == TOK_OK || r.why == TOK_WHY_ID);
+	free(ids);
+	tok_stream_init(&s, v, cache, 0);
+	for (size_t at = 0; at < n && r.status != TOK_BAD; at++) {
+		const size_t room = tok_stream_bound(&s, 1);
+
+		MUST(room <= TOK_STREAM_HELD_MAX);
+		ids = malloc(room * sizeof(*ids));
+		r = tok_stream_feed(&s, sample + at, 1, at + 1 == n, ids, room);
+		MUST(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
+		free(ids);
+	}
+	tok_cache_free(cache);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	const struct tok_mem mem = {.alloc = plain_alloc, .free = plain_free};
+	const struct tok_load_opts opts = {.mem = &mem};
+	struct tok_compiled_header *h = (struct tok_compiled_header *)made;
+	struct input in = {data, data + size};
+	const uint32_t which = (uint32_t)input_take(&in, 1) % KINDS;
+	struct tok_error err = {""};
+	struct tok_vocab *v;
+
+	MUST(ftruncate(made_fd, (off_t)kind[which].n) == 0);
+	memcpy(made, kind[which].data, kind[which].n);
+	for (uint32_t i = 0; i < CHANGES_MAX && input_more(&in); i++)
+		change(&in);
+	h->data_crc = (uint32_t)crc32_z(0, made + sizeof(*h), kind[which].n - sizeof(*h));
+	h->header_crc =
+		(uint32_t)crc32_z(0, made, offsetof(struct tok_compiled_header, header_crc));
+	v = tok_compiled_load(made_path, "fuzz", &opts, &err);
+	if (v != NULL)
+		use(v);
+	else
+		MUST(strstr(err.text, "contradict") != NULL && strchr(err.text, '\n') == NULL);
+	tok_vocab_free(v);
+	return 0;
+}

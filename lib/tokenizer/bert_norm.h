@@ -26,8 +26,6 @@ enum tok_bert_kind {
 #define TOK_BERT_CCC(element) ((element) >> 24)
 
 #define TOK_BERT_SEQ_MAX 3 /* elements that one code point becomes */
-#define TOK_BERT_PAGE 256u
-#define TOK_BERT_PAGES (TOK_CODE_POINTS / TOK_BERT_PAGE)
 
 struct tok_bert_norm {
 	uint8_t plain[256]; /* ASCII that belongs to a word: what it becomes; else 0 */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "compiled.h"
+#include "pages.h"
 #include "vocab_table.h"
 
 #define BIT(table) (1u << TOK_TABLE_##table)
@@ -60,15 +61,15 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       n_of(v, TOK_TABLE_BYTE_PAIR) == TOK_BYTES * TOK_BYTES && v->n_ranks >= TOK_BYTES &&
 	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= v->info.n_ids &&
 	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
-	       v->n_nodes > TOK_BYTES && n_of(v, TOK_TABLE_CAT_PAGE) == TOK_CAT_PAGES &&
-	       n_of(v, TOK_TABLE_CAT) % TOK_CAT_PAGE == 0;
+	       v->n_nodes > TOK_BYTES && n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES &&
+	       n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0;
 }
 
 static bool
 sizes_fit_wordpiece(const struct tok_vocab *v)
 {
-	return n_of(v, TOK_TABLE_NORM_PAGE) == TOK_BERT_PAGES &&
-	       n_of(v, TOK_TABLE_NORM_ELEMENT) % TOK_BERT_PAGE == 0 &&
+	return n_of(v, TOK_TABLE_NORM_PAGE) == TOK_PAGES &&
+	       n_of(v, TOK_TABLE_NORM_ELEMENT) % TOK_PAGE == 0 &&
 	       n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 	       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids;
 }

@@ -8,6 +8,7 @@
 
 #include "bpe.h"
 #include "compiled.h"
+#include "pages.h"
 #include "vocab_table.h"
 
 static const uint8_t *
@@ -298,16 +299,16 @@ links_fit(const struct tok_vocab *v)
 static bool
 classes_fit(const struct tok_vocab *v)
 {
-	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_CAT_PAGE;
-	uint8_t *flat = malloc(TOK_CODE_POINTS);
-	bool ok = flat != NULL;
+	const struct tok_runs runs = {tok_unicode_runs, tok_unicode_n_runs, 3};
+	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
+	struct tok_spread s = {0};
+	bool ok = tok_spread_runs(&s, runs);
 
-	if (ok)
-		tok_vocab_classes(flat);
-	for (uint32_t i = 0; ok && i < TOK_CAT_PAGES; i++)
-		ok = v->cat_page[i] < pages && memcmp(v->cat + v->cat_page[i] * TOK_CAT_PAGE,
-						       flat + i * TOK_CAT_PAGE, TOK_CAT_PAGE) == 0;
-	free(flat);
+	for (uint32_t i = 0; ok && i < TOK_PAGES; i++)
+		ok = v->cat_page[i] < pages &&
+		     memcmp(v->cat + v->cat_page[i] * TOK_PAGE, s.value + s.page[i] * TOK_PAGE,
+			     TOK_PAGE) == 0;
+	free(s.value);
 	return ok;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "compiled.h"
+#include "pages.h"
 #include "vocab_table.h"
 
 #define HANGUL_FIRST 0xac00u
@@ -42,8 +43,8 @@ elements_fit(const struct tok_vocab *v)
 		if (!is_kind(t->element[i], TOK_BERT_HANGUL) && !element_fits(v, t->element[i]))
 			return false;
 	}
-	for (uint32_t i = 0; i < TOK_BERT_PAGES; i++) {
-		if (t->page[i] >= n / TOK_BERT_PAGE)
+	for (uint32_t i = 0; i < TOK_PAGES; i++) {
+		if (t->page[i] >= n / TOK_PAGE)
 			return false;
 	}
 	return true;

@@ -176,10 +176,12 @@ link_children(struct making *g, uint32_t at)
 	const struct tok_longest_node *node = &g->v->longest.node[at];
 	uint32_t child = node->first;
 
-	for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
-		if ((node->child[byte >> 6] >> (byte & 63) & 1) &&
-			!link_node(g, at, child++, (uint8_t)byte))
-			return false;
+	for (uint32_t w = 0; w < 4; w++) {
+		for (uint64_t bits = node->child[w]; bits != 0; bits &= bits - 1) {
+			if (!link_node(g, at, child++,
+				    (uint8_t)(64 * w + (uint32_t)__builtin_ctzll(bits))))
+				return false;
+		}
 	}
 	return true;
 }

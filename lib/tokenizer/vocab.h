@@ -18,8 +18,6 @@
 
 #define TOK_BYTES 256u
 #define TOK_KEY_BYTES 8 /* words up to here are looked up by value */
-#define TOK_CAT_PAGE 256u
-#define TOK_CAT_PAGES (TOK_CODE_POINTS / TOK_CAT_PAGE)
 
 /* A word of up to 8 bytes that is one token. len 0: free. */
 struct tok_word {

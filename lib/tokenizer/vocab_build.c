@@ -5,6 +5,7 @@
 
 #include "bpe.h"
 #include "mem.h"
+#include "pages.h"
 #include "pretok_names.h"
 #include "vocab_table.h"
 
@@ -271,6 +272,19 @@ link_node(struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
 		v->node[node->fail].token != TOK_NO_TOKEN ? node->fail : v->node[node->fail].dict;
 }
 
+static void
+link_children(struct tok_vocab *v, uint32_t at)
+{
+	const struct tok_node *node = &v->node[at];
+	uint32_t child = node->first;
+
+	for (uint32_t w = 0; w < 4; w++) {
+		for (uint64_t bits = node->child[w]; bits != 0; bits &= bits - 1)
+			link_node(v, at, child++,
+				(uint8_t)(64 * w + (uint32_t)__builtin_ctzll(bits)));
+	}
+}
+
 /* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
 static void
 build_trie(struct tok_vocab *v, const struct by_bytes *sorted, uint32_t n, struct range *range)
@@ -344,13 +358,8 @@ build_automaton(struct tok_vocab *v, struct tok_error *err)
 	if (range == NULL || !tok_vocab_table_make(v, TOK_TABLE_NODE, nodes))
 		goto out;
 	build_trie(v, sorted, n, range);
-	for (at = 0; at < v->n_nodes; at++) {
-		for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
-			if (v->node[at].child[byte >> 6] >> (byte & 63) & 1)
-				link_node(v, at, tok_child(&v->node[at], (uint8_t)byte),
-					(uint8_t)byte);
-		}
-	}
+	for (at = 0; at < v->n_nodes; at++)
+		link_children(v, at);
 	ok = true;
 out:
 	free(sorted);
@@ -360,34 +369,26 @@ out:
 
 /* ---- the rest ---- */
 
-void
-tok_vocab_classes(uint8_t *flat)
-{
-	for (uint32_t i = 0; i < tok_unicode_n_runs; i++) {
-		uint32_t first = tok_unicode_runs[i] >> 3, end = TOK_CODE_POINTS;
-
-		if (i + 1 < tok_unicode_n_runs)
-			end = tok_unicode_runs[i + 1] >> 3;
-		memset(flat + first, tok_unicode_runs[i] & 7, end - first);
-	}
-}
-
 static bool
 build_classes(struct tok_vocab *v, struct tok_error *err)
 {
-	uint8_t *flat = malloc(TOK_CODE_POINTS);
-	uint32_t n = 0;
+	const struct tok_runs runs = {tok_unicode_runs, tok_unicode_n_runs, 3};
+	struct tok_page_set set = {.bytes = TOK_PAGE};
+	struct tok_spread s = {0};
 
-	if (flat == NULL || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_CAT_PAGES))
+	if (!tok_spread_runs(&s, runs) || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES))
 		goto out;
-	tok_vocab_classes(flat);
-	/* In place: a page moves down, onto one that has been looked at. */
-	for (uint32_t i = 0; i < TOK_CAT_PAGES; i++)
-		v->cat_page[i] = tok_vocab_page(flat, &n, flat + i * TOK_CAT_PAGE, TOK_CAT_PAGE);
-	if (tok_vocab_table_make(v, TOK_TABLE_CAT, n * TOK_CAT_PAGE))
-		memcpy(v->cat, flat, n * TOK_CAT_PAGE);
+	set.page = s.value; /* in place: a page moves down, onto one that has been looked at */
+	for (uint32_t i = 0, seen = 0; i < TOK_PAGES; i++) {
+		if (s.page[i] == seen)
+			v->cat_page[i] = tok_page_put(&set, s.value + seen++ * TOK_PAGE);
+		else
+			v->cat_page[i] = v->cat_page[i - 1];
+	}
+	if (tok_vocab_table_make(v, TOK_TABLE_CAT, set.n * TOK_PAGE))
+		memcpy(v->cat, set.page, set.n * TOK_PAGE);
 out:
-	free(flat);
+	free(s.value);
 	return v->cat != NULL || tok_fail(err, "out of memory for character classes");
 }
 

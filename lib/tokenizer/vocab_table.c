@@ -84,19 +84,6 @@ tok_vocab_layout(const size_t bytes[TOK_N_TABLES], uint64_t from, uint64_t off[T
 	return from;
 }
 
-uint16_t
-tok_vocab_page(void *pages, uint32_t *n, const void *page, size_t bytes)
-{
-	uint8_t *to = pages;
-
-	for (uint32_t i = 0; i < *n; i++, to += bytes) {
-		if (memcmp(to, page, bytes) == 0)
-			return (uint16_t)i;
-	}
-	memmove(to, page, bytes);
-	return (uint16_t)(*n)++;
-}
-
 void
 tok_vocab_leave(struct tok_vocab *v)
 {

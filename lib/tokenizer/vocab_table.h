@@ -40,16 +40,7 @@ uint64_t tok_vocab_layout(
 /* Give back the memory of all tables, whose pointers are then stale. */
 void tok_vocab_leave(struct tok_vocab *v);
 
-/* Category of each code point, enum tok_cat, to flat[TOK_CODE_POINTS]. */
-void tok_vocab_classes(uint8_t *flat);
-
 /* What look-ups in open addressing go by, from how large those tables are that are there. */
 void tok_vocab_shifts(struct tok_vocab *v);
-
-/*
- * Index of the page that equals `page` among the *n at `pages`, each of so many bytes; it is put
- * behind them if there is none. `page` may lie in the same memory, not before their end.
- */
-uint16_t tok_vocab_page(void *pages, uint32_t *n, const void *page, size_t bytes);
 
 #endif

@@ -110,6 +110,33 @@ small_vocab_free(struct small_vocab *sv)
 	tok_vocab_free(sv->v);
 }
 
+struct tok_vocab *
+small_wordpiece(const char *const *token, uint32_t n, const struct tok_model_bert *options)
+{
+	struct tok_model m = {
+		.format = "test", .kind = TOK_KIND_WORDPIECE, .n_tokens = n, .bert = *options};
+	struct tok_vocab *v;
+	struct tok_error err;
+
+	m.token = calloc(n, sizeof(*m.token));
+	m.bytes = malloc((size_t)n * SMALL_BYTES_MAX);
+	assert_non_null(m.token);
+	assert_non_null(m.bytes);
+	for (uint32_t i = 0; i < n; i++) {
+		m.token[i].off = (uint32_t)m.n_bytes;
+		m.token[i].len = (uint32_t)strlen(token[i]);
+		assert_true(m.token[i].len <= SMALL_BYTES_MAX);
+		memcpy(m.bytes + m.n_bytes, token[i], m.token[i].len);
+		m.n_bytes += m.token[i].len;
+	}
+	v = tok_vocab_build(&m, "small", "none", NULL, &err);
+	if (v == NULL)
+		fail_msg("%s", err.text);
+	free(m.token);
+	free(m.bytes);
+	return v;
+}
+
 uint32_t
 small_encode(const struct small_vocab *sv, const uint8_t *p, uint32_t n, uint32_t *out)
 {

@@ -34,6 +34,10 @@ void small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet
 	enum tok_pretok pretok, enum small_flags flags);
 void small_vocab_free(struct small_vocab *sv);
 
+/* WordPiece with n tokens, of which [0] is the unknown one; "": no token has this id. */
+struct tok_vocab *small_wordpiece(
+	const char *const *token, uint32_t n, const struct tok_model_bert *options);
+
 /* The definition: least rank first, leftmost among equals. Returns the number of ids. */
 uint32_t small_encode(const struct small_vocab *sv, const uint8_t *p, uint32_t n, uint32_t *out);
 

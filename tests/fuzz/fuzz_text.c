@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Text into the tokenizer, with each family's pretokenizer, with form C and without, however it is
- * cut and however little room there is for ids: always the ids of the whole text, with a cache and
- * without; and those are the bytes again when decoded. A text without a pretoken border is compared
- * with merging by the definition.
+ * Text into the tokenizer, with each family's pretokenizer, with form C and without, and with
+ * WordPiece under some options, however it is cut and however little room there is for ids: always
+ * the ids of the whole text, with a cache and without; and those are the bytes again when decoded.
+ * A text without a pretoken border is compared with merging by the definition.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -17,12 +17,38 @@
 #define ALPHABETS 4
 #define FAMILIES TOK_PRETOK_DEEPSEEK /* from 1 */
 #define WAYS 3			     /* as it is; with form C, and whole tokens first; greedy */
-#define VOCABS (ALPHABETS * FAMILIES * WAYS)
+#define BPE (ALPHABETS * FAMILIES * WAYS)
+#define WORDPIECES 8
+#define VOCABS (BPE + WORDPIECES)
 #define TEXT_MAX 300
 #define IDS_MAX (3 * TEXT_MAX + 64)
 
-static struct small_vocab vocab[VOCABS];
+static struct small_vocab vocab[BPE];
+static const struct tok_vocab *wordpiece[WORDPIECES];
 static struct tok_cache *cache[VOCABS];
+
+/* With and without each step of the normalizer; words of 100 characters, or of 6. */
+static void
+make_wordpieces(void)
+{
+	static const char *const token[] = {"[UNK]", "h", "he", "hello", "##e", "##l", "##lo",
+		"##o", "wor", "w", "##or", "##ld", "##d", "a", "ab", "abcab", "##b", "##bc", "##a",
+		"##cab", "A", "##B", "1", "12", "##3", "##2", ",", "'", "s", "re", "\xe4\xb8\xad",
+		"\xc3\xa9", "##\xc3\xa9", "e", "##e\xcc\x81", "i\xcc\x87", "##\xcc\x81", "/"};
+	const uint32_t n = sizeof(token) / sizeof(token[0]);
+
+	for (uint32_t i = 0; i < WORDPIECES; i++) {
+		const bool cased = i & 1, bare = i & 2;
+		const struct tok_model_bert options = {.clean_text = !bare,
+			.handle_chinese_chars = !bare,
+			.strip_accents = cased == bare,
+			.lowercase = !cased,
+			.cleanup = i & 1,
+			.max_chars = i & 4 ? 6 : 100};
+
+		wordpiece[i] = small_wordpiece(token, n, &options);
+	}
+}
 
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -31,14 +57,17 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 		"ab", "abc '\n", "heLO wrd", "\xc3\xa9\xe4\xb8\xad a\xcc\x81"};
 	uint64_t seed = 1;
 
-	for (uint32_t i = 0; i < VOCABS; i++) {
+	make_wordpieces();
+	for (uint32_t i = 0; i < BPE; i++) {
 		static const enum small_flags flags[WAYS] = {
 			0, SMALL_NFC | SMALL_WHOLE, SMALL_GREEDY};
 
 		small_vocab_of(&vocab[i], &seed, alphabet[i % ALPHABETS], SMALL_MERGES_MAX,
 			(enum tok_pretok)(1 + i / ALPHABETS % FAMILIES),
 			flags[i / (ALPHABETS * FAMILIES)]);
-		cache[i] = tok_cache_create(vocab[i].v, 64, NULL);
+	}
+	for (uint32_t i = 0; i < VOCABS; i++) {
+		cache[i] = tok_cache_create(i < BPE ? vocab[i].v : wordpiece[i - BPE], 64, NULL);
 		MUST(cache[i] != NULL);
 	}
 	return 0;
@@ -135,8 +164,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct input in = {data, data + size};
 	const uint8_t how = (uint8_t)input_take(&in, 1);
 	const uint32_t which = (uint32_t)input_take(&in, 1) % VOCABS;
-	const struct small_vocab *sv = &vocab[which];
+	const struct small_vocab *sv = which < BPE ? &vocab[which] : NULL;
+	const struct tok_vocab *v = sv != NULL ? sv->v : wordpiece[which - BPE];
 	const uint32_t way = which / (ALPHABETS * FAMILIES);
+	const bool same_text = sv != NULL && way != 1, defined_ids = sv != NULL && way == 0;
 	const uint32_t flags = how & 8 ? TOK_STRICT_UTF8 : 0;
 	const uint8_t *bytes;
 	struct input cuts;
@@ -148,11 +179,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cuts.end = in.at + input_bytes(&in, how >> 4, &bytes);
 	n = input_bytes(&in, TEXT_MAX, &bytes);
 	text = copy_of(bytes, n);
-	want = tok_encode(sv->v, NULL, text, n, flags, whole, IDS_MAX);
+	want = tok_encode(v, NULL, text, n, flags, whole, IDS_MAX);
 	MUST(want.status != TOK_MORE);
 	for (int with_cache = 0; with_cache < 2; with_cache++) {
-		got = stream_all(
-			sv->v, with_cache ? cache[which] : NULL, cuts, text, n, flags, ids);
+		got = stream_all(v, with_cache ? cache[which] : NULL, cuts, text, n, flags, ids);
 		MUST(got.status == want.status && got.why == want.why);
 		if (want.status != TOK_OK)
 			continue; /* how many come before the fault depends on the cuts */
@@ -160,8 +190,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(memcmp(ids, whole, want.produced * sizeof(*ids)) == 0);
 	}
 	if (want.status == TOK_OK)
-		check_decoded(sv->v, whole, want.produced, flags != 0 && way != 1 ? text : NULL, n);
-	if (way == 0 && is_one_pretoken(text, n)) {
+		check_decoded(v, whole, want.produced, flags != 0 && same_text ? text : NULL, n);
+	if (defined_ids && is_one_pretoken(text, n)) {
 		MUST(want.status == TOK_OK && small_encode(sv, text, n, defined) == want.produced);
 		MUST(memcmp(defined, whole, want.produced * sizeof(*whole)) == 0);
 	}

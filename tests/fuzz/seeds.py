@@ -147,8 +147,26 @@ def text() -> list[bytes]:
     words = "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a".encode()
     runs = [b"ab", b"cab", b"hello"]
     return [
-        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(84)
+        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(92)
     ] + [bytes([0x30, which, 1, 1, 0x81]) + letters * 40 for which, letters in enumerate(runs)]
+
+
+# ---- decode: how many cuts, which vocabulary; room; cuts; ids ----
+
+
+def decode() -> list[bytes]:
+    def ids(*numbers: int) -> bytes:
+        return b"".join(n.to_bytes(2, "little") for n in numbers)
+
+    character = ids(0xF0, 0x9F, 0x98, 0x80, 0xF0, 0x9F, 0x41, 0xE4, 0xB8)
+    cuts = bytes([0x81, 1, 0xC3, 0xC4, 0x82, 0x12, 3, 0x91])
+    return [
+        *(bytes([0x80 | which, 5]) + cuts + character + ids(*range(256, 360, 3)) for which in (0, 1)),
+        *(bytes([0x80 | which, 9]) + cuts + ids(*range(15)) for which in (2, 3)),
+        *(bytes([0x40 | which, 20]) + cuts[:4] + ids(4, 5, 6, 8, 9, 10, 11, 0x8000) for which in range(4)),
+        *(bytes([which, 0]) + ids(1, 2, 0xFFFF, 1) for which in range(4)),
+        *(bytes([0x10 | which, 0, 1]) + ids(3, 1) for which in (2, 3)),
+    ]
 
 
 # ---- vocab: the format, its file or files ----

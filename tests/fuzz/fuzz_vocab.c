@@ -1,21 +1,43 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vocabulary files: the input is tokenizer.json, vocab.json and merges.txt (a line that is ---
- * between), a .tiktoken or a vocab.txt, as its first byte says. What is refused is so in one line;
- * with what is loaded, a text becomes ids and those become the text again; BERT's normalizer
- * changes it, but the ids are the same byte by byte.
+ * Vocabulary files, one format by the first byte of the input. A byte-level vocabulary has a token
+ * for each byte, which would be most of an input: a \1 in it stands for these 256, as the format
+ * has them. What is refused is so in one line; with what is loaded, a text becomes the same ids
+ * whole and byte by byte, and those the same bytes at once and one by one: the text again, unless
+ * BERT's normalizer has changed it.
  */
+#include <malloc.h>
 #include <string.h>
 
 #include "fuzz.h"
 #include "model_make.h"
+#include "utf8.h"
 
 #define BETWEEN "\n---\n"
+#define ALL_BYTES 1 /* what stands for the 256 */
+
+enum format {
+	TOKENIZER_JSON, /* byte-level BPE or WordPiece */
+	GPT2_PAIR,	/* vocab.json and merges.txt, a line that is --- between */
+	TIKTOKEN_GPT2,	/* said to be gpt2's */
+	TIKTOKEN_O200K,
+	VOCAB_TXT,
+	VOCAB_TXT_CASED,
+	TEKKEN_JSON,
+	TIKTOKEN, /* by its content */
+	FORMATS
+};
+#define GREEDY 0x80 /* of the first byte */
 
 static const char sample[] = "hello world, the 123 \xc3\xa9 \xe4\xb8\xad\n  end";
 
-static const char *file[2];
-static size_t file_bytes[2];
+static struct {
+	char *text;
+	size_t bytes;
+} file[2];
+
+/* The tokens of the single bytes, of ids or ranks 0 to 255. */
+static char json_bytes[4096], tiktoken_bytes[4096], tekken_bytes[12288];
 
 char *__wrap_tok_read_file(const char *path, size_t *len, struct tok_error *err);
 
@@ -24,12 +46,12 @@ char *
 __wrap_tok_read_file(const char *path, size_t *len, struct tok_error *err)
 {
 	const uint32_t i = path[0] == '1';
-	char *text = malloc(file_bytes[i] + 1);
+	char *text = malloc(file[i].bytes + 1);
 
 	MUST(text != NULL);
-	memcpy(text, file[i], file_bytes[i]);
-	text[file_bytes[i]] = '\0';
-	*len = file_bytes[i];
+	memcpy(text, file[i].text, file[i].bytes);
+	text[file[i].bytes] = '\0';
+	*len = file[i].bytes;
 	return text;
 }
 
@@ -49,46 +71,148 @@ plain_free(void *ctx, void *p, size_t bytes)
 	free(p);
 }
 
+/* ---- files from an input ---- */
+
+/* As GPT-2's encoder.py writes a byte: itself if it is printable Latin-1, else from U+0100 on. */
+static uint32_t
+letter_of(uint32_t byte, uint32_t *others)
+{
+	if ((byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174)
+		return byte;
+	return 256 + (*others)++;
+}
+
 int
 LLVMFuzzerInitialize(int *argc, char ***argv)
 {
+	static const char digit[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+	char *json = json_bytes, *tiktoken = tiktoken_bytes, *tekken = tekken_bytes;
+	uint32_t others = 0;
+
+	for (uint32_t i = 0; i < 256; i++) {
+		const uint32_t letter = letter_of(i, &others);
+		const char base64[] = {digit[i >> 2], digit[(i & 3) << 4], '=', '=', '\0'};
+		const char *comma = i > 0 ? "," : "";
+		uint8_t utf8[4];
+
+		json += sprintf(json, "%s\"%s%.*s\":%u", comma, i == '"' || i == '\\' ? "\\" : "",
+			(int)tok_utf8_encode(letter, utf8), (const char *)utf8, i);
+		tiktoken += sprintf(tiktoken, "%s %u\n", base64, i);
+		tekken +=
+			sprintf(tekken, "%s{\"rank\":%u,\"token_bytes\":\"%s\"}", comma, i, base64);
+	}
+	/* What a load frees is for the next one, and need not go to the system in between. */
+	mallopt(M_MMAP_THRESHOLD, 64 << 20);
+	mallopt(M_TRIM_THRESHOLD, 64 << 20);
 	return 0;
 }
 
-static void
-take_files(const uint8_t *data, size_t size)
+static const char *
+bytes_of(enum format format)
 {
-	const char *between = memmem(data, size, BETWEEN, strlen(BETWEEN));
-
-	file[0] = (const char *)data;
-	file_bytes[0] = between != NULL ? (size_t)(between - file[0]) : size;
-	file[1] = between != NULL ? between + strlen(BETWEEN) : file[0] + size;
-	file_bytes[1] = (size_t)((const char *)data + size - file[1]);
+	switch (format) {
+	case TOKENIZER_JSON:
+	case GPT2_PAIR:
+		return json_bytes;
+	case TEKKEN_JSON:
+		return tekken_bytes;
+	case VOCAB_TXT:
+	case VOCAB_TXT_CASED:
+		return NULL;
+	default:
+		return tiktoken_bytes;
+	}
 }
 
-/* Fed byte by byte, the text has the n ids; they decode the same one by one. */
+/* The input as a file, with one ALL_BYTES replaced. */
 static void
-use_bert(const struct tok_vocab *v, const uint32_t *ids, size_t n)
+put_file(uint32_t i, const uint8_t *p, size_t n, const char *all_bytes)
+{
+	const uint8_t *at = all_bytes != NULL ? memchr(p, ALL_BYTES, n) : NULL;
+	const size_t before = at != NULL ? (size_t)(at - p) : n;
+	const size_t put = at != NULL ? strlen(all_bytes) : 0,
+		     behind = at != NULL ? n - before - 1 : 0;
+	char *text = malloc(n + put + 1);
+
+	MUST(text != NULL);
+	memcpy(text, p, before);
+	if (put > 0)
+		memcpy(text + before, all_bytes, put);
+	memcpy(text + before + put, p + n - behind, behind);
+	file[i].text = text;
+	file[i].bytes = before + put + behind;
+}
+
+static void
+take_files(const uint8_t *p, size_t n, enum format format)
+{
+	const uint8_t *between =
+		format == GPT2_PAIR ? memmem(p, n, BETWEEN, strlen(BETWEEN)) : NULL;
+	const size_t first = between != NULL ? (size_t)(between - p) : n;
+	const size_t skip = between != NULL ? first + strlen(BETWEEN) : n;
+
+	put_file(0, p, first, bytes_of(format));
+	put_file(1, p + skip, n - skip, NULL);
+}
+
+static bool
+load(enum format format, struct tok_model *m, struct tok_error *err)
+{
+	switch (format) {
+	case GPT2_PAIR:
+		return tok_load_gpt2_pair("0", "1", "gpt2", m, err);
+	case TIKTOKEN_GPT2:
+		return tok_load_tiktoken("0", "gpt2", m, err);
+	case TIKTOKEN_O200K:
+		return tok_load_tiktoken("0", "o200k", m, err);
+	case TIKTOKEN:
+		return tok_load_tiktoken("0", NULL, m, err);
+	case VOCAB_TXT:
+		return tok_load_bert_vocab("0", NULL, m, err);
+	case VOCAB_TXT_CASED:
+		return tok_load_bert_vocab("0", "bert-cased", m, err);
+	default:
+		return tok_load_tokenizer_json("0", m, err);
+	}
+}
+
+/* ---- what is loaded ---- */
+
+#define IDS_MAX (3 * sizeof(sample) + 64)
+
+/* Fed byte by byte, the text has the same ids. */
+static void
+use_stream(const struct tok_vocab *v, const uint32_t *ids, size_t n)
 {
 	static struct tok_stream s;
-	static uint8_t whole[2048 * sizeof(sample)], part[2048];
-	uint32_t again[3 * sizeof(sample) + 64];
-	struct tok_decode_stream d;
-	struct tok_result r;
-	size_t got = 0, at = 0;
+	uint32_t again[IDS_MAX];
+	size_t got = 0;
 
 	tok_stream_init(&s, v, NULL, 0);
 	for (size_t i = 0; i < sizeof(sample) - 1; i++) {
 		const size_t bound = tok_stream_bound(&s, 1);
+		const struct tok_result r = tok_stream_feed(
+			&s, sample + i, 1, i + 2 == sizeof(sample), again + got, IDS_MAX - got);
 
-		r = tok_stream_feed(&s, sample + i, 1, i + 2 == sizeof(sample), again + got,
-			sizeof(again) / sizeof(again[0]) - got);
 		MUST(r.status == TOK_OK && r.produced <= bound);
 		got += r.produced;
 	}
 	MUST(got == n && memcmp(ids, again, n * sizeof(*ids)) == 0);
-	r = tok_decode(v, ids, n, whole, sizeof(whole));
-	MUST(r.status == TOK_OK);
+}
+
+/* Decoded one by one, the ids have the same bytes. */
+static void
+use_decoder(const struct tok_vocab *v, const uint32_t *ids, size_t n, bool is_sample)
+{
+	static uint8_t whole[2048 * sizeof(sample)], part[2048];
+	const struct tok_result r = tok_decode(v, ids, n, whole, sizeof(whole));
+	struct tok_decode_stream d;
+	size_t at = 0;
+
+	MUST(r.status == TOK_OK && r.consumed == n);
+	if (is_sample)
+		MUST(r.produced == sizeof(sample) - 1 && memcmp(whole, sample, r.produced) == 0);
 	tok_decode_stream_init(&d, v);
 	for (size_t i = 0; i < n; i++) {
 		const struct tok_result one =
@@ -105,57 +229,35 @@ static void
 use(const struct tok_vocab *v)
 {
 	const struct tok_vocab_info info = tok_vocab_info(v);
-	uint32_t ids[3 * sizeof(sample) + 64];
-	uint8_t out[sizeof(sample)];
+	uint32_t ids[IDS_MAX];
 	struct tok_result r;
 	uint32_t len;
 
 	MUST(info.checksum != 0 && info.n_ids > 0);
 	for (uint32_t id = 0; id <= info.n_ids; id++)
 		MUST(tok_vocab_token(v, id, &len) == NULL || (id < info.n_ids && len > 0));
-	r = tok_encode(v, NULL, sample, sizeof(sample) - 1, 0, ids, sizeof(ids) / sizeof(ids[0]));
+	r = tok_encode(v, NULL, sample, sizeof(sample) - 1, 0, ids, IDS_MAX);
 	MUST(r.status == TOK_OK && r.consumed == sizeof(sample) - 1);
 	for (size_t i = 0; i < r.produced; i++)
 		MUST(ids[i] < info.n_ids);
-	if (strcmp(info.pretokenizer, "bert") == 0) {
-		use_bert(v, ids, r.produced);
-		return;
-	}
-	r = tok_decode(v, ids, r.produced, out, sizeof(out));
-	MUST(r.status == TOK_OK && r.produced == sizeof(sample) - 1);
-	MUST(memcmp(out, sample, sizeof(sample) - 1) == 0);
+	use_stream(v, ids, r.produced);
+	use_decoder(v, ids, r.produced, strcmp(info.pretokenizer, "bert") != 0);
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct tok_mem mem = {.alloc = plain_alloc, .free = plain_free};
+	const enum format format = size > 0 ? (data[0] & ~GREEDY) % FORMATS : 0;
 	struct tok_error err = {""};
 	struct tok_model m = {0};
 	struct tok_vocab *v = NULL;
-	bool loaded;
 
 	if (size == 0)
 		return 0;
-	take_files(data + 1, size - 1);
-	switch (data[0] % 6) {
-	case 0:
-		loaded = tok_load_tokenizer_json("0", &m, &err);
-		break;
-	case 1:
-		loaded = tok_load_gpt2_pair("0", "1", "gpt2", &m, &err);
-		break;
-	case 4:
-		loaded = tok_load_bert_vocab("0", NULL, &m, &err);
-		break;
-	case 5:
-		loaded = tok_load_bert_vocab("0", "bert-cased", &m, &err);
-		break;
-	default:
-		loaded = tok_load_tiktoken("0", data[0] % 6 == 2 ? "gpt2" : NULL, &m, &err);
-		break;
-	}
-	if (loaded) {
+	take_files(data + 1, size - 1, format);
+	if (load(format, &m, &err)) {
+		m.greedy = m.kind == TOK_KIND_BPE && (data[0] & GREEDY);
 		MUST(tok_model_checksum(&m) != 0);
 		v = tok_vocab_build(&m, "fuzz", "0", &mem, &err);
 		tok_model_free(&m);
@@ -165,5 +267,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	else
 		MUST(err.text[0] != '\0' && strchr(err.text, '\n') == NULL);
 	tok_vocab_free(v);
+	free(file[0].text);
+	free(file[1].text);
 	return 0;
 }

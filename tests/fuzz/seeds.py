@@ -169,91 +169,103 @@ def decode() -> list[bytes]:
     ]
 
 
-# ---- vocab: the format, its file or files ----
+# ---- vocab: the format, its file or files; \1 stands for the tokens of the 256 bytes ----
+
+EVERY_BYTE = "EVERY_BYTE"
+SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+WORDS = r"[^\r\n\p{L}\p{N}]?"
+UPPERS, LOWERS = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|" + WORDS + r"\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
+LLAMA3 += SPACES
+TEKKEN = f"{WORDS}{UPPERS}*{LOWERS}+|{WORDS}{UPPERS}+{LOWERS}*|" + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
+TEKKEN += SPACES
+DEEPSEEK = [
+    r"\p{N}{1,3}",
+    "[一-龥\u3040-ゟ゠-ヿ]+",
+    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+    "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
+    "\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+]
+BERT = ["[UNK]", "[CLS]", "he", "hell", "##llo", "##o", "wor", "##ld", ",", "the", "12", "##3"]
 
 
-def byte_text() -> list[str]:
-    """What byte-level vocabularies write for each byte, as GPT-2's encoder.py numbers them."""
-    printable = {*range(33, 127), *range(161, 173), *range(174, 256)}
-    others = iter(range(256, 512))
-    return [chr(b if b in printable else next(others)) for b in range(256)]
+def packed(document: dict) -> bytes:
+    text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
+    return text.replace(f'"{EVERY_BYTE}":0', "\1").replace(f'"{EVERY_BYTE}"', "\1").encode()
 
 
-def vocab() -> list[bytes]:
-    made = ["he", "ll", "hell", "\u0120w"]
-    merges = ["h e", "l l", "he ll", "\u0120 w"]
-    ids = {token: i for i, token in enumerate([*byte_text(), *made])}
+def bpe_documents() -> list[dict]:
+    made, merges = ["he", "ll", "hell", "\u0120w"], ["h e", "l l", "he ll", "\u0120 w"]
+    ids = {EVERY_BYTE: 0, **{token: 256 + i for i, token in enumerate(made)}}
     byte_level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True}
-    document = {
+    how = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
+    model = {
+        "type": "BPE",
+        "dropout": None,
+        "unk_token": None,
+        "continuing_subword_prefix": "",
+        "end_of_word_suffix": "",
+        "fuse_unk": False,
+        "vocab": ids,
+        "merges": merges,
+    }
+    gpt2 = {
         "version": "1.0",
         "truncation": None,
         "padding": None,
-        "added_tokens": [
-            {
-                "id": 260,
-                "content": "<|endoftext|>",
-                "single_word": False,
-                "lstrip": False,
-                "rstrip": False,
-                "normalized": False,
-                "special": True,
-            }
-        ],
+        "added_tokens": [{"id": 260, "content": "<|endoftext|>", **how, "special": True}],
         "normalizer": None,
         "pre_tokenizer": byte_level,
         "post_processor": byte_level,
         "decoder": byte_level,
-        "model": {
-            "type": "BPE",
-            "dropout": None,
-            "unk_token": None,
-            "continuing_subword_prefix": "",
-            "end_of_word_suffix": "",
-            "fuse_unk": False,
-            "vocab": ids,
-            "merges": merges,
-        },
+        "model": model,
     }
-    regex = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
-    regex += r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    split = {"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": False}
-    pieces = [split, byte_level | {"use_regex": False}]
-    llama = document | {
-        "normalizer": {"type": "NFC"},
-        "pre_tokenizer": {"type": "Sequence", "pretokenizers": pieces},
-        "model": document["model"]
+
+    def split(*regexes: str) -> dict:
+        pieces = [
+            {"type": "Split", "pattern": {"Regex": r}, "behavior": "Isolated", "invert": False}
+            for r in regexes
+        ]
+        last = byte_level | {"use_regex": False}
+        return {"type": "Sequence", "pretokenizers": [*pieces, last]}
+
+    unordered = ["he l", "he ll", "hel l", "h e", "l l", "\u0120 w"]
+    unmade = {"xyz": 260, "hel": 261}
+    plain = {key: gpt2[key] for key in ("pre_tokenizer", "decoder")}
+    return [
+        gpt2,
+        plain | {"model": {"vocab": ids, "merges": [m.split(" ") for m in merges]}},
+        plain
         | {
-            "ignore_merges": True,
-            "vocab": ids | {"xyz": 261, "hel": 262},
-            "merges": ["he l", "he ll", "hel l", "h e", "l l", "\u0120 w"],
+            "normalizer": {"type": "NFC"},
+            "pre_tokenizer": split(LLAMA3),
+            "model": model | {"ignore_merges": True, "vocab": ids | unmade, "merges": unordered},
         },
+        plain | {"pre_tokenizer": split(LLAMA3.replace("{1,3}", "")), "model": model},
+        plain | {"pre_tokenizer": split(*DEEPSEEK), "model": model},
+    ]
+
+
+def tekken_documents() -> list[dict]:
+    numbers = {"default_vocab_size": 261, "default_num_special_tokens": 2, "version": "v3"}
+    made = [b64encode(t).decode() for t in (b"he", b"ll", b"hell", b" w")]
+    tokens = [{"rank": 256 + i, "token_bytes": token} for i, token in enumerate(made)]
+    old = {"config": {"pattern": TEKKEN, **numbers}, "vocab": [EVERY_BYTE, *tokens]}
+    return [old, old | {"special_tokens": [{"rank": 1, "token_str": "<s>", "is_control": True}]}]
+
+
+def bert_documents() -> list[dict]:
+    normalizer = {
+        "type": "BertNormalizer",
+        "clean_text": True,
+        "handle_chinese_chars": True,
+        "strip_accents": None,
+        "lowercase": True,
     }
-    ranks = [bytes([b]) for b in range(256)] + [b"he", b"ll", b"hell", b" w"]
-    lines = [b64encode(token) + b" %d\n" % i for i, token in enumerate(ranks)]
-    pair = json.dumps(ids) + "\n---\n#version: 0.2\n" + "\n".join(merges) + "\n"
-    pattern = r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
-    pattern += r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|"
-    pattern += r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
-    numbers = {"default_vocab_size": 262, "default_num_special_tokens": 2, "version": "v3"}
-    tekken = {
-        "config": {"pattern": pattern, **numbers},
-        "vocab": [
-            {"rank": i, "token_bytes": b64encode(token).decode()}
-            for i, token in enumerate(ranks)
-        ],
-        "special_tokens": [{"rank": 1, "token_str": "<s>", "is_control": True}],
-    }
-    bert_tokens = ["[UNK]", "[CLS]", "he", "hell", "##llo", "##o", "wor", "##ld", ",", "the", "12", "##3"]
-    bert = {
+    uncased = {
         "version": "1.0",
         "added_tokens": [{"id": 1, "content": "[CLS]", "special": True}],
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": True,
-            "handle_chinese_chars": True,
-            "strip_accents": None,
-            "lowercase": True,
-        },
+        "normalizer": normalizer,
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": {"type": "BertProcessing", "sep": ["[SEP]", 1], "cls": ["[CLS]", 1]},
         "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
@@ -262,23 +274,35 @@ def vocab() -> list[bytes]:
             "unk_token": "[UNK]",
             "continuing_subword_prefix": "##",
             "max_input_chars_per_word": 100,
-            "vocab": {token: i for i, token in enumerate(bert_tokens)},
+            "vocab": {token: i for i, token in enumerate(BERT)},
         },
     }
-    bert_lines = "\n".join(bert_tokens).encode()
+    cased = normalizer | {"clean_text": False, "strip_accents": False, "lowercase": False}
+    return [uncased, uncased | {"normalizer": cased}]
+
+
+def vocab() -> list[bytes]:
+    lines = b"\1" + b"".join(
+        b64encode(token) + b" %d\n" % (256 + i) for i, token in enumerate([b"he", b"ll", b"hell", b" w"])
+    )
+    pair = b'{\1,"he":256,"ll":257,"hell":258}\n---\n#version: 0.2\nh e\nl l\nhe ll\n'
+    bert_lines = "\n".join(BERT).encode()
+    bpe = [packed(document) for document in bpe_documents()]
     return [
-        b"\0" + json.dumps(document).encode(),
-        b"\0" + json.dumps(llama).encode(),
-        b"\0" + json.dumps(tekken, separators=(",", ":")).encode(),
-        b"\0" + json.dumps(bert).encode(),
+        *(b"\0" + document for document in bpe),
+        *(b"\x80" + document for document in bpe[1:3]),  # greedy
+        *(b"\0" + packed(document) for document in bert_documents()),
+        *(b"\6" + packed(document) for document in tekken_documents()),
+        b"\1" + pair,
+        b"\2" + lines,
+        b"\3" + lines,
+        b"\x83" + lines,
+        b"\7" + lines,
         b"\4" + bert_lines,
         b"\5" + bert_lines + b"\nHe\r\n",
-        b"\1" + pair.encode(),
-        b"\2" + b"".join(lines),
-        b"\0" + json.dumps(document, ensure_ascii=False).encode(),
         b'\0{"model":{"type":"BPE","vocab":{"a":0},"merges":[]}}',
-        b"\1" + b'{"a":0}\n---\n',
-        b"\2" + b"YQ== 0\n",
+        b'\1{"a":0}\n---\n',
+        b"\2YQ== 0\n",
     ]
 
 

@@ -1,34 +1,162 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many bytes wait for their ids after each byte of a text: GPT-2, texts fed byte by byte."""
+"""How many bytes wait for their ids after each byte of a text that is fed byte by byte.
+
+A table in Markdown: a text a row, a vocabulary a column, in a cell the median, the 99th percentile
+and the most. V is a name (found as dpdk-tokd finds it, or packed in ../shared/vocab beside the
+repository) or a path; with :greedy, longest match. Of a file with added tokens that are not special these are left out.
+"""
 
 import argparse
 import base64
+import json
+import lzma
+import os
 import random
+import tempfile
+import unicodedata
 from collections.abc import Iterator
+from pathlib import Path
 
 import dpdk_tokd
 import numpy as np
 from packages import data_home
 
-PIECE = 200_000  # bytes of each text
+FAMILIES = (
+    *("gpt2", "cl100k_base", "llama3", "qwen3", "o200k_base", "tekken", "deepseek"),
+    *("bert-base-uncased", "gpt2:greedy"),
+)
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "vocab"
+REAL = 200_000  # bytes of real text
+PIECE = 50_000  # bytes of each text that is made; a tenth where a unit is repeated
 SEED = 7
 
 
-def texts() -> Iterator[tuple[str, bytes]]:
-    """Real text, then texts made to make ids wait."""
-    rng = random.Random(SEED)
+# ---- texts ----
+
+
+def until_full(rng: random.Random, make) -> bytes:
+    """Pieces of make(), one after the other, PIECE bytes of them."""
+    out = bytearray()
+    while len(out) < PIECE:
+        out += make(rng)
+    return bytes(out[:PIECE])
+
+
+def real() -> Iterator[tuple[str, bytes]]:
     corpus = data_home() / "corpus"
     for name in ("english", "code", "multi"):
-        yield name, (corpus / f"{name}.txt").read_bytes()[1_000_000 : 1_000_000 + PIECE]
+        yield name, (corpus / f"{name}.txt").read_bytes()[1_000_000 : 1_000_000 + REAL]
+    english = (corpus / "english.txt").read_bytes()[:REAL]
+    yield "English without blanks", bytes(c for c in english if chr(c).isalpha())
+
+
+def letters(rng: random.Random, most: int, of: str = "abcdefghijklmnopqrstuvwxyz") -> str:
+    return "".join(rng.choices(of, k=rng.randint(1, most)))
+
+
+def random_texts(rng: random.Random) -> Iterator[tuple[str, bytes]]:
     chinese = "".join(chr(rng.randrange(0x4E00, 0x9FA5)) for _ in range(PIECE // 3))
     yield "random Chinese, one pretoken", chinese.encode()
-    english = (corpus / "english.txt").read_bytes()[:PIECE]
-    yield "English without blanks", bytes(c for c in english if chr(c).isalpha())
     yield "base64", base64.b64encode(rng.randbytes(PIECE * 3 // 4))
-    yield "random letters", bytes(rng.choice(b"abcdefghijklmnopqrstuvwxyz") for _ in range(PIECE))
+    yield "random letters", until_full(rng, lambda r: letters(r, 64).encode())
     yield "random bytes", rng.randbytes(PIECE)
-    for unit in (b"a", b"ab", b" ", b"\n", b"-", b"=", b"_", b"*", b"."):
-        yield f"`{unit.decode()!r}` repeated".replace("'", ""), unit * (PIECE // len(unit) // 10)
+
+
+def repeated() -> Iterator[tuple[str, bytes]]:
+    for unit in ("a", "ab", " ", "\n", "-", "=", "_", "*", "."):
+        yield f"`{unit!r}` repeated".replace("'", ""), unit.encode() * (PIECE // len(unit) // 10)
+
+
+def made(rng: random.Random) -> Iterator[tuple[str, bytes]]:
+    """Each to make one thing wait that some family holds back."""
+    marks = [chr(c) for c in range(0x300, 0x370) if unicodedata.combining(chr(c))]
+    symbols = "!?.,-=*_#/<>|~"
+    pieces = {
+        "words between 1 to 300 blanks": lambda r: "word" + " " * r.randint(1, 300),
+        "ends of lines between 1 to 300 blanks": lambda r: "\n" + " " * r.randint(1, 300),
+        "contractions, whole and begun": lambda r: letters(r, 4)
+        + r.choice(["'s", "'LL", "'r", "'v", "'l", "'re", "'Ve", "''", "'"]),
+        "digits": lambda r: letters(r, 64, "0123456789"),
+        "capitals behind an ideograph": lambda r: "中" + letters(r, 100, "ABCDEFGHIJKLMNOP"),
+        "letters with 1 to 200 marks": lambda r: r.choice("aeoAEO")
+        + "".join(r.choices(marks, k=r.randint(1, 200))),
+        "words of 1 to 120 letters": lambda r: letters(r, 120) + " ",
+        "1 to 100 of a symbol": lambda r: r.choice(symbols) * r.randint(1, 100),
+    }
+    for name, make in pieces.items():
+        yield name, until_full(rng, lambda r, make=make: make(r).encode())
+
+
+def prefixes(tokenizer: dpdk_tokd.Tokenizer, rng: random.Random) -> tuple[str, bytes]:
+    """Long tokens of this vocabulary, begun: where ids wait for the rest of one."""
+    count = tokenizer.info.n_ids
+    tokens = [tokenizer.decode([i]) for i in range(count) if known(tokenizer, i)]
+    longest = sorted((t for t in tokens if t.strip()), key=len)[-2000:]
+    return "long tokens, begun", until_full(
+        rng, lambda r: (t := r.choice(longest))[: r.randint(1, len(t))] + b"\n"
+    )
+
+
+def known(tokenizer: dpdk_tokd.Tokenizer, token: int) -> bool:
+    try:
+        tokenizer.decode([token])
+    except ValueError:
+        return False
+    return True
+
+
+# ---- vocabularies ----
+
+
+def folders() -> list[Path]:
+    path = os.environ.get("TOK_VOCAB_PATH") or str(data_home() / "vocab")
+    return [Path(folder) for folder in path.split(":") if folder]
+
+
+def find(name: str, to: Path) -> Path | None:
+    """The file of a vocabulary; what is packed is unpacked below `to`."""
+    if Path(name).is_file():
+        return Path(name)
+    for folder in folders():
+        for ending in (".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt"):
+            if (file := folder / f"{name}{ending}").is_file():
+                return file
+    for ending in (".json", ".tiktoken"):
+        if (packed := SHARED / f"{name}{ending}.xz").is_file():
+            file = to / f"{name}{ending}"
+            file.write_bytes(lzma.decompress(packed.read_bytes()))
+            return file
+    return None
+
+
+def without_added(file: Path, to: Path) -> Path:
+    """A tokenizer.json without the added tokens, of which some are not special, behind its model."""
+    if file.suffix != ".json":
+        return file
+    document = json.loads(file.read_bytes())
+    added = document.get("added_tokens") or []
+    if all(token["special"] for token in added):
+        return file
+    inside = document["model"]["vocab"]
+    document["added_tokens"] = [t for t in added if t["special"] and t["content"] in inside]
+    file = to / f"{file.stem}-without-added.json"
+    file.write_text(json.dumps(document))
+    return file
+
+
+def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
+    """The vocabulary, or why there is none."""
+    plain, _, algo = name.partition(":")
+    file = find(plain, to)
+    if file is None:
+        return f"no file of it in {':'.join(map(str, folders()))} or {SHARED}"
+    try:
+        return dpdk_tokd.Tokenizer.load(str(without_added(file, to)), algo=algo or None)
+    except ValueError as wrong:
+        return str(wrong)
+
+
+# ---- the measure ----
 
 
 def waiting(tokenizer: dpdk_tokd.Tokenizer, text: bytes) -> np.ndarray:
@@ -41,15 +169,39 @@ def waiting(tokenizer: dpdk_tokd.Tokenizer, text: bytes) -> np.ndarray:
     return counts
 
 
+def cell(counts: np.ndarray) -> str:
+    p50, p99 = np.percentile(counts, [50, 99])
+    return f"{p50:.0f} / {p99:.0f} / {counts.max()}"
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(prog="tools/waiting", description=__doc__)
-    parser.parse_args()
-    tokenizer = dpdk_tokd.Tokenizer.load("gpt2")
-    print("| text | bytes | median | p99 | most |\n|---|---|---|---|---|")
-    for name, text in texts():
-        counts = waiting(tokenizer, text)
-        p50, p99 = np.percentile(counts, [50, 99])
-        print(f"| {name} | {len(text):,} | {p50:.0f} | {p99:.0f} | {counts.max()} |")
+    parser = argparse.ArgumentParser(
+        prog="tools/waiting",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument(
+        "vocabularies", nargs="*", metavar="V", default=FAMILIES, help=f"default: {FAMILIES}"
+    )
+    names = parser.parse_args().vocabularies
+    texts = [*real(), *random_texts(random.Random(SEED)), *repeated(), *made(random.Random(SEED))]
+    rows: dict[str, list[str]] = {}
+    missing = []
+    with tempfile.TemporaryDirectory(prefix="tokd-waiting-") as folder:
+        for name in names:
+            tokenizer = load(name, Path(folder))
+            if isinstance(tokenizer, str):
+                missing.append(f"{name}: not measured: {tokenizer}")
+                tokenizer = None
+            own = [prefixes(tokenizer, random.Random(SEED))] if tokenizer else []
+            for row, text in [*texts, *(own or [("long tokens, begun", b"")])]:
+                got = cell(waiting(tokenizer, text)) if tokenizer else "-"
+                rows.setdefault(row, []).append(got)
+    print(f"| text | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
+    for row, cells in rows.items():
+        print(f"| {row} | {' | '.join(cells)} |")
+    for line in missing:
+        print(f"\n{line}")
 
 
 main()

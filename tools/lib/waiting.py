@@ -3,7 +3,8 @@
 
 A table in Markdown: a text a row, a vocabulary a column, in a cell the median, the 99th percentile
 and the most. V is a name (found as dpdk-tokd finds it, or packed in ../shared/vocab beside the
-repository) or a path; with :greedy, longest match. Of a file with added tokens that are not special these are left out.
+repository) or a path; with :greedy, longest match. Of a file with added tokens that are not special
+these are left out.
 """
 
 import argparse
@@ -14,7 +15,7 @@ import os
 import random
 import tempfile
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import dpdk_tokd
@@ -34,7 +35,7 @@ SEED = 7
 # ---- texts ----
 
 
-def until_full(rng: random.Random, make) -> bytes:
+def until_full(rng: random.Random, make: Callable[[random.Random], bytes]) -> bytes:
     """Pieces of make(), one after the other, PIECE bytes of them."""
     out = bytearray()
     while len(out) < PIECE:
@@ -87,14 +88,15 @@ def made(rng: random.Random) -> Iterator[tuple[str, bytes]]:
         yield name, until_full(rng, lambda r, make=make: make(r).encode())
 
 
-def prefixes(tokenizer: dpdk_tokd.Tokenizer, rng: random.Random) -> tuple[str, bytes]:
-    """Long tokens of this vocabulary, begun: where ids wait for the rest of one."""
+BEGUN = "long tokens, begun"
+
+
+def begun_tokens(tokenizer: dpdk_tokd.Tokenizer, rng: random.Random) -> bytes:
+    """Beginnings of long tokens of this vocabulary: ids wait for the rest of one."""
     count = tokenizer.info.n_ids
     tokens = [tokenizer.decode([i]) for i in range(count) if known(tokenizer, i)]
     longest = sorted((t for t in tokens if t.strip()), key=len)[-2000:]
-    return "long tokens, begun", until_full(
-        rng, lambda r: (t := r.choice(longest))[: r.randint(1, len(t))] + b"\n"
-    )
+    return until_full(rng, lambda r: (t := r.choice(longest))[: r.randint(1, len(t))] + b"\n")
 
 
 def known(tokenizer: dpdk_tokd.Tokenizer, token: int) -> bool:
@@ -130,7 +132,7 @@ def find(name: str, to: Path) -> Path | None:
 
 
 def without_added(file: Path, to: Path) -> Path:
-    """A tokenizer.json without the added tokens, of which some are not special, behind its model."""
+    """A tokenizer.json: where some added tokens are not special, without those behind its model."""
     if file.suffix != ".json":
         return file
     document = json.loads(file.read_bytes())
@@ -181,27 +183,35 @@ def main() -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "vocabularies", nargs="*", metavar="V", default=FAMILIES, help=f"default: {FAMILIES}"
+        "vocabularies",
+        nargs="*",
+        metavar="V",
+        default=FAMILIES,
+        help=f"default: {', '.join(FAMILIES)}",
     )
-    names = parser.parse_args().vocabularies
+    parser.add_argument(
+        "--bytes", type=int, default=REAL, metavar="N", help="of each text no more than N"
+    )
+    options = parser.parse_args()
+    names = options.vocabularies
+    if not (corpus := data_home() / "corpus").is_dir():
+        parser.error(f"{corpus} is missing: run tools/fetch-corpus")
     texts = [*real(), *random_texts(random.Random(SEED)), *repeated(), *made(random.Random(SEED))]
-    rows: dict[str, list[str]] = {}
+    columns: list[dict[str, str]] = []
     missing = []
     with tempfile.TemporaryDirectory(prefix="tokd-waiting-") as folder:
         for name in names:
+            columns.append({})
             tokenizer = load(name, Path(folder))
             if isinstance(tokenizer, str):
-                missing.append(f"{name}: not measured: {tokenizer}")
-                tokenizer = None
-            own = [prefixes(tokenizer, random.Random(SEED))] if tokenizer else []
-            for row, text in [*texts, *(own or [("long tokens, begun", b"")])]:
-                got = cell(waiting(tokenizer, text)) if tokenizer else "-"
-                rows.setdefault(row, []).append(got)
+                missing.append(f"\n{name}: not measured: {tokenizer}")
+                continue
+            for row, text in [*texts, (BEGUN, begun_tokens(tokenizer, random.Random(SEED)))]:
+                columns[-1][row] = cell(waiting(tokenizer, text[: options.bytes]))
     print(f"| text | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
-    for row, cells in rows.items():
-        print(f"| {row} | {' | '.join(cells)} |")
-    for line in missing:
-        print(f"\n{line}")
+    for row in [*(row for row, _ in texts), BEGUN]:
+        print(f"| {row} | {' | '.join(column.get(row, '-') for column in columns)} |")
+    print("\n".join(missing), end="\n" if missing else "")
 
 
 main()

@@ -13,7 +13,7 @@
 	"TOKV\r\n\x1a" /* and a NUL: eight bytes that a transfer as text spoils */
 
 /* Of the tables and the header: raised by whoever changes what any of them holds or means. */
-#define TOK_COMPILED_VERSION 1u
+#define TOK_COMPILED_VERSION 2u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* as the machine that wrote it has it */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* bytes of a file */
@@ -75,7 +75,18 @@ struct tok_vocab *tok_compiled_load(const char *path, const char *name,
  */
 const char *tok_compiled_check(const struct tok_vocab *v);
 
+/* What a node of a trie of longest match spells. */
+struct tok_spelled {
+	uint16_t bytes, chars;
+	uint8_t cut;  /* bytes that the last character lacks */
+	bool goes_on; /* below TOK_LONGEST_GO_ON, or it */
+};
+
+/* Are n nodes two trees in one, numbered breadth first? s[0 .. n), zeroed, is filled in then. */
+bool tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct tok_spelled *s);
+
 /* Its parts, compiled_check_*.c. */
+const char *tok_compiled_check_added(const struct tok_vocab *v);
 const char *tok_compiled_check_bpe(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);

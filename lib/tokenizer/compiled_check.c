@@ -16,6 +16,8 @@ static_assert(TOK_N_TABLES <= 32, "a bit for each");
 #define OF_BPE                                                                                     \
 	(BIT(WORD) | BIT(LONG_WORD) | BIT(PAIR) | BIT(PAIR_FILTER) | BIT(BYTE_PAIR) | BIT(SPLIT) | \
 		BIT(EXT) | BIT(LEN) | BIT(NODE) | BIT(CAT_PAGE) | BIT(CAT))
+#define OF_TEXT_SET (BIT(ADDED_TEXT) | BIT(ADDED_TEXT_NODE) | BIT(ADDED_TEXT_POP))
+#define OF_NORMAL_SET (BIT(ADDED_NORMAL) | BIT(ADDED_NORMAL_NODE) | BIT(ADDED_NORMAL_POP))
 #define OF_LONGEST (BIT(LONGEST_NODE) | BIT(LONGEST_POP))
 #define OF_WORDPIECE                                                                               \
 	(OF_LONGEST | BIT(NORM_PAGE) | BIT(NORM_ELEMENT) | BIT(NORM_SEQ) | BIT(AT_START) |         \
@@ -27,6 +29,16 @@ n_of(const struct tok_vocab *v, enum tok_table which)
 	return tok_vocab_table_n(v, which);
 }
 
+/* All of `tables` or none; `there` without them. */
+static bool
+take_option(uint32_t *there, uint32_t tables)
+{
+	const uint32_t found = *there & tables;
+
+	*there &= ~tables;
+	return found == 0 || found == tables;
+}
+
 /* Those that its kind has, and no others. */
 static bool
 tables_are_there(const struct tok_vocab *v)
@@ -35,10 +47,12 @@ tables_are_there(const struct tok_vocab *v)
 
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++)
 		there |= v->table_bytes[t] > 0 ? 1u << t : 0;
+	if (!take_option(&there, OF_TEXT_SET))
+		return false;
 	switch (v->kind) {
-	case TOK_KIND_BPE: /* `whole` and longest match are options of it */
-		return (there & ~(BIT(WHOLE) | OF_LONGEST)) == (OF_ALL | OF_BPE) &&
-		       ((there & OF_LONGEST) == 0 || (there & OF_LONGEST) == OF_LONGEST);
+	case TOK_KIND_BPE:
+		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_LONGEST) &&
+		       take_option(&there, BIT(WHOLE)) && there == (OF_ALL | OF_BPE);
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
 	}
@@ -123,6 +137,8 @@ tok_compiled_check(const struct tok_vocab *v)
 		wrong = "their numbers";
 	else if (!spans_fit(v))
 		wrong = "span";
+	if (wrong == NULL)
+		wrong = tok_compiled_check_added(v);
 	if (wrong == NULL && v->kind == TOK_KIND_BPE)
 		wrong = tok_compiled_check_bpe(v);
 	if (wrong == NULL && v->table_bytes[TOK_TABLE_LONGEST_NODE] > 0)

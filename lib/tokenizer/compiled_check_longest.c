@@ -9,12 +9,6 @@
 #include "compiled.h"
 #include "vocab_table.h"
 
-/* Of a node. */
-struct spelled {
-	uint16_t bytes, chars;
-	bool goes_on; /* below TOK_LONGEST_GO_ON, or it */
-};
-
 static uint32_t
 n_children(const struct tok_longest_node *node)
 {
@@ -25,17 +19,24 @@ n_children(const struct tok_longest_node *node)
 	return n;
 }
 
+/* Bytes that the last character lacks, behind one more. */
+static uint8_t
+cut_behind(uint8_t cut, uint32_t byte)
+{
+	if ((byte & 0xc0) == 0x80)
+		return cut > 0 ? cut - 1 : 0;
+	return (uint8_t)((byte >= 0xc0) + (byte >= 0xe0) + (byte >= 0xf0));
+}
+
 /* The children of a node begin at `used`: what they spell. False: they do not, or there is no room.
  */
 static bool
-spell_children(const struct tok_vocab *v, uint32_t at, uint32_t used, struct spelled *s)
+spell_children(const struct tok_longest_node *node, const struct tok_spelled *at, uint32_t used,
+	uint32_t n, struct tok_spelled *s)
 {
-	const struct tok_longest_node *node = &v->longest.node[at];
 	uint32_t below = 0;
 
-	if (node->first != used ||
-		n_children(node) > tok_vocab_table_n(v, TOK_TABLE_LONGEST_NODE) - used ||
-		s[at].bytes > TOK_MAX_TOKEN_BYTES)
+	if (node->first != used || n_children(node) > n - used || at->bytes > TOK_MAX_TOKEN_BYTES)
 		return false;
 	for (uint32_t w = 0; w < 4; w++) {
 		if (node->below[w] != (uint8_t)below)
@@ -44,10 +45,11 @@ spell_children(const struct tok_vocab *v, uint32_t at, uint32_t used, struct spe
 			const uint32_t byte = w << 6 | (uint32_t)__builtin_ctzll(left);
 
 			/* A character has one byte that is not a continuation. */
-			s[used + below] = (struct spelled){
-				.bytes = (uint16_t)(s[at].bytes + 1),
-				.chars = (uint16_t)(s[at].chars + ((byte & 0xc0) != 0x80)),
-				.goes_on = s[at].goes_on,
+			s[used + below] = (struct tok_spelled){
+				.bytes = (uint16_t)(at->bytes + 1),
+				.chars = (uint16_t)(at->chars + ((byte & 0xc0) != 0x80)),
+				.cut = cut_behind(at->cut, byte),
+				.goes_on = at->goes_on,
 			};
 			below++;
 		}
@@ -55,18 +57,18 @@ spell_children(const struct tok_vocab *v, uint32_t at, uint32_t used, struct spe
 	return true;
 }
 
-/* Two trees in one, numbered breadth first. */
-static bool
-nodes_fit(const struct tok_vocab *v, struct spelled *s)
+bool
+tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct tok_spelled *s)
 {
-	const uint32_t n = tok_vocab_table_n(v, TOK_TABLE_LONGEST_NODE);
 	uint32_t used = TOK_LONGEST_GO_ON + 1;
 
 	s[TOK_LONGEST_GO_ON].goes_on = true;
 	for (uint32_t at = 0; at < n; at++) {
-		if (at >= used || !spell_children(v, at, used, s))
+		const struct tok_spelled here = s[at];
+
+		if (at >= used || !spell_children(&node[at], &here, used, n, s))
 			return false;
-		used += n_children(&v->longest.node[at]);
+		used += n_children(&node[at]);
 	}
 	return used == n;
 }
@@ -88,7 +90,7 @@ matched(const struct tok_vocab *v, uint32_t id)
  * room for as many tokens as there are characters.
  */
 static bool
-link_fits(const struct tok_vocab *v, const struct spelled *s, uint32_t at)
+link_fits(const struct tok_vocab *v, const struct tok_spelled *s, uint32_t at)
 {
 	const struct tok_longest_node *node = &v->longest.node[at];
 	const uint32_t n_pops = tok_vocab_table_n(v, TOK_TABLE_LONGEST_POP);
@@ -118,8 +120,8 @@ const char *
 tok_compiled_check_longest(const struct tok_vocab *v)
 {
 	const uint32_t n = tok_vocab_table_n(v, TOK_TABLE_LONGEST_NODE);
-	struct spelled *s = calloc(n, sizeof(*s));
-	bool ok = s != NULL && nodes_fit(v, s);
+	struct tok_spelled *s = calloc(n, sizeof(*s));
+	bool ok = s != NULL && tok_compiled_spell(v->longest.node, n, s);
 
 	for (uint32_t at = 0; ok && at < n; at++)
 		ok = link_fits(v, s, at);

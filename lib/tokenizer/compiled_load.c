@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "added.h"
 #include "compiled.h"
 #include "model_make.h"
 #include "pretok_names.h"
@@ -219,6 +220,7 @@ fill_in(struct tok_vocab *v)
 {
 	if (v->kind == TOK_KIND_WORDPIECE)
 		tok_bert_norm_plain(&v->wordpiece.norm);
+	tok_added_sum(v);
 	v->info.pretokenizer = v->kind == TOK_KIND_WORDPIECE ? "bert" : tok_pretok_name(v->pretok);
 	v->info.algo = v->kind == TOK_KIND_BPE && v->longest.node != NULL ? "greedy" : "exact";
 }

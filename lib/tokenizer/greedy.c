@@ -31,19 +31,13 @@ tok_greedy_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *ids)
 	return to;
 }
 
-static bool
-may_go_on(const struct tok_longest_node *node)
-{
-	return (node->child[0] | node->child[1] | node->child[2] | node->child[3]) != 0;
-}
-
 uint32_t *
 tok_greedy_release(struct tok_stream *s, uint32_t *ids)
 {
 	const struct tok_longest *l = &s->vocab->longest;
 	uint32_t *to = ids;
 
-	while (!may_go_on(&l->node[s->node]))
+	while (!tok_longest_goes_on(&l->node[s->node]))
 		tok_longest_fall_back(l, &s->node, &to);
 	given_out(s, ids, (size_t)(to - ids));
 	return to;

@@ -46,7 +46,7 @@ tok_json_read(const char *path, struct tok_error *err)
 }
 
 /*
- * What a special token's text stands for: the reference's decoder takes byte-level letters for
+ * What an added token's text stands for: the reference's decoder takes byte-level letters for
  * bytes in it as well, and leaves any other text as it is. `out` has room for it. Returns its
  * length.
  */
@@ -95,18 +95,30 @@ tok_json_measure(const char *file, json_t *vocab, size_t most, uint32_t *n_ids, 
 	return true;
 }
 
+/* Is it a token of the model like any other? Special ones never are: no merge makes them. */
 static bool
-put_specials(const char *file, const struct tok_json_special *special, size_t n,
+is_ordinary(const json_t *vocab, const struct tok_json_added *added)
+{
+	uint8_t bytes[TOK_ADDED_BYTES_MAX];
+	size_t len;
+
+	return !(added->what & TOK_ADDED_SPECIAL) && json_object_get(vocab, added->text) != NULL &&
+	       tok_bytelevel_decode(added->text, strlen(added->text), bytes, &len);
+}
+
+static bool
+put_added(const char *file, const json_t *vocab, const struct tok_json_added *added, size_t n,
 	struct tok_model *m, struct tok_error *err)
 {
-	uint8_t bytes[TOK_MAX_TOKEN_BYTES]; /* the length has been seen to */
+	uint8_t bytes[TOK_ADDED_BYTES_MAX]; /* the length has been seen to */
 
 	for (size_t i = 0; i < n; i++) {
-		if (m->token[special[i].id].len != 0)
-			return tok_fail(
-				err, "%s: two special tokens have id %u", file, special[i].id);
-		tok_model_put(m, special[i].id, bytes,
-			(uint32_t)special_bytes(special[i].text, bytes), true);
+		if (is_ordinary(vocab, &added[i]))
+			continue;
+		if (m->token[added[i].id].len != 0)
+			return tok_fail(err, "%s: two added tokens have id %u", file, added[i].id);
+		tok_model_put(
+			m, added[i].id, bytes, (uint32_t)special_bytes(added[i].text, bytes), true);
 	}
 	return true;
 }
@@ -136,8 +148,8 @@ put_entry(
 }
 
 bool
-tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_special *special,
-	size_t n_special, uint32_t n_merges, struct tok_model *m, struct tok_error *err)
+tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_added *added,
+	size_t n_added, uint32_t n_merges, struct tok_model *m, struct tok_error *err)
 {
 	json_t *object = (json_t *)(uintptr_t)vocab; /* jansson's iterators take no const */
 	uint32_t n_ids = 0;
@@ -147,18 +159,15 @@ tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_spe
 
 	if (!tok_json_measure(file, object, 2 * TOK_MAX_TOKEN_BYTES, &n_ids, &n_bytes, err))
 		return false;
-	for (i = 0; i < n_special; i++) {
-		if (strlen(special[i].text) == 0 || strlen(special[i].text) > TOK_MAX_TOKEN_BYTES)
-			return tok_fail(err, "%s: special token %u has %zu bytes, expected 1 to %u",
-				file, special[i].id, strlen(special[i].text), TOK_MAX_TOKEN_BYTES);
-		if (special[i].id >= n_ids)
-			n_ids = special[i].id + 1;
-		n_bytes += strlen(special[i].text);
+	for (i = 0; i < n_added; i++) {
+		if (added[i].id >= n_ids)
+			n_ids = added[i].id + 1;
+		n_bytes += strlen(added[i].text);
 	}
 	if (n_ids == 0)
 		return tok_fail(err, "%s: the vocabulary is empty", file);
 	if (!tok_model_init(m, n_ids, n_bytes, n_merges, err) ||
-		!put_specials(file, special, n_special, m, err))
+		!put_added(file, vocab, added, n_added, m, err))
 		return false;
 	json_object_foreach (object, key, value) {
 		if (!put_entry(file, key, (uint32_t)json_integer_value(value), m, err))

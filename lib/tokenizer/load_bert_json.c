@@ -2,6 +2,7 @@
 /* A tokenizer.json of BERT's kind: which components it may have, and what they say. Set-up only. */
 #include <string.h>
 
+#include "json_added.h"
 #include "json_rules.h"
 #include "load_bert_json.h"
 
@@ -179,60 +180,53 @@ put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_erro
 }
 
 static bool
-put_added(const char *file, const json_t *vocab, const struct tok_json_special *special, size_t n,
+put_added(const char *file, const json_t *vocab, const struct tok_json_added *added, size_t n,
 	struct tok_model *m, struct tok_error *err)
 {
 	for (size_t i = 0; i < n; i++) {
-		const uint8_t *text = (const uint8_t *)special[i].text;
-		struct tok_model_token *t = &m->token[special[i].id];
+		const uint8_t *text = (const uint8_t *)added[i].text;
+		struct tok_model_token *t = &m->token[added[i].id];
 
-		if (json_object_get(vocab, special[i].text) == NULL) {
+		if (added[i].what & TOK_ADDED_NORMALIZED)
+			return tok_fail(err,
+				"%s: added token \"%.60s\" is looked for in what the normalizer "
+				"makes of the text: not implemented for BERT; set its \"normalized\" "
+				"to false",
+				file, added[i].text);
+		if (json_object_get(vocab, added[i].text) == NULL) {
 			if (t->len != 0)
 				return tok_fail(err,
 					"%s: id %u is given to two tokens, one of them \"%.60s\"",
-					file, special[i].id, special[i].text);
-			tok_model_put(
-				m, special[i].id, text, (uint32_t)strlen(special[i].text), true);
+					file, added[i].id, added[i].text);
+			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
 			t->outside = true;
 		}
-		t->special = true;
-	}
-	return true;
-}
-
-static bool
-measure_added(const char *file, const struct tok_json_special *special, size_t n, uint32_t *n_ids,
-	size_t *bytes, struct tok_error *err)
-{
-	for (size_t i = 0; i < n; i++) {
-		size_t len = strlen(special[i].text);
-
-		if (len == 0 || len > TOK_MAX_TOKEN_BYTES)
-			return tok_fail(err, "%s: special token %u has %zu bytes, expected 1 to %u",
-				file, special[i].id, len, TOK_MAX_TOKEN_BYTES);
-		*n_ids = special[i].id >= *n_ids ? special[i].id + 1 : *n_ids;
-		*bytes += len;
+		t->special |= added[i].what & TOK_ADDED_SPECIAL;
 	}
 	return true;
 }
 
 bool
-tok_json_bert_read(const char *file, json_t *root, struct tok_json_special *special,
+tok_json_bert_read(const char *file, json_t *root, struct tok_json_added *added,
 	struct tok_model *m, struct tok_error *err)
 {
 	json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
-	json_t *added = json_object_get(root, "added_tokens");
-	size_t bytes = 0, n = json_array_size(added);
+	const size_t n = json_array_size(json_object_get(root, "added_tokens"));
+	size_t bytes = 0;
 	uint32_t n_ids = 0;
 
 	m->kind = TOK_KIND_WORDPIECE;
 	m->pretok = TOK_PRETOK_BERT;
 	if (!json_is_object(vocab))
 		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
-	return read_options(file, root, m, err) &&
-	       tok_json_added(file, added, vocab, special, err) &&
-	       tok_json_measure(file, vocab, TOK_MAX_TOKEN_BYTES, &n_ids, &bytes, err) &&
-	       measure_added(file, special, n, &n_ids, &bytes, err) &&
-	       tok_model_init(m, n_ids, bytes, 0, err) && put_tokens(file, vocab, m, err) &&
-	       put_added(file, vocab, special, n, m, err);
+	if (!read_options(file, root, m, err) ||
+		!tok_json_added_read(file, root, vocab, added, err) ||
+		!tok_json_measure(file, vocab, TOK_MAX_TOKEN_BYTES, &n_ids, &bytes, err))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		n_ids = added[i].id >= n_ids ? added[i].id + 1 : n_ids;
+		bytes += strlen(added[i].text);
+	}
+	return tok_model_init(m, n_ids, bytes, 0, err) && put_tokens(file, vocab, m, err) &&
+	       put_added(file, vocab, added, n, m, err) && tok_json_added_keep(added, n, m, err);
 }

@@ -10,8 +10,8 @@ bool tok_json_is_bert(const json_t *root);
 /* Are all components what BERT's are? */
 bool tok_json_bert_check(const char *file, json_t *root, struct tok_error *err);
 
-/* The model, of a file that was checked; special[] has room for all added tokens. */
-bool tok_json_bert_read(const char *file, json_t *root, struct tok_json_special *special,
+/* The model, of a file that was checked; added[] has room for all added tokens. */
+bool tok_json_bert_read(const char *file, json_t *root, struct tok_json_added *added,
 	struct tok_model *m, struct tok_error *err);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json_added.h"
 #include "json_pretok.h"
 #include "json_rules.h"
 #include "load_bert_json.h"
@@ -47,17 +48,6 @@ static const struct tok_json_rule model_rules[] = {
 	{"merges", NULL, NULL, true},
 };
 
-/* How an added token is found in text; special ones are taken as text, so that nothing is. */
-static const struct tok_json_rule added_rules[] = {
-	{"id", NULL, NULL, true},
-	{"content", NULL, NULL, true},
-	{"single_word", "true, false", NULL, false},
-	{"lstrip", "true, false", NULL, false},
-	{"rstrip", "true, false", NULL, false},
-	{"normalized", "true, false", NULL, false},
-	{"special", NULL, NULL, true},
-};
-
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static bool
@@ -80,68 +70,6 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 		       file, "decoder", decoder, "ByteLevel", no_ids_rules, N(no_ids_rules), err) &&
 	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err);
-}
-
-/*
- * One added token. Its id is decided by the reference (added_vocabulary.rs, add_tokens): that of
- * the model's vocabulary if the content is in it, else the next free one from the vocabulary's size
- * on.
- */
-static bool
-read_added(const char *file, size_t i, json_t *value, const json_t *vocab, json_int_t *next,
-	struct tok_json_special *special, struct tok_error *err)
-{
-	const char *content = json_string_value(json_object_get(value, "content"));
-	json_int_t id = json_integer_value(json_object_get(value, "id")), expected;
-	const json_t *known;
-	char what[40];
-
-	snprintf(what, sizeof(what), "added_tokens[%zu]", i);
-	if (!tok_json_check(file, what, value, added_rules, N(added_rules), err))
-		return false;
-	if (content == NULL || !json_is_integer(json_object_get(value, "id")) || id < 0 ||
-		id >= TOK_MAX_IDS)
-		return tok_fail(err, "%s: %s: expected a content and an id from 0 to %u", file,
-			what, TOK_MAX_IDS - 1);
-	if (!json_is_true(json_object_get(value, "special")))
-		return tok_fail(err,
-			"%s: added token %lld \"%.60s\" is not special: not implemented "
-			"(implemented: special added tokens); remove it from added_tokens",
-			file, (long long)id, content);
-	known = json_object_get(vocab, content);
-	expected = known != NULL ? json_integer_value(known) : *next;
-	if (id != expected)
-		return tok_fail(err,
-			"%s: added token \"%.60s\" has id %lld, but tokenizers gives it %lld: "
-			"load the file with tokenizers and save it again",
-			file, content, (long long)id, (long long)expected);
-	if (id >= *next)
-		*next = id + 1;
-	*special = (struct tok_json_special){(uint32_t)id, content};
-	return true;
-}
-
-bool
-tok_json_added(const char *file, json_t *added, const json_t *vocab,
-	struct tok_json_special *special, struct tok_error *err)
-{
-	json_int_t next = (json_int_t)json_object_size(vocab);
-	json_t *seen = json_object(), *value;
-	bool ok = seen != NULL || tok_fail(err, "out of memory");
-	size_t i;
-
-	json_array_foreach (added, i, value) {
-		ok = ok && read_added(file, i, value, vocab, &next, &special[i], err);
-		if (!ok)
-			break;
-		if (json_object_get(seen, special[i].text) != NULL)
-			ok = tok_fail(err, "%s: added token \"%.60s\" is there twice: remove one",
-				file, special[i].text);
-		else if (json_object_set_new(seen, special[i].text, json_true()) != 0)
-			ok = tok_fail(err, "out of memory");
-	}
-	json_decref(seen);
-	return ok;
 }
 
 /* A merge is "left right" or ["left", "right"]. */
@@ -180,14 +108,13 @@ read_merges(const char *file, json_t *merges, struct tok_model *m, const struct 
 }
 
 static bool
-read_model(const char *file, json_t *root, struct tok_json_special *special, struct tok_model *m,
+read_model(const char *file, json_t *root, struct tok_json_added *added, struct tok_model *m,
 	struct tok_error *err)
 {
 	json_t *model = json_object_get(root, "model"), *vocab = json_object_get(model, "vocab");
 	json_t *merges = json_object_get(model, "merges");
-	json_t *added = json_object_get(root, "added_tokens");
+	const size_t n = json_array_size(json_object_get(root, "added_tokens"));
 	struct tok_index x = {0};
-
 	bool ok;
 
 	m->ignore_merges = json_is_true(json_object_get(model, "ignore_merges"));
@@ -197,10 +124,9 @@ read_model(const char *file, json_t *root, struct tok_json_special *special, str
 	if (!json_is_array(merges) || json_array_size(merges) > TOK_MAX_IDS)
 		return tok_fail(err, "%s: model.merges is not a list of at most %u merges", file,
 			TOK_MAX_IDS);
-	ok = tok_json_added(file, added, vocab, special, err) &&
-	     tok_json_tokens(file, vocab, special, json_array_size(added),
-		     (uint32_t)json_array_size(merges), m, err) &&
-	     tok_index_init(&x, m, err);
+	ok = tok_json_added_read(file, root, vocab, added, err) &&
+	     tok_json_tokens(file, vocab, added, n, (uint32_t)json_array_size(merges), m, err) &&
+	     tok_json_added_keep(added, n, m, err) && tok_index_init(&x, m, err);
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
 		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
 	ok = ok && read_merges(file, merges, m, &x, err);
@@ -211,8 +137,8 @@ read_model(const char *file, json_t *root, struct tok_json_special *special, str
 static bool
 load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 {
-	json_t *added = json_object_get(root, "added_tokens");
-	struct tok_json_special *special = NULL;
+	json_t *list = json_object_get(root, "added_tokens");
+	struct tok_json_added *added = NULL;
 	const bool wordpiece = tok_json_is_bert(root);
 	bool ok;
 
@@ -223,16 +149,16 @@ load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 		ok = check_components(file, root, err) &&
 		     tok_json_normalizer(file, root, &m->nfc, err) &&
 		     tok_json_pretok(file, root, &m->pretok, err);
-	if (ok && !is_absent(added) && !json_is_array(added))
+	if (ok && !is_absent(list) && !json_is_array(list))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {
-		special = calloc(json_array_size(added) + 1, sizeof(*special));
-		ok = special != NULL || tok_fail(err, "out of memory");
+		added = calloc(json_array_size(list) + 1, sizeof(*added));
+		ok = added != NULL || tok_fail(err, "out of memory");
 	}
 	if (ok)
-		ok = wordpiece ? tok_json_bert_read(file, root, special, m, err)
-			       : read_model(file, root, special, m, err);
-	free(special);
+		ok = wordpiece ? tok_json_bert_read(file, root, added, m, err)
+			       : read_model(file, root, added, m, err);
+	free(added);
 	return ok;
 }
 

@@ -34,6 +34,34 @@ struct tok_longest {
 	uint32_t *pop; /* outside ids */
 };
 
+/* Whether a token goes on from a node. */
+static inline bool
+tok_longest_goes_on(const struct tok_longest_node *node)
+{
+	return (node->child[0] | node->child[1] | node->child[2] | node->child[3]) != 0;
+}
+
+/* Child of a node for a byte, or TOK_NO_TOKEN. */
+static inline uint32_t
+tok_longest_child(const struct tok_longest_node *node, uint8_t byte)
+{
+	const uint64_t bit = 1ull << (byte & 63), children = node->child[byte >> 6];
+
+	if (!(children & bit))
+		return TOK_NO_TOKEN;
+	return node->first + node->below[byte >> 6] +
+	       (uint32_t)__builtin_popcountll(children & (bit - 1));
+}
+
+/* The token that a node spells, or TOK_NO_TOKEN: of those nothing is left, and of no others. */
+static inline uint32_t
+tok_longest_token(const struct tok_longest *l, uint32_t node)
+{
+	const struct tok_longest_node *at = &l->node[node];
+
+	return at->fail == TOK_LONGEST_GO_ON ? l->pop[at->pop] : TOK_NO_TOKEN;
+}
+
 /* The tokens of a node that no byte goes on from, to *to, and what is left of it. False: none. */
 static inline bool
 tok_longest_fall_back(const struct tok_longest *l, uint32_t *node, uint32_t **to)
@@ -56,32 +84,16 @@ tok_longest_fall_back(const struct tok_longest *l, uint32_t *node, uint32_t **to
 static inline bool
 tok_longest_take(const struct tok_longest *l, uint32_t *node, uint32_t **to, uint8_t byte)
 {
-	const uint32_t word = byte >> 6;
-	const uint64_t bit = 1ull << (byte & 63);
-
 	for (;;) {
-		const struct tok_longest_node *at = &l->node[*node];
+		const uint32_t child = tok_longest_child(&l->node[*node], byte);
 
-		if (at->child[word] & bit) {
-			uint64_t lower = at->child[word] & (bit - 1);
-
-			*node = at->first + at->below[word] + (uint32_t)__builtin_popcountll(lower);
+		if (child != TOK_NO_TOKEN) {
+			*node = child;
 			return true;
 		}
 		if (!tok_longest_fall_back(l, node, to))
 			return false;
 	}
 }
-
-/* Set-up. A token, and in which of the tries. */
-struct tok_longest_piece {
-	const uint8_t *p;
-	uint32_t len, id; /* outside id */
-	uint32_t root;	  /* TOK_LONGEST_BEGIN or TOK_LONGEST_GO_ON */
-};
-
-/* Build v->longest of n pieces, which are sorted on the way; no two are equal. */
-bool tok_longest_build(
-	struct tok_vocab *v, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err);
 
 #endif

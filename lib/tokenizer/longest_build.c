@@ -2,6 +2,7 @@
 /* The tries with failure links of longest.h. Set-up only. */
 #include <stdlib.h>
 
+#include "longest_build.h"
 #include "vocab_table.h"
 
 #define POPS_MAX (1u << 24) /* 64 MiB; BERT's own need a thousandth */
@@ -14,7 +15,7 @@ struct range {
 };
 
 struct making {
-	struct tok_vocab *v;
+	struct tok_longest *l;
 	struct tok_longest_piece *piece;
 	uint32_t n_pieces;
 	struct range *range; /* by node */
@@ -55,7 +56,7 @@ count_nodes(const struct making *g)
 static void
 add_children(struct making *g, uint32_t at)
 {
-	struct tok_longest_node *node = &g->v->longest.node[at];
+	struct tok_longest_node *node = &g->l->node[at];
 	uint32_t low = g->range[at].low, high = g->range[at].high, depth = g->range[at].depth;
 
 	node->first = g->n_nodes;
@@ -76,19 +77,6 @@ add_children(struct making *g, uint32_t at)
 	for (uint32_t i = 1; i < 4; i++)
 		node->below[i] =
 			(uint8_t)(node->below[i - 1] + __builtin_popcountll(node->child[i - 1]));
-}
-
-/* Child of a node for a byte, or TOK_NO_TOKEN. */
-static uint32_t
-child_of(const struct tok_longest *l, uint32_t at, uint8_t byte)
-{
-	const struct tok_longest_node *node = &l->node[at];
-	uint64_t bit = 1ull << (byte & 63), children = node->child[byte >> 6];
-
-	if (!(children & bit))
-		return TOK_NO_TOKEN;
-	return node->first + node->below[byte >> 6] +
-	       (uint32_t)__builtin_popcountll(children & (bit - 1));
 }
 
 /* ---- failure links ---- */
@@ -133,7 +121,7 @@ copy_pops(struct making *g, const struct tok_longest_node *from)
 static bool
 link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 {
-	const struct tok_longest *l = &g->v->longest;
+	const struct tok_longest *l = g->l;
 	struct tok_longest_node *node = &l->node[at], *up = &l->node[parent];
 	uint32_t z = up->fail, to;
 
@@ -146,7 +134,7 @@ link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 	}
 	if (z == TOK_NO_TOKEN)
 		return true;
-	to = child_of(l, z, byte);
+	to = tok_longest_child(&l->node[z], byte);
 	if (to != TOK_NO_TOKEN) {
 		node->pop = up->pop;
 		node->n_pop = up->n_pop;
@@ -163,7 +151,7 @@ link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 			g->n_pop = node->pop;
 			return true;
 		}
-		to = child_of(l, z, byte);
+		to = tok_longest_child(&l->node[z], byte);
 	}
 	node->n_pop = g->n_pop - node->pop;
 	node->fail = to;
@@ -173,7 +161,7 @@ link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)
 static bool
 link_children(struct making *g, uint32_t at)
 {
-	const struct tok_longest_node *node = &g->v->longest.node[at];
+	const struct tok_longest_node *node = &g->l->node[at];
 	uint32_t child = node->first;
 
 	for (uint32_t w = 0; w < 4; w++) {
@@ -197,15 +185,22 @@ first_below(const struct making *g, uint32_t root)
 }
 
 static bool
-build_trie(struct making *g, struct tok_error *err)
+build_trie(struct making *g, struct tok_vocab *v, enum tok_table node_table,
+	enum tok_table pop_table, struct tok_error *err)
 {
-	struct tok_longest *l = &g->v->longest;
+	struct tok_longest *l = g->l;
 	uint32_t nodes, middle;
 
 	qsort(g->piece, g->n_pieces, sizeof(*g->piece), compare_pieces);
+	for (uint32_t i = 1; i < g->n_pieces; i++) {
+		if (compare_pieces(&g->piece[i - 1], &g->piece[i]) == 0)
+			return tok_fail(err, "two tokens have the same text \"%.*s\": remove one",
+				g->piece[i].len < 60 ? (int)g->piece[i].len : 60,
+				(const char *)g->piece[i].p);
+	}
 	nodes = count_nodes(g);
 	g->range = calloc(nodes, sizeof(*g->range));
-	if (g->range == NULL || !tok_vocab_table_make(g->v, TOK_TABLE_LONGEST_NODE, nodes))
+	if (g->range == NULL || !tok_vocab_table_make(v, node_table, nodes))
 		return tok_fail(err, "out of memory for a trie of %u nodes", nodes);
 	middle = first_below(g, TOK_LONGEST_GO_ON);
 	g->range[TOK_LONGEST_BEGIN].high = middle;
@@ -222,7 +217,7 @@ build_trie(struct making *g, struct tok_error *err)
 				"the tokens fall apart into more than %u parts, or memory is short",
 				POPS_MAX);
 	}
-	if (!tok_vocab_table_make(g->v, TOK_TABLE_LONGEST_POP, g->n_pop + (size_t)1))
+	if (!tok_vocab_table_make(v, pop_table, g->n_pop + (size_t)1))
 		return tok_fail(err, "out of memory for %u parts of tokens", g->n_pop);
 	if (g->n_pop > 0)
 		memcpy(l->pop, g->pop, g->n_pop * sizeof(*g->pop));
@@ -230,11 +225,11 @@ build_trie(struct making *g, struct tok_error *err)
 }
 
 bool
-tok_longest_build(
-	struct tok_vocab *v, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err)
+tok_longest_build(struct tok_vocab *v, struct tok_longest *l, enum tok_table nodes,
+	enum tok_table pops, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err)
 {
-	struct making g = {.v = v, .piece = piece, .n_pieces = n};
-	bool ok = build_trie(&g, err);
+	struct making g = {.l = l, .piece = piece, .n_pieces = n};
+	bool ok = build_trie(&g, v, nodes, pops, err);
 
 	free(g.range);
 	free(g.pop);

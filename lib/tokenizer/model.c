@@ -68,6 +68,8 @@ tok_model_free(struct tok_model *m)
 	free(m->token);
 	free(m->bytes);
 	free(m->merge);
+	free(m->added);
+	free(m->added_bytes);
 	*m = (struct tok_model){0};
 }
 
@@ -95,6 +97,26 @@ add_bert(uint32_t crc, const struct tok_model *m)
 				      (uint32_t)b->strip_accents << 1 | b->lowercase);
 	crc = add_number(crc, b->max_chars);
 	return add_number(crc, b->unk);
+}
+
+/*
+ * What is recognised in text though it is not special, and how special tokens are, where that is
+ * not the plain way: those are among the tokens already.
+ */
+static uint32_t
+add_added(uint32_t crc, const struct tok_model *m)
+{
+	for (uint32_t i = 0; i < m->n_added; i++) {
+		const struct tok_model_added *t = &m->added[i];
+		const uint32_t ways = TOK_ADDED_LSTRIP | TOK_ADDED_RSTRIP | TOK_ADDED_SINGLE_WORD;
+
+		if ((t->what & TOK_ADDED_SPECIAL) && !(t->what & ways))
+			continue;
+		crc = add_number(crc, t->id);
+		crc = add_number(crc, t->what);
+		crc = (uint32_t)crc32(crc, m->added_bytes + t->off, t->len);
+	}
+	return crc;
 }
 
 /* Pretokenizer, each id with its bytes, the live merges in order: all that decides about ids. */
@@ -126,5 +148,6 @@ tok_model_checksum(const struct tok_model *m)
 		crc = add_number(crc, 0x677265);
 	if (m->ignore_merges && m->n_unmade > 0)
 		crc = add_number(crc, m->n_unmade);
+	crc = add_added(crc, m);
 	return crc == 0 ? 1 : crc; /* 0 means "the default" on the wire */
 }

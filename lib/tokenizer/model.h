@@ -37,8 +37,23 @@ struct tok_span {
 struct tok_model_token {
 	uint32_t off; /* of its bytes in `bytes` */
 	uint32_t len; /* 0: no token has this id */
-	bool special; /* never produced by encoding; decodes to its text */
+	bool special; /* the model never produces it; decodes to its text */
 	bool outside; /* WordPiece: no word is encoded to it, for it was added to the model */
+};
+
+enum tok_added_what {
+	TOK_ADDED_SPECIAL = 1 << 0,
+	TOK_ADDED_LSTRIP = 1 << 1,	/* takes the white space before it */
+	TOK_ADDED_RSTRIP = 1 << 2,	/* and behind it */
+	TOK_ADDED_SINGLE_WORD = 1 << 3, /* not beside a word character */
+	TOK_ADDED_NORMALIZED = 1 << 4,	/* its normal form is looked for in the normalized text */
+};
+
+/* A text that is an id wherever it stands. */
+struct tok_model_added {
+	uint32_t id;
+	uint32_t what;	   /* enum tok_added_what */
+	uint32_t off, len; /* of its text in added_bytes */
 };
 
 struct tok_model_merge {
@@ -62,6 +77,9 @@ struct tok_model {
 	struct tok_model_token *token;
 	uint8_t *bytes;
 	size_t n_bytes;
+	uint32_t n_added; /* of formats that list them; otherwise the special ones are */
+	struct tok_model_added *added;
+	uint8_t *added_bytes;
 	uint32_t n_merges;
 	struct tok_model_merge *merge;
 	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of it */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The machines in a row; here the first, UTF-8, and what calls them. Hot path. */
+#include "added.h"
 #include "pretok.h"
 #include "pretoken.h"
 #include "utf8.h"
+
+/* Sets of added tokens. */
+#define AS_IT_COMES 0
+#define NORMALIZED 1
 
 void
 tok_stream_init(
@@ -11,6 +16,10 @@ tok_stream_init(
 	s->vocab = v;
 	s->cache = c;
 	s->flags = flags;
+	for (int i = 0; i < 2; i++) {
+		s->added[i] = tok_added_active(v, (enum tok_added_which)i, flags);
+		tok_added_init(&s->added_state[i]);
+	}
 	s->over = 0;
 	s->state = TOK_ST_NONE;
 	s->n_utf8 = 0;
@@ -25,7 +34,8 @@ tok_stream_init(
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
-	return (size_t)s->n_utf8 + tok_nfc_waiting(&s->nfc) + s->n_held + s->n_pos;
+	return (size_t)s->n_utf8 + s->added_state[AS_IT_COMES].n_held + tok_nfc_waiting(&s->nfc) +
+	       s->added_state[NORMALIZED].n_held + s->n_held + s->n_pos;
 }
 
 /*
@@ -38,8 +48,9 @@ static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for bo
 size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
-	return (n + s->n_utf8 + tok_nfc_waiting(&s->nfc)) * TOK_UTF8_REPLACEMENT_BYTES + s->n_held +
-	       s->n_pos;
+	return (n + s->n_utf8 + s->added_state[AS_IT_COMES].n_held + tok_nfc_waiting(&s->nfc)) *
+		       TOK_UTF8_REPLACEMENT_BYTES +
+	       s->added_state[NORMALIZED].n_held + s->n_held + s->n_pos;
 }
 
 size_t
@@ -71,21 +82,84 @@ finish(struct tok_stream *s, uint32_t **ids)
 	return true;
 }
 
-/* Well-formed text, through form C where the vocabulary wants it. With `last` it is the end. */
+/* Normalized text, without the added tokens that are looked for in it. */
 static enum tok_why
-feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	struct tok_added_piece piece = {
+		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
+	struct tok_added_span span;
+	bool fits = true;
+
+	if (!s->added[NORMALIZED])
+		return encode_text(s, p, n, last, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
+	while (fits) {
+		switch (tok_added_next(
+			&s->added_state[NORMALIZED], &s->vocab->added[NORMALIZED], &piece, &span)) {
+		case TOK_ADDED_TEXT:
+			fits = encode_text(s, span.p, span.n, false, ids);
+			break;
+		case TOK_ADDED_TOKEN:
+			fits = finish(s, ids);
+			*(*ids)++ = span.id;
+			break;
+		case TOK_ADDED_DONE:
+			fits = !last || finish(s, ids);
+			return fits ? TOK_WHY_NONE : TOK_WHY_CARRY;
+		case TOK_ADDED_FULL:
+			return TOK_WHY_ADDED;
+		}
+	}
+	return TOK_WHY_CARRY;
+}
+
+/* Text between added tokens, through form C where the vocabulary wants it. */
+static enum tok_why
+normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	struct tok_nfc_piece piece = {p, p + n, last};
 	struct tok_nfc_span span;
+	enum tok_why why = TOK_WHY_NONE;
 	enum tok_nfc_result r;
 
 	if (!s->vocab->nfc)
-		return encode_text(s, p, n, last, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
-	while ((r = tok_nfc_next(&s->nfc, &piece, &span)) == TOK_NFC_SPAN) {
-		if (!encode_text(s, span.p, span.n, false, ids))
-			return TOK_WHY_CARRY;
+		return feed_normalized(s, p, n, last, ids);
+	while (why == TOK_WHY_NONE && (r = tok_nfc_next(&s->nfc, &piece, &span)) != TOK_NFC_DONE) {
+		if (r == TOK_NFC_FULL)
+			return TOK_WHY_MARKS;
+		why = feed_normalized(s, span.p, span.n, false, ids);
 	}
-	return r == TOK_NFC_FULL ? TOK_WHY_MARKS : TOK_WHY_NONE;
+	return why == TOK_WHY_NONE && last ? feed_normalized(s, p, 0, true, ids) : why;
+}
+
+/* Well-formed text. With `last` it is the end. */
+static enum tok_why
+feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	struct tok_added_piece piece = {
+		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
+	struct tok_added_span span;
+	enum tok_why why = TOK_WHY_NONE;
+
+	if (!s->added[AS_IT_COMES])
+		return normalize(s, p, n, last, ids);
+	while (why == TOK_WHY_NONE) {
+		switch (tok_added_next(&s->added_state[AS_IT_COMES], &s->vocab->added[AS_IT_COMES],
+			&piece, &span)) {
+		case TOK_ADDED_TEXT:
+			why = normalize(s, span.p, span.n, false, ids);
+			break;
+		case TOK_ADDED_TOKEN:
+			why = normalize(s, p, 0, true, ids);
+			*(*ids)++ = span.id;
+			break;
+		case TOK_ADDED_DONE:
+			return last ? normalize(s, p, 0, true, ids) : TOK_WHY_NONE;
+		case TOK_ADDED_FULL:
+			return TOK_WHY_ADDED;
+		}
+	}
+	return why;
 }
 
 /* ---- bytes ---- */
@@ -160,12 +234,8 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		if (why != TOK_WHY_NONE)
 			return why;
 	}
-	if (last) {
-		why = feed_text(s, p, 0, true, ids);
-		if (why == TOK_WHY_NONE && !finish(s, ids))
-			why = TOK_WHY_CARRY;
-		return why;
-	}
+	if (last)
+		return feed_text(s, p, 0, true, ids);
 	if (s->vocab->kind == TOK_KIND_BPE)
 		*ids = tok_pretoken_release(s, *ids);
 	return TOK_WHY_NONE;
@@ -232,6 +302,8 @@ tok_why_text(enum tok_why why)
 		return "the text is not UTF-8, and strict UTF-8 was asked for";
 	case TOK_WHY_CARRY:
 		return "more than 2048 bytes of one pretoken have uncertain ids";
+	case TOK_WHY_ADDED:
+		return "more than 1024 bytes that an added token may take";
 	case TOK_WHY_MARKS:
 		return "more than 256 combining marks in a row: form C has a limit";
 	case TOK_WHY_ID:

@@ -7,7 +7,8 @@
  * memory of the caller's. Nothing is allocated after a vocabulary and its caches are made.
  *
  * The ids of a stream do not depend on how its text was cut into pieces: they are those of the
- * whole text under the reference tokenizer, special tokens taken as text. Bytes mean
+ * whole text under the reference tokenizer, special tokens taken as text unless enum tok_flags says
+ * otherwise. Bytes mean
  * bytes.decode("utf-8", "replace"). doc/streaming.md states which ids may be given out when.
  */
 #ifndef TOK_H
@@ -84,7 +85,8 @@ struct tok_vocab_info {
 				     whatever file format they came from; never 0 */
 	uint32_t n_ids;		  /* ids are below this */
 	uint32_t n_merges;
-	uint32_t n_special;
+	uint32_t n_special; /* not given for text, but with TOK_SPECIAL */
+	uint32_t n_added;   /* other added tokens: not given with TOK_ADDED_AS_TEXT */
 	uint32_t max_token_bytes; /* of those that encoding gives, as they are decoded; special
 				     ones may be longer */
 	size_t table_bytes; /* memory of the tables */
@@ -115,6 +117,7 @@ enum tok_why {
 	TOK_WHY_CARRY = 2, /* more than TOK_CARRY_MAX bytes whose ids are still uncertain */
 	TOK_WHY_ID = 3,	   /* decode: no such id */
 	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
+	TOK_WHY_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
 	TOK_WHY_MARKS = 5, /* more combining marks in a row than form C is given for (nfc.h) */
 };
 struct tok_result {
@@ -122,7 +125,7 @@ struct tok_result {
 	enum tok_why why;
 	/*
 	 * Bytes (encode) or ids (decode) taken. With TOK_WHY_UTF8 those before the byte that does
-	 * not belong; with TOK_WHY_CARRY and TOK_WHY_MARKS it lies somewhere behind them.
+	 * not belong; with the others it lies somewhere behind them.
 	 */
 	size_t consumed;
 	size_t produced; /* ids (encode) or bytes (decode) written */
@@ -130,12 +133,26 @@ struct tok_result {
 
 enum tok_flags {
 	TOK_STRICT_UTF8 = 1 << 0, /* refuse invalid UTF-8 instead of replacing it by U+FFFD */
+	/*
+	 * Added tokens that are not special are recognised in text, as the reference does with
+	 * encode_special_tokens. Instead none is, for text of others, who must not steer a model;
+	 */
+	TOK_ADDED_AS_TEXT = 1 << 2,
+	TOK_SPECIAL = 1 << 3, /* or all are, special ones too: for one's own text only. The former wins */
 };
 
 #define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones, and behind it */
 
+/*
+ * An added token that is recognised in text has at most so many bytes. Twice as many may wait, where
+ * one takes the white space before it: of a text in pieces, for in one piece there is no limit.
+ */
+#define TOK_ADDED_BYTES_MAX 512
+#define TOK_ADDED_HELD_MAX (2 * TOK_ADDED_BYTES_MAX)
+
 /* Most that tok_stream_bound(s, 1) can be. */
-#define TOK_STREAM_HELD_MAX (2 * TOK_CARRY_MAX + 3 * 4 * (2 + TOK_NFC_MARKS_MAX))
+#define TOK_STREAM_HELD_MAX \
+	(2 * TOK_CARRY_MAX + 3 * 4 * (2 + TOK_NFC_MARKS_MAX) + 4 * TOK_ADDED_HELD_MAX)
 
 #define TOK_WORD_MAX 500 /* characters of a word that a WordPiece vocabulary may ask for */
 
@@ -148,6 +165,15 @@ struct tok_open_word {
 	uint32_t mark[TOK_WORD_MAX]; /* characters whose order later ones may change */
 };
 
+/* Text that may be, or belong to, an added token. Private. */
+struct tok_added_state {
+	uint16_t n_held;
+	uint16_t begun; /* the search goes on here; before it white space that may be taken */
+	bool strip;	/* white space is taken by the token before it */
+	bool word;	/* a word character came before held[] */
+	uint8_t held[TOK_ADDED_HELD_MAX];
+};
+
 /*
  * A text on its way through. The caller owns the memory, tok_stream_init prepares it; there is
  * nothing to free. Fields are private. The vocabulary and cache must outlive it.
@@ -158,6 +184,7 @@ struct tok_stream {
 	uint32_t flags;
 	uint8_t over;	      /* ended or refused */
 	uint8_t state;	      /* of the open pretoken (enum in pretok.h) */
+	bool added[2];	      /* by set: added tokens are recognised */
 	uint8_t n_utf8;	      /* bytes of an incomplete character in utf8[] */
 	uint16_t n_held;      /* bytes in held[] that may or may not belong to the open pretoken */
 	uint8_t utf8[4];
@@ -172,6 +199,7 @@ struct tok_stream {
 	};
 	uint8_t held[TOK_CARRY_MAX];
 	struct tok_nfc nfc;
+	struct tok_added_state added_state[2];
 };
 
 /* cache may be NULL. */

@@ -12,6 +12,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "added_set.h"
 #include "longest.h"
 #include "unicode_classes.h"
 #include "wordpiece.h"
@@ -77,6 +78,12 @@ struct tok_split {
 	T(NODE, node)                                                                              \
 	T(LONGEST_NODE, longest.node)                                                              \
 	T(LONGEST_POP, longest.pop)                                                                \
+	T(ADDED_TEXT, added[0].token)                                                              \
+	T(ADDED_TEXT_NODE, added[0].trie.node)                                                     \
+	T(ADDED_TEXT_POP, added[0].trie.pop)                                                       \
+	T(ADDED_NORMAL, added[1].token)                                                            \
+	T(ADDED_NORMAL_NODE, added[1].trie.node)                                                   \
+	T(ADDED_NORMAL_POP, added[1].trie.pop)                                                     \
 	T(CAT_PAGE, cat_page)                                                                      \
 	T(CAT, cat)                                                                                \
 	T(NORM_PAGE, wordpiece.norm.page)                                                          \
@@ -147,6 +154,8 @@ struct tok_vocab {
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
 	uint8_t *cat;	    /* enum tok_cat; equal pages are there once */
+	/* added tokens, by enum tok_added_which */
+	struct tok_added added[2];
 	/* decoding */
 	struct tok_span *span; /* by outside id, in `bytes` */
 	uint8_t *bytes;

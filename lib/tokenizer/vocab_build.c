@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "added.h"
 #include "bpe.h"
 #include "mem.h"
 #include "pages.h"
 #include "pretok_names.h"
+#include "longest_build.h"
 #include "vocab_table.h"
 
 /* Slots, a power of two, so that n entries fill at most two thirds. */
@@ -218,7 +220,8 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 			piece[n++] = (struct tok_longest_piece){
 				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON};
 	}
-	ok = ok && tok_longest_build(v, piece, n, err);
+	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE,
+		TOK_TABLE_LONGEST_POP, piece, n, err);
 	free(piece);
 	return ok;
 }
@@ -441,7 +444,7 @@ build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 static bool
 build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	if (!build_spans(v, m, err))
+	if (!build_spans(v, m, err) || !tok_added_build(v, m, err))
 		return false;
 	switch (m->kind) {
 	case TOK_KIND_BPE:

@@ -2,6 +2,7 @@
 /* The tries of wordpiece.h, and the texts that ids decode to. Set-up only. */
 #include <stdlib.h>
 
+#include "longest_build.h"
 #include "vocab_table.h"
 
 static bool
@@ -111,7 +112,8 @@ build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 	struct tok_longest_piece *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
 	bool ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
-	ok = ok && tok_longest_build(v, piece, list_pieces(m, piece), err);
+	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE,
+		TOK_TABLE_LONGEST_POP, piece, list_pieces(m, piece), err);
 	free(piece);
 	return ok;
 }

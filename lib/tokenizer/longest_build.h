@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Making the tries of longest.h. Set-up only. */
+#ifndef TOK_LONGEST_BUILD_H
+#define TOK_LONGEST_BUILD_H
+
+#include "vocab.h"
+
+/* A token, and in which of the tries. */
+struct tok_longest_piece {
+	const uint8_t *p;
+	uint32_t len, id; /* outside id */
+	uint32_t root;	  /* TOK_LONGEST_BEGIN or TOK_LONGEST_GO_ON */
+};
+
+/*
+ * Build the tries of n pieces, which are sorted on the way, in the tables `nodes` and `pops`, which
+ * are those of *l, a part of *v. Equal pieces are an error.
+ */
+bool tok_longest_build(struct tok_vocab *v, struct tok_longest *l, enum tok_table nodes,
+	enum tok_table pops, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err);
+
+#endif

@@ -98,6 +98,11 @@ vocabs_on(struct tokd_app *app, int node)
 			"vocabulary %s from %s: %u ids, checksum %08" PRIx32
 			", %zu bytes of tables on NUMA node %d\n",
 			info.name, info.path, info.n_ids, info.checksum, info.table_bytes, node);
+		if (info.n_added > 0 && !app->opt.added_tokens)
+			TOKD_LOG(main, NOTICE,
+				"vocabulary %s has %u added tokens that are not special: they are "
+				"text like any other; --added-tokens recognises them\n",
+				info.name, info.n_added);
 	}
 	return v;
 }

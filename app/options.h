@@ -11,9 +11,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include <tok.h>
+
 #include "net_addr.h"
 
-#define TOKD_N_OPTS 31
+#define TOKD_N_OPTS 32
 
 /* Where a value came from; a higher one overrides a lower one. */
 enum tokd_option_source {
@@ -54,11 +56,20 @@ struct tokd_options {
 	uint32_t mtu;		    /* --mtu: bytes of an IP packet; 0: as the driver has it */
 	uint32_t cache_entries;	    /* --cache: learned pretokens per worker, 0: the default */
 	bool strict_utf8;	    /* --strict-utf8 */
+	bool added_tokens;	    /* --added-tokens: recognise those that are not special */
 	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */
 
 	uint8_t source[TOKD_N_OPTS]; /* enum tokd_option_source, by index in the table */
 	char *file;		     /* holds the strings that came from the file */
 };
+
+/* enum tok_flags for text from the network: special tokens are never recognised in it. */
+static inline uint32_t
+tokd_tok_flags(const struct tokd_options *opt)
+{
+	return (opt->strict_utf8 ? TOK_STRICT_UTF8 : 0u) |
+	       (opt->added_tokens ? 0u : TOK_ADDED_AS_TEXT);
+}
 
 enum tokd_options_result {
 	TOKD_OPTIONS_RUN,

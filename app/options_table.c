@@ -32,6 +32,9 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 		"pretokenizer of files that do not say it and are not known by their content"},
 	{"strict-utf8", NULL, OPT_FLAG, RULE_NONE, FIELD(strict_utf8), 0, 0, "no",
 		"refuse text that is not UTF-8 instead of replacing what is wrong by U+FFFD"},
+	{"added-tokens", NULL, OPT_FLAG, RULE_NONE, FIELD(added_tokens), 0, 0, "no",
+		"recognise in text the vocabulary's added tokens that are not special; special ones are "
+		"always text, so that no client can send them"},
 	{"streams", "N", OPT_COUNT, RULE_NONE, FIELD(streams), 1, 1 << 20, "4096",
 		"texts a worker holds at once, open and finished"},
 	{"max-text", "BYTES", OPT_SIZE, RULE_NONE, FIELD(max_text), 1, OPT_G, "16M",

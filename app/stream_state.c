@@ -97,8 +97,7 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	s->last = TOKD_NO_PACKET;
 	s->text_crc = TOKD_CRC32C_INIT;
 	s->ids_crc = TOKD_CRC32C_INIT;
-	tok_stream_init(
-		&s->tok, vocab->tok, vocab->cache, w->opt->strict_utf8 ? TOK_STRICT_UTF8 : 0);
+	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
 
 	TAILQ_INSERT_TAIL(&t->open, s, link);
 	count_open(t, 1);

@@ -98,8 +98,7 @@ encode(struct tokd_worker *w, const struct rte_mbuf *m, uint32_t *ids, size_t ro
 {
 	struct tok_result all = {0}, one;
 
-	tok_stream_init(
-		&w->text_stream, w->vocab[0].tok, w->vocab[0].cache, w->opt->strict_utf8 ? TOK_STRICT_UTF8 : 0);
+	tok_stream_init(&w->text_stream, w->vocab[0].tok, w->vocab[0].cache, tokd_tok_flags(w->opt));
 	for (; m != NULL; m = m->next) {
 		one = tok_stream_feed(&w->text_stream, rte_pktmbuf_mtod(m, const void *),
 			rte_pktmbuf_data_len(m), m->next == NULL, ids + all.produced,
@@ -177,7 +176,7 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 		if (res.why == TOK_WHY_UTF8)
 			ANSWER_ERROR(w, peer, "not UTF-8, and dpdk-tokd runs with --strict-utf8");
 		else
-			ANSWER_ERROR(w, peer, "too many ids uncertain at once in one word");
+			ANSWER_ERROR(w, peer, "too many ids uncertain at once");
 		return;
 	}
 	/* They stand where they are until the next reservation. */

@@ -11,7 +11,7 @@
 #include "fixture.h"
 #include "options_table.h"
 
-#define ARGS_MAX 16
+#define ARGS_MAX 24
 
 struct parsed {
 	enum tokd_options_result result;
@@ -85,6 +85,7 @@ have_the_defaults_help_shows(void **state)
 	assert_int_equal(p.opt.ring_bytes, 16 << 20);
 	assert_int_equal(p.opt.socket_mode, 0600);
 	assert_false(p.opt.strict_utf8);
+	assert_int_equal(tokd_tok_flags(&p.opt), TOK_ADDED_AS_TEXT);
 	/* What stands in the table as default must pass its own limits: else RUN were BAD. */
 }
 
@@ -92,7 +93,7 @@ static void
 take_sizes_in_every_unit_and_both_spellings(void **state)
 {
 	char line[] = "-- --ring-size=64k --max-text 1G --ip=10.0.0.1 --mbuf-room 9600 --mtu=9000 "
-		      "--strict-utf8 --socket-mode 0666 --socket-group adm --drain 0";
+		      "--strict-utf8 --added-tokens --socket-mode 0666 --socket-group adm --drain 0";
 	struct parsed p;
 
 	parse(&p, line);
@@ -105,6 +106,7 @@ take_sizes_in_every_unit_and_both_spellings(void **state)
 	assert_string_equal(p.opt.socket_group, "adm");
 	assert_int_equal(p.opt.drain_ms, 0);
 	assert_true(p.opt.strict_utf8);
+	assert_int_equal(tokd_tok_flags(&p.opt), TOK_STRICT_UTF8);
 }
 
 static void

@@ -160,7 +160,11 @@ search(struct tok_added_state *a, const struct tok_added *set, const struct wind
 		}
 		if (is_taken(a, w, piece->from, at, t))
 			continue;
-		piece->to = t->what & TOK_ADDED_LSTRIP ? white_before(w, piece->from, at) : at;
+		/* White space that the token before takes is not there to be taken. */
+		piece->to = at;
+		if (t->what & TOK_ADDED_LSTRIP)
+			piece->to = white_before(
+				w, a->strip ? skip_white(w, piece->from, at) : piece->from, at);
 		piece->next = end;
 		piece->id = t->id;
 		piece->strips = t->what & TOK_ADDED_RSTRIP;
@@ -210,11 +214,15 @@ tok_added_next(struct tok_added_state *a, const struct tok_added *set,
 
 		span->p = char_at(&w, piece->from);
 		span->n = end - piece->from;
+		span->at = piece->from;
+		span->behind = end;
 		piece->from = end;
 		return TOK_ADDED_TEXT;
 	}
 	if (piece->id != TOK_NO_TOKEN) {
 		span->id = piece->id;
+		span->at = piece->from;
+		span->behind = piece->next;
 		piece->from = piece->next;
 		piece->found = false;
 		a->strip = piece->strips;

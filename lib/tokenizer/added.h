@@ -30,7 +30,9 @@ struct tok_added_piece {
 struct tok_added_span {
 	const uint8_t *p; /* TOK_ADDED_TEXT: n bytes, whole characters, at least one */
 	size_t n;
-	uint32_t id; /* TOK_ADDED_TOKEN */
+	uint32_t id;   /* TOK_ADDED_TOKEN */
+	size_t at;     /* where it begins, counted from what was held when the piece came */
+	size_t behind; /* where it ends */
 };
 
 enum tok_added_result {

@@ -122,10 +122,10 @@ tok_added_sum(struct tok_vocab *v)
 }
 
 static bool
-build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l, bool normalized,
-	struct tok_error *err)
+build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
+	enum tok_added_which which, struct tok_error *err)
 {
-	const bool nfc = normalized && m->nfc;
+	const bool normalized = which == TOK_ADDED_NORMAL_SET, nfc = normalized && m->nfc;
 	struct making g = {0};
 	size_t bytes = 1;
 	bool ok;
@@ -141,7 +141,7 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l, 
 		if (((l->added[i].what & TOK_ADDED_NORMALIZED) != 0) == normalized)
 			ok = put(&g, l, &l->added[i], nfc, err);
 	}
-	ok = ok && keep(v, normalized ? TOK_ADDED_NORMAL_SET : TOK_ADDED_TEXT_SET, &g, err);
+	ok = ok && keep(v, which, &g, err);
 	free(g.piece);
 	free(g.token);
 	free(g.text);
@@ -158,7 +158,8 @@ tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 		free(l.owned ? l.added : NULL);
 		return ok;
 	}
-	ok = build_set(v, m, &l, false, err) && build_set(v, m, &l, true, err);
+	ok = build_set(v, m, &l, TOK_ADDED_TEXT_SET, err) &&
+	     build_set(v, m, &l, TOK_ADDED_NORMAL_SET, err);
 	tok_added_sum(v);
 	for (uint32_t i = 0; ok && i < l.n; i++) {
 		if (!(l.added[i].what & TOK_ADDED_SPECIAL))

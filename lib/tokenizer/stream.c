@@ -5,10 +5,6 @@
 #include "pretoken.h"
 #include "utf8.h"
 
-/* Sets of added tokens. */
-#define AS_IT_COMES 0
-#define NORMALIZED 1
-
 void
 tok_stream_init(
 	struct tok_stream *s, const struct tok_vocab *v, struct tok_cache *c, uint32_t flags)
@@ -34,8 +30,9 @@ tok_stream_init(
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
-	return (size_t)s->n_utf8 + s->added_state[AS_IT_COMES].n_held + tok_nfc_waiting(&s->nfc) +
-	       s->added_state[NORMALIZED].n_held + s->n_held + s->n_pos;
+	return (size_t)s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
+	       tok_nfc_waiting(&s->nfc) + s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held +
+	       s->n_pos;
 }
 
 /*
@@ -48,9 +45,10 @@ static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for bo
 size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
-	return (n + s->n_utf8 + s->added_state[AS_IT_COMES].n_held + tok_nfc_waiting(&s->nfc)) *
+	return (n + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
+		       tok_nfc_waiting(&s->nfc)) *
 		       TOK_UTF8_REPLACEMENT_BYTES +
-	       s->added_state[NORMALIZED].n_held + s->n_held + s->n_pos;
+	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos;
 }
 
 size_t
@@ -91,11 +89,11 @@ feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 	struct tok_added_span span;
 	bool fits = true;
 
-	if (!s->added[NORMALIZED])
+	if (!s->added[TOK_ADDED_NORMAL_SET])
 		return encode_text(s, p, n, last, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
 	while (fits) {
-		switch (tok_added_next(
-			&s->added_state[NORMALIZED], &s->vocab->added[NORMALIZED], &piece, &span)) {
+		switch (tok_added_next(&s->added_state[TOK_ADDED_NORMAL_SET],
+			&s->vocab->added[TOK_ADDED_NORMAL_SET], &piece, &span)) {
 		case TOK_ADDED_TEXT:
 			fits = encode_text(s, span.p, span.n, false, ids);
 			break;
@@ -141,11 +139,11 @@ feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 	struct tok_added_span span;
 	enum tok_why why = TOK_WHY_NONE;
 
-	if (!s->added[AS_IT_COMES])
+	if (!s->added[TOK_ADDED_TEXT_SET])
 		return normalize(s, p, n, last, ids);
 	while (why == TOK_WHY_NONE) {
-		switch (tok_added_next(&s->added_state[AS_IT_COMES], &s->vocab->added[AS_IT_COMES],
-			&piece, &span)) {
+		switch (tok_added_next(&s->added_state[TOK_ADDED_TEXT_SET],
+			&s->vocab->added[TOK_ADDED_TEXT_SET], &piece, &span)) {
 		case TOK_ADDED_TEXT:
 			why = normalize(s, span.p, span.n, false, ids);
 			break;

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Characters to words to ids, as wordpiece.h says. Hot path. */
+#include "nfc_tables.h"
 #include "utf8.h"
 #include "vocab.h"
-
-/* Unicode 16, section 3.12. */
-#define HANGUL_S 0xac00u
-#define HANGUL_L 0x1100u
-#define HANGUL_V 0x1161u
-#define HANGUL_T 0x11a7u
-#define HANGUL_VS 21u
-#define HANGUL_TS 28u
 
 void
 tok_wordpiece_open(struct tok_stream *s)
@@ -132,12 +125,12 @@ end_word(struct tok_stream *s, uint32_t **ids)
 static void
 add_hangul(struct tok_stream *s, uint32_t cp, uint32_t **ids)
 {
-	uint32_t at = cp - HANGUL_S, t = at % HANGUL_TS;
+	uint32_t at = cp - TOK_NFC_S, t = at % TOK_NFC_TS;
 
-	add_char(s, HANGUL_L + at / (HANGUL_VS * HANGUL_TS), 0, ids);
-	add_char(s, HANGUL_V + at / HANGUL_TS % HANGUL_VS, 0, ids);
+	add_char(s, TOK_NFC_L + at / (TOK_NFC_VS * TOK_NFC_TS), 0, ids);
+	add_char(s, TOK_NFC_V + at / TOK_NFC_TS % TOK_NFC_VS, 0, ids);
 	if (t != 0)
-		add_char(s, HANGUL_T + t, 0, ids);
+		add_char(s, TOK_NFC_T + t, 0, ids);
 }
 
 /* What character cp becomes, unless that is several elements. */

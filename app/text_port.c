@@ -67,10 +67,11 @@ answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t by
 
 /* Bytes of the longest text whose ids, at worst, are one record of the ring. */
 static uint32_t
-most_by_ring(const struct tokd_ring *r)
+most_by_ring(const struct tokd_worker *w)
 {
-	return (uint32_t)RTE_MIN(UINT32_MAX, (tokd_ring_most(r) - sizeof(struct tokd_rec)) /
-						     sizeof(uint32_t) / tok_encode_bound(1));
+	return (uint32_t)RTE_MIN(UINT32_MAX,
+		(tokd_ring_most(&w->ring) - sizeof(struct tokd_rec)) / sizeof(uint32_t) /
+			tok_encode_bound(w->vocab[0].tok, 1, 0));
 }
 
 /* Ids with blanks between and a line feed behind, in as few datagrams as hold them. */
@@ -145,8 +146,8 @@ void
 tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
 	const uint32_t bytes = rte_pktmbuf_pkt_len(m);
-	const uint32_t by_ring = most_by_ring(&w->ring), by_option = w->opt->max_text;
-	const uint64_t room = tok_encode_bound(bytes);
+	const uint32_t by_ring = most_by_ring(w), by_option = w->opt->max_text;
+	const uint64_t room = tok_encode_bound(w->vocab[0].tok, bytes, 0);
 	struct tok_result res;
 	uint32_t *ids;
 	uint64_t pos, t;

@@ -13,7 +13,7 @@
 	"TOKV\r\n\x1a" /* and a NUL: eight bytes that a transfer as text spoils */
 
 /* Of the tables and the header: raised by whoever changes what any of them holds or means. */
-#define TOK_COMPILED_VERSION 2u
+#define TOK_COMPILED_VERSION 1u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* as the machine that wrote it has it */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* bytes of a file */
@@ -45,6 +45,7 @@ struct tok_compiled_header {
 	char format[16];    /* of the source */
 	struct tok_compiled_source source[TOK_COMPILED_FILES];
 	uint32_t number[TOK_N_NUMBERS];
+	uint32_t before[TOK_TEMPLATE_MAX], after[TOK_TEMPLATE_MAX]; /* of the template */
 	struct tok_compiled_table table[TOK_N_TABLES];
 	uint32_t reserved;
 	uint32_t header_crc; /* CRC-32 of all before it */

@@ -109,6 +109,22 @@ numbers_fit(const struct tok_vocab *v)
 	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK;
 }
 
+/* The template's ids are there. */
+static bool
+template_fits(const struct tok_vocab *v)
+{
+	const struct tok_template *t = &v->shape.around;
+
+	if (t->n_before > TOK_TEMPLATE_MAX || t->n_after > TOK_TEMPLATE_MAX)
+		return false;
+	for (uint32_t i = 0; i < TOK_TEMPLATE_MAX; i++) {
+		if ((i < t->n_before && t->before[i] >= v->info.n_ids) ||
+			(i < t->n_after && t->after[i] >= v->info.n_ids))
+			return false;
+	}
+	return true;
+}
+
 /* The text of each id lies in `bytes`, and eight bytes behind it may be read. */
 static bool
 spans_fit(const struct tok_vocab *v)
@@ -135,6 +151,8 @@ tok_compiled_check(const struct tok_vocab *v)
 		wrong = "their sizes";
 	else if (!numbers_fit(v))
 		wrong = "their numbers";
+	else if (!template_fits(v))
+		wrong = "template";
 	else if (!spans_fit(v))
 		wrong = "span";
 	if (wrong == NULL)

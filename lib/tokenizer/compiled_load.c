@@ -173,6 +173,8 @@ make_vocab(const struct opened *f, const char *name, const char *path)
 #define TAKE(number_, field) v->field = h->number[TOK_NUMBER_##number_];
 	TOK_NUMBERS(TAKE)
 #undef TAKE
+	memcpy(v->shape.around.before, h->before, sizeof(h->before));
+	memcpy(v->shape.around.after, h->after, sizeof(h->after));
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
 		if (h->table[t].bytes > 0)
 			tok_vocab_table_set(v, t, f->map + h->table[t].off, h->table[t].bytes);

@@ -79,6 +79,8 @@ make_header(struct tok_compiled_header *h, const struct tok_vocab *v, const char
 #define KEEP(number_, field) h->number[TOK_NUMBER_##number_] = (uint32_t)v->field;
 	TOK_NUMBERS(KEEP)
 #undef KEEP
+	memcpy(h->before, v->shape.around.before, sizeof(h->before));
+	memcpy(h->after, v->shape.around.after, sizeof(h->after));
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
 		struct tok_compiled_table *to = &h->table[t];
 

@@ -8,8 +8,8 @@
 
 static const struct tok_json_rule top_rules[] = {
 	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
-	{"truncation", "null", "switch it off with no_truncation() and save the file", false},
-	{"padding", "null", "switch it off with no_padding() and save the file", false},
+	{"truncation", NULL, NULL, false},
+	{"padding", NULL, NULL, false},
 	{"added_tokens", NULL, NULL, false},
 	{"normalizer", NULL, NULL, true},
 	{"pre_tokenizer", NULL, NULL, true},
@@ -28,20 +28,6 @@ static const struct tok_json_rule normalizer_rules[] = {
 
 static const struct tok_json_rule pre_tokenizer_rules[] = {
 	{"type", "\"BertPreTokenizer\"", NULL, true},
-};
-
-/* Tokens around a text, which encoding does not add. */
-static const struct tok_json_rule template_rules[] = {
-	{"type", "\"TemplateProcessing\"", NULL, true},
-	{"single", NULL, NULL, true},
-	{"pair", NULL, NULL, true},
-	{"special_tokens", NULL, NULL, true},
-};
-
-static const struct tok_json_rule bert_processing_rules[] = {
-	{"type", "\"BertProcessing\"", NULL, true},
-	{"sep", NULL, NULL, true},
-	{"cls", NULL, NULL, true},
 };
 
 static const struct tok_json_rule decoder_rules[] = {
@@ -74,38 +60,6 @@ tok_json_is_bert(const json_t *root)
 	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0;
 }
 
-static bool
-is_token_and_id(const json_t *pair)
-{
-	return json_array_size(pair) == 2 && json_is_string(json_array_get(pair, 0)) &&
-	       json_is_integer(json_array_get(pair, 1));
-}
-
-static bool
-check_post_processor(const char *file, json_t *post, struct tok_error *err)
-{
-	if (post == NULL || json_is_null(post))
-		return true;
-	if (strcmp(type_of(post), "BertProcessing") == 0)
-		return tok_json_check_component(file, "post_processor", post, "BertProcessing",
-			       bert_processing_rules, N(bert_processing_rules), err) &&
-		       ((is_token_and_id(json_object_get(post, "sep")) &&
-				is_token_and_id(json_object_get(post, "cls"))) ||
-			       tok_fail(err,
-				       "%s: post_processor: expected sep and cls, each a token and "
-				       "its id",
-				       file));
-	return tok_json_check_component(file, "post_processor", post, "TemplateProcessing",
-		       template_rules, N(template_rules), err) &&
-	       ((json_is_array(json_object_get(post, "single")) &&
-			json_is_array(json_object_get(post, "pair")) &&
-			json_is_object(json_object_get(post, "special_tokens"))) ||
-		       tok_fail(err,
-			       "%s: post_processor: expected lists single and pair, and an object "
-			       "special_tokens",
-			       file));
-}
-
 bool
 tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
 {
@@ -115,7 +69,6 @@ tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
 	       tok_json_check_component(file, "pre_tokenizer",
 		       json_object_get(root, "pre_tokenizer"), "BertPreTokenizer",
 		       pre_tokenizer_rules, N(pre_tokenizer_rules), err) &&
-	       check_post_processor(file, json_object_get(root, "post_processor"), err) &&
 	       tok_json_check_component(file, "decoder", json_object_get(root, "decoder"),
 		       "WordPiece", decoder_rules, N(decoder_rules), err) &&
 	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,

@@ -3,7 +3,8 @@
  * BERT's vocab.txt: a token a line, its number from 0 is its id. As the reference reads it
  * (models/wordpiece/mod.rs, read_file), white space at the end of a line does not count, and of
  * equal lines the last has the token. Everything else is not in the file: the normalizer, of which
- * only lowercase is in question, and the numbers that all of BERT's have.
+ * only lowercase is in question, [CLS] and [SEP] around a text, and the numbers that all of BERT's
+ * have.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -135,6 +136,7 @@ parse(const char *file, const uint8_t *text, size_t size, bool may_guess, struct
 static bool
 sort_out(const char *file, struct tok_model *m, struct tok_error *err)
 {
+	enum { UNK, PAD, CLS, SEP, MASK };
 	static const char *const special[] = {"[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"};
 	struct tok_index x = {0};
 	uint32_t found[sizeof(special) / sizeof(special[0])];
@@ -153,8 +155,11 @@ sort_out(const char *file, struct tok_model *m, struct tok_error *err)
 		if (found[i] != TOK_NO_TOKEN)
 			m->token[found[i]].special = true;
 	}
-	m->bert.unk = found[0];
-	return found[0] != TOK_NO_TOKEN ||
+	m->bert.unk = found[UNK];
+	if (found[CLS] != TOK_NO_TOKEN && found[SEP] != TOK_NO_TOKEN)
+		m->shape.around = (struct tok_template){
+			.n_before = 1, .before = {found[CLS]}, .n_after = 1, .after = {found[SEP]}};
+	return found[UNK] != TOK_NO_TOKEN ||
 	       tok_fail(err, "%s: no line is [UNK], the unknown token", file);
 }
 

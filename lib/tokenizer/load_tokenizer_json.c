@@ -11,14 +11,15 @@
 #include "json_added.h"
 #include "json_pretok.h"
 #include "json_rules.h"
+#include "json_shape.h"
 #include "load_bert_json.h"
 #include "json_vocab.h"
 #include "load_tekken.h"
 
 static const struct tok_json_rule top_rules[] = {
 	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
-	{"truncation", "null", "switch it off with no_truncation() and save the file", false},
-	{"padding", "null", "switch it off with no_padding() and save the file", false},
+	{"truncation", NULL, NULL, false},
+	{"padding", NULL, NULL, false},
 	{"added_tokens", NULL, NULL, false},
 	{"normalizer", NULL, NULL, false},
 	{"pre_tokenizer", NULL, NULL, true},
@@ -27,8 +28,8 @@ static const struct tok_json_rule top_rules[] = {
 	{"model", NULL, NULL, true},
 };
 
-/* As post-processor and decoder ByteLevel changes no ids, whatever its fields. */
-static const struct tok_json_rule no_ids_rules[] = {
+/* What ByteLevel decodes does not depend on its fields. */
+static const struct tok_json_rule decoder_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
 	{"add_prefix_space", "true, false", NULL, false},
 	{"trim_offsets", "true, false", NULL, false},
@@ -59,15 +60,12 @@ is_absent(const json_t *value)
 static bool
 check_components(const char *file, json_t *root, struct tok_error *err)
 {
-	json_t *post = json_object_get(root, "post_processor");
 	json_t *decoder = json_object_get(root, "decoder");
 
 	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
-	       (is_absent(post) || tok_json_check_component(file, "post_processor", post,
-					   "ByteLevel", no_ids_rules, N(no_ids_rules), err)) &&
 	       /* Without one the reference would join tokens by blanks, byte letters and all. */
 	       tok_json_check_component(
-		       file, "decoder", decoder, "ByteLevel", no_ids_rules, N(no_ids_rules), err) &&
+		       file, "decoder", decoder, "ByteLevel", decoder_rules, N(decoder_rules), err) &&
 	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err);
 }
@@ -158,6 +156,7 @@ load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 	if (ok)
 		ok = wordpiece ? tok_json_bert_read(file, root, added, m, err)
 			       : read_model(file, root, added, m, err);
+	ok = ok && tok_json_shape(file, root, m, err);
 	free(added);
 	return ok;
 }

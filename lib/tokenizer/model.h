@@ -86,6 +86,7 @@ struct tok_model {
 	bool greedy;	    /* longest match within pretokens instead of merging */
 	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;
+	struct tok_shape shape; /* not in the checksum */
 };
 
 /* Loaders. Each returns false with *err filled in and leaves *m freed. path is a file. */

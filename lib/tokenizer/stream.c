@@ -19,6 +19,8 @@ tok_stream_init(
 	s->over = 0;
 	s->state = TOK_ST_NONE;
 	s->n_utf8 = 0;
+	s->n_before = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_before : 0;
+	s->n_after = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_after : 0;
 	s->n_held = 0;
 	tok_nfc_init(&s->nfc);
 	if (v->kind == TOK_KIND_WORDPIECE)
@@ -48,13 +50,17 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 	return (n + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
 		       tok_nfc_waiting(&s->nfc)) *
 		       TOK_UTF8_REPLACEMENT_BYTES +
-	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos;
+	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos + s->n_before +
+	       s->n_after;
 }
 
 size_t
-tok_encode_bound(size_t n)
+tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
 {
-	return n * TOK_UTF8_REPLACEMENT_BYTES;
+	const struct tok_template *t = &v->shape.around;
+
+	return n * TOK_UTF8_REPLACEMENT_BYTES +
+	       (flags & TOK_TEMPLATE ? t->n_before + t->n_after : 0);
 }
 
 /* ---- what comes behind UTF-8, by the kind of vocabulary ---- */
@@ -248,6 +254,11 @@ tok_stream_feed(
 
 	if (s->over)
 		return (struct tok_result){.status = TOK_BAD, .why = TOK_WHY_OVER};
+	if (s->n_before > 0 && s->n_before <= room) {
+		memcpy(ids, s->vocab->shape.around.before, s->n_before * sizeof(*ids));
+		r.produced = s->n_before;
+		s->n_before = 0;
+	}
 	do {
 		size_t take = n - r.consumed, took;
 		uint32_t *next = ids + r.produced;
@@ -276,6 +287,12 @@ tok_stream_feed(
 		}
 		s->over = end;
 		r.consumed += take;
+		if (end) {
+			memcpy(ids + r.produced, s->vocab->shape.around.after,
+				s->n_after * sizeof(*ids));
+			r.produced += s->n_after;
+			s->n_after = 0;
+		}
 	} while (r.consumed < n);
 	return r;
 }

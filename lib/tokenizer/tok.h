@@ -8,8 +8,8 @@
  *
  * The ids of a stream do not depend on how its text was cut into pieces: they are those of the
  * whole text under the reference tokenizer, special tokens taken as text unless enum tok_flags says
- * otherwise. Bytes mean
- * bytes.decode("utf-8", "replace"). doc/streaming.md states which ids may be given out when.
+ * otherwise. Bytes mean bytes.decode("utf-8", "replace"). doc/streaming.md states which ids may be
+ * given out when.
  */
 #ifndef TOK_H
 #define TOK_H
@@ -94,6 +94,39 @@ struct tok_vocab_info {
 };
 struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
 
+/*
+ * What a tokenizer.json has done to the ids of a text, which the checksum leaves out: it names how
+ * text becomes ids. Encoding puts the template around a text where TOK_TEMPLATE asks for it;
+ * truncation and padding are the caller's.
+ */
+#define TOK_TEMPLATE_MAX 16
+struct tok_template {
+	uint32_t n_before, n_after;
+	uint32_t before[TOK_TEMPLATE_MAX]; /* ids before a text: [CLS], <|begin_of_text|> */
+	uint32_t after[TOK_TEMPLATE_MAX];
+};
+struct tok_truncation {
+	bool on;
+	bool left;	     /* the first ids go, not the last */
+	bool pairs_only;     /* it cuts the second of two texts: one alone is an error */
+	uint32_t max_length; /* ids, those of the template with them */
+	uint32_t stride;     /* ids by which what was cut off overlaps */
+};
+struct tok_padding {
+	bool on;
+	bool left;
+	bool fixed;	      /* to `length` ids; else to the longest of a batch */
+	uint32_t length;
+	uint32_t multiple_of; /* lengths are rounded up to one; 0: as they are */
+	uint32_t id, type_id;
+};
+struct tok_shape {
+	struct tok_template around; /* a vocab.txt that has them: [CLS], [SEP] */
+	struct tok_truncation truncation;
+	struct tok_padding padding;
+};
+const struct tok_shape *tok_vocab_shape(const struct tok_vocab *v);
+
 /* Bytes of one id (of WordPiece its text, ## and all), not NUL-terminated, owned by the vocabulary; NULL if there is no such id. */
 const uint8_t *tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len);
 
@@ -133,6 +166,7 @@ struct tok_result {
 
 enum tok_flags {
 	TOK_STRICT_UTF8 = 1 << 0, /* refuse invalid UTF-8 instead of replacing it by U+FFFD */
+	TOK_TEMPLATE = 1 << 1,	  /* the vocabulary's template around the text (tok_vocab_shape) */
 	/*
 	 * Added tokens that are not special are recognised in text, as the reference does with
 	 * encode_special_tokens. Instead none is, for text of others, who must not steer a model;
@@ -151,8 +185,9 @@ enum tok_flags {
 #define TOK_ADDED_HELD_MAX (2 * TOK_ADDED_BYTES_MAX)
 
 /* Most that tok_stream_bound(s, 1) can be. */
-#define TOK_STREAM_HELD_MAX \
-	(2 * TOK_CARRY_MAX + 3 * 4 * (2 + TOK_NFC_MARKS_MAX) + 4 * TOK_ADDED_HELD_MAX)
+#define TOK_STREAM_HELD_MAX                                                                        \
+	(2 * TOK_CARRY_MAX + 3 * 4 * (2 + TOK_NFC_MARKS_MAX) + 4 * TOK_ADDED_HELD_MAX +            \
+		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* characters of a word that a WordPiece vocabulary may ask for */
 
@@ -186,6 +221,8 @@ struct tok_stream {
 	uint8_t state;	      /* of the open pretoken (enum in pretok.h) */
 	bool added[2];	      /* by set: added tokens are recognised */
 	uint8_t n_utf8;	      /* bytes of an incomplete character in utf8[] */
+	uint8_t n_before;     /* ids of the template that are still to be given out */
+	uint8_t n_after;
 	uint16_t n_held;      /* bytes in held[] that may or may not belong to the open pretoken */
 	uint8_t utf8[4];
 	uint32_t whole_low;   /* tokens for whole pretokens that begin with the open one: */
@@ -223,11 +260,12 @@ size_t tok_stream_bound(const struct tok_stream *s, size_t n);
 size_t tok_stream_waiting(const struct tok_stream *s);
 
 /*
- * Whole text at once: as a stream that is fed once. room must be at least tok_encode_bound(n).
+ * Whole text at once: as a stream that is fed once. room must be at least
+ * tok_encode_bound(v, n, flags).
  */
 struct tok_result tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text,
 	size_t n, uint32_t flags, uint32_t *ids, size_t room);
-size_t tok_encode_bound(size_t n);
+size_t tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags);
 
 /* Bytes of a text: from `begin` up to `end`. */
 struct tok_range {

@@ -111,7 +111,21 @@ enum tok_table {
 	N(MAX_CHARS, wordpiece.max_chars)                                                          \
 	N(CHECKSUM, info.checksum)                                                                 \
 	N(SPECIAL, info.n_special)                                                                 \
-	N(MAX_TOKEN_BYTES, info.max_token_bytes)
+	N(MAX_TOKEN_BYTES, info.max_token_bytes)                                                   \
+	N(BEFORE, shape.around.n_before)                                                           \
+	N(AFTER, shape.around.n_after)                                                             \
+	N(TRUNCATES, shape.truncation.on)                                                          \
+	N(TRUNCATES_LEFT, shape.truncation.left)                                                   \
+	N(TRUNCATES_PAIRS, shape.truncation.pairs_only)                                            \
+	N(MAX_LENGTH, shape.truncation.max_length)                                                 \
+	N(STRIDE, shape.truncation.stride)                                                         \
+	N(PADS, shape.padding.on)                                                                  \
+	N(PADS_LEFT, shape.padding.left)                                                           \
+	N(PADS_TO_FIXED, shape.padding.fixed)                                                      \
+	N(PAD_LENGTH, shape.padding.length)                                                        \
+	N(PAD_MULTIPLE, shape.padding.multiple_of)                                                 \
+	N(PAD_ID, shape.padding.id)                                                                \
+	N(PAD_TYPE, shape.padding.type_id)
 
 enum tok_number {
 #define TOK_NUMBER_ENUM(name, field) TOK_NUMBER_##name,
@@ -164,6 +178,7 @@ struct tok_vocab {
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;
 	struct tok_vocab_info info;
+	struct tok_shape shape;
 	struct tok_mem mem;
 	enum tok_home home_kind;
 	void *home;

@@ -483,6 +483,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	v->kind = m->kind;
 	v->pretok = m->pretok;
 	v->nfc = m->nfc;
+	v->shape = m->shape;
 	v->n_ranks = TOK_BYTES + m->n_merges;
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);

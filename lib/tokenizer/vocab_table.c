@@ -125,3 +125,9 @@ tok_vocab_info(const struct tok_vocab *v)
 	info.home = homes[v->home_kind];
 	return info;
 }
+
+const struct tok_shape *
+tok_vocab_shape(const struct tok_vocab *v)
+{
+	return &v->shape;
+}

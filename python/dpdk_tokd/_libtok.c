@@ -229,11 +229,15 @@ vocab_encode(PyObject *self, PyObject *args)
 	PyObject *o, *ids;
 	Py_buffer text;
 	uint32_t *room;
+	size_t bound;
+	uint32_t flags;
 	int strict;
 
 	if (!PyArg_ParseTuple(args, "Op", &o, &strict) || text_of(o, &text) < 0)
 		return NULL;
-	ids = ids_new(tok_encode_bound((size_t)text.len));
+	flags = strict ? TOK_STRICT_UTF8 : 0;
+	bound = tok_encode_bound(v->vocab, (size_t)text.len, flags);
+	ids = ids_new(bound);
 	cache = ids != NULL ? cache_borrow(v) : NULL;
 	if (cache == NULL) {
 		PyBuffer_Release(&text);
@@ -242,8 +246,8 @@ vocab_encode(PyObject *self, PyObject *args)
 	}
 	room = (uint32_t *)PyByteArray_AsString(ids);
 	Py_BEGIN_ALLOW_THREADS
-	r = tok_encode(v->vocab, cache, text.buf, (size_t)text.len, strict ? TOK_STRICT_UTF8 : 0,
-		room, tok_encode_bound((size_t)text.len));
+	r = tok_encode(v->vocab, cache, text.buf, (size_t)text.len, flags,
+		room, bound);
 	Py_END_ALLOW_THREADS
 	cache_return(v, cache);
 	PyBuffer_Release(&text);

@@ -179,7 +179,7 @@ use(const struct tok_vocab *v)
 	static uint8_t text[sizeof(sample) * 4096];
 	static struct tok_stream s;
 	static struct tok_cache *cache;
-	const size_t n = sizeof(sample) - 1, bound = tok_encode_bound(n);
+	const size_t n = sizeof(sample) - 1, bound = tok_encode_bound(v, n, 0);
 	uint32_t *ids = malloc(bound * sizeof(*ids));
 	struct tok_result r;
 

@@ -225,6 +225,26 @@ use_decoder(const struct tok_vocab *v, const uint32_t *ids, size_t n, bool is_sa
 	MUST(at == r.produced);
 }
 
+/* The template's ids are ids, and there is room for them where tok.h says there is. */
+static void
+use_template(const struct tok_vocab *v, const uint32_t *ids, size_t n)
+{
+	const struct tok_template *t = &tok_vocab_shape(v)->around;
+	const size_t room = tok_encode_bound(v, sizeof(sample) - 1, TOK_TEMPLATE);
+	uint32_t *all = malloc(room * sizeof(*all));
+	struct tok_result r;
+
+	MUST(all != NULL && t->n_before <= TOK_TEMPLATE_MAX && t->n_after <= TOK_TEMPLATE_MAX);
+	r = tok_encode(v, NULL, sample, sizeof(sample) - 1, TOK_TEMPLATE, all, room);
+	MUST(r.status == TOK_OK && r.produced == t->n_before + n + t->n_after);
+	MUST(memcmp(all, t->before, t->n_before * sizeof(*all)) == 0);
+	MUST(memcmp(all + t->n_before, ids, n * sizeof(*all)) == 0);
+	MUST(memcmp(all + t->n_before + n, t->after, t->n_after * sizeof(*all)) == 0);
+	for (size_t i = 0; i < r.produced; i++)
+		MUST(all[i] < tok_vocab_info(v).n_ids);
+	free(all);
+}
+
 static void
 use(const struct tok_vocab *v)
 {
@@ -240,6 +260,7 @@ use(const struct tok_vocab *v)
 	MUST(r.status == TOK_OK && r.consumed == sizeof(sample) - 1);
 	for (size_t i = 0; i < r.produced; i++)
 		MUST(ids[i] < info.n_ids);
+	use_template(v, ids, r.produced);
 	use_stream(v, ids, r.produced);
 	use_decoder(v, ids, r.produced, strcmp(info.pretokenizer, "bert") != 0);
 }

@@ -229,6 +229,25 @@ def bpe_documents() -> list[dict]:
         last = byte_level | {"use_regex": False}
         return {"type": "Sequence", "pretokenizers": [*pieces, last]}
 
+    begin, text = {"SpecialToken": {"id": "<b>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    template = {
+        "type": "TemplateProcessing",
+        "single": [begin, text],
+        "pair": [begin, text, begin, {"Sequence": {"id": "B", "type_id": 1}}],
+        "special_tokens": {"<b>": {"id": "<b>", "ids": [257, 1], "tokens": ["<b>", "x"]}},
+    }
+    shape = {
+        "post_processor": {"type": "Sequence", "processors": [byte_level, template]},
+        "truncation": {"direction": "Left", "max_length": 9, "strategy": "OnlyFirst", "stride": 1},
+        "padding": {
+            "strategy": {"Fixed": 8},
+            "direction": "Right",
+            "pad_to_multiple_of": 4,
+            "pad_id": 257,
+            "pad_type_id": 0,
+            "pad_token": "ll",
+        },
+    }
     unordered = ["he l", "he ll", "hel l", "h e", "l l", "\u0120 w"]
     unmade = {"xyz": 260, "hel": 261}
     plain = {key: gpt2[key] for key in ("pre_tokenizer", "decoder")}
@@ -236,6 +255,7 @@ def bpe_documents() -> list[dict]:
         gpt2,
         plain | {"model": {"vocab": ids, "merges": [m.split(" ") for m in merges]}},
         plain
+        | shape
         | {
             "normalizer": {"type": "NFC"},
             "pre_tokenizer": split(LLAMA3),

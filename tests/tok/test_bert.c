@@ -26,8 +26,8 @@ small_json(void)
 		" \"normalizer\": {\"type\": \"BertNormalizer\", \"clean_text\": true,"
 		"   \"handle_chinese_chars\": true, \"strip_accents\": null, \"lowercase\": true},"
 		" \"pre_tokenizer\": {\"type\": \"BertPreTokenizer\"},"
-		" \"post_processor\": {\"type\": \"TemplateProcessing\", \"single\": [],"
-		"   \"pair\": [], \"special_tokens\": {}},"
+		" \"post_processor\": {\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3],"
+		"   \"cls\": [\"[CLS]\", 2]},"
 		" \"decoder\": {\"type\": \"WordPiece\", \"prefix\": \"##\", \"cleanup\": true},"
 		" \"model\": {\"type\": \"WordPiece\", \"unk_token\": \"[UNK]\","
 		"   \"continuing_subword_prefix\": \"##\", \"max_input_chars_per_word\": 100,"
@@ -73,6 +73,19 @@ assert_ids(const struct tok_vocab *v, const char *text, const uint32_t *want, si
 	assert_memory_equal(ids, want, n * sizeof(*want));
 }
 
+/* [CLS] and [SEP], which of vocab.txt are known by their text. */
+static void
+assert_template(const struct tok_vocab *v)
+{
+	static const uint32_t want[] = {2, 9, 3};
+	uint32_t ids[17];
+	struct tok_result r = tok_encode(v, NULL, "hello", 5, TOK_TEMPLATE, ids, 17);
+
+	assert_int_equal(r.status, TOK_OK);
+	assert_int_equal(r.produced, 3);
+	assert_memory_equal(ids, want, sizeof(want));
+}
+
 static void
 both_formats_are_the_same_vocabulary(void **state)
 {
@@ -89,6 +102,7 @@ both_formats_are_the_same_vocabulary(void **state)
 		assert_int_equal(info.n_ids, SMALL_IDS);
 		assert_int_equal(info.n_special, i == 0 ? 5 : 2);
 		assert_int_equal(info.n_merges, 0);
+		assert_template(v);
 		assert_ids(v, "H\xc3\xa9llo. hell heo\xe4\xb8\xad", want, 7);
 		tok_vocab_free(v);
 	}
@@ -193,12 +207,6 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 		{"normalizer.odd", "1", "normalizer.odd is not implemented: the key is not known"},
 		{"pre_tokenizer.type", "\"Whitespace\"", "pre_tokenizer \"Whitespace\" is not"},
 		{"pre_tokenizer.odd", "1", "pre_tokenizer.odd is not implemented"},
-		{"post_processor.type", "\"RobertaProcessing\"",
-			"post_processor \"RobertaProcessing\" is not implemented"},
-		{"post_processor.single", "1", "post_processor: expected lists single and pair"},
-		{"post_processor.odd", "1", "post_processor.odd is not implemented"},
-		{"post_processor", "{\"type\": \"BertProcessing\", \"sep\": [1], \"cls\": [2]}",
-			"post_processor: expected sep and cls, each a token and its id"},
 		{"decoder", "null", "decoder null is not implemented"},
 		{"decoder.prefix", "\"@@\"", "decoder.prefix \"@@\" is not implemented"},
 		{"decoder.cleanup", NULL, "decoder.cleanup is missing"},
@@ -215,7 +223,6 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 		{"model.vocab.he", "9", "id 9 is given to two tokens"},
 		{"model.vocab.he", "-1", "id of \"he\" is not a number from 0 to 2097151"},
 		{"model.vocab.he", "2097152", "id of \"he\" is not a number from 0"},
-		{"truncation", "{\"max_length\": 5}", "no_truncation()"},
 		{"added_tokens",
 			"[{\"id\": 12, \"content\": \"x\", \"special\": false, \"normalized\": true}]",
 			"looked for in what the normalizer makes of the text: not implemented for BERT"},
@@ -237,11 +244,7 @@ what_decides_no_ids_is_not_in_the_checksum(void **state)
 {
 	static const struct change same[] = {{"normalizer.strip_accents", "true", NULL},
 		{"normalizer.strip_accents", NULL, NULL}, {"post_processor", "null", NULL},
-		{"post_processor", NULL, NULL},
-		{"post_processor",
-			"{\"type\": \"BertProcessing\", \"sep\": [\"[SEP]\", 3], \"cls\": [\"[CLS]\", "
-			"2]}",
-			NULL},
+		{"post_processor", NULL, NULL}, {"post_processor.cls", "[\"[MASK]\", 4]", NULL},
 		{"decoder.cleanup", "false", NULL}, {"added_tokens", "[]", NULL},
 		{"added_tokens", NULL, NULL}};
 	static const struct change other[] = {{"normalizer.strip_accents", "false", NULL},

@@ -420,13 +420,13 @@ use(const struct tok_vocab *v)
 {
 	static struct tok_stream s;
 	static uint8_t text[N_SAMPLE * 4096];
-	uint32_t *ids = malloc(tok_encode_bound(N_SAMPLE) * sizeof(*ids));
+	uint32_t *ids = malloc(tok_encode_bound(v, N_SAMPLE, 0) * sizeof(*ids));
 	struct tok_cache *cache = tok_cache_create(v, 64, NULL);
 	struct tok_result r;
 
 	assert_non_null(ids);
 	assert_non_null(cache);
-	r = tok_encode(v, cache, sample, N_SAMPLE, 0, ids, tok_encode_bound(N_SAMPLE));
+	r = tok_encode(v, cache, sample, N_SAMPLE, 0, ids, tok_encode_bound(v, N_SAMPLE, 0));
 	assert_true(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
 	r = tok_decode(v, ids, r.produced, text, sizeof(text));
 	assert_true(r.status == TOK_OK || r.why == TOK_WHY_ID);

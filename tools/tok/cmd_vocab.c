@@ -93,7 +93,7 @@ static bool
 check_ids(const struct tok_vocab *v, uint32_t n_ids, struct counts *c)
 {
 	uint32_t most = longest(v, n_ids), len, id;
-	size_t room = tok_encode_bound(most);
+	size_t room = tok_encode_bound(v, most, 0);
 	uint32_t *ids = malloc(room * sizeof(*ids));
 	uint8_t *back = malloc(most);
 	bool ok = ids != NULL && back != NULL;

@@ -132,6 +132,19 @@ def test_options_that_change_nothing_are_taken(vocab: Path) -> None:
     assert encode(vocab, b"hi there", "--algo", "exact", "--no-special") == [5303, 612]
 
 
+@pytest.mark.parametrize("split", [[], ["--split", "1"], ["--split", "random:3"]])
+def test_the_template_is_printed_unless_it_shall_not_be(tmp_path: Path, split: list[str]) -> None:
+    path = tmp_path / "vocab.txt"
+    path.write_text("[UNK]\n[CLS]\n[SEP]\nhello\n##s\n")
+    assert encode(path, b"hellos hello", *split) == [1, 3, 4, 3, 2]
+    assert encode(path, b"", *split) == [1, 2]
+    assert encode(path, b"hellos hello", "--no-special", *split) == [3, 4, 3]
+    assert encode(path, b"", "--no-special", *split) == []
+    info = run("vocab", "info", path).stdout.decode()
+    assert "template      1 TEXT 2\n" in info
+    assert run("vocab", "check", path).returncode == 0
+
+
 def test_bytes_that_are_not_utf8_are_replaced_or_refused(vocab, gpt2_reference) -> None:
     for data in (b"\xff", b"a\xe4\xb8 b", b"\xf0\x9f\x98", b"\xed\xa0\x80\xc0\xaf"):
         want = gpt2_reference.encode(data.decode("utf-8", "replace")).ids

@@ -90,6 +90,7 @@ parse(int argc, char **argv, struct encode_options *o)
 	};
 	int c;
 
+	o->flags = TOK_TEMPLATE;
 	opterr = 0;
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
@@ -112,7 +113,8 @@ parse(int argc, char **argv, struct encode_options *o)
 			o->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
 			break;
 		case NO_SPECIAL:
-			break; /* GPT-2 puts nothing around a text */
+			o->flags &= ~(uint32_t)TOK_TEMPLATE;
+			break;
 		case STRICT:
 			o->flags |= TOK_STRICT_UTF8;
 			break;

@@ -10,6 +10,20 @@ static const char sample[] =
 	"Hello, world! It's 3.14 \t\n\n  na\xc3\xafve \xe4\xb8\xad\xe6\x96\x87 "
 	"\xf0\x9f\x98\x80 ------------ they'll   <|endoftext|> end ";
 
+static void
+print_template(const struct tok_template *t)
+{
+	if (t->n_before + t->n_after == 0)
+		return;
+	printf("template      ");
+	for (uint32_t i = 0; i < t->n_before; i++)
+		printf("%u ", t->before[i]);
+	printf("TEXT");
+	for (uint32_t i = 0; i < t->n_after; i++)
+		printf(" %u", t->after[i]);
+	printf("\n");
+}
+
 static int
 print_info(const struct tok_vocab *v)
 {
@@ -26,6 +40,7 @@ print_info(const struct tok_vocab *v)
 	printf("ids           %u\n", i.n_ids);
 	printf("merges        %u\n", i.n_merges);
 	printf("special       %u\n", i.n_special);
+	print_template(&tok_vocab_shape(v)->around);
 	printf("longest token %u bytes\n", i.max_token_bytes);
 	printf("tables        %.1f MiB in %s\n", (double)i.table_bytes / (1 << 20),
 		strcmp(i.home, "memory") == 0 ? "small pages" : i.home);

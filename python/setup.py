@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The extension `_libtok`: libtok of this repository and its Python binding, in one file."""
+"""The extension `_libtok`: libtok of this repository and its Python binding, in one library."""
 
 import os
 import shutil
@@ -32,12 +32,12 @@ setup(
     ext_modules=[
         Extension(
             "dpdk_tokd._libtok",
-            sources=["dpdk_tokd/_libtok.c", *sorted(map(str, LIBTOK.glob("*.c")))],
-            depends=sorted(map(str, LIBTOK.glob("*.h"))),
+            sources=["dpdk_tokd/_libtok.c", "dpdk_tokd/_batch.c", *sorted(map(str, LIBTOK.glob("*.c")))],
+            depends=["dpdk_tokd/_batch.h", *sorted(map(str, LIBTOK.glob("*.h")))],
             include_dirs=[str(LIBTOK)],
             define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
             extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
-            + pkg_config("--cflags", "jansson", "zlib"),
+            + ["-pthread", *pkg_config("--cflags", "jansson", "zlib")],
             extra_link_args=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
             py_limited_api=True,
         )

@@ -148,23 +148,40 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	return ok;
 }
 
+/* Ids that the model never gives, but for added tokens that are not special. */
+static bool
+build_special(
+	struct tok_vocab *v, const struct tok_model *m, const struct list *l, struct tok_error *err)
+{
+	uint8_t *special = calloc(m->n_tokens, sizeof(*special));
+	uint32_t n = 0, n_special = 0;
+	bool ok = special != NULL;
+
+	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
+		special[id] = m->token[id].special;
+	for (uint32_t i = 0; ok && i < l->n; i++)
+		special[l->added[i].id] &= (l->added[i].what & TOK_ADDED_SPECIAL) != 0;
+	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
+		n_special += special[id];
+	ok = ok && (n_special == 0 || tok_vocab_table_make(v, TOK_TABLE_SPECIAL, n_special));
+	for (uint32_t id = 0; ok && id < m->n_tokens; id++) {
+		if (special[id])
+			v->special[n++] = id;
+	}
+	v->info.n_special = n;
+	free(special);
+	return ok || tok_fail(err, "out of memory for special tokens");
+}
+
 bool
 tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	struct list l;
 	bool ok = make_list(m, &l) || tok_fail(err, "out of memory for added tokens");
 
-	if (!ok || l.n == 0) {
-		free(l.owned ? l.added : NULL);
-		return ok;
-	}
-	ok = build_set(v, m, &l, TOK_ADDED_TEXT_SET, err) &&
+	ok = ok && build_special(v, m, &l, err) && build_set(v, m, &l, TOK_ADDED_TEXT_SET, err) &&
 	     build_set(v, m, &l, TOK_ADDED_NORMAL_SET, err);
 	tok_added_sum(v);
-	for (uint32_t i = 0; ok && i < l.n; i++) {
-		if (!(l.added[i].what & TOK_ADDED_SPECIAL))
-			v->info.n_special -= m->token[l.added[i].id].special;
-	}
 	if (l.owned)
 		free(l.added);
 	return ok;

@@ -47,7 +47,7 @@ tables_are_there(const struct tok_vocab *v)
 
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++)
 		there |= v->table_bytes[t] > 0 ? 1u << t : 0;
-	if (!take_option(&there, OF_TEXT_SET))
+	if (!take_option(&there, BIT(SPECIAL)) || !take_option(&there, OF_TEXT_SET))
 		return false;
 	switch (v->kind) {
 	case TOK_KIND_BPE:
@@ -100,7 +100,7 @@ sizes_fit(const struct tok_vocab *v)
 static bool
 numbers_fit(const struct tok_vocab *v)
 {
-	if (v->info.checksum == 0 || v->info.n_special > v->info.n_ids ||
+	if (v->info.checksum == 0 || v->info.n_special != n_of(v, TOK_TABLE_SPECIAL) ||
 		v->info.max_token_bytes > TOK_MAX_TOKEN_BYTES + 1)
 		return false;
 	if (v->kind == TOK_KIND_WORDPIECE)
@@ -109,14 +109,18 @@ numbers_fit(const struct tok_vocab *v)
 	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK;
 }
 
-/* The template's ids are there. */
+/* Special ids, and those of the template, are there. */
 static bool
-template_fits(const struct tok_vocab *v)
+specials_fit(const struct tok_vocab *v)
 {
 	const struct tok_template *t = &v->shape.around;
 
 	if (t->n_before > TOK_TEMPLATE_MAX || t->n_after > TOK_TEMPLATE_MAX)
 		return false;
+	for (uint32_t i = 0; i < v->info.n_special; i++) {
+		if (v->special[i] >= v->info.n_ids)
+			return false;
+	}
 	for (uint32_t i = 0; i < TOK_TEMPLATE_MAX; i++) {
 		if ((i < t->n_before && t->before[i] >= v->info.n_ids) ||
 			(i < t->n_after && t->after[i] >= v->info.n_ids))
@@ -151,8 +155,8 @@ tok_compiled_check(const struct tok_vocab *v)
 		wrong = "their sizes";
 	else if (!numbers_fit(v))
 		wrong = "their numbers";
-	else if (!template_fits(v))
-		wrong = "template";
+	else if (!specials_fit(v))
+		wrong = "special";
 	else if (!spans_fit(v))
 		wrong = "span";
 	if (wrong == NULL)

@@ -130,6 +130,9 @@ const struct tok_shape *tok_vocab_shape(const struct tok_vocab *v);
 /* Bytes of one id (of WordPiece its text, ## and all), not NUL-terminated, owned by the vocabulary; NULL if there is no such id. */
 const uint8_t *tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len);
 
+/* Ids of special tokens, rising; their number to *n. Owned by the vocabulary. */
+const uint32_t *tok_vocab_specials(const struct tok_vocab *v, uint32_t *n);
+
 /*
  * A fixed-size cache of the ids of pretokens seen before, for one thread. `entries` is rounded
  * up to a power of two; 0 means the default. NULL if memory is short.

@@ -84,6 +84,7 @@ struct tok_split {
 	T(ADDED_NORMAL, added[1].token)                                                            \
 	T(ADDED_NORMAL_NODE, added[1].trie.node)                                                   \
 	T(ADDED_NORMAL_POP, added[1].trie.pop)                                                     \
+	T(SPECIAL, special)                                                                        \
 	T(CAT_PAGE, cat_page)                                                                      \
 	T(CAT, cat)                                                                                \
 	T(NORM_PAGE, wordpiece.norm.page)                                                          \
@@ -173,6 +174,7 @@ struct tok_vocab {
 	/* decoding */
 	struct tok_span *span; /* by outside id, in `bytes` */
 	uint8_t *bytes;
+	uint32_t *special; /* outside ids, rising */
 	struct tok_wordpiece wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */

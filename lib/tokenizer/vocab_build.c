@@ -405,7 +405,6 @@ build_spans(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 	memcpy(v->bytes, m->bytes, m->n_bytes);
 	for (uint32_t i = 0; i < m->n_tokens; i++) {
 		v->span[i] = (struct tok_span){m->token[i].off, m->token[i].len};
-		v->info.n_special += m->token[i].special;
 		if (!m->token[i].special && m->token[i].len > v->info.max_token_bytes)
 			v->info.max_token_bytes = m->token[i].len;
 	}

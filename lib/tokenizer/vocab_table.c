@@ -131,3 +131,10 @@ tok_vocab_shape(const struct tok_vocab *v)
 {
 	return &v->shape;
 }
+
+const uint32_t *
+tok_vocab_specials(const struct tok_vocab *v, uint32_t *n)
+{
+	*n = v->info.n_special;
+	return v->special;
+}

@@ -6,6 +6,7 @@ for them, and `RingReader` reads, without a copy, the ids an appliance on this h
 """
 
 from .aio import AsyncClient
+from .batch import Batch, Padded
 from .client import Client
 from .engine import TokdError
 from .ring import (
@@ -18,15 +19,18 @@ from .ring import (
     RingRefused,
     TokenRange,
 )
-from .tokenizer import DecodeStream, Stream, Tokenizer, VocabInfo
+from .tokenizer import DecodeStream, Padding, Stream, Template, Tokenizer, Truncation, VocabInfo
 from .wire import Reason
 
 __all__ = [
     "AsyncClient",
+    "Batch",
     "Client",
     "CutStream",
     "DecodeStream",
     "Lost",
+    "Padded",
+    "Padding",
     "Reason",
     "Restart",
     "RingDropped",
@@ -34,8 +38,10 @@ __all__ = [
     "RingReader",
     "RingRefused",
     "Stream",
+    "Template",
     "TokdError",
     "TokenRange",
     "Tokenizer",
+    "Truncation",
     "VocabInfo",
 ]

@@ -17,7 +17,9 @@
 
 #include <tok.h>
 
-#define IDLE_CACHES_MAX 16
+#include "_batch.h"
+
+#define IDLE_CACHES_MAX BATCH_THREADS_MAX
 
 struct vocab {
 	PyObject_HEAD
@@ -113,6 +115,13 @@ ids_new(size_t room)
 	if (room > PY_SSIZE_T_MAX / sizeof(uint32_t))
 		return PyErr_NoMemory();
 	return PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(room * sizeof(uint32_t)));
+}
+
+/* NULL with MemoryError set if memory is short. */
+static PyObject *
+ids_copy(const uint32_t *ids, uint32_t n)
+{
+	return PyByteArray_FromStringAndSize((const char *)ids, (Py_ssize_t)(n * sizeof(*ids)));
 }
 
 static PyObject *
@@ -220,6 +229,52 @@ vocab_token(PyObject *self, PyObject *id)
 	return PyBytes_FromStringAndSize((const char *)bytes, len);
 }
 
+/* What a file has done to the ids of a text; None for what it does not say. */
+static PyObject *
+vocab_shape(PyObject *self, PyObject *unused)
+{
+	const struct tok_shape *s = tok_vocab_shape(((struct vocab *)self)->vocab);
+	const struct tok_truncation *t = &s->truncation;
+	const struct tok_padding *p = &s->padding;
+	PyObject *truncation, *padding;
+
+	truncation = !t->on ? Py_NewRef(Py_None)
+			    : Py_BuildValue("{s:I,s:I,s:N,s:N}", "max_length", t->max_length,
+				      "stride", t->stride, "left", PyBool_FromLong(t->left),
+				      "pairs_only", PyBool_FromLong(t->pairs_only));
+	padding = !p->on ? Py_NewRef(Py_None)
+			 : Py_BuildValue("{s:I,s:N,s:I,s:N,s:I}", "length", p->length, "fixed",
+				   PyBool_FromLong(p->fixed), "multiple_of", p->multiple_of, "left",
+				   PyBool_FromLong(p->left), "id", p->id);
+	return Py_BuildValue("{s:N,s:N,s:N,s:N}", "before",
+		ids_copy(s->around.before, s->around.n_before), "after",
+		ids_copy(s->around.after, s->around.n_after), "truncation", truncation, "padding",
+		padding);
+}
+
+static PyObject *
+vocab_specials(PyObject *self, PyObject *unused)
+{
+	uint32_t n;
+	const uint32_t *ids = tok_vocab_specials(((struct vocab *)self)->vocab, &n);
+
+	return ids_copy(ids, n);
+}
+
+/* Of Python's `most`, -1 for all ids: what to keep. False with ValueError set. */
+static bool
+cut_of(const struct vocab *v, uint32_t flags, Py_ssize_t most, int left, struct batch_cut *cut)
+{
+	*cut = batch_cut_of(v->vocab, flags, most < 0 ? SIZE_MAX : (size_t)most, left);
+	if (cut->n_before + cut->n_after <= cut->most)
+		return true;
+	PyErr_Format(PyExc_ValueError,
+		"truncation to %zd ids: the vocabulary's template alone has %u; give more, or "
+		"add_special_tokens=False",
+		most, cut->n_before + cut->n_after);
+	return false;
+}
+
 static PyObject *
 vocab_encode(PyObject *self, PyObject *args)
 {
@@ -229,13 +284,15 @@ vocab_encode(PyObject *self, PyObject *args)
 	PyObject *o, *ids;
 	Py_buffer text;
 	uint32_t *room;
+	struct batch_cut cut;
+	unsigned int flags;
+	Py_ssize_t most;
 	size_t bound;
-	uint32_t flags;
-	int strict;
+	int left;
 
-	if (!PyArg_ParseTuple(args, "Op", &o, &strict) || text_of(o, &text) < 0)
+	if (!PyArg_ParseTuple(args, "OInp", &o, &flags, &most, &left) ||
+		!cut_of(v, flags, most, left, &cut) || text_of(o, &text) < 0)
 		return NULL;
-	flags = strict ? TOK_STRICT_UTF8 : 0;
 	bound = tok_encode_bound(v->vocab, (size_t)text.len, flags);
 	ids = ids_new(bound);
 	cache = ids != NULL ? cache_borrow(v) : NULL;
@@ -248,10 +305,153 @@ vocab_encode(PyObject *self, PyObject *args)
 	Py_BEGIN_ALLOW_THREADS
 	r = tok_encode(v->vocab, cache, text.buf, (size_t)text.len, flags,
 		room, bound);
+	if (r.status == TOK_OK)
+		r.produced = batch_cut(room, r.produced, &cut);
 	Py_END_ALLOW_THREADS
 	cache_return(v, cache);
 	PyBuffer_Release(&text);
 	return ids_finish(ids, r);
+}
+
+/* ---- many texts at once ---- */
+
+/* Texts as libtok reads them: references that keep them where they are while the GIL is released.
+ */
+struct texts {
+	PyObject *tuple;
+	struct batch_text *text;
+	Py_buffer *buffer; /* of those that are neither str nor bytes */
+	Py_ssize_t n, n_buffers;
+};
+
+static void
+texts_release(struct texts *t)
+{
+	while (t->n_buffers > 0)
+		PyBuffer_Release(&t->buffer[--t->n_buffers]);
+	PyMem_Free(t->buffer);
+	PyMem_Free(t->text);
+	Py_XDECREF(t->tuple);
+}
+
+static bool
+text_take(struct texts *t, PyObject *o, struct batch_text *text)
+{
+	Py_ssize_t n;
+	char *p;
+
+	if (PyUnicode_Check(o)) {
+		p = (char *)PyUnicode_AsUTF8AndSize(o, &n);
+		if (p == NULL)
+			return false;
+	} else if (PyBytes_Check(o)) {
+		if (PyBytes_AsStringAndSize(o, &p, &n) < 0)
+			return false;
+	} else {
+		if (PyObject_GetBuffer(o, &t->buffer[t->n_buffers], PyBUF_SIMPLE) < 0)
+			return false;
+		p = t->buffer[t->n_buffers].buf;
+		n = t->buffer[t->n_buffers++].len;
+	}
+	*text = (struct batch_text){(const uint8_t *)p, (size_t)n};
+	return true;
+}
+
+/* False with an exception set; texts_release() either way. */
+static bool
+texts_take(struct texts *t, PyObject *iterable)
+{
+	size_t others = 0;
+
+	*t = (struct texts){.tuple = PySequence_Tuple(iterable)};
+	if (t->tuple == NULL)
+		return false;
+	t->n = PyTuple_Size(t->tuple);
+	for (Py_ssize_t i = 0; i < t->n; i++) {
+		PyObject *o = PyTuple_GetItem(t->tuple, i);
+
+		others += !PyUnicode_Check(o) && !PyBytes_Check(o);
+	}
+	t->text = PyMem_Calloc((size_t)t->n, sizeof(*t->text));
+	t->buffer = PyMem_Calloc(others, sizeof(*t->buffer));
+	if (t->text == NULL || t->buffer == NULL) {
+		PyErr_NoMemory();
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < t->n; i++) {
+		if (!text_take(t, PyTuple_GetItem(t->tuple, i), &t->text[i]))
+			return false;
+	}
+	return true;
+}
+
+/* As many caches as there will be threads; false with MemoryError set if there is not even one. */
+static bool
+caches_borrow(struct vocab *v, struct batch *b)
+{
+	for (uint32_t i = 0; i < b->n_threads; i++) {
+		b->cache[i] = cache_borrow(v);
+		if (b->cache[i] == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* Encode what was taken into an array of ids and one of splits. */
+static PyObject *
+encode_texts(struct vocab *v, struct batch *b)
+{
+	PyObject *ids = ids_new(b->room), *splits;
+	bool ok;
+
+	splits = PyByteArray_FromStringAndSize(
+		NULL, (Py_ssize_t)((b->n_texts + 1) * sizeof(*b->splits)));
+	ok = ids != NULL && splits != NULL && caches_borrow(v, b);
+	if (ok) {
+		b->ids = (uint32_t *)PyByteArray_AsString(ids);
+		b->splits = (int64_t *)PyByteArray_AsString(splits);
+		Py_BEGIN_ALLOW_THREADS ok = batch_encode(b);
+		Py_END_ALLOW_THREADS if (!ok)
+			PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
+				tok_why_text(b->why.why), b->why.consumed);
+	}
+	for (uint32_t i = 0; i < BATCH_THREADS_MAX; i++) {
+		if (b->cache[i] != NULL)
+			cache_return(v, b->cache[i]);
+	}
+	if (ok && PyByteArray_Resize(ids, (Py_ssize_t)((size_t)b->splits[b->n_texts] * 4)) == 0)
+		return Py_BuildValue("(NN)", ids, splits);
+	Py_XDECREF(ids);
+	Py_XDECREF(splits);
+	return NULL;
+}
+
+static PyObject *
+vocab_encode_batch(PyObject *self, PyObject *args)
+{
+	struct vocab *v = (struct vocab *)self;
+	struct batch b = {.vocab = v->vocab};
+	PyObject *iterable, *made = NULL;
+	unsigned int flags, threads;
+	struct texts texts = {0};
+	Py_ssize_t most;
+	int left;
+
+	if (!PyArg_ParseTuple(args, "OInpI", &iterable, &flags, &most, &left, &threads) ||
+		!cut_of(v, flags, most, left, &b.cut))
+		return NULL;
+	if (texts_take(&texts, iterable)) {
+		b.flags = flags;
+		b.text = texts.text;
+		b.n_texts = (size_t)texts.n;
+		if (batch_plan(&b, threads))
+			made = encode_texts(v, &b);
+		else
+			PyErr_NoMemory();
+		batch_free(&b);
+	}
+	texts_release(&texts);
+	return made;
 }
 
 /* Bytes that `n` ids decode to; an unknown id counts for none, and is found by decoding. */
@@ -289,8 +489,8 @@ vocab_decode(PyObject *self, PyObject *o)
 		return NULL;
 	ids = b.buf;
 	n = (size_t)b.len / 4;
-	bytes = decoded_bytes(v, ids, n);
-	text = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+	Py_BEGIN_ALLOW_THREADS bytes = decoded_bytes(v, ids, n);
+	Py_END_ALLOW_THREADS text = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
 	if (text != NULL) {
 		uint8_t *out = (uint8_t *)PyBytes_AsString(text);
 
@@ -309,14 +509,14 @@ vocab_decode(PyObject *self, PyObject *o)
 }
 
 static PyObject *
-vocab_stream(PyObject *self, PyObject *strict_utf8)
+vocab_stream(PyObject *self, PyObject *tok_flags)
 {
 	struct module_state *state = PyType_GetModuleState(Py_TYPE(self));
 	struct vocab *v = (struct vocab *)self;
-	int strict = PyObject_IsTrue(strict_utf8);
+	unsigned long flags = PyLong_AsUnsignedLong(tok_flags);
 	struct stream *s;
 
-	if (strict < 0)
+	if (flags == (unsigned long)-1 && PyErr_Occurred())
 		return NULL;
 	s = new_object(state->stream_type);
 	if (s == NULL)
@@ -327,7 +527,7 @@ vocab_stream(PyObject *self, PyObject *strict_utf8)
 		Py_DECREF(s);
 		return NULL;
 	}
-	tok_stream_init(&s->tok, v->vocab, s->cache, strict ? TOK_STRICT_UTF8 : 0);
+	tok_stream_init(&s->tok, v->vocab, s->cache, (uint32_t)flags);
 	return (PyObject *)s;
 }
 
@@ -347,7 +547,11 @@ vocab_decode_stream(PyObject *self, PyObject *unused)
 static PyMethodDef vocab_methods[] = {
 	{"info", vocab_info, METH_NOARGS, "What was loaded, as a dict."},
 	{"token", vocab_token, METH_O, "Bytes of one id, or None."},
+	{"shape", vocab_shape, METH_NOARGS, "Template, truncation and padding, as a dict."},
+	{"specials", vocab_specials, METH_NOARGS, "Special ids, rising, 4 bytes each."},
 	{"encode", vocab_encode, METH_VARARGS, "Ids of a whole text, 4 bytes each."},
+	{"encode_batch", vocab_encode_batch, METH_VARARGS,
+		"Ids of many texts, 4 bytes each, and where each text's begin and end, 8 bytes each."},
 	{"decode", vocab_decode, METH_O, "Bytes of ids."},
 	{"stream", vocab_stream, METH_O, "A text on its way through."},
 	{"decode_stream", vocab_decode_stream, METH_NOARGS, "Ids on their way through."},
@@ -609,6 +813,10 @@ module_exec(PyObject *module)
 		(PyTypeObject *)PyType_FromModuleAndSpec(module, &decode_stream_spec, NULL);
 	if (state->vocab_type == NULL || state->stream_type == NULL ||
 		state->decode_stream_type == NULL)
+		return -1;
+	if (PyModule_AddIntConstant(module, "STRICT_UTF8", TOK_STRICT_UTF8) < 0 ||
+		PyModule_AddIntConstant(module, "TEMPLATE", TOK_TEMPLATE) < 0 ||
+		PyModule_AddIntConstant(module, "THREADS_MAX", BATCH_THREADS_MAX) < 0)
 		return -1;
 	return PyModule_AddType(module, state->vocab_type);
 }

@@ -2,12 +2,36 @@
 """Types of the C extension. Its users are the modules of this package; see _libtok.c."""
 
 import mmap
-from typing import Self, TypeAlias, TypedDict
+from collections.abc import Iterable
+from typing import Final, Self, TypeAlias, TypedDict
 
 import numpy as np
 import numpy.typing as npt
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | npt.NDArray[np.generic]
+
+STRICT_UTF8: Final[int]
+TEMPLATE: Final[int]
+THREADS_MAX: Final[int]
+
+class TruncationDict(TypedDict):
+    max_length: int
+    stride: int
+    left: bool
+    pairs_only: bool
+
+class PaddingDict(TypedDict):
+    length: int
+    fixed: bool
+    multiple_of: int
+    left: bool
+    id: int
+
+class ShapeDict(TypedDict):
+    before: bytearray
+    after: bytearray
+    truncation: TruncationDict | None
+    padding: PaddingDict | None
 
 class VocabInfoDict(TypedDict):
     name: str
@@ -29,9 +53,16 @@ class Vocab:
     ) -> Self: ...
     def info(self) -> VocabInfoDict: ...
     def token(self, id: int, /) -> bytes | None: ...
-    def encode(self, text: str | Buffer, strict_utf8: bool, /) -> bytearray: ...
+    def shape(self) -> ShapeDict: ...
+    def specials(self) -> bytearray: ...
+    def encode(
+        self, text: str | Buffer, flags: int, most: int, left: bool, /
+    ) -> bytearray: ...
+    def encode_batch(
+        self, texts: Iterable[str | Buffer], flags: int, most: int, left: bool, threads: int, /
+    ) -> tuple[bytearray, bytearray]: ...
     def decode(self, ids: Buffer, /) -> bytes: ...
-    def stream(self, strict_utf8: bool, /) -> Stream: ...
+    def stream(self, flags: int, /) -> Stream: ...
     def decode_stream(self) -> DecodeStream: ...
 
 class Stream:

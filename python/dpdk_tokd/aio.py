@@ -13,8 +13,9 @@ from typing import Self
 
 from . import wire
 from ._udp import Incoming, connected, is_passing, naming, peer_name
+from .batch import Ids
 from .engine import Engine, Exchange, joined, to_bytes
-from .tokenizer import Ids, Text
+from .tokenizer import Text
 
 IN_FLIGHT = 256
 

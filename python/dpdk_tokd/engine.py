@@ -27,7 +27,8 @@ import google_crc32c
 import numpy as np
 
 from . import wire
-from .tokenizer import Ids, Text
+from .batch import Ids
+from .tokenizer import Text
 from .wire import Reason, Rep, Req
 
 RTO_FIRST_S = 0.020

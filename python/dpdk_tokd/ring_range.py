@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
+from .batch import Ids
 from .ring_errors import RingError
 from .ring_layout import REC_ABORT, REC_FIRST, REC_LAST, Rec
-from .tokenizer import Ids
 from .wire import Reason
 
 if TYPE_CHECKING:

@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _libtok
+from ._hub import vocabulary_of
+from .batch import Batch, Ids, Padded, Side
 
-Ids: TypeAlias = npt.NDArray[np.uint32]
 IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 Text: TypeAlias = str | bytes | bytearray | memoryview
 
@@ -105,17 +109,63 @@ class DecodeStream:
         return self._stream.feed(np.empty(0, dtype=np.uint32), True)
 
 
+class Template(NamedTuple):
+    """Ids that the vocabulary puts before and behind a text: BERT's [CLS] and [SEP]."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """How a `tokenizer.json` says that texts be cut: to `max_length` ids, the template's with
+    them, of which those of the text's `side` go. `stride` is of what this package does not do."""
+
+    max_length: int
+    side: Side
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """How a `tokenizer.json` says that texts be padded: with `pad_id` on that side, to `length`
+    ids (None: those of the longest text), rounded up to `multiple_of` (None: not rounded)."""
+
+    length: int | None
+    side: Side
+    multiple_of: int | None
+    pad_id: int
+
+
+def _flags(*, strict_utf8: bool, template: bool) -> int:
+    """What libtok is asked for (tok.h, enum tok_flags)."""
+    return _libtok.STRICT_UTF8 * strict_utf8 | _libtok.TEMPLATE * template
+
+
+def _side(left: bool) -> Side:
+    return "left" if left else "right"
+
+
 class Tokenizer:
     """A vocabulary, and what turns text into its ids and back.
 
-    Any thread may use it, and several at once: the GIL is released while text is encoded, and each
-    call or stream borrows a cache of its own (1 MiB, kept for the next one).
+    Any thread may use it, and several at once: the GIL is released while text is encoded and ids
+    are decoded, and each call or stream borrows a cache of its own (1 MiB, kept for the next one).
+
+    What the vocabulary puts around a text (`template`) is added unless `add_special_tokens` is
+    False. An appliance adds nothing: its ids are those of `add_special_tokens=False`.
     """
 
     def __init__(self, vocab: _libtok.Vocab, *, strict_utf8: bool = False) -> None:
         self._vocab = vocab
         self._strict = strict_utf8
         self._info = VocabInfo(**vocab.info())
+        shape = vocab.shape()
+        self._template = Template(
+            tuple(_ids_from(shape["before"]).tolist()), tuple(_ids_from(shape["after"]).tolist())
+        )
+        self._truncation = shape["truncation"]
+        self._padding = shape["padding"]
 
     @classmethod
     def load(
@@ -141,22 +191,180 @@ class Tokenizer:
         vocab = _libtok.Vocab(name_or_path, pretokenizer, search_path, algo)
         return cls(vocab, strict_utf8=strict_utf8)
 
-    def encode(self, text: Text) -> Ids:
-        """Ids of a whole text, special tokens taken as text: uint32, shape (n,), the caller's own.
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str,
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        strict_utf8: bool = False,
+        pretokenizer: str | None = None,
+        algo: str | None = None,
+    ) -> Tokenizer:
+        """Load the vocabulary of a repository of huggingface.co, or of a folder.
+
+        It is its `tokenizer.json`, else `vocab.json` with `merges.txt`, else `vocab.txt`, else
+        `tekken.json`; kept in, and found in, the cache of the package huggingface_hub.
+        revision: a branch, tag or commit. token: for a repository that asks for one; None: the one
+        that is logged in with. local_files_only: the cache alone, no network.
+        Other arguments are those of `load`, as are its errors. ImportError: huggingface_hub is not
+        installed (`pip install dpdk-tokd[hub]`); FileNotFoundError: there is no such file;
+        and the errors of huggingface_hub.
+        """
+        if os.path.isdir(name):
+            path = os.path.join(name, "")
+        else:
+            path = vocabulary_of(
+                name,
+                revision=revision,
+                token=token,
+                cache_dir=cache_dir,
+                local_files_only=local_files_only,
+            )
+        return cls.load(path, strict_utf8=strict_utf8, pretokenizer=pretokenizer, algo=algo)
+
+    def encode(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+    ) -> Ids:
+        """Ids of a whole text, special tokens in it taken as text: uint32, shape (n,), the
+        caller's own.
 
         `text` is a str, or UTF-8 in bytes or any other contiguous buffer, which must not be
         changed meanwhile. UnicodeEncodeError (a ValueError): a str holds a surrogate. ValueError:
         not UTF-8, where the tokenizer is strict.
+        add_special_tokens: the ids of `template` around them.
+        truncation: at most so many ids, the template's with them; True: as the file says.
+        truncation_side: which of the text's go; None: as the file says, else those on the right.
         """
-        return _ids_from(self._vocab.encode(text, self._strict))
+        most, left = self._cut(truncation, truncation_side)
+        flags = _flags(strict_utf8=self._strict, template=add_special_tokens)
+        return _ids_from(self._vocab.encode(text, flags, most, left))
 
-    def decode(self, ids: IdsLike) -> bytes:
+    @overload
+    def encode_batch(  # type: ignore[overload-overlap]  # False is an int: the first match counts
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: Literal[False] = False,
+        threads: int | None = None,
+    ) -> Batch: ...
+
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: Literal[True, "longest"] | int,
+        padding_side: Side | None = None,
+        pad_to_multiple_of: int | None = None,
+        pad_id: int | None = None,
+        threads: int | None = None,
+    ) -> Padded: ...
+
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest"] | int = False,
+        padding_side: Side | None = None,
+        pad_to_multiple_of: int | None = None,
+        pad_id: int | None = None,
+        threads: int | None = None,
+    ) -> Batch | Padded:
+        """Ids of many texts, which are encoded as `encode` does.
+
+        padding: False: a `Batch`, one array of all ids. Otherwise a `Padded`, rows of one length:
+        of the longest text ("longest"), of so many ids (a number), or as the file says, else of
+        the longest text (True). padding_side, pad_to_multiple_of, pad_id: None: as the file says,
+        else on the right, not rounded, with the id of [PAD] or <pad>.
+        threads: at most so many encode at once; None: as many as there are processors to run on.
+        Small batches take fewer, and the ids do not depend on it.
+        ValueError also names the text that is wrong, by its index.
+        """
+        if isinstance(texts, (str, bytes, bytearray, memoryview)):
+            raise TypeError("texts: expected a list of texts, got one text")
+        if threads is None:
+            threads = min(len(os.sched_getaffinity(0)), _libtok.THREADS_MAX)
+        if not 1 <= threads <= _libtok.THREADS_MAX:
+            raise ValueError(f"threads: {threads}: expected 1 to {_libtok.THREADS_MAX}")
+        most, left = self._cut(truncation, truncation_side)
+        flags = _flags(strict_utf8=self._strict, template=add_special_tokens)
+        ids, splits = self._vocab.encode_batch(texts, flags, most, left, threads)
+        batch = Batch(_ids_from(ids), np.frombuffer(splits, dtype=np.int64))
+        if padding is False:
+            return batch
+        file = self.padding
+        if padding is True:
+            length = file.length if file else None
+        else:
+            length = None if padding == "longest" else padding
+        return batch.padded(
+            length,
+            pad_id=self._pad_id() if pad_id is None else pad_id,
+            side=padding_side or (file.side if file else "right"),
+            multiple_of=file.multiple_of
+            if pad_to_multiple_of is None and file
+            else pad_to_multiple_of,
+        )
+
+    def _cut(self, truncation: bool | int | None, side: Side | None) -> tuple[int, bool]:
+        """Most ids, -1 for any number, and whether the first ones go."""
+        file = self._truncation
+        left = side == "left" if side else bool(file and file["left"])
+        if truncation is None or truncation is False:
+            return -1, left
+        if truncation is not True:
+            if truncation < 0:
+                raise ValueError(f"truncation: {truncation} ids: expected 0 or more")
+            return truncation, left
+        if file is None:
+            raise ValueError(f"truncation=True: {self._info.path} does not say to how many ids")
+        if file["pairs_only"]:
+            raise ValueError(
+                f"truncation=True: {self._info.path} says to cut the second of two texts "
+                '("OnlySecond"): give a number of ids'
+            )
+        return file["max_length"], left
+
+    def _pad_id(self) -> int:
+        if self._padding is not None:
+            return self._padding["id"]
+        for token in ("[PAD]", "<pad>"):
+            if token in self.special_tokens:
+                return self.special_tokens[token]
+        raise ValueError(
+            f"{self._info.path} says no id for padding, and has no special token [PAD] or <pad>: "
+            "give pad_id"
+        )
+
+    def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
         """Bytes of `ids`, which need not be whole characters. ValueError for an unknown id."""
-        return self._vocab.decode(_ids_for(ids))
+        array = _ids_for(ids)
+        if skip_special_tokens:
+            array = array[~np.isin(array, _ids_from(self._vocab.specials()))]
+        return self._vocab.decode(array)
 
-    def stream(self) -> Stream:
+    def stream(self, *, add_special_tokens: bool = True) -> Stream:
         """A new text that will come in pieces."""
-        return Stream(self._vocab.stream(self._strict))
+        flags = _flags(strict_utf8=self._strict, template=add_special_tokens)
+        return Stream(self._vocab.stream(flags))
 
     def decode_stream(self) -> DecodeStream:
         """A new sequence of ids that will come in pieces."""
@@ -168,6 +376,49 @@ class Tokenizer:
         if token is None:
             raise KeyError(id)
         return token
+
+    def id_to_token(self, id: int) -> bytes | None:
+        """Bytes of one id, or None if there is none."""
+        return self._vocab.token(id)
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """The id with just these bytes (not byte-level text: " the", not "Ġthe"), or None.
+
+        Of several the special one, else the lowest.
+        """
+        return self._ids_by_token.get(token.encode() if isinstance(token, str) else token)
+
+    @cached_property
+    def _ids_by_token(self) -> dict[bytes, int]:
+        order = [*range(self._info.n_ids - 1, -1, -1), *_ids_from(self._vocab.specials()).tolist()]
+        tokens = ((self._vocab.token(id), id) for id in order)
+        return {token: id for token, id in tokens if token is not None}
+
+    @cached_property
+    def special_tokens(self) -> dict[str, int]:
+        """Text and id of each special token."""
+        ids: list[int] = _ids_from(self._vocab.specials()).tolist()
+        return {self.token(id).decode("utf-8", "replace"): id for id in ids}
+
+    @property
+    def template(self) -> Template:
+        """What `add_special_tokens` puts around a text."""
+        return self._template
+
+    @property
+    def truncation(self) -> Truncation | None:
+        """What the file says of truncation, which is done where `truncation=True` asks for it."""
+        t = self._truncation
+        return None if t is None else Truncation(t["max_length"], _side(t["left"]), t["stride"])
+
+    @property
+    def padding(self) -> Padding | None:
+        """What the file says of padding, which is done where `padding=True` asks for it."""
+        p = self._padding
+        if p is None:
+            return None
+        length = p["length"] if p["fixed"] else None
+        return Padding(length, _side(p["left"]), p["multiple_of"] or None, p["id"])
 
     @property
     def vocab_size(self) -> int:

@@ -335,7 +335,7 @@ def compiled() -> list[bytes]:
     def change(table: int, place: int, value: int) -> bytes:
         return bytes([table, 2]) + short(place) + value.to_bytes(4, "little")
 
-    tables, back, numbers = range(28), 0x80 - 0x80 % 22, 255
+    tables, back, numbers = range(29), 0x80 - 0x80 % 22, 255
     seeds = [bytes([kind]) for kind in range(4)]
     for kind in range(4):
         seeds += [bytes([kind]) + change(t, 3, 5) for t in tables]

@@ -69,7 +69,7 @@ def pieces(data: bytes, rng: random.Random) -> list[bytes]:
 
 
 def streamed(tok, parts: list[bytes]) -> list[int]:
-    stream, ids = tok.stream(), []
+    stream, ids = tok.stream(add_special_tokens=False), []
     for part in parts:
         ids += stream.feed(part).tolist()
     return ids + stream.finish().tolist()

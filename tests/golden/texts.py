@@ -101,8 +101,11 @@ class Comparison:
         self.rng = random.Random(seed)
         self.texts = 0
 
+    def whole_of(self, text: str) -> np.ndarray:
+        return self.tokenizer.encode(text, add_special_tokens=False)
+
     def streamed(self, data: bytes, cuts: list[int]) -> np.ndarray:
-        stream, parts, done = self.tokenizer.stream(), [], 0
+        stream, parts, done = self.tokenizer.stream(add_special_tokens=False), [], 0
         for cut in [*cuts, len(data)]:
             parts.append(stream.feed(data[done:cut]))
             done = cut
@@ -119,16 +122,16 @@ class Comparison:
         text = shrink(text, fails)
         pytest.fail(
             f"{how}, text {self.texts}: {text!r} gives "
-            f"{self.tokenizer.encode(text).tolist()}, the reference {self.reference(text)}"
+            f"{self.whole_of(text).tolist()}, the reference {self.reference(text)}"
         )
 
     def whole(self, text: str) -> np.ndarray:
         self.texts += 1
-        ids = self.tokenizer.encode(text)
+        ids = self.whole_of(text)
         if not np.array_equal(ids, self.reference(text)):
             self._fail(
                 "whole",
-                lambda t: not np.array_equal(self.tokenizer.encode(t), self.reference(t)),
+                lambda t: not np.array_equal(self.whole_of(t), self.reference(t)),
                 text,
             )
         return ids
@@ -141,7 +144,7 @@ class Comparison:
                 self._fail("cut in two", self._cut_in_two, text)
 
     def _cut_in_two(self, text: str) -> bool:
-        data, ids = text.encode(), self.tokenizer.encode(text)
+        data, ids = text.encode(), self.whole_of(text)
         ways = [[at] for at in range(1, len(data))] + [list(range(1, len(data)))]
         return any(not np.array_equal(self.streamed(data, cuts), ids) for cuts in ways)
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Ids of many texts: one array and where each text begins in it, or a rectangle with padding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+Ids: TypeAlias = npt.NDArray[np.uint32]
+Side: TypeAlias = Literal["left", "right"]
+
+
+class Padded(NamedTuple):
+    """Ids of many texts as rows of one length.
+
+    ids: uint32, shape (texts, length). mask: uint8, the same shape: 1 where an id is the text's
+    or its template's, 0 where it is padding.
+    """
+
+    ids: Ids
+    mask: npt.NDArray[np.uint8]
+
+
+class Batch:
+    """Ids of many texts, one behind the other. `batch[i]` is a view of those of text i.
+
+    ids: uint32, shape (n,). splits: int64, shape (texts + 1,); the ids of text i are
+    `ids[splits[i] : splits[i + 1]]`.
+    """
+
+    __slots__ = ("ids", "splits")
+
+    def __init__(self, ids: Ids, splits: npt.NDArray[np.int64]) -> None:
+        self.ids = ids
+        self.splits = splits
+
+    def __len__(self) -> int:
+        return len(self.splits) - 1
+
+    def __getitem__(self, i: int) -> Ids:
+        n = len(self)
+        if not -n <= i < n:
+            raise IndexError(f"text {i} of a batch of {n}")
+        i %= n
+        return self.ids[self.splits[i] : self.splits[i + 1]]
+
+    def __iter__(self) -> Iterator[Ids]:
+        return (self[i] for i in range(len(self)))
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """Ids of each text."""
+        return np.diff(self.splits)
+
+    def padded(
+        self,
+        length: int | None = None,
+        *,
+        pad_id: int,
+        side: Side = "right",
+        multiple_of: int | None = None,
+    ) -> Padded:
+        """Rows of `length` ids (None: of the longest text), rounded up to `multiple_of`.
+
+        side: where `pad_id` is put. ValueError: a text has more ids than that.
+        """
+        lengths = self.lengths
+        longest = int(lengths.max(initial=0))
+        width = longest if length is None else length
+        if multiple_of:
+            width += -width % multiple_of
+        if width < longest:
+            raise ValueError(
+                f"text {int(lengths.argmax())} has {longest} ids, more than the {width} to pad to: "
+                "give truncation, or a greater length"
+            )
+        column = np.arange(width)
+        if side == "right":
+            inside = column < lengths[:, None]
+        else:
+            inside = column >= width - lengths[:, None]
+        ids = np.full(inside.shape, pad_id, dtype=np.uint32)
+        ids[inside] = self.ids  # row by row, as they lie there
+        return Padded(ids, inside.view(np.uint8))
+
+    def __repr__(self) -> str:
+        return f"Batch({len(self)} texts, {len(self.ids)} ids)"

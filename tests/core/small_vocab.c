@@ -45,6 +45,50 @@ add_merge(struct small_vocab *sv, uint32_t left, uint32_t right)
 	sv->n++;
 }
 
+static const struct {
+	const char *text;
+	uint32_t what;
+} added_tokens[] = {
+	{"<a>", 0},
+	{"<a", TOK_ADDED_SPECIAL},
+	{"<s>", TOK_ADDED_SPECIAL | TOK_ADDED_RSTRIP},
+	{"bb", TOK_ADDED_SINGLE_WORD},
+	{"cab", TOK_ADDED_LSTRIP | TOK_ADDED_RSTRIP},
+	{"\n\n", TOK_ADDED_LSTRIP | TOK_ADDED_SPECIAL},
+	{" a", TOK_ADDED_NORMALIZED},
+	{"e\xcc\x81", TOK_ADDED_NORMALIZED | TOK_ADDED_LSTRIP},
+	{"LO", TOK_ADDED_NORMALIZED | TOK_ADDED_SINGLE_WORD | TOK_ADDED_SPECIAL},
+	{"  ", TOK_ADDED_NORMALIZED},
+};
+#define N_ADDED (sizeof(added_tokens) / sizeof(added_tokens[0]))
+
+void
+small_added(struct tok_model *m)
+{
+	m->added = calloc(N_ADDED, sizeof(*m->added));
+	m->added_bytes = malloc(N_ADDED * SMALL_BYTES_MAX);
+	m->token = realloc(m->token, (m->n_tokens + N_ADDED) * sizeof(*m->token));
+	m->bytes = realloc(m->bytes, m->n_bytes + N_ADDED * SMALL_BYTES_MAX);
+	assert_true(
+		m->added != NULL && m->added_bytes != NULL && m->token != NULL && m->bytes != NULL);
+	for (uint32_t i = 0; i < N_ADDED; i++) {
+		const uint32_t len = (uint32_t)strlen(added_tokens[i].text);
+
+		m->added[i] = (struct tok_model_added){
+			m->n_tokens, added_tokens[i].what, i * SMALL_BYTES_MAX, len};
+		memcpy(m->added_bytes + i * SMALL_BYTES_MAX, added_tokens[i].text, len);
+		m->token[m->n_tokens++] = (struct tok_model_token){
+			.off = (uint32_t)m->n_bytes, .len = len, .special = true};
+		memcpy(m->bytes + m->n_bytes, added_tokens[i].text, len);
+		m->n_bytes += len;
+	}
+	m->n_added = N_ADDED;
+	m->shape.around = (struct tok_template){.n_before = 1,
+		.n_after = 2,
+		.before = {m->n_tokens - 1},
+		.after = {1, m->n_tokens - 2}};
+}
+
 void
 small_vocab_make(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges)
 {
@@ -96,12 +140,16 @@ small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uin
 			m.merge[m.n_merges++] =
 				(struct tok_model_merge){sv->left[i], sv->right[i], i};
 	}
+	if (flags & SMALL_ADDED)
+		small_added(&m);
 	sv->v = tok_vocab_build(&m, "small", "none", NULL, &err);
 	if (sv->v == NULL)
 		fail_msg("%s", err.text);
 	free(m.token);
 	free(m.bytes);
 	free(m.merge);
+	free(m.added);
+	free(m.added_bytes);
 }
 
 void

@@ -19,6 +19,9 @@ struct small_vocab {
 /* Deterministic random numbers (xorshift64*). */
 uint32_t small_random(uint64_t *state, uint32_t below);
 
+/* Added tokens of all kinds and a template for a model, whose lists are on the heap. */
+void small_added(struct tok_model *m);
+
 /* 256 bytes and up to n_merges merges whose tokens spell strings over `alphabet`. */
 void small_vocab_make(
 	struct small_vocab *sv, uint64_t *seed, const char *alphabet, uint32_t n_merges);
@@ -27,6 +30,7 @@ enum small_flags {
 	SMALL_NFC = 1 << 0,
 	SMALL_WHOLE = 1 << 1,  /* ignore_merges */
 	SMALL_GREEDY = 1 << 2, /* not what small_encode defines */
+	SMALL_ADDED = 1 << 3,  /* added tokens of all kinds, and a template */
 };
 
 /* The same with another pretokenizer and other ways. */

@@ -7,21 +7,28 @@
  * it needs.
  */
 #include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 
+#include <cmocka.h>
+
 #include "compiled.h"
 #include "fuzz.h"
 #include "model_make.h"
+#include "small_vocab.h"
 
 #define KINDS 4
 #define CHANGES_MAX 32
 
 static const char sample[] =
 	"hello wORLd he'll \xc3\xa9\xcc\x81 \xe4\xb8\xad \xed\x95\x9c 12345  \n"
-	"hellohellohellohellohello xyz hel\n  end";
+	"hellohellohellohellohello xyz hel\n  end <a><s>  bb cab \n\n LO e\xcc\x81 <";
+
+#define FLAGS (TOK_TEMPLATE | TOK_SPECIAL)
 
 static struct {
 	uint8_t *data; /* of a sound file */
@@ -114,6 +121,8 @@ make_kind(uint32_t which, const char *path)
 	else
 		make_bpe(&m, which == 2 ? TOK_PRETOK_LLAMA3 : TOK_PRETOK_GPT2, which == 1,
 			which == 2);
+	if (which == 2)
+		small_added(&m);
 	v = tok_vocab_build(&m, "fuzz", path, NULL, &err);
 	MUST(v != NULL && tok_compiled_write(v, NULL, 0, path, &err));
 	tok_vocab_free(v);
@@ -179,18 +188,18 @@ use(const struct tok_vocab *v)
 	static uint8_t text[sizeof(sample) * 4096];
 	static struct tok_stream s;
 	static struct tok_cache *cache;
-	const size_t n = sizeof(sample) - 1, bound = tok_encode_bound(v, n, 0);
+	const size_t n = sizeof(sample) - 1, bound = tok_encode_bound(v, n, FLAGS);
 	uint32_t *ids = malloc(bound * sizeof(*ids));
 	struct tok_result r;
 
 	cache = tok_cache_create(v, 64, NULL);
 	MUST(ids != NULL && cache != NULL);
-	r = tok_encode(v, cache, sample, n, 0, ids, bound);
+	r = tok_encode(v, cache, sample, n, FLAGS, ids, bound);
 	MUST(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
 	r = tok_decode(v, ids, r.produced, text, sizeof(text));
 	MUST(r.status == TOK_OK || r.why == TOK_WHY_ID);
 	free(ids);
-	tok_stream_init(&s, v, cache, 0);
+	tok_stream_init(&s, v, cache, FLAGS);
 	for (size_t at = 0; at < n && r.status != TOK_BAD; at++) {
 		const size_t room = tok_stream_bound(&s, 1);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Text into the tokenizer, with each family's pretokenizer, with form C and without, and with
- * WordPiece under some options, however it is cut and however little room there is for ids: always
- * the ids of the whole text, with a cache and without; and those are the bytes again when decoded.
- * A text without a pretoken border is compared with merging by the definition.
+ * Text into the tokenizer, with each family's pretokenizer, with form C and without, with added
+ * tokens under every flag, and with WordPiece under some options, however it is cut and however
+ * little room there is for ids: always the ids of the whole text, with a cache and without; and
+ * those are the bytes again when decoded. A text without a pretoken border is compared with merging
+ * by the definition.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,8 @@
 
 #define ALPHABETS 4
 #define FAMILIES TOK_PRETOK_DEEPSEEK /* from 1 */
-#define WAYS 3			     /* as it is; with form C, and whole tokens first; greedy */
+/* As it is; with form C, and whole tokens first; greedy; with form C and added tokens. */
+#define WAYS 4
 #define BPE (ALPHABETS * FAMILIES * WAYS)
 #define WORDPIECES 8
 #define VOCABS (BPE + WORDPIECES)
@@ -60,7 +62,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	make_wordpieces();
 	for (uint32_t i = 0; i < BPE; i++) {
 		static const enum small_flags flags[WAYS] = {
-			0, SMALL_NFC | SMALL_WHOLE, SMALL_GREEDY};
+			0, SMALL_NFC | SMALL_WHOLE, SMALL_GREEDY, SMALL_NFC | SMALL_ADDED};
 
 		small_vocab_of(&vocab[i], &seed, alphabet[i % ALPHABETS], SMALL_MERGES_MAX,
 			(enum tok_pretok)(1 + i / ALPHABETS % FAMILIES),
@@ -167,8 +169,9 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const struct small_vocab *sv = which < BPE ? &vocab[which] : NULL;
 	const struct tok_vocab *v = sv != NULL ? sv->v : wordpiece[which - BPE];
 	const uint32_t way = which / (ALPHABETS * FAMILIES);
-	const bool same_text = sv != NULL && way != 1, defined_ids = sv != NULL && way == 0;
-	const uint32_t flags = how & 8 ? TOK_STRICT_UTF8 : 0;
+	const bool same_text = sv != NULL && way % 2 == 0, defined_ids = sv != NULL && way == 0;
+	const uint32_t flags =
+		how & (TOK_STRICT_UTF8 | TOK_TEMPLATE | TOK_ADDED_AS_TEXT | TOK_SPECIAL);
 	const uint8_t *bytes;
 	struct input cuts;
 	struct tok_result want, got;
@@ -190,7 +193,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(memcmp(ids, whole, want.produced * sizeof(*ids)) == 0);
 	}
 	if (want.status == TOK_OK)
-		check_decoded(v, whole, want.produced, flags != 0 && same_text ? text : NULL, n);
+		check_decoded(v, whole, want.produced,
+			(flags & TOK_STRICT_UTF8) && same_text ? text : NULL, n);
 	if (defined_ids && is_one_pretoken(text, n)) {
 		MUST(want.status == TOK_OK && small_encode(sv, text, n, defined) == want.produced);
 		MUST(memcmp(defined, whole, want.produced * sizeof(*whole)) == 0);

@@ -22,8 +22,9 @@
 static const char sample[] =
 	"hello wORLd, ab abc'RE  they'll hell he\xc3\xa9l \r\n e\xcc\x81 \xe4\xb8\xad\xe6\x96\x87 "
 	"12345's \xc2\xa0x/\n\x01\x02 xyz hel \xed\x95\x9c\xea\xb5\xad W\xc3\x96RLD hellohellohello"
-	"hellohellohellohellohell       \n\n end \xf0\x9f\x98\x80 hell";
+	"hellohellohellohellohell       \n\n end \xf0\x9f\x98\x80 hell <|endoftext|><|endof";
 #define N_SAMPLE (sizeof(sample) - 1)
+#define FLAGS (TOK_TEMPLATE | TOK_SPECIAL)
 
 static uint64_t seed = 1;
 
@@ -68,6 +69,16 @@ put_llama3(void **state)
 	set_at(document, "model.vocab.xyz", "261");
 	set_at(document, "model.vocab.hel", "262");
 	set_at(document, "model.vocab.hellohellohello", "263");
+	set_at(document, "added_tokens",
+		"[{\"id\":260,\"content\":\"<|endoftext|>\",\"special\":true,\"lstrip\":true},"
+		"{\"id\":264,\"content\":\"Ld, a\",\"special\":false,\"normalized\":true},"
+		"{\"id\":265,\"content\":\"\xe6\x96\x87\",\"special\":false,\"rstrip\":true},"
+		"{\"id\":261,\"content\":\"xyz\",\"special\":false,\"single_word\":true}]");
+	set_at(document, "post_processor",
+		"{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<b>\","
+		"\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}}],\"pair\":[{\"Sequence\":"
+		"{\"id\":\"A\",\"type_id\":0}},{\"Sequence\":{\"id\":\"B\",\"type_id\":0}}],"
+		"\"special_tokens\":{\"<b>\":{\"id\":\"<b>\",\"ids\":[260],\"tokens\":[\"<b>\"]}}}");
 	return put_json(state, "llama3/tokenizer.json", document);
 }
 
@@ -128,7 +139,7 @@ encode(const struct tok_vocab *v, struct tok_cache *cache, size_t piece, struct 
 	static struct tok_stream s;
 
 	out->n = 0;
-	tok_stream_init(&s, v, cache, 0);
+	tok_stream_init(&s, v, cache, FLAGS);
 	for (size_t at = 0; at < N_SAMPLE; at += piece) {
 		size_t n = N_SAMPLE - at < piece ? N_SAMPLE - at : piece;
 		struct tok_result r = tok_stream_feed(&s, sample + at, n, at + n == N_SAMPLE,
@@ -420,18 +431,19 @@ use(const struct tok_vocab *v)
 {
 	static struct tok_stream s;
 	static uint8_t text[N_SAMPLE * 4096];
-	uint32_t *ids = malloc(tok_encode_bound(v, N_SAMPLE, 0) * sizeof(*ids));
+	uint32_t *ids = malloc(tok_encode_bound(v, N_SAMPLE, FLAGS) * sizeof(*ids));
 	struct tok_cache *cache = tok_cache_create(v, 64, NULL);
 	struct tok_result r;
 
 	assert_non_null(ids);
 	assert_non_null(cache);
-	r = tok_encode(v, cache, sample, N_SAMPLE, 0, ids, tok_encode_bound(v, N_SAMPLE, 0));
+	r = tok_encode(
+		v, cache, sample, N_SAMPLE, FLAGS, ids, tok_encode_bound(v, N_SAMPLE, FLAGS));
 	assert_true(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
 	r = tok_decode(v, ids, r.produced, text, sizeof(text));
 	assert_true(r.status == TOK_OK || r.why == TOK_WHY_ID);
 	free(ids);
-	tok_stream_init(&s, v, cache, 0);
+	tok_stream_init(&s, v, cache, FLAGS);
 	for (size_t at = 0; at < N_SAMPLE; at++) {
 		size_t room = tok_stream_bound(&s, 1);
 

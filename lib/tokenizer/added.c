@@ -68,19 +68,43 @@ skip_white(const struct window *w, size_t from, size_t end)
 	return from;
 }
 
+#define BLOCK 32 /* bytes looked at together; the compiler makes vectors of it */
+
+static inline bool
+begins_in(const struct tok_added *set, const uint8_t *p)
+{
+	const uint8_t *f = set->first;
+	uint8_t found = 0;
+
+	for (int i = 0; i < BLOCK; i++)
+		found |= (p[i] == f[0]) | (p[i] == f[1]) | (p[i] == f[2]) | (p[i] == f[3]);
+	return found != 0;
+}
+
+/* Bytes at p that no token begins with. */
+static size_t
+skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
+{
+	const uint64_t *first = set->trie.node[TOK_LONGEST_GO_ON].child;
+	size_t at = 0;
+
+	while (set->few && n - at >= BLOCK && !begins_in(set, p + at))
+		at += BLOCK;
+	while (at < n && !(first[p[at] >> 6] >> (p[at] & 63) & 1))
+		at++;
+	return at;
+}
+
 /* The next place from `at` on where a token may begin. */
 static size_t
 find_first(const struct tok_added *set, const struct window *w, size_t at)
 {
-	const uint64_t *first = set->trie.node[TOK_LONGEST_GO_ON].child;
-
-	for (; at < w->n; at++) {
-		const uint8_t byte = byte_at(w, at);
-
-		if (first[byte >> 6] >> (byte & 63) & 1)
-			break;
+	if (at < w->n_held) {
+		at += skip_others(set, w->held + at, w->n_held - at);
+		if (at < w->n_held)
+			return at;
 	}
-	return at;
+	return at + skip_others(set, w->piece + (at - w->n_held), w->n - at);
 }
 
 /* The longest token at `at`, or NULL. False: what comes may make it a longer one, or one at all. */

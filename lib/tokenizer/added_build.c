@@ -9,8 +9,8 @@
 
 /* Of a set: its tokens; its trie is behind them in the list. */
 #define TOK_TABLE_ADDED(which)                                                                     \
-	((enum tok_table)((which) == TOK_ADDED_TEXT_SET ? TOK_TABLE_ADDED_TEXT                     \
-							: TOK_TABLE_ADDED_NORMAL))
+	((enum tok_table)(                                                                         \
+		(which) == TOK_ADDED_TEXT_SET ? TOK_TABLE_ADDED_TEXT : TOK_TABLE_ADDED_NORMAL))
 static_assert(TOK_TABLE_ADDED_TEXT_POP == TOK_TABLE_ADDED_TEXT + 2 &&
 		      TOK_TABLE_ADDED_NORMAL_POP == TOK_TABLE_ADDED_NORMAL + 2,
 	"in this order");
@@ -103,6 +103,23 @@ keep(struct tok_vocab *v, enum tok_added_which which, struct making *g, struct t
 		TOK_TABLE_ADDED(which) + 2, g->piece, g->n, err);
 }
 
+/* The bytes that tokens begin with, some of them twice; false: there are more. */
+static bool
+few_first(const struct tok_longest_node *root, uint8_t first[4])
+{
+	uint32_t n = 0;
+
+	for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
+		if (!(root->child[byte >> 6] >> (byte & 63) & 1))
+			continue;
+		if (n == 4)
+			return false;
+		for (uint32_t i = n++; i < 4; i++)
+			first[i] = (uint8_t)byte;
+	}
+	return true;
+}
+
 void
 tok_added_sum(struct tok_vocab *v)
 {
@@ -111,6 +128,8 @@ tok_added_sum(struct tok_vocab *v)
 		struct tok_added *set = &v->added[which];
 
 		set->n = tok_vocab_table_n(v, TOK_TABLE_ADDED(which));
+		if (set->n > 0)
+			set->few = few_first(&set->trie.node[TOK_LONGEST_GO_ON], set->first);
 		for (uint32_t i = 0; i < set->n; i++) {
 			const bool plain = !(set->token[i].what & TOK_ADDED_SPECIAL);
 
@@ -181,7 +200,8 @@ tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 
 	ok = ok && build_special(v, m, &l, err) && build_set(v, m, &l, TOK_ADDED_TEXT_SET, err) &&
 	     build_set(v, m, &l, TOK_ADDED_NORMAL_SET, err);
-	tok_added_sum(v);
+	if (ok)
+		tok_added_sum(v);
 	if (l.owned)
 		free(l.added);
 	return ok;

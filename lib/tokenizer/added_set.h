@@ -15,6 +15,8 @@ struct tok_added {
 	struct tok_longest trie; /* all below TOK_LONGEST_GO_ON; ids are places in token[] */
 	struct tok_added_token *token;
 	/* by tok_added_sum */
+	uint8_t first[4]; /* all bytes that a token begins with, if they are not more */
+	bool few;
 	uint32_t n;
 	uint32_t what; /* of all together */
 	bool plain;    /* there is one that is not special */

@@ -224,14 +224,35 @@ take_all(struct tok_offsets *o, uint32_t flags, size_t n)
 	}
 }
 
+/* Ids of the template come from no bytes. */
+static bool
+take_template(struct tok_offsets *o, const uint32_t *ids, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct tok_range *range = next_id(o, ids[i]);
+
+		if (range == NULL)
+			return false;
+		*range = (struct tok_range){0, 0};
+	}
+	return true;
+}
+
 bool
 tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range)
 {
-	struct tok_offsets o = {
-		.vocab = v, .text = text, .ids = ids, .n_ids = n_ids, .range = range};
+	const struct tok_template *around = &v->shape.around;
+	const uint32_t n_before = flags & TOK_TEMPLATE ? around->n_before : 0;
+	const uint32_t n_after = flags & TOK_TEMPLATE ? around->n_after : 0;
+	struct tok_offsets o = {.vocab = v, .text = text, .ids = ids, .range = range};
 
-	if (tok_utf8_scan(text, n).valid != n)
+	if (n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
 		return false;
-	return take_all(&o, flags, n) && o.next == n_ids;
+	o.n_ids = n_ids - n_after; /* a word ends before them, even if they look like parts of one */
+	if (!take_template(&o, around->before, n_before) || !take_all(&o, flags, n) ||
+		o.next != o.n_ids)
+		return false;
+	o.n_ids = n_ids;
+	return take_template(&o, around->after, n_after);
 }

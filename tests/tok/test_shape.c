@@ -132,6 +132,39 @@ a_template_is_put_around_a_text(void **state)
 	}
 }
 
+/* Those of the text are the same without a template, and only the right ids have any. */
+static void
+ids_of_a_template_have_no_bytes(void **state)
+{
+	struct tok_vocab *v = load_with(state, "post_processor",
+		TEMPLATE(SPECIAL("a") ", " TEXT("A") ", " SPECIAL("b"),
+			TOKEN("a", "[260, 5]") ", " TOKEN("b", "[3]")));
+	static const struct tok_range want[] = {{0, 0}, {0, 0}, {0, 4}, {4, 6}, {0, 0}};
+	uint32_t ids[] = {260, 5, 258, 259, 3};
+	const size_t n = sizeof(text) - 1;
+	struct tok_range range[N(ids)];
+
+	assert_true(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids), range));
+	assert_memory_equal(range, want, sizeof(want));
+	assert_true(tok_offsets(v, text, n, 0, ids + 2, 2, range));
+	assert_memory_equal(range, want + 2, 2 * sizeof(*want));
+	assert_false(tok_offsets(v, text, n, 0, ids, N(ids), range));
+	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids) - 1, range));
+	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids + 1, N(ids) - 1, range));
+	assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, 2, range));
+	for (size_t i = 0; i < N(ids); i++) {
+		const uint32_t right = ids[i];
+
+		ids[i] = 7;
+		assert_false(tok_offsets(v, text, n, TOK_TEMPLATE, ids, N(ids), range));
+		ids[i] = right;
+	}
+	ids[2] = ids[4];
+	assert_true(tok_offsets(v, "", 0, TOK_TEMPLATE, ids, 3, range));
+	assert_memory_equal(range + 2, want + 4, sizeof(*want));
+	tok_vocab_free(v);
+}
+
 static void
 a_template_is_not_in_the_checksum(void **state)
 {
@@ -280,6 +313,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(a_template_is_put_around_a_text),
+		WITH_FOLDER(ids_of_a_template_have_no_bytes),
 		WITH_FOLDER(a_template_is_not_in_the_checksum),
 		WITH_FOLDER(the_limit_of_a_template_is_16_ids_on_each_side),
 		WITH_FOLDER(what_is_no_template_is_refused_by_name),

@@ -38,19 +38,14 @@ batch_cut_of(const struct tok_vocab *v, uint32_t flags, size_t most, bool left)
 }
 
 size_t
-batch_cut(uint32_t *ids, size_t n, const struct batch_cut *cut)
+batch_cut(void *items, size_t size, size_t n, const struct batch_cut *cut)
 {
-	size_t drop;
+	size_t keep = cut->left ? cut->most - cut->n_before : cut->n_after; /* the last */
+	char *p = items;
 
 	if (n <= cut->most)
 		return n;
-	drop = n - cut->most;
-	if (cut->left)
-		memmove(ids + cut->n_before, ids + cut->n_before + drop,
-			(cut->most - cut->n_before) * sizeof(*ids));
-	else
-		memmove(ids + cut->most - cut->n_after, ids + n - cut->n_after,
-			cut->n_after * sizeof(*ids));
+	memmove(p + (cut->most - keep) * size, p + (n - keep) * size, keep * size);
 	return cut->most;
 }
 
@@ -107,7 +102,7 @@ encode_chunk(const struct batch *b, struct batch_chunk *c, struct tok_cache *cac
 			c->why = r;
 			return false;
 		}
-		r.produced = batch_cut(ids + c->n_ids, r.produced, &b->cut);
+		r.produced = batch_cut(ids + c->n_ids, sizeof(*ids), r.produced, &b->cut);
 		b->splits[i + 1] = (int64_t)r.produced;
 		c->n_ids += r.produced;
 	}

@@ -42,8 +42,8 @@ struct batch {
 
 struct batch_cut batch_cut_of(const struct tok_vocab *v, uint32_t flags, size_t most, bool left);
 
-/* Drop what is too much of the n ids of a text, in place; what is left. */
-size_t batch_cut(uint32_t *ids, size_t n, const struct batch_cut *cut);
+/* Drop what is too much of n items of `size` bytes, one for each id of a text; what is left. */
+size_t batch_cut(void *items, size_t size, size_t n, const struct batch_cut *cut);
 
 /*
  * Divide the texts among at most `threads` threads, of which there are no more than there is work

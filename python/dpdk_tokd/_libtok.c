@@ -207,10 +207,12 @@ vocab_info(PyObject *self, PyObject *unused)
 {
 	struct tok_vocab_info i = tok_vocab_info(((struct vocab *)self)->vocab);
 
-	return Py_BuildValue("{s:s,s:s,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:n}", "name", i.name, "path",
-		i.path, "format", i.format, "pretokenizer", i.pretokenizer, "algo", i.algo, "checksum", i.checksum,
-		"n_ids", i.n_ids, "n_merges", i.n_merges, "n_special", i.n_special,
-		"max_token_bytes", i.max_token_bytes, "table_bytes", (Py_ssize_t)i.table_bytes);
+	return Py_BuildValue(
+		"{s:s,s:s,s:s,s:z,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s}", "name", i.name, "path",
+		i.path, "format", i.format, "source", i.source, "pretokenizer", i.pretokenizer,
+		"algo", i.algo, "checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges,
+		"n_special", i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
+		"table_bytes", (Py_ssize_t)i.table_bytes, "home", i.home);
 }
 
 static PyObject *
@@ -275,42 +277,111 @@ cut_of(const struct vocab *v, uint32_t flags, Py_ssize_t most, int left, struct 
 	return false;
 }
 
+/* All ids of a text, no more than that; NULL with an exception set. */
 static PyObject *
-vocab_encode(PyObject *self, PyObject *args)
+encode_text(struct vocab *v, const Py_buffer *text, uint32_t flags)
 {
-	struct vocab *v = (struct vocab *)self;
-	struct tok_cache *cache;
+	const size_t bound = tok_encode_bound(v->vocab, (size_t)text->len, flags);
+	PyObject *ids = ids_new(bound);
+	struct tok_cache *cache = ids != NULL ? cache_borrow(v) : NULL;
 	struct tok_result r;
-	PyObject *o, *ids;
-	Py_buffer text;
 	uint32_t *room;
-	struct batch_cut cut;
-	unsigned int flags;
-	Py_ssize_t most;
-	size_t bound;
-	int left;
 
-	if (!PyArg_ParseTuple(args, "OInp", &o, &flags, &most, &left) ||
-		!cut_of(v, flags, most, left, &cut) || text_of(o, &text) < 0)
-		return NULL;
-	bound = tok_encode_bound(v->vocab, (size_t)text.len, flags);
-	ids = ids_new(bound);
-	cache = ids != NULL ? cache_borrow(v) : NULL;
 	if (cache == NULL) {
-		PyBuffer_Release(&text);
 		Py_XDECREF(ids);
 		return NULL;
 	}
 	room = (uint32_t *)PyByteArray_AsString(ids);
 	Py_BEGIN_ALLOW_THREADS
-	r = tok_encode(v->vocab, cache, text.buf, (size_t)text.len, flags,
-		room, bound);
-	if (r.status == TOK_OK)
-		r.produced = batch_cut(room, r.produced, &cut);
+	r = tok_encode(v->vocab, cache, text->buf, (size_t)text->len, flags, room, bound);
 	Py_END_ALLOW_THREADS
 	cache_return(v, cache);
-	PyBuffer_Release(&text);
 	return ids_finish(ids, r);
+}
+
+/* Cut a bytearray with an item of `size` bytes for each id. False with MemoryError set. */
+static bool
+cut_array(PyObject *array, size_t size, const struct batch_cut *cut)
+{
+	const size_t n = (size_t)PyByteArray_Size(array) / size;
+	const size_t left = batch_cut(PyByteArray_AsString(array), size, n, cut);
+
+	return PyByteArray_Resize(array, (Py_ssize_t)(left * size)) == 0;
+}
+
+static PyObject *
+vocab_encode(PyObject *self, PyObject *args)
+{
+	struct vocab *v = (struct vocab *)self;
+	struct batch_cut cut;
+	unsigned int flags;
+	PyObject *o, *ids;
+	Py_buffer text;
+	Py_ssize_t most;
+	int left;
+
+	if (!PyArg_ParseTuple(args, "OInp", &o, &flags, &most, &left) ||
+		!cut_of(v, flags, most, left, &cut) || text_of(o, &text) < 0)
+		return NULL;
+	ids = encode_text(v, &text, flags);
+	PyBuffer_Release(&text);
+	if (ids != NULL && !cut_array(ids, sizeof(uint32_t), &cut))
+		Py_CLEAR(ids);
+	return ids;
+}
+
+static_assert(sizeof(struct tok_range) == 2 * sizeof(uint64_t), "Python reads it as two uint64");
+
+/* Ranges of the ids of a text; NULL with an exception set. */
+static PyObject *
+ranges_of(const struct vocab *v, const Py_buffer *text, uint32_t flags, PyObject *ids)
+{
+	const size_t n = (size_t)PyByteArray_Size(ids) / sizeof(uint32_t);
+	const uint32_t *id = (const uint32_t *)PyByteArray_AsString(ids);
+	struct tok_range *range;
+	PyObject *ranges;
+	bool ok;
+
+	if (n > PY_SSIZE_T_MAX / sizeof(*range))
+		return PyErr_NoMemory();
+	ranges = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(n * sizeof(*range)));
+	if (ranges == NULL)
+		return NULL;
+	range = (struct tok_range *)PyByteArray_AsString(ranges);
+	Py_BEGIN_ALLOW_THREADS
+	ok = tok_offsets(v->vocab, text->buf, (size_t)text->len, flags, id, n, range);
+	Py_END_ALLOW_THREADS
+	if (ok)
+		return ranges;
+	Py_DECREF(ranges);
+	PyErr_SetString(PyExc_ValueError, "the text was changed while it was encoded");
+	return NULL;
+}
+
+static PyObject *
+vocab_encode_offsets(PyObject *self, PyObject *args)
+{
+	PyObject *o, *ids, *ranges = NULL;
+	struct vocab *v = (struct vocab *)self;
+	struct batch_cut cut;
+	unsigned int flags;
+	Py_buffer text;
+	Py_ssize_t most;
+	int left;
+
+	if (!PyArg_ParseTuple(args, "OInp", &o, &flags, &most, &left) ||
+		!cut_of(v, flags, most, left, &cut) || text_of(o, &text) < 0)
+		return NULL;
+	ids = encode_text(v, &text, flags | TOK_STRICT_UTF8); /* else there is nothing to count */
+	if (ids != NULL)
+		ranges = ranges_of(v, &text, flags, ids);
+	PyBuffer_Release(&text);
+	if (ranges != NULL && cut_array(ids, sizeof(uint32_t), &cut) &&
+		cut_array(ranges, sizeof(struct tok_range), &cut))
+		return Py_BuildValue("(NN)", ids, ranges);
+	Py_XDECREF(ids);
+	Py_XDECREF(ranges);
+	return NULL;
 }
 
 /* ---- many texts at once ---- */
@@ -550,6 +621,8 @@ static PyMethodDef vocab_methods[] = {
 	{"shape", vocab_shape, METH_NOARGS, "Template, truncation and padding, as a dict."},
 	{"specials", vocab_specials, METH_NOARGS, "Special ids, rising, 4 bytes each."},
 	{"encode", vocab_encode, METH_VARARGS, "Ids of a whole text, 4 bytes each."},
+	{"encode_offsets", vocab_encode_offsets, METH_VARARGS,
+		"Ids of a whole text, and their ranges of its bytes, 2 times 8 bytes each."},
 	{"encode_batch", vocab_encode_batch, METH_VARARGS,
 		"Ids of many texts, 4 bytes each, and where each text's begin and end, 8 bytes each."},
 	{"decode", vocab_decode, METH_O, "Bytes of ids."},
@@ -816,6 +889,8 @@ module_exec(PyObject *module)
 		return -1;
 	if (PyModule_AddIntConstant(module, "STRICT_UTF8", TOK_STRICT_UTF8) < 0 ||
 		PyModule_AddIntConstant(module, "TEMPLATE", TOK_TEMPLATE) < 0 ||
+		PyModule_AddIntConstant(module, "ADDED_AS_TEXT", TOK_ADDED_AS_TEXT) < 0 ||
+		PyModule_AddIntConstant(module, "SPECIAL", TOK_SPECIAL) < 0 ||
 		PyModule_AddIntConstant(module, "THREADS_MAX", BATCH_THREADS_MAX) < 0)
 		return -1;
 	return PyModule_AddType(module, state->vocab_type);

@@ -12,6 +12,8 @@ Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | npt.NDArray[np.
 
 STRICT_UTF8: Final[int]
 TEMPLATE: Final[int]
+ADDED_AS_TEXT: Final[int]
+SPECIAL: Final[int]
 THREADS_MAX: Final[int]
 
 class TruncationDict(TypedDict):
@@ -37,14 +39,17 @@ class VocabInfoDict(TypedDict):
     name: str
     path: str
     format: str
+    source: str | None
     pretokenizer: str
     algo: str
     checksum: int
     n_ids: int
     n_merges: int
     n_special: int
+    n_added: int
     max_token_bytes: int
     table_bytes: int
+    home: str
 
 class Vocab:
     def __new__(
@@ -58,6 +63,9 @@ class Vocab:
     def encode(
         self, text: str | Buffer, flags: int, most: int, left: bool, /
     ) -> bytearray: ...
+    def encode_offsets(
+        self, text: str | Buffer, flags: int, most: int, left: bool, /
+    ) -> tuple[bytearray, bytearray]: ...
     def encode_batch(
         self, texts: Iterable[str | Buffer], flags: int, most: int, left: bool, threads: int, /
     ) -> tuple[bytearray, bytearray]: ...

@@ -19,6 +19,8 @@ from .batch import Batch, Ids, Padded, Side
 
 IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 Text: TypeAlias = str | bytes | bytearray | memoryview
+AddedTokens: TypeAlias = Literal["plain", "text", "all"]
+Offsets: TypeAlias = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,21 +28,25 @@ class VocabInfo:
     """What a vocabulary is and where it came from.
 
     `checksum` is equal for equal tokenizers, whatever file format they came from, and is what the
-    wire protocol and the token ring name a vocabulary by. Ids are below `n_ids`. `table_bytes` is
-    the memory of the tables.
+    wire protocol and the token ring name a vocabulary by. `source` is what a "tokv" was compiled
+    from, else None. Ids are below `n_ids`; `n_added` are added tokens that are not special.
+    `table_bytes` is the memory of the tables, and `home` where it is.
     """
 
     name: str
     path: str
     format: str
+    source: str | None
     pretokenizer: str
     algo: str
     checksum: int
     n_ids: int
     n_merges: int
     n_special: int
+    n_added: int
     max_token_bytes: int
     table_bytes: int
+    home: str
 
 
 def _ids_from(raw: bytearray) -> Ids:
@@ -137,9 +143,15 @@ class Padding:
     pad_id: int
 
 
-def _flags(*, strict_utf8: bool, template: bool) -> int:
+_ADDED_TOKENS = {"plain": 0, "text": _libtok.ADDED_AS_TEXT, "all": _libtok.SPECIAL}
+
+
+def _flags(*, strict_utf8: bool, template: bool, added_tokens: AddedTokens) -> int:
     """What libtok is asked for (tok.h, enum tok_flags)."""
-    return _libtok.STRICT_UTF8 * strict_utf8 | _libtok.TEMPLATE * template
+    if added_tokens not in _ADDED_TOKENS:
+        raise ValueError(f'added_tokens: {added_tokens!r}: expected "plain", "text" or "all"')
+    flags = _libtok.STRICT_UTF8 * strict_utf8 | _libtok.TEMPLATE * template
+    return flags | _ADDED_TOKENS[added_tokens]
 
 
 def _side(left: bool) -> Side:
@@ -153,7 +165,11 @@ class Tokenizer:
     are decoded, and each call or stream borrows a cache of its own (1 MiB, kept for the next one).
 
     What the vocabulary puts around a text (`template`) is added unless `add_special_tokens` is
-    False. An appliance adds nothing: its ids are those of `add_special_tokens=False`.
+    False. Of added tokens that are written in a text `added_tokens` says which are recognised:
+    "plain": those that are not special; special ones are text, so that nobody can put a control
+    token between others' ids by writing it. "text": none is. "all": special ones too, for one's
+    own text alone: control tokens in it are obeyed. An appliance does what
+    `add_special_tokens=False, added_tokens="text"` does unless it is told otherwise.
     """
 
     def __init__(self, vocab: _libtok.Vocab, *, strict_utf8: bool = False) -> None:
@@ -226,27 +242,62 @@ class Tokenizer:
             )
         return cls.load(path, strict_utf8=strict_utf8, pretokenizer=pretokenizer, algo=algo)
 
+    @overload
     def encode(
         self,
         text: Text,
         *,
         add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
-    ) -> Ids:
-        """Ids of a whole text, special tokens in it taken as text: uint32, shape (n,), the
-        caller's own.
+        return_offsets: Literal[False] = False,
+    ) -> Ids: ...
+
+    @overload
+    def encode(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: Literal[True],
+    ) -> tuple[Ids, Offsets]: ...
+
+    def encode(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: bool = False,
+    ) -> Ids | tuple[Ids, Offsets]:
+        """Ids of a whole text: uint32, shape (n,), the caller's own.
 
         `text` is a str, or UTF-8 in bytes or any other contiguous buffer, which must not be
         changed meanwhile. UnicodeEncodeError (a ValueError): a str holds a surrogate. ValueError:
-        not UTF-8, where the tokenizer is strict.
+        not UTF-8, where the tokenizer is strict or offsets are asked for.
         add_special_tokens: the ids of `template` around them.
+        added_tokens: which are recognised in the text: "plain", "text" or "all" (`Tokenizer`).
         truncation: at most so many ids, the template's with them; True: as the file says.
         truncation_side: which of the text's go; None: as the file says, else those on the right.
+        return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64, shape
+        (n, 2): from the first up to the second, (0, 0) for ids of the template. A token that is
+        part of a character has that part alone; what a normalizer changed has all the characters
+        it comes from.
         """
         most, left = self._cut(truncation, truncation_side)
-        flags = _flags(strict_utf8=self._strict, template=add_special_tokens)
-        return _ids_from(self._vocab.encode(text, flags, most, left))
+        flags = _flags(
+            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
+        )
+        if not return_offsets:
+            return _ids_from(self._vocab.encode(text, flags, most, left))
+        ids, ranges = self._vocab.encode_offsets(text, flags, most, left)
+        return _ids_from(ids), np.frombuffer(ranges, dtype=np.uint64).reshape(-1, 2)
 
     @overload
     def encode_batch(  # type: ignore[overload-overlap]  # False is an int: the first match counts
@@ -254,6 +305,7 @@ class Tokenizer:
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[False] = False,
@@ -266,6 +318,7 @@ class Tokenizer:
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[True, "longest"] | int,
@@ -280,6 +333,7 @@ class Tokenizer:
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: bool | Literal["longest"] | int = False,
@@ -305,7 +359,9 @@ class Tokenizer:
         if not 1 <= threads <= _libtok.THREADS_MAX:
             raise ValueError(f"threads: {threads}: expected 1 to {_libtok.THREADS_MAX}")
         most, left = self._cut(truncation, truncation_side)
-        flags = _flags(strict_utf8=self._strict, template=add_special_tokens)
+        flags = _flags(
+            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
+        )
         ids, splits = self._vocab.encode_batch(texts, flags, most, left, threads)
         batch = Batch(_ids_from(ids), np.frombuffer(splits, dtype=np.int64))
         if padding is False:
@@ -361,9 +417,13 @@ class Tokenizer:
             array = array[~np.isin(array, _ids_from(self._vocab.specials()))]
         return self._vocab.decode(array)
 
-    def stream(self, *, add_special_tokens: bool = True) -> Stream:
-        """A new text that will come in pieces."""
-        flags = _flags(strict_utf8=self._strict, template=add_special_tokens)
+    def stream(
+        self, *, add_special_tokens: bool = True, added_tokens: AddedTokens = "plain"
+    ) -> Stream:
+        """A new text that will come in pieces; arguments as those of `encode`."""
+        flags = _flags(
+            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
+        )
         return Stream(self._vocab.stream(flags))
 
     def decode_stream(self) -> DecodeStream:

@@ -124,7 +124,8 @@ def test_completion_offers_files_and_nothing_for_a_number(
 def test_completion_of_tok(build: Path) -> None:
     tok = build / "tools/tok"
     assert completions(build, tok, "en") == ["encode"]
-    assert completions(build, tok, "vocab", "") == ["check", "info"]
+    assert completions(build, tok, "vocab", "") == ["check", "compile", "info"]
+    assert completions(build, tok, "encode", "--added-tokens", "") == ["all", "plain", "text"]
     assert "--strict-utf8" in completions(build, tok, "encode", "--")
 
 

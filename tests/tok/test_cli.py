@@ -145,6 +145,29 @@ def test_the_template_is_printed_unless_it_shall_not_be(tmp_path: Path, split: l
     assert run("vocab", "check", path).returncode == 0
 
 
+@pytest.mark.parametrize("split", [[], ["--split", "1"], ["--split", "random:3"]])
+def test_which_added_tokens_are_recognised(formats, tmp_path: Path, split: list[str]) -> None:
+    document = json.loads(formats["tokenizer.json"].read_text())
+    document["added_tokens"].append({"id": 50257, "content": "<t>", "special": False})
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(document))
+    text = f"a<t>b{END_OF_TEXT}".encode()
+    marked = encode(formats["tokenizer.json"], END_OF_TEXT.encode())
+    assert len(marked) > 1
+    plain = [64, 50257, 65, *marked]
+    assert encode(path, text, *split) == plain
+    assert encode(path, text, "--added-tokens", "plain", *split) == plain
+    assert encode(path, text, "--added-tokens", "all", *split) == [64, 50257, 65, 50256]
+    as_text = encode(formats["tokenizer.json"], text)
+    assert encode(path, text, "--added-tokens", "text", *split) == as_text
+    last = ("--added-tokens", "all", "--added-tokens", "text")
+    assert encode(path, text, *last, *split) == as_text
+    info = run("vocab", "info", path).stdout.decode()
+    assert "special       1\nadded         1\n" in info
+    assert "added         0\n" in run("vocab", "info", formats["tokenizer.json"]).stdout.decode()
+    assert run("vocab", "check", path).returncode == 0
+
+
 def test_bytes_that_are_not_utf8_are_replaced_or_refused(vocab, gpt2_reference) -> None:
     for data in (b"\xff", b"a\xe4\xb8 b", b"\xf0\x9f\x98", b"\xed\xa0\x80\xc0\xaf"):
         want = gpt2_reference.encode(data.decode("utf-8", "replace")).ids
@@ -348,6 +371,7 @@ def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, 
         (["encode", "--vocab", "gpt2", "--split", "0"], "--split 0: expected"),
         (["encode", "--vocab", "gpt2", "--split", "-1"], "--split -1: expected"),
         (["encode", "--vocab", "gpt2", "--split", "random:"], "--split random:: expected"),
+        (["encode", "--vocab", "gpt2", "--added-tokens", "some"], "--added-tokens some: expected"),
         (["encode", "--vocab", "gpt2", "text"], "the text comes on standard input"),
         (["decode", "--vocab", "gpt2", "1"], "ids come on standard input"),
     ],
@@ -360,7 +384,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(args: list[str], says: str) -> No
 def test_help_names_commands_and_options(args: list[str]) -> None:
     done = run(*args)
     assert (done.returncode, done.stderr) == (0, b"")
-    for name in ("tok encode", "tok decode", "tok vocab check", "tok vocab compile", "--split", "--no-special"):
+    for name in ("tok encode", "tok decode", "tok vocab check", "tok vocab compile", "--split", "--no-special", "--added-tokens"):
         assert name in done.stdout.decode()
 
 

@@ -73,15 +73,30 @@ parse_number(const char *text, uint64_t *value)
 	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
 }
 
+/* --added-tokens. False: it is none of them. */
+static bool
+parse_added(const char *which, uint32_t *flags)
+{
+	*flags &= ~(uint32_t)(TOK_ADDED_AS_TEXT | TOK_SPECIAL);
+	if (strcmp(which, "text") == 0)
+		*flags |= TOK_ADDED_AS_TEXT;
+	else if (strcmp(which, "all") == 0)
+		*flags |= TOK_SPECIAL;
+	else
+		return strcmp(which, "plain") == 0;
+	return true;
+}
+
 static int
 parse(int argc, char **argv, struct encode_options *o)
 {
-	enum { VOCAB = 256, ALGO, SPLIT, NO_SPECIAL, STRICT, PRETOKENIZER, HUGE_PAGES, HELP };
+	enum { VOCAB = 256, ALGO, SPLIT, NO_SPECIAL, ADDED, STRICT, PRETOKENIZER, HUGE_PAGES, HELP };
 	static const struct option options[] = {
 		{"vocab", required_argument, NULL, VOCAB},
 		{"algo", required_argument, NULL, ALGO},
 		{"split", required_argument, NULL, SPLIT},
 		{"no-special", no_argument, NULL, NO_SPECIAL},
+		{"added-tokens", required_argument, NULL, ADDED},
 		{"strict-utf8", no_argument, NULL, STRICT},
 		{"pretokenizer", required_argument, NULL, PRETOKENIZER},
 		{"huge-pages", no_argument, NULL, HUGE_PAGES},
@@ -114,6 +129,11 @@ parse(int argc, char **argv, struct encode_options *o)
 			break;
 		case NO_SPECIAL:
 			o->flags &= ~(uint32_t)TOK_TEMPLATE;
+			break;
+		case ADDED:
+			if (!parse_added(optarg, &o->flags))
+				return cli_error(CLI_USAGE,
+					"--added-tokens %s: expected text, plain or all", optarg);
 			break;
 		case STRICT:
 			o->flags |= TOK_STRICT_UTF8;

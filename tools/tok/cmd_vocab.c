@@ -40,6 +40,7 @@ print_info(const struct tok_vocab *v)
 	printf("ids           %u\n", i.n_ids);
 	printf("merges        %u\n", i.n_merges);
 	printf("special       %u\n", i.n_special);
+	printf("added         %u\n", i.n_added);
 	print_template(&tok_vocab_shape(v)->around);
 	printf("longest token %u bytes\n", i.max_token_bytes);
 	printf("tables        %.1f MiB in %s\n", (double)i.table_bytes / (1 << 20),

@@ -31,6 +31,8 @@ static const char usage[] =
 	"  --split N            feed the text in pieces of N bytes: the ids do not change\n"
 	"  --split random:SEED  feed it in pieces of 1 to 64 bytes\n"
 	"  --no-special         leave out the ids that the vocabulary's template puts around a text\n"
+	"  --added-tokens WHICH added tokens that are recognised in the text: text: none; plain, the\n"
+	"                       default: those that are not special; all: special ones too\n"
 	"  --strict-utf8        refuse text that is not UTF-8 instead of reading U+FFFD\n"
 	"\n"
 	"  tok --help, tok --version\n"

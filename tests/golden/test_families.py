@@ -13,6 +13,7 @@ import base64
 import json
 import lzma
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -51,10 +52,10 @@ REGEXES = {
 }
 
 
-def reference_of(path: Path):
-    """Hugging Face's ids of a tokenizer.json, special tokens taken as text."""
+def reference_of(path: Path, policy: str = "plain"):
+    """Hugging Face's ids of a tokenizer.json, special tokens taken as text unless "all" are not."""
     tokenizer = tokenizers.Tokenizer.from_file(str(path))
-    tokenizer.encode_special_tokens = True
+    tokenizer.encode_special_tokens = policy == "plain"
     return lambda text: tokenizer.encode(text, add_special_tokens=False).ids
 
 
@@ -75,13 +76,39 @@ def test_a_pretokenizer_with_gpt2_s_merges(family, gpt2_reference, tmp_path):
     texts.compare(tokenizer, reference_of(path))
 
 
+def compare_with_added(path: Path, policy: str) -> None:
+    """With texts of the file's added tokens, whole and not, among the others."""
+    names = [token["content"] for token in json.loads(path.read_text())["added_tokens"]]
+    names = [*names[:40], *names[40:][-60:]]
+    cut = [part for name in names for part in (name[1:], name[:-1]) if part]
+    added = [*names, *random.Random(1).sample(cut, len(cut) // 4)]
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    texts.compare(tokenizer, reference_of(path, policy), added, added_tokens=policy)
+
+
 def test_form_c_with_gpt2_s_merges(gpt2_reference, tmp_path):
-    """GPT-NeoX and ModernBERT, but for their added tokens."""
     model = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
     model.normalizer = tokenizers.normalizers.NFC()
     path = tmp_path / "tokenizer.json"
     model.save(str(path))
     texts.compare(dpdk_tokd.Tokenizer.load(str(path)), reference_of(path))
+
+
+@pytest.mark.parametrize("policy", ["plain", "all"])
+def test_added_tokens_as_gpt_neox_and_modernbert_have_them(policy, gpt2_reference, tmp_path):
+    """On GPT-2's merges: runs of blanks, some of tabs, and a mask that takes the blank before it."""
+    made = tokenizers.AddedToken
+    model = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
+    model.normalizer = tokenizers.normalizers.NFC()
+    runs = [char * n for char in (" ", "\t") for n in range(2, 25)]
+    model.add_tokens([made(run, normalized=True, special=False) for run in runs])
+    model.add_tokens([made(n, normalized=True, special=False) for n in ("|||EMAIL_ADDRESS|||",)])
+    special = ("<|padding|>", "[UNK]", "[CLS]", "[SEP]", "[PAD]")
+    model.add_special_tokens([made(n, normalized=False, special=True) for n in special])
+    model.add_special_tokens([made("[MASK]", lstrip=True, normalized=False, special=True)])
+    path = tmp_path / "tokenizer.json"
+    model.save(str(path))
+    compare_with_added(path, policy)
 
 
 def unpacked(name: str, to: Path) -> Path:
@@ -99,12 +126,24 @@ def test_a_tokenizer_json(name, tmp_path):
     texts.compare(dpdk_tokd.Tokenizer.load(str(path)), reference_of(path))
 
 
-def test_qwen3_without_its_added_tokens_that_are_not_special(tmp_path):
+@pytest.mark.parametrize("policy", ["plain", "all"])
+def test_qwen3(policy, tmp_path):
     path = unpacked("qwen3.json", tmp_path)
-    document = json.loads(path.read_text())
-    document["added_tokens"] = [t for t in document["added_tokens"] if t["special"]]
-    path.write_text(json.dumps(document))
-    texts.compare(dpdk_tokd.Tokenizer.load(str(path)), reference_of(path))
+    assert dpdk_tokd.Tokenizer.load(str(path)).info.n_added > 0
+    compare_with_added(path, policy)
+
+
+@pytest.mark.parametrize("policy", ["plain", "all"])
+def test_deepseek(policy):
+    path = FETCHED / "deepseek.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is missing: run tools/fetch-vocab deepseek")
+    assert dpdk_tokd.Tokenizer.load(str(path)).info.n_added > 0
+    compare_with_added(path, policy)
+
+
+def test_llama3_with_its_special_tokens(tmp_path):
+    compare_with_added(unpacked("llama3.json", tmp_path), "all")
 
 
 def test_tekken():

@@ -3,13 +3,11 @@
 
 A table in Markdown: a text a row, a vocabulary a column, in a cell the median, the 99th percentile
 and the most. V is a name (found as dpdk-tokd finds it, or packed in ../shared/vocab beside the
-repository) or a path; with :greedy, longest match. Of a file with added tokens that are not special
-these are left out.
+repository) or a path; with :greedy, longest match.
 """
 
 import argparse
 import base64
-import json
 import lzma
 import os
 import random
@@ -131,21 +129,6 @@ def find(name: str, to: Path) -> Path | None:
     return None
 
 
-def without_added(file: Path, to: Path) -> Path:
-    """A tokenizer.json: where some added tokens are not special, without those behind its model."""
-    if file.suffix != ".json":
-        return file
-    document = json.loads(file.read_bytes())
-    added = document.get("added_tokens") or []
-    if all(token["special"] for token in added):
-        return file
-    inside = document["model"]["vocab"]
-    document["added_tokens"] = [t for t in added if t["special"] and t["content"] in inside]
-    file = to / f"{file.stem}-without-added.json"
-    file.write_text(json.dumps(document))
-    return file
-
-
 def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
     """The vocabulary, or why there is none."""
     plain, _, algo = name.partition(":")
@@ -153,7 +136,7 @@ def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
     if file is None:
         return f"no file of it in {':'.join(map(str, folders()))} or {SHARED}"
     try:
-        return dpdk_tokd.Tokenizer.load(str(without_added(file, to)), algo=algo or None)
+        return dpdk_tokd.Tokenizer.load(str(file), algo=algo or None)
     except ValueError as wrong:
         return str(wrong)
 

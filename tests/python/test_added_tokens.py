@@ -58,7 +58,11 @@ def test_which_are_recognised(tok, gpt2, asked: dict, parts: list) -> None:
 
 @pytest.mark.parametrize("wrong", ["some", "", None, True])
 def test_an_unknown_word_is_refused_with_those_that_are_known(tok, wrong) -> None:
-    for ask in (tok.encode, lambda t, **a: tok.encode_batch([t], **a), lambda t, **a: tok.stream(**a)):
+    for ask in (
+        tok.encode,
+        lambda t, **a: tok.encode_batch([t], **a),
+        lambda t, **a: tok.stream(**a),
+    ):
         with pytest.raises(ValueError, match='added_tokens: .*"plain", "text" or "all"'):
             ask("text", added_tokens=wrong)
 

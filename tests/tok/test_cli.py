@@ -384,7 +384,10 @@ def test_wrong_use_is_one_line_and_exit_code_2(args: list[str], says: str) -> No
 def test_help_names_commands_and_options(args: list[str]) -> None:
     done = run(*args)
     assert (done.returncode, done.stderr) == (0, b"")
-    for name in ("tok encode", "tok decode", "tok vocab check", "tok vocab compile", "--split", "--no-special", "--added-tokens"):
+    for name in (
+        *("tok encode", "tok decode", "tok vocab check", "tok vocab compile"),
+        *("--split", "--no-special", "--added-tokens"),
+    ):
         assert name in done.stdout.decode()
 
 

@@ -80,6 +80,7 @@ struct tok_vocab_info {
 			       "vocab.txt", "tokv" */
 	const char *source; /* of a "tokv", what it was compiled from: format, files; else NULL */
 	const char *pretokenizer; /* "gpt2", "bert" */
+	const char *normalizer;	  /* "none": text comes back from its ids; "nfc", "bert" */
 	const char *algo;	  /* "exact", "greedy" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,
 				     whatever file format they came from; never 0 */

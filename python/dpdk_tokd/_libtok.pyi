@@ -41,6 +41,7 @@ class VocabInfoDict(TypedDict):
     format: str
     source: str | None
     pretokenizer: str
+    normalizer: str
     algo: str
     checksum: int
     n_ids: int

@@ -38,6 +38,7 @@ class VocabInfo:
     format: str
     source: str | None
     pretokenizer: str
+    normalizer: str
     algo: str
     checksum: int
     n_ids: int

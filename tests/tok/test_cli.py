@@ -281,6 +281,16 @@ def test_check_finds_gpt2_sound(vocab: Path) -> None:
     assert done.stdout.decode().splitlines()[-1].startswith("OK")
 
 
+def test_check_knows_that_form_c_changes_a_text(formats, tmp_path: Path) -> None:
+    document = json.loads(formats["tokenizer.json"].read_text())
+    document["normalizer"] = {"type": "NFC"}
+    document["added_tokens"].append({"id": 50257, "content": "<e\u0301\u212a>", "special": True})
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(document))
+    done = run("vocab", "check", path)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
 def test_a_name_is_found_in_the_search_path(formats: dict[str, Path]) -> None:
     env = {"TOK_VOCAB_PATH": f"/nowhere:{formats['tiktoken'].parent}"}
     done = run("vocab", "info", "gpt2", env=env)

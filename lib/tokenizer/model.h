@@ -26,7 +26,7 @@ enum tok_pretok {
 	TOK_PRETOK_QWEN2 = 4,	 /* llama3, but each digit alone */
 	TOK_PRETOK_O200K = 5,
 	TOK_PRETOK_TEKKEN = 6,	 /* o200k without contractions, each digit alone */
-	TOK_PRETOK_DEEPSEEK = 7, /* DeepSeek-V3 and R1 */
+	TOK_PRETOK_DEEPSEEK = 7, /* DeepSeek-V3, R1 and V4 */
 	TOK_PRETOK_BERT = 16,
 };
 

@@ -86,15 +86,19 @@ def made(rng: random.Random) -> Iterator[tuple[str, bytes]]:
         yield name, until_full(rng, lambda r, make=make: make(r).encode())
 
 
-BEGUN = "long tokens, begun"
+BEGUN = ("long tokens, begun", "the last 100 ids, begun")
 
 
-def begun_tokens(tokenizer: dpdk_tokd.Tokenizer, rng: random.Random) -> bytes:
-    """Beginnings of long tokens of this vocabulary: ids wait for the rest of one."""
+def begun(tokenizer: dpdk_tokd.Tokenizer) -> Iterator[tuple[str, bytes]]:
+    """Beginnings of long tokens of this vocabulary, and of its last ones, among which added tokens
+    are: ids wait for the rest of one."""
     count = tokenizer.info.n_ids
     tokens = [tokenizer.decode([i]) for i in range(count) if known(tokenizer, i)]
     longest = sorted((t for t in tokens if t.strip()), key=len)[-2000:]
-    return until_full(rng, lambda r: (t := r.choice(longest))[: r.randint(1, len(t))] + b"\n")
+    for name, some in zip(BEGUN, (longest, tokens[-100:]), strict=True):
+        rng = random.Random(SEED)
+        cut = lambda r, of=some: (t := r.choice(of))[: r.randint(1, len(t))] + b"\n"  # noqa: E731
+        yield name, until_full(rng, cut)
 
 
 def known(tokenizer: dpdk_tokd.Tokenizer, token: int) -> bool:
@@ -189,10 +193,10 @@ def main() -> None:
             if isinstance(tokenizer, str):
                 missing.append(f"\n{name}: not measured: {tokenizer}")
                 continue
-            for row, text in [*texts, (BEGUN, begun_tokens(tokenizer, random.Random(SEED)))]:
+            for row, text in [*texts, *begun(tokenizer)]:
                 columns[-1][row] = cell(waiting(tokenizer, text[: options.bytes]))
     print(f"| text | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
-    for row in [*(row for row, _ in texts), BEGUN]:
+    for row in [*(row for row, _ in texts), *BEGUN]:
         print(f"| {row} | {' | '.join(column.get(row, '-') for column in columns)} |")
     print("\n".join(missing), end="\n" if missing else "")
 

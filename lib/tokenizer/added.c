@@ -146,15 +146,17 @@ is_single_word(const struct tok_added_state *a, const struct window *w, size_t a
 }
 
 /*
- * White space that takes the white space before it, where a token before has taken all of that:
- * nothing is left of it in the reference, and it is no token there.
+ * Where the white space ends that the token before has taken, or where what follows it begins.
+ * Looked for once a run, so that a run of tokens costs no more.
  */
-static bool
-is_taken(const struct tok_added_state *a, const struct window *w, size_t from, size_t at,
-	const struct tok_added_token *t)
+static size_t
+taken_up_to(const struct tok_added_state *a, const struct window *w, struct tok_added_piece *piece)
 {
-	return a->strip && (t->what & TOK_ADDED_LSTRIP) &&
-	       skip_white(w, from, at + t->len) == at + t->len;
+	if (!a->strip)
+		return piece->from;
+	if (piece->white <= piece->from)
+		piece->white = skip_white(w, piece->from, w->n);
+	return piece->white;
 }
 
 /*
@@ -165,6 +167,7 @@ static void
 search(struct tok_added_state *a, const struct tok_added *set, const struct window *w,
 	struct tok_added_piece *piece)
 {
+	const size_t taken = taken_up_to(a, w, piece);
 	const struct tok_added_token *t;
 	size_t at = piece->next, end;
 
@@ -182,13 +185,13 @@ search(struct tok_added_state *a, const struct tok_added *set, const struct wind
 			if (!is_single_word(a, w, at, end))
 				continue;
 		}
-		if (is_taken(a, w, piece->from, at, t))
+		/* White space that takes such before it, all of which is taken: of it nothing is
+		 * left. */
+		if ((t->what & TOK_ADDED_LSTRIP) && end <= taken)
 			continue;
-		/* White space that the token before takes is not there to be taken. */
 		piece->to = at;
-		if (t->what & TOK_ADDED_LSTRIP)
-			piece->to = white_before(
-				w, a->strip ? skip_white(w, piece->from, at) : piece->from, at);
+		if ((t->what & TOK_ADDED_LSTRIP) && taken < at)
+			piece->to = white_before(w, taken, at);
 		piece->next = end;
 		piece->id = t->id;
 		piece->strips = t->what & TOK_ADDED_RSTRIP;
@@ -196,21 +199,20 @@ search(struct tok_added_state *a, const struct tok_added *set, const struct wind
 	}
 	piece->next = at;
 	piece->to = at;
-	if (!piece->last && (set->what & TOK_ADDED_LSTRIP))
-		piece->to = white_before(w, piece->from, at);
+	if (!piece->last && (set->what[piece->special] & TOK_ADDED_LSTRIP) && taken < at)
+		piece->to = white_before(w, taken, at);
 }
 
 /* What lies behind `keep` is held, and looked at again from `next` on. */
 static bool
-hold(struct tok_added_state *a, const struct tok_added *set, const struct window *w, size_t keep,
-	size_t next)
+hold(struct tok_added_state *a, uint32_t what, const struct window *w, size_t keep, size_t next)
 {
 	const size_t n = w->n - keep;
 	const size_t old = keep < w->n_held ? w->n_held - keep : 0;
 
 	if (n > TOK_ADDED_HELD_MAX)
 		return false;
-	if ((set->what & TOK_ADDED_SINGLE_WORD) && keep > 0)
+	if ((what & TOK_ADDED_SINGLE_WORD) && keep > 0)
 		a->word = word_before(a, w, keep);
 	memmove(a->held, a->held + keep, old);
 	memcpy(a->held + old, w->piece + (w->n - w->n_held - (n - old)), n - old);
@@ -256,5 +258,6 @@ tok_added_next(struct tok_added_state *a, const struct tok_added *set,
 		tok_added_init(a);
 		return TOK_ADDED_DONE;
 	}
-	return hold(a, set, &w, piece->to, piece->next) ? TOK_ADDED_DONE : TOK_ADDED_FULL;
+	return hold(a, set->what[piece->special], &w, piece->to, piece->next) ? TOK_ADDED_DONE
+									      : TOK_ADDED_FULL;
 }

@@ -22,6 +22,7 @@ struct tok_added_piece {
 	size_t from; /* what comes before is given out */
 	size_t to;   /* behind `from`: text to be given out */
 	size_t next; /* where the search goes on */
+	size_t white; /* the last run of white space that was looked at ends here */
 	uint32_t id; /* of the token behind `to`, or TOK_NO_TOKEN; its text ends at `next` */
 	bool strips; /* that token takes the white space behind it */
 	bool found;  /* to, next and id are valid */

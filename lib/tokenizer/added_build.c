@@ -133,7 +133,8 @@ tok_added_sum(struct tok_vocab *v)
 		for (uint32_t i = 0; i < set->n; i++) {
 			const bool plain = !(set->token[i].what & TOK_ADDED_SPECIAL);
 
-			set->what |= set->token[i].what;
+			set->what[1] |= set->token[i].what;
+			set->what[0] |= plain ? set->token[i].what : 0;
 			set->plain |= plain;
 			v->info.n_added += plain;
 		}

@@ -18,7 +18,7 @@ struct tok_added {
 	uint8_t first[4]; /* all bytes that a token begins with, if they are not more */
 	bool few;
 	uint32_t n;
-	uint32_t what; /* of all together */
+	uint32_t what[2]; /* of those together that are not special, and of all */
 	bool plain;    /* there is one that is not special */
 };
 

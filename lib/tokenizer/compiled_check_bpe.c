@@ -45,6 +45,28 @@ ranks_fit(const struct tok_vocab *v)
 	return true;
 }
 
+/* What is used of a table of open addressing. */
+static bool
+is_used(const struct tok_vocab *v, enum tok_table which, uint32_t i)
+{
+	if (which == TOK_TABLE_PAIR)
+		return v->pair[i] != ~0ull;
+	return which == TOK_TABLE_WORD ? v->word[i].len != 0 : v->long_word[i].len != 0;
+}
+
+/* No search goes on for longer than in tables as they are built. */
+static bool
+runs_fit(const struct tok_vocab *v, enum tok_table which)
+{
+	const uint32_t n = tok_vocab_table_n(v, which);
+	uint32_t run = 0;
+
+	/* Twice, as a run may go on from the end at the beginning. */
+	for (uint32_t i = 0; i < 2 * n && run <= 2 * TOK_PROBES_MAX; i++)
+		run = is_used(v, which, i & (n - 1)) ? run + 1 : 0;
+	return run <= 2 * TOK_PROBES_MAX;
+}
+
 /* The table of pairs has each merge and nothing else; so has that of bytes. */
 static bool
 pairs_fit(const struct tok_vocab *v)
@@ -127,6 +149,24 @@ words_fit(const struct tok_vocab *v)
 	if (n_short > v->word_mask || n_long > v->long_mask ||
 		n_short + n_long != v->n_ranks + v->n_whole)
 		return false;
+	/* What is in a table is found by its id, so that each of those below has an entry of its
+	 * own. */
+	for (uint32_t i = 0; i <= v->word_mask; i++) {
+		const struct tok_word *w = &v->word[i];
+
+		if (w->len != 0 && (w->id >= v->info.n_ids || v->span[w->id].len != w->len ||
+					   w->len > TOK_KEY_BYTES || find_word(v, w->id) != w->id))
+			return false;
+	}
+	for (uint32_t i = 0; i <= v->long_mask; i++) {
+		const struct tok_long_word *w = &v->long_word[i];
+
+		if (w->len != 0 &&
+			(w->id >= v->info.n_ids || v->span[w->id].len != w->len ||
+				w->len <= TOK_KEY_BYTES || v->span[w->id].off != w->off ||
+				find_word(v, w->id) != w->id))
+			return false;
+	}
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
 		if (find_word(v, v->ext[r]) != v->ext[r])
 			return false;
@@ -315,6 +355,9 @@ classes_fit(const struct tok_vocab *v)
 const char *
 tok_compiled_check_bpe(const struct tok_vocab *v)
 {
+	if (!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD) ||
+		!runs_fit(v, TOK_TABLE_PAIR))
+		return "runs";
 	if (!ranks_fit(v))
 		return "split";
 	if (!pairs_fit(v))

@@ -74,7 +74,7 @@ texts_fit(const struct tok_vocab *v, const struct tok_span *text)
 	const uint32_t room = tok_vocab_table_n(v, TOK_TABLE_TEXT);
 
 	for (uint32_t id = 0; id < v->info.n_ids; id++) {
-		if (text[id].len > TOK_MAX_TOKEN_BYTES + 1 || text[id].off > room ||
+		if (text[id].len > v->span[id].len + 1 || text[id].off > room ||
 			text[id].len > room - text[id].off)
 			return false;
 	}

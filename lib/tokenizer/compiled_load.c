@@ -151,6 +151,7 @@ describe_source(const struct tok_compiled_header *h, char *text)
 			"%s %.239s of %llu bytes with CRC-32 %08x", i == 0 ? ":" : ",",
 			h->source[i].name, (unsigned long long)h->source[i].bytes,
 			h->source[i].crc);
+	tok_make_printable(text);
 }
 
 /* One with its strings and numbers; the tables are where they are in the file. */

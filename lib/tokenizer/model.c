@@ -9,9 +9,8 @@
 #include "model_make.h"
 #include "utf8.h"
 
-/* One line of UTF-8, whatever a file's text holds and wherever it was cut. */
-static void
-make_printable(char *text)
+void
+tok_make_printable(char *text)
 {
 	size_t n = strlen(text), at = 0, i;
 
@@ -36,7 +35,7 @@ tok_fail(struct tok_error *err, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(err->text, sizeof(err->text), fmt, args);
 	va_end(args);
-	make_printable(err->text);
+	tok_make_printable(err->text);
 	return false;
 }
 

@@ -16,6 +16,9 @@ void tok_model_put(
 
 #define TOK_SHOWN_MAX 160 /* bytes of a path in an error */
 
+/* One line of UTF-8, whatever a file's text holds and wherever it was cut. */
+void tok_make_printable(char *text);
+
 /* What errors call a file: its path, or the end of a long one, so that the reason still fits. */
 const char *tok_shown_path(const char *path);
 

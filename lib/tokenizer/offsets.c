@@ -245,10 +245,11 @@ tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flag
 	const struct tok_template *around = &v->shape.around;
 	const uint32_t n_before = flags & TOK_TEMPLATE ? around->n_before : 0;
 	const uint32_t n_after = flags & TOK_TEMPLATE ? around->n_after : 0;
-	struct tok_offsets o = {.vocab = v, .text = text, .ids = ids, .range = range};
+	struct tok_offsets o = {.vocab = v, .ids = ids, .range = range};
 
 	if (n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
 		return false;
+	o.text = n > 0 ? text : (const uint8_t *)""; /* NULL is a text without bytes */
 	o.n_ids = n_ids - n_after; /* a word ends before them, even if they look like parts of one */
 	if (!take_template(&o, around->before, n_before) || !take_all(&o, flags, n) ||
 		o.next != o.n_ids)

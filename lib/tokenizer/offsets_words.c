@@ -58,8 +58,20 @@ chars_of(const struct tok_vocab *v, uint32_t id)
 	return chars;
 }
 
-/* Its ids are the next one and all behind it that go on: no word begins with ##, as # is one
- * itself. */
+/* How many of the ids that are left are a word's of n characters: one, or as many as spell it. */
+static uint32_t
+ids_of_word(const struct tok_vocab *v, const uint32_t *id, size_t left, uint32_t n)
+{
+	uint32_t n_ids = 1, chars = chars_of(v, id[0]);
+
+	if (id[0] == v->wordpiece.unk)
+		return 1;
+	while (chars < n && n_ids < left && id[n_ids] < v->info.n_ids &&
+		prefix_of(v, id[n_ids]) > 0)
+		chars += chars_of(v, id[n_ids++]);
+	return n_ids;
+}
+
 static bool
 end_word(struct word *w)
 {
@@ -67,7 +79,7 @@ end_word(struct word *w)
 	const uint32_t *id = w->o->ids + w->o->next;
 	const size_t left = w->o->n_ids - w->o->next;
 	struct tok_range *range = w->o->range + w->o->next;
-	uint32_t n_ids = 1, at = 0, n = w->n;
+	uint32_t n_ids, at = 0, n = w->n;
 
 	settle(w);
 	w->n = 0;
@@ -75,8 +87,7 @@ end_word(struct word *w)
 		return true;
 	if (left == 0 || id[0] >= v->info.n_ids)
 		return false;
-	while (n_ids < left && id[n_ids] < v->info.n_ids && prefix_of(v, id[n_ids]) > 0)
-		n_ids++;
+	n_ids = ids_of_word(v, id, left, n);
 	w->o->next += n_ids;
 	if (n_ids == 1) {
 		range[0] = w->all;

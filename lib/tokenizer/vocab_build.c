@@ -68,6 +68,15 @@ build_ranks(
 }
 
 static bool
+crowded(uint32_t id, struct tok_error *err)
+{
+	return tok_fail(err,
+		"token %u shares its place in a table with more than %u others: they were chosen to, "
+		"and the vocabulary is not to be trusted",
+		id, TOK_PROBES_MAX);
+}
+
+static bool
 build_pairs(struct tok_vocab *v, struct tok_error *err)
 {
 	const uint32_t slots = slots_for(v->n_ranks), bits = 4 * slots;
@@ -86,8 +95,12 @@ build_pairs(struct tok_vocab *v, struct tok_error *err)
 		uint64_t h = key * TOK_HASH_1, bit = h >> v->filter_shift;
 		uint32_t i = (uint32_t)(h >> v->pair_shift);
 
-		while (v->pair[i] != ~0ull)
+		uint32_t probes = 0;
+
+		while (v->pair[i] != ~0ull && probes++ < TOK_PROBES_MAX)
 			i = (i + 1) & v->pair_mask;
+		if (probes > TOK_PROBES_MAX)
+			return crowded(v->ext[r], err);
 		v->pair[i] = key << 21 | r;
 		v->pair_filter[bit / 64] |= 1ull << bit % 64;
 		if (left < TOK_BYTES && right < TOK_BYTES)
@@ -105,27 +118,31 @@ bytes_of(const struct tok_vocab *v, uint32_t rank_id)
 }
 
 /* By outside id. */
-static void
-put_word(struct tok_vocab *v, uint32_t id)
+static bool
+put_word(struct tok_vocab *v, uint32_t id, struct tok_error *err)
 {
 	const struct tok_span span = v->span[id];
 	const uint8_t *bytes = v->bytes + span.off;
-	uint32_t i;
+	uint32_t i, probes = 0;
 
 	if (span.len <= TOK_KEY_BYTES) {
 		uint64_t key = 0;
 
 		memcpy(&key, bytes, span.len);
 		i = (uint32_t)(tok_hash_word(key, span.len) >> v->word_shift);
-		while (v->word[i].len != 0)
+		while (v->word[i].len != 0 && probes++ < TOK_PROBES_MAX)
 			i = (i + 1) & v->word_mask;
+		if (probes > TOK_PROBES_MAX)
+			return crowded(id, err);
 		v->word[i] = (struct tok_word){.key = key, .id = id, .len = span.len};
 	} else {
 		uint64_t hash = tok_hash_long(bytes, span.len);
 
 		i = (uint32_t)(hash >> v->long_shift);
-		while (v->long_word[i].len != 0)
+		while (v->long_word[i].len != 0 && probes++ < TOK_PROBES_MAX)
 			i = (i + 1) & v->long_mask;
+		if (probes > TOK_PROBES_MAX)
+			return crowded(id, err);
 		v->long_word[i] = (struct tok_long_word){
 			.off = span.off,
 			.id = id,
@@ -133,6 +150,7 @@ put_word(struct tok_vocab *v, uint32_t id)
 			.tag = (uint32_t)hash,
 		};
 	}
+	return true;
 }
 
 static bool
@@ -149,10 +167,14 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
 	tok_vocab_shifts(v);
 	/* In the order of ranks, so that frequent words sit where they are found first. */
-	for (uint32_t r = 0; r < v->n_ranks; r++)
-		put_word(v, v->ext[r]);
-	for (uint32_t i = 0; i < v->n_whole; i++)
-		put_word(v, v->whole[i]);
+	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		if (!put_word(v, v->ext[r], err))
+			return false;
+	}
+	for (uint32_t i = 0; i < v->n_whole; i++) {
+		if (!put_word(v, v->whole[i], err))
+			return false;
+	}
 	return true;
 }
 
@@ -220,8 +242,8 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 			piece[n++] = (struct tok_longest_piece){
 				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON};
 	}
-	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE,
-		TOK_TABLE_LONGEST_POP, piece, n, err);
+	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE, TOK_TABLE_LONGEST_POP,
+			   piece, n, err);
 	free(piece);
 	return ok;
 }

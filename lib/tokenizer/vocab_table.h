@@ -40,6 +40,12 @@ uint64_t tok_vocab_layout(
 /* Give back the memory of all tables, whose pointers are then stale. */
 void tok_vocab_leave(struct tok_vocab *v);
 
+/*
+ * Places that a search in open addressing looks at, at most. Tables are two thirds full, where a
+ * run of 2048 does not come about by chance: tokens were chosen for their hashes.
+ */
+#define TOK_PROBES_MAX 2048u
+
 /* What look-ups in open addressing go by, from how large those tables are that are there. */
 void tok_vocab_shifts(struct tok_vocab *v);
 

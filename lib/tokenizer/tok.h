@@ -55,10 +55,11 @@ struct tok_load_opts {
 
 /*
  * Load a vocabulary by name or path: a tokenizer.json, a GPT-2 pair (vocab.json with merges.txt
- * beside it, or the folder that holds both), a .tiktoken file, a tekken.json, a BERT vocab.txt, or
- * what tok_vocab_compile made of one. A string with a '/' or an ending of one of these formats is a
- * path; anything else is a name looked up in the search path. opts may be NULL. Returns NULL with *err
- * filled in; a component that is not implemented is refused by name.
+ * beside it), a .tiktoken file, a tekken.json, a BERT vocab.txt, or what tok_vocab_compile made of
+ * one. A string with a '/' or an ending of one of these formats is a path; anything else is a name
+ * looked up in the search path. Of a folder it is the first there is of tokenizer.json, vocab.json
+ * with merges.txt, vocab.txt, tekken.json. opts may be NULL. Returns NULL with *err filled in; a
+ * component that is not implemented is refused by name.
  */
 struct tok_vocab *tok_vocab_load(
 	const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err);

@@ -66,7 +66,8 @@ find_name(const char *folder, const char *name, struct files *f)
 	return find_file(f->main, folder, name, ".tiktoken") ||
 	       find_file(f->main, inner, name, ".tiktoken") ||
 	       find_file(f->main, folder, name, ".txt") ||
-	       find_file(f->main, inner, "vocab.txt", "");
+	       find_file(f->main, inner, "vocab.txt", "") ||
+	       find_file(f->main, inner, "tekken.json", "");
 }
 
 /* $TOK_VOCAB_PATH, the user's data (XDG base directory specification), the system's. */
@@ -146,9 +147,10 @@ resolve_path(const char *path, struct files *f, struct tok_error *err)
 			return true;
 		f->merges[0] = '\0';
 		return find_file(f->main, path, "vocab.txt", "") ||
+		       find_file(f->main, path, "tekken.json", "") ||
 		       tok_fail(err,
-			       "vocab \"%s\": the folder holds neither tokenizer.json nor "
-			       "vocab.json with merges.txt, nor vocab.txt",
+			       "vocab \"%s\": the folder holds none of tokenizer.json, vocab.json "
+			       "with merges.txt, vocab.txt, tekken.json",
 			       shown);
 	}
 	strcpy(f->main, path);
@@ -182,7 +184,7 @@ load_files(
 		return tok_load_bert_vocab(f->main, pretokenizer, m, err);
 	return tok_fail(err,
 		"%s: the format is not implemented (implemented: tokenizer.json, "
-		"vocab.json with merges.txt, .tiktoken, vocab.txt, .tokv)",
+		"vocab.json with merges.txt, .tiktoken, vocab.txt, tekken.json, .tokv)",
 		tok_shown_path(f->main));
 }
 

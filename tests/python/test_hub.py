@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from base64 import b64encode
 from pathlib import Path
 
 import dpdk_tokd
@@ -81,6 +83,35 @@ def test_arguments_of_load(cache):
 def test_a_folder(tmp_path):
     (tmp_path / "vocab.txt").write_text(VOCAB)
     assert dpdk_tokd.Tokenizer.from_pretrained(str(tmp_path)).vocab_size == 4
+
+
+TEKKEN_REGEX = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|"
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|"
+    r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def test_a_folder_that_has_tekken_json_alone(tmp_path):
+    with pytest.raises(ValueError, match="holds none of tokenizer.json, .* tekken.json"):
+        dpdk_tokd.Tokenizer.from_pretrained(str(tmp_path))
+    tokens = [bytes([b]) for b in range(256)] + [b"he"]
+    document = {
+        "config": {
+            "pattern": TEKKEN_REGEX,
+            "default_vocab_size": 1 + len(tokens),
+            "default_num_special_tokens": 1,
+            "version": "v3",
+        },
+        "vocab": [
+            {"rank": i, "token_bytes": b64encode(token).decode(), "token_str": None}
+            for i, token in enumerate(tokens)
+        ],
+    }
+    (tmp_path / "tekken.json").write_text(json.dumps(document))
+    tok = dpdk_tokd.Tokenizer.from_pretrained(str(tmp_path))
+    assert tok.info.format == "tekken.json"
+    assert tok.encode("he").tolist() == [1 + 256]
 
 
 def test_what_is_not_in_the_cache_is_said(cache):

@@ -134,7 +134,8 @@ paths_that_hold_no_vocabulary_are_refused(void **state)
 {
 	char path[PATH_MAX];
 
-	assert_refused(*state, "the folder holds neither tokenizer.json nor vocab.json");
+	assert_refused(*state, "the folder holds none of tokenizer.json, vocab.json "
+			       "with merges.txt, vocab.txt, tekken.json");
 	assert_refused("/nowhere/tokenizer.json", "No such file or directory");
 	assert_refused(
 		put_json(state, "vocab.json", small_vocab_json()), "needs merges.txt beside it");

@@ -58,6 +58,28 @@ special_tokens_come_first(void **state)
 }
 
 static void
+it_is_found_in_a_folder_and_by_the_folders_name(void **state)
+{
+	struct tok_load_opts opts = {0};
+	struct tok_error err;
+	char *folder = *state, *slash = strrchr(folder, '/'), above[4096];
+	struct tok_vocab *v;
+	uint32_t first;
+
+	put_json(state, "tekken.json", small_tekken());
+	assert_loads(folder);
+	snprintf(above, sizeof(above), "%.*s", (int)(slash - folder), folder);
+	opts.search_path = above;
+	v = tok_vocab_load(slash + 1, &opts, &err);
+	if (v == NULL)
+		fail_msg("%s", err.text);
+	assert_string_equal(tok_vocab_info(v).format, "tekken.json");
+	tok_vocab_free(v);
+	first = assert_loads(put_json(state, "tokenizer.json", small_tokenizer_json()));
+	assert_int_equal(assert_loads(folder), first);
+}
+
+static void
 special_tokens_may_be_listed_and_others_are_filled_in(void **state)
 {
 	json_t *document = small_tekken();
@@ -140,6 +162,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(special_tokens_come_first),
+		WITH_FOLDER(it_is_found_in_a_folder_and_by_the_folders_name),
 		WITH_FOLDER(special_tokens_may_be_listed_and_others_are_filled_in),
 		WITH_FOLDER(what_is_not_sound_is_refused_by_name),
 		WITH_FOLDER(ranks_that_are_not_sound_are_refused_with_their_number),

@@ -50,6 +50,17 @@ put_text(char *to, const char *text)
 }
 
 static void
+answer_why(struct tokd_worker *w, const struct tokd_peer *peer, enum tok_why why)
+{
+	char line[256];
+	uint16_t used = put_text(line, "error: ");
+
+	used += put_text(line + used, tok_why_text(why));
+	line[used++] = '\n';
+	answer_line(w, peer, line, used);
+}
+
+static void
 answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t bytes, uint32_t most,
 	const char *option)
 {
@@ -177,7 +188,7 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 		if (res.why == TOK_WHY_UTF8)
 			ANSWER_ERROR(w, peer, "not UTF-8, and dpdk-tokd runs with --strict-utf8");
 		else
-			ANSWER_ERROR(w, peer, "too many ids uncertain at once");
+			answer_why(w, peer, res.why);
 		return;
 	}
 	/* They stand where they are until the next reservation. */

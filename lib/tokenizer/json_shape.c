@@ -10,12 +10,6 @@
 
 #define N(list) (sizeof(list) / sizeof(list[0]))
 
-static bool
-is_absent(const json_t *value)
-{
-	return value == NULL || json_is_null(value);
-}
-
 /* ---- post_processor ---- */
 
 /* All fields are about offsets. */
@@ -256,7 +250,7 @@ is_text(const json_t *object, const char *key, const char *text)
 static bool
 read_truncation(const char *file, json_t *object, struct tok_truncation *t, struct tok_error *err)
 {
-	if (is_absent(object))
+	if (tok_json_is_absent(object))
 		return true;
 	t->on = true;
 	t->left = is_text(object, "direction", "Left");
@@ -275,7 +269,7 @@ read_padding(const char *file, json_t *object, struct tok_padding *p, struct tok
 	const json_t *strategy = json_object_get(object, "strategy");
 	const json_t *multiple = json_object_get(object, "pad_to_multiple_of");
 
-	if (is_absent(object))
+	if (tok_json_is_absent(object))
 		return true;
 	p->on = true;
 	p->left = is_text(object, "direction", "Left");
@@ -289,8 +283,8 @@ read_padding(const char *file, json_t *object, struct tok_padding *p, struct tok
 			file);
 	return (!p->fixed || read_number(file, "padding", "strategy.Fixed",
 				     json_object_get(strategy, "Fixed"), &p->length, err)) &&
-	       (is_absent(multiple) || read_number(file, "padding", "pad_to_multiple_of", multiple,
-					       &p->multiple_of, err)) &&
+	       (tok_json_is_absent(multiple) || read_number(file, "padding", "pad_to_multiple_of",
+							multiple, &p->multiple_of, err)) &&
 	       read_number(
 		       file, "padding", "pad_id", json_object_get(object, "pad_id"), &p->id, err) &&
 	       read_number(file, "padding", "pad_type_id", json_object_get(object, "pad_type_id"),
@@ -304,7 +298,7 @@ tok_json_shape(const char *file, json_t *root, struct tok_model *m, struct tok_e
 {
 	json_t *post = json_object_get(root, "post_processor");
 
-	return (is_absent(post) ||
+	return (tok_json_is_absent(post) ||
 		       read_processor(file, "post_processor", post, m, &m->shape.around, err)) &&
 	       read_truncation(
 		       file, json_object_get(root, "truncation"), &m->shape.truncation, err) &&

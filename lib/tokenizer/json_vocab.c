@@ -194,8 +194,10 @@ tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where
 				part_len[i] < 60 ? (int)part_len[i] : 60, part[i]);
 		id[i] = tok_index_find(x, bytes + total, (uint32_t)len);
 		if (id[i] == TOK_NO_TOKEN)
-			return tok_fail(err, "%s: \"%.*s\" is not in the vocabulary", where,
-				part_len[i] < 60 ? (int)part_len[i] : 60, part[i]);
+			return tok_fail(err,
+				"%s: \"%.*s\" is not in the vocabulary, or is special: take the "
+				"merge out, or let it be a token that is not special",
+				where, part_len[i] < 60 ? (int)part_len[i] : 60, part[i]);
 		total += len;
 	}
 	result = tok_index_find(x, bytes, (uint32_t)total);

@@ -52,12 +52,6 @@ static const struct tok_json_rule model_rules[] = {
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static bool
-is_absent(const json_t *value)
-{
-	return value == NULL || json_is_null(value);
-}
-
-static bool
 check_components(const char *file, json_t *root, struct tok_error *err)
 {
 	json_t *decoder = json_object_get(root, "decoder");
@@ -147,7 +141,7 @@ load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 		ok = check_components(file, root, err) &&
 		     tok_json_normalizer(file, root, &m->nfc, err) &&
 		     tok_json_pretok(file, root, &m->pretok, err);
-	if (ok && !is_absent(list) && !json_is_array(list))
+	if (ok && !tok_json_is_absent(list) && !json_is_array(list))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {
 		added = calloc(json_array_size(list) + 1, sizeof(*added));

@@ -155,8 +155,8 @@ enum tok_why {
 	TOK_WHY_CARRY = 2, /* more than TOK_CARRY_MAX bytes whose ids are still uncertain */
 	TOK_WHY_ID = 3,	   /* decode: no such id */
 	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
-	TOK_WHY_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
 	TOK_WHY_MARKS = 5, /* more combining marks in a row than form C is given for (nfc.h) */
+	TOK_WHY_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
 };
 struct tok_result {
 	enum tok_status status;
@@ -173,11 +173,12 @@ enum tok_flags {
 	TOK_STRICT_UTF8 = 1 << 0, /* refuse invalid UTF-8 instead of replacing it by U+FFFD */
 	TOK_TEMPLATE = 1 << 1,	  /* the vocabulary's template around the text (tok_vocab_shape) */
 	/*
-	 * Added tokens that are not special are recognised in text, as the reference does with
-	 * encode_special_tokens. Instead none is, for text of others, who must not steer a model;
+	 * Which added tokens are recognised in text. Without these flags: those that are not special,
+	 * as the reference does with encode_special_tokens.
 	 */
-	TOK_ADDED_AS_TEXT = 1 << 2,
-	TOK_SPECIAL = 1 << 3, /* or all are, special ones too: for one's own text only. The former wins */
+	TOK_ADDED_AS_TEXT = 1 << 2, /* none, whatever TOK_SPECIAL says: for text of others, who must
+				       not steer a model */
+	TOK_SPECIAL = 1 << 3,	    /* all, special ones too: for one's own text only */
 };
 
 #define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones, and behind it */

@@ -101,11 +101,18 @@ ids_of(PyObject *o, Py_buffer *b)
 	return -1;
 }
 
+/* Of a result that is not TOK_OK. Callers give room enough: the first would be an error of ours. */
+static const char *
+why_of(struct tok_result r)
+{
+	return r.status == TOK_MORE ? "room for what is given out ran short" : tok_why_text(r.why);
+}
+
 static PyObject *
 raise_bad(struct tok_result r, const char *unit)
 {
-	return PyErr_Format(PyExc_ValueError, "%s (after %zu %s of this call)", tok_why_text(r.why),
-		r.consumed, unit);
+	return PyErr_Format(
+		PyExc_ValueError, "%s (after %zu %s of this call)", why_of(r), r.consumed, unit);
 }
 
 /* Room for `room` ids; the caller shrinks it to what was written. */
@@ -277,9 +284,9 @@ cut_of(const struct vocab *v, uint32_t flags, Py_ssize_t most, int left, struct 
 	return false;
 }
 
-/* All ids of a text, no more than that; NULL with an exception set. */
+/* All ids of a text, which must be UTF-8 where offsets are wanted; NULL with an exception set. */
 static PyObject *
-encode_text(struct vocab *v, const Py_buffer *text, uint32_t flags)
+encode_text(struct vocab *v, const Py_buffer *text, uint32_t flags, bool offsets)
 {
 	const size_t bound = tok_encode_bound(v->vocab, (size_t)text->len, flags);
 	PyObject *ids = ids_new(bound);
@@ -293,9 +300,17 @@ encode_text(struct vocab *v, const Py_buffer *text, uint32_t flags)
 	}
 	room = (uint32_t *)PyByteArray_AsString(ids);
 	Py_BEGIN_ALLOW_THREADS
-	r = tok_encode(v->vocab, cache, text->buf, (size_t)text->len, flags, room, bound);
+	r = tok_encode(v->vocab, cache, text->buf, (size_t)text->len,
+		offsets ? flags | TOK_STRICT_UTF8 : flags, room, bound);
 	Py_END_ALLOW_THREADS
 	cache_return(v, cache);
+	if (offsets && r.why == TOK_WHY_UTF8) {
+		Py_DECREF(ids);
+		return PyErr_Format(PyExc_ValueError,
+			"return_offsets: the text is not UTF-8, whose bytes offsets count (after %zu "
+			"bytes)",
+			r.consumed);
+	}
 	return ids_finish(ids, r);
 }
 
@@ -323,7 +338,7 @@ vocab_encode(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OInp", &o, &flags, &most, &left) ||
 		!cut_of(v, flags, most, left, &cut) || text_of(o, &text) < 0)
 		return NULL;
-	ids = encode_text(v, &text, flags);
+	ids = encode_text(v, &text, flags, false);
 	PyBuffer_Release(&text);
 	if (ids != NULL && !cut_array(ids, sizeof(uint32_t), &cut))
 		Py_CLEAR(ids);
@@ -354,7 +369,9 @@ ranges_of(const struct vocab *v, const Py_buffer *text, uint32_t flags, PyObject
 	if (ok)
 		return ranges;
 	Py_DECREF(ranges);
-	PyErr_SetString(PyExc_ValueError, "the text was changed while it was encoded");
+	PyErr_SetString(PyExc_ValueError,
+		"return_offsets: the text was changed while it was encoded, or offsets of this text "
+		"cannot be told");
 	return NULL;
 }
 
@@ -372,7 +389,7 @@ vocab_encode_offsets(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "OInp", &o, &flags, &most, &left) ||
 		!cut_of(v, flags, most, left, &cut) || text_of(o, &text) < 0)
 		return NULL;
-	ids = encode_text(v, &text, flags | TOK_STRICT_UTF8); /* else there is nothing to count */
+	ids = encode_text(v, &text, flags, true);
 	if (ids != NULL)
 		ranges = ranges_of(v, &text, flags, ids);
 	PyBuffer_Release(&text);
@@ -484,7 +501,7 @@ encode_texts(struct vocab *v, struct batch *b)
 		Py_BEGIN_ALLOW_THREADS ok = batch_encode(b);
 		Py_END_ALLOW_THREADS if (!ok)
 			PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
-				tok_why_text(b->why.why), b->why.consumed);
+				why_of(b->why), b->why.consumed);
 	}
 	for (uint32_t i = 0; i < BATCH_THREADS_MAX; i++) {
 		if (b->cache[i] != NULL)

@@ -3,14 +3,36 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 Ids: TypeAlias = npt.NDArray[np.uint32]
 Side: TypeAlias = Literal["left", "right"]
+
+LENGTH_MAX = 2**31 - 1
+ID_MAX = 2**32 - 1
+
+
+def check_side(argument: str, side: Side | None) -> Side | None:
+    """`side`, or ValueError."""
+    if side is not None and side not in get_args(Side):
+        raise ValueError(f'{argument}: {side!r}: expected "left" or "right"')
+    return side
+
+
+def check_number(argument: str, value: int, most: int, *, words: str = "") -> int:
+    """`value` as an int from 0 to `most`, or ValueError; `words` are what else would do."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = -1
+    if not 0 <= number <= most:
+        raise ValueError(f"{argument}: {value!r}: expected {words}a number from 0 to {most}")
+    return number
 
 
 class Padded(NamedTuple):
@@ -65,8 +87,15 @@ class Batch:
     ) -> Padded:
         """Rows of `length` ids (None: of the longest text), rounded up to `multiple_of`.
 
-        side: where `pad_id` is put. ValueError: a text has more ids than that.
+        Both are at most 2**31 - 1; memory for the rows is the caller's to have. side: where
+        `pad_id` is put. ValueError: a text has more ids than that.
         """
+        check_side("side", side)
+        check_number("pad_id", pad_id, ID_MAX)
+        if length is not None:
+            check_number("length", length, LENGTH_MAX)
+        if multiple_of is not None:
+            check_number("multiple_of", multiple_of, LENGTH_MAX)
         lengths = self.lengths
         longest = int(lengths.max(initial=0))
         width = longest if length is None else length

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from . import _libtok
 from ._hub import vocabulary_of
-from .batch import Batch, Ids, Padded, Side
+from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
 
 IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 Text: TypeAlias = str | bytes | bytearray | memoryview
@@ -284,7 +284,8 @@ class Tokenizer:
         not UTF-8, where the tokenizer is strict or offsets are asked for.
         add_special_tokens: the ids of `template` around them.
         added_tokens: which are recognised in the text: "plain", "text" or "all" (`Tokenizer`).
-        truncation: at most so many ids, the template's with them; True: as the file says.
+        truncation: at most so many ids (0 to 2**31 - 1), the template's with them; True: as the
+        file says.
         truncation_side: which of the text's go; None: as the file says, else those on the right.
         return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64, shape
         (n, 2): from the first up to the second, (0, 0) for ids of the template. A token that is
@@ -348,7 +349,8 @@ class Tokenizer:
         padding: False: a `Batch`, one array of all ids. Otherwise a `Padded`, rows of one length:
         of the longest text ("longest"), of so many ids (a number), or as the file says, else of
         the longest text (True). padding_side, pad_to_multiple_of, pad_id: None: as the file says,
-        else on the right, not rounded, with the id of [PAD] or <pad>.
+        else on the right, not rounded, with the id of [PAD] or <pad>. Lengths are at most
+        2**31 - 1; memory for the rows is the caller's to have.
         threads: at most so many encode at once; None: as many as there are processors to run on.
         Small batches take fewer, and the ids do not depend on it.
         ValueError also names the text that is wrong, by its index.
@@ -363,19 +365,21 @@ class Tokenizer:
         flags = _flags(
             strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
         )
+        side = check_side("padding_side", padding_side)
+        if pad_to_multiple_of is not None:
+            check_number("pad_to_multiple_of", pad_to_multiple_of, LENGTH_MAX)
+        if pad_id is not None:
+            check_number("pad_id", pad_id, ID_MAX)
+        length = self._length(padding)
         ids, splits = self._vocab.encode_batch(texts, flags, most, left, threads)
         batch = Batch(_ids_from(ids), np.frombuffer(splits, dtype=np.int64))
         if padding is False:
             return batch
         file = self.padding
-        if padding is True:
-            length = file.length if file else None
-        else:
-            length = None if padding == "longest" else padding
         return batch.padded(
             length,
             pad_id=self._pad_id() if pad_id is None else pad_id,
-            side=padding_side or (file.side if file else "right"),
+            side=side or (file.side if file else "right"),
             multiple_of=file.multiple_of
             if pad_to_multiple_of is None and file
             else pad_to_multiple_of,
@@ -384,13 +388,13 @@ class Tokenizer:
     def _cut(self, truncation: bool | int | None, side: Side | None) -> tuple[int, bool]:
         """Most ids, -1 for any number, and whether the first ones go."""
         file = self._truncation
+        check_side("truncation_side", side)
         left = side == "left" if side else bool(file and file["left"])
         if truncation is None or truncation is False:
             return -1, left
         if truncation is not True:
-            if truncation < 0:
-                raise ValueError(f"truncation: {truncation} ids: expected 0 or more")
-            return truncation, left
+            words = "True, False or "
+            return check_number("truncation", truncation, LENGTH_MAX, words=words), left
         if file is None:
             raise ValueError(f"truncation=True: {self._info.path} does not say to how many ids")
         if file["pairs_only"]:
@@ -399,6 +403,15 @@ class Tokenizer:
                 '("OnlySecond"): give a number of ids'
             )
         return file["max_length"], left
+
+    def _length(self, padding: bool | Literal["longest"] | int) -> int | None:
+        """Ids of a row, None for those of the longest text."""
+        if padding is True:
+            return self._padding["length"] if self._padding and self._padding["fixed"] else None
+        if padding is False or padding == "longest":
+            return None
+        words = 'True, False, "longest" or '
+        return check_number("padding", padding, LENGTH_MAX, words=words)
 
     def _pad_id(self) -> int:
         if self._padding is not None:

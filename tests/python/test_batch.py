@@ -97,7 +97,7 @@ def test_truncation_keeps_the_template(bert):
 
 @pytest.mark.parametrize("most", [-1, 0, 1])
 def test_truncation_to_less_than_the_template_is_refused(bert, most):
-    says = "expected 0 or more" if most < 0 else "template alone has 2"
+    says = "a number from 0 to 2147483647" if most < 0 else "template alone has 2"
     with pytest.raises(ValueError, match=says):
         bert.encode("a", truncation=most)
     with pytest.raises(ValueError, match=says):
@@ -169,6 +169,56 @@ def test_padding_that_cannot_be_is_refused(bert, gpt2):
         bert.encode_batch(TEXTS, padding=5)
     with pytest.raises(ValueError, match="give pad_id"):
         gpt2.encode_batch(["a"], padding=True)
+
+
+LENGTH = "a number from 0 to 2147483647"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ({"padding": "max_length"}, f"padding: 'max_length': expected True, False, .* or {LENGTH}"),
+        ({"padding": None}, "padding: None: expected"),
+        ({"padding": 1.5}, "padding: 1.5: expected"),
+        ({"padding": -1}, f"padding: -1: .*{LENGTH}"),
+        ({"padding": 2**40}, f"padding: {2**40}: .*{LENGTH}"),
+        ({"padding_side": "x"}, "padding_side: 'x': expected \"left\" or \"right\""),
+        ({"padding_side": ""}, "padding_side: '': expected"),
+        ({"pad_to_multiple_of": -4}, f"pad_to_multiple_of: -4: expected {LENGTH}"),
+        ({"pad_to_multiple_of": 2**31}, f"pad_to_multiple_of: {2**31}: expected {LENGTH}"),
+        ({"pad_id": -1}, "pad_id: -1: expected a number from 0 to 4294967295"),
+        ({"pad_id": 2**32}, f"pad_id: {2**32}: expected"),
+        ({"truncation": 2**70}, f"truncation: {2**70}: expected True, False or {LENGTH}"),
+        ({"truncation": "longest_first"}, "truncation: 'longest_first': expected True"),
+        ({"truncation_side": "top"}, "truncation_side: 'top': expected \"left\" or \"right\""),
+    ],
+)
+def test_an_argument_that_cannot_be_is_named_with_what_could(bert, arguments, says):
+    with pytest.raises(ValueError, match=f"^{says}"):
+        bert.encode_batch(["a"], **{"padding": True} | arguments)
+    if "trunc" in next(iter(arguments)):
+        with pytest.raises(ValueError, match=f"^{says}"):
+            bert.encode("a", **arguments)
+
+
+def test_a_batch_names_its_own_arguments(bert):
+    batch = bert.encode_batch(["a"])
+    for arguments, says in (
+        ({"side": "x"}, "side: 'x'"),
+        ({"length": -1}, "length: -1"),
+        ({"length": 2**31}, "length: 2147483648"),
+        ({"multiple_of": -1}, "multiple_of: -1"),
+        ({"pad_id": 2**32}, "pad_id: 4294967296"),
+    ):
+        with pytest.raises(ValueError, match=f"^{says}: expected"):
+            batch.padded(**{"pad_id": 0} | arguments)
+
+
+def test_numbers_of_numpy_are_numbers(bert):
+    got = bert.encode_batch(
+        ["a b"], truncation=np.int64(3), padding=np.uint8(4), pad_id=np.uint32(2**32 - 1)
+    )
+    assert got.ids.tolist() == [[CLS, A, SEP, 2**32 - 1]]
 
 
 def test_the_text_that_is_wrong_is_named(gpt2, gpt2_file):

@@ -4,6 +4,7 @@
 
 #include "fixture.h"
 #include "tests.h"
+#include "vocabulary.h"
 
 static struct rte_mbuf *
 text_frame(const void *text, uint32_t n)
@@ -156,6 +157,29 @@ text_port_refuses_what_is_too_long_or_no_text(void **state)
 	expect_nothing();
 	expect_count(C_DROP_SHUTDOWN, 1);
 	expect_count(C_RECORDS, 1);
+}
+
+void
+text_port_says_why_a_text_is_refused(void **state)
+{
+	const struct tokd_vocab was = fx->w.vocab[0];
+	struct tok_vocab *nfc = vocabulary_make_nfc(VOCABULARY_MERGES);
+	uint8_t text[2 * (TOK_NFC_MARKS_MAX + 2)];
+	char line[1000];
+
+	assert_non_null(nfc);
+	for (size_t i = 0; i < sizeof(text); i += 2)
+		memcpy(text + i, "\xcc\x81", 2);
+	fx->w.vocab[0].tok = nfc;
+	fx->w.vocab[0].cache = NULL;
+	put(text_frame(text, sizeof(text)));
+	run();
+	fx->w.vocab[0] = was;
+	tok_vocab_free(nfc);
+	answers(line, sizeof(line));
+	assert_string_equal(
+		line, "error: more than 256 combining marks in a row: form C has a limit\n");
+	expect_count(C_DROP_TEXT, 1);
 }
 
 void

@@ -43,6 +43,7 @@
 	X(text_port_answers_long_texts_in_several_datagrams, setup) \
 	X(text_port_takes_several_segments, setup) \
 	X(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring) \
+	X(text_port_says_why_a_text_is_refused, setup) \
 	X(text_port_waits_for_nobody, setup_small_ring) \
 	X(text_port_answers_no_server, setup) \
 	X(order_one_packet_is_one_record, setup) \

@@ -24,14 +24,15 @@ id_of(const struct tok_model *m, const char *s)
 	return TOK_NO_TOKEN;
 }
 
-struct tok_vocab *
-vocabulary_make(uint32_t n_merges)
+static struct tok_vocab *
+make(uint32_t n_merges, bool nfc)
 {
 	static struct tok_model_token token[256 + RTE_DIM(merges)];
 	static struct tok_model_merge merge[RTE_DIM(merges)];
 	static uint8_t bytes[256 + 16 * RTE_DIM(merges)];
 	struct tok_model m = {.format = "test",
 		.pretok = TOK_PRETOK_GPT2,
+		.nfc = nfc,
 		.token = token,
 		.bytes = bytes,
 		.merge = merge};
@@ -59,4 +60,16 @@ vocabulary_make(uint32_t n_merges)
 	if (v == NULL)
 		fprintf(stderr, "vocabulary: %s\n", err.text);
 	return v;
+}
+
+struct tok_vocab *
+vocabulary_make(uint32_t n_merges)
+{
+	return make(n_merges, false);
+}
+
+struct tok_vocab *
+vocabulary_make_nfc(uint32_t n_merges)
+{
+	return make(n_merges, true);
 }

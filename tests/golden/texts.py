@@ -33,8 +33,8 @@ PIECES = [
 
 
 def share() -> float:
-    """Of the texts that are compared when all are: $TOK_GOLDEN_TEXTS of 100,000, by default 1,000."""
-    return min(1.0, int(os.environ.get("TOK_GOLDEN_TEXTS", "1000")) / 100_000)
+    """Of the texts that are compared when all are: $TOK_GOLDEN_TEXTS of 100,000, by default 500."""
+    return min(1.0, int(os.environ.get("TOK_GOLDEN_TEXTS", "500")) / 100_000)
 
 
 def some(n: int) -> int:

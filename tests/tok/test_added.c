@@ -239,6 +239,47 @@ white_space_that_waits_has_a_limit(void **state)
 	tok_vocab_free(v);
 }
 
+/* Fed by tens: no fault, and the ids of the whole text. */
+static void
+assert_by_tens(const struct tok_vocab *v, const char *text, uint32_t flags, const char *want)
+{
+	const size_t n = strlen(text);
+	static uint32_t ids[ROOM];
+	struct tok_stream s;
+	size_t got = 0;
+
+	assert_string_equal(encoded(v, text, flags), want);
+	tok_stream_init(&s, v, NULL, flags);
+	for (size_t at = 0; at < n; at += 10) {
+		const size_t piece = n - at < 10 ? n - at : 10;
+		struct tok_result r = tok_stream_feed(
+			&s, text + at, piece, at + piece == n, ids + got, ROOM - got);
+
+		assert_int_equal(r.why, TOK_WHY_NONE);
+		got += r.produced;
+	}
+	assert_string_equal(shown(v, ids, got), want);
+}
+
+/* By a token that is not recognised, or behind one that has taken it already. */
+static void
+white_space_that_no_token_can_take_does_not_wait(void **state)
+{
+	struct tok_vocab *v = load(state,
+		"{\"id\":261,\"content\":\"<p>\",\"special\":false,\"rstrip\":true},"
+		"{\"id\":262,\"content\":\"<m>\",\"special\":true,\"lstrip\":true}",
+		false);
+	static char blanks[1500], text[2000], want[2000];
+
+	memset(blanks, ' ', sizeof(blanks) - 1);
+	snprintf(text, sizeof(text), "x%s<", blanks);
+	assert_by_tens(v, text, 0, text);
+	snprintf(text, sizeof(text), "<p>%sy<m>%s<m>", blanks, "  ");
+	snprintf(want, sizeof(want), "[261]y[262][262]");
+	assert_by_tens(v, text, TOK_SPECIAL, want);
+	tok_vocab_free(v);
+}
+
 /* Tokens that no merge makes but that are in the vocabulary are text like any other as well. */
 static void
 a_token_of_the_model_may_be_added(void **state)
@@ -319,6 +360,7 @@ main(void)
 		WITH_FOLDER(two_sets_before_and_behind_the_normalizer),
 		WITH_FOLDER(only_what_may_become_a_token_waits),
 		WITH_FOLDER(white_space_that_waits_has_a_limit),
+		WITH_FOLDER(white_space_that_no_token_can_take_does_not_wait),
 		WITH_FOLDER(a_token_of_the_model_may_be_added),
 		WITH_FOLDER(checksums_differ_by_what_is_recognised),
 		WITH_FOLDER(lists_that_mean_nothing_are_refused),

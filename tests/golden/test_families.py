@@ -65,6 +65,10 @@ def pre_tokenizer(regexes: list[str]):
     return made.Sequence([*splits, made.ByteLevel(add_prefix_space=False, use_regex=False)])
 
 
+def test_gpt2(gpt2, gpt2_reference):
+    texts.compare(gpt2, lambda text: gpt2_reference.encode(text, add_special_tokens=False).ids)
+
+
 @pytest.mark.parametrize("family", REGEXES)
 def test_a_pretokenizer_with_gpt2_s_merges(family, gpt2_reference, tmp_path):
     model = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())

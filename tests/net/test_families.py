@@ -31,3 +31,19 @@ def test_each_client_has_its_vocabulary(lab, start):
             for text in texts:
                 want = tokenizer.encode(text, add_special_tokens=False)
                 assert client.tokenize(text).tolist() == want.tolist(), path.name
+
+
+@pytest.mark.parametrize("asked", ["text", "plain"])
+def test_added_tokens_are_text_unless_the_appliance_is_told(lab, start, asked):
+    path = FETCHED / "deepseek.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is missing: run tools/fetch-vocab deepseek")
+    start("--vocab", str(path), *(["--added-tokens"] if asked == "plain" else []))
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    special, plain = next(iter(tokenizer.special_tokens)), "<think>"
+    text = f"a{plain}b{special}c {plain * 3}{special}" * 200
+    ids = tokenizer.encode(text, add_special_tokens=False, added_tokens=asked).tolist()
+    assert (tokenizer.token_to_id(plain) in ids) == (asked == "plain")
+    assert tokenizer.token_to_id(special) not in ids
+    with lab.call(lambda: Client(SERVER_IP)) as client:
+        assert client.tokenize(text).tolist() == ids

@@ -222,5 +222,6 @@ main(void)
 		cmocka_unit_test(test_equal_pages_are_kept_once),
 	};
 
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import pytest
-from suite_totals import Totals, add
+from suite_totals import Totals, add, diagnoses
 
 # As meson 1.0.1 writes them: a suite for a program with subtests, and one for all without.
 JUNIT = """<?xml version='1.0' encoding='utf-8'?>
@@ -15,13 +15,16 @@ JUNIT = """<?xml version='1.0' encoding='utf-8'?>
  <testcase name="3 three" classname="p.ring">{third}</testcase></testsuite>
 <testsuite name="p"><testcase name="plain" classname="p" />
  <testcase name="whole" classname="p"><skipped />
-  <system-out>1..0 # SKIP no huge pages</system-out></testcase></testsuite>
+  <system-out>{whole}</system-out></testcase></testsuite>
 </testsuites>"""
 
 
-def totals(folder: Path, third: str = "", **results: str) -> Totals:
+WHOLE = "1..0 # SKIP no huge pages"
+
+
+def totals(folder: Path, third: str = "", whole: str = WHOLE, **results: str) -> Totals:
     ended = {"ring": "OK", "plain": "OK", "whole": "SKIP"} | results
-    (folder / "testlog.junit.xml").write_text(JUNIT.format(third=third))
+    (folder / "testlog.junit.xml").write_text(JUNIT.format(third=third, whole=whole))
     (folder / "testlog.json").write_text(
         "\n".join(json.dumps({"name": name, "result": end}) for name, end in ended.items())
     )
@@ -48,6 +51,18 @@ def test_a_bad_end_is_a_failure_though_all_subtests_passed(tmp_path, name, end):
     found = totals(tmp_path, **{name: end})
     assert found.failed == 1
     assert found.failures[0].startswith(f"{name}: {end}")
+
+
+@pytest.mark.parametrize("said", ["", "[ RUN ] test_one", "1..0 # SKIP"])
+def test_a_program_that_is_no_tap_or_gives_no_reason_has_failed(tmp_path, said):
+    found = totals(tmp_path, whole=said)
+    assert found.line() == "3 passed, 1 failed, 1 skipped"
+    assert found.failures == ["whole: whole: skipped without a reason"]
+
+
+def test_what_was_said_of_a_failed_subtest_is_found():
+    log = "1..3\nok 1 a\n# not of it\nnot ok 2 b\n# assert 1 == 2\n# b.py:7\nok 3 c\n# nor this"
+    assert diagnoses(log) == ["not ok 2 b", "# assert 1 == 2", "# b.py:7"]
 
 
 def test_missing_logs_are_a_failure(tmp_path):

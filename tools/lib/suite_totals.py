@@ -37,11 +37,14 @@ def read_results(log: Path) -> dict[str, str]:
     return {test["name"]: test["result"] for test in map(json.loads, lines)}
 
 
-def reason_of(case: ElementTree.Element) -> str:
-    """TAP's explanation of a skipped subtest, or of a program that was skipped as a whole."""
+def reason_of(case: ElementTree.Element, whole: bool) -> str:
+    """TAP's explanation of a skipped subtest, or of a program that was skipped as a whole; empty
+    if there is none. What is not TAP at all is a skipped program to meson."""
     said = (case.findtext("system-out") or "").strip()
-    whole = re.search(r"^1\.\.0 # SKIP *(.*)$", said, re.MULTILINE | re.IGNORECASE)
-    return (whole.group(1) if whole else said) or "no reason was given"
+    if not whole:
+        return said
+    plan = re.search(r"^1\.\.0 # SKIP *(.*)$", said, re.MULTILINE | re.IGNORECASE)
+    return plan.group(1) if plan else ""
 
 
 def short(name: str) -> str:
@@ -49,16 +52,34 @@ def short(name: str) -> str:
     return name.rpartition(" / ")[2]
 
 
-def add_case(totals: Totals, test: str, case: ElementTree.Element) -> bool:
+def add_case(totals: Totals, test: str, case: ElementTree.Element, whole: bool) -> bool:
     """False if it failed."""
     if case.find("failure") is not None or case.find("error") is not None:
         totals.fail(f"{short(test)}: {case.get('name')}")
         return False
-    if case.find("skipped") is not None:
-        totals.skipped[f"{short(test)}: {reason_of(case)}"] += 1
-    else:
+    if case.find("skipped") is None:
         totals.passed += 1
+        return True
+    reason = reason_of(case, whole)
+    if not reason:
+        totals.fail(f"{short(test)}: {case.get('name')}: skipped without a reason")
+        return False
+    totals.skipped[f"{short(test)}: {reason}"] += 1
     return True
+
+
+def diagnoses(log: str) -> list[str]:
+    """What TAP programs said of their failed subtests: lines of "# " behind each "not ok"."""
+    found, behind = [], False
+    for line in log.splitlines():
+        if line.startswith("not ok ") and " # TODO" not in line:
+            found.append(line)
+            behind = True
+        elif behind and line.startswith("#"):
+            found.append(line)
+        else:
+            behind = False
+    return found
 
 
 def add(totals: Totals, folder: Path) -> None:
@@ -77,7 +98,7 @@ def add(totals: Totals, folder: Path) -> None:
             name = test or case.get("name", "")
             if not test and results.get(name) not in GOOD:
                 continue  # counted below
-            if not add_case(totals, name, case):
+            if not add_case(totals, name, case, whole=not test):
                 failed_within.add(name)
     for name, result in results.items():
         if result not in GOOD and name not in failed_within:
@@ -88,6 +109,10 @@ def main() -> int:
     totals = Totals()
     for folder in sys.argv[1:]:
         add(totals, Path(folder))
+    for folder in sys.argv[1:] if totals.failed else ():
+        log = Path(folder) / "testlog.txt"
+        if log.exists():
+            print(*diagnoses(log.read_text(errors="replace")), sep="\n")
     for failure in totals.failures:
         print(f"failed: {failure}")
     for reason, count in sorted(totals.skipped.items()):

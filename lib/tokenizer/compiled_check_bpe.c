@@ -61,8 +61,8 @@ runs_fit(const struct tok_vocab *v, enum tok_table which)
 	const uint32_t n = tok_vocab_table_n(v, which);
 	uint32_t run = 0;
 
-	/* Twice, as a run may go on from the end at the beginning. */
-	for (uint32_t i = 0; i < 2 * n && run <= 2 * TOK_PROBES_MAX; i++)
+	/* A run may go on from the end at the beginning. */
+	for (uint32_t i = 0; (i < n || run > 0) && run <= 2 * TOK_PROBES_MAX; i++)
 		run = is_used(v, which, i & (n - 1)) ? run + 1 : 0;
 	return run <= 2 * TOK_PROBES_MAX;
 }
@@ -137,6 +137,23 @@ find_word(const struct tok_vocab *v, uint32_t id)
 	return TOK_NO_TOKEN;
 }
 
+/* No id is there twice, of ranks or of whole pretokens. */
+static bool
+ids_differ(const struct tok_vocab *v)
+{
+	uint8_t *seen = calloc(v->info.n_ids, 1);
+	bool ok = seen != NULL;
+
+	for (uint32_t i = 0; ok && i < v->n_ranks + v->n_whole; i++) {
+		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->whole[i - v->n_ranks];
+
+		ok = !seen[id];
+		seen[id] = 1;
+	}
+	free(seen);
+	return ok;
+}
+
 static bool
 words_fit(const struct tok_vocab *v)
 {
@@ -147,26 +164,9 @@ words_fit(const struct tok_vocab *v)
 	for (uint32_t i = 0; i <= v->long_mask; i++)
 		n_long += v->long_word[i].len != 0;
 	if (n_short > v->word_mask || n_long > v->long_mask ||
-		n_short + n_long != v->n_ranks + v->n_whole)
+		n_short + n_long != v->n_ranks + v->n_whole || !ids_differ(v))
 		return false;
-	/* What is in a table is found by its id, so that each of those below has an entry of its
-	 * own. */
-	for (uint32_t i = 0; i <= v->word_mask; i++) {
-		const struct tok_word *w = &v->word[i];
-
-		if (w->len != 0 && (w->id >= v->info.n_ids || v->span[w->id].len != w->len ||
-					   w->len > TOK_KEY_BYTES || find_word(v, w->id) != w->id))
-			return false;
-	}
-	for (uint32_t i = 0; i <= v->long_mask; i++) {
-		const struct tok_long_word *w = &v->long_word[i];
-
-		if (w->len != 0 &&
-			(w->id >= v->info.n_ids || v->span[w->id].len != w->len ||
-				w->len <= TOK_KEY_BYTES || v->span[w->id].off != w->off ||
-				find_word(v, w->id) != w->id))
-			return false;
-	}
+	/* As many ids, which differ, as there are entries: none is left that is not looked at. */
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
 		if (find_word(v, v->ext[r]) != v->ext[r])
 			return false;

@@ -307,6 +307,9 @@ tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text, siz
 	return tok_stream_feed(&s, text, n, true, ids, room);
 }
 
+static_assert(TOK_CARRY_MAX == 2048 && TOK_ADDED_HELD_MAX == 1024 && TOK_NFC_MARKS_MAX == 256,
+	"as said below");
+
 const char *
 tok_why_text(enum tok_why why)
 {

@@ -409,6 +409,25 @@ what_another_program_wrote_is_refused_by_what_it_is(void **state)
 	free(data);
 }
 
+/* One id twice, and an entry of the table of words is one that nobody looks at. */
+static void
+an_id_of_a_merge_is_no_whole_pretoken(void **state)
+{
+	const uint32_t he = 256, hel = 262; /* put_llama3(): the first of `whole` */
+	char path[PATH_MAX];
+	uint8_t *data, *whole;
+	size_t n;
+
+	compile(state, put_llama3(state), NULL, path);
+	data = read_all(path, &n);
+	whole = data + header_of(data)->table[TOK_TABLE_WHOLE].off;
+	assert_memory_equal(whole, &hel, sizeof(hel));
+	memcpy(whole, &he, sizeof(he));
+	repair(data, n);
+	assert_refused(put_file(state, "b.tokv", data, n), "contradict each other (word)");
+	free(data);
+}
+
 static void *
 plain_alloc(void *ctx, size_t bytes, size_t align)
 {
@@ -733,6 +752,7 @@ main(void)
 		WITH_FOLDER(a_file_with_more_at_its_end_is_refused),
 		WITH_FOLDER(every_flipped_bit_is_refused),
 		WITH_FOLDER(what_another_program_wrote_is_refused_by_what_it_is),
+		WITH_FOLDER(an_id_of_a_merge_is_no_whole_pretoken),
 		WITH_FOLDER(made_up_tables_are_refused_or_do_no_harm),
 		WITH_FOLDER(the_callers_memory_has_copies_of_all_tables),
 		WITH_FOLDER(huge_pages_are_used_or_missed_in_words),

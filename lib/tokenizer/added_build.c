@@ -4,6 +4,7 @@
 
 #include "added.h"
 #include "nfc.h"
+#include "pieces.h"
 #include "longest_build.h"
 #include "vocab_table.h"
 
@@ -70,14 +71,28 @@ normalize(const uint8_t *p, uint32_t n, uint8_t *out, uint32_t *len)
 	return r == TOK_NFC_DONE;
 }
 
+/* Most bytes that the normalizer makes of n. */
+static size_t
+expansion(const struct tok_model *m, size_t n)
+{
+	return m->nfc ? n * TOK_NFC_EXPANSION : n + 1;
+}
+
+/* m: whose normalizer the token goes through, or NULL. */
 static bool
-put(struct making *g, const struct list *l, const struct tok_model_added *t, bool nfc,
-	struct tok_error *err)
+put(struct making *g, const struct list *l, const struct tok_model_added *t,
+	const struct tok_model *m, struct tok_error *err)
 {
 	uint8_t *text = g->text + g->n_text;
 	uint32_t len = t->len;
 
-	if (!nfc)
+	if (m != NULL && m->metaspace.stage == TOK_METASPACE_NORMALIZER) {
+		const uint32_t prefix = m->metaspace.prefix == TOK_PREFIX_ANYWAY;
+
+		text[0] = ' ';
+		len = prefix + (uint32_t)tok_piece_bytes(
+				       (const char *)l->bytes + t->off, len, text + prefix);
+	} else if (m == NULL || !m->nfc)
 		memcpy(text, l->bytes + t->off, len);
 	else if (!normalize(l->bytes + t->off, len, text, &len) || len > TOK_ADDED_BYTES_MAX)
 		return tok_fail(err, "added token %u: its form C has more than %u bytes, or marks",
@@ -145,13 +160,13 @@ static bool
 build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	enum tok_added_which which, struct tok_error *err)
 {
-	const bool normalized = which == TOK_ADDED_NORMAL_SET, nfc = normalized && m->nfc;
+	const bool normalized = which == TOK_ADDED_NORMAL_SET;
 	struct making g = {0};
 	size_t bytes = 1;
 	bool ok;
 
 	for (uint32_t i = 0; i < l->n; i++)
-		bytes += (size_t)l->added[i].len * (nfc ? TOK_NFC_EXPANSION : 1);
+		bytes += expansion(m, l->added[i].len);
 	g.piece = calloc(l->n + (size_t)1, sizeof(*g.piece));
 	g.token = calloc(l->n + (size_t)1, sizeof(*g.token));
 	g.text = malloc(bytes);
@@ -159,7 +174,7 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	     tok_fail(err, "out of memory for %u added tokens", l->n);
 	for (uint32_t i = 0; ok && i < l->n; i++) {
 		if (((l->added[i].what & TOK_ADDED_NORMALIZED) != 0) == normalized)
-			ok = put(&g, l, &l->added[i], nfc, err);
+			ok = put(&g, l, &l->added[i], normalized ? m : NULL, err);
 	}
 	ok = ok && keep(v, which, &g, err);
 	free(g.piece);

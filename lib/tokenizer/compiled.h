@@ -72,9 +72,9 @@ struct tok_vocab *tok_compiled_load(const char *path, const char *name,
  * Do the tables hold together? Their places and sizes in elements are those of memory that is
  * there. Nothing else is taken for granted: with tables that pass, no text or ids make the hot path
  * read or write where it must not, or go on for ever. NULL, or what of them does not fit, or could
- * not be seen for want of memory.
+ * not be seen for want of memory. v->repeat_runs is filled in.
  */
-const char *tok_compiled_check(const struct tok_vocab *v);
+const char *tok_compiled_check(struct tok_vocab *v);
 
 /* What a node of a trie of longest match spells. */
 struct tok_spelled {
@@ -88,7 +88,8 @@ bool tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct 
 
 /* Its parts, compiled_check_*.c. */
 const char *tok_compiled_check_added(const struct tok_vocab *v);
-const char *tok_compiled_check_bpe(const struct tok_vocab *v);
+const char *tok_compiled_check_bpe(struct tok_vocab *v);
+const char *tok_compiled_check_pieces(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
 

@@ -7,6 +7,7 @@
 
 #include "compiled.h"
 #include "pages.h"
+#include "pieces.h"
 #include "vocab_table.h"
 
 #define BIT(table) (1u << TOK_TABLE_##table)
@@ -52,7 +53,9 @@ tables_are_there(const struct tok_vocab *v)
 	switch (v->kind) {
 	case TOK_KIND_BPE:
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_LONGEST) &&
-		       take_option(&there, BIT(WHOLE)) && there == (OF_ALL | OF_BPE);
+		       take_option(&there, BIT(WHOLE)) && take_option(&there, BIT(REPEAT)) &&
+		       there == (OF_ALL | OF_BPE |
+					(v->pretok == TOK_PRETOK_PIECES ? BIT(JOINS) : 0));
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
 	}
@@ -73,10 +76,11 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       is_slots(n_of(v, TOK_TABLE_PAIR)) &&
 	       n_of(v, TOK_TABLE_PAIR_FILTER) == n_of(v, TOK_TABLE_PAIR) / 16 &&
 	       n_of(v, TOK_TABLE_BYTE_PAIR) == TOK_BYTES * TOK_BYTES && v->n_ranks >= TOK_BYTES &&
-	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= v->info.n_ids &&
+	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= n_of(v, TOK_TABLE_SPAN) &&
 	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
-	       v->n_nodes > TOK_BYTES && n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES &&
-	       n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0;
+	       v->n_nodes > TOK_BYTES && v->n_repeats <= TOK_REPEATS_MAX &&
+	       (v->pretok != TOK_PRETOK_PIECES || n_of(v, TOK_TABLE_JOINS) == TOK_JOINS) &&
+	       n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES && n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0;
 }
 
 static bool
@@ -91,7 +95,12 @@ sizes_fit_wordpiece(const struct tok_vocab *v)
 static bool
 sizes_fit(const struct tok_vocab *v)
 {
-	return v->info.n_ids > 0 && v->info.n_ids <= TOK_MAX_IDS && n_of(v, TOK_TABLE_BYTES) >= 8 &&
+	const uint32_t spans = n_of(v, TOK_TABLE_SPAN);
+
+	/* Only pieces have parts of characters behind the ids. */
+	return v->info.n_ids > 0 && v->info.n_ids <= spans && spans <= TOK_MAX_IDS &&
+	       (v->info.n_ids == spans || v->pretok == TOK_PRETOK_PIECES) &&
+	       n_of(v, TOK_TABLE_BYTES) >= 8 &&
 	       (v->kind == TOK_KIND_BPE ? sizes_fit_bpe(v) : sizes_fit_wordpiece(v)) &&
 	       (v->table_bytes[TOK_TABLE_LONGEST_NODE] == 0 ||
 		       n_of(v, TOK_TABLE_LONGEST_NODE) > TOK_LONGEST_GO_ON);
@@ -100,13 +109,19 @@ sizes_fit(const struct tok_vocab *v)
 static bool
 numbers_fit(const struct tok_vocab *v)
 {
+	const bool metaspace = v->metaspace.stage != TOK_METASPACE_OFF;
+
 	if (v->info.checksum == 0 || v->info.n_special != n_of(v, TOK_TABLE_SPECIAL) ||
 		v->info.max_token_bytes > TOK_MAX_TOKEN_BYTES + 1)
 		return false;
 	if (v->kind == TOK_KIND_WORDPIECE)
-		return v->pretok == TOK_PRETOK_BERT && !v->nfc && v->wordpiece.max_chars > 0 &&
-		       v->wordpiece.max_chars <= TOK_WORD_MAX && v->wordpiece.unk < v->info.n_ids;
-	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK;
+		return v->pretok == TOK_PRETOK_BERT && !v->nfc && !metaspace &&
+		       v->wordpiece.max_chars > 0 && v->wordpiece.max_chars <= TOK_WORD_MAX &&
+		       v->wordpiece.unk < v->info.n_ids;
+	if (v->pretok == TOK_PRETOK_PIECES)
+		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
+		       v->metaspace.prefix <= TOK_PREFIX_ANYWAY;
+	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK && !metaspace;
 }
 
 /* Special ids, and those of the template, are there. */
@@ -135,7 +150,7 @@ spans_fit(const struct tok_vocab *v)
 {
 	const uint32_t room = n_of(v, TOK_TABLE_BYTES) - 8;
 
-	for (uint32_t id = 0; id < v->info.n_ids; id++) {
+	for (uint32_t id = 0; id < n_of(v, TOK_TABLE_SPAN); id++) {
 		const struct tok_span s = v->span[id];
 
 		if (s.len > TOK_MAX_TOKEN_BYTES || s.off > room || s.len > room - s.off)
@@ -145,7 +160,7 @@ spans_fit(const struct tok_vocab *v)
 }
 
 const char *
-tok_compiled_check(const struct tok_vocab *v)
+tok_compiled_check(struct tok_vocab *v)
 {
 	const char *wrong = NULL;
 

@@ -23,11 +23,14 @@ bytes_of(const struct tok_vocab *v, uint32_t id)
 static bool
 ranks_fit(const struct tok_vocab *v)
 {
+	const uint32_t all = tok_vocab_table_n(v, TOK_TABLE_SPAN);
+
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		const uint32_t n_ids = r < TOK_BYTES ? v->info.n_ids : all;
 		const struct tok_split part = v->split[r];
 		const uint32_t id = v->ext[r], len = v->len[r];
 
-		if (id >= v->info.n_ids || v->span[id].len != len || len > v->info.max_token_bytes)
+		if (id >= n_ids || v->span[id].len != len || len > v->info.max_token_bytes)
 			return false;
 		if (r < TOK_BYTES) {
 			if (len != 1 || *bytes_of(v, id) != r || part.left != r || part.right != r)
@@ -93,12 +96,24 @@ pairs_fit(const struct tok_vocab *v)
 	return of_bytes == 0;
 }
 
+/* Those were looked at by tok_repeats_fill. */
+static bool
+is_repeat(const struct tok_vocab *v, uint32_t r)
+{
+	for (uint32_t i = 0; i < v->n_repeats; i++) {
+		if (r >= v->repeat[i].low && r < v->repeat[i].high)
+			return true;
+	}
+	return false;
+}
+
 /* Each merge can happen: without it, and those behind it, its parts stand side by side. */
 static bool
 merges_live(const struct tok_vocab *v)
 {
 	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		if (!tok_bpe_pair_stands(v, v->split[r].left, v->split[r].right, r))
+		if (!is_repeat(v, r) &&
+			!tok_bpe_pair_stands(v, v->split[r].left, v->split[r].right, r))
 			return false;
 	}
 	return true;
@@ -141,7 +156,7 @@ find_word(const struct tok_vocab *v, uint32_t id)
 static bool
 ids_differ(const struct tok_vocab *v)
 {
-	uint8_t *seen = calloc(v->info.n_ids, 1);
+	uint8_t *seen = calloc(tok_vocab_table_n(v, TOK_TABLE_SPAN), 1);
 	bool ok = seen != NULL;
 
 	for (uint32_t i = 0; ok && i < v->n_ranks + v->n_whole; i++) {
@@ -353,13 +368,15 @@ classes_fit(const struct tok_vocab *v)
 }
 
 const char *
-tok_compiled_check_bpe(const struct tok_vocab *v)
+tok_compiled_check_bpe(struct tok_vocab *v)
 {
 	if (!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD) ||
 		!runs_fit(v, TOK_TABLE_PAIR))
 		return "runs";
 	if (!ranks_fit(v))
 		return "split";
+	if (!tok_repeats_fill(v))
+		return "repeat";
 	if (!pairs_fit(v))
 		return "pair";
 	if (!merges_live(v))
@@ -372,5 +389,7 @@ tok_compiled_check_bpe(const struct tok_vocab *v)
 		return "node";
 	if (!links_fit(v))
 		return "fail";
+	if (v->pretok == TOK_PRETOK_PIECES)
+		return tok_compiled_check_pieces(v);
 	return classes_fit(v) ? NULL : "cat";
 }

@@ -184,7 +184,7 @@ make_vocab(const struct opened *f, const char *name, const char *path)
 	v->n_whole = tok_vocab_table_n(v, TOK_TABLE_WHOLE);
 	v->n_ranks = v->kind == TOK_KIND_BPE ? tok_vocab_table_n(v, TOK_TABLE_EXT) : TOK_BYTES;
 	v->n_nodes = tok_vocab_table_n(v, TOK_TABLE_NODE);
-	v->info.n_ids = tok_vocab_table_n(v, TOK_TABLE_SPAN);
+	v->n_repeats = tok_vocab_table_n(v, TOK_TABLE_REPEAT);
 	v->info.n_merges = v->n_ranks - TOK_BYTES;
 	v->home_kind = TOK_HOME_FILE;
 	v->home = f->map;

@@ -12,13 +12,15 @@ tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len)
 	return v->bytes + v->span[id].off;
 }
 
-struct tok_result
-tok_decode(const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *out, size_t room)
+/* `begun`: not at the start of all ids. */
+static struct tok_result
+decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n, uint8_t *out,
+	size_t room)
 {
 	struct tok_result r = {.status = TOK_OK};
 
 	if (v->kind == TOK_KIND_WORDPIECE)
-		return tok_wordpiece_decode(v, false, ids, n, out, room);
+		return tok_wordpiece_decode(v, begun, ids, n, out, room);
 	for (; r.consumed < n; r.consumed++) {
 		uint32_t len;
 		const uint8_t *bytes = tok_vocab_token(v, ids[r.consumed], &len);
@@ -28,6 +30,10 @@ tok_decode(const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *ou
 			r.why = TOK_WHY_ID;
 			break;
 		}
+		if (v->metaspace.strip && !begun && r.consumed == 0 && *bytes == ' ') {
+			bytes++;
+			len--;
+		}
 		if (len > room - r.produced) {
 			r.status = TOK_MORE;
 			break;
@@ -36,6 +42,12 @@ tok_decode(const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *ou
 		r.produced += len;
 	}
 	return r;
+}
+
+struct tok_result
+tok_decode(const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *out, size_t room)
+{
+	return decode(v, false, ids, n, out, room);
 }
 
 void
@@ -75,10 +87,7 @@ tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids, size_t 
 	if (room < held)
 		return r;
 	memcpy(out, d->held, held);
-	if (d->vocab->kind == TOK_KIND_WORDPIECE)
-		r = tok_wordpiece_decode(d->vocab, d->begun, ids, n, out + held, room - held);
-	else
-		r = tok_decode(d->vocab, ids, n, out + held, room - held);
+	r = decode(d->vocab, d->begun, ids, n, out + held, room - held);
 	d->begun |= r.consumed > 0;
 	r.produced += held;
 	d->n_held = 0;

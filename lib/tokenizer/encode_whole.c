@@ -176,6 +176,8 @@ encode_pretoken(struct tok_stream *s, const struct lookup *l, const uint8_t *p, 
 		*ids = l->id;
 		return ids + 1;
 	}
+	if (s->vocab->pretok == TOK_PRETOK_PIECES && l->len == tok_utf8_length(*p))
+		return tok_bytes_ids(s->vocab, p, l->len, ids); /* a character in no token */
 	if (l->len <= TOK_MERGE_MAX)
 		return encode_parts(s, l, p, end, ids);
 	if (!tok_pretoken_push(s, p, l->len, &ids))

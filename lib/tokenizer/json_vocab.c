@@ -5,6 +5,7 @@
 #include "bytelevel.h"
 #include "json_vocab.h"
 #include "load_tekken.h"
+#include "pieces.h"
 
 /* NUL in a string would be its end to those who read it; tekken.json has one where nobody does. */
 static json_t *
@@ -45,17 +46,27 @@ tok_json_read(const char *path, struct tok_error *err)
 	return root;
 }
 
+/* The bytes that a token's text stands for, to `out`, which has room for it; false: for none. */
+static bool
+text_bytes(const struct tok_model *m, const char *text, size_t len, uint8_t *out, size_t *n)
+{
+	if (m->pretok != TOK_PRETOK_PIECES)
+		return tok_bytelevel_decode(text, len, out, n) && *n > 0;
+	*n = tok_piece_bytes(text, len, out);
+	return *n > 0;
+}
+
 /*
  * What an added token's text stands for: the reference's decoder takes byte-level letters for
- * bytes in it as well, and leaves any other text as it is. `out` has room for it. Returns its
- * length.
+ * bytes in it as well, U+2581 for a blank, and leaves any other text as it is. `out` has room for
+ * it. Returns its length.
  */
 static size_t
-special_bytes(const char *text, uint8_t *out)
+special_bytes(const struct tok_model *m, const char *text, uint8_t *out)
 {
 	size_t len = strlen(text), n;
 
-	if (tok_bytelevel_decode(text, len, out, &n))
+	if (text_bytes(m, text, len, out, &n))
 		return n;
 	memcpy(out, text, len);
 	return len;
@@ -67,7 +78,7 @@ is_special(const struct tok_model *m, uint32_t id, const char *text)
 	const struct tok_model_token *t = &m->token[id];
 	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* of a length that has been measured */
 
-	return t->special && t->len == special_bytes(text, bytes) &&
+	return t->special && t->len == special_bytes(m, text, bytes) &&
 	       memcmp(m->bytes + t->off, bytes, t->len) == 0;
 }
 
@@ -97,13 +108,13 @@ tok_json_measure(const char *file, json_t *vocab, size_t most, uint32_t *n_ids, 
 
 /* Is it a token of the model like any other? Special ones never are: no merge makes them. */
 static bool
-is_ordinary(const json_t *vocab, const struct tok_json_added *added)
+is_ordinary(const struct tok_model *m, const json_t *vocab, const struct tok_json_added *added)
 {
 	uint8_t bytes[TOK_ADDED_BYTES_MAX];
 	size_t len;
 
 	return !(added->what & TOK_ADDED_SPECIAL) && json_object_get(vocab, added->text) != NULL &&
-	       tok_bytelevel_decode(added->text, strlen(added->text), bytes, &len);
+	       text_bytes(m, added->text, strlen(added->text), bytes, &len);
 }
 
 static bool
@@ -113,12 +124,12 @@ put_added(const char *file, const json_t *vocab, const struct tok_json_added *ad
 	uint8_t bytes[TOK_ADDED_BYTES_MAX]; /* the length has been seen to */
 
 	for (size_t i = 0; i < n; i++) {
-		if (is_ordinary(vocab, &added[i]))
+		if (is_ordinary(m, vocab, &added[i]))
 			continue;
 		if (m->token[added[i].id].len != 0)
 			return tok_fail(err, "%s: two added tokens have id %u", file, added[i].id);
-		tok_model_put(
-			m, added[i].id, bytes, (uint32_t)special_bytes(added[i].text, bytes), true);
+		tok_model_put(m, added[i].id, bytes,
+			(uint32_t)special_bytes(m, added[i].text, bytes), true);
 	}
 	return true;
 }
@@ -135,6 +146,13 @@ put_entry(
 	if (m->token[id].len != 0)
 		return tok_fail(err, "%s: id %u is given to two tokens, one of them \"%.60s\"",
 			file, id, key);
+	if (m->pretok == TOK_PRETOK_PIECES && key[0] != '\0') {
+		if (strlen(key) > TOK_MAX_TOKEN_BYTES)
+			return tok_fail(err, "%s: token %u has %zu bytes, the limit is %u", file,
+				id, strlen(key), TOK_MAX_TOKEN_BYTES);
+		tok_piece_put(m, id, key, strlen(key));
+		return true;
+	}
 	if (!tok_bytelevel_decode(key, strlen(key), bytes, &len) || len == 0)
 		return tok_fail(err,
 			"%s: token %u \"%.60s\" is not byte-level text: not implemented "
@@ -166,7 +184,8 @@ tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_add
 	}
 	if (n_ids == 0)
 		return tok_fail(err, "%s: the vocabulary is empty", file);
-	if (!tok_model_init(m, n_ids, n_bytes, n_merges, err) ||
+	if (!(m->pretok == TOK_PRETOK_PIECES ? tok_piece_init(m, n_ids, n_bytes, n_merges, err)
+					     : tok_model_init(m, n_ids, n_bytes, n_merges, err)) ||
 		!put_added(file, vocab, added, n_added, m, err))
 		return false;
 	json_object_foreach (object, key, value) {
@@ -188,8 +207,7 @@ tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where
 
 	for (int i = 0; i < 2; i++) {
 		if (part_len[i] > 2 * TOK_MAX_TOKEN_BYTES ||
-			!tok_bytelevel_decode(part[i], part_len[i], bytes + total, &len) ||
-			len == 0)
+			!text_bytes(m, part[i], part_len[i], bytes + total, &len))
 			return tok_fail(err, "%s: \"%.*s\" is not byte-level text", where,
 				part_len[i] < 60 ? (int)part_len[i] : 60, part[i]);
 		id[i] = tok_index_find(x, bytes + total, (uint32_t)len);

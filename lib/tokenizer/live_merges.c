@@ -61,7 +61,7 @@ make_pairs(struct pairs *x, const struct tok_model *m, struct tok_error *err)
 	}
 	memset(x->of_byte, 0xff, sizeof(x->of_byte));
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
-		if (m->token[id].len == 1 && !m->token[id].special)
+		if (m->token[id].len == 1 && !m->token[id].special && !m->token[id].outside)
 			x->of_byte[m->bytes[m->token[id].off]] = id;
 	}
 	return true;
@@ -130,7 +130,7 @@ tok_model_live_merges(struct tok_model *m, struct tok_error *err)
 		const struct tok_model_token *t = &m->token[id];
 		uint32_t last;
 
-		if (t->special || t->len < 2)
+		if (t->special || t->outside || t->len < 2)
 			continue;
 		last = last_merge(&x, m->bytes + t->off, t->len, part, merge);
 		if (last == TOK_NO_TOKEN)

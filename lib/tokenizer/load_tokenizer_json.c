@@ -9,12 +9,14 @@
 #include <string.h>
 
 #include "json_added.h"
+#include "json_pieces.h"
 #include "json_pretok.h"
 #include "json_rules.h"
 #include "json_shape.h"
 #include "load_bert_json.h"
 #include "json_vocab.h"
 #include "load_tekken.h"
+#include "pieces.h"
 
 static const struct tok_json_rule top_rules[] = {
 	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
@@ -118,7 +120,9 @@ read_model(const char *file, json_t *root, struct tok_json_added *added, struct 
 			TOK_MAX_IDS);
 	ok = tok_json_added_read(file, root, vocab, added, err) &&
 	     tok_json_tokens(file, vocab, added, n, (uint32_t)json_array_size(merges), m, err) &&
-	     tok_json_added_keep(added, n, m, err) && tok_index_init(&x, m, err);
+	     tok_json_added_keep(added, n, m, err) &&
+	     (m->pretok != TOK_PRETOK_PIECES || tok_piece_characters(m, file, err)) &&
+	     tok_index_init(&x, m, err);
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
 		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
 	ok = ok && read_merges(file, merges, m, &x, err);
@@ -137,6 +141,9 @@ load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 	*m = (struct tok_model){.format = "tokenizer.json"};
 	if (wordpiece)
 		ok = tok_json_bert_check(file, root, err);
+	else if (tok_json_is_pieces(root))
+		ok = tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
+		     tok_json_pieces(file, root, m, err);
 	else
 		ok = check_components(file, root, err) &&
 		     tok_json_normalizer(file, root, &m->nfc, err) &&

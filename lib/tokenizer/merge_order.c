@@ -11,7 +11,11 @@
  * own, with a partner from outside. Merges of the trigger that are still to come lie to the right,
  * and each needs its a: so no partner on the right may be a. And a partner between two places could
  * be taken from the left or from the right: so none may be a partner on both sides. Lists for which
- * this does not hold are refused. Set-up only.
+ * this does not hold are refused.
+ *
+ * But for one case: (a, a) and behind it only tokens of more a's, as runs of blanks are in models
+ * of SentencePiece. There what follows does take a's that other merges of the trigger would need;
+ * those who merge know of such families (repeats.h). Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -80,20 +84,85 @@ take_waiting(struct order *o)
 	return NULL;
 }
 
+static bool
+taken_by_several(const struct tok_model_merge *g, struct tok_error *err)
+{
+	return tok_fail(err,
+		"the merge that makes id %u comes before those of its parts, and is taken by "
+		"several: not implemented",
+		g->result);
+}
+
+/* Units of a token of the family, or 0. */
+static uint32_t
+power_of(const struct tok_model_repeat *f, uint32_t id)
+{
+	if (id == f->unit)
+		return 1;
+	for (uint32_t i = 0; i < f->n; i++) {
+		if (f->id[i] == id)
+			return f->power[i];
+	}
+	return 0;
+}
+
+/* Put in a token of so many units, made by the merge `g` of the model. */
+static void
+put_repeat(struct order *o, struct tok_model_repeat *f, const struct tok_model_merge *g,
+	uint32_t *rank, uint32_t power)
+{
+	emit(o, g);
+	rank[f->n] = (uint32_t)(g - o->m->merge);
+	f->id[f->n] = g->result;
+	f->power[f->n++] = (uint8_t)power;
+}
+
+/* Two units are joined, and everything that waited for that is made of them. */
+static bool
+emit_repeats(struct order *o, const struct tok_model_merge *trigger,
+	const struct tok_model_merge *g, struct tok_error *err)
+{
+	struct tok_model_repeat *f = &o->m->repeat[o->m->n_repeats];
+	uint32_t rank[TOK_REPEAT_UNITS];
+
+	if (o->m->n_repeats == TOK_REPEATS_MAX)
+		return tok_fail(err,
+			"more than %u tokens are repeated by merges of which the longest come "
+			"first: not implemented",
+			TOK_REPEATS_MAX);
+	*f = (struct tok_model_repeat){.unit = trigger->left};
+	o->n_out--; /* the trigger once more, as the first of the family */
+	put_repeat(o, f, trigger, rank, 2);
+	for (; g != NULL; g = take_waiting(o)) {
+		const uint32_t left = power_of(f, g->left), right = power_of(f, g->right);
+
+		if (left == 0 || right == 0 || left + right >= TOK_REPEAT_UNITS)
+			return taken_by_several(g, err);
+		put_repeat(o, f, g, rank, left + right);
+	}
+	for (uint32_t i = 0; i < f->n; i++) {
+		for (uint32_t k = 0; k < f->n; k++)
+			f->order[i] = (uint8_t)(f->order[i] + (rank[k] < rank[i]));
+	}
+	o->m->n_repeats++;
+	return true;
+}
+
 /* Everything that waited for this merge, or for what waited for it. */
 static bool
 emit_waiting(struct order *o, const struct tok_model_merge *trigger, struct tok_error *err)
 {
 	const uint32_t number = o->n_out; /* of merges so far: no other group has it, nor is it 0 */
-	const struct tok_model_merge *g;
+	const struct tok_model_merge *g = take_waiting(o);
 
+	if (g != NULL && trigger->left == trigger->right &&
+		(g->left == trigger->result || g->left == trigger->left) &&
+		(g->right == trigger->result || g->right == trigger->left))
+		return emit_repeats(o, trigger, g, err);
 	o->group[trigger->result] = number;
-	while ((g = take_waiting(o)) != NULL) {
+	for (; g != NULL; g = take_waiting(o)) {
 		if (!join_group(o, g, trigger, number))
-			return tok_fail(err,
-				"the merge that makes id %u comes before those of its parts, and "
-				"is taken by several: not implemented",
-				g->result);
+			return taken_by_several(g, err);
 		emit(o, g);
 	}
 	return true;
@@ -105,7 +174,7 @@ put_in_order(struct order *o, struct tok_error *err)
 	const struct tok_model *m = o->m;
 
 	for (uint32_t id = 0; id < m->n_tokens; id++)
-		o->made[id] = m->token[id].len == 1;
+		o->made[id] = m->token[id].len == 1 && !m->token[id].outside;
 	for (uint32_t i = 0; i < m->n_merges; i++) {
 		const struct tok_model_merge *g = &m->merge[i];
 
@@ -136,6 +205,7 @@ tok_model_order_merges(struct tok_model *m, struct tok_error *err)
 	uint32_t *marks = calloc(3 * (size_t)m->n_tokens, sizeof(*marks));
 	bool ok;
 
+	m->n_repeats = 0;
 	o.out = malloc((m->n_merges + (size_t)1) * sizeof(*o.out));
 	o.made = calloc(m->n_tokens, sizeof(*o.made));
 	ok = (marks != NULL && o.out != NULL && o.made != NULL) ||

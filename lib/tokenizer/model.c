@@ -129,8 +129,8 @@ tok_model_checksum(const struct tok_model *m)
 	if (m->kind == TOK_KIND_WORDPIECE)
 		crc = add_bert(crc, m);
 	for (i = 0; i < m->n_tokens; i++) {
-		bool other =
-			m->kind == TOK_KIND_WORDPIECE ? m->token[i].outside : m->token[i].special;
+		bool other = m->token[i].outside ||
+			     (m->kind != TOK_KIND_WORDPIECE && m->token[i].special);
 
 		crc = add_number(crc, m->token[i].len << 1 | other);
 		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
@@ -143,6 +143,9 @@ tok_model_checksum(const struct tok_model *m)
 	/* Only where it makes a difference: equal tokenizers are equal, whatever files say. */
 	if (m->nfc)
 		crc = add_number(crc, 0x4e4643);
+	if (m->metaspace.stage != TOK_METASPACE_OFF)
+		crc = add_number(crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 |
+					      m->metaspace.prefix);
 	if (m->greedy)
 		crc = add_number(crc, 0x677265);
 	if (m->ignore_merges && m->n_unmade > 0)

@@ -6,6 +6,8 @@
 #ifndef TOK_MODEL_H
 #define TOK_MODEL_H
 
+#include "metaspace.h"
+#include "repeats.h"
 #include "tok.h"
 
 #define TOK_MAX_IDS (1u << 21)	    /* limit of the packed pair table */
@@ -27,6 +29,7 @@ enum tok_pretok {
 	TOK_PRETOK_O200K = 5,
 	TOK_PRETOK_TEKKEN = 6,	 /* o200k without contractions, each digit alone */
 	TOK_PRETOK_DEEPSEEK = 7, /* DeepSeek-V3, R1 and V4 */
+	TOK_PRETOK_PIECES = 8,	 /* none, of SentencePiece's models: text is in characters */
 	TOK_PRETOK_BERT = 16,
 };
 
@@ -38,7 +41,9 @@ struct tok_model_token {
 	uint32_t off; /* of its bytes in `bytes` */
 	uint32_t len; /* 0: no token has this id */
 	bool special; /* the model never produces it; decodes to its text */
-	bool outside; /* WordPiece: no word is encoded to it, for it was added to the model */
+	bool byte;    /* of pieces: stands for one byte of a character that is none */
+	bool outside; /* nothing is encoded to it. WordPiece: it was added to the model; pieces: a
+			 byte that is a token as a character too, text that never comes */
 };
 
 enum tok_added_what {
@@ -60,6 +65,13 @@ struct tok_model_merge {
 	uint32_t left, right, result; /* ids; the position in the list is the rank */
 };
 
+/* See repeats.h; ids, in the order of the model's merges. */
+struct tok_model_repeat {
+	uint32_t unit, n;
+	uint32_t id[TOK_REPEAT_UNITS];
+	uint8_t power[TOK_REPEAT_UNITS], order[TOK_REPEAT_UNITS];
+};
+
 /* BertNormalizer, the WordPiece model and its decoder. */
 struct tok_model_bert {
 	bool clean_text, handle_chinese_chars, strip_accents, lowercase;
@@ -74,6 +86,8 @@ struct tok_model {
 	enum tok_pretok pretok;
 	bool nfc; /* normalizer: form C */
 	uint32_t n_tokens; /* ids are below this */
+	uint32_t n_parts;  /* but for so many at the end: parts of characters, which are no ids */
+	struct tok_metaspace metaspace;
 	struct tok_model_token *token;
 	uint8_t *bytes;
 	size_t n_bytes;
@@ -82,6 +96,8 @@ struct tok_model {
 	uint8_t *added_bytes;
 	uint32_t n_merges;
 	struct tok_model_merge *merge;
+	uint32_t n_repeats; /* set by tok_model_order_merges */
+	struct tok_model_repeat repeat[TOK_REPEATS_MAX];
 	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of it */
 	bool greedy;	    /* longest match within pretokens instead of merging */
 	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */

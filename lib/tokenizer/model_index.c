@@ -135,7 +135,7 @@ tok_index_add(struct tok_index *x, uint32_t id)
 	const struct tok_model_token *t = &x->m->token[id];
 	uint32_t *slot;
 
-	if (t->special || t->len == 0)
+	if (t->special || t->outside || t->len == 0)
 		return true;
 	slot = find_slot(x, x->m->bytes + t->off, t->len);
 	if (*slot != 0)

@@ -65,17 +65,25 @@ enum tok_pretok_step tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint
 enum tok_pretok_step tok_pretok_words_step(
 	enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp);
 enum tok_pretok_step tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp);
+/* Of a character that is in a token: `known`. */
+enum tok_pretok_step tok_pretok_pieces_step(
+	const struct tok_vocab *v, uint8_t *state, uint32_t known, uint32_t cp);
 
+/* Step for the next character of a vocabulary's text. */
 static inline enum tok_pretok_step
-tok_pretok_step(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+tok_pretok_step(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
 {
-	switch (kind) {
+	const enum tok_cat cat = tok_cat_of(v, cp);
+
+	switch (v->pretok) {
 	case TOK_PRETOK_GPT2:
 		return tok_pretok_gpt2_step(state, cat, cp);
 	case TOK_PRETOK_DEEPSEEK:
 		return tok_pretok_deepseek_step(state, cat, cp);
+	case TOK_PRETOK_PIECES:
+		return tok_pretok_pieces_step(v, state, cat, cp);
 	default:
-		return tok_pretok_words_step(kind, state, cat, cp);
+		return tok_pretok_words_step(v->pretok, state, cat, cp);
 	}
 }
 
@@ -83,6 +91,8 @@ tok_pretok_step(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t
 static inline bool
 tok_pretok_end_takes_held(enum tok_pretok kind, uint8_t state)
 {
+	if (kind == TOK_PRETOK_PIECES)
+		return false; /* its states are bytes */
 	return state == TOK_ST_SPACES || state == TOK_ST_GAP ||
 	       (state == TOK_ST_NEWLINES && kind == TOK_PRETOK_CL100K);
 }

@@ -42,7 +42,7 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 		uint32_t len = tok_utf8_length(p[at]), cp = tok_utf8_decode(p + at, len);
 		bool fits = true;
 
-		switch (tok_pretok_step(v->pretok, &s->state, tok_cat_of(v, cp), cp)) {
+		switch (tok_pretok_step(v, &s->state, cp)) {
 		case TOK_STEP_TAKE:
 			fits = (s->n_held == 0 || take_held(s, ids)) &&
 			       tok_pretoken_push(s, p + at, len, ids);
@@ -56,6 +56,10 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 			before = 0;
 			break;
 		case TOK_STEP_TAKE_CLOSE:
+			if (v->pretok == TOK_PRETOK_PIECES) {
+				*ids = tok_bytes_ids(v, p + at, len, *ids);
+				return at + len;
+			}
 			fits = take_held(s, ids) && tok_pretoken_push(s, p + at, len, ids);
 			*ids = tok_pretoken_close(s, *ids);
 			return fits ? at + len : TOK_NO_BORDER;

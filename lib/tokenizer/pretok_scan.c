@@ -18,7 +18,7 @@ tok_pretok_scan(struct tok_pretok_scan *s, size_t *start)
 			start[n++] = s->at;
 		len = tok_utf8_length(s->text[s->at]);
 		cp = tok_utf8_decode(s->text + s->at, len);
-		switch (tok_pretok_step(kind, &s->state, tok_cat_of(s->v, cp), cp)) {
+		switch (tok_pretok_step(s->v, &s->state, cp)) {
 		case TOK_STEP_TAKE:
 		case TOK_STEP_TAKE_CLOSE:
 			s->held = 0;

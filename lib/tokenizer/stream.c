@@ -22,6 +22,7 @@ tok_stream_init(
 	s->n_before = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_before : 0;
 	s->n_after = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_after : 0;
 	s->n_held = 0;
+	s->prefix = v->metaspace.prefix != TOK_PREFIX_NONE;
 	tok_nfc_init(&s->nfc);
 	if (v->kind == TOK_KIND_WORDPIECE)
 		tok_wordpiece_open(s);
@@ -44,10 +45,20 @@ tok_stream_waiting(const struct tok_stream *s)
  */
 static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for both");
 
+/*
+ * A blank before a text is a byte more. Before what follows an added token it is none, since the
+ * token had a byte itself.
+ */
+static inline size_t
+prefix_bytes(const struct tok_vocab *v)
+{
+	return v->metaspace.prefix != TOK_PREFIX_NONE;
+}
+
 size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
-	return (n + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
+	return (n + prefix_bytes(s->vocab) + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
 		       tok_nfc_waiting(&s->nfc)) *
 		       TOK_UTF8_REPLACEMENT_BYTES +
 	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos + s->n_before +
@@ -59,31 +70,71 @@ tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
 {
 	const struct tok_template *t = &v->shape.around;
 
-	return n * TOK_UTF8_REPLACEMENT_BYTES +
+	return (n + prefix_bytes(v)) * TOK_UTF8_REPLACEMENT_BYTES +
 	       (flags & TOK_TEMPLATE ? t->n_before + t->n_after : 0);
 }
 
 /* ---- what comes behind UTF-8, by the kind of vocabulary ---- */
 
-/* Well-formed text. With `last` it is the end. False: the carry was exceeded. */
-static bool
-encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+/* Text as the model has it. With `last` it is the end. */
+static enum tok_why
+encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	if (s->vocab->kind == TOK_KIND_BPE)
-		return tok_pretok_feed(s, p, n, last, ids);
+		return tok_pretok_feed(s, p, n, last, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
 	tok_wordpiece_feed(s, p, n, ids);
 	if (last)
 		tok_wordpiece_finish(s, ids);
-	return true;
+	return TOK_WHY_NONE;
 }
 
-static bool
+/*
+ * Metaspace, for the stage that `next` takes text from: blanks for U+2581, and one before the text.
+ * The compiler knows which `next` it is.
+ */
+static inline __attribute__((always_inline)) enum tok_why
+replace_metaspace(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids,
+	enum tok_why (*next)(struct tok_stream *, const uint8_t *, size_t, bool, uint32_t **))
+{
+	static const uint8_t blank = ' ';
+	const enum tok_prefix prefix = s->vocab->metaspace.prefix;
+	enum tok_why why = TOK_WHY_NONE;
+
+	if (n > 0 && s->prefix) {
+		s->prefix = false;
+		if (tok_metaspace_wants(prefix, p, n))
+			why = next(s, &blank, 1, false, ids);
+	}
+	while (why == TOK_WHY_NONE) {
+		const size_t found = tok_metaspace_find(p, n);
+
+		if (found == n)
+			break;
+		if (found > 0)
+			why = next(s, p, found, false, ids);
+		if (why == TOK_WHY_NONE)
+			why = next(s, &blank, 1, false, ids);
+		p += found + TOK_METASPACE_BYTES;
+		n -= found + TOK_METASPACE_BYTES;
+	}
+	if (last) /* what comes next is behind an added token */
+		s->prefix = prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY;
+	return why == TOK_WHY_NONE ? next(s, p, n, last, ids) : why;
+}
+
+/* Well-formed text. With `last` it is the end. */
+static enum tok_why
+encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	if (s->vocab->metaspace.stage == TOK_METASPACE_PRETOKENIZER)
+		return replace_metaspace(s, p, n, last, ids, encode_plain);
+	return encode_plain(s, p, n, last, ids);
+}
+
+static inline enum tok_why
 finish(struct tok_stream *s, uint32_t **ids)
 {
-	if (s->vocab->kind == TOK_KIND_BPE)
-		return tok_pretok_finish(s, ids);
-	tok_wordpiece_finish(s, ids);
-	return true;
+	return encode_text(s, NULL, 0, true, ids);
 }
 
 /* Normalized text, without the added tokens that are looked for in it. */
@@ -93,31 +144,30 @@ feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 	struct tok_added_piece piece = {
 		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
 	struct tok_added_span span;
-	bool fits = true;
+	enum tok_why why = TOK_WHY_NONE;
 
 	if (!s->added[TOK_ADDED_NORMAL_SET])
-		return encode_text(s, p, n, last, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
-	while (fits) {
+		return encode_text(s, p, n, last, ids);
+	while (why == TOK_WHY_NONE) {
 		switch (tok_added_next(&s->added_state[TOK_ADDED_NORMAL_SET],
 			&s->vocab->added[TOK_ADDED_NORMAL_SET], &piece, &span)) {
 		case TOK_ADDED_TEXT:
-			fits = encode_text(s, span.p, span.n, false, ids);
+			why = encode_text(s, span.p, span.n, false, ids);
 			break;
 		case TOK_ADDED_TOKEN:
-			fits = finish(s, ids);
+			why = finish(s, ids);
 			*(*ids)++ = span.id;
 			break;
 		case TOK_ADDED_DONE:
-			fits = !last || finish(s, ids);
-			return fits ? TOK_WHY_NONE : TOK_WHY_CARRY;
+			return last ? finish(s, ids) : TOK_WHY_NONE;
 		case TOK_ADDED_FULL:
 			return TOK_WHY_ADDED;
 		}
 	}
-	return TOK_WHY_CARRY;
+	return why;
 }
 
-/* Text between added tokens, through form C where the vocabulary wants it. */
+/* Text between added tokens, through the normalizer that the vocabulary has. */
 static enum tok_why
 normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
@@ -126,6 +176,8 @@ normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 	enum tok_why why = TOK_WHY_NONE;
 	enum tok_nfc_result r;
 
+	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
+		return replace_metaspace(s, p, n, last, ids, feed_normalized);
 	if (!s->vocab->nfc)
 		return feed_normalized(s, p, n, last, ids);
 	while (why == TOK_WHY_NONE && (r = tok_nfc_next(&s->nfc, &piece, &span)) != TOK_NFC_DONE) {

@@ -192,7 +192,7 @@ enum tok_flags {
 
 /* Most that tok_stream_bound(s, 1) can be. */
 #define TOK_STREAM_HELD_MAX                                                                        \
-	(2 * TOK_CARRY_MAX + 3 * 4 * (3 + TOK_NFC_MARKS_MAX) + 4 * TOK_ADDED_HELD_MAX +            \
+	(2 * TOK_CARRY_MAX + 3 + 3 * 4 * (3 + TOK_NFC_MARKS_MAX) + 4 * TOK_ADDED_HELD_MAX +            \
 		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* characters of a word that a WordPiece vocabulary may ask for */
@@ -229,6 +229,7 @@ struct tok_stream {
 	uint8_t n_utf8;	      /* bytes of an incomplete character in utf8[] */
 	uint8_t n_before;     /* ids of the template that are still to be given out */
 	uint8_t n_after;
+	bool prefix;	      /* a blank may come before the text that follows */
 	uint16_t n_held;      /* bytes in held[] that may or may not belong to the open pretoken */
 	uint8_t utf8[4];
 	uint32_t whole_low;   /* tokens for whole pretokens that begin with the open one: */

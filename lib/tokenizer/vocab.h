@@ -14,6 +14,8 @@
 
 #include "added_set.h"
 #include "longest.h"
+#include "metaspace.h"
+#include "repeats.h"
 #include "unicode_classes.h"
 #include "wordpiece.h"
 
@@ -85,6 +87,8 @@ struct tok_split {
 	T(ADDED_NORMAL_NODE, added[1].trie.node)                                                   \
 	T(ADDED_NORMAL_POP, added[1].trie.pop)                                                     \
 	T(SPECIAL, special)                                                                        \
+	T(REPEAT, repeat)                                                                          \
+	T(JOINS, joins)                                                                            \
 	T(CAT_PAGE, cat_page)                                                                      \
 	T(CAT, cat)                                                                                \
 	T(NORM_PAGE, wordpiece.norm.page)                                                          \
@@ -108,6 +112,10 @@ enum tok_table {
 	N(KIND, kind)                                                                              \
 	N(PRETOK, pretok)                                                                          \
 	N(NFC, nfc)                                                                                \
+	N(METASPACE, metaspace.stage)                                                              \
+	N(PREFIX, metaspace.prefix)                                                                \
+	N(STRIP, metaspace.strip)                                                                  \
+	N(IDS, info.n_ids)                                                                         \
 	N(UNK, wordpiece.unk)                                                                      \
 	N(MAX_CHARS, wordpiece.max_chars)                                                          \
 	N(CHECKSUM, info.checksum)                                                                 \
@@ -146,6 +154,7 @@ struct tok_vocab {
 	enum tok_kind kind;
 	enum tok_pretok pretok;
 	bool nfc; /* text goes through form C */
+	struct tok_metaspace metaspace;
 	/* words that are one token */
 	struct tok_word *word; /* open addressing, linear probing */
 	uint32_t word_shift;   /* 64 - log2(slots) */
@@ -161,14 +170,19 @@ struct tok_vocab {
 	uint32_t filter_shift; /* 64 - log2(bits) */
 	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
 	struct tok_split *split; /* by rank id */
-	uint32_t *ext;		 /* outside id by rank id */
+	uint32_t *ext;		 /* outside id by rank id; of part of a character, which is no
+				    token, above all ids */
 	uint16_t *len;		 /* bytes by rank id */
+	struct tok_repeat *repeat;
+	uint64_t *joins; /* TOK_PRETOK_PIECES: a bit for the last byte of a character << 8 | the
+			    first of the next, if some token has such two beside each other */
 	/* incremental encoding */
 	struct tok_node *node;
 	struct tok_longest longest; /* longest match instead, where it has nodes; WordPiece's too */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
-	uint8_t *cat;	    /* enum tok_cat; equal pages are there once */
+	uint8_t *cat;	    /* enum tok_cat; TOK_PRETOK_PIECES: 1 if it is in a token; equal pages
+			       are there once */
 	/* added tokens, by enum tok_added_which */
 	struct tok_added added[2];
 	/* decoding */
@@ -179,6 +193,8 @@ struct tok_vocab {
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;
+	uint32_t n_repeats;
+	struct tok_repeat_runs repeat_runs[TOK_REPEATS_MAX];
 	struct tok_vocab_info info;
 	struct tok_shape shape;
 	struct tok_mem mem;
@@ -251,6 +267,22 @@ static inline uint32_t
 tok_children(const struct tok_node *node)
 {
 	return node->below[3] + (uint32_t)__builtin_popcountll(node->child[3]);
+}
+
+/* Does some token have a character that ends with `last` before one that begins with `first`? */
+static inline bool
+tok_pieces_join(const uint64_t *joins, uint8_t last, uint8_t first)
+{
+	return joins[(uint32_t)last << 2 | first >> 6] >> (first & 63) & 1;
+}
+
+/* Outside ids of single bytes: of a character that is in no token. Returns the next free id. */
+static inline uint32_t *
+tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *ids)
+{
+	for (size_t i = 0; i < n; i++)
+		*ids++ = v->ext[p[i]];
+	return ids;
 }
 
 static inline enum tok_cat

@@ -7,6 +7,7 @@
 #include "bpe.h"
 #include "mem.h"
 #include "pages.h"
+#include "pieces.h"
 #include "pretok_names.h"
 #include "longest_build.h"
 #include "vocab_table.h"
@@ -38,7 +39,7 @@ build_ranks(
 	for (i = 0; i < m->n_tokens; i++) {
 		const struct tok_model_token *t = &m->token[i];
 
-		if (t->special || t->len != 1)
+		if (t->special || t->outside || t->len != 1)
 			continue;
 		if (v->ext[m->bytes[t->off]] != TOK_NO_TOKEN)
 			return tok_fail(err, "ids %u and %u are both the byte 0x%02x",
@@ -211,7 +212,7 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
 
-		if (!t->special && t->len > 1 && rank_of[id] == TOK_NO_TOKEN)
+		if (!t->special && !t->outside && t->len > 1 && rank_of[id] == TOK_NO_TOKEN)
 			found[v->n_whole++] = (struct whole){v->bytes + t->off, t->len, id};
 	}
 	assert(v->n_whole == m->n_unmade);
@@ -238,7 +239,7 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
 
-		if (!t->special && t->len > 0)
+		if (!t->special && !t->outside && t->len > 0)
 			piece[n++] = (struct tok_longest_piece){
 				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON};
 	}
@@ -395,6 +396,29 @@ out:
 /* ---- the rest ---- */
 
 static bool
+build_repeats(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank_of,
+	struct tok_error *err)
+{
+	if (m->n_repeats == 0)
+		return true;
+	if (!tok_vocab_table_make(v, TOK_TABLE_REPEAT, m->n_repeats))
+		return tok_fail(err, "out of memory for %u families of repeats", m->n_repeats);
+	for (uint32_t i = 0; i < m->n_repeats; i++) {
+		const struct tok_model_repeat *from = &m->repeat[i];
+		struct tok_repeat *f = &v->repeat[i];
+
+		f->unit = rank_of[from->unit];
+		f->low = rank_of[from->id[0]];
+		f->high = f->low + from->n;
+		memcpy(f->power, from->power, from->n);
+		memcpy(f->order, from->order, from->n);
+	}
+	v->n_repeats = m->n_repeats;
+	return tok_repeats_fill(v) ||
+	       tok_fail(err, "tokens of repeats that their merges do not make");
+}
+
+static bool
 build_classes(struct tok_vocab *v, struct tok_error *err)
 {
 	const struct tok_runs runs = {tok_unicode_runs, tok_unicode_n_runs, 3};
@@ -427,7 +451,8 @@ build_spans(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 	memcpy(v->bytes, m->bytes, m->n_bytes);
 	for (uint32_t i = 0; i < m->n_tokens; i++) {
 		v->span[i] = (struct tok_span){m->token[i].off, m->token[i].len};
-		if (!m->token[i].special && m->token[i].len > v->info.max_token_bytes)
+		if (!m->token[i].special && m->token[i].len > v->info.max_token_bytes &&
+			(m->kind == TOK_KIND_WORDPIECE || !m->token[i].outside))
 			v->info.max_token_bytes = m->token[i].len;
 	}
 	return true;
@@ -450,7 +475,9 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 
 	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
 	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
-	     build_automaton(v, err) && build_longest(v, m, err) && build_classes(v, err);
+	     build_automaton(v, err) && build_longest(v, m, err) &&
+	     build_repeats(v, m, rank_of, err) &&
+	     (m->pretok == TOK_PRETOK_PIECES ? tok_pieces_build(v, err) : build_classes(v, err));
 	free(rank_of);
 	return ok;
 }
@@ -489,6 +516,8 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	assert(m->kind != TOK_KIND_BPE || m->pretok != TOK_PRETOK_NONE);
 	if (m->greedy) { /* every token is a word, and none is merged */
 		m->n_merges = 0;
+		m->n_tokens -= m->n_parts;
+		m->n_parts = 0;
 		m->ignore_merges = true;
 	}
 	if (m->kind == TOK_KIND_BPE &&
@@ -504,6 +533,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	v->kind = m->kind;
 	v->pretok = m->pretok;
 	v->nfc = m->nfc;
+	v->metaspace = m->metaspace;
 	v->shape = m->shape;
 	v->n_ranks = TOK_BYTES + m->n_merges;
 	v->info.name = strcpy(text, name);
@@ -512,7 +542,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	v->info.pretokenizer = m->kind == TOK_KIND_WORDPIECE ? "bert" : tok_pretok_name(m->pretok);
 	v->info.checksum = tok_model_checksum(m);
 	v->info.algo = m->greedy ? "greedy" : "exact";
-	v->info.n_ids = m->n_tokens;
+	v->info.n_ids = m->n_tokens - m->n_parts;
 	v->info.n_merges = m->n_merges;
 	if (!build(v, m, err)) {
 		tok_vocab_free(v);

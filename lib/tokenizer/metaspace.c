@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hot path. */
+#include <string.h>
+
+#include "metaspace.h"
+
+size_t
+tok_metaspace_find(const uint8_t *p, size_t n)
+{
+	const uint8_t *at = p, *end = p + n;
+
+	/* Complete characters: its second and third byte are there. */
+	while ((at = memchr(at, 0xe2, (size_t)(end - at))) != NULL) {
+		if (at[1] == 0x96 && at[2] == 0x81)
+			return (size_t)(at - p);
+		at += TOK_METASPACE_BYTES;
+	}
+	return n;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * SentencePiece's models have no pretokenizer: a text is one. It may be cut wherever no token has
+ * the two characters beside each other, for no merge goes across (doc/streaming.md), and around
+ * characters that are in no token. Hot path.
+ */
+#include "pretok.h"
+
+/* State: the last byte of the open pretoken, and this for a NUL, since 0 means that none is open.
+ */
+#define NUL_BYTE 0xff
+
+static inline uint8_t
+first_byte(uint32_t cp)
+{
+	return (uint8_t)(cp < 0x80	? cp
+			 : cp < 0x800	? 0xc0 | cp >> 6
+			 : cp < 0x10000 ? 0xe0 | cp >> 12
+					: 0xf0 | cp >> 18);
+}
+
+enum tok_pretok_step
+tok_pretok_pieces_step(const struct tok_vocab *v, uint8_t *state, uint32_t known, uint32_t cp)
+{
+	const uint8_t last = (uint8_t)(cp < 0x80 ? cp : 0x80 | (cp & 0x3f));
+	const uint32_t before = *state == NUL_BYTE ? 0 : *state;
+
+	if (*state != TOK_ST_NONE &&
+		!(known && tok_pieces_join(v->joins, (uint8_t)before, first_byte(cp))))
+		return tok_step_close(state);
+	if (!known)
+		return tok_step_take_close(state);
+	*state = last == 0 ? NUL_BYTE : last;
+	return TOK_STEP_TAKE;
+}

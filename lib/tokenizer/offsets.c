@@ -13,8 +13,32 @@ struct source {
 	struct tok_range from;	  /* it comes from these bytes: each from its own, if `same` */
 	bool same;
 	bool nfc;
+	bool metaspace;
+	bool prefix; /* a blank comes before what is left */
 	struct tok_nfc state;
 };
+
+static const uint8_t blank = ' ';
+
+/* Text up to the next U+2581, or a blank for it, or the one before all. */
+static bool
+refill_metaspace(struct source *s)
+{
+	const uint8_t *p = s->piece.p;
+	const size_t before = (size_t)(p - s->text), n = (size_t)(s->piece.end - p);
+	size_t found;
+
+	if (n == 0)
+		return false;
+	found = tok_metaspace_find(p, n);
+	s->same = !s->prefix && found > 0;
+	s->span = s->same ? (struct tok_nfc_span){p, found} : (struct tok_nfc_span){&blank, 1};
+	if (!s->prefix)
+		s->piece.p += s->same ? found : TOK_METASPACE_BYTES;
+	s->prefix = false;
+	s->from = (struct tok_range){before, (size_t)(s->piece.p - s->text)};
+	return true;
+}
 
 /* More normalized text; false: there is none. */
 static bool
@@ -24,6 +48,8 @@ refill(struct source *s)
 
 	if (s->span.n > 0)
 		return true;
+	if (s->metaspace)
+		return refill_metaspace(s);
 	if (s->nfc) {
 		if (tok_nfc_next(&s->state, &s->piece, &s->span) != TOK_NFC_SPAN)
 			return false;
@@ -45,7 +71,11 @@ open_source(
 		.text = text,
 		.piece = {text + begin, text + end, true},
 		.nfc = v->nfc,
+		.metaspace = v->metaspace.stage != TOK_METASPACE_OFF,
 	};
+	s->prefix = end > begin &&
+		    tok_metaspace_wants(v->metaspace.prefix, text + begin, end - begin) &&
+		    (v->metaspace.prefix != TOK_PREFIX_FIRST || begin == 0);
 	tok_nfc_init(&s->state);
 }
 
@@ -184,7 +214,8 @@ take_section(struct tok_offsets *o, uint32_t flags, size_t begin, size_t end)
 		return tok_offsets_words(o, begin, end);
 	open_source(&s, o->vocab, o->text, begin, end);
 	if (tok_added_active(o->vocab, TOK_ADDED_NORMAL_SET, flags))
-		return take_normalized(o, &s, flags);
+		return o->vocab->metaspace.stage != TOK_METASPACE_PRETOKENIZER &&
+		       take_normalized(o, &s, flags);
 	return take_pretokens(o, &s, SIZE_MAX);
 }
 
@@ -250,7 +281,8 @@ tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flag
 	if (n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
 		return false;
 	o.text = n > 0 ? text : (const uint8_t *)""; /* NULL is a text without bytes */
-	o.n_ids = n_ids - n_after; /* a word ends before them, even if they look like parts of one */
+	o.n_ids =
+		n_ids - n_after; /* a word ends before them, even if they look like parts of one */
 	if (!take_template(&o, around->before, n_before) || !take_all(&o, flags, n) ||
 		o.next != o.n_ids)
 		return false;

@@ -120,7 +120,7 @@ numbers_fit(const struct tok_vocab *v)
 		       v->wordpiece.unk < v->info.n_ids;
 	if (v->pretok == TOK_PRETOK_PIECES)
 		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
-		       v->metaspace.prefix <= TOK_PREFIX_ANYWAY;
+		       v->metaspace.prefix <= TOK_PREFIX_TEXT;
 	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK && !metaspace;
 }
 

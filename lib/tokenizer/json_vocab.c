@@ -222,6 +222,6 @@ tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where
 	if (result == TOK_NO_TOKEN)
 		return tok_fail(
 			err, "%s: what it makes is not in the vocabulary, or is special", where);
-	m->merge[m->n_merges++] = (struct tok_model_merge){id[0], id[1], result};
+	tok_model_put_merge(m, id[0], id[1], result);
 	return true;
 }

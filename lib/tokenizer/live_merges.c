@@ -67,6 +67,15 @@ make_pairs(struct pairs *x, const struct tok_model *m, struct tok_error *err)
 	return true;
 }
 
+/* Does the merge i come before k? TOK_NO_TOKEN: there is none. */
+static bool
+is_before(const struct pairs *x, uint32_t i, uint32_t k)
+{
+	if (i == TOK_NO_TOKEN || k == TOK_NO_TOKEN)
+		return i < k;
+	return x->m->merge[i].rank < x->m->merge[k].rank;
+}
+
 /*
  * Byte pair encoding of the n bytes at p. Index of the last merge if it is one token in the end,
  * else TOK_NO_TOKEN. part[i] is a token, merge[i] joins it with the next; both have room for n.
@@ -87,7 +96,7 @@ last_merge(const struct pairs *x, const uint8_t *p, uint32_t n, uint32_t *part, 
 		uint32_t at = 0;
 
 		for (uint32_t i = 1; i + 1 < n; i++)
-			at = merge[i] < merge[at] ? i : at;
+			at = is_before(x, merge[i], merge[at]) ? i : at;
 		last = merge[at];
 		if (last == TOK_NO_TOKEN)
 			return TOK_NO_TOKEN;

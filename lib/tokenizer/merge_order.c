@@ -106,13 +106,23 @@ power_of(const struct tok_model_repeat *f, uint32_t id)
 	return 0;
 }
 
+static bool
+is_repeat(const struct tok_model *m, uint32_t id)
+{
+	for (uint32_t i = 0; i < m->n_repeats; i++) {
+		if (power_of(&m->repeat[i], id) > 1)
+			return true;
+	}
+	return false;
+}
+
 /* Put in a token of so many units, made by the merge `g` of the model. */
 static void
 put_repeat(struct order *o, struct tok_model_repeat *f, const struct tok_model_merge *g,
 	uint32_t *rank, uint32_t power)
 {
 	emit(o, g);
-	rank[f->n] = (uint32_t)(g - o->m->merge);
+	rank[f->n] = g->rank;
 	f->id[f->n] = g->result;
 	f->power[f->n++] = (uint8_t)power;
 }
@@ -190,6 +200,14 @@ put_in_order(struct order *o, struct tok_error *err)
 		emit(o, g);
 		if (o->n_waiting > 0 && !emit_waiting(o, g, err))
 			return false;
+	}
+	for (uint32_t i = 1; i < m->n_merges; i++) {
+		const struct tok_model_merge *g = &m->merge[i];
+
+		if (g->rank == g[-1].rank && !(is_repeat(m, g->result) && is_repeat(m, g[-1].result)))
+			return tok_fail(err,
+				"ids %u and %u are merged with the same score: not implemented",
+				g[-1].result, g->result);
 	}
 	if (o->n_waiting > 0)
 		return tok_fail(err, "the merge that makes id %u has parts that no merge makes",

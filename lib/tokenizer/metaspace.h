@@ -18,7 +18,8 @@ enum tok_prefix {
 	TOK_PREFIX_NONE = 0,
 	TOK_PREFIX_FIRST = 1,  /* before what begins the text, unless a blank does */
 	TOK_PREFIX_EACH = 2,   /* before all between added tokens that no blank begins */
-	TOK_PREFIX_ANYWAY = 3, /* before all between added tokens, after a blank too */
+	TOK_PREFIX_ANYWAY = 3, /* before all between added tokens, before a blank too */
+	TOK_PREFIX_TEXT = 4,   /* before the text, before a blank too */
 };
 
 enum tok_metaspace_stage {
@@ -45,6 +46,7 @@ tok_metaspace_wants(enum tok_prefix prefix, const uint8_t *p, size_t n)
 		return *p != ' ' &&
 		       !(n >= TOK_METASPACE_BYTES && p[0] == 0xe2 && p[1] == 0x96 && p[2] == 0x81);
 	case TOK_PREFIX_ANYWAY:
+	case TOK_PREFIX_TEXT:
 		return true;
 	}
 	return false;

@@ -62,7 +62,8 @@ struct tok_model_added {
 };
 
 struct tok_model_merge {
-	uint32_t left, right, result; /* ids; the position in the list is the rank */
+	uint32_t left, right, result; /* ids */
+	uint32_t rank; /* they rise; of equal ones, which SentencePiece has, the leftmost is first */
 };
 
 /* See repeats.h; ids, in the order of the model's merges. */
@@ -118,6 +119,8 @@ bool tok_model_live_merges(struct tok_model *m, struct tok_error *err);
 
 /* Put live merges into an order in which parts come before the whole. */
 bool tok_model_order_merges(struct tok_model *m, struct tok_error *err);
+/* A SentencePiece .model. */
+bool tok_load_sp_model(const char *path, struct tok_model *m, struct tok_error *err);
 /* A BERT vocab.txt; `pretokenizer`: NULL, "bert-uncased" or "bert-cased". */
 bool tok_load_bert_vocab(const char *path, const char *pretokenizer, struct tok_model *m,
 	struct tok_error *err);

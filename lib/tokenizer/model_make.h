@@ -14,6 +14,14 @@ bool tok_model_init(struct tok_model *m, uint32_t n_tokens, size_t n_bytes, uint
 void tok_model_put(
 	struct tok_model *m, uint32_t id, const uint8_t *bytes, uint32_t len, bool special);
 
+/* Append a merge behind all others; there is room. */
+static inline void
+tok_model_put_merge(struct tok_model *m, uint32_t left, uint32_t right, uint32_t result)
+{
+	m->merge[m->n_merges] = (struct tok_model_merge){left, right, result, m->n_merges};
+	m->n_merges++;
+}
+
 #define TOK_SHOWN_MAX 160 /* bytes of a path in an error */
 
 /* One line of UTF-8, whatever a file's text holds and wherever it was cut. */

@@ -75,7 +75,8 @@ open_source(
 	};
 	s->prefix = end > begin &&
 		    tok_metaspace_wants(v->metaspace.prefix, text + begin, end - begin) &&
-		    (v->metaspace.prefix != TOK_PREFIX_FIRST || begin == 0);
+		    (begin == 0 || v->metaspace.prefix == TOK_PREFIX_EACH ||
+			    v->metaspace.prefix == TOK_PREFIX_ANYWAY);
 	tok_nfc_init(&s->state);
 }
 

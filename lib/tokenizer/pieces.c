@@ -151,8 +151,7 @@ tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *er
 			const uint32_t result = n == len ? id : part_of(m, &x, p, n);
 
 			if (n == len || m->n_tokens > before)
-				m->merge[m->n_merges++] =
-					(struct tok_model_merge){left, of_byte[p[n - 1]], result};
+				tok_model_put_merge(m, left, of_byte[p[n - 1]], result);
 			left = result;
 		}
 	}

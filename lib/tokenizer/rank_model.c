@@ -101,7 +101,7 @@ tok_rank_merges(const char *file, struct tok_model *m, struct tok_error *err)
 		if (m->token[id].len < 2)
 			continue;
 		if (split_token(&x, id, part, end))
-			m->merge[m->n_merges++] = (struct tok_model_merge){part[0], part[1], id};
+			tok_model_put_merge(m, part[0], part[1], id);
 	}
 	tok_index_free(&x);
 	return ok;

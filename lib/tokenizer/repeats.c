@@ -21,8 +21,6 @@ static bool
 read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges *g,
 	struct tok_repeat_runs *r)
 {
-	uint64_t used = 0; /* orders */
-
 	if (f->low >= v->n_ranks || f->high > v->n_ranks || f->high < f->low + 2 ||
 		f->high - f->low > TOK_REPEAT_UNITS - 2 || f->unit >= f->low)
 		return false;
@@ -37,10 +35,8 @@ read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges
 		/* Parts come first: their powers have been looked at. */
 		if (v->split[i].left >= i || v->split[i].right >= i || left == 0 || right == 0 ||
 			left + right != power || power >= TOK_REPEAT_UNITS ||
-			r->rank[power] != TOK_NO_TOKEN || order >= TOK_REPEAT_UNITS ||
-			(used >> order & 1))
+			r->rank[power] != TOK_NO_TOKEN || order >= TOK_REPEAT_UNITS)
 			return false;
-		used |= 1ull << order;
 		r->rank[power] = i;
 		g->order[left][right] = (uint8_t)order;
 	}

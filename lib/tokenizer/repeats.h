@@ -18,7 +18,8 @@
 struct tok_repeat {
 	uint32_t unit, low, high;
 	uint8_t power[TOK_REPEAT_UNITS]; /* units, by rank id - low */
-	uint8_t order[TOK_REPEAT_UNITS]; /* which merge of the family comes first, likewise */
+	uint8_t order[TOK_REPEAT_UNITS]; /* which merge of the family comes first, likewise; of
+					    equal ones the leftmost */
 };
 
 struct tok_repeat_runs {

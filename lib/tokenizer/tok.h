@@ -55,10 +55,10 @@ struct tok_load_opts {
 
 /*
  * Load a vocabulary by name or path: a tokenizer.json, a GPT-2 pair (vocab.json with merges.txt
- * beside it), a .tiktoken file, a tekken.json, a BERT vocab.txt, or what tok_vocab_compile made of
- * one. A string with a '/' or an ending of one of these formats is a path; anything else is a name
+ * beside it), a .tiktoken file, a tekken.json, a BERT vocab.txt, a SentencePiece .model, or what
+ * tok_vocab_compile made of one. A string with a '/' or an ending of one of these formats is a path; anything else is a name
  * looked up in the search path. Of a folder it is the first there is of tokenizer.json, vocab.json
- * with merges.txt, vocab.txt, tekken.json. opts may be NULL. Returns NULL with *err filled in; a
+ * with merges.txt, vocab.txt, tekken.json, tokenizer.model. opts may be NULL. Returns NULL with *err filled in; a
  * component that is not implemented is refused by name.
  */
 struct tok_vocab *tok_vocab_load(
@@ -78,10 +78,11 @@ struct tok_vocab_info {
 	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
 	const char *path;	  /* file it was read from */
 	const char *format; /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json",
-			       "vocab.txt", "tokv" */
+			       "vocab.txt", "sentencepiece", "tokv" */
 	const char *source; /* of a "tokv", what it was compiled from: format, files; else NULL */
-	const char *pretokenizer; /* "gpt2", "bert" */
-	const char *normalizer;	  /* "none": text comes back from its ids; "nfc", "bert" */
+	const char *pretokenizer; /* "gpt2", "bert"; "none" */
+	const char *normalizer;	  /* "none": text comes back from its ids; "nfc", "bert",
+				     "metaspace": U+2581 comes back as a blank */
 	const char *algo;	  /* "exact", "greedy" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,
 				     whatever file format they came from; never 0 */

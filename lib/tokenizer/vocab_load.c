@@ -67,7 +67,9 @@ find_name(const char *folder, const char *name, struct files *f)
 	       find_file(f->main, inner, name, ".tiktoken") ||
 	       find_file(f->main, folder, name, ".txt") ||
 	       find_file(f->main, inner, "vocab.txt", "") ||
-	       find_file(f->main, inner, "tekken.json", "");
+	       find_file(f->main, inner, "tekken.json", "") ||
+	       find_file(f->main, folder, name, ".model") ||
+	       find_file(f->main, inner, "tokenizer.model", "");
 }
 
 /* $TOK_VOCAB_PATH, the user's data (XDG base directory specification), the system's. */
@@ -148,9 +150,10 @@ resolve_path(const char *path, struct files *f, struct tok_error *err)
 		f->merges[0] = '\0';
 		return find_file(f->main, path, "vocab.txt", "") ||
 		       find_file(f->main, path, "tekken.json", "") ||
+		       find_file(f->main, path, "tokenizer.model", "") ||
 		       tok_fail(err,
 			       "vocab \"%s\": the folder holds none of tokenizer.json, vocab.json "
-			       "with merges.txt, vocab.txt, tekken.json",
+			       "with merges.txt, vocab.txt, tekken.json, tokenizer.model",
 			       shown);
 	}
 	strcpy(f->main, path);
@@ -178,13 +181,15 @@ load_files(
 		return tok_load_gpt2_pair(f->main, f->merges, pretokenizer, m, err);
 	if (ends_with(f->main, ".tiktoken"))
 		return tok_load_tiktoken(f->main, pretokenizer, m, err);
+	if (ends_with(f->main, ".model"))
+		return tok_load_sp_model(f->main, m, err);
 	if (ends_with(f->main, ".json"))
 		return tok_load_tokenizer_json(f->main, m, err);
 	if (ends_with(f->main, ".txt") && strcmp(base_name(f->main), "merges.txt") != 0)
 		return tok_load_bert_vocab(f->main, pretokenizer, m, err);
 	return tok_fail(err,
 		"%s: the format is not implemented (implemented: tokenizer.json, "
-		"vocab.json with merges.txt, .tiktoken, vocab.txt, tekken.json, .tokv)",
+		"vocab.json with merges.txt, .tiktoken, vocab.txt, tekken.json, .model, .tokv)",
 		tok_shown_path(f->main));
 }
 

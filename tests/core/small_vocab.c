@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "model_make.h"
 #include "small_vocab.h"
 
 uint32_t
@@ -137,8 +138,7 @@ small_vocab_of(struct small_vocab *sv, uint64_t *seed, const char *alphabet, uin
 		memcpy(m.bytes + m.n_bytes, sv->bytes[i], sv->len[i]);
 		m.n_bytes += sv->len[i];
 		if (i >= 256)
-			m.merge[m.n_merges++] =
-				(struct tok_model_merge){sv->left[i], sv->right[i], i};
+			tok_model_put_merge(&m, sv->left[i], sv->right[i], i);
 	}
 	if (flags & SMALL_ADDED)
 		small_added(&m);

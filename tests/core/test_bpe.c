@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "bpe.h"
+#include "model_make.h"
 #include "small_vocab.h"
 
 #define TEXT_MAX 200
@@ -278,7 +279,7 @@ chain_add(struct tok_model *m, uint32_t left, uint32_t right)
 	memcpy(m->bytes + m->n_bytes, m->bytes + l.off, l.len);
 	memcpy(m->bytes + m->n_bytes + l.len, m->bytes + r.off, r.len);
 	m->n_bytes += l.len + r.len;
-	m->merge[m->n_merges++] = (struct tok_model_merge){left, right, id};
+	tok_model_put_merge(m, left, right, id);
 	return id;
 }
 

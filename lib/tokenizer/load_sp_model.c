@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A SentencePiece model of kind BPE as a list of merges: any two symbols whose joint text is a piece
+ * are joined, those of the highest score first, the leftmost of equals (bpe_model.cc). Set-up only.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "model_make.h"
+#include "pieces.h"
+#include "sp_model.h"
+#include "utf8.h"
+
+static const struct {
+	const char *name;
+	size_t flag;
+	bool wanted;
+} settings[] = {
+	{"normalizer_spec.remove_extra_whitespaces",
+		offsetof(struct tok_sp_model, remove_extra_whitespaces), false},
+	{"normalizer_spec.escape_whitespaces", offsetof(struct tok_sp_model, escape_whitespaces),
+		true},
+	{"trainer_spec.treat_whitespace_as_suffix",
+		offsetof(struct tok_sp_model, whitespace_as_suffix), false},
+	{"trainer_spec.byte_fallback", offsetof(struct tok_sp_model, byte_fallback), true},
+};
+
+static bool
+check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
+{
+	if (sp->kind != TOK_SP_BPE)
+		return tok_fail(err,
+			"%s: trainer_spec.model_type %u is not implemented (implemented: %u, BPE)",
+			file, sp->kind, TOK_SP_BPE);
+	if (sp->charsmap_bytes > 0)
+		return tok_fail(err,
+			"%s: normalizer_spec.precompiled_charsmap is not implemented (implemented: "
+			"the rule \"identity\")",
+			file);
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		bool is;
+
+		memcpy(&is, (const uint8_t *)sp + settings[i].flag, sizeof(is));
+		if (is != settings[i].wanted)
+			return tok_fail(err, "%s: %s %s is not implemented (implemented: %s)", file,
+				settings[i].name, is ? "true" : "false",
+				settings[i].wanted ? "true" : "false");
+	}
+	for (uint32_t id = 0; id < sp->n; id++) {
+		if (sp->piece[id].type == TOK_SP_UNUSED)
+			return tok_fail(err, "%s: piece %u is UNUSED: not implemented", file, id);
+	}
+	return true;
+}
+
+/* The tokens, and those that are found in a text, or with TOK_SPECIAL, by themselves. */
+static bool
+put_pieces(const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
+{
+	size_t bytes = 0, added_bytes = 0, n_merges = 0;
+
+	for (uint32_t id = 0; id < sp->n; id++) {
+		bytes += sp->piece[id].len;
+		n_merges += sp->piece[id].len;
+	}
+	if (n_merges > TOK_FILE_MAX || sp->n > TOK_MAX_IDS - TOK_PIECE_PARTS)
+		return tok_fail(err, "%u pieces, the limit is %u", sp->n, TOK_MAX_IDS - TOK_PIECE_PARTS);
+	if (!tok_piece_init(m, sp->n, bytes, (uint32_t)n_merges, err))
+		return false;
+	m->added = calloc(sp->n, sizeof(*m->added));
+	m->added_bytes = malloc(bytes + 1);
+	if (m->added == NULL || m->added_bytes == NULL)
+		return tok_fail(err, "out of memory for %u pieces", sp->n);
+	for (uint32_t id = 0; id < sp->n; id++) {
+		const struct tok_sp_piece *p = &sp->piece[id];
+		const bool special = p->type == TOK_SP_CONTROL || p->type == TOK_SP_UNKNOWN;
+
+		tok_piece_put(m, id, p->text, p->len);
+		m->token[id].byte = p->type == TOK_SP_BYTE;
+		m->token[id].special = special;
+		if (p->type == TOK_SP_USER_DEFINED)
+			m->token[id].outside = true; /* no merge makes it: it has been found before */
+		if ((!special && p->type != TOK_SP_USER_DEFINED) || p->len > TOK_ADDED_BYTES_MAX)
+			continue;
+		memcpy(m->added_bytes + added_bytes, p->text, p->len);
+		m->added[m->n_added++] = (struct tok_model_added){.id = id,
+			.what = TOK_ADDED_NORMALIZED | (special ? TOK_ADDED_SPECIAL : 0),
+			.off = (uint32_t)added_bytes,
+			.len = p->len};
+		added_bytes += p->len;
+	}
+	return true;
+}
+
+/* ---- merges ---- */
+
+struct by_score {
+	float score;
+	uint32_t len, id;
+};
+
+/* Of equal scores the longest first: merge_order.c knows them by that. */
+static int
+compare(const void *a, const void *b)
+{
+	const struct by_score *x = a, *y = b;
+
+	if (x->score != y->score)
+		return x->score > y->score ? -1 : 1;
+	if (x->len != y->len)
+		return x->len > y->len ? -1 : 1;
+	return (x->id > y->id) - (x->id < y->id);
+}
+
+/* All ways to make a piece of two. */
+static void
+put_merges(struct tok_model *m, const struct tok_index *x, uint32_t id, uint32_t rank)
+{
+	const uint8_t *p = m->bytes + m->token[id].off;
+	const uint32_t len = m->token[id].len;
+
+	for (uint32_t n = tok_utf8_length(*p); n < len; n += tok_utf8_length(p[n])) {
+		const uint32_t left = tok_index_find(x, p, n);
+		const uint32_t right = tok_index_find(x, p + n, len - n);
+
+		if (left != TOK_NO_TOKEN && right != TOK_NO_TOKEN)
+			m->merge[m->n_merges++] =
+				(struct tok_model_merge){left, right, id, rank};
+	}
+}
+
+/* Is each of its characters a piece, so that it is a token here before it is merged? */
+static bool
+has_characters(const struct tok_model *m, const struct tok_index *x, uint32_t id)
+{
+	const uint8_t *p = m->bytes + m->token[id].off;
+
+	for (uint32_t n = 0; n < m->token[id].len; n += tok_utf8_length(p[n])) {
+		if (tok_index_find(x, p + n, tok_utf8_length(p[n])) == TOK_NO_TOKEN)
+			return false;
+	}
+	return true;
+}
+
+static bool
+put_all_merges(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
+	const struct tok_index *x, struct tok_error *err)
+{
+	struct by_score *order = malloc((sp->n + (size_t)1) * sizeof(*order));
+	uint32_t n = 0, rank = m->n_merges;
+	bool ok = order != NULL || tok_fail(err, "out of memory for %u pieces", sp->n);
+
+	for (uint32_t id = 0; ok && id < sp->n; id++) {
+		const struct tok_model_token *t = &m->token[id];
+
+		if (sp->piece[id].type != TOK_SP_NORMAL || t->outside ||
+			tok_utf8_length(m->bytes[t->off]) == t->len)
+			continue;
+		order[n++] = (struct by_score){sp->piece[id].score, t->len, id};
+		ok = has_characters(m, x, id) ||
+		     tok_fail(err, "%s: piece %u has a character that is no piece: not implemented",
+			     file, id);
+	}
+	if (ok)
+		qsort(order, n, sizeof(*order), compare);
+	for (uint32_t i = 0; ok && i < n; i++) {
+		rank += i > 0 && order[i].score != order[i - 1].score;
+		put_merges(m, x, order[i].id, rank);
+	}
+	free(order);
+	return ok;
+}
+
+/* ---- */
+
+static bool
+make_model(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
+	struct tok_error *err)
+{
+	struct tok_index x = {0};
+	bool ok;
+
+	m->pretok = TOK_PRETOK_PIECES;
+	m->metaspace = (struct tok_metaspace){
+		.stage = TOK_METASPACE_NORMALIZER,
+		.prefix = sp->dummy_prefix ? TOK_PREFIX_TEXT : TOK_PREFIX_NONE,
+		.strip = sp->dummy_prefix,
+	};
+	ok = put_pieces(sp, m, err) && tok_piece_characters(m, file, err) &&
+	     tok_index_init(&x, m, err);
+	for (uint32_t id = 0; ok && id < sp->n; id++)
+		ok = tok_index_add(&x, id) ||
+		     tok_fail(err, "%s: piece %u is there twice", file, id);
+	ok = ok && put_all_merges(file, sp, m, &x, err);
+	tok_index_free(&x);
+	return ok;
+}
+
+bool
+tok_load_sp_model(const char *path, struct tok_model *m, struct tok_error *err)
+{
+	const char *file = tok_shown_path(path);
+	struct tok_sp_model sp = {0};
+	size_t n;
+	char *text = tok_read_file(path, &n, err);
+	bool ok = text != NULL && tok_sp_read(file, (const uint8_t *)text, n, &sp, err);
+
+	*m = (struct tok_model){.format = "sentencepiece"};
+	ok = ok && check(file, &sp, err) && make_model(file, &sp, m, err);
+	tok_sp_free(&sp);
+	free(text);
+	if (!ok)
+		tok_model_free(m);
+	return ok;
+}

@@ -48,7 +48,8 @@ make(uint32_t n_merges, bool nfc)
 	for (uint32_t i = 0; i < n_merges; i++) {
 		int n = sprintf((char *)bytes + m.n_bytes, "%s%s", merges[i].left, merges[i].right);
 
-		merge[i] = (struct tok_model_merge){.left = id_of(&m, merges[i].left),
+		merge[i] = (struct tok_model_merge){.rank = i,
+			.left = id_of(&m, merges[i].left),
 			.right = id_of(&m, merges[i].right),
 			.result = m.n_tokens};
 		token[m.n_tokens++] =

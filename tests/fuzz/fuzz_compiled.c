@@ -19,9 +19,10 @@
 #include "compiled.h"
 #include "fuzz.h"
 #include "model_make.h"
+#include "pieces.h"
 #include "small_vocab.h"
 
-#define KINDS 4
+#define KINDS 5
 #define CHANGES_MAX 32
 
 static const char sample[] =
@@ -70,8 +71,8 @@ make_bpe(struct tok_model *m, enum tok_pretok pretok, bool greedy, bool whole)
 {
 	static const char *const words[] = {
 		"he", "ll", "hell", " w", "\xc3\xa9", "hello", "xyz", "hel"};
-	static const struct tok_model_merge merges[] = {{'h', 'e', 256}, {'l', 'l', 257},
-		{256, 257, 258}, {' ', 'w', 259}, {0xc3, 0xa9, 260}, {258, 'o', 261}};
+	static const uint32_t merges[][3] = {{'h', 'e', 256}, {'l', 'l', 257}, {256, 257, 258},
+		{' ', 'w', 259}, {0xc3, 0xa9, 260}, {258, 'o', 261}};
 
 	*m = (struct tok_model){.format = "fuzz",
 		.pretok = pretok,
@@ -88,8 +89,35 @@ make_bpe(struct tok_model *m, enum tok_pretok pretok, bool greedy, bool whole)
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		put_token(m, words[i], (uint32_t)strlen(words[i]), false);
 	put_token(m, "<s>", 3, true);
-	memcpy(m->merge, merges, sizeof(merges));
-	m->n_merges = 6;
+	for (size_t i = 0; i < sizeof(merges) / sizeof(merges[0]); i++)
+		tok_model_put_merge(m, merges[i][0], merges[i][1], merges[i][2]);
+}
+
+/* Characters that fall back to bytes; runs of l, of which the longest comes first. */
+static void
+make_pieces(struct tok_model *m)
+{
+	static const char *const pieces[] = {"h", "e", "l", "\xc3\xa9", "\xe4\xb8\xad", "he", "ll",
+		"lll", "llll", TOK_METASPACE, TOK_METASPACE "he", "o", "lo"};
+	static const uint32_t merges[][3] = {
+		{7, 2, 8}, {6, 2, 7}, {2, 2, 6}, {0, 1, 5}, {9, 5, 10}, {2, 11, 12}};
+
+	*m = (struct tok_model){.format = "fuzz",
+		.pretok = TOK_PRETOK_PIECES,
+		.metaspace = {TOK_METASPACE_NORMALIZER, TOK_PREFIX_TEXT, true}};
+	MUST(tok_piece_init(m, 256 + 13, 4096, 6, NULL));
+	m->n_tokens = 0;
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
+		tok_piece_put(m, m->n_tokens++, pieces[i], strlen(pieces[i]));
+	for (uint32_t byte = 0; byte < 256; byte++) {
+		char text[8];
+
+		snprintf(text, sizeof(text), "<0x%02X>", byte);
+		tok_piece_put(m, m->n_tokens++, text, 6);
+	}
+	MUST(tok_piece_characters(m, "fuzz", NULL));
+	for (size_t i = 0; i < sizeof(merges) / sizeof(merges[0]); i++)
+		tok_model_put_merge(m, merges[i][0], merges[i][1], merges[i][2]);
 }
 
 static void
@@ -116,7 +144,9 @@ make_kind(uint32_t which, const char *path)
 	struct tok_model m;
 	int fd;
 
-	if (which == 3)
+	if (which == 4)
+		make_pieces(&m);
+	else if (which == 3)
 		make_bert(&m);
 	else
 		make_bpe(&m, which == 2 ? TOK_PRETOK_LLAMA3 : TOK_PRETOK_GPT2, which == 1,
@@ -196,6 +226,8 @@ use(const struct tok_vocab *v)
 	MUST(ids != NULL && cache != NULL);
 	r = tok_encode(v, cache, sample, n, FLAGS, ids, bound);
 	MUST(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
+	for (size_t i = 0; i < r.produced; i++)
+		MUST(ids[i] < tok_vocab_info(v).n_ids);
 	r = tok_decode(v, ids, r.produced, text, sizeof(text));
 	MUST(r.status == TOK_OK || r.why == TOK_WHY_ID);
 	free(ids);

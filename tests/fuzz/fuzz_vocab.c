@@ -2,9 +2,9 @@
 /*
  * Vocabulary files, one format by the first byte of the input. A byte-level vocabulary has a token
  * for each byte, which would be most of an input: a \1 in it stands for these 256, as the format
- * has them. What is refused is so in one line; with what is loaded, a text becomes the same ids
- * whole and byte by byte, and those the same bytes at once and one by one: the text again, unless
- * BERT's normalizer has changed it.
+ * has them; before a SentencePiece model there always are. What is refused is so in one line; with
+ * what is loaded, a text becomes the same ids whole and byte by byte, and those the same bytes at
+ * once and one by one: the text again, unless a normalizer has changed it.
  */
 #include <malloc.h>
 #include <string.h>
@@ -25,6 +25,7 @@ enum format {
 	VOCAB_TXT_CASED,
 	TEKKEN_JSON,
 	TIKTOKEN, /* by its content */
+	SENTENCEPIECE,
 	FORMATS
 };
 #define GREEDY 0x80 /* of the first byte */
@@ -37,7 +38,7 @@ static struct {
 } file[2];
 
 /* The tokens of the single bytes, of ids or ranks 0 to 255. */
-static char json_bytes[4096], tiktoken_bytes[4096], tekken_bytes[12288];
+static char json_bytes[4096], tiktoken_bytes[4096], tekken_bytes[12288], piece_bytes[4096];
 
 char *__wrap_tok_read_file(const char *path, size_t *len, struct tok_error *err);
 
@@ -88,6 +89,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	static const char digit[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	char *json = json_bytes, *tiktoken = tiktoken_bytes, *tekken = tekken_bytes;
+	char *piece = piece_bytes;
 	uint32_t others = 0;
 
 	for (uint32_t i = 0; i < 256; i++) {
@@ -99,6 +101,8 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 		json += sprintf(json, "%s\"%s%.*s\":%u", comma, i == '"' || i == '\\' ? "\\" : "",
 			(int)tok_utf8_encode(letter, utf8), (const char *)utf8, i);
 		tiktoken += sprintf(tiktoken, "%s %u\n", base64, i);
+		/* A message in field 1: a piece in field 1, its type in field 3. */
+		piece += sprintf(piece, "\x0a\x0a\x0a\x06<0x%02X>\x18\x06", i);
 		tekken +=
 			sprintf(tekken, "%s{\"rank\":%u,\"token_bytes\":\"%s\"}", comma, i, base64);
 	}
@@ -145,6 +149,19 @@ put_file(uint32_t i, const uint8_t *p, size_t n, const char *all_bytes)
 }
 
 static void
+put_model(const uint8_t *p, size_t n)
+{
+	const size_t bytes = strlen(piece_bytes);
+	char *text = malloc(bytes + n + 1);
+
+	MUST(text != NULL);
+	memcpy(text, piece_bytes, bytes);
+	memcpy(text + bytes, p, n);
+	file[0].text = text;
+	file[0].bytes = bytes + n;
+}
+
+static void
 take_files(const uint8_t *p, size_t n, enum format format)
 {
 	const uint8_t *between =
@@ -152,7 +169,10 @@ take_files(const uint8_t *p, size_t n, enum format format)
 	const size_t first = between != NULL ? (size_t)(between - p) : n;
 	const size_t skip = between != NULL ? first + strlen(BETWEEN) : n;
 
-	put_file(0, p, first, bytes_of(format));
+	if (format == SENTENCEPIECE)
+		put_model(p, n);
+	else
+		put_file(0, p, first, bytes_of(format));
 	put_file(1, p + skip, n - skip, NULL);
 }
 
@@ -172,6 +192,8 @@ load(enum format format, struct tok_model *m, struct tok_error *err)
 		return tok_load_bert_vocab("0", NULL, m, err);
 	case VOCAB_TXT_CASED:
 		return tok_load_bert_vocab("0", "bert-cased", m, err);
+	case SENTENCEPIECE:
+		return tok_load_sp_model("0", m, err);
 	default:
 		return tok_load_tokenizer_json("0", m, err);
 	}
@@ -262,7 +284,8 @@ use(const struct tok_vocab *v)
 		MUST(ids[i] < info.n_ids);
 	use_template(v, ids, r.produced);
 	use_stream(v, ids, r.produced);
-	use_decoder(v, ids, r.produced, strcmp(info.pretokenizer, "bert") != 0);
+	use_decoder(v, ids, r.produced,
+		strcmp(info.normalizer, "none") == 0 || strcmp(info.normalizer, "nfc") == 0);
 }
 
 int

@@ -2,6 +2,7 @@
 """Writes a target's first inputs into a folder: one of each kind that it knows."""
 
 import json
+import struct
 import sys
 from base64 import b64encode
 from pathlib import Path
@@ -301,6 +302,65 @@ def bert_documents() -> list[dict]:
     return [uncased, uncased | {"normalizer": cased}]
 
 
+PIECES = ["h", "e", "l", "o", "▁", "é", "中", "he", "ll", "hell", "▁▁", "▁▁▁", "▁▁▁▁", "▁w", "w", "lo"]
+
+
+def piece(text: str, score: float = 0.0, kind: int = 1) -> bytes:
+    inner = b"\x0a" + bytes([len(text.encode())]) + text.encode()
+    inner += b"\x15" + struct.pack("<f", score) + b"\x18" + bytes([kind])
+    return b"\x0a" + bytes([len(inner)]) + inner
+
+
+def models() -> list[bytes]:
+    """SentencePiece's: kind BPE with byte_fallback, and a normalizer that leaves text as it is."""
+    control = piece("<s>", kind=3) + piece("<unk>", kind=2) + piece("[X]", kind=4)
+    ranked = b"".join(piece(text, -1.0 - i) for i, text in enumerate(PIECES))
+    runs = b"".join(piece("▁" * n, -100.0) for n in range(1, 9)) + piece("a") + piece("aa", -1)
+    trainer, normalizer = b"\x12\x05\x18\x02\x98\x02\x01", b"\x1a\x04\x18\x01\x20\x00"
+    bare = b"\x1a\x06\x12\x00\x18\x00\x20\x00"
+    return [
+        control + ranked + trainer + normalizer,
+        ranked + trainer + bare,
+        runs + control + trainer + normalizer,
+        ranked + b"\x12\x02\x18\x01" + normalizer,
+    ]
+
+
+def piece_documents() -> list[dict]:
+    """The same as a tokenizer.json."""
+    tokens = [f"<0x{byte:02X}>" for byte in range(256)] + PIECES
+    pairs = [(a, b) for a in PIECES for b in PIECES if a + b in PIECES]
+    merges = sorted(pairs, key=lambda pair: (PIECES.index(pair[0] + pair[1]), len(pair[0])))
+    model = {"type": "BPE", "byte_fallback": True, "merges": merges}
+    model["vocab"] = {text: i for i, text in enumerate(tokens)}
+    blanks = {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+    back = {"type": "Replace", "pattern": {"String": "▁"}, "content": " "}
+    strip = {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+    decoders = [back, {"type": "ByteFallback"}, {"type": "Fuse"}]
+    both = [{"type": "Prepend", "prepend": "▁"}, blanks]
+    added = {"id": 256 + PIECES.index("▁▁"), "content": "▁▁", "special": False}
+    return [
+        {
+            "model": model,
+            "added_tokens": [added],
+            "normalizer": {"type": "Sequence", "normalizers": both},
+            "pre_tokenizer": None,
+            "decoder": {"type": "Sequence", "decoders": [*decoders, strip]},
+        },
+        {
+            "model": model | {"merges": merges[::-1]},
+            "normalizer": None,
+            "pre_tokenizer": {
+                "type": "Metaspace",
+                "replacement": "▁",
+                "prepend_scheme": "first",
+                "split": False,
+            },
+            "decoder": {"type": "Sequence", "decoders": decoders},
+        },
+    ]
+
+
 def vocab() -> list[bytes]:
     lines = b"\1" + b"".join(
         b64encode(token) + b" %d\n" % (256 + i) for i, token in enumerate([b"he", b"ll", b"hell", b" w"])
@@ -313,6 +373,9 @@ def vocab() -> list[bytes]:
         *(b"\x80" + document for document in bpe[1:3]),  # greedy
         *(b"\0" + packed(document) for document in bert_documents()),
         *(b"\6" + packed(document) for document in tekken_documents()),
+        *(b"\0" + packed(document) for document in piece_documents()),
+        *(b"\x08" + model for model in models()),
+        b"\x88" + models()[0],
         b"\1" + pair,
         b"\2" + lines,
         b"\3" + lines,
@@ -335,12 +398,13 @@ def compiled() -> list[bytes]:
     def change(table: int, place: int, value: int) -> bytes:
         return bytes([table, 2]) + short(place) + value.to_bytes(4, "little")
 
-    tables, back, numbers = range(29), 0x80 - 0x80 % 22, 255
-    seeds = [bytes([kind]) for kind in range(4)]
-    for kind in range(4):
+    tables, numbers = range(31), 255
+    back = (0x80 // len(tables) + 1) * len(tables)  # from 0x80 on counted from the end
+    seeds = [bytes([kind]) for kind in range(5)]
+    for kind in range(5):
         seeds += [bytes([kind]) + change(t, 3, 5) for t in tables]
         seeds += [bytes([kind]) + change(t, 1, 2**32 - 1) for t in tables]
-        seeds += [bytes([kind]) + change(back + 22 + t, 8, 1) for t in tables]
+        seeds += [bytes([kind]) + change(back + t, 8, 1) for t in tables]
         seeds += [bytes([kind]) + change(numbers, n, 2) for n in range(8)]
     return seeds
 

@@ -224,7 +224,7 @@ class Tokenizer:
         """Load the vocabulary of a repository of huggingface.co, or of a folder.
 
         It is its `tokenizer.json`, else `vocab.json` with `merges.txt`, else `vocab.txt`, else
-        `tekken.json`; kept in, and found in, the cache of the package huggingface_hub.
+        `tekken.json`, else `tokenizer.model`; kept in, and found in, the cache of the package huggingface_hub.
         revision: a branch, tag or commit. token: for a repository that asks for one; None: the one
         that is logged in with. local_files_only: the cache alone, no network.
         Other arguments are those of `load`, as are its errors. ImportError: huggingface_hub is not

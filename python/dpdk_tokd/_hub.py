@@ -6,7 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 
 # What libtok reads, in the order of what says most; of a pair the first is what is loaded.
-CHOICES = (("tokenizer.json",), ("vocab.json", "merges.txt"), ("vocab.txt",), ("tekken.json",), ("tokenizer.model",))
+CHOICES = (
+    ("tokenizer.json",),
+    ("vocab.json", "merges.txt"),
+    ("vocab.txt",),
+    ("tekken.json",),
+    ("tokenizer.model",),
+)
 
 
 def vocabulary_of(

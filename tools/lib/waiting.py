@@ -122,7 +122,7 @@ def find(name: str, to: Path) -> Path | None:
     if Path(name).is_file():
         return Path(name)
     for folder in folders():
-        for ending in (".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt"):
+        for ending in (".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt", ".model"):
             if (file := folder / f"{name}{ending}").is_file():
                 return file
     for ending in (".json", ".tiktoken"):

@@ -16,14 +16,17 @@ from netlab import SERVER_IP
 from samples import TEXTS, documents
 
 FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
-FILES = ("cl100k_base.tiktoken", "o200k_base.tiktoken", "tekken.json", "bert-base-uncased.txt")
+FILES = (
+    *("cl100k_base.tiktoken", "o200k_base.tiktoken", "tekken.json", "bert-base-uncased.txt"),
+    "mistral.model",
+)
 
 
 def test_each_client_has_its_vocabulary(lab, start):
     found = [FETCHED / name for name in FILES if (FETCHED / name).is_file()]
     if not found:
         pytest.skip(f"none of {', '.join(FILES)} in {FETCHED}: run tools/fetch-vocab")
-    start("--vocab", ",".join(map(str, found)))
+    start("--vocab", ",".join(path.stem for path in found))
     texts = [*TEXTS.values(), documents()[:200_000], documents()[50_000:51_000]]
     for path in found:
         tokenizer = dpdk_tokd.Tokenizer.load(str(path))

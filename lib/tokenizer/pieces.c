@@ -89,6 +89,9 @@ choose_bytes(
 		if (t->len == 1 && is_character(m, id))
 			of_byte[m->bytes[t->off]] = id;
 	}
+	/* Otherwise a blank would be the three bytes of U+2581, and not its own. */
+	if (of_byte[' '] == TOK_NO_TOKEN)
+		return tok_fail(err, "%s: U+2581 is no piece by itself: not implemented", file);
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		struct tok_model_token *t = &m->token[id];
 		uint32_t *of;

@@ -9,13 +9,15 @@ come by tools/fetch-vocab, Gemma 3's lies in ../shared/vocab beside the reposito
 from __future__ import annotations
 
 import json
+import random
+import struct
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import texts
 from test_families import FETCHED, reference_of, unpacked
-from texts import DATA
+from texts import DATA, some
 
 sentencepiece = pytest.importorskip("sentencepiece", reason="pip install sentencepiece")
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
@@ -209,3 +211,135 @@ def test_offsets_are_those_of_the_reference(style, tmp_path):
             part = last - first == 1 and starts[first] <= begin < end <= starts[last]
             assert whole or part or (begin, end) == (0, 0), (text, begin, end)
         assert all(a[1] <= b[0] for a, b in pairwise(ranges.tolist()))
+
+
+def random_document(rng: random.Random) -> dict:
+    """Few characters and many merges, in an order in which parts may come behind the whole."""
+    pieces = list("▁abé")[: rng.randint(2, 4)]
+    characters = len(pieces)
+    merges: dict[tuple[str, str], float] = {}
+    for _ in range(rng.randint(1, 12)):
+        left, right = rng.choice(pieces), rng.choice(pieces)
+        if rng.random() < 0.4:  # runs
+            left = right = rng.choice(pieces[:characters])
+            left *= rng.randint(1, 4)
+        text = left + right
+        if left not in pieces or len(text) > 8:
+            continue
+        if text not in pieces:
+            pieces.append(text)
+        for at in range(1, len(text)):
+            if text[:at] in pieces and text[at:] in pieces:
+                merges.setdefault((text[:at], text[at:]), len(merges))
+    order = sorted(merges, key=merges.get)
+    if rng.random() < 0.5:  # as converters do: the longest of equal scores first
+        order.sort(key=lambda pair: -len(pair[0] + pair[1]))
+    for _ in range(rng.choice([0, 0, 1, 3])):
+        a, b = rng.randrange(len(order) or 1), rng.randrange(len(order) or 1)
+        if order:
+            order[a], order[b] = order[b], order[a]
+    vocab = [f"<0x{byte:02X}>" for byte in range(256)] + pieces
+    return {
+        "version": "1.0",
+        "added_tokens": [],
+        "normalizer": {"type": "Replace", "pattern": {"String": " "}, "content": "▁"},
+        "pre_tokenizer": None,
+        "post_processor": None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [
+                {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+                {"type": "ByteFallback"},
+                {"type": "Fuse"},
+            ],
+        },
+        "model": {
+            "type": "BPE",
+            "byte_fallback": True,
+            "vocab": {text: i for i, text in enumerate(vocab)},
+            "merges": [list(pair) for pair in order],
+        },
+    }
+
+
+def test_random_merges_in_any_order(tmp_path):
+    """What loads is exact, and most does; what does not is refused for the order of its merges."""
+    rng = random.Random(5)
+    path = tmp_path / "tokenizer.json"
+    loaded, refused = 0, 0
+    for _ in range(some(40_000)):
+        path.write_text(json.dumps(random_document(rng)))
+        try:
+            tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+        except ValueError as error:
+            assert "comes before those of its parts" in str(error)
+            refused += 1
+            continue
+        loaded += 1
+        comparison = texts.Comparison(tokenizer, reference_of(path), rng.randrange(1 << 30))
+        for _ in range(20):
+            text = "".join(rng.choices(["a", "b", " ", "é", "aaa", "   ", "x", "中"], k=rng.randint(1, 14)))
+            comparison.everywhere(text * rng.choice([1, 1, 1, 7]))
+    print(f"{loaded} vocabularies loaded, {refused} refused")
+    assert loaded > refused
+
+
+def random_model(rng: random.Random) -> bytes:
+    """A .model of few characters; runs may have equal scores, user-defined pieces may be among others."""
+
+    def field(number: int, value: bytes) -> bytes:
+        return bytes([number << 3 | 2, len(value)]) + value
+
+    def piece(text: str, score: float, kind: int = 1) -> bytes:
+        tail = b"\x15" + struct.pack("<f", score) + bytes([0x18, kind])
+        return field(1, field(1, text.encode()) + tail)
+
+    characters = list("▁abé")[: rng.randint(2, 4)]
+    pieces = list(characters)
+    for _ in range(rng.randint(1, 12)):
+        text = rng.choice(pieces) + rng.choice(pieces)
+        if rng.random() < 0.4:
+            text = rng.choice(characters) * rng.randint(2, 8)
+        if text not in pieces and len(text) <= 8:
+            pieces.append(text)
+    scores = {text: -1.0 - rng.randrange(100) - i / 64 for i, text in enumerate(pieces)}
+    if rng.random() < 0.5:
+        run = rng.choice(characters)
+        scores.update({text: -200.0 for text in pieces if set(text) == {run}})
+    own = rng.sample(["[A]", "ab", "▁▁", "éé", "b"], rng.randint(0, 2))
+    prefix = rng.choice([b"\x18\x01", b"\x18\x00", b""])
+    return b"".join(
+        [
+            piece("<unk>", 0, 2),
+            piece("<s>", 0, 3),
+            *(piece(text, 0, 4) for text in own),
+            *(piece(f"<0x{byte:02X}>", 0, 6) for byte in range(256)),
+            *(piece(text, scores[text]) for text in pieces if text not in own),
+            field(2, b"\x18\x02\x98\x02\x01"),
+            field(3, prefix + b"\x20\x00"),
+        ]
+    )
+
+
+def test_random_models(tmp_path):
+    rng = random.Random(6)
+    path = tmp_path / "random.model"
+    loaded, refused = 0, 0
+    for _ in range(some(40_000)):
+        path.write_bytes(random_model(rng))
+        try:
+            tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+        except ValueError as error:
+            assert "with the same score" in str(error) or "no piece" in str(error) or (
+                "comes before those of its parts" in str(error)
+            )
+            refused += 1
+            continue
+        loaded += 1
+        comparison = texts.Comparison(tokenizer, model_reference(path), rng.randrange(1 << 30))
+        parts = ["a", "b", " ", "é", "aaa", "   ", "x", "中", "[A]", "▁", "ab"]
+        for _ in range(20):
+            text = "".join(rng.choices(parts, k=rng.randint(1, 14)))
+            comparison.everywhere(text * rng.choice([1, 1, 1, 7]))
+    print(f"{loaded} models loaded, {refused} refused")
+    assert loaded > refused

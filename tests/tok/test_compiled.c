@@ -16,6 +16,7 @@
 
 #include "compiled.h"
 #include "fixture.h"
+#include "sp_file.h"
 
 #define CRAFTED 600 /* files of each kind */
 
@@ -90,6 +91,29 @@ put_bert(void **state)
 		"\xe4\xb8\xad\n'\nx\n##l\n##xyz\n/\n");
 }
 
+/* Characters that fall back to bytes; runs of l, of which the longest comes first. */
+static const char *
+put_pieces(void **state)
+{
+	static struct sp_file f;
+
+	f.n = 0;
+	sp_bytes(&f);
+	sp_piece(&f, "<unk>", 0, TOK_SP_UNKNOWN);
+	sp_piece(&f, "[X]", 0, TOK_SP_USER_DEFINED);
+	for (uint32_t i = 0; i < 4; i++)
+		sp_piece(&f, &"llll"[3 - i], -50, TOK_SP_NORMAL);
+	sp_piece(&f, TOK_METASPACE, -3, TOK_SP_NORMAL);
+	sp_piece(&f, "h", -4, TOK_SP_NORMAL);
+	sp_piece(&f, "e", -5, TOK_SP_NORMAL);
+	sp_piece(&f, "\xe4\xb8\xad", -6, TOK_SP_NORMAL);
+	sp_piece(&f, "he", -7, TOK_SP_NORMAL);
+	sp_piece(&f, TOK_METASPACE "he", -8, TOK_SP_NORMAL);
+	sp_piece(&f, "hell", -60, TOK_SP_NORMAL);
+	sp_settings(&f);
+	return put_file(state, "pieces.model", f.data, f.n);
+}
+
 static const struct kind {
 	const char *name;
 	const char *(*put)(void **state);
@@ -99,6 +123,7 @@ static const struct kind {
 	{"greedy", put_gpt2, "greedy"},
 	{"llama3", put_llama3, NULL},
 	{"bert", put_bert, NULL},
+	{"pieces", put_pieces, NULL},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* SentencePiece's .model: what is read of one, and what is refused. That ids are right is for tests/golden. */
+#include <string.h>
+
+#include "fixture.h"
+#include "sp_file.h"
+
+/* <unk>, <s>, the bytes, then from id 258: characters, and what is merged of them. */
+static void
+make_small(struct sp_file *f)
+{
+	f->n = 0;
+	sp_piece(f, "<unk>", 0, TOK_SP_UNKNOWN);
+	sp_piece(f, "<s>", 0, TOK_SP_CONTROL);
+	sp_bytes(f);
+	sp_piece(f, TOK_METASPACE, -10, TOK_SP_NORMAL);	 /* 258 */
+	sp_piece(f, "h", -11, TOK_SP_NORMAL);		 /* 259 */
+	sp_piece(f, "e", -12, TOK_SP_NORMAL);		 /* 260 */
+	sp_piece(f, "\xc3\xa9", -13, TOK_SP_NORMAL);	 /* 261 */
+	sp_piece(f, "he", -1, TOK_SP_NORMAL);		 /* 262 */
+	sp_piece(f, TOK_METASPACE "he", -2, TOK_SP_NORMAL); /* 263 */
+}
+
+static const char *
+put_model(void **state, const struct sp_file *f)
+{
+	return put_file(state, "small.model", f->data, f->n);
+}
+
+static void
+a_model_gives_pieces_bytes_and_the_blank_before(void **state)
+{
+	/* "he", e with acute, a character that is no piece, U+2581 for a blank. */
+	static const char text[] = "he\xc3\xa9\xe4\xb8\xad\xe2\x96\x81he";
+	static const uint32_t want[] = {263, 261, 2 + 0xe4, 2 + 0xb8, 2 + 0xad, 263};
+	static struct sp_file f;
+	struct tok_error err;
+	struct tok_vocab *v;
+	struct tok_result r;
+	uint32_t ids[64], len;
+	uint8_t out[64];
+
+	make_small(&f);
+	sp_settings(&f);
+	v = tok_vocab_load(put_model(state, &f), NULL, &err);
+	if (v == NULL)
+		fail_msg("%s", err.text);
+	assert_string_equal(tok_vocab_info(v).format, "sentencepiece");
+	assert_string_equal(tok_vocab_info(v).pretokenizer, "none");
+	assert_int_equal(tok_vocab_info(v).n_ids, 264);
+	assert_null(tok_vocab_token(v, 264, &len)); /* parts of characters are no ids */
+	r = tok_encode(v, NULL, text, sizeof(text) - 1, 0, ids, 64);
+	assert_int_equal(r.produced, sizeof(want) / sizeof(want[0]));
+	assert_memory_equal(ids, want, sizeof(want));
+	r = tok_decode(v, ids, r.produced, out, sizeof(out));
+	assert_int_equal(r.produced, strlen("he\xc3\xa9\xe4\xb8\xad he"));
+	assert_memory_equal(out, "he\xc3\xa9\xe4\xb8\xad he", r.produced);
+	assert_int_equal(tok_encode(v, NULL, "", 0, 0, ids, 64).produced, 0);
+	tok_vocab_free(v);
+}
+
+static void
+what_is_not_implemented_is_refused_by_name(void **state)
+{
+	static const struct {
+		uint8_t field;
+		const char *bytes;
+		size_t n;
+		const char *says;
+	} settings[] = {
+		{2, "\x18\x01", 2, "trainer_spec.model_type 1 is not implemented"},
+		{2, "\x98\x02\x00", 3, "trainer_spec.byte_fallback false is not implemented"},
+		{2, "\xc0\x01\x01", 3, "treat_whitespace_as_suffix true is not implemented"},
+		{3, "\x20\x01", 2, "remove_extra_whitespaces true is not implemented"},
+		{3, "\x28\x00", 2, "escape_whitespaces false is not implemented"},
+		{3, "\x12\x01x", 3, "precompiled_charsmap is not implemented"},
+	};
+	static const struct {
+		const char *text;
+		float score;
+		enum tok_sp_type type;
+		const char *says;
+	} pieces[] = {
+		{"x", 0, TOK_SP_UNUSED, "piece 264 is UNUSED: not implemented"},
+		{"x", 0, 0, "piece 264 is of a type that is not known"},
+		{"", 0, TOK_SP_NORMAL, "piece 264 has 0 bytes, expected 1 to 1024"},
+		{"\xc3", 0, TOK_SP_NORMAL, "piece 264 is not UTF-8"},
+		{"x", 1e38f, TOK_SP_NORMAL, "piece 264 has no score"},
+		{"he", 0, TOK_SP_NORMAL, "piece 264 is there twice"},
+		{"\xc3\xa8he", 0, TOK_SP_NORMAL, "piece 264 has a character that is no piece"},
+		{"eh", -1, TOK_SP_NORMAL, "with the same score: not implemented"},
+	};
+	static struct sp_file f;
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		make_small(&f);
+		sp_settings(&f);
+		sp_field(&f, settings[i].field, settings[i].bytes, settings[i].n);
+		assert_refused(put_model(state, &f), settings[i].says);
+	}
+	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++) {
+		make_small(&f);
+		sp_piece(&f, pieces[i].text, pieces[i].score, pieces[i].type);
+		sp_settings(&f);
+		assert_refused(put_model(state, &f), pieces[i].says);
+	}
+	f.n = 0;
+	sp_bytes(&f);
+	sp_settings(&f);
+	assert_refused(put_model(state, &f), "U+2581 is no piece by itself");
+	f.n = 0;
+	sp_piece(&f, TOK_METASPACE, 0, TOK_SP_NORMAL);
+	sp_settings(&f);
+	assert_refused(put_model(state, &f), "no token <0x00>");
+}
+
+static void
+a_model_that_is_cut_is_refused(void **state)
+{
+	static struct sp_file f;
+	struct tok_error err;
+	size_t whole;
+
+	make_small(&f);
+	whole = f.n;
+	sp_settings(&f);
+	assert_refused(put_file(state, "small.model", f.data, 0), "not a SentencePiece model");
+	/* Between two messages a part is a model as well, with fewer pieces. */
+	for (size_t n = 1; n < f.n; n++) {
+		struct tok_vocab *v =
+			tok_vocab_load(put_file(state, "small.model", f.data, n), NULL, &err);
+
+		assert_true(v == NULL || n > whole);
+		assert_true(v != NULL || strchr(err.text, '\n') == NULL);
+		tok_vocab_free(v);
+	}
+	f.data[1] = 0xff; /* the first piece has more bytes than there are */
+	f.data[2] = 0xff;
+	f.data[3] = 0x7f;
+	assert_refused(put_model(state, &f), "damaged at byte 0");
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		WITH_FOLDER(a_model_gives_pieces_bytes_and_the_blank_before),
+		WITH_FOLDER(what_is_not_implemented_is_refused_by_name),
+		WITH_FOLDER(a_model_that_is_cut_is_refused),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("SentencePiece models", tests, NULL, NULL);
+}

@@ -20,8 +20,7 @@ tok_whole_file_begin(struct tok_whole_file *f, const char *out, struct tok_error
 			    i) >= (int)sizeof(f->temporary))
 			errno = ENAMETOOLONG;
 		else
-			f->fd = open(
-				f->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+			f->fd = open(f->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
 		if (f->fd < 0 && errno != EEXIST)
 			break;
 	}
@@ -86,4 +85,11 @@ tok_whole_file_end(struct tok_whole_file *f, bool ok, struct tok_error *err)
 	}
 	return sync_folder(f->out) ||
 	       tok_fail(err, "%s: its folder: %s", tok_shown_path(f->out), strerror(errno));
+}
+
+void
+tok_whole_file_drop(struct tok_whole_file *f)
+{
+	close(f->fd);
+	unlink(f->temporary);
 }

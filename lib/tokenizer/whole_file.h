@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file that is there as a whole or not at all: written beside its place and renamed. Set-up only. */
+/* A file that is there as a whole or not at all: written beside its place and renamed. Set-up only.
+ */
 #ifndef TOK_WHOLE_FILE_H
 #define TOK_WHOLE_FILE_H
 
@@ -24,5 +25,8 @@ bool tok_whole_file_put(struct tok_whole_file *f, const void *data, size_t n);
  * else, or if that fails, remove it; errno says why. False with *err filled in.
  */
 bool tok_whole_file_end(struct tok_whole_file *f, bool ok, struct tok_error *err);
+
+/* Remove it: nothing was made. */
+void tok_whole_file_drop(struct tok_whole_file *f);
 
 #endif

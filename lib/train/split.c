@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Lines to words: by libtok's scanners, or by its table of BERT's normalizer. */
+#include <assert.h>
 #include <string.h>
 
 #include "corpus.h"
@@ -42,19 +43,22 @@ train_split_bytes(struct train_splitter *s, const uint8_t *line, size_t n, struc
 {
 	struct tok_pretok_scan scan = {
 		.v = s->vocab, .text = line, .n = n, .last = true, .undecided = SIZE_MAX};
-	size_t start[TOK_SCAN_BLOCK], open = 0;
-	uint32_t k;
+	size_t start[1 + TOK_SCAN_BLOCK]; /* the first is that of the open word */
+	uint32_t n_open = 0;
 
+	static_assert(TRAIN_WORDS_MAX >= TOK_SCAN_BLOCK, "those of a block are counted in one go");
 	while (scan.at < n) {
-		k = tok_pretok_scan(&scan, start);
-		for (uint32_t i = 0; i < k; i++) {
-			if (start[i] > open && !train_words_add(s->words, line + open,
-						       (uint32_t)(start[i] - open), err))
-				return false;
-			open = start[i];
-		}
+		const uint32_t k = n_open + tok_pretok_scan(&scan, start + n_open);
+
+		if (k == 0)
+			continue;
+		if (!train_words_add(s->words, line, start, k - 1, err))
+			return false;
+		start[0] = start[k - 1];
+		n_open = 1;
 	}
-	return train_words_add(s->words, line + open, (uint32_t)(n - open), err);
+	start[1] = n;
+	return n_open == 0 || train_words_add(s->words, line, start, 1, err);
 }
 
 /* ---- BERT: what wordpiece.c does, with characters kept instead of looked up ---- */
@@ -128,9 +132,10 @@ static bool
 end_word(struct train_splitter *s, struct tok_error *err)
 {
 	bool ok = settle(s) || tok_fail(err, "out of memory for a word");
+	size_t range[2] = {0, s->n};
 
 	if (ok && s->n > 0)
-		ok = train_words_add(s->words, s->word, (uint32_t)s->n, err);
+		ok = train_words_add(s->words, s->word, range, 1, err);
 	s->n = 0;
 	return ok;
 }

@@ -69,17 +69,20 @@ load(const uint8_t *p, uint32_t n)
 	return v;
 }
 
-static uint32_t
-hash_of(const struct train_words *w, const uint8_t *p, uint32_t len)
+/* A word that is looked for: of train_word what does not depend on where it is kept. */
+static inline struct train_word
+word_of(const struct train_words *w, const uint8_t *p, uint32_t len)
 {
-	uint64_t h = w->seed[0], last;
-	uint32_t left = len;
+	struct train_word word = {.len = len, .count = 1};
+	uint64_t h = w->seed[0];
 
-	for (; left > 16; left -= 16, p += 16)
-		h = train_mix(load(p, 8) ^ w->seed[1], load(p + 8, 8) ^ h);
-	last = left > 8 ? load(p + left - 8, 8) : 0;
-	h = train_mix(load(p, left) ^ w->seed[1], last ^ h ^ MIX_1);
-	return (uint32_t)(train_mix(h ^ len, w->seed[0] ^ MIX_2) >> 32);
+	word.head = load(p, len);
+	word.tail = len > 8 ? load(p + len - 8, 8) : 0;
+	for (uint32_t at = 8; at + 8 < len; at += 8)
+		h = train_mix(load(p + at, 8) ^ w->seed[1], h);
+	h = train_mix(word.head ^ w->seed[1], word.tail ^ h ^ MIX_1);
+	word.hash = (uint32_t)(train_mix(h ^ len, w->seed[0] ^ MIX_2) >> 32);
+	return word;
 }
 
 static void
@@ -109,7 +112,7 @@ more_slots(struct train_words *w)
 }
 
 static bool
-new_word(struct train_words *w, const uint8_t *p, uint32_t len, uint32_t hash, uint32_t at,
+new_word(struct train_words *w, const uint8_t *p, const struct train_word *new, uint32_t at,
 	struct tok_error *err)
 {
 	uint64_t room = w->room;
@@ -123,36 +126,65 @@ new_word(struct train_words *w, const uint8_t *p, uint32_t len, uint32_t hash, u
 		w->word = word;
 		w->room = (uint32_t)room;
 	}
-	bytes = train_grow(w->bytes, &w->room_bytes, w->n_bytes + len, 1);
+	bytes = train_grow(w->bytes, &w->room_bytes, w->n_bytes + new->len, 1);
 	if (bytes != NULL)
 		w->bytes = bytes;
 	if (word == NULL || bytes == NULL)
 		return tok_fail(err, "out of memory at %u distinct words", w->n);
-	w->word[w->n] = (struct train_word){w->n_bytes, 1, len, hash};
-	memcpy(w->bytes + w->n_bytes, p, len);
-	w->n_bytes += len;
+	word[w->n] = *new;
+	word[w->n].off = w->n_bytes;
+	memcpy(bytes + w->n_bytes, p, new->len);
+	w->n_bytes += new->len;
 	w->n++;
-	w->slot[at] = (uint64_t)hash << 32 | w->n;
+	w->slot[at] = (uint64_t) new->hash << 32 | w->n;
 	return w->n <= w->mask / 2 || more_slots(w) ||
 	       tok_fail(err, "out of memory at %u distinct words", w->n);
 }
 
-bool
-train_words_add(struct train_words *w, const uint8_t *p, uint32_t len, struct tok_error *err)
+static inline bool
+is_same(const struct train_words *w, const struct train_word *word, const struct train_word *new,
+	const uint8_t *p)
 {
-	const uint32_t hash = hash_of(w, p, len);
-	uint32_t i = hash & w->mask;
+	return word->len == new->len && word->head == new->head && word->tail == new->tail &&
+	       (word->len <= 16 || memcmp(w->bytes + word->off, p, word->len) == 0);
+}
+
+static bool
+add_one(struct train_words *w, const uint8_t *p, const struct train_word *new,
+	struct tok_error *err)
+{
+	uint32_t i = new->hash & w->mask;
 
 	for (; w->slot[i] != 0; i = (i + 1) & w->mask) {
-		struct train_word *word;
+		struct train_word *word = &w->word[(uint32_t)w->slot[i] - 1];
 
-		if (w->slot[i] >> 32 != hash)
-			continue;
-		word = &w->word[(uint32_t)w->slot[i] - 1];
-		if (word->len == len && memcmp(w->bytes + word->off, p, len) == 0) {
+		if (w->slot[i] >> 32 == new->hash && is_same(w, word, new, p)) {
 			word->count++;
 			return true;
 		}
 	}
-	return new_word(w, p, len, hash, i, err);
+	return new_word(w, p, new, i, err);
+}
+
+bool
+train_words_add(struct train_words *w, const uint8_t *text, const size_t *start, uint32_t n,
+	struct tok_error *err)
+{
+	struct train_word word[TRAIN_WORDS_MAX];
+
+	for (uint32_t i = 0; i < n; i++) {
+		word[i] = word_of(w, text + start[i], (uint32_t)(start[i + 1] - start[i]));
+		__builtin_prefetch(&w->slot[word[i].hash & w->mask]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint64_t slot = w->slot[word[i].hash & w->mask];
+
+		if (slot != 0)
+			__builtin_prefetch(&w->word[(uint32_t)slot - 1]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		if (!add_one(w, text + start[i], &word[i], err))
+			return false;
+	}
+	return true;
 }

@@ -6,7 +6,8 @@
 #include "train.h"
 
 struct train_word {
-	uint64_t off; /* of its bytes */
+	uint64_t head, tail; /* its first and last bytes, up to 8 each: all of a short one */
+	uint64_t off;	     /* of its bytes */
 	uint64_t count;
 	uint32_t len;
 	uint32_t hash;
@@ -26,8 +27,15 @@ struct train_words {
 bool train_words_init(struct train_words *w, struct tok_error *err);
 void train_words_free(struct train_words *w);
 
-/* Count a word of at least one byte once. False: out of memory, or of numbers. */
-bool train_words_add(struct train_words *w, const uint8_t *p, uint32_t len, struct tok_error *err);
+#define TRAIN_WORDS_MAX 65u /* counted in one go */
+
+/*
+ * Count n words once each, the i-th being text[start[i] .. start[i + 1]), at least a byte: at most
+ * TRAIN_WORDS_MAX, whose places are asked for before the first is looked at. False: out of memory,
+ * or of numbers.
+ */
+bool train_words_add(struct train_words *w, const uint8_t *text, const size_t *start, uint32_t n,
+	struct tok_error *err);
 
 /* `p`, or memory of at least `need` elements with its content; the room at least doubles. NULL:
  * none left. */

@@ -168,6 +168,7 @@ train_alphabet_make(struct train_alphabet *a, struct train_tokens *t,
 	for (uint32_t i = 0; ok && i < o->n_special; i++)
 		ok = train_tokens_add(t, (const uint8_t *)o->special[i],
 			     (uint32_t)strlen(o->special[i])) != TOK_NO_TOKEN;
+	t->n_special = t->n;
 	ok = ok && (bytes ? add_bytes(a, t) : make_letters(a, t, o, w));
 	return ok || tok_fail(err, "out of memory for the alphabet");
 }

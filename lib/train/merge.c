@@ -19,7 +19,7 @@ struct side {
 	uint32_t n_tokens;
 	struct seen {
 		uint32_t token, place;
-	} * seen;
+	} *seen;
 	uint64_t n_seen, room;
 };
 
@@ -59,6 +59,16 @@ side_free(struct side *s)
 	free(s->seen);
 }
 
+/* For the neighbours of n places. */
+static bool
+side_room(struct side *s, uint32_t n)
+{
+	struct seen *seen = train_grow(s->seen, &s->room, n, sizeof(*seen));
+
+	s->seen = seen == NULL ? s->seen : seen;
+	return seen != NULL;
+}
+
 static inline void
 side_add(struct side *s, uint32_t token, uint64_t weight, uint32_t place)
 {
@@ -82,7 +92,7 @@ compare_places(const void *a, const void *b)
 static uint32_t
 seek(const uint32_t *place, uint32_t from, uint32_t n, uint64_t least)
 {
-	uint32_t step = 1, low, high;
+	uint64_t step = 1, low, high;
 
 	if (from == n || place[from] >= least)
 		return from;
@@ -91,11 +101,11 @@ seek(const uint32_t *place, uint32_t from, uint32_t n, uint64_t least)
 	low = from + step / 2;
 	high = step < n - from ? from + step : n;
 	while (high - low > 1) {
-		const uint32_t middle = low + (high - low) / 2;
+		const uint64_t middle = low + (high - low) / 2;
 
 		*(place[middle] < least ? &low : &high) = middle;
 	}
-	return high;
+	return (uint32_t)high;
 }
 
 /*
@@ -285,17 +295,10 @@ step(struct merging *g, const struct train_entry *e, uint32_t made)
 	const uint64_t key = g->q.pair[e->pair].key;
 	const uint32_t left = (uint32_t)(key >> 32), right = (uint32_t)key;
 	const uint32_t n = gather(g, e);
-	struct seen *seen;
 
 	if (n == TRAIN_NONE)
 		return false;
-	seen = train_grow(a->seen, &a->room, n, sizeof(*seen));
-	a->seen = seen == NULL ? a->seen : seen;
-	if (n > 0 && seen == NULL)
-		return false;
-	seen = train_grow(b->seen, &b->room, n, sizeof(*seen));
-	b->seen = seen == NULL ? b->seen : seen;
-	if (n > 0 && seen == NULL)
+	if (!side_room(a, n) || !side_room(b, n))
 		return false;
 	merge_places(g, n, left, right, made);
 	if (!count_new(g, a, false, made) || !count_new(g, b, true, made))
@@ -338,7 +341,14 @@ make_token(struct merging *g, uint32_t left, uint32_t right, struct tok_error *e
 	made = train_tokens_add(g->t, text, len);
 	if (made == TOK_NO_TOKEN)
 		tok_fail(err, "out of memory at token %u", g->t->n);
-	else
+	if (made < g->t->n_special && g->o->kind == TOK_KIND_BPE) {
+		tok_fail(err,
+			"special token \"%.*s\" is also what words of the text are made of: take one "
+			"that is not",
+			(int)len, text);
+		return TOK_NO_TOKEN;
+	}
+	if (made != TOK_NO_TOKEN)
 		g->t->token[made].chars = chars;
 	return made;
 }

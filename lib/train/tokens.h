@@ -18,6 +18,7 @@ struct train_token {
 struct train_tokens {
 	struct train_token *token;
 	uint32_t n, room;
+	uint32_t n_special; /* the first are special tokens */
 	uint8_t *text;
 	uint64_t n_text, room_text;
 	uint64_t *slot; /* hash << 32 | id + 1; 0: free; at most half full */

@@ -69,10 +69,23 @@ check_words(const struct train_words *w, struct tok_error *err)
 	return w->n > 0 || tok_fail(err, "the files have no words: there is nothing to learn from");
 }
 
+/* What the reference would write, and no one could load, or libtok not. */
 static bool
-check_alphabet(
-	const struct tok_train_options *o, const struct train_tokens *t, struct tok_error *err)
+check_alphabet(const struct tok_train_options *o, const struct train_alphabet *a,
+	const struct train_tokens *t, struct tok_error *err)
 {
+	for (uint32_t i = 0; o->kind == TOK_KIND_BPE && i < TOK_BYTES; i++) {
+		const uint32_t id = a->first[i];
+
+		if (id < t->n_special)
+			return tok_fail(err,
+				"special token \"%.*s\" is a letter of the byte-level alphabet: "
+				"take a longer one",
+				(int)t->token[id].len, t->text + t->token[id].off);
+	}
+	if (o->kind == TOK_KIND_WORDPIECE && a->first[0] != TOK_NO_TOKEN)
+		return tok_fail(err,
+			"a word has a NUL, which no vocabulary file can have: do not keep controls");
 	return t->n <= o->vocab_size ||
 	       tok_fail(err, "vocabulary size %u: special tokens and the alphabet are %u already%s",
 		       o->vocab_size, t->n,
@@ -85,7 +98,7 @@ train(const struct tok_train_options *o, struct train_words *words, struct train
 {
 	struct train_alphabet a = {0};
 	struct train_merges merges = {0};
-	bool ok = train_alphabet_make(&a, t, o, words, err) && check_alphabet(o, t, err) &&
+	bool ok = train_alphabet_make(&a, t, o, words, err) && check_alphabet(o, &a, t, err) &&
 		  train_merge(o, words, &a, t, &merges, err) &&
 		  train_write(o, t, &merges, out, err);
 

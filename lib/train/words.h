@@ -37,8 +37,10 @@ void train_words_free(struct train_words *w);
 bool train_words_add(struct train_words *w, const uint8_t *text, const size_t *start, uint32_t n,
 	struct tok_error *err);
 
-/* `p`, or memory of at least `need` elements with its content; the room at least doubles. NULL:
- * none left. */
+/*
+ * `p`, or memory of at least `need` elements with its content; the room at least doubles. NULL:
+ * none left, and p as it was.
+ */
 void *train_grow(void *p, uint64_t *room, uint64_t need, size_t element);
 
 /* A key of two words for a hash. */

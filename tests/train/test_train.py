@@ -262,6 +262,19 @@ FAILS = [
 ]
 
 
+def test_what_libtok_could_not_load_is_refused(tmp_path: Path) -> None:
+    path, out = write(tmp_path / "text.txt", "ab ab a\0b"), tmp_path / "t.json"
+    done = run("--model", "bpe", "--special", "b", "-o", out, path)
+    assert_one_line(done, 1, 'special token "b" is a letter')
+    done = run("--model", "bpe", "--special", "ab", "-o", out, path)
+    assert_one_line(done, 1, 'special token "ab" is also what words')
+    done = run("--model", "wordpiece", "--keep-controls", "-o", out, path)
+    assert_one_line(done, 1, "a word has a NUL")
+    assert not out.exists()
+    train([path], BertSettings(special=(*BERT, "ab", "a")), out)  # WordPiece has no such trouble
+    assert dpdk_tokd.Tokenizer.load(str(out)).encode("ab", add_special_tokens=False).tolist() == [5]
+
+
 @pytest.mark.parametrize(("options", "says"), FAILS, ids=[" ".join(o)[:60] for o, _ in FAILS])
 def test_what_cannot_be_is_said(options: list[str], says: str, tmp_path: Path) -> None:
     path = write(tmp_path / "text.txt", "abba\n")

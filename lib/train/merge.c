@@ -29,11 +29,8 @@ struct merging {
 	struct train_tokens *t;
 	struct train_queue q;
 	struct side before, behind;
-	uint32_t *place; /* of one step */
+	struct train_merges *merges;
 	uint64_t room;
-	uint32_t *by; /* pairs, in the order in which they were merged */
-	uint32_t n_merges;
-	uint64_t room_by;
 };
 
 static bool
@@ -78,94 +75,25 @@ side_add(struct side *s, uint32_t token, uint64_t weight, uint32_t place)
 	s->seen[s->n_seen++] = (struct seen){token, place};
 }
 
-/* ---- which places ---- */
-
-static int
-compare_places(const void *a, const void *b)
-{
-	const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-/* First of place[from .. n) that is not below `least`: it is near. */
-static uint32_t
-seek(const uint32_t *place, uint32_t from, uint32_t n, uint64_t least)
-{
-	uint64_t step = 1, low, high;
-
-	if (from == n || place[from] >= least)
-		return from;
-	while (step < n - from && place[from + step] < least)
-		step *= 2;
-	low = from + step / 2;
-	high = step < n - from ? from + step : n;
-	while (high - low > 1) {
-		const uint64_t middle = low + (high - low) / 2;
-
-		*(place[middle] < least ? &low : &high) = middle;
-	}
-	return (uint32_t)high;
-}
-
-/*
- * Places of an entry to g->place, and those in the same words that other entries of the pair have:
- * a word is merged as a whole. Returns how many, or TRAIN_NONE: out of memory.
- */
-static uint32_t
-gather(struct merging *g, const struct train_entry *e)
-{
-	const struct train_queue *q = &g->q;
-	const uint32_t *own = q->place + e->off;
-	uint64_t n = e->n;
-	uint32_t *all = train_grow(g->place, &g->room, n + 1, sizeof(*all));
-
-	if (all == NULL)
-		return TRAIN_NONE;
-	g->place = all;
-	memcpy(all, own, n * sizeof(*all));
-	for (uint32_t i = q->pair[e->pair].entry; i != TRAIN_NONE; i = q->entry[i].next) {
-		const struct train_entry *other = &q->entry[i];
-		const uint32_t *place = q->place + other->off;
-		uint32_t at = 0, from;
-
-		for (uint32_t k = 0; k < e->n && at < other->n; k++) {
-			const uint32_t word = g->text.place[own[k]].word;
-
-			from = at = seek(place, at, other->n, g->text.begin[word]);
-			while (at < other->n && place[at] < g->text.begin[word + 1])
-				at++;
-			all = train_grow(g->place, &g->room, n + (at - from), sizeof(*all));
-			if (all == NULL || n + (at - from) >= TRAIN_NONE)
-				return TRAIN_NONE;
-			g->place = all;
-			memcpy(all + n, place + from, (at - from) * sizeof(*all));
-			n += at - from;
-		}
-	}
-	if (n > e->n)
-		qsort(all, n, sizeof(*all), compare_places);
-	return (uint32_t)n;
-}
-
 /* ---- a step ---- */
 
 /* Merge left and right to `made` where they stand side by side; neighbours are noted. */
 static void
-merge_places(struct merging *g, uint32_t n, uint32_t left, uint32_t right, uint32_t made)
+merge_places(struct merging *g, const uint32_t *place, uint32_t n, uint32_t left, uint32_t right,
+	uint32_t made)
 {
 	struct train_place *text = g->text.place;
 	const struct train_token *token = g->t->token;
 	const uint32_t left_chars = token[left].chars, right_chars = token[right].chars;
 
 	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t p = g->place[i], second = p + left_chars;
+		const uint32_t p = place[i], second = p + left_chars;
 		const uint32_t last = second + right_chars - 1;
 		uint32_t neighbour;
 		uint64_t weight;
 
 		if (i + AHEAD < n)
-			__builtin_prefetch(&text[g->place[i + AHEAD]]);
+			__builtin_prefetch(&text[place[i + AHEAD]]);
 		if (text[p].token != left || text[second].token != right)
 			continue;
 		weight = g->text.count[text[p].word];
@@ -247,28 +175,6 @@ place_side(struct train_queue *q, struct side *s)
 	return true;
 }
 
-/* Where a token is beside itself, both sides have places of that pair: they are one entry. */
-static bool
-join(struct merging *g, uint32_t made)
-{
-	struct side *a = &g->before, *b = &g->behind;
-	struct train_queue *q = &g->q;
-	const uint32_t n = a->n[made] + b->n[made];
-
-	if (!train_places(q, n))
-		return false;
-	memcpy(q->place + q->n_places, q->place + a->off[made] - a->n[made],
-		a->n[made] * sizeof(*q->place));
-	memcpy(q->place + q->n_places + a->n[made], q->place + b->off[made] - b->n[made],
-		b->n[made] * sizeof(*q->place));
-	qsort(q->place + q->n_places, n, sizeof(*q->place), compare_places);
-	q->n_places += n;
-	a->off[made] = q->n_places;
-	a->n[made] = n;
-	b->n[made] = 0;
-	return true;
-}
-
 /* Pairs that came about to the queue; the side is as before the step. */
 static bool
 put_side(struct train_queue *q, struct side *s)
@@ -287,29 +193,23 @@ put_side(struct train_queue *q, struct side *s)
 	return ok;
 }
 
-/* Merge the pair of an entry to a token. False: out of memory. */
+/* Merge a pair to a token. False: out of memory. */
 static bool
-step(struct merging *g, const struct train_entry *e, uint32_t made)
+step(struct merging *g, uint32_t pair, uint32_t made)
 {
 	struct side *a = &g->before, *b = &g->behind;
-	const uint64_t key = g->q.pair[e->pair].key;
-	const uint32_t left = (uint32_t)(key >> 32), right = (uint32_t)key;
-	const uint32_t n = gather(g, e);
+	const struct train_pair p = g->q.pair[pair];
+	const uint32_t left = (uint32_t)(p.key >> 32), right = (uint32_t)p.key;
 
-	if (n == TRAIN_NONE)
+	if (!side_room(a, p.n) || !side_room(b, p.n))
 		return false;
-	if (!side_room(a, n) || !side_room(b, n))
-		return false;
-	merge_places(g, n, left, right, made);
+	merge_places(g, g->q.place + p.off, p.n, left, right, made);
 	if (!count_new(g, a, false, made) || !count_new(g, b, true, made))
 		return false;
 	count_old(&g->q, a, false, left);
 	count_old(&g->q, b, true, right);
-	if (!place_side(&g->q, a) || !place_side(&g->q, b))
-		return false;
-	if (a->n[made] > 0 && b->n[made] > 0 && a->off[made] != UINT64_MAX && !join(g, made))
-		return false;
-	return put_side(&g->q, a) && put_side(&g->q, b);
+	return place_side(&g->q, a) && place_side(&g->q, b) && put_side(&g->q, a) &&
+	       put_side(&g->q, b);
 }
 
 /* ---- all of them ---- */
@@ -354,15 +254,15 @@ make_token(struct merging *g, uint32_t left, uint32_t right, struct tok_error *e
 }
 
 static bool
-note_merge(struct merging *g, uint32_t pair)
+note_merge(struct merging *g, uint64_t key)
 {
-	uint32_t *by = train_grow(g->by, &g->room_by, g->n_merges + 1ull, sizeof(*by));
+	struct train_merges *m = g->merges;
+	uint64_t *merge = train_grow(m->merge, &g->room, m->n + 1ull, sizeof(*merge));
 
-	if (by == NULL)
+	if (merge == NULL)
 		return false;
-	g->by = by;
-	g->q.pair[pair].merge = g->n_merges;
-	by[g->n_merges++] = pair;
+	m->merge = merge;
+	merge[m->n++] = key;
 	return true;
 }
 
@@ -374,44 +274,24 @@ merge_all(struct merging *g, struct tok_error *err)
 	bool out_of_memory = false;
 
 	while (g->t->n < g->o->vocab_size) {
-		const uint32_t entry = train_queue_take(&g->q, least, &out_of_memory);
-		struct train_entry e;
+		const uint32_t pair = train_queue_take(&g->q, least, &out_of_memory);
 		uint64_t key;
 		uint32_t made;
 
-		if (entry == TRAIN_NONE)
+		if (pair == TRAIN_NONE)
 			break;
-		e = g->q.entry[entry];
-		key = g->q.pair[e.pair].key;
+		key = g->q.pair[pair].key;
 		made = make_token(g, (uint32_t)(key >> 32), (uint32_t)key, err);
 		if (made == TOK_NO_TOKEN)
 			return false;
-		out_of_memory = !note_merge(g, e.pair) || !step(g, &e, made);
+		out_of_memory = !note_merge(g, key) || !step(g, pair, made);
 		if (out_of_memory)
 			break;
-		train_entry_free(&g->q, entry);
-		if (progress->show != NULL && g->n_merges % SHOWN_EACH == 0)
+		if (progress->show != NULL && g->merges->n % SHOWN_EACH == 0)
 			progress->show(progress->ctx, TOK_TRAIN_MERGES, g->t->n, g->o->vocab_size);
 	}
 	return !out_of_memory ||
 	       tok_fail(err, "out of memory at token %u of %u", g->t->n, g->o->vocab_size);
-}
-
-/* A pair that was merged twice has the place of the last time, as in the reference. */
-static bool
-list_merges(const struct merging *g, struct train_merges *merges, struct tok_error *err)
-{
-	const struct train_pair *pair = g->q.pair;
-
-	merges->n = 0;
-	merges->merge = malloc((g->n_merges + 1ull) * sizeof(*merges->merge));
-	if (merges->merge == NULL)
-		return tok_fail(err, "out of memory for %u merges", g->n_merges);
-	for (uint32_t i = 0; i < g->n_merges; i++) {
-		if (pair[g->by[i]].merge == i)
-			merges->merge[merges->n++] = pair[g->by[i]].key;
-	}
-	return true;
 }
 
 bool
@@ -419,7 +299,7 @@ train_merge(const struct tok_train_options *o, struct train_words *words,
 	const struct train_alphabet *a, struct train_tokens *t, struct train_merges *merges,
 	struct tok_error *err)
 {
-	struct merging g = {.o = o, .t = t};
+	struct merging g = {.o = o, .t = t, .merges = merges};
 	bool ok = train_queue_init(&g.q, err) && train_text_make(&g.text, o, words, a, err);
 
 	if (ok) {
@@ -427,13 +307,10 @@ train_merge(const struct tok_train_options *o, struct train_words *words,
 		ok = (side_make(&g.before, o->vocab_size) && side_make(&g.behind, o->vocab_size)) ||
 		     tok_fail(err, "out of memory for %u tokens", o->vocab_size);
 	}
-	ok = ok && train_text_pairs(&g.text, &g.q, err) && merge_all(&g, err) &&
-	     list_merges(&g, merges, err);
+	ok = ok && train_text_pairs(&g.text, &g.q, err) && merge_all(&g, err);
 	side_free(&g.before);
 	side_free(&g.behind);
 	train_queue_free(&g.q);
 	train_text_free(&g.text);
-	free(g.place);
-	free(g.by);
 	return ok;
 }

@@ -9,8 +9,7 @@
 bool
 train_queue_init(struct train_queue *q, struct tok_error *err)
 {
-	*q = (struct train_queue){
-		.mask = SLOTS_FIRST - 1, .free_entry = TRAIN_NONE, .level = TRAIN_LISTS};
+	*q = (struct train_queue){.mask = SLOTS_FIRST - 1, .level = TRAIN_LISTS};
 	memset(q->list, 0xff, sizeof(q->list));
 	q->slot = calloc(SLOTS_FIRST, sizeof(*q->slot));
 	return (q->slot != NULL || tok_fail(err, "out of memory for pairs")) &&
@@ -22,7 +21,6 @@ train_queue_free(struct train_queue *q)
 {
 	free(q->pair);
 	free(q->slot);
-	free(q->entry);
 	free(q->place);
 	free(q->heap);
 	*q = (struct train_queue){0};
@@ -87,7 +85,7 @@ train_pair_add(struct train_queue *q, uint64_t key)
 	if (pair == NULL || q->n_pairs == TRAIN_NONE - 1)
 		return TRAIN_NONE;
 	q->pair = pair;
-	pair[q->n_pairs] = (struct train_pair){key, 0, TRAIN_NONE, TRAIN_NONE};
+	pair[q->n_pairs] = (struct train_pair){.key = key};
 	q->slot[at] = ++q->n_pairs;
 	return q->n_pairs <= q->mask / 2 || more_slots(q) ? q->n_pairs - 1 : TRAIN_NONE;
 }
@@ -110,7 +108,7 @@ before(const struct train_top *a, const struct train_top *b)
 {
 	if (a->count != b->count)
 		return a->count > b->count;
-	return a->key != b->key ? a->key < b->key : a->entry < b->entry;
+	return a->key < b->key;
 }
 
 static void
@@ -138,11 +136,9 @@ rise(struct train_top *heap, uint64_t i)
 }
 
 static struct train_top
-top_of(const struct train_queue *q, uint32_t entry)
+top_of(const struct train_queue *q, uint32_t pair)
 {
-	const struct train_entry *e = &q->entry[entry];
-
-	return (struct train_top){e->count, q->pair[e->pair].key, entry};
+	return (struct train_top){q->pair[pair].queued, q->pair[pair].key, pair};
 }
 
 /* ---- lists ---- */
@@ -158,24 +154,37 @@ list_of(uint64_t count)
 	return 64 + 16 * (log - 6) + (uint32_t)(count >> (log - 4) & 15);
 }
 
-/* An entry to where its count says. */
 static bool
-enter(struct train_queue *q, uint32_t entry)
+heap_room(struct train_queue *q)
 {
-	const uint32_t list = list_of(q->entry[entry].count);
-	struct train_top *heap;
+	struct train_top *heap = train_grow(q->heap, &q->room_heap, q->n_heap + 1, sizeof(*heap));
 
-	if (list < q->level) {
-		q->entry[entry].below = q->list[list];
-		q->list[list] = entry;
+	q->heap = heap == NULL ? q->heap : heap;
+	return heap != NULL;
+}
+
+/* A pair to its list, which is below the heap. */
+static void
+wait_below(struct train_queue *q, uint32_t pair)
+{
+	const uint32_t list = list_of(q->pair[pair].queued);
+
+	q->pair[pair].below = q->list[list];
+	q->list[list] = pair;
+}
+
+/* A pair to where its count says. */
+static bool
+enter(struct train_queue *q, uint32_t pair)
+{
+	if (list_of(q->pair[pair].queued) < q->level) {
+		wait_below(q, pair);
 		return true;
 	}
-	heap = train_grow(q->heap, &q->room_heap, q->n_heap + 1, sizeof(*heap));
-	if (heap == NULL)
+	if (!heap_room(q))
 		return false;
-	q->heap = heap;
-	heap[q->n_heap] = top_of(q, entry);
-	rise(heap, q->n_heap++);
+	q->heap[q->n_heap] = top_of(q, pair);
+	rise(q->heap, q->n_heap++);
 	return true;
 }
 
@@ -184,17 +193,13 @@ static bool
 refill(struct train_queue *q)
 {
 	while (q->n_heap == 0 && q->level > 0) {
-		uint32_t entry = q->list[--q->level];
+		uint32_t pair = q->list[--q->level];
 
 		q->list[q->level] = TRAIN_NONE;
-		for (; entry != TRAIN_NONE; entry = q->entry[entry].below) {
-			struct train_top *heap =
-				train_grow(q->heap, &q->room_heap, q->n_heap + 1, sizeof(*heap));
-
-			if (heap == NULL)
+		for (; pair != TRAIN_NONE; pair = q->pair[pair].below) {
+			if (!heap_room(q))
 				return false;
-			q->heap = heap;
-			heap[q->n_heap++] = top_of(q, entry);
+			q->heap[q->n_heap++] = top_of(q, pair);
 		}
 	}
 	for (uint64_t i = q->n_heap / 2; i-- > 0;)
@@ -205,54 +210,21 @@ refill(struct train_queue *q)
 bool
 train_queue_put(struct train_queue *q, uint32_t pair, uint64_t off, uint32_t n)
 {
-	uint32_t entry = q->free_entry;
-	struct train_entry *all;
+	struct train_pair *p = &q->pair[pair];
 
-	if (entry != TRAIN_NONE) {
-		q->free_entry = q->entry[entry].below;
-	} else {
-		all = train_grow(q->entry, &q->room_entries, q->n_entries + 1ull, sizeof(*all));
-		if (all == NULL || q->n_entries == TRAIN_NONE)
-			return false;
-		q->entry = all;
-		entry = q->n_entries++;
-	}
-	q->entry[entry] = (struct train_entry){
-		.off = off,
-		.n = n,
-		.pair = pair,
-		.count = (uint64_t)q->pair[pair].count,
-		.next = q->pair[pair].entry,
-	};
-	q->pair[pair].entry = entry;
-	return enter(q, entry);
-}
-
-void
-train_entry_free(struct train_queue *q, uint32_t entry)
-{
-	q->entry[entry].below = q->free_entry;
-	q->free_entry = entry;
-}
-
-/* Out of its pair's. */
-static void
-unlink_entry(struct train_queue *q, uint32_t entry)
-{
-	uint32_t *link = &q->pair[q->entry[entry].pair].entry;
-
-	while (*link != entry)
-		link = &q->entry[*link].next;
-	*link = q->entry[entry].next;
+	p->queued = (uint64_t)p->count;
+	p->off = off;
+	p->n = n;
+	return enter(q, pair);
 }
 
 uint32_t
 train_queue_take(struct train_queue *q, uint64_t least, bool *out_of_memory)
 {
 	for (;;) {
-		struct train_entry *e;
+		struct train_pair *p;
 		uint64_t count;
-		uint32_t entry;
+		uint32_t pair;
 
 		if (q->n_heap == 0 && !refill(q)) {
 			*out_of_memory = true;
@@ -260,28 +232,23 @@ train_queue_take(struct train_queue *q, uint64_t least, bool *out_of_memory)
 		}
 		if (q->n_heap == 0)
 			return TRAIN_NONE;
-		entry = q->heap[0].entry;
-		e = &q->entry[entry];
-		count = (uint64_t)q->pair[e->pair].count;
-		if (e->count == count && count < least)
+		pair = q->heap[0].pair;
+		p = &q->pair[pair];
+		count = (uint64_t)p->count;
+		if (p->queued == count && count < least)
 			return TRAIN_NONE;
-		if (e->count != count && list_of(count) >= q->level) {
-			e->count = count;
+		if (p->queued != count && list_of(count) >= q->level) {
+			p->queued = count;
 			q->heap[0].count = count;
-			sink(q->heap, q->n_heap, 0); /* on top no entry can rise */
+			sink(q->heap, q->n_heap, 0);
 			continue;
 		}
 		q->heap[0] = q->heap[--q->n_heap];
 		if (q->n_heap > 0)
 			sink(q->heap, q->n_heap, 0);
-		if (e->count == count) {
-			unlink_entry(q, entry);
-			return entry;
-		}
-		e->count = count;
-		if (!enter(q, entry)) {
-			*out_of_memory = true;
-			return TRAIN_NONE;
-		}
+		if (p->queued == count)
+			return pair;
+		p->queued = count;
+		wait_below(q, pair);
 	}
 }

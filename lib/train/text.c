@@ -40,8 +40,7 @@ train_text_make(struct train_text *x, const struct tok_train_options *o,
 			(unsigned long long)w->n_bytes, PLACES_MAX - w->n);
 	x->place = malloc(most * sizeof(*x->place));
 	x->count = malloc((w->n + 1ull) * sizeof(*x->count));
-	x->begin = malloc((w->n + 1ull) * sizeof(*x->begin));
-	if (x->place == NULL || x->count == NULL || x->begin == NULL)
+	if (x->place == NULL || x->count == NULL)
 		return tok_fail(err, "out of memory for %llu bytes of distinct words",
 			(unsigned long long)w->n_bytes);
 	x->place[0] = (struct train_place){TRAIN_END, 0};
@@ -51,12 +50,10 @@ train_text_make(struct train_text *x, const struct tok_train_options *o,
 
 		if (n < 2)
 			continue;
-		x->begin[x->n_words] = x->n;
 		x->count[x->n_words] = w->word[i].count;
 		x->n += n;
 		x->place[x->n++] = (struct train_place){TRAIN_END, x->n_words++};
 	}
-	x->begin[x->n_words] = x->n;
 	place = realloc(x->place, x->n * sizeof(*place));
 	x->place = place == NULL ? x->place : place;
 	return true;
@@ -67,7 +64,6 @@ train_text_free(struct train_text *x)
 {
 	free(x->place);
 	free(x->count);
-	free(x->begin);
 	*x = (struct train_text){0};
 }
 
@@ -81,16 +77,18 @@ key_at(const struct train_text *x, uint64_t p, uint64_t *key)
 	return left != TRAIN_END && right != TRAIN_END;
 }
 
-/* Entry i is that of pair i: as many places as it came, from pair[i].entry on. */
+/* All pairs, each with room for as many places as it has come up. */
 static bool
-put_all(struct train_queue *q, const uint32_t *n)
+put_all(struct train_queue *q)
 {
 	uint64_t off = 0;
 
 	for (uint32_t i = 0; i < q->n_pairs; i++) {
-		if (!train_queue_put(q, i, off, n[i]))
+		const uint32_t n = q->pair[i].n;
+
+		if (!train_queue_put(q, i, off, n))
 			return false;
-		off += n[i];
+		off += n;
 	}
 	return true;
 }
@@ -98,8 +96,7 @@ put_all(struct train_queue *q, const uint32_t *n)
 bool
 train_text_pairs(const struct train_text *x, struct train_queue *q, struct tok_error *err)
 {
-	uint64_t room = 0, key, n_places = 0;
-	uint32_t *n = NULL, *more;
+	uint64_t key, n_places = 0;
 	bool ok = true;
 
 	for (uint64_t p = 0; ok && p + 1 < x->n; p++) {
@@ -108,28 +105,23 @@ train_text_pairs(const struct train_text *x, struct train_queue *q, struct tok_e
 		if (!key_at(x, p, &key))
 			continue;
 		pair = train_pair_add(q, key);
-		more = train_grow(n, &room, q->n_pairs, sizeof(*n));
-		n = more == NULL ? n : more;
-		ok = pair != TRAIN_NONE && more != NULL;
+		ok = pair != TRAIN_NONE;
 		if (!ok)
 			break;
-		if (q->pair[pair].count == 0)
-			n[pair] = 0;
-		n[pair]++;
+		q->pair[pair].n++;
 		q->pair[pair].count += (int64_t)x->count[x->place[p].word];
 		n_places++;
 	}
-	ok = ok && train_places(q, n_places) && put_all(q, n);
+	ok = ok && train_places(q, n_places) && put_all(q);
 	for (uint32_t i = 0; ok && i < q->n_pairs; i++)
-		n[i] = 0;
+		q->pair[i].n = 0;
 	for (uint64_t p = 0; ok && p + 1 < x->n; p++) {
 		if (key_at(x, p, &key)) {
-			const uint32_t pair = train_pair_find(q, key);
+			struct train_pair *pair = &q->pair[train_pair_find(q, key)];
 
-			q->place[q->entry[pair].off + n[pair]++] = (uint32_t)p;
+			q->place[pair->off + pair->n++] = (uint32_t)p;
 		}
 	}
 	q->n_places = n_places;
-	free(n);
 	return ok || tok_fail(err, "out of memory for %u pairs", q->n_pairs);
 }

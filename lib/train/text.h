@@ -26,7 +26,6 @@ struct train_text {
 	struct train_place *place;
 	uint64_t n;
 	uint64_t *count; /* by word: how often it came */
-	uint64_t *begin; /* by word: its first place; of one behind the last word: n */
 	uint32_t n_words;
 };
 

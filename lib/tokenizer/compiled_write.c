@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A vocabulary's tables to a file. Set-up only. */
-#include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -13,8 +9,7 @@
 #include "compiled.h"
 #include "model_make.h"
 #include "vocab_table.h"
-
-#define NAMES_MAX 100 /* of a temporary file, tried */
+#include "whole_file.h"
 
 static uint32_t
 add(uint32_t crc, const void *p, size_t n)
@@ -95,7 +90,7 @@ make_header(struct tok_compiled_header *h, const struct tok_vocab *v, const char
 /* ---- file ---- */
 
 struct output {
-	int fd;
+	struct tok_whole_file file;
 	uint64_t at; /* bytes written */
 	uint32_t crc;
 };
@@ -103,21 +98,9 @@ struct output {
 static bool
 put(struct output *o, const void *data, size_t n)
 {
-	const uint8_t *p = data;
-
 	o->crc = add(o->crc, data, n);
 	o->at += n;
-	while (n > 0) {
-		ssize_t done = write(o->fd, p, n);
-
-		if (done < 0 && errno == EINTR)
-			continue;
-		if (done < 0)
-			return false;
-		p += done;
-		n -= (size_t)done;
-	}
-	return true;
+	return tok_whole_file_put(&o->file, data, n);
 }
 
 /* The header comes last, when the data's checksum is known. */
@@ -137,45 +120,7 @@ write_all(struct output *o, struct tok_compiled_header *h, const struct tok_voca
 	}
 	h->data_crc = o->crc;
 	h->header_crc = add(0, h, offsetof(struct tok_compiled_header, header_crc));
-	return lseek(o->fd, 0, SEEK_SET) == 0 && put(o, h, sizeof(*h)) && fsync(o->fd) == 0;
-}
-
-/* A new file beside `out`, its name to temporary[PATH_MAX]. -1 with errno. */
-static int
-open_beside(const char *out, char *temporary)
-{
-	int fd = -1;
-
-	for (uint32_t i = 0; fd < 0 && i < NAMES_MAX; i++) {
-		if (snprintf(temporary, PATH_MAX, "%s.%ld.%u", out, (long)getpid(), i) >=
-			PATH_MAX) {
-			errno = ENAMETOOLONG;
-			return -1;
-		}
-		fd = open(temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
-		if (fd < 0 && errno != EEXIST)
-			return -1;
-	}
-	return fd;
-}
-
-/* After this a crash of the machine does not take the name away. */
-static bool
-sync_folder(const char *out)
-{
-	const char *slash = strrchr(out, '/');
-	char folder[PATH_MAX];
-	bool ok;
-	int fd;
-
-	snprintf(folder, sizeof(folder), "%.*s",
-		slash == NULL ? 1 : (int)(slash - out) + (slash == out), slash == NULL ? "." : out);
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return false;
-	ok = fsync(fd) == 0 || errno == EINVAL; /* some file systems have nothing to do there */
-	close(fd);
-	return ok;
+	return lseek(o->file.fd, 0, SEEK_SET) == 0 && put(o, h, sizeof(*h));
 }
 
 bool
@@ -184,29 +129,7 @@ tok_compiled_write(const struct tok_vocab *v, const char *const *paths, uint32_t
 {
 	struct tok_compiled_header h = {0};
 	struct output o = {0};
-	char temporary[PATH_MAX];
-	bool ok;
-	int why;
 
-	if (!make_header(&h, v, paths, n, err))
-		return false;
-	o.fd = open_beside(out, temporary);
-	if (o.fd < 0)
-		return tok_fail(err, "%s: %s", tok_shown_path(out), strerror(errno));
-	ok = write_all(&o, &h, v);
-	why = errno;
-	if (close(o.fd) != 0 && ok) {
-		ok = false;
-		why = errno;
-	}
-	if (ok && rename(temporary, out) != 0) {
-		ok = false;
-		why = errno;
-	}
-	if (!ok) {
-		unlink(temporary);
-		return tok_fail(err, "%s: %s", tok_shown_path(out), strerror(why));
-	}
-	return sync_folder(out) ||
-	       tok_fail(err, "%s: its folder: %s", tok_shown_path(out), strerror(errno));
+	return make_header(&h, v, paths, n, err) && tok_whole_file_begin(&o.file, out, err) &&
+	       tok_whole_file_end(&o.file, write_all(&o, &h, v), err);
 }

@@ -84,3 +84,13 @@ tok_pretok_by_regex(const char *const *regex, size_t n)
 	}
 	return TOK_PRETOK_NONE;
 }
+
+const char *
+tok_pretok_regex(enum tok_pretok kind, size_t i)
+{
+	size_t k = 0;
+
+	while (k < sizeof(known) / sizeof(known[0]) && known[k].kind != kind)
+		k++;
+	return k == sizeof(known) / sizeof(known[0]) || i >= REGEX_MAX ? NULL : known[k].regex[i];
+}

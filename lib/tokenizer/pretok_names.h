@@ -19,4 +19,7 @@ enum tok_pretok tok_pretok_by_name(const char *name);
  */
 enum tok_pretok tok_pretok_by_regex(const char *const *regex, size_t n);
 
+/* The i-th of the regular expressions that a file has for it; NULL: there are no more. */
+const char *tok_pretok_regex(enum tok_pretok kind, size_t i);
+
 #endif

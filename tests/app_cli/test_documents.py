@@ -127,6 +127,7 @@ def test_completion_of_tok(build: Path) -> None:
     assert completions(build, tok, "vocab", "") == ["check", "compile", "info"]
     assert completions(build, tok, "encode", "--added-tokens", "") == ["all", "plain", "text"]
     assert "--strict-utf8" in completions(build, tok, "encode", "--")
+    assert completions(build, tok, "train", "--model", "") == ["bpe", "wordpiece"]
 
 
 def test_completion_of_the_small_programs(build: Path, tmp_path: Path) -> None:

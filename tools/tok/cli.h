@@ -16,6 +16,7 @@
 
 int cmd_encode(int argc, char **argv);
 int cmd_decode(int argc, char **argv);
+int cmd_train(int argc, char **argv);
 int cmd_vocab(int argc, char **argv);
 
 /* Print "tok: ..." on standard error and return `code`. */

@@ -14,6 +14,9 @@ static const char usage[] =
 	"  tok vocab info V [options]              what a vocabulary is\n"
 	"  tok vocab check V [options]             load it and check that it is sound\n"
 	"  tok vocab compile V -o FILE [options]   make a FILE.tokv of it, to be mapped\n"
+	"  tok train --model M -o FILE [options] TEXT...\n"
+	"                                          learn a tokenizer.json from texts (- : standard\n"
+	"                                          input); M is bpe, byte-level, or wordpiece\n"
 	"\n"
 	"V is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path to\n"
 	"a tokenizer.json, a vocab.json with merges.txt beside it, a BERT vocab.txt, a tekken.json,\n"
@@ -34,6 +37,22 @@ static const char usage[] =
 	"  --added-tokens WHICH added tokens that are recognised in the text: text: none; plain, the\n"
 	"                       default: those that are not special; all: special ones too\n"
 	"  --strict-utf8        refuse text that is not UTF-8 instead of reading U+FFFD\n"
+	"options of train:\n"
+	"  --vocab-size N       ids, special tokens and alphabet with them (30000)\n"
+	"  --min-frequency N    pairs that are rarer are not merged (2)\n"
+	"  --special TOKEN      a special token, as often as there are some; wordpiece has [PAD] [UNK]\n"
+	"                       [CLS] [SEP] [MASK] unless others are named\n"
+	"  --max-token-length N merges make tokens of fewer than N characters (bpe: bytes)\n"
+	"  --pretokenizer NAME  bpe: gpt2, the default, llama3, qwen2, o200k, tekken or deepseek\n"
+	"  --cased              wordpiece: keep capitals\n"
+	"  --strip-accents      wordpiece: remove accents, as is done without --cased\n"
+	"  --keep-accents       wordpiece: keep them, as is done with --cased\n"
+	"  --keep-controls      wordpiece: keep control characters\n"
+	"  --join-chinese       wordpiece: do not set Chinese characters apart\n"
+	"  --limit-alphabet N   wordpiece: the N most frequent characters have tokens (1000); 0: all\n"
+	"  --initial-alphabet CHARACTERS\n"
+	"                       wordpiece: these have tokens in any case\n"
+	"  --progress           say how far it is though standard error is no terminal\n"
 	"\n"
 	"  tok --help, tok --version\n"
 	"\n"
@@ -112,6 +131,8 @@ main(int argc, char **argv)
 		return cmd_encode(argc - 1, argv + 1);
 	if (strcmp(what, "decode") == 0)
 		return cmd_decode(argc - 1, argv + 1);
+	if (strcmp(what, "train") == 0)
+		return cmd_train(argc - 1, argv + 1);
 	if (strcmp(what, "vocab") == 0)
 		return cmd_vocab(argc - 1, argv + 1);
 	if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0)
@@ -121,5 +142,5 @@ main(int argc, char **argv)
 		return cli_flush();
 	}
 	return cli_error(CLI_USAGE,
-		"unknown command \"%s\": expected encode, decode or vocab (tok --help)", what);
+		"unknown command \"%s\": expected encode, decode, train or vocab (tok --help)", what);
 }

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A file that is there as a whole or not at all: written beside its place and renamed. Set-up only.
+ */
+#ifndef TOK_WHOLE_FILE_H
+#define TOK_WHOLE_FILE_H
+
+#include <limits.h>
+
+#include "tok.h"
+
+struct tok_whole_file {
+	int fd;
+	const char *out; /* the caller's */
+	char temporary[PATH_MAX];
+};
+
+/* A new file beside `out`. False with *err filled in: there is nothing to end. */
+bool tok_whole_file_begin(struct tok_whole_file *f, const char *out, struct tok_error *err);
+
+/* Append bytes. False with errno. */
+bool tok_whole_file_put(struct tok_whole_file *f, const void *data, size_t n);
+
+/*
+ * With `ok` put the file in its place, and see that a crash of the machine does not take it away;
+ * else, or if that fails, remove it; errno says why. False with *err filled in.
+ */
+bool tok_whole_file_end(struct tok_whole_file *f, bool ok, struct tok_error *err);
+
+/* Remove it: nothing was made. */
+void tok_whole_file_drop(struct tok_whole_file *f);
+
+#endif

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Merging the most frequent pair until the vocabulary is large enough. */
+#ifndef TOK_TRAIN_MERGE_H
+#define TOK_TRAIN_MERGE_H
+
+#include "tokens.h"
+
+/* Merges in the order in which they are applied: ids of tokens. */
+struct train_merges {
+	uint64_t *merge; /* left << 32 | right */
+	uint32_t n;
+};
+
+/*
+ * Make tokens of pairs, adding them to `t`, and list the merges, for the caller to free. Words are
+ * given back once they are taken up. False with *err filled in.
+ */
+bool train_merge(const struct tok_train_options *o, struct train_words *words,
+	const struct train_alphabet *a, struct train_tokens *t, struct train_merges *merges,
+	struct tok_error *err);
+
+#endif

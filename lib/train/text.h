@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The distinct words as tokens, one behind the other. A token of n characters takes n places: the
+ * first and the last hold its id, so that both neighbours of a token are found at once; an end of
+ * word stands between words, and at both ends of all.
+ *
+ *   place   0    1  2  3    4    5  6    7
+ *   word    #    t  h  e    #    o  f    #
+ *   merged  #   th th  e    #   of of    #
+ */
+#ifndef TOK_TRAIN_TEXT_H
+#define TOK_TRAIN_TEXT_H
+
+#include "queue.h"
+#include "tokens.h"
+
+#define TRAIN_END 0xffffffffu	 /* of a word */
+#define TRAIN_INSIDE 0xfffffffeu /* of a token, where another began */
+
+struct train_place {
+	uint32_t token;
+	uint32_t word;
+};
+
+struct train_text {
+	struct train_place *place;
+	uint64_t n;
+	uint64_t *count; /* by word: how often it came */
+	uint32_t n_words;
+};
+
+/* Words of at least two characters that have a token; characters without one are left out. */
+bool train_text_make(struct train_text *x, const struct tok_train_options *o,
+	const struct train_words *w, const struct train_alphabet *a, struct tok_error *err);
+void train_text_free(struct train_text *x);
+
+/* All pairs of neighbours to the queue. */
+bool train_text_pairs(const struct train_text *x, struct train_queue *q, struct tok_error *err);
+
+#endif

@@ -55,6 +55,8 @@ tables_are_there(const struct tok_vocab *v)
 		       take_option(&there, BIT(WHOLE)) && there == (OF_ALL | OF_BPE);
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
+	case TOK_KIND_UNIGRAM:
+		break;
 	}
 	return false;
 }

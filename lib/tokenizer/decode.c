@@ -17,7 +17,7 @@ tok_decode(const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *ou
 {
 	struct tok_result r = {.status = TOK_OK};
 
-	if (v->kind == TOK_KIND_WORDPIECE)
+	if (v->kind != TOK_KIND_BPE)
 		return tok_wordpiece_decode(v, false, ids, n, out, room);
 	for (; r.consumed < n; r.consumed++) {
 		uint32_t len;
@@ -75,7 +75,7 @@ tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids, size_t 
 	if (room < held)
 		return r;
 	memcpy(out, d->held, held);
-	if (d->vocab->kind == TOK_KIND_WORDPIECE)
+	if (d->vocab->kind != TOK_KIND_BPE)
 		r = tok_wordpiece_decode(d->vocab, d->begun, ids, n, out + held, room - held);
 	else
 		r = tok_decode(d->vocab, ids, n, out + held, room - held);

@@ -14,6 +14,7 @@
 
 #include "added_set.h"
 #include "longest.h"
+#include "unigram.h"
 #include "unicode_classes.h"
 #include "wordpiece.h"
 
@@ -51,7 +52,7 @@ struct tok_node {
 	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
 	uint16_t depth;	     /* bytes spelled */
 	uint16_t extends;    /* 1 if some token goes on from here */
-	uint32_t reserved[2];
+	double score;	     /* Unigram: of `token`, which is an outside id there */
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
@@ -93,6 +94,8 @@ struct tok_split {
 	T(AT_START, wordpiece.at_start)                                                            \
 	T(BEHIND, wordpiece.behind)                                                                \
 	T(TEXT, wordpiece.text)                                                                    \
+	T(CHARSMAP, unigram.norm.unit)                                                             \
+	T(CHARSMAP_TEXT, unigram.norm.text)                                                        \
 	T(SPAN, span)                                                                              \
 	T(BYTES, bytes)
 
@@ -176,6 +179,9 @@ struct tok_vocab {
 	uint8_t *bytes;
 	uint32_t *special; /* outside ids, rising */
 	struct tok_wordpiece wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
+	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h) */
+	struct tok_unigram unigram;
+	uint32_t ids_per_byte; /* of text, at most */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;

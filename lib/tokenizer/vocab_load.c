@@ -217,7 +217,7 @@ check_algo(const char *name, const char *algo, struct tok_error *err)
 static bool
 check_compiled_algo(const struct tok_vocab *v, const char *algo, struct tok_error *err)
 {
-	if (algo == NULL || v->kind == TOK_KIND_WORDPIECE || strcmp(algo, v->info.algo) == 0)
+	if (algo == NULL || v->kind != TOK_KIND_BPE || strcmp(algo, v->info.algo) == 0)
 		return true;
 	return tok_fail(err,
 		"%s: compiled for algo %s, and %s was asked for: name the file it was compiled "
@@ -306,6 +306,12 @@ tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opts, co
 		return tok_fail(err, "%s: the name of a compiled vocabulary ends in %s",
 			tok_shown_path(out), TOK_COMPILED_ENDING);
 	v = load_found(name_or_path, &f, opts, err);
+	if (v != NULL && v->kind == TOK_KIND_UNIGRAM) {
+		tok_fail(err, "%s: compiling a Unigram vocabulary is not implemented",
+			tok_shown_path(f.main));
+		tok_vocab_free(v);
+		v = NULL;
+	}
 	ok = v != NULL && tok_compiled_write(v, paths, f.merges[0] == '\0' ? 1 : 2, out, err);
 	tok_vocab_free(v);
 	if (!ok)

@@ -17,7 +17,7 @@
 #define ALL_BYTES 1 /* what stands for the 256 */
 
 enum format {
-	TOKENIZER_JSON, /* byte-level BPE or WordPiece */
+	TOKENIZER_JSON, /* byte-level BPE, WordPiece or Unigram */
 	GPT2_PAIR,	/* vocab.json and merges.txt, a line that is --- between */
 	TIKTOKEN_GPT2,	/* said to be gpt2's */
 	TIKTOKEN_O200K,
@@ -179,7 +179,7 @@ load(enum format format, struct tok_model *m, struct tok_error *err)
 
 /* ---- what is loaded ---- */
 
-#define IDS_MAX (3 * sizeof(sample) + 64)
+#define IDS_MAX (TOK_IDS_PER_BYTE_MAX * sizeof(sample) + 512)
 
 /* Fed byte by byte, the text has the same ids. */
 static void
@@ -262,7 +262,7 @@ use(const struct tok_vocab *v)
 		MUST(ids[i] < info.n_ids);
 	use_template(v, ids, r.produced);
 	use_stream(v, ids, r.produced);
-	use_decoder(v, ids, r.produced, strcmp(info.pretokenizer, "bert") != 0);
+	use_decoder(v, ids, r.produced, v->kind == TOK_KIND_BPE);
 }
 
 int

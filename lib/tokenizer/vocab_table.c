@@ -123,10 +123,10 @@ tok_vocab_info(const struct tok_vocab *v)
 	struct tok_vocab_info info = v->info;
 
 	info.home = homes[v->home_kind];
-	info.normalizer = v->kind == TOK_KIND_WORDPIECE   ? "bert"
-			  : v->unigram.norm.on		  ? "sentencepiece"
-			  : v->nfc			  ? "nfc"
-							  : "none";
+	info.normalizer = v->kind == TOK_KIND_WORDPIECE ? "bert"
+			  : v->kind == TOK_KIND_UNIGRAM ? "sentencepiece"
+			  : v->nfc			? "nfc"
+							: "none";
 	return info;
 }
 

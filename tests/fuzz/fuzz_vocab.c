@@ -262,7 +262,9 @@ use(const struct tok_vocab *v)
 		MUST(ids[i] < info.n_ids);
 	use_template(v, ids, r.produced);
 	use_stream(v, ids, r.produced);
-	use_decoder(v, ids, r.produced, v->kind == TOK_KIND_BPE);
+	use_decoder(v, ids, r.produced,
+		strcmp(info.pretokenizer, "bert") != 0 &&
+			strcmp(info.pretokenizer, "metaspace") != 0);
 }
 
 int

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Extended grapheme clusters (UAX #29, Unicode 17.0), as far as they can be of fewer than six bytes or
- * decide about such: two regional indicators never do, so that they are like any other character.
+ * Extended grapheme clusters (UAX #29, Unicode 17.0), as far as they can be of fewer than six bytes
+ * or decide about such: two regional indicators never do, so that they are like any other
+ * character.
  */
 #ifndef TOK_GRAPHEME_H
 #define TOK_GRAPHEME_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference reads its files by serde_json (de.rs) without the feature float_roundtrip: digits are
- * gathered in 64 bits, and divided by a power of ten. With 17 digits that is now and then the number
- * next to the nearest, and sums of scores that are equal otherwise may not be then. So the text of a
- * number is needed, which a JSON parser does not keep.
+ * The reference reads its files by serde_json (de.rs) without the feature float_roundtrip: digits
+ * are gathered in 64 bits, and divided by a power of ten. With 17 digits that is now and then the
+ * number next to the nearest, and sums of scores that are equal otherwise may not be then. So the
+ * text of a number is needed, which a JSON parser does not keep.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -69,8 +69,7 @@ find_key(const char *p, const char *key)
 		p = skip_string(name);
 		if (p == NULL)
 			return NULL;
-		const bool found =
-			(size_t)(p - name) == len + 2 && memcmp(name + 1, key, len) == 0;
+		const bool found = (size_t)(p - name) == len + 2 && memcmp(name + 1, key, len) == 0;
 
 		p = skip_blanks(p);
 		if (*p++ != ':')

@@ -33,8 +33,7 @@ static const struct tok_json_rule model_rules[] = {
 };
 
 static const struct tok_json_rule metaspace_rules[] = {
-	{"type", NULL, NULL, true},
-	{"replacement", "\"" MARK "\"", NULL, true},
+	{"type", NULL, NULL, true}, {"replacement", "\"" MARK "\"", NULL, true},
 	{"add_prefix_space", "true, false", NULL, false},
 	{"prepend_scheme", "\"always\", \"first\", \"never\"", NULL, false},
 	{"split", "true, false", NULL, false},
@@ -132,9 +131,9 @@ read_charsmap(const char *file, const json_t *component, struct tok_model_unigra
 	if (n > 4) {
 		const uint8_t *p = u->charsmap;
 
-		u->charsmap_trie = (p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 |
-					   (size_t)p[3] << 24) &
-				   ~(size_t)3;
+		u->charsmap_trie =
+			(p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24) &
+			~(size_t)3;
 		u->charsmap_bytes = (size_t)n - 4;
 		memmove(u->charsmap, u->charsmap + 4, u->charsmap_bytes);
 	}
@@ -147,8 +146,7 @@ read_charsmap(const char *file, const json_t *component, struct tok_model_unigra
 }
 
 static bool
-read_strip(
-	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+read_strip(const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
 {
 	if (!tok_json_check(file, "normalizer", component, strip_rules, N(strip_rules), err))
 		return false;
@@ -172,7 +170,8 @@ read_replace(
 
 	if (regex == NULL || json_object_size(pattern) != 1 || strcmp(regex, " {2,}") != 0)
 		return tok_fail(err,
-			"%s: normalizer Replace is not implemented but of the Regex \" {2,}\"", file);
+			"%s: normalizer Replace is not implemented but of the Regex \" {2,}\"",
+			file);
 	if (!tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err))
 		return false;
 	if (u->squeeze)
@@ -307,11 +306,14 @@ read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct
 
 /* The reference takes what begins the text by where it comes from, which these may change. */
 static bool
-check_first(const char *file, json_t *root, const struct tok_model_unigram *u, struct tok_error *err)
+check_first(
+	const char *file, json_t *root, const struct tok_model_unigram *u, struct tok_error *err)
 {
 	const json_t *added = json_object_get(root, "added_tokens");
 	const json_t *one;
-	const char *why = u->words ? "WhitespaceSplit" : u->strip_left ? "Strip of strip_left" : NULL;
+	const char *why = u->words	  ? "WhitespaceSplit"
+			  : u->strip_left ? "Strip of strip_left"
+					  : NULL;
 	size_t i;
 
 	if (u->prefix != TOK_UNIGRAM_FIRST_PREFIX)
@@ -361,8 +363,8 @@ index_vocab(const char *file, const json_t *list, size_t *bytes, struct tok_erro
 			ok = tok_fail(err, "%s: token %zu has %zu bytes, the limit is %u", file, id,
 				json_string_length(text), TOK_MAX_TOKEN_BYTES);
 		if (ok && json_object_get(vocab, key) != NULL)
-			ok = tok_fail(err, "%s: token \"%.60s\" is there twice: remove one", file,
-				key);
+			ok = tok_fail(
+				err, "%s: token \"%.60s\" is there twice: remove one", file, key);
 		if (ok && json_object_set_new(vocab, key, json_integer((json_int_t)id)) != 0)
 			ok = tok_fail(err, "out of memory");
 		if (!ok) {
@@ -415,8 +417,8 @@ put_added(const char *file, const json_t *vocab, const struct tok_json_added *ad
 }
 
 static bool
-read_options(const char *file, const json_t *model, size_t n, struct tok_model *m,
-	struct tok_error *err)
+read_options(
+	const char *file, const json_t *model, size_t n, struct tok_model *m, struct tok_error *err)
 {
 	const json_t *unk = json_object_get(model, "unk_id");
 
@@ -473,8 +475,8 @@ tok_json_unigram_read(const char *path, json_t *root, struct tok_json_added *add
 
 	m->kind = TOK_KIND_UNIGRAM;
 	if (!json_is_array(list) || n == 0 || n > TOK_MAX_IDS)
-		return tok_fail(err, "%s: model.vocab is not a list of 1 to %u tokens", file,
-			TOK_MAX_IDS);
+		return tok_fail(
+			err, "%s: model.vocab is not a list of 1 to %u tokens", file, TOK_MAX_IDS);
 	vocab = index_vocab(file, list, &bytes, err);
 	if (vocab == NULL)
 		return false;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot path. A character goes through the map, which holds the open cluster, then white() or plain(). */
+/* Hot path. A character goes through the map, which holds the open cluster, then white() or
+ * plain(). */
 #include <string.h>
 
 #include "grapheme.h"
@@ -181,7 +182,8 @@ property_of(const struct tok_spm_norm *norm, uint32_t cp)
 	return p == TOK_GR_LVT && (cp - 0xac00) % 28 == 0 ? TOK_GR_LV : p;
 }
 
-/* The next character. It is held while the cluster has fewer than six bytes and may be in the map. */
+/* The next character. It is held while the cluster has fewer than six bytes and may be in the map.
+ */
 static void
 take_next(struct sink *k, const uint8_t *p, uint32_t len)
 {
@@ -212,7 +214,8 @@ take_next(struct sink *k, const uint8_t *p, uint32_t len)
 	}
 }
 
-/* Where the ASCII at p ends of which each stays, and is a cluster: a printable character follows. */
+/* Where the ASCII at p ends of which each stays, and is a cluster: a printable character follows.
+ */
 static const uint8_t *
 plain_end(const struct tok_spm_norm *norm, const uint8_t *p, const uint8_t *end)
 {

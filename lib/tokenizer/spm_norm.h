@@ -3,10 +3,10 @@
  * The normalizer of SentencePiece's models as Hugging Face has it, as the text comes in: a map of
  * characters, then white space at the ends is left out, then several blanks become one.
  *
- * The map is a trie (Darts) with texts. A grapheme cluster of fewer than six bytes becomes, as a whole,
- * the text of the shortest key that begins it; if there is none, and in longer clusters, each
- * character becomes that of the shortest key that begins it, or stays (normalizers/precompiled.rs,
- * spm_precompiled).
+ * The map is a trie (Darts) with texts. A grapheme cluster of fewer than six bytes becomes, as a
+ * whole, the text of the shortest key that begins it; if there is none, and in longer clusters,
+ * each character becomes that of the shortest key that begins it, or stays
+ * (normalizers/precompiled.rs, spm_precompiled).
  */
 #ifndef TOK_SPM_NORM_H
 #define TOK_SPM_NORM_H
@@ -18,8 +18,8 @@
 struct tok_vocab;
 
 struct tok_spm_norm {
-	uint32_t *unit; /* of the trie; NULL: no map */
-	uint8_t *text;	/* each ends with a NUL */
+	uint32_t *unit;		    /* of the trie; NULL: no map */
+	uint8_t *text;		    /* each ends with a NUL */
 	const uint16_t *class_page; /* grapheme classes: tok_vocab.cat_page, cat */
 	const uint8_t *class;
 	bool on; /* there is something to do */
@@ -39,8 +39,8 @@ struct tok_spm_piece {
 };
 
 /*
- * More normalized text to out[0 .. TOK_SPM_OUT), whole characters. Returns its bytes; 0: the piece is
- * taken; TOK_SPM_FULL: more than TOK_SPM_WHITE_MAX bytes of white space wait.
+ * More normalized text to out[0 .. TOK_SPM_OUT), whole characters. Returns its bytes; 0: the piece
+ * is taken; TOK_SPM_FULL: more than TOK_SPM_WHITE_MAX bytes of white space wait.
  */
 size_t tok_spm_next(const struct tok_spm_norm *norm, struct tok_spm_state *s,
 	struct tok_spm_piece *piece, uint8_t *out);

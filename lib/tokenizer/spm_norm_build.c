@@ -97,8 +97,8 @@ build_map(struct tok_vocab *v, const struct tok_model_unigram *m, struct walk *w
 	for (uint32_t i = 0; i < w->n_units; i++) {
 		const uint8_t *p = m->charsmap + i * sizeof(uint32_t);
 
-		norm->unit[i] = p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-				(uint32_t)p[3] << 24;
+		norm->unit[i] =
+			p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 	}
 	memcpy(norm->text, m->charsmap + m->charsmap_trie, n_text);
 	w->norm = norm;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A text on its way through the normalizer of spm_norm.h. Fields are private; nothing is to be freed. */
+/* A text on its way through the normalizer of spm_norm.h. Fields are private; nothing is to be
+ * freed. */
 #ifndef TOK_SPM_STATE_H
 #define TOK_SPM_STATE_H
 
@@ -24,9 +25,9 @@ struct tok_spm_state {
 	bool decided; /* the open cluster goes character by character */
 	uint8_t n_held;
 	uint8_t held[TOK_CLUSTER_BYTES]; /* the open cluster, if it is not */
-	bool begun;	  /* a character came that is no white space */
-	uint8_t blanks;	  /* a run of them is open: 1, or 2 for more */
-	uint16_t n_white; /* before it */
+	bool begun;			 /* a character came that is no white space */
+	uint8_t blanks;			 /* a run of them is open: 1, or 2 for more */
+	uint16_t n_white;		 /* before it */
 	uint8_t white[TOK_SPM_WHITE_MAX];
 };
 

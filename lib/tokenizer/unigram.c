@@ -7,9 +7,10 @@
  * |last(p)|, so the positions form a tree. The automaton's state and its links enumerate the pieces
  * that end at p, the longest first.
  *
- * What comes can only bring a piece that begins at the end, or at a position from which the bytes up
- * to the end spell a proper prefix of a piece. The best way of every continuation passes through one
- * of these, hence through their lowest common ancestor in the tree: what lies before it is certain.
+ * What comes can only bring a piece that begins at the end, or at a position from which the bytes
+ * up to the end spell a proper prefix of a piece. The best way of every continuation passes through
+ * one of these, hence through their lowest common ancestor in the tree: what lies before it is
+ * certain.
  */
 #include "cache.h"
 #include "utf8.h"

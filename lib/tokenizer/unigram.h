@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unigram: of all ways to spell a word by pieces the one with the highest sum of scores. Sums are
- * taken from left to right, and of ways that are equal in them the one whose last piece is longest is
- * taken, as the reference does (models/unigram/model.rs, encode_optimized).
+ * taken from left to right, and of ways that are equal in them the one whose last piece is longest
+ * is taken, as the reference does (models/unigram/model.rs, encode_optimized).
  *
  * Text becomes words before (unigram_words.c), and is normalized before that (spm_norm.h).
  */
@@ -24,7 +24,7 @@ struct tok_unigram {
 	uint32_t prefix; /* enum tok_unigram_prefix */
 	bool words, blanks, split;
 	bool byte_fallback; /* what is unknown becomes tok_vocab.ext[] of its bytes */
-	bool border[256];   /* by a character's first byte: it may be one between words, or a blank */
+	bool border[256]; /* by a character's first byte: it may be one between words, or a blank */
 };
 
 /* tok_stream.state */

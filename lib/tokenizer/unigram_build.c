@@ -32,9 +32,8 @@ list_pieces(const struct tok_model *m, struct tok_automaton_word *word, uint32_t
 		if (!is_in_words(m, t))
 			continue;
 		if (t->len >= TOK_PIECE_BYTES_MAX)
-			return tok_fail(err,
-				"token %u has %u bytes, the limit for Unigram is %u", id, t->len,
-				TOK_PIECE_BYTES_MAX - 1);
+			return tok_fail(err, "token %u has %u bytes, the limit for Unigram is %u",
+				id, t->len, TOK_PIECE_BYTES_MAX - 1);
 		word[(*n)++] = (struct tok_automaton_word){m->bytes + t->off, t->len, id};
 	}
 	return true;
@@ -166,8 +165,9 @@ build_fallback(struct tok_vocab *v, const struct tok_model *m, struct tok_error 
 	}
 	if (m->unigram.blanks &&
 		(shortest == 0 || memchr(m->bytes + unk->off, ' ', unk->len) != NULL))
-		return tok_fail(err, "byte_fallback of blanks is not implemented: U+2581 is to be a "
-				     "token, and not in the unknown one");
+		return tok_fail(err,
+			"byte_fallback of blanks is not implemented: U+2581 is to be a "
+			"token, and not in the unknown one");
 	return true;
 }
 
@@ -313,7 +313,7 @@ tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_err
 	u->unk = m->unigram.unk;
 	u->unk_score = least_score(m) - UNK_PENALTY;
 	tok_unigram_sum(v);
-	return check_unknown(m, err) && build_pieces(v, m, err) &&
-	       build_lengths(v, m, err) && build_fallback(v, m, err) &&
+	return check_unknown(m, err) && build_pieces(v, m, err) && build_lengths(v, m, err) &&
+	       build_fallback(v, m, err) &&
 	       tok_spm_norm_build(v, &m->unigram, &v->ids_per_byte, err) && build_texts(v, m, err);
 }

@@ -131,8 +131,9 @@ tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 			continue;
 		with_blank |= first == BORDER_NONE && wants_prefix(s);
 		run = find_border(u, p, end);
-		over = run == end ? last
-				  : u->split || (u->words && border_at(u, run, &len) == BORDER_WHITE);
+		over = run == end
+			       ? last
+			       : u->split || (u->words && border_at(u, run, &len) == BORDER_WHITE);
 		if (over && s->state != TOK_UNIGRAM_OPEN) {
 			if (!take_word(s, with_blank, p, (size_t)(run - p), ids))
 				return false;

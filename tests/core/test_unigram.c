@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unigram: ids against the best way by its definition, on small random vocabularies with ties; which
- * of them are given out when; what waits, and the limits of it.
+ * Unigram: ids against the best way by its definition, on small random vocabularies with ties;
+ * which of them are given out when; what waits, and the limits of it.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -143,7 +143,8 @@ check_text(const struct pieces *p, const char *text, uint32_t n)
 	find_ways(p, text, n, &w);
 	tok_stream_init(&s, p->v, NULL, 0);
 	for (uint32_t i = 0; i < n; i++) {
-		/* Where the ways meet moves on, and never back: what was unknown is still one id. */
+		/* Where the ways meet moves on, and never back: what was unknown is still one id.
+		 */
 		r = tok_stream_feed(&s, text + i, 1, false, ids + n_ids, IDS_MAX - n_ids);
 		assert_int_equal(r.status, TOK_OK);
 		n_ids += (uint32_t)r.produced;
@@ -172,8 +173,8 @@ ids_are_given_out_where_all_ways_meet(void **state)
 	for (uint32_t round = 0; round < 400; round++) {
 		const char *letters = alphabet[round % 4];
 
-		make(&p, &seed, letters, round % 4 == 3 ? 2 + small_random(&seed, 5)
-							 : 2 + small_random(&seed, 40));
+		make(&p, &seed, letters,
+			round % 4 == 3 ? 2 + small_random(&seed, 5) : 2 + small_random(&seed, 40));
 		for (uint32_t k = 0; k < 6; k++) {
 			const uint32_t n = 1 + small_random(&seed, k < 3 ? 20 : TEXT_MAX - 1);
 
@@ -309,12 +310,12 @@ white_space_that_waits_has_a_limit(void **state)
 			memset(text, ' ', sizeof(text));
 			text[0] = 'a';
 			r = tok_encode(v, NULL, text, n + 1, 0, ids, sizeof(ids) / sizeof(*ids));
-			assert_int_equal(r.why, n > TOK_SPM_WHITE_MAX && !squeezed ? TOK_WHY_WHITE
-										   : TOK_WHY_NONE);
+			assert_int_equal(r.why,
+				n > TOK_SPM_WHITE_MAX && !squeezed ? TOK_WHY_WHITE : TOK_WHY_NONE);
 			text[n + 1] = 'a';
 			r = tok_encode(v, NULL, text, n + 2, 0, ids, sizeof(ids) / sizeof(*ids));
-			assert_int_equal(r.why, n > TOK_SPM_WHITE_MAX && !squeezed ? TOK_WHY_WHITE
-										   : TOK_WHY_NONE);
+			assert_int_equal(r.why,
+				n > TOK_SPM_WHITE_MAX && !squeezed ? TOK_WHY_WHITE : TOK_WHY_NONE);
 			if (r.why == TOK_WHY_NONE)
 				assert_int_equal(r.produced, squeezed ? 3 : n + 2);
 		}
@@ -338,7 +339,10 @@ only_what_may_be_a_key_waits(void **state)
 	check_waiting(v, "cac", "1110");
 	check_waiting(v, "cec", "1020");
 	check_waiting(v, "e\xcc\x81", "0001");
-	check_waiting(v, "e\xcc\x81" "c", "00020");
+	check_waiting(v,
+		"e\xcc\x81"
+		"c",
+		"00020");
 	check_waiting(v, "AB", "012");
 	check_waiting(v, "Aa", "020");
 	tok_vocab_free(v);

@@ -82,7 +82,8 @@ make_unigrams(void)
 		/* Equal ones, so that ways are equal as well. */
 		for (uint32_t k = 0; k < N; k++)
 			score[k] = -1.0 - (k * (i + 3)) % 5;
-		other[WORDPIECES + i] = small_unigram(piece, score, N, &options, !map && i != 0);
+		other[WORDPIECES + i] = small_unigram(
+			piece, score, N, &options, i == 0 || i == 6);
 	}
 }
 

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of unigram.h, and the texts that ids decode to. Set-up only. */
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "automaton.h"
 #include "model_make.h"
+#include "utf8.h"
 #include "vocab_table.h"
 
 #define MARK "\xe2\x96\x81" /* U+2581 */
@@ -34,6 +36,11 @@ list_pieces(const struct tok_model *m, struct tok_automaton_word *word, uint32_t
 		if (t->len >= TOK_PIECE_BYTES_MAX)
 			return tok_fail(err, "token %u has %u bytes, the limit for Unigram is %u",
 				id, t->len, TOK_PIECE_BYTES_MAX - 1);
+		/* Ways lead from character to character. */
+		if (tok_utf8_scan(m->bytes + t->off, t->len).valid != t->len)
+			return tok_fail(err, "token %u is not UTF-8", id);
+		if (!isfinite(m->unigram.score[id]))
+			return tok_fail(err, "token %u has a score that is no finite number", id);
 		word[(*n)++] = (struct tok_automaton_word){m->bytes + t->off, t->len, id};
 	}
 	return true;

@@ -421,6 +421,7 @@ def test_what_is_not_implemented_is_refused_by_name(part, of, named, tmp_path):
         ({"vocab": [["<unk>", 0.0], ["a", -1.0], ["a", -2.0]]}, "twice"),
         ({"vocab": [["<unk>", 0.0], ["a"]]}, "score"),
         ({"vocab": [["<unk>", 0.0], ["a", "b"]]}, "score"),
+        ({"vocab": [["<unk>", 0.0], ["a", -1e308], ["b", -10**400]]}, "finite|range|overflow|large|big"),
         ({"vocab": {"<unk>": 0}}, "list"),
         ({"vocab": [["<unk>", 20.0], ["a", 20.0]]}, "scores"),
         ({"vocab": [["<unk>", 0.0], ["<unk><unk>", -2.0]]}, "unknown token"),

@@ -72,17 +72,17 @@ normalize(const uint8_t *p, uint32_t n, uint8_t *out, uint32_t *len)
 
 static bool
 put(struct making *g, const struct list *l, const struct tok_model_added *t,
-	const struct tok_model *m, const struct tok_spm_norm *spm, struct tok_error *err)
+	const struct tok_model *m, const struct tok_vocab *v, struct tok_error *err)
 {
 	const bool normalized = t->what & TOK_ADDED_NORMALIZED, nfc = normalized && m->nfc;
 	uint8_t *text = g->text + g->n_text;
 	uint32_t len = t->len;
 
-	if (normalized && spm->on) {
+	if (normalized && v->unigram.norm.on) {
 		size_t n;
 
 		if (!tok_spm_normalize(
-			    spm, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
+			    v, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
 			n == 0)
 			return tok_fail(err,
 				"added token %u: its normal form has no bytes, or more than %u",
@@ -157,14 +157,13 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	enum tok_added_which which, struct tok_error *err)
 {
 	const bool normalized = which == TOK_ADDED_NORMAL_SET;
-	const struct tok_spm_norm *spm = &v->unigram.norm;
 	struct making g = {0};
 	size_t bytes = 1;
 	bool ok;
 
 	for (uint32_t i = 0; i < l->n; i++)
 		bytes += (size_t)l->added[i].len * (normalized && m->nfc ? TOK_NFC_EXPANSION : 1) +
-			 (normalized && spm->on ? TOK_ADDED_BYTES_MAX : 0);
+			 (normalized && v->unigram.norm.on ? TOK_ADDED_BYTES_MAX : 0);
 	g.piece = calloc(l->n + (size_t)1, sizeof(*g.piece));
 	g.token = calloc(l->n + (size_t)1, sizeof(*g.token));
 	g.text = malloc(bytes);
@@ -172,7 +171,7 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	     tok_fail(err, "out of memory for %u added tokens", l->n);
 	for (uint32_t i = 0; ok && i < l->n; i++) {
 		if (((l->added[i].what & TOK_ADDED_NORMALIZED) != 0) == normalized)
-			ok = put(&g, l, &l->added[i], m, spm, err);
+			ok = put(&g, l, &l->added[i], m, v, err);
 	}
 	ok = ok && keep(v, which, &g, err);
 	free(g.piece);

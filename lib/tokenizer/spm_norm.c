@@ -4,10 +4,9 @@
 #include <string.h>
 
 #include "grapheme.h"
-#include "spm_norm.h"
-#include "unicode_classes.h"
 #include "unicode_word.h"
 #include "utf8.h"
+#include "vocab.h"
 
 /* A step gives out at most the white space that waits, and a text for each of six characters. */
 #define STEP_MAX (TOK_SPM_WHITE_MAX + 4 + 6 * TOK_SPM_TEXT_MAX)
@@ -24,7 +23,8 @@ tok_spm_init(struct tok_spm_state *s)
 
 /* What goes by the name of out: where the next byte goes. */
 struct sink {
-	const struct tok_spm_norm *norm;
+	const struct tok_vocab *v;
+	const struct tok_spm_norm *norm; /* its */
 	struct tok_spm_state *s;
 	uint8_t *out;
 	bool full; /* no room for white space */
@@ -175,9 +175,9 @@ end_cluster(struct sink *k)
 }
 
 static inline uint8_t
-property_of(const struct tok_spm_norm *norm, uint32_t cp)
+property_of(const struct tok_vocab *v, uint32_t cp)
 {
-	const uint8_t p = norm->class[(uint32_t)norm->class_page[cp >> 8] << 8 | (cp & 255)];
+	const uint8_t p = v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
 
 	return p == TOK_GR_LVT && (cp - 0xac00) % 28 == 0 ? TOK_GR_LV : p;
 }
@@ -188,7 +188,7 @@ static void
 take_next(struct sink *k, const uint8_t *p, uint32_t len)
 {
 	struct tok_spm_state *s = k->s;
-	const uint8_t property = property_of(k->norm, tok_utf8_decode(p, len));
+	const uint8_t property = property_of(k->v, tok_utf8_decode(p, len));
 	bool open;
 
 	if (tok_cluster_border(&s->cluster, (enum tok_grapheme)(property & TOK_GR_MASK))) {
@@ -282,10 +282,10 @@ take_piece(struct sink *k, struct tok_spm_piece *piece, const uint8_t *stop)
 }
 
 size_t
-tok_spm_next(const struct tok_spm_norm *norm, struct tok_spm_state *s, struct tok_spm_piece *piece,
+tok_spm_next(const struct tok_vocab *v, struct tok_spm_state *s, struct tok_spm_piece *piece,
 	uint8_t *out)
 {
-	struct sink k = {.norm = norm, .s = s, .out = out};
+	struct sink k = {.v = v, .norm = &v->unigram.norm, .s = s, .out = out};
 
 	const uint8_t *stop = out + TOK_SPM_OUT - STEP_MAX;
 

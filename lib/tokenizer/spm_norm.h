@@ -17,12 +17,11 @@
 
 struct tok_vocab;
 
+/* tok_vocab.cat has the properties of grapheme.h for it. */
 struct tok_spm_norm {
-	uint32_t *unit;		    /* of the trie; NULL: no map */
-	uint8_t *text;		    /* each ends with a NUL */
-	const uint16_t *class_page; /* grapheme classes: tok_vocab.cat_page, cat */
-	const uint8_t *class;
-	bool on; /* there is something to do */
+	uint32_t *unit; /* of the trie; NULL: no map */
+	uint8_t *text;	/* each ends with a NUL */
+	bool on;	/* there is something to do */
 	bool strip_left, strip_right, squeeze, squeeze_to_mark;
 	bool white;	  /* one of the four */
 	bool stays[0x80]; /* by ASCII character: it is printable, and no key */
@@ -42,8 +41,8 @@ struct tok_spm_piece {
  * More normalized text to out[0 .. TOK_SPM_OUT), whole characters. Returns its bytes; 0: the piece
  * is taken; TOK_SPM_FULL: more than TOK_SPM_WHITE_MAX bytes of white space wait.
  */
-size_t tok_spm_next(const struct tok_spm_norm *norm, struct tok_spm_state *s,
-	struct tok_spm_piece *piece, uint8_t *out);
+size_t tok_spm_next(const struct tok_vocab *v, struct tok_spm_state *s, struct tok_spm_piece *piece,
+	uint8_t *out);
 
 void tok_spm_init(struct tok_spm_state *s);
 
@@ -72,7 +71,7 @@ bool tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m,
 	uint32_t *ids_per_byte, struct tok_error *err);
 
 /* The normal form of n bytes that are a text, to out[0 .. room). False: it has no room. */
-bool tok_spm_normalize(const struct tok_spm_norm *norm, const uint8_t *p, size_t n, uint8_t *out,
+bool tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
 	size_t room, size_t *len);
 
 /* ---- the trie ---- */

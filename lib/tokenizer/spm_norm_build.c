@@ -155,8 +155,6 @@ tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, uint3
 	}
 	if (!build_map(v, m, &w, err) || !build_classes(v, err))
 		return false;
-	norm->class_page = v->cat_page;
-	norm->class = v->cat;
 	for (uint8_t c = 0x20; c < 0x7f; c++)
 		norm->stays[c] = tok_spm_find(norm, &c, 1, &open) == TOK_SPM_NO_TEXT;
 	{
@@ -176,8 +174,8 @@ tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, uint3
 }
 
 bool
-tok_spm_normalize(const struct tok_spm_norm *norm, const uint8_t *p, size_t n, uint8_t *out,
-	size_t room, size_t *len)
+tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out, size_t room,
+	size_t *len)
 {
 	struct tok_spm_piece piece = {p, p + n, true};
 	struct tok_spm_state state;
@@ -186,7 +184,7 @@ tok_spm_normalize(const struct tok_spm_norm *norm, const uint8_t *p, size_t n, u
 
 	*len = 0;
 	tok_spm_init(&state);
-	while ((got = tok_spm_next(norm, &state, &piece, some)) > 0) {
+	while ((got = tok_spm_next(v, &state, &piece, some)) > 0) {
 		if (got == TOK_SPM_FULL || got > room - *len)
 			return false;
 		memcpy(out + *len, some, got);

@@ -161,13 +161,12 @@ feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 static enum tok_why
 normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	const struct tok_spm_norm *norm = &s->vocab->unigram.norm;
 	struct tok_spm_piece piece = {p, p + n, last};
 	uint8_t out[TOK_SPM_OUT];
 	enum tok_why why = TOK_WHY_NONE;
 	size_t some;
 
-	while (why == TOK_WHY_NONE && (some = tok_spm_next(norm, &s->spm, &piece, out)) > 0) {
+	while (why == TOK_WHY_NONE && (some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
 		if (some == TOK_SPM_FULL)
 			return TOK_WHY_WHITE;
 		why = feed_normalized(s, out, some, false, ids);

@@ -203,7 +203,7 @@ find_text(const struct tok_vocab *v, const struct tok_model *m, const uint32_t *
 	if (added[id] == 0 || !v->unigram.norm.on)
 		return true;
 	a = &m->added[added[id] - 1];
-	if (!tok_spm_normalize(&v->unigram.norm, m->added_bytes + a->off, a->len, text->normal,
+	if (!tok_spm_normalize(v, m->added_bytes + a->off, a->len, text->normal,
 		    sizeof(text->normal), &len))
 		return tok_fail(err, "added token %u: its normal form has more than %u bytes", id,
 			TOK_ADDED_BYTES_MAX);

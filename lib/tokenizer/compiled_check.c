@@ -22,6 +22,8 @@ static_assert(TOK_N_TABLES <= 32, "a bit for each");
 #define OF_WORDPIECE                                                                               \
 	(OF_LONGEST | BIT(NORM_PAGE) | BIT(NORM_ELEMENT) | BIT(NORM_SEQ) | BIT(AT_START) |         \
 		BIT(BEHIND) | BIT(TEXT))
+#define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
+#define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT) | BIT(CAT_PAGE) | BIT(CAT))
 
 static uint32_t
 n_of(const struct tok_vocab *v, enum tok_table which)
@@ -56,7 +58,8 @@ tables_are_there(const struct tok_vocab *v)
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
 	case TOK_KIND_UNIGRAM:
-		break;
+		return take_option(&there, OF_NORMAL_SET) && take_option(&there, BIT(EXT)) &&
+		       take_option(&there, OF_CHARSMAP) && there == (OF_ALL | OF_UNIGRAM);
 	}
 	return false;
 }
@@ -91,10 +94,36 @@ sizes_fit_wordpiece(const struct tok_vocab *v)
 }
 
 static bool
+sizes_fit_unigram(const struct tok_vocab *v)
+{
+	return n_of(v, TOK_TABLE_LEN) == v->info.n_ids &&
+	       n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
+	       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids &&
+	       n_of(v, TOK_TABLE_EXT) == (v->unigram.byte_fallback ? TOK_BYTES : 0) &&
+	       (v->table_bytes[TOK_TABLE_CHARSMAP] == 0 ||
+		       (n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES &&
+			       n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0));
+}
+
+static bool
+sizes_fit_kind(const struct tok_vocab *v)
+{
+	switch (v->kind) {
+	case TOK_KIND_BPE:
+		break;
+	case TOK_KIND_WORDPIECE:
+		return sizes_fit_wordpiece(v);
+	case TOK_KIND_UNIGRAM:
+		return sizes_fit_unigram(v);
+	}
+	return sizes_fit_bpe(v);
+}
+
+static bool
 sizes_fit(const struct tok_vocab *v)
 {
 	return v->info.n_ids > 0 && v->info.n_ids <= TOK_MAX_IDS && n_of(v, TOK_TABLE_BYTES) >= 8 &&
-	       (v->kind == TOK_KIND_BPE ? sizes_fit_bpe(v) : sizes_fit_wordpiece(v)) &&
+	       sizes_fit_kind(v) &&
 	       (v->table_bytes[TOK_TABLE_LONGEST_NODE] == 0 ||
 		       n_of(v, TOK_TABLE_LONGEST_NODE) > TOK_LONGEST_GO_ON);
 }
@@ -108,6 +137,10 @@ numbers_fit(const struct tok_vocab *v)
 	if (v->kind == TOK_KIND_WORDPIECE)
 		return v->pretok == TOK_PRETOK_BERT && !v->nfc && v->wordpiece.max_chars > 0 &&
 		       v->wordpiece.max_chars <= TOK_WORD_MAX && v->wordpiece.unk < v->info.n_ids;
+	if (v->kind == TOK_KIND_UNIGRAM)
+		return v->pretok == TOK_PRETOK_NONE && !v->nfc &&
+		       v->unigram.prefix <= TOK_UNIGRAM_EACH_PREFIX &&
+		       v->unigram.unk < v->info.n_ids;
 	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK;
 }
 
@@ -169,5 +202,7 @@ tok_compiled_check(const struct tok_vocab *v)
 		wrong = tok_compiled_check_longest(v);
 	if (wrong == NULL && v->kind == TOK_KIND_WORDPIECE)
 		wrong = tok_compiled_check_wordpiece(v);
+	if (wrong == NULL && v->kind == TOK_KIND_UNIGRAM)
+		wrong = tok_compiled_check_unigram(v);
 	return wrong;
 }

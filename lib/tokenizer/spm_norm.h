@@ -63,12 +63,18 @@ tok_spm_blank_waits(const struct tok_spm_state *s)
 
 /* ---- set-up ---- */
 
+/* The tables, and what is known by them. */
+bool tok_spm_norm_build(
+	struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err);
+
 /*
- * The tables, and what they make of a byte: ids of one character each, of one byte each if
- * `by_bytes`, to *ids_per_byte.
+ * What is wrong with a vocabulary's map, or NULL; then the ids that a byte of text may become go to
+ * *ids_per_byte.
  */
-bool tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m,
-	uint32_t *ids_per_byte, struct tok_error *err);
+const char *tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte);
+
+/* What is known by tables that have been checked. */
+void tok_spm_norm_sum(struct tok_vocab *v);
 
 /* The normal form of n bytes that are a text, to out[0 .. room). False: it has no room. */
 bool tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,

@@ -81,31 +81,22 @@ keys_fit(struct walk *w)
 }
 
 static bool
-build_map(struct tok_vocab *v, const struct tok_model_unigram *m, struct walk *w,
-	struct tok_error *err)
+build_map(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err)
 {
 	struct tok_spm_norm *norm = &v->unigram.norm;
 	const size_t n_text = m->charsmap_bytes - m->charsmap_trie;
+	const size_t n = m->charsmap_trie / sizeof(uint32_t);
 
-	w->n_units = (uint32_t)(m->charsmap_trie / sizeof(uint32_t));
-	w->n_text = (uint32_t)n_text;
-	if (w->n_units == 0)
-		return tok_fail(err, "the map of characters is empty: leave it out");
-	if (!tok_vocab_table_make(v, TOK_TABLE_CHARSMAP, w->n_units) ||
+	if (!tok_vocab_table_make(v, TOK_TABLE_CHARSMAP, n) ||
 		!tok_vocab_table_make(v, TOK_TABLE_CHARSMAP_TEXT, n_text + 1))
 		return tok_fail(err, "out of memory for a map of %zu bytes", m->charsmap_bytes);
-	for (uint32_t i = 0; i < w->n_units; i++) {
+	for (size_t i = 0; i < n; i++) {
 		const uint8_t *p = m->charsmap + i * sizeof(uint32_t);
 
 		norm->unit[i] =
 			p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 	}
 	memcpy(norm->text, m->charsmap + m->charsmap_trie, n_text);
-	w->norm = norm;
-	if (!keys_fit(w))
-		return tok_fail(err,
-			"the map of characters is damaged, or makes a text of more than %u bytes",
-			TOK_SPM_TEXT_MAX);
 	return true;
 }
 
@@ -134,44 +125,68 @@ out:
 
 /* ---- all of it ---- */
 
-bool
-tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, uint32_t *ids_per_byte,
-	struct tok_error *err)
+const char *
+tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
+{
+	/* Of a byte that is not UTF-8 comes U+FFFD: as many ids as it has bytes, at most. */
+	struct walk w = {.norm = &v->unigram.norm,
+		.n_units = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP),
+		.n_text = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP_TEXT),
+		.by_bytes = v->unigram.byte_fallback,
+		.ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES};
+	uint32_t text, ids;
+	bool open;
+
+	*ids_per_byte = w.ids_per_byte;
+	if (w.n_units == 0)
+		return NULL;
+	if (w.n_text == 0 || w.norm->text[--w.n_text] != '\0' || !keys_fit(&w))
+		return "it is damaged, or makes a text of more than 255 bytes";
+	text = tok_spm_find(
+		w.norm, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, &open);
+	if (text != TOK_SPM_NO_TEXT) {
+		const char *of = (const char *)w.norm->text + text;
+
+		ids = ids_of(&w, w.norm->text + text, (uint32_t)strlen(of));
+		w.ids_per_byte = ids > w.ids_per_byte ? ids : w.ids_per_byte;
+	}
+	*ids_per_byte = w.ids_per_byte;
+	return w.ids_per_byte > TOK_IDS_PER_BYTE_MAX ? "it makes more than 12 ids of a byte" : NULL;
+}
+
+void
+tok_spm_norm_sum(struct tok_vocab *v)
 {
 	struct tok_spm_norm *norm = &v->unigram.norm;
-	/* U+FFFD for a byte that is not UTF-8 is one character, and whatever that becomes. */
-	struct walk w = {.by_bytes = m->byte_fallback, .ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES};
 	bool open;
+
+	norm->white = norm->strip_left || norm->strip_right || norm->squeeze;
+	norm->on = norm->white || norm->unit != NULL;
+	tok_spm_norm_check(v, &v->ids_per_byte);
+	for (uint8_t c = 0x20; c < 0x7f && norm->unit != NULL; c++)
+		norm->stays[c] = tok_spm_find(norm, &c, 1, &open) == TOK_SPM_NO_TEXT;
+}
+
+bool
+tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err)
+{
+	struct tok_spm_norm *norm = &v->unigram.norm;
+	const char *wrong;
 
 	norm->strip_left = m->strip_left;
 	norm->strip_right = m->strip_right;
 	norm->squeeze = m->squeeze;
 	norm->squeeze_to_mark = m->squeeze_to_mark;
-	norm->white = m->strip_left || m->strip_right || m->squeeze;
-	norm->on = norm->white || m->charsmap != NULL;
-	if (m->charsmap == NULL) {
-		*ids_per_byte = w.ids_per_byte;
-		return true;
-	}
-	if (!build_map(v, m, &w, err) || !build_classes(v, err))
+	if (m->charsmap != NULL && (!build_map(v, m, err) || !build_classes(v, err)))
 		return false;
-	for (uint8_t c = 0x20; c < 0x7f; c++)
-		norm->stays[c] = tok_spm_find(norm, &c, 1, &open) == TOK_SPM_NO_TEXT;
-	{
-		const uint32_t text = tok_spm_find(norm, (const uint8_t *)TOK_UTF8_REPLACEMENT,
-			TOK_UTF8_REPLACEMENT_BYTES, &open);
-		uint32_t ids = text == TOK_SPM_NO_TEXT
-				       ? 0
-				       : ids_of(&w, norm->text + text,
-						 (uint32_t)strlen((char *)norm->text + text));
-
-		*ids_per_byte = ids > w.ids_per_byte ? ids : w.ids_per_byte;
-	}
-	if (*ids_per_byte > TOK_IDS_PER_BYTE_MAX)
-		return tok_fail(err, "the map makes up to %u ids of a byte, the limit is %u",
-			*ids_per_byte, TOK_IDS_PER_BYTE_MAX);
+	wrong = tok_spm_norm_check(v, &v->ids_per_byte);
+	if (wrong != NULL)
+		return tok_fail(err, "the map of characters: %s", wrong);
+	tok_unigram_sum(v);
 	return true;
 }
+
+static_assert(TOK_SPM_TEXT_MAX == 255 && TOK_IDS_PER_BYTE_MAX == 12, "as said above");
 
 bool
 tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out, size_t room,

@@ -95,7 +95,7 @@ take_char(struct tok_stream *s, const uint8_t *p, uint32_t len)
 		}
 	}
 	if (shortest != len) {
-		const double score = v->unigram.unk_score + *score_at(s, s->n_pos);
+		const double score = v->node[0].score + *score_at(s, s->n_pos);
 
 		if (token == TOK_NO_TOKEN || score > best) {
 			best = score;

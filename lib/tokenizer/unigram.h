@@ -19,7 +19,6 @@
 
 struct tok_unigram {
 	struct tok_spm_norm norm;
-	double unk_score;
 	uint32_t unk;
 	uint32_t prefix; /* enum tok_unigram_prefix */
 	bool words, blanks, split;

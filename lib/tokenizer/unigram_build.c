@@ -46,24 +46,6 @@ list_pieces(const struct tok_model *m, struct tok_automaton_word *word, uint32_t
 	return true;
 }
 
-static bool
-build_pieces(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
-{
-	struct tok_automaton_word *word = calloc(m->n_tokens + (size_t)1, sizeof(*word));
-	uint32_t n = 0;
-	bool ok = word != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
-
-	ok = ok && list_pieces(m, word, &n, err) && tok_automaton_build(v, word, n, err);
-	for (uint32_t at = 0; ok && at < v->n_nodes; at++) {
-		if (v->node[at].token != TOK_NO_TOKEN)
-			v->node[at].score = m->unigram.score[v->node[at].token];
-	}
-	free(word);
-	return ok;
-}
-
-/* ---- what is unknown ---- */
-
 static double
 least_score(const struct tok_model *m)
 {
@@ -75,6 +57,26 @@ least_score(const struct tok_model *m)
 	}
 	return least;
 }
+
+static bool
+build_pieces(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	struct tok_automaton_word *word = calloc(m->n_tokens + (size_t)1, sizeof(*word));
+	uint32_t n = 0;
+	bool ok = word != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+
+	ok = ok && list_pieces(m, word, &n, err) && tok_automaton_build(v, word, n, err);
+	if (ok)
+		v->node[0].score = least_score(m) - UNK_PENALTY;
+	for (uint32_t at = 0; ok && at < v->n_nodes; at++) {
+		if (v->node[at].token != TOK_NO_TOKEN)
+			v->node[at].score = m->unigram.score[v->node[at].token];
+	}
+	free(word);
+	return ok;
+}
+
+/* ---- what is unknown ---- */
 
 /* Is p[0 .. n) the unknown token's text again and again? */
 static bool
@@ -203,8 +205,8 @@ find_text(const struct tok_vocab *v, const struct tok_model *m, const uint32_t *
 	if (added[id] == 0 || !v->unigram.norm.on)
 		return true;
 	a = &m->added[added[id] - 1];
-	if (!tok_spm_normalize(v, m->added_bytes + a->off, a->len, text->normal,
-		    sizeof(text->normal), &len))
+	if (!tok_spm_normalize(
+		    v, m->added_bytes + a->off, a->len, text->normal, sizeof(text->normal), &len))
 		return tok_fail(err, "added token %u: its normal form has more than %u bytes", id,
 			TOK_ADDED_BYTES_MAX);
 	text->p = text->normal;
@@ -297,6 +299,7 @@ tok_unigram_sum(struct tok_vocab *v)
 {
 	struct tok_unigram *u = &v->unigram;
 
+	tok_spm_norm_sum(v);
 	if (u->blanks)
 		u->border[' '] = u->border[0xe2] = true;
 	if (!u->words)
@@ -318,9 +321,7 @@ tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_err
 	u->split = m->unigram.split;
 	u->prefix = m->unigram.prefix;
 	u->unk = m->unigram.unk;
-	u->unk_score = least_score(m) - UNK_PENALTY;
-	tok_unigram_sum(v);
 	return check_unknown(m, err) && build_pieces(v, m, err) && build_lengths(v, m, err) &&
-	       build_fallback(v, m, err) &&
-	       tok_spm_norm_build(v, &m->unigram, &v->ids_per_byte, err) && build_texts(v, m, err);
+	       build_fallback(v, m, err) && tok_spm_norm_build(v, &m->unigram, err) &&
+	       build_texts(v, m, err);
 }

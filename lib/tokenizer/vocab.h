@@ -52,7 +52,8 @@ struct tok_node {
 	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
 	uint16_t depth;	     /* bytes spelled */
 	uint16_t extends;    /* 1 if some token goes on from here */
-	double score;	     /* Unigram: of `token`, which is an outside id there */
+	/* Unigram: of `token`, which is an outside id there; the root's is that of what is unknown. */
+	double score;
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
@@ -113,6 +114,16 @@ enum tok_table {
 	N(NFC, nfc)                                                                                \
 	N(UNK, wordpiece.unk)                                                                      \
 	N(MAX_CHARS, wordpiece.max_chars)                                                          \
+	N(WORDS, unigram.words)                                                                    \
+	N(BLANKS, unigram.blanks)                                                                  \
+	N(SPLIT_WORDS, unigram.split)                                                              \
+	N(PREFIX, unigram.prefix)                                                                  \
+	N(UNKNOWN, unigram.unk)                                                                    \
+	N(BYTE_FALLBACK, unigram.byte_fallback)                                                    \
+	N(STRIP_LEFT, unigram.norm.strip_left)                                                     \
+	N(STRIP_RIGHT, unigram.norm.strip_right)                                                   \
+	N(SQUEEZE, unigram.norm.squeeze)                                                           \
+	N(SQUEEZE_TO_MARK, unigram.norm.squeeze_to_mark)                                           \
 	N(CHECKSUM, info.checksum)                                                                 \
 	N(SPECIAL, info.n_special)                                                                 \
 	N(MAX_TOKEN_BYTES, info.max_token_bytes)                                                   \

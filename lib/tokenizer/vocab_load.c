@@ -306,12 +306,6 @@ tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opts, co
 		return tok_fail(err, "%s: the name of a compiled vocabulary ends in %s",
 			tok_shown_path(out), TOK_COMPILED_ENDING);
 	v = load_found(name_or_path, &f, opts, err);
-	if (v != NULL && v->kind == TOK_KIND_UNIGRAM) {
-		tok_fail(err, "%s: compiling a Unigram vocabulary is not implemented",
-			tok_shown_path(f.main));
-		tok_vocab_free(v);
-		v = NULL;
-	}
 	ok = v != NULL && tok_compiled_write(v, paths, f.merges[0] == '\0' ? 1 : 2, out, err);
 	tok_vocab_free(v);
 	if (!ok)

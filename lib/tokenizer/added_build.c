@@ -81,12 +81,22 @@ expansion(const struct tok_model *m, size_t n)
 /* m: whose normalizer the token goes through, or NULL. */
 static bool
 put(struct making *g, const struct list *l, const struct tok_model_added *t,
-	const struct tok_model *m, struct tok_error *err)
+	const struct tok_model *m, const struct tok_vocab *v, struct tok_error *err)
 {
 	uint8_t *text = g->text + g->n_text;
 	uint32_t len = t->len;
 
-	if (m != NULL && m->metaspace.stage == TOK_METASPACE_NORMALIZER) {
+	if (m != NULL && v->unigram.norm.on) {
+		size_t n;
+
+		if (!tok_spm_normalize(
+			    v, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
+			n == 0)
+			return tok_fail(err,
+				"added token %u: its normal form has no bytes, or more than %u",
+				t->id, TOK_ADDED_BYTES_MAX);
+		len = (uint32_t)n;
+	} else if (m != NULL && m->metaspace.stage == TOK_METASPACE_NORMALIZER) {
 		const uint32_t prefix = m->metaspace.prefix == TOK_PREFIX_ANYWAY;
 
 		text[0] = ' ';
@@ -166,7 +176,8 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	bool ok;
 
 	for (uint32_t i = 0; i < l->n; i++)
-		bytes += expansion(m, l->added[i].len);
+		bytes += expansion(m, l->added[i].len) +
+			 (normalized && v->unigram.norm.on ? TOK_ADDED_BYTES_MAX : 0);
 	g.piece = calloc(l->n + (size_t)1, sizeof(*g.piece));
 	g.token = calloc(l->n + (size_t)1, sizeof(*g.token));
 	g.text = malloc(bytes);
@@ -174,7 +185,7 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	     tok_fail(err, "out of memory for %u added tokens", l->n);
 	for (uint32_t i = 0; ok && i < l->n; i++) {
 		if (((l->added[i].what & TOK_ADDED_NORMALIZED) != 0) == normalized)
-			ok = put(&g, l, &l->added[i], normalized ? m : NULL, err);
+			ok = put(&g, l, &l->added[i], normalized ? m : NULL, v, err);
 	}
 	ok = ok && keep(v, which, &g, err);
 	free(g.piece);

@@ -13,7 +13,7 @@
 	"TOKV\r\n\x1a" /* and a NUL: eight bytes that a transfer as text spoils */
 
 /* Of the tables and the header: raised by whoever changes what any of them holds or means. */
-#define TOK_COMPILED_VERSION 1u
+#define TOK_COMPILED_VERSION 2u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* as the machine that wrote it has it */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* bytes of a file */
@@ -90,6 +90,7 @@ bool tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct 
 const char *tok_compiled_check_added(const struct tok_vocab *v);
 const char *tok_compiled_check_bpe(struct tok_vocab *v);
 const char *tok_compiled_check_pieces(const struct tok_vocab *v);
+const char *tok_compiled_check_unigram(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
 

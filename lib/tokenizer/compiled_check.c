@@ -10,8 +10,8 @@
 #include "pieces.h"
 #include "vocab_table.h"
 
-#define BIT(table) (1u << TOK_TABLE_##table)
-static_assert(TOK_N_TABLES <= 32, "a bit for each");
+#define BIT(table) (1ull << TOK_TABLE_##table)
+static_assert(TOK_N_TABLES <= 64, "a bit for each");
 
 #define OF_ALL (BIT(SPAN) | BIT(BYTES))
 #define OF_BPE                                                                                     \
@@ -23,6 +23,8 @@ static_assert(TOK_N_TABLES <= 32, "a bit for each");
 #define OF_WORDPIECE                                                                               \
 	(OF_LONGEST | BIT(NORM_PAGE) | BIT(NORM_ELEMENT) | BIT(NORM_SEQ) | BIT(AT_START) |         \
 		BIT(BEHIND) | BIT(TEXT))
+#define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
+#define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT) | BIT(CAT_PAGE) | BIT(CAT))
 
 static uint32_t
 n_of(const struct tok_vocab *v, enum tok_table which)
@@ -32,9 +34,9 @@ n_of(const struct tok_vocab *v, enum tok_table which)
 
 /* All of `tables` or none; `there` without them. */
 static bool
-take_option(uint32_t *there, uint32_t tables)
+take_option(uint64_t *there, uint64_t tables)
 {
-	const uint32_t found = *there & tables;
+	const uint64_t found = *there & tables;
 
 	*there &= ~tables;
 	return found == 0 || found == tables;
@@ -44,10 +46,10 @@ take_option(uint32_t *there, uint32_t tables)
 static bool
 tables_are_there(const struct tok_vocab *v)
 {
-	uint32_t there = 0;
+	uint64_t there = 0;
 
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++)
-		there |= v->table_bytes[t] > 0 ? 1u << t : 0;
+		there |= v->table_bytes[t] > 0 ? 1ull << t : 0;
 	if (!take_option(&there, BIT(SPECIAL)) || !take_option(&there, OF_TEXT_SET))
 		return false;
 	switch (v->kind) {
@@ -58,6 +60,9 @@ tables_are_there(const struct tok_vocab *v)
 					(v->pretok == TOK_PRETOK_PIECES ? BIT(JOINS) : 0));
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
+	case TOK_KIND_UNIGRAM:
+		return take_option(&there, OF_NORMAL_SET) && take_option(&there, BIT(EXT)) &&
+		       take_option(&there, OF_CHARSMAP) && there == (OF_ALL | OF_UNIGRAM);
 	}
 	return false;
 }
@@ -93,6 +98,32 @@ sizes_fit_wordpiece(const struct tok_vocab *v)
 }
 
 static bool
+sizes_fit_unigram(const struct tok_vocab *v)
+{
+	return n_of(v, TOK_TABLE_LEN) == v->info.n_ids &&
+	       n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
+	       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids &&
+	       n_of(v, TOK_TABLE_EXT) == (v->unigram.byte_fallback ? TOK_BYTES : 0) &&
+	       (v->table_bytes[TOK_TABLE_CHARSMAP] == 0 ||
+		       (n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES &&
+			       n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0));
+}
+
+static bool
+sizes_fit_kind(const struct tok_vocab *v)
+{
+	switch (v->kind) {
+	case TOK_KIND_BPE:
+		break;
+	case TOK_KIND_WORDPIECE:
+		return sizes_fit_wordpiece(v);
+	case TOK_KIND_UNIGRAM:
+		return sizes_fit_unigram(v);
+	}
+	return sizes_fit_bpe(v);
+}
+
+static bool
 sizes_fit(const struct tok_vocab *v)
 {
 	const uint32_t spans = n_of(v, TOK_TABLE_SPAN);
@@ -100,8 +131,7 @@ sizes_fit(const struct tok_vocab *v)
 	/* Only pieces have parts of characters behind the ids. */
 	return v->info.n_ids > 0 && v->info.n_ids <= spans && spans <= TOK_MAX_IDS &&
 	       (v->info.n_ids == spans || v->pretok == TOK_PRETOK_PIECES) &&
-	       n_of(v, TOK_TABLE_BYTES) >= 8 &&
-	       (v->kind == TOK_KIND_BPE ? sizes_fit_bpe(v) : sizes_fit_wordpiece(v)) &&
+	       n_of(v, TOK_TABLE_BYTES) >= 8 && sizes_fit_kind(v) &&
 	       (v->table_bytes[TOK_TABLE_LONGEST_NODE] == 0 ||
 		       n_of(v, TOK_TABLE_LONGEST_NODE) > TOK_LONGEST_GO_ON);
 }
@@ -118,6 +148,10 @@ numbers_fit(const struct tok_vocab *v)
 		return v->pretok == TOK_PRETOK_BERT && !v->nfc && !metaspace &&
 		       v->wordpiece.max_chars > 0 && v->wordpiece.max_chars <= TOK_WORD_MAX &&
 		       v->wordpiece.unk < v->info.n_ids;
+	if (v->kind == TOK_KIND_UNIGRAM)
+		return v->pretok == TOK_PRETOK_NONE && !v->nfc && !metaspace &&
+		       v->unigram.prefix <= TOK_UNIGRAM_EACH_PREFIX &&
+		       v->unigram.unk < v->info.n_ids;
 	if (v->pretok == TOK_PRETOK_PIECES)
 		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
 		       v->metaspace.prefix <= TOK_PREFIX_TEXT;
@@ -182,5 +216,7 @@ tok_compiled_check(struct tok_vocab *v)
 		wrong = tok_compiled_check_longest(v);
 	if (wrong == NULL && v->kind == TOK_KIND_WORDPIECE)
 		wrong = tok_compiled_check_wordpiece(v);
+	if (wrong == NULL && v->kind == TOK_KIND_UNIGRAM)
+		wrong = tok_compiled_check_unigram(v);
 	return wrong;
 }

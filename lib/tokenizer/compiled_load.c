@@ -16,6 +16,7 @@
 #include "compiled.h"
 #include "model_make.h"
 #include "pretok_names.h"
+#include "utf8.h"
 #include "vocab_table.h"
 
 #define AGAIN "compile it again (tok vocab compile)"
@@ -182,6 +183,7 @@ make_vocab(const struct opened *f, const char *name, const char *path)
 	}
 	tok_vocab_shifts(v);
 	v->n_whole = tok_vocab_table_n(v, TOK_TABLE_WHOLE);
+	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES;
 	v->n_ranks = v->kind == TOK_KIND_BPE ? tok_vocab_table_n(v, TOK_TABLE_EXT) : TOK_BYTES;
 	v->n_nodes = tok_vocab_table_n(v, TOK_TABLE_NODE);
 	v->n_repeats = tok_vocab_table_n(v, TOK_TABLE_REPEAT);
@@ -223,8 +225,10 @@ fill_in(struct tok_vocab *v)
 {
 	if (v->kind == TOK_KIND_WORDPIECE)
 		tok_bert_norm_plain(&v->wordpiece.norm);
+	if (v->kind == TOK_KIND_UNIGRAM)
+		tok_unigram_sum(v);
 	tok_added_sum(v);
-	v->info.pretokenizer = v->kind == TOK_KIND_WORDPIECE ? "bert" : tok_pretok_name(v->pretok);
+	v->info.pretokenizer = tok_words_name(v->kind, v->pretok);
 	v->info.algo = v->kind == TOK_KIND_BPE && v->longest.node != NULL ? "greedy" : "exact";
 }
 

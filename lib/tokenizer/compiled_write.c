@@ -7,6 +7,7 @@
 
 #include "bert_tables.h"
 #include "compiled.h"
+#include "grapheme.h"
 #include "model_make.h"
 #include "vocab_table.h"
 #include "whole_file.h"
@@ -25,6 +26,7 @@ tok_compiled_constants(void)
 	crc = add(crc, tok_bert_classes, tok_bert_classes_n * sizeof(uint32_t));
 	crc = add(crc, tok_bert_ccc, tok_bert_ccc_n * sizeof(uint32_t));
 	crc = add(crc, tok_bert_strip, tok_bert_strip_n * sizeof(struct tok_bert_strip));
+	crc = add(crc, tok_grapheme_runs, tok_grapheme_n_runs * sizeof(uint32_t));
 	return add(crc, tok_bert_lower, tok_bert_lower_n * sizeof(struct tok_bert_lower));
 }
 

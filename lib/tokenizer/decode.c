@@ -19,7 +19,7 @@ decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n, uin
 {
 	struct tok_result r = {.status = TOK_OK};
 
-	if (v->kind == TOK_KIND_WORDPIECE)
+	if (v->kind != TOK_KIND_BPE)
 		return tok_wordpiece_decode(v, begun, ids, n, out, room);
 	for (; r.consumed < n; r.consumed++) {
 		uint32_t len;

@@ -137,8 +137,8 @@ put_ranks(const char *file, const json_t *vocab, uint32_t n, uint32_t n_special,
 		int len = -1;
 
 		if (json_is_string(base64))
-			len = tok_base64_decode(
-				json_string_value(base64), json_string_length(base64), bytes);
+			len = (int)tok_base64_decode(json_string_value(base64),
+				json_string_length(base64), TOK_MAX_TOKEN_BYTES, bytes);
 		if (len <= 0 || !json_is_integer(rank) || json_integer_value(rank) != i)
 			return tok_fail(err,
 				"%s: vocab[%u]: expected rank %u and token_bytes, 1 to %u in base64",

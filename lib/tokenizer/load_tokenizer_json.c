@@ -14,6 +14,7 @@
 #include "json_rules.h"
 #include "json_shape.h"
 #include "load_bert_json.h"
+#include "load_unigram_json.h"
 #include "json_vocab.h"
 #include "load_tekken.h"
 #include "pieces.h"
@@ -131,11 +132,12 @@ read_model(const char *file, json_t *root, struct tok_json_added *added, struct 
 }
 
 static bool
-load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+load(const char *path, json_t *root, struct tok_model *m, struct tok_error *err)
 {
+	const char *file = tok_shown_path(path);
 	json_t *list = json_object_get(root, "added_tokens");
 	struct tok_json_added *added = NULL;
-	const bool wordpiece = tok_json_is_bert(root);
+	const bool wordpiece = tok_json_is_bert(root), unigram = tok_json_is_unigram(root);
 	bool ok;
 
 	*m = (struct tok_model){.format = "tokenizer.json"};
@@ -144,6 +146,8 @@ load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 	else if (tok_json_is_pieces(root))
 		ok = tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
 		     tok_json_pieces(file, root, m, err);
+	else if (unigram)
+		ok = tok_json_unigram_check(file, root, m, err);
 	else
 		ok = check_components(file, root, err) &&
 		     tok_json_normalizer(file, root, &m->nfc, err) &&
@@ -156,6 +160,7 @@ load(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 	}
 	if (ok)
 		ok = wordpiece ? tok_json_bert_read(file, root, added, m, err)
+		     : unigram ? tok_json_unigram_read(path, root, added, m, err)
 			       : read_model(file, root, added, m, err);
 	ok = ok && tok_json_shape(file, root, m, err);
 	free(added);
@@ -172,7 +177,7 @@ tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error 
 	*m = (struct tok_model){0};
 	if (root == NULL)
 		return false;
-	ok = tok_is_tekken(root) ? tok_load_tekken(file, root, m, err) : load(file, root, m, err);
+	ok = tok_is_tekken(root) ? tok_load_tekken(file, root, m, err) : load(path, root, m, err);
 	json_decref(root);
 	if (!ok)
 		tok_model_free(m);

@@ -69,6 +69,8 @@ tok_model_free(struct tok_model *m)
 	free(m->merge);
 	free(m->added);
 	free(m->added_bytes);
+	free(m->unigram.charsmap);
+	free(m->unigram.score);
 	*m = (struct tok_model){0};
 }
 
@@ -96,6 +98,31 @@ add_bert(uint32_t crc, const struct tok_model *m)
 				      (uint32_t)b->strip_accents << 1 | b->lowercase);
 	crc = add_number(crc, b->max_chars);
 	return add_number(crc, b->unk);
+}
+
+/* What is done to a text, and all scores: a difference in the last bit may decide. */
+static uint32_t
+add_unigram(uint32_t crc, const struct tok_model *m)
+{
+	const struct tok_model_unigram *u = &m->unigram;
+
+	crc = add_number(crc, m->kind);
+	crc = add_number(crc, (uint32_t)u->strip_left | (uint32_t)u->strip_right << 1 |
+				      (uint32_t)u->squeeze << 2 |
+				      (uint32_t)u->squeeze_to_mark << 3 | (uint32_t)u->words << 4 |
+				      (uint32_t)u->blanks << 5 | (uint32_t)u->split << 6 |
+				      (uint32_t)u->byte_fallback << 7 | (uint32_t)u->prefix << 8);
+	crc = add_number(crc, u->unk);
+	if (u->charsmap != NULL)
+		crc = (uint32_t)crc32_z(crc, u->charsmap, u->charsmap_bytes);
+	for (uint32_t i = 0; i < m->n_tokens; i++) {
+		uint64_t bits;
+
+		memcpy(&bits, &u->score[i], sizeof(bits));
+		crc = add_number(crc, (uint32_t)bits);
+		crc = add_number(crc, (uint32_t)(bits >> 32));
+	}
+	return crc;
 }
 
 /*
@@ -128,9 +155,11 @@ tok_model_checksum(const struct tok_model *m)
 	crc = add_number(crc, m->n_tokens);
 	if (m->kind == TOK_KIND_WORDPIECE)
 		crc = add_bert(crc, m);
+	if (m->kind == TOK_KIND_UNIGRAM)
+		crc = add_unigram(crc, m);
 	for (i = 0; i < m->n_tokens; i++) {
 		bool other = m->token[i].outside ||
-			     (m->kind != TOK_KIND_WORDPIECE && m->token[i].special);
+			     (m->kind == TOK_KIND_BPE && m->token[i].special);
 
 		crc = add_number(crc, m->token[i].len << 1 | other);
 		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);

@@ -17,6 +17,7 @@
 enum tok_kind {
 	TOK_KIND_BPE = 0,	/* byte-level */
 	TOK_KIND_WORDPIECE = 1, /* BERT: of the model below, `bert` and no merges */
+	TOK_KIND_UNIGRAM = 2,	/* SentencePiece: `unigram` and no merges */
 };
 
 /* Pretokenizers, named by who had them first; pretok_names.c has their regular expressions. */
@@ -42,8 +43,8 @@ struct tok_model_token {
 	uint32_t len; /* 0: no token has this id */
 	bool special; /* the model never produces it; decodes to its text */
 	bool byte;    /* of pieces: stands for one byte of a character that is none */
-	bool outside; /* nothing is encoded to it. WordPiece: it was added to the model; pieces: a
-			 byte that is a token as a character too, text that never comes */
+	bool outside; /* nothing is encoded to it. WordPiece, Unigram: it was added to the model;
+			 pieces: a byte that is a token as a character too, text that never comes */
 };
 
 enum tok_added_what {
@@ -81,6 +82,34 @@ struct tok_model_bert {
 	uint32_t unk;	    /* id of the unknown token */
 };
 
+/* A blank before a text, where none is: SentencePiece's add_dummy_prefix. */
+enum tok_unigram_prefix {
+	TOK_UNIGRAM_NO_PREFIX = 0,
+	TOK_UNIGRAM_FIRST_PREFIX = 1, /* before what begins the text */
+	TOK_UNIGRAM_EACH_PREFIX = 2,  /* before each text between added tokens, or each word of it */
+};
+
+/*
+ * A Unigram model, and what comes before and behind it. Where `blanks` is set, tokens have a blank
+ * for U+2581. What is done to a text is done in the order of the fields.
+ */
+struct tok_model_unigram {
+	uint8_t *charsmap; /* units of its trie as the file has them, then texts; or NULL */
+	size_t charsmap_bytes, charsmap_trie;
+	bool strip_left, strip_right; /* of white space */
+	bool squeeze;		      /* several blanks become one, or U+2581: */
+	bool squeeze_to_mark;
+	bool words;  /* text is cut at white space, which is left out */
+	bool blanks; /* a blank and U+2581 are the same */
+	enum tok_unigram_prefix prefix;
+	bool split; /* a blank begins a word */
+	double *score;	   /* by id */
+	uint32_t n_pieces; /* ids below are of the model */
+	uint32_t unk;
+	bool byte_fallback;
+	bool decode_strips; /* blanks of the first token are left out */
+};
+
 struct tok_model {
 	const char *format; /* static string, see tok_vocab_info */
 	enum tok_kind kind;
@@ -103,6 +132,7 @@ struct tok_model {
 	bool greedy;	    /* longest match within pretokens instead of merging */
 	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;
+	struct tok_model_unigram unigram;
 	struct tok_shape shape; /* not in the checksum */
 };
 

@@ -279,6 +279,8 @@ tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flag
 	const uint32_t n_after = flags & TOK_TEMPLATE ? around->n_after : 0;
 	struct tok_offsets o = {.vocab = v, .ids = ids, .range = range};
 
+	if (v->kind == TOK_KIND_UNIGRAM)
+		return false; /* not implemented */
 	if (n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
 		return false;
 	o.text = n > 0 ? text : (const uint8_t *)""; /* NULL is a text without bytes */

@@ -60,6 +60,20 @@ tok_pretok_name(enum tok_pretok kind)
 	return kind == TOK_PRETOK_PIECES ? "none" : names[kind];
 }
 
+const char *
+tok_words_name(enum tok_kind kind, enum tok_pretok pretok)
+{
+	switch (kind) {
+	case TOK_KIND_BPE:
+		break;
+	case TOK_KIND_WORDPIECE:
+		return "bert";
+	case TOK_KIND_UNIGRAM:
+		return "metaspace";
+	}
+	return tok_pretok_name(pretok);
+}
+
 enum tok_pretok
 tok_pretok_by_name(const char *name)
 {

@@ -10,6 +10,9 @@
 
 const char *tok_pretok_name(enum tok_pretok kind);
 
+/* What makes words of a text, for all kinds of vocabularies. */
+const char *tok_words_name(enum tok_kind kind, enum tok_pretok pretok);
+
 /* TOK_PRETOK_NONE: no such name. */
 enum tok_pretok tok_pretok_by_name(const char *name);
 

@@ -24,12 +24,12 @@ base64_value(char c)
 	return c == '+' ? 62 : c == '/' ? 63 : -1;
 }
 
-int
-tok_base64_decode(const char *p, size_t len, uint8_t *out)
+long
+tok_base64_decode(const char *p, size_t len, size_t most, uint8_t *out)
 {
 	size_t n = 0, pad = 0;
 
-	if (len == 0 || len % 4 != 0 || len / 4 * 3 > TOK_MAX_TOKEN_BYTES + 2)
+	if (len == 0 || len % 4 != 0 || len / 4 * 3 > most + 2)
 		return -1;
 	while (pad < 2 && p[len - 1 - pad] == '=')
 		pad++;
@@ -48,7 +48,7 @@ tok_base64_decode(const char *p, size_t len, uint8_t *out)
 		out[n++] = (uint8_t)bits;
 	}
 	n -= pad;
-	return n > TOK_MAX_TOKEN_BYTES ? -1 : (int)n;
+	return n > most ? -1 : (long)n;
 }
 
 /* Encode the bytes of `id` up to two parts, left in part[]. False: more remain, no merge makes it.

@@ -6,10 +6,10 @@
 #include "model_make.h"
 
 /*
- * Strict base64 (RFC 4648, section 4). Bytes of the token; -1 if it is not, or they are more than
- * TOK_MAX_TOKEN_BYTES. out has room for TOK_MAX_TOKEN_BYTES + 4.
+ * Strict base64 (RFC 4648, section 4). How many bytes; -1 if it is not, or they are more than `most`.
+ * out has room for 4 more.
  */
-int tok_base64_decode(const char *p, size_t len, uint8_t *out);
+long tok_base64_decode(const char *p, size_t len, size_t most, uint8_t *out);
 
 /* The merges of the tokens that are not special, whose ids rise with their ranks. */
 bool tok_rank_merges(const char *file, struct tok_model *m, struct tok_error *err);

@@ -23,18 +23,35 @@ tok_stream_init(
 	s->n_after = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_after : 0;
 	s->n_held = 0;
 	s->prefix = v->metaspace.prefix != TOK_PREFIX_NONE;
-	tok_nfc_init(&s->nfc);
-	if (v->kind == TOK_KIND_WORDPIECE)
-		tok_wordpiece_open(s);
-	else
+	switch (v->kind) {
+	case TOK_KIND_BPE:
+		tok_nfc_init(&s->nfc);
 		tok_pretoken_open(s);
+		break;
+	case TOK_KIND_WORDPIECE:
+		tok_nfc_init(&s->nfc);
+		tok_wordpiece_open(s);
+		break;
+	case TOK_KIND_UNIGRAM:
+		tok_spm_init(&s->spm);
+		tok_unigram_init(s);
+		break;
+	}
+}
+
+/* Bytes that wait in the normalizer. */
+static size_t
+normalizer_waits(const struct tok_stream *s)
+{
+	return s->vocab->kind == TOK_KIND_UNIGRAM ? tok_spm_waiting(&s->spm)
+						   : tok_nfc_waiting(&s->nfc);
 }
 
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
 	return (size_t)s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
-	       tok_nfc_waiting(&s->nfc) + s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held +
+	       normalizer_waits(s) + s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held +
 	       s->n_pos;
 }
 
@@ -55,14 +72,25 @@ prefix_bytes(const struct tok_vocab *v)
 	return v->metaspace.prefix != TOK_PREFIX_NONE;
 }
 
+/* Ids that come before what is left of a text: a blank, and what is unknown but a literal. */
+static size_t
+unigram_waits(const struct tok_stream *s)
+{
+	const struct tok_vocab *v = s->vocab;
+
+	if (v->kind != TOK_KIND_UNIGRAM)
+		return 0;
+	return 1 + (s->unigram.run == TOK_RUN_LITERAL ? v->span[v->unigram.unk].len : 0);
+}
+
 size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
 	return (n + prefix_bytes(s->vocab) + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
-		       tok_nfc_waiting(&s->nfc)) *
-		       TOK_UTF8_REPLACEMENT_BYTES +
-	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos + s->n_before +
-	       s->n_after;
+		       normalizer_waits(s)) *
+		       s->vocab->ids_per_byte +
+	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos +
+	       unigram_waits(s) + s->n_before + s->n_after;
 }
 
 size_t
@@ -70,7 +98,7 @@ tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
 {
 	const struct tok_template *t = &v->shape.around;
 
-	return (n + prefix_bytes(v)) * TOK_UTF8_REPLACEMENT_BYTES +
+	return (n + prefix_bytes(v)) * v->ids_per_byte + (v->kind == TOK_KIND_UNIGRAM) +
 	       (flags & TOK_TEMPLATE ? t->n_before + t->n_after : 0);
 }
 
@@ -80,12 +108,22 @@ tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
 static enum tok_why
 encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	if (s->vocab->kind == TOK_KIND_BPE)
-		return tok_pretok_feed(s, p, n, last, ids) ? TOK_WHY_NONE : TOK_WHY_CARRY;
-	tok_wordpiece_feed(s, p, n, ids);
-	if (last)
-		tok_wordpiece_finish(s, ids);
-	return TOK_WHY_NONE;
+	bool fits = true;
+
+	switch (s->vocab->kind) {
+	case TOK_KIND_BPE:
+		fits = tok_pretok_feed(s, p, n, last, ids);
+		break;
+	case TOK_KIND_WORDPIECE:
+		tok_wordpiece_feed(s, p, n, ids);
+		if (last)
+			tok_wordpiece_finish(s, ids);
+		break;
+	case TOK_KIND_UNIGRAM:
+		fits = tok_unigram_feed(s, p, n, last, ids);
+		break;
+	}
+	return fits ? TOK_WHY_NONE : TOK_WHY_CARRY;
 }
 
 /*
@@ -167,6 +205,29 @@ feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 	return why;
 }
 
+/* Text between added tokens, through the normalizer of a Unigram model. */
+static enum tok_why
+normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	struct tok_spm_piece piece = {p, p + n, last};
+	uint8_t out[TOK_SPM_OUT];
+	enum tok_why why = TOK_WHY_NONE;
+	size_t some;
+
+	while (why == TOK_WHY_NONE && (some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
+		if (some == TOK_SPM_FULL)
+			return TOK_WHY_WHITE;
+		why = feed_normalized(s, out, some, false, ids);
+	}
+	if (why != TOK_WHY_NONE)
+		return why;
+	if (last)
+		return feed_normalized(s, p, 0, true, ids);
+	if (tok_spm_blank_waits(&s->spm) && !s->added[TOK_ADDED_NORMAL_SET])
+		tok_unigram_border(s, ids);
+	return TOK_WHY_NONE;
+}
+
 /* Text between added tokens, through the normalizer that the vocabulary has. */
 static enum tok_why
 normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
@@ -178,6 +239,8 @@ normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 
 	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
 		return replace_metaspace(s, p, n, last, ids, feed_normalized);
+	if (s->vocab->unigram.norm.on)
+		return normalize_spm(s, p, n, last, ids);
 	if (!s->vocab->nfc)
 		return feed_normalized(s, p, n, last, ids);
 	while (why == TOK_WHY_NONE && (r = tok_nfc_next(&s->nfc, &piece, &span)) != TOK_NFC_DONE) {
@@ -294,6 +357,8 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		return feed_text(s, p, 0, true, ids);
 	if (s->vocab->kind == TOK_KIND_BPE)
 		*ids = tok_pretoken_release(s, *ids);
+	else if (s->vocab->kind == TOK_KIND_UNIGRAM)
+		*ids = tok_unigram_release(s, *ids);
 	return TOK_WHY_NONE;
 }
 
@@ -321,7 +386,7 @@ tok_stream_feed(
 			size_t held = tok_stream_bound(s, 0);
 
 			take = room - r.produced > held
-				       ? (room - r.produced - held) / TOK_UTF8_REPLACEMENT_BYTES
+				       ? (room - r.produced - held) / s->vocab->ids_per_byte
 				       : 0;
 			if (take == 0) {
 				r.status = TOK_MORE;
@@ -359,7 +424,8 @@ tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text, siz
 	return tok_stream_feed(&s, text, n, true, ids, room);
 }
 
-static_assert(TOK_CARRY_MAX == 2048 && TOK_ADDED_HELD_MAX == 1024 && TOK_NFC_MARKS_MAX == 256,
+static_assert(TOK_CARRY_MAX == 2048 && TOK_ADDED_HELD_MAX == 1024 && TOK_NFC_MARKS_MAX == 256 &&
+		      TOK_SPM_WHITE_MAX == 1000,
 	"as said below");
 
 const char *
@@ -374,6 +440,8 @@ tok_why_text(enum tok_why why)
 		return "more than 2048 bytes of one pretoken have uncertain ids";
 	case TOK_WHY_ADDED:
 		return "more than 1024 bytes that an added token may take";
+	case TOK_WHY_WHITE:
+		return "more than 1000 bytes of white space that may be left out";
 	case TOK_WHY_MARKS:
 		return "more than 256 combining marks in a row: form C has a limit";
 	case TOK_WHY_ID:

@@ -19,6 +19,7 @@
 #include <stdint.h>
 
 #include "nfc.h"
+#include "spm_state.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -80,9 +81,9 @@ struct tok_vocab_info {
 	const char *format; /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json",
 			       "vocab.txt", "sentencepiece", "tokv" */
 	const char *source; /* of a "tokv", what it was compiled from: format, files; else NULL */
-	const char *pretokenizer; /* "gpt2", "bert"; "none" */
+	const char *pretokenizer; /* "gpt2", "bert", "metaspace"; "none" */
 	const char *normalizer;	  /* "none": text comes back from its ids; "nfc", "bert",
-				     "metaspace": U+2581 comes back as a blank */
+				     "sentencepiece", "metaspace": U+2581 comes back as a blank */
 	const char *algo;	  /* "exact", "greedy" */
 	uint32_t checksum;	  /* CRC-32 over the canonical content: equal for equal tokenizers,
 				     whatever file format they came from; never 0 */
@@ -158,6 +159,7 @@ enum tok_why {
 	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
 	TOK_WHY_MARKS = 5, /* more combining marks in a row than form C is given for (nfc.h) */
 	TOK_WHY_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
+	TOK_WHY_WHITE = 7, /* more than TOK_SPM_WHITE_MAX bytes of white space that may be left out */
 };
 struct tok_result {
 	enum tok_status status;
@@ -191,9 +193,13 @@ enum tok_flags {
 #define TOK_ADDED_BYTES_MAX 512
 #define TOK_ADDED_HELD_MAX (2 * TOK_ADDED_BYTES_MAX)
 
+/* Ids that a vocabulary may make of a byte of text, at most; most make three or fewer. */
+#define TOK_IDS_PER_BYTE_MAX 12
+
 /* Most that tok_stream_bound(s, 1) can be. */
 #define TOK_STREAM_HELD_MAX                                                                        \
-	(2 * TOK_CARRY_MAX + 3 + 3 * 4 * (3 + TOK_NFC_MARKS_MAX) + 4 * TOK_ADDED_HELD_MAX +            \
+	(2 * TOK_CARRY_MAX + 3 + 3 * 4 * (3 + TOK_NFC_MARKS_MAX) +                                 \
+		TOK_IDS_PER_BYTE_MAX * (16 + TOK_ADDED_HELD_MAX) + TOK_ADDED_HELD_MAX +            \
 		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* characters of a word that a WordPiece vocabulary may ask for */
@@ -205,6 +211,14 @@ struct tok_open_word {
 	uint32_t n_marks;
 	uint32_t id[TOK_WORD_MAX];   /* certain unless the word turns out to be unknown */
 	uint32_t mark[TOK_WORD_MAX]; /* characters whose order later ones may change */
+};
+
+/* The open word of a Unigram vocabulary. Private. */
+#define TOK_UNIGRAM_SCORES 256
+struct tok_unigram_state {
+	uint8_t origin; /* of position 0 in tok_stream.score, where there is one for each of the last */
+	uint8_t run;	/* enum tok_unigram_run */
+	bool later;	/* a text between added tokens has ended */
 };
 
 /* Text that may be, or belong to, an added token. Private. */
@@ -242,8 +256,15 @@ struct tok_stream {
 		uint32_t pos[TOK_CARRY_MAX]; /* last token of the encoding that ends after byte i */
 		struct tok_open_word word;
 	};
-	uint8_t held[TOK_CARRY_MAX];
-	struct tok_nfc nfc;
+	union {
+		uint8_t held[TOK_CARRY_MAX];
+		double score[TOK_UNIGRAM_SCORES];
+	};
+	union {
+		struct tok_nfc nfc;
+		struct tok_spm_state spm;
+	};
+	struct tok_unigram_state unigram;
 	struct tok_added_state added_state[2];
 };
 
@@ -285,8 +306,8 @@ struct tok_range {
  * A byte-level token has its own bytes, be they part of a character, with the blank before a word;
  * where a normalizer has changed characters, all of those it may come from, and a token that is
  * unknown the whole word. An added token has the white space it takes as well, and ids of the
- * template have {0, 0}. False: the text is not UTF-8, or the ids are not those; nothing is said of
- * ranges then. Not for the hot path.
+ * template have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the vocabulary is
+ * Unigram, for which it is not implemented; nothing is said of ranges then. Not for the hot path.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range);

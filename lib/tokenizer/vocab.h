@@ -16,6 +16,7 @@
 #include "longest.h"
 #include "metaspace.h"
 #include "repeats.h"
+#include "unigram.h"
 #include "unicode_classes.h"
 #include "wordpiece.h"
 
@@ -53,7 +54,8 @@ struct tok_node {
 	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
 	uint16_t depth;	     /* bytes spelled */
 	uint16_t extends;    /* 1 if some token goes on from here */
-	uint32_t reserved[2];
+	/* Unigram: of `token`, which is an outside id there; the root's is that of what is unknown. */
+	double score;
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
@@ -97,6 +99,8 @@ struct tok_split {
 	T(AT_START, wordpiece.at_start)                                                            \
 	T(BEHIND, wordpiece.behind)                                                                \
 	T(TEXT, wordpiece.text)                                                                    \
+	T(CHARSMAP, unigram.norm.unit)                                                             \
+	T(CHARSMAP_TEXT, unigram.norm.text)                                                        \
 	T(SPAN, span)                                                                              \
 	T(BYTES, bytes)
 
@@ -118,6 +122,16 @@ enum tok_table {
 	N(IDS, info.n_ids)                                                                         \
 	N(UNK, wordpiece.unk)                                                                      \
 	N(MAX_CHARS, wordpiece.max_chars)                                                          \
+	N(WORDS, unigram.words)                                                                    \
+	N(BLANKS, unigram.blanks)                                                                  \
+	N(SPLIT_WORDS, unigram.split)                                                              \
+	N(WORD_PREFIX, unigram.prefix)                                                             \
+	N(UNKNOWN, unigram.unk)                                                                    \
+	N(BYTE_FALLBACK, unigram.byte_fallback)                                                    \
+	N(STRIP_LEFT, unigram.norm.strip_left)                                                     \
+	N(STRIP_RIGHT, unigram.norm.strip_right)                                                   \
+	N(SQUEEZE, unigram.norm.squeeze)                                                           \
+	N(SQUEEZE_TO_MARK, unigram.norm.squeeze_to_mark)                                           \
 	N(CHECKSUM, info.checksum)                                                                 \
 	N(SPECIAL, info.n_special)                                                                 \
 	N(MAX_TOKEN_BYTES, info.max_token_bytes)                                                   \
@@ -190,6 +204,9 @@ struct tok_vocab {
 	uint8_t *bytes;
 	uint32_t *special; /* outside ids, rising */
 	struct tok_wordpiece wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
+	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h) */
+	struct tok_unigram unigram;
+	uint32_t ids_per_byte; /* of text, at most */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;

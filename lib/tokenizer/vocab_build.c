@@ -4,12 +4,14 @@
 #include <stdlib.h>
 
 #include "added.h"
+#include "automaton.h"
 #include "bpe.h"
 #include "mem.h"
 #include "pages.h"
 #include "pieces.h"
 #include "pretok_names.h"
 #include "longest_build.h"
+#include "utf8.h"
 #include "vocab_table.h"
 
 /* Slots, a power of two, so that n entries fill at most two thirds. */
@@ -251,15 +253,10 @@ build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *
 
 /* ---- automaton ---- */
 
-struct by_bytes {
-	const uint8_t *p;
-	uint32_t len, rank_id;
-};
-
 static int
 compare_bytes(const void *a, const void *b)
 {
-	const struct by_bytes *x = a, *y = b;
+	const struct tok_automaton_word *x = a, *y = b;
 	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
 
 	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
@@ -313,7 +310,7 @@ link_children(struct tok_vocab *v, uint32_t at)
 
 /* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
 static void
-build_trie(struct tok_vocab *v, const struct by_bytes *sorted, uint32_t n, struct range *range)
+build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n, struct range *range)
 {
 	uint32_t at, used = 1;
 
@@ -324,7 +321,7 @@ build_trie(struct tok_vocab *v, const struct by_bytes *sorted, uint32_t n, struc
 		uint32_t depth = node->depth, low = range[at].low, high = range[at].high, w;
 
 		if (low < high && sorted[low].len == depth && depth > 0)
-			node->token = sorted[low++].rank_id;
+			node->token = sorted[low++].token;
 		node->first = used;
 		node->extends = low < high;
 		while (low < high) {
@@ -348,7 +345,7 @@ build_trie(struct tok_vocab *v, const struct by_bytes *sorted, uint32_t n, struc
 }
 
 static uint32_t
-count_nodes(const struct by_bytes *sorted, uint32_t n)
+count_nodes(const struct tok_automaton_word *sorted, uint32_t n)
 {
 	uint32_t nodes = 1, i, k;
 
@@ -365,32 +362,44 @@ count_nodes(const struct by_bytes *sorted, uint32_t n)
 	return nodes;
 }
 
+bool
+tok_automaton_build(
+	struct tok_vocab *v, struct tok_automaton_word *word, uint32_t n, struct tok_error *err)
+{
+	struct range *range;
+	uint32_t nodes, at;
+	bool ok;
+
+	qsort(word, n, sizeof(*word), compare_bytes);
+	for (uint32_t i = 1; i < n; i++) {
+		if (compare_bytes(&word[i - 1], &word[i]) == 0)
+			return tok_fail(err, "two tokens have the same text \"%.*s\": remove one",
+				word[i].len < 60 ? (int)word[i].len : 60, (const char *)word[i].p);
+	}
+	nodes = count_nodes(word, n);
+	range = calloc(nodes, sizeof(*range));
+	v->n_nodes = nodes;
+	ok = range != NULL && tok_vocab_table_make(v, TOK_TABLE_NODE, nodes);
+	if (ok) {
+		build_trie(v, word, n, range);
+		for (at = 0; at < v->n_nodes; at++)
+			link_children(v, at);
+	}
+	free(range);
+	return ok || tok_fail(err, "out of memory for an automaton of %u nodes", nodes);
+}
+
 static bool
 build_automaton(struct tok_vocab *v, struct tok_error *err)
 {
-	struct by_bytes *sorted = calloc(v->n_ranks, sizeof(*sorted));
-	struct range *range = NULL;
-	uint32_t n = 0, nodes = 0, r, at;
-	bool ok = false;
+	struct tok_automaton_word *word = calloc(v->n_ranks, sizeof(*word));
+	bool ok = word != NULL || tok_fail(err, "out of memory for %u tokens", v->n_ranks);
 
-	if (sorted == NULL)
-		goto out;
-	for (r = 0; r < v->n_ranks; r++)
-		sorted[n++] = (struct by_bytes){bytes_of(v, r), v->len[r], r};
-	qsort(sorted, n, sizeof(*sorted), compare_bytes);
-	nodes = count_nodes(sorted, n);
-	range = calloc(nodes, sizeof(*range));
-	v->n_nodes = nodes;
-	if (range == NULL || !tok_vocab_table_make(v, TOK_TABLE_NODE, nodes))
-		goto out;
-	build_trie(v, sorted, n, range);
-	for (at = 0; at < v->n_nodes; at++)
-		link_children(v, at);
-	ok = true;
-out:
-	free(sorted);
-	free(range);
-	return ok || tok_fail(err, "out of memory for an automaton of %u nodes", nodes);
+	for (uint32_t r = 0; ok && r < v->n_ranks; r++)
+		word[r] = (struct tok_automaton_word){bytes_of(v, r), v->len[r], r};
+	ok = ok && tok_automaton_build(v, word, v->n_ranks, err);
+	free(word);
+	return ok;
 }
 
 /* ---- the rest ---- */
@@ -492,15 +501,21 @@ build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error
 static bool
 build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	if (!build_spans(v, m, err) || !tok_added_build(v, m, err))
-		return false;
+	bool ok = build_spans(v, m, err);
+
 	switch (m->kind) {
 	case TOK_KIND_BPE:
+		ok = ok && build_bpe(v, m, err);
 		break;
 	case TOK_KIND_WORDPIECE:
-		return build_wordpiece(v, m, err);
+		ok = ok && build_wordpiece(v, m, err);
+		break;
+	case TOK_KIND_UNIGRAM:
+		ok = ok && tok_unigram_build(v, m, err);
+		break;
 	}
-	return build_bpe(v, m, err);
+	/* Some are looked for in normalized text: the normalizer is there. */
+	return ok && tok_added_build(v, m, err);
 }
 
 struct tok_vocab *
@@ -531,6 +546,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	text = (char *)(v + 1);
 	v->mem = *mem;
 	v->kind = m->kind;
+	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES; /* other kinds set what is theirs */
 	v->pretok = m->pretok;
 	v->nfc = m->nfc;
 	v->metaspace = m->metaspace;
@@ -539,7 +555,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	v->info.name = strcpy(text, name);
 	v->info.path = strcpy(text + strlen(name) + 1, path);
 	v->info.format = m->format;
-	v->info.pretokenizer = m->kind == TOK_KIND_WORDPIECE ? "bert" : tok_pretok_name(m->pretok);
+	v->info.pretokenizer = tok_words_name(m->kind, m->pretok);
 	v->info.checksum = tok_model_checksum(m);
 	v->info.algo = m->greedy ? "greedy" : "exact";
 	v->info.n_ids = m->n_tokens - m->n_parts;

@@ -222,7 +222,7 @@ check_algo(const char *name, const char *algo, struct tok_error *err)
 static bool
 check_compiled_algo(const struct tok_vocab *v, const char *algo, struct tok_error *err)
 {
-	if (algo == NULL || v->kind == TOK_KIND_WORDPIECE || strcmp(algo, v->info.algo) == 0)
+	if (algo == NULL || v->kind != TOK_KIND_BPE || strcmp(algo, v->info.algo) == 0)
 		return true;
 	return tok_fail(err,
 		"%s: compiled for algo %s, and %s was asked for: name the file it was compiled "

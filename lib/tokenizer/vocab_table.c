@@ -123,10 +123,11 @@ tok_vocab_info(const struct tok_vocab *v)
 	struct tok_vocab_info info = v->info;
 
 	info.home = homes[v->home_kind];
-	info.normalizer = v->kind == TOK_KIND_WORDPIECE			   ? "bert"
-			  : v->nfc					   ? "nfc"
+	info.normalizer = v->kind == TOK_KIND_WORDPIECE			    ? "bert"
+			  : v->kind == TOK_KIND_UNIGRAM		    ? "sentencepiece"
+			  : v->nfc				    ? "nfc"
 			  : v->metaspace.stage != TOK_METASPACE_OFF ? "metaspace"
-								   : "none";
+								    : "none";
 	return info;
 }
 

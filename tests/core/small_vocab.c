@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "model_make.h"
 #include "small_vocab.h"
@@ -183,6 +184,86 @@ small_wordpiece(const char *const *token, uint32_t n, const struct tok_model_ber
 	free(m.token);
 	free(m.bytes);
 	return v;
+}
+
+struct tok_vocab *
+small_unigram(const char *const *piece, const double *score, uint32_t n,
+	const struct tok_model_unigram *options, bool added)
+{
+	static uint8_t map[SMALL_MAP_BYTES];
+	struct tok_model m = {
+		.format = "test", .kind = TOK_KIND_UNIGRAM, .n_tokens = n, .unigram = *options};
+	struct tok_vocab *v;
+	struct tok_error err;
+
+	m.unigram.n_pieces = n;
+	m.unigram.score = calloc(n + 16, sizeof(*score));
+	m.token = calloc(n, sizeof(*m.token));
+	m.bytes = malloc((size_t)n * TOK_MAX_TOKEN_BYTES);
+	assert_true(m.unigram.score != NULL && m.token != NULL && m.bytes != NULL);
+	memcpy(m.unigram.score, score, n * sizeof(*score));
+	for (uint32_t i = 0; i < n; i++) {
+		m.token[i].off = (uint32_t)m.n_bytes;
+		m.token[i].len = (uint32_t)strlen(piece[i]);
+		memcpy(m.bytes + m.n_bytes, piece[i], m.token[i].len);
+		m.n_bytes += m.token[i].len;
+	}
+	if (added) {
+		small_added(&m);
+		for (uint32_t i = n; i < m.n_tokens; i++)
+			m.token[i].outside = true;
+	}
+	if (options->charsmap_bytes > 0) {
+		m.unigram.charsmap = map;
+		m.unigram.charsmap_bytes = small_map(map, &m.unigram.charsmap_trie);
+	}
+	v = tok_vocab_build(&m, "small", "none", NULL, &err);
+	if (v == NULL)
+		fail_msg("%s", err.text);
+	m.unigram.charsmap = NULL;
+	tok_model_free(&m);
+	return v;
+}
+
+static void
+put_unit(uint8_t *bytes, uint32_t at, uint32_t unit)
+{
+	for (uint32_t i = 0; i < 4; i++)
+		bytes[4 * at + i] = (uint8_t)(unit >> 8 * i);
+}
+
+/* Below the node with its children at `base`, by a byte: a node, or a key's end. */
+static void
+put_child(uint8_t *bytes, uint32_t base, uint8_t byte, bool leaf, uint32_t to)
+{
+	put_unit(bytes, base + byte, byte | (uint32_t)leaf << 8 | ((base + byte) ^ to) << 10);
+}
+
+size_t
+small_map(uint8_t *bytes, size_t *trie)
+{
+	/* Keys of one byte, and "e" with U+0301 behind it, of three. */
+	static const struct {
+		uint8_t key;
+		const char *text;
+	} keys[] = {{'A', "a"}, {'B', "bb"}, {'\n', " "}, {'\t', ""}, {0xc2, "  "}, {0xc3, "e"},
+		{0xe3, "\xe2\x96\x81"}, {0xf0, "abcab"}, {'\r', "\xc2\x85"}, {0, "\xc3\xa9"}};
+	enum { ROOT = 256, AFTER_E = 512, AFTER_CC = 768, LEAVES = 1024, UNITS = 1280 };
+	uint32_t text = 0;
+
+	memset(bytes, 0, SMALL_MAP_BYTES);
+	*trie = UNITS * sizeof(uint32_t);
+	put_unit(bytes, 0, ROOT << 10);
+	put_child(bytes, ROOT, 'e', false, AFTER_E);
+	put_child(bytes, AFTER_E, 0xcc, false, AFTER_CC);
+	for (uint32_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		put_child(bytes, keys[i].key ? ROOT : AFTER_CC, keys[i].key ? keys[i].key : 0x81, true,
+			LEAVES + i);
+		put_unit(bytes, LEAVES + i, 1u << 31 | text);
+		memcpy(bytes + *trie + text, keys[i].text, strlen(keys[i].text));
+		text += (uint32_t)strlen(keys[i].text) + 1;
+	}
+	return *trie + text;
 }
 
 uint32_t

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Text into the tokenizer, with each family's pretokenizer, with form C and without, with added
- * tokens under every flag, and with WordPiece under some options, however it is cut and however
+ * tokens under every flag, with WordPiece under some options, and with Unigram, however it is cut and however
  * little room there is for ids: always the ids of the whole text, with a cache and without; and
  * those are the bytes again when decoded. A text without a pretoken border is compared with merging
  * by the definition.
@@ -21,12 +21,14 @@
 #define WAYS 4
 #define BPE (ALPHABETS * FAMILIES * WAYS)
 #define WORDPIECES 8
-#define VOCABS (BPE + WORDPIECES)
+#define UNIGRAMS 8
+#define OTHERS (WORDPIECES + UNIGRAMS)
+#define VOCABS (BPE + OTHERS)
 #define TEXT_MAX 300
-#define IDS_MAX (3 * TEXT_MAX + 64)
+#define IDS_MAX (12 * TEXT_MAX + 64)
 
 static struct small_vocab vocab[BPE];
-static const struct tok_vocab *wordpiece[WORDPIECES];
+static const struct tok_vocab *other[OTHERS]; /* WordPiece, then Unigram */
 static struct tok_cache *cache[VOCABS];
 
 /* With and without each step of the normalizer; words of 100 characters, or of 6. */
@@ -48,7 +50,40 @@ make_wordpieces(void)
 			.cleanup = i & 1,
 			.max_chars = i & 4 ? 6 : 100};
 
-		wordpiece[i] = small_wordpiece(token, n, &options);
+		other[i] = small_wordpiece(token, n, &options);
+	}
+}
+
+/* With and without each step before the words; words, and texts as a whole. */
+static void
+make_unigrams(void)
+{
+	static const char *const piece[] = {"<unk>", "a", "b", "ab", "ba", "aa", "aba", "abab", " ",
+		" a", " ab", "  ", "c", "ca", "e", "l", "lo", "hel", "\xc3\xa9", "\xe4\xb8\xad",
+		"a b", "<a", "<unk>b", "aaaa", "\n", " \xe4\xb8\xad", "bb", "bbb"};
+	enum { N = sizeof(piece) / sizeof(piece[0]) };
+	double score[N];
+
+	for (uint32_t i = 0; i < UNIGRAMS; i++) {
+		const bool bare = i == 7, map = i & 1;
+		const struct tok_model_unigram options = {.charsmap_bytes = map,
+			.strip_left = i % 3 == 1,
+			.strip_right = i % 3 > 0,
+			.squeeze = i & 2,
+			.squeeze_to_mark = i == 2 || i == 6,
+			.words = i == 3 || i == 4 || bare,
+			.blanks = !bare,
+			.prefix = i == 3 || i == 4 ? TOK_UNIGRAM_EACH_PREFIX
+				  : bare	    ? TOK_UNIGRAM_NO_PREFIX
+						    : (enum tok_unigram_prefix)(i % 3),
+			.split = !bare && i != 5 && i != 6,
+			.decode_strips = i & 1};
+
+		/* Equal ones, so that ways are equal as well. */
+		for (uint32_t k = 0; k < N; k++)
+			score[k] = -1.0 - (k * (i + 3)) % 5;
+		other[WORDPIECES + i] = small_unigram(
+			piece, score, N, &options, i == 0 || i == 6);
 	}
 }
 
@@ -60,6 +95,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	uint64_t seed = 1;
 
 	make_wordpieces();
+	make_unigrams();
 	for (uint32_t i = 0; i < BPE; i++) {
 		static const enum small_flags flags[WAYS] = {
 			0, SMALL_NFC | SMALL_WHOLE, SMALL_GREEDY, SMALL_NFC | SMALL_ADDED};
@@ -69,7 +105,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 			flags[i / (ALPHABETS * FAMILIES)]);
 	}
 	for (uint32_t i = 0; i < VOCABS; i++) {
-		cache[i] = tok_cache_create(i < BPE ? vocab[i].v : wordpiece[i - BPE], 64, NULL);
+		cache[i] = tok_cache_create(i < BPE ? vocab[i].v : other[i - BPE], 64, NULL);
 		MUST(cache[i] != NULL);
 	}
 	return 0;
@@ -167,7 +203,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	const uint8_t how = (uint8_t)input_take(&in, 1);
 	const uint32_t which = (uint32_t)input_take(&in, 1) % VOCABS;
 	const struct small_vocab *sv = which < BPE ? &vocab[which] : NULL;
-	const struct tok_vocab *v = sv != NULL ? sv->v : wordpiece[which - BPE];
+	const struct tok_vocab *v = sv != NULL ? sv->v : other[which - BPE];
 	const uint32_t way = which / (ALPHABETS * FAMILIES);
 	const bool same_text = sv != NULL && way % 2 == 0, defined_ids = sv != NULL && way == 0;
 	const uint32_t flags =

@@ -17,7 +17,7 @@
 #define ALL_BYTES 1 /* what stands for the 256 */
 
 enum format {
-	TOKENIZER_JSON, /* byte-level BPE or WordPiece */
+	TOKENIZER_JSON, /* byte-level BPE, WordPiece or Unigram */
 	GPT2_PAIR,	/* vocab.json and merges.txt, a line that is --- between */
 	TIKTOKEN_GPT2,	/* said to be gpt2's */
 	TIKTOKEN_O200K,
@@ -201,7 +201,7 @@ load(enum format format, struct tok_model *m, struct tok_error *err)
 
 /* ---- what is loaded ---- */
 
-#define IDS_MAX (3 * sizeof(sample) + 64)
+#define IDS_MAX (TOK_IDS_PER_BYTE_MAX * sizeof(sample) + 512)
 
 /* Fed byte by byte, the text has the same ids. */
 static void

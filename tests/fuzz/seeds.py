@@ -148,7 +148,7 @@ def text() -> list[bytes]:
     words = "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a".encode()
     runs = [b"ab", b"cab", b"hello"]
     return [
-        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(92)
+        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(128)
     ] + [bytes([0x30, which, 1, 1, 0x81]) + letters * 40 for which, letters in enumerate(runs)]
 
 
@@ -361,6 +361,33 @@ def piece_documents() -> list[dict]:
     ]
 
 
+def unigram_documents() -> list[dict]:
+    units = [0] * 768
+    units[0] = 256 << 10
+    units[256 + 0xC3] = 0xC3 | 1 << 8 | ((256 + 0xC3) ^ 512) << 10
+    units[512] = 1 << 31
+    charsmap = struct.pack("<I768I", 4 * 768, *units) + b"e\0"
+    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    squeeze = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}
+    strip = {"type": "Strip", "strip_left": False, "strip_right": True}
+    mapped = {"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()}
+    words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
+    pieces = ["<unk>", "\u2581", "\u2581he", "l", "ll", "llo", "o", "\u2581w", "or", "ld", "e", "en", "\u4e2d"]
+    bytes_ = [[f"<0x{i:02X}>", -20.0] for i in range(256)]
+    vocab = [[piece, -i / 7] for i, piece in enumerate(pieces)]
+    model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False}
+    plain = {
+        "version": "1.0",
+        "added_tokens": [{"id": 13, "content": "the", "special": False, "normalized": True}],
+        "normalizer": {"type": "Sequence", "normalizers": [mapped, strip, squeeze]},
+        "pre_tokenizer": metaspace,
+        "decoder": metaspace,
+        "model": model,
+    }
+    by_bytes = {"model": model | {"vocab": vocab + bytes_, "byte_fallback": True}, "added_tokens": []}
+    return [plain, plain | {"normalizer": None, "pre_tokenizer": words}, plain | by_bytes]
+
+
 def vocab() -> list[bytes]:
     lines = b"\1" + b"".join(
         b64encode(token) + b" %d\n" % (256 + i) for i, token in enumerate([b"he", b"ll", b"hell", b" w"])
@@ -372,6 +399,7 @@ def vocab() -> list[bytes]:
         *(b"\0" + document for document in bpe),
         *(b"\x80" + document for document in bpe[1:3]),  # greedy
         *(b"\0" + packed(document) for document in bert_documents()),
+        *(b"\0" + packed(document) for document in unigram_documents()),
         *(b"\6" + packed(document) for document in tekken_documents()),
         *(b"\0" + packed(document) for document in piece_documents()),
         *(b"\x08" + model for model in models()),

@@ -31,7 +31,11 @@ def streamed(tokenizer, text: bytes, rng: random.Random) -> np.ndarray:
 
 @pytest.mark.parametrize("algo", ["exact", "greedy"])
 @pytest.mark.parametrize(
-    "name", ["gpt2.tiktoken", "cl100k_base.tiktoken", "tekken.json", "bert-base-uncased.txt"]
+    "name",
+    [
+        *("gpt2.tiktoken", "cl100k_base.tiktoken", "tekken.json", "bert-base-uncased.txt"),
+        *("t5.json", "umt5.json"),
+    ],
 )
 def test_ids_are_those_of_the_source(name: str, algo: str, tmp_path: Path) -> None:
     path, out = SHARE / "vocab" / name, tmp_path / "a.tokv"

@@ -114,6 +114,41 @@ put_pieces(void **state)
 	return put_file(state, "pieces.model", f.data, f.n);
 }
 
+#define METASPACE                                                                                  \
+	"{\"type\":\"Metaspace\",\"replacement\":\"\xe2\x96\x81\",\"prepend_scheme\":\"always\","  \
+	"\"split\":true}"
+
+/* As T5, without its map of characters, but with the 256 bytes. */
+static const char *
+put_unigram(void **state)
+{
+	static const char *const words[] = {"<unk>", "\xe2\x96\x81", "\xe2\x96\x81he", "l", "ll",
+		"llo", "o", "\xe2\x96\x81w", "or", "ld", "e", "ab", "bc", "c", "1", "12", "he",
+		"hell", "\xe4\xb8\xad"};
+	const size_t n = sizeof(words) / sizeof(words[0]);
+	json_t *document = json_loads(
+		"{\"version\":\"1.0\",\"added_tokens\":[{\"id\":275,\"content\":\"<|endoftext|>\","
+		"\"special\":true,\"lstrip\":true},{\"id\":276,\"content\":\"  they\",\"special\":"
+		"false,\"normalized\":true}],\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[{"
+		"\"type\":\"Strip\",\"strip_left\":false,\"strip_right\":true},{\"type\":\"Replace\","
+		"\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\" \"}]},\"pre_tokenizer\":" METASPACE
+		",\"post_processor\":null,\"decoder\":" METASPACE
+		",\"model\":{\"type\":\"Unigram\","
+		"\"unk_id\":0,\"vocab\":[],\"byte_fallback\":true}}",
+		0, NULL);
+	json_t *vocab = json_object_get(json_object_get(document, "model"), "vocab");
+
+	assert_non_null(vocab);
+	for (size_t i = 0; i < n + 256; i++) {
+		char byte[8];
+
+		snprintf(byte, sizeof(byte), "<0x%02X>", (unsigned int)(i - n) & 0xff);
+		json_array_append_new(
+			vocab, json_pack("[sf]", i < n ? words[i] : byte, -(double)(i % 7)));
+	}
+	return put_json(state, "unigram/tokenizer.json", document);
+}
+
 static const struct kind {
 	const char *name;
 	const char *(*put)(void **state);
@@ -124,6 +159,7 @@ static const struct kind {
 	{"llama3", put_llama3, NULL},
 	{"bert", put_bert, NULL},
 	{"pieces", put_pieces, NULL},
+	{"unigram", put_unigram, NULL},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -154,7 +190,7 @@ load(const char *path, const struct tok_load_opts *opts)
 
 struct ids {
 	uint32_t n;
-	uint32_t id[3 * N_SAMPLE + 64];
+	uint32_t id[TOK_IDS_PER_BYTE_MAX * N_SAMPLE + 512];
 };
 
 /* Of the sample, fed in pieces. */

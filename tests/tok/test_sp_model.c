@@ -126,7 +126,7 @@ a_model_that_is_cut_is_refused(void **state)
 	sp_settings(&f);
 	assert_refused(put_file(state, "small.model", f.data, 0), "not a SentencePiece model");
 	/* Between two messages a part is a model as well, with fewer pieces. */
-	for (size_t n = 1; n < f.n; n++) {
+	for (size_t n = 1; n < f.n; n += n < 64 || n + 64 > whole ? 1 : 11) {
 		struct tok_vocab *v =
 			tok_vocab_load(put_file(state, "small.model", f.data, n), NULL, &err);
 

@@ -2,8 +2,9 @@
 """How many bytes wait for their ids after each byte of a text that is fed byte by byte.
 
 A table in Markdown: a text a row, a vocabulary a column, in a cell the median, the 99th percentile
-and the most. V is a name (found as dpdk-tokd finds it, or packed in ../shared/vocab beside the
-repository) or a path; with :greedy, longest match.
+and the most; "(ends)" where more of the text would wait than a stream can hold. V is a name (found
+as dpdk-tokd finds it, or packed in ../shared/vocab beside the repository) or a path; with :greedy,
+longest match.
 """
 
 import argparse
@@ -149,18 +150,22 @@ def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
 
 
 def waiting(tokenizer: dpdk_tokd.Tokenizer, text: bytes) -> np.ndarray:
-    """Bytes that wait after each byte of `text`."""
+    """Bytes that wait after each byte of `text`, up to where the stream ends for it is too many."""
     stream = tokenizer.stream()
     counts = np.empty(len(text), dtype=np.uint32)
     for i in range(len(text)):
-        stream.feed(text[i : i + 1])
+        try:
+            stream.feed(text[i : i + 1])
+        except ValueError:
+            return counts[:i]
         counts[i] = stream.waiting
     return counts
 
 
-def cell(counts: np.ndarray) -> str:
+def cell(counts: np.ndarray, text: bytes) -> str:
     p50, p99 = np.percentile(counts, [50, 99])
-    return f"{p50:.0f} / {p99:.0f} / {counts.max()}"
+    ends = " (ends)" if len(counts) < len(text) else ""
+    return f"{p50:.0f} / {p99:.0f} / {counts.max()}{ends}"
 
 
 def main() -> None:
@@ -194,7 +199,8 @@ def main() -> None:
                 missing.append(f"\n{name}: not measured: {tokenizer}")
                 continue
             for row, text in [*texts, *begun(tokenizer)]:
-                columns[-1][row] = cell(waiting(tokenizer, text[: options.bytes]))
+                some = text[: options.bytes]
+                columns[-1][row] = cell(waiting(tokenizer, some), some)
     print(f"| text | {' | '.join(names)} |\n|---|{'---|' * len(names)}")
     for row in [*(row for row, _ in texts), *BEGUN]:
         print(f"| {row} | {' | '.join(column.get(row, '-') for column in columns)} |")

@@ -19,8 +19,8 @@ struct encode_options {
 	bool help;
 };
 
-/* What tok_stream_bound says at most: three ids a byte, and what may wait. */
-#define IDS_ROOM (3 * (CLI_READ_BYTES + 4) + TOK_STREAM_HELD_MAX)
+/* What tok_stream_bound says at most: so many ids a byte, and what may wait. */
+#define IDS_ROOM (TOK_IDS_PER_BYTE_MAX * (CLI_READ_BYTES + 4) + TOK_STREAM_HELD_MAX)
 
 struct encoder {
 	struct encode_options options;

@@ -60,9 +60,9 @@ is_lossless(const struct tok_vocab *v)
 static bool
 round_trips(const struct tok_vocab *v)
 {
-	enum { N = sizeof(sample) - 1 };
-	uint32_t ids[3 * N], again[3 * N + 8];
-	struct tok_result r = tok_encode(v, NULL, sample, N, TOK_ADDED_AS_TEXT, ids, 3 * N);
+	enum { N = sizeof(sample) - 1, ROOM = TOK_IDS_PER_BYTE_MAX * N + 512 };
+	uint32_t ids[ROOM], again[ROOM];
+	struct tok_result r = tok_encode(v, NULL, sample, N, TOK_ADDED_AS_TEXT, ids, ROOM);
 	size_t n = r.produced, got = 0;
 	struct tok_stream *s = malloc(sizeof(*s));
 	uint8_t *bytes = malloc(N);
@@ -75,7 +75,7 @@ round_trips(const struct tok_vocab *v)
 	if (ok)
 		tok_stream_init(s, v, NULL, TOK_ADDED_AS_TEXT);
 	for (size_t i = 0; ok && i < N; i++) {
-		r = tok_stream_feed(s, sample + i, 1, i + 1 == N, again + got, 3 * N + 8 - got);
+		r = tok_stream_feed(s, sample + i, 1, i + 1 == N, again + got, ROOM - got);
 		ok = r.status == TOK_OK;
 		got += r.produced;
 	}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tables of spm_norm.h, and what the map of a file may be. Set-up only. */
+#include <stdlib.h>
+
+#include "grapheme.h"
+#include "pages.h"
+#include "utf8.h"
+#include "vocab_table.h"
+
+/* ---- the map ---- */
+
+/* What a walk over all keys of up to TOK_CLUSTER_BYTES finds: longer ones are never looked for. */
+struct walk {
+	const struct tok_spm_norm *norm;
+	uint32_t n_units, n_text;
+	bool by_bytes;
+	uint32_t ids_per_byte;
+};
+
+/* Ids that n bytes of text may become: one by character, or by byte. */
+static uint32_t
+ids_of(const struct walk *w, const uint8_t *p, uint32_t n)
+{
+	uint32_t ids = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		ids += w->by_bytes || (p[i] & 0xc0) != 0x80;
+	return ids;
+}
+
+/* The text of a key of n bytes is a text. */
+static bool
+text_fits(struct walk *w, uint32_t at, uint32_t n)
+{
+	const uint8_t *text = w->norm->text + at;
+	uint32_t len, ids;
+
+	if (at > w->n_text)
+		return false;
+	len = (uint32_t)strnlen((const char *)text, w->n_text - at);
+	ids = (ids_of(w, text, len) + n - 1) / n;
+	w->ids_per_byte = ids > w->ids_per_byte ? ids : w->ids_per_byte;
+	return len <= TOK_SPM_TEXT_MAX && tok_utf8_scan(text, len).valid == len;
+}
+
+/* Wherever a search comes, all that it may look at next is there. */
+static bool
+keys_fit(struct walk *w)
+{
+	uint32_t at[TOK_CLUSTER_BYTES + 1]; /* by depth: the node's offset */
+	uint32_t next[TOK_CLUSTER_BYTES + 1], depth = 0;
+
+	at[0] = tok_spm_offset(w->norm->unit[0]);
+	next[0] = 1;
+	if ((at[0] | 0xff) >= w->n_units)
+		return false;
+	for (;;) {
+		uint32_t unit, to, byte;
+
+		if (next[depth] > 0xff || depth == TOK_CLUSTER_BYTES) {
+			if (depth-- == 0)
+				return true;
+			continue;
+		}
+		byte = next[depth]++;
+		unit = w->norm->unit[at[depth] ^ byte];
+		if ((unit & (1u << 31 | 0xff)) != byte)
+			continue;
+		to = at[depth] ^ byte ^ tok_spm_offset(unit);
+		if ((to | 0xff) >= w->n_units)
+			return false;
+		if (unit >> 8 & 1) {
+			/* No search goes on from here. */
+			if (!text_fits(w, w->norm->unit[to] & ~(1u << 31), depth + 1))
+				return false;
+			continue;
+		}
+		at[++depth] = to;
+		next[depth] = 1;
+	}
+}
+
+static bool
+build_map(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err)
+{
+	struct tok_spm_norm *norm = &v->unigram.norm;
+	const size_t n_text = m->charsmap_bytes - m->charsmap_trie;
+	const size_t n = m->charsmap_trie / sizeof(uint32_t);
+
+	if (!tok_vocab_table_make(v, TOK_TABLE_CHARSMAP, n) ||
+		!tok_vocab_table_make(v, TOK_TABLE_CHARSMAP_TEXT, n_text + 1))
+		return tok_fail(err, "out of memory for a map of %zu bytes", m->charsmap_bytes);
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *p = m->charsmap + i * sizeof(uint32_t);
+
+		norm->unit[i] =
+			p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+	}
+	memcpy(norm->text, m->charsmap + m->charsmap_trie, n_text);
+	return true;
+}
+
+static bool
+build_classes(struct tok_vocab *v, struct tok_error *err)
+{
+	const struct tok_runs runs = {tok_grapheme_runs, tok_grapheme_n_runs, 6};
+	struct tok_page_set set = {.bytes = TOK_PAGE};
+	struct tok_spread s = {0};
+
+	if (!tok_spread_runs(&s, runs) || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES))
+		goto out;
+	set.page = s.value; /* in place: a page moves down, onto one that has been looked at */
+	for (uint32_t i = 0, seen = 0; i < TOK_PAGES; i++) {
+		if (s.page[i] == seen)
+			v->cat_page[i] = tok_page_put(&set, s.value + seen++ * TOK_PAGE);
+		else
+			v->cat_page[i] = v->cat_page[i - 1];
+	}
+	if (tok_vocab_table_make(v, TOK_TABLE_CAT, set.n * TOK_PAGE))
+		memcpy(v->cat, set.page, set.n * TOK_PAGE);
+out:
+	free(s.value);
+	return v->cat != NULL || tok_fail(err, "out of memory for grapheme classes");
+}
+
+/* ---- all of it ---- */
+
+const char *
+tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
+{
+	/* Of a byte that is not UTF-8 comes U+FFFD: as many ids as it has bytes, at most. */
+	struct walk w = {.norm = &v->unigram.norm,
+		.n_units = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP),
+		.n_text = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP_TEXT),
+		.by_bytes = v->unigram.byte_fallback,
+		.ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES};
+	uint32_t text, ids;
+	bool open;
+
+	*ids_per_byte = w.ids_per_byte;
+	if (w.n_units == 0)
+		return NULL;
+	if (w.n_text == 0 || w.norm->text[--w.n_text] != '\0' || !keys_fit(&w))
+		return "it is damaged, or makes a text of more than 255 bytes";
+	text = tok_spm_find(
+		w.norm, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, &open);
+	if (text != TOK_SPM_NO_TEXT) {
+		const char *of = (const char *)w.norm->text + text;
+
+		ids = ids_of(&w, w.norm->text + text, (uint32_t)strlen(of));
+		w.ids_per_byte = ids > w.ids_per_byte ? ids : w.ids_per_byte;
+	}
+	*ids_per_byte = w.ids_per_byte;
+	return w.ids_per_byte > TOK_IDS_PER_BYTE_MAX ? "it makes more than 12 ids of a byte" : NULL;
+}
+
+void
+tok_spm_norm_sum(struct tok_vocab *v)
+{
+	struct tok_spm_norm *norm = &v->unigram.norm;
+	bool open;
+
+	norm->white = norm->strip_left || norm->strip_right || norm->squeeze;
+	norm->on = norm->white || norm->unit != NULL;
+	tok_spm_norm_check(v, &v->ids_per_byte);
+	for (uint8_t c = 0x20; c < 0x7f && norm->unit != NULL; c++)
+		norm->stays[c] = tok_spm_find(norm, &c, 1, &open) == TOK_SPM_NO_TEXT;
+}
+
+bool
+tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err)
+{
+	struct tok_spm_norm *norm = &v->unigram.norm;
+	const char *wrong;
+
+	norm->strip_left = m->strip_left;
+	norm->strip_right = m->strip_right;
+	norm->squeeze = m->squeeze;
+	norm->squeeze_to_mark = m->squeeze_to_mark;
+	if (m->charsmap != NULL && (!build_map(v, m, err) || !build_classes(v, err)))
+		return false;
+	wrong = tok_spm_norm_check(v, &v->ids_per_byte);
+	if (wrong != NULL)
+		return tok_fail(err, "the map of characters: %s", wrong);
+	tok_unigram_sum(v);
+	return true;
+}
+
+static_assert(TOK_SPM_TEXT_MAX == 255 && TOK_IDS_PER_BYTE_MAX == 12, "as said above");
+
+bool
+tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out, size_t room,
+	size_t *len)
+{
+	struct tok_spm_piece piece = {p, p + n, true};
+	struct tok_spm_state state;
+	uint8_t some[TOK_SPM_OUT];
+	size_t got;
+
+	*len = 0;
+	tok_spm_init(&state);
+	while ((got = tok_spm_next(v, &state, &piece, some)) > 0) {
+		if (got == TOK_SPM_FULL || got > room - *len)
+			return false;
+		memcpy(out + *len, some, got);
+		*len += got;
+	}
+	return true;
+}

@@ -9,6 +9,10 @@
 #define SHOWN_EACH 256u			   /* merges between two reports of progress */
 #define TEXT_MAX (2 * TOK_MAX_TOKEN_BYTES) /* bytes of a token as a file has it: two a byte */
 
+struct seen {
+	uint32_t token, place;
+};
+
 /* The neighbours on one side of the places merged in a step. */
 struct side {
 	uint64_t *weight; /* by token: how often, zero between steps */
@@ -17,9 +21,7 @@ struct side {
 	uint32_t *pair;	  /* by their number: pair with the new token, or TRAIN_NONE */
 	uint64_t *off;	  /* by token: where its places go on */
 	uint32_t n_tokens;
-	struct seen {
-		uint32_t token, place;
-	} *seen;
+	struct seen *seen;
 	uint64_t n_seen, room;
 };
 

@@ -154,7 +154,9 @@ def test_each_line_with_its_end_is_a_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("settings", [Settings(400), BertSettings(200)], ids=["bpe", "wordpiece"])
-def test_the_same_text_gives_the_same_file(settings: Settings | BertSettings, tmp_path: Path) -> None:
+def test_the_same_text_gives_the_same_file(
+    settings: Settings | BertSettings, tmp_path: Path
+) -> None:
     text = b"the cat sat\n" * 9 + bytes(random.Random(3).choices(b"abcdef \n", k=5000))
     path = write(tmp_path / "text.txt", text)
     first = train([path], settings, tmp_path / "1.json").read_bytes()
@@ -257,7 +259,7 @@ def test_wrong_use_is_said(options: list[str], says: str) -> None:
 
 FAILS = [
     (["--model", "bpe", "--vocab-size", "255"], "special tokens and the alphabet are 256 already"),
-    (["--model", "wordpiece", "--vocab-size", "8"], "special tokens and the alphabet are 9 already; --limit-alphabet"),
+    (["--model", "wordpiece", "--vocab-size", "8"], "are 9 already; --limit-alphabet"),
     (["--model", "wordpiece", "--special", "[PAD]"], "WordPiece needs the special token [UNK]"),
     (["--model", "bpe", "--special", ""], 'special token "": expected 1 to 512 bytes'),
     (["--model", "bpe", "--special", "x" * 513], "expected 1 to 512 bytes of UTF-8"),

@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
-from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers  # noqa: E402
+from tokenizers import (  # noqa: E402
+    decoders,
+    models,
+    normalizers,
+    pre_tokenizers,
+    processors,
+    trainers,
+)
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TOKD_BUILD", REPOSITORY / "build"))

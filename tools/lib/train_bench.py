@@ -156,7 +156,8 @@ def compare(options: argparse.Namespace, model: str, text: Path, folder: Path) -
     show("tok train", mine)
     show("tokenizers", others)
     ratio = statistics.median(b.cpu / a.cpu for a, b in zip(mine, others, strict=True))
-    print(f"  {ratio:.1f} times less CPU time, median of {options.runs}; alternating, core {options.core}")
+    runs = f"median of {options.runs}; alternating, core {options.core}"
+    print(f"  {ratio:.1f} times less CPU time, {runs}")
     return equal
 
 

@@ -360,5 +360,6 @@ main(void)
 		cmocka_unit_test(only_what_may_be_a_key_waits),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("unigram", tests, NULL, NULL);
 }

@@ -403,10 +403,9 @@ build_automaton(struct tok_vocab *v, struct tok_error *err)
 
 /* ---- the rest ---- */
 
-static bool
-build_classes(struct tok_vocab *v, struct tok_error *err)
+bool
+tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_error *err)
 {
-	const struct tok_runs runs = {tok_unicode_runs, tok_unicode_n_runs, 3};
 	struct tok_page_set set = {.bytes = TOK_PAGE};
 	struct tok_spread s = {0};
 
@@ -454,12 +453,13 @@ build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 static bool
 build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
+	const struct tok_runs categories = {tok_unicode_runs, tok_unicode_n_runs, 3};
 	uint32_t *rank_of = calloc(m->n_tokens, sizeof(*rank_of));
 	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
 	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
 	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
-	     build_automaton(v, err) && build_longest(v, m, err) && build_classes(v, err);
+	     build_automaton(v, err) && build_longest(v, m, err) && tok_vocab_classes(v, categories, err);
 	free(rank_of);
 	return ok;
 }

@@ -158,8 +158,7 @@ tok_model_checksum(const struct tok_model *m)
 	if (m->kind == TOK_KIND_UNIGRAM)
 		crc = add_unigram(crc, m);
 	for (i = 0; i < m->n_tokens; i++) {
-		bool other =
-			m->kind == TOK_KIND_BPE ? m->token[i].special : m->token[i].outside;
+		bool other = m->kind == TOK_KIND_BPE ? m->token[i].special : m->token[i].outside;
 
 		crc = add_number(crc, m->token[i].len << 1 | other);
 		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);

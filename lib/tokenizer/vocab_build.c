@@ -309,7 +309,8 @@ link_children(struct tok_vocab *v, uint32_t at)
 
 /* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
 static void
-build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n, struct range *range)
+build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n,
+	struct range *range)
 {
 	uint32_t at, used = 1;
 
@@ -459,7 +460,8 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 
 	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
 	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
-	     build_automaton(v, err) && build_longest(v, m, err) && tok_vocab_classes(v, categories, err);
+	     build_automaton(v, err) && build_longest(v, m, err) &&
+	     tok_vocab_classes(v, categories, err);
 	free(rank_of);
 	return ok;
 }

@@ -89,8 +89,7 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 	if (m != NULL && v->unigram.norm.on) {
 		size_t n;
 
-		if (!tok_spm_normalize(
-			    v, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
+		if (!tok_spm_normalize(v, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
 			n == 0)
 			return tok_fail(err,
 				"added token %u: its normal form has no bytes, or more than %u",

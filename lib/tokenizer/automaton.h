@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The automaton of struct tok_node over the tokens of a vocabulary. Set-up only. */
+/* Tables that several kinds of vocabularies have: nodes, and classes of characters. Set-up only. */
 #ifndef TOK_AUTOMATON_H
 #define TOK_AUTOMATON_H
 
+#include "pages.h"
 #include "vocab.h"
 
 struct tok_automaton_word {
@@ -14,5 +15,8 @@ struct tok_automaton_word {
 /* Make the table of nodes from n words that differ; they are sorted on the way. */
 bool tok_automaton_build(
 	struct tok_vocab *v, struct tok_automaton_word *word, uint32_t n, struct tok_error *err);
+
+/* Make the tables cat_page and cat of these classes by code point. */
+bool tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_error *err);
 
 #endif

@@ -22,11 +22,11 @@ enum tok_kind {
 
 /* Pretokenizers, named by who had them first; pretok_names.c has their regular expressions. */
 enum tok_pretok {
-	TOK_PRETOK_NONE = 0,	 /* the file does not say */
-	TOK_PRETOK_GPT2 = 1,	 /* also GPT-NeoX, ModernBERT */
-	TOK_PRETOK_CL100K = 2,	 /* as tiktoken has it: white space at the end of the text is one */
-	TOK_PRETOK_LLAMA3 = 3,	 /* cl100k as Hugging Face files have it */
-	TOK_PRETOK_QWEN2 = 4,	 /* llama3, but each digit alone */
+	TOK_PRETOK_NONE = 0,   /* the file does not say */
+	TOK_PRETOK_GPT2 = 1,   /* also GPT-NeoX, ModernBERT */
+	TOK_PRETOK_CL100K = 2, /* as tiktoken has it: white space at the end of the text is one */
+	TOK_PRETOK_LLAMA3 = 3, /* cl100k as Hugging Face files have it */
+	TOK_PRETOK_QWEN2 = 4,  /* llama3, but each digit alone */
 	TOK_PRETOK_O200K = 5,
 	TOK_PRETOK_TEKKEN = 6,	 /* o200k without contractions, each digit alone */
 	TOK_PRETOK_DEEPSEEK = 7, /* DeepSeek-V3, R1 and V4 */
@@ -86,7 +86,7 @@ struct tok_model_bert {
 enum tok_unigram_prefix {
 	TOK_UNIGRAM_NO_PREFIX = 0,
 	TOK_UNIGRAM_FIRST_PREFIX = 1, /* before what begins the text */
-	TOK_UNIGRAM_EACH_PREFIX = 2,  /* before each text between added tokens, or each word of it */
+	TOK_UNIGRAM_EACH_PREFIX = 2, /* before each text between added tokens, or each word of it */
 };
 
 /*
@@ -102,7 +102,7 @@ struct tok_model_unigram {
 	bool words;  /* text is cut at white space, which is left out */
 	bool blanks; /* a blank and U+2581 are the same */
 	enum tok_unigram_prefix prefix;
-	bool split; /* a blank begins a word */
+	bool split;	   /* a blank begins a word */
 	double *score;	   /* by id */
 	uint32_t n_pieces; /* ids below are of the model */
 	uint32_t unk;
@@ -114,7 +114,7 @@ struct tok_model {
 	const char *format; /* static string, see tok_vocab_info */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
-	bool nfc; /* normalizer: form C */
+	bool nfc;	   /* normalizer: form C */
 	uint32_t n_tokens; /* ids are below this */
 	uint32_t n_parts;  /* but for so many at the end: parts of characters, which are no ids */
 	struct tok_metaspace metaspace;
@@ -152,8 +152,8 @@ bool tok_model_order_merges(struct tok_model *m, struct tok_error *err);
 /* A SentencePiece .model. */
 bool tok_load_sp_model(const char *path, struct tok_model *m, struct tok_error *err);
 /* A BERT vocab.txt; `pretokenizer`: NULL, "bert-uncased" or "bert-cased". */
-bool tok_load_bert_vocab(const char *path, const char *pretokenizer, struct tok_model *m,
-	struct tok_error *err);
+bool tok_load_bert_vocab(
+	const char *path, const char *pretokenizer, struct tok_model *m, struct tok_error *err);
 
 /* Canonical checksum of a model (see tok_vocab_info.checksum). */
 uint32_t tok_model_checksum(const struct tok_model *m);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of spm_norm.h, and what the map of a file may be. Set-up only. */
-#include <stdlib.h>
+#include <string.h>
 
+#include "automaton.h"
 #include "grapheme.h"
-#include "pages.h"
 #include "utf8.h"
 #include "vocab_table.h"
 
@@ -100,29 +100,6 @@ build_map(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_err
 	return true;
 }
 
-static bool
-build_classes(struct tok_vocab *v, struct tok_error *err)
-{
-	const struct tok_runs runs = {tok_grapheme_runs, tok_grapheme_n_runs, 6};
-	struct tok_page_set set = {.bytes = TOK_PAGE};
-	struct tok_spread s = {0};
-
-	if (!tok_spread_runs(&s, runs) || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES))
-		goto out;
-	set.page = s.value; /* in place: a page moves down, onto one that has been looked at */
-	for (uint32_t i = 0, seen = 0; i < TOK_PAGES; i++) {
-		if (s.page[i] == seen)
-			v->cat_page[i] = tok_page_put(&set, s.value + seen++ * TOK_PAGE);
-		else
-			v->cat_page[i] = v->cat_page[i - 1];
-	}
-	if (tok_vocab_table_make(v, TOK_TABLE_CAT, set.n * TOK_PAGE))
-		memcpy(v->cat, set.page, set.n * TOK_PAGE);
-out:
-	free(s.value);
-	return v->cat != NULL || tok_fail(err, "out of memory for grapheme classes");
-}
-
 /* ---- all of it ---- */
 
 const char *
@@ -170,6 +147,7 @@ tok_spm_norm_sum(struct tok_vocab *v)
 bool
 tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err)
 {
+	const struct tok_runs classes = {tok_grapheme_runs, tok_grapheme_n_runs, 6};
 	struct tok_spm_norm *norm = &v->unigram.norm;
 	const char *wrong;
 
@@ -177,7 +155,7 @@ tok_spm_norm_build(struct tok_vocab *v, const struct tok_model_unigram *m, struc
 	norm->strip_right = m->strip_right;
 	norm->squeeze = m->squeeze;
 	norm->squeeze_to_mark = m->squeeze_to_mark;
-	if (m->charsmap != NULL && (!build_map(v, m, err) || !build_classes(v, err)))
+	if (m->charsmap != NULL && (!build_map(v, m, err) || !tok_vocab_classes(v, classes, err)))
 		return false;
 	wrong = tok_spm_norm_check(v, &v->ids_per_byte);
 	if (wrong != NULL)

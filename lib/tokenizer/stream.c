@@ -44,15 +44,14 @@ static size_t
 normalizer_waits(const struct tok_stream *s)
 {
 	return s->vocab->kind == TOK_KIND_UNIGRAM ? tok_spm_waiting(&s->spm)
-						   : tok_nfc_waiting(&s->nfc);
+						  : tok_nfc_waiting(&s->nfc);
 }
 
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
-	return (size_t)s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
-	       normalizer_waits(s) + s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held +
-	       s->n_pos;
+	return (size_t)s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held + normalizer_waits(s) +
+	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos;
 }
 
 /*

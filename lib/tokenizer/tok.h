@@ -76,8 +76,8 @@ bool tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opt
 	struct tok_error *err);
 
 struct tok_vocab_info {
-	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
-	const char *path;	  /* file it was read from */
+	const char *name;   /* as asked for; owned by the vocabulary, like all strings here */
+	const char *path;   /* file it was read from */
 	const char *format; /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json",
 			       "vocab.txt", "sentencepiece", "tokv" */
 	const char *source; /* of a "tokv", what it was compiled from: format, files; else NULL */
@@ -159,7 +159,8 @@ enum tok_why {
 	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
 	TOK_WHY_MARKS = 5, /* more combining marks in a row than form C is given for (nfc.h) */
 	TOK_WHY_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
-	TOK_WHY_WHITE = 7, /* more than TOK_SPM_WHITE_MAX bytes of white space that may be left out */
+	TOK_WHY_WHITE =
+		7, /* more than TOK_SPM_WHITE_MAX bytes of white space that may be left out */
 };
 struct tok_result {
 	enum tok_status status;
@@ -216,7 +217,8 @@ struct tok_open_word {
 /* The open word of a Unigram vocabulary. Private. */
 #define TOK_UNIGRAM_SCORES 256
 struct tok_unigram_state {
-	uint8_t origin; /* of position 0 in tok_stream.score, where there is one for each of the last */
+	uint8_t origin; /* of position 0 in tok_stream.score, where there is one for each of the
+			   last */
 	uint8_t run;	/* enum tok_unigram_run */
 	bool later;	/* a text between added tokens has ended */
 };
@@ -302,12 +304,13 @@ struct tok_range {
 };
 
 /*
- * Where the ids that tok_encode gave for the text with these flags stand in it, to range[0 .. n_ids).
- * A byte-level token has its own bytes, be they part of a character, with the blank before a word;
- * where a normalizer has changed characters, all of those it may come from, and a token that is
- * unknown the whole word. An added token has the white space it takes as well, and ids of the
- * template have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the vocabulary is
- * Unigram, for which it is not implemented; nothing is said of ranges then. Not for the hot path.
+ * Where the ids that tok_encode gave for the text with these flags stand in it, to range[0 ..
+ * n_ids). A byte-level token has its own bytes, be they part of a character, with the blank before
+ * a word; where a normalizer has changed characters, all of those it may come from, and a token
+ * that is unknown the whole word. An added token has the white space it takes as well, and ids of
+ * the template have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the
+ * vocabulary is Unigram, for which it is not implemented; nothing is said of ranges then. Not for
+ * the hot path.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range);

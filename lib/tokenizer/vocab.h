@@ -54,7 +54,8 @@ struct tok_node {
 	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
 	uint16_t depth;	     /* bytes spelled */
 	uint16_t extends;    /* 1 if some token goes on from here */
-	/* Unigram: of `token`, which is an outside id there; the root's is that of what is unknown. */
+	/* Unigram: of `token`, which is an outside id there; the root's is that of what is unknown.
+	 */
 	double score;
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
@@ -182,7 +183,7 @@ struct tok_vocab {
 	uint32_t pair_shift, pair_mask;
 	uint64_t *pair_filter; /* a bit by the hash of each pair in the table, 6 to 12 bits a pair */
 	uint32_t filter_shift; /* 64 - log2(bits) */
-	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
+	uint32_t *byte_pair;   /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
 	struct tok_split *split; /* by rank id */
 	uint32_t *ext;		 /* outside id by rank id; of part of a character, which is no
 				    token, above all ids */
@@ -203,8 +204,10 @@ struct tok_vocab {
 	struct tok_span *span; /* by outside id, in `bytes` */
 	uint8_t *bytes;
 	uint32_t *special; /* outside ids, rising */
-	struct tok_wordpiece wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
-	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h) */
+	struct tok_wordpiece
+		wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
+	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h)
+	 */
 	struct tok_unigram unigram;
 	uint32_t ids_per_byte; /* of text, at most */
 	/* set-up and information */

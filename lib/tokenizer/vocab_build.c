@@ -310,7 +310,8 @@ link_children(struct tok_vocab *v, uint32_t at)
 
 /* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
 static void
-build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n, struct range *range)
+build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n,
+	struct range *range)
 {
 	uint32_t at, used = 1;
 
@@ -427,10 +428,9 @@ build_repeats(struct tok_vocab *v, const struct tok_model *m, const uint32_t *ra
 	       tok_fail(err, "tokens of repeats that their merges do not make");
 }
 
-static bool
-build_classes(struct tok_vocab *v, struct tok_error *err)
+bool
+tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_error *err)
 {
-	const struct tok_runs runs = {tok_unicode_runs, tok_unicode_n_runs, 3};
 	struct tok_page_set set = {.bytes = TOK_PAGE};
 	struct tok_spread s = {0};
 
@@ -479,6 +479,7 @@ build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 static bool
 build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
+	const struct tok_runs categories = {tok_unicode_runs, tok_unicode_n_runs, 3};
 	uint32_t *rank_of = calloc(m->n_tokens, sizeof(*rank_of));
 	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
@@ -486,7 +487,8 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
 	     build_automaton(v, err) && build_longest(v, m, err) &&
 	     build_repeats(v, m, rank_of, err) &&
-	     (m->pretok == TOK_PRETOK_PIECES ? tok_pieces_build(v, err) : build_classes(v, err));
+	     (m->pretok == TOK_PRETOK_PIECES ? tok_pieces_build(v, err)
+					     : tok_vocab_classes(v, categories, err));
 	free(rank_of);
 	return ok;
 }

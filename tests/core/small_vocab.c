@@ -257,8 +257,8 @@ small_map(uint8_t *bytes, size_t *trie)
 	put_child(bytes, ROOT, 'e', false, AFTER_E);
 	put_child(bytes, AFTER_E, 0xcc, false, AFTER_CC);
 	for (uint32_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		put_child(bytes, keys[i].key ? ROOT : AFTER_CC, keys[i].key ? keys[i].key : 0x81, true,
-			LEAVES + i);
+		put_child(bytes, keys[i].key ? ROOT : AFTER_CC, keys[i].key ? keys[i].key : 0x81,
+			true, LEAVES + i);
 		put_unit(bytes, LEAVES + i, 1u << 31 | text);
 		memcpy(bytes + *trie + text, keys[i].text, strlen(keys[i].text));
 		text += (uint32_t)strlen(keys[i].text) + 1;

@@ -43,8 +43,8 @@ struct tok_vocab *small_wordpiece(
 	const char *const *token, uint32_t n, const struct tok_model_bert *options);
 
 /*
- * Unigram with n pieces, of which [0] is the unknown one and `score` has their scores, and added tokens
- * of all kinds if asked for; of *options the score and the map are taken from elsewhere.
+ * Unigram with n pieces, of which [0] is the unknown one and `score` has their scores, and added
+ * tokens of all kinds if asked for; of *options the score and the map are taken from elsewhere.
  */
 struct tok_vocab *small_unigram(const char *const *piece, const double *score, uint32_t n,
 	const struct tok_model_unigram *options, bool added);

@@ -361,5 +361,5 @@ main(void)
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests_name("unigram", tests, NULL, NULL);
 }

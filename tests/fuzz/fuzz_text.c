@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Text into the tokenizer, with each family's pretokenizer, with form C and without, with added
- * tokens under every flag, with WordPiece under some options, and with Unigram, however it is cut and however
- * little room there is for ids: always the ids of the whole text, with a cache and without; and
- * those are the bytes again when decoded. A text without a pretoken border is compared with merging
- * by the definition.
+ * tokens under every flag, with WordPiece under some options, and with Unigram, however it is cut
+ * and however little room there is for ids: always the ids of the whole text, with a cache and
+ * without; and those are the bytes again when decoded. A text without a pretoken border is compared
+ * with merging by the definition.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -74,16 +74,15 @@ make_unigrams(void)
 			.words = i == 3 || i == 4 || bare,
 			.blanks = !bare,
 			.prefix = i == 3 || i == 4 ? TOK_UNIGRAM_EACH_PREFIX
-				  : bare	    ? TOK_UNIGRAM_NO_PREFIX
-						    : (enum tok_unigram_prefix)(i % 3),
+				  : bare	   ? TOK_UNIGRAM_NO_PREFIX
+						   : (enum tok_unigram_prefix)(i % 3),
 			.split = !bare && i != 5 && i != 6,
 			.decode_strips = i & 1};
 
 		/* Equal ones, so that ways are equal as well. */
 		for (uint32_t k = 0; k < N; k++)
 			score[k] = -1.0 - (k * (i + 3)) % 5;
-		other[WORDPIECES + i] = small_unigram(
-			piece, score, N, &options, i == 0 || i == 6);
+		other[WORDPIECES + i] = small_unigram(piece, score, N, &options, i == 0 || i == 6);
 	}
 }
 

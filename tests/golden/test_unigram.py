@@ -374,8 +374,17 @@ def test_a_tokenizer_json(name):
     reference.no_truncation()
     reference.no_padding()
     tokenizer = dpdk_tokd.Tokenizer.load(str(path))
-    texts.compare(tokenizer, lambda text: reference.encode(text, add_special_tokens=False).ids)
-    for text in texts.lines(random.Random(1), 50):
+    if texts.share() == 1:
+        texts.compare(tokenizer, lambda text: reference.encode(text, add_special_tokens=False).ids)
+    c = texts.Comparison(
+        tokenizer, lambda text: reference.encode(text, add_special_tokens=False).ids
+    )
+    for _ in range(30 + texts.some(4_000)):
+        c.everywhere(texts.from_pieces(c.rng))
+    for _ in range(200 + texts.some(4_000)):
+        c.randomly(texts.random_unicode(c.rng))
+    for text in texts.lines(c.rng, 200 + texts.some(6_000)):
+        c.randomly(text)
         ids = tokenizer.encode(text, add_special_tokens=False)
         assert tokenizer.decode(ids).decode() == reference.decode(ids.tolist(), False)
 

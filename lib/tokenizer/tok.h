@@ -76,8 +76,8 @@ bool tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opt
 	struct tok_error *err);
 
 struct tok_vocab_info {
-	const char *name;   /* as asked for; owned by the vocabulary, like all strings here */
-	const char *path;   /* file it was read from */
+	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
+	const char *path;	  /* file it was read from */
 	const char *format; /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json",
 			       "vocab.txt", "sentencepiece", "tokv" */
 	const char *source; /* of a "tokv", what it was compiled from: format, files; else NULL */
@@ -159,8 +159,7 @@ enum tok_why {
 	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
 	TOK_WHY_MARKS = 5, /* more combining marks in a row than form C is given for (nfc.h) */
 	TOK_WHY_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
-	TOK_WHY_WHITE =
-		7, /* more than TOK_SPM_WHITE_MAX bytes of white space that may be left out */
+	TOK_WHY_WHITE = 7, /* more than TOK_SPM_WHITE_MAX bytes of white space at the end */
 };
 struct tok_result {
 	enum tok_status status;

@@ -54,8 +54,7 @@ struct tok_node {
 	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
 	uint16_t depth;	     /* bytes spelled */
 	uint16_t extends;    /* 1 if some token goes on from here */
-	/* Unigram: of `token`, which is an outside id there; the root's is that of what is unknown.
-	 */
+	/* Unigram: of `token`, an outside id there; the root's is that of what is unknown. */
 	double score;
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
@@ -183,7 +182,7 @@ struct tok_vocab {
 	uint32_t pair_shift, pair_mask;
 	uint64_t *pair_filter; /* a bit by the hash of each pair in the table, 6 to 12 bits a pair */
 	uint32_t filter_shift; /* 64 - log2(bits) */
-	uint32_t *byte_pair;   /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
+	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
 	struct tok_split *split; /* by rank id */
 	uint32_t *ext;		 /* outside id by rank id; of part of a character, which is no
 				    token, above all ids */

@@ -426,7 +426,7 @@ def compiled() -> list[bytes]:
     def change(table: int, place: int, value: int) -> bytes:
         return bytes([table, 2]) + short(place) + value.to_bytes(4, "little")
 
-    tables, numbers = range(31), 255
+    tables, numbers = range(33), 255
     back = (0x80 // len(tables) + 1) * len(tables)  # from 0x80 on counted from the end
     seeds = [bytes([kind]) for kind in range(5)]
     for kind in range(5):

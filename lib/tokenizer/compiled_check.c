@@ -150,7 +150,7 @@ numbers_fit(const struct tok_vocab *v)
 		       v->wordpiece.unk < v->info.n_ids;
 	if (v->kind == TOK_KIND_UNIGRAM)
 		return v->pretok == TOK_PRETOK_NONE && !v->nfc && !metaspace &&
-		       v->unigram.prefix <= TOK_UNIGRAM_EACH_PREFIX &&
+		       v->unigram.prefix <= TOK_PREFIX_EACH &&
 		       v->unigram.unk < v->info.n_ids;
 	if (v->pretok == TOK_PRETOK_PIECES)
 		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&

@@ -6,10 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "json_metaspace.h"
 #include "json_pieces.h"
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
-#define META "\"\u2581\""
 
 static const struct tok_json_rule model_rules[] = {
 	{"type", "\"BPE\"", NULL, false},
@@ -27,12 +27,12 @@ static const struct tok_json_rule model_rules[] = {
 static const struct tok_json_rule replace_rules[] = {
 	{"type", "\"Replace\"", NULL, true},
 	{"pattern", NULL, NULL, true},
-	{"content", META, NULL, true},
+	{"content", TOK_JSON_METASPACE_MARK, NULL, true},
 };
 
 static const struct tok_json_rule prepend_rules[] = {
 	{"type", "\"Prepend\"", NULL, true},
-	{"prepend", META, NULL, true},
+	{"prepend", TOK_JSON_METASPACE_MARK, NULL, true},
 };
 
 static const struct tok_json_rule blank_rules[] = {
@@ -42,15 +42,6 @@ static const struct tok_json_rule blank_rules[] = {
 static const struct tok_json_rule normalizers_rules[] = {
 	{"type", "\"Sequence\"", NULL, true},
 	{"normalizers", NULL, NULL, true},
-};
-
-static const struct tok_json_rule metaspace_rules[] = {
-	{"type", "\"Metaspace\"", NULL, true},
-	{"replacement", META, NULL, true},
-	{"str_rep", META, NULL, false}, /* of older versions */
-	{"add_prefix_space", "true, false", NULL, false},
-	{"prepend_scheme", "\"always\", \"first\", \"never\"", NULL, false},
-	{"split", "false", "a split at blanks is implemented for Unigram models", true},
 };
 
 /* Of a text that has no blanks any more. */
@@ -76,7 +67,7 @@ static const struct tok_json_rule back_rules[] = {
 };
 
 static const struct tok_json_rule meta_rules[] = {
-	{"String", META, NULL, true},
+	{"String", TOK_JSON_METASPACE_MARK, NULL, true},
 };
 
 static const struct tok_json_rule type_rules[] = {
@@ -153,25 +144,11 @@ read_normalizer(const char *file, json_t *root, struct tok_metaspace *meta, stru
 		json_array_get(list, n - 1), err);
 }
 
-/* prepend_scheme; or add_prefix_space, as files had it before. */
-static enum tok_prefix
-prefix_of(const json_t *metaspace)
-{
-	const char *scheme = json_string_value(json_object_get(metaspace, "prepend_scheme"));
-
-	if (scheme == NULL)
-		return json_is_false(json_object_get(metaspace, "add_prefix_space"))
-			       ? TOK_PREFIX_NONE
-			       : TOK_PREFIX_EACH;
-	return strcmp(scheme, "never") == 0   ? TOK_PREFIX_NONE
-	       : strcmp(scheme, "first") == 0 ? TOK_PREFIX_FIRST
-					      : TOK_PREFIX_EACH;
-}
-
 static bool
 read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct tok_error *err)
 {
 	json_t *pretok = json_object_get(root, "pre_tokenizer");
+	bool split;
 
 	if (meta->stage == TOK_METASPACE_NORMALIZER && is_type(pretok, "Split"))
 		return tok_json_check(
@@ -192,9 +169,13 @@ read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct t
 			"implemented",
 			file);
 	meta->stage = TOK_METASPACE_PRETOKENIZER;
-	meta->prefix = prefix_of(pretok);
-	return tok_json_check_component(file, "pre_tokenizer", pretok, "Metaspace", metaspace_rules,
-		N(metaspace_rules), err);
+	if (!tok_json_metaspace(file, "pre_tokenizer", pretok, &meta->prefix, &split, err))
+		return false;
+	return !split ||
+	       tok_fail(err,
+		       "%s: pre_tokenizer.split true is not implemented with BPE (implemented: "
+		       "false)",
+		       file);
 }
 
 /* Replace, ByteFallback, Fuse, and Strip where there is a prefix. */

@@ -4,14 +4,12 @@
 #include <string.h>
 
 #include "json_added.h"
+#include "json_metaspace.h"
 #include "json_rules.h"
 #include "json_scores.h"
 #include "load_unigram_json.h"
 #include "rank_model.h"
 #include "utf8.h"
-
-#define MARK "\xe2\x96\x81" /* U+2581 */
-#define MARK_BYTES 3
 
 static const struct tok_json_rule top_rules[] = {
 	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
@@ -32,14 +30,6 @@ static const struct tok_json_rule model_rules[] = {
 	{"byte_fallback", "true, false", NULL, false},
 };
 
-static const struct tok_json_rule metaspace_rules[] = {
-	{"type", NULL, NULL, true}, {"replacement", "\"" MARK "\"", NULL, true},
-	{"add_prefix_space", "true, false", NULL, false},
-	{"prepend_scheme", "\"always\", \"first\", \"never\"", NULL, false},
-	{"split", "true, false", NULL, false},
-	{"str_rep", NULL, NULL, false}, /* the reference passes over it */
-};
-
 static const struct tok_json_rule type_rules[] = {
 	{"type", NULL, NULL, true},
 };
@@ -58,7 +48,7 @@ static const struct tok_json_rule strip_rules[] = {
 static const struct tok_json_rule replace_rules[] = {
 	{"type", NULL, NULL, true},
 	{"pattern", NULL, NULL, true},
-	{"content", "\" \", \"" MARK "\"", "with the pattern \" {2,}\"", true},
+	{"content", "\" \", \"" TOK_METASPACE "\"", "with the pattern \" {2,}\"", true},
 };
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
@@ -177,7 +167,7 @@ read_replace(
 	if (u->squeeze)
 		return tok_fail(err, "%s: normalizer: Replace is not implemented twice", file);
 	u->squeeze = true;
-	u->squeeze_to_mark = strcmp(content, MARK) == 0;
+	u->squeeze_to_mark = strcmp(content, TOK_METASPACE) == 0;
 	return true;
 }
 
@@ -220,34 +210,10 @@ read_normalizers(const char *file, json_t *root, struct tok_model_unigram *u, st
 
 /* ---- pre_tokenizer, decoder ---- */
 
-/* Metaspace, which both have. */
-static bool
-read_metaspace(const char *file, const char *what, json_t *component,
-	enum tok_unigram_prefix *prefix, struct tok_error *err)
-{
-	const char *scheme = json_string_value(json_object_get(component, "prepend_scheme"));
-
-	if (!tok_json_check(file, what, component, metaspace_rules, N(metaspace_rules), err))
-		return false;
-	scheme = scheme == NULL ? "always" : scheme;
-	*prefix = strcmp(scheme, "always") == 0	 ? TOK_UNIGRAM_EACH_PREFIX
-		  : strcmp(scheme, "first") == 0 ? TOK_UNIGRAM_FIRST_PREFIX
-						 : TOK_UNIGRAM_NO_PREFIX;
-	if (json_is_false(json_object_get(component, "add_prefix_space")) &&
-		*prefix != TOK_UNIGRAM_NO_PREFIX)
-		return tok_fail(err,
-			"%s: %s.add_prefix_space is false, and prepend_scheme is not \"never\": "
-			"tokenizers refuses it as well",
-			file, what);
-	return true;
-}
-
 static bool
 read_pre_tokenizer(
 	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
 {
-	const json_t *split = json_object_get(component, "split");
-
 	if (is_type(component, "WhitespaceSplit") && !u->blanks) {
 		u->words = true;
 		return tok_json_check(
@@ -257,8 +223,7 @@ read_pre_tokenizer(
 		return refuse(file, "pre_tokenizer", component,
 			"null, WhitespaceSplit, Metaspace, Sequence of the two", err);
 	u->blanks = true;
-	u->split = split == NULL || json_is_null(split) || json_is_true(split);
-	return read_metaspace(file, "pre_tokenizer", component, &u->prefix, err);
+	return tok_json_metaspace(file, "pre_tokenizer", component, &u->prefix, &u->split, err);
 }
 
 static bool
@@ -287,7 +252,8 @@ static bool
 read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct tok_error *err)
 {
 	json_t *decoder = json_object_get(root, "decoder");
-	enum tok_unigram_prefix prefix;
+	enum tok_prefix prefix;
+	bool split;
 
 	if (is_type(decoder, "Sequence")) {
 		const json_t *list = sequence(file, "decoder", decoder, "decoders", 1, err);
@@ -298,9 +264,9 @@ read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct
 	}
 	if (!is_type(decoder, "Metaspace"))
 		return refuse(file, "decoder", decoder, "Metaspace", err);
-	if (!read_metaspace(file, "decoder", decoder, &prefix, err))
+	if (!tok_json_metaspace(file, "decoder", decoder, &prefix, &split, err))
 		return false;
-	u->decode_strips = prefix != TOK_UNIGRAM_NO_PREFIX;
+	u->decode_strips = prefix != TOK_PREFIX_NONE;
 	return true;
 }
 
@@ -316,7 +282,7 @@ check_first(
 					  : NULL;
 	size_t i;
 
-	if (u->prefix != TOK_UNIGRAM_FIRST_PREFIX)
+	if (u->prefix != TOK_PREFIX_FIRST)
 		return true;
 	json_array_foreach (added, i, one) {
 		if (is_on(one, "normalized") && u->charsmap != NULL)
@@ -386,10 +352,11 @@ put_piece(struct tok_model *m, uint32_t id, const char *text)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < len;) {
-		const bool mark = !as_it_is && strncmp(text + i, MARK, MARK_BYTES) == 0;
+		const bool mark =
+			!as_it_is && strncmp(text + i, TOK_METASPACE, TOK_METASPACE_BYTES) == 0;
 
 		bytes[n++] = mark ? ' ' : (uint8_t)text[i];
-		i += mark ? MARK_BYTES : 1;
+		i += mark ? TOK_METASPACE_BYTES : 1;
 	}
 	tok_model_put(m, id, bytes, n, false);
 	m->token[id].outside = m->unigram.blanks && as_it_is;

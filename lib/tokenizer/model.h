@@ -82,13 +82,6 @@ struct tok_model_bert {
 	uint32_t unk;	    /* id of the unknown token */
 };
 
-/* A blank before a text, where none is: SentencePiece's add_dummy_prefix. */
-enum tok_unigram_prefix {
-	TOK_UNIGRAM_NO_PREFIX = 0,
-	TOK_UNIGRAM_FIRST_PREFIX = 1, /* before what begins the text */
-	TOK_UNIGRAM_EACH_PREFIX = 2, /* before each text between added tokens, or each word of it */
-};
-
 /*
  * A Unigram model, and what comes before and behind it. Where `blanks` is set, tokens have a blank
  * for U+2581. What is done to a text is done in the order of the fields.
@@ -101,7 +94,7 @@ struct tok_model_unigram {
 	bool squeeze_to_mark;
 	bool words;  /* text is cut at white space, which is left out */
 	bool blanks; /* a blank and U+2581 are the same */
-	enum tok_unigram_prefix prefix;
+	enum tok_prefix prefix; /* TOK_PREFIX_EACH at most; with `words` before each word */
 	bool split;	   /* a blank begins a word */
 	double *score;	   /* by id */
 	uint32_t n_pieces; /* ids below are of the model */

@@ -20,7 +20,7 @@
 struct tok_unigram {
 	struct tok_spm_norm norm;
 	uint32_t unk;
-	uint32_t prefix; /* enum tok_unigram_prefix */
+	uint32_t prefix; /* enum tok_prefix */
 	bool words, blanks, split;
 	bool byte_fallback; /* what is unknown becomes tok_vocab.ext[] of its bytes */
 	bool border[256]; /* by a character's first byte: it may be one between words, or a blank */

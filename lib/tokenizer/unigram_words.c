@@ -71,8 +71,8 @@ wants_prefix(const struct tok_stream *s)
 
 	if (s->state == TOK_UNIGRAM_OPEN || (s->state == TOK_UNIGRAM_GAP && !u->words))
 		return false;
-	return u->prefix == TOK_UNIGRAM_EACH_PREFIX ||
-	       (u->prefix == TOK_UNIGRAM_FIRST_PREFIX && !s->unigram.later);
+	return u->prefix == TOK_PREFIX_EACH ||
+	       (u->prefix == TOK_PREFIX_FIRST && !s->unigram.later);
 }
 
 static bool

@@ -151,7 +151,7 @@ make_unigram(struct tok_model *m)
 			.squeeze = true,
 			.blanks = true,
 			.split = true,
-			.prefix = TOK_UNIGRAM_EACH_PREFIX,
+			.prefix = TOK_PREFIX_EACH,
 			.n_pieces = ROOM,
 			.byte_fallback = true,
 			.decode_strips = true}};

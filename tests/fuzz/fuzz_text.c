@@ -73,8 +73,8 @@ make_unigrams(void)
 			.squeeze_to_mark = i == 2 || i == 6,
 			.words = i == 3 || i == 4 || bare,
 			.blanks = !bare,
-			.prefix = i == 3 || i == 4 ? TOK_UNIGRAM_EACH_PREFIX
-				  : bare	   ? TOK_UNIGRAM_NO_PREFIX
+			.prefix = i == 3 || i == 4 ? TOK_PREFIX_EACH
+				  : bare	   ? TOK_PREFIX_NONE
 						   : (enum tok_unigram_prefix)(i % 3),
 			.split = !bare && i != 5 && i != 6,
 			.decode_strips = i & 1};

@@ -101,7 +101,7 @@ struct by_score {
 
 /* Of equal scores the longest first: merge_order.c knows them by that. */
 static int
-compare(const void *a, const void *b)
+compare_scores(const void *a, const void *b)
 {
 	const struct by_score *x = a, *y = b;
 
@@ -162,7 +162,7 @@ put_all_merges(const char *file, const struct tok_sp_model *sp, struct tok_model
 			     file, id);
 	}
 	if (ok)
-		qsort(order, n, sizeof(*order), compare);
+		qsort(order, n, sizeof(*order), compare_scores);
 	for (uint32_t i = 0; ok && i < n; i++) {
 		rank += i > 0 && order[i].score != order[i - 1].score;
 		put_merges(m, x, order[i].id, rank);

@@ -98,6 +98,11 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 	} else if (m != NULL && m->metaspace.stage == TOK_METASPACE_NORMALIZER) {
 		const uint32_t prefix = m->metaspace.prefix == TOK_PREFIX_ANYWAY;
 
+		if (t->what & (TOK_ADDED_LSTRIP | TOK_ADDED_RSTRIP))
+			return tok_fail(err,
+				"added token %u is normalized and takes white space, where blanks "
+				"are U+2581, which is none: not implemented",
+				t->id);
 		text[0] = ' ';
 		len = prefix + (uint32_t)tok_piece_bytes(
 				       (const char *)l->bytes + t->off, len, text + prefix);

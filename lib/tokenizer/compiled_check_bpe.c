@@ -96,12 +96,15 @@ pairs_fit(const struct tok_vocab *v)
 	return of_bytes == 0;
 }
 
-/* Those were looked at by tok_repeats_fill. */
+/*
+ * Those were looked at by tok_repeats_fill, in units. That two units stand side by side, as bytes,
+ * it takes for granted: the first of a family, which joins them, is looked at as any merge is.
+ */
 static bool
 is_repeat(const struct tok_vocab *v, uint32_t r)
 {
 	for (uint32_t i = 0; i < v->n_repeats; i++) {
-		if (r >= v->repeat[i].low && r < v->repeat[i].high)
+		if (r > v->repeat[i].low && r < v->repeat[i].high)
 			return true;
 	}
 	return false;

@@ -60,6 +60,9 @@ characters_fit(const struct tok_vocab *v)
 			return false;
 		}
 	}
+	/* Of whole texts, where nothing is merged: their characters need not be tokens. */
+	if (v->n_whole > 0 && v->longest.node == NULL)
+		return false;
 	for (uint32_t i = 0; i < v->n_whole; i++) {
 		const struct tok_span span = v->span[v->whole[i]];
 

@@ -12,6 +12,15 @@ tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len)
 	return v->bytes + v->span[id].off;
 }
 
+/* Is a blank left out that this first id begins with? In a .model that of a byte, <0x20>, is not.
+ */
+static bool
+is_stripped(const struct tok_vocab *v, uint32_t id, uint32_t len)
+{
+	return v->metaspace.strip &&
+	       (v->metaspace.prefix != TOK_PREFIX_TEXT || len > 1 || id == v->ext[' ']);
+}
+
 /* `begun`: not at the start of all ids. */
 static struct tok_result
 decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n, uint8_t *out,
@@ -30,7 +39,7 @@ decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n, uin
 			r.why = TOK_WHY_ID;
 			break;
 		}
-		if (v->metaspace.strip && !begun && r.consumed == 0 && *bytes == ' ') {
+		if (!begun && r.consumed == 0 && *bytes == ' ' && is_stripped(v, ids[0], len)) {
 			bytes++;
 			len--;
 		}

@@ -150,7 +150,7 @@ put_entry(
 		if (strlen(key) > TOK_MAX_TOKEN_BYTES)
 			return tok_fail(err, "%s: token %u has %zu bytes, the limit is %u", file,
 				id, strlen(key), TOK_MAX_TOKEN_BYTES);
-		tok_piece_put(m, id, key, strlen(key));
+		tok_piece_put(m, id, key, strlen(key), tok_piece_byte(key, strlen(key)));
 		return true;
 	}
 	if (!tok_bytelevel_decode(key, strlen(key), bytes, &len) || len == 0)

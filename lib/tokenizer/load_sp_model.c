@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A SentencePiece model of kind BPE as a list of merges: any two symbols whose joint text is a piece
- * are joined, those of the highest score first, the leftmost of equals (bpe_model.cc). Set-up only.
+ * A SentencePiece model of kind BPE as a list of merges: any two symbols whose joint text is a
+ * piece are joined, those of the highest score first, the leftmost of equals (bpe_model.cc). Set-up
+ * only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,8 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 			"%s: normalizer_spec.precompiled_charsmap is not implemented (implemented: "
 			"the rule \"identity\")",
 			file);
+	if (sp->denormalizes)
+		return tok_fail(err, "%s: denormalizer_spec is not implemented", file);
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		bool is;
 
@@ -46,26 +49,57 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 				settings[i].name, is ? "true" : "false",
 				settings[i].wanted ? "true" : "false");
 	}
-	for (uint32_t id = 0; id < sp->n; id++) {
-		if (sp->piece[id].type == TOK_SP_UNUSED)
-			return tok_fail(err, "%s: piece %u is UNUSED: not implemented", file, id);
-	}
 	return true;
 }
 
-/* The tokens, and those that are found in a text, or with TOK_SPECIAL, by themselves. */
+/* Of len * len of all pieces: to find how each is merged takes so many steps. */
+#define WORK_MAX ((uint64_t)1 << 30)
+
+static bool
+check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
+{
+	uint32_t n_unknown = 0;
+	uint64_t work = 0;
+
+	for (uint32_t id = 0; id < sp->n; id++) {
+		const struct tok_sp_piece *p = &sp->piece[id];
+
+		work += (uint64_t)p->len * p->len;
+		n_unknown += p->type == TOK_SP_UNKNOWN;
+		if (p->type == TOK_SP_UNUSED)
+			return tok_fail(err, "%s: piece %u is UNUSED: not implemented", file, id);
+		if (p->type == TOK_SP_BYTE && tok_piece_byte(p->text, p->len) < 0)
+			return tok_fail(err, "%s: piece %u is a BYTE and not <0x..>", file, id);
+		if (p->type == TOK_SP_USER_DEFINED && p->len > TOK_ADDED_BYTES_MAX)
+			return tok_fail(err,
+				"%s: piece %u is USER_DEFINED and has %u bytes, the limit is %u",
+				file, id, p->len, TOK_ADDED_BYTES_MAX);
+	}
+	if (n_unknown > 1)
+		return tok_fail(err, "%s: %u pieces are UNKNOWN, expected one", file, n_unknown);
+	if (sp->n > TOK_MAX_IDS - TOK_PIECE_PARTS)
+		return tok_fail(err, "%s: %u pieces, the limit is %u", file, sp->n,
+			TOK_MAX_IDS - TOK_PIECE_PARTS);
+	return work <= WORK_MAX ||
+	       tok_fail(err,
+		       "%s: its pieces are too long: the squares of their bytes are %llu in all, "
+		       "the limit is %llu",
+		       file, (unsigned long long)work, (unsigned long long)WORK_MAX);
+}
+
+/*
+ * The tokens, and those that are found in a text by themselves. Control pieces are not: they are
+ * never recognised in a text, nor do they hide others. One with U+0020 is not either: text has
+ * U+2581.
+ */
 static bool
 put_pieces(const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
 {
-	size_t bytes = 0, added_bytes = 0, n_merges = 0;
+	size_t bytes = 0, added_bytes = 0;
 
-	for (uint32_t id = 0; id < sp->n; id++) {
+	for (uint32_t id = 0; id < sp->n; id++)
 		bytes += sp->piece[id].len;
-		n_merges += sp->piece[id].len;
-	}
-	if (n_merges > TOK_FILE_MAX || sp->n > TOK_MAX_IDS - TOK_PIECE_PARTS)
-		return tok_fail(err, "%u pieces, the limit is %u", sp->n, TOK_MAX_IDS - TOK_PIECE_PARTS);
-	if (!tok_piece_init(m, sp->n, bytes, (uint32_t)n_merges, err))
+	if (!tok_piece_init(m, sp->n, bytes, (uint32_t)bytes, err))
 		return false;
 	m->added = calloc(sp->n, sizeof(*m->added));
 	m->added_bytes = malloc(bytes + 1);
@@ -73,18 +107,19 @@ put_pieces(const struct tok_sp_model *sp, struct tok_model *m, struct tok_error 
 		return tok_fail(err, "out of memory for %u pieces", sp->n);
 	for (uint32_t id = 0; id < sp->n; id++) {
 		const struct tok_sp_piece *p = &sp->piece[id];
-		const bool special = p->type == TOK_SP_CONTROL || p->type == TOK_SP_UNKNOWN;
+		const bool own = p->type == TOK_SP_USER_DEFINED;
 
-		tok_piece_put(m, id, p->text, p->len);
-		m->token[id].byte = p->type == TOK_SP_BYTE;
-		m->token[id].special = special;
-		if (p->type == TOK_SP_USER_DEFINED)
-			m->token[id].outside = true; /* no merge makes it: it has been found before */
-		if ((!special && p->type != TOK_SP_USER_DEFINED) || p->len > TOK_ADDED_BYTES_MAX)
+		tok_piece_put(m, id, p->text, p->len,
+			p->type == TOK_SP_BYTE ? tok_piece_byte(p->text, p->len) : -1);
+		m->token[id].special = p->type == TOK_SP_CONTROL || p->type == TOK_SP_UNKNOWN;
+		if (!own)
+			continue;
+		m->token[id].outside = true; /* no merge makes it: it has been found before */
+		if (memchr(p->text, ' ', p->len) != NULL)
 			continue;
 		memcpy(m->added_bytes + added_bytes, p->text, p->len);
 		m->added[m->n_added++] = (struct tok_model_added){.id = id,
-			.what = TOK_ADDED_NORMALIZED | (special ? TOK_ADDED_SPECIAL : 0),
+			.what = TOK_ADDED_NORMALIZED,
 			.off = (uint32_t)added_bytes,
 			.len = p->len};
 		added_bytes += p->len;
@@ -124,8 +159,7 @@ put_merges(struct tok_model *m, const struct tok_index *x, uint32_t id, uint32_t
 		const uint32_t right = tok_index_find(x, p + n, len - n);
 
 		if (left != TOK_NO_TOKEN && right != TOK_NO_TOKEN)
-			m->merge[m->n_merges++] =
-				(struct tok_model_merge){left, right, id, rank};
+			m->merge[m->n_merges++] = (struct tok_model_merge){left, right, id, rank};
 	}
 }
 
@@ -174,8 +208,8 @@ put_all_merges(const char *file, const struct tok_sp_model *sp, struct tok_model
 /* ---- */
 
 static bool
-make_model(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
-	struct tok_error *err)
+make_model(
+	const char *file, const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
 {
 	struct tok_index x = {0};
 	bool ok;
@@ -206,7 +240,8 @@ tok_load_sp_model(const char *path, struct tok_model *m, struct tok_error *err)
 	bool ok = text != NULL && tok_sp_read(file, (const uint8_t *)text, n, &sp, err);
 
 	*m = (struct tok_model){.format = "sentencepiece"};
-	ok = ok && check(file, &sp, err) && make_model(file, &sp, m, err);
+	ok = ok && check(file, &sp, err) && check_pieces(file, &sp, err) &&
+	     make_model(file, &sp, m, err);
 	tok_sp_free(&sp);
 	free(text);
 	if (!ok)

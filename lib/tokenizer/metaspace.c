@@ -7,8 +7,11 @@
 size_t
 tok_metaspace_find(const uint8_t *p, size_t n)
 {
-	const uint8_t *at = p, *end = p + n;
+	const uint8_t *at = p, *end;
 
+	if (n == 0)
+		return 0; /* p may be NULL */
+	end = p + n;
 	/* Complete characters: its second and third byte are there. */
 	while ((at = memchr(at, 0xe2, (size_t)(end - at))) != NULL) {
 		if (at[1] == 0x96 && at[2] == 0x81)

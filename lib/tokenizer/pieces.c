@@ -7,9 +7,8 @@
 #include "pieces.h"
 #include "utf8.h"
 
-/* The byte that "<0x41>" stands for, or -1. */
-static int
-byte_of(const char *text, size_t len)
+int
+tok_piece_byte(const char *text, size_t len)
 {
 	static const char digits[] = "0123456789ABCDEF";
 	const char *high, *low;
@@ -51,9 +50,8 @@ tok_piece_init(struct tok_model *m, uint32_t n_ids, size_t n_bytes, uint32_t n_m
 }
 
 void
-tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t len)
+tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t len, int byte)
 {
-	const int byte = byte_of(text, len);
 	uint8_t *to = m->bytes + m->n_bytes;
 	uint32_t n = 1;
 

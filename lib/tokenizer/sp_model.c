@@ -146,6 +146,17 @@ read_normalizer(struct message m, struct tok_sp_model *sp)
 }
 
 static bool
+read_denormalizer(struct message m, struct tok_sp_model *sp)
+{
+	struct field f;
+
+	while (read_field(&m, &f))
+		sp->denormalizes |=
+			f.number == 2 && f.wire == WIRE_LEN && f.inside.p < f.inside.end;
+	return m.p == m.end;
+}
+
+static bool
 check_piece(const char *file, uint32_t id, const struct tok_sp_piece *p, struct tok_error *err)
 {
 	if (p->type == 0)
@@ -197,6 +208,8 @@ tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *s
 			ok = read_trainer(f.inside, sp);
 		else if (f.number == 3)
 			ok = read_normalizer(f.inside, sp);
+		else if (f.number == 5)
+			ok = read_denormalizer(f.inside, sp);
 		if (!ok)
 			tok_fail(err, "%s: damaged, the message at byte %zu", file, at);
 	}

@@ -37,6 +37,7 @@ struct tok_sp_model {
 	uint32_t kind; /* enum tok_sp_kind, or another */
 	bool byte_fallback, whitespace_as_suffix;
 	bool dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
+	bool denormalizes; /* there is a denormalizer_spec with a charsmap */
 	const uint8_t *charsmap;
 	size_t charsmap_bytes;
 };

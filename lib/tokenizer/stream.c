@@ -85,11 +85,14 @@ unigram_waits(const struct tok_stream *s)
 size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
+	/*
+	 * What is held for added tokens of normalized text is not text yet: a blank may come before
+	 * each part of it, and encode_parts() writes more than there is.
+	 */
 	return (n + prefix_bytes(s->vocab) + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
-		       normalizer_waits(s)) *
+		       normalizer_waits(s) + s->added_state[TOK_ADDED_NORMAL_SET].n_held) *
 		       s->vocab->ids_per_byte +
-	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos +
-	       unigram_waits(s) + s->n_before + s->n_after;
+	       s->n_held + s->n_pos + unigram_waits(s) + s->n_before + s->n_after;
 }
 
 size_t

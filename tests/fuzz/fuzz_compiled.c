@@ -108,12 +108,12 @@ make_pieces(struct tok_model *m)
 	MUST(tok_piece_init(m, 256 + 13, 4096, 6, NULL));
 	m->n_tokens = 0;
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
-		tok_piece_put(m, m->n_tokens++, pieces[i], strlen(pieces[i]));
+		tok_piece_put(m, m->n_tokens++, pieces[i], strlen(pieces[i]), -1);
 	for (uint32_t byte = 0; byte < 256; byte++) {
 		char text[8];
 
 		snprintf(text, sizeof(text), "<0x%02X>", byte);
-		tok_piece_put(m, m->n_tokens++, text, 6);
+		tok_piece_put(m, m->n_tokens++, text, 6, (int)byte);
 	}
 	MUST(tok_piece_characters(m, "fuzz", NULL));
 	for (size_t i = 0; i < sizeof(merges) / sizeof(merges[0]); i++)

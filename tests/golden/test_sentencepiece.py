@@ -284,6 +284,30 @@ def test_random_merges_in_any_order(tmp_path):
     assert loaded > refused
 
 
+@pytest.mark.parametrize("style", ["prepend", "none", "first", "always", "never"])
+def test_what_was_held_for_an_added_token_becomes_others(style, tmp_path):
+    """A long one is begun, and ends otherwise: each short one in it is found, with a blank before
+    what is between them or not. There is room for all of that."""
+    path = tmp_path / "tokenizer.json"
+    document = document_of(fetched("mistral-v1"), style)
+    flags = {"single_word": False, "lstrip": False, "rstrip": False, "special": False}
+    for i, text in enumerate(["a", "ab" * 200 + "Z", " b", "qz foo"]):
+        known = document["model"]["vocab"].get(text)
+        added = {"id": 32000 + i if known is None else known, "content": text}
+        document["added_tokens"].append({**added, "normalized": True, **flags})
+    extra = [t for t in document["added_tokens"] if t["content"] not in document["model"]["vocab"]]
+    for i, token in enumerate(extra):
+        token["id"] = 32000 + i
+    path.write_text(json.dumps(document))
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    comparison = texts.Comparison(tokenizer, reference_of(path))
+    for text in ["ab" * 199, "ab" * 200 + "Y", "x" + "ab" * 150, "qz ", "qz fo", "qz foo b", "ab" * 200 + "Z"]:
+        comparison.whole(text)
+        ids = tokenizer.encode(text, add_special_tokens=False)
+        for cut in range(0, len(text) + 1, 7):
+            assert comparison.streamed(text.encode(), [cut]).tolist() == ids.tolist()
+
+
 def random_model(rng: random.Random) -> bytes:
     """A .model of few characters; runs may have equal scores, user-defined pieces may be among others."""
 
@@ -306,7 +330,7 @@ def random_model(rng: random.Random) -> bytes:
     if rng.random() < 0.5:
         run = rng.choice(characters)
         scores.update({text: -200.0 for text in pieces if set(text) == {run}})
-    own = rng.sample(["[A]", "ab", "▁▁", "éé", "b"], rng.randint(0, 2))
+    own = rng.sample(["[A]", "ab", "▁▁", "éé", "b", "<", "a b"], rng.randint(0, 2))
     prefix = rng.choice([b"\x18\x01", b"\x18\x00", b""])
     return b"".join(
         [
@@ -337,7 +361,7 @@ def test_random_models(tmp_path):
             continue
         loaded += 1
         comparison = texts.Comparison(tokenizer, model_reference(path), rng.randrange(1 << 30))
-        parts = ["a", "b", " ", "é", "aaa", "   ", "x", "中", "[A]", "▁", "ab"]
+        parts = ["a", "b", " ", "é", "aaa", "   ", "x", "中", "[A]", "▁", "ab", "<s>", "<", "a b"]
         for _ in range(20):
             text = "".join(rng.choices(parts, k=rng.randint(1, 14)))
             comparison.everywhere(text * rng.choice([1, 1, 1, 7]))

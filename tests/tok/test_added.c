@@ -90,6 +90,46 @@ assert_encoded(const struct tok_vocab *v, const char *text, uint32_t flags, cons
 	}
 }
 
+/* Of a text in two pieces, with a cache that knows it: as much room as is asked for, and what is behind it. */
+static void
+nothing_is_written_behind_the_room(void **state)
+{
+	static const char *const texts[] = {"qz ", "qz fo", "hell qz ", "abcde q", "qz foo hell"};
+	struct tok_vocab *v = load(state,
+		"{\"id\":261,\"content\":\"qz foo\",\"special\":false,\"normalized\":true},"
+		"{\"id\":262,\"content\":\"abcde q \",\"special\":false,\"normalized\":true}",
+		false);
+	struct tok_cache *cache = tok_cache_create(v, 0, NULL);
+	static uint32_t ids[ROOM];
+
+	assert_non_null(cache);
+	for (uint32_t i = 0; i < 2 * N(texts); i++) { /* learned, then known */
+		const char *text = texts[i % N(texts)];
+		const size_t n = strlen(text);
+
+		tok_encode(v, cache, text, n, TOK_ADDED_AS_TEXT, ids, ROOM);
+		for (size_t cut = 0; cut <= n; cut++) {
+			const size_t parts[] = {cut, n - cut};
+			struct tok_stream s;
+
+			tok_stream_init(&s, v, cache, 0);
+			for (int k = 0; k < 2; k++) {
+				const size_t room = tok_stream_bound(&s, parts[k]);
+				struct tok_result r;
+
+				memset(ids, 0xa5, (room + 16) * sizeof(*ids));
+				r = tok_stream_feed(&s, text + (k > 0 ? cut : 0), parts[k], k == 1,
+					ids, room);
+				assert_int_equal(r.status, TOK_OK);
+				for (size_t at = room; at < room + 16; at++)
+					assert_int_equal(ids[at], 0xa5a5a5a5);
+			}
+		}
+	}
+	tok_cache_free(cache);
+	tok_vocab_free(v);
+}
+
 static void
 what_is_recognised_is_a_choice(void **state)
 {
@@ -355,6 +395,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(what_is_recognised_is_a_choice),
+		WITH_FOLDER(nothing_is_written_behind_the_room),
 		WITH_FOLDER(flags_are_the_references),
 		WITH_FOLDER(the_longest_at_the_leftmost_place_is_taken),
 		WITH_FOLDER(two_sets_before_and_behind_the_normalizer),

@@ -74,6 +74,7 @@ what_is_not_implemented_is_refused_by_name(void **state)
 		{3, "\x20\x01", 2, "remove_extra_whitespaces true is not implemented"},
 		{3, "\x28\x00", 2, "escape_whitespaces false is not implemented"},
 		{3, "\x12\x01x", 3, "precompiled_charsmap is not implemented"},
+		{5, "\x12\x01x", 3, "denormalizer_spec is not implemented"},
 	};
 	static const struct {
 		const char *text;
@@ -87,6 +88,8 @@ what_is_not_implemented_is_refused_by_name(void **state)
 		{"\xc3", 0, TOK_SP_NORMAL, "piece 264 is not UTF-8"},
 		{"x", 1e38f, TOK_SP_NORMAL, "piece 264 has no score"},
 		{"he", 0, TOK_SP_NORMAL, "piece 264 is there twice"},
+		{"foo", 0, TOK_SP_BYTE, "piece 264 is a BYTE and not <0x..>"},
+		{"<2>", 0, TOK_SP_UNKNOWN, "2 pieces are UNKNOWN, expected one"},
 		{"\xc3\xa8he", 0, TOK_SP_NORMAL, "piece 264 has a character that is no piece"},
 		{"eh", -1, TOK_SP_NORMAL, "with the same score: not implemented"},
 	};

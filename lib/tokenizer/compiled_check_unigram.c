@@ -106,6 +106,8 @@ nodes_fit(const struct tok_vocab *v)
 
 	for (uint32_t at = 0; ok && at < v->n_nodes; at++)
 		ok = piece_fits(v, reached, at);
+	/* No piece begins within a character: where one goes on from is a border. */
+	ok = ok && v->node[0].child[2] == 0;
 	ok = ok && isfinite(v->node[0].score) && links_fit(v, reached);
 	free(reached);
 	return ok;

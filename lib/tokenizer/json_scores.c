@@ -11,6 +11,8 @@
 #include "json_scores.h"
 #include "model_make.h"
 
+#define EXPONENT_MAX 1000000000L
+
 /* What follows reads JSON that is known to be such; it is NUL-terminated all the same. */
 static const char *
 skip_blanks(const char *p)
@@ -149,8 +151,12 @@ read_number(const char *p, double *score)
 	}
 	if (*p == 'e' || *p == 'E') {
 		char *end;
+		const long exponent = strtol(p + 1, &end, 10);
 
-		d.exponent += strtol(p + 1, &end, 10);
+		/* So far from zero it is 0 or infinite, whatever the digits are. */
+		d.exponent += exponent > EXPONENT_MAX	 ? EXPONENT_MAX
+			      : exponent < -EXPONENT_MAX ? -EXPONENT_MAX
+							 : exponent;
 		p = end;
 	}
 	f = from_parts(&d);

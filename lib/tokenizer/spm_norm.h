@@ -24,6 +24,7 @@ struct tok_spm_norm {
 	bool on;	/* there is something to do */
 	bool strip_left, strip_right, squeeze, squeeze_to_mark;
 	bool white;	  /* one of the four */
+	bool parts;	  /* set-up: some added token is looked for in what comes of it */
 	bool stays[0x80]; /* by ASCII character: it is printable, and no key */
 };
 

@@ -13,9 +13,17 @@
 struct walk {
 	const struct tok_spm_norm *norm;
 	uint32_t n_units, n_text;
+	uint32_t n_nodes;
 	bool by_bytes;
+	bool parts; /* added tokens may be in a text, and what is between them gets a blank before
+		     */
+	uint8_t key[TOK_CLUSTER_BYTES];
 	uint32_t ids_per_byte;
 };
+
+/* Nodes that are come by, at most; nmt_nfkc's map has some 20,000. Paths may join, and lead back.
+ */
+#define NODES_MAX (1u << 20)
 
 /* Ids that n bytes of text may become: one by character, or by byte. */
 static uint32_t
@@ -25,7 +33,27 @@ ids_of(const struct walk *w, const uint8_t *p, uint32_t n)
 
 	for (uint32_t i = 0; i < n; i++)
 		ids += w->by_bytes || (p[i] & 0xc0) != 0x80;
-	return ids;
+	return w->parts ? ids + (ids + 1) / 2 + 1 : ids;
+}
+
+/* Bytes of a text that the first n of w->key come from: a byte that is not UTF-8 is U+FFFD there.
+ */
+static uint32_t
+raw_bytes(const struct walk *w, uint32_t n)
+{
+	static const uint8_t replacement[] = TOK_UTF8_REPLACEMENT;
+	uint32_t raw = n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t same = 0;
+
+		while (same < TOK_UTF8_REPLACEMENT_BYTES && i + same < n &&
+			w->key[i + same] == replacement[same])
+			same++;
+		if (same > 1 && (same == TOK_UTF8_REPLACEMENT_BYTES || i + same == n))
+			raw -= same - 1;
+	}
+	return raw;
 }
 
 /* The text of a key of n bytes is a text. */
@@ -38,6 +66,7 @@ text_fits(struct walk *w, uint32_t at, uint32_t n)
 	if (at > w->n_text)
 		return false;
 	len = (uint32_t)strnlen((const char *)text, w->n_text - at);
+	n = raw_bytes(w, n);
 	ids = (ids_of(w, text, len) + n - 1) / n;
 	w->ids_per_byte = ids > w->ids_per_byte ? ids : w->ids_per_byte;
 	return len <= TOK_SPM_TEXT_MAX && tok_utf8_scan(text, len).valid == len;
@@ -63,6 +92,7 @@ keys_fit(struct walk *w)
 			continue;
 		}
 		byte = next[depth]++;
+		w->key[depth] = (uint8_t)byte;
 		unit = w->norm->unit[at[depth] ^ byte];
 		if ((unit & (1u << 31 | 0xff)) != byte)
 			continue;
@@ -75,6 +105,8 @@ keys_fit(struct walk *w)
 				return false;
 			continue;
 		}
+		if (++w->n_nodes > NODES_MAX)
+			return false;
 		at[++depth] = to;
 		next[depth] = 1;
 	}
@@ -110,6 +142,8 @@ tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 		.n_units = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP),
 		.n_text = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP_TEXT),
 		.by_bytes = v->unigram.byte_fallback,
+		.parts = v->unigram.prefix == TOK_PREFIX_EACH &&
+			 (v->unigram.norm.parts || v->table_bytes[TOK_TABLE_ADDED_NORMAL] > 0),
 		.ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES};
 	uint32_t text, ids;
 	bool open;
@@ -118,7 +152,7 @@ tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 	if (w.n_units == 0)
 		return NULL;
 	if (w.n_text == 0 || w.norm->text[--w.n_text] != '\0' || !keys_fit(&w))
-		return "it is damaged, or makes a text of more than 255 bytes";
+		return "it is damaged, or has too many keys, or makes a text of more than 255 bytes";
 	text = tok_spm_find(
 		w.norm, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, &open);
 	if (text != TOK_SPM_NO_TEXT) {

@@ -199,7 +199,7 @@ enum tok_flags {
 /* Most that tok_stream_bound(s, 1) can be. */
 #define TOK_STREAM_HELD_MAX                                                                        \
 	(2 * TOK_CARRY_MAX + 3 + 3 * 4 * (3 + TOK_NFC_MARKS_MAX) +                                 \
-		TOK_IDS_PER_BYTE_MAX * (16 + 2 * TOK_ADDED_HELD_MAX) +                             \
+		TOK_IDS_PER_BYTE_MAX * (16 + TOK_SPM_WHITE_MAX + 2 * TOK_ADDED_HELD_MAX) +         \
 		2 * TOK_TEMPLATE_MAX)
 
 #define TOK_WORD_MAX 500 /* characters of a word that a WordPiece vocabulary may ask for */

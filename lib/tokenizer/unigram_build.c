@@ -321,6 +321,8 @@ tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_err
 	u->split = m->unigram.split;
 	u->prefix = m->unigram.prefix;
 	u->unk = m->unigram.unk;
+	for (uint32_t i = 0; i < m->n_added; i++)
+		u->norm.parts |= (m->added[i].what & TOK_ADDED_NORMALIZED) != 0;
 	return check_unknown(m, err) && build_pieces(v, m, err) && build_lengths(v, m, err) &&
 	       build_fallback(v, m, err) && tok_spm_norm_build(v, &m->unigram, err) &&
 	       build_texts(v, m, err);

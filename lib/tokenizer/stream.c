@@ -174,7 +174,9 @@ encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_
 static inline enum tok_why
 finish(struct tok_stream *s, uint32_t **ids)
 {
-	return encode_text(s, NULL, 0, true, ids);
+	static const uint8_t none;
+
+	return encode_text(s, &none, 0, true, ids);
 }
 
 /* Normalized text, without the added tokens that are looked for in it. */

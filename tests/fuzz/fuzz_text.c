@@ -75,7 +75,7 @@ make_unigrams(void)
 			.blanks = !bare,
 			.prefix = i == 3 || i == 4 ? TOK_PREFIX_EACH
 				  : bare	   ? TOK_PREFIX_NONE
-						   : (enum tok_unigram_prefix)(i % 3),
+						   : (enum tok_prefix)(i % 3),
 			.split = !bare && i != 5 && i != 6,
 			.decode_strips = i & 1};
 

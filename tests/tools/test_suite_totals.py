@@ -53,7 +53,10 @@ def test_a_bad_end_is_a_failure_though_all_subtests_passed(tmp_path, name, end):
     assert found.failures[0].startswith(f"{name}: {end}")
 
 
-@pytest.mark.parametrize("said", ["", "[ RUN ] test_one", "1..0 # SKIP"])
+# Names of their own: TAP would take one with a "# SKIP" in it for a test that was skipped.
+@pytest.mark.parametrize(
+    "said", ["", "[ RUN ] test_one", "1..0 # SKIP"], ids=["nothing", "no TAP", "no reason"]
+)
 def test_a_program_that_is_no_tap_or_gives_no_reason_has_failed(tmp_path, said):
     found = totals(tmp_path, whole=said)
     assert found.line() == "3 passed, 1 failed, 1 skipped"

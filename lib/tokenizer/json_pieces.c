@@ -81,21 +81,13 @@ static const struct tok_json_rule strip_rules[] = {
 	{"stop", "0", NULL, true},
 };
 
-static bool
-is_type(const json_t *value, const char *type)
-{
-	const char *has = json_string_value(json_object_get(value, "type"));
-
-	return has != NULL && strcmp(has, type) == 0;
-}
-
 bool
 tok_json_is_pieces(const json_t *root)
 {
 	const json_t *model = json_object_get(root, "model");
 
 	return json_is_true(json_object_get(model, "byte_fallback")) &&
-	       (is_type(model, "BPE") || json_object_get(model, "merges") != NULL);
+	       (tok_json_is_type(model, "BPE") || json_object_get(model, "merges") != NULL);
 }
 
 /* Replace, of blanks by U+2581. */
@@ -120,7 +112,7 @@ read_normalizer(const char *file, json_t *root, struct tok_metaspace *meta, stru
 	if (tok_json_is_absent(normalizer))
 		return true;
 	meta->stage = TOK_METASPACE_NORMALIZER;
-	if (!is_type(normalizer, "Sequence"))
+	if (!tok_json_is_type(normalizer, "Sequence"))
 		return check_replace(file, "normalizer", normalizer, err);
 	list = json_object_get(normalizer, "normalizers");
 	n = json_array_size(list);
@@ -150,7 +142,7 @@ read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct t
 	json_t *pretok = json_object_get(root, "pre_tokenizer");
 	bool split;
 
-	if (meta->stage == TOK_METASPACE_NORMALIZER && is_type(pretok, "Split"))
+	if (meta->stage == TOK_METASPACE_NORMALIZER && tok_json_is_type(pretok, "Split"))
 		return tok_json_check(
 			       file, "pre_tokenizer", pretok, split_rules, N(split_rules), err) &&
 		       tok_json_check(file, "pre_tokenizer.pattern",

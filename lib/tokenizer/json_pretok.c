@@ -51,21 +51,13 @@ static const struct tok_json_rule gpt2_rules[] = {
 
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
-static bool
-is_type(const json_t *value, const char *type)
-{
-	const char *has = json_string_value(json_object_get(value, "type"));
-
-	return has != NULL && strcmp(has, type) == 0;
-}
-
 bool
 tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error *err)
 {
 	json_t *normalizer = json_object_get(root, "normalizer"), *list;
 
 	*nfc = false;
-	if (is_type(normalizer, "Sequence")) { /* of none, or of one */
+	if (tok_json_is_type(normalizer, "Sequence")) { /* of none, or of one */
 		list = json_object_get(normalizer, "normalizers");
 		if (!tok_json_check(file, "normalizer", normalizer, normalizers_rules,
 			    N(normalizers_rules), err))
@@ -138,7 +130,7 @@ tok_json_pretok(const char *file, json_t *root, enum tok_pretok *kind, struct to
 {
 	json_t *pretok = json_object_get(root, "pre_tokenizer");
 
-	if (is_type(pretok, "Sequence"))
+	if (tok_json_is_type(pretok, "Sequence"))
 		return read_sequence(file, pretok, kind, err);
 	*kind = TOK_PRETOK_GPT2;
 	return tok_json_check_component(

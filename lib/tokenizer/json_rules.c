@@ -51,6 +51,14 @@ find_rule(const struct tok_json_rule *rules, size_t n, const char *key)
 }
 
 bool
+tok_json_is_type(const json_t *component, const char *type)
+{
+	const char *has = json_string_value(json_object_get(component, "type"));
+
+	return has != NULL && strcmp(has, type) == 0;
+}
+
+bool
 tok_json_check(const char *file, const char *what, json_t *object,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
 {
@@ -88,10 +96,9 @@ bool
 tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
 {
-	const char *has = json_string_value(json_object_get(object, "type"));
 	char name[NAME_MAX_BYTES];
 
-	if (has != NULL && strcmp(has, type) == 0)
+	if (tok_json_is_type(object, type))
 		return tok_json_check(file, what, object, rules, n, err);
 	name_value(object, name);
 	return tok_fail(

@@ -25,6 +25,9 @@ tok_json_is_absent(const json_t *value)
 	return value == NULL || json_is_null(value);
 }
 
+/* Is it a component of this "type"? */
+bool tok_json_is_type(const json_t *component, const char *type);
+
 /* Check `object` against its n rules; `what` is its path in the file, "" for the file itself. */
 bool tok_json_check(const char *file, const char *what, json_t *object,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);

@@ -54,14 +54,6 @@ static const struct tok_json_rule replace_rules[] = {
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 static bool
-is_type(const json_t *component, const char *type)
-{
-	const char *has = json_string_value(json_object_get(component, "type"));
-
-	return has != NULL && strcmp(has, type) == 0;
-}
-
-static bool
 is_on(const json_t *component, const char *key)
 {
 	return json_is_true(json_object_get(component, key));
@@ -70,7 +62,7 @@ is_on(const json_t *component, const char *key)
 bool
 tok_json_is_unigram(const json_t *root)
 {
-	return is_type(json_object_get(root, "model"), "Unigram");
+	return tok_json_is_type(json_object_get(root, "model"), "Unigram");
 }
 
 static bool
@@ -175,13 +167,13 @@ static bool
 read_normalizer(
 	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
 {
-	if (is_type(component, "Precompiled"))
+	if (tok_json_is_type(component, "Precompiled"))
 		return tok_json_check(file, "normalizer", component, precompiled_rules,
 			       N(precompiled_rules), err) &&
 		       read_charsmap(file, component, u, err);
-	if (is_type(component, "Strip"))
+	if (tok_json_is_type(component, "Strip"))
 		return read_strip(file, component, u, err);
-	if (is_type(component, "Replace"))
+	if (tok_json_is_type(component, "Replace"))
 		return read_replace(file, component, u, err);
 	return refuse(file, "normalizer", component,
 		"null, Precompiled, Strip, Replace of several blanks, Sequence of these", err);
@@ -196,7 +188,7 @@ read_normalizers(const char *file, json_t *root, struct tok_model_unigram *u, st
 
 	if (tok_json_is_absent(normalizer))
 		return true;
-	if (!is_type(normalizer, "Sequence"))
+	if (!tok_json_is_type(normalizer, "Sequence"))
 		return read_normalizer(file, normalizer, u, err);
 	list = sequence(file, "normalizer", normalizer, "normalizers", 8, err);
 	if (list == NULL)
@@ -214,12 +206,12 @@ static bool
 read_pre_tokenizer(
 	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
 {
-	if (is_type(component, "WhitespaceSplit") && !u->blanks) {
+	if (tok_json_is_type(component, "WhitespaceSplit") && !u->blanks) {
 		u->words = true;
 		return tok_json_check(
 			file, "pre_tokenizer", component, type_rules, N(type_rules), err);
 	}
-	if (!is_type(component, "Metaspace") || u->blanks)
+	if (!tok_json_is_type(component, "Metaspace") || u->blanks)
 		return refuse(file, "pre_tokenizer", component,
 			"null, WhitespaceSplit, Metaspace, Sequence of the two", err);
 	u->blanks = true;
@@ -236,7 +228,7 @@ read_pre_tokenizers(
 
 	if (tok_json_is_absent(component))
 		return true;
-	if (!is_type(component, "Sequence"))
+	if (!tok_json_is_type(component, "Sequence"))
 		return read_pre_tokenizer(file, component, u, err);
 	list = sequence(file, "pre_tokenizer", component, "pretokenizers", 2, err);
 	if (list == NULL)
@@ -255,14 +247,14 @@ read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct
 	enum tok_prefix prefix;
 	bool split;
 
-	if (is_type(decoder, "Sequence")) {
+	if (tok_json_is_type(decoder, "Sequence")) {
 		const json_t *list = sequence(file, "decoder", decoder, "decoders", 1, err);
 
 		if (list == NULL)
 			return false;
 		decoder = json_array_get(list, 0);
 	}
-	if (!is_type(decoder, "Metaspace"))
+	if (!tok_json_is_type(decoder, "Metaspace"))
 		return refuse(file, "decoder", decoder, "Metaspace", err);
 	if (!tok_json_metaspace(file, "decoder", decoder, &prefix, &split, err))
 		return false;

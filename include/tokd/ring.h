@@ -24,6 +24,7 @@
 #define TOKD_RING_H
 
 #include <assert.h>
+#include <stdalign.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -43,8 +44,8 @@ struct tokd_ring_hdr {
 	uint32_t vocab;	     /* checksum of the default vocabulary; each record has its own */
 	uint32_t lcore;	     /* lcore of the worker */
 	uint8_t pad0[8];
-	_Alignas(64) uint64_t head; /* position one past the last published record */
-	_Alignas(64) uint64_t tail; /* position of the oldest record whose bytes still stand */
+	alignas(64) uint64_t head; /* position one past the last published record */
+	alignas(64) uint64_t tail; /* position of the oldest record whose bytes still stand */
 };
 static_assert(sizeof(struct tokd_ring_hdr) == 192, "token ring header is ABI");
 static_assert(offsetof(struct tokd_ring_hdr, head) == 64, "token ring header is ABI");

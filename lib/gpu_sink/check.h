@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOKG_CHECK_H
+#define TOKG_CHECK_H
+
+#include "gpu_check.h"
+
+/* The check word of hdr, whatever stands in hdr->check, and of its payload with its padding. */
+uint32_t tokg_check_of(const struct tokg_hdr *hdr, const void *payload);
+
+#endif

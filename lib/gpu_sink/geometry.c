@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "geometry.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#define DIM_MAX 65536
+#define ROWS_MAX (1u << 24)
+#define OUT_BYTES_MAX (1ull << 36)
+
+static bool __attribute__((format(printf, 2, 3)))
+wrong(struct tokg_error *why, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why->text, sizeof(why->text), format, ap);
+	va_end(ap);
+	return false;
+}
+
+static bool
+within(struct tokg_error *why, const char *what, uint64_t n, uint64_t least, uint64_t most)
+{
+	if (n >= least && n <= most)
+		return true;
+	return wrong(why, "GPU ring: %s is %" PRIu64 ", must be %" PRIu64 " to %" PRIu64, what, n,
+		least, most);
+}
+
+static bool
+power_of_2(struct tokg_error *why, const char *what, uint64_t n)
+{
+	return (n & (n - 1)) == 0 ||
+	       wrong(why, "GPU ring: %s is %" PRIu64 ", must be a power of 2", what, n);
+}
+
+static bool
+sizes_are_right(const struct tokg_geometry *g, struct tokg_error *why)
+{
+	return within(why, "the number of producers", g->producers, 1, TOKG_PRODUCERS_MAX) &&
+	       within(why, "the number of slots", g->slots, 2, TOKG_SLOTS_MAX) &&
+	       within(why, "producers times slots", (uint64_t)g->producers * g->slots, 2,
+		       TOKG_SCAN_MAX) &&
+	       within(why, "a slot's payload (bytes)", g->slot_bytes, TOKG_SLOT_BYTES_MIN,
+		       TOKG_SLOT_BYTES_MAX) &&
+	       power_of_2(why, "a slot's payload (bytes)", g->slot_bytes) &&
+	       within(why, "the kind of embedding", g->kind, TOKG_KIND_WORD, TOKG_KIND_BERT) &&
+	       within(why, "the type of elements", g->dtype, TOKG_F32, TOKG_BF16) &&
+	       within(why, "the dimension", g->dim, 1, DIM_MAX) &&
+	       within(why, "the number of ids", g->n_ids, 1, ROWS_MAX) &&
+	       within(why, "the number of positions", g->n_positions,
+		       g->kind == TOKG_KIND_WORD ? 0 : 1, ROWS_MAX) &&
+	       within(why, "the flags", g->flags, 0, TOKG_CHECKED);
+}
+
+bool
+tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *why)
+{
+	const uint64_t n = (uint64_t)g->producers * g->slots;
+
+	if (!sizes_are_right(g, why))
+		return false;
+	g->row_bytes = g->dim * (g->dtype == TOKG_F32 ? 4 : 2);
+	/* Two slots of nothing but ids must fit, or a producer waits for what it holds itself. */
+	if (!within(why, "a producer's outputs (bytes)", g->out_bytes,
+		    2 * tokg_out_bytes(g->slot_bytes / 4, g->row_bytes), OUT_BYTES_MAX) ||
+		!power_of_2(why, "a producer's outputs (bytes)", g->out_bytes))
+		return false;
+	g->back_stride = tokg_align(sizeof(struct tokg_back) + 8ull * g->slots, TOKG_LINE);
+	g->back_off = TOKG_PAGE;
+	g->hdr_off = tokg_align(g->back_off + g->producers * g->back_stride, TOKG_PAGE);
+	g->claim_off = tokg_align(g->hdr_off + n * sizeof(struct tokg_hdr), TOKG_PAGE);
+	g->stamp_off = tokg_align(g->claim_off + n * 8, TOKG_PAGE);
+	g->payload_off = tokg_align(g->stamp_off + n * sizeof(struct tokg_stamp), TOKG_PAGE);
+	g->region_bytes = tokg_align(g->payload_off + n * g->slot_bytes, TOKG_PAGE);
+	return true;
+}
+
+bool
+tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *why)
+{
+	struct tokg_geometry own = *g;
+
+	if (!tokg_geometry_fill(&own, why))
+		return false;
+	if (memcmp(&own, g, sizeof(own)) != 0)
+		return wrong(
+			why, "GPU ring: the agent's geometry contradicts itself: another version?");
+	if (g->region_bytes > bytes)
+		return wrong(why, "GPU ring: it takes %" PRIu64 " bytes, its memory has %" PRIu64,
+			g->region_bytes, bytes);
+	return true;
+}

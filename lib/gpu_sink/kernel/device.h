@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A device: the memory of the GPU ring, the tables, the outputs, and the consumer that runs on
+ * them. Two kinds: `cpu` (huge-page memory, the kernel's source as threads) and `cuda` (GPU memory,
+ * the persistent kernel). The agent (tokd-gpu) owns one and knows it by this interface alone. C, so
+ * that agent and tests need no nvcc.
+ */
+#ifndef TOKG_DEVICE_H
+#define TOKG_DEVICE_H
+
+#include <stdbool.h>
+
+#include "../gpu_ring.h"
+#include "../transport.h" /* struct tokg_error */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Tables as read from a file or made, in host memory; elements of `dtype`, rows one after the
+ * other. */
+struct tokg_tables {
+	uint32_t kind, dtype, dim; /* enum tokg_kind, enum tokg_dtype */
+	uint32_t n_ids, n_positions;
+	const void *word;	  /* [n_ids][dim] */
+	const void *position;	  /* [n_positions][dim], NULL for TOKG_KIND_WORD */
+	const void *type;	  /* [dim], TOKG_KIND_BERT: the row of type 0 */
+	const void *gamma, *beta; /* [dim], TOKG_KIND_BERT: LayerNorm */
+	float epsilon;
+};
+
+/*
+ * What the consumer says of a request it has embedded, in host memory, in any order of requests.
+ * `seq` is written last (release): index of the entry in the outbox's life, plus one.
+ */
+struct tokg_out_entry {
+	uint64_t seq;
+	uint32_t producer, slot;
+	uint64_t ticket;
+	uint64_t request; /* serial of the record in the producer's token ring */
+	uint64_t out_off; /* position in the producer's outputs of its first row */
+	uint32_t first;	  /* index within the text of its first id */
+	uint32_t tokens;  /* rows */
+	uint16_t flags;	  /* enum tokg_flags of the request: FIRST, LAST, ABORT, BATCH */
+	uint8_t status;	  /* enum tokg_status */
+	uint8_t redo;	  /* 1: an older incarnation had claimed it: it may be there twice */
+	uint32_t epoch;
+	uint32_t incarnation;
+	uint16_t part;	/* which record of a BATCH, from 0 on */
+	uint16_t parts; /* how many entries this slot has */
+	uint64_t t_post;
+	uint64_t visible, embedded; /* consumer's clock, ns */
+	uint64_t reserved[5];
+};
+static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
+
+/*
+ * The outbox cannot overflow: an entry stands for at least TOKG_OUT_ALIGN bytes of outputs (slots
+ * that failed their check or are stale have one entry each, bounded by the slots), which are given
+ * back only after the agent has read it. n is a power of two, and at least that many.
+ */
+struct tokg_outbox {
+	uint64_t reserved; /* entries taken so far: consumers add to it */
+	uint64_t n;
+	uint8_t pad[48];
+	/* struct tokg_out_entry entry[n] follows */
+};
+static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
+
+struct tokg_device_config {
+	struct tokg_geometry geometry; /* filled */
+	struct tokg_tables tables;     /* copied to where the device needs them */
+	uint32_t ring_epoch;
+	uint32_t workers; /* cpu: threads beside the scanning one; cuda: blocks, 0: what the GPU
+			     holds */
+	bool heads;	  /* look at one slot per producer instead of all */
+	int index;	  /* cuda:N */
+	int first_cpu;	  /* cpu: pin the threads from this CPU on, -1: not at all */
+};
+
+struct tokg_device;
+
+struct tokg_device_ops {
+	const char *name;
+	/* Begin with this incarnation, a number above all before. Below 0 and `why`. */
+	int (*start)(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why);
+	/* 0: it has ended; below 0 and `why`: it has not within timeout_ms (cuda: the context is
+	 * lost). */
+	int (*stop)(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms,
+		struct tokg_error *why);
+	/* Aligned words of the region, while the consumer runs. Release and acquire towards it. 0
+	 * or below. */
+	int (*write_u64)(struct tokg_device *d, uint64_t offset, uint64_t value);
+	int (*read)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
+	void (*close)(struct tokg_device *d);
+};
+
+struct tokg_device {
+	const struct tokg_device_ops *ops;
+	struct tokg_geometry geometry;
+	uint32_t incarnation;
+	/* the region */
+	void *region;		 /* as the host may use it; NULL: in GPU memory alone */
+	int region_fd;		 /* memfd for the shm transport and for local producers; -1: none */
+	uint64_t region_address; /* as the NIC is told it */
+	int region_dmabuf;	 /* cuda: dma-buf of the region; -1: none */
+	enum tokg_order order;	 /* what its memory promises */
+	char order_why[128];
+	/* outputs: [producers][out_bytes] */
+	void *outputs;	 /* host pointer, or device pointer (cuda) */
+	int outputs_fd;	 /* cpu: memfd; -1 */
+	uint8_t ipc[64]; /* cuda: cudaIpcMemHandle_t of the outputs */
+	struct tokg_outbox *outbox;
+};
+
+/* NULL and `why`. The consumer does not run yet. */
+struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *why);
+struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why);
+
+static inline struct tokg_out_entry *
+tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)
+{
+	return (struct tokg_out_entry *)(o + 1) + (index & (o->n - 1));
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

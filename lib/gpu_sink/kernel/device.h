@@ -31,7 +31,8 @@ struct tokg_tables {
 
 /*
  * What the consumer says of a request it has embedded, in host memory, in any order of requests.
- * `seq` is written last (release): index of the entry in the outbox's life, plus one.
+ * `seq` is written last (release): index of the entry in the outbox's life, plus one. Status 0:
+ * nothing is in it, skip it: its writer ended between taking it and writing it.
  */
 struct tokg_out_entry {
 	uint64_t seq;

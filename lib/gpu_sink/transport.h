@@ -58,6 +58,8 @@ struct tokg_transport_ops {
 	 * epoch changed).
 	 */
 	int (*reconnect)(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why);
+	/* For the log: which way it took and why. Not hot. */
+	void (*describe)(const struct tokg_transport *t, char path[256]);
 	void (*close)(struct tokg_transport *t);
 };
 
@@ -71,6 +73,8 @@ struct tokg_transport {
 	struct tokg_back *back;
 	uint64_t *done; /* [slots], behind it */
 	uint64_t n_reads;
+	int link;  /* connection to the agent; -1: none. Of set-up and tokg_transport_look alone */
+	bool gone; /* it has ended; by __atomic alone */
 };
 
 /* What the worker brings. */
@@ -95,7 +99,7 @@ struct tokg_target {
 	char address[108]; /* path of a unix socket, or host */
 	uint16_t port;
 	const char *rdma_device;
-	int rdma_port, rdma_gid;
+	int rdma_port, rdma_gid, rdma_traffic_class;
 	bool strict; /* STRICT whatever the GPU promises */
 };
 bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *why);
@@ -105,5 +109,11 @@ bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_erro
 struct tokg_transport *tokg_transport_open(const struct tokg_target *target,
 	const struct tokg_source *source, uint32_t timeout_ms, char path[256],
 	struct tokg_error *why);
+/*
+ * Does the connection to the agent stand? When not, poll says so from then on: a heartbeat that
+ * stands still says it as well, but later. One system call: for whoever does housekeeping, never at
+ * the same time as reconnect or close.
+ */
+bool tokg_transport_look(struct tokg_transport *t);
 
 #endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's listening sockets: made, taken over from a dead process, removed. Set-up only. */
+#ifndef TOKG_LISTEN_H
+#define TOKG_LISTEN_H
+
+#include <sys/types.h>
+#include <sys/un.h>
+
+#include "transport.h"
+
+struct tokg_listener {
+	int fd; /* non-blocking; -1: none */
+	struct sockaddr_un un;
+	dev_t dev; /* of the socket file: what is removed at the end is ours */
+	ino_t ino;
+};
+
+bool tokg_listen_unix(
+	struct tokg_listener *l, const char *path, uint32_t mode, struct tokg_error *why);
+/* `host`: an address or a name; "": all addresses of this host. */
+bool tokg_listen_tcp(
+	struct tokg_listener *l, const char *host, uint16_t port, struct tokg_error *why);
+void tokg_listen_end(struct tokg_listener *l);
+
+#endif

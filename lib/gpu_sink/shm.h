@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The region mapped into this process: `shm`, and `cuda` where the agent's ring is host memory. */
+#ifndef TOKG_SHM_H
+#define TOKG_SHM_H
+
+#include "session.h"
+#include "transport.h"
+
+struct tokg_shm {
+	struct tokg_transport t; /* first */
+	/* of this producer, in the region */
+	struct tokg_hdr *hdr;
+	uint8_t *payload;
+	const uint64_t *back; /* words of struct tokg_back and done[] */
+	uint32_t back_words;
+	/* set-up */
+	bool cuda;
+	int node;
+	uint8_t *region;
+	uint64_t mapped, dev, ino;
+	struct tokg_session session;
+};
+
+/* Hot, transport_shm.c. */
+int tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
+	const struct tokg_hdr *hdr, enum tokg_order order);
+int tokg_shm_flush(struct tokg_transport *t);
+int tokg_shm_poll(struct tokg_transport *t);
+int tokg_shm_read_back(struct tokg_transport *t);
+
+#endif

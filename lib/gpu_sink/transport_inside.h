@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the transports have in common: set-up alone. */
+#ifndef TOKG_TRANSPORT_INSIDE_H
+#define TOKG_TRANSPORT_INSIDE_H
+
+#include "session.h"
+#include "transport.h"
+
+/* Always false. */
+bool tokg_wrong(struct tokg_error *why, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* What another process said, as one line of printable text. */
+void tokg_printable(char *to, size_t room, const char *from, size_t bytes);
+uint64_t tokg_now_ms(void); /* CLOCK_MONOTONIC */
+
+/* Zeroed whole pages on a NUMA node (below 0: any), all of them there. NULL: no memory. */
+void *tokg_own_memory(size_t bytes, int node);
+void tokg_own_free(void *at, size_t bytes);
+
+/*
+ * Empty, for tokg_session_open to bring to life: t->ops and what is needed to close it stand. NULL
+ * and `why`.
+ */
+struct tokg_transport *tokg_shm_new(const struct tokg_target *target,
+	const struct tokg_source *source, struct tokg_session **session, struct tokg_error *why);
+struct tokg_transport *tokg_verbs_new(const struct tokg_target *target,
+	const struct tokg_source *source, struct tokg_session **session, struct tokg_error *why);
+
+#endif

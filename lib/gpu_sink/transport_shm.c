@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hot: into memory that is mapped here. Plain stores: a consumer on this host reads them out of the
+ * cache, and what a GPU reads over the bus the cache answers too.
+ */
+#include "shm.h"
+
+#include <string.h>
+
+int
+tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
+	const struct tokg_hdr *hdr, enum tokg_order order)
+{
+	const struct tokg_shm *s = (const struct tokg_shm *)t;
+	struct tokg_hdr *to = &s->hdr[slot];
+
+	(void)order; /* stores of one thread are seen in their order */
+	memcpy(s->payload + (size_t)slot * t->geometry.slot_bytes, payload, bytes);
+	memcpy(to, hdr, offsetof(struct tokg_hdr, ticket));
+	/* Whoever sees the ticket sees all of the above. */
+	__atomic_store_n(&to->ticket, hdr->ticket, __ATOMIC_RELEASE);
+	return 1;
+}
+
+int
+tokg_shm_flush(struct tokg_transport *t)
+{
+	return 0;
+}
+
+int
+tokg_shm_poll(struct tokg_transport *t)
+{
+	return __atomic_load_n(&t->gone, __ATOMIC_RELAXED) ? -1 : 0;
+}
+
+int
+tokg_shm_read_back(struct tokg_transport *t)
+{
+	const struct tokg_shm *s = (const struct tokg_shm *)t;
+	uint64_t *to = (uint64_t *)t->back;
+
+	for (uint32_t i = 0; i < s->back_words; i++)
+		to[i] = __atomic_load_n(&s->back[i], __ATOMIC_RELAXED);
+	/* What the consumer did before `done`, and the holder before `released`, is done. */
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	t->n_reads++;
+	return 1;
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The region written and read by RDMA, over one queue pair (RC) of this worker's own. */
+#ifndef TOKG_VERBS_H
+#define TOKG_VERBS_H
+
+#include "session.h"
+#include "verbs_device.h"
+
+#define TOKG_VERBS_WRS 1024  /* requests in the queue, where the device allows as many */
+#define TOKG_VERBS_SIGNAL 32 /* requests from one completion to the next, at most */
+
+struct tokg_verbs_wr {
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
+	struct tokg_hdr hdr; /* inline: kept from post to flush */
+};
+
+struct tokg_verbs {
+	struct tokg_transport t; /* first */
+	struct ibv_qp *qp;
+	struct ibv_cq *cq;
+	bool broken;
+	/* the agent's, of this producer */
+	uint32_t key;
+	uint64_t hdr_at, payload_at, back_at;
+	uint32_t back_bytes;
+	uint32_t source_key;
+	/*
+	 * Requests are counted from the making of the queue pair on. Completions of one queue pair
+	 * come in order, so one says that all requests up to its wr_id have left the queue.
+	 */
+	uint32_t depth;
+	uint32_t n_waiting; /* in wr[], from 0 on: not given to the NIC yet */
+	uint64_t taken, reaped;
+	struct tokg_verbs_wr *wr; /* [depth] */
+	/* memory of our own that READs come into */
+	uint32_t own_key;
+	struct tokg_back *landing; /* where the next back area goes; t.back is the last one */
+	uint64_t back_wr;	   /* of the READ under way; 0: none */
+	uint64_t *tail;		   /* STRICT: nobody looks at it */
+	struct tokg_hdr *headers;  /* [slots], after a reconnect */
+	/* set-up */
+	struct tokg_rdma rdma;
+	struct ibv_mr *source_mr, *own_mr;
+	void *own;
+	size_t own_bytes;
+	int node;
+	struct tokg_qp mine;
+	bool again, reading;
+	uint64_t again_end_ms;
+	struct tokg_session session;
+};
+
+/* Hot, transport_verbs.c. */
+int tokg_verbs_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
+	const struct tokg_hdr *hdr, enum tokg_order order);
+int tokg_verbs_flush(struct tokg_transport *t);
+int tokg_verbs_poll(struct tokg_transport *t);
+int tokg_verbs_read_back(struct tokg_transport *t);
+/* One READ of `bytes` at once: the back area, or the headers after a reconnect. Its wr_id, or 0. */
+uint64_t tokg_verbs_read(struct tokg_verbs *v, void *to, uint64_t from, uint32_t bytes);
+
+#endif

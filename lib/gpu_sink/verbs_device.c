@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "verbs_device.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "transport_inside.h"
+
+#define GIDS_MAX 256
+
+enum rank {
+	RANK_NONE,
+	RANK_ROCE_V1,
+	RANK_LINK_LOCAL, /* from here on RoCE v2 */
+	RANK_IPV6,
+	RANK_IPV4,
+	RANK_INFINIBAND,
+	RANK_TOLD, /* the address that leads there, or the index that was asked for */
+};
+
+struct candidate {
+	enum rank rank;
+	struct ibv_device *device;
+	uint8_t port;
+	struct ibv_gid_entry gid;
+};
+
+static enum rank
+rank_of(const struct ibv_gid_entry *g, const struct tokg_rdma_wish *wish)
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (wish->gid >= 0)
+		return (uint32_t)wish->gid == g->gid_index ? RANK_TOLD : RANK_NONE;
+	if (g->gid_type == IBV_GID_TYPE_IB)
+		return g->gid_index == 0 ? RANK_INFINIBAND : RANK_NONE;
+	if (g->gid_type != IBV_GID_TYPE_ROCE_V2)
+		return RANK_ROCE_V1;
+	if (wish->address != NULL && memcmp(g->gid.raw, wish->address, 16) == 0)
+		return RANK_TOLD;
+	if (memcmp(g->gid.raw, mapped, sizeof(mapped)) == 0)
+		return RANK_IPV4;
+	return g->gid.raw[0] == 0xfe && (g->gid.raw[1] & 0xc0) == 0x80 ? RANK_LINK_LOCAL
+								       : RANK_IPV6;
+}
+
+static void
+look_at_device(struct ibv_device *device, const struct tokg_rdma_wish *wish, struct candidate *best)
+{
+	struct ibv_gid_entry gids[GIDS_MAX];
+	struct ibv_context *x = ibv_open_device(device);
+	ssize_t n = x != NULL ? ibv_query_gid_table(x, gids, GIDS_MAX, 0) : 0;
+
+	for (ssize_t i = 0; i < n; i++) {
+		const enum rank rank = rank_of(&gids[i], wish);
+		struct ibv_port_attr port;
+
+		if (rank <= best->rank ||
+			(wish->port >= 0 && (uint32_t)wish->port != gids[i].port_num) ||
+			ibv_query_port(x, (uint8_t)gids[i].port_num, &port) != 0 ||
+			port.state != IBV_PORT_ACTIVE)
+			continue;
+		*best = (struct candidate){rank, device, (uint8_t)gids[i].port_num, gids[i]};
+	}
+	if (x != NULL)
+		ibv_close_device(x);
+}
+
+/* Names of what there is, for a message. */
+static void
+names_of(struct ibv_device **list, int n, char *to, size_t room)
+{
+	size_t at = 0;
+
+	to[0] = '\0';
+	for (int i = 0; i < n && at + 2 < room; i++)
+		at += (size_t)snprintf(to + at, room - at, " %s", ibv_get_device_name(list[i]));
+}
+
+static bool
+choose(struct ibv_device **list, int n, const struct tokg_rdma_wish *wish, struct candidate *best,
+	struct tokg_error *why)
+{
+	char names[128];
+	bool named = false;
+
+	memset(best, 0, sizeof(*best));
+	for (int i = 0; i < n; i++) {
+		if (list[i]->transport_type != IBV_TRANSPORT_IB ||
+			(wish->device != NULL &&
+				strcmp(wish->device, ibv_get_device_name(list[i])) != 0))
+			continue;
+		named = true;
+		look_at_device(list[i], wish, best);
+	}
+	if (best->rank != RANK_NONE)
+		return true;
+	names_of(list, n, names, sizeof(names));
+	if (n == 0)
+		return tokg_wrong(why, "no RDMA device on this host (ibv_devices lists none)");
+	if (!named)
+		return tokg_wrong(why,
+			"no RDMA device \"%.40s\" with RC (InfiniBand, RoCE); there is:%.100s",
+			wish->device != NULL ? wish->device : "", names);
+	return tokg_wrong(why,
+		"no active port with such a GID (port %d, GID %d; -1: any) on%.100s: see "
+		"ibv_devinfo -v",
+		wish->port, wish->gid, wish->device != NULL ? wish->device : names);
+}
+
+static bool
+open_chosen(struct tokg_rdma *d, const struct candidate *c, struct tokg_error *why)
+{
+	const char *name = ibv_get_device_name(c->device);
+	struct ibv_port_attr port;
+	struct ibv_device_attr device;
+	char gid[INET6_ADDRSTRLEN];
+
+	d->context = ibv_open_device(c->device);
+	if (d->context == NULL)
+		return tokg_wrong(why, "%s: cannot be opened: %s", name, strerror(errno));
+	d->name = ibv_get_device_name(d->context->device);
+	d->pd = ibv_alloc_pd(d->context);
+	if (d->pd == NULL || ibv_query_port(d->context, c->port, &port) != 0 ||
+		ibv_query_device(d->context, &device) != 0)
+		return tokg_wrong(why, "%s: %s", name, strerror(errno));
+	d->port = c->port;
+	d->roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	d->gid_index = c->gid.gid_index;
+	d->gid = c->gid.gid;
+	d->lid = port.lid;
+	d->mtu = port.active_mtu;
+	d->wr_max = device.max_qp_wr > 0 ? (uint32_t)device.max_qp_wr : 1;
+	snprintf(d->text, sizeof(d->text), "%.30s port %u, GID %u %s%s", name, d->port,
+		d->gid_index, inet_ntop(AF_INET6, d->gid.raw, gid, sizeof(gid)),
+		!d->roce				  ? ""
+		: c->gid.gid_type == IBV_GID_TYPE_ROCE_V2 ? " (RoCE v2)"
+							  : " (RoCE v1)");
+	return true;
+}
+
+bool
+tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *why)
+{
+	struct ibv_device **list;
+	struct candidate best;
+	bool ok;
+	int n = 0;
+
+	memset(d, 0, sizeof(*d));
+	if (wish->traffic_class > 255)
+		return tokg_wrong(why, "traffic class %d: must be 0 to 255", wish->traffic_class);
+	d->traffic_class = wish->traffic_class > 0 ? (uint8_t)wish->traffic_class : 0;
+	list = ibv_get_device_list(&n);
+	if (list == NULL)
+		return tokg_wrong(why, "RDMA devices of this host: %s: is ib_uverbs loaded?",
+			strerror(errno));
+	ok = choose(list, n, wish, &best, why) && open_chosen(d, &best, why);
+	ibv_free_device_list(list);
+	if (!ok)
+		tokg_rdma_close(d);
+	return ok;
+}
+
+void
+tokg_rdma_close(struct tokg_rdma *d)
+{
+	if (d->pd != NULL)
+		ibv_dealloc_pd(d->pd);
+	if (d->context != NULL)
+		ibv_close_device(d->context);
+	d->pd = NULL;
+	d->context = NULL;
+}
+
+void
+tokg_rdma_no_mr(struct tokg_error *why, const char *what, uint64_t bytes)
+{
+	const int code = errno;
+	struct rlimit limit;
+
+	if (code != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
+		limit.rlim_cur == RLIM_INFINITY)
+		tokg_wrong(why, "registering %s of %" PRIu64 " bytes: %s", what, bytes,
+			strerror(code));
+	else
+		tokg_wrong(why,
+			"registering %s of %" PRIu64 " bytes: %s: this process may lock %" PRIu64
+			" (ulimit -l, LimitMEMLOCK=): raise it",
+			what, bytes, strerror(code), (uint64_t)limit.rlim_cur);
+}

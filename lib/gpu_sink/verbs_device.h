@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which RDMA device, port and GID: chosen, or as told. Both ends, set-up only. */
+#ifndef TOKG_VERBS_DEVICE_H
+#define TOKG_VERBS_DEVICE_H
+
+#include <infiniband/verbs.h>
+
+#include "transport.h"
+
+struct tokg_rdma_wish {
+	const char *device; /* NULL: any */
+	int port, gid;	    /* below 0: any */
+	int traffic_class;  /* below 0: 0 */
+	const uint8_t
+		*address; /* 16 bytes: of the interface that leads to the other side; or NULL */
+};
+
+struct tokg_rdma {
+	struct ibv_context *context;
+	struct ibv_pd *pd;
+	const char *name; /* the context's */
+	uint8_t port;
+	uint8_t traffic_class;
+	bool roce;
+	uint32_t gid_index;
+	union ibv_gid gid;
+	uint16_t lid;
+	enum ibv_mtu mtu;
+	uint32_t wr_max; /* work requests of a queue */
+	char text[96];	 /* all of this for the log */
+};
+
+/*
+ * An active port, and of its GIDs the best: RoCE v2 before v1; that of wish->address, then IPv4,
+ * then IPv6, then link-local. False and `why`, with what there is.
+ */
+bool tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *why);
+void tokg_rdma_close(struct tokg_rdma *d);
+
+/* For a registration that failed (errno): the limit and what to do. */
+void tokg_rdma_no_mr(struct tokg_error *why, const char *what, uint64_t bytes);
+
+#endif

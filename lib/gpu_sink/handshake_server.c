@@ -262,7 +262,7 @@ tokg_server_drop(struct tokg_server *s, uint64_t id)
 static bool
 open_listeners(struct tokg_server *s, const struct tokg_server_config *c, struct tokg_error *why)
 {
-	if (c->path != NULL && !tokg_listen_unix(&s->listener[0], c->path, c->mode, why))
+	if (c->path != NULL && !tokg_listen_unix(&s->listener[0], c->path, SOCK_STREAM, c->mode, why))
 		return false;
 	if (c->host != NULL && !tokg_listen_tcp(&s->listener[1], c->host,
 				       c->port != 0 ? c->port : TOKG_TCP_PORT, why))

@@ -14,7 +14,8 @@
 
 #define BACKLOG 64
 
-/* Somebody listens there: a connection is taken, or refused for its backlog being full. */
+/* Somebody listens there: a connection is taken, or refused for its backlog being full, or for the
+ * socket being of another type. */
 static bool
 is_answered(const struct sockaddr_un *un)
 {
@@ -23,7 +24,7 @@ is_answered(const struct sockaddr_un *un)
 
 	if (fd >= 0) {
 		answered = connect(fd, (const struct sockaddr *)un, sizeof(*un)) == 0 ||
-			   errno == EAGAIN;
+			   errno == EAGAIN || errno == EPROTOTYPE;
 		close(fd);
 	}
 	return answered;
@@ -50,7 +51,8 @@ make_way(const struct sockaddr_un *un, struct tokg_error *why)
 }
 
 bool
-tokg_listen_unix(struct tokg_listener *l, const char *path, uint32_t mode, struct tokg_error *why)
+tokg_listen_unix(struct tokg_listener *l, const char *path, int type, uint32_t mode,
+	struct tokg_error *why)
 {
 	struct stat st;
 
@@ -61,7 +63,7 @@ tokg_listen_unix(struct tokg_listener *l, const char *path, uint32_t mode, struc
 	strcpy(l->un.sun_path, path);
 	if (!make_way(&l->un, why))
 		return false;
-	l->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (l->fd < 0)
 		return tokg_wrong(why, "%s: socket: %s", path, strerror(errno));
 	/* Nobody may connect before it has its permissions: it listens last. */

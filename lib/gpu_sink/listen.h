@@ -15,8 +15,9 @@ struct tokg_listener {
 	ino_t ino;
 };
 
-bool tokg_listen_unix(
-	struct tokg_listener *l, const char *path, uint32_t mode, struct tokg_error *why);
+/* `type`: SOCK_STREAM or SOCK_SEQPACKET. */
+bool tokg_listen_unix(struct tokg_listener *l, const char *path, int type, uint32_t mode,
+	struct tokg_error *why);
 /* `host`: an address or a name; "": all addresses of this host. */
 bool tokg_listen_tcp(
 	struct tokg_listener *l, const char *host, uint16_t port, struct tokg_error *why);

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "agent.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "tables.h"
+#include "tables_inside.h"
+
+#define LINK_SHIFT 56	       /* link: index of the entrance, then the connection's id there */
+#define CONTROL_NS 1000000ull  /* between looks at sockets while there is always something to do */
+#define SPIN_NS 100000ull      /* after the last thing to do, before going to sleep */
+#define PAUSE_FIRST_NS 50000l  /* of sleep, doubled up to */
+#define PAUSE_LAST_NS 1000000l /* ... while there are producers, and */
+#define PAUSE_ALONE_NS 20000000l
+#define DRAIN_SLICE_MS 20
+#define STOP_MS 2000
+
+static void
+disconnect(void *owner, uint64_t link)
+{
+	struct tokg_agent *a = owner;
+
+	tokg_server_drop(a->entrance[link >> LINK_SHIFT].server, link & ((1ull << LINK_SHIFT) - 1));
+}
+
+static void
+fence(void *owner, uint32_t place)
+{
+	struct tokg_agent *a = owner;
+
+	if (a->verbs != NULL)
+		tokg_verbs_end(a->verbs, place);
+}
+
+static uint64_t
+link_of(const struct tokg_entrance *e, uint64_t id)
+{
+	return (uint64_t)e->index << LINK_SHIFT | id;
+}
+
+static void
+refuse(struct tokg_welcome *w, const struct tokg_error *why)
+{
+	snprintf(w->message, sizeof(w->message), "%.*s", (int)sizeof(w->message) - 1, why->text);
+}
+
+static const char *
+transport_name(uint32_t transport)
+{
+	return transport == TOKG_VERBS ? "verbs" : transport == TOKG_CUDA ? "cuda" : "shm";
+}
+
+static int
+grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welcome *w, int *fd)
+{
+	const struct tokg_entrance *e = owner;
+	struct tokg_agent *a = e->agent;
+	struct tokg_error why = {""};
+	uint32_t place;
+	int rc;
+
+	if (a->n_signals > 0) {
+		snprintf(w->message, sizeof(w->message), "tokd-gpu is stopping");
+		return -1;
+	}
+	if (hello->transport != TOKG_VERBS && a->device->region_fd < 0) {
+		snprintf(w->message, sizeof(w->message),
+			"the ring is in memory of %s that this transport cannot reach: use verbs",
+			a->device->ops->name);
+		return -1;
+	}
+	rc = tokg_places_grant(&a->places, hello, link_of(e, id), tokg_now_ns(), &place, &why);
+	if (rc <= 0) {
+		refuse(w, &why);
+		if (rc < 0)
+			tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker,
+				hello->instance, why.text);
+		return rc;
+	}
+	w->producer = place;
+	w->epoch = a->places.place[place].epoch;
+	w->ring_epoch = a->ring_epoch;
+	w->order = a->device->order;
+	w->instance = a->instance;
+	w->geometry = a->device->geometry;
+	if (hello->transport != TOKG_VERBS) {
+		*fd = a->device->region_fd;
+	} else if (!tokg_verbs_grant(a->verbs, place, &hello->qp, w, &why)) {
+		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
+			why.text);
+		tokg_places_end(&a->places, place);
+		refuse(w, &why);
+		w->producer = TOKG_NO_PRODUCER;
+		return -1;
+	}
+	tokg_log("place %u, epoch %u: worker %u of %016" PRIx64 " by %s%s", place, w->epoch,
+		hello->worker, hello->instance, transport_name(hello->transport),
+		hello->resume != TOKG_NO_PRODUCER ? ", resumed" : "");
+	return 1;
+}
+
+static void
+joined(void *owner, uint64_t id)
+{
+}
+
+static void
+left(void *owner, uint64_t id)
+{
+	const struct tokg_entrance *e = owner;
+
+	tokg_places_left(&e->agent->places, link_of(e, id), tokg_now_ns());
+}
+
+static bool
+watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+
+	return epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ||
+	       tokg_agent_wrong(why, "epoll: %s", strerror(errno));
+}
+
+static bool
+open_verbs(struct tokg_agent *a, struct tokg_error *why)
+{
+	const struct tokg_verbs_server_config c = {
+		.geometry = &a->device->geometry,
+		.region = a->device->region,
+		.region_address = a->device->region_address,
+		.region_dmabuf = a->device->region_dmabuf,
+		.rdma_device = a->o->rdma_device,
+		.rdma_port = a->o->rdma_port,
+		.rdma_gid = a->o->rdma_gid,
+		.traffic_class = -1,
+	};
+	char path[256] = "";
+
+	a->verbs = tokg_verbs_server_open(&c, path, why);
+	if (a->verbs == NULL)
+		return false;
+	tokg_log("verbs: %s; order: %s (%s)", path,
+		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_why);
+	return true;
+}
+
+static bool
+open_entrance(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
+{
+	const struct tokg_listen *l = &a->o->listen[i];
+	struct tokg_entrance *e = &a->entrance[i];
+	const struct tokg_server_config c = {
+		.path = l->path[0] != '\0' ? l->path : NULL,
+		.mode = a->o->socket_mode,
+		.host = l->path[0] != '\0' ? NULL : l->host,
+		.port = l->port,
+		.calls = {grant, joined, left},
+		.owner = e,
+	};
+
+	if (c.path == NULL && a->verbs == NULL && !open_verbs(a, why))
+		return false;
+	e->agent = a;
+	e->index = i;
+	e->server = tokg_server_open(&c, why);
+	return e->server != NULL && watch_fd(a, tokg_server_fd(e->server), why);
+}
+
+/* Blocked before any thread is made: they come here alone. */
+static bool
+open_signals(struct tokg_agent *a, struct tokg_error *why)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+	if (a->signals < 0)
+		return tokg_agent_wrong(why, "signalfd: %s", strerror(errno));
+	return watch_fd(a, a->signals, why);
+}
+
+bool
+tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
+	uint64_t instance, uint32_t ring_epoch, struct tokg_error *why)
+{
+	const struct tokg_places_calls calls = {disconnect, fence, a};
+
+	memset(a, 0, sizeof(*a));
+	a->o = o;
+	a->device = device;
+	a->instance = instance;
+	a->ring_epoch = ring_epoch;
+	a->delivery.ring_fd = a->holders.epoll = a->holders.listener.fd = a->signals = -1;
+	a->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (a->epoll < 0)
+		return tokg_agent_wrong(why, "epoll: %s", strerror(errno));
+	if (!tokg_places_create(&a->places, device, ring_epoch, &calls))
+		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
+	if (!open_signals(a, why) ||
+		!tokg_delivery_create(&a->delivery, &a->places, instance, why) ||
+		!tokg_holders_open(&a->holders, &a->delivery, device, (uint32_t)o->index,
+			o->holders_socket, o->holders_mode, o->holder_timeout_ms, why) ||
+		!watch_fd(a, tokg_holders_fd(&a->holders), why))
+		return false;
+	for (uint32_t i = 0; i < o->n_listen; i++) {
+		if (!open_entrance(a, i, why))
+			return false;
+	}
+	return true;
+}
+
+static void
+look_at_signals(struct tokg_agent *a)
+{
+	struct signalfd_siginfo info;
+
+	while (read(a->signals, &info, sizeof(info)) == sizeof(info))
+		a->n_signals++;
+}
+
+static void
+consumer_ended(void *owner)
+{
+	struct tokg_agent *a = owner;
+
+	tokg_delivery_consumer_ended(&a->delivery);
+}
+
+/* What there is to hand out and to take back. How much. */
+static uint32_t
+data_turn(struct tokg_agent *a)
+{
+	const uint32_t n = tokg_delivery_turn(&a->delivery);
+
+	tokg_delivery_passed(&a->delivery, tokg_holders_passed(&a->holders));
+	return n;
+}
+
+static void
+control_turn(struct tokg_agent *a, uint64_t now_ns)
+{
+	look_at_signals(a);
+	for (uint32_t i = 0; i < a->o->n_listen; i++)
+		tokg_server_turn(a->entrance[i].server);
+	tokg_holders_turn(&a->holders, now_ns);
+	tokg_places_turn(&a->places, now_ns, a->delivery.told);
+}
+
+static bool
+is_alone(const struct tokg_agent *a)
+{
+	for (uint32_t i = 0; i < a->places.geometry.producers; i++) {
+		if (a->places.place[i].state != TOKG_PLACE_FREE)
+			return false;
+	}
+	return true;
+}
+
+/* Until something comes by a socket, or for a moment: memory does not wake anybody. */
+static void
+pause_ns(const struct tokg_agent *a, long ns)
+{
+	const struct timespec t = {.tv_nsec = ns};
+	struct pollfd p = {.fd = a->epoll, .events = POLLIN};
+
+	ppoll(&p, 1, &t, NULL);
+}
+
+/*
+ * First what is published, then what holders have not finished with, both within --drain. A second
+ * signal ends that at once.
+ */
+static bool
+drain(struct tokg_agent *a, struct tokg_error *why)
+{
+	const uint64_t end_ns = tokg_now_ns() + a->o->drain_ms * 1000000ull;
+	struct tokg_device *d = a->device;
+	bool ended = false;
+	uint64_t now_ns = 0;
+
+	tokg_log("stopping: what is published is finished, for up to %u ms; a second signal stops "
+		 "at once",
+		a->o->drain_ms);
+	while (a->n_signals < 2 && now_ns < end_ns) {
+		if (!ended) {
+			ended = d->ops->stop(d, TOKG_STOP_DRAIN, DRAIN_SLICE_MS, why) >= 0;
+			if (ended)
+				tokg_delivery_consumer_ended(&a->delivery);
+		}
+		while (data_turn(a) > 0)
+			;
+		if (ended && tokg_delivery_idle(&a->delivery))
+			return true;
+		now_ns = tokg_now_ns();
+		control_turn(a, now_ns);
+		if (ended)
+			pause_ns(a, PAUSE_LAST_NS);
+	}
+	tokg_log("stopped before all was finished");
+	return ended || d->ops->stop(d, TOKG_STOP_NOW, STOP_MS, why) >= 0;
+}
+
+bool
+tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
+{
+	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
+	long pause = PAUSE_FIRST_NS;
+
+	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, now_ns, why))
+		return false;
+	while (a->n_signals == 0) {
+		const uint32_t n = data_turn(a);
+
+		now_ns = tokg_now_ns();
+		if (n > 0) {
+			busy_ns = now_ns;
+			pause = PAUSE_FIRST_NS;
+		}
+		if (n == 0 || now_ns - control_ns > CONTROL_NS) {
+			control_ns = now_ns;
+			control_turn(a, now_ns);
+			if (tokg_consumer_watch(&a->consumer, now_ns, consumer_ended, a, why) < 0)
+				return false;
+		}
+		if (a->places.broken)
+			return tokg_agent_wrong(why, "the device does not answer");
+		if (n > 0)
+			continue;
+		if (now_ns - busy_ns < SPIN_NS) {
+			sched_yield();
+			continue;
+		}
+		pause_ns(a, is_alone(a) ? PAUSE_ALONE_NS : pause);
+		pause = 2 * pause < PAUSE_LAST_NS ? 2 * pause : PAUSE_LAST_NS;
+	}
+	return drain(a, why);
+}
+
+static void
+summary(const struct tokg_agent *a)
+{
+	const struct tokg_delivery_counts *c = &a->delivery.counts;
+	const struct tokg_holder_counts *h = &a->holders.counts;
+	uint64_t twins = 0;
+
+	for (uint32_t i = 0; i < a->places.geometry.producers; i++)
+		twins += a->places.place[i].postings.twins;
+	tokg_log("embedded: %" PRIu64 " entries, %" PRIu64 " rows; slots ok %" PRIu64
+		 ", badsum %" PRIu64 ", stale %" PRIu64 ", badhdr %" PRIu64 ", badid %" PRIu64
+		 ", badpos %" PRIu64,
+		c->entries, c->rows, c->status[TOKG_OK], c->status[TOKG_BADSUM],
+		c->status[TOKG_STALE], c->status[TOKG_BADHDR], c->status[TOKG_BADID],
+		c->status[TOKG_BADPOS]);
+	tokg_log("places: %" PRIu64 " granted, %" PRIu64 " resumed, %" PRIu64
+		 " ended; consumer: %" PRIu64 " restarts, %" PRIu64 " twins dropped, %" PRIu64
+		 " holes, %" PRIu64 " impossible, %" PRIu64 " overruns",
+		a->places.grants, a->places.resumes, a->places.ended, a->consumer.all_restarts,
+		twins, c->holes, c->impossible, c->overruns);
+	tokg_log("holders: %" PRIu64 " attached, %" PRIu64 " detached, %" PRIu64
+		 " refused, %" PRIu64 " dropped",
+		h->attached, h->detached, h->refused, h->dropped);
+}
+
+void
+tokg_agent_close(struct tokg_agent *a)
+{
+	if (a->consumer.device != NULL)
+		summary(a);
+	for (uint32_t i = 0; i < TOKG_LISTEN_MAX; i++) {
+		if (a->entrance[i].server != NULL)
+			tokg_server_close(a->entrance[i].server);
+	}
+	if (a->verbs != NULL)
+		tokg_verbs_server_close(a->verbs);
+	tokg_holders_close(&a->holders);
+	tokg_delivery_free(&a->delivery);
+	tokg_places_free(&a->places);
+	if (a->signals >= 0)
+		close(a->signals);
+	if (a->epoll >= 0)
+		close(a->epoll);
+	a->device->ops->close(a->device);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "consumer.h"
+
+#include <string.h>
+
+#include "log.h"
+#include "tables_inside.h"
+
+#define STOP_MS 2000
+
+static bool
+start(struct tokg_consumer *c, uint64_t now_ns, struct tokg_error *why)
+{
+	/* It shares the claim's word with a ticket of 48 bits. */
+	if (++c->incarnation > UINT16_MAX)
+		return tokg_agent_wrong(
+			why, "the consumer was started %u times: start tokd-gpu anew", UINT16_MAX);
+	c->started_ns = c->beat_ns = c->look_ns = now_ns;
+	return c->device->ops->start(c->device, c->incarnation, why) >= 0;
+}
+
+bool
+tokg_consumer_start(struct tokg_consumer *c, struct tokg_device *device, uint32_t stuck_ms,
+	uint64_t now_ns, struct tokg_error *why)
+{
+	*c = (struct tokg_consumer){.device = device, .stuck_ms = stuck_ms};
+	return start(c, now_ns, why);
+}
+
+int
+tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns, void (*ended)(void *owner),
+	void *owner, struct tokg_error *why)
+{
+	uint64_t heartbeat;
+
+	if (now_ns - c->look_ns < TOKG_WATCH_NS)
+		return 0;
+	c->look_ns = now_ns;
+	if (c->device->ops->read(c->device, offsetof(struct tokg_ctl, heartbeat), &heartbeat,
+		    sizeof(heartbeat)) < 0) {
+		tokg_agent_wrong(why, "the device does not answer");
+		return -1;
+	}
+	if (heartbeat != c->heartbeat) {
+		c->heartbeat = heartbeat;
+		c->beat_ns = now_ns;
+		if (now_ns - c->started_ns > TOKG_HEALTHY_NS)
+			c->restarts = 0;
+		return 0;
+	}
+	if (now_ns - c->beat_ns <= c->stuck_ms * 1000000ull)
+		return 0;
+	tokg_log("the consumer stands still since %u ms: incarnation %u is stopped", c->stuck_ms,
+		c->incarnation);
+	if (c->restarts == TOKG_RESTARTS_MAX) {
+		tokg_agent_wrong(why, "the consumer was restarted %u times and stands still again",
+			c->restarts);
+		return -1;
+	}
+	if (c->device->ops->stop(c->device, TOKG_STOP_NOW, STOP_MS, why) < 0)
+		return -1;
+	ended(owner); /* before another one takes of the outbox */
+	c->restarts++;
+	c->all_restarts++;
+	return start(c, now_ns, why) ? 1 : -1;
+}

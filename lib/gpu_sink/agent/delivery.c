@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "delivery.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "tables_inside.h"
+
+#define TURN_MAX 256 /* entries in one turn: others wait */
+
+static uint32_t
+ring_entries(const struct tokg_geometry *g)
+{
+	const uint64_t most = g->producers * (g->out_bytes / TOKG_OUT_ALIGN + g->slots);
+	uint32_t n = 64;
+
+	while (n < most && n < TOKG_RING_ENTRIES_MAX)
+		n *= 2;
+	return n;
+}
+
+bool
+tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64_t instance,
+	struct tokg_error *why)
+{
+	const uint32_t n = ring_entries(&places->geometry);
+
+	memset(d, 0, sizeof(*d));
+	d->places = places;
+	d->outbox = places->device->outbox;
+	d->ring_bytes = TOKG_EMB_DATA + (size_t)n * sizeof(struct tokg_embedding);
+	d->ring_fd = memfd_create("tokd-embeddings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (d->ring_fd < 0 || ftruncate(d->ring_fd, (off_t)d->ring_bytes) != 0)
+		goto failed;
+	d->ring = mmap(NULL, d->ring_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE,
+		d->ring_fd, 0);
+	if (d->ring == MAP_FAILED) {
+		d->ring = NULL;
+		goto failed;
+	}
+	/* After our own mapping, which stays writable. */
+	if (fcntl(d->ring_fd, F_ADD_SEALS,
+		    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
+		goto failed;
+	d->entry = (struct tokg_embedding *)((uint8_t *)d->ring + TOKG_EMB_DATA);
+	d->ring->version = TOKG_EMB_VERSION;
+	d->ring->entries = n;
+	d->ring->instance = instance;
+	d->ring->magic = TOKG_EMB_MAGIC;
+	return true;
+failed:
+	tokg_agent_wrong(why, "ring for holders: %zu bytes: %s", d->ring_bytes, strerror(errno));
+	tokg_delivery_free(d);
+	return false;
+}
+
+void
+tokg_delivery_free(struct tokg_delivery *d)
+{
+	if (d->ring != NULL)
+		munmap(d->ring, d->ring_bytes);
+	if (d->ring_fd >= 0)
+		close(d->ring_fd);
+	d->ring = NULL;
+	d->ring_fd = -1;
+}
+
+/* The outbox has no room left that nobody reads: each producer has to begin anew. */
+static void
+overrun(struct tokg_delivery *d)
+{
+	tokg_log("the outbox went round before it was read: a producer posts more than its outputs "
+		 "have room for; all places end");
+	d->counts.overruns++;
+	d->told = __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
+	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
+		tokg_places_end(d->places, i);
+}
+
+static void
+take(struct tokg_delivery *d, const struct tokg_out_entry *e)
+{
+	const struct tokg_geometry *g = &d->places->geometry;
+	enum tokg_take taken = TOKG_IMPOSSIBLE;
+
+	if (e->status == 0) { /* the device says so of holes when the consumer is started again */
+		d->counts.holes++;
+		return;
+	}
+	if (e->producer < g->producers && e->slot < g->slots)
+		taken = tokg_postings_take(&d->places->place[e->producer].postings, e);
+	if (taken == TOKG_TAKEN && e->part == 0)
+		d->counts.status[e->status & 7]++;
+	if (taken != TOKG_IMPOSSIBLE)
+		return;
+	d->counts.impossible++;
+	if (e->producer >= g->producers || d->places->place[e->producer].state == TOKG_PLACE_ENDING)
+		return; /* said already */
+	tokg_log("place %u: slot %u, ticket %" PRIu64
+		 ", part %u of %u is out of order: its epoch ends",
+		e->producer, e->slot, e->ticket, e->part, e->parts);
+	tokg_places_end(d->places, e->producer);
+}
+
+/* 1: one was read; 0: none is there. */
+static int
+read_one(struct tokg_delivery *d)
+{
+	const struct tokg_out_entry *e = tokg_outbox_entry(d->outbox, d->told);
+	const uint64_t seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
+	struct tokg_out_entry copy;
+
+	if (seq == d->told + 1) {
+		copy = *e;
+		atomic_thread_fence(memory_order_acquire);
+		if (__atomic_load_n(&e->seq, __ATOMIC_RELAXED) == seq) {
+			d->told++;
+			take(d, &copy);
+			return 1;
+		}
+	} else if (seq <= d->told) {
+		if (d->told >= d->holes)
+			return 0;
+		d->told++;
+		d->counts.holes++;
+		return 1;
+	}
+	overrun(d);
+	return 1;
+}
+
+/* Is it for holders, with rows where the entry says? */
+static bool
+has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
+{
+	const struct tokg_geometry *g = &d->places->geometry;
+	const uint64_t bytes = (uint64_t)e->tokens * g->row_bytes;
+	const uint64_t at = e->out_off & (g->out_bytes - 1);
+
+	if (e->status != TOKG_OK && e->status != TOKG_BADID && e->status != TOKG_BADPOS)
+		return false;
+	return e->out_off % TOKG_OUT_ALIGN == 0 && bytes <= g->out_bytes - at;
+}
+
+static void
+hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_out_entry *e)
+{
+	const struct tokg_geometry *g = &d->places->geometry;
+
+	d->entry[d->head & (d->ring->entries - 1)] = (struct tokg_embedding){
+		.instance = t->instance,
+		.request = e->request,
+		.worker = t->worker,
+		.producer = e->producer,
+		.epoch = e->epoch,
+		.slot = e->slot,
+		.ticket = e->ticket,
+		.part = e->part,
+		.flags = e->flags,
+		.status = e->status,
+		.first = e->first,
+		.tokens = e->tokens,
+		.offset = e->producer * g->out_bytes + (e->out_off & (g->out_bytes - 1)),
+		.t_post = e->t_post,
+		.visible = e->visible,
+		.embedded = e->embedded,
+		.t_ready = tokg_now_ns(),
+	};
+	d->head++;
+	d->counts.entries++;
+	d->counts.rows += e->tokens;
+	/* A holder that sees it sees the entry. */
+	__atomic_store_n(&d->ring->head, d->head, __ATOMIC_RELEASE);
+}
+
+static uint32_t
+hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
+{
+	const struct tokg_geometry *g = &d->places->geometry;
+	const struct tokg_out_entry *e;
+	uint32_t n = 0;
+
+	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings)) != NULL; n++) {
+		uint64_t bytes = 0;
+
+		if (has_rows(d, e)) {
+			if (d->head - d->tail == d->ring->entries) {
+				d->full = true;
+				break;
+			}
+			bytes = tokg_out_bytes(e->tokens, g->row_bytes);
+			hand_out(d, t, e);
+		}
+		tokg_postings_give(&t->postings, d->head, bytes);
+	}
+	return n;
+}
+
+uint32_t
+tokg_delivery_turn(struct tokg_delivery *d)
+{
+	uint32_t n = 0;
+
+	while (n < TURN_MAX && read_one(d) > 0)
+		n++;
+	d->full = false;
+	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
+		n += hand_out_ready(d, &d->places->place[i]);
+	return n;
+}
+
+void
+tokg_delivery_passed(struct tokg_delivery *d, uint64_t position)
+{
+	if (position != d->tail) {
+		d->tail = position;
+		/* Before anything may be written over: who finds the old one then used what stood.
+		 */
+		__atomic_store_n(&d->ring->tail, position, __ATOMIC_RELEASE);
+		atomic_thread_fence(memory_order_seq_cst);
+	}
+	/* Again and again: what was not done the last time may be now. */
+	tokg_places_release(d->places, position);
+}
+
+void
+tokg_delivery_consumer_ended(struct tokg_delivery *d)
+{
+	d->holes = __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
+}
+
+bool
+tokg_delivery_idle(const struct tokg_delivery *d)
+{
+	for (uint32_t i = 0; i < d->places->geometry.producers; i++) {
+		if (!tokg_postings_idle(&d->places->place[i].postings))
+			return false;
+	}
+	return d->told == __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOKG_AGENT_LOG_H
+#define TOKG_AGENT_LOG_H
+
+#include <stdint.h>
+
+/* One line on standard error, with the program's name before it. */
+void tokg_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/* CLOCK_MONOTONIC. */
+uint64_t tokg_now_ns(void);
+
+#endif

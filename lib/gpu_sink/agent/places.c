@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "places.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "tables_inside.h"
+
+bool
+tokg_places_create(struct tokg_places *p, struct tokg_device *device, uint32_t ring_epoch,
+	const struct tokg_places_calls *calls)
+{
+	const struct tokg_geometry *g = &device->geometry;
+
+	memset(p, 0, sizeof(*p));
+	p->calls = *calls;
+	p->device = device;
+	p->geometry = *g;
+	p->ring_epoch = ring_epoch;
+	p->place = calloc(g->producers, sizeof(*p->place));
+	p->done = calloc(g->slots, sizeof(*p->done));
+	p->hdr = calloc(g->slots, sizeof(*p->hdr));
+	if (p->place == NULL || p->done == NULL || p->hdr == NULL) {
+		tokg_places_free(p);
+		return false;
+	}
+	for (uint32_t i = 0; i < g->producers; i++) {
+		if (!tokg_postings_create(&p->place[i].postings, g)) {
+			tokg_places_free(p);
+			return false;
+		}
+	}
+	return true;
+}
+
+void
+tokg_places_free(struct tokg_places *p)
+{
+	for (uint32_t i = 0; p->place != NULL && i < p->geometry.producers; i++)
+		tokg_postings_free(&p->place[i].postings);
+	free(p->place);
+	free(p->done);
+	free(p->hdr);
+	memset(p, 0, sizeof(*p));
+}
+
+static void
+write_word(struct tokg_places *p, uint32_t place, size_t field, uint64_t value)
+{
+	const uint64_t at = tokg_back_at(&p->geometry, place) + field;
+
+	if (p->device->ops->write_u64(p->device, at, value) < 0)
+		p->broken = true;
+}
+
+/* Epoch and incarnation share a word. */
+static void
+write_epoch(struct tokg_places *p, uint32_t place, uint32_t epoch)
+{
+	static_assert(offsetof(struct tokg_back, epoch) % 8 == 0 &&
+			      offsetof(struct tokg_back, incarnation) ==
+				      offsetof(struct tokg_back, epoch) + 4,
+		"written as one word");
+	write_word(p, place, offsetof(struct tokg_back, epoch),
+		epoch | (uint64_t)p->device->incarnation << 32);
+}
+
+static bool
+read_done(struct tokg_places *p, uint32_t place)
+{
+	if (p->device->ops->read(p->device, tokg_done_at(&p->geometry, place, 0), p->done,
+		    p->geometry.slots * sizeof(*p->done)) < 0)
+		p->broken = true;
+	return !p->broken;
+}
+
+void
+tokg_places_end(struct tokg_places *p, uint32_t place)
+{
+	struct tokg_place *t = &p->place[place];
+
+	if (t->state == TOKG_PLACE_FREE || t->state == TOKG_PLACE_ENDING)
+		return;
+	if (t->state == TOKG_PLACE_TAKEN)
+		p->calls.disconnect(p->calls.owner, t->link);
+	t->state = TOKG_PLACE_ENDING;
+	p->calls.fence(p->calls.owner, place);
+	write_epoch(p, place, 0);
+	t->since_ns = 0;
+	t->all_done = false;
+	p->ended++;
+}
+
+static int
+resume(struct tokg_places *p, const struct tokg_hello *h, uint64_t link, uint32_t *place,
+	struct tokg_error *why)
+{
+	struct tokg_place *t;
+	uint64_t before;
+
+	if (h->ring_epoch != p->ring_epoch) {
+		tokg_agent_wrong(why, "no place to resume: the agent was restarted meanwhile");
+		return -1;
+	}
+	t = h->resume < p->geometry.producers ? &p->place[h->resume] : NULL;
+	if (t == NULL || (t->state != TOKG_PLACE_TAKEN && t->state != TOKG_PLACE_KEPT) ||
+		t->epoch != h->epoch || t->instance != h->instance || t->worker != h->worker) {
+		tokg_agent_wrong(why,
+			"place %u, epoch %u is not there to be resumed: it ended %d ms after its "
+			"connection, or is another's; ask for a new one",
+			h->resume, h->epoch, (int)(TOKG_KEEP_NS / 1000000));
+		return -1;
+	}
+	before = t->link;
+	t->link = link;
+	if (t->state == TOKG_PLACE_TAKEN && before != link)
+		p->calls.disconnect(p->calls.owner, before);
+	t->state = TOKG_PLACE_TAKEN;
+	*place = h->resume;
+	p->resumes++;
+	return 1;
+}
+
+static bool
+ids_fit(const struct tokg_places *p, const struct tokg_hello *h, struct tokg_error *why)
+{
+	for (uint32_t i = 0; i < h->n_vocabs; i++) {
+		if (h->n_ids[i] > p->geometry.n_ids)
+			return tokg_agent_wrong(why,
+				"vocabulary 0x%08x has %u ids, the table %u rows: give tokd-gpu the "
+				"table of its model",
+				h->vocab[i], h->n_ids[i], p->geometry.n_ids);
+	}
+	return true;
+}
+
+/* A worker that comes anew will not resume what it had. */
+static void
+end_predecessor(struct tokg_places *p, const struct tokg_hello *h)
+{
+	for (uint32_t i = 0; i < p->geometry.producers; i++) {
+		const struct tokg_place *t = &p->place[i];
+
+		if (t->state != TOKG_PLACE_FREE && t->instance == h->instance &&
+			t->worker == h->worker)
+			tokg_places_end(p, i);
+	}
+}
+
+int
+tokg_places_grant(struct tokg_places *p, const struct tokg_hello *h, uint64_t link, uint64_t now_ns,
+	uint32_t *place, struct tokg_error *why)
+{
+	uint32_t soon = 0, i;
+	struct tokg_place *t;
+
+	if (!ids_fit(p, h, why))
+		return -1;
+	if (h->resume != TOKG_NO_PRODUCER)
+		return resume(p, h, link, place, why);
+	end_predecessor(p, h);
+	for (i = 0; i < p->geometry.producers && p->place[i].state != TOKG_PLACE_FREE; i++)
+		soon += p->place[i].state != TOKG_PLACE_TAKEN;
+	if (i == p->geometry.producers) {
+		tokg_agent_wrong(why,
+			soon > 0 ? "all %u places are taken, %u of them not for long: try again"
+				 : "all %u places are taken: raise --producers of tokd-gpu",
+			p->geometry.producers, soon);
+		return soon > 0 ? 0 : -1;
+	}
+	t = &p->place[i];
+	if (!read_done(p, i)) {
+		tokg_agent_wrong(why, "the device does not answer");
+		return -1;
+	}
+	for (uint32_t s = 0; s < p->geometry.slots; s++)
+		p->done[s] >>= 8;
+	tokg_postings_begin(&t->postings, p->done);
+	if (++p->last_epoch == 0)
+		p->last_epoch = 1;
+	t->state = TOKG_PLACE_TAKEN;
+	t->epoch = p->last_epoch;
+	t->worker = h->worker;
+	t->instance = h->instance;
+	t->link = link;
+	t->since_ns = now_ns;
+	t->released = 0;
+	write_word(p, i, offsetof(struct tokg_back, released), 0);
+	write_epoch(p, i, t->epoch);
+	p->grants++;
+	*place = i;
+	return 1;
+}
+
+void
+tokg_places_left(struct tokg_places *p, uint64_t link, uint64_t now_ns)
+{
+	for (uint32_t i = 0; i < p->geometry.producers; i++) {
+		struct tokg_place *t = &p->place[i];
+
+		if (t->state == TOKG_PLACE_TAKEN && t->link == link) {
+			t->state = TOKG_PLACE_KEPT;
+			t->since_ns = now_ns;
+		}
+	}
+}
+
+/* Nothing of it is published and not done. */
+static bool
+all_done(struct tokg_places *p, uint32_t place)
+{
+	if (p->device->ops->read(p->device, tokg_hdr_at(&p->geometry, place, 0), p->hdr,
+		    p->geometry.slots * sizeof(*p->hdr)) < 0)
+		p->broken = true;
+	if (!read_done(p, place))
+		return false;
+	for (uint32_t s = 0; s < p->geometry.slots; s++) {
+		if (p->hdr[s].ticket == (p->done[s] >> 8) + 1)
+			return false;
+	}
+	return true;
+}
+
+/*
+ * Entries come before `done`: when all is done, those that are in the outbox then are all.
+ * What still waits for its turn then waits for a slot that was never published.
+ */
+static void
+look_at_ending(struct tokg_places *p, uint32_t i, uint64_t now_ns, uint64_t told)
+{
+	struct tokg_place *t = &p->place[i];
+	uint32_t dropped;
+
+	if (!t->all_done) {
+		if (now_ns - t->since_ns < TOKG_ENDING_LOOK_NS)
+			return;
+		t->since_ns = now_ns;
+		t->all_done = all_done(p, i);
+		t->all_told = __atomic_load_n(&p->device->outbox->reserved, __ATOMIC_ACQUIRE);
+	}
+	if (!t->all_done || told < t->all_told)
+		return;
+	dropped = tokg_postings_drop_pending(&t->postings);
+	if (dropped > 0)
+		tokg_log("place %u: %u entries behind a slot that was never posted: dropped", i,
+			dropped);
+	if (tokg_postings_idle(&t->postings))
+		t->state = TOKG_PLACE_FREE;
+}
+
+void
+tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told)
+{
+	const bool beat = now_ns - p->beat_ns >= TOKG_HEARTBEAT_NS;
+
+	if (beat) {
+		p->beat_ns = now_ns;
+		p->heartbeat++;
+	}
+	for (uint32_t i = 0; i < p->geometry.producers; i++) {
+		struct tokg_place *t = &p->place[i];
+
+		if (t->state == TOKG_PLACE_FREE)
+			continue;
+		if (beat)
+			write_word(p, i, offsetof(struct tokg_back, heartbeat), p->heartbeat);
+		if (t->state == TOKG_PLACE_KEPT && now_ns - t->since_ns >= TOKG_KEEP_NS)
+			tokg_places_end(p, i);
+		if (t->state == TOKG_PLACE_ENDING)
+			look_at_ending(p, i, now_ns, told);
+	}
+}
+
+void
+tokg_places_release(struct tokg_places *p, uint64_t passed)
+{
+	for (uint32_t i = 0; i < p->geometry.producers; i++) {
+		struct tokg_place *t = &p->place[i];
+		const uint64_t oldest = tokg_postings_oldest(&t->postings);
+		uint64_t released;
+
+		if (oldest == UINT64_MAX || oldest > passed || !read_done(p, i))
+			continue;
+		released = tokg_postings_release(&t->postings, passed, p->done);
+		if (released == t->released)
+			continue;
+		t->released = released;
+		if (t->state != TOKG_PLACE_ENDING)
+			write_word(p, i, offsetof(struct tokg_back, released), released);
+	}
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "postings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE UINT32_MAX
+
+bool
+tokg_postings_create(struct tokg_postings *p, const struct tokg_geometry *g)
+{
+	memset(p, 0, sizeof(*p));
+	p->slots = g->slots;
+	/* Each entry stands for TOKG_OUT_ALIGN bytes of outputs, or for a slot that failed. */
+	p->room = (uint32_t)(g->out_bytes / TOKG_OUT_ALIGN) + g->slots;
+	p->base = calloc(p->slots, sizeof(*p->base));
+	p->pending = calloc(p->slots, sizeof(*p->pending));
+	p->node = calloc(p->room, sizeof(*p->node));
+	p->given = calloc(p->room, sizeof(*p->given));
+	if (p->base == NULL || p->pending == NULL || p->node == NULL || p->given == NULL) {
+		tokg_postings_free(p);
+		return false;
+	}
+	tokg_postings_begin(p, p->base);
+	return true;
+}
+
+void
+tokg_postings_free(struct tokg_postings *p)
+{
+	free(p->base);
+	free(p->pending);
+	free(p->node);
+	free(p->given);
+	memset(p, 0, sizeof(*p));
+}
+
+void
+tokg_postings_begin(struct tokg_postings *p, const uint64_t *base)
+{
+	if (base != p->base)
+		memcpy(p->base, base, p->slots * sizeof(*base));
+	for (uint32_t i = 0; i < p->slots; i++)
+		p->pending[i] = (struct tokg_pending){.first = NONE, .last = NONE};
+	for (uint32_t i = 0; i < p->room; i++)
+		p->node[i].next = i + 1 < p->room ? i + 1 : NONE;
+	p->unused = 0;
+	p->ready_first = p->ready_last = NONE;
+	p->next = p->filled = p->released = 0;
+	p->bytes = p->open_bytes = 0;
+}
+
+static uint32_t
+drop(struct tokg_postings *p, struct tokg_pending *q)
+{
+	const uint32_t n = q->got;
+
+	if (q->first != NONE) {
+		p->node[q->last].next = p->unused;
+		p->unused = q->first;
+	}
+	*q = (struct tokg_pending){.first = NONE, .last = NONE};
+	return n;
+}
+
+static enum tokg_take
+twin(struct tokg_postings *p)
+{
+	p->twins++;
+	return TOKG_TWIN;
+}
+
+/* In the order of parts, which is nearly always that of coming. */
+static enum tokg_take
+insert(struct tokg_postings *p, struct tokg_pending *q, const struct tokg_out_entry *e)
+{
+	const uint32_t i = p->unused;
+	uint32_t before = q->last;
+
+	if (i == NONE)
+		return TOKG_IMPOSSIBLE;
+	if (before != NONE && p->node[before].entry.part >= e->part) {
+		uint32_t at = q->first;
+
+		before = NONE;
+		while (at != NONE && p->node[at].entry.part < e->part) {
+			before = at;
+			at = p->node[at].next;
+		}
+		if (at != NONE && p->node[at].entry.part == e->part)
+			return twin(p);
+	}
+	p->unused = p->node[i].next;
+	p->node[i].entry = *e;
+	p->node[i].ends = false;
+	if (before == NONE) {
+		p->node[i].next = q->first;
+		q->first = i;
+	} else {
+		p->node[i].next = p->node[before].next;
+		p->node[before].next = i;
+	}
+	if (before == q->last)
+		q->last = i;
+	q->got++;
+	return TOKG_TAKEN;
+}
+
+/* Those whose turn it is, and that are whole. */
+static void
+move_on(struct tokg_postings *p)
+{
+	for (;;) {
+		struct tokg_pending *q = &p->pending[p->next % p->slots];
+
+		if (q->got == 0 || q->got < q->parts)
+			return;
+		p->node[q->last].ends = true;
+		p->node[q->last].next = NONE;
+		if (p->ready_last == NONE)
+			p->ready_first = q->first;
+		else
+			p->node[p->ready_last].next = q->first;
+		p->ready_last = q->last;
+		*q = (struct tokg_pending){.first = NONE, .last = NONE};
+		p->next++;
+	}
+}
+
+enum tokg_take
+tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
+{
+	struct tokg_pending *q = &p->pending[e->slot];
+	enum tokg_take taken;
+	uint64_t n;
+
+	if (e->ticket <= p->base[e->slot])
+		return twin(p); /* of an epoch before */
+	n = (e->ticket - p->base[e->slot] - 1) * p->slots + e->slot;
+	if (n < p->next)
+		return twin(p);
+	if (n >= p->next + p->slots || e->parts == 0 || e->part >= e->parts)
+		return TOKG_IMPOSSIBLE;
+	if (q->got > 0 && e->incarnation != q->incarnation) {
+		/* One of them died with the slot claimed: what the later one says is whole. */
+		if (e->incarnation < q->incarnation || q->got == q->parts)
+			return twin(p);
+		p->twins += drop(p, q);
+	}
+	if (q->got == 0) {
+		q->incarnation = e->incarnation;
+		q->parts = e->parts;
+	}
+	if (e->parts != q->parts)
+		return TOKG_IMPOSSIBLE;
+	taken = insert(p, q, e);
+	move_on(p);
+	return taken;
+}
+
+const struct tokg_out_entry *
+tokg_postings_ready(const struct tokg_postings *p)
+{
+	/* As many as there is room for may be out: an honest producer has no more. */
+	if (p->ready_first == NONE || p->filled - p->released == p->room)
+		return NULL;
+	return &p->node[p->ready_first].entry;
+}
+
+void
+tokg_postings_give(struct tokg_postings *p, uint64_t end, uint64_t bytes)
+{
+	const uint32_t i = p->ready_first;
+
+	p->open_bytes += bytes;
+	p->bytes += bytes;
+	p->ready_first = p->node[i].next;
+	if (p->ready_first == NONE)
+		p->ready_last = NONE;
+	if (p->node[i].ends) {
+		p->given[p->filled % p->room] = (struct tokg_given){end, p->open_bytes};
+		p->filled++;
+		p->open_bytes = 0;
+	}
+	p->node[i].next = p->unused;
+	p->unused = i;
+}
+
+static bool
+is_done(const struct tokg_postings *p, uint64_t posting, const uint64_t *done)
+{
+	const uint32_t slot = posting % p->slots;
+
+	return done[slot] >> 8 >= p->base[slot] + posting / p->slots + 1;
+}
+
+uint64_t
+tokg_postings_release(struct tokg_postings *p, uint64_t passed, const uint64_t *done)
+{
+	while (p->released < p->filled && p->given[p->released % p->room].end <= passed &&
+		is_done(p, p->released, done)) {
+		p->bytes -= p->given[p->released % p->room].bytes;
+		p->released++;
+	}
+	return p->released;
+}
+
+uint64_t
+tokg_postings_oldest(const struct tokg_postings *p)
+{
+	return p->released < p->filled ? p->given[p->released % p->room].end : UINT64_MAX;
+}
+
+uint32_t
+tokg_postings_drop_pending(struct tokg_postings *p)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < p->slots; i++)
+		n += drop(p, &p->pending[i]);
+	return n;
+}
+
+bool
+tokg_postings_idle(const struct tokg_postings *p)
+{
+	for (uint32_t i = 0; i < p->slots; i++) {
+		if (p->pending[i].got != 0)
+			return false;
+	}
+	return p->ready_first == NONE && p->released == p->filled;
+}

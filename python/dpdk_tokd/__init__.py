@@ -2,12 +2,16 @@
 """dpdk_tokd: exact tokenization, and the token ring and UDP protocol of the dpdk-tokd appliance.
 
 `Tokenizer` turns text into ids in this process, `Client` and `AsyncClient` ask an appliance
-for them, and `RingReader` reads, without a copy, the ids an appliance on this host publishes.
+for them, `RingReader` reads, without a copy, the ids an appliance on this host publishes, and
+`EmbeddingReader` the embeddings that tokd-gpu makes of them.
 """
 
 from .aio import AsyncClient
 from .batch import Batch, Padded
 from .client import Client
+from .embedding import Embedding
+from .embedding_layout import EmbeddingStatus
+from .embedding_reader import EmbeddingReader
 from .engine import TokdError
 from .ring import (
     CutStream,
@@ -28,6 +32,9 @@ __all__ = [
     "Client",
     "CutStream",
     "DecodeStream",
+    "Embedding",
+    "EmbeddingReader",
+    "EmbeddingStatus",
     "Lost",
     "Padded",
     "Padding",

@@ -18,6 +18,7 @@
 #include <tok.h>
 
 #include "_batch.h"
+#include "_dlpack.h"
 
 #define IDLE_CACHES_MAX BATCH_THREADS_MAX
 
@@ -891,6 +892,7 @@ static PyMethodDef module_methods[] = {
 	{"load_acquire_u64", load_acquire_u64, METH_VARARGS, "Load a word of a buffer, acquire."},
 	{"load_fenced_u64", load_fenced_u64, METH_VARARGS, "Acquire fence, then load_acquire_u64."},
 	{"store_release_u64", store_release_u64, METH_VARARGS, "Store a word of a buffer, release."},
+	{"dlpack", tokd_dlpack, METH_VARARGS, "A matrix for other array libraries, read-only."},
 	{0},
 };
 

@@ -84,3 +84,15 @@ class DecodeStream:
 def load_acquire_u64(buffer: Buffer, offset: int, /) -> int: ...
 def load_fenced_u64(buffer: Buffer, offset: int, /) -> int: ...
 def store_release_u64(buffer: Buffer, offset: int, value: int, /) -> None: ...
+def dlpack(
+    owner: object,
+    address: int,
+    rows: int,
+    columns: int,
+    code: int,
+    bits: int,
+    device_type: int,
+    device_id: int,
+    versioned: bool,
+    /,
+) -> object: ...

@@ -188,8 +188,9 @@ a_place_is_kept_a_second_for_resume(void **state)
 	h.resume = place;
 	h.epoch = 1;
 	h.ring_epoch = 77;
-	tokg_places_left(&f->places, 1, f->now);
-	f->now += S - 1;
+	tokg_places_left(&f->places, 1, f->now + 1); /* later than the turn began */
+	turn(f);
+	f->now += S;
 	turn(f);
 	assert_int_equal(epoch_word(f, 0), 1 | 1ull << 32);
 	assert_int_equal(tokg_places_grant(&f->places, &h, 2, f->now, &place, &why), 1);

@@ -207,6 +207,13 @@ tokg_places_left(struct tokg_places *p, uint64_t link, uint64_t now_ns)
 	}
 }
 
+/* A turn's time was read before what came by connections in it. */
+static bool
+is_over(uint64_t now_ns, uint64_t since_ns, uint64_t limit_ns)
+{
+	return now_ns > since_ns && now_ns - since_ns >= limit_ns;
+}
+
 /* Nothing of it is published and not done. */
 static bool
 all_done(struct tokg_places *p, uint32_t place)
@@ -234,7 +241,7 @@ look_at_ending(struct tokg_places *p, uint32_t i, uint64_t now_ns, uint64_t told
 	uint32_t dropped;
 
 	if (!t->all_done) {
-		if (now_ns - t->since_ns < TOKG_ENDING_LOOK_NS)
+		if (!is_over(now_ns, t->since_ns, TOKG_ENDING_LOOK_NS))
 			return;
 		t->since_ns = now_ns;
 		t->all_done = all_done(p, i);
@@ -266,7 +273,7 @@ tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told)
 			continue;
 		if (beat)
 			write_word(p, i, offsetof(struct tokg_back, heartbeat), p->heartbeat);
-		if (t->state == TOKG_PLACE_KEPT && now_ns - t->since_ns >= TOKG_KEEP_NS)
+		if (t->state == TOKG_PLACE_KEPT && is_over(now_ns, t->since_ns, TOKG_KEEP_NS))
 			tokg_places_end(p, i);
 		if (t->state == TOKG_PLACE_ENDING)
 			look_at_ending(p, i, now_ns, told);

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""include/tokd/embeddings.h in Python: the ring of embeddings, and the messages of a holder."""
+
+from __future__ import annotations
+
+import enum
+import struct
+from typing import NamedTuple
+
+MAGIC = 0x3144424D454B4F54
+HOLD_MAGIC = 0x4D454754
+VERSION = 1
+DATA_OFFSET = 4096
+HEAD_OFFSET = 64
+TAIL_OFFSET = 128
+CURSOR_BYTES = 4096
+
+HDR = struct.Struct("<QIIQ")  # up to pad0; head and tail are loaded by themselves
+ENTRY = struct.Struct("<QQIIIIQHHB3xIIQQQQQ32x")
+REQ = struct.Struct("<IIII")
+REP = struct.Struct("<IIIIQQQIIII64s128s")
+
+FIRST = 1 << 0
+LAST = 1 << 1
+ABORT = 1 << 3
+
+
+class Outputs(enum.IntEnum):
+    """enum tokg_outputs_kind."""
+
+    MEMFD = 1
+    CUDA_IPC = 2
+
+
+class Dtype(enum.IntEnum):
+    """enum tokg_dtype."""
+
+    F32 = 1
+    F16 = 2
+    BF16 = 3
+
+
+class EmbeddingStatus(enum.IntEnum):
+    """enum tokg_status of gpu_ring.h, as far as holders see it."""
+
+    OK = 1
+    BADID = 5  # an id beyond the table: zeros where it stood
+    BADPOS = 6  # a position beyond the table
+
+
+class Entry(NamedTuple):
+    """struct tokg_embedding."""
+
+    instance: int
+    request: int
+    worker: int
+    producer: int
+    epoch: int
+    slot: int
+    ticket: int
+    part: int
+    flags: int
+    status: int
+    first: int
+    tokens: int
+    offset: int
+    t_post: int
+    visible: int
+    embedded: int
+    t_ready: int
+
+
+class Reply(NamedTuple):
+    """struct tokg_hold_rep."""
+
+    magic: int
+    version: int
+    outputs: int
+    device: int
+    instance: int
+    start: int
+    out_bytes: int
+    kind: int
+    dtype: int
+    dim: int
+    row_bytes: int
+    ipc: bytes
+    message: bytes
+
+    @property
+    def reason(self) -> str:
+        """What a refusal or a farewell says in words."""
+        return self.message.split(b"\0")[0].decode("utf-8", "replace")

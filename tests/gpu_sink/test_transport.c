@@ -17,6 +17,7 @@
 
 #include "agent_end.h"
 #include "link.h"
+#include "shm.h"
 #include "transport_inside.h"
 
 #define SLOTS 8
@@ -120,17 +121,23 @@ struct with_agent {
 };
 
 static struct tokg_transport *
-open_to(const char *path, struct tokg_error *why)
+open_by(const char *kind, const char *path, struct tokg_error *why)
 {
 	struct tokg_target target;
 	char text[128], said[256] = "";
 	struct tokg_transport *t;
 
-	snprintf(text, sizeof(text), "shm:%s", path);
+	snprintf(text, sizeof(text), "%s:%s", kind, path);
 	assert_true(tokg_target_parse(&target, text, why));
 	t = tokg_transport_open(&target, &source, OPEN_MS, said, why);
 	assert_true((t != NULL) == (strstr(said, "place") != NULL));
 	return t;
+}
+
+static struct tokg_transport *
+open_to(const char *path, struct tokg_error *why)
+{
+	return open_by("shm", path, why);
 }
 
 static int
@@ -321,6 +328,52 @@ strict_is_the_agents_or_the_users(void **state)
 	assert_non_null(t);
 	assert_int_equal(t->order, TOKG_ORDER_STRICT);
 	t->ops->close(t);
+}
+
+/* What the agent gives decides: here it is host memory. */
+static void
+cuda_takes_host_memory_as_well(void **state)
+{
+	struct with_agent *w = *state;
+	struct tokg_error why;
+	struct tokg_transport *t = open_by("cuda", w->agent.path, &why);
+
+	assert_non_null(t);
+	assert_string_equal(t->ops->name, "cuda");
+	post(t, 2, 5, 0x33);
+	assert_int_equal(agent_hdr(&w->agent, t->producer, 2)->ticket, 5);
+	assert_int_equal(agent_payload(&w->agent, t->producer, 2)[100], 0x33);
+	t->ops->close(t);
+}
+
+/* No GPU: what is written and read is proved on ordinary memory, their order is not. */
+static void
+stores_for_gpu_memory_write_and_read_what_they_should(void **state)
+{
+	struct with_agent *w = *state;
+	struct tokg_shm gpu = *(struct tokg_shm *)w->t;
+	uint8_t payload[128] __attribute__((aligned(64)));
+	struct tokg_hdr h = {.request = 3, .flags = TOKG_LAST, .ticket = 9};
+	const uint32_t p = gpu.t.producer;
+
+	memset(payload, 0x44, sizeof(payload));
+	assert_int_equal(
+		tokg_cuda_post(&gpu.t, 1, payload, sizeof(payload), &h, TOKG_ORDER_FAST), 1);
+	h.ticket = 10;
+	assert_int_equal(
+		tokg_cuda_post(&gpu.t, 2, payload, sizeof(payload), &h, TOKG_ORDER_STRICT), 1);
+	assert_int_equal(tokg_cuda_post(&gpu.t, 3, NULL, 0, &h, TOKG_ORDER_STRICT), 1);
+	assert_int_equal(tokg_cuda_flush(&gpu.t), 0);
+	assert_int_equal(agent_hdr(&w->agent, p, 1)->ticket, 9);
+	assert_int_equal(agent_hdr(&w->agent, p, 2)->ticket, 10);
+	assert_memory_equal(agent_hdr(&w->agent, p, 3), &h, sizeof(h));
+	assert_memory_equal(agent_payload(&w->agent, p, 2), payload, sizeof(payload));
+	assert_int_equal(agent_payload(&w->agent, p, 2)[sizeof(payload)], 0);
+	agent_done(&w->agent, p, SLOTS - 1, 8);
+	assert_int_equal(tokg_cuda_read_back(&gpu.t), 1);
+	assert_int_equal(gpu.t.done[SLOTS - 1], TOKG_DONE(8, TOKG_OK));
+	assert_int_equal(gpu.t.back->epoch, gpu.t.epoch);
+	assert_int_equal(gpu.t.n_reads, 1);
 }
 
 /* ---- with liars ---- */
@@ -572,6 +625,8 @@ main(void)
 		WITH_AGENT(reconnecting_to_nobody_ends),
 		WITH_AGENT(the_agents_words_are_given),
 		WITH_AGENT(strict_is_the_agents_or_the_users),
+		WITH_AGENT(cuda_takes_host_memory_as_well),
+		WITH_AGENT(stores_for_gpu_memory_write_and_read_what_they_should),
 		cmocka_unit_test(an_agent_that_lies_is_found_out),
 		cmocka_unit_test(where_nobody_listens_is_said),
 		cmocka_unit_test(more_vocabularies_than_a_hello_has_are_refused),

@@ -249,23 +249,42 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 	return cudaStreamSynchronize(c->io) == cudaSuccess ? 0 : -1;
 }
 
+/* Beside the kernel that runs: on another stream, through pinned memory. */
 int
-cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+copy_out(cuda_device *c, const void *from, void *to, size_t bytes)
 {
-	cuda_device *const c = (cuda_device *)d;
-
-	if (!tokg_in_region(d, offset, bytes) || cudaSetDevice(c->index) != cudaSuccess)
+	if (cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
 	for (size_t at = 0; at < bytes; at += STAGING_BYTES) {
 		const size_t n = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
 
-		if (cudaMemcpyAsync(c->staging, (uint8_t *)c->region + offset + at, n,
+		if (cudaMemcpyAsync(c->staging, (const uint8_t *)from + at, n,
 			    cudaMemcpyDeviceToHost, c->io) != cudaSuccess ||
 			cudaStreamSynchronize(c->io) != cudaSuccess)
 			return -1;
 		memcpy((uint8_t *)to + at, c->staging, n);
 	}
 	return 0;
+}
+
+int
+cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	cuda_device *const c = (cuda_device *)d;
+
+	if (!tokg_in_region(d, offset, bytes))
+		return -1;
+	return copy_out(c, (const uint8_t *)c->region + offset, to, bytes);
+}
+
+int
+cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	cuda_device *const c = (cuda_device *)d;
+
+	if (!tokg_in_outputs(d, offset, bytes))
+		return -1;
+	return copy_out(c, (const uint8_t *)c->outputs + offset, to, bytes);
 }
 
 /* `stop` and `incarnation` are one aligned word. */
@@ -395,6 +414,7 @@ const struct tokg_device_ops cuda_ops = {
 	cuda_stop,
 	cuda_write_u64,
 	cuda_read,
+	cuda_read_outputs,
 	cuda_close,
 };
 

@@ -112,4 +112,12 @@ tokg_in_region(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
 	       offset <= d->geometry.region_bytes - bytes;
 }
 
+static inline bool
+tokg_in_outputs(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
+{
+	const uint64_t all = d->geometry.producers * d->geometry.out_bytes;
+
+	return bytes <= all && offset <= all - bytes;
+}
+
 #endif

@@ -93,6 +93,9 @@ struct tokg_device_ops {
 	 * or below. */
 	int (*write_u64)(struct tokg_device *d, uint64_t offset, uint64_t value);
 	int (*read)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
+	/* Bytes of the outputs, [producers][out_bytes], whose entry the caller has read. 0 or
+	 * below. */
+	int (*read_outputs)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 	void (*close)(struct tokg_device *d);
 };
 

@@ -311,6 +311,15 @@ cpu_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 	return 0;
 }
 
+int
+cpu_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	if (!tokg_in_outputs(d, offset, bytes))
+		return -1;
+	memcpy(to, (const uint8_t *)d->outputs + offset, bytes);
+	return 0;
+}
+
 /* Threads that do not end keep their memory: better lost than pulled from under them. */
 void
 cpu_close(struct tokg_device *d)
@@ -331,6 +340,7 @@ const struct tokg_device_ops cpu_ops = {
 	cpu_stop,
 	cpu_write_u64,
 	cpu_read,
+	cpu_read_outputs,
 	cpu_close,
 };
 

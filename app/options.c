@@ -12,6 +12,8 @@
 
 /* Names a build folder to the test suite, and so is often set where this program is tried. */
 #define OPT_ENV_OF_TESTS "TOKD_BUILD"
+/* What begins so is tokd-gpu's, which may have the same environment. */
+#define OPT_ENV_OF_GPU "TOKD_GPU_"
 
 int
 tokd_opt_bad(struct tokd_options_error *e, const char *fmt, ...)
@@ -148,6 +150,8 @@ take_variable(const char *variable, size_t len, struct tokd_opt_asked *asked,
 		}
 	}
 	if (strlen(OPT_ENV_OF_TESTS) == len && memcmp(variable, OPT_ENV_OF_TESTS, len) == 0)
+		return;
+	if (strncmp(variable, OPT_ENV_OF_GPU, strlen(OPT_ENV_OF_GPU)) == 0)
 		return;
 	if (len < sizeof(name)) {
 		const size_t prefix = strlen(OPT_ENV_PREFIX);

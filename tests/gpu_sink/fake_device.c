@@ -50,7 +50,13 @@ close_device(struct tokg_device *d)
 }
 
 static const struct tokg_device_ops ops = {
-	"fake", start, stop, write_u64, read_bytes, close_device};
+	.name = "fake",
+	.start = start,
+	.stop = stop,
+	.write_u64 = write_u64,
+	.read = read_bytes,
+	.close = close_device,
+};
 
 void
 fake_open(struct fake *f)

@@ -269,7 +269,7 @@ come_from_where_they_are_strongest(void **state)
 				   "txd\t= 128\nvocab = a\\#b c\n\nstrict-utf8 = yes\nmbufs = 4096";
 	char path[32], config[64], line[] = "-- --txd 256 --strict-utf8=no";
 	char *environment[] = {"HOME=/root", "TOKD_TXD=512", "TOKD_MBUFS=2048", config,
-		"TOKD_BUILD=build", "TOKDX=1", NULL};
+		"TOKD_BUILD=build", "TOKD_GPU_SLOTS=8", "TOKDX=1", NULL};
 	struct parsed p;
 
 	make_file(path, text, strlen(text));

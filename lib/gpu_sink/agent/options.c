@@ -421,3 +421,41 @@ tokg_options_help(FILE *to)
 		    "  --version\n        the version; exit\n\n"
 		    "Each option is also a variable: --slot-bytes is TOKD_GPU_SLOT_BYTES.\n");
 }
+
+/* For troff a hyphen of an option is a minus. */
+static void
+print_man(FILE *to, const char *text)
+{
+	for (; *text != '\0'; text++) {
+		if (*text == '-' || *text == '\\')
+			fputc('\\', to);
+		fputc(*text, to);
+	}
+}
+
+void
+tokg_options_man(FILE *to)
+{
+	for (size_t i = 0; i < N_DEFS; i++) {
+		const struct def *d = &defs[i];
+
+		fprintf(to, ".TP\n.BI \"");
+		if (d->letter != 0)
+			fprintf(to, "\\-%c, ", d->letter);
+		fputs("\\-\\-", to);
+		print_man(to, d->name);
+		if (d->arg != NULL) {
+			fputs("\" \" ", to);
+			print_man(to, d->arg);
+		}
+		fputs("\"\n", to);
+		print_man(to, d->help);
+		if (d->type != FLAG && d->preset != NULL) {
+			fputs(" [", to);
+			print_man(to, d->preset);
+			fputc(']', to);
+		}
+		fputs(".\n", to);
+	}
+	fputs(".TP\n.B \\-h, \\-\\-help\na summary.\n.TP\n.B \\-\\-version\nthe version.\n", to);
+}

@@ -57,5 +57,7 @@ enum tokg_options_result {
 enum tokg_options_result tokg_options_parse(int argc, char **argv, char *const *environment,
 	struct tokg_options *o, struct tokg_error *why);
 void tokg_options_help(FILE *to);
+/* The same for a manual page. */
+void tokg_options_man(FILE *to);
 
 #endif

@@ -7,7 +7,7 @@
  * others, is posted again; the rest fails, and nothing but it.
  */
 static void
-settle(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status status, uint64_t now)
+settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status status, uint64_t now)
 {
 	struct tokg_sink_piece *p = &s->piece[sl->piece & s->piece_mask];
 
@@ -44,7 +44,7 @@ take_done(struct tokg_sink *s, uint64_t now)
 			const uint64_t done = s->t->done[i];
 
 			if (done >> 8 == sl->hdr.ticket)
-				settle(s, sl, (enum tokg_status)(done & 0xff), now);
+				settle_slot(s, sl, (enum tokg_status)(done & 0xff), now);
 			else if (__builtin_expect(done >> 8 > sl->hdr.ticket, 0))
 				return tokg_sink_break(s, TOKG_BREACH);
 		}

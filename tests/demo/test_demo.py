@@ -64,7 +64,7 @@ def test_a_demo_that_is_interrupted_cleans_up(signals, tmp_path):
     assert surroundings() == before
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--fast"], ["--json"], ["--sink", "gpu"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["--fast"], ["--json"], ["--sink", "cpu"]])
 def test_options_are_looked_at_before_anything_is_done(arguments):
     done = subprocess.run(
         [ROOT / "tools/demo", *arguments], capture_output=True, text=True, timeout=5
@@ -110,4 +110,24 @@ def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
         for size in times.values():
             assert size["samples"] > 0
             assert 0 < size["p50"] <= size["p99"]
+    assert surroundings() == before
+
+
+@needs_root
+def test_the_gpu_sink_finds_all_embeddings_equal_and_cleans_up(tmp_path):
+    result = tmp_path / "demo.json"
+    before = surroundings()
+    done = subprocess.run(
+        [ROOT / "tools/demo", "--quick", "--sink", "gpu", "--json", result],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stdout
+    report = json.loads(result.read_text())
+    assert report["ids_equal"] is True and report["embeddings_equal"] is True
+    assert report["rows"] >= 100_000
+    assert set(report["whole_us"]) == SIZES
     assert surroundings() == before

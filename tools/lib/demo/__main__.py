@@ -19,7 +19,7 @@ import reference
 import slices
 from packages import FetchError, data_home
 
-from . import report
+from . import gpu, report
 from .hugepages import hugepages
 from .measure import Times, run_round
 from .net import Veth, namespace, veth
@@ -31,6 +31,7 @@ from .servers import Appliance, start_appliance, start_baseline
 CPUS = sorted(os.sched_getaffinity(0))  # those this process may use
 CLIENT_CPU, SERVER_CPU = CPUS[0], CPUS[-1]
 PER_SIZE = {"quick": 85, "full": 690}  # slices of each size from each of the three corpora
+PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
 DRAIN_S = 20.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BUSY = 1.0  # load average
@@ -141,7 +142,7 @@ def sent_streams(plan: list[Round]) -> int:
 def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, Any]:
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = fetch_corpus.fetch(data_home() / "corpus")
-    per_size = PER_SIZE["quick" if args.quick else "full"]
+    per_size = (PER_SIZE_GPU if args.sink else PER_SIZE)["quick" if args.quick else "full"]
     busy = os.getloadavg()[0]
     if busy > BUSY:
         say(
@@ -153,6 +154,8 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     checked = [piece.text for piece in pieces[:: 1 + len(pieces) // CHECKED_TWICE]]
     agreed = reference.verify(tokenizer, vocab, checked)
     say(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
+    if args.sink:
+        return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, SERVER_CPU))
     demo = Demo(stack, folder, corpora, vocab)
     say(demo.appliance.ready)
     say(demo.baseline.wait_for("ready:", 1.0))
@@ -190,6 +193,7 @@ def main() -> int:
         prog="demo", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="fewer requests: under a minute")
+    parser.add_argument("--sink", choices=["gpu"], help="embeddings, by tokd-gpu on the CPU")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     args = parser.parse_args()
     if len(CPUS) < 2:
@@ -211,6 +215,13 @@ def main() -> int:
     except reference.ReferenceMismatch as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    if args.json:
+        args.json.write_text(json.dumps(result, indent=2) + "\n")
+    if args.sink:
+        equal = result["ids_equal"] and result["embeddings_equal"]
+        print(f"\n{gpu.table(result)}\n")
+        print(f"{result['rows']:,} rows; ids and embeddings equal: {'yes, all' if equal else 'NO'}")
+        return 0 if equal else 1
     print(f"\n{report.table(result)}\n")
     ring = result["ring"]
     print(
@@ -218,8 +229,6 @@ def main() -> int:
         f"{ring['ids']:,} ids (repeats included) read from the token ring without a copy"
     )
     print("ids equal the reference's: " + ("yes, all" if result["ids_equal"] else "NO"))
-    if args.json:
-        args.json.write_text(json.dumps(result, indent=2) + "\n")
     return 0 if result["ids_equal"] else 1
 
 

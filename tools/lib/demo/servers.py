@@ -39,18 +39,22 @@ class Appliance(Process):
     huge_pages: bool
     ready: str  # the line it said
 
-    def __init__(self, eal: list[str], link: Veth, vocab: Path, folder: Path, cpu: int) -> None:
+    def __init__(
+        self, eal: list[str], link: Veth, vocab: Path, folder: Path, cpu: int, more: list[str]
+    ) -> None:
         self.socket = folder / "tokd.sock"
         app = ["--ip", link.server, "--udp-port", str(PORT), "--vocab", str(vocab)]
-        app += ["--socket", str(self.socket)]
+        app += ["--socket", str(self.socket), *more]
         command = [str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
         super().__init__("dpdk-tokd", command, folder / "dpdk-tokd.log")
 
 
-def start_appliance(link: Veth, vocab: Path, folder: Path, cpu: int, huge_pages: bool) -> Appliance:
-    """By the best of the ways that work; says which do not."""
+def start_appliance(
+    link: Veth, vocab: Path, folder: Path, cpu: int, huge_pages: bool, more: list[str] | None = None
+) -> Appliance:
+    """By the best of the ways that work, with `more` options; says which do not."""
     for driver, memory, eal in _ways(link, huge_pages):
-        appliance = Appliance(eal, link, vocab, folder, cpu)
+        appliance = Appliance(eal, link, vocab, folder, cpu, more or [])
         try:
             appliance.ready = appliance.wait_for("ready:", READY_S)
         except NotReady as error:

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/demo --sink gpu: text in, embeddings out, by tokd-gpu on this machine's CPU."""
+
+import json
+import subprocess
+import sys
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import slices
+
+from . import report
+from .hugepages import hugepages
+from .measure import percentiles
+from .net import inside, namespace, veth
+from .process import NotReady, Process
+from .say import say
+from .servers import PORT, READY_S, ROOT, start_appliance
+
+TOKD_GPU = ROOT / "build" / "lib" / "gpu_sink" / "agent" / "tokd-gpu"
+TABLE = "random:50257x768:1"  # as many rows as GPT-2's, as long
+OUT_BYTES = "128M"  # the longest text's rows, many times
+RUN_S = 300
+
+
+def _agent(folder: Path) -> Process:
+    command = [str(TOKD_GPU), "--device", "cpu", "--table", TABLE, "--producers", "1"]
+    command += ["--out-bytes", OUT_BYTES, "--listen", f"unix:{folder / 'gpu.sock'}"]
+    command += ["--holders-socket", str(folder / "holders.sock")]
+    return Process("tokd-gpu", command, folder / "tokd-gpu.log")
+
+
+def show(
+    pieces: list[slices.Slice], vocab: Path, folder: Path, stack: ExitStack, cpus: tuple[int, int]
+) -> dict[str, Any]:
+    """`cpus`: the client's and the worker's; the consumer's threads take what is left of both."""
+    client_cpu, server_cpu = cpus
+    client = stack.enter_context(namespace("client"))
+    link = stack.enter_context(veth(0, client, None))
+    huge = stack.enter_context(hugepages())
+    agent = stack.enter_context(_agent(folder))
+    say(agent.wait_for("ready:", READY_S))
+    sink = ["--sink", f"gpu=shm:{folder / 'gpu.sock'}"]
+    appliance = stack.enter_context(start_appliance(link, vocab, folder, server_cpu, huge, sink))
+    say(appliance.ready)
+    sent, result = folder / "embedded.bin", folder / "embedded.json"
+    slices.write(sent, pieces)
+    command = [sys.executable, "-m", "demo.embeddings", link.server, str(PORT)]
+    command += [str(folder / "holders.sock"), str(sent), TABLE, str(result), str(client_cpu)]
+    run = subprocess.run(
+        inside(client, *command), capture_output=True, text=True, check=False, timeout=RUN_S
+    )
+    if run.returncode != 0:
+        raise NotReady(f"the holder failed:\n{run.stderr}\n{agent.tail()}\n{appliance.tail()}")
+    say(f"dpdk-tokd ended with {appliance.stop()}, tokd-gpu with {agent.stop()}")
+    found = json.loads(result.read_text())
+    sizes: dict[str, dict[str, list[int]]] = {"ids_us": {}, "whole_us": {}}
+    for piece, ids_ns, whole_ns in zip(pieces, found["ids_ns"], found["whole_ns"], strict=True):
+        sizes["ids_us"].setdefault(piece.size, []).append(ids_ns)
+        sizes["whole_us"].setdefault(piece.size, []).append(whole_ns)
+    return {
+        "ids_equal": found["wrong_ids"] == 0,
+        "embeddings_equal": found["wrong_rows"] == 0,
+        "requests": len(pieces),
+        "rows": found["rows"],
+        "embed_us": percentiles(found["embed_ns"]),
+        "hand_out_us": percentiles(found["hand_out_ns"]),
+        **{name: {s: percentiles(ns) for s, ns in by.items()} for name, by in sizes.items()},
+        "device": "cpu",
+        "table": TABLE,
+        "driver": appliance.driver,
+        "huge_pages": appliance.huge_pages,
+        "machine": report.machine(),
+    }
+
+
+def table(result: dict[str, Any]) -> str:
+    """For a person."""
+    lines = ["us from a Python client's call, p50 (p99): to all ids, to all embeddings in hand"]
+    for size, ids in result["ids_us"].items():
+        whole = result["whole_us"][size]
+        lines.append(
+            f"  {size:>6}  {ids['p50']:>10,.1f} ({ids['p99']:,.1f})"
+            f"  {whole['p50']:>10,.1f} ({whole['p99']:,.1f})  of {ids['samples']}"
+        )
+    for name, key in (("visible to embedded", "embed_us"), ("to handed out", "hand_out_us")):
+        found = result[key]
+        lines.append(f"  {name}: {found['p50']:,.1f} ({found['p99']:,.1f}), {found['samples']} slots")
+    return "\n".join(lines)

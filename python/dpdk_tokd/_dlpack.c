@@ -31,7 +31,8 @@ struct dl_versioned {
 };
 
 /* One allocation: which of the two is meant, the capsule's name says. */
-struct export {
+struct export
+{
 	union {
 		struct dl_managed managed;
 		struct dl_versioned versioned;

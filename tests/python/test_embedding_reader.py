@@ -248,7 +248,8 @@ def test_a_holder_in_nobodys_way_is_not_dropped(tmp_path: Path) -> None:
 
 
 def test_a_producer_that_is_killed_frees_its_place(tmp_path: Path) -> None:
-    with Agent(tmp_path, "--producers", "1") as agent, reader_of(agent) as reader:
+    options = ("--producers", "1", "--holder-timeout", "10000")
+    with Agent(tmp_path, *options) as agent, reader_of(agent) as reader:
         with Poster(agent, 0) as first:
             assert first.greeting[:3] == ["granted", "0", "1"]
             first.post(1, [1])
@@ -258,8 +259,7 @@ def test_a_producer_that_is_killed_frees_its_place(tmp_path: Path) -> None:
                 assert refused.greeting[0] == "refused"
                 assert "all 1 places are taken: raise --producers" in " ".join(refused.greeting)
         # Killed: kept for a second, and then until the holder lets go.
-        waiting = subprocess.Popen(["sleep", "1.3"])
-        waiting.wait()
+        time.sleep(1.3)
         np.testing.assert_array_equal(held.array, WORD[[1]])
         held.release()
         with Poster(agent, 1, 7) as second:

@@ -99,12 +99,11 @@ tokg_sink_turn(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 
 	if (__builtin_expect(s->broken != TOKG_WHOLE, 0))
 		return false;
-	if (s->n_out != 0 || s->reading || s->next != head) {
-		if (s->t->ops->poll(s->t) < 0)
-			return tokg_sink_break(s, TOKG_CONNECTION);
-		if (s->t->n_reads != s->n_reads)
-			whole = tokg_sink_take_back(s, now);
-	}
+	/* Also when nothing is out: the agent's end is to be known before the next text. */
+	if (s->t->ops->poll(s->t) < 0)
+		return tokg_sink_break(s, TOKG_CONNECTION);
+	if (s->t->n_reads != s->n_reads)
+		whole = tokg_sink_take_back(s, now);
 	whole = whole && post_all(s, head, now, idle) && read_when_due(s, now);
 	move_cursor(s);
 	return whole;

@@ -213,6 +213,16 @@ world_renew(struct world *w, uint64_t tickets)
 		w->done[i] = TOKG_DONE(tickets, tickets > 0 ? TOKG_OK : 0);
 	}
 	w->back = (struct tokg_back){.epoch = (uint32_t)++w->last_epoch, .incarnation = 1};
+	/* What had failed and was not read as such is posted anew. */
+	for (uint32_t i = 0; i < w->n_texts; i++) {
+		struct text *t = &w->text[i];
+
+		if (!t->must_fail || t->has_failed || t->seen == NULL)
+			continue;
+		t->must_fail = false;
+		for (uint32_t k = 0; k < t->total; k++)
+			t->seen[k] = t->seen[k] == FAILED_EPOCH ? 0 : t->seen[k];
+	}
 	w->n_published = 0;
 	w->n_queued = w->n_flushed = 0;
 	w->is_broken = w->read_asked = w->agent_is_gone = false;

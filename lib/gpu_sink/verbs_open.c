@@ -168,6 +168,12 @@ reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
 		if (rc <= 0)
 			rc = now >= v->again_end_ms ? -1 : 0;
 	}
+	if (rc < 0 && v->status != IBV_WC_SUCCESS) {
+		const struct tokg_error last = *why;
+
+		tokg_wrong(why, "%.170s (the queue pair broke: %s)", last.text,
+			ibv_wc_status_str(v->status));
+	}
 	if (rc != 0) {
 		v->again = false;
 		v->reading = false;

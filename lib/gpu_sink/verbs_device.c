@@ -167,6 +167,23 @@ tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct to
 	return ok;
 }
 
+bool
+tokg_rdma_address(const struct sockaddr *from, uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (from->sa_family == AF_INET6) {
+		memcpy(gid, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
+		return true;
+	}
+	if (from->sa_family != AF_INET)
+		return false;
+	memcpy(gid, mapped, sizeof(mapped));
+	memcpy(gid + sizeof(mapped), &((const struct sockaddr_in *)(const void *)from)->sin_addr,
+		4);
+	return true;
+}
+
 void
 tokg_rdma_close(struct tokg_rdma *d)
 {

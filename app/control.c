@@ -11,6 +11,7 @@
 
 #include "app.h"
 #include "clock.h"
+#include "gpu_sink.h"
 #include "log.h"
 
 #define DRAIN_LOOK_MS 5 /* between looks at the workers' open streams */
@@ -66,13 +67,18 @@ take_signal(struct tokd_control *c)
 static void
 watch_drain(struct tokd_control *c)
 {
-	uint32_t n = open_streams(c->app);
+	uint32_t n = open_streams(c->app), n_busy = tokd_sinks_busy(c->app);
 
-	if (n != 0 && tokd_clock_ms() < c->drain_end_ms)
+	if ((n != 0 || n_busy != 0) && tokd_clock_ms() < c->drain_end_ms)
 		return;
 	if (n != 0)
 		TOKD_LOG(control, WARNING, "%u streams still open after %u ms (--drain): ended\n",
 			n, c->app->opt.drain_ms);
+	if (n_busy != 0)
+		TOKD_LOG(control, WARNING,
+			"the GPU sinks of %u workers have not embedded all after %u ms (--drain): "
+			"left\n",
+			n_busy, c->app->opt.drain_ms);
 	atomic_store(&c->app->stop, TOKD_STOP);
 }
 
@@ -85,8 +91,11 @@ control_thread(void *arg)
 
 	while (atomic_load(&app->stop) != TOKD_STOP) {
 		int wait = tokd_attach_wait_ms(&c->attach);
+		const int sinks = tokd_sinks_wait_ms(app);
 		int n;
 
+		if (sinks >= 0 && wait > sinks)
+			wait = sinks;
 		if (c->drain_end_ms != 0 && wait > DRAIN_LOOK_MS)
 			wait = DRAIN_LOOK_MS;
 		n = epoll_wait(c->epoll, ev, RTE_DIM(ev), wait);
@@ -95,6 +104,7 @@ control_thread(void *arg)
 				take_signal(c);
 		}
 		tokd_attach_poll(&c->attach);
+		tokd_sinks_look(app);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
 	}

@@ -36,6 +36,19 @@
 	X(RX_DUPLICATE, "rx_duplicate", "data packets that had already arrived")                   \
 	X(RX_REORDERED, "rx_reordered", "data packets held until their turn")                      \
 	X(RING_UNREAD, "ring_unread", "records published while no reader was registered")          \
+	X(SINK_SLOTS, "sink_slots", "GPU sink: slots posted, those posted again included")         \
+	X(SINK_BATCHES, "sink_batches", "GPU sink: slots with several records")                    \
+	X(SINK_RECORDS, "sink_records", "GPU sink: token ring records posted")                     \
+	X(SINK_TOKENS, "sink_tokens", "GPU sink: token ids posted")                                \
+	X(SINK_BYTES, "sink_bytes", "GPU sink: bytes of payload posted")                           \
+	X(SINK_DONE, "sink_done", "GPU sink: slots read as done")                                  \
+	X(SINK_AGAIN, "sink_again", "GPU sink: slots posted again: wrong check word, or connection lost") \
+	X(SINK_BADSUM, "sink_badsum", "GPU sink: slots whose check word was wrong")                \
+	X(SINK_FAILED, "sink_failed", "GPU sink: texts that could not be embedded")                \
+	X(SINK_NO_SLOT, "sink_no_slot", "GPU sink: turns in which a record waited for a slot")     \
+	X(SINK_NO_OUTPUT, "sink_no_output", "GPU sink: turns in which a record waited for outputs to be released") \
+	X(SINK_READS, "sink_reads", "GPU sink: times that done words were read")                   \
+	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: connections made again")                  \
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
 	X(CYCLES_BLOCKED, "cycles_backpressured", "TSC cycles of turns in which the ring was full") \
 	X(CYCLES_IDLE, "cycles_idle", "TSC cycles of turns that found nothing to do")              \

@@ -34,7 +34,8 @@
 		"each whole text: first packet taken from the queue, to last record published")    \
 	X(TOKENIZER, "tokenizer", "each whole text: time inside the tokenizer, all packets")       \
 	X(RING_TO_REPLY, "ring_to_reply",                                                          \
-		"each whole text: last record published, to last reply handed to the driver")
+		"each whole text: last record published, to last reply handed to the driver")      \
+	X(POSTED_TO_DONE, "posted_to_done", "each slot of the GPU ring: posted, to read as done")
 
 enum tokd_stage {
 #define X(sym, name, help) T_##sym,

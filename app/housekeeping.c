@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu_sink.h"
 #include "housekeeping.h"
 #include "reply.h"
 #include "stream.h"
@@ -57,6 +58,8 @@ void
 tokd_housekeeping(struct tokd_worker *w, uint64_t now)
 {
 	tokd_ring_readers(&w->ring);
+	if (w->sink != NULL)
+		tokd_sink_count(w);
 	publish_aborts(w);
 	expire_finished(w, &w->streams->awaited, now);
 	expire_finished(w, &w->streams->finished, now);
@@ -73,4 +76,6 @@ tokd_shutdown(struct tokd_worker *w)
 		tokd_reply_send(w, s, 0, 0, TOKD_R_SHUTDOWN);
 	}
 	tokd_tx_flush(w);
+	if (w->sink != NULL)
+		tokd_sink_count(w);
 }

@@ -20,6 +20,7 @@
 #include "app.h"
 #include "cpu_check.h"
 #include "eal_start.h"
+#include "gpu_sink.h"
 #include "log.h"
 #include "summary.h"
 #include "telemetry.h"
@@ -166,6 +167,8 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 		rc = tokd_worker_init(w);
 	if (rc == 0)
 		rc = tokd_zero_copy_open(w, &app->port);
+	if (rc == 0 && opt->sink != NULL)
+		rc = tokd_sink_open(w, app->instance);
 	if (rc == 0)
 		rc = tokd_port_queue(&app->port, w->queue, node, w->pool);
 	return rc;
@@ -182,6 +185,7 @@ workers_close(struct tokd_app *app)
 			continue;
 		tokd_worker_free(w);
 		tokd_zero_copy_close(w);
+		tokd_sink_close(w);
 		tokd_ring_free(&w->ring);
 		rte_mempool_free(w->pool);
 		rte_free(w);

@@ -12,10 +12,11 @@
 #include <stdio.h>
 
 #include <tok.h>
+#include <transport.h>
 
 #include "net_addr.h"
 
-#define TOKD_N_OPTS 32
+#define TOKD_N_OPTS 37
 
 /* Where a value came from; a higher one overrides a lower one. */
 enum tokd_option_source {
@@ -50,6 +51,12 @@ struct tokd_options {
 	const char *socket;	    /* --socket: path of the control socket readers attach to */
 	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */
 	const char *socket_group;   /* --socket-group: its group, name or number; NULL: ours */
+	const char *sink;	    /* --sink: gpu[=TARGET]; NULL: none */
+	uint32_t sink_batch_us;	    /* --sink-batch */
+	const char *rdma_device;    /* --rdma-device: NULL: chosen by the route */
+	uint32_t rdma_port;	    /* --rdma-port: of that device; 0: chosen */
+	const char *rdma_gid;	    /* --rdma-gid: index, in decimal; NULL: chosen */
+	struct tokg_target sink_target; /* made of these */
 	uint32_t rx_desc, tx_desc;  /* --rxd, --txd */
 	uint32_t mbufs;		    /* --mbufs: per worker */
 	uint32_t mbuf_room;	    /* --mbuf-room: bytes of a frame that fit one mbuf */

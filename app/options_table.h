@@ -37,6 +37,7 @@ enum tokd_opt_rule {
 	RULE_SOCKET_PATH,
 	RULE_NOT_IN_FILE,
 	RULE_GROUP,
+	RULE_BYTE, /* a text that is a decimal number of 0 to 255 */
 	RULE_REPLY_FITS, /* 0, or an MTU that the longest reply fits */
 };
 

@@ -188,6 +188,14 @@ set_flag(const struct given *g, bool *field, struct tokd_options_error *e)
 	return tokd_opt_bad(e, "%s: neither yes nor no; give one of them", head(g).text);
 }
 
+static bool
+is_byte(const char *text)
+{
+	const size_t len = strlen(text);
+
+	return strspn(text, "0123456789") == len && len <= 3 && atoi(text) <= 255;
+}
+
 /* Every text can be written into a file, and read back as it was. */
 static int
 set_text(const struct given *g, const char **field, struct tokd_options_error *e)
@@ -214,6 +222,9 @@ set_text(const struct given *g, const char **field, struct tokd_options_error *e
 	if (g->d->rule == RULE_GROUP && !tokd_socket_group(g->text, &(gid_t){0}))
 		return tokd_opt_bad(e,
 			"%s: no such group; give one of /etc/group, by name or number",
+			head(g).text);
+	if (g->d->rule == RULE_BYTE && !is_byte(g->text))
+		return tokd_opt_bad(e, "%s: not an index; give a decimal number, 0 to 255",
 			head(g).text);
 	*field = g->text;
 	return 0;
@@ -266,6 +277,27 @@ check_mbufs(const struct tokd_options *opt, struct tokd_options_error *e)
 		opt->mbufs, opt->rx_desc, opt->tx_desc, opt->fragments, least);
 }
 
+/* "gpu" alone is "gpu=shm": the agent of this machine. */
+static int
+make_sink_target(struct tokd_options *opt, struct tokd_options_error *e)
+{
+	struct tokg_error why;
+	const char *target = "shm";
+
+	if (opt->sink == NULL)
+		return 0;
+	if (strncmp(opt->sink, "gpu=", 4) == 0)
+		target = opt->sink + 4;
+	else if (strcmp(opt->sink, "gpu") != 0)
+		return tokd_opt_bad(e, "--sink %.64s: not a sink; give gpu or gpu=TARGET", opt->sink);
+	if (!tokg_target_parse(&opt->sink_target, target, &why))
+		return tokd_opt_bad(e, "--sink %.64s: %s", opt->sink, why.text);
+	opt->sink_target.rdma_device = opt->rdma_device;
+	opt->sink_target.rdma_port = opt->rdma_port != 0 ? (int)opt->rdma_port : -1;
+	opt->sink_target.rdma_gid = opt->rdma_gid != NULL ? atoi(opt->rdma_gid) : -1;
+	return 0;
+}
+
 int
 tokd_opt_resolve(
 	const struct tokd_opt_asked *asked, struct tokd_options *opt, struct tokd_options_error *e)
@@ -292,7 +324,7 @@ tokd_opt_resolve(
 	if (opt->text_port == opt->udp_port)
 		return tokd_opt_bad(
 			e, "--text-port %u: taken by --udp-port; give another", opt->text_port);
-	if (check_side_store(opt, e) != 0)
+	if (check_side_store(opt, e) != 0 || make_sink_target(opt, e) != 0)
 		return -1;
 	return check_mbufs(opt, e);
 }

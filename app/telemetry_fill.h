@@ -30,6 +30,9 @@ int tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_da
 int tokd_tel_workers(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 int tokd_tel_histograms(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 
+/* telemetry_sink.c */
+int tokd_tel_sink(struct tokd_app *app, const char *params, struct rte_tel_data *d);
+
 /* telemetry_counters.c */
 int tokd_tel_counters(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 int tokd_tel_help(struct tokd_app *app, const char *params, struct rte_tel_data *d);

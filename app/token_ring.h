@@ -13,6 +13,9 @@
 #include <tokd/ring.h>
 
 #define TOKD_READERS_MAX 16
+/* Behind the places of those that attach: the worker's own sink, which nobody drops. */
+#define TOKD_READER_SINK TOKD_READERS_MAX
+#define TOKD_READER_PLACES (TOKD_READERS_MAX + 1)
 
 /*
  * A reader as the worker sees it. The control thread fills `cursor` and sets state to JOIN; the
@@ -51,7 +54,7 @@ struct tokd_ring {
 	void (*before_reuse)(void *owner, uint64_t from, uint64_t to); /* all of it still stands */
 	uint64_t (*in_use)(void *owner); /* what begins there must stand, for now */
 	void *owner;
-	struct tokd_reader reader[TOKD_READERS_MAX];
+	struct tokd_reader reader[TOKD_READER_PLACES];
 	/* set-up */
 	int fd;
 	size_t map_bytes;

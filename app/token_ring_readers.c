@@ -43,7 +43,7 @@ all_done(struct tokd_ring *r)
 {
 	uint64_t done = r->head;
 
-	for (uint32_t i = 0; r->n_active > 0 && i < TOKD_READERS_MAX; i++) {
+	for (uint32_t i = 0; r->n_active > 0 && i < TOKD_READER_PLACES; i++) {
 		struct tokd_reader *rd = &r->reader[i];
 
 		if (is_active(rd))
@@ -63,7 +63,7 @@ blame(struct tokd_ring *r, uint64_t need)
 {
 	const uint64_t reach = RTE_MAX(need, r->tail + tokd_ring_at(r, r->tail)->bytes);
 
-	for (uint32_t i = 0; i < TOKD_READERS_MAX; i++) {
+	for (uint32_t i = 0; i < TOKD_READER_PLACES; i++) {
 		struct tokd_reader *rd = &r->reader[i];
 
 		if (!is_active(rd) || rd->seen >= reach ||
@@ -120,7 +120,7 @@ tokd_ring_readers(struct tokd_ring *r)
 {
 	uint32_t n_active = 0;
 
-	for (uint32_t i = 0; i < TOKD_READERS_MAX; i++) {
+	for (uint32_t i = 0; i < TOKD_READER_PLACES; i++) {
 		struct tokd_reader *rd = &r->reader[i];
 		uint32_t state = atomic_load_explicit(&rd->state, memory_order_acquire);
 

@@ -25,6 +25,7 @@
 #define TOKD_TX_MAX 128 /* packets gathered before they are handed to the driver */
 
 struct tokd_frags;   /* net_frag.h */
+struct tokd_sink;    /* gpu_sink.h */
 struct tokd_stream;  /* stream.h */
 struct tokd_streams; /* stream.h */
 
@@ -45,6 +46,7 @@ struct tokd_worker {
 	struct tokd_ring ring;
 	struct tokd_side side;
 	struct tokd_zero_copy zc;
+	struct tokd_sink *sink; /* NULL: none */
 	uint32_t n_vocabs;
 	struct tokd_vocab {
 		const struct tok_vocab *tok;

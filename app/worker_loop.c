@@ -8,6 +8,7 @@
 #include <rte_prefetch.h>
 
 #include "burst.h"
+#include "gpu_sink.h"
 #include "housekeeping.h"
 #include "net.h"
 #include "reply.h"
@@ -75,6 +76,8 @@ tokd_worker_turn(struct tokd_worker *w)
 		tokd_worker_burst(w, m, n);
 		tokd_tx_flush(w);
 	}
+	if (w->sink != NULL)
+		tokd_sink_turn(w, n == 0);
 	if (++w->turns >= HOUSEKEEPING_TURNS ||
 		now - w->t_housekeeping > w->tsc_hz / HOUSEKEEPING_PER_SECOND) {
 		w->turns = 0;
@@ -90,7 +93,7 @@ tokd_worker_run(void *worker)
 	struct tokd_worker *w = worker;
 
 	/* Packets that are there already, as in a capture, would be over before anybody looks. */
-	while (w->ring.n_active < w->opt->wait_readers &&
+	while (w->ring.n_active - (w->sink != NULL) < w->opt->wait_readers &&
 		atomic_load_explicit(w->stop, memory_order_relaxed) == TOKD_RUN)
 		tokd_ring_readers(&w->ring);
 	w->t_burst = rte_rdtsc();

@@ -48,6 +48,7 @@ enum tokd_reason {
 	TOKD_R_EXPIRED = 12,	  /* ids asked for again are no longer held: send under a new id */
 	TOKD_R_SHUTDOWN = 13,	  /* the server is going away */
 	TOKD_R_UNKNOWN = 14,	  /* no such stream (it ended long ago, or never began) */
+	TOKD_R_SINK = 15,	  /* the ids could not be embedded (--sink) */
 	TOKD_R_MAX
 };
 

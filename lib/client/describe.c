@@ -29,6 +29,8 @@ static const struct {
 	[TOKD_R_SHUTDOWN] = {"SHUTDOWN", "the appliance is going away: send the text to another"},
 	[TOKD_R_UNKNOWN] = {"UNKNOWN",
 		"the appliance was started anew, or forgot the text: send it again"},
+	[TOKD_R_SINK] = {"SINK",
+		"the appliance's GPU could not embed the ids: its log says why"},
 };
 
 const char *

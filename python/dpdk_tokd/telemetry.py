@@ -27,7 +27,14 @@ GREETING_BYTES = 1024
 OUTPUT_MOST = 1 << 20  # a greeting that asks for more is not believed
 COMMAND_MOST = 55  # DPDK's MAX_CMD_LEN without the NUL; parameters come on top
 
-STAGES = ("wire_to_ring", "text_to_first_id", "text_to_last_id", "tokenizer", "ring_to_reply")
+STAGES = (
+    "wire_to_ring",
+    "text_to_first_id",
+    "text_to_last_id",
+    "tokenizer",
+    "ring_to_reply",
+    "posted_to_done",
+)
 
 
 class TelemetryError(RuntimeError):

@@ -41,6 +41,7 @@ class Reason(enum.IntEnum):
     EXPIRED = 12
     SHUTDOWN = 13
     UNKNOWN = 14
+    SINK = 15
 
 
 REMEDY = {
@@ -58,6 +59,7 @@ REMEDY = {
     Reason.EXPIRED: "ids are no longer held there: send the text again",
     Reason.SHUTDOWN: "the appliance is going away: send the text to another",
     Reason.UNKNOWN: "the appliance was started anew, or forgot the text: send it again",
+    Reason.SINK: "the appliance's GPU could not embed the ids: its log says why",
 }
 
 REQ = struct.Struct("<IBBHIIQIIIIII16x")

@@ -128,6 +128,10 @@
 	X(stages_count_no_reply_that_the_driver_did_not_take, setup) \
 	X(drain_refuses_new_streams_and_finishes_open_ones, setup) \
 	X(stop_fails_open_streams_and_returns, setup) \
+	X(sink_is_waited_for_as_a_reader, setup) \
+	X(sink_that_cannot_embed_fails_the_open_text, setup) \
+	X(sink_that_is_broken_does_not_stop_the_worker, setup) \
+	X(sink_that_waits_is_counted, setup) \
 	X(counters_every_reason_to_drop_was_met, setup)
 
 #define X(name, setup) void name(void **state);

@@ -10,7 +10,14 @@ import pytest
 from conftest import REPOSITORY
 
 TEXTS = 50
-STAGES = ("wire_to_ring", "text_to_first_id", "text_to_last_id", "tokenizer", "ring_to_reply")
+STAGES = (
+    "wire_to_ring",
+    "text_to_first_id",
+    "text_to_last_id",
+    "tokenizer",
+    "ring_to_reply",
+    "posted_to_done",
+)
 
 
 def counters_h() -> dict[str, str]:

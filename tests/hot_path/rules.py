@@ -95,6 +95,17 @@ BY_POINTER = {
     "all_done": ByPointer(
         "which ids of the token ring are on their way", ("tokd_zero_copy_in_use",)
     ),
+    "tokg_sink_turn": ByPointer("a transport: its completions", ("tokg_shm_poll", "tokg_verbs_poll")),
+    "post_all": ByPointer("the same: its doorbell", ("tokg_shm_flush", "tokg_verbs_flush")),
+    "read_when_due": ByPointer(
+        "the same: to read done words", ("tokg_shm_read_back", "tokg_verbs_read_back")
+    ),
+    "tokg_sink_post": ByPointer("the same: a slot", ("tokg_shm_post", "tokg_verbs_post")),
+    "tokg_sink_post_lost": ByPointer("the same, again"),
+    "ibv_post_send": ByPointer("the NIC's provider: writes to its doorbell, no kernel"),
+    "ibv_poll_cq": ByPointer("the same: reads its completions"),
+    "tokg_sink_fail": ByPointer("whose text it is", ("tokd_sink_failed",)),
+    "settle_slot": ByPointer("how long a slot took", ("tokd_sink_done",)),
     "tokd_ring_make_room": ByPointer(
         "ids still owed move to the side store", ("tokd_spill_before_reuse",)
     ),
@@ -113,6 +124,8 @@ NOT_HOT = {
     r"control_thread": "the control thread",
     r"show_usage": "by EAL, for --help",
     r"is_net_driver": "by scandir, for --version",
+    r"reconnect|describe|close_(shm|verbs)": "of a transport: called by the control thread",
+    r"admit|undo": "of a transport's set-up",
     r"prepare": "by rte_mempool_obj_iter, while a pool is made",
 }
 

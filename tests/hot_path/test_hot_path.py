@@ -24,7 +24,7 @@ from rules import ByPointer, Rules, findings, forbidden
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = REPOSITORY / os.environ.get("TOKD_BUILD", "build")
-ARCHIVES = ("app/libtokd.a", "lib/tokenizer/libtok.a")
+ARCHIVES = ("app/libtokd.a", "lib/gpu_sink/libtokd-gpu-sink.a", "lib/tokenizer/libtok.a")
 
 pytestmark = pytest.mark.skipif(
     not all(map(shutil.which, ("cc", "objdump", "readelf", "addr2line", "ar"))),

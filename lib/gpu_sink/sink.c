@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hot: a turn of the sink. */
+#include "sink_inside.h"
+
+void
+tokg_sink_fail(struct tokg_sink *s, uint64_t serial, enum tokg_status status)
+{
+	uint64_t *known = &s->failed_known[serial % TOKG_FAILED_KNOWN];
+
+	/* A text has many slots: each may fail. */
+	if (*known == serial + 1)
+		return;
+	*known = serial + 1;
+	s->counter[TOKG_C_FAILED]++;
+	if (s->failed != NULL)
+		s->failed(s->owner, serial, status);
+}
+
+/* Behind every piece that is done from the oldest on. */
+static void
+move_cursor(struct tokg_sink *s)
+{
+	uint64_t cursor;
+
+	while (s->piece_tail != s->piece_head) {
+		const struct tokg_sink_piece *p = &s->piece[s->piece_tail & s->piece_mask];
+
+		if (p->n_out != 0 || p->at != p->end)
+			break;
+		s->piece_tail++;
+	}
+	cursor = s->piece_tail == s->piece_head ? s->next
+						: s->piece[s->piece_tail & s->piece_mask].start;
+	/* The consumer's use of the records below, of which `done` told, comes before their reuse.
+	 */
+	if (cursor != atomic_load_explicit(&s->cursor, memory_order_relaxed))
+		atomic_store_explicit(&s->cursor, cursor, memory_order_release);
+}
+
+static bool
+post_all(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
+{
+	int rc = 1;
+
+	s->turn_posts = 0;
+	s->no_slot = s->no_output = false;
+	if (__builtin_expect(s->n_lost != 0, 0))
+		rc = tokg_sink_post_lost(s);
+	if (rc == 1 && __builtin_expect(s->n_again != 0, 0))
+		rc = tokg_sink_post_again(s, now);
+	if (rc == 1)
+		rc = tokg_sink_post_fresh(s, head, now, idle);
+	s->counter[TOKG_C_NO_SLOT] += s->no_slot;
+	s->counter[TOKG_C_NO_OUTPUT] += s->no_output;
+	if (s->broken != TOKG_WHOLE)
+		return false;
+	if (s->turn_posts > 0 && s->t->ops->flush(s->t) < 0)
+		return tokg_sink_break(s, TOKG_CONNECTION);
+	return true;
+}
+
+/* Credits: asked for at once when they are short, else now and then while anything is out. */
+static bool
+read_when_due(struct tokg_sink *s, uint64_t now)
+{
+	const bool is_short = s->no_slot || s->no_output;
+	int rc;
+
+	if (s->n_out == 0 && !s->no_output) {
+		s->watching = false;
+		return true;
+	}
+	if (!s->watching) {
+		s->watching = true;
+		s->t_alive = now;
+	}
+	if (s->reading) {
+		/* Reaped in this turn, had it come: it is not that we have slept. */
+		if (now > s->t_read && now - s->t_read > s->dead_ticks)
+			return tokg_sink_break(s, TOKG_SILENT);
+		return true;
+	}
+	if (!is_short && now < s->t_read + s->read_ticks)
+		return true;
+	rc = s->t->ops->read_back(s->t);
+	if (rc < 0)
+		return tokg_sink_break(s, TOKG_CONNECTION);
+	if (rc > 0) {
+		s->reading = true;
+		s->t_read = now;
+	}
+	return true;
+}
+
+bool
+tokg_sink_turn(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
+{
+	bool whole = true;
+
+	if (__builtin_expect(s->broken != TOKG_WHOLE, 0))
+		return false;
+	if (s->n_out != 0 || s->reading || s->next != head) {
+		if (s->t->ops->poll(s->t) < 0)
+			return tokg_sink_break(s, TOKG_CONNECTION);
+		if (s->t->n_reads != s->n_reads)
+			whole = tokg_sink_take_back(s, now);
+	}
+	whole = whole && post_all(s, head, now, idle) && read_when_due(s, now);
+	move_cursor(s);
+	return whole;
+}
+
+_Atomic uint64_t *
+tokg_sink_cursor(struct tokg_sink *s)
+{
+	return &s->cursor;
+}
+
+bool
+tokg_sink_is_idle(const struct tokg_sink *s, uint64_t head)
+{
+	return atomic_load_explicit(&s->cursor, memory_order_relaxed) == head;
+}
+
+const uint64_t *
+tokg_sink_counters(const struct tokg_sink *s)
+{
+	return s->counter;
+}

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hot: what the next slot carries: a part of a long record, one record, several, or one again. */
+#include "sink_inside.h"
+
+/* What lies behind a record's ids travels with them: the consumer's check word knows it as zero. */
+static void
+zero_padding(struct tokd_rec *rec)
+{
+	const uint64_t used = sizeof(*rec) + 4ull * rec->count;
+
+	if (used < rec->bytes)
+		memset((uint8_t *)rec + used, 0, rec->bytes - used);
+}
+
+/* Index of the vocabulary as given in the hello, n_vocabs if it was not. */
+static uint32_t
+vocab_of(const struct tokg_sink *s, const struct tokd_rec *rec)
+{
+	uint32_t i = 0;
+
+	while (i < s->n_vocabs && s->vocab[i] != rec->vocab)
+		i++;
+	return i;
+}
+
+/* `tokens` ids of the record at `pos`, from the part-th on, without its header. */
+static struct tokg_sink_job
+job_of_part(const struct tokg_sink *s, uint64_t pos, uint32_t part, uint32_t tokens, uint16_t vocab)
+{
+	const struct tokd_rec *rec = tokg_sink_rec(s, pos);
+	struct tokg_sink_job job = {
+		.payload = pos + sizeof(*rec) + 4ull * part,
+		.request = rec->serial,
+		.out_bytes = tokg_out_bytes(tokens, s->row_bytes),
+		.bytes = 4 * tokens,
+		.tokens = tokens,
+		.first = rec->first + part,
+		.vocab = vocab,
+	};
+
+	if (tokens == 0)
+		job.payload = pos; /* nothing is read there, and it lies in the ring */
+	if (part == 0 && (rec->flags & TOKD_REC_FIRST))
+		job.flags |= TOKG_FIRST;
+	if (part + tokens == rec->count) {
+		job.flags |= rec->flags & TOKD_REC_LAST ? TOKG_LAST : 0;
+		job.flags |= rec->flags & TOKD_REC_ABORT ? TOKG_ABORT : 0;
+	}
+	return job;
+}
+
+/* Post `job` as a new piece, of what begins at `next`. As tokg_sink_post. */
+static int
+post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint64_t end, uint64_t now)
+{
+	const uint32_t index = s->piece_head;
+	int rc;
+
+	if (s->piece_head - s->piece_tail > s->piece_mask) {
+		s->no_slot = true;
+		return 0;
+	}
+	s->piece[index & s->piece_mask] = (struct tokg_sink_piece){
+		.start = s->next,
+		.at = end,
+		.end = end,
+		.part = s->part,
+		.tokens = job->tokens,
+		.batch = (job->flags & TOKG_BATCH) != 0,
+	};
+	rc = tokg_sink_post(s, job, index, 0, now);
+	if (rc != 0) {
+		s->piece_head++;
+		s->counter[TOKG_C_TOKENS] += job->tokens;
+	}
+	return rc;
+}
+
+/* A slot's worth of a record that is too long for one. */
+static int
+post_part(struct tokg_sink *s, const struct tokd_rec *rec, uint16_t vocab, uint64_t now)
+{
+	const uint32_t left = rec->count - s->part, most = s->slot_bytes / 4;
+	const uint32_t tokens = left < most ? left : most;
+	const struct tokg_sink_job job = job_of_part(s, s->next, s->part, tokens, vocab);
+	const int rc = post_piece(s, &job, s->next + rec->bytes, now);
+
+	if (rc == 0)
+		return rc;
+	s->part += tokens;
+	if (s->part == rec->count) {
+		s->next += rec->bytes;
+		s->part = 0;
+		s->counter[TOKG_C_RECORDS]++;
+	}
+	return rc;
+}
+
+/* The record at the batch's end comes into it; false if it cannot. */
+static bool
+add_record(struct tokg_sink *s, struct tokd_rec *rec)
+{
+	struct tokg_sink_batch *b = &s->batch;
+	const uint64_t out = tokg_out_bytes(rec->count, s->row_bytes);
+
+	if (b->n > 0 && (rec->kind != TOKD_REC_TOKENS || rec->vocab != s->vocab[b->vocab] ||
+				b->bytes + rec->bytes > s->slot_bytes ||
+				/* More than half may never fit behind what wraps. */
+				b->out_bytes + out > (s->out_mask + 1) / 2))
+		return false;
+	zero_padding(rec);
+	b->n++;
+	b->end += rec->bytes;
+	b->bytes += rec->bytes;
+	b->tokens += rec->count;
+	b->out_bytes += out;
+	/* Memory goes on elsewhere, or even the smallest record would not fit. */
+	b->closed = (b->end & s->mask) == 0 || b->bytes + sizeof(*rec) > s->slot_bytes;
+	return true;
+}
+
+static void
+gather(struct tokg_sink *s, uint64_t head, uint16_t vocab)
+{
+	struct tokg_sink_batch *b = &s->batch;
+
+	if (b->n == 0) {
+		b->vocab = vocab;
+		b->end = s->next;
+	}
+	while (!b->closed && b->end != head) {
+		if (!add_record(s, tokg_sink_rec(s, b->end)))
+			b->closed = true;
+	}
+}
+
+static bool
+is_due(const struct tokg_sink *s, const struct tokd_rec *rec, uint64_t now)
+{
+	return now > rec->t_publish && now - rec->t_publish >= s->batch_ticks;
+}
+
+static int
+post_batch(struct tokg_sink *s, const struct tokd_rec *rec, uint64_t now)
+{
+	const struct tokg_sink_batch *b = &s->batch;
+	struct tokg_sink_job job;
+	int rc;
+
+	if (b->n == 1) {
+		job = job_of_part(s, s->next, 0, rec->count, b->vocab);
+	} else {
+		job = (struct tokg_sink_job){
+			.payload = s->next,
+			.out_bytes = b->out_bytes,
+			.bytes = b->bytes,
+			.tokens = b->tokens,
+			.flags = TOKG_BATCH,
+			.vocab = b->vocab,
+		};
+	}
+	rc = post_piece(s, &job, b->end, now);
+	if (rc == 0)
+		return rc;
+	s->counter[TOKG_C_RECORDS] += b->n;
+	s->next = b->end;
+	s->batch = (struct tokg_sink_batch){0};
+	return rc;
+}
+
+int
+tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
+{
+	for (uint32_t i = 0; i < TOKG_TURN_POSTS && s->next != head; i++) {
+		struct tokd_rec *rec = tokg_sink_rec(s, s->next);
+		const uint32_t vocab = rec->kind == TOKD_REC_TOKENS ? vocab_of(s, rec) : 0;
+		int rc;
+
+		if (rec->kind != TOKD_REC_TOKENS) {
+			s->next += rec->bytes;
+			continue;
+		}
+		if (vocab == s->n_vocabs) {
+			tokg_sink_fail(s, rec->serial, TOKG_BADID);
+			s->next += rec->bytes;
+			continue;
+		}
+		if (4ull * rec->count > s->slot_bytes) {
+			if (s->part == 0)
+				zero_padding(rec);
+			rc = post_part(s, rec, (uint16_t)vocab, now);
+		} else {
+			gather(s, head, (uint16_t)vocab);
+			if (!s->batch.closed && !idle && !is_due(s, rec, now))
+				return 1;
+			rc = post_batch(s, rec, now);
+		}
+		if (rc != 1)
+			return rc;
+	}
+	return 1;
+}
+
+/* All that is left of a piece that failed: 1 once it is out again. */
+static int
+post_piece_again(struct tokg_sink *s, uint32_t index, uint64_t now)
+{
+	struct tokg_sink_piece *p = &s->piece[index & s->piece_mask];
+
+	while (p->at != p->end) {
+		const struct tokd_rec *rec = tokg_sink_rec(s, p->at);
+		const struct tokg_sink_job job = job_of_part(s, p->at, p->part,
+			p->batch ? rec->count : p->tokens, (uint16_t)vocab_of(s, rec));
+		const int rc = s->turn_posts == TOKG_TURN_POSTS
+				       ? 0
+				       : tokg_sink_post(s, &job, index,
+						 p->strict ? (uint32_t)TOKG_STRICT : 0, now);
+
+		if (rc == 0)
+			return 0;
+		s->counter[TOKG_C_AGAIN]++;
+		p->at = p->batch ? p->at + rec->bytes : p->end;
+		if (rc < 0) {
+			s->n_again -= p->at == p->end;
+			return rc;
+		}
+	}
+	s->n_again--;
+	return 1;
+}
+
+int
+tokg_sink_post_again(struct tokg_sink *s, uint64_t now)
+{
+	for (uint32_t i = s->piece_tail; i != s->piece_head && s->n_again != 0; i++) {
+		const struct tokg_sink_piece *p = &s->piece[i & s->piece_mask];
+		int rc;
+
+		if (p->at == p->end)
+			continue;
+		rc = post_piece_again(s, i, now);
+		if (rc != 1)
+			return rc;
+	}
+	return 1;
+}

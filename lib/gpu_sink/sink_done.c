@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hot: what was read back: slots that are done, outputs that are free again, signs of life. */
+#include "sink_inside.h"
+
+/*
+ * One slot is done, well or not. What failed for the first time by its check word, or together with
+ * others, is posted again; the rest fails, and nothing but it.
+ */
+static void
+settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status status, uint64_t now)
+{
+	struct tokg_sink_piece *p = &s->piece[sl->piece & s->piece_mask];
+
+	sl->state = TOKG_SLOT_FREE;
+	s->n_out--;
+	p->n_out--;
+	s->counter[TOKG_C_DONE]++;
+	if (s->done != NULL)
+		s->done(s->owner, sl->hdr.t_post, now);
+	if (__builtin_expect(status == TOKG_OK, 1))
+		return;
+	s->counter[TOKG_C_BADSUM] += status == TOKG_BADSUM;
+	if (!p->second && (p->batch || status == TOKG_BADSUM)) {
+		p->second = true;
+		p->strict = status == TOKG_BADSUM;
+		p->at = p->start;
+		s->n_again++;
+	} else {
+		tokg_sink_fail(s, sl->hdr.request, status);
+	}
+}
+
+/* Every slot that is out. False: a done word that no consumer of ours can have written. */
+static bool
+take_done(struct tokg_sink *s, uint64_t now)
+{
+	uint32_t i = s->oldest_slot;
+	bool run = true;
+
+	for (uint64_t n = s->oldest; n != s->posted; n++) {
+		struct tokg_sink_slot *sl = &s->slot[i];
+
+		if (sl->state == TOKG_SLOT_OUT) {
+			const uint64_t done = s->t->done[i];
+
+			if (done >> 8 == sl->hdr.ticket)
+				settle_slot(s, sl, (enum tokg_status)(done & 0xff), now);
+			else if (__builtin_expect(done >> 8 > sl->hdr.ticket, 0))
+				return tokg_sink_break(s, TOKG_BREACH);
+		}
+		i = i + 1 == s->slots ? 0 : i + 1;
+		run = run && sl->state == TOKG_SLOT_FREE;
+		if (run) {
+			s->oldest = n + 1;
+			s->oldest_slot = i;
+		}
+	}
+	return true;
+}
+
+static bool
+take_released(struct tokg_sink *s, uint64_t released)
+{
+	if (__builtin_expect(released > s->posted, 0))
+		return tokg_sink_break(s, TOKG_BREACH);
+	if (released > s->released) {
+		s->released = released;
+		s->out_tail = s->out_end[(released - 1) & s->out_fifo_mask];
+	}
+	return true;
+}
+
+bool
+tokg_sink_take_back(struct tokg_sink *s, uint64_t now)
+{
+	const struct tokg_back *b = s->t->back;
+
+	s->n_reads = s->t->n_reads;
+	s->reading = false;
+	s->counter[TOKG_C_READS]++;
+	if (b->epoch != s->t->epoch)
+		return tokg_sink_break(s, TOKG_GRANT);
+	if (!take_done(s, now) || !take_released(s, b->released))
+		return false;
+	/* By when the read began: a worker that slept does not take an agent for dead. */
+	if (b->heartbeat != s->heartbeat) {
+		s->heartbeat = b->heartbeat;
+		s->t_alive = s->t_read;
+	} else if (s->t_read > s->t_alive && s->t_read - s->t_alive > s->dead_ticks) {
+		return tokg_sink_break(s, TOKG_SILENT);
+	}
+	return true;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Not hot: a connection that broke is made again, and what it lost is found. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "sink_inside.h"
+
+/*
+ * The old queue pair is destroyed by now: what is not published will never be. A ticket that is
+ * neither the one we gave nor the one before it is not of our making.
+ */
+static int
+find_lost(struct tokg_sink *s, struct tokg_error *why)
+{
+	uint32_t i = s->oldest_slot;
+
+	s->n_lost = 0;
+	for (uint64_t n = s->oldest; n != s->posted; n++) {
+		struct tokg_sink_slot *sl = &s->slot[i];
+		const uint64_t ours = sl->hdr.ticket, theirs = s->tickets[i];
+
+		if (sl->state != TOKG_SLOT_FREE) {
+			if (theirs != ours && theirs != ours - 1) {
+				tokg_sink_break(s, TOKG_BREACH);
+				snprintf(why->text, sizeof(why->text),
+					"GPU ring: slot %" PRIu32 " has ticket %" PRIu64
+					", and %" PRIu64 " was posted to it: does somebody else "
+					"write there?",
+					i, theirs, ours);
+				return -1;
+			}
+			sl->state = theirs == ours ? TOKG_SLOT_OUT : TOKG_SLOT_LOST;
+			s->n_lost += sl->state == TOKG_SLOT_LOST;
+		}
+		i = i + 1 == s->slots ? 0 : i + 1;
+	}
+	return 1;
+}
+
+static int
+reconnect(struct tokg_sink *s, struct tokg_error *why)
+{
+	int rc = s->t->ops->reconnect(s->t, s->tickets, why);
+
+	if (rc < 0) {
+		tokg_sink_break(s, TOKG_NEVER);
+		snprintf(s->why, sizeof(s->why), "%.159s", why->text);
+	}
+	if (rc > 0)
+		rc = find_lost(s, why);
+	if (rc <= 0)
+		return rc;
+	s->n_reads = s->t->n_reads; /* one that was under way is lost, or came: it is only old */
+	s->reading = false;
+	s->watching = false;
+	s->counter[TOKG_C_RECONNECTS]++;
+	s->broken = TOKG_WHOLE;
+	return 1;
+}
+
+int
+tokg_sink_recover(struct tokg_sink *s, struct tokg_error *why)
+{
+	switch (s->broken) {
+	case TOKG_WHOLE:
+		return 1;
+	case TOKG_CONNECTION:
+		return reconnect(s, why);
+	case TOKG_SILENT:
+		snprintf(why->text, sizeof(why->text),
+			"GPU ring: the agent's heartbeat stood still at %" PRIu64 " for too long: "
+			"tokd-gpu has died or hangs",
+			s->heartbeat);
+		break;
+	case TOKG_GRANT:
+		snprintf(why->text, sizeof(why->text),
+			"GPU ring: place %" PRIu32 " has epoch %" PRIu32 ", ours is %" PRIu32
+			": tokd-gpu has taken the place back",
+			s->t->producer, s->t->back->epoch, s->t->epoch);
+		break;
+	case TOKG_BREACH:
+		snprintf(why->text, sizeof(why->text),
+			"GPU ring: place %" PRIu32 ": what was read back cannot be: %" PRIu64
+			" slots posted, %" PRIu64 " released, or a done word ahead of its ticket: "
+			"does somebody else write there?",
+			s->t->producer, s->posted, s->t->back->released);
+		break;
+	case TOKG_TICKETS:
+		snprintf(why->text, sizeof(why->text),
+			"GPU ring: slot %" PRIu32 " has used up its 2^48 tickets: restart tokd-gpu",
+			s->next_slot);
+		break;
+	case TOKG_NEVER:
+		snprintf(why->text, sizeof(why->text), "%s", s->why);
+		break;
+	}
+	return -1;
+}

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A worker with a sink: its ring, its loop and its streams. The transport is in this file. */
+#include <stdlib.h>
+
+#include <geometry.h>
+
+#include "fixture.h"
+#include "gpu_sink.h"
+#include "tests.h"
+
+#define SLOTS 8
+
+/* A GPU ring whose consumer is the test: every slot has the status that it is told. */
+static struct {
+	struct tokg_transport t;
+	struct tokg_back back;
+	uint64_t done[SLOTS];
+	struct tokg_hdr hdr[SLOTS];
+	bool is_broken;
+	uint32_t n_posts;
+} gpu;
+
+static int
+test_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
+	const struct tokg_hdr *hdr, enum tokg_order order)
+{
+	gpu.hdr[slot] = *hdr;
+	gpu.n_posts++;
+	return 1;
+}
+
+static int
+test_poll(struct tokg_transport *t)
+{
+	return gpu.is_broken ? -1 : 0;
+}
+
+static int
+test_read_back(struct tokg_transport *t)
+{
+	gpu.back.heartbeat++;
+	t->n_reads++;
+	return 1;
+}
+
+static int
+test_reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+{
+	for (uint32_t i = 0; i < SLOTS; i++)
+		tickets[i] = gpu.hdr[i].ticket;
+	gpu.is_broken = false;
+	return 1;
+}
+
+static void
+test_close(struct tokg_transport *t)
+{
+}
+
+static const struct tokg_transport_ops test_ops = {
+	.name = "test",
+	.post = test_post,
+	.flush = test_poll,
+	.poll = test_poll,
+	.read_back = test_read_back,
+	.reconnect = test_reconnect,
+	.close = test_close,
+};
+
+static void
+embed(enum tokg_status status)
+{
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		if (gpu.hdr[i].ticket == (gpu.done[i] >> 8) + 1)
+			gpu.done[i] = TOKG_DONE(gpu.hdr[i].ticket, status);
+	}
+	gpu.back.released = gpu.n_posts;
+}
+
+/* Give the fixture's worker a sink, as tokd_sink_open does behind its connection. */
+static void
+give_sink(void)
+{
+	struct tokg_error why = {""};
+
+	memset(&gpu, 0, sizeof(gpu));
+	gpu.back.epoch = 1;
+	gpu.t = (struct tokg_transport){.ops = &test_ops,
+		.epoch = 1,
+		.back = &gpu.back,
+		.done = gpu.done,
+		.geometry = {.producers = 1,
+			.slots = SLOTS,
+			.slot_bytes = TOKG_SLOT_BYTES,
+			.kind = TOKG_KIND_WORD,
+			.dtype = TOKG_F32,
+			.dim = 8,
+			.n_ids = 1 << 20,
+			.out_bytes = 1u << 18}};
+	assert_true(tokg_geometry_fill(&gpu.t.geometry, &why));
+	if (!tokd_sink_make(&fx->w, &gpu.t, &why))
+		fail_msg("%s", why.text);
+}
+
+static void
+text(uint64_t stream)
+{
+	send_text(stream, "hello world", 11, 11, 0);
+	run();
+}
+
+/* Reads are due again after 5 us: turns take less. */
+static void
+turns(uint32_t n)
+{
+	for (; n > 0; n--) {
+		tokd_worker_turn(&fx->w);
+		rte_delay_us_block(10);
+	}
+}
+
+void
+sink_is_waited_for_as_a_reader(void **state)
+{
+	struct tokd_reader *rd = &fx->w.ring.reader[TOKD_READER_SINK];
+
+	give_sink();
+	assert_int_equal(fx->w.ring.n_active, 1);
+	text(1);
+	turns(3);
+	assert_int_equal(gpu.n_posts, 1);
+	assert_int_equal(gpu.hdr[0].flags, TOKG_FIRST | TOKG_LAST);
+	assert_int_equal(atomic_load(rd->cursor), 0);
+	embed(TOKG_OK);
+	turns(3);
+	assert_int_equal(atomic_load(rd->cursor), fx->w.ring.head);
+	tokd_housekeeping(&fx->w, rte_rdtsc());
+	expect_count(C_SINK_DONE, 1);
+	assert_int_equal(tokd_histogram_count(&fx->w.time[T_POSTED_TO_DONE]), 1);
+	assert_int_equal(fx->w.ring.n_active, 1);
+	expect_reply();
+	tokd_sink_close(&fx->w);
+}
+
+void
+sink_that_cannot_embed_fails_the_open_text(void **state)
+{
+	struct request r = data_request(1, 0, 0, "hello world hello world", 23, TOKD_F_FIRST);
+	struct request other = data_request(2, 0, 0, "hello world", 11, TOKD_F_FIRST);
+
+	give_sink();
+	send_request(&r);
+	run();
+	turns(3);
+	assert_int_equal(gpu.n_posts, 1);
+	embed(TOKG_BADPOS);
+	send_request(&other);
+	run();
+	turns(3);
+	tokd_sink_count(&fx->w);
+	expect_count(C_SINK_FAILED, 1);
+	expect_count(C_STREAMS_FAILED, 1);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 1);
+	assert_int_equal(atomic_load(&fx->w.sink->last_status), TOKG_BADPOS);
+	drain();
+	r = poll_request(1, 0, 0);
+	send_request(&r);
+	run();
+	expect_fail(TOKD_R_SINK);
+	tokd_sink_close(&fx->w);
+}
+
+/* The loop goes on without it; what is not embedded holds the ring, and goes out once it is back.
+ */
+void
+sink_that_is_broken_does_not_stop_the_worker(void **state)
+{
+	struct tokg_error why;
+
+	give_sink();
+	gpu.is_broken = true;
+	text(1);
+	turns(3);
+	assert_int_equal(atomic_load(&fx->w.sink->state), TOKD_SINK_BROKEN);
+	expect_reply();
+	text(2);
+	expect_reply();
+	assert_int_equal(gpu.n_posts, 0);
+	assert_int_equal(atomic_load(fx->w.ring.reader[TOKD_READER_SINK].cursor), 0);
+	assert_int_equal(tokg_sink_recover(fx->w.sink->sink, &why), 1);
+	atomic_store(&fx->w.sink->state, TOKD_SINK_RUNNING);
+	turns(3);
+	embed(TOKG_OK);
+	turns(3);
+	assert_true(tokg_sink_is_idle(fx->w.sink->sink, fx->w.ring.head));
+	tokd_sink_count(&fx->w);
+	expect_count(C_SINK_RECONNECTS, 1);
+	tokd_sink_close(&fx->w);
+}
+
+/* Slots, outputs, check words: the worker's counters tell. */
+void
+sink_that_waits_is_counted(void **state)
+{
+	give_sink();
+	for (uint32_t i = 0; i < SLOTS + 2; i++)
+		text(i);
+	turns(3);
+	assert_int_equal(gpu.n_posts, SLOTS);
+	embed(TOKG_BADSUM);
+	turns(3);
+	tokd_sink_count(&fx->w);
+	assert_true(fx->w.counter[C_SINK_NO_SLOT] > 0);
+	expect_count(C_SINK_BADSUM, SLOTS);
+	expect_count(C_SINK_AGAIN, SLOTS);
+	embed(TOKG_OK);
+	turns(3);
+	embed(TOKG_OK);
+	turns(3);
+	expect_count(C_SINK_NO_OUTPUT, 0);
+	/* Embedded, and never released: 64 of them are all there is. */
+	for (uint32_t i = 0; i < 64 + 2; i++) {
+		text(100 + i);
+		turns(2);
+		for (uint32_t slot = 0; slot < SLOTS; slot++)
+			gpu.done[slot] = TOKG_DONE(gpu.hdr[slot].ticket, TOKG_OK);
+	}
+	tokd_sink_count(&fx->w);
+	assert_true(fx->w.counter[C_SINK_NO_OUTPUT] > 0);
+	drain();
+	tokd_sink_close(&fx->w);
+}

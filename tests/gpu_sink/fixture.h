@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A token ring, a GPU ring, a transport between them that can break at every point, and a consumer
+ * that holds the sink to the protocol: order of slots, tickets, epochs, check words, outputs, and
+ * each id of each text. Payloads are fetched from the token ring when they are delivered, not when
+ * they are posted, and what the cursor has passed is overwritten: a sink that lets go too early is
+ * found out.
+ */
+#ifndef TESTS_GPU_SINK_FIXTURE_H
+#define TESTS_GPU_SINK_FIXTURE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "check.h"
+#include "geometry.h"
+#include "sink.h"
+
+#define SLOTS_MOST 64
+#define SLOT_BYTES TOKG_SLOT_BYTES_MIN
+#define N_VOCABS 2
+#define NO_VOCAB 0xdeadu
+#define QUEUE_MOST 16
+#define POSTS_KNOWN 4096
+#define FAILED_EPOCH UINT32_MAX
+
+/* A text as it should be: id i of text s is id_of(s, i). */
+struct text {
+	uint32_t vocab;
+	uint32_t published; /* ids in the token ring */
+	uint32_t total;	    /* LAST comes with so many */
+	uint32_t room;
+	uint32_t *seen; /* [room]: epoch in which each id was embedded last, or FAILED_EPOCH */
+	uint32_t first_seen, last_seen; /* epoch in which that flag was, likewise */
+	bool batch_failed;
+	bool must_fail, has_failed; /* as the consumer said; as the sink reported */
+	bool is_open;
+};
+
+struct work {
+	uint32_t slot, bytes;
+	const uint8_t *payload;
+	struct tokg_hdr hdr;
+	bool payload_is_there;
+};
+
+/* Where the next operation of the transport breaks the connection. */
+enum fault {
+	NO_FAULT,
+	POST_NOTHING, /* post fails; nothing of it arrives */
+	POST_PAYLOAD, /* ... its payload does */
+	POST_ALL,     /* ... it is published all the same */
+	FAIL_FLUSH,
+	FAIL_POLL,
+	FAIL_READ,
+};
+
+struct world {
+	struct tokg_transport t;
+	struct tokg_geometry g;
+	struct tokg_sink *sink;
+	struct tokg_sink_config config;
+	uint64_t now;
+	/* the token ring */
+	uint8_t *ring;
+	uint64_t mask, head, tail;
+	struct text *text;
+	uint32_t n_texts, texts_room;
+	/* the GPU ring, this producer's */
+	struct tokg_hdr hdr[SLOTS_MOST];
+	uint8_t payload[SLOTS_MOST][SLOT_BYTES];
+	uint64_t done[SLOTS_MOST];
+	struct tokg_back back;
+	uint64_t last_epoch;
+	/* outputs, by post */
+	uint64_t n_published;
+	struct {
+		uint64_t from, end;
+		bool done;
+	} post[POSTS_KNOWN];
+	uint64_t post_of[SLOTS_MOST];
+	/* the transport */
+	struct work queue[QUEUE_MOST];
+	uint32_t n_queued, n_flushed;
+	bool is_broken, read_asked, read_is_old;
+	struct {
+		struct tokg_back back;
+		uint64_t done[SLOTS_MOST];
+	} snapshot, copy;
+	enum fault fault;
+	bool agent_is_gone; /* reconnect says never */
+	uint32_t reconnects_to_wait;
+	enum tokg_order last_order;
+	/* what was seen */
+	uint64_t n_failed, n_done_calls, n_slots_done;
+	uint64_t last_failed;
+	struct tokg_hdr last; /* delivered last */
+};
+
+static const uint32_t vocabs[N_VOCABS] = {0x11111111, 0x22222222};
+
+static inline uint32_t
+id_of(uint64_t serial, uint32_t i)
+{
+	return (uint32_t)(serial * 2654435761u + i * 40503u) & 0xffffu;
+}
+
+/* fixture.c: world_make with a ring of ring_bytes, first tickets `done` + 1. */
+struct world *world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tickets);
+void world_free(struct world *w);
+/* The agent has died; here is another: new memory, a new epoch. The sink is not told. */
+void world_renew(struct world *w, uint64_t tickets);
+/* One turn of the sink, then whatever the cursor has passed is checked and overwritten. */
+bool turn(struct world *w, bool idle);
+/* Deliver at most so many posts of those that were flushed; without the last one's header. */
+void deliver(struct world *w, uint32_t most);
+void deliver_payload(struct world *w);
+bool is_pending(const struct world *w, uint32_t slot);
+/* Consume it, with this status. Whatever the protocol says of it is asserted. */
+void consume(struct world *w, uint32_t slot, enum tokg_status status);
+void consume_all(struct world *w, enum tokg_status status);
+/* The holder gives back the outputs of at most so many posts, in order, that are done. */
+void release(struct world *w, uint32_t most);
+/* Deliver, consume well, release, turn, until the sink is idle. */
+void settle_all(struct world *w);
+
+/* texts.c */
+/* A record of `count` ids more of text `serial`; the last one with `flags` LAST or ABORT. */
+bool publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags);
+uint32_t new_text(struct world *w, uint32_t vocab, uint32_t total);
+/* Would such a record fit now? */
+bool has_room(const struct world *w, uint32_t count);
+/* What one request of a slot said. */
+void embedded(struct world *w, uint64_t serial, uint32_t first, uint32_t n, const uint32_t *ids,
+	uint32_t flags, enum tokg_status status, bool is_final);
+/* The cursor has passed what lies before it: all of that is embedded, or failed. */
+void check_passed(struct world *w);
+uint64_t record_bytes(uint32_t count);
+
+#endif

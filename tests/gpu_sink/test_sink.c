@@ -1,0 +1,547 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sink, one promise after the other. test_sink_faults.c has all of them at once, at random. */
+#include <string.h>
+
+#include "fixture.h"
+
+#define SLOTS 4
+#define IDS (SLOT_BYTES / 4) /* of a slot */
+
+static struct world *
+small_world(uint64_t tickets)
+{
+	return world_make(SLOTS, 1u << 16, 1u << 17, tickets);
+}
+
+/* A text of one record. */
+static uint32_t
+one(struct world *w, uint32_t count)
+{
+	const uint32_t serial = new_text(w, vocabs[0], count);
+
+	assert_true(publish(w, serial, count, TOKD_REC_LAST));
+	return serial;
+}
+
+static uint64_t
+count_of(const struct world *w, enum tokg_sink_counter c)
+{
+	return tokg_sink_counters(w->sink)[c];
+}
+
+static uint64_t
+cursor_of(struct world *w)
+{
+	return atomic_load(tokg_sink_cursor(w->sink));
+}
+
+/* Turns in which all is delivered, and time for a read goes by. */
+static void
+turns(struct world *w, uint32_t n)
+{
+	for (; n > 0; n--) {
+		w->now += 50;
+		w->back.heartbeat++;
+		assert_true(turn(w, true));
+		deliver(w, UINT32_MAX);
+	}
+}
+
+static void
+long_texts_take_several_slots_in_order(void **state)
+{
+	struct world *w = small_world(0);
+	const uint32_t serial = one(w, 2 * IDS + 10);
+
+	turns(w, 1);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(w->hdr[i].request, serial);
+		assert_int_equal(w->hdr[i].first, i * IDS);
+		assert_int_equal(w->hdr[i].tokens, i < 2 ? IDS : 10);
+		assert_int_equal(w->hdr[i].flags, i == 0 ? TOKG_FIRST : i == 2 ? TOKG_LAST : 0);
+		assert_int_equal(w->hdr[i].ticket, 1);
+	}
+	assert_int_equal(cursor_of(w), 0);
+	consume(w, 1, TOKG_OK);
+	consume(w, 2, TOKG_OK);
+	turns(w, 2);
+	assert_int_equal(cursor_of(w), 0); /* its beginning is not done */
+	settle_all(w);
+	assert_int_equal(count_of(w, TOKG_C_RECORDS), 1);
+	assert_int_equal(count_of(w, TOKG_C_TOKENS), 2 * IDS + 10);
+	world_free(w);
+}
+
+static void
+small_records_travel_together_when_due_or_full_or_idle(void **state)
+{
+	struct world *w = small_world(0);
+
+	one(w, 3);
+	one(w, 5);
+	assert_true(turn(w, false));
+	w->now += 99;
+	assert_true(turn(w, false));
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 0);
+	w->now += 1; /* batch_ticks */
+	assert_true(turn(w, false));
+	deliver(w, 1);
+	assert_int_equal(w->hdr[0].flags, TOKG_BATCH);
+	assert_int_equal(w->hdr[0].tokens, 8);
+	one(w, 3);
+	one(w, 0);
+	assert_true(turn(w, true)); /* idle */
+	assert_int_equal(count_of(w, TOKG_C_BATCHES), 2);
+	for (uint32_t i = 0; i < SLOT_BYTES / 128 + 1; i++)
+		one(w, 16);
+	assert_true(turn(w, false)); /* full */
+	assert_int_equal(count_of(w, TOKG_C_BATCHES), 3);
+	assert_int_equal(count_of(w, TOKG_C_RECORDS), 4 + SLOT_BYTES / 128);
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+one_record_alone_is_no_batch(void **state)
+{
+	struct world *w = small_world(0);
+
+	one(w, 0);
+	turns(w, 1);
+	assert_int_equal(w->hdr[0].flags, TOKG_FIRST | TOKG_LAST);
+	assert_int_equal(w->hdr[0].bytes, 0);
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+batches_have_one_vocabulary(void **state)
+{
+	struct world *w = small_world(0);
+
+	one(w, 3);
+	publish(w, new_text(w, vocabs[1], 4), 4, TOKD_REC_LAST);
+	publish(w, new_text(w, vocabs[1], 4), 4, TOKD_REC_LAST);
+	turns(w, 1);
+	assert_int_equal(w->hdr[0].vocab, 0);
+	assert_int_equal(w->hdr[1].vocab, 1);
+	assert_int_equal(w->hdr[1].flags, TOKG_BATCH);
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+a_vocabulary_without_a_table_fails_at_once(void **state)
+{
+	struct world *w = small_world(0);
+	const uint32_t serial = new_text(w, NO_VOCAB, 8);
+
+	publish(w, serial, 4, 0);
+	publish(w, serial, 4, TOKD_REC_LAST);
+	one(w, 3);
+	turns(w, 1);
+	assert_int_equal(w->n_failed, 1); /* of two records */
+	assert_int_equal(count_of(w, TOKG_C_FAILED), 1);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 1);
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+aborts_are_told(void **state)
+{
+	struct world *w = small_world(0);
+	const uint32_t serial = new_text(w, vocabs[0], 8);
+
+	publish(w, serial, 4, 0);
+	turns(w, 1);
+	publish(w, serial, 0, TOKD_REC_ABORT);
+	turns(w, 1);
+	assert_int_equal(w->hdr[1].flags, TOKG_ABORT);
+	assert_int_equal(w->hdr[1].first, 4);
+	settle_all(w);
+	world_free(w);
+}
+
+/* Records that end where the ring does, and PAD where they do not: no batch goes round. */
+static void
+batches_end_with_the_ring(void **state)
+{
+	struct world *w = world_make(SLOTS, 4096, 1u << 17, 0);
+
+	for (uint32_t i = 0; i < 7; i++) {
+		one(w, 112); /* 512 bytes: the ring holds eight */
+		settle_all(w);
+	}
+	one(w, 112);
+	one(w, 16);
+	turns(w, 1);
+	assert_int_equal(count_of(w, TOKG_C_BATCHES), 0);
+	settle_all(w);
+	for (uint32_t i = 0; i < 7; i++) {
+		one(w, 100);
+		settle_all(w);
+	}
+	one(w, 112); /* behind a PAD */
+	settle_all(w);
+	assert_int_equal(w->head % 4096, 512);
+	world_free(w);
+}
+
+static void
+slots_are_used_in_turn_and_waited_for(void **state)
+{
+	struct world *w = small_world(7);
+
+	for (uint32_t i = 0; i < SLOTS + 2; i++)
+		one(w, IDS);
+	turns(w, 1);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), SLOTS);
+	assert_int_equal(w->hdr[3].ticket, 8);
+	assert_true(count_of(w, TOKG_C_NO_SLOT) > 0);
+	consume(w, 1, TOKG_OK); /* not the one whose turn it is */
+	turns(w, 3);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), SLOTS);
+	assert_int_equal(cursor_of(w), 0);
+	consume(w, 0, TOKG_OK);
+	turns(w, 3);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), SLOTS + 2);
+	assert_int_equal(w->hdr[0].ticket, 9);
+	assert_int_equal(cursor_of(w), 2 * record_bytes(IDS));
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+outputs_that_are_held_are_waited_for(void **state)
+{
+	/* A full slot takes 8 KiB of 16. */
+	struct world *w = world_make(SLOTS, 1u << 16, 1u << 14, 0);
+
+	for (uint32_t i = 0; i < 3; i++)
+		one(w, IDS);
+	turns(w, 3);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 2);
+	consume_all(w, TOKG_OK);
+	turns(w, 3);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 2);
+	assert_true(count_of(w, TOKG_C_NO_OUTPUT) > 0);
+	assert_int_equal(count_of(w, TOKG_C_DONE), 2);
+	release(w, 1);
+	turns(w, 3);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 3);
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+badsum_is_posted_once_more_and_strictly(void **state)
+{
+	struct world *w = small_world(0);
+	const uint32_t serial = one(w, IDS);
+
+	one(w, IDS);
+	turns(w, 1);
+	assert_int_equal(w->last_order, TOKG_ORDER_FAST);
+	consume(w, 0, TOKG_BADSUM);
+	consume(w, 1, TOKG_OK);
+	turns(w, 3);
+	assert_int_equal(w->hdr[2].request, serial);
+	assert_true(w->hdr[2].flags & TOKG_STRICT);
+	assert_int_equal(w->last_order, TOKG_ORDER_STRICT);
+	assert_int_equal(count_of(w, TOKG_C_AGAIN), 1);
+	assert_int_equal(cursor_of(w), 0); /* both slots are done, its record is not */
+	consume(w, 2, TOKG_OK);
+	turns(w, 2);
+	assert_int_equal(cursor_of(w), w->head);
+	assert_int_equal(w->n_failed, 0);
+	world_free(w);
+}
+
+static void
+badsum_twice_fails_that_text_alone(void **state)
+{
+	struct world *w = small_world(0);
+	const uint32_t serial = one(w, IDS);
+
+	one(w, IDS);
+	turns(w, 1);
+	consume_all(w, TOKG_BADSUM);
+	turns(w, 3);
+	consume(w, 2, TOKG_BADSUM);
+	consume(w, 3, TOKG_OK);
+	turns(w, 3);
+	assert_int_equal(w->n_failed, 1);
+	assert_int_equal(w->last_failed, serial);
+	assert_int_equal(count_of(w, TOKG_C_BADSUM), 3);
+	assert_int_equal(cursor_of(w), w->head);
+	world_free(w);
+}
+
+static void
+a_batch_that_fails_is_posted_as_single_records(void **state)
+{
+	struct world *w = small_world(0);
+	uint32_t bad;
+
+	one(w, 3);
+	bad = one(w, 4);
+	one(w, 5);
+	turns(w, 1);
+	consume(w, 0, TOKG_BADID);
+	turns(w, 3);
+	for (uint32_t i = 1; i < 4; i++) {
+		assert_int_equal(w->hdr[i].flags, TOKG_FIRST | TOKG_LAST);
+		assert_int_equal(w->hdr[i].tokens, 2 + i);
+		consume(w, i, w->hdr[i].request == bad ? TOKG_BADID : TOKG_OK);
+	}
+	turns(w, 3);
+	assert_int_equal(w->n_failed, 1);
+	assert_int_equal(w->last_failed, bad);
+	assert_int_equal(cursor_of(w), w->head);
+	world_free(w);
+}
+
+static void
+what_was_published_is_not_posted_again(void **state)
+{
+	static const enum fault faults[] = {POST_NOTHING, POST_PAYLOAD, POST_ALL};
+	struct tokg_error why;
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct world *w = small_world(0);
+
+		one(w, IDS);
+		w->fault = faults[i];
+		assert_false(turn(w, true));
+		assert_false(turn(w, true));
+		assert_int_equal(tokg_sink_recover(w->sink, &why), 1);
+		turns(w, 1);
+		assert_int_equal(count_of(w, TOKG_C_AGAIN), faults[i] != POST_ALL);
+		assert_int_equal(count_of(w, TOKG_C_RECONNECTS), 1);
+		assert_int_equal(w->hdr[0].ticket, 1);
+		assert_int_equal(w->hdr[1].ticket, 0);
+		settle_all(w);
+		world_free(w);
+	}
+}
+
+static void
+a_reconnect_that_finds_a_foreign_ticket_says_so(void **state)
+{
+	struct world *w = small_world(0);
+	struct tokg_error why;
+
+	one(w, IDS);
+	w->fault = POST_ALL;
+	assert_false(turn(w, true));
+	w->hdr[0].ticket = 9;
+	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
+	assert_non_null(strstr(why.text, "slot 0 has ticket 9, and 1 was posted"));
+	world_free(w);
+}
+
+/* Tickets are 48 bits: beyond 2^32 all goes on, at the end it stops, with a reason. */
+static void
+tickets_pass_2_to_the_32(void **state)
+{
+	struct world *w = small_world((1ull << 32) - 2);
+
+	for (uint32_t i = 0; i < 5 * SLOTS; i++) {
+		one(w, IDS);
+		settle_all(w);
+	}
+	assert_int_equal(w->hdr[0].ticket, (1ull << 32) + 3);
+	world_free(w);
+}
+
+static void
+tickets_never_wrap(void **state)
+{
+	struct world *w = small_world(TOKG_TICKET_MAX - 2);
+	struct tokg_error why = {""};
+
+	for (uint32_t i = 0; i < 2 * SLOTS; i++) {
+		one(w, IDS);
+		settle_all(w);
+	}
+	assert_int_equal(w->hdr[SLOTS - 1].ticket, TOKG_TICKET_MAX);
+	one(w, IDS);
+	assert_false(turn(w, true));
+	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
+	assert_non_null(strstr(why.text, "slot 0 has used up its 2^48 tickets: restart tokd-gpu"));
+	assert_int_equal(w->hdr[0].ticket, TOKG_TICKET_MAX);
+	assert_true(cursor_of(w) < w->head);
+	/* The same memory does not do; a new one does. */
+	world_renew(w, TOKG_TICKET_MAX);
+	assert_false(tokg_sink_attach(w->sink, &w->t, &why));
+	assert_non_null(strstr(why.text, "restart tokd-gpu"));
+	assert_false(turn(w, true));
+	world_renew(w, 0);
+	assert_true(tokg_sink_attach(w->sink, &w->t, &why));
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+an_agent_without_heartbeat_is_dead(void **state)
+{
+	struct world *w = small_world(0);
+	struct tokg_error why = {""};
+	uint32_t i = 0;
+
+	one(w, IDS);
+	while (turn(w, true) && i++ < 10000)
+		w->now += 50;
+	assert_in_range(i, w->config.dead_ticks / 50, w->config.dead_ticks / 50 + 10);
+	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
+	assert_non_null(strstr(why.text, "tokd-gpu has died or hangs"));
+	world_renew(w, 0);
+	assert_true(tokg_sink_attach(w->sink, &w->t, &why));
+	settle_all(w);
+	world_free(w);
+}
+
+/* Also one whose answers to reads never come. */
+static void
+reads_that_never_end_are_a_dead_agent(void **state)
+{
+	struct world *w = small_world(0);
+	uint32_t i = 0;
+
+	one(w, IDS);
+	turns(w, 1);
+	w->read_asked = false; /* lost */
+	while (turn(w, true) && i++ < 10000)
+		w->now += 50;
+	assert_in_range(i, w->config.dead_ticks / 50 - 2, w->config.dead_ticks / 50 + 10);
+	world_free(w);
+}
+
+static void
+a_worker_that_slept_does_not_take_the_agent_for_dead(void **state)
+{
+	struct world *w = small_world(0);
+
+	one(w, IDS);
+	turns(w, 3);
+	w->read_is_old = true;
+	for (uint32_t i = 0; i < 5; i++) {
+		w->now += 10 * w->config.dead_ticks;
+		w->back.heartbeat++;
+		assert_true(turn(w, true));
+		w->now += 20;
+		assert_true(turn(w, true));
+	}
+	w->read_is_old = false;
+	settle_all(w);
+	w->now += 10 * w->config.dead_ticks; /* nothing was read meanwhile */
+	one(w, IDS);
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+fail_to_recover(struct world *w, const char *text)
+{
+	struct tokg_error why = {""};
+	uint32_t i = 0;
+
+	while (turn(w, true) && i++ < 10)
+		w->now += 50;
+	assert_true(i < 10);
+	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
+	assert_non_null(strstr(why.text, text));
+	world_free(w);
+}
+
+static void
+a_place_that_was_taken_back_is_not_used(void **state)
+{
+	struct world *w = small_world(0);
+
+	one(w, IDS);
+	turns(w, 1);
+	w->back.epoch = 0;
+	fail_to_recover(w, "tokd-gpu has taken the place back");
+}
+
+static void
+words_that_cannot_be_are_not_believed(void **state)
+{
+	struct world *w = small_world(0);
+
+	one(w, IDS);
+	turns(w, 1);
+	w->back.released = 2;
+	fail_to_recover(w, "1 slots posted, 2 released");
+
+	w = small_world(0);
+	one(w, IDS);
+	turns(w, 1);
+	w->done[0] = TOKG_DONE(2, TOKG_OK);
+	fail_to_recover(w, "a done word ahead of its ticket");
+}
+
+static void
+no_check_word_where_none_is_asked_for(void **state)
+{
+	struct world *w = small_world(0);
+
+	w->g.flags = w->t.geometry.flags = 0;
+	one(w, IDS);
+	turns(w, 1);
+	assert_int_equal(w->hdr[0].check, 0);
+	settle_all(w);
+	world_free(w);
+}
+
+static void
+places_that_are_not_new_are_refused(void **state)
+{
+	struct world *w = small_world(0);
+	struct tokg_error why = {""};
+
+	world_renew(w, 0);
+	w->back.released = 1;
+	assert_false(tokg_sink_attach(w->sink, &w->t, &why));
+	assert_non_null(strstr(why.text, "is not new"));
+	world_renew(w, 0);
+	w->is_broken = true;
+	assert_false(tokg_sink_attach(w->sink, &w->t, &why));
+	assert_non_null(strstr(why.text, "broke before it was used"));
+	world_free(w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(long_texts_take_several_slots_in_order),
+		cmocka_unit_test(small_records_travel_together_when_due_or_full_or_idle),
+		cmocka_unit_test(one_record_alone_is_no_batch),
+		cmocka_unit_test(batches_have_one_vocabulary),
+		cmocka_unit_test(a_vocabulary_without_a_table_fails_at_once),
+		cmocka_unit_test(aborts_are_told),
+		cmocka_unit_test(batches_end_with_the_ring),
+		cmocka_unit_test(slots_are_used_in_turn_and_waited_for),
+		cmocka_unit_test(outputs_that_are_held_are_waited_for),
+		cmocka_unit_test(badsum_is_posted_once_more_and_strictly),
+		cmocka_unit_test(badsum_twice_fails_that_text_alone),
+		cmocka_unit_test(a_batch_that_fails_is_posted_as_single_records),
+		cmocka_unit_test(what_was_published_is_not_posted_again),
+		cmocka_unit_test(a_reconnect_that_finds_a_foreign_ticket_says_so),
+		cmocka_unit_test(tickets_pass_2_to_the_32),
+		cmocka_unit_test(tickets_never_wrap),
+		cmocka_unit_test(an_agent_without_heartbeat_is_dead),
+		cmocka_unit_test(reads_that_never_end_are_a_dead_agent),
+		cmocka_unit_test(a_worker_that_slept_does_not_take_the_agent_for_dead),
+		cmocka_unit_test(a_place_that_was_taken_back_is_not_used),
+		cmocka_unit_test(words_that_cannot_be_are_not_believed),
+		cmocka_unit_test(no_check_word_where_none_is_asked_for),
+		cmocka_unit_test(places_that_are_not_new_are_refused),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("gpu sink", tests, NULL, NULL);
+}

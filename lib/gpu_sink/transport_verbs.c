@@ -113,6 +113,7 @@ tokg_verbs_poll(struct tokg_transport *t)
 	for (int i = 0; i < n; i++) {
 		if (wc[i].status != IBV_WC_SUCCESS) {
 			v->broken = true;
+			v->status = wc[i].status;
 			return -1;
 		}
 		v->reaped = wc[i].wr_id;

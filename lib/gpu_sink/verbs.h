@@ -20,6 +20,7 @@ struct tokg_verbs {
 	struct ibv_qp *qp;
 	struct ibv_cq *cq;
 	bool broken;
+	enum ibv_wc_status status; /* of the last request that failed */
 	/* the agent's, of this producer */
 	uint32_t key;
 	uint64_t hdr_at, payload_at, back_at;

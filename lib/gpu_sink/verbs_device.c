@@ -78,7 +78,8 @@ names_of(struct ibv_device **list, int n, char *to, size_t room)
 
 	to[0] = '\0';
 	for (int i = 0; i < n && at + 2 < room; i++)
-		at += (size_t)snprintf(to + at, room - at, " %s", ibv_get_device_name(list[i]));
+		at += (size_t)snprintf(to + at, room - at, "%s%s", i > 0 ? ", " : "",
+			ibv_get_device_name(list[i]));
 }
 
 static bool
@@ -104,10 +105,10 @@ choose(struct ibv_device **list, int n, const struct tokg_rdma_wish *wish, struc
 		return tokg_wrong(why, "no RDMA device on this host (ibv_devices lists none)");
 	if (!named)
 		return tokg_wrong(why,
-			"no RDMA device \"%.40s\" with RC (InfiniBand, RoCE); there is:%.100s",
+			"no RDMA device \"%.40s\" with RC (InfiniBand, RoCE); there is: %.100s",
 			wish->device != NULL ? wish->device : "", names);
 	return tokg_wrong(why,
-		"no active port with such a GID (port %d, GID %d; -1: any) on%.100s: see "
+		"no active port with such a GID (port %d, GID %d; -1: any) on %.100s: see "
 		"ibv_devinfo -v",
 		wish->port, wish->gid, wish->device != NULL ? wish->device : names);
 }
@@ -164,6 +165,23 @@ tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct to
 	if (!ok)
 		tokg_rdma_close(d);
 	return ok;
+}
+
+bool
+tokg_rdma_address(const struct sockaddr *from, uint8_t gid[16])
+{
+	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (from->sa_family == AF_INET6) {
+		memcpy(gid, &((const struct sockaddr_in6 *)(const void *)from)->sin6_addr, 16);
+		return true;
+	}
+	if (from->sa_family != AF_INET)
+		return false;
+	memcpy(gid, mapped, sizeof(mapped));
+	memcpy(gid + sizeof(mapped), &((const struct sockaddr_in *)(const void *)from)->sin_addr,
+		4);
+	return true;
 }
 
 void

@@ -4,15 +4,15 @@
 #define TOKG_VERBS_DEVICE_H
 
 #include <infiniband/verbs.h>
+#include <sys/socket.h>
 
 #include "transport.h"
 
 struct tokg_rdma_wish {
-	const char *device; /* NULL: any */
-	int port, gid;	    /* below 0: any */
-	int traffic_class;  /* below 0: 0 */
-	const uint8_t
-		*address; /* 16 bytes: of the interface that leads to the other side; or NULL */
+	const char *device;	/* NULL: any */
+	int port, gid;		/* below 0: any */
+	int traffic_class;	/* below 0: 0 */
+	const uint8_t *address; /* 16 bytes: of the interface towards the other end; or NULL */
 };
 
 struct tokg_rdma {
@@ -36,6 +36,9 @@ struct tokg_rdma {
  */
 bool tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *why);
 void tokg_rdma_close(struct tokg_rdma *d);
+
+/* An address as a GID has it: IPv4 mapped into IPv6. False: of another family. */
+bool tokg_rdma_address(const struct sockaddr *from, uint8_t gid[16]);
 
 /* For a registration that failed (errno): the limit and what to do. */
 void tokg_rdma_no_mr(struct tokg_error *why, const char *what, uint64_t bytes);

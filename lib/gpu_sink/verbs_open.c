@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of verbs: memory, queue pair, and both again when it broke. */
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,11 +14,7 @@
 static bool
 address_towards(const struct tokg_where *where, uint8_t gid[16])
 {
-	union {
-		struct sockaddr_storage any;
-		struct sockaddr_in v4;
-		struct sockaddr_in6 v6;
-	} own;
+	struct sockaddr_storage own;
 	socklen_t len = sizeof(own);
 	const struct sockaddr *to = (const struct sockaddr *)&where->addr[0];
 	const int s = socket(to->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -28,16 +23,7 @@ address_towards(const struct tokg_where *where, uint8_t gid[16])
 
 	if (s >= 0)
 		close(s);
-	memset(gid, 0, 16);
-	if (!found)
-		return false;
-	if (own.any.ss_family == AF_INET6) {
-		memcpy(gid, &own.v6.sin6_addr, 16);
-	} else {
-		gid[10] = gid[11] = 0xff;
-		memcpy(gid + 12, &own.v4.sin_addr, 4);
-	}
-	return true;
+	return found && tokg_rdma_address((const struct sockaddr *)&own, gid);
 }
 
 static void
@@ -167,6 +153,12 @@ reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
 				v->session.where.name, TOKG_RECONNECT_MS);
 		if (rc <= 0)
 			rc = now >= v->again_end_ms ? -1 : 0;
+	}
+	if (rc < 0 && v->status != IBV_WC_SUCCESS) {
+		const struct tokg_error last = *why;
+
+		tokg_wrong(why, "%.170s (the queue pair broke: %s)", last.text,
+			ibv_wc_status_str(v->status));
 	}
 	if (rc != 0) {
 		v->again = false;

@@ -2,6 +2,7 @@
 #include "verbs_server.h"
 
 #include <errno.h>
+#include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,14 +57,30 @@ try_region(struct tokg_verbs_server *s, char how[96], struct tokg_error *why)
 	return true;
 }
 
+static bool
+address_of(const char *host, uint8_t gid[16])
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
+	struct addrinfo *list;
+	bool found;
+
+	if (host == NULL || host[0] == '\0' || getaddrinfo(host, NULL, &hints, &list) != 0)
+		return false;
+	found = tokg_rdma_address(list->ai_addr, gid);
+	freeaddrinfo(list);
+	return found;
+}
+
 struct tokg_verbs_server *
 tokg_verbs_server_open(
 	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *why)
 {
+	uint8_t address[16];
 	const struct tokg_rdma_wish wish = {.device = c->rdma_device,
 		.port = c->rdma_port,
 		.gid = c->rdma_gid,
-		.traffic_class = c->traffic_class};
+		.traffic_class = c->traffic_class,
+		.address = address_of(c->host, address) ? address : NULL};
 	struct tokg_verbs_server *s = calloc(1, sizeof(*s));
 	char how[96];
 

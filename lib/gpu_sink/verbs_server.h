@@ -18,6 +18,7 @@ struct tokg_verbs_server_config {
 	void *region;		 /* host pointer, or NULL */
 	uint64_t region_address; /* host or device pointer */
 	int region_dmabuf;	 /* -1: none */
+	const char *host; /* listened at: a GID of its address is preferred; NULL, "": none is */
 	/* Chosen automatically when NULL or below 0. */
 	const char *rdma_device;
 	int rdma_port, rdma_gid;

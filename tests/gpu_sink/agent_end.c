@@ -102,7 +102,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 
 	a->asked++;
 	if (a->refuse) {
-		snprintf(w->message, sizeof(w->message), "vocabulary 0x%x: not\nhere", h->vocab[0]);
+		snprintf(w->message, sizeof(w->message), "vocabulary 0x%x: not\n\x9bhere",
+			h->vocab[0]);
 		return -1;
 	}
 	if (a->not_yet > 0) {

@@ -16,9 +16,11 @@
 #include <cmocka.h>
 
 #include "agent_end.h"
+#include "hello.h"
 #include "link.h"
 #include "shm.h"
 #include "transport_inside.h"
+#include "verbs_qp.h"
 
 #define SLOTS 8
 #define OPEN_MS 300
@@ -312,7 +314,7 @@ the_agents_words_are_given(void **state)
 	w->agent.refuse = true;
 	assert_null(open_to(w->agent.path, &why));
 	/* and cannot write on a terminal as they please */
-	assert_non_null(strstr(why.text, "refused: vocabulary 0xabcd: not?here"));
+	assert_non_null(strstr(why.text, "refused: vocabulary 0xabcd: not??here"));
 }
 
 static void
@@ -586,6 +588,42 @@ an_agent_that_lies_is_found_out(void **state)
 	unlink(un.sun_path);
 }
 
+/* By verbs nothing comes with the answer whose size could tell: the geometry alone is proved. */
+static void
+a_geometry_without_memory_is_proved_as_well(void **state)
+{
+	struct tokg_hello hello = {.resume = TOKG_NO_PRODUCER};
+	struct tokg_welcome w = {
+		.magic = TOKG_WELCOME_MAGIC, .version = TOKG_VERSION, .epoch = 1, .ring_epoch = 1};
+	struct tokg_error why;
+
+	agent_geometry(&w.geometry, 2, SLOTS);
+	assert_true(tokg_welcome_proved(&hello, &w, &why));
+	w.geometry.hdr_off += 64;
+	assert_false(tokg_welcome_proved(&hello, &w, &why));
+}
+
+static void
+a_queue_pair_that_is_none_is_refused(void **state)
+{
+	const struct tokg_rdma roce = {.roce = true};
+	const struct tokg_qp right = {
+		.qpn = 1, .psn = 0xffffff, .mtu = IBV_MTU_4096, .is_roce = 1, .gid = {0xfe}};
+	struct tokg_qp wrong[] = {right, right, right, right, right, right, right};
+	struct tokg_error why;
+
+	assert_true(tokg_qp_proved(&roce, &right, &why));
+	wrong[0].qpn = 0;
+	wrong[1].qpn = 1u << 24;
+	wrong[2].psn = 1u << 24;
+	wrong[3].mtu = 0;
+	wrong[4].mtu = 6;
+	wrong[5].is_roce = 0;
+	wrong[6].gid[0] = 0;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+		assert_false(tokg_qp_proved(&roce, &wrong[i], &why));
+}
+
 static void
 where_nobody_listens_is_said(void **state)
 {
@@ -628,6 +666,8 @@ main(void)
 		WITH_AGENT(cuda_takes_host_memory_as_well),
 		WITH_AGENT(stores_for_gpu_memory_write_and_read_what_they_should),
 		cmocka_unit_test(an_agent_that_lies_is_found_out),
+		cmocka_unit_test(a_geometry_without_memory_is_proved_as_well),
+		cmocka_unit_test(a_queue_pair_that_is_none_is_refused),
 		cmocka_unit_test(where_nobody_listens_is_said),
 		cmocka_unit_test(more_vocabularies_than_a_hello_has_are_refused),
 	};

@@ -236,6 +236,7 @@ open_pair(struct pair *p, int fd)
 	const struct tokg_verbs_server_config c = {.geometry = &p->agent.geometry,
 		.region = p->agent.region,
 		.region_dmabuf = -1,
+		.host = p->target.address,
 		.rdma_device = p->target.rdma_device,
 		.rdma_port = p->target.rdma_port,
 		.rdma_gid = p->target.rdma_gid,

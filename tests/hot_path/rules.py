@@ -96,11 +96,16 @@ BY_POINTER = {
         "which ids of the token ring are on their way", ("tokd_zero_copy_in_use",)
     ),
     "tokg_sink_turn": ByPointer("a transport: its completions", ("tokg_shm_poll", "tokg_verbs_poll")),
-    "post_all": ByPointer("the same: its doorbell", ("tokg_shm_flush", "tokg_verbs_flush")),
-    "read_when_due": ByPointer(
-        "the same: to read done words", ("tokg_shm_read_back", "tokg_verbs_read_back")
+    "post_all": ByPointer(
+        "the same: its doorbell", ("tokg_shm_flush", "tokg_cuda_flush", "tokg_verbs_flush")
     ),
-    "tokg_sink_post": ByPointer("the same: a slot", ("tokg_shm_post", "tokg_verbs_post")),
+    "read_when_due": ByPointer(
+        "the same: to read done words",
+        ("tokg_shm_read_back", "tokg_cuda_read_back", "tokg_verbs_read_back"),
+    ),
+    "tokg_sink_post": ByPointer(
+        "the same: a slot", ("tokg_shm_post", "tokg_cuda_post", "tokg_verbs_post")
+    ),
     "tokg_sink_post_lost": ByPointer("the same, again"),
     "ibv_post_send": ByPointer("the NIC's provider: writes to its doorbell, no kernel"),
     "ibv_poll_cq": ByPointer("the same: reads its completions"),

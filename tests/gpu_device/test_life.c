@@ -114,6 +114,7 @@ draining_finishes_all_that_is_published(void **state)
 	bench_start(&b, many_slots);
 	for (uint32_t i = 0; i < 2048; i++) {
 		h = bench_hdr(&b, 3);
+		h.out_off = i % 256 * TOKG_OUT_ALIGN;
 		bench_post(&b, i / 256, i % 256, &h, ids);
 	}
 	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 20000, &why), 0);

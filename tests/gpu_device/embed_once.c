@@ -127,7 +127,7 @@ batches(struct once *o)
 int
 main(int argc, char **argv)
 {
-	struct tokg_device_config c = {0};
+	static struct tokg_device_config c;
 	struct tokg_geometry *const g = &c.geometry;
 	struct tokg_tables *const t = &c.tables;
 	static struct once o;

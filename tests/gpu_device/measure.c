@@ -49,15 +49,18 @@ scan_us(struct tokg_device *d)
 int
 main(int argc, char **argv)
 {
-	struct tokg_device_config c = {0};
+	static struct tokg_device_config c;
 	struct tokg_geometry *const g = &c.geometry;
 	const uint32_t n = argc == 3 ? (uint32_t)atoi(argv[2]) : 0;
-	uint64_t *const embed = calloc(n + 1, 8), *const round = calloc(n + 1, 8);
-	float *const word = malloc(sizeof(float) * IDS * DIM);
+	static uint64_t *embed, *round;
+	static float *word;
 	static uint32_t ids[TOKG_SLOT_BYTES / 4];
 	struct tokg_device *d;
 	uint32_t seed = 1;
 
+	embed = calloc(n + 1, 8);
+	round = calloc(n + 1, 8);
+	word = malloc(sizeof(float) * IDS * DIM);
 	if (n == 0 || embed == NULL || round == NULL || word == NULL)
 		post_fail("usage: measure DEVICE REQUESTS");
 	for (uint32_t i = 0; i < IDS * DIM; i++)

@@ -33,6 +33,7 @@ four_workers_long_slots(struct tokg_device_config *c)
 	c->geometry.slots = 16;
 	c->geometry.slot_bytes = 65536;
 	c->geometry.dim = 4;
+	c->geometry.out_bytes = 1 << 22;
 }
 
 static void
@@ -130,12 +131,12 @@ long_slots_are_shared_by_workers_and_the_queue_comes_round(void **state)
 	for (uint32_t round = 0; round < 2; round++) {
 		for (uint32_t slot = 0; slot < 16; slot++) {
 			h = bench_hdr(&b, n);
-			h.out_off = (slot % 4) * tokg_out_bytes(n, 16);
+			h.out_off = slot * tokg_out_bytes(n, 16);
 			bench_post(&b, 0, slot, &h, ids);
 		}
 		for (uint32_t slot = 0; slot < 16; slot++)
 			assert_int_equal(bench_status(&b, 0, slot), TOKG_OK);
-		for (uint32_t slot = 0; slot < 4; slot++)
+		for (uint32_t slot = 0; slot < 16; slot++)
 			rows_are(&b, slot * tokg_out_bytes(n, 16), ids, n, 0);
 	}
 	for (uint32_t i = 0; i < 32; i++)

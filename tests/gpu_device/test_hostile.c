@@ -53,6 +53,7 @@ LIE(empty_batch, h->flags = TOKG_BATCH; h->bytes = 0; h->tokens = 0)
 LIE(odd_batch, h->flags = TOKG_BATCH)
 LIE(batch_of_64, h->flags = TOKG_BATCH; h->bytes = 64; h->tokens = 0)
 LIE(batch_of_128, h->flags = TOKG_BATCH; h->bytes = 128; h->tokens = 16)
+LIE(batch_of_17_ids, h->flags = TOKG_BATCH; h->bytes = 128; h->tokens = 17)
 
 static void
 small_outputs(struct tokg_device_config *c)
@@ -89,7 +90,7 @@ records_that_lie_are_refused(void **state)
 		{{.bytes = 0xffffffc0, .kind = TOKD_REC_PAD}, batch_of_128},
 		{{.bytes = 64, .kind = TOKD_REC_PAD}, batch_of_64},
 		{{.bytes = 64, .kind = 3}, batch_of_64},
-		{{.bytes = 128, .kind = TOKD_REC_TOKENS, .count = 17}, batch_of_128},
+		{{.bytes = 128, .kind = TOKD_REC_TOKENS, .count = 17}, batch_of_17_ids},
 		{{.bytes = 128, .kind = TOKD_REC_TOKENS, .count = UINT32_MAX}, batch_of_128},
 		{{.bytes = 128, .kind = TOKD_REC_TOKENS, .count = 15}, batch_of_128},
 		{{.bytes = 128, .kind = TOKD_REC_TOKENS, .flags = TOKD_REC_ABORT, .count = 16},

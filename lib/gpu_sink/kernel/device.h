@@ -61,7 +61,8 @@ static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
  * back only after the agent has read it. n is a power of two, and at least that many.
  */
 struct tokg_outbox {
-	uint64_t reserved; /* entries taken so far: consumers add to it */
+	uint64_t reserved; /* cpu: entries taken so far; cuda counts in GPU memory. Not for readers
+			    */
 	uint64_t n;
 	uint8_t pad[48];
 	/* struct tokg_out_entry entry[n] follows */

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What nvcc made of the kernel: nothing that others write is loaded past the coherent caches.
+
+A GPU's non-coherent loads (ld.global.nc, LDG.CONSTANT) may return what a word held long ago. The
+compiler takes them for what it believes to be constant, so the kernel has none at all, of whatever.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+KERNEL = Path(os.environ["TOKD_BUILD"]) / "lib/gpu_sink/kernel"
+
+
+@pytest.fixture(scope="module")
+def ptx() -> str:
+    path = KERNEL / "device_cuda.ptx"
+    if not path.exists():
+        pytest.skip("this build has no kernel: nvcc was not found")
+    return path.read_text()
+
+
+@pytest.fixture(scope="module")
+def sass() -> str:
+    path = KERNEL / "device_cuda.o"
+    if not path.exists():
+        pytest.skip("this build has no kernel: nvcc was not found")
+    if not (shutil.which("cuobjdump") and shutil.which("nvdisasm")):
+        pytest.skip("cuobjdump and nvdisasm are not on the PATH: the PTX alone is looked at")
+    command = ["cuobjdump", "-sass", path]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+def test_ptx_has_no_load_that_is_not_coherent(ptx: str) -> None:
+    assert ".entry" in ptx
+    assert not re.findall(r"\bldu?(?:\.\w+)*\.nc\b.*|\bldu\..*|\btex\..*", ptx)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "ld.relaxed.sys.u64",
+        "ld.relaxed.sys.v4.u32",
+        "ld.acquire.sys.u64",
+        "st.release.sys.u64",
+        "atom.acq_rel.sys.cas.b64",
+    ],
+)
+def test_words_of_the_ring_are_accessed_at_system_scope(ptx: str, instruction: str) -> None:
+    assert instruction in ptx
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_machine_code_has_no_load_that_is_not_coherent(sass: str, arch: str) -> None:
+    code = next(part for part in sass.split("Fatbin elf code:") if f"arch = {arch}" in part)
+    loads = re.findall(r"\bLDG?\.[\w.]+", code)
+    assert any("STRONG.SYS" in load for load in loads)
+    assert not [load for load in loads if "CONSTANT" in load or ".NC" in load]

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/gpu-check where there is no GPU, and how it judges what it ran."""
+
+from __future__ import annotations
+
+import json
+
+import gpu_check
+import pytest
+
+NUMBERS = {"n": 2000, "p50": 8.0, "p99": 9.5}
+RIGHT = {
+    "gpu": True,
+    "name": "a GPU, 580.1",
+    "not_run": ["racecheck: compute-sanitizer is not on the PATH"],
+    "exactness": {"right": True, "compared_with": "NumPy", "output": "60 passed"},
+    "memcheck": {"right": True, "output": ""},
+    "racecheck": {"not_run": "compute-sanitizer is not on the PATH"},
+    "times": {"right": True, "embed_2048x768_fp32": NUMBERS},
+}
+
+
+@pytest.fixture
+def no_build(monkeypatch):
+    """The build is taken as done; programs end as told."""
+    ends = {}
+
+    def ran(command, *_, **__):
+        return ends.get(str(command[0]).rpartition("/")[2], (0, ""))
+
+    monkeypatch.setattr(gpu_check, "ran", ran)
+    return ends
+
+
+def test_without_a_gpu_nothing_is_run_and_that_is_said(no_build, capsys, tmp_path):
+    no_build["gpu_measure"] = (77, "no GPU: device cuda:0: no NVIDIA driver is loaded\n")
+    report = tmp_path / "report.json"
+    assert gpu_check.main(["--json", str(report)]) == 77
+    said = capsys.readouterr().out
+    assert said.startswith("gpu-check: no GPU: not run: ")
+    assert "no NVIDIA driver is loaded" in said
+    written = json.loads(report.read_text())
+    assert written["gpu"] is False
+    assert "exactness" not in written and "times" not in written
+
+
+def test_a_failed_build_is_a_failure(no_build, capsys):
+    no_build["ninja"] = (1, "error: something")
+    assert gpu_check.main([]) == 1
+    assert "error: something" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("part", ["exactness", "memcheck", "racecheck", "times"])
+def test_one_wrong_part_makes_the_whole_wrong(part, monkeypatch, no_build, capsys):
+    report = RIGHT | {part: RIGHT[part] | {"right": False, "output": "what it said"}}
+    monkeypatch.setattr(gpu_check, "checked", lambda *_: report)
+    assert gpu_check.main([]) == 1
+    assert f"{part} is WRONG:\nwhat it said" in capsys.readouterr().out
+
+
+def test_numbers_goals_and_what_was_not_run_are_printed(monkeypatch, no_build, capsys):
+    monkeypatch.setattr(gpu_check, "checked", lambda *_: RIGHT)
+    assert gpu_check.main([]) == 0
+    said = capsys.readouterr().out
+    assert "p50 8.0, p99 9.5  (goal 10.0 us)" in said
+    assert "compared with NumPy" in said
+    assert "not run: racecheck: compute-sanitizer is not on the PATH" in said
+
+
+def test_fewer_than_a_thousand_requests_are_refused(capsys):
+    with pytest.raises(SystemExit) as refused:
+        gpu_check.main(["--requests", "999"])
+    assert refused.value.code == 2
+    assert "at least 1000" in capsys.readouterr().err

@@ -4,8 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
 
 #include "geometry.h"
 #include "transport_inside.h"
@@ -87,20 +90,47 @@ tokg_welcome_proved(
 	return true;
 }
 
-bool
-tokg_region_fd_proved(
-	int fd, const struct tokg_geometry *g, uint64_t *bytes, struct tokg_error *why)
+/* As the kernel names the file system that dma-bufs are in. */
+static bool
+is_dmabuf(int fd)
+{
+	struct statfs fs;
+
+	return fstatfs(fd, &fs) == 0 && fs.f_type == DMA_BUF_MAGIC;
+}
+
+static bool
+memfd_proved(int fd, bool gpu, uint64_t *bytes, struct tokg_error *why)
 {
 	const int seals = fcntl(fd, F_GET_SEALS);
 	struct stat st;
 
 	if (seals < 0)
-		return tokg_wrong(why, "the agent's region is no memfd: %s", strerror(errno));
+		return tokg_wrong(why, "the agent's region is no memfd%s: %s",
+			gpu ? " and no dma-buf" : "", strerror(errno));
 	if ((seals & F_SEAL_SHRINK) == 0)
 		return tokg_wrong(
 			why, "the agent's region could shrink under us: no F_SEAL_SHRINK");
 	if (fstat(fd, &st) != 0)
 		return tokg_wrong(why, "the agent's region: %s", strerror(errno));
 	*bytes = (uint64_t)st.st_size;
-	return tokg_geometry_proved(g, *bytes, why);
+	return true;
+}
+
+enum tokg_memory
+tokg_region_fd_proved(
+	int fd, bool gpu, const struct tokg_geometry *g, uint64_t *bytes, struct tokg_error *why)
+{
+	const bool dmabuf = gpu && is_dmabuf(fd);
+	off_t end;
+
+	if (dmabuf) {
+		end = lseek(fd, 0, SEEK_END);
+		*bytes = end > 0 ? (uint64_t)end : 0;
+	} else if (!memfd_proved(fd, gpu, bytes, why)) {
+		return TOKG_MEMORY_WRONG;
+	}
+	if (!tokg_geometry_proved(g, *bytes, why))
+		return TOKG_MEMORY_WRONG;
+	return dmabuf ? TOKG_MEMORY_GPU : TOKG_MEMORY_HOST;
 }

@@ -15,8 +15,13 @@ bool tokg_hello_proved(const struct tokg_hello *h, bool tcp, struct tokg_error *
 /* The producer's look at the answer to `h`: a refusal gives the agent's words. */
 bool tokg_welcome_proved(
 	const struct tokg_hello *h, const struct tokg_welcome *w, struct tokg_error *why);
-/* The rest of it for a memfd: it holds the region, and can get no smaller. Its size in `bytes`. */
-bool tokg_region_fd_proved(
-	int fd, const struct tokg_geometry *g, uint64_t *bytes, struct tokg_error *why);
+/* What came with it. */
+enum tokg_memory { TOKG_MEMORY_WRONG, TOKG_MEMORY_HOST, TOKG_MEMORY_GPU };
+/*
+ * A memfd that holds the region and can get no smaller, or with `gpu` the dma-buf of GPU memory,
+ * whose size is fixed. Its size in `bytes`.
+ */
+enum tokg_memory tokg_region_fd_proved(
+	int fd, bool gpu, const struct tokg_geometry *g, uint64_t *bytes, struct tokg_error *why);
 
 #endif

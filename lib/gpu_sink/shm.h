@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The region mapped into this process: `shm`, and `cuda` where the agent's ring is host memory. */
+/* The region mapped into this process: memory of the host, or of the GPU (`cuda`). */
 #ifndef TOKG_SHM_H
 #define TOKG_SHM_H
 
@@ -14,7 +14,7 @@ struct tokg_shm {
 	const uint64_t *back; /* words of struct tokg_back and done[] */
 	uint32_t back_words;
 	/* set-up */
-	bool cuda;
+	bool cuda, gpu; /* asked for; got GPU memory */
 	int node;
 	uint8_t *region;
 	uint64_t mapped, dev, ino;
@@ -27,5 +27,10 @@ int tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, 
 int tokg_shm_flush(struct tokg_transport *t);
 int tokg_shm_poll(struct tokg_transport *t);
 int tokg_shm_read_back(struct tokg_transport *t);
+/* Hot, transport_cuda.c: where the mapping is GPU memory. */
+int tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
+	const struct tokg_hdr *hdr, enum tokg_order order);
+int tokg_cuda_flush(struct tokg_transport *t);
+int tokg_cuda_read_back(struct tokg_transport *t);
 
 #endif

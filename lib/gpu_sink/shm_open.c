@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of shm and cuda: the agent's memfd, mapped. */
+/*
+ * Set-up of shm and cuda: the agent's memory, mapped. For cuda that is GPU memory by its dma-buf,
+ * or host memory that the agent has given to the GPU: it chooses, by what comes with the welcome.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,37 +17,58 @@
 
 static_assert(sizeof(struct tokg_back) % 8 == 0, "read in words");
 
+static const struct tokg_transport_ops gpu_ops;
+
+static bool
+map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *why)
+{
+	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (at == MAP_FAILED)
+		return tokg_wrong(why, "mapping the agent's region of %" PRIu64 " bytes: %s%s",
+			bytes, strerror(errno),
+			s->gpu ? ": GPU memory can be mapped from the driver of CUDA 13.3 on; "
+				 "else use verbs"
+			       : "");
+	s->region = at;
+	s->mapped = bytes;
+	return true;
+}
+
 /*
  * All of it is there from now on: the first touch of a page that cannot be had would kill the
  * worker.
  */
 static bool
+populate(struct tokg_shm *s, struct tokg_error *why)
+{
+	return madvise(s->region, s->mapped, MADV_POPULATE_WRITE) == 0 ||
+	       tokg_wrong(why, "%" PRIu64 " bytes of the agent's region cannot be had: %s",
+		       s->mapped, strerror(errno));
+}
+
+static bool
 map_region(struct tokg_shm *s, int fd, struct tokg_error *why)
 {
 	const struct tokg_geometry *g = &s->t.geometry;
+	enum tokg_memory memory;
 	struct stat st;
-	uint64_t bytes, page;
-	void *at;
+	uint64_t bytes, page, whole;
 
-	if (!tokg_region_fd_proved(fd, g, &bytes, why))
+	memory = tokg_region_fd_proved(fd, s->cuda, g, &bytes, why);
+	if (memory == TOKG_MEMORY_WRONG)
 		return false;
 	if (fstat(fd, &st) != 0)
 		return tokg_wrong(why, "the agent's region: %s", strerror(errno));
-	page = st.st_blksize >= TOKG_PAGE ? (uint64_t)st.st_blksize : TOKG_PAGE; /* huge pages */
-	s->mapped = tokg_align(g->region_bytes, page);
-	if (s->mapped > bytes)
-		s->mapped = g->region_bytes;
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
-	at = mmap(NULL, s->mapped, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (at == MAP_FAILED)
-		return tokg_wrong(why, "mapping the agent's region of %" PRIu64 " bytes: %s",
-			s->mapped, strerror(errno));
-	s->region = at;
-	if (madvise(at, s->mapped, MADV_POPULATE_WRITE) != 0)
-		return tokg_wrong(why, "%" PRIu64 " bytes of the agent's region cannot be had: %s",
-			s->mapped, strerror(errno));
-	return true;
+	s->gpu = memory == TOKG_MEMORY_GPU;
+	if (s->gpu)
+		s->t.ops = &gpu_ops;
+	page = st.st_blksize >= TOKG_PAGE ? (uint64_t)st.st_blksize : TOKG_PAGE; /* huge pages */
+	whole = tokg_align(g->region_bytes, page);
+	return map(s, fd, whole <= bytes ? whole : g->region_bytes, why) &&
+	       (s->gpu || populate(s, why));
 }
 
 static bool
@@ -100,11 +124,13 @@ describe(const struct tokg_transport *t, char path[256])
 	const struct tokg_shm *s = (const struct tokg_shm *)t;
 
 	snprintf(path, 256,
-		"%s: %s, place %u of %u, %u slots of %u bytes, by stores into %s (%" PRIu64
-		" bytes)",
-		t->ops->name, s->session.where.name, t->producer, t->geometry.producers,
-		t->geometry.slots, t->geometry.slot_bytes,
-		s->cuda ? "host memory that the GPU reads" : "shared memory", s->mapped);
+		"%s, place %u of %u: %u slots of %u bytes, by stores into %s (%" PRIu64 " bytes)",
+		t->ops->name, t->producer, t->geometry.producers, t->geometry.slots,
+		t->geometry.slot_bytes,
+		s->gpu	  ? "GPU memory (dma-buf, write-combined)"
+		: s->cuda ? "host memory that the GPU reads"
+			  : "shared memory",
+		s->mapped);
 }
 
 static void
@@ -121,14 +147,15 @@ close_shm(struct tokg_transport *t)
 
 static const struct tokg_session_calls calls = {.admit = admit};
 
-#define OPS(kind)                                                                                  \
+#define OPS(kind, with)                                                                            \
 	{                                                                                          \
-		.name = kind, .post = tokg_shm_post, .flush = tokg_shm_flush,                      \
-		.poll = tokg_shm_poll, .read_back = tokg_shm_read_back, .reconnect = reconnect,    \
-		.describe = describe, .close = close_shm                                           \
+		.name = kind, .post = tokg_##with##_post, .flush = tokg_##with##_flush,            \
+		.poll = tokg_shm_poll, .read_back = tokg_##with##_read_back,                       \
+		.reconnect = reconnect, .describe = describe, .close = close_shm                   \
 	}
-static const struct tokg_transport_ops shm_ops = OPS("shm");
-static const struct tokg_transport_ops cuda_ops = OPS("cuda");
+static const struct tokg_transport_ops shm_ops = OPS("shm", shm);
+static const struct tokg_transport_ops cuda_ops = OPS("cuda", shm);
+static const struct tokg_transport_ops gpu_ops = OPS("cuda", cuda);
 
 struct tokg_transport *
 tokg_shm_new(const struct tokg_target *target, const struct tokg_source *source,

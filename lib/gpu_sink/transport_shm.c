@@ -15,7 +15,8 @@ tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint
 	struct tokg_hdr *to = &s->hdr[slot];
 
 	(void)order; /* stores of one thread are seen in their order */
-	memcpy(s->payload + (size_t)slot * t->geometry.slot_bytes, payload, bytes);
+	if (bytes > 0)
+		memcpy(s->payload + (size_t)slot * t->geometry.slot_bytes, payload, bytes);
 	memcpy(to, hdr, offsetof(struct tokg_hdr, ticket));
 	/* Whoever sees the ticket sees all of the above. */
 	__atomic_store_n(&to->ticket, hdr->ticket, __ATOMIC_RELEASE);

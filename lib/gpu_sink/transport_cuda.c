@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Hot: into GPU memory that is mapped here through its dma-buf. Such a mapping is write-combined:
+ * stores wait in buffers and leave them in any order, so a release is not enough, and each step
+ * waits for the one before; loads go over the bus one by one, so they are made as wide as the
+ * processor can.
+ */
+#include "shm.h"
+
+#include <string.h>
+
+#ifdef __x86_64__
+#include <immintrin.h>
+#endif
+
+/* What was stored before is on its way to the GPU before anything that is stored after. */
+static inline void
+settle(void)
+{
+#ifdef __x86_64__
+	_mm_sfence();
+#else
+	__asm__ volatile("dsb sy" ::: "memory");
+#endif
+}
+
+int
+tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
+	const struct tokg_hdr *hdr, enum tokg_order order)
+{
+	const struct tokg_shm *s = (const struct tokg_shm *)t;
+	uint8_t *body = s->payload + (size_t)slot * t->geometry.slot_bytes;
+	struct tokg_hdr *to = &s->hdr[slot];
+
+	if (bytes > 0)
+		memcpy(body, payload, bytes);
+	settle();
+	/* A read over the bus does not overtake the writes before it: they have arrived. */
+	if (order == TOKG_ORDER_STRICT && bytes > 0) {
+		(void)*(const volatile uint64_t *)(body + bytes - sizeof(uint64_t));
+		settle();
+	}
+	memcpy(to, hdr, offsetof(struct tokg_hdr, ticket));
+	settle();
+	__atomic_store_n(&to->ticket, hdr->ticket, __ATOMIC_RELEASE);
+	return 1;
+}
+
+/* The last ticket does not wait in a buffer for company. */
+int
+tokg_cuda_flush(struct tokg_transport *t)
+{
+	settle();
+	return 0;
+}
+
+#ifdef __x86_64__
+/* From write-combined memory a streaming load fetches the whole line that it is in. */
+static void __attribute__((target("sse4.1"))) load_lines(void *to, const void *from, uint32_t lines)
+{
+	__m128i *out = to;
+	/* The intrinsic wants it writable; it only reads. */
+	__m128i *in = (__m128i *)(uintptr_t)from;
+
+	_mm_mfence(); /* not out of a line that was fetched last time */
+	for (uint32_t i = 0; i < lines * (TOKG_LINE / sizeof(*in)); i++)
+		_mm_store_si128(&out[i], _mm_stream_load_si128(&in[i]));
+	_mm_lfence();
+}
+#else
+static void
+load_lines(void *to, const void *from, uint32_t lines)
+{
+	const volatile uint64_t *in = from;
+	uint64_t *out = to;
+
+	for (uint32_t i = 0; i < lines * (TOKG_LINE / sizeof(*in)); i++)
+		out[i] = in[i];
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+}
+#endif
+
+int
+tokg_cuda_read_back(struct tokg_transport *t)
+{
+	const struct tokg_shm *s = (const struct tokg_shm *)t;
+
+	load_lines(t->back, s->back, (uint32_t)(t->geometry.back_stride / TOKG_LINE));
+	t->n_reads++;
+	return 1;
+}

@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The agent's end of the handshake, towards producers that err, lie, stay silent or flood it. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "agent_end.h"
+#include "transport_inside.h"
+
+#define SOON_MS 500 /* what is answered at once comes within it, on a busy machine too */
+
+static struct agent_end agent;
+static uint16_t port; /* of this process's own: others may run beside it */
+
+static int
+begin(void **state)
+{
+	memset(&agent, 0, sizeof(agent));
+	agent_geometry(&agent.geometry, 2, 8);
+	agent.ring_epoch = 9;
+	agent_region(&agent);
+	agent_begin(&agent, port);
+	return 0;
+}
+
+static int
+finish(void **state)
+{
+	agent_free(&agent);
+	return access(agent.path, F_OK) == 0; /* it takes its socket file along */
+}
+
+static int
+connected(bool tcp)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct sockaddr_in in = {.sin_family = AF_INET,
+		.sin_port = htons(port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const int s = socket(tcp ? AF_INET : AF_UNIX, SOCK_STREAM, 0);
+
+	strcpy(un.sun_path, agent.path);
+	assert_int_equal(connect(s, tcp ? (struct sockaddr *)&in : (struct sockaddr *)&un,
+				 tcp ? sizeof(in) : sizeof(un)),
+		0);
+	return s;
+}
+
+static struct tokg_hello
+a_hello(void)
+{
+	return (struct tokg_hello){.magic = TOKG_HELLO_MAGIC,
+		.version = TOKG_VERSION,
+		.transport = TOKG_SHM,
+		.resume = TOKG_NO_PRODUCER,
+		.n_vocabs = 1,
+		.vocab = {1},
+		.n_ids = {100}};
+}
+
+/* All of `bytes` within `ms`. False: the end, or nothing in time. */
+static bool
+comes(int s, void *to, size_t bytes, int ms)
+{
+	const uint64_t end = tokg_now_ms() + (uint64_t)ms;
+	size_t n = 0;
+
+	while (n < bytes) {
+		struct pollfd p = {.fd = s, .events = POLLIN};
+		const uint64_t now = tokg_now_ms();
+		ssize_t got;
+
+		if (now >= end || poll(&p, 1, (int)(end - now)) <= 0)
+			return false;
+		got = recv(s, (char *)to + n, bytes - n, 0);
+		if (got <= 0)
+			return false;
+		n += (size_t)got;
+	}
+	return true;
+}
+
+static bool
+ends(int s, int ms)
+{
+	struct pollfd p = {.fd = s, .events = POLLIN};
+	char byte;
+
+	return poll(&p, 1, ms) == 1 && recv(s, &byte, 1, 0) <= 0;
+}
+
+static struct tokg_welcome
+answer_to(int s, const struct tokg_hello *h)
+{
+	struct tokg_welcome w;
+
+	assert_int_equal(send(s, h, sizeof(*h), MSG_NOSIGNAL), sizeof(*h));
+	assert_true(comes(s, &w, sizeof(w), SOON_MS));
+	return w;
+}
+
+/* In, ready and told so. */
+static int
+joins(struct tokg_welcome *w)
+{
+	const int s = connected(false);
+	const struct tokg_hello h = a_hello();
+	struct tokg_ready ready = {TOKG_READY_MAGIC, 0};
+
+	*w = answer_to(s, &h);
+	if (w->producer == TOKG_NO_PRODUCER)
+		fail_msg("refused: %s", w->message);
+	ready.producer = w->producer;
+	assert_int_equal(send(s, &ready, sizeof(ready), MSG_NOSIGNAL), sizeof(ready));
+	memset(&ready, 0, sizeof(ready));
+	assert_true(comes(s, &ready, sizeof(ready), SOON_MS));
+	assert_true(ready.magic == TOKG_READY_MAGIC && ready.producer == w->producer);
+	return s;
+}
+
+static void
+wait_for(const atomic_uint *count, unsigned int n, int ms)
+{
+	for (; *count < n && ms > 0; ms--)
+		usleep(1000);
+	assert_int_equal(*count, n);
+}
+
+static void
+a_producer_joins_and_its_end_is_seen(void **state)
+{
+	struct tokg_welcome w;
+	const int s = joins(&w);
+
+	assert_int_equal(w.producer, 0);
+	assert_memory_equal(&w.geometry, &agent.geometry, sizeof(w.geometry));
+	wait_for(&agent.joined, 1, SOON_MS);
+	assert_int_equal(agent.left, 0);
+	close(s);
+	wait_for(&agent.left, 1, SOON_MS);
+}
+
+static void
+a_hello_in_pieces_is_a_hello(void **state)
+{
+	const int s = connected(false);
+	const struct tokg_hello h = a_hello();
+	struct tokg_welcome w;
+
+	for (size_t i = 0; i < sizeof(h); i++)
+		assert_int_equal(send(s, (const char *)&h + i, 1, 0), 1);
+	assert_true(comes(s, &w, sizeof(w), SOON_MS));
+	assert_int_equal(w.producer, 0);
+	close(s);
+}
+
+static void
+hellos_that_are_none_are_refused_in_words(void **state)
+{
+	const struct {
+		const char *says;
+		size_t at;
+		uint32_t value;
+		bool tcp;
+	} wrong[] = {
+		{"magic 0x7", offsetof(struct tokg_hello, magic), 7, false},
+		{"version 99", offsetof(struct tokg_hello, version), 99, false},
+		{"transport 3", offsetof(struct tokg_hello, transport), TOKG_VERBS, false},
+		{"transport 0", offsetof(struct tokg_hello, transport), 0, false},
+		{"transport 1", offsetof(struct tokg_hello, transport), TOKG_SHM, true},
+		{"0 vocabularies", offsetof(struct tokg_hello, n_vocabs), 0, false},
+		{"17 vocabularies", offsetof(struct tokg_hello, n_vocabs), 17, false},
+		{"place 64", offsetof(struct tokg_hello, resume), 64, false},
+		{"place 0 of epoch 0", offsetof(struct tokg_hello, resume), 0, false},
+	};
+
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		const int s = connected(wrong[i].tcp);
+		struct tokg_hello h = a_hello();
+		struct tokg_welcome w;
+
+		memcpy((char *)&h + wrong[i].at, &wrong[i].value, sizeof(wrong[i].value));
+		w = answer_to(s, &h);
+		assert_int_equal(w.magic, TOKG_WELCOME_MAGIC);
+		assert_int_equal(w.producer, TOKG_NO_PRODUCER);
+		if (strstr(w.message, wrong[i].says) == NULL)
+			fail_msg("%s: %s", wrong[i].says, w.message);
+		assert_true(ends(s, SOON_MS));
+		close(s);
+	}
+	assert_int_equal(agent.asked, 0);
+	assert_int_equal(agent.left, 0);
+}
+
+static void
+silence_is_ended_and_holds_up_nobody(void **state)
+{
+	const int silent = connected(false), half = connected(true);
+	const uint64_t began = tokg_now_ms();
+	struct tokg_welcome w;
+
+	assert_int_equal(send(half, "abcd", 4, 0), 4);
+	close(joins(&w)); /* at once, meanwhile */
+	assert_true(tokg_now_ms() - began < TOKG_HELLO_MS);
+	assert_true(comes(silent, &w, sizeof(w), 2 * TOKG_HELLO_MS));
+	assert_non_null(strstr(w.message, "no whole hello"));
+	assert_true(comes(half, &w, sizeof(w), SOON_MS));
+	assert_true(ends(silent, SOON_MS) && ends(half, SOON_MS));
+	close(silent);
+	close(half);
+}
+
+static void
+one_let_in_that_never_is_ready_loses_its_place(void **state)
+{
+	const int s = connected(false);
+	const struct tokg_hello h = a_hello();
+
+	assert_int_equal(answer_to(s, &h).producer, 0);
+	wait_for(&agent.left, 1, TOKG_READY_MS + SOON_MS);
+	assert_int_equal(agent.joined, 0);
+	assert_true(ends(s, SOON_MS));
+	close(s);
+}
+
+static void
+a_wrong_ready_or_one_word_too_many_is_the_end(void **state)
+{
+	const struct tokg_ready another = {TOKG_READY_MAGIC, 1};
+	const struct tokg_hello h = a_hello();
+	struct tokg_welcome w;
+	int s = connected(false);
+
+	assert_int_equal(answer_to(s, &h).producer, 0);
+	send(s, &another, sizeof(another), MSG_NOSIGNAL);
+	wait_for(&agent.left, 1, SOON_MS);
+	assert_int_equal(agent.joined, 0);
+	close(s);
+	s = joins(&w);
+	send(s, "x", 1, MSG_NOSIGNAL);
+	wait_for(&agent.left, 2, SOON_MS);
+	close(s);
+}
+
+static void
+descriptors_that_a_producer_sends_are_closed(void **state)
+{
+	const int s = connected(false);
+	int pipes[2];
+	struct tokg_hello h = a_hello();
+	struct iovec iov = {&h, sizeof(h)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = {.bytes = {0}};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	struct pollfd p;
+
+	assert_int_equal(pipe(pipes), 0);
+	CMSG_FIRSTHDR(&m)->cmsg_level = SOL_SOCKET;
+	CMSG_FIRSTHDR(&m)->cmsg_type = SCM_RIGHTS;
+	CMSG_FIRSTHDR(&m)->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &pipes[1], sizeof(int));
+	assert_int_equal(sendmsg(s, &m, 0), sizeof(h));
+	close(pipes[1]);
+	assert_true(ends(s, SOON_MS));
+	/* The reading end hears that nobody has the writing one any more. */
+	p = (struct pollfd){.fd = pipes[0], .events = POLLIN};
+	assert_int_equal(poll(&p, 1, SOON_MS), 1);
+	assert_true((p.revents & POLLHUP) != 0);
+	close(pipes[0]);
+	close(s);
+}
+
+static void
+a_place_that_is_about_to_be_free_is_waited_for(void **state)
+{
+	const int s = connected(false);
+	const struct tokg_hello h = a_hello();
+
+	agent.not_yet = 3;
+	assert_int_equal(answer_to(s, &h).producer, 0);
+	assert_int_equal(agent.asked, 4);
+	close(s);
+}
+
+static void
+one_who_leaves_while_it_waits_is_not_let_in(void **state)
+{
+	const int s = connected(false);
+	const struct tokg_hello h = a_hello();
+	unsigned int asked;
+
+	agent.not_yet = 1000000;
+	send(s, &h, sizeof(h), 0);
+	wait_for(&agent.joined, 0, 1);
+	usleep(50000);
+	close(s);
+	usleep(50000);
+	asked = agent.asked;
+	assert_true(asked > 0);
+	usleep(50000);
+	assert_int_equal(agent.asked, asked);
+	assert_int_equal(agent.left, 0);
+}
+
+static void
+the_place_moves_to_the_connection_that_resumes(void **state)
+{
+	struct tokg_hello h = a_hello();
+	struct tokg_welcome w;
+	const int old = joins(&w), new = connected(false);
+
+	h.resume = w.producer;
+	h.epoch = w.epoch;
+	h.ring_epoch = w.ring_epoch;
+	w = answer_to(new, &h);
+	assert_int_equal(w.producer, h.resume);
+	assert_int_equal(w.epoch, h.epoch);
+	assert_true(ends(old, SOON_MS)); /* dropped out of grant */
+	assert_int_equal(agent.left, 1);
+	assert_int_not_equal(agent.holder[w.producer], 0);
+	close(old);
+	close(new);
+}
+
+static void
+a_flood_is_turned_away_and_those_inside_stay(void **state)
+{
+	struct tokg_welcome w;
+	const int inside = joins(&w);
+	int flood[TOKG_NEWCOMERS + 8];
+	uint32_t turned_away = 0;
+
+	for (size_t i = 0; i < sizeof(flood) / sizeof(flood[0]); i++)
+		flood[i] = connected(false);
+	for (size_t i = 0; i < sizeof(flood) / sizeof(flood[0]); i++) {
+		if (comes(flood[i], &w, sizeof(w), i < TOKG_NEWCOMERS ? 1 : 100))
+			turned_away += strstr(w.message, "too many") != NULL;
+	}
+	assert_int_equal(turned_away, 8);
+	assert_false(ends(inside, 1));
+	for (size_t i = 0; i < sizeof(flood) / sizeof(flood[0]); i++)
+		close(flood[i]);
+	usleep(50000);
+	close(joins(&w)); /* there is room again */
+	close(inside);
+}
+
+static void
+a_socket_file_is_taken_over_only_from_the_dead(void **state)
+{
+	struct tokg_server_config c = {.path = agent.path, .mode = 0600};
+	char other[128];
+	struct tokg_error why;
+	struct stat st;
+	int fd;
+
+	assert_null(tokg_server_open(&c, &why));
+	assert_non_null(strstr(why.text, "another agent answers"));
+	assert_int_equal(stat(agent.path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+
+	snprintf(other, sizeof(other), "%s/file", agent.folder);
+	c.path = other;
+	fd = open(other, O_CREAT | O_WRONLY, 0600);
+	close(fd);
+	assert_null(tokg_server_open(&c, &why));
+	assert_non_null(strstr(why.text, "no socket"));
+	assert_int_equal(access(other, F_OK), 0);
+	unlink(other);
+
+	c.path = NULL;
+	c.host = "";
+	c.port = port;
+	assert_null(tokg_server_open(&c, &why));
+	assert_non_null(strstr(why.text, strerror(EADDRINUSE)));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
+
+int
+main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		TEST(a_producer_joins_and_its_end_is_seen),
+		TEST(a_hello_in_pieces_is_a_hello),
+		TEST(hellos_that_are_none_are_refused_in_words),
+		TEST(silence_is_ended_and_holds_up_nobody),
+		TEST(one_let_in_that_never_is_ready_loses_its_place),
+		TEST(a_wrong_ready_or_one_word_too_many_is_the_end),
+		TEST(descriptors_that_a_producer_sends_are_closed),
+		TEST(a_place_that_is_about_to_be_free_is_waited_for),
+		TEST(one_who_leaves_while_it_waits_is_not_let_in),
+		TEST(the_place_moves_to_the_connection_that_resumes),
+		TEST(a_flood_is_turned_away_and_those_inside_stay),
+		TEST(a_socket_file_is_taken_over_only_from_the_dead),
+	};
+
+	port = (uint16_t)(20000 + getpid() % 10000);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("gpu handshake", tests, NULL, NULL);
+}

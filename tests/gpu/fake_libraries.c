@@ -24,6 +24,12 @@ cuInit(unsigned int flags)
 	return fails('i') ? 999 : 0;
 }
 int
+cuDriverGetVersion(int *version)
+{
+	*version = fails('v') ? 13000 : 13030;
+	return 0;
+}
+int
 cuDeviceGetCount(int *n)
 {
 	*n = fails('n') ? 1 << 30 : 1;

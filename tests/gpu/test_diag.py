@@ -108,8 +108,7 @@ def test_host_with_two_nics_and_a_gpu_takes_dmabuf_and_names_the_nearer_nic(
     assert "nearer" in notes["mlx5_1"]["value"]
     assert "--rdma-device" in notes["mlx5_1"]["remedy"]
     assert "two NUMA nodes" in notes["mlx5_0 and 0000:19:00.0"]["value"]
-    assert against(report, "cuda with gdrcopy") == ["gdrcopy"]
-    assert path_of(report, "cuda with mapped memory")["works"] == "not known"  # CUDA not asked
+    assert path_of(report, "cuda with dma-buf")["works"] == "not known"  # CUDA not asked
 
 
 def test_acs_on_the_switch_between_nic_and_gpu_is_named(tmp_path: Path) -> None:
@@ -160,11 +159,12 @@ def test_neither_dmabuf_nor_peer_memory_is_a_problem(tmp_path: Path) -> None:
     machine.modules("mlx5_ib", "nvidia", "gdrdrv")
     machine.write("/dev/gdrdrv", "")
     report = look(machine)
-    assert report["taken"] == "cuda with gdrcopy"
+    assert report["taken"] == "shm"
+    assert report["system"]["gdrdrv"] and report["system"]["gdrdrv_node"]
     assert "GPUDirect RDMA" in findings(report, problems=True)
     assert not report["good"]
     assert not look(machine, "--want", "verbs")["good"]
-    assert look(machine, "--want", "cuda")["good"]
+    assert not look(machine, "--want", "cuda")["good"]
     assert look(machine, "--want", "verbs", "--role", "producer")["good"]
 
 
@@ -174,7 +174,7 @@ def test_gpu_without_its_driver_is_a_problem(tmp_path: Path) -> None:
     report = look(machine)
     assert "NVIDIA 10de:2331" in findings(report, problems=True)
     assert report["taken"] == "shm"
-    assert "GPU driver" in against(report, "cuda with mapped memory")
+    assert "GPU driver" in against(report, "cuda with dma-buf")
 
 
 def test_link_down_is_a_problem_with_the_port_in_it(tmp_path: Path) -> None:
@@ -248,16 +248,14 @@ def test_small_mtu_is_named_with_the_netdevs_mtu_that_it_takes(tmp_path: Path) -
     assert "4200" in findings(report, problems=False)["mlx5_0"]["remedy"]
 
 
-def test_tiny_bar1_stands_against_all_but_mapped_memory(tmp_path: Path) -> None:
+def test_tiny_bar1_stands_against_all_but_shm(tmp_path: Path) -> None:
     machine = lab.host(tmp_path, bar1=32 << 20)
-    machine.modules("nvidia", "nvidia_peermem", "gdrdrv")
-    machine.write("/dev/gdrdrv", "")
     report = look(machine)
-    for path in ("verbs with dma-buf", "verbs with peer memory", "cuda with gdrcopy"):
+    for path in ("verbs with dma-buf", "verbs with peer memory", "cuda with dma-buf"):
         (reason,) = path_of(report, path)["against"]
         assert "32 MiB" in reason["value"] and "64 MiB" in reason["value"]
         assert "slots" in reason["remedy"]
-    assert report["taken"] == "cuda with mapped memory"
+    assert report["taken"] == "shm"
     assert not report["good"]
     assert look(machine, "--region", "16M")["taken"] == "verbs with dma-buf"
 

@@ -128,3 +128,10 @@ def test_cuda_that_does_not_start_is_said(ask: Callable[..., dict]) -> None:
 def test_free_part_of_bar1_counts(ask: Callable[..., dict]) -> None:
     reasons = path_of(ask("", "--region", "253M"), "verbs with peer memory")["against"]
     assert any("free of" in r["value"] and "250 MiB" in r["value"] for r in reasons)
+
+
+def test_driver_that_maps_no_gpu_memory_is_named(ask: Callable[..., dict]) -> None:
+    thing = "mapping GPU memory"
+    reasons = {r["thing"]: r for r in path_of(ask("v"), "cuda with dma-buf")["against"]}
+    assert "13.0" in reasons[thing]["value"] and "13.3" in reasons[thing]["remedy"]
+    assert thing not in {r["thing"] for r in path_of(ask(), "cuda with dma-buf")["against"]}

@@ -22,6 +22,7 @@ enum {
 struct cuda {
 	void *library;
 	int (*init)(unsigned int flags);
+	int (*version)(int *version);
 	int (*count)(int *n);
 	int (*get)(int *device, int ordinal);
 	int (*name)(char *name, int room, int device);
@@ -56,6 +57,7 @@ cuda_open(struct cuda *c)
 {
 	c->library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 	return c->library != NULL && symbol(c->library, "cuInit", &c->init) &&
+	       symbol(c->library, "cuDriverGetVersion", &c->version) &&
 	       symbol(c->library, "cuDeviceGetCount", &c->count) &&
 	       symbol(c->library, "cuDeviceGet", &c->get) &&
 	       symbol(c->library, "cuDeviceGetName", &c->name) &&
@@ -107,6 +109,8 @@ ask_devices(struct machine *m, const struct cuda *c)
 	int n = 0, device;
 	struct gpu *g;
 
+	if (c->version(&m->cuda_version) != 0)
+		m->cuda_version = 0;
 	if (c->count(&n) != 0)
 		n = 0;
 	for (int i = 0; i < n && i < GPU_MAX; i++) {

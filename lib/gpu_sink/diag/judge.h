@@ -31,7 +31,7 @@ struct way {
 	struct reasons unknown;
 };
 
-#define WAYS_MAX 6
+#define WAYS_MAX 4
 
 struct verdict {
 	enum role role;

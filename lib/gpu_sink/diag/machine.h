@@ -116,6 +116,7 @@ struct machine {
 	struct gpu *gpus;
 	int n_gpus;
 	char verbs_note[160]; /* why verbs could not be asked */
+	int cuda_version;     /* of the driver, 13030 for 13.3; 0: not known */
 	char cuda_note[160];  /* why CUDA could not be asked */
 	struct system system;
 	struct chosen chosen;

@@ -179,12 +179,14 @@ of_all(const struct machine *m, const struct options *o, const struct verdict *v
 		json_array_append_new(ways, of_way(&v->ways[i]));
 	for (int i = 0; i < v->n_findings; i++)
 		json_array_append_new(findings, of_finding(&v->findings[i]));
-	return json_pack("{ss sb so so so so so ss so so so ss so}", "version", TOKD_VERSION,
+	return json_pack("{ss sb so so so so so so ss so so so ss so}", "version", TOKD_VERSION,
 		"good", verdict_is_good(v, (enum want)o->want), "rdma", rdma, "verbs_note",
 		text_or_null(m->verbs_note), "chosen", of_chosen(m), "gpus", gpus, "cuda_note",
-		text_or_null(m->cuda_note), "role", v->role == ROLE_AGENT ? "agent" : "producer",
-		"role_why", json_string(v->role_why), "system", of_system(&m->system), "paths",
-		ways, "taken", v->ways[v->taken].name, "findings", findings);
+		text_or_null(m->cuda_note), "cuda_version",
+		number_or_null((uint64_t)m->cuda_version), "role",
+		v->role == ROLE_AGENT ? "agent" : "producer", "role_why", json_string(v->role_why),
+		"system", of_system(&m->system), "paths", ways, "taken", v->ways[v->taken].name,
+		"findings", findings);
 }
 
 int

@@ -9,6 +9,7 @@
 
 #define DMABUF_MAJOR 5 /* ib_uverbs takes dma-bufs from Linux 5.12 on */
 #define DMABUF_MINOR 12
+#define CUDA_MAPS 13030 /* from its driver on the CPU may map a dma-buf of GPU memory */
 
 static void __attribute__((format(printf, 4, 5)))
 add(struct reasons *r, const char *thing, const char *remedy, const char *value, ...)
@@ -180,30 +181,24 @@ need_gpu(const struct machine *m, struct way *w)
 		need_driver(m, w);
 }
 
+/*
+ * The agent's dma-buf, mapped. gdrcopy is no path: it pins memory of its own process alone, and the
+ * memory is the agent's.
+ */
 static void
-cuda_gdrcopy(const struct machine *m, const struct options *o, struct way *w)
-{
-	const struct system *s = &m->system;
-
-	need_gpu(m, w);
-	if (!s->gdrdrv || !s->gdrdrv_node)
-		add(&w->no, "gdrcopy",
-			"install gdrcopy and load gdrdrv (with Secure Boot, signed); it makes /dev/gdrdrv",
-			"%s", s->gdrdrv ? "no /dev/gdrdrv" : "the module gdrdrv is not loaded");
-	if (s->gdrapi == NO)
-		add(&w->no, "gdrcopy", "install libgdrapi", "libgdrapi.so.2 does not load");
-	else if (s->gdrapi == NOT_KNOWN)
-		add(&w->unknown, "gdrcopy", "", "whether libgdrapi.so.2 loads");
-	if (m->n_gpus > 0)
-		need_bar1(m, w, o->region);
-}
-
-static void
-cuda_mapped(const struct machine *m, const struct options *o, struct way *w)
+cuda_dmabuf(const struct machine *m, const struct options *o, struct way *w)
 {
 	need_gpu(m, w);
-	if (m->n_gpus > 0 && !m->gpus[0].asked)
-		add(&w->unknown, "CUDA", "", "it was not asked");
+	if (m->n_gpus == 0)
+		return;
+	need_dmabuf_of_gpu(m, w);
+	if (m->cuda_version == 0)
+		add(&w->unknown, "mapping GPU memory", "", "which CUDA the driver has");
+	else if (m->cuda_version < CUDA_MAPS)
+		add(&w->no, "mapping GPU memory", "the driver of CUDA 13.3 or later",
+			"the driver's CUDA is %d.%d", m->cuda_version / 1000,
+			m->cuda_version % 1000 / 10);
+	need_bar1(m, w, o->region);
 }
 
 static void
@@ -238,8 +233,8 @@ judge_ways(const struct machine *m, const struct options *o, struct verdict *v)
 	static const struct plan of_gpu[] = {{"verbs with dma-buf", WANT_VERBS, verbs_dmabuf},
 		{"verbs with peer memory", WANT_VERBS, verbs_peermem}};
 	static const struct plan of_host[] = {{"verbs into host memory", WANT_VERBS, verbs_host}};
-	static const struct plan of_all[] = {{"cuda with gdrcopy", WANT_CUDA, cuda_gdrcopy},
-		{"cuda with mapped memory", WANT_CUDA, cuda_mapped}, {"shm", WANT_SHM, shm}};
+	static const struct plan of_all[] = {
+		{"cuda with dma-buf", WANT_CUDA, cuda_dmabuf}, {"shm", WANT_SHM, shm}};
 
 	if (v->role == ROLE_PRODUCER)
 		look(m, o, v, of_producer, 1);
@@ -247,7 +242,7 @@ judge_ways(const struct machine *m, const struct options *o, struct verdict *v)
 		look(m, o, v, of_gpu, 2);
 	else
 		look(m, o, v, of_host, 1);
-	look(m, o, v, of_all, 3);
+	look(m, o, v, of_all, 2);
 	while (v->ways[v->taken].works == NO) /* shm always works */
 		v->taken++;
 }

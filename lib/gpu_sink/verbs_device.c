@@ -9,43 +9,41 @@
 #include <sys/resource.h>
 
 #include "transport_inside.h"
+#include "verbs_rank.h"
 
 #define GIDS_MAX 256
 
-enum rank {
-	RANK_NONE,
-	RANK_ROCE_V1,
-	RANK_LINK_LOCAL, /* from here on RoCE v2 */
-	RANK_IPV6,
-	RANK_IPV4,
-	RANK_INFINIBAND,
-	RANK_TOLD, /* the address that leads there, or the index that was asked for */
-};
-
 struct candidate {
-	enum rank rank;
+	enum tokg_gid_rank rank;
 	struct ibv_device *device;
 	uint8_t port;
 	struct ibv_gid_entry gid;
 };
 
-static enum rank
+/* enum tokg_gid_type of libibverbs' own, which calls InfiniBand's and RoCE v1's apart. */
+static enum tokg_gid_type
+type_of(uint32_t type)
+{
+	switch (type) {
+	case IBV_GID_TYPE_IB:
+		return TOKG_GID_IB;
+	case IBV_GID_TYPE_ROCE_V1:
+		return TOKG_GID_ROCE_V1;
+	case IBV_GID_TYPE_ROCE_V2:
+		return TOKG_GID_ROCE_V2;
+	}
+	return TOKG_GID_OTHER;
+}
+
+static enum tokg_gid_rank
 rank_of(const struct ibv_gid_entry *g, const struct tokg_rdma_wish *wish)
 {
-	static const uint8_t mapped[12] = {[10] = 0xff, [11] = 0xff};
-
 	if (wish->gid >= 0)
-		return (uint32_t)wish->gid == g->gid_index ? RANK_TOLD : RANK_NONE;
-	if (g->gid_type == IBV_GID_TYPE_IB)
-		return g->gid_index == 0 ? RANK_INFINIBAND : RANK_NONE;
-	if (g->gid_type != IBV_GID_TYPE_ROCE_V2)
-		return RANK_ROCE_V1;
-	if (wish->address != NULL && memcmp(g->gid.raw, wish->address, 16) == 0)
-		return RANK_TOLD;
-	if (memcmp(g->gid.raw, mapped, sizeof(mapped)) == 0)
-		return RANK_IPV4;
-	return g->gid.raw[0] == 0xfe && (g->gid.raw[1] & 0xc0) == 0x80 ? RANK_LINK_LOCAL
-								       : RANK_IPV6;
+		return (uint32_t)wish->gid == g->gid_index ? TOKG_RANK_TOLD : TOKG_RANK_NONE;
+	if (wish->address != NULL && g->gid_type == IBV_GID_TYPE_ROCE_V2 &&
+		memcmp(g->gid.raw, wish->address, 16) == 0)
+		return TOKG_RANK_TOLD;
+	return tokg_gid_rank(type_of(g->gid_type), g->gid_index, g->gid.raw);
 }
 
 static void
@@ -56,7 +54,7 @@ look_at_device(struct ibv_device *device, const struct tokg_rdma_wish *wish, str
 	ssize_t n = x != NULL ? ibv_query_gid_table(x, gids, GIDS_MAX, 0) : 0;
 
 	for (ssize_t i = 0; i < n; i++) {
-		const enum rank rank = rank_of(&gids[i], wish);
+		const enum tokg_gid_rank rank = rank_of(&gids[i], wish);
 		struct ibv_port_attr port;
 
 		if (rank <= best->rank ||
@@ -98,7 +96,7 @@ choose(struct ibv_device **list, int n, const struct tokg_rdma_wish *wish, struc
 		named = true;
 		look_at_device(list[i], wish, best);
 	}
-	if (best->rank != RANK_NONE)
+	if (best->rank != TOKG_RANK_NONE)
 		return true;
 	names_of(list, n, names, sizeof(names));
 	if (n == 0)

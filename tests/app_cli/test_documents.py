@@ -38,6 +38,7 @@ def options_of_manual(page: Path) -> set[str]:
 SMALL = {
     "tok": "{build}/tools/tok",
     "tokd-client": "{build}/tools/tokd-client",
+    "tokd-diag": "{build}/lib/gpu_sink/diag/tokd-diag",
     "tokd-exporter": "{repository}/tools/tokd-exporter",
     "tokd-tail": "{build}/tools/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
@@ -139,6 +140,10 @@ def test_completion_of_the_small_programs(build: Path, tmp_path: Path) -> None:
     assert completions(build, tail, "--socket", str(tmp_path / "tok")) == wanted
     assert completions(build, build / "tools/tokd-client", "--in") == ["--in-flight"]
     assert completions(build, REPOSITORY / "tools/tokd-top", "--on") == ["--once"]
+    diag = build / SMALL["tokd-diag"].format(build=build)
+    assert completions(build, diag, "--want", "") == ["verbs", "cuda", "shm"]
+    assert completions(build, diag, "--region", "") == []
+    assert completions(build, diag, "--drivers", str(tmp_path / "tok")) == wanted
 
 
 def test_completion_knows_only_options_that_eal_has(binary: Path, build: Path) -> None:

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which address (GID) of which RDMA port is taken where nobody named one: the rule, apart from how
+ * ports and GIDs were found out, so that the transport and the diagnosis follow the same one.
+ */
+#ifndef TOKG_VERBS_RANK_H
+#define TOKG_VERBS_RANK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum tokg_gid_type { TOKG_GID_OTHER = 0, TOKG_GID_IB, TOKG_GID_ROCE_V1, TOKG_GID_ROCE_V2 };
+
+/* From not at all to best. Of several that are as good the first one is taken. */
+enum tokg_gid_rank {
+	TOKG_RANK_NONE = 0,
+	TOKG_RANK_ROCE_V1,    /* no IP header: no router passes it on */
+	TOKG_RANK_LINK_LOCAL, /* from here on RoCE v2; fe80::/10: neighbours on one link alone */
+	TOKG_RANK_IPV6,
+	TOKG_RANK_IPV4,
+	TOKG_RANK_INFINIBAND,
+	TOKG_RANK_TOLD, /* the address that leads there, or the index that was asked for */
+};
+
+/* Of the GID at `index` of an active port. */
+enum tokg_gid_rank tokg_gid_rank(enum tokg_gid_type type, uint32_t index, const uint8_t raw[16]);
+/* ::ffff:a.b.c.d */
+bool tokg_gid_is_ipv4(const uint8_t raw[16]);
+bool tokg_gid_is_link_local(const uint8_t raw[16]);
+
+#endif

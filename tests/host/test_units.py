@@ -68,3 +68,10 @@ def test_tokd_host_runs_from_where_it_is_installed(installed, tmp_path):
     )
     assert done.returncode == 2
     assert "no list of CPUs" in done.stderr
+
+
+def test_variables_of_the_unit_are_not_taken_for_options(installed):
+    """dpdk-tokd refuses what begins with TOKD_ and is none of its options."""
+    unit = one(installed, "dpdk-tokd.service").read_text()
+    given = re.findall(r"\$(\w+)", re.search(r"^ExecStart=.*$", unit, re.MULTILINE)[0])
+    assert given and not [name for name in given if name.startswith("TOKD_")]

@@ -5,6 +5,8 @@ import argparse
 import os
 import sys
 
+from bluefield import stage as bluefield
+from grub import drop_in
 from grub import stage as boot
 from host import governor, irq, limits, nic
 from host.plan import CONF, Plan, kept, make, prove
@@ -14,7 +16,7 @@ from host.root import Root
 from hugepages import stage as hugepages
 
 # In the order in which they are applied. Those that a boot undoes come behind those that it brings.
-STAGES = (boot, hugepages, governor, irq, nic, limits)
+STAGES = (bluefield, boot, hugepages, governor, irq, nic, limits)
 AT_BOOT = (hugepages, governor, irq, nic)
 
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
@@ -86,8 +88,8 @@ def run(args: argparse.Namespace) -> int:
         raise Refusal(f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run")
     if args.do == "revert":
         undone = revert(root)
-        if any(name.startswith("/etc/default/grub.d/") for name in undone):
-            boot.drop_in.update(root)
+        if drop_in.NAME in undone:
+            drop_in.update(root)
         print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
         return EXIT_OK
     plan = _plan(root, args)

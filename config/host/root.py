@@ -146,6 +146,21 @@ class Root:
                 return f"{folder}/{name}"
         return ""
 
+    def ask(self, name: str, *args: str) -> str:
+        """What a program of this root says that changes nothing; "" where it is not there or fails."""
+        program = self.program(name)
+        if not program:
+            return ""
+        chroot = [] if self.is_this_machine else ["chroot", str(self.folder)]
+        try:
+            done = subprocess.run(
+                [*chroot, program, *args], capture_output=True, text=True, check=False,
+                stdin=subprocess.DEVNULL, timeout=30,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+        return done.stdout if done.returncode == 0 else ""
+
     def run(self, name: str, *args: str, in_root: bool = False) -> bool:
         """Run a program, printed. In another root it is run there by chroot if it is one that touches
         files alone (in_root), else not at all, and what to run is printed. False if it was not run.

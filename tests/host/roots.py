@@ -109,7 +109,25 @@ def rhel(root: Path) -> None:
         put(root, f"/boot/loader/entries/abc-5.14.0-{n}.el9.x86_64.conf", BLS.format(n=n), 0o600)
     put(root, "/etc/kernel/cmdline", "root=/dev/mapper/rhel-root ro rhgb quiet\n")
     put(root, "/usr/sbin/grubby", GRUBBY, 0o755)
-    (root / "bin").mkdir()
+    programs(root)
+
+
+# As MFT's manual shows its answer.
+MLXCONFIG = """#!/bin/busybox sh
+/bin/busybox cat <<EOF
+Device #1:
+----------
+Device type:        BlueField3
+Configurations:                          Default             Current             Next Boot
+        INTERNAL_CPU_MODEL               EMBEDDED_CPU(1)     EMBEDDED_CPU(1)     EMBEDDED_CPU(1)
+        INTERNAL_CPU_OFFLOAD_ENGINE      {engine}         {engine}         {engine}
+EOF
+"""
+
+
+def programs(root: Path) -> None:
+    """A shell for the root's stand-ins."""
+    (root / "bin").mkdir(exist_ok=True)
     shutil.copy("/bin/busybox", root / "bin/busybox")
 
 

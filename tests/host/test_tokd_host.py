@@ -45,6 +45,12 @@ def command_line(root: Path) -> str:
     return " ".join(done.stdout.split())
 
 
+@pytest.fixture
+def chroot():
+    if not os.access("/bin/busybox", os.X_OK) or os.geteuid() != 0:
+        pytest.skip("needs root and /bin/busybox: programs of a prepared root are run by chroot")
+
+
 @pytest.fixture(params=roots.ALL)
 def machine(request, tmp_path):
     if request.param == "rhel":
@@ -127,9 +133,7 @@ def test_ubuntu_cloud_image_settings_stay(tmp_path):
     assert 'IRQBALANCE_BANNED_CPULIST="1-3,9-11"' in (tmp_path / "etc/default/irqbalance").read_text()
 
 
-def test_rhel_entries_are_changed_by_its_own_grubby(tmp_path):
-    if not os.access("/bin/busybox", os.X_OK) or os.geteuid() != 0:
-        pytest.skip("needs root and /bin/busybox, as the other tests of that root")
+def test_rhel_entries_are_changed_by_its_own_grubby(tmp_path, chroot):
     roots.rhel(tmp_path)
     good(tmp_path, "apply", *ASK)
     for entry in (tmp_path / "boot/loader/entries").iterdir():
@@ -146,6 +150,32 @@ def test_bluefield_asks_doca_hugepages_and_writes_no_count(tmp_path):
     assert "hugepages=" not in command_line(tmp_path)
     count = tmp_path / "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
     assert count.read_text() == "0\n"
+
+
+@pytest.mark.parametrize(("engine", "level"), [("ENABLED(0)", "ok"), ("DISABLED(1)", "bad")])
+def test_bluefield_mode_is_what_mlxconfig_says(tmp_path, chroot, engine, level):
+    roots.bluefield(tmp_path)
+    roots.programs(tmp_path)
+    roots.put(tmp_path, "/usr/bin/mlxconfig", roots.MLXCONFIG.format(engine=engine), 0o755)
+    done = host(tmp_path, "check", "--cores", "4-15", "--json")
+    (found,) = [f for f in json.loads(done.stdout) if "mode" in f["what"]]
+    assert (found["stage"], found["level"]) == ("bluefield", level)
+
+
+@pytest.mark.parametrize(("mask", "clash"), [("0x3", False), ("0x13", True)])
+def test_cores_that_open_vswitch_polls_on_are_no_workers(tmp_path, chroot, mask, clash):
+    roots.bluefield(tmp_path)
+    roots.programs(tmp_path)
+    script = f"#!/bin/busybox sh\n/bin/busybox echo '\"{mask}\"'\n"
+    roots.put(tmp_path, "/usr/bin/ovs-vsctl", script, 0o755)
+    said = host(tmp_path, "check", "--cores", "4-15").stdout
+    assert ("Open vSwitch polls on CPU 4" in said) == clash
+
+
+def test_cores_stay_for_open_vswitch(tmp_path):
+    roots.bluefield(tmp_path)
+    assert "CPU 0 alone is left" in host(tmp_path, "check", "--cores", "1-15").stdout
+    assert "alone is left" not in host(tmp_path, "check", "--cores", "2-15").stdout
 
 
 def test_two_sizes_stand_in_the_order_the_kernel_reads(tmp_path):

@@ -13,6 +13,7 @@
 #include "clock.h"
 #include "gpu_sink.h"
 #include "log.h"
+#include "notify.h"
 
 #define DRAIN_LOOK_MS 5 /* between looks at the workers' open streams */
 
@@ -61,6 +62,7 @@ take_signal(struct tokd_control *c)
 	TOKD_LOG(control, NOTICE, "%s: draining %u open streams for at most %u ms\n",
 		strsignal((int)si.ssi_signo), open_streams(app), app->opt.drain_ms);
 	c->drain_end_ms = tokd_clock_ms() + app->opt.drain_ms;
+	tokd_notify("STOPPING=1\nSTATUS=draining");
 	atomic_store(&app->stop, TOKD_DRAIN);
 }
 
@@ -82,6 +84,44 @@ watch_drain(struct tokd_control *c)
 	atomic_store(&c->app->stop, TOKD_STOP);
 }
 
+/*
+ * A sign of life stands for all: it is given only if every worker has turned since the last. A
+ * worker that hangs is then ended by systemd, and started anew.
+ */
+static void
+give_sign_of_life(struct tokd_control *c)
+{
+	const struct tokd_app *app = c->app;
+	bool alive = true;
+
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		const uint64_t *n = app->worker[i]->counter;
+		uint64_t cycles = n[C_CYCLES_BUSY] + n[C_CYCLES_BLOCKED] + n[C_CYCLES_IDLE];
+
+		alive = alive && cycles != c->turned[i];
+		c->turned[i] = cycles;
+	}
+	if (alive)
+		tokd_notify("WATCHDOG=1");
+	c->watchdog_due_ms = tokd_clock_ms() + c->watchdog_ms;
+}
+
+/* How long to sleep at most: -1, for ever. */
+static int
+wait_ms(const struct tokd_control *c)
+{
+	int wait = tokd_attach_wait_ms(&c->attach);
+	const int sinks = tokd_sinks_wait_ms(c->app);
+
+	if (sinks >= 0 && (wait < 0 || wait > sinks))
+		wait = sinks;
+	if (c->drain_end_ms != 0 && (wait < 0 || wait > DRAIN_LOOK_MS))
+		wait = DRAIN_LOOK_MS;
+	if (c->watchdog_ms != 0 && (wait < 0 || wait > (int)c->watchdog_ms))
+		wait = (int)c->watchdog_ms;
+	return wait;
+}
+
 static void *
 control_thread(void *arg)
 {
@@ -90,15 +130,8 @@ control_thread(void *arg)
 	struct epoll_event ev[3];
 
 	while (atomic_load(&app->stop) != TOKD_STOP) {
-		int wait = tokd_attach_wait_ms(&c->attach);
-		const int sinks = tokd_sinks_wait_ms(app);
-		int n;
+		int n = epoll_wait(c->epoll, ev, RTE_DIM(ev), wait_ms(c));
 
-		if (sinks >= 0 && wait > sinks)
-			wait = sinks;
-		if (c->drain_end_ms != 0 && wait > DRAIN_LOOK_MS)
-			wait = DRAIN_LOOK_MS;
-		n = epoll_wait(c->epoll, ev, RTE_DIM(ev), wait);
 		for (int i = 0; i < n; i++) {
 			if (ev[i].data.fd == c->signals)
 				take_signal(c);
@@ -107,6 +140,8 @@ control_thread(void *arg)
 		tokd_sinks_look(app);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
+		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)
+			give_sign_of_life(c);
 	}
 	return NULL;
 }
@@ -158,6 +193,7 @@ tokd_control_start(struct tokd_control *c, struct tokd_app *app)
 
 	memset(c, 0, sizeof(*c));
 	c->app = app;
+	c->watchdog_ms = tokd_notify_watchdog_ms();
 	rc = tokd_attach_open(&c->attach, app->opt.socket, app->opt.socket_mode,
 		app->opt.socket_group, app->ring, app->n_workers, app->instance,
 		app->opt.reader_timeout_ms);

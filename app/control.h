@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control thread: readers, signals, and the drain. It runs outside the lcores, so that no
+ * The control thread: readers, signals, the drain, and signs of life. It runs outside the lcores, so that no
  * system call of it delays a packet.
  */
 #ifndef TOKD_CONTROL_H
@@ -9,6 +9,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include <tokd/ring.h>
 
 #include "attach.h"
 
@@ -21,6 +23,9 @@ struct tokd_control {
 	bool running;
 	int epoll, signals, wake;
 	uint64_t drain_end_ms; /* CLOCK_MONOTONIC; 0 while not draining */
+	uint32_t watchdog_ms;  /* between signs of life for systemd; 0: none are asked for */
+	uint64_t watchdog_due_ms;
+	uint64_t turned[TOKD_RINGS_MAX]; /* cycles accounted by each worker at the last sign */
 };
 
 /*

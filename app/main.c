@@ -22,6 +22,7 @@
 #include "eal_start.h"
 #include "gpu_sink.h"
 #include "log.h"
+#include "notify.h"
 #include "summary.h"
 #include "telemetry.h"
 #include "version.h"
@@ -258,6 +259,7 @@ workers_run(struct tokd_app *app)
 			served(&app->opt, at, sizeof(at)), app->opt.udp_port, app->port.name,
 			app->port.driver, app->n_workers, app->opt.vocab, app->opt.socket);
 		fflush(NULL);
+		tokd_notify("READY=1");
 		rc = tokd_worker_run(app->worker[0]);
 	} else {
 		atomic_store(&app->stop, TOKD_STOP);

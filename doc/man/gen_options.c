@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Fills a template of the manual page or of the completion from the table of options, while
- * building: neither can say anything else than the program. A template's line that is one of
+ * Fills a template of the manual page, of the completion or of the service's environment file from the
+ * table of options, while building: none can say anything else than the program. A template's line that is one of
  * `places` below gives way to what is made here.
  */
 #include <stdio.h>
@@ -90,6 +90,21 @@ bash_options(void)
 	printf("'\n");
 }
 
+/* For /etc/default: every variable, with its default, as a comment. */
+static void
+env_options(void)
+{
+	for (size_t i = 0; i < TOKD_N_OPTS; i++) {
+		const struct tokd_opt_def *d = &tokd_opt_defs[i];
+		char limits[96], variable[OPT_NAME_ROOM];
+
+		tokd_opt_limits(d, limits, sizeof(limits));
+		tokd_opt_env(d, variable, sizeof(variable));
+		printf("\n# %s%s%s%s\n#%s=%s\n", d->help, limits[0] != '\0' ? " (" : "", limits,
+			limits[0] != '\0' ? ")" : "", variable, d->preset != NULL ? d->preset : "");
+	}
+}
+
 static const struct {
 	const char *line;
 	void (*fill)(void);
@@ -97,6 +112,7 @@ static const struct {
 	{".\\\" OPTIONS OF THE TABLE\n", man_options},
 	{".\\\" ACTIONS OF THE TABLE\n", man_actions},
 	{"# OPTIONS OF THE TABLE\n", bash_options},
+	{"# VARIABLES OF THE TABLE\n", env_options},
 };
 
 static void

@@ -161,7 +161,7 @@ stages_count_from_the_packet_that_came_first(void **state)
 {
 	struct request second = text_packet(1, "hello hello", 11, 6, 0, 1);
 	struct request first = text_packet(1, "hello hello", 11, 6, 0, 0);
-	uint64_t early, late;
+	uint64_t early, late, now;
 
 	ask(&second);
 	early = fx->w.t_burst;
@@ -170,11 +170,13 @@ stages_count_from_the_packet_that_came_first(void **state)
 	ask(&first);
 	late = fx->w.t_burst;
 	drain();
+	now = rte_rdtsc();
 	/* The held packet's record counts from its own arrival, and so does the text. */
 	assert_true(fx->w.time[T_WIRE_TO_RING].max >= late - early);
 	assert_true(fx->w.time[T_TEXT_TO_FIRST_ID].max >= late - early);
 	assert_true(fx->w.time[T_TEXT_TO_LAST_ID].max >= late - early);
-	assert_true(fx->w.time[T_TOKENIZER].max < late - early);
+	/* Nothing was tokenized while it was held. */
+	assert_true(fx->w.time[T_TOKENIZER].max <= now - late);
 }
 
 void

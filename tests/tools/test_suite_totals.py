@@ -29,7 +29,7 @@ def totals(folder: Path, third: str = "", whole: str = WHOLE, **results: str) ->
         "\n".join(json.dumps({"name": name, "result": end}) for name, end in ended.items())
     )
     found = Totals()
-    add(found, folder)
+    add(found, str(folder / "testlog"))
     return found
 
 
@@ -70,5 +70,5 @@ def test_what_was_said_of_a_failed_subtest_is_found():
 
 def test_missing_logs_are_a_failure(tmp_path):
     found = Totals()
-    add(found, tmp_path)
+    add(found, str(tmp_path / "testlog"))
     assert found.failed == 1

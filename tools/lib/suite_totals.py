@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Adds up meson's logs of some builds: why tests were skipped, which failed, a line of totals.
+"""Adds up meson's logs of some runs: why tests were skipped, which failed, a line of totals.
 
-testlog.junit.xml knows each subtest; but of a program that crashed, hung or gave a bad exit code
-between its subtests it says nothing (meson 1.0), so testlog.json is asked for that.
+A run is named by what its logs are called before the dot (meson test --logbase). Its .junit.xml knows
+each subtest; but of a program that crashed, hung or gave a bad exit code between its subtests it says
+nothing (meson 1.0), so its .json is asked for that.
 """
 
 import json
@@ -82,13 +83,13 @@ def diagnoses(log: str) -> list[str]:
     return found
 
 
-def add(totals: Totals, folder: Path) -> None:
-    """The logs in one build's meson-logs. Logs that are missing are a failure, not nothing."""
+def add(totals: Totals, run: str) -> None:
+    """The logs of one run. Logs that are missing are a failure, not nothing."""
     try:
-        results = read_results(folder / "testlog.json")
-        root = ElementTree.parse(folder / "testlog.junit.xml").getroot()
+        results = read_results(Path(f"{run}.json"))
+        root = ElementTree.parse(f"{run}.junit.xml").getroot()
     except (OSError, ValueError, KeyError, ElementTree.ParseError) as error:
-        totals.fail(f"{folder}: {error}")
+        totals.fail(f"{run}: {error}")
         return
     failed_within = set()
     for suite in root.iter("testsuite"):
@@ -102,15 +103,15 @@ def add(totals: Totals, folder: Path) -> None:
                 failed_within.add(name)
     for name, result in results.items():
         if result not in GOOD and name not in failed_within:
-            totals.fail(f"{short(name)}: {result}, see {folder}/testlog.txt")
+            totals.fail(f"{short(name)}: {result}, see {run}.txt")
 
 
 def main() -> int:
     totals = Totals()
-    for folder in sys.argv[1:]:
-        add(totals, Path(folder))
-    for folder in sys.argv[1:] if totals.failed else ():
-        log = Path(folder) / "testlog.txt"
+    for run in sys.argv[1:]:
+        add(totals, run)
+    for run in sys.argv[1:] if totals.failed else ():
+        log = Path(f"{run}.txt")
         if log.exists():
             print(*diagnoses(log.read_text(errors="replace")), sep="\n")
     for failure in totals.failures:

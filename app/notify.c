@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "notify.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+bool
+tokd_notify(const char *state)
+{
+	const char *path = getenv("NOTIFY_SOCKET");
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	size_t n = path != NULL ? strlen(path) : 0;
+	ssize_t sent;
+	int fd;
+
+	/* A path, or with '@' a name in the abstract namespace. */
+	if (n < 2 || n >= sizeof(to.sun_path) || (path[0] != '/' && path[0] != '@'))
+		return false;
+	memcpy(to.sun_path, path, n);
+	if (path[0] == '@')
+		to.sun_path[0] = '\0';
+	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return false;
+	sent = sendto(fd, state, strlen(state), MSG_NOSIGNAL, (const struct sockaddr *)&to,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
+	close(fd);
+	return sent == (ssize_t)strlen(state);
+}
+
+uint32_t
+tokd_notify_watchdog_ms(void)
+{
+	const char *usec = getenv("WATCHDOG_USEC");
+	const char *pid = getenv("WATCHDOG_PID");
+	char *end;
+	unsigned long long n;
+
+	if (usec == NULL || (pid != NULL && strtol(pid, NULL, 10) != (long)getpid()))
+		return 0;
+	errno = 0;
+	n = strtoull(usec, &end, 10);
+	if (errno != 0 || *end != '\0' || n < 3000 || n / 3000 > 3600000)
+		return 0;
+	return (uint32_t)(n / 3000);
+}

@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stage bluefield: the card's mode, the cores that Open vSwitch needs, what a reflash loses. Nothing is written here:
+the mode is firmware's, and changing it takes the host down with it.
+"""
+
+import re
+
+from host import cpus
+from host.plan import CONF, Plan, present
+from host.report import Finding, Level
+from host.root import Root
+
+NAME = "bluefield"
+RELEASE = "/etc/mlnx-release"
+OVS_CORES = 2  # left beside the workers: OVS's handlers and revalidators, and the rest of the system
+
+
+def is_here(root: Root) -> bool:
+    return root.exists(RELEASE)
+
+
+def mode(said: str) -> str:
+    """DPU or NIC, as `mlxconfig q` says it; "" if it does not. BlueField-3: the ARM cores run the data path when
+    INTERNAL_CPU_MODEL is EMBEDDED_CPU and the offload engine is enabled."""
+    model = re.search(r"INTERNAL_CPU_MODEL\s+(\w+)", said)
+    engine = re.search(r"INTERNAL_CPU_OFFLOAD_ENGINE\s+(\w+)", said)
+    if not model:
+        return ""
+    dpu = model[1] == "EMBEDDED_CPU" and (not engine or engine[1] == "ENABLED")
+    return "DPU" if dpu else "NIC"
+
+
+def _mode(root: Root) -> Finding:
+    said = root.ask("mlxconfig", "-e", "query", "INTERNAL_CPU_MODEL", "INTERNAL_CPU_OFFLOAD_ENGINE")
+    now = mode(said)
+    if now == "DPU":
+        return Finding(NAME, Level.OK, "the card is in DPU mode: packets come by its ARM cores")
+    if not now:
+        return Finding(
+            NAME, Level.NOTE, "mlxconfig does not say the card's mode",
+            remedy="mst start; mlxconfig -e query INTERNAL_CPU_OFFLOAD_ENGINE",
+        )
+    return Finding(
+        NAME, Level.BAD, "the card is in NIC mode: no packet comes to its ARM cores",
+        "dpdk-tokd on the card sees nothing at all",
+        "mlxconfig -d DEVICE set INTERNAL_CPU_MODEL=1 INTERNAL_CPU_OFFLOAD_ENGINE=0, then power the host off "
+        "and on (a warm reboot is not enough)",
+        reboot=True,
+    )
+
+
+def _ovs(root: Root, plan: Plan) -> list[Finding]:
+    found = []
+    left = present(root) - plan.cores
+    if plan.cores and len(left) < OVS_CORES:
+        found.append(
+            Finding(
+                NAME, Level.WARN, f"CPU {cpus.show(left)} alone is left beside the workers",
+                "Open vSwitch sets up flows more slowly than they come: first packets wait for milliseconds",
+                f"leave at least {OVS_CORES}",
+            )
+        )
+    mask = root.ask("ovs-vsctl", "--if-exists", "get", "Open_vSwitch", ".", "other_config:pmd-cpu-mask")
+    text = mask.strip().strip('"')
+    if re.fullmatch(r"(0x)?[0-9a-fA-F]{1,64}", text):
+        value = int(text, 16)
+        both = {cpu for cpu in plan.cores if value >> cpu & 1}
+        if both:
+            found.append(
+                Finding(
+                    NAME, Level.BAD, f"Open vSwitch polls on CPU {cpus.show(both)}, which is a worker's",
+                    "two programs that poll on one core: each waits for the other for milliseconds",
+                    "ovs-vsctl set Open_vSwitch . other_config:pmd-cpu-mask=MASK without it",
+                )
+            )
+    return found
+
+
+def check(root: Root, plan: Plan) -> list[Finding]:
+    if not is_here(root):
+        return []
+    return [
+        _mode(root),
+        *_ovs(root, plan),
+        Finding(
+            NAME, Level.NOTE, f"{root.read(RELEASE).strip()}: a BFB reflash loses all of this",
+            remedy=f"keep {CONF} outside the card, and apply again from bf.cfg (config/bluefield/bf.cfg)",
+        ),
+    ]
+
+
+def apply(root: Root, plan: Plan) -> None:
+    """Nothing: see above."""
+
+
+def verify(root: Root, plan: Plan) -> list[Finding]:
+    return check(root, plan)

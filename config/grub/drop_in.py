@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Debian, Ubuntu and what descends from them: a file of our own under /etc/default/grub.d.
+
+The main file is never touched. grub-mkconfig sources the folder's files behind it, in the order of their names: ours
+comes last, takes out of what the others gave the words that it owns, and adds its own once.
+"""
+
+from grub.words import owned
+from host.root import Root
+
+NAME = "/etc/default/grub.d/zz-dpdk-tokd.cfg"
+
+TEXT = """\
+# Written by tokd-host; tokd-host revert removes it.
+# Other settings of these words are taken out: the kernel would add some up and refuse others.
+tokd_without() {{
+\tfor tokd_word in $1; do
+\t\tcase $tokd_word in
+\t\t{pattern}) ;;
+\t\t*) printf '%s ' "$tokd_word" ;;
+\t\tesac
+\tdone
+}}
+set -f # a word may hold an asterisk
+GRUB_CMDLINE_LINUX_DEFAULT="$(tokd_without "${{GRUB_CMDLINE_LINUX_DEFAULT-}}" | sed 's/ $//')"
+GRUB_CMDLINE_LINUX="$(tokd_without "${{GRUB_CMDLINE_LINUX-}}"){words}"
+set +f
+"""
+
+
+def is_here(root: Root) -> bool:
+    return root.exists("/etc/default/grub")
+
+
+def text(words: list[str]) -> str:
+    return TEXT.format(pattern="|".join(f"{key}=*" for key in owned(words)), words=" ".join(words))
+
+
+def apply(root: Root, words: list[str]) -> None:
+    if not root.write(NAME, text(words)):
+        return
+    update(root)
+
+
+def update(root: Root) -> None:
+    """The file that GRUB itself reads."""
+    if root.program("update-grub"):
+        root.run("update-grub")
+    else:
+        root.run("grub-mkconfig", "-o", "/boot/grub/grub.cfg")

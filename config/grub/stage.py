@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stage boot: the kernel's command line, by the means that this distribution has."""
+
+from grub import bls, drop_in
+from grub.words import NEEDS, ours, owned, wanted
+from host import cpus
+from host.plan import Plan
+from host.report import Finding, Level, Refusal
+from host.root import Root
+from hugepages import doca
+
+NAME = "boot"
+TUNED = "/etc/tuned/cpu-partitioning-variables.conf"
+COST = {
+    "isolcpus": "the scheduler puts other tasks on a worker's core: 1,000 to 10,000 us each time",
+    "nohz_full": "a timer tick 100 to 1,000 times a second, 2 to 10 us each",
+    "rcu_nocbs": "RCU callbacks on a worker's core, 1 to 100 us each",
+    "irqaffinity": "interrupts of other devices on a worker's core, 2 to 20 us each",
+    "hugepages": "pages that fragment: a start may find too few; TLB misses, 0.02 to 0.1 us each",
+}
+
+
+def _words(root: Root, plan: Plan) -> list[str]:
+    return wanted(root, plan, pages=not doca.is_here(root))
+
+
+def _tuned(root: Root) -> bool:
+    return root.read("/etc/tuned/active_profile").strip() == "cpu-partitioning"
+
+
+def kernel_config(root: Root) -> str:
+    """Of the kernel that runs, else of the newest that is installed; "" where none says."""
+    release = root.read("/proc/sys/kernel/osrelease").strip()
+    if release and root.exists(f"/boot/config-{release}"):
+        return root.read(f"/boot/config-{release}")
+    names = [name for name in root.names("/boot") if name.startswith("config-")]
+    return root.read(f"/boot/{names[-1]}") if names else ""
+
+
+def _unsupported(root: Root, words: list[str]) -> list[Finding]:
+    config, found = kernel_config(root), []
+    for word in words:
+        key = word.partition("=")[0]
+        if config and key in NEEDS and f"{NEEDS[key]}=y" not in config.splitlines():
+            found.append(
+                Finding(
+                    NAME,
+                    Level.WARN,
+                    f"this kernel has no {NEEDS[key]}: it takes {word} and does nothing",
+                    COST.get(key, ""),
+                    "use a kernel that was built with it, or do without",
+                )
+            )
+    return found
+
+
+def _secure_boot(root: Root) -> list[Finding]:
+    folder = "/sys/firmware/efi/efivars"
+    for name in root.names(folder):
+        if name.startswith("SecureBoot-"):
+            data = root.path(f"{folder}/{name}").read_bytes()
+            if data[4:5] == b"\x01":
+                return [
+                    Finding(
+                        NAME,
+                        Level.NOTE,
+                        "Secure Boot is on: modules that are not signed (gdrdrv, igb_uio) do not load",
+                        remedy="sign them (mokutil --import), or use vfio-pci and dma-buf, which need none",
+                    )
+                ]
+    return []
+
+
+def check(root: Root, plan: Plan) -> list[Finding]:
+    """The running kernel's command line against the plan."""
+    words, line = _words(root, plan), root.read("/proc/cmdline")
+    found = []
+    have = ours(line, owned(words))
+    for word in words:
+        key = word.partition("=")[0]
+        if word in have:
+            found.append(Finding(NAME, Level.OK, f"the kernel was booted with {word}"))
+        else:
+            other = [w for w in have if w.partition("=")[0] == key]
+            found.append(
+                Finding(
+                    NAME,
+                    Level.BAD,
+                    f"the kernel was booted {'with ' + ' '.join(other) if other else 'without ' + key}"
+                    f", asked: {word}",
+                    COST.get(key, ""),
+                    "tokd-host apply",
+                    reboot=True,
+                )
+            )
+    surplus = [w for w in have if w not in words]
+    if surplus and not any(f.level is Level.BAD for f in found):
+        found.append(
+            Finding(NAME, Level.BAD, f"the kernel was booted also with {' '.join(surplus)}",
+                "words that contradict each other", "tokd-host apply", reboot=True)
+        )
+    return found + _unsupported(root, words) + _secure_boot(root)
+
+
+def apply(root: Root, plan: Plan) -> None:
+    words = _words(root, plan)
+    if _tuned(root) and plan.cores:
+        root.write(TUNED, f"# Written by tokd-host.\nisolated_cores={cpus.show(plan.cores)}\n")
+        root.run("tuned-adm", "profile", "cpu-partitioning")
+        # tuned's profile gives isolcpus, nohz_full and rcu_nocbs itself.
+        words = [w for w in words if w.partition("=")[0] in ("irqaffinity", *owned(["hugepages"]))]
+    if not words:
+        return
+    if bls.is_here(root):
+        bls.apply(root, words)
+    elif drop_in.is_here(root):
+        drop_in.apply(root, words)
+    else:
+        raise Refusal(
+            "neither grubby with entries in /boot/loader/entries nor /etc/default/grub is here: add to the "
+            f"kernel's command line by what boots this machine: {' '.join(words)}"
+        )
+
+
+def verify(root: Root, plan: Plan) -> list[Finding]:
+    """What booted, as the kernel reports it, against what was asked."""
+    found = [f for f in check(root, plan) if f.level is not Level.NOTE]
+    if not plan.cores:
+        return found
+    for name, what in (("isolated", "isolcpus"), ("nohz_full", "nohz_full")):
+        path = f"/sys/devices/system/cpu/{name}"
+        text = root.read(path).strip().replace("(null)", "")
+        try:
+            now = cpus.parse(text)
+        except cpus.BadList:
+            now = frozenset()
+        same = now == plan.cores
+        found.append(
+            Finding(
+                NAME,
+                Level.OK if same else Level.BAD,
+                f"{path} is {text or 'empty'}" + ("" if same else f", asked: {cpus.show(plan.cores)}"),
+                "" if same else COST[what],
+                "" if same else "tokd-host apply, if it was not; else see dmesg for what the kernel refused",
+                reboot=not same,
+            )
+        )
+    return found

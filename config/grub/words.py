@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The words that tokd-host owns on the kernel's command line."""
+
+from host import cpus
+from host.plan import SIZES, Plan, present
+from host.root import Root
+
+CPU_KEYS = ("isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity")
+PAGE_KEYS = ("default_hugepagesz", "hugepagesz", "hugepages")
+# Options without which the kernel takes the word and does nothing, in silence.
+NEEDS = {
+    "isolcpus": "CONFIG_CPU_ISOLATION",
+    "nohz_full": "CONFIG_NO_HZ_FULL",
+    "rcu_nocbs": "CONFIG_RCU_NOCB_CPU",
+    "hugepages": "CONFIG_HUGETLBFS",
+}
+
+
+def _page_words(plan: Plan) -> list[str]:
+    """default_hugepagesz first, and each hugepages behind its own hugepagesz: the kernel reads them in
+    order, and a count belongs to the size before it."""
+    names = {kb: name for name, kb in SIZES.items()}
+    words = []
+    for size in dict.fromkeys(p.size_kb for p in plan.pages):
+        if not words:
+            words.append(f"default_hugepagesz={names[size]}")
+        same = [p for p in plan.pages if p.size_kb == size]
+        count = (
+            str(same[0].count)
+            if same[0].node is None
+            else ",".join(f"{p.node}:{p.count}" for p in same)
+        )
+        words += [f"hugepagesz={names[size]}", f"hugepages={count}"]
+    return words
+
+
+def wanted(root: Root, plan: Plan, pages: bool = True) -> list[str]:
+    """The words for this plan, in their order; without huge pages where something else has them."""
+    words = []
+    if plan.cores:
+        cores = cpus.show(plan.cores)
+        words = [
+            f"isolcpus=managed_irq,domain,{cores}",
+            f"nohz_full={cores}",
+            f"rcu_nocbs={cores}",
+            f"irqaffinity={cpus.show(present(root) - plan.cores)}",
+        ]
+    return words + (_page_words(plan) if pages else [])
+
+
+def owned(words: list[str]) -> tuple[str, ...]:
+    """Keys that are taken out of what is there before `words` are added."""
+    keys = {word.partition("=")[0] for word in words}
+    return tuple(
+        key
+        for group in (CPU_KEYS, PAGE_KEYS)
+        if keys & set(group)
+        for key in group
+    )
+
+
+def ours(line: str, keys: tuple[str, ...]) -> list[str]:
+    """The words of a command line that have one of these keys, in order."""
+    return [word for word in line.split() if word.partition("=")[0] in keys]

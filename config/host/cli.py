@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-host check | apply | verify | revert."""
+
+import argparse
+import os
+import sys
+
+from bluefield import stage as bluefield
+from grub import drop_in
+from grub import stage as boot
+from host import governor, irq, limits, nic
+from host.plan import CONF, Plan, kept, make, prove
+from host.report import Finding, Level, Refusal, is_good, tell
+from host.revert import revert
+from host.root import Root
+from hugepages import stage as hugepages
+
+# In the order in which they are applied. Those that a boot undoes come behind those that it brings.
+STAGES = (bluefield, boot, hugepages, governor, irq, nic, limits)
+AT_BOOT = (hugepages, governor, irq, nic)
+
+EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
+
+EPILOG = """\
+exit status: 0 all is as asked; 1 something is not (check, verify); 2 cannot be as asked; 3 failed
+
+  tokd-host check --cores 1-4 --hugepages 8x1G      what is missing, what it costs, what to do
+  tokd-host apply --cores 1-4 --hugepages 8x1G      do it; then reboot
+  tokd-host verify                                  what booted, against what was asked
+  tokd-host revert                                  every byte as it was
+"""
+
+
+def parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        "tokd-host",
+        description="Makes a machine ready for dpdk-tokd: isolated cores, huge pages, clocks, interrupts, NICs, limits.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    p.add_argument("do", choices=("check", "apply", "verify", "revert"))
+    p.add_argument("--cores", metavar="LIST", default="", help="cores for workers, as 1-4; never core 0")
+    p.add_argument("--hugepages", metavar="NxSIZE[@NODE],...", default="", help="as 8x1G or 4x1G@0,4x1G@1")
+    p.add_argument("--nic", metavar="PCI,...", default="", help="ports for DPDK, as 0000:3b:00.0")
+    p.add_argument("--unsafe-noiommu", action="store_true", help="bind --nic without an IOMMU all the same")
+    p.add_argument("--at-boot", action="store_true",
+        help="apply: only what a boot undoes, as last asked for (tokd-host.service)")
+    p.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
+    p.add_argument("--root", metavar="DIR", default="/", help="another machine's files, not this one's")
+    p.add_argument("--json", action="store_true", help="findings as JSON")
+    return p
+
+
+def _plan(root: Root, args: argparse.Namespace) -> Plan:
+    """What the command line asks for, else what the last apply was asked for."""
+    if args.cores or args.hugepages or args.nic:
+        return make(args.cores, args.hugepages, args.nic, args.unsafe_noiommu)
+    plan = kept(root)
+    if plan is None:
+        raise Refusal(f"nothing is asked: give --cores, --hugepages or --nic; {CONF} is not there either")
+    return plan
+
+
+def _apply(root: Root, plan: Plan, only: tuple) -> None:
+    """Stage by stage; what a stage that fails had written is undone, those before it stand."""
+    for stage in only:
+        mark = root.mark()
+        try:
+            stage.apply(root, plan)
+        except Refusal as error:
+            root.undo_to(mark)
+            raise Refusal(f"{stage.NAME}: {error}") from error
+    root.write(CONF, plan.text())
+
+
+def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
+    found = prove(root, plan)
+    for stage in STAGES:
+        found += stage.verify(root, plan) if verify else stage.check(root, plan)
+    return found
+
+
+def run(args: argparse.Namespace) -> int:
+    root = Root(args.root, args.dry_run)
+    if not root.folder.is_dir():
+        raise Refusal(f"--root {args.root}: no such folder")
+    if args.do in ("apply", "revert") and root.is_this_machine and os.geteuid() != 0 and not args.dry_run:
+        raise Refusal(f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run")
+    if args.do == "revert":
+        undone = revert(root)
+        if drop_in.NAME in undone:
+            drop_in.update(root)
+        print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
+        return EXIT_OK
+    plan = _plan(root, args)
+    if args.do == "apply":
+        for finding in prove(root, plan):
+            tell([finding], False)
+        _apply(root, plan, AT_BOOT if args.at_boot else STAGES)
+        late = [f for f in boot.check(root, plan) if f.level is Level.BAD]
+        print("nothing to change" if root.writes == 0 else f"{root.writes} changes")
+        if late and not args.at_boot:
+            print("reboot, then: tokd-host verify")
+        return EXIT_OK
+    found = _look(root, plan, args.do == "verify")
+    tell(found, args.json)
+    return EXIT_OK if is_good(found) else EXIT_FOUND
+
+
+def main() -> int:
+    args = parser().parse_args()
+    try:
+        return run(args)
+    except Refusal as error:
+        print(f"tokd-host: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    except OSError as error:
+        print(f"tokd-host: {error}", file=sys.stderr)
+        return EXIT_FAILED

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What is found wrong, and how it is told."""
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from enum import Enum
+
+
+class Level(str, Enum):
+    OK = "ok"
+    NOTE = "note"  # worth knowing; nothing to do
+    WARN = "warn"  # costs latency
+    BAD = "bad"  # what was asked is not so, or cannot be
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at. `cost` is what it costs in microseconds, in words; `remedy` is
+    what exactly to do; `reboot`: it takes effect at the next boot."""
+
+    stage: str
+    level: Level
+    what: str
+    cost: str = ""
+    remedy: str = ""
+    reboot: bool = False
+
+
+class Refusal(Exception):
+    """Cannot be done: the thing, the value, the limit, the remedy."""
+
+
+def tell(findings: list[Finding], as_json: bool) -> None:
+    if as_json:
+        json.dump([asdict(f) for f in findings], sys.stdout, indent=1)
+        print()
+        return
+    for f in findings:
+        print(f"{f.level.value:<5} {f.stage:<9} {f.what}")
+        if f.cost:
+            print(f"{'':15} costs: {f.cost}")
+        if f.remedy:
+            print(f"{'':15} do:    {f.remedy}{' (then reboot)' if f.reboot else ''}")
+
+
+def is_good(findings: list[Finding]) -> bool:
+    return all(f.level in (Level.OK, Level.NOTE) for f in findings)

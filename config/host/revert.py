@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Back to what stood there before, to the byte, the last written first."""
+
+import base64
+import os
+
+from host.report import Refusal
+from host.root import KERNEL, Root
+
+
+def _restore(root: Root, entry: dict) -> None:
+    name, path = entry["name"], root.path(entry["name"])
+    if entry["kind"] == "folder":
+        print(f"remove {name}/")
+        if not root.dry_run and path.is_dir() and not os.listdir(path):
+            path.rmdir()
+    elif entry["kind"] == "absent":
+        print(f"remove {name}")
+        if not root.dry_run and os.path.lexists(path):
+            path.unlink()
+    elif name.startswith(KERNEL):
+        held = base64.b64decode(entry["held"])
+        if path.exists() and path.read_bytes() != held:
+            print(f"write {name}: {held.decode().strip()!r}")
+            if not root.dry_run:
+                path.write_bytes(held)
+    else:
+        print(f"restore {name}")
+        if not root.dry_run:
+            new = path.with_name(path.name + ".tokd-new")
+            new.write_bytes(base64.b64decode(entry["held"]))
+            os.chmod(new, entry["mode"])
+            os.replace(new, path)
+
+
+def revert(root: Root) -> list[str]:
+    """Undo all that the journal has. The names that were restored. What cannot be is told, kept in the
+    journal, and does not stop the rest."""
+    undone, own, wrong = [], [], []
+    kept: list[dict] = []
+    for entry in reversed(root.journal.entries):
+        if entry["kind"] == "folder" and root.path(entry["name"]) in root.journal.file.parents:
+            own.append(entry)  # the journal's: last of all
+            continue
+        try:
+            _restore(root, entry)
+            undone.append(entry["name"])
+        except OSError as error:
+            kept.append(entry)
+            wrong.append(f"{entry['name']}: {error.strerror}")
+    if root.dry_run:
+        return undone
+    if wrong:
+        root.journal.keep(own + kept[::-1])
+        raise Refusal("not restored: " + "; ".join(wrong))
+    root.journal.forget()
+    for entry in sorted(own, key=lambda e: -len(e["name"])):
+        path = root.path(entry["name"])
+        if path.is_dir() and not os.listdir(path):
+            path.rmdir()
+    return undone

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Stage hugepages: the counts now, per node, and a mount for each size."""
+
+from host.plan import Pages, Plan
+from host.report import Finding, Level, Refusal
+from host.root import Root
+from hugepages import doca
+
+NAME = "hugepages"
+MOUNT_UNIT = """\
+# Written by tokd-host; tokd-host revert removes it.
+[Unit]
+Description=Huge pages of {size} for dpdk-tokd
+DefaultDependencies=no
+Before=sysinit.target
+
+[Mount]
+What=hugetlbfs
+Where={where}
+Type=hugetlbfs
+Options=pagesize={size},mode=0770
+
+[Install]
+WantedBy=sysinit.target
+"""
+
+
+def _folder(p: Pages) -> str:
+    base = "/sys/kernel/mm" if p.node is None else f"/sys/devices/system/node/node{p.node}"
+    return f"{base}/hugepages/hugepages-{p.size_kb}kB"
+
+
+def _size(p: Pages) -> str:
+    return p.show().partition("x")[2].partition("@")[0]
+
+
+def where(size: str) -> str:
+    return f"/dev/hugepages-{size}"
+
+
+def unit(size: str) -> str:
+    return f"/etc/systemd/system/dev-hugepages\\x2d{size}.mount"
+
+
+def mounted(root: Root, size: str) -> bool:
+    """Somewhere, with this page size."""
+    for line in root.read("/proc/mounts").splitlines():
+        part = line.split()
+        if len(part) > 3 and part[2] == "hugetlbfs" and f"pagesize={size}" in part[3].split(","):
+            return True
+    return False
+
+
+def check(root: Root, plan: Plan) -> list[Finding]:
+    found = []
+    for p in plan.pages:
+        text = root.read(f"{_folder(p)}/nr_hugepages").strip()
+        place = "" if p.node is None else f" on node {p.node}"
+        if not text.isdigit():
+            found.append(
+                Finding(NAME, Level.BAD, f"no huge pages of {_size(p)}{place}: {_folder(p)} is missing",
+                    "ordinary pages: TLB misses of 0.02 to 0.1 us on most lookups",
+                    "a size that the machine has: ls /sys/kernel/mm/hugepages")
+            )
+            continue
+        enough = int(text) >= p.count
+        found.append(
+            Finding(
+                NAME,
+                Level.OK if enough else Level.BAD,
+                f"{text} huge pages of {_size(p)}{place}" + ("" if enough else f", asked: {p.count}"),
+                "" if enough else "dpdk-tokd does not start, or takes ordinary pages",
+                "" if enough else "tokd-host apply; where memory is fragmented, reboot with it applied",
+                reboot=not enough,
+            )
+        )
+    for size in dict.fromkeys(_size(p) for p in plan.pages):
+        if not mounted(root, size):
+            found.append(
+                Finding(NAME, Level.WARN, f"no hugetlbfs mount with pages of {size}",
+                    "EAL finds none of that size (dpdk-tokd's rings need no mount)", "tokd-host apply")
+            )
+    return found
+
+
+def apply(root: Root, plan: Plan) -> None:
+    if doca.is_here(root):
+        doca.apply(root, plan)
+    else:
+        for p in plan.pages:
+            _reserve(root, p)
+    for size in dict.fromkeys(_size(p) for p in plan.pages):
+        name = unit(size).rpartition("/")[2]
+        if root.write(unit(size), MOUNT_UNIT.format(size=size, where=where(size))):
+            root.run("systemctl", "daemon-reload")
+        root.symlink(f"/etc/systemd/system/sysinit.target.wants/{name}", f"../{name}")
+        if not mounted(root, size) and root.names("/run/systemd/system"):
+            root.run("systemctl", "start", name)
+
+
+def _reserve(root: Root, p: Pages) -> None:
+    """At least so many: what others reserved stays."""
+    path = f"{_folder(p)}/nr_hugepages"
+    text = root.read(path).strip()
+    if not text.isdigit():
+        if root.exists("/sys/kernel/mm/hugepages"):
+            raise Refusal(
+                f"{path}: the machine has no pages of {_size(p)}"
+                f"{'' if p.node is None else f' on node {p.node}'}; it has "
+                f"{', '.join(root.names('/sys/kernel/mm/hugepages')) or 'none at all'}"
+            )
+        return  # a root that is not running
+    if int(text) >= p.count:
+        return
+    root.write(path, f"{p.count}\n")
+    now = root.read(path).strip()
+    if not root.dry_run and int(now or 0) < p.count:
+        print(
+            f"note  {path}: {now} of {p.count}: memory is fragmented; they will be there after a reboot"
+        )
+
+
+def verify(root: Root, plan: Plan) -> list[Finding]:
+    return check(root, plan)

@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Prepared machines, as files below a folder: enough of /etc, /boot, /proc and /sys of each kind."""
+
+import os
+import shutil
+from pathlib import Path
+
+GRUB = """\
+# If you change this file, run 'update-grub' afterwards to update
+GRUB_DEFAULT=0
+GRUB_TIMEOUT=5
+GRUB_DISTRIBUTOR=`lsb_release -i -s 2> /dev/null || echo Debian`
+GRUB_CMDLINE_LINUX_DEFAULT="quiet"
+GRUB_CMDLINE_LINUX=""
+"""
+# Somebody's own, with words that are ours, spread over both, in quotes of both kinds.
+HAND_EDITED = """\
+GRUB_DEFAULT=saved
+GRUB_CMDLINE_LINUX_DEFAULT='quiet splash isolcpus=2,3 default_hugepagesz=2M'
+GRUB_CMDLINE_LINUX="console=ttyS0,115200 hugepages=1024 intel_iommu=on iommu=pt nohz_full=2-3 rootflags=subvol=@*"
+# hugepages=9 in a comment
+"""
+CLOUD = 'GRUB_CMDLINE_LINUX_DEFAULT="console=tty1 console=ttyS0"\n'
+BLUEFIELD = """\
+GRUB_TIMEOUT=2
+GRUB_CMDLINE_LINUX="rw crashkernel=auto console=hvc0 console=ttyAMA0 earlycon=pl011,0x13010000 fixrttc"
+"""
+BLS = """\
+title Red Hat Enterprise Linux (5.14.0-{n}.el9.x86_64) 9.4 (Plow)
+version 5.14.0-{n}.el9.x86_64
+linux /vmlinuz-5.14.0-{n}.el9.x86_64
+initrd /initramfs-5.14.0-{n}.el9.x86_64.img
+options root=/dev/mapper/rhel-root ro crashkernel=1G-4G:192M rhgb quiet isolcpus=5
+grub_users $grub_users
+"""
+# What grubby does to entries with --update-kernel=ALL --remove-args --args, no more: the real one is a
+# shell script of RHEL's that Debian has no package of.
+GRUBBY = r"""#!/bin/busybox sh
+for a in "$@"; do case $a in
+--remove-args=*) remove=${a#*=} ;; --args=*) add=${a#*=} ;; --update-kernel=ALL) ;; *) exit 1 ;;
+esac; done
+for f in /boot/loader/entries/*.conf; do
+	o=$(/bin/busybox sed -n 's/^options //p' $f)
+	new=
+	for w in $o; do
+		keep=1
+		for r in $remove; do [ "${w%%=*}" = "${r%%=*}" ] && keep=; done
+		[ -n "$keep" ] && new="$new $w"
+	done
+	/bin/busybox sed -i "s|^options .*|options${new} $add|" $f
+done
+"""
+CONFIG = "\n".join(
+    f"CONFIG_{name}=y" for name in ("CPU_ISOLATION", "NO_HZ_FULL", "RCU_NOCB_CPU", "HUGETLBFS")
+)
+
+
+def put(root: Path, name: str, text: str, mode: int = 0o644) -> None:
+    path = root / name.lstrip("/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+
+
+def kernel(root: Path, cpus: int = 8, cmdline: str = "ro quiet", threads: int = 1) -> None:
+    """A running kernel's files: CPUs, huge pages on two nodes, governors, interrupts."""
+    put(root, "/proc/cmdline", cmdline + "\n")
+    put(root, "/proc/mounts", "proc /proc proc rw 0 0\n")
+    put(root, "/proc/sys/kernel/osrelease", "6.1.0-test\n")
+    put(root, "/boot/config-6.1.0-test", CONFIG + "\n")
+    for name in ("present", "online"):
+        put(root, f"/sys/devices/system/cpu/{name}", f"0-{cpus - 1}\n")
+    for name in ("isolated", "nohz_full"):
+        put(root, f"/sys/devices/system/cpu/{name}", "\n")
+    for cpu in range(cpus):
+        folder = f"/sys/devices/system/cpu/cpu{cpu}"
+        core = cpu % (cpus // threads)
+        pair = ",".join(str(core + i * (cpus // threads)) for i in range(threads))
+        put(root, f"{folder}/topology/thread_siblings_list", pair + "\n")
+        put(root, f"{folder}/cpufreq/scaling_governor", "schedutil\n")
+        put(root, f"{folder}/cpufreq/scaling_available_governors", "performance schedutil\n")
+    for size in ("2048kB", "1048576kB"):
+        put(root, f"/sys/kernel/mm/hugepages/hugepages-{size}/nr_hugepages", "0\n")
+        for node in (0, 1):
+            folder = f"/sys/devices/system/node/node{node}/hugepages/hugepages-{size}"
+            put(root, f"{folder}/nr_hugepages", "0\n")
+    put(root, "/proc/irq/default_smp_affinity", "ff\n")
+    for irq in (9, 24, 25):
+        put(root, f"/proc/irq/{irq}/smp_affinity_list", f"0-{cpus - 1}\n")
+
+
+def debian(root: Path) -> None:
+    kernel(root)
+    put(root, "/etc/default/grub", GRUB)
+
+
+def ubuntu(root: Path) -> None:
+    kernel(root, cpus=16, threads=2)
+    put(root, "/etc/default/grub", GRUB)
+    put(root, "/etc/default/grub.d/50-cloudimg-settings.cfg", CLOUD)
+    put(root, "/etc/default/grub.d/init-select.cfg", "# nothing\n")
+    put(root, "/etc/default/irqbalance", '#IRQBALANCE_ARGS=\nIRQBALANCE_BANNED_CPULIST="9"\n')
+
+
+def rhel(root: Path) -> None:
+    kernel(root)
+    put(root, "/etc/default/grub", 'GRUB_CMDLINE_LINUX="rhgb quiet"\nGRUB_ENABLE_BLSCFG=true\n')
+    for n in (362, 427):
+        put(root, f"/boot/loader/entries/abc-5.14.0-{n}.el9.x86_64.conf", BLS.format(n=n), 0o600)
+    put(root, "/etc/kernel/cmdline", "root=/dev/mapper/rhel-root ro rhgb quiet\n")
+    put(root, "/usr/sbin/grubby", GRUBBY, 0o755)
+    programs(root)
+
+
+# As MFT's manual shows its answer.
+MLXCONFIG = """#!/bin/busybox sh
+/bin/busybox cat <<EOF
+Device #1:
+----------
+Device type:        BlueField3
+Configurations:                          Default             Current             Next Boot
+        INTERNAL_CPU_MODEL               EMBEDDED_CPU(1)     EMBEDDED_CPU(1)     EMBEDDED_CPU(1)
+        INTERNAL_CPU_OFFLOAD_ENGINE      {engine}         {engine}         {engine}
+EOF
+"""
+
+
+def programs(root: Path) -> None:
+    """A shell for the root's stand-ins."""
+    (root / "bin").mkdir(exist_ok=True)
+    shutil.copy("/bin/busybox", root / "bin/busybox")
+
+
+def bluefield(root: Path) -> None:
+    kernel(root, cpus=16)
+    put(root, "/etc/default/grub", BLUEFIELD)
+    put(root, "/etc/mlnx-release", "bf-bundle-2.9.1-40_24.11_ubuntu-22.04_prod\n")
+    put(root, "/usr/sbin/doca-hugepages", "#!/bin/sh\n", 0o755)
+    put(root, "/etc/modprobe.d/mlnx-bf.conf", "options mlx5_core probe_vf=0\n")
+
+
+def hand_edited(root: Path) -> None:
+    kernel(root)
+    put(root, "/etc/default/grub", HAND_EDITED, 0o600)
+    put(root, "/etc/default/grub.d/10-local.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepagesz=2M"\n')
+
+
+ALL = {"debian": debian, "ubuntu": ubuntu, "rhel": rhel, "bluefield": bluefield, "hand-edited": hand_edited}
+
+
+def snapshot(root: Path) -> dict[str, tuple]:
+    """Every file, folder and link: kind, mode, bytes. Kernel files have no mode that matters."""
+    found: dict[str, tuple] = {}
+    for folder, folders, files in os.walk(root):
+        for name in (*folders, *files):
+            path = Path(folder) / name
+            inside = str(path.relative_to(root))
+            if path.is_symlink():
+                found[inside] = ("link", os.readlink(path))
+            elif path.is_dir():
+                found[inside] = ("folder",)
+            else:
+                found[inside] = ("file", path.stat().st_mode, path.read_bytes())
+    return found

@@ -31,7 +31,8 @@ struct tokg_tables {
 
 /*
  * What the consumer says of a request it has embedded, in host memory, in any order of requests.
- * `seq` is written last (release): index of the entry in the outbox's life, plus one.
+ * `seq` is written last (release): index of the entry in the outbox's life, plus one. Status 0:
+ * nothing is in it, skip it: its writer ended between taking it and writing it.
  */
 struct tokg_out_entry {
 	uint64_t seq;
@@ -92,6 +93,9 @@ struct tokg_device_ops {
 	 * or below. */
 	int (*write_u64)(struct tokg_device *d, uint64_t offset, uint64_t value);
 	int (*read)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
+	/* Bytes of the outputs, [producers][out_bytes], whose entry the caller has read. 0 or
+	 * below. */
+	int (*read_outputs)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 	void (*close)(struct tokg_device *d);
 };
 

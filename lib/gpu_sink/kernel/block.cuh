@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Those who work on one thing together: on a GPU the threads of a block, in teams of a warp; on a
+ * CPU one thread, which is block and team at once. What is written for tid of n is right for both.
+ */
+#ifndef TOKG_BLOCK_CUH
+#define TOKG_BLOCK_CUH
+
+#include "words.cuh"
+
+#ifndef __CUDA_ARCH__
+#include <sched.h>
+#endif
+
+#define TOKG_BLOCK 256 /* threads of a block of the GPU */
+
+/* In shared memory on a GPU. */
+struct tokg_reduce {
+	uint64_t part[TOKG_BLOCK / 32];
+};
+
+struct tokg_block {
+	uint32_t tid, n;      /* in the block */
+	uint32_t lane, lanes; /* in the team */
+	uint32_t team, teams;
+	tokg_reduce *shared;
+	bool polite;   /* CPU: gives its core away when idle */
+	uint64_t idle; /* CPU: since when, 0: it is not */
+};
+
+#ifdef __CUDA_ARCH__
+
+TOKG_DEV void
+tokg_sync(tokg_block *b)
+{
+	__syncthreads();
+}
+
+TOKG_DEV uint64_t
+tokg_team_sum(uint64_t v)
+{
+	for (int o = 16; o > 0; o >>= 1)
+		v += __shfl_xor_sync(0xffffffffu, v, o);
+	return v;
+}
+
+TOKG_DEV float
+tokg_team_sumf(float v)
+{
+	for (int o = 16; o > 0; o >>= 1)
+		v += __shfl_xor_sync(0xffffffffu, v, o);
+	return v;
+}
+
+/* All threads get the sum. All must call it; it synchronizes. */
+TOKG_DEV uint64_t
+tokg_sum(tokg_block *b, uint64_t v)
+{
+	uint64_t sum = 0;
+
+	v = tokg_team_sum(v);
+	if (b->lane == 0)
+		b->shared->part[b->team] = v;
+	__syncthreads();
+	for (uint32_t i = 0; i < b->teams; i++)
+		sum += b->shared->part[i];
+	__syncthreads();
+	return sum;
+}
+
+/* In shared memory: the value before. */
+TOKG_DEV uint32_t
+tokg_count(uint32_t *count)
+{
+	return atomicAdd(count, 1u);
+}
+
+TOKG_DEV void
+tokg_idle(tokg_block *b, bool found)
+{
+}
+
+#else
+
+TOKG_DEV void
+tokg_sync(tokg_block *b)
+{
+	/* What was copied from the ring stays as it was copied. */
+	__asm__ volatile("" : : : "memory");
+}
+
+TOKG_DEV uint64_t
+tokg_sum(tokg_block *b, uint64_t v)
+{
+	return v;
+}
+
+TOKG_DEV float
+tokg_team_sumf(float v)
+{
+	return v;
+}
+
+TOKG_DEV uint32_t
+tokg_count(uint32_t *count)
+{
+	return (*count)++;
+}
+
+#define TOKG_IDLE_YIELD 50000	/* ns without work after which a polite thread yields ... */
+#define TOKG_IDLE_SLEEP 2000000 /* ... and after which it sleeps, TOKG_IDLE_NAP at a time */
+#define TOKG_IDLE_NAP 50000
+
+/* After each look for work. */
+TOKG_DEV void
+tokg_idle(tokg_block *b, bool found)
+{
+	const struct timespec nap = {0, TOKG_IDLE_NAP};
+	uint64_t now;
+
+	tokg_pause();
+	if (!b->polite)
+		return;
+	if (found) {
+		b->idle = 0;
+		return;
+	}
+	now = tokg_now();
+	if (b->idle == 0)
+		b->idle = now;
+	if (now - b->idle > TOKG_IDLE_SLEEP)
+		nanosleep(&nap, NULL);
+	else if (now - b->idle > TOKG_IDLE_YIELD)
+		sched_yield();
+}
+
+#endif
+
+#endif

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up that both kinds of device share; inline, since one is C++ and the other compiled by nvcc.
+ */
+#ifndef TOKG_DEVICE_COMMON_H
+#define TOKG_DEVICE_COMMON_H
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "work.cuh"
+
+extern "C" {
+#include "../geometry.h"
+}
+
+#define TOKG_INCARNATION_MAX 65535 /* what a claim has room for */
+
+/* -1, with the reason in words. */
+static inline int __attribute__((format(printf, 2, 3)))
+tokg_wrong(struct tokg_error *why, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(why->text, sizeof(why->text), format, ap);
+	va_end(ap);
+	return -1;
+}
+
+/* Are geometry and tables of one mind, and within their limits? */
+static inline bool
+tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *why)
+{
+	const struct tokg_geometry *const g = &c->geometry;
+	const struct tokg_tables *const t = &c->tables;
+
+	if (!tokg_geometry_proved(g, UINT64_MAX, why))
+		return false;
+	if (t->kind != g->kind || t->dtype != g->dtype || t->dim != g->dim ||
+		t->n_ids != g->n_ids ||
+		(t->kind != TOKG_KIND_WORD && t->n_positions != g->n_positions))
+		return tokg_wrong(why,
+			       "device: the tables (kind %u, dtype %u, %u x %u, %u positions)"
+			       " are not those of the geometry (%u, %u, %u x %u, %u)",
+			       t->kind, t->dtype, t->n_ids, t->dim, t->n_positions, g->kind,
+			       g->dtype, g->n_ids, g->dim, g->n_positions) == 0;
+	if (t->word == NULL || (t->kind != TOKG_KIND_WORD && t->position == NULL) ||
+		(t->kind == TOKG_KIND_BERT &&
+			(t->type == NULL || t->gamma == NULL || t->beta == NULL)))
+		return tokg_wrong(why, "device: kind %u needs more tables than are there",
+			       t->kind) == 0;
+	if (c->ring_epoch == 0)
+		return tokg_wrong(why, "device: ring_epoch is 0, must not be") == 0;
+	return true;
+}
+
+static inline bool
+tokg_incarnation_right(const struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
+{
+	return (incarnation > d->incarnation && incarnation <= TOKG_INCARNATION_MAX) ||
+	       tokg_wrong(why, "consumer: incarnation is %u, must be %u to %d: restart the agent",
+		       incarnation, d->incarnation + 1, TOKG_INCARNATION_MAX) == 0;
+}
+
+/* Entries that an outbox needs, by the reasoning in device.h. */
+static inline uint64_t
+tokg_outbox_size(const struct tokg_geometry *g)
+{
+	const uint64_t least = g->producers * (g->out_bytes / TOKG_OUT_ALIGN + g->slots);
+	uint64_t n = 1;
+
+	while (n < least)
+		n *= 2;
+	return n;
+}
+
+/*
+ * An older incarnation was ended by force between taking an entry and writing its seq: the reader
+ * would wait there for ever. Such entries are given out with status 0: nothing is in them. No
+ * consumer runs. `reserved`: entries taken so far.
+ */
+static inline void
+tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
+{
+	for (uint64_t i = reserved > o->n ? reserved - o->n : 0; i < reserved; i++) {
+		struct tokg_out_entry *const e = tokg_outbox_entry(o, i);
+
+		if (__atomic_load_n(&e->seq, __ATOMIC_ACQUIRE) == i + 1)
+			continue;
+		memset((uint8_t *)e + sizeof(e->seq), 0, sizeof(*e) - sizeof(e->seq));
+		__atomic_store_n(&e->seq, i + 1, __ATOMIC_RELEASE);
+	}
+}
+
+/* ctl as a new region has it; `magic` is for the caller to write when all else stands. */
+static inline struct tokg_ctl
+tokg_ctl_make(const struct tokg_device_config *c)
+{
+	struct tokg_ctl ctl = {};
+
+	ctl.version = TOKG_VERSION;
+	ctl.ring_epoch = c->ring_epoch;
+	ctl.geometry = c->geometry;
+	return ctl;
+}
+
+static inline bool
+tokg_in_region(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
+{
+	return offset % 8 == 0 && bytes % 4 == 0 && bytes <= d->geometry.region_bytes &&
+	       offset <= d->geometry.region_bytes - bytes;
+}
+
+static inline bool
+tokg_in_outputs(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
+{
+	const uint64_t all = d->geometry.producers * d->geometry.out_bytes;
+
+	return bytes <= all && offset <= all - bytes;
+}
+
+#endif

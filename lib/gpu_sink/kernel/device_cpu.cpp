@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The device without a GPU: shared memory, and the consumer as threads. Set-up; consumer.cuh is
+ * what runs. */
+#include <errno.h>
+#include <fcntl.h>
+#include <initializer_list>
+#include <linux/memfd.h>
+#include <numa.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "common.h"
+#include "consumer.cuh"
+
+#define THREADS_MAX 257
+#define PAGE_2M (2ull << 20)
+#define ROWS_OF_JOB 64
+
+namespace
+{
+
+struct memory {
+	void *at;
+	uint64_t bytes; /* of the mapping */
+	int fd;		/* -1: private to this process */
+	bool huge;
+};
+
+struct cpu_device;
+
+struct thread {
+	pthread_t id;
+	cpu_device *device;
+	uint32_t index; /* 0: the scanner */
+};
+
+struct cpu_device {
+	struct tokg_device d; /* first: what the caller holds */
+	struct tokg_consumer consumer;
+	memory region, outputs, outbox, tables, scratch;
+	uint64_t scratch_zero; /* bytes of scratch that every incarnation begins with as zero */
+	struct tokg_scan *scan;
+	thread threads[THREADS_MAX];
+	uint32_t n_threads, running; /* of the current incarnation */
+	uint32_t ended;		     /* of them; by the threads */
+	uint32_t workers;
+	int first_cpu;
+};
+
+void
+memory_free(memory *m)
+{
+	if (m->at != NULL)
+		munmap(m->at, m->bytes);
+	if (m->fd >= 0)
+		close(m->fd);
+	m->at = NULL;
+	m->fd = -1;
+}
+
+/* As many huge pages as it needs, or none; zeroed. */
+bool
+memory_map(memory *m, uint64_t bytes, const char *name, bool huge)
+{
+	m->huge = huge;
+	m->bytes = tokg_align(bytes, huge ? PAGE_2M : TOKG_PAGE);
+	m->at = NULL;
+	m->fd = -1;
+	if (name != NULL) {
+		m->fd = memfd_create(name,
+			MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0u));
+		if (m->fd < 0 || ftruncate(m->fd, (off_t)m->bytes) < 0) {
+			memory_free(m);
+			return false;
+		}
+	}
+	m->at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE,
+		m->fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, m->fd, 0);
+	if (m->at == MAP_FAILED) {
+		m->at = NULL;
+		memory_free(m);
+		return false;
+	}
+	return true;
+}
+
+/* On the node of the CPUs it is used from; `seals` besides those against another size. */
+bool
+memory_get(memory *m, uint64_t bytes, const char *name, int seals, int node, struct tokg_error *why)
+{
+	if (!(name != NULL && memory_map(m, bytes, name, true)) &&
+		!memory_map(m, bytes, name, false)) {
+		tokg_wrong(why, "device: %llu bytes of memory (%s): %s", (unsigned long long)bytes,
+			name ? name : "private", strerror(errno));
+		return false;
+	}
+	if (m->fd >= 0 && fcntl(m->fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
+		tokg_wrong(why, "device: memory %s cannot be sealed: %s", name, strerror(errno));
+		return false;
+	}
+	if (node >= 0)
+		numa_tonode_memory(m->at, m->bytes, node);
+	return true;
+}
+
+/* Copies of the tables, each on a page of its own. */
+bool
+tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_error *why)
+{
+	struct tokg_embed *const e = &c->consumer.e;
+	const uint64_t row = c->d.geometry.row_bytes;
+	const bool positions = t->kind != TOKG_KIND_WORD, bert = t->kind == TOKG_KIND_BERT;
+	const struct {
+		const void *from;
+		uint64_t bytes;
+		const uint8_t **to;
+	} table[] = {
+		{t->word, t->n_ids * row, &e->word},
+		{t->position, positions ? t->n_positions * row : 0, &e->position},
+		{t->type, bert ? row : 0, &e->type},
+		{t->gamma, bert ? row : 0, &e->gamma},
+		{t->beta, bert ? row : 0, &e->beta},
+	};
+	uint64_t bytes = 0;
+
+	for (const auto &x : table)
+		bytes += tokg_align(x.bytes, TOKG_PAGE);
+	if (!memory_get(&c->tables, bytes, NULL, 0, node, why))
+		return false;
+	bytes = 0;
+	for (const auto &x : table) {
+		if (x.bytes == 0)
+			continue;
+		*x.to = (uint8_t *)c->tables.at + bytes;
+		memcpy((uint8_t *)c->tables.at + bytes, x.from, x.bytes);
+		bytes += tokg_align(x.bytes, TOKG_PAGE);
+	}
+	e->kind = t->kind;
+	e->dtype = t->dtype;
+	e->dim = t->dim;
+	e->row_bytes = (uint32_t)row;
+	e->n_ids = t->n_ids;
+	e->n_positions = t->n_positions;
+	e->epsilon = t->epsilon;
+	return true;
+}
+
+/* What the consumer keeps for itself. */
+bool
+scratch_get(cpu_device *c, int node, struct tokg_error *why)
+{
+	const uint64_t slots = (uint64_t)c->d.geometry.producers * c->d.geometry.slots;
+	struct tokg_consumer *const k = &c->consumer;
+	const uint64_t seen = tokg_align(sizeof(*k->work), TOKG_PAGE);
+	const uint64_t states = tokg_align(seen + slots * sizeof(*k->seen), TOKG_PAGE);
+	const uint64_t parts = tokg_align(states + slots * sizeof(*k->slots), TOKG_PAGE);
+	const uint64_t scan = tokg_align(
+		parts + c->d.geometry.slot_bytes / TOKD_RING_ALIGN * sizeof(*k->parts), TOKG_PAGE);
+
+	if (!memory_get(&c->scratch, scan + sizeof(*c->scan), NULL, 0, node, why))
+		return false;
+	uint8_t *const at = (uint8_t *)c->scratch.at;
+
+	k->work = (struct tokg_work *)at;
+	k->seen = (uint64_t *)(at + seen);
+	k->slots = (struct tokg_state *)(at + states);
+	k->parts = (struct tokg_part *)(at + parts);
+	c->scan = (struct tokg_scan *)(at + scan);
+	c->scratch_zero = parts;
+	return true;
+}
+
+void *
+thread_main(void *argument)
+{
+	thread *const t = (thread *)argument;
+	cpu_device *const c = t->device;
+	struct tokg_block b = {};
+	struct tokg_hand hand = {};
+
+	b.n = b.lanes = b.teams = 1;
+	b.polite = c->first_cpu < 0;
+	if (t->index == 0)
+		tokg_scanner(&c->consumer, &b, c->scan);
+	else
+		tokg_worker(&c->consumer, &b, &hand);
+	__atomic_fetch_add(&c->ended, 1, __ATOMIC_RELEASE);
+	return NULL;
+}
+
+bool
+thread_start(cpu_device *c, uint32_t i, struct tokg_error *why)
+{
+	pthread_attr_t attr;
+	cpu_set_t cpus;
+	int rc;
+
+	c->threads[i].device = c;
+	c->threads[i].index = i;
+	pthread_attr_init(&attr);
+	if (c->first_cpu >= 0) {
+		CPU_ZERO(&cpus);
+		CPU_SET(c->first_cpu + (int)i, &cpus);
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+	}
+	rc = pthread_create(&c->threads[i].id, &attr, thread_main, &c->threads[i]);
+	pthread_attr_destroy(&attr);
+	if (rc != 0) {
+		if (c->first_cpu >= 0)
+			tokg_wrong(why, "consumer: thread %u on CPU %d: %s", i,
+				c->first_cpu + (int)i, strerror(rc));
+		else
+			tokg_wrong(why, "consumer: thread %u: %s", i, strerror(rc));
+		return false;
+	}
+	c->running++;
+	return true;
+}
+
+void
+stop_write(cpu_device *c, enum tokg_stop how)
+{
+	__atomic_store_n(&tokg_ctl_of(&c->consumer)->stop, how, __ATOMIC_RELEASE);
+}
+
+int
+cpu_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *why)
+{
+	const struct timespec nap = {0, 200000};
+	cpu_device *const c = (cpu_device *)d;
+	const uint64_t until = tokg_now() + timeout_ms * 1000000ull;
+
+	if (c->running == 0)
+		return 0;
+	stop_write(c, how);
+	while (__atomic_load_n(&c->ended, __ATOMIC_ACQUIRE) < c->running) {
+		if (tokg_now() > until)
+			return tokg_wrong(why, "consumer: %u of %u threads run on after %u ms",
+				c->running - c->ended, c->running, timeout_ms);
+		nanosleep(&nap, NULL);
+	}
+	for (uint32_t i = 0; i < c->running; i++)
+		pthread_join(c->threads[i].id, NULL);
+	c->running = 0;
+	return 0;
+}
+
+int
+cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
+{
+	cpu_device *const c = (cpu_device *)d;
+	struct tokg_error ignored;
+
+	if (c->running > 0)
+		return tokg_wrong(
+			why, "consumer: incarnation %u runs, stop it first", d->incarnation);
+	if (!tokg_incarnation_right(d, incarnation, why))
+		return -1;
+	memset(c->scratch.at, 0, c->scratch_zero);
+	tokg_outbox_repair(d->outbox, __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE));
+	d->incarnation = c->consumer.incarnation = incarnation;
+	for (uint32_t p = 0; p < d->geometry.producers; p++)
+		__atomic_store_n((uint32_t *)(c->consumer.region + tokg_back_at(&d->geometry, p) +
+					      offsetof(struct tokg_back, incarnation)),
+			incarnation, __ATOMIC_RELEASE);
+	__atomic_store_n(&tokg_ctl_of(&c->consumer)->incarnation, incarnation, __ATOMIC_RELEASE);
+	stop_write(c, TOKG_RUN);
+	c->ended = 0;
+	for (uint32_t i = 0; i <= c->workers; i++) {
+		if (!thread_start(c, i, why)) {
+			cpu_stop(d, TOKG_STOP_NOW, 10000, &ignored);
+			return -1;
+		}
+	}
+	return 0;
+}
+
+int
+cpu_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
+{
+	cpu_device *const c = (cpu_device *)d;
+
+	if (!tokg_in_region(d, offset, sizeof(value)))
+		return -1;
+	__atomic_store_n(tokg_word(&c->consumer, offset), value, __ATOMIC_RELEASE);
+	return 0;
+}
+
+int
+cpu_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	cpu_device *const c = (cpu_device *)d;
+	size_t i = 0;
+
+	if (!tokg_in_region(d, offset, bytes))
+		return -1;
+	for (; i + 8 <= bytes; i += 8) {
+		const uint64_t v =
+			__atomic_load_n(tokg_word(&c->consumer, offset + i), __ATOMIC_ACQUIRE);
+
+		memcpy((uint8_t *)to + i, &v, sizeof(v));
+	}
+	if (i < bytes) {
+		const uint32_t v = __atomic_load_n(
+			(uint32_t *)(c->consumer.region + offset + i), __ATOMIC_ACQUIRE);
+
+		memcpy((uint8_t *)to + i, &v, sizeof(v));
+	}
+	return 0;
+}
+
+int
+cpu_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	if (!tokg_in_outputs(d, offset, bytes))
+		return -1;
+	memcpy(to, (const uint8_t *)d->outputs + offset, bytes);
+	return 0;
+}
+
+/* Threads that do not end keep their memory: better lost than pulled from under them. */
+void
+cpu_close(struct tokg_device *d)
+{
+	cpu_device *const c = (cpu_device *)d;
+	struct tokg_error ignored;
+
+	if (cpu_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0)
+		return;
+	for (memory *m : {&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch})
+		memory_free(m);
+	free(c);
+}
+
+const struct tokg_device_ops cpu_ops = {
+	"cpu",
+	cpu_start,
+	cpu_stop,
+	cpu_write_u64,
+	cpu_read,
+	cpu_read_outputs,
+	cpu_close,
+};
+
+bool
+config_right(const struct tokg_device_config *g, struct tokg_error *why)
+{
+	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
+
+	if (!tokg_config_proved(g, why))
+		return false;
+	if (g->workers >= THREADS_MAX)
+		return tokg_wrong(why, "device: %u workers, at most %d", g->workers,
+			       THREADS_MAX - 1) == 0;
+	if (g->first_cpu >= 0 && (long)g->first_cpu + g->workers >= cpus)
+		return tokg_wrong(why,
+			       "device: scanner and %u workers from CPU %d on, the last is %ld",
+			       g->workers, g->first_cpu, cpus - 1) == 0;
+	return true;
+}
+
+bool
+memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error *why)
+{
+	struct tokg_device *const d = &c->d;
+	const int node =
+		g->first_cpu >= 0 && numa_available() >= 0 ? numa_node_of_cpu(g->first_cpu) : -1;
+	const uint64_t entries = tokg_outbox_size(&d->geometry);
+
+	/* Producers write the region; nobody but this process writes the outputs. */
+	if (!memory_get(&c->region, d->geometry.region_bytes, "tokd-gpu-ring", 0, node, why) ||
+		!memory_get(&c->outputs, d->geometry.producers * d->geometry.out_bytes,
+			"tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, why) ||
+		!memory_get(&c->outbox, sizeof(*d->outbox) + entries * sizeof(tokg_out_entry), NULL,
+			0, node, why) ||
+		!tables_copy(c, &g->tables, node, why) || !scratch_get(c, node, why))
+		return false;
+	d->outbox = (struct tokg_outbox *)c->outbox.at;
+	d->outbox->n = entries;
+	return true;
+}
+
+} // namespace
+
+extern "C" struct tokg_device *
+tokg_device_cpu(const struct tokg_device_config *g, struct tokg_error *why)
+{
+	cpu_device *c;
+	struct tokg_ctl *ctl;
+
+	if (!config_right(g, why))
+		return NULL;
+	c = (cpu_device *)calloc(1, sizeof(*c));
+	if (c == NULL) {
+		tokg_wrong(why, "device: out of memory");
+		return NULL;
+	}
+	for (memory *m : {&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch})
+		m->fd = -1;
+	c->d.ops = &cpu_ops;
+	c->d.geometry = g->geometry;
+	c->workers = g->workers;
+	c->first_cpu = g->first_cpu;
+	if (!memory_all(c, g, why)) {
+		cpu_close(&c->d);
+		return NULL;
+	}
+	c->d.region = c->region.at;
+	c->d.region_fd = c->region.fd;
+	c->d.region_address = (uint64_t)(uintptr_t)c->region.at;
+	c->d.region_dmabuf = -1;
+	c->d.outputs = c->outputs.at;
+	c->d.outputs_fd = c->outputs.fd;
+	c->d.order = TOKG_ORDER_FAST;
+	snprintf(c->d.order_why, sizeof(c->d.order_why), "host memory; ring on %s, outputs on %s",
+		c->region.huge ? "2 MB pages" : "4 KB pages (too few 2 MB pages are free)",
+		c->outputs.huge ? "2 MB pages" : "4 KB pages (too few 2 MB pages are free)");
+	c->consumer.g = g->geometry;
+	c->consumer.region = (uint8_t *)c->region.at;
+	c->consumer.outputs = (uint8_t *)c->outputs.at;
+	c->consumer.outbox = tokg_outbox_entry(c->d.outbox, 0);
+	c->consumer.outbox_mask = c->d.outbox->n - 1;
+	c->consumer.outbox_reserved = &c->d.outbox->reserved;
+	c->consumer.workers = g->workers;
+	c->consumer.rows = ROWS_OF_JOB;
+	c->consumer.heads = g->heads;
+	ctl = (struct tokg_ctl *)c->region.at;
+	*ctl = tokg_ctl_make(g);
+	__atomic_store_n(&ctl->magic, TOKG_MAGIC, __ATOMIC_RELEASE);
+	return &c->d;
+}

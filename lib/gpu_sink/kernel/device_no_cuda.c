@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In place of device_cuda.cu where there was no nvcc. */
+#include <stdio.h>
+
+#include "device.h"
+
+struct tokg_device *
+tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why)
+{
+	snprintf(why->text, sizeof(why->text),
+		"device cuda:%d: this program was built without CUDA: install nvcc and build again, "
+		"or use the device cpu",
+		c->index);
+	return NULL;
+}

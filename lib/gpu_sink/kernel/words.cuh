@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Words that others write: NIC, host, other blocks, other threads. On a GPU the loads and stores
+ * are PTX of the scope and order in their names, so that none of them is served by a cache that is
+ * not coherent; on a CPU the compiler's atomics.
+ *
+ * With -DTOKG_INJECT (a build for tests, never shipped) every access to shared memory is an atomic
+ * one, and tokg_inject_step, which the test brings, is called before each: it may let another
+ * thread go first, or never return.
+ */
+#ifndef TOKG_WORDS_CUH
+#define TOKG_WORDS_CUH
+
+#include "../gpu_ring.h"
+
+#ifdef __CUDACC__
+#define TOKG_DEV static __device__ __forceinline__
+#else
+#include <time.h>
+#define TOKG_DEV static inline
+#endif
+
+#ifdef TOKG_INJECT
+extern "C" void tokg_inject_step(const char *what, const void *word);
+#define TOKG_STEP(what, word) tokg_inject_step(what, word)
+#else
+#define TOKG_STEP(what, word) ((void)0)
+#endif
+
+struct tokg_vec16 {
+	uint32_t w[4];
+};
+
+#ifdef __CUDA_ARCH__
+
+TOKG_DEV uint64_t
+tokg_ld(const uint64_t *p)
+{
+	uint64_t v;
+
+	asm volatile("ld.relaxed.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+	return v;
+}
+
+TOKG_DEV uint32_t
+tokg_ld32(const uint32_t *p)
+{
+	uint32_t v;
+
+	asm volatile("ld.relaxed.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	return v;
+}
+
+TOKG_DEV tokg_vec16
+tokg_ld_vec16(const void *p)
+{
+	tokg_vec16 v;
+
+	asm volatile("ld.relaxed.sys.v4.u32 {%0, %1, %2, %3}, [%4];"
+		     : "=r"(v.w[0]), "=r"(v.w[1]), "=r"(v.w[2]), "=r"(v.w[3])
+		     : "l"(p)
+		     : "memory");
+	return v;
+}
+
+TOKG_DEV uint64_t
+tokg_ld_acquire(const uint64_t *p)
+{
+	uint64_t v;
+
+	asm volatile("ld.acquire.sys.u64 %0, [%1];" : "=l"(v) : "l"(p) : "memory");
+	return v;
+}
+
+TOKG_DEV uint32_t
+tokg_ld32_acquire(const uint32_t *p)
+{
+	uint32_t v;
+
+	asm volatile("ld.acquire.sys.u32 %0, [%1];" : "=r"(v) : "l"(p) : "memory");
+	return v;
+}
+
+TOKG_DEV void
+tokg_st(uint64_t *p, uint64_t v)
+{
+	asm volatile("st.relaxed.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+TOKG_DEV void
+tokg_st_release(uint64_t *p, uint64_t v)
+{
+	asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
+}
+
+/* Towards NIC and host: acquire and release. True: it held `was`. */
+TOKG_DEV bool
+tokg_cas(uint64_t *p, uint64_t was, uint64_t now)
+{
+	uint64_t held;
+
+	asm volatile("atom.acq_rel.sys.cas.b64 %0, [%1], %2, %3;"
+		     : "=l"(held)
+		     : "l"(p), "l"(was), "l"(now)
+		     : "memory");
+	return held == was;
+}
+
+/* Between blocks of this kernel: acquire and release. The value before. */
+TOKG_DEV uint64_t
+tokg_add(uint64_t *p, uint64_t n)
+{
+	uint64_t was;
+
+	asm volatile("atom.acq_rel.gpu.add.u64 %0, [%1], %2;"
+		     : "=l"(was)
+		     : "l"(p), "l"(n)
+		     : "memory");
+	return was;
+}
+
+TOKG_DEV void
+tokg_raise(uint64_t *p, uint64_t to)
+{
+	asm volatile("red.relaxed.gpu.max.u64 [%0], %1;" : : "l"(p), "l"(to) : "memory");
+}
+
+/* Nanoseconds since some beginning; one clock for the whole GPU. */
+TOKG_DEV uint64_t
+tokg_now(void)
+{
+	uint64_t ns;
+
+	asm volatile("mov.u64 %0, %%globaltimer;" : "=l"(ns));
+	return ns;
+}
+
+TOKG_DEV void
+tokg_pause(void)
+{
+	__nanosleep(20);
+}
+
+#else /* a CPU; for nvcc's host pass, too, which compiles and never runs it */
+
+TOKG_DEV uint64_t
+tokg_ld(const uint64_t *p)
+{
+	TOKG_STEP("load", p);
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+TOKG_DEV uint32_t
+tokg_ld32(const uint32_t *p)
+{
+	TOKG_STEP("load", p);
+	return __atomic_load_n(p, __ATOMIC_RELAXED);
+}
+
+/* Plain in the ordinary build, so that ThreadSanitizer sees a payload that is read too early. */
+TOKG_DEV tokg_vec16
+tokg_ld_vec16(const void *p)
+{
+	tokg_vec16 v;
+
+#ifdef TOKG_INJECT
+	for (int i = 0; i < 4; i++)
+		v.w[i] = tokg_ld32((const uint32_t *)p + i);
+#else
+	for (int i = 0; i < 4; i++)
+		v.w[i] = ((const uint32_t *)p)[i];
+#endif
+	return v;
+}
+
+TOKG_DEV uint64_t
+tokg_ld_acquire(const uint64_t *p)
+{
+	TOKG_STEP("load acquire", p);
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+TOKG_DEV uint32_t
+tokg_ld32_acquire(const uint32_t *p)
+{
+	TOKG_STEP("load acquire", p);
+	return __atomic_load_n(p, __ATOMIC_ACQUIRE);
+}
+
+TOKG_DEV void
+tokg_st(uint64_t *p, uint64_t v)
+{
+	TOKG_STEP("store", p);
+	__atomic_store_n(p, v, __ATOMIC_RELAXED);
+}
+
+TOKG_DEV void
+tokg_st_release(uint64_t *p, uint64_t v)
+{
+	TOKG_STEP("store release", p);
+	__atomic_store_n(p, v, __ATOMIC_RELEASE);
+}
+
+TOKG_DEV bool
+tokg_cas(uint64_t *p, uint64_t was, uint64_t now)
+{
+	TOKG_STEP("cas", p);
+	return __atomic_compare_exchange_n(p, &was, now, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+}
+
+TOKG_DEV uint64_t
+tokg_add(uint64_t *p, uint64_t n)
+{
+	TOKG_STEP("add", p);
+	return __atomic_fetch_add(p, n, __ATOMIC_ACQ_REL);
+}
+
+TOKG_DEV void
+tokg_raise(uint64_t *p, uint64_t to)
+{
+	uint64_t was = tokg_ld(p);
+
+	while (was < to && !tokg_cas(p, was, to))
+		was = tokg_ld(p);
+}
+
+TOKG_DEV uint64_t
+tokg_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+TOKG_DEV void
+tokg_pause(void)
+{
+	TOKG_STEP("pause", 0);
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("yield");
+#endif
+}
+
+#endif
+
+/*
+ * Words of a header or payload: bytes that a producer may overwrite at any moment when it breaks
+ * the rules, so each is read once and what was read is what is proved and used.
+ */
+TOKG_DEV uint64_t
+tokg_read(const uint64_t *p)
+{
+#if defined(__CUDA_ARCH__) || defined(TOKG_INJECT)
+	return tokg_ld(p);
+#else
+	return *(const volatile uint64_t *)p;
+#endif
+}
+
+TOKG_DEV uint32_t
+tokg_read32(const uint32_t *p)
+{
+#if defined(__CUDA_ARCH__) || defined(TOKG_INJECT)
+	return tokg_ld32(p);
+#else
+	return *(const volatile uint32_t *)p;
+#endif
+}
+
+/* Words that are published by another word's release: plain but under injection. */
+TOKG_DEV void
+tokg_put(uint64_t *p, uint64_t v)
+{
+#ifdef TOKG_INJECT
+	tokg_st(p, v);
+#else
+	*p = v;
+#endif
+}
+
+TOKG_DEV uint64_t
+tokg_get(const uint64_t *p)
+{
+#if defined(__CUDA_ARCH__) || defined(TOKG_INJECT)
+	return tokg_ld(p);
+#else
+	return *p;
+#endif
+}
+
+#endif

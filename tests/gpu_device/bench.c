@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "bench.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+static uint64_t
+ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+static void
+nap(void)
+{
+	const struct timespec t = {0, 20000};
+
+	nanosleep(&t, NULL);
+}
+
+void
+bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
+{
+	struct tokg_device_config *const c = &b->config;
+	struct tokg_geometry *const g = &c->geometry;
+	struct tokg_error why = {{0}};
+
+	memset(b, 0, sizeof(*b));
+	g->producers = 2;
+	g->slots = 4;
+	g->slot_bytes = 4096;
+	g->flags = TOKG_CHECKED;
+	g->kind = TOKG_KIND_WORD;
+	g->dtype = TOKG_F32;
+	g->dim = 8;
+	g->n_ids = N_IDS;
+	g->out_bytes = 1 << 20;
+	c->ring_epoch = 1;
+	c->workers = 1;
+	c->first_cpu = -1;
+	if (change)
+		change(c);
+	if (g->kind != TOKG_KIND_WORD)
+		g->n_positions = N_POSITIONS;
+	if (!tokg_geometry_fill(g, &why))
+		fail_msg("%s", why.text);
+	b->word = malloc(sizeof(float) * N_IDS * g->dim);
+	b->position = malloc(sizeof(float) * N_POSITIONS * g->dim);
+	for (uint32_t i = 0; i < N_IDS * g->dim; i++)
+		b->word[i] = 1.0f + (float)i;
+	for (uint32_t i = 0; i < N_POSITIONS * g->dim; i++)
+		b->position[i] = 0.25f * (float)i;
+	c->tables.kind = g->kind;
+	c->tables.dtype = g->dtype;
+	c->tables.dim = g->dim;
+	c->tables.n_ids = g->n_ids;
+	c->tables.n_positions = g->n_positions;
+	c->tables.word = b->word;
+	c->tables.position = g->kind == TOKG_KIND_WORD ? NULL : b->position;
+	b->d = tokg_device_cpu(c, &why);
+	if (b->d == NULL)
+		fail_msg("%s", why.text);
+}
+
+void
+bench_grant(struct bench *b, uint32_t producer, uint32_t epoch)
+{
+	const uint64_t at =
+		tokg_back_at(&b->d->geometry, producer) + offsetof(struct tokg_back, epoch);
+
+	assert_int_equal(
+		b->d->ops->write_u64(b->d, at, epoch | (uint64_t)b->d->incarnation << 32), 0);
+}
+
+void
+bench_start(struct bench *b, void (*change)(struct tokg_device_config *c))
+{
+	struct tokg_error why = {{0}};
+
+	bench_open(b, change);
+	if (b->d->ops->start(b->d, 1, &why) < 0)
+		fail_msg("%s", why.text);
+	for (uint32_t p = 0; p < b->d->geometry.producers; p++)
+		bench_grant(b, p, 7);
+}
+
+void
+bench_close(struct bench *b)
+{
+	b->d->ops->close(b->d);
+	free(b->word);
+	free(b->position);
+}
+
+struct tokg_hdr
+bench_hdr(const struct bench *b, uint32_t tokens)
+{
+	struct tokg_hdr h = {0};
+
+	h.request = 1000;
+	h.kind = (uint16_t)b->config.geometry.kind;
+	h.bytes = 4 * tokens;
+	h.tokens = tokens;
+	h.epoch = 7;
+	h.t_post = 77;
+	h.flags = TOKG_FIRST | TOKG_LAST;
+	return h;
+}
+
+uint64_t
+bench_post_raw(
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload)
+{
+	const struct tokg_geometry *const g = &b->d->geometry;
+	uint8_t *const region = b->d->region;
+	uint8_t *const hdr = region + tokg_hdr_at(g, producer, slot);
+	uint8_t *const to = region + tokg_payload_at(g, producer, slot);
+	const uint32_t bytes = h->bytes <= g->slot_bytes ? h->bytes : g->slot_bytes;
+
+	h->ticket = ++b->ticket[tokg_slot_of(g, producer, slot)];
+	if (payload) {
+		memcpy(to, payload, bytes);
+		memset(to + bytes, 0, tokg_align(bytes, TOKG_LINE) - bytes);
+	}
+	memcpy(hdr, h, offsetof(struct tokg_hdr, ticket));
+	__atomic_store_n(
+		(uint64_t *)(hdr + offsetof(struct tokg_hdr, ticket)), h->ticket, __ATOMIC_RELEASE);
+	return h->ticket;
+}
+
+uint64_t
+bench_post(
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload)
+{
+	const struct tokg_geometry *const g = &b->d->geometry;
+	uint8_t *const padded = calloc(1, g->slot_bytes);
+
+	memcpy(padded, payload, h->bytes);
+	h->ticket = b->ticket[tokg_slot_of(g, producer, slot)] + 1;
+	h->check = tokg_check_of(h, padded);
+	free(padded);
+	return bench_post_raw(b, producer, slot, h, payload);
+}
+
+uint32_t
+bench_status(struct bench *b, uint32_t producer, uint32_t slot)
+{
+	const struct tokg_geometry *const g = &b->d->geometry;
+	const uint64_t ticket = b->ticket[tokg_slot_of(g, producer, slot)];
+	const uint64_t until = ms() + 10000;
+	uint64_t done;
+
+	for (;;) {
+		assert_int_equal(
+			b->d->ops->read(b->d, tokg_done_at(g, producer, slot), &done, 8), 0);
+		if (done >> 8 == ticket)
+			return done & 255;
+		assert_true(done >> 8 < ticket);
+		if (ms() > until)
+			fail_msg("slot %u of producer %u: ticket %llu is not done", slot, producer,
+				(unsigned long long)ticket);
+		nap();
+	}
+}
+
+bool
+bench_has_entry(const struct bench *b)
+{
+	return __atomic_load_n(&tokg_outbox_entry(b->d->outbox, b->entries)->seq,
+		       __ATOMIC_ACQUIRE) == b->entries + 1;
+}
+
+struct tokg_out_entry
+bench_entry(struct bench *b)
+{
+	const uint64_t until = ms() + 10000;
+
+	while (!bench_has_entry(b)) {
+		if (ms() > until)
+			fail_msg("no entry %llu", (unsigned long long)b->entries);
+		nap();
+	}
+	return *tokg_outbox_entry(b->d->outbox, b->entries++);
+}
+
+const float *
+bench_row(const struct bench *b, uint32_t producer, uint64_t out_off, uint32_t r)
+{
+	const struct tokg_geometry *const g = &b->d->geometry;
+
+	return (const float *)((const uint8_t *)b->d->outputs + producer * g->out_bytes +
+			       (out_off & (g->out_bytes - 1)) + (uint64_t)r * g->row_bytes);
+}
+
+uint64_t
+bench_word(const struct bench *b, uint64_t offset)
+{
+	uint64_t v;
+
+	assert_int_equal(b->d->ops->read(b->d, offset, &v, sizeof(v)), 0);
+	return v;
+}

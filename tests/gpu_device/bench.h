@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A device with a ring, tables whose values say where they stand, and a producer by hand. */
+#ifndef TESTS_GPU_DEVICE_BENCH_H
+#define TESTS_GPU_DEVICE_BENCH_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "check.h"
+#include "device.h"
+#include "geometry.h"
+
+#define N_IDS 100
+#define N_POSITIONS 5000
+
+struct bench {
+	struct tokg_device_config config;
+	struct tokg_device *d;
+	float *word, *position;
+	uint64_t ticket[TOKG_SCAN_MAX]; /* last one posted, per slot */
+	uint64_t entries;		/* read from the outbox so far */
+};
+
+/* fp32, checked, WORD, 2 x 4 slots of 4096 bytes, dim 8; `change` may alter the configuration. */
+void bench_open(struct bench *b, void (*change)(struct tokg_device_config *c));
+/* Opened, incarnation 1 started, every producer granted epoch 7. */
+void bench_start(struct bench *b, void (*change)(struct tokg_device_config *c));
+void bench_close(struct bench *b);
+void bench_grant(struct bench *b, uint32_t producer, uint32_t epoch);
+
+/* A header that is right for so many ids at position 0 of the outputs. */
+struct tokg_hdr bench_hdr(const struct bench *b, uint32_t tokens);
+/* Gives it its ticket and check word, and posts it; the ticket. */
+uint64_t bench_post(
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload);
+/* As it is, but for the ticket. */
+uint64_t bench_post_raw(
+	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload);
+/* Waits up to 10 s: the status with which the slot was done. */
+uint32_t bench_status(struct bench *b, uint32_t producer, uint32_t slot);
+/* The next entry of the outbox; waits as long. */
+struct tokg_out_entry bench_entry(struct bench *b);
+bool bench_has_entry(const struct bench *b);
+/* Row r at position `out_off` of the producer's outputs. */
+const float *bench_row(const struct bench *b, uint32_t producer, uint64_t out_off, uint32_t r);
+uint64_t bench_word(const struct bench *b, uint64_t offset);
+
+#endif

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "post.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+void
+post_fail(const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	vfprintf(stderr, format, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+uint64_t
+post_now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+struct tokg_device *
+post_open(const char *name, struct tokg_device_config *c)
+{
+	struct tokg_error why = {{0}};
+	struct tokg_device *d;
+
+	if (!tokg_geometry_fill(&c->geometry, &why))
+		post_fail("%s", why.text);
+	c->ring_epoch = 1;
+	c->first_cpu = -1;
+	if (strncmp(name, "cuda:", 5) == 0) {
+		c->index = atoi(name + 5);
+		d = tokg_device_cuda(c, &why);
+		if (d == NULL) {
+			fprintf(stderr, "no GPU: %s\n", why.text);
+			exit(77);
+		}
+	} else {
+		c->workers = 1;
+		d = tokg_device_cpu(c, &why);
+		if (d == NULL)
+			post_fail("%s", why.text);
+	}
+	if (d->ops->start(d, 1, &why) < 0)
+		post_fail("%s", why.text);
+	for (uint32_t p = 0; p < c->geometry.producers; p++)
+		if (d->ops->write_u64(d,
+			    tokg_back_at(&d->geometry, p) + offsetof(struct tokg_back, epoch),
+			    POST_EPOCH | 1ull << 32) < 0)
+			post_fail("the region cannot be written");
+	return d;
+}
+
+static void
+put(struct tokg_device *d, uint64_t at, const void *from, uint64_t bytes)
+{
+	uint64_t v;
+
+	if (d->region) {
+		memcpy((uint8_t *)d->region + at, from, bytes);
+		return;
+	}
+	for (uint64_t i = 0; i < bytes; i += sizeof(v)) {
+		memcpy(&v, (const uint8_t *)from + i, sizeof(v));
+		if (d->ops->write_u64(d, at + i, v) < 0)
+			post_fail("the region cannot be written");
+	}
+}
+
+void
+post_slot(struct tokg_device *d, uint32_t producer, uint32_t slot, struct tokg_hdr *h,
+	uint64_t ticket, void *payload)
+{
+	const uint64_t padded = tokg_align(h->bytes, TOKG_LINE);
+	const uint64_t hdr = tokg_hdr_at(&d->geometry, producer, slot);
+
+	if (padded > h->bytes)
+		memset((uint8_t *)payload + h->bytes, 0, padded - h->bytes);
+	h->ticket = ticket;
+	h->check = tokg_check_of(h, payload);
+	put(d, tokg_payload_at(&d->geometry, producer, slot), payload, padded);
+	put(d, hdr, h, offsetof(struct tokg_hdr, ticket));
+	if (d->ops->write_u64(d, hdr + offsetof(struct tokg_hdr, ticket), ticket) < 0)
+		post_fail("the region cannot be written");
+}
+
+uint32_t
+post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t ticket)
+{
+	const uint64_t until = post_now() + 10000000000ull;
+	uint64_t done;
+
+	for (;;) {
+		if (d->ops->read(d, tokg_done_at(&d->geometry, producer, slot), &done, 8) < 0)
+			post_fail("the region cannot be read");
+		if (done >> 8 == ticket)
+			return done & 255;
+		if (post_now() > until)
+			post_fail("slot %u is not done after 10 s", slot);
+	}
+}

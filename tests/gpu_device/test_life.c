@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Devices as they are made, and consumers as they end and begin anew. */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "bench.h"
+
+static const uint32_t ids[3] = {1, 2, 3};
+
+static void
+restart(struct bench *b, enum tokg_stop how, uint32_t incarnation)
+{
+	struct tokg_error why = {{0}};
+
+	if (b->d->ops->stop(b->d, how, 10000, &why) < 0 ||
+		b->d->ops->start(b->d, incarnation, &why) < 0)
+		fail_msg("%s", why.text);
+}
+
+static void
+what_was_claimed_and_not_done_is_done_again_and_marked(void **state)
+{
+	struct tokg_out_entry e;
+	struct tokg_error why;
+	struct tokg_hdr h;
+	struct bench b;
+
+	bench_start(&b, NULL);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
+	for (uint32_t slot = 0; slot < 3; slot++) {
+		h = bench_hdr(&b, 3);
+		h.request = slot;
+		bench_post(&b, 0, slot, &h, ids);
+	}
+	/* As incarnation 1 would have left it; the claim of slot 2 is of the ticket before. */
+	b.d->ops->write_u64(b.d, tokg_claim_at(&b.d->geometry, 0, 0), TOKG_CLAIM(1, 1));
+	b.d->ops->write_u64(b.d, tokg_claim_at(&b.d->geometry, 0, 2), TOKG_CLAIM(1, 0));
+	assert_int_equal(b.d->ops->start(b.d, 2, &why), 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		e = bench_entry(&b);
+		assert_int_equal(e.redo, e.request == 0 ? 1 : 0);
+		assert_int_equal(e.incarnation, 2);
+		assert_int_equal(bench_status(&b, 0, e.slot), TOKG_OK);
+	}
+	assert_int_equal(bench_word(&b, tokg_claim_at(&b.d->geometry, 0, 0)), TOKG_CLAIM(2, 1));
+	assert_false(bench_has_entry(&b));
+	bench_close(&b);
+}
+
+static void
+what_is_done_is_not_done_again_after_a_restart(void **state)
+{
+	struct tokg_hdr h;
+	struct bench b;
+
+	bench_start(&b, NULL);
+	for (uint32_t incarnation = 2; incarnation < 8; incarnation++) {
+		for (uint32_t slot = 0; slot < 4; slot++) {
+			h = bench_hdr(&b, 3);
+			bench_post(&b, 1, slot, &h, ids);
+			assert_int_equal(bench_status(&b, 1, slot), TOKG_OK);
+			assert_int_equal(bench_entry(&b).ticket, incarnation - 1);
+		}
+		restart(&b, TOKG_STOP_NOW, incarnation);
+	}
+	restart(&b, TOKG_STOP_DRAIN, 8);
+	assert_false(bench_has_entry(&b));
+	bench_close(&b);
+}
+
+static void
+a_claim_of_this_incarnation_or_a_later_one_is_left_alone(void **state)
+{
+	struct tokg_error why;
+	struct tokg_hdr h;
+	struct bench b;
+
+	bench_start(&b, NULL);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
+	for (uint32_t slot = 0; slot < 2; slot++) {
+		h = bench_hdr(&b, 3);
+		bench_post(&b, 0, slot, &h, ids);
+		b.d->ops->write_u64(
+			b.d, tokg_claim_at(&b.d->geometry, 0, slot), TOKG_CLAIM(2 + slot, 1));
+	}
+	assert_int_equal(b.d->ops->start(b.d, 2, &why), 0);
+	restart(&b, TOKG_STOP_DRAIN, 3);
+	assert_int_equal(bench_entry(&b).slot, 0);
+	restart(&b, TOKG_STOP_DRAIN, 4);
+	assert_int_equal(bench_entry(&b).slot, 1);
+	bench_close(&b);
+}
+
+static void
+many_slots(struct tokg_device_config *c)
+{
+	c->geometry.producers = 8;
+	c->geometry.slots = 256;
+	c->workers = 2;
+}
+
+static void
+draining_finishes_all_that_is_published(void **state)
+{
+	struct tokg_error why;
+	struct tokg_hdr h;
+	struct bench b;
+
+	bench_start(&b, many_slots);
+	for (uint32_t i = 0; i < 2048; i++) {
+		h = bench_hdr(&b, 3);
+		bench_post(&b, i / 256, i % 256, &h, ids);
+	}
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 20000, &why), 0);
+	for (uint32_t i = 0; i < 2048; i++)
+		assert_int_equal(bench_word(&b, tokg_done_at(&b.d->geometry, i / 256, i % 256)),
+			TOKG_DONE(1, TOKG_OK));
+	for (uint32_t i = 0; i < 2048; i++) {
+		assert_true(bench_has_entry(&b));
+		bench_entry(&b);
+	}
+	assert_false(bench_has_entry(&b));
+	bench_close(&b);
+}
+
+static void
+heads(struct tokg_device_config *c)
+{
+	c->heads = true;
+}
+
+static void
+with_heads_the_ring_comes_round_through_epochs_and_restarts(void **state)
+{
+	struct tokg_hdr h;
+	struct bench b;
+	uint32_t incarnation = 1;
+
+	bench_start(&b, heads);
+	for (uint32_t epoch = 7; epoch < 13; epoch++) {
+		bench_grant(&b, 0, epoch);
+		for (uint32_t i = 0; i < 7 + epoch; i++) {
+			h = bench_hdr(&b, 3);
+			h.epoch = epoch;
+			bench_post(&b, 0, i % 4, &h, ids);
+			assert_int_equal(bench_status(&b, 0, i % 4), TOKG_OK);
+			assert_int_equal(bench_entry(&b).epoch, epoch);
+			if (i == 5)
+				restart(&b, TOKG_STOP_NOW, ++incarnation);
+		}
+	}
+	bench_close(&b);
+}
+
+static void
+a_hole_in_the_outbox_is_filled_at_the_next_start(void **state)
+{
+	struct tokg_out_entry e;
+	struct tokg_hdr h;
+	struct bench b;
+
+	bench_start(&b, NULL);
+	__atomic_fetch_add(&b.d->outbox->reserved, 1, __ATOMIC_ACQ_REL);
+	h = bench_hdr(&b, 3);
+	bench_post(&b, 0, 0, &h, ids);
+	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
+	assert_false(bench_has_entry(&b));
+	restart(&b, TOKG_STOP_NOW, 2);
+	e = bench_entry(&b);
+	assert_int_equal(e.status, 0);
+	e = bench_entry(&b);
+	assert_int_equal(e.status, TOKG_OK);
+	assert_int_equal(e.incarnation, 1);
+	bench_close(&b);
+}
+
+static void
+incarnations_rise_and_one_runs_at_a_time(void **state)
+{
+	struct tokg_error why = {{0}};
+	struct bench b;
+
+	bench_start(&b, NULL);
+	assert_true(b.d->ops->start(b.d, 2, &why) < 0);
+	assert_non_null(strstr(why.text, "incarnation 1 runs"));
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
+	assert_true(b.d->ops->start(b.d, 1, &why) < 0);
+	assert_non_null(strstr(why.text, "must be 2 to 65535"));
+	assert_true(b.d->ops->start(b.d, 65536, &why) < 0);
+	assert_int_equal(b.d->ops->start(b.d, 65535, &why), 0);
+	assert_int_equal(bench_word(&b, tokg_back_at(&b.d->geometry, 1) + 16), 7 | 65535ull << 32);
+	bench_close(&b);
+}
+
+static void
+words_outside_the_region_are_refused(void **state)
+{
+	struct bench b;
+	uint64_t v, end;
+
+	bench_open(&b, NULL);
+	end = b.d->geometry.region_bytes;
+	assert_int_equal(b.d->ops->read(b.d, end - 8, &v, 8), 0);
+	assert_true(b.d->ops->read(b.d, end, &v, 8) < 0);
+	assert_true(b.d->ops->read(b.d, UINT64_MAX - 7, &v, 8) < 0);
+	assert_true(b.d->ops->read(b.d, 4, &v, 8) < 0);
+	assert_true(b.d->ops->write_u64(b.d, end, 0) < 0);
+	assert_true(b.d->ops->write_u64(b.d, 12, 0) < 0);
+	bench_close(&b);
+}
+
+static void
+the_region_says_what_it_is_and_outputs_are_sealed(void **state)
+{
+	const struct tokg_ctl *ctl;
+	struct tokg_error why;
+	struct bench b;
+
+	bench_open(&b, NULL);
+	ctl = b.d->region;
+	assert_int_equal(ctl->magic, TOKG_MAGIC);
+	assert_int_equal(ctl->ring_epoch, 1);
+	assert_true(tokg_geometry_proved(&ctl->geometry, b.d->geometry.region_bytes, &why));
+	assert_ptr_equal(mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, b.d->outputs_fd, 0),
+		MAP_FAILED);
+	assert_int_equal(ftruncate(b.d->region_fd, 0), -1);
+	assert_true(strlen(b.d->order_why) > 0);
+	bench_close(&b);
+}
+
+static void
+refused(struct tokg_device_config c, const char *words)
+{
+	struct tokg_error why = {{0}};
+
+	assert_null(tokg_device_cpu(&c, &why));
+	if (strstr(why.text, words) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", why.text, words);
+}
+
+static void
+a_wrong_configuration_is_refused_in_words(void **state)
+{
+	struct tokg_device_config c;
+	struct bench b;
+
+	bench_open(&b, NULL);
+	c = b.config;
+	c.ring_epoch = 0;
+	refused(c, "ring_epoch is 0");
+	c = b.config;
+	c.tables.dim = 9;
+	refused(c, "not those of the geometry");
+	c = b.config;
+	c.geometry.claim_off += 8;
+	refused(c, "contradicts itself");
+	c = b.config;
+	c.tables.word = NULL;
+	refused(c, "needs more tables");
+	c = b.config;
+	c.workers = 100000;
+	refused(c, "at most 256");
+	c = b.config;
+	c.first_cpu = 100000;
+	refused(c, "from CPU 100000 on");
+	bench_close(&b);
+}
+
+/* Where there is a GPU this makes one; everywhere else it says what is missing. */
+static void
+a_gpu_that_is_not_there_is_an_error_in_words(void **state)
+{
+	struct tokg_error why = {{0}};
+	struct tokg_device *d;
+	struct bench b;
+
+	bench_open(&b, NULL);
+	b.config.index = 1000;
+	d = tokg_device_cuda(&b.config, &why);
+	assert_null(d);
+	assert_non_null(strstr(why.text, "device cuda:1000: "));
+	print_message("# %s\n", why.text);
+	bench_close(&b);
+}
+
+static void
+pinned(struct tokg_device_config *c)
+{
+	c->workers = 0;
+	c->first_cpu = 0;
+}
+
+static void
+threads_may_be_pinned(void **state)
+{
+	struct tokg_hdr h;
+	struct bench b;
+
+	bench_start(&b, pinned);
+	h = bench_hdr(&b, 3);
+	bench_post(&b, 0, 0, &h, ids);
+	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
+	bench_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_was_claimed_and_not_done_is_done_again_and_marked),
+		cmocka_unit_test(what_is_done_is_not_done_again_after_a_restart),
+		cmocka_unit_test(a_claim_of_this_incarnation_or_a_later_one_is_left_alone),
+		cmocka_unit_test(draining_finishes_all_that_is_published),
+		cmocka_unit_test(with_heads_the_ring_comes_round_through_epochs_and_restarts),
+		cmocka_unit_test(a_hole_in_the_outbox_is_filled_at_the_next_start),
+		cmocka_unit_test(incarnations_rise_and_one_runs_at_a_time),
+		cmocka_unit_test(words_outside_the_region_are_refused),
+		cmocka_unit_test(the_region_says_what_it_is_and_outputs_are_sealed),
+		cmocka_unit_test(a_wrong_configuration_is_refused_in_words),
+		cmocka_unit_test(a_gpu_that_is_not_there_is_an_error_in_words),
+		cmocka_unit_test(threads_may_be_pinned),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("the life of a consumer", tests, NULL, NULL);
+}

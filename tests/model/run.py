@@ -317,7 +317,7 @@ def search(name: str, sizes: str, model: str, *, fast: bool = True, show: bool =
             return done.stdout
 
         call("spin", "-a", *defines, MODEL.name)
-        call("gcc", "-O2" if fast else "-O0", "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=1024", "-DMEMLIM=6000",
+        call("gcc", "-O1" if fast else "-O0", "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=1024", "-DMEMLIM=6000",
              "-o", "pan", "pan.c")  # fmt: skip
         said = call("./pan", f"-m{DEPTH}")
         error = re.search(r"^pan:1: (.*?) \(at depth", said, re.M)

@@ -529,6 +529,9 @@ agent::take()
 	}
 	if (e->status != TOKG_OK)
 		return true;
+	/* All that a dead producer had published was read before its place was given away. */
+	if (e->epoch != w->p[e->producer].epoch)
+		wrong("request %" PRIu64 " is of epoch %u, of a predecessor", e->request, e->epoch);
 	if (s.delivered >> e->part & 1) {
 		n_dropped++;
 		if (e->redo == 0)

@@ -58,7 +58,8 @@ class Result:
 RUNS = [
     Run("in order: 4 texts, 2 workers", "TEXTS=4"),
     Run("in order, no check word: 3 texts, 2 workers", "TEXTS=3 CHECK=0"),
-    Run("in order: 2 producers", "P=2 WORKERS=1 TEXTS=2"),
+    Run("in order: 2 producers with a slot each, 1 worker", "P=2 S=1 OUTS=1 WORKERS=1 TEXTS=2"),
+    Run("in order: 2 producers", "P=2 WORKERS=1 TEXTS=2", slow=True),
     Run("in order: 2 producers with a slot each, 2 workers", "P=2 S=1 OUTS=1 TEXTS=2", slow=True),
     Run("in order: one unit of outputs, a restart", "WORKERS=1 OUTS=1 RESTARTS=1"),
     Run("in order: 2 workers, a restart", "TEXTS=2 RESTARTS=1", slow=True),

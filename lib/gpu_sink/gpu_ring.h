@@ -36,14 +36,25 @@
  *   consumer  outputs, outbox entry (its seq with release), stamps; then `done` (release, sys).
  *             producer: reads done[] in one READ (shm: acquire); then may reuse slot, source bytes.
  *             What it reads is at most old: D only rises, and it only waits for it.
+ *             A READ's answer comes after the producer's writes before it have landed: a slot that
+ *             was read as done has no write in flight, and none can land in its next use.
  *   agent     a holder's last use of an output, then its cursor (release); agent reads it
  *             (acquire), then `released` (release). producer: reads `released`, then may give that
- *             space to another slot.
+ *             space to another slot. `released` passes a slot only when its `done` has its ticket
+ *             (acquire) and what the outbox said of it by then has been read: until then the next
+ *             incarnation may write its rows again, and may say OK where the last said BADSUM.
  *   epoch     the agent destroys the old queue pair (its key is dead: nothing in flight can land
  *             any more), then writes back.epoch, then answers the successor.
  *
+ *   restart   every worker of an incarnation has ended before the next begins. Entries it took and
+ *             did not write never will be: the reader of the outbox passes over them.
+ *
  * Done moves by compare-and-swap from the word that held ticket - 1: a late worker of an older
- * incarnation, or a second one, cannot move it back or forward.
+ * incarnation, or a second one, cannot move it back or forward. (It could write rows into space
+ * that has been given on: hence `restart`.)
+ *
+ * What BADSUM has posted again STRICT stays STRICT when a new connection posts it once more.
+ * tests/model proves all of this at small sizes, and that no part of it can be left out.
  */
 #ifndef TOKG_GPU_RING_H
 #define TOKG_GPU_RING_H
@@ -88,7 +99,8 @@ enum tokg_flags {
 enum tokg_status {
 	TOKG_OK = 1,
 	TOKG_BADSUM = 2, /* the check word does not fit after bounded retries: post again, STRICT */
-	TOKG_STALE = 3,	 /* its epoch is not the producer's: of a predecessor that died */
+	TOKG_STALE = 3,	 /* its epoch is not the producer's: of a predecessor that died. To one that
+			  * lives: its ticket landed over a half-written header of that; as BADSUM */
 	TOKG_BADHDR = 4, /* header or record contradicts itself or the geometry */
 	TOKG_BADID = 5,	 /* an id beyond the table: rows are zero where it stood */
 	TOKG_BADPOS = 6, /* a position beyond the table */

@@ -3,8 +3,18 @@
 #include "sink_inside.h"
 
 /*
- * One slot is done, well or not. What failed for the first time by its check word, or together with
- * others, is posted again; the rest fails, and nothing but it.
+ * The consumer did not see what was posted: payload or header were not there yet, or the ticket stood
+ * under the header that a predecessor had left half-written, whose epoch is another.
+ */
+static bool
+saw_another(enum tokg_status status)
+{
+	return status == TOKG_BADSUM || status == TOKG_STALE;
+}
+
+/*
+ * One slot is done, well or not. What was not seen as posted, or failed together with others, is
+ * posted again, once; the rest fails, and nothing but it.
  */
 static void
 settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status status, uint64_t now)
@@ -20,9 +30,9 @@ settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status sta
 	if (__builtin_expect(status == TOKG_OK, 1))
 		return;
 	s->counter[TOKG_C_BADSUM] += status == TOKG_BADSUM;
-	if (!p->second && (p->batch || status == TOKG_BADSUM)) {
+	if (!p->second && (p->batch || saw_another(status))) {
 		p->second = true;
-		p->strict = status == TOKG_BADSUM;
+		p->strict = saw_another(status);
 		p->at = p->start;
 		s->n_again++;
 	} else {

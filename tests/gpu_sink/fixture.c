@@ -383,7 +383,7 @@ consume(struct world *w, uint32_t slot, enum tokg_status status)
 		assert_zero(p, h->bytes, tokg_align(h->bytes, TOKG_LINE));
 		assert_int_equal(w->text[h->request].vocab, vocabs[h->vocab]);
 		embedded(w, h->request, h->first, h->tokens, (const uint32_t *)p, h->flags, status,
-			status != TOKG_BADSUM || (h->flags & TOKG_STRICT));
+			!saw_another(status) || (h->flags & TOKG_STRICT));
 	}
 	w->done[slot] = TOKG_DONE(h->ticket, status);
 	w->post[w->post_of[slot] % POSTS_KNOWN].done = true;

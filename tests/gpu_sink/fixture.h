@@ -42,6 +42,13 @@ struct text {
 	bool is_open;
 };
 
+/* The consumer did not see what was posted: it comes once more. */
+static inline bool
+saw_another(enum tokg_status status)
+{
+	return status == TOKG_BADSUM || status == TOKG_STALE;
+}
+
 struct work {
 	uint32_t slot, bytes;
 	const uint8_t *payload;

@@ -235,7 +235,7 @@ outputs_that_are_held_are_waited_for(void **state)
 }
 
 static void
-badsum_is_posted_once_more_and_strictly(void **state)
+posted_once_more_and_strictly(enum tokg_status status)
 {
 	struct world *w = small_world(0);
 	const uint32_t serial = one(w, IDS);
@@ -243,7 +243,7 @@ badsum_is_posted_once_more_and_strictly(void **state)
 	one(w, IDS);
 	turns(w, 1);
 	assert_int_equal(w->last_order, TOKG_ORDER_FAST);
-	consume(w, 0, TOKG_BADSUM);
+	consume(w, 0, status);
 	consume(w, 1, TOKG_OK);
 	turns(w, 3);
 	assert_int_equal(w->hdr[2].request, serial);
@@ -256,6 +256,19 @@ badsum_is_posted_once_more_and_strictly(void **state)
 	assert_int_equal(cursor_of(w), w->head);
 	assert_int_equal(w->n_failed, 0);
 	world_free(w);
+}
+
+static void
+badsum_is_posted_once_more_and_strictly(void **state)
+{
+	posted_once_more_and_strictly(TOKG_BADSUM);
+}
+
+/* Its ticket stood under the header that a predecessor had left half-written. */
+static void
+stale_is_posted_once_more_and_strictly(void **state)
+{
+	posted_once_more_and_strictly(TOKG_STALE);
 }
 
 static void
@@ -527,6 +540,7 @@ main(void)
 		cmocka_unit_test(slots_are_used_in_turn_and_waited_for),
 		cmocka_unit_test(outputs_that_are_held_are_waited_for),
 		cmocka_unit_test(badsum_is_posted_once_more_and_strictly),
+		cmocka_unit_test(stale_is_posted_once_more_and_strictly),
 		cmocka_unit_test(badsum_twice_fails_that_text_alone),
 		cmocka_unit_test(a_batch_that_fails_is_posted_as_single_records),
 		cmocka_unit_test(what_was_published_is_not_posted_again),

@@ -72,7 +72,7 @@ a_status(const struct world *w, uint32_t slot, uint32_t bad)
 	status = wrong[below(sizeof(wrong) / sizeof(wrong[0]))];
 	/* Of one that failed in a batch it would be the second failure, and the consumer's mark for
 	 * that is missing: STRICT is for check words. */
-	if (status == TOKG_BADSUM && !(h->flags & (TOKG_BATCH | TOKG_STRICT)) &&
+	if (saw_another(status) && !(h->flags & (TOKG_BATCH | TOKG_STRICT)) &&
 		w->text[h->request].batch_failed)
 		return TOKG_OK;
 	return status;

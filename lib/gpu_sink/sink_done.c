@@ -3,8 +3,8 @@
 #include "sink_inside.h"
 
 /*
- * The consumer did not see what was posted: payload or header were not there yet, or the ticket stood
- * under the header that a predecessor had left half-written, whose epoch is another.
+ * The consumer did not see what was posted: payload or header were not there yet, or the ticket
+ * stood under the header that a predecessor had left half-written, whose epoch is another.
  */
 static bool
 saw_another(enum tokg_status status)

@@ -310,6 +310,33 @@ a_batch_is_handed_out_whole_and_in_order(void **state)
 	assert_int_equal(released(f, 0), 1);
 }
 
+/* The producer posts all of its records again, each alone. */
+static void
+of_a_batch_that_failed_nothing_is_handed_out(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.parts = 3;
+	e.flags = TOKG_BATCH;
+	for (e.part = 0; e.part < 3; e.part++) {
+		e.status = e.part == 2 ? TOKG_BADID : TOKG_OK;
+		fake_tell(&f->fake, &e);
+	}
+	e = entry(1, 1); /* alone: that it failed is final */
+	e.status = TOKG_BADID;
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 0, 1, TOKG_BADID);
+	fake_done(&f->fake, 0, 1, 1, TOKG_BADID);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	assert_int_equal(f->delivery.entry[0].slot, 1);
+	assert_int_equal(f->delivery.entry[0].status, TOKG_BADID);
+	turn(f);
+	assert_int_equal(released(f, 0), 2);
+}
+
 /* Killed with two parts of three told, then after all of them: each is handed out once. */
 static void
 twins_of_a_killed_consumer_are_dropped(void **state)
@@ -514,6 +541,7 @@ main(void)
 		T(is_not_free_before_what_was_done_is_told),
 		T(holders_get_the_order_of_posting),
 		T(a_batch_is_handed_out_whole_and_in_order),
+		T(of_a_batch_that_failed_nothing_is_handed_out),
 		T(twins_of_a_killed_consumer_are_dropped),
 		T(nothing_is_given_back_that_may_be_written_again),
 		T(slots_that_failed_count_and_are_not_handed_out),

@@ -185,11 +185,12 @@ hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
 	const struct tokg_geometry *g = &d->places->geometry;
 	const struct tokg_out_entry *e;
 	uint32_t n = 0;
+	bool again;
 
-	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings)) != NULL; n++) {
+	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
 		uint64_t bytes = 0;
 
-		if (has_rows(d, e)) {
+		if (!again && has_rows(d, e)) {
 			if (d->head - d->tail == d->ring->entries) {
 				d->full = true;
 				break;

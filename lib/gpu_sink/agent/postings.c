@@ -106,6 +106,21 @@ insert(struct tokg_postings *p, struct tokg_pending *q, const struct tokg_out_en
 	return TOKG_TAKEN;
 }
 
+/*
+ * Of a BATCH in which one record failed none counts: the producer posts all of them again, and
+ * holders would get the good ones twice.
+ */
+static void
+mark_again(struct tokg_postings *p, const struct tokg_pending *q)
+{
+	bool failed = false;
+
+	for (uint32_t i = q->first; i != NONE; i = p->node[i].next)
+		failed = failed || p->node[i].entry.status != TOKG_OK;
+	for (uint32_t i = q->first; i != NONE; i = p->node[i].next)
+		p->node[i].again = failed && (p->node[i].entry.flags & TOKG_BATCH);
+}
+
 /* Those whose turn it is, and that are whole. */
 static void
 move_on(struct tokg_postings *p)
@@ -117,6 +132,7 @@ move_on(struct tokg_postings *p)
 			return;
 		p->node[q->last].ends = true;
 		p->node[q->last].next = NONE;
+		mark_again(p, q);
 		if (p->ready_last == NONE)
 			p->ready_first = q->first;
 		else
@@ -159,11 +175,12 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 }
 
 const struct tokg_out_entry *
-tokg_postings_ready(const struct tokg_postings *p)
+tokg_postings_ready(const struct tokg_postings *p, bool *again)
 {
 	/* As many as there is room for may be out: an honest producer has no more. */
 	if (p->ready_first == NONE || p->filled - p->released == p->room)
 		return NULL;
+	*again = p->node[p->ready_first].again;
 	return &p->node[p->ready_first].entry;
 }
 

@@ -31,7 +31,8 @@ struct tokg_pending {
 struct tokg_posting_node {
 	struct tokg_out_entry entry;
 	uint32_t next;
-	bool ends; /* the last of its posting */
+	bool ends;  /* the last of its posting */
+	bool again; /* of a BATCH that failed: its records are posted again, each alone */
 };
 
 /* A posting that was given to the holders, or failed. */
@@ -65,8 +66,8 @@ void tokg_postings_begin(struct tokg_postings *p, const uint64_t *base);
 
 /* e->slot is below slots. */
 enum tokg_take tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e);
-/* The next that holders are to get, or NULL. */
-const struct tokg_out_entry *tokg_postings_ready(const struct tokg_postings *p);
+/* The next whose turn it is, or NULL. `again`: not for holders, it comes once more. */
+const struct tokg_out_entry *tokg_postings_ready(const struct tokg_postings *p, bool *again);
 /* They have got it, or it is not for them: `end` is their ring's head behind it, `bytes` what it
  * takes of the outputs. */
 void tokg_postings_give(struct tokg_postings *p, uint64_t end, uint64_t bytes);

@@ -153,7 +153,7 @@ def test_a_word_that_is_longer_than_what_is_kept(tmp_path):
     pair.hold("añ中 " * 3000)
 
 
-def test_ids_that_are_not_those_of_the_text(tmp_path):
+def test_a_text_that_is_not_utf_8_has_none(tmp_path):
     path = tmp_path / "tokenizer.json"
     saved(bytes_model(), path)
     with pytest.raises(ValueError, match="UTF-8"):

@@ -11,18 +11,6 @@
 #include "rank_model.h"
 #include "utf8.h"
 
-static const struct tok_json_rule top_rules[] = {
-	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
-	{"truncation", NULL, NULL, false},
-	{"padding", NULL, NULL, false},
-	{"added_tokens", NULL, NULL, false},
-	{"normalizer", NULL, NULL, false},
-	{"pre_tokenizer", NULL, NULL, false},
-	{"post_processor", NULL, NULL, false},
-	{"decoder", NULL, NULL, true},
-	{"model", NULL, NULL, true},
-};
-
 static const struct tok_json_rule model_rules[] = {
 	{"type", "\"Unigram\"", NULL, true},
 	{"unk_id", NULL, NULL, true},
@@ -292,8 +280,7 @@ tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, stru
 {
 	struct tok_model_unigram *u = &m->unigram;
 
-	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
-	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+	return tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err) &&
 	       read_normalizers(file, root, u, err) && read_pre_tokenizers(file, root, u, err) &&
 	       read_decoder(file, root, u, err) && check_first(file, root, u, err);

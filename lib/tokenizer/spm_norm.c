@@ -174,8 +174,8 @@ end_cluster(struct sink *k)
 	s->n_held = 0;
 }
 
-static inline uint8_t
-property_of(const struct tok_vocab *v, uint32_t cp)
+uint8_t
+tok_spm_property(const struct tok_vocab *v, uint32_t cp)
 {
 	const uint8_t p = v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
 
@@ -188,7 +188,7 @@ static void
 take_next(struct sink *k, const uint8_t *p, uint32_t len)
 {
 	struct tok_spm_state *s = k->s;
-	const uint8_t property = property_of(k->v, tok_utf8_decode(p, len));
+	const uint8_t property = tok_spm_property(k->v, tok_utf8_decode(p, len));
 	bool open;
 
 	if (tok_cluster_border(&s->cluster, (enum tok_grapheme)(property & TOK_GR_MASK))) {

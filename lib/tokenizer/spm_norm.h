@@ -47,6 +47,9 @@ size_t tok_spm_next(const struct tok_vocab *v, struct tok_spm_state *s, struct t
 
 void tok_spm_init(struct tok_spm_state *s);
 
+/* Of a character, for grapheme.h. */
+uint8_t tok_spm_property(const struct tok_vocab *v, uint32_t cp);
+
 /* Bytes that are not given out yet. */
 static inline size_t
 tok_spm_waiting(const struct tok_spm_state *s)

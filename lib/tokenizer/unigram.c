@@ -12,26 +12,10 @@
  * one of these, hence through their lowest common ancestor in the tree: what lies before it is
  * certain.
  */
-#include "cache.h"
-#include "utf8.h"
+#include "unigram_words.h"
 
 /* pos[] is tried for release each time it has grown by this much. */
 #define RELEASE_EVERY 256
-
-/* In pos[]: a character that no piece is, with which one. */
-#define UNKNOWN 0x80000000u
-
-static inline uint32_t
-utf8_bytes(uint32_t cp)
-{
-	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
-}
-
-static inline uint32_t
-bytes_of(const struct tok_vocab *v, uint32_t token)
-{
-	return token & UNKNOWN ? utf8_bytes(token & ~UNKNOWN) : v->len[token];
-}
 
 /* The automaton's next state. */
 static inline uint32_t
@@ -68,8 +52,8 @@ score_at(struct tok_stream *s, uint32_t position)
  * A character of len bytes. Pieces are whole characters, so that they end where characters do. Of
  * equal ways the first is kept: that with the longest last piece.
  */
-static void
-take_char(struct tok_stream *s, const uint8_t *p, uint32_t len)
+void
+tok_unigram_take(struct tok_stream *s, const uint8_t *p, uint32_t len)
 {
 	const struct tok_vocab *v = s->vocab;
 	const uint32_t end = s->n_pos + len;
@@ -99,7 +83,7 @@ take_char(struct tok_stream *s, const uint8_t *p, uint32_t len)
 
 		if (token == TOK_NO_TOKEN || score > best) {
 			best = score;
-			token = UNKNOWN | tok_utf8_decode(p, len);
+			token = TOK_UNKNOWN_CHAR | tok_utf8_decode(p, len);
 		}
 	}
 	s->pos[end - 1] = token;
@@ -117,7 +101,7 @@ tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **id
 
 		if (before + len > TOK_CARRY_MAX)
 			return false;
-		take_char(s, p, len);
+		tok_unigram_take(s, p, len);
 		p += len;
 		if (s->n_pos / RELEASE_EVERY != before / RELEASE_EVERY)
 			*ids = tok_unigram_release(s, *ids);
@@ -164,48 +148,51 @@ put_unknown(struct tok_stream *s, uint32_t token, uint32_t *ids)
 			*ids++ = v->unigram.unk;
 		return ids;
 	}
-	if (run == TOK_RUN_NONE && !(token & UNKNOWN)) {
+	if (run == TOK_RUN_NONE && !(token & TOK_UNKNOWN_CHAR)) {
 		s->unigram.run = TOK_RUN_LITERAL;
 		return ids;
 	}
 	if (run == TOK_RUN_LITERAL)
 		ids = put_bytes(v, v->bytes + unk->off, unk->len, ids);
-	if (!(token & UNKNOWN))
+	if (!(token & TOK_UNKNOWN_CHAR))
 		return put_bytes(v, v->bytes + unk->off, unk->len, ids);
-	return put_bytes(v, utf8, tok_utf8_encode(token & ~UNKNOWN, utf8), ids);
+	return put_bytes(v, utf8, tok_utf8_encode(token & ~TOK_UNKNOWN_CHAR, utf8), ids);
 }
 
-/*
- * Ids of the best way for position `end`. It is found from its end, and turned round in place: a
- * piece is read at its last byte and put at its first, behind all that is still to be read.
- */
+void
+tok_unigram_turn(struct tok_stream *s, uint32_t end)
+{
+	for (uint32_t at = end; at > 0;) {
+		const uint32_t token = s->pos[at - 1];
+
+		at -= tok_unigram_bytes(s->vocab, token);
+		s->pos[at] = token;
+	}
+}
+
+/* Ids of the best way for position `end`. */
 static uint32_t *
 give_out(struct tok_stream *s, uint32_t end, uint32_t *ids)
 {
 	const struct tok_vocab *v = s->vocab;
 
-	for (uint32_t at = end; at > 0;) {
-		const uint32_t token = s->pos[at - 1];
-
-		at -= bytes_of(v, token);
-		s->pos[at] = token;
-	}
+	tok_unigram_turn(s, end);
 	for (uint32_t at = 0; at < end;) {
 		const uint32_t token = s->pos[at];
 
-		if ((token & UNKNOWN) || token == v->unigram.unk) {
+		if ((token & TOK_UNKNOWN_CHAR) || token == v->unigram.unk) {
 			ids = put_unknown(s, token, ids);
 		} else {
 			ids = end_run(s, ids);
 			*ids++ = token;
 		}
-		at += bytes_of(v, token);
+		at += tok_unigram_bytes(v, token);
 	}
 	return ids;
 }
 
-uint32_t *
-tok_unigram_release(struct tok_stream *s, uint32_t *ids)
+uint32_t
+tok_unigram_certain(const struct tok_stream *s)
 {
 	const struct tok_vocab *v = s->vocab;
 	uint32_t meet = s->n_pos;
@@ -220,15 +207,29 @@ tok_unigram_release(struct tok_stream *s, uint32_t *ids)
 		while (meet != from) {
 			uint32_t *later = meet > from ? &meet : &from;
 
-			*later -= bytes_of(v, s->pos[*later - 1]);
+			*later -= tok_unigram_bytes(v, s->pos[*later - 1]);
 		}
 	}
+	return meet;
+}
+
+void
+tok_unigram_drop(struct tok_stream *s, uint32_t n)
+{
+	s->unigram.origin = (uint8_t)(s->unigram.origin + n);
+	s->n_pos -= n;
+	memmove(s->pos, s->pos + n, s->n_pos * sizeof(s->pos[0]));
+}
+
+uint32_t *
+tok_unigram_release(struct tok_stream *s, uint32_t *ids)
+{
+	const uint32_t meet = tok_unigram_certain(s);
+
 	if (meet == 0)
 		return ids;
 	ids = give_out(s, meet, ids);
-	s->unigram.origin = (uint8_t)(s->unigram.origin + meet);
-	s->n_pos -= meet;
-	memmove(s->pos, s->pos + meet, s->n_pos * sizeof(s->pos[0]));
+	tok_unigram_drop(s, meet);
 	return ids;
 }
 

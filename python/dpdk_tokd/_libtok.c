@@ -370,10 +370,8 @@ ranges_of(const struct vocab *v, const Py_buffer *text, uint32_t flags, PyObject
 		return ranges;
 	Py_DECREF(ranges);
 	PyErr_SetString(PyExc_ValueError,
-		strcmp(tok_vocab_info(v->vocab).pretokenizer, "metaspace") == 0
-			? "return_offsets: not implemented for Unigram vocabularies"
-			: "return_offsets: the text was changed while it was encoded, or offsets of "
-			  "this text cannot be told");
+		"return_offsets: the text was changed while it was encoded, or offsets of "
+		"this text cannot be told");
 	return NULL;
 }
 

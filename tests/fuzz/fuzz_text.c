@@ -3,8 +3,8 @@
  * Text into the tokenizer, with each family's pretokenizer, with form C and without, with added
  * tokens under every flag, with WordPiece under some options, and with Unigram, however it is cut
  * and however little room there is for ids: always the ids of the whole text, with a cache and
- * without; and those are the bytes again when decoded. A text without a pretoken border is compared
- * with merging by the definition.
+ * without; those are the bytes again when decoded, and have offsets. A text without a pretoken
+ * border is compared with merging by the definition.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include "fuzz.h"
 #include "small_vocab.h"
+#include "utf8.h"
 
 #define ALPHABETS 4
 #define FAMILIES TOK_PRETOK_DEEPSEEK /* from 1 */
@@ -183,6 +184,25 @@ check_decoded(
 	MUST(at == r.produced);
 }
 
+/* Of a text in UTF-8 every id has a place, in order. */
+static void
+check_offsets(const struct tok_vocab *v, const uint8_t *text, size_t n, uint32_t flags,
+	const uint32_t *ids, size_t n_ids)
+{
+	static struct tok_range range[IDS_MAX];
+	size_t before = 0;
+
+	if (!tok_offsets(v, text, n, flags, ids, n_ids, range)) {
+		MUST(tok_utf8_scan(text, n).valid != n);
+		return;
+	}
+	for (size_t i = 0; i < n_ids; i++) {
+		MUST(range[i].begin <= range[i].end && range[i].end <= n);
+		MUST(range[i].begin >= before || range[i].end == 0);
+		before = range[i].begin;
+	}
+}
+
 /* Letters only: one pretoken. */
 static bool
 is_one_pretoken(const uint8_t *text, size_t n)
@@ -227,9 +247,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(got.consumed == n && got.produced == want.produced);
 		MUST(memcmp(ids, whole, want.produced * sizeof(*ids)) == 0);
 	}
-	if (want.status == TOK_OK)
+	if (want.status == TOK_OK) {
 		check_decoded(v, whole, want.produced,
 			(flags & TOK_STRICT_UTF8) && same_text ? text : NULL, n);
+		check_offsets(v, text, n, flags, whole, want.produced);
+	}
 	if (defined_ids && is_one_pretoken(text, n)) {
 		MUST(want.status == TOK_OK && small_encode(sv, text, n, defined) == want.produced);
 		MUST(memcmp(defined, whole, want.produced * sizeof(*whole)) == 0);

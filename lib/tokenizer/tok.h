@@ -220,6 +220,8 @@ struct tok_unigram_state {
 			   last */
 	uint8_t run;	/* enum tok_unigram_run */
 	bool later;	/* a text between added tokens has ended */
+	uint16_t since; /* bytes since tok_stream.single was last taken from, at most
+			   TOK_UNIGRAM_SCORES */
 };
 
 /* Text that may be, or belong to, an added token. Private. */
@@ -260,6 +262,10 @@ struct tok_stream {
 	union {
 		uint8_t held[TOK_CARRY_MAX];
 		double score[TOK_UNIGRAM_SCORES];
+		struct { /* likewise, as sentencepiece has them */
+			float score[TOK_UNIGRAM_SCORES];
+			float taken[TOK_UNIGRAM_SCORES]; /* from it, or 0 */
+		} single;
 	};
 	union {
 		struct tok_nfc nfc;
@@ -332,7 +338,7 @@ struct tok_decode_stream {
 	const struct tok_vocab *vocab;
 	uint8_t n_held;
 	uint8_t held[4];
-	uint8_t begun; /* an id has been decoded */
+	uint8_t begun; /* not at the start any more */
 };
 void tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab *v);
 struct tok_result tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids,

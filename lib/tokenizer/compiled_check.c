@@ -63,8 +63,7 @@ tables_are_there(const struct tok_vocab *v)
 		return there == (OF_ALL | OF_WORDPIECE);
 	case TOK_KIND_UNIGRAM:
 		if (v->unigram.norm.sentencepiece)
-			return take_option(&there, BIT(EXT)) &&
-			       take_option(&there, OF_CHARSMAP) &&
+			return take_option(&there, BIT(EXT)) && take_option(&there, OF_CHARSMAP) &&
 			       there == (OF_ALL | OF_UNIGRAM);
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, BIT(EXT)) &&
 		       take_option(&there, OF_CHARSMAP | OF_GRAPHEMES) &&
@@ -147,9 +146,8 @@ static bool
 settings_fit(const struct tok_unigram *u)
 {
 	return u->blanks && !u->words && !u->split && u->prefix == TOK_PREFIX_NONE &&
-	       u->norm.strip_left == u->norm.strip_right &&
-	       u->norm.strip_left == u->norm.squeeze && !u->norm.squeeze_to_mark &&
-	       u->norm.dummy <= TOK_DUMMY_SUFFIX;
+	       u->norm.strip_left == u->norm.strip_right && u->norm.strip_left == u->norm.squeeze &&
+	       !u->norm.squeeze_to_mark && u->norm.dummy <= TOK_DUMMY_SUFFIX;
 }
 
 static bool
@@ -166,8 +164,7 @@ numbers_fit(const struct tok_vocab *v)
 		       v->wordpiece.unk < v->info.n_ids;
 	if (v->kind == TOK_KIND_UNIGRAM)
 		return v->pretok == TOK_PRETOK_NONE && !v->nfc && !metaspace &&
-		       v->unigram.prefix <= TOK_PREFIX_EACH &&
-		       v->unigram.unk < v->info.n_ids &&
+		       v->unigram.prefix <= TOK_PREFIX_EACH && v->unigram.unk < v->info.n_ids &&
 		       (!v->unigram.norm.sentencepiece || settings_fit(&v->unigram));
 	if (v->pretok == TOK_PRETOK_PIECES)
 		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A SentencePiece model, and one of kind BPE as a list of merges: any two symbols whose joint text is a
- * piece are joined, those of the highest score first, the leftmost of equals (bpe_model.cc). Set-up
- * only.
+ * A SentencePiece model, and one of kind BPE as a list of merges: any two symbols whose joint text
+ * is a piece are joined, those of the highest score first, the leftmost of equals (bpe_model.cc).
+ * Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -29,6 +29,10 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 		n_unknown += p->type == TOK_SP_UNKNOWN;
 		if (p->type == TOK_SP_BYTE && tok_piece_byte(p->text, p->len) < 0)
 			return tok_fail(err, "%s: piece %u is a BYTE and not <0x..>", file, id);
+		if (p->type == TOK_SP_BYTE && !sp->byte_fallback)
+			return tok_fail(err,
+				"%s: piece %u is a BYTE, and trainer_spec.byte_fallback is false",
+				file, id);
 		if (p->type == TOK_SP_USER_DEFINED && p->len >= TOK_SPM_WINDOW)
 			return tok_fail(err,
 				"%s: piece %u is USER_DEFINED and has %u bytes, the limit for Unigram "
@@ -78,8 +82,7 @@ static void
 put_own(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p, uint32_t *bytes)
 {
 	memcpy(m->added_bytes + *bytes, p->text, p->len);
-	m->added[m->n_added++] =
-		(struct tok_model_added){.id = id, .off = *bytes, .len = p->len};
+	m->added[m->n_added++] = (struct tok_model_added){.id = id, .off = *bytes, .len = p->len};
 	*bytes += p->len;
 }
 

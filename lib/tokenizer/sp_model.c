@@ -225,9 +225,8 @@ tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *s
 	if (ok && (sp->unk_surface_bytes > TOK_MAX_TOKEN_BYTES ||
 			  tok_utf8_scan((const uint8_t *)sp->unk_surface, sp->unk_surface_bytes)
 					  .valid != sp->unk_surface_bytes))
-		ok = tok_fail(err,
-			"%s: trainer_spec.unk_surface is not UTF-8 of at most %u bytes", file,
-			TOK_MAX_TOKEN_BYTES);
+		ok = tok_fail(err, "%s: trainer_spec.unk_surface is not UTF-8 of at most %u bytes",
+			file, TOK_MAX_TOKEN_BYTES);
 	if (!ok)
 		tok_sp_free(sp);
 	return ok;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SentencePiece's .model: a protocol buffer (sentencepiece_model.proto, ModelProto). Read here, as the
- * few fields that matter are in four wire types and the Python package is built of C sources alone,
- * without a generator. Set-up only.
+ * SentencePiece's .model: a protocol buffer (sentencepiece_model.proto, ModelProto). Read here, as
+ * the few fields that matter are in four wire types and the Python package is built of C sources
+ * alone, without a generator. Set-up only.
  */
 #ifndef TOK_SP_MODEL_H
 #define TOK_SP_MODEL_H

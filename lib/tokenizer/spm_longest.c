@@ -109,8 +109,8 @@ unit_at(const struct tok_vocab *v, const uint8_t *p, size_t n, bool last)
 		}
 	}
 	if (*p == (uint8_t)*TOK_SPM_BROKEN)
-		return (struct unit){1, (const uint8_t *)TOK_UTF8_REPLACEMENT,
-			TOK_UTF8_REPLACEMENT_BYTES};
+		return (struct unit){
+			1, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES};
 	len = tok_utf8_length(*p);
 	return (struct unit){len, p, len};
 }
@@ -306,8 +306,7 @@ take_next(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *st
 }
 
 void
-tok_spm_take_longest(
-	struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop)
+tok_spm_take_longest(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop)
 {
 	bool goes_on = true;
 

@@ -8,10 +8,11 @@
  * each character becomes that of the shortest key that begins it, or stays
  * (normalizers/precompiled.rs, spm_precompiled).
  *
- * Of a .model it is that of sentencepiece (normalizer.cc), by `sentencepiece`: the longest USER_DEFINED
- * piece that begins what is left of a text stays, otherwise the longest key that begins it becomes
- * its text, otherwise a character stays. A byte that is not UTF-8 comes as TOK_SPM_BROKEN, and
- * becomes U+FFFD. All of strip_left, strip_right and squeeze are remove_extra_whitespaces, or none.
+ * Of a .model it is that of sentencepiece (normalizer.cc), by `sentencepiece`: the longest
+ * USER_DEFINED piece that begins what is left of a text stays, otherwise the longest key that
+ * begins it becomes its text, otherwise a character stays. A byte that is not UTF-8 comes as
+ * TOK_SPM_BROKEN, and becomes U+FFFD. All of strip_left, strip_right and squeeze are
+ * remove_extra_whitespaces, or none.
  */
 #ifndef TOK_SPM_NORM_H
 #define TOK_SPM_NORM_H
@@ -29,9 +30,9 @@ struct tok_spm_norm {
 	bool on;	/* there is something to do */
 	bool strip_left, strip_right, squeeze, squeeze_to_mark;
 	bool sentencepiece;
-	uint32_t dummy;	  /* enum tok_dummy */
-	bool white;	  /* one of the four */
-	bool parts;	  /* set-up: some added token is looked for in what comes of it */
+	uint32_t dummy; /* enum tok_dummy */
+	bool white;	/* one of the four */
+	bool parts;	/* set-up: some added token is looked for in what comes of it */
 	/* By ASCII character: it is printable, and no key; sentencepiece: none that only ASCII
 	   follows in begins with it */
 	bool stays[0x80];
@@ -69,8 +70,7 @@ struct tok_spm_sink {
 };
 
 /* tok_spm_next for a .model, until nothing is left of the piece or out comes to `stop`. */
-void tok_spm_take_longest(
-	struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop);
+void tok_spm_take_longest(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop);
 
 /* Bytes that are not given out yet. */
 static inline size_t
@@ -91,7 +91,8 @@ tok_spm_blank_waits(const struct tok_spm_state *s)
 
 /* ---- set-up ---- */
 
-/* m->charsmap has n bytes as files have a map: a trie's size, the trie and its texts. False: not. */
+/* m->charsmap has n bytes as files have a map: a trie's size, the trie and its texts. False: not.
+ */
 bool tok_spm_split_charsmap(struct tok_model_unigram *m, size_t n);
 
 /* The tables, and what is known by them. */

@@ -10,8 +10,8 @@
 /* ---- the map ---- */
 
 /*
- * What a walk over all keys finds. Of up to TOK_CLUSTER_BYTES: longer ones are never looked for, nor
- * what goes on from a key; or with `longest` of up to TOK_SPM_KEY_MAX.
+ * What a walk over all keys finds. Of up to TOK_CLUSTER_BYTES: longer ones are never looked for,
+ * nor what goes on from a key; or with `longest` of up to TOK_SPM_KEY_MAX.
  */
 struct walk {
 	const struct tok_spm_norm *norm;
@@ -252,8 +252,8 @@ tok_spm_split_charsmap(struct tok_model_unigram *m, size_t n)
 
 	if (n <= 4)
 		return false;
-	m->charsmap_trie = (p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24) &
-			   ~(size_t)3;
+	m->charsmap_trie =
+		(p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24) & ~(size_t)3;
 	m->charsmap_bytes = n - 4;
 	memmove(m->charsmap, m->charsmap + 4, m->charsmap_bytes);
 	return m->charsmap_trie > 0 && m->charsmap_trie <= m->charsmap_bytes;

@@ -43,8 +43,9 @@ tok_stream_init(
 static size_t
 normalizer_waits(const struct tok_stream *s)
 {
-	return s->vocab->kind == TOK_KIND_UNIGRAM ? tok_spm_waiting(&s->vocab->unigram.norm, &s->spm)
-						  : tok_nfc_waiting(&s->nfc);
+	return s->vocab->kind == TOK_KIND_UNIGRAM
+		       ? tok_spm_waiting(&s->vocab->unigram.norm, &s->spm)
+		       : tok_nfc_waiting(&s->nfc);
 }
 
 size_t
@@ -293,8 +294,8 @@ static enum tok_why
 replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
 {
 	if (s->vocab->unigram.norm.sentencepiece)
-		return feed_text(s,
-			(const uint8_t *)TOK_SPM_BROKEN TOK_SPM_BROKEN TOK_SPM_BROKEN, n, false, ids);
+		return feed_text(s, (const uint8_t *)TOK_SPM_BROKEN TOK_SPM_BROKEN TOK_SPM_BROKEN,
+			n, false, ids);
 	return feed_text(
 		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
 }

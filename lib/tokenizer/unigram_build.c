@@ -184,7 +184,7 @@ build_fallback(struct tok_vocab *v, const struct tok_model *m, struct tok_error 
 		return true;
 	if (!find_bytes(v, m, &n, err))
 		return false;
-	if (n == 0) {
+	if (n == 0 && !m->unigram.sentencepiece) {
 		v->unigram.byte_fallback = false;
 		memset(v->ext, 0, TOK_BYTES * sizeof(*v->ext));
 		return true;
@@ -192,8 +192,8 @@ build_fallback(struct tok_vocab *v, const struct tok_model *m, struct tok_error 
 	if (n < TOK_BYTES)
 		return tok_fail(err,
 			"byte_fallback with %u of the tokens <0x00> to <0xFF> is not implemented "
-			"(implemented: with all, or none)",
-			n);
+			"(implemented: with all%s)",
+			n, m->unigram.sentencepiece ? "" : ", or none");
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
 

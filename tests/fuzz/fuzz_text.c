@@ -21,7 +21,7 @@
 #define WAYS 4
 #define BPE (ALPHABETS * FAMILIES * WAYS)
 #define WORDPIECES 8
-#define UNIGRAMS 8
+#define UNIGRAMS 14
 #define OTHERS (WORDPIECES + UNIGRAMS)
 #define VOCABS (BPE + OTHERS)
 #define TEXT_MAX 300
@@ -65,7 +65,7 @@ make_unigrams(void)
 	double score[N];
 
 	for (uint32_t i = 0; i < UNIGRAMS; i++) {
-		const bool bare = i == 7, map = i & 1;
+		const bool bare = i == 7, map = i & 1, model = i >= 8; /* as in a .model */
 		const struct tok_model_unigram options = {.charsmap_bytes = map,
 			.strip_left = i % 3 == 1,
 			.strip_right = i % 3 > 0,
@@ -79,10 +79,20 @@ make_unigrams(void)
 			.split = !bare && i != 5 && i != 6,
 			.decode_strips = i & 1};
 
+		const struct tok_model_unigram sentencepiece = {.charsmap_bytes = map,
+			.strip_left = i < 12,
+			.strip_right = i < 12,
+			.squeeze = i < 12,
+			.sentencepiece = true,
+			.dummy = (enum tok_dummy)(i % 3),
+			.blanks = true,
+			.decode_strips = i & 2};
+
 		/* Equal ones, so that ways are equal as well. */
 		for (uint32_t k = 0; k < N; k++)
-			score[k] = -1.0 - (k * (i + 3)) % 5;
-		other[WORDPIECES + i] = small_unigram(piece, score, N, &options, i == 0 || i == 6);
+			score[k] = (i == 13 ? 30000.0 : 1.0) * (-1.0 - (k * (i + 3)) % 5);
+		other[WORDPIECES + i] = small_unigram(piece, score, N,
+			model ? &sentencepiece : &options, i == 0 || i == 6 || (model && i % 4 == 1));
 	}
 }
 

@@ -136,14 +136,16 @@ ids_fit(const struct tok_vocab *v)
 	return unk->len > 0 && unk->len < TOK_PIECE_BYTES_MAX;
 }
 
-/* sentencepiece's own fit into a window. */
+/* No TOK_SPM_BROKEN is of sentencepiece's own. */
 static bool
 own_fit(const struct tok_vocab *v)
 {
-	const uint32_t n = tok_vocab_table_n(v, TOK_TABLE_ADDED_TEXT);
+	const struct tok_added *own = &v->added[TOK_ADDED_TEXT_SET];
 
-	for (uint32_t i = 0; v->unigram.norm.sentencepiece && i < n; i++) {
-		if (v->added[TOK_ADDED_TEXT_SET].token[i].len >= TOK_SPM_WINDOW)
+	if (!v->unigram.norm.sentencepiece)
+		return true;
+	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_ADDED_TEXT_NODE); i++) {
+		if (own->trie.node[i].child[3] >> 63 != 0)
 			return false;
 	}
 	return true;

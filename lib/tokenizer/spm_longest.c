@@ -61,14 +61,16 @@ tok_spm_find_longest(
 
 #define OWN_KEYS 64 /* that begin one another, likewise */
 
-/* Bytes of the longest USER_DEFINED piece that begins p[0 .. n), or 0. */
+/* Bytes of the longest USER_DEFINED piece that begins p[0 .. n), or 0. None has more than those of
+   a window less one. */
 static uint32_t
 find_own(const struct tok_longest *trie, const uint8_t *p, size_t n, bool *open)
 {
+	const uint32_t most = n < TOK_SPM_WINDOW - 1 ? (uint32_t)n : TOK_SPM_WINDOW - 1;
 	uint32_t node = TOK_LONGEST_GO_ON, longest = 0, keys = 0;
 
 	*open = false;
-	for (uint32_t i = 0; i < n; i++) {
+	for (uint32_t i = 0; i < most; i++) {
 		node = tok_longest_child(&trie->node[node], p[i]);
 		if (node == TOK_NO_TOKEN)
 			return longest;
@@ -78,7 +80,7 @@ find_own(const struct tok_longest *trie, const uint8_t *p, size_t n, bool *open)
 		if (++keys == OWN_KEYS)
 			return longest;
 	}
-	*open = tok_longest_goes_on(&trie->node[node]);
+	*open = n < TOK_SPM_WINDOW - 1 && tok_longest_goes_on(&trie->node[node]);
 	return longest;
 }
 

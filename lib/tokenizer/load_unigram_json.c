@@ -9,6 +9,7 @@
 #include "json_scores.h"
 #include "load_unigram_json.h"
 #include "rank_model.h"
+#include "spm_norm.h"
 #include "utf8.h"
 
 static const struct tok_json_rule model_rules[] = {
@@ -98,16 +99,7 @@ read_charsmap(const char *file, const json_t *component, struct tok_model_unigra
 	n = json_is_string(text)
 		    ? tok_base64_decode(json_string_value(text), len, TOK_FILE_MAX, u->charsmap)
 		    : -1;
-	if (n > 4) {
-		const uint8_t *p = u->charsmap;
-
-		u->charsmap_trie =
-			(p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24) &
-			~(size_t)3;
-		u->charsmap_bytes = (size_t)n - 4;
-		memmove(u->charsmap, u->charsmap + 4, u->charsmap_bytes);
-	}
-	if (n <= 4 || u->charsmap_trie == 0 || u->charsmap_trie > u->charsmap_bytes)
+	if (n < 0 || !tok_spm_split_charsmap(u, (size_t)n))
 		return tok_fail(err,
 			"%s: normalizer.precompiled_charsmap: expected base64 of a trie's size, "
 			"the trie and its texts",

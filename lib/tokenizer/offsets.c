@@ -272,6 +272,12 @@ take_template(struct tok_offsets *o, const uint32_t *ids, uint32_t n)
 }
 
 bool
+tok_has_offsets(const struct tok_vocab *v)
+{
+	return v->kind != TOK_KIND_UNIGRAM || !v->unigram.norm.sentencepiece;
+}
+
+bool
 tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range)
 {
@@ -280,7 +286,7 @@ tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flag
 	const uint32_t n_after = flags & TOK_TEMPLATE ? around->n_after : 0;
 	struct tok_offsets o = {.vocab = v, .ids = ids, .range = range};
 
-	if (n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
+	if (!tok_has_offsets(v) || n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
 		return false;
 	o.text = n > 0 ? text : (const uint8_t *)""; /* NULL is a text without bytes */
 	o.n_ids =

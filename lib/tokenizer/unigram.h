@@ -2,7 +2,8 @@
 /*
  * Unigram: of all ways to spell a word by pieces the one with the highest sum of scores. Sums are
  * taken from left to right, and of ways that are equal in them the one whose last piece is longest
- * is taken, as the reference does (models/unigram/model.rs, encode_optimized).
+ * is taken, as the reference does (models/unigram/model.rs, encode_optimized). Of a .model sums are
+ * of single precision, over the whole text, as sentencepiece takes them (unigram_model.cc).
  *
  * Text becomes words before (unigram_words.c), and is normalized before that (spm_norm.h).
  */

@@ -60,7 +60,8 @@ tok_added_active(const struct tok_vocab *v, enum tok_added_which which, uint32_t
 {
 	const struct tok_added *set = &v->added[which];
 
-	return set->n > 0 && !(flags & TOK_ADDED_AS_TEXT) &&
+	/* sentencepiece's normalizer looks for its own (spm_longest.c). */
+	return set->n > 0 && !(flags & TOK_ADDED_AS_TEXT) && !v->unigram.norm.sentencepiece &&
 	       (set->plain || (flags & TOK_SPECIAL));
 }
 

@@ -24,7 +24,8 @@ static_assert(TOK_N_TABLES <= 64, "a bit for each");
 	(OF_LONGEST | BIT(NORM_PAGE) | BIT(NORM_ELEMENT) | BIT(NORM_SEQ) | BIT(AT_START) |         \
 		BIT(BEHIND) | BIT(TEXT))
 #define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
-#define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT) | BIT(CAT_PAGE) | BIT(CAT))
+#define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT))
+#define OF_GRAPHEMES (BIT(CAT_PAGE) | BIT(CAT))
 
 static uint32_t
 n_of(const struct tok_vocab *v, enum tok_table which)
@@ -61,8 +62,12 @@ tables_are_there(const struct tok_vocab *v)
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
 	case TOK_KIND_UNIGRAM:
+		if (v->unigram.norm.sentencepiece)
+			return take_option(&there, BIT(EXT)) && take_option(&there, OF_CHARSMAP) &&
+			       there == (OF_ALL | OF_UNIGRAM);
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, BIT(EXT)) &&
-		       take_option(&there, OF_CHARSMAP) && there == (OF_ALL | OF_UNIGRAM);
+		       take_option(&there, OF_CHARSMAP | OF_GRAPHEMES) &&
+		       there == (OF_ALL | OF_UNIGRAM);
 	}
 	return false;
 }
@@ -104,7 +109,7 @@ sizes_fit_unigram(const struct tok_vocab *v)
 	       n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 	       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids &&
 	       n_of(v, TOK_TABLE_EXT) == (v->unigram.byte_fallback ? TOK_BYTES : 0) &&
-	       (v->table_bytes[TOK_TABLE_CHARSMAP] == 0 ||
+	       (v->table_bytes[TOK_TABLE_CAT] == 0 ||
 		       (n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES &&
 			       n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0));
 }
@@ -136,6 +141,15 @@ sizes_fit(const struct tok_vocab *v)
 		       n_of(v, TOK_TABLE_LONGEST_NODE) > TOK_LONGEST_GO_ON);
 }
 
+/* What a .model has: others are never together with it. */
+static bool
+settings_fit(const struct tok_unigram *u)
+{
+	return u->blanks && !u->words && !u->split && u->prefix == TOK_PREFIX_NONE &&
+	       u->norm.strip_left == u->norm.strip_right && u->norm.strip_left == u->norm.squeeze &&
+	       !u->norm.squeeze_to_mark && u->norm.dummy <= TOK_DUMMY_SUFFIX;
+}
+
 static bool
 numbers_fit(const struct tok_vocab *v)
 {
@@ -150,8 +164,8 @@ numbers_fit(const struct tok_vocab *v)
 		       v->wordpiece.unk < v->info.n_ids;
 	if (v->kind == TOK_KIND_UNIGRAM)
 		return v->pretok == TOK_PRETOK_NONE && !v->nfc && !metaspace &&
-		       v->unigram.prefix <= TOK_PREFIX_EACH &&
-		       v->unigram.unk < v->info.n_ids;
+		       v->unigram.prefix <= TOK_PREFIX_EACH && v->unigram.unk < v->info.n_ids &&
+		       (!v->unigram.norm.sentencepiece || settings_fit(&v->unigram));
 	if (v->pretok == TOK_PRETOK_PIECES)
 		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
 		       v->metaspace.prefix <= TOK_PREFIX_TEXT;

@@ -75,6 +75,13 @@ links_fit(const struct tok_vocab *v, const struct reached *reached)
 	return v->node[0].dict == 0;
 }
 
+/* Sums of it are numbers. */
+static bool
+is_score(const struct tok_vocab *v, double score)
+{
+	return isfinite(score) && (!v->unigram.norm.sentencepiece || fabs(score) < 2e30);
+}
+
 /* A node's piece has the bytes that lead to it, and is whole characters. */
 static bool
 piece_fits(const struct tok_vocab *v, const struct reached *reached, uint32_t at)
@@ -85,7 +92,7 @@ piece_fits(const struct tok_vocab *v, const struct reached *reached, uint32_t at
 
 	if (node->token == TOK_NO_TOKEN)
 		return true;
-	if (at == 0 || node->token >= v->info.n_ids || !isfinite(node->score))
+	if (at == 0 || node->token >= v->info.n_ids || !is_score(v, node->score))
 		return false;
 	span = &v->span[node->token];
 	bytes = v->bytes + span->off;
@@ -108,7 +115,7 @@ nodes_fit(const struct tok_vocab *v)
 		ok = piece_fits(v, reached, at);
 	/* No piece begins within a character: where one goes on from is a border. */
 	ok = ok && v->node[0].child[2] == 0;
-	ok = ok && isfinite(v->node[0].score) && links_fit(v, reached);
+	ok = ok && is_score(v, v->node[0].score) && links_fit(v, reached);
 	free(reached);
 	return ok;
 }
@@ -127,6 +134,21 @@ ids_fit(const struct tok_vocab *v)
 			return false;
 	}
 	return unk->len > 0 && unk->len < TOK_PIECE_BYTES_MAX;
+}
+
+/* No TOK_SPM_BROKEN is of sentencepiece's own. */
+static bool
+own_fit(const struct tok_vocab *v)
+{
+	const struct tok_added *own = &v->added[TOK_ADDED_TEXT_SET];
+
+	if (!v->unigram.norm.sentencepiece)
+		return true;
+	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_ADDED_TEXT_NODE); i++) {
+		if (own->trie.node[i].child[3] >> 63 != 0)
+			return false;
+	}
+	return true;
 }
 
 static bool
@@ -161,6 +183,8 @@ tok_compiled_check_unigram(const struct tok_vocab *v)
 		return "node";
 	if (!ids_fit(v))
 		return "len, ext";
+	if (!own_fit(v))
+		return "added";
 	if (!texts_fit(v, v->wordpiece.at_start) || !texts_fit(v, v->wordpiece.behind))
 		return "text";
 	if (!pages_fit(v))

@@ -21,9 +21,9 @@ is_stripped(const struct tok_vocab *v, uint32_t id, uint32_t len)
 	       (v->metaspace.prefix != TOK_PREFIX_TEXT || len > 1 || id == v->ext[' ']);
 }
 
-/* `begun`: not at the start of all ids. */
+/* *begun: not at the start of all ids. */
 static struct tok_result
-decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n, uint8_t *out,
+decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids, size_t n, uint8_t *out,
 	size_t room)
 {
 	struct tok_result r = {.status = TOK_OK};
@@ -39,7 +39,7 @@ decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n, uin
 			r.why = TOK_WHY_ID;
 			break;
 		}
-		if (!begun && r.consumed == 0 && *bytes == ' ' && is_stripped(v, ids[0], len)) {
+		if (!*begun && r.consumed == 0 && *bytes == ' ' && is_stripped(v, ids[0], len)) {
 			bytes++;
 			len--;
 		}
@@ -50,13 +50,16 @@ decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n, uin
 		memcpy(out + r.produced, bytes, len);
 		r.produced += len;
 	}
+	*begun |= r.consumed > 0;
 	return r;
 }
 
 struct tok_result
 tok_decode(const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *out, size_t room)
 {
-	return decode(v, false, ids, n, out, room);
+	bool begun = false;
+
+	return decode(v, &begun, ids, n, out, room);
 }
 
 void
@@ -92,12 +95,14 @@ tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids, size_t 
 {
 	struct tok_result r = {.status = TOK_MORE};
 	unsigned int held = d->n_held;
+	bool begun;
 
 	if (room < held)
 		return r;
 	memcpy(out, d->held, held);
-	r = decode(d->vocab, d->begun, ids, n, out + held, room - held);
-	d->begun |= r.consumed > 0;
+	begun = d->begun;
+	r = decode(d->vocab, &begun, ids, n, out + held, room - held);
+	d->begun = begun;
 	r.produced += held;
 	d->n_held = 0;
 	if (last && r.status == TOK_OK)

@@ -92,12 +92,34 @@ tok_json_check(const char *file, const char *what, json_t *object,
 	return true;
 }
 
+/* A normalizer and a pre_tokenizer are there or not by what the model is. */
+static const struct tok_json_rule top_rules[] = {
+	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
+	{"truncation", NULL, NULL, false},
+	{"padding", NULL, NULL, false},
+	{"added_tokens", NULL, NULL, false},
+	{"normalizer", NULL, NULL, false},
+	{"pre_tokenizer", NULL, NULL, false},
+	{"post_processor", NULL, NULL, false},
+	{"decoder", NULL, NULL, true},
+	{"model", NULL, NULL, true},
+};
+
+bool
+tok_json_check_top(const char *file, json_t *root, struct tok_error *err)
+{
+	return tok_json_check(
+		file, "", root, top_rules, sizeof(top_rules) / sizeof(top_rules[0]), err);
+}
+
 bool
 tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err)
 {
 	char name[NAME_MAX_BYTES];
 
+	if (object == NULL)
+		return tok_fail(err, "%s: %s is missing", file, what);
 	if (tok_json_is_type(object, type))
 		return tok_json_check(file, what, object, rules, n, err);
 	name_value(object, name);

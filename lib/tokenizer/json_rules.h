@@ -32,6 +32,9 @@ bool tok_json_is_type(const json_t *component, const char *type);
 bool tok_json_check(const char *file, const char *what, json_t *object,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
 
+/* The file itself: which components a tokenizer.json may have. */
+bool tok_json_check_top(const char *file, json_t *root, struct tok_error *err);
+
 /* The same for a component whose "type" decides what its other keys are: `type`, or refused. */
 bool tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);

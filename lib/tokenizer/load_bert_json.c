@@ -6,18 +6,6 @@
 #include "json_rules.h"
 #include "load_bert_json.h"
 
-static const struct tok_json_rule top_rules[] = {
-	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
-	{"truncation", NULL, NULL, false},
-	{"padding", NULL, NULL, false},
-	{"added_tokens", NULL, NULL, false},
-	{"normalizer", NULL, NULL, true},
-	{"pre_tokenizer", NULL, NULL, true},
-	{"post_processor", NULL, NULL, false},
-	{"decoder", NULL, NULL, true},
-	{"model", NULL, NULL, true},
-};
-
 static const struct tok_json_rule normalizer_rules[] = {
 	{"type", "\"BertNormalizer\"", NULL, true},
 	{"clean_text", "true, false", NULL, true},
@@ -63,8 +51,7 @@ tok_json_is_bert(const json_t *root)
 bool
 tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
 {
-	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
-	       tok_json_check_component(file, "normalizer", json_object_get(root, "normalizer"),
+	return tok_json_check_component(file, "normalizer", json_object_get(root, "normalizer"),
 		       "BertNormalizer", normalizer_rules, N(normalizer_rules), err) &&
 	       tok_json_check_component(file, "pre_tokenizer",
 		       json_object_get(root, "pre_tokenizer"), "BertPreTokenizer",

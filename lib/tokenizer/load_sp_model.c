@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A SentencePiece model of kind BPE as a list of merges: any two symbols whose joint text is a
- * piece are joined, those of the highest score first, the leftmost of equals (bpe_model.cc). Set-up
- * only.
+ * A SentencePiece model, and one of kind BPE as a list of merges: any two symbols whose joint text
+ * is a piece are joined, those of the highest score first, the leftmost of equals (bpe_model.cc).
+ * Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -31,15 +31,14 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 {
 	if (sp->kind != TOK_SP_BPE)
 		return tok_fail(err,
-			"%s: trainer_spec.model_type %u is not implemented (implemented: %u, BPE)",
-			file, sp->kind, TOK_SP_BPE);
+			"%s: trainer_spec.model_type %u is not implemented (implemented: %u, "
+			"Unigram, and %u, BPE)",
+			file, sp->kind, TOK_SP_UNIGRAM, TOK_SP_BPE);
 	if (sp->charsmap_bytes > 0)
 		return tok_fail(err,
 			"%s: normalizer_spec.precompiled_charsmap is not implemented (implemented: "
 			"the rule \"identity\")",
 			file);
-	if (sp->denormalizes)
-		return tok_fail(err, "%s: denormalizer_spec is not implemented", file);
 	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
 		bool is;
 
@@ -240,8 +239,13 @@ tok_load_sp_model(const char *path, struct tok_model *m, struct tok_error *err)
 	bool ok = text != NULL && tok_sp_read(file, (const uint8_t *)text, n, &sp, err);
 
 	*m = (struct tok_model){.format = "sentencepiece"};
-	ok = ok && check(file, &sp, err) && check_pieces(file, &sp, err) &&
-	     make_model(file, &sp, m, err);
+	if (ok && sp.denormalizes)
+		ok = tok_fail(err, "%s: denormalizer_spec is not implemented", file);
+	if (ok && sp.kind == TOK_SP_UNIGRAM)
+		ok = tok_sp_unigram(file, &sp, m, err);
+	else
+		ok = ok && check(file, &sp, err) && check_pieces(file, &sp, err) &&
+		     make_model(file, &sp, m, err);
 	tok_sp_free(&sp);
 	free(text);
 	if (!ok)

@@ -19,18 +19,6 @@
 #include "load_tekken.h"
 #include "pieces.h"
 
-static const struct tok_json_rule top_rules[] = {
-	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
-	{"truncation", NULL, NULL, false},
-	{"padding", NULL, NULL, false},
-	{"added_tokens", NULL, NULL, false},
-	{"normalizer", NULL, NULL, false},
-	{"pre_tokenizer", NULL, NULL, true},
-	{"post_processor", NULL, NULL, false},
-	{"decoder", NULL, NULL, true},
-	{"model", NULL, NULL, true},
-};
-
 /* What ByteLevel decodes does not depend on its fields. */
 static const struct tok_json_rule decoder_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
@@ -59,10 +47,9 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 {
 	json_t *decoder = json_object_get(root, "decoder");
 
-	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
-	       /* Without one the reference would join tokens by blanks, byte letters and all. */
-	       tok_json_check_component(
-		       file, "decoder", decoder, "ByteLevel", decoder_rules, N(decoder_rules), err) &&
+	/* Without one the reference would join tokens by blanks, byte letters and all. */
+	return tok_json_check_component(file, "decoder", decoder, "ByteLevel", decoder_rules,
+		       N(decoder_rules), err) &&
 	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err);
 }
@@ -141,11 +128,12 @@ load(const char *path, json_t *root, struct tok_model *m, struct tok_error *err)
 	bool ok;
 
 	*m = (struct tok_model){.format = "tokenizer.json"};
+	if (!tok_json_check_top(file, root, err))
+		return false;
 	if (wordpiece)
 		ok = tok_json_bert_check(file, root, err);
 	else if (tok_json_is_pieces(root))
-		ok = tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
-		     tok_json_pieces(file, root, m, err);
+		ok = tok_json_pieces(file, root, m, err);
 	else if (unigram)
 		ok = tok_json_unigram_check(file, root, m, err);
 	else

@@ -9,19 +9,8 @@
 #include "json_scores.h"
 #include "load_unigram_json.h"
 #include "rank_model.h"
+#include "spm_norm.h"
 #include "utf8.h"
-
-static const struct tok_json_rule top_rules[] = {
-	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
-	{"truncation", NULL, NULL, false},
-	{"padding", NULL, NULL, false},
-	{"added_tokens", NULL, NULL, false},
-	{"normalizer", NULL, NULL, false},
-	{"pre_tokenizer", NULL, NULL, false},
-	{"post_processor", NULL, NULL, false},
-	{"decoder", NULL, NULL, true},
-	{"model", NULL, NULL, true},
-};
 
 static const struct tok_json_rule model_rules[] = {
 	{"type", "\"Unigram\"", NULL, true},
@@ -110,16 +99,7 @@ read_charsmap(const char *file, const json_t *component, struct tok_model_unigra
 	n = json_is_string(text)
 		    ? tok_base64_decode(json_string_value(text), len, TOK_FILE_MAX, u->charsmap)
 		    : -1;
-	if (n > 4) {
-		const uint8_t *p = u->charsmap;
-
-		u->charsmap_trie =
-			(p[0] | (size_t)p[1] << 8 | (size_t)p[2] << 16 | (size_t)p[3] << 24) &
-			~(size_t)3;
-		u->charsmap_bytes = (size_t)n - 4;
-		memmove(u->charsmap, u->charsmap + 4, u->charsmap_bytes);
-	}
-	if (n <= 4 || u->charsmap_trie == 0 || u->charsmap_trie > u->charsmap_bytes)
+	if (n < 0 || !tok_spm_split_charsmap(u, (size_t)n))
 		return tok_fail(err,
 			"%s: normalizer.precompiled_charsmap: expected base64 of a trie's size, "
 			"the trie and its texts",
@@ -292,8 +272,7 @@ tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, stru
 {
 	struct tok_model_unigram *u = &m->unigram;
 
-	return tok_json_check(file, "", root, top_rules, N(top_rules), err) &&
-	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+	return tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
 		       N(model_rules), err) &&
 	       read_normalizers(file, root, u, err) && read_pre_tokenizers(file, root, u, err) &&
 	       read_decoder(file, root, u, err) && check_first(file, root, u, err);

@@ -111,7 +111,8 @@ add_unigram(uint32_t crc, const struct tok_model *m)
 				      (uint32_t)u->squeeze << 2 |
 				      (uint32_t)u->squeeze_to_mark << 3 | (uint32_t)u->words << 4 |
 				      (uint32_t)u->blanks << 5 | (uint32_t)u->split << 6 |
-				      (uint32_t)u->byte_fallback << 7 | (uint32_t)u->prefix << 8);
+				      (uint32_t)u->byte_fallback << 7 | (uint32_t)u->prefix << 8 |
+				      (uint32_t)u->sentencepiece << 16 | (uint32_t)u->dummy << 17);
 	crc = add_number(crc, u->unk);
 	if (u->charsmap != NULL)
 		crc = (uint32_t)crc32_z(crc, u->charsmap, u->charsmap_bytes);

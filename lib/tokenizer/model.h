@@ -82,9 +82,17 @@ struct tok_model_bert {
 	uint32_t unk;	    /* id of the unknown token */
 };
 
+/* A blank that sentencepiece puts beside a text. */
+enum tok_dummy {
+	TOK_DUMMY_NONE = 0,
+	TOK_DUMMY_PREFIX = 1,
+	TOK_DUMMY_SUFFIX = 2,
+};
+
 /*
  * A Unigram model, and what comes before and behind it. Where `blanks` is set, tokens have a blank
- * for U+2581. What is done to a text is done in the order of the fields.
+ * for U+2581. What is done to a text is done in the order of the fields. With `sentencepiece` it is
+ * done as that package does it (spm_norm.h), and added tokens are its USER_DEFINED pieces.
  */
 struct tok_model_unigram {
 	uint8_t *charsmap; /* units of its trie as the file has them, then texts; or NULL */
@@ -92,15 +100,19 @@ struct tok_model_unigram {
 	bool strip_left, strip_right; /* of white space */
 	bool squeeze;		      /* several blanks become one, or U+2581: */
 	bool squeeze_to_mark;
+	bool sentencepiece;
+	enum tok_dummy dummy;
 	bool words;  /* text is cut at white space, which is left out */
 	bool blanks; /* a blank and U+2581 are the same */
 	enum tok_prefix prefix; /* TOK_PREFIX_EACH at most; with `words` before each word */
 	bool split;	   /* a blank begins a word */
 	double *score;	   /* by id */
+	double unknown;	   /* sentencepiece: of a character that is no piece */
 	uint32_t n_pieces; /* ids below are of the model */
 	uint32_t unk;
 	bool byte_fallback;
-	bool decode_strips; /* blanks of the first token are left out */
+	bool decode_strips; /* blanks of the first token are left out; sentencepiece: one of them */
+	struct tok_span unk_text; /* sentencepiece: in bytes, what `unk` decodes to */
 };
 
 struct tok_model {

@@ -101,9 +101,8 @@ take(struct source *s, size_t n, struct tok_range *range)
 	return true;
 }
 
-/* The next id, which is `id` if that is not TOK_NO_TOKEN. NULL: the ids are not of this text. */
-static struct tok_range *
-next_id(struct tok_offsets *o, uint32_t id)
+struct tok_range *
+tok_offsets_next(struct tok_offsets *o, uint32_t id)
 {
 	if (o->next == o->n_ids || o->ids[o->next] >= o->vocab->info.n_ids ||
 		(id != TOK_NO_TOKEN && o->ids[o->next] != id))
@@ -116,7 +115,7 @@ static bool
 take_pretokens(struct tok_offsets *o, struct source *s, size_t n)
 {
 	while (n > 0 && refill(s)) {
-		struct tok_range *range = next_id(o, TOK_NO_TOKEN);
+		struct tok_range *range = tok_offsets_next(o, TOK_NO_TOKEN);
 		const size_t len = range == NULL ? 0 : o->vocab->span[o->ids[o->next - 1]].len;
 
 		if (len == 0 || len > n || !take(s, len, range))
@@ -172,7 +171,7 @@ take_event(
 	}
 	if (!end_text(w) || !skip_to(w, base + span->at))
 		return false;
-	range = next_id(w->o, span->id);
+	range = tok_offsets_next(w->o, span->id);
 	w->taken = w->text_end = base + span->behind;
 	return range != NULL && take(&w->source, span->behind - span->at, range);
 }
@@ -213,6 +212,8 @@ take_section(struct tok_offsets *o, uint32_t flags, size_t begin, size_t end)
 
 	if (o->vocab->kind == TOK_KIND_WORDPIECE)
 		return tok_offsets_words(o, begin, end);
+	if (o->vocab->kind == TOK_KIND_UNIGRAM)
+		return tok_offsets_unigram(o, flags, begin, end);
 	open_source(&s, o->vocab, o->text, begin, end);
 	if (tok_added_active(o->vocab, TOK_ADDED_NORMAL_SET, flags))
 		return o->vocab->metaspace.stage != TOK_METASPACE_PRETOKENIZER &&
@@ -249,7 +250,7 @@ take_all(struct tok_offsets *o, uint32_t flags, size_t n)
 				return false;
 			continue;
 		}
-		range = next_id(o, span.id);
+		range = tok_offsets_next(o, span.id);
 		if (range == NULL)
 			return false;
 		*range = (struct tok_range){span.at, span.behind};
@@ -261,13 +262,19 @@ static bool
 take_template(struct tok_offsets *o, const uint32_t *ids, uint32_t n)
 {
 	for (uint32_t i = 0; i < n; i++) {
-		struct tok_range *range = next_id(o, ids[i]);
+		struct tok_range *range = tok_offsets_next(o, ids[i]);
 
 		if (range == NULL)
 			return false;
 		*range = (struct tok_range){0, 0};
 	}
 	return true;
+}
+
+bool
+tok_has_offsets(const struct tok_vocab *v)
+{
+	return v->kind != TOK_KIND_UNIGRAM || !v->unigram.norm.sentencepiece;
 }
 
 bool
@@ -279,9 +286,7 @@ tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flag
 	const uint32_t n_after = flags & TOK_TEMPLATE ? around->n_after : 0;
 	struct tok_offsets o = {.vocab = v, .ids = ids, .range = range};
 
-	if (v->kind == TOK_KIND_UNIGRAM)
-		return false; /* not implemented */
-	if (n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
+	if (!tok_has_offsets(v) || n_ids < n_before + n_after || tok_utf8_scan(text, n).valid != n)
 		return false;
 	o.text = n > 0 ? text : (const uint8_t *)""; /* NULL is a text without bytes */
 	o.n_ids =

@@ -20,4 +20,10 @@ struct tok_offsets {
 /* Text between added tokens, WordPiece: bytes [begin, end). False: the ids are not its. */
 bool tok_offsets_words(struct tok_offsets *o, size_t begin, size_t end);
 
+/* The same for Unigram. */
+bool tok_offsets_unigram(struct tok_offsets *o, uint32_t flags, size_t begin, size_t end);
+
+/* The next id, which is `id` if that is not TOK_NO_TOKEN. NULL: the ids are not of this text. */
+struct tok_range *tok_offsets_next(struct tok_offsets *o, uint32_t id);
+
 #endif

@@ -113,6 +113,10 @@ read_trainer(struct message m, struct tok_sp_model *sp)
 	struct field f;
 
 	while (read_field(&m, &f)) {
+		if (f.number == 44 && f.wire == WIRE_LEN) {
+			sp->unk_surface = (const char *)f.inside.p;
+			sp->unk_surface_bytes = (uint32_t)(f.inside.end - f.inside.p);
+		}
 		if (f.wire != WIRE_VARINT)
 			continue;
 		if (f.number == 3)
@@ -176,6 +180,7 @@ bool
 tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *sp,
 	struct tok_error *err)
 {
+	static const char unk_surface[] = " \xe2\x81\x87 ";
 	struct message m = {p, p + n};
 	bool ok = true;
 	struct field f;
@@ -186,6 +191,8 @@ tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *s
 		.dummy_prefix = true,
 		.remove_extra_whitespaces = true,
 		.escape_whitespaces = true,
+		.unk_surface = unk_surface,
+		.unk_surface_bytes = sizeof(unk_surface) - 1,
 	};
 	while (read_field(&m, &f))
 		most += f.number == 1 && f.wire == WIRE_LEN;
@@ -215,6 +222,11 @@ tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *s
 	}
 	for (uint32_t id = 0; ok && id < sp->n; id++)
 		ok = check_piece(file, id, &sp->piece[id], err);
+	if (ok && (sp->unk_surface_bytes > TOK_MAX_TOKEN_BYTES ||
+			  tok_utf8_scan((const uint8_t *)sp->unk_surface, sp->unk_surface_bytes)
+					  .valid != sp->unk_surface_bytes))
+		ok = tok_fail(err, "%s: trainer_spec.unk_surface is not UTF-8 of at most %u bytes",
+			file, TOK_MAX_TOKEN_BYTES);
 	if (!ok)
 		tok_sp_free(sp);
 	return ok;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SentencePiece's .model: a protocol buffer (sentencepiece_model.proto, ModelProto). Read here, as the
- * few fields that matter are in four wire types and the Python package is built of C sources alone,
- * without a generator. Set-up only.
+ * SentencePiece's .model: a protocol buffer (sentencepiece_model.proto, ModelProto). Read here, as
+ * the few fields that matter are in four wire types and the Python package is built of C sources
+ * alone, without a generator. Set-up only.
  */
 #ifndef TOK_SP_MODEL_H
 #define TOK_SP_MODEL_H
@@ -40,11 +40,17 @@ struct tok_sp_model {
 	bool denormalizes; /* there is a denormalizer_spec with a charsmap */
 	const uint8_t *charsmap;
 	size_t charsmap_bytes;
+	const char *unk_surface; /* what the unknown piece decodes to; valid UTF-8 */
+	uint32_t unk_surface_bytes;
 };
 
 /* Read one from its n bytes; `file` names it in errors. The pieces are freed by tok_sp_free. */
 bool tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *sp,
 	struct tok_error *err);
 void tok_sp_free(struct tok_sp_model *sp);
+
+/* One of kind Unigram to a model; the caller frees *m. */
+bool tok_sp_unigram(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
+	struct tok_error *err);
 
 #endif

@@ -16,22 +16,14 @@ void
 tok_spm_init(struct tok_spm_state *s)
 {
 	tok_cluster_init(&s->cluster);
-	s->decided = s->begun = false;
+	s->decided = s->begun = s->inside = false;
 	s->n_held = s->blanks = 0;
 	s->n_white = 0;
+	s->window.n = 0;
 }
 
-/* What goes by the name of out: where the next byte goes. */
-struct sink {
-	const struct tok_vocab *v;
-	const struct tok_spm_norm *norm; /* its */
-	struct tok_spm_state *s;
-	uint8_t *out;
-	bool full; /* no room for white space */
-};
-
 static inline void
-put(struct sink *k, const uint8_t *p, size_t n)
+put(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 {
 	memcpy(k->out, p, n);
 	k->out += n;
@@ -41,7 +33,7 @@ put(struct sink *k, const uint8_t *p, size_t n)
 
 /* Some that may yet be left out, where that of the end is. */
 static void
-put_white(struct sink *k, const uint8_t *p, size_t n)
+put_white(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 {
 	struct tok_spm_state *s = k->s;
 
@@ -57,7 +49,7 @@ put_white(struct sink *k, const uint8_t *p, size_t n)
 
 /* The run of blanks is over. */
 static void
-end_blanks(struct sink *k)
+end_blanks(struct tok_spm_sink *k)
 {
 	static const uint8_t blank[] = " ", mark[] = "\xe2\x96\x81";
 	const bool marked = k->s->blanks > 1 && k->norm->squeeze_to_mark;
@@ -70,7 +62,7 @@ end_blanks(struct sink *k)
 
 /* A character that is no white space comes. */
 static inline void
-begin_text(struct sink *k)
+begin_text(struct tok_spm_sink *k)
 {
 	struct tok_spm_state *s = k->s;
 
@@ -84,7 +76,7 @@ begin_text(struct sink *k)
 }
 
 static void
-take_white(struct sink *k, const uint8_t *p, size_t n)
+take_white(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 {
 	struct tok_spm_state *s = k->s;
 
@@ -100,7 +92,7 @@ take_white(struct sink *k, const uint8_t *p, size_t n)
 
 /* Characters behind the map. */
 static void
-take(struct sink *k, const uint8_t *p, size_t n)
+take(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 {
 	const uint8_t *end = p + n;
 
@@ -122,7 +114,7 @@ take(struct sink *k, const uint8_t *p, size_t n)
 }
 
 static void
-end_text(struct sink *k)
+end_text(struct tok_spm_sink *k)
 {
 	end_blanks(k);
 	tok_spm_init(k->s);
@@ -131,7 +123,7 @@ end_text(struct sink *k)
 /* ---- the map ---- */
 
 static void
-take_mapped(struct sink *k, uint32_t at)
+take_mapped(struct tok_spm_sink *k, uint32_t at)
 {
 	const uint8_t *text = k->norm->text + at;
 
@@ -140,7 +132,7 @@ take_mapped(struct sink *k, uint32_t at)
 
 /* Each character of p[0 .. n) for itself. */
 static void
-take_characters(struct sink *k, const uint8_t *p, uint32_t n)
+take_characters(struct tok_spm_sink *k, const uint8_t *p, uint32_t n)
 {
 	bool open;
 
@@ -158,7 +150,7 @@ take_characters(struct sink *k, const uint8_t *p, uint32_t n)
 
 /* The open cluster is whole. */
 static inline void
-end_cluster(struct sink *k)
+end_cluster(struct tok_spm_sink *k)
 {
 	struct tok_spm_state *s = k->s;
 	uint32_t text;
@@ -174,8 +166,8 @@ end_cluster(struct sink *k)
 	s->n_held = 0;
 }
 
-static inline uint8_t
-property_of(const struct tok_vocab *v, uint32_t cp)
+uint8_t
+tok_spm_property(const struct tok_vocab *v, uint32_t cp)
 {
 	const uint8_t p = v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
 
@@ -185,10 +177,10 @@ property_of(const struct tok_vocab *v, uint32_t cp)
 /* The next character. It is held while the cluster has fewer than six bytes and may be in the map.
  */
 static void
-take_next(struct sink *k, const uint8_t *p, uint32_t len)
+take_next(struct tok_spm_sink *k, const uint8_t *p, uint32_t len)
 {
 	struct tok_spm_state *s = k->s;
-	const uint8_t property = property_of(k->v, tok_utf8_decode(p, len));
+	const uint8_t property = tok_spm_property(k->v, tok_utf8_decode(p, len));
 	bool open;
 
 	if (tok_cluster_border(&s->cluster, (enum tok_grapheme)(property & TOK_GR_MASK))) {
@@ -226,7 +218,7 @@ plain_end(const struct tok_spm_norm *norm, const uint8_t *p, const uint8_t *end)
 
 /* ASCII that stays: words as a whole. */
 static void
-take_plain(struct sink *k, const uint8_t *p, const uint8_t *end)
+take_plain(struct tok_spm_sink *k, const uint8_t *p, const uint8_t *end)
 {
 	if (!k->norm->white) {
 		put(k, p, (size_t)(end - p));
@@ -249,7 +241,7 @@ take_plain(struct sink *k, const uint8_t *p, const uint8_t *end)
 /* ---- all of it ---- */
 
 static void
-take_piece(struct sink *k, struct tok_spm_piece *piece, const uint8_t *stop)
+take_piece(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop)
 {
 	struct tok_spm_state *s = k->s;
 
@@ -285,10 +277,14 @@ size_t
 tok_spm_next(const struct tok_vocab *v, struct tok_spm_state *s, struct tok_spm_piece *piece,
 	uint8_t *out)
 {
-	struct sink k = {.v = v, .norm = &v->unigram.norm, .s = s, .out = out};
+	struct tok_spm_sink k = {.v = v, .norm = &v->unigram.norm, .s = s, .out = out};
 
 	const uint8_t *stop = out + TOK_SPM_OUT - STEP_MAX;
 
+	if (k.norm->sentencepiece) {
+		tok_spm_take_longest(&k, piece, stop);
+		return k.full ? TOK_SPM_FULL : (size_t)(k.out - out);
+	}
 	take_piece(&k, piece, stop);
 	if (piece->p == piece->end && piece->last && k.out < stop && !k.full) {
 		end_cluster(&k);

@@ -10,6 +10,9 @@
 /* White space that waits, as it will be given out: the end of a text may leave it out. */
 #define TOK_SPM_WHITE_MAX 1000
 
+/* Bytes of a USER_DEFINED piece, or a key of sentencepiece's map, are fewer. */
+#define TOK_SPM_WINDOW 256
+
 /* Longer clusters go character by character (normalizers/precompiled.rs). */
 #define TOK_CLUSTER_BYTES 5
 
@@ -26,9 +29,16 @@ struct tok_spm_state {
 	uint8_t n_held;
 	uint8_t held[TOK_CLUSTER_BYTES]; /* the open cluster, if it is not */
 	bool begun;			 /* a character came that is no white space */
+	bool inside;			 /* sentencepiece: the last one was no blank */
 	uint8_t blanks;			 /* a run of them is open: 1, or 2 for more */
-	uint16_t n_white;		 /* before it */
-	uint8_t white[TOK_SPM_WHITE_MAX];
+	uint16_t n_white;		 /* before it; sentencepiece: blanks */
+	union {
+		uint8_t white[TOK_SPM_WHITE_MAX];
+		struct { /* sentencepiece: what may be the beginning of a longer key */
+			uint16_t n;
+			uint8_t held[TOK_SPM_WINDOW];
+		} window;
+	};
 };
 
 #endif

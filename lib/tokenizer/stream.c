@@ -43,8 +43,9 @@ tok_stream_init(
 static size_t
 normalizer_waits(const struct tok_stream *s)
 {
-	return s->vocab->kind == TOK_KIND_UNIGRAM ? tok_spm_waiting(&s->spm)
-						  : tok_nfc_waiting(&s->nfc);
+	return s->vocab->kind == TOK_KIND_UNIGRAM
+		       ? tok_spm_waiting(&s->vocab->unigram.norm, &s->spm)
+		       : tok_nfc_waiting(&s->nfc);
 }
 
 size_t
@@ -227,7 +228,8 @@ normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint3
 		return why;
 	if (last)
 		return feed_normalized(s, p, 0, true, ids);
-	if (tok_spm_blank_waits(&s->spm) && !s->added[TOK_ADDED_NORMAL_SET])
+	if (!s->vocab->unigram.norm.sentencepiece && tok_spm_blank_waits(&s->spm) &&
+		!s->added[TOK_ADDED_NORMAL_SET])
 		tok_unigram_border(s, ids);
 	return TOK_WHY_NONE;
 }
@@ -287,9 +289,13 @@ feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 
 /* ---- bytes ---- */
 
+/* For n bytes that are no character, though a beginning of one. */
 static enum tok_why
-replace(struct tok_stream *s, uint32_t **ids)
+replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
 {
+	if (s->vocab->unigram.norm.sentencepiece)
+		return feed_text(s, (const uint8_t *)TOK_SPM_BROKEN TOK_SPM_BROKEN TOK_SPM_BROKEN,
+			n, false, ids);
 	return feed_text(
 		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
 }
@@ -313,7 +319,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_WHY_UTF8;
 			s->n_utf8 = 0;
-			why = replace(s, ids);
+			why = replace(s, have, ids);
 			if (why != TOK_WHY_NONE)
 				return why;
 			break;
@@ -342,7 +348,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 			*took = (size_t)(p - text);
 			if (s->flags & TOK_STRICT_UTF8)
 				return TOK_WHY_UTF8;
-			why = replace(s, ids);
+			why = replace(s, span.rest, ids);
 			if (why != TOK_WHY_NONE)
 				return why;
 		}
@@ -352,8 +358,8 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		*took = n;
 		if (s->flags & TOK_STRICT_UTF8)
 			return TOK_WHY_UTF8;
+		why = replace(s, s->n_utf8, ids);
 		s->n_utf8 = 0;
-		why = replace(s, ids);
 		if (why != TOK_WHY_NONE)
 			return why;
 	}

@@ -220,6 +220,8 @@ struct tok_unigram_state {
 			   last */
 	uint8_t run;	/* enum tok_unigram_run */
 	bool later;	/* a text between added tokens has ended */
+	uint16_t since; /* bytes since tok_stream.single was last taken from, at most
+			   TOK_UNIGRAM_SCORES */
 };
 
 /* Text that may be, or belong to, an added token. Private. */
@@ -260,6 +262,10 @@ struct tok_stream {
 	union {
 		uint8_t held[TOK_CARRY_MAX];
 		double score[TOK_UNIGRAM_SCORES];
+		struct { /* likewise, as sentencepiece has them */
+			float score[TOK_UNIGRAM_SCORES];
+			float taken[TOK_UNIGRAM_SCORES]; /* from it, or 0 */
+		} single;
 	};
 	union {
 		struct tok_nfc nfc;
@@ -306,13 +312,17 @@ struct tok_range {
  * Where the ids that tok_encode gave for the text with these flags stand in it, to range[0 ..
  * n_ids). A byte-level token has its own bytes, be they part of a character, with the blank before
  * a word; where a normalizer has changed characters, all of those it may come from, and a token
- * that is unknown the whole word. An added token has the white space it takes as well, and ids of
- * the template have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the
- * vocabulary is Unigram, for which it is not implemented; nothing is said of ranges then. Not for
- * the hot path.
+ * that is unknown the whole word. With Unigram it is what the reference gives, in bytes
+ * (doc/tokenizer.md). An added token has the white space it takes as well, and ids of the template
+ * have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the vocabulary has none
+ * (tok_has_offsets); nothing is said of ranges then. Not for the hot path; it takes some 60 KiB of
+ * stack.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range);
+
+/* Does tok_offsets know its ids' places? Not those of SentencePiece's .model of kind Unigram. */
+bool tok_has_offsets(const struct tok_vocab *v);
 
 /*
  * Decode ids to bytes. TOK_MORE: out is full, consumed says how far it came. TOK_BAD with
@@ -332,7 +342,7 @@ struct tok_decode_stream {
 	const struct tok_vocab *vocab;
 	uint8_t n_held;
 	uint8_t held[4];
-	uint8_t begun; /* an id has been decoded */
+	uint8_t begun; /* not at the start any more */
 };
 void tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab *v);
 struct tok_result tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids,

@@ -11,27 +11,16 @@
  * up to the end spell a proper prefix of a piece. The best way of every continuation passes through
  * one of these, hence through their lowest common ancestor in the tree: what lies before it is
  * certain.
+ *
+ * What comes later needs the sums up to where they are, though no ids: rounding depends on all that
+ * came before.
  */
-#include "cache.h"
-#include "utf8.h"
+#include <math.h>
+
+#include "unigram_words.h"
 
 /* pos[] is tried for release each time it has grown by this much. */
 #define RELEASE_EVERY 256
-
-/* In pos[]: a character that no piece is, with which one. */
-#define UNKNOWN 0x80000000u
-
-static inline uint32_t
-utf8_bytes(uint32_t cp)
-{
-	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
-}
-
-static inline uint32_t
-bytes_of(const struct tok_vocab *v, uint32_t token)
-{
-	return token & UNKNOWN ? utf8_bytes(token & ~UNKNOWN) : v->len[token];
-}
 
 /* The automaton's next state. */
 static inline uint32_t
@@ -55,25 +44,81 @@ tok_unigram_open(struct tok_stream *s)
 	s->n_pos = 0;
 	s->unigram.origin = 0;
 	s->unigram.run = TOK_RUN_NONE;
-	s->score[0] = 0;
+	s->unigram.since = TOK_UNIGRAM_SCORES;
+	if (s->vocab->unigram.norm.sentencepiece)
+		s->single.score[0] = 0;
+	else
+		s->score[0] = 0;
 }
 
-static inline double *
-score_at(struct tok_stream *s, uint32_t position)
+/* ---- sums ---- */
+
+static inline uint32_t
+place_of(const struct tok_stream *s, uint32_t position)
 {
-	return &s->score[(s->unigram.origin + position) % TOK_UNIGRAM_SCORES];
+	return (s->unigram.origin + position) % TOK_UNIGRAM_SCORES;
 }
+
+/* Of the best way up to a position, and a piece behind it. */
+static inline double
+sum_behind(const struct tok_stream *s, bool single, uint32_t position, double score)
+{
+	const uint32_t at = place_of(s, position);
+
+	return single ? (float)score + s->single.score[at] : score + s->score[at];
+}
+
+/*
+ * sentencepiece takes a sum that has grown large off those of its position and of all ways that
+ * begin before it and end behind it, when it comes there.
+ */
+#define LARGE 100000.0f
+
+/* The sum of such a way, whose piece begins at `from`, once all up to `to` have been come to. */
+static float
+less_taken(const struct tok_stream *s, float sum, uint32_t from, uint32_t to)
+{
+	while (from++ < to)
+		sum -= s->single.taken[place_of(s, from)];
+	return sum;
+}
+
+static inline void
+set_sum(struct tok_stream *s, bool single, uint32_t end, uint32_t len, double sum)
+{
+	const uint32_t at = place_of(s, end);
+
+	if (!single) {
+		s->score[at] = sum;
+		return;
+	}
+	for (uint32_t k = 1; k < len; k++) /* there is no position within a character */
+		s->single.taken[place_of(s, end - k)] = 0;
+	if (fabsf((float)sum) > LARGE) {
+		s->single.taken[at] = (float)sum;
+		s->single.score[at] = 0;
+		s->unigram.since = 0;
+		return;
+	}
+	s->single.taken[at] = 0;
+	s->single.score[at] = (float)sum;
+	if (s->unigram.since < TOK_UNIGRAM_SCORES)
+		s->unigram.since = (uint16_t)(s->unigram.since + len);
+}
+
+/* ---- ways ---- */
 
 /*
  * A character of len bytes. Pieces are whole characters, so that they end where characters do. Of
  * equal ways the first is kept: that with the longest last piece.
  */
-static void
-take_char(struct tok_stream *s, const uint8_t *p, uint32_t len)
+static inline __attribute__((always_inline)) void
+take_char(struct tok_stream *s, const uint8_t *p, uint32_t len, bool single)
 {
 	const struct tok_vocab *v = s->vocab;
 	const uint32_t end = s->n_pos + len;
-	uint32_t at = s->node, shortest = 0, token = TOK_NO_TOKEN;
+	const bool taken = single && s->unigram.since < TOK_UNIGRAM_SCORES;
+	uint32_t at = s->node, shortest = 0, token = TOK_NO_TOKEN, from = end;
 	double best = 0;
 
 	for (uint32_t k = 0; k < len; k++)
@@ -88,27 +133,38 @@ take_char(struct tok_stream *s, const uint8_t *p, uint32_t len)
 		shortest = node->depth;
 		if (shortest > end)
 			continue; /* begins in what was already given out */
-		score = node->score + *score_at(s, end - shortest);
+		if (taken && token != TOK_NO_TOKEN)
+			best = less_taken(s, (float)best, from, end - shortest);
+		from = end - shortest;
+		score = sum_behind(s, single, from, node->score);
 		if (token == TOK_NO_TOKEN || score > best) {
 			best = score;
 			token = node->token;
 		}
 	}
 	if (shortest != len) {
-		const double score = v->node[0].score + *score_at(s, s->n_pos);
+		const double score = sum_behind(s, single, s->n_pos, v->node[0].score);
 
+		if (taken && token != TOK_NO_TOKEN)
+			best = less_taken(s, (float)best, from, s->n_pos);
 		if (token == TOK_NO_TOKEN || score > best) {
 			best = score;
-			token = UNKNOWN | tok_utf8_decode(p, len);
+			token = TOK_UNKNOWN_CHAR | tok_utf8_decode(p, len);
 		}
 	}
 	s->pos[end - 1] = token;
-	*score_at(s, end) = best;
+	set_sum(s, single, end, len, best);
 	s->n_pos = end;
 }
 
-bool
-tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
+void
+tok_unigram_take(struct tok_stream *s, const uint8_t *p, uint32_t len)
+{
+	take_char(s, p, len, false);
+}
+
+static inline __attribute__((always_inline)) bool
+push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids, bool single)
 {
 	const uint8_t *end = p + n;
 
@@ -117,12 +173,19 @@ tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **id
 
 		if (before + len > TOK_CARRY_MAX)
 			return false;
-		take_char(s, p, len);
+		take_char(s, p, len, single);
 		p += len;
 		if (s->n_pos / RELEASE_EVERY != before / RELEASE_EVERY)
 			*ids = tok_unigram_release(s, *ids);
 	}
 	return true;
+}
+
+bool
+tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
+{
+	return s->vocab->unigram.norm.sentencepiece ? push(s, p, n, ids, true)
+						    : push(s, p, n, ids, false);
 }
 
 /* ---- ids ---- */
@@ -164,48 +227,51 @@ put_unknown(struct tok_stream *s, uint32_t token, uint32_t *ids)
 			*ids++ = v->unigram.unk;
 		return ids;
 	}
-	if (run == TOK_RUN_NONE && !(token & UNKNOWN)) {
+	if (run == TOK_RUN_NONE && !(token & TOK_UNKNOWN_CHAR)) {
 		s->unigram.run = TOK_RUN_LITERAL;
 		return ids;
 	}
 	if (run == TOK_RUN_LITERAL)
 		ids = put_bytes(v, v->bytes + unk->off, unk->len, ids);
-	if (!(token & UNKNOWN))
+	if (!(token & TOK_UNKNOWN_CHAR))
 		return put_bytes(v, v->bytes + unk->off, unk->len, ids);
-	return put_bytes(v, utf8, tok_utf8_encode(token & ~UNKNOWN, utf8), ids);
+	return put_bytes(v, utf8, tok_utf8_encode(token & ~TOK_UNKNOWN_CHAR, utf8), ids);
 }
 
-/*
- * Ids of the best way for position `end`. It is found from its end, and turned round in place: a
- * piece is read at its last byte and put at its first, behind all that is still to be read.
- */
+void
+tok_unigram_turn(struct tok_stream *s, uint32_t end)
+{
+	for (uint32_t at = end; at > 0;) {
+		const uint32_t token = s->pos[at - 1];
+
+		at -= tok_unigram_bytes(s->vocab, token);
+		s->pos[at] = token;
+	}
+}
+
+/* Ids of the best way for position `end`. */
 static uint32_t *
 give_out(struct tok_stream *s, uint32_t end, uint32_t *ids)
 {
 	const struct tok_vocab *v = s->vocab;
 
-	for (uint32_t at = end; at > 0;) {
-		const uint32_t token = s->pos[at - 1];
-
-		at -= bytes_of(v, token);
-		s->pos[at] = token;
-	}
+	tok_unigram_turn(s, end);
 	for (uint32_t at = 0; at < end;) {
 		const uint32_t token = s->pos[at];
 
-		if ((token & UNKNOWN) || token == v->unigram.unk) {
+		if ((token & TOK_UNKNOWN_CHAR) || token == v->unigram.unk) {
 			ids = put_unknown(s, token, ids);
 		} else {
 			ids = end_run(s, ids);
 			*ids++ = token;
 		}
-		at += bytes_of(v, token);
+		at += tok_unigram_bytes(v, token);
 	}
 	return ids;
 }
 
-uint32_t *
-tok_unigram_release(struct tok_stream *s, uint32_t *ids)
+uint32_t
+tok_unigram_certain(const struct tok_stream *s)
 {
 	const struct tok_vocab *v = s->vocab;
 	uint32_t meet = s->n_pos;
@@ -220,15 +286,29 @@ tok_unigram_release(struct tok_stream *s, uint32_t *ids)
 		while (meet != from) {
 			uint32_t *later = meet > from ? &meet : &from;
 
-			*later -= bytes_of(v, s->pos[*later - 1]);
+			*later -= tok_unigram_bytes(v, s->pos[*later - 1]);
 		}
 	}
+	return meet;
+}
+
+void
+tok_unigram_drop(struct tok_stream *s, uint32_t n)
+{
+	s->unigram.origin = (uint8_t)(s->unigram.origin + n);
+	s->n_pos -= n;
+	memmove(s->pos, s->pos + n, s->n_pos * sizeof(s->pos[0]));
+}
+
+uint32_t *
+tok_unigram_release(struct tok_stream *s, uint32_t *ids)
+{
+	const uint32_t meet = tok_unigram_certain(s);
+
 	if (meet == 0)
 		return ids;
 	ids = give_out(s, meet, ids);
-	s->unigram.origin = (uint8_t)(s->unigram.origin + meet);
-	s->n_pos -= meet;
-	memmove(s->pos, s->pos + meet, s->n_pos * sizeof(s->pos[0]));
+	tok_unigram_drop(s, meet);
 	return ids;
 }
 

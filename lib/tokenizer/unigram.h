@@ -2,7 +2,8 @@
 /*
  * Unigram: of all ways to spell a word by pieces the one with the highest sum of scores. Sums are
  * taken from left to right, and of ways that are equal in them the one whose last piece is longest
- * is taken, as the reference does (models/unigram/model.rs, encode_optimized).
+ * is taken, as the reference does (models/unigram/model.rs, encode_optimized). Of a .model sums are
+ * of single precision, over the whole text, as sentencepiece takes them (unigram_model.cc).
  *
  * Text becomes words before (unigram_words.c), and is normalized before that (spm_norm.h).
  */
@@ -65,10 +66,33 @@ uint32_t *tok_unigram_release(struct tok_stream *s, uint32_t *ids);
 /* It ends here: give out all its ids, and open the next. */
 uint32_t *tok_unigram_close(struct tok_stream *s, uint32_t *ids);
 
-/* Set-up: v->span and v->bytes are there. */
+/* In tok_stream.pos: a character that no piece is, with which one. */
+#define TOK_UNKNOWN_CHAR 0x80000000u
+
+/* ---- its parts, for offsets ---- */
+
+/* Append a character of len bytes, for which there is room. */
+void tok_unigram_take(struct tok_stream *s, const uint8_t *p, uint32_t len);
+
+/* Bytes of the word whose pieces no later byte can change. */
+uint32_t tok_unigram_certain(const struct tok_stream *s);
+
+/*
+ * The best way for position `end`, in order: pos[at] is the piece that begins at `at`. It is found
+ * from its end, and turned round in place: a piece is read at its last byte and put at its first,
+ * behind all that is still to be read.
+ */
+void tok_unigram_turn(struct tok_stream *s, uint32_t end);
+
+/* Its first n bytes are given out. */
+void tok_unigram_drop(struct tok_stream *s, uint32_t n);
+
+/* ---- set-up ---- */
+
+/* v->span and v->bytes are there. */
 bool tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
-/* Set-up: what is known by the tables. */
+/* What is known by the tables. */
 void tok_unigram_sum(struct tok_vocab *v);
 
 #endif

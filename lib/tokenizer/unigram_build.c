@@ -67,7 +67,8 @@ build_pieces(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 
 	ok = ok && list_pieces(m, word, &n, err) && tok_automaton_build(v, word, n, err);
 	if (ok)
-		v->node[0].score = least_score(m) - UNK_PENALTY;
+		v->node[0].score = m->unigram.sentencepiece ? m->unigram.unknown
+							    : least_score(m) - UNK_PENALTY;
 	for (uint32_t at = 0; ok && at < v->n_nodes; at++) {
 		if (v->node[at].token != TOK_NO_TOKEN)
 			v->node[at].score = m->unigram.score[v->node[at].token];
@@ -102,6 +103,8 @@ check_unknown(const struct tok_model *m, struct tok_error *err)
 	const struct tok_model_token *unk = &m->token[m->unigram.unk];
 	const double score = m->unigram.score[m->unigram.unk];
 
+	if (m->unigram.sentencepiece)
+		return true; /* it looks up nothing, and that text is no piece */
 	if (least_score(m) >= UNK_PENALTY)
 		return tok_fail(err, "scores above %.0f alone are not implemented", UNK_PENALTY);
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
@@ -119,13 +122,37 @@ check_unknown(const struct tok_model *m, struct tok_error *err)
 	return true;
 }
 
+/* Of a .model pieces are of the type BYTE. Returns how many of the 256 are there. */
+static uint32_t
+find_byte_pieces(struct tok_vocab *v, const struct tok_model *m)
+{
+	uint32_t n = 0;
+
+	memset(v->ext, 0xff, TOK_BYTES * sizeof(*v->ext));
+	for (uint32_t id = 0; id < m->n_tokens; id++) {
+		uint32_t *ext = &v->ext[m->bytes[m->token[id].off]];
+
+		if (!m->token[id].byte)
+			continue;
+		n += *ext == TOK_NO_TOKEN;
+		*ext = id;
+	}
+	return n;
+}
+
 /* Ids of the 256 bytes; *n of them are there. */
 static bool
 find_bytes(struct tok_vocab *v, const struct tok_model *m, uint32_t *n, struct tok_error *err)
 {
 	struct tok_index x;
 
-	if (!tok_vocab_table_make(v, TOK_TABLE_EXT, TOK_BYTES) || !tok_index_init(&x, m, err))
+	if (!tok_vocab_table_make(v, TOK_TABLE_EXT, TOK_BYTES))
+		return tok_fail(err, "out of memory for bytes");
+	if (m->unigram.sentencepiece) {
+		*n = find_byte_pieces(v, m);
+		return true;
+	}
+	if (!tok_index_init(&x, m, err))
 		return tok_fail(err, "out of memory for bytes");
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		if (!m->token[id].outside && m->token[id].len == 6)
@@ -157,7 +184,7 @@ build_fallback(struct tok_vocab *v, const struct tok_model *m, struct tok_error 
 		return true;
 	if (!find_bytes(v, m, &n, err))
 		return false;
-	if (n == 0) {
+	if (n == 0 && !m->unigram.sentencepiece) {
 		v->unigram.byte_fallback = false;
 		memset(v->ext, 0, TOK_BYTES * sizeof(*v->ext));
 		return true;
@@ -165,8 +192,8 @@ build_fallback(struct tok_vocab *v, const struct tok_model *m, struct tok_error 
 	if (n < TOK_BYTES)
 		return tok_fail(err,
 			"byte_fallback with %u of the tokens <0x00> to <0xFF> is not implemented "
-			"(implemented: with all, or none)",
-			n);
+			"(implemented: with all%s)",
+			n, m->unigram.sentencepiece ? "" : ", or none");
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
 
@@ -187,6 +214,8 @@ struct text {
 	const uint8_t *p;
 	uint32_t len;
 	bool has_blanks;
+	bool as_it_is; /* U+2581 too */
+	bool leads;    /* only the blank that it begins with may be left out */
 	uint8_t normal[TOK_ADDED_BYTES_MAX];
 };
 
@@ -202,6 +231,13 @@ find_text(const struct tok_vocab *v, const struct tok_model *m, const uint32_t *
 	text->p = m->bytes + t->off;
 	text->len = t->len;
 	text->has_blanks = m->unigram.blanks && !t->outside;
+	text->leads = m->unigram.sentencepiece;
+	text->as_it_is = m->unigram.sentencepiece && id == m->unigram.unk;
+	if (text->as_it_is) {
+		text->p = m->bytes + m->unigram.unk_text.off;
+		text->len = m->unigram.unk_text.len;
+		text->has_blanks = false;
+	}
 	if (added[id] == 0 || !v->unigram.norm.on)
 		return true;
 	a = &m->added[added[id] - 1];
@@ -215,7 +251,7 @@ find_text(const struct tok_vocab *v, const struct tok_model *m, const uint32_t *
 	return true;
 }
 
-/* With blanks for U+2581, or without any of them. */
+/* With blanks for U+2581, or without them. */
 static uint32_t
 put_text(const struct text *text, bool strip, uint8_t *out)
 {
@@ -223,10 +259,11 @@ put_text(const struct text *text, bool strip, uint8_t *out)
 	uint8_t *to = out;
 
 	while (p < end) {
-		const bool mark = end - p >= MARK_BYTES && memcmp(p, MARK, MARK_BYTES) == 0;
+		const bool mark = !text->as_it_is && end - p >= MARK_BYTES &&
+				  memcmp(p, MARK, MARK_BYTES) == 0;
 
 		if (mark || (text->has_blanks && *p == ' ')) {
-			if (!strip)
+			if (!strip || (text->leads && p > text->p))
 				*to++ = ' ';
 			p += mark ? MARK_BYTES : 1;
 		} else {
@@ -320,6 +357,8 @@ tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_err
 	u->blanks = m->unigram.blanks;
 	u->split = m->unigram.split;
 	u->prefix = m->unigram.prefix;
+	u->norm.sentencepiece = m->unigram.sentencepiece;
+	u->norm.dummy = m->unigram.dummy;
 	u->unk = m->unigram.unk;
 	for (uint32_t i = 0; i < m->n_added; i++)
 		u->norm.parts |= (m->added[i].what & TOK_ADDED_NORMALIZED) != 0;

@@ -4,8 +4,7 @@
  * or by spelling them. Hot path.
  */
 #include "cache.h"
-#include "unicode_word.h"
-#include "utf8.h"
+#include "unigram_words.h"
 
 static const uint8_t blank = ' ';
 
@@ -17,27 +16,6 @@ tok_unigram_init(struct tok_stream *s)
 	tok_unigram_open(s);
 }
 
-enum border {
-	BORDER_NONE,
-	BORDER_BLANK, /* U+2581, or a blank that is the same */
-	BORDER_WHITE, /* of no word */
-};
-
-/* What the character at p is, whose length goes to *len. */
-static inline enum border
-border_at(const struct tok_unigram *u, const uint8_t *p, uint32_t *len)
-{
-	uint32_t cp;
-
-	*len = tok_utf8_length(*p);
-	if (!u->border[*p])
-		return BORDER_NONE;
-	cp = tok_utf8_decode(p, *len);
-	if (u->words && tok_is_white(cp))
-		return BORDER_WHITE;
-	return u->blanks && (cp == ' ' || cp == 0x2581) ? BORDER_BLANK : BORDER_NONE;
-}
-
 /* Where the characters at p end that are no border. */
 static const uint8_t *
 find_border(const struct tok_unigram *u, const uint8_t *p, const uint8_t *end)
@@ -47,7 +25,7 @@ find_border(const struct tok_unigram *u, const uint8_t *p, const uint8_t *end)
 	while (p < end) {
 		while (p < end && !u->border[*p])
 			p++;
-		if (p == end || border_at(u, p, &len) != BORDER_NONE)
+		if (p == end || tok_unigram_border_at(u, p, &len) != TOK_BORDER_NONE)
 			break;
 		p += len;
 	}
@@ -61,18 +39,6 @@ close_word(struct tok_stream *s, uint32_t **ids)
 		*ids = tok_unigram_close(s, *ids);
 		s->state = TOK_UNIGRAM_GAP;
 	}
-}
-
-/* A text that begins with this character, which is no blank, or a word of it: a blank before? */
-static bool
-wants_prefix(const struct tok_stream *s)
-{
-	const struct tok_unigram *u = &s->vocab->unigram;
-
-	if (s->state == TOK_UNIGRAM_OPEN || (s->state == TOK_UNIGRAM_GAP && !u->words))
-		return false;
-	return u->prefix == TOK_PREFIX_EACH ||
-	       (u->prefix == TOK_PREFIX_FIRST && !s->unigram.later);
 }
 
 static bool
@@ -120,20 +86,20 @@ tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 	uint32_t len;
 
 	while (p < end) {
-		const enum border first = border_at(u, p, &len);
-		bool with_blank = first == BORDER_BLANK, over;
+		const enum tok_unigram_border first = tok_unigram_border_at(u, p, &len);
+		bool with_blank = first == TOK_BORDER_BLANK, over;
 
-		if (first == BORDER_WHITE || (with_blank && u->split))
+		if (first == TOK_BORDER_WHITE || (with_blank && u->split))
 			close_word(s, ids);
-		if (first != BORDER_NONE)
+		if (first != TOK_BORDER_NONE)
 			p += len;
-		if (first == BORDER_WHITE)
+		if (first == TOK_BORDER_WHITE)
 			continue;
-		with_blank |= first == BORDER_NONE && wants_prefix(s);
+		with_blank |= first == TOK_BORDER_NONE && tok_unigram_wants_prefix(s);
 		run = find_border(u, p, end);
-		over = run == end
-			       ? last
-			       : u->split || (u->words && border_at(u, run, &len) == BORDER_WHITE);
+		over = run == end ? last
+				  : u->split || (u->words && tok_unigram_border_at(u, run, &len) ==
+								     TOK_BORDER_WHITE);
 		if (over && s->state != TOK_UNIGRAM_OPEN) {
 			if (!take_word(s, with_blank, p, (size_t)(run - p), ids))
 				return false;

@@ -132,6 +132,8 @@ enum tok_table {
 	N(STRIP_RIGHT, unigram.norm.strip_right)                                                   \
 	N(SQUEEZE, unigram.norm.squeeze)                                                           \
 	N(SQUEEZE_TO_MARK, unigram.norm.squeeze_to_mark)                                           \
+	N(SENTENCEPIECE, unigram.norm.sentencepiece)                                               \
+	N(DUMMY, unigram.norm.dummy)                                                               \
 	N(CHECKSUM, info.checksum)                                                                 \
 	N(SPECIAL, info.n_special)                                                                 \
 	N(MAX_TOKEN_BYTES, info.max_token_bytes)                                                   \

@@ -517,7 +517,10 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 		break;
 	}
 	/* Some are looked for in normalized text: the normalizer is there. */
-	return ok && tok_added_build(v, m, err);
+	ok = ok && tok_added_build(v, m, err);
+	if (ok && m->kind == TOK_KIND_UNIGRAM)
+		tok_unigram_sum(v); /* of which some look for them */
+	return ok;
 }
 
 struct tok_vocab *

@@ -235,10 +235,11 @@ tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids)
 }
 
 struct tok_result
-tok_wordpiece_decode(const struct tok_vocab *v, bool begun, const uint32_t *ids, size_t n,
+tok_wordpiece_decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids, size_t n,
 	uint8_t *out, size_t room)
 {
 	const struct tok_wordpiece *w = &v->wordpiece;
+	const struct tok_unigram *u = &v->unigram;
 	struct tok_result r = {.status = TOK_OK};
 
 	for (; r.consumed < n; r.consumed++) {
@@ -250,13 +251,15 @@ tok_wordpiece_decode(const struct tok_vocab *v, bool begun, const uint32_t *ids,
 			r.why = TOK_WHY_ID;
 			break;
 		}
-		text = begun || r.consumed > 0 ? w->behind[id] : w->at_start[id];
+		text = *begun ? w->behind[id] : w->at_start[id];
 		if (text.len > room - r.produced) {
 			r.status = TOK_MORE;
 			break;
 		}
 		memcpy(out + r.produced, w->text + text.off, text.len);
 		r.produced += text.len;
+		*begun |= !u->norm.sentencepiece || text.len > 0 ||
+			  (!u->norm.white && w->behind[id].len > 0);
 	}
 	return r;
 }

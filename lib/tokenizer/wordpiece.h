@@ -33,9 +33,9 @@ void tok_wordpiece_feed(struct tok_stream *s, const uint8_t *p, size_t n, uint32
 /* The text ends: so does the open word. */
 void tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids);
 
-/* As tok_decode, but the first id has `begun` text before it or not. */
-struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool begun, const uint32_t *ids,
-	size_t n, uint8_t *out, size_t room);
+/* As tok_decode, but the first id has text before it or not: *begun, which goes on behind them. */
+struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool *begun,
+	const uint32_t *ids, size_t n, uint8_t *out, size_t room);
 
 /* Set-up: v->span and v->bytes are there. */
 bool tok_wordpiece_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);

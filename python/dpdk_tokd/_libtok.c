@@ -371,10 +371,11 @@ ranges_of(const struct vocab *v, const Py_buffer *text, uint32_t flags, PyObject
 		return ranges;
 	Py_DECREF(ranges);
 	PyErr_SetString(PyExc_ValueError,
-		strcmp(tok_vocab_info(v->vocab).pretokenizer, "metaspace") == 0
-			? "return_offsets: not implemented for Unigram vocabularies"
-			: "return_offsets: the text was changed while it was encoded, or offsets of "
-			  "this text cannot be told");
+		tok_has_offsets(v->vocab)
+			? "return_offsets: the text was changed while it was encoded, or offsets of "
+			  "this text cannot be told"
+			: "return_offsets: not implemented for SentencePiece's .model of kind Unigram; a "
+			  "tokenizer.json of the same model has them");
 	return NULL;
 }
 

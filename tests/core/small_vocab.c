@@ -186,6 +186,19 @@ small_wordpiece(const char *const *token, uint32_t n, const struct tok_model_ber
 	return v;
 }
 
+/* One in five is looked for by the normalizer. */
+static void
+add_pieces(struct tok_model *m)
+{
+	m->added = calloc(m->n_tokens, sizeof(*m->added));
+	m->added_bytes = malloc(m->n_bytes + 1);
+	assert_true(m->added != NULL && m->added_bytes != NULL);
+	memcpy(m->added_bytes, m->bytes, m->n_bytes);
+	for (uint32_t i = 3; i < m->n_tokens; i += 5)
+		m->added[m->n_added++] = (struct tok_model_added){
+			.id = i, .off = m->token[i].off, .len = m->token[i].len};
+}
+
 struct tok_vocab *
 small_unigram(const char *const *piece, const double *score, uint32_t n,
 	const struct tok_model_unigram *options, bool added)
@@ -208,14 +221,19 @@ small_unigram(const char *const *piece, const double *score, uint32_t n,
 		memcpy(m.bytes + m.n_bytes, piece[i], m.token[i].len);
 		m.n_bytes += m.token[i].len;
 	}
-	if (added) {
+	m.unigram.unknown = -20;
+	m.token[0].outside = options->sentencepiece;
+	if (added && options->sentencepiece) {
+		add_pieces(&m);
+	} else if (added) {
 		small_added(&m);
 		for (uint32_t i = n; i < m.n_tokens; i++)
 			m.token[i].outside = true;
 	}
 	if (options->charsmap_bytes > 0) {
 		m.unigram.charsmap = map;
-		m.unigram.charsmap_bytes = small_map(map, &m.unigram.charsmap_trie);
+		m.unigram.charsmap_bytes = small_map(
+			map, &m.unigram.charsmap_trie, options->sentencepiece);
 	}
 	v = tok_vocab_build(&m, "small", "none", NULL, &err);
 	if (v == NULL)
@@ -240,7 +258,7 @@ put_child(uint8_t *bytes, uint32_t base, uint8_t byte, bool leaf, uint32_t to)
 }
 
 size_t
-small_map(uint8_t *bytes, size_t *trie)
+small_map(uint8_t *bytes, size_t *trie, bool whole)
 {
 	/* Keys of one byte, and "e" with U+0301 behind it, of three. */
 	static const struct {
@@ -248,20 +266,28 @@ small_map(uint8_t *bytes, size_t *trie)
 		const char *text;
 	} keys[] = {{'A', "a"}, {'B', "bb"}, {'\n', " "}, {'\t', ""}, {0xc2, "  "}, {0xc3, "e"},
 		{0xe3, "\xe2\x96\x81"}, {0xf0, "abcab"}, {'\r', "\xc2\x85"}, {0, "\xc3\xa9"}};
+	static const char of_e[] = "b \xe2\x96\x81";
 	enum { ROOT = 256, AFTER_E = 512, AFTER_CC = 768, LEAVES = 1024, UNITS = 1280 };
 	uint32_t text = 0;
 
 	memset(bytes, 0, SMALL_MAP_BYTES);
 	*trie = UNITS * sizeof(uint32_t);
 	put_unit(bytes, 0, ROOT << 10);
-	put_child(bytes, ROOT, 'e', false, AFTER_E);
+	put_child(bytes, ROOT, 'e', whole, AFTER_E);
 	put_child(bytes, AFTER_E, 0xcc, false, AFTER_CC);
 	for (uint32_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (whole && keys[i].key >= 0x80)
+			continue;
 		put_child(bytes, keys[i].key ? ROOT : AFTER_CC, keys[i].key ? keys[i].key : 0x81,
 			true, LEAVES + i);
 		put_unit(bytes, LEAVES + i, 1u << 31 | text);
 		memcpy(bytes + *trie + text, keys[i].text, strlen(keys[i].text));
 		text += (uint32_t)strlen(keys[i].text) + 1;
+	}
+	if (whole) {
+		put_unit(bytes, AFTER_E, 1u << 31 | text);
+		memcpy(bytes + *trie + text, of_e, sizeof(of_e));
+		text += (uint32_t)sizeof(of_e);
 	}
 	return *trie + text;
 }

@@ -44,17 +44,18 @@ struct tok_vocab *small_wordpiece(
 
 /*
  * Unigram with n pieces, of which [0] is the unknown one and `score` has their scores, and added
- * tokens of all kinds if asked for; of *options the score and the map are taken from elsewhere.
+ * tokens of all kinds if asked for, with `sentencepiece` some of the pieces; of *options the score and the map are taken from elsewhere.
  */
 struct tok_vocab *small_unigram(const char *const *piece, const double *score, uint32_t n,
 	const struct tok_model_unigram *options, bool added);
 
 /*
- * A map of characters, to nothing, blanks, or more. Its bytes to `bytes`, how many of them are the
+ * A map of characters, to nothing, blanks, or more; with `whole` only of whole ones, of which one is
+ * the beginning of a longer key. Its bytes to `bytes`, how many of them are the
  * trie to *trie.
  */
 #define SMALL_MAP_BYTES 5376
-size_t small_map(uint8_t *bytes, size_t *trie);
+size_t small_map(uint8_t *bytes, size_t *trie, bool whole);
 
 /* The definition: least rank first, leftmost among equals. Returns the number of ids. */
 uint32_t small_encode(const struct small_vocab *sv, const uint8_t *p, uint32_t n, uint32_t *out);

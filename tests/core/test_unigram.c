@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Unigram: ids against the best way by its definition, on small random vocabularies with ties;
- * which of them are given out when; what waits, and the limits of it.
+ * which of them are given out when; what waits, and the limits of it; offsets.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -348,6 +348,42 @@ only_what_may_be_a_key_waits(void **state)
 	tok_vocab_free(v);
 }
 
+static void
+offsets_are_told_of_the_text_s_own_ids_alone(void **state)
+{
+	const char *list[] = {"<unk>", " ", "a", " a", "b", "\xc3\xa9"};
+	const double score[] = {0, -3, -2, -1, -1, -1};
+	const struct tok_model_unigram o = {.blanks = true,
+		.split = true,
+		.prefix = TOK_PREFIX_EACH,
+		.squeeze = true,
+		.charsmap_bytes = 1};
+	struct tok_vocab *v = small_unigram(list, score, 6, &o, false);
+	/* " a", " b", what is unknown in a row, e and U+0301 as one, of which the e is counted. */
+	static const char text[] = "a   b??e\xcc\x81";
+	static const size_t begin[] = {0, 3, 4, 5, 7}, end[] = {1, 4, 5, 7, 8};
+	struct tok_range range[IDS_MAX];
+	uint32_t ids[IDS_MAX];
+	struct tok_result r = tok_encode(v, NULL, text, sizeof(text) - 1, 0, ids, IDS_MAX);
+
+	(void)state;
+	assert_int_equal(r.produced, 5);
+	assert_true(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 5, range));
+	for (uint32_t i = 0; i < 5; i++) {
+		assert_int_equal(range[i].begin, begin[i]);
+		assert_int_equal(range[i].end, end[i]);
+	}
+	assert_false(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 4, range));
+	assert_false(tok_offsets(v, text, sizeof(text) - 3, 0, ids, 5, range));
+	assert_false(tok_offsets(v, text, sizeof(text) - 2, 0, ids, 5, range)); /* no UTF-8 */
+	for (uint32_t i = 0; i < 5; i++) {
+		ids[i]++;
+		assert_false(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 5, range));
+		ids[i]--;
+	}
+	tok_vocab_free(v);
+}
+
 int
 main(void)
 {
@@ -358,6 +394,7 @@ main(void)
 		cmocka_unit_test(words_end_with_the_blank_behind_them),
 		cmocka_unit_test(white_space_that_waits_has_a_limit),
 		cmocka_unit_test(only_what_may_be_a_key_waits),
+		cmocka_unit_test(offsets_are_told_of_the_text_s_own_ids_alone),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -22,7 +22,7 @@
 #include "pieces.h"
 #include "small_vocab.h"
 
-#define KINDS 5
+#define KINDS 7
 #define CHANGES_MAX 32
 
 static const char sample[] =
@@ -137,7 +137,7 @@ make_bert(struct tok_model *m)
 }
 
 static void
-make_unigram(struct tok_model *m)
+make_unigram(struct tok_model *m, bool sentencepiece)
 {
 	static const char *const words[] = {"<unk>", " ", " he", "l", "ll", "llo", "o", " w", "or",
 		"ld", "e", "en", "d", "\xe4\xb8\xad", "1", "12", " the", "h", "s"};
@@ -147,11 +147,14 @@ make_unigram(struct tok_model *m)
 
 	*m = (struct tok_model){.format = "fuzz",
 		.kind = TOK_KIND_UNIGRAM,
-		.unigram = {.strip_right = true,
+		.unigram = {.strip_left = sentencepiece,
+			.strip_right = true,
 			.squeeze = true,
+			.sentencepiece = sentencepiece,
+			.dummy = sentencepiece ? TOK_DUMMY_PREFIX : TOK_DUMMY_NONE,
 			.blanks = true,
-			.split = true,
-			.prefix = TOK_PREFIX_EACH,
+			.split = !sentencepiece,
+			.prefix = sentencepiece ? TOK_PREFIX_NONE : TOK_PREFIX_EACH,
 			.n_pieces = ROOM,
 			.byte_fallback = true,
 			.decode_strips = true}};
@@ -159,7 +162,7 @@ make_unigram(struct tok_model *m)
 	m->unigram.score = calloc(ROOM + 16, sizeof(*m->unigram.score));
 	m->unigram.charsmap = malloc(SMALL_MAP_BYTES);
 	MUST(m->unigram.score != NULL && m->unigram.charsmap != NULL);
-	m->unigram.charsmap_bytes = small_map(map, &m->unigram.charsmap_trie);
+	m->unigram.charsmap_bytes = small_map(map, &m->unigram.charsmap_trie, sentencepiece);
 	memcpy(m->unigram.charsmap, map, m->unigram.charsmap_bytes);
 	m->n_tokens = 0;
 	for (uint32_t i = 0; i < N; i++) {
@@ -171,6 +174,22 @@ make_unigram(struct tok_model *m)
 		snprintf(name, sizeof(name), "<0x%02X>", byte);
 		put_token(m, name, 6, false);
 	}
+	if (!sentencepiece)
+		return;
+	m->unigram.unknown = -15;
+	m->token[0].outside = true;
+	for (uint32_t byte = 0; byte < 256; byte++) {
+		struct tok_model_token *t = &m->token[N + byte];
+
+		t->byte = t->outside = true;
+		t->len = 1;
+		m->bytes[t->off] = (uint8_t)byte;
+	}
+	m->added = calloc(1, sizeof(*m->added));
+	m->added_bytes = malloc(8);
+	MUST(m->added != NULL && m->added_bytes != NULL);
+	memcpy(m->added_bytes, "llo", 3);
+	m->added[m->n_added++] = (struct tok_model_added){.id = 5, .len = 3};
 }
 
 static void
@@ -185,8 +204,8 @@ make_kind(uint32_t which, const char *path)
 		make_pieces(&m);
 	else if (which == 3)
 		make_bert(&m);
-	else if (which == 4)
-		make_unigram(&m);
+	else if (which == 5 || which == 6)
+		make_unigram(&m, which == 6);
 	else
 		make_bpe(&m, which == 2 ? TOK_PRETOK_LLAMA3 : TOK_PRETOK_GPT2, which == 1,
 			which == 2);

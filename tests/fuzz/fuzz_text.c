@@ -3,8 +3,8 @@
  * Text into the tokenizer, with each family's pretokenizer, with form C and without, with added
  * tokens under every flag, with WordPiece under some options, and with Unigram, however it is cut
  * and however little room there is for ids: always the ids of the whole text, with a cache and
- * without; and those are the bytes again when decoded. A text without a pretoken border is compared
- * with merging by the definition.
+ * without; those are the bytes again when decoded, and have offsets. A text without a pretoken
+ * border is compared with merging by the definition.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,6 +14,7 @@
 
 #include "fuzz.h"
 #include "small_vocab.h"
+#include "utf8.h"
 
 #define ALPHABETS 4
 #define FAMILIES TOK_PRETOK_DEEPSEEK /* from 1 */
@@ -21,7 +22,7 @@
 #define WAYS 4
 #define BPE (ALPHABETS * FAMILIES * WAYS)
 #define WORDPIECES 8
-#define UNIGRAMS 8
+#define UNIGRAMS 14
 #define OTHERS (WORDPIECES + UNIGRAMS)
 #define VOCABS (BPE + OTHERS)
 #define TEXT_MAX 300
@@ -65,7 +66,7 @@ make_unigrams(void)
 	double score[N];
 
 	for (uint32_t i = 0; i < UNIGRAMS; i++) {
-		const bool bare = i == 7, map = i & 1;
+		const bool bare = i == 7, map = i & 1, model = i >= 8; /* as in a .model */
 		const struct tok_model_unigram options = {.charsmap_bytes = map,
 			.strip_left = i % 3 == 1,
 			.strip_right = i % 3 > 0,
@@ -79,10 +80,20 @@ make_unigrams(void)
 			.split = !bare && i != 5 && i != 6,
 			.decode_strips = i & 1};
 
+		const struct tok_model_unigram sentencepiece = {.charsmap_bytes = map,
+			.strip_left = i < 12,
+			.strip_right = i < 12,
+			.squeeze = i < 12,
+			.sentencepiece = true,
+			.dummy = (enum tok_dummy)(i % 3),
+			.blanks = true,
+			.decode_strips = i & 2};
+
 		/* Equal ones, so that ways are equal as well. */
 		for (uint32_t k = 0; k < N; k++)
-			score[k] = -1.0 - (k * (i + 3)) % 5;
-		other[WORDPIECES + i] = small_unigram(piece, score, N, &options, i == 0 || i == 6);
+			score[k] = (i == 13 ? 30000.0 : 1.0) * (-1.0 - (k * (i + 3)) % 5);
+		other[WORDPIECES + i] = small_unigram(piece, score, N,
+			model ? &sentencepiece : &options, i == 0 || i == 6 || (model && i % 4 == 1));
 	}
 }
 
@@ -183,6 +194,25 @@ check_decoded(
 	MUST(at == r.produced);
 }
 
+/* Of a text in UTF-8 every id has a place, in order. */
+static void
+check_offsets(const struct tok_vocab *v, const uint8_t *text, size_t n, uint32_t flags,
+	const uint32_t *ids, size_t n_ids)
+{
+	static struct tok_range range[IDS_MAX];
+	size_t before = 0;
+
+	if (!tok_offsets(v, text, n, flags, ids, n_ids, range)) {
+		MUST(!tok_has_offsets(v) || tok_utf8_scan(text, n).valid != n);
+		return;
+	}
+	for (size_t i = 0; i < n_ids; i++) {
+		MUST(range[i].begin <= range[i].end && range[i].end <= n);
+		MUST(range[i].begin >= before || range[i].end == 0);
+		before = range[i].begin;
+	}
+}
+
 /* Letters only: one pretoken. */
 static bool
 is_one_pretoken(const uint8_t *text, size_t n)
@@ -227,9 +257,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		MUST(got.consumed == n && got.produced == want.produced);
 		MUST(memcmp(ids, whole, want.produced * sizeof(*ids)) == 0);
 	}
-	if (want.status == TOK_OK)
+	if (want.status == TOK_OK) {
 		check_decoded(v, whole, want.produced,
 			(flags & TOK_STRICT_UTF8) && same_text ? text : NULL, n);
+		check_offsets(v, text, n, flags, whole, want.produced);
+	}
 	if (defined_ids && is_one_pretoken(text, n)) {
 		MUST(want.status == TOK_OK && small_encode(sv, text, n, defined) == want.produced);
 		MUST(memcmp(defined, whole, want.produced * sizeof(*whole)) == 0);

@@ -2,7 +2,7 @@
 """Unigram (XLM-R, multilingual E5, T5): ids equal the reference's, whole and however text is cut.
 
 Models are trained here on the corpora, or made at random with many ties; T5's and umT5's own files
-are used where tools/fetch-vocab has put them.
+are used where tools/fetch-vocab has put them, and XLM-R's where somebody has.
 """
 
 from __future__ import annotations
@@ -194,6 +194,7 @@ def random_rules(rng: random.Random, path: Path) -> None:
         source = "".join(rng.choices(CLUSTERS, k=rng.choice([1, 1, 2, 3])))
         if "\x00" not in source and not {"\r", "\n", "\t"} & {*source}:
             rules[source] = "".join(rng.choices(["b", "é", "  ", "中", "\u0301"], k=rng.randint(0, 3)))
+    rules = {source: to for source, to in rules.items() if to != source}  # refused
     lines = ["\t".join(" ".join(f"{ord(c):X}" for c in part) for part in rule) for rule in rules.items()]
     path.write_text("".join(line + "\n" for line in lines))
 
@@ -365,11 +366,12 @@ def test_a_trained_model_as_t5_has_it(split, trained, nmt_nfkc, tmp_path):
         c.randomly(texts.random_unicode(c.rng))
 
 
-@pytest.mark.parametrize("name", ["t5", "umt5"])
+@pytest.mark.parametrize("name", ["t5", "umt5", "xlmr"])
 def test_a_tokenizer_json(name):
     path = FETCHED / f"{name}.json"
     if not path.is_file():
-        pytest.skip(f"{path} is missing: run tools/fetch-vocab {name}")
+        how = "run tools/fetch-vocab" if name != "xlmr" else "put XLM-R's tokenizer.json there,"
+        pytest.skip(f"{path} is missing: {how} {name}")
     reference = reference_of(path)
     reference.no_truncation()
     reference.no_padding()
@@ -377,7 +379,7 @@ def test_a_tokenizer_json(name):
     if texts.share() == 1:
         texts.compare(tokenizer, lambda text: reference.encode(text, add_special_tokens=False).ids)
     c = texts.Comparison(
-        tokenizer, lambda text: reference.encode(text, add_special_tokens=False).ids
+        tokenizer, lambda text: reference.encode(text, add_special_tokens=False).ids, seed=2
     )
     for _ in range(30 + texts.some(4_000)):
         c.everywhere(texts.from_pieces(c.rng))

@@ -38,6 +38,21 @@ sp_piece(struct sp_file *f, const char *text, float score, enum tok_sp_type type
 	sp_field(f, 1, inside.data, inside.n);
 }
 
+/* One of 128 to 16,000 bytes, of no score. */
+static inline void
+sp_long_piece(struct sp_file *f, const char *text, enum tok_sp_type type)
+{
+	const size_t n = strlen(text), all = 1 + 2 + n + 2;
+	const uint8_t head[] = {1 << 3 | 2, (uint8_t)(all | 0x80), (uint8_t)(all >> 7), 1 << 3 | 2,
+		(uint8_t)(n | 0x80), (uint8_t)(n >> 7)};
+
+	memcpy(f->data + f->n, head, sizeof(head));
+	memcpy(f->data + f->n + sizeof(head), text, n);
+	f->n += sizeof(head) + n;
+	f->data[f->n++] = 3 << 3;
+	f->data[f->n++] = (uint8_t)type;
+}
+
 static inline void
 sp_bytes(struct sp_file *f)
 {

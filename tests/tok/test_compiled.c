@@ -149,6 +149,27 @@ put_unigram(void **state)
 	return put_json(state, "unigram/tokenizer.json", document);
 }
 
+/* The kind and the settings are what is left out: Unigram, all blanks are squeezed. */
+static const char *
+put_unigram_model(void **state)
+{
+	static const char *const words[] = {TOK_METASPACE, TOK_METASPACE "he", "l", "ll", "llo",
+		"o", TOK_METASPACE "w", "or", "ld", "e", "ab", "bc", "c", "1", "12", "he", "hell",
+		"\xe4\xb8\xad"};
+	static struct sp_file f;
+
+	f.n = 0;
+	sp_piece(&f, "<unk>", 0, TOK_SP_UNKNOWN);
+	sp_piece(&f, "</s>", 0, TOK_SP_CONTROL);
+	sp_piece(&f, "[X]", 0, TOK_SP_USER_DEFINED);
+	sp_piece(&f, "they", 0, TOK_SP_USER_DEFINED);
+	sp_bytes(&f);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		sp_piece(&f, words[i], (float)(i % 7) * -20000.25f, TOK_SP_NORMAL);
+	sp_field(&f, 2, "\x98\x02\x01", 3);
+	return put_file(state, "unigram.model", f.data, f.n);
+}
+
 static const struct kind {
 	const char *name;
 	const char *(*put)(void **state);
@@ -160,6 +181,7 @@ static const struct kind {
 	{"bert", put_bert, NULL},
 	{"pieces", put_pieces, NULL},
 	{"unigram", put_unigram, NULL},
+	{"unigram .model", put_unigram_model, NULL},
 };
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 

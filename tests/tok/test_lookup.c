@@ -158,7 +158,7 @@ a_long_path_leaves_room_for_the_reason(void **state)
 
 	memset(name, 'x', sizeof(name));
 	strcpy(name + 200, "/a/b.json");
-	assert_refused(put_text(state, name, "{}"), "xxx/a/b.json\": pre_tokenizer is missing");
+	assert_refused(put_text(state, name, "{}"), "xxx/a/b.json\": decoder is missing");
 }
 
 int

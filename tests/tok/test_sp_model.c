@@ -68,7 +68,7 @@ what_is_not_implemented_is_refused_by_name(void **state)
 		size_t n;
 		const char *says;
 	} settings[] = {
-		{2, "\x18\x01", 2, "trainer_spec.model_type 1 is not implemented"},
+		{2, "\x18\x03", 2, "trainer_spec.model_type 3 is not implemented"},
 		{2, "\x98\x02\x00", 3, "trainer_spec.byte_fallback false is not implemented"},
 		{2, "\xc0\x01\x01", 3, "treat_whitespace_as_suffix true is not implemented"},
 		{3, "\x20\x01", 2, "remove_extra_whitespaces true is not implemented"},
@@ -117,6 +117,103 @@ what_is_not_implemented_is_refused_by_name(void **state)
 	assert_refused(put_model(state, &f), "no token <0x00>");
 }
 
+/* <unk>, </s>, then from id 2. ff is looked for by the normalizer; x is no piece. */
+static void
+make_unigram(struct sp_file *f)
+{
+	f->n = 0;
+	sp_piece(f, "<unk>", 0, TOK_SP_UNKNOWN);
+	sp_piece(f, "</s>", 0, TOK_SP_CONTROL);
+	sp_piece(f, TOK_METASPACE, -3, TOK_SP_NORMAL);	     /* 2 */
+	sp_piece(f, "h", -4, TOK_SP_NORMAL);		     /* 3 */
+	sp_piece(f, "e", -4, TOK_SP_NORMAL);		     /* 4 */
+	sp_piece(f, TOK_METASPACE "he", -5, TOK_SP_NORMAL);  /* 5 */
+	sp_piece(f, "ff", 0, TOK_SP_USER_DEFINED);	     /* 6 */
+	sp_piece(f, TOK_METASPACE "h", 0, TOK_SP_UNUSED);    /* 7 */
+	sp_piece(f, "</", -4, TOK_SP_NORMAL);		     /* 8 */
+}
+
+static void
+a_unigram_gives_pieces_and_one_id_for_what_is_unknown(void **state)
+{
+	/* Blanks around and within, what is unknown in a row, a byte that is no UTF-8. */
+	static const char text[] = "  hexx\xff  h</s>ffe ";
+	static const uint32_t want[] = {5, 0, 2, 3, 8, 0, 6, 4};
+	static const char back[] = "he \xe2\x81\x87  h</ \xe2\x81\x87 ffe";
+	static struct sp_file f;
+	struct tok_error err;
+	struct tok_vocab *v;
+	struct tok_result r;
+	uint32_t ids[64];
+	uint8_t out[64];
+
+	make_unigram(&f);
+	v = tok_vocab_load(put_model(state, &f), NULL, &err);
+	if (v == NULL)
+		fail_msg("%s", err.text);
+	assert_string_equal(tok_vocab_info(v).format, "sentencepiece");
+	assert_int_equal(tok_vocab_info(v).n_ids, 9);
+	assert_int_equal(tok_vocab_info(v).n_added, 1);
+	r = tok_encode(v, NULL, text, sizeof(text) - 1, 0, ids, 64);
+	assert_int_equal(r.status, TOK_OK);
+	assert_int_equal(r.produced, sizeof(want) / sizeof(want[0]));
+	assert_memory_equal(ids, want, sizeof(want));
+	r = tok_decode(v, ids, r.produced, out, sizeof(out));
+	assert_int_equal(r.produced, sizeof(back) - 1);
+	assert_memory_equal(out, back, r.produced);
+	assert_int_equal(tok_encode(v, NULL, "", 0, 0, ids, 64).produced, 0);
+	assert_int_equal(tok_encode(v, NULL, "   ", 3, 0, ids, 64).produced, 0);
+	tok_vocab_free(v);
+}
+
+static void
+of_unigram_what_is_not_implemented_is_refused_by_name(void **state)
+{
+	static const struct {
+		uint8_t field;
+		const char *bytes;
+		size_t n;
+		const char *says;
+	} settings[] = {
+		{3, "\x28\x00", 2, "escape_whitespaces false is not implemented"},
+		{3, "\x12\x01x", 3, "expected a trie's size, the trie and its texts"},
+		{5, "\x12\x01x", 3, "denormalizer_spec is not implemented"},
+		{2, "\xe2\x02\x01\xff", 4, "unk_surface is not UTF-8"},
+	};
+	static char long_text[256 + 1];
+	static struct sp_file f;
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
+		make_unigram(&f);
+		sp_field(&f, settings[i].field, settings[i].bytes, settings[i].n);
+		assert_refused(put_model(state, &f), settings[i].says);
+	}
+	make_unigram(&f);
+	sp_piece(&f, "he", -1, TOK_SP_NORMAL);
+	sp_piece(&f, "he", -1, TOK_SP_NORMAL);
+	assert_refused(put_model(state, &f), "two tokens have the same text");
+	make_unigram(&f);
+	sp_piece(&f, "<2>", 0, TOK_SP_UNKNOWN);
+	assert_refused(put_model(state, &f), "2 pieces are UNKNOWN, expected one");
+	f.n = 0;
+	sp_piece(&f, "<unk>", 0, TOK_SP_UNKNOWN);
+	sp_piece(&f, "a", 0, TOK_SP_USER_DEFINED);
+	assert_refused(put_model(state, &f), "no piece is NORMAL");
+	make_unigram(&f);
+	sp_field(&f, 2, "\x98\x02\x01", 3);
+	assert_refused(put_model(state, &f), "byte_fallback with 0 of the tokens");
+	make_unigram(&f);
+	sp_bytes(&f);
+	assert_refused(put_model(state, &f), "piece 9 is a BYTE, and trainer_spec.byte_fallback");
+	memset(long_text, 'a', sizeof(long_text) - 1);
+	make_unigram(&f);
+	sp_long_piece(&f, long_text, TOK_SP_USER_DEFINED);
+	assert_refused(put_model(state, &f), "is USER_DEFINED and has 256 bytes, the limit");
+	make_unigram(&f);
+	sp_long_piece(&f, long_text, TOK_SP_NORMAL);
+	assert_refused(put_model(state, &f), "has 256 bytes, the limit for Unigram is 255");
+}
+
 static void
 a_model_that_is_cut_is_refused(void **state)
 {
@@ -149,6 +246,8 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(a_model_gives_pieces_bytes_and_the_blank_before),
 		WITH_FOLDER(what_is_not_implemented_is_refused_by_name),
+		WITH_FOLDER(a_unigram_gives_pieces_and_one_id_for_what_is_unknown),
+		WITH_FOLDER(of_unigram_what_is_not_implemented_is_refused_by_name),
 		WITH_FOLDER(a_model_that_is_cut_is_refused),
 	};
 

@@ -3,8 +3,8 @@
 
 A table in Markdown: a text a row, a vocabulary a column, in a cell the median, the 99th percentile
 and the most; "(ends)" where more of the text would wait than a stream can hold. V is a name (found
-as dpdk-tokd finds it, or packed in ../shared/vocab beside the repository) or a path; with :greedy,
-longest match.
+as dpdk-tokd finds it, or packed in ../shared/vocab beside the repository) or a path, of any
+format, a file or a folder; with :greedy, longest match.
 """
 
 import argparse
@@ -24,6 +24,10 @@ from packages import data_home
 FAMILIES = (
     *("gpt2", "cl100k_base", "llama3", "qwen3", "o200k_base", "tekken", "deepseek"),
     *("bert-base-uncased", "gpt2:greedy"),
+)
+ENDINGS = (
+    *(".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt", "/tekken.json"),
+    *(".model", "/tokenizer.model", ".tokv"),
 )
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "vocab"
 REAL = 200_000  # bytes of real text
@@ -120,10 +124,10 @@ def folders() -> list[Path]:
 
 def find(name: str, to: Path) -> Path | None:
     """The file of a vocabulary; what is packed is unpacked below `to`."""
-    if Path(name).is_file():
+    if Path(name).is_file() or ("/" in name and Path(name).is_dir()):
         return Path(name)
     for folder in folders():
-        for ending in (".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt", ".model"):
+        for ending in ENDINGS:
             if (file := folder / f"{name}{ending}").is_file():
                 return file
     for ending in (".json", ".tiktoken"):

@@ -15,6 +15,8 @@ import time
 from pathlib import Path
 from typing import Self
 
+import debian
+
 QEMU = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 PACKAGE = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
 CONSOLE = {"amd64": "ttyS0", "arm64": "ttyAMA0"}
@@ -50,6 +52,7 @@ class Guest:
     ) -> None:
         """words: of the kernel's command line. Without a kernel the guest boots from its disk."""
         self.name, self._fds = name, pass_fds
+        self._console = debian.CACHE / f"{name.replace(' ', '-')}.console"  # to be looked at while it runs
         machine = {
             "amd64": ["-machine", "q35,kernel-irqchip=split", "-cpu", "max"],
             "arm64": ["-machine", "virt,gic-version=3,iommu=smmuv3", "-cpu", "cortex-a76"],
@@ -61,7 +64,6 @@ class Guest:
             command += ["-no-reboot", "-kernel", str(kernel), "-initrd", str(initramfs), "-append", line]
         self.command = [*command, *options]
         self._lines: list[str] = []
-        self._times: list[float] = []
         self._changed = threading.Condition()
         self._ended = False
 
@@ -86,17 +88,17 @@ class Guest:
         self._process.stdout.close()
         took = time.monotonic() - self._begin
         print(f"--- {self.name}, {took:.0f} s: {' '.join(self.command)}")
-        for when, line in zip(self._times, self._lines, strict=True):
-            print(f"{when:6.1f}  {line}")
+        print("\n".join(self._lines))
 
     def _read(self) -> None:
-        for raw in self._process.stdout:
-            line = raw.decode("utf-8", "replace").rstrip()
-            with self._changed:
-                self._lines.append(line)
-                self._times.append(time.monotonic() - self._begin)
-                self._ended |= PANIC in line
-                self._changed.notify_all()
+        with self._console.open("w") as console:
+            for raw in self._process.stdout:
+                line = raw.decode("utf-8", "replace").rstrip()
+                with self._changed:
+                    self._lines.append(f"{time.monotonic() - self._begin:6.1f}  {line}")
+                    self._ended |= PANIC in line
+                    self._changed.notify_all()
+                print(self._lines[-1], file=console, flush=True)
         with self._changed:
             self._ended = True
             self._changed.notify_all()

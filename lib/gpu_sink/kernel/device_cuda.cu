@@ -287,6 +287,14 @@ cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes
 	return copy_out(c, (const uint8_t *)c->outputs + offset, to, bytes);
 }
 
+int
+cuda_taken(struct tokg_device *d, uint64_t *n)
+{
+	cuda_device *const c = (cuda_device *)d;
+
+	return copy_out(c, c->reserved, n, sizeof(*n));
+}
+
 /* `stop` and `incarnation` are one aligned word. */
 int
 stop_write(cuda_device *c, enum tokg_stop how)
@@ -415,6 +423,7 @@ const struct tokg_device_ops cuda_ops = {
 	cuda_write_u64,
 	cuda_read,
 	cuda_read_outputs,
+	cuda_taken,
 	cuda_close,
 };
 

@@ -89,6 +89,21 @@ def test_an_id_beyond_the_table_is_a_status_and_a_row_of_zeros(agent: Agent) -> 
         assert poster.wait() == [EmbeddingStatus.BADID]
 
 
+@pytest.mark.parametrize(
+    ("options", "threads"),
+    [((), 1), (("--workers", "-1"), 1), (("--workers", "0"), 0), (("--workers", "3"), 3)],
+)
+def test_workers_of_the_cpu_are_one_unless_given(
+    tmp_path: Path, options: tuple[str, ...], threads: int
+) -> None:
+    with Agent(tmp_path, *options) as agent, reader_of(agent) as reader, Poster(agent) as poster:
+        poster.post(1, [1, 2])
+        assert len(next(reader)) == 2  # they all run
+        main_and_scanner = 2
+        tasks = Path(f"/proc/{agent.process.pid}/task")
+        assert len(list(tasks.iterdir())) == main_and_scanner + threads
+
+
 def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
     with reader_of(agent) as reader, Poster(agent) as poster:
         poster.post(1, [1, 2, 3])

@@ -68,12 +68,16 @@ struct tokg_outbox {
 };
 static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
 
+/* cpu: one thread; cuda: a block for each multiprocessor but the scanner's, as far as it holds so
+ * many. */
+#define TOKG_WORKERS_DEFAULT UINT32_MAX
+
 struct tokg_device_config {
 	struct tokg_geometry geometry; /* filled */
 	struct tokg_tables tables;     /* copied to where the device needs them */
 	uint32_t ring_epoch;
 	uint32_t workers; /* cpu: threads beside the scanning one; cuda: blocks, 0: what the GPU
-			     holds */
+			     holds; TOKG_WORKERS_DEFAULT */
 	bool heads;	  /* look at one slot per producer instead of all */
 	int index;	  /* cuda:N */
 	int first_cpu;	  /* cpu: pin the threads from this CPU on, -1: not at all */

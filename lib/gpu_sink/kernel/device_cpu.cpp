@@ -393,11 +393,15 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 } // namespace
 
 extern "C" struct tokg_device *
-tokg_device_cpu(const struct tokg_device_config *g, struct tokg_error *why)
+tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 {
+	struct tokg_device_config own = *asked;
+	const struct tokg_device_config *const g = &own;
 	cpu_device *c;
 	struct tokg_ctl *ctl;
 
+	if (own.workers == TOKG_WORKERS_DEFAULT)
+		own.workers = 1;
 	if (!config_right(g, why))
 		return NULL;
 	c = (cpu_device *)calloc(1, sizeof(*c));

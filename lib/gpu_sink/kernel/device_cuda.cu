@@ -209,7 +209,7 @@ dmabuf_get(cuda_device *c, uint64_t bytes)
 	return fd;
 }
 
-/* As many as are resident together, or as many as asked for. */
+/* As many as asked for, if they are resident together. */
 bool
 workers_count(cuda_device *c, uint32_t asked, struct tokg_error *why)
 {
@@ -228,6 +228,8 @@ workers_count(cuda_device *c, uint32_t asked, struct tokg_error *why)
 	most = (int64_t)of_one * processors - 1;
 	if (most > BLOCKS_MAX)
 		most = BLOCKS_MAX;
+	if (asked == TOKG_WORKERS_DEFAULT)
+		asked = processors - 1 < most ? (uint32_t)(processors - 1) : (uint32_t)most;
 	if (most < 1 || asked > most)
 		return tokg_wrong(why,
 			       "device cuda:%d: %u workers, it holds %lld beside the scanner",

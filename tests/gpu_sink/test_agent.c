@@ -176,6 +176,45 @@ without_a_dmabuf_both_are_told_to_come_by_verbs(void **state)
 	}
 }
 
+static struct tokg_hold_rep
+ask_to_hold(const struct fixture *f)
+{
+	const struct tokg_hold_req req = {.magic = TOKG_HOLD_MAGIC, .version = TOKG_EMB_VERSION};
+	const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct pollfd p = {.fd = s, .events = POLLIN};
+	struct tokg_hold_rep rep;
+
+	strcpy(at.sun_path, f->holders);
+	assert_int_equal(connect(s, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(send(s, &req, sizeof(req), 0), sizeof(req));
+	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+	assert_int_equal(recv(s, &rep, sizeof(rep), 0), sizeof(rep)); /* descriptors: discarded */
+	close(s);
+	return rep;
+}
+
+static void
+a_holder_is_given_the_ipc_handle_or_told_that_there_is_none(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_device *d = &f->fake.device;
+	struct tokg_hold_rep rep;
+
+	begin(f, true);
+	rep = ask_to_hold(f);
+	assert_int_equal(rep.outputs, TOKG_OUTPUTS_MEMFD);
+	close(d->outputs_fd);
+	d->outputs_fd = -1;
+	rep = ask_to_hold(f);
+	assert_int_equal(rep.outputs, 0);
+	assert_non_null(strstr(rep.message, "no CUDA IPC"));
+	d->ipc[63] = 1;
+	rep = ask_to_hold(f);
+	assert_int_equal(rep.outputs, TOKG_OUTPUTS_CUDA_IPC);
+	assert_memory_equal(rep.ipc, d->ipc, sizeof(rep.ipc));
+}
+
 int
 main(void)
 {
@@ -183,6 +222,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_producer_by_cuda_is_given_the_dmabuf_each_time),
 		T(one_by_shm_is_told_to_come_by_cuda),
+		T(a_holder_is_given_the_ipc_handle_or_told_that_there_is_none),
 		T(without_a_dmabuf_both_are_told_to_come_by_verbs),
 	};
 #undef T

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import socket
 import subprocess
@@ -114,6 +115,25 @@ def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
         e.release()
         with pytest.raises(RingError, match="released"):
             _ = e.array
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("CUDA_LAUNCH_BLOCKING", "1"), ("CUDA_DEVICE_MAX_CONNECTIONS", "1")]
+)
+def test_variables_with_which_the_kernel_would_hang_are_refused(
+    tmp_path: Path, variable: str, value: str
+) -> None:
+    if not AGENT.is_file():
+        pytest.skip(f"{AGENT} is missing: ninja -C build")
+    command = [AGENT, "--table", "random:5x4", "--device", "cuda:0"]
+    command += ["--listen", f"unix:{tmp_path}/ring", "--holders-socket", f"{tmp_path}/holders"]
+    environment = {**os.environ, variable: value}
+    end = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, env=environment, check=False
+    )
+    if "built without CUDA" in end.stderr:
+        pytest.skip("tokd-gpu was built without CUDA")
+    assert end.returncode == 1 and f"{variable}={value}" in end.stderr, end.stderr
 
 
 def test_outputs_are_given_back_when_the_holder_lets_go(agent: Agent) -> None:

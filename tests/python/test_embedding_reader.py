@@ -117,6 +117,40 @@ def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
             _ = e.array
 
 
+class HostAsGpu:
+    """In place of CudaOutputs, which needs a GPU: the same memory, and says when it was waited."""
+
+    device = 3
+
+    def __init__(self, reader: EmbeddingReader) -> None:
+        self.address = reader._memory_address
+        self.waited = 0
+
+    def synchronize(self) -> None:
+        self.waited += 1
+
+    def close(self) -> None:
+        pass
+
+
+def test_cuda_array_interface_holds_the_rows_until_released(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        poster.post(1, [1, 2])
+        poster.post(2, [3])
+        reader._cuda = gpu = HostAsGpu(reader)  # type: ignore[assignment]
+        first = next(reader)
+        interface = first.__cuda_array_interface__
+        assert interface["shape"] == (2, 64) and interface["data"] == (first._address(), True)
+        next(reader).release()
+        poster.wait()
+        assert poster.released(1, 100) == 0 and gpu.waited == 0  # a kernel may read it
+        first.release()
+        assert gpu.waited == 1
+        assert poster.released(2, 5000) == 2
+        with pytest.raises(RingError, match="released"):
+            _ = first.__cuda_array_interface__
+
+
 @pytest.mark.parametrize(
     ("variable", "value"), [("CUDA_LAUNCH_BLOCKING", "1"), ("CUDA_DEVICE_MAX_CONNECTIONS", "1")]
 )

@@ -190,7 +190,11 @@ class EmbeddingReader(Iterator[Embedding]):
         return rows.reshape(e.tokens, self.dim)
 
     def _advance(self) -> None:
-        """Move the cursor past all that is released, and that nobody else has."""
+        """Move the cursor past all that is released, and that nobody else has.
+
+        With rows in GPU memory each step waits for all that this process has launched on that GPU:
+        a kernel may still read what its owner let go of.
+        """
         if self._a is None:
             return
         pending = self._pending

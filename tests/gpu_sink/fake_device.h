@@ -13,7 +13,9 @@
 struct fake {
 	struct tokg_device device;
 	uint32_t n_starts, n_stops;
-	bool stops; /* else stop fails */
+	uint64_t taken; /* entries of the outbox; counted here, as a GPU counts in its memory */
+	bool stops;	/* else stop fails */
+	bool mute;	/* does not say what was taken */
 };
 
 void fake_open(struct fake *f);

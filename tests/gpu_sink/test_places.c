@@ -469,6 +469,50 @@ an_outbox_that_went_round_ends_all_places(void **state)
 	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
 }
 
+/* --drain: an entry that is taken may still be written, as long as its consumer lives. */
+static void
+it_is_idle_when_all_that_was_taken_is_told_and_given_back(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_out_entry e = entry(0, 1);
+	uint64_t index;
+
+	granted(f, 0, 1);
+	assert_true(tokg_delivery_idle(&f->delivery));
+	index = fake_reserve(&f->fake);
+	turn(f);
+	assert_false(tokg_delivery_idle(&f->delivery));
+	fake_tell_at(&f->fake, index, &e);
+	assert_int_equal(tokg_delivery_turn(&f->delivery), 2);
+	assert_false(tokg_delivery_idle(&f->delivery));
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_true(tokg_delivery_idle(&f->delivery));
+}
+
+static void
+a_device_that_does_not_say_what_was_taken_is_broken(void **state)
+{
+	struct fixture *f = *state;
+
+	granted(f, 0, 1);
+	for (uint32_t i = 0; i < 257; i++)
+		tell(f, i % 4, i / 4 + 1);
+	f->fake.mute = true;
+	turn(f); /* an overrun, and it ends */
+	assert_true(f->places.broken);
+	assert_int_equal(f->delivery.told, 0);
+	f->places.broken = false;
+	assert_false(tokg_delivery_idle(&f->delivery));
+	assert_true(f->places.broken);
+	f->places.broken = false;
+	tokg_places_end(&f->places, 0);
+	f->now += S;
+	turn(f); /* not free: what it left in the outbox would end its successor */
+	assert_true(f->places.broken);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+}
+
 static void
 a_worker_that_comes_anew_ends_what_it_had(void **state)
 {
@@ -548,6 +592,8 @@ main(void)
 		T(rows_outside_of_the_outputs_are_never_handed_out),
 		T(what_cannot_have_been_posted_ends_the_place),
 		T(an_outbox_that_went_round_ends_all_places),
+		T(it_is_idle_when_all_that_was_taken_is_told_and_given_back),
+		T(a_device_that_does_not_say_what_was_taken_is_broken),
 		T(a_worker_that_comes_anew_ends_what_it_had),
 		T(a_consumer_that_stands_still_is_restarted_three_times),
 		T(the_heartbeat_rises_in_every_place_that_is_taken),

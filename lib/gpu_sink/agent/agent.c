@@ -61,6 +61,23 @@ transport_name(uint32_t transport)
 	return transport == TOKG_VERBS ? "verbs" : transport == TOKG_CUDA ? "cuda" : "shm";
 }
 
+/* What a producer of this transport maps, the same each time: a dma-buf where the ring is in GPU
+ * memory, a memfd elsewhere. -1: it cannot. */
+static int
+fd_for(const struct tokg_device *d, uint32_t transport)
+{
+	return transport == TOKG_CUDA && d->region_dmabuf >= 0 ? d->region_dmabuf : d->region_fd;
+}
+
+static const char *
+fd_missing(const struct tokg_device *d)
+{
+	return d->region_dmabuf >= 0
+		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH"
+		       : "the ring is in GPU memory, of which GPU and driver make no dma-buf: use "
+			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded";
+}
+
 static int
 grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welcome *w, int *fd)
 {
@@ -74,10 +91,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		snprintf(w->message, sizeof(w->message), "tokd-gpu is stopping");
 		return -1;
 	}
-	if (hello->transport != TOKG_VERBS && a->device->region_fd < 0) {
-		snprintf(w->message, sizeof(w->message),
-			"the ring is in memory of %s that this transport cannot reach: use verbs",
-			a->device->ops->name);
+	if (hello->transport != TOKG_VERBS && fd_for(a->device, hello->transport) < 0) {
+		snprintf(w->message, sizeof(w->message), "%s", fd_missing(a->device));
 		return -1;
 	}
 	rc = tokg_places_grant(&a->places, hello, link_of(e, id), tokg_now_ns(), &place, &why);
@@ -95,7 +110,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	w->instance = a->instance;
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
-		*fd = a->device->region_fd;
+		*fd = fd_for(a->device, hello->transport);
 	} else if (!tokg_verbs_grant(a->verbs, place, &hello->qp, w, &why)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			why.text);

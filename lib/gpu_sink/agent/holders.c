@@ -115,11 +115,25 @@ n_holding(const struct tokg_holders *h)
 	return n;
 }
 
+/* An IPC handle is never all zeros. */
+static bool
+has_outputs(const struct tokg_device *d)
+{
+	static const uint8_t none[sizeof(d->ipc)];
+
+	return d->outputs_fd >= 0 || memcmp(d->ipc, none, sizeof(none)) != 0;
+}
+
 static bool
 let_in(struct tokg_holders *h, struct tokg_holder *c)
 {
 	int fd;
 
+	if (!has_outputs(h->device)) {
+		say(c, "rows are in GPU memory, which this system does not share among processes "
+		       "(no CUDA IPC)");
+		return false;
+	}
 	if (n_holding(h) == TOKG_HOLDERS_MAX) {
 		say(c, "all holders' places are taken (%d): detach one", TOKG_HOLDERS_MAX);
 		return false;

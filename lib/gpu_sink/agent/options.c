@@ -58,8 +58,10 @@ static const struct def defs[] = {
 		"what a row is made of; the most that the table has, unless given"},
 	{"dtype", 0, "f32|f16|bf16", TEXT, FIELD(dtype_text), 0, 0, NULL,
 		"type of rows and tables; that of the table, unless given"},
-	{"workers", 0, "N", COUNT, FIELD(workers), 0, 1024, "1",
-		"cpu: threads beside the one that scans; cuda: blocks, 0: what the GPU holds"},
+	{"workers", 0, "N", COUNT, FIELD(workers), -1, 1024, "-1",
+		"cpu: threads beside the one that scans; cuda: blocks, 0: all that the GPU holds; -1: cpu "
+		"1, cuda one for each multiprocessor but the scanner's; give fewer where others use the "
+		"GPU too, as by MPS"},
 	{"first-cpu", 0, "CPU", COUNT, FIELD(first_cpu), -1, 4095, "-1",
 		"cpu: pin the threads, from this CPU on; -1: not at all"},
 	{"heads", 0, NULL, FLAG, FIELD(heads), 0, 0, "no",

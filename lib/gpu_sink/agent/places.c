@@ -76,6 +76,14 @@ read_done(struct tokg_places *p, uint32_t place)
 	return !p->broken;
 }
 
+bool
+tokg_places_taken(struct tokg_places *p, uint64_t *n)
+{
+	if (p->device->ops->taken(p->device, n) < 0)
+		p->broken = true;
+	return !p->broken;
+}
+
 void
 tokg_places_end(struct tokg_places *p, uint32_t place)
 {
@@ -244,8 +252,7 @@ look_at_ending(struct tokg_places *p, uint32_t i, uint64_t now_ns, uint64_t told
 		if (!is_over(now_ns, t->since_ns, TOKG_ENDING_LOOK_NS))
 			return;
 		t->since_ns = now_ns;
-		t->all_done = all_done(p, i);
-		t->all_told = __atomic_load_n(&p->device->outbox->reserved, __ATOMIC_ACQUIRE);
+		t->all_done = all_done(p, i) && tokg_places_taken(p, &t->all_told);
 	}
 	if (!t->all_done || told < t->all_told)
 		return;

@@ -61,20 +61,23 @@ static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
  * back only after the agent has read it. n is a power of two, and at least that many.
  */
 struct tokg_outbox {
-	uint64_t reserved; /* cpu: entries taken so far; cuda counts in GPU memory. Not for readers
-			    */
+	uint64_t reserved; /* the device cpu counts here, others elsewhere: readers ask `taken` */
 	uint64_t n;
 	uint8_t pad[48];
 	/* struct tokg_out_entry entry[n] follows */
 };
 static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
 
+/* cpu: one thread; cuda: a block for each multiprocessor but the scanner's, as far as it holds so
+ * many. */
+#define TOKG_WORKERS_DEFAULT UINT32_MAX
+
 struct tokg_device_config {
 	struct tokg_geometry geometry; /* filled */
 	struct tokg_tables tables;     /* copied to where the device needs them */
 	uint32_t ring_epoch;
 	uint32_t workers; /* cpu: threads beside the scanning one; cuda: blocks, 0: what the GPU
-			     holds */
+			     holds; TOKG_WORKERS_DEFAULT */
 	bool heads;	  /* look at one slot per producer instead of all */
 	int index;	  /* cuda:N */
 	int first_cpu;	  /* cpu: pin the threads from this CPU on, -1: not at all */
@@ -97,6 +100,9 @@ struct tokg_device_ops {
 	/* Bytes of the outputs, [producers][out_bytes], whose entry the caller has read. 0 or
 	 * below. */
 	int (*read_outputs)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
+	/* Entries of the outbox that consumers have taken so far, those not written yet included.
+	 * 0, or below: the device does not answer. */
+	int (*taken)(struct tokg_device *d, uint64_t *n);
 	void (*close)(struct tokg_device *d);
 };
 

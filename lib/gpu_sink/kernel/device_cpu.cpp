@@ -320,6 +320,13 @@ cpu_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 	return 0;
 }
 
+int
+cpu_taken(struct tokg_device *d, uint64_t *n)
+{
+	*n = __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
+	return 0;
+}
+
 /* Threads that do not end keep their memory: better lost than pulled from under them. */
 void
 cpu_close(struct tokg_device *d)
@@ -341,6 +348,7 @@ const struct tokg_device_ops cpu_ops = {
 	cpu_write_u64,
 	cpu_read,
 	cpu_read_outputs,
+	cpu_taken,
 	cpu_close,
 };
 
@@ -385,11 +393,15 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 } // namespace
 
 extern "C" struct tokg_device *
-tokg_device_cpu(const struct tokg_device_config *g, struct tokg_error *why)
+tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 {
+	struct tokg_device_config own = *asked;
+	const struct tokg_device_config *const g = &own;
 	cpu_device *c;
 	struct tokg_ctl *ctl;
 
+	if (own.workers == TOKG_WORKERS_DEFAULT)
+		own.workers = 1;
 	if (!config_right(g, why))
 		return NULL;
 	c = (cpu_device *)calloc(1, sizeof(*c));

@@ -125,13 +125,16 @@ tokg_scan_all(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 	const uint32_t n = c->g.producers * c->g.slots;
 
 	for (uint32_t i = b->tid; i < n; i += b->n * TOKG_LOOK_AHEAD) {
-		uint64_t ticket[TOKG_LOOK_AHEAD];
+		uint64_t ticket[TOKG_LOOK_AHEAD], seen[TOKG_LOOK_AHEAD];
 
+		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++) {
+			const uint32_t slot = i + k * b->n;
+
+			ticket[k] = slot < n ? tokg_ld(tokg_ticket_word(c, slot)) : 0;
+			seen[k] = slot < n ? c->seen[slot] : 0;
+		}
 		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++)
-			ticket[k] =
-				i + k * b->n < n ? tokg_ld(tokg_ticket_word(c, i + k * b->n)) : 0;
-		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++)
-			if (ticket[k] != 0 && ticket[k] != c->seen[i + k * b->n])
+			if (ticket[k] != 0 && ticket[k] != seen[k])
 				tokg_take(c, s, i + k * b->n, ticket[k]);
 	}
 }
@@ -397,9 +400,13 @@ tokg_slot_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const to
 	for (uint32_t k = b->tid; k < n; k += b->n) {
 		const tokg_job j = tokg_job_make(c, s, t, k);
 
+#ifndef __CUDA_ARCH__ /* a GPU has workers always; its threads could not meet in here */
 		if (c->workers == 0) {
 			tokg_job_run(c, b, &j, s->pushed + k);
-		} else if (!tokg_queue_push(c, s->pushed + k, &j)) {
+			continue;
+		}
+#endif
+		if (!tokg_queue_push(c, s->pushed + k, &j)) {
 			s->leave = true;
 			break;
 		}

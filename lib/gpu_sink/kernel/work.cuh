@@ -260,13 +260,14 @@ tokg_worker_wait(const tokg_consumer *c, tokg_block *b, uint64_t index)
 {
 	const uint64_t *const seq = &c->work->line[index & (TOKG_QUEUE - 1)].seq;
 
-	for (uint32_t spin = 0; tokg_ld_acquire(seq) != index + 1; spin++) {
+	for (uint32_t spin = 1; tokg_ld(seq) != index + 1; spin++) {
 		if (spin % 64 == 0 && (tokg_ld(&c->work->quit) != 0 || tokg_stop_now(c)))
 			return false;
 		tokg_idle(b, false);
 	}
 	tokg_idle(b, true);
-	return true;
+	/* Once, when it is there: an acquire on every look would empty the cache each time. */
+	return tokg_ld_acquire(seq) == index + 1;
 }
 
 /* A resident worker: until it is told to leave. */

@@ -121,6 +121,9 @@ struct tokg_device {
 /* NULL and `why`. The consumer does not run yet. */
 struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *why);
 struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why);
+/* False and `why`: there is no GPU at all, no driver, or no kernel in this build. Anything else
+ * that may be wrong with one is for tokg_device_cuda to say; `index` is for the words alone. */
+bool tokg_device_cuda_there(int index, struct tokg_error *why);
 
 static inline struct tokg_out_entry *
 tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)

@@ -422,14 +422,9 @@ bool
 gpu_choose(cuda_device *c, struct tokg_error *why)
 {
 	int n = 0, cooperative = 0;
-	const cudaError_t e = cudaGetDeviceCount(&n);
 
-	if (e == cudaErrorInsufficientDriver)
-		return tokg_wrong(why,
-			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
-			       "%d.%d needs: see nvidia-smi, or use the device cpu",
-			       c->index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
-	if (!good(c, e, "looking for GPUs", why))
+	if (!tokg_device_cuda_there(c->index, why) ||
+		!good(c, cudaGetDeviceCount(&n), "looking for GPUs", why))
 		return false;
 	if (c->index < 0 || c->index >= n)
 		return tokg_wrong(why, "device cuda:%d: this machine has GPUs 0 to %d", c->index,
@@ -499,6 +494,25 @@ region_get(cuda_device *c, const struct tokg_device_config *g, struct tokg_error
 }
 
 } // namespace
+
+extern "C" bool
+tokg_device_cuda_there(int index, struct tokg_error *why)
+{
+	int n = 0;
+	const cudaError_t e = cudaGetDeviceCount(&n);
+
+	if (e == cudaErrorInsufficientDriver)
+		return tokg_wrong(why,
+			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
+			       "%d.%d needs: see nvidia-smi, or use the device cpu",
+			       index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
+	if (e == cudaErrorNoDevice)
+		return tokg_wrong(why,
+			       "device cuda:%d: this machine has no GPU: see nvidia-smi, or use the "
+			       "device cpu",
+			       index) == 0;
+	return true;
+}
 
 extern "C" struct tokg_device *
 tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)

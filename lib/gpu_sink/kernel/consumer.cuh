@@ -42,6 +42,7 @@ struct tokg_scan {
 	struct tokg_reduce reduce;
 	uint64_t pushed; /* jobs, in this incarnation's life */
 	uint64_t scans;
+	uint64_t owner, alive, looked; /* its word, when it changed, when it was looked at */
 	uint32_t n_taken, stop;
 	bool leave;
 	struct tokg_walk walk;
@@ -446,9 +447,29 @@ tokg_drain(const tokg_consumer *c, const tokg_scan *s)
 		i++;
 }
 
+/* By one thread, after each scan; the word, which a GPU reads over its bus, is looked at seldom. */
+TOKG_DEV bool
+tokg_owner_gone(const tokg_consumer *c, tokg_scan *s)
+{
+	const uint64_t now = tokg_now();
+	uint64_t owner;
+
+	if (now - s->looked < c->owner_limit_ns / 16)
+		return false;
+	s->looked = now;
+	owner = tokg_ld(c->owner);
+	if (owner != s->owner) {
+		s->owner = owner;
+		s->alive = now;
+		tokg_st(&c->work->alive, now);
+	}
+	return now - s->alive > c->owner_limit_ns;
+}
+
 /*
- * The scanning block: until it is told to leave. DRAIN leaves when a look at all slots has found
- * nothing, or after as many slots as the ring has: more were published meanwhile.
+ * The scanning block: until it is told to leave, or its owner is gone. DRAIN leaves when a look at
+ * all slots has found nothing, or after as many slots as the ring has: more were published
+ * meanwhile.
  */
 TOKG_DEV void
 tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
@@ -462,6 +483,8 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 	}
 	if (b->tid == 0) {
 		s->pushed = s->scans = 0;
+		s->owner = tokg_ld(c->owner);
+		s->alive = s->looked = tokg_now();
 		s->n_taken = 0;
 		s->stop = TOKG_RUN;
 		s->leave = false;
@@ -485,7 +508,7 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		if (b->tid == 0) {
 			s->n_taken = 0;
 			s->stop = tokg_ld32_acquire(&tokg_ctl_of(c)->stop);
-			if (s->stop == TOKG_STOP_NOW)
+			if (s->stop == TOKG_STOP_NOW || tokg_owner_gone(c, s))
 				s->leave = true;
 			if (drain && (n == 0 || drained >= c->g.producers * c->g.slots))
 				s->leave = true;

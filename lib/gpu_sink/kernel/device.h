@@ -64,10 +64,13 @@ struct tokg_outbox {
 	uint64_t reserved; /* cpu: entries taken so far; cuda counts in GPU memory. Not for readers
 			    */
 	uint64_t n;
-	uint8_t pad[48];
+	uint64_t owner; /* rises with every operation: who owns the device lives */
+	uint8_t pad[40];
 	/* struct tokg_out_entry entry[n] follows */
 };
 static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
+
+#define TOKG_OWNER_LIMIT_MS 60000
 
 struct tokg_device_config {
 	struct tokg_geometry geometry; /* filled */
@@ -75,9 +78,12 @@ struct tokg_device_config {
 	uint32_t ring_epoch;
 	uint32_t workers; /* cpu: threads beside the scanning one; cuda: blocks, 0: what the GPU
 			     holds */
-	bool heads;	  /* look at one slot per producer instead of all */
-	int index;	  /* cuda:N */
-	int first_cpu;	  /* cpu: pin the threads from this CPU on, -1: not at all */
+	/* The consumer leaves by itself when its owner has called no operation for so long: a
+	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
+	uint32_t owner_limit_ms;
+	bool heads;    /* look at one slot per producer instead of all */
+	int index;     /* cuda:N */
+	int first_cpu; /* cpu: pin the threads from this CPU on, -1: not at all */
 };
 
 struct tokg_device;

@@ -241,6 +241,7 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {
 	cuda_device *const c = (cuda_device *)d;
 
+	tokg_owner_lives(d);
 	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
 	if (c->write_value(c->io, (CUdeviceptr)c->region + offset, value,
@@ -253,6 +254,7 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 int
 copy_out(cuda_device *c, const void *from, void *to, size_t bytes)
 {
+	tokg_owner_lives(&c->d);
 	if (cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
 	for (size_t at = 0; at < bytes; at += STAGING_BYTES) {
@@ -463,6 +465,7 @@ outbox_get(cuda_device *c, struct tokg_error *why)
 	c->outbox->n = n;
 	c->consumer.outbox = (struct tokg_out_entry *)((struct tokg_outbox *)on_gpu + 1);
 	c->consumer.outbox_mask = n - 1;
+	c->consumer.owner = &((struct tokg_outbox *)on_gpu)->owner;
 	return true;
 }
 
@@ -541,6 +544,7 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 	c->consumer.g = g->geometry;
 	c->consumer.region = (uint8_t *)c->region;
 	c->consumer.outputs = (uint8_t *)c->outputs;
+	c->consumer.owner_limit_ns = tokg_owner_limit_ns(g);
 	c->consumer.workers = c->workers;
 	c->consumer.rows = ROWS_OF_JOB;
 	c->consumer.heads = g->heads;

@@ -114,6 +114,15 @@ def test_numbers_goals_and_what_was_not_run_are_printed(monkeypatch, no_build, c
     assert "not run: racecheck: compute-sanitizer is not on the PATH" in said
 
 
+@pytest.mark.parametrize(("name", "run"), [("posted_to_done_read", 1), ("posted_by_driver_to_done_read", 0)])
+def test_what_the_driver_posts_is_not_the_mapped_ring(name, run, no_build):
+    no_build["gpu_measure"] = (0, json.dumps({name: NUMBERS}))
+    report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
+    assert report["times"][name] == NUMBERS
+    assert (gpu_check.MAPPED_RING in report["not_run"]) == (not run)
+    assert gpu_check.SINGLE_SCANS in report["not_run"]
+
+
 def test_fewer_than_a_thousand_requests_are_refused(capsys):
     with pytest.raises(SystemExit) as refused:
         gpu_check.main(["--requests", "999"])

@@ -63,7 +63,8 @@ static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
 struct tokg_outbox {
 	uint64_t reserved; /* the device cpu counts here, others elsewhere: readers ask `taken` */
 	uint64_t n;
-	uint8_t pad[48];
+	uint64_t owner; /* rises with every operation: who owns the device lives */
+	uint8_t pad[40];
 	/* struct tokg_out_entry entry[n] follows */
 };
 static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
@@ -71,6 +72,7 @@ static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
 /* cpu: one thread; cuda: a block for each multiprocessor but the scanner's, as far as it holds so
  * many. */
 #define TOKG_WORKERS_DEFAULT UINT32_MAX
+#define TOKG_OWNER_LIMIT_MS 60000
 
 struct tokg_device_config {
 	struct tokg_geometry geometry; /* filled */
@@ -78,9 +80,12 @@ struct tokg_device_config {
 	uint32_t ring_epoch;
 	uint32_t workers; /* cpu: threads beside the scanning one; cuda: blocks, 0: what the GPU
 			     holds; TOKG_WORKERS_DEFAULT */
-	bool heads;	  /* look at one slot per producer instead of all */
-	int index;	  /* cuda:N */
-	int first_cpu;	  /* cpu: pin the threads from this CPU on, -1: not at all */
+	/* The consumer leaves by itself when its owner has called no operation for so long: a
+	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
+	uint32_t owner_limit_ms;
+	bool heads;    /* look at one slot per producer instead of all */
+	int index;     /* cuda:N */
+	int first_cpu; /* cpu: pin the threads from this CPU on, -1: not at all */
 };
 
 struct tokg_device;
@@ -127,6 +132,9 @@ struct tokg_device {
 /* NULL and `why`. The consumer does not run yet. */
 struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *why);
 struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why);
+/* False and `why`: there is no GPU at all, no driver, or no kernel in this build. Anything else
+ * that may be wrong with one is for tokg_device_cuda to say; `index` is for the words alone. */
+bool tokg_device_cuda_there(int index, struct tokg_error *why);
 
 static inline struct tokg_out_entry *
 tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)

@@ -260,6 +260,7 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {
 	cuda_device *const c = (cuda_device *)d;
 
+	tokg_owner_lives(d);
 	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
 	if (c->write_value(c->io, (CUdeviceptr)c->region + offset, value,
@@ -272,6 +273,7 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 int
 copy_out(cuda_device *c, const void *from, void *to, size_t bytes)
 {
+	tokg_owner_lives(&c->d);
 	if (cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
 	for (size_t at = 0; at < bytes; at += STAGING_BYTES) {
@@ -471,14 +473,9 @@ bool
 gpu_choose(cuda_device *c, struct tokg_error *why)
 {
 	int n = 0, cooperative = 0;
-	const cudaError_t e = cudaGetDeviceCount(&n);
 
-	if (e == cudaErrorInsufficientDriver)
-		return tokg_wrong(why,
-			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
-			       "%d.%d needs: see nvidia-smi, or use the device cpu",
-			       c->index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
-	if (!good(c, e, "looking for GPUs", why))
+	if (!tokg_device_cuda_there(c->index, why) ||
+		!good(c, cudaGetDeviceCount(&n), "looking for GPUs", why))
 		return false;
 	if (c->index < 0 || c->index >= n)
 		return tokg_wrong(why, "device cuda:%d: this machine has GPUs 0 to %d", c->index,
@@ -517,6 +514,7 @@ outbox_get(cuda_device *c, struct tokg_error *why)
 	c->outbox->n = n;
 	c->consumer.outbox = (struct tokg_out_entry *)((struct tokg_outbox *)on_gpu + 1);
 	c->consumer.outbox_mask = n - 1;
+	c->consumer.owner = &((struct tokg_outbox *)on_gpu)->owner;
 	return true;
 }
 
@@ -550,6 +548,25 @@ region_get(cuda_device *c, const struct tokg_device_config *g, struct tokg_error
 
 } // namespace
 
+extern "C" bool
+tokg_device_cuda_there(int index, struct tokg_error *why)
+{
+	int n = 0;
+	const cudaError_t e = cudaGetDeviceCount(&n);
+
+	if (e == cudaErrorInsufficientDriver)
+		return tokg_wrong(why,
+			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
+			       "%d.%d needs: see nvidia-smi, or use the device cpu",
+			       index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
+	if (e == cudaErrorNoDevice)
+		return tokg_wrong(why,
+			       "device cuda:%d: this machine has no GPU: see nvidia-smi, or use the "
+			       "device cpu",
+			       index) == 0;
+	return true;
+}
+
 extern "C" struct tokg_device *
 tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 {
@@ -577,6 +594,7 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 	c->consumer.g = g->geometry;
 	c->consumer.region = (uint8_t *)c->region;
 	c->consumer.outputs = (uint8_t *)c->outputs;
+	c->consumer.owner_limit_ns = tokg_owner_limit_ns(g);
 	c->consumer.workers = c->workers;
 	c->consumer.rows = ROWS_OF_JOB;
 	c->consumer.heads = g->heads;

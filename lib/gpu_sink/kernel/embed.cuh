@@ -209,17 +209,30 @@ tokg_row_zero(const tokg_block *b, const tokg_embed *e, uint8_t *out)
 		tokg_element_store(e->dtype, out, i, 0.0f);
 }
 
+/*
+ * Vectors that a thread loads before it stores the first: a store may change what a later load
+ * reads, for all the compiler knows, so that load, store, load, store are as many waits for memory.
+ * 768 floats are 6 vectors a lane.
+ */
+#define TOKG_ROW_AHEAD 6
+
 /* Rows of a whole number of 16 bytes begin at multiples of 16 in tables and outputs. */
 TOKG_DEV void
 tokg_row_word(const tokg_block *b, const tokg_embed *e, const uint8_t *word, uint8_t *out)
 {
 	if (e->row_bytes % 16 == 0) {
 		const uint32_t n = e->row_bytes / 16;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-		for (uint32_t i = b->lane; i < n; i += b->lanes)
-			tokg_vec_store(out, i, tokg_vec_load(word, i));
+
+		for (uint32_t i = b->lane; i < n; i += TOKG_ROW_AHEAD * b->lanes) {
+			tokg_vec16 w[TOKG_ROW_AHEAD] = {};
+
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n)
+					w[k] = tokg_vec_load(word, i + k * b->lanes);
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n)
+					tokg_vec_store(out, i + k * b->lanes, w[k]);
+		}
 	} else if (e->dtype == TOKG_F32) {
 		for (uint32_t i = b->lane; i < e->dim; i += b->lanes)
 			((uint32_t *)out)[i] = ((const uint32_t *)word)[i];
@@ -235,13 +248,20 @@ tokg_row_word_position(const tokg_block *b, const tokg_embed *e, const uint8_t *
 {
 	if (e->row_bytes % 16 == 0) {
 		const uint32_t n = e->row_bytes / 16;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-		for (uint32_t i = b->lane; i < n; i += b->lanes)
-			tokg_vec_store(out, i,
-				tokg_vec_add(e->dtype, tokg_vec_load(word, i),
-					tokg_vec_load(position, i)));
+
+		for (uint32_t i = b->lane; i < n; i += TOKG_ROW_AHEAD * b->lanes) {
+			tokg_vec16 w[TOKG_ROW_AHEAD] = {}, q[TOKG_ROW_AHEAD] = {};
+
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n) {
+					w[k] = tokg_vec_load(word, i + k * b->lanes);
+					q[k] = tokg_vec_load(position, i + k * b->lanes);
+				}
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n)
+					tokg_vec_store(out, i + k * b->lanes,
+						tokg_vec_add(e->dtype, w[k], q[k]));
+		}
 	} else {
 		for (uint32_t i = b->lane; i < e->dim; i += b->lanes)
 			tokg_element_store(e->dtype, out, i,

@@ -20,6 +20,7 @@
 #include "link.h"
 #include "shm.h"
 #include "transport_inside.h"
+#include "verbs.h"
 #include "verbs_qp.h"
 
 #define SLOTS 8
@@ -624,6 +625,42 @@ a_queue_pair_that_is_none_is_refused(void **state)
 		assert_false(tokg_qp_proved(&roce, &wrong[i], &why));
 }
 
+/* A completion queue without a device: `there` completions, then none. */
+struct fake_cq {
+	struct ibv_cq cq; /* first */
+	uint64_t there, reaped;
+};
+
+static int
+poll_fake(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct fake_cq *f = (struct fake_cq *)cq;
+	int i;
+
+	for (i = 0; i < n && f->reaped < f->there; i++)
+		wc[i] = (struct ibv_wc){.wr_id = ++f->reaped, .status = IBV_WC_SUCCESS};
+	return i;
+}
+
+/* A worker that was away for long finds more than it takes from the queue at once. */
+static void
+all_that_has_come_is_reaped_in_one_poll(void **state)
+{
+	struct ibv_context context = {.ops.poll_cq = poll_fake};
+	struct fake_cq f = {.cq.context = &context, .there = 100};
+	struct tokg_back back[2];
+	struct tokg_verbs v = {.cq = &f.cq, .depth = 128, .taken = 100, .back_wr = 97};
+
+	v.t.back = &back[0];
+	v.landing = &back[1];
+	assert_int_equal(tokg_verbs_poll(&v.t), 0);
+	assert_int_equal(v.t.n_reads, 1);
+	assert_ptr_equal(v.t.back, &back[1]);
+	assert_int_equal(v.reaped, 100);
+	assert_int_equal(tokg_verbs_poll(&v.t), 0);
+	assert_int_equal(v.t.n_reads, 1);
+}
+
 static void
 where_nobody_listens_is_said(void **state)
 {
@@ -668,6 +705,7 @@ main(void)
 		cmocka_unit_test(an_agent_that_lies_is_found_out),
 		cmocka_unit_test(a_geometry_without_memory_is_proved_as_well),
 		cmocka_unit_test(a_queue_pair_that_is_none_is_refused),
+		cmocka_unit_test(all_that_has_come_is_reaped_in_one_poll),
 		cmocka_unit_test(where_nobody_listens_is_said),
 		cmocka_unit_test(more_vocabularies_than_a_hello_has_are_refused),
 	};

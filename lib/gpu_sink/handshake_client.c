@@ -164,8 +164,11 @@ step_welcome(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error 
 
 	if (rc <= 0)
 		return rc;
-	if (!tokg_welcome_proved(&d->hello, &d->welcome, why))
-		return refused(d, w, why);
+	if (!tokg_welcome_proved(&d->hello, &d->welcome, why)) {
+		refused(d, w, why);
+		d->final = d->welcome.magic != TOKG_WELCOME_MAGIC || d->welcome.again != 1;
+		return -1;
+	}
 	if ((d->region_fd >= 0) != wants_fd) {
 		tokg_wrong(why, wants_fd ? "let us in, but sent no memory"
 					 : "sent a descriptor, though by verbs there is none");

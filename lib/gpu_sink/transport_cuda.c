@@ -25,8 +25,8 @@ settle(void)
 }
 
 /*
- * The same before a load. A store fence orders stores alone: a load may be made before them, and one
- * of what the buffers still hold is answered from there, without having been on the bus.
+ * The same before a load. A store fence orders stores alone: a load may be made before them, and
+ * one of what the buffers still hold is answered from there, without having been on the bus.
  */
 static inline void
 settle_for_load(void)

@@ -589,6 +589,59 @@ an_agent_that_lies_is_found_out(void **state)
 	unlink(un.sun_path);
 }
 
+static bool
+refusal_is_final(uint32_t again)
+{
+	static const struct lie refusal = {.gift = NOTHING};
+	struct liar l = {.lie = &refusal,
+		.listener = socket(AF_UNIX, SOCK_STREAM, 0),
+		.welcome = {.magic = TOKG_WELCOME_MAGIC,
+			.version = TOKG_VERSION,
+			.producer = TOKG_NO_PRODUCER,
+			.again = again,
+			.message = "not now"}};
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct tokg_target target;
+	struct tokg_where where;
+	struct tokg_dial d;
+	struct tokg_error why = {""};
+	pthread_t thread;
+	char text[64];
+	bool final;
+	int rc;
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/tokg-refuses-%d", getpid());
+	snprintf(text, sizeof(text), "shm:%s", un.sun_path);
+	assert_int_equal(bind(l.listener, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(listen(l.listener, 1), 0);
+	assert_true(tokg_target_parse(&target, text, &why));
+	assert_true(tokg_where_resolve(&where, &target, &why));
+	pthread_create(&thread, NULL, lie_once, &l);
+	tokg_dial_init(&d);
+	memset(&d.hello, 0, sizeof(d.hello));
+	d.hello.transport = TOKG_SHM;
+	tokg_dial_begin(&d);
+	while ((rc = tokg_dial_step(&d, &where, &why)) == 0)
+		tokg_dial_wait(&d, 10);
+	assert_true(rc < 0);
+	assert_non_null(strstr(why.text, "refused: not now"));
+	final = d.final;
+	tokg_dial_end(&d);
+	pthread_join(thread, NULL);
+	close(l.listener);
+	unlink(un.sun_path);
+	return final;
+}
+
+/* A place is given up for the agent's last word alone. */
+static void
+a_refusal_is_final_unless_it_says_otherwise(void **state)
+{
+	assert_true(refusal_is_final(0));
+	assert_false(refusal_is_final(1));
+	assert_true(refusal_is_final(2));
+}
+
 /* By verbs nothing comes with the answer whose size could tell: the geometry alone is proved. */
 static void
 a_geometry_without_memory_is_proved_as_well(void **state)
@@ -703,6 +756,7 @@ main(void)
 		WITH_AGENT(cuda_takes_host_memory_as_well),
 		WITH_AGENT(stores_for_gpu_memory_write_and_read_what_they_should),
 		cmocka_unit_test(an_agent_that_lies_is_found_out),
+		cmocka_unit_test(a_refusal_is_final_unless_it_says_otherwise),
 		cmocka_unit_test(a_geometry_without_memory_is_proved_as_well),
 		cmocka_unit_test(a_queue_pair_that_is_none_is_refused),
 		cmocka_unit_test(all_that_has_come_is_reaped_in_one_poll),

@@ -387,9 +387,9 @@ struct lie {
 	const char *name;
 	void (*spoil)(struct tokg_welcome *w);
 	enum gift gift;
-	size_t bytes; /* of the welcome; 0: all */
-	bool silent;  /* after that; else it closes */
-	uint32_t ready_magic;
+	size_t bytes;	      /* of the welcome; 0: all */
+	bool silent;	      /* after that; else it closes */
+	uint32_t ready_magic; /* 0: none comes; the right one comes with a descriptor */
 	const char *says;
 };
 
@@ -476,6 +476,7 @@ static const struct lie lies[] = {
 	{"no ready", NULL, MEMFD, 0, true, 0, "no answer within 300 ms"},
 	{"end instead of ready", NULL, MEMFD, 0, false, 0, "closed before"},
 	{"another's ready", NULL, MEMFD, 0, true, 1, "ready with magic 0x1"},
+	{"a ready with a descriptor", NULL, MEMFD, 0, true, TOKG_READY_MAGIC, "belong to nothing"},
 };
 
 struct liar {
@@ -544,7 +545,8 @@ lie_once(void *arg)
 		l->lie->bytes != SIZE_MAX)
 		send_gift(s, l, l->lie->bytes != 0 ? l->lie->bytes : sizeof(l->welcome));
 	if (l->lie->ready_magic != 0)
-		send(s, &ready, sizeof(ready), MSG_NOSIGNAL);
+		tokg_link_send_fd(s, &ready, sizeof(ready),
+			ready.magic == TOKG_READY_MAGIC ? l->listener : -1);
 	while (l->lie->silent && recv(s, rest, sizeof(rest), 0) > 0)
 		;
 	close(s);

@@ -427,6 +427,51 @@ rows_outside_of_the_outputs_are_never_handed_out(void **state)
 	assert_int_equal(f->delivery.entry[0].offset, 65536 - 4096);
 }
 
+/* What the producer skips before the wrap, and what failed, is not free for it either. */
+static void
+outputs_are_counted_as_the_producer_does(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_postings *p = &f->places.place[0].postings;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.out_off = 65536 - 4096; /* 0 to here: given back before */
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_false(tokg_postings_full(p));
+	e = entry(1, 1);
+	e.out_off = 2 * 65536 - 3 * 4096; /* and 14 pages before it were skipped */
+	fake_tell(&f->fake, &e);
+	tokg_delivery_turn(&f->delivery); /* a holder has it */
+	assert_true(tokg_postings_full(p));
+	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
+	turn(f);
+	assert_false(tokg_postings_full(p));
+	e = entry(2, 1);
+	e.out_off = 2 * 65536 - 2 * 4096;
+	fake_tell(&f->fake, &e);
+	e = entry(3, 1);
+	e.status = TOKG_BADHDR;
+	e.out_off = 1ull << 60;
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 3, 1, TOKG_BADHDR);
+	tokg_delivery_turn(&f->delivery);
+	assert_true(tokg_postings_full(p)); /* it may be */
+	e = entry(0, 2);
+	e.out_off = 2 * 65536;
+	fake_tell(&f->fake, &e);
+	tokg_delivery_turn(&f->delivery);
+	assert_false(tokg_postings_full(p)); /* it was not */
+	fake_done(&f->fake, 0, 2, 1, TOKG_OK);
+	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
+	turn(f);
+	assert_int_equal(released(f, 0), 5);
+	assert_int_equal(p->out_tail, 2 * 65536 + 4096);
+	assert_int_equal(p->out_head, p->out_tail);
+}
+
 static void
 what_cannot_have_been_posted_ends_the_place(void **state)
 {
@@ -546,6 +591,7 @@ main(void)
 		T(nothing_is_given_back_that_may_be_written_again),
 		T(slots_that_failed_count_and_are_not_handed_out),
 		T(rows_outside_of_the_outputs_are_never_handed_out),
+		T(outputs_are_counted_as_the_producer_does),
 		T(what_cannot_have_been_posted_ends_the_place),
 		T(an_outbox_that_went_round_ends_all_places),
 		T(a_worker_that_comes_anew_ends_what_it_had),

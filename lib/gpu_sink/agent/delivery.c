@@ -182,23 +182,19 @@ hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_
 static uint32_t
 hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
 	const struct tokg_out_entry *e;
 	uint32_t n = 0;
 	bool again;
 
 	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
-		uint64_t bytes = 0;
-
 		if (!again && has_rows(d, e)) {
 			if (d->head - d->tail == d->ring->entries) {
 				d->full = true;
 				break;
 			}
-			bytes = tokg_out_bytes(e->tokens, g->row_bytes);
 			hand_out(d, t, e);
 		}
-		tokg_postings_give(&t->postings, d->head, bytes);
+		tokg_postings_give(&t->postings, d->head);
 	}
 	return n;
 }

@@ -13,6 +13,8 @@ tokg_postings_create(struct tokg_postings *p, const struct tokg_geometry *g)
 	p->slots = g->slots;
 	/* Each entry stands for TOKG_OUT_ALIGN bytes of outputs, or for a slot that failed. */
 	p->room = (uint32_t)(g->out_bytes / TOKG_OUT_ALIGN) + g->slots;
+	p->out_bytes = g->out_bytes;
+	p->row_bytes = g->row_bytes;
 	p->base = calloc(p->slots, sizeof(*p->base));
 	p->pending = calloc(p->slots, sizeof(*p->pending));
 	p->node = calloc(p->room, sizeof(*p->node));
@@ -47,7 +49,7 @@ tokg_postings_begin(struct tokg_postings *p, const uint64_t *base)
 	p->unused = 0;
 	p->ready_first = p->ready_last = NONE;
 	p->next = p->filled = p->released = 0;
-	p->bytes = p->open_bytes = 0;
+	p->out_head = p->out_tail = 0;
 }
 
 static uint32_t
@@ -184,20 +186,44 @@ tokg_postings_ready(const struct tokg_postings *p, bool *again)
 	return &p->node[p->ready_first].entry;
 }
 
+/*
+ * Where the producer is with its outputs. What a header says that failed is not believed: its slot
+ * may have skipped a quarter of them and taken another, until the next one that is good says where
+ * it begins. Never more than all of them, whatever is said.
+ */
+static void
+count_outputs(struct tokg_postings *p, const struct tokg_out_entry *e)
+{
+	const uint64_t most = p->out_tail + p->out_bytes;
+	uint64_t end = p->out_head + p->out_bytes / 2;
+
+	if (e->status == TOKG_OK || e->status == TOKG_BADID || e->status == TOKG_BADPOS) {
+		end = e->out_off + tokg_out_bytes(e->tokens, p->row_bytes);
+		for (uint64_t n = p->filled; n > p->released; n--) {
+			struct tokg_given *g = &p->given[(n - 1) % p->room];
+
+			if (g->out_end <= e->out_off)
+				break;
+			g->out_end = e->out_off;
+		}
+		if (p->out_tail > e->out_off)
+			p->out_tail = e->out_off;
+	}
+	p->out_head = end < most ? end : most;
+}
+
 void
-tokg_postings_give(struct tokg_postings *p, uint64_t end, uint64_t bytes)
+tokg_postings_give(struct tokg_postings *p, uint64_t end)
 {
 	const uint32_t i = p->ready_first;
 
-	p->open_bytes += bytes;
-	p->bytes += bytes;
+	count_outputs(p, &p->node[i].entry);
 	p->ready_first = p->node[i].next;
 	if (p->ready_first == NONE)
 		p->ready_last = NONE;
 	if (p->node[i].ends) {
-		p->given[p->filled % p->room] = (struct tokg_given){end, p->open_bytes};
+		p->given[p->filled % p->room] = (struct tokg_given){end, p->out_head};
 		p->filled++;
-		p->open_bytes = 0;
 	}
 	p->node[i].next = p->unused;
 	p->unused = i;
@@ -216,7 +242,7 @@ tokg_postings_release(struct tokg_postings *p, uint64_t passed, const uint64_t *
 {
 	while (p->released < p->filled && p->given[p->released % p->room].end <= passed &&
 		is_done(p, p->released, done)) {
-		p->bytes -= p->given[p->released % p->room].bytes;
+		p->out_tail = p->given[p->released % p->room].out_end;
 		p->released++;
 	}
 	return p->released;
@@ -226,6 +252,15 @@ uint64_t
 tokg_postings_oldest(const struct tokg_postings *p)
 {
 	return p->released < p->filled ? p->given[p->released % p->room].end : UINT64_MAX;
+}
+
+bool
+tokg_postings_full(const struct tokg_postings *p)
+{
+	const uint64_t most = p->room < TOKG_UNRELEASED_MAX ? p->room : TOKG_UNRELEASED_MAX;
+
+	/* A slot takes a quarter at most, and may skip as much before the wrap. */
+	return p->out_head - p->out_tail > p->out_bytes / 2 || p->filled - p->released > most / 2;
 }
 
 uint32_t

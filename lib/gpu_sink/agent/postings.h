@@ -37,8 +37,8 @@ struct tokg_posting_node {
 
 /* A posting that was given to the holders, or failed. */
 struct tokg_given {
-	uint64_t end;	/* position in the holders' ring behind it */
-	uint64_t bytes; /* of outputs that its rows take */
+	uint64_t end;	  /* position in the holders' ring behind it */
+	uint64_t out_end; /* position in the producer's outputs behind it */
 };
 
 struct tokg_postings {
@@ -50,8 +50,10 @@ struct tokg_postings {
 	uint64_t next;	 /* posting whose turn it is to become ready */
 	uint64_t filled; /* postings given */
 	uint64_t released;
-	uint64_t bytes;	     /* of outputs not given back */
-	uint64_t open_bytes; /* of the posting that is being given */
+	/* The producer's outputs, counted as it does: with what it skips before the wrap, and with
+	 * what failed. [out_tail, out_head) are not given back: at most out_bytes. */
+	uint64_t out_head, out_tail, out_bytes;
+	uint32_t row_bytes;
 	uint64_t twins;	     /* entries dropped because another incarnation said the same, ever */
 	struct tokg_pending *pending;	/* [slots] */
 	struct tokg_posting_node *node; /* [room] */
@@ -68,9 +70,10 @@ void tokg_postings_begin(struct tokg_postings *p, const uint64_t *base);
 enum tokg_take tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e);
 /* The next whose turn it is, or NULL. `again`: not for holders, it comes once more. */
 const struct tokg_out_entry *tokg_postings_ready(const struct tokg_postings *p, bool *again);
-/* They have got it, or it is not for them: `end` is their ring's head behind it, `bytes` what it
- * takes of the outputs. */
-void tokg_postings_give(struct tokg_postings *p, uint64_t end, uint64_t bytes);
+/* They have got it, or it is not for them: `end` is their ring's head behind it. */
+void tokg_postings_give(struct tokg_postings *p, uint64_t end);
+/* The producer may wait for outputs, or for postings, that are not given back. */
+bool tokg_postings_full(const struct tokg_postings *p);
 /*
  * Holders have passed `passed`; done[slots] as the consumer has them: how many postings of this
  * epoch are given back now. Not one that is not done, though holders have finished with it: a

@@ -381,6 +381,83 @@ nothing_is_given_back_that_may_be_written_again(void **state)
 	assert_int_equal(released(f, 0), 2);
 }
 
+/* Told as failed, killed before `done`, redone well: the producer sees that alone. */
+static void
+the_word_of_a_later_consumer_counts_when_the_first_one_failed(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.status = TOKG_BADSUM;
+	e.flags = TOKG_BATCH;
+	fake_tell(&f->fake, &e);
+	tell(f, 1, 1); /* waits behind it */
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	tokg_delivery_consumer_ended(&f->delivery);
+	/* Done is read before what was told of it is: still not. */
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	e.status = TOKG_OK;
+	e.redo = 1;
+	e.incarnation = 2;
+	e.parts = 2;
+	fake_tell(&f->fake, &e);
+	e.part = 1;
+	fake_tell(&f->fake, &e);
+	turn(f);
+	assert_int_equal(f->delivery.head, 3);
+	assert_int_equal(f->delivery.entry[1].part, 1);
+	assert_int_equal(f->places.place[0].postings.twins, 1);
+	turn(f);
+	assert_int_equal(released(f, 0), 1);
+}
+
+/* Before `done` was looked at its slot was used again: nothing more is said of it. */
+static void
+what_failed_does_not_wait_beyond_its_slots_next_use(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.status = TOKG_STALE;
+	fake_tell(&f->fake, &e);
+	for (uint32_t s = 1; s < FAKE_SLOTS; s++)
+		tell(f, s, 1);
+	tell(f, 0, 2);
+	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
+	turn(f);
+	assert_int_equal(f->delivery.counts.impossible, 0);
+	assert_int_equal(f->delivery.head, FAKE_SLOTS);
+}
+
+/* An ended place hands out what is behind it all the same. */
+static void
+an_ending_place_settles_what_failed(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t place = granted(f, 0, 1);
+	struct tokg_out_entry e = entry(0, 1);
+
+	e.status = TOKG_BADSUM;
+	fake_tell(&f->fake, &e);
+	tell(f, 1, 1);
+	tokg_places_end(&f->places, place);
+	tokg_delivery_turn(&f->delivery);
+	fake_done(&f->fake, place, 0, 1, TOKG_BADSUM);
+	fake_done(&f->fake, place, 1, 1, TOKG_OK);
+	f->now += S;
+	tokg_places_turn(&f->places, f->now, f->delivery.told);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	turn(f);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+}
+
 static void
 slots_that_failed_count_and_are_not_handed_out(void **state)
 {
@@ -589,6 +666,9 @@ main(void)
 		T(of_a_batch_that_failed_nothing_is_handed_out),
 		T(twins_of_a_killed_consumer_are_dropped),
 		T(nothing_is_given_back_that_may_be_written_again),
+		T(the_word_of_a_later_consumer_counts_when_the_first_one_failed),
+		T(what_failed_does_not_wait_beyond_its_slots_next_use),
+		T(an_ending_place_settles_what_failed),
 		T(slots_that_failed_count_and_are_not_handed_out),
 		T(rows_outside_of_the_outputs_are_never_handed_out),
 		T(outputs_are_counted_as_the_producer_does),

@@ -206,6 +206,7 @@ tokg_delivery_turn(struct tokg_delivery *d)
 
 	while (n < TURN_MAX && read_one(d) > 0)
 		n++;
+	tokg_places_settle(d->places);
 	d->full = false;
 	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
 		n += hand_out_ready(d, &d->places->place[i]);

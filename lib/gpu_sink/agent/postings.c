@@ -48,7 +48,7 @@ tokg_postings_begin(struct tokg_postings *p, const uint64_t *base)
 		p->node[i].next = i + 1 < p->room ? i + 1 : NONE;
 	p->unused = 0;
 	p->ready_first = p->ready_last = NONE;
-	p->next = p->filled = p->released = 0;
+	p->next = p->final = p->filled = p->released = 0;
 	p->out_head = p->out_tail = 0;
 }
 
@@ -123,14 +123,25 @@ mark_again(struct tokg_postings *p, const struct tokg_pending *q)
 		p->node[i].again = failed && (p->node[i].entry.flags & TOKG_BATCH);
 }
 
-/* Those whose turn it is, and that are whole. */
+/* What failed may be told of once more, and well, until `done` says what was told. */
+static bool
+is_final(const struct tokg_postings *p, const struct tokg_pending *q, const uint64_t *done)
+{
+	const uint32_t slot = p->next % p->slots;
+
+	return q->worst == TOKG_OK || p->next < p->final ||
+	       (done != NULL &&
+		       done[slot] == TOKG_DONE(p->base[slot] + p->next / p->slots + 1, q->worst));
+}
+
+/* Those whose turn it is, and that are whole. `done`: or NULL. */
 static void
-move_on(struct tokg_postings *p)
+move_on(struct tokg_postings *p, const uint64_t *done)
 {
 	for (;;) {
 		struct tokg_pending *q = &p->pending[p->next % p->slots];
 
-		if (q->got == 0 || q->got < q->parts)
+		if (q->got == 0 || q->got < q->parts || !is_final(p, q, done))
 			return;
 		p->node[q->last].ends = true;
 		p->node[q->last].next = NONE;
@@ -157,11 +168,18 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 	n = (e->ticket - p->base[e->slot] - 1) * p->slots + e->slot;
 	if (n < p->next)
 		return twin(p);
+	if (n >= p->next + p->slots && n < p->next + 2 * (uint64_t)p->slots) {
+		/* It was posted when all before the slot's last use were done. */
+		if (p->final < n - p->slots + 1)
+			p->final = n - p->slots + 1;
+		move_on(p, NULL);
+	}
 	if (n >= p->next + p->slots || e->parts == 0 || e->part >= e->parts)
 		return TOKG_IMPOSSIBLE;
 	if (q->got > 0 && e->incarnation != q->incarnation) {
 		/* One of them died with the slot claimed: what the later one says is whole. */
-		if (e->incarnation < q->incarnation || q->got == q->parts)
+		if (e->incarnation < q->incarnation ||
+			(q->got == q->parts && q->worst == TOKG_OK))
 			return twin(p);
 		p->twins += drop(p, q);
 	}
@@ -172,8 +190,26 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 	if (e->parts != q->parts)
 		return TOKG_IMPOSSIBLE;
 	taken = insert(p, q, e);
-	move_on(p);
+	if (taken == TOKG_TAKEN && q->worst < e->status)
+		q->worst = e->status;
+	move_on(p, NULL);
 	return taken;
+}
+
+bool
+tokg_postings_waits(const struct tokg_postings *p)
+{
+	const struct tokg_pending *q = &p->pending[p->next % p->slots];
+
+	return q->got > 0 && q->got == q->parts;
+}
+
+void
+tokg_postings_settle(struct tokg_postings *p, const uint64_t *done)
+{
+	if (done == NULL)
+		p->final = UINT64_MAX;
+	move_on(p, done);
 }
 
 const struct tokg_out_entry *

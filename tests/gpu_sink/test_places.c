@@ -603,6 +603,24 @@ a_worker_that_comes_anew_ends_what_it_had(void **state)
 	assert_int_equal((uint32_t)epoch_word(f, 1), 2);
 }
 
+/* As when its queue pair cannot be made: the refusal still has to reach it. */
+static void
+a_grant_that_is_taken_back_leaves_the_connection(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t place = granted(f, 0, 5);
+
+	tokg_places_left(&f->places, 5, f->now);
+	tokg_places_end(&f->places, place);
+	assert_int_equal(f->disconnected, 0);
+	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
+	assert_int_equal(f->n_fences, 1);
+	tokg_places_left(&f->places, 5, f->now); /* after the answer it ends: nobody's */
+	f->now += S;
+	turn(f);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+}
+
 static void
 ended(void *owner)
 {
@@ -675,6 +693,7 @@ main(void)
 		T(what_cannot_have_been_posted_ends_the_place),
 		T(an_outbox_that_went_round_ends_all_places),
 		T(a_worker_that_comes_anew_ends_what_it_had),
+		T(a_grant_that_is_taken_back_leaves_the_connection),
 		T(a_consumer_that_stands_still_is_restarted_three_times),
 		T(the_heartbeat_rises_in_every_place_that_is_taken),
 	};

@@ -99,6 +99,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	} else if (!tokg_verbs_grant(a->verbs, place, &hello->qp, w, &why)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			why.text);
+		/* Its connection stays, for the answer. */
+		tokg_places_left(&a->places, link_of(e, id), tokg_now_ns());
 		tokg_places_end(&a->places, place);
 		refuse(w, &why);
 		w->producer = TOKG_NO_PRODUCER;

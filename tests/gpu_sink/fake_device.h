@@ -13,7 +13,8 @@
 struct fake {
 	struct tokg_device device;
 	uint32_t n_starts, n_stops;
-	bool stops; /* else stop fails */
+	uint32_t slow; /* so many of them fail before one does not */
+	bool stops;    /* else stop fails */
 };
 
 void fake_open(struct fake *f);

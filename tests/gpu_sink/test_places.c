@@ -628,9 +628,41 @@ ended(void *owner)
 }
 
 static void
+meanwhile(void *owner)
+{
+	struct fixture *f = owner;
+
+	f->now += TOKG_STOP_SLICE_MS * 1000000ull;
+	tokg_places_turn(&f->places, f->now, f->delivery.told);
+}
+
+static void
+producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
+	struct tokg_consumer c;
+	struct tokg_error why = {""};
+
+	granted(f, 0, 1);
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	f->fake.slow = 90;
+	f->now += S;
+	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 1);
+	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 0) +
+						     offsetof(struct tokg_back, heartbeat)),
+		90);
+	f->fake.slow = 1000; /* never */
+	f->now += S;
+	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), -1);
+	assert_int_equal(f->fake.slow, 1000 - TOKG_STOP_MS / TOKG_STOP_SLICE_MS);
+}
+
+static void
 a_consumer_that_stands_still_is_restarted_three_times(void **state)
 {
 	struct fixture *f = *state;
+	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_device *d = &f->fake.device;
 	struct tokg_consumer c;
 	struct tokg_error why = {""};
@@ -640,17 +672,17 @@ a_consumer_that_stands_still_is_restarted_three_times(void **state)
 		for (int k = 0; k < 100; k++) { /* it lives */
 			fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), k + 100 * i);
 			f->now += S / 10;
-			assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), 0);
+			assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
 		}
 		f->now += S / 2;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), 1);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 1);
 		assert_int_equal(d->incarnation, 1 + i);
 		assert_int_equal(f->fake.n_stops, i);
 	}
 	f->now += S;
-	assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), -1);
+	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), -1);
 	assert_non_null(strstr(why.text, "3 times"));
 }
 
@@ -694,6 +726,7 @@ main(void)
 		T(an_outbox_that_went_round_ends_all_places),
 		T(a_worker_that_comes_anew_ends_what_it_had),
 		T(a_grant_that_is_taken_back_leaves_the_connection),
+		T(producers_see_a_heartbeat_while_a_consumer_is_stopped),
 		T(a_consumer_that_stands_still_is_restarted_three_times),
 		T(the_heartbeat_rises_in_every_place_that_is_taken),
 	};

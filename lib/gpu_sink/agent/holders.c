@@ -241,8 +241,7 @@ needed(const struct tokg_holders *h)
 
 		/* An ending place is waited for, too. */
 		if (p->filled > p->released &&
-			(tokg_postings_full(p) ||
-				d->places->place[i].state == TOKG_PLACE_ENDING) &&
+			(tokg_postings_full(p) || d->places->place[i].state == TOKG_PLACE_ENDING) &&
 			tokg_postings_oldest(p) > position)
 			position = tokg_postings_oldest(p);
 	}

@@ -178,8 +178,7 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 		return TOKG_IMPOSSIBLE;
 	if (q->got > 0 && e->incarnation != q->incarnation) {
 		/* One of them died with the slot claimed: what the later one says is whole. */
-		if (e->incarnation < q->incarnation ||
-			(q->got == q->parts && q->worst == TOKG_OK))
+		if (e->incarnation < q->incarnation || (q->got == q->parts && q->worst == TOKG_OK))
 			return twin(p);
 		p->twins += drop(p, q);
 	}

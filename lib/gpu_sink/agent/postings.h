@@ -59,7 +59,7 @@ struct tokg_postings {
 	 * what failed. [out_tail, out_head) are not given back: at most out_bytes. */
 	uint64_t out_head, out_tail, out_bytes;
 	uint32_t row_bytes;
-	uint64_t twins;	     /* entries dropped because another incarnation said the same, ever */
+	uint64_t twins; /* entries dropped because another incarnation said the same, ever */
 	struct tokg_pending *pending;	/* [slots] */
 	struct tokg_posting_node *node; /* [room] */
 	struct tokg_given *given;	/* [room]: posting n at n % room */

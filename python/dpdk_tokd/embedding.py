@@ -29,10 +29,11 @@ class _Lease:
     def __init__(self, embedding: Embedding) -> None:
         self._embedding = embedding
         self._memory = embedding._reader._memory()
-        embedding._leases += 1
+        # A set: it dies in any thread, or in the middle of anything, and counting is not atomic.
+        embedding._leases.add(id(self))
 
     def __del__(self) -> None:
-        self._embedding._leases -= 1
+        self._embedding._leases.discard(id(self))
         self._embedding._reader._advance()
 
 
@@ -58,7 +59,7 @@ class Embedding:
         self._entry = entry
         self._held = False
         self._released = False
-        self._leases = 0
+        self._leases: set[int] = set()
         self._array: npt.NDArray[Any] | None = None
 
     @property

@@ -96,7 +96,7 @@ give_sink(void)
 			.dtype = TOKG_F32,
 			.dim = 8,
 			.n_ids = 1 << 20,
-			.out_bytes = 1u << 18}};
+			.out_bytes = 1u << 19}};
 	assert_true(tokg_geometry_fill(&gpu.t.geometry, &why));
 	if (!tokd_sink_make(&fx->w, &gpu.t, &why))
 		fail_msg("%s", why.text);

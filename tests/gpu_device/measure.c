@@ -83,7 +83,7 @@ main(int argc, char **argv)
 	g->dtype = c.tables.dtype = TOKG_F32;
 	g->dim = c.tables.dim = DIM;
 	g->n_ids = c.tables.n_ids = IDS;
-	g->out_bytes = 1 << 25;
+	g->out_bytes = 1 << 26;
 	c.tables.word = word;
 	d = post_open(argv[1], &c);
 	for (uint32_t i = 0; i < n; i++) {

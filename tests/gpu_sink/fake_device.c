@@ -27,6 +27,10 @@ stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg
 	struct fake *f = (struct fake *)d;
 
 	f->n_stops++;
+	if (f->slow > 0) {
+		f->slow--;
+		return -1;
+	}
 	return f->stops ? 0 : -1;
 }
 

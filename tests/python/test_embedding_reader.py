@@ -8,6 +8,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -283,6 +284,51 @@ def test_any_rows_of_a_random_table_can_be_made_alone() -> None:
     np.testing.assert_array_equal(random_table(3, 64, 7, first=500), WORD[500:503])
     assert random_table(2, 2, 7, "position").tolist() != WORD[:2, :2].tolist()
     assert WORD.min() >= -1 and WORD.max() < 1 and abs(WORD.mean()) < 0.01
+
+
+class _DiesMeanwhile(set[int]):
+    """Leases, the last of which dies while the cursor is being moved, and is counted."""
+
+    def __init__(self, reader: EmbeddingReader) -> None:
+        self.reader: EmbeddingReader | None = reader
+
+    def __len__(self) -> int:
+        reader, self.reader = self.reader, None
+        if reader is not None:
+            reader._advance()
+        return 0
+
+
+def test_a_tensor_that_dies_while_the_cursor_moves_gives_back_nothing_else(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        for i in range(2):
+            poster.post(i, [i])
+        a, b = take(reader, 2)
+        a._leases = _DiesMeanwhile(reader)
+        a.release()
+        assert poster.released(2, 100) == 1
+        b.release()
+        assert poster.released(2, 5000) == 2
+
+
+def test_tensors_that_die_in_other_threads_give_back_all_of_theirs(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        for i in range(20):
+            poster.post(i, [i])
+        for _ in range(20):
+            e = next(reader)
+            tensors = [[np.from_dlpack(e) for _ in range(50)] for _ in range(4)]
+            threads = [threading.Thread(target=mine.clear) for mine in tensors]
+            for t in threads:
+                t.start()
+            kept = np.from_dlpack(e)
+            for t in threads:
+                t.join()
+            assert len(e._leases) == 1
+            np.testing.assert_array_equal(kept, e.array)
+            del kept
+        e.release()
+        assert poster.released(20, 5000) == 20
 
 
 def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) -> None:

@@ -184,23 +184,19 @@ hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_
 static uint32_t
 hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
 	const struct tokg_out_entry *e;
 	uint32_t n = 0;
 	bool again;
 
 	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
-		uint64_t bytes = 0;
-
 		if (!again && has_rows(d, e)) {
 			if (d->head - d->tail == d->ring->entries) {
 				d->full = true;
 				break;
 			}
-			bytes = tokg_out_bytes(e->tokens, g->row_bytes);
 			hand_out(d, t, e);
 		}
-		tokg_postings_give(&t->postings, d->head, bytes);
+		tokg_postings_give(&t->postings, d->head);
 	}
 	return n;
 }
@@ -212,6 +208,7 @@ tokg_delivery_turn(struct tokg_delivery *d)
 
 	while (n < TURN_MAX && read_one(d) > 0)
 		n++;
+	tokg_places_settle(d->places);
 	d->full = false;
 	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
 		n += hand_out_ready(d, &d->places->place[i]);

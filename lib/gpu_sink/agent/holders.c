@@ -253,12 +253,9 @@ needed(const struct tokg_holders *h)
 	for (uint32_t i = 0; i < d->places->geometry.producers; i++) {
 		const struct tokg_postings *p = &d->places->place[i].postings;
 
-		/* More than half: the largest slot may not fit any more. An ending place is waited
-		 * for, too. */
+		/* An ending place is waited for, too. */
 		if (p->filled > p->released &&
-			(p->bytes > d->places->geometry.out_bytes / 2 ||
-				p->filled - p->released > p->room / 2 ||
-				d->places->place[i].state == TOKG_PLACE_ENDING) &&
+			(tokg_postings_full(p) || d->places->place[i].state == TOKG_PLACE_ENDING) &&
 			tokg_postings_oldest(p) > position)
 			position = tokg_postings_oldest(p);
 	}

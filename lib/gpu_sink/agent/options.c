@@ -51,7 +51,7 @@ static const struct def defs[] = {
 	{"slot-bytes", 0, "BYTES", SIZE, FIELD(slot_bytes), TOKG_SLOT_BYTES_MIN,
 		TOKG_SLOT_BYTES_MAX, "16k", "payload of a slot, a power of two"},
 	{"out-bytes", 0, "BYTES", SIZE, FIELD(out_bytes), 0, 64 * K *K *K, "0",
-		"outputs of one producer, a power of two; 0: room for two full slots"},
+		"outputs of one producer, a power of two; 0: room for eight full slots"},
 	{"table", 0, "FILE|random:ROWSxDIM[:SEED[:POSITIONS]]", TEXT, FIELD(table), 0, 0, NULL,
 		"embedding tables: a .safetensors of GPT-2's or BERT's names, a .npy, or made of a seed"},
 	{"kind", 0, "word|word+position|bert", TEXT, FIELD(kind_text), 0, 0, NULL,

@@ -256,6 +256,7 @@ look_at_ending(struct tokg_places *p, uint32_t i, uint64_t now_ns, uint64_t told
 	}
 	if (!t->all_done || told < t->all_told)
 		return;
+	tokg_postings_settle(&t->postings, NULL);
 	dropped = tokg_postings_drop_pending(&t->postings);
 	if (dropped > 0)
 		tokg_log("place %u: %u entries behind a slot that was never posted: dropped", i,
@@ -284,6 +285,17 @@ tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told)
 			tokg_places_end(p, i);
 		if (t->state == TOKG_PLACE_ENDING)
 			look_at_ending(p, i, now_ns, told);
+	}
+}
+
+void
+tokg_places_settle(struct tokg_places *p)
+{
+	for (uint32_t i = 0; i < p->geometry.producers; i++) {
+		struct tokg_postings *q = &p->place[i].postings;
+
+		if (tokg_postings_waits(q) && read_done(p, i))
+			tokg_postings_settle(q, p->done);
 	}
 }
 

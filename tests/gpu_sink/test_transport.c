@@ -608,7 +608,7 @@ refusal_is_final(uint32_t again)
 	struct tokg_dial d;
 	struct tokg_error why = {""};
 	pthread_t thread;
-	char text[64];
+	char text[128];
 	bool final;
 	int rc;
 

@@ -9,10 +9,10 @@
 #define TOKG_EMBED_CUH
 
 #include "block.cuh"
+#include "element.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #else
 #include <math.h>
 #endif
@@ -25,117 +25,10 @@ struct tokg_embed {
 	float epsilon;
 };
 
-#ifdef __CUDA_ARCH__
-
-TOKG_DEV float
-tokg_half_to_float(uint16_t h)
-{
-	return __half2float(__ushort_as_half(h));
-}
-
-TOKG_DEV uint16_t
-tokg_half_of_float(float f)
-{
-	return __half_as_ushort(__float2half_rn(f));
-}
-
 TOKG_DEV float
 tokg_root_inverse(float f)
 {
 	return 1.0f / sqrtf(f);
-}
-
-TOKG_DEV uint32_t
-tokg_float_bits(float f)
-{
-	return __float_as_uint(f);
-}
-
-TOKG_DEV float
-tokg_bits_float(uint32_t u)
-{
-	return __uint_as_float(u);
-}
-
-#else
-
-TOKG_DEV uint32_t
-tokg_float_bits(float f)
-{
-	uint32_t u;
-
-	__builtin_memcpy(&u, &f, sizeof(u));
-	return u;
-}
-
-TOKG_DEV float
-tokg_bits_float(uint32_t u)
-{
-	float f;
-
-	__builtin_memcpy(&f, &u, sizeof(f));
-	return f;
-}
-
-/* IEEE 754 binary16: its exponent counts from 15, a float's from 127. */
-TOKG_DEV float
-tokg_half_to_float(uint16_t h)
-{
-	const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-	const uint32_t exponent = h >> 10 & 31, mantissa = h & 1023;
-
-	if (exponent == 31)
-		return tokg_bits_float(sign | 0x7f800000u | mantissa << 13);
-	if (exponent == 0) /* mantissa * 2^-24 is exact */
-		return tokg_bits_float(sign | tokg_float_bits((float)mantissa * 0x1p-24f));
-	return tokg_bits_float(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-
-/* Nearest, ties to even. */
-TOKG_DEV uint16_t
-tokg_half_of_float(float f)
-{
-	const uint32_t u = tokg_float_bits(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
-
-	if (a > 0x7f800000u)
-		return sign | 0x7fff; /* not a number */
-	if (a >= 0x477ff000u)
-		return sign | 0x7c00; /* 65520 and above: infinity */
-	if (a < 0x38800000u)	      /* below 2^-14: adding 0.5 rounds to multiples of 2^-24 */
-		return sign | (uint16_t)(tokg_float_bits(tokg_bits_float(a) + 0.5f) - 0x3f000000u);
-	return sign | (uint16_t)((a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13);
-}
-
-TOKG_DEV float
-tokg_root_inverse(float f)
-{
-	return 1.0f / sqrtf(f);
-}
-
-#endif
-
-/* bfloat16 is the upper half of a float. */
-TOKG_DEV uint16_t
-tokg_bf16_of_float(float f)
-{
-	const uint32_t u = tokg_float_bits(f);
-
-	if ((u & 0x7fffffff) > 0x7f800000u)
-		return (uint16_t)(u >> 16 | 0x40);
-	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-/* Two elements of 16 bits are a word: the lower one first. */
-TOKG_DEV float
-tokg_element16(uint32_t dtype, uint16_t bits)
-{
-	return dtype == TOKG_F16 ? tokg_half_to_float(bits) : tokg_bits_float((uint32_t)bits << 16);
-}
-
-TOKG_DEV uint16_t
-tokg_element16_of(uint32_t dtype, float f)
-{
-	return dtype == TOKG_F16 ? tokg_half_of_float(f) : tokg_bf16_of_float(f);
 }
 
 TOKG_DEV float

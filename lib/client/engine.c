@@ -41,7 +41,7 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 
 	r->stream_id = s->stream_id;
 	s->n = len == 0 ? 1 : (len - 1) / TOKD_WIRE_PAYLOAD + 1;
-	s->ack = s->next = s->order = s->stopped_at = s->text_crc = 0;
+	s->ack = s->next = s->order = s->untimed = s->text_crc = 0;
 	s->limit = WINDOW;
 	s->sacked = s->lost = 0;
 	s->stopped = s->known = s->final = s->pausing = false;

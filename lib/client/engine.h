@@ -46,7 +46,6 @@ struct range {
 struct sent {
 	uint64_t at;	/* ns */
 	uint32_t order; /* among the packets of the stream, from 1 */
-	bool once;
 };
 
 struct slot {
@@ -60,8 +59,8 @@ struct slot {
 	uint32_t limit; /* none at or above may be sent; at most ack + WINDOW */
 	uint64_t sacked;
 	uint64_t lost;
-	uint32_t order;	     /* of the latest packet */
-	uint32_t stopped_at; /* `order` when the appliance last gave no credit */
+	uint32_t order;	  /* of the latest packet */
+	uint32_t untimed; /* `order` up to which answers tell nothing of the round trip */
 	bool stopped;
 	bool known;	   /* the appliance has the stream */
 	uint32_t text_crc; /* of all below `next` */
@@ -151,6 +150,16 @@ in_flight(const struct slot *s)
 	uint64_t all = low_bits(s->next - s->ack);
 
 	return (uint32_t)__builtin_popcountll(all & ~(s->sacked | s->lost));
+}
+
+/*
+ * RFC 6298, section 3, and as much for what a lost reply or a hole held back: what was sent so far
+ * may be acknowledged late, by the answer to something else.
+ */
+static inline void
+engine_time_none(struct slot *s)
+{
+	s->untimed = s->order;
 }
 
 static inline struct sent *

@@ -99,6 +99,7 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 	uint32_t offset = packet * TOKD_WIRE_PAYLOAD;
 	bool last = packet == s->n - 1;
 	struct sent *sent = sent_of(s, packet);
+	bool again = packet != s->next;
 
 	p->text = (const uint8_t *)r->text + offset;
 	p->len = last ? (uint32_t)r->len - offset : TOKD_WIRE_PAYLOAD;
@@ -109,13 +110,14 @@ build(struct tokd_engine *e, struct slot *s, uint32_t packet, struct tokd_packet
 	p->req.packet = packet;
 	p->req.offset = offset;
 	p->req.length = p->len;
-	sent->once = packet == s->next;
-	if (sent->once) {
+	if (!again) {
 		s->text_crc = client_crc32c(s->text_crc, p->text, p->len);
 		s->next++;
 	}
 	p->req.text_crc = last ? s->text_crc : 0;
 	sent->order = ++s->order;
+	if (again)
+		engine_time_none(s); /* the answer may be that to the first one */
 	sent->at = now;
 	tell(s);
 }

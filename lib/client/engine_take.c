@@ -104,6 +104,7 @@ answer(struct tokd_engine *e, struct slot *s)
 	if (s->n_early > 0 && s->asked != s->have) {
 		s->asked = s->have;
 		engine_queue_poll(e, s, POLL_ASK);
+		engine_time_none(s);
 	} else if (s->unacked >= ACK_EVERY || (s->stopped && s->have > s->told)) {
 		/* Where the appliance stopped for want of room, only this gives it some. */
 		engine_queue_poll(e, s, POLL_ACK);

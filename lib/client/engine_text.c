@@ -20,16 +20,12 @@ newest_of(struct slot *s, uint64_t arrived)
 	return newest;
 }
 
-/*
- * RFC 6298, section 3: the answer to a packet sent twice may be that to the first one. One sent
- * before the appliance stopped waited there, not on its way.
- */
 static void
 sample(struct tokd_engine *e, struct slot *s, uint32_t packet, uint64_t now)
 {
 	const struct sent *sent = sent_of(s, packet);
 
-	if (sent->once && sent->order > s->stopped_at)
+	if (sent->order > s->untimed)
 		engine_rtt_sample(e, now - sent->at);
 }
 
@@ -46,6 +42,8 @@ take_held(struct slot *s, uint64_t held, uint32_t newest)
 		if (sent_of(s, s->ack + (uint32_t)__builtin_ctzll(holes))->order < newest)
 			s->lost |= holes & -holes;
 	}
+	if (s->lost != 0)
+		engine_time_none(s); /* what arrived is acknowledged when the hole is filled */
 	return s->sacked != before;
 }
 
@@ -61,7 +59,7 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 		return false; /* overtaken by a later one, or of another stream's past */
 	if (rep->credit == 0 && rep->ack < s->n) {
 		s->stopped = true;
-		s->stopped_at = s->order;
+		engine_time_none(s); /* they wait there, not on their way */
 	}
 	e->flight -= in_flight(s);
 	if (held != 0)

@@ -146,6 +146,7 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 		s->backoff++;
 	engine_queue_text(e, s);
 	engine_queue_poll(e, s, POLL_ASK);
+	engine_time_none(s); /* the answer may be that to the POLL */
 	engine_time_wait(e, s, now);
 }
 

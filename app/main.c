@@ -25,6 +25,7 @@
 #include "notify.h"
 #include "summary.h"
 #include "telemetry.h"
+#include "unmap_guard.h"
 #include "version.h"
 
 #define PROGRAM "dpdk-tokd"
@@ -303,7 +304,9 @@ serve(struct tokd_app *app)
 	if (rc != 0)
 		goto stop_control;
 
+	tokd_unmap_guard(app);
 	rc = workers_run(app);
+	tokd_unmap_guard(NULL);
 
 	tokd_telemetry_stop();
 stop_control:

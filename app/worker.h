@@ -32,6 +32,8 @@ struct tokd_streams; /* stream.h */
 /* What stop says to a worker: go on; refuse new streams, finish open ones; leave the loop now. */
 enum tokd_stop { TOKD_RUN = 0, TOKD_DRAIN, TOKD_STOP };
 
+#define TOKD_NO_TURN 0
+
 /* The reply with which a text is answered whole. */
 struct tokd_last_reply {
 	uint16_t at;	    /* index into tx */
@@ -64,7 +66,8 @@ struct tokd_worker {
 	bool rx_cksum_offload; /* mbuf flags say whether IPv4 and UDP checksums are right */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;
-	uint64_t t_burst; /* TSC when the current burst was taken */
+	uint64_t t_burst;      /* TSC when the current burst was taken */
+	_Atomic uint64_t turn; /* of the loop; TOKD_NO_TURN outside it. Any thread may look */
 	const struct tokd_options *opt;
 	_Atomic uint32_t *stop;	   /* enum tokd_stop, set by the control thread */
 	uint64_t counter[C_COUNT]; /* written by this worker only, plain stores of whole words */
@@ -99,10 +102,10 @@ struct tokd_worker {
  */
 int tokd_worker_init(struct tokd_worker *w);
 /*
- * How many mbufs of early packets may be held: what the pool has beyond the descriptors of both rings, a
- * burst on its way, a batch of replies, and the fragments that wait for others. More, and held text
- * could starve the RX ring of the very packet it waits for. Again after the port has started: only
- * then is it known what the driver took. Returns 0, or -EINVAL with a message logged.
+ * How many mbufs of early packets may be held: what the pool has beyond the descriptors of both
+ * rings, a burst on its way, a batch of replies, and the fragments that wait for others. More, and
+ * held text could starve the RX ring of the very packet it waits for. Again after the port has
+ * started: only then is it known what the driver took. Returns 0, or -EINVAL with a message logged.
  */
 int tokd_worker_bound_held(struct tokd_worker *w);
 void tokd_worker_free(struct tokd_worker *w);

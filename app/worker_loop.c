@@ -67,6 +67,8 @@ tokd_worker_turn(struct tokd_worker *w)
 	uint16_t n = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST);
 	uint64_t now = rte_rdtsc();
 
+	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
+		memory_order_release);
 	/* One reading of the clock a turn: from burst to burst. */
 	w->counter[w->turn_kind] += now - w->t_burst;
 	w->t_burst = now;
@@ -98,9 +100,11 @@ tokd_worker_run(void *worker)
 		tokd_ring_readers(&w->ring);
 	w->t_burst = rte_rdtsc();
 	w->turn_kind = C_CYCLES_IDLE;
+	atomic_store(&w->turn, TOKD_NO_TURN + 1);
 	while (atomic_load_explicit(w->stop, memory_order_relaxed) != TOKD_STOP)
 		tokd_worker_turn(w);
 	tokd_shutdown(w);
+	atomic_store(&w->turn, TOKD_NO_TURN);
 	return 0;
 }
 

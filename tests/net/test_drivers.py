@@ -10,13 +10,15 @@ import os
 import shutil
 import struct
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 from dpdk_tokd import RingReader, Tokenizer, wire
+from memif_peer import MemifPeer
 from netlab import NO_HUGE, Appliance, NetLab, why_not
 from raw_client import RawStream, frame
 
@@ -432,3 +434,26 @@ def test_virtio_user(own_lab, huge, want, gpt2_file, tmp_path):
         serve_text(own_lab, want)
         assert appliance.counters()["streams_done"] == 1
         check_replies(appliance, in_place=False)  # its peer maps EAL's memory alone
+
+
+def test_memif_peers_may_go_while_the_worker_is_off_its_cpu(gpt2_file, tmp_path):
+    """The driver unmaps their rings: not while a worker is in the middle of a burst."""
+    if reason := why_not():
+        pytest.skip(reason)
+    sock, cpu = tmp_path / "memif.sock", CPUS[-1]
+    spin = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
+    with ExitStack() as stack:
+        appliance = stack.enter_context(
+            Appliance(
+                None, gpt2_file, tmp_path, driver="net_memif", memory=NO_HUGE, args=(),
+                lcores=str(cpu), devargs=f"role=server,socket={sock},socket-abstract=no",
+            )
+        )  # fmt: skip
+        for _ in range(3):
+            stack.callback(subprocess.Popen([sys.executable, "-c", spin]).kill)
+        for i in range(240):
+            with MemifPeer(sock):
+                time.sleep(0.001 * (i % 8))
+            time.sleep(0.016)  # the worker goes on before another's rings lie where these were
+        assert appliance.running
+        assert appliance.stop() == 0

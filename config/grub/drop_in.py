@@ -9,6 +9,7 @@ from grub.words import owned
 from host.root import Root
 
 NAME = "/etc/default/grub.d/zz-dpdk-tokd.cfg"
+GRUB_CFG = "/boot/grub/grub.cfg"
 
 TEXT = """\
 # Written by tokd-host; tokd-host revert removes it.
@@ -37,9 +38,15 @@ def text(words: list[str]) -> str:
 
 
 def apply(root: Root, words: list[str]) -> None:
-    if not root.write(NAME, text(words)):
-        return
-    update(root)
+    """Also where GRUB's own file has lost a word since: somebody edited it, or it was made without us."""
+    if root.write(NAME, text(words)) or not _has_all(root.read(GRUB_CFG), words):
+        update(root)
+
+
+def _has_all(config: str, words: list[str]) -> bool:
+    """Each line that boots a kernel has them; true where the file is not there, or has none."""
+    lines = [line.split() for line in config.splitlines() if line.split()[:1] == ["linux"]]
+    return all(word in line for line in lines for word in words if "recovery" not in line)
 
 
 def update(root: Root) -> None:
@@ -47,4 +54,4 @@ def update(root: Root) -> None:
     if root.program("update-grub"):
         root.run("update-grub")
     else:
-        root.run("grub-mkconfig", "-o", "/boot/grub/grub.cfg")
+        root.run("grub-mkconfig", "-o", GRUB_CFG)

@@ -64,9 +64,10 @@ tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *why)
 	if (!sizes_are_right(g, why))
 		return false;
 	g->row_bytes = g->dim * (g->dtype == TOKG_F32 ? 4 : 2);
-	/* Two slots of nothing but ids must fit, or a producer waits for what it holds itself. */
+	/* Four slots of nothing but ids must fit: with one that is held by a reader, behind what is
+	 * skipped before the wrap, there is still room for the next. */
 	if (!within(why, "a producer's outputs (bytes)", g->out_bytes,
-		    2 * tokg_out_bytes(g->slot_bytes / 4, g->row_bytes), OUT_BYTES_MAX) ||
+		    4 * tokg_out_bytes(g->slot_bytes / 4, g->row_bytes), OUT_BYTES_MAX) ||
 		!power_of_2(why, "a producer's outputs (bytes)", g->out_bytes))
 		return false;
 	g->back_stride = tokg_align(sizeof(struct tokg_back) + 8ull * g->slots, TOKG_LINE);

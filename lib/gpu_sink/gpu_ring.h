@@ -77,6 +77,8 @@
 #define TOKG_SLOT_BYTES 16384 /* unless asked otherwise */
 #define TOKG_TICKET_MAX ((1ull << 48) - 1)
 #define TOKG_OUT_ALIGN 4096 /* each request's rows begin at a multiple, and take at least that */
+/* A producer's posts whose outputs are not released, at most: of so small ones 256 MiB. */
+#define TOKG_UNRELEASED_MAX (1u << 16)
 
 /* What is embedded: how a row comes of an id. */
 enum tokg_kind {

@@ -66,7 +66,7 @@ struct tokg_welcome {
 	struct tokg_geometry geometry;
 	uint64_t address; /* verbs: of the region */
 	uint32_t key;	  /* rkey */
-	uint32_t pad;
+	uint32_t again;	  /* refused, but not for good: 1. Asking once more is of use */
 	struct tokg_qp qp;
 	char message[160];
 };

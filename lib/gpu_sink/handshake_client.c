@@ -130,10 +130,10 @@ step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error 
 }
 
 static int
-step_read(struct tokg_dial *d, const struct tokg_where *w, void *to, size_t bytes,
+step_read(struct tokg_dial *d, const struct tokg_where *w, void *to, size_t bytes, int *fd,
 	struct tokg_error *why)
 {
-	const int rc = tokg_link_read(d->fd, to, bytes, &d->moved, &d->region_fd);
+	const int rc = tokg_link_read(d->fd, to, bytes, &d->moved, fd);
 
 	if (rc >= 0)
 		return rc;
@@ -160,12 +160,15 @@ static int
 step_welcome(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
 {
 	const bool wants_fd = d->hello.transport != TOKG_VERBS;
-	const int rc = step_read(d, w, &d->welcome, sizeof(d->welcome), why);
+	const int rc = step_read(d, w, &d->welcome, sizeof(d->welcome), &d->region_fd, why);
 
 	if (rc <= 0)
 		return rc;
-	if (!tokg_welcome_proved(&d->hello, &d->welcome, why))
-		return refused(d, w, why);
+	if (!tokg_welcome_proved(&d->hello, &d->welcome, why)) {
+		refused(d, w, why);
+		d->final = d->welcome.magic != TOKG_WELCOME_MAGIC || d->welcome.again != 1;
+		return -1;
+	}
 	if ((d->region_fd >= 0) != wants_fd) {
 		tokg_wrong(why, wants_fd ? "let us in, but sent no memory"
 					 : "sent a descriptor, though by verbs there is none");
@@ -178,7 +181,7 @@ step_welcome(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error 
 static int
 step_answer(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
 {
-	const int rc = step_read(d, w, &d->ready, sizeof(d->ready), why);
+	const int rc = step_read(d, w, &d->ready, sizeof(d->ready), NULL, why);
 
 	if (rc <= 0)
 		return rc;

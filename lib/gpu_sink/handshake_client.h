@@ -33,7 +33,7 @@ struct tokg_dial {
 	} at;
 	int fd;	       /* -1: none */
 	int region_fd; /* came with the welcome; -1: none. Closed by tokg_dial_end or the caller */
-	bool final;    /* it failed by the agent's word or lie: another attempt is of no use */
+	bool final;    /* it failed by the agent's last word or lie: asking again is of no use */
 	uint32_t address; /* index in where->addr */
 	size_t moved;	  /* bytes of the message under way */
 	struct tokg_hello hello;

@@ -35,6 +35,7 @@ struct tokg_server {
 	void *owner;
 	int epoll;
 	struct tokg_listener listener[LISTENERS];
+	bool deaf; /* the listeners are not in epoll: who comes waits in their backlogs */
 	uint64_t next_id;
 	struct connection c[CONNECTIONS_MAX];
 };
@@ -71,9 +72,10 @@ blank(struct tokg_welcome *w)
 }
 
 static void
-refuse_in_words(struct tokg_server *s, struct connection *c, const char *words)
+refuse_in_words(struct tokg_server *s, struct connection *c, const char *words, bool again)
 {
 	blank(&c->welcome);
+	c->welcome.again = again;
 	snprintf(c->welcome.message, sizeof(c->welcome.message), "%.*s",
 		(int)sizeof(c->welcome.message) - 1, words);
 	refuse(c->fd, &c->welcome);
@@ -105,6 +107,7 @@ ask(struct tokg_server *s, struct connection *c)
 	if (rc > 0) {
 		let_in(s, c, fd);
 	} else if (rc < 0 || tokg_now_ms() >= c->end_ms) {
+		c->welcome.again = rc == 0;
 		refuse(c->fd, &c->welcome);
 		end(s, c);
 	}
@@ -119,7 +122,7 @@ take_hello(struct tokg_server *s, struct connection *c)
 	if (rc < 0) {
 		end(s, c);
 	} else if (rc > 0 && !tokg_hello_proved(&c->hello, c->tcp, &why)) {
-		refuse_in_words(s, c, why.text);
+		refuse_in_words(s, c, why.text, false);
 	} else if (rc > 0) {
 		c->at = ASKING;
 		c->end_ms = tokg_now_ms() + TOKG_GRANT_MS;
@@ -161,7 +164,7 @@ step(struct tokg_server *s, struct connection *c)
 		ask(s, c);
 	if ((c->at == HELLO || c->at == READY) && tokg_now_ms() >= c->end_ms) {
 		if (c->at == HELLO)
-			refuse_in_words(s, c, "no whole hello within a second");
+			refuse_in_words(s, c, "no whole hello within a second", true);
 		else
 			end(s, c);
 	}
@@ -182,32 +185,44 @@ place_for_newcomer(struct tokg_server *s)
 	return newcomers < TOKG_NEWCOMERS ? found : NULL;
 }
 
-static void
-turn_away(int fd)
+/*
+ * Deaf while there is no room: a refusal would cost a producer that reconnects its epoch, and one
+ * that nobody takes would be reported at once, for ever.
+ */
+static bool
+listen_to(struct tokg_server *s, bool on, struct tokg_error *why)
 {
-	struct tokg_welcome w;
+	if (s->deaf != on)
+		return true;
+	for (uint32_t i = 0; i < LISTENERS; i++) {
+		struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
 
-	blank(&w);
-	snprintf(w.message, sizeof(w.message), "too many connections at once: try again");
-	refuse(fd, &w);
-	close(fd);
+		if (s->listener[i].fd < 0)
+			continue;
+		/* One that is in already, or out, is right as well: a former attempt failed half
+		 * way. */
+		if (epoll_ctl(s->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->listener[i].fd,
+			    &e) != 0 &&
+			errno != EEXIST && errno != ENOENT)
+			return tokg_wrong(why, "epoll: %s", strerror(errno));
+	}
+	s->deaf = !on;
+	return true;
 }
 
 /* One at a turn and listener: a flood of them does not keep the others waiting. */
 static void
 take_newcomer(struct tokg_server *s, uint32_t which)
 {
-	const int fd = accept4(s->listener[which].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-	struct connection *c;
+	struct connection *c = place_for_newcomer(s);
 	struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP};
+	int fd;
 
+	if (c == NULL)
+		return;
+	fd = accept4(s->listener[which].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (fd < 0)
 		return;
-	c = place_for_newcomer(s);
-	if (c == NULL) {
-		turn_away(fd);
-		return;
-	}
 	e.data.u32 = LISTENERS + (uint32_t)(c - s->c);
 	if (epoll_ctl(s->epoll, EPOLL_CTL_ADD, fd, &e) != 0) {
 		close(fd);
@@ -235,6 +250,7 @@ tokg_server_turn(struct tokg_server *s)
 	struct epoll_event e[EVENTS];
 	const int n = epoll_wait(s->epoll, e, EVENTS, 0);
 	bool knocked[LISTENERS] = {false};
+	struct tokg_error why;
 
 	for (int i = 0; i < n; i++) {
 		if (e[i].data.u32 < LISTENERS)
@@ -249,6 +265,7 @@ tokg_server_turn(struct tokg_server *s)
 	for (uint32_t i = 0; i < LISTENERS; i++)
 		if (knocked[i])
 			take_newcomer(s, i);
+	(void)listen_to(s, place_for_newcomer(s) != NULL, &why);
 }
 
 void
@@ -262,19 +279,14 @@ tokg_server_drop(struct tokg_server *s, uint64_t id)
 static bool
 open_listeners(struct tokg_server *s, const struct tokg_server_config *c, struct tokg_error *why)
 {
-	if (c->path != NULL && !tokg_listen_unix(&s->listener[0], c->path, SOCK_STREAM, c->mode, why))
+	if (c->path != NULL &&
+		!tokg_listen_unix(&s->listener[0], c->path, SOCK_STREAM, c->mode, why))
 		return false;
 	if (c->host != NULL && !tokg_listen_tcp(&s->listener[1], c->host,
 				       c->port != 0 ? c->port : TOKG_TCP_PORT, why))
 		return false;
-	for (uint32_t i = 0; i < LISTENERS; i++) {
-		struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
-
-		if (s->listener[i].fd >= 0 &&
-			epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->listener[i].fd, &e) != 0)
-			return tokg_wrong(why, "epoll: %s", strerror(errno));
-	}
-	return true;
+	s->deaf = true;
+	return listen_to(s, true, why);
 }
 
 struct tokg_server *

@@ -105,8 +105,8 @@ add_record(struct tokg_sink *s, struct tokd_rec *rec)
 
 	if (b->n > 0 && (rec->kind != TOKD_REC_TOKENS || rec->vocab != s->vocab[b->vocab] ||
 				b->bytes + rec->bytes > s->slot_bytes ||
-				/* More than half may never fit behind what wraps. */
-				b->out_bytes + out > (s->out_mask + 1) / 2))
+				/* As a full slot of ids at most: the agent reckons with it. */
+				b->out_bytes + out > (s->out_mask + 1) / 4))
 		return false;
 	zero_padding(rec);
 	b->n++;

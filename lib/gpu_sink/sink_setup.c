@@ -13,8 +13,6 @@
 #include "sink_inside.h"
 
 #define FIRST_READ_MS 1000
-/* Posts whose outputs are not released, at most: of so small ones 256 MiB. */
-#define OUT_FIFO_MAX (1u << 16)
 
 static bool __attribute__((format(printf, 2, 3)))
 wrong(struct tokg_error *why, const char *format, ...)
@@ -99,9 +97,9 @@ make_arrays(struct tokg_sink *s, const struct tokg_geometry *g, struct tokg_erro
 {
 	/* Twice the slots: behind one that is posted again others can be done. */
 	const uint32_t n_pieces = power_of_2_from(2 * g->slots);
-	const uint64_t n_out = g->out_bytes / TOKG_OUT_ALIGN < OUT_FIFO_MAX
+	const uint64_t n_out = g->out_bytes / TOKG_OUT_ALIGN < TOKG_UNRELEASED_MAX
 				       ? g->out_bytes / TOKG_OUT_ALIGN
-				       : OUT_FIFO_MAX;
+				       : TOKG_UNRELEASED_MAX;
 	const size_t slot_bytes = tokg_align(g->slots * sizeof(*s->slot), TOKG_LINE);
 	const size_t piece_bytes = tokg_align(n_pieces * sizeof(*s->piece), TOKG_LINE);
 	const size_t out_bytes = tokg_align(n_out * sizeof(*s->out_end), TOKG_LINE);

@@ -24,6 +24,20 @@ settle(void)
 #endif
 }
 
+/*
+ * The same before a load. A store fence orders stores alone: a load may be made before them, and
+ * one of what the buffers still hold is answered from there, without having been on the bus.
+ */
+static inline void
+settle_for_load(void)
+{
+#ifdef __x86_64__
+	_mm_mfence();
+#else
+	__asm__ volatile("dsb sy" ::: "memory");
+#endif
+}
+
 int
 tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
 	const struct tokg_hdr *hdr, enum tokg_order order)
@@ -34,10 +48,12 @@ tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload, uin
 
 	if (bytes > 0)
 		memcpy(body, payload, bytes);
-	settle();
 	/* A read over the bus does not overtake the writes before it: they have arrived. */
 	if (order == TOKG_ORDER_STRICT && bytes > 0) {
+		settle_for_load();
 		(void)*(const volatile uint64_t *)(body + bytes - sizeof(uint64_t));
+		settle_for_load(); /* the load is answered before the header is stored */
+	} else {
 		settle();
 	}
 	memcpy(to, hdr, offsetof(struct tokg_hdr, ticket));

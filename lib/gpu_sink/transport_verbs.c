@@ -100,6 +100,25 @@ landed(struct tokg_verbs *v)
 	v->t.n_reads++;
 }
 
+static int
+reap(struct tokg_verbs *v, const struct ibv_wc *wc, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (wc[i].status != IBV_WC_SUCCESS) {
+			v->status = wc[i].status;
+			return -1;
+		}
+		v->reaped = wc[i].wr_id;
+		if (v->back_wr != 0 && wc[i].wr_id == v->back_wr)
+			landed(v);
+	}
+	return n;
+}
+
+/*
+ * All that is there: after it, what has not come is not there, however long we were away. No more
+ * of them than requests in the queue, as none is posted meanwhile.
+ */
 int
 tokg_verbs_poll(struct tokg_transport *t)
 {
@@ -109,17 +128,9 @@ tokg_verbs_poll(struct tokg_transport *t)
 
 	if (v->broken || __atomic_load_n(&t->gone, __ATOMIC_RELAXED))
 		return -1;
-	n = ibv_poll_cq(v->cq, REAP, wc);
-	for (int i = 0; i < n; i++) {
-		if (wc[i].status != IBV_WC_SUCCESS) {
-			v->broken = true;
-			v->status = wc[i].status;
-			return -1;
-		}
-		v->reaped = wc[i].wr_id;
-		if (v->back_wr != 0 && wc[i].wr_id == v->back_wr)
-			landed(v);
-	}
+	do
+		n = reap(v, wc, ibv_poll_cq(v->cq, REAP, wc));
+	while (n == REAP);
 	v->broken = n < 0;
 	return n < 0 ? -1 : 0;
 }

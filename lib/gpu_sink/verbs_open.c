@@ -160,6 +160,8 @@ reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
 		tokg_wrong(why, "%.170s (the queue pair broke: %s)", last.text,
 			ibv_wc_status_str(v->status));
 	}
+	if (rc > 0)
+		v->status = IBV_WC_SUCCESS; /* the next end may have another cause */
 	if (rc != 0) {
 		v->again = false;
 		v->reading = false;

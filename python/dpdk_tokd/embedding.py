@@ -29,10 +29,11 @@ class _Lease:
     def __init__(self, embedding: Embedding) -> None:
         self._embedding = embedding
         self._memory = embedding._reader._memory()
-        embedding._leases += 1
+        # A set: it dies in any thread, or in the middle of anything, and counting is not atomic.
+        embedding._leases.add(id(self))
 
     def __del__(self) -> None:
-        self._embedding._leases -= 1
+        self._embedding._leases.discard(id(self))
         self._embedding._reader._advance()
 
 
@@ -58,7 +59,7 @@ class Embedding:
         self._entry = entry
         self._held = False
         self._released = False
-        self._leases = 0
+        self._leases: set[int] = set()
         self._array: npt.NDArray[Any] | None = None
 
     @property
@@ -182,10 +183,16 @@ class Embedding:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
-        """Version 3 (numba's). bfloat16, which it has not, is the bits as uint16."""
+        """Version 3 (numba's). bfloat16, which it has not, is the bits as uint16.
+
+        Asking for it holds the embedding: nobody says when what is made of it is gone, and kernels
+        read on while the reader goes on. `release()` it when the last of them was launched; it
+        waits for them. DLPack, where a library has it, does that by itself.
+        """
         if self._reader.cuda_device is None:
             raise AttributeError("the rows are in host memory: see array")
         self._check_there()
+        self.hold()
         return {
             "shape": (len(self), self._reader.dim),
             "typestr": NUMPY[self._reader.dtype].str,
@@ -201,7 +208,12 @@ class Embedding:
         return self
 
     def release(self) -> None:
-        """Let go of the rows. A second call does nothing."""
+        """Let go of the rows. A second call does nothing.
+
+        Rows in GPU memory are given back when all that this process has launched on that GPU has
+        ended (cudaDeviceSynchronize): with kernels in flight it waits for them. To wait less often,
+        hold several and release the oldest last: they are given back together.
+        """
         if not self._released:
             self._released = True
             self._array = None

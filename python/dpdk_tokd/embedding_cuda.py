@@ -35,7 +35,11 @@ def _runtime() -> ctypes.CDLL:
 
 
 class CudaOutputs:
-    """The outputs' address in this process, until closed."""
+    """The outputs' address in this process, until closed.
+
+    The GPU is named by its number, as tokd-gpu counts. CUDA IPC has no read-only mapping: whoever
+    holds can write the rows of others, and must not.
+    """
 
     def __init__(self, ipc: bytes, device: int) -> None:
         self._cuda = _runtime()
@@ -60,7 +64,10 @@ class CudaOutputs:
     def _check(self, rc: int, what: str) -> None:
         if rc != 0:
             text = self._cuda.cudaGetErrorString(rc).decode()
-            raise RingError(f"{what}: {text}: does this process see the GPU of tokd-gpu?")
+            raise RingError(
+                f"{what}: {text}: does this process see the GPU of tokd-gpu, by the same number? "
+                "CUDA_VISIBLE_DEVICES must be the same for both"
+            )
 
     def synchronize(self) -> None:
         """Kernels of this process that read rows have ended."""

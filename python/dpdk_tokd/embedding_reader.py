@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -66,6 +67,8 @@ class EmbeddingReader(Iterator[Embedding]):
         self._polls = 0
         self._current: Embedding | None = None
         self._pending: deque[Embedding] = deque()
+        self._moving = threading.Lock()
+        self._move_again = False
         self._a: Attached | None = attach(self._path, ATTACH_TIMEOUT_S)
         reply = self._a.reply
         self.dim = reply.dim
@@ -126,8 +129,8 @@ class EmbeddingReader(Iterator[Embedding]):
             raise self._dropped("it went on without this holder")
         self._check_entry(entry)
         given = Embedding(self, self._position, entry)
+        self._pending.append(given)  # before it counts as read: see _move
         self._position += 1
-        self._pending.append(given)
         self._current = given
         return given
 
@@ -190,18 +193,33 @@ class EmbeddingReader(Iterator[Embedding]):
         return rows.reshape(e.tokens, self.dim)
 
     def _advance(self) -> None:
-        """Move the cursor past all that is released, and that nobody else has."""
-        if self._a is None:
-            return
+        """Move the cursor past all that is released, and that nobody else has.
+
+        With rows in GPU memory each step waits for all that this process has launched on that GPU:
+        a kernel may still read what its owner let go of. Any thread may come here, and from any line
+        of _move: what another library had of an embedding dies when it likes. Who finds it being
+        done leaves it to who does it.
+        """
+        self._move_again = True
+        while self._move_again and self._moving.acquire(blocking=False):
+            try:
+                self._move_again = False
+                if self._a is not None:
+                    self._move(self._a)
+            finally:
+                self._moving.release()
+
+    def _move(self, a: Attached) -> None:
+        position = self._position  # before what is pending: one that comes now is there then
         pending = self._pending
-        while pending and pending[0]._released and pending[0]._leases == 0:
+        while pending and pending[0]._released and not pending[0]._leases:
             pending.popleft()
-        cursor = pending[0]._position if pending else self._position
+        cursor = pending[0]._position if pending else position
         if cursor != self._cursor:
             if self._cuda is not None:
                 self._cuda.synchronize()
             self._cursor = cursor
-            _libtok.store_release_u64(self._a.cursor, 0, cursor)
+            _libtok.store_release_u64(a.cursor, 0, cursor)
 
     def __iter__(self) -> Self:
         return self
@@ -231,8 +249,9 @@ class EmbeddingReader(Iterator[Embedding]):
     def close(self) -> None:
         """Detach. Arrays still about stay readable, but the agent may overwrite them; what other
         libraries have of GPU memory must be gone before."""
-        a, self._a = self._a, None
         self._current = None
+        with self._moving:
+            a, self._a = self._a, None
         if a is None:
             return
         for given in self._pending:

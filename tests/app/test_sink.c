@@ -9,6 +9,7 @@
 #include "tests.h"
 
 #define SLOTS 8
+#define OUTPUTS 128u /* as many posts, of the least that one takes; and the least there may be */
 
 /* A GPU ring whose consumer is the test: every slot has the status that it is told. */
 static struct {
@@ -96,7 +97,7 @@ give_sink(void)
 			.dtype = TOKG_F32,
 			.dim = 8,
 			.n_ids = 1 << 20,
-			.out_bytes = 1u << 18}};
+			.out_bytes = OUTPUTS * TOKG_OUT_ALIGN}};
 	assert_true(tokg_geometry_fill(&gpu.t.geometry, &why));
 	if (!tokd_sink_make(&fx->w, &gpu.t, &why))
 		fail_msg("%s", why.text);
@@ -218,8 +219,8 @@ sink_that_waits_is_counted(void **state)
 	embed(TOKG_OK);
 	turns(3);
 	expect_count(C_SINK_NO_OUTPUT, 0);
-	/* Embedded, and never released: 64 of them are all there is. */
-	for (uint32_t i = 0; i < 64 + 2; i++) {
+	/* Embedded, and never released: OUTPUTS of them are all there is. */
+	for (uint32_t i = 0; i < OUTPUTS + 2; i++) {
 		text(100 + i);
 		turns(2);
 		for (uint32_t slot = 0; slot < SLOTS; slot++)

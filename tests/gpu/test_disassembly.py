@@ -56,6 +56,13 @@ def test_words_of_the_ring_are_accessed_at_system_scope(ptx: str, instruction: s
     assert instruction in ptx
 
 
+def test_a_row_is_loaded_before_it_is_stored(ptx: str) -> None:
+    """Six vectors of 16 bytes a lane, or twelve of two tables: one wait for memory, not one each."""
+    kinds = "".join(k[0] for k in re.findall(r"\b(ld|st)(?:\.global)?\.v4\.\w+", ptx))
+    runs = {run.group() for run in re.finditer("l+s+", kinds)}
+    assert {"l" * 6 + "s" * 6, "l" * 12 + "s" * 6} == runs
+
+
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
 def test_machine_code_has_no_load_that_is_not_coherent(sass: str, arch: str) -> None:
     code = next(part for part in sass.split("Fatbin elf code:") if f"arch = {arch}" in part)

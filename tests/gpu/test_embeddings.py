@@ -11,11 +11,14 @@ TOKD_GPU_DEVICE=cuda:0 runs the same on a GPU; otherwise the kernel's source run
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
+import signal
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE
 
 import numpy as np
 import pytest
@@ -23,6 +26,7 @@ import pytest
 DEVICE = os.environ.get("TOKD_GPU_DEVICE", "cpu")
 WRAPPER = shlex.split(os.environ.get("TOKD_GPU_WRAPPER", ""))  # tools/gpu-check: a sanitizer
 HELPER = Path(os.environ["TOKD_BUILD"]) / "tests/gpu_device/gpu_embed_once"
+LIMIT_S = 120  # of one run of the helper, by its own alarm: no kernel stays on a GPU
 WORD, WORD_POSITION, BERT = 1, 2, 3
 F32, F16, BF16 = 1, 2, 3
 KINDS = [pytest.param(k, id=n) for k, n in ((WORD, "word"), (WORD_POSITION, "word+position"), (BERT, "bert"))]
@@ -30,6 +34,28 @@ DTYPES = [pytest.param(t, id=n) for t, n in ((F32, "fp32"), (F16, "fp16"), (BF16
 OK, BADID, BADPOS = 1, 5, 6
 N_IDS, N_POSITIONS = 1000, 6000
 EPSILON = 1e-12
+
+
+def ran(command: list[str | Path]) -> str:
+    """Output of the helper, which must end well. It and all it started are gone on return."""
+    env = os.environ | {"TOKD_GPU_LIMIT_S": str(LIMIT_S)}
+    with subprocess.Popen(
+        command, stdout=PIPE, stderr=PIPE, text=True, errors="replace", env=env, start_new_session=True
+    ) as helper:
+        try:
+            output, errors = helper.communicate(timeout=LIMIT_S + 10)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(helper.pid, signal.SIGKILL)
+    if helper.returncode != 0:  # no assert: TAP's output cannot show one that is expected
+        raise AssertionError(f"ended with {helper.returncode}: {errors}{output}")
+    return output
+
+
+def status_said(output: str) -> int:
+    """What the helper printed: a line of digits, among whatever a sanitizer printed."""
+    (line,) = (line for line in output.splitlines() if line.isdigit())
+    return int(line)
 
 
 def stored(x: np.ndarray, dtype: int) -> np.ndarray:
@@ -98,11 +124,7 @@ class Case:
         n_positions = N_POSITIONS if self.kind != WORD else 0
         numbers = (self.kind, self.dtype, dim, N_IDS, n_positions, EPSILON, self.position0, batch)
         command = [*WRAPPER, HELPER, DEVICE, folder, *map(str, numbers)]
-        run = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-        if run.returncode == 77:
-            pytest.skip(run.stderr.strip())
-        assert run.returncode == 0, run.stderr
-        assert [line for line in run.stdout.split() if line.isdigit()][-1:] == [str(status)]
+        assert status_said(ran(command)) == status
         element = {F32: np.float32, F16: np.float16, BF16: np.uint16}[self.dtype]
         return np.fromfile(folder / "rows.bin", dtype=element).reshape(len(self.ids), dim)
 
@@ -115,6 +137,16 @@ def assert_equal(case: Case, rows: np.ndarray, expected: np.ndarray) -> None:
         return
     bound = {F32: 1e-5, F16: 2.0**-11, BF16: 2.0**-8}[case.dtype]
     assert np.all(np.abs(got - expected) <= bound * np.maximum(1, np.abs(expected)) + 1e-5)
+
+
+def test_a_sanitizers_numbers_are_not_taken_for_a_status() -> None:
+    said = "========= COMPUTE-SANITIZER\n5\n========= ERROR SUMMARY: 0 errors\n"
+    assert status_said(said) == BADID
+
+
+def test_a_helper_that_ran_nothing_is_a_failure() -> None:
+    with pytest.raises(AssertionError, match="ended with 77: no GPU: none"):
+        ran(["sh", "-c", "echo no GPU: none >&2; exit 77"])
 
 
 @pytest.mark.parametrize("dim", [768, 36, 5])

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 void
 post_fail(const char *format, ...)
@@ -28,6 +29,18 @@ post_now(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+/* A number from the environment, at least 1; `otherwise` where there is none. */
+static uint32_t
+number(const char *name, uint32_t otherwise)
+{
+	const char *const text = getenv(name);
+	const long n = text ? atol(text) : otherwise;
+
+	if (text && (n < 1 || n > INT32_MAX))
+		post_fail("%s is %s, must be a number of 1 or more", name, text);
+	return (uint32_t)n;
+}
+
 struct tokg_device *
 post_open(const char *name, struct tokg_device_config *c)
 {
@@ -38,19 +51,21 @@ post_open(const char *name, struct tokg_device_config *c)
 		post_fail("%s", why.text);
 	c->ring_epoch = 1;
 	c->first_cpu = -1;
+	alarm(number("TOKD_GPU_LIMIT_S", 300));
 	if (strncmp(name, "cuda:", 5) == 0) {
 		c->index = atoi(name + 5);
-		d = tokg_device_cuda(c, &why);
-		if (d == NULL) {
+		c->workers = number("TOKD_GPU_WORKERS", 0);
+		if (!tokg_device_cuda_there(c->index, &why)) {
 			fprintf(stderr, "no GPU: %s\n", why.text);
 			exit(77);
 		}
+		d = tokg_device_cuda(c, &why);
 	} else {
-		c->workers = 1;
+		c->workers = number("TOKD_GPU_WORKERS", 1);
 		d = tokg_device_cpu(c, &why);
-		if (d == NULL)
-			post_fail("%s", why.text);
 	}
+	if (d == NULL)
+		post_fail("%s", why.text);
 	if (d->ops->start(d, 1, &why) < 0)
 		post_fail("%s", why.text);
 	for (uint32_t p = 0; p < c->geometry.producers; p++)

@@ -9,8 +9,12 @@
 
 #define POST_EPOCH 7
 
-/* "cpu" or "cuda:N", started, all producers granted POST_EPOCH. Exits with 1, or 77 where there is
- * no such GPU, and says why. */
+/*
+ * "cpu" or "cuda:N", started, all producers granted POST_EPOCH. Exits with 1, or 77 where the
+ * machine has no GPU or no driver, and says why. TOKD_GPU_WORKERS: how many, instead of 1 (cpu) or
+ * all that the GPU holds. The process ends TOKD_GPU_LIMIT_S (300) seconds later at the latest, and
+ * with it its kernel, whatever became of those who started it.
+ */
 struct tokg_device *post_open(const char *name, struct tokg_device_config *c);
 /*
  * Payload of h->bytes, with room for its padding to TOKG_LINE, then the header, with `ticket` and

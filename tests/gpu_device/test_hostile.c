@@ -46,7 +46,7 @@ LIE(another_kind, h->kind = TOKG_KIND_BERT)
 LIE(no_kind, h->kind = 0)
 LIE(another_vocab, h->vocab = 16)
 LIE(between_rows, h->out_off = 64)
-LIE(over_the_end, h->out_off = (1 << 16) - 4096; h->bytes = 4096; h->tokens = 1024)
+LIE(over_the_end, h->out_off = (1 << 17) - 4096; h->bytes = 4096; h->tokens = 1024)
 LIE(unknown_flag, h->flags |= 1u << 31)
 LIE(abort_with_ids, h->flags = TOKG_ABORT)
 LIE(empty_batch, h->flags = TOKG_BATCH; h->bytes = 0; h->tokens = 0)
@@ -58,7 +58,7 @@ LIE(batch_of_17_ids, h->flags = TOKG_BATCH; h->bytes = 128; h->tokens = 17)
 static void
 small_outputs(struct tokg_device_config *c)
 {
-	c->geometry.out_bytes = 1 << 16;
+	c->geometry.out_bytes = 1 << 17;
 }
 
 static void

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Devices as they are made, and consumers as they end and begin anew. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -273,6 +274,55 @@ a_wrong_configuration_is_refused_in_words(void **state)
 	bench_close(&b);
 }
 
+static void
+mortal(struct tokg_device_config *c)
+{
+	c->owner_limit_ms = 400;
+	c->workers = 2;
+}
+
+/* Threads of this process. */
+static int
+threads(void)
+{
+	DIR *const d = opendir("/proc/self/task");
+	int n = -2; /* . and .. */
+
+	assert_non_null(d);
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+static void
+a_consumer_whose_owner_is_silent_leaves_by_itself(void **state)
+{
+	struct tokg_error why = {{0}};
+	struct tokg_hdr h;
+	struct bench b;
+	uint64_t word;
+	int with, n;
+
+	bench_start(&b, mortal);
+	with = threads();
+	for (int i = 0; i < 30; i++) {
+		usleep(50000);
+		assert_int_equal(b.d->ops->read(b.d, 0, &word, sizeof(word)), 0);
+	}
+	assert_int_equal(threads(), with);
+	for (int i = 0; i < 200 && (n = threads()) > with - 3; i++)
+		usleep(50000);
+	assert_int_equal(n, with - 3);
+
+	h = bench_hdr(&b, 3);
+	bench_post(&b, 0, 0, &h, ids);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 100, &why), 0);
+	assert_int_equal(b.d->ops->start(b.d, 2, &why), 0);
+	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
+	bench_close(&b);
+}
+
 /* Where there is a GPU this makes one; everywhere else it says what is missing. */
 static void
 a_gpu_that_is_not_there_is_an_error_in_words(void **state)
@@ -324,6 +374,7 @@ main(void)
 		cmocka_unit_test(words_outside_the_region_are_refused),
 		cmocka_unit_test(the_region_says_what_it_is_and_outputs_are_sealed),
 		cmocka_unit_test(a_wrong_configuration_is_refused_in_words),
+		cmocka_unit_test(a_consumer_whose_owner_is_silent_leaves_by_itself),
 		cmocka_unit_test(a_gpu_that_is_not_there_is_an_error_in_words),
 		cmocka_unit_test(threads_may_be_pinned),
 	};

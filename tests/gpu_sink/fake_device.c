@@ -27,6 +27,10 @@ stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg
 	struct fake *f = (struct fake *)d;
 
 	f->n_stops++;
+	if (f->slow > 0) {
+		f->slow--;
+		return -1;
+	}
 	return f->stops ? 0 : -1;
 }
 
@@ -44,6 +48,17 @@ read_bytes(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 	return 0;
 }
 
+static int
+taken(struct tokg_device *d, uint64_t *n)
+{
+	const struct fake *f = (const struct fake *)d;
+
+	if (f->mute)
+		return -1;
+	*n = f->taken;
+	return 0;
+}
+
 static void
 close_device(struct tokg_device *d)
 {
@@ -55,6 +70,7 @@ static const struct tokg_device_ops ops = {
 	.stop = stop,
 	.write_u64 = write_u64,
 	.read = read_bytes,
+	.taken = taken,
 	.close = close_device,
 };
 
@@ -78,7 +94,7 @@ fake_open(struct fake *f)
 	f->device.region = calloc(1, g->region_bytes);
 	f->device.outputs_fd = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	assert_int_equal(ftruncate(f->device.outputs_fd, 2 * 65536), 0);
-	f->device.region_fd = -1;
+	f->device.region_fd = f->device.region_dmabuf = -1;
 	f->device.outbox =
 		calloc(1, sizeof(struct tokg_outbox) + OUTBOX * sizeof(struct tokg_out_entry));
 	assert_non_null(f->device.outbox);
@@ -118,7 +134,7 @@ fake_post(struct fake *f, uint32_t producer, uint32_t slot, uint64_t ticket)
 uint64_t
 fake_reserve(struct fake *f)
 {
-	return f->device.outbox->reserved++;
+	return f->taken++;
 }
 
 void

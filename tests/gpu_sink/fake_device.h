@@ -13,7 +13,10 @@
 struct fake {
 	struct tokg_device device;
 	uint32_t n_starts, n_stops;
-	bool stops; /* else stop fails */
+	uint64_t taken; /* entries of the outbox; counted here, as a GPU counts in its memory */
+	uint32_t slow;	/* so many stops fail before one does not */
+	bool stops;	/* else stop fails */
+	bool mute;	/* does not say what was taken */
 };
 
 void fake_open(struct fake *f);

@@ -106,12 +106,13 @@ take_outputs(struct poster *p, uint64_t bytes)
 	if ((at & (size - 1)) + bytes > size)
 		at = (at | (size - 1)) + 1;
 	for (uint64_t n = 0; n < p->posted; n++) {
-		if (p->out_end[n % POSTS_MAX] + size >= at + bytes)
+		/* Up to where post n begins all is given back. */
+		if ((n > 0 ? p->out_end[n - 1] : 0) + size >= at + bytes)
 			break;
 		wait_for(p, n, true);
 	}
 	p->out_head = at + bytes;
-	p->out_end[p->posted % POSTS_MAX] = p->out_head;
+	p->out_end[p->posted] = p->out_head;
 	return at;
 }
 

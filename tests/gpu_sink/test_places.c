@@ -381,6 +381,83 @@ nothing_is_given_back_that_may_be_written_again(void **state)
 	assert_int_equal(released(f, 0), 2);
 }
 
+/* Told as failed, killed before `done`, redone well: the producer sees that alone. */
+static void
+the_word_of_a_later_consumer_counts_when_the_first_one_failed(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.status = TOKG_BADSUM;
+	e.flags = TOKG_BATCH;
+	fake_tell(&f->fake, &e);
+	tell(f, 1, 1); /* waits behind it */
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	tokg_delivery_consumer_ended(&f->delivery);
+	/* Done is read before what was told of it is: still not. */
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	e.status = TOKG_OK;
+	e.redo = 1;
+	e.incarnation = 2;
+	e.parts = 2;
+	fake_tell(&f->fake, &e);
+	e.part = 1;
+	fake_tell(&f->fake, &e);
+	turn(f);
+	assert_int_equal(f->delivery.head, 3);
+	assert_int_equal(f->delivery.entry[1].part, 1);
+	assert_int_equal(f->places.place[0].postings.twins, 1);
+	turn(f);
+	assert_int_equal(released(f, 0), 1);
+}
+
+/* Before `done` was looked at its slot was used again: nothing more is said of it. */
+static void
+what_failed_does_not_wait_beyond_its_slots_next_use(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.status = TOKG_STALE;
+	fake_tell(&f->fake, &e);
+	for (uint32_t s = 1; s < FAKE_SLOTS; s++)
+		tell(f, s, 1);
+	tell(f, 0, 2);
+	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
+	turn(f);
+	assert_int_equal(f->delivery.counts.impossible, 0);
+	assert_int_equal(f->delivery.head, FAKE_SLOTS);
+}
+
+/* An ended place hands out what is behind it all the same. */
+static void
+an_ending_place_settles_what_failed(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t place = granted(f, 0, 1);
+	struct tokg_out_entry e = entry(0, 1);
+
+	e.status = TOKG_BADSUM;
+	fake_tell(&f->fake, &e);
+	tell(f, 1, 1);
+	tokg_places_end(&f->places, place);
+	tokg_delivery_turn(&f->delivery);
+	fake_done(&f->fake, place, 0, 1, TOKG_BADSUM);
+	fake_done(&f->fake, place, 1, 1, TOKG_OK);
+	f->now += S;
+	tokg_places_turn(&f->places, f->now, f->delivery.told);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	turn(f);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+}
+
 static void
 slots_that_failed_count_and_are_not_handed_out(void **state)
 {
@@ -427,6 +504,51 @@ rows_outside_of_the_outputs_are_never_handed_out(void **state)
 	assert_int_equal(f->delivery.entry[0].offset, 65536 - 4096);
 }
 
+/* What the producer skips before the wrap, and what failed, is not free for it either. */
+static void
+outputs_are_counted_as_the_producer_does(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_postings *p = &f->places.place[0].postings;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.out_off = 65536 - 4096; /* 0 to here: given back before */
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_false(tokg_postings_full(p));
+	e = entry(1, 1);
+	e.out_off = 2 * 65536 - 3 * 4096; /* and 14 pages before it were skipped */
+	fake_tell(&f->fake, &e);
+	tokg_delivery_turn(&f->delivery); /* a holder has it */
+	assert_true(tokg_postings_full(p));
+	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
+	turn(f);
+	assert_false(tokg_postings_full(p));
+	e = entry(2, 1);
+	e.out_off = 2 * 65536 - 2 * 4096;
+	fake_tell(&f->fake, &e);
+	e = entry(3, 1);
+	e.status = TOKG_BADHDR;
+	e.out_off = 1ull << 60;
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 3, 1, TOKG_BADHDR);
+	tokg_delivery_turn(&f->delivery);
+	assert_true(tokg_postings_full(p)); /* it may be */
+	e = entry(0, 2);
+	e.out_off = 2 * 65536;
+	fake_tell(&f->fake, &e);
+	tokg_delivery_turn(&f->delivery);
+	assert_false(tokg_postings_full(p)); /* it was not */
+	fake_done(&f->fake, 0, 2, 1, TOKG_OK);
+	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
+	turn(f);
+	assert_int_equal(released(f, 0), 5);
+	assert_int_equal(p->out_tail, 2 * 65536 + 4096);
+	assert_int_equal(p->out_head, p->out_tail);
+}
+
 static void
 what_cannot_have_been_posted_ends_the_place(void **state)
 {
@@ -469,6 +591,50 @@ an_outbox_that_went_round_ends_all_places(void **state)
 	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
 }
 
+/* --drain: an entry that is taken may still be written, as long as its consumer lives. */
+static void
+it_is_idle_when_all_that_was_taken_is_told_and_given_back(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_out_entry e = entry(0, 1);
+	uint64_t index;
+
+	granted(f, 0, 1);
+	assert_true(tokg_delivery_idle(&f->delivery));
+	index = fake_reserve(&f->fake);
+	turn(f);
+	assert_false(tokg_delivery_idle(&f->delivery));
+	fake_tell_at(&f->fake, index, &e);
+	assert_int_equal(tokg_delivery_turn(&f->delivery), 2);
+	assert_false(tokg_delivery_idle(&f->delivery));
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_true(tokg_delivery_idle(&f->delivery));
+}
+
+static void
+a_device_that_does_not_say_what_was_taken_is_broken(void **state)
+{
+	struct fixture *f = *state;
+
+	granted(f, 0, 1);
+	for (uint32_t i = 0; i < 257; i++)
+		tell(f, i % 4, i / 4 + 1);
+	f->fake.mute = true;
+	turn(f); /* an overrun, and it ends */
+	assert_true(f->places.broken);
+	assert_int_equal(f->delivery.told, 0);
+	f->places.broken = false;
+	assert_false(tokg_delivery_idle(&f->delivery));
+	assert_true(f->places.broken);
+	f->places.broken = false;
+	tokg_places_end(&f->places, 0);
+	f->now += S;
+	turn(f); /* not free: what it left in the outbox would end its successor */
+	assert_true(f->places.broken);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+}
+
 static void
 a_worker_that_comes_anew_ends_what_it_had(void **state)
 {
@@ -481,6 +647,24 @@ a_worker_that_comes_anew_ends_what_it_had(void **state)
 	assert_int_equal((uint32_t)epoch_word(f, 1), 2);
 }
 
+/* As when its queue pair cannot be made: the refusal still has to reach it. */
+static void
+a_grant_that_is_taken_back_leaves_the_connection(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t place = granted(f, 0, 5);
+
+	tokg_places_left(&f->places, 5, f->now);
+	tokg_places_end(&f->places, place);
+	assert_int_equal(f->disconnected, 0);
+	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
+	assert_int_equal(f->n_fences, 1);
+	tokg_places_left(&f->places, 5, f->now); /* after the answer it ends: nobody's */
+	f->now += S;
+	turn(f);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+}
+
 static void
 ended(void *owner)
 {
@@ -488,9 +672,41 @@ ended(void *owner)
 }
 
 static void
+meanwhile(void *owner)
+{
+	struct fixture *f = owner;
+
+	f->now += TOKG_STOP_SLICE_MS * 1000000ull;
+	tokg_places_turn(&f->places, f->now, f->delivery.told);
+}
+
+static void
+producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
+	struct tokg_consumer c;
+	struct tokg_error why = {""};
+
+	granted(f, 0, 1);
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	f->fake.slow = 90;
+	f->now += S;
+	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 1);
+	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 0) +
+						     offsetof(struct tokg_back, heartbeat)),
+		90);
+	f->fake.slow = 1000; /* never */
+	f->now += S;
+	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), -1);
+	assert_int_equal(f->fake.slow, 1000 - TOKG_STOP_MS / TOKG_STOP_SLICE_MS);
+}
+
+static void
 a_consumer_that_stands_still_is_restarted_three_times(void **state)
 {
 	struct fixture *f = *state;
+	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_device *d = &f->fake.device;
 	struct tokg_consumer c;
 	struct tokg_error why = {""};
@@ -500,17 +716,17 @@ a_consumer_that_stands_still_is_restarted_three_times(void **state)
 		for (int k = 0; k < 100; k++) { /* it lives */
 			fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), k + 100 * i);
 			f->now += S / 10;
-			assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), 0);
+			assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
 		}
 		f->now += S / 2;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), 1);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 1);
 		assert_int_equal(d->incarnation, 1 + i);
 		assert_int_equal(f->fake.n_stops, i);
 	}
 	f->now += S;
-	assert_int_equal(tokg_consumer_watch(&c, f->now, ended, f, &why), -1);
+	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), -1);
 	assert_non_null(strstr(why.text, "3 times"));
 }
 
@@ -544,11 +760,19 @@ main(void)
 		T(of_a_batch_that_failed_nothing_is_handed_out),
 		T(twins_of_a_killed_consumer_are_dropped),
 		T(nothing_is_given_back_that_may_be_written_again),
+		T(the_word_of_a_later_consumer_counts_when_the_first_one_failed),
+		T(what_failed_does_not_wait_beyond_its_slots_next_use),
+		T(an_ending_place_settles_what_failed),
 		T(slots_that_failed_count_and_are_not_handed_out),
 		T(rows_outside_of_the_outputs_are_never_handed_out),
+		T(outputs_are_counted_as_the_producer_does),
 		T(what_cannot_have_been_posted_ends_the_place),
 		T(an_outbox_that_went_round_ends_all_places),
+		T(it_is_idle_when_all_that_was_taken_is_told_and_given_back),
+		T(a_device_that_does_not_say_what_was_taken_is_broken),
 		T(a_worker_that_comes_anew_ends_what_it_had),
+		T(a_grant_that_is_taken_back_leaves_the_connection),
+		T(producers_see_a_heartbeat_while_a_consumer_is_stopped),
 		T(a_consumer_that_stands_still_is_restarted_three_times),
 		T(the_heartbeat_rises_in_every_place_that_is_taken),
 	};

@@ -215,21 +215,21 @@ slots_are_used_in_turn_and_waited_for(void **state)
 static void
 outputs_that_are_held_are_waited_for(void **state)
 {
-	/* A full slot takes 8 KiB of 16. */
-	struct world *w = world_make(SLOTS, 1u << 16, 1u << 14, 0);
+	/* A full slot takes 8 KiB of 32. */
+	struct world *w = world_make(2 * SLOTS, 1u << 16, 1u << 15, 0);
 
-	for (uint32_t i = 0; i < 3; i++)
+	for (uint32_t i = 0; i < 5; i++)
 		one(w, IDS);
 	turns(w, 3);
-	assert_int_equal(count_of(w, TOKG_C_SLOTS), 2);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 4);
 	consume_all(w, TOKG_OK);
 	turns(w, 3);
-	assert_int_equal(count_of(w, TOKG_C_SLOTS), 2);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 4);
 	assert_true(count_of(w, TOKG_C_NO_OUTPUT) > 0);
-	assert_int_equal(count_of(w, TOKG_C_DONE), 2);
+	assert_int_equal(count_of(w, TOKG_C_DONE), 4);
 	release(w, 1);
 	turns(w, 3);
-	assert_int_equal(count_of(w, TOKG_C_SLOTS), 3);
+	assert_int_equal(count_of(w, TOKG_C_SLOTS), 5);
 	settle_all(w);
 	world_free(w);
 }

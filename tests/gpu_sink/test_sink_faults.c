@@ -185,7 +185,7 @@ static void
 the_smallest_rings_do_as_well(void **state)
 {
 	run(&(struct kind_of_run){
-		2, 1u << 12, 1u << 14, 0, 400, .faults = true, .dies = true, .bad = 50});
+		2, 1u << 12, 1u << 15, 0, 400, .faults = true, .dies = true, .bad = 50});
 }
 
 int

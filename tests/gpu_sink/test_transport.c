@@ -20,6 +20,7 @@
 #include "link.h"
 #include "shm.h"
 #include "transport_inside.h"
+#include "verbs.h"
 #include "verbs_qp.h"
 
 #define SLOTS 8
@@ -386,9 +387,9 @@ struct lie {
 	const char *name;
 	void (*spoil)(struct tokg_welcome *w);
 	enum gift gift;
-	size_t bytes; /* of the welcome; 0: all */
-	bool silent;  /* after that; else it closes */
-	uint32_t ready_magic;
+	size_t bytes;	      /* of the welcome; 0: all */
+	bool silent;	      /* after that; else it closes */
+	uint32_t ready_magic; /* 0: none comes; the right one comes with a descriptor */
 	const char *says;
 };
 
@@ -475,6 +476,7 @@ static const struct lie lies[] = {
 	{"no ready", NULL, MEMFD, 0, true, 0, "no answer within 300 ms"},
 	{"end instead of ready", NULL, MEMFD, 0, false, 0, "closed before"},
 	{"another's ready", NULL, MEMFD, 0, true, 1, "ready with magic 0x1"},
+	{"a ready with a descriptor", NULL, MEMFD, 0, true, TOKG_READY_MAGIC, "belong to nothing"},
 };
 
 struct liar {
@@ -543,7 +545,8 @@ lie_once(void *arg)
 		l->lie->bytes != SIZE_MAX)
 		send_gift(s, l, l->lie->bytes != 0 ? l->lie->bytes : sizeof(l->welcome));
 	if (l->lie->ready_magic != 0)
-		send(s, &ready, sizeof(ready), MSG_NOSIGNAL);
+		tokg_link_send_fd(s, &ready, sizeof(ready),
+			ready.magic == TOKG_READY_MAGIC ? l->listener : -1);
 	while (l->lie->silent && recv(s, rest, sizeof(rest), 0) > 0)
 		;
 	close(s);
@@ -588,6 +591,59 @@ an_agent_that_lies_is_found_out(void **state)
 	unlink(un.sun_path);
 }
 
+static bool
+refusal_is_final(uint32_t again)
+{
+	static const struct lie refusal = {.gift = NOTHING};
+	struct liar l = {.lie = &refusal,
+		.listener = socket(AF_UNIX, SOCK_STREAM, 0),
+		.welcome = {.magic = TOKG_WELCOME_MAGIC,
+			.version = TOKG_VERSION,
+			.producer = TOKG_NO_PRODUCER,
+			.again = again,
+			.message = "not now"}};
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	struct tokg_target target;
+	struct tokg_where where;
+	struct tokg_dial d;
+	struct tokg_error why = {""};
+	pthread_t thread;
+	char text[128];
+	bool final;
+	int rc;
+
+	snprintf(un.sun_path, sizeof(un.sun_path), "/tmp/tokg-refuses-%d", getpid());
+	snprintf(text, sizeof(text), "shm:%s", un.sun_path);
+	assert_int_equal(bind(l.listener, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(listen(l.listener, 1), 0);
+	assert_true(tokg_target_parse(&target, text, &why));
+	assert_true(tokg_where_resolve(&where, &target, &why));
+	pthread_create(&thread, NULL, lie_once, &l);
+	tokg_dial_init(&d);
+	memset(&d.hello, 0, sizeof(d.hello));
+	d.hello.transport = TOKG_SHM;
+	tokg_dial_begin(&d);
+	while ((rc = tokg_dial_step(&d, &where, &why)) == 0)
+		tokg_dial_wait(&d, 10);
+	assert_true(rc < 0);
+	assert_non_null(strstr(why.text, "refused: not now"));
+	final = d.final;
+	tokg_dial_end(&d);
+	pthread_join(thread, NULL);
+	close(l.listener);
+	unlink(un.sun_path);
+	return final;
+}
+
+/* A place is given up for the agent's last word alone. */
+static void
+a_refusal_is_final_unless_it_says_otherwise(void **state)
+{
+	assert_true(refusal_is_final(0));
+	assert_false(refusal_is_final(1));
+	assert_true(refusal_is_final(2));
+}
+
 /* By verbs nothing comes with the answer whose size could tell: the geometry alone is proved. */
 static void
 a_geometry_without_memory_is_proved_as_well(void **state)
@@ -622,6 +678,42 @@ a_queue_pair_that_is_none_is_refused(void **state)
 	wrong[6].gid[0] = 0;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
 		assert_false(tokg_qp_proved(&roce, &wrong[i], &why));
+}
+
+/* A completion queue without a device: `there` completions, then none. */
+struct fake_cq {
+	struct ibv_cq cq; /* first */
+	uint64_t there, reaped;
+};
+
+static int
+poll_fake(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	struct fake_cq *f = (struct fake_cq *)cq;
+	int i;
+
+	for (i = 0; i < n && f->reaped < f->there; i++)
+		wc[i] = (struct ibv_wc){.wr_id = ++f->reaped, .status = IBV_WC_SUCCESS};
+	return i;
+}
+
+/* A worker that was away for long finds more than it takes from the queue at once. */
+static void
+all_that_has_come_is_reaped_in_one_poll(void **state)
+{
+	struct ibv_context context = {.ops.poll_cq = poll_fake};
+	struct fake_cq f = {.cq.context = &context, .there = 100};
+	struct tokg_back back[2];
+	struct tokg_verbs v = {.cq = &f.cq, .depth = 128, .taken = 100, .back_wr = 97};
+
+	v.t.back = &back[0];
+	v.landing = &back[1];
+	assert_int_equal(tokg_verbs_poll(&v.t), 0);
+	assert_int_equal(v.t.n_reads, 1);
+	assert_ptr_equal(v.t.back, &back[1]);
+	assert_int_equal(v.reaped, 100);
+	assert_int_equal(tokg_verbs_poll(&v.t), 0);
+	assert_int_equal(v.t.n_reads, 1);
 }
 
 static void
@@ -666,8 +758,10 @@ main(void)
 		WITH_AGENT(cuda_takes_host_memory_as_well),
 		WITH_AGENT(stores_for_gpu_memory_write_and_read_what_they_should),
 		cmocka_unit_test(an_agent_that_lies_is_found_out),
+		cmocka_unit_test(a_refusal_is_final_unless_it_says_otherwise),
 		cmocka_unit_test(a_geometry_without_memory_is_proved_as_well),
 		cmocka_unit_test(a_queue_pair_that_is_none_is_refused),
+		cmocka_unit_test(all_that_has_come_is_reaped_in_one_poll),
 		cmocka_unit_test(where_nobody_listens_is_said),
 		cmocka_unit_test(more_vocabularies_than_a_hello_has_are_refused),
 	};

@@ -109,6 +109,16 @@ def test_debian_gets_a_drop_in_and_its_main_file_stays(tmp_path):
     assert command_line(tmp_path) == WORDS + " quiet"
 
 
+def test_grub_is_asked_again_where_its_own_file_lost_a_word(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    entry = "menuentry 'Debian' {\n\tlinux /vmlinuz root=/dev/vda1 ro quiet "
+    roots.put(tmp_path, "/boot/grub/grub.cfg", f"{entry}{WORDS}\n}}\n")
+    assert "grub-mkconfig" not in good(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/boot/grub/grub.cfg", f"{entry}{WORDS.replace('nohz_full=1-4 ', '')}\n}}\n")
+    assert "grub-mkconfig" in good(tmp_path, "apply", *ASK)
+
+
 def test_words_that_others_set_are_replaced_and_all_else_is_kept(tmp_path):
     roots.hand_edited(tmp_path)
     good(tmp_path, "apply", *ASK)

@@ -4,9 +4,11 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,6 +91,21 @@ def test_an_id_beyond_the_table_is_a_status_and_a_row_of_zeros(agent: Agent) -> 
         assert poster.wait() == [EmbeddingStatus.BADID]
 
 
+@pytest.mark.parametrize(
+    ("options", "threads"),
+    [((), 1), (("--workers", "-1"), 1), (("--workers", "0"), 0), (("--workers", "3"), 3)],
+)
+def test_workers_of_the_cpu_are_one_unless_given(
+    tmp_path: Path, options: tuple[str, ...], threads: int
+) -> None:
+    with Agent(tmp_path, *options) as agent, reader_of(agent) as reader, Poster(agent) as poster:
+        poster.post(1, [1, 2])
+        assert len(next(reader)) == 2  # they all run
+        main_and_scanner = 2
+        tasks = Path(f"/proc/{agent.process.pid}/task")
+        assert len(list(tasks.iterdir())) == main_and_scanner + threads
+
+
 def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
     with reader_of(agent) as reader, Poster(agent) as poster:
         poster.post(1, [1, 2, 3])
@@ -99,6 +116,59 @@ def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
         e.release()
         with pytest.raises(RingError, match="released"):
             _ = e.array
+
+
+class HostAsGpu:
+    """In place of CudaOutputs, which needs a GPU: the same memory, and says when it was waited."""
+
+    device = 3
+
+    def __init__(self, reader: EmbeddingReader) -> None:
+        self.address = reader._memory_address
+        self.waited = 0
+
+    def synchronize(self) -> None:
+        self.waited += 1
+
+    def close(self) -> None:
+        pass
+
+
+def test_cuda_array_interface_holds_the_rows_until_released(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        poster.post(1, [1, 2])
+        poster.post(2, [3])
+        reader._cuda = gpu = HostAsGpu(reader)  # type: ignore[assignment]
+        first = next(reader)
+        interface = first.__cuda_array_interface__
+        assert interface["shape"] == (2, 64) and interface["data"] == (first._address(), True)
+        next(reader).release()
+        poster.wait()
+        assert poster.released(1, 100) == 0 and gpu.waited == 0  # a kernel may read it
+        first.release()
+        assert gpu.waited == 1
+        assert poster.released(2, 5000) == 2
+        with pytest.raises(RingError, match="released"):
+            _ = first.__cuda_array_interface__
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"), [("CUDA_LAUNCH_BLOCKING", "1"), ("CUDA_DEVICE_MAX_CONNECTIONS", "1")]
+)
+def test_variables_with_which_the_kernel_would_hang_are_refused(
+    tmp_path: Path, variable: str, value: str
+) -> None:
+    if not AGENT.is_file():
+        pytest.skip(f"{AGENT} is missing: ninja -C build")
+    command = [AGENT, "--table", "random:5x4", "--device", "cuda:0"]
+    command += ["--listen", f"unix:{tmp_path}/ring", "--holders-socket", f"{tmp_path}/holders"]
+    environment = {**os.environ, variable: value}
+    end = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, env=environment, check=False
+    )
+    if "built without CUDA" in end.stderr:
+        pytest.skip("tokd-gpu was built without CUDA")
+    assert end.returncode == 1 and f"{variable}={value}" in end.stderr, end.stderr
 
 
 def test_outputs_are_given_back_when_the_holder_lets_go(agent: Agent) -> None:
@@ -214,6 +284,51 @@ def test_any_rows_of_a_random_table_can_be_made_alone() -> None:
     np.testing.assert_array_equal(random_table(3, 64, 7, first=500), WORD[500:503])
     assert random_table(2, 2, 7, "position").tolist() != WORD[:2, :2].tolist()
     assert WORD.min() >= -1 and WORD.max() < 1 and abs(WORD.mean()) < 0.01
+
+
+class _DiesMeanwhile(set[int]):
+    """Leases, the last of which dies while the cursor is being moved, and is counted."""
+
+    def __init__(self, reader: EmbeddingReader) -> None:
+        self.reader: EmbeddingReader | None = reader
+
+    def __len__(self) -> int:
+        reader, self.reader = self.reader, None
+        if reader is not None:
+            reader._advance()
+        return 0
+
+
+def test_a_tensor_that_dies_while_the_cursor_moves_gives_back_nothing_else(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        for i in range(2):
+            poster.post(i, [i])
+        a, b = take(reader, 2)
+        a._leases = _DiesMeanwhile(reader)
+        a.release()
+        assert poster.released(2, 100) == 1
+        b.release()
+        assert poster.released(2, 5000) == 2
+
+
+def test_tensors_that_die_in_other_threads_give_back_all_of_theirs(agent: Agent) -> None:
+    with reader_of(agent) as reader, Poster(agent) as poster:
+        for i in range(20):
+            poster.post(i, [i])
+        for _ in range(20):
+            e = next(reader)
+            tensors = [[np.from_dlpack(e) for _ in range(50)] for _ in range(4)]
+            threads = [threading.Thread(target=mine.clear) for mine in tensors]
+            for t in threads:
+                t.start()
+            kept = np.from_dlpack(e)
+            for t in threads:
+                t.join()
+            assert len(e._leases) == 1
+            np.testing.assert_array_equal(kept, e.array)
+            del kept
+        e.release()
+        assert poster.released(20, 5000) == 20
 
 
 def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) -> None:

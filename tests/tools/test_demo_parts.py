@@ -1,12 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Parts of tools/demo that need neither root nor a wire."""
 
-import subprocess
 import sys
 
 import numpy as np
 import pytest
-from conftest import ROOT
 from demo import measure, plan, report, servers
 from demo.net import Veth
 from demo.process import NotReady, Process
@@ -91,10 +89,3 @@ def test_a_paused_program_can_be_stopped(tmp_path):
     with Process("sleeper", ["sleep", "60"], tmp_path / "log") as process:
         process.pause()
         assert process.stop() != 0
-
-
-def test_the_gpu_sink_is_refused_by_name():
-    command = [ROOT / "tools" / "demo", "--sink", "gpu"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 2
-    assert "no GPU sink in this version" in run.stderr

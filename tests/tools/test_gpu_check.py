@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import gpu_check
 import pytest
@@ -44,6 +45,52 @@ def test_without_a_gpu_nothing_is_run_and_that_is_said(no_build, capsys, tmp_pat
     assert "exactness" not in written and "times" not in written
 
 
+@pytest.mark.parametrize(
+    ("status", "output"),
+    [
+        (1, "device cuda:0: 8000 bytes for the ring (0 of 0 are free): out of memory"),
+        (77, "something else that ends with 77"),
+        (127, "gpu_measure: No such file or directory"),
+        (-11, ""),
+    ],
+)
+def test_a_probe_that_fails_is_not_taken_for_a_machine_without_gpu(no_build, status, output, capsys):
+    no_build["gpu_measure"] = (status, output)
+    assert gpu_check.main([]) == 1
+    said = capsys.readouterr().out
+    assert "probe is WRONG" in said
+    assert output in said
+    assert f"ended with {status}" in said
+
+
+def test_a_program_that_is_not_there_is_said_in_words(capsys, monkeypatch):
+    assert gpu_check.ran(["no-such-program"]) == (127, "no-such-program: No such file or directory")
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert gpu_check.main([]) == 1
+    assert "ninja: No such file or directory" in capsys.readouterr().err
+    assert "nvidia-smi: No such file or directory" in gpu_check.gpu_name()
+
+
+def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
+    monkeypatch.setattr(gpu_check, "INT_GRACE_S", 0.5)
+    child = tmp_path / "child"
+    script = f"trap '' INT; sleep 1000 & echo $! > {child}; printf 'said \\377'; wait; wait"
+    status, output = gpu_check.ran(["bash", "-c", script], 1)
+    assert status == 124
+    assert output == "said \ufffd\nnot finished after 1 s"
+    cmdline = Path(f"/proc/{child.read_text().strip()}/cmdline")
+    assert not cmdline.exists() or not cmdline.read_bytes()  # gone, or nobody has asked how it ended
+
+
+def test_the_sanitizer_has_few_workers(monkeypatch):
+    asked = {}
+    monkeypatch.setattr(gpu_check.shutil, "which", lambda *_, **__: "/cuda/compute-sanitizer")
+    monkeypatch.setattr(gpu_check, "ran", lambda *_, **env: asked.update(env) or (0, ""))
+    assert gpu_check.sanitized("cuda:0", "memcheck")["right"]
+    assert int(asked["TOKD_GPU_WORKERS"]) <= 8
+    assert asked["TOKD_GPU_WRAPPER"] == "/cuda/compute-sanitizer --tool memcheck --error-exitcode 9"
+
+
 def test_a_failed_build_is_a_failure(no_build, capsys):
     no_build["ninja"] = (1, "error: something")
     assert gpu_check.main([]) == 1
@@ -65,6 +112,15 @@ def test_numbers_goals_and_what_was_not_run_are_printed(monkeypatch, no_build, c
     assert "p50 8.0, p99 9.5  (goal 10.0 us)" in said
     assert "compared with NumPy" in said
     assert "not run: racecheck: compute-sanitizer is not on the PATH" in said
+
+
+@pytest.mark.parametrize(("name", "run"), [("posted_to_done_read", 1), ("posted_by_driver_to_done_read", 0)])
+def test_what_the_driver_posts_is_not_the_mapped_ring(name, run, no_build):
+    no_build["gpu_measure"] = (0, json.dumps({name: NUMBERS}))
+    report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
+    assert report["times"][name] == NUMBERS
+    assert (gpu_check.MAPPED_RING in report["not_run"]) == (not run)
+    assert gpu_check.SINGLE_SCANS in report["not_run"]
 
 
 def test_fewer_than_a_thousand_requests_are_refused(capsys):

@@ -24,7 +24,6 @@
 #define PAUSE_LAST_NS 1000000l /* ... while there are producers, and */
 #define PAUSE_ALONE_NS 20000000l
 #define DRAIN_SLICE_MS 20
-#define STOP_MS 2000
 
 static void
 disconnect(void *owner, uint64_t link)
@@ -61,6 +60,23 @@ transport_name(uint32_t transport)
 	return transport == TOKG_VERBS ? "verbs" : transport == TOKG_CUDA ? "cuda" : "shm";
 }
 
+/* What a producer of this transport maps, the same each time: a dma-buf where the ring is in GPU
+ * memory, a memfd elsewhere. -1: it cannot. */
+static int
+fd_for(const struct tokg_device *d, uint32_t transport)
+{
+	return transport == TOKG_CUDA && d->region_dmabuf >= 0 ? d->region_dmabuf : d->region_fd;
+}
+
+static const char *
+fd_missing(const struct tokg_device *d)
+{
+	return d->region_dmabuf >= 0
+		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH"
+		       : "the ring is in GPU memory, of which GPU and driver make no dma-buf: use "
+			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded";
+}
+
 static int
 grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welcome *w, int *fd)
 {
@@ -74,10 +90,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		snprintf(w->message, sizeof(w->message), "tokd-gpu is stopping");
 		return -1;
 	}
-	if (hello->transport != TOKG_VERBS && a->device->region_fd < 0) {
-		snprintf(w->message, sizeof(w->message),
-			"the ring is in memory of %s that this transport cannot reach: use verbs",
-			a->device->ops->name);
+	if (hello->transport != TOKG_VERBS && fd_for(a->device, hello->transport) < 0) {
+		snprintf(w->message, sizeof(w->message), "%s", fd_missing(a->device));
 		return -1;
 	}
 	rc = tokg_places_grant(&a->places, hello, link_of(e, id), tokg_now_ns(), &place, &why);
@@ -95,10 +109,12 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	w->instance = a->instance;
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
-		*fd = a->device->region_fd;
+		*fd = fd_for(a->device, hello->transport);
 	} else if (!tokg_verbs_grant(a->verbs, place, &hello->qp, w, &why)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			why.text);
+		/* Its connection stays, for the answer. */
+		tokg_places_left(&a->places, link_of(e, id), tokg_now_ns());
 		tokg_places_end(&a->places, place);
 		refuse(w, &why);
 		w->producer = TOKG_NO_PRODUCER;
@@ -239,6 +255,14 @@ consumer_ended(void *owner)
 	tokg_delivery_consumer_ended(&a->delivery);
 }
 
+static void
+while_it_stops(void *owner)
+{
+	struct tokg_agent *a = owner;
+
+	tokg_places_turn(&a->places, tokg_now_ns(), a->delivery.told);
+}
+
 /* What there is to hand out and to take back. How much. */
 static uint32_t
 data_turn(struct tokg_agent *a)
@@ -310,12 +334,13 @@ drain(struct tokg_agent *a, struct tokg_error *why)
 			pause_ns(a, PAUSE_LAST_NS);
 	}
 	tokg_log("stopped before all was finished");
-	return ended || d->ops->stop(d, TOKG_STOP_NOW, STOP_MS, why) >= 0;
+	return ended || d->ops->stop(d, TOKG_STOP_NOW, TOKG_STOP_MS, why) >= 0;
 }
 
 bool
 tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 {
+	const struct tokg_consumer_calls calls = {consumer_ended, while_it_stops, a};
 	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
 	long pause = PAUSE_FIRST_NS;
 
@@ -332,7 +357,7 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 		if (n == 0 || now_ns - control_ns > CONTROL_NS) {
 			control_ns = now_ns;
 			control_turn(a, now_ns);
-			if (tokg_consumer_watch(&a->consumer, now_ns, consumer_ended, a, why) < 0)
+			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, why) < 0)
 				return false;
 		}
 		if (a->places.broken)

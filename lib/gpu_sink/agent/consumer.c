@@ -6,8 +6,6 @@
 #include "log.h"
 #include "tables_inside.h"
 
-#define STOP_MS 2000
-
 static bool
 start(struct tokg_consumer *c, uint64_t now_ns, struct tokg_error *why)
 {
@@ -27,9 +25,21 @@ tokg_consumer_start(struct tokg_consumer *c, struct tokg_device *device, uint32_
 	return start(c, now_ns, why);
 }
 
+static bool
+stop(struct tokg_consumer *c, const struct tokg_consumer_calls *calls, struct tokg_error *why)
+{
+	for (uint32_t i = 0; i < TOKG_STOP_MS / TOKG_STOP_SLICE_MS; i++) {
+		if (c->device->ops->stop(c->device, TOKG_STOP_NOW, TOKG_STOP_SLICE_MS, why) >= 0)
+			return true;
+		calls->meanwhile(calls->owner);
+	}
+	tokg_log("the consumer did not end within %u ms", TOKG_STOP_MS);
+	return false;
+}
+
 int
-tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns, void (*ended)(void *owner),
-	void *owner, struct tokg_error *why)
+tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
+	const struct tokg_consumer_calls *calls, struct tokg_error *why)
 {
 	uint64_t heartbeat;
 
@@ -57,9 +67,9 @@ tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns, void (*ended)(void
 			c->restarts);
 		return -1;
 	}
-	if (c->device->ops->stop(c->device, TOKG_STOP_NOW, STOP_MS, why) < 0)
+	if (!stop(c, calls, why))
 		return -1;
-	ended(owner); /* before another one takes of the outbox */
+	calls->ended(calls->owner); /* before another one takes of the outbox */
 	c->restarts++;
 	c->all_restarts++;
 	return start(c, now_ns, why) ? 1 : -1;

@@ -71,16 +71,19 @@ tokg_delivery_free(struct tokg_delivery *d)
 	d->ring_fd = -1;
 }
 
-/* The outbox has no room left that nobody reads: each producer has to begin anew. */
-static void
+/* The outbox has no room left that nobody reads: each producer has to begin anew. 0: the device
+ * does not say from where on. */
+static int
 overrun(struct tokg_delivery *d)
 {
 	tokg_log("the outbox went round before it was read: a producer posts more than its outputs "
 		 "have room for; all places end");
 	d->counts.overruns++;
-	d->told = __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
+	if (!tokg_places_taken(d->places, &d->told))
+		return 0;
 	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
 		tokg_places_end(d->places, i);
+	return 1;
 }
 
 static void
@@ -131,8 +134,7 @@ read_one(struct tokg_delivery *d)
 		d->counts.holes++;
 		return 1;
 	}
-	overrun(d);
-	return 1;
+	return overrun(d);
 }
 
 /* Is it for holders, with rows where the entry says? */
@@ -182,23 +184,19 @@ hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_
 static uint32_t
 hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
 	const struct tokg_out_entry *e;
 	uint32_t n = 0;
 	bool again;
 
 	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
-		uint64_t bytes = 0;
-
 		if (!again && has_rows(d, e)) {
 			if (d->head - d->tail == d->ring->entries) {
 				d->full = true;
 				break;
 			}
-			bytes = tokg_out_bytes(e->tokens, g->row_bytes);
 			hand_out(d, t, e);
 		}
-		tokg_postings_give(&t->postings, d->head, bytes);
+		tokg_postings_give(&t->postings, d->head);
 	}
 	return n;
 }
@@ -210,6 +208,7 @@ tokg_delivery_turn(struct tokg_delivery *d)
 
 	while (n < TURN_MAX && read_one(d) > 0)
 		n++;
+	tokg_places_settle(d->places);
 	d->full = false;
 	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
 		n += hand_out_ready(d, &d->places->place[i]);
@@ -233,15 +232,17 @@ tokg_delivery_passed(struct tokg_delivery *d, uint64_t position)
 void
 tokg_delivery_consumer_ended(struct tokg_delivery *d)
 {
-	d->holes = __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
+	(void)tokg_places_taken(d->places, &d->holes); /* where not, `broken` says so */
 }
 
 bool
 tokg_delivery_idle(const struct tokg_delivery *d)
 {
+	uint64_t taken;
+
 	for (uint32_t i = 0; i < d->places->geometry.producers; i++) {
 		if (!tokg_postings_idle(&d->places->place[i].postings))
 			return false;
 	}
-	return d->told == __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
+	return tokg_places_taken(d->places, &taken) && d->told == taken;
 }

@@ -115,11 +115,25 @@ n_holding(const struct tokg_holders *h)
 	return n;
 }
 
+/* An IPC handle is never all zeros. */
+static bool
+has_outputs(const struct tokg_device *d)
+{
+	static const uint8_t none[sizeof(d->ipc)];
+
+	return d->outputs_fd >= 0 || memcmp(d->ipc, none, sizeof(none)) != 0;
+}
+
 static bool
 let_in(struct tokg_holders *h, struct tokg_holder *c)
 {
 	int fd;
 
+	if (!has_outputs(h->device)) {
+		say(c, "rows are in GPU memory, which this system does not share among processes "
+		       "(no CUDA IPC)");
+		return false;
+	}
 	if (n_holding(h) == TOKG_HOLDERS_MAX) {
 		say(c, "all holders' places are taken (%d): detach one", TOKG_HOLDERS_MAX);
 		return false;
@@ -239,12 +253,9 @@ needed(const struct tokg_holders *h)
 	for (uint32_t i = 0; i < d->places->geometry.producers; i++) {
 		const struct tokg_postings *p = &d->places->place[i].postings;
 
-		/* More than half: the largest slot may not fit any more. An ending place is waited
-		 * for, too. */
+		/* An ending place is waited for, too. */
 		if (p->filled > p->released &&
-			(p->bytes > d->places->geometry.out_bytes / 2 ||
-				p->filled - p->released > p->room / 2 ||
-				d->places->place[i].state == TOKG_PLACE_ENDING) &&
+			(tokg_postings_full(p) || d->places->place[i].state == TOKG_PLACE_ENDING) &&
 			tokg_postings_oldest(p) > position)
 			position = tokg_postings_oldest(p);
 	}

@@ -13,7 +13,7 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
 
-#define OUT_SLOTS 2 /* full slots that a producer's outputs have room for, unless given */
+#define OUT_SLOTS 8 /* full slots that a producer's outputs have room for, unless given */
 
 extern char **environ;
 

@@ -32,7 +32,7 @@ struct tokg_options {
 	uint64_t slot_bytes, out_bytes; /* out_bytes 0: chosen by the table's rows */
 	const char *table;
 	const char *kind_text, *dtype_text;
-	uint32_t workers;
+	uint32_t workers; /* as struct tokg_device_config has it */
 	int32_t first_cpu;
 	bool heads, no_check;
 	const char *rdma_device;

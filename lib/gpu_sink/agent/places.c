@@ -76,6 +76,14 @@ read_done(struct tokg_places *p, uint32_t place)
 	return !p->broken;
 }
 
+bool
+tokg_places_taken(struct tokg_places *p, uint64_t *n)
+{
+	if (p->device->ops->taken(p->device, n) < 0)
+		p->broken = true;
+	return !p->broken;
+}
+
 void
 tokg_places_end(struct tokg_places *p, uint32_t place)
 {
@@ -244,11 +252,11 @@ look_at_ending(struct tokg_places *p, uint32_t i, uint64_t now_ns, uint64_t told
 		if (!is_over(now_ns, t->since_ns, TOKG_ENDING_LOOK_NS))
 			return;
 		t->since_ns = now_ns;
-		t->all_done = all_done(p, i);
-		t->all_told = __atomic_load_n(&p->device->outbox->reserved, __ATOMIC_ACQUIRE);
+		t->all_done = all_done(p, i) && tokg_places_taken(p, &t->all_told);
 	}
 	if (!t->all_done || told < t->all_told)
 		return;
+	tokg_postings_settle(&t->postings, NULL);
 	dropped = tokg_postings_drop_pending(&t->postings);
 	if (dropped > 0)
 		tokg_log("place %u: %u entries behind a slot that was never posted: dropped", i,
@@ -277,6 +285,17 @@ tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told)
 			tokg_places_end(p, i);
 		if (t->state == TOKG_PLACE_ENDING)
 			look_at_ending(p, i, now_ns, told);
+	}
+}
+
+void
+tokg_places_settle(struct tokg_places *p)
+{
+	for (uint32_t i = 0; i < p->geometry.producers; i++) {
+		struct tokg_postings *q = &p->place[i].postings;
+
+		if (tokg_postings_waits(q) && read_done(p, i))
+			tokg_postings_settle(q, p->done);
 	}
 }
 

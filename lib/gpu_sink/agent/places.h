@@ -78,6 +78,10 @@ void tokg_places_left(struct tokg_places *p, uint64_t link, uint64_t now_ns);
 void tokg_places_end(struct tokg_places *p, uint32_t place);
 /* Heartbeats, time limits, places that become free. `told`: outbox entries read so far. */
 void tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told);
+/* Entries of the outbox taken so far. False, and `broken`: the device does not answer. */
+bool tokg_places_taken(struct tokg_places *p, uint64_t *n);
+/* What failed is handed on once `done` says so, too. */
+void tokg_places_settle(struct tokg_places *p);
 /* Entries up to `passed` of the holders' ring are given back: say so to the producers. */
 void tokg_places_release(struct tokg_places *p, uint64_t passed);
 

@@ -13,6 +13,8 @@ tokg_postings_create(struct tokg_postings *p, const struct tokg_geometry *g)
 	p->slots = g->slots;
 	/* Each entry stands for TOKG_OUT_ALIGN bytes of outputs, or for a slot that failed. */
 	p->room = (uint32_t)(g->out_bytes / TOKG_OUT_ALIGN) + g->slots;
+	p->out_bytes = g->out_bytes;
+	p->row_bytes = g->row_bytes;
 	p->base = calloc(p->slots, sizeof(*p->base));
 	p->pending = calloc(p->slots, sizeof(*p->pending));
 	p->node = calloc(p->room, sizeof(*p->node));
@@ -46,8 +48,8 @@ tokg_postings_begin(struct tokg_postings *p, const uint64_t *base)
 		p->node[i].next = i + 1 < p->room ? i + 1 : NONE;
 	p->unused = 0;
 	p->ready_first = p->ready_last = NONE;
-	p->next = p->filled = p->released = 0;
-	p->bytes = p->open_bytes = 0;
+	p->next = p->final = p->filled = p->released = 0;
+	p->out_head = p->out_tail = 0;
 }
 
 static uint32_t
@@ -121,14 +123,25 @@ mark_again(struct tokg_postings *p, const struct tokg_pending *q)
 		p->node[i].again = failed && (p->node[i].entry.flags & TOKG_BATCH);
 }
 
-/* Those whose turn it is, and that are whole. */
+/* What failed may be told of once more, and well, until `done` says what was told. */
+static bool
+is_final(const struct tokg_postings *p, const struct tokg_pending *q, const uint64_t *done)
+{
+	const uint32_t slot = p->next % p->slots;
+
+	return q->worst == TOKG_OK || p->next < p->final ||
+	       (done != NULL &&
+		       done[slot] == TOKG_DONE(p->base[slot] + p->next / p->slots + 1, q->worst));
+}
+
+/* Those whose turn it is, and that are whole. `done`: or NULL. */
 static void
-move_on(struct tokg_postings *p)
+move_on(struct tokg_postings *p, const uint64_t *done)
 {
 	for (;;) {
 		struct tokg_pending *q = &p->pending[p->next % p->slots];
 
-		if (q->got == 0 || q->got < q->parts)
+		if (q->got == 0 || q->got < q->parts || !is_final(p, q, done))
 			return;
 		p->node[q->last].ends = true;
 		p->node[q->last].next = NONE;
@@ -155,11 +168,17 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 	n = (e->ticket - p->base[e->slot] - 1) * p->slots + e->slot;
 	if (n < p->next)
 		return twin(p);
+	if (n >= p->next + p->slots && n < p->next + 2 * (uint64_t)p->slots) {
+		/* It was posted when all before the slot's last use were done. */
+		if (p->final < n - p->slots + 1)
+			p->final = n - p->slots + 1;
+		move_on(p, NULL);
+	}
 	if (n >= p->next + p->slots || e->parts == 0 || e->part >= e->parts)
 		return TOKG_IMPOSSIBLE;
 	if (q->got > 0 && e->incarnation != q->incarnation) {
 		/* One of them died with the slot claimed: what the later one says is whole. */
-		if (e->incarnation < q->incarnation || q->got == q->parts)
+		if (e->incarnation < q->incarnation || (q->got == q->parts && q->worst == TOKG_OK))
 			return twin(p);
 		p->twins += drop(p, q);
 	}
@@ -170,8 +189,26 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 	if (e->parts != q->parts)
 		return TOKG_IMPOSSIBLE;
 	taken = insert(p, q, e);
-	move_on(p);
+	if (taken == TOKG_TAKEN && q->worst < e->status)
+		q->worst = e->status;
+	move_on(p, NULL);
 	return taken;
+}
+
+bool
+tokg_postings_waits(const struct tokg_postings *p)
+{
+	const struct tokg_pending *q = &p->pending[p->next % p->slots];
+
+	return q->got > 0 && q->got == q->parts;
+}
+
+void
+tokg_postings_settle(struct tokg_postings *p, const uint64_t *done)
+{
+	if (done == NULL)
+		p->final = UINT64_MAX;
+	move_on(p, done);
 }
 
 const struct tokg_out_entry *
@@ -184,20 +221,44 @@ tokg_postings_ready(const struct tokg_postings *p, bool *again)
 	return &p->node[p->ready_first].entry;
 }
 
+/*
+ * Where the producer is with its outputs. What a header says that failed is not believed: its slot
+ * may have skipped a quarter of them and taken another, until the next one that is good says where
+ * it begins. Never more than all of them, whatever is said.
+ */
+static void
+count_outputs(struct tokg_postings *p, const struct tokg_out_entry *e)
+{
+	const uint64_t most = p->out_tail + p->out_bytes;
+	uint64_t end = p->out_head + p->out_bytes / 2;
+
+	if (e->status == TOKG_OK || e->status == TOKG_BADID || e->status == TOKG_BADPOS) {
+		end = e->out_off + tokg_out_bytes(e->tokens, p->row_bytes);
+		for (uint64_t n = p->filled; n > p->released; n--) {
+			struct tokg_given *g = &p->given[(n - 1) % p->room];
+
+			if (g->out_end <= e->out_off)
+				break;
+			g->out_end = e->out_off;
+		}
+		if (p->out_tail > e->out_off)
+			p->out_tail = e->out_off;
+	}
+	p->out_head = end < most ? end : most;
+}
+
 void
-tokg_postings_give(struct tokg_postings *p, uint64_t end, uint64_t bytes)
+tokg_postings_give(struct tokg_postings *p, uint64_t end)
 {
 	const uint32_t i = p->ready_first;
 
-	p->open_bytes += bytes;
-	p->bytes += bytes;
+	count_outputs(p, &p->node[i].entry);
 	p->ready_first = p->node[i].next;
 	if (p->ready_first == NONE)
 		p->ready_last = NONE;
 	if (p->node[i].ends) {
-		p->given[p->filled % p->room] = (struct tokg_given){end, p->open_bytes};
+		p->given[p->filled % p->room] = (struct tokg_given){end, p->out_head};
 		p->filled++;
-		p->open_bytes = 0;
 	}
 	p->node[i].next = p->unused;
 	p->unused = i;
@@ -216,7 +277,7 @@ tokg_postings_release(struct tokg_postings *p, uint64_t passed, const uint64_t *
 {
 	while (p->released < p->filled && p->given[p->released % p->room].end <= passed &&
 		is_done(p, p->released, done)) {
-		p->bytes -= p->given[p->released % p->room].bytes;
+		p->out_tail = p->given[p->released % p->room].out_end;
 		p->released++;
 	}
 	return p->released;
@@ -226,6 +287,15 @@ uint64_t
 tokg_postings_oldest(const struct tokg_postings *p)
 {
 	return p->released < p->filled ? p->given[p->released % p->room].end : UINT64_MAX;
+}
+
+bool
+tokg_postings_full(const struct tokg_postings *p)
+{
+	const uint64_t most = p->room < TOKG_UNRELEASED_MAX ? p->room : TOKG_UNRELEASED_MAX;
+
+	/* A slot takes a quarter at most, and may skip as much before the wrap. */
+	return p->out_head - p->out_tail > p->out_bytes / 2 || p->filled - p->released > most / 2;
 }
 
 uint32_t

@@ -75,9 +75,12 @@ tokg_count(uint32_t *count)
 	return atomicAdd(count, 1u);
 }
 
+/* After each look for work: hundreds of blocks look at memory that one of them writes. */
 TOKG_DEV void
 tokg_idle(tokg_block *b, bool found)
 {
+	if (!found)
+		tokg_pause();
 }
 
 #else

@@ -63,6 +63,19 @@ tokg_incarnation_right(const struct tokg_device *d, uint32_t incarnation, struct
 		       incarnation, d->incarnation + 1, TOKG_INCARNATION_MAX) == 0;
 }
 
+static inline uint64_t
+tokg_owner_limit_ns(const struct tokg_device_config *c)
+{
+	return (c->owner_limit_ms > 0 ? c->owner_limit_ms : TOKG_OWNER_LIMIT_MS) * 1000000ull;
+}
+
+/* With every operation of the device. */
+static inline void
+tokg_owner_lives(struct tokg_device *d)
+{
+	__atomic_fetch_add(&d->outbox->owner, 1, __ATOMIC_RELAXED);
+}
+
 /* Entries that an outbox needs, by the reasoning in device.h. */
 static inline uint64_t
 tokg_outbox_size(const struct tokg_geometry *g)

@@ -42,6 +42,7 @@ struct tokg_scan {
 	struct tokg_reduce reduce;
 	uint64_t pushed; /* jobs, in this incarnation's life */
 	uint64_t scans;
+	uint64_t owner, alive, looked; /* its word, when it changed, when it was looked at */
 	uint32_t n_taken, stop;
 	bool leave;
 	struct tokg_walk walk;
@@ -125,13 +126,16 @@ tokg_scan_all(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 	const uint32_t n = c->g.producers * c->g.slots;
 
 	for (uint32_t i = b->tid; i < n; i += b->n * TOKG_LOOK_AHEAD) {
-		uint64_t ticket[TOKG_LOOK_AHEAD];
+		uint64_t ticket[TOKG_LOOK_AHEAD], seen[TOKG_LOOK_AHEAD];
 
+		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++) {
+			const uint32_t slot = i + k * b->n;
+
+			ticket[k] = slot < n ? tokg_ld(tokg_ticket_word(c, slot)) : 0;
+			seen[k] = slot < n ? c->seen[slot] : 0;
+		}
 		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++)
-			ticket[k] =
-				i + k * b->n < n ? tokg_ld(tokg_ticket_word(c, i + k * b->n)) : 0;
-		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++)
-			if (ticket[k] != 0 && ticket[k] != c->seen[i + k * b->n])
+			if (ticket[k] != 0 && ticket[k] != seen[k])
 				tokg_take(c, s, i + k * b->n, ticket[k]);
 	}
 }
@@ -397,9 +401,13 @@ tokg_slot_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const to
 	for (uint32_t k = b->tid; k < n; k += b->n) {
 		const tokg_job j = tokg_job_make(c, s, t, k);
 
+#ifndef __CUDA_ARCH__ /* a GPU has workers always; its threads could not meet in here */
 		if (c->workers == 0) {
 			tokg_job_run(c, b, &j, s->pushed + k);
-		} else if (!tokg_queue_push(c, s->pushed + k, &j)) {
+			continue;
+		}
+#endif
+		if (!tokg_queue_push(c, s->pushed + k, &j)) {
 			s->leave = true;
 			break;
 		}
@@ -439,9 +447,29 @@ tokg_drain(const tokg_consumer *c, const tokg_scan *s)
 		i++;
 }
 
+/* By one thread, after each scan; the word, which a GPU reads over its bus, is looked at seldom. */
+TOKG_DEV bool
+tokg_owner_gone(const tokg_consumer *c, tokg_scan *s)
+{
+	const uint64_t now = tokg_now();
+	uint64_t owner;
+
+	if (now - s->looked < c->owner_limit_ns / 16)
+		return false;
+	s->looked = now;
+	owner = tokg_ld(c->owner);
+	if (owner != s->owner) {
+		s->owner = owner;
+		s->alive = now;
+		tokg_st(&c->work->alive, now);
+	}
+	return now - s->alive > c->owner_limit_ns;
+}
+
 /*
- * The scanning block: until it is told to leave. DRAIN leaves when a look at all slots has found
- * nothing, or after as many slots as the ring has: more were published meanwhile.
+ * The scanning block: until it is told to leave, or its owner is gone. DRAIN leaves when a look at
+ * all slots has found nothing, or after as many slots as the ring has: more were published
+ * meanwhile.
  */
 TOKG_DEV void
 tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
@@ -455,6 +483,8 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 	}
 	if (b->tid == 0) {
 		s->pushed = s->scans = 0;
+		s->owner = tokg_ld(c->owner);
+		s->alive = s->looked = tokg_now();
 		s->n_taken = 0;
 		s->stop = TOKG_RUN;
 		s->leave = false;
@@ -478,7 +508,7 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		if (b->tid == 0) {
 			s->n_taken = 0;
 			s->stop = tokg_ld32_acquire(&tokg_ctl_of(c)->stop);
-			if (s->stop == TOKG_STOP_NOW)
+			if (s->stop == TOKG_STOP_NOW || tokg_owner_gone(c, s))
 				s->leave = true;
 			if (drain && (n == 0 || drained >= c->g.producers * c->g.slots))
 				s->leave = true;

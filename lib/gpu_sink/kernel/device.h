@@ -61,23 +61,31 @@ static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
  * back only after the agent has read it. n is a power of two, and at least that many.
  */
 struct tokg_outbox {
-	uint64_t reserved; /* cpu: entries taken so far; cuda counts in GPU memory. Not for readers
-			    */
+	uint64_t reserved; /* the device cpu counts here, others elsewhere: readers ask `taken` */
 	uint64_t n;
-	uint8_t pad[48];
+	uint64_t owner; /* rises with every operation: who owns the device lives */
+	uint8_t pad[40];
 	/* struct tokg_out_entry entry[n] follows */
 };
 static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
+
+/* cpu: one thread; cuda: a block for each multiprocessor but the scanner's, as far as it holds so
+ * many. */
+#define TOKG_WORKERS_DEFAULT UINT32_MAX
+#define TOKG_OWNER_LIMIT_MS 60000
 
 struct tokg_device_config {
 	struct tokg_geometry geometry; /* filled */
 	struct tokg_tables tables;     /* copied to where the device needs them */
 	uint32_t ring_epoch;
 	uint32_t workers; /* cpu: threads beside the scanning one; cuda: blocks, 0: what the GPU
-			     holds */
-	bool heads;	  /* look at one slot per producer instead of all */
-	int index;	  /* cuda:N */
-	int first_cpu;	  /* cpu: pin the threads from this CPU on, -1: not at all */
+			     holds; TOKG_WORKERS_DEFAULT */
+	/* The consumer leaves by itself when its owner has called no operation for so long: a
+	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
+	uint32_t owner_limit_ms;
+	bool heads;    /* look at one slot per producer instead of all */
+	int index;     /* cuda:N */
+	int first_cpu; /* cpu: pin the threads from this CPU on, -1: not at all */
 };
 
 struct tokg_device;
@@ -97,6 +105,9 @@ struct tokg_device_ops {
 	/* Bytes of the outputs, [producers][out_bytes], whose entry the caller has read. 0 or
 	 * below. */
 	int (*read_outputs)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
+	/* Entries of the outbox that consumers have taken so far, those not written yet included.
+	 * 0, or below: the device does not answer. */
+	int (*taken)(struct tokg_device *d, uint64_t *n);
 	void (*close)(struct tokg_device *d);
 };
 
@@ -121,6 +132,9 @@ struct tokg_device {
 /* NULL and `why`. The consumer does not run yet. */
 struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *why);
 struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why);
+/* False and `why`: there is no GPU at all, no driver, or no kernel in this build. Anything else
+ * that may be wrong with one is for tokg_device_cuda to say; `index` is for the words alone. */
+bool tokg_device_cuda_there(int index, struct tokg_error *why);
 
 static inline struct tokg_out_entry *
 tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)

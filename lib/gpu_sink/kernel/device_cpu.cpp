@@ -266,6 +266,7 @@ cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
 					      offsetof(struct tokg_back, incarnation)),
 			incarnation, __ATOMIC_RELEASE);
 	__atomic_store_n(&tokg_ctl_of(&c->consumer)->incarnation, incarnation, __ATOMIC_RELEASE);
+	tokg_owner_lives(d);
 	stop_write(c, TOKG_RUN);
 	c->ended = 0;
 	for (uint32_t i = 0; i <= c->workers; i++) {
@@ -284,6 +285,7 @@ cpu_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 
 	if (!tokg_in_region(d, offset, sizeof(value)))
 		return -1;
+	tokg_owner_lives(d);
 	__atomic_store_n(tokg_word(&c->consumer, offset), value, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -296,6 +298,7 @@ cpu_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 
 	if (!tokg_in_region(d, offset, bytes))
 		return -1;
+	tokg_owner_lives(d);
 	for (; i + 8 <= bytes; i += 8) {
 		const uint64_t v =
 			__atomic_load_n(tokg_word(&c->consumer, offset + i), __ATOMIC_ACQUIRE);
@@ -316,7 +319,15 @@ cpu_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 {
 	if (!tokg_in_outputs(d, offset, bytes))
 		return -1;
+	tokg_owner_lives(d);
 	memcpy(to, (const uint8_t *)d->outputs + offset, bytes);
+	return 0;
+}
+
+int
+cpu_taken(struct tokg_device *d, uint64_t *n)
+{
+	*n = __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE);
 	return 0;
 }
 
@@ -341,6 +352,7 @@ const struct tokg_device_ops cpu_ops = {
 	cpu_write_u64,
 	cpu_read,
 	cpu_read_outputs,
+	cpu_taken,
 	cpu_close,
 };
 
@@ -385,11 +397,15 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 } // namespace
 
 extern "C" struct tokg_device *
-tokg_device_cpu(const struct tokg_device_config *g, struct tokg_error *why)
+tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 {
+	struct tokg_device_config own = *asked;
+	const struct tokg_device_config *const g = &own;
 	cpu_device *c;
 	struct tokg_ctl *ctl;
 
+	if (own.workers == TOKG_WORKERS_DEFAULT)
+		own.workers = 1;
 	if (!config_right(g, why))
 		return NULL;
 	c = (cpu_device *)calloc(1, sizeof(*c));
@@ -423,6 +439,8 @@ tokg_device_cpu(const struct tokg_device_config *g, struct tokg_error *why)
 	c->consumer.outbox = tokg_outbox_entry(c->d.outbox, 0);
 	c->consumer.outbox_mask = c->d.outbox->n - 1;
 	c->consumer.outbox_reserved = &c->d.outbox->reserved;
+	c->consumer.owner = &c->d.outbox->owner;
+	c->consumer.owner_limit_ns = tokg_owner_limit_ns(g);
 	c->consumer.workers = g->workers;
 	c->consumer.rows = ROWS_OF_JOB;
 	c->consumer.heads = g->heads;

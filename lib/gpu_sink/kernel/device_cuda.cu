@@ -18,7 +18,8 @@
 #define ROWS_OF_JOB 16	    /* 2048 rows are as many jobs as an H100 has multiprocessors */
 #define BLOCKS_MAX 1024	    /* workers: as many lines as the queue has at most */
 #define STAGING_BYTES 65536 /* of one copy out of the region */
-#define DMABUF_ALIGN (2ull << 20)
+/* What cudaMalloc takes whole: no neighbour is in it, whom a dma-buf or IPC would open as well. */
+#define EXPORT_ALIGN (2ull << 20)
 
 static_assert(BLOCKS_MAX <= TOKG_QUEUE, "each worker waits at a line of its own");
 
@@ -52,6 +53,7 @@ namespace
 
 typedef decltype(&cuStreamWriteValue64) write_value_fn;
 typedef decltype(&cuMemGetHandleForAddressRange) get_handle_fn;
+typedef decltype(&cuPointerSetAttribute) set_attribute_fn;
 
 struct cuda_device {
 	struct tokg_device d; /* first: what the caller holds */
@@ -196,6 +198,21 @@ order_ask(cuda_device *c)
 									: "none");
 }
 
+/* What a NIC writes into: copies and fills of it that say that they are synchronous, are. */
+bool
+sync_memops(cuda_device *c, struct tokg_error *why)
+{
+	const set_attribute_fn set = (set_attribute_fn)driver_function("cuPointerSetAttribute");
+	unsigned int on = 1;
+	const CUresult e =
+		set == NULL ? CUDA_ERROR_NOT_SUPPORTED
+			    : set(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)c->region);
+
+	return e == CUDA_SUCCESS ||
+	       tokg_wrong(why, "device cuda:%d: the ring's SYNC_MEMOPS cannot be set: error %d",
+		       c->index, (int)e) == 0;
+}
+
 /* For a NIC: -1 where GPU or driver cannot. */
 int
 dmabuf_get(cuda_device *c, uint64_t bytes)
@@ -209,7 +226,7 @@ dmabuf_get(cuda_device *c, uint64_t bytes)
 	return fd;
 }
 
-/* As many as are resident together, or as many as asked for. */
+/* As many as asked for, if they are resident together. */
 bool
 workers_count(cuda_device *c, uint32_t asked, struct tokg_error *why)
 {
@@ -228,6 +245,8 @@ workers_count(cuda_device *c, uint32_t asked, struct tokg_error *why)
 	most = (int64_t)of_one * processors - 1;
 	if (most > BLOCKS_MAX)
 		most = BLOCKS_MAX;
+	if (asked == TOKG_WORKERS_DEFAULT)
+		asked = processors - 1 < most ? (uint32_t)(processors - 1) : (uint32_t)most;
 	if (most < 1 || asked > most)
 		return tokg_wrong(why,
 			       "device cuda:%d: %u workers, it holds %lld beside the scanner",
@@ -241,6 +260,7 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {
 	cuda_device *const c = (cuda_device *)d;
 
+	tokg_owner_lives(d);
 	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
 	if (c->write_value(c->io, (CUdeviceptr)c->region + offset, value,
@@ -253,6 +273,7 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 int
 copy_out(cuda_device *c, const void *from, void *to, size_t bytes)
 {
+	tokg_owner_lives(&c->d);
 	if (cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
 	for (size_t at = 0; at < bytes; at += STAGING_BYTES) {
@@ -285,6 +306,14 @@ cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes
 	if (!tokg_in_outputs(d, offset, bytes))
 		return -1;
 	return copy_out(c, (const uint8_t *)c->outputs + offset, to, bytes);
+}
+
+int
+cuda_taken(struct tokg_device *d, uint64_t *n)
+{
+	cuda_device *const c = (cuda_device *)d;
+
+	return copy_out(c, c->reserved, n, sizeof(*n));
 }
 
 /* `stop` and `incarnation` are one aligned word. */
@@ -415,21 +444,38 @@ const struct tokg_device_ops cuda_ops = {
 	cuda_write_u64,
 	cuda_read,
 	cuda_read_outputs,
+	cuda_taken,
 	cuda_close,
 };
+
+/* With these the agent waits for the kernel, which does not end. Read by the driver when it is
+ * first called. */
+bool
+environment_right(int index, struct tokg_error *why)
+{
+	const char *const blocking = getenv("CUDA_LAUNCH_BLOCKING");
+	const char *const connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+
+	if (blocking != NULL && atoi(blocking) != 0)
+		return tokg_wrong(why,
+			       "device cuda:%d: CUDA_LAUNCH_BLOCKING=%.20s: its kernel stays, and the "
+			       "launch would never return: unset it",
+			       index, blocking) == 0;
+	if (connections != NULL && atoi(connections) == 1)
+		return tokg_wrong(why,
+			       "device cuda:%d: CUDA_DEVICE_MAX_CONNECTIONS=1: copies would wait "
+			       "behind its kernel, which stays: unset it, or set it to 2 or more",
+			       index) == 0;
+	return true;
+}
 
 bool
 gpu_choose(cuda_device *c, struct tokg_error *why)
 {
 	int n = 0, cooperative = 0;
-	const cudaError_t e = cudaGetDeviceCount(&n);
 
-	if (e == cudaErrorInsufficientDriver)
-		return tokg_wrong(why,
-			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
-			       "%d.%d needs: see nvidia-smi, or use the device cpu",
-			       c->index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
-	if (!good(c, e, "looking for GPUs", why))
+	if (!tokg_device_cuda_there(c->index, why) ||
+		!good(c, cudaGetDeviceCount(&n), "looking for GPUs", why))
 		return false;
 	if (c->index < 0 || c->index >= n)
 		return tokg_wrong(why, "device cuda:%d: this machine has GPUs 0 to %d", c->index,
@@ -468,26 +514,28 @@ outbox_get(cuda_device *c, struct tokg_error *why)
 	c->outbox->n = n;
 	c->consumer.outbox = (struct tokg_out_entry *)((struct tokg_outbox *)on_gpu + 1);
 	c->consumer.outbox_mask = n - 1;
+	c->consumer.owner = &((struct tokg_outbox *)on_gpu)->owner;
 	return true;
 }
 
 bool
 region_get(cuda_device *c, const struct tokg_device_config *g, struct tokg_error *why)
 {
-	const uint64_t bytes = tokg_align(g->geometry.region_bytes, DMABUF_ALIGN);
+	const uint64_t bytes = tokg_align(g->geometry.region_bytes, EXPORT_ALIGN);
+	const uint64_t out =
+		tokg_align(g->geometry.producers * g->geometry.out_bytes, EXPORT_ALIGN);
 	struct tokg_ctl ctl = tokg_ctl_make(g);
 	cudaIpcMemHandle_t ipc;
 
-	if (!gpu_memory(c, &c->region, bytes, "the ring", why) ||
-		!gpu_memory(c, &c->outputs, g->geometry.producers * g->geometry.out_bytes,
-			"the outputs", why))
+	if (!gpu_memory(c, &c->region, bytes, "the ring", why) || !sync_memops(c, why) ||
+		!gpu_memory(c, &c->outputs, out, "the outputs", why))
 		return false;
 	ctl.magic = TOKG_MAGIC;
 	if (!good(c, cudaMemcpy(c->region, &ctl, sizeof(ctl), cudaMemcpyHostToDevice),
 		    "writing the ring's first page", why))
 		return false;
 	static_assert(sizeof(ipc) == sizeof(c->d.ipc), "a handle is 64 bytes");
-	/* Some systems have none: then no other process can have the outputs, and ipc stays 0. */
+	/* Some systems have none: ipc stays 0, by which the agent knows that no holder can come. */
 	if (cudaIpcGetMemHandle(&ipc, c->outputs) == cudaSuccess)
 		memcpy(c->d.ipc, &ipc, sizeof(ipc));
 	else
@@ -500,12 +548,31 @@ region_get(cuda_device *c, const struct tokg_device_config *g, struct tokg_error
 
 } // namespace
 
+extern "C" bool
+tokg_device_cuda_there(int index, struct tokg_error *why)
+{
+	int n = 0;
+	const cudaError_t e = cudaGetDeviceCount(&n);
+
+	if (e == cudaErrorInsufficientDriver)
+		return tokg_wrong(why,
+			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
+			       "%d.%d needs: see nvidia-smi, or use the device cpu",
+			       index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
+	if (e == cudaErrorNoDevice)
+		return tokg_wrong(why,
+			       "device cuda:%d: this machine has no GPU: see nvidia-smi, or use the "
+			       "device cpu",
+			       index) == 0;
+	return true;
+}
+
 extern "C" struct tokg_device *
 tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 {
 	cuda_device *c;
 
-	if (!tokg_config_proved(g, why))
+	if (!tokg_config_proved(g, why) || !environment_right(g->index, why))
 		return NULL;
 	c = (cuda_device *)calloc(1, sizeof(*c));
 	if (c == NULL) {
@@ -527,6 +594,7 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 	c->consumer.g = g->geometry;
 	c->consumer.region = (uint8_t *)c->region;
 	c->consumer.outputs = (uint8_t *)c->outputs;
+	c->consumer.owner_limit_ns = tokg_owner_limit_ns(g);
 	c->consumer.workers = c->workers;
 	c->consumer.rows = ROWS_OF_JOB;
 	c->consumer.heads = g->heads;

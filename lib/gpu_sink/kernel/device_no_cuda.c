@@ -4,12 +4,19 @@
 
 #include "device.h"
 
-struct tokg_device *
-tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why)
+bool
+tokg_device_cuda_there(int index, struct tokg_error *why)
 {
 	snprintf(why->text, sizeof(why->text),
 		"device cuda:%d: this program was built without CUDA: install nvcc and build again, "
 		"or use the device cpu",
-		c->index);
+		index);
+	return false;
+}
+
+struct tokg_device *
+tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why)
+{
+	tokg_device_cuda_there(c->index, why);
 	return NULL;
 }

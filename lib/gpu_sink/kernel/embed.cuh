@@ -9,10 +9,10 @@
 #define TOKG_EMBED_CUH
 
 #include "block.cuh"
+#include "element.h"
 
 #ifdef __CUDACC__
 #include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #else
 #include <math.h>
 #endif
@@ -25,117 +25,10 @@ struct tokg_embed {
 	float epsilon;
 };
 
-#ifdef __CUDA_ARCH__
-
-TOKG_DEV float
-tokg_half_to_float(uint16_t h)
-{
-	return __half2float(__ushort_as_half(h));
-}
-
-TOKG_DEV uint16_t
-tokg_half_of_float(float f)
-{
-	return __half_as_ushort(__float2half_rn(f));
-}
-
 TOKG_DEV float
 tokg_root_inverse(float f)
 {
 	return 1.0f / sqrtf(f);
-}
-
-TOKG_DEV uint32_t
-tokg_float_bits(float f)
-{
-	return __float_as_uint(f);
-}
-
-TOKG_DEV float
-tokg_bits_float(uint32_t u)
-{
-	return __uint_as_float(u);
-}
-
-#else
-
-TOKG_DEV uint32_t
-tokg_float_bits(float f)
-{
-	uint32_t u;
-
-	__builtin_memcpy(&u, &f, sizeof(u));
-	return u;
-}
-
-TOKG_DEV float
-tokg_bits_float(uint32_t u)
-{
-	float f;
-
-	__builtin_memcpy(&f, &u, sizeof(f));
-	return f;
-}
-
-/* IEEE 754 binary16: its exponent counts from 15, a float's from 127. */
-TOKG_DEV float
-tokg_half_to_float(uint16_t h)
-{
-	const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-	const uint32_t exponent = h >> 10 & 31, mantissa = h & 1023;
-
-	if (exponent == 31)
-		return tokg_bits_float(sign | 0x7f800000u | mantissa << 13);
-	if (exponent == 0) /* mantissa * 2^-24 is exact */
-		return tokg_bits_float(sign | tokg_float_bits((float)mantissa * 0x1p-24f));
-	return tokg_bits_float(sign | (exponent + 112) << 23 | mantissa << 13);
-}
-
-/* Nearest, ties to even. */
-TOKG_DEV uint16_t
-tokg_half_of_float(float f)
-{
-	const uint32_t u = tokg_float_bits(f), sign = u >> 16 & 0x8000, a = u & 0x7fffffff;
-
-	if (a > 0x7f800000u)
-		return sign | 0x7fff; /* not a number */
-	if (a >= 0x477ff000u)
-		return sign | 0x7c00; /* 65520 and above: infinity */
-	if (a < 0x38800000u)	      /* below 2^-14: adding 0.5 rounds to multiples of 2^-24 */
-		return sign | (uint16_t)(tokg_float_bits(tokg_bits_float(a) + 0.5f) - 0x3f000000u);
-	return sign | (uint16_t)((a - (112u << 23) + 0xfff + (a >> 13 & 1)) >> 13);
-}
-
-TOKG_DEV float
-tokg_root_inverse(float f)
-{
-	return 1.0f / sqrtf(f);
-}
-
-#endif
-
-/* bfloat16 is the upper half of a float. */
-TOKG_DEV uint16_t
-tokg_bf16_of_float(float f)
-{
-	const uint32_t u = tokg_float_bits(f);
-
-	if ((u & 0x7fffffff) > 0x7f800000u)
-		return (uint16_t)(u >> 16 | 0x40);
-	return (uint16_t)((u + 0x7fff + (u >> 16 & 1)) >> 16);
-}
-
-/* Two elements of 16 bits are a word: the lower one first. */
-TOKG_DEV float
-tokg_element16(uint32_t dtype, uint16_t bits)
-{
-	return dtype == TOKG_F16 ? tokg_half_to_float(bits) : tokg_bits_float((uint32_t)bits << 16);
-}
-
-TOKG_DEV uint16_t
-tokg_element16_of(uint32_t dtype, float f)
-{
-	return dtype == TOKG_F16 ? tokg_half_of_float(f) : tokg_bf16_of_float(f);
 }
 
 TOKG_DEV float
@@ -209,17 +102,30 @@ tokg_row_zero(const tokg_block *b, const tokg_embed *e, uint8_t *out)
 		tokg_element_store(e->dtype, out, i, 0.0f);
 }
 
+/*
+ * Vectors that a thread loads before it stores the first: a store may change what a later load
+ * reads, for all the compiler knows, so that load, store, load, store are as many waits for memory.
+ * 768 floats are 6 vectors a lane.
+ */
+#define TOKG_ROW_AHEAD 6
+
 /* Rows of a whole number of 16 bytes begin at multiples of 16 in tables and outputs. */
 TOKG_DEV void
 tokg_row_word(const tokg_block *b, const tokg_embed *e, const uint8_t *word, uint8_t *out)
 {
 	if (e->row_bytes % 16 == 0) {
 		const uint32_t n = e->row_bytes / 16;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-		for (uint32_t i = b->lane; i < n; i += b->lanes)
-			tokg_vec_store(out, i, tokg_vec_load(word, i));
+
+		for (uint32_t i = b->lane; i < n; i += TOKG_ROW_AHEAD * b->lanes) {
+			tokg_vec16 w[TOKG_ROW_AHEAD] = {};
+
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n)
+					w[k] = tokg_vec_load(word, i + k * b->lanes);
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n)
+					tokg_vec_store(out, i + k * b->lanes, w[k]);
+		}
 	} else if (e->dtype == TOKG_F32) {
 		for (uint32_t i = b->lane; i < e->dim; i += b->lanes)
 			((uint32_t *)out)[i] = ((const uint32_t *)word)[i];
@@ -235,13 +141,20 @@ tokg_row_word_position(const tokg_block *b, const tokg_embed *e, const uint8_t *
 {
 	if (e->row_bytes % 16 == 0) {
 		const uint32_t n = e->row_bytes / 16;
-#ifdef __CUDA_ARCH__
-#pragma unroll 4
-#endif
-		for (uint32_t i = b->lane; i < n; i += b->lanes)
-			tokg_vec_store(out, i,
-				tokg_vec_add(e->dtype, tokg_vec_load(word, i),
-					tokg_vec_load(position, i)));
+
+		for (uint32_t i = b->lane; i < n; i += TOKG_ROW_AHEAD * b->lanes) {
+			tokg_vec16 w[TOKG_ROW_AHEAD] = {}, q[TOKG_ROW_AHEAD] = {};
+
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n) {
+					w[k] = tokg_vec_load(word, i + k * b->lanes);
+					q[k] = tokg_vec_load(position, i + k * b->lanes);
+				}
+			for (uint32_t k = 0; k < TOKG_ROW_AHEAD; k++)
+				if (i + k * b->lanes < n)
+					tokg_vec_store(out, i + k * b->lanes,
+						tokg_vec_add(e->dtype, w[k], q[k]));
+		}
 	} else {
 		for (uint32_t i = b->lane; i < e->dim; i += b->lanes)
 			tokg_element_store(e->dtype, out, i,

@@ -52,8 +52,9 @@ struct tokg_state {
 struct tokg_work {
 	uint64_t next; /* index that the next worker takes */
 	uint64_t pad0[15];
-	uint64_t quit; /* nothing more comes */
-	uint64_t pad1[15];
+	uint64_t quit;	/* nothing more comes */
+	uint64_t alive; /* when the scanner last heard of the owner; consumer's clock, ns */
+	uint64_t pad1[14];
 	struct tokg_line line[TOKG_QUEUE];
 	struct tokg_state record[TOKG_QUEUE];
 };
@@ -83,6 +84,8 @@ struct tokg_consumer {
 	uint64_t *seen;		  /* [producers * slots]: tickets that need no more looking at */
 	struct tokg_state *slots; /* [producers * slots] */
 	struct tokg_part *parts;  /* [slot_bytes / 64] */
+	const uint64_t *owner;	  /* in host memory; changes while the owner lives */
+	uint64_t owner_limit_ns;  /* without a change: then the consumer leaves */
 	uint32_t incarnation;	  /* 1 to 65535 */
 	uint32_t workers;	  /* 0: the scanning thread does the work itself (CPU) */
 	uint32_t rows;		  /* of a job, where the record has more */
@@ -253,20 +256,40 @@ struct tokg_hand {
 	bool leave;
 };
 
-/* Waiting for work has no time limit: there may be none for days. It ends with either kind of stop.
+/*
+ * Waiting for work has no limit while the owner lives: there may be none for days. It ends with
+ * either kind of stop. The scanner leaves when it has not heard of the owner within the limit, and
+ * tells the workers; after twice that they go without, since then it hangs itself. `since`: 0 at
+ * the beginning of a wait.
  */
+TOKG_DEV bool
+tokg_worker_leaves(const tokg_consumer *c, uint64_t *since)
+{
+	const uint64_t now = tokg_now();
+	uint64_t alive = tokg_ld(&c->work->alive);
+
+	if (*since == 0)
+		*since = now;
+	if (alive < *since)
+		alive = *since;
+	return tokg_ld(&c->work->quit) != 0 || tokg_stop_now(c) ||
+	       (now > alive && now - alive > 2 * c->owner_limit_ns);
+}
+
 TOKG_DEV bool
 tokg_worker_wait(const tokg_consumer *c, tokg_block *b, uint64_t index)
 {
 	const uint64_t *const seq = &c->work->line[index & (TOKG_QUEUE - 1)].seq;
+	uint64_t since = 0;
 
-	for (uint32_t spin = 0; tokg_ld_acquire(seq) != index + 1; spin++) {
-		if (spin % 64 == 0 && (tokg_ld(&c->work->quit) != 0 || tokg_stop_now(c)))
+	for (uint32_t spin = 1; tokg_ld(seq) != index + 1; spin++) {
+		if (spin % 64 == 0 && tokg_worker_leaves(c, &since))
 			return false;
 		tokg_idle(b, false);
 	}
 	tokg_idle(b, true);
-	return true;
+	/* Once, when it is there: an acquire on every look would empty the cache each time. */
+	return tokg_ld_acquire(seq) == index + 1;
 }
 
 /* A resident worker: until it is told to leave. */

@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Whom tokd-gpu lets in, and with which memory, where the ring is in the memory of a GPU. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "fake_device.h"
+#include "link.h"
+
+#define WAIT_MS 5000
+
+struct fixture {
+	struct fake fake;
+	struct tokg_options options;
+	struct tokg_agent agent;
+	struct tokg_error why;
+	pthread_t thread;
+	char folder[32], holders[64];
+	bool ran;
+};
+
+static void *
+run(void *arg)
+{
+	struct fixture *f = arg;
+
+	f->ran = tokg_agent_run(&f->agent, &f->why);
+	return NULL;
+}
+
+/* As device_cuda has it: no memfd, and a dma-buf if the driver makes one. */
+static void
+begin(struct fixture *f, bool dmabuf)
+{
+	struct tokg_options *const o = &f->options;
+
+	fake_open(&f->fake);
+	f->fake.device.region_dmabuf = dmabuf ? memfd_create("dmabuf", MFD_CLOEXEC) : -1;
+	strcpy(f->folder, "/tmp/tokg-XXXXXX");
+	assert_non_null(mkdtemp(f->folder));
+	snprintf(f->holders, sizeof(f->holders), "%s/holders", f->folder);
+	snprintf(o->listen[0].path, sizeof(o->listen[0].path), "%s/ring", f->folder);
+	*o = (struct tokg_options){.socket_mode = 0600,
+		.holders_mode = 0600,
+		.holders_socket = f->holders,
+		.holder_timeout_ms = 1000,
+		.stuck_ms = 60000,
+		.listen = {o->listen[0]},
+		.n_listen = 1};
+	if (!tokg_agent_open(&f->agent, o, &f->fake.device, 5, 77, &f->why))
+		fail_msg("%s", f->why.text);
+	assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
+}
+
+static int
+setup(void **state)
+{
+	*state = calloc(1, sizeof(struct fixture));
+	return *state == NULL;
+}
+
+static int
+teardown(void **state)
+{
+	struct fixture *f = *state;
+
+	kill(getpid(), SIGTERM); /* blocked: it comes by signalfd */
+	pthread_join(f->thread, NULL);
+	tokg_agent_close(&f->agent);
+	if (f->fake.device.region_dmabuf >= 0)
+		close(f->fake.device.region_dmabuf);
+	fake_close(&f->fake);
+	rmdir(f->folder);
+	free(f);
+	return 0;
+}
+
+/* The answer, and the descriptor that came with it: -1, none. */
+static struct tokg_welcome
+say_hello(const struct fixture *f, uint32_t transport, int *fd)
+{
+	const struct tokg_hello h = {.magic = TOKG_HELLO_MAGIC,
+		.version = TOKG_VERSION,
+		.transport = transport,
+		.instance = 9,
+		.worker = transport,
+		.resume = TOKG_NO_PRODUCER,
+		.n_vocabs = 1,
+		.n_ids = {100}};
+	const int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct pollfd p = {.fd = s, .events = POLLIN};
+	struct tokg_welcome w;
+	size_t moved = 0;
+	int rc = 0;
+
+	strcpy(at.sun_path, f->options.listen[0].path);
+	assert_int_equal(connect(s, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(tokg_link_write(s, &h, sizeof(h), &moved), 1);
+	moved = 0;
+	*fd = -1;
+	while (rc == 0) {
+		assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+		rc = tokg_link_read(s, &w, sizeof(w), &moved, fd);
+	}
+	assert_int_equal(rc, 1);
+	close(s);
+	return w;
+}
+
+static void
+a_producer_by_cuda_is_given_the_dmabuf_each_time(void **state)
+{
+	struct fixture *f = *state;
+	struct stat ours, theirs;
+
+	begin(f, true);
+	assert_int_equal(fstat(f->fake.device.region_dmabuf, &ours), 0);
+	for (uint32_t i = 0; i < 2; i++) {
+		int fd;
+		const struct tokg_welcome w = say_hello(f, TOKG_CUDA, &fd);
+
+		if (w.producer == TOKG_NO_PRODUCER)
+			fail_msg("%s", w.message);
+		assert_true(fd >= 0);
+		assert_int_equal(fstat(fd, &theirs), 0);
+		assert_int_equal(theirs.st_ino, ours.st_ino);
+		assert_int_equal(theirs.st_dev, ours.st_dev);
+		close(fd);
+	}
+}
+
+static void
+one_by_shm_is_told_to_come_by_cuda(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_welcome w;
+	int fd;
+
+	begin(f, true);
+	w = say_hello(f, TOKG_SHM, &fd);
+	assert_int_equal(w.producer, TOKG_NO_PRODUCER);
+	assert_int_equal(fd, -1);
+	assert_non_null(strstr(w.message, "use --sink gpu=cuda"));
+}
+
+static void
+without_a_dmabuf_both_are_told_to_come_by_verbs(void **state)
+{
+	const uint32_t transport[] = {TOKG_SHM, TOKG_CUDA};
+	struct fixture *f = *state;
+
+	begin(f, false);
+	for (uint32_t i = 0; i < 2; i++) {
+		int fd;
+		const struct tokg_welcome w = say_hello(f, transport[i], &fd);
+
+		assert_int_equal(w.producer, TOKG_NO_PRODUCER);
+		assert_int_equal(fd, -1);
+		assert_non_null(strstr(w.message, "use --sink gpu=verbs"));
+	}
+}
+
+static struct tokg_hold_rep
+ask_to_hold(const struct fixture *f)
+{
+	const struct tokg_hold_req req = {.magic = TOKG_HOLD_MAGIC, .version = TOKG_EMB_VERSION};
+	const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct pollfd p = {.fd = s, .events = POLLIN};
+	struct tokg_hold_rep rep;
+
+	strcpy(at.sun_path, f->holders);
+	assert_int_equal(connect(s, (struct sockaddr *)&at, sizeof(at)), 0);
+	assert_int_equal(send(s, &req, sizeof(req), 0), sizeof(req));
+	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
+	assert_int_equal(recv(s, &rep, sizeof(rep), 0), sizeof(rep)); /* descriptors: discarded */
+	close(s);
+	return rep;
+}
+
+static void
+a_holder_is_given_the_ipc_handle_or_told_that_there_is_none(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_device *d = &f->fake.device;
+	struct tokg_hold_rep rep;
+
+	begin(f, true);
+	rep = ask_to_hold(f);
+	assert_int_equal(rep.outputs, TOKG_OUTPUTS_MEMFD);
+	close(d->outputs_fd);
+	d->outputs_fd = -1;
+	rep = ask_to_hold(f);
+	assert_int_equal(rep.outputs, 0);
+	assert_non_null(strstr(rep.message, "no CUDA IPC"));
+	d->ipc[63] = 1;
+	rep = ask_to_hold(f);
+	assert_int_equal(rep.outputs, TOKG_OUTPUTS_CUDA_IPC);
+	assert_memory_equal(rep.ipc, d->ipc, sizeof(rep.ipc));
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(a_producer_by_cuda_is_given_the_dmabuf_each_time),
+		T(one_by_shm_is_told_to_come_by_cuda),
+		T(a_holder_is_given_the_ipc_handle_or_told_that_there_is_none),
+		T(without_a_dmabuf_both_are_told_to_come_by_verbs),
+	};
+#undef T
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("gpu agent", tests, NULL, NULL);
+}

@@ -32,24 +32,16 @@ tokd_sink_count(struct tokd_worker *w)
 		TOKG_C_COUNT * sizeof(w->counter[0]));
 }
 
-/*
- * Of a text that is whole only the counter tells, and the consumer, which has the status. Open ones
- * are in the order of their last packet: one that fails has had it lately.
- */
+/* Of a text that is whole only the counter tells, and the consumer, which has the status. */
 void
 tokd_sink_failed(void *worker, uint64_t serial, enum tokg_status status)
 {
 	struct tokd_worker *w = worker;
-	struct tokd_stream *s;
+	struct tokd_stream *s = tokd_stream_of_serial(w->streams, serial);
 
 	atomic_store_explicit(&w->sink->last_status, (uint32_t)status, memory_order_relaxed);
-	TAILQ_FOREACH_REVERSE(s, &w->streams->open, tokd_stream_list, link)
-	{
-		if (s->serial != serial)
-			continue;
+	if (s != NULL)
 		tokd_stream_fail(w, s, TOKD_R_SINK);
-		return;
-	}
 }
 
 void

@@ -46,6 +46,8 @@ struct tokd_sink {
 
 /* ---- Set-up and control thread (gpu_sink_control.c) ---- */
 
+/* Once, before the first is opened: where opt->sink is. 0, or -errno with a message logged. */
+int tokd_sinks_resolve(struct tokd_app *app);
 /*
  * Open opt->sink for the worker, whose ring and vocabularies are there. The sink becomes a reader
  * of the ring that no connection has. Returns 0, or -errno with a message logged.

@@ -153,6 +153,17 @@ tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_erro
 }
 
 int
+tokd_sinks_resolve(struct tokd_app *app)
+{
+	struct tokg_error why = {""};
+
+	if (app->opt.sink == NULL || tokg_target_resolve(&app->opt.sink_target, &why))
+		return 0;
+	TOKD_LOG(main, ERR, "--sink %s: %s\n", app->opt.sink, why.text);
+	return -EIO;
+}
+
+int
 tokd_sink_open(struct tokd_worker *w, uint64_t instance)
 {
 	struct tokg_error why = {""};
@@ -222,7 +233,7 @@ recover(struct tokd_worker *w)
 	}
 }
 
-/* True: it took time. */
+/* True: it was tried, which took time. */
 static bool
 find_agent(struct tokd_worker *w, uint64_t instance)
 {
@@ -234,7 +245,6 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 	if (tokd_clock_ms() < s->next_try_ms)
 		return false;
 	t = connect_to_agent(w, instance, OPEN_AGAIN_MS, path, &why);
-	s->next_try_ms = tokd_clock_ms() + TRY_MS;
 	if (t != NULL && tokg_sink_attach(s->sink, t, &why)) {
 		s->transport = t;
 		show(w, path);
@@ -248,6 +258,8 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 	s->told = true;
 	if (t != NULL)
 		t->ops->close(t);
+	/* All that took its time: the others have theirs before the next attempt. */
+	s->next_try_ms = tokd_clock_ms() + TRY_MS;
 	return true;
 }
 
@@ -269,8 +281,12 @@ log_failed(const struct tokd_worker *w)
 void
 tokd_sinks_look(struct tokd_app *app)
 {
+	const uint32_t first = app->sink_turn;
+	bool tried = false;
+
 	for (uint32_t i = 0; i < app->n_workers; i++) {
-		struct tokd_worker *w = app->worker[i];
+		const uint32_t index = (first + i) % app->n_workers;
+		struct tokd_worker *w = app->worker[index];
 
 		if (w->sink == NULL)
 			return; /* all workers have one, or none has */
@@ -284,8 +300,11 @@ tokd_sinks_look(struct tokd_app *app)
 			recover(w);
 			break;
 		case TOKD_SINK_LOST:
-			if (find_agent(w, app->instance))
-				return; /* others have their turn in the next look */
+			/* One in a look; the next look begins behind it. */
+			if (!tried && find_agent(w, app->instance)) {
+				tried = true;
+				app->sink_turn = (index + 1) % app->n_workers;
+			}
 			break;
 		}
 	}

@@ -201,7 +201,9 @@ workers_open(struct tokd_app *app)
 	uint32_t index = 1;
 	int rc;
 
-	rc = worker_open(app, 0, rte_get_main_lcore());
+	rc = tokd_sinks_resolve(app);
+	if (rc == 0)
+		rc = worker_open(app, 0, rte_get_main_lcore());
 	RTE_LCORE_FOREACH_WORKER (lcore) {
 		if (rc == 0)
 			rc = worker_open(app, index++, lcore);

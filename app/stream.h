@@ -67,6 +67,7 @@ struct tokd_stream {
 	TAILQ_ENTRY(tokd_stream) link;	/* in the list of its state */
 	TAILQ_ENTRY(tokd_stream) watch; /* while watched: in a bucket of the side store */
 	uint64_t watch_pos;		/* by which bucket */
+	LIST_ENTRY(tokd_stream) known;	/* OPEN, and there is a sink: in a bucket of by_serial */
 	struct tokd_stream_key key;
 	struct tokd_peer peer; /* of its latest packet */
 	uint8_t state;	       /* enum tokd_stream_state */
@@ -85,9 +86,9 @@ struct tokd_stream {
 	uint64_t serial;       /* of its records */
 
 	/* times, TSC */
-	uint64_t t_open;       /* its first packet was taken from the queue */
-	uint64_t t_last;       /* its last record was published; 0 before, and once it is answered */
-	uint64_t tok_ticks;    /* spent in the tokenizer */
+	uint64_t t_open;    /* its first packet was taken from the queue */
+	uint64_t t_last;    /* its last record was published; 0 before, and once it is answered */
+	uint64_t tok_ticks; /* spent in the tokenizer */
 
 	/* text */
 	uint32_t next;	    /* number of the packet whose turn it is */
@@ -119,6 +120,7 @@ struct tokd_stream {
 #define TOKD_ACK_EVERY 16     /* packets; a reply at least that often */
 
 TAILQ_HEAD(tokd_stream_list, tokd_stream);
+LIST_HEAD(tokd_stream_bucket, tokd_stream);
 
 /* Lists are in the order of t_active, the stream that stands still for longest first. */
 struct tokd_streams {
@@ -133,6 +135,10 @@ struct tokd_streams {
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
 	uint32_t n;
 	struct tokd_stream *stream;
+	/* For the sink, by a hash of the serial that nobody else can make. */
+	struct tokd_stream_bucket *by_serial;
+	uint64_t serial_secret;
+	uint32_t serial_shift;
 };
 
 /* stream_table.c, set-up. NULL with a message logged. Memory is on `node`. */
@@ -142,6 +148,8 @@ void tokd_streams_free(struct tokd_streams *t);
 
 /* stream_state.c: hot. */
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
+/* The OPEN stream of that serial, or NULL. Only where the worker has a sink. */
+struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
 /* NULL if all streams are open. */
 struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab, uint16_t flags);

@@ -44,6 +44,25 @@ least_needed(const struct tokd_streams *t)
 	return s == NULL || t->n_awaited > t->n / 2 ? TAILQ_FIRST(&t->awaited) : s;
 }
 
+static struct tokd_stream_bucket *
+bucket_of(const struct tokd_streams *t, uint64_t serial)
+{
+	return &t->by_serial[serial * t->serial_secret >> t->serial_shift];
+}
+
+struct tokd_stream *
+tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial)
+{
+	struct tokd_stream *s;
+
+	LIST_FOREACH(s, bucket_of(t, serial), known)
+	{
+		if (s->serial == serial)
+			break;
+	}
+	return s;
+}
+
 /* n_open has one writer: a load and a store do, and the control thread never sees half of it. */
 static void
 count_open(struct tokd_streams *t, int by)
@@ -51,6 +70,16 @@ count_open(struct tokd_streams *t, int by)
 	uint32_t n = atomic_load_explicit(&t->n_open, memory_order_relaxed);
 
 	atomic_store_explicit(&t->n_open, n + (uint32_t)by, memory_order_relaxed);
+}
+
+/* From now on it is in no list. */
+static void
+close_open(struct tokd_streams *t, struct tokd_stream *s)
+{
+	TAILQ_REMOVE(&t->open, s, link);
+	if (s->known.le_prev != NULL)
+		LIST_REMOVE(s, known);
+	count_open(t, -1);
 }
 
 void
@@ -100,6 +129,8 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
 
 	TAILQ_INSERT_TAIL(&t->open, s, link);
+	if (w->sink != NULL)
+		LIST_INSERT_HEAD(bucket_of(t, s->serial), s, known);
 	count_open(t, 1);
 	w->counter[C_STREAMS_OPENED]++;
 	return s;
@@ -113,9 +144,8 @@ tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s)
 	s->state = TOKD_STREAM_DONE;
 	s->text_crc = tokd_crc32c_end(s->text_crc);
 	s->ids_crc = tokd_crc32c_end(s->ids_crc);
-	TAILQ_REMOVE(&t->open, s, link);
+	close_open(t, s);
 	enlist(t, s);
-	count_open(t, -1);
 	w->counter[C_STREAMS_DONE]++;
 }
 
@@ -168,9 +198,8 @@ tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason 
 	s->reason = (uint8_t)reason;
 	s->due = true;
 	s->aborting = true;
-	TAILQ_REMOVE(&t->open, s, link);
+	close_open(t, s);
 	TAILQ_INSERT_TAIL(&t->aborting, s, link);
-	count_open(t, -1);
 	w->counter[C_STREAMS_FAILED]++;
 	tokd_stream_abort(w, s); /* no room: housekeeping tries again */
 }

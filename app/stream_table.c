@@ -18,6 +18,21 @@
 #define HASH_SLACK 2
 #define HASH_LEAST 8 /* rte_hash makes none smaller */
 
+/* Serials count up, and clients say when: a secret keeps them from filling one bucket. */
+static int
+serials_create(struct tokd_streams *t, int node)
+{
+	const uint32_t n = rte_align32pow2(RTE_MAX(t->n, 2u));
+
+	if (getrandom(&t->serial_secret, sizeof(t->serial_secret), 0) != sizeof(t->serial_secret))
+		return -1;
+	t->serial_secret |= 1;
+	t->serial_shift = 64 - rte_log2_u32(n);
+	t->by_serial = rte_zmalloc_socket(
+		"tokd_serials", n * sizeof(*t->by_serial), RTE_CACHE_LINE_SIZE, node);
+	return t->by_serial != NULL ? 0 : -1;
+}
+
 static struct rte_hash *
 hash_create(uint32_t n, uint32_t worker, int node)
 {
@@ -70,7 +85,7 @@ tokd_streams_create(
 	t->n = n;
 	t->stream = rte_zmalloc_socket(
 		"tokd_stream", n * sizeof(*t->stream), RTE_CACHE_LINE_SIZE, node);
-	if (t->stream == NULL)
+	if (t->stream == NULL || serials_create(t, node) != 0)
 		goto no_memory;
 	for (uint32_t i = 0; i < n; i++)
 		TAILQ_INSERT_TAIL(&t->free, &t->stream[i], link);
@@ -97,6 +112,7 @@ tokd_streams_free(struct tokd_streams *t)
 	if (t == NULL)
 		return;
 	rte_hash_free(t->hash);
+	rte_free(t->by_serial);
 	rte_free(t->stream);
 	rte_free(t);
 }

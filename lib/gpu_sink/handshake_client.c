@@ -15,24 +15,41 @@
 
 #define CONNECT_PAUSE_MS 2
 
-static bool
-resolve_host(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why)
+bool
+tokg_target_resolve(struct tokg_target *t, struct tokg_error *why)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
 	struct addrinfo *list;
 	char port[8];
 	int rc;
 
+	if (t->kind != TOKG_VERBS || t->n_at > 0)
+		return true;
 	snprintf(port, sizeof(port), "%u", t->port);
-	snprintf(w->name, sizeof(w->name), "GPU agent at %s port %s", t->address, port);
 	rc = getaddrinfo(t->address, port, &hints, &list);
 	if (rc != 0)
-		return tokg_wrong(why, "%s: %s", w->name, gai_strerror(rc));
-	for (const struct addrinfo *a = list; a != NULL && w->n < 4; a = a->ai_next) {
-		memcpy(&w->addr[w->n], a->ai_addr, a->ai_addrlen);
-		w->len[w->n++] = a->ai_addrlen;
+		return tokg_wrong(
+			why, "GPU agent at %s port %s: %s", t->address, port, gai_strerror(rc));
+	for (const struct addrinfo *a = list; a != NULL && t->n_at < TOKG_ADDRESSES;
+		a = a->ai_next) {
+		memcpy(&t->at[t->n_at], a->ai_addr, a->ai_addrlen);
+		t->at_len[t->n_at++] = a->ai_addrlen;
 	}
 	freeaddrinfo(list);
+	return true;
+}
+
+static bool
+where_host(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why)
+{
+	struct tokg_target known = *t;
+
+	if (!tokg_target_resolve(&known, why))
+		return false;
+	snprintf(w->name, sizeof(w->name), "GPU agent at %s port %u", t->address, t->port);
+	w->n = known.n_at;
+	memcpy(w->len, known.at_len, sizeof(w->len));
+	memcpy(w->addr, known.at, sizeof(w->addr));
 	return true;
 }
 
@@ -43,7 +60,7 @@ tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tok
 
 	memset(w, 0, sizeof(*w));
 	if (t->kind == TOKG_VERBS)
-		return resolve_host(w, t, why);
+		return where_host(w, t, why);
 	static_assert(sizeof(un.sun_path) >= sizeof(t->address), "a path fits");
 	memcpy(un.sun_path, t->address, sizeof(t->address));
 	snprintf(w->name, sizeof(w->name), "GPU agent at %s", t->address);
@@ -230,6 +247,12 @@ tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_erro
 			return rc;
 	}
 	return 1;
+}
+
+int
+tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	return d->at == TOKG_DIAL_CONNECT ? step_connect(d, w, why) : 1;
 }
 
 void

@@ -15,8 +15,8 @@
 struct tokg_where {
 	char name[160]; /* for messages */
 	uint32_t n;
-	socklen_t len[4];
-	struct sockaddr_storage addr[4];
+	socklen_t len[TOKG_ADDRESSES];
+	struct sockaddr_storage addr[TOKG_ADDRESSES];
 };
 bool tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why);
 
@@ -50,6 +50,8 @@ void tokg_dial_begin(struct tokg_dial *d);
  */
 int tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why);
 void tokg_dial_ready(struct tokg_dial *d);
+/* As tokg_dial_step, but no further than to the connection: 1. */
+int tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why);
 /* Sleep until a step is worth it, at most `ms`. */
 void tokg_dial_wait(const struct tokg_dial *d, int ms);
 /* Closes all it has. */

@@ -91,6 +91,22 @@ settled(struct tokg_session *s, struct tokg_transport *t)
 	__atomic_store_n(&t->gone, false, __ATOMIC_RELAXED);
 }
 
+/* On a connection of its own: the agent gives a connection a second for its hello. */
+bool
+tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *why)
+{
+	const uint64_t end = tokg_now_ms() + timeout_ms;
+	int rc;
+
+	tokg_dial_begin(&s->dial);
+	while ((rc = tokg_dial_connect(&s->dial, &s->where, why)) == 0 && tokg_now_ms() < end)
+		tokg_dial_wait(&s->dial, STEP_MS);
+	if (rc == 0)
+		tokg_wrong(why, "%s: no connection within %u ms", s->where.name, timeout_ms);
+	tokg_dial_end(&s->dial);
+	return rc > 0;
+}
+
 bool
 tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t timeout_ms,
 	struct tokg_error *why)

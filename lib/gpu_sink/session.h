@@ -38,6 +38,11 @@ struct tokg_session {
 /* The name is resolved. The caller then fills hello.qp in `prepare`, if it has one. */
 bool tokg_session_init(struct tokg_session *s, const struct tokg_session_calls *calls,
 	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *why);
+/*
+ * Does anybody listen there? Waits `timeout_ms` at most: for a kind whose preparation takes long,
+ * or must not be made again and again for nobody.
+ */
+bool tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *why);
 /* The first time; waits for the agent until it is through, `timeout_ms` at most. */
 bool tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t timeout_ms,
 	struct tokg_error *why);

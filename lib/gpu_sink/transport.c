@@ -67,9 +67,10 @@ tokg_transport_open(const struct tokg_target *target, const struct tokg_source *
 	uint32_t timeout_ms, char path[256], struct tokg_error *why)
 {
 	struct tokg_session *session = NULL;
-	struct tokg_transport *t = target->kind == TOKG_VERBS
-					   ? tokg_verbs_new(target, source, &session, why)
-					   : tokg_shm_new(target, source, &session, why);
+	struct tokg_transport *t =
+		target->kind == TOKG_VERBS
+			? tokg_verbs_new(target, source, timeout_ms, &session, why)
+			: tokg_shm_new(target, source, &session, why);
 
 	if (t == NULL)
 		return NULL;

@@ -12,8 +12,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "gpu_ring.h"
+
+#define TOKG_ADDRESSES 4
 
 /* What went wrong, in words: the thing, the value, the limit, the remedy. */
 struct tokg_error {
@@ -101,10 +104,22 @@ struct tokg_target {
 	const char *rdma_device;
 	int rdma_port, rdma_gid, rdma_traffic_class;
 	bool strict; /* STRICT whatever the GPU promises */
+	/* verbs: what the host's name says, once it was asked */
+	uint32_t n_at;
+	socklen_t at_len[TOKG_ADDRESSES];
+	struct sockaddr_storage at[TOKG_ADDRESSES];
 };
 bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *why);
+/*
+ * Ask for the host's addresses, unless they are known. Takes what name services take: at start,
+ * where tokg_transport_open is to keep to its time later.
+ */
+bool tokg_target_resolve(struct tokg_target *t, struct tokg_error *why);
 
-/* NULL and `why`. Takes up to `timeout_ms`. Says in `path` (for the log) which way it took and why.
+/*
+ * NULL and `why`. Takes up to `timeout_ms` (verbs: for the connection, and once more for the
+ * agent's answer; and what the RDMA device takes), unless the target is yet to be resolved. Says in
+ * `path` (for the log) which way it took and why.
  */
 struct tokg_transport *tokg_transport_open(const struct tokg_target *target,
 	const struct tokg_source *source, uint32_t timeout_ms, char path[256],

@@ -23,7 +23,9 @@ void tokg_own_free(void *at, size_t bytes);
  */
 struct tokg_transport *tokg_shm_new(const struct tokg_target *target,
 	const struct tokg_source *source, struct tokg_session **session, struct tokg_error *why);
+/* The same, once somebody listens there, for which it waits `timeout_ms` at most. */
 struct tokg_transport *tokg_verbs_new(const struct tokg_target *target,
-	const struct tokg_source *source, struct tokg_session **session, struct tokg_error *why);
+	const struct tokg_source *source, uint32_t timeout_ms, struct tokg_session **session,
+	struct tokg_error *why);
 
 #endif

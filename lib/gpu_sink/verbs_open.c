@@ -242,7 +242,7 @@ open_device(struct tokg_verbs *v, const struct tokg_target *target,
 
 struct tokg_transport *
 tokg_verbs_new(const struct tokg_target *target, const struct tokg_source *source,
-	struct tokg_session **session, struct tokg_error *why)
+	uint32_t timeout_ms, struct tokg_session **session, struct tokg_error *why)
 {
 	struct tokg_verbs *v = calloc(1, sizeof(*v));
 
@@ -255,6 +255,7 @@ tokg_verbs_new(const struct tokg_target *target, const struct tokg_source *sourc
 	v->node = source->node;
 	*session = &v->session;
 	if (!tokg_session_init(&v->session, &calls, target, source, why) ||
+		!tokg_session_answered(&v->session, timeout_ms, why) ||
 		!open_device(v, target, source, why)) {
 		close_verbs(&v->t);
 		return NULL;

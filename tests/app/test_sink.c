@@ -171,6 +171,38 @@ sink_that_cannot_embed_fails_the_open_text(void **state)
 	tokd_sink_close(&fx->w);
 }
 
+/* By its serial alone, among many; what is over is not found. */
+void
+sink_finds_the_open_text_by_its_serial(void **state)
+{
+	enum { MANY = 8 };
+	struct tokd_streams *t = fx->w.streams;
+	uint64_t first;
+
+	give_sink();
+	first = fx->w.ring.serial;
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct request r = data_request(i + 1, 0, 0, "hello world", 11, TOKD_F_FIRST);
+
+		send_request(&r);
+		run();
+	}
+	text(MANY + 1);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), MANY);
+	for (uint32_t i = 0; i < MANY; i++)
+		assert_int_equal(tokd_stream_of_serial(t, first + i)->key.stream_id, i + 1);
+	assert_null(tokd_stream_of_serial(t, first + MANY));
+	tokd_sink_failed(&fx->w, first, TOKG_BADPOS);
+	tokd_sink_failed(&fx->w, first + 4, TOKG_BADPOS);
+	tokd_sink_failed(&fx->w, first + 4, TOKG_BADPOS);
+	tokd_sink_failed(&fx->w, first + MANY, TOKG_BADPOS);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), MANY - 2);
+	assert_null(tokd_stream_of_serial(t, first));
+	assert_null(tokd_stream_of_serial(t, first + 4));
+	assert_int_equal(tokd_stream_of_serial(t, first + 5)->key.stream_id, 6);
+	tokd_sink_close(&fx->w);
+}
+
 /* The loop goes on without it; what is not embedded holds the ring, and goes out once it is back.
  */
 void

@@ -130,6 +130,7 @@
 	X(stop_fails_open_streams_and_returns, setup) \
 	X(sink_is_waited_for_as_a_reader, setup) \
 	X(sink_that_cannot_embed_fails_the_open_text, setup) \
+	X(sink_finds_the_open_text_by_its_serial, setup) \
 	X(sink_that_is_broken_does_not_stop_the_worker, setup) \
 	X(sink_that_waits_is_counted, setup) \
 	X(counters_every_reason_to_drop_was_met, setup)

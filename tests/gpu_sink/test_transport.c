@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A producer's transport by shm: towards an agent that keeps the protocol, and towards liars. */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -725,6 +727,45 @@ where_nobody_listens_is_said(void **state)
 	assert_non_null(strstr(why.text, "GPU agent at /tmp/tokg-nobody: is tokd-gpu running"));
 }
 
+/* Before anything is made of an RDMA device, which need not be there. */
+static void
+by_verbs_too_it_is_said_first(void **state)
+{
+	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	const int s = socket(AF_INET, SOCK_STREAM, 0);
+	socklen_t len = sizeof(in);
+	struct tokg_error why = {""};
+	char to[32];
+
+	/* Bound, so nobody else's; but nobody listens. */
+	assert_int_equal(bind(s, (struct sockaddr *)&in, sizeof(in)), 0);
+	assert_int_equal(getsockname(s, (struct sockaddr *)&in, &len), 0);
+	snprintf(to, sizeof(to), "127.0.0.1:%u", ntohs(in.sin_port));
+	assert_null(open_by("verbs", to, &why));
+	if (strstr(why.text, "is tokd-gpu running there? connect") == NULL)
+		fail_msg("%s", why.text);
+	close(s);
+}
+
+static void
+a_host_is_asked_for_once(void **state)
+{
+	struct tokg_target t;
+	struct tokg_where w;
+	struct tokg_error why;
+
+	assert_true(tokg_target_parse(&t, "verbs:127.0.0.1:7", &why));
+	assert_int_equal(t.n_at, 0);
+	assert_true(tokg_target_resolve(&t, &why));
+	assert_int_equal(t.n_at, 1);
+	strcpy(t.address, "256.0.0.1"); /* no address, and no name that is looked up anywhere */
+	assert_true(tokg_where_resolve(&w, &t, &why));
+	assert_int_equal(w.n, 1);
+	assert_int_equal(
+		((struct sockaddr_in *)&w.addr[0])->sin_addr.s_addr, htonl(INADDR_LOOPBACK));
+	assert_non_null(strstr(w.name, "256.0.0.1 port 7"));
+}
+
 static void
 more_vocabularies_than_a_hello_has_are_refused(void **state)
 {
@@ -763,6 +804,8 @@ main(void)
 		cmocka_unit_test(a_queue_pair_that_is_none_is_refused),
 		cmocka_unit_test(all_that_has_come_is_reaped_in_one_poll),
 		cmocka_unit_test(where_nobody_listens_is_said),
+		cmocka_unit_test(by_verbs_too_it_is_said_first),
+		cmocka_unit_test(a_host_is_asked_for_once),
 		cmocka_unit_test(more_vocabularies_than_a_hello_has_are_refused),
 	};
 

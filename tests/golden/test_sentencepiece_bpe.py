@@ -15,17 +15,19 @@ import pytest
 import texts
 from test_sentencepiece_unigram import (
     MARK,
+    OWN,
     TOK,
     compare_bytes,
     compare_decoding,
     compare_some,
+    corpus,
     field,
     flag,
     models,
     piece,
     trained,
 )
-from texts import some
+from texts import DATA, some
 
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 
@@ -90,6 +92,33 @@ def test_a_map_with_every_code_point(byte_fallback, tmp_path):
     points = [chr(i) for i in range(1, 0x110000) if not 0xD800 <= i < 0xE000]
     for i in range(0, len(points), 4096):
         c.whole("|".join(points[i : i + 4096]))
+
+
+def all_corpora() -> list[str]:
+    """The languages of corpus(), English and code."""
+    lines = corpus()
+    for name in ("english", "code"):
+        some_of_it = (DATA / f"{name}.txt").read_text("utf-8", "replace")[:750_000].splitlines()
+        lines += [line for line in some_of_it[::3] if line.strip()]
+    return lines
+
+
+@pytest.mark.parametrize("byte_fallback", [False, True], ids=["unknown", "bytes"])
+def test_a_larger_model(byte_fallback, tmp_path):
+    """As T5's and others are made, but by merges: 8,000 pieces, a map, blanks left out."""
+    path = trained(
+        tmp_path / "larger.model",
+        all_corpora(),
+        model_type="bpe",
+        vocab_size=8000,
+        normalization_rule_name="nmt_nfkc",
+        byte_fallback=byte_fallback,
+    )
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    assert tokenizer.info.normalizer == "sentencepiece"
+    c, processor = models(tokenizer, path)
+    texts.compare(tokenizer, processor.encode, OWN)
+    compare_some(c, processor, some(20_000))
 
 
 def test_what_is_unknown_in_a_row_is_one_piece(tmp_path):

@@ -61,7 +61,8 @@ tok_added_active(const struct tok_vocab *v, enum tok_added_which which, uint32_t
 	const struct tok_added *set = &v->added[which];
 
 	/* sentencepiece's normalizer looks for its own (spm_longest.c). */
-	return set->n > 0 && !(flags & TOK_ADDED_AS_TEXT) && !v->unigram.norm.sentencepiece &&
+	return set->n > 0 && !(flags & TOK_ADDED_AS_TEXT) &&
+	       !(v->unigram.norm.sentencepiece && which == TOK_ADDED_TEXT_SET) &&
 	       (set->plain || (flags & TOK_SPECIAL));
 }
 

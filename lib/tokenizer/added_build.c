@@ -86,16 +86,7 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 	uint8_t *text = g->text + g->n_text;
 	uint32_t len = t->len;
 
-	if (m != NULL && v->unigram.norm.on) {
-		size_t n;
-
-		if (!tok_spm_normalize(v, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
-			n == 0)
-			return tok_fail(err,
-				"added token %u: its normal form has no bytes, or more than %u",
-				t->id, TOK_ADDED_BYTES_MAX);
-		len = (uint32_t)n;
-	} else if (m != NULL && m->metaspace.stage == TOK_METASPACE_NORMALIZER) {
+	if (m != NULL && m->metaspace.stage == TOK_METASPACE_NORMALIZER) {
 		const uint32_t prefix = m->metaspace.prefix == TOK_PREFIX_ANYWAY;
 
 		if (t->what & (TOK_ADDED_LSTRIP | TOK_ADDED_RSTRIP))
@@ -106,6 +97,15 @@ put(struct making *g, const struct list *l, const struct tok_model_added *t,
 		text[0] = ' ';
 		len = prefix + (uint32_t)tok_piece_bytes(
 				       (const char *)l->bytes + t->off, len, text + prefix);
+	} else if (m != NULL && v->unigram.norm.on) {
+		size_t n;
+
+		if (!tok_spm_normalize(v, l->bytes + t->off, len, text, TOK_ADDED_BYTES_MAX, &n) ||
+			n == 0)
+			return tok_fail(err,
+				"added token %u: its normal form has no bytes, or more than %u",
+				t->id, TOK_ADDED_BYTES_MAX);
+		len = (uint32_t)n;
 	} else if (m == NULL || !m->nfc)
 		memcpy(text, l->bytes + t->off, len);
 	else if (!normalize(l->bytes + t->off, len, text, &len) || len > TOK_ADDED_BYTES_MAX)
@@ -155,6 +155,9 @@ tok_added_sum(struct tok_vocab *v)
 	v->info.n_added = 0;
 	for (uint32_t which = 0; which < 2; which++) {
 		struct tok_added *set = &v->added[which];
+		/* The normalizer of pieces looks for those that are looked for behind it. */
+		const bool again = v->kind == TOK_KIND_BPE && v->unigram.norm.sentencepiece &&
+				   which == TOK_ADDED_TEXT_SET;
 
 		set->n = tok_vocab_table_n(v, TOK_TABLE_ADDED(which));
 		if (set->n > 0)
@@ -165,7 +168,7 @@ tok_added_sum(struct tok_vocab *v)
 			set->what[1] |= set->token[i].what;
 			set->what[0] |= plain ? set->token[i].what : 0;
 			set->plain |= plain;
-			v->info.n_added += plain;
+			v->info.n_added += plain && !again;
 		}
 	}
 }

@@ -91,6 +91,8 @@ const char *tok_compiled_check_added(const struct tok_vocab *v);
 const char *tok_compiled_check_bpe(struct tok_vocab *v);
 const char *tok_compiled_check_pieces(const struct tok_vocab *v);
 const char *tok_compiled_check_unigram(const struct tok_vocab *v);
+/* Behind those of the kind: of a vocabulary that has sentencepiece's normalizer. */
+const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
 

@@ -23,7 +23,8 @@ static_assert(TOK_N_TABLES <= 64, "a bit for each");
 #define OF_WORDPIECE                                                                               \
 	(OF_LONGEST | BIT(NORM_PAGE) | BIT(NORM_ELEMENT) | BIT(NORM_SEQ) | BIT(AT_START) |         \
 		BIT(BEHIND) | BIT(TEXT))
-#define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
+#define OF_TEXTS (BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
+#define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | OF_TEXTS)
 #define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT))
 #define OF_GRAPHEMES (BIT(CAT_PAGE) | BIT(CAT))
 
@@ -57,8 +58,10 @@ tables_are_there(const struct tok_vocab *v)
 	case TOK_KIND_BPE:
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_LONGEST) &&
 		       take_option(&there, BIT(WHOLE)) && take_option(&there, BIT(REPEAT)) &&
+		       (!v->unigram.norm.sentencepiece || take_option(&there, OF_CHARSMAP)) &&
 		       there == (OF_ALL | OF_BPE |
-					(v->pretok == TOK_PRETOK_PIECES ? BIT(JOINS) : 0));
+					(v->pretok == TOK_PRETOK_PIECES ? BIT(JOINS) : 0) |
+					(v->unigram.norm.sentencepiece ? OF_TEXTS : 0));
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
 	case TOK_KIND_UNIGRAM:
@@ -90,6 +93,9 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
 	       v->n_nodes > TOK_BYTES && v->n_repeats <= TOK_REPEATS_MAX &&
 	       (v->pretok != TOK_PRETOK_PIECES || n_of(v, TOK_TABLE_JOINS) == TOK_JOINS) &&
+	       (!v->unigram.norm.sentencepiece ||
+		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
+			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&
 	       n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES && n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0;
 }
 
@@ -160,16 +166,22 @@ numbers_fit(const struct tok_vocab *v)
 		return false;
 	if (v->kind == TOK_KIND_WORDPIECE)
 		return v->pretok == TOK_PRETOK_BERT && !v->nfc && !metaspace &&
-		       v->wordpiece.max_chars > 0 && v->wordpiece.max_chars <= TOK_WORD_MAX &&
-		       v->wordpiece.unk < v->info.n_ids;
+		       !v->unigram.norm.sentencepiece && v->wordpiece.max_chars > 0 &&
+		       v->wordpiece.max_chars <= TOK_WORD_MAX && v->wordpiece.unk < v->info.n_ids;
 	if (v->kind == TOK_KIND_UNIGRAM)
 		return v->pretok == TOK_PRETOK_NONE && !v->nfc && !metaspace &&
 		       v->unigram.prefix <= TOK_PREFIX_EACH && v->unigram.unk < v->info.n_ids &&
 		       (!v->unigram.norm.sentencepiece || settings_fit(&v->unigram));
 	if (v->pretok == TOK_PRETOK_PIECES)
 		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
-		       v->metaspace.prefix <= TOK_PREFIX_TEXT;
-	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK && !metaspace;
+		       v->metaspace.prefix <= TOK_PREFIX_TEXT &&
+		       (!v->unigram.norm.sentencepiece ||
+			       (v->metaspace.stage == TOK_METASPACE_NORMALIZER &&
+				       v->metaspace.prefix == TOK_PREFIX_NONE &&
+				       v->unigram.unk < v->info.n_ids &&
+				       settings_fit(&v->unigram)));
+	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK && !metaspace &&
+	       !v->unigram.norm.sentencepiece;
 }
 
 /* Special ids, and those of the template, are there. */
@@ -232,5 +244,7 @@ tok_compiled_check(struct tok_vocab *v)
 		wrong = tok_compiled_check_wordpiece(v);
 	if (wrong == NULL && v->kind == TOK_KIND_UNIGRAM)
 		wrong = tok_compiled_check_unigram(v);
+	if (wrong == NULL && v->kind == TOK_KIND_BPE && v->unigram.norm.sentencepiece)
+		wrong = tok_compiled_check_normalizer(v);
 	return wrong;
 }

@@ -26,7 +26,7 @@ ranks_fit(const struct tok_vocab *v)
 	const uint32_t all = tok_vocab_table_n(v, TOK_TABLE_SPAN);
 
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
-		const uint32_t n_ids = r < TOK_BYTES ? v->info.n_ids : all;
+		const uint32_t n_ids = r < TOK_BYTES && !tok_has_unknown(v) ? v->info.n_ids : all;
 		const struct tok_split part = v->split[r];
 		const uint32_t id = v->ext[r], len = v->len[r];
 

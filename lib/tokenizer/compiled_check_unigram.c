@@ -177,17 +177,21 @@ pages_fit(const struct tok_vocab *v)
 const char *
 tok_compiled_check_unigram(const struct tok_vocab *v)
 {
-	uint32_t ids_per_byte;
-
 	if (!nodes_fit(v))
 		return "node";
 	if (!ids_fit(v))
 		return "len, ext";
+	return pages_fit(v) ? tok_compiled_check_normalizer(v) : "cat";
+}
+
+const char *
+tok_compiled_check_normalizer(const struct tok_vocab *v)
+{
+	uint32_t ids_per_byte;
+
 	if (!own_fit(v))
 		return "added";
 	if (!texts_fit(v, v->wordpiece.at_start) || !texts_fit(v, v->wordpiece.behind))
 		return "text";
-	if (!pages_fit(v))
-		return "cat";
 	return tok_spm_norm_check(v, &ids_per_byte);
 }

@@ -225,7 +225,7 @@ fill_in(struct tok_vocab *v)
 {
 	if (v->kind == TOK_KIND_WORDPIECE)
 		tok_bert_norm_plain(&v->wordpiece.norm);
-	if (v->kind == TOK_KIND_UNIGRAM)
+	if (v->kind == TOK_KIND_UNIGRAM || v->unigram.norm.sentencepiece)
 		tok_unigram_sum(v);
 	tok_added_sum(v);
 	v->info.pretokenizer = tok_words_name(v->kind, v->pretok);

@@ -28,7 +28,7 @@ decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids, size_t n, ui
 {
 	struct tok_result r = {.status = TOK_OK};
 
-	if (v->kind != TOK_KIND_BPE)
+	if (v->kind != TOK_KIND_BPE || v->unigram.norm.sentencepiece)
 		return tok_wordpiece_decode(v, begun, ids, n, out, room);
 	for (; r.consumed < n; r.consumed++) {
 		uint32_t len;

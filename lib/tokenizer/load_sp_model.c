@@ -2,7 +2,7 @@
 /*
  * A SentencePiece model, and one of kind BPE as a list of merges: any two symbols whose joint text
  * is a piece are joined, those of the highest score first, the leftmost of equals (bpe_model.cc).
- * Set-up only.
+ * What is done to a text before may be sentencepiece's normalizer (spm_norm.h). Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +10,19 @@
 #include "model_make.h"
 #include "pieces.h"
 #include "sp_model.h"
+#include "spm_norm.h"
 #include "utf8.h"
 
-static const struct {
-	const char *name;
-	size_t flag;
-	bool wanted;
-} settings[] = {
-	{"normalizer_spec.remove_extra_whitespaces",
-		offsetof(struct tok_sp_model, remove_extra_whitespaces), false},
-	{"normalizer_spec.escape_whitespaces", offsetof(struct tok_sp_model, escape_whitespaces),
-		true},
-	{"trainer_spec.treat_whitespace_as_suffix",
-		offsetof(struct tok_sp_model, whitespace_as_suffix), false},
-	{"trainer_spec.byte_fallback", offsetof(struct tok_sp_model, byte_fallback), true},
-};
+/*
+ * Text goes through sentencepiece's normalizer, and there may be characters that become the unknown
+ * piece. Others have blanks for U+2581 as all that is done to a text, which is faster.
+ */
+static bool
+is_normalized(const struct tok_sp_model *sp)
+{
+	return sp->charsmap_bytes > 0 || sp->remove_extra_whitespaces || sp->whitespace_as_suffix ||
+	       !sp->byte_fallback;
+}
 
 static bool
 check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
@@ -34,21 +32,11 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 			"%s: trainer_spec.model_type %u is not implemented (implemented: %u, "
 			"Unigram, and %u, BPE)",
 			file, sp->kind, TOK_SP_UNIGRAM, TOK_SP_BPE);
-	if (sp->charsmap_bytes > 0)
-		return tok_fail(err,
-			"%s: normalizer_spec.precompiled_charsmap is not implemented (implemented: "
-			"the rule \"identity\")",
-			file);
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++) {
-		bool is;
-
-		memcpy(&is, (const uint8_t *)sp + settings[i].flag, sizeof(is));
-		if (is != settings[i].wanted)
-			return tok_fail(err, "%s: %s %s is not implemented (implemented: %s)", file,
-				settings[i].name, is ? "true" : "false",
-				settings[i].wanted ? "true" : "false");
-	}
-	return true;
+	return sp->escape_whitespaces ||
+	       tok_fail(err,
+		       "%s: normalizer_spec.escape_whitespaces false is not implemented "
+		       "(implemented: true)",
+		       file);
 }
 
 /* Of len * len of all pieces: to find how each is merged takes so many steps. */
@@ -57,6 +45,8 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 static bool
 check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 {
+	const uint32_t own_max =
+		is_normalized(sp) ? TOK_SPM_WINDOW - 1 : (uint32_t)TOK_ADDED_BYTES_MAX;
 	uint32_t n_unknown = 0;
 	uint64_t work = 0;
 
@@ -69,12 +59,16 @@ check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *
 			return tok_fail(err, "%s: piece %u is UNUSED: not implemented", file, id);
 		if (p->type == TOK_SP_BYTE && tok_piece_byte(p->text, p->len) < 0)
 			return tok_fail(err, "%s: piece %u is a BYTE and not <0x..>", file, id);
-		if (p->type == TOK_SP_USER_DEFINED && p->len > TOK_ADDED_BYTES_MAX)
+		if (p->type == TOK_SP_BYTE && !sp->byte_fallback)
+			return tok_fail(err,
+				"%s: piece %u is a BYTE, and trainer_spec.byte_fallback is false",
+				file, id);
+		if (p->type == TOK_SP_USER_DEFINED && p->len > own_max)
 			return tok_fail(err,
 				"%s: piece %u is USER_DEFINED and has %u bytes, the limit is %u",
-				file, id, p->len, TOK_ADDED_BYTES_MAX);
+				file, id, p->len, own_max);
 	}
-	if (n_unknown > 1)
+	if (n_unknown > 1 || (n_unknown == 0 && is_normalized(sp)))
 		return tok_fail(err, "%s: %u pieces are UNKNOWN, expected one", file, n_unknown);
 	if (sp->n > TOK_MAX_IDS - TOK_PIECE_PARTS)
 		return tok_fail(err, "%s: %u pieces, the limit is %u", file, sp->n,
@@ -86,42 +80,73 @@ check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *
 		       file, (unsigned long long)work, (unsigned long long)WORK_MAX);
 }
 
+/* What is looked for in a text by itself. */
+static void
+put_own(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p, uint32_t what,
+	uint32_t *bytes)
+{
+	memcpy(m->added_bytes + *bytes, p->text, p->len);
+	m->added[m->n_added++] =
+		(struct tok_model_added){.id = id, .what = what, .off = *bytes, .len = p->len};
+	*bytes += p->len;
+}
+
+static void
+put_piece(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p)
+{
+	const bool known = p->type == TOK_SP_NORMAL || p->type == TOK_SP_BYTE;
+
+	if (m->unigram.sentencepiece && (!known || memchr(p->text, ' ', p->len) != NULL)) {
+		/* It keeps its text, of which no U+0020 is one that decoding may leave out. */
+		tok_model_put(m, id, (const uint8_t *)p->text, p->len, p->type == TOK_SP_CONTROL);
+		m->token[id].outside = true;
+		return;
+	}
+	tok_piece_put(m, id, p->text, p->len,
+		p->type == TOK_SP_BYTE ? tok_piece_byte(p->text, p->len) : -1);
+	m->token[id].special = p->type == TOK_SP_CONTROL || p->type == TOK_SP_UNKNOWN;
+	/* No merge makes it: it has been found before. */
+	m->token[id].outside |= p->type == TOK_SP_USER_DEFINED;
+}
+
 /*
- * The tokens, and those that are found in a text by themselves. Control pieces are not: they are
- * never recognised in a text, nor do they hide others. One with U+0020 is not either: text has
+ * The tokens, and those that are found in a text by themselves: by the normalizer, which leaves
+ * them as they are, and in what comes of it. Control pieces are not: they are never recognised in a
+ * text, nor do they hide others. One with U+0020 is not found in what is normalized: that has
  * U+2581.
  */
 static bool
 put_pieces(const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
 {
-	size_t bytes = 0, added_bytes = 0;
+	struct tok_model_unigram *u = &m->unigram;
+	uint32_t added_bytes = 0;
+	size_t bytes = 0;
 
 	for (uint32_t id = 0; id < sp->n; id++)
 		bytes += sp->piece[id].len;
-	if (!tok_piece_init(m, sp->n, bytes, (uint32_t)bytes, err))
+	if (!tok_piece_init(m, sp->n, bytes + sp->unk_surface_bytes, (uint32_t)bytes, err))
 		return false;
-	m->added = calloc(sp->n, sizeof(*m->added));
-	m->added_bytes = malloc(bytes + 1);
+	m->added = calloc(sp->n, 2 * sizeof(*m->added));
+	m->added_bytes = malloc(2 * bytes + 1);
 	if (m->added == NULL || m->added_bytes == NULL)
 		return tok_fail(err, "out of memory for %u pieces", sp->n);
 	for (uint32_t id = 0; id < sp->n; id++) {
 		const struct tok_sp_piece *p = &sp->piece[id];
-		const bool own = p->type == TOK_SP_USER_DEFINED;
 
-		tok_piece_put(m, id, p->text, p->len,
-			p->type == TOK_SP_BYTE ? tok_piece_byte(p->text, p->len) : -1);
-		m->token[id].special = p->type == TOK_SP_CONTROL || p->type == TOK_SP_UNKNOWN;
-		if (!own)
+		put_piece(m, id, p);
+		if (p->type == TOK_SP_UNKNOWN)
+			u->unk = id;
+		if (p->type != TOK_SP_USER_DEFINED)
 			continue;
-		m->token[id].outside = true; /* no merge makes it: it has been found before */
-		if (memchr(p->text, ' ', p->len) != NULL)
-			continue;
-		memcpy(m->added_bytes + added_bytes, p->text, p->len);
-		m->added[m->n_added++] = (struct tok_model_added){.id = id,
-			.what = TOK_ADDED_NORMALIZED,
-			.off = (uint32_t)added_bytes,
-			.len = p->len};
-		added_bytes += p->len;
+		if (u->sentencepiece)
+			put_own(m, id, p, 0, &added_bytes);
+		if (memchr(p->text, ' ', p->len) == NULL)
+			put_own(m, id, p, TOK_ADDED_NORMALIZED, &added_bytes);
+	}
+	if (u->sentencepiece) {
+		u->unk_text = (struct tok_span){(uint32_t)m->n_bytes, sp->unk_surface_bytes};
+		memcpy(m->bytes + m->n_bytes, sp->unk_surface, sp->unk_surface_bytes);
+		m->n_bytes += sp->unk_surface_bytes;
 	}
 	return true;
 }
@@ -219,6 +244,12 @@ make_model(
 		.prefix = sp->dummy_prefix ? TOK_PREFIX_TEXT : TOK_PREFIX_NONE,
 		.strip = sp->dummy_prefix,
 	};
+	if (is_normalized(sp)) { /* which puts a blank before the text */
+		m->metaspace.prefix = TOK_PREFIX_NONE;
+		m->metaspace.strip = false;
+		if (!tok_sp_normalizer(file, sp, m, err))
+			return false;
+	}
 	ok = put_pieces(sp, m, err) && tok_piece_characters(m, file, err) &&
 	     tok_index_init(&x, m, err);
 	for (uint32_t id = 0; ok && id < sp->n; id++)

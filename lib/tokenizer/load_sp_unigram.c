@@ -140,12 +140,11 @@ put_charsmap(
 }
 
 bool
-tok_sp_unigram(
+tok_sp_normalizer(
 	const char *file, const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
 {
 	const bool squeeze = sp->remove_extra_whitespaces;
 
-	m->kind = TOK_KIND_UNIGRAM;
 	m->unigram = (struct tok_model_unigram){
 		.strip_left = squeeze,
 		.strip_right = squeeze,
@@ -158,5 +157,14 @@ tok_sp_unigram(
 		.byte_fallback = sp->byte_fallback,
 		.decode_strips = sp->dummy_prefix || squeeze,
 	};
-	return check(file, sp, err) && put_pieces(sp, m, err) && put_charsmap(file, sp, m, err);
+	return put_charsmap(file, sp, m, err);
+}
+
+bool
+tok_sp_unigram(
+	const char *file, const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
+{
+	m->kind = TOK_KIND_UNIGRAM;
+	return check(file, sp, err) && tok_sp_normalizer(file, sp, m, err) &&
+	       put_pieces(sp, m, err);
 }

@@ -116,7 +116,7 @@ add_unigram(uint32_t crc, const struct tok_model *m)
 	crc = add_number(crc, u->unk);
 	if (u->charsmap != NULL)
 		crc = (uint32_t)crc32_z(crc, u->charsmap, u->charsmap_bytes);
-	for (uint32_t i = 0; i < m->n_tokens; i++) {
+	for (uint32_t i = 0; u->score != NULL && i < m->n_tokens; i++) {
 		uint64_t bits;
 
 		memcpy(&bits, &u->score[i], sizeof(bits));
@@ -156,7 +156,7 @@ tok_model_checksum(const struct tok_model *m)
 	crc = add_number(crc, m->n_tokens);
 	if (m->kind == TOK_KIND_WORDPIECE)
 		crc = add_bert(crc, m);
-	if (m->kind == TOK_KIND_UNIGRAM)
+	if (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece)
 		crc = add_unigram(crc, m);
 	for (i = 0; i < m->n_tokens; i++) {
 		bool other = m->token[i].outside ||

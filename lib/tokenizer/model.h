@@ -92,7 +92,9 @@ enum tok_dummy {
 /*
  * A Unigram model, and what comes before and behind it. Where `blanks` is set, tokens have a blank
  * for U+2581. What is done to a text is done in the order of the fields. With `sentencepiece` it is
- * done as that package does it (spm_norm.h), and added tokens are its USER_DEFINED pieces.
+ * done as that package does it (spm_norm.h), and added tokens are its USER_DEFINED pieces. A BPE
+ * model may have that too, in front of its merges: all but scores. Its USER_DEFINED pieces are added
+ * tokens twice then, those that the normalizer leaves as they are and those of what is normalized.
  */
 struct tok_model_unigram {
 	uint8_t *charsmap; /* units of its trie as the file has them, then texts; or NULL */

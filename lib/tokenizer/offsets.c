@@ -274,7 +274,7 @@ take_template(struct tok_offsets *o, const uint32_t *ids, uint32_t n)
 bool
 tok_has_offsets(const struct tok_vocab *v)
 {
-	return v->kind != TOK_KIND_UNIGRAM || !v->unigram.norm.sentencepiece;
+	return !v->unigram.norm.sentencepiece;
 }
 
 bool

@@ -75,6 +75,21 @@ is_character(const struct tok_model *m, uint32_t id)
 	       tok_utf8_length(m->bytes[t->off]) == t->len;
 }
 
+/* Of what is unknown, behind all ids: each byte that is no character's token. */
+static void
+make_bytes(struct tok_model *m, uint32_t of_byte[TOK_BYTES])
+{
+	for (uint32_t i = 0; i < TOK_BYTES; i++) {
+		const uint8_t byte = (uint8_t)i;
+
+		if (of_byte[i] != TOK_NO_TOKEN)
+			continue;
+		of_byte[i] = m->n_tokens++;
+		m->n_parts++;
+		tok_model_put(m, of_byte[i], &byte, 1, false);
+	}
+}
+
 /* The tokens of single bytes: a character's own before those of the fallback. */
 static bool
 choose_bytes(
@@ -86,6 +101,10 @@ choose_bytes(
 
 		if (t->len == 1 && is_character(m, id))
 			of_byte[m->bytes[t->off]] = id;
+	}
+	if (m->unigram.sentencepiece && !m->unigram.byte_fallback) {
+		make_bytes(m, of_byte);
+		return true;
 	}
 	/* Otherwise a blank would be the three bytes of U+2581, and not its own. */
 	if (of_byte[' '] == TOK_NO_TOKEN)
@@ -129,16 +148,17 @@ bool
 tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *err)
 {
 	const uint32_t n_ids = m->n_tokens;
-	uint32_t of_byte[TOK_BYTES];
+	uint32_t of_byte[TOK_BYTES], n_tokens;
 	struct tok_index x = {0};
 	bool ok = choose_bytes(m, file, of_byte, err);
 
 	if (ok && n_ids > TOK_MAX_IDS - TOK_PIECE_PARTS)
 		ok = tok_fail(err, "%s: %u tokens, the limit is %u", file, n_ids,
 			TOK_MAX_IDS - TOK_PIECE_PARTS);
-	m->n_tokens += TOK_PIECE_PARTS; /* the index has room for those as well */
+	n_tokens = m->n_tokens;
+	m->n_tokens = n_ids + TOK_PIECE_PARTS; /* the index has room for those as well */
 	ok = ok && tok_index_init(&x, m, err);
-	m->n_tokens = n_ids;
+	m->n_tokens = n_tokens;
 	for (uint32_t id = 0; ok && id < n_ids; id++) {
 		const uint8_t *p = m->bytes + m->token[id].off;
 		const uint32_t len = m->token[id].len;

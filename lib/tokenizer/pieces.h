@@ -13,8 +13,8 @@
  */
 size_t tok_piece_bytes(const char *text, size_t len, uint8_t *out);
 
-/* Beginnings of two and three bytes that characters have: by 21 and 5 lead bytes. */
-#define TOK_PIECE_PARTS (21u * 64 + 5 * 64 * 64)
+/* Bytes, and beginnings of two and three bytes that characters have: by 21 and 5 lead bytes. */
+#define TOK_PIECE_PARTS (256u + 21 * 64 + 5 * 64 * 64)
 #define TOK_PIECE_PART_BYTES 3
 
 /* tok_model_init, with room for what tok_piece_characters adds. */
@@ -34,6 +34,7 @@ void tok_piece_put(
 /*
  * Of a model whose tokens are there, and no merges: the merges that make characters, and behind all
  * other tokens those that are part of one. A byte that is a character's token too is outside then.
+ * Without byte_fallback, which m->unigram says, bytes are parts as well: of what is unknown.
  * `file` names it in errors.
  */
 bool tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *err);

@@ -49,6 +49,13 @@ bool tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_mod
 	struct tok_error *err);
 void tok_sp_free(struct tok_sp_model *sp);
 
+/*
+ * What it does to a text before its pieces are looked for, and to what ids decode to, as
+ * sentencepiece has it (spm_norm.h): to m->unigram, which is written over. The caller frees *m.
+ */
+bool tok_sp_normalizer(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
+	struct tok_error *err);
+
 /* One of kind Unigram to a model; the caller frees *m. */
 bool tok_sp_unigram(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
 	struct tok_error *err);

@@ -152,7 +152,7 @@ tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 	struct walk w = {.norm = &v->unigram.norm,
 		.n_units = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP),
 		.n_text = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP_TEXT),
-		.by_bytes = v->unigram.byte_fallback,
+		.by_bytes = v->unigram.byte_fallback || v->kind == TOK_KIND_BPE,
 		.longest = v->unigram.norm.sentencepiece,
 		.parts = v->unigram.prefix == TOK_PREFIX_EACH &&
 			 (v->unigram.norm.parts || v->table_bytes[TOK_TABLE_ADDED_NORMAL] > 0),

@@ -25,7 +25,11 @@ tok_stream_init(
 	s->prefix = v->metaspace.prefix != TOK_PREFIX_NONE;
 	switch (v->kind) {
 	case TOK_KIND_BPE:
-		tok_nfc_init(&s->nfc);
+		if (v->unigram.norm.on)
+			tok_spm_init(&s->spm);
+		else
+			tok_nfc_init(&s->nfc);
+		s->unigram.run = TOK_RUN_NONE;
 		tok_pretoken_open(s);
 		break;
 	case TOK_KIND_WORDPIECE:
@@ -43,7 +47,7 @@ tok_stream_init(
 static size_t
 normalizer_waits(const struct tok_stream *s)
 {
-	return s->vocab->kind == TOK_KIND_UNIGRAM
+	return s->vocab->kind == TOK_KIND_UNIGRAM || s->vocab->unigram.norm.on
 		       ? tok_spm_waiting(&s->vocab->unigram.norm, &s->spm)
 		       : tok_nfc_waiting(&s->nfc);
 }
@@ -69,7 +73,8 @@ static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for bo
 static inline size_t
 prefix_bytes(const struct tok_vocab *v)
 {
-	return v->metaspace.prefix != TOK_PREFIX_NONE;
+	return v->metaspace.prefix != TOK_PREFIX_NONE ||
+	       (v->kind == TOK_KIND_BPE && v->unigram.norm.dummy != TOK_DUMMY_NONE);
 }
 
 /* Ids that come before what is left of a text: a blank, and what is unknown but a literal. */
@@ -210,7 +215,16 @@ feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 	return why;
 }
 
-/* Text between added tokens, through the normalizer of a Unigram model. */
+/* What comes of the normalizer below; that of pieces may have U+2581. */
+static enum tok_why
+take_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
+		return replace_metaspace(s, p, n, last, ids, feed_normalized);
+	return feed_normalized(s, p, n, last, ids);
+}
+
+/* Text between added tokens, through the normalizer of a SentencePiece model. */
 static enum tok_why
 normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
@@ -222,12 +236,12 @@ normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint3
 	while (why == TOK_WHY_NONE && (some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
 		if (some == TOK_SPM_FULL)
 			return TOK_WHY_WHITE;
-		why = feed_normalized(s, out, some, false, ids);
+		why = take_spm(s, out, some, false, ids);
 	}
 	if (why != TOK_WHY_NONE)
 		return why;
 	if (last)
-		return feed_normalized(s, p, 0, true, ids);
+		return take_spm(s, p, 0, true, ids);
 	if (!s->vocab->unigram.norm.sentencepiece && tok_spm_blank_waits(&s->spm) &&
 		!s->added[TOK_ADDED_NORMAL_SET])
 		tok_unigram_border(s, ids);
@@ -243,10 +257,10 @@ normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 	enum tok_why why = TOK_WHY_NONE;
 	enum tok_nfc_result r;
 
-	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
-		return replace_metaspace(s, p, n, last, ids, feed_normalized);
 	if (s->vocab->unigram.norm.on)
 		return normalize_spm(s, p, n, last, ids);
+	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
+		return replace_metaspace(s, p, n, last, ids, feed_normalized);
 	if (!s->vocab->nfc)
 		return feed_normalized(s, p, n, last, ids);
 	while (why == TOK_WHY_NONE && (r = tok_nfc_next(&s->nfc, &piece, &span)) != TOK_NFC_DONE) {
@@ -372,6 +386,24 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 	return TOK_WHY_NONE;
 }
 
+/* What is unknown in a row is one piece: of ids[0 .. n), behind those before. Returns their number.
+ */
+static size_t
+join_unknown(struct tok_stream *s, uint32_t *ids, size_t n)
+{
+	const uint32_t n_ids = s->vocab->info.n_ids;
+	size_t to = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		const bool known = ids[i] < n_ids;
+
+		if (known || s->unigram.run == TOK_RUN_NONE)
+			ids[to++] = known ? ids[i] : s->vocab->unigram.unk;
+		s->unigram.run = known ? TOK_RUN_NONE : TOK_RUN_OPEN;
+	}
+	return to;
+}
+
 struct tok_result
 tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room)
@@ -405,6 +437,9 @@ tok_stream_feed(
 		}
 		end = last && r.consumed + take == n;
 		r.why = encode_bytes(s, p + r.consumed, take, end, &next, &took);
+		if (tok_has_unknown(s->vocab))
+			next = ids + r.produced +
+			       join_unknown(s, ids + r.produced, (size_t)(next - ids) - r.produced);
 		r.produced = (size_t)(next - ids);
 		if (r.why != TOK_WHY_NONE) {
 			r.consumed += r.why == TOK_WHY_UTF8 ? took : 0;

@@ -321,7 +321,8 @@ struct tok_range {
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range);
 
-/* Does tok_offsets know its ids' places? Not those of SentencePiece's .model of kind Unigram. */
+/* Does tok_offsets know its ids' places? Not those of SentencePiece's .model of kind Unigram, or of
+ * kind BPE whose text is normalized. */
 bool tok_has_offsets(const struct tok_vocab *v);
 
 /*

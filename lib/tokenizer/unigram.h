@@ -92,6 +92,10 @@ void tok_unigram_drop(struct tok_stream *s, uint32_t n);
 /* v->span and v->bytes are there. */
 bool tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
+/* Likewise of a BPE model, what comes before its merges: the normalizer, and what ids decode to. */
+bool tok_unigram_build_normalizer(
+	struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
+
 /* What is known by the tables. */
 void tok_unigram_sum(struct tok_vocab *v);
 

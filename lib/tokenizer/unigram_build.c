@@ -230,7 +230,7 @@ find_text(const struct tok_vocab *v, const struct tok_model *m, const uint32_t *
 
 	text->p = m->bytes + t->off;
 	text->len = t->len;
-	text->has_blanks = m->unigram.blanks && !t->outside;
+	text->has_blanks = m->unigram.blanks && !t->outside && !t->byte;
 	text->leads = m->unigram.sentencepiece;
 	text->as_it_is = m->unigram.sentencepiece && id == m->unigram.unk;
 	if (text->as_it_is) {
@@ -280,7 +280,7 @@ fill_texts(struct tok_vocab *v, const struct tok_model *m, const uint32_t *added
 	struct tok_wordpiece *w = &v->wordpiece;
 	uint32_t at = 0;
 
-	for (uint32_t id = 0; id < m->n_tokens; id++) {
+	for (uint32_t id = 0; id < v->info.n_ids; id++) {
 		struct text text;
 
 		if (!find_text(v, m, added, id, &text, err))
@@ -300,13 +300,13 @@ fill_texts(struct tok_vocab *v, const struct tok_model *m, const uint32_t *added
 static bool
 build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	const uint32_t n = m->n_tokens;
+	const uint32_t n = v->info.n_ids;
 	uint32_t *added = calloc(n, sizeof(*added)); /* by id: place in m->added + 1; 0: none */
 	size_t bytes = m->n_bytes;
 	bool ok;
 
 	for (uint32_t i = 0; added != NULL && i < m->n_added; i++) {
-		if (!(m->added[i].what & TOK_ADDED_NORMALIZED))
+		if (m->unigram.sentencepiece || !(m->added[i].what & TOK_ADDED_NORMALIZED))
 			continue;
 		added[m->added[i].id] = i + 1;
 		bytes += TOK_ADDED_BYTES_MAX;
@@ -348,18 +348,32 @@ tok_unigram_sum(struct tok_vocab *v)
 	u->border[0xe1] = u->border[0xe2] = u->border[0xe3] = true;
 }
 
+static void
+put_settings(struct tok_unigram *u, const struct tok_model *m)
+{
+	u->blanks = m->unigram.blanks;
+	u->norm.sentencepiece = m->unigram.sentencepiece;
+	u->norm.dummy = m->unigram.dummy;
+	u->unk = m->unigram.unk;
+}
+
+bool
+tok_unigram_build_normalizer(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	put_settings(&v->unigram, m);
+	v->unigram.byte_fallback = m->unigram.byte_fallback;
+	return tok_spm_norm_build(v, &m->unigram, err) && build_texts(v, m, err);
+}
+
 bool
 tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	struct tok_unigram *u = &v->unigram;
 
+	put_settings(u, m);
 	u->words = m->unigram.words;
-	u->blanks = m->unigram.blanks;
 	u->split = m->unigram.split;
 	u->prefix = m->unigram.prefix;
-	u->norm.sentencepiece = m->unigram.sentencepiece;
-	u->norm.dummy = m->unigram.dummy;
-	u->unk = m->unigram.unk;
 	for (uint32_t i = 0; i < m->n_added; i++)
 		u->norm.parts |= (m->added[i].what & TOK_ADDED_NORMALIZED) != 0;
 	return check_unknown(m, err) && build_pieces(v, m, err) && build_lengths(v, m, err) &&

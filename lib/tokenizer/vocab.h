@@ -207,8 +207,8 @@ struct tok_vocab {
 	uint32_t *special; /* outside ids, rising */
 	struct tok_wordpiece
 		wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
-	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h)
-	 */
+	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h);
+	   of TOK_PRETOK_PIECES the normalizer, with wordpiece's texts */
 	struct tok_unigram unigram;
 	uint32_t ids_per_byte; /* of text, at most */
 	/* set-up and information */
@@ -304,6 +304,17 @@ tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *i
 	for (size_t i = 0; i < n; i++)
 		*ids++ = v->ext[p[i]];
 	return ids;
+}
+
+/*
+ * Is what is in no token the unknown piece? Its bytes are parts of characters then, behind all ids,
+ * and become that piece when they are given out (stream.c).
+ */
+static inline bool
+tok_has_unknown(const struct tok_vocab *v)
+{
+	return v->kind == TOK_KIND_BPE && v->unigram.norm.sentencepiece &&
+	       !v->unigram.byte_fallback;
 }
 
 static inline enum tok_cat

@@ -507,7 +507,8 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 
 	switch (m->kind) {
 	case TOK_KIND_BPE:
-		ok = ok && build_bpe(v, m, err);
+		ok = ok && build_bpe(v, m, err) &&
+		     (!m->unigram.sentencepiece || tok_unigram_build_normalizer(v, m, err));
 		break;
 	case TOK_KIND_WORDPIECE:
 		ok = ok && build_wordpiece(v, m, err);
@@ -518,7 +519,7 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	}
 	/* Some are looked for in normalized text: the normalizer is there. */
 	ok = ok && tok_added_build(v, m, err);
-	if (ok && m->kind == TOK_KIND_UNIGRAM)
+	if (ok && (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece))
 		tok_unigram_sum(v); /* of which some look for them */
 	return ok;
 }
@@ -534,6 +535,10 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	if (mem == NULL)
 		mem = &tok_mem_default;
 	assert(m->kind != TOK_KIND_BPE || m->pretok != TOK_PRETOK_NONE);
+	if (m->greedy && m->unigram.sentencepiece && !m->unigram.byte_fallback) {
+		tok_fail(err, "%s: algo \"greedy\" is not implemented without byte_fallback", path);
+		return NULL;
+	}
 	if (m->greedy) { /* every token is a word, and none is merged */
 		m->n_merges = 0;
 		m->n_tokens -= m->n_parts;

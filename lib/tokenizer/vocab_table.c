@@ -125,6 +125,7 @@ tok_vocab_info(const struct tok_vocab *v)
 	info.home = homes[v->home_kind];
 	info.normalizer = v->kind == TOK_KIND_WORDPIECE			    ? "bert"
 			  : v->kind == TOK_KIND_UNIGRAM		    ? "sentencepiece"
+			  : v->unigram.norm.sentencepiece	    ? "sentencepiece"
 			  : v->nfc				    ? "nfc"
 			  : v->metaspace.stage != TOK_METASPACE_OFF ? "metaspace"
 								    : "none";

@@ -374,8 +374,8 @@ ranges_of(const struct vocab *v, const Py_buffer *text, uint32_t flags, PyObject
 		tok_has_offsets(v->vocab)
 			? "return_offsets: the text was changed while it was encoded, or offsets of "
 			  "this text cannot be told"
-			: "return_offsets: not implemented for SentencePiece's .model of kind Unigram; a "
-			  "tokenizer.json of the same model has them");
+			: "return_offsets: not implemented for SentencePiece's .model of kind Unigram, "
+			  "or whose text is normalized; a tokenizer.json of the same model has them");
 	return NULL;
 }
 

@@ -22,7 +22,7 @@
 #include "pieces.h"
 #include "small_vocab.h"
 
-#define KINDS 7
+#define KINDS 9
 #define CHANGES_MAX 32
 
 static const char sample[] =
@@ -93,9 +93,41 @@ make_bpe(struct tok_model *m, enum tok_pretok pretok, bool greedy, bool whole)
 		tok_model_put_merge(m, merges[i][0], merges[i][1], merges[i][2]);
 }
 
-/* Characters that fall back to bytes; runs of l, of which the longest comes first. */
 static void
-make_pieces(struct tok_model *m)
+put_map(struct tok_model *m)
+{
+	static uint8_t map[SMALL_MAP_BYTES];
+
+	m->unigram.charsmap = malloc(SMALL_MAP_BYTES);
+	MUST(m->unigram.charsmap != NULL);
+	m->unigram.charsmap_bytes =
+		small_map(map, &m->unigram.charsmap_trie, m->unigram.sentencepiece);
+	memcpy(m->unigram.charsmap, map, m->unigram.charsmap_bytes);
+}
+
+/* A piece that sentencepiece's normalizer looks for. */
+static void
+put_own(struct tok_model *m)
+{
+	m->added = calloc(2, sizeof(*m->added));
+	m->added_bytes = malloc(8);
+	MUST(m->added != NULL && m->added_bytes != NULL);
+	memcpy(m->added_bytes, "llo", 3);
+	m->added[m->n_added++] = (struct tok_model_added){.id = 5, .len = 3};
+	if (m->kind == TOK_KIND_BPE)
+		m->added[m->n_added++] =
+			(struct tok_model_added){.id = 5, .what = TOK_ADDED_NORMALIZED, .len = 3};
+}
+
+enum piece_kind {
+	PIECES_PLAIN,
+	PIECES_NORMALIZED,
+	PIECES_WITHOUT_BYTES, /* normalized as well */
+};
+
+/* Characters that fall back to bytes or not; runs of l, of which the longest comes first. */
+static void
+make_pieces(struct tok_model *m, enum piece_kind how)
 {
 	static const char *const pieces[] = {"h", "e", "l", "\xc3\xa9", "\xe4\xb8\xad", "he", "ll",
 		"lll", "llll", TOK_METASPACE, TOK_METASPACE "he", "o", "lo"};
@@ -105,11 +137,25 @@ make_pieces(struct tok_model *m)
 	*m = (struct tok_model){.format = "fuzz",
 		.pretok = TOK_PRETOK_PIECES,
 		.metaspace = {TOK_METASPACE_NORMALIZER, TOK_PREFIX_TEXT, true}};
+	if (how != PIECES_PLAIN) {
+		m->metaspace = (struct tok_metaspace){.stage = TOK_METASPACE_NORMALIZER};
+		m->unigram = (struct tok_model_unigram){.strip_left = true,
+			.strip_right = true,
+			.squeeze = true,
+			.sentencepiece = true,
+			.dummy = TOK_DUMMY_PREFIX,
+			.blanks = true,
+			.unk = 4,
+			.byte_fallback = how == PIECES_NORMALIZED,
+			.decode_strips = true};
+		put_map(m);
+		put_own(m);
+	}
 	MUST(tok_piece_init(m, 256 + 13, 4096, 6, NULL));
 	m->n_tokens = 0;
 	for (size_t i = 0; i < sizeof(pieces) / sizeof(pieces[0]); i++)
 		tok_piece_put(m, m->n_tokens++, pieces[i], strlen(pieces[i]), -1);
-	for (uint32_t byte = 0; byte < 256; byte++) {
+	for (uint32_t byte = 0; how != PIECES_WITHOUT_BYTES && byte < 256; byte++) {
 		char text[8];
 
 		snprintf(text, sizeof(text), "<0x%02X>", byte);
@@ -142,7 +188,6 @@ make_unigram(struct tok_model *m, bool sentencepiece)
 	static const char *const words[] = {"<unk>", " ", " he", "l", "ll", "llo", "o", " w", "or",
 		"ld", "e", "en", "d", "\xe4\xb8\xad", "1", "12", " the", "h", "s"};
 	enum { N = sizeof(words) / sizeof(words[0]), ROOM = N + 256 };
-	static uint8_t map[SMALL_MAP_BYTES];
 	char name[8];
 
 	*m = (struct tok_model){.format = "fuzz",
@@ -160,10 +205,8 @@ make_unigram(struct tok_model *m, bool sentencepiece)
 			.decode_strips = true}};
 	MUST(tok_model_init(m, ROOM, 400 + 6 * 256, 0, NULL));
 	m->unigram.score = calloc(ROOM + 16, sizeof(*m->unigram.score));
-	m->unigram.charsmap = malloc(SMALL_MAP_BYTES);
-	MUST(m->unigram.score != NULL && m->unigram.charsmap != NULL);
-	m->unigram.charsmap_bytes = small_map(map, &m->unigram.charsmap_trie, sentencepiece);
-	memcpy(m->unigram.charsmap, map, m->unigram.charsmap_bytes);
+	MUST(m->unigram.score != NULL);
+	put_map(m);
 	m->n_tokens = 0;
 	for (uint32_t i = 0; i < N; i++) {
 		m->unigram.score[i] = -(double)(i % 5);
@@ -185,11 +228,7 @@ make_unigram(struct tok_model *m, bool sentencepiece)
 		t->len = 1;
 		m->bytes[t->off] = (uint8_t)byte;
 	}
-	m->added = calloc(1, sizeof(*m->added));
-	m->added_bytes = malloc(8);
-	MUST(m->added != NULL && m->added_bytes != NULL);
-	memcpy(m->added_bytes, "llo", 3);
-	m->added[m->n_added++] = (struct tok_model_added){.id = 5, .len = 3};
+	put_own(m);
 }
 
 static void
@@ -201,7 +240,9 @@ make_kind(uint32_t which, const char *path)
 	int fd;
 
 	if (which == 4)
-		make_pieces(&m);
+		make_pieces(&m, PIECES_PLAIN);
+	else if (which >= 7)
+		make_pieces(&m, which == 7 ? PIECES_NORMALIZED : PIECES_WITHOUT_BYTES);
 	else if (which == 3)
 		make_bert(&m);
 	else if (which == 5 || which == 6)

@@ -323,12 +323,13 @@ def models() -> list[bytes]:
         ranked + trainer + bare,
         runs + control + trainer + normalizer,
         ranked + b"\x12\x02\x18\x01" + normalizer,
-        *unigram_models(control + ranked),
+        *normalized_models(control + ranked, b"\x12\x05\x18\x01\x98\x02\x01"),
+        *normalized_models(control + ranked, b"\x12\x02\x18\x02"),
     ]
 
 
-def unigram_models(pieces: bytes) -> list[bytes]:
-    """Of kind Unigram: as it is, all blanks kept, with a map of e to a blank and é."""
+def normalized_models(pieces: bytes, trainer: bytes) -> list[bytes]:
+    """As it is; all blanks kept; with a map of e to a blank and é."""
     units = [0] * 768
     units[0] = 256 << 10
     units[256 + ord("e")] = ord("e") | 1 << 8 | ((256 + ord("e")) ^ 512) << 10
@@ -337,7 +338,6 @@ def unigram_models(pieces: bytes) -> list[bytes]:
     size = bytes([len(charsmap) & 0x7F | 0x80, len(charsmap) >> 7])
     inner = b"\x12" + size + charsmap
     size = bytes([len(inner) & 0x7F | 0x80, len(inner) >> 7])
-    trainer = b"\x12\x05\x18\x01\x98\x02\x01"
     return [
         pieces + trainer,
         pieces + trainer + b"\x1a\x04\x18\x01\x20\x00",

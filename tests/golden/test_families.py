@@ -171,6 +171,18 @@ def test_tekken():
     assert tokenizer.decode([1, special + 72]) == b"<s>H"
 
 
+def test_tekken_as_mistral_common_has_it():
+    module = pytest.importorskip(
+        "mistral_common.tokens.tokenizers.tekken", reason="pip install mistral-common"
+    )
+    path = FETCHED / "tekken.json"
+    if not path.is_file():
+        pytest.skip(f"{path} is missing: run tools/fetch-vocab tekken")
+    reference = module.Tekkenizer.from_file(str(path))
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    texts.compare(tokenizer, lambda text: reference.encode(text, bos=False, eos=False))
+
+
 @pytest.mark.parametrize("name", ["cl100k_base", "o200k_base"])
 def test_a_tiktoken_file(name, tmp_path):
     tiktoken = pytest.importorskip("tiktoken", reason="pip install tiktoken")

@@ -81,6 +81,17 @@ def test_mistral(name):
     texts.compare(dpdk_tokd.Tokenizer.load(str(path)), model_reference(path), OWN)
 
 
+@pytest.mark.parametrize("name", ["mistral-v1", "mistral"])
+def test_mistral_as_mistral_common_has_it(name):
+    module = pytest.importorskip(
+        "mistral_common.tokens.tokenizers.sentencepiece", reason="pip install mistral-common"
+    )
+    path = fetched(name)
+    reference = module.SentencePieceTokenizer(str(path))
+    tokenizer = dpdk_tokd.Tokenizer.load(str(path))
+    texts.compare(tokenizer, lambda text: reference.encode(text, bos=False, eos=False), OWN)
+
+
 def pieces_of(path: Path) -> dict[str, tuple[int, float]]:
     processor = sentencepiece.SentencePieceProcessor(model_file=str(path))
     ids = range(processor.get_piece_size())

@@ -100,12 +100,11 @@ def trained(path: Path, lines: list[str] | None = None, **options) -> Path:
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines or corpus()),
         model_writer=model,
-        model_type="unigram",
         hard_vocab_limit=False,
         character_coverage=0.98,
         num_threads=1,
         minloglevel=2,
-        **{"vocab_size": 1200, **options},
+        **{"model_type": "unigram", "vocab_size": 1200, **options},
     )
     path.write_bytes(model.getvalue())
     return path

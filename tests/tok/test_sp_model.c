@@ -69,11 +69,9 @@ what_is_not_implemented_is_refused_by_name(void **state)
 		const char *says;
 	} settings[] = {
 		{2, "\x18\x03", 2, "trainer_spec.model_type 3 is not implemented"},
-		{2, "\x98\x02\x00", 3, "trainer_spec.byte_fallback false is not implemented"},
-		{2, "\xc0\x01\x01", 3, "treat_whitespace_as_suffix true is not implemented"},
-		{3, "\x20\x01", 2, "remove_extra_whitespaces true is not implemented"},
+		{2, "\x98\x02\x00", 3, "piece 2 is a BYTE, and trainer_spec.byte_fallback"},
 		{3, "\x28\x00", 2, "escape_whitespaces false is not implemented"},
-		{3, "\x12\x01x", 3, "precompiled_charsmap is not implemented"},
+		{3, "\x12\x01x", 3, "normalizer_spec.precompiled_charsmap: expected a trie's size"},
 		{5, "\x12\x01x", 3, "denormalizer_spec is not implemented"},
 	};
 	static const struct {
@@ -115,6 +113,58 @@ what_is_not_implemented_is_refused_by_name(void **state)
 	sp_piece(&f, TOK_METASPACE, 0, TOK_SP_NORMAL);
 	sp_settings(&f);
 	assert_refused(put_model(state, &f), "no token <0x00>");
+	f.n = 0;
+	sp_piece(&f, TOK_METASPACE, 0, TOK_SP_NORMAL);
+	sp_field(&f, 2, "\x18\x02", 2);
+	assert_refused(put_model(state, &f), "0 pieces are UNKNOWN, expected one");
+}
+
+/* Without byte_fallback, blanks left out; ff is looked for by the normalizer; x is no piece. */
+static void
+a_model_without_bytes_gives_one_id_for_what_is_unknown(void **state)
+{
+	static const char text[] = "  hexx\xff\xe4\xb8\xad  hxffxe ";
+	static const uint32_t want[] = {6, 0, 2, 3, 0, 5, 0, 4};
+	static const char back[] = "he \xe2\x81\x87  h \xe2\x81\x87 ff \xe2\x81\x87 e";
+	static struct sp_file f;
+	struct tok_error err;
+	struct tok_vocab *v;
+	struct tok_result r;
+	struct tok_stream s;
+	uint32_t ids[64];
+	uint8_t out[64];
+	size_t n = 0;
+
+	f.n = 0;
+	sp_piece(&f, "<unk>", 0, TOK_SP_UNKNOWN);
+	sp_piece(&f, "</s>", 0, TOK_SP_CONTROL);
+	sp_piece(&f, TOK_METASPACE, -3, TOK_SP_NORMAL);	     /* 2 */
+	sp_piece(&f, "h", -4, TOK_SP_NORMAL);		     /* 3 */
+	sp_piece(&f, "e", -4, TOK_SP_NORMAL);		     /* 4 */
+	sp_piece(&f, "ff", 0, TOK_SP_USER_DEFINED);	     /* 5 */
+	sp_piece(&f, TOK_METASPACE "he", -2, TOK_SP_NORMAL); /* 6 */
+	sp_piece(&f, "he", -1, TOK_SP_NORMAL);		     /* 7 */
+	sp_field(&f, 2, "\x18\x02", 2);
+	v = tok_vocab_load(put_model(state, &f), NULL, &err);
+	if (v == NULL)
+		fail_msg("%s", err.text);
+	assert_string_equal(tok_vocab_info(v).normalizer, "sentencepiece");
+	assert_int_equal(tok_vocab_info(v).n_ids, 8);
+	assert_int_equal(tok_vocab_info(v).n_added, 1);
+	r = tok_encode(v, NULL, text, sizeof(text) - 1, 0, ids, 64);
+	assert_int_equal(r.status, TOK_OK);
+	assert_int_equal(r.produced, sizeof(want) / sizeof(want[0]));
+	assert_memory_equal(ids, want, sizeof(want));
+	r = tok_decode(v, ids, r.produced, out, sizeof(out));
+	assert_int_equal(r.produced, sizeof(back) - 1);
+	assert_memory_equal(out, back, r.produced);
+	tok_stream_init(&s, v, NULL, 0);
+	for (size_t i = 0; i < sizeof(text) - 1; i++)
+		n += tok_stream_feed(&s, text + i, 1, i == sizeof(text) - 2, ids + n, 64 - n)
+			     .produced;
+	assert_int_equal(n, sizeof(want) / sizeof(want[0]));
+	assert_memory_equal(ids, want, sizeof(want));
+	tok_vocab_free(v);
 }
 
 /* <unk>, </s>, then from id 2. ff is looked for by the normalizer; x is no piece. */
@@ -246,6 +296,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(a_model_gives_pieces_bytes_and_the_blank_before),
 		WITH_FOLDER(what_is_not_implemented_is_refused_by_name),
+		WITH_FOLDER(a_model_without_bytes_gives_one_id_for_what_is_unknown),
 		WITH_FOLDER(a_unigram_gives_pieces_and_one_id_for_what_is_unknown),
 		WITH_FOLDER(of_unigram_what_is_not_implemented_is_refused_by_name),
 		WITH_FOLDER(a_model_that_is_cut_is_refused),

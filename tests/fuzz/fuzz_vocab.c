@@ -227,7 +227,7 @@ use_stream(const struct tok_vocab *v, const uint32_t *ids, size_t n)
 static void
 use_decoder(const struct tok_vocab *v, const uint32_t *ids, size_t n, bool is_sample)
 {
-	static uint8_t whole[2048 * sizeof(sample)], part[2048];
+	static uint8_t whole[4096 * sizeof(sample)], part[4096];
 	const struct tok_result r = tok_decode(v, ids, n, whole, sizeof(whole));
 	struct tok_decode_stream d;
 	size_t at = 0;

@@ -149,16 +149,23 @@ look(struct fixture *f)
 	tokg_holders_turn(&holders, f->now);
 }
 
+/* Producers wait, from now on. */
+static void
+fill(struct fixture *f)
+{
+	for (int i = 0; i < HELD; i++)
+		post(f);
+	look(f);
+	assert_true(tokg_postings_full(&f->places.place[0].postings));
+}
+
 /* A posting a step is let go of, and posted anew. Steps until it is dropped, `most` at most. */
 static uint32_t
 steps_of(struct fixture *f, struct one *o, uint64_t step_ns, uint32_t most)
 {
 	uint32_t n = 0;
 
-	for (int i = 0; i < HELD; i++)
-		post(f);
-	look(f);
-	assert_true(tokg_postings_full(&f->places.place[0].postings));
+	fill(f);
 	for (; n < most && holders.counts.dropped == 0; n++) {
 		f->now += step_ns;
 		move_on(o);
@@ -175,9 +182,7 @@ who_stands_still_in_the_way_is_dropped(void **state)
 	struct fixture *f = *state;
 	struct one o = attached(f);
 
-	for (int i = 0; i < HELD; i++)
-		post(f);
-	look(f);
+	fill(f);
 	f->now += TIMEOUT_MS * MS;
 	look(f);
 	assert_int_equal(holders.counts.dropped, 0);
@@ -226,9 +231,7 @@ who_held_little_for_long_has_its_time(void **state)
 	look(f);
 	f->now += 100 * TOKG_HOLDER_SLOW * TIMEOUT_MS * MS;
 	look(f);
-	for (int i = 0; i < HELD; i++)
-		post(f);
-	look(f);
+	fill(f);
 	f->now += TIMEOUT_MS * MS;
 	look(f);
 	assert_int_equal(holders.counts.dropped, 0);

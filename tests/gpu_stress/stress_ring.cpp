@@ -118,6 +118,29 @@ all_idle(world *w)
 	return true;
 }
 
+/* Where it stands still. */
+void
+stuck(world *w)
+{
+	wrong("nothing has moved for 60 s");
+	printf("# incarnation %u, killing %u, outbox %" PRIu64 " of %" PRIu64 "\n",
+		w->d->incarnation, killing.load(), w->a.taken, w->d->outbox->reserved);
+	for (const producer &p : w->p) {
+		printf("# place %u: state %u, epoch %u, posted %" PRIu64 ", released %" PRIu64
+		       " of %" PRIu64 ", %zu pieces fly\n",
+			p.place, p.state, p.epoch, p.posted, p.released, w->a.turn[p.place],
+			p.wire.size());
+		for (uint32_t s = 0; s < SLOTS; s++)
+			printf("# slot %u: out %d, ticket %" PRIx64 ", header %" PRIx64
+			       ", claim %" PRIx64 ", done %" PRIx64 "\n",
+				s, p.slot[s].out, p.slot[s].ticket,
+				w->load(tokg_hdr_at(&w->g, p.place, s) +
+					offsetof(struct tokg_hdr, ticket)),
+				w->load(tokg_claim_at(&w->g, p.place, s)),
+				w->load(tokg_done_at(&w->g, p.place, s)));
+	}
+}
+
 /* Everything by turns, in this thread. */
 void
 run_injected(world *w)
@@ -152,7 +175,7 @@ run_injected(world *w)
 			last = n_posted;
 			since = tokg_now();
 		} else if (tokg_now() - since > 60000000000ull) {
-			wrong("nothing has moved for 60 s");
+			stuck(w);
 			break;
 		}
 	}

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <numa.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,28 +10,9 @@
 #include <unistd.h>
 
 #include "sink_inside.h"
+#include "transport_inside.h"
 
 #define FIRST_READ_MS 1000
-
-static bool __attribute__((format(printf, 2, 3)))
-wrong(struct tokg_error *why, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why->text, sizeof(why->text), format, ap);
-	va_end(ap);
-	return false;
-}
-
-static uint64_t
-now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 static void *
 map(size_t bytes, int node)
@@ -50,7 +30,7 @@ map(size_t bytes, int node)
 static bool
 read_back_once(struct tokg_transport *t, struct tokg_error *why)
 {
-	const uint64_t before = t->n_reads, end = now_ms() + FIRST_READ_MS;
+	const uint64_t before = t->n_reads, end = tokg_now_ms() + FIRST_READ_MS;
 	bool begun = false;
 
 	while (t->n_reads == before) {
@@ -58,21 +38,21 @@ read_back_once(struct tokg_transport *t, struct tokg_error *why)
 
 		begun = rc > 0;
 		if (rc < 0 || t->ops->poll(t) < 0)
-			return wrong(why, "GPU ring: the connection broke before it was used");
-		if (t->n_reads == before && now_ms() > end)
-			return wrong(why, "GPU ring: no answer to the first read within %d ms",
+			return tokg_wrong(why, "GPU ring: the connection broke before it was used");
+		if (t->n_reads == before && tokg_now_ms() > end)
+			return tokg_wrong(why, "GPU ring: no answer to the first read within %d ms",
 				FIRST_READ_MS);
 		if (t->n_reads == before)
 			usleep(50);
 	}
 	if (t->back->epoch != t->epoch || t->back->released != 0)
-		return wrong(why,
+		return tokg_wrong(why,
 			"GPU ring: place %" PRIu32 " is not new: epoch %" PRIu32 " with %" PRIu64
 			" slots released, %" PRIu32 " was granted",
 			t->producer, t->back->epoch, t->back->released, t->epoch);
 	for (uint32_t i = 0; i < t->geometry.slots; i++) {
 		if (t->done[i] >> 8 >= TOKG_TICKET_MAX)
-			return wrong(why,
+			return tokg_wrong(why,
 				"GPU ring: slot %" PRIu32 " of place %" PRIu32
 				" has ticket %" PRIu64 ", the last is %llu: restart tokd-gpu",
 				i, t->producer, t->done[i] >> 8,
@@ -108,7 +88,7 @@ make_arrays(struct tokg_sink *s, const struct tokg_geometry *g, struct tokg_erro
 	uint8_t *p = map(bytes, s->node);
 
 	if (p == NULL)
-		return wrong(why, "GPU sink: no %zu bytes of memory for %" PRIu32 " slots: %s",
+		return tokg_wrong(why, "GPU sink: no %zu bytes of memory for %" PRIu32 " slots: %s",
 			bytes, g->slots, strerror(errno));
 	if (s->own != NULL)
 		munmap(s->own, s->own_bytes);
@@ -158,13 +138,13 @@ tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *why)
 	struct tokg_sink *s;
 
 	if (c->n_vocabs == 0 || c->n_vocabs > TOKG_VOCABS_MAX) {
-		wrong(why, "GPU sink: %" PRIu32 " vocabularies, must be 1 to %d", c->n_vocabs,
+		tokg_wrong(why, "GPU sink: %" PRIu32 " vocabularies, must be 1 to %d", c->n_vocabs,
 			TOKG_VOCABS_MAX);
 		return NULL;
 	}
 	s = map(tokg_align(sizeof(*s), TOKG_PAGE), c->node);
 	if (s == NULL) {
-		wrong(why, "GPU sink: no memory: %s", strerror(errno));
+		tokg_wrong(why, "GPU sink: no memory: %s", strerror(errno));
 		return NULL;
 	}
 	s->data = c->data;

@@ -72,9 +72,10 @@ static const char *
 fd_missing(const struct tokg_device *d)
 {
 	return d->region_dmabuf >= 0
-		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH"
+		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH, "
+			 "or tokd-gpu --ring host"
 		       : "the ring is in GPU memory, of which GPU and driver make no dma-buf: use "
-			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded";
+			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded, or tokd-gpu --ring host";
 }
 
 static int

@@ -14,6 +14,7 @@
 
 #include "common.h"
 #include "consumer.cuh"
+#include "host_memory.h"
 
 #define ROWS_OF_JOB 16	    /* 2048 rows are as many jobs as an H100 has multiprocessors */
 #define BLOCKS_MAX 1024	    /* workers: as many lines as the queue has at most */
@@ -63,7 +64,10 @@ struct cuda_device {
 	bool running;
 	cudaStream_t kernel, io;
 	write_value_fn write_value;
-	void *region, *outputs, *tables, *scratch, *reserved; /* in GPU memory */
+	void *region;		      /* as the GPU has it */
+	struct tokg_memory host_ring; /* where it is, with that option; `registered` with the GPU */
+	bool registered;
+	void *device_ring, *outputs, *tables, *scratch, *reserved; /* in GPU memory */
 	uint64_t scratch_zero;
 	struct tokg_outbox *outbox; /* pinned, mapped */
 	void *staging;		    /* pinned */
@@ -198,6 +202,41 @@ order_ask(cuda_device *c)
 									: "none");
 }
 
+/*
+ * The ring in memory of this host, for the GPU to read over its bus: what producers here store by
+ * --sink shm. The kernel's accesses to the ring are of system scope, so it needs nothing else for
+ * this. Its compare-and-swaps there may not be atomic to the host; no word that it swaps (claims,
+ * done) is written by anybody else while it runs.
+ */
+bool
+host_ring_get(cuda_device *c, uint64_t bytes, struct tokg_error *why)
+{
+	int can = 0;
+
+	if (!good(c, cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterSupported, c->index),
+		    "its attributes", why))
+		return false;
+	if (!can)
+		return tokg_wrong(why,
+			       "device cuda:%d: --ring host: it cannot use memory that is shared among "
+			       "processes: use --ring gpu",
+			       c->index) == 0;
+	if (!tokg_memory_get(&c->host_ring, bytes, "tokd-gpu-ring", 0, -1, why))
+		return false;
+	c->registered = good(c,
+		cudaHostRegister(c->host_ring.at, c->host_ring.bytes, cudaHostRegisterMapped),
+		"--ring host: giving it the ring's memory", why);
+	if (!c->registered || !good(c, cudaHostGetDevicePointer(&c->region, c->host_ring.at, 0),
+				      "--ring host: mapping the ring's memory", why))
+		return false;
+	c->d.region = c->host_ring.at;
+	c->d.region_fd = c->host_ring.fd;
+	c->d.order = TOKG_ORDER_FAST;
+	snprintf(c->d.order_why, sizeof(c->d.order_why), "host memory that the GPU reads, on %s",
+		tokg_memory_pages(&c->host_ring));
+	return true;
+}
+
 /* What a NIC writes into: copies and fills of it that say that they are synchronous, are. */
 bool
 sync_memops(cuda_device *c, struct tokg_error *why)
@@ -260,6 +299,8 @@ cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {
 	cuda_device *const c = (cuda_device *)d;
 
+	if (d->region != NULL)
+		return tokg_mapped_write_u64(d, offset, value);
 	tokg_owner_lives(d);
 	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
@@ -293,6 +334,8 @@ cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 {
 	cuda_device *const c = (cuda_device *)d;
 
+	if (d->region != NULL)
+		return tokg_mapped_read(d, offset, to, bytes);
 	if (!tokg_in_region(d, offset, bytes))
 		return -1;
 	return copy_out(c, (const uint8_t *)c->region + offset, to, bytes);
@@ -426,8 +469,12 @@ cuda_close(struct tokg_device *d)
 		return;
 	if (d->region_dmabuf >= 0)
 		close(d->region_dmabuf);
-	for (void *m : {c->region, c->outputs, c->tables, c->scratch, c->reserved})
+	for (void *m : {c->device_ring, c->outputs, c->tables, c->scratch, c->reserved})
 		cudaFree(m);
+	if (c->registered)
+		cudaHostUnregister(c->host_ring.at);
+	tokg_memory_free(&c->host_ring);
+	cudaFreeHost(d->scan_times);
 	cudaFreeHost(c->outbox);
 	cudaFreeHost(c->staging);
 	if (c->kernel != NULL)
@@ -519,6 +566,32 @@ outbox_get(cuda_device *c, struct tokg_error *why)
 }
 
 bool
+scan_times_get(cuda_device *c, struct tokg_error *why)
+{
+	struct tokg_device *const d = &c->d;
+
+	if (!good(c,
+		    cudaHostAlloc(
+			    (void **)&d->scan_times, sizeof(*d->scan_times), cudaHostAllocMapped),
+		    "pinned memory for times", why))
+		return false;
+	memset(d->scan_times, 0, sizeof(*d->scan_times));
+	return good(c, cudaHostGetDevicePointer((void **)&c->consumer.scan_times, d->scan_times, 0),
+		"mapping the times", why);
+}
+
+bool
+device_ring_get(cuda_device *c, uint64_t bytes, struct tokg_error *why)
+{
+	if (!gpu_memory(c, &c->device_ring, bytes, "the ring", why))
+		return false;
+	c->region = c->device_ring;
+	c->d.region_dmabuf = dmabuf_get(c, bytes);
+	order_ask(c);
+	return sync_memops(c, why);
+}
+
+bool
 region_get(cuda_device *c, const struct tokg_device_config *g, struct tokg_error *why)
 {
 	const uint64_t bytes = tokg_align(g->geometry.region_bytes, EXPORT_ALIGN);
@@ -527,11 +600,11 @@ region_get(cuda_device *c, const struct tokg_device_config *g, struct tokg_error
 	struct tokg_ctl ctl = tokg_ctl_make(g);
 	cudaIpcMemHandle_t ipc;
 
-	if (!gpu_memory(c, &c->region, bytes, "the ring", why) || !sync_memops(c, why) ||
+	if (!(g->host_ring ? host_ring_get(c, bytes, why) : device_ring_get(c, bytes, why)) ||
 		!gpu_memory(c, &c->outputs, out, "the outputs", why))
 		return false;
 	ctl.magic = TOKG_MAGIC;
-	if (!good(c, cudaMemcpy(c->region, &ctl, sizeof(ctl), cudaMemcpyHostToDevice),
+	if (!good(c, cudaMemcpy(c->region, &ctl, sizeof(ctl), cudaMemcpyDefault),
 		    "writing the ring's first page", why))
 		return false;
 	static_assert(sizeof(ipc) == sizeof(c->d.ipc), "a handle is 64 bytes");
@@ -540,8 +613,7 @@ region_get(cuda_device *c, const struct tokg_device_config *g, struct tokg_error
 		memcpy(c->d.ipc, &ipc, sizeof(ipc));
 	else
 		(void)cudaGetLastError();
-	c->d.region_address = (uint64_t)(uintptr_t)c->region;
-	c->d.region_dmabuf = dmabuf_get(c, bytes);
+	c->d.region_address = (uint64_t)(uintptr_t)(c->d.region != NULL ? c->d.region : c->region);
 	c->d.outputs = c->outputs;
 	return true;
 }
@@ -582,14 +654,15 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 	c->d.ops = &cuda_ops;
 	c->d.geometry = g->geometry;
 	c->d.region_fd = c->d.region_dmabuf = c->d.outputs_fd = -1;
+	c->host_ring = tokg_memory_none();
 	c->index = g->index;
 	if (!gpu_choose(c, why) || !workers_count(c, g->workers, why) || !region_get(c, g, why) ||
-		!outbox_get(c, why) || !tables_copy(c, &g->tables, why) || !scratch_get(c, why) ||
+		!outbox_get(c, why) || (g->time_scans && !scan_times_get(c, why)) ||
+		!tables_copy(c, &g->tables, why) || !scratch_get(c, why) ||
 		!good(c, cudaDeviceSynchronize(), "setting it up", why)) {
 		cuda_close(&c->d);
 		return NULL;
 	}
-	order_ask(c);
 	c->d.outbox = c->outbox;
 	c->consumer.g = g->geometry;
 	c->consumer.region = (uint8_t *)c->region;

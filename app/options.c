@@ -44,6 +44,29 @@ tokd_opt_find(const char *name, size_t len)
 	return NULL;
 }
 
+const char *
+tokd_opt_short(const struct tokd_opt_def *d, char text[3])
+{
+	text[0] = '\0';
+	for (size_t i = 0; i < TOKD_N_SHORTS; i++) {
+		if (strcmp(tokd_opt_shorts[i].name, d->name) == 0)
+			snprintf(text, 3, "-%c", tokd_opt_shorts[i].letter);
+	}
+	return text;
+}
+
+static const struct tokd_opt_def *
+find_short(char letter)
+{
+	for (size_t i = 0; i < TOKD_N_SHORTS; i++) {
+		const char *name = tokd_opt_shorts[i].name;
+
+		if (letter != '\0' && tokd_opt_shorts[i].letter == letter)
+			return tokd_opt_find(name, strlen(name));
+	}
+	return NULL;
+}
+
 void
 tokd_opt_env(const struct tokd_opt_def *d, char *name, size_t room)
 {
@@ -85,6 +108,7 @@ take_one(char **args, int n, struct tokd_opt_asked *asked, struct tokd_options_e
 {
 	const char *arg = args[0], *value = NULL;
 	const struct tokd_opt_def *d;
+	bool is_short;
 	int taken = 1;
 	size_t len;
 
@@ -92,7 +116,8 @@ take_one(char **args, int n, struct tokd_opt_asked *asked, struct tokd_options_e
 		arg = "--help";
 	if (take_action(arg, asked))
 		return 1;
-	if (strncmp(arg, "--", 2) != 0) {
+	d = arg[0] == '-' ? find_short(arg[1]) : NULL;
+	if (d == NULL && strncmp(arg, "--", 2) != 0) {
 		tokd_opt_bad(e,
 			"%.64s: not an application option; EAL options stand before --, and "
 			"--help lists the application's",
@@ -100,12 +125,16 @@ take_one(char **args, int n, struct tokd_opt_asked *asked, struct tokd_options_e
 		return 1;
 	}
 	len = strcspn(arg + 2, "=");
-	d = tokd_opt_find(arg + 2, len);
+	is_short = d != NULL;
+	if (!is_short)
+		d = tokd_opt_find(arg + 2, len);
 	if (d == NULL) {
 		complain_of_unknown(arg, len, e);
 		return 1;
 	}
-	if (arg[2 + len] == '=') {
+	if (is_short && arg[2] != '\0') {
+		value = arg + 2;
+	} else if (!is_short && arg[2 + len] == '=') {
 		value = arg + 2 + len + 1;
 	} else if (d->type == OPT_FLAG) {
 		value = "yes";

@@ -65,9 +65,11 @@ tokd_options_help(FILE *to, const char *program)
 		program, program, program);
 	for (size_t i = 0; i < TOKD_N_OPTS; i++) {
 		const struct tokd_opt_def *d = &tokd_opt_defs[i];
-		char head[48], limits[96];
+		char head[48], limits[96], letter[3];
 
-		snprintf(head, sizeof(head), "--%s %s", d->name, d->arg != NULL ? d->arg : "");
+		tokd_opt_short(d, letter);
+		snprintf(head, sizeof(head), "%s%s--%s %s", letter, letter[0] != '\0' ? ", " : "",
+			d->name, d->arg != NULL ? d->arg : "");
 		fprintf(to, "  %-24s %s\n", head, d->help);
 		tokd_opt_limits(d, limits, sizeof(limits));
 		if (limits[0] != '\0')

@@ -91,6 +91,13 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 };
 static_assert(sizeof(tokd_opt_defs) / sizeof(tokd_opt_defs[0]) == TOKD_N_OPTS, "count them");
 
+const struct tokd_opt_short tokd_opt_shorts[] = {
+	{'d', "rdma-device"},
+	{'i', "rdma-port"},
+	{'x', "rdma-gid"},
+};
+static_assert(sizeof(tokd_opt_shorts) / sizeof(tokd_opt_shorts[0]) == TOKD_N_SHORTS, "count");
+
 const struct tokd_opt_action tokd_opt_actions[] = {
 	{"check-config", TOKD_OPTIONS_CHECK,
 		"check the application options and load the vocabulary, without EAL; print the "

@@ -54,6 +54,15 @@ struct tokd_opt_def {
 
 extern const struct tokd_opt_def tokd_opt_defs[TOKD_N_OPTS];
 
+/* On the command line alone: those that the tools of RDMA have, under the same letter. */
+struct tokd_opt_short {
+	char letter;
+	const char *name;
+};
+
+#define TOKD_N_SHORTS 3
+extern const struct tokd_opt_short tokd_opt_shorts[TOKD_N_SHORTS];
+
 /* What stands on the command line only, takes no value, and is done instead of running. */
 struct tokd_opt_action {
 	const char *name;
@@ -76,6 +85,9 @@ int tokd_opt_bad(struct tokd_options_error *e, const char *fmt, ...)
 
 /* The option whose name is name[0 .. len), or NULL. */
 const struct tokd_opt_def *tokd_opt_find(const char *name, size_t len);
+
+/* Its short form, as -d; "" if it has none. */
+const char *tokd_opt_short(const struct tokd_opt_def *d, char text[3]);
 
 /* Its variable: TOKD_RING_SIZE. `room` is at least OPT_NAME_ROOM. */
 void tokd_opt_env(const struct tokd_opt_def *d, char *name, size_t room);

@@ -30,9 +30,11 @@ man_options(void)
 {
 	for (size_t i = 0; i < TOKD_N_OPTS; i++) {
 		const struct tokd_opt_def *d = &tokd_opt_defs[i];
-		char limits[96], variable[OPT_NAME_ROOM];
+		char limits[96], variable[OPT_NAME_ROOM], letter[3];
 
-		printf(".TP\n.B \\-\\-");
+		printf(".TP\n.B ");
+		roff(tokd_opt_short(d, letter));
+		printf("%s\\-\\-", letter[0] != '\0' ? ", " : "");
 		roff(d->name);
 		if (d->arg != NULL)
 			printf(" \\fI%s\\fP", d->arg);

@@ -210,17 +210,27 @@ listen_to(struct tokg_server *s, bool on, struct tokg_error *why)
 	return true;
 }
 
+/* Descriptors are the process's: who has none for one listener has none for the other. */
+static bool
+starves(const struct tokg_server *s)
+{
+	return tokg_listen_rests(&s->listener[0]) || tokg_listen_rests(&s->listener[1]);
+}
+
 /* One at a turn and listener: a flood of them does not keep the others waiting. */
 static void
 take_newcomer(struct tokg_server *s, uint32_t which)
 {
 	struct connection *c = place_for_newcomer(s);
 	struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP};
+	struct tokg_error why;
 	int fd;
 
 	if (c == NULL)
 		return;
-	fd = accept4(s->listener[which].fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	fd = tokg_listen_take(&s->listener[which], &why);
+	if (why.text[0] != '\0' && s->calls.starved != NULL)
+		s->calls.starved(s->owner, &why);
 	if (fd < 0)
 		return;
 	e.data.u32 = LISTENERS + (uint32_t)(c - s->c);
@@ -265,7 +275,7 @@ tokg_server_turn(struct tokg_server *s)
 	for (uint32_t i = 0; i < LISTENERS; i++)
 		if (knocked[i])
 			take_newcomer(s, i);
-	(void)listen_to(s, place_for_newcomer(s) != NULL, &why);
+	(void)listen_to(s, place_for_newcomer(s) != NULL && !starves(s), &why);
 }
 
 void

@@ -49,6 +49,8 @@ struct tokg_server_calls {
 	void (*joined)(void *owner, uint64_t id);
 	/* One that was let in (grant: 1), joined or not, is gone. */
 	void (*left)(void *owner, uint64_t id);
+	/* Nobody can be taken, for want of descriptors; said once, until somebody is. Or NULL. */
+	void (*starved)(void *owner, const struct tokg_error *why);
 };
 
 struct tokg_server_config {

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,6 +14,7 @@
 #include "transport_inside.h"
 
 #define BACKLOG 64
+#define REST_MS 1000 /* of a listener, after there was no descriptor */
 
 /* Somebody listens there: a connection is taken, or refused for its backlog being full, or for the
  * socket being of another type. */
@@ -51,8 +53,8 @@ make_way(const struct sockaddr_un *un, struct tokg_error *why)
 }
 
 bool
-tokg_listen_unix(struct tokg_listener *l, const char *path, int type, uint32_t mode,
-	struct tokg_error *why)
+tokg_listen_unix(
+	struct tokg_listener *l, const char *path, int type, uint32_t mode, struct tokg_error *why)
 {
 	struct stat st;
 
@@ -118,6 +120,45 @@ tokg_listen_tcp(struct tokg_listener *l, const char *host, uint16_t port, struct
 		}
 	freeaddrinfo(list);
 	return false;
+}
+
+static void
+explain(int error, struct tokg_error *why)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (error == EMFILE)
+		tokg_wrong(why,
+			"no descriptor for a connection: %llu are open, the limit; who comes waits: "
+			"raise it (ulimit -n, or LimitNOFILE= of the unit)",
+			(unsigned long long)limit.rlim_cur);
+	else
+		tokg_wrong(why, "a connection cannot be taken: %s; who comes waits%s",
+			strerror(error), error == ENFILE ? ": raise the sysctl fs.file-max" : "");
+}
+
+int
+tokg_listen_take(struct tokg_listener *l, struct tokg_error *why)
+{
+	const int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	why->text[0] = '\0';
+	if (fd >= 0) {
+		l->said = false;
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		if (!l->said)
+			explain(errno, why);
+		l->said = true;
+		l->rests_ms = tokg_now_ms() + REST_MS;
+	}
+	return fd;
+}
+
+bool
+tokg_listen_rests(const struct tokg_listener *l)
+{
+	return l->rests_ms != 0 && tokg_now_ms() < l->rests_ms;
 }
 
 void

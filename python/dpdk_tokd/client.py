@@ -9,10 +9,9 @@ import select
 import socket
 import time
 from collections.abc import Iterable, Iterator
-from types import TracebackType
-from typing import Self
 
 from . import wire
+from ._closing import Closing
 from ._udp import Incoming, connected, naming, peer_name
 from .batch import Ids
 from .engine import Engine, Exchange, joined, to_bytes
@@ -22,7 +21,7 @@ IN_FLIGHT = 64
 NO_IDS = joined([])
 
 
-class Client:
+class Client(Closing):
     """Sends texts to an appliance and returns their ids. One thread at a time.
 
     `retransmits` counts packets of text sent again, `polls` packets without text, `resends` texts
@@ -116,17 +115,6 @@ class Client:
 
     def close(self) -> None:
         self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _begin(self, text: Text, stream: bool) -> Exchange:
         return self._engine.begin(to_bytes(text), stream=stream)

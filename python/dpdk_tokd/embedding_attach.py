@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 import array
-import errno
 import mmap
-import os
 import socket
 from dataclasses import dataclass
 
+from ._asking import Program, ask
 from .embedding_layout import (
     CURSOR_BYTES,
     DATA_OFFSET,
@@ -26,6 +25,15 @@ from .embedding_layout import (
 )
 from .ring_errors import RingError, RingRefused
 from .ring_memory import map_whole
+
+AGENT = Program(
+    "tokd-gpu",
+    "--holders-socket",
+    "give this user the socket, by --holders-mode",
+    "hold",
+    "embeddings.h",
+    "that is the producers' socket: take --holders-socket",
+)
 
 
 @dataclass(slots=True)
@@ -45,58 +53,9 @@ def attach(path: str, timeout: float) -> Attached:
 
     OSError: no such socket, no permission, or no answer in time; RingRefused; RingError.
     """
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        s.settimeout(timeout)
-        _connect(s, path)
-        try:
-            s.send(REQ.pack(HOLD_MAGIC, VERSION, 0, 0))
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # it has closed already, and its answer says why
-        reply, control, flags = _receive(s, path)
-        fds = array.array("i")
-        for level, kind, data in control:
-            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-                fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
-        try:
-            if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-                raise RingError(f"{path}: hold reply is longer than embeddings.h says")
-            attached = _take(s, reply, fds, path)
-        finally:
-            for fd in fds:
-                os.close(fd)  # mappings stay
-        s.setblocking(False)
-        return attached
-    except BaseException:
-        s.close()
-        raise
-
-
-def _connect(s: socket.socket, path: str) -> None:
-    try:
-        s.connect(path)
-    except OSError as e:
-        remedy = {
-            errno.ENOENT: "is tokd-gpu running, and its --holders-socket this one?",
-            errno.ECONNREFUSED: "the tokd-gpu that made it is gone: start it again",
-            errno.EACCES: "give this user the socket, by --holders-mode",
-            errno.EPROTOTYPE: "that is the producers' socket: take --holders-socket",
-        }.get(e.errno or 0, "is it the --holders-socket of a tokd-gpu?")
-        raise OSError(e.errno, f"{path}: {e.strerror or e}: {remedy}") from None
-
-
-def _receive(s: socket.socket, path: str) -> tuple[bytes, list[tuple[int, int, bytes]], int]:
-    room = socket.CMSG_SPACE(3 * array.array("i").itemsize)
-    for _ in range(2):
-        try:
-            return s.recvmsg(REP.size, room, socket.MSG_CMSG_CLOEXEC)[:3]
-        except ConnectionResetError:
-            pass  # it closed with the request unread: Linux says so once, before its answer
-        except TimeoutError:
-            raise TimeoutError(
-                f"{path}: no answer to the hold request within {s.gettimeout()} s"
-            ) from None
-    return b"", [], 0
+    request = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
+    with ask(path, AGENT, request, REP.size, 3, timeout) as (s, reply, fds):
+        return _take(s, reply, fds, path)
 
 
 def _take(s: socket.socket, data: bytes, fds: array.array[int], path: str) -> Attached:

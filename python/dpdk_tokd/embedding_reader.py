@@ -5,16 +5,14 @@ from __future__ import annotations
 
 import os
 import threading
-import time
 from collections import deque
-from collections.abc import Iterator
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from . import _libtok
+from ._waiting import Waiting
 from .embedding import NUMPY, Embedding
 from .embedding_attach import Attached, attach
 from .embedding_cuda import CudaOutputs
@@ -33,13 +31,10 @@ from .embedding_layout import (
 from .ring_errors import RingDropped, RingError
 
 ATTACH_TIMEOUT_S = 5.0
-SPIN_POLLS = 200  # before going to sleep
-SLEEP_FIRST_S = 50e-6
-SLEEP_LAST_S = 1e-3
 LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read
 
 
-class EmbeddingReader(Iterator[Embedding]):
+class EmbeddingReader(Waiting[Embedding]):
     """A holder of the embeddings of a tokd-gpu on this host.
 
         with EmbeddingReader("/run/tokd-gpu-holders.sock") as reader:
@@ -108,12 +103,15 @@ class EmbeddingReader(Iterator[Embedding]):
         self._polls += 1
         if self._polls % LIVENESS_POLLS == 0:
             self._check_alive(self._a)
-        given = self._next(self._a)
+        given = self._next()
         if given is None and self._check_alive(self._a):
-            given = self._next(self._a)  # handed out before it went
+            given = self._next()  # handed out before it went
         return given
 
-    def _next(self, a: Attached) -> Embedding | None:
+    def _next(self) -> Embedding | None:
+        a = self._a
+        if a is None:
+            return None
         if self._position == self._head:
             head = _libtok.load_acquire_u64(a.ring, HEAD_OFFSET)
             if not self._head <= head <= self._cursor + a.entries:
@@ -221,30 +219,8 @@ class EmbeddingReader(Iterator[Embedding]):
             self._cursor = cursor
             _libtok.store_release_u64(a.cursor, 0, cursor)
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> Embedding:
-        """Wait for the next embedding. Ends when the agent has ended and all was read.
-
-        TimeoutError after `timeout` seconds; RingDropped as in `poll`. Waits by polling: for a
-        moment without pause, then with pauses from 50 us to 1 ms.
-        """
-        deadline = None if self._timeout is None else time.monotonic() + self._timeout
-        polls, pause = 0, SLEEP_FIRST_S
-        while True:
-            given = self.poll()
-            if given is not None:
-                return given
-            if self.closed:
-                raise StopIteration
-            polls += 1
-            if polls < SPIN_POLLS:
-                continue
-            if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(f"{self._path}: no embedding within {self._timeout} s")
-            time.sleep(pause)
-            pause = min(2 * pause, SLEEP_LAST_S)
+    def _nothing_came(self) -> str:
+        return f"{self._path}: no embedding within {self._timeout} s"
 
     def close(self) -> None:
         """Detach. Arrays still about stay readable, but the agent may overwrite them; what other
@@ -266,14 +242,3 @@ class EmbeddingReader(Iterator[Embedding]):
             except BufferError:
                 pass  # views are about: the last of them unmaps it
         a.socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

@@ -6,11 +6,9 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Self
 
+from ._waiting import Waiting
 from .ring_attach import attach, reason_of
 from .ring_errors import RingDropped, RingError, RingRefused
 from .ring_layout import ATTACH_REP
@@ -33,9 +31,6 @@ __all__ = [
 ATTACH_TIMEOUT_S = 5.0
 RECONNECT_TIMEOUT_S = 1.0  # for one attempt
 RECONNECT_PAUSE_S = 0.05  # between attempts
-SPIN_POLLS = 200  # before going to sleep
-SLEEP_FIRST_S = 50e-6
-SLEEP_LAST_S = 1e-3
 LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read
 
 
@@ -51,7 +46,7 @@ class RingInfo:
     instance: int
 
 
-class RingReader(Iterator[TokenRange]):
+class RingReader(Waiting[TokenRange]):
     """A reader of all token rings of a dpdk-tokd on this host.
 
         with RingReader("/run/dpdk-tokd.sock") as reader:
@@ -210,33 +205,6 @@ class RingReader(Iterator[TokenRange]):
         was not to attach to the next."""
         return not self._rings or (self._gone and self._streams is None)
 
-    def __iter__(self) -> Self:
-        return self
-
-    def __next__(self) -> TokenRange:
-        """Wait for the next range. Ends when the appliance has ended and all was read.
-
-        TimeoutError after `timeout` seconds; RingDropped as in `poll`. Waits by polling: for a
-        moment without pause, then with pauses from 50 us to 1 ms.
-        """
-        given = self.poll()
-        if given is not None:
-            return given
-        deadline = None if self._timeout is None else time.monotonic() + self._timeout
-        polls, pause = 0, SLEEP_FIRST_S
-        while not self.closed:
-            given = self._next() if polls < SPIN_POLLS else self.poll()
-            if given is not None:
-                return given
-            polls += 1
-            if polls < SPIN_POLLS:
-                continue
-            if deadline is not None and time.monotonic() >= deadline:
-                raise TimeoutError(self._nothing_came())
-            time.sleep(pause)
-            pause = min(2 * pause, SLEEP_LAST_S)
-        raise StopIteration
-
     def _nothing_came(self) -> str:
         if self._gone:
             why = f" ({self._why_not})" if self._why_not else ""
@@ -251,14 +219,3 @@ class RingReader(Iterator[TokenRange]):
         self._rings = []
         if self._socket is not None:
             self._socket.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()

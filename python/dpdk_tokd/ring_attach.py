@@ -4,12 +4,10 @@
 from __future__ import annotations
 
 import array
-import errno
 import mmap
-import os
 import socket
-import time
 
+from ._asking import Program, ask
 from .ring_errors import RingError, RingRefused
 from .ring_layout import (
     ATTACH_MAGIC,
@@ -23,86 +21,23 @@ from .ring_layout import (
 )
 from .ring_memory import Ring, map_whole
 
+APPLIANCE = Program(
+    "dpdk-tokd",
+    "--socket",
+    "give this user's group the socket, by --socket-group and --socket-mode",
+    "attach",
+    "ring.h",
+)
+
 
 def attach(path: str, *, tap: bool, timeout: float) -> tuple[socket.socket, list[Ring]]:
     """Attach within `timeout` seconds. The socket, non-blocking, and the rings.
 
     OSError: no such socket, no permission, or no answer in time; RingRefused; RingError.
     """
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    try:
-        s.settimeout(timeout)
-        _connect(s, path, timeout)
-        _ask(s, ATTACH_REQ.pack(ATTACH_MAGIC, VERSION, MODE_TAP if tap else MODE_READER, 0))
-        rings = _take_answer(s, path, tap)
-        s.setblocking(False)
-        return s, rings
-    except BaseException:
-        s.close()
-        raise
-
-
-def _connect(s: socket.socket, path: str, timeout: float) -> None:
-    """A unix socket whose queue is full says so at once, whatever the time limit."""
-    deadline = time.monotonic() + timeout
-    while True:
-        try:
-            return s.connect(path)
-        except BlockingIOError:
-            if time.monotonic() >= deadline:
-                raise TimeoutError(f"{path}: too many connect at once") from None
-            time.sleep(0.001)
-        except OSError as e:
-            raise _explained(e, path) from None
-
-
-def _explained(error: OSError, path: str) -> OSError:
-    """The same error with the path and a remedy."""
-    remedy = {
-        errno.ENOENT: "is dpdk-tokd running, and its --socket this one?",
-        errno.ECONNREFUSED: "the dpdk-tokd that made it is gone: start it again",
-        errno.EACCES: "give this user's group the socket, by --socket-group and --socket-mode",
-    }.get(error.errno or 0, "is it the --socket of a dpdk-tokd?")
-    if error.errno is None:
-        return OSError(f"{path}: {error}: {remedy}")
-    return OSError(error.errno, f"{path}: {os.strerror(error.errno)}: {remedy}")
-
-
-def _ask(s: socket.socket, request: bytes) -> None:
-    try:
-        s.send(request)
-    except (BrokenPipeError, ConnectionResetError):
-        pass  # it has closed already, and its answer says why
-
-
-def _receive(s: socket.socket, path: str) -> tuple[bytes, list[tuple[int, int, bytes]], int]:
-    room = socket.CMSG_SPACE((1 + RINGS_MAX) * array.array("i").itemsize)
-    for _ in range(2):
-        try:
-            return s.recvmsg(ATTACH_REP.size, room, socket.MSG_CMSG_CLOEXEC)[:3]
-        except ConnectionResetError:
-            pass  # it closed with the request unread: Linux says so once, before its answer
-        except TimeoutError:
-            raise TimeoutError(
-                f"{path}: no answer to the attach request within {s.gettimeout()} s: "
-                "is it the --socket of a dpdk-tokd, and does that run?"
-            ) from None
-    return b"", [], 0
-
-
-def _take_answer(s: socket.socket, path: str, tap: bool) -> list[Ring]:
-    reply, control, flags = _receive(s, path)
-    fds = array.array("i")
-    for level, kind, data in control:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
-    try:
-        if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
-            raise RingError(f"{path}: attach reply is longer than ring.h says")
-        return _take_rings(reply, fds, path, tap)
-    finally:
-        for fd in fds:
-            os.close(fd)  # mappings stay
+    request = ATTACH_REQ.pack(ATTACH_MAGIC, VERSION, MODE_TAP if tap else MODE_READER, 0)
+    with ask(path, APPLIANCE, request, ATTACH_REP.size, 1 + RINGS_MAX, timeout) as (s, reply, fds):
+        return s, _take_rings(reply, fds, path, tap)
 
 
 def _take_rings(reply: bytes, fds: array.array[int], path: str, tap: bool) -> list[Ring]:

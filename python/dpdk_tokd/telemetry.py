@@ -17,8 +17,9 @@ import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
+
+from ._closing import Closing
 
 SOCKET_NAME = "dpdk_telemetry.v2"
 DEFAULT_PREFIX = "rte"  # EAL's
@@ -135,7 +136,7 @@ class Snapshot:
     port: dict[str, int]
 
 
-class Telemetry:
+class Telemetry(Closing):
     """A connection to the telemetry socket of the process with `file_prefix`.
 
     A context manager. DPDK serves ten connections at once: close it when done. A connection does
@@ -167,14 +168,6 @@ class Telemetry:
         except BaseException:
             self._socket.close()
             raise
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, e: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._socket.close()

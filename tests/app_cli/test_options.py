@@ -312,3 +312,25 @@ def test_the_log_and_telemetry_say_where_values_came_from(start, gpt2_file, monk
     assert config["drain_from"] == "environment"
     assert config["txd_from"] == "default"
     assert appliance.stop() == 0
+
+
+def test_what_chooses_an_rdma_device_has_the_letters_of_its_tools(
+    binary: Path, gpt2_file: Path
+) -> None:
+    def shown(*args: str) -> list[str]:
+        common = ["--", "--ip", "10.0.0.1", "--vocab", str(gpt2_file), "--check-config"]
+        done = run(binary, *common, "--sink", "gpu=verbs:127.0.0.1", *args)
+        assert done.returncode == 0, done.stderr
+        return [line for line in done.stdout.splitlines() if line.startswith("rdma-")]
+
+    chosen = ["rdma-device = mlx5_1", "rdma-port = 2", "rdma-gid = 3"]
+    assert shown("-d", "mlx5_1", "-i", "2", "-x", "3") == chosen
+    assert shown("-dmlx5_1", "-i2", "-x3") == chosen
+    assert shown("-d", "mlx5_0", "--rdma-port", "2", "-x", "3", "-d", "mlx5_1") == chosen
+    assert "-d, --rdma-device NAME" in run(binary, "--help").stdout
+    done = run(binary, "--", "--ip", "10.0.0.1", "-x")
+    assert done.returncode == 2
+    assert last_line(done) == "dpdk-tokd: --rdma-gid: its value is missing; write --rdma-gid INDEX"
+    done = run(binary, "--", "--ip", "10.0.0.1", "-i", "256")
+    assert done.returncode == 2
+    assert "--rdma-port 256" in last_line(done)

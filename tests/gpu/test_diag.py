@@ -111,6 +111,41 @@ def test_host_with_two_nics_and_a_gpu_takes_dmabuf_and_names_the_nearer_nic(
     assert path_of(report, "cuda with dma-buf")["works"] == "not known"  # CUDA not asked
 
 
+def test_each_gpu_is_judged_and_has_its_path(tmp_path: Path) -> None:
+    machine = lab.host(tmp_path)
+    machine.gpu("pci0000:97/0000:97:03.0/0000:9a:00.0", bar1=16 << 20, model="NVIDIA T4")
+    machine.gpu("pci0000:97/0000:97:05.0/0000:9c:00.0")
+    report = look(machine)
+    taken = {gpu["pci"]["address"]: gpu["taken"] for gpu in report["gpus"]}
+    assert taken == {
+        "0000:19:00.0": "verbs with dma-buf",
+        "0000:9a:00.0": "shm",
+        "0000:9c:00.0": "verbs with dma-buf",
+    }
+    assert report["taken"] == "verbs with dma-buf"
+    small = next(gpu for gpu in report["gpus"] if gpu["name"] == "NVIDIA T4")
+    against = small["paths"][0]["against"]
+    assert [a["thing"] for a in against] == ["BAR1"] and "NVIDIA T4" in against[0]["value"]
+    notes = findings(report, problems=False)
+    assert "the GPU at 0000:9a:00.0" in notes["GPUDirect RDMA"]["value"]
+    text = run("--root", machine.root).stdout
+    assert text.count("\nPaths for tokd-gpu (there is a GPU here), NVIDIA") == 3
+    assert "NVIDIA T4 at 0000:9a:00.0, best first" in text
+    assert run("--root", machine.root, "--want", "verbs").returncode == 0
+
+
+def test_the_best_of_the_gpus_stands_for_all(tmp_path: Path) -> None:
+    machine = lab.Machine(tmp_path)
+    machine.modules("nvidia")
+    machine.nic("mlx5_0", f"{lab.SWITCH}/0000:18:00.0", "eth0", [(lab.IPV4, lab.V2)])
+    machine.gpu("pci0000:97/0000:97:03.0/0000:10:00.0", bar1=16 << 20, model="NVIDIA T4")
+    machine.gpu("pci0000:97/0000:97:05.0/0000:20:00.0")
+    report = look(machine)
+    assert [gpu["taken"] for gpu in report["gpus"]] == ["shm", "verbs with dma-buf"]
+    assert report["taken"] == "verbs with dma-buf"
+    assert path_of(report, "verbs with dma-buf")["works"] is not False
+
+
 def test_acs_on_the_switch_between_nic_and_gpu_is_named(tmp_path: Path) -> None:
     machine = lab.Machine(tmp_path)
     machine.modules("nvidia")

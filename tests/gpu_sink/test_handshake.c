@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -397,6 +398,70 @@ a_socket_file_is_taken_over_only_from_the_dead(void **state)
 	assert_non_null(strstr(why.text, strerror(EADDRINUSE)));
 }
 
+static void
+count(void *owner, const struct tokg_error *why)
+{
+	assert_non_null(strstr(why->text, "LimitNOFILE="));
+	++*(uint32_t *)owner;
+}
+
+static bool
+has_something_to_do(struct tokg_server *server)
+{
+	struct pollfd p = {.fd = tokg_server_fd(server), .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+/* Nor is the listener looked at all the time. */
+static void
+without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
+{
+	uint32_t said = 0;
+	char path[64];
+	const struct tokg_server_config c = {
+		.path = path, .mode = 0600, .calls = {.starved = count}, .owner = &said};
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+	const int s = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct rlimit before, none;
+	struct tokg_server *server;
+	struct tokg_error why;
+	int lowest_free;
+
+	snprintf(path, sizeof(path), "%.40s/other", agent.folder);
+	strcpy(un.sun_path, path);
+	server = tokg_server_open(&c, &why);
+	assert_non_null(server);
+	assert_int_equal(connect(s, (struct sockaddr *)&un, sizeof(un)), 0);
+	lowest_free = dup(s);
+	close(lowest_free);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)lowest_free;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	for (uint64_t end = tokg_now_ms() + 1500; tokg_now_ms() < end;) {
+		const bool first = said == 0;
+
+		if (has_something_to_do(server)) /* again after a second */
+			tokg_server_turn(server);
+		else
+			poll(NULL, 0, 10);
+		tokg_server_turn(server);
+		assert_int_equal(said, 1);
+		if (first)
+			assert_false(has_something_to_do(server));
+	}
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	for (uint64_t end = tokg_now_ms() + 5000;
+		tokg_now_ms() < end && recv(s, &why, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
+		tokg_server_turn(server);
+		poll(NULL, 0, 10);
+	}
+	assert_int_equal(recv(s, &why, 1, MSG_DONTWAIT), 1); /* refused for its silence: taken */
+	close(s);
+	tokg_server_close(server);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
 
 int
@@ -415,6 +480,7 @@ main(void)
 		TEST(the_place_moves_to_the_connection_that_resumes),
 		TEST(a_flood_delays_others_and_those_inside_stay),
 		TEST(a_socket_file_is_taken_over_only_from_the_dead),
+		TEST(without_descriptors_who_comes_waits_and_it_is_said_once),
 	};
 
 	port = (uint16_t)(20000 + getpid() % 10000);

@@ -341,7 +341,7 @@ def test_an_appliance_that_closes_before_it_was_asked_is_heard(path, monkeypatch
 
         parted: list[None] = []
         with monkeypatch.context() as patch:
-            patch.setattr("dpdk_tokd.ring_attach.socket.socket", Late)
+            patch.setattr("dpdk_tokd._asking.socket.socket", Late)
             why = message.decode() if message else f"{path}: closed without an answer: try again"
             with pytest.raises(RingRefused, match=why):
                 RingReader(path)

@@ -140,6 +140,12 @@ left(void *owner, uint64_t id)
 	tokg_places_left(&e->agent->places, link_of(e, id), tokg_now_ns());
 }
 
+static void
+starved(void *owner, const struct tokg_error *why)
+{
+	tokg_log("producers: %s", why->text);
+}
+
 static bool
 watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
 {
@@ -182,7 +188,7 @@ open_entrance(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
 		.mode = a->o->socket_mode,
 		.host = l->path[0] != '\0' ? NULL : l->host,
 		.port = l->port,
-		.calls = {grant, joined, left},
+		.calls = {grant, joined, left, starved},
 		.owner = e,
 	};
 

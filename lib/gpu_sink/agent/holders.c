@@ -19,6 +19,7 @@
 #define LISTENER UINT32_MAX
 #define EVENTS_MAX 16
 #define HOLD_FDS 3
+#define NOT_KNOWN UINT64_MAX
 
 static void
 hang_up(struct tokg_holders *h, struct tokg_holder *c)
@@ -213,26 +214,33 @@ listen_to(struct tokg_holders *h, bool on)
 				  : h->deaf;
 }
 
+static uint32_t
+place_for_newcomer(const struct tokg_holders *h)
+{
+	uint32_t i = 0;
+
+	while (i < TOKG_HOLDERS_CONNS && h->holder[i].state != TOKG_HOLDER_FREE)
+		i++;
+	return i;
+}
+
 static void
 accept_one(struct tokg_holders *h, uint64_t now_ns)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
-	uint32_t i = 0;
+	const uint32_t i = place_for_newcomer(h);
+	struct tokg_error why;
 	int fd;
 
-	while (i < TOKG_HOLDERS_CONNS && h->holder[i].state != TOKG_HOLDER_FREE)
-		i++;
-	fd = i < TOKG_HOLDERS_CONNS
-		     ? accept4(h->listener.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)
-		     : -1;
-	if (fd < 0) {
-		/* One that waits would be reported at once, for ever: look again at the next turn.
-		 */
-		listen_to(h, false);
+	if (i == TOKG_HOLDERS_CONNS)
 		return;
-	}
+	fd = tokg_listen_take(&h->listener, &why);
+	if (why.text[0] != '\0')
+		tokg_log("holders: %s", why.text);
+	if (fd < 0)
+		return;
 	ev.data.u32 = i;
 	if (epoll_ctl(h->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
 		close(fd);
@@ -262,21 +270,46 @@ needed(const struct tokg_holders *h)
 	return position;
 }
 
+/* When the oldest that it holds was handed out. It is in the way: there is one. */
+static uint64_t
+oldest_ns(const struct tokg_holders *h, const struct tokg_holder *c)
+{
+	const struct tokg_delivery *d = h->delivery;
+
+	return d->entry[c->cursor & (d->ring->entries - 1)].t_ready;
+}
+
 static void
 watch(struct tokg_holders *h, struct tokg_holder *c, uint64_t position, uint64_t now_ns)
 {
+	const uint64_t limit_ns = h->timeout_ms * 1000000ull;
+	bool stands, slow;
+
 	if (c->since_ns != 0 && c->cursor >= c->needed)
 		c->since_ns = 0;
 	if (c->since_ns == 0 && c->cursor < position) {
 		c->since_ns = now_ns;
 		c->needed = position;
 	}
-	if (c->since_ns == 0 || now_ns - c->since_ns <= h->timeout_ms * 1000000ull)
+	if (c->cursor >= position)
+		c->way_ns = 0;
+	else if (c->way_ns == 0)
+		c->way_ns = now_ns;
+	stands = c->since_ns != 0 && now_ns - c->since_ns > limit_ns;
+	slow = c->way_ns != 0 && now_ns - c->way_ns > TOKG_HOLDER_SLOW * limit_ns &&
+	       now_ns > oldest_ns(h, c) + TOKG_HOLDER_SLOW * limit_ns;
+	if (!stands && !slow)
 		return;
-	say(c,
-		"dropped: it held full outputs for more than %u ms: let go of embeddings earlier, or "
-		"raise --out-bytes or --holder-timeout",
-		h->timeout_ms);
+	if (stands)
+		say(c,
+			"dropped: it held full outputs for more than %u ms: let go of embeddings "
+			"earlier, or raise --out-bytes or --holder-timeout",
+			h->timeout_ms);
+	else
+		say(c,
+			"dropped: too slow: in the way, it held one embedding for more than %u ms: "
+			"raise --out-bytes or --holder-timeout",
+			TOKG_HOLDER_SLOW * h->timeout_ms);
 	h->counts.dropped++;
 	hang_up(h, c);
 }
@@ -286,7 +319,7 @@ tokg_holders_turn(struct tokg_holders *h, uint64_t now_ns)
 {
 	struct epoll_event ev[EVENTS_MAX];
 	const int n = epoll_wait(h->epoll, ev, EVENTS_MAX, 0);
-	uint64_t position;
+	uint64_t passed, position;
 
 	for (int i = 0; i < n; i++) {
 		struct tokg_holder *c;
@@ -301,13 +334,17 @@ tokg_holders_turn(struct tokg_holders *h, uint64_t now_ns)
 		else if (c->state == TOKG_HOLDER_HOLDING)
 			hear(h, c);
 	}
-	tokg_holders_passed(h); /* cursors as they are now */
+	passed = tokg_holders_passed(h);
 	position = needed(h);
+	/* All are past it, and it is about to be given back: who is in the way shows after that. */
+	if (passed >= position && position != 0)
+		position = NOT_KNOWN;
 	for (uint32_t i = 0; i < TOKG_HOLDERS_CONNS; i++) {
 		struct tokg_holder *c = &h->holder[i];
 
 		if (c->state == TOKG_HOLDER_HOLDING) {
-			watch(h, c, position, now_ns);
+			if (position != NOT_KNOWN)
+				watch(h, c, position, now_ns);
 		} else if (c->state == TOKG_HOLDER_GREETING &&
 			   now_ns - c->since_ns > TOKG_HOLD_GREETING_NS) {
 			say(c, "no hold request within a second");
@@ -315,7 +352,9 @@ tokg_holders_turn(struct tokg_holders *h, uint64_t now_ns)
 			hang_up(h, c);
 		}
 	}
-	listen_to(h, true);
+	/* One that waits and cannot be taken would be reported at once, for ever. */
+	listen_to(
+		h, place_for_newcomer(h) < TOKG_HOLDERS_CONNS && !tokg_listen_rests(&h->listener));
 }
 
 uint64_t

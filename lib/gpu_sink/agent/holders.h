@@ -15,6 +15,9 @@
 #define TOKG_HOLDERS_MAX 16
 #define TOKG_HOLDERS_CONNS (TOKG_HOLDERS_MAX + 8) /* beyond: not accepted before one ends */
 #define TOKG_HOLD_GREETING_NS 1000000000ull
+/* Times the limit: as long one that is in the way may hold the same embedding, though it goes on.
+ */
+#define TOKG_HOLDER_SLOW 10
 
 struct tokg_holder {
 	enum { TOKG_HOLDER_FREE, TOKG_HOLDER_GREETING, TOKG_HOLDER_HOLDING } state;
@@ -24,6 +27,7 @@ struct tokg_holder {
 	uint64_t cursor;	/* as last taken: clamped, never going back */
 	uint64_t since_ns;	/* of the greeting; HOLDING: in the way since then, or 0 */
 	uint64_t needed;	/* ... until it has come here */
+	uint64_t way_ns;	/* in the way at every look since then, or 0 */
 };
 
 struct tokg_holder_counts {

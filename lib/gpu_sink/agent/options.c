@@ -47,7 +47,8 @@ static const struct def defs[] = {
 	{"holders-mode", 0, "OCTAL", OCTAL, FIELD(holders_mode), 0, 0777, "0600",
 		"permission of the holders' socket"},
 	{"holder-timeout", 0, "MS", MS, FIELD(holder_timeout_ms), 1, 600000, "1000",
-		"a holder that keeps outputs more than half full for so long is dropped"},
+		"a holder that stands in the way of producers for so long is dropped; one that goes "
+		"on, but holds one embedding in their way for ten times that, too"},
 	{"producers", 0, "N", COUNT, FIELD(producers), 1, TOKG_PRODUCERS_MAX, "4",
 		"places: workers of all dpdk-tokd that share this ring"},
 	{"slots", 0, "N", COUNT, FIELD(slots), 2, TOKG_SLOTS_MAX, "64", "slots of one producer"},

@@ -203,13 +203,25 @@ judge_nearer(const struct machine *m, const struct gpu *g, struct verdict *v)
 	}
 }
 
+/* Where the NIC reaches one GPU, that it does not reach others has no weight. */
 static void
 judge_gpu_writes(const struct machine *m, struct verdict *v)
 {
-	if (m->chosen.found && m->system.nvidia && v->ways[0].works == NO && v->ways[1].works == NO)
-		add(v, true, "GPUDirect RDMA", "see what stands against the paths",
-			"%s cannot write into the GPU's memory, by dma-buf or peer memory",
-			m->rdma[m->chosen.device].name);
+	bool weighs = true;
+
+	if (!m->chosen.found || !m->system.nvidia)
+		return;
+	for (int i = 0; i < v->n_paths; i++)
+		weighs &= v->paths[i].ways[0].works == NO && v->paths[i].ways[1].works == NO;
+	for (int i = 0; i < v->n_paths; i++) {
+		const struct paths *p = &v->paths[i];
+
+		if (p->ways[0].works == NO && p->ways[1].works == NO)
+			add(v, weighs, "GPUDirect RDMA", "see what stands against the paths",
+				"%s cannot write into the memory of the GPU at %s, by dma-buf or peer "
+				"memory",
+				m->rdma[m->chosen.device].name, p->gpu->pci.address);
+	}
 }
 
 static void

@@ -45,14 +45,24 @@ judge(const struct machine *m, const struct options *o, struct verdict *v)
 	judge_findings(m, o, v);
 }
 
+static bool
+would_work(const struct paths *p, enum want want)
+{
+	for (int i = 0; i < p->n_ways; i++) {
+		if (p->ways[i].kind == want && p->ways[i].works != NO)
+			return true;
+	}
+	return false;
+}
+
 bool
 verdict_is_good(const struct verdict *v, enum want want)
 {
 	bool problem = false;
 
 	if (want != WANT_NONE) {
-		for (int i = 0; i < v->n_ways; i++) {
-			if (v->ways[i].kind == want && v->ways[i].works != NO)
+		for (int i = 0; i < v->n_paths; i++) {
+			if (would_work(&v->paths[i], want))
 				return true;
 		}
 		return false;

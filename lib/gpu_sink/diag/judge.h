@@ -33,12 +33,20 @@ struct way {
 
 #define WAYS_MAX 4
 
-struct verdict {
-	enum role role;
-	const char *role_why;
+/* With one of the GPUs, or with none. */
+struct paths {
+	const struct gpu *gpu;	   /* NULL: there is none */
 	struct way ways[WAYS_MAX]; /* best first */
 	int n_ways;
 	int taken; /* index: the first that works, or of which nothing says that it does not */
+};
+
+struct verdict {
+	enum role role;
+	const char *role_why;
+	struct paths paths[GPU_MAX]; /* in the order of the GPUs; one at least */
+	int n_paths;
+	int best; /* index: the first of those whose path taken is best */
 	struct finding findings[FINDINGS_MAX];
 	int n_findings;
 };

@@ -19,7 +19,7 @@ static const struct known {
 	const char *help;
 } known[] = {
 	{"want", "PATH", T_WORD, offsetof(struct options, want), "verbs cuda shm",
-		"for scripts: would this one work? verbs, cuda or shm"},
+		"for scripts: would this one work, with one of the GPUs at least? verbs,\ncuda or shm"},
 	{"role", "ROLE", T_WORD, offsetof(struct options, role), "producer agent",
 		"producer: dpdk-tokd alone runs here; agent: tokd-gpu does\n"
 		"[agent where there is a GPU, else producer]"},

@@ -76,19 +76,52 @@ of_rdma(const struct rdma *d)
 }
 
 static json_t *
-of_gpu(const struct machine *m, const struct gpu *g)
+of_reasons(const struct reasons *r)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < r->n; i++)
+		json_array_append_new(
+			list, json_pack("{ss ss ss}", "thing", r->of[i].thing, "value",
+				      r->of[i].value, "remedy", r->of[i].remedy));
+	return list;
+}
+
+static json_t *
+of_way(const struct way *w)
+{
+	static const char *const kinds[] = {"", "verbs", "cuda", "shm"};
+
+	return json_pack("{ss ss ss so so}", "path", w->name, "kind", kinds[w->kind], "works",
+		known_text(w->works), "against", of_reasons(&w->no), "not_known",
+		of_reasons(&w->unknown));
+}
+
+static json_t *
+of_paths(const struct paths *p)
+{
+	json_t *list = json_array();
+
+	for (int i = 0; i < p->n_ways; i++)
+		json_array_append_new(list, of_way(&p->ways[i]));
+	return list;
+}
+
+static json_t *
+of_gpu(const struct machine *m, const struct gpu *g, const struct paths *p)
 {
 	json_t *to = json_object();
 
 	for (int i = 0; i < m->n_rdma; i++)
 		json_object_set_new(to, m->rdma[i].name,
 			json_string(pci_between_text(pci_compare(&m->rdma[i].pci, &g->pci))));
-	return json_pack("{ss so so so ss sb si si ss so so so}", "name", g->name, "pci",
+	return json_pack("{ss so so so ss sb si si ss so so so so ss}", "name", g->name, "pci",
 		of_pci(&g->pci), "bar1", number_or_null(g->bar1), "bar1_free",
 		g->has_bar1_free ? json_integer((json_int_t)g->bar1_free) : json_null(),
 		"bar1_from", g->bar1_from, "asked", g->asked, "major", g->major, "minor", g->minor,
 		"write_order", order_text(g), "gpudirect_rdma", known(g->rdma_supported), "dmabuf",
-		known(g->dmabuf_supported), "to", to);
+		known(g->dmabuf_supported), "to", to, "paths", of_paths(p), "taken",
+		p->ways[p->taken].name);
 }
 
 static json_t *
@@ -144,39 +177,15 @@ of_finding(const struct finding *f)
 }
 
 static json_t *
-of_reasons(const struct reasons *r)
-{
-	json_t *list = json_array();
-
-	for (int i = 0; i < r->n; i++)
-		json_array_append_new(
-			list, json_pack("{ss ss ss}", "thing", r->of[i].thing, "value",
-				      r->of[i].value, "remedy", r->of[i].remedy));
-	return list;
-}
-
-static json_t *
-of_way(const struct way *w)
-{
-	static const char *const kinds[] = {"", "verbs", "cuda", "shm"};
-
-	return json_pack("{ss ss ss so so}", "path", w->name, "kind", kinds[w->kind], "works",
-		known_text(w->works), "against", of_reasons(&w->no), "not_known",
-		of_reasons(&w->unknown));
-}
-
-static json_t *
 of_all(const struct machine *m, const struct options *o, const struct verdict *v)
 {
-	json_t *rdma = json_array(), *gpus = json_array(), *ways = json_array(),
-	       *findings = json_array();
+	const struct paths *best = &v->paths[v->best];
+	json_t *rdma = json_array(), *gpus = json_array(), *findings = json_array();
 
 	for (int i = 0; i < m->n_rdma; i++)
 		json_array_append_new(rdma, of_rdma(&m->rdma[i]));
 	for (int i = 0; i < m->n_gpus; i++)
-		json_array_append_new(gpus, of_gpu(m, &m->gpus[i]));
-	for (int i = 0; i < v->n_ways; i++)
-		json_array_append_new(ways, of_way(&v->ways[i]));
+		json_array_append_new(gpus, of_gpu(m, &m->gpus[i], &v->paths[i]));
 	for (int i = 0; i < v->n_findings; i++)
 		json_array_append_new(findings, of_finding(&v->findings[i]));
 	return json_pack("{ss sb so so so so so so ss so so so ss so}", "version", TOKD_VERSION,
@@ -185,8 +194,8 @@ of_all(const struct machine *m, const struct options *o, const struct verdict *v
 		text_or_null(m->cuda_note), "cuda_version",
 		number_or_null((uint64_t)m->cuda_version), "role",
 		v->role == ROLE_AGENT ? "agent" : "producer", "role_why", json_string(v->role_why),
-		"system", of_system(&m->system), "paths", ways, "taken", v->ways[v->taken].name,
-		"findings", findings);
+		"system", of_system(&m->system), "paths", of_paths(best), "taken",
+		best->ways[best->taken].name, "findings", findings);
 }
 
 int

@@ -148,14 +148,16 @@ show_finding(const char *lead, const struct finding *f)
 }
 
 static void
-show_ways(const struct verdict *v)
+show_ways(const struct verdict *v, const struct paths *p)
 {
-	printf("Paths for %s (%s), best first\n", v->role == ROLE_AGENT ? "tokd-gpu" : "dpdk-tokd",
-		v->role_why);
-	for (int i = 0; i < v->n_ways; i++) {
-		const struct way *w = &v->ways[i];
+	printf("Paths for %s (%s)", v->role == ROLE_AGENT ? "tokd-gpu" : "dpdk-tokd", v->role_why);
+	if (v->n_paths > 1)
+		printf(", %s at %s", p->gpu->name, p->gpu->pci.address);
+	puts(", best first");
+	for (int i = 0; i < p->n_ways; i++) {
+		const struct way *w = &p->ways[i];
 
-		printf("%s %s: %s\n", i == v->taken ? "->" : "  ", w->name,
+		printf("%s %s: %s\n", i == p->taken ? "->" : "  ", w->name,
 			w->works == NO	  ? "not possible"
 			: w->works == YES ? "possible"
 					  : "nothing known is against it");
@@ -172,7 +174,8 @@ show_text(const struct machine *m, const struct verdict *v)
 	show_rdma(m);
 	show_gpus(m);
 	show_system(&m->system);
-	show_ways(v);
+	for (int i = 0; i < v->n_paths; i++)
+		show_ways(v, &v->paths[i]);
 	puts("Findings");
 	if (v->n_findings == 0)
 		puts("  none");

@@ -69,9 +69,8 @@ need_driver(const struct machine *m, struct way *w)
 /* Part of BAR1 is the driver's own: where it does not say how much is free, all of it is the limit.
  */
 static void
-need_bar1(const struct machine *m, struct way *w, uint64_t region)
+need_bar1(const struct gpu *g, struct way *w, uint64_t region)
 {
-	const struct gpu *g = &m->gpus[0];
 	const uint64_t room = g->has_bar1_free ? g->bar1_free : g->bar1;
 	char have[32], need[32];
 
@@ -112,11 +111,10 @@ need_dmabuf_of_nic(const struct machine *m, struct way *w)
 }
 
 static void
-need_dmabuf_of_gpu(const struct machine *m, struct way *w)
+need_dmabuf_of_gpu(const struct machine *m, const struct gpu *g, struct way *w)
 {
 	static const char remedy[] = "the NVIDIA driver's open kernel modules (from 515 on), which "
 				     "alone have it, with CUDA from 11.7 on";
-	const struct gpu *g = &m->gpus[0];
 
 	if (g->dmabuf_supported == NO)
 		add(&w->no, "dma-buf of the GPU", remedy, "CUDA says that %s has none", g->name);
@@ -129,17 +127,17 @@ need_dmabuf_of_gpu(const struct machine *m, struct way *w)
 }
 
 static void
-verbs_dmabuf(const struct machine *m, const struct options *o, struct way *w)
+verbs_dmabuf(const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
 {
 	need_rdma(m, w);
 	need_driver(m, w);
 	need_dmabuf_of_nic(m, w);
-	need_dmabuf_of_gpu(m, w);
-	need_bar1(m, w, o->region);
+	need_dmabuf_of_gpu(m, g, w);
+	need_bar1(g, w, o->region);
 }
 
 static void
-verbs_peermem(const struct machine *m, const struct options *o, struct way *w)
+verbs_peermem(const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
 {
 	need_rdma(m, w);
 	need_driver(m, w);
@@ -147,22 +145,22 @@ verbs_peermem(const struct machine *m, const struct options *o, struct way *w)
 		add(&w->no, "peer memory",
 			"modprobe nvidia_peermem (it needs MLNX_OFED's or DOCA's ib_core)",
 			"neither nvidia_peermem nor nv_peer_mem is loaded");
-	if (m->gpus[0].rdma_supported == NO)
+	if (g->rdma_supported == NO)
 		add(&w->no, "GPUDirect RDMA", "a data-center or workstation GPU",
-			"CUDA says that %s has none", m->gpus[0].name);
-	need_bar1(m, w, o->region);
+			"CUDA says that %s has none", g->name);
+	need_bar1(g, w, o->region);
 }
 
 /* Into memory of the host, where the consumer runs as threads; or seen from the producer's end. */
 static void
-verbs_host(const struct machine *m, const struct options *o, struct way *w)
+verbs_host(const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
 {
 	need_rdma(m, w);
 	need_memlock(m, w, "the GPU ring", o->region);
 }
 
 static void
-verbs_producer(const struct machine *m, const struct options *o, struct way *w)
+verbs_producer(const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
 {
 	need_rdma(m, w);
 	need_memlock(m, w, "the token rings", o->ring);
@@ -172,9 +170,9 @@ verbs_producer(const struct machine *m, const struct options *o, struct way *w)
 }
 
 static void
-need_gpu(const struct machine *m, struct way *w)
+need_gpu(const struct machine *m, const struct gpu *g, struct way *w)
 {
-	if (m->n_gpus == 0)
+	if (g == NULL)
 		add(&w->no, "GPU", "an NVIDIA GPU in this machine; from another one, verbs",
 			"no GPU of NVIDIA on the PCI bus");
 	else
@@ -186,48 +184,49 @@ need_gpu(const struct machine *m, struct way *w)
  * memory is the agent's.
  */
 static void
-cuda_dmabuf(const struct machine *m, const struct options *o, struct way *w)
+cuda_dmabuf(const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
 {
-	need_gpu(m, w);
-	if (m->n_gpus == 0)
+	need_gpu(m, g, w);
+	if (g == NULL)
 		return;
-	need_dmabuf_of_gpu(m, w);
+	need_dmabuf_of_gpu(m, g, w);
 	if (m->cuda_version == 0)
 		add(&w->unknown, "mapping GPU memory", "", "which CUDA the driver has");
 	else if (m->cuda_version < CUDA_MAPS)
 		add(&w->no, "mapping GPU memory", "the driver of CUDA 13.3 or later",
 			"the driver's CUDA is %d.%d", m->cuda_version / 1000,
 			m->cuda_version % 1000 / 10);
-	need_bar1(m, w, o->region);
+	need_bar1(g, w, o->region);
 }
 
 static void
-shm(const struct machine *m, const struct options *o, struct way *w)
+shm(const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
 {
 }
 
 struct plan {
 	const char *name;
 	enum want kind;
-	void (*look)(const struct machine *m, const struct options *o, struct way *w);
+	void (*look)(const struct machine *m, const struct options *o, const struct gpu *g,
+		struct way *w);
 };
 
 static void
-look(const struct machine *m, const struct options *o, struct verdict *v, const struct plan *plan,
+look(const struct machine *m, const struct options *o, struct paths *p, const struct plan *plan,
 	int n)
 {
-	for (int i = 0; i < n && v->n_ways < WAYS_MAX; i++) {
-		struct way *w = &v->ways[v->n_ways++];
+	for (int i = 0; i < n && p->n_ways < WAYS_MAX; i++) {
+		struct way *w = &p->ways[p->n_ways++];
 
 		w->name = plan[i].name;
 		w->kind = plan[i].kind;
-		plan[i].look(m, o, w);
+		plan[i].look(m, o, p->gpu, w);
 		w->works = w->no.n > 0 ? NO : w->unknown.n > 0 ? NOT_KNOWN : YES;
 	}
 }
 
-void
-judge_ways(const struct machine *m, const struct options *o, struct verdict *v)
+static void
+look_at_all(const struct machine *m, const struct options *o, enum role role, struct paths *p)
 {
 	static const struct plan of_producer[] = {{"verbs", WANT_VERBS, verbs_producer}};
 	static const struct plan of_gpu[] = {{"verbs with dma-buf", WANT_VERBS, verbs_dmabuf},
@@ -236,13 +235,25 @@ judge_ways(const struct machine *m, const struct options *o, struct verdict *v)
 	static const struct plan of_all[] = {
 		{"cuda with dma-buf", WANT_CUDA, cuda_dmabuf}, {"shm", WANT_SHM, shm}};
 
-	if (v->role == ROLE_PRODUCER)
-		look(m, o, v, of_producer, 1);
-	else if (m->n_gpus > 0)
-		look(m, o, v, of_gpu, 2);
+	if (role == ROLE_PRODUCER)
+		look(m, o, p, of_producer, 1);
+	else if (p->gpu != NULL)
+		look(m, o, p, of_gpu, 2);
 	else
-		look(m, o, v, of_host, 1);
-	look(m, o, v, of_all, 2);
-	while (v->ways[v->taken].works == NO) /* shm always works */
-		v->taken++;
+		look(m, o, p, of_host, 1);
+	look(m, o, p, of_all, 2);
+	while (p->ways[p->taken].works == NO) /* shm always works */
+		p->taken++;
+}
+
+void
+judge_ways(const struct machine *m, const struct options *o, struct verdict *v)
+{
+	v->n_paths = m->n_gpus > 0 ? m->n_gpus : 1;
+	for (int i = 0; i < v->n_paths; i++) {
+		v->paths[i].gpu = m->n_gpus > 0 ? &m->gpus[i] : NULL;
+		look_at_all(m, o, v->role, &v->paths[i]);
+		if (v->paths[i].taken < v->paths[v->best].taken)
+			v->best = i;
+	}
 }

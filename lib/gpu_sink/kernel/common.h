@@ -106,6 +106,73 @@ tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
 	}
 }
 
+/* One of the tables: `bytes` (0: this kind has none) to offset `at` of the copy. */
+struct tokg_table_copy {
+	const void *from;
+	uint64_t bytes, at;
+	const uint8_t **to; /* where the consumer looks for it */
+};
+
+#define TOKG_TABLES 5
+
+/* How the tables lie in a device's copy, each on a page of its own: its bytes. All of `e` but the
+ * addresses is filled. */
+static inline uint64_t
+tokg_tables_plan(const struct tokg_tables *t, uint64_t row_bytes, struct tokg_embed *e,
+	struct tokg_table_copy table[TOKG_TABLES])
+{
+	const uint64_t of_positions = t->kind != TOKG_KIND_WORD ? t->n_positions * row_bytes : 0;
+	const uint64_t of_bert = t->kind == TOKG_KIND_BERT ? row_bytes : 0;
+	uint64_t end = 0;
+
+	table[0] = {t->word, t->n_ids * row_bytes, 0, &e->word};
+	table[1] = {t->position, of_positions, 0, &e->position};
+	table[2] = {t->type, of_bert, 0, &e->type};
+	table[3] = {t->gamma, of_bert, 0, &e->gamma};
+	table[4] = {t->beta, of_bert, 0, &e->beta};
+	for (uint32_t i = 0; i < TOKG_TABLES; i++) {
+		table[i].at = end;
+		end += tokg_align(table[i].bytes, TOKG_PAGE);
+	}
+	e->kind = t->kind;
+	e->dtype = t->dtype;
+	e->dim = t->dim;
+	e->row_bytes = (uint32_t)row_bytes;
+	e->n_ids = t->n_ids;
+	e->n_positions = t->n_positions;
+	e->epsilon = t->epsilon;
+	return end;
+}
+
+/* What the consumer keeps for itself, as offsets into one piece of memory. What lies before `parts`
+ * every incarnation begins with as zero. */
+struct tokg_scratch {
+	uint64_t seen, slots, parts, end;
+};
+
+static inline struct tokg_scratch
+tokg_scratch_plan(const struct tokg_geometry *g)
+{
+	const uint64_t slots = (uint64_t)g->producers * g->slots;
+	struct tokg_scratch s;
+
+	s.seen = tokg_align(sizeof(struct tokg_work), TOKG_PAGE);
+	s.slots = tokg_align(s.seen + slots * sizeof(uint64_t), TOKG_PAGE);
+	s.parts = tokg_align(s.slots + slots * sizeof(struct tokg_state), TOKG_PAGE);
+	s.end = tokg_align(
+		s.parts + g->slot_bytes / TOKD_RING_ALIGN * sizeof(struct tokg_part), TOKG_PAGE);
+	return s;
+}
+
+static inline void
+tokg_scratch_set(struct tokg_consumer *k, const struct tokg_scratch *s, uint8_t *at)
+{
+	k->work = (struct tokg_work *)at;
+	k->seen = (uint64_t *)(at + s->seen);
+	k->slots = (struct tokg_state *)(at + s->slots);
+	k->parts = (struct tokg_part *)(at + s->parts);
+}
+
 /* ctl as a new region has it; `magic` is for the caller to write when all else stands. */
 static inline struct tokg_ctl
 tokg_ctl_make(const struct tokg_device_config *c)

@@ -39,70 +39,37 @@ struct cpu_device {
 	int first_cpu;
 };
 
-/* Copies of the tables, each on a page of its own. */
 bool
 tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_error *why)
 {
-	struct tokg_embed *const e = &c->consumer.e;
-	const uint64_t row = c->d.geometry.row_bytes;
-	const bool positions = t->kind != TOKG_KIND_WORD, bert = t->kind == TOKG_KIND_BERT;
-	const struct {
-		const void *from;
-		uint64_t bytes;
-		const uint8_t **to;
-	} table[] = {
-		{t->word, t->n_ids * row, &e->word},
-		{t->position, positions ? t->n_positions * row : 0, &e->position},
-		{t->type, bert ? row : 0, &e->type},
-		{t->gamma, bert ? row : 0, &e->gamma},
-		{t->beta, bert ? row : 0, &e->beta},
-	};
-	uint64_t bytes = 0;
+	struct tokg_table_copy table[TOKG_TABLES];
+	const uint64_t bytes = tokg_tables_plan(t, c->d.geometry.row_bytes, &c->consumer.e, table);
 
-	for (const auto &x : table)
-		bytes += tokg_align(x.bytes, TOKG_PAGE);
 	if (!tokg_memory_get(&c->tables, bytes, NULL, 0, node, why))
 		return false;
-	bytes = 0;
 	for (const auto &x : table) {
+		uint8_t *const to = (uint8_t *)c->tables.at + x.at;
+
 		if (x.bytes == 0)
 			continue;
-		*x.to = (uint8_t *)c->tables.at + bytes;
-		memcpy((uint8_t *)c->tables.at + bytes, x.from, x.bytes);
-		bytes += tokg_align(x.bytes, TOKG_PAGE);
+		memcpy(to, x.from, x.bytes);
+		*x.to = to;
 	}
-	e->kind = t->kind;
-	e->dtype = t->dtype;
-	e->dim = t->dim;
-	e->row_bytes = (uint32_t)row;
-	e->n_ids = t->n_ids;
-	e->n_positions = t->n_positions;
-	e->epsilon = t->epsilon;
 	return true;
 }
 
-/* What the consumer keeps for itself. */
 bool
 scratch_get(cpu_device *c, int node, struct tokg_error *why)
 {
-	const uint64_t slots = (uint64_t)c->d.geometry.producers * c->d.geometry.slots;
-	struct tokg_consumer *const k = &c->consumer;
-	const uint64_t seen = tokg_align(sizeof(*k->work), TOKG_PAGE);
-	const uint64_t states = tokg_align(seen + slots * sizeof(*k->seen), TOKG_PAGE);
-	const uint64_t parts = tokg_align(states + slots * sizeof(*k->slots), TOKG_PAGE);
-	const uint64_t scan = tokg_align(
-		parts + c->d.geometry.slot_bytes / TOKD_RING_ALIGN * sizeof(*k->parts), TOKG_PAGE);
+	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry);
+	uint8_t *at;
 
-	if (!tokg_memory_get(&c->scratch, scan + sizeof(*c->scan), NULL, 0, node, why))
+	if (!tokg_memory_get(&c->scratch, s.end + sizeof(*c->scan), NULL, 0, node, why))
 		return false;
-	uint8_t *const at = (uint8_t *)c->scratch.at;
-
-	k->work = (struct tokg_work *)at;
-	k->seen = (uint64_t *)(at + seen);
-	k->slots = (struct tokg_state *)(at + states);
-	k->parts = (struct tokg_part *)(at + parts);
-	c->scan = (struct tokg_scan *)(at + scan);
-	c->scratch_zero = parts;
+	at = (uint8_t *)c->scratch.at;
+	tokg_scratch_set(&c->consumer, &s, at);
+	c->scan = (struct tokg_scan *)(at + s.end);
+	c->scratch_zero = s.parts;
 	return true;
 }
 

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of the device, a GPU's and what it has of the host's: got, and read and written beside the
+ * kernel that runs. */
+#include <unistd.h>
+
+#include "device_cuda.h"
+
+#define STAGING_BYTES 65536 /* of one copy out of the region */
+/* What cudaMalloc takes whole: no neighbour is in it, whom a dma-buf or IPC would open as well. */
+#define EXPORT_ALIGN (2ull << 20)
+
+namespace
+{
+
+typedef decltype(&cuMemGetHandleForAddressRange) get_handle_fn;
+typedef decltype(&cuPointerSetAttribute) set_attribute_fn;
+
+bool
+gpu_memory(const struct tokg_cuda *c, void **to, uint64_t bytes, const char *what,
+	struct tokg_error *why)
+{
+	size_t free_bytes = 0, all = 0;
+	cudaError_t e = cudaMalloc(to, bytes);
+
+	if (e == cudaSuccess)
+		e = cudaMemset(*to, 0, bytes);
+	if (e == cudaSuccess)
+		return true;
+	cudaMemGetInfo(&free_bytes, &all);
+	tokg_wrong(why, "device cuda:%d: %llu bytes for %s (%zu of %zu are free): %s", c->index,
+		(unsigned long long)bytes, what, free_bytes, all, cudaGetErrorString(e));
+	return false;
+}
+
+bool
+tables_copy(struct tokg_cuda *c, const struct tokg_tables *t, struct tokg_error *why)
+{
+	struct tokg_table_copy table[TOKG_TABLES];
+	const uint64_t bytes = tokg_tables_plan(t, c->d.geometry.row_bytes, &c->consumer.e, table);
+
+	if (!gpu_memory(c, &c->tables, bytes, "the tables", why))
+		return false;
+	for (const auto &x : table) {
+		uint8_t *const to = (uint8_t *)c->tables + x.at;
+
+		if (x.bytes == 0)
+			continue;
+		if (!tokg_cuda_good(c, cudaMemcpy(to, x.from, x.bytes, cudaMemcpyHostToDevice),
+			    "copying the tables", why))
+			return false;
+		*x.to = to;
+	}
+	return true;
+}
+
+bool
+scratch_get(struct tokg_cuda *c, struct tokg_error *why)
+{
+	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry);
+
+	if (!gpu_memory(c, &c->scratch, s.end, "the work queue", why) ||
+		!gpu_memory(c, &c->reserved, sizeof(uint64_t), "a counter", why))
+		return false;
+	tokg_scratch_set(&c->consumer, &s, (uint8_t *)c->scratch);
+	c->consumer.outbox_reserved = (uint64_t *)c->reserved;
+	c->scratch_zero = s.parts;
+	return true;
+}
+
+/* Does its memory keep the order of a NIC's writes for a kernel that is running already? */
+void
+order_ask(struct tokg_cuda *c)
+{
+	struct tokg_device *const d = &c->d;
+	int ordering = -1;
+
+	if (cudaDeviceGetAttribute(&ordering, cudaDevAttrGPUDirectRDMAWritesOrdering, c->index) !=
+		cudaSuccess)
+		ordering = -1;
+	d->order = ordering >= cudaGPUDirectRDMAWritesOrderingOwner ? TOKG_ORDER_FAST
+								    : TOKG_ORDER_STRICT;
+	snprintf(d->order_why, sizeof(d->order_why),
+		"GPU memory; gpuDirectRDMAWritesOrdering is %d (%s)", ordering,
+		ordering < 0						? "unknown"
+		: ordering >= cudaGPUDirectRDMAWritesOrderingAllDevices ? "all devices"
+		: ordering >= cudaGPUDirectRDMAWritesOrderingOwner	? "owner"
+									: "none");
+}
+
+/* What a NIC writes into: copies and fills of it that say that they are synchronous, are. */
+bool
+sync_memops(struct tokg_cuda *c, struct tokg_error *why)
+{
+	const set_attribute_fn set = (set_attribute_fn)tokg_cuda_function("cuPointerSetAttribute");
+	unsigned int on = 1;
+	const CUresult e =
+		set == NULL ? CUDA_ERROR_NOT_SUPPORTED
+			    : set(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)c->region);
+
+	return e == CUDA_SUCCESS ||
+	       tokg_wrong(why, "device cuda:%d: the ring's SYNC_MEMOPS cannot be set: error %d",
+		       c->index, (int)e) == 0;
+}
+
+/* For a NIC: -1 where GPU or driver cannot. */
+int
+dmabuf_get(struct tokg_cuda *c, uint64_t bytes)
+{
+	const get_handle_fn get =
+		(get_handle_fn)tokg_cuda_function("cuMemGetHandleForAddressRange");
+	int fd = -1;
+
+	if (get == NULL || get(&fd, (CUdeviceptr)c->region, bytes,
+				   CU_MEM_RANGE_HANDLE_TYPE_DMA_BUF_FD, 0) != CUDA_SUCCESS)
+		return -1;
+	return fd;
+}
+
+bool
+outbox_get(struct tokg_cuda *c, struct tokg_error *why)
+{
+	const uint64_t n = tokg_outbox_size(&c->d.geometry);
+	const uint64_t bytes = sizeof(*c->outbox) + n * sizeof(struct tokg_out_entry);
+	void *on_gpu;
+
+	if (!tokg_cuda_good(c, cudaHostAlloc((void **)&c->outbox, bytes, cudaHostAllocMapped),
+		    "pinned memory for the outbox", why) ||
+		!tokg_cuda_good(c, cudaHostAlloc(&c->staging, STAGING_BYTES, cudaHostAllocDefault),
+			"pinned memory", why) ||
+		!tokg_cuda_good(c, cudaHostGetDevicePointer(&on_gpu, c->outbox, 0),
+			"mapping the outbox", why))
+		return false;
+	memset(c->outbox, 0, bytes);
+	c->outbox->n = n;
+	c->consumer.outbox = (struct tokg_out_entry *)((struct tokg_outbox *)on_gpu + 1);
+	c->consumer.outbox_mask = n - 1;
+	c->consumer.owner = &((struct tokg_outbox *)on_gpu)->owner;
+	return true;
+}
+
+bool
+scan_times_get(struct tokg_cuda *c, struct tokg_error *why)
+{
+	struct tokg_device *const d = &c->d;
+
+	if (!tokg_cuda_good(c,
+		    cudaHostAlloc(
+			    (void **)&d->scan_times, sizeof(*d->scan_times), cudaHostAllocMapped),
+		    "pinned memory for times", why))
+		return false;
+	memset(d->scan_times, 0, sizeof(*d->scan_times));
+	return tokg_cuda_good(c,
+		cudaHostGetDevicePointer((void **)&c->consumer.scan_times, d->scan_times, 0),
+		"mapping the times", why);
+}
+
+/*
+ * The ring in memory of this host, for the GPU to read over its bus: what producers here store into
+ * by --sink shm. The kernel's accesses to the ring are of system scope, so it needs nothing else
+ * for this. Its compare-and-swaps there may not be atomic to the host; no word that it swaps
+ * (claim, done) is written by anybody else while it runs.
+ */
+bool
+host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *why)
+{
+	int can = 0;
+
+	if (!tokg_cuda_good(c,
+		    cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterSupported, c->index),
+		    "its attributes", why))
+		return false;
+	if (!can)
+		return tokg_wrong(why,
+			       "device cuda:%d: --ring host: it cannot use memory that is shared "
+			       "among processes: use --ring gpu",
+			       c->index) == 0;
+	if (!tokg_memory_get(&c->host_ring, bytes, "tokd-gpu-ring", 0, -1, why))
+		return false;
+	c->registered = tokg_cuda_good(c,
+		cudaHostRegister(c->host_ring.at, c->host_ring.bytes, cudaHostRegisterMapped),
+		"--ring host: giving it the ring's memory", why);
+	if (!c->registered ||
+		!tokg_cuda_good(c, cudaHostGetDevicePointer(&c->region, c->host_ring.at, 0),
+			"--ring host: mapping the ring's memory", why))
+		return false;
+	c->d.region = c->host_ring.at;
+	c->d.region_fd = c->host_ring.fd;
+	c->d.region_address = (uint64_t)(uintptr_t)c->host_ring.at;
+	c->d.order = TOKG_ORDER_FAST;
+	snprintf(c->d.order_why, sizeof(c->d.order_why), "host memory that the GPU reads, on %s",
+		tokg_memory_pages(&c->host_ring));
+	return true;
+}
+
+bool
+gpu_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *why)
+{
+	if (!gpu_memory(c, &c->gpu_ring, bytes, "the ring", why))
+		return false;
+	c->region = c->gpu_ring;
+	c->d.region_address = (uint64_t)(uintptr_t)c->region;
+	c->d.region_dmabuf = dmabuf_get(c, bytes);
+	order_ask(c);
+	return sync_memops(c, why);
+}
+
+bool
+region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *why)
+{
+	const uint64_t bytes = tokg_align(g->geometry.region_bytes, EXPORT_ALIGN);
+	const uint64_t out =
+		tokg_align(g->geometry.producers * g->geometry.out_bytes, EXPORT_ALIGN);
+	struct tokg_ctl ctl = tokg_ctl_make(g);
+	cudaIpcMemHandle_t ipc;
+
+	if (!(g->host_ring ? host_ring_get(c, bytes, why) : gpu_ring_get(c, bytes, why)) ||
+		!gpu_memory(c, &c->outputs, out, "the outputs", why))
+		return false;
+	ctl.magic = TOKG_MAGIC;
+	if (!tokg_cuda_good(c, cudaMemcpy(c->region, &ctl, sizeof(ctl), cudaMemcpyDefault),
+		    "writing the ring's first page", why))
+		return false;
+	static_assert(sizeof(ipc) == sizeof(c->d.ipc), "a handle is 64 bytes");
+	/* Some systems have none: ipc stays 0, by which the agent knows that no holder can come. */
+	if (cudaIpcGetMemHandle(&ipc, c->outputs) == cudaSuccess)
+		memcpy(c->d.ipc, &ipc, sizeof(ipc));
+	else
+		(void)cudaGetLastError();
+	c->d.outputs = c->outputs;
+	return true;
+}
+
+/* Beside the kernel that runs: on another stream, through pinned memory. */
+int
+copy_out(struct tokg_cuda *c, const void *from, void *to, size_t bytes)
+{
+	tokg_owner_lives(&c->d);
+	if (cudaSetDevice(c->index) != cudaSuccess)
+		return -1;
+	for (size_t at = 0; at < bytes; at += STAGING_BYTES) {
+		const size_t n = bytes - at < STAGING_BYTES ? bytes - at : STAGING_BYTES;
+
+		if (cudaMemcpyAsync(c->staging, (const uint8_t *)from + at, n,
+			    cudaMemcpyDeviceToHost, c->io) != cudaSuccess ||
+			cudaStreamSynchronize(c->io) != cudaSuccess)
+			return -1;
+		memcpy((uint8_t *)to + at, c->staging, n);
+	}
+	return 0;
+}
+
+} // namespace
+
+bool
+tokg_cuda_memory_get(
+	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *why)
+{
+	if (!region_get(c, g, why) || !outbox_get(c, why) || !tables_copy(c, &g->tables, why) ||
+		!scratch_get(c, why) || (g->time_scans && !scan_times_get(c, why)))
+		return false;
+	c->d.outbox = c->outbox;
+	c->consumer.region = (uint8_t *)c->region;
+	c->consumer.outputs = (uint8_t *)c->outputs;
+	return true;
+}
+
+void
+tokg_cuda_memory_free(struct tokg_cuda *c)
+{
+	if (c->d.region_dmabuf >= 0)
+		close(c->d.region_dmabuf);
+	for (void *m : {c->gpu_ring, c->outputs, c->tables, c->scratch, c->reserved})
+		cudaFree(m);
+	if (c->registered)
+		cudaHostUnregister(c->host_ring.at);
+	tokg_memory_free(&c->host_ring);
+	for (void *m : {(void *)c->outbox, c->staging, (void *)c->d.scan_times})
+		cudaFreeHost(m);
+}
+
+int
+tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
+{
+	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+
+	if (d->region != NULL)
+		return tokg_mapped_write_u64(d, offset, value);
+	tokg_owner_lives(d);
+	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
+		return -1;
+	if (c->write_value(c->io, (CUdeviceptr)c->region + offset, value,
+		    CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS)
+		return -1;
+	return cudaStreamSynchronize(c->io) == cudaSuccess ? 0 : -1;
+}
+
+int
+tokg_cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+
+	if (d->region != NULL)
+		return tokg_mapped_read(d, offset, to, bytes);
+	if (!tokg_in_region(d, offset, bytes))
+		return -1;
+	return copy_out(c, (const uint8_t *)c->region + offset, to, bytes);
+}
+
+int
+tokg_cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+
+	if (!tokg_in_outputs(d, offset, bytes))
+		return -1;
+	return copy_out(c, (const uint8_t *)c->outputs + offset, to, bytes);
+}
+
+int
+tokg_cuda_taken(struct tokg_device *d, uint64_t *n)
+{
+	struct tokg_cuda *const c = (struct tokg_cuda *)d;
+
+	return copy_out(c, c->reserved, n, sizeof(*n));
+}

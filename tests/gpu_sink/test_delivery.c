@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is handed out of places: order, twins, credits; against a consumer that is the test. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <string.h>
+
+#include "places_fixture.h"
+
+static void
+holders_get_the_order_of_posting(void **state)
+{
+	struct fixture *f = *state;
+
+	granted(f, 0, 1);
+	tell(f, 2, 1);
+	tell(f, 1, 1);
+	tell(f, 3, 1);
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	tell(f, 0, 1);
+	tell(f, 0, 2);
+	turn(f);
+	assert_int_equal(f->delivery.head, 5);
+	assert_int_equal(f->delivery.entry[0].request, 1);
+	assert_int_equal(f->delivery.entry[1].request, 101);
+	assert_int_equal(f->delivery.entry[2].request, 201);
+	assert_int_equal(f->delivery.entry[3].request, 301);
+	assert_int_equal(f->delivery.entry[4].request, 2);
+	assert_int_equal(f->delivery.entry[4].instance, 9);
+}
+
+static void
+a_batch_is_handed_out_whole_and_in_order(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.parts = 3;
+	for (int i = 0; i < 3; i++) {
+		e.part = (uint16_t[]){2, 0, 1}[i];
+		e.request = e.part;
+		turn(f);
+		assert_int_equal(f->delivery.head, 0);
+		fake_tell(&f->fake, &e);
+	}
+	turn(f);
+	assert_int_equal(f->delivery.head, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(f->delivery.entry[i].request, i);
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_int_equal(released(f, 0), 1);
+}
+
+/* The producer posts all of its records again, each alone. */
+static void
+of_a_batch_that_failed_nothing_is_handed_out(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.parts = 3;
+	e.flags = TOKG_BATCH;
+	for (e.part = 0; e.part < 3; e.part++) {
+		e.status = e.part == 2 ? TOKG_BADID : TOKG_OK;
+		fake_tell(&f->fake, &e);
+	}
+	e = entry(1, 1); /* alone: that it failed is final */
+	e.status = TOKG_BADID;
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 0, 1, TOKG_BADID);
+	fake_done(&f->fake, 0, 1, 1, TOKG_BADID);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	assert_int_equal(f->delivery.entry[0].slot, 1);
+	assert_int_equal(f->delivery.entry[0].status, TOKG_BADID);
+	turn(f);
+	assert_int_equal(released(f, 0), 2);
+}
+
+/* Killed with two parts of three told, then after all of them: each is handed out once. */
+static void
+twins_of_a_killed_consumer_are_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.parts = 3;
+	for (e.part = 0; e.part < 2; e.part++)
+		fake_tell(&f->fake, &e);
+	fake_reserve(&f->fake); /* taken, and never written */
+	turn(f);
+	tokg_delivery_consumer_ended(&f->delivery);
+	e.redo = 1;
+	for (e.incarnation = 2; e.incarnation < 4; e.incarnation++) {
+		for (e.part = 0; e.part < 3; e.part++)
+			fake_tell(&f->fake, &e);
+	}
+	turn(f);
+	assert_int_equal(f->delivery.head, 3);
+	assert_int_equal(f->delivery.counts.holes, 1);
+	assert_int_equal(f->places.place[0].postings.twins, 5);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_int_equal(f->delivery.entry[i].part, i);
+}
+
+static void
+nothing_is_given_back_that_may_be_written_again(void **state)
+{
+	struct fixture *f = *state;
+
+	granted(f, 0, 1);
+	tell(f, 0, 1);
+	tell(f, 1, 1);
+	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
+	turn(f); /* handed out and passed, but slot 0 is not done: a successor may redo it */
+	assert_int_equal(f->delivery.head, 2);
+	assert_int_equal(released(f, 0), 0);
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_int_equal(released(f, 0), 2);
+}
+
+/* Told as failed, killed before `done`, redone well: the producer sees that alone. */
+static void
+the_word_of_a_later_consumer_counts_when_the_first_one_failed(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.status = TOKG_BADSUM;
+	e.flags = TOKG_BATCH;
+	fake_tell(&f->fake, &e);
+	tell(f, 1, 1); /* waits behind it */
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	tokg_delivery_consumer_ended(&f->delivery);
+	/* Done is read before what was told of it is: still not. */
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	e.status = TOKG_OK;
+	e.redo = 1;
+	e.incarnation = 2;
+	e.parts = 2;
+	fake_tell(&f->fake, &e);
+	e.part = 1;
+	fake_tell(&f->fake, &e);
+	turn(f);
+	assert_int_equal(f->delivery.head, 3);
+	assert_int_equal(f->delivery.entry[1].part, 1);
+	assert_int_equal(f->places.place[0].postings.twins, 1);
+	turn(f);
+	assert_int_equal(released(f, 0), 1);
+}
+
+/* Before `done` was looked at its slot was used again: nothing more is said of it. */
+static void
+what_failed_does_not_wait_beyond_its_slots_next_use(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.status = TOKG_STALE;
+	fake_tell(&f->fake, &e);
+	for (uint32_t s = 1; s < FAKE_SLOTS; s++)
+		tell(f, s, 1);
+	tell(f, 0, 2);
+	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
+	turn(f);
+	assert_int_equal(f->delivery.counts.impossible, 0);
+	assert_int_equal(f->delivery.head, FAKE_SLOTS);
+}
+
+/* An ended place hands out what is behind it all the same. */
+static void
+an_ending_place_settles_what_failed(void **state)
+{
+	struct fixture *f = *state;
+	const uint32_t place = granted(f, 0, 1);
+	struct tokg_out_entry e = entry(0, 1);
+
+	e.status = TOKG_BADSUM;
+	fake_tell(&f->fake, &e);
+	tell(f, 1, 1);
+	tokg_places_end(&f->places, place);
+	tokg_delivery_turn(&f->delivery);
+	fake_done(&f->fake, place, 0, 1, TOKG_BADSUM);
+	fake_done(&f->fake, place, 1, 1, TOKG_OK);
+	f->now += S;
+	tokg_places_turn(&f->places, f->now, f->delivery.told);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	turn(f);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+}
+
+static void
+slots_that_failed_count_and_are_not_handed_out(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.status = TOKG_BADSUM;
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 0, 1, TOKG_BADSUM);
+	tell(f, 1, 1);
+	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	assert_int_equal(f->delivery.entry[0].slot, 1);
+	assert_int_equal(released(f, 0), 2);
+	assert_int_equal(f->delivery.counts.status[TOKG_BADSUM], 1);
+}
+
+static void
+rows_outside_of_the_outputs_are_never_handed_out(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.tokens = 65536 / 16 + 1;
+	fake_tell(&f->fake, &e);
+	e = entry(1, 1);
+	e.out_off = 65536 - 4096;
+	e.tokens = 4096 / 16 + 1; /* would wrap */
+	fake_tell(&f->fake, &e);
+	e = entry(2, 1);
+	e.out_off = 64;
+	fake_tell(&f->fake, &e);
+	turn(f);
+	assert_int_equal(f->delivery.head, 0);
+	e = entry(3, 1);
+	e.out_off = 3 * 65536 - 4096;
+	e.tokens = 4096 / 16;
+	fake_tell(&f->fake, &e);
+	turn(f);
+	assert_int_equal(f->delivery.head, 1);
+	assert_int_equal(f->delivery.entry[0].offset, 65536 - 4096);
+}
+
+/* What the producer skips before the wrap, and what failed, is not free for it either. */
+static void
+outputs_are_counted_as_the_producer_does(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_postings *p = &f->places.place[0].postings;
+	struct tokg_out_entry e = entry(0, 1);
+
+	granted(f, 0, 1);
+	e.out_off = 65536 - 4096; /* 0 to here: given back before */
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_false(tokg_postings_full(p));
+	e = entry(1, 1);
+	e.out_off = 2 * 65536 - 3 * 4096; /* and 14 pages before it were skipped */
+	fake_tell(&f->fake, &e);
+	tokg_delivery_turn(&f->delivery); /* a holder has it */
+	assert_true(tokg_postings_full(p));
+	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
+	turn(f);
+	assert_false(tokg_postings_full(p));
+	e = entry(2, 1);
+	e.out_off = 2 * 65536 - 2 * 4096;
+	fake_tell(&f->fake, &e);
+	e = entry(3, 1);
+	e.status = TOKG_BADHDR;
+	e.out_off = 1ull << 60;
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, 3, 1, TOKG_BADHDR);
+	tokg_delivery_turn(&f->delivery);
+	assert_true(tokg_postings_full(p)); /* it may be */
+	e = entry(0, 2);
+	e.out_off = 2 * 65536;
+	fake_tell(&f->fake, &e);
+	tokg_delivery_turn(&f->delivery);
+	assert_false(tokg_postings_full(p)); /* it was not */
+	fake_done(&f->fake, 0, 2, 1, TOKG_OK);
+	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
+	turn(f);
+	assert_int_equal(released(f, 0), 5);
+	assert_int_equal(p->out_tail, 2 * 65536 + 4096);
+	assert_int_equal(p->out_head, p->out_tail);
+}
+
+static void
+what_cannot_have_been_posted_ends_the_place(void **state)
+{
+	struct fixture *f = *state;
+	struct tokg_out_entry e = entry(0, 7);
+
+	granted(f, 0, 1);
+	granted(f, 1, 2);
+	fake_tell(&f->fake, &e);
+	e = entry(0, 1);
+	e.producer = 64;
+	fake_tell(&f->fake, &e);
+	e.producer = 1;
+	e.slot = 4;
+	fake_tell(&f->fake, &e);
+	turn(f);
+	assert_int_equal(f->delivery.counts.impossible, 3);
+	assert_int_equal(f->places.ended, 2);
+	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
+	assert_int_equal((uint32_t)epoch_word(f, 1), 0);
+	assert_int_equal(
+		f->places.place[0].state, TOKG_PLACE_FREE); /* for others: nothing is out */
+}
+
+static void
+an_outbox_that_went_round_ends_all_places(void **state)
+{
+	struct fixture *f = *state;
+
+	granted(f, 0, 1);
+	for (uint32_t i = 0; i < 257; i++)
+		tell(f, i % 4, i / 4 + 1);
+	turn(f);
+	assert_int_equal(f->delivery.counts.overruns, 1);
+	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
+	for (uint32_t s = 0; s < 4; s++)
+		fake_done(&f->fake, 0, s, 65, TOKG_OK);
+	f->now += S;
+	turn(f);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+}
+
+/* --drain: an entry that is taken may still be written, as long as its consumer lives. */
+static void
+it_is_idle_when_all_that_was_taken_is_told_and_given_back(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_out_entry e = entry(0, 1);
+	uint64_t index;
+
+	granted(f, 0, 1);
+	assert_true(tokg_delivery_idle(&f->delivery));
+	index = fake_reserve(&f->fake);
+	turn(f);
+	assert_false(tokg_delivery_idle(&f->delivery));
+	fake_tell_at(&f->fake, index, &e);
+	assert_int_equal(tokg_delivery_turn(&f->delivery), 2);
+	assert_false(tokg_delivery_idle(&f->delivery));
+	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
+	turn(f);
+	assert_true(tokg_delivery_idle(&f->delivery));
+}
+
+static void
+a_device_that_does_not_say_what_was_taken_is_broken(void **state)
+{
+	struct fixture *f = *state;
+
+	granted(f, 0, 1);
+	for (uint32_t i = 0; i < 257; i++)
+		tell(f, i % 4, i / 4 + 1);
+	f->fake.mute = true;
+	turn(f); /* an overrun, and it ends */
+	assert_true(f->places.broken);
+	assert_int_equal(f->delivery.told, 0);
+	f->places.broken = false;
+	assert_false(tokg_delivery_idle(&f->delivery));
+	assert_true(f->places.broken);
+	f->places.broken = false;
+	tokg_places_end(&f->places, 0);
+	f->now += S;
+	turn(f); /* not free: what it left in the outbox would end its successor */
+	assert_true(f->places.broken);
+	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+		T(holders_get_the_order_of_posting),
+		T(a_batch_is_handed_out_whole_and_in_order),
+		T(of_a_batch_that_failed_nothing_is_handed_out),
+		T(twins_of_a_killed_consumer_are_dropped),
+		T(nothing_is_given_back_that_may_be_written_again),
+		T(the_word_of_a_later_consumer_counts_when_the_first_one_failed),
+		T(what_failed_does_not_wait_beyond_its_slots_next_use),
+		T(an_ending_place_settles_what_failed),
+		T(slots_that_failed_count_and_are_not_handed_out),
+		T(rows_outside_of_the_outputs_are_never_handed_out),
+		T(outputs_are_counted_as_the_producer_does),
+		T(what_cannot_have_been_posted_ends_the_place),
+		T(an_outbox_that_went_round_ends_all_places),
+		T(it_is_idle_when_all_that_was_taken_is_told_and_given_back),
+		T(a_device_that_does_not_say_what_was_taken_is_broken),
+	};
+#undef T
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("gpu delivery", tests, NULL, NULL);
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Holders: who is dropped and who is not, and who is taken when there are no descriptors. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <poll.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "agent/holders.h"
+#include "agent/log.h"
+#include "places_fixture.h"
+
+#define TIMEOUT_MS 1000
+#define MS 1000000ull
+#define PAGE 4096
+#define HELD 14 /* of the 16 that there is room for: more than half, so producers wait */
+
+struct one {
+	int fd;
+	_Atomic uint64_t *cursor;
+	uint64_t passed;
+};
+
+static struct tokg_holders holders;
+static char path[64];
+static uint64_t posted;
+
+static int
+begin(void **state)
+{
+	struct fixture *f;
+	struct tokg_error why;
+
+	assert_int_equal(setup(state), 0);
+	f = *state;
+	f->now = tokg_now_ns();
+	posted = 0;
+	granted(f, 0, 1);
+	snprintf(path, sizeof(path), "/tmp/tokg-holders-%d", getpid());
+	f->fake.device.outputs_fd = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (!tokg_holders_open(
+		    &holders, &f->delivery, &f->fake.device, 0, path, 0600, TIMEOUT_MS, &why))
+		fail_msg("%s", why.text);
+	return 0;
+}
+
+static int
+end(void **state)
+{
+	struct fixture *f = *state;
+
+	tokg_holders_close(&holders);
+	close(f->fake.device.outputs_fd);
+	f->fake.device.outputs_fd = -1;
+	return teardown(state);
+}
+
+static int
+knock(void)
+{
+	const struct tokg_hold_req req = {.magic = TOKG_HOLD_MAGIC, .version = TOKG_EMB_VERSION};
+	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+
+	strcpy(un.sun_path, path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&un, sizeof(un)), 0);
+	assert_int_equal(send(fd, &req, sizeof(req), 0), sizeof(req));
+	return fd;
+}
+
+/* The cursor is the first descriptor of the answer. */
+static struct one
+attached(const struct fixture *f)
+{
+	struct one o = {.fd = knock()};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE(3 * sizeof(int))];
+	} control;
+	struct tokg_hold_rep rep;
+	struct iovec iov = {&rep, sizeof(rep)};
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	int fds[3];
+
+	tokg_holders_turn(&holders, f->now); /* accepted */
+	tokg_holders_turn(&holders, f->now);
+	assert_int_equal(recvmsg(o.fd, &m, MSG_CMSG_CLOEXEC), sizeof(rep));
+	assert_int_equal(rep.outputs, TOKG_OUTPUTS_MEMFD);
+	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fds));
+	o.cursor = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fds[0], 0);
+	assert_ptr_not_equal(o.cursor, MAP_FAILED);
+	for (int i = 0; i < 3; i++)
+		close(fds[i]);
+	o.passed = rep.start;
+	return o;
+}
+
+static void
+leave(struct one *o)
+{
+	munmap((void *)o->cursor, PAGE);
+	close(o->fd);
+}
+
+static void
+move_on(struct one *o)
+{
+	atomic_store_explicit(o->cursor, ++o->passed, memory_order_release);
+}
+
+/* One more posting, embedded and handed out at the time of the test. */
+static void
+post(struct fixture *f)
+{
+	const uint32_t slot = posted % FAKE_SLOTS;
+	const uint64_t ticket = posted / FAKE_SLOTS + 1;
+	struct tokg_out_entry e = entry(slot, ticket);
+	const uint64_t head = f->delivery.head;
+
+	e.out_off = PAGE * posted++;
+	fake_tell(&f->fake, &e);
+	fake_done(&f->fake, 0, slot, ticket, TOKG_OK);
+	assert_true(tokg_delivery_turn(&f->delivery) > 0);
+	assert_int_equal(f->delivery.head, head + 1);
+	f->delivery.entry[head & (f->delivery.ring->entries - 1)].t_ready = f->now;
+}
+
+/* As tokd-gpu does, and once more in the middle. */
+static void
+look(struct fixture *f)
+{
+	tokg_holders_turn(&holders, f->now);
+	tokg_delivery_passed(&f->delivery, tokg_holders_passed(&holders));
+	tokg_holders_turn(&holders, f->now);
+}
+
+/* A posting a step is let go of, and posted anew. Steps until it is dropped, `most` at most. */
+static uint32_t
+steps_of(struct fixture *f, struct one *o, uint64_t step_ns, uint32_t most)
+{
+	uint32_t n = 0;
+
+	for (int i = 0; i < HELD; i++)
+		post(f);
+	look(f);
+	assert_true(tokg_postings_full(&f->places.place[0].postings));
+	for (; n < most && holders.counts.dropped == 0; n++) {
+		f->now += step_ns;
+		move_on(o);
+		look(f);
+		if (holders.counts.dropped == 0)
+			post(f);
+	}
+	return n;
+}
+
+static void
+who_stands_still_in_the_way_is_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct one o = attached(f);
+
+	for (int i = 0; i < HELD; i++)
+		post(f);
+	look(f);
+	f->now += TIMEOUT_MS * MS;
+	look(f);
+	assert_int_equal(holders.counts.dropped, 0);
+	f->now += 1;
+	look(f);
+	assert_int_equal(holders.counts.dropped, 1);
+	tokg_delivery_passed(&f->delivery, tokg_holders_passed(&holders));
+	assert_int_equal(released(f, 0), HELD);
+	leave(&o);
+}
+
+static void
+who_holds_everything_up_is_dropped_though_it_goes_on(void **state)
+{
+	struct fixture *f = *state;
+	struct one o = attached(f);
+	struct tokg_hold_rep rep;
+
+	assert_in_range(steps_of(f, &o, TIMEOUT_MS * MS - 1, 100), 11, HELD);
+	assert_int_equal(recv(o.fd, &rep, sizeof(rep), 0), sizeof(rep));
+	assert_string_equal(rep.message,
+		"dropped: too slow: in the way, it held one embedding for more than 10000 ms: "
+		"raise --out-bytes or --holder-timeout");
+	leave(&o);
+}
+
+/* In the way all the time, but none is held for long. */
+static void
+who_is_slower_than_producers_is_not_dropped(void **state)
+{
+	struct fixture *f = *state;
+	struct one o = attached(f);
+
+	assert_int_equal(steps_of(f, &o, TIMEOUT_MS * MS / 2, 200), 200);
+	leave(&o);
+}
+
+/* What it has held for long was in nobody's way: its time begins now. */
+static void
+who_held_little_for_long_has_its_time(void **state)
+{
+	struct fixture *f = *state;
+	struct one o = attached(f);
+
+	post(f);
+	look(f);
+	f->now += 100 * TOKG_HOLDER_SLOW * TIMEOUT_MS * MS;
+	look(f);
+	for (int i = 0; i < HELD; i++)
+		post(f);
+	look(f);
+	f->now += TIMEOUT_MS * MS;
+	look(f);
+	assert_int_equal(holders.counts.dropped, 0);
+	leave(&o);
+}
+
+static bool
+has_something_to_do(void)
+{
+	struct pollfd p = {.fd = tokg_holders_fd(&holders), .events = POLLIN};
+
+	return poll(&p, 1, 0) == 1;
+}
+
+static void
+without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time(void **state)
+{
+	struct fixture *f = *state;
+	const int s = knock(), lowest_free = dup(s);
+	const struct timespec nap = {.tv_nsec = 10000000};
+	struct rlimit before, none;
+
+	close(lowest_free);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = before;
+	none.rlim_cur = (rlim_t)lowest_free;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	assert_true(has_something_to_do());
+	tokg_holders_turn(&holders, f->now);
+	assert_false(has_something_to_do());
+	tokg_holders_turn(&holders, f->now);
+	assert_false(has_something_to_do());
+	assert_true(holders.listener.said);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	for (int i = 0; i < 500 && holders.counts.attached == 0; i++) {
+		nanosleep(&nap, NULL);
+		tokg_holders_turn(&holders, f->now);
+	}
+	assert_int_equal(holders.counts.attached, 1);
+	assert_false(holders.listener.said);
+	close(s);
+}
+
+/* More than are taken at once: they wait in the backlog, and nobody spins meanwhile. */
+static void
+with_all_connections_taken_it_is_not_looked_all_the_time(void **state)
+{
+	struct fixture *f = *state;
+	int s[TOKG_HOLDERS_CONNS + 1];
+
+	for (int i = 0; i <= TOKG_HOLDERS_CONNS; i++) {
+		struct sockaddr_un un = {.sun_family = AF_UNIX};
+
+		strcpy(un.sun_path, path);
+		s[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+		assert_int_equal(connect(s[i], (struct sockaddr *)&un, sizeof(un)), 0);
+		tokg_holders_turn(&holders, f->now);
+	}
+	assert_false(has_something_to_do());
+	f->now += TOKG_HOLD_GREETING_NS + 1;
+	tokg_holders_turn(&holders, f->now); /* silent ones make room */
+	assert_true(has_something_to_do());
+	for (int i = 0; i <= TOKG_HOLDERS_CONNS; i++)
+		close(s[i]);
+}
+
+int
+main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
+	const struct CMUnitTest tests[] = {
+		T(who_stands_still_in_the_way_is_dropped),
+		T(who_holds_everything_up_is_dropped_though_it_goes_on),
+		T(who_is_slower_than_producers_is_not_dropped),
+		T(who_held_little_for_long_has_its_time),
+		T(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time),
+		T(with_all_connections_taken_it_is_not_looked_all_the_time),
+	};
+#undef T
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("gpu holders", tests, NULL, NULL);
+}

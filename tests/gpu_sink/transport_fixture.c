@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "transport_fixture.h"
+
+#include <dirent.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdio.h>
+#include <string.h>
+
+static const uint32_t vocab = 0xabcd, n_ids = 500;
+const struct tokg_source source = {
+	.n_vocabs = 1, .vocab = &vocab, .n_ids = &n_ids, .instance = 3, .worker = 1, .node = -1};
+
+uint32_t
+open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	uint32_t n = 0;
+
+	while (readdir(d) != NULL)
+		n++;
+	closedir(d);
+	return n;
+}
+
+struct tokg_transport *
+open_by(const char *kind, const char *path, struct tokg_error *why)
+{
+	struct tokg_target target;
+	char text[128], said[256] = "";
+	struct tokg_transport *t;
+
+	snprintf(text, sizeof(text), "%s:%s", kind, path);
+	assert_true(tokg_target_parse(&target, text, why));
+	t = tokg_transport_open(&target, &source, OPEN_MS, said, why);
+	assert_true((t != NULL) == (strstr(said, "place") != NULL));
+	return t;
+}
+
+struct tokg_transport *
+open_to(const char *path, struct tokg_error *why)
+{
+	return open_by("shm", path, why);
+}

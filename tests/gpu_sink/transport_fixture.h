@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A producer's end: its source, and transports towards an agent of the test. */
+#ifndef TOKG_TRANSPORT_FIXTURE_H
+#define TOKG_TRANSPORT_FIXTURE_H
+
+#include "transport.h"
+
+#define SLOTS 8
+#define OPEN_MS 300
+
+extern const struct tokg_source source;
+
+uint32_t open_files(void);
+/* By "shm", "cuda" or "verbs". NULL and `why`. */
+struct tokg_transport *open_by(const char *kind, const char *path, struct tokg_error *why);
+struct tokg_transport *open_to(const char *path, struct tokg_error *why);
+
+#endif

@@ -234,8 +234,8 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
 	if (!open_signals(a, why) ||
 		!tokg_delivery_create(&a->delivery, &a->places, instance, why) ||
-		!tokg_holders_open(&a->holders, &a->delivery, device, (uint32_t)o->index,
-			o->holders_socket, o->holders_mode, o->holder_timeout_ms, why) ||
+		!tokg_holders_open(&a->holders, &a->delivery, device, o->holders_socket,
+			o->holders_mode, o->holder_timeout_ms, why) ||
 		!watch_fd(a, tokg_holders_fd(&a->holders), why))
 		return false;
 	for (uint32_t i = 0; i < o->n_listen; i++) {

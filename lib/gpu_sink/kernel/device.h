@@ -139,9 +139,10 @@ struct tokg_device {
 	enum tokg_order order;	 /* what its memory promises */
 	char order_why[128];
 	/* outputs: [producers][out_bytes] */
-	void *outputs;	 /* host pointer, or device pointer (cuda) */
-	int outputs_fd;	 /* cpu: memfd; -1 */
-	uint8_t ipc[64]; /* cuda: cudaIpcMemHandle_t of the outputs */
+	void *outputs;	  /* host pointer, or device pointer (cuda) */
+	int outputs_fd;	  /* cpu: memfd; -1 */
+	uint8_t ipc[64];  /* cuda: cudaIpcMemHandle_t of the outputs */
+	uint8_t uuid[16]; /* cuda: of the GPU, whatever its number is for others */
 	struct tokg_outbox *outbox;
 	struct tokg_scan_times *scan_times; /* NULL: not measured */
 };

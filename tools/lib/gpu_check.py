@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))
+BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build")).resolve()
 NO_GPU = 77
 GOALS = {  # microseconds, median, on a GPU like the H100
     "scan_4096_slots": 3.0,
@@ -66,6 +66,7 @@ def ran(command: list[str | Path], limit_s: float = 540, **env: str) -> tuple[in
             text=True,
             errors="replace",
             env=os.environ | env,
+            cwd=ROOT,
             start_new_session=True,
         )
     except OSError as wrong_start:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -20,7 +21,7 @@ from dpdk_tokd import Embedding, EmbeddingReader, RingError
 from dpdk_tokd.embedding_table import random_table
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))  # gpu_agent.py
-from gpu_agent import Agent, Poster  # noqa: E402
+from gpu_agent import AGENT, Agent, Poster  # noqa: E402
 
 DEVICE = os.environ.get("TOKD_GPU_DEVICE", "cpu")
 RING = os.environ.get("TOKD_GPU_RING", "gpu" if DEVICE.startswith("cuda") else "host")
@@ -28,7 +29,7 @@ WORD = random_table(1000, 64, 7)
 OK = 1
 FROM_GPU = 2  # cudaMemcpyDeviceToHost
 
-pytestmark = pytest.mark.skipif(
+posts = pytest.mark.skipif(
     DEVICE.startswith("cuda") and RING != "host", reason="posts by stores: needs TOKD_GPU_RING=host"
 )
 
@@ -51,6 +52,7 @@ def rows(reader: EmbeddingReader, e: Embedding) -> np.ndarray:
     return copy
 
 
+@posts
 def test_a_holder_has_the_rows_of_what_was_posted(started: Callable[[], Agent]) -> None:
     rng = np.random.default_rng(3)
     with started() as agent:
@@ -70,6 +72,7 @@ def test_a_holder_has_the_rows_of_what_was_posted(started: Callable[[], Agent]) 
             assert set(poster.wait()) == {OK}
 
 
+@posts
 def test_producers_that_die_leave_their_places_to_others(started: Callable[[], Agent]) -> None:
     with started() as agent:
         for instance in range(6):
@@ -83,6 +86,7 @@ def test_producers_that_die_leave_their_places_to_others(started: Callable[[], A
         assert "consumer: 0 restarts" in agent.log.read_text()
 
 
+@posts
 def test_after_its_death_another_one_serves_at_the_same_place(started: Callable[[], Agent]) -> None:
     for _ in range(3):
         with started() as agent, Poster(agent) as poster:
@@ -92,9 +96,28 @@ def test_after_its_death_another_one_serves_at_the_same_place(started: Callable[
             agent.stop(signal.SIGKILL)
 
 
+@posts
 def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None:
     with started() as agent, Poster(agent) as poster:
         poster.post(1, [1, 2, 3])
         assert agent.stop(signal.SIGTERM, timeout=20) == 0
         said = agent.log.read_text()
         assert "embedded: 1 entries, 3 rows; slots ok 1" in said
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--ring", "gpu"], "--ring gpu: the device cpu has no memory but this host's"),
+        (["--ring", "disk"], "--ring disk: give gpu or host"),
+        (["--ring", "disk", "--device", "cuda:0"], "--ring disk: give gpu or host"),
+    ],
+)
+def test_a_ring_that_cannot_be_is_refused_by_name(options: list[str], words: str, tmp_path: Path) -> None:
+    command = [AGENT, "--table", "random:5x4", "--holders-socket", tmp_path / "holders"]
+    command += ["--listen", f"unix:{tmp_path}/ring", *options]
+    environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
+    end = subprocess.run(
+        command, capture_output=True, text=True, timeout=20, env=environment, check=False
+    )
+    assert end.returncode == 2 and words in end.stderr, end.stderr

@@ -203,7 +203,7 @@ random_slots_stay_within_their_producers_outputs(void **state)
 			h.flags = TOKG_BATCH;
 			h.bytes = some_records(payload, &h.tokens, &seed);
 		}
-		h.out_off = next(&seed) % 8 * TOKG_OUT_ALIGN;
+		h.out_off = next(&seed) % 32 * TOKG_OUT_ALIGN; /* some over the end */
 		mutate(&h, payload, &seed);
 		if (h.bytes <= sizeof(payload))
 			bench_post(&b, 0, i % 4, &h, payload);

@@ -29,7 +29,7 @@
 
 #define TOKG_EMB_MAGIC 0x3144424d454b4f54ull /* "TOKEMBD1" */
 #define TOKG_HOLD_MAGIC 0x4d454754u	     /* "TGEM" */
-#define TOKG_EMB_VERSION 1
+#define TOKG_EMB_VERSION 2
 #define TOKG_EMB_DATA 4096 /* byte of the first entry */
 #define TOKG_CURSOR_BYTES 4096
 
@@ -85,14 +85,15 @@ enum tokg_outputs_kind { TOKG_OUTPUTS_MEMFD = 1, TOKG_OUTPUTS_CUDA_IPC = 2 };
 struct tokg_hold_rep {
 	uint32_t magic, version;
 	uint32_t outputs; /* enum tokg_outputs_kind; 0: refused, or the end: `message` says why */
-	uint32_t device;  /* cuda: its index */
+	uint32_t reserved;
 	uint64_t instance;
 	uint64_t start;			      /* position at which this holder begins */
 	uint64_t out_bytes;		      /* of all outputs together */
 	uint32_t kind, dtype, dim, row_bytes; /* gpu_ring.h */
-	uint8_t ipc[64];		      /* cudaIpcMemHandle_t */
+	uint8_t ipc[64];		      /* cudaIpcMemHandle_t, of the GPU named by */
+	uint8_t uuid[16];		      /* ... cudaDeviceProp's uuid: numbers differ */
 	char message[128];		      /* NUL-terminated */
 };
-static_assert(sizeof(struct tokg_hold_rep) == 248, "hold reply is ABI");
+static_assert(sizeof(struct tokg_hold_rep) == 264, "hold reply is ABI");
 
 #endif

@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import ctypes
 import ctypes.util
+import uuid
 
 from .ring_errors import RingError
 
 LAZY_PEER_ACCESS = 1
+PROPERTIES_ROOM = 8192  # struct cudaDeviceProp is about 1 KB, and another in every major version,
+UUID_OFFSET = 256  # ... but begins with name and UUID in all of them
 
 
 class _IpcHandle(ctypes.Structure):
@@ -37,19 +40,20 @@ def _runtime() -> ctypes.CDLL:
 class CudaOutputs:
     """The outputs' address in this process, until closed.
 
-    The GPU is named by its number, as tokd-gpu counts. CUDA IPC has no read-only mapping: whoever
+    The GPU is named by its UUID; `device` is its number here, which CUDA_VISIBLE_DEVICES may have
+    made another one than tokd-gpu's. CUDA IPC has no read-only mapping: whoever
     holds can write the rows of others, and must not.
     """
 
-    def __init__(self, ipc: bytes, device: int) -> None:
+    def __init__(self, ipc: bytes, gpu: bytes) -> None:
         self._cuda = _runtime()
         self._cuda.cudaGetErrorString.restype = ctypes.c_char_p
-        self.device = device
+        self.device = self._number_of(gpu)
         self.address = 0
         handle = _IpcHandle()
         ctypes.memmove(ctypes.addressof(handle), ipc, 64)
         pointer = ctypes.c_void_p()
-        self._check(self._cuda.cudaSetDevice(device), f"cudaSetDevice({device})")
+        self._check(self._cuda.cudaSetDevice(self.device), f"cudaSetDevice({self.device})")
         self._cuda.cudaIpcOpenMemHandle.argtypes = [
             ctypes.POINTER(ctypes.c_void_p),
             _IpcHandle,
@@ -61,13 +65,25 @@ class CudaOutputs:
         )
         self.address = int(pointer.value or 0)
 
+    def _number_of(self, gpu: bytes) -> int:
+        """What the GPU of this UUID is called here."""
+        n = ctypes.c_int()
+        self._check(self._cuda.cudaGetDeviceCount(ctypes.byref(n)), "cudaGetDeviceCount")
+        properties = ctypes.create_string_buffer(PROPERTIES_ROOM)
+        for i in range(n.value):
+            rc = self._cuda.cudaGetDeviceProperties(properties, i)
+            self._check(rc, f"cudaGetDeviceProperties({i})")
+            if properties.raw[UUID_OFFSET : UUID_OFFSET + len(gpu)] == gpu:
+                return i
+        raise RingError(
+            f"the embeddings are on GPU-{uuid.UUID(bytes=gpu)}, which is none of the {n.value} that "
+            "this process sees: nvidia-smi -L lists all; does CUDA_VISIBLE_DEVICES leave it out?"
+        )
+
     def _check(self, rc: int, what: str) -> None:
         if rc != 0:
             text = self._cuda.cudaGetErrorString(rc).decode()
-            raise RingError(
-                f"{what}: {text}: does this process see the GPU of tokd-gpu, by the same number? "
-                "CUDA_VISIBLE_DEVICES must be the same for both"
-            )
+            raise RingError(f"{what}: {text}")
 
     def synchronize(self) -> None:
         """Kernels of this process that read rows have ended."""

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 MAGIC = 0x3144424D454B4F54
 HOLD_MAGIC = 0x4D454754
-VERSION = 1
+VERSION = 2
 DATA_OFFSET = 4096
 HEAD_OFFSET = 64
 TAIL_OFFSET = 128
@@ -18,7 +18,7 @@ CURSOR_BYTES = 4096
 HDR = struct.Struct("<QIIQ")  # up to pad0; head and tail are loaded by themselves
 ENTRY = struct.Struct("<QQIIIIQHHB3xIIQQQQQ32x")
 REQ = struct.Struct("<IIII")
-REP = struct.Struct("<IIIIQQQIIII64s128s")
+REP = struct.Struct("<IIIIQQQIIII64s16s128s")
 
 FIRST = 1 << 0
 LAST = 1 << 1
@@ -76,7 +76,7 @@ class Reply(NamedTuple):
     magic: int
     version: int
     outputs: int
-    device: int
+    reserved: int
     instance: int
     start: int
     out_bytes: int
@@ -85,6 +85,7 @@ class Reply(NamedTuple):
     dim: int
     row_bytes: int
     ipc: bytes
+    uuid: bytes
     message: bytes
 
     @property

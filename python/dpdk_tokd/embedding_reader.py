@@ -76,7 +76,7 @@ class EmbeddingReader(Waiting[Embedding]):
         self._cuda: CudaOutputs | None = None
         self._memory_address = 0
         if reply.outputs == Outputs.CUDA_IPC:
-            self._cuda = CudaOutputs(reply.ipc, reply.device)
+            self._cuda = CudaOutputs(reply.ipc, reply.uuid)
         elif self._a.outputs is not None:
             self._memory_address = np.frombuffer(self._a.outputs, np.uint8).ctypes.data
 

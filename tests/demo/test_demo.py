@@ -130,4 +130,6 @@ def test_the_gpu_sink_finds_all_embeddings_equal_and_cleans_up(tmp_path):
     assert report["ids_equal"] is True and report["embeddings_equal"] is True
     assert report["rows"] >= 100_000
     assert set(report["whole_us"]) == SIZES
+    posted = report["posted_to_embedded_us"]
+    assert posted["samples"] >= report["requests"] and 0 < posted["p50"] <= posted["p99"]
     assert surroundings() == before

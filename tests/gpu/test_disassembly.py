@@ -11,11 +11,24 @@ import os
 import re
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 KERNEL = Path(os.environ["TOKD_BUILD"]) / "lib/gpu_sink/kernel"
+
+
+def tools_path() -> str:
+    """PATH, and before it where tools/requirements.txt has cuobjdump and nvdisasm put."""
+    folders = []
+    for package in ("nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"):
+        try:
+            files = metadata.files(package) or []
+        except metadata.PackageNotFoundError:
+            continue
+        folders += [str(Path(f.locate()).parent) for f in files if f.parent.name == "bin"]
+    return os.pathsep.join([*folders, os.environ["PATH"]])
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +44,12 @@ def sass() -> str:
     path = KERNEL / "device_cuda.o"
     if not path.exists():
         pytest.skip("this build has no kernel: nvcc was not found")
-    if not (shutil.which("cuobjdump") and shutil.which("nvdisasm")):
-        pytest.skip("cuobjdump and nvdisasm are not on the PATH: the PTX alone is looked at")
+    env = os.environ | {"PATH": tools_path()}
+    missing = [tool for tool in ("cuobjdump", "nvdisasm") if not shutil.which(tool, path=env["PATH"])]
+    if missing:
+        pytest.skip(f"{' and '.join(missing)} not found: the PTX alone is looked at: run tools/setup")
     command = ["cuobjdump", "-sass", path]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
 
 
 def test_ptx_has_no_load_that_is_not_coherent(ptx: str) -> None:

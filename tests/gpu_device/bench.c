@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "bench.h"
 
+#include "post.h"
+
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -22,6 +24,29 @@ nap(void)
 	nanosleep(&t, NULL);
 }
 
+static const char *
+device_name(void)
+{
+	const char *const name = getenv("TOKD_GPU_DEVICE");
+
+	return name ? name : "cpu";
+}
+
+static bool
+on_gpu(void)
+{
+	return strncmp(device_name(), "cuda", 4) == 0;
+}
+
+void
+bench_skip_on_gpu(const char *reason)
+{
+	if (!on_gpu())
+		return;
+	print_message("# skipped: %s\n", reason);
+	skip();
+}
+
 void
 bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
 {
@@ -40,7 +65,7 @@ bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
 	g->n_ids = N_IDS;
 	g->out_bytes = 1 << 20;
 	c->ring_epoch = 1;
-	c->workers = 1;
+	c->workers = TOKG_WORKERS_DEFAULT;
 	c->first_cpu = -1;
 	if (change)
 		change(c);
@@ -61,7 +86,8 @@ bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
 	c->tables.n_positions = g->n_positions;
 	c->tables.word = b->word;
 	c->tables.position = g->kind == TOKG_KIND_WORD ? NULL : b->position;
-	b->d = tokg_device_cpu(c, &why);
+	b->gpu = on_gpu();
+	b->d = post_device(device_name(), c, &why);
 	if (b->d == NULL)
 		fail_msg("%s", why.text);
 }
@@ -116,19 +142,20 @@ bench_post_raw(
 	struct bench *b, uint32_t producer, uint32_t slot, struct tokg_hdr *h, const void *payload)
 {
 	const struct tokg_geometry *const g = &b->d->geometry;
-	uint8_t *const region = b->d->region;
-	uint8_t *const hdr = region + tokg_hdr_at(g, producer, slot);
-	uint8_t *const to = region + tokg_payload_at(g, producer, slot);
+	const uint64_t hdr = tokg_hdr_at(g, producer, slot);
 	const uint32_t bytes = h->bytes <= g->slot_bytes ? h->bytes : g->slot_bytes;
+	const uint64_t whole = tokg_align(bytes, TOKG_LINE);
+	uint8_t *const padded = calloc(1, whole + 1);
 
 	h->ticket = ++b->ticket[tokg_slot_of(g, producer, slot)];
 	if (payload) {
-		memcpy(to, payload, bytes);
-		memset(to + bytes, 0, tokg_align(bytes, TOKG_LINE) - bytes);
+		memcpy(padded, payload, bytes);
+		post_bytes(b->d, tokg_payload_at(g, producer, slot), padded, whole);
 	}
-	memcpy(hdr, h, offsetof(struct tokg_hdr, ticket));
-	__atomic_store_n(
-		(uint64_t *)(hdr + offsetof(struct tokg_hdr, ticket)), h->ticket, __ATOMIC_RELEASE);
+	free(padded);
+	post_bytes(b->d, hdr, h, offsetof(struct tokg_hdr, ticket));
+	assert_int_equal(
+		b->d->ops->write_u64(b->d, hdr + offsetof(struct tokg_hdr, ticket), h->ticket), 0);
 	return h->ticket;
 }
 
@@ -187,13 +214,13 @@ bench_entry(struct bench *b)
 	return *tokg_outbox_entry(b->d->outbox, b->entries++);
 }
 
-const float *
-bench_row(const struct bench *b, uint32_t producer, uint64_t out_off, uint32_t r)
+void
+bench_rows(const struct bench *b, uint32_t producer, uint64_t out_off, uint32_t n, float *to)
 {
 	const struct tokg_geometry *const g = &b->d->geometry;
+	const uint64_t at = producer * g->out_bytes + (out_off & (g->out_bytes - 1));
 
-	return (const float *)((const uint8_t *)b->d->outputs + producer * g->out_bytes +
-			       (out_off & (g->out_bytes - 1)) + (uint64_t)r * g->row_bytes);
+	assert_int_equal(b->d->ops->read_outputs(b->d, at, to, (size_t)n * g->row_bytes), 0);
 }
 
 uint64_t

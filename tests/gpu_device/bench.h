@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A device with a ring, tables whose values say where they stand, and a producer by hand. */
+/*
+ * A device with a ring, tables whose values say where they stand, and a producer by hand. The
+ * device is the one of TOKD_GPU_DEVICE, "cpu" unless given, and as post_device makes it.
+ */
 #ifndef TESTS_GPU_DEVICE_BENCH_H
 #define TESTS_GPU_DEVICE_BENCH_H
 
@@ -24,6 +27,7 @@ struct bench {
 	float *word, *position;
 	uint64_t ticket[TOKG_SCAN_MAX]; /* last one posted, per slot */
 	uint64_t entries;		/* read from the outbox so far */
+	bool gpu;
 };
 
 /* fp32, checked, WORD, 2 x 4 slots of 4096 bytes, dim 8; `change` may alter the configuration. */
@@ -46,8 +50,10 @@ uint32_t bench_status(struct bench *b, uint32_t producer, uint32_t slot);
 /* The next entry of the outbox; waits as long. */
 struct tokg_out_entry bench_entry(struct bench *b);
 bool bench_has_entry(const struct bench *b);
-/* Row r at position `out_off` of the producer's outputs. */
-const float *bench_row(const struct bench *b, uint32_t producer, uint64_t out_off, uint32_t r);
+/* n rows at position `out_off` of the producer's outputs, which do not wrap. */
+void bench_rows(const struct bench *b, uint32_t producer, uint64_t out_off, uint32_t n, float *to);
+/* On a GPU: ends the test as skipped, before anything is opened. `reason` is printed. */
+void bench_skip_on_gpu(const char *reason);
 uint64_t bench_word(const struct bench *b, uint64_t offset);
 
 #endif

@@ -34,11 +34,38 @@ static uint32_t
 number(const char *name, uint32_t otherwise)
 {
 	const char *const text = getenv(name);
-	const long n = text ? atol(text) : otherwise;
+	const long n = text ? atol(text) : 0;
 
 	if (text && (n < 1 || n > INT32_MAX))
 		post_fail("%s is %s, must be a number of 1 or more", name, text);
-	return (uint32_t)n;
+	return text ? (uint32_t)n : otherwise;
+}
+
+bool
+post_host_ring(void)
+{
+	const char *const text = getenv("TOKD_GPU_RING");
+
+	if (text && strcmp(text, "gpu") != 0 && strcmp(text, "host") != 0)
+		post_fail("TOKD_GPU_RING is %s, must be gpu or host", text);
+	return text && strcmp(text, "host") == 0;
+}
+
+struct tokg_device *
+post_device(const char *name, struct tokg_device_config *c, struct tokg_error *why)
+{
+	alarm(number("TOKD_GPU_LIMIT_S", 300));
+	if (c->workers == TOKG_WORKERS_DEFAULT)
+		c->workers = number("TOKD_GPU_WORKERS", TOKG_WORKERS_DEFAULT);
+	c->host_ring = post_host_ring();
+	if (strncmp(name, "cuda:", 5) != 0)
+		return tokg_device_cpu(c, why);
+	c->index = atoi(name + 5);
+	if (!tokg_device_cuda_there(c->index, why)) {
+		fprintf(stderr, "no GPU: %s\n", why->text);
+		exit(77);
+	}
+	return tokg_device_cuda(c, why);
 }
 
 struct tokg_device *
@@ -51,19 +78,8 @@ post_open(const char *name, struct tokg_device_config *c)
 		post_fail("%s", why.text);
 	c->ring_epoch = 1;
 	c->first_cpu = -1;
-	alarm(number("TOKD_GPU_LIMIT_S", 300));
-	if (strncmp(name, "cuda:", 5) == 0) {
-		c->index = atoi(name + 5);
-		c->workers = number("TOKD_GPU_WORKERS", 0);
-		if (!tokg_device_cuda_there(c->index, &why)) {
-			fprintf(stderr, "no GPU: %s\n", why.text);
-			exit(77);
-		}
-		d = tokg_device_cuda(c, &why);
-	} else {
-		c->workers = number("TOKD_GPU_WORKERS", 1);
-		d = tokg_device_cpu(c, &why);
-	}
+	c->workers = TOKG_WORKERS_DEFAULT;
+	d = post_device(name, c, &why);
 	if (d == NULL)
 		post_fail("%s", why.text);
 	if (d->ops->start(d, 1, &why) < 0)
@@ -76,8 +92,8 @@ post_open(const char *name, struct tokg_device_config *c)
 	return d;
 }
 
-static void
-put(struct tokg_device *d, uint64_t at, const void *from, uint64_t bytes)
+void
+post_bytes(struct tokg_device *d, uint64_t at, const void *from, uint64_t bytes)
 {
 	uint64_t v;
 
@@ -103,8 +119,8 @@ post_slot(struct tokg_device *d, uint32_t producer, uint32_t slot, struct tokg_h
 		memset((uint8_t *)payload + h->bytes, 0, padded - h->bytes);
 	h->ticket = ticket;
 	h->check = tokg_check_of(h, payload);
-	put(d, tokg_payload_at(&d->geometry, producer, slot), payload, padded);
-	put(d, hdr, h, offsetof(struct tokg_hdr, ticket));
+	post_bytes(d, tokg_payload_at(&d->geometry, producer, slot), payload, padded);
+	post_bytes(d, hdr, h, offsetof(struct tokg_hdr, ticket));
 	if (d->ops->write_u64(d, hdr + offsetof(struct tokg_hdr, ticket), ticket) < 0)
 		post_fail("the region cannot be written");
 }

@@ -10,12 +10,19 @@
 #define POST_EPOCH 7
 
 /*
- * "cpu" or "cuda:N", started, all producers granted POST_EPOCH. Exits with 1, or 77 where the
- * machine has no GPU or no driver, and says why. TOKD_GPU_WORKERS: how many, instead of 1 (cpu) or
- * all that the GPU holds. The process ends TOKD_GPU_LIMIT_S (300) seconds later at the latest, and
- * with it its kernel, whatever became of those who started it.
+ * "cpu" or "cuda:N", not started; NULL and `why`. Exits with 77 where the machine has no GPU or no
+ * driver, and says why. TOKD_GPU_WORKERS: how many, instead of TOKG_WORKERS_DEFAULT. The process
+ * ends TOKD_GPU_LIMIT_S (300) seconds later at the latest, and with it its kernel, whatever became
+ * of those who started it.
  */
+struct tokg_device *post_device(
+	const char *name, struct tokg_device_config *c, struct tokg_error *why);
+/* The same with its geometry filled, started, all producers granted POST_EPOCH; exits with 1. */
 struct tokg_device *post_open(const char *name, struct tokg_device_config *c);
+/* TOKD_GPU_RING=host: the ring in this host's memory, instead of the GPU's. */
+bool post_host_ring(void);
+/* Into the region, by plain stores or as post_slot: a multiple of 8 bytes. */
+void post_bytes(struct tokg_device *d, uint64_t at, const void *from, uint64_t bytes);
 /*
  * Payload of h->bytes, with room for its padding to TOKG_LINE, then the header, with `ticket` and
  * its check word: by plain stores, or by the device's write_u64 where its memory is not mapped.

@@ -12,7 +12,6 @@
 #include "bench.h"
 
 #define ROUNDS 4000 /* TOKD_GPU_ROUNDS: another number */
-#define CANARY 0xa5
 
 static void
 lie(struct bench *b, void (*change)(struct tokg_hdr *h), const void *payload)
@@ -157,18 +156,43 @@ some_records(uint8_t *payload, uint32_t *tokens, uint64_t *seed)
 	return at;
 }
 
+/* Its outputs full of rows, by its four slots; what they are. No element of a row is 0. */
+static void
+all_of_producer_1(struct bench *b, float *mine)
+{
+	uint32_t ids[1024];
+
+	for (uint32_t i = 0; i < 1024; i++)
+		ids[i] = i * 7 % N_IDS;
+	for (uint32_t slot = 0; slot < 4; slot++) {
+		struct tokg_hdr h = bench_hdr(b, 1024);
+
+		h.out_off = slot * (b->d->geometry.out_bytes / 4);
+		bench_post(b, 1, slot, &h, ids);
+		assert_int_equal(bench_status(b, 1, slot), TOKG_OK);
+		assert_int_equal(bench_entry(b).tokens, 1024);
+	}
+	bench_rows(b, 1, 0, 4096, mine);
+	for (uint32_t i = 0; i < 4096 * b->d->geometry.dim; i++)
+		assert_true(mine[i] != 0);
+}
+
 static void
 random_slots_stay_within_their_producers_outputs(void **state)
 {
-	uint8_t payload[4096], *mine;
+	uint8_t payload[4096];
+	float *mine, *then;
+	uint64_t out_bytes;
 	uint64_t seed = 88172645463325252ull, n_ok = 0, n_bad = 0;
 	const char *more = getenv("TOKD_GPU_ROUNDS");
 	const uint32_t rounds = more ? (uint32_t)strtoul(more, NULL, 10) : ROUNDS;
 	struct bench b;
 
 	bench_start(&b, small_outputs);
-	mine = (uint8_t *)b.d->outputs + b.d->geometry.out_bytes;
-	memset(mine, CANARY, b.d->geometry.out_bytes);
+	out_bytes = b.d->geometry.out_bytes;
+	mine = malloc(out_bytes);
+	then = malloc(out_bytes);
+	all_of_producer_1(&b, mine);
 	for (uint32_t i = 0; i < rounds; i++) {
 		struct tokg_hdr h = bench_hdr(&b, 1 + next(&seed) % 1024);
 		uint32_t status, parts;
@@ -179,7 +203,7 @@ random_slots_stay_within_their_producers_outputs(void **state)
 			h.flags = TOKG_BATCH;
 			h.bytes = some_records(payload, &h.tokens, &seed);
 		}
-		h.out_off = next(&seed) % 8 * TOKG_OUT_ALIGN;
+		h.out_off = next(&seed) % 32 * TOKG_OUT_ALIGN; /* some over the end */
 		mutate(&h, payload, &seed);
 		if (h.bytes <= sizeof(payload))
 			bench_post(&b, 0, i % 4, &h, payload);
@@ -197,13 +221,17 @@ random_slots_stay_within_their_producers_outputs(void **state)
 			n_bad++;
 	}
 	assert_true(n_ok > rounds / 10 && n_bad > rounds / 10);
-	for (uint64_t i = 0; i < b.d->geometry.out_bytes; i++)
-		if (mine[i] != CANARY)
-			fail_msg("byte %llu of another producer's outputs was written",
+	bench_rows(&b, 1, 0, (uint32_t)(out_bytes / b.d->geometry.row_bytes), then);
+	for (uint64_t i = 0; i < out_bytes / sizeof(float); i++)
+		if (then[i] != mine[i])
+			fail_msg("element %llu of another producer's outputs was written",
 				(unsigned long long)i);
 	for (uint32_t slot = 0; slot < 4; slot++)
-		assert_int_equal(bench_word(&b, tokg_done_at(&b.d->geometry, 1, slot)), 0);
+		assert_int_equal(bench_word(&b, tokg_done_at(&b.d->geometry, 1, slot)),
+			TOKG_DONE(1, TOKG_OK));
 	bench_close(&b);
+	free(mine);
+	free(then);
 }
 
 static void

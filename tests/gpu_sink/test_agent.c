@@ -209,10 +209,11 @@ a_holder_is_given_the_ipc_handle_or_told_that_there_is_none(void **state)
 	rep = ask_to_hold(f);
 	assert_int_equal(rep.outputs, 0);
 	assert_non_null(strstr(rep.message, "no CUDA IPC"));
-	d->ipc[63] = 1;
+	d->ipc[63] = d->uuid[15] = 1;
 	rep = ask_to_hold(f);
 	assert_int_equal(rep.outputs, TOKG_OUTPUTS_CUDA_IPC);
 	assert_memory_equal(rep.ipc, d->ipc, sizeof(rep.ipc));
+	assert_memory_equal(rep.uuid, d->uuid, sizeof(rep.uuid));
 }
 
 int

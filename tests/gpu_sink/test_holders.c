@@ -51,7 +51,7 @@ begin(void **state)
 	snprintf(path, sizeof(path), "/tmp/tokg-holders-%d", getpid());
 	f->fake.device.outputs_fd = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (!tokg_holders_open(
-		    &holders, &f->delivery, &f->fake.device, 0, path, 0600, TIMEOUT_MS, &why))
+		    &holders, &f->delivery, &f->fake.device, path, 0600, TIMEOUT_MS, &why))
 		fail_msg("%s", why.text);
 	return 0;
 }

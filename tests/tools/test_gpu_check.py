@@ -14,10 +14,15 @@ RIGHT = {
     "gpu": True,
     "name": "a GPU, 580.1",
     "not_run": ["racecheck: compute-sanitizer is not on the PATH"],
-    "exactness": {"right": True, "compared_with": "NumPy", "output": "60 passed"},
-    "memcheck": {"right": True, "output": ""},
-    "racecheck": {"not_run": "compute-sanitizer is not on the PATH"},
-    "times": {"right": True, "embed_2048x768_fp32": NUMBERS},
+    "parts": {
+        "exactness, ring gpu": {"right": True, "compared_with": "NumPy", "output": "60 passed"},
+        "memcheck": {"right": True, "output": ""},
+        "racecheck": {"not_run": "compute-sanitizer is not on the PATH"},
+        "times, ring gpu": {
+            "right": True,
+            "numbers": {"embed_2048x768_fp32": NUMBERS, "scan_4096_slots": NUMBERS},
+        },
+    },
 }
 
 
@@ -42,7 +47,7 @@ def test_without_a_gpu_nothing_is_run_and_that_is_said(no_build, capsys, tmp_pat
     assert "no NVIDIA driver is loaded" in said
     written = json.loads(report.read_text())
     assert written["gpu"] is False
-    assert "exactness" not in written and "times" not in written
+    assert written["parts"] == {}
 
 
 @pytest.mark.parametrize(
@@ -82,13 +87,37 @@ def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path, monkeyp
     assert not cmdline.exists() or not cmdline.read_bytes()  # gone, or nobody has asked how it ended
 
 
-def test_the_sanitizer_has_few_workers(monkeypatch):
-    asked = {}
+@pytest.mark.parametrize(("tool", "parts"), [("memcheck", 5), ("racecheck", 3)])
+def test_the_sanitizer_has_few_workers(tool, parts, monkeypatch):
+    asked = []
     monkeypatch.setattr(gpu_check.shutil, "which", lambda *_, **__: "/cuda/compute-sanitizer")
-    monkeypatch.setattr(gpu_check, "ran", lambda *_, **env: asked.update(env) or (0, ""))
-    assert gpu_check.sanitized("cuda:0", "memcheck")["right"]
-    assert int(asked["TOKD_GPU_WORKERS"]) <= 8
-    assert asked["TOKD_GPU_WRAPPER"] == "/cuda/compute-sanitizer --tool memcheck --error-exitcode 9"
+    monkeypatch.setattr(gpu_check, "ran", lambda command, *_, **env: asked.append((command, env)) or (0, ""))
+    found = gpu_check.sanitized("cuda:0", tool)
+    assert len(found) == len(asked) == parts and all(part["right"] for part in found.values())
+    wrapper = f"/cuda/compute-sanitizer --tool {tool} --error-exitcode 9"
+    for command, env in asked:
+        assert int(env["TOKD_GPU_WORKERS"]) <= 8 and env["TOKD_GPU_DEVICE"] == "cuda:0"
+        assert env.get("TOKD_GPU_WRAPPER") == wrapper or " ".join(command[:5]) == wrapper
+
+
+def test_without_a_sanitizer_that_is_said(monkeypatch):
+    monkeypatch.setattr(gpu_check.shutil, "which", lambda *_, **__: None)
+    assert gpu_check.sanitized("cuda:0", "memcheck")["memcheck"]["not_run"]
+
+
+def test_what_tests_leave_out_is_listed_with_its_reason():
+    parts = {
+        "life, ring gpu": gpu_check.judged(0, "1..2\n# skipped: no threads to pin\nok 1 # SKIP\nok 2\n"),
+        "exactness, ring gpu": gpu_check.judged(0, "60 passed\nSKIPPED [1] a.py:3: PyTorch is not there\n"),
+        "times, ring host": gpu_check.judged(1, "device cuda:0: --ring host: it cannot use memory\n"),
+        "hostile, ring gpu": gpu_check.judged(1, "not ok 1\n"),
+    }
+    assert gpu_check.not_run(parts) == [
+        "times, ring host: device cuda:0: --ring host: it cannot use memory",
+        "life, ring gpu: skipped: no threads to pin",
+        "exactness, ring gpu: SKIPPED [1] a.py:3: PyTorch is not there",
+    ]
+    assert gpu_check.wrong({"parts": parts}) == ["hostile, ring gpu"]
 
 
 def test_a_failed_build_is_a_failure(no_build, capsys):
@@ -97,10 +126,10 @@ def test_a_failed_build_is_a_failure(no_build, capsys):
     assert "error: something" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("part", ["exactness", "memcheck", "racecheck", "times"])
+@pytest.mark.parametrize("part", list(RIGHT["parts"]))
 def test_one_wrong_part_makes_the_whole_wrong(part, monkeypatch, no_build, capsys):
-    report = RIGHT | {part: RIGHT[part] | {"right": False, "output": "what it said"}}
-    monkeypatch.setattr(gpu_check, "checked", lambda *_: report)
+    parts = RIGHT["parts"] | {part: {"right": False, "output": "what it said"}}
+    monkeypatch.setattr(gpu_check, "checked", lambda *_: RIGHT | {"parts": parts})
     assert gpu_check.main([]) == 1
     assert f"{part} is WRONG:\nwhat it said" in capsys.readouterr().out
 
@@ -109,18 +138,35 @@ def test_numbers_goals_and_what_was_not_run_are_printed(monkeypatch, no_build, c
     monkeypatch.setattr(gpu_check, "checked", lambda *_: RIGHT)
     assert gpu_check.main([]) == 0
     said = capsys.readouterr().out
-    assert "p50 8.0, p99 9.5  (goal 10.0 us)" in said
+    assert "embed_2048x768_fp32 us: n 2000, p50 8.0, p99 9.5  (goal 10.0 us: met)" in said
+    assert "scan_4096_slots us: n 2000, p50 8.0, p99 9.5  (goal 3.0 us: MISSED)" in said
     assert "compared with NumPy" in said
     assert "not run: racecheck: compute-sanitizer is not on the PATH" in said
 
 
-@pytest.mark.parametrize(("name", "run"), [("posted_to_done_read", 1), ("posted_by_driver_to_done_read", 0)])
-def test_what_the_driver_posts_is_not_the_mapped_ring(name, run, no_build):
-    no_build["gpu_measure"] = (0, json.dumps({name: NUMBERS}))
+def test_everything_is_run_with_both_rings(monkeypatch):
+    asked = []
+
+    def ran(command, *_, **env):
+        asked.append((str(command[-1]).rpartition("/")[2], env.get("TOKD_GPU_RING")))
+        return (0, json.dumps({"posted_to_done_read": NUMBERS}) if "measure" in str(command[0]) else "")
+
+    monkeypatch.setattr(gpu_check, "ran", ran)
     report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
-    assert report["times"][name] == NUMBERS
-    assert (gpu_check.MAPPED_RING in report["not_run"]) == (not run)
-    assert gpu_check.SINGLE_SCANS in report["not_run"]
+    for ring in gpu_check.RINGS:
+        for name in ("gpu", "1000", *(f"test_gpu_device_{name}" for name in gpu_check.C_TESTS)):
+            assert (name, ring) in asked
+        assert report["parts"][f"times, ring {ring}"]["numbers"]["posted_to_done_read"] == NUMBERS
+    assert gpu_check.wrong(report) == []
+
+
+def test_goals_are_called_as_the_program_calls_what_it_measures():
+    """On the CPU with the host's ring: 256 slots there, 4,096 where the ring is a GPU's."""
+    program = gpu_check.BUILD / "tests/gpu_device/gpu_measure"
+    status, output = gpu_check.ran([program, "cpu", "3"], 100, TOKD_GPU_RING="host")
+    assert status == 0, output
+    measured = {name.replace("256_slots", "4096_slots") for name in json.loads(output)}
+    assert set(gpu_check.GOALS) <= measured
 
 
 def test_fewer_than_a_thousand_requests_are_refused(capsys):

@@ -72,9 +72,10 @@ static const char *
 fd_missing(const struct tokg_device *d)
 {
 	return d->region_dmabuf >= 0
-		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH"
+		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH, "
+			 "or tokd-gpu --ring host"
 		       : "the ring is in GPU memory, of which GPU and driver make no dma-buf: use "
-			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded";
+			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded, or tokd-gpu --ring host";
 }
 
 static int
@@ -233,8 +234,8 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
 	if (!open_signals(a, why) ||
 		!tokg_delivery_create(&a->delivery, &a->places, instance, why) ||
-		!tokg_holders_open(&a->holders, &a->delivery, device, (uint32_t)o->index,
-			o->holders_socket, o->holders_mode, o->holder_timeout_ms, why) ||
+		!tokg_holders_open(&a->holders, &a->delivery, device, o->holders_socket,
+			o->holders_mode, o->holder_timeout_ms, why) ||
 		!watch_fd(a, tokg_holders_fd(&a->holders), why))
 		return false;
 	for (uint32_t i = 0; i < o->n_listen; i++) {

@@ -76,7 +76,6 @@ welcome(const struct tokg_holders *h, const struct tokg_holder *c, int cursor_fd
 		.magic = TOKG_HOLD_MAGIC,
 		.version = TOKG_EMB_VERSION,
 		.outputs = h->device->outputs_fd >= 0 ? TOKG_OUTPUTS_MEMFD : TOKG_OUTPUTS_CUDA_IPC,
-		.device = h->index,
 		.instance = h->delivery->ring->instance,
 		.start = c->cursor,
 		.out_bytes = g->producers * g->out_bytes,
@@ -99,6 +98,7 @@ welcome(const struct tokg_holders *h, const struct tokg_holder *c, int cursor_fd
 	struct cmsghdr *cmsg = CMSG_FIRSTHDR(&msg);
 
 	memcpy(rep.ipc, h->device->ipc, sizeof(rep.ipc));
+	memcpy(rep.uuid, h->device->uuid, sizeof(rep.uuid));
 	cmsg->cmsg_level = SOL_SOCKET;
 	cmsg->cmsg_type = SCM_RIGHTS;
 	cmsg->cmsg_len = CMSG_LEN(fd_bytes);
@@ -396,13 +396,12 @@ seal_outputs(const struct tokg_device *device, struct tokg_error *why)
 
 bool
 tokg_holders_open(struct tokg_holders *h, struct tokg_delivery *delivery,
-	const struct tokg_device *device, uint32_t index, const char *path, uint32_t mode,
-	uint32_t timeout_ms, struct tokg_error *why)
+	const struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
+	struct tokg_error *why)
 {
 	memset(h, 0, sizeof(*h));
 	h->delivery = delivery;
 	h->device = device;
-	h->index = index;
 	h->timeout_ms = timeout_ms;
 	h->listener.fd = -1;
 	h->deaf = true;

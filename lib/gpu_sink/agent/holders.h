@@ -37,7 +37,7 @@ struct tokg_holder_counts {
 struct tokg_holders {
 	struct tokg_delivery *delivery;
 	const struct tokg_device *device;
-	uint32_t timeout_ms, index;
+	uint32_t timeout_ms;
 	struct tokg_listener listener;
 	int epoll;
 	bool deaf; /* no place for a connection: the listener is not watched */
@@ -45,10 +45,10 @@ struct tokg_holders {
 	struct tokg_holder_counts counts;
 };
 
-/* False and `why`. `index`: of the CUDA device. */
+/* False and `why`. */
 bool tokg_holders_open(struct tokg_holders *h, struct tokg_delivery *delivery,
-	const struct tokg_device *device, uint32_t index, const char *path, uint32_t mode,
-	uint32_t timeout_ms, struct tokg_error *why);
+	const struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
+	struct tokg_error *why);
 /* All see the end of file. */
 void tokg_holders_close(struct tokg_holders *h);
 

@@ -53,6 +53,7 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 		.tables = *t,
 		.workers = o->workers,
 		.heads = o->heads,
+		.host_ring = o->host_ring,
 		.index = o->index,
 		.first_cpu = o->first_cpu,
 	};

@@ -33,6 +33,9 @@ struct def {
 static const struct def defs[] = {
 	{"device", 0, "cpu|cuda:N", TEXT, FIELD(device_text), 0, 0, "cpu",
 		"where ring, tables and outputs are, and what embeds"},
+	{"ring", 0, "gpu|host", TEXT, FIELD(ring_text), 0, 0, NULL,
+		"cuda: where the ring is: in GPU memory, or in this host's, which the GPU reads over "
+		"its bus and --sink shm stores into; gpu, unless given. cpu: host, always"},
 	{"listen", 0, "unix:PATH|tcp:[ADDR:]PORT", LISTEN, FIELD(listen_text), 0, 0,
 		"unix:" TOKG_SOCKET,
 		"where producers come: unix for --sink shm and cuda, tcp for verbs; up to 4, as several "
@@ -330,6 +333,21 @@ resolve_listen(const struct asked *asked, struct tokg_options *o, struct tokg_er
 }
 
 static bool
+resolve_ring(struct tokg_options *o, struct tokg_error *why)
+{
+	const char *const text = o->ring_text != NULL ? o->ring_text : o->cuda ? "gpu" : "host";
+
+	o->host_ring = strcmp(text, "host") == 0;
+	if (!o->host_ring && strcmp(text, "gpu") != 0)
+		return tokg_agent_wrong(why, "--ring %.64s: give gpu or host", text);
+	if (!o->host_ring && !o->cuda)
+		return tokg_agent_wrong(why,
+			"--ring gpu: the device cpu has no memory but this host's: leave --ring "
+			"out, or give --device cuda:N");
+	return true;
+}
+
+static bool
 resolve(const struct asked *asked, struct tokg_options *o, struct tokg_error *why)
 {
 	char *end;
@@ -348,6 +366,8 @@ resolve(const struct asked *asked, struct tokg_options *o, struct tokg_error *wh
 	if (o->index < 0)
 		return tokg_agent_wrong(
 			why, "--device %.64s: give cpu, or cuda:N as in cuda:0", o->device_text);
+	if (!resolve_ring(o, why))
+		return false;
 	o->kind = o->kind_text != NULL ? tokg_kind_of(o->kind_text) : 0;
 	if (o->kind_text != NULL && o->kind == 0)
 		return tokg_agent_wrong(

@@ -22,7 +22,7 @@ struct tokg_listen {
 };
 
 struct tokg_options {
-	const char *device_text;
+	const char *device_text, *ring_text;
 	const char *listen_text; /* the last of them: what counts is listen[] */
 	uint32_t socket_mode;
 	const char *holders_socket;
@@ -39,7 +39,7 @@ struct tokg_options {
 	int32_t rdma_port, rdma_gid;
 	uint32_t stuck_ms, drain_ms;
 	/* made of the above */
-	bool cuda;
+	bool cuda, host_ring;
 	int index;	      /* cuda:N */
 	uint32_t kind, dtype; /* 0: as the table has them */
 	struct tokg_listen listen[TOKG_LISTEN_MAX];

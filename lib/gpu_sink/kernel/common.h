@@ -192,6 +192,39 @@ tokg_in_region(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
 	       offset <= d->geometry.region_bytes - bytes;
 }
 
+/* The operations of a device whose region is mapped here. */
+static inline int
+tokg_mapped_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
+{
+	if (!tokg_in_region(d, offset, sizeof(value)))
+		return -1;
+	tokg_owner_lives(d);
+	__atomic_store_n((uint64_t *)((uint8_t *)d->region + offset), value, __ATOMIC_RELEASE);
+	return 0;
+}
+
+static inline int
+tokg_mapped_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
+{
+	const uint8_t *const from = (const uint8_t *)d->region + offset;
+	size_t i = 0;
+
+	if (!tokg_in_region(d, offset, bytes))
+		return -1;
+	tokg_owner_lives(d);
+	for (; i + 8 <= bytes; i += 8) {
+		const uint64_t v = __atomic_load_n((const uint64_t *)(from + i), __ATOMIC_ACQUIRE);
+
+		memcpy((uint8_t *)to + i, &v, sizeof(v));
+	}
+	if (i < bytes) {
+		const uint32_t v = __atomic_load_n((const uint32_t *)(from + i), __ATOMIC_ACQUIRE);
+
+		memcpy((uint8_t *)to + i, &v, sizeof(v));
+	}
+	return 0;
+}
+
 static inline bool
 tokg_in_outputs(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
 {

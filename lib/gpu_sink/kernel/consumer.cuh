@@ -42,6 +42,7 @@ struct tokg_scan {
 	struct tokg_reduce reduce;
 	uint64_t pushed; /* jobs, in this incarnation's life */
 	uint64_t scans;
+	uint64_t timed;		       /* scans, where they are timed */
 	uint64_t owner, alive, looked; /* its word, when it changed, when it was looked at */
 	uint32_t n_taken, stop;
 	bool leave;
@@ -467,6 +468,23 @@ tokg_owner_gone(const tokg_consumer *c, tokg_scan *s)
 }
 
 /*
+ * By one thread: the look that took so long found nothing. The stores are not waited for. `t` is
+ * known not to be NULL.
+ */
+TOKG_DEV void
+tokg_scan_timed(struct tokg_scan_times *t, uint64_t ticks, tokg_scan *s)
+{
+	const uint64_t n = s->timed++;
+
+	if (n == 0 || n % TOKG_HEARTBEAT_EVERY == 0) {
+		tokg_st(&t->tick[n > 0], tokg_ticks());
+		tokg_st(&t->ns[n > 0], tokg_now());
+	}
+	tokg_st(&t->scan[n & (TOKG_SCAN_TIMES - 1)], ticks);
+	tokg_st(&t->n, n + 1);
+}
+
+/*
  * The scanning block: until it is told to leave, or its owner is gone. DRAIN leaves when a look at
  * all slots has found nothing, or after as many slots as the ring has: more were published
  * meanwhile.
@@ -482,7 +500,9 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		s->epoch[p] = tokg_epoch_now(c, p);
 	}
 	if (b->tid == 0) {
-		s->pushed = s->scans = 0;
+		s->pushed = s->scans = s->timed = 0;
+		if (c->scan_times != NULL)
+			tokg_st(&c->scan_times->n, 0);
 		s->owner = tokg_ld(c->owner);
 		s->alive = s->looked = tokg_now();
 		s->n_taken = 0;
@@ -492,6 +512,7 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 	tokg_sync(b);
 	for (;;) {
 		const bool drain = s->stop == TOKG_STOP_DRAIN;
+		const uint64_t began = c->scan_times != NULL ? tokg_ticks() : 0;
 		uint32_t n;
 
 		if (!c->heads || drain || s->scans % TOKG_FULL_SCAN_EVERY == 0)
@@ -500,6 +521,8 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 			tokg_scan_heads(c, b, s);
 		tokg_sync(b);
 		n = s->n_taken < TOKG_TAKEN ? s->n_taken : TOKG_TAKEN;
+		if (c->scan_times != NULL && b->tid == 0 && n == 0)
+			tokg_scan_timed(c->scan_times, tokg_ticks() - began, s);
 		for (uint32_t k = 0; k < n && !s->leave; k++)
 			if (s->taken[k].ticket != 0)
 				tokg_slot_process(c, b, s, &s->taken[k]);

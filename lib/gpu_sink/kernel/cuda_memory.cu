@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* GPU memory of the device: got, and read and written beside the kernel that runs. */
+/* Memory of the device, a GPU's and what it has of the host's: got, and read and written beside the
+ * kernel that runs. */
 #include <unistd.h>
 
 #include "device_cuda.h"
@@ -138,6 +139,72 @@ outbox_get(struct tokg_cuda *c, struct tokg_error *why)
 }
 
 bool
+scan_times_get(struct tokg_cuda *c, struct tokg_error *why)
+{
+	struct tokg_device *const d = &c->d;
+
+	if (!tokg_cuda_good(c,
+		    cudaHostAlloc(
+			    (void **)&d->scan_times, sizeof(*d->scan_times), cudaHostAllocMapped),
+		    "pinned memory for times", why))
+		return false;
+	memset(d->scan_times, 0, sizeof(*d->scan_times));
+	return tokg_cuda_good(c,
+		cudaHostGetDevicePointer((void **)&c->consumer.scan_times, d->scan_times, 0),
+		"mapping the times", why);
+}
+
+/*
+ * The ring in memory of this host, for the GPU to read over its bus: what producers here store into
+ * by --sink shm. The kernel's accesses to the ring are of system scope, so it needs nothing else
+ * for this. Its compare-and-swaps there may not be atomic to the host; no word that it swaps
+ * (claim, done) is written by anybody else while it runs.
+ */
+bool
+host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *why)
+{
+	int can = 0;
+
+	if (!tokg_cuda_good(c,
+		    cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterSupported, c->index),
+		    "its attributes", why))
+		return false;
+	if (!can)
+		return tokg_wrong(why,
+			       "device cuda:%d: --ring host: it cannot use memory that is shared "
+			       "among processes: use --ring gpu",
+			       c->index) == 0;
+	if (!tokg_memory_get(&c->host_ring, bytes, "tokd-gpu-ring", 0, -1, why))
+		return false;
+	c->registered = tokg_cuda_good(c,
+		cudaHostRegister(c->host_ring.at, c->host_ring.bytes, cudaHostRegisterMapped),
+		"--ring host: giving it the ring's memory", why);
+	if (!c->registered ||
+		!tokg_cuda_good(c, cudaHostGetDevicePointer(&c->region, c->host_ring.at, 0),
+			"--ring host: mapping the ring's memory", why))
+		return false;
+	c->d.region = c->host_ring.at;
+	c->d.region_fd = c->host_ring.fd;
+	c->d.region_address = (uint64_t)(uintptr_t)c->host_ring.at;
+	c->d.order = TOKG_ORDER_FAST;
+	snprintf(c->d.order_why, sizeof(c->d.order_why), "host memory that the GPU reads, on %s",
+		tokg_memory_pages(&c->host_ring));
+	return true;
+}
+
+bool
+gpu_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *why)
+{
+	if (!gpu_memory(c, &c->gpu_ring, bytes, "the ring", why))
+		return false;
+	c->region = c->gpu_ring;
+	c->d.region_address = (uint64_t)(uintptr_t)c->region;
+	c->d.region_dmabuf = dmabuf_get(c, bytes);
+	order_ask(c);
+	return sync_memops(c, why);
+}
+
+bool
 region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *why)
 {
 	const uint64_t bytes = tokg_align(g->geometry.region_bytes, EXPORT_ALIGN);
@@ -146,11 +213,11 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 	struct tokg_ctl ctl = tokg_ctl_make(g);
 	cudaIpcMemHandle_t ipc;
 
-	if (!gpu_memory(c, &c->region, bytes, "the ring", why) || !sync_memops(c, why) ||
+	if (!(g->host_ring ? host_ring_get(c, bytes, why) : gpu_ring_get(c, bytes, why)) ||
 		!gpu_memory(c, &c->outputs, out, "the outputs", why))
 		return false;
 	ctl.magic = TOKG_MAGIC;
-	if (!tokg_cuda_good(c, cudaMemcpy(c->region, &ctl, sizeof(ctl), cudaMemcpyHostToDevice),
+	if (!tokg_cuda_good(c, cudaMemcpy(c->region, &ctl, sizeof(ctl), cudaMemcpyDefault),
 		    "writing the ring's first page", why))
 		return false;
 	static_assert(sizeof(ipc) == sizeof(c->d.ipc), "a handle is 64 bytes");
@@ -159,8 +226,6 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 		memcpy(c->d.ipc, &ipc, sizeof(ipc));
 	else
 		(void)cudaGetLastError();
-	c->d.region_address = (uint64_t)(uintptr_t)c->region;
-	c->d.region_dmabuf = dmabuf_get(c, bytes);
 	c->d.outputs = c->outputs;
 	return true;
 }
@@ -191,9 +256,8 @@ tokg_cuda_memory_get(
 	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *why)
 {
 	if (!region_get(c, g, why) || !outbox_get(c, why) || !tables_copy(c, &g->tables, why) ||
-		!scratch_get(c, why))
+		!scratch_get(c, why) || (g->time_scans && !scan_times_get(c, why)))
 		return false;
-	order_ask(c);
 	c->d.outbox = c->outbox;
 	c->consumer.region = (uint8_t *)c->region;
 	c->consumer.outputs = (uint8_t *)c->outputs;
@@ -205,10 +269,13 @@ tokg_cuda_memory_free(struct tokg_cuda *c)
 {
 	if (c->d.region_dmabuf >= 0)
 		close(c->d.region_dmabuf);
-	for (void *m : {c->region, c->outputs, c->tables, c->scratch, c->reserved})
+	for (void *m : {c->gpu_ring, c->outputs, c->tables, c->scratch, c->reserved})
 		cudaFree(m);
-	cudaFreeHost(c->outbox);
-	cudaFreeHost(c->staging);
+	if (c->registered)
+		cudaHostUnregister(c->host_ring.at);
+	tokg_memory_free(&c->host_ring);
+	for (void *m : {(void *)c->outbox, c->staging, (void *)c->d.scan_times})
+		cudaFreeHost(m);
 }
 
 int
@@ -216,6 +283,8 @@ tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
 
+	if (d->region != NULL)
+		return tokg_mapped_write_u64(d, offset, value);
 	tokg_owner_lives(d);
 	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
@@ -230,6 +299,8 @@ tokg_cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
 
+	if (d->region != NULL)
+		return tokg_mapped_read(d, offset, to, bytes);
 	if (!tokg_in_region(d, offset, bytes))
 		return -1;
 	return copy_out(c, (const uint8_t *)c->region + offset, to, bytes);

@@ -69,6 +69,20 @@ struct tokg_outbox {
 };
 static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
 
+#define TOKG_SCAN_TIMES 4096 /* a power of two */
+
+/*
+ * How long looks at the ring took that found nothing, for who measures: the last TOKG_SCAN_TIMES of
+ * them, in ticks of the scanner (a GPU: cycles of its multiprocessor). To be read when the consumer
+ * has been stopped. A tick is (ns[1] - ns[0]) / (tick[1] - tick[0]) ns, which are from the
+ * incarnation's beginning and from not long before its end.
+ */
+struct tokg_scan_times {
+	uint64_t n; /* in this incarnation's life */
+	uint64_t tick[2], ns[2];
+	uint64_t scan[TOKG_SCAN_TIMES];
+};
+
 /* cpu: one thread; cuda: a block for each multiprocessor but the scanner's, as far as it holds so
  * many. */
 #define TOKG_WORKERS_DEFAULT UINT32_MAX
@@ -83,9 +97,11 @@ struct tokg_device_config {
 	/* The consumer leaves by itself when its owner has called no operation for so long: a
 	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
 	uint32_t owner_limit_ms;
-	bool heads;    /* look at one slot per producer instead of all */
-	int index;     /* cuda:N */
-	int first_cpu; /* cpu: pin the threads from this CPU on, -1: not at all */
+	bool heads;	 /* look at one slot per producer instead of all */
+	bool host_ring;	 /* cuda: the ring in this host's memory, which the GPU reads */
+	bool time_scans; /* with scan_times */
+	int index;	 /* cuda:N */
+	int first_cpu;	 /* cpu: pin the threads from this CPU on, -1: not at all */
 };
 
 struct tokg_device;
@@ -117,16 +133,18 @@ struct tokg_device {
 	uint32_t incarnation;
 	/* the region */
 	void *region;		 /* as the host may use it; NULL: in GPU memory alone */
-	int region_fd;		 /* memfd for the shm transport and for local producers; -1: none */
+	int region_fd;		 /* memfd of it: what transports shm and cuda map; -1: none */
 	uint64_t region_address; /* as the NIC is told it */
 	int region_dmabuf;	 /* cuda: dma-buf of the region; -1: none */
 	enum tokg_order order;	 /* what its memory promises */
 	char order_why[128];
 	/* outputs: [producers][out_bytes] */
-	void *outputs;	 /* host pointer, or device pointer (cuda) */
-	int outputs_fd;	 /* cpu: memfd; -1 */
-	uint8_t ipc[64]; /* cuda: cudaIpcMemHandle_t of the outputs */
+	void *outputs;	  /* host pointer, or device pointer (cuda) */
+	int outputs_fd;	  /* cpu: memfd; -1 */
+	uint8_t ipc[64];  /* cuda: cudaIpcMemHandle_t of the outputs */
+	uint8_t uuid[16]; /* cuda: of the GPU, whatever its number is for others */
 	struct tokg_outbox *outbox;
+	struct tokg_scan_times *scan_times; /* NULL: not measured */
 };
 
 /* NULL and `why`. The consumer does not run yet. */

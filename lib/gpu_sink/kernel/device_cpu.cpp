@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The device without a GPU: shared memory, and the consumer as threads. Set-up; consumer.cuh is
  * what runs. */
-#include <errno.h>
 #include <fcntl.h>
 #include <initializer_list>
-#include <linux/memfd.h>
 #include <numa.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "common.h"
 #include "consumer.cuh"
+#include "host_memory.h"
 
 #define THREADS_MAX 257
-#define PAGE_2M (2ull << 20)
 #define ROWS_OF_JOB 64
 
 namespace
 {
-
-struct memory {
-	void *at;
-	uint64_t bytes; /* of the mapping */
-	int fd;		/* -1: private to this process */
-	bool huge;
-};
 
 struct cpu_device;
 
@@ -39,7 +29,7 @@ struct thread {
 struct cpu_device {
 	struct tokg_device d; /* first: what the caller holds */
 	struct tokg_consumer consumer;
-	memory region, outputs, outbox, tables, scratch;
+	struct tokg_memory region, outputs, outbox, tables, scratch, times;
 	uint64_t scratch_zero; /* bytes of scratch that every incarnation begins with as zero */
 	struct tokg_scan *scan;
 	thread threads[THREADS_MAX];
@@ -49,69 +39,13 @@ struct cpu_device {
 	int first_cpu;
 };
 
-void
-memory_free(memory *m)
-{
-	if (m->at != NULL)
-		munmap(m->at, m->bytes);
-	if (m->fd >= 0)
-		close(m->fd);
-	m->at = NULL;
-	m->fd = -1;
-}
-
-/* As many huge pages as it needs, or none; zeroed. */
-bool
-memory_map(memory *m, uint64_t bytes, const char *name, bool huge)
-{
-	m->huge = huge;
-	m->bytes = tokg_align(bytes, huge ? PAGE_2M : TOKG_PAGE);
-	m->at = NULL;
-	m->fd = -1;
-	if (name != NULL) {
-		m->fd = memfd_create(name,
-			MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0u));
-		if (m->fd < 0 || ftruncate(m->fd, (off_t)m->bytes) < 0) {
-			memory_free(m);
-			return false;
-		}
-	}
-	m->at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE,
-		m->fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, m->fd, 0);
-	if (m->at == MAP_FAILED) {
-		m->at = NULL;
-		memory_free(m);
-		return false;
-	}
-	return true;
-}
-
-/* On the node of the CPUs it is used from; `seals` besides those against another size. */
-bool
-memory_get(memory *m, uint64_t bytes, const char *name, int seals, int node, struct tokg_error *why)
-{
-	if (!(name != NULL && memory_map(m, bytes, name, true)) &&
-		!memory_map(m, bytes, name, false)) {
-		tokg_wrong(why, "device: %llu bytes of memory (%s): %s", (unsigned long long)bytes,
-			name ? name : "private", strerror(errno));
-		return false;
-	}
-	if (m->fd >= 0 && fcntl(m->fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
-		tokg_wrong(why, "device: memory %s cannot be sealed: %s", name, strerror(errno));
-		return false;
-	}
-	if (node >= 0)
-		numa_tonode_memory(m->at, m->bytes, node);
-	return true;
-}
-
 bool
 tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_error *why)
 {
 	struct tokg_table_copy table[TOKG_TABLES];
 	const uint64_t bytes = tokg_tables_plan(t, c->d.geometry.row_bytes, &c->consumer.e, table);
 
-	if (!memory_get(&c->tables, bytes, NULL, 0, node, why))
+	if (!tokg_memory_get(&c->tables, bytes, NULL, 0, node, why))
 		return false;
 	for (const auto &x : table) {
 		uint8_t *const to = (uint8_t *)c->tables.at + x.at;
@@ -130,7 +64,7 @@ scratch_get(cpu_device *c, int node, struct tokg_error *why)
 	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry);
 	uint8_t *at;
 
-	if (!memory_get(&c->scratch, s.end + sizeof(*c->scan), NULL, 0, node, why))
+	if (!tokg_memory_get(&c->scratch, s.end + sizeof(*c->scan), NULL, 0, node, why))
 		return false;
 	at = (uint8_t *)c->scratch.at;
 	tokg_scratch_set(&c->consumer, &s, at);
@@ -246,42 +180,6 @@ cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
 }
 
 int
-cpu_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
-{
-	cpu_device *const c = (cpu_device *)d;
-
-	if (!tokg_in_region(d, offset, sizeof(value)))
-		return -1;
-	tokg_owner_lives(d);
-	__atomic_store_n(tokg_word(&c->consumer, offset), value, __ATOMIC_RELEASE);
-	return 0;
-}
-
-int
-cpu_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
-{
-	cpu_device *const c = (cpu_device *)d;
-	size_t i = 0;
-
-	if (!tokg_in_region(d, offset, bytes))
-		return -1;
-	tokg_owner_lives(d);
-	for (; i + 8 <= bytes; i += 8) {
-		const uint64_t v =
-			__atomic_load_n(tokg_word(&c->consumer, offset + i), __ATOMIC_ACQUIRE);
-
-		memcpy((uint8_t *)to + i, &v, sizeof(v));
-	}
-	if (i < bytes) {
-		const uint32_t v = __atomic_load_n(
-			(uint32_t *)(c->consumer.region + offset + i), __ATOMIC_ACQUIRE);
-
-		memcpy((uint8_t *)to + i, &v, sizeof(v));
-	}
-	return 0;
-}
-
-int
 cpu_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes)
 {
 	if (!tokg_in_outputs(d, offset, bytes))
@@ -307,8 +205,9 @@ cpu_close(struct tokg_device *d)
 
 	if (cpu_stop(d, TOKG_STOP_NOW, 10000, &ignored) < 0)
 		return;
-	for (memory *m : {&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch})
-		memory_free(m);
+	for (tokg_memory *m :
+		{&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch, &c->times})
+		tokg_memory_free(m);
 	free(c);
 }
 
@@ -316,8 +215,8 @@ const struct tokg_device_ops cpu_ops = {
 	"cpu",
 	cpu_start,
 	cpu_stop,
-	cpu_write_u64,
-	cpu_read,
+	tokg_mapped_write_u64,
+	tokg_mapped_read,
 	cpu_read_outputs,
 	cpu_taken,
 	cpu_close,
@@ -349,13 +248,16 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 	const uint64_t entries = tokg_outbox_size(&d->geometry);
 
 	/* Producers write the region; nobody but this process writes the outputs. */
-	if (!memory_get(&c->region, d->geometry.region_bytes, "tokd-gpu-ring", 0, node, why) ||
-		!memory_get(&c->outputs, d->geometry.producers * d->geometry.out_bytes,
+	if (!tokg_memory_get(&c->region, d->geometry.region_bytes, "tokd-gpu-ring", 0, node, why) ||
+		!tokg_memory_get(&c->outputs, d->geometry.producers * d->geometry.out_bytes,
 			"tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, why) ||
-		!memory_get(&c->outbox, sizeof(*d->outbox) + entries * sizeof(tokg_out_entry), NULL,
-			0, node, why) ||
-		!tables_copy(c, &g->tables, node, why) || !scratch_get(c, node, why))
+		!tokg_memory_get(&c->outbox, sizeof(*d->outbox) + entries * sizeof(tokg_out_entry),
+			NULL, 0, node, why) ||
+		!tables_copy(c, &g->tables, node, why) || !scratch_get(c, node, why) ||
+		(g->time_scans &&
+			!tokg_memory_get(&c->times, sizeof(*d->scan_times), NULL, 0, node, why)))
 		return false;
+	d->scan_times = c->consumer.scan_times = (struct tokg_scan_times *)c->times.at;
 	d->outbox = (struct tokg_outbox *)c->outbox.at;
 	d->outbox->n = entries;
 	return true;
@@ -380,8 +282,9 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 		tokg_wrong(why, "device: out of memory");
 		return NULL;
 	}
-	for (memory *m : {&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch})
-		m->fd = -1;
+	for (tokg_memory *m :
+		{&c->region, &c->outputs, &c->outbox, &c->tables, &c->scratch, &c->times})
+		*m = tokg_memory_none();
 	c->d.ops = &cpu_ops;
 	c->d.geometry = g->geometry;
 	c->workers = g->workers;
@@ -398,8 +301,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 	c->d.outputs_fd = c->outputs.fd;
 	c->d.order = TOKG_ORDER_FAST;
 	snprintf(c->d.order_why, sizeof(c->d.order_why), "host memory; ring on %s, outputs on %s",
-		c->region.huge ? "2 MB pages" : "4 KB pages (too few 2 MB pages are free)",
-		c->outputs.huge ? "2 MB pages" : "4 KB pages (too few 2 MB pages are free)");
+		tokg_memory_pages(&c->region), tokg_memory_pages(&c->outputs));
 	c->consumer.g = g->geometry;
 	c->consumer.region = (uint8_t *)c->region.at;
 	c->consumer.outputs = (uint8_t *)c->outputs.at;

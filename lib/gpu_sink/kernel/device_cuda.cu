@@ -229,6 +229,7 @@ bool
 gpu_choose(struct tokg_cuda *c, struct tokg_error *why)
 {
 	int n = 0, cooperative = 0;
+	cudaDeviceProp properties;
 
 	if (!tokg_device_cuda_there(c->index, why) ||
 		!tokg_cuda_good(c, cudaGetDeviceCount(&n), "looking for GPUs", why))
@@ -240,8 +241,12 @@ gpu_choose(struct tokg_cuda *c, struct tokg_error *why)
 		!tokg_cuda_good(c,
 			cudaDeviceGetAttribute(
 				&cooperative, cudaDevAttrCooperativeLaunch, c->index),
-			"its attributes", why))
+			"its attributes", why) ||
+		!tokg_cuda_good(
+			c, cudaGetDeviceProperties(&properties, c->index), "its attributes", why))
 		return false;
+	static_assert(sizeof(properties.uuid) == sizeof(c->d.uuid), "16 bytes");
+	memcpy(c->d.uuid, &properties.uuid, sizeof(c->d.uuid));
 	c->write_value = (tokg_cuda_write_fn)tokg_cuda_function("cuStreamWriteValue64");
 	if (!cooperative || c->write_value == NULL)
 		return tokg_wrong(why, "device cuda:%d: GPU or driver is too old: it needs %s",
@@ -289,6 +294,7 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 	c->d.ops = &cuda_ops;
 	c->d.geometry = g->geometry;
 	c->d.region_fd = c->d.region_dmabuf = c->d.outputs_fd = -1;
+	c->host_ring = tokg_memory_none();
 	c->index = g->index;
 	if (!gpu_choose(c, why) || !workers_count(c, g->workers, why) ||
 		!tokg_cuda_memory_get(c, g, why) ||

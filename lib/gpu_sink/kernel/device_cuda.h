@@ -8,6 +8,7 @@
 #include <cuda_runtime.h>
 
 #include "common.h"
+#include "host_memory.h"
 
 typedef decltype(&cuStreamWriteValue64) tokg_cuda_write_fn;
 
@@ -19,7 +20,10 @@ struct tokg_cuda {
 	bool running;
 	cudaStream_t kernel, io;
 	tokg_cuda_write_fn write_value;
-	void *region, *outputs, *tables, *scratch, *reserved; /* in GPU memory */
+	void *region;		      /* as the GPU has it */
+	struct tokg_memory host_ring; /* that it is in, if not in GPU memory; */
+	bool registered;	      /* given to the GPU */
+	void *gpu_ring, *outputs, *tables, *scratch, *reserved; /* in GPU memory */
 	uint64_t scratch_zero;
 	struct tokg_outbox *outbox; /* pinned, mapped */
 	void *staging;		    /* pinned */

@@ -135,6 +135,16 @@ tokg_now(void)
 	return ns;
 }
 
+/* Of one block; finer than tokg_now. */
+TOKG_DEV uint64_t
+tokg_ticks(void)
+{
+	uint64_t ticks;
+
+	asm volatile("mov.u64 %0, %%clock64;" : "=l"(ticks) : : "memory");
+	return ticks;
+}
+
 TOKG_DEV void
 tokg_pause(void)
 {
@@ -231,6 +241,12 @@ tokg_now(void)
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
 	return (uint64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+TOKG_DEV uint64_t
+tokg_ticks(void)
+{
+	return tokg_now();
 }
 
 TOKG_DEV void

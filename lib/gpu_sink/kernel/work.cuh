@@ -86,9 +86,10 @@ struct tokg_consumer {
 	struct tokg_part *parts;  /* [slot_bytes / 64] */
 	const uint64_t *owner;	  /* in host memory; changes while the owner lives */
 	uint64_t owner_limit_ns;  /* without a change: then the consumer leaves */
-	uint32_t incarnation;	  /* 1 to 65535 */
-	uint32_t workers;	  /* 0: the scanning thread does the work itself (CPU) */
-	uint32_t rows;		  /* of a job, where the record has more */
+	struct tokg_scan_times *scan_times; /* in host memory; NULL: not measured */
+	uint32_t incarnation;		    /* 1 to 65535 */
+	uint32_t workers;		    /* 0: the scanning thread does the work itself (CPU) */
+	uint32_t rows;			    /* of a job, where the record has more */
 	bool heads;
 };
 

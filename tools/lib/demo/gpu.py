@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import slices
+from dpdk_tokd.telemetry import Histogram, Telemetry
 
 from . import report
 from .hugepages import hugepages
@@ -22,6 +23,11 @@ TOKD_GPU = ROOT / "build" / "lib" / "gpu_sink" / "agent" / "tokd-gpu"
 TABLE = "random:50257x768:1"  # as many rows as GPT-2's, as long
 OUT_BYTES = "128M"  # the longest text's rows, many times
 RUN_S = 300
+STAGES = (
+    ("posted to embedded, as the worker reads it", "posted_to_embedded_us", "slots"),
+    ("visible to embedded", "embed_us", "pieces"),
+    ("embedded to handed out", "hand_out_us", "pieces"),
+)
 
 
 def _agent(folder: Path) -> Process:
@@ -29,6 +35,14 @@ def _agent(folder: Path) -> Process:
     command += ["--out-bytes", OUT_BYTES, "--listen", f"unix:{folder / 'gpu.sock'}"]
     command += ["--holders-socket", str(folder / "holders.sock")]
     return Process("tokd-gpu", command, folder / "tokd-gpu.log")
+
+
+def _percentiles(times: Histogram) -> dict[str, float | int]:
+    """In us, as measure.percentiles; by the ends of the histogram's buckets, 6 % wide
+    at most."""
+    share = {"p50": 0.5, "p99": 0.99}
+    found = {name: round((times.percentile(part) or 0.0) * 1e6, 2) for name, part in share.items()}
+    return found | {"samples": times.count}
 
 
 def show(
@@ -53,6 +67,8 @@ def show(
     )
     if run.returncode != 0:
         raise NotReady(f"the holder failed:\n{run.stderr}\n{agent.tail()}\n{appliance.tail()}")
+    with Telemetry(folder=appliance.telemetry) as telemetry:
+        posted = _percentiles(telemetry.histogram("posted_to_done"))
     say(f"dpdk-tokd ended with {appliance.stop()}, tokd-gpu with {agent.stop()}")
     found = json.loads(result.read_text())
     sizes: dict[str, dict[str, list[int]]] = {"ids_us": {}, "whole_us": {}}
@@ -64,6 +80,7 @@ def show(
         "embeddings_equal": found["wrong_rows"] == 0,
         "requests": len(pieces),
         "rows": found["rows"],
+        "posted_to_embedded_us": posted,
         "embed_us": percentiles(found["embed_ns"]),
         "hand_out_us": percentiles(found["hand_out_ns"]),
         **{name: {s: percentiles(ns) for s, ns in by.items()} for name, by in sizes.items()},
@@ -84,7 +101,7 @@ def table(result: dict[str, Any]) -> str:
             f"  {size:>6}  {ids['p50']:>10,.1f} ({ids['p99']:,.1f})"
             f"  {whole['p50']:>10,.1f} ({whole['p99']:,.1f})  of {ids['samples']}"
         )
-    for name, key in (("visible to embedded", "embed_us"), ("to handed out", "hand_out_us")):
+    for name, key, what in STAGES:
         found = result[key]
-        lines.append(f"  {name}: {found['p50']:,.1f} ({found['p99']:,.1f}), {found['samples']} slots")
+        lines.append(f"  {name}: {found['p50']:,.1f} ({found['p99']:,.1f}), {found['samples']} {what}")
     return "\n".join(lines)

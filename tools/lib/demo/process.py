@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Programs that run beside the demo, stand still while it is another's turn, and end with it."""
 
+import os
 import signal
 import subprocess
 import time
@@ -18,13 +19,17 @@ class NotReady(Exception):
 class Process:
     """A child process whose output goes to a file. As a context it is ended when that is left."""
 
-    def __init__(self, name: str, command: list[str], log: Path) -> None:
+    def __init__(self, name: str, command: list[str], log: Path, **env: str) -> None:
         self.name = name
         self.log = log
         self._paused = False
         with log.open("wb") as out:
             self._child = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                env=os.environ | env,
             )
 
     def wait_for(self, text: str, timeout_s: float) -> str:

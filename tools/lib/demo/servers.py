@@ -43,10 +43,12 @@ class Appliance(Process):
         self, eal: list[str], link: Veth, vocab: Path, folder: Path, cpu: int, more: list[str]
     ) -> None:
         self.socket = folder / "tokd.sock"
+        self.telemetry = folder / "dpdk"  # its runtime folder, which else would stay in /run
         app = ["--ip", link.server, "--udp-port", str(PORT), "--vocab", str(vocab)]
         app += ["--socket", str(self.socket), *more]
         command = [str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
-        super().__init__("dpdk-tokd", command, folder / "dpdk-tokd.log")
+        log = folder / "dpdk-tokd.log"
+        super().__init__("dpdk-tokd", command, log, RUNTIME_DIRECTORY=str(folder))
 
 
 def start_appliance(

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "host_memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/memfd.h>
+#include <numa.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "../gpu_ring.h"
+
+#define PAGE_2M (2ull << 20)
+
+void
+tokg_memory_free(struct tokg_memory *m)
+{
+	if (m->at != NULL)
+		munmap(m->at, m->bytes);
+	if (m->fd >= 0)
+		close(m->fd);
+	*m = tokg_memory_none();
+}
+
+/* As many huge pages as it needs, or none. */
+static bool
+map(struct tokg_memory *m, uint64_t bytes, const char *name, bool huge)
+{
+	const unsigned int flags =
+		MFD_CLOEXEC | MFD_ALLOW_SEALING | (huge ? MFD_HUGETLB | MFD_HUGE_2MB : 0u);
+
+	*m = tokg_memory_none();
+	m->huge = huge;
+	m->bytes = tokg_align(bytes, huge ? PAGE_2M : TOKG_PAGE);
+	if (name != NULL) {
+		m->fd = memfd_create(name, flags);
+		if (m->fd < 0 || ftruncate(m->fd, (off_t)m->bytes) < 0) {
+			tokg_memory_free(m);
+			return false;
+		}
+	}
+	m->at = mmap(NULL, m->bytes, PROT_READ | PROT_WRITE,
+		m->fd >= 0 ? MAP_SHARED : MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, m->fd, 0);
+	if (m->at != MAP_FAILED)
+		return true;
+	m->at = NULL;
+	tokg_memory_free(m);
+	return false;
+}
+
+bool
+tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int seals, int node,
+	struct tokg_error *why)
+{
+	if (!(name != NULL && map(m, bytes, name, true)) && !map(m, bytes, name, false)) {
+		snprintf(why->text, sizeof(why->text),
+			"device: %" PRIu64 " bytes of memory (%s): %s", bytes,
+			name != NULL ? name : "private", strerror(errno));
+		return false;
+	}
+	if (m->fd >= 0 && fcntl(m->fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
+		snprintf(why->text, sizeof(why->text), "device: memory %s cannot be sealed: %s",
+			name, strerror(errno));
+		return false;
+	}
+	if (node >= 0)
+		numa_tonode_memory(m->at, m->bytes, node);
+	return true;
+}

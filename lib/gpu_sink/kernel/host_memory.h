@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Memory of this host for a device: to be shared with other processes, or its own. */
+#ifndef TOKG_HOST_MEMORY_H
+#define TOKG_HOST_MEMORY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "../transport.h" /* struct tokg_error */
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct tokg_memory {
+	void *at;	/* NULL: none */
+	uint64_t bytes; /* of the mapping */
+	int fd;		/* -1: private to this process */
+	bool huge;
+};
+
+/*
+ * `bytes` or more, zeroed. With a name a memfd, on 2 MB pages where enough are free, sealed against
+ * another size and by `seals` (F_SEAL_*); without one private. On that NUMA node, -1: on any. False
+ * and `why`; what was got is for tokg_memory_free either way.
+ */
+bool tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int seals, int node,
+	struct tokg_error *why);
+/* Also of one that tokg_memory_none made. */
+void tokg_memory_free(struct tokg_memory *m);
+
+static inline struct tokg_memory
+tokg_memory_none(void)
+{
+	struct tokg_memory m = {0, 0, -1, false};
+
+	return m;
+}
+
+/* For order_why. */
+static inline const char *
+tokg_memory_pages(const struct tokg_memory *m)
+{
+	return m->huge ? "2 MB pages" : "4 KB pages (too few 2 MB pages are free)";
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which GPU a holder opens, by a CUDA runtime made for the test: no machine here has one."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+from dpdk_tokd import RingError, embedding_cuda
+
+GPUS = [bytes([i]) * 16 for i in (1, 2, 3)]
+
+
+class Runtime:
+    """libcudart of a process that sees these GPUs, in this order."""
+
+    def __init__(self, gpus: list[bytes]) -> None:
+        self.gpus = gpus
+        self.chosen: list[int] = []
+
+        def open_handle(to: Any, handle: Any, flags: int) -> int:
+            to._obj.value = 0x7000 + len(handle.reserved)
+            return 0
+
+        def error(rc: int) -> bytes:
+            return b"error %d" % rc
+
+        self.cudaIpcOpenMemHandle = open_handle
+        self.cudaGetErrorString = error
+
+    def cudaGetDeviceCount(self, n: Any) -> int:
+        n._obj.value = len(self.gpus)
+        return 0 if self.gpus else 100
+
+    def cudaGetDeviceProperties(self, to: Any, i: int) -> int:
+        ctypes.memmove(ctypes.addressof(to) + 256, self.gpus[i], 16)
+        return 0
+
+    def cudaSetDevice(self, i: int) -> int:
+        self.chosen.append(i)
+        return 0
+
+
+def opened(monkeypatch: pytest.MonkeyPatch, seen: list[bytes], gpu: bytes) -> tuple[Runtime, Any]:
+    runtime = Runtime(seen)
+    monkeypatch.setattr(embedding_cuda, "_runtime", lambda: runtime)
+    return runtime, embedding_cuda.CudaOutputs(b"h" * 64, gpu)
+
+
+@pytest.mark.parametrize("seen", [GPUS, GPUS[::-1], GPUS[1:]])
+def test_a_gpu_is_found_by_its_uuid_whatever_its_number(
+    monkeypatch: pytest.MonkeyPatch, seen: list[bytes]
+) -> None:
+    runtime, outputs = opened(monkeypatch, seen, GPUS[2])
+    assert outputs.device == seen.index(GPUS[2])
+    assert runtime.chosen == [outputs.device]
+    assert outputs.address == 0x7000 + 64
+
+
+def test_a_gpu_that_this_process_does_not_see_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RingError, match="GPU-03030303-0303-0303-0303-030303030303.* none of the 2 "):
+        opened(monkeypatch, GPUS[:2], GPUS[2])
+
+
+def test_a_runtime_without_any_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RingError, match="cudaGetDeviceCount: error 100"):
+        opened(monkeypatch, [], GPUS[0])

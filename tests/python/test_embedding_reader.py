@@ -332,7 +332,7 @@ def test_tensors_that_die_in_other_threads_give_back_all_of_theirs(agent: Agent)
 
 
 def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) -> None:
-    options = ("--holder-timeout", "200", "--out-bytes", "4M")
+    options = ("--holder-timeout", "1000", "--out-bytes", "4M")  # `good` may be put off its CPU
     with Agent(tmp_path, *options) as agent, Poster(agent) as poster:
         with reader_of(agent) as reader, reader_of(agent) as good:
             poster.post(0, [1])
@@ -341,7 +341,7 @@ def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) ->
                 poster.post(i + 1, [1] * 1000)
                 while good.poll() is not None:
                     pass
-            with pytest.raises(RingDropped, match="for more than 200 ms"):
+            with pytest.raises(RingDropped, match="for more than 1000 ms"):
                 for _ in range(1000):
                     e = reader.poll()
                     if e is not None:

@@ -79,7 +79,7 @@ def image() -> Path:
     """The disk's file: of this checkout's config/, in Debian's packages. Not to be written: to be copied."""
     root = debian.root("amd64")
     here = Path(__file__).resolve().parent
-    sources = [here / "disk.py", here / "initramfs.py", *(here / "guest").iterdir()]
+    sources = [here / "disk.py", here / "initramfs.py", *(initramfs.GUEST / n for n in ("init", "root.sh", "grub.sh"))]
     sources += [p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"]
     inputs = debian.digest(root.name, [(str(p), p.read_bytes()) for p in sorted(sources)])
     return debian.made("disk", inputs, lambda path: _make(path, root))

@@ -12,7 +12,7 @@ import pytest
 from initramfs import Initramfs, find
 
 CPU = "x86-64-v3"  # the most that QEMU has without KVM
-BUILD_S = 600
+BUILD_S = 1200
 CARD_DRIVERS = ("librte_bus_pci", "librte_bus_vdev", "librte_mempool_ring", "librte_net_virtio")
 ABI = "23"  # of DPDK 22.11
 

@@ -9,6 +9,7 @@ from host.root import Root
 NAME = "irq"
 BALANCE = "/etc/default/irqbalance"
 BANNED = "IRQBALANCE_BANNED_CPULIST"
+KEPT = "/run/tokd-host-irq"  # numbers of those that the kernel let nobody move in this boot
 
 
 def _lists(root: Root) -> list[tuple[str, frozenset[int]]]:
@@ -26,25 +27,36 @@ def _lists(root: Root) -> list[tuple[str, frozenset[int]]]:
 def check(root: Root, plan: Plan) -> list[Finding]:
     if not plan.cores:
         return []
-    touching = [(name, on & plan.cores) for name, on in _lists(root) if on & plan.cores]
+    touching = [_number(name) for name, on in _lists(root) if on & plan.cores]
+    kept = root.read(KEPT).split()
     found = []
-    if touching:
-        some = ", ".join(name.split("/")[3] for name, _ in touching[:8])
+    if movable := [irq for irq in touching if irq not in kept]:
         found.append(
-            Finding(NAME, Level.WARN,
-                f"{len(touching)} interrupts may be handled on isolated cores: {some}"
-                + (" ..." if len(touching) > 8 else ""),
+            Finding(NAME, Level.WARN, f"{len(movable)} interrupts may be handled on isolated cores: {_some(movable)}",
                 "2 to 20 us each", "tokd-host apply; those that the kernel manages stay, isolcpus=managed_irq "
                 "keeps them quiet")
         )
     else:
-        found.append(Finding(NAME, Level.OK, "no interrupt is handled on isolated cores"))
+        found.append(Finding(NAME, Level.OK, "no interrupt that can be moved is handled on isolated cores"))
+    if managed := [irq for irq in touching if irq in kept]:
+        found.append(
+            Finding(NAME, Level.NOTE, f"{len(managed)} interrupts are the kernel's to place, isolcpus=managed_irq "
+                f"keeps them quiet: {_some(managed)}")
+        )
     if root.exists(BALANCE) and not _ban(root.read(BALANCE), plan)[1]:
         found.append(
             Finding(NAME, Level.WARN, f"{BALANCE}: irqbalance may move interrupts to isolated cores",
                 "2 to 20 us each", "tokd-host apply")
         )
     return found
+
+
+def _number(name: str) -> str:
+    return name.split("/")[3]
+
+
+def _some(irqs: list[str]) -> str:
+    return ", ".join(irqs[:8]) + (" ..." if len(irqs) > 8 else "")
 
 
 def _ban(text: str, plan: Plan) -> tuple[str, bool]:
@@ -69,12 +81,16 @@ def apply(root: Root, plan: Plan) -> None:
     rest = present(root) - plan.cores
     if root.exists("/proc/irq/default_smp_affinity"):
         root.write("/proc/irq/default_smp_affinity", cpus.mask(rest) + "\n")
+    kept = []
     for name, on in _lists(root):
         if on & plan.cores:
             try:
                 root.write(name, cpus.show((on - plan.cores) or rest) + "\n")
             except Refusal as error:
                 print(f"note  {error}: the kernel manages this one")
+                kept.append(_number(name))
+    if kept:
+        root.write(KEPT, " ".join(kept) + "\n")
 
 
 def verify(root: Root, plan: Plan) -> list[Finding]:

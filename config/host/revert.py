@@ -2,7 +2,9 @@
 """Back to what stood there before, to the byte, the last written first."""
 
 import base64
+import errno
 import os
+from pathlib import Path
 
 from host.report import Refusal
 from host.root import KERNEL, Root
@@ -23,7 +25,7 @@ def _restore(root: Root, entry: dict) -> None:
         if path.exists() and path.read_bytes() != held:
             print(f"write {name}: {held.decode().strip()!r}")
             if not root.dry_run:
-                path.write_bytes(held)
+                _write_kernel(path, name, held)
     else:
         print(f"restore {name}")
         if not root.dry_run:
@@ -31,6 +33,16 @@ def _restore(root: Root, entry: dict) -> None:
             new.write_bytes(base64.b64decode(entry["held"]))
             os.chmod(new, entry["mode"])
             os.replace(new, path)
+
+
+def _write_kernel(path: Path, name: str, held: bytes) -> None:
+    try:
+        path.write_bytes(held)
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
+        # An interrupt that cannot be moved: apply could not either, and the next boot places it.
+        print(f"note  {name}: the kernel manages this one")
 
 
 def revert(root: Root) -> list[str]:

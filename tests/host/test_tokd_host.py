@@ -206,6 +206,23 @@ def test_interrupts_and_governors(tmp_path):
     assert (tmp_path / governor.format(5)).read_text() == "schedutil\n"
 
 
+def test_interrupts_that_nobody_can_move_are_no_fault(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    booted(tmp_path, WORDS)
+    for irq in ("24", "25"):
+        (tmp_path / f"proc/irq/{irq}/smp_affinity_list").write_text("0-7\n")
+    assert "2 interrupts may be handled on isolated cores: 24, 25" in host(tmp_path, "verify").stdout
+    # As apply writes it where the kernel says EIO.
+    (tmp_path / "run").mkdir(exist_ok=True)
+    (tmp_path / "run/tokd-host-irq").write_text("25\n")
+    done = host(tmp_path, "verify")
+    assert done.returncode == 1
+    assert "1 interrupts may be handled on isolated cores: 24" in done.stdout
+    (tmp_path / "run/tokd-host-irq").write_text("24 25\n")
+    assert "2 interrupts are the kernel's to place" in good(tmp_path, "verify")
+
+
 def booted(root: Path, words: str, isolated: str = "1-4") -> None:
     """As the machine looks after it has booted with these words."""
     roots.put(root, "/proc/cmdline", f"BOOT_IMAGE=/vmlinuz ro quiet {words}\n")

@@ -47,7 +47,7 @@ def made(kind: str, inputs: str, make: Callable[[Path], None]) -> Path:
     """
     CACHE.mkdir(parents=True, exist_ok=True)
     path = CACHE / f"{kind}-{inputs}"
-    with _locked(CACHE / f"{kind}.lock"):
+    with locked(CACHE / f"{kind}.lock"):
         if path.exists():
             return path
         for old in CACHE.glob(f"{kind}-*"):
@@ -66,7 +66,8 @@ def remove(path: Path) -> None:
 
 
 @contextmanager
-def _locked(path: Path) -> Iterator[None]:
+def locked(path: Path) -> Iterator[None]:
+    """Alone among processes that lock `path`."""
     with path.open("w") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
         yield

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import debian
 import pytest
-from initramfs import Initramfs
+from initramfs import Initramfs, find
 
 CPU = "x86-64-v3"  # the most that QEMU has without KVM
-BUILD_S = 600
-DRIVERS = ("librte_bus_pci", "librte_bus_vdev", "librte_mempool_ring", "librte_net_virtio")
+BUILD_S = 1200
+CARD_DRIVERS = ("librte_bus_pci", "librte_bus_vdev", "librte_mempool_ring", "librte_net_virtio")
 ABI = "23"  # of DPDK 22.11
 
 
@@ -25,24 +25,34 @@ class Programs:
     libraries: list[Path]
     drivers: Path
 
-    def add_appliance(self, archive: Initramfs) -> None:
-        """dpdk-tokd, and the drivers that it needs for one virtio card, in /drivers."""
+    def add_appliance(self, archive: Initramfs, names: tuple[str, ...] = CARD_DRIVERS) -> None:
+        """dpdk-tokd, and DPDK's drivers in /drivers: those that it needs for one virtio card, or others."""
         archive.program(self.build / "app/dpdk-tokd", self.libraries)
         archive.library("libgcc_s.so.1", self.libraries)  # opened by name when a thread is cancelled
-        drivers = [self.drivers / f"{name}.so.{ABI}" for name in DRIVERS]
+        drivers = [self.drivers / f"{name}.so.{ABI}" for name in names]
         for path in drivers:  # EAL loads those with its own ending, the loader what drivers call each other
             archive.file(f"drivers/{path.name}.0", path.read_bytes())
             archive.link(f"drivers/{path.name}", f"{path.name}.0")
         for path in drivers:
             archive.libraries_of(path, self.libraries)
 
+    def add_rdma(self, archive: Initramfs) -> None:
+        """libibverbs' driver for soft-RoCE, and the tool that makes a device of it; of this machine."""
+        driver = find("libibverbs/librxe-rdmav34.so", self.libraries)
+        archive.file(str(driver), driver.read_bytes())
+        archive.libraries_of(driver, self.libraries)
+        archive.file("etc/libibverbs.d/rxe.driver", b"driver rxe\n", 0o644)
+        archive.program(Path("/usr/bin/rdma"), self.libraries)
+
 
 def amd64(*targets: str) -> Programs:
     """Built into build/vm, beside build/."""
     build = debian.CACHE / CPU
-    if not (build / "build.ninja").is_file():
-        _run("meson", "setup", str(build), f"-Dcpu={CPU}", cwd=debian.REPOSITORY)
-    _run("ninja", "-C", str(build), *(targets or ("app/dpdk-tokd",)))
+    debian.CACHE.mkdir(parents=True, exist_ok=True)
+    with debian.locked(debian.CACHE / f"{CPU}.lock"):
+        if not (build / "build.ninja").is_file():
+            _run("meson", "setup", str(build), f"-Dcpu={CPU}", cwd=debian.REPOSITORY)
+        _run("ninja", "-C", str(build), *(targets or ("app/dpdk-tokd",)))
     libraries = Path("/usr/lib/x86_64-linux-gnu")
     return Programs(build, [libraries, Path("/lib64")], libraries / f"dpdk/pmds-{ABI}.0")
 

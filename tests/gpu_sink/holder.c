@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A holder where there is no Python: what it gets, one after the other, each as its entry of
+ * tokd/embeddings.h (128 bytes) and its rows, into a file or device.
+ *
+ *   holder SOCKET OUT       says: holding ROW_BYTES; ends when tokd-gpu does
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <tokd/embeddings.h>
+
+#define LOOK_MS 5
+#define N_FDS 3 /* cursor, ring, outputs */
+
+struct holder {
+	int socket, out;
+	struct tokg_hold_rep rep;
+	uint64_t *cursor;
+	const struct tokg_emb_ring *ring;
+	const struct tokg_embedding *entries;
+	const uint8_t *outputs;
+};
+
+static int
+failed(const char *what, const char *why)
+{
+	fprintf(stderr, "holder: %s: %s\n", what, why);
+	return 1;
+}
+
+static int
+connect_to(const char *path)
+{
+	struct sockaddr_un to = {.sun_family = AF_UNIX};
+	int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	snprintf(to.sun_path, sizeof(to.sun_path), "%s", path);
+	return connect(s, (const struct sockaddr *)&to, sizeof(to)) == 0 ? s : -1;
+}
+
+/* The reply and its descriptors. False: there is none, or it has no memory. */
+static bool
+ask(struct holder *h, int fds[N_FDS])
+{
+	const struct tokg_hold_req req = {.magic = TOKG_HOLD_MAGIC, .version = TOKG_EMB_VERSION};
+	union {
+		char bytes[CMSG_SPACE(N_FDS * sizeof(int))];
+		struct cmsghdr align;
+	} control;
+	struct iovec iov = {&h->rep, sizeof(h->rep)};
+	struct msghdr msg = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = control.bytes,
+		.msg_controllen = sizeof(control.bytes)};
+	const struct cmsghdr *c;
+
+	if (send(h->socket, &req, sizeof(req), 0) != sizeof(req) ||
+		recvmsg(h->socket, &msg, MSG_CMSG_CLOEXEC) != sizeof(h->rep))
+		return false;
+	c = CMSG_FIRSTHDR(&msg);
+	if (h->rep.outputs != TOKG_OUTPUTS_MEMFD || c == NULL ||
+		c->cmsg_len != CMSG_LEN(N_FDS * sizeof(int)))
+		return false;
+	memcpy(fds, CMSG_DATA(c), N_FDS * sizeof(int));
+	return true;
+}
+
+static void *
+map(int fd, int protection)
+{
+	struct stat st;
+	void *p = fstat(fd, &st) == 0
+			  ? mmap(NULL, (size_t)st.st_size, protection, MAP_SHARED, fd, 0)
+			  : MAP_FAILED;
+
+	close(fd);
+	return p == MAP_FAILED ? NULL : p;
+}
+
+static bool
+attach(struct holder *h)
+{
+	int fds[N_FDS];
+
+	if (!ask(h, fds))
+		return false;
+	h->cursor = map(fds[0], PROT_READ | PROT_WRITE);
+	h->ring = map(fds[1], PROT_READ);
+	h->outputs = map(fds[2], PROT_READ);
+	if (h->cursor == NULL || h->ring == NULL || h->outputs == NULL)
+		return false;
+	h->entries = (const void *)((const uint8_t *)h->ring + TOKG_EMB_DATA);
+	return true;
+}
+
+static bool
+write_all(int fd, const void *data, size_t bytes)
+{
+	const uint8_t *p = data;
+
+	while (bytes > 0) {
+		const ssize_t n = write(fd, p, bytes);
+
+		if (n < 0)
+			return false;
+		p += n;
+		bytes -= (size_t)n;
+	}
+	return true;
+}
+
+/* What is there from `at` on. The position behind it, or UINT64_MAX: it could not be written. */
+static uint64_t
+hand_on(struct holder *h, uint64_t at)
+{
+	const uint64_t head = __atomic_load_n(&h->ring->head, __ATOMIC_ACQUIRE);
+
+	for (; at < head; at++) {
+		const struct tokg_embedding *e = &h->entries[at & (h->ring->entries - 1)];
+
+		if (!write_all(h->out, e, sizeof(*e)) ||
+			!write_all(h->out, h->outputs + e->offset,
+				(size_t)e->tokens * h->rep.row_bytes))
+			return UINT64_MAX;
+		__atomic_store_n(h->cursor, at + 1, __ATOMIC_RELEASE);
+	}
+	return at;
+}
+
+int
+main(int argc, char **argv)
+{
+	struct holder h = {.out = -1};
+	struct pollfd end;
+	uint64_t at;
+
+	if (argc != 3)
+		return failed("usage", "holder SOCKET OUT");
+	h.socket = connect_to(argv[1]);
+	if (h.socket < 0 || !attach(&h))
+		return failed(argv[1], h.rep.message[0] != '\0' ? h.rep.message : strerror(errno));
+	h.out = open(argv[2], O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (h.out < 0)
+		return failed(argv[2], strerror(errno));
+	printf("holding %u\n", h.rep.row_bytes);
+	fflush(stdout);
+	end = (struct pollfd){.fd = h.socket, .events = POLLIN};
+	for (at = h.rep.start; at != UINT64_MAX && poll(&end, 1, LOOK_MS) == 0;)
+		at = hand_on(&h, at);
+	if (at != UINT64_MAX)
+		at = hand_on(&h, at);
+	return at == UINT64_MAX ? failed(argv[2], strerror(errno)) : 0;
+}

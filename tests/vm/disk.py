@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A disk with a small Debian that boots as an installed machine does: by its own GRUB, from its own files.
+
+Made without a mount or a loop device: GRUB's two stages are where they look for each other anyway, boot.img in the
+first sector and core.img right behind it, and mke2fs fills the one partition.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import debian
+import initramfs
+
+SECTOR = 512
+START = 2048  # first sector of the partition: 1 MiB, and room for core.img
+DISK_MB = 640
+CORE_MODULES = "biosdisk part_msdos ext2 normal configfile".split()
+BOOT_CODE = 440  # bytes of boot.img that are not partition table
+LINUX = 0x83
+BOOTABLE = 0x80
+MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
+
+# As a machine has it that Debian's installer left: a main file, and no words of ours.
+GRUB_DEFAULT = """\
+GRUB_DEFAULT=0
+GRUB_TIMEOUT=0
+GRUB_DISTRIBUTOR=Debian
+GRUB_CMDLINE_LINUX_DEFAULT="quiet"
+GRUB_CMDLINE_LINUX="console=ttyS0 no_timer_check panic=-1"
+GRUB_TERMINAL=serial
+GRUB_SERIAL_COMMAND="serial --unit=0 --speed=115200"
+GRUB_DISABLE_OS_PROBER=true
+"""
+# What tokd-host imports, compiled as Debian does at installation: a start takes a quarter of the time.
+PYTHON = [f"/usr/lib/python3.11{folder}" for folder in ("", "/collections", "/encodings", "/importlib", "/json", "/re")]
+GRUB_SCRIPTS = ("00_header", "10_linux", "40_custom")
+# Until the guest has made its own.
+GRUB_CFG = """\
+set root=(hd0,msdos1)
+linux /boot/{kernel} root=/dev/vda1 console=ttyS0 no_timer_check panic=-1 quiet
+initrd /boot/{initrd}
+boot
+"""
+STEP_UNIT = """\
+[Unit]
+Description=What the test does in this boot
+After=tokd-host.service
+
+[Service]
+Type=oneshot
+ExecStart=/bin/sh /vm-step.sh
+StandardOutput=tty
+StandardError=tty
+TTYPath=/dev/ttyS0
+
+[Install]
+WantedBy=multi-user.target
+"""
+# What nothing here waits for: each is seconds in a guest. Of generators fstab's is enough. No udev: it would look at
+# all devices, which takes longest of all.
+MASKED = (
+    "systemd-udevd.service systemd-udev-trigger.service systemd-udevd-control.socket systemd-udevd-kernel.socket "
+    "getty.target systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-random-seed.service "
+    "systemd-journal-flush.service systemd-modules-load.service systemd-sysusers.service "
+    "systemd-tmpfiles-setup-dev.service systemd-tmpfiles-clean.timer systemd-user-sessions.service "
+    "systemd-logind.service systemd-initctl.socket kmod-static-nodes.service modprobe@.service "
+    "proc-sys-fs-binfmt_misc.automount sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount "
+    "sys-kernel-tracing.mount dev-mqueue.mount cryptsetup.target veritysetup.target integritysetup.target"
+).split()
+GENERATORS = ("systemd-fstab-generator",)
+
+
+def image() -> Path:
+    """The disk's file: of this checkout's config/, in Debian's packages. Not to be written: to be copied."""
+    root = debian.root("amd64")
+    here = Path(__file__).resolve().parent
+    sources = [here / "disk.py", here / "initramfs.py", *(initramfs.GUEST / n for n in ("init", "root.sh", "grub.sh"))]
+    sources += [p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"]
+    inputs = debian.digest(root.name, [(str(p), p.read_bytes()) for p in sorted(sources)])
+    return debian.made("disk", inputs, lambda path: _make(path, root))
+
+
+def _make(path: Path, root: Path) -> None:
+    tree = path.with_name("disk-tree")
+    debian.remove(tree)
+    try:
+        # Hard links: what is written below is new, never a file of the root.
+        shutil.copytree(root, tree, symlinks=True, copy_function=os.link, ignore=_ignored)
+        _configure(tree, root)
+        core = _core(tree)
+        path.unlink(missing_ok=True)
+        with path.open("wb") as f:
+            f.write(_first_sector((tree / "usr/lib/grub/i386-pc/boot.img").read_bytes()))
+            f.write(core)
+            f.truncate(DISK_MB << 20)
+        blocks = ((DISK_MB << 20) - START * SECTOR) // 4096
+        command = ["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-O", "^has_journal,^metadata_csum"]
+        command += ["-E", f"offset={START * SECTOR},lazy_itable_init=1", "-d", str(tree), str(path), str(blocks)]
+        _run(*command)
+    finally:
+        debian.remove(tree)
+
+
+def _ignored(folder: str, names: list[str]) -> list[str]:
+    return [n for n in names if (n == "modules" and folder.endswith("/lib")) or n == "__pycache__"]
+
+
+def _run(*command: str, **options: object) -> None:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **options)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(command)}: {done.stderr.strip()}")
+
+
+def _first_sector(boot: bytes) -> bytes:
+    """GRUB's first stage and a table of one partition, which takes the rest of the disk."""
+    sectors = (DISK_MB << 20) // SECTOR - START
+    entry = struct.pack("<B3sB3sII", BOOTABLE, b"\xfe\xff\xff", LINUX, b"\xfe\xff\xff", START, sectors)
+    table = entry + bytes(3 * 16)
+    return boot[:BOOT_CODE] + bytes(446 - BOOT_CODE) + table + b"\x55\xaa"
+
+
+def _core(tree: Path) -> bytes:
+    """GRUB's second stage: finds /boot/grub on the partition."""
+    command = ["grub-mkimage", "-O", "i386-pc", "-p", "(hd0,msdos1)/boot/grub", "-o", "/core.img"]
+    _run("chroot", str(tree), *command, *CORE_MODULES)
+    core = tree / "core.img"
+    data = core.read_bytes()
+    core.unlink()
+    if len(data) > (START - 1) * SECTOR:
+        raise RuntimeError(f"core.img has {len(data)} bytes, {(START - 1) * SECTOR} fit before the partition")
+    return data
+
+
+def _configure(tree: Path, root: Path) -> None:
+    """What the packages' scripts would have done, as far as this machine needs it; and tokd-host, installed."""
+    for name in ("passwd", "group"):
+        shutil.copy(tree / f"usr/share/base-passwd/{name}.master", tree / f"etc/{name}")
+    _write(tree, "etc/machine-id", "6d1e8b6f4a9c4e0f9b1d2c3a4f5e6071\n")
+    _write(tree, "etc/hostname", "tokd-vm\n")
+    _write(tree, "etc/default/grub", GRUB_DEFAULT)
+    (tree / "usr/bin/awk").symlink_to("mawk")
+    _run("chroot", str(tree), "python3", "-m", "compileall", "-q", "-l", *PYTHON)
+    units = tree / "etc/systemd/system"
+    _write(tree, "etc/systemd/system/vm-step.service", STEP_UNIT)
+    wants = units / "multi-user.target.wants"
+    wants.mkdir(exist_ok=True)
+    (wants / "vm-step.service").symlink_to("../vm-step.service")
+    for name in MASKED:
+        (units / name).unlink(missing_ok=True)
+        (units / name).symlink_to("/dev/null")
+    for path in (tree / "usr/lib/systemd/system-generators").iterdir():
+        if path.name not in GENERATORS:
+            path.unlink()
+    (units / "default.target").unlink(missing_ok=True)
+    (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
+    _write(tree, "vm-step.sh", (initramfs.GUEST / "grub.sh").read_text())
+
+    for path in (tree / "etc/grub.d").iterdir():
+        if path.name not in GRUB_SCRIPTS:
+            path.unlink()  # no other system is on the disk; each takes seconds here
+
+    release = debian.modules(root).name
+    shutil.copytree(tree / "usr/lib/grub/i386-pc", tree / "boot/grub/i386-pc")
+    names = {"kernel": f"vmlinuz-{release}", "initrd": f"initrd.img-{release}"}
+    _write(tree, "boot/grub/grub.cfg", GRUB_CFG.format(**names))
+    start = initramfs.Initramfs(root)
+    start.module(*MODULES)
+    start.file("run.sh", (initramfs.GUEST / "root.sh").read_bytes())
+    start.write(tree / "boot" / names["initrd"])
+
+    command = ["meson", "install", "-C", str(debian.BUILD), "--no-rebuild", "--quiet", "--destdir", str(tree)]
+    _run(*command, cwd=debian.REPOSITORY)
+    debian.remove(tree / "usr/local/bin")  # for other libraries than are here
+
+
+def _write(tree: Path, name: str, text: str) -> None:
+    path = tree / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    path.write_text(text)

@@ -27,6 +27,10 @@ class Process:
                 command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT
             )
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
     def wait_for(self, text: str, timeout_s: float) -> str:
         """The line of its output with `text` in it, once it is there."""
         deadline = time.monotonic() + timeout_s

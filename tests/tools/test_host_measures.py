@@ -4,6 +4,8 @@
 import json
 import os
 import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -75,6 +77,23 @@ def test_another_sweep_that_changes_the_host_is_not_disturbed(machine):
     host_measures.JOURNAL.write_text(json.dumps({"pid": os.getppid(), "files": {}}))
     with pytest.raises(host_measures.Missing, match="has changed settings"):
         host_measures.restore_left_over()
+
+
+def test_what_a_sweep_started_ends_when_it_is_killed(tmp_path):
+    beside = [*host_measures.ENDS_WITH_US, "sleep", "600"]
+    code = (
+        f"import subprocess; p = subprocess.Popen({beside!r}); print(p.pid, flush=True); p.wait()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as sweep:
+        name = Path("/proc") / sweep.stdout.readline().decode().strip() / "comm"
+        deadline = time.monotonic() + 60
+        while name.read_text() != "sleep\n" and time.monotonic() < deadline:
+            time.sleep(0.01)  # until then setpriv may not have asked for the signal
+        sweep.kill()
+        sweep.wait()
+        while name.exists() and time.monotonic() < deadline:
+            time.sleep(0.01)
+    assert not name.exists() or "Z" in name.with_name("stat").read_text().split()[2]
 
 
 def test_a_measure_is_left_out_alone_or_with_all():

@@ -26,9 +26,16 @@ static const char help[] =
 	"  --cpu N      run on this CPU [wherever the kernel likes]\n"
 	"  --help       this text\n";
 
+#define MOMENT_TRIES 16
+#define CALIBRATE_NS 20000000
+
 struct options {
 	double seconds;
 	int cpu;
+};
+
+struct moment {
+	uint64_t ns, ticks;
 };
 
 static uint64_t bucket[BUCKETS];
@@ -64,16 +71,41 @@ now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-/* How fast the counter runs, over a 50th of a second: the run itself corrects it. */
-static double
-ticks_a_second(void)
+/* Both clocks at one moment: of several tries the one that took least, as none was cut short then.
+ */
+static struct moment
+moment_now(void)
 {
-	uint64_t begin = now_ns(), ticks = rte_rdtsc(), end;
+	struct moment best = {0};
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < MOMENT_TRIES; i++) {
+		uint64_t before = rte_rdtsc(), ns = now_ns(), after = rte_rdtsc();
+
+		if (after - before < least) {
+			least = after - before;
+			best = (struct moment){ns, before + (after - before) / 2};
+		}
+	}
+	return best;
+}
+
+static double
+ns_per_tick(const struct moment *begin, const struct moment *end)
+{
+	return (double)(end->ns - begin->ns) / (double)(end->ticks - begin->ticks);
+}
+
+/* How fast the counter runs, about: the run itself tells it better. */
+static double
+ns_per_tick_about(void)
+{
+	struct moment begin = moment_now(), end;
 
 	do
-		end = now_ns();
-	while (end - begin < 20000000);
-	return (double)(rte_rdtsc() - ticks) * 1e9 / (double)(end - begin);
+		end = moment_now();
+	while (end.ns - begin.ns < CALIBRATE_NS);
+	return ns_per_tick(&begin, &end);
 }
 
 /* The largest pass, in ticks. */
@@ -93,7 +125,7 @@ watch(uint64_t ticks)
 }
 
 static void
-print(double ns_per_tick, uint64_t most)
+print(double scale, uint64_t most)
 {
 	uint64_t passes = 0;
 	const char *comma = "";
@@ -102,7 +134,7 @@ print(double ns_per_tick, uint64_t most)
 		passes += bucket[i];
 	printf("{\"ns_per_tick\": %.9f, \"passes\": %" PRIu64 ", \"max_ticks\": %" PRIu64
 	       ", \"buckets\": [",
-		ns_per_tick, passes, most);
+		scale, passes, most);
 	for (uint32_t i = 0; i < BUCKETS; i++)
 		if (bucket[i] > 0) {
 			printf("%s[%" PRIu64 ", %" PRIu64 "]", comma, least_of(i), bucket[i]);
@@ -163,7 +195,8 @@ main(int argc, char **argv)
 		{"cpu", required_argument, NULL, 'c'}, {"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
 	struct options o = {.cpu = -1};
-	uint64_t ticks, begin_ns, begin, most;
+	struct moment begin, end;
+	uint64_t ticks, most;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
@@ -183,10 +216,10 @@ main(int argc, char **argv)
 		return 1;
 	(void)mlockall(MCL_CURRENT | MCL_FUTURE); /* else page faults are seen as well */
 	memset(bucket, 0, sizeof(bucket));
-	ticks = (uint64_t)(o.seconds * ticks_a_second());
-	begin_ns = now_ns();
-	begin = rte_rdtsc();
+	ticks = (uint64_t)(o.seconds * 1e9 / ns_per_tick_about());
+	begin = moment_now();
 	most = watch(ticks);
-	print((double)(now_ns() - begin_ns) / (double)(rte_rdtsc() - begin), most);
+	end = moment_now();
+	print(ns_per_tick(&begin, &end), most);
 	return 0;
 }

@@ -22,6 +22,8 @@ OTHER_CPUS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)] or [CL
 MEASURES = ("affinity", "huge-pages", "irq-affinity", "governor", "polling")
 NEIGHBOURS = {"none": [], "cpu": ["--cpu"], "memory": ["--stream"]}  # options of stress-ng
 NEIGHBOUR_MOST_S = 600  # it ends by itself then, whatever became of the sweep
+# A sweep that is killed leaves nothing running beside the one that goes on from there.
+ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 SETTLE_S = 0.3  # for its processes to start and to touch their memory
 CPU = Path("/sys/devices/system/cpu")
 IRQ = Path("/proc/irq")
@@ -165,7 +167,14 @@ def neighbour(kind: str, confined: bool, folder: Path) -> Iterator[None]:
         yield
         return
     cpus = OTHER_CPUS if confined else CPUS
-    command = ["taskset", "-c", ",".join(map(str, cpus)), "stress-ng", *NEIGHBOURS[kind]]
+    command = [
+        *ENDS_WITH_US,
+        "taskset",
+        "-c",
+        ",".join(map(str, cpus)),
+        "stress-ng",
+        *NEIGHBOURS[kind],
+    ]
     command += [
         str(len(OTHER_CPUS)),
         "--timeout",

@@ -18,7 +18,7 @@ from demo.net import Veth, inside, namespace, veth
 from demo.process import Process
 from demo.servers import HUGE, NO_HUGE, READY_S
 from dpdk_tokd import RingReader
-from host_measures import CLIENT_CPU, CPUS, WORKER_CPU
+from host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU
 from memif import texts
 from memif.pair import BUILD, DPDK_TOKD
 from slices import Slice
@@ -125,7 +125,7 @@ def _start(state: State, without: str, ring: int) -> Process:
     own = ["--ip", state.link.server, "--udp-port", str(PORT), "--vocab", str(state.vocab)]
     own += ["--socket", str(state.folder / "tokd.sock"), "--ring-size", str(ring)]
     log = state.folder / "dpdk-tokd.log"
-    return Process("dpdk-tokd", [str(DPDK_TOKD), *eal, "--", *own], log)
+    return Process("dpdk-tokd", [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own], log)
 
 
 def _preempted(pid: int) -> int:

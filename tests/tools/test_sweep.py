@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -183,6 +184,9 @@ def test_a_folder_that_keeps_not_to_the_protocol_is_refused(made, tmp_path):
     task.write_text(TASK.replace("def clean", "def clear"))
     with pytest.raises(TaskError, match="clean missing"):
         boxes.load(path, quick=False)
+    task.write_text("import no_such_module")
+    with pytest.raises(TaskError, match="task.py: ModuleNotFoundError: No module"):
+        boxes.load(path, quick=False)
 
 
 def test_tests_are_the_cross_product_in_the_order_of_the_box(made):
@@ -204,6 +208,21 @@ def test_tests_are_the_cross_product_in_the_order_of_the_box(made):
 @pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
 def test_the_boxes_of_this_repository_are_right(path, quick):
     assert boxes.load(path, quick).tests
+
+
+def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
+    page = (ROOT / "doc/sweeps.md").read_text()
+    (tmp_path / "tasks/sleep").mkdir(parents=True)
+    (task,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "tasks/sleep/task.py").write_text(task)
+    (box,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    path = tmp_path / "box.json"
+    path.write_text(box)
+    assert len(boxes.load(path, quick=True).tests) == 4
+    entry = {"task": "sleep", "parameters": {"us": [1], "count": [20]}, "metrics": ["slept p50"]}
+    path.write_text(json.dumps(json.loads(box) | {"tests": [entry]}))
+    (row,) = swept(path, tmp_path / "out")["tables"][0]["rows"]
+    assert row["cells"]["slept p50"]["median"] >= 1
 
 
 # ---- percentiles ----

@@ -89,8 +89,10 @@ class Store:
             write_json(path, run)
             return
         before = self.run()
-        changed = [key for key in ("box", "quick", "repeats", "tests") if before[key] != run[key]]
-        changed += machine.differences(before["machine"], here)
+        changed = [
+            key for key in ("box", "quick", "repeats", "tests") if before.get(key) != run[key]
+        ]
+        changed += machine.differences(before.get("machine", {}), here)
         if changed:
             raise StoreError(
                 f"{self.folder} holds a sweep that is not this one ({'; '.join(changed)}): "

@@ -175,11 +175,14 @@ def names(folders: Iterable[Path]) -> list[str]:
 
 
 def load(name: str, path: Path) -> Task:
-    """TaskError: it is not a task. Its own errors come as they are."""
+    """TaskError: it is not a task, or cannot be loaded."""
     spec = importlib.util.spec_from_file_location(f"sweep_task_{name.replace('-', '_')}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # of a file that anybody may write
+        raise TaskError(f"{path}: {type(error).__name__}: {error}") from error
     lacks = [
         n
         for n in ("HELP", "PARAMETERS", "METRICS", "COUNTS", "CHECKS_IDS", *FUNCTIONS)

@@ -105,7 +105,7 @@ run(struct client *c, const struct options *o, const struct slices *slices, FILE
 	client_request *request = o->plain ? client_plain : client_tokd;
 	int64_t failed = 0;
 
-	fprintf(out, "index,ns,ok,retransmits\n");
+	fprintf(out, "index,ns,ok,retransmits,failure\n");
 	for (uint32_t i = 0; i < slices->count; i++) {
 		const struct slice *slice = &slices->slice[i];
 		uint64_t begin, end;
@@ -125,8 +125,8 @@ run(struct client *c, const struct options *o, const struct slices *slices, FILE
 				i, slice->text_len, answer.n_ids, slice->n_ids, wrong,
 				answer.reason);
 		if (i >= o->warmup)
-			fprintf(out, "%" PRIu32 ",%" PRIu64 ",%d,%" PRIu32 "\n", i, end - begin,
-				wrong == NULL, answer.retransmits);
+			fprintf(out, "%" PRIu32 ",%" PRIu64 ",%d,%" PRIu32 ",%s\n", i, end - begin,
+				wrong == NULL, answer.retransmits, wrong == NULL ? "" : wrong);
 	}
 	return failed;
 }

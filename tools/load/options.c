@@ -14,7 +14,7 @@ static const char help[] =
 	"  --connect IP:PORT  the server\n"
 	"  --mode tokd|plain  dpdk-tokd's protocol, or a datagram of text for one of ids [tokd]\n"
 	"  --slices FILE      texts and the ids they must give, in tools/lib/slices.py's format\n"
-	"  --out FILE         results as CSV: index,ns,ok,retransmits\n"
+	"  --out FILE         results as CSV: index,ns,ok,retransmits,failure\n"
 	"  --warmup N         the first N requests are sent and checked, but not written [0]\n"
 	"  --first-id N       stream id of the first request; each next one is higher by one [1]\n"
 	"  --cpu N            run on this CPU\n"

@@ -32,6 +32,10 @@ class Process:
                 env=os.environ | env,
             )
 
+    @property
+    def pid(self) -> int:
+        return self._child.pid
+
     def wait_for(self, text: str, timeout_s: float) -> str:
         """The line of its output with `text` in it, once it is there."""
         deadline = time.monotonic() + timeout_s

@@ -1,0 +1,482 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/sweep with tasks made for it: boxes, resuming, and what may not enter a table."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("hdrh.histogram", reason="run tools/setup")
+from sweep import box as boxes
+from sweep import compare, machine, stats, summary, table
+from sweep.runner import Runner
+from sweep.samples import Samples, least_samples
+from sweep.store import Store, StoreError
+from sweep.task import TaskError
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = {
+    "cpu": {"model": "a CPU", "cpus": 2, "virtual": "no"},
+    "kernel": "k #1",
+    "revision": "r",
+    "isolation": {"isolated": "none"},
+    "power": {"governor": "none"},
+    "nics": [],
+    "gpus": [],
+    "load_average": 0.0,
+}
+TASK = """
+import os, time
+from pathlib import Path
+from sweep.samples import Samples
+from sweep.task import Choice, Distribution, Missing, Number, Report, Value, WrongIds
+HELP = "For tests."
+PARAMETERS = {"kind": Choice(("good", "wrong", "blind", "absent", "broken", "slow")),
+              "ns": Number(1, 10_000), "count": Number(0, 100_000)}
+METRICS = {"time": Distribution("us"), "speed": Value("1/s", better="higher")}
+COUNTS = {"no-answer": "timed out"}
+CHECKS_IDS = True
+LOG = Path(__file__).with_name("log")
+
+def log(word):
+    with LOG.open("a") as file:
+        file.write(word + "\\n")
+
+def prepare(context):
+    log("prepare")
+    return context
+
+def run(state, p):
+    log(f"{p['kind']} {p['ns']}")
+    if p["kind"] == "absent":
+        raise Missing("no such device")
+    if p["kind"] == "broken":
+        raise ValueError("it broke")
+    if p["kind"] == "wrong":
+        raise WrongIds("text 3: wrong ids")
+    if p["kind"] == "slow":
+        time.sleep(0.1)
+    return p
+
+def report(state, p, raw):
+    samples = Samples()
+    if p["count"]:
+        samples.add(p["ns"], p["count"])
+    return Report({"speed": 1e9 / p["ns"]}, {"time": samples}, {"no-answer": 2},
+                  ids_checked=0 if p["kind"] == "blind" else 7)
+
+def clean(state):
+    log("clean")
+"""
+PARAMETERS = {"kind": ["good"], "ns": [1000, 2000], "count": [1000]}
+
+
+@pytest.fixture
+def made(tmp_path: Path):
+    """Writes a box of one entry, with a task beside it; what is given replaces keys of the entry."""
+    folder = tmp_path / "tasks" / "made"
+    folder.mkdir(parents=True)
+    (folder / "task.py").write_text(TASK)
+
+    def write(top: dict[str, Any] | None = None, **entry: Any) -> Path:
+        one = {"task": "made", "parameters": PARAMETERS, "metrics": ["time p99", "speed"]} | entry
+        whole = {"name": "a-box", "title": "A box", "repeats": {"full": 2, "quick": 1}}
+        path = tmp_path / "box.json"
+        path.write_text(json.dumps(whole | {"tests": [one]} | (top or {})))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def said(tmp_path: Path):
+    """What the task has logged."""
+    return lambda: (tmp_path / "tasks/made/log").read_text().split("\n")[:-1]
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch):
+    """What a power failure would leave is not tested, and a busy disk takes seconds."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+def swept(path: Path, out: Path, here: dict[str, Any] = HERE) -> dict[str, Any]:
+    box = boxes.load(path, quick=False)
+    store = Store(out)
+    store.begin(box, False, here, fresh=False)
+    Runner(box, store, False, here).run()
+    result = summary.summarize(box, store, "a command")
+    (out / "results.json").write_text(json.dumps(result))
+    return result
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "sweep", *arguments]
+
+
+def start(*arguments: str) -> subprocess.Popen[str]:
+    env = os.environ | {"PYTHONPATH": str(ROOT / "tools/lib"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return subprocess.Popen(
+        command(*arguments), env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+
+
+# ---- boxes ----
+
+
+@pytest.mark.parametrize(
+    ("top", "entry", "complaint"),
+    [
+        ({"titel": "x"}, {}, "unknown key 'titel'; did you mean 'title'?"),
+        ({"name": "A Box"}, {}, "write small letters"),
+        ({"repeats": {"full": 0, "quick": 1}}, {}, "repeats: 0: give a number from 1 to 1000"),
+        ({"repeats": {"full": 3}}, {}, "repeats: key 'quick' is missing"),
+        ({"tests": []}, {}, "with one thing at least"),
+        ({"missing": [{"what": "a GPU"}]}, {}, "missing[0]: key 'why' is missing"),
+        ({}, {"task": "mad"}, "tests[0].task: no task 'mad'"),
+        ({}, {"task": "../made"}, "no task '../made'"),
+        (
+            {},
+            {"parameters": PARAMETERS | {"coutn": [1]}},
+            "unknown parameter 'coutn' of task made; did you mean 'count'?",
+        ),
+        ({}, {"parameters": {"kind": ["good"], "ns": [1]}}, "has the parameter 'count' as well"),
+        ({}, {"parameters": PARAMETERS | {"kind": ["bad"]}}, "'bad': give one of good, wrong"),
+        ({}, {"parameters": PARAMETERS | {"ns": [0]}}, "0: give a whole number from 1 to 10000"),
+        ({}, {"parameters": PARAMETERS | {"ns": [True]}}, "True: give a whole number"),
+        ({}, {"parameters": PARAMETERS | {"ns": 5}}, "write a list"),
+        ({}, {"parameters": PARAMETERS | {"ns": [5, 5]}}, "5 stands there twice"),
+        ({}, {"quick": {"n": [5]}}, "tests[0].quick: unknown parameter 'n'"),
+        ({}, {"metrics": ["time"]}, "write 'time p50'"),
+        ({}, {"metrics": ["time p100"]}, "write 'time p50'"),
+        ({}, {"metrics": ["speed p50"]}, "write 'speed' alone"),
+        ({}, {"metrics": ["tim p50"]}, "unknown metric; task made has time, speed"),
+        ({}, {"baseline": {"ns": 3000}}, "3000 is none of the values of ns"),
+        ({}, {"baseline": {"nss": 3000}}, "unknown key 'nss'; did you mean 'ns'?"),
+    ],
+)
+def test_a_wrong_box_is_refused_with_the_remedy(made, top, entry, complaint):
+    path = made(top, **entry)
+    with pytest.raises(boxes.BoxError) as error:
+        boxes.load(path, quick=False)
+    assert complaint in str(error.value) and str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_is_no_json_or_says_a_key_twice_is_refused(tmp_path):
+    path = tmp_path / "box.json"
+    for text, complaint in (("{", "not JSON"), ('{"name": "a", "name": "b"}', "twice")):
+        path.write_text(text)
+        with pytest.raises(boxes.BoxError, match=complaint):
+            boxes.load(path, quick=False)
+
+
+def test_a_folder_that_keeps_not_to_the_protocol_is_refused(made, tmp_path):
+    path = made()
+    task = tmp_path / "tasks/made/task.py"
+    task.write_text(TASK.replace("def clean", "def clear"))
+    with pytest.raises(TaskError, match="clean missing"):
+        boxes.load(path, quick=False)
+    task.write_text("import no_such_module")
+    with pytest.raises(TaskError, match="task.py: ModuleNotFoundError: No module"):
+        boxes.load(path, quick=False)
+
+
+def test_tests_are_the_cross_product_in_the_order_of_the_box(made):
+    many = {"kind": ["good", "slow"], "ns": [3, 1], "count": [10, 20]}
+    path = made(parameters=many, quick={"count": [5]}, baseline={"ns": 1})
+    box = boxes.load(path, quick=False)
+    assert [tuple(test.parameters.values()) for test in box.tests] == [
+        (kind, ns, count) for kind in ("good", "slow") for ns in (3, 1) for count in (10, 20)
+    ]
+    assert len({test.slug for test in box.tests}) == 8
+    assert box.entries[0].base_of(box.tests[5]).parameters["ns"] == 1
+    assert box.entries[0].base_of(box.tests[5]).parameters["count"] == 20
+    quick = boxes.load(path, quick=True)
+    assert [test.parameters["count"] for test in quick.tests] == [5] * 4
+    assert quick.repeats == 1
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("boxes/*.json")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("quick", [False, True], ids=["full", "quick"])
+def test_the_boxes_of_this_repository_are_right(path, quick):
+    assert boxes.load(path, quick).tests
+
+
+def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
+    page = (ROOT / "doc/sweeps.md").read_text()
+    (tmp_path / "tasks/sleep").mkdir(parents=True)
+    (task,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    (tmp_path / "tasks/sleep/task.py").write_text(task)
+    (box,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    path = tmp_path / "box.json"
+    path.write_text(box)
+    assert len(boxes.load(path, quick=True).tests) == 4
+    entry = {"task": "sleep", "parameters": {"us": [1], "count": [20]}, "metrics": ["slept p50"]}
+    path.write_text(json.dumps(json.loads(box) | {"tests": [entry]}))
+    (row,) = swept(path, tmp_path / "out")["tables"][0]["rows"]
+    assert row["cells"]["slept p50"]["median"] >= 1
+
+
+# ---- percentiles ----
+
+
+@pytest.mark.parametrize(
+    ("percentile", "least"), [(50, 20), (90, 100), (99, 1000), (99.9, 10_000), (99.99, 100_000)]
+)
+def test_a_percentile_needs_ten_samples_beyond_it(percentile, least):
+    samples = Samples()
+    samples.add(1000, least - 1)
+    assert least_samples(percentile) == least
+    assert samples.percentile(percentile) is None
+    samples.add(1000)
+    assert samples.percentile(percentile) == 1000
+
+
+def test_samples_are_kept_whole():
+    samples = Samples()
+    for ns in range(1, 2001):
+        samples.add(ns)
+    again = Samples.decode(samples.encode())
+    again.add_all(samples)
+    assert len(again) == 4000 and again.max() == 2000
+    assert samples.percentile(50) == 1000 and samples.percentile(99) == 1980
+    for wrong in (-1, 4 * 3_600_000_000_000):
+        with pytest.raises(ValueError, match="a duration is"):
+            samples.add(wrong)
+
+
+def test_without_samples_enough_no_percentile_is_shown(made, tmp_path):
+    result = swept(made(parameters=PARAMETERS | {"count": [999]}), tmp_path / "out")
+    cells = [row["cells"]["time p99"] for row in result["tables"][0]["rows"]]
+    assert cells == [{"refused": "999 of 1,000 samples"}] * 2
+    assert "- (999 of 1,000 samples)" in table.markdown(result)
+    assert ",999 of 1,000 samples," in table.as_csv(result).replace('"', "")
+    trial = json.loads(next((tmp_path / "out/trials").glob("*/1.json")).read_text())
+    assert set(trial["percentiles"]["time"]) == {"p50", "p90", "max"}
+
+
+# ---- what is measured, missing, refused ----
+
+
+def test_a_table_has_medians_spread_ratio_and_counts(made, tmp_path):
+    path = made({"repeats": {"full": 5, "quick": 1}}, baseline={"ns": 1000})
+    result = swept(path, tmp_path / "out")
+    first, second = result["tables"][0]["rows"]
+    assert first["is_baseline"] and not second["is_baseline"]
+    cell = second["cells"]["time p99"]
+    assert (cell["median"], cell["min"], cell["max"]) == pytest.approx((2, 2, 2), rel=1e-3)
+    assert cell["ratio"]["median"] == pytest.approx(2, rel=1e-3)
+    assert cell["verdict"] == "worse" and second["cells"]["speed"]["verdict"] == "worse"
+    assert second["counts"] == {"no-answer": 10} and second["ids_checked"] == 35
+    assert result["finished"] and result["ids_right"]
+    text = table.markdown(result)
+    assert "5 x 1,000" in text and "x2.00 worse" in text and "1000 (baseline)" in text
+    summary.write_hgrm(boxes.load(path, quick=False), Store(tmp_path / "out"))
+    hgrm = (tmp_path / "out/hgrm" / f"{second['test']}.time.hgrm").read_text()
+    assert "2.000" in hgrm and "5000" in hgrm
+    assert (
+        json.loads(next((tmp_path / "out/trials").glob("*/1.json")).read_text())["machine"] == HERE
+    )
+
+
+@pytest.mark.parametrize("kind", ["wrong", "blind"])
+def test_a_test_whose_ids_are_wrong_has_no_figure(made, tmp_path, kind):
+    kinds = PARAMETERS | {"kind": [kind, "good"], "ns": [1000]}
+    result = swept(made(parameters=kinds, baseline={"kind": kind}), tmp_path / "out")
+    bad, good = result["tables"][0]["rows"]
+    assert bad["state"] == "refused" and bad["cells"] == {}
+    assert bad["reason"] == ("text 3: wrong ids" if kind == "wrong" else "no ids were compared")
+    assert not result["ids_right"]
+    # It is no baseline either.
+    assert "ratio" not in good["cells"]["time p99"] and "verdict" not in good["cells"]["time p99"]
+    assert f"- {kind} (baseline)" not in table.markdown(result)
+    assert f"{kind}: refused: " in table.markdown(result)
+
+
+def test_one_repeat_with_wrong_ids_refuses_the_test(made, tmp_path, monkeypatch):
+    path = made()
+    swept(path, tmp_path / "out")
+    trial = next((tmp_path / "out/trials").glob("*ns=2000*")) / "2.json"
+    changed = json.loads(trial.read_text()) | {"state": "refused", "reason": "text 1: wrong ids"}
+    trial.write_text(json.dumps(changed))
+    rows = swept(path, tmp_path / "out")["tables"][0]["rows"]
+    assert [row["state"] for row in rows] == ["done", "refused"]
+
+
+def test_what_is_missing_is_listed(made, tmp_path):
+    kinds = PARAMETERS | {"kind": ["good", "absent"], "ns": [1000]}
+    path = made({"missing": [{"what": "a GPU", "why": "none here"}]}, parameters=kinds)
+    result = swept(path, tmp_path / "out")
+    text, rows = table.markdown(result), table.as_csv(result)
+    assert "- absent: missing: no such device" in text
+    assert "- a GPU: missing: none here" in text
+    assert rows.count("missing,no such device") == 2 and "missing,none here" in rows
+    assert result["finished"] and result["ids_right"]
+
+
+def test_a_trial_that_failed_is_told_and_run_again(made, tmp_path, said):
+    path = made(parameters=PARAMETERS | {"kind": ["broken"], "ns": [1]})
+    result = swept(path, tmp_path / "out")
+    (row,) = result["tables"][0]["rows"]
+    assert (row["state"], row["reason"]) == ("failed", "ValueError: it broke")
+    assert not result["finished"] and said().count("broken 1") == 2
+    swept(path, tmp_path / "out")
+    assert said().count("broken 1") == 4 and said().count("clean") == 2
+
+
+def test_repeats_take_turns(made, tmp_path, said):
+    swept(made(), tmp_path / "out")
+    assert said() == ["prepare", "good 1000", "good 2000", "good 1000", "good 2000", "clean"]
+
+
+# ---- ended early ----
+
+
+def test_after_a_kill_it_goes_on_behind_the_last_trial(made, tmp_path, said):
+    path = made({"repeats": {"full": 3, "quick": 1}},
+                parameters={"kind": ["slow"], "ns": [1, 2, 3], "count": [20]})  # fmt: skip
+    out = tmp_path / "out"
+    process = start(str(path), "--out", str(out))
+    deadline = time.monotonic() + 60
+    while len(list(out.glob("trials/*/*.json"))) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    done = {p: p.stat().st_mtime_ns for p in out.glob("trials/*/*.json")}
+    assert 4 <= len(done) < 9
+    again = start(str(path), "--out", str(out))
+    shown, complaints = again.communicate(timeout=60)
+    assert again.returncode == 0, complaints
+    assert f"{len(done)} of 9 trials are there already" in complaints
+    assert all(p.stat().st_mtime_ns == when for p, when in done.items())
+    trials = [word for word in said() if word.startswith("slow")]
+    assert len(trials) in (9, 10)  # that which was cut short once more
+    assert "NOT FINISHED" not in shown and (out / "results.csv").is_file()
+    # Nothing is left to do: nothing is prepared.
+    before = said().count("prepare")
+    third = start(str(path), "--out", str(out))
+    third.communicate(timeout=60)
+    assert third.returncode == 0 and said().count("prepare") == before
+
+
+def test_a_signal_cleans_the_tasks_and_shows_what_there_is(made, tmp_path, said):
+    path = made(parameters={"kind": ["slow"], "ns": list(range(1, 200)), "count": [20]})
+    out = tmp_path / "out"
+    process = start(str(path), "--out", str(out))
+    deadline = time.monotonic() + 60
+    while not list(out.glob("trials/*/*.json")) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == 128 + signal.SIGTERM
+    assert said()[-1] == "clean"
+    assert "NOT FINISHED" in (out / "table.md").read_text()
+
+
+def test_a_sweep_of_another_machine_or_box_is_not_gone_on_with(made, tmp_path):
+    out = tmp_path / "out"
+    swept(made(), out)
+    with pytest.raises(StoreError, match="kernel: k #1 / k #2.*--fresh removes it"):
+        swept(made(), out, HERE | {"kernel": "k #2"})
+    with pytest.raises(StoreError, match="is not this one .tests"):
+        swept(made(parameters=PARAMETERS | {"ns": [5]}), out)
+
+
+def test_two_sweeps_do_not_write_to_one_folder(made, tmp_path):
+    box = boxes.load(made(), quick=False)
+    first = Store(tmp_path / "out")
+    first.begin(box, False, HERE, fresh=False)
+    with pytest.raises(StoreError, match="another sweep writes there"):
+        Store(tmp_path / "out").begin(box, False, HERE, fresh=False)
+
+
+def test_a_dry_run_lists_and_runs_nothing(made, tmp_path):
+    path = made({"missing": [{"what": "a GPU", "why": "none here"}]})
+    out = tmp_path / "out"
+    process = start(str(path), "--dry-run", "--out", str(out))
+    shown, complaints = process.communicate(timeout=60)
+    assert process.returncode == 0, complaints
+    assert shown.splitlines() == [
+        "made kind=good ns=1000 count=1000 x2",
+        "made kind=good ns=2000 count=1000 x2",
+        "missing: a GPU: none here",
+        "2 tests, 4 trials",
+    ]
+    assert not out.exists() and not (tmp_path / "tasks/made/log").exists()
+
+
+def test_exit_codes(made, tmp_path):
+    refused = made(parameters=PARAMETERS | {"kind": ["wrong"]})
+    process = start(str(refused), "--out", str(tmp_path / "out"))
+    process.communicate(timeout=60)
+    assert process.returncode == 1
+    process = start(str(made({"titel": "x"})), "--out", str(tmp_path / "out2"))
+    _, complaints = process.communicate(timeout=60)
+    assert process.returncode == 2 and complaints.startswith("sweep: ")
+
+
+# ---- comparing ----
+
+
+def test_the_rank_sum_test_is_exact(monkeypatch):
+    assert stats.p_value([1, 2, 3, 4, 5], [6, 7, 8, 9, 10]) == pytest.approx(2 / 252)
+    assert stats.p_value([1, 4], [2, 3]) == 1
+    assert stats.p_value([7] * 5, [7] * 5) == 1
+    assert stats.p_value([1, 2, 3], [3, 4, 5]) == pytest.approx(4 / 20)
+    # The approximation for many repeats is near the exact value.
+    a, b = list(range(8)), [x + 3.5 for x in range(8)]
+    exact = stats.p_value(a, b)
+    monkeypatch.setattr(stats, "EXACT_MOST", 0)
+    assert stats.p_value(a, b) == pytest.approx(exact, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("other", "better", "verdict"),
+    [
+        ([6, 7, 8, 9, 10], "lower", "worse"),
+        ([6, 7, 8, 9, 10], "higher", "better"),
+        ([-6, -7, -8, -9, -10], "lower", "better"),
+        ([1, 2, 3, 4, 6], "lower", "not distinguishable"),
+        ([6, 7, 8], "lower", "too few repeats"),
+    ],
+)
+def test_a_verdict_needs_repeats_that_are_apart(other, better, verdict):
+    assert stats.verdict([1, 2, 3, 4, 5], other, better) == verdict
+
+
+def test_two_sweeps_are_compared_cell_by_cell(made, tmp_path):
+    repeats = {"repeats": {"full": 5, "quick": 1}}
+    swept(made(repeats), tmp_path / "a")
+    swept(made(repeats), tmp_path / "b", HERE | {"kernel": "k #2"})
+    changed = json.loads((tmp_path / "b/results.json").read_text())
+    rows = changed["tables"][0]["rows"]
+    for which in ("time p99", "speed"):
+        cell = rows[0]["cells"][which]
+        cell["by_repeat"] = {r: 3 * v for r, v in cell["by_repeat"].items()}
+        cell["median"] *= 3
+    rows[1] |= {"state": "missing", "reason": "gone", "cells": {}}
+    (tmp_path / "b/results.json").write_text(json.dumps(changed))
+    shown = compare.compare(compare.read(tmp_path / "a"), compare.read(tmp_path / "b"))
+    lines = shown.splitlines()
+    assert lines[2].rstrip(" |").endswith("worse") and "3.000" in lines[2]
+    assert lines[3].rstrip(" |").endswith("better")
+    assert "B is missing: gone" in lines[4]
+    assert "- kernel: k #1 / k #2" in shown
+    with pytest.raises(StoreError, match="give a folder"):
+        compare.read(tmp_path)
+
+
+def test_the_machine_block_says_what_is_not_there():
+    found = machine.describe()
+    assert {"cpu", "kernel", "command_line", "isolation", "huge_pages", "nics", "gpus", "versions",
+            "revision"} <= set(found)  # fmt: skip
+    assert all(found[key] for key in ("nics", "gpus", "rdma", "kernel", "revision"))
+    json.dumps(found)

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Two sweeps of the same box beside each other, cell by cell."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from . import machine, stats, table
+from .store import StoreError
+
+
+def read(folder: Path) -> dict[str, Any]:
+    path = folder / "results.json" if folder.is_dir() else folder
+    try:
+        summary = json.loads(path.read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: {error}: give a folder that tools/sweep wrote") from None
+    if not isinstance(summary, dict) or "tables" not in summary:
+        raise StoreError(f"{path}: no results of a sweep")
+    return summary
+
+
+def _rows(summary: dict[str, Any]) -> dict[str, tuple[dict[str, Any], dict[str, Any]]]:
+    return {row["test"]: (t, row) for t in summary["tables"] for row in t["rows"]}
+
+
+def _line(name: str, metric: dict[str, Any], a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+    head = [name, f"{metric['name']}, {metric['unit']}"]
+    for which, row in (("A", a), ("B", b)):
+        if row["state"] != "done":
+            return [*head, "-", "-", "-", f"{which} is {row['state']}: {row['reason']}"]
+    cells = [row["cells"].get(metric["name"], {"refused": "not measured"}) for row in (a, b)]
+    for which, cell in zip("AB", cells, strict=True):
+        if "refused" in cell:
+            return [*head, "-", "-", "-", f"{which} has {cell['refused']}"]
+    one, other = cells
+    ratio = f"{other['median'] / one['median']:.3f}" if one["median"] else "-"
+    values = ([*cell["by_repeat"].values()] for cell in cells)
+    verdict = stats.verdict(*values, metric["better"])
+    return [*head, table.spread(one), table.spread(other), ratio, verdict]
+
+
+def compare(a: dict[str, Any], b: dict[str, Any]) -> str:
+    """For a person: B against A. Where one of them has no figure it says so."""
+    ours, theirs = _rows(a), _rows(b)
+    rows = [["test", "metric", "A", "B", "B/A", "B is"]]
+    for name in [*ours, *(n for n in theirs if n not in ours)]:
+        if name not in ours or name not in theirs:
+            rows.append(
+                [name, "-", "-", "-", "-", f"missing in {'A' if name not in ours else 'B'}"]
+            )
+            continue
+        for metric in ours[name][0]["metrics"]:
+            rows.append(_line(name, metric, ours[name][1], theirs[name][1]))
+    verdicts = Counter(row[-1] for row in rows[1:])
+    told = sum(verdicts[v] for v in ("better", "worse", "not distinguishable"))
+    text = table.lines(rows) + [""]
+    text.append(", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common()))
+    text.append(
+        f"Rank-sum test, exact, two-sided, {stats.ALPHA:g}: of {told} cells some "
+        f"{told * stats.ALPHA:.1f} are called different by chance alone."
+    )
+    if unlike := machine.differences(a["machine"], b["machine"]):
+        text += ["", "Not the same, A / B:", *(f"- {line}" for line in unlike)]
+    return "\n".join(text)

@@ -48,7 +48,7 @@ engine_begin(struct tokd_engine *e, struct slot *s)
 	s->have = s->told = s->ids_crc = s->unacked = 0;
 	s->asked = UINT32_MAX;
 	s->n_early = 0;
-	s->backoff = 0;
+	s->backed_off = 0;
 	engine_queue_text(e, s);
 }
 

@@ -24,7 +24,6 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 #define PROBE_MOST (100 * NS_A_MS) /* while a POLL is all there is to send */
 #define TICK NS_A_MS		   /* granularity of timers (G in RFC 6298) */
 #define BUSY_PAUSE (5 * NS_A_MS)
-#define BACKOFF_MAX 10	  /* doublings; RTO_MOST is reached before */
 #define RESENDS_MAX 8	  /* of one text under a new stream id */
 #define ACK_EVERY 16	  /* replies with ids */
 #define AGAIN_BURST 16	  /* packets sent again on a time-out: the appliance answers so many */
@@ -77,10 +76,11 @@ struct slot {
 	struct range early[EARLY_MAX]; /* sorted, apart from each other, above `have` */
 
 	/* Time. */
-	bool pausing; /* after BUSY: at `deadline` the text is begun again */
-	uint8_t backoff;
-	bool started;	   /* something was sent */
-	uint64_t moved_at; /* when anything new was last heard, or the first packet sent */
+	bool pausing;	     /* after BUSY: at `deadline` the text is begun again */
+	uint64_t waits;	     /* the time-out it was given last */
+	uint64_t backed_off; /* the least it is given next */
+	bool started;	     /* something was sent */
+	uint64_t moved_at;   /* when anything new was last heard, or the first packet sent */
 	uint64_t deadline;
 	uint64_t key; /* in the heap; not above `deadline` */
 	uint32_t heap_at;

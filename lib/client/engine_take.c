@@ -161,7 +161,7 @@ tokd_engine_take(struct tokd_engine *e, const void *datagram, size_t len, uint64
 	}
 	if (moved) {
 		s->moved_at = now;
-		s->backoff = 0;
+		s->backed_off = 0;
 	}
 	engine_queue_text(e, s);
 	answer(e, s);

@@ -39,20 +39,18 @@ static uint64_t
 silence(const struct tokd_engine *e, const struct slot *s)
 {
 	uint64_t most = is_idle(s) ? PROBE_MOST : RTO_MOST;
-	uint64_t backed_off = e->rto << s->backoff;
+	uint64_t backed_off = s->backed_off < most ? s->backed_off : most;
 
-	if (backed_off > most)
-		backed_off = most;
 	return backed_off > e->rto ? backed_off : e->rto;
 }
 
 void
 engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now)
 {
-	uint64_t deadline = now + silence(e, s);
 	uint64_t last = s->moved_at + e->config.timeout_ns;
 
-	engine_time_set(e, s, deadline < last ? deadline : last);
+	s->waits = silence(e, s);
+	engine_time_set(e, s, now + s->waits < last ? now + s->waits : last);
 }
 
 static uint64_t
@@ -132,6 +130,22 @@ tokd_engine_next(const struct tokd_engine *e)
 	return e->pending == 0 ? UINT64_MAX : key_at(e, 0);
 }
 
+/*
+ * RFC 6298, section 5.5 to 5.7: the doubled time-out holds for all until an answer can be timed
+ * again. Else, where the round trip has become longer than the time-out, each packet would go twice
+ * and none could ever tell. Text that waits for credit says nothing of the round trip.
+ */
+static void
+back_off(struct tokd_engine *e, struct slot *s)
+{
+	uint64_t all;
+
+	s->backed_off = 2 * s->waits;
+	all = s->backed_off < RTO_MOST ? s->backed_off : RTO_MOST;
+	if (!is_idle(s) && e->rto < all)
+		e->rto = all;
+}
+
 /* The first packets that have not arrived go again, and a POLL behind them. */
 static void
 time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
@@ -142,8 +156,7 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 	for (uint32_t i = 0; i < AGAIN_BURST && missing != 0; i++, missing &= missing - 1)
 		s->lost |= missing & -missing;
 	e->flight += in_flight(s);
-	if (s->backoff < BACKOFF_MAX)
-		s->backoff++;
+	back_off(e, s);
 	engine_queue_text(e, s);
 	engine_queue_poll(e, s, POLL_ASK);
 	engine_time_none(s); /* the answer may be that to the POLL */

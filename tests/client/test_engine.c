@@ -128,6 +128,42 @@ losses_do_not_lengthen_the_round_trip(void **state)
 	world_free(w);
 }
 
+static uint32_t
+sent_again(struct world *w, uint32_t texts, uint32_t len)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < texts; i++) {
+		struct text t;
+
+		text_begin(w, &t, len, 0, 0);
+		world_run(w, 1);
+		n += t.r.retransmits + t.r.asks;
+		text_right(&t);
+	}
+	return n;
+}
+
+static void
+a_round_trip_that_becomes_longer_is_learnt(void **state)
+{
+	const uint32_t lengths[] = {100, 3 * TOKD_WIRE_PAYLOAD};
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct world *w = world_make(NULL);
+
+		assert_int_equal(sent_again(w, 20, lengths[i]), 0);
+		w->delay *= 1000; /* 20 ms: far beyond the time-out */
+		assert_in_range(sent_again(w, 50, lengths[i]), 1, 30);
+		assert_int_equal(sent_again(w, 50, lengths[i]), 0);
+		assert_true(tokd_engine_stats(w->e).srtt_ns > 39 * MS);
+		w->delay /= 1000;
+		assert_int_equal(sent_again(w, 50, lengths[i]), 0);
+		assert_true(tokd_engine_stats(w->e).srtt_ns < MS);
+		world_free(w);
+	}
+}
+
 static void
 no_more_packets_are_in_flight_than_allowed(void **state)
 {
@@ -636,6 +672,7 @@ main(void)
 		cmocka_unit_test(hundreds_survive_a_usual_wire),
 		cmocka_unit_test(hundreds_survive_a_bad_wire),
 		cmocka_unit_test(losses_do_not_lengthen_the_round_trip),
+		cmocka_unit_test(a_round_trip_that_becomes_longer_is_learnt),
 		cmocka_unit_test(no_more_packets_are_in_flight_than_allowed),
 		cmocka_unit_test(a_packet_overtaken_is_sent_again_at_once),
 		cmocka_unit_test(without_credit_it_waits_and_asks),

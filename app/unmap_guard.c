@@ -2,6 +2,7 @@
 #include "unmap_guard.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,8 +11,10 @@
 #include <rte_interrupts.h>
 
 #include "app.h"
+#include "log.h"
 
 #define LOOK_EVERY_US 10
+#define LONG_S 1 /* a turn takes microseconds */
 
 static _Atomic(const struct tokd_app *) guarded;
 
@@ -28,10 +31,18 @@ tokd_unmap_guard(const struct tokd_app *app)
 static void
 wait_a_turn(const struct tokd_worker *w)
 {
-	const uint64_t turn = atomic_load(&w->turn);
+	const uint64_t turn = atomic_load(&w->turn), start = rte_rdtsc();
+	bool told = false;
 
-	while (turn != TOKD_NO_TURN && atomic_load(&w->turn) == turn)
+	while (turn != TOKD_NO_TURN && atomic_load(&w->turn) == turn) {
+		if (!told && rte_rdtsc() - start > LONG_S * w->tsc_hz) {
+			TOKD_LOG(main, WARNING,
+				"worker %u: in one turn for more than %d s; DPDK's interrupts wait for it\n",
+				w->index, LONG_S);
+			told = true;
+		}
 		rte_delay_us_sleep(LOOK_EVERY_US);
+	}
 }
 
 /* In place of the C library's, for drivers as well. */

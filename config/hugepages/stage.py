@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage hugepages: the counts now, per node, and a mount for each size."""
 
-from host.plan import Pages, Plan
+import re
+
+from host.plan import SIZES, Pages, Plan
 from host.report import Finding, Level, Refusal
 from host.root import Root
 from hugepages import doca
 
 NAME = "hugepages"
+KB = {"K": 1, "M": 1024, "G": 1048576}
 MOUNT_UNIT = """\
 # Written by tokd-host; tokd-host revert removes it.
 [Unit]
@@ -43,11 +46,13 @@ def unit(size: str) -> str:
 
 
 def mounted(root: Root, size: str) -> bool:
-    """Somewhere, with this page size."""
+    """Somewhere, with this page size: as a number, since the kernel writes 1G as 1024M."""
     for line in root.read("/proc/mounts").splitlines():
         part = line.split()
-        if len(part) > 3 and part[2] == "hugetlbfs" and f"pagesize={size}" in part[3].split(","):
-            return True
+        if len(part) > 3 and part[2] == "hugetlbfs":
+            said = re.search(r"(?:^|,)pagesize=(\d+)([KMG])(?:,|$)", part[3])
+            if said and int(said[1]) * KB[said[2]] == SIZES[size]:
+                return True
     return False
 
 

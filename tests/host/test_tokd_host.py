@@ -229,7 +229,8 @@ def booted(root: Path, words: str, isolated: str = "1-4") -> None:
     roots.put(root, "/sys/devices/system/cpu/isolated", isolated + "\n")
     roots.put(root, "/sys/devices/system/cpu/nohz_full", isolated + "\n")
     roots.put(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "8\n")
-    roots.put(root, "/proc/mounts", "none /dev/hugepages-1G hugetlbfs rw,relatime,pagesize=1G 0 0\n")
+    # As the kernel prints it: in K or M, never in G.
+    roots.put(root, "/proc/mounts", "none /dev/hugepages-1G hugetlbfs rw,relatime,mode=770,pagesize=1024M 0 0\n")
 
 
 def test_verify_passes_after_the_boot(tmp_path):
@@ -238,6 +239,14 @@ def test_verify_passes_after_the_boot(tmp_path):
     assert host(tmp_path, "verify").returncode == 1
     booted(tmp_path, WORDS)
     good(tmp_path, "verify")
+
+
+@pytest.mark.parametrize(("said", "good"), [("1024M", True), ("2M", False), ("16384M", False)])
+def test_a_mount_is_known_by_the_page_size_that_the_kernel_prints(tmp_path, said, good):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/proc/mounts", f"none /huge hugetlbfs rw,relatime,pagesize={said} 0 0\n")
+    missing = "no hugetlbfs mount with pages of 1G" in host(tmp_path, "check", *ASK).stdout
+    assert missing != good
 
 
 @pytest.mark.parametrize("word", WORDS.split())

@@ -103,21 +103,27 @@ def apply(root: Root, plan: Plan) -> None:
             root.run("systemctl", "start", name)
 
 
-def _reserve(root: Root, p: Pages) -> None:
-    """At least so many: what others reserved stays."""
-    path = f"{_folder(p)}/nr_hugepages"
-    text = root.read(path).strip()
-    if not text.isdigit():
-        if root.exists("/sys/kernel/mm/hugepages"):
+def prove(root: Root, plan: Plan) -> list[Finding]:
+    """Raises Refusal where the machine has no such pages. A root that is not running has none to look at."""
+    for p in () if doca.is_here(root) else plan.pages:
+        path = f"{_folder(p)}/nr_hugepages"
+        if not root.read(path).strip().isdigit() and root.exists("/sys/kernel/mm/hugepages"):
             raise Refusal(
                 f"{path}: the machine has no pages of {_size(p)}"
                 f"{'' if p.node is None else f' on node {p.node}'}; it has "
                 f"{', '.join(root.names('/sys/kernel/mm/hugepages')) or 'none at all'}"
             )
+    return []
+
+
+def _reserve(root: Root, p: Pages) -> None:
+    """At least so many: what others reserved stays, and of what an earlier plan reserved only what this one asks."""
+    path = f"{_folder(p)}/nr_hugepages"
+    text = root.read(path).strip()
+    if not text.isdigit():
         return  # a root that is not running
-    if int(text) >= p.count:
-        return
-    root.write(path, f"{p.count}\n")
+    others = int(root.held(path) or 0) if root.is_as_written(path) else int(text)
+    root.write(path, f"{max(others, p.count)}\n")
     now = root.read(path).strip()
     if not root.dry_run and int(now or 0) < p.count:
         print(

@@ -57,6 +57,11 @@ def apply(root: Root, words: list[str]) -> None:
     """In one call, so that a crash leaves an entry as it was or as it should be. grubby itself takes the
     old words out, since it adds none whose key is there."""
     root.touched.add(ENTRIES)
+    known = root.journal.get(ENTRIES)
+    if known and any(word.partition("=")[0] not in owned(words) for word in known["words"]):
+        give_back(root, known)  # an earlier plan had cores or pages, this one has not
+        if not root.dry_run:
+            root.journal.drop(ENTRIES)
     if is_applied(root, words):
         return
     now = {name: root.path(name).read_bytes() for name in _changed(root)}

@@ -88,11 +88,12 @@ def _give_back(root: Root, chosen: list[dict]) -> list[str]:
     rest."""
     undone, wrong = [], []
     left = list(root.journal.entries)
+    after = {root.resolved(name): tell for name, tell in AFTER.items()}
     for entry in reversed(chosen):
         try:
             HOW[entry["kind"]](root, entry)
-            if entry["name"] in AFTER:
-                AFTER[entry["name"]](root)
+            if entry["name"] in after:
+                after[entry["name"]](root)
         except (Failed, Refusal) as error:
             wrong.append(str(error))
         except OSError as error:

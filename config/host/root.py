@@ -45,12 +45,12 @@ class Root:
         return self.folder / name.lstrip("/")
 
     def exists(self, name: str) -> bool:
-        return self.path(name).exists()
+        return self.path(self.resolved(name)).exists()
 
     def read(self, name: str) -> str:
         """Text of a file; "" where there is none or it cannot be read."""
         try:
-            return self.path(name).read_text(encoding="utf-8", errors="surrogateescape")
+            return self.path(self.resolved(name)).read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
             return ""
 
@@ -68,13 +68,22 @@ class Root:
             return ""
 
     def resolved(self, name: str) -> str:
-        """Where a name leads, within this root: links are followed, none is replaced."""
-        for _ in range(LINKS_MAX):
-            if not self.path(name).is_symlink():
-                return name
-            to = os.readlink(self.path(name))
-            name = os.path.normpath(os.path.join(os.path.dirname(name), to))
-        raise Failed(f"{name}: more than {LINKS_MAX} links, one behind the other")
+        """Where a name leads, within this root, as programs that run there see it: links are followed, none is
+        replaced."""
+        done, rest, links = "/", name.split("/"), 0
+        while rest:
+            part = rest.pop(0)
+            step = os.path.normpath(os.path.join(done, part))
+            if part in ("", ".", "..") or not self.path(step).is_symlink():
+                done = step
+                continue
+            links += 1
+            if links > LINKS_MAX:
+                raise Failed(f"{name}: more than {LINKS_MAX} links, one behind the other")
+            to = os.readlink(self.path(step))
+            done = "/" if to.startswith("/") else done
+            rest = to.split("/") + rest
+        return done
 
     def held(self, name: str) -> str:
         """Text of a file before tokd-host first wrote there."""

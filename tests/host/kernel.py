@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "config"))
 sys.dont_write_bytecode = True
 
 from host import cli, root  # noqa: E402
+from host.report import Failed  # noqa: E402
 
 def fail(number: int, path: Path) -> None:
     raise OSError(number, os.strerror(number), str(path))
@@ -65,6 +66,8 @@ def default_mask(path: Path, text: str) -> None:
 def affinity(path: Path, text: str) -> None:
     if (path.parent / "x-errno").exists():
         fail(int((path.parent / "x-errno").read_text()), path)
+    if (once := path.parent / "x-once").exists():  # moved, and then it is gone with its device
+        once.rename(path.parent / "x-errno").write_text(str(errno.EIO))
     path.write_text(text.strip() + "\n")
 
 
@@ -92,6 +95,17 @@ def to_kernel(path: Path, text: str) -> None:
 
 
 root.to_kernel = to_kernel
+run = root.Root.run
+
+
+def run_or_fail(self: root.Root, name: str, *args: str, in_root: bool = False) -> bool:
+    """A program of this root fails where the file /x-fails names it: most are not run in a prepared root at all."""
+    if self.read("/x-fails").strip() == name:
+        raise Failed(f"{name}: exit status 1: as told")
+    return run(self, name, *args, in_root=in_root)
+
+
+root.Root.run = run_or_fail
 
 if __name__ == "__main__":
     sys.exit(cli.main())

@@ -63,6 +63,14 @@ def machine(request, tmp_path):
     return tmp_path
 
 
+def test_the_program_itself_starts(tmp_path):
+    roots.debian(tmp_path)
+    program = Path(__file__).parents[2] / "config/tokd-host"
+    command = [program, "check", *ASK, "--root", tmp_path]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 1 and "governor schedutil" in done.stdout
+
+
 def test_apply_twice_changes_nothing_the_second_time(machine):
     good(machine, "apply", *ASK)
     once = roots.snapshot(machine)

@@ -122,7 +122,7 @@ def test_grub_is_asked_again_where_its_own_file_lost_a_word(tmp_path):
     roots.debian(tmp_path)
     good(tmp_path, "apply", *ASK)
     roots.put(tmp_path, "/boot/grub/grub.cfg", roots.GRUB_CFG.format(words=WORDS))
-    assert "nothing to change" in good(tmp_path, "apply", *ASK)
+    assert "grub-mkconfig" not in good(tmp_path, "apply", *ASK)
     roots.put(tmp_path, "/boot/grub/grub.cfg", roots.GRUB_CFG.format(words=WORDS.replace("nohz_full=1-4 ", "")))
     assert "grub-mkconfig" in good(tmp_path, "apply", *ASK)
 

@@ -79,7 +79,9 @@ def _apply(root: Root, plan: Plan, at_boot: bool) -> None:
             wrong = root.undo_to(mark)
             left = f"; not undone: {'; '.join(wrong)}" if wrong else ""
             kind = Refusal if isinstance(error, Refusal) else Failed
+            root.journal.flush()
             raise kind(f"{stage.NAME}: {error}{left}") from error
+        root.journal.flush()
     if at_boot:
         return
     if kept(root) != plan:  # else somebody's comments in it stay

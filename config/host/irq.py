@@ -118,10 +118,11 @@ def apply(root: Root, plan: Plan) -> None:
         root.touched.add(DEFAULT)
         if not _is_mask(root.read(DEFAULT), rest):
             root.write(DEFAULT, cpus.mask(rest) + "\n")
-    kept = []
-    for name, on in _lists(root):
+    moves, kept = _moves(root, plan, rest), []
+    root.remember_kernel(list(moves))
+    for name, to in moves.items():
         try:
-            _move(root, name, on, plan, rest)
+            root.write(name, cpus.show(to) + "\n")
         except Failed as error:
             if error.errno != errno.EIO:
                 raise
@@ -139,15 +140,18 @@ def _is_mask(text: str, of: frozenset[int]) -> bool:
         return False
 
 
-def _move(root: Root, name: str, on: frozenset[int], plan: Plan, rest: frozenset[int]) -> None:
-    """Reckoned from where it was before us, so that a smaller plan gives cores back."""
-    before = cpus.parse(root.held(name))
-    if not (on | before) & plan.cores:
-        return  # nothing to do with this plan
-    root.touched.add(name)
-    wanted = ((before if before & plan.cores else on) - plan.cores) or rest
-    if on & plan.cores or (on != wanted and root.is_as_written(name)):
-        root.write(name, cpus.show(wanted) + "\n")
+def _moves(root: Root, plan: Plan, rest: frozenset[int]) -> dict[str, frozenset[int]]:
+    """Where to move which: reckoned from where it was before us, so that a smaller plan gives cores back."""
+    moves = {}
+    for name, on in _lists(root):
+        before = cpus.parse(root.held(name))
+        if not (on | before) & plan.cores:
+            continue  # nothing to do with this plan
+        root.touched.add(name)
+        wanted = ((before if before & plan.cores else on) - plan.cores) or rest
+        if on & plan.cores or (on != wanted and root.is_as_written(name)):
+            moves[name] = wanted
+    return moves
 
 
 def verify(root: Root, plan: Plan) -> list[Finding]:

@@ -52,6 +52,7 @@ class Journal:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.file = root / JOURNAL.lstrip("/")
+        self.is_late = False  # something is not on disk yet
         try:
             self.boot = (root / BOOT_ID.lstrip("/")).read_text().strip()
         except OSError:
@@ -72,10 +73,14 @@ class Journal:
         return next((e for e in self.entries if e["name"] == name), None)
 
     def add(self, entry: dict, of_this_boot: bool = False) -> None:
-        """On disk when this returns, unless a boot undoes what it tells of."""
+        """On disk when this returns."""
         if of_this_boot:
             entry["boot"] = self.boot
         self.entries.append(entry)
+        self._keep_first()
+
+    def _keep_first(self) -> None:
+        """Also where its folder is not there yet, which is then in it."""
         for folder in reversed(self.file.parents):
             if not folder.exists():
                 folder.mkdir(0o700 if folder == self.file.parent else 0o755)
@@ -84,32 +89,47 @@ class Journal:
 
     def keep(self, entries: list[dict]) -> None:
         """On disk, whole or as before."""
-        self.entries = entries
+        self.entries, self.is_late = entries, False
         if self.file.exists():
             self.file.chmod(0o600)
         replace(self.file, json.dumps(entries, indent=1).encode(), 0o600)
 
+    def flush(self) -> None:
+        """On disk also what could wait: a journal without it restores more than it has to, never less."""
+        if self.is_late:
+            self.keep(self.entries)
+
     def drop(self, name: str) -> None:
         """What was announced was not done."""
-        self.keep([e for e in self.entries if e["name"] != name])
+        self.entries = [e for e in self.entries if e["name"] != name]
+        self.is_late = True
 
     def _inside(self, path: Path) -> str:
         return "/" + str(path.relative_to(self.root))
 
-    def before(self, name: str, path: Path, of_this_boot: bool = False) -> bool:
-        """Keep what stands at `path`; False if it was kept before: the first is what was there before us. What
+    def before(self, name: str, path: Path) -> None:
+        """Keep what stands at `path`, unless it was kept before: the first is what was there before us. What
         somebody has changed in it since is then kept too."""
         known = self.get(name)
         now = path.read_bytes() if path.exists() else None
         if known is None:
-            kind = {"kind": "absent"} if now is None else {"kind": "file", "held": pack(now)}
-            self.add({"name": name, **kind}, of_this_boot)
-            return True
-        if known["kind"] == "file" and "wrote" in known and now is not None and not of_this_boot:
+            self.add({"name": name, "kind": "absent"} if now is None else {"name": name, "kind": "file", "held": pack(now)})
+        elif known["kind"] == "file" and "wrote" in known and now is not None:
             wrote = unpack(known["wrote"])
             if now != wrote:
                 known["held"] = pack(without_ours(now, unpack(known["held"]), wrote))
-        return False
+
+    def before_kernel(self, files: dict[str, Path]) -> None:
+        """The same of files that a boot undoes, all at once: a machine may have a thousand interrupts."""
+        known = {e["name"] for e in self.entries}
+        new = [
+            {"name": name, "kind": "file", "held": pack(path.read_bytes()), "boot": self.boot}
+            for name, path in files.items()
+            if name not in known
+        ]
+        if new:
+            self.entries += new
+            self._keep_first()
 
     def wrote(self, name: str, path: Path) -> None:
         """What stands there now is ours."""
@@ -118,7 +138,9 @@ class Journal:
         if known and known.get("wrote") != now:
             known.pop("wrote", None)
             known |= {"wrote": now} if now is not None else {}
-            self.keep(self.entries)
+            self.is_late = True
+            if "boot" not in known:
+                self.flush()
 
     def made_folder(self, name: str) -> None:
         if not self.get(name):

@@ -132,16 +132,25 @@ class Root:
 
     def _write_kernel(self, name: str, text: str) -> None:
         """The kernel takes it or it does not; and what it then shows may be written otherwise, or less."""
-        is_new = self.journal.before(name, self.path(name), of_this_boot=True)
+        self.journal.before_kernel({name: self.path(name)})
         held = self._bytes(name)
         try:
             to_kernel(self.path(name), text)
         except OSError:
-            if is_new:
+            if "wrote" not in self.journal.get(name):
                 self.journal.drop(name)
             raise
-        self._undo.append((name, lambda: to_kernel(self.path(name), (held or b"").decode())))
+        self._undo.append((name, lambda: self._put_back_kernel(name, (held or b"").decode())))
         self.journal.wrote(name, self.path(name))
+
+    def _put_back_kernel(self, name: str, held: str) -> None:
+        to_kernel(self.path(name), held)
+        self.journal.wrote(name, self.path(name))
+
+    def remember_kernel(self, names: list[str]) -> None:
+        """These are about to be written: one journal for all."""
+        if names and not self.dry_run:
+            self.journal.before_kernel({name: self.path(name) for name in names})
 
     def poke(self, name: str, text: str) -> None:
         """Write to a kernel file without a journal: it is a command, or undoes something. Raises Failed."""

@@ -248,6 +248,18 @@ def test_an_interrupt_that_fails_otherwise_is_a_failure_and_undone(tmp_path):
     assert not (tmp_path / "run/tokd-host-irq").exists()
 
 
+def test_what_an_undo_gives_back_is_ours_to_revert(tmp_path):
+    roots.debian(tmp_path)
+    before = roots.snapshot(tmp_path)
+    good(tmp_path, "apply", "--cores", "1-2")
+    roots.put(tmp_path, "/proc/irq/25/x-errno", f"{errno.ENOSPC}")
+    assert host(tmp_path, "apply", *ASK).returncode == 3
+    assert (tmp_path / "proc/irq/24/smp_affinity_list").read_text() == "0,3-7\n"
+    (tmp_path / "proc/irq/25/x-errno").unlink()
+    good(tmp_path, "revert")
+    assert roots.snapshot(tmp_path) == before
+
+
 def test_an_undo_that_fails_is_told_and_the_rest_is_undone(tmp_path):
     roots.debian(tmp_path)
     # 24 is moved, 25 is not, and in the undo 24's file is gone.

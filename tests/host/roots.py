@@ -119,8 +119,9 @@ Device #1:
 ----------
 Device type:        BlueField3
 Configurations:                          Default             Current             Next Boot
-        INTERNAL_CPU_MODEL               EMBEDDED_CPU(1)     EMBEDDED_CPU(1)     EMBEDDED_CPU(1)
-        INTERNAL_CPU_OFFLOAD_ENGINE      {engine}         {engine}         {engine}
+        INTERNAL_CPU_MODEL               SEPARATED_HOST(0)   EMBEDDED_CPU(1)     EMBEDDED_CPU(1)
+*       INTERNAL_CPU_OFFLOAD_ENGINE      {default}         {current}         {then}
+The '*' shows parameters with next value different from default/current value.
 EOF
 """
 

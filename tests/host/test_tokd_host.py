@@ -162,14 +162,26 @@ def test_bluefield_asks_doca_hugepages_and_writes_no_count(tmp_path):
     assert count.read_text() == "0\n"
 
 
-@pytest.mark.parametrize(("engine", "level"), [("ENABLED(0)", "ok"), ("DISABLED(1)", "bad")])
-def test_bluefield_mode_is_what_mlxconfig_says(tmp_path, chroot, engine, level):
+@pytest.mark.parametrize(
+    ("current", "then", "level", "said"),
+    [
+        ("ENABLED(0)", "ENABLED(0)", "ok", "is in DPU mode"),
+        ("ENABLED(0)", "DISABLED(1)", "warn", "set to NIC mode from the next power cycle on"),
+        ("DISABLED(1)", "DISABLED(1)", "bad", "is in NIC mode"),
+        ("DISABLED(1)", "ENABLED(0)", "bad", "DPU mode is set for the next power cycle"),
+    ],
+)
+def test_bluefield_mode_is_what_mlxconfig_says(tmp_path, chroot, current, then, level, said):
     roots.bluefield(tmp_path)
     roots.programs(tmp_path)
-    roots.put(tmp_path, "/usr/bin/mlxconfig", roots.MLXCONFIG.format(engine=engine), 0o755)
+    default = "DISABLED(1)" if current == "ENABLED(0)" else "ENABLED(0)"
+    answer = roots.MLXCONFIG.format(default=default, current=current, then=then)
+    roots.put(tmp_path, "/usr/bin/mlxconfig", answer, 0o755)
     done = host(tmp_path, "check", "--cores", "4-15", "--json")
     (found,) = [f for f in json.loads(done.stdout) if "mode" in f["what"]]
     assert (found["stage"], found["level"]) == ("bluefield", level)
+    assert said in found["what"]
+    assert ("mlxconfig -d DEVICE set" in found["remedy"]) == (then == "DISABLED(1)")
 
 
 @pytest.mark.parametrize(("mask", "clash"), [("0x3", False), ("0x13", True)])

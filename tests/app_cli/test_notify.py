@@ -44,6 +44,23 @@ def test_a_service_says_ready_alive_and_stopping(start, gpt2_file, systemd, monk
         heard.append(told(systemd))
 
 
+def test_a_worker_that_waits_for_readers_is_alive(start, gpt2_file, systemd, monkeypatch) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "600000")
+    appliance = start("--vocab", str(gpt2_file), "--wait-readers", "1")
+    while told(systemd) != "READY=1":
+        pass
+    assert [told(systemd) for _ in range(3)] == ["WATCHDOG=1"] * 3
+    assert appliance.stop() == 0
+
+
+def test_systemd_waits_as_long_as_the_drain(start, gpt2_file, systemd) -> None:
+    """TimeoutStopSec would cut it."""
+    appliance = start("--vocab", str(gpt2_file), "--drain", "60000")
+    assert told(systemd) == "READY=1"
+    assert appliance.stop() == 0
+    assert "EXTEND_TIMEOUT_USEC=75000000" in told(systemd).splitlines()
+
+
 def test_a_worker_that_does_not_turn_gives_no_sign_of_life(start, gpt2_file, systemd, monkeypatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "300000")
     appliance = start("--vocab", str(gpt2_file))
@@ -84,6 +101,7 @@ def test_the_agent_says_ready_once_its_ring_is_there(systemd, agent, tmp_path: P
     assert (tmp_path / "gpu").is_socket() and (tmp_path / "holders").is_socket()
     agent.terminate()
     assert agent.wait(30) == 0
+    assert "EXTEND_TIMEOUT_USEC=17000000" in told(systemd).splitlines()  # 2 s, and 15 to close
 
 
 @pytest.mark.parametrize("where", ["/nowhere/at/all", "", "relative", "@"])

@@ -92,6 +92,21 @@ def test_who_is_waited_for_says_that_it_is_ready(installed, unit):
     assert b"WATCHDOG=1" in program.read_bytes() or "WatchdogSec" not in has
 
 
+def test_ports_are_bound_before_networks_are_set_up(installed):
+    """NetworkManager and networkd are ordered behind this target; it is there only if somebody wants it."""
+    has = settings(installed, "tokd-host")
+    assert "network-pre.target" in has["Before"].split() and "network-pre.target" in has["Wants"].split()
+
+
+@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+def test_what_cannot_help_is_not_tried_again(installed, unit):
+    """Of doc/operation.md, "Exit codes"."""
+    has = settings(installed, unit)
+    assert (has["Restart"], has["RestartPreventExitStatus"]) == ("on-failure", "2")
+    program = installed / has["ExecStart"].split()[0].lstrip("/")
+    assert subprocess.run([program, "--no-such-option"], capture_output=True, check=False).returncode == 2
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_unit_closes_the_devices(installed, unit):
     """vfio, RDMA and GPU are devices. Before systemd 252 ProtectClock=yes has DevicePolicy=closed follow."""

@@ -6,8 +6,12 @@ import errno
 import os
 from pathlib import Path
 
+from grub import tuned
 from host.report import Refusal
 from host.root import KERNEL, Root
+
+# What reads a file has to be told that it is as before.
+AFTER = {tuned.VARIABLES: tuned.tell}
 
 
 def _restore(root: Root, entry: dict) -> None:
@@ -56,7 +60,12 @@ def revert(root: Root) -> list[str]:
             continue
         try:
             _restore(root, entry)
+            if entry["name"] in AFTER:
+                AFTER[entry["name"]](root)
             undone.append(entry["name"])
+        except Refusal as error:
+            kept.append(entry)
+            wrong.append(str(error))
         except OSError as error:
             kept.append(entry)
             wrong.append(f"{entry['name']}: {error.strerror}")

@@ -50,6 +50,43 @@ for f in /boot/loader/entries/*.conf; do
 	/bin/busybox sed -i "s|^options .*|options${new} $add|" $f
 done
 """
+# Of tuned 2.20, what matters here; 2.25 gives no rcu_nocbs.
+TUNED_PROFILE = """\
+[main]
+summary=Optimize for CPU partitioning
+include=network-latency
+
+[variables]
+include=/etc/tuned/cpu-partitioning-variables.conf
+cmd_isolcpus=${f:regex_search_ternary:${no_balance_cores}:\\s*[0-9]: isolcpus=${no_balance_cores}:}
+
+[bootloader]
+cmdline_cpu_part=+nohz=on${cmd_isolcpus} nohz_full=${isolated_cores} rcu_nocbs=${isolated_cores} \
+tuned.non_isolcpus=${not_isolated_cpumask} intel_pstate=disable nosoftlockup
+"""
+TUNED_VARIABLES = """\
+# Examples:
+# isolated_cores=2,4-7
+#
+# Reserve 1 core per socket for housekeeping, isolate the rest.
+isolated_cores=${f:calc_isolated_cores:1}
+
+# To disable the kernel load balancing in certain isolated CPUs:
+# no_balance_cores=5-10
+"""
+# As tuned-adm has the service do: GRUB boots with what stands in bootcmdline, as $tuned_params.
+TUNED_ADM = r"""#!/bin/busybox sh
+[ "$1" = profile ] && [ $# -gt 1 ] || exit 1
+echo "$@" >> /tuned-adm.log
+shift; echo "$@" > /etc/tuned/active_profile
+of() { /bin/busybox sed -n "s/^$1=//p" /etc/tuned/cpu-partitioning-variables.conf; }
+isolated_cores=$(of isolated_cores)
+no_balance_cores=$(of no_balance_cores)
+case $isolated_cores in *calc*) isolated_cores=1-7 ;; esac
+add="nohz=on${no_balance_cores:+ isolcpus=$no_balance_cores} nohz_full=$isolated_cores"
+/bin/busybox grep -q rcu_nocbs /usr/lib/tuned/cpu-partitioning/tuned.conf && add="$add rcu_nocbs=$isolated_cores"
+echo "TUNED_BOOT_CMDLINE=\"skew_tick=1 $add tuned.non_isolcpus=e1 intel_pstate=disable nosoftlockup\"" > /etc/tuned/bootcmdline
+"""
 CONFIG = "\n".join(
     f"CONFIG_{name}=y" for name in ("CPU_ISOLATION", "NO_HZ_FULL", "RCU_NOCB_CPU", "HUGETLBFS")
 )
@@ -138,6 +175,17 @@ def bluefield(root: Path) -> None:
     put(root, "/etc/mlnx-release", "bf-bundle-2.9.1-40_24.11_ubuntu-22.04_prod\n")
     put(root, "/usr/sbin/doca-hugepages", "#!/bin/sh\n", 0o755)
     put(root, "/etc/modprobe.d/mlnx-bf.conf", "options mlx5_core probe_vf=0\n")
+
+
+def tuned(root: Path, profile: str = "cpu-partitioning", conf: str = TUNED_PROFILE) -> None:
+    """Debian with this profile of tuned active, its variables as it brings them."""
+    debian(root)
+    programs(root)
+    put(root, "/usr/lib/tuned/cpu-partitioning/tuned.conf", conf)
+    put(root, "/etc/tuned/cpu-partitioning-variables.conf", TUNED_VARIABLES)
+    put(root, "/etc/tuned/active_profile", profile + "\n")
+    put(root, "/etc/tuned/bootcmdline", 'TUNED_BOOT_CMDLINE="skew_tick=1"\n')
+    put(root, "/usr/sbin/tuned-adm", TUNED_ADM, 0o755)
 
 
 def hand_edited(root: Path) -> None:

@@ -5,12 +5,19 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import roots
 
 PROGRAM = Path(__file__).parents[2] / "config/tokd-host"
+sys.path.insert(0, str(PROGRAM.parent))
+from grub import stage as boot  # noqa: E402
+from host.plan import make  # noqa: E402
+from host.revert import revert  # noqa: E402
+from host.root import Root  # noqa: E402
+
 ASK = ("--cores", "1-4", "--hugepages", "8x1G")
 DROP_IN = "etc/default/grub.d/zz-dpdk-tokd.cfg"
 WORDS = (
@@ -324,14 +331,57 @@ def test_secure_boot_is_said(tmp_path):
     assert "Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
 
 
-def test_tuned_is_told_what_it_owns(tmp_path):
-    roots.debian(tmp_path)
-    roots.put(tmp_path, "/etc/tuned/active_profile", "cpu-partitioning\n")
+class Live(Root):
+    """A prepared root; those programs that it has are run, by chroot, as this machine's are."""
+
+    def run(self, name: str, *args: str, in_root: bool = False) -> bool:
+        return super().run(name, *args, in_root=bool(self.program(name)))
+
+
+def tuned_params(root: Path) -> str:
+    """What tuned adds to the command line that GRUB's settings make."""
+    return (root / "etc/tuned/bootcmdline").read_text().partition('"')[2].partition('"')[0]
+
+
+@pytest.mark.parametrize("profile", ["cpu-partitioning", "dpdk-tokd"])
+@pytest.mark.parametrize("gives", ["nohz_full rcu_nocbs", "nohz_full"])
+def test_each_word_is_given_once_under_tuned_and_verify_passes(tmp_path, chroot, profile, gives):
+    conf = roots.TUNED_PROFILE
+    if "rcu_nocbs" not in gives:
+        conf = conf.replace("rcu_nocbs=${isolated_cores} ", "")
+    roots.tuned(tmp_path, profile, conf)
     said = good(tmp_path, "apply", *ASK)
-    variables = (tmp_path / "etc/tuned/cpu-partitioning-variables.conf").read_text()
-    assert variables.endswith("isolated_cores=1-4\n")
-    assert "tuned-adm profile cpu-partitioning" in said
-    assert "isolcpus" not in command_line(tmp_path) and "hugepages=8" in command_line(tmp_path)
+    assert f"to do tuned-adm profile {profile}" in said
+    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", profile], check=True)
+    line = f"{command_line(tmp_path)} {tuned_params(tmp_path)}"
+    assert [line.split().count(word) for word in WORDS.split()] == [1] * len(WORDS.split())
+    booted(tmp_path, line)
+    good(tmp_path, "verify")
+    assert "tuned-adm" not in good(tmp_path, "apply", *ASK)
+
+
+def test_one_line_of_tuneds_variables_is_ours(tmp_path):
+    roots.tuned(tmp_path)
+    variables = tmp_path / "etc/tuned/cpu-partitioning-variables.conf"
+    theirs = roots.TUNED_VARIABLES.replace("# no_balance", "no_balance")
+    variables.write_text(theirs)
+    good(tmp_path, "apply", *ASK)
+    assert variables.read_text() == theirs.replace("${f:calc_isolated_cores:1}", "1-4")
+    assert "no_balance_cores=5-10 has tuned give isolcpus a second time" in host(tmp_path, "check", *ASK).stdout
+
+
+def test_tuned_is_told_once_and_again_when_its_variables_are_as_before(tmp_path, chroot):
+    roots.tuned(tmp_path)
+    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True)
+    before = tuned_params(tmp_path)
+    plan = make("1-4", "", "", False)
+    for _ in range(2):
+        boot.apply(Live(str(tmp_path)), plan)
+    assert "nohz_full=1-4" in tuned_params(tmp_path)
+    assert len((tmp_path / "tuned-adm.log").read_text().splitlines()) == 2
+    revert(Live(str(tmp_path)))
+    assert tuned_params(tmp_path) == before
+    assert (tmp_path / "etc/tuned/cpu-partitioning-variables.conf").read_text() == roots.TUNED_VARIABLES
 
 
 def nic(root: Path, vendor: str, driver: str, iommu: bool = True, up: bool = False) -> str:

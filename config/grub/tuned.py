@@ -35,7 +35,7 @@ def gives(root: Root) -> set[str]:
 
 def tell(root: Root) -> None:
     """tuned reads its variables anew, and writes its share of the command line."""
-    if profile(root):
+    if profile(root) and root.program("tuned-adm"):
         root.run("tuned-adm", "profile", *profile(root))
 
 

@@ -52,6 +52,11 @@ class Journal:
         else:
             self._add({"name": name, "kind": "absent"})
 
+    def announce(self, name: str, kind: str) -> None:
+        """Something that is no file is about to be changed; `kind` says how it is undone."""
+        if not self._known(name):
+            self._add({"name": name, "kind": kind})
+
     def made_folder(self, name: str) -> None:
         if not self._known(name):
             self._add({"name": name, "kind": "folder"})

@@ -9,14 +9,19 @@ from pathlib import Path
 from grub import tuned
 from host.report import Refusal
 from host.root import KERNEL, Root
+from hugepages import doca
 
+# What is undone by other means than by bytes: the kind of its entry.
+HOW = {doca.KIND: doca.give_back}
 # What reads a file has to be told that it is as before.
 AFTER = {tuned.VARIABLES: tuned.tell}
 
 
 def _restore(root: Root, entry: dict) -> None:
     name, path = entry["name"], root.path(entry["name"])
-    if entry["kind"] == "folder":
+    if entry["kind"] in HOW:
+        HOW[entry["kind"]](root, entry)
+    elif entry["kind"] == "folder":
         print(f"remove {name}/")
         if not root.dry_run and path.is_dir() and not os.listdir(path):
             path.rmdir()

@@ -163,6 +163,49 @@ EOF
 """
 
 
+# What doca-hugepages does by its manual: config asks where the application is there and --force is not given; nothing
+# takes effect before reload, which adds up. The manual does not show the form of what show says.
+DOCA_HUGEPAGES = r"""#!/bin/busybox sh
+db=/etc/doca-hugepages.db
+echo "$@" >> /doca-hugepages.log
+do=$1; shift
+while [ $# -gt 0 ]; do case $1 in
+--app) app=$2; shift ;; --size) size=$2; shift ;; --num) num=$2; shift ;; --force) force=1 ;; *) exit 2 ;;
+esac; shift; done
+case $do in
+config)
+	if /bin/busybox grep -q "^$app $size " $db && [ -z "$force" ]; then
+		echo "$app is configured already. Overwrite? [y/n]"
+		read answer || { echo "EOFError: EOF when reading a line" >&2; exit 1; }
+	fi
+	/bin/busybox sed -i "/^$app $size /d" $db
+	echo "$app $size $num" >> $db ;;
+remove)
+	/bin/busybox grep -q "^$app " $db || { echo "$app: no such application" >&2; exit 1; }
+	/bin/busybox sed -i "/^$app /d" $db ;;
+reload)
+	for size in 2048 1048576; do
+		sum=0
+		while read a s n; do [ "$s" = $size ] && sum=$((sum + n)); done < $db
+		echo $sum > /sys/kernel/mm/hugepages/hugepages-${size}kB/nr_hugepages
+	done ;;
+show)
+	echo "+-----------+---------+------+"
+	while read a s n; do echo "| $a | $s | $n |"; done < $db ;;
+*) exit 2 ;;
+esac
+"""
+
+
+def doca(root: Path) -> None:
+    """A BlueField whose doca-hugepages can be run, with another application's pages."""
+    bluefield(root)
+    programs(root)
+    put(root, "/etc/doca-hugepages.db", "other 2048 100\n")
+    put(root, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "100\n")
+    put(root, "/usr/sbin/doca-hugepages", DOCA_HUGEPAGES, 0o755)
+
+
 def programs(root: Path) -> None:
     """A shell for the root's stand-ins."""
     (root / "bin").mkdir(exist_ok=True)

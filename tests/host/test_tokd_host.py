@@ -15,8 +15,10 @@ PROGRAM = Path(__file__).parents[2] / "config/tokd-host"
 sys.path.insert(0, str(PROGRAM.parent))
 from grub import stage as boot  # noqa: E402
 from host.plan import make  # noqa: E402
+from host.report import Refusal  # noqa: E402
 from host.revert import revert  # noqa: E402
 from host.root import Root  # noqa: E402
+from hugepages import doca  # noqa: E402
 
 ASK = ("--cores", "1-4", "--hugepages", "8x1G")
 DROP_IN = "etc/default/grub.d/zz-dpdk-tokd.cfg"
@@ -50,6 +52,13 @@ def command_line(root: Path) -> str:
     script += 'echo "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"'
     done = subprocess.run(["sh", "-eu", "-c", script], capture_output=True, text=True, check=True)
     return " ".join(done.stdout.split())
+
+
+class Live(Root):
+    """A prepared root; those programs that it has are run, by chroot, as this machine's are."""
+
+    def run(self, name: str, *args: str, in_root: bool = False) -> bool:
+        return super().run(name, *args, in_root=bool(self.program(name)))
 
 
 @pytest.fixture
@@ -167,6 +176,47 @@ def test_bluefield_asks_doca_hugepages_and_writes_no_count(tmp_path):
     assert "hugepages=" not in command_line(tmp_path)
     count = tmp_path / "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
     assert count.read_text() == "0\n"
+
+
+def asked_of_doca(root: Path) -> list[str]:
+    log = (root / "doca-hugepages.log").read_text().splitlines()
+    return [line for line in log if line != "show"]
+
+
+def test_doca_hugepages_is_asked_once_and_told_on_revert(tmp_path, chroot):
+    roots.doca(tmp_path)
+    database, count = tmp_path / "etc/doca-hugepages.db", "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+    for _ in range(2):
+        doca.apply(Live(str(tmp_path)), make("", "512x2M", "", False))
+    assert asked_of_doca(tmp_path) == ["config --app dpdk-tokd --size 2048 --num 512 --force", "reload"]
+    assert (tmp_path / count).read_text() == "612\n"
+    doca.apply(Live(str(tmp_path)), make("", "256x2M", "", False))  # it is there: --force, or it asks
+    assert database.read_text() == "other 2048 100\ndpdk-tokd 2048 256\n"
+    assert (tmp_path / count).read_text() == "356\n"
+    revert(Live(str(tmp_path)))
+    assert database.read_text() == "other 2048 100\n"
+    assert (tmp_path / count).read_text() == "100\n"
+
+
+def test_pages_that_doca_hugepages_has_not_made_are_asked_for_again(tmp_path, chroot):
+    roots.doca(tmp_path)
+    doca.apply(Live(str(tmp_path)), make("", "512x2M", "", False))
+    roots.put(tmp_path, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n")
+    doca.apply(Live(str(tmp_path)), make("", "512x2M", "", False))
+    assert asked_of_doca(tmp_path)[2:] == ["reload"]
+
+
+def test_doca_hugepages_knows_no_nodes(tmp_path):
+    roots.bluefield(tmp_path)
+    assert "knows no nodes; leave @0 out" in refused(tmp_path, "apply", "--hugepages", "512x2M@0")
+
+
+def test_a_program_that_does_not_end_is_no_hang(tmp_path, chroot, monkeypatch):
+    roots.doca(tmp_path)
+    roots.put(tmp_path, "/usr/sbin/doca-hugepages", "#!/bin/busybox sh\nexec /bin/busybox sleep 60\n", 0o755)
+    monkeypatch.setattr("host.root.RUN_S", 0.2)
+    with pytest.raises(Refusal, match="doca-hugepages reload: not done after 0.2 s"):
+        Live(str(tmp_path)).run("doca-hugepages", "reload")
 
 
 @pytest.mark.parametrize(
@@ -329,13 +379,6 @@ def test_secure_boot_is_said(tmp_path):
     name = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
     roots.put(tmp_path, name, "\x06\0\0\0\x01")
     assert "Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
-
-
-class Live(Root):
-    """A prepared root; those programs that it has are run, by chroot, as this machine's are."""
-
-    def run(self, name: str, *args: str, in_root: bool = False) -> bool:
-        return super().run(name, *args, in_root=bool(self.program(name)))
 
 
 def tuned_params(root: Path) -> str:

@@ -60,6 +60,19 @@ def test_the_environment_file_documents_every_option(installed):
     assert wanted <= set(variables)
 
 
+def test_what_the_recipe_copies_is_installed(installed):
+    """doc/host.md, for the prefix /usr/local."""
+    recipe = re.findall(r"^    cp (?:-r )?(\S+)", (SOURCE / "doc/host.md").read_text(), re.MULTILINE)
+    assert len(recipe) == 3
+    prefix = one(installed, "dpdk-tokd.service").parents[3]
+    assert [name for name in recipe if not (prefix / name.removeprefix("/usr/local/")).exists()] == []
+
+
+def test_the_agents_environment_file_has_a_table(installed):
+    lines = one(installed, "tokd-gpu.default").read_text().splitlines()
+    assert [line for line in lines if line.startswith("TOKD_GPU_TABLE=") and len(line) > 15]
+
+
 def test_tokd_host_runs_from_where_it_is_installed(installed, tmp_path):
     program = one(installed, "tokd-host")
     done = subprocess.run(

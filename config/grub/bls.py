@@ -2,11 +2,12 @@
 """RHEL, Fedora and what descends from them: grubby changes every boot entry, and the default of new kernels."""
 
 from grub.words import ours, owned
+from host.journal import pack, replace, unpack
 from host.report import Refusal
 from host.root import Root
 
 ENTRIES = "/boot/loader/entries"
-KEPT = ("/etc/kernel/cmdline", "/etc/default/grub", "/boot/grub2/grubenv")
+KEPT = ("/etc/kernel/cmdline", "/etc/default/grub")  # grubby changes them too: kernels to come are started so
 
 
 def is_here(root: Root) -> bool:
@@ -29,11 +30,8 @@ def is_applied(root: Root, words: list[str]) -> bool:
     return all(ours(options(root, entry), owned(words)) == words for entry in entries(root))
 
 
-def apply(root: Root, words: list[str]) -> None:
-    """In one call, so that a crash leaves an entry as it was or as it should be. grubby itself takes the
-    old words out, since it adds none whose key is there."""
-    if is_applied(root, words):
-        return
+def prove(root: Root, words: list[str]) -> None:
+    """Raises Refusal where grubby cannot say these words."""
     keys = [word.partition("=")[0] for word in words]
     if len(keys) != len(set(keys)):
         raise Refusal(
@@ -45,8 +43,31 @@ def apply(root: Root, words: list[str]) -> None:
             f"{ENTRIES}: entries take $kernelopts from grubenv, as RHEL 8 before 8.2 does; add to it, by "
             f"grub2-editenv - set kernelopts=...: {' '.join(words)}"
         )
-    for name in (*entries(root), *(k for k in KEPT if root.exists(k))):
-        root.remember(name)
+
+
+def others(root: Root, keys: tuple[str, ...]) -> list[str]:
+    """Words with these keys that entries have and that are not tokd-host's."""
+    known = (root.journal.get(ENTRIES) or {}).get("words", [])
+    return list(
+        dict.fromkeys(word for e in entries(root) for word in ours(options(root, e), keys) if word not in known)
+    )
+
+
+def apply(root: Root, words: list[str]) -> None:
+    """In one call, so that a crash leaves an entry as it was or as it should be. grubby itself takes the
+    old words out, since it adds none whose key is there."""
+    root.touched.add(ENTRIES)
+    known = root.journal.get(ENTRIES)
+    if known and any(word.partition("=")[0] not in owned(words) for word in known["words"]):
+        give_back(root, known)  # an earlier plan had cores or pages, this one has not
+        if not root.dry_run:
+            root.journal.drop(ENTRIES)
+    if is_applied(root, words):
+        return
+    now = {name: root.path(name).read_bytes() for name in _changed(root)}
+    if not root.dry_run:
+        _remember(root, words)
+        root.on_undo(ENTRIES, lambda: _undo(root, now))
     root.run(
         "grubby",
         "--update-kernel=ALL",
@@ -54,3 +75,63 @@ def apply(root: Root, words: list[str]) -> None:
         f"--args={' '.join(words)}",
         in_root=True,
     )
+    for name, held in now.items():
+        if root.path(name).read_bytes() != held:
+            print(f"      grubby has changed {name}")
+    if not root.dry_run:
+        _wrote(root)
+
+
+def _changed(root: Root) -> list[str]:
+    """All that grubby writes to, where it really stands."""
+    return [root.resolved(name) for name in (*entries(root), *KEPT) if root.exists(name)]
+
+
+def _remember(root: Root, words: list[str]) -> None:
+    """What each file held before us. One that was changed since we wrote it, or is new, is left to grubby at the
+    revert, which takes our words out of it."""
+    known = root.journal.get(ENTRIES)
+    if known is None:
+        files = {name: {"held": pack(root.path(name).read_bytes())} for name in _changed(root)}
+        root.journal.add({"name": ENTRIES, "kind": "words", "words": words, "files": files})
+    else:
+        known["words"] = list(dict.fromkeys((*known["words"], *words)))
+        known["files"] = {name: {"held": f["held"]} for name, f in known["files"].items() if _is_ours(root, name, f)}
+        root.journal.keep(root.journal.entries)
+
+
+def _undo(root: Root, held: dict[str, bytes]) -> None:
+    for name, data in held.items():
+        replace(root.path(name), data)
+    _wrote(root)
+
+
+def _wrote(root: Root) -> None:
+    known = root.journal.get(ENTRIES)
+    for name, file in known["files"].items():
+        if root.exists(name):
+            file["wrote"] = pack(root.path(name).read_bytes())
+    root.journal.keep(root.journal.entries)
+
+
+def _is_ours(root: Root, name: str, file: dict) -> bool:
+    """It is there and holds what grubby made of it for us, or what was there before."""
+    if not root.exists(name):
+        return False
+    return root.path(name).read_bytes() in (unpack(file["held"]), unpack(file.get("wrote", "")))
+
+
+def give_back(root: Root, entry: dict) -> None:
+    """Files that are as we left them get back their bytes; of others, of kernels that came since, and of edited ones
+    only our words are taken out. No entry is made anew: its kernel is gone."""
+    same = [name for name, file in entry["files"].items() if _is_ours(root, name, file)]
+    rest = [n for n in _changed(root) if n not in same and any(word in root.read(n) for word in entry["words"])]
+    if rest:
+        print(f"mend  {' '.join(rest)}: made or changed since; only tokd-host's words are taken out")
+        root.run("grubby", "--update-kernel=ALL", f"--remove-args={' '.join(entry['words'])}", in_root=True)
+    for name in same:
+        held = unpack(entry["files"][name]["held"])
+        if root.path(name).read_bytes() != held:
+            print(f"restore {name}")
+            if not root.dry_run:
+                replace(root.path(name), held)

@@ -5,7 +5,7 @@ The main file is never touched. grub-mkconfig sources the folder's files behind 
 comes last, takes out of what the others gave the words that it owns, and adds its own once.
 """
 
-from grub.words import owned
+from grub.words import ours, owned
 from host.root import Root
 
 NAME = "/etc/default/grub.d/zz-dpdk-tokd.cfg"
@@ -30,7 +30,22 @@ set +f
 
 
 def is_here(root: Root) -> bool:
-    return root.exists("/etc/default/grub")
+    """Debian's grub-mkconfig reads the folder, GRUB's own does not."""
+    program = root.program("grub-mkconfig")
+    return root.exists("/etc/default/grub") and "default/grub.d" in (root.read(program) if program else "")
+
+
+def others(root: Root, keys: tuple[str, ...]) -> list[str]:
+    """Words with these keys that other files give and ours takes out."""
+    folder = NAME.rpartition("/")[0]
+    names = ["/etc/default/grub", *(f"{folder}/{name}" for name in root.names(folder) if name.endswith(".cfg"))]
+    found = []
+    for name in names:
+        for line in root.read(name).splitlines() if name != NAME else ():
+            if line.lstrip().startswith("GRUB_CMDLINE_LINUX"):
+                said = line.partition("=")[2].replace('"', " ").replace("'", " ")
+                found += [f"{word} ({name})" for word in ours(said, keys)]
+    return found
 
 
 def text(words: list[str]) -> str:
@@ -44,8 +59,15 @@ def apply(root: Root, words: list[str]) -> None:
 
 
 def _has_all(config: str, words: list[str]) -> bool:
-    """Each line that boots a kernel has them; true where the file is not there, or has none."""
-    lines = [line.split() for line in config.splitlines() if line.split()[:1] == ["linux"]]
+    """Each line that boots this system's kernels has them; true where the file is not there, or has none. Other
+    systems' and memory tests are in sections of their own."""
+    lines, section = [], ""
+    for line in config.splitlines():
+        part = line.split()
+        if part[:2] in (["###", "BEGIN"], ["###", "END"]):
+            section = part[2] if part[1] == "BEGIN" and len(part) > 2 else ""
+        elif part[:1] == ["linux"] and section.startswith("/etc/grub.d/10_linux"):
+            lines.append(part)
     return all(word in line for line in lines for word in words if "recovery" not in line)
 
 

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage boot: the kernel's command line, by the means that this distribution has."""
 
+import re
+
 from grub import bls, drop_in, tuned
-from grub.words import NEEDS, ours, owned, wanted
+from grub.words import NEEDS, ours, owned, takes_nodes, wanted
 from host import cpus
 from host.plan import Plan
 from host.report import Finding, Level, Refusal
@@ -20,7 +22,7 @@ COST = {
 
 
 def _words(root: Root, plan: Plan) -> list[str]:
-    return wanted(root, plan, pages=not doca.is_here(root))
+    return wanted(root, plan, _release(root), pages=not doca.is_here(root))
 
 
 def _words_of_ours(root: Root, plan: Plan) -> list[str]:
@@ -28,13 +30,25 @@ def _words_of_ours(root: Root, plan: Plan) -> list[str]:
     return [word for word in _words(root, plan) if word.partition("=")[0] not in tuned.gives(root)]
 
 
+def _release(root: Root) -> str:
+    """Of the kernel that runs, else of the newest that is installed; "" where none says."""
+    running = root.read("/proc/sys/kernel/osrelease").strip()
+    names = [name.removeprefix("vmlinuz-") for name in root.names("/boot") if name.startswith("vmlinuz-")]
+    return running or max(names, key=_version, default="")
+
+
+def _version(name: str) -> list[str | int]:
+    """To sort by: 6.1.0-10 comes behind 6.1.0-9."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
 def kernel_config(root: Root) -> str:
     """Of the kernel that runs, else of the newest that is installed; "" where none says."""
-    release = root.read("/proc/sys/kernel/osrelease").strip()
+    release = _release(root)
     if release and root.exists(f"/boot/config-{release}"):
         return root.read(f"/boot/config-{release}")
     names = [name for name in root.names("/boot") if name.startswith("config-")]
-    return root.read(f"/boot/{names[-1]}") if names else ""
+    return root.read(f"/boot/{max(names, key=_version)}") if names else ""
 
 
 def _unsupported(root: Root, words: list[str]) -> list[Finding]:
@@ -101,7 +115,48 @@ def check(root: Root, plan: Plan) -> list[Finding]:
         )
     if plan.cores:
         found += tuned.check(root, NAME)
-    return found + _unsupported(root, words) + _secure_boot(root)
+    return found + _unsupported(root, words) + _late_pages(root, plan) + _secure_boot(root)
+
+
+def _late_pages(root: Root, plan: Plan) -> list[Finding]:
+    release = _release(root)
+    if takes_nodes(release) or all(p.node is None for p in plan.pages):
+        return []
+    return [
+        Finding(
+            NAME, Level.NOTE,
+            f"Linux {release} takes no counts per node at boot (5.16 does): they are reserved later in the boot",
+            "memory that is already in pieces: fewer pages of 1G than asked",
+            "systemctl enable tokd-host; where too few come, one count for all nodes",
+        )
+    ]
+
+
+def prove(root: Root, plan: Plan) -> list[Finding]:
+    """What other settings are about to lose. Raises Refusal where this machine's boot cannot be told."""
+    words = _words_of_ours(root, plan)
+    if not words:
+        return []
+    if bls.is_here(root):
+        bls.prove(root, words)
+        lost = bls.others(root, owned(words))
+    elif drop_in.is_here(root):
+        lost = drop_in.others(root, owned(words))
+    else:
+        raise Refusal(
+            "neither grubby with entries in /boot/loader/entries nor a grub-mkconfig that reads "
+            "/etc/default/grub.d is here: add to the kernel's command line by what boots this machine: "
+            f"{' '.join(words)}"
+        )
+    lost = [word for word in lost if word.split()[0] not in words]
+    late = _late_pages(root, plan)
+    if not lost:
+        return late
+    return [
+        *late,
+        Finding(NAME, Level.WARN, f"taken out of the boot line, where others set it: {', '.join(lost)}",
+            remedy="whoever needs those huge pages or cores: ask for theirs and yours together"),
+    ]
 
 
 def apply(root: Root, plan: Plan) -> None:
@@ -112,13 +167,8 @@ def apply(root: Root, plan: Plan) -> None:
         return
     if bls.is_here(root):
         bls.apply(root, words)
-    elif drop_in.is_here(root):
-        drop_in.apply(root, words)
     else:
-        raise Refusal(
-            "neither grubby with entries in /boot/loader/entries nor /etc/default/grub is here: add to the "
-            f"kernel's command line by what boots this machine: {' '.join(words)}"
-        )
+        drop_in.apply(root, words)
 
 
 def verify(root: Root, plan: Plan) -> list[Finding]:

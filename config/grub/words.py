@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The words that tokd-host owns on the kernel's command line."""
 
+import re
+
 from host import cpus
 from host.plan import SIZES, Plan, present
 from host.root import Root
@@ -16,7 +18,7 @@ NEEDS = {
 }
 
 
-def _page_words(plan: Plan) -> list[str]:
+def _page_words(plan: Plan, release: str) -> list[str]:
     """default_hugepagesz first, and each hugepages behind its own hugepagesz: the kernel reads them in
     order, and a count belongs to the size before it."""
     names = {kb: name for name, kb in SIZES.items()}
@@ -30,12 +32,20 @@ def _page_words(plan: Plan) -> list[str]:
             if same[0].node is None
             else ",".join(f"{p.node}:{p.count}" for p in same)
         )
+        if same[0].node is not None and not takes_nodes(release):
+            continue  # the kernel would read a count of 0; tokd-host.service reserves them
         words += [f"hugepagesz={names[size]}", f"hugepages={count}"]
     return words
 
 
-def wanted(root: Root, plan: Plan, pages: bool = True) -> list[str]:
-    """The words for this plan, in their order; without huge pages where something else has them."""
+def takes_nodes(release: str) -> bool:
+    """Counts for each node on the kernel's command line: since Linux 5.16. True where the release is not known."""
+    number = re.match(r"(\d+)\.(\d+)", release)
+    return not number or (int(number[1]), int(number[2])) >= (5, 16)
+
+
+def wanted(root: Root, plan: Plan, release: str, pages: bool = True) -> list[str]:
+    """The words for this plan and this kernel, in their order; without huge pages where something else has them."""
     words = []
     if plan.cores:
         cores = cpus.show(plan.cores)
@@ -45,7 +55,7 @@ def wanted(root: Root, plan: Plan, pages: bool = True) -> list[str]:
             f"rcu_nocbs={cores}",
             f"irqaffinity={cpus.show(present(root) - plan.cores)}",
         ]
-    return words + (_page_words(plan) if pages else [])
+    return words + (_page_words(plan, release) if pages else [])
 
 
 def owned(words: list[str]) -> tuple[str, ...]:

@@ -6,18 +6,19 @@ import os
 import sys
 
 from bluefield import stage as bluefield
-from grub import drop_in
 from grub import stage as boot
 from host import governor, irq, limits, nic
+from host.cpus import CPUS_MAX
 from host.plan import CONF, Plan, kept, make, prove
-from host.report import Finding, Level, Refusal, is_good, tell
-from host.revert import revert
+from host.report import Failed, Finding, Level, Refusal, is_good, tell
+from host.revert import let_go, revert
 from host.root import Root
 from hugepages import stage as hugepages
 
 # In the order in which they are applied. Those that a boot undoes come behind those that it brings.
 STAGES = (bluefield, boot, hugepages, governor, irq, nic, limits)
 AT_BOOT = (hugepages, governor, irq, nic)
+PROVING = (boot, hugepages, irq, nic)  # those that may have to refuse: all are asked before any writes
 
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
@@ -47,12 +48,16 @@ def parser() -> argparse.ArgumentParser:
         help="apply: only what a boot undoes, as last asked for (tokd-host.service)")
     p.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
     p.add_argument("--root", metavar="DIR", default="/", help="another machine's files, not this one's")
+    p.add_argument("--cpus", metavar="N", type=int, default=0,
+        help="how many CPUs the machine has, where --root has no /sys: an image")
     p.add_argument("--json", action="store_true", help="findings as JSON")
     return p
 
 
 def _plan(root: Root, args: argparse.Namespace) -> Plan:
     """What the command line asks for, else what the last apply was asked for."""
+    if args.unsafe_noiommu and not args.nic:
+        raise Refusal("--unsafe-noiommu says how --nic is bound: give both")
     if args.cores or args.hugepages or args.nic:
         return make(args.cores, args.hugepages, args.nic, args.unsafe_noiommu)
     plan = kept(root)
@@ -61,16 +66,26 @@ def _plan(root: Root, args: argparse.Namespace) -> Plan:
     return plan
 
 
-def _apply(root: Root, plan: Plan, only: tuple) -> None:
-    """Stage by stage; what a stage that fails had written is undone, those before it stand."""
-    for stage in only:
+def _apply(root: Root, plan: Plan, at_boot: bool) -> None:
+    """Stage by stage; what a stage that fails had written is undone, those before it stand. Then what an earlier plan
+    had and this one has not is put back as it was."""
+    for stage in AT_BOOT if at_boot else STAGES:
         mark = root.mark()
         try:
+            if at_boot and stage in PROVING:  # one that cannot be does not keep those before it from being done
+                stage.prove(root, plan)
             stage.apply(root, plan)
-        except Refusal as error:
-            root.undo_to(mark)
-            raise Refusal(f"{stage.NAME}: {error}") from error
-    root.write(CONF, plan.text())
+        except (Refusal, Failed, OSError) as error:
+            wrong = root.undo_to(mark)
+            left = f"; not undone: {'; '.join(wrong)}" if wrong else ""
+            kind = Refusal if isinstance(error, Refusal) else Failed
+            raise kind(f"{stage.NAME}: {error}{left}") from error
+    if at_boot:
+        return
+    if kept(root) != plan:  # else somebody's comments in it stay
+        root.write(CONF, plan.text())
+    root.touched.add(CONF)
+    root.writes += len(let_go(root))
 
 
 def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
@@ -81,22 +96,24 @@ def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
 
 
 def run(args: argparse.Namespace) -> int:
-    root = Root(args.root, args.dry_run)
+    if not 0 <= args.cpus <= CPUS_MAX:
+        raise Refusal(f"--cpus {args.cpus}: at most {CPUS_MAX}")
+    root = Root(args.root, args.dry_run, args.cpus)
     if not root.folder.is_dir():
         raise Refusal(f"--root {args.root}: no such folder")
     if args.do in ("apply", "revert") and root.is_this_machine and os.geteuid() != 0 and not args.dry_run:
         raise Refusal(f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run")
     if args.do == "revert":
         undone = revert(root)
-        if drop_in.NAME in undone:
-            drop_in.update(root)
         print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
         return EXIT_OK
     plan = _plan(root, args)
     if args.do == "apply":
-        for finding in prove(root, plan):
-            tell([finding], False)
-        _apply(root, plan, AT_BOOT if args.at_boot else STAGES)
+        found = prove(root, plan)
+        for stage in () if args.at_boot else PROVING:
+            found += stage.prove(root, plan)
+        tell(found, False)
+        _apply(root, plan, args.at_boot)
         late = [f for f in boot.check(root, plan) if f.level is Level.BAD]
         print("nothing to change" if root.writes == 0 else f"{root.writes} changes")
         if late and not args.at_boot:
@@ -114,6 +131,6 @@ def main() -> int:
     except Refusal as error:
         print(f"tokd-host: {error}", file=sys.stderr)
         return EXIT_USAGE
-    except OSError as error:
+    except (Failed, OSError) as error:
         print(f"tokd-host: {error}", file=sys.stderr)
         return EXIT_FAILED

@@ -35,6 +35,15 @@ def show(cpus: frozenset[int] | set[int]) -> str:
     return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in parts)
 
 
+def parse_mask(text: str) -> frozenset[int]:
+    """The CPUs of "e1" or of "00000001,000000e1": the kernel leaves leading zeros out or not. Raises BadList."""
+    digits = text.strip().replace(",", "").removeprefix("0x")
+    if not re.fullmatch(rf"[0-9a-fA-F]{{1,{CPUS_MAX // 4}}}", digits):
+        raise BadList(f"{text!r}: expected a mask of CPUs like 000000e1")
+    value = int(digits, 16)
+    return frozenset(cpu for cpu in range(value.bit_length()) if value >> cpu & 1)
+
+
 def mask(cpus: frozenset[int] | set[int]) -> str:
     """As /proc/irq/default_smp_affinity wants it: 32 bits a word, the highest first."""
     value = sum(1 << cpu for cpu in cpus)

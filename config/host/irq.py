@@ -1,14 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage irq: interrupts are handled on the cores that are not isolated."""
 
+import errno
+
 from host import cpus
 from host.plan import Plan, present
-from host.report import Finding, Level, Refusal
+from host.report import Failed, Finding, Level, Refusal
 from host.root import Root
 
 NAME = "irq"
-BALANCE = "/etc/default/irqbalance"
+BALANCE = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")  # Debian's, RHEL's
 BANNED = "IRQBALANCE_BANNED_CPULIST"
+BANNED_MASK = "IRQBALANCE_BANNED_CPUS"
+DEFAULT = "/proc/irq/default_smp_affinity"
 KEPT = "/run/tokd-host-irq"  # numbers of those that the kernel let nobody move in this boot
 
 
@@ -27,27 +31,34 @@ def _lists(root: Root) -> list[tuple[str, frozenset[int]]]:
 def check(root: Root, plan: Plan) -> list[Finding]:
     if not plan.cores:
         return []
-    touching = [_number(name) for name, on in _lists(root) if on & plan.cores]
+    touching = {_number(name): on for name, on in _lists(root) if on & plan.cores}
     kept = root.read(KEPT).split()
     found = []
     if movable := [irq for irq in touching if irq not in kept]:
         found.append(
             Finding(NAME, Level.WARN, f"{len(movable)} interrupts may be handled on isolated cores: {_some(movable)}",
-                "2 to 20 us each", "tokd-host apply; those that the kernel manages stay, isolcpus=managed_irq "
-                "keeps them quiet")
+                "2 to 20 us each", "tokd-host apply, which also finds out those that the kernel lets nobody move")
         )
     else:
         found.append(Finding(NAME, Level.OK, "no interrupt that can be moved is handled on isolated cores"))
-    if managed := [irq for irq in touching if irq in kept]:
+    managed = {irq: on for irq, on in touching.items() if irq in kept}
+    # managed_irq takes isolated CPUs out of a mask, unless none would be left in it.
+    if quiet := [irq for irq, on in managed.items() if on - plan.cores]:
         found.append(
-            Finding(NAME, Level.NOTE, f"{len(managed)} interrupts are the kernel's to place, isolcpus=managed_irq "
-                f"keeps them quiet: {_some(managed)}")
+            Finding(NAME, Level.NOTE, f"{len(quiet)} interrupts are the kernel's to place, isolcpus=managed_irq "
+                f"keeps them on the other cores: {_some(quiet)}")
         )
-    if root.exists(BALANCE) and not _ban(root.read(BALANCE), plan)[1]:
+    if loud := [irq for irq, on in managed.items() if not on - plan.cores]:
         found.append(
-            Finding(NAME, Level.WARN, f"{BALANCE}: irqbalance may move interrupts to isolated cores",
-                "2 to 20 us each", "tokd-host apply")
+            Finding(NAME, Level.NOTE, f"{len(loud)} interrupts are the kernel's to place and have isolated cores "
+                f"alone: {_some(loud)}; they come when a program on such a core uses that device's queue")
         )
+    for name in BALANCE:
+        if root.exists(name) and not plan.cores <= _banned(root.read(name)):
+            found.append(
+                Finding(NAME, Level.WARN, f"{name}: irqbalance may move interrupts to isolated cores",
+                    "2 to 20 us each", "tokd-host apply")
+            )
     return found
 
 
@@ -59,38 +70,84 @@ def _some(irqs: list[str]) -> str:
     return ", ".join(irqs[:8]) + (" ..." if len(irqs) > 8 else "")
 
 
-def _ban(text: str, plan: Plan) -> tuple[str, bool]:
-    """irqbalance's settings with the isolated cores banned; and whether they were."""
-    wanted = f'{BANNED}="{cpus.show(plan.cores)}"'
-    lines = text.splitlines()
-    if wanted in lines:
-        return text, True
-    lines = [line for line in lines if not line.startswith(BANNED + "=")]
-    return "\n".join([*lines, wanted]) + "\n", False
+def _banned(text: str) -> frozenset[int]:
+    """The CPUs that irqbalance's settings forbid it: the list, else the older mask, as irqbalance itself reads them.
+    Raises Refusal."""
+    said = {}
+    for line in text.splitlines():
+        key, equals, value = line.partition("=")
+        if equals:
+            said[key.strip()] = value.strip().strip("\"'")
+    try:
+        if said.get(BANNED):
+            return cpus.parse(said[BANNED])
+        return cpus.parse_mask(said[BANNED_MASK]) if said.get(BANNED_MASK) else frozenset()
+    except cpus.BadList as error:
+        raise Refusal(f"irqbalance's banned CPUs: {error}; mend its settings") from error
+
+
+def prove(root: Root, plan: Plan) -> list[Finding]:
+    for name in BALANCE:
+        _banned(root.read(name))
+    return []
+
+
+def restart_balance(root: Root) -> None:
+    if root.names("/run/systemd/system"):
+        root.run("systemctl", "try-restart", "irqbalance")
+
+
+def _ban(root: Root, name: str, plan: Plan) -> None:
+    """The administrator's banned CPUs stay so, ours come to them."""
+    wanted = f'{BANNED}="{cpus.show(_banned(root.held(name)) | plan.cores)}"'
+    lines = [line for line in root.read(name).splitlines() if line == wanted or not line.startswith(BANNED + "=")]
+    if wanted not in lines:
+        lines.append(wanted)
+    if root.write(name, "\n".join(lines) + "\n"):
+        restart_balance(root)
 
 
 def apply(root: Root, plan: Plan) -> None:
     if not plan.cores:
         return
-    if root.exists(BALANCE):
-        text, is_so = _ban(root.read(BALANCE), plan)
-        if not is_so:
-            root.write(BALANCE, text)
-            if root.names("/run/systemd/system"):
-                root.run("systemctl", "try-restart", "irqbalance")
+    for name in BALANCE:
+        if root.exists(name):
+            _ban(root, root.resolved(name), plan)
     rest = present(root) - plan.cores
-    if root.exists("/proc/irq/default_smp_affinity"):
-        root.write("/proc/irq/default_smp_affinity", cpus.mask(rest) + "\n")
+    if root.exists(DEFAULT):
+        root.touched.add(DEFAULT)
+        if not _is_mask(root.read(DEFAULT), rest):
+            root.write(DEFAULT, cpus.mask(rest) + "\n")
     kept = []
     for name, on in _lists(root):
-        if on & plan.cores:
-            try:
-                root.write(name, cpus.show((on - plan.cores) or rest) + "\n")
-            except Refusal as error:
-                print(f"note  {error}: the kernel manages this one")
-                kept.append(_number(name))
-    if kept:
+        try:
+            _move(root, name, on, plan, rest)
+        except Failed as error:
+            if error.errno != errno.EIO:
+                raise
+            print(f"note  {error}: the kernel manages this one")
+            kept.append(_number(name))
+    if kept or root.exists(KEPT):
         root.write(KEPT, " ".join(kept) + "\n")
+
+
+def _is_mask(text: str, of: frozenset[int]) -> bool:
+    """As a number: how many zeros lead depends on the kernel."""
+    try:
+        return cpus.parse_mask(text) == of
+    except cpus.BadList:
+        return False
+
+
+def _move(root: Root, name: str, on: frozenset[int], plan: Plan, rest: frozenset[int]) -> None:
+    """Reckoned from where it was before us, so that a smaller plan gives cores back."""
+    before = cpus.parse(root.held(name))
+    if not (on | before) & plan.cores:
+        return  # nothing to do with this plan
+    root.touched.add(name)
+    wanted = ((before if before & plan.cores else on) - plan.cores) or rest
+    if on & plan.cores or (on != wanted and root.is_as_written(name)):
+        root.write(name, cpus.show(wanted) + "\n")
 
 
 def verify(root: Root, plan: Plan) -> list[Finding]:

@@ -1,67 +1,151 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stood in each file before tokd-host first wrote there, on disk before the write."""
+"""What stood in each file before tokd-host first wrote there, on disk before the write, and what it wrote.
+
+It holds the bytes of files that may be root's alone, so it is root's alone itself. What a boot undoes is known by that boot: in the
+next one nothing of it is left to restore.
+"""
 
 import base64
 import json
 import os
+import shutil
 from pathlib import Path
 
+from host.report import Failed
+
 JOURNAL = "/var/lib/dpdk-tokd/host/journal.json"
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+
+def replace(target: Path, data: bytes, mode: int = 0o644) -> None:
+    """Whole or as before, and on disk. Owner, mode and labels of what stands there stay; else `mode`."""
+    new = target.with_name(target.name + ".tokd-new")
+    new.unlink(missing_ok=True)
+    with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
+        out.write(data)
+        if target.exists():
+            held = target.stat()
+            os.fchown(out.fileno(), held.st_uid, held.st_gid)
+            shutil.copystat(target, new)
+            os.utime(new)
+        else:
+            os.fchmod(out.fileno(), mode)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(new, target)
+    folder = os.open(target.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
+
+
+def pack(data: bytes) -> str:
+    return base64.b64encode(data).decode()
+
+
+def unpack(text: str) -> bytes:
+    return base64.b64decode(text)
 
 
 class Journal:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.file = root / JOURNAL.lstrip("/")
-        self.entries: list[dict] = []
-        if self.file.exists():
-            self.entries = json.loads(self.file.read_text())
+        try:
+            self.boot = (root / BOOT_ID.lstrip("/")).read_text().strip()
+        except OSError:
+            self.boot = ""  # not running
+        self.entries: list[dict] = self._load() if self.file.exists() else []
 
-    def _known(self, name: str) -> bool:
-        return any(e["name"] == name for e in self.entries)
+    def _load(self) -> list[dict]:
+        try:
+            entries = json.loads(self.file.read_text())
+            return [e for e in entries if e["name"] and e["kind"] and e.get("boot", self.boot) == self.boot]
+        except (ValueError, TypeError, KeyError) as error:
+            raise Failed(
+                f"{JOURNAL}: is no journal of tokd-host ({type(error).__name__}: {error}): restore it, or move it "
+                "away; without it nothing can be reverted"
+            ) from error
 
-    def _add(self, entry: dict) -> None:
+    def get(self, name: str) -> dict | None:
+        return next((e for e in self.entries if e["name"] == name), None)
+
+    def add(self, entry: dict, of_this_boot: bool = False) -> None:
+        """On disk when this returns, unless a boot undoes what it tells of."""
+        if of_this_boot:
+            entry["boot"] = self.boot
         self.entries.append(entry)
         for folder in reversed(self.file.parents):
             if not folder.exists():
-                folder.mkdir()
+                folder.mkdir(0o700 if folder == self.file.parent else 0o755)
                 self.entries.insert(0, {"name": self._inside(folder), "kind": "folder"})
         self.keep(self.entries)
 
     def keep(self, entries: list[dict]) -> None:
         """On disk, whole or as before."""
         self.entries = entries
-        new = self.file.with_suffix(".new")
-        with open(new, "w", encoding="utf-8") as out:
-            json.dump(entries, out, indent=1)
-            out.flush()
-            os.fsync(out.fileno())
-        os.replace(new, self.file)
+        if self.file.exists():
+            self.file.chmod(0o600)
+        replace(self.file, json.dumps(entries, indent=1).encode(), 0o600)
+
+    def drop(self, name: str) -> None:
+        """What was announced was not done."""
+        self.keep([e for e in self.entries if e["name"] != name])
 
     def _inside(self, path: Path) -> str:
         return "/" + str(path.relative_to(self.root))
 
-    def before(self, name: str, path: Path) -> None:
-        """Keep what stands at `path`, unless it was kept before: the first is what was there
-        before us."""
-        if self._known(name):
-            return
-        if path.exists():
-            held = base64.b64encode(path.read_bytes()).decode()
-            self._add({"name": name, "kind": "file", "held": held, "mode": path.stat().st_mode & 0o7777})
-        else:
-            self._add({"name": name, "kind": "absent"})
+    def before(self, name: str, path: Path, of_this_boot: bool = False) -> bool:
+        """Keep what stands at `path`; False if it was kept before: the first is what was there before us. What
+        somebody has changed in it since is then kept too."""
+        known = self.get(name)
+        now = path.read_bytes() if path.exists() else None
+        if known is None:
+            kind = {"kind": "absent"} if now is None else {"kind": "file", "held": pack(now)}
+            self.add({"name": name, **kind}, of_this_boot)
+            return True
+        if known["kind"] == "file" and "wrote" in known and now is not None and not of_this_boot:
+            wrote = unpack(known["wrote"])
+            if now != wrote:
+                known["held"] = pack(without_ours(now, unpack(known["held"]), wrote))
+        return False
+
+    def wrote(self, name: str, path: Path) -> None:
+        """What stands there now is ours."""
+        known = self.get(name)
+        now = pack(path.read_bytes()) if path.exists() else None
+        if known and known.get("wrote") != now:
+            known.pop("wrote", None)
+            known |= {"wrote": now} if now is not None else {}
+            self.keep(self.entries)
 
     def announce(self, name: str, kind: str) -> None:
         """Something that is no file is about to be changed; `kind` says how it is undone."""
-        if not self._known(name):
-            self._add({"name": name, "kind": kind})
+        if not self.get(name):
+            self.add({"name": name, "kind": kind})
 
     def made_folder(self, name: str) -> None:
-        if not self._known(name):
-            self._add({"name": name, "kind": "folder"})
+        if not self.get(name):
+            self.add({"name": name, "kind": "folder"})
 
     def forget(self) -> None:
         """All has been restored."""
         self.entries = []
         self.file.unlink(missing_ok=True)
+
+
+def without_ours(now: bytes, held: bytes, wrote: bytes) -> bytes:
+    """A file that was changed behind us: the lines that we added are taken out, those that we took out stand in the
+    place of the first of them, and all else is as it is now."""
+    before, ours = held.splitlines(keepends=True), wrote.splitlines(keepends=True)
+    added = [line for line in ours if line not in before]
+    gone = [line for line in before if line not in ours]
+    left: list[bytes] = []
+    for line in now.splitlines(keepends=True):
+        if line in added:
+            left += gone
+            gone = []
+        else:
+            left.append(line)
+    return b"".join(left)

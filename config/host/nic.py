@@ -6,14 +6,18 @@ behind an IOMMU. Without one a device may write anywhere: that takes an explicit
 """
 
 from host.plan import Plan
-from host.report import Finding, Level, Refusal
+from host.report import Failed, Finding, Level, Refusal
 from host.root import Root
 
 NAME = "nic"
 STAY = ("mlx5_core", "mlx4_core", "mana")
 VFIO = "/sys/bus/pci/drivers/vfio-pci"
 NOIOMMU = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
+PROBE = "/sys/bus/pci/drivers_probe"
 MELLANOX = "0x15b3"
+IFF_UP = 1
+UNSET = "(null)"  # as the kernel writes that there is no driver_override; written back, it would be a driver's name
+HARMLESS = ("", "vfio-pci", "pci-stub", "pcieport")  # drivers that leave a group usable
 
 
 def _device(nic: str) -> str:
@@ -28,12 +32,31 @@ def stays(root: Root, nic: str) -> bool:
     return driver(root, nic) in STAY or root.read(f"{_device(nic)}/vendor").strip() == MELLANOX
 
 
-def _has_address(root: Root, nic: str) -> str:
-    """A network interface of it that is up: binding would cut it off; "" if none."""
-    for name in root.names(f"{_device(nic)}/net"):
-        if root.read(f"/sys/class/net/{name}/operstate").strip() == "up":
-            return name
+def interface_up(root: Root, nic: str) -> str:
+    """A network interface of it that is up: binding would cut it off; "" if none. A virtio port's lie one folder
+    further down. Not by operstate, which is `unknown` on many that are in use."""
+    device = _device(nic)
+    for folder in (device, *(f"{device}/{name}" for name in root.names(device) if name.startswith("virtio"))):
+        for name in root.names(f"{folder}/net"):
+            flags = root.read(f"{folder}/net/{name}/flags").strip()
+            if flags and int(flags, 16) & IFF_UP:
+                return name
     return ""
+
+
+def has_iommu(root: Root, nic: str) -> bool:
+    """A group of an IOMMU's: without one vfio makes up a group that protects nothing, and names it so."""
+    group = f"{_device(nic)}/iommu_group"
+    return root.exists(group) and root.read(f"{group}/name").strip() != "vfio-noiommu"
+
+
+def in_the_way(root: Root, nic: str, plan: Plan) -> list[str]:
+    """Other devices of its IOMMU group that kernel drivers hold: VFIO opens a group as a whole or not at all."""
+    return [
+        f"{other} ({driver(root, other)})"
+        for other in root.names(f"{_device(nic)}/iommu_group/devices")
+        if other != nic and other not in plan.nics and driver(root, other) not in HARMLESS
+    ]
 
 
 def check(root: Root, plan: Plan) -> list[Finding]:
@@ -50,16 +73,27 @@ def check(root: Root, plan: Plan) -> list[Finding]:
                 f"{nic}: {now}" + ("" if good else f", DPDK needs {want}"),
                 "" if good else "DPDK does not see the port", "" if good else "tokd-host apply")
         )
-        if not stays(root, nic) and not root.exists(f"{_device(nic)}/iommu_group"):
+        if stays(root, nic):
+            continue
+        if not has_iommu(root, nic):
+            told = plan.unsafe_noiommu
             found.append(
-                Finding(NAME, Level.WARN, f"{nic}: no IOMMU group: the device could write anywhere in memory",
+                Finding(NAME, Level.NOTE if told else Level.WARN,
+                    f"{nic}: no IOMMU group: the device could write anywhere in memory"
+                    + (", as --unsafe-noiommu accepts" if told else ""),
                     remedy="turn the IOMMU on (firmware; intel_iommu=on iommu=pt on the kernel's command "
-                    "line); or accept it by --unsafe-noiommu", reboot=True)
+                    "line)" + ("" if told else "; or accept it by --unsafe-noiommu"), reboot=True)
+            )
+        if others := in_the_way(root, nic, plan):
+            found.append(
+                Finding(NAME, Level.BAD, f"{nic}: shares its IOMMU group with {', '.join(others)}",
+                    "DPDK cannot open the port", "give them to --nic too, or use a slot with a group of its own")
             )
     return found
 
 
-def apply(root: Root, plan: Plan) -> None:
+def prove(root: Root, plan: Plan) -> list[Finding]:
+    """Raises Refusal where a port cannot be bound, or must not."""
     for nic in plan.nics:
         if not root.exists(_device(nic)):
             raise Refusal(f"--nic {nic}: no such device; see lspci -D")
@@ -71,30 +105,79 @@ def apply(root: Root, plan: Plan) -> None:
                     "mlx5_core, or give it back by driverctl unset-override"
                 )
             continue
-        if now != "vfio-pci":
-            _bind(root, nic, plan)
+        if up := interface_up(root, nic):
+            raise Refusal(
+                f"{nic}: its interface {up} is up: binding would cut it off; ip link set {up} down first, if "
+                "nothing needs it"
+            )
+        if not has_iommu(root, nic) and not plan.unsafe_noiommu:
+            raise Refusal(
+                f"{nic}: has no IOMMU group, so the device could write anywhere in memory; turn the IOMMU on "
+                "(firmware; intel_iommu=on iommu=pt), or accept it by --unsafe-noiommu"
+            )
+        if others := in_the_way(root, nic, plan):
+            raise Refusal(
+                f"{nic}: shares its IOMMU group with {', '.join(others)}: VFIO opens all of a group or none; give "
+                "them to --nic too, or use a slot with a group of its own"
+            )
+    return []
 
 
-def _bind(root: Root, nic: str, plan: Plan) -> None:
-    up = _has_address(root, nic)
-    if up:
-        raise Refusal(
-            f"{nic}: its interface {up} is up: binding would cut it off; ip link set {up} down first, if "
-            "nothing needs it"
-        )
-    if not root.exists(f"{_device(nic)}/iommu_group") and not plan.unsafe_noiommu:
-        raise Refusal(
-            f"{nic}: has no IOMMU group, so the device could write anywhere in memory; turn the IOMMU on "
-            "(firmware; intel_iommu=on iommu=pt), or accept it by --unsafe-noiommu"
-        )
-    if not root.exists(VFIO):
-        root.run("modprobe", "vfio-pci")
-    if not root.exists(f"{_device(nic)}/iommu_group"):
-        root.write(NOIOMMU, "Y\n")
-    root.write(f"{_device(nic)}/driver_override", "vfio-pci\n")
-    if driver(root, nic):
-        root.poke(f"{_device(nic)}/driver/unbind", nic)
-    root.poke("/sys/bus/pci/drivers_probe", nic)
+def apply(root: Root, plan: Plan) -> None:
+    for nic in plan.nics:
+        if stays(root, nic):
+            continue
+        root.touched.add(_journalled(nic))
+        is_bound = driver(root, nic) == "vfio-pci"
+        if not is_bound and not root.exists(VFIO):
+            root.run("modprobe", "vfio-pci")
+        if not has_iommu(root, nic):
+            root.write(NOIOMMU, "Y\n")
+        if not is_bound:
+            _bind(root, nic)
+
+
+def _journalled(nic: str) -> str:
+    return f"{_device(nic)}/driver"
+
+
+def _bind(root: Root, nic: str) -> None:
+    device, held = _device(nic), driver(root, nic)
+    override = root.read(f"{device}/driver_override").strip().replace(UNSET, "")
+    entry = {"name": _journalled(nic), "kind": "driver", "held": held, "override": override}
+    if not root.dry_run:
+        if not root.journal.get(entry["name"]):
+            root.journal.add(entry, of_this_boot=True)
+        root.on_undo(entry["name"], lambda: give_back(root, entry))
+    root.poke(f"{device}/driver_override", "vfio-pci\n")
+    if held:
+        root.poke(f"{device}/driver/unbind", nic)
+    root.poke(PROBE, nic)
+    now = driver(root, nic)
+    if now != "vfio-pci" and not root.dry_run:  # a probe that fails is no error of the write's
+        raise Failed(f"{nic}: vfio-pci did not take it, it has {now or 'no driver'}; see dmesg")
+
+
+def give_back(root: Root, entry: dict) -> None:
+    """To the driver that had it. Raises Failed if that does not take it."""
+    device, held = entry["name"].rpartition("/")[0], entry["held"]
+    nic = device.rpartition("/")[2]
+    if not root.exists(device):
+        print(f"leave {nic}: it is gone")
+        return
+    if root.read(f"{device}/driver_override").strip() == "vfio-pci":
+        root.poke(f"{device}/driver_override", entry["override"] + "\n")  # an empty line is none at all
+    now = driver(root, nic)
+    if now == "vfio-pci" and held != now:
+        root.poke(f"{device}/driver/unbind", nic)
+        now = ""
+    if not now and held:
+        root.poke(PROBE, nic)
+        now = driver(root, nic)
+        if now != held and not root.dry_run:
+            raise Failed(f"{nic}: has {now or 'no driver'}, had {held}: modprobe {held}; see dmesg")
+    elif now != held:
+        print(f"leave {nic}: {now} has it, which is not tokd-host's doing")
 
 
 def verify(root: Root, plan: Plan) -> list[Finding]:

@@ -106,8 +106,10 @@ def kept(root: Root) -> Plan | None:
 
 
 def present(root: Root) -> frozenset[int]:
-    """CPUs that the machine has."""
+    """CPUs that the machine has; of a root that is not running, as told by --cpus."""
     text = root.read("/sys/devices/system/cpu/present") or root.read("/sys/devices/system/cpu/online")
+    if not text.strip():
+        return frozenset(range(root.cpus))
     try:
         return cpus.parse(text)
     except cpus.BadList:
@@ -129,7 +131,10 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
     if not plan.cores:
         return found
     if not have:
-        raise Refusal("/sys/devices/system/cpu/present: no list of CPUs: cannot know what --cores leaves")
+        raise Refusal(
+            "/sys/devices/system/cpu/present: no list of CPUs, so what --cores leaves is not known; for a root "
+            "that is not running, an image, say how many CPUs the machine will have: --cpus N"
+        )
     missing, left = plan.cores - have, have - plan.cores
     if missing:
         raise Refusal(
@@ -162,7 +167,9 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
                     Level.WARN,
                     f"CPU {cpu} shares its core with CPU {cpus.show(shared)}, which is not isolated",
                     "what runs there takes execution units and cache: up to half of the speed",
-                    f"isolate {cpus.show(plan.cores | shared)}, and run workers on one of each pair",
+                    f"leave CPU {cpu} out"
+                    if 0 in shared
+                    else f"isolate {cpus.show(plan.cores | shared)}, and run workers on one of each pair",
                 )
             )
     return found

@@ -31,6 +31,14 @@ class Refusal(Exception):
     """Cannot be done: the thing, the value, the limit, the remedy."""
 
 
+class Failed(Exception):
+    """Was tried and went wrong. `errno` is the system's, 0 where it was a program that failed."""
+
+    def __init__(self, said: str, errno: int = 0) -> None:
+        super().__init__(said)
+        self.errno = errno
+
+
 def tell(findings: list[Finding], as_json: bool) -> None:
     if as_json:
         json.dump([asdict(f) for f in findings], sys.stdout, indent=1)

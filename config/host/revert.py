@@ -1,87 +1,131 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Back to what stood there before, to the byte, the last written first."""
+"""Back to what stood there before, to the byte, the last written first.
 
-import base64
-import errno
+What somebody else has changed since is not overwritten: there only what is ours is taken out, and that is said.
+"""
+
 import os
-from pathlib import Path
 
-from grub import tuned
-from host.report import Refusal
+from grub import bls, drop_in, tuned
+from host import irq, nic
+from host.journal import replace, unpack, without_ours
+from host.report import Failed, Refusal
 from host.root import KERNEL, Root
 from hugepages import doca
 
-# What is undone by other means than by bytes: the kind of its entry.
-HOW = {doca.KIND: doca.give_back}
-# What reads a file has to be told that it is as before.
-AFTER = {tuned.VARIABLES: tuned.tell}
+# What reads a file has to be told that it is as before; as long as it was not, the file counts as not restored.
+AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromkeys(irq.BALANCE, irq.restart_balance)
+
+
+def _remove(root: Root, entry: dict) -> None:
+    name, path = entry["name"], root.path(entry["name"])
+    if not os.path.lexists(path):
+        return
+    if "wrote" in entry and (not path.is_file() or path.read_bytes() != unpack(entry["wrote"])):
+        print(f"rename {name} to {name}.edited: it was changed since tokd-host wrote it")
+        if not root.dry_run:
+            os.replace(path, f"{path}.edited")
+        return
+    print(f"remove {name}")
+    if not root.dry_run:
+        path.unlink()
+
+
+def _remove_link(root: Root, entry: dict) -> None:
+    name, path = entry["name"], root.path(entry["name"])
+    if path.is_symlink() and os.readlink(path) == entry["to"]:
+        print(f"remove {name}")
+        if not root.dry_run:
+            path.unlink()
+    elif os.path.lexists(path):
+        print(f"leave {name}: it is no longer the link that tokd-host made")
 
 
 def _restore(root: Root, entry: dict) -> None:
-    name, path = entry["name"], root.path(entry["name"])
-    if entry["kind"] in HOW:
-        HOW[entry["kind"]](root, entry)
-    elif entry["kind"] == "folder":
-        print(f"remove {name}/")
-        if not root.dry_run and path.is_dir() and not os.listdir(path):
-            path.rmdir()
-    elif entry["kind"] == "absent":
-        print(f"remove {name}")
-        if not root.dry_run and os.path.lexists(path):
-            path.unlink()
-    elif name.startswith(KERNEL):
-        held = base64.b64decode(entry["held"])
-        if path.exists() and path.read_bytes() != held:
-            print(f"write {name}: {held.decode().strip()!r}")
-            if not root.dry_run:
-                _write_kernel(path, name, held)
+    """A file, of the disk or the kernel, that was there before."""
+    name = root.resolved(entry["name"])
+    path, held = root.path(name), unpack(entry["held"])
+    if not path.exists():
+        print(f"leave {name}: it is gone")
+        return
+    now = path.read_bytes()
+    is_ours = "wrote" not in entry or now == unpack(entry["wrote"])
+    if now == held:
+        return
+    if name.startswith(KERNEL):
+        if not is_ours:
+            print(f"leave {name}: {now.decode(errors='replace').strip()!r} is not what tokd-host wrote")
+            return
+        root.poke(name, held.decode())
+        return
+    if not is_ours:
+        held = without_ours(now, held, unpack(entry["wrote"]))
+        print(f"mend  {name}: it was changed since; only what tokd-host wrote is taken out")
     else:
         print(f"restore {name}")
-        if not root.dry_run:
-            new = path.with_name(path.name + ".tokd-new")
-            new.write_bytes(base64.b64decode(entry["held"]))
-            os.chmod(new, entry["mode"])
-            os.replace(new, path)
+    if not root.dry_run and held != now:
+        replace(path, held)
 
 
-def _write_kernel(path: Path, name: str, held: bytes) -> None:
-    try:
-        path.write_bytes(held)
-    except OSError as error:
-        if error.errno != errno.EIO:
-            raise
-        # An interrupt that cannot be moved: apply could not either, and the next boot places it.
-        print(f"note  {name}: the kernel manages this one")
+def _remove_folder(root: Root, entry: dict) -> None:
+    path = root.path(entry["name"])
+    print(f"remove {entry['name']}/")
+    if not root.dry_run and path.is_dir() and not os.listdir(path):
+        path.rmdir()
+
+
+HOW = {
+    "folder": _remove_folder,
+    "absent": _remove,
+    "link": _remove_link,
+    "file": _restore,
+    "driver": nic.give_back,
+    "words": bls.give_back,
+    doca.KIND: doca.give_back,
+}
+
+
+def _give_back(root: Root, chosen: list[dict]) -> list[str]:
+    """Undo these. The names that were restored. What cannot be is told, stays in the journal, and does not stop the
+    rest."""
+    undone, wrong = [], []
+    left = list(root.journal.entries)
+    after = {root.resolved(name): tell for name, tell in AFTER.items()}
+    for entry in reversed(chosen):
+        try:
+            HOW[entry["kind"]](root, entry)
+            if entry["name"] in after:
+                after[entry["name"]](root)
+        except (Failed, Refusal) as error:
+            wrong.append(str(error))
+        except OSError as error:
+            wrong.append(f"{entry['name']}: {error.strerror}")
+        else:
+            undone.append(entry["name"])
+            left.remove(entry)
+    if not root.dry_run and undone:
+        root.journal.keep(left)
+    if wrong:
+        raise Failed("not restored: " + "; ".join(wrong))
+    return undone
+
+
+def let_go(root: Root) -> list[str]:
+    """What earlier plans wrote and this run's plan has nothing to do with."""
+    return _give_back(
+        root, [e for e in root.journal.entries if e["kind"] != "folder" and e["name"] not in root.touched]
+    )
 
 
 def revert(root: Root) -> list[str]:
-    """Undo all that the journal has. The names that were restored. What cannot be is told, kept in the
-    journal, and does not stop the rest."""
-    undone, own, wrong = [], [], []
-    kept: list[dict] = []
-    for entry in reversed(root.journal.entries):
-        if entry["kind"] == "folder" and root.path(entry["name"]) in root.journal.file.parents:
-            own.append(entry)  # the journal's: last of all
-            continue
-        try:
-            _restore(root, entry)
-            if entry["name"] in AFTER:
-                AFTER[entry["name"]](root)
-            undone.append(entry["name"])
-        except Refusal as error:
-            kept.append(entry)
-            wrong.append(str(error))
-        except OSError as error:
-            kept.append(entry)
-            wrong.append(f"{entry['name']}: {error.strerror}")
-    if root.dry_run:
-        return undone
-    if wrong:
-        root.journal.keep(own + kept[::-1])
-        raise Refusal("not restored: " + "; ".join(wrong))
-    root.journal.forget()
-    for entry in sorted(own, key=lambda e: -len(e["name"])):
-        path = root.path(entry["name"])
-        if path.is_dir() and not os.listdir(path):
-            path.rmdir()
+    """Undo all that the journal has."""
+    entries = root.journal.entries
+    own = [e for e in entries if e["kind"] == "folder" and root.path(e["name"]) in root.journal.file.parents]
+    undone = _give_back(root, [e for e in entries if e not in own])
+    if not root.dry_run:
+        root.journal.forget()
+        for entry in sorted(own, key=lambda e: -len(e["name"])):  # the journal's: last of all
+            path = root.path(entry["name"])
+            if path.is_dir() and not os.listdir(path):
+                path.rmdir()
     return undone

@@ -7,23 +7,36 @@ restores it to the byte, also after half of an apply.
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
-from host.journal import Journal
-from host.report import Refusal
+from host.journal import Journal, replace, unpack
+from host.report import Failed
 
 # Kernel files: written in place, never replaced by rename, and gone with the next boot.
 KERNEL = ("/proc/", "/sys/")
 RUN_S = 300  # the slowest is update-grub on a machine of many disks
+LINKS_MAX = 40  # as the kernel
+
+
+def to_kernel(path: Path, text: str) -> None:
+    """In one write: a file of the kernel's takes each write for a whole value. Never made where it is missing."""
+    file = os.open(path, os.O_WRONLY | os.O_TRUNC)
+    try:
+        os.write(file, text.encode())
+    finally:
+        os.close(file)
 
 
 class Root:
-    def __init__(self, folder: str = "/", dry_run: bool = False) -> None:
+    def __init__(self, folder: str = "/", dry_run: bool = False, cpus: int = 0) -> None:
         self.folder = Path(folder)
         self.dry_run = dry_run
+        self.cpus = cpus  # as told, of a root that is not running; 0: not told
         self.journal = Journal(self.folder)
         self.writes = 0
-        self._undo: list[tuple[str, bytes | None]] = []  # of this run, in order
+        self.touched: set[str] = set()  # names that this run's plan has to do with, changed or not
+        self._undo: list[tuple[str, Callable[[], None]]] = []  # of this run, in order
 
     @property
     def is_this_machine(self) -> bool:
@@ -33,12 +46,12 @@ class Root:
         return self.folder / name.lstrip("/")
 
     def exists(self, name: str) -> bool:
-        return self.path(name).exists()
+        return self.path(self.resolved(name)).exists()
 
     def read(self, name: str) -> str:
         """Text of a file; "" where there is none or it cannot be read."""
         try:
-            return self.path(name).read_text(encoding="utf-8", errors="surrogateescape")
+            return self.path(self.resolved(name)).read_text(encoding="utf-8", errors="surrogateescape")
         except OSError:
             return ""
 
@@ -55,47 +68,97 @@ class Root:
         except OSError:
             return ""
 
+    def resolved(self, name: str) -> str:
+        """Where a name leads, within this root, as programs that run there see it: links are followed, none is
+        replaced."""
+        done, rest, links = "/", name.split("/"), 0
+        while rest:
+            part = rest.pop(0)
+            step = os.path.normpath(os.path.join(done, part))
+            if part in ("", ".", "..") or not self.path(step).is_symlink():
+                done = step
+                continue
+            links += 1
+            if links > LINKS_MAX:
+                raise Failed(f"{name}: more than {LINKS_MAX} links, one behind the other")
+            to = os.readlink(self.path(step))
+            done = "/" if to.startswith("/") else done
+            rest = to.split("/") + rest
+        return done
+
+    def held(self, name: str) -> str:
+        """Text of a file before tokd-host first wrote there."""
+        known = self.journal.get(name)
+        if known and "held" in known:
+            return unpack(known["held"]).decode(errors="surrogateescape")
+        return "" if known else self.read(name)
+
+    def is_as_written(self, name: str) -> bool:
+        """It is still what tokd-host wrote."""
+        known = self.journal.get(name)
+        return bool(known) and "wrote" in known and self._bytes(name) == unpack(known["wrote"])
+
+    def _bytes(self, name: str) -> bytes | None:
+        path = self.path(name)
+        return path.read_bytes() if path.exists() else None
+
     def write(self, name: str, text: str, mode: int = 0o644) -> bool:
-        """Make the file hold `text`. False if it did already. Raises Refusal."""
-        if self.read(name) == text and self.exists(name):
-            return False
-        if name.startswith(KERNEL) and self.read(name).strip() == text.strip():
+        """Make the file hold `text`. False if it did already. Raises Failed."""
+        kernel = name.startswith(KERNEL)
+        name = name if kernel else self.resolved(name)
+        self.touched.add(name)
+        held = self.read(name)
+        if self.exists(name) and (held == text or (kernel and held.strip() == text.strip())):
             return False
         print(f"write {name}: {shown(text)}")
+        if not self.dry_run:
+            try:
+                if kernel:
+                    self._write_kernel(name, text)
+                else:
+                    self._write_file(name, text.encode(errors="surrogateescape"), mode)
+            except OSError as error:
+                raise Failed(f"{name}: cannot write {shown(text)}: {error.strerror}", error.errno or 0) from error
         self.writes += 1
-        if self.dry_run:
-            return True
-        target = self.path(name)
-        try:
-            if not name.startswith(KERNEL):
-                self._make_folder(target.parent)
-            self.journal.before(name, target)
-            self._undo.append((name, target.read_bytes() if target.exists() else None))
-            if name.startswith(KERNEL):
-                target.write_text(text)
-            else:
-                new = target.with_name(target.name + ".tokd-new")
-                new.write_text(text, encoding="utf-8", errors="surrogateescape")
-                os.chmod(new, target.stat().st_mode & 0o7777 if target.exists() else mode)
-                os.replace(new, target)
-        except OSError as error:
-            raise Refusal(f"{name}: cannot write {shown(text)}: {error.strerror}") from error
         return True
 
+    def _write_file(self, name: str, data: bytes, mode: int) -> None:
+        target = self.path(name)
+        if target.exists() and not target.is_file():
+            raise Failed(f"{name}: is no regular file: it cannot be written; move it away")
+        self._make_folder(target.parent)
+        self.remember(name)
+        replace(target, data, mode)
+        self.journal.wrote(name, target)
+
+    def _write_kernel(self, name: str, text: str) -> None:
+        """The kernel takes it or it does not; and what it then shows may be written otherwise, or less."""
+        is_new = self.journal.before(name, self.path(name), of_this_boot=True)
+        held = self._bytes(name)
+        try:
+            to_kernel(self.path(name), text)
+        except OSError:
+            if is_new:
+                self.journal.drop(name)
+            raise
+        self._undo.append((name, lambda: to_kernel(self.path(name), (held or b"").decode())))
+        self.journal.wrote(name, self.path(name))
+
     def poke(self, name: str, text: str) -> None:
-        """Write to a kernel file that is a command, not a state: there is nothing to restore."""
+        """Write to a kernel file without a journal: it is a command, or undoes something. Raises Failed."""
         print(f"write {name}: {shown(text)}")
         self.writes += 1
         if self.dry_run:
             return
         try:
-            self.path(name).write_text(text)
+            to_kernel(self.path(name), text)
         except OSError as error:
-            raise Refusal(f"{name}: cannot write {text!r}: {error.strerror}") from error
+            raise Failed(f"{name}: cannot write {shown(text)}: {error.strerror}", error.errno or 0) from error
 
     def symlink(self, name: str, to: str) -> bool:
-        """Make `name` a symbolic link to `to`. False if it was already."""
+        """Make `name` a symbolic link to `to`. False if it was already. Raises Failed."""
         path = self.path(name)
+        self.touched.add(name)
         if path.is_symlink() and os.readlink(path) == to:
             return False
         print(f"link  {name} -> {to}")
@@ -103,11 +166,15 @@ class Root:
         if self.dry_run:
             return True
         if os.path.lexists(path):
-            raise Refusal(f"{name}: is there already and is not a link to {to}: move it away")
-        self._make_folder(path.parent)
-        self.journal.before(name, path)
-        self._undo.append((name, None))
-        path.symlink_to(to)
+            raise Failed(f"{name}: is there already and is not a link to {to}: move it away")
+        try:
+            self._make_folder(path.parent)
+            if not self.journal.get(name):
+                self.journal.add({"name": name, "kind": "link", "to": to})
+            path.symlink_to(to)
+            self._undo.append((name, lambda: path.unlink(missing_ok=True)))
+        except OSError as error:
+            raise Failed(f"{name}: cannot link to {to}: {error.strerror}", error.errno or 0) from error
         return True
 
     def _make_folder(self, folder: Path) -> None:
@@ -120,14 +187,29 @@ class Root:
             one.mkdir()
 
     def remember(self, name: str) -> None:
-        """A program is about to change this file."""
+        """This file is about to be changed, by us or by a program."""
+        name = self.resolved(name)
+        self.touched.add(name)
         if not self.dry_run:
-            target = self.path(name)
-            self.journal.before(name, target)
-            self._undo.append((name, target.read_bytes() if target.exists() else None))
+            self.journal.before(name, self.path(name))
+            held = self._bytes(name)
+            self._undo.append((name, lambda: self._put_back(name, held)))
+
+    def _put_back(self, name: str, held: bytes | None) -> None:
+        target = self.path(name)
+        if held is None:
+            target.unlink(missing_ok=True)
+        elif self._bytes(name) != held:
+            replace(target, held)
+        self.journal.wrote(name, target)
+
+    def on_undo(self, name: str, undo: Callable[[], None]) -> None:
+        """`undo` is called if the stage fails."""
+        self._undo.append((name, undo))
 
     def announce(self, name: str, kind: str) -> None:
         """Something that is no file is about to be changed: revert undoes it as its HOW says of `kind`."""
+        self.touched.add(name)
         if not self.dry_run:
             self.journal.announce(name, kind)
 
@@ -135,15 +217,17 @@ class Root:
         """For undo_to."""
         return len(self._undo)
 
-    def undo_to(self, mark: int) -> None:
-        """Files written since `mark` get back what they held then."""
+    def undo_to(self, mark: int) -> list[str]:
+        """What was done since `mark` is undone. What could not be, in words."""
+        wrong = []
         while len(self._undo) > mark:
-            name, held = self._undo.pop()
+            name, undo = self._undo.pop()
             print(f"undo  {name}")
-            if held is None:
-                self.path(name).unlink(missing_ok=True)
-            else:
-                self.path(name).write_bytes(held)
+            try:
+                undo()
+            except (OSError, Failed) as error:
+                wrong.append(f"{name}: {error}")
+        return wrong
 
     def program(self, name: str) -> str:
         """Full name of an administrator's program of this root; "" if it has none."""
@@ -170,7 +254,7 @@ class Root:
     def run(self, name: str, *args: str, in_root: bool = False) -> bool:
         """Run a program, printed. In another root it is run there by chroot if it is one that touches
         files alone (in_root), else not at all, and what to run is printed. False if it was not run.
-        Raises Refusal with what it said."""
+        Raises Failed with what it said."""
         line = " ".join((name, *args))
         command = [name, *args]
         if self.dry_run:
@@ -189,12 +273,12 @@ class Root:
                 timeout=RUN_S,
             )
         except subprocess.TimeoutExpired as error:
-            raise Refusal(f"{line}: not done after {RUN_S} s; run it by hand to see why") from error
+            raise Failed(f"{line}: not done after {RUN_S} s; run it by hand to see why") from error
         except OSError as error:
-            raise Refusal(f"{line}: {error.strerror}") from error
+            raise Failed(f"{line}: {error.strerror}") from error
         if done.returncode != 0:
             said = (done.stderr or done.stdout).strip().splitlines()
-            raise Refusal(f"{line}: exit status {done.returncode}: {said[-1] if said else ''}")
+            raise Failed(f"{line}: exit status {done.returncode}: {said[-1] if said else ''}")
         return True
 
 

@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage hugepages: the counts now, per node, and a mount for each size."""
 
-from host.plan import Pages, Plan
+import re
+
+from host.plan import SIZES, Pages, Plan
 from host.report import Finding, Level, Refusal
 from host.root import Root
 from hugepages import doca
 
 NAME = "hugepages"
+KB = {"K": 1, "M": 1024, "G": 1048576}
 MOUNT_UNIT = """\
 # Written by tokd-host; tokd-host revert removes it.
 [Unit]
@@ -43,11 +46,13 @@ def unit(size: str) -> str:
 
 
 def mounted(root: Root, size: str) -> bool:
-    """Somewhere, with this page size."""
+    """Somewhere, with this page size: as a number, since the kernel writes 1G as 1024M."""
     for line in root.read("/proc/mounts").splitlines():
         part = line.split()
-        if len(part) > 3 and part[2] == "hugetlbfs" and f"pagesize={size}" in part[3].split(","):
-            return True
+        if len(part) > 3 and part[2] == "hugetlbfs":
+            said = re.search(r"(?:^|,)pagesize=(\d+)([KMG])(?:,|$)", part[3])
+            if said and int(said[1]) * KB[said[2]] == SIZES[size]:
+                return True
     return False
 
 
@@ -98,21 +103,27 @@ def apply(root: Root, plan: Plan) -> None:
             root.run("systemctl", "start", name)
 
 
-def _reserve(root: Root, p: Pages) -> None:
-    """At least so many: what others reserved stays."""
-    path = f"{_folder(p)}/nr_hugepages"
-    text = root.read(path).strip()
-    if not text.isdigit():
-        if root.exists("/sys/kernel/mm/hugepages"):
+def prove(root: Root, plan: Plan) -> list[Finding]:
+    """Raises Refusal where the machine has no such pages. A root that is not running has none to look at."""
+    for p in () if doca.is_here(root) else plan.pages:
+        path = f"{_folder(p)}/nr_hugepages"
+        if not root.read(path).strip().isdigit() and root.exists("/sys/kernel/mm/hugepages"):
             raise Refusal(
                 f"{path}: the machine has no pages of {_size(p)}"
                 f"{'' if p.node is None else f' on node {p.node}'}; it has "
                 f"{', '.join(root.names('/sys/kernel/mm/hugepages')) or 'none at all'}"
             )
+    return []
+
+
+def _reserve(root: Root, p: Pages) -> None:
+    """At least so many: what others reserved stays, and of what an earlier plan reserved only what this one asks."""
+    path = f"{_folder(p)}/nr_hugepages"
+    text = root.read(path).strip()
+    if not text.isdigit():
         return  # a root that is not running
-    if int(text) >= p.count:
-        return
-    root.write(path, f"{p.count}\n")
+    others = int(root.held(path) or 0) if root.is_as_written(path) else int(text)
+    root.write(path, f"{max(others, p.count)}\n")
     now = root.read(path).strip()
     if not root.dry_run and int(now or 0) < p.count:
         print(

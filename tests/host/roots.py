@@ -33,22 +33,69 @@ initrd /initramfs-5.14.0-{n}.el9.x86_64.img
 options root=/dev/mapper/rhel-root ro crashkernel=1G-4G:192M rhgb quiet isolcpus=5
 grub_users $grub_users
 """
-# What grubby does to entries with --update-kernel=ALL --remove-args --args, no more: the real one is a
-# shell script of RHEL's that Debian has no package of.
+# What grubby does with --update-kernel=ALL --remove-args --args, no more: to the entries and to what kernels to come are
+# started with. A word to remove that has a value is removed with that value alone. The real one is a shell script of
+# RHEL's that Debian has no package of.
 GRUBBY = r"""#!/bin/busybox sh
 for a in "$@"; do case $a in
 --remove-args=*) remove=${a#*=} ;; --args=*) add=${a#*=} ;; --update-kernel=ALL) ;; *) exit 1 ;;
 esac; done
-for f in /boot/loader/entries/*.conf; do
-	o=$(/bin/busybox sed -n 's/^options //p' $f)
+change() {
 	new=
-	for w in $o; do
+	for w in $1; do
 		keep=1
-		for r in $remove; do [ "${w%%=*}" = "${r%%=*}" ] && keep=; done
+		for r in $remove; do
+			[ "$w" = "$r" ] && keep=
+			case $r in *=*) ;; *) [ "${w%%=*}" = "$r" ] && keep= ;; esac
+		done
+		for a in $add; do [ "${w%%=*}" = "${a%%=*}" ] && keep=; done
 		[ -n "$keep" ] && new="$new $w"
 	done
-	/bin/busybox sed -i "s|^options .*|options${new} $add|" $f
+	new="$new $add"
+	new=${new# }
+	new=${new% }
+}
+for f in /boot/loader/entries/*.conf; do
+	change "$(/bin/busybox sed -n 's/^options //p' $f)"
+	/bin/busybox sed -i "s|^options .*|options $new|" $f
 done
+change "$(/bin/busybox cat /etc/kernel/cmdline)"
+echo "$new" >/etc/kernel/cmdline
+change "$(/bin/busybox sed -n 's/^GRUB_CMDLINE_LINUX="\(.*\)"/\1/p' /etc/default/grub)"
+/bin/busybox sed -i "s|^GRUB_CMDLINE_LINUX=.*|GRUB_CMDLINE_LINUX=\"$new\"|" /etc/default/grub
+"""
+# The lines of Debian's by which it is known; upstream's has no such folder.
+GRUB_MKCONFIG = """\
+#!/bin/sh
+if test -f ${sysconfdir}/default/grub ; then
+  . ${sysconfdir}/default/grub
+fi
+for x in ${sysconfdir}/default/grub.d/*.cfg ; do
+  if [ -e "${x}" ]; then
+    . "${x}"
+  fi
+done
+"""
+# As grub-mkconfig writes it on a machine with a memory test and a second system.
+GRUB_CFG = """\
+### BEGIN /etc/grub.d/10_linux ###
+menuentry 'Debian GNU/Linux' --class debian {{
+\tlinux\t/vmlinuz-6.1.0-test root=/dev/vda1 ro quiet {words}
+\tinitrd\t/initrd.img-6.1.0-test
+}}
+### END /etc/grub.d/10_linux ###
+
+### BEGIN /etc/grub.d/20_memtest86+ ###
+menuentry "Memory test (memtest86+x64.bin)" {{
+\tlinux\t/memtest86+x64.bin
+}}
+### END /etc/grub.d/20_memtest86+ ###
+
+### BEGIN /etc/grub.d/30_os-prober ###
+menuentry 'Fedora Linux (on /dev/sdb1)' {{
+\tlinux /boot/vmlinuz-5.10 root=/dev/sdb1 ro
+}}
+### END /etc/grub.d/30_os-prober ###
 """
 # Of tuned 2.20, what matters here; 2.25 gives no rcu_nocbs.
 TUNED_PROFILE = """\
@@ -102,6 +149,7 @@ def put(root: Path, name: str, text: str, mode: int = 0o644) -> None:
 def kernel(root: Path, cpus: int = 8, cmdline: str = "ro quiet", threads: int = 1) -> None:
     """A running kernel's files: CPUs, huge pages on two nodes, governors, interrupts."""
     put(root, "/proc/cmdline", cmdline + "\n")
+    put(root, "/proc/sys/kernel/random/boot_id", "0b8d1b1e-7d4c-4a5e-9f5b-3d1f0b8a9c01\n")
     put(root, "/proc/mounts", "proc /proc proc rw 0 0\n")
     put(root, "/proc/sys/kernel/osrelease", "6.1.0-test\n")
     put(root, "/boot/config-6.1.0-test", CONFIG + "\n")
@@ -129,11 +177,13 @@ def kernel(root: Path, cpus: int = 8, cmdline: str = "ro quiet", threads: int = 
 def debian(root: Path) -> None:
     kernel(root)
     put(root, "/etc/default/grub", GRUB)
+    put(root, "/usr/sbin/grub-mkconfig", GRUB_MKCONFIG, 0o755)
 
 
 def ubuntu(root: Path) -> None:
     kernel(root, cpus=16, threads=2)
     put(root, "/etc/default/grub", GRUB)
+    put(root, "/usr/sbin/grub-mkconfig", GRUB_MKCONFIG, 0o755)
     put(root, "/etc/default/grub.d/50-cloudimg-settings.cfg", CLOUD)
     put(root, "/etc/default/grub.d/init-select.cfg", "# nothing\n")
     put(root, "/etc/default/irqbalance", '#IRQBALANCE_ARGS=\nIRQBALANCE_BANNED_CPULIST="9"\n')
@@ -145,6 +195,7 @@ def rhel(root: Path) -> None:
     for n in (362, 427):
         put(root, f"/boot/loader/entries/abc-5.14.0-{n}.el9.x86_64.conf", BLS.format(n=n), 0o600)
     put(root, "/etc/kernel/cmdline", "root=/dev/mapper/rhel-root ro rhgb quiet\n")
+    put(root, "/etc/sysconfig/irqbalance", "# comments\n#IRQBALANCE_ONESHOT=\nIRQBALANCE_BANNED_CPUS=c0\n")
     put(root, "/usr/sbin/grubby", GRUBBY, 0o755)
     programs(root)
 
@@ -215,6 +266,7 @@ def programs(root: Path) -> None:
 def bluefield(root: Path) -> None:
     kernel(root, cpus=16)
     put(root, "/etc/default/grub", BLUEFIELD)
+    put(root, "/usr/sbin/grub-mkconfig", GRUB_MKCONFIG, 0o755)
     put(root, "/etc/mlnx-release", "bf-bundle-2.9.1-40_24.11_ubuntu-22.04_prod\n")
     put(root, "/usr/sbin/doca-hugepages", "#!/bin/sh\n", 0o755)
     put(root, "/etc/modprobe.d/mlnx-bf.conf", "options mlx5_core probe_vf=0\n")
@@ -234,7 +286,43 @@ def tuned(root: Path, profile: str = "cpu-partitioning", conf: str = TUNED_PROFI
 def hand_edited(root: Path) -> None:
     kernel(root)
     put(root, "/etc/default/grub", HAND_EDITED, 0o600)
+    put(root, "/usr/sbin/grub-mkconfig", GRUB_MKCONFIG, 0o755)
     put(root, "/etc/default/grub.d/10-local.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepagesz=2M"\n')
+
+
+PCI = "/sys/bus/pci"
+
+
+def nic(
+    root: Path,
+    vendor: str = "0x8086",
+    driver: str = "ice",
+    iommu: bool = True,
+    up: bool = False,
+    virtio: bool = False,
+    name: str = "0000:3b:00.0",
+    fails: bool = False,
+) -> str:
+    """A port with its kernel driver. `virtio`: its interface is its virtio device's. `fails`: vfio-pci's probe does."""
+    folder = f"{PCI}/devices/{name}"
+    put(root, f"{folder}/vendor", vendor + "\n")
+    put(root, f"{folder}/driver_override", "(null)\n")
+    put(root, f"{folder}/x-native", driver + "\n")
+    for one in (driver, "vfio-pci"):
+        put(root, f"{PCI}/drivers/{one}/unbind", "")
+    put(root, f"{PCI}/drivers_probe", "")
+    put(root, "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode", "N\n")
+    (root / folder[1:] / "driver").symlink_to(f"../../drivers/{driver}")
+    if iommu:
+        put(root, f"{folder}/iommu_group/type", "DMA-FQ\n")
+        put(root, f"{folder}/iommu_group/devices/{name}", "")
+    if fails:
+        put(root, f"{folder}/x-vfio-fails", "")
+    net = f"{folder}/virtio3/net/ens3" if virtio else f"{folder}/net/eth0"
+    # virtio's state is unknown also while it is in use, where the host tells no link.
+    put(root, f"{net}/operstate", "unknown\n" if virtio else "down\n")
+    put(root, f"{net}/flags", "0x1003\n" if up else "0x1002\n")
+    return name
 
 
 ALL = {"debian": debian, "ubuntu": ubuntu, "rhel": rhel, "bluefield": bluefield, "hand-edited": hand_edited}

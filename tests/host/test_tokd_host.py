@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """config/tokd-host on prepared roots: what it writes, that it does so once, that revert restores every byte."""
 
+import errno
 import json
 import os
 import shutil
@@ -11,11 +12,11 @@ from pathlib import Path
 import pytest
 import roots
 
-PROGRAM = Path(__file__).parents[2] / "config/tokd-host"
-sys.path.insert(0, str(PROGRAM.parent))
+PROGRAM = Path(__file__).parent / "kernel.py"  # config/tokd-host, and a kernel that answers
+sys.path.insert(0, str(Path(__file__).parents[2] / "config"))
 from grub import stage as boot  # noqa: E402
 from host.plan import make  # noqa: E402
-from host.report import Refusal  # noqa: E402
+from host.report import Failed  # noqa: E402
 from host.revert import revert  # noqa: E402
 from host.root import Root  # noqa: E402
 from hugepages import doca  # noqa: E402
@@ -55,10 +56,10 @@ def command_line(root: Path) -> str:
 
 
 class Live(Root):
-    """A prepared root; those programs that it has are run, by chroot, as this machine's are."""
+    """A prepared root; programs that it has stand-ins of are run, by chroot, as this machine's are."""
 
     def run(self, name: str, *args: str, in_root: bool = False) -> bool:
-        return super().run(name, *args, in_root=bool(self.program(name)))
+        return super().run(name, *args, in_root=name in ("tuned-adm", "doca-hugepages"))
 
 
 @pytest.fixture
@@ -128,10 +129,9 @@ def test_debian_gets_a_drop_in_and_its_main_file_stays(tmp_path):
 def test_grub_is_asked_again_where_its_own_file_lost_a_word(tmp_path):
     roots.debian(tmp_path)
     good(tmp_path, "apply", *ASK)
-    entry = "menuentry 'Debian' {\n\tlinux /vmlinuz root=/dev/vda1 ro quiet "
-    roots.put(tmp_path, "/boot/grub/grub.cfg", f"{entry}{WORDS}\n}}\n")
-    assert "grub-mkconfig" not in good(tmp_path, "apply", *ASK)
-    roots.put(tmp_path, "/boot/grub/grub.cfg", f"{entry}{WORDS.replace('nohz_full=1-4 ', '')}\n}}\n")
+    roots.put(tmp_path, "/boot/grub/grub.cfg", roots.GRUB_CFG.format(words=WORDS))
+    assert "nothing to change" in good(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/boot/grub/grub.cfg", roots.GRUB_CFG.format(words=WORDS.replace("nohz_full=1-4 ", "")))
     assert "grub-mkconfig" in good(tmp_path, "apply", *ASK)
 
 
@@ -215,7 +215,7 @@ def test_a_program_that_does_not_end_is_no_hang(tmp_path, chroot, monkeypatch):
     roots.doca(tmp_path)
     roots.put(tmp_path, "/usr/sbin/doca-hugepages", "#!/bin/busybox sh\nexec /bin/busybox sleep 60\n", 0o755)
     monkeypatch.setattr("host.root.RUN_S", 0.2)
-    with pytest.raises(Refusal, match="doca-hugepages reload: not done after 0.2 s"):
+    with pytest.raises(Failed, match="doca-hugepages reload: not done after 0.2 s"):
         Live(str(tmp_path)).run("doca-hugepages", "reload")
 
 
@@ -269,7 +269,7 @@ def test_interrupts_and_governors(tmp_path):
     roots.debian(tmp_path)
     good(tmp_path, "apply", *ASK)
     assert (tmp_path / "proc/irq/24/smp_affinity_list").read_text() == "0,5-7\n"
-    assert (tmp_path / "proc/irq/default_smp_affinity").read_text() == "000000e1\n"
+    assert (tmp_path / "proc/irq/default_smp_affinity").read_text() == "e1\n"
     governor = "sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor"
     assert (tmp_path / governor.format(2)).read_text() == "performance\n"
     assert (tmp_path / governor.format(5)).read_text() == "schedutil\n"
@@ -282,14 +282,247 @@ def test_interrupts_that_nobody_can_move_are_no_fault(tmp_path):
     for irq in ("24", "25"):
         (tmp_path / f"proc/irq/{irq}/smp_affinity_list").write_text("0-7\n")
     assert "2 interrupts may be handled on isolated cores: 24, 25" in host(tmp_path, "verify").stdout
-    # As apply writes it where the kernel says EIO.
-    (tmp_path / "run").mkdir(exist_ok=True)
-    (tmp_path / "run/tokd-host-irq").write_text("25\n")
+    (tmp_path / "proc/irq/25/x-errno").write_text(f"{errno.EIO}")
+    assert "the kernel manages this one" in good(tmp_path, "apply")
     done = host(tmp_path, "verify")
-    assert done.returncode == 1
-    assert "1 interrupts may be handled on isolated cores: 24" in done.stdout
-    (tmp_path / "run/tokd-host-irq").write_text("24 25\n")
-    assert "2 interrupts are the kernel's to place" in good(tmp_path, "verify")
+    assert "no interrupt that can be moved" in done.stdout
+    assert "1 interrupts are the kernel's to place, isolcpus=managed_irq keeps them on the other cores: 25" in done.stdout
+    assert "nothing to change" in good(tmp_path, "apply")
+    # A mask of isolated cores alone is one that managed_irq leaves as it is.
+    (tmp_path / "proc/irq/25/smp_affinity_list").write_text("2\n")
+    assert "have isolated cores alone: 25" in good(tmp_path, "verify")
+    # Numbers of an earlier apply do not excuse today's.
+    (tmp_path / "proc/irq/25/x-errno").unlink()
+    good(tmp_path, "apply")
+    assert (tmp_path / "run/tokd-host-irq").read_text() == "\n"
+    assert (tmp_path / "proc/irq/25/smp_affinity_list").read_text() == "0,5-7\n"
+
+
+def test_an_interrupt_that_fails_otherwise_is_a_failure_and_undone(tmp_path):
+    roots.ubuntu(tmp_path)
+    before = roots.snapshot(tmp_path)
+    roots.put(tmp_path, "/proc/irq/25/x-errno", f"{errno.ENOSPC}")
+    done = host(tmp_path, "apply", "--cores", "1-3,9-11")
+    assert done.returncode == 3 and "irq: /proc/irq/25/smp_affinity_list: cannot write" in done.stderr
+    for name in ("proc/irq/24/smp_affinity_list", "proc/irq/default_smp_affinity", "etc/default/irqbalance"):
+        assert (tmp_path / name).read_bytes() == before[name][2]
+    assert not (tmp_path / "run/tokd-host-irq").exists()
+
+
+def test_an_undo_that_fails_is_told_and_the_rest_is_undone(tmp_path):
+    roots.debian(tmp_path)
+    # 24 is moved, 25 is not, and in the undo 24's file is gone.
+    roots.put(tmp_path, "/proc/irq/25/x-errno", f"{errno.ENOSPC}")
+    roots.put(tmp_path, "/proc/irq/24/x-once", "")
+    done = host(tmp_path, "apply", *ASK)
+    assert done.returncode == 3 and "not undone: /proc/irq/24/smp_affinity_list" in done.stderr
+    assert (tmp_path / "proc/irq/9/smp_affinity_list").read_text() == "0-7\n"
+
+
+def test_the_administrator_s_banned_cpus_stay_banned(tmp_path, chroot):
+    roots.ubuntu(tmp_path)
+    good(tmp_path, "apply", "--cores", "1-3")
+    good(tmp_path, "apply", "--cores", "2-3")
+    assert 'IRQBALANCE_BANNED_CPULIST="2-3,9"' in (tmp_path / "etc/default/irqbalance").read_text()
+    red_hat = tmp_path / "rhel"
+    red_hat.mkdir()
+    roots.rhel(red_hat)
+    good(red_hat, "apply", *ASK)
+    assert 'IRQBALANCE_BANNED_CPULIST="1-4,6-7"' in (red_hat / "etc/sysconfig/irqbalance").read_text()
+
+
+def test_what_a_second_plan_leaves_out_is_put_back(machine):
+    before = roots.snapshot(machine)
+    name = roots.nic(machine)
+    sizes = "64x2M" if (machine / "usr/sbin/grubby").exists() else "8x1G,64x2M"
+    good(machine, "apply", "--cores", "1-4", "--hugepages", sizes, "--nic", name)
+    good(machine, "apply", "--cores", "2-3", "--hugepages", "4x1G")
+    small = roots.snapshot(machine)
+    assert bound(machine, name) == "ice"
+    good(machine, "revert")
+    shutil.rmtree(machine / "sys/bus")
+    shutil.rmtree(machine / "sys/module")
+    assert roots.snapshot(machine) == before
+    good(machine, "apply", "--cores", "2-3", "--hugepages", "4x1G")
+    at_once = roots.snapshot(machine)
+    assert {n: w for n, w in at_once.items() if "journal" not in n} == {
+        n: w for n, w in small.items() if "journal" not in n and not n.startswith(("sys/bus", "sys/module"))
+    }
+
+
+def test_a_second_plan_without_cores_takes_their_words_away(tmp_path, chroot):
+    roots.rhel(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    good(tmp_path, "apply", "--hugepages", "8x1G")
+    for entry in (tmp_path / "boot/loader/entries").iterdir():
+        assert "isolcpus=5 default_hugepagesz=1G" in entry.read_text()
+        assert "nohz_full" not in entry.read_text()
+
+
+def test_rhel_kernels_that_come_and_go_between_apply_and_revert(tmp_path, chroot):
+    roots.rhel(tmp_path)
+    entries = tmp_path / "boot/loader/entries"
+    good(tmp_path, "apply", *ASK)
+    old, kept = sorted(entries.iterdir())
+    new = entries / "abc-5.14.0-503.el9.x86_64.conf"
+    new.write_text(kept.read_text().replace("427", "503"))
+    held = kept.read_text()
+    kept.write_text(held.replace("rhgb quiet", "rhgb"))
+    old.unlink()
+    (tmp_path / "boot/grub2").mkdir()
+    (tmp_path / "boot/grub2/grubenv").write_text("saved_entry=503\n")
+    said = good(tmp_path, "revert")
+    assert sorted(p.name for p in entries.iterdir()) == [kept.name, new.name]
+    assert "made or changed since" in said
+    for entry in (kept, new):
+        assert not any(word in entry.read_text() for word in WORDS.split())
+    assert "192M rhgb\n" in kept.read_text()
+    assert (tmp_path / "boot/grub2/grubenv").read_text() == "saved_entry=503\n"
+    assert (tmp_path / "etc/kernel/cmdline").read_text() == "root=/dev/mapper/rhel-root ro rhgb quiet\n"
+
+
+def test_what_the_administrator_changed_since_stays(tmp_path):
+    roots.ubuntu(tmp_path)
+    good(tmp_path, "apply", "--cores", "1-3,9-11")
+    balance, conf = tmp_path / "etc/default/irqbalance", tmp_path / "etc/dpdk-tokd/host.conf"
+    balance.write_text(balance.read_text().replace("#IRQBALANCE_ARGS=", "IRQBALANCE_ARGS=--debug"))
+    conf.write_text("# mine\n" + conf.read_text())
+    governor = tmp_path / "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"
+    governor.write_text("powersave\n")
+    said = good(tmp_path, "revert")
+    assert balance.read_text() == 'IRQBALANCE_ARGS=--debug\nIRQBALANCE_BANNED_CPULIST="9"\n'
+    assert conf.with_name("host.conf.edited").read_text().startswith("# mine\n")
+    assert governor.read_text() == "powersave\n"
+    assert "mend  /etc/default/irqbalance" in said and "leave /sys/devices/system/cpu/cpu1" in said
+
+
+def test_a_link_stays_a_link(tmp_path):
+    roots.ubuntu(tmp_path)
+    (tmp_path / "etc/default/irqbalance").rename(tmp_path / "etc/balance")
+    (tmp_path / "etc/default/irqbalance").symlink_to("/etc/balance")
+    before = roots.snapshot(tmp_path)
+    good(tmp_path, "apply", "--cores", "1-3")
+    assert (tmp_path / "etc/default/irqbalance").is_symlink()
+    assert "1-3,9" in (tmp_path / "etc/balance").read_text()
+    good(tmp_path, "revert")
+    assert roots.snapshot(tmp_path) == before
+
+
+def test_a_unit_that_is_masked_is_refused_and_dev_null_stays(tmp_path):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/etc/systemd/system/x", "")
+    (tmp_path / "dev/null").mkdir(parents=True)  # no file: a device takes a privilege to make
+    (tmp_path / "etc/systemd/system/dev-hugepages\\x2d1G.mount").symlink_to("/dev/null")
+    done = host(tmp_path, "apply", *ASK)
+    assert done.returncode == 3 and "/dev/null: is no regular file" in done.stderr
+
+
+def test_what_an_earlier_boot_held_is_not_written_into_this_one(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/proc/sys/kernel/random/boot_id", "another\n")
+    assert "/proc/irq" not in good(tmp_path, "revert")
+
+
+def test_grub_is_asked_again_until_it_has_done_it(tmp_path):
+    roots.debian(tmp_path)
+    before = roots.snapshot(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/x-fails", "grub-mkconfig\n")
+    done = host(tmp_path, "revert")
+    assert done.returncode == 3 and "grub-mkconfig" in done.stderr
+    assert not (tmp_path / DROP_IN).exists()
+    assert host(tmp_path, "revert").returncode == 3
+    (tmp_path / "x-fails").unlink()
+    assert "grub-mkconfig" in good(tmp_path, "revert")
+    assert roots.snapshot(tmp_path) == before
+
+
+def test_grub_is_asked_also_where_something_else_cannot_be_restored(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/proc/irq/24/x-errno", f"{errno.ENOSPC}")
+    done = host(tmp_path, "revert")
+    assert done.returncode == 3 and "/proc/irq/24" in done.stderr
+    assert "grub-mkconfig" in done.stdout
+
+
+def test_irqbalance_is_started_anew_after_a_revert(tmp_path):
+    roots.ubuntu(tmp_path)
+    roots.put(tmp_path, "/run/systemd/system/x", "")
+    good(tmp_path, "apply", "--cores", "1-3")
+    assert "systemctl try-restart irqbalance" in good(tmp_path, "revert")
+
+
+@pytest.mark.parametrize(("release", "at_boot"), [("5.15.0-91-generic", False), ("5.16.0", True), ("6.1.0-9", True)])
+def test_counts_per_node_are_for_kernels_that_read_them(tmp_path, release, at_boot):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/proc/sys/kernel/osrelease", release + "\n")
+    said = good(tmp_path, "apply", "--hugepages", "4x1G@0,2x1G@1")
+    assert ("hugepages=0:4,1:2" in command_line(tmp_path)) == at_boot
+    assert ("takes no counts per node" in said) != at_boot
+    count = "sys/devices/system/node/node1/hugepages/hugepages-1048576kB/nr_hugepages"
+    assert (tmp_path / count).read_text() == "2\n"
+
+
+def test_words_of_others_that_are_taken_out_are_named(tmp_path):
+    roots.hand_edited(tmp_path)
+    said = good(tmp_path, "apply", *ASK)
+    for word in ("isolcpus=2,3", "hugepages=1024", "nohz_full=2-3"):
+        assert f"{word} (/etc/default/grub)" in said
+    assert "hugepagesz=2M (/etc/default/grub.d/10-local.cfg)" in said
+    assert "hugepages=9" not in said
+
+
+def test_a_grub_that_reads_no_folder_is_refused_before_anything_is_written(tmp_path):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/usr/sbin/grub-mkconfig", "#!/bin/sh\n. ${sysconfdir}/default/grub\n", 0o755)
+    before = roots.snapshot(tmp_path)
+    assert "add to the kernel's command line" in refused(tmp_path, "apply", *ASK)
+    assert roots.snapshot(tmp_path) == before
+
+
+def test_an_image_is_told_how_many_cpus_the_machine_will_have(tmp_path):
+    roots.debian(tmp_path)
+    shutil.rmtree(tmp_path / "sys")
+    shutil.rmtree(tmp_path / "proc")
+    assert "--cpus N" in refused(tmp_path, "apply", *ASK)
+    assert "CPU 4 is not there" in refused(tmp_path, "apply", *ASK, "--cpus", "4")
+    good(tmp_path, "apply", *ASK, "--cpus", "8")
+    assert command_line(tmp_path) == WORDS + " quiet"
+
+
+def test_the_newest_kernel_of_an_image_is_found_by_its_number(tmp_path):
+    roots.debian(tmp_path)
+    (tmp_path / "proc/sys/kernel/osrelease").unlink()
+    (tmp_path / "boot/config-6.1.0-test").unlink()
+    roots.put(tmp_path, "/boot/config-6.1.0-9-amd64", "")
+    roots.put(tmp_path, "/boot/config-6.1.0-10-amd64", roots.CONFIG)
+    assert "no CONFIG_NO_HZ_FULL" not in host(tmp_path, "check", *ASK).stdout
+
+
+def test_the_journal_is_root_s_alone_and_a_broken_one_is_one_line(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    journal = tmp_path / "var/lib/dpdk-tokd/host/journal.json"
+    assert journal.stat().st_mode & 0o777 == 0o600
+    assert journal.parent.stat().st_mode & 0o777 == 0o700
+    for text in ("[{", "[1]", '{"a": 1}', '[{"name": "/x"}]'):
+        journal.write_text(text)
+        done = host(tmp_path, "revert")
+        assert done.returncode == 3 and done.stderr.count("\n") == 1 and "is no journal" in done.stderr
+
+
+def test_owner_and_mode_of_a_file_stay(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("not root: cannot give a file to somebody else")
+    roots.ubuntu(tmp_path)
+    balance = tmp_path / "etc/default/irqbalance"
+    balance.chmod(0o640)
+    os.chown(balance, 7, 8)
+    good(tmp_path, "apply", "--cores", "1-3")
+    held = balance.stat()
+    assert (held.st_uid, held.st_gid, held.st_mode & 0o777) == (7, 8, 0o640)
 
 
 def booted(root: Path, words: str, isolated: str = "1-4") -> None:
@@ -298,7 +531,8 @@ def booted(root: Path, words: str, isolated: str = "1-4") -> None:
     roots.put(root, "/sys/devices/system/cpu/isolated", isolated + "\n")
     roots.put(root, "/sys/devices/system/cpu/nohz_full", isolated + "\n")
     roots.put(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "8\n")
-    roots.put(root, "/proc/mounts", "none /dev/hugepages-1G hugetlbfs rw,relatime,pagesize=1G 0 0\n")
+    # As the kernel prints it: in K or M, never in G.
+    roots.put(root, "/proc/mounts", "none /dev/hugepages-1G hugetlbfs rw,relatime,mode=770,pagesize=1024M 0 0\n")
 
 
 def test_verify_passes_after_the_boot(tmp_path):
@@ -307,6 +541,14 @@ def test_verify_passes_after_the_boot(tmp_path):
     assert host(tmp_path, "verify").returncode == 1
     booted(tmp_path, WORDS)
     good(tmp_path, "verify")
+
+
+@pytest.mark.parametrize(("said", "good"), [("1024M", True), ("2M", False), ("16384M", False)])
+def test_a_mount_is_known_by_the_page_size_that_the_kernel_prints(tmp_path, said, good):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/proc/mounts", f"none /huge hugetlbfs rw,relatime,pagesize={said} 0 0\n")
+    missing = "no hugetlbfs mount with pages of 1G" in host(tmp_path, "check", *ASK).stdout
+    assert missing != good
 
 
 @pytest.mark.parametrize("word", WORDS.split())
@@ -356,7 +598,6 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(tmp_path, args, said):
     roots.debian(tmp_path)
     before = roots.snapshot(tmp_path)
     assert said in refused(tmp_path, "apply", *args)
-    good(tmp_path, "revert")
     assert roots.snapshot(tmp_path) == before
 
 
@@ -364,6 +605,9 @@ def test_siblings_and_too_few_cores_are_warned_of(tmp_path):
     roots.ubuntu(tmp_path)
     said = host(tmp_path, "check", "--cores", "1-7").stdout
     assert "CPU 1 shares its core with CPU 9" in said
+    assert "isolate 1-7,9" in said
+    roots.put(tmp_path, "/sys/devices/system/cpu/cpu1/topology/thread_siblings_list", "0-1\n")
+    assert "leave CPU 1 out" in host(tmp_path, "check", "--cores", "1-7").stdout
     roots.kernel(tmp_path)
     assert "0 alone is left" in host(tmp_path, "check", "--cores", "1-7").stdout
 
@@ -427,57 +671,98 @@ def test_tuned_is_told_once_and_again_when_its_variables_are_as_before(tmp_path,
     assert (tmp_path / "etc/tuned/cpu-partitioning-variables.conf").read_text() == roots.TUNED_VARIABLES
 
 
-def nic(root: Path, vendor: str, driver: str, iommu: bool = True, up: bool = False) -> str:
-    name = "0000:3b:00.0"
-    folder = f"/sys/bus/pci/devices/{name}"
-    roots.put(root, f"{folder}/vendor", vendor + "\n")
-    roots.put(root, f"{folder}/driver_override", "(null)\n")
-    roots.put(root, f"/sys/bus/pci/drivers/{driver}/unbind", "")
-    roots.put(root, "/sys/bus/pci/drivers/vfio-pci/bind", "")
-    roots.put(root, "/sys/bus/pci/drivers_probe", "")
-    (root / folder[1:] / "driver").symlink_to(f"../../drivers/{driver}")
-    if iommu:
-        (root / folder[1:] / "iommu_group").mkdir()
-    roots.put(root, f"{folder}/net/eth0/x", "")
-    roots.put(root, "/sys/class/net/eth0/operstate", "up\n" if up else "down\n")
-    return name
+def bound(root: Path, name: str) -> str:
+    link = root / f"sys/bus/pci/devices/{name}/driver"
+    return os.path.basename(os.readlink(link)) if link.is_symlink() else ""
 
 
-def test_a_nic_goes_to_vfio(tmp_path):
+@pytest.mark.parametrize("virtio", [False, True])
+def test_a_nic_goes_to_vfio_and_back(tmp_path, virtio):
     roots.debian(tmp_path)
-    name = nic(tmp_path, "0x8086", "ice")
+    driver = "virtio-pci" if virtio else "ice"
+    name = roots.nic(tmp_path, driver=driver, virtio=virtio)
+    before = roots.snapshot(tmp_path)
     good(tmp_path, "apply", "--nic", name)
-    folder = tmp_path / f"sys/bus/pci/devices/{name}"
-    assert (folder / "driver_override").read_text() == "vfio-pci\n"
-    assert (tmp_path / "sys/bus/pci/drivers/ice/unbind").read_text() == name
-    assert (tmp_path / "sys/bus/pci/drivers_probe").read_text() == name
+    assert bound(tmp_path, name) == "vfio-pci"
+    assert "nothing to change" in good(tmp_path, "apply", "--nic", name)
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == driver
+    assert roots.snapshot(tmp_path) == before
+
+
+def test_a_nic_that_vfio_does_not_take_keeps_its_driver(tmp_path):
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path, fails=True)
+    done = host(tmp_path, "apply", "--nic", name)
+    assert done.returncode == 3 and "vfio-pci did not take it" in done.stderr
+    assert bound(tmp_path, name) == "ice"
+    assert (tmp_path / f"sys/bus/pci/devices/{name}/driver_override").read_text() == "(null)\n"
+
+
+def test_a_nic_without_its_driver_is_told_and_tried_again(tmp_path):
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path)
+    good(tmp_path, "apply", "--nic", name)
+    (tmp_path / "sys/bus/pci/drivers/ice").rename(tmp_path / "sys/bus/pci/drivers/x")
+    done = host(tmp_path, "revert")
+    assert done.returncode == 3 and "had ice: modprobe ice" in done.stderr
+    (tmp_path / "sys/bus/pci/drivers/x").rename(tmp_path / "sys/bus/pci/drivers/ice")
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == "ice"
+
+
+def test_without_an_iommu_it_is_said_also_after_vfio_has_made_up_a_group(tmp_path):
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path, iommu=False)
+    good(tmp_path, "apply", "--nic", name, "--unsafe-noiommu")
+    assert bound(tmp_path, name) == "vfio-pci"
+    assert "no IOMMU group" in host(tmp_path, "check", "--nic", name).stdout
+    assert host(tmp_path, "check", "--nic", name).returncode == 1
+    assert "as --unsafe-noiommu accepts" in good(tmp_path, "check", "--nic", name, "--unsafe-noiommu")
+    assert "give both" in refused(tmp_path, "apply", "--unsafe-noiommu")
+
+
+def test_a_group_that_another_driver_holds_a_part_of_is_refused(tmp_path):
+    roots.debian(tmp_path)
+    name, other = roots.nic(tmp_path), roots.nic(tmp_path, name="0000:3b:00.1")
+    roots.put(tmp_path, f"{roots.PCI}/devices/{name}/iommu_group/devices/{other}", "")
+    assert f"shares its IOMMU group with {other} (ice)" in refused(tmp_path, "apply", "--nic", name)
+    good(tmp_path, "apply", "--nic", f"{name},{other}")
 
 
 def test_mlx5_stays_on_its_kernel_driver(tmp_path):
     roots.debian(tmp_path)
-    name = nic(tmp_path, "0x15b3", "mlx5_core")
+    name = roots.nic(tmp_path, "0x15b3", "mlx5_core")
     good(tmp_path, "apply", "--nic", name)
     assert (tmp_path / f"sys/bus/pci/devices/{name}/driver_override").read_text() == "(null)\n"
 
 
 @pytest.mark.parametrize(
     ("how", "said"),
-    [({"up": True}, "eth0 is up"), ({"iommu": False}, "--unsafe-noiommu")],
+    [
+        ({"up": True}, "eth0 is up"),
+        ({"up": True, "virtio": True, "driver": "virtio-pci"}, "ens3 is up"),
+        ({"iommu": False}, "--unsafe-noiommu"),
+    ],
 )
 def test_binding_that_cuts_off_or_is_unsafe_is_refused(tmp_path, how, said):
     roots.debian(tmp_path)
-    name = nic(tmp_path, "0x8086", "ice", **how)
-    assert said in refused(tmp_path, "apply", "--nic", name)
-    assert (tmp_path / f"sys/bus/pci/devices/{name}/driver_override").read_text() == "(null)\n"
+    name = roots.nic(tmp_path, **how)
+    before = roots.snapshot(tmp_path)
+    assert said in refused(tmp_path, "apply", *ASK, "--nic", name)
+    assert roots.snapshot(tmp_path) == before
 
 
 def test_a_stage_that_fails_is_undone_and_those_before_it_stand(tmp_path):
     roots.debian(tmp_path)
-    shutil.rmtree(tmp_path / "etc/security", ignore_errors=True)
-    roots.put(tmp_path, "/etc/security", "a file where a folder must be")
+    roots.put(tmp_path, "/etc/systemd/system/sysinit.target.wants", "a file where a folder must be")
     before = roots.snapshot(tmp_path)
     done = host(tmp_path, "apply", *ASK)
-    assert done.returncode != 0
+    assert done.returncode == 3 and "hugepages: " in done.stderr
+    assert "write /sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages" in done.stdout
+    count = "sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages"
+    assert (tmp_path / count).read_text() == "0\n"
+    assert [p.name for p in (tmp_path / "etc/systemd/system").iterdir()] == ["sysinit.target.wants"]
     assert (tmp_path / DROP_IN).exists()
     good(tmp_path, "revert")
     assert roots.snapshot(tmp_path) == before
@@ -489,7 +774,10 @@ def test_at_boot_applies_only_what_a_boot_undoes(tmp_path):
     for cpu in range(8):
         roots.put(tmp_path, f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", "schedutil\n")
     (tmp_path / DROP_IN).unlink()
+    conf = tmp_path / "etc/dpdk-tokd/host.conf"
+    conf.write_text("# mine\n" + conf.read_text())
     good(tmp_path, "apply", "--at-boot")
+    assert conf.read_text().startswith("# mine\n")
     governor = tmp_path / "sys/devices/system/cpu/cpu1/cpufreq/scaling_governor"
     assert governor.read_text() == "performance\n"
     assert not (tmp_path / DROP_IN).exists()

@@ -32,10 +32,14 @@ def _is_short(root: Root, p: Pages) -> bool:
     return now.isdigit() and int(now) < p.count
 
 
-def apply(root: Root, plan: Plan) -> None:
+def prove(plan: Plan) -> None:
+    """Raises Refusal where it cannot be asked for."""
     for p in plan.pages:
         if p.node is not None:
             raise Refusal(f"--hugepages {p.show()}: {PROGRAM} knows no nodes; leave @{p.node} out")
+
+
+def apply(root: Root, plan: Plan) -> None:
     if not plan.pages:
         return
     said = root.ask(PROGRAM, "show")

@@ -208,7 +208,9 @@ def test_pages_that_doca_hugepages_has_not_made_are_asked_for_again(tmp_path, ch
 
 def test_doca_hugepages_knows_no_nodes(tmp_path):
     roots.bluefield(tmp_path)
-    assert "knows no nodes; leave @0 out" in refused(tmp_path, "apply", "--hugepages", "512x2M@0")
+    before = roots.snapshot(tmp_path)
+    assert "knows no nodes; leave @0 out" in refused(tmp_path, "apply", "--cores", "4", "--hugepages", "512x2M@0")
+    assert roots.snapshot(tmp_path) == before
 
 
 def test_a_program_that_does_not_end_is_no_hang(tmp_path, chroot, monkeypatch):

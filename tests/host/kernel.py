@@ -23,8 +23,12 @@ def fail(number: int, path: Path) -> None:
 
 
 def override(path: Path, text: str) -> None:
+    """An empty line is none. Whatever else is a name, "(null)" too, which is shown as none is."""
     name = text.partition("\n")[0]
     path.write_text((name or "(null)") + "\n")
+    path.with_name("x-override").unlink(missing_ok=True)
+    if name:
+        path.with_name("x-override").write_text(name)
 
 
 def unbind(path: Path, text: str) -> None:
@@ -40,8 +44,8 @@ def probe(path: Path, text: str) -> None:
     device = path.parent / "devices" / text.strip()
     if not device.is_dir():
         fail(errno.ENODEV, path)
-    said = (device / "driver_override").read_text().strip()
-    name = (device / "x-native").read_text().strip() if said == "(null)" else said
+    said = device / "x-override"
+    name = (said if said.exists() else device / "x-native").read_text().strip()
     if (device / "driver").is_symlink() or not name or not (path.parent / "drivers" / name).is_dir():
         return
     if name == "vfio-pci":

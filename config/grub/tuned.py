@@ -50,6 +50,8 @@ def apply(root: Root, cores: frozenset[int]) -> None:
             lines.append(line)
             is_there = True
     text = "\n".join(lines if is_there else [*lines, line]) + "\n"
+    if root.read(VARIABLES) != text:
+        root.on_undo("what tuned was told", lambda: tell(root))  # behind the file, which is undone first
     if root.write(VARIABLES, text):
         tell(root)
 

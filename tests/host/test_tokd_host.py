@@ -15,6 +15,7 @@ import roots
 PROGRAM = Path(__file__).parent / "kernel.py"  # config/tokd-host, and a kernel that answers
 sys.path.insert(0, str(Path(__file__).parents[2] / "config"))
 from grub import stage as boot  # noqa: E402
+from grub import tuned  # noqa: E402
 from host.plan import make  # noqa: E402
 from host.report import Failed  # noqa: E402
 from host.revert import revert  # noqa: E402
@@ -638,6 +639,18 @@ def test_secure_boot_is_said(tmp_path):
 def tuned_params(root: Path) -> str:
     """What tuned adds to the command line that GRUB's settings make."""
     return (root / "etc/tuned/bootcmdline").read_text().partition('"')[2].partition('"')[0]
+
+
+def test_tuned_is_told_where_the_stage_is_undone(tmp_path, chroot):
+    roots.tuned(tmp_path)
+    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True)
+    before = tuned_params(tmp_path)
+    root = Live(str(tmp_path))
+    mark = root.mark()
+    tuned.apply(root, frozenset({1}))
+    assert "nohz_full=1 " in tuned_params(tmp_path)
+    assert root.undo_to(mark) == []
+    assert tuned_params(tmp_path) == before
 
 
 @pytest.mark.parametrize("profile", ["cpu-partitioning", "dpdk-tokd"])

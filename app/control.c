@@ -62,7 +62,7 @@ take_signal(struct tokd_control *c)
 	TOKD_LOG(control, NOTICE, "%s: draining %u open streams for at most %u ms\n",
 		strsignal((int)si.ssi_signo), open_streams(app), app->opt.drain_ms);
 	c->drain_end_ms = tokd_clock_ms() + app->opt.drain_ms;
-	tokd_notify("STOPPING=1\nSTATUS=draining");
+	tokd_notify_draining(app->opt.drain_ms);
 	atomic_store(&app->stop, TOKD_DRAIN);
 }
 

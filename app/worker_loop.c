@@ -94,11 +94,19 @@ tokd_worker_run(void *worker)
 {
 	struct tokd_worker *w = worker;
 
-	/* Packets that are there already, as in a capture, would be over before anybody looks. */
-	while (w->ring.n_active - (w->sink != NULL) < w->opt->wait_readers &&
-		atomic_load_explicit(w->stop, memory_order_relaxed) == TOKD_RUN)
-		tokd_ring_readers(&w->ring);
 	w->t_burst = rte_rdtsc();
+	/*
+	 * Packets that are there already, as in a capture, would be over before anybody looks. Who waits
+	 * is idle, and alive.
+	 */
+	while (w->ring.n_active - (w->sink != NULL) < w->opt->wait_readers &&
+		atomic_load_explicit(w->stop, memory_order_relaxed) == TOKD_RUN) {
+		const uint64_t now = rte_rdtsc();
+
+		tokd_ring_readers(&w->ring);
+		w->counter[C_CYCLES_IDLE] += now - w->t_burst;
+		w->t_burst = now;
+	}
 	w->turn_kind = C_CYCLES_IDLE;
 	atomic_store(&w->turn, TOKD_NO_TURN + 1);
 	while (atomic_load_explicit(w->stop, memory_order_relaxed) != TOKD_STOP)

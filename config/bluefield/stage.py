@@ -19,20 +19,32 @@ def is_here(root: Root) -> bool:
     return root.exists(RELEASE)
 
 
-def mode(said: str) -> str:
-    """DPU or NIC, as `mlxconfig q` says it; "" if it does not. BlueField-3: the ARM cores run the data path when
-    INTERNAL_CPU_MODEL is EMBEDDED_CPU and the offload engine is enabled."""
-    model = re.search(r"INTERNAL_CPU_MODEL\s+(\w+)", said)
-    engine = re.search(r"INTERNAL_CPU_OFFLOAD_ENGINE\s+(\w+)", said)
-    if not model:
-        return ""
-    dpu = model[1] == "EMBEDDED_CPU" and (not engine or engine[1] == "ENABLED")
-    return "DPU" if dpu else "NIC"
+def modes(said: str) -> tuple[str, str]:
+    """DPU or NIC, now and after the next power cycle, as `mlxconfig -e query` says it in its columns Default, Current
+    and Next Boot; "" if it does not. BlueField-3: the ARM cores run the data path when INTERNAL_CPU_MODEL is
+    EMBEDDED_CPU and the offload engine is enabled."""
+    columns = r"\s+\w+(?:\(\d+\))?\s+(\w+)(?:\(\d+\))?\s+(\w+)"
+    model = re.search("INTERNAL_CPU_MODEL" + columns, said)
+    engine = re.search("INTERNAL_CPU_OFFLOAD_ENGINE" + columns, said)
+
+    def one(column: int) -> str:
+        if not model:
+            return ""
+        dpu = model[column] == "EMBEDDED_CPU" and (not engine or engine[column] == "ENABLED")
+        return "DPU" if dpu else "NIC"
+
+    return one(1), one(2)
 
 
 def _mode(root: Root) -> Finding:
     said = root.ask("mlxconfig", "-e", "query", "INTERNAL_CPU_MODEL", "INTERNAL_CPU_OFFLOAD_ENGINE")
-    now = mode(said)
+    now, then = modes(said)
+    if now == "DPU" and then == "NIC":
+        return Finding(
+            NAME, Level.WARN, "the card is in DPU mode, and set to NIC mode from the next power cycle on",
+            "dpdk-tokd on the card sees nothing at all after it",
+            "mlxconfig -d DEVICE set INTERNAL_CPU_MODEL=1 INTERNAL_CPU_OFFLOAD_ENGINE=0",
+        )
     if now == "DPU":
         return Finding(NAME, Level.OK, "the card is in DPU mode: packets come by its ARM cores")
     if not now:
@@ -40,11 +52,12 @@ def _mode(root: Root) -> Finding:
             NAME, Level.NOTE, "mlxconfig does not say the card's mode",
             remedy="mst start; mlxconfig -e query INTERNAL_CPU_OFFLOAD_ENGINE",
         )
+    set_it = "mlxconfig -d DEVICE set INTERNAL_CPU_MODEL=1 INTERNAL_CPU_OFFLOAD_ENGINE=0, then "
     return Finding(
-        NAME, Level.BAD, "the card is in NIC mode: no packet comes to its ARM cores",
+        NAME, Level.BAD, "the card is in NIC mode: no packet comes to its ARM cores"
+        + ("; DPU mode is set for the next power cycle" if then == "DPU" else ""),
         "dpdk-tokd on the card sees nothing at all",
-        "mlxconfig -d DEVICE set INTERNAL_CPU_MODEL=1 INTERNAL_CPU_OFFLOAD_ENGINE=0, then power the host off "
-        "and on (a warm reboot is not enough)",
+        ("" if then == "DPU" else set_it) + "power the host off and on (a warm reboot is not enough)",
         reboot=True,
     )
 

@@ -3,7 +3,7 @@
 
 import re
 
-from grub import bls, drop_in
+from grub import bls, drop_in, tuned
 from grub.words import NEEDS, ours, owned, takes_nodes, wanted
 from host import cpus
 from host.plan import Plan
@@ -12,8 +12,6 @@ from host.root import Root
 from hugepages import doca
 
 NAME = "boot"
-TUNED = "/etc/tuned/cpu-partitioning-variables.conf"
-TUNED_KEYS = ("isolcpus", "nohz_full", "rcu_nocbs")  # its profile gives these itself
 COST = {
     "isolcpus": "the scheduler puts other tasks on a worker's core: 1,000 to 10,000 us each time",
     "nohz_full": "a timer tick 100 to 1,000 times a second, 2 to 10 us each",
@@ -27,8 +25,9 @@ def _words(root: Root, plan: Plan) -> list[str]:
     return wanted(root, plan, _release(root), pages=not doca.is_here(root))
 
 
-def _tuned(root: Root) -> bool:
-    return root.read("/etc/tuned/active_profile").strip() == "cpu-partitioning"
+def _words_of_ours(root: Root, plan: Plan) -> list[str]:
+    """Those that nothing else gives."""
+    return [word for word in _words(root, plan) if word.partition("=")[0] not in tuned.gives(root)]
 
 
 def _release(root: Root) -> str:
@@ -114,6 +113,8 @@ def check(root: Root, plan: Plan) -> list[Finding]:
             Finding(NAME, Level.BAD, f"the kernel was booted also with {' '.join(surplus)}",
                 "words that contradict each other", "tokd-host apply", reboot=True)
         )
+    if plan.cores:
+        found += tuned.check(root, NAME)
     return found + _unsupported(root, words) + _late_pages(root, plan) + _secure_boot(root)
 
 
@@ -133,7 +134,7 @@ def _late_pages(root: Root, plan: Plan) -> list[Finding]:
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
     """What other settings are about to lose. Raises Refusal where this machine's boot cannot be told."""
-    words = [w for w in _words(root, plan) if not (_tuned(root) and w.partition("=")[0] in TUNED_KEYS)]
+    words = _words_of_ours(root, plan)
     if not words:
         return []
     if bls.is_here(root):
@@ -159,12 +160,9 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
 
 
 def apply(root: Root, plan: Plan) -> None:
-    words = _words(root, plan)
-    if _tuned(root) and plan.cores:
-        root.write(TUNED, f"# Written by tokd-host.\nisolated_cores={cpus.show(plan.cores)}\n")
-        root.run("tuned-adm", "profile", "cpu-partitioning")
-        # tuned's profile gives isolcpus, nohz_full and rcu_nocbs itself.
-        words = [w for w in words if w.partition("=")[0] in ("irqaffinity", *owned(["hugepages"]))]
+    words = _words_of_ours(root, plan)
+    if plan.cores and tuned.profile(root):
+        tuned.apply(root, plan.cores)
     if not words:
         return
     if bls.is_here(root):

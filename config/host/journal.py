@@ -142,6 +142,11 @@ class Journal:
             if "boot" not in known:
                 self.flush()
 
+    def announce(self, name: str, kind: str) -> None:
+        """Something that is no file is about to be changed; `kind` says how it is undone."""
+        if not self.get(name):
+            self.add({"name": name, "kind": kind})
+
     def made_folder(self, name: str) -> None:
         if not self.get(name):
             self.add({"name": name, "kind": "folder"})

@@ -6,14 +6,15 @@ What somebody else has changed since is not overwritten: there only what is ours
 
 import os
 
-from grub import bls, drop_in
+from grub import bls, drop_in, tuned
 from host import irq, nic
 from host.journal import replace, unpack, without_ours
 from host.report import Failed, Refusal
 from host.root import KERNEL, Root
+from hugepages import doca
 
 # What reads a file has to be told that it is as before; as long as it was not, the file counts as not restored.
-AFTER = {drop_in.NAME: drop_in.update} | dict.fromkeys(irq.BALANCE, irq.restart_balance)
+AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromkeys(irq.BALANCE, irq.restart_balance)
 
 
 def _remove(root: Root, entry: dict) -> None:
@@ -80,6 +81,7 @@ HOW = {
     "file": _restore,
     "driver": nic.give_back,
     "words": bls.give_back,
+    doca.KIND: doca.give_back,
 }
 
 

@@ -15,6 +15,7 @@ from host.report import Failed
 
 # Kernel files: written in place, never replaced by rename, and gone with the next boot.
 KERNEL = ("/proc/", "/sys/")
+RUN_S = 300  # the slowest is update-grub on a machine of many disks
 LINKS_MAX = 40  # as the kernel
 
 
@@ -215,6 +216,12 @@ class Root:
         """`undo` is called if the stage fails."""
         self._undo.append((name, undo))
 
+    def announce(self, name: str, kind: str) -> None:
+        """Something that is no file is about to be changed: revert undoes it as its HOW says of `kind`."""
+        self.touched.add(name)
+        if not self.dry_run:
+            self.journal.announce(name, kind)
+
     def mark(self) -> int:
         """For undo_to."""
         return len(self._undo)
@@ -271,8 +278,11 @@ class Root:
         self.writes += 1
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+                command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                timeout=RUN_S,
             )
+        except subprocess.TimeoutExpired as error:
+            raise Failed(f"{line}: not done after {RUN_S} s; run it by hand to see why") from error
         except OSError as error:
             raise Failed(f"{line}: {error.strerror}") from error
         if done.returncode != 0:

@@ -5,20 +5,59 @@ Whoever writes the counts beside it has them overwritten, or doubled, at its nex
 count ourselves.
 """
 
-from host.plan import Plan
+import re
+
+from host.plan import Pages, Plan
+from host.report import Refusal
 from host.root import Root
 
 PROGRAM = "doca-hugepages"
+APP = "dpdk-tokd"
+KIND = "doca"  # in the journal
 
 
 def is_here(root: Root) -> bool:
     return bool(root.program(PROGRAM))
 
 
-def apply(root: Root, plan: Plan) -> None:
+def _has(said: str, p: Pages) -> bool:
+    """A line of `show` has us, the size and the count. Where it has another form we ask anew, which harms nothing."""
+    return any(
+        {APP, str(p.size_kb), str(p.count)} <= set(re.split(r"[^\w-]+", line)) for line in said.splitlines()
+    )
+
+
+def _is_short(root: Root, p: Pages) -> bool:
+    now = root.read(f"/sys/kernel/mm/hugepages/hugepages-{p.size_kb}kB/nr_hugepages").strip()
+    return now.isdigit() and int(now) < p.count
+
+
+def prove(plan: Plan) -> None:
+    """Raises Refusal where it cannot be asked for."""
     for p in plan.pages:
+        if p.node is not None:
+            raise Refusal(f"--hugepages {p.show()}: {PROGRAM} knows no nodes; leave @{p.node} out")
+
+
+def apply(root: Root, plan: Plan) -> None:
+    if not plan.pages:
+        return
+    said = root.ask(PROGRAM, "show")
+    root.announce(PROGRAM, KIND)
+    missing = [p for p in plan.pages if not _has(said, p)]
+    for p in missing:
+        # Without --force it asks where the application is there already.
         root.run(
-            PROGRAM, "config", "--app", "dpdk-tokd", "--size", str(p.size_kb), "--num", str(p.count)
+            PROGRAM, "config", "--app", APP, "--size", str(p.size_kb), "--num", str(p.count), "--force"
         )
-    if plan.pages:
+    if missing or any(_is_short(root, p) for p in plan.pages):
         root.run(PROGRAM, "reload")
+
+
+def give_back(root: Root, _entry: dict) -> None:
+    """What is left is what others asked for."""
+    said = root.ask(PROGRAM, "show")
+    if not is_here(root) or (said and APP not in said):
+        return
+    root.run(PROGRAM, "remove", "--app", APP)
+    root.run(PROGRAM, "reload")

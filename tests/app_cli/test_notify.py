@@ -7,10 +7,13 @@ import ctypes
 import os
 import signal
 import socket
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+GPU_DEFAULTS = Path(__file__).parents[2] / "config/systemd/tokd-gpu.default"
 
 
 @pytest.fixture
@@ -41,6 +44,23 @@ def test_a_service_says_ready_alive_and_stopping(start, gpt2_file, systemd, monk
         heard.append(told(systemd))
 
 
+def test_a_worker_that_waits_for_readers_is_alive(start, gpt2_file, systemd, monkeypatch) -> None:
+    monkeypatch.setenv("WATCHDOG_USEC", "600000")
+    appliance = start("--vocab", str(gpt2_file), "--wait-readers", "1")
+    while told(systemd) != "READY=1":
+        pass
+    assert [told(systemd) for _ in range(3)] == ["WATCHDOG=1"] * 3
+    assert appliance.stop() == 0
+
+
+def test_systemd_waits_as_long_as_the_drain(start, gpt2_file, systemd) -> None:
+    """TimeoutStopSec would cut it."""
+    appliance = start("--vocab", str(gpt2_file), "--drain", "60000")
+    assert told(systemd) == "READY=1"
+    assert appliance.stop() == 0
+    assert "EXTEND_TIMEOUT_USEC=75000000" in told(systemd).splitlines()
+
+
 def test_a_worker_that_does_not_turn_gives_no_sign_of_life(start, gpt2_file, systemd, monkeypatch) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "300000")
     appliance = start("--vocab", str(gpt2_file))
@@ -56,6 +76,32 @@ def test_a_worker_that_does_not_turn_gives_no_sign_of_life(start, gpt2_file, sys
     systemd.settimeout(30)
     assert told(systemd) == "WATCHDOG=1"
     assert appliance.stop() == 0
+
+
+@pytest.fixture
+def agent(binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen]:
+    """tokd-gpu as its unit starts it, by the environment file that is installed; on the CPU."""
+    program = binary.parents[1] / "lib/gpu_sink/agent/tokd-gpu"
+    if not program.is_file():
+        pytest.skip(f"{program} is not built")
+    for line in GPU_DEFAULTS.read_text().splitlines():
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            monkeypatch.setenv(name, value)
+    monkeypatch.setenv("TOKD_GPU_DEVICE", "cpu")
+    command = [program, "--listen", f"unix:{tmp_path}/gpu", "--holders-socket", str(tmp_path / "holders")]
+    process = subprocess.Popen(command)
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_the_agent_says_ready_once_its_ring_is_there(systemd, agent, tmp_path: Path) -> None:
+    assert told(systemd) == "READY=1"
+    assert (tmp_path / "gpu").is_socket() and (tmp_path / "holders").is_socket()
+    agent.terminate()
+    assert agent.wait(30) == 0
+    assert "EXTEND_TIMEOUT_USEC=17000000" in told(systemd).splitlines()  # 2 s, and 15 to close
 
 
 @pytest.mark.parametrize("where", ["/nowhere/at/all", "", "relative", "@"])

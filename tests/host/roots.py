@@ -97,6 +97,43 @@ menuentry 'Fedora Linux (on /dev/sdb1)' {{
 }}
 ### END /etc/grub.d/30_os-prober ###
 """
+# Of tuned 2.20, what matters here; 2.25 gives no rcu_nocbs.
+TUNED_PROFILE = """\
+[main]
+summary=Optimize for CPU partitioning
+include=network-latency
+
+[variables]
+include=/etc/tuned/cpu-partitioning-variables.conf
+cmd_isolcpus=${f:regex_search_ternary:${no_balance_cores}:\\s*[0-9]: isolcpus=${no_balance_cores}:}
+
+[bootloader]
+cmdline_cpu_part=+nohz=on${cmd_isolcpus} nohz_full=${isolated_cores} rcu_nocbs=${isolated_cores} \
+tuned.non_isolcpus=${not_isolated_cpumask} intel_pstate=disable nosoftlockup
+"""
+TUNED_VARIABLES = """\
+# Examples:
+# isolated_cores=2,4-7
+#
+# Reserve 1 core per socket for housekeeping, isolate the rest.
+isolated_cores=${f:calc_isolated_cores:1}
+
+# To disable the kernel load balancing in certain isolated CPUs:
+# no_balance_cores=5-10
+"""
+# As tuned-adm has the service do: GRUB boots with what stands in bootcmdline, as $tuned_params.
+TUNED_ADM = r"""#!/bin/busybox sh
+[ "$1" = profile ] && [ $# -gt 1 ] || exit 1
+echo "$@" >> /tuned-adm.log
+shift; echo "$@" > /etc/tuned/active_profile
+of() { /bin/busybox sed -n "s/^$1=//p" /etc/tuned/cpu-partitioning-variables.conf; }
+isolated_cores=$(of isolated_cores)
+no_balance_cores=$(of no_balance_cores)
+case $isolated_cores in *calc*) isolated_cores=1-7 ;; esac
+add="nohz=on${no_balance_cores:+ isolcpus=$no_balance_cores} nohz_full=$isolated_cores"
+/bin/busybox grep -q rcu_nocbs /usr/lib/tuned/cpu-partitioning/tuned.conf && add="$add rcu_nocbs=$isolated_cores"
+echo "TUNED_BOOT_CMDLINE=\"skew_tick=1 $add tuned.non_isolcpus=e1 intel_pstate=disable nosoftlockup\"" > /etc/tuned/bootcmdline
+"""
 CONFIG = "\n".join(
     f"CONFIG_{name}=y" for name in ("CPU_ISOLATION", "NO_HZ_FULL", "RCU_NOCB_CPU", "HUGETLBFS")
 )
@@ -170,10 +207,54 @@ Device #1:
 ----------
 Device type:        BlueField3
 Configurations:                          Default             Current             Next Boot
-        INTERNAL_CPU_MODEL               EMBEDDED_CPU(1)     EMBEDDED_CPU(1)     EMBEDDED_CPU(1)
-        INTERNAL_CPU_OFFLOAD_ENGINE      {engine}         {engine}         {engine}
+        INTERNAL_CPU_MODEL               SEPARATED_HOST(0)   EMBEDDED_CPU(1)     EMBEDDED_CPU(1)
+*       INTERNAL_CPU_OFFLOAD_ENGINE      {default}         {current}         {then}
+The '*' shows parameters with next value different from default/current value.
 EOF
 """
+
+
+# What doca-hugepages does by its manual: config asks where the application is there and --force is not given; nothing
+# takes effect before reload, which adds up. The manual does not show the form of what show says.
+DOCA_HUGEPAGES = r"""#!/bin/busybox sh
+db=/etc/doca-hugepages.db
+echo "$@" >> /doca-hugepages.log
+do=$1; shift
+while [ $# -gt 0 ]; do case $1 in
+--app) app=$2; shift ;; --size) size=$2; shift ;; --num) num=$2; shift ;; --force) force=1 ;; *) exit 2 ;;
+esac; shift; done
+case $do in
+config)
+	if /bin/busybox grep -q "^$app $size " $db && [ -z "$force" ]; then
+		echo "$app is configured already. Overwrite? [y/n]"
+		read answer || { echo "EOFError: EOF when reading a line" >&2; exit 1; }
+	fi
+	/bin/busybox sed -i "/^$app $size /d" $db
+	echo "$app $size $num" >> $db ;;
+remove)
+	/bin/busybox grep -q "^$app " $db || { echo "$app: no such application" >&2; exit 1; }
+	/bin/busybox sed -i "/^$app /d" $db ;;
+reload)
+	for size in 2048 1048576; do
+		sum=0
+		while read a s n; do [ "$s" = $size ] && sum=$((sum + n)); done < $db
+		echo $sum > /sys/kernel/mm/hugepages/hugepages-${size}kB/nr_hugepages
+	done ;;
+show)
+	echo "+-----------+---------+------+"
+	while read a s n; do echo "| $a | $s | $n |"; done < $db ;;
+*) exit 2 ;;
+esac
+"""
+
+
+def doca(root: Path) -> None:
+    """A BlueField whose doca-hugepages can be run, with another application's pages."""
+    bluefield(root)
+    programs(root)
+    put(root, "/etc/doca-hugepages.db", "other 2048 100\n")
+    put(root, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "100\n")
+    put(root, "/usr/sbin/doca-hugepages", DOCA_HUGEPAGES, 0o755)
 
 
 def programs(root: Path) -> None:
@@ -189,6 +270,17 @@ def bluefield(root: Path) -> None:
     put(root, "/etc/mlnx-release", "bf-bundle-2.9.1-40_24.11_ubuntu-22.04_prod\n")
     put(root, "/usr/sbin/doca-hugepages", "#!/bin/sh\n", 0o755)
     put(root, "/etc/modprobe.d/mlnx-bf.conf", "options mlx5_core probe_vf=0\n")
+
+
+def tuned(root: Path, profile: str = "cpu-partitioning", conf: str = TUNED_PROFILE) -> None:
+    """Debian with this profile of tuned active, its variables as it brings them."""
+    debian(root)
+    programs(root)
+    put(root, "/usr/lib/tuned/cpu-partitioning/tuned.conf", conf)
+    put(root, "/etc/tuned/cpu-partitioning-variables.conf", TUNED_VARIABLES)
+    put(root, "/etc/tuned/active_profile", profile + "\n")
+    put(root, "/etc/tuned/bootcmdline", 'TUNED_BOOT_CMDLINE="skew_tick=1"\n')
+    put(root, "/usr/sbin/tuned-adm", TUNED_ADM, 0o755)
 
 
 def hand_edited(root: Path) -> None:

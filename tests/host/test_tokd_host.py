@@ -6,12 +6,22 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 import roots
 
 PROGRAM = Path(__file__).parent / "kernel.py"  # config/tokd-host, and a kernel that answers
+sys.path.insert(0, str(Path(__file__).parents[2] / "config"))
+from grub import stage as boot  # noqa: E402
+from grub import tuned  # noqa: E402
+from host.plan import make  # noqa: E402
+from host.report import Failed  # noqa: E402
+from host.revert import revert  # noqa: E402
+from host.root import Root  # noqa: E402
+from hugepages import doca  # noqa: E402
+
 ASK = ("--cores", "1-4", "--hugepages", "8x1G")
 DROP_IN = "etc/default/grub.d/zz-dpdk-tokd.cfg"
 WORDS = (
@@ -44,6 +54,13 @@ def command_line(root: Path) -> str:
     script += 'echo "$GRUB_CMDLINE_LINUX" "$GRUB_CMDLINE_LINUX_DEFAULT"'
     done = subprocess.run(["sh", "-eu", "-c", script], capture_output=True, text=True, check=True)
     return " ".join(done.stdout.split())
+
+
+class Live(Root):
+    """A prepared root; programs that it has stand-ins of are run, by chroot, as this machine's are."""
+
+    def run(self, name: str, *args: str, in_root: bool = False) -> bool:
+        return super().run(name, *args, in_root=name in ("tuned-adm", "doca-hugepages"))
 
 
 @pytest.fixture
@@ -170,14 +187,69 @@ def test_bluefield_asks_doca_hugepages_and_writes_no_count(tmp_path):
     assert count.read_text() == "0\n"
 
 
-@pytest.mark.parametrize(("engine", "level"), [("ENABLED(0)", "ok"), ("DISABLED(1)", "bad")])
-def test_bluefield_mode_is_what_mlxconfig_says(tmp_path, chroot, engine, level):
+def asked_of_doca(root: Path) -> list[str]:
+    log = (root / "doca-hugepages.log").read_text().splitlines()
+    return [line for line in log if line != "show"]
+
+
+def test_doca_hugepages_is_asked_once_and_told_on_revert(tmp_path, chroot):
+    roots.doca(tmp_path)
+    database, count = tmp_path / "etc/doca-hugepages.db", "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+    for _ in range(2):
+        doca.apply(Live(str(tmp_path)), make("", "512x2M", "", False))
+    assert asked_of_doca(tmp_path) == ["config --app dpdk-tokd --size 2048 --num 512 --force", "reload"]
+    assert (tmp_path / count).read_text() == "612\n"
+    doca.apply(Live(str(tmp_path)), make("", "256x2M", "", False))  # it is there: --force, or it asks
+    assert database.read_text() == "other 2048 100\ndpdk-tokd 2048 256\n"
+    assert (tmp_path / count).read_text() == "356\n"
+    revert(Live(str(tmp_path)))
+    assert database.read_text() == "other 2048 100\n"
+    assert (tmp_path / count).read_text() == "100\n"
+
+
+def test_pages_that_doca_hugepages_has_not_made_are_asked_for_again(tmp_path, chroot):
+    roots.doca(tmp_path)
+    doca.apply(Live(str(tmp_path)), make("", "512x2M", "", False))
+    roots.put(tmp_path, "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages", "0\n")
+    doca.apply(Live(str(tmp_path)), make("", "512x2M", "", False))
+    assert asked_of_doca(tmp_path)[2:] == ["reload"]
+
+
+def test_doca_hugepages_knows_no_nodes(tmp_path):
+    roots.bluefield(tmp_path)
+    before = roots.snapshot(tmp_path)
+    assert "knows no nodes; leave @0 out" in refused(tmp_path, "apply", "--cores", "4", "--hugepages", "512x2M@0")
+    assert roots.snapshot(tmp_path) == before
+
+
+def test_a_program_that_does_not_end_is_no_hang(tmp_path, chroot, monkeypatch):
+    roots.doca(tmp_path)
+    roots.put(tmp_path, "/usr/sbin/doca-hugepages", "#!/bin/busybox sh\nexec /bin/busybox sleep 60\n", 0o755)
+    monkeypatch.setattr("host.root.RUN_S", 0.2)
+    with pytest.raises(Failed, match="doca-hugepages reload: not done after 0.2 s"):
+        Live(str(tmp_path)).run("doca-hugepages", "reload")
+
+
+@pytest.mark.parametrize(
+    ("current", "then", "level", "said"),
+    [
+        ("ENABLED(0)", "ENABLED(0)", "ok", "is in DPU mode"),
+        ("ENABLED(0)", "DISABLED(1)", "warn", "set to NIC mode from the next power cycle on"),
+        ("DISABLED(1)", "DISABLED(1)", "bad", "is in NIC mode"),
+        ("DISABLED(1)", "ENABLED(0)", "bad", "DPU mode is set for the next power cycle"),
+    ],
+)
+def test_bluefield_mode_is_what_mlxconfig_says(tmp_path, chroot, current, then, level, said):
     roots.bluefield(tmp_path)
     roots.programs(tmp_path)
-    roots.put(tmp_path, "/usr/bin/mlxconfig", roots.MLXCONFIG.format(engine=engine), 0o755)
+    default = "DISABLED(1)" if current == "ENABLED(0)" else "ENABLED(0)"
+    answer = roots.MLXCONFIG.format(default=default, current=current, then=then)
+    roots.put(tmp_path, "/usr/bin/mlxconfig", answer, 0o755)
     done = host(tmp_path, "check", "--cores", "4-15", "--json")
     (found,) = [f for f in json.loads(done.stdout) if "mode" in f["what"]]
     assert (found["stage"], found["level"]) == ("bluefield", level)
+    assert said in found["what"]
+    assert ("mlxconfig -d DEVICE set" in found["remedy"]) == (then == "DISABLED(1)")
 
 
 @pytest.mark.parametrize(("mask", "clash"), [("0x3", False), ("0x13", True)])
@@ -576,14 +648,62 @@ def test_secure_boot_is_said(tmp_path):
     assert "Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
 
 
-def test_tuned_is_told_what_it_owns(tmp_path):
-    roots.debian(tmp_path)
-    roots.put(tmp_path, "/etc/tuned/active_profile", "cpu-partitioning\n")
+def tuned_params(root: Path) -> str:
+    """What tuned adds to the command line that GRUB's settings make."""
+    return (root / "etc/tuned/bootcmdline").read_text().partition('"')[2].partition('"')[0]
+
+
+def test_tuned_is_told_where_the_stage_is_undone(tmp_path, chroot):
+    roots.tuned(tmp_path)
+    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True)
+    before = tuned_params(tmp_path)
+    root = Live(str(tmp_path))
+    mark = root.mark()
+    tuned.apply(root, frozenset({1}))
+    assert "nohz_full=1 " in tuned_params(tmp_path)
+    assert root.undo_to(mark) == []
+    assert tuned_params(tmp_path) == before
+
+
+@pytest.mark.parametrize("profile", ["cpu-partitioning", "dpdk-tokd"])
+@pytest.mark.parametrize("gives", ["nohz_full rcu_nocbs", "nohz_full"])
+def test_each_word_is_given_once_under_tuned_and_verify_passes(tmp_path, chroot, profile, gives):
+    conf = roots.TUNED_PROFILE
+    if "rcu_nocbs" not in gives:
+        conf = conf.replace("rcu_nocbs=${isolated_cores} ", "")
+    roots.tuned(tmp_path, profile, conf)
     said = good(tmp_path, "apply", *ASK)
-    variables = (tmp_path / "etc/tuned/cpu-partitioning-variables.conf").read_text()
-    assert variables.endswith("isolated_cores=1-4\n")
-    assert "tuned-adm profile cpu-partitioning" in said
-    assert "isolcpus" not in command_line(tmp_path) and "hugepages=8" in command_line(tmp_path)
+    assert f"to do tuned-adm profile {profile}" in said
+    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", profile], check=True)
+    line = f"{command_line(tmp_path)} {tuned_params(tmp_path)}"
+    assert [line.split().count(word) for word in WORDS.split()] == [1] * len(WORDS.split())
+    booted(tmp_path, line)
+    good(tmp_path, "verify")
+    assert "tuned-adm" not in good(tmp_path, "apply", *ASK)
+
+
+def test_one_line_of_tuneds_variables_is_ours(tmp_path):
+    roots.tuned(tmp_path)
+    variables = tmp_path / "etc/tuned/cpu-partitioning-variables.conf"
+    theirs = roots.TUNED_VARIABLES.replace("# no_balance", "no_balance")
+    variables.write_text(theirs)
+    good(tmp_path, "apply", *ASK)
+    assert variables.read_text() == theirs.replace("${f:calc_isolated_cores:1}", "1-4")
+    assert "no_balance_cores=5-10 has tuned give isolcpus a second time" in host(tmp_path, "check", *ASK).stdout
+
+
+def test_tuned_is_told_once_and_again_when_its_variables_are_as_before(tmp_path, chroot):
+    roots.tuned(tmp_path)
+    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True)
+    before = tuned_params(tmp_path)
+    plan = make("1-4", "", "", False)
+    for _ in range(2):
+        boot.apply(Live(str(tmp_path)), plan)
+    assert "nohz_full=1-4" in tuned_params(tmp_path)
+    assert len((tmp_path / "tuned-adm.log").read_text().splitlines()) == 2
+    revert(Live(str(tmp_path)))
+    assert tuned_params(tmp_path) == before
+    assert (tmp_path / "etc/tuned/cpu-partitioning-variables.conf").read_text() == roots.TUNED_VARIABLES
 
 
 def bound(root: Path, name: str) -> str:

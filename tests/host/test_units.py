@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 SOURCE = Path(__file__).parents[2]
+UNITS = ("dpdk-tokd", "tokd-gpu", "tokd-host")
 BUILD = Path(os.environ.get("TOKD_BUILD", SOURCE / "build"))
 
 
@@ -31,12 +32,10 @@ def one(folder: Path, name: str) -> Path:
 def test_units_are_read_by_systemd_without_a_word(installed, tmp_path):
     if shutil.which("systemd-analyze") is None:
         pytest.skip("systemd-analyze is missing (package systemd)")
-    for name in ("dpdk-tokd.service", "tokd-gpu.service", "tokd-host.service"):
-        text = one(installed, name).read_text()
-        # Where the programs will be: here they lie below another folder.
-        text = re.sub(r"^ExecStart=\S+", "ExecStart=/bin/true", text, flags=re.MULTILINE)
-        text = re.sub(r"^Documentation=.*\n", "", text, flags=re.MULTILINE)
-        (tmp_path / name).write_text(text)
+    for name in UNITS:
+        text = one(installed, f"{name}.service").read_text()
+        # Here the programs lie below another folder.
+        (tmp_path / f"{name}.service").write_text(text.replace("ExecStart=", f"ExecStart={installed}"))
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *sorted(tmp_path.glob("*.service"))],
         capture_output=True, text=True, check=False,
@@ -45,7 +44,7 @@ def test_units_are_read_by_systemd_without_a_word(installed, tmp_path):
 
 
 def test_units_start_what_is_installed(installed):
-    for unit in ("dpdk-tokd", "tokd-host"):
+    for unit in UNITS:
         text = one(installed, f"{unit}.service").read_text()
         program = re.search(r"^ExecStart=(\S+)", text, re.MULTILINE)[1]
         assert os.access(installed / program.lstrip("/"), os.X_OK), program
@@ -59,6 +58,19 @@ def test_the_environment_file_documents_every_option(installed):
     variables = re.findall(r"^#(TOKD_[A-Z0-9_]+)=", text, re.MULTILINE)
     wanted = {f"TOKD_{name.upper().replace('-', '_')}" for name in names}
     assert wanted <= set(variables)
+
+
+def test_what_the_recipe_copies_is_installed(installed):
+    """doc/host.md, for the prefix /usr/local."""
+    recipe = re.findall(r"^    cp (?:-r )?(\S+)", (SOURCE / "doc/host.md").read_text(), re.MULTILINE)
+    assert len(recipe) == 3
+    prefix = one(installed, "dpdk-tokd.service").parents[3]
+    assert [name for name in recipe if not (prefix / name.removeprefix("/usr/local/")).exists()] == []
+
+
+def test_the_agents_environment_file_has_a_table(installed):
+    lines = one(installed, "tokd-gpu.default").read_text().splitlines()
+    assert [line for line in lines if line.startswith("TOKD_GPU_TABLE=") and len(line) > 15]
 
 
 def test_tokd_host_runs_from_where_it_is_installed(installed, tmp_path):
@@ -75,3 +87,61 @@ def test_variables_of_the_unit_are_not_taken_for_options(installed):
     unit = one(installed, "dpdk-tokd.service").read_text()
     given = re.findall(r"\$(\w+)", re.search(r"^ExecStart=.*$", unit, re.MULTILINE)[0])
     assert given and not [name for name in given if name.startswith("TOKD_")]
+
+
+def settings(installed: Path, unit: str) -> dict[str, str]:
+    """What the unit sets; of what is set twice the last."""
+    lines = one(installed, f"{unit}.service").read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_who_is_waited_for_says_that_it_is_ready(installed, unit):
+    """systemd ends a unit of Type=notify that tells nothing, and starts nothing behind it."""
+    has = settings(installed, unit)
+    program = installed / has["ExecStart"].split()[0].lstrip("/")
+    tells = b"READY=1" in program.read_bytes()
+    assert (has["Type"] == "notify") == tells
+    assert b"WATCHDOG=1" in program.read_bytes() or "WatchdogSec" not in has
+
+
+def test_ports_are_bound_before_networks_are_set_up(installed):
+    """NetworkManager and networkd are ordered behind this target; it is there only if somebody wants it."""
+    has = settings(installed, "tokd-host")
+    assert "network-pre.target" in has["Before"].split() and "network-pre.target" in has["Wants"].split()
+
+
+@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+def test_what_cannot_help_is_not_tried_again(installed, unit):
+    """Of doc/operation.md, "Exit codes"."""
+    has = settings(installed, unit)
+    assert (has["Restart"], has["RestartPreventExitStatus"]) == ("on-failure", "2")
+    program = installed / has["ExecStart"].split()[0].lstrip("/")
+    assert subprocess.run([program, "--no-such-option"], capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_no_unit_closes_the_devices(installed, unit):
+    """vfio, RDMA and GPU are devices. Before systemd 252 ProtectClock=yes has DevicePolicy=closed follow."""
+    has = settings(installed, unit)
+    assert not {"ProtectClock", "PrivateDevices", "DevicePolicy", "DeviceAllow"} & set(has)
+
+
+@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+def test_no_unit_may_set_the_clock(installed, unit):
+    allowed = settings(installed, unit)["CapabilityBoundingSet"]
+    assert ("CAP_SYS_TIME" in allowed) == allowed.startswith("~")
+
+
+@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+def test_systemd_rates_what_a_unit_may_do(installed, tmp_path, unit):
+    """As `systemd-analyze security` counts: 10 is a unit without any bounds, 9.6 as a rule."""
+    if shutil.which("systemd-analyze") is None:
+        pytest.skip("systemd-analyze is missing (package systemd)")
+    command = ["systemd-analyze", "security", "--offline=yes", "--threshold=75"]
+    done = subprocess.run(
+        [*command, one(installed, f"{unit}.service")], capture_output=True, text=True, check=False
+    )
+    if "unrecognized option" in done.stderr:
+        pytest.skip("this systemd-analyze reads units of the running system alone")
+    assert done.returncode == 0, done.stdout

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "log.h"
+#include "notify.h"
 #include "tables.h"
 #include "tables_inside.h"
 
@@ -325,6 +326,7 @@ drain(struct tokg_agent *a, struct tokg_error *why)
 	tokg_log("stopping: what is published is finished, for up to %u ms; a second signal stops "
 		 "at once",
 		a->o->drain_ms);
+	tokd_notify_draining(a->o->drain_ms);
 	while (a->n_signals < 2 && now_ns < end_ns) {
 		if (!ended) {
 			ended = d->ops->stop(d, TOKG_STOP_DRAIN, DRAIN_SLICE_MS, why) >= 0;

@@ -8,6 +8,7 @@
 
 #include "agent.h"
 #include "log.h"
+#include "notify.h"
 #include "tables.h"
 #include "../geometry.h"
 
@@ -91,6 +92,7 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 			", holders at %s",
 			device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind),
 			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance, o->holders_socket);
+		tokd_notify("READY=1");
 		good = tokg_agent_run(&agent, why);
 	}
 	tokg_agent_close(&agent);

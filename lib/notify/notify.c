@@ -2,12 +2,17 @@
 #include "notify.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
+
+#define CLOSE_MS                                                                                   \
+	15000 /* behind the drain: rings, ports and devices are closed, memory is given back */
 
 bool
 tokd_notify(const char *state)
@@ -31,6 +36,16 @@ tokd_notify(const char *state)
 		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + n));
 	close(fd);
 	return sent == (ssize_t)strlen(state);
+}
+
+bool
+tokd_notify_draining(uint32_t drain_ms)
+{
+	char state[96];
+
+	snprintf(state, sizeof(state), "STOPPING=1\nSTATUS=draining\nEXTEND_TIMEOUT_USEC=%" PRIu64,
+		((uint64_t)drain_ms + CLOSE_MS) * 1000);
+	return tokd_notify(state);
 }
 
 uint32_t

@@ -44,6 +44,7 @@ struct tokg_scan {
 	uint64_t scans;
 	uint64_t timed;		       /* scans, where they are timed */
 	uint64_t owner, alive, looked; /* its word, when it changed, when it was looked at */
+	uint64_t busy;		       /* tokg_busy */
 	uint32_t n_taken, stop;
 	bool leave;
 	struct tokg_walk walk;
@@ -405,6 +406,9 @@ tokg_slot_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const to
 #ifndef __CUDA_ARCH__ /* a GPU has workers always; its threads could not meet in here */
 		if (c->workers == 0) {
 			tokg_job_run(c, b, &j, s->pushed + k);
+			s->leave = tokg_busy(c, &s->busy);
+			if (s->leave)
+				break;
 			continue;
 		}
 #endif
@@ -435,6 +439,9 @@ tokg_slot_process(const tokg_consumer *c, tokg_block *b, tokg_scan *s, tokg_take
 		tokg_entry_write(c, &j, (uint8_t)status, now);
 		tokg_slot_end(c, &j, status, now);
 	}
+	tokg_sync(b);
+	if (b->tid == 0 && tokg_busy(c, &s->busy))
+		s->leave = true;
 	tokg_sync(b);
 }
 
@@ -504,7 +511,7 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		if (c->scan_times != NULL)
 			tokg_st(&c->scan_times->n, 0);
 		s->owner = tokg_ld(c->owner);
-		s->alive = s->looked = tokg_now();
+		s->alive = s->looked = s->busy = tokg_now();
 		s->n_taken = 0;
 		s->stop = TOKG_RUN;
 		s->leave = false;

@@ -38,8 +38,10 @@ fence(void *owner, uint32_t place)
 {
 	struct tokg_agent *a = owner;
 
-	if (a->verbs != NULL)
-		tokg_verbs_end(a->verbs, place);
+	for (uint32_t i = 0; i < a->o->n_listen; i++) {
+		if (a->entrance[i].verbs != NULL)
+			tokg_verbs_end(a->entrance[i].verbs, place);
+	}
 }
 
 static uint64_t
@@ -78,6 +80,15 @@ fd_missing(const struct tokg_device *d)
 			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded, or tokd-gpu --ring host";
 }
 
+/* One that resumes may have come by another listener before. */
+static bool
+grant_verbs(const struct tokg_entrance *e, uint32_t place, const struct tokg_hello *hello,
+	struct tokg_welcome *w, struct tokg_error *why)
+{
+	fence(e->agent, place);
+	return tokg_verbs_grant(e->verbs, place, &hello->qp, w, why);
+}
+
 static int
 grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welcome *w, int *fd)
 {
@@ -111,7 +122,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
-	} else if (!tokg_verbs_grant(a->verbs, place, &hello->qp, w, &why)) {
+	} else if (!grant_verbs(e, place, hello, w, &why)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			why.text);
 		/* Its connection stays, for the answer. */
@@ -156,13 +167,14 @@ watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
 }
 
 static bool
-open_verbs(struct tokg_agent *a, struct tokg_error *why)
+open_verbs(struct tokg_agent *a, struct tokg_entrance *e, const char *host, struct tokg_error *why)
 {
 	const struct tokg_verbs_server_config c = {
 		.geometry = &a->device->geometry,
 		.region = a->device->region,
 		.region_address = a->device->region_address,
 		.region_dmabuf = a->device->region_dmabuf,
+		.host = host,
 		.rdma_device = a->o->rdma_device,
 		.rdma_port = a->o->rdma_port,
 		.rdma_gid = a->o->rdma_gid,
@@ -170,8 +182,8 @@ open_verbs(struct tokg_agent *a, struct tokg_error *why)
 	};
 	char path[256] = "";
 
-	a->verbs = tokg_verbs_server_open(&c, path, why);
-	if (a->verbs == NULL)
+	e->verbs = tokg_verbs_server_open(&c, path, why);
+	if (e->verbs == NULL)
 		return false;
 	tokg_log("verbs: %s; order: %s (%s)", path,
 		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_why);
@@ -192,7 +204,7 @@ open_entrance(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
 		.owner = e,
 	};
 
-	if (c.path == NULL && a->verbs == NULL && !open_verbs(a, why))
+	if (c.path == NULL && !open_verbs(a, e, l->host, why))
 		return false;
 	e->agent = a;
 	e->index = i;
@@ -414,9 +426,9 @@ tokg_agent_close(struct tokg_agent *a)
 	for (uint32_t i = 0; i < TOKG_LISTEN_MAX; i++) {
 		if (a->entrance[i].server != NULL)
 			tokg_server_close(a->entrance[i].server);
+		if (a->entrance[i].verbs != NULL)
+			tokg_verbs_server_close(a->entrance[i].verbs);
 	}
-	if (a->verbs != NULL)
-		tokg_verbs_server_close(a->verbs);
 	tokg_holders_close(&a->holders);
 	tokg_delivery_free(&a->delivery);
 	tokg_places_free(&a->places);

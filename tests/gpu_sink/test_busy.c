@@ -227,6 +227,27 @@ told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
 	end(&w);
 }
 
+static void
+nobody_waits_until_another_one_has_nothing_to_do(void **state)
+{
+	struct tokg_error why = {""};
+	struct work w;
+	uint32_t done;
+
+	make(&w, 0);
+	epochs(&w);
+	w.n = SLOTS;
+	for (uint32_t i = 0; i < w.n; i++)
+		post(&w, 0, i);
+	post(&w, 1, 0);
+	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
+	wait_for(&w, 1, 0);
+	done = n_done(&w);
+	print_message("# place 1 came after %u of place 0\n", done);
+	assert_true(done < w.n / 2);
+	end(&w);
+}
+
 int
 main(void)
 {
@@ -234,6 +255,7 @@ main(void)
 		cmocka_unit_test(a_consumer_that_does_all_itself_is_busy_and_not_restarted),
 		cmocka_unit_test(one_that_waits_for_its_worker_is_busy_and_not_restarted),
 		cmocka_unit_test(told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it),
+		cmocka_unit_test(nobody_waits_until_another_one_has_nothing_to_do),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

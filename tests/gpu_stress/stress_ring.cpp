@@ -17,7 +17,8 @@
  *
  * --heads: the consumer looks at the next slot of each producer, as tokd-gpu --heads; else at all.
  *
- * One of the producers comes to its slots' last tickets a third of the way, and stops; the others go on.
+ * One of the producers comes to its slots' last tickets a third of the way, and stops; the others
+ * go on.
  *
  * stress_ring [--in-order | --late] [--no-check] [--heads]. TOKG_STRESS_SLOTS: how many,
  * TOKG_STRESS_SEED.

@@ -163,7 +163,10 @@ watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	return epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ||
-	       tokg_agent_wrong(why, "epoll: %s", strerror(errno));
+	       tokg_agent_wrong(why,
+		       "watching descriptor %d (epoll_ctl): %s: see "
+		       "fs.epoll.max_user_watches",
+		       fd, strerror(errno));
 }
 
 static bool
@@ -223,7 +226,9 @@ open_signals(struct tokg_agent *a, struct tokg_error *why)
 	sigaddset(&set, SIGTERM);
 	a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (a->signals < 0)
-		return tokg_agent_wrong(why, "signalfd: %s", strerror(errno));
+		return tokg_agent_wrong(why,
+			"waiting for SIGTERM (signalfd): %s: raise LimitNOFILE or ulimit -n",
+			strerror(errno));
 	return watch_fd(a, a->signals, why);
 }
 
@@ -241,7 +246,9 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 	a->delivery.ring_fd = a->holders.epoll = a->holders.listener.fd = a->signals = -1;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (a->epoll < 0)
-		return tokg_agent_wrong(why, "epoll: %s", strerror(errno));
+		return tokg_agent_wrong(why,
+			"watching sockets (epoll_create): %s: raise LimitNOFILE or ulimit -n",
+			strerror(errno));
 	if (!tokg_places_create(&a->places, device, ring_epoch, &calls))
 		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
 	if (!open_signals(a, why) ||
@@ -380,7 +387,9 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 				return false;
 		}
 		if (a->places.broken)
-			return tokg_agent_wrong(why, "the device does not answer");
+			return tokg_agent_wrong(why,
+				"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+				a->device->ops->name);
 		if (n > 0)
 			continue;
 		if (now_ns - busy_ns < SPIN_NS) {

@@ -52,7 +52,9 @@ tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 		    sizeof(heartbeat)) < 0 ||
 		c->device->ops->read(
 			c->device, offsetof(struct tokg_ctl, busy), &busy, sizeof(busy)) < 0) {
-		tokg_agent_wrong(why, "the device does not answer");
+		tokg_agent_wrong(why,
+			"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+			c->device->ops->name);
 		return -1;
 	}
 	if (heartbeat != c->heartbeat || busy != c->busy) {

@@ -16,8 +16,8 @@
 #define DIM 1022 /* no whole number of 16 bytes: slow on purpose */
 #define N_IDS 100
 #define IDS 2048 /* of a slot */
-#define SLOTS 1024
-#define STUCK_MS 250
+#define SLOTS 2048
+#define STUCK_MS 500
 #define BUSY_MS 1500
 #define WAIT_NS 60000000000ull
 
@@ -25,7 +25,7 @@ struct work {
 	struct tokg_device *d;
 	float *word;
 	uint32_t ids[IDS];
-	uint32_t n; /* slots that take BUSY_MS together */
+	uint32_t n; /* slots of producer 0 that are posted */
 	uint64_t ticket[2][SLOTS];
 };
 
@@ -102,7 +102,7 @@ make(struct work *w, uint32_t workers)
 	struct tokg_geometry *const g = &c.geometry;
 	struct tokg_error why = {""};
 
-	*w = (struct work){.word = calloc((size_t)N_IDS * DIM, sizeof(float))};
+	*w = (struct work){.word = calloc((size_t)N_IDS * DIM, sizeof(float)), .n = SLOTS};
 	assert_non_null(w->word);
 	for (uint32_t i = 0; i < IDS; i++)
 		w->ids[i] = i % N_IDS;
@@ -127,23 +127,6 @@ make(struct work *w, uint32_t workers)
 		fail_msg("%s", why.text);
 }
 
-/* It runs: how many slots keep it busy? */
-static void
-measure(struct work *w)
-{
-	const uint32_t few = 32;
-	uint64_t ns = post_now();
-
-	for (uint32_t i = 0; i < few; i++)
-		post(w, 0, i);
-	for (uint32_t i = 0; i < few; i++)
-		wait_for(w, 0, i);
-	ns = (post_now() - ns) / few;
-	w->n = (uint32_t)(BUSY_MS * 1000000ull / ns);
-	w->n = w->n < 8 ? 8 : w->n > SLOTS ? SLOTS : w->n;
-	print_message("# a slot takes %u us, %u are posted\n", (uint32_t)(ns / 1000), w->n);
-}
-
 static void
 end(struct work *w)
 {
@@ -164,25 +147,25 @@ is_not_restarted(uint32_t workers)
 	struct tokg_error why = {""};
 	struct work w;
 	uint64_t since;
+	uint32_t done;
 
 	make(&w, workers);
 	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, post_now(), &why));
 	epochs(&w);
-	measure(&w);
 	since = post_now();
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
-	while (n_done(&w) < w.n) {
+	while (post_now() - since < BUSY_MS * 1000000ull) {
 		if (tokg_consumer_watch(&consumer, post_now(), &calls, &why) != 0)
 			fail_msg("restarted, with %u of %u done", n_done(&w), w.n);
-		if (post_now() - since > WAIT_NS)
-			fail_msg("%u of %u are done after 60 s", n_done(&w), w.n);
 		nap();
 	}
-	since = post_now() - since;
+	done = n_done(&w);
 	end(&w);
-	if (since < 2 * STUCK_MS * 1000000ull) {
-		print_message("# skipped: %u slots do not keep this machine busy\n", w.n);
+	print_message("# %u of %u are done\n", done, w.n);
+	assert_true(done > 0);
+	if (done == w.n) {
+		print_message("# skipped: they do not keep this machine busy\n");
 		skip();
 	}
 }
@@ -207,21 +190,17 @@ told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
 	struct work w;
 
 	make(&w, 0);
-	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
 	epochs(&w);
-	measure(&w);
-	/* All at once, and at most as many as a scan takes. */
-	assert_int_equal(w.d->ops->stop(w.d, TOKG_STOP_NOW, 10000, &why), 0);
-	w.n = w.n < 64 ? w.n : 64;
+	w.n = 64; /* a look takes them all */
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
-	assert_int_equal(w.d->ops->start(w.d, 2, &why), 0);
+	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
 	wait_for(&w, 0, 0);
 	assert_int_equal(w.d->ops->stop(w.d, TOKG_STOP_NOW, 10000, &why), 0);
 	done = n_done(&w);
 	if (done == w.n)
 		fail_msg("all %u slots were finished first", done);
-	assert_int_equal(w.d->ops->start(w.d, 3, &why), 0);
+	assert_int_equal(w.d->ops->start(w.d, 2, &why), 0);
 	for (uint32_t i = 0; i < w.n; i++)
 		wait_for(&w, 0, i);
 	end(&w);
@@ -236,7 +215,6 @@ nobody_waits_until_another_one_has_nothing_to_do(void **state)
 
 	make(&w, 0);
 	epochs(&w);
-	w.n = SLOTS;
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
 	post(&w, 1, 0);

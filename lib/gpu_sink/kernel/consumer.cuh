@@ -122,17 +122,18 @@ tokg_ticket_word(const tokg_consumer *c, uint32_t slot)
 				    offsetof(struct tokg_hdr, ticket));
 }
 
-/*
- * All slots. Several loads of a thread are under way before the first is looked at. When more are
- * pending than are taken, the next look begins with the next producer: none waits for ever. Those
- * of one producer are looked at from its first one on, as its outputs are given back in order.
- */
+/* The i-th of n slots from `begin` on. */
 TOKG_DEV uint32_t
 tokg_slot_from(uint32_t begin, uint32_t i, uint32_t n)
 {
 	return i < n - begin ? begin + i : i - (n - begin);
 }
 
+/*
+ * All slots. Several loads of a thread are under way before the first is looked at. When more are
+ * pending than are taken, the next look begins with the next producer: none waits for ever. Those
+ * of one producer are looked at from its first one on: its outputs are given back in order.
+ */
 TOKG_DEV void
 tokg_scan_all(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 {

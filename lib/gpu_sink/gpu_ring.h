@@ -200,6 +200,7 @@ struct tokg_ctl {
 	uint64_t heartbeat; /* of the consumer: scans so far, written now and then */
 	uint32_t stop;	    /* enum tokg_stop, written by the agent */
 	uint32_t incarnation;
+	uint64_t busy; /* its clock, ns: each ms of a scan that found something */
 };
 static_assert(sizeof(struct tokg_ctl) <= TOKG_PAGE, "ctl is one page");
 

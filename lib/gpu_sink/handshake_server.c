@@ -204,7 +204,10 @@ listen_to(struct tokg_server *s, bool on, struct tokg_error *why)
 		if (epoll_ctl(s->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->listener[i].fd,
 			    &e) != 0 &&
 			errno != EEXIST && errno != ENOENT)
-			return tokg_wrong(why, "epoll: %s", strerror(errno));
+			return tokg_wrong(why,
+				"listening for producers (epoll_ctl): %s: see "
+				"fs.epoll.max_user_watches",
+				strerror(errno));
 	}
 	s->deaf = !on;
 	return true;
@@ -314,7 +317,9 @@ tokg_server_open(const struct tokg_server_config *c, struct tokg_error *why)
 		s->listener[i].fd = -1;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
-		tokg_wrong(why, "epoll: %s", strerror(errno));
+		tokg_wrong(why,
+			"listening for producers (epoll_create): %s: raise LimitNOFILE or ulimit -n",
+			strerror(errno));
 	else if (open_listeners(s, c, why))
 		return s;
 	tokg_server_close(s);

@@ -42,9 +42,13 @@ map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *why)
 static bool
 populate(struct tokg_shm *s, struct tokg_error *why)
 {
-	return madvise(s->region, s->mapped, MADV_POPULATE_WRITE) == 0 ||
-	       tokg_wrong(why, "%" PRIu64 " bytes of the agent's region cannot be had: %s",
-		       s->mapped, strerror(errno));
+	if (madvise(s->region, s->mapped, MADV_POPULATE_WRITE) == 0)
+		return true;
+	return tokg_wrong(why, "%" PRIu64 " bytes of the agent's region cannot be had: %s: %s",
+		s->mapped, strerror(errno),
+		errno == EINVAL ? "this kernel is older than Linux 5.14 (MADV_POPULATE_WRITE): run "
+				  "a newer one, or use verbs"
+				: "free memory, or fewer slots in tokd-gpu");
 }
 
 static bool

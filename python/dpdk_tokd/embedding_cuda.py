@@ -7,9 +7,11 @@ no machine of the project's has a GPU.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import ctypes.util
 import uuid
+from collections.abc import Iterator
 
 from .ring_errors import RingError
 
@@ -53,17 +55,17 @@ class CudaOutputs:
         handle = _IpcHandle()
         ctypes.memmove(ctypes.addressof(handle), ipc, 64)
         pointer = ctypes.c_void_p()
-        self._check(self._cuda.cudaSetDevice(self.device), f"cudaSetDevice({self.device})")
         self._cuda.cudaIpcOpenMemHandle.argtypes = [
             ctypes.POINTER(ctypes.c_void_p),
             _IpcHandle,
             ctypes.c_uint,
         ]
-        self._check(
-            self._cuda.cudaIpcOpenMemHandle(ctypes.byref(pointer), handle, LAZY_PEER_ACCESS),
-            "cudaIpcOpenMemHandle",
-        )
-        self.address = int(pointer.value or 0)
+        with self._its_device():
+            self._check(
+                self._cuda.cudaIpcOpenMemHandle(ctypes.byref(pointer), handle, LAZY_PEER_ACCESS),
+                "cudaIpcOpenMemHandle",
+            )
+            self.address = int(pointer.value or 0)
 
     def _number_of(self, gpu: bytes) -> int:
         """What the GPU of this UUID is called here."""
@@ -85,11 +87,24 @@ class CudaOutputs:
             text = self._cuda.cudaGetErrorString(rc).decode()
             raise RingError(f"{what}: {text}")
 
+    @contextlib.contextmanager
+    def _its_device(self) -> Iterator[None]:
+        """The calling thread's current device is the outputs'; then again what it was."""
+        before = ctypes.c_int()
+        self._check(self._cuda.cudaGetDevice(ctypes.byref(before)), "cudaGetDevice")
+        self._check(self._cuda.cudaSetDevice(self.device), f"cudaSetDevice({self.device})")
+        try:
+            yield
+        finally:
+            self._check(self._cuda.cudaSetDevice(before.value), f"cudaSetDevice({before.value})")
+
     def synchronize(self) -> None:
-        """Kernels of this process that read rows have ended."""
-        self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
+        """Kernels of this process that read rows have ended, whichever thread asks."""
+        with self._its_device():
+            self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
 
     def close(self) -> None:
-        if self.address:
-            self._cuda.cudaIpcCloseMemHandle(ctypes.c_void_p(self.address))
-            self.address = 0
+        address, self.address = self.address, 0
+        if address:
+            with self._its_device():
+                self._cuda.cudaIpcCloseMemHandle(ctypes.c_void_p(address))

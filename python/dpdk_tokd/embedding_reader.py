@@ -76,7 +76,11 @@ class EmbeddingReader(Waiting[Embedding]):
         self._cuda: CudaOutputs | None = None
         self._memory_address = 0
         if reply.outputs == Outputs.CUDA_IPC:
-            self._cuda = CudaOutputs(reply.ipc, reply.uuid)
+            try:
+                self._cuda = CudaOutputs(reply.ipc, reply.uuid)
+            except BaseException:
+                self.close()  # else it is a holder that never lets go, and producers wait for it
+                raise
         elif self._a.outputs is not None:
             self._memory_address = np.frombuffer(self._a.outputs, np.uint8).ctypes.data
 

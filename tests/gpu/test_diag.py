@@ -119,7 +119,7 @@ def test_each_gpu_is_judged_and_has_its_path(tmp_path: Path) -> None:
     taken = {gpu["pci"]["address"]: gpu["taken"] for gpu in report["gpus"]}
     assert taken == {
         "0000:19:00.0": "verbs with dma-buf",
-        "0000:9a:00.0": "shm",
+        "0000:9a:00.0": "verbs with --ring host",
         "0000:9c:00.0": "verbs with dma-buf",
     }
     assert report["taken"] == "verbs with dma-buf"
@@ -141,7 +141,10 @@ def test_the_best_of_the_gpus_stands_for_all(tmp_path: Path) -> None:
     machine.gpu("pci0000:97/0000:97:03.0/0000:10:00.0", bar1=16 << 20, model="NVIDIA T4")
     machine.gpu("pci0000:97/0000:97:05.0/0000:20:00.0")
     report = look(machine)
-    assert [gpu["taken"] for gpu in report["gpus"]] == ["shm", "verbs with dma-buf"]
+    assert [gpu["taken"] for gpu in report["gpus"]] == [
+        "verbs with --ring host",
+        "verbs with dma-buf",
+    ]
     assert report["taken"] == "verbs with dma-buf"
     assert path_of(report, "verbs with dma-buf")["works"] is not False
 
@@ -194,13 +197,48 @@ def test_neither_dmabuf_nor_peer_memory_is_a_problem(tmp_path: Path) -> None:
     machine.modules("mlx5_ib", "nvidia", "gdrdrv")
     machine.write("/dev/gdrdrv", "")
     report = look(machine)
-    assert report["taken"] == "shm"
+    assert report["taken"] == "verbs with --ring host"
     assert report["system"]["gdrdrv"] and report["system"]["gdrdrv_node"]
-    assert "GPUDirect RDMA" in findings(report, problems=True)
+    assert "--ring host" in findings(report, problems=True)["GPUDirect RDMA"]["remedy"]
     assert not report["good"]
-    assert not look(machine, "--want", "verbs")["good"]
+    assert look(machine, "--want", "verbs")["good"]
     assert not look(machine, "--want", "cuda")["good"]
     assert look(machine, "--want", "verbs", "--role", "producer")["good"]
+
+
+def test_a_ring_in_the_hosts_memory_needs_locked_memory_and_the_gpus_driver(tmp_path: Path) -> None:
+    machine = lab.Machine(tmp_path)
+    machine.nic("mlx5_0", f"{lab.SWITCH}/0000:18:00.0", "eth0", [(lab.IPV4, lab.V2)])
+    machine.pci("pci0000:00/0000:01:00.0", (0x10DE, 0x2331), 0x030200, "vfio-pci")
+    machine.locked("8388608", capable=False)
+    report = look(machine)
+    assert against(report, "verbs with --ring host") == ["locked memory", "GPU driver"]
+    assert report["taken"] == "shm"
+
+
+def test_an_agent_without_a_gpu_has_the_hosts_memory_alone(tmp_path: Path) -> None:
+    machine = lab.bluefield(tmp_path)
+    machine.modules("mlx5_ib", "mlx5_core", "nvidia")
+    machine.write("/proc/driver/nvidia/version", lab.OPEN)
+    report = look(machine, "--role", "agent")
+    assert report["gpus"] == []
+    assert (report["taken"], report["good"]) == ("verbs into host memory", True)
+    assert "verbs with --ring host" not in [p["path"] for p in report["paths"]]
+    machine.locked("8388608", capable=False)  # with the driver, and no GPU: nothing to write to
+    report = look(machine, "--role", "agent")
+    assert (report["taken"], list(findings(report, problems=True))) == ("shm", ["locked memory"])
+
+
+def test_a_producer_beside_a_gpu_is_not_judged_by_how_its_nic_reaches_that(tmp_path: Path) -> None:
+    machine = lab.host(tmp_path, version=lab.CLOSED)
+    machine.modules("mlx5_ib", "mlx5_core", "nvidia")  # no dma-buf, no peer memory
+    assert "GPUDirect RDMA" in findings(look(machine), problems=True)
+    report = look(machine, "--role", "producer")
+    assert (report["taken"], report["good"]) == ("verbs", True)
+    assert findings(report, problems=True) == {}
+    machine.locked("8388608", capable=False)  # against both paths that are first for a producer
+    problems = findings(look(machine, "--role", "producer"), problems=True)
+    assert list(problems) == ["locked memory"]
 
 
 def test_gpu_without_its_driver_is_a_problem(tmp_path: Path) -> None:
@@ -283,14 +321,15 @@ def test_small_mtu_is_named_with_the_netdevs_mtu_that_it_takes(tmp_path: Path) -
     assert "4200" in findings(report, problems=False)["mlx5_0"]["remedy"]
 
 
-def test_tiny_bar1_stands_against_all_but_shm(tmp_path: Path) -> None:
+def test_tiny_bar1_stands_against_all_but_a_ring_in_the_hosts_memory(tmp_path: Path) -> None:
     machine = lab.host(tmp_path, bar1=32 << 20)
     report = look(machine)
     for path in ("verbs with dma-buf", "verbs with peer memory", "cuda with dma-buf"):
         (reason,) = path_of(report, path)["against"]
         assert "32 MiB" in reason["value"] and "64 MiB" in reason["value"]
         assert "slots" in reason["remedy"]
-    assert report["taken"] == "shm"
+    assert against(report, "verbs with --ring host") == against(report, "shm") == []
+    assert report["taken"] == "verbs with --ring host"
     assert not report["good"]
     assert look(machine, "--region", "16M")["taken"] == "verbs with dma-buf"
 

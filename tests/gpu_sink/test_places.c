@@ -183,6 +183,19 @@ meanwhile(void *owner)
 	tokg_places_turn(&f->places, f->now, f->delivery.told);
 }
 
+/* So many looks, a tenth of a second apart: what the last one said; all before it: 0. */
+static int
+watched(struct fixture *f, struct tokg_consumer *c, const struct tokg_consumer_calls *calls,
+	uint32_t looks, struct tokg_error *why)
+{
+	for (uint32_t i = 1; i < looks; i++) {
+		f->now += S / 10;
+		assert_int_equal(tokg_consumer_watch(c, f->now, calls, why), 0);
+	}
+	f->now += S / 10;
+	return tokg_consumer_watch(c, f->now, calls, why);
+}
+
 static void
 producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
 {
@@ -194,14 +207,12 @@ producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
 	granted(f, 0, 1);
 	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
 	f->fake.slow = 90;
-	f->now += S;
-	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 1);
+	assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
 	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 0) +
 						     offsetof(struct tokg_back, heartbeat)),
 		90);
 	f->fake.slow = 1000; /* never */
-	f->now += S;
-	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), -1);
+	assert_int_equal(watched(f, &c, &calls, 5, &why), -1);
 	assert_int_equal(f->fake.slow, 1000 - TOKG_STOP_MS / TOKG_STOP_SLICE_MS);
 }
 
@@ -221,16 +232,50 @@ a_consumer_that_stands_still_is_restarted_three_times(void **state)
 			f->now += S / 10;
 			assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
 		}
-		f->now += S / 2;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
-		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 1);
+		assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
 		assert_int_equal(d->incarnation, 1 + i);
 		assert_int_equal(f->fake.n_stops, i);
 	}
-	f->now += S;
-	assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), -1);
+	assert_int_equal(watched(f, &c, &calls, 6, &why), -1);
 	assert_non_null(strstr(why.text, "3 times"));
+}
+
+static void
+one_that_is_busy_within_a_scan_does_not_stand_still(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
+	struct tokg_consumer c;
+	struct tokg_error why = {""};
+
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	for (uint64_t k = 1; k < 100; k++) {
+		fake_set_word(&f->fake, offsetof(struct tokg_ctl, busy), k);
+		f->now += S / 10;
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+	}
+	assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
+}
+
+/* tokd-gpu was stopped for an hour, by SIGSTOP: its first look sees the heartbeat of then. */
+static void
+who_did_not_look_has_not_seen_it_stand_still(void **state)
+{
+	struct fixture *f = *state;
+	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
+	struct tokg_consumer c;
+	struct tokg_error why = {""};
+
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	for (uint64_t k = 1; k < 100; k++) {
+		f->now += 3600 * S;
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+		fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), k);
+		f->now += S / 10;
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+	}
+	f->now += 3600 * S;
+	assert_int_equal(watched(f, &c, &calls, 5, &why), 1);
 }
 
 static void
@@ -262,6 +307,8 @@ main(void)
 		T(a_grant_that_is_taken_back_leaves_the_connection),
 		T(producers_see_a_heartbeat_while_a_consumer_is_stopped),
 		T(a_consumer_that_stands_still_is_restarted_three_times),
+		T(one_that_is_busy_within_a_scan_does_not_stand_still),
+		T(who_did_not_look_has_not_seen_it_stand_still),
 		T(the_heartbeat_rises_in_every_place_that_is_taken),
 	};
 #undef T

@@ -16,6 +16,7 @@ agent::look(const held &h)
 
 		for (uint32_t k = 0; k < DIM; k++) {
 			if (h.rows[i * DIM + k] != element(id, k)) {
+				n_misled++;
 				wrong("request %" PRIu64 " row %u: %f, should be %f", h.request, i,
 					(double)h.rows[i * DIM + k], (double)element(id, k));
 				return;
@@ -30,11 +31,14 @@ agent::deliver(const struct tokg_out_entry *e)
 	held h = {};
 
 	if (e->request >= w->delivered.size() || e->request % PRODUCERS != e->producer) {
+		n_misled++;
 		wrong("request %" PRIu64 " does not exist", e->request);
 		return;
 	}
-	if (w->delivered[e->request]++ > 0)
+	if (w->delivered[e->request]++ > 0) {
+		n_misled++;
 		wrong("request %" PRIu64 " is there twice", e->request);
+	}
 	h.producer = e->producer;
 	h.slot = e->slot;
 	h.ticket = e->ticket;

@@ -81,7 +81,7 @@ producer::post()
 	uint32_t total = 0, off = 0;
 	text t = {};
 
-	if (slot[s].out || strict_waits || over)
+	if (slot[s].out || strict_waits || over || is_spent())
 		return false;
 	if (is_again) {
 		t = again.front();
@@ -220,13 +220,31 @@ producer::resume()
 	breaking = 0;
 }
 
+/* The next slot has had the last ticket: nothing more is posted here. */
+bool
+producer::is_spent()
+{
+	return slot[posted % SLOTS].ticket == TOKG_TICKET_MAX;
+}
+
+/* What was to be posted again. */
+void
+producer::give_up()
+{
+	for (const text &t : again)
+		for (uint32_t i = 0; i < t.n; i++)
+			w->dead[t.request + (uint64_t)i * PRODUCERS] = 1;
+	again.clear();
+}
+
 bool
 producer::idle()
 {
 	for (const struct slot &s : slot)
 		if (s.out)
 			return false;
-	return again.empty() && wire.empty() && n_posted >= w->o.slots;
+	return is_spent() ? again.empty() && wire.empty()
+			  : again.empty() && wire.empty() && n_posted >= w->o.slots;
 }
 
 void
@@ -250,6 +268,8 @@ producer::step()
 	for (uint32_t n = r.below(4); n > 0 && post(); n--)
 		;
 	read_back();
+	if (is_spent())
+		give_up();
 }
 
 } // namespace stress

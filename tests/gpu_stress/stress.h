@@ -29,7 +29,7 @@ constexpr uint32_t PRODUCERS = 3, SLOTS = 8, DIM = 4, IDS = 1 << 20, MOST_IDS = 
 constexpr uint64_t OUT_BYTES = 1 << 16;
 
 struct options {
-	bool any_order = INJECT, check = true, late = false;
+	bool any_order = INJECT, check = true, late = false, heads = false;
 	uint64_t slots = 0, seed = 1;
 };
 
@@ -54,6 +54,7 @@ struct random_numbers {
 
 extern std::atomic<bool> over;
 extern std::atomic<uint64_t> n_wrong, n_posted;
+extern std::atomic<uint64_t> n_misled; /* of n_wrong: rows and deliveries that are */
 
 /* Goes on: what else is wrong is worth knowing. */
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -121,6 +122,7 @@ struct producer {
 	uint32_t strict_slot = 0, state = LIVES, breaking = 0;
 	uint64_t posted = 0, position = 0, used = 0, released = 0, next_request = 0;
 	uint64_t n_again = 0, n_failed = 0;
+	uint64_t first = 0; /* ticket that its slots begin at */
 
 	uint64_t *word(uint64_t offset);
 	uint64_t back(uint64_t offset);
@@ -132,6 +134,8 @@ struct producer {
 	void read_back();
 	void resume();
 	bool idle();
+	bool is_spent();
+	void give_up();
 	bool flying(uint32_t s);
 };
 

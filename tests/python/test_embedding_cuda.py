@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from typing import Any
 
 import pytest
@@ -13,14 +14,17 @@ GPUS = [bytes([i]) * 16 for i in (1, 2, 3)]
 
 
 class Runtime:
-    """libcudart of a process that sees these GPUs, in this order."""
+    """libcudart of a process that sees these GPUs, in this order. Each thread has its current
+    device, 0 at first, and what it calls is done on that one."""
 
     def __init__(self, gpus: list[bytes]) -> None:
         self.gpus = gpus
-        self.chosen: list[int] = []
+        self.thread = threading.local()
+        self.done: list[tuple[str, int]] = []
 
         def open_handle(to: Any, handle: Any, flags: int) -> int:
             to._obj.value = 0x7000 + len(handle.reserved)
+            self.done.append(("open", self.current))
             return 0
 
         def error(rc: int) -> bytes:
@@ -37,8 +41,26 @@ class Runtime:
         ctypes.memmove(ctypes.addressof(to) + 256, self.gpus[i], 16)
         return 0
 
+    @property
+    def current(self) -> int:
+        return getattr(self.thread, "current", 0)
+
+    def cudaGetDevice(self, to: Any) -> int:
+        to._obj.value = self.current
+        return 0
+
     def cudaSetDevice(self, i: int) -> int:
-        self.chosen.append(i)
+        if not 0 <= i < len(self.gpus):
+            return 101
+        self.thread.current = i
+        return 0
+
+    def cudaDeviceSynchronize(self) -> int:
+        self.done.append(("synchronize", self.current))
+        return 0
+
+    def cudaIpcCloseMemHandle(self, address: ctypes.c_void_p) -> int:
+        self.done.append(("close", self.current))
         return 0
 
 
@@ -54,7 +76,7 @@ def test_a_gpu_is_found_by_its_uuid_whatever_its_number(
 ) -> None:
     runtime, outputs = opened(monkeypatch, seen, GPUS[2])
     assert outputs.device == seen.index(GPUS[2])
-    assert runtime.chosen == [outputs.device]
+    assert runtime.done == [("open", outputs.device)]
     assert outputs.address == 0x7000 + 64
 
 
@@ -66,3 +88,33 @@ def test_a_gpu_that_this_process_does_not_see_is_named(monkeypatch: pytest.Monke
 def test_a_runtime_without_any_gpu_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RingError, match="cudaGetDeviceCount: error 100"):
         opened(monkeypatch, [], GPUS[0])
+
+
+def test_any_thread_waits_for_the_right_gpu_and_keeps_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    runtime, outputs = opened(monkeypatch, GPUS, GPUS[2])
+    kept = [runtime.current]
+
+    def other() -> None:
+        runtime.cudaSetDevice(1)
+        outputs.synchronize()
+        outputs.close()
+        outputs.close()
+        kept.append(runtime.current)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    thread.join()
+    outputs.synchronize()
+    kept.append(runtime.current)
+    assert runtime.done == [("open", 2), ("synchronize", 2), ("close", 2), ("synchronize", 2)]
+    assert kept == [0, 1, 0]
+
+
+def test_the_current_device_is_what_it_was_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    runtime, outputs = opened(monkeypatch, GPUS, GPUS[2])
+    monkeypatch.setattr(runtime, "cudaDeviceSynchronize", lambda: 700)
+    with pytest.raises(RingError, match="cudaDeviceSynchronize: error 700"):
+        outputs.synchronize()
+    assert runtime.current == 0

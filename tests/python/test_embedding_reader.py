@@ -22,6 +22,8 @@ from dpdk_tokd import (
     RingDropped,
     RingError,
     RingRefused,
+    embedding_attach,
+    embedding_reader,
 )
 from dpdk_tokd import embedding_layout as layout
 from dpdk_tokd.embedding_table import random_table
@@ -169,6 +171,29 @@ def test_variables_with_which_the_kernel_would_hang_are_refused(
     if "built without CUDA" in end.stderr:
         pytest.skip("tokd-gpu was built without CUDA")
     assert end.returncode == 1 and f"{variable}={value}" in end.stderr, end.stderr
+
+
+def test_who_cannot_open_the_rows_does_not_stay_a_holder(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attached = []
+
+    def attach(path: str, timeout: float) -> embedding_attach.Attached:
+        a = embedding_attach.attach(path, timeout)
+        a.reply = a.reply._replace(outputs=layout.Outputs.CUDA_IPC)
+        attached.append(a)
+        return a
+
+    def no_runtime(*_: object) -> None:
+        raise RingError("there is no libcudart")
+
+    monkeypatch.setattr(embedding_reader, "attach", attach)
+    monkeypatch.setattr(embedding_reader, "CudaOutputs", no_runtime)
+    with pytest.raises(RingError, match="no libcudart"):
+        reader_of(agent)
+    (a,) = attached
+    assert a.socket.fileno() == -1
+    assert a.ring.closed and a.cursor.closed
 
 
 def test_outputs_are_given_back_when_the_holder_lets_go(agent: Agent) -> None:

@@ -35,6 +35,7 @@ def no_build(monkeypatch):
         return ends.get(str(command[0]).rpartition("/")[2], (0, ""))
 
     monkeypatch.setattr(gpu_check, "ran", ran)
+    monkeypatch.setattr(gpu_check, "gpu_here", lambda: False)
     return ends
 
 
@@ -71,6 +72,7 @@ def test_a_probe_that_fails_is_not_taken_for_a_machine_without_gpu(no_build, sta
 def test_a_program_that_is_not_there_is_said_in_words(capsys, monkeypatch):
     assert gpu_check.ran(["no-such-program"]) == (127, "no-such-program: No such file or directory")
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr(gpu_check, "gpu_here", lambda: False)
     assert gpu_check.main([]) == 1
     assert "ninja: No such file or directory" in capsys.readouterr().err
     assert "nvidia-smi: No such file or directory" in gpu_check.gpu_name()
@@ -109,7 +111,7 @@ def test_what_tests_leave_out_is_listed_with_its_reason():
     parts = {
         "life, ring gpu": gpu_check.judged(0, "1..2\n# skipped: no threads to pin\nok 1 # SKIP\nok 2\n"),
         "exactness, ring gpu": gpu_check.judged(0, "60 passed\nSKIPPED [1] a.py:3: PyTorch is not there\n"),
-        "times, ring host": gpu_check.judged(1, "device cuda:0: --ring host: it cannot use memory\n"),
+        "times, ring host": {"not_run": "device cuda:0: --ring host: it cannot use memory"},
         "hostile, ring gpu": gpu_check.judged(1, "not ok 1\n"),
     }
     assert gpu_check.not_run(parts) == [
@@ -118,6 +120,60 @@ def test_what_tests_leave_out_is_listed_with_its_reason():
         "exactness, ring gpu: SKIPPED [1] a.py:3: PyTorch is not there",
     ]
     assert gpu_check.wrong({"parts": parts}) == ["hostile, ring gpu"]
+
+
+NO_KERNEL = (77, "no GPU: device cuda:0: this program was built without CUDA: install nvcc\n")
+
+
+def test_a_gpu_without_a_kernel_in_the_build_is_a_failure(no_build, monkeypatch, capsys):
+    no_build["gpu_measure"] = NO_KERNEL
+    assert gpu_check.main([]) == 77  # nothing here speaks of a GPU
+    monkeypatch.setattr(gpu_check, "gpu_here", lambda: True)
+    assert gpu_check.main([]) == 1
+    said = capsys.readouterr().out
+    assert "has a GPU, and this build no kernel" in said
+    assert "nvcc" in said
+
+
+def test_where_there_is_a_gpu_nvcc_is_looked_for_anew(no_build, monkeypatch, capsys):
+    monkeypatch.setattr(gpu_check, "gpu_here", lambda: True)
+    no_build["meson"] = (1, "meson: error")
+    assert gpu_check.main([]) == 1
+    assert "meson: error" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("can", [True, False])
+def test_what_a_gpu_cannot_is_asked_once_and_failures_are_failures(can, monkeypatch):
+    refusal = "device cuda:0: --ring host: it cannot use memory that processes share"
+    asked = []
+
+    def ran(command, *_, **env):
+        asked.append(env.get("TOKD_GPU_RING"))
+        if "measure" in str(command[0]):
+            wrong_ring = env["TOKD_GPU_RING"] == "host" and not can
+            return (1, refusal) if wrong_ring else (0, json.dumps({"posted_to_done_read": NUMBERS}))
+        return (1, refusal) if "hostile" in str(command[0]) else (0, "")
+
+    monkeypatch.setattr(gpu_check, "ran", ran)
+    report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
+    rings = gpu_check.RINGS if can else ("gpu",)
+    assert gpu_check.wrong(report) == [f"hostile, ring {ring}" for ring in rings]
+    assert (f"everything with --ring host: {refusal}" in report["not_run"]) is not can
+    assert asked.count("host") == (1 + 2 + len(gpu_check.C_TESTS) if can else 1)
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_rows_that_were_not_compared_with_pytorch_are_said(there, monkeypatch):
+    def ran(command, *_, **__):
+        if "import torch" in command:
+            return (0 if there else 1, "")
+        return (0, "{}")
+
+    monkeypatch.setattr(gpu_check, "ran", ran)
+    report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
+    listed = [text for text in report["not_run"] if text.startswith("exactness against PyTorch: ")]
+    assert len(listed) == (0 if there else 1)
+    assert gpu_check.wrong(report) == []
 
 
 def test_a_failed_build_is_a_failure(no_build, capsys):

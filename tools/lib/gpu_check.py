@@ -9,8 +9,8 @@ restarts, and slots that break the rules. Then compute-sanitizer's memcheck and 
 kinds, and medians and 99th percentiles of single looks at 4,096 slots, of an embedding of 2048 x 768
 fp32, and, with the ring in host memory, from posting to reading done.
 
-Exit status: 0 all that was run is right, 1 something is not, 77 no GPU: nothing was run. A goal that
-is missed is said, and is no failure: goals are those of an H100.
+Exit status: 0 all that was run is right, 1 something is not (also: there is a GPU, and no kernel in the
+build), 77 no GPU: nothing was run. A goal that is missed is said, and is no failure: goals are those of an H100.
 """
 
 from __future__ import annotations
@@ -43,6 +43,7 @@ SANITIZED_WORKERS = "8"  # hundreds of blocks that wait are hours under a saniti
 SANITIZED_ROUNDS = "200"  # of random slots, instead of thousands
 RACECHECKED = ("consumer",)  # what is shared by threads of a block, every test has alike
 NO_HOST_RING = "--ring host: it cannot"  # device cuda, of a GPU without that
+NO_KERNEL = "built without CUDA"  # device_no_cuda.c
 NOT_HERE = "a NIC's writes, and --sink cuda's stores, into GPU memory: this posts from the host"
 
 
@@ -81,20 +82,46 @@ def ran(command: list[str | Path], limit_s: float = 540, **env: str) -> tuple[in
     return process.returncode, output
 
 
+def gpu_here() -> bool:
+    """Does the machine look as if it had a GPU of NVIDIA, whatever the build can do with it?"""
+    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
+
+
+def built() -> tuple[int, str]:
+    """The build brought up to date. Where there is a GPU nvcc is looked for anew."""
+    if gpu_here():
+        status, output = ran(["meson", "setup", "--reconfigure", BUILD], 600)
+        if status != 0:
+            return status, output
+    return ran(["ninja", "-C", BUILD], 3000)
+
+
+def measured_once(device: str, ring: str) -> tuple[int, str]:
+    program = BUILD / "tests/gpu_device/gpu_measure"
+    status, output = ran([program, device, "1"], 140, TOKD_GPU_LIMIT_S="120", TOKD_GPU_RING=ring)
+    return status, output.strip()
+
+
 def probe(device: str) -> tuple[bool | None, str]:
     """Is there such a GPU? Not without a reason given by the program; None: it cannot be told."""
-    program = BUILD / "tests/gpu_device/gpu_measure"
-    status, output = ran([program, device, "1"], 140, TOKD_GPU_LIMIT_S="120")
-    output = output.strip()
+    status, output = measured_once(device, "gpu")
+    if status == NO_GPU and NO_KERNEL in output and gpu_here():
+        return None, "this machine has a GPU, and this build no kernel: put nvcc (CUDA 12 or 13) on the PATH"
     if status == NO_GPU and output.startswith("no GPU: "):
         return False, output.removeprefix("no GPU: ")
-    return (True, "") if status == 0 else (None, f"{output}\n{program} ended with {status}")
+    return (True, "") if status == 0 else (None, f"{output}\ngpu_measure ended with {status}")
+
+
+def no_host_ring(device: str) -> str | None:
+    """Why this GPU cannot have its ring in the host's memory. None: it can, or something else is wrong,
+    which its parts will say."""
+    status, output = measured_once(device, "host")
+    why = [line.strip() for line in output.splitlines() if NO_HOST_RING in line]
+    return why[0] if status != 0 and why else None
 
 
 def judged(status: int, output: str) -> dict[str, Any]:
     """A part of the report: right or not, and what the tests left out."""
-    if status != 0 and NO_HOST_RING in output:
-        return {"not_run": next(line for line in output.splitlines() if NO_HOST_RING in line)}
     lines = (line.strip() for line in output.splitlines())
     marks = ("# skipped: ", "SKIPPED ")  # bench.c's, pytest's
     skipped = [line.lstrip("# ") for line in lines if line.startswith(marks)]
@@ -109,10 +136,8 @@ def suite(device: str, ring: str, *arguments: str, **env: str) -> dict[str, Any]
     return judged(*ran(command, **env))
 
 
-def exactness(device: str, ring: str) -> dict[str, Any]:
-    with_torch, _ = ran([ROOT / "build/venv/bin/python", "-c", "import torch"])
-    reference = "PyTorch and NumPy" if with_torch == 0 else "NumPy (PyTorch is not in build/venv)"
-    return suite(device, ring) | {"compared_with": reference}
+def has_torch() -> bool:
+    return ran([ROOT / "build/venv/bin/python", "-c", "import torch"])[0] == 0
 
 
 def c_test(device: str, ring: str, name: str, wrapper: tuple[str, ...] = (), **env: str) -> dict[str, Any]:
@@ -122,7 +147,7 @@ def c_test(device: str, ring: str, name: str, wrapper: tuple[str, ...] = (), **e
     return judged(*ran(command, C_LIMIT_S + 20, **env))
 
 
-def sanitized(device: str, tool: str) -> dict[str, dict[str, Any]]:
+def sanitized(device: str, tool: str, rings: tuple[str, ...] = RINGS) -> dict[str, dict[str, Any]]:
     """One of compute-sanitizer's tools over embeddings of several slots, and over the C tests."""
     program = shutil.which("compute-sanitizer", path=f"{os.environ['PATH']}:/usr/local/cuda/bin")
     if program is None:
@@ -132,7 +157,8 @@ def sanitized(device: str, tool: str) -> dict[str, dict[str, Any]]:
     parts = {tool: suite(device, "gpu", "-k", "several_slots", TOKD_GPU_WRAPPER=" ".join(wrapper), **env)}
     for name in C_TESTS if tool == "memcheck" else RACECHECKED:
         parts[f"{tool} {name}"] = c_test(device, "gpu", name, wrapper, **env)
-    parts[f"{tool} consumer, ring host"] = c_test(device, "host", "consumer", wrapper, **env)
+    if "host" in rings:
+        parts[f"{tool} consumer, ring host"] = c_test(device, "host", "consumer", wrapper, **env)
     return parts
 
 
@@ -154,14 +180,21 @@ def gpu_name() -> str:
 
 def every_part(device: str, requests: int, with_sanitizer: bool) -> dict[str, dict[str, Any]]:
     """All that is run, by name."""
-    parts = {}
-    for ring in RINGS:
-        parts[f"exactness, ring {ring}"] = exactness(device, ring)
+    parts: dict[str, dict[str, Any]] = {}
+    rings, torch, why = RINGS, has_torch(), no_host_ring(device)
+    reference = "PyTorch and NumPy" if torch else "NumPy"
+    if why is not None:
+        rings = ("gpu",)
+        parts["everything with --ring host"] = {"not_run": why}
+    if not torch:
+        parts["exactness against PyTorch"] = {"not_run": "it is not in build/venv: compared with NumPy alone"}
+    for ring in rings:
+        parts[f"exactness, ring {ring}"] = suite(device, ring) | {"compared_with": reference}
         for name in C_TESTS:
             parts[f"{name}, ring {ring}"] = c_test(device, ring, name)
     for tool in ("memcheck", "racecheck"):
-        parts |= sanitized(device, tool) if with_sanitizer else {tool: {"not_run": "--no-sanitizer"}}
-    for ring in RINGS:
+        parts |= sanitized(device, tool, rings) if with_sanitizer else {tool: {"not_run": "--no-sanitizer"}}
+    for ring in rings:
         parts[f"times, ring {ring}"] = times(device, ring, requests)
     return parts
 
@@ -229,7 +262,7 @@ def options(arguments: list[str]) -> argparse.Namespace:
 
 def main(arguments: list[str]) -> int:
     chosen = options(arguments)
-    status, output = ran(["ninja", "-C", BUILD], 3000)
+    status, output = built()
     if status != 0:
         print(f"{output}\ngpu-check: the build failed: run tools/setup", file=sys.stderr)
         return 1

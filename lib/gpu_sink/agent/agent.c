@@ -39,8 +39,10 @@ fence(void *owner, uint32_t place)
 {
 	struct tokg_agent *a = owner;
 
-	if (a->verbs != NULL)
-		tokg_verbs_end(a->verbs, place);
+	for (uint32_t i = 0; i < a->o->n_listen; i++) {
+		if (a->entrance[i].verbs != NULL)
+			tokg_verbs_end(a->entrance[i].verbs, place);
+	}
 }
 
 static uint64_t
@@ -79,6 +81,15 @@ fd_missing(const struct tokg_device *d)
 			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded, or tokd-gpu --ring host";
 }
 
+/* One that resumes may have come by another listener before. */
+static bool
+grant_verbs(const struct tokg_entrance *e, uint32_t place, const struct tokg_hello *hello,
+	struct tokg_welcome *w, struct tokg_error *why)
+{
+	fence(e->agent, place);
+	return tokg_verbs_grant(e->verbs, place, &hello->qp, w, why);
+}
+
 static int
 grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welcome *w, int *fd)
 {
@@ -112,7 +123,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
-	} else if (!tokg_verbs_grant(a->verbs, place, &hello->qp, w, &why)) {
+	} else if (!grant_verbs(e, place, hello, w, &why)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			why.text);
 		/* Its connection stays, for the answer. */
@@ -153,17 +164,21 @@ watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	return epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ||
-	       tokg_agent_wrong(why, "epoll: %s", strerror(errno));
+	       tokg_agent_wrong(why,
+		       "watching descriptor %d (epoll_ctl): %s: see "
+		       "fs.epoll.max_user_watches",
+		       fd, strerror(errno));
 }
 
 static bool
-open_verbs(struct tokg_agent *a, struct tokg_error *why)
+open_verbs(struct tokg_agent *a, struct tokg_entrance *e, const char *host, struct tokg_error *why)
 {
 	const struct tokg_verbs_server_config c = {
 		.geometry = &a->device->geometry,
 		.region = a->device->region,
 		.region_address = a->device->region_address,
 		.region_dmabuf = a->device->region_dmabuf,
+		.host = host,
 		.rdma_device = a->o->rdma_device,
 		.rdma_port = a->o->rdma_port,
 		.rdma_gid = a->o->rdma_gid,
@@ -171,8 +186,8 @@ open_verbs(struct tokg_agent *a, struct tokg_error *why)
 	};
 	char path[256] = "";
 
-	a->verbs = tokg_verbs_server_open(&c, path, why);
-	if (a->verbs == NULL)
+	e->verbs = tokg_verbs_server_open(&c, path, why);
+	if (e->verbs == NULL)
 		return false;
 	tokg_log("verbs: %s; order: %s (%s)", path,
 		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_why);
@@ -193,7 +208,7 @@ open_entrance(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
 		.owner = e,
 	};
 
-	if (c.path == NULL && a->verbs == NULL && !open_verbs(a, why))
+	if (c.path == NULL && !open_verbs(a, e, l->host, why))
 		return false;
 	e->agent = a;
 	e->index = i;
@@ -212,7 +227,9 @@ open_signals(struct tokg_agent *a, struct tokg_error *why)
 	sigaddset(&set, SIGTERM);
 	a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (a->signals < 0)
-		return tokg_agent_wrong(why, "signalfd: %s", strerror(errno));
+		return tokg_agent_wrong(why,
+			"waiting for SIGTERM (signalfd): %s: raise LimitNOFILE or ulimit -n",
+			strerror(errno));
 	return watch_fd(a, a->signals, why);
 }
 
@@ -230,7 +247,9 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 	a->delivery.ring_fd = a->holders.epoll = a->holders.listener.fd = a->signals = -1;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (a->epoll < 0)
-		return tokg_agent_wrong(why, "epoll: %s", strerror(errno));
+		return tokg_agent_wrong(why,
+			"watching sockets (epoll_create): %s: raise LimitNOFILE or ulimit -n",
+			strerror(errno));
 	if (!tokg_places_create(&a->places, device, ring_epoch, &calls))
 		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
 	if (!open_signals(a, why) ||
@@ -370,7 +389,9 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 				return false;
 		}
 		if (a->places.broken)
-			return tokg_agent_wrong(why, "the device does not answer");
+			return tokg_agent_wrong(why,
+				"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+				a->device->ops->name);
 		if (n > 0)
 			continue;
 		if (now_ns - busy_ns < SPIN_NS) {
@@ -416,9 +437,9 @@ tokg_agent_close(struct tokg_agent *a)
 	for (uint32_t i = 0; i < TOKG_LISTEN_MAX; i++) {
 		if (a->entrance[i].server != NULL)
 			tokg_server_close(a->entrance[i].server);
+		if (a->entrance[i].verbs != NULL)
+			tokg_verbs_server_close(a->entrance[i].verbs);
 	}
-	if (a->verbs != NULL)
-		tokg_verbs_server_close(a->verbs);
 	tokg_holders_close(&a->holders);
 	tokg_delivery_free(&a->delivery);
 	tokg_places_free(&a->places);

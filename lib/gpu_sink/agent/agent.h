@@ -21,6 +21,7 @@ struct tokg_entrance {
 	struct tokg_agent *agent;
 	uint32_t index;
 	struct tokg_server *server;
+	struct tokg_verbs_server *verbs; /* of a TCP listener: at its address */
 };
 
 struct tokg_agent {
@@ -32,7 +33,6 @@ struct tokg_agent {
 	struct tokg_delivery delivery;
 	struct tokg_holders holders;
 	struct tokg_consumer consumer;
-	struct tokg_verbs_server *verbs;
 	struct tokg_entrance entrance[TOKG_LISTEN_MAX];
 	int epoll, signals;
 	uint32_t n_signals; /* SIGINT or SIGTERM so far */

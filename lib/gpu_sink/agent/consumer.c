@@ -13,7 +13,8 @@ start(struct tokg_consumer *c, uint64_t now_ns, struct tokg_error *why)
 	if (++c->incarnation > UINT16_MAX)
 		return tokg_agent_wrong(
 			why, "the consumer was started %u times: start tokd-gpu anew", UINT16_MAX);
-	c->started_ns = c->beat_ns = c->look_ns = now_ns;
+	c->started_ns = c->look_ns = now_ns;
+	c->still_ns = 0;
 	return c->device->ops->start(c->device, c->incarnation, why) >= 0;
 }
 
@@ -41,24 +42,31 @@ int
 tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 	const struct tokg_consumer_calls *calls, struct tokg_error *why)
 {
-	uint64_t heartbeat;
+	const uint64_t gap_ns = now_ns - c->look_ns;
+	uint64_t heartbeat, busy;
 
-	if (now_ns - c->look_ns < TOKG_WATCH_NS)
+	if (gap_ns < TOKG_WATCH_NS)
 		return 0;
 	c->look_ns = now_ns;
 	if (c->device->ops->read(c->device, offsetof(struct tokg_ctl, heartbeat), &heartbeat,
-		    sizeof(heartbeat)) < 0) {
-		tokg_agent_wrong(why, "the device does not answer");
+		    sizeof(heartbeat)) < 0 ||
+		c->device->ops->read(
+			c->device, offsetof(struct tokg_ctl, busy), &busy, sizeof(busy)) < 0) {
+		tokg_agent_wrong(why,
+			"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+			c->device->ops->name);
 		return -1;
 	}
-	if (heartbeat != c->heartbeat) {
+	if (heartbeat != c->heartbeat || busy != c->busy) {
 		c->heartbeat = heartbeat;
-		c->beat_ns = now_ns;
+		c->busy = busy;
+		c->still_ns = 0;
 		if (now_ns - c->started_ns > TOKG_HEALTHY_NS)
 			c->restarts = 0;
 		return 0;
 	}
-	if (now_ns - c->beat_ns <= c->stuck_ms * 1000000ull)
+	c->still_ns += gap_ns < TOKG_WATCH_GAP_NS ? gap_ns : TOKG_WATCH_GAP_NS;
+	if (c->still_ns <= c->stuck_ms * 1000000ull)
 		return 0;
 	tokg_log("the consumer stands still since %u ms: incarnation %u is stopped", c->stuck_ms,
 		c->incarnation);

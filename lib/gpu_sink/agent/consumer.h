@@ -9,6 +9,7 @@
 #define TOKG_STOP_MS 2000
 #define TOKG_STOP_SLICE_MS 20
 #define TOKG_WATCH_NS 50000000ull      /* between looks at the heartbeat */
+#define TOKG_WATCH_GAP_NS 200000000ull /* counted at most between two of them */
 #define TOKG_HEALTHY_NS 60000000000ull /* after so long without one, restarts are forgotten */
 
 struct tokg_consumer {
@@ -17,7 +18,9 @@ struct tokg_consumer {
 	uint32_t incarnation;
 	uint32_t restarts; /* in a row */
 	uint64_t all_restarts;
-	uint64_t heartbeat, beat_ns, look_ns, started_ns;
+	uint64_t heartbeat, busy;
+	uint64_t still_ns; /* it was looked at for so long and neither changed */
+	uint64_t look_ns, started_ns;
 };
 
 /* False and `why`. */
@@ -34,6 +37,8 @@ struct tokg_consumer_calls {
 };
 
 /*
+ * A caller that did not come for long has not seen the consumer stand still.
+ *
  * 0: well, or not looked at; 1: it stood still, was stopped, and another runs; below 0 and `why`:
  * it could not be, or too often.
  */

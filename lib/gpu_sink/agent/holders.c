@@ -407,7 +407,9 @@ tokg_holders_open(struct tokg_holders *h, struct tokg_delivery *delivery,
 	h->deaf = true;
 	h->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (h->epoll < 0)
-		return tokg_agent_wrong(why, "epoll: %s", strerror(errno));
+		return tokg_agent_wrong(why,
+			"listening for holders (epoll_create): %s: raise LimitNOFILE or ulimit -n",
+			strerror(errno));
 	if (!seal_outputs(device, why) ||
 		!tokg_listen_unix(&h->listener, path, SOCK_SEQPACKET, mode, why)) {
 		tokg_holders_close(h);

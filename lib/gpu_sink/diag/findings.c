@@ -217,7 +217,8 @@ judge_gpu_writes(const struct machine *m, struct verdict *v)
 		const struct paths *p = &v->paths[i];
 
 		if (p->ways[0].works == NO && p->ways[1].works == NO)
-			add(v, weighs, "GPUDirect RDMA", "see what stands against the paths",
+			add(v, weighs, "GPUDirect RDMA",
+				"see what stands against the paths; or tokd-gpu --ring host",
 				"%s cannot write into the memory of the GPU at %s, by dma-buf or peer "
 				"memory",
 				m->rdma[m->chosen.device].name, p->gpu->pci.address);

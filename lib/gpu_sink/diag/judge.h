@@ -31,7 +31,7 @@ struct way {
 	struct reasons unknown;
 };
 
-#define WAYS_MAX 4
+#define WAYS_MAX 5
 
 /* With one of the GPUs, or with none. */
 struct paths {

@@ -159,6 +159,15 @@ verbs_host(const struct machine *m, const struct options *o, const struct gpu *g
 	need_memlock(m, w, "the GPU ring", o->region);
 }
 
+/* Into memory of the host that the GPU reads. */
+static void
+verbs_ring_host(
+	const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
+{
+	verbs_host(m, o, g, w);
+	need_driver(m, w);
+}
+
 static void
 verbs_producer(const struct machine *m, const struct options *o, const struct gpu *g, struct way *w)
 {
@@ -230,7 +239,8 @@ look_at_all(const struct machine *m, const struct options *o, enum role role, st
 {
 	static const struct plan of_producer[] = {{"verbs", WANT_VERBS, verbs_producer}};
 	static const struct plan of_gpu[] = {{"verbs with dma-buf", WANT_VERBS, verbs_dmabuf},
-		{"verbs with peer memory", WANT_VERBS, verbs_peermem}};
+		{"verbs with peer memory", WANT_VERBS, verbs_peermem},
+		{"verbs with --ring host", WANT_VERBS, verbs_ring_host}};
 	static const struct plan of_host[] = {{"verbs into host memory", WANT_VERBS, verbs_host}};
 	static const struct plan of_all[] = {
 		{"cuda with dma-buf", WANT_CUDA, cuda_dmabuf}, {"shm", WANT_SHM, shm}};
@@ -238,7 +248,7 @@ look_at_all(const struct machine *m, const struct options *o, enum role role, st
 	if (role == ROLE_PRODUCER)
 		look(m, o, p, of_producer, 1);
 	else if (p->gpu != NULL)
-		look(m, o, p, of_gpu, 2);
+		look(m, o, p, of_gpu, 3);
 	else
 		look(m, o, p, of_host, 1);
 	look(m, o, p, of_all, 2);

@@ -44,7 +44,9 @@ struct tokg_scan {
 	uint64_t scans;
 	uint64_t timed;		       /* scans, where they are timed */
 	uint64_t owner, alive, looked; /* its word, when it changed, when it was looked at */
+	uint64_t busy;		       /* tokg_busy */
 	uint32_t n_taken, stop;
+	uint32_t begin; /* of a look at all slots: the first one of a producer */
 	bool leave;
 	struct tokg_walk walk;
 	uint32_t head[TOKG_PRODUCERS_MAX], epoch[TOKG_PRODUCERS_MAX];
@@ -120,7 +122,18 @@ tokg_ticket_word(const tokg_consumer *c, uint32_t slot)
 				    offsetof(struct tokg_hdr, ticket));
 }
 
-/* All slots. Several loads of a thread are under way before the first is looked at. */
+/* The i-th of n slots from `begin` on. */
+TOKG_DEV uint32_t
+tokg_slot_from(uint32_t begin, uint32_t i, uint32_t n)
+{
+	return i < n - begin ? begin + i : i - (n - begin);
+}
+
+/*
+ * All slots. Several loads of a thread are under way before the first is looked at. When more are
+ * pending than are taken, the next look begins with the next producer: none waits for ever. Those
+ * of one producer are looked at from its first one on: its outputs are given back in order.
+ */
 TOKG_DEV void
 tokg_scan_all(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 {
@@ -130,14 +143,16 @@ tokg_scan_all(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		uint64_t ticket[TOKG_LOOK_AHEAD], seen[TOKG_LOOK_AHEAD];
 
 		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++) {
-			const uint32_t slot = i + k * b->n;
+			const uint32_t at = i + k * b->n;
+			const uint32_t slot = tokg_slot_from(s->begin, at, n);
 
-			ticket[k] = slot < n ? tokg_ld(tokg_ticket_word(c, slot)) : 0;
-			seen[k] = slot < n ? c->seen[slot] : 0;
+			ticket[k] = at < n ? tokg_ld(tokg_ticket_word(c, slot)) : 0;
+			seen[k] = at < n ? c->seen[slot] : 0;
 		}
 		for (uint32_t k = 0; k < TOKG_LOOK_AHEAD; k++)
 			if (ticket[k] != 0 && ticket[k] != seen[k])
-				tokg_take(c, s, i + k * b->n, ticket[k]);
+				tokg_take(
+					c, s, tokg_slot_from(s->begin, i + k * b->n, n), ticket[k]);
 	}
 }
 
@@ -405,6 +420,9 @@ tokg_slot_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const to
 #ifndef __CUDA_ARCH__ /* a GPU has workers always; its threads could not meet in here */
 		if (c->workers == 0) {
 			tokg_job_run(c, b, &j, s->pushed + k);
+			s->leave = tokg_busy(c, &s->busy);
+			if (s->leave)
+				break;
 			continue;
 		}
 #endif
@@ -435,6 +453,9 @@ tokg_slot_process(const tokg_consumer *c, tokg_block *b, tokg_scan *s, tokg_take
 		tokg_entry_write(c, &j, (uint8_t)status, now);
 		tokg_slot_end(c, &j, status, now);
 	}
+	tokg_sync(b);
+	if (b->tid == 0 && tokg_busy(c, &s->busy))
+		s->leave = true;
 	tokg_sync(b);
 }
 
@@ -504,8 +525,8 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		if (c->scan_times != NULL)
 			tokg_st(&c->scan_times->n, 0);
 		s->owner = tokg_ld(c->owner);
-		s->alive = s->looked = tokg_now();
-		s->n_taken = 0;
+		s->alive = s->looked = s->busy = tokg_now();
+		s->n_taken = s->begin = 0;
 		s->stop = TOKG_RUN;
 		s->leave = false;
 	}
@@ -530,6 +551,8 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		tokg_sync(b);
 		if (b->tid == 0) {
 			s->n_taken = 0;
+			if (n == TOKG_TAKEN)
+				s->begin = (s->begin + c->g.slots) % (c->g.producers * c->g.slots);
 			s->stop = tokg_ld32_acquire(&tokg_ctl_of(c)->stop);
 			if (s->stop == TOKG_STOP_NOW || tokg_owner_gone(c, s))
 				s->leave = true;

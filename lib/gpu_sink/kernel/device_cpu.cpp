@@ -279,7 +279,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 		return NULL;
 	c = (cpu_device *)calloc(1, sizeof(*c));
 	if (c == NULL) {
-		tokg_wrong(why, "device: out of memory");
+		tokg_wrong(why, "device: no memory for %zu bytes of its own", sizeof(*c));
 		return NULL;
 	}
 	for (tokg_memory *m :

@@ -288,7 +288,7 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 		return NULL;
 	c = (struct tokg_cuda *)calloc(1, sizeof(*c));
 	if (c == NULL) {
-		tokg_wrong(why, "device: out of memory");
+		tokg_wrong(why, "device: no memory for %zu bytes of its own", sizeof(*c));
 		return NULL;
 	}
 	c->d.ops = &cuda_ops;

@@ -21,6 +21,7 @@
 #define TOKG_QUEUE 1024		   /* lines; a power of two */
 #define TOKG_JOBS_MAX 256	   /* of one record: fewer than TOKG_QUEUE */
 #define TOKG_LIMIT_NS 10000000000u /* of every wait for another block */
+#define TOKG_BUSY_NS 1000000u
 
 /* Some rows of one record, and all that its outbox entry says. */
 struct tokg_job {
@@ -109,6 +110,22 @@ TOKG_DEV bool
 tokg_stop_now(const tokg_consumer *c)
 {
 	return tokg_ld32(&tokg_ctl_of(c)->stop) == TOKG_STOP_NOW;
+}
+
+/*
+ * By one thread, between slots and between jobs, which may take as long as they like: each
+ * TOKG_BUSY_NS of them the owner is told that they go on. True: told to leave.
+ */
+TOKG_DEV bool
+tokg_busy(const tokg_consumer *c, uint64_t *last)
+{
+	const uint64_t now = tokg_now();
+
+	if (now - *last < TOKG_BUSY_NS)
+		return false;
+	*last = now;
+	tokg_st(&tokg_ctl_of(c)->busy, now);
+	return tokg_stop_now(c);
 }
 
 /*
@@ -225,9 +242,10 @@ tokg_queue_wait(const tokg_consumer *c, uint64_t index)
 {
 	const uint64_t *const freed = &c->work->line[index & (TOKG_QUEUE - 1)].freed;
 	const uint64_t since = tokg_now();
+	uint64_t busy = since;
 
 	while (tokg_ld_acquire(freed) != index + 1) {
-		if (tokg_stop_now(c) || tokg_now() - since > TOKG_LIMIT_NS)
+		if (tokg_stop_now(c) || tokg_busy(c, &busy) || tokg_now() - since > TOKG_LIMIT_NS)
 			return false;
 		tokg_pause();
 	}

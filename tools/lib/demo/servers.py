@@ -2,6 +2,7 @@
 """The two servers: dpdk-tokd on what this machine can do, and the baseline."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .net import Veth, inside
@@ -10,7 +11,7 @@ from .say import say
 
 ROOT = Path(__file__).resolve().parents[3]
 DPDK_TOKD = ROOT / "build" / "app" / "dpdk-tokd"
-BASELINE = ROOT / "tools" / "baseline" / "hf_udp_server.py"
+BASELINE = ROOT / "tools" / "baseline" / "socket_server.py"
 PORT = 9000
 READY_S = 30.0
 HUGE = ["--in-memory"]
@@ -72,11 +73,20 @@ def start_appliance(
 
 
 def start_baseline(
-    link: Veth, namespace: str, ranks: Path, sample: Path, folder: Path, cpu: int
+    link: Veth,
+    namespace: str,
+    ranks: Path,
+    sample: Path,
+    folder: Path,
+    cpu: int,
+    more: Sequence[str] = (),
+    before: Sequence[str] = (),
 ) -> Process:
+    """With `more` options, by the command `before` it."""
     command = [sys.executable, str(BASELINE), "--listen", f"{link.server}:{PORT}"]
-    command += ["--ranks", str(ranks), "--sample", str(sample), "--cpu", str(cpu)]
-    baseline = Process("hf_udp_server", inside(namespace, *command), folder / "baseline.log")
+    command += ["--ranks", str(ranks), "--sample", str(sample), "--cpu", str(cpu), *more]
+    command = [*before, *inside(namespace, *command)]
+    baseline = Process("socket_server", command, folder / "baseline.log")
     try:
         baseline.wait_for("ready:", READY_S)
     except BaseException:

@@ -41,23 +41,37 @@ class Appliance(Process):
     ready: str  # the line it said
 
     def __init__(
-        self, eal: list[str], link: Veth, vocab: Path, folder: Path, cpu: int, more: list[str]
+        self,
+        eal: list[str],
+        link: Veth,
+        vocab: Path,
+        folder: Path,
+        cpu: int,
+        more: Sequence[str],
+        before: Sequence[str],
     ) -> None:
         self.socket = folder / "tokd.sock"
         self.telemetry = folder / "dpdk"  # its runtime folder, which else would stay in /run
         app = ["--ip", link.server, "--udp-port", str(PORT), "--vocab", str(vocab)]
         app += ["--socket", str(self.socket), *more]
-        command = [str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
+        command = [*before, str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
         log = folder / "dpdk-tokd.log"
         super().__init__("dpdk-tokd", command, log, RUNTIME_DIRECTORY=str(folder))
 
 
 def start_appliance(
-    link: Veth, vocab: Path, folder: Path, cpu: int, huge_pages: bool, more: list[str] | None = None
+    link: Veth,
+    vocab: Path,
+    folder: Path,
+    cpu: int,
+    huge_pages: bool,
+    more: Sequence[str] = (),
+    before: Sequence[str] = (),
 ) -> Appliance:
-    """By the best of the ways that work, with `more` options; says which do not."""
+    """By the best of the ways that work, with `more` options, by the command `before` it; says
+    which do not."""
     for driver, memory, eal in _ways(link, huge_pages):
-        appliance = Appliance(eal, link, vocab, folder, cpu, more or [])
+        appliance = Appliance(eal, link, vocab, folder, cpu, more, before)
         try:
             appliance.ready = appliance.wait_for("ready:", READY_S)
         except NotReady as error:

@@ -31,13 +31,6 @@ TEXTS = [
 
 
 @pytest.fixture(scope="module")
-def tokenizer_json(ranks_file, tmp_path_factory) -> Path:
-    made = tmp_path_factory.mktemp("json") / "tokenizer.json"
-    engines.write_json(ranks_file, made)
-    return made
-
-
-@pytest.fixture(scope="module")
 def right(ranks_file) -> list[np.ndarray]:
     tiktoken = reference.load_tiktoken(ranks_file)
     return [np.array(tiktoken.encode_ordinary(text), np.uint32) for text in TEXTS]

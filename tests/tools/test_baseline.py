@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The conventional servers: every tokenizer, socket and loop gives the reference's ids, to tokd-load."""
+"""The conventional servers: every tokenizer, socket and loop gives the reference's ids."""
 
 import csv
 import socket

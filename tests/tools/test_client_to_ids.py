@@ -57,8 +57,8 @@ def state(module, ranks_file, tokenizer_json, tokd_load, tmp_path, monkeypatch):
     sample.write_text("Some text to choose on.")
     link = Veth("a", "b", "127.0.0.1", "127.0.0.1")
     return module.State(
-        ExitStack(), tmp_path, ranks_file, tokenizer_json, sample, {("english", 16): pieces}, "c", "s",
-        (link, link), huge=False,
+        ExitStack(), tmp_path, ranks_file, tokenizer_json, sample, {("english", 16): pieces},
+        "client", "server", (link, link), huge=False,
     )  # fmt: skip
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The conventional way: a tokenizer behind a kernel socket, in one thread, as its owner would tune it.
+"""The conventional way: a tokenizer behind a kernel socket, tuned as its owner would, in one thread.
 
 --transport udp: one datagram of text in, one datagram of uint32 ids (little-endian) out. tcp: the
 same behind each other on a connection, each after its number of bytes as such a uint32.
@@ -22,6 +22,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "lib"))
 
@@ -106,8 +107,8 @@ class Datagrams(asyncio.DatagramProtocol):
     def __init__(self, call: Call) -> None:
         self._call = call
 
-    def connection_made(self, transport: asyncio.DatagramTransport) -> None:  # type: ignore[override]
-        self._transport = transport
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.DatagramTransport, transport)
 
     def datagram_received(self, data: bytes, addr: tuple[str, int]) -> None:
         answer = self._call(memoryview(data))
@@ -122,8 +123,8 @@ class Connection(asyncio.Protocol):
         self._call = call
         self._have = bytearray()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._transport = transport
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)
 
     def data_received(self, data: bytes) -> None:
         self._have += data

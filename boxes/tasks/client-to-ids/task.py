@@ -27,9 +27,9 @@ HELP = (
     "Closed loop: one request in flight, of text not seen before, each trial by a server started "
     "anew. round-trip: the client's, from before it sends to the last id; average: its mean; "
     "throughput: ids by the time waited for them, so of one client. tokd: dpdk-tokd; rust, python, "
-    "tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure Python GPT-2 encoder, and those "
-    "libraries, behind a kernel socket (tools/baseline/socket_server.py), udp or tcp, in one thread "
-    "that spins as dpdk-tokd does, or in asyncio."
+    "tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure Python GPT-2 encoder, and "
+    "those libraries, behind a kernel socket (tools/baseline/socket_server.py), udp or tcp, in one "
+    "thread that spins as dpdk-tokd does, or in asyncio."
 )
 CORPORA = ("english", "code", "multi")
 
@@ -135,9 +135,8 @@ def prepare(context: Context) -> State:
         except OSError as error:
             raise Missing(f"no veth pair can be made, which needs root: {error}") from error
         huge = stack.enter_context(hugepages())
-        return State(
-            stack.pop_all(), context.folder, vocab, made, sample, pieces, client, server, links, huge
-        )
+        folder, kept = context.folder, stack.pop_all()
+        return State(kept, folder, vocab, made, sample, pieces, client, server, links, huge)
     raise AssertionError
 
 

@@ -220,7 +220,7 @@ def load_published(path: Path, own: Task, baseline: dict[str, Any]) -> Published
     given = reader.keys("the file", _read(path), PUBLISHED, PUBLISHED)
     by = reader.text("by", given["by"])
     if list(baseline) != [by]:
-        raise reader.error("by", f"{by!r}: the box's baseline must be a value of it, and of it alone")
+        raise reader.error("by", f"{by!r}: the box's baseline must be a value of it, and that alone")
     names = reader.object("names", given["names"])
     for name, called in names.items():
         reader.text(f"names.{name}", called)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Others' own figures, from a file beside a box, next to what was measured here.
 
-Their machine is another one: only how many times one system takes what another does can be compared.
+Their machine is another one: only how many times one system takes what another does compares.
 """
 
 from collections.abc import Iterable, Iterator

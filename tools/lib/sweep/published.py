@@ -125,7 +125,10 @@ def _told_times(times: dict[str, float] | None) -> str:
 
 
 def _cell(cell: dict[str, Any]) -> str:
-    return f"- ({cell['refused']})" if "refused" in cell else f"{cell['median']:,.4g}"
+    if "refused" in cell:
+        return f"- ({cell['refused']})"
+    value = cell["median"]
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
 def verdict(found: dict[str, Any], system: str) -> str:

@@ -28,7 +28,7 @@ def surroundings() -> dict[str, object]:
         "namespaces": [line for line in said_by("ip", "netns") if line.startswith("tokd-demo-")],
         "huge pages": pool.read_text() if pool.is_file() else "",
         "folders": sorted(Path(tempfile.gettempdir()).glob("tokd-demo-*")),
-        "servers": said_by("pgrep", "-af", "/tokd-demo-|hf_udp_server"),
+        "servers": said_by("pgrep", "-af", "/tokd-demo-|socket_server"),
     }
 
 

@@ -27,3 +27,12 @@ def ranks_file() -> Path:
     if not path.is_file():
         pytest.skip(f"{path} is missing: run tools/fetch-vocab gpt2")
     return path
+
+
+@pytest.fixture(scope="session")
+def tokenizer_json(ranks_file, tmp_path_factory) -> Path:
+    """GPT-2's, which takes seconds to make."""
+    engines = pytest.importorskip("engines", reason="run tools/setup")
+    made = tmp_path_factory.mktemp("json") / "tokenizer.json"
+    engines.write_json(ranks_file, made)
+    return made

@@ -126,7 +126,7 @@ def test_warm_up_is_checked_but_not_written(load):
     [
         (["--connect", "nowhere"], "IP:PORT"),
         (["--connect", "127.0.0.1:99999"], "65535"),
-        (["--connect", "127.0.0.1:9", "--mode", "fast"], "tokd or plain"),
+        (["--connect", "127.0.0.1:9", "--mode", "fast"], "tokd, plain or tcp"),
         (["--connect", "127.0.0.1:9"], "are needed"),
         (["--timeout", "0"], "from 1 to 60000"),
         (["more"], "not an option"),

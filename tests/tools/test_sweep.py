@@ -16,6 +16,7 @@ import pytest
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from sweep import box as boxes
 from sweep import compare, machine, stats, summary, table
+from sweep import task as tasks
 from sweep.runner import Runner
 from sweep.samples import Samples, least_samples
 from sweep.store import Store, StoreError
@@ -215,7 +216,13 @@ def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
     (tmp_path / "tasks/sleep").mkdir(parents=True)
     (task,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "tasks/sleep/task.py").write_text(task)
-    (box,) = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    box, theirs = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
+    asks = ROOT / "boxes/tasks/client-to-ids/task.py"
+    (tmp_path / "theirs.json").write_text(theirs)
+    known = boxes.load_published(
+        tmp_path / "theirs.json", tasks.load("client-to-ids", asks), {"system": "rust-udp"}
+    )
+    assert known.value({"system": "tokd", "tokens": 128}, "round-trip p50") == 36
     path = tmp_path / "box.json"
     path.write_text(box)
     assert len(boxes.load(path, quick=True).tests) == 4

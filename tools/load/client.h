@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* One request at a time over one UDP socket: what both modes share. */
+/* One request at a time over one socket: what the modes share. */
 #ifndef TOKD_LOAD_CLIENT_H
 #define TOKD_LOAD_CLIENT_H
 
@@ -16,9 +16,11 @@
 
 struct client {
 	struct tokd_client *tokd; /* tokd */
-	int fd;			  /* plain: connected */
-	uint64_t timeout_ns;	  /* plain: silence after which something is sent again */
-	uint8_t *got;		  /* plain: datagrams are received here */
+	int fd;			  /* plain, tcp: connected */
+	uint64_t timeout_ns;	  /* plain: silence until sending again; tcp: until it fails */
+	uint8_t *got;		  /* plain, tcp: what is received; CLIENT_DATAGRAM_MAX or more */
+	size_t room;		  /* tcp: bytes of `got` */
+	bool broken;		  /* tcp: nothing more can come in order */
 	uint32_t max_ids;	  /* room in `ids` */
 	uint32_t *ids;		  /* of the request under way, and of the last one */
 };
@@ -40,6 +42,7 @@ struct answer {
 typedef void client_request(struct client *c, const struct slice *slice, struct answer *answer);
 client_request client_tokd;
 client_request client_plain;
+client_request client_tcp;
 
 static inline uint64_t
 now_ns(void)

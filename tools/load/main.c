@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 #include <arpa/inet.h>
+#include <netinet/tcp.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 
@@ -34,12 +35,13 @@ pin(int cpu)
 }
 
 static int
-open_plain(struct client *c, const struct options *o)
+open_socket(struct client *c, const struct options *o)
 {
-	int size = SOCKET_BUFFER;
+	int type = o->mode == MODE_TCP ? SOCK_STREAM : SOCK_DGRAM;
+	int size = SOCKET_BUFFER, at_once = 1;
 
 	c->timeout_ns = UINT64_C(1000000) * o->timeout_ms;
-	c->fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	c->fd = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 	if (c->fd < 0 || connect(c->fd, (const void *)&o->server, sizeof(o->server)) != 0) {
 		perror("tokd-load: socket");
 		return -1;
@@ -49,6 +51,8 @@ open_plain(struct client *c, const struct options *o)
 		setsockopt(c->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (setsockopt(c->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
 		setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	if (o->mode == MODE_TCP)
+		setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
 	return 0;
 }
 
@@ -80,12 +84,15 @@ client_open(struct client *c, const struct options *o, const struct slices *slic
 	/* Room for a few wrong ids more, so that too many of them are seen to be wrong. */
 	c->max_ids = slices->max_ids + 1024;
 	c->ids = malloc(sizeof(*c->ids) * c->max_ids);
-	c->got = malloc(CLIENT_DATAGRAM_MAX);
+	c->room = 4 * ((size_t)c->max_ids + 1);
+	if (c->room < CLIENT_DATAGRAM_MAX)
+		c->room = CLIENT_DATAGRAM_MAX;
+	c->got = malloc(c->room);
 	if (c->ids == NULL || c->got == NULL) {
 		perror("tokd-load");
 		return -1;
 	}
-	return o->plain ? open_plain(c, o) : open_tokd(c, o);
+	return o->mode == MODE_TOKD ? open_tokd(c, o) : open_socket(c, o);
 }
 
 static void
@@ -102,7 +109,9 @@ client_close(struct client *c)
 static int64_t
 run(struct client *c, const struct options *o, const struct slices *slices, FILE *out)
 {
-	client_request *request = o->plain ? client_plain : client_tokd;
+	static client_request *const requests[] = {
+		[MODE_TOKD] = client_tokd, [MODE_PLAIN] = client_plain, [MODE_TCP] = client_tcp};
+	client_request *request = requests[o->mode];
 	int64_t failed = 0;
 
 	fprintf(out, "index,ns,ok,retransmits,failure\n");

@@ -12,15 +12,31 @@ static const char help[] =
 	"Send each text of FILE as one request, wait for its ids, measure, compare: a closed loop\n"
 	"with one request in flight, which spins instead of sleeping.\n\n"
 	"  --connect IP:PORT  the server\n"
-	"  --mode tokd|plain  dpdk-tokd's protocol, or a datagram of text for one of ids [tokd]\n"
+	"  --mode MODE        tokd: dpdk-tokd's protocol; plain: a datagram of text for one of ids;\n"
+	"                     tcp: the same on a connection, each after its length as u32 [tokd]\n"
 	"  --slices FILE      texts and the ids they must give, in tools/lib/slices.py's format\n"
 	"  --out FILE         results as CSV: index,ns,ok,retransmits,failure\n"
 	"  --warmup N         the first N requests are sent and checked, but not written [0]\n"
 	"  --first-id N       stream id of the first request; each next one is higher by one [1]\n"
 	"  --cpu N            run on this CPU\n"
-	"  --timeout MS       send again after so long a silence [50]\n"
+	"  --timeout MS       send again after so long a silence; tcp: fail [50]\n"
 	"  --help             this text\n\n"
 	"exit code: 0 all ids were right; 1 some were not, or the run failed; 2 a bad option\n";
+
+static int
+set_mode(struct options *o, const char *value)
+{
+	static const char *const names[] = {
+		[MODE_TOKD] = "tokd", [MODE_PLAIN] = "plain", [MODE_TCP] = "tcp"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(value, names[i]) == 0) {
+			o->mode = (enum mode)i;
+			return 0;
+		}
+	}
+	return value_bad("mode", value, "give tokd, plain or tcp");
+}
 
 static int
 set(struct options *o, const char *name, const char *value)
@@ -34,9 +50,7 @@ set(struct options *o, const char *name, const char *value)
 	} else if (strcmp(name, "out") == 0) {
 		o->out = value;
 	} else if (strcmp(name, "mode") == 0) {
-		o->plain = strcmp(value, "plain") == 0;
-		if (!o->plain && strcmp(value, "tokd") != 0)
-			return value_bad(name, value, "give tokd or plain");
+		return set_mode(o, value);
 	} else if (strcmp(name, "first-id") == 0) {
 		if (value_number(name, value, 1, UINT64_MAX / 2, &o->first_id) != 0)
 			return -1;

@@ -2,9 +2,10 @@
 #ifndef TOKD_LOAD_OPTIONS_H
 #define TOKD_LOAD_OPTIONS_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <netinet/in.h>
+
+enum mode { MODE_TOKD, MODE_PLAIN, MODE_TCP };
 
 struct options {
 	struct sockaddr_in server; /* --connect */
@@ -14,7 +15,7 @@ struct options {
 	uint32_t warmup;	   /* --warmup */
 	uint32_t timeout_ms;	   /* --timeout */
 	int cpu;		   /* --cpu; -1: wherever the kernel likes */
-	bool plain;		   /* --mode */
+	enum mode mode;		   /* --mode */
 };
 
 /* 0: run; 1: help was printed; -1: what is wrong was printed. */

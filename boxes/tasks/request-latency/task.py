@@ -2,8 +2,6 @@
 """How long a client waits for ids, with and without a measure and a neighbour: dpdk-tokd on AF_XDP
 over a veth pair, as tools/demo has it, asked by tokd-load for texts it has not seen."""
 
-import csv
-import subprocess
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -12,15 +10,17 @@ from typing import Any
 
 import host_measures
 import reference
+import round_trips
 import slices
 from demo.hugepages import hugepages
-from demo.net import Veth, inside, namespace, veth
+from demo.net import Veth, namespace, veth
 from demo.process import Process
-from demo.servers import HUGE, NO_HUGE, READY_S
+from demo.servers import HUGE, NO_HUGE, PORT, READY_S
 from dpdk_tokd import RingReader
 from host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU
 from memif import texts
-from memif.pair import BUILD, DPDK_TOKD
+from memif.pair import DPDK_TOKD
+from round_trips import WARM_UP
 from slices import Slice
 from sweep.samples import Samples
 from sweep.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
@@ -44,21 +44,12 @@ METRICS = {
     "inside": Distribution("us"),
     "preempted": Value("1/s"),
 }
-COUNTS = {
-    "no-answer": "requests without an answer in time; they have no latency",
-    "turned-away": "requests that the appliance refused; they have no latency",
-    "sent-again": "packets that were sent again; their requests' latencies count",
-}
+COUNTS = round_trips.COUNTS
 CHECKS_IDS = True
 
-TOKD_LOAD = BUILD / "tools" / "load" / "tokd-load"
-PORT = 9000
-WARM_UP = 100  # requests, checked but not measured: caches are cold then
-TRIAL_S = 300.0
 RING_LEAST = 16 << 20
 POLL = {True: 64, False: 0}  # net_af_xdp's busy_budget; 64 is its default
 NO_POLL = "Failed to set SO_"  # what net_af_xdp says of a kernel without busy polling
-FAILED = {"no answer": "no-answer", "refused": "turned-away"}
 
 
 @dataclass
@@ -86,8 +77,7 @@ def prepare(context: Context) -> State:
     """Texts and their ids, on which tiktoken must agree with tokenizers; the wire; huge pages."""
     if len(CPUS) < 2:
         raise Missing("needs two CPUs: for dpdk-tokd and the client")
-    if not TOKD_LOAD.is_file():
-        raise Missing(f"{TOKD_LOAD} is not built: run tools/setup")
+    round_trips.need_tokd_load()
     pieces: dict[int, list[Slice]] = {}
     agreed = 0
     for tokens in sorted({test["tokens"] for test in context.tests}):
@@ -138,24 +128,6 @@ def _preempted(pid: int) -> int:
     return total
 
 
-def _load(state: State, sent: Path, pinned: bool) -> list[dict[str, str]]:
-    out = state.folder / "out.csv"
-    command = [str(TOKD_LOAD), "--connect", f"{state.link.server}:{PORT}", "--slices", str(sent)]
-    command += ["--out", str(out), "--warmup", str(WARM_UP)]
-    if pinned:
-        command += ["--cpu", str(CLIENT_CPU)]
-    done = subprocess.run(
-        inside(state.client, *command),
-        capture_output=True, text=True, check=False, timeout=TRIAL_S,
-    )  # fmt: skip
-    if done.returncode not in (0, 1):
-        raise OSError(f"tokd-load ended with {done.returncode}: {done.stderr.strip()}")
-    if done.returncode == 1 and any(w in done.stderr for w in ("wrong", "than are right")):
-        raise WrongIds(done.stderr.strip().splitlines()[0])  # in the warm-up, perhaps
-    with out.open() as file:
-        return list(csv.DictReader(file))
-
-
 def _read_ring(reader: RingReader, pieces: list[Slice]) -> dict[int, tuple[int, int]]:
     """When each text came in and was done; its ids compared once more."""
     found: dict[int, tuple[int, int]] = {}
@@ -194,8 +166,9 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
             raise Missing(why)
         reader = stack.enter_context(RingReader(str(state.folder / "tokd.sock")))
         stack.enter_context(host_measures.neighbour(parameters["neighbour"], pinned, state.folder))
+        cpu = CLIENT_CPU if pinned else None
         before, begin = _preempted(appliance.pid), time.monotonic()
-        rows = _load(state, sent, pinned)
+        rows = round_trips.load(state.link, state.client, sent, cpu, "tokd")
         seconds, preempted = time.monotonic() - begin, _preempted(appliance.pid) - before
         seen = _read_ring(reader, pieces)
     return Raw(rows, seen, seconds, preempted, notes)
@@ -205,20 +178,13 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
     pieces = state.pieces[parameters["tokens"]]
     checked = 0
     trips, inside_times = Samples(), Samples()
-    counts = dict.fromkeys(COUNTS, 0)
-    for row in raw.rows:
-        counts["sent-again"] += int(row["retransmits"])
-        if failure := row["failure"]:
-            if failure not in FAILED:
-                raise WrongIds(f"text {row['index']}: {failure}")
-            counts[FAILED[failure]] += 1
-            continue
-        index = int(row["index"])
+    counts: dict[str, int] = {}
+    for index, ns in round_trips.answered(raw.rows, counts):
         if index not in raw.inside:
             raise WrongIds(f"text {index} is not in the token ring")
         begin, end = raw.inside[index]
         inside_times.add(end - begin)
-        trips.add(int(row["ns"]))
+        trips.add(ns)
         checked += len(pieces[index].ids)
     return Report(
         values={"preempted": raw.preempted / raw.seconds},

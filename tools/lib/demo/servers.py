@@ -2,6 +2,7 @@
 """The two servers: dpdk-tokd on what this machine can do, and the baseline."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from .net import Veth, inside
@@ -10,7 +11,7 @@ from .say import say
 
 ROOT = Path(__file__).resolve().parents[3]
 DPDK_TOKD = ROOT / "build" / "app" / "dpdk-tokd"
-BASELINE = ROOT / "tools" / "baseline" / "hf_udp_server.py"
+BASELINE = ROOT / "tools" / "baseline" / "socket_server.py"
 PORT = 9000
 READY_S = 30.0
 HUGE = ["--in-memory"]
@@ -40,23 +41,37 @@ class Appliance(Process):
     ready: str  # the line it said
 
     def __init__(
-        self, eal: list[str], link: Veth, vocab: Path, folder: Path, cpu: int, more: list[str]
+        self,
+        eal: list[str],
+        link: Veth,
+        vocab: Path,
+        folder: Path,
+        cpu: int,
+        more: Sequence[str],
+        before: Sequence[str],
     ) -> None:
         self.socket = folder / "tokd.sock"
         self.telemetry = folder / "dpdk"  # its runtime folder, which else would stay in /run
         app = ["--ip", link.server, "--udp-port", str(PORT), "--vocab", str(vocab)]
         app += ["--socket", str(self.socket), *more]
-        command = [str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
+        command = [*before, str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
         log = folder / "dpdk-tokd.log"
         super().__init__("dpdk-tokd", command, log, RUNTIME_DIRECTORY=str(folder))
 
 
 def start_appliance(
-    link: Veth, vocab: Path, folder: Path, cpu: int, huge_pages: bool, more: list[str] | None = None
+    link: Veth,
+    vocab: Path,
+    folder: Path,
+    cpu: int,
+    huge_pages: bool,
+    more: Sequence[str] = (),
+    before: Sequence[str] = (),
 ) -> Appliance:
-    """By the best of the ways that work, with `more` options; says which do not."""
+    """By the best of the ways that work, with `more` options, by the command `before` it; says
+    which do not."""
     for driver, memory, eal in _ways(link, huge_pages):
-        appliance = Appliance(eal, link, vocab, folder, cpu, more or [])
+        appliance = Appliance(eal, link, vocab, folder, cpu, more, before)
         try:
             appliance.ready = appliance.wait_for("ready:", READY_S)
         except NotReady as error:
@@ -72,11 +87,20 @@ def start_appliance(
 
 
 def start_baseline(
-    link: Veth, namespace: str, ranks: Path, sample: Path, folder: Path, cpu: int
+    link: Veth,
+    namespace: str,
+    ranks: Path,
+    sample: Path,
+    folder: Path,
+    cpu: int,
+    more: Sequence[str] = (),
+    before: Sequence[str] = (),
 ) -> Process:
+    """With `more` options, by the command `before` it."""
     command = [sys.executable, str(BASELINE), "--listen", f"{link.server}:{PORT}"]
-    command += ["--ranks", str(ranks), "--sample", str(sample), "--cpu", str(cpu)]
-    baseline = Process("hf_udp_server", inside(namespace, *command), folder / "baseline.log")
+    command += ["--ranks", str(ranks), "--sample", str(sample), "--cpu", str(cpu), *more]
+    command = [*before, *inside(namespace, *command)]
+    baseline = Process("socket_server", command, folder / "baseline.log")
     try:
         baseline.wait_for("ready:", READY_S)
     except BaseException:

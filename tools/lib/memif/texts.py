@@ -3,7 +3,7 @@
 
 import random
 from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from functools import cache, partial
 from itertools import chain
 from pathlib import Path
 
@@ -13,6 +13,7 @@ import numpy as np
 import reference
 from packages import data_home
 from slices import Cursor, EndOfCorpus, Slice
+from tokenizers import Tokenizer
 
 # Tokens of a text, and how many of a hundred texts are so long: most are short.
 MIX = {16: 40, 32: 20, 64: 15, 128: 12, 512: 8, 1024: 3, 2048: 2}
@@ -29,9 +30,15 @@ def lengths(count: int, mix: dict[int, int]) -> list[int]:
     return found
 
 
+@cache
+def _tokenizer(ranks: Path) -> Tokenizer:
+    """Made once: processes forked from here on have it already."""
+    return reference.load_gpt2(ranks)
+
+
 def _cut(ranks: Path, wanted: list[int], corpus: tuple[str, Path]) -> list[Slice]:
     name, path = corpus
-    tokenizer = reference.load_gpt2(ranks)
+    tokenizer = _tokenizer(ranks)
     text = path.read_text(encoding="utf-8")
     spare = len(text) - CHARACTERS_A_TOKEN * sum(wanted)
     cursor = Cursor(text, skip=max(0, spare // len(wanted)))
@@ -52,10 +59,11 @@ def cut(count: int, mix: dict[int, int]) -> tuple[Path, list[Slice], int]:
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = fetch_corpus.fetch(data_home() / "corpus")
     wanted = lengths(count // len(corpora), mix)
+    tokenizer = _tokenizer(vocab)
     with ProcessPoolExecutor(2) as pool:
         parts = list(pool.map(partial(_cut, vocab, wanted), corpora.items()))
     pieces = list(chain.from_iterable(parts))
     random.Random(SEED).shuffle(pieces)
     checked = (piece.text for piece in pieces[:: 1 + len(pieces) // CHECKED_TWICE])
-    agreed = reference.verify(reference.load_gpt2(vocab), vocab, checked)
+    agreed = reference.verify(tokenizer, vocab, checked)
     return vocab, pieces, agreed

@@ -11,11 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from . import task
+from .published import Figure, Published
 from .task import Metric, Task
 
 KEYS = {"name", "title", "repeats", "tests", "missing"}
 REPEATS = {"full", "quick"}
-ENTRY = {"task", "parameters", "quick", "metrics", "baseline"}
+ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published"}
+PUBLISHED = {"who", "source", "remarks", "by", "names", "figures"}
+FIGURE = {"parameters", "metrics"}
 MISSING = {"what", "why"}
 REPEATS_MOST = 1000
 TESTS_MOST = 10_000
@@ -53,6 +56,7 @@ class Entry:
     metrics: list[Metric]
     varied: list[str]  # parameters with several values
     baseline: dict[str, Any] | None
+    published: Published | None
 
     def base_of(self, test: Test) -> Test | None:
         """The test that others are a ratio to: equal but for what the baseline says."""
@@ -101,10 +105,13 @@ class _Reader:
     def error(self, where: str, what: str) -> BoxError:
         return BoxError(f"{self.path}: {where}: {what}")
 
-    def keys(self, where: str, given: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
+    def object(self, where: str, given: Any) -> dict[str, Any]:
         if not isinstance(given, dict):
             raise self.error(where, f"{given!r} is not an object: write {{...}}")
-        for key in given:
+        return given
+
+    def keys(self, where: str, given: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
+        for key in self.object(where, given):
             if key not in known:
                 raise self.error(where, f"unknown key {key!r}; {_among(key, sorted(known))}")
         for key in sorted(needed - set(given)):
@@ -186,7 +193,11 @@ class _Reader:
         ]
         varied = [name for name, some in values.items() if len(some) > 1]
         metrics = self.metrics(f"{where}.metrics", own, given["metrics"])
-        return Entry(own, tests, metrics, varied, baseline)
+        published = None
+        if "published" in given:
+            path = self.path.parent / self.text(f"{where}.published", given["published"])
+            published = load_published(path, own, baseline or {})
+        return Entry(own, tests, metrics, varied, baseline, published)
 
 
 def task_folders(box: Path) -> list[Path]:
@@ -194,15 +205,51 @@ def task_folders(box: Path) -> list[Path]:
     return [box.parent / "tasks", Path(__file__).resolve().parents[3] / "boxes" / "tasks"]
 
 
-def load(path: Path, quick: bool) -> Box:
-    """BoxError or task.TaskError if it cannot be run as it is."""
-    reader = _Reader(path)
+def _read(path: Path) -> Any:
     try:
-        given = json.loads(path.read_text("utf-8"), object_pairs_hook=_no_doubles)
+        return json.loads(path.read_text("utf-8"), object_pairs_hook=_no_doubles)
     except OSError as error:
         raise BoxError(f"{path}: {error.strerror}") from None
     except ValueError as error:
         raise BoxError(f"{path}: not JSON: {error}") from None
+
+
+def load_published(path: Path, own: Task, baseline: dict[str, Any]) -> Published:
+    """Others' figures for tests of a task; BoxError if they cannot be such."""
+    reader = _Reader(path)
+    given = reader.keys("the file", _read(path), PUBLISHED, PUBLISHED)
+    by = reader.text("by", given["by"])
+    if list(baseline) != [by]:
+        raise reader.error("by", f"{by!r}: the box's baseline must be a value of it, and that alone")
+    names = reader.object("names", given["names"])
+    for name, called in names.items():
+        reader.text(f"names.{name}", called)
+    reader.values("names", own, {by: list(names)})
+    if baseline[by] not in names:
+        raise reader.error("names", f"what is {baseline[by]!r}, the baseline's, called there?")
+    figures = []
+    for at, one in enumerate(reader.several("figures", given["figures"])):
+        where = f"figures[{at}]"
+        reader.keys(where, one, FIGURE, FIGURE)
+        parameters, values = one["parameters"], reader.object(f"{where}.metrics", one["metrics"])
+        reader.keys(f"{where}.parameters", parameters, set(own.parameters), {by})
+        reader.values(f"{where}.parameters", own, {n: [v] for n, v in parameters.items()})
+        if parameters[by] not in names:
+            raise reader.error(f"{where}.parameters", f"{parameters[by]!r} is not in names")
+        reader.metrics(f"{where}.metrics", own, list(values))
+        for name, value in values.items():
+            if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+                raise reader.error(f"{where}.metrics.{name}", f"{value!r}: give a number above 0")
+        figures.append(Figure(parameters, values))
+    remarks = [reader.text("remarks", one) for one in reader.several("remarks", given["remarks"])]
+    who, source = (reader.text(key, given[key]) for key in ("who", "source"))
+    return Published(who, source, remarks, by, names, figures)
+
+
+def load(path: Path, quick: bool) -> Box:
+    """BoxError or task.TaskError if it cannot be run as it is."""
+    reader = _Reader(path)
+    given = _read(path)
     reader.keys("the box", given, KEYS, KEYS - {"missing"})
     name = reader.text("name", given["name"])
     if not task.NAME.fullmatch(name):

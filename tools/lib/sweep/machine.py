@@ -18,7 +18,10 @@ ROOT = Path(__file__).resolve().parents[3]
 CPU = Path("/sys/devices/system/cpu")
 # Of these a sweep that is resumed must find the same again.
 LASTING = ("cpu", "kernel", "command_line", "revision", "versions", "isolation")
-PACKAGES = ("tokenizers", "tiktoken", "numpy", "hdrhistogram", "dpdk_tokd")
+PACKAGES = (
+    *("tokenizers", "tiktoken", "gigatoken", "regex", "uvloop", "numpy", "hdrhistogram"),
+    "dpdk_tokd",
+)
 DEBIAN = ("dpdk", "gcc", "stress-ng")
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import stats
+from . import published, stats
 from .box import Box, Entry, Test
 from .samples import UNITS, Samples, least_samples
 from .store import Store, Trial
@@ -92,6 +92,10 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
         for metric in entry.metrics:
             _compare(metric, base_row["cells"][metric.name], row["cells"][metric.name])
     shown = [name for name in entry.tests[0].parameters if name in entry.varied]
+    theirs = None
+    if entry.published is not None and entry.baseline is not None:
+        base = entry.baseline[entry.published.by]
+        theirs = published.beside(entry.published, base, entry.metrics, list(rows.values()))
     return {
         "task": entry.task.name,
         "help": entry.task.module.HELP,
@@ -102,6 +106,7 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
         "counts": entry.task.counts,
         "checks_ids": entry.task.module.CHECKS_IDS,
         "rows": list(rows.values()),
+        "published": theirs,
     }
 
 

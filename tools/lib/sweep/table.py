@@ -5,6 +5,8 @@ import csv
 import io
 from typing import Any
 
+from . import published
+
 MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?"}
 LEGEND = (
     "In a cell: the median of the repeats (least to most). x: the ratio to the baseline's row, "
@@ -83,7 +85,18 @@ def _one(table: dict[str, Any]) -> list[str]:
     notes = {note: None for row in table["rows"] for note in row.get("notes", [])}
     said = [f"- {'; '.join(who)}: {what}" for what, who in absent.items()]
     said += [f"- {note}" for note in notes]
-    return text + ([""] + said if said else []) + [""]
+    text += ([""] + said if said else []) + [""]
+    return text + (_beside(table) if table["published"] else [])
+
+
+def _beside(table: dict[str, Any]) -> list[str]:
+    """Others' own figures, each system's beside ours."""
+    found = table["published"]
+    text = [f"### {table['task']}, beside {found['who']}'s own figures", ""]
+    text += [found["source"], "", *(f"- {remark}" for remark in found["remarks"]), ""]
+    for verdict, rows in published.tables(found, table["varied"]):
+        text += [*lines(rows), "", verdict, ""]
+    return text
 
 
 def _marked(table: dict[str, Any]) -> int:

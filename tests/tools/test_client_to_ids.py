@@ -1,0 +1,120 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The task client-to-ids over the loopback: what may have a time, and what may not."""
+
+import socket
+from contextlib import ExitStack
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("hdrh.histogram", reason="run tools/setup")
+import engines
+import reference
+import round_trips
+from demo import servers
+from demo.net import Veth
+from slices import Slice
+from sweep import task as tasks
+from sweep.task import Missing, WrongIds
+
+ROOT = Path(__file__).resolve().parents[2]
+PARAMETERS = {"corpus": "english", "tokens": 16, "system": "rust-tcp-asyncio", "requests": 20}
+WARM_UP = 3
+
+
+@pytest.fixture(scope="module")
+def module():
+    path = ROOT / "boxes" / "tasks" / "client-to-ids" / "task.py"
+    return tasks.load("client-to-ids", path).module
+
+
+@cache
+def _tiktoken(ranks_file: Path):
+    return reference.load_tiktoken(ranks_file)
+
+
+@pytest.fixture
+def state(module, ranks_file, tokenizer_json, tokd_load, tmp_path, monkeypatch):
+    """As prepare() makes it, but for the namespaces, the wires and the warm-up."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for where in (servers, round_trips):
+        monkeypatch.setattr(where, "PORT", port)
+        monkeypatch.setattr(where, "inside", lambda _, *command: list(command))
+    for where in (module, round_trips):
+        monkeypatch.setattr(where, "WARM_UP", WARM_UP)
+    monkeypatch.setattr(round_trips, "TOKD_LOAD", tokd_load)
+    tiktoken = _tiktoken(ranks_file)
+    pieces = []
+    for n in range(PARAMETERS["requests"] + WARM_UP):
+        text = f"Text {n}, of nothing but {n * n} words; e\u0301t\u00e9, \u4f60\u597d."
+        ids = np.array(tiktoken.encode_ordinary(text), np.uint32)
+        pieces.append(Slice("english", "16", text, ids))
+    sample = tmp_path / "sample"
+    sample.write_text("Some text to choose on.")
+    link = Veth("a", "b", "127.0.0.1", "127.0.0.1")
+    return module.State(
+        ExitStack(), tmp_path, ranks_file, tokenizer_json, sample, {("english", 16): pieces},
+        "client", "server", (link, link), huge=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("system", ["rust-tcp-asyncio", "python-udp-asyncio", "libtok-tcp-asyncio"])
+def test_a_server_is_asked_and_every_id_compared(module, state, system):
+    parameters = PARAMETERS | {"system": system}
+    found = module.report(state, parameters, module.run(state, parameters))
+    measured = state.pieces["english", 16][WARM_UP:]
+    assert found.ids_checked == sum(len(piece.ids) for piece in measured)
+    assert len(found.samples["round-trip"]) == PARAMETERS["requests"]
+    assert found.counts == {"no-answer": 0, "turned-away": 0, "sent-again": 0}
+    average, throughput = found.values["average"], found.values["throughput"]
+    whole = average * PARAMETERS["requests"]
+    assert average > 0 and throughput == pytest.approx(found.ids_checked / whole)
+    (note,) = found.notes
+    assert note.startswith(f"{system}: ") and "asyncio" in note
+
+
+@pytest.mark.parametrize("where", [0, WARM_UP + 5])  # also in the warm-up
+def test_one_wrong_id_refuses_all(module, state, where):
+    piece = state.pieces["english", 16][where]
+    piece.ids[-1] += 1
+    with pytest.raises(WrongIds, match="wrong ids"):
+        module.report(state, PARAMETERS, module.run(state, PARAMETERS))
+
+
+def test_too_few_texts_and_a_tokenizer_that_is_not_there_are_missing(module, state, monkeypatch):
+    with pytest.raises(Missing, match="23 texts, of 24 asked for"):
+        module.run(state, PARAMETERS | {"requests": 21})
+    monkeypatch.setitem(engines.NEEDS, "gigatoken", ("no_such_package", "pip install it"))
+    with pytest.raises(Missing, match="no_such_package is not installed: pip install it"):
+        module.run(state, PARAMETERS | {"system": "gigatoken-udp"})
+
+
+def row(index: int, ns: int, failure: str = "", retransmits: int = 0) -> dict[str, str]:
+    return {
+        "index": str(index),
+        "ns": str(ns),
+        "failure": failure,
+        "retransmits": str(retransmits),
+    }
+
+
+def test_what_has_no_answer_has_no_latency_and_is_counted(module, state):
+    rows = [row(3, 1000), row(4, 9_999_999, "no answer", 20), row(5, 3000), row(6, 1, "refused")]
+    found = module.report(state, PARAMETERS, module.Raw(rows, []))
+    assert found.counts == {"no-answer": 1, "turned-away": 1, "sent-again": 20}
+    assert found.values["average"] == 2 and len(found.samples["round-trip"]) == 2
+    for failure in ("wrong number of ids", "CRC32C of the ids is wrong", "odd answer"):
+        with pytest.raises(WrongIds, match=failure):
+            module.report(state, PARAMETERS, module.Raw([row(3, 1), row(4, 1, failure)], []))
+    with pytest.raises(OSError, match="none of 1 requests was answered"):
+        module.report(state, PARAMETERS, module.Raw(rows[1:2], []))
+
+
+def test_every_system_has_an_engine_and_a_mode(module):
+    assert len(module.SERVERS) == 20
+    for server in module.SERVERS.values():
+        assert server.engine in engines.LOADERS and server.transport in module.MODES

@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Others' own figures beside a sweep's: which cell stands beside which, and what is not known."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("hdrh.histogram", reason="run tools/setup")
+from sweep import box as boxes
+from sweep import published, summary, table
+from sweep.runner import Runner
+from sweep.store import Store
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE: dict[str, Any] = {
+    "cpu": {"model": "a CPU", "cpus": 2, "virtual": "no"},
+    "kernel": "k #1",
+    "revision": "r",
+    "isolation": {"isolated": "none"},
+    "power": {"governor": "none"},
+    "nics": [],
+    "gpus": [],
+    "load_average": 0.0,
+}
+TASK = """
+from sweep.samples import Samples
+from sweep.task import Choice, Distribution, Missing, Number, Report, Value, WrongIds
+HELP = "For tests."
+PARAMETERS = {"system": Choice(("fast", "slow", "wrong", "absent")), "size": Number(1, 9)}
+METRICS = {"time": Distribution("us"), "speed": Value("1/s", better="higher")}
+COUNTS = {}
+CHECKS_IDS = True
+US = {"fast": 10, "slow": 200}
+
+def prepare(context):
+    return None
+
+def run(state, p):
+    if p["system"] == "absent":
+        raise Missing("not here")
+    if p["system"] == "wrong":
+        raise WrongIds("text 1")
+    return US[p["system"]] * p["size"]
+
+def report(state, p, us):
+    samples = Samples()
+    samples.add(1000 * us, 100)
+    return Report({"speed": 1e6 / us}, {"time": samples}, {}, ids_checked=1)
+
+def clean(state):
+    pass
+"""
+FILE = {
+    "who": "They",
+    "source": "Their paper, table 1",
+    "remarks": ["another machine"],
+    "by": "system",
+    "names": {"fast": "Theirs", "slow": "Their baseline", "wrong": "W", "absent": "A"},
+    "figures": [
+        {"parameters": {"system": "fast", "size": 1}, "metrics": {"time p50": 5}},
+        {"parameters": {"system": "slow", "size": 1}, "metrics": {"time p50": 20, "speed": 3}},
+        {"parameters": {"system": "fast", "size": 2}, "metrics": {"time p50": 7}},
+        {"parameters": {"system": "fast"}, "metrics": {"speed": 12}},
+    ],
+}
+
+
+@pytest.fixture(autouse=True)
+def no_fsync(monkeypatch):
+    monkeypatch.setattr("os.fsync", lambda _: None)
+
+
+@pytest.fixture
+def made(tmp_path: Path):
+    folder = tmp_path / "tasks" / "made"
+    folder.mkdir(parents=True)
+    (folder / "task.py").write_text(TASK)
+
+    def write(systems: list[str], baseline: dict[str, Any] | None = None, **file: Any) -> Path:
+        (tmp_path / "theirs.json").write_text(json.dumps(FILE | file))
+        entry = {
+            "task": "made",
+            "parameters": {"system": systems, "size": [1, 2]},
+            "metrics": ["time p50", "time p99", "speed"],
+            "baseline": baseline or {"system": "slow"},
+            "published": "theirs.json",
+        }
+        whole = {"name": "b", "title": "T", "repeats": {"full": 2, "quick": 1}, "tests": [entry]}
+        (tmp_path / "box.json").write_text(json.dumps(whole))
+        return tmp_path / "box.json"
+
+    return write
+
+
+def swept(path: Path, out: Path) -> dict[str, Any]:
+    box = boxes.load(path, quick=False)
+    store = Store(out)
+    store.begin(box, False, HERE, fresh=False)
+    Runner(box, store, False, HERE).run()
+    return summary.summarize(box, store, "a command")
+
+
+def cells_of(summary_: dict[str, Any], system: str) -> dict[tuple[int, str], dict[str, Any]]:
+    found = summary_["tables"][0]["published"]["systems"][system]
+    return {(c["parameters"]["size"], c["metric"]): c for c in found}
+
+
+def test_each_figure_stands_beside_its_cell(made, tmp_path):
+    result = swept(made(["fast", "slow"]), tmp_path / "out")
+    cells = cells_of(result, "fast")
+    assert list(cells) == [(1, "time p50"), (1, "speed"), (2, "time p50"), (2, "speed")]
+    first = cells[1, "time p50"]
+    assert first["times"]["median"] == pytest.approx(20, rel=0.01)
+    assert (first["theirs"], first["their_base"], first["their_times"]) == (5, 20, 4)
+    assert cells[1, "speed"]["times"]["median"] == pytest.approx(20)  # more is better there
+    assert cells[1, "speed"]["their_times"] == 4
+    assert (cells[2, "time p50"]["theirs"], cells[2, "time p50"]["their_base"]) == (7, None)
+    assert cells[2, "speed"]["theirs"] == 12  # told for every size
+    text = table.markdown(result)
+    assert "made, beside They's own figures" in text and "Their paper, table 1" in text
+    assert "- another machine" in text
+    row = next(line for line in text.splitlines() if "| 2 " in line and "not told" in line)
+    assert [c.strip() for c in row.split("|")][-4:-1] == ["7", "not told", "-"]
+    assert (
+        "fast is better than slow in every repeat in 4 of 4 cells (0 not measured); the ratio's "
+        "median is above They's own in 2 of the 2 cells where both are known."
+    ) in text
+
+
+def test_what_is_not_there_has_no_ratio_and_is_not_left_out(made, tmp_path):
+    result = swept(made(["fast", "slow", "wrong", "absent"]), tmp_path / "out")
+    for system, state in (("wrong", "refused"), ("absent", "missing")):
+        cells = cells_of(result, system)
+        assert len(cells) == 4
+        assert {c["here"]["refused"] for c in cells.values()} == {state}
+        assert {c["times"] for c in cells.values()} == {None}
+    assert "0 of 4 cells (4 not measured)" in published.verdict(
+        result["tables"][0]["published"], "wrong"
+    )
+    # And where it is the baseline that is wrong, nothing is a ratio to it.
+    names = {"fast": "F", "wrong": "B"}
+    figures = FILE["figures"][:1]
+    path = made(["fast", "wrong"], {"system": "wrong"}, names=names, figures=figures)
+    cells = cells_of(swept(path, tmp_path / "other"), "fast")
+    assert [(c["times"], c["base"]) for c in cells.values()] == [(None, {"refused": "refused"})] * 2
+
+
+@pytest.mark.parametrize(
+    ("file", "complaint"),
+    [
+        ({"by": "size"}, "by: 'size': the box's baseline must be a value of it"),
+        ({"names": []}, "names: [] is not an object"),
+        ({"names": {"fats": "x"}}, "names.system: 'fats': give one of fast"),
+        ({"names": {"fast": "x"}}, "what is 'slow', the baseline's, called there?"),
+        ({"remarks": "x"}, "remarks: 'x': write a list"),
+        ({"figures": []}, "figures: []: write a list"),
+        ({"extra": 1}, "unknown key 'extra'"),
+        (
+            {"figures": [{"parameters": {"size": 1}, "metrics": {}}]},
+            "figures[0].parameters: key 'system' is missing",
+        ),
+        (
+            {"figures": [{"parameters": {"system": "fast", "size": 99}, "metrics": {}}]},
+            "figures[0].parameters.size: 99: give a whole number from 1 to 9",
+        ),
+        (
+            {"figures": [{"parameters": {"system": "fast"}, "metrics": {"time p5o": 1}}]},
+            "figures[0].metrics: 'time p5o': time is a distribution",
+        ),
+        (
+            {"figures": [{"parameters": {"system": "fast"}, "metrics": {"speed": 0}}]},
+            "figures[0].metrics.speed: 0: give a number above 0",
+        ),
+    ],
+)
+def test_a_file_that_cannot_stand_beside_a_box_is_refused(made, file, complaint):
+    with pytest.raises(boxes.BoxError) as error:
+        boxes.load(made(["fast", "slow"], **file), quick=False)
+    assert complaint in str(error.value) and "theirs.json" in str(error.value)
+
+
+# ---- boxes/pintok.json ----
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_pintoks_figures_all_have_a_row(quick):
+    box = boxes.load(ROOT / "boxes" / "pintok.json", quick)
+    (entry,) = box.entries
+    known = entry.published
+    tests = [test.parameters for test in entry.tests]
+    names = {metric.name for metric in entry.metrics}
+    for figure in known.figures:
+        assert set(figure.values) <= names
+        assert any(figure.parameters.items() <= test.items() for test in tests), figure
+    assert known.value({"corpus": "english", "tokens": 128, "system": "tokd"}, "round-trip p50")
+    # A p99 that is not shown for want of samples would be no table.
+    assert all(test["requests"] >= 1000 for test in tests)
+    for corpus in ("english", "code", "multi"):
+        for system in known.names:
+            assert any(t["corpus"] == corpus and t["system"] == system for t in tests)

@@ -15,7 +15,7 @@ from .task import Metric, Task
 
 KEYS = {"name", "title", "repeats", "tests", "missing"}
 REPEATS = {"full", "quick"}
-ENTRY = {"task", "parameters", "quick", "metrics", "baseline"}
+ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "stages"}
 MISSING = {"what", "why"}
 REPEATS_MOST = 1000
 TESTS_MOST = 10_000
@@ -53,6 +53,7 @@ class Entry:
     metrics: list[Metric]
     varied: list[str]  # parameters with several values
     baseline: dict[str, Any] | None
+    stages: list[str]  # metrics that add up to a whole
 
     def base_of(self, test: Test) -> Test | None:
         """The test that others are a ratio to: equal but for what the baseline says."""
@@ -166,6 +167,22 @@ class _Reader:
             found.append(metric)
         return found
 
+    def stages(self, where: str, given: Any, metrics: list[Metric]) -> list[str]:
+        """Percentiles do not add up to one of the whole, and so are none."""
+        known = {m.name: m for m in metrics}
+        units = set()
+        for name in self.several(where, given):
+            if self.text(where, name) not in known:
+                raise self.error(where, f"{name!r} is none of the metrics; {_among(name, known)}")
+            if " " in name:
+                raise self.error(
+                    where, f"{name!r} is of a distribution, and those do not add up: name values"
+                )
+            units.add(known[name].unit)
+        if len(units) > 1:
+            raise self.error(where, f"their units are {' and '.join(sorted(units))}: name one kind")
+        return given
+
     def entry(self, at: int, given: Any, own: Task, quick: bool) -> Entry:
         where = f"tests[{at}]"
         values = dict(self.values(f"{where}.parameters", own, given["parameters"]))
@@ -186,7 +203,10 @@ class _Reader:
         ]
         varied = [name for name, some in values.items() if len(some) > 1]
         metrics = self.metrics(f"{where}.metrics", own, given["metrics"])
-        return Entry(own, tests, metrics, varied, baseline)
+        stages = []
+        if "stages" in given:
+            stages = self.stages(f"{where}.stages", given["stages"], metrics)
+        return Entry(own, tests, metrics, varied, baseline, stages)
 
 
 def task_folders(box: Path) -> list[Path]:

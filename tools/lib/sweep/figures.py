@@ -170,9 +170,14 @@ class Figures:
         ]
         if not fixed or not rows:
             return Html("")
-        drawn = []
+        drawn: list[tuple[str, str]] = []
+        lacking: list[Html] = []
         for metric in self._metrics:
             bars = [self._bar(row, metric) for row in rows]
+            if not any(bar.ratio for bar in bars):
+                why = "; ".join(dict.fromkeys(bar.reason for bar in bars))
+                lacking.append(el("p", f"Not drawn: {metric['name']}: {why}.", class_="soft"))
+                continue
             text = (
                 f"{bar.group} {bar.label}: " +
                 (f"{bar.ratio['median']:.2f} ({bar.ratio['min']:.2f} to "
@@ -187,6 +192,7 @@ class Figures:
             el("h3", f"Ratio to the baseline, {named(fixed)}"),
             el("p", RATIOS, class_="soft"),
             self._grid(drawn, broad=True),
+            *lacking,
         )
 
     def _axis(self) -> str | None:

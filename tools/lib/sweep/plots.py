@@ -283,7 +283,8 @@ def _ratio_range(bars: Sequence[Bar]) -> tuple[float, float]:
 
 
 def ratios(ident: str, title: str, text: str, xlabel: str, bars: Sequence[Bar]) -> str:
-    """Bars from 1 to the median ratio, with a whisker from the least to the most."""
+    """Bars from 1 to the median ratio, with a whisker from the least to the most; that of one at
+    least."""
     labels: list[tuple[float, str, bool]] = []
     places = []
     y, group = -1.0, ""
@@ -303,12 +304,12 @@ def ratios(ident: str, title: str, text: str, xlabel: str, bars: Sequence[Bar]) 
            [t for t in MaxNLocator(5).tick_values(least, most) if least <= t <= most])  # fmt: skip
     _rows(axes, labels)
     axes.grid(axis="x", linewidth=0.7)
-    axes.axvline(1, color=INK, linewidth=1)
     beside = axes.get_yaxis_transform()
     for place, bar in zip(places, bars, strict=True):
         if bar.ratio is None:
             _why(axes, least, place, bar.reason)
             continue
+        axes.vlines(1, place - 0.5, place + 0.5, color=INK, linewidth=1)
         low, middle, high = (max(bar.ratio[k], least) for k in ("min", "median", "max"))
         face, hatch, edge = VERDICTS[bar.verdict]
         axes.barh(place, middle - 1, left=1, height=0.62, facecolor=face, hatch=hatch,

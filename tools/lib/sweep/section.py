@@ -26,7 +26,7 @@ class Section:
         return self.table["task"]
 
     def _absent(self) -> Html:
-        """Tests without figures, by reason: also said where their curves would be."""
+        """Tests without values, by reason; figures say it in short."""
         found: dict[str, list[str]] = {}
         for row in self.rows:
             if row["state"] != "done":
@@ -34,7 +34,7 @@ class Section:
         if not found:
             return Html("")
         lines = [el("li", el("b", "; ".join(who)), f": {why}") for why, who in found.items()]
-        return join(el("p", "In no figure:"), el("ul", *lines, class_="absent"))
+        return join(el("p", "Without values:"), el("ul", *lines, class_="absent"))
 
     def _files(self, row: Row) -> Html:
         slug = row["test"]

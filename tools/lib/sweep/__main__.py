@@ -24,6 +24,7 @@ early goes on with the same command. How to write boxes and tasks: doc/sweeps.md
 EPILOG = """\
 tools/sweep compare A B   two folders of sweeps of a box: which cells of B are better, worse, or not
                           distinguishable from A's
+tools/sweep report DIR    a page of the sweep in a folder, with figures: DIR/report.html
 
 exit code: 0 all was measured, or is listed as missing; 1 ids were wrong, or a test failed; 2 the
 box or an option is wrong"""
@@ -70,7 +71,7 @@ def _sweep(args: argparse.Namespace) -> int:
         store.write_text("table.md", text)
         summary.write_hgrm(box, store)
     print(text)
-    print(f"written: {store.folder}")
+    print(f"written: {store.folder}; with figures: tools/sweep report {store.folder}")
     rows = [row for one in result["tables"] for row in one["rows"]]
     bad = [row for row in rows if row["state"] in ("refused", "failed") or row["reason"]
            and row["state"] == "done"]  # fmt: skip
@@ -89,6 +90,10 @@ def main() -> int:
         parser.add_argument("a", type=Path, help="folder of a sweep, or its results.json")
         parser.add_argument("b", type=Path, help="another, of the same box")
         args = parser.parse_args(sys.argv[2:])
+    elif sys.argv[1:2] == ["report"]:
+        parser = argparse.ArgumentParser(prog="tools/sweep report")
+        parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a sweep")
+        args = parser.parse_args(sys.argv[2:])
     else:
         parser.add_argument("box", type=Path, metavar="BOX.json")
         parser.add_argument("--quick", action="store_true", help="fewer repeats and samples")
@@ -99,6 +104,11 @@ def main() -> int:
     try:
         if "a" in args:
             print(compare.compare(compare.read(args.a), compare.read(args.b)))
+            return 0
+        if "folder" in args:
+            from . import report  # brings matplotlib, which no other command needs
+
+            print(f"written: {report.write(args.folder)}")
             return 0
         return _sweep(args)
     except (boxes.BoxError, TaskError, StoreError) as error:

@@ -16,7 +16,7 @@ from .task import Metric, Task
 
 KEYS = {"name", "title", "repeats", "tests", "missing"}
 REPEATS = {"full", "quick"}
-ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published"}
+ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "stages"}
 PUBLISHED = {"who", "source", "remarks", "by", "names", "figures"}
 FIGURE = {"parameters", "metrics"}
 MISSING = {"what", "why"}
@@ -57,6 +57,7 @@ class Entry:
     varied: list[str]  # parameters with several values
     baseline: dict[str, Any] | None
     published: Published | None
+    stages: list[str]  # metrics that add up to a whole
 
     def base_of(self, test: Test) -> Test | None:
         """The test that others are a ratio to: equal but for what the baseline says."""
@@ -173,6 +174,22 @@ class _Reader:
             found.append(metric)
         return found
 
+    def stages(self, where: str, given: Any, metrics: list[Metric]) -> list[str]:
+        """Percentiles do not add up to one of the whole, and so are none."""
+        known = {m.name: m for m in metrics}
+        units = set()
+        for name in self.several(where, given):
+            if self.text(where, name) not in known:
+                raise self.error(where, f"{name!r} is none of the metrics; {_among(name, known)}")
+            if " " in name:
+                raise self.error(
+                    where, f"{name!r} is of a distribution, and those do not add up: name values"
+                )
+            units.add(known[name].unit)
+        if len(units) > 1:
+            raise self.error(where, f"their units are {' and '.join(sorted(units))}: name one kind")
+        return given
+
     def entry(self, at: int, given: Any, own: Task, quick: bool) -> Entry:
         where = f"tests[{at}]"
         values = dict(self.values(f"{where}.parameters", own, given["parameters"]))
@@ -197,7 +214,10 @@ class _Reader:
         if "published" in given:
             path = self.path.parent / self.text(f"{where}.published", given["published"])
             published = load_published(path, own, baseline or {})
-        return Entry(own, tests, metrics, varied, baseline, published)
+        stages = []
+        if "stages" in given:
+            stages = self.stages(f"{where}.stages", given["stages"], metrics)
+        return Entry(own, tests, metrics, varied, baseline, published, stages)
 
 
 def task_folders(box: Path) -> list[Path]:

@@ -11,6 +11,8 @@ MOST_NS = 3_600_000_000_000  # an hour
 DIGITS = 3  # a value is kept to 0.1%
 BEYOND = 10  # samples that must lie beyond a percentile for it to be one
 SHOWN = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)
+STEPS = 12  # points of a curve for each ten times less beyond it
+CURVE = sorted({50.0, *(round(100 * (1 - 10 ** (-i / STEPS)), 9) for i in range(6 * STEPS + 1))})
 UNITS = {"ns": 1, "us": 1_000, "ms": 1_000_000}  # in ns
 
 
@@ -41,6 +43,11 @@ class Samples:
         if len(self) < least_samples(percentile):
             return None
         return self._hdr.get_value_at_percentile(percentile)
+
+    def curve(self) -> dict[float, int]:
+        """Percentiles to draw, in ns, as far as there are samples enough."""
+        enough = [p for p in CURVE if least_samples(p) <= len(self)]
+        return self._hdr.get_percentile_to_value_dict(enough) if enough else {}
 
     def max(self) -> int | None:
         return self._hdr.get_max_value() if len(self) else None

@@ -6,6 +6,7 @@ next one goes on behind the last trial.
     trials/TEST/REPEAT.json         each trial, with the machine it ran on
     hgrm/TEST.METRIC.hgrm           all repeats of a test together
     results.json, results.csv, table.md
+    report.html                     the page, if it was asked for
 """
 
 import fcntl
@@ -20,7 +21,7 @@ from packages import write_atomically
 from . import machine
 from .box import Box, Test
 
-OWN = ("run.json", "trials", "hgrm", "results.json", "results.csv", "table.md")
+OWN = ("run.json", "trials", "hgrm", "results.json", "results.csv", "table.md", "report.html")
 STATES = ("done", "missing", "refused", "failed")
 
 

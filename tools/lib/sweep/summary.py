@@ -103,6 +103,7 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
         "varied": shown,
         "baseline": entry.baseline,
         "metrics": [{"name": m.name, "unit": m.unit, "better": m.better} for m in entry.metrics],
+        "stages": entry.stages,
         "counts": entry.task.counts,
         "checks_ids": entry.task.module.CHECKS_IDS,
         "rows": list(rows.values()),

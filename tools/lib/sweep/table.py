@@ -30,12 +30,17 @@ def spread(cell: dict[str, Any]) -> str:
     return f"{number(cell['median'])} ({number(cell['min'])} to {number(cell['max'])})"
 
 
+def times(ratio: dict[str, float]) -> str:
+    middle = ratio["median"]
+    return f"x{middle:.2f}" if middle >= 0.1 else f"x{middle:.2g}"
+
+
 def _cell(cell: dict[str, Any]) -> str:
     if "refused" in cell:
         return f"- ({cell['refused']})"
     text = spread(cell)
     if "ratio" in cell:
-        text += f" x{cell['ratio']['median']:.2f}"
+        text += f" {times(cell['ratio'])}"
     if "verdict" in cell:
         text += f" {MARKS[cell['verdict']]}"
     return text
@@ -51,7 +56,7 @@ def lines(rows: list[list[str]]) -> list[str]:
     return [text[0], "|" + "|".join("-" * (w + 2) for w in widths) + "|", *text[1:]]
 
 
-def _samples(row: dict[str, Any]) -> str:
+def samples(row: dict[str, Any]) -> str:
     """Of a repeat, the fewest of any distribution; and how many repeats."""
     counts = [c for cell in row["cells"].values() for c in cell.get("samples", [])]
     return f"{row['repeats']} x {min(counts):,}" if counts else f"{row['repeats']}"
@@ -76,7 +81,7 @@ def _one(table: dict[str, Any]) -> list[str]:
         if row["is_baseline"] and own:
             own[_marked(table)] += " (baseline)"
         cells = [_cell(row["cells"][m["name"]]) for m in table["metrics"]]
-        rows.append([*own, *cells, _samples(row), *(f"{n:,}" for n in row["counts"].values())])
+        rows.append([*own, *cells, samples(row), *(f"{n:,}" for n in row["counts"].values())])
     checked = sum(row.get("ids_checked", 0) for row in table["rows"])
     text = [f"### {table['task']}{f' ({constants})' if constants else ''}", "", table["help"], ""]
     text += lines(rows)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What stood in each file before tokd-host first wrote there, on disk before the write, and what it wrote.
 
-It holds the bytes of files that may be root's alone, so it is root's alone itself. What a boot undoes is known by that boot: in the
-next one nothing of it is left to restore.
+It holds the bytes of files that may be root's alone, so it is root's alone itself. What a boot undoes is known by that
+boot: in the next one nothing of it is left to restore.
 """
 
 import base64
@@ -113,7 +113,8 @@ class Journal:
         known = self.get(name)
         now = path.read_bytes() if path.exists() else None
         if known is None:
-            self.add({"name": name, "kind": "absent"} if now is None else {"name": name, "kind": "file", "held": pack(now)})
+            kind = {"kind": "absent"} if now is None else {"kind": "file", "held": pack(now)}
+            self.add({"name": name, **kind})
         elif known["kind"] == "file" and "wrote" in known and now is not None:
             wrote = unpack(known["wrote"])
             if now != wrote:

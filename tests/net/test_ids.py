@@ -109,9 +109,10 @@ def test_faults_of_the_wire_do_not_change_ids(lab, appliance, expected, name, st
             return Client("127.0.0.1", faulty.port, timeout=30, stream=stream)
 
         with lab.call(connect) as client:
-            for size in (0, 10, 1500, 20_000 if name == "half lost" else 100_000):
+            # So many packets that more than ten faults are sure.
+            for size in (0, 10, 1500, *([20_000] if name == "half lost" else [100_000] * 3)):
                 assert client.tokenize(real_text(size)).tolist() == expected(real_text(size))
-        assert faulty.dropped + faulty.doubled + faulty.reordered > 0
+        assert faulty.dropped + faulty.doubled + faulty.reordered > 10
 
 
 @pytest.mark.parametrize("name", ["contractions", "accents", "emoji", "cut, then text"])

@@ -10,18 +10,21 @@
 
 #define TOK_MERGE_MAX 24 /* longest pretoken tok_bpe_merge takes; its cost is quadratic */
 
-/*
- * Encode the n bytes at p (1 <= n <= TOK_MERGE_MAX) by merging: writes rank ids to out (room for n),
- * returns how many.
- */
-uint32_t tok_bpe_merge(const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *out);
+struct tok_bpe_word {
+	const uint8_t *p; /* its bytes */
+	uint32_t n;	  /* 1 to TOK_MERGE_MAX */
+	uint32_t n_out;
+	uint32_t out[TOK_MERGE_MAX]; /* rank ids */
+};
+
+/* Encode n words by merging: p and n of each are given, n_out and out are filled in. */
+void tok_bpe_merge(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n);
 
 /*
- * Would BPE, given the bytes of these two tokens alone and only the merges below rank id `limit`, leave
- * them side by side? Rank ids. TOK_NO_TOKEN as limit: all merges.
+ * Would BPE, given the bytes of these two tokens alone and only the merges below rank id `limit`,
+ * leave them side by side? Rank ids. TOK_NO_TOKEN as limit: all merges.
  */
-bool tok_bpe_pair_stands(
-	const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
+bool tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
 
 /* Forget the open pretoken: the next byte begins one. */
 void tok_bpe_open(struct tok_stream *s);

@@ -14,14 +14,20 @@ static inline int32_t
 key_of(uint32_t result, uint32_t at)
 {
 	/* Rank ids have 21 bits at most (struct tok_vocab, pair). */
-	return result == TOK_NO_TOKEN ? NO_MERGE : (int32_t)(result << PLACE_BITS | at);
+	return (int32_t)((result << PLACE_BITS | at) | -(result >> 31)) & INT32_MAX;
 }
 
-/* Tokens side by side: a list by places. */
+/*
+ * Tokens side by side: a list by places. Behind the last lies what is not looked at as a place of
+ * the text: what comes before the first.
+ */
+#define BEFORE TOK_MERGE_MAX
 struct parts {
-	int32_t key[TOK_MERGE_MAX];
-	uint32_t token[TOK_MERGE_MAX];
+	int32_t key[TOK_MERGE_MAX + 1];
+	uint32_t token[TOK_MERGE_MAX + 1];
 	uint8_t next[TOK_MERGE_MAX + 1], prev[TOK_MERGE_MAX + 1];
+	uint32_t n; /* bytes */
+	struct tok_bpe_word *word;
 };
 
 /* The family whose first merge makes this token, or TOK_REPEATS_MAX. */
@@ -35,25 +41,26 @@ family_of(const struct tok_vocab *v, uint32_t token)
 	return i < v->n_repeats ? i : TOK_REPEATS_MAX;
 }
 
-/* What the token at place `at` and its right neighbour, if there is one, merge to. */
-static inline int32_t
-key_at(const struct tok_vocab *v, const struct parts *x, uint32_t at, uint32_t n)
+/* What the token at a place and its right neighbour, if there is one, merge to. */
+static inline void
+find_key(const struct tok_vocab *v, struct parts *x, uint32_t at)
 {
 	const uint32_t right = x->next[at];
+	const int32_t key = key_of(tok_pair(v, x->token[at], x->token[right]), at);
 
-	return right < n ? key_of(tok_pair(v, x->token[at], x->token[right]), at) : NO_MERGE;
+	x->key[at] = right < x->n ? key : NO_MERGE;
 }
 
 /* All units from `at` on become what the family makes of such a run. */
 static void
-merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t at, uint32_t n)
+merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t at)
 {
 	const struct tok_repeat_runs *runs = &v->repeat_runs[family];
 	const uint32_t unit = v->repeat[family].unit;
 	uint32_t units = 0, right = at;
 	uint8_t place[TOK_MERGE_MAX];
 
-	for (; right < n && x->token[right] == unit; right = x->next[right]) {
+	for (; right < x->n && x->token[right] == unit; right = x->next[right]) {
 		place[units++] = (uint8_t)right;
 		x->key[right] = NO_MERGE;
 	}
@@ -64,53 +71,98 @@ merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t 
 		x->token[begin] = runs->rank[last];
 		x->next[begin] = (uint8_t)right;
 		x->prev[right] = (uint8_t)begin;
-		x->key[begin] = key_at(v, x, begin, n);
+		find_key(v, x, begin);
 		right = begin;
 		units -= last;
 	}
 }
 
-uint32_t
-tok_bpe_merge(const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *out)
+static void
+open_word(const struct tok_vocab *v, struct parts *x, struct tok_bpe_word *w)
 {
-	struct parts x;
-	uint32_t i, n_out = 0;
+	const uint8_t *p = w->p;
+	uint32_t i;
 
-	for (i = 0; i < TOK_MERGE_MAX; i++)
-		x.key[i] = NO_MERGE;
-	for (i = 0; i < n; i++) {
-		x.token[i] = p[i];
-		x.next[i] = (uint8_t)(i + 1);
-		x.prev[i] = (uint8_t)(i - 1);
+	x->word = w;
+	x->n = w->n;
+	for (i = 0; i < TOK_MERGE_MAX; i++) {
+		x->key[i] = NO_MERGE;
+		x->next[i] = (uint8_t)(i + 1);
+		x->prev[i] = (uint8_t)(i - 1);
 	}
-	for (i = 0; i + 1 < n; i++)
-		x.key[i] = key_of(v->byte_pair[(uint32_t)p[i] << 8 | p[i + 1]], i);
-	for (;;) {
-		int32_t best = NO_MERGE;
-		uint32_t at, right, family;
+	for (i = 0; i < w->n; i++)
+		x->token[i] = p[i];
+	x->token[w->n] = x->token[BEFORE] = 0; /* are looked at, and are nothing */
+	x->prev[0] = BEFORE;
+	x->next[BEFORE] = 0;
+	for (i = 0; i + 1 < w->n; i++)
+		x->key[i] = key_of(v->byte_pair[(uint32_t)p[i] << 8 | p[i + 1]], i);
+}
 
-		/* All of them, however many there are: without a branch, by vectors. */
-		for (i = 0; i < TOK_MERGE_MAX; i++)
-			best = x.key[i] < best ? x.key[i] : best;
-		if (best == NO_MERGE)
-			break;
-		at = (uint32_t)best & ((1u << PLACE_BITS) - 1);
-		family = family_of(v, (uint32_t)best >> PLACE_BITS);
-		if (family < TOK_REPEATS_MAX) {
-			merge_run(v, family, &x, at, n);
-		} else {
-			x.token[at] = (uint32_t)best >> PLACE_BITS;
-			right = x.next[at];
-			x.key[right] = NO_MERGE;
-			right = x.next[right];
-			x.next[at] = (uint8_t)right;
-			x.prev[right] = (uint8_t)at;
-			x.key[at] = key_at(v, &x, at, n);
+/* The next merge. False: there is none left. */
+static inline bool
+merge_next(const struct tok_vocab *v, struct parts *x)
+{
+	int32_t best = NO_MERGE;
+	uint32_t at, right, family;
+
+	/* All of them, however many there are: without a branch, by vectors. */
+	for (uint32_t i = 0; i < TOK_MERGE_MAX; i++)
+		best = x->key[i] < best ? x->key[i] : best;
+	if (best == NO_MERGE)
+		return false;
+	at = (uint32_t)best & ((1u << PLACE_BITS) - 1);
+	family = family_of(v, (uint32_t)best >> PLACE_BITS);
+	if (family < TOK_REPEATS_MAX) {
+		merge_run(v, family, x, at);
+	} else {
+		x->token[at] = (uint32_t)best >> PLACE_BITS;
+		right = x->next[at];
+		x->key[right] = NO_MERGE;
+		right = x->next[right];
+		x->next[at] = (uint8_t)right;
+		x->prev[right] = (uint8_t)at;
+	}
+	find_key(v, x, at);
+	find_key(v, x, x->prev[at]);
+	return true;
+}
+
+static void
+close_word(const struct parts *x)
+{
+	struct tok_bpe_word *w = x->word;
+
+	w->n_out = 0;
+	for (uint32_t i = 0; i < x->n; i = x->next[i])
+		w->out[w->n_out++] = x->token[i];
+}
+
+/*
+ * Some words at a time, a merge of each by turns: one merge needs what the merge before it made,
+ * so that of a single word most of the time would be waited for tables.
+ */
+#define LANES 4
+
+void
+tok_bpe_merge(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n)
+{
+	struct parts parts[LANES], *lane[LANES];
+	uint32_t lanes = 0, begun = 0;
+
+	while (lanes < LANES && begun < n) {
+		lane[lanes] = &parts[lanes];
+		open_word(v, lane[lanes++], &w[begun++]);
+	}
+	while (lanes > 0) {
+		for (uint32_t i = 0; i < lanes; i++) {
+			if (merge_next(v, lane[i]))
+				continue;
+			close_word(lane[i]);
+			if (begun < n)
+				open_word(v, lane[i], &w[begun++]);
+			else
+				lane[i] = lane[--lanes];
 		}
-		if (at > 0)
-			x.key[x.prev[at]] = key_at(v, &x, x.prev[at], n);
 	}
-	for (i = 0; i < n; i = x.next[i])
-		out[n_out++] = x.token[i];
-	return n_out;
 }

@@ -48,13 +48,13 @@ ranks_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* What is used of a table of open addressing. */
+/* Does a search in a table of words go on behind this slot's bucket? */
 static bool
-is_used(const struct tok_vocab *v, enum tok_table which, uint32_t i)
+goes_on(const struct tok_vocab *v, enum tok_table which, uint32_t i)
 {
-	if (which == TOK_TABLE_PAIR)
-		return v->pair[i] != ~0ull;
-	return which == TOK_TABLE_WORD ? v->word[i].len != 0 : v->long_word[i].len != 0;
+	if (which == TOK_TABLE_WORD)
+		return v->word[i | (TOK_WORD_SLOTS - 1)].len != 0;
+	return v->long_word[i | (TOK_LONG_SLOTS - 1)].len != 0;
 }
 
 /* No search goes on for longer than in tables as they are built. */
@@ -66,7 +66,7 @@ runs_fit(const struct tok_vocab *v, enum tok_table which)
 
 	/* A run may go on from the end at the beginning. */
 	for (uint32_t i = 0; (i < n || run > 0) && run <= 2 * TOK_PROBES_MAX; i++)
-		run = is_used(v, which, i & (n - 1)) ? run + 1 : 0;
+		run = goes_on(v, which, i & (n - 1)) ? run + 1 : 0;
 	return run <= 2 * TOK_PROBES_MAX;
 }
 
@@ -76,9 +76,9 @@ pairs_fit(const struct tok_vocab *v)
 {
 	uint32_t used = 0, of_bytes = 0;
 
-	for (uint32_t i = 0; i <= v->pair_mask; i++)
+	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_PAIR); i++)
 		used += v->pair[i] != ~0ull;
-	if (used != v->n_ranks - TOK_BYTES || used > v->pair_mask)
+	if (used != v->n_ranks - TOK_BYTES)
 		return false;
 	for (uint32_t i = 0; i < TOK_BYTES * TOK_BYTES; i++)
 		of_bytes += v->byte_pair[i] != TOK_NO_TOKEN;
@@ -131,28 +131,12 @@ find_word(const struct tok_vocab *v, uint32_t id)
 {
 	const uint32_t len = v->span[id].len;
 	const uint8_t *bytes = bytes_of(v, id);
-	uint64_t key = 0, hash;
-	uint32_t i;
+	uint64_t key = 0;
 
-	if (len <= TOK_KEY_BYTES) {
-		memcpy(&key, bytes, len);
-		i = (uint32_t)(tok_hash_word(key, len) >> v->word_shift);
-		for (; v->word[i].len != 0; i = (i + 1) & v->word_mask) {
-			if (v->word[i].key == key && v->word[i].len == len)
-				return v->word[i].id;
-		}
-		return TOK_NO_TOKEN;
-	}
-	hash = tok_hash_long(bytes, len);
-	for (i = (uint32_t)(hash >> v->long_shift); v->long_word[i].len != 0;
-		i = (i + 1) & v->long_mask) {
-		const struct tok_long_word *w = &v->long_word[i];
-
-		/* Where the text of an id is says which id. */
-		if (w->tag == (uint32_t)hash && w->len == len && w->off == v->span[id].off)
-			return w->id;
-	}
-	return TOK_NO_TOKEN;
+	if (len > TOK_KEY_BYTES)
+		return tok_long_find(v, tok_long_slot(v, bytes, len), bytes, len);
+	memcpy(&key, bytes, len);
+	return tok_word_find(v, tok_word_slot(v, key, len), key, len);
 }
 
 /* No id is there twice, of ranks or of whole pretokens. */
@@ -172,6 +156,14 @@ ids_differ(const struct tok_vocab *v)
 	return ok;
 }
 
+/* An entry of the table of long words has its bytes where its id's text is. */
+static bool
+long_word_fits(const struct tok_vocab *v, const struct tok_long_word *w)
+{
+	return w->id < tok_vocab_table_n(v, TOK_TABLE_SPAN) && w->off == v->span[w->id].off &&
+	       w->len == v->span[w->id].len && w->len > TOK_KEY_BYTES;
+}
+
 static bool
 words_fit(const struct tok_vocab *v)
 {
@@ -179,8 +171,13 @@ words_fit(const struct tok_vocab *v)
 
 	for (uint32_t i = 0; i <= v->word_mask; i++)
 		n_short += v->word[i].len != 0;
-	for (uint32_t i = 0; i <= v->long_mask; i++)
-		n_long += v->long_word[i].len != 0;
+	for (uint32_t i = 0; i <= v->long_mask; i++) {
+		if (v->long_word[i].len == 0)
+			continue;
+		if (!long_word_fits(v, &v->long_word[i]))
+			return false;
+		n_long++;
+	}
 	if (n_short > v->word_mask || n_long > v->long_mask ||
 		n_short + n_long != v->n_ranks + v->n_whole || !ids_differ(v))
 		return false;
@@ -373,8 +370,7 @@ classes_fit(const struct tok_vocab *v)
 const char *
 tok_compiled_check_bpe(struct tok_vocab *v)
 {
-	if (!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD) ||
-		!runs_fit(v, TOK_TABLE_PAIR))
+	if (!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD))
 		return "runs";
 	if (!ranks_fit(v))
 		return "split";

@@ -25,46 +25,28 @@ load_key(const uint8_t *p, uint32_t len, const uint8_t *end)
 	return key;
 }
 
-/* A pretoken on its way through the tables of words. */
-struct lookup {
-	uint64_t key; /* of up to 8 bytes: their value; else the hash */
-	size_t len;
+/* Pretokens on their way through the tables, by their number in the block. */
+#define BLOCK 256
+static_assert(BLOCK >= 2 * TOK_SCAN_BLOCK, "a scan fits behind what is there");
+
+/* One that is not one token. */
+struct missed {
+	uint64_t key[3];	     /* its bytes, for the cache */
 	struct tok_cache_entry *set; /* where it may be learned; NULL: nowhere */
-	uint32_t slot;		     /* of word[] or long_word[] */
-	uint32_t id;		     /* outside id, or TOK_NO_TOKEN: it is not one token */
+	const struct tok_cache_entry *learned;
+	struct tok_bpe_word *merged; /* one of these two, or neither */
+	uint32_t at;		     /* its number */
 };
 
-static inline struct lookup
-lookup_begin(const struct tok_vocab *v, const uint8_t *p, size_t len, const uint8_t *end)
-{
-	struct lookup l = {.len = len};
-
-	if (len <= TOK_KEY_BYTES) {
-		l.key = load_key(p, (uint32_t)len, end);
-		l.slot = (uint32_t)(tok_hash_word(l.key, (uint32_t)len) >> v->word_shift);
-		__builtin_prefetch(&v->word[l.slot]);
-	} else if (len <= v->info.max_token_bytes) {
-		l.key = tok_hash_long(p, (uint32_t)len);
-		l.slot = (uint32_t)(l.key >> v->long_shift);
-		__builtin_prefetch(&v->long_word[l.slot]);
-	}
-	return l;
-}
-
-/* For len > 8: most words have at most 16 bytes, two overlapping loads. */
-static inline bool
-same_bytes(const uint8_t *a, const uint8_t *b, size_t len)
-{
-	uint64_t x[2], y[2];
-
-	if (len > 16)
-		return memcmp(a, b, len) == 0;
-	memcpy(&x[0], a, 8);
-	memcpy(&y[0], b, 8);
-	memcpy(&x[1], a + len - 8, 8);
-	memcpy(&y[1], b + len - 8, 8);
-	return x[0] == y[0] && x[1] == y[1];
-}
+struct block {
+	size_t start[BLOCK + 1];
+	uint64_t key[BLOCK]; /* value of its first 8 bytes at most */
+	uint32_t slot[BLOCK];
+	uint32_t id[BLOCK]; /* outside id, or TOK_NO_TOKEN: it is not one token */
+	uint16_t at_long[BLOCK];
+	struct missed missed[BLOCK];
+	struct tok_bpe_word word[BLOCK];
+};
 
 /* A short pretoken that is not one token: from the cache, or by merging. */
 static_assert(TOK_MERGE_MAX <= TOK_CACHE_BYTES, "what is merged can be kept");
@@ -94,95 +76,210 @@ load_parts(uint64_t key[3], const uint8_t *p, size_t len, const uint8_t *end)
 		key[i] &= mask[i];
 }
 
-static uint32_t *
-encode_parts(struct tok_stream *s, const struct lookup *l, const uint8_t *p, const uint8_t *end,
-	uint32_t *ids)
+/*
+ * What was learned. There is room for three ids a byte (tok_stream_bound), and at least as many
+ * bytes as ids: for six here, and for fifteen where there are five.
+ */
+static inline uint32_t *
+copy_learned(uint32_t *ids, const struct tok_cache_entry *e)
 {
-	const uint32_t len = (uint32_t)l->len; /* TOK_MERGE_MAX at most */
-	const struct tok_vocab *v = s->vocab;
-	struct tok_cache_entry *e;
-	uint64_t key[3];
+	memcpy(ids, e->id, SOME_IDS * sizeof(*ids));
+	if (e->n > SOME_IDS)
+		memcpy(ids + SOME_IDS, e->id + SOME_IDS, (TOK_CACHE_IDS - SOME_IDS) * sizeof(*ids));
+	return ids + e->n;
+}
+
+/* By longest matches, or as learned of them. */
+static uint32_t *
+encode_longest(
+	struct tok_stream *s, const struct missed *m, const uint8_t *p, uint32_t len, uint32_t *ids)
+{
+	const struct tok_cache_entry *e = NULL;
 	uint32_t n;
 
-	if (l->set != NULL) {
-		load_parts(key, p, len, end);
-		e = tok_cache_find(l->set, key, len);
-		if (e != NULL) {
-			/*
-			 * There is room for three ids a byte (tok_stream_bound), and at least as
-			 * many bytes as ids: for six here, and for fifteen where there are five.
-			 */
-			memcpy(ids, e->id, SOME_IDS * sizeof(*ids));
-			if (e->n > SOME_IDS)
-				memcpy(ids + SOME_IDS, e->id + SOME_IDS,
-					(TOK_CACHE_IDS - SOME_IDS) * sizeof(*ids));
-			return ids + e->n;
-		}
-	}
-	if (v->longest.node != NULL) {
-		n = (uint32_t)(tok_greedy_close(s, tok_greedy_push(s, p, len, ids)) - ids);
-	} else {
-		n = tok_bpe_merge(v, p, len, ids);
-		for (uint32_t i = 0; i < n; i++)
-			ids[i] = v->ext[ids[i]];
-	}
-	if (l->set != NULL && n <= TOK_CACHE_IDS)
-		tok_cache_learn(l->set, key, len, ids, n);
+	if (m->set != NULL)
+		e = tok_cache_find(m->set, m->key, len);
+	if (e != NULL)
+		return copy_learned(ids, e);
+	n = (uint32_t)(tok_greedy_close(s, tok_greedy_push(s, p, len, ids)) - ids);
+	if (m->set != NULL && n <= TOK_CACHE_IDS)
+		tok_cache_learn(m->set, m->key, len, ids, n);
 	return ids + n;
 }
 
-/* Whether the pretoken is one token: l->id. Otherwise its place in the cache is asked for. */
+/* Of all n pretokens: the table of short words is asked, and then looked at. */
 static inline void
-lookup_word(const struct tok_stream *s, struct lookup *l, const uint8_t *p, const uint8_t *end)
+find_words(const struct tok_vocab *v, struct block *b, uint32_t n, const uint8_t *p,
+	const uint8_t *end)
 {
-	const struct tok_vocab *v = s->vocab;
-	uint32_t i = l->slot;
+	for (uint32_t k = 0; k < n; k++) {
+		const size_t len = b->start[k + 1] - b->start[k];
+		const uint32_t short_len = len < TOK_KEY_BYTES ? (uint32_t)len : TOK_KEY_BYTES;
 
-	l->id = TOK_NO_TOKEN;
-	if (l->len <= TOK_KEY_BYTES) {
-		for (; v->word[i].len != 0; i = (i + 1) & v->word_mask) {
-			if (v->word[i].key == l->key && v->word[i].len == l->len) {
-				l->id = v->word[i].id;
-				return;
-			}
-		}
-	} else if (l->len <= v->info.max_token_bytes) {
-		for (; v->long_word[i].len != 0; i = (i + 1) & v->long_mask) {
-			const struct tok_long_word *w = &v->long_word[i];
-
-			if (w->tag == (uint32_t)l->key && w->len == l->len &&
-				same_bytes(v->bytes + w->off, p, l->len)) {
-				l->id = w->id;
-				return;
-			}
-		}
+		b->key[k] = load_key(p + b->start[k], short_len, end);
+		b->slot[k] = tok_word_slot(v, b->key[k], short_len);
+		__builtin_prefetch(&v->word[b->slot[k]]);
 	}
-	if (l->len <= TOK_MERGE_MAX && s->cache != NULL) {
-		uint64_t key[3];
+	for (uint32_t k = 0; k < n; k++)
+		b->id[k] = tok_word_find(
+			v, b->slot[k], b->key[k], (uint32_t)(b->start[k + 1] - b->start[k]));
+}
 
-		load_parts(key, p, l->len, end);
-		l->set = tok_cache_set(s->cache, key, (uint32_t)l->len);
-		__builtin_prefetch(&l->set[0]);
-		__builtin_prefetch(&l->set[1]);
+/* Of those above 8 bytes, likewise. */
+static inline void
+find_long_words(const struct tok_vocab *v, struct block *b, uint32_t n, const uint8_t *p)
+{
+	uint32_t n_long = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		const size_t len = b->start[k + 1] - b->start[k];
+
+		b->at_long[n_long] = (uint16_t)k;
+		n_long += len > TOK_KEY_BYTES && len <= v->info.max_token_bytes;
+	}
+	for (uint32_t i = 0; i < n_long; i++) {
+		const uint32_t k = b->at_long[i];
+		const size_t len = b->start[k + 1] - b->start[k];
+
+		b->slot[k] = tok_long_slot(v, p + b->start[k], (uint32_t)len);
+		__builtin_prefetch(&v->long_word[b->slot[k]]);
+	}
+	for (uint32_t i = 0; i < n_long; i++) {
+		const uint32_t k = b->at_long[i];
+		const size_t len = b->start[k + 1] - b->start[k];
+
+		b->id[k] = tok_long_find(v, b->slot[k], p + b->start[k], (uint32_t)len);
 	}
 }
 
-/* One whole pretoken that was looked up. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
-static inline uint32_t *
-encode_pretoken(struct tok_stream *s, const struct lookup *l, const uint8_t *p, const uint8_t *end,
-	uint32_t *ids)
+/* List those that are not one token, and ask the cache. Returns their number. */
+static inline uint32_t
+list_missed(const struct tok_stream *s, struct block *b, uint32_t n, const uint8_t *p,
+	const uint8_t *end)
 {
-	if (l->id != TOK_NO_TOKEN) {
-		*ids = l->id;
-		return ids + 1;
+	uint32_t n_missed = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		b->missed[n_missed].at = k;
+		n_missed += b->id[k] == TOK_NO_TOKEN;
 	}
-	if (s->vocab->pretok == TOK_PRETOK_PIECES && l->len == tok_utf8_length(*p))
-		return tok_bytes_ids(s->vocab, p, l->len, ids); /* a character in no token */
-	if (l->len <= TOK_MERGE_MAX)
-		return encode_parts(s, l, p, end, ids);
-	if (!tok_pretoken_push(s, p, l->len, &ids))
+	for (uint32_t i = 0; i < n_missed; i++) {
+		struct missed *m = &b->missed[i];
+		const size_t len = b->start[m->at + 1] - b->start[m->at];
+
+		m->set = NULL;
+		if (len > TOK_MERGE_MAX || s->cache == NULL)
+			continue;
+		load_parts(m->key, p + b->start[m->at], len, end);
+		m->set = tok_cache_set(s->cache, m->key, (uint32_t)len);
+		__builtin_prefetch(&m->set[0]);
+		__builtin_prefetch(&m->set[1]);
+	}
+	return n_missed;
+}
+
+/*
+ * Of the missed, look up what was learned, and merge the others: all of them before any is
+ * learned, which could put it in place of one that was found. What is merged has at most
+ * TOK_MERGE_MAX bytes.
+ */
+static inline void
+merge_missed(struct tok_stream *s, struct block *b, uint32_t n, const uint8_t *p)
+{
+	const struct tok_vocab *v = s->vocab;
+	uint32_t n_words = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct missed *m = &b->missed[i];
+		const uint8_t *at = p + b->start[m->at];
+		const size_t len = b->start[m->at + 1] - b->start[m->at];
+
+		m->learned = NULL;
+		m->merged = NULL;
+		if (len > TOK_MERGE_MAX || v->longest.node != NULL ||
+			(v->pretok == TOK_PRETOK_PIECES && len == tok_utf8_length(*at)))
+			continue;
+		if (m->set != NULL)
+			m->learned = tok_cache_find(m->set, m->key, (uint32_t)len);
+		if (m->learned != NULL)
+			continue;
+		m->merged = &b->word[n_words++];
+		m->merged->p = at;
+		m->merged->n = (uint32_t)len;
+	}
+	tok_bpe_merge(v, b->word, n_words);
+}
+
+/* Remember what was merged. A pretoken that was there several times is remembered once. */
+static inline void
+learn_merged(struct block *b, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const struct missed *m = &b->missed[i];
+		const struct tok_bpe_word *w = m->merged;
+
+		if (w != NULL && m->set != NULL && w->n_out <= TOK_CACHE_IDS &&
+			tok_cache_find(m->set, m->key, w->n) == NULL)
+			tok_cache_learn(m->set, m->key, w->n, w->out, w->n_out);
+	}
+}
+
+/* One whole pretoken that is not one token. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
+static inline uint32_t *
+encode_missed(
+	struct tok_stream *s, const struct missed *m, const uint8_t *p, size_t len, uint32_t *ids)
+{
+	const struct tok_vocab *v = s->vocab;
+
+	if (m->learned != NULL)
+		return copy_learned(ids, m->learned);
+	if (m->merged != NULL) {
+		struct tok_bpe_word *w = m->merged;
+
+		for (uint32_t i = 0; i < w->n_out; i++)
+			*ids++ = w->out[i] = v->ext[w->out[i]];
+		return ids;
+	}
+	if (v->pretok == TOK_PRETOK_PIECES && len == tok_utf8_length(*p))
+		return tok_bytes_ids(v, p, len, ids); /* a character in no token */
+	if (len <= TOK_MERGE_MAX)
+		return encode_longest(s, m, p, (uint32_t)len, ids);
+	if (!tok_pretoken_push(s, p, len, &ids))
 		return NULL;
 	return tok_pretoken_close(s, ids);
+}
+
+static inline uint32_t *
+copy_ids(uint32_t *to, const uint32_t *from, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = from[i];
+	return to + n;
+}
+
+/* The n pretokens of a block. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
+static uint32_t *
+encode_block(struct tok_stream *s, struct block *b, uint32_t n, const uint8_t *p,
+	const uint8_t *end, uint32_t *ids)
+{
+	uint32_t missed, done = 0;
+
+	find_words(s->vocab, b, n, p, end);
+	find_long_words(s->vocab, b, n, p);
+	missed = list_missed(s, b, n, p, end);
+	merge_missed(s, b, missed, p);
+	for (uint32_t i = 0; i < missed; i++) {
+		const struct missed *m = &b->missed[i];
+		const uint32_t at = m->at;
+
+		ids = copy_ids(ids, b->id + done, at - done);
+		ids = encode_missed(s, m, p + b->start[at], b->start[at + 1] - b->start[at], ids);
+		if (ids == NULL)
+			return NULL;
+		done = at + 1;
+	}
+	learn_merged(b, missed);
+	return copy_ids(ids, b->id + done, n - done);
 }
 
 size_t
@@ -190,41 +287,32 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 {
 	struct tok_pretok_scan scan = {
 		.v = s->vocab, .text = p, .n = n, .last = last, .undecided = TOK_NO_BORDER};
-	size_t start[TOK_SCAN_BLOCK + 1];
-	struct lookup look[TOK_SCAN_BLOCK];
+	struct block b;
 	uint32_t *next;
-	uint32_t have = 0; /* start[0] is carried over from the block before when 1 */
+	uint32_t have = 0; /* pretokens that begin in the block */
 
 	while (scan.at < n) {
-		uint32_t k, found = have + tok_pretok_scan(&scan, start + have);
+		have += tok_pretok_scan(&scan, b.start + have);
 
 		/* A contraction that is cut by the end: what is behind its quote is uncertain. */
-		while (found > 0 && scan.undecided != TOK_NO_BORDER &&
-			start[found - 1] > scan.undecided)
-			found--;
-		/* All look-ups of the block are under way before the first is waited for. */
-		for (k = 0; k + 1 < found; k++)
-			look[k] = lookup_begin(
-				s->vocab, p + start[k], start[k + 1] - start[k], p + n);
-		for (k = 0; k + 1 < found; k++)
-			lookup_word(s, &look[k], p + start[k], p + n);
-		for (k = 0; k + 1 < found; k++) {
-			next = encode_pretoken(s, &look[k], p + start[k], p + n, *ids);
-			if (next == NULL)
-				return TOK_NO_BORDER; /* what came before it stands */
-			*ids = next;
-		}
-		if (found > 0)
-			start[0] = start[found - 1];
-		have = found > 0;
+		while (have > 0 && scan.undecided != TOK_NO_BORDER &&
+			b.start[have - 1] > scan.undecided)
+			have--;
+		if (have == 0 || (scan.at < n && have + TOK_SCAN_BLOCK <= BLOCK))
+			continue;
+		next = encode_block(s, &b, have - 1, p, p + n, *ids);
+		if (next == NULL)
+			return TOK_NO_BORDER; /* what came before it stands */
+		*ids = next;
+		b.start[0] = b.start[have - 1]; /* its end comes with the next block */
+		have = 1;
 	}
 	if (have == 0)
 		return n;
 	if (!last)
-		return start[0];
-	look[0] = lookup_begin(s->vocab, p + start[0], n - start[0], p + n);
-	lookup_word(s, &look[0], p + start[0], p + n);
-	next = encode_pretoken(s, &look[0], p + start[0], p + n, *ids);
+		return b.start[0];
+	b.start[1] = n;
+	next = encode_block(s, &b, 1, p, p + n, *ids);
 	if (next == NULL)
 		return TOK_NO_BORDER;
 	*ids = next;

@@ -20,6 +20,9 @@
 #include <emmintrin.h>
 #endif
 
+#define STARTS 16u
+static_assert(TOK_SCAN_BLOCK % STARTS == 0, "rounded up, they fit where a block's do");
+
 struct masks {
 	uint64_t letter, number, space, blank, quote, high; /* high: bytes above 0x7f */
 };
@@ -159,7 +162,7 @@ tok_pretok_gpt2_scan(struct tok_pretok_scan *s, size_t *start)
 {
 	uint8_t tail[TOK_SCAN_BLOCK] = {0};
 	const uint8_t *p = s->text + s->at;
-	uint32_t len = TOK_SCAN_BLOCK, n = 0;
+	uint32_t len = TOK_SCAN_BLOCK, n, found;
 	uint64_t valid, other, same, begin, end_space, quotes, inside = 0;
 	struct masks m;
 
@@ -215,8 +218,12 @@ tok_pretok_gpt2_scan(struct tok_pretok_scan *s, size_t *start)
 	s->space = m.space >> len & 1;
 	s->blank = m.blank >> len & 1;
 
-	for (; begin != 0; begin &= begin - 1)
-		start[n++] = s->at + (size_t)__builtin_ctzll(begin);
+	/* Some more than there are, within the room: how many is hard to guess. */
+	found = (uint32_t)__builtin_popcountll(begin);
+	for (n = 0; n < found; n += STARTS) {
+		for (uint32_t i = 0; i < STARTS; i++, begin &= begin - 1)
+			start[n + i] = s->at + (size_t)__builtin_ctzll(begin | 1ull << 63);
+	}
 	s->at += len + 1;
-	return n;
+	return found;
 }

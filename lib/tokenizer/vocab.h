@@ -11,6 +11,9 @@
 
 #include <assert.h>
 #include <string.h>
+#ifdef __AVX2__
+#include <immintrin.h>
+#endif
 
 #include "added_set.h"
 #include "longest.h"
@@ -33,12 +36,13 @@ static_assert(sizeof(struct tok_word) == 16, "four to a cache line");
 
 /* A word above 8 bytes that is one token. len 0: free. */
 struct tok_long_word {
-	uint32_t off; /* of its bytes in `bytes` */
-	uint32_t id;  /* outside id */
+	uint64_t first, last; /* its first and its last 8 bytes: all of them, as a rule */
+	uint32_t id;	      /* outside id */
 	uint32_t len;
-	uint32_t tag; /* low half of its hash */
+	uint32_t off; /* of its bytes in `bytes` */
+	uint32_t reserved;
 };
-static_assert(sizeof(struct tok_long_word) == 16, "four to a cache line");
+static_assert(sizeof(struct tok_long_word) == 32, "two to a cache line");
 
 /*
  * A node of the Aho-Corasick automaton over all tokens. Nodes are numbered breadth first, so
@@ -74,7 +78,6 @@ struct tok_split {
 	T(LONG_WORD, long_word)                                                                    \
 	T(WHOLE, whole)                                                                            \
 	T(PAIR, pair)                                                                              \
-	T(PAIR_FILTER, pair_filter)                                                                \
 	T(BYTE_PAIR, byte_pair)                                                                    \
 	T(SPLIT, split)                                                                            \
 	T(EXT, ext)                                                                                \
@@ -180,10 +183,8 @@ struct tok_vocab {
 	uint32_t *whole; /* outside ids that no merge makes, for whole pretokens; sorted by bytes */
 	uint32_t n_whole;
 	/* merges */
-	uint64_t *pair; /* left << 42 | right << 21 | result, open addressing; ~0: free */
-	uint32_t pair_shift, pair_mask;
-	uint64_t *pair_filter; /* a bit by the hash of each pair in the table, 6 to 12 bits a pair */
-	uint32_t filter_shift; /* 64 - log2(bits) */
+	uint64_t *pair; /* left << 42 | right << 21 | result, two buckets; ~0: free */
+	uint32_t pair_shift;
 	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
 	struct tok_split *split; /* by rank id */
 	uint32_t *ext;		 /* outside id by rank id; of part of a character, which is no
@@ -236,41 +237,154 @@ tok_hash_word(uint64_t key, uint32_t len)
 	return (key ^ key >> 32) * TOK_HASH_2;
 }
 
-/* Hash of a word above 8 bytes: its first and last 8 bytes and its length. */
-static inline uint64_t
-tok_hash_long(const uint8_t *p, uint32_t len)
+/*
+ * Words lie in buckets, in each from its first slot on; what does not fit goes to the next bucket that
+ * has room. Which slot it is, if any, is found by arithmetic: a branch would be mispredicted for
+ * most words. 1 if x is not 0, in a way that a compiler does not make a branch of:
+ */
+static inline uint32_t
+tok_nonzero(uint64_t x)
 {
-	uint64_t a, b;
+	return (uint32_t)((x | -x) >> 63);
+}
 
-	memcpy(&a, p, 8);
-	memcpy(&b, p + len - 8, 8);
-	a = (a ^ len) * TOK_HASH_1;
-	b = (b ^ b >> 29) * TOK_HASH_2;
-	a ^= b ^ a >> 32;
-	return a * TOK_HASH_1;
+#define TOK_WORD_SLOTS 4u /* of a bucket: a cache line */
+
+/* First slot of the bucket where the search for a word of up to 8 bytes begins. */
+static inline uint32_t
+tok_word_slot(const struct tok_vocab *v, uint64_t key, uint32_t len)
+{
+	return (uint32_t)(tok_hash_word(key, len) >> v->word_shift) & ~(TOK_WORD_SLOTS - 1);
+}
+
+/* The slot of this bucket that has the word, or TOK_WORD_SLOTS. */
+#ifdef __AVX2__
+static inline uint32_t
+tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
+{
+	/* A slot is four times 32 bits: key, key, id, length. */
+	const __m256i like = _mm256_broadcastsi128_si256(
+		_mm_set_epi64x((int64_t)((uint64_t)len << 32), (int64_t)key));
+	const __m256i a = _mm256_cmpeq_epi32(_mm256_load_si256((const __m256i *)w), like);
+	const __m256i b = _mm256_cmpeq_epi32(_mm256_load_si256((const __m256i *)(w + 2)), like);
+	uint32_t same = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(a)) |
+			(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(b)) << 8;
+
+	same &= same >> 1 & same >> 3 & 0x1111;
+	return (uint32_t)__builtin_ctz(same | 0x10000) / 4;
+}
+#else
+static inline uint32_t
+tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
+{
+	uint32_t at = TOK_WORD_SLOTS;
+
+	for (uint32_t i = 0; i < TOK_WORD_SLOTS; i++)
+		at -= (TOK_WORD_SLOTS - i) *
+		      (1 ^ tok_nonzero((w[i].key ^ key) | (w[i].len ^ len)));
+	return at;
+}
+#endif
+
+/* Outside id of the word with these bytes, or TOK_NO_TOKEN. With len > 8 it is that. */
+static inline uint32_t
+tok_word_find(const struct tok_vocab *v, uint32_t slot, uint64_t key, uint32_t len)
+{
+	for (;; slot = (slot + TOK_WORD_SLOTS) & v->word_mask) {
+		const struct tok_word *w = &v->word[slot];
+		const uint32_t at = tok_word_in_bucket(w, key, len);
+		const uint32_t missed = at / TOK_WORD_SLOTS;
+		const uint32_t full = tok_nonzero(w[TOK_WORD_SLOTS - 1].len);
+
+		if (__builtin_expect(!(missed & full & (len <= TOK_KEY_BYTES)), 1))
+			return w[at % TOK_WORD_SLOTS].id | -missed;
+	}
+}
+
+/* Hash of a word above 8 bytes, by its first and last 8 bytes and its length. */
+static inline uint64_t
+tok_hash_long(uint64_t first, uint64_t last, uint32_t len)
+{
+	first = (first ^ len) * TOK_HASH_1;
+	last = (last ^ last >> 29) * TOK_HASH_2;
+	first ^= last ^ first >> 32;
+	return first * TOK_HASH_1;
+}
+
+/* Little-endian value of the 8 bytes at p. */
+static inline uint64_t
+tok_load8(const uint8_t *p)
+{
+	uint64_t x;
+
+	memcpy(&x, p, sizeof(x));
+	return x;
+}
+
+#define TOK_LONG_SLOTS 2u /* of a bucket: a cache line */
+
+/* First slot of the bucket where the search for the word of len > 8 bytes at p begins. */
+static inline uint32_t
+tok_long_slot(const struct tok_vocab *v, const uint8_t *p, uint32_t len)
+{
+	return (uint32_t)(tok_hash_long(tok_load8(p), tok_load8(p + len - 8), len) >>
+			  v->long_shift) &
+	       ~(TOK_LONG_SLOTS - 1);
+}
+
+/* Outside id of the long word with these bytes, or TOK_NO_TOKEN. */
+static inline uint32_t
+tok_long_find(const struct tok_vocab *v, uint32_t slot, const uint8_t *p, uint32_t len)
+{
+	const uint64_t first = tok_load8(p), last = tok_load8(p + len - 8);
+
+	for (;; slot = (slot + TOK_LONG_SLOTS) & v->long_mask) {
+		const struct tok_long_word *w = &v->long_word[slot];
+		uint32_t id = TOK_NO_TOKEN;
+
+		for (uint32_t i = 0; i < TOK_LONG_SLOTS; i++) {
+			const uint64_t differs =
+				(w[i].first ^ first) | (w[i].last ^ last) | (w[i].len ^ len);
+
+			if (len <= 16)
+				id &= w[i].id | -tok_nonzero(differs);
+			else if (differs == 0 &&
+				 memcmp(v->bytes + w[i].off + 8, p + 8, len - 16) == 0)
+				return w[i].id;
+		}
+		if (id != TOK_NO_TOKEN || w[TOK_LONG_SLOTS - 1].len == 0)
+			return id;
+	}
+}
+
+/*
+ * A pair lies in one of two buckets, in one of their slots each (cuckoo hashing, Pagh and Rodler
+ * 2004; buckets of two, Dietzfelbinger and Weidling 2007). The first slot of either:
+ */
+#define TOK_PAIR_SLOTS 2u
+
+static inline uint32_t
+tok_pair_bucket(const struct tok_vocab *v, uint64_t left_right, uint32_t which)
+{
+	return (uint32_t)(left_right * (which == 0 ? TOK_HASH_1 : TOK_HASH_2) >> v->pair_shift) &
+	       ~(TOK_PAIR_SLOTS - 1);
 }
 
 /* Result of merging two rank ids, or TOK_NO_TOKEN. */
 static inline uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
-	uint64_t key = (uint64_t)left << 21 | right;
-	uint64_t h = key * TOK_HASH_1;
-	uint64_t bit = h >> v->filter_shift;
-	uint32_t i = (uint32_t)(h >> v->pair_shift);
+	const uint64_t key = (uint64_t)left << 21 | right;
+	uint32_t result = TOK_NO_TOKEN;
 
-	/* Most pairs merge to nothing: the filter is small enough to be near when the table is not. */
-	if (!(v->pair_filter[bit / 64] >> bit % 64 & 1))
-		return TOK_NO_TOKEN;
-	for (;;) {
-		uint64_t e = v->pair[i];
+	/* All four: whether there is one, and where, could only be guessed by a branch. */
+	for (uint32_t i = 0; i < 2; i++) {
+		const uint64_t *e = &v->pair[tok_pair_bucket(v, key, i)];
 
-		if (e >> 21 == key)
-			return (uint32_t)e & 0x1fffff;
-		if (e == ~0ull)
-			return TOK_NO_TOKEN;
-		i = (i + 1) & v->pair_mask;
+		for (uint32_t k = 0; k < TOK_PAIR_SLOTS; k++)
+			result &= ((uint32_t)e[k] & 0x1fffff) | -tok_nonzero(e[k] >> 21 ^ key);
 	}
+	return result;
 }
 
 /* Child of a node for a byte that it has a child for. */

@@ -79,37 +79,91 @@ crowded(uint32_t id, struct tok_error *err)
 		id, TOK_PROBES_MAX);
 }
 
+/* Two buckets of two slots suffice up to some seven eighths of them; here four fifths at most. */
+static uint32_t
+slots_for_pairs(uint32_t n)
+{
+	uint32_t slots = 64;
+
+	while (slots < n + n / 4)
+		slots *= 2;
+	return slots;
+}
+
+#define KICKS_MAX 1000u /* some hundred at most, where hashes are as good as random */
+
+/* Where there is room; else what lies there moves to its other bucket, in which it does likewise.
+ */
+static bool
+put_pair(struct tok_vocab *v, uint64_t entry)
+{
+	uint32_t bucket = tok_pair_bucket(v, entry >> 21, 0);
+
+	for (uint32_t kick = 0; kick < KICKS_MAX; kick++) {
+		uint64_t *e = &v->pair[bucket], other;
+
+		for (uint32_t k = 0; k < TOK_PAIR_SLOTS; k++) {
+			if (e[k] == ~0ull) {
+				e[k] = entry;
+				return true;
+			}
+		}
+		/* The older one, which lies in front: both get their turn. */
+		other = e[0];
+		e[0] = e[1];
+		e[1] = entry;
+		entry = other;
+		bucket ^= tok_pair_bucket(v, entry >> 21, 0) ^ tok_pair_bucket(v, entry >> 21, 1);
+	}
+	return false;
+}
+
+/* Put all of them into the table, which is free. */
+static bool
+put_pairs(struct tok_vocab *v)
+{
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
+
+		if (!put_pair(v, (uint64_t)part.left << 42 | (uint64_t)part.right << 21 | r))
+			return false;
+	}
+	return true;
+}
+
+/* In a small table chance can crowd a bucket: it is tried with tables twice as large. */
+#define PAIR_TRIES 4u
+
 static bool
 build_pairs(struct tok_vocab *v, struct tok_error *err)
 {
-	const uint32_t slots = slots_for(v->n_ranks), bits = 4 * slots;
-	uint32_t r;
+	uint32_t slots = slots_for_pairs(v->n_ranks - TOK_BYTES), tries = 0;
 
-	if (!tok_vocab_table_make(v, TOK_TABLE_PAIR, slots) ||
-		!tok_vocab_table_make(v, TOK_TABLE_PAIR_FILTER, bits / 64) ||
-		!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES))
+	if (!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES))
 		return tok_fail(err, "out of memory for %u merges", v->n_ranks);
-	tok_vocab_shifts(v);
-	memset(v->pair, 0xff, slots * sizeof(*v->pair));
 	memset(v->byte_pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
-	for (r = TOK_BYTES; r < v->n_ranks; r++) {
-		uint32_t left = v->split[r].left, right = v->split[r].right;
-		uint64_t key = (uint64_t)left << 21 | right;
-		uint64_t h = key * TOK_HASH_1, bit = h >> v->filter_shift;
-		uint32_t i = (uint32_t)(h >> v->pair_shift);
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
 
-		uint32_t probes = 0;
-
-		while (v->pair[i] != ~0ull && probes++ < TOK_PROBES_MAX)
-			i = (i + 1) & v->pair_mask;
-		if (probes > TOK_PROBES_MAX)
-			return crowded(v->ext[r], err);
-		v->pair[i] = key << 21 | r;
-		v->pair_filter[bit / 64] |= 1ull << bit % 64;
-		if (left < TOK_BYTES && right < TOK_BYTES)
-			v->byte_pair[left << 8 | right] = r;
+		if (part.left < TOK_BYTES && part.right < TOK_BYTES)
+			v->byte_pair[part.left << 8 | part.right] = r;
 	}
-	return true;
+	for (;;) {
+		if (!tok_vocab_table_make(v, TOK_TABLE_PAIR, slots))
+			return tok_fail(err, "out of memory for %u merges", v->n_ranks);
+		tok_vocab_shifts(v);
+		memset(v->pair, 0xff, slots * sizeof(*v->pair));
+		if (put_pairs(v))
+			return true;
+		if (++tries == PAIR_TRIES)
+			return tok_fail(err,
+				"%u merges find no room in a table of %u pairs: they were chosen "
+				"to, and the vocabulary is not to be trusted",
+				v->n_ranks - TOK_BYTES, slots);
+		v->mem.free(v->mem.ctx, v->pair, slots * sizeof(*v->pair));
+		tok_vocab_table_set(v, TOK_TABLE_PAIR, NULL, 0);
+		slots *= 2;
+	}
 }
 
 /* ---- words ---- */
@@ -132,25 +186,24 @@ put_word(struct tok_vocab *v, uint32_t id, struct tok_error *err)
 		uint64_t key = 0;
 
 		memcpy(&key, bytes, span.len);
-		i = (uint32_t)(tok_hash_word(key, span.len) >> v->word_shift);
+		i = tok_word_slot(v, key, span.len);
 		while (v->word[i].len != 0 && probes++ < TOK_PROBES_MAX)
 			i = (i + 1) & v->word_mask;
 		if (probes > TOK_PROBES_MAX)
 			return crowded(id, err);
 		v->word[i] = (struct tok_word){.key = key, .id = id, .len = span.len};
 	} else {
-		uint64_t hash = tok_hash_long(bytes, span.len);
-
-		i = (uint32_t)(hash >> v->long_shift);
+		i = tok_long_slot(v, bytes, span.len);
 		while (v->long_word[i].len != 0 && probes++ < TOK_PROBES_MAX)
 			i = (i + 1) & v->long_mask;
 		if (probes > TOK_PROBES_MAX)
 			return crowded(id, err);
 		v->long_word[i] = (struct tok_long_word){
-			.off = span.off,
+			.first = tok_load8(bytes),
+			.last = tok_load8(bytes + span.len - 8),
 			.id = id,
 			.len = span.len,
-			.tag = (uint32_t)hash,
+			.off = span.off,
 		};
 	}
 	return true;

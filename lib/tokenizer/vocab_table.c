@@ -65,8 +65,6 @@ tok_vocab_shifts(struct tok_vocab *v)
 	v->long_shift = shift_for(longs);
 	v->long_mask = longs - 1;
 	v->pair_shift = shift_for(pairs);
-	v->pair_mask = pairs - 1;
-	v->filter_shift = shift_for(tok_vocab_table_n(v, TOK_TABLE_PAIR_FILTER)) - 6; /* bits */
 }
 
 uint64_t
@@ -123,7 +121,7 @@ tok_vocab_info(const struct tok_vocab *v)
 	struct tok_vocab_info info = v->info;
 
 	info.home = homes[v->home_kind];
-	info.normalizer = v->kind == TOK_KIND_WORDPIECE			    ? "bert"
+	info.normalizer = v->kind == TOK_KIND_WORDPIECE		    ? "bert"
 			  : v->kind == TOK_KIND_UNIGRAM		    ? "sentencepiece"
 			  : v->unigram.norm.sentencepiece	    ? "sentencepiece"
 			  : v->nfc				    ? "nfc"

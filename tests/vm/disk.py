@@ -79,7 +79,8 @@ def image() -> Path:
     """The disk's file: of this checkout's config/, in Debian's packages. Not to be written: to be copied."""
     root = debian.root("amd64")
     here = Path(__file__).resolve().parent
-    sources = [here / "disk.py", here / "initramfs.py", *(initramfs.GUEST / n for n in ("init", "root.sh", "grub.sh"))]
+    scripts = ("init", "root.sh", "said.sh", "grub.sh")
+    sources = [here / "disk.py", here / "initramfs.py", *(initramfs.GUEST / name for name in scripts)]
     sources += [p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"]
     inputs = debian.digest(root.name, [(str(p), p.read_bytes()) for p in sorted(sources)])
     return debian.made("disk", inputs, lambda path: _make(path, root))
@@ -159,6 +160,7 @@ def _configure(tree: Path, root: Path) -> None:
     (units / "default.target").unlink(missing_ok=True)
     (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
     _write(tree, "vm-step.sh", (initramfs.GUEST / "grub.sh").read_text())
+    _write(tree, "said.sh", (initramfs.GUEST / "said.sh").read_text())
 
     for path in (tree / "etc/grub.d").iterdir():
         if path.name not in GRUB_SCRIPTS:

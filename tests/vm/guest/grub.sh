@@ -1,22 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # On the disk, once each boot: what an administrator does, step by step.
 export PATH=/usr/local/sbin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root
+. /said.sh
 step=$(cat /var/vm-step 2>/dev/null || echo 1)
 echo $((step + 1)) >/var/vm-step
 echo "@@ boot $step"
 echo "@@ cmdline-$step $(cat /proc/cmdline)"
 sed 's/^/    /' /boot/grub/grub.cfg | grep 'linux.*vmlinuz' | head -n 1
 echo "@@ up-$step $(cut -d' ' -f1 /proc/uptime)"
-
-# said NAME COMMAND...: its exit status and, for people, its output.
-said() {
-	name=$1
-	shift
-	"$@" >"/run/$name.txt" 2>&1
-	status=$?
-	sed 's/^/    /' "/run/$name.txt"
-	echo "@@ $name $status"
-}
 
 case $step in
 1) # as the installer left it

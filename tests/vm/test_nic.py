@@ -15,7 +15,7 @@ import programs
 import pytest
 import tokd_host
 from dpdk_tokd import Client
-from guest import Guest, why_not
+from guest import IOMMU, Guest, why_not
 from initramfs import GUEST, Initramfs
 from netlab import SERVER_IP
 from samples import TEXTS, documents, random_unicode
@@ -37,7 +37,7 @@ class Machine:
 
 MACHINES = {
     "amd64": Machine(
-        ["-device", "intel-iommu,intremap=on,caching-mode=on,device-iotlb=on"],
+        IOMMU,
         ",ats=on",
         4096,
         "default_hugepagesz=1G hugepagesz=1G hugepages=1 hugepagesz=2M hugepages=32",

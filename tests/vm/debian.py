@@ -21,15 +21,15 @@ CACHE = BUILD / "vm"
 SUITE = "bookworm"
 UNPACK_S = 600
 
-# One root for each architecture. That of amd64 is also what the disk is made of: a system with systemd, GRUB, and
-# the Python that tokd-host needs.
+# One root for each architecture, with the Python that tokd-host needs. That of amd64 is also what the disk is made of:
+# a system with systemd and GRUB.
 PACKAGES = {
     "amd64": [
         "linux-image-amd64", "busybox-static", "systemd-sysv", "python3", "grub2-common", "grub-pc-bin",
         "base-files", "base-passwd", "bash", "coreutils", "dash", "debianutils", "findutils", "grep",
         "mawk", "mount", "sed", "util-linux",
     ],
-    "arm64": ["linux-image-arm64", "busybox-static"],
+    "arm64": ["linux-image-arm64", "busybox-static", "python3.11"],
 }  # fmt: skip
 # Never looked at, and half of all.
 USELESS = ("usr/share/doc", "usr/share/locale", "usr/share/man", "usr/lib/grub/i386-pc/*.module")
@@ -104,4 +104,10 @@ def modules(folder: Path) -> Path:
 def kernel(folder: Path) -> Path:
     """The kernel in an unpacked root."""
     (path,) = (folder / "boot").glob("vmlinuz-*")
+    return path
+
+
+def config(folder: Path) -> Path:
+    """What that kernel was built with."""
+    (path,) = (folder / "boot").glob("config-*")
     return path

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import debian
 import initramfs
+import programs
 
 SECTOR = 512
 START = 2048  # first sector of the partition: 1 MiB, and room for core.img
@@ -23,7 +24,7 @@ CORE_MODULES = "biosdisk part_msdos ext2 normal configfile".split()
 BOOT_CODE = 440  # bytes of boot.img that are not partition table
 LINUX = 0x83
 BOOTABLE = 0x80
-MODULES = ("virtio_pci", "virtio_blk", "crc32c_generic", "ext4")
+MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "crc32c_generic", "ext4", "vfio_iommu_type1", "vfio_pci")
 
 # As a machine has it that Debian's installer left: a main file, and no words of ours.
 GRUB_DEFAULT = """\
@@ -31,18 +32,19 @@ GRUB_DEFAULT=0
 GRUB_TIMEOUT=0
 GRUB_DISTRIBUTOR=Debian
 GRUB_CMDLINE_LINUX_DEFAULT="quiet"
-GRUB_CMDLINE_LINUX="console=ttyS0 no_timer_check panic=-1"
+GRUB_CMDLINE_LINUX="console=ttyS0 no_timer_check panic=-1 intel_iommu=on iommu=pt"
 GRUB_TERMINAL=serial
 GRUB_SERIAL_COMMAND="serial --unit=0 --speed=115200"
 GRUB_DISABLE_OS_PROBER=true
 """
 # What tokd-host imports, compiled as Debian does at installation: a start takes a quarter of the time.
 PYTHON = [f"/usr/lib/python3.11{folder}" for folder in ("", "/collections", "/encodings", "/importlib", "/json", "/re")]
+LIBRARIES = "usr/lib/x86_64-linux-gnu"
 GRUB_SCRIPTS = ("00_header", "10_linux", "40_custom")
 # Until the guest has made its own.
 GRUB_CFG = """\
 set root=(hd0,msdos1)
-linux /boot/{kernel} root=/dev/vda1 console=ttyS0 no_timer_check panic=-1 quiet
+linux /boot/{kernel} root=/dev/vda1 console=ttyS0 no_timer_check panic=-1 intel_iommu=on iommu=pt quiet
 initrd /boot/{initrd}
 boot
 """
@@ -75,23 +77,27 @@ MASKED = (
 GENERATORS = ("systemd-fstab-generator",)
 
 
-def image() -> Path:
-    """The disk's file: of this checkout's config/, in Debian's packages. Not to be written: to be copied."""
-    root = debian.root("amd64")
+def image(vocabulary: Path) -> Path:
+    """The disk's file: of this checkout's config/ and dpdk-tokd, in Debian's packages. Not to be written: to be
+    copied."""
+    root, built = debian.root("amd64"), programs.amd64()
     here = Path(__file__).resolve().parent
-    sources = [here / "disk.py", here / "initramfs.py", *(initramfs.GUEST / n for n in ("init", "root.sh", "grub.sh"))]
+    scripts = ("init", "root.sh", "said.sh", "grub.sh", "units.sh")
+    sources = [here / "disk.py", here / "initramfs.py", *(initramfs.GUEST / name for name in scripts)]
     sources += [p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"]
+    sources += [built.appliance, vocabulary]
     inputs = debian.digest(root.name, [(str(p), p.read_bytes()) for p in sorted(sources)])
-    return debian.made("disk", inputs, lambda path: _make(path, root))
+    return debian.made("disk", inputs, lambda path: _make(path, root, built, vocabulary))
 
 
-def _make(path: Path, root: Path) -> None:
+def _make(path: Path, root: Path, built: programs.Programs, vocabulary: Path) -> None:
     tree = path.with_name("disk-tree")
     debian.remove(tree)
     try:
         # Hard links: what is written below is new, never a file of the root.
         shutil.copytree(root, tree, symlinks=True, copy_function=os.link, ignore=_ignored)
         _configure(tree, root)
+        _install(tree, built, vocabulary)
         core = _core(tree)
         path.unlink(missing_ok=True)
         with path.open("wb") as f:
@@ -144,6 +150,8 @@ def _configure(tree: Path, root: Path) -> None:
     _write(tree, "etc/hostname", "tokd-vm\n")
     _write(tree, "etc/default/grub", GRUB_DEFAULT)
     (tree / "usr/bin/awk").symlink_to("mawk")
+    (tree / "var/run").rmdir()
+    (tree / "var/run").symlink_to("/run")
     _run("chroot", str(tree), "python3", "-m", "compileall", "-q", "-l", *PYTHON)
     units = tree / "etc/systemd/system"
     _write(tree, "etc/systemd/system/vm-step.service", STEP_UNIT)
@@ -159,6 +167,8 @@ def _configure(tree: Path, root: Path) -> None:
     (units / "default.target").unlink(missing_ok=True)
     (units / "default.target").symlink_to("/lib/systemd/system/multi-user.target")
     _write(tree, "vm-step.sh", (initramfs.GUEST / "grub.sh").read_text())
+    for name in ("said.sh", "units.sh"):
+        _write(tree, name, (initramfs.GUEST / name).read_text())
 
     for path in (tree / "etc/grub.d").iterdir():
         if path.name not in GRUB_SCRIPTS:
@@ -173,9 +183,29 @@ def _configure(tree: Path, root: Path) -> None:
     start.file("run.sh", (initramfs.GUEST / "root.sh").read_bytes())
     start.write(tree / "boot" / names["initrd"])
 
+
+def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
+    """As doc/host.md says; of the programs dpdk-tokd alone, with what of its libraries no package here has."""
     command = ["meson", "install", "-C", str(debian.BUILD), "--no-rebuild", "--quiet", "--destdir", str(tree)]
     _run(*command, cwd=debian.REPOSITORY)
-    debian.remove(tree / "usr/local/bin")  # for other libraries than are here
+    debian.remove(tree / "usr/local/bin")  # for another CPU
+    (tree / "usr/local/bin").mkdir()
+    shutil.copy2(built.appliance, tree / "usr/local/bin")
+    folder = tree / "usr/local/share/dpdk-tokd/vocab"
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copy(vocabulary, folder / f"gpt2{vocabulary.suffix}")
+    libraries = tree / LIBRARIES
+    drivers = libraries / f"dpdk/pmds-{programs.ABI}.0"  # where EAL looks
+    drivers.mkdir(parents=True)
+    for name in programs.CARD_DRIVERS:
+        (drivers / f"{name}.so").symlink_to(f"../../{name}.so.{programs.ABI}")
+    missing = [f"{name}.so.{programs.ABI}" for name in programs.CARD_DRIVERS]
+    missing += ["libgcc_s.so.1", *initramfs.reads(built.appliance)[1]]
+    while missing:
+        name = missing.pop()
+        if not (libraries / name).exists() and not name.startswith("ld-linux"):
+            shutil.copy(initramfs.find(name, built.libraries), libraries / name)
+            missing += initramfs.reads(libraries / name)[1]
 
 
 def _write(tree: Path, name: str, text: str) -> None:

@@ -72,7 +72,8 @@ class Initramfs(Archive):
         self.file("bin/busybox", (root / "bin/busybox").read_bytes())
         for name in APPLETS:
             self.link(f"bin/{name}", "busybox")
-        self.file("init", (GUEST / "init").read_bytes())
+        for name in ("init", "said.sh"):
+            self.file(name, (GUEST / name).read_bytes())
         for name in ("proc", "sys", "dev", "tmp", "run"):
             self.folder(name)
 

@@ -25,9 +25,13 @@ class Programs:
     libraries: list[Path]
     drivers: Path
 
+    @property
+    def appliance(self) -> Path:
+        return self.build / "app/dpdk-tokd"
+
     def add_appliance(self, archive: Initramfs, names: tuple[str, ...] = CARD_DRIVERS) -> None:
         """dpdk-tokd, and DPDK's drivers in /drivers: those that it needs for one virtio card, or others."""
-        archive.program(self.build / "app/dpdk-tokd", self.libraries)
+        archive.program(self.appliance, self.libraries)
         archive.library("libgcc_s.so.1", self.libraries)  # opened by name when a thread is cancelled
         drivers = [self.drivers / f"{name}.so.{ABI}" for name in names]
         for path in drivers:  # EAL loads those with its own ending, the loader what drivers call each other

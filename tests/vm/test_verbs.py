@@ -189,7 +189,8 @@ def test_two_guests_and_a_queue_pair_that_breaks(initramfs, gpt2_reference, tmp_
             assert appliance.wait_for("broken") == "yes"
             agent.say("up")
             appliance.say("again")
-            assert appliance.wait_for("again") == "yes"
+            again = appliance.wait_for("again")
+            assert again in ("resumed", "anew")
             for text in (*TEXTS.values(), documents()[-40_000:]):
                 texts.send(text)
             texts.check()
@@ -197,7 +198,8 @@ def test_two_guests_and_a_queue_pair_that_breaks(initramfs, gpt2_reference, tmp_
             appliance.say("end")
             assert appliance.wait_for("appliance-status") == "0"
             appliance.end()
-            assert int(appliance.said("sink_reconnects")[0]) >= 1
+            if again == "resumed":  # a new place is no connection made again
+                assert int(appliance.said("sink_reconnects")[0]) >= 1
             assert not appliance.said("sink_failed")
             agent.say("end")
             assert agent.wait_for("agent-status") == "0"

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# The unit dpdk-tokd as doc/host.md has it installed: with wrong settings, with right ones, hung, killed, stopped. The
+# test reads texts' ids whenever it is said to be serving.
+unit=dpdk-tokd.service
+settings=/etc/default/dpdk-tokd
+state() { # PROPERTY
+	systemctl show --property="$1" --value $unit
+}
+
+serving() { # NAME
+	echo "@@ serving-$1 $(systemctl is-active $unit), $(state NRestarts) restarts"
+	read -r _ </dev/ttyS0
+}
+
+# again PID: until another process is what the unit has, and is ready.
+again() {
+	until case $(state MainPID) in
+		0 | "$1") false ;;
+		*) [ "$(state ActiveState)" = active ] ;;
+		esac do
+		[ "$(state ActiveState)" != failed ] || break
+		sleep 0.5
+	done
+}
+
+cp /usr/local/share/dpdk-tokd/default/dpdk-tokd.default $settings
+cat >>$settings <<-END
+	DPDK_TOKD_EAL="-l 1 --file-prefix tokd -a 0000:00:05.0"
+	TOKD_IP=10.99.0.999
+END
+said unit-wrong systemctl start $unit
+echo "@@ wrong $(state ActiveState) by $(state ExecMainStatus), $(state NRestarts) restarts"
+journalctl --unit=$unit --output=cat | sed 's/^/@@ wrong-log /'
+
+sed -i 's/^TOKD_IP=.*/TOKD_IP=10.99.0.1/' $settings
+said unit-start systemctl start $unit
+systemctl status --no-pager $unit | sed 's/^/    /'
+first=$(state MainPID)
+for thread in /proc/"$first"/task/*; do
+	echo "@@ thread $(cat "$thread/comm") $(awk '/Cpus_allowed_list/ {print $2}' "$thread/status")"
+done
+echo "@@ page-free $(cat /sys/kernel/mm/hugepages/hugepages-1048576kB/free_hugepages)"
+serving started
+
+# Longer than WatchdogSec: with no sign of life it would have been ended by now.
+sign=$(state WatchdogTimestampMonotonic)
+sleep 12
+echo "@@ signs $(($(state WatchdogTimestampMonotonic) - sign)) us later"
+[ "$(state MainPID)" = "$first" ] && echo "@@ lives yes"
+
+kill -STOP "$first"
+again "$first"
+serving hung
+second=$(state MainPID)
+kill -KILL "$second"
+again "$second"
+serving killed
+
+said unit-stop systemctl stop $unit
+journalctl --unit=$unit --output=cat | sed -n "s/^$unit: /@@ unit-log /p"
+echo "@@ stopped $(state ActiveState), $(state Result), $(state ExecMainStatus)"

@@ -79,6 +79,8 @@ struct tokd_client_options {
 	uint32_t timeout_ms;	  /* without any progress until a request fails [5000] */
 	uint32_t rto_ms;	  /* least silence until something is sent again [5] */
 	uint32_t receive_buffer;  /* bytes of the socket's; the system may give less [4 MiB] */
+	uint32_t payload;	  /* bytes of text in a packet, 1 to 65443; IP cuts one that exceeds
+				   * the path's MTU into fragments [TOKD_WIRE_PAYLOAD] */
 	uint64_t first_stream_id; /* ids count up from here [random] */
 	bool no_resend;		  /* fail where a text would be begun again, as for BUSY */
 	bool no_last_ack;	  /* do not tell the appliance that the last ids have come */

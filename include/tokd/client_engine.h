@@ -24,6 +24,7 @@ struct tokd_engine_config {
 	uint32_t vocab;
 	uint32_t requests;	  /* from 1 */
 	uint32_t packets;	  /* from 1 */
+	uint32_t payload;	  /* from 1 */
 	uint64_t timeout_ns;	  /* from 1 */
 	uint64_t rto_least_ns;	  /* from 1 */
 	uint64_t first_stream_id; /* random, or 1 */

@@ -14,6 +14,8 @@
 #define PACKETS_MAX 65536u
 #define RTO_MAX_MS 60000u
 #define TIMEOUT_MAX_MS 86400000u
+/* RFC 768's length field, less the headers of UDP, of IPv4 (RFC 791, 3.1) and of DATA. */
+#define PAYLOAD_MAX (65507u - (uint32_t)sizeof(struct tokd_req))
 
 struct limit {
 	const char *name;
@@ -26,7 +28,8 @@ check(const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
 	const struct limit limits[] = {{"requests", o->requests, REQUESTS_MAX},
 		{"packets", o->packets, PACKETS_MAX}, {"rto_ms", o->rto_ms, RTO_MAX_MS},
 		{"timeout_ms", o->timeout_ms, TIMEOUT_MAX_MS},
-		{"receive_buffer", o->receive_buffer, INT32_MAX}};
+		{"receive_buffer", o->receive_buffer, INT32_MAX},
+		{"payload", o->payload, PAYLOAD_MAX}};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		if (limits[i].value <= limits[i].most)
@@ -102,6 +105,7 @@ make_engine(struct tokd_client *c, const struct tokd_client_options *o, char err
 		.vocab = o->vocab,
 		.requests = or_else(o->requests, 64),
 		.packets = or_else(o->packets, 256),
+		.payload = or_else(o->payload, TOKD_WIRE_PAYLOAD),
 		.timeout_ns = UINT64_C(1000000) * c->timeout_ms,
 		.rto_least_ns = UINT64_C(1000000) * or_else(o->rto_ms, 5),
 		.first_stream_id = o->first_stream_id,

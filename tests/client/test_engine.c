@@ -12,6 +12,7 @@ many(uint32_t requests)
 	return (struct tokd_engine_config){.epoch = 77,
 		.requests = requests,
 		.packets = 128,
+		.payload = TOKD_WIRE_PAYLOAD,
 		.timeout_ns = 5000 * MS,
 		.rto_least_ns = 5 * MS,
 		.first_stream_id = UINT64_MAX - 100}; /* ids go round */
@@ -46,6 +47,29 @@ every_size_comes_back_without_a_packet_too_many(void **state)
 	}
 	assert_true(w->server.most_ahead <= TOKD_WIRE_WINDOW);
 	world_free(w);
+}
+
+static void
+packets_are_as_long_as_they_are_told_to_be(void **state)
+{
+	static const uint32_t payloads[] = {1, 100, 1900}, lengths[] = {0, 1, 99, 100, 101, 200};
+
+	for (uint32_t i = 0; i < 3; i++) {
+		struct tokd_engine_config config = many(1);
+		struct world *w;
+
+		config.payload = payloads[i];
+		w = world_make(&config);
+		for (uint32_t j = 0; j < 6; j++) {
+			const uint32_t len = lengths[j] * (payloads[i] == 1900 ? 19 : 1);
+			struct text t;
+
+			text_begin(w, &t, len, 0, len + 1);
+			world_run(w, 1);
+			text_right(&t);
+		}
+		world_free(w);
+	}
 }
 
 static void
@@ -668,6 +692,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(crc32c_is_that_of_the_rfc),
 		cmocka_unit_test(every_size_comes_back_without_a_packet_too_many),
+		cmocka_unit_test(packets_are_as_long_as_they_are_told_to_be),
 		cmocka_unit_test(hundreds_survive_a_good_wire),
 		cmocka_unit_test(hundreds_survive_a_usual_wire),
 		cmocka_unit_test(hundreds_survive_a_bad_wire),

@@ -28,7 +28,7 @@ serve(void *arg)
 	struct fixture *f = arg;
 
 	while (!f->stop) {
-		uint8_t packet[DATAGRAM];
+		uint8_t packet[65507];
 		struct sockaddr_storage peer;
 		socklen_t peer_len = sizeof(peer);
 		ssize_t len = recvfrom(
@@ -67,6 +67,7 @@ start(struct fixture *f, int family)
 	f->server = calloc(1, sizeof(*f->server));
 	assert_non_null(f->server);
 	f->server->window = TOKD_WIRE_WINDOW;
+	f->server->payload = TOKD_WIRE_PAYLOAD;
 	return true;
 }
 
@@ -179,6 +180,36 @@ many_at_once(void **state)
 	end(&f);
 }
 
+/* The longest that UDP carries; more is two packets. */
+static void
+a_text_in_one_datagram(void **state)
+{
+	const struct tokd_client_options options = {.payload = 65443};
+	static const uint32_t lengths[] = {65443, 65444};
+	static uint32_t ids[65444];
+	static uint8_t text[65444];
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c;
+	struct fixture f;
+
+	if (!start(&f, AF_INET))
+		skip();
+	f.server->payload = options.payload;
+	go(&f);
+	for (uint32_t i = 0; i < sizeof(text); i++)
+		text[i] = (uint8_t)(i * 13 >> 2);
+	c = tokd_client_open("127.0.0.1", f.port, &options, error);
+	assert_non_null(c);
+	for (uint32_t l = 0; l < 2; l++) {
+		assert_int_equal(
+			tokd_client_tokenize(c, text, lengths[l], ids, 65444, 10000), lengths[l]);
+		for (uint32_t i = 0; i < lengths[l]; i++)
+			assert_int_equal(ids[i], text[i]);
+	}
+	tokd_client_close(c);
+	end(&f);
+}
+
 static void
 a_call_ends_at_its_own_time_limit(void **state)
 {
@@ -221,12 +252,15 @@ static void
 what_cannot_be_opened_says_why(void **state)
 {
 	const struct tokd_client_options too_many = {.requests = 70000};
+	const struct tokd_client_options too_long = {.payload = 65444};
 	char error[TOKD_ERROR_MAX];
 
 	assert_null(tokd_client_open("no such host", 9000, NULL, error));
 	assert_non_null(strstr(error, "no such host:9000"));
 	assert_null(tokd_client_open("127.0.0.1", 9000, &too_many, error));
 	assert_string_equal(error, "requests = 70000: give at most 65536");
+	assert_null(tokd_client_open("127.0.0.1", 9000, &too_long, error));
+	assert_string_equal(error, "payload = 65444: give at most 65443");
 }
 
 static void
@@ -262,6 +296,7 @@ main(void)
 		cmocka_unit_test(a_text_over_ipv6),
 		cmocka_unit_test(a_text_by_busy_polling),
 		cmocka_unit_test(many_at_once),
+		cmocka_unit_test(a_text_in_one_datagram),
 		cmocka_unit_test(a_call_ends_at_its_own_time_limit),
 		cmocka_unit_test(nobody_there_is_an_error_at_once),
 		cmocka_unit_test(what_cannot_be_opened_says_why),

@@ -16,6 +16,7 @@ world_make(const struct tokd_engine_config *change)
 	w->config = (struct tokd_engine_config){.epoch = 77,
 		.requests = 1,
 		.packets = 256,
+		.payload = TOKD_WIRE_PAYLOAD,
 		.timeout_ns = 5000 * MS,
 		.rto_least_ns = 5 * MS,
 		.first_stream_id = 1000};
@@ -25,6 +26,7 @@ world_make(const struct tokd_engine_config *change)
 	assert_non_null(w->memory);
 	w->e = tokd_engine_init(w->memory, &w->config);
 	w->server.window = TOKD_WIRE_WINDOW;
+	w->server.payload = w->config.payload;
 	w->delay = MS / 50;
 	w->seed = 88172645463325252u;
 	w->now = 1;
@@ -152,7 +154,9 @@ reply(const struct server *s, const struct stream *st, const struct tokd_req *re
 static void
 feed(struct server *s, struct stream *st, const struct tokd_req *req, const uint8_t *text)
 {
-	assert_int_equal(req->offset, req->packet * TOKD_WIRE_PAYLOAD);
+	assert_int_equal(req->offset, req->packet * s->payload);
+	if (!(req->flags & TOKD_F_LAST))
+		assert_int_equal(req->length, s->payload);
 	assert_true(req->offset + req->length <= TEXT_MAX);
 	assert_int_equal(!!(req->flags & TOKD_F_FIRST), req->packet == 0);
 	if (req->packet >= st->ack && req->packet - st->ack + 1 > s->most_ahead)

@@ -34,6 +34,7 @@ struct stream {
 struct server {
 	struct stream stream[STREAMS];
 	uint32_t n, window, most_ahead;
+	uint32_t payload;      /* bytes of text in each packet but the last */
 	uint32_t refuse_first; /* so many DATA packets are answered with `reason` */
 	uint32_t reason;
 	bool spoil_crc;

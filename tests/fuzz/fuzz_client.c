@@ -26,6 +26,7 @@ struct text {
 static const struct tokd_engine_config config = {.epoch = 77,
 	.requests = REQUESTS,
 	.packets = PACKETS,
+	.payload = TOKD_WIRE_PAYLOAD,
 	.timeout_ns = 5000 * NS_A_MS,
 	.rto_least_ns = 5 * NS_A_MS,
 	.first_stream_id = 1000};

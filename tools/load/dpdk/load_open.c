@@ -31,6 +31,7 @@ open_client(struct load *l, uint32_t index)
 		.epoch = l->epoch + index,
 		.requests = l->in_flight,
 		.packets = PACKETS,
+		.payload = TOKD_WIRE_PAYLOAD,
 		.timeout_ns = UINT64_C(1000000) * l->o->timeout_ms,
 		.rto_least_ns = RTO_LEAST_NS,
 		.first_stream_id = 1,

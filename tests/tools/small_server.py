@@ -17,7 +17,7 @@ REQ = struct.Struct("<IBBHIIQIIIIIIIIII")
 REP = struct.Struct("<IBBHIIQIIQIIIIII")
 MAGIC = 0x444B4F54
 DATA, POLL, REPLY = 1, 2, 3
-LAST, DONE, FAIL = 1 << 1, 1 << 4, 1 << 5
+LAST, STREAM, DONE, FAIL = 1 << 1, 1 << 3, 1 << 4, 1 << 5
 IDS_A_PACKET = 344
 WINDOW = 64
 
@@ -55,6 +55,7 @@ class Server:
         self.spoil = False  # one id of each answer is wrong, under a right checksum
         self.plain = False
         self.vocab = 1  # its own, or what was asked for last
+        self.asked_to_stream: set[bool] = set()  # by packets of text
         self.count = 0
         self.streams: dict[int, Stream] = {}
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
@@ -108,6 +109,7 @@ class Server:
         if self.reason:
             return [self.reply(stream, epoch, stream_id, 0, 0)]
         if kind == DATA:
+            self.asked_to_stream.add(bool(flags & STREAM))
             stream.packets[number] = packet[REQ.size : REQ.size + length]
             if flags & LAST:
                 stream.last = number

@@ -49,6 +49,36 @@ def test_every_size_comes_back_right(load):
     assert all(int(row["ns"]) > 0 for row in rows)
 
 
+def test_all_ids_in_one_packet_are_there_at_once(load):
+    with Server(never) as server:
+        code, _, (row,) = load(server, [b"x" * 300], "--timeout", "5000")
+    assert code == 0 and row["first_ns"] == row["ns"]
+
+
+def test_first_ids_have_a_time_of_their_own(load):
+    """The last of fifteen packets with ids is lost, and must be asked for."""
+    with Server(lambda n: n == 4 + 3 + 15) as server:  # four of text, three states before the ids
+        code, _, (row,) = load(server, [b"y" * 5000])
+    assert code == 0 and row["retransmits"] != "0"
+    assert 0 < int(row["first_ns"]) < int(row["ns"])
+
+
+@pytest.mark.parametrize(("payload", "packets"), [(None, 6), (100, 82), (8191, 2), (8192, 1)])
+def test_a_text_is_cut_as_it_is_told(load, payload, packets):
+    options = ["--timeout", "5000", *([] if payload is None else ["--payload", str(payload)])]
+    with Server(never) as server:
+        code, said, _ = load(server, [texts()[5]], *options)
+    assert (code, said) == (0, "")
+    assert [len(stream.packets) for stream in server.streams.values()] == [packets]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_ids_are_asked_for_at_once_or_not(load, stream):
+    with Server(never) as server:
+        code, _, _ = load(server, texts()[:6], *(["--stream"] if stream else []))
+    assert code == 0 and server.asked_to_stream == {stream}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_what_the_wire_loses_is_sent_again(load, seed):
     rng = random.Random(seed)
@@ -129,6 +159,9 @@ def test_warm_up_is_checked_but_not_written(load):
         (["--connect", "127.0.0.1:9", "--mode", "fast"], "tokd, plain or tcp"),
         (["--connect", "127.0.0.1:9"], "are needed"),
         (["--timeout", "0"], "from 1 to 60000"),
+        (["--payload", "65444"], "from 1 to 65443"),
+        (["--connect", "127.0.0.1:9", "--slices", "s", "--out", "o", "--mode", "tcp", "--stream"],
+         "for --mode tokd"),
         (["more"], "not an option"),
     ],
 )

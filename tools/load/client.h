@@ -21,11 +21,13 @@ struct client {
 	uint8_t *got;		  /* plain, tcp: what is received; CLIENT_DATAGRAM_MAX or more */
 	size_t room;		  /* tcp: bytes of `got` */
 	bool broken;		  /* tcp: nothing more can come in order */
+	uint32_t flags;		  /* tokd: enum tokd_request_flags */
 	uint32_t max_ids;	  /* room in `ids` */
 	uint32_t *ids;		  /* of the request under way, and of the last one */
 };
 
 struct answer {
+	uint64_t first_at;    /* when the first ids were there before the last; else 0 */
 	uint32_t n_ids;	      /* in client.ids */
 	uint32_t retransmits; /* packets that were sent again, and questions after missing ids */
 	uint32_t reason;      /* tokd, refused: enum tokd_reason */

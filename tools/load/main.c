@@ -68,6 +68,7 @@ open_tokd(struct client *c, const struct options *o)
 		.no_last_ack = true,
 		.no_resend = true,
 		.receive_buffer = SOCKET_BUFFER,
+		.payload = o->payload,
 	};
 	char host[INET_ADDRSTRLEN], error[TOKD_ERROR_MAX];
 
@@ -81,6 +82,7 @@ open_tokd(struct client *c, const struct options *o)
 static int
 client_open(struct client *c, const struct options *o, const struct slices *slices)
 {
+	c->flags = o->stream ? TOKD_REQUEST_STREAM : 0;
 	/* Room for a few wrong ids more, so that too many of them are seen to be wrong. */
 	c->max_ids = slices->max_ids + 1024;
 	c->ids = malloc(sizeof(*c->ids) * c->max_ids);
@@ -114,7 +116,7 @@ run(struct client *c, const struct options *o, const struct slices *slices, FILE
 	client_request *request = requests[o->mode];
 	int64_t failed = 0;
 
-	fprintf(out, "index,ns,ok,retransmits,failure\n");
+	fprintf(out, "index,ns,first_ns,ok,retransmits,failure\n");
 	for (uint32_t i = 0; i < slices->count; i++) {
 		const struct slice *slice = &slices->slice[i];
 		uint64_t begin, end;
@@ -134,7 +136,8 @@ run(struct client *c, const struct options *o, const struct slices *slices, FILE
 				i, slice->text_len, answer.n_ids, slice->n_ids, wrong,
 				answer.reason);
 		if (i >= o->warmup)
-			fprintf(out, "%" PRIu32 ",%" PRIu64 ",%d,%" PRIu32 ",%s\n", i, end - begin,
+			fprintf(out, "%" PRIu32 ",%" PRIu64 ",%" PRIu64 ",%d,%" PRIu32 ",%s\n", i,
+				end - begin, (answer.first_at != 0 ? answer.first_at : end) - begin,
 				wrong == NULL, answer.retransmits, wrong == NULL ? "" : wrong);
 	}
 	return failed;

@@ -7,6 +7,8 @@
 #include "options.h"
 #include "values.h"
 
+#define PAYLOAD_MAX 65443 /* what tokd_client_open() takes */
+
 static const char help[] =
 	"usage: tokd-load --connect IP:PORT --slices FILE --out FILE [options]\n"
 	"Send each text of FILE as one request, wait for its ids, measure, compare: a closed loop\n"
@@ -15,7 +17,10 @@ static const char help[] =
 	"  --mode MODE        tokd: dpdk-tokd's protocol; plain: a datagram of text for one of ids;\n"
 	"                     tcp: the same on a connection, each after its length as u32 [tokd]\n"
 	"  --slices FILE      texts and the ids they must give, in tools/lib/slices.py's format\n"
-	"  --out FILE         results as CSV: index,ns,ok,retransmits,failure\n"
+	"  --out FILE         results as CSV: index,ns,first_ns,ok,retransmits,failure; first_ns:\n"
+	"                     until the first ids were there\n"
+	"  --stream           tokd: ask for ids at once, not when they fill a packet\n"
+	"  --payload BYTES    tokd: text in a packet; IP cuts what exceeds the path's MTU [1376]\n"
 	"  --warmup N         the first N requests are sent and checked, but not written [0]\n"
 	"  --first-id N       stream id of the first request; each next one is higher by one [1]\n"
 	"  --cpu N            run on this CPU\n"
@@ -62,6 +67,12 @@ set(struct options *o, const char *name, const char *value)
 		if (value_number(name, value, 0, CPU_SETSIZE - 1, &v) != 0)
 			return -1;
 		o->cpu = (int)v;
+	} else if (strcmp(name, "stream") == 0) {
+		o->stream = true;
+	} else if (strcmp(name, "payload") == 0) {
+		if (value_number(name, value, 1, PAYLOAD_MAX, &v) != 0)
+			return -1;
+		o->payload = (uint32_t)v;
 	} else if (strcmp(name, "timeout") == 0) {
 		if (value_number(name, value, 1, 60000, &v) != 0)
 			return -1;
@@ -77,7 +88,8 @@ options_parse(struct options *o, int argc, char **argv)
 		{"slices", required_argument, NULL, 'o'}, {"out", required_argument, NULL, 'o'},
 		{"mode", required_argument, NULL, 'o'}, {"first-id", required_argument, NULL, 'o'},
 		{"warmup", required_argument, NULL, 'o'}, {"cpu", required_argument, NULL, 'o'},
-		{"timeout", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
+		{"timeout", required_argument, NULL, 'o'}, {"stream", no_argument, NULL, 'o'},
+		{"payload", required_argument, NULL, 'o'}, {"help", no_argument, NULL, 'h'},
 		{NULL, 0, NULL, 0}};
 	int which, c;
 
@@ -97,6 +109,12 @@ options_parse(struct options *o, int argc, char **argv)
 	if (o->server.sin_port == 0 || o->slices == NULL || o->out == NULL) {
 		fputs("tokd-load: --connect IP:PORT, --slices FILE and --out FILE are needed; "
 		      "see --help\n",
+			stderr);
+		return -1;
+	}
+	if (o->mode != MODE_TOKD && (o->stream || o->payload != 0)) {
+		fputs("tokd-load: --stream and --payload are for --mode tokd: leave them out, or the "
+		      "mode\n",
 			stderr);
 		return -1;
 	}

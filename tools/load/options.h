@@ -2,6 +2,7 @@
 #ifndef TOKD_LOAD_OPTIONS_H
 #define TOKD_LOAD_OPTIONS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <netinet/in.h>
 
@@ -16,6 +17,8 @@ struct options {
 	uint32_t timeout_ms;	   /* --timeout */
 	int cpu;		   /* --cpu; -1: wherever the kernel likes */
 	enum mode mode;		   /* --mode */
+	bool stream;		   /* --stream */
+	uint32_t payload;	   /* --payload; 0: the library's own */
 };
 
 /* 0: run; 1: help was printed; -1: what is wrong was printed. */

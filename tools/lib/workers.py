@@ -14,15 +14,14 @@ from typing import Any
 
 import fetch_corpus
 import fetch_vocab
-import frames
 import reference
+import replay
 from demo.net import Veth, inside, namespace, veth
-from demo.process import NotReady, Process
 from demo.say import say
-from demo.servers import NO_HUGE, READY_S
+from demo.servers import READY_S
 from dpdk_tokd.telemetry import Telemetry
 from memif import command
-from memif.pair import BUILD, CPUS, DPDK_TOKD
+from memif.pair import BUILD, CPUS
 from packages import data_home
 
 CLIENT = BUILD / "tools" / "tokd-client"
@@ -30,7 +29,6 @@ WORKER_CPUS = CPUS[::-1][:2]  # worker 0 on the last, as everywhere; worker 1 on
 CLIENTS = 8  # sockets, and so flows, for the kernel to spread over the queues
 IN_FLIGHT = 32
 LINE_BYTES = 4096
-PACKET = 1200  # bytes of text in a packet of the replay
 RUN_S = 120.0
 # By chance the kernel's hash puts all flows on one of two queues: 2 * (1/2)^8, 0.8% of the runs.
 TRIES = 3
@@ -38,10 +36,10 @@ DESCRIPTION = f"""\
 dpdk-tokd with one worker and one queue, and with two of each, by turns.
 
 First without clients: each worker replays a capture by net_pcap, which shows what they do side by
-side, in text tokenized per second of busy time. Then on net_af_packet: {CLIENTS} clients
-send the same texts, each from a socket of its own, {IN_FLIGHT} at once. Every id is compared with
-Hugging Face tokenizers, and each stream must have stayed on one worker. A run in which a worker got
-no flow is repeated, {TRIES} times in all. Workers poll without
+side, in text tokenized per second of busy time; all ids in the token rings are compared. Then on
+net_af_packet: {CLIENTS} clients send the same texts, each from a socket of its own, {IN_FLIGHT} at
+once. Every id is compared with Hugging Face tokenizers, and each stream must have stayed on one
+worker. A run in which a worker got no flow is repeated, {TRIES} times in all. Workers poll without
 ever sleeping; the clients run on whatever CPU the kernel gives them, beside the workers if there is
 no other."""
 
@@ -84,15 +82,6 @@ def shares(folder: Path, most: int, vocab: Path, corpora: dict[str, Path]) -> li
     return found
 
 
-def appliance(device: str, workers: int, own: list[str], folder: Path, prefix: str) -> Process:
-    lcores = ",".join(f"{i}@{cpu}" for i, cpu in enumerate(WORKER_CPUS[:workers]))
-    eal = ["--lcores", lcores, "--no-pci", f"--vdev={device}", "--file-prefix", prefix]
-    # As in tools/demo, but with telemetry: it says who had which stream.
-    eal += [option for option in NO_HUGE if option != "--no-shconf"]
-    app = ["--socket", str(folder / f"{prefix}.sock"), *own]
-    return Process("dpdk-tokd", [str(DPDK_TOKD), *eal, "--", *app], folder / f"{prefix}.log")
-
-
 def run(
     link: Veth, where: str, workers: int, vocab: Path, parts: list[Share], folder: Path
 ) -> Run:
@@ -101,7 +90,7 @@ def run(
     # A queue that is full would hand packets to the other: room for all that can be under way.
     device = f"net_af_packet0,iface={link.near},qpairs={workers},framecnt=8192"
     own = ["--ip", link.server, "--vocab", str(vocab)]
-    with appliance(device, workers, own, folder, prefix) as server:
+    with replay.appliance(device, WORKER_CPUS[:workers], own, folder, prefix) as server:
         server.wait_for("ready:", READY_S)
         outputs = [folder / f"ids{i}" for i in range(CLIENTS)]
         begun = time.monotonic()
@@ -141,43 +130,23 @@ def run_on_all(
     return one
 
 
-def replay(workers: int, vocab: Path, captures: list[Path], folder: Path, texts: int) -> float:
-    """MB of text a second of busy time, all workers together, each with a capture of its own."""
-    prefix = f"tokd-workers-{os.getpid()}"
-    device = ",".join(["net_pcap0", *(f"rx_pcap={path}" for path in captures[:workers])])
-    own = ["--ip", "10.0.0.1", "--vocab", str(vocab), "--streams", "1024"]
-    with appliance(device, workers, own, folder, prefix) as server, ExitStack() as stack:
-        server.wait_for("ready:", READY_S)
-        t = stack.enter_context(Telemetry(prefix))
-        deadline = time.monotonic() + RUN_S
-        while sum(t.counters(w)["streams_done"] for w in range(workers)) < workers * texts:
-            if time.monotonic() > deadline:
-                raise NotReady(f"the captures were not over after {RUN_S:.0f} s")
-            time.sleep(0.05)
-        hz = t.info()["tsc_hz"]
-        counters = [t.counters(w) for w in range(workers)]
-    return sum(c["text_bytes"] / c["cycles_busy"] * hz for c in counters) / 1e6
-
-
 def measure_replay(
     rounds: int, most: int, vocab: Path, corpora: dict[str, Path], folder: Path
 ) -> dict[str, Any]:
     """Without clients: what the workers themselves can do, side by side."""
-    whole = [path.read_bytes()[:most] for path in corpora.values()]
-    texts = [c[i : i + PACKET] for c in whole for i in range(0, len(c), PACKET)]
-    captures = [folder / "0.pcap", folder / "1.pcap"]
-    for path in captures:
-        # The same for both, in two files, for neither to have the better texts.
-        frames.write_pcap(
-            path, [frames.text_frame(n, text, ids=False) for n, text in enumerate(texts)]
-        )
+    texts = replay.texts(vocab, corpora, most)
+    captures = replay.captures(folder, texts, 2)
     rates: dict[int, list[float]] = {1: [], 2: []}
+    ids = 0
     for i in range(rounds):
         for workers, done in rates.items():
-            done.append(round(replay(workers, vocab, captures, folder, len(texts)), 1))
+            one = replay.replay(WORKER_CPUS[:workers], vocab, texts, captures, folder)
+            done.append(round(sum(one.mb_per_s), 1))
+            ids += one.ids
             say(f"replay {i + 1} of {rounds}, {workers} workers: {done[-1]} MB/s")
     ratios = sorted(two / one for one, two in zip(*rates.values(), strict=True))
-    return {"mb_per_s": {n: statistics.median(done) for n, done in rates.items()}} | spread(ratios)
+    mb_per_s = {n: statistics.median(done) for n, done in rates.items()}
+    return {"mb_per_s": mb_per_s, "ids_compared": ids} | spread(ratios)
 
 
 def spread(ratios: list[float]) -> dict[str, Any]:

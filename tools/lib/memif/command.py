@@ -21,6 +21,7 @@ from demo.say import say
 from dpdk_tokd.telemetry import TelemetryError
 from packages import FetchError
 from reference import ReferenceMismatch
+from replay import WrongReplay
 
 from .pair import CLIENT_CPU, CPUS, SERVER_CPU, LoadFailed
 
@@ -93,7 +94,7 @@ def main(args: argparse.Namespace, name: str, run: Run, table: Callable[..., str
         result = _run(args, name, run)
     except (
         FetchError, LoadFailed, NotReady, OSError, ReferenceMismatch, TelemetryError,
-        subprocess.SubprocessError,
+        WrongReplay, subprocess.SubprocessError,
     ) as error:  # fmt: skip
         print(f"{name}: {error}", file=sys.stderr)
         return 1

@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures on the host that can be taken and taken back while it runs, one by one, and the noisy
-neighbour that they are to help against. What a machine does not allow is Missing, with the reason.
-"""
+"""Measures on the host that can be taken and taken back while it runs, one by one. What a machine
+does not allow is Missing, with the reason."""
 
 import json
 import os
-import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from demo.process import Process
 from packages import write_atomically
 from sweep.task import Missing
 
@@ -20,11 +16,8 @@ CLIENT_CPU, WORKER_CPU = CPUS[0], CPUS[-1]
 # Where everything else belongs: with two CPUs only, that is beside the client.
 OTHER_CPUS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)] or [CLIENT_CPU]
 MEASURES = ("affinity", "huge-pages", "irq-affinity", "governor", "polling")
-NEIGHBOURS = {"none": [], "cpu": ["--cpu"], "memory": ["--stream"]}  # options of stress-ng
-NEIGHBOUR_MOST_S = 600  # it ends by itself then, whatever became of the sweep
 # A sweep that is killed leaves nothing running beside the one that goes on from there.
 ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
-SETTLE_S = 0.3  # for its processes to start and to touch their memory
 CPU = Path("/sys/devices/system/cpu")
 IRQ = Path("/proc/irq")
 JOURNAL = Path("/run/tokd-sweep-host.json")
@@ -154,38 +147,3 @@ def device_interrupts(cpu: int) -> int:
     head, *lines = Path("/proc/interrupts").read_text().splitlines()
     column = 1 + head.split().index(f"CPU{cpu}")
     return sum(int(f[column]) for f in map(str.split, lines) if f[0].rstrip(":").isdigit())
-
-
-# ---- the neighbour ----
-
-
-@contextmanager
-def neighbour(kind: str, confined: bool, folder: Path) -> Iterator[None]:
-    """stress-ng, a process for each CPU that is neither the worker's nor the client's, one at
-    least; kept off the worker's CPU if `confined`, else wherever the kernel puts it."""
-    if kind == "none":
-        yield
-        return
-    cpus = OTHER_CPUS if confined else CPUS
-    command = [
-        *ENDS_WITH_US,
-        "taskset",
-        "-c",
-        ",".join(map(str, cpus)),
-        "stress-ng",
-        *NEIGHBOURS[kind],
-    ]
-    command += [
-        str(len(OTHER_CPUS)),
-        "--timeout",
-        f"{NEIGHBOUR_MOST_S}s",
-        "--temp-path",
-        str(folder),
-    ]
-    with Process("stress-ng", command, folder / "stress-ng.log") as process:
-        time.sleep(SETTLE_S)
-        yield
-        if (ended := process.wait(0)) is not None:
-            raise subprocess.SubprocessError(
-                f"stress-ng ended with {ended} before the trial did: {process.tail()}"
-            )

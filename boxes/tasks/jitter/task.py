@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import host_measures
+import neighbours
 from memif.pair import BUILD
 from sweep.samples import Samples
 from sweep.task import Choice, Context, Distribution, Missing, Number, Report, Value
@@ -20,7 +21,7 @@ HELP = (
 WITHOUT = ("nothing", "affinity", "irq-affinity", "governor", "everything")
 PARAMETERS = {
     "without": Choice(WITHOUT, "the measure that is left out"),
-    "neighbour": Choice(tuple(host_measures.NEIGHBOURS), "stress-ng beside it"),
+    "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
     "seconds": Number(0.05, 600, "of each trial", whole=False),
 }
 METRICS = {
@@ -59,7 +60,8 @@ def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         command += ["--cpu", str(host_measures.WORKER_CPU)]
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
-        stack.enter_context(host_measures.neighbour(parameters["neighbour"], pinned, state.folder))
+        beside = neighbours.beside_worker(parameters["neighbour"], pinned, state.folder)
+        stack.enter_context(beside)
         before = host_measures.device_interrupts(host_measures.WORKER_CPU)
         done = subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=seconds + 60

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import host_measures
+import neighbours
 import reference
 import round_trips
 import slices
@@ -35,7 +36,7 @@ PARAMETERS = {
     "without": Choice(
         ("nothing", *host_measures.MEASURES, "everything"), "the measure that is left out"
     ),
-    "neighbour": Choice(tuple(host_measures.NEIGHBOURS), "stress-ng beside it"),
+    "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
     "tokens": Number(16, 2048, "of a text"),
     "requests": Number(20, 20_000, "of each trial"),
 }
@@ -165,7 +166,8 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         if why := state.obstacles.get(without):
             raise Missing(why)
         reader = stack.enter_context(RingReader(str(state.folder / "tokd.sock")))
-        stack.enter_context(host_measures.neighbour(parameters["neighbour"], pinned, state.folder))
+        beside = neighbours.beside_worker(parameters["neighbour"], pinned, state.folder)
+        stack.enter_context(beside)
         cpu = CLIENT_CPU if pinned else None
         before, begin = _preempted(appliance.pid), time.monotonic()
         rows = round_trips.load(state.link, state.client, sent, cpu, "tokd")

@@ -65,12 +65,52 @@ def swept(tmp_path) -> Callable[..., tuple[dict[str, Any], list[Rows]]]:
     return swept
 
 
+needs_network = pytest.mark.skipif(
+    os.geteuid() != 0 or CPUS < 2, reason="needs root, for network namespaces, and two CPUs"
+)
+
+
 def by(rows: Rows, parameter: str) -> dict[Any, dict[str, Any]]:
     return {row["parameters"][parameter]: row for row in rows}
 
 
 def median(row: dict[str, Any], metric: str) -> float:
     return row["cells"][metric]["median"]
+
+
+@needs_network
+def test_ablations(swept):
+    _, (host, copies, paths) = swept("ablations")
+    rows = by(host, "without")
+    for name in ("nothing", "affinity", "prompt-ids", "streaming", "everything"):
+        assert rows[name]["state"] == "done", rows[name]["reason"]
+        assert 0 < median(rows[name], "first-id p50") <= median(rows[name], "round-trip p50")
+    rows = by(copies, "without")
+    assert median(rows["zero-copy"], "copied") == 100
+    assert median(rows["nothing"], "copied") < 50
+    rows = by(paths, "system")
+    assert {row["state"] for row in rows.values()} == {"done"}
+    said = {name: " ".join(row["notes"]) for name, row in rows.items()}
+    assert "net_af_packet" in said["tokd-af-packet"]
+    assert "spins" in said["libtok-udp"] and "sleeps" in said["libtok-udp-sleep"]
+
+
+@needs_network
+def test_interference(swept):
+    kinds = {"neighbour": ["none", "compress", "compile"]}
+    _, (clients, inside) = swept(
+        "interference",
+        client_to_ids={"place": ["others", "server"], "system": ["tokd"]} | kinds,
+        request_latency=kinds,
+    )
+    for row in clients:
+        place, kind = row["parameters"]["place"], row["parameters"]["neighbour"]
+        if place == "others" and kind != "none" and CPUS < 3:
+            assert row["state"] == "missing" and "needs three" in row["reason"]
+        else:
+            assert row["state"] == "done", row["reason"]
+            assert kind == "none" or row["cells"]["round-trip p50"]["ratio"]["median"] > 0
+    assert {row["state"] for row in inside} == {"done"}
 
 
 def test_workers(swept):

@@ -20,7 +20,10 @@ from sweep import task as tasks
 from sweep.task import Missing, WrongIds
 
 ROOT = Path(__file__).resolve().parents[2]
-PARAMETERS = {"corpus": "english", "tokens": 16, "system": "rust-tcp-asyncio", "requests": 20}
+PARAMETERS = {
+    "corpus": "english", "tokens": 16, "system": "rust-tcp-asyncio", "neighbour": "none",
+    "place": "others", "requests": 20,
+}  # fmt: skip
 WARM_UP = 3
 
 
@@ -62,7 +65,7 @@ def state(module, ranks_file, tokenizer_json, tokd_load, tmp_path, monkeypatch):
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("system", ["rust-tcp-asyncio", "python-udp-asyncio", "libtok-tcp-asyncio"])
+@pytest.mark.parametrize("system", ["rust-tcp-asyncio", "python-udp-sleep", "libtok-tcp-asyncio"])
 def test_a_server_is_asked_and_every_id_compared(module, state, system):
     parameters = PARAMETERS | {"system": system}
     found = module.report(state, parameters, module.run(state, parameters))
@@ -74,7 +77,7 @@ def test_a_server_is_asked_and_every_id_compared(module, state, system):
     whole = average * PARAMETERS["requests"]
     assert average > 0 and throughput == pytest.approx(found.ids_checked / whole)
     (note,) = found.notes
-    assert note.startswith(f"{system}: ") and "asyncio" in note
+    assert note.startswith(f"{system}: ") and ("sleeps" if "sleep" in system else "asyncio") in note
 
 
 @pytest.mark.parametrize("where", [0, WARM_UP + 5])  # also in the warm-up
@@ -93,10 +96,18 @@ def test_too_few_texts_and_a_tokenizer_that_is_not_there_are_missing(module, sta
         module.run(state, PARAMETERS | {"system": "gigatoken-udp"})
 
 
+def test_a_neighbour_needs_a_cpu(module, state, monkeypatch):
+    monkeypatch.setitem(module.PLACES, "others", [])
+    with pytest.raises(Missing, match="on CPUs of its own needs three"):
+        module.run(state, PARAMETERS | {"neighbour": "cpu"})
+    assert module.report(state, PARAMETERS, module.run(state, PARAMETERS)).ids_checked > 0
+
+
 def row(index: int, ns: int, failure: str = "", retransmits: int = 0) -> dict[str, str]:
     return {
         "index": str(index),
         "ns": str(ns),
+        "first_ns": str(ns),
         "failure": failure,
         "retransmits": str(retransmits),
     }
@@ -115,6 +126,6 @@ def test_what_has_no_answer_has_no_latency_and_is_counted(module, state):
 
 
 def test_every_system_has_an_engine_and_a_mode(module):
-    assert len(module.SERVERS) == 20
+    assert len(module.SERVERS) == 30
     for server in module.SERVERS.values():
         assert server.engine in engines.LOADERS and server.transport in module.MODES

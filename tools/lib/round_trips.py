@@ -4,7 +4,7 @@ no time. What was wrong is WrongIds, never a time."""
 
 import csv
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from demo.net import Veth, inside
@@ -33,13 +33,14 @@ def need_tokd_load() -> None:
 
 
 def load(
-    link: Veth, client: str, sent: Path, cpu: int | None, mode: str
+    link: Veth, client: str, sent: Path, cpu: int | None, mode: str, more: Sequence[str] = ()
 ) -> list[dict[str, str]]:
-    """tokd-load's rows, those of the first WARM_UP texts of `sent` left out. `cpu`: None: any."""
+    """tokd-load's rows, with `more` options, those of the first WARM_UP texts of `sent` left out.
+    `cpu`: None: any."""
     out = sent.with_suffix(".csv")
     command = [str(TOKD_LOAD), "--connect", f"{link.server}:{PORT}", "--slices", str(sent)]
     command += ["--out", str(out), "--warmup", str(WARM_UP), "--mode", mode]
-    command += ["--timeout", str(TIMEOUT_MS[mode])]
+    command += ["--timeout", str(TIMEOUT_MS[mode]), *more]
     if cpu is not None:
         command += ["--cpu", str(cpu)]
     done = subprocess.run(
@@ -56,8 +57,11 @@ def load(
     return rows
 
 
-def answered(rows: list[dict[str, str]], counts: dict[str, int]) -> Iterator[tuple[int, int]]:
-    """Index and ns of each text whose ids were right; what has no answer is counted."""
+def answered(
+    rows: list[dict[str, str]], counts: dict[str, int]
+) -> Iterator[tuple[int, int, int]]:
+    """Of each text whose ids were right its index, and the ns until its last and its first ids;
+    what has no answer is counted."""
     counts.update(dict.fromkeys(COUNTS, 0))
     for row in rows:
         counts["sent-again"] += int(row["retransmits"])
@@ -66,4 +70,4 @@ def answered(rows: list[dict[str, str]], counts: dict[str, int]) -> Iterator[tup
                 raise WrongIds(f"text {row['index']}: {failure}")
             counts[FAILED[failure]] += 1
             continue
-        yield int(row["index"]), int(row["ns"])
+        yield int(row["index"]), int(row["ns"]), int(row["first_ns"])

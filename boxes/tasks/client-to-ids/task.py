@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long a client waits for ids: dpdk-tokd on AF_XDP over a veth pair, and conventional servers
-behind kernel sockets over another that is set up alike, asked by the same tokd-load."""
+"""How long a client waits for ids: dpdk-tokd over a veth pair, and conventional servers behind
+kernel sockets over another that is set up alike, asked by the same tokd-load."""
 
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import engines
 import fetch_corpus
+import neighbours
 import reference
 import round_trips
 import slices
 from demo.hugepages import hugepages
 from demo.net import Veth, namespace, veth
-from demo.servers import start_appliance, start_baseline
+from demo.servers import DRIVERS, start_appliance, start_baseline
 from host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU
 from memif import texts
 from packages import data_home
@@ -26,10 +27,11 @@ from sweep.task import Choice, Context, Distribution, Missing, Number, Report, V
 HELP = (
     "Closed loop: one request in flight, of text not seen before, each trial by a server started "
     "anew. round-trip: the client's, from before it sends to the last id; average: its mean; "
-    "throughput: ids by the time waited for them, so of one client. tokd: dpdk-tokd; rust, python, "
-    "tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure Python GPT-2 encoder, and "
-    "those libraries, behind a kernel socket (tools/baseline/socket_server.py), udp or tcp, in one "
-    "thread that spins as dpdk-tokd does, or in asyncio."
+    "throughput: ids by the time waited for them, so of one client. tokd: dpdk-tokd on AF_XDP, or "
+    "on AF_PACKET; rust, python, tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure "
+    "Python GPT-2 encoder, and those libraries, behind a kernel socket "
+    "(tools/baseline/socket_server.py), udp or tcp, in one thread that spins as dpdk-tokd does, or "
+    "sleeps until something comes, or in asyncio."
 )
 CORPORA = ("english", "code", "multi")
 
@@ -38,10 +40,11 @@ CORPORA = ("english", "code", "multi")
 class Server:
     engine: str
     transport: str
-    loop: str = "thread"
+    loop: tuple[str, ...]  # options of the server
 
 
-TOKD = "tokd"
+TOKD = {"tokd": DRIVERS, "tokd-af-packet": ("net_af_packet",)}  # drivers, the better one first
+LOOPS = {"": ("thread",), "-sleep": ("thread", "--block"), "-asyncio": ("asyncio",)}
 SERVERS = {
     f"{name}-{transport}{suffix}": Server(engine, transport, loop)
     for name, engine in (
@@ -49,13 +52,17 @@ SERVERS = {
         *((engine, engine) for engine in ("python", "tiktoken", "gigatoken", "libtok")),
     )
     for transport in ("udp", "tcp")
-    for loop, suffix in (("thread", ""), ("asyncio", "-asyncio"))
+    for suffix, loop in LOOPS.items()
 }
 MODES = {"udp": "plain", "tcp": "tcp"}
+OTHERS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)]
+PLACES = {"others": OTHERS, "client": [CLIENT_CPU], "server": [WORKER_CPU]}
 PARAMETERS = {
     "corpus": Choice(CORPORA, "of tools/fetch-corpus"),
     "tokens": Number(16, 2048, "of a text"),
-    "system": Choice((TOKD, *SERVERS), "who answers"),
+    "system": Choice((*TOKD, *SERVERS), "who answers"),
+    "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
+    "place": Choice(tuple(PLACES), "the neighbour's: neither's CPUs, the client's, the server's"),
     "requests": Number(20, 20_000, "of each trial"),
 }
 METRICS = {
@@ -140,28 +147,42 @@ def prepare(context: Context) -> State:
     raise AssertionError
 
 
-def _run_tokd(state: State, sent: Path) -> Raw:
-    link = state.links[0]
+def _beside(state: State, parameters: dict[str, Any]) -> AbstractContextManager[None]:
+    """The neighbour, one for each CPU it has."""
+    kind, cpus = parameters["neighbour"], PLACES[parameters["place"]]
+    if kind == "none":
+        return nullcontext()
+    if not cpus:
+        raise Missing(
+            f"a neighbour on CPUs of its own needs three, and there are {len(CPUS)}: the server "
+            "and the client have one each"
+        )
+    return neighbours.neighbour(kind, cpus, len(cpus), state.folder)
+
+
+def _run_tokd(state: State, parameters: dict[str, Any], sent: Path) -> Raw:
+    link, system, beside = state.links[0], parameters["system"], _beside(state, parameters)
     with start_appliance(
-        link, state.vocab, state.folder, WORKER_CPU, state.huge, before=ENDS_WITH_US
-    ) as appliance:
+        link, state.vocab, state.folder, WORKER_CPU, state.huge,
+        before=ENDS_WITH_US, drivers=TOKD[system],
+    ) as appliance, beside:  # fmt: skip
         rows = round_trips.load(link, state.client, sent, CLIENT_CPU, "tokd")
         memory = "huge pages of 2 MB" if appliance.huge_pages else "no huge pages"
-        return Raw(rows, [f"{TOKD}: {appliance.driver}, {memory}, one worker"])
+        return Raw(rows, [f"{system}: {appliance.driver}, {memory}, one worker"])
 
 
-def _run_server(state: State, system: str, sent: Path) -> Raw:
-    link, which = state.links[1], SERVERS[system]
+def _run_server(state: State, parameters: dict[str, Any], sent: Path) -> Raw:
+    link, which, beside = state.links[1], SERVERS[parameters["system"]], _beside(state, parameters)
     if why := engines.obstacle(which.engine):
         raise Missing(why)
-    more = ["--engine", which.engine, "--transport", which.transport, "--loop", which.loop]
+    more = ["--engine", which.engine, "--transport", which.transport, "--loop", *which.loop]
     more += ["--json", str(state.json)]
     with start_baseline(
         link, state.server, state.vocab, state.sample, state.folder, WORKER_CPU, more, ENDS_WITH_US
-    ) as server:
+    ) as server, beside:  # fmt: skip
         rows = round_trips.load(link, state.client, sent, CLIENT_CPU, MODES[which.transport])
         _, _, how = server.wait_for("ready:", 1.0).partition(", ")
-        return Raw(rows, [f"{system}: {how}"])
+        return Raw(rows, [f"{parameters['system']}: {how}"])
 
 
 def _sent(state: State, parameters: dict[str, Any]) -> list[Slice]:
@@ -175,9 +196,8 @@ def _sent(state: State, parameters: dict[str, Any]) -> list[Slice]:
 def run(state: State, parameters: dict[str, Any]) -> Raw:
     sent = state.folder / "texts.bin"
     slices.write(sent, _sent(state, parameters))
-    if parameters["system"] == TOKD:
-        return _run_tokd(state, sent)
-    return _run_server(state, parameters["system"], sent)
+    which = _run_tokd if parameters["system"] in TOKD else _run_server
+    return which(state, parameters, sent)
 
 
 def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
@@ -185,7 +205,7 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
     counts: dict[str, int] = {}
     trips = Samples()
     ids = whole = 0
-    for index, ns in round_trips.answered(raw.rows, counts):
+    for index, ns, _ in round_trips.answered(raw.rows, counts):
         trips.add(ns)
         whole += ns
         ids += len(pieces[index].ids)

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long a client waits for ids, with and without a measure and a neighbour: dpdk-tokd on AF_XDP
-over a veth pair, as tools/demo has it, asked by tokd-load for texts it has not seen."""
+"""How long a client waits for ids, with and without a measure, an idea of the appliance's, and a
+neighbour: dpdk-tokd over a veth pair, as tools/demo has it, asked by tokd-load for texts it has not
+seen."""
 
 import time
 from contextlib import ExitStack
@@ -18,7 +19,7 @@ from demo.net import Veth, namespace, veth
 from demo.process import Process
 from demo.servers import HUGE, NO_HUGE, PORT, READY_S
 from dpdk_tokd import RingReader
-from host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU
+from host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU, taken
 from memif import texts
 from memif.pair import DPDK_TOKD
 from round_trips import WARM_UP
@@ -28,13 +29,20 @@ from sweep.task import Choice, Context, Distribution, Missing, Number, Report, V
 
 HELP = (
     "One request in flight, of text not seen before, each trial by an appliance started anew. "
-    "round-trip: the client's, from before it sends to the last id; inside: the same requests in "
-    "the appliance, from the first packet taken from the queue to the last id in the token ring. "
-    "preempted: how often the kernel took the CPU from a thread of the appliance."
+    "round-trip: the client's, from before it sends to the last id; first-id: to the first ones; "
+    "inside: the same requests in the appliance, from the first packet taken from the queue to the "
+    "last id in the token ring. preempted: how often the kernel took the CPU from a thread of the "
+    "appliance. copied: of the bytes of ids in replies, those that were copied out of the ring. "
+    "Texts are no longer than a datagram of 8 fragments."
 )
+# Left out: ids wait until they fill a packet; the text comes in one datagram, which is tokenized
+# when its last fragment is there; ids are copied into replies.
+IDEAS = ("prompt-ids", "streaming", "zero-copy")
 PARAMETERS = {
+    "driver": Choice(("af_xdp", "af_packet"), "of the port"),
     "without": Choice(
-        ("nothing", *host_measures.MEASURES, "everything"), "the measure that is left out"
+        ("nothing", *host_measures.MEASURES, *IDEAS, "everything"),
+        "the measure or the idea that is left out",
     ),
     "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
     "tokens": Number(16, 2048, "of a text"),
@@ -42,8 +50,10 @@ PARAMETERS = {
 }
 METRICS = {
     "round-trip": Distribution("us"),
+    "first-id": Distribution("us"),
     "inside": Distribution("us"),
     "preempted": Value("1/s"),
+    "copied": Value("%"),
 }
 COUNTS = round_trips.COUNTS
 CHECKS_IDS = True
@@ -51,6 +61,10 @@ CHECKS_IDS = True
 RING_LEAST = 16 << 20
 POLL = {True: 64, False: 0}  # net_af_xdp's busy_budget; 64 is its default
 NO_POLL = "Failed to set SO_"  # what net_af_xdp says of a kernel without busy polling
+# Bytes of text in the longest datagram that dpdk-tokd takes: 8 fragments of an MTU of 1500, less
+# the headers of UDP and of DATA.
+DATAGRAM = 8 * 1480 - 8 - 64
+SPARE = 100  # texts, for those that exceed it
 
 
 @dataclass
@@ -71,6 +85,7 @@ class Raw:
     inside: dict[int, tuple[int, int]]  # by index: first t_rx, last t_publish, in ns
     seconds: float
     preempted: int
+    copied: float
     notes: list[str]
 
 
@@ -84,9 +99,10 @@ def prepare(context: Context) -> State:
     for tokens in sorted({test["tokens"] for test in context.tests}):
         most = max(test["requests"] for test in context.tests if test["tokens"] == tokens)
         try:
-            vocab, found, checked = texts.cut(most + WARM_UP + 2, {tokens: 1})
+            vocab, found, checked = texts.cut(most + WARM_UP + SPARE, {tokens: 1})
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
+        found = [piece for piece in found if len(piece.text.encode()) <= DATAGRAM]
         if len(found) < most + WARM_UP:
             raise Missing(f"the corpora have {len(found)} texts of {tokens} tokens: ask for fewer")
         pieces[tokens] = found
@@ -95,8 +111,9 @@ def prepare(context: Context) -> State:
     with ExitStack() as stack:
         obstacles = host_measures.obstacles()
         try:
-            client = stack.enter_context(namespace("client"))
-            link = stack.enter_context(veth(0, client, None))
+            # Beside those of client-to-ids, which a box may have as well.
+            client = stack.enter_context(namespace("latency"))
+            link = stack.enter_context(veth(2, client, None))
         except OSError as error:
             raise Missing(f"no veth pair can be made, which needs root: {error}") from error
         huge = stack.enter_context(hugepages())
@@ -106,17 +123,55 @@ def prepare(context: Context) -> State:
     raise AssertionError
 
 
-def _start(state: State, without: str, ring: int) -> Process:
-    pinned = host_measures.taken("affinity", without)
-    polls = host_measures.taken("polling", without)
-    cpus = str(WORKER_CPU) if pinned else f"({','.join(map(str, CPUS))})"
-    memory = HUGE if state.huge and host_measures.taken("huge-pages", without) else NO_HUGE
-    device = f"net_af_xdp0,iface={state.link.near},busy_budget={POLL[polls]}"
+def _obstacle(state: State, driver: str, without: str) -> str | None:
+    """Why that cannot be left out."""
+    if driver == "af_packet":
+        if without == "polling":
+            return "busy_budget is net_af_xdp's"
+        if not taken("streaming", without):
+            return (
+                "Linux puts fragments together before net_af_packet, to a frame that its framesz "
+                "does not hold"
+            )
+    elif without == "zero-copy":
+        return (
+            "net_af_xdp sends a packet from one piece of memory: ids are copied into it as it is"
+        )
+    return state.obstacles.get(without)
+
+
+def _start(state: State, driver: str, without: str, ring: int) -> Process:
+    cpus = str(WORKER_CPU) if taken("affinity", without) else f"({','.join(map(str, CPUS))})"
+    memory = HUGE if state.huge and taken("huge-pages", without) else NO_HUGE
+    device = f"net_{driver}0,iface={state.link.near}"
+    if driver == "af_xdp":
+        device += f",busy_budget={POLL[taken('polling', without)]}"
     eal = ["--lcores", f"0@{cpus}", "--no-pci", f"--vdev={device}", *memory]
     own = ["--ip", state.link.server, "--udp-port", str(PORT), "--vocab", str(state.vocab)]
     own += ["--socket", str(state.folder / "tokd.sock"), "--ring-size", str(ring)]
+    if not taken("zero-copy", without):
+        own += ["--zero-copy", "0"]
     log = state.folder / "dpdk-tokd.log"
     return Process("dpdk-tokd", [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own], log)
+
+
+def _asked(without: str) -> list[str]:
+    """Options of tokd-load."""
+    if not taken("streaming", without):
+        return ["--payload", str(DATAGRAM)]
+    return ["--stream"] if taken("prompt-ids", without) else []
+
+
+def _copied(log: Path) -> float:
+    """By dpdk-tokd's own counters, which it prints when it ends."""
+    said = log.read_text()
+    lines = (line.split() for line in said.splitlines())
+    counters = {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[1].isdigit()}
+    copied = counters.get("reply_copied_bytes", 0)
+    every = copied + counters.get("reply_zero_copy_bytes", 0)
+    if every == 0:
+        raise OSError(f"dpdk-tokd counted no ids in replies when it ended: {said[-500:]}")
+    return 100 * copied / every
 
 
 def _preempted(pid: int) -> int:
@@ -147,11 +202,11 @@ def _read_ring(reader: RingReader, pieces: list[Slice]) -> dict[int, tuple[int, 
 
 
 def run(state: State, parameters: dict[str, Any]) -> Raw:
-    without = parameters["without"]
-    if why := state.obstacles.get(without):
+    driver, without = parameters["driver"], parameters["without"]
+    if why := _obstacle(state, driver, without):
         raise Missing(why)
-    pinned = host_measures.taken("affinity", without)
     pieces = state.pieces[parameters["tokens"]][: parameters["requests"] + WARM_UP]
+    pinned = taken("affinity", without)
     sent = state.folder / "texts.bin"
     slices.write(sent, pieces)
     # The reader of the ring stands still while times are taken: all of them must have room.
@@ -159,9 +214,9 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     ring = max(RING_LEAST, 1 << (2 * needed - 1).bit_length())
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
-        appliance = stack.enter_context(_start(state, without, ring))
+        appliance = stack.enter_context(_start(state, driver, without, ring))
         appliance.wait_for("ready:", READY_S)
-        if host_measures.taken("polling", without) and NO_POLL in appliance.log.read_text():
+        if taken("polling", without) and NO_POLL in appliance.log.read_text():
             state.obstacles["polling"] = "net_af_xdp cannot set SO_PREFER_BUSY_POLL here"
         if why := state.obstacles.get(without):
             raise Missing(why)
@@ -170,27 +225,28 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         stack.enter_context(beside)
         cpu = CLIENT_CPU if pinned else None
         before, begin = _preempted(appliance.pid), time.monotonic()
-        rows = round_trips.load(state.link, state.client, sent, cpu, "tokd")
+        rows = round_trips.load(state.link, state.client, sent, cpu, "tokd", _asked(without))
         seconds, preempted = time.monotonic() - begin, _preempted(appliance.pid) - before
         seen = _read_ring(reader, pieces)
-    return Raw(rows, seen, seconds, preempted, notes)
+    return Raw(rows, seen, seconds, preempted, _copied(appliance.log), notes)
 
 
 def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
     pieces = state.pieces[parameters["tokens"]]
     checked = 0
-    trips, inside_times = Samples(), Samples()
+    trips, firsts, inside_times = Samples(), Samples(), Samples()
     counts: dict[str, int] = {}
-    for index, ns in round_trips.answered(raw.rows, counts):
+    for index, ns, first_ns in round_trips.answered(raw.rows, counts):
         if index not in raw.inside:
             raise WrongIds(f"text {index} is not in the token ring")
         begin, end = raw.inside[index]
         inside_times.add(end - begin)
         trips.add(ns)
+        firsts.add(first_ns)
         checked += len(pieces[index].ids)
     return Report(
-        values={"preempted": raw.preempted / raw.seconds},
-        samples={"round-trip": trips, "inside": inside_times},
+        values={"preempted": raw.preempted / raw.seconds, "copied": raw.copied},
+        samples={"round-trip": trips, "first-id": firsts, "inside": inside_times},
         counts=counts,
         ids_checked=checked,
         notes=raw.notes,

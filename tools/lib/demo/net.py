@@ -70,8 +70,8 @@ def veth(index: int, client: str, server: str | None) -> Iterator[Veth]:
     """A pair from namespace `client` to namespace `server`, or to this one, without an address."""
     name = f"tokd{os.getpid() % 100_000}"
     link = Veth(
-        near=f"{name}{'ac'[index]}",
-        far=f"{name}{'bd'[index]}",
+        near=f"{name}{'ace'[index]}",
+        far=f"{name}{'bdf'[index]}",
         server=f"10.99.{index}.1",
         client=f"10.99.{index}.2",
     )

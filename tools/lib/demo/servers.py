@@ -14,21 +14,21 @@ DPDK_TOKD = ROOT / "build" / "app" / "dpdk-tokd"
 BASELINE = ROOT / "tools" / "baseline" / "socket_server.py"
 PORT = 9000
 READY_S = 30.0
+DRIVERS = ("net_af_xdp", "net_af_packet")  # the better one first
 HUGE = ["--in-memory"]
 NO_HUGE = ["--no-shconf", "--no-huge", "-m", "512"]
 
 
-def _ways(link: Veth, huge_pages: bool) -> list[tuple[str, bool, list[str]]]:
+def _ways(
+    link: Veth, huge_pages: bool, drivers: Sequence[str]
+) -> list[tuple[str, bool, list[str]]]:
     """Driver, with huge pages or not, EAL options; the best way first."""
-    devices = {
-        "net_af_xdp": f"net_af_xdp0,iface={link.near}",
-        "net_af_packet": f"net_af_packet0,iface={link.near}",
-    }
     ways = []
     for memory in (True, False) if huge_pages else (False,):
-        for driver, device in devices.items():
+        for driver in drivers:
             # Neither leaves files behind, nor disturbs another DPDK process of this machine.
-            options = ["--no-pci", f"--vdev={device}", *(HUGE if memory else NO_HUGE)]
+            device = f"--vdev={driver}0,iface={link.near}"
+            options = ["--no-pci", device, *(HUGE if memory else NO_HUGE)]
             ways.append((driver, memory, options))
     return ways
 
@@ -67,10 +67,11 @@ def start_appliance(
     huge_pages: bool,
     more: Sequence[str] = (),
     before: Sequence[str] = (),
+    drivers: Sequence[str] = DRIVERS,
 ) -> Appliance:
     """By the best of the ways that work, with `more` options, by the command `before` it; says
     which do not."""
-    for driver, memory, eal in _ways(link, huge_pages):
+    for driver, memory, eal in _ways(link, huge_pages, drivers):
         appliance = Appliance(eal, link, vocab, folder, cpu, more, before)
         try:
             appliance.ready = appliance.wait_for("ready:", READY_S)

@@ -103,6 +103,14 @@ def test_a_neighbour_needs_a_cpu(module, state, monkeypatch):
     assert module.report(state, PARAMETERS, module.run(state, PARAMETERS)).ids_checked > 0
 
 
+@pytest.mark.parametrize(("kind", "place"), [("memory", "client"), ("compile", "server")])
+def test_a_server_answers_beside_a_neighbour(module, state, kind, place):
+    given = PARAMETERS | {"system": "rust-udp", "neighbour": kind, "place": place}
+    found = module.report(state, given, module.run(state, given))
+    assert len(found.samples["round-trip"]) == PARAMETERS["requests"] and found.ids_checked > 0
+    assert (state.folder / "neighbour0.log").is_file()
+
+
 def row(index: int, ns: int, failure: str = "", retransmits: int = 0) -> dict[str, str]:
     return {
         "index": str(index),

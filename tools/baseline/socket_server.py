@@ -62,7 +62,8 @@ def udp_thread(server: socket.socket, call: Call, block: bool) -> None:
 
 
 def _connection(peer: socket.socket, call: Call, block: bool) -> None:
-    """Texts of one connection until it ends, or says what it may not."""
+    """Texts of one connection, also several behind each other, until it ends or says what it may
+    not."""
     view = memoryview(bytearray(LENGTH.size + TEXT_MAX))
     flags = 0 if block else socket.MSG_DONTWAIT
     have = 0
@@ -74,18 +75,21 @@ def _connection(peer: socket.socket, call: Call, block: bool) -> None:
         if n == 0:
             return
         have += n
-        if have < LENGTH.size:
-            continue
-        (length,) = LENGTH.unpack_from(view)
-        end = LENGTH.size + length
-        # A client waits for its ids: nothing may lie behind a text.
-        if length > TEXT_MAX or have > end:
-            return
-        if have == end:
-            answer = call(view[LENGTH.size : end])
+        at = 0
+        while have - at >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(view, at)
+            if length > TEXT_MAX:
+                return
+            end = at + LENGTH.size + length
+            if have < end:
+                break
+            answer = call(view[at + LENGTH.size : end])
             peer.setblocking(True)
             peer.sendall(LENGTH.pack(len(answer)) + answer)
-            have = 0
+            at = end
+        have -= at
+        if at and have:
+            view[:have] = view[at : at + have]
 
 
 def tcp_thread(server: socket.socket, call: Call, block: bool) -> None:

@@ -32,6 +32,7 @@ from engines import Call
 DATAGRAM_MAX = 65507
 TEXT_MAX = 1 << 20  # bytes, of a text over TCP; a connection that announces more is closed
 SOCKET_BUFFER = 4 << 20
+FORCE = {socket.SO_RCVBUF: 33, socket.SO_SNDBUF: 32}  # SO_*BUFFORCE of Linux, which Python lacks
 LENGTH = struct.Struct("<I")
 SAMPLE = 2000  # bytes
 
@@ -39,8 +40,11 @@ SAMPLE = 2000  # bytes
 def bound(kind: socket.SocketKind, ip: str, port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, kind)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-        made.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
+    for option, force in FORCE.items():
+        try:  # beyond the system's limit, for root: what waits its turn is not to be lost
+            made.setsockopt(socket.SOL_SOCKET, force, SOCKET_BUFFER)
+        except PermissionError:
+            made.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
     made.bind((ip, port))
     return made
 

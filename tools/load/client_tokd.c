@@ -15,9 +15,10 @@ open_tokd(struct client *c, const struct options *o)
 		.rto_ms = (uint32_t)o->timeout_ms,
 		/* Of an open loop it is the limit that ends a request. */
 		.timeout_ms = (uint32_t)(o->rate > 0 ? o->limit_ms : CLIENT_TRIES * o->timeout_ms),
-		/* Nothing is measured but what leads to ids, and each text has one stream id. */
-		.no_last_ack = true,
-		.no_resend = true,
+		/* One after the other: nothing is measured but what leads to ids. Several at once
+		 * are told of as any client does, since what is not acknowledged is kept. */
+		.no_last_ack = c->n_jobs == 1,
+		.no_resend = true, /* each text has one stream id */
 		.receive_buffer = CLIENT_SOCKET_BUFFER,
 	};
 	char host[INET_ADDRSTRLEN], error[TOKD_ERROR_MAX];

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-load-dpdk against the real appliance over net_memif: right ids pass, wrong ones do not."""
+"""tokd-load-dpdk against the real appliance over net_memif, and over net_af_xdp at both ends: right
+ids pass, wrong ones do not."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from netlab import NO_HUGE, SERVER_IP, Appliance, binary, why_not
+from netlab import NO_HUGE, SERVER_IP, Appliance, NetLab, binary, why_not
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
@@ -49,28 +50,42 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("load")
 
 
+@pytest.fixture(scope="module")
+def lab() -> Iterator[NetLab]:
+    with NetLab() as lab:
+        yield lab
+
+
 @pytest.fixture(scope="module", params=["many streams"])
-def appliance(
-    request: pytest.FixtureRequest, gpt2_file: Path, folder: Path
-) -> Iterator[Appliance]:
-    """With room for many texts, or for one: then each new one makes it forget the one before."""
+def appliance(request: pytest.FixtureRequest, gpt2_file: Path, folder: Path) -> Iterator[Appliance]:
+    """With room for many texts, or for one: then each new one makes it forget the one before. Over
+    net_memif, or a veth pair."""
     if reason := why_not():
         pytest.skip(reason)
+    xdp = request.param == "af_xdp"
     with Appliance(
-        None,
+        request.getfixturevalue("lab") if xdp else None,
         gpt2_file,
         folder,
-        driver="net_memif",
+        driver="net_af_xdp" if xdp else "net_memif",
         memory=NO_HUGE,
-        args=() if request.param == "many streams" else ("--streams", "1"),
-        devargs=f"role=server,socket={folder / 'memif.sock'},socket-abstract=no",
+        args=("--streams", "1") if request.param == "one stream" else (),
+        devargs=None if xdp else f"role=server,socket={folder / 'memif.sock'},socket-abstract=no",
     ) as appliance:
         yield appliance
 
 
 @pytest.fixture
-def load(appliance: Appliance, folder: Path, gpt2_reference) -> Run:
+def load(request: pytest.FixtureRequest, appliance: Appliance, folder: Path, gpt2_reference) -> Run:
     from slices import Slice, write
+
+    device, inside = f"net_memif0,role=client,socket={folder / 'memif.sock'},socket-abstract=no", []
+    if appliance.driver == "net_af_xdp":
+        lab = request.getfixturevalue("lab")
+        device, inside = (
+            f"net_af_xdp0,iface={lab.client_if}",
+            ["ip", "netns", "exec", lab.namespace],
+        )
 
     def run(*options: str, texts: list[str] = TEXTS, spoil: int | None = None) -> Ended:
         """`spoil`: the index of the text whose expected ids are made wrong."""
@@ -83,13 +98,12 @@ def load(appliance: Appliance, folder: Path, gpt2_reference) -> Run:
         write(folder / "texts.bin", pieces)
         out, report = folder / "out.csv", folder / "report.json"
         prefix = f"{appliance.prefix}load"
-        memif = f"net_memif0,role=client,socket={folder / 'memif.sock'},socket-abstract=no"
         eal = ["-l", str(CPUS[0]), "--no-pci", "--no-huge", "-m", "128", "--file-prefix", prefix]
         own = ["--connect", f"{SERVER_IP}:9000", "--source", "10.99.0.2:20000"]
         own += ["--slices", str(folder / "texts.bin"), "--ring", appliance.socket]
         own += ["--out", str(out), "--report", str(report)]
         done = subprocess.run(
-            [str(LOAD), *eal, "--no-telemetry", "--vdev", memif, "--", *own, *options],
+            [*inside, str(LOAD), *eal, "--no-telemetry", "--vdev", device, "--", *own, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, check=False, timeout=120,
         )  # fmt: skip
@@ -148,6 +162,35 @@ def test_wrong_ids_are_found_by_the_client_and_in_the_ring(load):
     assert ended.report["right"] == 5 and ended.report["ring"]["wrong"] == 1
 
 
+@pytest.mark.parametrize("appliance", ["many streams", "af_xdp"], indirect=True)
+def test_an_open_loop_has_the_schedule_of_its_seed_and_times_from_it(load):
+    options = ("--rate", "2000", "--requests", "300", "--clients", "4", "--in-flight", "32")
+    one, again, other = (load(*options, "--seed", seed) for seed in ("1", "1", "2"))
+    for ended in (one, again, other):
+        assert (ended.code, ended.said, ended.report["not_sent"]) == (0, "", 0)
+        assert [row["failure"] for row in ended.rows] == [""] * 300
+        for row in ended.rows:
+            intended, sent = int(row["intended_ns"]), int(row["sent_ns"])
+            assert intended <= sent < intended + int(row["ns"])
+
+    def schedule(ended: Ended) -> list[int]:
+        return sorted(int(row["intended_ns"]) for row in ended.rows)
+
+    assert schedule(one) == schedule(again) != schedule(other)
+    fixed = load("--rate", "2000", "--arrivals", "fixed", "--requests", "100", "--in-flight", "64")
+    assert schedule(fixed) == [500_000 * i for i in range(100)]
+
+
+def test_what_an_open_loop_has_no_room_for_is_not_sent_and_counted(load):
+    ended = load("--rate", "1000000", "--requests", "2000", "--in-flight", "1")
+    report = ended.report
+    assert ended.code == 1 and f"{report['not_sent']} of 2000 requests failed" in ended.said
+    assert report["not_sent"] > 0 and report["right"] + report["not_sent"] == 2000
+    missed = [row for row in ended.rows if row["failure"] == "not sent"]
+    assert len(missed) == report["not_sent"]
+    assert all(row["ok"] == "0" and row["sent_ns"] == "" for row in missed)
+
+
 @pytest.mark.parametrize("appliance", ["one stream"], indirect=True)
 def test_a_text_that_stands_twice_in_the_ring_is_found(load):
     """An appliance that has forgotten a text takes a late duplicate of its packet for a new one."""
@@ -168,6 +211,7 @@ def test_a_text_that_stands_twice_in_the_ring_is_found(load):
         (("--", "--duplicate", "nan%"), "--duplicate nan%: give a share"),
         (("--", "--clients", "0"), "--clients 0: give a number from 1 to 1024"),
         (("--", "--in-flight", "65"), "--in-flight 65: give a number from 1 to 64"),
+        (("--", "--arrivals", "fixed"), "--arrivals are of an open loop: give --rate"),
         (("--", "more"), "more: not an option"),
     ],
 )

@@ -2,7 +2,9 @@
 """The modules under test lie in tools/lib; what tools/setup built, in $TOKD_BUILD or build/."""
 
 import os
+import socket
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -36,3 +38,45 @@ def tokenizer_json(ranks_file, tmp_path_factory) -> Path:
     made = tmp_path_factory.mktemp("json") / "tokenizer.json"
     engines.write_json(ranks_file, made)
     return made
+
+
+@pytest.fixture(scope="session")
+def tiktoken(ranks_file):
+    import reference
+
+    return reference.load_tiktoken(ranks_file)
+
+
+@pytest.fixture
+def bench(ranks_file, tiktoken, tokenizer_json, tokd_load, tmp_path, monkeypatch):
+    """Makes what systems.prepare() does, with so many texts, over the loopback: without the
+    namespaces, the wires and the warm-up of the servers."""
+    import numpy as np
+    import round_trips
+    import systems
+    from demo import servers
+    from demo.net import Veth
+    from slices import Slice
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    for where in (servers, round_trips):
+        monkeypatch.setattr(where, "PORT", port)
+        monkeypatch.setattr(where, "inside", lambda _, *command: list(command))
+    monkeypatch.setattr(round_trips, "TOKD_LOAD", tokd_load)
+    (tmp_path / "sample").write_text("Some text to choose on.")
+    link = Veth("a", "b", "127.0.0.1", "127.0.0.1")
+
+    def make(count: int) -> systems.Bench:
+        pieces = []
+        for n in range(count):
+            text = f"Text {n}, of nothing but {n * n} words; e\u0301t\u00e9, \u4f60\u597d."
+            ids = np.array(tiktoken.encode_ordinary(text), np.uint32)
+            pieces.append(Slice("english", "16", text, ids))
+        return systems.Bench(
+            ExitStack(), tmp_path, ranks_file, tokenizer_json, tmp_path / "sample",
+            {("english", 16): pieces}, "client", "server", (link, link), huge=False,
+        )  # fmt: skip
+
+    return make

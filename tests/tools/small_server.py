@@ -54,6 +54,7 @@ class Server:
         self.reason = reason  # if not 0, everything is refused with it
         self.spoil = False  # one id of each answer is wrong, under a right checksum
         self.plain = False
+        self.before: Callable[[bytes], None] = lambda _: None  # each packet is taken
         self.vocab = 1  # its own, or what was asked for last
         self.asked_to_stream: set[bool] = set()  # by packets of text
         self.count = 0
@@ -89,6 +90,7 @@ class Server:
                 continue
             if self.lost():
                 continue
+            self.before(packet)
             answers = [self.spoiled(ids_of(packet)).tobytes()] if self.plain else self.take(packet)
             for answer in answers:
                 if not self.lost():
@@ -136,3 +138,42 @@ class Server:
             *(first, len(ids), len(every), crc, self.reason, len(every)),  # an id is a byte
         )
         return header + ids.tobytes()
+
+
+class TcpServer:
+    """Of one connection: texts and ids, each after its length, in order."""
+
+    plain = False
+
+    def __init__(self) -> None:
+        self.before: Callable[[bytes], None] = lambda _: None  # each text is answered
+        self.socket = socket.create_server(("127.0.0.1", 0))
+        self.thread = threading.Thread(target=self.run)
+
+    @property
+    def address(self) -> str:
+        return f"127.0.0.1:{self.socket.getsockname()[1]}"
+
+    def __enter__(self) -> Self:
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.socket.shutdown(socket.SHUT_RDWR)  # wakes accept(), if nobody came
+        self.thread.join()
+        self.socket.close()
+
+    def run(self) -> None:
+        try:
+            peer, _ = self.socket.accept()
+        except OSError:
+            return
+        with peer, peer.makefile("rb") as texts:
+            while len(length := texts.read(4)) == 4:
+                text = texts.read(int.from_bytes(length, "little"))
+                ids = ids_of(text).tobytes()
+                try:
+                    self.before(text)
+                    peer.sendall(struct.pack("<I", len(ids)) + ids)
+                except ConnectionError:
+                    return

@@ -1,21 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The task client-to-ids over the loopback: what may have a time, and what may not."""
 
-import socket
-from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 import engines
-import reference
 import round_trips
-from demo import servers
-from demo.net import Veth
-from slices import Slice
+import systems
 from sweep import task as tasks
 from sweep.task import Missing, WrongIds
 
@@ -33,36 +26,11 @@ def module():
     return tasks.load("client-to-ids", path).module
 
 
-@cache
-def _tiktoken(ranks_file: Path):
-    return reference.load_tiktoken(ranks_file)
-
-
 @pytest.fixture
-def state(module, ranks_file, tokenizer_json, tokd_load, tmp_path, monkeypatch):
-    """As prepare() makes it, but for the namespaces, the wires and the warm-up."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    for where in (servers, round_trips):
-        monkeypatch.setattr(where, "PORT", port)
-        monkeypatch.setattr(where, "inside", lambda _, *command: list(command))
-    for where in (module, round_trips):
-        monkeypatch.setattr(where, "WARM_UP", WARM_UP)
-    monkeypatch.setattr(round_trips, "TOKD_LOAD", tokd_load)
-    tiktoken = _tiktoken(ranks_file)
-    pieces = []
-    for n in range(PARAMETERS["requests"] + WARM_UP):
-        text = f"Text {n}, of nothing but {n * n} words; e\u0301t\u00e9, \u4f60\u597d."
-        ids = np.array(tiktoken.encode_ordinary(text), np.uint32)
-        pieces.append(Slice("english", "16", text, ids))
-    sample = tmp_path / "sample"
-    sample.write_text("Some text to choose on.")
-    link = Veth("a", "b", "127.0.0.1", "127.0.0.1")
-    return module.State(
-        ExitStack(), tmp_path, ranks_file, tokenizer_json, sample, {("english", 16): pieces},
-        "client", "server", (link, link), huge=False,
-    )  # fmt: skip
+def state(module, bench, monkeypatch):
+    monkeypatch.setattr(module, "WARM_UP", WARM_UP)
+    monkeypatch.setattr(round_trips, "WARM_UP", WARM_UP)
+    return bench(PARAMETERS["requests"] + WARM_UP)
 
 
 @pytest.mark.parametrize("system", ["rust-tcp-asyncio", "python-udp-sleep", "libtok-tcp-asyncio"])
@@ -134,6 +102,6 @@ def test_what_has_no_answer_has_no_latency_and_is_counted(module, state):
 
 
 def test_every_system_has_an_engine_and_a_mode(module):
-    assert len(module.SERVERS) == 30
-    for server in module.SERVERS.values():
-        assert server.engine in engines.LOADERS and server.transport in module.MODES
+    assert len(systems.SERVERS) == 30
+    for server in systems.SERVERS.values():
+        assert server.engine in engines.LOADERS and server.transport in systems.MODES

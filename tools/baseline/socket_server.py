@@ -32,6 +32,7 @@ from engines import Call
 DATAGRAM_MAX = 65507
 TEXT_MAX = 1 << 20  # bytes, of a text over TCP; a connection that announces more is closed
 SOCKET_BUFFER = 4 << 20
+FORCE = {socket.SO_RCVBUF: 33, socket.SO_SNDBUF: 32}  # SO_*BUFFORCE of Linux, which Python lacks
 LENGTH = struct.Struct("<I")
 SAMPLE = 2000  # bytes
 
@@ -39,8 +40,11 @@ SAMPLE = 2000  # bytes
 def bound(kind: socket.SocketKind, ip: str, port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, kind)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    for option in (socket.SO_RCVBUF, socket.SO_SNDBUF):
-        made.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
+    for option, force in FORCE.items():
+        try:  # beyond the system's limit, for root: what waits its turn is not to be lost
+            made.setsockopt(socket.SOL_SOCKET, force, SOCKET_BUFFER)
+        except PermissionError:
+            made.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
     made.bind((ip, port))
     return made
 
@@ -62,7 +66,8 @@ def udp_thread(server: socket.socket, call: Call, block: bool) -> None:
 
 
 def _connection(peer: socket.socket, call: Call, block: bool) -> None:
-    """Texts of one connection until it ends, or says what it may not."""
+    """Texts of one connection, also several behind each other, until it ends or says what it may
+    not."""
     view = memoryview(bytearray(LENGTH.size + TEXT_MAX))
     flags = 0 if block else socket.MSG_DONTWAIT
     have = 0
@@ -74,18 +79,21 @@ def _connection(peer: socket.socket, call: Call, block: bool) -> None:
         if n == 0:
             return
         have += n
-        if have < LENGTH.size:
-            continue
-        (length,) = LENGTH.unpack_from(view)
-        end = LENGTH.size + length
-        # A client waits for its ids: nothing may lie behind a text.
-        if length > TEXT_MAX or have > end:
-            return
-        if have == end:
-            answer = call(view[LENGTH.size : end])
+        at = 0
+        while have - at >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(view, at)
+            if length > TEXT_MAX:
+                return
+            end = at + LENGTH.size + length
+            if have < end:
+                break
+            answer = call(view[at + LENGTH.size : end])
             peer.setblocking(True)
             peer.sendall(LENGTH.pack(len(answer)) + answer)
-            have = 0
+            at = end
+        have -= at
+        if at and have:
+            view[:have] = view[at : at + have]
 
 
 def tcp_thread(server: socket.socket, call: Call, block: bool) -> None:

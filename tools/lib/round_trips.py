@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Requests of a trial by tokd-load, one in flight: how long each took, and what of those that have
-no time. What was wrong is WrongIds, never a time."""
+"""Requests of a trial by tokd-load: how long each took, and what of those that have no time. What
+was wrong is WrongIds, never a time."""
 
 import csv
 import subprocess
@@ -23,7 +23,11 @@ COUNTS = {
     "turned-away": "requests that the appliance refused; they have no latency",
     "sent-again": "packets that were sent again; their requests' latencies count",
 }
-FAILED = {"no answer": "no-answer", "refused": "turned-away"}
+NOT_SENT = {  # of an open loop
+    "not-sent": "requests that found as many in flight as there may be; they have no latency",
+}
+FAILED = {"no answer": "no-answer", "refused": "turned-away", "not sent": "not-sent"}
+WRONG = ("wrong", "than are right", "odd answer")  # in what tokd-load says of a request
 BROKEN = "the connection failed"  # nothing of such a trial can stand
 
 
@@ -35,8 +39,8 @@ def need_tokd_load() -> None:
 def load(
     link: Veth, client: str, sent: Path, cpu: int | None, mode: str, more: Sequence[str] = ()
 ) -> list[dict[str, str]]:
-    """tokd-load's rows, with `more` options, those of the first WARM_UP texts of `sent` left out.
-    `cpu`: None: any."""
+    """tokd-load's rows, with `more` options of it; those of the first WARM_UP requests are left
+    out. `cpu`: None: any."""
     out = sent.with_suffix(".csv")
     command = [str(TOKD_LOAD), "--connect", f"{link.server}:{PORT}", "--slices", str(sent)]
     command += ["--out", str(out), "--warmup", str(WARM_UP), "--mode", mode]
@@ -48,8 +52,9 @@ def load(
     )
     if done.returncode not in (0, 1):
         raise OSError(f"tokd-load ended with {done.returncode}: {done.stderr.strip()}")
-    if done.returncode == 1 and any(w in done.stderr for w in ("wrong", "than are right")):
-        raise WrongIds(done.stderr.strip().splitlines()[0])  # in the warm-up, perhaps
+    wrong = [s for s in done.stderr.splitlines() if any(word in s for word in WRONG)]
+    if done.returncode == 1 and wrong:
+        raise WrongIds(wrong[0])  # in the warm-up, perhaps
     with out.open() as file:
         rows = list(csv.DictReader(file))
     if not rows or any(row["failure"] == BROKEN for row in rows):
@@ -63,6 +68,12 @@ def answered(
     """Of each text whose ids were right its index, and the ns until its last and its first ids;
     what has no answer is counted."""
     counts.update(dict.fromkeys(COUNTS, 0))
+    for row in right(rows, counts):
+        yield int(row["index"]), int(row["ns"]), int(row["first_ns"])
+
+
+def right(rows: list[dict[str, str]], counts: dict[str, int]) -> Iterator[dict[str, str]]:
+    """The rows whose ids were right; of the others, what `counts` has."""
     for row in rows:
         counts["sent-again"] += int(row["retransmits"])
         if failure := row["failure"]:
@@ -70,4 +81,4 @@ def answered(
                 raise WrongIds(f"text {row['index']}: {failure}")
             counts[FAILED[failure]] += 1
             continue
-        yield int(row["index"]), int(row["ns"]), int(row["first_ns"])
+        yield row

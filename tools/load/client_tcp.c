@@ -1,17 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Mode tcp, for the baseline: a text after its number of bytes, its ids after theirs, both numbers
- * little-endian u32. TCP sends again by itself; what does not come at all ends the connection, as
- * nothing tells a late answer from the next one's.
+ * little-endian u32, on one connection. Texts follow each other without waiting for ids, and
+ * answers come in the order of the texts: that is how one is told from another.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 
 #include "client.h"
 
 #define LENGTH 4
+#define TEXTS_AT_ONCE 64 /* of one call */
+
+/* A text that is sent or to be sent, and not answered yet. */
+struct place {
+	struct job *job; /* NULL: not waited for any more */
+	const struct slice *slice;
+	uint8_t length[LENGTH];
+};
+
+struct tcp {
+	int fd;
+	bool broken;	     /* nothing more can come in order */
+	bool goes_on;	     /* open loop: a late answer keeps its place until it comes */
+	struct place *place; /* a ring of client.n_jobs */
+	uint32_t first, count;
+	uint32_t unsent; /* the last ones; of the first of these so many bytes are sent: */
+	size_t written;
+	uint8_t *got;
+	size_t room, have;
+};
+
+static struct place *
+place_of(const struct client *c, uint32_t i)
+{
+	return &c->tcp->place[(c->tcp->first + i) % c->n_jobs];
+}
 
 static void
 put_length(uint8_t at[LENGTH], uint32_t v)
@@ -26,69 +56,203 @@ get_length(const uint8_t at[LENGTH])
 	return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* Length and text in one call, so that they leave together. */
-static bool
-send_text(const struct client *c, const struct slice *slice, uint64_t since)
+static int
+open_tcp(struct client *c, const struct options *o)
 {
-	uint8_t length[LENGTH];
-	size_t sent = 0, whole = LENGTH + (size_t)slice->text_len;
+	int size = CLIENT_SOCKET_BUFFER, at_once = 1;
+	struct tcp *t = c->tcp = calloc(1, sizeof(*t));
 
-	put_length(length, slice->text_len);
-	while (sent < whole) {
-		size_t ahead = sent < LENGTH ? sent : LENGTH;
-		struct iovec parts[] = {{length + ahead, LENGTH - ahead},
-			{(void *)(uintptr_t)(slice->text + (sent - ahead)),
-				slice->text_len - (sent - ahead)}};
-		const struct msghdr message = {.msg_iov = parts, .msg_iovlen = 2};
-		ssize_t n = sendmsg(c->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (n > 0)
-			sent += (size_t)n;
-		else if ((errno != EAGAIN && errno != EINTR) || spin(since, c->timeout_ns))
-			return false;
+	if (t == NULL)
+		goto no_memory;
+	t->fd = -1;
+	t->goes_on = o->rate > 0;
+	t->room = LENGTH + sizeof(uint32_t) * (size_t)c->max_ids;
+	if (t->room < CLIENT_DATAGRAM_MAX)
+		t->room = CLIENT_DATAGRAM_MAX;
+	t->got = malloc(t->room);
+	t->place = calloc(c->n_jobs, sizeof(*t->place));
+	if (t->got == NULL || t->place == NULL)
+		goto no_memory;
+	t->fd = client_socket(o, SOCK_STREAM, 0);
+	if (t->fd < 0) {
+		perror("tokd-load: socket");
+		return -1;
 	}
-	return true;
+	/* FORCE, for root, goes beyond the system's limit. */
+	if (setsockopt(t->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
+		setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
+	if (setsockopt(t->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
+		setsockopt(t->fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	setsockopt(t->fd, IPPROTO_TCP, TCP_NODELAY, &at_once, sizeof(at_once));
+	return 0;
+no_memory:
+	perror("tokd-load");
+	return -1;
 }
 
-/* Bytes of ids, or -1. One recv() takes all that is there: it seldom takes a second. */
-static int64_t
-receive_ids(const struct client *c, uint64_t since)
+static void
+close_tcp(struct client *c)
 {
-	size_t have = 0;
+	if (c->tcp == NULL)
+		return;
+	if (c->tcp->fd >= 0)
+		close(c->tcp->fd);
+	free(c->tcp->got);
+	free(c->tcp->place);
+	free(c->tcp);
+}
 
-	for (;;) {
-		ssize_t n = recv(c->fd, c->got + have, c->room - have, MSG_DONTWAIT);
+static const char *
+send_tcp(struct client *c, struct job *job)
+{
+	struct tcp *t = c->tcp;
+	struct place *place = place_of(c, t->count);
 
-		if (n > 0) {
-			have += (size_t)n;
-			if (have < LENGTH)
-				continue;
-			if (get_length(c->got) > c->room - LENGTH)
-				return -1;
-			if (have >= LENGTH + (size_t)get_length(c->got))
+	if (t->broken)
+		return "the connection failed";
+	if (t->count == c->n_jobs)
+		return "not sent"; /* those that are not waited for are in flight as well */
+	*place = (struct place){.job = job, .slice = job->slice};
+	put_length(place->length, job->slice->text_len);
+	t->count++;
+	t->unsent++;
+	return NULL;
+}
+
+/* Lengths and texts that are not sent, from byte `written` of the first on. */
+static int
+gather(const struct client *c, struct iovec *part)
+{
+	const struct tcp *t = c->tcp;
+	size_t skip = t->written;
+	int n = 0;
+
+	for (uint32_t i = 0; i < t->unsent && i < TEXTS_AT_ONCE; i++) {
+		struct place *place = place_of(c, t->count - t->unsent + i);
+		size_t ahead = skip < LENGTH ? skip : LENGTH;
+
+		part[n++] = (struct iovec){place->length + ahead, LENGTH - ahead};
+		skip -= ahead;
+		part[n++] = (struct iovec){(void *)(uintptr_t)(place->slice->text + skip),
+			place->slice->text_len - skip};
+		skip = 0;
+	}
+	return n;
+}
+
+static void
+flush_tcp(struct client *c)
+{
+	struct tcp *t = c->tcp;
+
+	while (t->unsent > 0 && !t->broken) {
+		struct iovec part[2 * TEXTS_AT_ONCE];
+		const struct msghdr message = {
+			.msg_iov = part, .msg_iovlen = (size_t)gather(c, part)};
+		ssize_t n = sendmsg(t->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0) {
+			t->broken = errno != EAGAIN && errno != EINTR;
+			return;
+		}
+		for (t->written += (size_t)n; t->unsent > 0; t->unsent--) {
+			size_t whole =
+				LENGTH + (size_t)place_of(c, t->count - t->unsent)->slice->text_len;
+
+			if (t->written < whole)
 				break;
-		} else if (n == 0 || (errno != EAGAIN && errno != EINTR) ||
-			   spin(since, c->timeout_ns)) {
-			return -1;
+			t->written -= whole;
 		}
 	}
-	return have == LENGTH + (size_t)get_length(c->got) ? (int64_t)(have - LENGTH) : -1;
 }
 
-void
-client_tcp(struct client *c, const struct slice *slice, struct answer *answer)
+/* All that is under way has failed. */
+static uint32_t
+fail(struct client *c, struct job *done[CLIENT_BURST])
 {
-	uint64_t since = now_ns();
-	int64_t n = -1;
+	struct tcp *t = c->tcp;
+	uint32_t n = 0;
 
-	*answer = (struct answer){.failure = "the connection failed"};
-	if (!c->broken && send_text(c, slice, since))
-		n = receive_ids(c, since);
-	c->broken = n < 0;
-	if (c->broken)
-		return;
-	answer->n_ids = (uint32_t)n / 4;
-	answer->failure = n % 4 != 0 || answer->n_ids > c->max_ids ? "odd answer" : NULL;
-	if (answer->failure == NULL)
-		memcpy(c->ids, c->got + LENGTH, (size_t)n);
+	for (; t->count > 0 && n < CLIENT_BURST; t->count--) {
+		struct job *job = place_of(c, 0)->job;
+
+		t->first = (t->first + 1) % c->n_jobs;
+		if (job == NULL)
+			continue;
+		job->failure = "the connection failed";
+		done[n++] = job;
+	}
+	return n;
 }
+
+/* Whole answers in `got`; what is left of it moves to its beginning. */
+static uint32_t
+take_answers(struct client *c, struct job *done[CLIENT_BURST])
+{
+	struct tcp *t = c->tcp;
+	size_t at = 0;
+	uint32_t n = 0;
+
+	while (n < CLIENT_BURST && t->have - at >= LENGTH) {
+		size_t length = get_length(t->got + at);
+		struct job *job;
+
+		/* More than the ids of any text, or an answer to nothing. */
+		if (length > t->room - LENGTH || t->count == t->unsent) {
+			t->broken = true;
+			break;
+		}
+		if (t->have - at - LENGTH < length)
+			break;
+		job = place_of(c, 0)->job;
+		t->first = (t->first + 1) % c->n_jobs;
+		t->count--;
+		if (job != NULL) {
+			client_take_ids(c, job, t->got + at + LENGTH, length);
+			done[n++] = job;
+		}
+		at += LENGTH + length;
+	}
+	t->have -= at;
+	if (at > 0 && t->have > 0)
+		memmove(t->got, t->got + at, t->have);
+	return n;
+}
+
+static uint32_t
+poll_tcp(struct client *c, struct job *done[CLIENT_BURST])
+{
+	struct tcp *t = c->tcp;
+	uint32_t found;
+
+	if (t->unsent > 0)
+		flush_tcp(c);
+	if (!t->broken && t->have < t->room) {
+		ssize_t n = recv(t->fd, t->got + t->have, t->room - t->have, MSG_DONTWAIT);
+
+		if (n > 0)
+			t->have += (size_t)n;
+		else if (n == 0 || (errno != EAGAIN && errno != EINTR))
+			t->broken = true;
+	}
+	/* What came before the end is answered. */
+	found = t->have >= LENGTH ? take_answers(c, done) : 0;
+	return t->broken && found == 0 ? fail(c, done) : found;
+}
+
+static void
+give_up_tcp(struct client *c, struct job *job)
+{
+	c->tcp->broken = c->tcp->broken || !c->tcp->goes_on;
+	for (uint32_t i = 0; i < c->tcp->count; i++) {
+		struct place *place = place_of(c, i);
+
+		if (place->job == job) {
+			place->job = NULL;
+			return;
+		}
+	}
+}
+
+const struct client_mode client_tcp = {
+	open_tcp, close_tcp, send_tcp, flush_tcp, poll_tcp, give_up_tcp};

@@ -6,19 +6,29 @@
 #include <stdint.h>
 #include <netinet/in.h>
 
+#include "arrivals.h"
+
 enum mode { MODE_TOKD, MODE_PLAIN, MODE_TCP };
 
+#define CPU_ANY UINT64_MAX
+
 struct options {
-	struct sockaddr_in server; /* --connect */
-	const char *slices;	   /* --slices */
-	const char *out;	   /* --out */
-	uint64_t first_id;	   /* --first-id */
-	uint32_t warmup;	   /* --warmup */
-	uint32_t timeout_ms;	   /* --timeout */
-	int cpu;		   /* --cpu; -1: wherever the kernel likes */
-	enum mode mode;		   /* --mode */
-	bool stream;		   /* --stream */
-	uint32_t payload;	   /* --payload; 0: the library's own */
+	struct sockaddr_in server;   /* --connect */
+	enum mode mode;		     /* --mode */
+	const char *slices;	     /* --slices */
+	const char *out;	     /* --out */
+	uint64_t requests;	     /* --requests; 0: each slice once */
+	uint64_t warmup;	     /* --warmup */
+	uint64_t in_flight;	     /* --in-flight */
+	uint64_t rate;		     /* --rate; 0: a closed loop */
+	enum arrivals_kind arrivals; /* --arrivals */
+	uint64_t seed;		     /* --seed */
+	uint64_t limit_ms;	     /* --limit */
+	uint64_t timeout_ms;	     /* --timeout */
+	uint64_t first_id;	     /* --first-id */
+	uint64_t cpu;		     /* --cpu, or CPU_ANY */
+	uint64_t payload;	     /* --payload; 0: the library's own */
+	bool stream;		     /* --stream */
 };
 
 /* 0: run; 1: help was printed; -1: what is wrong was printed. */

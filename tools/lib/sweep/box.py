@@ -10,13 +10,13 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from . import task
+from . import knee, task
 from .published import Figure, Published
 from .task import Metric, Task
 
 KEYS = {"name", "title", "repeats", "tests", "missing"}
 REPEATS = {"full", "quick"}
-ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "stages"}
+ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "stages", "knee"}
 PUBLISHED = {"who", "source", "remarks", "by", "names", "figures"}
 FIGURE = {"parameters", "metrics"}
 MISSING = {"what", "why"}
@@ -58,6 +58,7 @@ class Entry:
     baseline: dict[str, Any] | None
     published: Published | None
     stages: list[str]  # metrics that add up to a whole
+    knee: knee.Knee | None
 
     def base_of(self, test: Test) -> Test | None:
         """The test that others are a ratio to: equal but for what the baseline says."""
@@ -217,7 +218,11 @@ class _Reader:
         stages = []
         if "stages" in given:
             stages = self.stages(f"{where}.stages", given["stages"], metrics)
-        return Entry(own, tests, metrics, varied, baseline, published, stages)
+        rule = None
+        if "knee" in given:
+            at = f"{where}.knee"
+            rule = knee.read(self, at, given["knee"], values, metrics, own.counts)
+        return Entry(own, tests, metrics, varied, baseline, published, stages, rule)
 
 
 def task_folders(box: Path) -> list[Path]:

@@ -6,7 +6,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from . import machine, stats, table
+from . import machine, stats, table, words
 from .store import StoreError
 
 
@@ -38,7 +38,7 @@ def _line(name: str, metric: dict[str, Any], a: dict[str, Any], b: dict[str, Any
     ratio = f"{other['median'] / one['median']:.3f}" if one["median"] else "-"
     values = ([*cell["by_repeat"].values()] for cell in cells)
     verdict = stats.verdict(*values, metric["better"])
-    return [*head, table.spread(one), table.spread(other), ratio, verdict]
+    return [*head, words.spread(one), words.spread(other), ratio, verdict]
 
 
 def compare(a: dict[str, Any], b: dict[str, Any]) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import plots, table
+from . import plots, words
 from .markup import Html, el, join
 from .plots import Bar, Line, Stack
 from .samples import UNITS, Samples
@@ -261,7 +261,7 @@ class Figures:
             bars.append(Stack(name, parts) if whole else Stack(name, [], state(row)))
         text = (
             f"{bar.label}: "
-            + (", ".join(f"{n} {table.number(v)}" for n, v in zip(names, bar.parts, strict=True))
+            + (", ".join(f"{n} {words.number(v)}" for n, v in zip(names, bar.parts, strict=True))
                if bar.parts else bar.reason)
             for bar in bars
         )  # fmt: skip
@@ -277,7 +277,7 @@ class Figures:
 def _points(lines: list[Line]) -> str:
     found = [
         f"{line.label or 'it'}: "
-        + (", ".join(f"{'no figure' if math.isnan(y) else table.number(y)} at {x:,g}"
+        + (", ".join(f"{'no figure' if math.isnan(y) else words.number(y)} at {x:,g}"
                      for x, _, y, _ in line.points) or "no figure")
         for line in lines
     ]  # fmt: skip
@@ -285,6 +285,6 @@ def _points(lines: list[Line]) -> str:
 
 
 def _percentiles(line: Line) -> str:
-    found = [f"{plots.percentile(p)} {table.number(middle)}"
+    found = [f"{plots.percentile(p)} {words.number(middle)}"
              for p, _, middle, _ in line.points if p in TOLD]  # fmt: skip
     return ", ".join(found) or "no figure"

@@ -21,7 +21,8 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator
 
-from .table import MARKS, number, times
+from .table import MARKS
+from .words import number, times
 
 INK, SOFT, GRID = "#1b1b1a", "#6b6b68", "#dcdcd8"
 # Okabe and Ito's, which colour-blind people tell apart; the first is the baseline's.

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from . import table
+from . import knee, table, words
 from .figures import Figures, Row, named, row_name, state
 from .markup import Html, el, join
 
@@ -49,12 +49,12 @@ class Section:
     def _cell(cell: Row) -> Html:
         if "refused" in cell:
             return el("td", f"- ({cell['refused']})", class_="absent")
-        inside: list[str] = [table.number(cell["median"])]
+        inside: list[str] = [words.number(cell["median"])]
         if cell["min"] != cell["max"]:
             inside.append(
-                el("small", f"{table.number(cell['min'])} to {table.number(cell['max'])}")
+                el("small", f"{words.number(cell['min'])} to {words.number(cell['max'])}")
             )
-        told = [table.times(cell["ratio"])] if "ratio" in cell else []
+        told = [words.times(cell["ratio"])] if "ratio" in cell else []
         told += [table.MARKS[cell["verdict"]]] if "verdict" in cell else []
         if told:
             inside.append(el("small", " ".join(told), class_=cell.get("verdict", "")))
@@ -96,6 +96,24 @@ class Section:
             class_="wide",
         )
 
+    def _knee(self) -> Html:
+        found = self.table.get("knee")
+        if not found:
+            return Html("")
+        head, *rows = knee.told(found, self.metrics)
+        names = len(found["varied"]) or 1
+        lines = [
+            el("tr", *(el("th", text, scope="row") for text in row[:names]),
+               *(el("td", text) for text in row[names:]))
+            for row in rows
+        ]  # fmt: skip
+        heads = el("tr", *(el("th", text, scope="col") for text in head))
+        return join(
+            el("h3", "The knee"),
+            el("p", found["rule"], class_="soft"),
+            el("div", el("table", el("thead", heads), el("tbody", *lines)), class_="wide"),
+        )
+
     def _notes(self) -> Html:
         failed = {f"{row_name(self.table, r)}: {r['reason']}": None for r in self.rows
                   if r["state"] == "done" and r["reason"]}  # fmt: skip
@@ -116,5 +134,6 @@ class Section:
             self._table(),
             self._notes(),
             self._absent(),
+            self._knee(),
             Figures(self.folder, self.ident, self.table).html(),
         )

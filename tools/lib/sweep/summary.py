@@ -5,7 +5,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from . import published, stats
+from . import knee, published, stats
 from .box import Box, Entry, Test
 from .samples import UNITS, Samples, least_samples
 from .store import Store, Trial
@@ -108,6 +108,7 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
         "checks_ids": entry.task.module.CHECKS_IDS,
         "rows": list(rows.values()),
         "published": theirs,
+        "knee": knee.beside(entry.knee, shown, list(rows.values())) if entry.knee else None,
     }
 
 

@@ -5,7 +5,8 @@ import csv
 import io
 from typing import Any
 
-from . import published
+from . import knee, published
+from .words import spread, times
 
 MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?"}
 LEGEND = (
@@ -16,23 +17,6 @@ COLUMNS = (
     *("task", "test", "metric", "unit", "better", "state", "reason", "repeats", "samples"),
     *("median", "min", "max", "ratio", "ratio_min", "ratio_max", "verdict", "counts"),
 )
-
-
-def number(value: float) -> str:
-    if value and abs(value) < 0.995:
-        return f"{value:.2g}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def spread(cell: dict[str, Any]) -> str:
-    if cell["min"] == cell["max"]:
-        return number(cell["median"])
-    return f"{number(cell['median'])} ({number(cell['min'])} to {number(cell['max'])})"
-
-
-def times(ratio: dict[str, float]) -> str:
-    middle = ratio["median"]
-    return f"x{middle:.2f}" if middle >= 0.1 else f"x{middle:.2g}"
 
 
 def _cell(cell: dict[str, Any]) -> str:
@@ -91,7 +75,14 @@ def _one(table: dict[str, Any]) -> list[str]:
     said = [f"- {'; '.join(who)}: {what}" for what, who in absent.items()]
     said += [f"- {note}" for note in notes]
     text += ([""] + said if said else []) + [""]
+    text += _knee(table) if table.get("knee") else []
     return text + (_beside(table) if table["published"] else [])
+
+
+def _knee(table: dict[str, Any]) -> list[str]:
+    found = table["knee"]
+    return [f"### {table['task']}: the knee", "", found["rule"], "",
+            *lines(knee.told(found, table["metrics"])), ""]  # fmt: skip
 
 
 def _beside(table: dict[str, Any]) -> list[str]:

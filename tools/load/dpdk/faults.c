@@ -3,21 +3,12 @@
 #include <stddef.h>
 
 #include "faults.h"
-
-/* SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014). */
-static uint64_t throw(struct faults * f)
-{
-	uint64_t z = f->dice += UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-	return z ^ (z >> 31);
-}
+#include "../dice.h"
 
 static bool
 happens(struct faults *f, uint32_t rate)
 {
-	return rate > 0 && throw(f) % FAULTS_CERTAIN < rate;
+	return rate > 0 && dice_throw(&f->dice) % FAULTS_CERTAIN < rate;
 }
 
 void
@@ -44,7 +35,7 @@ pass_or_hold(struct faults *f, void *packet, uint64_t now, void **out, uint32_t 
 	f->reordered++;
 	f->held[f->n_held++] = (struct fault_held){
 		.packet = packet,
-		.behind = f->passed + 1 + throw(f) % FAULTS_BEHIND,
+		.behind = f->passed + 1 + dice_throw(&f->dice) % FAULTS_BEHIND,
 		.until = now + FAULTS_WAIT_NS,
 	};
 	return n;

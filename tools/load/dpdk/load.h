@@ -6,6 +6,8 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include <rte_cycles.h>
+
 #include <tokd/client_engine.h>
 
 #include "../slices.h"
@@ -18,12 +20,13 @@
 /* Frames that wait for the driver: what a client may give out, each twice, and all held back. */
 #define LOAD_TX (2 * (2 * LOAD_PACKETS + FAULTS_HELD))
 
-/* A request under way. */
+/* Room for a request, and the request while it is under way. */
 struct job {
 	struct tokd_request r;
 	struct client *client;
-	const struct slice *slice;
-	uint64_t index, begin_ns;
+	const struct slice *slice; /* NULL: none is under way */
+	uint64_t index, intended_ns, sent_ns;
+	struct job *next_free;
 	struct ring_seen seen;
 };
 
@@ -35,6 +38,8 @@ struct client {
 
 struct load_counts {
 	uint64_t done, right, ids, text_bytes;
+	uint64_t not_sent; /* open loop: as many were under way as there may be */
+	uint64_t no_answer, refused;
 	uint64_t retransmits, asks; /* as in struct tokd_request */
 	uint64_t other_frames;	    /* that are neither replies nor ARP */
 	uint64_t no_mbuf;	    /* packets that waited for want of one */
@@ -53,8 +58,11 @@ struct load {
 	uint64_t t_start;  /* TSC */
 	uint64_t next;	   /* index of the next request */
 	uint64_t requests; /* how many there are */
+	struct arrivals arrivals;
+	uint64_t due_ns; /* open loop: the next one's intended start */
 	uint64_t drained_ns;
-	uint32_t epoch; /* of the first client */
+	struct job *first_free, *last_free; /* clients by turns */
+	uint32_t epoch;			    /* of the first client */
 	uint32_t n_clients, in_flight;
 	struct client *client;
 	uint32_t n_tx;
@@ -64,6 +72,17 @@ struct load {
 /* load_open.c, set-up: memory and engines; frames has its addresses. Prints why not: -1. */
 int load_open(struct load *l, const struct options *o, const struct slices *slices);
 void load_close(struct load *l);
+
+static inline uint64_t
+load_now_ns(const struct load *l)
+{
+	return (uint64_t)((double)(rte_rdtsc() - l->t_start) * l->ns_a_tick);
+}
+
+/* load_requests.c. */
+void load_requests_start(struct load *l); /* their schedule, if there is one, begins */
+void load_requests_begin(struct load *l); /* those that are due */
+int load_requests_take(struct load *l);	  /* the answers; -1: the ring cannot be read any more */
 
 /* load_run.c: until all are answered, or *stop. -1: it had to end before. */
 int load_run(struct load *l, const volatile sig_atomic_t *stop);

@@ -3,45 +3,16 @@
  * The loop: packets in, what was answered out of it, new requests in its place, packets out. It
  * polls and never sleeps. Frames go through the faults of their direction on the way.
  */
-#include <inttypes.h>
-#include <stdio.h>
-
-#include <rte_cycles.h>
 #include <rte_ethdev.h>
 
 #include "load.h"
 #include "port.h"
-#include "../judge.h"
 
 #define RX_BURST 32
 #define RX_BURSTS 8 /* in a turn: there is something to send as well */
-#define FAILURES_SHOWN 5
-/* The ring is read where an answer has come, and at least so often, or it might fill. */
-#define DRAIN_EVERY_NS UINT64_C(1000000)
 /* After the last answer: what was held back, and the last acknowledgements, still go out, and what
  * the appliance makes of them must not stand in the ring. */
 #define LINGER_NS UINT64_C(300000000)
-
-static uint64_t
-now_ns(const struct load *l)
-{
-	return (uint64_t)((double)(rte_rdtsc() - l->t_start) * l->ns_a_tick);
-}
-
-static struct ring_text
-text_of(void *load, uint32_t epoch, uint64_t stream_id)
-{
-	struct load *l = load;
-	uint32_t index = epoch - l->epoch;
-
-	for (uint32_t i = 0; index < l->n_clients && i < l->in_flight; i++) {
-		struct job *job = &l->client[index].job[i];
-
-		if (job->slice != NULL && job->r.stream_id == stream_id)
-			return (struct ring_text){job->slice, &job->seen};
-	}
-	return (struct ring_text){0};
-}
 
 /* In. */
 
@@ -159,99 +130,15 @@ transmit(struct load *l, uint64_t now)
 		flush(l);
 }
 
-/* Requests. */
-
-static void
-begin(struct load *l, struct job *job)
-{
-	job->slice = NULL;
-	if (l->next == l->requests)
-		return;
-	job->index = l->next++;
-	job->slice = &l->slices->slice[job->index % l->slices->count];
-	job->seen = (struct ring_seen){0};
-	job->r.text = job->slice->text;
-	job->r.len = job->slice->text_len;
-	job->r.user = job;
-	job->begin_ns = now_ns(l);
-	tokd_engine_submit(job->client->engine, &job->r);
-}
-
-static void
-write_row(const struct load *l, const struct job *job, uint64_t ns, bool right)
-{
-	const struct ring_seen *seen = &job->seen;
-
-	fprintf(l->out, "%" PRIu64 ",%" PRIu64 ",%d,%" PRIu32 ",%" PRIu64 ",", job->index, ns,
-		right, job->r.retransmits + job->r.asks, seen->last_publish_ns - seen->first_rx_ns);
-	for (uint32_t i = 0; i < seen->records && i < RING_TIMES; i++)
-		fprintf(l->out, i == 0 ? "%" PRIu32 : " %" PRIu32, seen->wire_to_ring_ns[i]);
-	fputc('\n', l->out);
-}
-
-static void
-finish(struct load *l, struct job *job, uint64_t now)
-{
-	const struct ring_text text = {job->slice, &job->seen};
-	const char *in_ring = ring_judge(&l->ring, &text), *wrong = judge_status(job->r.status);
-	struct load_counts *c = &l->counts;
-
-	if (wrong == NULL)
-		wrong = judge_ids(job->slice, job->r.ids, job->r.n_ids);
-	if (wrong == NULL)
-		wrong = in_ring;
-	c->done++;
-	c->right += wrong == NULL;
-	c->ids += job->r.n_ids;
-	c->text_bytes += job->slice->text_len;
-	c->retransmits += job->r.retransmits;
-	c->asks += job->r.asks;
-	if (wrong != NULL && c->done - c->right <= FAILURES_SHOWN)
-		fprintf(stderr,
-			"tokd-load-dpdk: request %" PRIu64 " (%" PRIu32 " bytes, %" PRIu32
-			" of %" PRIu32 " ids): %s, reason %d, after %.1f ms, %" PRIu32
-			" packets sent again and %" PRIu32 " questions\n",
-			job->index, job->slice->text_len, job->r.n_ids, job->slice->n_ids, wrong,
-			(int)job->r.reason, (double)(now - job->begin_ns) / 1e6, job->r.retransmits,
-			job->r.asks);
-	if (l->out != NULL && job->index >= l->o->warmup)
-		write_row(l, job, now - job->begin_ns, wrong == NULL);
-}
-
-/* All that are done, once the ring is read as far as it is written: their ids stand there. */
-static int
-take_done(struct load *l)
-{
-	struct tokd_request *done[RX_BURST * RX_BURSTS];
-	uint64_t now = now_ns(l);
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < l->n_clients; i++) {
-		struct tokd_request *r;
-
-		while (n < RTE_DIM(done) && (r = tokd_engine_done(l->client[i].engine)) != NULL)
-			done[n++] = r;
-	}
-	if (n > 0 || now - l->drained_ns > DRAIN_EVERY_NS) {
-		l->drained_ns = now;
-		if (ring_drain(&l->ring, text_of, l) != 0)
-			return -1;
-	}
-	for (uint32_t i = 0; i < n; i++)
-		finish(l, done[i]->user, now);
-	for (uint32_t i = 0; i < n; i++)
-		begin(l, done[i]->user);
-	return 0;
-}
-
 static int
 turn(struct load *l)
 {
-	uint64_t now = now_ns(l);
+	uint64_t now = load_now_ns(l);
 
 	receive(l, now);
-	if (take_done(l) != 0)
+	if (load_requests_take(l) != 0)
 		return -1;
+	load_requests_begin(l);
 	transmit(l, now);
 	return 0;
 }
@@ -262,14 +149,12 @@ load_run(struct load *l, const volatile sig_atomic_t *stop)
 	uint64_t linger;
 	int rc = 0;
 
-	l->counts.begin_ns = now_ns(l);
-	for (uint32_t j = 0; j < l->in_flight; j++)
-		for (uint32_t i = 0; i < l->n_clients; i++)
-			begin(l, &l->client[i].job[j]);
-	while (rc == 0 && l->counts.done < l->requests && !*stop)
+	l->counts.begin_ns = load_now_ns(l);
+	load_requests_start(l);
+	while (rc == 0 && l->counts.done + l->counts.not_sent < l->requests && !*stop)
 		rc = turn(l);
-	l->counts.end_ns = now_ns(l);
-	for (linger = l->counts.end_ns + LINGER_NS; rc == 0 && now_ns(l) < linger && !*stop;)
+	l->counts.end_ns = load_now_ns(l);
+	for (linger = l->counts.end_ns + LINGER_NS; rc == 0 && load_now_ns(l) < linger && !*stop;)
 		rc = turn(l);
 	return *stop ? -1 : rc;
 }

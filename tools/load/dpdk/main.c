@@ -130,7 +130,9 @@ main(int argc, char **argv)
 	sigaction(SIGINT, &on_signal, NULL);
 	sigaction(SIGTERM, &on_signal, NULL);
 	if (load.out != NULL)
-		fputs("index,ns,ok,retransmits,text_to_last_id_ns,wire_to_ring_ns\n", load.out);
+		fputs("index,ns,ok,retransmits,text_to_last_id_ns,wire_to_ring_ns,failure,"
+		      "intended_ns,sent_ns\n",
+			load.out);
 	rc = run(&load, &o, &slices);
 	if (close_file(load.out, o.out) != 0)
 		rc = -1;

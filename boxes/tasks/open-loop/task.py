@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long clients wait for ids at a load that does not wait for them."""
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import round_trips
+import slices
+import systems
+from host_measures import CLIENT_CPU
+from round_trips import WARM_UP
+from slices import Slice
+from sweep.samples import Samples
+from sweep.task import Choice, Context, Distribution, Number, Report, Value
+from systems import Bench, Serving
+
+HELP = (
+    "Open loop: requests start by a schedule that nothing moves, all from one client that spins, "
+    "each trial by a server started anew. round-trip: from the intended start to the last id, so "
+    "that a stall is in the times of all requests that were to start meanwhile; since-sent: from "
+    "when it was sent; late: from the intended start to the sending, which is the generator's own "
+    "doing; rate: answers by the time they took, and achieved: of the load that was offered; "
+    "throughput: their ids. Percentiles are of what was answered: no-answer and not-sent stand "
+    "beside them. The n-th trial of a test since the sweep was last begun has the arrivals of seed "
+    f"n, the same for all systems. {systems.HELP}"
+)
+PER_SECOND, OF_CAPACITY = "requests/s", "% of capacity"
+PARAMETERS = {
+    "corpus": Choice(systems.CORPORA, "of tools/fetch-corpus"),
+    "tokens": Number(16, 2048, "of a text"),
+    "texts": Number(20, 20_000, "different ones, which are sent in turn"),
+    "system": Choice(systems.NAMES, "who answers"),
+    "arrivals": Choice(("poisson", "fixed"), "independent clients, or evenly"),
+    "scale": Choice((PER_SECOND, OF_CAPACITY), "what load is a number of"),
+    "load": Number(0.1, 10_000_000, "offered", whole=False),
+    "seconds": Number(0.1, 240, "of each trial, behind the warm-up", whole=False),
+    "in-flight": Number(1, 16_384, "requests at once, at most"),
+    "limit": Number(1, 60_000, "ms from the intended start until a request has no answer"),
+}
+METRICS = {
+    "round-trip": Distribution("us"),
+    "since-sent": Distribution("us"),
+    "late": Distribution("us"),
+    "rate": Value("1/s", better="higher"),
+    "achieved": Value("%", better="higher"),
+    "throughput": Value("M ids/s", better="higher"),
+}
+COUNTS = round_trips.COUNTS | round_trips.NOT_SENT
+CHECKS_IDS = True
+# The capacity of a system: a closed loop of so many in flight, for about so long.
+CAPACITY_IN_FLIGHT = 64
+CAPACITY_S = 1.0
+CAPACITY_FIRST = 500  # requests from which it is told how many those are
+CAPACITY_MOST = 200_000
+
+
+@dataclass
+class State:
+    bench: Bench
+    capacity: dict[tuple[str, str, int], float] = field(default_factory=dict)  # requests/s
+    trials: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Raw:
+    rows: list[dict[str, str]]  # tokd-load's
+    notes: list[str]
+
+
+def prepare(context: Context) -> State:
+    wanted: dict[int, int] = {}
+    for test in context.tests:
+        wanted[test["tokens"]] = max(test["texts"], wanted.get(test["tokens"], 0))
+    return State(systems.prepare(context, wanted))
+
+
+def _texts(state: State, parameters: dict[str, Any]) -> list[Slice]:
+    return state.bench.texts(parameters["corpus"], parameters["tokens"], parameters["texts"])
+
+
+def _load(state: State, one: Serving, *options: object) -> list[dict[str, str]]:
+    sent = state.bench.folder / "texts.bin"
+    more = [str(option) for option in options]
+    return round_trips.load(one.link, state.bench.client, sent, CLIENT_CPU, one.mode, more)
+
+
+def _closed_rate(state: State, one: Serving, requests: int) -> float:
+    rows = _load(state, one, "--in-flight", CAPACITY_IN_FLIGHT, "--requests", requests + WARM_UP)
+    ends = [int(row["intended_ns"]) + int(row["ns"]) for row in rows if row["ok"] == "1"]
+    if not ends:
+        raise OSError("none of the requests was answered by which capacity is told")
+    return 1e9 * len(ends) / (max(ends) - int(rows[0]["intended_ns"]))
+
+
+def _capacity(state: State, one: Serving, parameters: dict[str, Any]) -> float:
+    """In requests a second, as this client sees it; asked once for each system and kind of text."""
+    which = (parameters["system"], parameters["corpus"], parameters["tokens"])
+    if which not in state.capacity:
+        first = _closed_rate(state, one, CAPACITY_FIRST)
+        enough = min(CAPACITY_MOST, max(CAPACITY_FIRST, round(CAPACITY_S * first)))
+        state.capacity[which] = _closed_rate(state, one, enough)
+    return state.capacity[which]
+
+
+def run(state: State, parameters: dict[str, Any]) -> Raw:
+    slices.write(state.bench.folder / "texts.bin", _texts(state, parameters))
+    which = repr(sorted(parameters.items()))
+    state.trials[which] += 1
+    rate = parameters["load"]
+    with systems.serving(state.bench, parameters["system"]) as one:
+        notes = [one.note]
+        if parameters["scale"] == OF_CAPACITY:
+            capacity = _capacity(state, one, parameters)
+            rate *= capacity / 100
+            notes.append(
+                f"{parameters['system']}, {parameters['corpus']}, {parameters['tokens']} tokens: "
+                f"100% are {capacity:,.0f} requests/s (closed loop, {CAPACITY_IN_FLIGHT} in flight)"
+            )
+        rate = max(1, round(rate))
+        rows = _load(
+            state, one,
+            "--rate", rate, "--arrivals", parameters["arrivals"], "--seed", state.trials[which],
+            "--requests", WARM_UP + max(1, round(rate * parameters["seconds"])),
+            "--in-flight", parameters["in-flight"], "--limit", parameters["limit"],
+        )  # fmt: skip
+    return Raw(rows, notes)
+
+
+def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
+    pieces = _texts(state, parameters)
+    counts = dict.fromkeys(COUNTS, 0)
+    trips, since_sent, late = Samples(), Samples(), Samples()
+    ids = 0
+    begin, last = (int(raw.rows[at]["intended_ns"]) for at in (0, -1))
+    # With the gap behind the last request, as the load has it.
+    window = (last - begin) * len(raw.rows) / max(1, len(raw.rows) - 1)
+    end = begin + window
+    for row in raw.rows:
+        if row["sent_ns"]:
+            late.add(int(row["sent_ns"]) - int(row["intended_ns"]))
+    for row in round_trips.right(raw.rows, counts):
+        intended, ns = int(row["intended_ns"]), int(row["ns"])
+        trips.add(ns)
+        since_sent.add(intended + ns - int(row["sent_ns"]))
+        ids += len(pieces[int(row["index"]) % len(pieces)].ids)
+        end = max(end, intended + ns)
+    if not len(trips):
+        raise OSError(f"none of {len(raw.rows)} requests was answered: {counts}")
+    took = end - begin
+    return Report(
+        values={
+            "rate": 1e9 * len(trips) / took,
+            "achieved": 100 * len(trips) / len(raw.rows) * window / took,
+            "throughput": 1000 * ids / took,
+        },
+        samples={"round-trip": trips, "since-sent": since_sent, "late": late},
+        counts=counts,
+        ids_checked=ids,
+        notes=raw.notes,
+    )
+
+
+def clean(state: State) -> None:
+    state.bench.stack.close()

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The schedule of an open loop: the seed's alone, of the rate that was asked for, and Poisson where
+ * it says so. The seeds are fixed: a figure is within its bounds or never.
+ */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "arrivals.h"
+
+#define ARRIVALS 200000u
+#define RATE 20000u /* a second: a gap of 50,000 ns in the mean */
+#define MEAN_NS (1e9 / RATE)
+
+static double gap[ARRIVALS];
+
+static void
+draw_gaps(uint64_t seed)
+{
+	struct arrivals a;
+	uint64_t before = 0;
+
+	arrivals_init(&a, ARRIVALS_POISSON, RATE, seed);
+	for (uint32_t i = 0; i < ARRIVALS; i++) {
+		uint64_t at = arrivals_next(&a);
+
+		assert_true(at >= before);
+		gap[i] = (double)(at - before);
+		before = at;
+	}
+}
+
+static void
+test_a_seed_gives_one_schedule(void **state)
+{
+	struct arrivals a, b, other;
+	uint32_t same = 0;
+
+	(void)state;
+	arrivals_init(&a, ARRIVALS_POISSON, RATE, 7);
+	arrivals_init(&b, ARRIVALS_POISSON, RATE, 7);
+	arrivals_init(&other, ARRIVALS_POISSON, RATE, 8);
+	for (uint32_t i = 0; i < 10000; i++) {
+		uint64_t at = arrivals_next(&a);
+
+		assert_int_equal(at, arrivals_next(&b));
+		same += at == arrivals_next(&other);
+	}
+	assert_true(same < 10);
+}
+
+static void
+test_a_fixed_schedule_does_not_drift(void **state)
+{
+	static const uint64_t rates[] = {1, 3, 7000, 30000, ARRIVALS_RATE_MAX};
+
+	(void)state;
+	for (uint32_t r = 0; r < sizeof(rates) / sizeof(rates[0]); r++) {
+		struct arrivals a;
+
+		arrivals_init(&a, ARRIVALS_FIXED, rates[r], 1);
+		for (uint64_t i = 0; i < 100000; i++) {
+			uint64_t right = i * UINT64_C(1000000000) / rates[r];
+			uint64_t at = arrivals_next(&a);
+
+			assert_true(at + 1 >= right && at <= right + 1);
+		}
+	}
+}
+
+/* An exponential distribution's mean, its standard deviation, which is the same, and its shape, by
+ * the largest distance from it (Kolmogorov and Smirnov; 1.63 / sqrt(n): one in a hundred). */
+static int
+compare(const void *a, const void *b)
+{
+	double d = *(const double *)a - *(const double *)b;
+
+	return (d > 0) - (d < 0);
+}
+
+static void
+test_gaps_are_exponential(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 5; seed++) {
+		double sum = 0, squares = 0, along = 0, far = 0, mean, deviation;
+
+		draw_gaps(seed);
+		for (uint32_t i = 0; i < ARRIVALS; i++)
+			sum += gap[i];
+		mean = sum / ARRIVALS;
+		for (uint32_t i = 0; i < ARRIVALS; i++) {
+			squares += (gap[i] - mean) * (gap[i] - mean);
+			if (i > 0)
+				along += (gap[i] - mean) * (gap[i - 1] - mean);
+		}
+		deviation = sqrt(squares / ARRIVALS);
+		assert_true(fabs(mean / MEAN_NS - 1) < 0.01);
+		assert_true(fabs(deviation / MEAN_NS - 1) < 0.02);
+		/* One says nothing of the next. */
+		assert_true(fabs(along / squares) < 0.01);
+		qsort(gap, ARRIVALS, sizeof(gap[0]), compare);
+		for (uint32_t i = 0; i < ARRIVALS; i++) {
+			double right = 1 - exp(-gap[i] / MEAN_NS);
+
+			far = fmax(far, fabs((i + 0.5) / ARRIVALS - right));
+		}
+		assert_true(far < 1.63 / sqrt(ARRIVALS));
+	}
+}
+
+/* As many in a stretch of time as there are in the mean, and their variance as much. */
+static void
+test_counts_in_stretches_are_poisson(void **state)
+{
+	const uint64_t stretch = 1000000; /* ns: 20 of them */
+	double sum = 0, squares = 0, mean, variance;
+	uint64_t at, end = stretch, in_it = 0, stretches = 0;
+	struct arrivals a;
+
+	(void)state;
+	arrivals_init(&a, ARRIVALS_POISSON, RATE, 3);
+	for (at = arrivals_next(&a); stretches < 10000; in_it++, at = arrivals_next(&a)) {
+		for (; at >= end; end += stretch, stretches++, in_it = 0) {
+			sum += (double)in_it;
+			squares += (double)(in_it * in_it);
+		}
+	}
+	mean = sum / (double)stretches;
+	variance = squares / (double)stretches - mean * mean;
+	assert_true(fabs(mean - 20) < 0.2);
+	assert_true(fabs(variance / mean - 1) < 0.05);
+}
+
+static void
+test_kinds_are_named(void **state)
+{
+	enum arrivals_kind kind = ARRIVALS_POISSON;
+
+	(void)state;
+	assert_int_equal(arrivals_parse("arrivals", "fixed", &kind), 0);
+	assert_int_equal(kind, ARRIVALS_FIXED);
+	assert_int_equal(arrivals_parse("arrivals", "poisson", &kind), 0);
+	assert_int_equal(kind, ARRIVALS_POISSON);
+	assert_int_equal(arrivals_parse("arrivals", "bursts", &kind), -1);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_seed_gives_one_schedule),
+		cmocka_unit_test(test_a_fixed_schedule_does_not_drift),
+		cmocka_unit_test(test_gaps_are_exponential),
+		cmocka_unit_test(test_counts_in_stretches_are_poisson),
+		cmocka_unit_test(test_kinds_are_named),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -213,7 +213,7 @@ def test_a_file_that_cannot_stand_beside_a_box_is_refused(made, file, complaint)
     assert complaint in str(error.value) and "theirs.json" in str(error.value)
 
 
-# ---- boxes/pintok.json ----
+# ---- the boxes that have such a file ----
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -232,3 +232,14 @@ def test_pintoks_figures_all_have_a_row(quick):
     for corpus in ("english", "code", "multi"):
         for system in known.names:
             assert any(t["corpus"] == corpus and t["system"] == system for t in tests)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("name", ["blink-fig4"])
+def test_figures_of_the_others_all_have_a_row(name, quick):
+    box = boxes.load(ROOT / "boxes" / f"{name}.json", quick)
+    (entry,) = (entry for entry in box.entries if entry.published)
+    names = {metric.name for metric in entry.metrics}
+    for figure in entry.published.figures:
+        assert figure.told <= names
+        assert any(figure.parameters.items() <= test.parameters.items() for test in entry.tests)

@@ -235,7 +235,7 @@ def test_pintoks_figures_all_have_a_row(quick):
 
 
 @pytest.mark.parametrize("quick", [True, False])
-@pytest.mark.parametrize("name", ["blink-fig4"])
+@pytest.mark.parametrize("name", ["nthu", "blink-fig4"])
 def test_figures_of_the_others_all_have_a_row(name, quick):
     box = boxes.load(ROOT / "boxes" / f"{name}.json", quick)
     (entry,) = (entry for entry in box.entries if entry.published)

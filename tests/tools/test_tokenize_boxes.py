@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""boxes/blink-fig4.json and length.json, cut down: real engines on little text."""
+"""boxes/nthu.json, blink-fig4.json and length.json, cut down: real engines on little text."""
 
 import json
 import os
@@ -36,9 +36,10 @@ HERE: dict[str, Any] = {
 }
 TEXT = "".join(f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000))
 CUT: dict[str, dict[str, Any]] = {
-    "blink-fig4": {"corpus": ["multi"], "length": [10, 128, 2048], "calls": [20],
+    "nthu": {"corpus": ["english"], "calls": [20], "seen": ["first"]},
+    "blink-fig4": {"corpus": ["multi"], "length": [10, 2048], "calls": [20],
                    "seen": ["first"]},
-    "length": {"length": [16, 4096, 65536], "calls": [20], "megabytes": [0.08]},
+    "length": {"length": [16, 4096], "calls": [20], "megabytes": [0.08]},
 }  # fmt: skip
 PARAMETERS = {
     "vocabulary": "gpt2", "corpus": "english", "unit": "bytes", "length": 300, "engine": "libtok",
@@ -114,11 +115,18 @@ def test_a_box_cut_down(name, tmp_path):
             assert "no WordPiece" in row["reason"] or "not installed" in row["reason"]
     for engine in ("libtok", "libtok-pieces", "libtok-python", "tokenizers", "tiktoken"):
         assert states[engine, "gpt2"] == {"done"}
+    if name == "nthu":
+        assert states["libtok-greedy", "gpt2"] == {"done"}
+        assert states["libtok-greedy", "bert-base-uncased"] == {"missing"}
     if name != "blink-fig4":
         assert states["libtok", "bert-base-uncased"] == {"done"}
     text = table.markdown(result)
     if name == "blink-fig4":
         assert "8 to 19.7" in text and "cells where a range is told" in text
+    if name == "nthu":
+        beside = [line for line in text.splitlines() if "| call p50, us |" in line]
+        assert len(beside) == 4 and any("| 332 " in line for line in beside)
+        assert any("| 4,688 " in line for line in beside)
 
 
 # ---- the task ----

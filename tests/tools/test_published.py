@@ -147,9 +147,41 @@ def test_what_is_not_there_has_no_ratio_and_is_not_left_out(made, tmp_path):
     assert [(c["times"], c["base"]) for c in cells.values()] == [(None, {"refused": "refused"})] * 2
 
 
+def test_a_range_of_ratios_stands_beside_each_cell_it_is_told_for(made, tmp_path):
+    figures = [
+        {"parameters": {"system": "fast"}, "times": {"time p50": [8, 19.7]}},
+        {"parameters": {"system": "absent", "size": 1}, "times": {"time p50": [30, 30]}},
+    ]
+    path = made(["fast", "slow", "absent"], figures=figures)
+    result = swept(path, tmp_path / "out")
+    cells = cells_of(result, "fast")
+    assert list(cells) == [(1, "time p50"), (2, "time p50")]
+    for cell in cells.values():
+        assert cell["their_range"] == (8, 19.7) and cell["their_times"] is None
+        assert cell["theirs"] is None
+    text = table.markdown(result)
+    row = next(line for line in text.splitlines() if "8 to 19.7" in line)
+    assert [c.strip() for c in row.split("|")][-4:-1] == ["not told", "not told", "8 to 19.7"]
+    assert (
+        "fast is better than slow in every repeat in 2 of 2 cells (0 not measured); of 2 cells where "
+        "a range is told the ratio's median is above it in 2, below it in 0."
+    ) in text
+    told = result["tables"][0]["published"]
+    assert "range" not in published.verdict(told, "absent")  # nothing to compare with it
+
+
 @pytest.mark.parametrize(
     ("file", "complaint"),
     [
+        (
+            {"figures": [{"parameters": {"system": "fast"}, "times": {"speed": [2, 1]}}]},
+            "figures[0].times.speed: [2, 1]: write [LEAST, MOST]",
+        ),
+        (
+            {"figures": [{"parameters": {"system": "fast"}, "times": {"speed": 2}}]},
+            "figures[0].times.speed: 2: write [LEAST, MOST]",
+        ),
+        ({"figures": [{"parameters": {"system": "fast"}}]}, "figures[0].metrics: []: write a list"),
         ({"by": "size"}, "by: 'size': the box's baseline must be a value of it"),
         ({"names": []}, "names: [] is not an object"),
         ({"names": {"fats": "x"}}, "names.system: 'fats': give one of fast"),
@@ -181,7 +213,7 @@ def test_a_file_that_cannot_stand_beside_a_box_is_refused(made, file, complaint)
     assert complaint in str(error.value) and "theirs.json" in str(error.value)
 
 
-# ---- boxes/pintok.json ----
+# ---- the boxes that have such a file ----
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -200,3 +232,14 @@ def test_pintoks_figures_all_have_a_row(quick):
     for corpus in ("english", "code", "multi"):
         for system in known.names:
             assert any(t["corpus"] == corpus and t["system"] == system for t in tests)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("name", ["nthu", "blink-fig4"])
+def test_figures_of_the_others_all_have_a_row(name, quick):
+    box = boxes.load(ROOT / "boxes" / f"{name}.json", quick)
+    (entry,) = (entry for entry in box.entries if entry.published)
+    names = {metric.name for metric in entry.metrics}
+    for figure in entry.published.figures:
+        assert figure.told <= names
+        assert any(figure.parameters.items() <= test.parameters.items() for test in entry.tests)

@@ -18,7 +18,7 @@ KEYS = {"name", "title", "repeats", "tests", "missing"}
 REPEATS = {"full", "quick"}
 ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "stages", "knee"}
 PUBLISHED = {"who", "source", "remarks", "by", "names", "figures"}
-FIGURE = {"parameters", "metrics"}
+FIGURE = {"parameters", "metrics", "times"}
 MISSING = {"what", "why"}
 REPEATS_MOST = 1000
 TESTS_MOST = 10_000
@@ -239,6 +239,10 @@ def _read(path: Path) -> Any:
         raise BoxError(f"{path}: not JSON: {error}") from None
 
 
+def _above_0(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value > 0
+
+
 def load_published(path: Path, own: Task, baseline: dict[str, Any]) -> Published:
     """Others' figures for tests of a task; BoxError if they cannot be such."""
     reader = _Reader(path)
@@ -255,17 +259,23 @@ def load_published(path: Path, own: Task, baseline: dict[str, Any]) -> Published
     figures = []
     for at, one in enumerate(reader.several("figures", given["figures"])):
         where = f"figures[{at}]"
-        reader.keys(where, one, FIGURE, FIGURE)
-        parameters, values = one["parameters"], reader.object(f"{where}.metrics", one["metrics"])
+        reader.keys(where, one, FIGURE, {"parameters"})
+        parameters = one["parameters"]
+        values = reader.object(f"{where}.metrics", one.get("metrics", {}))
+        times = reader.object(f"{where}.times", one.get("times", {}))
         reader.keys(f"{where}.parameters", parameters, set(own.parameters), {by})
         reader.values(f"{where}.parameters", own, {n: [v] for n, v in parameters.items()})
         if parameters[by] not in names:
             raise reader.error(f"{where}.parameters", f"{parameters[by]!r} is not in names")
-        reader.metrics(f"{where}.metrics", own, list(values))
+        reader.metrics(f"{where}.metrics", own, [*values, *times])
         for name, value in values.items():
-            if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+            if not _above_0(value):
                 raise reader.error(f"{where}.metrics.{name}", f"{value!r}: give a number above 0")
-        figures.append(Figure(parameters, values))
+        for name, value in times.items():
+            both = isinstance(value, list) and len(value) == 2 and all(map(_above_0, value))
+            if not both or value[0] > value[1]:
+                raise reader.error(f"{where}.times.{name}", f"{value!r}: write [LEAST, MOST]")
+        figures.append(Figure(parameters, values, {n: (v[0], v[1]) for n, v in times.items()}))
     remarks = [reader.text("remarks", one) for one in reader.several("remarks", given["remarks"])]
     who, source = (reader.text(key, given[key]) for key in ("who", "source"))
     return Published(who, source, remarks, by, names, figures)

@@ -17,6 +17,12 @@ NOT_TOLD = "not told"
 class Figure:
     parameters: dict[str, Any]  # those of a test, as far as the source tells them
     values: dict[str, float]  # by metric
+    # Where only that is told: how many times better than their baseline, from .. to.
+    times: dict[str, tuple[float, float]]
+
+    @property
+    def told(self) -> set[str]:
+        return {*self.values, *self.times}
 
 
 @dataclass(frozen=True)
@@ -34,6 +40,12 @@ class Published:
         for figure in self.figures:
             if metric in figure.values and figure.parameters.items() <= parameters.items():
                 return figure.values[metric]
+        return None
+
+    def times(self, parameters: dict[str, Any], metric: str) -> tuple[float, float] | None:
+        for figure in self.figures:
+            if metric in figure.times and figure.parameters.items() <= parameters.items():
+                return figure.times[metric]
         return None
 
 
@@ -74,6 +86,7 @@ def _one(
         "theirs": theirs,
         "their_base": their_base,
         "their_times": their_times,
+        "their_range": published.times(row["parameters"], metric.name),
     }
 
 
@@ -82,7 +95,7 @@ def beside(
 ) -> dict[str, Any]:
     """For each of their systems but the one of `baseline`, a value of `by`: each metric that they
     tell of it, in each row here."""
-    told = {name for figure in published.figures for name in figure.values}
+    told = {name for figure in published.figures for name in figure.told}
 
     def compared(system: str) -> Iterator[dict[str, Any]]:
         for row in rows:
@@ -131,6 +144,15 @@ def _cell(cell: dict[str, Any]) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
+def _their_times(cell: dict[str, Any]) -> str:
+    if cell["their_times"] is not None:
+        return _ratio(cell["their_times"])
+    if cell["their_range"] is not None:
+        least, most = cell["their_range"]
+        return f"{_ratio(least)} to {_ratio(most)}"
+    return "-"
+
+
 def verdict(found: dict[str, Any], system: str) -> str:
     """In how many cells it is better than the baseline, in each repeat; and than they are."""
     cells = found["systems"][system]
@@ -138,11 +160,24 @@ def verdict(found: dict[str, Any], system: str) -> str:
     better = sum(c["times"]["min"] > 1 for c in measured)
     both = [c for c in measured if c["their_times"] is not None]
     more = sum(c["times"]["median"] > c["their_times"] for c in both)
-    return (
+    ranges = [c for c in measured if c["their_range"] is not None]
+    above = sum(c["times"]["median"] > c["their_range"][1] for c in ranges)
+    below = sum(c["times"]["median"] < c["their_range"][0] for c in ranges)
+    text = (
         f"{system} is better than {found['baseline']} in every repeat in {better} of {len(cells)} "
-        f"cells ({len(cells) - len(measured)} not measured); the ratio's median is above "
-        f"{found['who']}'s own in {more} of the {len(both)} cells where both are known."
+        f"cells ({len(cells) - len(measured)} not measured)"
     )
+    if both or not ranges:
+        text += (
+            f"; the ratio's median is above {found['who']}'s own in {more} of the {len(both)} "
+            "cells where both are known"
+        )
+    if ranges:
+        text += (
+            f"; of {len(ranges)} cells where a range is told the ratio's median is above it in "
+            f"{above}, below it in {below}"
+        )
+    return text + "."
 
 
 def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[list[str]]]]:
@@ -157,11 +192,10 @@ def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[lis
         head += [names[system], names[base], f"{names[base]} / {names[system]}"]
         rows = [head]
         for c in cells:
-            theirs = "-" if c["their_times"] is None else _ratio(c["their_times"])
             rows.append(
                 [*(str(c["parameters"][name]) for name in shown), f"{c['metric']}, {c['unit']}"]
                 + [_cell(c["here"]), _cell(c["base"]), _told_times(c["times"])]
-                + [_number(c["theirs"]), _number(c["their_base"]), theirs]
+                + [_number(c["theirs"]), _number(c["their_base"]), _their_times(c)]
             )
         made.append((verdict(found, system), rows))
     return made

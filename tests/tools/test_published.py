@@ -147,6 +147,44 @@ def test_what_is_not_there_has_no_ratio_and_is_not_left_out(made, tmp_path):
     assert [(c["times"], c["base"]) for c in cells.values()] == [(None, {"refused": "refused"})] * 2
 
 
+def by_size(made: Any, *figures: dict[str, Any]) -> Path:
+    names = {"1": "Their small", "2": "Their large"}
+    return made(["fast"], {"size": 1}, by="size", names=names, figures=list(figures))
+
+
+def test_what_tells_only_how_many_times_better_stands_beside_a_number(made, tmp_path):
+    large = {"parameters": {"size": 2}, "times": {"speed": [0.25, 3], "time p50": 4}}
+    result = swept(by_size(made, large), tmp_path / "out")
+    found = result["tables"][0]["published"]
+    assert found["baseline"] == "size 1" and found["names"]["size 2"] == "Their large"
+    p50, speed = found["systems"]["size 2"]
+    assert (p50["theirs"], p50["their_base"]) == (None, None)
+    assert (p50["their_times_least"], p50["their_times"]) == (4, 4)
+    assert (speed["their_times_least"], speed["their_times"]) == (0.25, 3)
+    assert speed["times"]["median"] == pytest.approx(0.5)
+    text = table.markdown(result)
+    rows = [[c.strip() for c in line.split("|")] for line in text.splitlines()]
+    (row,) = (r for r in rows if "speed, 1/s" in r and "not told" in r)
+    assert row[-4:-1] == ["not told", "not told", "0.25 to 3"]
+    assert "above They's own in 0 of the 2 cells where both are known" in text
+
+
+@pytest.mark.parametrize(
+    ("figure", "complaint"),
+    [
+        ({}, "figures[0]: give its metrics, or its times"),
+        ({"times": {"speed": [3, 2]}}, "figures[0].times.speed: [3, 2]: give the least first"),
+        ({"times": {"speed": [1, 2, 3]}}, "[1, 2, 3]: give a number above 0"),
+        ({"times": {"speed": [0, 3]}}, "figures[0].times.speed: 0: give a number above 0"),
+        ({"times": {"sped": 3}}, "figures[0].times: 'sped'"),
+    ],
+)
+def test_times_that_cannot_be_are_refused(made, figure, complaint):
+    with pytest.raises(boxes.BoxError) as error:
+        boxes.load(by_size(made, {"parameters": {"size": 2}} | figure), quick=False)
+    assert complaint in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("file", "complaint"),
     [

@@ -238,3 +238,24 @@ def test_pintoks_figures_all_have_a_row(quick):
     for corpus in ("english", "code", "multi"):
         for system in known.names:
             assert any(t["corpus"] == corpus and t["system"] == system for t in tests)
+
+
+# ---- boxes/buddy.json ----
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_buddys_figures_all_have_a_row(quick):
+    box = boxes.load(ROOT / "boxes" / "buddy.json", quick)
+    beside = [entry for entry in box.entries if entry.published is not None]
+    assert [entry.published.by for entry in beside] == ["slot-kib", "slots", "workers"]
+    for entry in beside:
+        theirs = entry.published
+        for test in entry.tests:
+            told = theirs.times(test.parameters, "ids-rate")
+            known = test.parameters[theirs.by] in theirs.names
+            is_base = test.parameters == entry.base_of(test).parameters
+            assert (told is not None) == (known and not is_base)
+        assert "ids-rate" in [metric.name for metric in entry.metrics]
+        assert all(figure.times and not figure.values for figure in theirs.figures)
+        shown = [test.parameters[theirs.by] for test in entry.tests]
+        assert set(theirs.names) <= set(shown)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tokd-load: how long a client waits for the ids of a text it sends, and whether they are right. */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -13,26 +12,10 @@
 #include "client.h"
 #include "judge.h"
 #include "options.h"
+#include "pin.h"
 
 #define FAILURES_SHOWN 5
 #define SOCKET_BUFFER (4 << 20) /* bytes; a whole window of replies with room to spare */
-
-static int
-pin(int cpu)
-{
-	cpu_set_t set;
-
-	if (cpu < 0)
-		return 0;
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) != 0) {
-		fprintf(stderr, "tokd-load: --cpu %d: ", cpu);
-		perror(NULL);
-		return -1;
-	}
-	return 0;
-}
 
 static int
 open_socket(struct client *c, const struct options *o)
@@ -153,7 +136,7 @@ main(int argc, char **argv)
 	parsed = options_parse(&options, argc, argv);
 	if (parsed != 0)
 		return parsed > 0 ? 0 : 2;
-	if (pin(options.cpu) != 0 || slices_load(&slices, options.slices) != 0)
+	if (pin_to(options.cpu) != 0 || slices_load(&slices, options.slices) != 0)
 		return 1;
 	out = fopen(options.out, "w");
 	if (out == NULL)

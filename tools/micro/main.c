@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../load/pin.h"
 #include "../load/values.h"
 #include "micro.h"
 
@@ -182,22 +183,6 @@ parse(struct micro_options *o, const struct mode *m, int argc, char **argv)
 	return 0;
 }
 
-static int
-pin(int cpu)
-{
-	cpu_set_t one;
-
-	if (cpu < 0)
-		return 0;
-	CPU_ZERO(&one);
-	CPU_SET((size_t)cpu, &one);
-	if (sched_setaffinity(0, sizeof(one), &one) == 0)
-		return 0;
-	fprintf(stderr, "tokd-micro: --cpu %d: ", cpu);
-	perror("this process may not use it");
-	return -1;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -215,5 +200,5 @@ main(int argc, char **argv)
 		fputs(help, stdout);
 	if (rc != 0)
 		return rc > 0 ? 0 : 2;
-	return pin(o.cpu) == 0 ? m->run(&o) : 1;
+	return pin_to(o.cpu) == 0 ? m->run(&o) : 1;
 }

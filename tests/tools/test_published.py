@@ -147,41 +147,47 @@ def test_what_is_not_there_has_no_ratio_and_is_not_left_out(made, tmp_path):
     assert [(c["times"], c["base"]) for c in cells.values()] == [(None, {"refused": "refused"})] * 2
 
 
-def test_a_range_of_ratios_stands_beside_each_cell_it_is_told_for(made, tmp_path):
-    figures = [
-        {"parameters": {"system": "fast"}, "times": {"time p50": [8, 19.7]}},
-        {"parameters": {"system": "absent", "size": 1}, "times": {"time p50": [30, 30]}},
-    ]
-    path = made(["fast", "slow", "absent"], figures=figures)
-    result = swept(path, tmp_path / "out")
-    cells = cells_of(result, "fast")
-    assert list(cells) == [(1, "time p50"), (2, "time p50")]
-    for cell in cells.values():
-        assert cell["their_range"] == (8, 19.7) and cell["their_times"] is None
-        assert cell["theirs"] is None
+def by_size(made: Any, *figures: dict[str, Any]) -> Path:
+    names = {"1": "Their small", "2": "Their large"}
+    return made(["fast"], {"size": 1}, by="size", names=names, figures=list(figures))
+
+
+def test_what_tells_only_how_many_times_better_stands_beside_a_number(made, tmp_path):
+    large = {"parameters": {"size": 2}, "times": {"speed": [0.25, 3], "time p50": 4}}
+    result = swept(by_size(made, large), tmp_path / "out")
+    found = result["tables"][0]["published"]
+    assert found["baseline"] == "size 1" and found["names"]["size 2"] == "Their large"
+    p50, speed = found["systems"]["size 2"]
+    assert (p50["theirs"], p50["their_base"]) == (None, None)
+    assert (p50["their_times_least"], p50["their_times"]) == (4, 4)
+    assert (speed["their_times_least"], speed["their_times"]) == (0.25, 3)
+    assert speed["times"]["median"] == pytest.approx(0.5)
     text = table.markdown(result)
-    row = next(line for line in text.splitlines() if "8 to 19.7" in line)
-    assert [c.strip() for c in row.split("|")][-4:-1] == ["not told", "not told", "8 to 19.7"]
-    assert (
-        "fast is better than slow in every repeat in 2 of 2 cells (0 not measured); of 2 cells where "
-        "a range is told the ratio's median is above it in 2, below it in 0."
-    ) in text
-    told = result["tables"][0]["published"]
-    assert "range" not in published.verdict(told, "absent")  # nothing to compare with it
+    rows = [[c.strip() for c in line.split("|")] for line in text.splitlines()]
+    (row,) = (r for r in rows if "speed, 1/s" in r and "not told" in r)
+    assert row[-4:-1] == ["not told", "not told", "0.25 to 3"]
+    assert "above They's own in 0 of the 2 cells where both are known" in text
+
+
+@pytest.mark.parametrize(
+    ("figure", "complaint"),
+    [
+        ({}, "figures[0]: give its metrics, or its times"),
+        ({"times": {"speed": [3, 2]}}, "figures[0].times.speed: [3, 2]: give the least first"),
+        ({"times": {"speed": [1, 2, 3]}}, "[1, 2, 3]: give a number above 0"),
+        ({"times": {"speed": [0, 3]}}, "figures[0].times.speed: 0: give a number above 0"),
+        ({"times": {"sped": 3}}, "figures[0].times: 'sped'"),
+    ],
+)
+def test_times_that_cannot_be_are_refused(made, figure, complaint):
+    with pytest.raises(boxes.BoxError) as error:
+        boxes.load(by_size(made, {"parameters": {"size": 2}} | figure), quick=False)
+    assert complaint in str(error.value)
 
 
 @pytest.mark.parametrize(
     ("file", "complaint"),
     [
-        (
-            {"figures": [{"parameters": {"system": "fast"}, "times": {"speed": [2, 1]}}]},
-            "figures[0].times.speed: [2, 1]: write [LEAST, MOST]",
-        ),
-        (
-            {"figures": [{"parameters": {"system": "fast"}, "times": {"speed": 2}}]},
-            "figures[0].times.speed: 2: write [LEAST, MOST]",
-        ),
-        ({"figures": [{"parameters": {"system": "fast"}}]}, "figures[0].metrics: []: write a list"),
         ({"by": "size"}, "by: 'size': the box's baseline must be a value of it"),
         ({"names": []}, "names: [] is not an object"),
         ({"names": {"fats": "x"}}, "names.system: 'fats': give one of fast"),
@@ -241,5 +247,26 @@ def test_figures_of_the_others_all_have_a_row(name, quick):
     (entry,) = (entry for entry in box.entries if entry.published)
     names = {metric.name for metric in entry.metrics}
     for figure in entry.published.figures:
-        assert figure.told <= names
+        assert {*figure.values, *figure.times} <= names
         assert any(figure.parameters.items() <= test.parameters.items() for test in entry.tests)
+
+
+# ---- boxes/buddy.json ----
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_buddys_figures_all_have_a_row(quick):
+    box = boxes.load(ROOT / "boxes" / "buddy.json", quick)
+    beside = [entry for entry in box.entries if entry.published is not None]
+    assert [entry.published.by for entry in beside] == ["slot-kib", "slots", "workers"]
+    for entry in beside:
+        theirs = entry.published
+        for test in entry.tests:
+            told = theirs.times(test.parameters, "ids-rate")
+            known = test.parameters[theirs.by] in theirs.names
+            is_base = test.parameters == entry.base_of(test).parameters
+            assert (told is not None) == (known and not is_base)
+        assert "ids-rate" in [metric.name for metric in entry.metrics]
+        assert all(figure.times and not figure.values for figure in theirs.figures)
+        shown = [test.parameters[theirs.by] for test in entry.tests]
+        assert set(theirs.names) <= set(shown)

@@ -17,23 +17,20 @@ NOT_TOLD = "not told"
 class Figure:
     parameters: dict[str, Any]  # those of a test, as far as the source tells them
     values: dict[str, float]  # by metric
-    # Where only that is told: how many times better than their baseline, from .. to.
-    times: dict[str, tuple[float, float]]
-
-    @property
-    def told(self) -> set[str]:
-        return {*self.values, *self.times}
+    times: dict[str, tuple[float, float]]  # better than the baseline, least and most, where the
+    # source tells that alone
 
 
 @dataclass(frozen=True)
 class Published:
-    """`names`: what their systems are called, by the value of the parameter `by` here."""
+    """`names`: what their systems are called, by the value of the parameter `by` here, which may
+    be a number."""
 
     who: str
     source: str
     remarks: list[str]
     by: str
-    names: dict[str, str]
+    names: dict[Any, str]
     figures: list[Figure]
 
     def value(self, parameters: dict[str, Any], metric: str) -> float | None:
@@ -47,6 +44,10 @@ class Published:
             if metric in figure.times and figure.parameters.items() <= parameters.items():
                 return figure.times[metric]
         return None
+
+    def system(self, value: Any) -> str:
+        """What stands in tables for a value of `by`."""
+        return value if isinstance(value, str) else f"{self.by} {value}"
 
 
 def _here(row: dict[str, Any], metric: str) -> dict[str, Any]:
@@ -72,10 +73,10 @@ def _one(
     cell, base_cell = _here(row, metric.name), _here(base, metric.name)
     theirs = published.value(row["parameters"], metric.name)
     their_base = published.value(base["parameters"], metric.name)
-    their_times = None
+    their_times = published.times(row["parameters"], metric.name)
     if theirs is not None and their_base is not None:
         lower = metric.better == "lower"
-        their_times = their_base / theirs if lower else theirs / their_base
+        their_times = (their_base / theirs if lower else theirs / their_base,) * 2
     return {
         "parameters": {k: v for k, v in row["parameters"].items() if k != published.by},
         "metric": metric.name,
@@ -85,8 +86,8 @@ def _one(
         "times": _times(base_cell, cell, metric),
         "theirs": theirs,
         "their_base": their_base,
-        "their_times": their_times,
-        "their_range": published.times(row["parameters"], metric.name),
+        "their_times_least": their_times and their_times[0],
+        "their_times": their_times and their_times[1],
     }
 
 
@@ -95,9 +96,9 @@ def beside(
 ) -> dict[str, Any]:
     """For each of their systems but the one of `baseline`, a value of `by`: each metric that they
     tell of it, in each row here."""
-    told = {name for figure in published.figures for name in figure.told}
+    told = {name for figure in published.figures for name in (*figure.values, *figure.times)}
 
-    def compared(system: str) -> Iterator[dict[str, Any]]:
+    def compared(system: Any) -> Iterator[dict[str, Any]]:
         for row in rows:
             if row["parameters"][published.by] != system:
                 continue
@@ -112,9 +113,9 @@ def beside(
         "who": published.who,
         "source": published.source,
         "remarks": published.remarks,
-        "names": published.names,
-        "baseline": baseline,
-        "systems": {system: list(compared(system)) for system in systems},
+        "names": {published.system(s): name for s, name in published.names.items()},
+        "baseline": published.system(baseline),
+        "systems": {published.system(system): list(compared(system)) for system in systems},
     }
 
 
@@ -127,6 +128,13 @@ def _number(value: float | None) -> str:
 
 def _ratio(value: float) -> str:
     return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+
+
+def _their_times(cell: dict[str, Any]) -> str:
+    most, least = cell["their_times"], cell["their_times_least"]
+    if most is None:
+        return "-"
+    return _ratio(most) if least == most else f"{_ratio(least)} to {_ratio(most)}"
 
 
 def _told_times(times: dict[str, float] | None) -> str:
@@ -144,15 +152,6 @@ def _cell(cell: dict[str, Any]) -> str:
     return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
 
 
-def _their_times(cell: dict[str, Any]) -> str:
-    if cell["their_times"] is not None:
-        return _ratio(cell["their_times"])
-    if cell["their_range"] is not None:
-        least, most = cell["their_range"]
-        return f"{_ratio(least)} to {_ratio(most)}"
-    return "-"
-
-
 def verdict(found: dict[str, Any], system: str) -> str:
     """In how many cells it is better than the baseline, in each repeat; and than they are."""
     cells = found["systems"][system]
@@ -160,24 +159,11 @@ def verdict(found: dict[str, Any], system: str) -> str:
     better = sum(c["times"]["min"] > 1 for c in measured)
     both = [c for c in measured if c["their_times"] is not None]
     more = sum(c["times"]["median"] > c["their_times"] for c in both)
-    ranges = [c for c in measured if c["their_range"] is not None]
-    above = sum(c["times"]["median"] > c["their_range"][1] for c in ranges)
-    below = sum(c["times"]["median"] < c["their_range"][0] for c in ranges)
-    text = (
+    return (
         f"{system} is better than {found['baseline']} in every repeat in {better} of {len(cells)} "
-        f"cells ({len(cells) - len(measured)} not measured)"
+        f"cells ({len(cells) - len(measured)} not measured); the ratio's median is above "
+        f"{found['who']}'s own in {more} of the {len(both)} cells where both are known."
     )
-    if both or not ranges:
-        text += (
-            f"; the ratio's median is above {found['who']}'s own in {more} of the {len(both)} "
-            "cells where both are known"
-        )
-    if ranges:
-        text += (
-            f"; of {len(ranges)} cells where a range is told the ratio's median is above it in "
-            f"{above}, below it in {below}"
-        )
-    return text + "."
 
 
 def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[list[str]]]]:
@@ -188,8 +174,8 @@ def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[lis
             continue
         names, base = found["names"], found["baseline"]
         shown = [name for name in varied if name in cells[0]["parameters"]]
-        head = [*shown, "metric", system, base, f"{base} / {system} here"]
-        head += [names[system], names[base], f"{names[base]} / {names[system]}"]
+        head = [*shown, "metric", system, base, "times better here"]
+        head += [names[system], names[base], "times better there"]
         rows = [head]
         for c in cells:
             rows.append(

@@ -112,7 +112,7 @@ def test_a_box_cut_down(name, tmp_path):
             assert all(0 < cell.get("median", 1) for cell in row["cells"].values())
         else:
             assert row["state"] == "missing", row["reason"]
-            assert "no WordPiece" in row["reason"] or "not installed" in row["reason"]
+            assert "for BPE alone" in row["reason"] or "not installed" in row["reason"]
     for engine in ("libtok", "libtok-pieces", "libtok-python", "tokenizers", "tiktoken"):
         assert states[engine, "gpt2"] == {"done"}
     if name == "nthu":

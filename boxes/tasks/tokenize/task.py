@@ -134,7 +134,7 @@ def _command(state: State, parameters: dict[str, Any], texts: Texts) -> list[str
 
 def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     if parameters["vocabulary"] != "gpt2" and parameters["engine"] in BPE_ONLY:
-        raise Missing(f"{parameters['engine']} has no WordPiece")
+        raise Missing(f"{parameters['engine']} is run for BPE alone")
     kind, count = _wanted(parameters)
     texts = state.texts[kind, count, _is_greedy(parameters)]
     if texts.count < count:

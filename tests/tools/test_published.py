@@ -147,6 +147,44 @@ def test_what_is_not_there_has_no_ratio_and_is_not_left_out(made, tmp_path):
     assert [(c["times"], c["base"]) for c in cells.values()] == [(None, {"refused": "refused"})] * 2
 
 
+def by_size(made: Any, *figures: dict[str, Any]) -> Path:
+    names = {"1": "Their small", "2": "Their large"}
+    return made(["fast"], {"size": 1}, by="size", names=names, figures=list(figures))
+
+
+def test_what_tells_only_how_many_times_better_stands_beside_a_number(made, tmp_path):
+    large = {"parameters": {"size": 2}, "times": {"speed": [0.25, 3], "time p50": 4}}
+    result = swept(by_size(made, large), tmp_path / "out")
+    found = result["tables"][0]["published"]
+    assert found["baseline"] == "size 1" and found["names"]["size 2"] == "Their large"
+    p50, speed = found["systems"]["size 2"]
+    assert (p50["theirs"], p50["their_base"]) == (None, None)
+    assert (p50["their_times_least"], p50["their_times"]) == (4, 4)
+    assert (speed["their_times_least"], speed["their_times"]) == (0.25, 3)
+    assert speed["times"]["median"] == pytest.approx(0.5)
+    text = table.markdown(result)
+    rows = [[c.strip() for c in line.split("|")] for line in text.splitlines()]
+    (row,) = (r for r in rows if "speed, 1/s" in r and "not told" in r)
+    assert row[-4:-1] == ["not told", "not told", "0.25 to 3"]
+    assert "above They's own in 0 of the 2 cells where both are known" in text
+
+
+@pytest.mark.parametrize(
+    ("figure", "complaint"),
+    [
+        ({}, "figures[0]: give its metrics, or its times"),
+        ({"times": {"speed": [3, 2]}}, "figures[0].times.speed: [3, 2]: give the least first"),
+        ({"times": {"speed": [1, 2, 3]}}, "[1, 2, 3]: give a number above 0"),
+        ({"times": {"speed": [0, 3]}}, "figures[0].times.speed: 0: give a number above 0"),
+        ({"times": {"sped": 3}}, "figures[0].times: 'sped'"),
+    ],
+)
+def test_times_that_cannot_be_are_refused(made, figure, complaint):
+    with pytest.raises(boxes.BoxError) as error:
+        boxes.load(by_size(made, {"parameters": {"size": 2}} | figure), quick=False)
+    assert complaint in str(error.value)
+
+
 @pytest.mark.parametrize(
     ("file", "complaint"),
     [
@@ -181,7 +219,7 @@ def test_a_file_that_cannot_stand_beside_a_box_is_refused(made, file, complaint)
     assert complaint in str(error.value) and "theirs.json" in str(error.value)
 
 
-# ---- boxes/pintok.json ----
+# ---- the boxes that have such a file ----
 
 
 @pytest.mark.parametrize("quick", [True, False])
@@ -200,3 +238,35 @@ def test_pintoks_figures_all_have_a_row(quick):
     for corpus in ("english", "code", "multi"):
         for system in known.names:
             assert any(t["corpus"] == corpus and t["system"] == system for t in tests)
+
+
+@pytest.mark.parametrize("quick", [True, False])
+@pytest.mark.parametrize("name", ["nthu", "blink-fig4"])
+def test_figures_of_the_others_all_have_a_row(name, quick):
+    box = boxes.load(ROOT / "boxes" / f"{name}.json", quick)
+    (entry,) = (entry for entry in box.entries if entry.published)
+    names = {metric.name for metric in entry.metrics}
+    for figure in entry.published.figures:
+        assert {*figure.values, *figure.times} <= names
+        assert any(figure.parameters.items() <= test.parameters.items() for test in entry.tests)
+
+
+# ---- boxes/buddy.json ----
+
+
+@pytest.mark.parametrize("quick", [True, False])
+def test_buddys_figures_all_have_a_row(quick):
+    box = boxes.load(ROOT / "boxes" / "buddy.json", quick)
+    beside = [entry for entry in box.entries if entry.published is not None]
+    assert [entry.published.by for entry in beside] == ["slot-kib", "slots", "workers"]
+    for entry in beside:
+        theirs = entry.published
+        for test in entry.tests:
+            told = theirs.times(test.parameters, "ids-rate")
+            known = test.parameters[theirs.by] in theirs.names
+            is_base = test.parameters == entry.base_of(test).parameters
+            assert (told is not None) == (known and not is_base)
+        assert "ids-rate" in [metric.name for metric in entry.metrics]
+        assert all(figure.times and not figure.values for figure in theirs.figures)
+        shown = [test.parameters[theirs.by] for test in entry.tests]
+        assert set(theirs.names) <= set(shown)

@@ -15,7 +15,7 @@ import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from sweep import box as boxes
-from sweep import compare, machine, stats, summary, table
+from sweep import compare, machine, published_file, stats, summary, table
 from sweep import task as tasks
 from sweep.runner import Runner
 from sweep.samples import Samples, least_samples
@@ -222,7 +222,7 @@ def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
     box, theirs = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
     asks = ROOT / "boxes/tasks/client-to-ids/task.py"
     (tmp_path / "theirs.json").write_text(theirs)
-    known = boxes.load_published(
+    known = published_file.load(
         tmp_path / "theirs.json", tasks.load("client-to-ids", asks), {"system": "rust-udp"}
     )
     assert known.value({"system": "tokd", "tokens": 128}, "round-trip p50") == 36

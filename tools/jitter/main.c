@@ -12,6 +12,8 @@
 
 #include <rte_cycles.h>
 
+#include "../load/pin.h"
+
 /* Counts by ticks between two reads of the clock, each bucket 0.1% wide: below 2^EXACT each number
  * of ticks has its own, above it each power of two has 2^(EXACT - 1). */
 #define EXACT 11
@@ -172,22 +174,6 @@ set(struct options *o, int which, const char *value)
 	return 0;
 }
 
-static int
-pin(int cpu)
-{
-	cpu_set_t one;
-
-	if (cpu < 0)
-		return 0;
-	CPU_ZERO(&one);
-	CPU_SET((size_t)cpu, &one);
-	if (sched_setaffinity(0, sizeof(one), &one) == 0)
-		return 0;
-	fprintf(stderr, "tokd-jitter: --cpu %d: %s; give one that this process may use\n", cpu,
-		strerror(errno));
-	return -1;
-}
-
 int
 main(int argc, char **argv)
 {
@@ -212,7 +198,7 @@ main(int argc, char **argv)
 			stderr);
 		return 2;
 	}
-	if (pin(o.cpu) != 0)
+	if (pin_to(o.cpu) != 0)
 		return 1;
 	(void)mlockall(MCL_CURRENT | MCL_FUTURE); /* else page faults are seen as well */
 	memset(bucket, 0, sizeof(bucket));

@@ -16,7 +16,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 import tiktoken
-from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 END_OF_TEXT = "<|endoftext|>"
 
@@ -84,6 +84,16 @@ def load_gpt2(ranks_file: Path) -> Tokenizer:
     return tokenizer
 
 
+def load_bert_uncased(vocab_txt: Path) -> Tokenizer:
+    """BERT's uncased tokenizer of the reference's own parts, special tokens taken as text."""
+    tokenizer = Tokenizer(models.WordPiece.from_file(str(vocab_txt), unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.encode_special_tokens = True
+    return tokenizer
+
+
 def load_tiktoken(ranks_file: Path) -> tiktoken.Encoding:
     ranks = read_ranks(ranks_file)
     return tiktoken.Encoding(
@@ -96,6 +106,27 @@ def load_tiktoken(ranks_file: Path) -> tiktoken.Encoding:
 
 def ids(tokenizer: Tokenizer, text: str) -> list[int]:
     return tokenizer.encode(text, add_special_tokens=False).ids
+
+
+class LongestMatch:
+    """What greedy ids are, by their definition: of each of the tokenizer's pretokens the longest
+    token that begins there, then the longest behind it."""
+
+    def __init__(self, tokenizer: Tokenizer) -> None:
+        self._vocab = tokenizer.get_vocab(with_added_tokens=False)
+        self._split = tokenizer.pre_tokenizer.pre_tokenize_str
+        self._longest = max(map(len, self._vocab))
+
+    def ids(self, text: str) -> list[int]:
+        found = []
+        for word, _ in self._split(text):
+            at = 0
+            while at < len(word):
+                ends = range(min(len(word), at + self._longest), at, -1)
+                end = next(end for end in ends if word[at:end] in self._vocab)
+                found.append(self._vocab[word[at:end]])
+                at = end
+        return found
 
 
 def verify(tokenizer: Tokenizer, ranks_file: Path, samples: Iterable[str]) -> int:

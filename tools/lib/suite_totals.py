@@ -3,9 +3,10 @@
 
 A run is named by what its logs are called before the dot (meson test --logbase). Its .junit.xml knows
 each subtest; but of a program that crashed, hung or gave a bad exit code between its subtests it says
-nothing (meson 1.0), so its .json is asked for that.
+nothing (meson 1.0), so its .json is asked for that. --skipped names what had no run.
 """
 
+import argparse
 import json
 import re
 import sys
@@ -107,10 +108,14 @@ def add(totals: Totals, run: str) -> None:
 
 
 def main() -> int:
-    totals = Totals()
-    for run in sys.argv[1:]:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--skipped", action="append", default=[], metavar="WHAT: REASON")
+    parser.add_argument("runs", nargs="+")
+    args = parser.parse_args()
+    totals = Totals(skipped=Counter(args.skipped))
+    for run in args.runs:
         add(totals, run)
-    for run in sys.argv[1:] if totals.failed else ():
+    for run in args.runs if totals.failed else ():
         log = Path(f"{run}.txt")
         if log.exists():
             print(*diagnoses(log.read_text(errors="replace")), sep="\n")

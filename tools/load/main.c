@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tokd-load: how long a client waits for the ids of a text it sends, and whether they are right. */
 #include <inttypes.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,24 +9,8 @@
 #include "client.h"
 #include "loop.h"
 #include "options.h"
+#include "pin.h"
 #include "rows.h"
-
-static int
-pin(uint64_t cpu)
-{
-	cpu_set_t set;
-
-	if (cpu == CPU_ANY)
-		return 0;
-	CPU_ZERO(&set);
-	CPU_SET((size_t)cpu, &set);
-	if (sched_setaffinity(0, sizeof(set), &set) != 0) {
-		fprintf(stderr, "tokd-load: --cpu %" PRIu64 ": ", cpu);
-		perror(NULL);
-		return -1;
-	}
-	return 0;
-}
 
 static int
 rows_open(struct rows *rows, uint64_t count)
@@ -67,7 +50,8 @@ main(int argc, char **argv)
 	parsed = options_parse(&options, argc, argv);
 	if (parsed != 0)
 		return parsed > 0 ? 0 : 2;
-	if (pin(options.cpu) != 0 || slices_load(&slices, options.slices) != 0)
+	if (pin_to(options.cpu == CPU_ANY ? -1 : (int)options.cpu) != 0 ||
+		slices_load(&slices, options.slices) != 0)
 		return 1;
 	if (try_out(options.out) == 0 &&
 		rows_open(&rows, options.requests > 0 ? options.requests : slices.count) == 0 &&

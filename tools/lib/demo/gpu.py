@@ -30,11 +30,17 @@ STAGES = (
 )
 
 
-def _agent(folder: Path) -> Process:
-    command = [str(TOKD_GPU), "--device", "cpu", "--table", TABLE, "--producers", "1"]
-    command += ["--out-bytes", OUT_BYTES, "--listen", f"unix:{folder / 'gpu.sock'}"]
-    command += ["--holders-socket", str(folder / "holders.sock")]
-    return Process("tokd-gpu", command, folder / "tokd-gpu.log")
+def start_agent(folder: Path, table: str, *more: str) -> Process:
+    """tokd-gpu with its sockets in `folder`, ready for producers and holders."""
+    command = [str(TOKD_GPU), "--table", table, "--listen", f"unix:{folder / 'gpu.sock'}"]
+    command += ["--holders-socket", str(folder / "holders.sock"), *more]
+    agent = Process("tokd-gpu", command, folder / "tokd-gpu.log")
+    try:
+        agent.wait_for("ready:", READY_S)
+    except BaseException:
+        agent.stop()
+        raise
+    return agent
 
 
 def _percentiles(times: Histogram) -> dict[str, float | int]:
@@ -53,7 +59,8 @@ def show(
     client = stack.enter_context(namespace("client"))
     link = stack.enter_context(veth(0, client, None))
     huge = stack.enter_context(hugepages())
-    agent = stack.enter_context(_agent(folder))
+    options = ["--device", "cpu", "--producers", "1", "--out-bytes", OUT_BYTES]
+    agent = stack.enter_context(start_agent(folder, TABLE, *options))
     say(agent.wait_for("ready:", READY_S))
     sink = ["--sink", f"gpu=shm:{folder / 'gpu.sock'}"]
     appliance = stack.enter_context(start_appliance(link, vocab, folder, server_cpu, huge, sink))

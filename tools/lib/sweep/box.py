@@ -1,31 +1,24 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A box: a JSON file that says which tests to run. What is wrong with it is said before any is."""
 
-import difflib
-import json
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from . import knee, task
-from .published import Figure, Published
+from . import knee, published_file, task
+from .published import Published
+from .reader import BoxError, Reader, among, read_json
 from .task import Metric, Task
 
 KEYS = {"name", "title", "repeats", "tests", "missing"}
 REPEATS = {"full", "quick"}
 ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "stages", "knee"}
-PUBLISHED = {"who", "source", "remarks", "by", "names", "figures"}
-FIGURE = {"parameters", "metrics"}
 MISSING = {"what", "why"}
 REPEATS_MOST = 1000
 TESTS_MOST = 10_000
-
-
-class BoxError(Exception):
-    """One line: where in which file, what is wrong, and the remedy."""
+__all__ = ["Box", "BoxError", "Entry", "Test", "load", "task_folders"]
 
 
 @dataclass(frozen=True)
@@ -82,80 +75,13 @@ class Box:
         return [test for entry in self.entries for test in entry.tests]
 
 
-def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"key {key!r} stands there twice")
-        found[key] = value
-    return found
-
-
-def _among(word: str, known: Iterable[str]) -> str:
-    """The remedy for a word that is not known."""
-    known = list(known)
-    near = difflib.get_close_matches(word, known, 1)
-    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known) or 'none'}"
-
-
-class _Reader:
-    """Reads values at places of one file, which its errors name."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def error(self, where: str, what: str) -> BoxError:
-        return BoxError(f"{self.path}: {where}: {what}")
-
-    def object(self, where: str, given: Any) -> dict[str, Any]:
-        if not isinstance(given, dict):
-            raise self.error(where, f"{given!r} is not an object: write {{...}}")
-        return given
-
-    def keys(self, where: str, given: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
-        for key in self.object(where, given):
-            if key not in known:
-                raise self.error(where, f"unknown key {key!r}; {_among(key, sorted(known))}")
-        for key in sorted(needed - set(given)):
-            raise self.error(where, f"key {key!r} is missing")
-        return given
-
-    def text(self, where: str, given: Any) -> str:
-        if not isinstance(given, str) or not given:
-            raise self.error(where, f'{given!r} is not a text: write "..."')
-        return given
-
-    def several(self, where: str, given: Any) -> list[Any]:
-        if not isinstance(given, list) or not given:
-            raise self.error(where, f"{given!r}: write a list, [...], with one thing at least")
-        return given
-
+class _BoxReader(Reader):
     def repeats(self, given: Any, quick: bool) -> int:
         self.keys("repeats", given, REPEATS, REPEATS)
         found = given["quick" if quick else "full"]
         if not isinstance(found, int) or isinstance(found, bool) or not 1 <= found <= REPEATS_MOST:
             raise self.error("repeats", f"{found!r}: give a number from 1 to {REPEATS_MOST}")
         return found
-
-    def values(self, where: str, own: Task, given: Any) -> dict[str, list[Any]]:
-        """Lists of values by parameter; each value one that the task takes."""
-        if not isinstance(given, dict):
-            raise self.error(where, f'{given!r} is not an object: write {{"NAME": [VALUE, ...]}}')
-        for name, values in given.items():
-            if name not in own.parameters:
-                raise self.error(
-                    where,
-                    f"unknown parameter {name!r} of task {own.name}; "
-                    f"{_among(name, own.parameters)}",
-                )
-            seen: list[Any] = []
-            for value in self.several(f"{where}.{name}", values):
-                if complaint := own.parameters[name].complaint(value):
-                    raise self.error(f"{where}.{name}", f"{value!r}: {complaint}")
-                if value in seen:
-                    raise self.error(f"{where}.{name}", f"{value!r} stands there twice")
-                seen.append(value)
-        return given
 
     def baseline(self, where: str, given: Any, values: dict[str, list[Any]]) -> dict[str, Any]:
         self.keys(where, given, set(values), set())
@@ -166,22 +92,13 @@ class _Reader:
                 )
         return given
 
-    def metrics(self, where: str, own: Task, given: Any) -> list[Metric]:
-        found = []
-        for text in self.several(where, given):
-            metric = own.metric(self.text(where, text))
-            if isinstance(metric, str):
-                raise self.error(where, f"{text!r}: {metric}")
-            found.append(metric)
-        return found
-
     def stages(self, where: str, given: Any, metrics: list[Metric]) -> list[str]:
         """Percentiles do not add up to one of the whole, and so are none."""
         known = {m.name: m for m in metrics}
         units = set()
         for name in self.several(where, given):
             if self.text(where, name) not in known:
-                raise self.error(where, f"{name!r} is none of the metrics; {_among(name, known)}")
+                raise self.error(where, f"{name!r} is none of the metrics; {among(name, known)}")
             if " " in name:
                 raise self.error(
                     where, f"{name!r} is of a distribution, and those do not add up: name values"
@@ -214,7 +131,7 @@ class _Reader:
         published = None
         if "published" in given:
             path = self.path.parent / self.text(f"{where}.published", given["published"])
-            published = load_published(path, own, baseline or {})
+            published = published_file.load(path, own, baseline or {})
         stages = []
         if "stages" in given:
             stages = self.stages(f"{where}.stages", given["stages"], metrics)
@@ -230,51 +147,10 @@ def task_folders(box: Path) -> list[Path]:
     return [box.parent / "tasks", Path(__file__).resolve().parents[3] / "boxes" / "tasks"]
 
 
-def _read(path: Path) -> Any:
-    try:
-        return json.loads(path.read_text("utf-8"), object_pairs_hook=_no_doubles)
-    except OSError as error:
-        raise BoxError(f"{path}: {error.strerror}") from None
-    except ValueError as error:
-        raise BoxError(f"{path}: not JSON: {error}") from None
-
-
-def load_published(path: Path, own: Task, baseline: dict[str, Any]) -> Published:
-    """Others' figures for tests of a task; BoxError if they cannot be such."""
-    reader = _Reader(path)
-    given = reader.keys("the file", _read(path), PUBLISHED, PUBLISHED)
-    by = reader.text("by", given["by"])
-    if list(baseline) != [by]:
-        raise reader.error("by", f"{by!r}: the box's baseline must be a value of it, and that alone")
-    names = reader.object("names", given["names"])
-    for name, called in names.items():
-        reader.text(f"names.{name}", called)
-    reader.values("names", own, {by: list(names)})
-    if baseline[by] not in names:
-        raise reader.error("names", f"what is {baseline[by]!r}, the baseline's, called there?")
-    figures = []
-    for at, one in enumerate(reader.several("figures", given["figures"])):
-        where = f"figures[{at}]"
-        reader.keys(where, one, FIGURE, FIGURE)
-        parameters, values = one["parameters"], reader.object(f"{where}.metrics", one["metrics"])
-        reader.keys(f"{where}.parameters", parameters, set(own.parameters), {by})
-        reader.values(f"{where}.parameters", own, {n: [v] for n, v in parameters.items()})
-        if parameters[by] not in names:
-            raise reader.error(f"{where}.parameters", f"{parameters[by]!r} is not in names")
-        reader.metrics(f"{where}.metrics", own, list(values))
-        for name, value in values.items():
-            if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
-                raise reader.error(f"{where}.metrics.{name}", f"{value!r}: give a number above 0")
-        figures.append(Figure(parameters, values))
-    remarks = [reader.text("remarks", one) for one in reader.several("remarks", given["remarks"])]
-    who, source = (reader.text(key, given[key]) for key in ("who", "source"))
-    return Published(who, source, remarks, by, names, figures)
-
-
 def load(path: Path, quick: bool) -> Box:
     """BoxError or task.TaskError if it cannot be run as it is."""
-    reader = _Reader(path)
-    given = _read(path)
+    reader = _BoxReader(path)
+    given = read_json(path)
     reader.keys("the box", given, KEYS, KEYS - {"missing"})
     name = reader.text("name", given["name"])
     if not task.NAME.fullmatch(name):
@@ -292,7 +168,7 @@ def load(path: Path, quick: bool) -> Box:
                 raise reader.error(
                     f"{where}.task",
                     f"no task {which!r} in {' or '.join(map(str, folders))}; "
-                    f"{_among(which, task.names(folders))}; what is still to be made stands in "
+                    f"{among(which, task.names(folders))}; what is still to be made stands in "
                     f'the box\'s list "missing"',
                 )
             tasks[which] = task.load(which, file)

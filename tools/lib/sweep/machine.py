@@ -16,6 +16,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[3]
 CPU = Path("/sys/devices/system/cpu")
+RDMA = Path("/sys/class/infiniband")
 # Of these a sweep that is resumed must find the same again.
 LASTING = ("cpu", "kernel", "command_line", "revision", "versions", "isolation")
 PACKAGES = (
@@ -130,9 +131,12 @@ def _revision() -> str:
     return f"{head} and changes {hashlib.sha256(diff.encode()).hexdigest()[:8]}"
 
 
+def rdma_devices() -> list[str]:
+    return sorted(p.name for p in RDMA.glob("*"))
+
+
 def describe() -> dict[str, Any]:
     memory = re.search(r"MemTotal:\s+(\d+)", _read("/proc/meminfo"))
-    rdma = sorted(p.name for p in Path("/sys/class/infiniband").glob("*"))
     return {
         "cpu": _cpu(),
         "memory_mib": int(memory[1]) // 1024 if memory else 0,
@@ -142,7 +146,7 @@ def describe() -> dict[str, Any]:
         "isolation": _isolation(),
         "huge_pages": _huge_pages(),
         "nics": _nics() or ["none: no interface with a device behind it"],
-        "rdma": rdma or ["none: /sys/class/infiniband"],
+        "rdma": rdma_devices() or [f"none: {RDMA}"],
         "gpus": _gpus() or ["none: nvidia-smi lists none"],
         "versions": _versions(),
         "revision": _revision(),

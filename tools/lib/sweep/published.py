@@ -17,17 +17,20 @@ NOT_TOLD = "not told"
 class Figure:
     parameters: dict[str, Any]  # those of a test, as far as the source tells them
     values: dict[str, float]  # by metric
+    times: dict[str, tuple[float, float]]  # better than the baseline, least and most, where the
+    # source tells that alone
 
 
 @dataclass(frozen=True)
 class Published:
-    """`names`: what their systems are called, by the value of the parameter `by` here."""
+    """`names`: what their systems are called, by the value of the parameter `by` here, which may
+    be a number."""
 
     who: str
     source: str
     remarks: list[str]
     by: str
-    names: dict[str, str]
+    names: dict[Any, str]
     figures: list[Figure]
 
     def value(self, parameters: dict[str, Any], metric: str) -> float | None:
@@ -35,6 +38,16 @@ class Published:
             if metric in figure.values and figure.parameters.items() <= parameters.items():
                 return figure.values[metric]
         return None
+
+    def times(self, parameters: dict[str, Any], metric: str) -> tuple[float, float] | None:
+        for figure in self.figures:
+            if metric in figure.times and figure.parameters.items() <= parameters.items():
+                return figure.times[metric]
+        return None
+
+    def system(self, value: Any) -> str:
+        """What stands in tables for a value of `by`."""
+        return value if isinstance(value, str) else f"{self.by} {value}"
 
 
 def _here(row: dict[str, Any], metric: str) -> dict[str, Any]:
@@ -60,10 +73,10 @@ def _one(
     cell, base_cell = _here(row, metric.name), _here(base, metric.name)
     theirs = published.value(row["parameters"], metric.name)
     their_base = published.value(base["parameters"], metric.name)
-    their_times = None
+    their_times = published.times(row["parameters"], metric.name)
     if theirs is not None and their_base is not None:
         lower = metric.better == "lower"
-        their_times = their_base / theirs if lower else theirs / their_base
+        their_times = (their_base / theirs if lower else theirs / their_base,) * 2
     return {
         "parameters": {k: v for k, v in row["parameters"].items() if k != published.by},
         "metric": metric.name,
@@ -73,7 +86,8 @@ def _one(
         "times": _times(base_cell, cell, metric),
         "theirs": theirs,
         "their_base": their_base,
-        "their_times": their_times,
+        "their_times_least": their_times and their_times[0],
+        "their_times": their_times and their_times[1],
     }
 
 
@@ -82,9 +96,9 @@ def beside(
 ) -> dict[str, Any]:
     """For each of their systems but the one of `baseline`, a value of `by`: each metric that they
     tell of it, in each row here."""
-    told = {name for figure in published.figures for name in figure.values}
+    told = {name for figure in published.figures for name in (*figure.values, *figure.times)}
 
-    def compared(system: str) -> Iterator[dict[str, Any]]:
+    def compared(system: Any) -> Iterator[dict[str, Any]]:
         for row in rows:
             if row["parameters"][published.by] != system:
                 continue
@@ -99,9 +113,9 @@ def beside(
         "who": published.who,
         "source": published.source,
         "remarks": published.remarks,
-        "names": published.names,
-        "baseline": baseline,
-        "systems": {system: list(compared(system)) for system in systems},
+        "names": {published.system(s): name for s, name in published.names.items()},
+        "baseline": published.system(baseline),
+        "systems": {published.system(system): list(compared(system)) for system in systems},
     }
 
 
@@ -114,6 +128,13 @@ def _number(value: float | None) -> str:
 
 def _ratio(value: float) -> str:
     return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+
+
+def _their_times(cell: dict[str, Any]) -> str:
+    most, least = cell["their_times"], cell["their_times_least"]
+    if most is None:
+        return "-"
+    return _ratio(most) if least == most else f"{_ratio(least)} to {_ratio(most)}"
 
 
 def _told_times(times: dict[str, float] | None) -> str:
@@ -153,15 +174,14 @@ def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[lis
             continue
         names, base = found["names"], found["baseline"]
         shown = [name for name in varied if name in cells[0]["parameters"]]
-        head = [*shown, "metric", system, base, f"{base} / {system} here"]
-        head += [names[system], names[base], f"{names[base]} / {names[system]}"]
+        head = [*shown, "metric", system, base, "times better here"]
+        head += [names[system], names[base], "times better there"]
         rows = [head]
         for c in cells:
-            theirs = "-" if c["their_times"] is None else _ratio(c["their_times"])
             rows.append(
                 [*(str(c["parameters"][name]) for name in shown), f"{c['metric']}, {c['unit']}"]
                 + [_cell(c["here"]), _cell(c["base"]), _told_times(c["times"])]
-                + [_number(c["theirs"]), _number(c["their_base"]), theirs]
+                + [_number(c["theirs"]), _number(c["their_base"]), _their_times(c)]
             )
         made.append((verdict(found, system), rows))
     return made

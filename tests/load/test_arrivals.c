@@ -163,5 +163,6 @@ main(void)
 		cmocka_unit_test(test_kinds_are_named),
 	};
 
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

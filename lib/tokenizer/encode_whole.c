@@ -48,7 +48,6 @@ struct block {
 	struct tok_bpe_word word[BLOCK];
 };
 
-/* A short pretoken that is not one token: from the cache, or by merging. */
 static_assert(TOK_MERGE_MAX <= TOK_CACHE_BYTES, "what is merged can be kept");
 #define SOME_IDS 4 /* a learned pretoken mostly has no more */
 static_assert(SOME_IDS <= 2 * TOK_UTF8_REPLACEMENT_BYTES &&
@@ -76,13 +75,24 @@ load_parts(uint64_t key[3], const uint8_t *p, size_t len, const uint8_t *end)
 		key[i] &= mask[i];
 }
 
+static inline uint32_t *
+copy_ids(uint32_t *to, const uint32_t *from, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		to[i] = from[i];
+	return to + n;
+}
+
 /*
  * What was learned. There is room for three ids a byte (tok_stream_bound), and at least as many
- * bytes as ids: for six here, and for fifteen where there are five.
+ * bytes as ids: for six here, and for fifteen where there are five. Not so behind a normalizer of
+ * SentencePiece's, whose own map says how many bytes one can become.
  */
 static inline uint32_t *
-copy_learned(uint32_t *ids, const struct tok_cache_entry *e)
+copy_learned(const struct tok_vocab *v, uint32_t *ids, const struct tok_cache_entry *e)
 {
+	if (v->unigram.norm.on)
+		return copy_ids(ids, e->id, e->n);
 	memcpy(ids, e->id, SOME_IDS * sizeof(*ids));
 	if (e->n > SOME_IDS)
 		memcpy(ids + SOME_IDS, e->id + SOME_IDS, (TOK_CACHE_IDS - SOME_IDS) * sizeof(*ids));
@@ -100,7 +110,7 @@ encode_longest(
 	if (m->set != NULL)
 		e = tok_cache_find(m->set, m->key, len);
 	if (e != NULL)
-		return copy_learned(ids, e);
+		return copy_learned(s->vocab, ids, e);
 	n = (uint32_t)(tok_greedy_close(s, tok_greedy_push(s, p, len, ids)) - ids);
 	if (m->set != NULL && n <= TOK_CACHE_IDS)
 		tok_cache_learn(m->set, m->key, len, ids, n);
@@ -120,9 +130,12 @@ find_words(const struct tok_vocab *v, struct block *b, uint32_t n, const uint8_t
 		b->slot[k] = tok_word_slot(v, b->key[k], short_len);
 		__builtin_prefetch(&v->word[b->slot[k]]);
 	}
-	for (uint32_t k = 0; k < n; k++)
-		b->id[k] = tok_word_find(
-			v, b->slot[k], b->key[k], (uint32_t)(b->start[k + 1] - b->start[k]));
+	for (uint32_t k = 0; k < n; k++) {
+		const size_t len = b->start[k + 1] - b->start[k];
+
+		b->id[k] = tok_word_find(v, b->slot[k], b->key[k],
+			len <= TOK_KEY_BYTES ? (uint32_t)len : TOK_KEY_BYTES + 1);
+	}
 }
 
 /* Of those above 8 bytes, likewise. */
@@ -232,7 +245,7 @@ encode_missed(
 	const struct tok_vocab *v = s->vocab;
 
 	if (m->learned != NULL)
-		return copy_learned(ids, m->learned);
+		return copy_learned(v, ids, m->learned);
 	if (m->merged != NULL) {
 		struct tok_bpe_word *w = m->merged;
 
@@ -249,18 +262,13 @@ encode_missed(
 	return tok_pretoken_close(s, ids);
 }
 
-static inline uint32_t *
-copy_ids(uint32_t *to, const uint32_t *from, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		to[i] = from[i];
-	return to + n;
-}
-
-/* The n pretokens of a block. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
-static uint32_t *
+/*
+ * The n pretokens of a block. False: more than TOK_CARRY_MAX bytes of one were uncertain; the ids
+ * of those before it are given out.
+ */
+static bool
 encode_block(struct tok_stream *s, struct block *b, uint32_t n, const uint8_t *p,
-	const uint8_t *end, uint32_t *ids)
+	const uint8_t *end, uint32_t **ids)
 {
 	uint32_t missed, done = 0;
 
@@ -271,15 +279,18 @@ encode_block(struct tok_stream *s, struct block *b, uint32_t n, const uint8_t *p
 	for (uint32_t i = 0; i < missed; i++) {
 		const struct missed *m = &b->missed[i];
 		const uint32_t at = m->at;
+		uint32_t *next;
 
-		ids = copy_ids(ids, b->id + done, at - done);
-		ids = encode_missed(s, m, p + b->start[at], b->start[at + 1] - b->start[at], ids);
-		if (ids == NULL)
-			return NULL;
+		*ids = copy_ids(*ids, b->id + done, at - done);
+		next = encode_missed(s, m, p + b->start[at], b->start[at + 1] - b->start[at], *ids);
+		if (next == NULL)
+			return false;
+		*ids = next;
 		done = at + 1;
 	}
 	learn_merged(b, missed);
-	return copy_ids(ids, b->id + done, n - done);
+	*ids = copy_ids(*ids, b->id + done, n - done);
+	return true;
 }
 
 size_t
@@ -288,7 +299,6 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 	struct tok_pretok_scan scan = {
 		.v = s->vocab, .text = p, .n = n, .last = last, .undecided = TOK_NO_BORDER};
 	struct block b;
-	uint32_t *next;
 	uint32_t have = 0; /* pretokens that begin in the block */
 
 	while (scan.at < n) {
@@ -300,10 +310,8 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 			have--;
 		if (have == 0 || (scan.at < n && have + TOK_SCAN_BLOCK <= BLOCK))
 			continue;
-		next = encode_block(s, &b, have - 1, p, p + n, *ids);
-		if (next == NULL)
-			return TOK_NO_BORDER; /* what came before it stands */
-		*ids = next;
+		if (!encode_block(s, &b, have - 1, p, p + n, ids))
+			return TOK_NO_BORDER;	/* what came before it stands */
 		b.start[0] = b.start[have - 1]; /* its end comes with the next block */
 		have = 1;
 	}
@@ -312,9 +320,5 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 	if (!last)
 		return b.start[0];
 	b.start[1] = n;
-	next = encode_block(s, &b, 1, p, p + n, *ids);
-	if (next == NULL)
-		return TOK_NO_BORDER;
-	*ids = next;
-	return n;
+	return encode_block(s, &b, 1, p, p + n, ids) ? n : TOK_NO_BORDER;
 }

@@ -23,6 +23,8 @@
 #include "unicode_classes.h"
 #include "wordpiece.h"
 
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are bytes as they lie in memory");
+
 #define TOK_BYTES 256u
 #define TOK_KEY_BYTES 8 /* words up to here are looked up by value */
 
@@ -175,10 +177,10 @@ struct tok_vocab {
 	bool nfc; /* text goes through form C */
 	struct tok_metaspace metaspace;
 	/* words that are one token */
-	struct tok_word *word; /* open addressing, linear probing */
+	struct tok_word *word; /* buckets of TOK_WORD_SLOTS, the next one where one is full */
 	uint32_t word_shift;   /* 64 - log2(slots) */
 	uint32_t word_mask;
-	struct tok_long_word *long_word; /* likewise */
+	struct tok_long_word *long_word; /* likewise, of TOK_LONG_SLOTS */
 	uint32_t long_shift, long_mask;
 	uint32_t *whole; /* outside ids that no merge makes, for whole pretokens; sorted by bytes */
 	uint32_t n_whole;

@@ -5,6 +5,8 @@ The main file is never touched. grub-mkconfig sources the folder's files behind 
 comes last, takes out of what the others gave the words that it owns, and adds its own once.
 """
 
+from __future__ import annotations
+
 from grub.words import ours, owned
 from host.root import Root
 

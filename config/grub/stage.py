@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage boot: the kernel's command line, by the means that this distribution has."""
 
+from __future__ import annotations
+
 import re
 
 from grub import bls, drop_in, tuned

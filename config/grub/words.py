@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The words that tokd-host owns on the kernel's command line."""
 
+from __future__ import annotations
+
 import re
 
 from host import cpus

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-host check | apply | verify | revert."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys

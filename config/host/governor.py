@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage governor: isolated cores run at full clock and do not sleep deeply."""
 
+from __future__ import annotations
+
 from host.plan import Plan
 from host.report import Finding, Level
 from host.root import Root

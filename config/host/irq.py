@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage irq: interrupts are handled on the cores that are not isolated."""
 
+from __future__ import annotations
+
 import errno
 
 from host import cpus

@@ -5,6 +5,8 @@ It holds the bytes of files that may be root's alone, so it is root's alone itse
 boot: in the next one nothing of it is left to restore.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 import os

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage limits: memory may be locked, for RDMA registrations and for programs that are not root's."""
 
+from __future__ import annotations
+
 from host.plan import Plan
 from host.report import Finding, Level
 from host.root import Root

@@ -5,6 +5,8 @@ NVIDIA's cards stay on their kernel driver (mlx5_core): DPDK's mlx5 works beside
 behind an IOMMU. Without one a device may write anywhere: that takes an explicit word.
 """
 
+from __future__ import annotations
+
 from host.plan import Plan
 from host.report import Failed, Finding, Level, Refusal
 from host.root import Root

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is asked of the machine: from the command line, else from what the last apply wrote down."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field
 

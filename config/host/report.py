@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is found wrong, and how it is told."""
 
+from __future__ import annotations
+
 import json
 import sys
 from dataclasses import asdict, dataclass

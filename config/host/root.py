@@ -5,6 +5,8 @@ Every write is printed, and what stood there before is kept in the journal first
 restores it to the byte, also after half of an apply.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 from collections.abc import Callable

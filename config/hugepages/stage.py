@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage hugepages: the counts now, per node, and a mount for each size."""
 
+from __future__ import annotations
+
 import re
 
 from host.plan import SIZES, Pages, Plan

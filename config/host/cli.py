@@ -15,6 +15,7 @@ from host.plan import CONF, Plan, kept, make, prove
 from host.report import Failed, Finding, Level, Refusal, is_good, tell
 from host.revert import let_go, revert
 from host.root import Root
+from hugepages import memory
 from hugepages import stage as hugepages
 
 # In the order in which they are applied. Those that a boot undoes come behind those that it brings.
@@ -52,6 +53,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--root", metavar="DIR", default="/", help="another machine's files, not this one's")
     p.add_argument("--cpus", metavar="N", type=int, default=0,
         help="how many CPUs the machine has, where --root has no /sys: an image")
+    p.add_argument("--memory", metavar="SIZE", default="",
+        help="how much memory it has, as 64G, where --root has no /proc")
     p.add_argument("--json", action="store_true", help="findings as JSON")
     return p
 
@@ -102,7 +105,7 @@ def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
 def run(args: argparse.Namespace) -> int:
     if not 0 <= args.cpus <= CPUS_MAX:
         raise Refusal(f"--cpus {args.cpus}: at most {CPUS_MAX}")
-    root = Root(args.root, args.dry_run, args.cpus)
+    root = Root(args.root, args.dry_run, args.cpus, memory.parse(args.memory))
     if not root.folder.is_dir():
         raise Refusal(f"--root {args.root}: no such folder")
     if args.do in ("apply", "revert") and root.is_this_machine and os.geteuid() != 0 and not args.dry_run:

@@ -31,10 +31,11 @@ def to_kernel(path: Path, text: str) -> None:
 
 
 class Root:
-    def __init__(self, folder: str = "/", dry_run: bool = False, cpus: int = 0) -> None:
+    def __init__(self, folder: str = "/", dry_run: bool = False, cpus: int = 0, memory_kb: int = 0) -> None:
         self.folder = Path(folder)
         self.dry_run = dry_run
         self.cpus = cpus  # as told, of a root that is not running; 0: not told
+        self.memory_kb = memory_kb  # the same
         self.journal = Journal(self.folder)
         self.writes = 0
         self.touched: set[str] = set()  # names that this run's plan has to do with, changed or not

@@ -164,6 +164,9 @@ def kernel(root: Path, cpus: int = 8, cmdline: str = "ro quiet", threads: int = 
         put(root, f"{folder}/topology/thread_siblings_list", pair + "\n")
         put(root, f"{folder}/cpufreq/scaling_governor", "schedutil\n")
         put(root, f"{folder}/cpufreq/scaling_available_governors", "performance schedutil\n")
+    put(root, "/proc/meminfo", f"MemTotal:       {64 << 20} kB\nMemFree:        {60 << 20} kB\n")
+    for node in (0, 1):
+        put(root, f"/sys/devices/system/node/node{node}/meminfo", f"Node {node} MemTotal:       {32 << 20} kB\n")
     for size in ("2048kB", "1048576kB"):
         put(root, f"/sys/kernel/mm/hugepages/hugepages-{size}/nr_hugepages", "0\n")
         for node in (0, 1):

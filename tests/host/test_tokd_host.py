@@ -510,9 +510,40 @@ def test_an_image_is_told_how_many_cpus_the_machine_will_have(tmp_path):
     shutil.rmtree(tmp_path / "sys")
     shutil.rmtree(tmp_path / "proc")
     assert "--cpus N" in refused(tmp_path, "apply", *ASK)
-    assert "CPU 4 is not there" in refused(tmp_path, "apply", *ASK, "--cpus", "4")
-    good(tmp_path, "apply", *ASK, "--cpus", "8")
+    assert "CPU 4 is not there" in refused(tmp_path, "apply", *ASK, "--cpus", "4", "--memory", "32G")
+    good(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "32G")
     assert command_line(tmp_path) == WORDS + " quiet"
+
+
+def test_an_image_is_told_how_much_memory_the_machine_will_have(tmp_path):
+    roots.debian(tmp_path)
+    shutil.rmtree(tmp_path / "sys")
+    shutil.rmtree(tmp_path / "proc")
+    before = roots.snapshot(tmp_path)
+    assert "--memory SIZE" in refused(tmp_path, "apply", *ASK, "--cpus", "8")
+    assert "--memory SIZE" in host(tmp_path, "check", *ASK, "--cpus", "8").stdout
+    assert "the machine has 8.0 GiB" in refused(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8G")
+    assert "expected a size like 64G" in refused(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8")
+    assert roots.snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("make_root", [roots.debian, roots.bluefield])
+@pytest.mark.parametrize("pages", ["60x1G", "60x1G,1x2M", "30720x2M"])
+def test_huge_pages_leave_a_sixteenth_of_memory(tmp_path, make_root, pages):
+    make_root(tmp_path)
+    fits = pages != "60x1G,1x2M"
+    said = host(tmp_path, "check", "--hugepages", pages).stdout
+    assert ("stay ordinary memory" in said) != fits
+    done = host(tmp_path, "apply", "--hugepages", pages)
+    assert done.returncode == (0 if fits else 2), done.stderr
+    assert fits == (tmp_path / DROP_IN).exists() or make_root is roots.bluefield
+
+
+def test_a_small_machine_keeps_a_gibibyte(tmp_path):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/proc/meminfo", "MemTotal:        4000000 kB\n")
+    assert "of which 1.0 GiB stay" in refused(tmp_path, "apply", "--hugepages", "3x1G")
+    good(tmp_path, "apply", "--hugepages", "2x1G")
 
 
 def test_the_newest_kernel_of_an_image_is_found_by_its_number(tmp_path):
@@ -612,6 +643,10 @@ def test_check_says_cost_and_remedy_of_each_finding(tmp_path):
         (("--hugepages", "8x1G,4x1G@0"), "one count for each size and node"),
         (("--hugepages", "8x1G@7"), "no pages of 1G on node 7"),
         (("--hugepages", "8x16G"), "no pages of 16G"),
+        (("--hugepages", "64x1G"), "the machine has 64.0 GiB"),
+        (("--hugepages", "31x1G@0"), "node 0 has 32.0 GiB, of which 2.0 GiB stay ordinary memory"),
+        (("--hugepages", "30x1G@0,31x1G@1"), "the machine has 64.0 GiB"),
+        (("--hugepages", "4x1G@0,31x1G@1"), "node 1 has"),
         (("--nic", "eth0"), "no PCI address"),
         (("--nic", "0000:99:00.0"), "no such device"),
         ((), "nothing is asked"),

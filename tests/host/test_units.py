@@ -149,6 +149,14 @@ def test_what_cannot_help_is_not_tried_again(installed, unit):
     assert subprocess.run([program, "--no-such-option"], capture_output=True, check=False).returncode == 2
 
 
+@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+def test_what_may_help_is_tried_for_ever(installed, unit):
+    """By default systemd gives a unit up that is started five times within 10 s, and these are, a second apart."""
+    text = one(installed, f"{unit}.service").read_text()
+    assert settings(installed, unit)["StartLimitIntervalSec"] == "0"
+    assert text.index("StartLimitIntervalSec") < text.index("[Service]")  # in another section it is ignored
+
+
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_unit_closes_the_devices(installed, unit):
     """vfio, RDMA and GPU are devices. Before systemd 252 ProtectClock=yes has DevicePolicy=closed follow."""

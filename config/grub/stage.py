@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 
 from grub import bls, drop_in, tuned
-from grub.words import NEEDS, ours, owned, takes_nodes, wanted
+from grub.words import NEEDS, ours, owned, takes_managed_irq, takes_nodes, wanted
 from host import cpus
 from host.plan import Plan
 from host.report import Finding, Level, Refusal
@@ -117,7 +117,26 @@ def check(root: Root, plan: Plan) -> list[Finding]:
         )
     if plan.cores:
         found += tuned.check(root, NAME)
-    return found + _unsupported(root, words) + _late_pages(root, plan) + _secure_boot(root)
+    return found + _known(root, plan)
+
+
+def _known(root: Root, plan: Plan) -> list[Finding]:
+    """What can be said before the boot already."""
+    unsupported = _unsupported(root, _words(root, plan))
+    return unsupported + _late_pages(root, plan) + _managed_irq(root, plan) + _secure_boot(root)
+
+
+def _managed_irq(root: Root, plan: Plan) -> list[Finding]:
+    release = _release(root)
+    if takes_managed_irq(release) or not plan.cores:
+        return []
+    return [
+        Finding(
+            NAME, Level.NOTE,
+            f"Linux {release} knows no isolcpus=managed_irq (5.6 does), and would drop the whole word: it is left out",
+            "interrupts that the kernel places itself may come to a worker's core, 2 to 20 us each",
+        )
+    ]
 
 
 def _late_pages(root: Root, plan: Plan) -> list[Finding]:
@@ -135,10 +154,11 @@ def _late_pages(root: Root, plan: Plan) -> list[Finding]:
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
-    """What other settings are about to lose. Raises Refusal where this machine's boot cannot be told."""
-    words = _words_of_ours(root, plan)
+    """What other settings are about to lose, and what will not do. Raises Refusal where this machine's boot cannot be
+    told."""
+    words, known = _words_of_ours(root, plan), _known(root, plan)
     if not words:
-        return []
+        return known
     if bls.is_here(root):
         bls.prove(root, words)
         lost = bls.others(root, owned(words))
@@ -151,11 +171,10 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
             f"{' '.join(words)}"
         )
     lost = [word for word in lost if word.split()[0] not in words]
-    late = _late_pages(root, plan)
     if not lost:
-        return late
+        return known
     return [
-        *late,
+        *known,
         Finding(NAME, Level.WARN, f"taken out of the boot line, where others set it: {', '.join(lost)}",
             remedy="whoever needs those huge pages or cores: ask for theirs and yours together"),
     ]

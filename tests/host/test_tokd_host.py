@@ -488,6 +488,15 @@ def test_counts_per_node_are_for_kernels_that_read_them(tmp_path, release, at_bo
     assert (tmp_path / count).read_text() == "2\n"
 
 
+@pytest.mark.parametrize(("release", "takes"), [("4.18.0-553.el8", False), ("5.5.19", False), ("5.6.0", True)])
+def test_managed_irq_is_for_kernels_that_know_it(tmp_path, release, takes):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/proc/sys/kernel/osrelease", release + "\n")
+    said = good(tmp_path, "apply", "--cores", "1-4")
+    assert (f"isolcpus={'managed_irq,' if takes else ''}domain,1-4" in command_line(tmp_path).split())
+    assert ("knows no isolcpus=managed_irq" in said) == (not takes)
+
+
 def test_words_of_others_that_are_taken_out_are_named(tmp_path):
     roots.hand_edited(tmp_path)
     said = good(tmp_path, "apply", *ASK)

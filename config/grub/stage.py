@@ -7,7 +7,7 @@ import re
 
 from grub import bls, drop_in, tuned
 from grub.words import NEEDS, ours, owned, takes_managed_irq, takes_nodes, wanted
-from host import cpus
+from host import cpus, nic
 from host.plan import Plan
 from host.report import Finding, Level, Refusal
 from host.root import Root
@@ -70,21 +70,41 @@ def _unsupported(root: Root, words: list[str]) -> list[Finding]:
     return found
 
 
-def _secure_boot(root: Root) -> list[Finding]:
+def _has_secure_boot(root: Root) -> bool:
     folder = "/sys/firmware/efi/efivars"
-    for name in root.names(folder):
-        if name.startswith("SecureBoot-"):
-            data = root.path(f"{folder}/{name}").read_bytes()
-            if data[4:5] == b"\x01":
-                return [
-                    Finding(
-                        NAME,
-                        Level.NOTE,
-                        "Secure Boot is on: modules that are not signed (gdrdrv, igb_uio) do not load",
-                        remedy="sign them (mokutil --import), or use vfio-pci and dma-buf, which need none",
-                    )
-                ]
-    return []
+    names = [name for name in root.names(folder) if name.startswith("SecureBoot-")]
+    return any(root.path(f"{folder}/{name}").read_bytes()[4:5] == b"\x01" for name in names)
+
+
+def _unloaded(root: Root, plan: Plan) -> list[str]:
+    """Modules that are wanted here and are still to be loaded: --nic's, and GDRCopy's where it is installed."""
+    wants_vfio = any(not nic.stays(root, name) for name in plan.nics)
+    has_gdrcopy = any(name.startswith("gdrdrv-") for name in root.names("/usr/src"))
+    return [
+        *(["vfio-pci"] if wants_vfio and not root.exists(nic.VFIO) else []),
+        *(["gdrdrv"] if has_gdrcopy and not root.exists("/sys/module/gdrdrv") else []),
+    ]
+
+
+def _secure_boot(root: Root, plan: Plan) -> list[Finding]:
+    if not _has_secure_boot(root):
+        return []
+    if wanted_here := _unloaded(root, plan):
+        return [
+            Finding(
+                NAME, Level.WARN,
+                f"Secure Boot is on, and {' and '.join(wanted_here)} not loaded: it loads only if it is signed",
+                "without vfio-pci no port for DPDK, without gdrdrv no GDRCopy",
+                "take the distribution's vfio-pci, which is signed; sign what was built here (mokutil --import), or do "
+                "without gdrdrv: dma-buf needs none",
+            )
+        ]
+    return [
+        Finding(
+            NAME, Level.NOTE, "Secure Boot is on: modules that are not signed (gdrdrv, igb_uio) do not load",
+            remedy="sign them (mokutil --import), or use vfio-pci and dma-buf, which need none",
+        )
+    ]
 
 
 def check(root: Root, plan: Plan) -> list[Finding]:
@@ -123,7 +143,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
 def _known(root: Root, plan: Plan) -> list[Finding]:
     """What can be said before the boot already."""
     unsupported = _unsupported(root, _words(root, plan))
-    return unsupported + _late_pages(root, plan) + _managed_irq(root, plan) + _secure_boot(root)
+    return unsupported + _late_pages(root, plan) + _managed_irq(root, plan) + _secure_boot(root, plan)
 
 
 def _managed_irq(root: Root, plan: Plan) -> list[Finding]:

@@ -683,13 +683,21 @@ def test_a_kernel_that_drops_nohz_full_in_silence_is_named(tmp_path):
     roots.debian(tmp_path)
     roots.put(tmp_path, "/boot/config-6.1.0-test", roots.CONFIG.replace("CONFIG_NO_HZ_FULL=y", ""))
     assert "no CONFIG_NO_HZ_FULL" in host(tmp_path, "check", *ASK).stdout
+    assert "no CONFIG_NO_HZ_FULL" in good(tmp_path, "apply", *ASK)
 
 
 def test_secure_boot_is_said(tmp_path):
     roots.debian(tmp_path)
     name = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
     roots.put(tmp_path, name, "\x06\0\0\0\x01")
-    assert "Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
+    assert "note  boot      Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
+    assert "note  boot      Secure Boot is on" in good(tmp_path, "apply", *ASK)
+    name = roots.nic(tmp_path)
+    assert "note  boot      Secure Boot is on" in good(tmp_path, "apply", "--dry-run", "--nic", name)
+    shutil.rmtree(tmp_path / "sys/bus/pci/drivers/vfio-pci")
+    assert "warn  boot      Secure Boot is on, and vfio-pci not loaded" in good(tmp_path, "apply", "--dry-run", "--nic", name)
+    (tmp_path / "usr/src/gdrdrv-2.4.1").mkdir(parents=True)
+    assert "Secure Boot is on, and gdrdrv not loaded" in host(tmp_path, "check", *ASK).stdout
 
 
 def tuned_params(root: Path) -> str:
@@ -767,6 +775,50 @@ def test_a_nic_goes_to_vfio_and_back(tmp_path, virtio):
     good(tmp_path, "revert")
     assert bound(tmp_path, name) == driver
     assert roots.snapshot(tmp_path) == before
+
+
+def reboot(root: Path, name: str, driver: str) -> None:
+    """Of a port: another boot, in which this driver has it; "" while none has come yet."""
+    roots.put(root, "/proc/sys/kernel/random/boot_id", "another\n")
+    device = root / f"sys/bus/pci/devices/{name}"
+    (device / "driver_override").write_text("(null)\n")
+    (device / "x-override").unlink(missing_ok=True)
+    (device / "driver").unlink(missing_ok=True)
+    if driver:
+        (device / "driver").symlink_to(f"../../drivers/{driver}")
+
+
+def test_a_nic_that_had_no_driver_yet_at_boot_goes_back_to_the_first(tmp_path):
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path)
+    good(tmp_path, "apply", "--nic", name)
+    reboot(tmp_path, name, "")
+    good(tmp_path, "apply", "--at-boot")
+    assert bound(tmp_path, name) == "vfio-pci"
+    (ice := tmp_path / "sys/bus/pci/drivers/ice").rename(ice.with_name("x"))
+    assert "had ice: modprobe ice" in host(tmp_path, "revert").stderr
+    ice.with_name("x").rename(ice)
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == "ice"
+
+
+def test_a_nic_that_never_had_a_driver_is_offered_to_all(tmp_path):
+    """The one that was late takes it."""
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path)
+    reboot(tmp_path, name, "")
+    good(tmp_path, "apply", "--nic", name)
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == "ice"
+
+
+def test_a_nic_that_an_earlier_boot_bound_is_left_where_it_is_now(tmp_path):
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path)
+    good(tmp_path, "apply", "--nic", name)
+    reboot(tmp_path, name, "vfio-pci")
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == "vfio-pci"
 
 
 def test_a_nic_that_vfio_does_not_take_keeps_its_driver(tmp_path):

@@ -11,6 +11,7 @@ from bluefield import stage as bluefield
 from grub import stage as boot
 from host import governor, irq, limits, nic
 from host.cpus import CPUS_MAX
+from host.journal import JOURNAL
 from host.plan import CONF, Plan, kept, make, prove
 from host.report import Failed, Finding, Level, Refusal, is_good, tell
 from host.revert import let_go, revert
@@ -110,6 +111,10 @@ def run(args: argparse.Namespace) -> int:
         raise Refusal(f"--root {args.root}: no such folder")
     if args.do in ("apply", "revert") and root.is_this_machine and os.geteuid() != 0 and not args.dry_run:
         raise Refusal(f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run")
+    if root.journal.is_hidden and args.do in ("apply", "revert"):
+        if args.do == "revert" or not args.dry_run:
+            raise Refusal(f"{JOURNAL}: is root's alone, and {args.do} needs it: run it as root")
+        print(f"note  {JOURNAL} is root's alone: shown as if nothing had been applied before")
     if args.do == "revert":
         undone = revert(root)
         print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))

@@ -55,16 +55,22 @@ class Journal:
         self.root = root
         self.file = root / JOURNAL.lstrip("/")
         self.is_late = False  # something is not on disk yet
+        self.is_hidden = False  # there may be one, which this user cannot read
         try:
             self.boot = (root / BOOT_ID.lstrip("/")).read_text().strip()
         except OSError:
             self.boot = ""  # not running
-        self.entries: list[dict] = self._load() if self.file.exists() else []
+        self.entries: list[dict] = self._load()
 
     def _load(self) -> list[dict]:
         try:
             entries = json.loads(self.file.read_text())
             return [e for e in entries if e["name"] and e["kind"] and e.get("boot", self.boot) == self.boot]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except PermissionError:
+            self.is_hidden = True
+            return []
         except (ValueError, TypeError, KeyError) as error:
             raise Failed(
                 f"{JOURNAL}: is no journal of tokd-host ({type(error).__name__}: {error}): restore it, or move it "

@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -574,6 +576,41 @@ def test_the_journal_is_root_s_alone_and_a_broken_one_is_one_line(tmp_path):
         journal.write_text(text)
         done = host(tmp_path, "revert")
         assert done.returncode == 3 and done.stderr.count("\n") == 1 and "is no journal" in done.stderr
+
+
+def test_who_cannot_read_the_journal_can_look():
+    """A user that is nobody's, on what root has applied."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: cannot run as somebody else")
+
+    def as_nobody(*args: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            ["/usr/bin/python3", PROGRAM, *args], capture_output=True, text=True, check=False, timeout=60,
+            user=65534, group=65534, extra_groups=[],
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    if as_nobody("--help")[0] != 0:
+        pytest.skip("the sources lie where nobody but root can read")
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
+        Path(name).chmod(0o755)
+        looked(Path(name), as_nobody)
+
+
+def looked(root: Path, as_nobody: Callable[..., tuple[int, str, str]]) -> None:
+    roots.debian(root)
+    good(root, "apply", *ASK)
+    booted(root, WORDS)
+    before = roots.snapshot(root)
+    where = ("--root", root)
+    assert as_nobody("verify", *where) == (0, host(root, "verify").stdout, "")
+    assert as_nobody("check", *ASK, *where)[0] == 0
+    status, said, wrong = as_nobody("apply", *ASK, "--dry-run", *where)
+    assert (status, wrong) == (0, "") and "shown as if nothing had been applied" in said
+    for args in (("apply", *ASK), ("revert",), ("revert", "--dry-run")):
+        status, _, wrong = as_nobody(*args, *where)
+        assert status == 2 and "is root's alone" in wrong and wrong.count("\n") == 1
+    assert roots.snapshot(root) == before
 
 
 def test_owner_and_mode_of_a_file_stay(tmp_path):

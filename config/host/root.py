@@ -249,14 +249,14 @@ class Root:
         return ""
 
     def ask(self, name: str, *args: str) -> str:
-        """What a program of this root says that changes nothing; "" where it is not there or fails."""
+        """What a program of this machine says that changes nothing; "" where it is not there or fails. Another root's
+        are not run: they are foreign, and would tell of this machine."""
         program = self.program(name)
-        if not program:
+        if not program or not self.is_this_machine:
             return ""
-        chroot = [] if self.is_this_machine else ["chroot", str(self.folder)]
         try:
             done = subprocess.run(
-                [*chroot, program, *args], capture_output=True, text=True, check=False,
+                [program, *args], capture_output=True, text=True, check=False,
                 stdin=subprocess.DEVNULL, timeout=30,
             )
         except (OSError, subprocess.TimeoutExpired):

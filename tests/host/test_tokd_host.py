@@ -64,6 +64,9 @@ class Live(Root):
     def run(self, name: str, *args: str, in_root: bool = False) -> bool:
         return super().run(name, *args, in_root=name in ("tuned-adm", "doca-hugepages"))
 
+    def ask(self, name: str, *args: str) -> str:
+        return roots.ask(self.folder, name, *args)
+
 
 @pytest.fixture
 def chroot():
@@ -262,6 +265,20 @@ def test_cores_that_open_vswitch_polls_on_are_no_workers(tmp_path, chroot, mask,
     roots.put(tmp_path, "/usr/bin/ovs-vsctl", script, 0o755)
     said = host(tmp_path, "check", "--cores", "4-15").stdout
     assert ("Open vSwitch polls on CPU 4" in said) == clash
+
+
+def test_no_program_of_another_root_is_run_to_look(tmp_path, chroot):
+    roots.bluefield(tmp_path)
+    roots.programs(tmp_path)
+    for name in ("usr/bin/mlxconfig", "usr/bin/ovs-vsctl", "usr/sbin/doca-hugepages"):
+        roots.put(tmp_path, name, '#!/bin/busybox sh\necho "$0" >>/ran\n', 0o755)
+    program = Path(__file__).parents[2] / "config/tokd-host"
+    ask = ["--cores", "4-15", "--hugepages", "512x2M", "--root", tmp_path]
+    for do in (["check"], ["verify"], ["apply", "--dry-run"], ["apply"], ["revert"]):
+        done = subprocess.run([program, *do, *ask], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode in (0, 1), done.stderr
+    assert not (tmp_path / "ran").exists()
+    assert Live(str(tmp_path)).ask("mlxconfig") == "" and (tmp_path / "ran").exists()  # it would have said so
 
 
 def test_cores_stay_for_open_vswitch(tmp_path):

@@ -212,11 +212,44 @@ def apply(root: Root, plan: Plan) -> None:
         drop_in.apply(root, words)
 
 
+def _effect(what: str, key: str, wrong: str) -> Finding:
+    remedy = "tokd-host apply, if it was not; else see dmesg for what the kernel refused" if wrong else ""
+    return Finding(
+        NAME, Level.BAD if wrong else Level.OK, what + (f", {wrong}" if wrong else ""), COST[key] if wrong else "",
+        remedy, reboot=bool(wrong),
+    )
+
+
+def _interrupts(root: Root, plan: Plan) -> list[Finding]:
+    """What irqaffinity came to: where a new interrupt goes."""
+    path = "/proc/irq/default_smp_affinity"
+    text = root.read(path).strip()
+    try:
+        on = cpus.parse_mask(text) & plan.cores
+    except cpus.BadList:
+        return [_effect(f"{path} is {text or 'empty'}", "irqaffinity", "expected a mask of CPUs")]
+    wrong = f"asked: without {cpus.show(on)}" if on else ""
+    return [_effect(f"{path} is {text}", "irqaffinity", wrong)]
+
+
+def _callbacks(root: Root, plan: Plan) -> list[Finding]:
+    """What rcu_nocbs came to: the kernel has a thread for each such CPU, rcuop/1 or rcuos/1, and no file that says so.
+    Nothing where no thread of the kernel's is to be seen, as in a container."""
+    names = {root.read(f"/proc/{pid}/comm").strip() for pid in root.names("/proc") if pid.isdigit()}
+    if "kthreadd" not in names:
+        return []
+    have = {int(n.partition("/")[2]) for n in names if re.fullmatch(r"rcuo[bps]/\d+", n)}
+    lacking = plan.cores - have
+    wrong = f"none for CPU {cpus.show(lacking)}" if lacking else ""
+    return [_effect("threads of the kernel's for RCU callbacks (rcuop/N)", "rcu_nocbs", wrong)]
+
+
 def verify(root: Root, plan: Plan) -> list[Finding]:
     """What booted, as the kernel reports it, against what was asked."""
     found = [f for f in check(root, plan) if f.level is not Level.NOTE]
     if not plan.cores:
         return found
+    found += _interrupts(root, plan) + _callbacks(root, plan)
     for name, what in (("isolated", "isolcpus"), ("nohz_full", "nohz_full")):
         path = f"/sys/devices/system/cpu/{name}"
         text = root.read(path).strip().replace("(null)", "")
@@ -224,15 +257,6 @@ def verify(root: Root, plan: Plan) -> list[Finding]:
             now = cpus.parse(text)
         except cpus.BadList:
             now = frozenset()
-        same = now == plan.cores
-        found.append(
-            Finding(
-                NAME,
-                Level.OK if same else Level.BAD,
-                f"{path} is {text or 'empty'}" + ("" if same else f", asked: {cpus.show(plan.cores)}"),
-                "" if same else COST[what],
-                "" if same else "tokd-host apply, if it was not; else see dmesg for what the kernel refused",
-                reboot=not same,
-            )
-        )
+        wrong = "" if now == plan.cores else f"asked: {cpus.show(plan.cores)}"
+        found.append(_effect(f"{path} is {text or 'empty'}", what, wrong))
     return found

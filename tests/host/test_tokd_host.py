@@ -686,6 +686,27 @@ def test_verify_fails_where_the_kernel_dropped_what_it_was_told(tmp_path):
     assert "isolated is 1-3, asked: 1-4" in host(tmp_path, "verify").stdout
 
 
+def test_verify_asks_the_kernel_where_new_interrupts_go(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    booted(tmp_path, WORDS)
+    roots.put(tmp_path, "/proc/irq/default_smp_affinity", "e3\n")
+    done = host(tmp_path, "verify")
+    assert done.returncode == 1 and "default_smp_affinity is e3, asked: without 1" in done.stdout
+
+
+def test_verify_looks_for_the_threads_that_rcu_nocbs_makes(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    booted(tmp_path, WORDS)
+    for pid, name in enumerate(("kthreadd", "rcuog/0", "rcuop/1", "rcuop/2", "rcuop/3", "rcuos/4"), 2):
+        roots.put(tmp_path, f"/proc/{pid}/comm", name + "\n")
+    good(tmp_path, "verify")
+    (tmp_path / "proc/6/comm").write_text("kworker/3:0\n")
+    done = host(tmp_path, "verify")
+    assert done.returncode == 1 and "none for CPU 3" in done.stdout
+
+
 def test_check_says_cost_and_remedy_of_each_finding(tmp_path):
     roots.debian(tmp_path)
     done = host(tmp_path, "check", *ASK, "--json")
@@ -722,6 +743,17 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(tmp_path, args, said):
     assert roots.snapshot(tmp_path) == before
 
 
+def test_a_cpu_that_is_offline_is_none_to_count_on(tmp_path):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/sys/devices/system/cpu/online", "0-3,5-7\n")
+    assert "CPU 4 is offline, 0-3,5-7 run" in refused(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/sys/devices/system/cpu/online", "1-4\n")
+    assert "none is left for the system" in refused(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/sys/devices/system/cpu/online", "0-4\n")
+    good(tmp_path, "apply", *ASK)
+    assert command_line(tmp_path) == WORDS + " quiet"  # those that are offline may be started
+
+
 def test_siblings_and_too_few_cores_are_warned_of(tmp_path):
     roots.ubuntu(tmp_path)
     said = host(tmp_path, "check", "--cores", "1-7").stdout
@@ -749,7 +781,8 @@ def test_secure_boot_is_said(tmp_path):
     name = roots.nic(tmp_path)
     assert "note  boot      Secure Boot is on" in good(tmp_path, "apply", "--dry-run", "--nic", name)
     shutil.rmtree(tmp_path / "sys/bus/pci/drivers/vfio-pci")
-    assert "warn  boot      Secure Boot is on, and vfio-pci not loaded" in good(tmp_path, "apply", "--dry-run", "--nic", name)
+    said = good(tmp_path, "apply", "--dry-run", "--nic", name)
+    assert "warn  boot      Secure Boot is on, and vfio-pci not loaded" in said
     (tmp_path / "usr/src/gdrdrv-2.4.1").mkdir(parents=True)
     assert "Secure Boot is on, and gdrdrv not loaded" in host(tmp_path, "check", *ASK).stdout
 

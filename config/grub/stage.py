@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 
 from grub import bls, drop_in, tuned
 from grub.words import NEEDS, ours, owned, takes_managed_irq, takes_nodes, wanted
@@ -45,12 +46,20 @@ def _version(name: str) -> list[str | int]:
 
 
 def kernel_config(root: Root) -> str:
-    """Of the kernel that runs, else of the newest that is installed; "" where none says."""
+    """Of the kernel that runs, else of the newest that is installed; "" where it is not said: another's is not its."""
     release = _release(root)
-    if release and root.exists(f"/boot/config-{release}"):
-        return root.read(f"/boot/config-{release}")
+    if release:
+        return root.read(f"/boot/config-{release}") or _running_config(root)
     names = [name for name in root.names("/boot") if name.startswith("config-")]
     return root.read(f"/boot/{max(names, key=_version)}") if names else ""
+
+
+def _running_config(root: Root) -> str:
+    """As the kernel itself has it, where it was built so (CONFIG_IKCONFIG_PROC)."""
+    try:
+        return zlib.decompress(root.path("/proc/config.gz").read_bytes(), wbits=31).decode(errors="replace")
+    except (OSError, zlib.error):
+        return ""
 
 
 def _unsupported(root: Root, words: list[str]) -> list[Finding]:
@@ -184,6 +193,7 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
         lost = bls.others(root, owned(words))
     elif drop_in.is_here(root):
         lost = drop_in.others(root, owned(words))
+        known += _behind(root, words)
     else:
         raise Refusal(
             "neither grubby with entries in /boot/loader/entries nor a grub-mkconfig that reads "
@@ -197,6 +207,17 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
         *known,
         Finding(NAME, Level.WARN, f"taken out of the boot line, where others set it: {', '.join(lost)}",
             remedy="whoever needs those huge pages or cores: ask for theirs and yours together"),
+    ]
+
+
+def _behind(root: Root, words: list[str]) -> list[Finding]:
+    last = [word for word in drop_in.behind(root, owned(words)) if word.split()[0] not in words]
+    if not last:
+        return []
+    return [
+        Finding(NAME, Level.WARN, f"set behind {drop_in.NAME}, which cannot take it out: {', '.join(last)}",
+            "the kernel adds up some words and refuses others",
+            "rename the file, so that its name sorts before, and apply again")
     ]
 
 

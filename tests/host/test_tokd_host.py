@@ -2,6 +2,7 @@
 """config/tokd-host on prepared roots: what it writes, that it does so once, that revert restores every byte."""
 
 import errno
+import gzip
 import json
 import os
 import shutil
@@ -525,6 +526,19 @@ def test_words_of_others_that_are_taken_out_are_named(tmp_path):
     assert "hugepages=9" not in said
 
 
+def test_words_that_are_set_behind_ours_are_not_said_to_be_taken_out(tmp_path):
+    roots.debian(tmp_path)
+    late = "/etc/default/grub.d/zzz.cfg"
+    roots.put(tmp_path, late, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepages=5"\n')
+    said = good(tmp_path, "apply", *ASK)
+    assert f"which cannot take it out: hugepages=5 ({late})" in said and "taken out of the boot line" not in said
+    assert command_line(tmp_path) == WORDS + " hugepages=5 quiet"
+    (tmp_path / late[1:]).rename(tmp_path / late[1:].replace("zzz", "yy"))
+    said = good(tmp_path, "apply", *ASK)
+    assert "taken out of the boot line, where others set it: hugepages=5" in said and "cannot take" not in said
+    assert command_line(tmp_path) == WORDS + " quiet"
+
+
 def test_a_grub_that_reads_no_folder_is_refused_before_anything_is_written(tmp_path):
     roots.debian(tmp_path)
     roots.put(tmp_path, "/usr/sbin/grub-mkconfig", "#!/bin/sh\n. ${sysconfdir}/default/grub\n", 0o755)
@@ -770,6 +784,27 @@ def test_a_kernel_that_drops_nohz_full_in_silence_is_named(tmp_path):
     roots.put(tmp_path, "/boot/config-6.1.0-test", roots.CONFIG.replace("CONFIG_NO_HZ_FULL=y", ""))
     assert "no CONFIG_NO_HZ_FULL" in host(tmp_path, "check", *ASK).stdout
     assert "no CONFIG_NO_HZ_FULL" in good(tmp_path, "apply", *ASK)
+
+
+def test_the_options_of_a_kernel_are_its_own(tmp_path):
+    """Not another's that is installed; and as it says itself, where nothing else does."""
+    roots.debian(tmp_path)
+    without = roots.CONFIG.replace("CONFIG_NO_HZ_FULL=y", "")
+    (tmp_path / "boot/config-6.1.0-test").unlink()
+    roots.put(tmp_path, "/boot/config-6.1.0-9-other", without)
+    assert "no CONFIG_NO_HZ_FULL" not in host(tmp_path, "check", *ASK).stdout
+    (tmp_path / "proc/config.gz").write_bytes(gzip.compress(without.encode()))
+    assert "no CONFIG_NO_HZ_FULL" in host(tmp_path, "check", *ASK).stdout
+
+
+def test_a_governor_that_is_not_offered_is_not_promised(tmp_path):
+    roots.debian(tmp_path)
+    offered = "/sys/devices/system/cpu/cpu2/cpufreq/scaling_available_governors"
+    roots.put(tmp_path, offered, "powersave schedutil\n")
+    found = json.loads(host(tmp_path, "check", *ASK, "--json").stdout)
+    remedies = {f["what"]: f["remedy"] for f in found if f["stage"] == "governor"}
+    assert remedies["CPU 1: governor schedutil"] == "tokd-host apply"
+    assert "offers no governor performance" in remedies["CPU 2: governor schedutil"]
 
 
 def test_secure_boot_is_said(tmp_path):

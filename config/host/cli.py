@@ -6,14 +6,17 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from dataclasses import replace
+from types import ModuleType
 
 from bluefield import stage as bluefield
 from grub import stage as boot
 from host import governor, irq, limits, nic
 from host.cpus import CPUS_MAX
 from host.journal import JOURNAL
+from host.lock import alone
 from host.plan import CONF, Plan, kept, make, prove
-from host.report import Failed, Finding, Level, Refusal, is_good, tell
+from host.report import Failed, Finding, Level, Partly, Refusal, is_good, tell
 from host.revert import let_go, revert
 from host.root import Root
 from hugepages import memory
@@ -72,28 +75,65 @@ def _plan(root: Root, args: argparse.Namespace) -> Plan:
     return plan
 
 
-def _apply(root: Root, plan: Plan, at_boot: bool) -> None:
-    """Stage by stage; what a stage that fails had written is undone, those before it stand. Then what an earlier plan
-    had and this one has not is put back as it was."""
-    for stage in AT_BOOT if at_boot else STAGES:
-        mark = root.mark()
-        try:
-            if at_boot and stage in PROVING:  # one that cannot be does not keep those before it from being done
-                stage.prove(root, plan)
-            stage.apply(root, plan)
-        except (Refusal, Failed, OSError) as error:
-            wrong = root.undo_to(mark)
-            left = f"; not undone: {'; '.join(wrong)}" if wrong else ""
-            kind = Refusal if isinstance(error, Refusal) else Failed
-            root.journal.flush()
-            raise kind(f"{stage.NAME}: {error}{left}") from error
+def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
+    """What a stage that fails had written is undone. Raises Refusal, Failed."""
+    mark = root.mark()
+    try:
+        if at_boot and stage in PROVING:
+            stage.prove(root, plan)
+        stage.apply(root, plan)
+    except (Refusal, Failed, OSError) as error:
+        wrong = [] if at_boot and isinstance(error, Partly) else root.undo_to(mark)
+        left = f"; not undone: {'; '.join(wrong)}" if wrong else ""
+        kind = Refusal if isinstance(error, Refusal) else Failed
+        raise kind(f"{stage.NAME}: {error}{left}") from error
+    finally:
         root.journal.flush()
-    if at_boot:
-        return
-    if kept(root) != plan:  # else somebody's comments in it stay
-        root.write(CONF, plan.text())
-    root.touched.add(CONF)
-    root.writes += len(let_go(root))
+
+
+def _apply(root: Root, plan: Plan) -> int:
+    """All stages are asked first whether they can be; those before one that fails stand. Then what an earlier plan had
+    and this one has not is put back as it was."""
+    found = prove(root, plan)
+    for stage in PROVING:
+        found += stage.prove(root, plan)
+    tell(found, False)
+    with alone(root):
+        for stage in STAGES:
+            _stage(root, plan, stage, False)
+        if kept(root) != plan:  # else somebody's comments in it stay
+            root.write(CONF, plan.text())
+        root.touched.add(CONF)
+        root.writes += len(let_go(root))
+    late = [f for f in boot.check(root, plan) if f.level is Level.BAD]
+    _tell_writes(root)
+    if late:
+        print("reboot, then: tokd-host verify")
+    return EXIT_OK
+
+
+def _apply_at_boot(root: Root, plan: Plan) -> int:
+    """What a boot undoes. What cannot be does not keep the rest from being done: nobody is there to try again."""
+    wrong: list[Exception] = []
+    try:
+        tell(prove(root, plan), False)
+    except Refusal as error:
+        wrong.append(error)
+        plan = replace(plan, cores=frozenset())
+    with alone(root):
+        for stage in AT_BOOT:
+            try:
+                _stage(root, plan, stage, True)
+            except (Refusal, Failed) as error:
+                wrong.append(error)
+    _tell_writes(root)
+    for error in wrong:
+        print(f"tokd-host: {error}", file=sys.stderr)
+    return EXIT_FAILED if wrong else EXIT_OK
+
+
+def _tell_writes(root: Root) -> None:
+    print("nothing to change" if root.writes == 0 else f"{root.writes} changes")
 
 
 def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
@@ -116,21 +156,13 @@ def run(args: argparse.Namespace) -> int:
             raise Refusal(f"{JOURNAL}: is root's alone, and {args.do} needs it: run it as root")
         print(f"note  {JOURNAL} is root's alone: shown as if nothing had been applied before")
     if args.do == "revert":
-        undone = revert(root)
+        with alone(root):
+            undone = revert(root)
         print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
         return EXIT_OK
     plan = _plan(root, args)
     if args.do == "apply":
-        found = prove(root, plan)
-        for stage in () if args.at_boot else PROVING:
-            found += stage.prove(root, plan)
-        tell(found, False)
-        _apply(root, plan, args.at_boot)
-        late = [f for f in boot.check(root, plan) if f.level is Level.BAD]
-        print("nothing to change" if root.writes == 0 else f"{root.writes} changes")
-        if late and not args.at_boot:
-            print("reboot, then: tokd-host verify")
-        return EXIT_OK
+        return _apply_at_boot(root, plan) if args.at_boot else _apply(root, plan)
     found = _look(root, plan, args.do == "verify")
     tell(found, args.json)
     return EXIT_OK if is_good(found) else EXIT_FOUND

@@ -41,6 +41,10 @@ class Failed(Exception):
         self.errno = errno
 
 
+class Partly(Failed):
+    """Some went wrong, each of them told; what did not is worth it by itself."""
+
+
 def tell(findings: list[Finding], as_json: bool) -> None:
     if as_json:
         json.dump([asdict(f) for f in findings], sys.stdout, indent=1)

@@ -80,10 +80,8 @@ class Journal:
     def get(self, name: str) -> dict | None:
         return next((e for e in self.entries if e["name"] == name), None)
 
-    def add(self, entry: dict, of_this_boot: bool = False) -> None:
+    def add(self, entry: dict) -> None:
         """On disk when this returns."""
-        if of_this_boot:
-            entry["boot"] = self.boot
         self.entries.append(entry)
         self._keep_first()
 

@@ -3,6 +3,8 @@
 the mode is firmware's, and changing it takes the host down with it.
 """
 
+from __future__ import annotations
+
 import re
 
 from host import cpus

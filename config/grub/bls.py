@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RHEL, Fedora and what descends from them: grubby changes every boot entry, and the default of new kernels."""
 
+from __future__ import annotations
+
 from grub.words import ours, owned
 from host.journal import pack, replace, unpack
 from host.report import Refusal

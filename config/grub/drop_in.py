@@ -5,6 +5,8 @@ The main file is never touched. grub-mkconfig sources the folder's files behind 
 comes last, takes out of what the others gave the words that it owns, and adds its own once.
 """
 
+from __future__ import annotations
+
 from grub.words import ours, owned
 from host.root import Root
 
@@ -35,13 +37,25 @@ def is_here(root: Root) -> bool:
     return root.exists("/etc/default/grub") and "default/grub.d" in (root.read(program) if program else "")
 
 
+def _names(root: Root) -> list[str]:
+    folder = NAME.rpartition("/")[0]
+    return [f"{folder}/{name}" for name in root.names(folder) if name.endswith(".cfg")]
+
+
 def others(root: Root, keys: tuple[str, ...]) -> list[str]:
     """Words with these keys that other files give and ours takes out."""
-    folder = NAME.rpartition("/")[0]
-    names = ["/etc/default/grub", *(f"{folder}/{name}" for name in root.names(folder) if name.endswith(".cfg"))]
+    return _said(root, ["/etc/default/grub", *(name for name in _names(root) if name < NAME)], keys)
+
+
+def behind(root: Root, keys: tuple[str, ...]) -> list[str]:
+    """Those of files that are read after ours, which it cannot take out."""
+    return _said(root, [name for name in _names(root) if name > NAME], keys)
+
+
+def _said(root: Root, names: list[str], keys: tuple[str, ...]) -> list[str]:
     found = []
     for name in names:
-        for line in root.read(name).splitlines() if name != NAME else ():
+        for line in root.read(name).splitlines():
             if line.lstrip().startswith("GRUB_CMDLINE_LINUX"):
                 said = line.partition("=")[2].replace('"', " ").replace("'", " ")
                 found += [f"{word} ({name})" for word in ours(said, keys)]

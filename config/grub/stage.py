@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage boot: the kernel's command line, by the means that this distribution has."""
 
+from __future__ import annotations
+
 import re
+import zlib
 
 from grub import bls, drop_in, tuned
-from grub.words import NEEDS, ours, owned, takes_nodes, wanted
-from host import cpus
+from grub.words import NEEDS, ours, owned, takes_managed_irq, takes_nodes, wanted
+from host import cpus, nic
 from host.plan import Plan
 from host.report import Finding, Level, Refusal
 from host.root import Root
@@ -43,12 +46,20 @@ def _version(name: str) -> list[str | int]:
 
 
 def kernel_config(root: Root) -> str:
-    """Of the kernel that runs, else of the newest that is installed; "" where none says."""
+    """Of the kernel that runs, else of the newest that is installed; "" where it is not said: another's is not its."""
     release = _release(root)
-    if release and root.exists(f"/boot/config-{release}"):
-        return root.read(f"/boot/config-{release}")
+    if release:
+        return root.read(f"/boot/config-{release}") or _running_config(root)
     names = [name for name in root.names("/boot") if name.startswith("config-")]
     return root.read(f"/boot/{max(names, key=_version)}") if names else ""
+
+
+def _running_config(root: Root) -> str:
+    """As the kernel itself has it, where it was built so (CONFIG_IKCONFIG_PROC)."""
+    try:
+        return zlib.decompress(root.path("/proc/config.gz").read_bytes(), wbits=31).decode(errors="replace")
+    except (OSError, zlib.error):
+        return ""
 
 
 def _unsupported(root: Root, words: list[str]) -> list[Finding]:
@@ -68,21 +79,41 @@ def _unsupported(root: Root, words: list[str]) -> list[Finding]:
     return found
 
 
-def _secure_boot(root: Root) -> list[Finding]:
+def _has_secure_boot(root: Root) -> bool:
     folder = "/sys/firmware/efi/efivars"
-    for name in root.names(folder):
-        if name.startswith("SecureBoot-"):
-            data = root.path(f"{folder}/{name}").read_bytes()
-            if data[4:5] == b"\x01":
-                return [
-                    Finding(
-                        NAME,
-                        Level.NOTE,
-                        "Secure Boot is on: modules that are not signed (gdrdrv, igb_uio) do not load",
-                        remedy="sign them (mokutil --import), or use vfio-pci and dma-buf, which need none",
-                    )
-                ]
-    return []
+    names = [name for name in root.names(folder) if name.startswith("SecureBoot-")]
+    return any(root.path(f"{folder}/{name}").read_bytes()[4:5] == b"\x01" for name in names)
+
+
+def _unloaded(root: Root, plan: Plan) -> list[str]:
+    """Modules that are wanted here and are still to be loaded: --nic's, and GDRCopy's where it is installed."""
+    wants_vfio = any(not nic.stays(root, name) for name in plan.nics)
+    has_gdrcopy = any(name.startswith("gdrdrv-") for name in root.names("/usr/src"))
+    return [
+        *(["vfio-pci"] if wants_vfio and not root.exists(nic.VFIO) else []),
+        *(["gdrdrv"] if has_gdrcopy and not root.exists("/sys/module/gdrdrv") else []),
+    ]
+
+
+def _secure_boot(root: Root, plan: Plan) -> list[Finding]:
+    if not _has_secure_boot(root):
+        return []
+    if wanted_here := _unloaded(root, plan):
+        return [
+            Finding(
+                NAME, Level.WARN,
+                f"Secure Boot is on, and {' and '.join(wanted_here)} not loaded: it loads only if it is signed",
+                "without vfio-pci no port for DPDK, without gdrdrv no GDRCopy",
+                "take the distribution's vfio-pci, which is signed; sign what was built here (mokutil --import), or do "
+                "without gdrdrv: dma-buf needs none",
+            )
+        ]
+    return [
+        Finding(
+            NAME, Level.NOTE, "Secure Boot is on: modules that are not signed (gdrdrv, igb_uio) do not load",
+            remedy="sign them (mokutil --import), or use vfio-pci and dma-buf, which need none",
+        )
+    ]
 
 
 def check(root: Root, plan: Plan) -> list[Finding]:
@@ -115,7 +146,26 @@ def check(root: Root, plan: Plan) -> list[Finding]:
         )
     if plan.cores:
         found += tuned.check(root, NAME)
-    return found + _unsupported(root, words) + _late_pages(root, plan) + _secure_boot(root)
+    return found + _known(root, plan)
+
+
+def _known(root: Root, plan: Plan) -> list[Finding]:
+    """What can be said before the boot already."""
+    unsupported = _unsupported(root, _words(root, plan))
+    return unsupported + _late_pages(root, plan) + _managed_irq(root, plan) + _secure_boot(root, plan)
+
+
+def _managed_irq(root: Root, plan: Plan) -> list[Finding]:
+    release = _release(root)
+    if takes_managed_irq(release) or not plan.cores:
+        return []
+    return [
+        Finding(
+            NAME, Level.NOTE,
+            f"Linux {release} knows no isolcpus=managed_irq (5.6 does), and would drop the whole word: it is left out",
+            "interrupts that the kernel places itself may come to a worker's core, 2 to 20 us each",
+        )
+    ]
 
 
 def _late_pages(root: Root, plan: Plan) -> list[Finding]:
@@ -133,15 +183,17 @@ def _late_pages(root: Root, plan: Plan) -> list[Finding]:
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
-    """What other settings are about to lose. Raises Refusal where this machine's boot cannot be told."""
-    words = _words_of_ours(root, plan)
+    """What other settings are about to lose, and what will not do. Raises Refusal where this machine's boot cannot be
+    told."""
+    words, known = _words_of_ours(root, plan), _known(root, plan)
     if not words:
-        return []
+        return known
     if bls.is_here(root):
         bls.prove(root, words)
         lost = bls.others(root, owned(words))
     elif drop_in.is_here(root):
         lost = drop_in.others(root, owned(words))
+        known += _behind(root, words)
     else:
         raise Refusal(
             "neither grubby with entries in /boot/loader/entries nor a grub-mkconfig that reads "
@@ -149,13 +201,23 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
             f"{' '.join(words)}"
         )
     lost = [word for word in lost if word.split()[0] not in words]
-    late = _late_pages(root, plan)
     if not lost:
-        return late
+        return known
     return [
-        *late,
+        *known,
         Finding(NAME, Level.WARN, f"taken out of the boot line, where others set it: {', '.join(lost)}",
             remedy="whoever needs those huge pages or cores: ask for theirs and yours together"),
+    ]
+
+
+def _behind(root: Root, words: list[str]) -> list[Finding]:
+    last = [word for word in drop_in.behind(root, owned(words)) if word.split()[0] not in words]
+    if not last:
+        return []
+    return [
+        Finding(NAME, Level.WARN, f"set behind {drop_in.NAME}, which cannot take it out: {', '.join(last)}",
+            "the kernel adds up some words and refuses others",
+            "rename the file, so that its name sorts before, and apply again")
     ]
 
 
@@ -171,11 +233,44 @@ def apply(root: Root, plan: Plan) -> None:
         drop_in.apply(root, words)
 
 
+def _effect(what: str, key: str, wrong: str) -> Finding:
+    remedy = "tokd-host apply, if it was not; else see dmesg for what the kernel refused" if wrong else ""
+    return Finding(
+        NAME, Level.BAD if wrong else Level.OK, what + (f", {wrong}" if wrong else ""), COST[key] if wrong else "",
+        remedy, reboot=bool(wrong),
+    )
+
+
+def _interrupts(root: Root, plan: Plan) -> list[Finding]:
+    """What irqaffinity came to: where a new interrupt goes."""
+    path = "/proc/irq/default_smp_affinity"
+    text = root.read(path).strip()
+    try:
+        on = cpus.parse_mask(text) & plan.cores
+    except cpus.BadList:
+        return [_effect(f"{path} is {text or 'empty'}", "irqaffinity", "expected a mask of CPUs")]
+    wrong = f"asked: without {cpus.show(on)}" if on else ""
+    return [_effect(f"{path} is {text}", "irqaffinity", wrong)]
+
+
+def _callbacks(root: Root, plan: Plan) -> list[Finding]:
+    """What rcu_nocbs came to: the kernel has a thread for each such CPU, rcuop/1 or rcuos/1, and no file that says so.
+    Nothing where no thread of the kernel's is to be seen, as in a container."""
+    names = {root.read(f"/proc/{pid}/comm").strip() for pid in root.names("/proc") if pid.isdigit()}
+    if "kthreadd" not in names:
+        return []
+    have = {int(n.partition("/")[2]) for n in names if re.fullmatch(r"rcuo[bps]/\d+", n)}
+    lacking = plan.cores - have
+    wrong = f"none for CPU {cpus.show(lacking)}" if lacking else ""
+    return [_effect("threads of the kernel's for RCU callbacks (rcuop/N)", "rcu_nocbs", wrong)]
+
+
 def verify(root: Root, plan: Plan) -> list[Finding]:
     """What booted, as the kernel reports it, against what was asked."""
     found = [f for f in check(root, plan) if f.level is not Level.NOTE]
     if not plan.cores:
         return found
+    found += _interrupts(root, plan) + _callbacks(root, plan)
     for name, what in (("isolated", "isolcpus"), ("nohz_full", "nohz_full")):
         path = f"/sys/devices/system/cpu/{name}"
         text = root.read(path).strip().replace("(null)", "")
@@ -183,15 +278,6 @@ def verify(root: Root, plan: Plan) -> list[Finding]:
             now = cpus.parse(text)
         except cpus.BadList:
             now = frozenset()
-        same = now == plan.cores
-        found.append(
-            Finding(
-                NAME,
-                Level.OK if same else Level.BAD,
-                f"{path} is {text or 'empty'}" + ("" if same else f", asked: {cpus.show(plan.cores)}"),
-                "" if same else COST[what],
-                "" if same else "tokd-host apply, if it was not; else see dmesg for what the kernel refused",
-                reboot=not same,
-            )
-        )
+        wrong = "" if now == plan.cores else f"asked: {cpus.show(plan.cores)}"
+        found.append(_effect(f"{path} is {text or 'empty'}", what, wrong))
     return found

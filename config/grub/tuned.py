@@ -5,6 +5,8 @@ It has a share in the kernel's command line: by a variable of GRUB's, which is n
 in it depends on its version; isolcpus is not, but for no_balance_cores.
 """
 
+from __future__ import annotations
+
 import re
 
 from host import cpus

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The words that tokd-host owns on the kernel's command line."""
 
+from __future__ import annotations
+
 import re
 
 from host import cpus
@@ -39,9 +41,20 @@ def _page_words(plan: Plan, release: str) -> list[str]:
 
 
 def takes_nodes(release: str) -> bool:
-    """Counts for each node on the kernel's command line: since Linux 5.16. True where the release is not known."""
+    """Counts for each node on the kernel's command line: since Linux 5.16."""
+    return _is_since(release, (5, 16))
+
+
+def takes_managed_irq(release: str) -> bool:
+    """isolcpus=managed_irq: since Linux 5.6. One before that drops the whole of an isolcpus with a flag it does not
+    know."""
+    return _is_since(release, (5, 6))
+
+
+def _is_since(release: str, first: tuple[int, int]) -> bool:
+    """True where the release is not known."""
     number = re.match(r"(\d+)\.(\d+)", release)
-    return not number or (int(number[1]), int(number[2])) >= (5, 16)
+    return not number or (int(number[1]), int(number[2])) >= first
 
 
 def wanted(root: Root, plan: Plan, release: str, pages: bool = True) -> list[str]:
@@ -50,7 +63,7 @@ def wanted(root: Root, plan: Plan, release: str, pages: bool = True) -> list[str
     if plan.cores:
         cores = cpus.show(plan.cores)
         words = [
-            f"isolcpus=managed_irq,domain,{cores}",
+            f"isolcpus={'managed_irq,' if takes_managed_irq(release) else ''}domain,{cores}",
             f"nohz_full={cores}",
             f"rcu_nocbs={cores}",
             f"irqaffinity={cpus.show(present(root) - plan.cores)}",

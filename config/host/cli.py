@@ -1,18 +1,25 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-host check | apply | verify | revert."""
 
+from __future__ import annotations
+
 import argparse
 import os
 import sys
+from dataclasses import replace
+from types import ModuleType
 
 from bluefield import stage as bluefield
 from grub import stage as boot
 from host import governor, irq, limits, nic
 from host.cpus import CPUS_MAX
+from host.journal import JOURNAL
+from host.lock import alone
 from host.plan import CONF, Plan, kept, make, prove
-from host.report import Failed, Finding, Level, Refusal, is_good, tell
+from host.report import Failed, Finding, Level, Partly, Refusal, is_good, tell
 from host.revert import let_go, revert
 from host.root import Root
+from hugepages import memory
 from hugepages import stage as hugepages
 
 # In the order in which they are applied. Those that a boot undoes come behind those that it brings.
@@ -50,6 +57,8 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--root", metavar="DIR", default="/", help="another machine's files, not this one's")
     p.add_argument("--cpus", metavar="N", type=int, default=0,
         help="how many CPUs the machine has, where --root has no /sys: an image")
+    p.add_argument("--memory", metavar="SIZE", default="",
+        help="how much memory it has, as 64G, where --root has no /proc")
     p.add_argument("--json", action="store_true", help="findings as JSON")
     return p
 
@@ -66,28 +75,65 @@ def _plan(root: Root, args: argparse.Namespace) -> Plan:
     return plan
 
 
-def _apply(root: Root, plan: Plan, at_boot: bool) -> None:
-    """Stage by stage; what a stage that fails had written is undone, those before it stand. Then what an earlier plan
-    had and this one has not is put back as it was."""
-    for stage in AT_BOOT if at_boot else STAGES:
-        mark = root.mark()
-        try:
-            if at_boot and stage in PROVING:  # one that cannot be does not keep those before it from being done
-                stage.prove(root, plan)
-            stage.apply(root, plan)
-        except (Refusal, Failed, OSError) as error:
-            wrong = root.undo_to(mark)
-            left = f"; not undone: {'; '.join(wrong)}" if wrong else ""
-            kind = Refusal if isinstance(error, Refusal) else Failed
-            root.journal.flush()
-            raise kind(f"{stage.NAME}: {error}{left}") from error
+def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
+    """What a stage that fails had written is undone. Raises Refusal, Failed."""
+    mark = root.mark()
+    try:
+        if at_boot and stage in PROVING:
+            stage.prove(root, plan)
+        stage.apply(root, plan)
+    except (Refusal, Failed, OSError) as error:
+        wrong = [] if at_boot and isinstance(error, Partly) else root.undo_to(mark)
+        left = f"; not undone: {'; '.join(wrong)}" if wrong else ""
+        kind = Refusal if isinstance(error, Refusal) else Failed
+        raise kind(f"{stage.NAME}: {error}{left}") from error
+    finally:
         root.journal.flush()
-    if at_boot:
-        return
-    if kept(root) != plan:  # else somebody's comments in it stay
-        root.write(CONF, plan.text())
-    root.touched.add(CONF)
-    root.writes += len(let_go(root))
+
+
+def _apply(root: Root, plan: Plan) -> int:
+    """All stages are asked first whether they can be; those before one that fails stand. Then what an earlier plan had
+    and this one has not is put back as it was."""
+    found = prove(root, plan)
+    for stage in PROVING:
+        found += stage.prove(root, plan)
+    tell(found, False)
+    with alone(root):
+        for stage in STAGES:
+            _stage(root, plan, stage, False)
+        if kept(root) != plan:  # else somebody's comments in it stay
+            root.write(CONF, plan.text())
+        root.touched.add(CONF)
+        root.writes += len(let_go(root))
+    late = [f for f in boot.check(root, plan) if f.level is Level.BAD]
+    _tell_writes(root)
+    if late:
+        print("reboot, then: tokd-host verify")
+    return EXIT_OK
+
+
+def _apply_at_boot(root: Root, plan: Plan) -> int:
+    """What a boot undoes. What cannot be does not keep the rest from being done: nobody is there to try again."""
+    wrong: list[Exception] = []
+    try:
+        tell(prove(root, plan), False)
+    except Refusal as error:
+        wrong.append(error)
+        plan = replace(plan, cores=frozenset())
+    with alone(root):
+        for stage in AT_BOOT:
+            try:
+                _stage(root, plan, stage, True)
+            except (Refusal, Failed) as error:
+                wrong.append(error)
+    _tell_writes(root)
+    for error in wrong:
+        print(f"tokd-host: {error}", file=sys.stderr)
+    return EXIT_FAILED if wrong else EXIT_OK
+
+
+def _tell_writes(root: Root) -> None:
+    print("nothing to change" if root.writes == 0 else f"{root.writes} changes")
 
 
 def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
@@ -100,27 +146,23 @@ def _look(root: Root, plan: Plan, verify: bool) -> list[Finding]:
 def run(args: argparse.Namespace) -> int:
     if not 0 <= args.cpus <= CPUS_MAX:
         raise Refusal(f"--cpus {args.cpus}: at most {CPUS_MAX}")
-    root = Root(args.root, args.dry_run, args.cpus)
+    root = Root(args.root, args.dry_run, args.cpus, memory.parse(args.memory))
     if not root.folder.is_dir():
         raise Refusal(f"--root {args.root}: no such folder")
     if args.do in ("apply", "revert") and root.is_this_machine and os.geteuid() != 0 and not args.dry_run:
         raise Refusal(f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run")
+    if root.journal.is_hidden and args.do in ("apply", "revert"):
+        if args.do == "revert" or not args.dry_run:
+            raise Refusal(f"{JOURNAL}: is root's alone, and {args.do} needs it: run it as root")
+        print(f"note  {JOURNAL} is root's alone: shown as if nothing had been applied before")
     if args.do == "revert":
-        undone = revert(root)
+        with alone(root):
+            undone = revert(root)
         print(f"{len(undone)} restored" + ("; reboot to run without them" if undone else ""))
         return EXIT_OK
     plan = _plan(root, args)
     if args.do == "apply":
-        found = prove(root, plan)
-        for stage in () if args.at_boot else PROVING:
-            found += stage.prove(root, plan)
-        tell(found, False)
-        _apply(root, plan, args.at_boot)
-        late = [f for f in boot.check(root, plan) if f.level is Level.BAD]
-        print("nothing to change" if root.writes == 0 else f"{root.writes} changes")
-        if late and not args.at_boot:
-            print("reboot, then: tokd-host verify")
-        return EXIT_OK
+        return _apply_at_boot(root, plan) if args.at_boot else _apply(root, plan)
     found = _look(root, plan, args.do == "verify")
     tell(found, args.json)
     return EXIT_OK if is_good(found) else EXIT_FOUND

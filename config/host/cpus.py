@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Lists of CPUs, as the kernel writes them: 0,2-4."""
 
+from __future__ import annotations
+
 import re
 
 CPUS_MAX = 4096

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage governor: isolated cores run at full clock and do not sleep deeply."""
+"""Stage governor: isolated cores run at full clock."""
+
+from __future__ import annotations
 
 from host.plan import Plan
 from host.report import Finding, Level
@@ -12,6 +14,16 @@ def _file(cpu: int) -> str:
     return f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor"
 
 
+def _offers(root: Root, cpu: int) -> bool:
+    return "performance" in root.read(_file(cpu).replace("governor", "available_governors")).split()
+
+
+def _remedy(root: Root, cpu: int) -> str:
+    if _offers(root, cpu):
+        return "tokd-host apply"
+    return "this driver offers no governor performance: modprobe cpufreq_performance, or set the clock in the firmware"
+
+
 def check(root: Root, plan: Plan) -> list[Finding]:
     found = []
     for cpu in sorted(plan.cores):
@@ -22,7 +34,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
         found.append(
             Finding(NAME, Level.OK if good else Level.WARN, f"CPU {cpu}: governor {now}",
                 "" if good else "10 to 500 us each time the clock changes, and a lower clock until then",
-                "" if good else "tokd-host apply")
+                "" if good else _remedy(root, cpu))
         )
     if plan.cores and not found:
         found.append(Finding(NAME, Level.NOTE, "no frequency scaling is visible: nothing to set"))
@@ -31,8 +43,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
 
 def apply(root: Root, plan: Plan) -> None:
     for cpu in sorted(plan.cores):
-        offered = root.read(_file(cpu).replace("governor", "available_governors")).split()
-        if root.exists(_file(cpu)) and "performance" in offered:
+        if root.exists(_file(cpu)) and _offers(root, cpu):
             root.write(_file(cpu), "performance\n")
 
 

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage irq: interrupts are handled on the cores that are not isolated."""
 
+from __future__ import annotations
+
 import errno
 
 from host import cpus
 from host.plan import Plan, present
-from host.report import Failed, Finding, Level, Refusal
+from host.report import Failed, Finding, Level, Partly, Refusal, tell
 from host.root import Root
 
 NAME = "irq"
@@ -118,18 +120,33 @@ def apply(root: Root, plan: Plan) -> None:
         root.touched.add(DEFAULT)
         if not _is_mask(root.read(DEFAULT), rest):
             root.write(DEFAULT, cpus.mask(rest) + "\n")
-    moves, kept = _moves(root, plan, rest), []
+    moves = _moves(root, plan, rest)
     root.remember_kernel(list(moves))
+    kept, wrong = _move(root, moves)
+    if kept or root.exists(KEPT):
+        root.write(KEPT, " ".join(kept) + "\n")
+    if wrong:
+        tell([_stays(error) for error in wrong], False)
+        raise Partly(f"{wrong[0]}" + (f"; and {len(wrong) - 1} more" if wrong[1:] else ""))
+
+
+def _move(root: Root, moves: dict[str, frozenset[int]]) -> tuple[list[str], list[Failed]]:
+    """All that can be. The numbers of those that the kernel keeps where they are, and what went wrong with others."""
+    kept, wrong = [], []
     for name, to in moves.items():
         try:
             root.write(name, cpus.show(to) + "\n")
         except Failed as error:
-            if error.errno != errno.EIO:
-                raise
-            print(f"note  {error}: the kernel manages this one")
-            kept.append(_number(name))
-    if kept or root.exists(KEPT):
-        root.write(KEPT, " ".join(kept) + "\n")
+            if error.errno == errno.EIO:
+                print(f"note  {error}: the kernel manages this one")
+                kept.append(_number(name))
+            else:
+                wrong.append(error)
+    return kept, wrong
+
+
+def _stays(error: Failed) -> Finding:
+    return Finding(NAME, Level.BAD, str(error), "2 to 20 us each on an isolated core", "see dmesg; tokd-host apply")
 
 
 def _is_mask(text: str, of: frozenset[int]) -> bool:

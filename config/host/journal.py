@@ -5,6 +5,8 @@ It holds the bytes of files that may be root's alone, so it is root's alone itse
 boot: in the next one nothing of it is left to restore.
 """
 
+from __future__ import annotations
+
 import base64
 import json
 import os
@@ -53,16 +55,22 @@ class Journal:
         self.root = root
         self.file = root / JOURNAL.lstrip("/")
         self.is_late = False  # something is not on disk yet
+        self.is_hidden = False  # there may be one, which this user cannot read
         try:
             self.boot = (root / BOOT_ID.lstrip("/")).read_text().strip()
         except OSError:
             self.boot = ""  # not running
-        self.entries: list[dict] = self._load() if self.file.exists() else []
+        self.entries: list[dict] = self._load()
 
     def _load(self) -> list[dict]:
         try:
             entries = json.loads(self.file.read_text())
             return [e for e in entries if e["name"] and e["kind"] and e.get("boot", self.boot) == self.boot]
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except PermissionError:
+            self.is_hidden = True
+            return []
         except (ValueError, TypeError, KeyError) as error:
             raise Failed(
                 f"{JOURNAL}: is no journal of tokd-host ({type(error).__name__}: {error}): restore it, or move it "
@@ -72,10 +80,8 @@ class Journal:
     def get(self, name: str) -> dict | None:
         return next((e for e in self.entries if e["name"] == name), None)
 
-    def add(self, entry: dict, of_this_boot: bool = False) -> None:
+    def add(self, entry: dict) -> None:
         """On disk when this returns."""
-        if of_this_boot:
-            entry["boot"] = self.boot
         self.entries.append(entry)
         self._keep_first()
 

@@ -1,12 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage limits: memory may be locked, for RDMA registrations and for programs that are not root's."""
 
+from __future__ import annotations
+
+import re
+
 from host.plan import Plan
 from host.report import Finding, Level
 from host.root import Root
 
 NAME = "limits"
 FILE = "/etc/security/limits.d/dpdk-tokd.conf"
+COST = "registering a ring with a NIC fails with ENOMEM: no RDMA at all"
+NO_LOGIN = ("", "4294967295")  # the kernel's -1; "": one that keeps no record of logins
 TEXT = """\
 # Written by tokd-host; tokd-host revert removes it.
 *    soft memlock unlimited
@@ -18,11 +24,28 @@ root hard memlock unlimited
 
 def check(root: Root, plan: Plan) -> list[Finding]:
     good = root.read(FILE) == TEXT
-    return [
+    found = [
         Finding(NAME, Level.OK if good else Level.WARN,
-            f"{FILE}: {'memory may be locked' if good else 'is not ours'}",
-            "" if good else "registering a ring with a NIC fails with ENOMEM: no RDMA at all",
+            f"{FILE}: {'lets logins lock memory' if good else 'is not ours'}",
+            "" if good else COST,
             "" if good else "tokd-host apply, then log in again; systemd units have LimitMEMLOCK")
+    ]
+    return found + (_session(root) if good and root.is_this_machine else [])
+
+
+def _session(root: Root) -> list[Finding]:
+    """What this process itself was given: it has what its login gave, and only a login reads the file."""
+    said = re.search(r"^Max locked memory +(\w+)", root.read("/proc/self/limits"), re.MULTILINE)
+    if not said:
+        return []
+    if said[1] == "unlimited":
+        return [Finding(NAME, Level.OK, "this session may lock all memory")]
+    what = f"may lock {said[1]} bytes"
+    if root.read("/proc/self/loginuid").strip() in NO_LOGIN:
+        return [Finding(NAME, Level.NOTE, f"this process {what}; no login started it, so that {FILE} is not for it")]
+    return [
+        Finding(NAME, Level.WARN, f"this session {what}, {FILE} notwithstanding", COST,
+            "log in again; if it stays so: pam_limits in /etc/pam.d, or another file in /etc/security/limits.d")
     ]
 
 

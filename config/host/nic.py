@@ -5,6 +5,8 @@ NVIDIA's cards stay on their kernel driver (mlx5_core): DPDK's mlx5 works beside
 behind an IOMMU. Without one a device may write anywhere: that takes an explicit word.
 """
 
+from __future__ import annotations
+
 from host.plan import Plan
 from host.report import Failed, Finding, Level, Refusal
 from host.root import Root
@@ -141,13 +143,24 @@ def _journalled(nic: str) -> str:
     return f"{_device(nic)}/driver"
 
 
-def _bind(root: Root, nic: str) -> None:
-    device, held = _device(nic), driver(root, nic)
+def _entry(root: Root, nic: str) -> dict:
+    """For the journal, which keeps it over boots: early in one a port may have no driver yet, and goes back to the one
+    that it had before."""
+    name, device, boot = _journalled(nic), _device(nic), root.journal.boot
+    known = root.journal.get(name)
+    if known and known["bound"] == boot:
+        return known
+    held = driver(root, nic) or (known["held"] if known else "")
     override = root.read(f"{device}/driver_override").strip().replace(UNSET, "")
-    entry = {"name": _journalled(nic), "kind": "driver", "held": held, "override": override}
+    return {"name": name, "kind": "driver", "held": held, "override": override, "bound": boot}
+
+
+def _bind(root: Root, nic: str) -> None:
+    device, held, entry = _device(nic), driver(root, nic), _entry(root, nic)
     if not root.dry_run:
-        if not root.journal.get(entry["name"]):
-            root.journal.add(entry, of_this_boot=True)
+        if root.journal.get(entry["name"]) is not entry:
+            root.journal.drop(entry["name"])
+            root.journal.add(entry)
         root.on_undo(entry["name"], lambda: give_back(root, entry))
     root.poke(f"{device}/driver_override", "vfio-pci\n")
     if held:
@@ -159,7 +172,10 @@ def _bind(root: Root, nic: str) -> None:
 
 
 def give_back(root: Root, entry: dict) -> None:
-    """To the driver that had it. Raises Failed if that does not take it."""
+    """To the driver that had it, in this boot: an earlier one's binding is gone. Raises Failed if that driver does not
+    take it."""
+    if entry["bound"] != root.journal.boot:
+        return
     device, held = entry["name"].rpartition("/")[0], entry["held"]
     nic = device.rpartition("/")[2]
     if not root.exists(device):
@@ -171,10 +187,10 @@ def give_back(root: Root, entry: dict) -> None:
     if now == "vfio-pci" and held != now:
         root.poke(f"{device}/driver/unbind", nic)
         now = ""
-    if not now and held:
+    if not now:
         root.poke(PROBE, nic)
         now = driver(root, nic)
-        if now != held and not root.dry_run:
+        if held and now != held and not root.dry_run:
             raise Failed(f"{nic}: has {now or 'no driver'}, had {held}: modprobe {held}; see dmesg")
     elif now != held:
         print(f"leave {nic}: {now} has it, which is not tokd-host's doing")

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is asked of the machine: from the command line, else from what the last apply wrote down."""
 
+from __future__ import annotations
+
 import re
 from dataclasses import dataclass, field
 
@@ -106,12 +108,19 @@ def kept(root: Root) -> Plan | None:
 
 
 def present(root: Root) -> frozenset[int]:
-    """CPUs that the machine has; of a root that is not running, as told by --cpus."""
-    text = root.read("/sys/devices/system/cpu/present") or root.read("/sys/devices/system/cpu/online")
-    if not text.strip():
-        return frozenset(range(root.cpus))
+    """CPUs that the machine has, running or not: what masks are made of, since one may be started later. Of a root that
+    is not running, as told by --cpus."""
+    return _cpus(root, "present") or _cpus(root, "online") or frozenset(range(root.cpus))
+
+
+def online(root: Root) -> frozenset[int]:
+    """Those that run: one that is switched off (SMT, by hand) does no work."""
+    return _cpus(root, "online") or present(root)
+
+
+def _cpus(root: Root, which: str) -> frozenset[int]:
     try:
-        return cpus.parse(text)
+        return cpus.parse(root.read(f"/sys/devices/system/cpu/{which}"))
     except cpus.BadList:
         return frozenset()
 
@@ -135,11 +144,18 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
             "/sys/devices/system/cpu/present: no list of CPUs, so what --cores leaves is not known; for a root "
             "that is not running, an image, say how many CPUs the machine will have: --cpus N"
         )
-    missing, left = plan.cores - have, have - plan.cores
+    running = online(root)
+    missing, asleep, left = plan.cores - have, plan.cores - running, running - plan.cores
     if missing:
         raise Refusal(
             f"--cores {cpus.show(plan.cores)}: CPU {cpus.show(missing)} is not there; the machine has "
             f"{cpus.show(have)}"
+        )
+    if asleep:
+        raise Refusal(
+            f"--cores {cpus.show(plan.cores)}: CPU {cpus.show(asleep)} is offline, {cpus.show(running)} run; start "
+            "it (echo 1 >/sys/devices/system/cpu/cpuN/online; where SMT is off, /sys/devices/system/cpu/smt/control), or "
+            "leave it out"
         )
     if 0 in plan.cores:
         raise Refusal(
@@ -148,12 +164,12 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
         )
     if not left:
         raise Refusal(f"--cores {cpus.show(plan.cores)}: none is left for the system; leave at least one")
-    if len(have) >= 8 and len(left) < 2:
+    if len(running) >= 8 and len(left) < 2:
         found.append(
             Finding(
                 "cores",
                 Level.WARN,
-                f"{cpus.show(left)} alone is left for the system, on a machine of {len(have)} CPUs",
+                f"{cpus.show(left)} alone is left for the system, on a machine of {len(running)} CPUs",
                 "control threads, interrupts and logging wait for each other",
                 "isolate fewer",
             )

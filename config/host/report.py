@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What is found wrong, and how it is told."""
 
+from __future__ import annotations
+
 import json
 import sys
 from dataclasses import asdict, dataclass
@@ -37,6 +39,10 @@ class Failed(Exception):
     def __init__(self, said: str, errno: int = 0) -> None:
         super().__init__(said)
         self.errno = errno
+
+
+class Partly(Failed):
+    """Some went wrong, each of them told; what did not is worth it by itself."""
 
 
 def tell(findings: list[Finding], as_json: bool) -> None:

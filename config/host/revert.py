@@ -4,6 +4,8 @@
 What somebody else has changed since is not overwritten: there only what is ours is taken out, and that is said.
 """
 
+from __future__ import annotations
+
 import os
 
 from grub import bls, drop_in, tuned

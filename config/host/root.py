@@ -5,6 +5,8 @@ Every write is printed, and what stood there before is kept in the journal first
 restores it to the byte, also after half of an apply.
 """
 
+from __future__ import annotations
+
 import os
 import subprocess
 from collections.abc import Callable
@@ -29,10 +31,11 @@ def to_kernel(path: Path, text: str) -> None:
 
 
 class Root:
-    def __init__(self, folder: str = "/", dry_run: bool = False, cpus: int = 0) -> None:
+    def __init__(self, folder: str = "/", dry_run: bool = False, cpus: int = 0, memory_kb: int = 0) -> None:
         self.folder = Path(folder)
         self.dry_run = dry_run
         self.cpus = cpus  # as told, of a root that is not running; 0: not told
+        self.memory_kb = memory_kb  # the same
         self.journal = Journal(self.folder)
         self.writes = 0
         self.touched: set[str] = set()  # names that this run's plan has to do with, changed or not
@@ -246,14 +249,14 @@ class Root:
         return ""
 
     def ask(self, name: str, *args: str) -> str:
-        """What a program of this root says that changes nothing; "" where it is not there or fails."""
+        """What a program of this machine says that changes nothing; "" where it is not there or fails. Another root's
+        are not run: they are foreign, and would tell of this machine."""
         program = self.program(name)
-        if not program:
+        if not program or not self.is_this_machine:
             return ""
-        chroot = [] if self.is_this_machine else ["chroot", str(self.folder)]
         try:
             done = subprocess.run(
-                [*chroot, program, *args], capture_output=True, text=True, check=False,
+                [program, *args], capture_output=True, text=True, check=False,
                 stdin=subprocess.DEVNULL, timeout=30,
             )
         except (OSError, subprocess.TimeoutExpired):

@@ -5,6 +5,8 @@ Whoever writes the counts beside it has them overwritten, or doubled, at its nex
 count ourselves.
 """
 
+from __future__ import annotations
+
 import re
 
 from host.plan import Pages, Plan

@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Stage hugepages: the counts now, per node, and a mount for each size."""
 
+from __future__ import annotations
+
 import re
 
 from host.plan import SIZES, Pages, Plan
 from host.report import Finding, Level, Refusal
 from host.root import Root
-from hugepages import doca
+from hugepages import doca, memory
 
 NAME = "hugepages"
 KB = {"K": 1, "M": 1024, "G": 1048576}
@@ -58,6 +60,10 @@ def mounted(root: Root, size: str) -> bool:
 
 def check(root: Root, plan: Plan) -> list[Finding]:
     found = []
+    if said := memory.too_many(root, plan):
+        found.append(
+            Finding(NAME, Level.BAD, said, "a machine without ordinary memory does not come up", "ask for fewer")
+        )
     for p in plan.pages:
         text = root.read(f"{_folder(p)}/nr_hugepages").strip()
         place = "" if p.node is None else f" on node {p.node}"
@@ -104,11 +110,11 @@ def apply(root: Root, plan: Plan) -> None:
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
-    """Raises Refusal where the machine has no such pages. A root that is not running has none to look at."""
+    """Raises Refusal where the machine has no such pages, or not so many. A root that is not running has none to look
+    at."""
     if doca.is_here(root):
         doca.prove(plan)
-        return []
-    for p in plan.pages:
+    for p in plan.pages if not doca.is_here(root) else ():
         path = f"{_folder(p)}/nr_hugepages"
         if not root.read(path).strip().isdigit() and root.exists("/sys/kernel/mm/hugepages"):
             raise Refusal(
@@ -116,6 +122,8 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
                 f"{'' if p.node is None else f' on node {p.node}'}; it has "
                 f"{', '.join(root.names('/sys/kernel/mm/hugepages')) or 'none at all'}"
             )
+    if said := memory.too_many(root, plan):
+        raise Refusal(said)
     return []
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "config"))
 sys.dont_write_bytecode = True
 
+import roots  # noqa: E402
 from host import cli, root  # noqa: E402
 from host.report import Failed  # noqa: E402
 
@@ -110,6 +111,7 @@ def run_or_fail(self: root.Root, name: str, *args: str, in_root: bool = False) -
 
 
 root.Root.run = run_or_fail
+root.Root.ask = lambda self, name, *args: roots.ask(self.folder, name, *args)
 
 if __name__ == "__main__":
     sys.exit(cli.main())

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """config/bluefield/bf.cfg: what it leaves in a new image, as the installer calls it."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -12,14 +13,45 @@ SOURCE = Path(__file__).parents[2]
 URL = "http://192.0.2.7/dpdk-tokd.tar.gz"
 
 
+def installed(root: Path, url: str = URL, sha256: str = "0123abcd") -> subprocess.CompletedProcess:
+    """bfb_modify_os on an image that is mounted elsewhere than the installer has it."""
+    roots.bluefield(root)
+    text = (SOURCE / "config/bluefield/bf.cfg").read_text().replace("/mnt", str(root))
+    text = text.replace('TOKD_URL=""', f'TOKD_URL="{url}"').replace('SHA256=""', f'SHA256="{sha256}"')
+    return subprocess.run(["bash", "-euc", text + "\nbfb_modify_os"], capture_output=True, text=True, check=False)
+
+
 @pytest.fixture
 def image(tmp_path) -> Path:
-    """An image that bfb_modify_os has been through, mounted elsewhere than the installer has it."""
-    roots.bluefield(tmp_path)
-    text = (SOURCE / "config/bluefield/bf.cfg").read_text().replace("/mnt", str(tmp_path))
-    text = text.replace('TOKD_URL=""', f'TOKD_URL="{URL}"').replace('SHA256=""', 'SHA256="0123abcd"')
-    subprocess.run(["bash", "-euc", text + "\nbfb_modify_os"], check=True)
+    done = installed(tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
     return tmp_path
+
+
+@pytest.mark.parametrize(("url", "sha256", "empty"), [("", "0123abcd", "TOKD_URL"), (URL, "", "TOKD_SHA256")])
+def test_what_is_not_set_is_named_and_nothing_is_written(tmp_path, url, sha256, empty):
+    done = installed(tmp_path, url, sha256)
+    assert done.returncode == 1 and f"{empty} is empty: set it" in done.stderr
+    assert not (tmp_path / "etc/dpdk-tokd").exists() and not (tmp_path / "usr/local").exists()
+
+
+@pytest.mark.parametrize("is_there", [False, True])
+def test_a_first_boot_that_fails_leaves_no_archive(tmp_path, is_there):
+    """It is tried again each minute: not fetched, or not what its checksum says."""
+    if shutil.which("curl") is None:
+        pytest.skip("curl is missing (package curl)")
+    archive, image, kept = tmp_path / "dpdk-tokd.tar.gz", tmp_path / "image", tmp_path / "tmp"
+    image.mkdir()
+    kept.mkdir()
+    if is_there:
+        archive.write_bytes(b"another")
+    assert installed(image, archive.as_uri(), "0" * 64).returncode == 0
+    script = image / "usr/local/sbin/tokd-first-boot"
+    done = subprocess.run(
+        ["sh", script], env={**os.environ, "TMPDIR": str(kept)}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode != 0 and ("FAILED" in done.stdout) == is_there
+    assert list(kept.iterdir()) == []
 
 
 def test_settings_are_there_and_nothing_is_applied(image):

@@ -2,11 +2,14 @@
 """config/tokd-host on prepared roots: what it writes, that it does so once, that revert restores every byte."""
 
 import errno
+import gzip
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -61,6 +64,9 @@ class Live(Root):
 
     def run(self, name: str, *args: str, in_root: bool = False) -> bool:
         return super().run(name, *args, in_root=name in ("tuned-adm", "doca-hugepages"))
+
+    def ask(self, name: str, *args: str) -> str:
+        return roots.ask(self.folder, name, *args)
 
 
 @pytest.fixture
@@ -260,6 +266,20 @@ def test_cores_that_open_vswitch_polls_on_are_no_workers(tmp_path, chroot, mask,
     roots.put(tmp_path, "/usr/bin/ovs-vsctl", script, 0o755)
     said = host(tmp_path, "check", "--cores", "4-15").stdout
     assert ("Open vSwitch polls on CPU 4" in said) == clash
+
+
+def test_no_program_of_another_root_is_run_to_look(tmp_path, chroot):
+    roots.bluefield(tmp_path)
+    roots.programs(tmp_path)
+    for name in ("usr/bin/mlxconfig", "usr/bin/ovs-vsctl", "usr/sbin/doca-hugepages"):
+        roots.put(tmp_path, name, '#!/bin/busybox sh\necho "$0" >>/ran\n', 0o755)
+    program = Path(__file__).parents[2] / "config/tokd-host"
+    ask = ["--cores", "4-15", "--hugepages", "512x2M", "--root", tmp_path]
+    for do in (["check"], ["verify"], ["apply", "--dry-run"], ["apply"], ["revert"]):
+        done = subprocess.run([program, *do, *ask], capture_output=True, text=True, check=False, timeout=60)
+        assert done.returncode in (0, 1), done.stderr
+    assert not (tmp_path / "ran").exists()
+    assert Live(str(tmp_path)).ask("mlxconfig") == "" and (tmp_path / "ran").exists()  # it would have said so
 
 
 def test_cores_stay_for_open_vswitch(tmp_path):
@@ -488,6 +508,15 @@ def test_counts_per_node_are_for_kernels_that_read_them(tmp_path, release, at_bo
     assert (tmp_path / count).read_text() == "2\n"
 
 
+@pytest.mark.parametrize(("release", "takes"), [("4.18.0-553.el8", False), ("5.5.19", False), ("5.6.0", True)])
+def test_managed_irq_is_for_kernels_that_know_it(tmp_path, release, takes):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/proc/sys/kernel/osrelease", release + "\n")
+    said = good(tmp_path, "apply", "--cores", "1-4")
+    assert (f"isolcpus={'managed_irq,' if takes else ''}domain,1-4" in command_line(tmp_path).split())
+    assert ("knows no isolcpus=managed_irq" in said) == (not takes)
+
+
 def test_words_of_others_that_are_taken_out_are_named(tmp_path):
     roots.hand_edited(tmp_path)
     said = good(tmp_path, "apply", *ASK)
@@ -495,6 +524,19 @@ def test_words_of_others_that_are_taken_out_are_named(tmp_path):
         assert f"{word} (/etc/default/grub)" in said
     assert "hugepagesz=2M (/etc/default/grub.d/10-local.cfg)" in said
     assert "hugepages=9" not in said
+
+
+def test_words_that_are_set_behind_ours_are_not_said_to_be_taken_out(tmp_path):
+    roots.debian(tmp_path)
+    late = "/etc/default/grub.d/zzz.cfg"
+    roots.put(tmp_path, late, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepages=5"\n')
+    said = good(tmp_path, "apply", *ASK)
+    assert f"which cannot take it out: hugepages=5 ({late})" in said and "taken out of the boot line" not in said
+    assert command_line(tmp_path) == WORDS + " hugepages=5 quiet"
+    (tmp_path / late[1:]).rename(tmp_path / late[1:].replace("zzz", "yy"))
+    said = good(tmp_path, "apply", *ASK)
+    assert "taken out of the boot line, where others set it: hugepages=5" in said and "cannot take" not in said
+    assert command_line(tmp_path) == WORDS + " quiet"
 
 
 def test_a_grub_that_reads_no_folder_is_refused_before_anything_is_written(tmp_path):
@@ -510,9 +552,40 @@ def test_an_image_is_told_how_many_cpus_the_machine_will_have(tmp_path):
     shutil.rmtree(tmp_path / "sys")
     shutil.rmtree(tmp_path / "proc")
     assert "--cpus N" in refused(tmp_path, "apply", *ASK)
-    assert "CPU 4 is not there" in refused(tmp_path, "apply", *ASK, "--cpus", "4")
-    good(tmp_path, "apply", *ASK, "--cpus", "8")
+    assert "CPU 4 is not there" in refused(tmp_path, "apply", *ASK, "--cpus", "4", "--memory", "32G")
+    good(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "32G")
     assert command_line(tmp_path) == WORDS + " quiet"
+
+
+def test_an_image_is_told_how_much_memory_the_machine_will_have(tmp_path):
+    roots.debian(tmp_path)
+    shutil.rmtree(tmp_path / "sys")
+    shutil.rmtree(tmp_path / "proc")
+    before = roots.snapshot(tmp_path)
+    assert "--memory SIZE" in refused(tmp_path, "apply", *ASK, "--cpus", "8")
+    assert "--memory SIZE" in host(tmp_path, "check", *ASK, "--cpus", "8").stdout
+    assert "the machine has 8.0 GiB" in refused(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8G")
+    assert "expected a size like 64G" in refused(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8")
+    assert roots.snapshot(tmp_path) == before
+
+
+@pytest.mark.parametrize("make_root", [roots.debian, roots.bluefield])
+@pytest.mark.parametrize("pages", ["60x1G", "60x1G,1x2M", "30720x2M"])
+def test_huge_pages_leave_a_sixteenth_of_memory(tmp_path, make_root, pages):
+    make_root(tmp_path)
+    fits = pages != "60x1G,1x2M"
+    said = host(tmp_path, "check", "--hugepages", pages).stdout
+    assert ("stay ordinary memory" in said) != fits
+    done = host(tmp_path, "apply", "--hugepages", pages)
+    assert done.returncode == (0 if fits else 2), done.stderr
+    assert fits == (tmp_path / DROP_IN).exists() or make_root is roots.bluefield
+
+
+def test_a_small_machine_keeps_a_gibibyte(tmp_path):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/proc/meminfo", "MemTotal:        4000000 kB\n")
+    assert "of which 1.0 GiB stay" in refused(tmp_path, "apply", "--hugepages", "3x1G")
+    good(tmp_path, "apply", "--hugepages", "2x1G")
 
 
 def test_the_newest_kernel_of_an_image_is_found_by_its_number(tmp_path):
@@ -534,6 +607,41 @@ def test_the_journal_is_root_s_alone_and_a_broken_one_is_one_line(tmp_path):
         journal.write_text(text)
         done = host(tmp_path, "revert")
         assert done.returncode == 3 and done.stderr.count("\n") == 1 and "is no journal" in done.stderr
+
+
+def test_who_cannot_read_the_journal_can_look():
+    """A user that is nobody's, on what root has applied."""
+    if os.geteuid() != 0:
+        pytest.skip("not root: cannot run as somebody else")
+
+    def as_nobody(*args: str) -> tuple[int, str, str]:
+        done = subprocess.run(
+            ["/usr/bin/python3", PROGRAM, *args], capture_output=True, text=True, check=False, timeout=60,
+            user=65534, group=65534, extra_groups=[],
+        )
+        return done.returncode, done.stdout, done.stderr
+
+    if as_nobody("--help")[0] != 0:
+        pytest.skip("the sources lie where nobody but root can read")
+    with tempfile.TemporaryDirectory() as name:  # pytest's own folders are closed to others
+        Path(name).chmod(0o755)
+        looked(Path(name), as_nobody)
+
+
+def looked(root: Path, as_nobody: Callable[..., tuple[int, str, str]]) -> None:
+    roots.debian(root)
+    good(root, "apply", *ASK)
+    booted(root, WORDS)
+    before = roots.snapshot(root)
+    where = ("--root", root)
+    assert as_nobody("verify", *where) == (0, host(root, "verify").stdout, "")
+    assert as_nobody("check", *ASK, *where)[0] == 0
+    status, said, wrong = as_nobody("apply", *ASK, "--dry-run", *where)
+    assert (status, wrong) == (0, "") and "shown as if nothing had been applied" in said
+    for args in (("apply", *ASK), ("revert",), ("revert", "--dry-run")):
+        status, _, wrong = as_nobody(*args, *where)
+        assert status == 2 and "is root's alone" in wrong and wrong.count("\n") == 1
+    assert roots.snapshot(root) == before
 
 
 def test_owner_and_mode_of_a_file_stay(tmp_path):
@@ -592,6 +700,27 @@ def test_verify_fails_where_the_kernel_dropped_what_it_was_told(tmp_path):
     assert "isolated is 1-3, asked: 1-4" in host(tmp_path, "verify").stdout
 
 
+def test_verify_asks_the_kernel_where_new_interrupts_go(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    booted(tmp_path, WORDS)
+    roots.put(tmp_path, "/proc/irq/default_smp_affinity", "e3\n")
+    done = host(tmp_path, "verify")
+    assert done.returncode == 1 and "default_smp_affinity is e3, asked: without 1" in done.stdout
+
+
+def test_verify_looks_for_the_threads_that_rcu_nocbs_makes(tmp_path):
+    roots.debian(tmp_path)
+    good(tmp_path, "apply", *ASK)
+    booted(tmp_path, WORDS)
+    for pid, name in enumerate(("kthreadd", "rcuog/0", "rcuop/1", "rcuop/2", "rcuop/3", "rcuos/4"), 2):
+        roots.put(tmp_path, f"/proc/{pid}/comm", name + "\n")
+    good(tmp_path, "verify")
+    (tmp_path / "proc/6/comm").write_text("kworker/3:0\n")
+    done = host(tmp_path, "verify")
+    assert done.returncode == 1 and "none for CPU 3" in done.stdout
+
+
 def test_check_says_cost_and_remedy_of_each_finding(tmp_path):
     roots.debian(tmp_path)
     done = host(tmp_path, "check", *ASK, "--json")
@@ -612,6 +741,10 @@ def test_check_says_cost_and_remedy_of_each_finding(tmp_path):
         (("--hugepages", "8x1G,4x1G@0"), "one count for each size and node"),
         (("--hugepages", "8x1G@7"), "no pages of 1G on node 7"),
         (("--hugepages", "8x16G"), "no pages of 16G"),
+        (("--hugepages", "64x1G"), "the machine has 64.0 GiB"),
+        (("--hugepages", "31x1G@0"), "node 0 has 32.0 GiB, of which 2.0 GiB stay ordinary memory"),
+        (("--hugepages", "30x1G@0,31x1G@1"), "the machine has 64.0 GiB"),
+        (("--hugepages", "4x1G@0,31x1G@1"), "node 1 has"),
         (("--nic", "eth0"), "no PCI address"),
         (("--nic", "0000:99:00.0"), "no such device"),
         ((), "nothing is asked"),
@@ -622,6 +755,17 @@ def test_what_cannot_be_is_refused_and_nothing_is_left(tmp_path, args, said):
     before = roots.snapshot(tmp_path)
     assert said in refused(tmp_path, "apply", *args)
     assert roots.snapshot(tmp_path) == before
+
+
+def test_a_cpu_that_is_offline_is_none_to_count_on(tmp_path):
+    roots.debian(tmp_path)
+    roots.put(tmp_path, "/sys/devices/system/cpu/online", "0-3,5-7\n")
+    assert "CPU 4 is offline, 0-3,5-7 run" in refused(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/sys/devices/system/cpu/online", "1-4\n")
+    assert "none is left for the system" in refused(tmp_path, "apply", *ASK)
+    roots.put(tmp_path, "/sys/devices/system/cpu/online", "0-4\n")
+    good(tmp_path, "apply", *ASK)
+    assert command_line(tmp_path) == WORDS + " quiet"  # those that are offline may be started
 
 
 def test_siblings_and_too_few_cores_are_warned_of(tmp_path):
@@ -639,13 +783,43 @@ def test_a_kernel_that_drops_nohz_full_in_silence_is_named(tmp_path):
     roots.debian(tmp_path)
     roots.put(tmp_path, "/boot/config-6.1.0-test", roots.CONFIG.replace("CONFIG_NO_HZ_FULL=y", ""))
     assert "no CONFIG_NO_HZ_FULL" in host(tmp_path, "check", *ASK).stdout
+    assert "no CONFIG_NO_HZ_FULL" in good(tmp_path, "apply", *ASK)
+
+
+def test_the_options_of_a_kernel_are_its_own(tmp_path):
+    """Not another's that is installed; and as it says itself, where nothing else does."""
+    roots.debian(tmp_path)
+    without = roots.CONFIG.replace("CONFIG_NO_HZ_FULL=y", "")
+    (tmp_path / "boot/config-6.1.0-test").unlink()
+    roots.put(tmp_path, "/boot/config-6.1.0-9-other", without)
+    assert "no CONFIG_NO_HZ_FULL" not in host(tmp_path, "check", *ASK).stdout
+    (tmp_path / "proc/config.gz").write_bytes(gzip.compress(without.encode()))
+    assert "no CONFIG_NO_HZ_FULL" in host(tmp_path, "check", *ASK).stdout
+
+
+def test_a_governor_that_is_not_offered_is_not_promised(tmp_path):
+    roots.debian(tmp_path)
+    offered = "/sys/devices/system/cpu/cpu2/cpufreq/scaling_available_governors"
+    roots.put(tmp_path, offered, "powersave schedutil\n")
+    found = json.loads(host(tmp_path, "check", *ASK, "--json").stdout)
+    remedies = {f["what"]: f["remedy"] for f in found if f["stage"] == "governor"}
+    assert remedies["CPU 1: governor schedutil"] == "tokd-host apply"
+    assert "offers no governor performance" in remedies["CPU 2: governor schedutil"]
 
 
 def test_secure_boot_is_said(tmp_path):
     roots.debian(tmp_path)
     name = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e098032b8c"
     roots.put(tmp_path, name, "\x06\0\0\0\x01")
-    assert "Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
+    assert "note  boot      Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
+    assert "note  boot      Secure Boot is on" in good(tmp_path, "apply", *ASK)
+    name = roots.nic(tmp_path)
+    assert "note  boot      Secure Boot is on" in good(tmp_path, "apply", "--dry-run", "--nic", name)
+    shutil.rmtree(tmp_path / "sys/bus/pci/drivers/vfio-pci")
+    said = good(tmp_path, "apply", "--dry-run", "--nic", name)
+    assert "warn  boot      Secure Boot is on, and vfio-pci not loaded" in said
+    (tmp_path / "usr/src/gdrdrv-2.4.1").mkdir(parents=True)
+    assert "Secure Boot is on, and gdrdrv not loaded" in host(tmp_path, "check", *ASK).stdout
 
 
 def tuned_params(root: Path) -> str:
@@ -723,6 +897,50 @@ def test_a_nic_goes_to_vfio_and_back(tmp_path, virtio):
     good(tmp_path, "revert")
     assert bound(tmp_path, name) == driver
     assert roots.snapshot(tmp_path) == before
+
+
+def reboot(root: Path, name: str, driver: str) -> None:
+    """Of a port: another boot, in which this driver has it; "" while none has come yet."""
+    roots.put(root, "/proc/sys/kernel/random/boot_id", "another\n")
+    device = root / f"sys/bus/pci/devices/{name}"
+    (device / "driver_override").write_text("(null)\n")
+    (device / "x-override").unlink(missing_ok=True)
+    (device / "driver").unlink(missing_ok=True)
+    if driver:
+        (device / "driver").symlink_to(f"../../drivers/{driver}")
+
+
+def test_a_nic_that_had_no_driver_yet_at_boot_goes_back_to_the_first(tmp_path):
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path)
+    good(tmp_path, "apply", "--nic", name)
+    reboot(tmp_path, name, "")
+    good(tmp_path, "apply", "--at-boot")
+    assert bound(tmp_path, name) == "vfio-pci"
+    (ice := tmp_path / "sys/bus/pci/drivers/ice").rename(ice.with_name("x"))
+    assert "had ice: modprobe ice" in host(tmp_path, "revert").stderr
+    ice.with_name("x").rename(ice)
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == "ice"
+
+
+def test_a_nic_that_never_had_a_driver_is_offered_to_all(tmp_path):
+    """The one that was late takes it."""
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path)
+    reboot(tmp_path, name, "")
+    good(tmp_path, "apply", "--nic", name)
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == "ice"
+
+
+def test_a_nic_that_an_earlier_boot_bound_is_left_where_it_is_now(tmp_path):
+    roots.debian(tmp_path)
+    name = roots.nic(tmp_path)
+    good(tmp_path, "apply", "--nic", name)
+    reboot(tmp_path, name, "vfio-pci")
+    good(tmp_path, "revert")
+    assert bound(tmp_path, name) == "vfio-pci"
 
 
 def test_a_nic_that_vfio_does_not_take_keeps_its_driver(tmp_path):

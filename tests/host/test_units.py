@@ -29,18 +29,40 @@ def one(folder: Path, name: str) -> Path:
     return found
 
 
-def test_units_are_read_by_systemd_without_a_word(installed, tmp_path):
-    if shutil.which("systemd-analyze") is None:
-        pytest.skip("systemd-analyze is missing (package systemd)")
+def verified(installed: Path, folder: Path, others: dict[str, str]) -> None:
+    """systemd has no word to say of our units beside these others."""
+    for program in ("systemd-analyze", "udevadm"):
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is missing (packages systemd, udev)")
     for name in UNITS:
         text = one(installed, f"{name}.service").read_text()
         # Here the programs lie below another folder.
-        (tmp_path / f"{name}.service").write_text(text.replace("ExecStart=", f"ExecStart={installed}"))
+        (folder / f"{name}.service").write_text(text.replace("ExecStart=", f"ExecStart={installed}"))
+    for name, text in others.items():
+        (folder / name).write_text(text)
     done = subprocess.run(
-        ["systemd-analyze", "verify", "--man=no", *sorted(tmp_path.glob("*.service"))],
+        ["systemd-analyze", "verify", "--man=no", *sorted(folder.iterdir())],
         capture_output=True, text=True, check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_units_are_read_by_systemd_without_a_word(installed, tmp_path):
+    verified(installed, tmp_path, {})
+
+
+def test_units_start_beside_those_of_a_cloud_image(installed, tmp_path):
+    """There sysinit.target waits for cloud-init, that for the network, and what sets it up for network-pre.target."""
+    early = "[Unit]\nDefaultDependencies=no\nConflicts=shutdown.target\nBefore=shutdown.target {}\nAfter={}\n"
+    early += "[Service]\nType=oneshot\nExecStart=/bin/true\n"
+    wants = "tokd-host.service dpdk-tokd.service cloud-init.service network-setup.service systemd-networkd.service"
+    others = {
+        "network-setup.service": early.format("network.target", "network-pre.target"),
+        "cloud-init-local.service": early.format("network-pre.target sysinit.target", "systemd-remount-fs.service"),
+        "cloud-init.service": early.format("sysinit.target", "cloud-init-local.service network-setup.service"),
+        "cloud.target": f"[Unit]\nWants={wants}\n",
+    }
+    verified(installed, tmp_path, others)
 
 
 def test_units_start_what_is_installed(installed):
@@ -111,6 +133,13 @@ def test_ports_are_bound_before_networks_are_set_up(installed):
     assert "network-pre.target" in has["Before"].split() and "network-pre.target" in has["Wants"].split()
 
 
+def test_ports_are_bound_when_their_drivers_had_time_to_come(installed):
+    """The first driver of a port is what revert gives it back to. Not for ever: a device may never settle."""
+    settle = settings(installed, "tokd-host")["ExecStartPre"]
+    assert settle.startswith("-/") and re.search(r"udevadm settle --timeout=\d+$", settle)
+    assert "systemd-udev-trigger.service" in settings(installed, "tokd-host")["After"].split()
+
+
 @pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
 def test_what_cannot_help_is_not_tried_again(installed, unit):
     """Of doc/operation.md, "Exit codes"."""
@@ -118,6 +147,14 @@ def test_what_cannot_help_is_not_tried_again(installed, unit):
     assert (has["Restart"], has["RestartPreventExitStatus"]) == ("on-failure", "2")
     program = installed / has["ExecStart"].split()[0].lstrip("/")
     assert subprocess.run([program, "--no-such-option"], capture_output=True, check=False).returncode == 2
+
+
+@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+def test_what_may_help_is_tried_for_ever(installed, unit):
+    """By default systemd gives a unit up that is started five times within 10 s, and these are, a second apart."""
+    text = one(installed, f"{unit}.service").read_text()
+    assert settings(installed, unit)["StartLimitIntervalSec"] == "0"
+    assert text.index("StartLimitIntervalSec") < text.index("[Service]")  # in another section it is ignored
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -86,15 +86,16 @@ def _cut(
 ) -> tuple[Path, dict[tuple[str, int], list[Slice]]]:
     """Texts by corpus and tokens, with ids on which tiktoken agrees with tokenizers."""
     pieces: dict[tuple[str, int], list[Slice]] = {}
+    names = tuple(context.corpora) or CORPORA
     agreed = 0
     vocab = Path()
     for tokens, count in sorted(wanted.items()):
         try:
-            vocab, found, checked = texts.cut(len(CORPORA) * count, {tokens: 1})
+            vocab, found, checked = texts.cut(len(names) * count, {tokens: 1}, context.corpora)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
         agreed += checked
-        for corpus in CORPORA:
+        for corpus in names:
             pieces[corpus, tokens] = [piece for piece in found if piece.corpus == corpus]
     context.say(f"tiktoken agrees with tokenizers on {agreed:,} bytes")
     return vocab, pieces
@@ -104,9 +105,10 @@ def _prepare_servers(context: Context, vocab: Path) -> tuple[Path, Path]:
     """GPT-2's tokenizer.json, which takes seconds to make; and text to choose calls on."""
     made, sample = context.folder / "tokenizer.json", context.folder / "sample.txt"
     engines.write_json(vocab, made)
-    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
     # Their ends, which the texts that are sent seldom come to.
-    parts = [corpora[name].read_text("utf-8")[-SAMPLE // len(CORPORA) :] for name in CORPORA]
+    part = SAMPLE // len(corpora)
+    parts = [path.read_text("utf-8")[-part:] for path in corpora.values()]
     sample.write_text("".join(parts), encoding="utf-8")
     return made, sample
 

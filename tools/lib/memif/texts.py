@@ -2,6 +2,7 @@
 """Texts of mixed lengths with the reference's ids, and how tiktoken sees them."""
 
 import random
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from itertools import chain
@@ -53,11 +54,14 @@ def _cut(ranks: Path, wanted: list[int], corpus: tuple[str, Path]) -> list[Slice
     return found
 
 
-def cut(count: int, mix: dict[int, int]) -> tuple[Path, list[Slice], int]:
+def cut(
+    count: int, mix: dict[int, int], own: Mapping[str, Path] | None = None
+) -> tuple[Path, list[Slice], int]:
     """The vocabulary; about `count` texts of all corpora, no two overlapping; and the bytes of
-    text on which the second reference was asked and agreed with the first."""
+    text on which the second reference was asked and agreed with the first. `own`: corpora, if not
+    those of tools/fetch-corpus."""
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
-    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    corpora = own or fetch_corpus.fetch(data_home() / "corpus")
     wanted = lengths(count // len(corpora), mix)
     tokenizer = _tokenizer(vocab)
     with ProcessPoolExecutor(2) as pool:

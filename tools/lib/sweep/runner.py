@@ -27,6 +27,7 @@ def plan(box: Box) -> Iterator[tuple[int, Test]]:
 class Runner:
     def __init__(self, box: Box, store: Store, quick: bool, here: dict[str, Any]) -> None:
         self._box, self._store, self._quick, self._here = box, store, quick, here
+        self._own = {corpus.name: corpus.path for corpus in box.corpora}
         self._states: dict[str, Any] = {}
         self._never: dict[str, tuple[str, str]] = {}  # by task: state and reason
 
@@ -34,7 +35,8 @@ class Runner:
         tests = [t.parameters for t in self._box.tests if t.task is task]
         folder.mkdir()
         try:
-            state = task.module.prepare(Context(folder, self._quick, tests, progress.say))
+            context = Context(folder, self._quick, tests, progress.say, self._own)
+            state = task.module.prepare(context)
         except Missing as error:
             self._never[task.name] = ("missing", str(error))
             return

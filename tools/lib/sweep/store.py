@@ -83,6 +83,7 @@ class Store:
             "quick": quick,
             "repeats": box.repeats,
             "tests": [test.slug for test in box.tests],
+            "corpora": [corpus.recorded() for corpus in box.corpora],
             "machine": here,
         }
         path = self.folder / "run.json"
@@ -93,6 +94,7 @@ class Store:
         changed = [
             key for key in ("box", "quick", "repeats", "tests") if before.get(key) != run[key]
         ]
+        changed += machine.differences(before, run, ("corpora",))
         changed += machine.differences(before.get("machine", {}), here)
         if changed:
             raise StoreError(

@@ -127,6 +127,7 @@ def summarize(box: Box, store: Store, command: str) -> dict[str, Any]:
         ),
         "ids_right": all(row["state"] != "refused" for row in rows),
         "machine": run["machine"],
+        "corpora": run.get("corpora", []),
         "tables": tables,
         "missing": [{"what": what, "why": why} for what, why in box.missing],
     }

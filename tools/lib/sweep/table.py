@@ -5,7 +5,7 @@ import csv
 import io
 from typing import Any
 
-from . import knee, published
+from . import corpora, knee, published
 from .words import spread, times
 
 MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?"}
@@ -112,7 +112,9 @@ def markdown(summary: dict[str, Any]) -> str:
         f"{', '.join(m['nics'])}; GPU: {', '.join(m['gpus'])}; load average before: "
         f"{m['load_average']}."
     )
-    text += ["", LEGEND, ""]
+    for line in (*corpora.told(summary), LEGEND):
+        text += ["", line]
+    text.append("")
     for table in summary["tables"]:
         text += _one(table)
     if summary["missing"]:

@@ -15,7 +15,7 @@ clean(state)                       once, also after a failure or a signal
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -106,6 +106,8 @@ class Context:
     quick: bool
     tests: list[dict[str, Any]]  # parameters of each of this task's tests
     say: Callable[[str], None]
+    corpora: Mapping[str, Path] = field(default_factory=dict)  # of one's own, by the values that
+    # the parameter `corpus` has then; none: those of tools/fetch-corpus
 
 
 @dataclass(frozen=True)

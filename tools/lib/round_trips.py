@@ -28,7 +28,8 @@ NOT_SENT = {  # of an open loop
 }
 FAILED = {"no answer": "no-answer", "refused": "turned-away", "not sent": "not-sent"}
 WRONG = ("wrong", "than are right", "odd answer")  # in what tokd-load says of a request
-BROKEN = "the connection failed"  # nothing of such a trial can stand
+# Of the client's own sockets: nothing of such a trial can stand, and it says nothing of ids.
+BROKEN = ("the connection failed", "the socket failed", "no socket is left")
 
 
 def need_tokd_load() -> None:
@@ -57,7 +58,7 @@ def load(
         raise WrongIds(wrong[0])  # in the warm-up, perhaps
     with out.open() as file:
         rows = list(csv.DictReader(file))
-    if not rows or any(row["failure"] == BROKEN for row in rows):
+    if not rows or any(row["failure"] in BROKEN for row in rows):
         raise OSError(f"tokd-load: {done.stderr.strip() or 'no request was measured'}")
     return rows
 

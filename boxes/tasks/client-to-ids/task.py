@@ -37,6 +37,7 @@ METRICS = {
     "throughput": Value("M ids/s", better="higher"),
 }
 COUNTS = round_trips.COUNTS
+UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
 CHECKS_IDS = True
 
 

@@ -41,12 +41,13 @@ PARAMETERS = {
 METRICS = {
     "round-trip": Distribution("us"),
     "since-sent": Distribution("us"),
-    "late": Distribution("us"),
+    "late": Distribution("us", of_answers=False),
     "rate": Value("1/s", better="higher"),
     "achieved": Value("%", better="higher"),
     "throughput": Value("M ids/s", better="higher"),
 }
 COUNTS = round_trips.COUNTS | round_trips.NOT_SENT
+UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
 CHECKS_IDS = True
 # The capacity of a system: a closed loop of so many in flight, for about so long.
 CAPACITY_IN_FLIGHT = 64

@@ -56,6 +56,7 @@ METRICS = {
     "copied": Value("%"),
 }
 COUNTS = round_trips.COUNTS
+UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
 CHECKS_IDS = True
 
 RING_LEAST = 16 << 20

@@ -79,12 +79,15 @@ class Runner:
         except Exception as error:  # of a task that anybody may write: the others go on
             why = f"{type(error).__name__}: {error}"
             return Trial(state="failed", reason=" ".join(why.split())[:500], **common)
-        units = test.task.module.METRICS
+        task, units = test.task, test.task.module.METRICS
         return Trial(
             state="done",
             values=report.values,
             samples={name: samples.encode() for name, samples in report.samples.items()},
-            percentiles={n: s.told(units[n].unit) for n, s in report.samples.items()},
+            percentiles={
+                n: s.told(units[n].unit, task.never(n, report.counts))
+                for n, s in report.samples.items()
+            },
             counts=report.counts,
             ids_checked=report.ids_checked,
             notes=report.notes,

@@ -6,6 +6,7 @@ PARAMETERS  name: Choice or Number
 METRICS     name: Value or Distribution
 COUNTS      name: what is counted, such as timeouts; always shown beside the metrics
 CHECKS_IDS  True: what comes without ids that were compared is refused; False: it has none
+UNANSWERED  optional: those of COUNTS that are of requests without an answer
 
 prepare(context) -> state          once, before anything is timed
 run(state, parameters) -> raw      a trial
@@ -85,6 +86,7 @@ class Distribution:
     unit: str = "us"
     better: str = "lower"
     help: str = ""
+    of_answers: bool = True  # a request without one is longer than all of them
 
 
 @dataclass(frozen=True)
@@ -133,6 +135,19 @@ class Task:
     @property
     def counts(self) -> dict[str, str]:
         return self.module.COUNTS
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Of the counts, those of requests that have no answer, and so no latency."""
+        return sorted(getattr(self.module, "UNANSWERED", ()))
+
+    def lacks(self, of: str) -> list[str]:
+        """What is counted and is not in a metric, since it has no end."""
+        one = self.module.METRICS[of]
+        return self.unanswered if isinstance(one, Distribution) and one.of_answers else []
+
+    def never(self, of: str, counts: dict[str, int]) -> int:
+        return sum(counts[name] for name in self.lacks(of))
 
     def metric(self, text: str) -> Metric | str:
         """What a box means by `text`, or what is wrong with it."""
@@ -192,6 +207,8 @@ def load(name: str, path: Path) -> Task:
     ]
     if lacks:
         raise TaskError(f"{path}: {', '.join(lacks)} missing: see doc/sweeps.md")
+    if odd := set(getattr(module, "UNANSWERED", ())) - set(module.COUNTS):
+        raise TaskError(f"{path}: UNANSWERED: {', '.join(sorted(odd))}: none of COUNTS")
     for metric in module.METRICS.values():
         if isinstance(metric, Distribution) and metric.unit not in UNITS:
             raise TaskError(f"{path}: unit {metric.unit}: durations are in {', '.join(UNITS)}")

@@ -44,6 +44,8 @@ def test_it_is_the_highest_load_at_which_all_holds():
         (row(2000, 10) | {"state": "failed", "reason": "it broke"}, "failed: it broke"),
         (row(2000, 10) | {"cells": {"p99": {"refused": "5 of 1,000 samples"}}},
          "p99: 5 of 1,000 samples"),
+        (row(2000, 10) | {"cells": {"p99": {"median": 10}, "achieved": {"refused": "1% had none"}}},
+         "achieved: 1% had none"),
     ],
 )  # fmt: skip
 def test_what_does_not_hold_ends_it_whatever_comes_behind(bad, why):
@@ -62,6 +64,11 @@ def test_it_may_lie_beyond_what_was_tried_or_below():
         ["a", "2,000 or more", "10", "100", "not tried"],
         ["b", "below 1,000", "-", "-", "at 1,000: no-answer: 1"],
     ]
+
+
+def test_nothing_is_so_many_times_0():
+    (line,) = found(row(1000, 0), row(2000, 0), row(4000, 1))
+    assert line["knee"] == 2000 and line["ended"] == {"at": 4000, "why": "p99 is above 0"}
 
 
 def test_loads_need_not_stand_in_order():

@@ -61,11 +61,13 @@ def _ended_by(rule: Knee, row: Row, base: float | None) -> str | None:
     """Why a row does not hold, or None."""
     if row["state"] != "done":
         return f"{row['state']}: {row['reason']}"
+    for name in (rule.metric, *rule.least):
+        if "refused" in row["cells"][name]:
+            return f"{name}: {row['cells'][name]['refused']}"
     cell = row["cells"][rule.metric]
-    if "refused" in cell:
-        return f"{rule.metric}: {cell['refused']}"
     if base is not None and cell["median"] > rule.times * base:
-        return f"{rule.metric} is {words.times({'median': cell['median'] / base})}"
+        to = words.times({"median": cell["median"] / base}) if base else "above 0"
+        return f"{rule.metric} is {to}"
     for name, least in rule.least.items():
         if row["cells"][name]["median"] < least:
             return f"{name} is {words.number(row['cells'][name]['median'])}"

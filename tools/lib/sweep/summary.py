@@ -101,7 +101,8 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
     theirs = None
     if entry.published is not None and entry.baseline is not None:
         base = entry.baseline[entry.published.by]
-        theirs = published.beside(entry.published, base, entry.metrics, list(rows.values()))
+        every, unanswered = list(rows.values()), entry.task.unanswered
+        theirs = published.beside(entry.published, base, entry.metrics, every, unanswered)
     return {
         "task": entry.task.name,
         "help": entry.task.module.HELP,

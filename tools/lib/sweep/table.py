@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 from . import corpora, knee, published
-from .words import spread, times
+from .words import repeats, spread, times
 
 MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?"}
 LEGEND = (
@@ -43,7 +43,7 @@ def lines(rows: list[list[str]]) -> list[str]:
 def samples(row: dict[str, Any]) -> str:
     """Of a repeat, the fewest of any distribution; and how many repeats."""
     counts = [c for cell in row["cells"].values() for c in cell.get("samples", [])]
-    return f"{row['repeats']} x {min(counts):,}" if counts else f"{row['repeats']}"
+    return repeats(row["repeats"], counts)
 
 
 def _one(table: dict[str, Any]) -> list[str]:

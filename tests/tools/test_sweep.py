@@ -475,7 +475,8 @@ def test_two_sweeps_are_compared_cell_by_cell(made, tmp_path):
     rows[1] |= {"state": "missing", "reason": "gone", "cells": {}}
     (tmp_path / "b/results.json").write_text(json.dumps(changed))
     shown = compare.compare(compare.read(tmp_path / "a"), compare.read(tmp_path / "b"))
-    lines = shown.splitlines()
+    whole, lines = shown.splitlines()[:3], shown.splitlines()[3:]
+    assert whole == ["A: 5 repeats, finished", "B: 5 repeats, finished", ""]
     assert lines[2].rstrip(" |").endswith("worse") and "3.000" in lines[2]
     assert lines[3].rstrip(" |").endswith("better")
     assert "B is missing: gone" in lines[4]

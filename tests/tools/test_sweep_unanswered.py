@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from sweep import box as boxes
-from sweep import summary, table
+from sweep import compare, summary, table
 from sweep import task as tasks
 from sweep.runner import Runner
 from sweep.samples import Samples
@@ -129,6 +129,29 @@ def test_one_in_a_hundred_is_the_most_a_p99_bears(swept):
     at, beyond = (swept(lost, f"{lost}")["tables"][0]["rows"][1]["cells"] for lost in (101, 102))
     assert at["time p99"]["median"] == pytest.approx(12, rel=0.002)
     assert beyond["time p99"] == {"refused": "1.01% had no answer"}
+
+
+def test_two_sweeps_that_lost_unlike_are_not_called_better(swept):
+    one, other = (json.loads(json.dumps(swept(lost, f"{lost}", 5))) for lost in (0, 2500))
+    for row in other["tables"][0]["rows"]:  # the parameter that makes them so is none of the test
+        row["test"] = row["test"].replace("lost=2500", "lost=0")
+    other |= {"quick": True, "finished": False}
+    rows = {}
+    shown = compare.compare(one, other).splitlines()
+    for line in shown:
+        cells = [cell.strip() for cell in line.split("|")[1:-1]]
+        if cells and cells[0].startswith("made,load=2"):
+            rows[cells[1]] = cells[2:]
+    for metric in ("time p50, us", "late p99, us", "speed, 1/s"):
+        assert rows[metric][2:] == ["-", "counts differ: no-answer 0/12,500"], metric
+    assert rows["time p99, us"][-1] == "B has none: 20% had no answer"
+    assert rows["no-answer, counted"] == ["0", "12,500", "-", "counts differ"]
+    assert "sent-again, counted" not in rows
+    assert shown[:2] == ["A: 5 repeats, finished", "B: 5 repeats, --quick, NOT FINISHED"]
+    assert any("4 counts differ" in line for line in shown)
+    # Where as many were lost nothing keeps from comparing.
+    alike = compare.compare(one, one)
+    assert "counts differ" not in alike and "10 not distinguishable" in alike
 
 
 def test_a_page_draws_no_more_than_the_table_tells(swept, tmp_path):

@@ -35,8 +35,8 @@ HELP = (
     "appliance. copied: of the bytes of ids in replies, those that were copied out of the ring. "
     "Texts are no longer than a datagram of 8 fragments."
 )
-# Left out: ids wait until they fill a packet; the text comes in one datagram, which is tokenized
-# when its last fragment is there; ids are copied into replies.
+# Left out, each alone: ids wait until they fill a packet; the text comes in one datagram, which is
+# tokenized when its last fragment is there; ids are copied into replies.
 IDEAS = ("prompt-ids", "streaming", "zero-copy")
 PARAMETERS = {
     "driver": Choice(("af_xdp", "af_packet"), "of the port"),
@@ -158,9 +158,8 @@ def _start(state: State, driver: str, without: str, ring: int) -> Process:
 
 def _asked(without: str) -> list[str]:
     """Options of tokd-load."""
-    if not taken("streaming", without):
-        return ["--payload", str(DATAGRAM)]
-    return ["--stream"] if taken("prompt-ids", without) else []
+    prompt = ["--stream"] if taken("prompt-ids", without) else []
+    return prompt if taken("streaming", without) else [*prompt, "--payload", str(DATAGRAM)]
 
 
 def _copied(log: Path) -> float:

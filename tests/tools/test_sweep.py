@@ -377,6 +377,22 @@ def test_after_a_kill_it_goes_on_behind_the_last_trial(made, tmp_path, said):
     assert third.returncode == 0 and said().count("prepare") == before
 
 
+def test_a_task_is_told_the_repeat_and_finds_what_it_kept(made, tmp_path, said):
+    path, out = made(parameters=PARAMETERS | {"ns": [1]}), tmp_path / "out"
+    run = """def run(state, p, repeat):
+    log(f"repeat {repeat}")
+    if repeat == 2 and not state.kept.is_dir():
+        state.kept.mkdir(parents=True)
+        raise ValueError("the first time")
+"""
+    (tmp_path / "tasks/made/task.py").write_text(TASK.replace("def run(state, p):\n", run))
+    assert not swept(path, out)["finished"]
+    assert swept(path, out)["finished"]
+    assert [w for w in said() if "repeat" in w] == ["repeat 1", "repeat 2", "repeat 2"]
+    Store(out).begin(boxes.load(path, quick=False), False, HERE, fresh=True)
+    assert not (out / "kept").exists()
+
+
 def test_a_signal_cleans_the_tasks_and_shows_what_there_is(made, tmp_path, said):
     path = made(parameters={"kind": ["slow"], "ns": list(range(1, 200)), "count": [20]})
     out = tmp_path / "out"

@@ -35,7 +35,8 @@ class Runner:
         tests = [t.parameters for t in self._box.tests if t.task is task]
         folder.mkdir()
         try:
-            context = Context(folder, self._quick, tests, progress.say, self._own)
+            kept = self._store.kept(task.name)
+            context = Context(folder, self._quick, tests, progress.say, self._own, kept)
             state = task.module.prepare(context)
         except Missing as error:
             self._never[task.name] = ("missing", str(error))
@@ -46,9 +47,9 @@ class Runner:
         stack.callback(task.module.clean, state)
         self._states[task.name] = state
 
-    def _measure(self, test: Test) -> Report:
+    def _measure(self, repeat: int, test: Test) -> Report:
         task, state = test.task, self._states[test.task.name]
-        raw = task.module.run(state, dict(test.parameters))
+        raw = task.run(state, dict(test.parameters), repeat)
         report = task.module.report(state, dict(test.parameters), raw)
         if complaint := task.complaint(report):
             raise TaskError(f"task {task.name}: {complaint}")
@@ -69,7 +70,7 @@ class Runner:
             return Trial(state=never[0], reason=never[1], **common)
         begin = time.monotonic()
         try:
-            report = self._measure(test)
+            report = self._measure(repeat, test)
         except Missing as error:
             return Trial(state="missing", reason=str(error), **common)
         except WrongIds as error:

@@ -9,12 +9,13 @@ CHECKS_IDS  True: what comes without ids that were compared is refused; False: i
 UNANSWERED  optional: those of COUNTS that are of requests without an answer
 
 prepare(context) -> state          once, before anything is timed
-run(state, parameters) -> raw      a trial
+run(state, parameters) -> raw      a trial; run(state, parameters, repeat) is told which, from 1 on
 report(state, parameters, raw) -> Report
 clean(state)                       once, also after a failure or a signal
 """
 
 import importlib.util
+import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -110,6 +111,8 @@ class Context:
     say: Callable[[str], None]
     corpora: Mapping[str, Path] = field(default_factory=dict)  # of one's own, by the values that
     # the parameter `corpus` has then; none: those of tools/fetch-corpus
+    kept: Path | None = None  # a folder, perhaps not made yet, for what a sweep that goes on must
+    # find again; None: it does not go on
 
 
 @dataclass(frozen=True)
@@ -167,6 +170,10 @@ class Task:
             if percentile > 0:
                 return Metric(text, of, percentile, one.unit, one.better)
         return f"{of} is a distribution: write {of + ' p50'!r}, {of + ' p99'!r} or {of + ' max'!r}"
+
+    def run(self, state: Any, parameters: dict[str, Any], repeat: int) -> Any:
+        told = "repeat" in inspect.signature(self.module.run).parameters
+        return self.module.run(state, parameters, **({"repeat": repeat} if told else {}))
 
     def complaint(self, report: Report) -> str | None:
         """Does a report hold all that the task has, and nothing else?"""

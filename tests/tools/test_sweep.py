@@ -188,6 +188,9 @@ def test_a_folder_that_keeps_not_to_the_protocol_is_refused(made, tmp_path):
     task.write_text(TASK.replace("def clean", "def clear"))
     with pytest.raises(TaskError, match="clean missing"):
         boxes.load(path, quick=False)
+    task.write_text(TASK.replace('better="higher"', 'better="more"'))
+    with pytest.raises(TaskError, match="speed: better='more': lower, higher, neither"):
+        boxes.load(path, quick=False)
     task.write_text("import no_such_module")
     with pytest.raises(TaskError, match="task.py: ModuleNotFoundError: No module"):
         boxes.load(path, quick=False)
@@ -295,6 +298,24 @@ def test_a_table_has_medians_spread_ratio_and_counts(made, tmp_path):
     assert (
         json.loads(next((tmp_path / "out/trials").glob("*/1.json")).read_text())["machine"] == HERE
     )
+
+
+def test_of_what_neither_more_nor_less_is_better_nothing_is_better(made, tmp_path):
+    path = made({"repeats": {"full": 5, "quick": 1}}, baseline={"ns": 1000})
+    task = tmp_path / "tasks/made/task.py"
+    task.write_text(TASK.replace('better="higher"', 'better="neither"'))
+    result = swept(path, tmp_path / "out")
+    cell = result["tables"][0]["rows"][1]["cells"]["speed"]
+    assert cell["ratio"]["median"] == pytest.approx(0.5) and cell["verdict"] == "neither"
+    assert " x0.50 |" in table.markdown(result) and ",1/s,neither,done," in table.as_csv(result)
+    shown = compare.compare(result, result)
+    assert "2 not distinguishable, 2 neither" in shown and "of 2 cells" in shown
+    other = next(t for t in boxes.load(path, quick=False).entries).task
+    theirs = {"who": "T", "source": "S", "remarks": ["r"], "by": "kind", "names": {"good": "g"},
+              "figures": [{"parameters": {"kind": "good"}, "metrics": {"speed": 1}}]}  # fmt: skip
+    (tmp_path / "theirs.json").write_text(json.dumps(theirs))
+    with pytest.raises(boxes.BoxError, match="'speed': of it neither more nor less is better"):
+        published_file.load(tmp_path / "theirs.json", other, {"kind": "good"})
 
 
 @pytest.mark.parametrize("kind", ["wrong", "blind"])
@@ -472,6 +493,8 @@ def test_the_rank_sum_test_is_exact(monkeypatch):
         ([-6, -7, -8, -9, -10], "lower", "better"),
         ([1, 2, 3, 4, 6], "lower", "not distinguishable"),
         ([6, 7, 8], "lower", "too few repeats"),
+        ([6, 7, 8, 9, 10], "neither", "neither"),
+        ([6, 7, 8], "neither", "neither"),
     ],
 )
 def test_a_verdict_needs_repeats_that_are_apart(other, better, verdict):

@@ -21,7 +21,8 @@ CURVES = (
 )
 RATIOS = (
     "Bars: the median of the ratios, repeat by repeat; whiskers: least to most. Green: better; "
-    "hatched: worse; empty (~): not distinguishable; dotted edge (?): too few repeats to tell."
+    "hatched: worse; empty (~): not distinguishable; dotted edge (?): too few repeats to tell; "
+    "grey: neither more nor less is better."
 )
 
 Row = dict[str, Any]

@@ -64,7 +64,7 @@ def _here(row: dict[str, Any], metric: Metric, unanswered: Iterable[str]) -> dic
 
 def _times(base: dict[str, Any], cell: dict[str, Any], metric: Metric) -> dict[str, float] | None:
     """How many times better than the baseline, repeat by repeat."""
-    if "ratio" not in cell or "by_repeat" not in base:
+    if "ratio" not in cell or "by_repeat" not in base or metric.better == "neither":
         return None
     if metric.better == "higher":
         return dict(cell["ratio"])

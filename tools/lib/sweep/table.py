@@ -8,7 +8,8 @@ from typing import Any
 from . import corpora, knee, published
 from .words import repeats, spread, times
 
-MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?"}
+MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?",
+         "neither": ""}  # fmt: skip
 LEGEND = (
     "In a cell: the median of the repeats (least to most). x: the ratio to the baseline's row, "
     "repeat by repeat, its median; ~: not distinguishable from it; ?: too few repeats to tell."
@@ -27,7 +28,7 @@ def _cell(cell: dict[str, Any]) -> str:
         text += f" {times(cell['ratio'])}"
     if "verdict" in cell:
         text += f" {MARKS[cell['verdict']]}"
-    return text
+    return text.rstrip()
 
 
 def lines(rows: list[list[str]]) -> list[str]:

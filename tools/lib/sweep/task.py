@@ -27,6 +27,7 @@ from .samples import UNITS, Samples
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 FUNCTIONS = ("prepare", "run", "report", "clean")
+BETTER = ("lower", "higher", "neither")  # neither: it has no verdict
 PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,5})?)")
 
 
@@ -76,7 +77,7 @@ class Value:
     """A number for each trial."""
 
     unit: str
-    better: str = "lower"  # or higher
+    better: str = "lower"  # of BETTER
     help: str = ""
 
 
@@ -216,7 +217,9 @@ def load(name: str, path: Path) -> Task:
         raise TaskError(f"{path}: {', '.join(lacks)} missing: see doc/sweeps.md")
     if odd := set(getattr(module, "UNANSWERED", ())) - set(module.COUNTS):
         raise TaskError(f"{path}: UNANSWERED: {', '.join(sorted(odd))}: none of COUNTS")
-    for metric in module.METRICS.values():
+    for which, metric in module.METRICS.items():
+        if metric.better not in BETTER:
+            raise TaskError(f"{path}: {which}: better={metric.better!r}: {', '.join(BETTER)}")
         if isinstance(metric, Distribution) and metric.unit not in UNITS:
             raise TaskError(f"{path}: unit {metric.unit}: durations are in {', '.join(UNITS)}")
     return Task(name, module)

@@ -17,7 +17,7 @@ import slices
 from demo.hugepages import hugepages
 from demo.net import Veth, namespace, veth
 from demo.process import Process
-from demo.servers import HUGE, NO_HUGE, PORT, READY_S
+from demo.servers import HUGE, NO_HUGE, PORT, READY_S, ring_bytes
 from dpdk_tokd import RingReader
 from host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU, taken
 from memif import texts
@@ -59,7 +59,6 @@ COUNTS = round_trips.COUNTS
 UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
 CHECKS_IDS = True
 
-RING_LEAST = 16 << 20
 POLL = {True: 64, False: 0}  # net_af_xdp's busy_budget; 64 is its default
 NO_POLL = "Failed to set SO_"  # what net_af_xdp says of a kernel without busy polling
 # Bytes of text in the longest datagram that dpdk-tokd takes: 8 fragments of an MTU of 1500, less
@@ -210,8 +209,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     sent = state.folder / "texts.bin"
     slices.write(sent, pieces)
     # The reader of the ring stands still while times are taken: all of them must have room.
-    needed = sum(4 * len(piece.ids) + 64 * 32 for piece in pieces)
-    ring = max(RING_LEAST, 1 << (2 * needed - 1).bit_length())
+    ring = ring_bytes(sum(4 * len(piece.ids) + 64 * 32 for piece in pieces))
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
         appliance = stack.enter_context(_start(state, driver, without, ring))

@@ -24,7 +24,8 @@ COUNTS = {
     "sent-again": "packets that were sent again; their requests' latencies count",
 }
 NOT_SENT = {  # of an open loop
-    "not-sent": "requests that found as many in flight as there may be; they have no latency",
+    "not-sent": "requests that found as many in flight as there may be, or whose datagram the "
+    "client's machine did not take; they have no latency",
 }
 FAILED = {"no answer": "no-answer", "refused": "turned-away", "not sent": "not-sent"}
 WRONG = ("wrong", "than are right", "odd answer")  # in what tokd-load says of a request

@@ -24,7 +24,7 @@ CUT = {
     "replay": {"bytes": [20_000]},
     "open-loop": {"texts": [20], "seconds": [0.5], "load": [40, 80], "limit": [30_000]},
 }
-AT_TWENTY = {"p99.9": "p50", "p99": "p50", "p90": "p50"}  # samples
+AT_TWENTY = dict.fromkeys(("p90", "p99", "p99.9", "p99.99"), "p50")  # samples
 
 
 def told(metric: str) -> str:
@@ -41,7 +41,10 @@ def cut(name: str, more: dict[str, dict[str, list[Any]]]) -> dict[str, Any]:
         test.pop("quick", None)
         test["metrics"] = list(dict.fromkeys(map(told, test["metrics"])))
         if "knee" in test:
-            test["knee"]["metric"] = told(test["knee"]["metric"])
+            knee = test["knee"]
+            for key in ("least", "generator"):
+                knee[key] = {told(metric): value for metric, value in knee[key].items()}
+            knee["metric"] = told(knee["metric"])
         if "published" in test:
             test["published"] = str(ROOT / "boxes" / test["published"])
     return box

@@ -94,6 +94,9 @@ def test_what_has_no_answer_has_no_latency_and_is_counted(module, state):
     found = module.report(state, PARAMETERS, module.Raw(rows, []))
     assert found.counts == {"no-answer": 1, "turned-away": 1, "sent-again": 20}
     assert found.values["average"] == 2 and len(found.samples["round-trip"]) == 2
+    # Who waits for an answer that does not come has no ids meanwhile.
+    waited = 1000 + 9_999_999 + 3000 + 1
+    assert found.values["throughput"] == pytest.approx(1000 * found.ids_checked / waited)
     for failure in ("wrong number of ids", "CRC32C of the ids is wrong", "odd answer"):
         with pytest.raises(WrongIds, match=failure):
             module.report(state, PARAMETERS, module.Raw([row(3, 1), row(4, 1, failure)], []))

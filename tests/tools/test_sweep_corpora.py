@@ -15,6 +15,7 @@ from sweep import box as boxes
 from sweep import corpora
 from sweep import task as tasks
 from sweep.box import BoxError
+from sweep.store import Store, StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "".join(f"Line {n} of {n * n} w\u00f6rds, \u4f60\u597d.\n" for n in range(6000)).encode()
@@ -102,6 +103,16 @@ def swept(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
+def goes_on(out: Path, box: boxes.Box) -> str:
+    """On the same machine, and of the same revision: why not, if it does not."""
+    store = Store(out)
+    try:
+        store.begin(box, False, store.run()["machine"], fresh=False)
+    except StoreError as error:
+        return str(error)
+    return ""
+
+
 def test_a_sweep_of_it_is_recorded_and_goes_on_with_no_other(tmp_path, own, box, ranks_file):
     out = tmp_path / "out"
     done = swept(box, "--corpus", own, "--out", out)
@@ -115,12 +126,14 @@ def test_a_sweep_of_it_is_recorded_and_goes_on_with_no_other(tmp_path, own, box,
     assert f"Corpus my-notes: a file of one's own, {len(TEXT):,} bytes, SHA-256 {digest}." in (
         out / "table.md"
     ).read_text()
-    assert swept(box, "--corpus", own, "--out", out).returncode == 0
+    assert goes_on(out, boxes.load(box, False, corpora.read([own]))) == ""
     own.write_bytes(TEXT + b"One line more.\n")
-    for given in (["--corpus", own], []):
-        other = swept(box, *given, "--out", out)
-        assert other.returncode == 2 and "holds a sweep that is not this one" in other.stderr
-        assert digest in other.stderr and "--fresh removes it" in other.stderr
+    for given in ([own], []):
+        complaint = goes_on(out, boxes.load(box, False, corpora.read(given)))
+        assert "holds a sweep that is not this one" in complaint
+        assert digest in complaint and "--fresh removes it" in complaint
+    done = swept(box, "--corpus", tmp_path / "absent.txt", "--out", out)
+    assert done.returncode == 2 and done.stderr.endswith("absent.txt: there is no such file\n")
 
 
 def test_the_texts_that_are_sent_are_of_it(tmp_path, own, ranks_file, monkeypatch):

@@ -94,11 +94,29 @@ def test_what_has_no_answer_has_no_latency_and_is_counted(module, state):
     found = module.report(state, PARAMETERS, module.Raw(rows, []))
     assert found.counts == {"no-answer": 1, "turned-away": 1, "sent-again": 20}
     assert found.values["average"] == 2 and len(found.samples["round-trip"]) == 2
+    # Who waits for an answer that does not come has no ids meanwhile.
+    waited = 1000 + 9_999_999 + 3000 + 1
+    assert found.values["throughput"] == pytest.approx(1000 * found.ids_checked / waited)
     for failure in ("wrong number of ids", "CRC32C of the ids is wrong", "odd answer"):
         with pytest.raises(WrongIds, match=failure):
             module.report(state, PARAMETERS, module.Raw([row(3, 1), row(4, 1, failure)], []))
     with pytest.raises(OSError, match="none of 1 requests was answered"):
         module.report(state, PARAMETERS, module.Raw(rows[1:2], []))
+
+
+@pytest.mark.parametrize("system", ["tokd", "tokd-af-packet"])
+def test_the_appliance_runs_as_its_row_says_or_not_at_all(module, state, system, monkeypatch):
+    with pytest.raises(Missing, match="huge pages of 2 MB could not be reserved"):
+        module.run(state, PARAMETERS | {"system": system})
+    state.huge = True
+    monkeypatch.setattr(systems, "AF_XDP", 12_345)  # no kernel has that
+    monkeypatch.setattr(systems, "start_appliance", lambda *_, **how: pytest.fail(str(how)))
+    if system == "tokd":
+        with pytest.raises(Missing, match="no AF_XDP socket: Address family not supported"):
+            module.run(state, PARAMETERS | {"system": system})
+    else:
+        with pytest.raises(pytest.fail.Exception, match="'drivers': .'net_af_packet',."):
+            module.run(state, PARAMETERS | {"system": system})
 
 
 def test_every_system_has_an_engine_and_a_mode(module):

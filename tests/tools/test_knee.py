@@ -12,15 +12,19 @@ from sweep.box import BoxError
 from sweep.knee import Knee
 from sweep.section import Section
 
-RULE = Knee("load", "p99", 5, {"achieved": 99}, ["no-answer"])
+RULE = Knee("load", "p99", 5, {"achieved": 99}, ["no-answer"], {"late": 0.5})
 METRICS = [{"name": "p99", "unit": "us", "better": "lower"},
-           {"name": "achieved", "unit": "%", "better": "higher"}]  # fmt: skip
+           {"name": "achieved", "unit": "%", "better": "higher"},
+           {"name": "late", "unit": "us", "better": "lower"}]  # fmt: skip
 
 
-def row(load: int, p99: float, system: str = "a", achieved: float = 100.0, lost: int = 0) -> Any:
+def row(
+    load: int, p99: float, system: str = "a", achieved: float = 100.0, lost: int = 0,
+    late: float = 0.5,
+) -> Any:  # fmt: skip
     cells = {
         name: {"median": value, "min": value, "max": value}
-        for name, value in (("p99", p99), ("achieved", achieved))
+        for name, value in (("p99", p99), ("achieved", achieved), ("late", late))
     }
     return {"parameters": {"system": system, "load": load}, "state": "done", "cells": cells,
             "counts": {"no-answer": lost}}  # fmt: skip
@@ -42,8 +46,14 @@ def test_it_is_the_highest_load_at_which_all_holds():
         (row(2000, 10, achieved=98.9), "achieved is 98.9"),
         (row(2000, 10, lost=3), "no-answer: 3"),
         (row(2000, 10) | {"state": "failed", "reason": "it broke"}, "failed: it broke"),
+        (row(2000, 10, late=5.1), "the generator, not the system: late is 5.1, p99 10"),
+        # It is named also where all the rest is broken with it.
+        (row(2000, 900, achieved=9, lost=3, late=800),
+         "the generator, not the system: late is 800, p99 900"),
         (row(2000, 10) | {"cells": {"p99": {"refused": "5 of 1,000 samples"}}},
          "p99: 5 of 1,000 samples"),
+        (row(2000, 10) | {"cells": {"p99": {"median": 10}, "achieved": {"refused": "1% had none"}}},
+         "achieved: 1% had none"),
     ],
 )  # fmt: skip
 def test_what_does_not_hold_ends_it_whatever_comes_behind(bad, why):
@@ -57,11 +67,17 @@ def test_it_may_lie_beyond_what_was_tried_or_below():
     assert (other["knee"], other["cells"]) == (None, {})
     given = {"along": "load", "varied": ["system"], "lines": [one, other]}
     head, *lines = knee.told(given, METRICS)
-    assert head == ["system", "knee, load", "p99 there, us", "achieved there, %", "beyond it"]
+    assert head == ["system", "knee, load", "p99 there, us", "achieved there, %",
+                    "late there, us", "beyond it"]  # fmt: skip
     assert lines == [
-        ["a", "2,000 or more", "10", "100", "not tried"],
-        ["b", "below 1,000", "-", "-", "at 1,000: no-answer: 1"],
+        ["a", "2,000 or more", "10", "100", "0.5", "not tried"],
+        ["b", "below 1,000", "-", "-", "-", "at 1,000: no-answer: 1"],
     ]
+
+
+def test_nothing_is_so_many_times_0():
+    (line,) = found(*(row(at, p99, late=0) for at, p99 in ((1000, 0), (2000, 0), (4000, 1))))
+    assert line["knee"] == 2000 and line["ended"] == {"at": 4000, "why": "p99 is above 0"}
 
 
 def test_loads_need_not_stand_in_order():
@@ -73,7 +89,8 @@ TASK = """
 from sweep.samples import Samples
 from sweep.task import Number, Report, Value
 HELP, COUNTS, CHECKS_IDS = "For tests.", {"no-answer": "timed out"}, False
-PARAMETERS, METRICS = {"load": Number(1, 9)}, {"time": Value("us"), "speed": Value("1/s")}
+PARAMETERS, METRICS = {"load": Number(1, 9)}, {"time": Value("us"), "speed": Value("1/s"),
+                                               "late": Value("us")}
 prepare = run = report = clean = lambda *_: None
 """
 GIVEN = {"along": "load", "metric": "time", "times": 5, "none": ["no-answer"]}
@@ -88,7 +105,7 @@ def made(tmp_path):
     (folder / "task.py").write_text(TASK)
 
     def write(**change: Any) -> Any:
-        entry = {"task": "made", "parameters": {"load": [1, 2]}, "metrics": ["time"],
+        entry = {"task": "made", "parameters": {"load": [1, 2]}, "metrics": ["time", "late"],
                  "knee": GIVEN | change}  # fmt: skip
         whole = {"name": "b", "title": "B", "repeats": {"full": 1, "quick": 1}, "tests": [entry]}
         path = tmp_path / "box.json"
@@ -99,12 +116,12 @@ def made(tmp_path):
 
 
 def test_a_box_states_the_rule(made):
-    (entry,) = boxes.load(made(least={"time": 2}), quick=False).entries
-    assert entry.knee == Knee("load", "time", 5, {"time": 2}, ["no-answer"])
+    (entry,) = boxes.load(made(least={"time": 2}, generator={"late": 0.5}), quick=False).entries
+    assert entry.knee == Knee("load", "time", 5, {"time": 2}, ["no-answer"], {"late": 0.5})
     assert entry.knee.rule() == (
         "The knee: the highest load up to which time is at most 5 times that of the lowest load, "
-        "and time is at least 2, and nothing is counted as no-answer. Medians of the repeats "
-        "decide, and counts of all of them."
+        "and time is at least 2, and nothing is counted as no-answer, and the generator's own late "
+        "is at most 0.5 times time. Medians of the repeats decide, and counts of all of them."
     )
 
 
@@ -112,8 +129,10 @@ def test_a_box_states_the_rule(made):
     ("change", "complaint"),
     [
         ({"along": "size"}, "knee.along: 'size' is no parameter of several numbers here"),
-        ({"metric": "speed"}, "knee: 'speed' is none of the metrics: time"),
+        ({"metric": "speed"}, "knee: 'speed' is none of the metrics: time, late"),
         ({"least": {"speed": 1}}, "knee: 'speed' is none of the metrics: time"),
+        ({"generator": {"speed": 1}}, "knee: 'speed' is none of the metrics: time"),
+        ({"generator": {"late": 0}}, "knee.late: 0: give a number above 0"),
         ({"times": 0}, "knee.times: 0: give a number above 0"),
         ({"times": "5"}, "knee.times: '5': give a number above 0"),
         ({"none": ["lost"]}, "knee.none: 'lost' is not counted: no-answer"),

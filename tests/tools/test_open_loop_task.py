@@ -9,7 +9,8 @@ pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 import round_trips
 from sweep import box as boxes
 from sweep import task as tasks
-from sweep.task import WrongIds
+from sweep.store import Store
+from sweep.task import Context, WrongIds
 
 ROOT = Path(__file__).resolve().parents[2]
 WARM_UP = 3
@@ -26,16 +27,22 @@ def module():
 
 
 @pytest.fixture
-def state(module, bench, monkeypatch):
+def state(module, bench, monkeypatch, tmp_path):
     for where in (module, round_trips):
         monkeypatch.setattr(where, "WARM_UP", WARM_UP)
-    return module.State(bench(PARAMETERS["texts"]))
+    made = bench(PARAMETERS["texts"])
+    monkeypatch.setattr(module.systems, "prepare", lambda *_: made)
+    return module.prepare(context(tmp_path))
+
+
+def context(folder: Path) -> Context:
+    return Context(folder, True, [PARAMETERS], print, kept=Store(folder / "out").kept("open-loop"))
 
 
 @pytest.mark.parametrize("system", ["libtok-udp-asyncio", "libtok-tcp-asyncio", "rust-tcp"])
 def test_a_server_is_asked_by_the_schedule_and_every_id_compared(module, state, system):
     parameters = PARAMETERS | {"system": system}
-    raw = module.run(state, parameters)
+    raw = module.run(state, parameters, 1)
     found = module.report(state, parameters, raw)
     assert len(raw.rows) == len(found.samples["round-trip"]) == len(found.samples["late"]) == 50
     pieces = state.bench.pieces["english", 16]
@@ -48,32 +55,67 @@ def test_a_server_is_asked_by_the_schedule_and_every_id_compared(module, state, 
     assert tasks.load("x", Path(module.__file__)).complaint(found) is None
 
 
-def test_each_trial_of_a_test_has_arrivals_of_its_own_and_all_systems_the_same(module, state):
-    def schedule(**other: object) -> list[str]:
-        rows = module.run(state, PARAMETERS | {"load": 1000, "seconds": 0.02} | other).rows
+def test_each_repeat_has_arrivals_of_its_own_and_all_systems_the_same(module, state, tmp_path):
+    def schedule(repeat: int, **other: object) -> list[str]:
+        given = PARAMETERS | {"load": 1000, "seconds": 0.02} | other
+        rows = module.run(state, given, repeat).rows
         return [row["intended_ns"] for row in rows]
 
-    first, second = schedule(), schedule()
+    first, second = schedule(1), schedule(2)
     assert first != second and len(first) == 20
-    assert schedule(system="libtok-tcp-asyncio") == first
+    assert schedule(1, system="libtok-tcp-asyncio") == first
+    state = module.prepare(context(tmp_path))  # as when a sweep goes on
+    assert schedule(2) == second
 
 
-def test_a_share_of_the_capacity_is_of_what_the_system_does(module, state, monkeypatch):
+def test_a_share_of_the_capacity_is_of_what_the_system_does(module, state, monkeypatch, tmp_path):
     monkeypatch.setattr(module, "CAPACITY_S", 0.05)
     monkeypatch.setattr(module, "CAPACITY_FIRST", 50)
     parameters = PARAMETERS | {"scale": "% of capacity", "load": 5, "seconds": 0.1}
-    raw = module.run(state, parameters)
+    raw = module.run(state, parameters, 1)
     ((_, capacity),) = state.capacity.items()
     assert len(raw.rows) == max(1, round(round(0.05 * capacity) * 0.1))
     assert f"100% are {capacity:,.0f} requests/s" in raw.notes[1]
-    module.run(state, parameters)
-    assert list(state.capacity.values()) == [capacity]
+    monkeypatch.setattr(module, "_closed_rate", None)  # it is not measured again
+    again = module.prepare(context(tmp_path))  # as when a sweep goes on
+    for one in (state, again):
+        assert module.run(one, parameters, 1).notes == raw.notes
+        assert list(one.capacity.values()) == [capacity]
+
+
+def test_a_server_has_answered_every_text_before_at_any_load(module, state, monkeypatch):
+    asked = []
+    load = round_trips.load
+    monkeypatch.setattr(
+        round_trips, "load", lambda *args: asked.append((args[0], load(*args))) or asked[-1][1]
+    )
+    for rate in (20, 500):
+        asked.clear()
+        raw = module.run(state, PARAMETERS | {"load": rate, "seconds": 0.1}, 1)
+        (one, before), (other, measured) = asked
+        assert one is other and measured is raw.rows
+        assert {int(row["index"]) % PARAMETERS["texts"] for row in before} == set(range(20))
+        assert len(before) == 20 and all(row["ok"] == "1" for row in before)
+
+
+def test_a_server_of_its_own_tells_the_capacity(module, state, monkeypatch):
+    started = []
+    serving = module.systems.serving
+    monkeypatch.setattr(
+        module.systems, "serving", lambda *args: started.append(args) or serving(*args)
+    )
+    monkeypatch.setattr(module, "CAPACITY_S", 0.05)
+    monkeypatch.setattr(module, "CAPACITY_FIRST", 50)
+    parameters = PARAMETERS | {"scale": "% of capacity", "load": 5, "seconds": 0.1}
+    for count in (2, 3, 4):  # the first trial starts two
+        module.run(state, parameters, 1)
+        assert len(started) == count
 
 
 def test_one_wrong_id_refuses_all(module, state):
     state.bench.pieces["english", 16][4].ids[-1] += 1
     with pytest.raises(WrongIds, match="wrong ids"):
-        module.report(state, PARAMETERS, module.run(state, PARAMETERS))
+        module.report(state, PARAMETERS, module.run(state, PARAMETERS, 1))
 
 
 def row(at_ms: float, ms: float, failure: str = "", late_ms: float | None = 0) -> dict[str, str]:

@@ -30,8 +30,9 @@ from sweep.task import Choice, Distribution, Missing, Number, Report, Value, Wro
 HELP = "For tests."
 PARAMETERS = {"system": Choice(("fast", "slow", "wrong", "absent")), "size": Number(1, 9)}
 METRICS = {"time": Distribution("us"), "speed": Value("1/s", better="higher")}
-COUNTS = {}
+COUNTS, UNANSWERED = {"lost": "no ids", "again": "ids all the same"}, ("lost",)
 CHECKS_IDS = True
+LOST, AGAIN = 0, 3
 US = {"fast": 10, "slow": 200}
 
 def prepare(context):
@@ -47,7 +48,9 @@ def run(state, p):
 def report(state, p, us):
     samples = Samples()
     samples.add(1000 * us, 100)
-    return Report({"speed": 1e6 / us}, {"time": samples}, {}, ids_checked=1)
+    lost = LOST if p == {"system": "fast", "size": 2} else 0
+    counts = {"lost": lost, "again": AGAIN}
+    return Report({"speed": 1e6 / us}, {"time": samples}, counts, ids_checked=1)
 
 def clean(state):
     pass
@@ -122,7 +125,9 @@ def test_each_figure_stands_beside_its_cell(made, tmp_path):
     assert "made, beside They's own figures" in text and "Their paper, table 1" in text
     assert "- another machine" in text
     row = next(line for line in text.splitlines() if "| 2 " in line and "not told" in line)
-    assert [c.strip() for c in row.split("|")][-4:-1] == ["7", "not told", "-"]
+    told = [c.strip() for c in row.split("|")][1:-1]
+    assert told[:6] == ["2", "time p50, us", "20", "400", "2 x 100", "20"]
+    assert told[6:] == ["7", "not told", "-"]
     assert (
         "fast is better than slow in every repeat in 4 of 4 cells (0 not measured); the ratio's "
         "median is above They's own in 2 of the 2 cells where both are known."
@@ -145,6 +150,19 @@ def test_what_is_not_there_has_no_ratio_and_is_not_left_out(made, tmp_path):
     path = made(["fast", "wrong"], {"system": "wrong"}, names=names, figures=figures)
     cells = cells_of(swept(path, tmp_path / "other"), "fast")
     assert [(c["times"], c["base"]) for c in cells.values()] == [(None, {"refused": "refused"})] * 2
+
+
+def test_what_had_no_answer_is_not_left_out_of_a_value(made, tmp_path):
+    path = made(["fast", "slow"])
+    task = tmp_path / "tasks" / "made" / "task.py"
+    task.write_text(TASK.replace("LOST, AGAIN = 0", "LOST, AGAIN = 4"))
+    result = swept(path, tmp_path / "out")
+    cells = cells_of(result, "fast")
+    assert cells[2, "speed"]["here"] == {"refused": "8 had no answer"}  # of two repeats
+    assert cells[2, "speed"]["times"] is None and cells[1, "speed"]["times"] is not None
+    assert cells[2, "time p50"]["times"]["median"] == pytest.approx(20, rel=0.01)
+    assert "| - (8 had no answer) |" in table.markdown(result)
+    assert "in 3 of 4 cells (1 not measured)" in table.markdown(result)
 
 
 def by_size(made: Any, *figures: dict[str, Any]) -> Path:

@@ -188,6 +188,9 @@ def test_a_folder_that_keeps_not_to_the_protocol_is_refused(made, tmp_path):
     task.write_text(TASK.replace("def clean", "def clear"))
     with pytest.raises(TaskError, match="clean missing"):
         boxes.load(path, quick=False)
+    task.write_text(TASK.replace('better="higher"', 'better="more"'))
+    with pytest.raises(TaskError, match="speed: better='more': lower, higher, neither"):
+        boxes.load(path, quick=False)
     task.write_text("import no_such_module")
     with pytest.raises(TaskError, match="task.py: ModuleNotFoundError: No module"):
         boxes.load(path, quick=False)
@@ -297,6 +300,24 @@ def test_a_table_has_medians_spread_ratio_and_counts(made, tmp_path):
     )
 
 
+def test_of_what_neither_more_nor_less_is_better_nothing_is_better(made, tmp_path):
+    path = made({"repeats": {"full": 5, "quick": 1}}, baseline={"ns": 1000})
+    task = tmp_path / "tasks/made/task.py"
+    task.write_text(TASK.replace('better="higher"', 'better="neither"'))
+    result = swept(path, tmp_path / "out")
+    cell = result["tables"][0]["rows"][1]["cells"]["speed"]
+    assert cell["ratio"]["median"] == pytest.approx(0.5) and cell["verdict"] == "neither"
+    assert " x0.50 |" in table.markdown(result) and ",1/s,neither,done," in table.as_csv(result)
+    shown = compare.compare(result, result)
+    assert "2 not distinguishable, 2 neither" in shown and "of 2 cells" in shown
+    other = next(t for t in boxes.load(path, quick=False).entries).task
+    theirs = {"who": "T", "source": "S", "remarks": ["r"], "by": "kind", "names": {"good": "g"},
+              "figures": [{"parameters": {"kind": "good"}, "metrics": {"speed": 1}}]}  # fmt: skip
+    (tmp_path / "theirs.json").write_text(json.dumps(theirs))
+    with pytest.raises(boxes.BoxError, match="'speed': of it neither more nor less is better"):
+        published_file.load(tmp_path / "theirs.json", other, {"kind": "good"})
+
+
 @pytest.mark.parametrize("kind", ["wrong", "blind"])
 def test_a_test_whose_ids_are_wrong_has_no_figure(made, tmp_path, kind):
     kinds = PARAMETERS | {"kind": [kind, "good"], "ns": [1000]}
@@ -375,6 +396,22 @@ def test_after_a_kill_it_goes_on_behind_the_last_trial(made, tmp_path, said):
     third = start(str(path), "--out", str(out))
     third.communicate(timeout=60)
     assert third.returncode == 0 and said().count("prepare") == before
+
+
+def test_a_task_is_told_the_repeat_and_finds_what_it_kept(made, tmp_path, said):
+    path, out = made(parameters=PARAMETERS | {"ns": [1]}), tmp_path / "out"
+    run = """def run(state, p, repeat):
+    log(f"repeat {repeat}")
+    if repeat == 2 and not state.kept.is_dir():
+        state.kept.mkdir(parents=True)
+        raise ValueError("the first time")
+"""
+    (tmp_path / "tasks/made/task.py").write_text(TASK.replace("def run(state, p):\n", run))
+    assert not swept(path, out)["finished"]
+    assert swept(path, out)["finished"]
+    assert [w for w in said() if "repeat" in w] == ["repeat 1", "repeat 2", "repeat 2"]
+    Store(out).begin(boxes.load(path, quick=False), False, HERE, fresh=True)
+    assert not (out / "kept").exists()
 
 
 def test_a_signal_cleans_the_tasks_and_shows_what_there_is(made, tmp_path, said):
@@ -456,6 +493,8 @@ def test_the_rank_sum_test_is_exact(monkeypatch):
         ([-6, -7, -8, -9, -10], "lower", "better"),
         ([1, 2, 3, 4, 6], "lower", "not distinguishable"),
         ([6, 7, 8], "lower", "too few repeats"),
+        ([6, 7, 8, 9, 10], "neither", "neither"),
+        ([6, 7, 8], "neither", "neither"),
     ],
 )
 def test_a_verdict_needs_repeats_that_are_apart(other, better, verdict):
@@ -475,7 +514,8 @@ def test_two_sweeps_are_compared_cell_by_cell(made, tmp_path):
     rows[1] |= {"state": "missing", "reason": "gone", "cells": {}}
     (tmp_path / "b/results.json").write_text(json.dumps(changed))
     shown = compare.compare(compare.read(tmp_path / "a"), compare.read(tmp_path / "b"))
-    lines = shown.splitlines()
+    whole, lines = shown.splitlines()[:3], shown.splitlines()[3:]
+    assert whole == ["A: 5 repeats, finished", "B: 5 repeats, finished", ""]
     assert lines[2].rstrip(" |").endswith("worse") and "3.000" in lines[2]
     assert lines[3].rstrip(" |").endswith("better")
     assert "B is missing: gone" in lines[4]

@@ -34,7 +34,7 @@ from sweep.task import Choice, Distribution, Missing, Number, Report, Value
 HELP = "For <tests>."
 PARAMETERS = {"kind": Choice(("good", %r, "absent")), "ns": Number(1, 10_000)}
 METRICS = {"time": Distribution("us"), "parse": Value("us"), "merge": Value("us"),
-           "idle": Value("%%")}
+           "idle": Value("%%"), "size": Value("KiB", better="neither")}
 COUNTS = {"no-answer": "timed <out>"}
 CHECKS_IDS = False
 
@@ -50,7 +50,7 @@ def report(state, p, raw):
     samples = Samples()
     for step in range(10):
         samples.add(p["ns"] + 100 * step, 100)
-    return Report({"parse": p["ns"], "merge": 2 * p["ns"], "idle": 0}, {"time": samples},
+    return Report({"parse": p["ns"], "merge": 2 * p["ns"], "idle": 0, "size": 8}, {"time": samples},
                   {"no-answer": 2}, notes=["a <note>"])
 
 def clean(state):
@@ -98,7 +98,7 @@ def swept(tmp_path_factory) -> Path:
     entry = {
         "task": "made",
         "parameters": {"kind": ["good", ODD, "absent"], "ns": [100, 200, 4000]},
-        "metrics": ["time p99.9", "parse", "merge", "idle"],
+        "metrics": ["time p99.9", "parse", "merge", "idle", "size"],
         "stages": ["parse", "merge"],
         "baseline": {"kind": "good"},
     }
@@ -174,7 +174,7 @@ def test_what_is_missing_is_shown_with_the_reason(page):
     assert any(one.text == "a GPU: missing: none <here>" for one in page.every("li"))
     drawn = [one.text.strip() for one in page.every("text")]
     # For each of the three tests a bar of each metric with ratios, and of stages.
-    assert drawn.count("missing: no such <device>") == 3 * (2 + 1)
+    assert drawn.count("missing: no such <device>") == 3 * (3 + 1)
     captions = [one.text for one in page.every("figcaption")]
     assert "ns 100 no figure: kind absent" in captions
     absent = [one.text for one in page.every("p") if one.text.startswith("Not drawn")]
@@ -187,7 +187,7 @@ def test_what_is_missing_is_shown_with_the_reason(page):
 
 def test_a_figure_can_be_read_aloud_and_ids_are_its_own(page, text):
     figures = [one for one in page.every("svg") if one.at.get("role") == "img"]
-    assert len(figures) == len(page.every("figure")) == 3 + 2 + 1 + 3
+    assert len(figures) == len(page.every("figure")) == 4 + 3 + 1 + 3
     ids = [one.at["id"] for one in page.found if "id" in one.at]
     assert len(ids) == len(set(ids))
     named = {one.at["id"]: one.text for one in page.found if "id" in one.at}
@@ -210,6 +210,16 @@ def test_a_curve_is_of_the_percentiles_of_the_tables_and_ends_where_they_do():
     samples.add(10_000)
     assert max(samples.curve()) == 99.9
     assert Samples().curve() == {}
+
+
+def test_what_has_no_better_has_a_ratio_and_no_mark(page, text):
+    drawn = [one.text.strip() for one in page.every("text")]
+    assert drawn.count("x1.00") == 3  # size; the two others with a ratio have "?" behind it
+    assert drawn.count("x1.00 ?") == 6
+    assert "times the baseline's, neither is better" in unescape(text)
+    (figure,) = re.findall(r"<svg(?:(?!</svg>).)*size: ratio to(?:(?!</svg>).)*</svg>", text)
+    bars = re.findall(r'style="fill: var\(--grid\)', figure)
+    assert len(bars) == 3
 
 
 def test_the_same_results_make_the_same_figure():

@@ -2,7 +2,7 @@
 """Texts on which tokenizers are timed: cut from the corpora by bytes or tokens, no two equal, with
 the ids that they must give."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import chain, zip_longest
@@ -106,9 +106,13 @@ def _agreed(piece: Slice, second: tiktoken.Encoding | None) -> Slice:
     return piece
 
 
-def cut(kind: Kind, vocabulary: Vocabulary, count: int) -> tuple[list[Slice], list[Slice]]:
-    """Texts to warm up with, and those to time. ReferenceMismatch: the references disagree."""
-    text = corpus(kind.corpus)
+def cut(
+    kind: Kind, vocabulary: Vocabulary, count: int, own: Mapping[str, Path] | None = None
+) -> tuple[list[Slice], list[Slice]]:
+    """Texts to warm up with, and those to time; `own`: corpora that are not tools/fetch-corpus's.
+    ReferenceMismatch: the references disagree."""
+    own_one = (own or {}).get(kind.corpus)
+    text = corpus(kind.corpus) if own_one is None else own_one.read_text("utf-8")
     tokenizer, size = vocabulary.tokenizer, str(kind.length)
 
     def right(texts: list[str]) -> list[Slice]:

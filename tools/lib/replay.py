@@ -12,7 +12,7 @@ import frames
 import numpy as np
 import reference
 from demo.process import NotReady, Process
-from demo.servers import READY_S
+from demo.servers import READY_S, ring_bytes
 from dpdk_tokd import RingReader
 from dpdk_tokd.telemetry import Telemetry
 from memif.pair import DPDK_TOKD
@@ -21,9 +21,7 @@ PACKET = 1200  # bytes of text in a packet
 MOST_S = 120.0
 IP = "10.0.0.1"
 RECORD = 64  # bytes before a record's ids
-RING_LEAST = 1 << 16
 MEMORY, MEMORY_EACH = 384, 128  # MB: of an appliance, and of each of its workers
-CHECKED_TWICE = 500  # texts on which tiktoken must agree with tokenizers
 
 
 class WrongReplay(Exception):
@@ -42,7 +40,7 @@ class Texts:
     def ring_bytes(self) -> int:
         """Of a token ring that holds all of it, whatever the worst case that is reserved."""
         every = sum(RECORD + 4 * len(one) for one in self.ids) + 64 * PACKET
-        return max(RING_LEAST, 1 << (2 * every - 1).bit_length())
+        return ring_bytes(every)
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def texts(vocab: Path, corpora: dict[str, Path], most: int) -> Texts:
     cut = [c[i : i + PACKET] for c in whole for i in range(0, len(c), PACKET)]
     tokenizer = reference.load_gpt2(vocab)
     told = [text.decode("utf-8", "replace") for text in cut]
-    agreed = reference.verify(tokenizer, vocab, told[:: 1 + len(told) // CHECKED_TWICE])
+    agreed = reference.verify(tokenizer, vocab, reference.some(told))
     ids = [np.array(reference.ids(tokenizer, text), dtype=np.uint32) for text in told]
     return Texts(cut, ids, agreed)
 

@@ -24,11 +24,13 @@ COUNTS = {
     "sent-again": "packets that were sent again; their requests' latencies count",
 }
 NOT_SENT = {  # of an open loop
-    "not-sent": "requests that found as many in flight as there may be; they have no latency",
+    "not-sent": "requests that found as many in flight as there may be, or whose datagram the "
+    "client's machine did not take; they have no latency",
 }
 FAILED = {"no answer": "no-answer", "refused": "turned-away", "not sent": "not-sent"}
 WRONG = ("wrong", "than are right", "odd answer")  # in what tokd-load says of a request
-BROKEN = "the connection failed"  # nothing of such a trial can stand
+# Of the client's own sockets: nothing of such a trial can stand, and it says nothing of ids.
+BROKEN = ("the connection failed", "the socket failed", "no socket is left")
 
 
 def need_tokd_load() -> None:
@@ -57,7 +59,7 @@ def load(
         raise WrongIds(wrong[0])  # in the warm-up, perhaps
     with out.open() as file:
         rows = list(csv.DictReader(file))
-    if not rows or any(row["failure"] == BROKEN for row in rows):
+    if not rows or any(row["failure"] in BROKEN for row in rows):
         raise OSError(f"tokd-load: {done.stderr.strip() or 'no request was measured'}")
     return rows
 

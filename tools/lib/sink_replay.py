@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import reference
 from demo.process import NotReady, Process
-from demo.servers import HUGE, NO_HUGE, READY_S
+from demo.servers import HUGE, NO_HUGE, READY_S, ring_bytes
 from dpdk_tokd import EmbeddingReader, EmbeddingStatus, RingReader
 from dpdk_tokd.telemetry import Histogram, Telemetry
 from host_measures import ENDS_WITH_US
@@ -21,9 +21,7 @@ from memif.pair import DPDK_TOKD
 from slices import Cursor, EndOfCorpus
 from sweep.task import WrongIds
 
-RING_LEAST = 16 << 20
 RECORD_BYTES = 128  # of a record beside its ids, at most
-CHECKED_TWICE = 500  # texts on which tiktoken must agree with tokenizers
 LOOK_S = 0.005  # between two looks at what is done
 LIMIT_S = 120.0
 
@@ -49,8 +47,7 @@ class Replay(Process):
         device = ",".join(["net_pcap0", *(f"rx_pcap={capture}" for _ in cpus)])
         eal = ["--lcores", lcores, "--no-pci", f"--vdev={device}", *(HUGE if huge else NO_HUGE)]
         # All of it has room in the token ring: whoever reads it then is in nobody's way.
-        needed = sum(4 * len(one) + RECORD_BYTES for one in ids)
-        ring = max(RING_LEAST, 1 << (2 * needed - 1).bit_length())
+        ring = ring_bytes(sum(4 * len(one) + RECORD_BYTES for one in ids))
         own = ["--ip", "10.0.0.1", "--vocab", str(vocab), "--socket", str(self.socket)]
         own += ["--ring-size", str(ring), "--sink", sink, *more]
         command = [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own]
@@ -162,6 +159,6 @@ def texts(
     with ProcessPoolExecutor(2) as pool:
         parts = list(pool.map(partial(_cut, ranks, size, each), corpora))
     found = [one for some in zip(*parts, strict=False) for one in some]
-    some = (text.decode() for text, _ in found[:: 1 + len(found) // CHECKED_TWICE])
+    some = (text.decode() for text, _ in reference.some(found))
     reference.verify(reference.load_gpt2(ranks), ranks, some)
     return found

@@ -2,6 +2,7 @@
 """The systems that a client sends texts to: dpdk-tokd over a veth pair, and conventional
 servers behind kernel sockets over another that is set up alike, asked by the same tokd-load."""
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ import reference
 import round_trips
 from demo.hugepages import hugepages
 from demo.net import Veth, namespace, veth
-from demo.servers import DRIVERS, start_appliance, start_baseline
+from demo.servers import start_appliance, start_baseline
 from host_measures import CPUS, ENDS_WITH_US, WORKER_CPU
 from memif import texts
 from packages import data_home
@@ -21,10 +22,10 @@ from slices import Slice
 from sweep.task import Context, Missing, WrongIds
 
 HELP = (
-    "tokd: dpdk-tokd on AF_XDP, or on AF_PACKET; rust, python, tiktoken, gigatoken, libtok: "
-    "Hugging Face tokenizers, the pure Python GPT-2 encoder, and those libraries, behind a kernel "
-    "socket (tools/baseline/socket_server.py), udp or tcp, in one thread that spins as dpdk-tokd "
-    "does, or sleeps until something comes, or in asyncio."
+    "tokd: dpdk-tokd on AF_XDP; tokd-af-packet: on AF_PACKET; both with huge pages; rust, python, "
+    "tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure Python GPT-2 encoder, and "
+    "those libraries, behind a kernel socket (tools/baseline/socket_server.py), udp or tcp, in one "
+    "thread that spins as dpdk-tokd does, or sleeps until something comes, or in asyncio."
 )
 CORPORA = ("english", "code", "multi")
 
@@ -36,7 +37,8 @@ class Server:
     loop: tuple[str, ...]  # options of the server
 
 
-TOKD = {"tokd": DRIVERS, "tokd-af-packet": ("net_af_packet",)}  # drivers, the better one first
+TOKD = {"tokd": "net_af_xdp", "tokd-af-packet": "net_af_packet"}  # drivers
+AF_XDP = 44  # Linux's; Python has no name for it
 LOOPS = {"": ("thread",), "-sleep": ("thread", "--block"), "-asyncio": ("asyncio",)}
 SERVERS = {
     f"{name}-{transport}{suffix}": Server(engine, transport, loop)
@@ -86,15 +88,16 @@ def _cut(
 ) -> tuple[Path, dict[tuple[str, int], list[Slice]]]:
     """Texts by corpus and tokens, with ids on which tiktoken agrees with tokenizers."""
     pieces: dict[tuple[str, int], list[Slice]] = {}
+    names = tuple(context.corpora) or CORPORA
     agreed = 0
     vocab = Path()
     for tokens, count in sorted(wanted.items()):
         try:
-            vocab, found, checked = texts.cut(len(CORPORA) * count, {tokens: 1})
+            vocab, found, checked = texts.cut(len(names) * count, {tokens: 1}, context.corpora)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
         agreed += checked
-        for corpus in CORPORA:
+        for corpus in names:
             pieces[corpus, tokens] = [piece for piece in found if piece.corpus == corpus]
     context.say(f"tiktoken agrees with tokenizers on {agreed:,} bytes")
     return vocab, pieces
@@ -104,9 +107,10 @@ def _prepare_servers(context: Context, vocab: Path) -> tuple[Path, Path]:
     """GPT-2's tokenizer.json, which takes seconds to make; and text to choose calls on."""
     made, sample = context.folder / "tokenizer.json", context.folder / "sample.txt"
     engines.write_json(vocab, made)
-    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
     # Their ends, which the texts that are sent seldom come to.
-    parts = [corpora[name].read_text("utf-8")[-SAMPLE // len(CORPORA) :] for name in CORPORA]
+    part = SAMPLE // len(corpora)
+    parts = [path.read_text("utf-8")[-part:] for path in corpora.values()]
     sample.write_text("".join(parts), encoding="utf-8")
     return made, sample
 
@@ -135,15 +139,32 @@ def prepare(context: Context, wanted: dict[int, int]) -> Bench:
     raise AssertionError
 
 
+def _obstacle(bench: Bench, system: str) -> str | None:
+    """Why dpdk-tokd cannot run here as the system's name says: by no other way instead."""
+    if not bench.huge:
+        return "huge pages of 2 MB could not be reserved"
+    if TOKD[system] == "net_af_xdp":
+        try:
+            socket.socket(AF_XDP, socket.SOCK_RAW, 0).close()
+        except OSError as error:
+            return f"the kernel gives no AF_XDP socket: {error.strerror}"
+    return None
+
+
 @contextmanager
 def _tokd(bench: Bench, system: str) -> Iterator[Serving]:
+    if why := _obstacle(bench, system):
+        raise Missing(why)
     link = bench.links[0]
     with start_appliance(
         link, bench.vocab, bench.folder, WORKER_CPU, bench.huge,
-        before=ENDS_WITH_US, drivers=TOKD[system],
+        before=ENDS_WITH_US, drivers=(TOKD[system],),
     ) as appliance:  # fmt: skip
-        memory = "huge pages of 2 MB" if appliance.huge_pages else "no huge pages"
-        yield Serving(link, "tokd", f"{system}: {appliance.driver}, {memory}, one worker")
+        if not appliance.huge_pages:
+            raise OSError("dpdk-tokd did not start with the huge pages that were reserved")
+        yield Serving(
+            link, "tokd", f"{system}: {appliance.driver}, huge pages of 2 MB, one worker"
+        )
 
 
 @contextmanager

@@ -108,13 +108,18 @@ close_plain(struct client *c)
 static const char *
 send_plain(struct client *c, struct job *job)
 {
-	(void)c;
 	if (job->slice->text_len > CLIENT_DATAGRAM_MAX)
 		return "text exceeds a datagram";
 	if (job->fd < 0)
 		return "no socket is left";
-	/* A full socket buffer is a loss like any other. */
-	(void)send(job->fd, job->slice->text, job->slice->text_len, MSG_DONTWAIT);
+	if (send(job->fd, job->slice->text, job->slice->text_len, MSG_DONTWAIT) >= 0)
+		return NULL;
+	/*
+	 * What this machine does not take is not the server's to answer. A closed loop sends it
+	 * again, as it does what the wire or the server loses; all other errors are such losses.
+	 */
+	if (c->plain->o->rate > 0 && (errno == EAGAIN || errno == ENOBUFS))
+		return "not sent";
 	return NULL;
 }
 

@@ -58,8 +58,8 @@ METRICS = {
     "posted-to-embedded": Distribution("us"),
     "slots-rate": Value("k/s", better="higher"),
     "ids-rate": Value("M/s", better="higher"),
-    "payload": Value("KiB", better="higher"),
-    "in-flight": Value("slots", better="higher"),
+    "payload": Value("KiB", better="neither"),
+    "in-flight": Value("slots", better="neither"),
 }
 COUNTS = {"posted-again": "slots whose check word did not fit at first; their latencies count"}
 CHECKS_IDS = True

@@ -14,7 +14,7 @@ import numpy as np
 import regex
 from packages import data_home
 from reference import GPT2_PATTERN
-from sweep.task import Choice, Context, Number, Report, Value, WrongIds
+from sweep.task import Choice, Context, Missing, Number, Report, Value, WrongIds
 
 HELP = (
     "One core goes through the end of a corpus again and again. pretokens: where GPT-2's begin, by "
@@ -23,6 +23,7 @@ HELP = (
     "there. How many were found, and where, is compared with what Python's regex and NumPy find."
 )
 CORPORA = ("english", "code", "multi")
+UTF8_MOST = 4  # bytes of a character: an incomplete one in front is left out
 PARAMETERS = {
     "corpus": Choice(CORPORA, "of tools/fetch-corpus"),
     "how": Choice(("pretokens", "loop", "memchr-blanks", "memchr-none")),
@@ -66,7 +67,7 @@ def places(how: str, text: bytes) -> np.ndarray:
 def prepare(context: Context) -> State:
     micro.need_micro()
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
-    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
     state = State(vocab, {}, {})
     for test in context.tests:
         corpus, kib, how = test["corpus"], test["kib"], test["how"]
@@ -80,6 +81,9 @@ def prepare(context: Context) -> State:
 
 def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     text = state.files[parameters["corpus"], parameters["kib"]]
+    size, wanted = text.stat().st_size, parameters["kib"] << 10
+    if size + UTF8_MOST <= wanted:
+        raise Missing(f"{size:,} bytes of text, of {wanted:,} asked for: the corpus has no more")
     given = {"how": parameters["how"], "text": str(text), "vocab": str(state.vocab)}
     return micro.run("scan", parameters["ms"], **given)
 

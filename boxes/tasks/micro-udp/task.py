@@ -27,6 +27,7 @@ PARAMETERS = {
 }
 METRICS = {"round-trip": Distribution("us")}
 COUNTS = {"lost": "datagrams that did not come back within a second; they have no latency"}
+UNANSWERED = ("lost",)
 CHECKS_IDS = False
 PORT = 9000
 

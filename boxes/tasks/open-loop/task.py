@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long clients wait for ids at a load that does not wait for them."""
 
-from collections import Counter
-from dataclasses import dataclass, field
+import json
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import round_trips
@@ -12,18 +13,21 @@ from host_measures import CLIENT_CPU
 from round_trips import WARM_UP
 from slices import Slice
 from sweep.samples import Samples
+from sweep.store import write_json
 from sweep.task import Choice, Context, Distribution, Number, Report, Value
 from systems import Bench, Serving
 
 HELP = (
     "Open loop: requests start by a schedule that nothing moves, all from one client that spins, "
-    "each trial by a server started anew. round-trip: from the intended start to the last id, so "
-    "that a stall is in the times of all requests that were to start meanwhile; since-sent: from "
-    "when it was sent; late: from the intended start to the sending, which is the generator's own "
-    "doing; rate: answers by the time they took, and achieved: of the load that was offered; "
-    "throughput: their ids. Percentiles are of what was answered: no-answer and not-sent stand "
-    "beside them. The n-th trial of a test since the sweep was last begun has the arrivals of seed "
-    f"n, the same for all systems. {systems.HELP}"
+    "each trial by a server started anew, which has answered each of the texts once before, at any "
+    "load: caches are as warm at a low one as at a high one. round-trip: from the intended start "
+    "to the last id, so that a stall is in the times of all requests that were to start meanwhile; "
+    "since-sent: from when it was sent; late: from the intended start to the sending, which is the "
+    "generator's own doing; rate: answers by the time they took, and achieved: of the load that "
+    "was offered; throughput: their ids. What had no answer counts as longer than all that had. "
+    "The n-th repeat has the arrivals of seed n, the same for all systems. Capacity is that of a "
+    "server of its own, warmed alike, told once in a sweep for each system and kind of text. "
+    f"{systems.HELP}"
 )
 PER_SECOND, OF_CAPACITY = "requests/s", "% of capacity"
 PARAMETERS = {
@@ -41,13 +45,15 @@ PARAMETERS = {
 METRICS = {
     "round-trip": Distribution("us"),
     "since-sent": Distribution("us"),
-    "late": Distribution("us"),
+    "late": Distribution("us", of_answers=False),
     "rate": Value("1/s", better="higher"),
     "achieved": Value("%", better="higher"),
     "throughput": Value("M ids/s", better="higher"),
 }
 COUNTS = round_trips.COUNTS | round_trips.NOT_SENT
+UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
 CHECKS_IDS = True
+WARM_IN_FLIGHT = 16  # while each text is sent once before
 # The capacity of a system: a closed loop of so many in flight, for about so long.
 CAPACITY_IN_FLIGHT = 64
 CAPACITY_S = 1.0
@@ -58,8 +64,8 @@ CAPACITY_MOST = 200_000
 @dataclass
 class State:
     bench: Bench
-    capacity: dict[tuple[str, str, int], float] = field(default_factory=dict)  # requests/s
-    trials: Counter[str] = field(default_factory=Counter)
+    capacity: dict[str, float]  # requests/s, by system and kind of text
+    kept: Path | None  # a file with them
 
 
 @dataclass(frozen=True)
@@ -72,7 +78,9 @@ def prepare(context: Context) -> State:
     wanted: dict[int, int] = {}
     for test in context.tests:
         wanted[test["tokens"]] = max(test["texts"], wanted.get(test["tokens"], 0))
-    return State(systems.prepare(context, wanted))
+    kept = context.kept and context.kept / "capacity.json"
+    capacity = json.loads(kept.read_text("utf-8")) if kept and kept.is_file() else {}
+    return State(systems.prepare(context, wanted), capacity, kept)
 
 
 def _texts(state: State, parameters: dict[str, Any]) -> list[Slice]:
@@ -85,6 +93,14 @@ def _load(state: State, one: Serving, *options: object) -> list[dict[str, str]]:
     return round_trips.load(one.link, state.bench.client, sent, CLIENT_CPU, one.mode, more)
 
 
+def _warm(state: State, one: Serving, parameters: dict[str, Any]) -> None:
+    count = parameters["texts"] + WARM_UP
+    rows = _load(state, one, "--in-flight", WARM_IN_FLIGHT, "--requests", count)
+    failures = [row["failure"] for row in rows if row["failure"]]
+    if failures:
+        raise OSError(f"{len(failures)} of {count} texts sent before: {failures[0]}")
+
+
 def _closed_rate(state: State, one: Serving, requests: int) -> float:
     rows = _load(state, one, "--in-flight", CAPACITY_IN_FLIGHT, "--requests", requests + WARM_UP)
     ends = [int(row["intended_ns"]) + int(row["ns"]) for row in rows if row["ok"] == "1"]
@@ -93,38 +109,41 @@ def _closed_rate(state: State, one: Serving, requests: int) -> float:
     return 1e9 * len(ends) / (max(ends) - int(rows[0]["intended_ns"]))
 
 
-def _capacity(state: State, one: Serving, parameters: dict[str, Any]) -> float:
-    """In requests a second, as this client sees it; asked once for each system and kind of text."""
-    which = (parameters["system"], parameters["corpus"], parameters["tokens"])
+def _capacity(state: State, parameters: dict[str, Any]) -> float:
+    """In requests a second, as this client sees it; of a server of its own, once in a sweep."""
+    which = "{system}, {corpus}, {tokens} tokens, {texts} texts".format(**parameters)
     if which not in state.capacity:
-        first = _closed_rate(state, one, CAPACITY_FIRST)
-        enough = min(CAPACITY_MOST, max(CAPACITY_FIRST, round(CAPACITY_S * first)))
-        state.capacity[which] = _closed_rate(state, one, enough)
+        with systems.serving(state.bench, parameters["system"]) as one:
+            _warm(state, one, parameters)
+            first = _closed_rate(state, one, CAPACITY_FIRST)
+            enough = min(CAPACITY_MOST, max(CAPACITY_FIRST, round(CAPACITY_S * first)))
+            state.capacity[which] = _closed_rate(state, one, enough)
+        if state.kept:
+            write_json(state.kept, state.capacity)
     return state.capacity[which]
 
 
-def run(state: State, parameters: dict[str, Any]) -> Raw:
+def run(state: State, parameters: dict[str, Any], repeat: int) -> Raw:
     slices.write(state.bench.folder / "texts.bin", _texts(state, parameters))
-    which = repr(sorted(parameters.items()))
-    state.trials[which] += 1
     rate = parameters["load"]
+    notes = []
+    if parameters["scale"] == OF_CAPACITY:
+        capacity = _capacity(state, parameters)
+        rate *= capacity / 100
+        notes.append(
+            f"{parameters['system']}, {parameters['corpus']}, {parameters['tokens']} tokens: "
+            f"100% are {capacity:,.0f} requests/s (closed loop, {CAPACITY_IN_FLIGHT} in flight)"
+        )
+    rate = max(1, round(rate))
     with systems.serving(state.bench, parameters["system"]) as one:
-        notes = [one.note]
-        if parameters["scale"] == OF_CAPACITY:
-            capacity = _capacity(state, one, parameters)
-            rate *= capacity / 100
-            notes.append(
-                f"{parameters['system']}, {parameters['corpus']}, {parameters['tokens']} tokens: "
-                f"100% are {capacity:,.0f} requests/s (closed loop, {CAPACITY_IN_FLIGHT} in flight)"
-            )
-        rate = max(1, round(rate))
+        _warm(state, one, parameters)
         rows = _load(
             state, one,
-            "--rate", rate, "--arrivals", parameters["arrivals"], "--seed", state.trials[which],
+            "--rate", rate, "--arrivals", parameters["arrivals"], "--seed", repeat,
             "--requests", WARM_UP + max(1, round(rate * parameters["seconds"])),
             "--in-flight", parameters["in-flight"], "--limit", parameters["limit"],
         )  # fmt: skip
-    return Raw(rows, notes)
+    return Raw(rows, [one.note, *notes])
 
 
 def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:

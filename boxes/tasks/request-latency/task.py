@@ -17,7 +17,7 @@ import slices
 from demo.hugepages import hugepages
 from demo.net import Veth, namespace, veth
 from demo.process import Process
-from demo.servers import HUGE, NO_HUGE, PORT, READY_S
+from demo.servers import HUGE, NO_HUGE, PORT, READY_S, ring_bytes
 from dpdk_tokd import RingReader
 from host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU, taken
 from memif import texts
@@ -35,8 +35,8 @@ HELP = (
     "appliance. copied: of the bytes of ids in replies, those that were copied out of the ring. "
     "Texts are no longer than a datagram of 8 fragments."
 )
-# Left out: ids wait until they fill a packet; the text comes in one datagram, which is tokenized
-# when its last fragment is there; ids are copied into replies.
+# Left out, each alone: ids wait until they fill a packet; the text comes in one datagram, which is
+# tokenized when its last fragment is there; ids are copied into replies.
 IDEAS = ("prompt-ids", "streaming", "zero-copy")
 PARAMETERS = {
     "driver": Choice(("af_xdp", "af_packet"), "of the port"),
@@ -56,9 +56,9 @@ METRICS = {
     "copied": Value("%"),
 }
 COUNTS = round_trips.COUNTS
+UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
 CHECKS_IDS = True
 
-RING_LEAST = 16 << 20
 POLL = {True: 64, False: 0}  # net_af_xdp's busy_budget; 64 is its default
 NO_POLL = "Failed to set SO_"  # what net_af_xdp says of a kernel without busy polling
 # Bytes of text in the longest datagram that dpdk-tokd takes: 8 fragments of an MTU of 1500, less
@@ -157,9 +157,8 @@ def _start(state: State, driver: str, without: str, ring: int) -> Process:
 
 def _asked(without: str) -> list[str]:
     """Options of tokd-load."""
-    if not taken("streaming", without):
-        return ["--payload", str(DATAGRAM)]
-    return ["--stream"] if taken("prompt-ids", without) else []
+    prompt = ["--stream"] if taken("prompt-ids", without) else []
+    return prompt if taken("streaming", without) else [*prompt, "--payload", str(DATAGRAM)]
 
 
 def _copied(log: Path) -> float:
@@ -210,8 +209,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     sent = state.folder / "texts.bin"
     slices.write(sent, pieces)
     # The reader of the ring stands still while times are taken: all of them must have room.
-    needed = sum(4 * len(piece.ids) + 64 * 32 for piece in pieces)
-    ring = max(RING_LEAST, 1 << (2 * needed - 1).bit_length())
+    ring = ring_bytes(sum(4 * len(piece.ids) + 64 * 32 for piece in pieces))
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
         appliance = stack.enter_context(_start(state, driver, without, ring))

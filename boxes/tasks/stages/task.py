@@ -83,7 +83,8 @@ def prepare(context: Context) -> State:
     pieces = {}
     for kind, count in wanted.items():
         try:
-            _, pieces[kind] = encode_texts.cut(kind, loaded[kind.vocabulary], count)
+            vocabulary = loaded[kind.vocabulary]
+            _, pieces[kind] = encode_texts.cut(kind, vocabulary, count, context.corpora)
         except ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
     with ExitStack() as stack:

@@ -107,7 +107,7 @@ def prepare(context: Context) -> State:
             f"{kind.corpus}, {kind.vocabulary}"
         )
         try:
-            found = encode_texts.cut(kind, loaded[kind.vocabulary], count)
+            found = encode_texts.cut(kind, loaded[kind.vocabulary], count, context.corpora)
         except ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
         texts[kind, count, False] = _keep(context.folder / str(at), *found)

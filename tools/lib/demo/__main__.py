@@ -35,7 +35,6 @@ PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
 DRAIN_S = 20.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 BUSY = 1.0  # load average
-CHECKED_TWICE = 400  # slices on which tiktoken must agree with tokenizers
 DESCRIPTION = """\
 dpdk-tokd over a veth pair: text of three corpora goes in as UDP packets, ids come back and are
 read from the token ring; every one is compared with Hugging Face tokenizers. Beside it the
@@ -151,7 +150,7 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     say("cutting slices and computing the reference's ids")
     pieces = cut_all(corpora, vocab, per_size)
     tokenizer = reference.load_gpt2(vocab)
-    checked = [piece.text for piece in pieces[:: 1 + len(pieces) // CHECKED_TWICE]]
+    checked = [piece.text for piece in reference.some(pieces)]
     agreed = reference.verify(tokenizer, vocab, checked)
     say(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
     if args.sink:

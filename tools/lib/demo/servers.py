@@ -17,6 +17,12 @@ READY_S = 30.0
 DRIVERS = ("net_af_xdp", "net_af_packet")  # the better one first
 HUGE = ["--in-memory"]
 NO_HUGE = ["--no-shconf", "--no-huge", "-m", "512"]
+RING_LEAST = 16 << 20  # bytes of a token ring; dpdk-tokd's default
+
+
+def ring_bytes(records: int) -> int:
+    """For --ring-size: a token ring that has room for so many bytes of records, unread."""
+    return max(RING_LEAST, 1 << (2 * records - 1).bit_length())
 
 
 def _ways(

@@ -2,6 +2,7 @@
 """Texts of mixed lengths with the reference's ids, and how tiktoken sees them."""
 
 import random
+from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from itertools import chain
@@ -18,7 +19,6 @@ from tokenizers import Tokenizer
 # Tokens of a text, and how many of a hundred texts are so long: most are short.
 MIX = {16: 40, 32: 20, 64: 15, 128: 12, 512: 8, 1024: 3, 2048: 2}
 CHARACTERS_A_TOKEN = 5  # at most about so many, for leaving room between texts
-CHECKED_TWICE = 500  # texts on which tiktoken must agree with tokenizers
 SEED = 7
 
 
@@ -53,17 +53,20 @@ def _cut(ranks: Path, wanted: list[int], corpus: tuple[str, Path]) -> list[Slice
     return found
 
 
-def cut(count: int, mix: dict[int, int]) -> tuple[Path, list[Slice], int]:
+def cut(
+    count: int, mix: dict[int, int], own: Mapping[str, Path] | None = None
+) -> tuple[Path, list[Slice], int]:
     """The vocabulary; about `count` texts of all corpora, no two overlapping; and the bytes of
-    text on which the second reference was asked and agreed with the first."""
+    text on which the second reference was asked and agreed with the first. `own`: corpora, if not
+    those of tools/fetch-corpus."""
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
-    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    corpora = own or fetch_corpus.fetch(data_home() / "corpus")
     wanted = lengths(count // len(corpora), mix)
     tokenizer = _tokenizer(vocab)
     with ProcessPoolExecutor(2) as pool:
         parts = list(pool.map(partial(_cut, vocab, wanted), corpora.items()))
     pieces = list(chain.from_iterable(parts))
     random.Random(SEED).shuffle(pieces)
-    checked = (piece.text for piece in pieces[:: 1 + len(pieces) // CHECKED_TWICE])
+    checked = (piece.text for piece in reference.some(pieces))
     agreed = reference.verify(tokenizer, vocab, checked)
     return vocab, pieces, agreed

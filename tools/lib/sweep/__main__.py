@@ -10,7 +10,7 @@ from pathlib import Path
 from packages import FetchError
 
 from . import box as boxes
-from . import compare, machine, summary, table
+from . import compare, corpora, machine, summary, table
 from .runner import Runner
 from .store import Store, StoreError, write_json
 from .task import TaskError
@@ -47,7 +47,7 @@ def _dry_run(box: boxes.Box) -> None:
 
 
 def _sweep(args: argparse.Namespace) -> int:
-    box = boxes.load(args.box, args.quick)
+    box = boxes.load(args.box, args.quick, corpora.read(args.corpus))
     if args.dry_run:
         _dry_run(box)
         return 0
@@ -97,6 +97,10 @@ def main() -> int:
     else:
         parser.add_argument("box", type=Path, metavar="BOX.json")
         parser.add_argument("--quick", action="store_true", help="fewer repeats and samples")
+        parser.add_argument(
+            "--corpus", type=Path, metavar="FILE", action="append", default=[],
+            help="UTF-8 text of one's own in the place of the corpora; several times for several",
+        )  # fmt: skip
         parser.add_argument("--out", type=Path, metavar="DIR", help="[build/sweeps/NAME]")
         parser.add_argument("--dry-run", action="store_true", help="list the tests, run none")
         parser.add_argument("--fresh", action="store_true", help="remove an earlier sweep there")

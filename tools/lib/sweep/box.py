@@ -2,12 +2,14 @@
 """A box: a JSON file that says which tests to run. What is wrong with it is said before any is."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from . import knee, published_file, task
+from . import corpora, knee, published_file, task
+from .corpora import Corpus
 from .published import Published
 from .reader import BoxError, Reader, among, read_json
 from .task import Metric, Task
@@ -69,6 +71,7 @@ class Box:
     repeats: int
     entries: list[Entry]
     missing: list[tuple[str, str]]  # what, why
+    corpora: Sequence[Corpus]  # of one's own
 
     @property
     def tests(self) -> list[Test]:
@@ -76,6 +79,10 @@ class Box:
 
 
 class _BoxReader(Reader):
+    def __init__(self, path: Path, own: Sequence[Corpus]) -> None:
+        super().__init__(path)
+        self.own = [one.name for one in own]
+
     def repeats(self, given: Any, quick: bool) -> int:
         self.keys("repeats", given, REPEATS, REPEATS)
         found = given["quick" if quick else "full"]
@@ -119,6 +126,8 @@ class _BoxReader(Reader):
         instead = self.values(f"{where}.quick", own, given.get("quick", {}))
         if quick:
             values |= instead
+        if self.own and corpora.PARAMETER in values:
+            values[corpora.PARAMETER] = self.own
         baseline = None
         if "baseline" in given:
             baseline = self.baseline(f"{where}.baseline", given["baseline"], values)
@@ -147,9 +156,10 @@ def task_folders(box: Path) -> list[Path]:
     return [box.parent / "tasks", Path(__file__).resolve().parents[3] / "boxes" / "tasks"]
 
 
-def load(path: Path, quick: bool) -> Box:
-    """BoxError or task.TaskError if it cannot be run as it is."""
-    reader = _BoxReader(path)
+def load(path: Path, quick: bool, own: Sequence[Corpus] = ()) -> Box:
+    """`own`: in the place of the corpora that it names. BoxError or task.TaskError if it cannot be
+    run as it is."""
+    reader = _BoxReader(path, own)
     given = read_json(path)
     reader.keys("the box", given, KEYS, KEYS - {"missing"})
     name = reader.text("name", given["name"])
@@ -173,13 +183,16 @@ def load(path: Path, quick: bool) -> Box:
                 )
             tasks[which] = task.load(which, file)
         entries.append(reader.entry(at, one, tasks[which], quick))
+    if own and not any(corpora.PARAMETER in entry.tests[0].parameters for entry in entries):
+        raise reader.error("tests", "no task of them has a corpus: leave out --corpus")
     missing = []
     for at, one in enumerate(given.get("missing", [])):
         where = f"missing[{at}]"
         reader.keys(where, one, MISSING, MISSING)
         missing.append((reader.text(where, one["what"]), reader.text(where, one["why"])))
     repeats = reader.repeats(given["repeats"], quick)
-    box = Box(path, name, reader.text("title", given["title"]), repeats, entries, missing)
+    title = reader.text("title", given["title"])
+    box = Box(path, name, title, repeats, entries, missing, own)
     slugs = [test.slug for test in box.tests]
     if len(slugs) > TESTS_MOST:
         raise reader.error("tests", f"{len(slugs):,} tests: {TESTS_MOST:,} at most")

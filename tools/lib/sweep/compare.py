@@ -9,6 +9,8 @@ from typing import Any
 from . import machine, stats, table, words
 from .store import StoreError
 
+DIFFER = "counts differ"
+
 
 def read(folder: Path) -> dict[str, Any]:
     path = folder / "results.json" if folder.is_dir() else folder
@@ -25,7 +27,16 @@ def _rows(summary: dict[str, Any]) -> dict[str, tuple[dict[str, Any], dict[str, 
     return {row["test"]: (t, row) for t in summary["tables"] for row in t["rows"]}
 
 
-def _line(name: str, metric: dict[str, Any], a: dict[str, Any], b: dict[str, Any]) -> list[str]:
+def _unlike(names: list[str], a: dict[str, Any], b: dict[str, Any]) -> str:
+    """The counts of those names that are not the same, A/B."""
+    pairs = {name: [row["counts"].get(name, 0) for row in (a, b)] for name in names}
+    return ", ".join(f"{n} {x:,}/{y:,}" for n, (x, y) in pairs.items() if x != y)
+
+
+def _line(
+    name: str, metric: dict[str, Any], a: dict[str, Any], b: dict[str, Any], lost: str
+) -> list[str]:
+    """`lost`: what had no answer, if that is not alike: then neither is better."""
     head = [name, f"{metric['name']}, {metric['unit']}"]
     for which, row in (("A", a), ("B", b)):
         if row["state"] != "done":
@@ -33,12 +44,33 @@ def _line(name: str, metric: dict[str, Any], a: dict[str, Any], b: dict[str, Any
     cells = [row["cells"].get(metric["name"], {"refused": "not measured"}) for row in (a, b)]
     for which, cell in zip("AB", cells, strict=True):
         if "refused" in cell:
-            return [*head, "-", "-", "-", f"{which} has {cell['refused']}"]
+            return [*head, "-", "-", "-", f"{which} has none: {cell['refused']}"]
     one, other = cells
     ratio = f"{other['median'] / one['median']:.3f}" if one["median"] else "-"
+    if lost:
+        return [*head, words.spread(one), words.spread(other), "-", f"{DIFFER}: {lost}"]
     values = ([*cell["by_repeat"].values()] for cell in cells)
     verdict = stats.verdict(*values, metric["better"])
     return [*head, words.spread(one), words.spread(other), ratio, verdict]
+
+
+def _test(of: dict[str, Any], a: dict[str, Any], b: dict[str, Any]) -> list[list[str]]:
+    """A test's lines, of the table `of`: its metrics, and those counts that are not alike."""
+    name = a["test"]
+    lost = _unlike(of.get("unanswered", [*of["counts"]]), a, b)
+    rows = [_line(name, metric, a, b, lost) for metric in of["metrics"]]
+    if a["state"] != "done" or b["state"] != "done":
+        return rows
+    for count in of["counts"]:
+        if _unlike([count], a, b):
+            both = [f"{row['counts'].get(count, 0):,}" for row in (a, b)]
+            rows.append([name, f"{count}, counted", *both, "-", DIFFER])
+    return rows
+
+
+def _whole(which: str, summary: dict[str, Any]) -> str:
+    repeats = f"{summary['repeats']} repeats{', --quick' if summary['quick'] else ''}"
+    return f"{which}: {repeats}, {'finished' if summary['finished'] else 'NOT FINISHED'}"
 
 
 def compare(a: dict[str, Any], b: dict[str, Any]) -> str:
@@ -51,11 +83,10 @@ def compare(a: dict[str, Any], b: dict[str, Any]) -> str:
                 [name, "-", "-", "-", "-", f"missing in {'A' if name not in ours else 'B'}"]
             )
             continue
-        for metric in ours[name][0]["metrics"]:
-            rows.append(_line(name, metric, ours[name][1], theirs[name][1]))
-    verdicts = Counter(row[-1] for row in rows[1:])
+        rows += _test(*ours[name], theirs[name][1])
+    verdicts = Counter(DIFFER if row[-1].startswith(DIFFER) else row[-1] for row in rows[1:])
     told = sum(verdicts[v] for v in ("better", "worse", "not distinguishable"))
-    text = table.lines(rows) + [""]
+    text = [_whole("A", a), _whole("B", b), "", *table.lines(rows), ""]
     text.append(", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common()))
     text.append(
         f"Rank-sum test, exact, two-sided, {stats.ALPHA:g}: of {told} cells some "

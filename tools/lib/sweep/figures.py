@@ -17,11 +17,12 @@ TOLD = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)  # of a curve, to those who canno
 AGAINST_LEAST = 3  # values of a parameter that make an axis
 CURVES = (
     "The line: the median of the repeats at each percentile; the shade: least to most. A curve "
-    "ends where a repeat has fewer than ten samples beyond."
+    "ends where a repeat has fewer than ten samples beyond, or had no answer to the rest."
 )
 RATIOS = (
     "Bars: the median of the ratios, repeat by repeat; whiskers: least to most. Green: better; "
-    "hatched: worse; empty (~): not distinguishable; dotted edge (?): too few repeats to tell."
+    "hatched: worse; empty (~): not distinguishable; dotted edge (?): too few repeats to tell; "
+    "grey: neither more nor less is better."
 )
 
 Row = dict[str, Any]
@@ -104,8 +105,12 @@ class Figures:
         return [trial for trial in found if trial.state == "done"]
 
     @staticmethod
-    def _curve(trials: list[Trial], of: str, unit: str) -> list[tuple[float, float, float, float]]:
-        every = [Samples.decode(trial.samples[of]).curve() for trial in trials]
+    def _curve(
+        trials: list[Trial], of: str, unit: str, lacks: list[str]
+    ) -> list[tuple[float, float, float, float]]:
+        """`lacks`: the counts of what took longer than all samples."""
+        never = [sum(trial.counts[name] for name in lacks) for trial in trials]
+        every = [Samples.decode(t.samples[of]).curve(n) for t, n in zip(trials, never, strict=True)]
         points = []
         for p in every[0] if every else []:
             if all(p in one for one in every):
@@ -114,14 +119,15 @@ class Figures:
         return points
 
     def _curves(self) -> Html:
-        kinds = {m["name"].split(" ")[0]: m["unit"] for m in self._metrics if " " in m["name"]}
+        kinds = {m["name"].split(" ")[0]: m for m in self._metrics if " " in m["name"]}
         rows = [row for row in self._rows if row["state"] == "done"]
         trials = {row["test"]: self._trials(row) for row in rows} if kinds else {}
         styles = self._styles(self._series)
         parts: list[str] = []
-        for of, unit in kinds.items():
+        for of, one in kinds.items():
+            unit, lacks = one["unit"], one.get("lacks", [])
             parts.append(el("h3", f"{of}: percentiles"))
-            points = {test: self._curve(some, of, unit) for test, some in trials.items()}
+            points = {test: self._curve(some, of, unit, lacks) for test, some in trials.items()}
             if not any(points.values()):
                 parts.append(el("p", "Not drawn: no trial here has samples enough.", class_="soft"))
                 continue

@@ -2,8 +2,10 @@
 """The knee of a load-latency curve, by a rule that the box states: up to where a system holds.
 
 A row holds if its metric is at most so many times that of the line's lowest load, if nothing is
-counted that may not be, and no other metric is below its least. The knee is the highest load which
-holds, as all lower ones do. Medians of the repeats decide, and the counts of all of them.
+counted that may not be, and no other metric is below its least. Of the metric no more than a share
+may be the generator's doing: else it is the generator that ends the line, and is named. The knee is
+the highest load which holds, as all lower ones do. Medians of the repeats decide, and the counts of
+all of them.
 """
 
 from collections.abc import Iterator
@@ -13,7 +15,7 @@ from typing import Any
 from . import words
 from .task import Metric
 
-KEYS = {"along", "metric", "times", "least", "none"}
+KEYS = {"along", "metric", "times", "least", "none", "generator"}
 Row = dict[str, Any]
 
 
@@ -24,11 +26,16 @@ class Knee:
     times: float
     least: dict[str, float]  # by metric
     none: list[str]  # counts
+    generator: dict[str, float]  # of its own metrics, to `metric`, in the same row
 
     def rule(self) -> str:
         parts = [f"{self.metric} is at most {self.times:g} times that of the lowest {self.along}"]
         parts += [f"{name} is at least {value:g}" for name, value in self.least.items()]
         parts += [f"nothing is counted as {' or '.join(self.none)}"] if self.none else []
+        parts += [
+            f"the generator's own {name} is at most {most:g} times {self.metric}"
+            for name, most in self.generator.items()
+        ]
         return (
             f"The knee: the highest {self.along} up to which {', and '.join(parts)}. Medians of "
             "the repeats decide, and counts of all of them."
@@ -41,31 +48,43 @@ def read(reader: Any, where: str, given: Any, parameters: Any, metrics: list[Met
     reader.keys(where, given, KEYS, {"along", "metric", "times"})
     along, metric = (reader.text(f"{where}.{key}", given[key]) for key in ("along", "metric"))
     names = [m.name for m in metrics]
-    least, none = reader.object(f"{where}.least", given.get("least", {})), given.get("none", [])
+    least, generator = (
+        reader.object(f"{where}.{key}", given.get(key, {})) for key in ("least", "generator")
+    )
+    none = given.get("none", [])
     values = parameters.get(along, [])
     if len(values) < 2 or not all(isinstance(v, int | float) for v in values):
         raise reader.error(f"{where}.along", f"{along!r} is no parameter of several numbers here")
-    for name in (metric, *least):
+    for name in (metric, *least, *generator):
         if name not in names:
             raise reader.error(where, f"{name!r} is none of the metrics: {', '.join(names)}")
-    for key, value in {"times": given["times"], **least}.items():
+    for key, value in {"times": given["times"], **least, **generator}.items():
         if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
             raise reader.error(f"{where}.{key}", f"{value!r}: give a number above 0")
     for name in none:
         if name not in counts:
             raise reader.error(f"{where}.none", f"{name!r} is not counted: {', '.join(counts)}")
-    return Knee(along, metric, given["times"], least, none)
+    return Knee(along, metric, given["times"], least, none, generator)
 
 
 def _ended_by(rule: Knee, row: Row, base: float | None) -> str | None:
     """Why a row does not hold, or None."""
     if row["state"] != "done":
         return f"{row['state']}: {row['reason']}"
+    for name in (rule.metric, *rule.least, *rule.generator):
+        if "refused" in row["cells"][name]:
+            return f"{name}: {row['cells'][name]['refused']}"
     cell = row["cells"][rule.metric]
-    if "refused" in cell:
-        return f"{rule.metric}: {cell['refused']}"
+    for name, most in rule.generator.items():
+        own = row["cells"][name]["median"]
+        if own > most * cell["median"]:
+            return (
+                f"the generator, not the system: {name} is {words.number(own)}, "
+                f"{rule.metric} {words.number(cell['median'])}"
+            )
     if base is not None and cell["median"] > rule.times * base:
-        return f"{rule.metric} is {words.times({'median': cell['median'] / base})}"
+        to = words.times({"median": cell["median"] / base}) if base else "above 0"
+        return f"{rule.metric} is {to}"
     for name, least in rule.least.items():
         if row["cells"][name]["median"] < least:
             return f"{name} is {words.number(row['cells'][name]['median'])}"

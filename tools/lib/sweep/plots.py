@@ -37,6 +37,7 @@ VERDICTS = {  # face, hatch, edge
     "worse": (COLOURS[2], "////", "-"),
     "not distinguishable": ("none", "", "-"),
     "too few repeats": ("none", "", ":"),
+    "neither": (GRID, "", "-"),
 }
 SPAN_LOG = 20.0  # from so many times the least an axis is logarithmic
 REASON_MOST = 60  # letters in a figure; the table has all
@@ -317,7 +318,7 @@ def ratios(ident: str, title: str, text: str, xlabel: str, bars: Sequence[Bar]) 
                   edgecolor=INK, linewidth=0.9, linestyle=edge)  # fmt: skip
         axes.plot([low, high], [place, place], color=INK, linewidth=1.1, marker="|", markersize=5)
         mark = MARKS[bar.verdict]
-        told = f"{times(bar.ratio)} {mark}"
+        told = f"{times(bar.ratio)} {mark}".rstrip()
         axes.text(1.01, place, told, transform=beside, va="center", fontsize=8)
     axes.set_xlabel(xlabel)
     return _svg(figure, ident, title, text)

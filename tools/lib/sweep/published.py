@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from . import words
 from .task import Metric
 
 NOT_TOLD = "not told"
@@ -50,16 +51,20 @@ class Published:
         return value if isinstance(value, str) else f"{self.by} {value}"
 
 
-def _here(row: dict[str, Any], metric: str) -> dict[str, Any]:
-    """A cell, or in its place why there is none."""
+def _here(row: dict[str, Any], metric: Metric, unanswered: Iterable[str]) -> dict[str, Any]:
+    """A cell, or in its place why there is none. A percentile knows what had no answer; a value,
+    such as a mean, may have left it out, as theirs has not."""
     if row["state"] != "done":
         return {"refused": row["state"]}
-    return row["cells"][metric]
+    lost = sum(row["counts"][name] for name in unanswered)
+    if lost and metric.name == metric.of:
+        return {"refused": f"{lost:,} had no answer"}
+    return row["cells"][metric.name]
 
 
 def _times(base: dict[str, Any], cell: dict[str, Any], metric: Metric) -> dict[str, float] | None:
     """How many times better than the baseline, repeat by repeat."""
-    if "ratio" not in cell or "by_repeat" not in base:
+    if "ratio" not in cell or "by_repeat" not in base or metric.better == "neither":
         return None
     if metric.better == "higher":
         return dict(cell["ratio"])
@@ -68,9 +73,13 @@ def _times(base: dict[str, Any], cell: dict[str, Any], metric: Metric) -> dict[s
 
 
 def _one(
-    published: Published, metric: Metric, base: dict[str, Any], row: dict[str, Any]
+    published: Published,
+    metric: Metric,
+    base: dict[str, Any],
+    row: dict[str, Any],
+    unanswered: Iterable[str],
 ) -> dict[str, Any]:
-    cell, base_cell = _here(row, metric.name), _here(base, metric.name)
+    cell, base_cell = (_here(one, metric, unanswered) for one in (row, base))
     theirs = published.value(row["parameters"], metric.name)
     their_base = published.value(base["parameters"], metric.name)
     their_times = published.times(row["parameters"], metric.name)
@@ -83,6 +92,8 @@ def _one(
         "unit": metric.unit,
         "here": cell,
         "base": base_cell,
+        "repeats": min(row["repeats"], base["repeats"]),
+        "samples": [*cell.get("samples", []), *base_cell.get("samples", [])],
         "times": _times(base_cell, cell, metric),
         "theirs": theirs,
         "their_base": their_base,
@@ -92,10 +103,14 @@ def _one(
 
 
 def beside(
-    published: Published, baseline: Any, metrics: Iterable[Metric], rows: list[dict[str, Any]]
+    published: Published,
+    baseline: Any,
+    metrics: Iterable[Metric],
+    rows: list[dict[str, Any]],
+    unanswered: Iterable[str] = (),
 ) -> dict[str, Any]:
     """For each of their systems but the one of `baseline`, a value of `by`: each metric that they
-    tell of it, in each row here."""
+    tell of it, in each row here. `unanswered`: those counts of rows."""
     told = {name for figure in published.figures for name in (*figure.values, *figure.times)}
 
     def compared(system: Any) -> Iterator[dict[str, Any]]:
@@ -106,7 +121,7 @@ def beside(
             base = next(r for r in rows if r["parameters"] == wanted)
             for metric in metrics:
                 if metric.name in told:
-                    yield _one(published, metric, base, row)
+                    yield _one(published, metric, base, row, unanswered)
 
     systems = [s for s in published.names if s != baseline]
     return {
@@ -174,13 +189,14 @@ def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[lis
             continue
         names, base = found["names"], found["baseline"]
         shown = [name for name in varied if name in cells[0]["parameters"]]
-        head = [*shown, "metric", system, base, "times better here"]
+        head = [*shown, "metric", system, base, "repeats x samples", "times better here"]
         head += [names[system], names[base], "times better there"]
         rows = [head]
         for c in cells:
             rows.append(
                 [*(str(c["parameters"][name]) for name in shown), f"{c['metric']}, {c['unit']}"]
-                + [_cell(c["here"]), _cell(c["base"]), _told_times(c["times"])]
+                + [_cell(c["here"]), _cell(c["base"]), words.repeats(c["repeats"], c["samples"])]
+                + [_told_times(c["times"])]
                 + [_number(c["theirs"]), _number(c["their_base"]), _their_times(c)]
             )
         made.append((verdict(found, system), rows))

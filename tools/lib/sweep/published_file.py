@@ -54,7 +54,11 @@ def _figure(
     for kind, read in (("metrics", _positive), ("times", _times)):
         if kind in given:
             values = reader.object(f"{where}.{kind}", given[kind])
-            reader.metrics(f"{where}.{kind}", own, list(values))
+            for metric in reader.metrics(f"{where}.{kind}", own, list(values)):
+                if metric.better == "neither":
+                    raise reader.error(
+                        f"{where}.{kind}", f"{metric.name!r}: of it neither more nor less is better"
+                    )
             found[kind] = {n: read(reader, f"{where}.{kind}.{n}", v) for n, v in values.items()}
     return Figure(parameters, found["metrics"], found["times"])
 

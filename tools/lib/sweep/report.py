@@ -8,7 +8,7 @@ from typing import Any
 
 from packages import write_atomically
 
-from . import compare, table
+from . import compare, corpora, table
 from .markup import Html, el
 from .section import Section, link
 
@@ -86,6 +86,7 @@ def page(folder: Path) -> Html:
         el("h1", summary["title"]),
         *(el("p", text, class_="warning") for text in _warnings(summary)),
         _what(summary, [row for section in sections for row in section.rows]),
+        *(el("p", text) for text in corpora.told(summary)),
         _contents(sections),
         el("p", table.LEGEND, class_="soft"),
         *(section.html() for section in sections),

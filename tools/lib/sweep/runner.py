@@ -27,6 +27,7 @@ def plan(box: Box) -> Iterator[tuple[int, Test]]:
 class Runner:
     def __init__(self, box: Box, store: Store, quick: bool, here: dict[str, Any]) -> None:
         self._box, self._store, self._quick, self._here = box, store, quick, here
+        self._own = {corpus.name: corpus.path for corpus in box.corpora}
         self._states: dict[str, Any] = {}
         self._never: dict[str, tuple[str, str]] = {}  # by task: state and reason
 
@@ -34,7 +35,9 @@ class Runner:
         tests = [t.parameters for t in self._box.tests if t.task is task]
         folder.mkdir()
         try:
-            state = task.module.prepare(Context(folder, self._quick, tests, progress.say))
+            kept = self._store.kept(task.name)
+            context = Context(folder, self._quick, tests, progress.say, self._own, kept)
+            state = task.module.prepare(context)
         except Missing as error:
             self._never[task.name] = ("missing", str(error))
             return
@@ -44,9 +47,9 @@ class Runner:
         stack.callback(task.module.clean, state)
         self._states[task.name] = state
 
-    def _measure(self, test: Test) -> Report:
+    def _measure(self, repeat: int, test: Test) -> Report:
         task, state = test.task, self._states[test.task.name]
-        raw = task.module.run(state, dict(test.parameters))
+        raw = task.run(state, dict(test.parameters), repeat)
         report = task.module.report(state, dict(test.parameters), raw)
         if complaint := task.complaint(report):
             raise TaskError(f"task {task.name}: {complaint}")
@@ -67,7 +70,7 @@ class Runner:
             return Trial(state=never[0], reason=never[1], **common)
         begin = time.monotonic()
         try:
-            report = self._measure(test)
+            report = self._measure(repeat, test)
         except Missing as error:
             return Trial(state="missing", reason=str(error), **common)
         except WrongIds as error:
@@ -77,12 +80,15 @@ class Runner:
         except Exception as error:  # of a task that anybody may write: the others go on
             why = f"{type(error).__name__}: {error}"
             return Trial(state="failed", reason=" ".join(why.split())[:500], **common)
-        units = test.task.module.METRICS
+        task, units = test.task, test.task.module.METRICS
         return Trial(
             state="done",
             values=report.values,
             samples={name: samples.encode() for name, samples in report.samples.items()},
-            percentiles={n: s.told(units[n].unit) for n, s in report.samples.items()},
+            percentiles={
+                n: s.told(units[n].unit, task.never(n, report.counts))
+                for n, s in report.samples.items()
+            },
             counts=report.counts,
             ids_checked=report.ids_checked,
             notes=report.notes,

@@ -38,23 +38,35 @@ class Samples:
     def __len__(self) -> int:
         return self._hdr.get_total_count()
 
-    def percentile(self, percentile: float) -> int | None:
-        """In ns; None without samples enough."""
+    def endless(self, never: int) -> float:
+        """The share in percent of what never ended, and so is no sample."""
+        return 100 * never / (len(self) + never) if never else 0.0
+
+    def _at(self, percentile: float, never: int) -> float | None:
+        """The percentile of these samples which is `percentile` of them and of `never` that took
+        longer than any; None if it lies among those, or there are too few."""
         if len(self) < least_samples(percentile):
             return None
-        return self._hdr.get_value_at_percentile(percentile)
+        at = percentile / (1 - self.endless(never) / 100)
+        return min(at, 100.0) if round(at, 6) <= 100 else None
 
-    def curve(self) -> dict[float, int]:
-        """Percentiles to draw, in ns, as far as there are samples enough."""
-        enough = [p for p in CURVE if least_samples(p) <= len(self)]
-        return self._hdr.get_percentile_to_value_dict(enough) if enough else {}
+    def percentile(self, percentile: float, never: int = 0) -> int | None:
+        """In ns; None without samples enough, or if it lies among those that never ended."""
+        at = self._at(percentile, never)
+        return None if at is None else self._hdr.get_value_at_percentile(at)
 
-    def max(self) -> int | None:
-        return self._hdr.get_max_value() if len(self) else None
+    def curve(self, never: int = 0) -> dict[float, int]:
+        """Percentiles to draw, in ns, as far as percentile() tells them."""
+        at = {p: where for p in CURVE if (where := self._at(p, never)) is not None}
+        found = self._hdr.get_percentile_to_value_dict(list(at.values())) if at else {}
+        return {p: found[where] for p, where in at.items()}
 
-    def told(self, unit: str) -> dict[str, float]:
-        """The percentiles that there are samples enough for, and the largest, for a person."""
-        found = {f"p{p:g}": self.percentile(p) for p in SHOWN} | {"max": self.max()}
+    def max(self, never: int = 0) -> int | None:
+        return self._hdr.get_max_value() if len(self) and not never else None
+
+    def told(self, unit: str, never: int = 0) -> dict[str, float]:
+        """The percentiles that there are, and the largest, for a person."""
+        found = {f"p{p:g}": self.percentile(p, never) for p in SHOWN} | {"max": self.max(never)}
         return {name: ns / UNITS[unit] for name, ns in found.items() if ns is not None}
 
     def encode(self) -> str:

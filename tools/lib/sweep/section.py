@@ -56,8 +56,8 @@ class Section:
             )
         told = [words.times(cell["ratio"])] if "ratio" in cell else []
         told += [table.MARKS[cell["verdict"]]] if "verdict" in cell else []
-        if told:
-            inside.append(el("small", " ".join(told), class_=cell.get("verdict", "")))
+        if any(told):
+            inside.append(el("small", " ".join(told).strip(), class_=cell.get("verdict", "")))
         return el("td", *inside)
 
     def _row(self, row: Row) -> Html:

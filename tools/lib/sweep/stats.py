@@ -44,7 +44,10 @@ def can_tell(n: int, m: int) -> bool:
 
 
 def verdict(base: Sequence[float], other: Sequence[float], better: str) -> str:
-    """Of `other`, against `base`: better, worse, not distinguishable, or too few repeats."""
+    """Of `other`, against `base`: better, worse, not distinguishable, or too few repeats; neither
+    where neither more nor less is better."""
+    if better == "neither":
+        return "neither"
     if not can_tell(len(base), len(other)):
         return "too few repeats"
     if p_value(base, other) > ALPHA:

@@ -4,6 +4,7 @@ next one goes on behind the last trial.
 
     run.json                        the box, the machine, when it began
     trials/TEST/REPEAT.json         each trial, with the machine it ran on
+    kept/TASK/                      what a task wants to find again
     hgrm/TEST.METRIC.hgrm           all repeats of a test together
     results.json, results.csv, table.md
     report.html                     the page, if it was asked for
@@ -21,7 +22,10 @@ from packages import write_atomically
 from . import machine
 from .box import Box, Test
 
-OWN = ("run.json", "trials", "hgrm", "results.json", "results.csv", "table.md", "report.html")
+OWN = (
+    *("run.json", "trials", "kept", "hgrm"),
+    *("results.json", "results.csv", "table.md", "report.html"),
+)
 STATES = ("done", "missing", "refused", "failed")
 
 
@@ -83,6 +87,7 @@ class Store:
             "quick": quick,
             "repeats": box.repeats,
             "tests": [test.slug for test in box.tests],
+            "corpora": [corpus.recorded() for corpus in box.corpora],
             "machine": here,
         }
         path = self.folder / "run.json"
@@ -93,6 +98,7 @@ class Store:
         changed = [
             key for key in ("box", "quick", "repeats", "tests") if before.get(key) != run[key]
         ]
+        changed += machine.differences(before, run, ("corpora",))
         changed += machine.differences(before.get("machine", {}), here)
         if changed:
             raise StoreError(
@@ -114,6 +120,9 @@ class Store:
             return json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
             raise StoreError(f"{path}: {error}: is that a sweep's folder?") from None
+
+    def kept(self, task: str) -> Path:
+        return self.folder / "kept" / task
 
     def _path(self, test: str, repeat: int) -> Path:
         return self.folder / "trials" / test / f"{repeat}.json"

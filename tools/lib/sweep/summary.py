@@ -9,7 +9,7 @@ from . import knee, published, stats
 from .box import Box, Entry, Test
 from .samples import UNITS, Samples, least_samples
 from .store import Store, Trial
-from .task import Metric
+from .task import Metric, Task
 
 Row = dict[str, Any]
 
@@ -18,28 +18,34 @@ def _spread(values: list[float]) -> dict[str, float]:
     return {"median": median(values), "min": min(values), "max": max(values)}
 
 
-def _of_trial(metric: Metric, trial: Trial) -> tuple[float | None, int | None]:
-    """The metric's value, if there are samples enough for it; and of how many it is a percentile."""
-    if metric.of in trial.values:
-        return trial.values[metric.of], None
-    samples = Samples.decode(trial.samples[metric.of])
+def _value(metric: Metric, samples: Samples, never: int) -> float | None:
     largest = metric.percentile is None
-    ns = samples.max() if largest else samples.percentile(metric.percentile or 0)
-    return (None if ns is None else ns / UNITS[metric.unit]), len(samples)
+    ns = samples.max(never) if largest else samples.percentile(metric.percentile or 0, never)
+    return None if ns is None else ns / UNITS[metric.unit]
 
 
-def _cell(metric: Metric, trials: list[Trial]) -> dict[str, Any]:
-    found = [_of_trial(metric, trial) for trial in trials]
-    values = [value for value, _ in found if value is not None]
+def _refusal(metric: Metric, every: list[Samples], never: list[int]) -> str:
+    """Why one of the trials has no such percentile: it lies among what has no answer, or there are
+    too few samples."""
+    share = max(samples.endless(n) for samples, n in zip(every, never, strict=True))
+    if share > 100 - (metric.percentile or 100):
+        return f"{share:.3g}% had no answer"
+    needs = least_samples(metric.percentile) if metric.percentile else 1
+    return f"{min(map(len, every)):,} of {needs:,} samples"
+
+
+def _cell(task: Task, metric: Metric, trials: list[Trial]) -> dict[str, Any]:
+    if metric.of in trials[0].values:
+        by_repeat = {trial.repeat: trial.values[metric.of] for trial in trials}
+        return {"samples": [], "by_repeat": by_repeat} | _spread([*by_repeat.values()])
+    every = [Samples.decode(trial.samples[metric.of]) for trial in trials]
+    never = [task.never(metric.of, trial.counts) for trial in trials]
+    found = [_value(metric, samples, n) for samples, n in zip(every, never, strict=True)]
+    values = [value for value in found if value is not None]
     if len(values) < len(found):
-        needs = least_samples(metric.percentile) if metric.percentile else 1
-        fewest = min(count or 0 for _, count in found)
-        return {"refused": f"{fewest:,} of {needs:,} samples"}
+        return {"refused": _refusal(metric, every, never)}
     by_repeat = {trial.repeat: v for trial, v in zip(trials, values, strict=True)}
-    return {
-        "samples": [count for _, count in found if count is not None],
-        "by_repeat": by_repeat,
-    } | _spread(values)
+    return {"samples": [*map(len, every)], "by_repeat": by_repeat} | _spread(values)
 
 
 def _row(entry: Entry, test: Test, trials: list[Trial]) -> Row:
@@ -60,7 +66,7 @@ def _row(entry: Entry, test: Test, trials: list[Trial]) -> Row:
         "counts": {n: sum(t.counts[n] for t in done) for n in entry.task.counts},
         "ids_checked": sum(trial.ids_checked for trial in done),
         "notes": sorted({note for trial in done for note in trial.notes}),
-        "cells": {metric.name: _cell(metric, done) for metric in entry.metrics},
+        "cells": {metric.name: _cell(entry.task, metric, done) for metric in entry.metrics},
     }
 
 
@@ -95,16 +101,21 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
     theirs = None
     if entry.published is not None and entry.baseline is not None:
         base = entry.baseline[entry.published.by]
-        theirs = published.beside(entry.published, base, entry.metrics, list(rows.values()))
+        every, unanswered = list(rows.values()), entry.task.unanswered
+        theirs = published.beside(entry.published, base, entry.metrics, every, unanswered)
     return {
         "task": entry.task.name,
         "help": entry.task.module.HELP,
         "constants": {k: v for k, v in entry.tests[0].parameters.items() if k not in shown},
         "varied": shown,
         "baseline": entry.baseline,
-        "metrics": [{"name": m.name, "unit": m.unit, "better": m.better} for m in entry.metrics],
+        "metrics": [
+            {"name": m.name, "unit": m.unit, "better": m.better, "lacks": entry.task.lacks(m.of)}
+            for m in entry.metrics
+        ],
         "stages": entry.stages,
         "counts": entry.task.counts,
+        "unanswered": entry.task.unanswered,
         "checks_ids": entry.task.module.CHECKS_IDS,
         "rows": list(rows.values()),
         "published": theirs,
@@ -127,6 +138,7 @@ def summarize(box: Box, store: Store, command: str) -> dict[str, Any]:
         ),
         "ids_right": all(row["state"] != "refused" for row in rows),
         "machine": run["machine"],
+        "corpora": run.get("corpora", []),
         "tables": tables,
         "missing": [{"what": what, "why": why} for what, why in box.missing],
     }

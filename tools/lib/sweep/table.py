@@ -5,10 +5,11 @@ import csv
 import io
 from typing import Any
 
-from . import knee, published
-from .words import spread, times
+from . import corpora, knee, published
+from .words import repeats, spread, times
 
-MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?"}
+MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?",
+         "neither": ""}  # fmt: skip
 LEGEND = (
     "In a cell: the median of the repeats (least to most). x: the ratio to the baseline's row, "
     "repeat by repeat, its median; ~: not distinguishable from it; ?: too few repeats to tell."
@@ -27,7 +28,7 @@ def _cell(cell: dict[str, Any]) -> str:
         text += f" {times(cell['ratio'])}"
     if "verdict" in cell:
         text += f" {MARKS[cell['verdict']]}"
-    return text
+    return text.rstrip()
 
 
 def lines(rows: list[list[str]]) -> list[str]:
@@ -43,7 +44,7 @@ def lines(rows: list[list[str]]) -> list[str]:
 def samples(row: dict[str, Any]) -> str:
     """Of a repeat, the fewest of any distribution; and how many repeats."""
     counts = [c for cell in row["cells"].values() for c in cell.get("samples", [])]
-    return f"{row['repeats']} x {min(counts):,}" if counts else f"{row['repeats']}"
+    return repeats(row["repeats"], counts)
 
 
 def _one(table: dict[str, Any]) -> list[str]:
@@ -112,7 +113,9 @@ def markdown(summary: dict[str, Any]) -> str:
         f"{', '.join(m['nics'])}; GPU: {', '.join(m['gpus'])}; load average before: "
         f"{m['load_average']}."
     )
-    text += ["", LEGEND, ""]
+    for line in (*corpora.told(summary), LEGEND):
+        text += ["", line]
+    text.append("")
     for table in summary["tables"]:
         text += _one(table)
     if summary["missing"]:

@@ -6,16 +6,18 @@ PARAMETERS  name: Choice or Number
 METRICS     name: Value or Distribution
 COUNTS      name: what is counted, such as timeouts; always shown beside the metrics
 CHECKS_IDS  True: what comes without ids that were compared is refused; False: it has none
+UNANSWERED  optional: those of COUNTS that are of requests without an answer
 
 prepare(context) -> state          once, before anything is timed
-run(state, parameters) -> raw      a trial
+run(state, parameters) -> raw      a trial; run(state, parameters, repeat) is told which, from 1 on
 report(state, parameters, raw) -> Report
 clean(state)                       once, also after a failure or a signal
 """
 
 import importlib.util
+import inspect
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -25,6 +27,7 @@ from .samples import UNITS, Samples
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 FUNCTIONS = ("prepare", "run", "report", "clean")
+BETTER = ("lower", "higher", "neither")  # neither: it has no verdict
 PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,5})?)")
 
 
@@ -74,7 +77,7 @@ class Value:
     """A number for each trial."""
 
     unit: str
-    better: str = "lower"  # or higher
+    better: str = "lower"  # of BETTER
     help: str = ""
 
 
@@ -85,6 +88,7 @@ class Distribution:
     unit: str = "us"
     better: str = "lower"
     help: str = ""
+    of_answers: bool = True  # a request without one is longer than all of them
 
 
 @dataclass(frozen=True)
@@ -106,6 +110,10 @@ class Context:
     quick: bool
     tests: list[dict[str, Any]]  # parameters of each of this task's tests
     say: Callable[[str], None]
+    corpora: Mapping[str, Path] = field(default_factory=dict)  # of one's own, by the values that
+    # the parameter `corpus` has then; none: those of tools/fetch-corpus
+    kept: Path | None = None  # a folder, perhaps not made yet, for what a sweep that goes on must
+    # find again; None: it does not go on
 
 
 @dataclass(frozen=True)
@@ -132,6 +140,19 @@ class Task:
     def counts(self) -> dict[str, str]:
         return self.module.COUNTS
 
+    @property
+    def unanswered(self) -> list[str]:
+        """Of the counts, those of requests that have no answer, and so no latency."""
+        return sorted(getattr(self.module, "UNANSWERED", ()))
+
+    def lacks(self, of: str) -> list[str]:
+        """What is counted and is not in a metric, since it has no end."""
+        one = self.module.METRICS[of]
+        return self.unanswered if isinstance(one, Distribution) and one.of_answers else []
+
+    def never(self, of: str, counts: dict[str, int]) -> int:
+        return sum(counts[name] for name in self.lacks(of))
+
     def metric(self, text: str) -> Metric | str:
         """What a box means by `text`, or what is wrong with it."""
         of, _, which = text.partition(" ")
@@ -150,6 +171,10 @@ class Task:
             if percentile > 0:
                 return Metric(text, of, percentile, one.unit, one.better)
         return f"{of} is a distribution: write {of + ' p50'!r}, {of + ' p99'!r} or {of + ' max'!r}"
+
+    def run(self, state: Any, parameters: dict[str, Any], repeat: int) -> Any:
+        told = "repeat" in inspect.signature(self.module.run).parameters
+        return self.module.run(state, parameters, **({"repeat": repeat} if told else {}))
 
     def complaint(self, report: Report) -> str | None:
         """Does a report hold all that the task has, and nothing else?"""
@@ -190,7 +215,11 @@ def load(name: str, path: Path) -> Task:
     ]
     if lacks:
         raise TaskError(f"{path}: {', '.join(lacks)} missing: see doc/sweeps.md")
-    for metric in module.METRICS.values():
+    if odd := set(getattr(module, "UNANSWERED", ())) - set(module.COUNTS):
+        raise TaskError(f"{path}: UNANSWERED: {', '.join(sorted(odd))}: none of COUNTS")
+    for which, metric in module.METRICS.items():
+        if metric.better not in BETTER:
+            raise TaskError(f"{path}: {which}: better={metric.better!r}: {', '.join(BETTER)}")
         if isinstance(metric, Distribution) and metric.unit not in UNITS:
             raise TaskError(f"{path}: unit {metric.unit}: durations are in {', '.join(UNITS)}")
     return Task(name, module)

@@ -16,6 +16,11 @@ def spread(cell: dict[str, Any]) -> str:
     return f"{number(cell['median'])} ({number(cell['min'])} to {number(cell['max'])})"
 
 
+def repeats(count: int, samples: list[int]) -> str:
+    """How many repeats, and the fewest samples of any."""
+    return f"{count} x {min(samples):,}" if samples else f"{count}"
+
+
 def times(ratio: dict[str, float]) -> str:
     middle = ratio["median"]
     return f"x{middle:.2f}" if middle >= 0.1 else f"x{middle:.2g}"

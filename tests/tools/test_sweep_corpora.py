@@ -52,6 +52,7 @@ def box(tmp_path) -> Path:
         ("latin.txt", TEXT + "\u00e9 at the end".encode("latin-1"), "is not UTF-8: convert it"),
         ("cut.txt", TEXT + "\u4f60".encode()[:2], f"byte {len(TEXT):,} is not UTF-8"),
     ],
+    ids=["absent", "blank", "english", "mixed", "few", "latin", "cut"],  # not the texts
 )
 def test_what_cannot_be_a_corpus_is_refused_with_the_remedy(tmp_path, name, data, complaint):
     path = tmp_path / name

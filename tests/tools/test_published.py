@@ -12,18 +12,9 @@ from sweep import box as boxes
 from sweep import published, summary, table
 from sweep.runner import Runner
 from sweep.store import Store
+from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE: dict[str, Any] = {
-    "cpu": {"model": "a CPU", "cpus": 2, "virtual": "no"},
-    "kernel": "k #1",
-    "revision": "r",
-    "isolation": {"isolated": "none"},
-    "power": {"governor": "none"},
-    "nics": [],
-    "gpus": [],
-    "load_average": 0.0,
-}
 TASK = """
 from sweep.samples import Samples
 from sweep.task import Choice, Distribution, Missing, Number, Report, Value, WrongIds

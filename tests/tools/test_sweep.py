@@ -21,18 +21,9 @@ from sweep.runner import Runner
 from sweep.samples import Samples, least_samples
 from sweep.store import Store, StoreError
 from sweep.task import TaskError
+from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
-HERE = {
-    "cpu": {"model": "a CPU", "cpus": 2, "virtual": "no"},
-    "kernel": "k #1",
-    "revision": "r",
-    "isolation": {"isolated": "none"},
-    "power": {"governor": "none"},
-    "nics": [],
-    "gpus": [],
-    "load_average": 0.0,
-}
 TASK = """
 import os, time
 from pathlib import Path

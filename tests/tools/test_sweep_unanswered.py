@@ -15,17 +15,8 @@ from sweep import task as tasks
 from sweep.runner import Runner
 from sweep.samples import Samples
 from sweep.store import Store
+from sweep_machine import HERE
 
-HERE: dict[str, Any] = {
-    "cpu": {"model": "a CPU", "cpus": 2, "virtual": "no"},
-    "kernel": "k #1",
-    "revision": "r",
-    "isolation": {"isolated": "none"},
-    "power": {"governor": "none"},
-    "nics": [],
-    "gpus": [],
-    "load_average": 0.0,
-}
 TASK = """
 from sweep.samples import Samples
 from sweep.task import Distribution, Number, Report, Value

@@ -20,20 +20,11 @@ from sweep import task as tasks
 from sweep.runner import Runner
 from sweep.store import Store
 from sweep.task import Missing, WrongIds
+from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "boxes" / "tasks" / "tokenize" / "task.py"
 PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "tools" / "tokd-encode-times"
-HERE: dict[str, Any] = {
-    "cpu": {"model": "a CPU", "cpus": 2, "virtual": "no"},
-    "kernel": "k #1",
-    "revision": "r",
-    "isolation": {"isolated": "none"},
-    "power": {"governor": "none"},
-    "nics": [],
-    "gpus": [],
-    "load_average": 0.0,
-}
 TEXT = "".join(f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000))
 CUT: dict[str, dict[str, Any]] = {
     "nthu": {"corpus": ["english"], "calls": [20], "seen": ["first"]},

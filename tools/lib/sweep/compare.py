@@ -92,6 +92,8 @@ def compare(a: dict[str, Any], b: dict[str, Any]) -> str:
         f"Rank-sum test, exact, two-sided, {stats.ALPHA:g}: of {told} cells some "
         f"{told * stats.ALPHA:.1f} are called different by chance alone."
     )
-    if unlike := machine.differences(a["machine"], b["machine"]):
+    unlike = machine.differences(a["machine"], b["machine"])
+    unlike += machine.differences(a, b, ("corpora",))  # a file of the same name, but other text
+    if unlike:
         text += ["", "Not the same, A / B:", *(f"- {line}" for line in unlike)]
     return "\n".join(text)

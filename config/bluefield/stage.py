@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from host import cpus
-from host.plan import CONF, Plan, present
+from host.plan import CONF, Plan, online
 from host.report import Finding, Level
 from host.root import Root
 
@@ -66,7 +66,7 @@ def _mode(root: Root) -> Finding:
 
 def _ovs(root: Root, plan: Plan) -> list[Finding]:
     found = []
-    left = present(root) - plan.cores
+    left = online(root) - plan.cores
     if plan.cores and len(left) < OVS_CORES:
         found.append(
             Finding(

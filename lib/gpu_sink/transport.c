@@ -2,7 +2,6 @@
 /* Set-up: which transport it is. */
 #include "transport.h"
 
-#include <numa.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <time.h>
 
 #include "link.h"
+#include "numa_place.h"
 #include "transport_inside.h"
 
 bool
@@ -49,8 +49,7 @@ tokg_own_memory(size_t bytes, int node)
 
 	if (at == MAP_FAILED)
 		return NULL;
-	if (node >= 0 && numa_available() >= 0)
-		numa_tonode_memory(at, bytes, node);
+	tokg_numa_place(at, bytes, node);
 	memset(at, 0, bytes);
 	return at;
 }

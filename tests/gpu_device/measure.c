@@ -7,6 +7,8 @@
  *              store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped
  *   produce    producers on the device post n slots each (produce.h): from before the first store, and
  *              from before the ticket's, until `done` is read
+ *   drain      `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which
+ *              lets nothing else run beside a kernel. The ring is in host memory
  *   leave      one slot is embedded, then the process ends with the consumer running
  *
  * Prints one JSON object: what was done, and `series`, each with its clock and how many samples there
@@ -16,6 +18,7 @@
  * `dtype` are enum tokg_kind and tokg_dtype. Ends with 1 where a slot or a row is not right.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +46,7 @@ struct measure {
 	struct tokg_device *d;
 	FILE *out;
 	uint32_t n_series;
+	bool drained; /* for the thread of the mode drain */
 };
 
 static uint64_t
@@ -434,6 +438,59 @@ measure_produce(struct measure *m)
 	p->ops->close(p);
 }
 
+/* Tells the consumer to end when all is done, again and again: its start says the opposite. */
+static void *
+tell_to_drain(void *argument)
+{
+	const struct timespec nap = {0, 200000};
+	struct measure *const m = argument;
+	uint32_t *const stop =
+		(uint32_t *)((uint8_t *)m->d->region + offsetof(struct tokg_ctl, stop));
+
+	while (!__atomic_load_n(&m->drained, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(stop, TOKG_STOP_DRAIN, __ATOMIC_RELEASE);
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+static void
+measure_drain(struct measure *m)
+{
+	uint32_t *const ids = calloc(1, m->a.slot_bytes);
+	uint64_t seed = m->a.seed * 2 + 1;
+	struct tokg_error why = {{0}};
+	pthread_t teller;
+
+	if (m->d->region == NULL || m->a.batch != 0 || 4 * m->a.tokens > m->a.slot_bytes)
+		post_fail("drain: needs TOKD_GPU_RING=host, batch=0, and ids that fit into a slot");
+	post_grant(m->d);
+	for (uint32_t i = 0; i < m->a.slots; i++) {
+		struct tokg_hdr h = {.kind = (uint16_t)m->a.kind,
+			.epoch = POST_EPOCH,
+			.bytes = 4 * m->a.tokens,
+			.tokens = m->a.tokens};
+
+		h.out_off = i * tokg_out_bytes(m->a.tokens, m->d->geometry.row_bytes);
+		for (uint32_t k = 0; k < m->a.tokens; k++)
+			ids[k] = (uint32_t)((random64(&seed) >> 32) * m->a.n_ids >> 32);
+		post_slot(m->d, 0, i, &h, 1, ids);
+	}
+	if (pthread_create(&teller, NULL, tell_to_drain, m) != 0)
+		post_fail("drain: no thread");
+	if (m->d->ops->start(m->d, 1, &why) < 0)
+		post_fail("%s", why.text);
+	for (uint32_t i = 0; i < m->a.slots; i++)
+		if (post_wait(m->d, 0, i, 1) != TOKG_OK)
+			post_fail("slot %u was not embedded", i);
+	__atomic_store_n(&m->drained, true, __ATOMIC_RELEASE);
+	pthread_join(teller, NULL);
+	if (m->d->ops->stop(m->d, TOKG_STOP_DRAIN, 10000, &why) < 0)
+		post_fail("%s", why.text);
+	begin(m, "drain");
+	printf("\"done\": %u, \"series\": []}\n", m->a.slots);
+}
+
 /* As a process that fell over: nobody stops the consumer. */
 static void
 measure_leave(struct measure *m)
@@ -458,7 +515,7 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(struct measure *m);
 	} modes[] = {{"scan", measure_scan}, {"requests", measure_requests},
-		{"produce", measure_produce}, {"leave", measure_leave}};
+		{"produce", measure_produce}, {"drain", measure_drain}, {"leave", measure_leave}};
 	static struct measure m = {.a = {.seed = 1,
 					   .n = 2000,
 					   .kept = 1u << 20,
@@ -493,5 +550,5 @@ main(int argc, char **argv)
 		m.d->ops->close(m.d);
 		return 0;
 	}
-	post_fail("usage: gpu_measure scan|requests|produce|leave DEVICE [NAME=NUMBER]... [out=FILE]");
+	post_fail("usage: gpu_measure scan|requests|produce|drain|leave DEVICE [NAME=NUMBER]... [out=FILE]");
 }

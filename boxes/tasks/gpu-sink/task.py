@@ -2,6 +2,7 @@
 """How fast ids become embeddings: dpdk-tokd --sink gpu, whose workers replay captures of text, into
 tokd-gpu, by size and number of the slots between them."""
 
+import shutil
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +20,6 @@ from demo.process import NotReady
 from dpdk_tokd import EmbeddingReader
 from dpdk_tokd.embedding_table import random_table
 from dpdk_tokd.telemetry import Histogram
-from gpu_check import NO_KERNEL, gpu_here
 from host_measures import CPUS
 from memif.pair import DPDK_TOKD
 from packages import data_home
@@ -63,10 +63,16 @@ METRICS = {
 }
 COUNTS = {"posted-again": "slots whose check word did not fit at first; their latencies count"}
 CHECKS_IDS = True
+NO_KERNEL = "built without CUDA"  # device_no_cuda.c
 ROWS = 50_257  # of GPT-2's table
 CHECKED_BYTES = 1 << 20  # of text whose rows are compared, at most
 OUT_LEAST, OUT_MOST = 16 << 20, 256 << 20
 OUT_ALIGN = 4096  # a text's rows take a multiple of it
+
+
+def gpu_here() -> bool:
+    """Does the machine look as if it had a GPU of NVIDIA, whatever the build can do with it?"""
+    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
 
 
 @dataclass(frozen=True)

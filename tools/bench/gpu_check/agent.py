@@ -7,13 +7,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, Optional
 
 from .holder import ids_of
-from .run import Run, Wrong, environment
+from .run import Run, Wrong, environment, python
 
 ROWS, DIM = 1000, 256
 READY_S = 40
@@ -116,7 +115,7 @@ class Holder(Process):
 
     def __init__(self, run: Run, agent: Agent, count: int, **env: str) -> None:
         gpu = run.device[5:] if run.on_gpu else "0"
-        words = [sys.executable, "-B", HOLDER, agent.holders, f"{ROWS}x{DIM}:{run.seed}", count, gpu]
+        words = [python(), "-B", HOLDER, agent.holders, f"{ROWS}x{DIM}:{run.seed}", count, gpu]
         super().__init__(run, "holder", words, {**os.environ, **group_env(run, env)})
         if self.hear() != "holding":
             raise Wrong(f"the holder does not hold:\n{self.said()}")

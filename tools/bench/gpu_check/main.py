@@ -29,7 +29,7 @@ from typing import Any, Dict, List, Optional
 
 from . import parts, report
 from .build import Build, BuildError, default_folder
-from .run import NO_GPU, Run, environment
+from .run import NO_GPU, Run, environment, python
 
 STARTED = "%Y-%m-%d %H:%M:%S UTC"
 # Asked before anything is built, in a process of its own: has the driver a GPU? A driver that is there
@@ -53,7 +53,7 @@ sys.exit(f"1 cuInit: the driver's error {rc}: see nvidia-smi and dmesg" if rc el
 def no_gpu() -> Optional[str]:
     """Why there is no GPU; None: there is one, or something is wrong with it, which its parts will say."""
     asked = subprocess.run(
-        [sys.executable, "-c", ASK], stderr=subprocess.PIPE, env=environment(), timeout=120, check=False
+        [python(), "-c", ASK], stderr=subprocess.PIPE, env=environment(), timeout=120, check=False
     )
     said = asked.stderr.decode(errors="replace").strip()
     return said[3:] if said.startswith("77 ") else None

@@ -135,8 +135,9 @@ def judged(each: Part, words: List[List[Any]], late: bool, how: str) -> Dict[str
 
 def ended(pid: int) -> None:
     """The group of `pid` is gone; a process that cannot be killed is not waited for."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, signal.SIGKILL)
+    for kill in (os.killpg, os.kill):  # it may not have made its group yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
     until = time.monotonic() + GRACE_S
     while time.monotonic() < until:
         with contextlib.suppress(ChildProcessError):

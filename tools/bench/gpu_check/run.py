@@ -8,6 +8,7 @@ import math
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
@@ -23,6 +24,11 @@ UNWANTED = ("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "TOKD_GPU_WOR
 DRIVER_FOLDER = Path("/usr/local/nvidia/lib64")  # where containers have it, not always on the path
 
 Word = Union[str, Path]
+
+
+def python() -> str:
+    """This interpreter, which does not know where it is in an environment without a PATH."""
+    return sys.executable or os.readlink("/proc/self/exe")
 
 
 class NotRun(Exception):

@@ -35,12 +35,16 @@ def mps() -> str:
     pipe = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"
     if not pipe.exists():
         return "installed, not running"
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-        try:
-            s.connect(str(pipe))
-        except OSError as why:
-            return f"installed, {pipe}: {why.strerror}"
-    return "running"
+    why = ""
+    for kind in (socket.SOCK_SEQPACKET, socket.SOCK_STREAM):
+        with socket.socket(socket.AF_UNIX, kind) as s:
+            try:
+                s.connect(str(pipe))
+            except OSError as refused:
+                why = f"installed, {pipe}: {refused.strerror}"
+            else:
+                return "running"
+    return why
 
 
 @part("A", 10, "what GPU and driver promise", 40)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import shutil
+from pathlib import Path
 from typing import List, Optional
 
 from ..build import STAGES
@@ -13,7 +14,8 @@ from ..parts import part
 from ..run import NotRun, Run
 from .a_times import KINDS
 
-CUDA_BIN = ("/usr/local/cuda/bin", "/opt/nvidia/nsight-compute", "/opt/cuda/bin")
+TOOLS = ("/usr/local/cuda/bin", "/opt/cuda/bin", "/usr/local/cuda/compute-sanitizer")
+NCU = Path("/opt/nvidia/nsight-compute")  # a folder for each version
 METRICS = (
     *("gpu__time_duration.sum", "sm__cycles_elapsed.max", "smsp__inst_executed.sum"),
     *("dram__bytes_read.sum", "dram__bytes_write.sum", "lts__t_sectors_op_read.sum"),
@@ -23,7 +25,9 @@ METRICS = (
 
 
 def tool(name: str) -> Optional[str]:
-    return shutil.which(name) or shutil.which(name, path=":".join(CUDA_BIN))
+    """Of CUDA's own: where it is, None where it is not."""
+    places = [*TOOLS, *(str(folder) for folder in sorted(NCU.glob("*"), reverse=True))]
+    return shutil.which(name) or shutil.which(name, path=":".join(places))
 
 
 @part("B", 80, "stages inside the kernel", 60)

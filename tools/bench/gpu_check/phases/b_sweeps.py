@@ -26,7 +26,7 @@ def point(run: Run, title: str, **numbers: int) -> None:
     ring = run.rings[0]
     base: Dict[str, Any] = {"n": ENDLESS, "kept": KEPT, "tokens": 2048}
     if not run.on_gpu:
-        base.update(n=30, n_ids=1000)
+        base.update(n=30, n_ids=1000, tokens=64)
     try:
         said = run.measured("produce", ring, stop_after_s=SECONDS, **{**base, **numbers})
     except (NotRun, Wrong) as why:
@@ -46,7 +46,7 @@ def kinds(run: Run) -> None:
             point(run, f"{kind} {dtype}", kind=number, dtype=code, **check, **BUSY)
 
 
-@part("B", 20, "sweep: ids of a slot", 60)
+@part("B", 20, "sweep: ids of a slot", 90)
 def sizes(run: Run) -> None:
     for tokens in (1, 8, 32, 128, 512, 2048, 4096):
         point(run, f"{tokens} ids a slot, 1 in flight", tokens=tokens, check_every=16)

@@ -254,6 +254,18 @@ struct stamps {
 #endif
 };
 
+static struct stamps
+stamps_make(uint64_t n)
+{
+	struct stamps s = {.visible_embedded = calloc(n + 1, 8)};
+
+#ifdef TOKG_STAGES
+	for (int i = 0; i < 4; i++)
+		s.stage[i] = calloc(n + 1, 8);
+#endif
+	return s;
+}
+
 static uint64_t
 since(struct stamps *s, uint64_t from, uint64_t to)
 {
@@ -274,15 +286,28 @@ stamp(struct stamps *s, uint64_t i, const struct tokg_out_entry *e)
 }
 
 static void
+say_stamps(struct measure *m, const struct stamps *s, uint64_t n)
+{
+	const char *const own = is_cpu(m) ? "CLOCK_MONOTONIC" : "globaltimer";
+
+	series(m, "seen to embedded", own, 1, s->visible_embedded, n);
+#ifdef TOKG_STAGES
+	series(m, "stage: seen to check word right", own, 1, s->stage[0], n);
+	series(m, "stage: check word right to handed out", own, 1, s->stage[1], n);
+	series(m, "stage: handed out to taken by the last worker", own, 1, s->stage[2], n);
+	series(m, "stage: taken by the last worker to embedded", own, 1, s->stage[3], n);
+#endif
+}
+
+static void
 measure_requests(struct measure *m)
 {
 	const uint64_t n = m->a.n;
 	const uint32_t slots = m->a.slots;
-	const char *const own = is_cpu(m) ? "CLOCK_MONOTONIC" : "globaltimer";
-	uint64_t *const round = calloc(n, 8), seed0 = m->a.seed * 2 + 1;
+	uint64_t *const round = calloc(n, 8);
 	uint32_t *const ids = calloc(1, m->a.slot_bytes);
-	struct stamps s = {.visible_embedded = calloc(n, 8)};
-	uint64_t seed = seed0;
+	struct stamps s = stamps_make(n);
+	uint64_t seed = m->a.seed * 2 + 1;
 
 	if (m->d->region == NULL)
 		post_fail("requests: this host cannot store into a ring in GPU memory: "
@@ -290,10 +315,6 @@ measure_requests(struct measure *m)
 	if (m->a.batch != 0 || 4 * m->a.tokens > m->a.slot_bytes)
 		post_fail("requests: batch must be 0, and %u ids fit into a slot",
 			m->a.slot_bytes / 4);
-#ifdef TOKG_STAGES
-	for (int i = 0; i < 4; i++)
-		s.stage[i] = calloc(n, 8);
-#endif
 	start(m);
 	for (uint64_t i = 0; i < n; i++) {
 		const uint32_t slot = (uint32_t)(i % slots);
@@ -316,13 +337,7 @@ measure_requests(struct measure *m)
 	begin(m, "requests");
 	printf("\"backward_stamps\": %" PRIu64 ", \"series\": [", s.backward);
 	series(m, "posted to done read", "CLOCK_MONOTONIC", 1, round, n);
-	series(m, "seen to embedded", own, 1, s.visible_embedded, n);
-#ifdef TOKG_STAGES
-	series(m, "stage: seen to check word right", own, 1, s.stage[0], n);
-	series(m, "stage: check word right to handed out", own, 1, s.stage[1], n);
-	series(m, "stage: handed out to taken by the last worker", own, 1, s.stage[2], n);
-	series(m, "stage: taken by the last worker to embedded", own, 1, s.stage[3], n);
-#endif
+	say_stamps(m, &s, n);
 	printf("]}\n");
 }
 
@@ -354,25 +369,45 @@ producers_wait(struct measure *m, struct produce *p)
 	}
 }
 
+/* Stamps of the last entries that the consumer wrote, as many as `n` and the outbox keep. */
+static uint64_t
+last_stamps(struct measure *m, struct stamps *s, uint64_t n)
+{
+	uint64_t taken = 0, kept = 0;
+
+	if (m->d->ops->taken(m->d, &taken) < 0)
+		post_fail("the device does not say how many entries there are");
+	n = taken < n ? taken : n;
+	n = m->d->outbox->n < n ? m->d->outbox->n : n;
+	for (uint64_t i = taken - n; i < taken; i++) {
+		const struct tokg_out_entry *const e = tokg_outbox_entry(m->d->outbox, i);
+
+		if (e->seq == i + 1 && e->status == TOKG_OK)
+			stamp(s, kept++, e);
+	}
+	return kept;
+}
+
 static void
 say_produced(struct measure *m, const struct produce *p)
 {
+	struct stamps s = stamps_make(p->kept);
 	struct produce_said all = {0};
 	uint64_t first = UINT64_MAX, last = 0, late = 0, n = 0, *flat;
 	double ns = 0, ticks = 0;
 
 	for (uint32_t i = 0; i < p->producers; i++) {
-		const struct produce_said *const s = &p->said[i];
+		const struct produce_said *const one = &p->said[i];
 
-		all.done += s->done;
-		all.not_ok += s->not_ok;
-		all.compared += s->compared;
-		all.wrong += s->wrong;
-		late += s->state == PRODUCE_LATE;
-		first = s->ns[0] < first ? s->ns[0] : first;
-		last = s->ns[1] > last ? s->ns[1] : last;
-		ns += (double)(s->ns[1] - s->ns[0]);
-		ticks += (double)(s->tick[1] - s->tick[0]);
+		all.done += one->done;
+		all.not_ok += one->not_ok;
+		all.compared += one->compared;
+		all.wrong += one->wrong;
+		late += one->state == PRODUCE_LATE;
+		first = one->ns[0] < first ? one->ns[0] : first;
+		last = one->ns[1] > last ? one->ns[1] : last;
+		ns += (double)(one->ns[1] - one->ns[0]);
+		ticks += (double)(one->tick[1] - one->tick[0]);
 	}
 	flat = calloc(2ull * p->producers * p->kept + 1, sizeof(*flat));
 	if (flat == NULL)
@@ -396,7 +431,8 @@ say_produced(struct measure *m, const struct produce *p)
 			is_cpu(m) ? "CLOCK_MONOTONIC" : "clock64 of the producer's multiprocessor",
 			ticks > 0 ? ns / ticks : 1, flat, n);
 	}
-	printf("]}\n");
+	say_stamps(m, &s, last_stamps(m, &s, p->kept));
+	printf("], \"backward_stamps\": %" PRIu64 "}\n", s.backward);
 	free(flat);
 	fflush(stdout);
 	if (all.not_ok > 0 || all.wrong > 0)

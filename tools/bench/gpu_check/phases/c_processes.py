@@ -86,7 +86,7 @@ def kills(run: Run) -> None:
         ended(poster, holder, agent)
 
 
-@part("C", 30, "a process that ends with its kernel running", 100)
+@part("C", 30, "a process that ends with its kernel running", 150)
 def leaves(run: Run) -> None:
     more = [] if run.on_gpu else ["n_ids=1000"]
     for ring in run.rings:

@@ -10,6 +10,7 @@
 #include "produce.h"
 
 #define PRODUCE_IN_FLIGHT_MAX 64
+#define PRODUCE_LOOK_EVERY 1024 /* posts, between looks at the clock; also in waits that are long */
 
 /* All that the producers know, as the device has it. */
 struct produce_plan {
@@ -132,6 +133,16 @@ produce_post(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t p
 	tokg_st_release(to + offsetof(struct tokg_hdr, ticket) / 8, h.ticket);
 }
 
+/* Told to leave, or out of time? Read over the bus: so seldom that no percentile told is of these. */
+TOKG_DEV bool
+produce_late(const produce_plan *p, uint64_t until, struct produce_said *own)
+{
+	if (tokg_ld32(p->stop) == 0 && tokg_now() <= until)
+		return false;
+	own->state = PRODUCE_LATE;
+	return true;
+}
+
 /* By one thread: until the n-th post is done. False: told to leave, or out of time. */
 TOKG_DEV bool
 produce_wait(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t producer, uint64_t n,
@@ -142,11 +153,11 @@ produce_wait(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t p
 	const uint64_t ticket = 1 + n / p->g.slots;
 	uint64_t now;
 
+	if (n % PRODUCE_LOOK_EVERY == PRODUCE_LOOK_EVERY - 1 && produce_late(p, until, own))
+		return false;
 	for (uint32_t spin = 1; tokg_ld(done) >> 8 != ticket; spin++) {
-		if (spin % 256 == 0 && (tokg_ld32(p->stop) != 0 || tokg_now() > until)) {
-			own->state = PRODUCE_LATE;
+		if (spin % 256 == 0 && produce_late(p, until, own))
 			return false;
-		}
 #ifndef __CUDA_ARCH__ /* a GPU's producer has a multiprocessor to itself: it looks all the time */
 		tokg_idle(b, false);
 #endif

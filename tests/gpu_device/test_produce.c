@@ -81,6 +81,23 @@ without_a_consumer_they_end_by_their_limit(void **state)
 }
 
 static void
+they_end_by_their_limit_however_quick_the_consumer(void **state)
+{
+	struct produce_config c = config;
+	struct produce_said said;
+	struct bench b;
+
+	c.posts = 1ull << 40;
+	c.limit_ns = 50000000;
+	bench_start(&b, NULL);
+	said = produced(&b, &c);
+	assert_int_equal(said.state, PRODUCE_LATE);
+	assert_true(said.done > 0);
+	assert_int_equal(said.wrong, 0);
+	bench_close(&b);
+}
+
+static void
 what_does_not_fit_is_refused_in_words(void **state)
 {
 	struct tokg_error why = {{0}};
@@ -105,6 +122,7 @@ main(void)
 		cmocka_unit_test(all_that_is_posted_is_embedded_and_compared),
 		cmocka_unit_test(a_row_that_is_not_the_tables_is_found),
 		cmocka_unit_test(without_a_consumer_they_end_by_their_limit),
+		cmocka_unit_test(they_end_by_their_limit_however_quick_the_consumer),
 		cmocka_unit_test(what_does_not_fit_is_refused_in_words),
 	};
 

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach_socket.h"
+#include "readers/attach_socket.h"
 #include "fixture.h"
 
 struct place {

@@ -63,7 +63,7 @@ tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count)
 		return TOKD_SIDE_NONE;
 	d->n_free -= need;
 	while (count > 0) {
-		uint32_t n = RTE_MIN(count, (uint32_t)TOKD_SIDE_IDS);
+		uint32_t n = RTE_MIN(count, TOKD_SIDE_IDS);
 
 		rte_memcpy(d->ids[at], ids, n * sizeof(*ids));
 		ids += n;

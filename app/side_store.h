@@ -13,7 +13,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define TOKD_SIDE_IDS 128 /* ids of a block */
+#include "options.h"
+
+#define TOKD_SIDE_IDS ((uint32_t)(TOKD_SIDE_BLOCK / sizeof(uint32_t))) /* of a block */
 #define TOKD_SIDE_NONE UINT32_MAX
 #define TOKD_SIDE_BUCKETS 64 /* parts of the ring: as many as steps the tail makes in a lap */
 

@@ -138,7 +138,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	for (uint32_t i = 0; i < vocabs->n; i++)
 		w->vocab[i].tok = vocabs->tok[i];
 	w->ip = opt->ip;
-	w->ip6 = opt->ip6;
+	w->ip6 = tokd_addr_v6(opt->ip6.s6_addr);
 	w->vlan = opt->vlan;
 	w->udp_port = htons(opt->udp_port);
 	w->text_port = htons(opt->text_port);
@@ -220,8 +220,8 @@ served(const struct tokd_options *opt, char *text, size_t room)
 
 	if (opt->ip != 0)
 		inet_ntop(AF_INET, &opt->ip, ip, sizeof(ip));
-	if (!tokd_addr_is_none(&opt->ip6))
-		inet_ntop(AF_INET6, opt->ip6.byte, ip6, sizeof(ip6));
+	if (!IN6_IS_ADDR_UNSPECIFIED(&opt->ip6))
+		inet_ntop(AF_INET6, &opt->ip6, ip6, sizeof(ip6));
 	snprintf(text, room, "%s%s%s", ip, ip[0] != '\0' && ip6[0] != '\0' ? " " : "", ip6);
 	return text;
 }

@@ -195,7 +195,7 @@ tokd_control_start(struct tokd_control *c, struct tokd_app *app)
 	c->app = app;
 	c->watchdog_ms = tokd_notify_watchdog_ms();
 	rc = tokd_attach_open(&c->attach, app->opt.socket, app->opt.socket_mode,
-		app->opt.socket_group, app->ring, app->n_workers, app->instance,
+		app->opt.socket_gid, app->ring, app->n_workers, app->instance,
 		app->opt.reader_timeout_ms);
 	if (rc != 0)
 		return rc;

@@ -9,6 +9,7 @@
 #include <rte_mbuf.h>
 
 #include "log.h"
+#include "datapath/net_addr.h"
 #include "port.h"
 
 #define RX_CKSUM (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
@@ -228,6 +229,7 @@ take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
 int
 tokd_port_start(struct tokd_port *p, const struct tokd_options *opt)
 {
+	const struct tokd_addr ip6 = tokd_addr_v6(opt->ip6.s6_addr);
 	struct rte_eth_link link = {0};
 	int rc = rte_eth_dev_start(p->id);
 
@@ -238,7 +240,7 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt)
 		return rc;
 	}
 	p->started = true;
-	join_group(p, &opt->ip6);
+	join_group(p, &ip6);
 	take_mac(p, &opt->mac);
 	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
 		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);

@@ -12,8 +12,6 @@
 
 #include "options/options.h"
 
-#define TOKD_VOCABS_MAX 8
-
 struct tokd_vocabs {
 	int node; /* NUMA node they are wanted on */
 	uint32_t n;

@@ -14,6 +14,7 @@
 
 #include "log.h"
 #include "datapath/worker.h"
+#include "port.h"
 
 #define MEMPOOL_CACHE 64 /* of mbufs, as many as a burst of replies takes; fewer in a small pool   \
 			  */
@@ -56,7 +57,7 @@ map_dma(struct tokd_worker *w, const struct tokd_port *p)
 	rc = rte_dev_dma_map(p->device, r->hdr, (uintptr_t)r->hdr, r->map_bytes);
 	if (rc != 0)
 		return -rte_errno;
-	w->zc.port = p;
+	w->zc.device = p->device;
 	return 0;
 }
 
@@ -118,9 +119,9 @@ tokd_zero_copy_close(struct tokd_worker *w)
 {
 	struct tokd_zero_copy *z = &w->zc;
 
-	if (z->port != NULL)
+	if (z->device != NULL)
 		rte_dev_dma_unmap(
-			z->port->device, w->ring.hdr, (uintptr_t)w->ring.hdr, w->ring.map_bytes);
+			z->device, w->ring.hdr, (uintptr_t)w->ring.hdr, w->ring.map_bytes);
 	w->ring.in_use = NULL;
 	rte_mempool_free(z->pool);
 	rte_free(z->pos);

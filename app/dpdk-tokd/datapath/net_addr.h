@@ -22,12 +22,6 @@ struct tokd_addr {
 };
 
 /*
- * Texts at the plain-text port come from ports at least this high, and it is itself below: answers are
- * texts too, and two appliances, or one and an echo service, must not be made to talk for ever.
- */
-#define TOKD_CLIENT_PORTS 10000
-
-/*
  * Where a datagram came from, and its answer goes; our_port is the one it came to, and goes from.
  * Network byte order.
  */

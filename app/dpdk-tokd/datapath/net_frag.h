@@ -7,6 +7,8 @@
 #ifndef TOKD_NET_FRAG_H
 #define TOKD_NET_FRAG_H
 
+#include <rte_ip_frag.h>
+
 #include "worker.h"
 
 /*
@@ -15,9 +17,12 @@
  */
 #define TOKD_FRAG_MS 200
 
-struct tokd_frags;
+struct tokd_frags {
+	struct rte_ip_frag_tbl *table;
+	struct rte_ip_frag_death_row dead; /* what the library wants freed */
+};
 
-/* Set-up, for `n` datagrams at once, on `node`. NULL with a message logged. */
+/* Set-up (net_frag_open.c), for `n` datagrams at once, on `node`. NULL with a message logged. */
 struct tokd_frags *tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz);
 void tokd_frags_free(struct tokd_frags *f);
 

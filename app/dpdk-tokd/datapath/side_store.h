@@ -13,7 +13,9 @@
 #include <stdint.h>
 #include <sys/queue.h>
 
-#define TOKD_SIDE_IDS 128 /* ids of a block */
+#include "options/options.h"
+
+#define TOKD_SIDE_IDS ((uint32_t)(TOKD_SIDE_BLOCK / sizeof(uint32_t))) /* of a block */
 #define TOKD_SIDE_NONE UINT32_MAX
 #define TOKD_SIDE_BUCKETS 64 /* parts of the ring: as many as steps the tail makes in a lap */
 
@@ -30,7 +32,7 @@ struct tokd_side {
 	uint32_t bucket_shift; /* position to bucket */
 };
 
-/* Set-up: `bytes` of ids on `node`, 0 for none. Returns 0, or -ENOMEM with a message logged. */
+/* Set-up (side_store_open.c): `bytes` of ids on `node`, 0 for none. Returns 0, or -ENOMEM with a message logged. */
 int tokd_side_create(
 	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node);
 void tokd_side_destroy(struct tokd_side *d);

@@ -12,13 +12,14 @@
 #include <rte_ether.h>
 #include <rte_mbuf.h>
 
+#include <tok.h>
+
 #include "counters.h"
 #include "histogram.h"
 #include "net_addr.h"
 #include "options/options.h"
 #include "side_store.h"
 #include "token_ring.h"
-#include "control/vocabs.h"
 #include "zero_copy.h"
 
 #define TOKD_BURST 32

@@ -17,11 +17,11 @@
 
 #include <rte_mbuf.h>
 
-#include "control/port.h"
-
 /* Segments of ids in one packet; ids in more records than that are copied. */
 #define TOKD_ZC_SEGS 3
 
+struct rte_device;
+struct tokd_port; /* port.h */
 struct tokd_ring;
 struct tokd_worker;
 
@@ -31,7 +31,7 @@ struct tokd_zero_copy {
 	uint32_t n;		  /* mbufs in the pool */
 	uint32_t n_out;		  /* of them, not yet freed by the driver */
 	uint64_t *pos; /* [n] of the record an mbuf points into; UINT64_MAX: it is free */
-	const struct tokd_port *port; /* where the ring is mapped for DMA, else NULL */
+	struct rte_device *device; /* that the ring is mapped for, else NULL */
 };
 
 /* Behind each mbuf of the pool. */

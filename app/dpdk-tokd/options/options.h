@@ -10,13 +10,25 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
+#include <netinet/in.h>
+
+#include <rte_ether.h>
 
 #include <tok.h>
 #include <transport/transport.h>
 
-#include "datapath/net_addr.h"
-
 #define TOKD_N_OPTS 37
+
+/* Limits that those who use the values rely on. */
+#define TOKD_VOCABS_MAX 8   /* vocabularies of --vocab */
+#define TOKD_SIDE_BLOCK 512 /* bytes; --side-store is none, or one of these at least */
+
+/*
+ * Texts at the plain-text port come from ports at least this high, and it is itself below: answers are
+ * texts too, and two appliances, or one and an echo service, must not be made to talk for ever.
+ */
+#define TOKD_CLIENT_PORTS 10000
 
 /* Where a value came from; a higher one overrides a lower one. */
 enum tokd_option_source {
@@ -32,7 +44,7 @@ struct tokd_options {
 	const char *vocab;	    /* --vocab: names or paths, with commas between */
 	const char *pretokenizer;   /* --pretokenizer: for .tiktoken files not known by content */
 	uint32_t ip;		    /* --ip: our IPv4 address, network byte order; 0: none */
-	struct tokd_addr ip6;	    /* --ip6: our IPv6 address; ::, none */
+	struct in6_addr ip6;	    /* --ip6: our IPv6 address; ::, none */
 	struct rte_ether_addr mac;  /* --mac: our Ethernet address; zero: the port's */
 	uint16_t vlan;		    /* --vlan: 802.1Q VLAN served; 0: frames without a tag */
 	uint32_t fragments;	    /* --fragments: datagrams made whole at once; 0: none */
@@ -51,6 +63,7 @@ struct tokd_options {
 	const char *socket;	    /* --socket: path of the control socket readers attach to */
 	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */
 	const char *socket_group;   /* --socket-group: its group, name or number; NULL: ours */
+	gid_t socket_gid;	    /* made of it; (gid_t)-1: ours */
 	const char *sink;	    /* --sink: gpu[=TARGET]; NULL: none */
 	uint32_t sink_batch_us;	    /* --sink-batch */
 	const char *rdma_device;    /* --rdma-device: NULL: chosen by the route */

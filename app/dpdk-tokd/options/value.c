@@ -2,6 +2,7 @@
 /* A value's text becomes a field, or a complaint that names where it was given. */
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <grp.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +13,7 @@
 
 #include <tokd/wire.h>
 
-#include "readers/attach_socket.h"
 #include "table.h"
-#include "datapath/side_store.h"
 
 #define OPT_MTU_LEAST                                                                              \
 	(sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) + sizeof(struct tokd_rep) +      \
@@ -150,15 +149,23 @@ set_ip(const struct given *g, uint32_t *ip, struct tokd_options_error *e)
 	return 0;
 }
 
-static int
-set_ip6(const struct given *g, struct tokd_addr *ip6, struct tokd_options_error *e)
+/* RFC 4291 2.5 and 2.7: not ::, not ::1, no group, and no IPv4 address in disguise. */
+static bool
+is_ip6_host(const struct in6_addr *a)
 {
-	struct tokd_addr a;
+	return !IN6_IS_ADDR_UNSPECIFIED(a) && !IN6_IS_ADDR_LOOPBACK(a) &&
+	       !IN6_IS_ADDR_V4COMPAT(a) && !IN6_IS_ADDR_V4MAPPED(a) && !IN6_IS_ADDR_MULTICAST(a);
+}
 
-	if (inet_pton(AF_INET6, g->text, a.byte) != 1)
+static int
+set_ip6(const struct given *g, struct in6_addr *ip6, struct tokd_options_error *e)
+{
+	struct in6_addr a;
+
+	if (inet_pton(AF_INET6, g->text, &a) != 1)
 		return tokd_opt_bad(
 			e, "%s: not an IPv6 address; give one as in 2001:db8::1", head(g).text);
-	if (!tokd_addr_is_v6_host(&a))
+	if (!is_ip6_host(&a))
 		return tokd_opt_bad(e,
 			"%s: not the address of a host; give a unicast address, as in 2001:db8::1",
 			head(g).text);
@@ -196,6 +203,21 @@ is_byte(const char *text)
 	return strspn(text, "0123456789") == len && len <= 3 && atoi(text) <= 255;
 }
 
+/* The group of a name or a number. (gid_t)-1: there is none. */
+static gid_t
+find_group(const char *name)
+{
+	const struct group *g = getgrnam(name); /* no other thread of ours looks for one */
+	unsigned long v;
+	char *end;
+
+	if (g != NULL)
+		return g->gr_gid;
+	v = strtoul(name, &end, 10);
+	return isdigit((unsigned char)*name) && *end == '\0' && v < (gid_t)-1 ? (gid_t)v
+									    : (gid_t)-1;
+}
+
 /* Every text can be written into a file, and read back as it was. */
 static int
 set_text(const struct given *g, const char **field, struct tokd_options_error *e)
@@ -219,7 +241,7 @@ set_text(const struct given *g, const char **field, struct tokd_options_error *e
 	if (g->text[0] == ' ' || g->text[len - 1] == ' ')
 		return tokd_opt_bad(
 			e, "%s: a blank at the start or end; leave it out", head(g).text);
-	if (g->d->rule == RULE_GROUP && !tokd_socket_group(g->text, &(gid_t){0}))
+	if (g->d->rule == RULE_GROUP && find_group(g->text) == (gid_t)-1)
 		return tokd_opt_bad(e,
 			"%s: no such group; give one of /etc/group, by name or number",
 			head(g).text);
@@ -254,12 +276,10 @@ set(const struct given *g, struct tokd_options *opt, struct tokd_options_error *
 static int
 check_side_store(const struct tokd_options *opt, struct tokd_options_error *e)
 {
-	const size_t block = TOKD_SIDE_IDS * sizeof(uint32_t);
-
-	if (opt->side_bytes == 0 || opt->side_bytes >= block)
+	if (opt->side_bytes == 0 || opt->side_bytes >= TOKD_SIDE_BLOCK)
 		return 0;
-	return tokd_opt_bad(e, "--side-store %u: less than a block of %zu bytes; give 0, or more",
-		(unsigned int)opt->side_bytes, block);
+	return tokd_opt_bad(e, "--side-store %u: less than a block of %u bytes; give 0, or more",
+		(unsigned int)opt->side_bytes, TOKD_SIDE_BLOCK);
 }
 
 /* Both rings may be full of mbufs while a burst is on its way and a text is out of order. */
@@ -317,10 +337,11 @@ tokd_opt_resolve(
 			opt->source[i] = (uint8_t)from;
 		}
 	}
-	if (opt->ip == 0 && tokd_addr_is_none(&opt->ip6))
+	if (opt->ip == 0 && IN6_IS_ADDR_UNSPECIFIED(&opt->ip6))
 		return tokd_opt_bad(e,
 			"--ip ADDR is missing, and --ip6 as well; give one after --, as in "
 			"-- --ip 10.0.0.1, or as key ip of --config FILE");
+	opt->socket_gid = opt->socket_group != NULL ? find_group(opt->socket_group) : (gid_t)-1;
 	if (opt->text_port == opt->udp_port)
 		return tokd_opt_bad(
 			e, "--text-port %u: taken by --udp-port; give another", opt->text_port);

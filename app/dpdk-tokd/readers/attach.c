@@ -376,7 +376,7 @@ tokd_attach_wait_ms(const struct tokd_attach *a)
 }
 
 int
-tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, const char *group,
+tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, gid_t group,
 	struct tokd_ring *const *ring, uint32_t n_rings, uint64_t instance,
 	uint32_t reader_timeout_ms)
 {

@@ -85,7 +85,7 @@ struct tokd_attach {
  * Serve readers of `n_rings` rings at socket `path`, with permission `mode` and group `group` as in
  * tokd_socket_open. `ring` must outlive *a. Returns 0 or -errno with a message logged.
  */
-int tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, const char *group,
+int tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, gid_t group,
 	struct tokd_ring *const *ring, uint32_t n_rings, uint64_t instance,
 	uint32_t reader_timeout_ms);
 

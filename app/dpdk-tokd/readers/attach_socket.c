@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/socket.h>
@@ -105,27 +104,6 @@ clear_stale(const struct sockaddr_un *addr)
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-bool
-tokd_socket_group(const char *name, gid_t *gid)
-{
-	const struct group *g;
-	char *end;
-	unsigned long v;
-
-	errno = 0;
-	g = getgrnam(name); /* before any other thread of ours looks for one */
-	if (g != NULL) {
-		*gid = g->gr_gid;
-		return true;
-	}
-	v = strtoul(name, &end, 10);
-	if (*name >= '0' && *name <= '9' && *end == '\0' && v < (gid_t)-1) {
-		*gid = (gid_t)v;
-		return true;
-	}
-	return false;
-}
-
 /* Before listen: nobody connects until owner and mode are right. */
 static int
 bind_mode(int fd, const struct sockaddr_un *addr, uint32_t mode, gid_t group)
@@ -163,9 +141,8 @@ take_path(struct tokd_socket *s, uint32_t mode, gid_t gid, bool *told)
 }
 
 int
-tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const char *group)
+tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, gid_t group)
 {
-	gid_t gid = (gid_t)-1;
 	bool told = false;
 	int lock, rc;
 
@@ -178,12 +155,8 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const c
 		return -ENAMETOOLONG;
 	}
 	strcpy(s->addr.sun_path, path);
-	if (group != NULL && !tokd_socket_group(group, &gid)) {
-		TOKD_LOG(control, ERR, "--socket-group %s: no such group any more\n", group);
-		return -ENOENT;
-	}
 	lock = lock_folder(path);
-	rc = lock >= 0 ? take_path(s, mode, gid, &told) : lock;
+	rc = lock >= 0 ? take_path(s, mode, group, &told) : lock;
 	if (lock >= 0)
 		close(lock);
 	if (rc == 0)
@@ -193,9 +166,10 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const c
 			"--socket %s: another process has locked its folder for %u ms; end it, or "
 			"give another path\n",
 			path, (unsigned int)(LOCK_TRIES * (LOCK_WAIT_NS / 1000000)));
-	else if (rc == -EPERM && group != NULL)
-		TOKD_LOG(control, ERR, "--socket-group %s: %s; be a member of the group, or root\n",
-			group, strerror(-rc));
+	else if (rc == -EPERM && group != (gid_t)-1)
+		TOKD_LOG(control, ERR,
+			"--socket-group: group %u: %s; be a member of it, or root\n", group,
+			strerror(-rc));
 	else if (!told)
 		TOKD_LOG(control, ERR,
 			"--socket %s: %s; its folder must exist and be writable, or give "

@@ -3,7 +3,6 @@
 #ifndef TOKD_ATTACH_SOCKET_H
 #define TOKD_ATTACH_SOCKET_H
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 #include <sys/un.h>
@@ -16,14 +15,11 @@ struct tokd_socket {
 };
 
 /*
- * Listen at `path` with permission `mode`, owned by group `group` (a name or a number; NULL: that
- * of this process). A socket file that nobody answers on is replaced; one that somebody answers on,
+ * Listen at `path` with permission `mode`, owned by group `group` ((gid_t)-1: that of this
+ * process). A socket file that nobody answers on is replaced; one that somebody answers on,
  * or a file that is no socket, is refused. Returns 0 or -errno with a message logged.
  */
-int tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, const char *group);
+int tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, gid_t group);
 void tokd_socket_close(struct tokd_socket *s);
-
-/* The number of a group given by name or number. False: there is none. */
-bool tokd_socket_group(const char *name, gid_t *gid);
 
 #endif

@@ -7,10 +7,10 @@
  * of the ring is fed in pieces, one of several segments in at least as many; `part` remembers how
  * far it came if room runs out between two.
  */
-#include "crc32c.h"
+#include "datapath/crc32c.h"
 #include "reply.h"
 #include "stream.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 /*
  * Touched streams are answered at the latest when this share of the ring has been written since:

@@ -3,7 +3,7 @@
 #include <rte_icmp.h>
 #include <rte_ip.h>
 
-#include "net.h"
+#include "datapath/net.h"
 
 #define ICMP_TTL 64 /* RFC 1700, IP time to live */
 

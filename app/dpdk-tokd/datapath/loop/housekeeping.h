@@ -3,7 +3,7 @@
 #ifndef TOKD_HOUSEKEEPING_H
 #define TOKD_HOUSEKEEPING_H
 
-#include "worker.h"
+#include "datapath/worker.h"
 
 /* Readers, time limits, what waited for room in the ring. now: TSC. Bounded per call. */
 void tokd_housekeeping(struct tokd_worker *w, uint64_t now);

@@ -5,9 +5,9 @@
 
 #include <tokd/wire.h>
 
-#include "net.h"
+#include "datapath/net.h"
 #include "net_cksum.h"
-#include "text_port.h"
+#include "datapath/stream/text_port.h"
 
 static bool
 cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const struct rte_udp_hdr *udp,

@@ -5,7 +5,7 @@
 #include <rte_cycles.h>
 
 #include "gpu_sink.h"
-#include "stream.h"
+#include "datapath/stream/stream.h"
 
 /* The counters of both have the same order. */
 static_assert(C_SINK_RECONNECTS - C_SINK_SLOTS + 1 == TOKG_C_COUNT, "a counter is missing");

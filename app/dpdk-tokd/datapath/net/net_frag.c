@@ -3,7 +3,7 @@
 
 #include <rte_ip.h>
 
-#include "net.h"
+#include "datapath/net.h"
 #include "net_frag.h"
 
 static void

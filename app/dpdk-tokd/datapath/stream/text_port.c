@@ -3,7 +3,7 @@
 
 #include "stream.h"
 #include "text_port.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 /* Bytes of one answer; a longer one goes on in the next datagram, from an id on. */
 #define ANSWER_BYTES (sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)

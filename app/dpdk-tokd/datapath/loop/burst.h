@@ -2,7 +2,7 @@
 #ifndef TOKD_BURST_H
 #define TOKD_BURST_H
 
-#include "worker.h"
+#include "datapath/worker.h"
 
 /*
  * Take n (at most TOKD_BURST) frames, which belong to the worker from then on, and gather what is

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The states of a stream and the lists they are kept in. Nothing is allocated: streams move. */
-#include "crc32c.h"
+#include "datapath/crc32c.h"
 #include "reply.h"
 #include "stream.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 struct tokd_stream *
 tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)

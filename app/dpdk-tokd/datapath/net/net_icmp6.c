@@ -8,7 +8,7 @@
 
 #include <rte_ip.h>
 
-#include "net.h"
+#include "datapath/net.h"
 #include "net_cksum.h"
 
 #define ECHO_HOP_LIMIT 64 /* RFC 1700, IP time to live */

@@ -7,7 +7,7 @@
 
 #include <tokd/wire.h>
 
-#include "net.h"
+#include "datapath/net.h"
 #include "net_cksum.h"
 
 #define TTL 64 /* RFC 1700, IP time to live */

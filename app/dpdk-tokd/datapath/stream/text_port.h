@@ -6,7 +6,7 @@
 #ifndef TOKD_TEXT_PORT_H
 #define TOKD_TEXT_PORT_H
 
-#include "net.h"
+#include "datapath/net.h"
 
 /* m begins with the UDP payload and holds nothing else. */
 void tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer);

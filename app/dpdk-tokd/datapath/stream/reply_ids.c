@@ -6,7 +6,7 @@
 #include <rte_memcpy.h>
 
 #include "reply.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 /* Index into rec[] (free-running) of the record with id `first`, which exists. */
 static uint32_t

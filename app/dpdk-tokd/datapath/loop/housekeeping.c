@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "gpu_sink.h"
 #include "housekeeping.h"
-#include "reply.h"
-#include "stream.h"
-#include "token_ring_write.h"
+#include "datapath/stream/reply.h"
+#include "datapath/stream/stream.h"
+#include "datapath/token_ring_write.h"
 
 /* Streams ended per call: a wave of time-outs must not stop the polling of the queue. */
 #define EXPIRE_MOST 64

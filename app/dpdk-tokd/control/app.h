@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "control/control.h"
-#include "options/options.h"
-#include "control/port.h"
-#include "control/vocabs.h"
+#include "control.h"
 #include "datapath/worker.h"
+#include "options/options.h"
+#include "port.h"
+#include "vocabs.h"
 
 struct tokd_app {
 	/* Read by every worker in every turn: shares its line with nothing that is written. */

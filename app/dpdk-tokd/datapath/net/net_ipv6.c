@@ -4,7 +4,7 @@
 
 #include <rte_ip.h>
 
-#include "net.h"
+#include "datapath/net.h"
 #include "net_frag.h"
 
 /* Our address, or the group in which neighbours ask for it. */

@@ -9,7 +9,7 @@
 
 #include <rte_ip_frag.h>
 
-#include "worker.h"
+#include "datapath/worker.h"
 
 /*
  * Fragments follow each other at line rate; the table must not be held for long by those that

@@ -2,7 +2,7 @@
 /* ARP: requests for our address are answered in the mbuf they came in. */
 #include <rte_arp.h>
 
-#include "net.h"
+#include "datapath/net.h"
 
 void
 tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m)

@@ -2,7 +2,7 @@
 /* Ethernet, with or without a VLAN tag: frames for us go on to ARP, IPv4 or IPv6. */
 #include <rte_ether.h>
 
-#include "net.h"
+#include "datapath/net.h"
 
 /*
  * IEEE 802.1Q 9.6: the tag, where there is one, tells the VLAN and what follows. A frame without a

@@ -3,7 +3,7 @@
  * A datagram for our port: is it our protocol, which stream is it for, is it its turn. The rules
  * are those of doc/protocol.md; each check names the one it enforces.
  */
-#include "crc32c.h"
+#include "datapath/crc32c.h"
 #include "reply.h"
 #include "stream.h"
 

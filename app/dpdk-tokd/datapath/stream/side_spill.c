@@ -4,9 +4,9 @@
  * the bucket of the first such record it had when it was last looked at. Acknowledgements do not
  * move it: they come with every packet, the tail comes to a bucket once in a lap.
  */
-#include "side_store.h"
+#include "datapath/side_store.h"
 #include "stream.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 static struct tokd_spill_list *
 bucket_of(struct tokd_side *d, uint64_t pos)

@@ -10,9 +10,9 @@
 #include "burst.h"
 #include "gpu_sink.h"
 #include "housekeeping.h"
-#include "net.h"
-#include "reply.h"
-#include "token_ring.h"
+#include "datapath/net.h"
+#include "datapath/stream/reply.h"
+#include "datapath/token_ring.h"
 
 /*
  * Frames ahead of the one being parsed whose first two lines are asked for: Ethernet, IPv4, UDP and

@@ -21,7 +21,7 @@
 #include <tok.h>
 #include <tokd/wire.h>
 
-#include "net.h"
+#include "datapath/net.h"
 
 #if RTE_BYTE_ORDER != RTE_LITTLE_ENDIAN
 #error "wire.h is little-endian and is read as it stands: a big-endian machine needs swaps"

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ._closing import Closing
+from .._closing import Closing
 
 SOCKET_NAME = "dpdk_telemetry.v2"
 DEFAULT_PREFIX = "rte"  # EAL's

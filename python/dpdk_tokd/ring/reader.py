@@ -8,13 +8,13 @@ import socket
 import time
 from dataclasses import dataclass
 
-from ._waiting import Waiting
-from .ring_attach import attach, reason_of
-from .ring_errors import RingDropped, RingError, RingRefused
-from .ring_layout import ATTACH_REP
-from .ring_memory import Lost, Ring
-from .ring_range import TokenRange
-from .ring_streams import CutStream, OpenStreams, Restart
+from .._waiting import Waiting
+from .attach import attach, reason_of
+from .errors import RingDropped, RingError, RingRefused
+from .layout import ATTACH_REP
+from .memory import Lost, Ring
+from .range import TokenRange
+from .streams import CutStream, OpenStreams, Restart
 
 __all__ = [
     "CutStream",

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "_batch.h"
+#include "batch.h"
 
 #define CHUNK_COST_MIN ((size_t)64 << 10) /* worth a thread */
 #define CHUNKS_A_THREAD 8		  /* so that all end at about the same time */

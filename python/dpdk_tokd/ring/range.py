@@ -5,13 +5,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Self
 
-from .batch import Ids
-from .ring_errors import RingError
-from .ring_layout import REC_ABORT, REC_FIRST, REC_LAST, Rec
-from .wire import Reason
+from ..tokenizer.batch import Ids
+from .errors import RingError
+from .layout import REC_ABORT, REC_FIRST, REC_LAST, Rec
+from ..wire import Reason
 
 if TYPE_CHECKING:
-    from .ring_memory import Ring
+    from .memory import Ring
 
 
 class TokenRange:

@@ -8,8 +8,8 @@ import mmap
 import socket
 from dataclasses import dataclass
 
-from ._asking import Program, ask
-from .embedding_layout import (
+from .._asking import Program, ask
+from .layout import (
     CURSOR_BYTES,
     DATA_OFFSET,
     ENTRY,
@@ -23,8 +23,8 @@ from .embedding_layout import (
     Outputs,
     Reply,
 )
-from .ring_errors import RingError, RingRefused
-from .ring_memory import map_whole
+from ..ring.errors import RingError, RingRefused
+from ..ring.memory import map_whole
 
 AGENT = Program(
     "tokd-gpu",

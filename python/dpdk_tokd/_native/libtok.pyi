@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Types of the C extension. Its users are the modules of this package; see _libtok.c."""
+"""Types of the C extension. Its users are the modules of this package; see libtok.c."""
 
 import mmap
 from collections.abc import Iterable

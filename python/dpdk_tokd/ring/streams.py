@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .ring_memory import Lost
-from .ring_range import TokenRange
+from .memory import Lost
+from .range import TokenRange
 
 
 @dataclass(frozen=True, slots=True)

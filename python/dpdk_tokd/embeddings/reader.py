@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _libtok
-from ._waiting import Waiting
+from .._native import libtok
+from .._waiting import Waiting
 from .embedding import NUMPY, Embedding
-from .embedding_attach import Attached, attach
-from .embedding_cuda import CudaOutputs
-from .embedding_layout import (
+from .attach import Attached, attach
+from .cuda import CudaOutputs
+from .layout import (
     DATA_OFFSET,
     ENTRY,
     HEAD_OFFSET,
@@ -28,7 +28,7 @@ from .embedding_layout import (
     Reply,
     EmbeddingStatus,
 )
-from .ring_errors import RingDropped, RingError
+from ..ring.errors import RingDropped, RingError
 
 ATTACH_TIMEOUT_S = 5.0
 LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read
@@ -117,7 +117,7 @@ class EmbeddingReader(Waiting[Embedding]):
         if a is None:
             return None
         if self._position == self._head:
-            head = _libtok.load_acquire_u64(a.ring, HEAD_OFFSET)
+            head = libtok.load_acquire_u64(a.ring, HEAD_OFFSET)
             if not self._head <= head <= self._cursor + a.entries:
                 self._check_alive(a)  # the agent's own words, if it dropped us
                 raise RingError(f"{self._path}: head went from {self._head} to {head}")
@@ -172,7 +172,7 @@ class EmbeddingReader(Waiting[Embedding]):
         """Whether rows of `position` and above had not been overwritten before now. When the
         reader is closed nobody can say, which is no."""
         a = self._a
-        return a is not None and _libtok.load_fenced_u64(a.ring, TAIL_OFFSET) <= position
+        return a is not None and libtok.load_fenced_u64(a.ring, TAIL_OFFSET) <= position
 
     def _base(self) -> int:
         """Address of the outputs in this process."""
@@ -221,7 +221,7 @@ class EmbeddingReader(Waiting[Embedding]):
             if self._cuda is not None:
                 self._cuda.synchronize()
             self._cursor = cursor
-            _libtok.store_release_u64(a.cursor, 0, cursor)
+            libtok.store_release_u64(a.cursor, 0, cursor)
 
     def _nothing_came(self) -> str:
         return f"{self._path}: no embedding within {self._timeout} s"

@@ -10,12 +10,12 @@ import socket
 import time
 from collections.abc import Iterable, Iterator
 
-from . import wire
-from ._closing import Closing
-from ._udp import Incoming, connected, naming, peer_name
-from .batch import Ids
+from .. import wire
+from .._closing import Closing
+from .udp import Incoming, connected, naming, peer_name
+from ..tokenizer.batch import Ids
 from .engine import Engine, Exchange, joined, to_bytes
-from .tokenizer import Text
+from ..tokenizer.tokenizer import Text
 
 IN_FLIGHT = 64
 NO_IDS = joined([])

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator
 from types import TracebackType
 from typing import Self
 
-from . import wire
-from ._udp import Incoming, connected, is_passing, naming, peer_name
-from .batch import Ids
+from .. import wire
+from .udp import Incoming, connected, is_passing, naming, peer_name
+from ..tokenizer.batch import Ids
 from .engine import Engine, Exchange, joined, to_bytes
-from .tokenizer import Text
+from ..tokenizer.tokenizer import Text
 
 IN_FLIGHT = 256
 

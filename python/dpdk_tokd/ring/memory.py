@@ -17,9 +17,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from . import _libtok
-from .ring_errors import RingDropped, RingError
-from .ring_layout import (
+from .._native import libtok
+from .errors import RingDropped, RingError
+from .layout import (
     ALIGN,
     CURSOR_STRIDE,
     HDR,
@@ -33,8 +33,8 @@ from .ring_layout import (
     Kind,
     Rec,
 )
-from .ring_range import TokenRange
-from .wire import Reason
+from .range import TokenRange
+from ..wire import Reason
 
 OVERRUNS_MAX = 16  # of a tap, in one look
 
@@ -120,11 +120,11 @@ class Ring:
             raise RingError(f"{what}: tsc_hz is 0")
 
     def _load_head(self) -> int:
-        return _libtok.load_acquire_u64(self._memory, HEAD_OFFSET)
+        return libtok.load_acquire_u64(self._memory, HEAD_OFFSET)
 
     def _load_tail(self) -> int:
         """After the use of records: those at or above the result had not been overwritten."""
-        return _libtok.load_fenced_u64(self._memory, TAIL_OFFSET)
+        return libtok.load_fenced_u64(self._memory, TAIL_OFFSET)
 
     @property
     def tap(self) -> bool:
@@ -239,7 +239,7 @@ class Ring:
         cursor = pending[0]._pos if pending else self._position
         if cursor != self._cursor and self._cursors is not None:
             self._cursor = cursor
-            _libtok.store_release_u64(self._cursors, self._cursor_offset, cursor)
+            libtok.store_release_u64(self._cursors, self._cursor_offset, cursor)
 
     def unreleased_bytes(self) -> int:
         return self._load_head() - self._cursor

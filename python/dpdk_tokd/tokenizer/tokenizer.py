@@ -13,8 +13,8 @@ from typing import Literal, NamedTuple, TypeAlias, overload
 import numpy as np
 import numpy.typing as npt
 
-from . import _libtok
-from ._hub import vocabulary_of
+from .._native import libtok
+from .hub import vocabulary_of
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
 
 IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
@@ -78,7 +78,7 @@ class Stream:
     `Tokenizer.stream()`; one thread at a time, another gets a RuntimeError.
     """
 
-    def __init__(self, stream: _libtok.Stream) -> None:
+    def __init__(self, stream: libtok.Stream) -> None:
         self._stream = stream
 
     def feed(self, text: Text) -> Ids:
@@ -104,7 +104,7 @@ class DecodeStream:
     """Ids on their way to bytes, never with part of a character. Made by
     `Tokenizer.decode_stream()`; one thread at a time."""
 
-    def __init__(self, stream: _libtok.DecodeStream) -> None:
+    def __init__(self, stream: libtok.DecodeStream) -> None:
         self._stream = stream
 
     def feed(self, ids: IdsLike) -> bytes:
@@ -144,14 +144,14 @@ class Padding:
     pad_id: int
 
 
-_ADDED_TOKENS = {"plain": 0, "text": _libtok.ADDED_AS_TEXT, "all": _libtok.SPECIAL}
+_ADDED_TOKENS = {"plain": 0, "text": libtok.ADDED_AS_TEXT, "all": libtok.SPECIAL}
 
 
 def _flags(*, strict_utf8: bool, template: bool, added_tokens: AddedTokens) -> int:
     """What libtok is asked for (tok.h, enum tok_flags)."""
     if added_tokens not in _ADDED_TOKENS:
         raise ValueError(f'added_tokens: {added_tokens!r}: expected "plain", "text" or "all"')
-    flags = _libtok.STRICT_UTF8 * strict_utf8 | _libtok.TEMPLATE * template
+    flags = libtok.STRICT_UTF8 * strict_utf8 | libtok.TEMPLATE * template
     return flags | _ADDED_TOKENS[added_tokens]
 
 
@@ -173,7 +173,7 @@ class Tokenizer:
     `add_special_tokens=False, added_tokens="text"` does unless it is told otherwise.
     """
 
-    def __init__(self, vocab: _libtok.Vocab, *, strict_utf8: bool = False) -> None:
+    def __init__(self, vocab: libtok.Vocab, *, strict_utf8: bool = False) -> None:
         self._vocab = vocab
         self._strict = strict_utf8
         self._info = VocabInfo(**vocab.info())
@@ -205,7 +205,7 @@ class Tokenizer:
         algo: "exact" (the default), or "greedy": longest match within pretokens.
         ValueError names the file and what is wrong with it.
         """
-        vocab = _libtok.Vocab(name_or_path, pretokenizer, search_path, algo)
+        vocab = libtok.Vocab(name_or_path, pretokenizer, search_path, algo)
         return cls(vocab, strict_utf8=strict_utf8)
 
     @classmethod
@@ -358,9 +358,9 @@ class Tokenizer:
         if isinstance(texts, (str, bytes, bytearray, memoryview)):
             raise TypeError("texts: expected a list of texts, got one text")
         if threads is None:
-            threads = min(len(os.sched_getaffinity(0)), _libtok.THREADS_MAX)
-        if not 1 <= threads <= _libtok.THREADS_MAX:
-            raise ValueError(f"threads: {threads}: expected 1 to {_libtok.THREADS_MAX}")
+            threads = min(len(os.sched_getaffinity(0)), libtok.THREADS_MAX)
+        if not 1 <= threads <= libtok.THREADS_MAX:
+            raise ValueError(f"threads: {threads}: expected 1 to {libtok.THREADS_MAX}")
         most, left = self._cut(truncation, truncation_side)
         flags = _flags(
             strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens

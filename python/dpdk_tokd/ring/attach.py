@@ -7,9 +7,9 @@ import array
 import mmap
 import socket
 
-from ._asking import Program, ask
-from .ring_errors import RingError, RingRefused
-from .ring_layout import (
+from .._asking import Program, ask
+from .errors import RingError, RingRefused
+from .layout import (
     ATTACH_MAGIC,
     ATTACH_REP,
     ATTACH_REQ,
@@ -19,7 +19,7 @@ from .ring_layout import (
     RINGS_MAX,
     VERSION,
 )
-from .ring_memory import Ring, map_whole
+from .memory import Ring, map_whole
 
 APPLIANCE = Program(
     "dpdk-tokd",

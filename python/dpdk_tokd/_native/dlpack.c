@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "_dlpack.h"
+#include "dlpack.h"
 
 #include <stdint.h>
 #include <stdlib.h>

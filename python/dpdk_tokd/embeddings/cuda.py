@@ -13,7 +13,7 @@ import ctypes.util
 import uuid
 from collections.abc import Iterator
 
-from .ring_errors import RingError
+from ..ring.errors import RingError
 
 LAZY_PEER_ACCESS = 1
 PROPERTIES_ROOM = 8192  # struct cudaDeviceProp is about 1 KB, and another in every major version,

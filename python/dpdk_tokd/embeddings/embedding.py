@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from . import _libtok
-from .embedding_layout import ABORT, FIRST, LAST, Dtype, Entry, EmbeddingStatus
-from .ring_errors import RingError
+from .._native import libtok
+from .layout import ABORT, FIRST, LAST, Dtype, Entry, EmbeddingStatus
+from ..ring.errors import RingError
 
 if TYPE_CHECKING:
-    from .embedding_reader import EmbeddingReader
+    from .reader import EmbeddingReader
 
 NUMPY = {Dtype.F32: np.dtype("<f4"), Dtype.F16: np.dtype("<f2"), Dtype.BF16: np.dtype("<u2")}
 DL_CODE = {Dtype.F32: 2, Dtype.F16: 2, Dtype.BF16: 4}  # kDLFloat, kDLBfloat
@@ -170,7 +170,7 @@ class Embedding:
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("rows are given where they are: copy them after that")
         dtype = self._reader.dtype
-        return _libtok.dlpack(
+        return libtok.dlpack(
             _Lease(self),
             self._address(),
             len(self),

@@ -15,7 +15,7 @@ import tty
 from types import FrameType, TracebackType
 from typing import Self
 
-from . import _telemetry_cli
+from . import cli
 from .telemetry import Histogram, Snapshot, Telemetry, TelemetryError
 
 STAGE = "wire_to_ring"
@@ -278,7 +278,7 @@ def _interval(text: str) -> float:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = _telemetry_cli.parser("tokd-top", "Shows a dpdk-tokd of this host, live. q or Ctrl-C quits.")
+    parser = cli.parser("tokd-top", "Shows a dpdk-tokd of this host, live. q or Ctrl-C quits.")
     parser.add_argument(
         "--interval",
         type=_interval,

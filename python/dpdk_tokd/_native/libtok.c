@@ -17,8 +17,8 @@
 
 #include <tok.h>
 
-#include "_batch.h"
-#include "_dlpack.h"
+#include "batch.h"
+#include "dlpack.h"
 
 #define IDLE_CACHES_MAX BATCH_THREADS_MAX
 
@@ -661,7 +661,7 @@ static PyType_Slot vocab_slots[] = {
 };
 
 static PyType_Spec vocab_spec = {
-	.name = "dpdk_tokd._libtok.Vocab",
+	.name = "dpdk_tokd._native.libtok.Vocab",
 	.basicsize = sizeof(struct vocab),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE,
 	.slots = vocab_slots,
@@ -736,7 +736,7 @@ static PyType_Slot stream_slots[] = {
 };
 
 static PyType_Spec stream_spec = {
-	.name = "dpdk_tokd._libtok.Stream",
+	.name = "dpdk_tokd._native.libtok.Stream",
 	.basicsize = sizeof(struct stream),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = stream_slots,
@@ -806,7 +806,7 @@ static PyType_Slot decode_stream_slots[] = {
 };
 
 static PyType_Spec decode_stream_spec = {
-	.name = "dpdk_tokd._libtok.DecodeStream",
+	.name = "dpdk_tokd._native.libtok.DecodeStream",
 	.basicsize = sizeof(struct decode_stream),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = decode_stream_slots,
@@ -947,7 +947,7 @@ static PyModuleDef_Slot module_slots[] = {
 
 static struct PyModuleDef module_def = {
 	PyModuleDef_HEAD_INIT,
-	.m_name = "dpdk_tokd._libtok",
+	.m_name = "dpdk_tokd._native.libtok",
 	.m_doc = "libtok, and memory operations for the token ring.",
 	.m_size = sizeof(struct module_state),
 	.m_methods = module_methods,
@@ -957,7 +957,7 @@ static struct PyModuleDef module_def = {
 };
 
 PyMODINIT_FUNC
-PyInit__libtok(void)
+PyInit_libtok(void)
 {
 	return PyModuleDef_Init(&module_def);
 }

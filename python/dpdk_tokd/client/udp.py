@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
-from . import wire
+from .. import wire
 from .engine import Engine
 
 RECEIVE_BUFFER = 4 << 20

@@ -26,10 +26,10 @@ from collections.abc import Iterator
 import google_crc32c
 import numpy as np
 
-from . import wire
-from .batch import Ids
-from .tokenizer import Text
-from .wire import Reason, Rep, Req
+from .. import wire
+from ..tokenizer.batch import Ids
+from ..tokenizer.tokenizer import Text
+from ..wire import Reason, Rep, Req
 
 RTO_FIRST_S = 0.020
 RTO_LEAST_S = 0.005

@@ -34,7 +34,7 @@ except ImportError:
         "pip install 'dpdk-tokd[exporter]'"
     )
 
-from . import _telemetry_cli
+from . import cli
 from .telemetry import Histogram, Telemetry, TelemetryError
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ def _only_metrics(metrics: WSGIApplication) -> WSGIApplication:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    parser = _telemetry_cli.parser(
+    parser = cli.parser(
         "tokd-exporter",
         "Serves the telemetry of a dpdk-tokd on this host to Prometheus, by HTTP.",
         " doc/telemetry.md lists the metrics.",

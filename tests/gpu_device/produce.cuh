@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "block.cuh"
-#include "gpu_check.h"
+#include "ring/gpu_check.h"
 #include "produce.h"
 
 #define PRODUCE_IN_FLIGHT_MAX 64

@@ -19,12 +19,12 @@ import replay
 from demo.net import Veth, inside, namespace, veth
 from demo.say import say
 from demo.servers import READY_S
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 from memif import command
 from memif.pair import BUILD, CPUS
 from packages import data_home
 
-CLIENT = BUILD / "tools" / "tokd-client"
+CLIENT = BUILD / "app" / "tokd-client"
 WORKER_CPUS = CPUS[::-1][:2]  # worker 0 on the last, as everywhere; worker 1 on the one before
 CLIENTS = 8  # sockets, and so flows, for the kernel to spread over the queues
 IN_FLIGHT = 32

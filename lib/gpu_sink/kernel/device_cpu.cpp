@@ -10,7 +10,7 @@
 #include "common.h"
 #include "consumer.cuh"
 #include "host_memory.h"
-#include "../numa_place.h"
+#include "ring/numa_place.h"
 
 #define THREADS_MAX 257
 #define ROWS_OF_JOB 64

@@ -10,8 +10,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../gpu_ring.h"
-#include "../numa_place.h"
+#include "ring/gpu_ring.h"
+#include "ring/numa_place.h"
 
 #define PAGE_2M (2ull << 20)
 

@@ -32,7 +32,7 @@ MEASURE = ("measure.c", "post.c", "produce_cuda.cu", "produce_cpu.cpp")
 TESTS = ("bench.c", "post.c")
 TRANSPORT = (
     *("transport.c", "transport_shm.c", "transport_cuda.c", "shm_open.c", "session.c", "link.c"),
-    *("hello.c", "target.c", "handshake_client.c", "verbs_none.c"),
+    *("hello.c", "inside.c", "target.c", "handshake_client.c", "verbs_none.c"),
 )
 AGENT = (
     *("agent.c", "consumer.c", "delivery.c", "holders.c", "log.c", "places.c", "postings.c"),
@@ -176,7 +176,8 @@ def sources_digest() -> str:
 
 
 def include_flags() -> List[str]:
-    folders = sorted({path.parent for path in headers()} - {ROOT / NO_CMOCKA})
+    roots = [ROOT / folder for folder in SOURCES if (ROOT / folder).is_dir()]
+    folders = roots + sorted({path.parent for path in headers()} - {*roots, ROOT / NO_CMOCKA})
     own = [folder for folder in folders if ROOT / INCLUDE not in (folder, *folder.parents)]
     return [f"-I{folder}" for folder in (ROOT / NO_CMOCKA, ROOT / INCLUDE, *own)]
 

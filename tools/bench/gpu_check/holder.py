@@ -21,7 +21,7 @@ from typing import Any, Dict, List, Tuple
 
 TOKENS = 100
 WAIT_S = 60
-PYTHON = Path(__file__).resolve().parents[3] / "python"
+EMBEDDINGS = Path(__file__).resolve().parents[3] / "python/dpdk_tokd/embeddings"
 
 
 def ids_of(request: int, rows: int) -> List[int]:
@@ -29,9 +29,8 @@ def ids_of(request: int, rows: int) -> List[int]:
 
 
 def module(name: str) -> Any:
-    """A module of dpdk_tokd, without the package, whose libraries are not built here."""
-    (path,) = PYTHON.rglob(f"{name}.py")
-    spec = importlib.util.spec_from_file_location(name, path)
+    """A module of dpdk_tokd.embeddings, without the package, whose libraries are not built here."""
+    spec = importlib.util.spec_from_file_location(name, EMBEDDINGS / f"{name}.py")
     assert spec is not None and spec.loader is not None
     found = importlib.util.module_from_spec(spec)
     sys.modules[name] = found
@@ -99,10 +98,10 @@ class Holder:
     def __init__(self, path: str, table: str, gpu: int) -> None:
         import numpy as np
 
-        self.np, self.layout = np, module("embedding_layout")
+        self.np, self.layout = np, module("layout")
         sizes, seed = table.split(":")
         self.rows, self.dim = map(int, sizes.split("x"))
-        self.table = module("embedding_table").random_table(self.rows, self.dim, int(seed))
+        self.table = module("table").random_table(self.rows, self.dim, int(seed))
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.socket.settimeout(WAIT_S)
         self.socket.connect(path)

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
-from gpu_check.exact import (  # noqa: E402
+from gpu_check.exact import (
     BADID,
     BADPOS,
     DTYPES,
@@ -47,7 +47,13 @@ def ran(command: list[str | Path]) -> str:
     """Output of the helper, which must end well. It and all it started are gone on return."""
     env = os.environ | {"TOKD_GPU_LIMIT_S": str(LIMIT_S)}
     with subprocess.Popen(
-        command, stdout=PIPE, stderr=PIPE, text=True, errors="replace", env=env, start_new_session=True
+        command,
+        stdout=PIPE,
+        stderr=PIPE,
+        text=True,
+        errors="replace",
+        env=env,
+        start_new_session=True,
     ) as helper:
         try:
             output, errors = helper.communicate(timeout=LIMIT_S + 10)
@@ -90,7 +96,9 @@ def test_a_text_may_take_several_slots(kind: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("records", [1, 37, 1000])
 @pytest.mark.parametrize("kind", EACH_KIND)
-def test_records_of_batches_are_embedded_one_by_one(kind: int, records: int, tmp_path: Path) -> None:
+def test_records_of_batches_are_embedded_one_by_one(
+    kind: int, records: int, tmp_path: Path
+) -> None:
     case = Case.made(kind, F16, 48, n=2100)
     case.assert_equal(embedded(case, tmp_path, batch=records), case.expected())
 
@@ -119,6 +127,8 @@ def test_what_is_beyond_a_table_is_a_row_of_zeros(dtype: int, tmp_path: Path) ->
 @pytest.mark.parametrize("kind", EACH_KIND)
 def test_rows_are_pytorchs(kind: int, dtype: int, tmp_path: Path) -> None:
     """In fp32; 16-bit sums of two are PyTorch's to the bit as well."""
-    torch = pytest.importorskip("torch", reason="PyTorch is not installed: compared with NumPy alone")
+    torch = pytest.importorskip(
+        "torch", reason="PyTorch is not installed: compared with NumPy alone"
+    )
     case = Case.made(kind, dtype, 768, n=2048, position0=5)
     case.assert_equal(embedded(case, tmp_path), case.torchs(torch, "cpu"))

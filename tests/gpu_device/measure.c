@@ -3,19 +3,19 @@
  * gpu_measure MODE DEVICE [NAME=NUMBER]... [out=FILE]
  *
  *   scan       nothing is posted: how long each look at all slots takes, by the scanner's own clock
- *   requests   this host posts n slots one after the other into the mapped ring: from before the first
- *              store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped
- *   produce    producers on the device post n slots each (produce.h): from before the first store, and
- *              from before the ticket's, until `done` is read
- *   drain      `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which
- *              lets nothing else run beside a kernel. The ring is in host memory
- *   leave      one slot is embedded, then the process ends with the consumer running
+ *   requests   this host posts n slots one after the other into the mapped ring: from before the
+ * first store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped produce
+ * producers on the device post n slots each (produce.h): from before the first store, and from
+ * before the ticket's, until `done` is read drain      `slots` slots are posted, then a consumer
+ * embeds them and ends: for a profiler, which lets nothing else run beside a kernel. The ring is in
+ * host memory leave      one slot is embedded, then the process ends with the consumer running
  *
- * Prints one JSON object: what was done, and `series`, each with its clock and how many samples there
- * are. The samples themselves go to FILE, one series after the other, as 64-bit words of ticks;
- * `ns_per_tick` says what one is. Looks are timed in the mode `scan` alone: timing costs stores.
- * TOKD_GPU_RING=host: the ring in this host's memory. Tables and ids come from `seed`. `kind` and
- * `dtype` are enum tokg_kind and tokg_dtype. Ends with 1 where a slot or a row is not right.
+ * Prints one JSON object: what was done, and `series`, each with its clock and how many samples
+ * there are. The samples themselves go to FILE, one series after the other, as 64-bit words of
+ * ticks; `ns_per_tick` says what one is. Looks are timed in the mode `scan` alone: timing costs
+ * stores. TOKD_GPU_RING=host: the ring in this host's memory. Tables and ids come from `seed`.
+ * `kind` and `dtype` are enum tokg_kind and tokg_dtype. Ends with 1 where a slot or a row is not
+ * right.
  */
 #include <inttypes.h>
 #include <pthread.h>
@@ -131,8 +131,8 @@ open_device(struct measure *m, const char *name, bool time_scans)
 	struct tokg_geometry *const g = &m->c.geometry;
 	struct tokg_tables *const t = &m->c.tables;
 	const uint64_t row = tokg_out_bytes(a->tokens, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
-	const uint64_t least = 4 * tokg_out_bytes(a->slot_bytes / 4,
-					   a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
+	const uint64_t least =
+		4 * tokg_out_bytes(a->slot_bytes / 4, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
 	const uint64_t need = row * (a->batch ? a->batch : 1) * a->slots;
 	uint64_t seed = a->seed * 2 + 1;
 	struct tokg_error why = {{0}};
@@ -356,15 +356,15 @@ producers_wait(struct measure *m, struct produce *p)
 			post_fail("the region cannot be read");
 		ended = begun = 0;
 		for (uint32_t i = 0; i < p->producers; i++) {
-			const uint64_t state =
-				__atomic_load_n(&p->said[i].state, __ATOMIC_ACQUIRE);
+			const uint64_t state = __atomic_load_n(&p->said[i].state, __ATOMIC_ACQUIRE);
 
 			begun += state != PRODUCE_WAITS;
 			ended += state >= PRODUCE_ENDED;
 		}
 		if (begun < p->producers && post_now() > begun_by)
-			post_fail("%u of %u producers do not begin beside the consumer: the kernels "
-				  "are not run at once",
+			post_fail(
+				"%u of %u producers do not begin beside the consumer: the kernels "
+				"are not run at once",
 				p->producers - begun, p->producers);
 	}
 }
@@ -436,8 +436,8 @@ say_produced(struct measure *m, const struct produce *p)
 	free(flat);
 	fflush(stdout);
 	if (all.not_ok > 0 || all.wrong > 0)
-		post_fail("%" PRIu64 " slots not OK, %" PRIu64 " words of rows wrong (last: post %" PRIu64
-			  " of its producer)",
+		post_fail("%" PRIu64 " slots not OK, %" PRIu64
+			  " words of rows wrong (last: post %" PRIu64 " of its producer)",
 			all.not_ok, all.wrong, p->said[0].last_wrong);
 	if (all.done == 0)
 		post_fail("no slot was done");
@@ -586,5 +586,6 @@ main(int argc, char **argv)
 		m.d->ops->close(m.d);
 		return 0;
 	}
-	post_fail("usage: gpu_measure scan|requests|produce|drain|leave DEVICE [NAME=NUMBER]... [out=FILE]");
+	post_fail(
+		"usage: gpu_measure scan|requests|produce|drain|leave DEVICE [NAME=NUMBER]... [out=FILE]");
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Producers on the device: what they post is embedded, and a row that is not the table's is found. */
+/* Producers on the device: what they post is embedded, and a row that is not the table's is found.
+ */
 #include <stdlib.h>
 #include <string.h>
 

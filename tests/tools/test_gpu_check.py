@@ -20,8 +20,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BENCH = ROOT / "tools" / "bench"
 sys.path.append(str(BENCH))
-from gpu_check import build, figures, main, parts, report  # noqa: E402
-from gpu_check.run import NotRun, Run  # noqa: E402
+from gpu_check import build, figures, main, parts, report
+from gpu_check.run import NotRun, Run
 
 
 def has_gpu() -> bool:
@@ -47,7 +47,13 @@ def test_percentiles_are_samples_by_nearest_rank(share, value):
 
 
 def test_no_p99_is_said_of_few_samples():
-    assert figures.summary([3.0, 1.0, 2.0]) == {"n": 3, "p50": 2.0, "p90": 3.0, "p99": None, "max": 3.0}
+    assert figures.summary([3.0, 1.0, 2.0]) == {
+        "n": 3,
+        "p50": 2.0,
+        "p90": 3.0,
+        "p99": None,
+        "max": 3.0,
+    }
     assert figures.summary(range(1000))["p99"] == 989
     assert figures.summary([]) == {"n": 0}
 
@@ -76,7 +82,11 @@ def says_something(run: Run) -> None:
 
 def test_a_part_is_what_it_said(tmp_path):
     result = one(says_something, 10, tmp_path)
-    assert (result["state"], result["right"], result["figures"][0]["what"]) == ("right", ["one thing"], "w")
+    assert (result["state"], result["right"], result["figures"][0]["what"]) == (
+        "right",
+        ["one thing"],
+        "w",
+    )
 
 
 def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path):
@@ -91,7 +101,9 @@ def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path
     assert result["state"] == "not run" and result["why"].startswith("time")
     assert result["right"] == ["before it hung"] and 1 <= result["seconds"] < 8
     cmdline = Path(f"/proc/{(tmp_path / 'child').read_text()}/cmdline")
-    assert not cmdline.exists() or not cmdline.read_bytes()  # gone, or nobody has asked how it ended
+    assert (
+        not cmdline.exists() or not cmdline.read_bytes()
+    )  # gone, or nobody has asked how it ended
 
 
 @pytest.mark.parametrize(
@@ -147,7 +159,9 @@ sys.exit(main.main(["A", "--out", {out!r}]))
 def test_killed_after_any_part_its_results_are_there(after, how, tmp_path):
     script = DRIVER.format(bench=str(BENCH), stands=after, out=str(tmp_path))
     path = tmp_path / "gpu-check.json"
-    with subprocess.Popen([sys.executable, "-B", "-c", script], stdout=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        [sys.executable, "-B", "-c", script], stdout=subprocess.DEVNULL
+    ) as process:
         until = time.monotonic() + 30
         running = {"state": f"Running A: part {after}"}
         while not path.exists() or json.loads(path.read_text())["state"] != running["state"]:
@@ -177,7 +191,10 @@ def test_one_wrong_part_makes_the_whole_wrong_and_the_rest_goes_on(tmp_path, mon
 
 
 def test_wrong_options_are_refused_by_name(capsys):
-    for arguments, words in ((["Z"], "phase Z: give A, B, C"), (["--device", "gpu"], "give cuda:N or cpu")):
+    for arguments, words in (
+        (["Z"], "phase Z: give A, B, C"),
+        (["--device", "gpu"], "give cuda:N or cpu"),
+    ):
         with pytest.raises(SystemExit) as refused:
             main.main(arguments)
         assert refused.value.code == 2
@@ -193,7 +210,10 @@ def test_without_a_gpu_it_says_so_and_claims_nothing(tmp_path):
 
 
 def test_a_driver_that_fails_is_not_taken_for_no_gpu(monkeypatch):
-    for script, expected in (("77 the driver has no GPU", "the driver has no GPU"), ("1 error 999", None)):
+    for script, expected in (
+        ("77 the driver has no GPU", "the driver has no GPU"),
+        ("1 error 999", None),
+    ):
         monkeypatch.setattr(main, "ASK", f"import sys; sys.exit({script!r})")
         assert main.no_gpu() == expected
 
@@ -240,7 +260,9 @@ def tree(tmp_path_factory) -> Path:
     """The tracked files alone, as an archive has them; built in an empty environment."""
     if build.find_nvcc() is None:
         pytest.skip("nvcc was not found")
-    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False)
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
     if listed.returncode != 0:
         pytest.skip("not a checkout of git: which files an archive has cannot be told")
     to = tmp_path_factory.mktemp("tree")
@@ -266,7 +288,10 @@ def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
     said = json.loads((tmp_path / "gpu-check.json").read_text())
     assert said["state"] == "Complete" and said["device"] == "cpu"
     for part in said["parts"]:
-        assert part["state"] == "right" or part["why"] in ("needs a GPU", "needs torch in this Python"), part
+        assert part["state"] == "right" or part["why"] in (
+            "needs a GPU",
+            "needs torch in this Python",
+        ), part
     by_title = {part["title"]: part for part in said["parts"]}
     assert len(by_title["rows against numpy"]["right"]) == 12
     assert by_title["tests in C on the device"]["right"] == [

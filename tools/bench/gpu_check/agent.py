@@ -9,7 +9,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from .holder import ids_of
 from .run import Run, Wrong, environment, python
@@ -19,7 +19,7 @@ READY_S = 40
 HOLDER = Path(__file__).with_name("holder.py")
 
 
-def group_env(run: Run, more: Dict[str, str]) -> Dict[str, str]:
+def group_env(run: Run, more: dict[str, str]) -> dict[str, str]:
     """As a user starts it: nothing of TOKD_, and code loaded when it is needed."""
     env = {k: v for k, v in environment(**more).items() if not k.startswith("TOKD_")}
     env.pop("CUDA_MODULE_LOADING", None)
@@ -29,7 +29,9 @@ def group_env(run: Run, more: Dict[str, str]) -> Dict[str, str]:
 class Process:
     """One helper: its output by lines. Of the part's process group, so that it ends with the part."""
 
-    def __init__(self, run: Run, name: str, words: List[Any], env: Dict[str, str], stdin: bool = False) -> None:
+    def __init__(
+        self, run: Run, name: str, words: list[Any], env: dict[str, str], stdin: bool = False
+    ) -> None:
         self.name, self.log = name, run.work / f"{name}.log"
         self._errors = self.log.open("ab")
         self.process = subprocess.Popen(
@@ -66,7 +68,14 @@ class Agent(Process):
     def __init__(self, run: Run, **env: str) -> None:
         self.ring, self.holders = run.work / "ring", run.work / "holders"
         words = [run.build.program("tokd-gpu"), "--table", f"random:{ROWS}x{DIM}:{run.seed}"]
-        words += ["--listen", f"unix:{self.ring}", "--holders-socket", self.holders, "--device", run.device]
+        words += [
+            "--listen",
+            f"unix:{self.ring}",
+            "--holders-socket",
+            self.holders,
+            "--device",
+            run.device,
+        ]
         words += ["--slots", "8", "--slot-bytes", "4k", "--producers", "4"]
         words += ["--ring", "host"] if run.on_gpu else []
         super().__init__(run, "tokd-gpu", words, group_env(run, env))
@@ -120,14 +129,14 @@ class Holder(Process):
         if self.hear() != "holding":
             raise Wrong(f"the holder does not hold:\n{self.said()}")
 
-    def result(self) -> Dict[str, Any]:
-        said: Dict[str, Any] = json.loads(self.hear())
+    def result(self) -> dict[str, Any]:
+        said: dict[str, Any] = json.loads(self.hear())
         if said["wrong"]:
             raise Wrong(f"{said['wrong']} elements of the holder's rows are not the table's")
         return said
 
 
-def ended(*processes: Optional[Process]) -> None:
+def ended(*processes: Process | None) -> None:
     for process in processes:
         if process is not None:
             process.kill()

@@ -8,9 +8,10 @@ rounding of it, since nothing is rounded before the end, as a model of that type
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Callable, Dict, List, Optional, Union
+from typing import Any
 
 import numpy as np
 
@@ -57,12 +58,12 @@ class Case:
     kind: int
     dtype: int
     ids: Array
-    tables: Dict[str, Array]
+    tables: dict[str, Array]
     position0: int = 0
 
     @classmethod
     def made(
-        cls, kind: int, dtype: int, dim: int, n: int, position0: int = 0, seed: Optional[int] = None
+        cls, kind: int, dtype: int, dim: int, n: int, position0: int = 0, seed: int | None = None
     ) -> Case:
         rng = np.random.default_rng(dim * 31 + n if seed is None else seed)
         tables = {"word": rng.normal(size=(N_IDS, dim))}
@@ -72,7 +73,9 @@ class Case:
             tables.update(type=rng.normal(size=dim), gamma=rng.normal(1, 0.1, dim))
             tables["beta"] = rng.normal(size=dim)
         stored_tables = {name: stored(t, dtype) for name, t in tables.items()}
-        return cls(kind, dtype, rng.integers(0, N_IDS, n).astype(np.uint32), stored_tables, position0)
+        return cls(
+            kind, dtype, rng.integers(0, N_IDS, n).astype(np.uint32), stored_tables, position0
+        )
 
     @classmethod
     def of_any_bits(cls, dtype: int, dim: int, n: int, seed: int) -> Case:
@@ -124,8 +127,8 @@ class Case:
 
     def embedded(
         self,
-        ran: Callable[[List[Union[str, Path]]], str],
-        program: List[Union[str, Path]],
+        ran: Callable[[list[str | Path]], str],
+        program: list[str | Path],
         device: str,
         folder: Path,
         batch: int = 0,
@@ -135,7 +138,16 @@ class Case:
         for name, x in {**self.tables, "ids": self.ids}.items():
             x.tofile(folder / f"{name}.bin")
         n_positions = N_POSITIONS if self.kind != WORD else 0
-        numbers = (self.kind, self.dtype, self.dim, N_IDS, n_positions, EPSILON, self.position0, batch)
+        numbers = (
+            self.kind,
+            self.dtype,
+            self.dim,
+            N_IDS,
+            n_positions,
+            EPSILON,
+            self.position0,
+            batch,
+        )
         said = status_said(ran([*program, device, folder, *map(str, numbers)]))
         if said != status:
             raise AssertionError(f"status {said}, expected {status}")
@@ -151,4 +163,6 @@ class Case:
         bound = {F32: 1e-5, F16: 2.0**-11, BF16: 2.0**-8}[self.dtype]
         error = np.abs(got - expected) / (bound * np.maximum(1, np.abs(expected)) + 1e-5)
         if not np.all(error <= 1):  # not: any > 1, which NaN is not
-            raise AssertionError(f"BERT: {np.count_nonzero(~(error <= 1))} elements are too far off")
+            raise AssertionError(
+                f"BERT: {np.count_nonzero(~(error <= 1))} elements are too far off"
+            )

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import array
 import math
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, Sequence
+from typing import Any
 
 LEAST_FOR_P99 = 1000  # samples; below them the report says no p99
 
@@ -16,7 +17,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def summary(samples: Sequence[float]) -> Dict[str, Any]:
+def summary(samples: Sequence[float]) -> dict[str, Any]:
     """n, p50, p90, p99 (None below LEAST_FOR_P99 samples) and max."""
     ordered = sorted(samples)
     if not ordered:
@@ -26,14 +27,14 @@ def summary(samples: Sequence[float]) -> Dict[str, Any]:
     return {"n": len(ordered), **shares, "max": ordered[-1]}
 
 
-def microseconds(ticks: Sequence[int], ns_per_tick: float) -> Dict[str, Any]:
+def microseconds(ticks: Sequence[int], ns_per_tick: float) -> dict[str, Any]:
     """The summary of ticks, in microseconds."""
     said = summary(ticks)
     scale = ns_per_tick / 1000
     return {k: v if k == "n" or v is None else round(v * scale, 3) for k, v in said.items()}
 
 
-def series(path: Path, lengths: List[int]) -> List["array.array[int]"]:
+def series(path: Path, lengths: list[int]) -> list[array.array[int]]:
     """What gpu_measure wrote: one series of 64-bit words behind the other."""
     found = []
     with path.open("rb") as samples:

@@ -17,14 +17,14 @@ import sys
 import threading
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Tuple
+from typing import Any
 
 TOKENS = 100
 WAIT_S = 60
 EMBEDDINGS = Path(__file__).resolve().parents[3] / "python/dpdk_tokd/embeddings"
 
 
-def ids_of(request: int, rows: int) -> List[int]:
+def ids_of(request: int, rows: int) -> list[int]:
     return [(request * 7919 + k * 104729) % rows for k in range(TOKENS)]
 
 
@@ -66,13 +66,15 @@ class Gpu:
     def copy(self, to: Any, offset: int) -> None:
         """Into a numpy array."""
         source = ctypes.c_uint64(self.address.value + offset)
-        self.call("cuMemcpyDtoH_v2", ctypes.c_void_p(to.ctypes.data), source, ctypes.c_size_t(to.nbytes))
+        self.call(
+            "cuMemcpyDtoH_v2", ctypes.c_void_p(to.ctypes.data), source, ctypes.c_size_t(to.nbytes)
+        )
 
 
 class Rows:
     """An address on the GPU as PyTorch takes it."""
 
-    def __init__(self, address: int, shape: Tuple[int, int]) -> None:
+    def __init__(self, address: int, shape: tuple[int, int]) -> None:
         self.__cuda_array_interface__ = {
             "shape": shape, "typestr": "<f4", "data": (address, False), "version": 2,
         }  # fmt: skip
@@ -110,13 +112,15 @@ class Holder:
         self.ring = mmap.mmap(fds[1], 0, prot=mmap.PROT_READ)
         self.words = np.frombuffer(self.ring, np.uint64)
         self.entries = int(self.layout.HDR.unpack_from(self.ring)[2])
-        self.gpu = self.busy = self.torch = None
+        self.gpu: Gpu | None = None
+        self.busy: Busy | None = None
+        self.torch: Any = None
         if self.reply.outputs == self.layout.Outputs.CUDA_IPC:
             self.begin_gpu(gpu)
         else:
             self.outputs = mmap.mmap(fds[2], 0, prot=mmap.PROT_READ)
 
-    def attach(self) -> Tuple[Any, List[int]]:
+    def attach(self) -> tuple[Any, list[int]]:
         layout = self.layout
         self.socket.send(layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION, 0, 0))
         data, fds, _, _ = socket.recv_fds(self.socket, layout.REP.size, 3)
@@ -142,20 +146,24 @@ class Holder:
         ids = ids_of(entry.request, self.rows)[entry.first : entry.first + entry.tokens]
         shape = (entry.tokens, self.dim)
         if self.torch is not None and self.gpu is not None:
-            rows = self.torch.as_tensor(Rows(self.gpu.address.value + entry.offset, shape), device="cuda")
+            rows = self.torch.as_tensor(
+                Rows(self.gpu.address.value + entry.offset, shape), device="cuda"
+            )
             return int((rows != self.on_gpu[self.torch.tensor(ids, device="cuda")]).sum().item())
         if self.gpu is not None:
             rows = self.np.empty(shape, self.np.float32)
             self.gpu.copy(rows, entry.offset)
         else:
             count = entry.tokens * self.dim
-            rows = self.np.frombuffer(self.outputs, self.np.float32, count, entry.offset).reshape(shape)
+            rows = self.np.frombuffer(self.outputs, self.np.float32, count, entry.offset).reshape(
+                shape
+            )
         return int((rows != self.table[ids]).sum())
 
-    def take(self, count: int) -> Dict[str, Any]:
+    def take(self, count: int) -> dict[str, Any]:
         layout, at, wrong = self.layout, self.reply.start, 0
-        embedded: List[int] = []
-        handed: List[int] = []
+        embedded: list[int] = []
+        handed: list[int] = []
         until = time.monotonic() + WAIT_S
         while len(embedded) < count:
             if int(self.words[layout.HEAD_OFFSET // 8]) == at:
@@ -185,7 +193,7 @@ class Holder:
         }
 
 
-def main(arguments: List[str]) -> int:
+def main(arguments: list[str]) -> int:
     path, table, count, gpu = arguments
     holder = Holder(path, table, int(gpu))
     print("holding", flush=True)

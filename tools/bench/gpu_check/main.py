@@ -16,7 +16,6 @@ Exit status: 0 all that was run is right; 1 something is not, or the build faile
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import shutil
 import signal
@@ -25,7 +24,7 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Optional
+from typing import Any
 
 from . import parts, report
 from .build import Build, BuildError, default_folder
@@ -50,7 +49,7 @@ sys.exit(f"1 cuInit: the driver's error {rc}: see nvidia-smi and dmesg" if rc el
 """
 
 
-def no_gpu() -> Optional[str]:
+def no_gpu() -> str | None:
     """Why there is no GPU; None: there is one, or something is wrong with it, which its parts will say."""
     asked = subprocess.run(
         [python(), "-c", ASK], stderr=subprocess.PIPE, env=environment(), timeout=120, check=False
@@ -59,10 +58,12 @@ def no_gpu() -> Optional[str]:
     return said[3:] if said.startswith("77 ") else None
 
 
-def options(arguments: List[str], phases: List[str]) -> argparse.Namespace:
+def options(arguments: list[str], phases: list[str]) -> argparse.Namespace:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("gpu-check", description=__doc__, formatter_class=form)
-    parser.add_argument("phase", nargs="*", metavar="PHASE", help=f"of {' '.join(phases)}; none: all")
+    parser.add_argument(
+        "phase", nargs="*", metavar="PHASE", help=f"of {' '.join(phases)}; none: all"
+    )
     parser.add_argument("--out", type=Path, metavar="DIR", help="of the results (build/gpu-check)")
     parser.add_argument("--build-only", action="store_true", help="build, and run nothing")
     parser.add_argument("--seed", type=int, metavar="N", help="of tables and ids; none: a new one")
@@ -78,10 +79,12 @@ def options(arguments: List[str], phases: List[str]) -> argparse.Namespace:
     return chosen
 
 
-def show(result: Dict[str, Any]) -> None:
+def show(result: dict[str, Any]) -> None:
     """One part, for a person who watches."""
     why = f": {result['why']}" if result["why"] else ""
-    print(f"{result['phase']}: {result['title']}: {result['state']}{why} ({result['seconds']:.1f} s)")
+    print(
+        f"{result['phase']}: {result['title']}: {result['state']}{why} ({result['seconds']:.1f} s)"
+    )
     for figure in result["figures"]:
         if "p50" in figure:
             numbers = ", ".join(f"{k} {figure[k]}" for k in ("n", "p50", "p90", "p99", "max"))
@@ -102,7 +105,9 @@ def interrupted(*_: Any) -> None:
 class Check:
     """All parts that are asked for, and the report as it stands."""
 
-    def __init__(self, chosen: argparse.Namespace, said: Dict[str, Any], work: Path, build: Build) -> None:
+    def __init__(
+        self, chosen: argparse.Namespace, said: dict[str, Any], work: Path, build: Build
+    ) -> None:
         self.out, self.report = chosen.out, said
         self.run_of = Run(build, chosen.device, said["seed"], work)
 
@@ -124,21 +129,20 @@ class Check:
         self.write("Between two parts")
         show(result)
 
-    def all(self, chosen: List[parts.Part]) -> None:
+    def all(self, chosen: list[parts.Part]) -> None:
         phase, until = "", 0.0
         for each in chosen:
             if each.phase != phase:
                 phase, until = each.phase, time.monotonic() + parts.phase_limit_s(each.phase)
-                print(f"phase {phase}: at most {parts.phase_limit_s(phase)} s")
             self.one(each, until - time.monotonic())
         self.write("Complete")
 
 
-def failed(said: Dict[str, Any]) -> bool:
+def failed(said: dict[str, Any]) -> bool:
     return any(result["state"] == "WRONG" for result in said["parts"])
 
 
-def built(folder: Path) -> Optional[str]:
+def built(folder: Path) -> str | None:
     """What the build did; None: it failed, which was said."""
     began = time.monotonic()
     try:
@@ -150,7 +154,7 @@ def built(folder: Path) -> Optional[str]:
     return done
 
 
-def main(arguments: List[str]) -> int:
+def main(arguments: list[str]) -> int:
     all_parts = parts.load()
     chosen = options(arguments, sorted({each.phase for each in all_parts}))
     folder = default_folder()
@@ -177,16 +181,17 @@ def main(arguments: List[str]) -> int:
     work = Path(tempfile.mkdtemp(prefix="gpu-check."))
     check = Check(chosen, said, work / "part", Build(folder))
     signal.signal(signal.SIGTERM, interrupted)
-    print(f"seed {said['seed']}; results: {chosen.out}/gpu-check.md", flush=True)
+    wanted = [each for each in all_parts if not chosen.phase or each.phase in chosen.phase]
+    limits = {each.phase: parts.phase_limit_s(each.phase) for each in wanted}
+    budget = ", ".join(f"{phase} {limit_s} s" for phase, limit_s in limits.items())
+    print(f"seed {said['seed']}; results: {chosen.out}/gpu-check.md; at most {budget}", flush=True)
     if chosen.device == "cpu":
         print(report.CPU)
     try:
-        check.all([each for each in all_parts if not chosen.phase or each.phase in chosen.phase])
+        check.all(wanted)
     except KeyboardInterrupt:
         check.write("Interrupted")
         return 1
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return 1 if failed(said) else 0
-
-

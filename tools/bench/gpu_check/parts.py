@@ -23,8 +23,9 @@ import signal
 import sys
 import time
 import traceback
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from . import phases
 from .run import GRACE_S, NotRun, Run, Wrong
@@ -42,7 +43,7 @@ class Part(NamedTuple):
     function: Callable[[Run], None]
 
 
-REGISTERED: List[Part] = []
+REGISTERED: list[Part] = []
 
 
 def part(phase: str, number: int, title: str, limit_s: int) -> Callable[..., Any]:
@@ -55,7 +56,7 @@ def part(phase: str, number: int, title: str, limit_s: int) -> Callable[..., Any
     return register
 
 
-def load() -> List[Part]:
+def load() -> list[Part]:
     """All parts, in the order in which they are run."""
     for module in pkgutil.iter_modules(phases.__path__):
         importlib.import_module(f"{phases.__name__}.{module.name}")
@@ -66,9 +67,16 @@ def phase_limit_s(phase: str) -> int:
     return PHASE_LIMIT_S.get(phase, PHASE_LIMIT_OTHERS_S)
 
 
-def new_result(each: Part, state: str) -> Dict[str, Any]:
-    lists: Dict[str, Any] = {"facts": {}, "figures": [], "right": [], "skipped": [], "wrong": []}
-    return {"phase": each.phase, "title": each.title, "state": state, "why": "", "seconds": 0.0, **lists}
+def new_result(each: Part, state: str) -> dict[str, Any]:
+    lists: dict[str, Any] = {"facts": {}, "figures": [], "right": [], "skipped": [], "wrong": []}
+    return {
+        "phase": each.phase,
+        "title": each.title,
+        "state": state,
+        "why": "",
+        "seconds": 0.0,
+        **lists,
+    }
 
 
 def ending_with(parent: int) -> None:
@@ -90,14 +98,14 @@ def child(each: Part, run: Run, parent: int) -> None:
         run.say("not_run", str(why))
     except Wrong as why:
         run.say("wrong", str(why))
-    except BaseException:  # noqa: BLE001: whatever a part dies of is in the report
+    except BaseException:  # noqa: BLE001 - whatever a part dies of is in the report
         run.say("wrong", traceback.format_exc())
     run.say("end", None)
     sys.stdout.flush()
     os._exit(0)
 
 
-def said(path: Path) -> Iterator[List[Any]]:
+def said(path: Path) -> Iterator[list[Any]]:
     """What a part has said so far; a line that it could not finish is left out."""
     if not path.exists():
         return
@@ -106,7 +114,7 @@ def said(path: Path) -> Iterator[List[Any]]:
             yield json.loads(line)
 
 
-def judged(each: Part, words: List[List[Any]], late: bool, how: str) -> Dict[str, Any]:
+def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str, Any]:
     """The result, of what was said and how the process ended."""
     result = new_result(each, "right")
     ended = False
@@ -128,8 +136,13 @@ def judged(each: Part, words: List[List[Any]], late: bool, how: str) -> Dict[str
     elif not ended:
         result["wrong"].append(f"the part ended without a word: {how}")
         result["state"] = "WRONG"
-    elif result["state"] == "right" and not (result["right"] or result["figures"] or result["facts"]):
-        result["state"], result["why"] = "not run", "; ".join(result["skipped"]) or "it said nothing"
+    elif result["state"] == "right" and not (
+        result["right"] or result["figures"] or result["facts"]
+    ):
+        result["state"], result["why"] = (
+            "not run",
+            "; ".join(result["skipped"]) or "it said nothing",
+        )
     return result
 
 
@@ -147,7 +160,7 @@ def ended(pid: int) -> None:
         return
 
 
-def wait(pid: int, limit_s: float) -> Optional[int]:
+def wait(pid: int, limit_s: float) -> int | None:
     """How it ended; None: it has not, in time."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
@@ -158,7 +171,7 @@ def wait(pid: int, limit_s: float) -> Optional[int]:
     return None
 
 
-def run_part(each: Part, run: Run, limit_s: float) -> Dict[str, Any]:
+def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
     """Runs it in a group of its own; its result."""
     began = time.monotonic()
     run.begin(limit_s)
@@ -177,5 +190,5 @@ def run_part(each: Part, run: Run, limit_s: float) -> Dict[str, Any]:
     return result
 
 
-def command_line(arguments: List[str]) -> str:
+def command_line(arguments: list[str]) -> str:
     return shlex.join(["tools/gpu-check", *arguments])

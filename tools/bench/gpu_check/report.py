@@ -6,9 +6,9 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any, Dict, List
+from typing import Any
 
-Report = Dict[str, Any]
+Report = dict[str, Any]
 CPU = "logic on CPU: threads in place of a GPU; no figure here is a GPU's"
 
 
@@ -34,13 +34,13 @@ def number(value: Any) -> str:
     return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}"
 
 
-def figure_row(figure: Dict[str, Any]) -> str:
+def figure_row(figure: dict[str, Any]) -> str:
     cells = [figure["what"], figure.get("ring", "-"), figure.get("clock", "-")]
     cells += [number(figure.get(name)) for name in ("n", "p50", "p90", "p99", "max")]
     return f"| {' | '.join(cells)} | {figure.get('note', '')} |"
 
 
-def figure_lines(part: Dict[str, Any]) -> List[str]:
+def figure_lines(part: dict[str, Any]) -> list[str]:
     timed = [figure for figure in part["figures"] if "p50" in figure]
     rates = [figure for figure in part["figures"] if "p50" not in figure]
     lines = []
@@ -56,9 +56,14 @@ def figure_lines(part: Dict[str, Any]) -> List[str]:
     return lines
 
 
-def part_lines(part: Dict[str, Any]) -> List[str]:
+def part_lines(part: dict[str, Any]) -> list[str]:
     state = part["state"] + (f": {part['why']}" if part.get("why") else "")
-    lines = ["", f"## {part['phase']}: {part['title']}", "", f"**{state}** ({part['seconds']:.1f} s)"]
+    lines = [
+        "",
+        f"## {part['phase']}: {part['title']}",
+        "",
+        f"**{state}** ({part['seconds']:.1f} s)",
+    ]
     if part["facts"]:
         lines += ["", "| | |", "|---|---|"]
         lines += [f"| {name} | {value} |" for name, value in part["facts"].items()]
@@ -72,10 +77,17 @@ def part_lines(part: Dict[str, Any]) -> List[str]:
 
 
 def markdown(report: Report) -> str:
-    lines = ["# gpu-check", "", f"{report['state']}. Device: {report['device']}. {report['started']}."]
+    lines = [
+        "# gpu-check",
+        "",
+        f"{report['state']}. Device: {report['device']}. {report['started']}.",
+    ]
     if report["device"] == "cpu":
         lines += ["", f"**{CPU}**"]
-    lines += ["", f"Seed: {report['seed']}. Command: `{report['command']}`. Build: {report['build']}."]
+    lines += [
+        "",
+        f"Seed: {report['seed']}. Command: `{report['command']}`. Build: {report['build']}.",
+    ]
     if report["parts"]:
         lines += ["", "| part | result | seconds |", "|---|---|---:|"]
         lines += [

@@ -10,8 +10,9 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple, Union
+from typing import Any, NoReturn, Union
 
 from . import figures
 from .build import Build
@@ -39,7 +40,7 @@ class Wrong(Exception):
     """Something is not right, and the rest of the part makes no sense."""
 
 
-def environment(**more: str) -> Dict[str, str]:
+def environment(**more: str) -> dict[str, str]:
     """Of the programs that are measured. All code is loaded at once: what is loaded late would wait."""
     env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
     env.setdefault("PATH", os.defpath)
@@ -62,7 +63,7 @@ class Run:
         return self.device != "cpu"
 
     @property
-    def rings(self) -> Tuple[str, ...]:
+    def rings(self) -> tuple[str, ...]:
         """Where a ring can be: threads have theirs in the host's memory alone."""
         return ("gpu", "host") if self.on_gpu else ("host",)
 
@@ -100,8 +101,8 @@ class Run:
     # What it runs
 
     def ran(
-        self, command: Sequence[Word], limit_s: Optional[float] = None, **env: str
-    ) -> Tuple[int, str, str]:
+        self, command: Sequence[Word], limit_s: float | None = None, **env: str
+    ) -> tuple[int, str, str]:
         """Exit status, output, errors. 124 when it took too long, 127 when it cannot be started."""
         limit = max(1.0, min(limit_s or math.inf, self.left_s() - 2))
         own_limit = str(max(1, int(limit)))  # by its own alarm: no kernel stays on a GPU
@@ -109,15 +110,18 @@ class Run:
         try:
             end = subprocess.run(
                 [str(word) for word in command],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                capture_output=True,
                 stdin=subprocess.DEVNULL,
                 env=full,
                 timeout=limit + 1,
                 check=False,
             )
         except subprocess.TimeoutExpired as late:
-            return 124, _text(late.stdout), f"{_text(late.stderr)}\nnot finished after {limit:.0f} s"
+            return (
+                124,
+                _text(late.stdout),
+                f"{_text(late.stderr)}\nnot finished after {limit:.0f} s",
+            )
         except OSError as wrong_start:
             return 127, "", f"{command[0]}: {wrong_start.strerror}"
         return end.returncode, _text(end.stdout), _text(end.stderr)
@@ -127,14 +131,21 @@ class Run:
         raise Wrong(f"{what} ended with {status}:\n{said}")
 
     def measured(
-        self, mode: str, ring: str, program: str = "gpu_measure", stop_after_s: int = 20, **numbers: int
-    ) -> Dict[str, Any]:
+        self,
+        mode: str,
+        ring: str,
+        program: str = "gpu_measure",
+        /,
+        *,
+        stop_after_s: int = 20,
+        **numbers: int,
+    ) -> dict[str, Any]:
         """What gpu_measure said, each of its series with its summary in microseconds. Wrong.
 
         Producers stop after so many seconds, with what they did by then.
         """
         samples = self.work / "samples"
-        words: List[Word] = [self.build.program(program), mode, self.device, f"out={samples}"]
+        words: list[Word] = [self.build.program(program), mode, self.device, f"out={samples}"]
         words += [f"{name}={value}" for name, value in {"seed": self.seed, **numbers}.items()]
         words.append(f"limit_s={stop_after_s}")
         status, output, errors = self.ran(words, stop_after_s + 40, TOKD_GPU_RING=ring)
@@ -142,13 +153,13 @@ class Run:
             raise NotRun(errors.strip())
         if status != 0:
             self.failed(" ".join(str(word) for word in words[1:]), status, output, errors)
-        said: Dict[str, Any] = json.loads(output)
+        said: dict[str, Any] = json.loads(output)
         lengths = [each["n"] for each in said["series"]]
         for each, ticks in zip(said["series"], figures.series(samples, lengths)):
             each.update(figures.microseconds(ticks, each["ns_per_tick"]))
         return said
 
-    def timed(self, said: Dict[str, Any], names: Dict[str, str], note: str = "") -> None:
+    def timed(self, said: dict[str, Any], names: dict[str, str], note: str = "") -> None:
         """Figures of some series of gpu_measure, by what they are called in the report."""
         for each in said["series"]:
             if each["name"] in names and each["n"] > 0:
@@ -157,5 +168,5 @@ class Run:
                 self.figure(what=what, ring=said["ring"], clock=each["clock"], **numbers, note=note)
 
 
-def _text(said: Optional[bytes]) -> str:
+def _text(said: bytes | None) -> str:
     return (said or b"").decode(errors="replace")

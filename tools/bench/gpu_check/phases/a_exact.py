@@ -7,7 +7,7 @@ import importlib.util
 import itertools
 import random
 from pathlib import Path
-from typing import Any, List, Union
+from typing import Any
 
 from ..parts import part
 from ..run import NotRun, Run, Wrong
@@ -20,7 +20,7 @@ def need(module: str) -> None:
         raise NotRun(f"needs {module} in this Python")
 
 
-def embed(run: Run, ring: str, command: List[Union[str, Path]]) -> str:
+def embed(run: Run, ring: str, command: list[str | Path]) -> str:
     status, output, errors = run.ran(command, 60, TOKD_GPU_RING=ring)
     if status != 0 and "--ring host: it cannot" in errors:
         raise NotRun(errors.strip())
@@ -33,7 +33,9 @@ def compare(run: Run, ring: str, name: str, case: Any, batch: int = 0, torch: An
     """Embeds it; the rows are those of numpy or PyTorch, or something is wrong."""
     program = [run.build.program("gpu_embed_once")]
     try:
-        rows = case.embedded(lambda words: embed(run, ring, words), program, run.device, run.work, batch)
+        rows = case.embedded(
+            lambda words: embed(run, ring, words), program, run.device, run.work, batch
+        )
         on = "cuda" if torch and torch.cuda.is_available() else "cpu"
         case.assert_equal(rows, case.torchs(torch, on) if torch else case.expected())
     except (AssertionError, Wrong) as why:
@@ -52,7 +54,9 @@ def against_numpy(run: Run, ring: str) -> None:
         batch = rng.choice((0, 0, rng.randrange(1, 900)))
         position0 = 0 if batch else rng.randrange(1000)
         case = exact.Case.made(kind, dtype, dim, ROWS, position0, rng.getrandbits(32))
-        name = f"{exact.KINDS[kind]} {exact.DTYPES[dtype]}, {ROWS} x {dim}, batch {batch}, ring {ring}"
+        name = (
+            f"{exact.KINDS[kind]} {exact.DTYPES[dtype]}, {ROWS} x {dim}, batch {batch}, ring {ring}"
+        )
         compare(run, ring, name, case, batch)
     for dtype in exact.DTYPES:
         case = exact.Case.of_any_bits(dtype, 64, 1000, rng.getrandbits(32))

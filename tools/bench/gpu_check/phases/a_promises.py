@@ -13,7 +13,9 @@ from ..parts import part
 from ..run import NotRun, Run
 
 SMI = "name,driver_version,pstate,clocks.sm,clocks.mem,clocks.max.sm,clocks.max.mem,power.limit"
-SMI_MORE = "compute_mode,mig.mode.current,persistence_mode,pcie.link.gen.current,pcie.link.width.current"
+SMI_MORE = (
+    "compute_mode,mig.mode.current,persistence_mode,pcie.link.gen.current,pcie.link.width.current"
+)
 
 
 def smi(run: Run) -> None:
@@ -23,7 +25,8 @@ def smi(run: Run) -> None:
     if status != 0:
         run.skipped(f"nvidia-smi ended with {status}: {errors.strip()}")
         return
-    values = output.strip().splitlines()[0].split(", ")
+    lines = output.strip().splitlines()
+    values = lines[min(int(run.device[5:]), len(lines) - 1)].split(", ")
     for name, value in zip(f"{SMI},{SMI_MORE}".split(","), values):
         run.fact(f"nvidia-smi {name}", value)
 
@@ -53,9 +56,11 @@ def promises(run: Run) -> None:
         raise NotRun("needs a GPU")
     smi(run)
     run.fact("MPS", mps())
-    run.fact("kernel", " ".join((os.uname().sysname, os.uname().release)))
+    run.fact("operating system", f"{os.uname().sysname} {os.uname().release}")
     module = Path("/proc/driver/nvidia/version")
-    run.fact("NVIDIA module", module.read_text().splitlines()[0] if module.exists() else "not to be seen")
+    run.fact(
+        "NVIDIA module", module.read_text().splitlines()[0] if module.exists() else "not to be seen"
+    )
     status, output, errors = run.ran([run.build.program("gpu_promises"), run.device[5:]], 30)
     if status != 0:
         run.failed("gpu_promises", status, output, errors)

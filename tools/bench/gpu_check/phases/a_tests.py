@@ -3,18 +3,16 @@
 
 from __future__ import annotations
 
-from typing import Tuple
-
 from ..parts import part
-from ..run import NotRun, Run
+from ..run import NotRun, Run, Word
 
 TESTS = ("test_consumer", "test_life", "test_hostile")
 ROUNDS = "1000"  # of random slots: on a ring in GPU memory each word is a call of the driver
 
 
-def tests_run(run: Run, name: str, ring: str, wrapper: Tuple[str, ...] = (), **env: str) -> None:
+def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **env: str) -> None:
     """All of one program; those behind a failure once more, each alone."""
-    command = [*wrapper, run.build.program(name)]
+    command: list[Word] = [*wrapper, run.build.program(name)]
     env = {"TOKD_GPU_RING": ring, "TOKD_GPU_ROUNDS": ROUNDS, **env}
     status, output, errors = run.ran(command, 100, **env)
     lines = output.splitlines()
@@ -36,7 +34,9 @@ def tests_run(run: Run, name: str, ring: str, wrapper: Tuple[str, ...] = (), **e
         if status == 0:
             run.right(f"{name}, ring {ring}: {test}")
         else:
-            run.wrong(f"{name}, ring {ring}: {test} ended with {status}:\n{output}\n{errors[-2000:]}")
+            run.wrong(
+                f"{name}, ring {ring}: {test} ended with {status}:\n{output}\n{errors[-2000:]}"
+            )
 
 
 @part("A", 70, "tests in C on the device", 90)

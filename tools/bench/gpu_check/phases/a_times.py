@@ -35,12 +35,9 @@ def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> N
 
 @part("A", 30, "requests of this host, ring in host memory", 60)
 def requests(run: Run) -> None:
-    if not run.on_gpu:
-        numbers = {"n": 50, "n_ids": 1000}
-    else:
-        numbers = {"n": 2000}
+    n, n_ids = (2000, 50_257) if run.on_gpu else (50, 1000)
     for kind, number in KINDS.items():
-        said = run.measured("requests", "host", kind=number, **numbers)
+        said = run.measured("requests", "host", kind=number, n=n, n_ids=n_ids)
         names = {"seen to embedded": f"embed 2048 x 768 f32, {kind}"}
         run.timed(said, names, goal(run, "embed"))
         names = {"posted to done read": f"posted to done read, 2048 ids, {kind}"}
@@ -54,7 +51,9 @@ def rounds(run: Run, ring: str) -> None:
         produced(run, ring, "8 ids, 1 in flight", 4, n=100_000, tokens=8, check_every=1)
         produced(run, ring, "2048 ids, 1 in flight", 4, n=10_000, tokens=2048, check_every=1)
         many = {"n": 1_000_000, "producers": 4, "in_flight": 16, "slots": 64}
-        produced(run, ring, "8 ids, 4 x 16 in flight", 12, tokens=8, check_every=1, kept=250_000, **many)
+        produced(
+            run, ring, "8 ids, 4 x 16 in flight", 12, tokens=8, check_every=1, kept=250_000, **many
+        )
         for kind in ("word+position", "bert"):
             produced(run, ring, f"2048 ids of {kind}, 1 in flight", 2, n=5000, kind=KINDS[kind])
     else:
@@ -80,4 +79,8 @@ def looks(run: Run) -> None:
     for ring in run.rings:
         for slots in (4096, 256) if ring == "gpu" else (256,):
             said = run.measured("scan", ring, producers=4, slots=slots // 4, n_ids=1000)
-            run.timed(said, {"look": f"a look at {slots} slots"}, goal(run, "look") if slots == 4096 else "")
+            run.timed(
+                said,
+                {"look": f"a look at {slots} slots"},
+                goal(run, "look") if slots == 4096 else "",
+            )

@@ -7,7 +7,6 @@ import csv
 import io
 import shutil
 from pathlib import Path
-from typing import List, Optional
 
 from ..build import STAGES
 from ..parts import part
@@ -24,7 +23,7 @@ METRICS = (
 )
 
 
-def tool(name: str) -> Optional[str]:
+def tool(name: str) -> str | None:
     """Of CUDA's own: where it is, None where it is not."""
     places = [*TOOLS, *(str(folder) for folder in sorted(NCU.glob("*"), reverse=True))]
     return shutil.which(name) or shutil.which(name, path=":".join(places))
@@ -39,11 +38,13 @@ def stages(run: Run) -> None:
             said = run.measured(
                 "requests", "host", STAGES, kind=KINDS[kind], tokens=tokens, **{"n": 2000, **more}
             )
-            names = {each["name"]: f"{each['name']}, {kind}, {tokens} ids" for each in said["series"]}
+            names = {
+                each["name"]: f"{each['name']}, {kind}, {tokens} ids" for each in said["series"]
+            }
             run.timed(said, names, "build with stamps of each stage")
 
 
-def rows_of(output: str) -> List[List[str]]:
+def rows_of(output: str) -> list[list[str]]:
     """ncu's table, without what else it printed."""
     lines = [line for line in output.splitlines() if line.startswith('"')]
     return list(csv.reader(io.StringIO("\n".join(lines))))
@@ -65,7 +66,9 @@ def counters(run: Run) -> None:
         status, output, errors = run.ran([*command, *more], 55, TOKD_GPU_RING="host")
         table = rows_of(output)
         if status != 0 or len(table) < 3:
-            raise NotRun(f"ncu ended with {status}: {output.strip()[-800:]} {errors.strip()[-400:]}")
+            raise NotRun(
+                f"ncu ended with {status}: {output.strip()[-800:]} {errors.strip()[-400:]}"
+            )
         for name, unit, value in zip(*table[:3]):
             if name in METRICS:
                 run.fact(f"{kind}: {name}", f"{value} {unit}".strip())

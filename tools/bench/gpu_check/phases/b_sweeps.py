@@ -8,7 +8,8 @@ about a second.
 
 from __future__ import annotations
 
-from typing import Any, Dict, Sequence
+from collections.abc import Sequence
+from typing import Any
 
 from ..parts import part
 from ..run import NotRun, Run, Wrong
@@ -29,7 +30,7 @@ def some(run: Run, values: Sequence[int]) -> Sequence[int]:
 def point(run: Run, title: str, **numbers: int) -> None:
     """One point of a sweep. What cannot be run says why, and the sweep goes on."""
     ring = run.rings[0]
-    base: Dict[str, Any] = {"n": ENDLESS, "kept": KEPT, "tokens": 2048}
+    base: dict[str, Any] = {"n": ENDLESS, "kept": KEPT, "tokens": 2048}
     if not run.on_gpu:
         base.update(n=30, n_ids=1000, tokens=64)
     try:
@@ -37,7 +38,9 @@ def point(run: Run, title: str, **numbers: int) -> None:
     except (NotRun, Wrong) as why:
         run.wrong(f"{title}: {why}")
         return
-    note = f"rows compared of {said['compared']:,} slots" if said["compared"] else "rows not compared"
+    note = (
+        f"rows compared of {said['compared']:,} slots" if said["compared"] else "rows not compared"
+    )
     rate = said["done"] * said["tokens_per_slot"] / said["ns"] * 1000
     run.figure(what=title, ring=said["ring"], value=rate, unit="M tokens/s", note=note)
     run.timed(said, {name: f"{text}, {title}" for name, text in SERIES.items()}, note)
@@ -61,7 +64,14 @@ def sizes(run: Run) -> None:
 @part("B", 30, "sweep: slots in flight", 60)
 def in_flight(run: Run) -> None:
     for slots in some(run, (1, 2, 4, 8, 16, 32, 64)):
-        point(run, f"1 x {slots} in flight, 128 ids", tokens=128, slots=64, in_flight=slots, check_every=64)
+        point(
+            run,
+            f"1 x {slots} in flight, 128 ids",
+            tokens=128,
+            slots=64,
+            in_flight=slots,
+            check_every=64,
+        )
 
 
 @part("B", 40, "sweep: rows of a job", 60)

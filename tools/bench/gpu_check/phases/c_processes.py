@@ -6,42 +6,53 @@ from __future__ import annotations
 import shutil
 import subprocess
 import time
-from typing import Any, Dict
+from typing import Any
 
 from .. import figures
 from ..agent import Agent, Holder, Poster, ended, group_env
 from ..parts import part
-from ..run import NotRun, Run, Wrong
+from ..run import NotRun, Run, Word, Wrong
 from .a_exact import need
 
-REQUESTS = 300
+REQUESTS = {True: 1200, False: 100}  # on a GPU; as threads
 DEVICE_CLOCK = {True: "globaltimer", False: "CLOCK_MONOTONIC"}
 
 
-def told(run: Run, said: Dict[str, Any], title: str) -> None:
-    """The figures of one holder."""
-    meanwhile = f"{said['products']} products of 4096 x 4096 meanwhile" if said["torch"] else "no PyTorch"
+def compared(run: Run, said: dict[str, Any], title: str) -> str:
+    """What one holder found; how it took the rows."""
+    meanwhile = (
+        f"{said['products']} products of 4096 x 4096 meanwhile" if said["torch"] else "no PyTorch"
+    )
     note = f"{said['outputs']}, {meanwhile}"
+    run.right(
+        f"{title}: {said['taken']} embeddings, each row compared ({said['torch'] or 'numpy'}; {note})"
+    )
+    if run.on_gpu and not said["torch"]:
+        run.skipped(f"{title}: PyTorch's kernels meanwhile: PyTorch is not in this Python")
+    return note
+
+
+def timed(run: Run, said: dict[str, Any], title: str) -> None:
+    """The same, with its figures."""
+    note = compared(run, said, title)
     for what, name, clock in (
         ("seen to embedded, 100 ids", "embedded_ns", DEVICE_CLOCK[run.on_gpu]),
         ("handed out to read by the holder", "handed_ns", "CLOCK_MONOTONIC"),
     ):
         numbers = figures.microseconds(said[name], 1)
         run.figure(what=f"{what}, {title}", ring="host", clock=clock, **numbers, note=note)
-    run.right(f"{title}: {said['taken']} embeddings, each row compared ({said['torch'] or 'numpy'}; {note})")
-    if run.on_gpu and not said["torch"]:
-        run.skipped(f"{title}: PyTorch's kernels meanwhile: PyTorch is not in this Python")
 
 
 def one_round(run: Run, title: str, **env: str) -> None:
     agent = poster = holder = None
     try:
         agent = Agent(run, **env)
-        holder = Holder(run, agent, REQUESTS, **env)
+        requests = REQUESTS[run.on_gpu]
+        holder = Holder(run, agent, requests, **env)
         poster = Poster(run, agent, 1)
-        for first in range(0, REQUESTS, 4):  # within the outputs, whatever the holder's speed
+        for first in range(0, requests, 4):  # within the outputs, whatever the holder's speed
             poster.post(first, 4)
-        told(run, holder.result(), title)
+        timed(run, holder.result(), title)
         if agent.stop() != 0:
             raise Wrong(f"tokd-gpu did not stop well:\n{agent.said()}")
     finally:
@@ -68,19 +79,22 @@ def kills(run: Run) -> None:
         run.right("the holder was killed, and its producer goes on")
         holder = Holder(run, agent, 10)
         poster.post(120, 10)
-        told(run, holder.result(), "after the death of another holder")
+        compared(run, holder.result(), "after the death of another holder")
         for again in range(2):
             began = time.monotonic()
             ended(agent)
             run.figure(
-                what=f"tokd-gpu killed to gone, {again}", value=time.monotonic() - began, unit="s", ring="host"
+                what=f"tokd-gpu killed to gone, {again}",
+                value=time.monotonic() - began,
+                unit="s",
+                ring="host",
             )
             ended(poster)
             agent = Agent(run)
             holder = Holder(run, agent, 10)
             poster = Poster(run, agent, 2 + again)
             poster.post(0, 10)
-            told(run, holder.result(), f"after the death of tokd-gpu, {again}")
+            compared(run, holder.result(), f"after the death of tokd-gpu, {again}")
         run.right("tokd-gpu was killed with its kernel running, and another serves at its sockets")
     finally:
         ended(poster, holder, agent)
@@ -91,7 +105,7 @@ def leaves(run: Run) -> None:
     more = [] if run.on_gpu else ["n_ids=1000"]
     for ring in run.rings:
         began = time.monotonic()
-        words = [run.build.program("gpu_measure"), "leave", run.device, *more]
+        words: list[Word] = [run.build.program("gpu_measure"), "leave", run.device, *more]
         status, output, errors = run.ran(words, 80, TOKD_GPU_RING=ring)
         took = time.monotonic() - began
         if status != 0:
@@ -115,7 +129,9 @@ def under_mps(run: Run) -> None:
     (run.work / "mps").mkdir()
     full = group_env(run, env)
     with (run.work / "mps.log").open("wb") as log:
-        daemon = subprocess.Popen([control, "-f"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=full)
+        daemon = subprocess.Popen(
+            [control, "-f"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=full
+        )
     try:
         time.sleep(2)
         if daemon.poll() is not None:
@@ -125,8 +141,12 @@ def under_mps(run: Run) -> None:
             one_round(run, "under MPS", **env)
         except Wrong as why:  # with the server's own words
             server = run.work / "mps" / "server.log"
-            more = server.read_text(errors="replace")[-2000:] if server.exists() else "no server.log"
+            more = (
+                server.read_text(errors="replace")[-2000:] if server.exists() else "no server.log"
+            )
             raise Wrong(f"{why}\nMPS: {more}") from why
     finally:
-        subprocess.run([control], input=b"quit\n", env=full, timeout=20, check=False, capture_output=True)
+        subprocess.run(
+            [control], input=b"quit\n", env=full, timeout=20, check=False, capture_output=True
+        )
         daemon.kill()

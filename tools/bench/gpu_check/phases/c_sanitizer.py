@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import List, Union
 
 from ..parts import part
 from ..run import NotRun, Run, Wrong
@@ -16,7 +15,7 @@ from .b_inside import tool
 FEW = {"TOKD_GPU_WORKERS": "8", "TOKD_GPU_ROUNDS": "100"}
 
 
-def sanitizer(run: Run, kind: str) -> List[str]:
+def sanitizer(run: Run, kind: str) -> list[str]:
     if not run.on_gpu:
         raise NotRun("needs a GPU")
     found = tool("compute-sanitizer")
@@ -25,11 +24,11 @@ def sanitizer(run: Run, kind: str) -> List[str]:
     return [found, "--tool", kind, "--error-exitcode", "9"]
 
 
-def embeddings(run: Run, wrapper: List[str]) -> None:
+def embeddings(run: Run, wrapper: list[str]) -> None:
     need("numpy")
     from .. import exact
 
-    def ran(command: List[Union[str, Path]]) -> str:
+    def ran(command: list[str | Path]) -> str:
         status, output, errors = run.ran(command, 60, TOKD_GPU_RING="gpu", **FEW)
         if "Device not supported" in output + errors:
             raise NotRun(f"{wrapper[0]}: this device is not supported here")
@@ -37,10 +36,10 @@ def embeddings(run: Run, wrapper: List[str]) -> None:
             run.failed("gpu_embed_once", status, output, errors)
         return output
 
+    program: list[str | Path] = [*wrapper, run.build.program("gpu_embed_once")]
     for kind, name in exact.KINDS.items():
         case = exact.Case.made(kind, exact.F32, 96, 1500, 0, run.seed)
         try:
-            program = [*wrapper, run.build.program("gpu_embed_once")]
             case.assert_equal(case.embedded(ran, program, run.device, run.work), case.expected())
         except (AssertionError, Wrong) as why:
             run.wrong(f"{name}: {why}")
@@ -52,7 +51,11 @@ def embeddings(run: Run, wrapper: List[str]) -> None:
 def memcheck(run: Run) -> None:
     wrapper = sanitizer(run, "memcheck")
     embeddings(run, wrapper)
-    for name, ring in (("test_consumer", "host"), ("test_hostile", "host"), ("test_consumer", "gpu")):
+    for name, ring in (
+        ("test_consumer", "host"),
+        ("test_hostile", "host"),
+        ("test_consumer", "gpu"),
+    ):
         tests_run(run, name, ring, tuple(wrapper), **FEW)
 
 

@@ -35,7 +35,7 @@ def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> N
 
 @part("A", 30, "requests of this host, ring in host memory", 60)
 def requests(run: Run) -> None:
-    n, n_ids = (2000, 50_257) if run.on_gpu else (50, 1000)
+    n, n_ids = (2000, 50_257) if run.on_gpu else (20, 1000)
     for kind, number in KINDS.items():
         said = run.measured("requests", "host", kind=number, n=n, n_ids=n_ids)
         names = {"seen to embedded": f"embed 2048 x 768 f32, {kind}"}

@@ -34,7 +34,7 @@ def stages(run: Run) -> None:
     """From a build of its own: the product's kernel takes no stamps but the first and the last."""
     for kind in ("word", "bert"):
         for tokens in (8, 2048):
-            more = {} if run.on_gpu else {"n_ids": 1000, "n": 50}
+            more = {} if run.on_gpu else {"n_ids": 1000, "n": 20}
             said = run.measured(
                 "requests", "host", STAGES, kind=KINDS[kind], tokens=tokens, **{"n": 2000, **more}
             )

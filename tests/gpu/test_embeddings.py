@@ -18,8 +18,8 @@ from subprocess import PIPE
 import numpy as np
 import pytest
 
-sys.path.append(str(Path(__file__).resolve().parents[2] / "tools" / "bench"))
-from gpu_check.exact import (
+sys.path.append(str(Path(__file__).resolve().parents[2] / "tools"))
+from bench.gpu_check.exact import (
     BADID,
     BADPOS,
     DTYPES,

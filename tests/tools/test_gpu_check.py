@@ -18,10 +18,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-BENCH = ROOT / "tools" / "bench"
-sys.path.append(str(BENCH))
-from gpu_check import build, figures, main, parts, report
-from gpu_check.run import NotRun, Run
+from bench.gpu_check import build, figures, main, parts, report
+from bench.gpu_check.run import NotRun, Run
 
 
 def has_gpu() -> bool:
@@ -142,8 +140,8 @@ def test_no_part_may_outlast_its_phase():
 
 DRIVER = """
 import sys, time
-sys.path.append({bench!r})
-from gpu_check import main, parts
+sys.path.append({tools!r})
+from bench.gpu_check import main, parts
 def end(run): run.right("done")
 def stand(run): run.right("begun"); time.sleep(1000)
 main.no_gpu = lambda: None
@@ -157,7 +155,7 @@ sys.exit(main.main(["A", "--out", {out!r}]))
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 @pytest.mark.parametrize("after", [0, 1, 3])
 def test_killed_after_any_part_its_results_are_there(after, how, tmp_path):
-    script = DRIVER.format(bench=str(BENCH), stands=after, out=str(tmp_path))
+    script = DRIVER.format(tools=str(ROOT / "tools"), stands=after, out=str(tmp_path))
     path = tmp_path / "gpu-check.md"  # the second that is written
     with subprocess.Popen(
         [sys.executable, "-B", "-c", script], stdout=subprocess.DEVNULL
@@ -250,7 +248,7 @@ def test_a_tree_that_cannot_be_written_is_built_elsewhere(monkeypatch, tmp_path)
 
 
 def test_python_3_9_can_read_it():
-    for path in [ROOT / "tools/gpu-check", *(BENCH / "gpu_check").rglob("*.py")]:
+    for path in [ROOT / "tools/gpu-check", *(ROOT / "tools/bench/gpu_check").rglob("*.py")]:
         ast.parse(path.read_text(), str(path), feature_version=(3, 9))
 
 

@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 from bench.gpu_check import build, figures, main, parts, report
 from bench.gpu_check.run import NotRun, Run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def has_gpu() -> bool:

@@ -6,10 +6,10 @@
 
 #include <rte_errno.h>
 #include <rte_ethdev.h>
+#include <rte_lcore.h>
 #include <rte_mbuf.h>
 
 #include "log.h"
-#include "datapath/net_addr.h"
 #include "port.h"
 
 #define RX_CKSUM (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
@@ -17,6 +17,36 @@
 #define RSS_UDP (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 #define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
 #define MEMPOOL_CACHE 256 /* of mbufs; --mbufs is at least twice that */
+
+/* The usual ways to a port, as commands to paste. */
+static void
+explain_ports(uint16_t n_queues, const char *vocab)
+{
+	char lcores[RTE_MAX_LCORE * 4 + 1] = "";
+	unsigned int lcore;
+
+	RTE_LCORE_FOREACH (lcore) {
+		const size_t used = strlen(lcores);
+
+		snprintf(lcores + used, sizeof(lcores) - used, "%s%u", used != 0 ? "," : "", lcore);
+	}
+	TOKD_LOG(port, ERR,
+		"no DPDK port to serve on; if one is named before --, EAL says above why it is not "
+		"taken; else choose one of three\n");
+	TOKD_LOG(port, ERR,
+		"a NIC (dpdk-devbind.py --status-dev net lists them; mlx5 keeps its kernel driver: leave "
+		"out the first command): dpdk-devbind.py --bind=vfio-pci 0000:03:00.0 && "
+		"dpdk-tokd -l %s -a 0000:03:00.0 -- --vocab %s\n",
+		lcores, vocab);
+	TOKD_LOG(port, ERR,
+		"a kernel interface, here eth1, by AF_XDP: ethtool -L eth1 combined %u; "
+		"dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab %s\n",
+		n_queues, lcores, n_queues, vocab);
+	TOKD_LOG(port, ERR,
+		"a TAP interface, to try it out on this machine: "
+		"dpdk-tokd -l %s --no-pci --vdev=net_tap0,iface=tokd0 -- --vocab %s\n",
+		lcores, vocab);
+}
 
 static int
 find_port(struct tokd_port *p, const struct tokd_options *opt)
@@ -29,11 +59,7 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 		return rte_eth_dev_get_name_by_port(p->id, p->name);
 	}
 	if (rte_eth_dev_count_avail() == 0) {
-		TOKD_LOG(port, ERR,
-			"no DPDK port: name one among the EAL options, as in -a 0000:03:00.0 (a "
-			"device on vfio-pci, or mlx5 on its kernel driver) or "
-			"--vdev=net_af_xdp0,iface=eth1; if one is named, EAL says above why it is not "
-			"taken\n");
+		explain_ports(p->n_queues, opt->vocab);
 		return -ENODEV;
 	}
 	RTE_ETH_FOREACH_DEV (id) {
@@ -115,6 +141,7 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 	}
 	p->driver = info.driver_name;
 	p->device = info.device;
+	p->if_index = info.if_index;
 	p->node = rte_eth_dev_socket_id(p->id);
 	rc = tokd_port_check_queues(p, &info);
 	if (rc == 0)
@@ -227,9 +254,8 @@ take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
 }
 
 int
-tokd_port_start(struct tokd_port *p, const struct tokd_options *opt)
+tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6)
 {
-	const struct tokd_addr ip6 = tokd_addr_v6(opt->ip6.s6_addr);
 	struct rte_eth_link link = {0};
 	int rc = rte_eth_dev_start(p->id);
 
@@ -240,7 +266,7 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt)
 		return rc;
 	}
 	p->started = true;
-	join_group(p, &ip6);
+	join_group(p, ip6);
 	take_mac(p, &opt->mac);
 	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
 		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);

@@ -10,6 +10,7 @@
 #include <rte_ethdev.h>
 #include <rte_mempool.h>
 
+#include "datapath/net_addr.h"
 #include "options/options.h"
 
 /* What a driver does with a packet that points into a token ring. */
@@ -29,6 +30,7 @@ struct tokd_port {
 	bool started;
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
+	uint32_t if_index; /* of the kernel interface below, or at its other end; 0: none */
 	const char *driver;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	struct rte_ether_addr mac;
@@ -40,12 +42,14 @@ struct tokd_port {
  * configure: take port opt->port with `n_queues` queue pairs. A failure leaves nothing to undo.
  * pool:      the mbufs of one worker, on `node`; NULL on failure.
  * queue:     RX and TX queue `queue`, memory on `node`.
+ * start:     packets come from now on, those for the neighbours of `ip6` too, unless that is ::.
  */
 int tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues);
 struct rte_mempool *tokd_port_pool(
 	const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node);
 int tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool);
-int tokd_port_start(struct tokd_port *p, const struct tokd_options *opt);
+int tokd_port_start(
+	struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6);
 /* Stop, if started, and close. */
 void tokd_port_close(struct tokd_port *p);
 

@@ -5,13 +5,8 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
-#include <unistd.h>
-#include <linux/ethtool.h>
-#include <linux/sockios.h>
-#include <net/if.h>
 
+#include "kernel_if.h"
 #include "log.h"
 #include "port.h"
 
@@ -46,24 +41,6 @@ refuse_unpolled(const struct tokd_port *p, const struct rte_eth_dev_info *info)
 	return 0;
 }
 
-/* How many channels of interface `name` receive; 0: it does not say. *kind: ethtool's name. */
-static uint32_t
-rx_channels(const char *name, const char **kind)
-{
-	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
-	struct ifreq ifr = {.ifr_data = (char *)&channels};
-	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	int rc = -1;
-
-	memcpy(ifr.ifr_name, name, IF_NAMESIZE);
-	if (fd >= 0) {
-		rc = ioctl(fd, SIOCETHTOOL, &ifr);
-		close(fd);
-	}
-	*kind = channels.combined_count != 0 ? "combined" : "rx";
-	return rc == 0 ? channels.rx_count + channels.combined_count : 0;
-}
-
 /* What comes to a channel without a socket goes to the kernel, unless the NIC keeps it away. */
 static void
 warn_of_channels(const struct tokd_port *p, const struct rte_eth_dev_info *info)
@@ -74,7 +51,7 @@ warn_of_channels(const struct tokd_port *p, const struct rte_eth_dev_info *info)
 
 	if (strcmp(p->driver, "net_af_xdp") != 0 || if_indextoname(info->if_index, name) == NULL)
 		return;
-	n = rx_channels(name, &kind);
+	n = tokd_kernel_if_rx_channels(name, &kind);
 	if (n > p->n_queues)
 		TOKD_LOG(port, WARNING,
 			"port %u (net_af_xdp): %s spreads packets over %u channels, of which %u are "

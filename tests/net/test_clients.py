@@ -62,7 +62,7 @@ def test_asyncio_tasks(lab, wire_port, texts):
         async with AsyncClient(*wire_port, timeout=20) as client:
             got = await asyncio.gather(*(client.tokenize(text) for text, _ in texts))
             assert [ids.tolist() for ids in got] == [ids for _, ids in texts]
-            assert not client._engine._by_id and client._engine._flight == 0
+            assert client._client.pending == 0
 
     in_namespace(lab, work)
 
@@ -209,4 +209,4 @@ def test_a_stream_that_is_left_does_not_hold_up_the_next_text(lab, appliance, gp
         ids = client.tokenize("meanwhile")
         assert ids.tolist() == gpt2.encode("meanwhile").tolist()
         left.close()
-        assert not client._engine._by_id
+        assert client._client.pending == 0

@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from dpdk_tokd.ring import layout
 from dpdk_tokd import wire
 
 INCLUDE = Path(__file__).resolve().parent.parent.parent / "include"
@@ -19,17 +18,6 @@ INCLUDE = Path(__file__).resolve().parent.parent.parent / "include"
 STRUCTS = [
     ("tokd_req", wire.REQ, wire.Req._fields, {}),
     ("tokd_rep", wire.REP, wire.Rep._fields, {"n_ids": "count"}),
-    ("tokd_rec", layout.REC, layout.Rec._fields, {"n_ids": "count"}),
-    ("tokd_ring_hdr", layout.HDR, layout.Hdr._fields, {}),
-    ("tokd_attach_req", layout.ATTACH_REQ, ("magic", "version", "mode", "reserved"), {}),
-    (
-        "tokd_attach_rep",
-        layout.ATTACH_REP,
-        ("magic", "version", "n_rings", "reserved", "instance")
-        + tuple(f"start[{i}]" for i in range(layout.RINGS_MAX))
-        + ("message",),
-        {},
-    ),
 ]
 
 CONSTANTS = {
@@ -49,23 +37,6 @@ CONSTANTS = {
     "TOKD_F_FAIL": wire.F_FAIL,
     "TOKD_R_MAX": len(wire.Reason),
     **{f"TOKD_R_{reason.name}": reason for reason in wire.Reason},
-    "TOKD_RING_MAGIC": layout.MAGIC,
-    "TOKD_RING_VERSION": layout.VERSION,
-    "TOKD_RING_HDR_BYTES": layout.HDR_BYTES,
-    "TOKD_RING_ALIGN": layout.ALIGN,
-    "TOKD_REC_TOKENS": layout.Kind.TOKENS,
-    "TOKD_REC_PAD": layout.Kind.PAD,
-    "TOKD_REC_FIRST": layout.REC_FIRST,
-    "TOKD_REC_LAST": layout.REC_LAST,
-    "TOKD_REC_ABORT": layout.REC_ABORT,
-    "TOKD_RINGS_MAX": layout.RINGS_MAX,
-    "TOKD_CURSOR_STRIDE": layout.CURSOR_STRIDE,
-    "TOKD_CURSOR_BYTES": layout.CURSOR_BYTES,
-    "TOKD_ATTACH_MAGIC": layout.ATTACH_MAGIC,
-    "TOKD_MODE_READER": layout.MODE_READER,
-    "TOKD_MODE_TAP": layout.MODE_TAP,
-    "offsetof(struct tokd_ring_hdr, head)": layout.HEAD_OFFSET,
-    "offsetof(struct tokd_ring_hdr, tail)": layout.TAIL_OFFSET,
 }
 
 
@@ -86,7 +57,7 @@ def in_c(tmp_path_factory) -> dict[str, int]:
     folder = tmp_path_factory.mktemp("layout")
     source = folder / "layout.c"
     source.write_text(
-        "#include <stdio.h>\n#include <tokd/wire.h>\n#include <tokd/ring.h>\n"
+        "#include <stdio.h>\n#include <tokd/wire.h>\n"
         "int main(void) {\n" + "\n".join(lines) + "\nreturn 0;\n}\n"
     )
     program = folder / "layout"
@@ -132,7 +103,7 @@ def test_struct_is_laid_out_as_in_c(in_c, name, packed, fields, c_name):
         assert size == in_c[f"sizeof(((struct {name} *)0)->{c_field})"], field
 
 
-@pytest.mark.parametrize("name, packed", [s[:2] for s in STRUCTS if s[0] != "tokd_ring_hdr"])
+@pytest.mark.parametrize("name, packed", [s[:2] for s in STRUCTS])
 def test_struct_has_the_size_it_has_in_c(in_c, name, packed):
     assert packed.size == in_c[f"sizeof(struct {name})"]
 

@@ -19,6 +19,7 @@
 
 #include "batch.h"
 #include "dlpack.h"
+#include "object.h"
 
 #define IDLE_CACHES_MAX BATCH_THREADS_MAX
 
@@ -73,21 +74,6 @@ cache_return(struct vocab *v, struct tok_cache *c)
 		v->idle[v->n_idle++] = c;
 	else
 		tok_cache_free(c);
-}
-
-/* Text of a str (as UTF-8, kept by it) or of a buffer. PyBuffer_Release(b) when done. */
-static int
-text_of(PyObject *o, Py_buffer *b)
-{
-	Py_ssize_t n;
-	const char *utf8;
-
-	if (!PyUnicode_Check(o))
-		return PyObject_GetBuffer(o, b, PyBUF_SIMPLE);
-	utf8 = PyUnicode_AsUTF8AndSize(o, &n); /* UnicodeEncodeError names a surrogate's place */
-	if (utf8 == NULL)
-		return -1;
-	return PyBuffer_FillInfo(b, o, (void *)utf8, n, 1, PyBUF_SIMPLE);
 }
 
 static int
@@ -152,24 +138,6 @@ in_use(void)
 	PyErr_SetString(PyExc_RuntimeError,
 		"stream is being fed by another thread: give each thread a stream of its own");
 	return NULL;
-}
-
-static void
-free_object(PyObject *self)
-{
-	PyTypeObject *type = Py_TYPE(self);
-	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-
-	release(self);
-	Py_DECREF(type);
-}
-
-static void *
-new_object(PyTypeObject *type)
-{
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-	return alloc(type, 0); /* zeroed */
 }
 
 /* ---- Vocab ---- */

@@ -130,14 +130,14 @@ def test_the_tool_prints_ids_of_a_whole_text(lab, appliance, gpt2):
 
 def test_asyncio_streams_in_order_and_before_the_end(lab, appliance, gpt2):
     async def work() -> None:
-        text = documents()[:50_000]
+        text = 10 * documents()  # of many windows: ids come while text is yet to be sent
         async with AsyncClient(SERVER_IP) as client:
             pieces = [piece async for piece in client.tokenize_stream(text)]
             firsts = np.cumsum([0, *(len(ids) for _, ids in pieces)])[:-1]
             assert [first for first, _ in pieces] == firsts.tolist()
             ids = np.concatenate([ids for _, ids in pieces])
             assert ids.tolist() == gpt2.encode(text).tolist()
-            assert len(pieces) > 30
+            assert len(pieces) > 10
 
     in_namespace(lab, work)
 

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Types of the C extension. Its users are the modules of ring/; see ring.c."""
 
-from collections.abc import Buffer
 from os import PathLike
 from typing import Generic, Self, TypeVar, final
 
@@ -10,7 +9,7 @@ TIMEOUT: int
 REFUSED: int
 DROPPED: int
 
-class Range(Buffer):
+class Range:
     stream_id: int
     serial: int
     instance: int
@@ -39,19 +38,20 @@ class Range(Buffer):
     def hold(self) -> Self: ...
     def release(self) -> bool: ...
     def __len__(self) -> int: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
 
-R = TypeVar("R", bound=Range)
+_R = TypeVar("_R", bound=Range)
 
 @final
-class Reader(Generic[R]):
+class Reader(Generic[_R]):
     gone: bool
     closed: bool
     def __new__(
-        cls, path: str | PathLike[str], tap: bool, timeout_ms: int, range_type: type[R], /
-    ) -> Reader[R]: ...
+        cls, path: str | PathLike[str], tap: bool, timeout_ms: int, range_type: type[_R], /
+    ) -> Reader[_R]: ...
     @property
     def instance(self) -> int: ...
-    def next(self) -> R | None: ...
+    def next(self) -> _R | None: ...
     def close(self) -> None: ...
     def headers(self) -> list[tuple[int, int, int, int, int]]: ...
     def lost(self) -> list[tuple[int, int, int, int]]: ...

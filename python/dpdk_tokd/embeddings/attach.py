@@ -25,6 +25,7 @@ from .layout import (
     Reply,
 )
 
+
 @dataclass(slots=True)
 class Attached:
     """What a holder has of its agent."""

@@ -29,7 +29,7 @@ class TokenRange(native.Range):
         """A view of the ring. RingError once the range is released."""
         if self._released:
             raise RingError("the range was released: its ids may be overwritten; hold() it")
-        return np.frombuffer(self, np.uint32)
+        return np.frombuffer(memoryview(self), np.uint32)
 
     @property
     def reason(self) -> Reason:

@@ -191,6 +191,9 @@ def test_a_stream_that_is_sent_again_gives_each_id_once(
         return half + appliance.fail(req, Reason.EXPIRED)
 
     appliance.reply = reply
+    with Client("127.0.0.1", appliance.port, stream=True) as streamed:
+        assert bytes(streamed.tokenize("a longer text").astype("u1")) == b"a longer text"
+    appliance.data = 0
     pieces = list(client.tokenize_stream("a longer text"))
     assert b"".join(bytes(ids.astype("u1")) for _, ids in pieces) == b"a longer text"
     assert [first for first, _ in pieces] in ([0, 6], [0])  # both replies may come at once

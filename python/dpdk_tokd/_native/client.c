@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 #include <structmember.h>
 
 #include <tokd/client.h>
@@ -188,7 +189,7 @@ client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		c->pending = PySet_New(NULL);
 	if (c == NULL || c->pending == NULL) {
 		tokd_client_close(opened);
-		Py_XDECREF(c);
+		Py_XDECREF((PyObject *)c);
 		return NULL;
 	}
 	c->c = opened;
@@ -287,7 +288,7 @@ client_submit(PyObject *self, PyObject *args)
 	return (PyObject *)q;
 
 fail:
-	Py_XDECREF(q);
+	Py_XDECREF((PyObject *)q);
 	return NULL;
 }
 

@@ -120,7 +120,7 @@ class Client(Closing):
     def _ids(self, request: native.Request) -> Ids:
         """All ids of a text, once it is finished."""
         try:
-            if not request.finished:
+            while not request.finished:  # one that is streamed has news before
                 self._client.wait(request)
         except BaseException:
             self._client.cancel(request)

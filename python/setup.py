@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The extensions: libtok, libtokd-client and libtokd-reader of this repository, each with its
-Python binding in one library."""
+"""The extensions: libtok, and libtokd-client with libtokd-reader, of this repository, each with
+its Python binding in one library."""
 
 import os
 import shutil
@@ -32,25 +32,24 @@ def pkg_config(what: str, *packages: str) -> list[str]:
     return out.stdout.split() if out.returncode == 0 else []
 
 
-def extension(
-    binding: str, library: str, cflags: tuple[str, ...] = (), libs: tuple[str, ...] = ()
-) -> Extension:
-    """`binding` names sources in _native/, the first of them the module; `library` a folder of lib/."""
-    folder = LIB / library
-    headers = [*folder.rglob("*.h"), *INCLUDE.rglob("*.h"), *NATIVE.glob("*.h")]
+def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str]) -> Extension:
+    """`binding` names sources in _native/, the first of them the module; each of `libraries` a
+    folder of lib/."""
     names = binding.split()
+    folders = [LIB / library for library in libraries]
+    headers = sorted(str(h) for folder in folders for h in folder.rglob("*.h"))
     return Extension(
         f"dpdk_tokd._native.{names[0]}",
         sources=[
             *(str(NATIVE / f"{name}.c") for name in names),
-            *sorted(map(str, folder.rglob("*.c"))),
+            *sorted(str(c) for folder in folders for c in folder.rglob("*.c")),
         ],
-        depends=sorted(map(str, headers)),
-        include_dirs=[str(INCLUDE), *sorted({str(h.parent) for h in folder.rglob("*.h")})],
+        depends=[*headers, *map(str, INCLUDE.rglob("*.h")), *map(str, NATIVE.glob("*.h"))],
+        include_dirs=[str(INCLUDE), *sorted({str(Path(h).parent) for h in headers})],
         define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
         extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
         + ["-pthread", *cflags],
-        extra_link_args=[*libs],
+        extra_link_args=libs,
         py_limited_api=True,
     )
 
@@ -60,11 +59,10 @@ setup(
         extension(
             "libtok batch dlpack",
             "tokenizer",
-            tuple(pkg_config("--cflags", "jansson", "zlib")),
-            tuple(pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"]),
+            cflags=pkg_config("--cflags", "jansson", "zlib"),
+            libs=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
         ),
-        extension("client", "client"),
-        extension("ring", "reader"),
+        extension("libtokd client ring", "client", "reader", cflags=[], libs=[]),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

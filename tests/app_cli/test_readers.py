@@ -211,7 +211,7 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
     none = tail(*at)
     out, err = none.communicate(timeout=10)
     assert (none.returncode, out) == (1, "")
-    assert "No such file or directory; does dpdk-tokd run" in err
+    assert "No such file or directory: is dpdk-tokd running" in err
 
     appliance = start("--vocab", str(gpt2_file))
     appliance.wait_for("ready:")

@@ -225,10 +225,7 @@ main(int argc, char **argv)
 	sigaction(SIGTERM, &on_signal, NULL);
 	r = tokr_attach(t.socket, t.mode, ATTACH_MS, &e);
 	if (r == NULL) {
-		fprintf(stderr, "tokd-tail: %s%s\n", e.text,
-			e.sys_errno == ENOENT || e.sys_errno == ECONNREFUSED
-				? "; does dpdk-tokd run, with that --socket?"
-				: "");
+		fprintf(stderr, "tokd-tail: %s\n", e.text);
 		code = FAILED;
 	} else {
 		fprintf(stderr,

@@ -8,17 +8,14 @@
  * refuses a second thread. A request under way belongs to its client's set `pending`, so that its
  * text and its room for ids stay until the library is done with them.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
-#include <structmember.h>
 
 #include <tokd/client.h>
 
+#include "libtokd.h"
 #include "object.h"
 
 #define BURST 256    /* requests given out at once */
@@ -39,10 +36,6 @@ struct request {
 	PyObject *ids;	/* bytearray of r.max_ids; NULL: given out whole */
 	uint32_t given; /* ids given out one by one */
 	PyObject *why;	/* str: what failed, and the remedy */
-};
-
-struct module_state {
-	PyTypeObject *client_type, *request_type;
 };
 
 /* ---- Request ---- */
@@ -127,16 +120,12 @@ static PyGetSetDef request_getset[] = {
 	{0},
 };
 
-#define MEMBER(name, type, field, doc)                                                             \
-	{                                                                                          \
-		name, type, offsetof(struct request, field), READONLY, doc                         \
-	}
 static PyMemberDef request_members[] = {
-	MEMBER("status", T_INT, r.status, "enum tokd_status"),
-	MEMBER("reason", T_INT, r.reason, "enum tokd_reason, with E_REFUSED"),
-	MEMBER("error", T_INT, r.error, "errno, with E_NET"),
-	MEMBER("stream_id", T_ULONGLONG, r.stream_id, "As in the token ring."),
-	MEMBER("why", T_OBJECT, why, "What failed, and the remedy; None: nothing did."),
+	MEMBER(request, "status", T_INT, r.status, "enum tokd_status"),
+	MEMBER(request, "reason", T_INT, r.reason, "enum tokd_reason, with E_REFUSED"),
+	MEMBER(request, "error", T_INT, r.error, "errno, with E_NET"),
+	MEMBER(request, "stream_id", T_ULONGLONG, r.stream_id, "As in the token ring."),
+	MEMBER(request, "why", T_OBJECT, why, "What failed, and the remedy; None: nothing did."),
 	{0},
 };
 
@@ -149,8 +138,8 @@ static PyType_Slot request_slots[] = {
 	{0, NULL},
 };
 
-static PyType_Spec request_spec = {
-	.name = "dpdk_tokd._native.client.Request",
+PyType_Spec libtokd_request_spec = {
+	.name = "dpdk_tokd._native.libtokd.Request",
 	.basicsize = sizeof(struct request),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = request_slots,
@@ -259,7 +248,7 @@ static PyObject *
 client_submit(PyObject *self, PyObject *args)
 {
 	struct client *c = (struct client *)self;
-	struct module_state *state = PyType_GetModuleState(Py_TYPE(self));
+	struct libtokd_state *state = PyType_GetModuleState(Py_TYPE(self));
 	char error[TOKD_ERROR_MAX];
 	struct request *q;
 	PyObject *text;
@@ -267,7 +256,7 @@ client_submit(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "Op", &text, &stream) || !is_usable(c))
 		return NULL;
-	q = new_object(state->request_type);
+	q = new_object(state->type[REQUEST]);
 	if (q == NULL || text_of(text, &q->text) < 0)
 		goto fail;
 	q->r.text = q->text.buf;
@@ -359,32 +348,11 @@ client_poll(PyObject *self, PyObject *unused)
 }
 
 static PyObject *
-client_wait(PyObject *self, PyObject *of)
+client_wait(PyObject *self, PyObject *unused)
 {
 	struct client *c = (struct client *)self;
-	struct request *q = of != Py_None ? (struct request *)of : NULL;
-	struct module_state *state = PyType_GetModuleState(Py_TYPE(self));
 
-	if (q != NULL && Py_TYPE(of) != state->request_type)
-		return PyErr_Format(PyExc_TypeError, "wait: expected a Request or None");
-	for (;;) {
-		PyObject *news;
-		bool enough;
-
-		if (PyErr_CheckSignals() < 0 || !is_usable(c))
-			return NULL;
-		if (q == NULL && PySet_Size(c->pending) == 0)
-			return PyList_New(0);
-		news = take_turn(c, q != NULL && !is_pending(q) ? 0 : SLICE_MS);
-		if (news == NULL)
-			return NULL;
-		enough = q == NULL ? PyList_Size(news) > 0
-				   : !is_pending(q) || (q->r.flags & TOKD_REQUEST_STREAM &&
-							       q->r.n_ids > q->given);
-		if (enough)
-			return news;
-		Py_DECREF(news);
-	}
+	return is_usable(c) ? take_turn(c, SLICE_MS) : NULL;
 }
 
 static PyObject *
@@ -403,63 +371,52 @@ client_cancel(PyObject *self, PyObject *o)
 	Py_RETURN_NONE;
 }
 
-enum what { RETRANSMITS, POLLS, RESENDS, SERVER_VOCAB, PENDING, FD, WANTS_WRITE, NEXT_NS };
-
 static PyObject *
-client_get(PyObject *self, void *what)
+client_stats(PyObject *self, PyObject *unused)
 {
 	struct client *c = (struct client *)self;
 	struct tokd_client_stats stats = c->c != NULL ? tokd_client_stats(c->c) : c->stats;
+
+	return Py_BuildValue("KKKI", (unsigned long long)stats.retransmits,
+		(unsigned long long)stats.polls, (unsigned long long)stats.resends,
+		c->server_vocab);
+}
+
+static PyObject *
+client_hooks(PyObject *self, PyObject *unused)
+{
+	struct client *c = (struct client *)self;
 	uint64_t next;
 
-	switch ((enum what)(intptr_t)what) {
-	case RETRANSMITS:
-		return PyLong_FromUnsignedLongLong(stats.retransmits);
-	case POLLS:
-		return PyLong_FromUnsignedLongLong(stats.polls);
-	case RESENDS:
-		return PyLong_FromUnsignedLongLong(stats.resends);
-	case SERVER_VOCAB:
-		return PyLong_FromUnsignedLong(c->server_vocab);
-	case PENDING:
-		return PyLong_FromSsize_t(PySet_Size(c->pending));
-	default:
-		break;
-	}
 	if (!is_usable(c))
 		return NULL;
-	if ((enum what)(intptr_t)what == FD)
-		return PyLong_FromLong(tokd_client_fd(c->c));
-	if ((enum what)(intptr_t)what == WANTS_WRITE)
-		return PyBool_FromLong(tokd_client_wants_write(c->c));
 	next = tokd_client_next_ns(c->c);
-	if (next == UINT64_MAX)
-		Py_RETURN_NONE;
-	return PyLong_FromUnsignedLongLong(next);
+	return Py_BuildValue("iNN", tokd_client_fd(c->c),
+		PyBool_FromLong(tokd_client_wants_write(c->c)),
+		next != UINT64_MAX ? PyFloat_FromDouble((double)next / 1e9) : Py_NewRef(Py_None));
+}
+
+static PyObject *
+client_pending(PyObject *self, void *unused)
+{
+	return PyLong_FromSsize_t(PySet_Size(((struct client *)self)->pending));
 }
 
 static PyMethodDef client_methods[] = {
 	{"submit", client_submit, METH_VARARGS, "Take a text on; it goes with the next turn."},
 	{"poll", client_poll, METH_NOARGS, "A turn without sleeping: the requests with news."},
-	{"wait", client_wait, METH_O, "Turns until a request, or any (None), has news."},
+	{"wait", client_wait, METH_NOARGS,
+		"The same, but sleep until there are some, for at most 50 ms."},
 	{"cancel", client_cancel, METH_O, "Forget a request; nothing happens if it is finished."},
+	{"stats", client_stats, METH_NOARGS, "(retransmits, polls, resends, server_vocab)."},
+	{"hooks", client_hooks, METH_NOARGS,
+		"For an event loop: (descriptor, whether to wait for writing, seconds until due)."},
 	{"close", client_close, METH_NOARGS, "Close the socket; requests under way are cancelled."},
 	{0},
 };
 
-#define GET(name, what, doc)                                                                       \
-	{                                                                                          \
-		name, client_get, NULL, doc, (void *)(intptr_t)what                                \
-	}
 static PyGetSetDef client_getset[] = {
-	GET("retransmits", RETRANSMITS, "Packets of text sent again."),
-	GET("polls", POLLS, "Packets without text."),
-	GET("resends", RESENDS, "Texts begun again."),
-	GET("server_vocab", SERVER_VOCAB, "Checksum of the vocabulary used; 0: no reply yet."),
-	GET("pending", PENDING, "Requests under way."),
-	GET("fd", FD, "The socket: poll when it is readable."),
-	GET("wants_write", WANTS_WRITE, "The kernel had no room: poll when it is writable."),
-	GET("next_ns", NEXT_NS, "Poll after so many ns; None: nothing is under way."),
+	{"pending", client_pending, NULL, "Requests under way.", NULL},
 	{0},
 };
 
@@ -472,70 +429,9 @@ static PyType_Slot client_slots[] = {
 	{0, NULL},
 };
 
-static PyType_Spec client_spec = {
-	.name = "dpdk_tokd._native.client.Client",
+PyType_Spec libtokd_client_spec = {
+	.name = "dpdk_tokd._native.libtokd.Client",
 	.basicsize = sizeof(struct client),
 	.flags = Py_TPFLAGS_DEFAULT,
 	.slots = client_slots,
 };
-
-/* ---- module ---- */
-
-static int
-module_exec(PyObject *module)
-{
-	struct module_state *state = PyModule_GetState(module);
-
-	state->client_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &client_spec, NULL);
-	state->request_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &request_spec, NULL);
-	if (state->client_type == NULL || state->request_type == NULL ||
-		PyModule_AddIntConstant(module, "OK", TOKD_OK) < 0 ||
-		PyModule_AddIntConstant(module, "E_REFUSED", TOKD_E_REFUSED) < 0 ||
-		PyModule_AddIntConstant(module, "E_TIMEOUT", TOKD_E_TIMEOUT) < 0 ||
-		PyModule_AddIntConstant(module, "E_NET", TOKD_E_NET) < 0 ||
-		PyModule_AddIntConstant(module, "E_CANCELLED", TOKD_E_CANCELLED) < 0 ||
-		PyModule_AddType(module, state->request_type) < 0)
-		return -1;
-	return PyModule_AddType(module, state->client_type);
-}
-
-static int
-module_traverse(PyObject *module, visitproc visit, void *arg)
-{
-	struct module_state *state = PyModule_GetState(module);
-
-	Py_VISIT(state->client_type);
-	Py_VISIT(state->request_type);
-	return 0;
-}
-
-static int
-module_clear(PyObject *module)
-{
-	struct module_state *state = PyModule_GetState(module);
-
-	Py_CLEAR(state->client_type);
-	Py_CLEAR(state->request_type);
-	return 0;
-}
-
-static PyModuleDef_Slot module_slots[] = {
-	{Py_mod_exec, module_exec},
-	{0, NULL},
-};
-
-static struct PyModuleDef module_def = {
-	PyModuleDef_HEAD_INIT,
-	.m_name = "dpdk_tokd._native.client",
-	.m_doc = "libtokd-client.",
-	.m_size = sizeof(struct module_state),
-	.m_slots = module_slots,
-	.m_traverse = module_traverse,
-	.m_clear = module_clear,
-};
-
-PyMODINIT_FUNC
-PyInit_client(void)
-{
-	return PyModuleDef_Init(&module_def);
-}

@@ -7,19 +7,16 @@
  * The GIL is released while attaching. No other function here waits, so that it guards a Reader
  * and its Ranges: a range may be released by another thread than the one that reads.
  */
-#define PY_SSIZE_T_CLEAN
-#include <Python.h>
-
 #include <errno.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <structmember.h>
 
 #include <tokd/reader.h>
 
+#include "libtokd.h"
 #include "object.h"
 
 struct range;
@@ -36,10 +33,6 @@ struct range {
 	PyObject_HEAD struct reader *reader; /* strong reference */
 	struct tokr_record rec;
 	bool released;
-};
-
-struct module_state {
-	PyTypeObject *reader_type, *range_type;
 };
 
 /* ---- errors ---- */
@@ -218,31 +211,29 @@ static PyGetSetDef range_getset[] = {
 	{0},
 };
 
-#define MEMBER(name, type, field, doc)                                                             \
-	{                                                                                          \
-		name, type, offsetof(struct range, field), READONLY, doc                           \
-	}
 static PyMemberDef range_members[] = {
-	MEMBER("stream_id", T_ULONGLONG, rec.stream_id,
+	MEMBER(range, "stream_id", T_ULONGLONG, rec.stream_id,
 		"As the client chose it: unique only together with client and `epoch`."),
-	MEMBER("serial", T_ULONGLONG, rec.serial, "Unique among the streams of one worker."),
-	MEMBER("instance", T_ULONGLONG, rec.instance,
+	MEMBER(range, "serial", T_ULONGLONG, rec.serial, "Unique among the streams of one worker."),
+	MEMBER(range, "instance", T_ULONGLONG, rec.instance,
 		"Which start of dpdk-tokd published it: `serial` says nothing beyond it."),
-	MEMBER("epoch", T_UINT, rec.epoch, "The client's."),
-	MEMBER("first", T_UINT, rec.first, "Index of the first id within its stream."),
-	MEMBER("vocab", T_UINT, rec.vocab, "Checksum of the vocabulary."),
-	MEMBER("text_end", T_UINT, rec.text_end, "Bytes of the text that had been fed."),
-	MEMBER("worker", T_UINT, rec.worker, "Index of the worker that published it."),
-	MEMBER("position", T_ULONGLONG, rec.position,
+	MEMBER(range, "epoch", T_UINT, rec.epoch, "The client's."),
+	MEMBER(range, "first", T_UINT, rec.first, "Index of the first id within its stream."),
+	MEMBER(range, "vocab", T_UINT, rec.vocab, "Checksum of the vocabulary."),
+	MEMBER(range, "text_end", T_UINT, rec.text_end, "Bytes of the text that had been fed."),
+	MEMBER(range, "worker", T_UINT, rec.worker, "Index of the worker that published it."),
+	MEMBER(range, "position", T_ULONGLONG, rec.position,
 		"In the worker's ring: bytes since its start."),
-	MEMBER("lost_bytes", T_ULONGLONG, rec.lost_bytes,
+	MEMBER(range, "lost_bytes", T_ULONGLONG, rec.lost_bytes,
 		"Of a tap: so many bytes of this worker's ring, just before this range, it missed."),
-	MEMBER("t_rx", T_ULONGLONG, rec.t_rx,
+	MEMBER(range, "t_rx", T_ULONGLONG, rec.t_rx,
 		"TSC ticks when the worker took the packet from its queue."),
-	MEMBER("t_publish", T_ULONGLONG, rec.t_publish, "TSC ticks when the range was published."),
-	MEMBER("t_rx_ns", T_ULONGLONG, rec.t_rx_ns, "`t_rx` in ns."),
-	MEMBER("t_publish_ns", T_ULONGLONG, rec.t_publish_ns, "`t_publish` in ns."),
-	MEMBER("_reason", T_UINT, rec.reason, "enum tokd_reason, perhaps of a later release."),
+	MEMBER(range, "t_publish", T_ULONGLONG, rec.t_publish,
+		"TSC ticks when the range was published."),
+	MEMBER(range, "t_rx_ns", T_ULONGLONG, rec.t_rx_ns, "`t_rx` in ns."),
+	MEMBER(range, "t_publish_ns", T_ULONGLONG, rec.t_publish_ns, "`t_publish` in ns."),
+	MEMBER(range, "_reason", T_UINT, rec.reason,
+		"enum tokd_reason, perhaps of a later release."),
 	{0},
 };
 
@@ -257,8 +248,8 @@ static PyType_Slot range_slots[] = {
 	{0, NULL},
 };
 
-static PyType_Spec range_spec = {
-	.name = "dpdk_tokd._native.ring.Range",
+PyType_Spec libtokd_range_spec = {
+	.name = "dpdk_tokd._native.libtokd.Range",
 	.basicsize = sizeof(struct range),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
 	.slots = range_slots,
@@ -269,7 +260,7 @@ static PyType_Spec range_spec = {
 static PyObject *
 reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
-	struct module_state *state = PyType_GetModuleState(type);
+	struct libtokd_state *state = PyType_GetModuleState(type);
 	int tap, timeout_ms, mode;
 	PyTypeObject *range_type;
 	struct tokr_error error;
@@ -282,7 +273,7 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		    args, "O&piO", PyUnicode_FSConverter, &bytes, &tap, &timeout_ms, &range_type))
 		return NULL;
 	if (!PyType_Check((PyObject *)range_type) ||
-		!PyType_IsSubtype(range_type, state->range_type)) {
+		!PyType_IsSubtype(range_type, state->type[RANGE])) {
 		Py_DECREF(bytes);
 		return PyErr_Format(PyExc_TypeError, "range_type: expected a subclass of Range");
 	}
@@ -374,47 +365,26 @@ reader_next(PyObject *o, PyObject *unused)
 	return (PyObject *)range;
 }
 
-/* A tuple of each ring. */
+/* Of each ring what its header says, then what a tap lost of it. */
 static PyObject *
-of_each_ring(const struct reader *self, PyObject *(*of)(const struct tokr_ring *info))
+reader_rings(PyObject *o, PyObject *unused)
 {
+	struct reader *self = (struct reader *)o;
 	PyObject *list = PyList_New(0);
-	struct tokr_ring info;
+	struct tokr_ring ring;
 
-	for (uint32_t i = 0; list != NULL && tokr_ring_info(self->r, i, &info) == 0; i++) {
-		PyObject *tuple = of(&info);
+	for (uint32_t i = 0; list != NULL && tokr_ring_info(self->r, i, &ring) == 0; i++) {
+		PyObject *tuple = Py_BuildValue("(IIIKK)(IKKK)", ring.worker, ring.lcore,
+			ring.vocab, (unsigned long long)ring.data_bytes,
+			(unsigned long long)ring.tsc_hz, ring.worker,
+			(unsigned long long)ring.overruns, (unsigned long long)ring.lost_bytes,
+			(unsigned long long)ring.broken_records);
 
 		if (tuple == NULL || PyList_Append(list, tuple) < 0)
 			Py_CLEAR(list);
 		Py_XDECREF(tuple);
 	}
 	return list;
-}
-
-static PyObject *
-header_of(const struct tokr_ring *i)
-{
-	return Py_BuildValue("IIIKK", i->worker, i->lcore, i->vocab,
-		(unsigned long long)i->data_bytes, (unsigned long long)i->tsc_hz);
-}
-
-static PyObject *
-lost_of(const struct tokr_ring *i)
-{
-	return Py_BuildValue("IKKK", i->worker, (unsigned long long)i->overruns,
-		(unsigned long long)i->lost_bytes, (unsigned long long)i->broken_records);
-}
-
-static PyObject *
-reader_headers(PyObject *o, PyObject *unused)
-{
-	return of_each_ring((struct reader *)o, header_of);
-}
-
-static PyObject *
-reader_lost(PyObject *o, PyObject *unused)
-{
-	return of_each_ring((struct reader *)o, lost_of);
 }
 
 static PyObject *
@@ -427,9 +397,9 @@ static PyMethodDef reader_methods[] = {
 	{"next", reader_next, METH_NOARGS, "The next range or None; releases the one before it."},
 	{"close", reader_close, METH_NOARGS,
 		"Detach; the rings stay mapped while views are about."},
-	{"headers", reader_headers, METH_NOARGS,
-		"(worker, lcore, vocab, data_bytes, tsc_hz) of each."},
-	{"lost", reader_lost, METH_NOARGS, "(worker, overruns, bytes, ranges) of each ring."},
+	{"rings", reader_rings, METH_NOARGS,
+		"((worker, lcore, vocab, data_bytes, tsc_hz), (worker, overruns, bytes, ranges)) of "
+		"each."},
 	{0},
 };
 
@@ -455,69 +425,9 @@ static PyType_Slot reader_slots[] = {
 	{0, NULL},
 };
 
-static PyType_Spec reader_spec = {
-	.name = "dpdk_tokd._native.ring.Reader",
+PyType_Spec libtokd_reader_spec = {
+	.name = "dpdk_tokd._native.libtokd.Reader",
 	.basicsize = sizeof(struct reader),
 	.flags = Py_TPFLAGS_DEFAULT,
 	.slots = reader_slots,
 };
-
-/* ---- module ---- */
-
-static int
-module_exec(PyObject *module)
-{
-	struct module_state *state = PyModule_GetState(module);
-
-	state->reader_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &reader_spec, NULL);
-	state->range_type = (PyTypeObject *)PyType_FromModuleAndSpec(module, &range_spec, NULL);
-	if (state->reader_type == NULL || state->range_type == NULL ||
-		PyModule_AddIntConstant(module, "SYSTEM", TOKR_SYSTEM) < 0 ||
-		PyModule_AddIntConstant(module, "TIMEOUT", TOKR_TIMEOUT) < 0 ||
-		PyModule_AddIntConstant(module, "REFUSED", TOKR_REFUSED) < 0 ||
-		PyModule_AddIntConstant(module, "DROPPED", TOKR_DROPPED) < 0 ||
-		PyModule_AddType(module, state->range_type) < 0)
-		return -1;
-	return PyModule_AddType(module, state->reader_type);
-}
-
-static int
-module_traverse(PyObject *module, visitproc visit, void *arg)
-{
-	struct module_state *state = PyModule_GetState(module);
-
-	Py_VISIT(state->reader_type);
-	Py_VISIT(state->range_type);
-	return 0;
-}
-
-static int
-module_clear(PyObject *module)
-{
-	struct module_state *state = PyModule_GetState(module);
-
-	Py_CLEAR(state->reader_type);
-	Py_CLEAR(state->range_type);
-	return 0;
-}
-
-static PyModuleDef_Slot module_slots[] = {
-	{Py_mod_exec, module_exec},
-	{0, NULL},
-};
-
-static struct PyModuleDef module_def = {
-	PyModuleDef_HEAD_INIT,
-	.m_name = "dpdk_tokd._native.ring",
-	.m_doc = "libtokd-reader.",
-	.m_size = sizeof(struct module_state),
-	.m_slots = module_slots,
-	.m_traverse = module_traverse,
-	.m_clear = module_clear,
-};
-
-PyMODINIT_FUNC
-PyInit_ring(void)
-{
-	return PyModuleDef_Init(&module_def);
-}

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from .. import wire
-from .._native import client as native
+from .._native import libtokd as native
 from ..tokenizer.batch import Ids
 from ..tokenizer.tokenizer import Text
 from .errors import array_of, check, opened
@@ -56,19 +56,22 @@ class AsyncClient:
 
     @property
     def retransmits(self) -> int:
-        return self._client.retransmits if self._client is not None else 0
+        return self._stats()[0]
 
     @property
     def polls(self) -> int:
-        return self._client.polls if self._client is not None else 0
+        return self._stats()[1]
 
     @property
     def resends(self) -> int:
-        return self._client.resends if self._client is not None else 0
+        return self._stats()[2]
 
     @property
     def server_vocab(self) -> int:
-        return self._client.server_vocab if self._client is not None else 0
+        return self._stats()[3]
+
+    def _stats(self) -> tuple[int, int, int, int]:
+        return self._client.stats() if self._client is not None else (0, 0, 0, 0)
 
     async def tokenize(self, text: Text) -> Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""
@@ -105,15 +108,18 @@ class AsyncClient:
 
     async def close(self) -> None:
         """Close the socket. Texts under way fail with ConnectionAbortedError."""
-        self._closed = True
         for handle in (self._soon, self._timer):
             if handle is not None:
                 handle.cancel()
         self._soon = self._timer = None
         if self._client is not None:
-            self._stop_watching(self._client.fd)
+            if not self._closed:
+                descriptor, _, _ = self._client.hooks()
+                self._loop.remove_reader(descriptor)
+                self._loop.remove_writer(descriptor)
             self._client.close()
             self._wake(self._waiting)
+        self._closed = True
 
     async def __aenter__(self) -> Self:
         await self._open()
@@ -137,7 +143,7 @@ class AsyncClient:
                     client.close()
                 else:
                     self._client = client
-                    self._loop.add_reader(client.fd, self._turn)
+                    self._loop.add_reader(client.hooks()[0], self._turn)
         if self._client is None or self._closed:
             raise ConnectionAbortedError(CLOSED)
         return self._client
@@ -164,13 +170,14 @@ class AsyncClient:
         if client is None or self._closed:
             return
         self._wake(client.poll())
-        if client.wants_write != self._writing:
-            self._writing = client.wants_write
-            if self._writing:
-                self._loop.add_writer(client.fd, self._turn)
-            else:
-                self._loop.remove_writer(client.fd)
-        self._set_timer(client.next_ns)
+        descriptor, writing, due = client.hooks()
+        if writing and not self._writing:
+            self._loop.add_writer(descriptor, self._turn)
+        elif self._writing and not writing:
+            self._loop.remove_writer(descriptor)
+        self._writing = writing
+        if due is not None:
+            self._set_timer(self._loop.time() + due)
 
     def _wake(self, requests: Iterable[native.Request]) -> None:
         for request in requests:
@@ -178,11 +185,8 @@ class AsyncClient:
             if future is not None and not future.done():
                 future.set_result(None)
 
-    def _set_timer(self, next_ns: int | None) -> None:
+    def _set_timer(self, at: float) -> None:
         """One that rings early does no harm, and is cheaper than one set anew at each turn."""
-        if next_ns is None:
-            return
-        at = self._loop.time() + next_ns / 1e9
         if self._timer is not None:
             if self._timer.when() <= at:
                 return
@@ -192,7 +196,3 @@ class AsyncClient:
     def _rang(self) -> None:
         self._timer = None
         self._turn()
-
-    def _stop_watching(self, fd: int) -> None:
-        self._loop.remove_reader(fd)
-        self._loop.remove_writer(fd)

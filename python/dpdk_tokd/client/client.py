@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from .. import wire
 from .._closing import Closing
-from .._native import client as native
+from .._native import libtokd as native
 from ..tokenizer.batch import Ids
 from ..tokenizer.tokenizer import Text
 from .errors import array_of, check, opened
@@ -51,19 +51,19 @@ class Client(Closing):
 
     @property
     def retransmits(self) -> int:
-        return self._client.retransmits
+        return self._client.stats()[0]
 
     @property
     def polls(self) -> int:
-        return self._client.polls
+        return self._client.stats()[1]
 
     @property
     def resends(self) -> int:
-        return self._client.resends
+        return self._client.stats()[2]
 
     @property
     def server_vocab(self) -> int:
-        return self._client.server_vocab
+        return self._client.stats()[3]
 
     def tokenize(self, text: Text) -> Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own.
@@ -85,7 +85,7 @@ class Client(Closing):
         try:
             for text in texts:
                 while self._client.pending >= most:
-                    for request in self._client.wait(None):
+                    for request in self._client.wait():
                         if request.finished and request in requests:
                             check(request)
                 requests[self._client.submit(text, self._stream)] = None
@@ -108,7 +108,7 @@ class Client(Closing):
                 elif request.finished:
                     break
                 else:
-                    self._client.wait(request)
+                    self._client.wait()
             self._note(request)
         finally:
             self._client.cancel(request)
@@ -120,8 +120,8 @@ class Client(Closing):
     def _ids(self, request: native.Request) -> Ids:
         """All ids of a text, once it is finished."""
         try:
-            while not request.finished:  # one that is streamed has news before
-                self._client.wait(request)
+            while not request.finished:
+                self._client.wait()
         except BaseException:
             self._client.cancel(request)
             raise

@@ -8,7 +8,7 @@ import socket
 
 import numpy as np
 
-from .._native import client as native
+from .._native import libtokd as native
 from ..tokenizer.batch import Ids
 from ..wire import Reason
 

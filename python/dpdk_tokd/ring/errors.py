@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .._native import ring as native
+from .._native import libtokd as native
 
 
 class RingError(RuntimeError):
@@ -29,12 +29,12 @@ class RingDropped(RingError):
 
 def of(code: int, errno: int, why: str, lost_bytes: int, overwritten: bool) -> Exception:
     """An enum tokr_result as an exception; the extension calls it."""
-    if code == native.SYSTEM:
+    if code == native.RING_SYSTEM:
         return OSError(errno, why)
-    if code == native.TIMEOUT:
+    if code == native.RING_TIMEOUT:
         return TimeoutError(why)
-    if code == native.REFUSED:
+    if code == native.RING_REFUSED:
         return RingRefused(why)
-    if code == native.DROPPED:
+    if code == native.RING_DROPPED:
         return RingDropped(why, lost_bytes=lost_bytes, overwritten=overwritten)
     return RingError(why)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .._native import ring as native
+from .._native import libtokd as native
 from ..tokenizer.batch import Ids
 from ..wire import Reason
 from .errors import RingError

@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 
-from .._native import ring as native
+from .._native import libtokd as native
 from .._waiting import Waiting
 from .errors import RingError, RingRefused
 from .range import TokenRange
@@ -84,7 +84,7 @@ class RingReader(Waiting[TokenRange]):
     def rings(self) -> list[RingInfo]:
         if self._reader.closed:
             return []
-        return [RingInfo(*header, self._reader.instance) for header in self._reader.headers()]
+        return [RingInfo(*ring, self._reader.instance) for ring, _ in self._reader.rings()]
 
     @property
     def instance(self) -> int:
@@ -101,7 +101,7 @@ class RingReader(Waiting[TokenRange]):
     @property
     def lost(self) -> list[Lost]:
         """What a tap lost of this instance, by worker. Of a registered reader: nothing."""
-        return [] if self._reader.closed else [Lost(*lost) for lost in self._reader.lost()]
+        return [] if self._reader.closed else [Lost(*lost) for _, lost in self._reader.rings()]
 
     def poll(self) -> TokenRange | None:
         """The next range, or None if none is published. Releases the one before it.

@@ -37,15 +37,15 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
     folder of lib/."""
     names = binding.split()
     folders = [LIB / library for library in libraries]
-    headers = sorted(str(h) for folder in folders for h in folder.rglob("*.h"))
+    headers = [h for folder in (*folders, INCLUDE, NATIVE) for h in folder.rglob("*.h")]
     return Extension(
         f"dpdk_tokd._native.{names[0]}",
         sources=[
             *(str(NATIVE / f"{name}.c") for name in names),
             *sorted(str(c) for folder in folders for c in folder.rglob("*.c")),
         ],
-        depends=[*headers, *map(str, INCLUDE.rglob("*.h")), *map(str, NATIVE.glob("*.h"))],
-        include_dirs=[str(INCLUDE), *sorted({str(Path(h).parent) for h in headers})],
+        depends=sorted(map(str, headers)),
+        include_dirs=[str(INCLUDE), *map(str, folders)],
         define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
         extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
         + ["-pthread", *cflags],

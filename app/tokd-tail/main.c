@@ -229,8 +229,8 @@ main(int argc, char **argv)
 		code = FAILED;
 	} else {
 		fprintf(stderr,
-			"tokd-tail: attached to %s as a %s: %" PRIu32 " workers, instance %016" PRIx64
-			"\n",
+			"tokd-tail: attached to %s as a %s: %" PRIu32
+			" workers, instance %016" PRIx64 "\n",
 			t.socket, t.mode == TOKR_TAP ? "tap" : "reader", tokr_rings(r),
 			tokr_instance(r));
 		code = follow(&t, r);

@@ -72,7 +72,8 @@ static int
 overrun(struct tokr *r, struct ring *ring, uint64_t tail)
 {
 	if (r->mode == TOKR_READER) {
-		int rc = reader_check_socket(r); /* the appliance's own words, where they have come */
+		int rc = reader_check_socket(
+			r); /* the appliance's own words, where they have come */
 
 		if (rc != 0)
 			return rc;

@@ -43,7 +43,7 @@ struct ring {
 };
 
 struct tokr {
-	int fd; /* control socket, -1 when it has ended */
+	int fd;		    /* control socket, -1 when it has ended */
 	int mode;	    /* TOKR_READER or TOKR_TAP */
 	bool interruptible; /* TOKR_EINTR */
 	uint32_t n_rings;

@@ -165,9 +165,7 @@ def test_one_too_many_hears_why_and_the_log_does_not_drown(
             b"all readers' places are taken (16): detach one",
         }
         assert heard[0].startswith(b"too many")
-        appliance.wait_until(
-            lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20
-        )
+        appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20)
     assert appliance.stop() == 0
     assert 1 <= appliance.log.count("connections to the control socket refused: 40 are") <= 2
 

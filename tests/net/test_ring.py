@@ -12,8 +12,8 @@ import sys
 
 import numpy as np
 import pytest
-from dpdk_tokd import Client, Reason, RingError, RingReader, wire
 import ring_layout
+from dpdk_tokd import Client, Reason, RingError, RingReader, wire
 from netlab import SERVER_IP
 from raw_client import RawStream
 from samples import documents

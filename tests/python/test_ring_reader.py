@@ -13,8 +13,8 @@ import time
 
 import numpy as np
 import pytest
-from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused
 import ring_layout as layout
+from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused
 from fake_appliance import INSTANCE, TSC_HZ, VOCAB, FakeAppliance, FakeRing
 
 

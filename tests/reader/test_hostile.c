@@ -304,7 +304,8 @@ that_closes_at_once_is_gone(void **state)
 	assert_int_equal(e.code, TOKR_GONE);
 }
 
-/* Whether the request finds it gone, is never read, or comes in time: chance decides, many times. */
+/* Whether the request finds it gone, is never read, or comes in time: chance decides, many times.
+ */
 static void
 that_refuses_and_closes_before_it_was_asked_is_heard(void **state)
 {

@@ -323,7 +323,8 @@ that_stalls_is_told_why_it_was_dropped(void **state)
 		usleep(1000);
 	}
 	assert_int_equal(f->a.counts.dropped, 1);
-	/* Its space is let go of at once: what came over it may be nothing yet, but nobody says so. */
+	/* Its space is let go of at once: what came over it may be nothing yet, but nobody says so.
+	 */
 	assert_int_equal(tokr_ring_info(r, 1, &info), 0);
 	assert_int_equal(info.overwritten_bytes, info.held_bytes);
 	assert_int_equal(tokr_release(r, &first), TOKR_OVERRUN);

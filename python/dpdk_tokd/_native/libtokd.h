@@ -17,6 +17,9 @@ struct libtokd_state {
 extern PyType_Spec libtokd_client_spec, libtokd_request_spec, libtokd_reader_spec,
 	libtokd_range_spec;
 
-#define MEMBER(of, name, type, field, doc) {name, type, offsetof(struct of, field), READONLY, doc}
+#define MEMBER(of, name, type, field, doc)                                                         \
+	{                                                                                          \
+		name, type, offsetof(struct of, field), READONLY, doc                              \
+	}
 
 #endif

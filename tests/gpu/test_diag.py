@@ -270,9 +270,7 @@ def test_gpu_without_its_driver_is_a_problem(tmp_path: Path) -> None:
 
 def test_link_down_is_a_problem_with_the_port_in_it(tmp_path: Path) -> None:
     machine = lab.Machine(tmp_path)
-    machine.nic(
-        "mlx5_0", "pci0000:00/0000:03:00.0", "p0", [(lab.IPV4, lab.V2)], state="1: DOWN"
-    )
+    machine.nic("mlx5_0", "pci0000:00/0000:03:00.0", "p0", [(lab.IPV4, lab.V2)], state="1: DOWN")
     report = look(machine)
     assert report["chosen"]["device"] is None
     assert "no port of an RDMA device is active" in report["chosen"]["why"]
@@ -310,7 +308,7 @@ def test_the_best_gid_is_chosen(
     assert look(machine)["chosen"].get("gid") == wanted
 
 
-ADDRESSES = ["fe80::1", "febf::1", "fec0::1", "2001:db8::1", "::ffff:192.0.2.1", "::192.0.2.1", "::1"]
+ADDRESSES = "fe80::1 febf::1 fec0::1 2001:db8::1 ::ffff:192.0.2.1 ::192.0.2.1 ::1".split()
 
 
 def test_gids_are_ranked_as_the_transport_ranks_them(tmp_path: Path) -> None:

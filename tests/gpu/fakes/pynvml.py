@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tokd-diag asks of nvidia-ml-py, answered without a GPU. FAKE has letters for what goes wrong."""
+"""nvidia-ml-py for tokd-diag, without a GPU. FAKE has letters for what goes wrong."""
 
 from __future__ import annotations
 

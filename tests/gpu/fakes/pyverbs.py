@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tokd-diag asks of pyverbs, answered without a device. FAKE has letters for what goes wrong."""
+"""pyverbs for tokd-diag, without a device. FAKE has letters for what goes wrong."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class DmaBufMR:
 
 
 class QPCap:
-    def __init__(self, send: int, receive: int, send_sge: int, receive_sge: int, inline: int) -> None:
+    def __init__(self, wr: int, rwr: int, sge: int, rsge: int, inline: int) -> None:
         self.inline = inline
 
 

@@ -25,9 +25,10 @@ SIZE_MOST = 1 << 40
 def _version() -> str:
     try:
         return metadata.version("dpdk-tokd")
-    except metadata.PackageNotFoundError:  # run from the repository, by a Python without the package
+    except metadata.PackageNotFoundError:  # run from the repository by another Python
         project = Path(__file__).parents[3] / "pyproject.toml"
-        return re.findall(r'^version = "(.*)"$', project.read_text(), re.MULTILINE)[0]
+        found: list[str] = re.findall(r'^version = "(.*)"$', project.read_text(), re.MULTILINE)
+        return found[0]
 
 
 def _size(text: str) -> int:
@@ -53,20 +54,45 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit code: 0: the path asked for would work, or none was asked for and there is no "
         "PROBLEM; 1: otherwise; 2: a bad option.",
     )
-    p.add_argument("--want", metavar="PATH", choices=("verbs", "cuda", "shm"),
-                   help="for scripts: would verbs, cuda or shm work, with at least one GPU?")  # fmt: skip
-    p.add_argument("--role", metavar="ROLE", choices=("producer", "agent"),
-                   help="producer: only dpdk-tokd runs here; agent: tokd-gpu does [agent if there "
-                        "is a GPU, else producer]")  # fmt: skip
-    p.add_argument("--ring", metavar="BYTES", type=_size, default="16M",
-                   help="token rings that dpdk-tokd registers: one for each worker [16M]")  # fmt: skip
-    p.add_argument("--region", metavar="BYTES", type=_size, default="64M",
-                   help="the GPU ring, in memory of the GPU or the agent [64M]")  # fmt: skip
-    p.add_argument("--drivers", action="store_true",
-                   help="list the DPDK drivers in each FILE, a program or a shared library, and the "
-                        "devices of this machine that they claim")  # fmt: skip
-    p.add_argument("--root", metavar="DIR", default="/",
-                   help="look at the sys and proc in this folder, and ask no device or library [/]")  # fmt: skip
+    p.add_argument(
+        "--want",
+        metavar="PATH",
+        choices=("verbs", "cuda", "shm"),
+        help="for scripts: would verbs, cuda or shm work, with at least one GPU?",
+    )
+    p.add_argument(
+        "--role",
+        metavar="ROLE",
+        choices=("producer", "agent"),
+        help="producer: only dpdk-tokd runs here; agent: tokd-gpu does [agent if there is a GPU, "
+        "else producer]",
+    )
+    p.add_argument(
+        "--ring",
+        metavar="BYTES",
+        type=_size,
+        default="16M",
+        help="token rings that dpdk-tokd registers: one for each worker [16M]",
+    )
+    p.add_argument(
+        "--region",
+        metavar="BYTES",
+        type=_size,
+        default="64M",
+        help="the GPU ring, in memory of the GPU or the agent [64M]",
+    )
+    p.add_argument(
+        "--drivers",
+        action="store_true",
+        help="list the DPDK drivers in each FILE, a program or a shared library, and the devices "
+        "of this machine that they claim",
+    )
+    p.add_argument(
+        "--root",
+        metavar="DIR",
+        default="/",
+        help="look at the sys and proc in this folder, and ask no device or library [/]",
+    )
     p.add_argument("--json", action="store_true", help="print one JSON object")
     p.add_argument("--version", action="version", version=f"tokd-diag {_version()}")
     p.add_argument("files", nargs="*", metavar="FILE", help=argparse.SUPPRESS)
@@ -94,8 +120,8 @@ def _report(o: argparse.Namespace, files: Files) -> tuple[str, int]:
         try:
             from . import drivers
         except ImportError:
-            print("tokd-diag: --drivers needs pyelftools: apt-get install python3-pyelftools",
-                  file=sys.stderr)  # fmt: skip
+            remedy = "apt-get install python3-pyelftools"
+            print(f"tokd-diag: --drivers needs pyelftools: {remedy}", file=sys.stderr)
             return "", DOES_NOT
         return drivers.report(o.files, files, o.json)
     machine = gather(files)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an operator should know beside the path: what is here and does not work, and what is slow."""
+"""What an operator should know beside the path: what does not work here, and what is slow."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ class _Look:
             self.add(True, g.name, f"BAR1 is {have}, the GPU ring needs {need}", BAR1_REMEDY)
         if g.asked and g.write_order in ("none", "not known"):
             value = f"CUDA does not promise the order of RDMA's writes ({g.write_order})"
-            self.add(False, g.name, value, "none needed: each header waits for its payload (STRICT)")
+            remedy = "none needed: each header waits for its payload (STRICT)"
+            self.add(False, g.name, value, remedy)
 
     def between(self, c: Chosen, g: Gpu) -> None:
         d, thing = c.rdma, f"{c.rdma.name} and {g.pci.address}"

@@ -16,7 +16,7 @@ TYPES = ("not known", "InfiniBand", "RoCE v1", "RoCE v2")  # enum tokg_gid_type
 
 
 class Rank(IntEnum):
-    """enum tokg_gid_rank: from not at all to best. Of several that are as good the first is taken."""
+    """enum tokg_gid_rank: from not at all to best. Of several of one rank the first is taken."""
 
     NONE = 0
     ROCE_V1 = 1  # no IP header: no router passes it on

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What NVIDIA's driver says of the GPUs that sysfs has: by nvidia-ml-py, and by CUDA what NVML has not."""
+"""What NVIDIA's driver says of the GPUs: by nvidia-ml-py, and by libcuda what NVML lacks."""
 
 from __future__ import annotations
 
 import ctypes
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from .files import clean
 from .machine import Gpu, Machine, Note
@@ -19,23 +19,19 @@ DMA_BUF_SUPPORTED = 124
 ORDER_OWNER = 100
 ORDER_ALL_DEVICES = 200
 
-Value = TypeVar("Value")
 
-
-def _ask_nvml_device(
-    nvml: Any, gpu: Gpu, answer: Callable[[Callable[[], Value]], Value | None]
-) -> None:
-    device: Any = answer(lambda: nvml.nvmlDeviceGetHandleByPciBusId(gpu.pci.address))
+def _ask_nvml_device(gpu: Gpu, answer: Callable[..., Any]) -> None:
+    device = answer("nvmlDeviceGetHandleByPciBusId", gpu.pci.address)
     if device is None:
         return
-    name: Any = answer(lambda: nvml.nvmlDeviceGetName(device))
+    name = answer("nvmlDeviceGetName", device)
     if isinstance(name, bytes):  # before version 11.515
         name = name.decode("latin-1")
     if name:
         gpu.name = clean(name)
-    if capability := answer(lambda: nvml.nvmlDeviceGetCudaComputeCapability(device)):
+    if capability := answer("nvmlDeviceGetCudaComputeCapability", device):
         gpu.major, gpu.minor = capability
-    if bar1 := answer(lambda: nvml.nvmlDeviceGetBAR1MemoryInfo(device)):
+    if bar1 := answer("nvmlDeviceGetBAR1MemoryInfo", device):
         gpu.bar1, gpu.bar1_free, gpu.bar1_from = bar1.bar1Total, bar1.bar1Free, "nvml"
 
 
@@ -51,9 +47,9 @@ def _ask_nvml(machine: Machine) -> None:
         )
         return
 
-    def answer(question: Callable[[], Value]) -> Value | None:
+    def answer(question: str, *arguments: Any) -> Any:
         try:
-            return question()
+            return getattr(nvml, question)(*arguments)
         except (nvml.NVMLError, AttributeError, UnicodeError):  # also what its version has not
             return None
 
@@ -64,23 +60,20 @@ def _ask_nvml(machine: Machine) -> None:
             f"nvmlInit: {clean(str(error))}", "install the NVIDIA driver's libraries"
         )
         return
-    machine.cuda_version = answer(lambda: nvml.nvmlSystemGetCudaDriverVersion_v2())
+    machine.cuda_version = answer("nvmlSystemGetCudaDriverVersion_v2")
     for gpu in machine.gpus:
-        _ask_nvml_device(nvml, gpu, answer)
-    answer(lambda: nvml.nvmlShutdown())
+        _ask_nvml_device(gpu, answer)
+    answer("nvmlShutdown")
 
 
 def load_cuda() -> Any:
-    """libcuda with the types of what is called. Raises OSError, or AttributeError where it is old."""
+    """libcuda with the types of what is called. Raises OSError, or AttributeError if it is old."""
     cuda = ctypes.CDLL("libcuda.so.1")
     number = ctypes.POINTER(ctypes.c_int)
-    for function, arguments in (
-        (cuda.cuInit, [ctypes.c_uint]),
-        (cuda.cuDeviceGetByPCIBusId, [number, ctypes.c_char_p]),
-        (cuda.cuDeviceGetAttribute, [number, ctypes.c_int, ctypes.c_int]),
-    ):
-        function.argtypes, function.restype = arguments, ctypes.c_int
-    return cuda
+    cuda.cuInit.argtypes = [ctypes.c_uint]
+    cuda.cuDeviceGetByPCIBusId.argtypes = [number, ctypes.c_char_p]
+    cuda.cuDeviceGetAttribute.argtypes = [number, ctypes.c_int, ctypes.c_int]
+    return cuda  # each returns an int, as ctypes assumes
 
 
 def _attribute(cuda: Any, device: int, attribute: int) -> int | None:

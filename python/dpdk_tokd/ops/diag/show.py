@@ -46,7 +46,7 @@ def as_json(m: Machine, v: Verdict, want: str | None, version: str) -> str:
         "rdma": [_plain(d) for d in m.rdma],
         "verbs_note": m.verbs_note.value if m.verbs_note else None,
         "chosen": _chosen(v),
-        "gpus": [_gpu(m, gpu, p) for gpu, p in zip(m.gpus, v.paths)],
+        "gpus": [_gpu(m, gpu, p) for gpu, p in zip(m.gpus, v.paths, strict=False)],
         "cuda_note": m.cuda_note.value if m.cuda_note else None,
         "cuda_version": m.cuda_version,
         "role": v.role,

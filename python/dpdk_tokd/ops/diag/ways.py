@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paths by which ids get into the memory that is embedded from, best first, and what is against each."""
+"""The paths of ids into the memory that is embedded from, best first, and what is against each."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class _Look:
             w.against.append(Reason("CUDA", note.value, note.remedy))
 
     def bar1(self, w: Way, gpu: Gpu) -> None:
-        """Part of BAR1 is the driver's own: if it does not say how much is free, all is the limit."""
+        """The driver uses part of BAR1. If it does not say how much is free, all is the limit."""
         free, region = gpu.bar1_free, self.sizes.region
         room = gpu.bar1 if free is None else free
         if room is None:
@@ -170,8 +170,8 @@ class _Look:
             remedy = "modprobe nvidia_peermem (it needs the ib_core of MLNX_OFED or DOCA)"
             w.against.append(Reason("peer memory", value, remedy))
         if gpu.gpudirect_rdma is False:
-            value, remedy = f"CUDA says that {gpu.name} has none", "a data-center or workstation GPU"
-            w.against.append(Reason("GPUDirect RDMA", value, remedy))
+            value = f"CUDA says that {gpu.name} has none"
+            w.against.append(Reason("GPUDirect RDMA", value, "a data-center or workstation GPU"))
         self.bar1(w, gpu)
 
     def verbs_host(self, w: Way, gpu: Gpu | None) -> None:
@@ -225,4 +225,5 @@ class _Look:
 def judge_ways(m: Machine, chosen: Chosen | NoneChosen, sizes: Sizes, role: str) -> list[Paths]:
     """In the order of the GPUs; one at least."""
     look = _Look(m, chosen, sizes)
-    return [look.all(role, gpu) for gpu in (m.gpus or [None])]
+    gpus: list[Gpu | None] = [*m.gpus] or [None]
+    return [look.all(role, gpu) for gpu in gpus]

@@ -308,7 +308,7 @@ def test_the_best_gid_is_chosen(
     assert look(machine)["chosen"].get("gid") == wanted
 
 
-ADDRESSES = "fe80::1 febf::1 fec0::1 2001:db8::1 ::ffff:192.0.2.1 ::192.0.2.1 ::1".split()
+ADDRESSES = ("fe80::1", "febf::1", "fec0::1", "2001:db8::1", "::ffff:192.0.2.1", "::192.0.2.1")
 
 
 def test_gids_are_ranked_as_the_transport_ranks_them(tmp_path: Path) -> None:

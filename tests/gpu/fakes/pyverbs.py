@@ -7,6 +7,7 @@ import errno
 import os
 import sys
 from types import SimpleNamespace
+from typing import Self
 
 for part in ("cq", "device", "mr", "pd", "pyverbs_error", "qp"):
     sys.modules[f"pyverbs.{part}"] = sys.modules[__name__]
@@ -34,7 +35,7 @@ def get_device_list() -> list:
 
 
 class Closing:
-    def __enter__(self) -> Closing:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

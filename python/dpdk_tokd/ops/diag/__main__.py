@@ -26,9 +26,10 @@ def _version() -> str:
     try:
         return metadata.version("dpdk-tokd")
     except metadata.PackageNotFoundError:  # run from the repository by another Python
-        project = Path(__file__).parents[3] / "pyproject.toml"
-        found: list[str] = re.findall(r'^version = "(.*)"$', project.read_text(), re.MULTILINE)
-        return found[0]
+        project = Path(__file__).parent / "../../../pyproject.toml"
+        text = project.read_text() if project.is_file() else ""
+        found = re.search(r'^version = "(.*)"$', text, re.MULTILINE)
+        return found[1] if found else "not known"
 
 
 def _size(text: str) -> int:

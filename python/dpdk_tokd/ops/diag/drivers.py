@@ -57,6 +57,7 @@ class Elf:
                     self._dynamic(segment, path)
 
     def _dynamic(self, segment: DynamicSegment, path: Path) -> None:
+        tag: Any
         for tag in segment.iter_tags():
             if tag.entry.d_tag == "DT_NEEDED":
                 self.needed.append(tag.needed)

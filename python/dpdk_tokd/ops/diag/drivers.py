@@ -1,4 +1,3 @@
-#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-diag --drivers: the DPDK drivers in programs and libraries, and the devices they claim.
 
@@ -9,7 +8,6 @@ file a driver is in, and runs ldd, which may run the file. Here nothing of a fil
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import os
@@ -18,13 +16,14 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-try:
-    from elftools.common.exceptions import ELFError
-    from elftools.elf.dynamic import DynamicSegment
-    from elftools.elf.elffile import ELFFile
-except ImportError:
-    sys.exit("tokd-drivers: no pyelftools: install python3-pyelftools")
+from elftools.common.exceptions import ELFError
+from elftools.elf.dynamic import DynamicSegment
+from elftools.elf.elffile import ELFFile
+
+from .files import Files
+from .gather import PCI
 
 INFO = re.compile(rb"PMD_INFO_STRING= (\{[\x20-\x7e]{1,65536}\})\0")
 PLUGINS = re.compile(rb"DPDK_PLUGIN_PATH=([\x20-\x7e]{1,4096})\0")
@@ -58,6 +57,7 @@ class Elf:
                     self._dynamic(segment, path)
 
     def _dynamic(self, segment: DynamicSegment, path: Path) -> None:
+        tag: Any
         for tag in segment.iter_tags():
             if tag.entry.d_tag == "DT_NEEDED":
                 self.needed.append(tag.needed)
@@ -117,10 +117,10 @@ def looked_into(path: Path) -> Iterator[tuple[Path, str, Elf]]:
             try:
                 yield plugin, "plug-in", Elf(plugin)
             except BROKEN as error:
-                print(f"tokd-drivers: {plugin}: not read: {error}", file=sys.stderr)
+                print(f"tokd-diag: {plugin}: not read: {error}", file=sys.stderr)
 
 
-def parse_info(text: bytes) -> dict | None:
+def parse_info(text: bytes) -> dict[str, Any] | None:
     """One driver, or nothing where the string is not what DPDK's build writes."""
     try:
         info = json.loads(text)
@@ -139,21 +139,19 @@ def parse_info(text: bytes) -> dict | None:
     }
 
 
-def pci_devices(root: Path) -> list[dict]:
+def pci_devices(files: Files) -> list[dict[str, Any]]:
     """PCI functions of the machine, as sysfs has them."""
     devices = []
-    for folder in sorted((root / "sys/bus/pci/devices").glob("*")):
-        try:
-            ids = tuple(int((folder / name).read_text(), 16) for name in ID_FILES)
-        except (OSError, ValueError):
-            continue
-        driver = folder / "driver"
-        bound = driver.resolve().name if driver.is_symlink() else None
-        devices.append({"address": folder.name, "ids": ids, "driver": bound})
+    for address in files.names(PCI):
+        ids = tuple(files.number(f"{PCI}/{address}/{name}") for name in ID_FILES)
+        if None not in ids:
+            bound = files.real(f"{PCI}/{address}/driver")
+            driver = bound and os.path.basename(bound)
+            devices.append({"address": address, "ids": ids, "driver": driver})
     return devices
 
 
-def claims(ids: list[tuple], device: dict) -> bool:
+def claims(ids: list[tuple[int, ...]], device: dict[str, Any]) -> bool:
     """0xffff stands for any; DPDK's lists say so of the subsystem's numbers."""
     return any(
         all(want in (ANY, have) for want, have in zip(entry, device["ids"], strict=True))
@@ -161,7 +159,7 @@ def claims(ids: list[tuple], device: dict) -> bool:
     )
 
 
-def drivers_of(path: Path, devices: list[dict]) -> list[dict]:
+def drivers_of(path: Path, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Drivers by name, each with where it is and what it claims."""
     drivers = []
     for file, how, elf in looked_into(path):
@@ -179,55 +177,40 @@ def drivers_of(path: Path, devices: list[dict]) -> list[dict]:
     return sorted(drivers, key=lambda d: (d["name"], d["file"]))
 
 
-def show(path: str, drivers: list[dict]) -> None:
+def _lines(path: str, drivers: list[dict[str, Any]]) -> Iterator[str]:
     """For people: a line for each driver, and one for each device it claims here."""
-    print(f"{path}: {len(drivers)} drivers")
+    yield f"{os.fsencode(path).decode(errors='replace')}: {len(drivers)} drivers"
     for d in drivers:
         ids = len(d["pci_ids"])
         what = f"{ids} PCI ids" if ids else "no PCI ids: a --vdev, or another bus"
         kmod = f"; kernel modules: {d['kmod']}" if d["kmod"] else ""
         where = "" if d["how"] == "in it" else f" ({d['how']}: {Path(d['file']).name})"
-        print(f"  {d['name']}{where}: {what}{kmod}")
+        yield f"  {d['name']}{where}: {what}{kmod}"
         for device in d["devices"]:
-            print(f"    claims {device['address']}, bound to {device['driver'] or 'no driver'}")
+            yield f"    claims {device['address']}, bound to {device['driver'] or 'no driver'}"
 
 
-def main() -> int:
-    """0: each file was read and has drivers; 1: one was not, or has none."""
-    parser = argparse.ArgumentParser(prog="tokd-drivers", description="See tokd-diag --drivers.")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--root", default="/", type=Path, help="devices of the sys in this folder")
-    parser.add_argument("file", nargs="+", metavar="FILE")
-    options = parser.parse_args()
-    devices = pci_devices(options.root)
-    found: dict[str, list[dict]] = {}
+def report(paths: list[str], files: Files, as_json: bool) -> tuple[str, int]:
+    """The text, and 0: each file was read and has drivers; 1: one was not, or has none."""
+    devices = pci_devices(files)
+    found: dict[str, list[dict[str, Any]]] = {}
     code = 0
-    for path in options.file:
+    for path in paths:
         try:
             found[path] = drivers_of(Path(path), devices)
         except BROKEN as error:
             text = str(error) or type(error).__name__
-            print(f"tokd-drivers: {path}: no ELF program or library: {text}", file=sys.stderr)
+            print(f"tokd-diag: {path}: not an ELF program or library: {text}", file=sys.stderr)
             code = 1
             continue
         if not found[path]:
             print(
-                f"tokd-drivers: {path}: no DPDK driver in it, nor in what it loads; link one, or "
+                f"tokd-diag: {path}: no DPDK driver in it, nor in what it loads; link one, or "
                 "name librte_net_*.so",
                 file=sys.stderr,
             )
             code = 1
-    if options.json:
-        json.dump({"files": found}, sys.stdout, indent=2)
-        print()
-    else:
-        for path, drivers in found.items():
-            show(path, drivers)
-    return code
-
-
-if __name__ == "__main__":
-    try:
-        sys.exit(main())
-    except BrokenPipeError:
-        os._exit(1)
+    if as_json:
+        return json.dumps({"files": found}, indent=2) + "\n", code
+    lines = (line for path, drivers in found.items() for line in _lines(path, drivers))
+    return "".join(f"{line}\n" for line in lines), code

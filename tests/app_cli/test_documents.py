@@ -153,7 +153,7 @@ def test_completion_knows_only_options_that_eal_has(binary: Path, build: Path) -
 
 
 def tour() -> str:
-    text = (REPOSITORY / "doc/architecture.md").read_text()
+    text = (REPOSITORY / "doc/internals/architecture.md").read_text()
     start = text.index("## A guided tour")
     return text[start : text.index("\n## ", start + 1)]
 

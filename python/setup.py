@@ -34,9 +34,9 @@ setup(
             "dpdk_tokd._libtok",
             sources=[
                 *("dpdk_tokd/_libtok.c", "dpdk_tokd/_batch.c", "dpdk_tokd/_dlpack.c"),
-                *sorted(map(str, LIBTOK.glob("*.c"))),
+                *sorted(map(str, LIBTOK.rglob("*.c"))),
             ],
-            depends=["dpdk_tokd/_batch.h", "dpdk_tokd/_dlpack.h", *sorted(map(str, LIBTOK.glob("*.h")))],
+            depends=["dpdk_tokd/_batch.h", "dpdk_tokd/_dlpack.h", *sorted(map(str, LIBTOK.rglob("*.h")))],
             include_dirs=[str(LIBTOK)],
             define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
             extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]

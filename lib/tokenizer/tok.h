@@ -18,8 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nfc.h"
-#include "spm_state.h"
+#include "normalize/nfc.h"
+#include "normalize/spm_state.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,6 +6,7 @@
 #include <rte_malloc.h>
 
 #include "fixture.h"
+#include "control/port.h"
 #include "vocabulary.h"
 
 #define RX_DESC 256

@@ -23,7 +23,7 @@ def test_a_sink_without_an_agent_is_an_error_at_start(start, gpt2_file, tmp_path
 @pytest.fixture
 def agent(binary: Path, tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen]]:
     """Start a tokd-gpu of huge outputs that nobody holds."""
-    program = binary.parents[1] / "lib/gpu_sink/agent/tokd-gpu"
+    program = binary.parents[1] / "app/tokd-gpu"
     if not program.is_file():
         pytest.skip(f"{program} is not built")
     running: list[subprocess.Popen] = []

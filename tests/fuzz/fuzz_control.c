@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach.h"
+#include "readers/attach.h"
 #include "eal.h"
 #include "fuzz.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 #define STEPS_MAX 16
 #define RINGS 2
@@ -78,7 +78,7 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	}
 	MUST(mkdtemp(folder) != NULL);
 	snprintf(path, sizeof(path), "%s/socket", folder);
-	MUST(tokd_attach_open(&attach, path, 0600, NULL, ring, RINGS, 42, PATIENT_MS) == 0);
+	MUST(tokd_attach_open(&attach, path, 0600, (gid_t)-1, ring, RINGS, 42, PATIENT_MS) == 0);
 	for (uint32_t i = 0; i < CLIENTS; i++)
 		clients[i].fd = -1;
 	atexit(clean_up);

@@ -3,9 +3,9 @@
 #ifndef TESTS_GPU_DEVICE_POST_H
 #define TESTS_GPU_DEVICE_POST_H
 
-#include "check.h"
+#include "ring/check.h"
 #include "device.h"
-#include "geometry.h"
+#include "ring/geometry.h"
 
 #define POST_EPOCH 7
 

@@ -21,7 +21,7 @@ from netlab import NO_HUGE, SERVER_IP, Appliance, NetLab, binary, why_not
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools" / "lib"))
 CPUS = sorted(os.sched_getaffinity(0))
-LOAD = binary().parents[1] / "tools" / "load" / "tokd-load-dpdk"
+LOAD = binary().parents[1] / "app" / "tokd-load-dpdk"
 TEXTS = [
     "One packet.",
     "",

@@ -63,7 +63,7 @@ def by_table(table: dict[str, object]) -> Answer:
 
 
 def bucket(ticks: int) -> int:
-    """app/histogram.h, said again."""
+    """app/dpdk-tokd/datapath/histogram.h, said again."""
     units = ticks >> 5
     shift = max(units.bit_length() - 5, 0)
     return min((shift << 4) + (units >> shift), 511)

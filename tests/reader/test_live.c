@@ -14,7 +14,7 @@
 #include <tokd/reader.h>
 
 #include "fixture.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 #define ATTACH_MS 3000
 
@@ -362,7 +362,7 @@ sees_all_that_was_published_before_the_end(void **state)
 	tokr_detach(r);
 	tokr_detach(tap);
 	assert_int_equal(
-		tokd_attach_open(&f->a, f->path, 0600, NULL, f->ring, N_RINGS, 42, 100), 0);
+		tokd_attach_open(&f->a, f->path, 0600, (gid_t)-1, f->ring, N_RINGS, 42, 100), 0);
 }
 
 static void

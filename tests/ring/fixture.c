@@ -11,7 +11,7 @@
 #include <rte_eal.h>
 
 #include "fixture.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 #define TURN_US 200
 #define TURNS_MAX 25000
@@ -47,7 +47,7 @@ setup(void **state)
 			return -1;
 	}
 	*state = f;
-	return tokd_attach_open(&f->a, f->path, 0600, NULL, f->ring, N_RINGS, 42, READER_TIMEOUT_MS);
+	return tokd_attach_open(&f->a, f->path, 0600, (gid_t)-1, f->ring, N_RINGS, 42, READER_TIMEOUT_MS);
 }
 
 int

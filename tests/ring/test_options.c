@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The table of application options, by way of the parser. tests/app_cli has the exit codes. */
 #include <arpa/inet.h>
+#include <grp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/mman.h>
 
-
 #include "fixture.h"
-#include "options_table.h"
+#include "options/table.h"
 
 #define ARGS_MAX 24
 
@@ -104,6 +104,7 @@ take_sizes_in_every_unit_and_both_spellings(void **state)
 	assert_int_equal(p.opt.mtu, 9000);
 	assert_int_equal(p.opt.socket_mode, 0666);
 	assert_string_equal(p.opt.socket_group, "adm");
+	assert_int_equal(p.opt.socket_gid, getgrnam("adm")->gr_gid);
 	assert_int_equal(p.opt.drain_ms, 0);
 	assert_true(p.opt.strict_utf8);
 	assert_int_equal(tokd_tok_flags(&p.opt), TOK_STRICT_UTF8);
@@ -119,12 +120,14 @@ take_the_last_of_several(void **state)
 	assert_int_equal(p.result, TOKD_OPTIONS_RUN);
 	assert_int_equal(p.opt.ip, htonl(0x0a000002));
 	assert_int_equal(p.opt.rx_desc, 128);
-	strcpy(line, "-- --ip6 2001:db8::1"); /* alone */
+	assert_int_equal(p.opt.socket_gid, (gid_t)-1);
+	strcpy(line, "-- --ip6 2001:db8::1 --socket-group 54321"); /* alone */
 	parse(&p, line);
 	assert_int_equal(p.result, TOKD_OPTIONS_RUN);
 	assert_int_equal(p.opt.ip, 0);
-	assert_int_equal(p.opt.ip6.byte[0], 0x20);
-	assert_int_equal(p.opt.ip6.byte[15], 1);
+	assert_int_equal(p.opt.ip6.s6_addr[0], 0x20);
+	assert_int_equal(p.opt.ip6.s6_addr[15], 1);
+	assert_int_equal(p.opt.socket_gid, 54321);
 }
 
 static void
@@ -187,6 +190,10 @@ complain_in_one_line(void **state)
 		{"-- --ip 10.0.0.1 --drain 2s", "--drain 2s: not a number; give"},
 		{"-- --ip 10.0.0.1 --socket-mode 0888", "--socket-mode 0888: not a number; give"},
 		{"-- --ip 10.0.0.1 --socket-mode 1777", "--socket-mode 1777: out of range; give"},
+		{"-- --ip 10.0.0.1 --socket-group no-such", "--socket-group no-such: no such group;"},
+		{"-- --ip 10.0.0.1 --socket-group -1", "--socket-group -1: no such group; give"},
+		{"-- --ip 10.0.0.1 --socket-group 1x", "--socket-group 1x: no such group; give"},
+		{"-- --ip 10.0.0.1 --socket-group 4294967295", "4294967295: no such group; give"},
 		{"-- --ip 10.0.0.1 --mbufs 1000", "--mbufs 1000: too few for --rxd 1024"},
 		{"-- --ip 10.0.0.1 --strict-utf8=1", "--strict-utf8 1: neither yes nor no; give"},
 		{"-- --ip 10.0.0.1 --config=", "--config: the value is empty; give FILE"},

@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "tools" / "lib"))
 
 @pytest.fixture
 def tokd_load() -> Path:
-    program = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "tools" / "load" / "tokd-load"
+    program = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "app" / "tokd-load"
     if not program.is_file():
         pytest.skip(f"{program} is not built: run tools/setup")
     return program

@@ -29,7 +29,7 @@ WORD = random_table(ROWS, DIM, SEED)
 ROWS_S = 60.0
 MEMORY_MB = 1536
 MODULES = ("virtio_pci", "virtio_net", "virtio_console", "dummy", "crc32_generic", "ib_uverbs", "rdma_rxe")
-PROGRAMS = ("lib/gpu_sink/agent/tokd-gpu", "tests/gpu_sink/holder", "tests/gpu_sink/verbs_pair")
+PROGRAMS = ("app/tokd-gpu", "tests/gpu_sink/holder", "tests/gpu_sink/verbs_pair")
 DRIVERS = ("librte_bus_vdev", "librte_mempool_ring", "librte_net_af_packet")
 
 

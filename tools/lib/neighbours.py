@@ -46,7 +46,7 @@ def _compile(count: int, folder: Path) -> list[list[str]]:
     """The tokenizer library of this tree, one file after the other."""
     compiler = [_program("cc"), "-std=gnu11", "-O2", "-w", f"-I{ROOT / 'include'}"]
     source = ROOT / "lib" / "tokenizer"
-    compiler += [f"-I{source}", "-c", *map(str, sorted(source.glob("*.c")))]
+    compiler += [f"-I{source}", "-c", *map(str, sorted(source.rglob("*.c")))]
     found = []
     for i in range(count):
         objects = folder / f"objects{i}"

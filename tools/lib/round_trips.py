@@ -12,7 +12,7 @@ from demo.servers import PORT
 from memif.pair import BUILD
 from sweep.task import Missing, WrongIds
 
-TOKD_LOAD = BUILD / "tools" / "load" / "tokd-load"
+TOKD_LOAD = BUILD / "app" / "tokd-load"
 WARM_UP = 100  # requests, checked but not measured: caches are cold then
 TRIAL_S = 300.0
 # Silence in ms after which tokd-load sends again. A text sent twice to a conventional server is

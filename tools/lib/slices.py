@@ -84,7 +84,7 @@ def cut(corpus: str, text: str, tokenizer: Tokenizer, per_size: int) -> list[Sli
 
 
 def write(path: Path, slices: Iterable[Slice]) -> None:
-    """The format of tools/load/slices.h."""
+    """The format of app/tokd-load/slices.h."""
     several = list(slices)
     with path.open("wb") as file:
         file.write(struct.pack("<I", len(several)))

@@ -18,7 +18,7 @@ from packages import data_home
 from tokenizers import decoders, models, normalizers, pre_tokenizers, processors, trainers
 
 ROOT = Path(__file__).resolve().parents[2]
-TOK = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "tools/tok"
+TOK = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "app/tok"
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 # After the corpora: text that a machine with the project's packages has, each file once.
 MORE = (("build/venv/lib", "*.py"), ("/usr/lib/python3.11", "*.py"), ("/usr/include", "*.h"))

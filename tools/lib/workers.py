@@ -24,7 +24,7 @@ from memif import command
 from memif.pair import BUILD, CPUS
 from packages import data_home
 
-CLIENT = BUILD / "tools" / "tokd-client"
+CLIENT = BUILD / "app" / "tokd-client"
 WORKER_CPUS = CPUS[::-1][:2]  # worker 0 on the last, as everywhere; worker 1 on the one before
 CLIENTS = 8  # sockets, and so flows, for the kernel to spread over the queues
 IN_FLIGHT = 32

@@ -10,8 +10,8 @@
 #ifndef TOKG_CONSUMER_CUH
 #define TOKG_CONSUMER_CUH
 
-#include "../gpu_check.h"
-#include "../handshake.h"
+#include "ring/gpu_check.h"
+#include "handshake/handshake.h"
 #include "work.cuh"
 
 #define TOKG_TAKEN 64		 /* slots taken in one scan at most */

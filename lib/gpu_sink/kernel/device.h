@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "../gpu_ring.h"
-#include "../transport.h" /* struct tokg_error */
+#include "ring/gpu_ring.h"
+#include "transport/transport.h" /* struct tokg_error */
 
 #ifdef __cplusplus
 extern "C" {

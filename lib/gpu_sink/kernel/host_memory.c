@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "../gpu_ring.h"
+#include "ring/gpu_ring.h"
 
 #define PAGE_2M (2ull << 20)
 

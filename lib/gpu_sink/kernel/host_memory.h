@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../transport.h" /* struct tokg_error */
+#include "transport/transport.h" /* struct tokg_error */
 
 #ifdef __cplusplus
 extern "C" {

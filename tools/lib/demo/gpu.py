@@ -19,7 +19,7 @@ from .process import NotReady, Process
 from .say import say
 from .servers import PORT, READY_S, ROOT, start_appliance
 
-TOKD_GPU = ROOT / "build" / "lib" / "gpu_sink" / "agent" / "tokd-gpu"
+TOKD_GPU = ROOT / "build" / "app" / "tokd-gpu"
 TABLE = "random:50257x768:1"  # as many rows as GPT-2's, as long
 OUT_BYTES = "128M"  # the longest text's rows, many times
 RUN_S = 300

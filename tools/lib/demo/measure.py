@@ -14,7 +14,7 @@ from .net import Veth, inside
 from .plan import WARM_UP, Round
 from .servers import PORT, ROOT
 
-TOKD_LOAD = ROOT / "build" / "tools" / "load" / "tokd-load"
+TOKD_LOAD = ROOT / "build" / "app" / "tokd-load"
 ROUND_S = 300
 # Silence in ms after which tokd-load sends again. A text sent twice to the baseline is tokenized
 # twice, and nothing tells the answers apart; and this wire loses nothing.

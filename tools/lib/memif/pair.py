@@ -14,7 +14,7 @@ from dpdk_tokd.telemetry import runtime_dir
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))
 DPDK_TOKD = BUILD / "app" / "dpdk-tokd"
-TOKD_LOAD = BUILD / "tools" / "load" / "tokd-load-dpdk"
+TOKD_LOAD = BUILD / "app" / "tokd-load-dpdk"
 CPUS = sorted(os.sched_getaffinity(0))  # those this process may use
 CLIENT_CPU, SERVER_CPU = CPUS[0], CPUS[-1]
 SERVER, CLIENT = "10.97.0.1", "10.97.0.2"

@@ -113,7 +113,7 @@ def test_the_documented_example_compiles_and_runs(compiled_example):
         program = compiled_example(
             "doc/user/clients.md",
             "lib/client/libtokd-client.a",
-            **{"192.0.2.1": host, "TOKD_WIRE_PORT": port},
+            **{"tokenizer.example": host, "TOKD_WIRE_PORT": port},
         )
         done = subprocess.run([program], capture_output=True, timeout=30, check=True)
     assert done.stdout.split() == numbers(b"Hello, world").split()

@@ -17,10 +17,10 @@
 #include <rte_lcore.h>
 #include <rte_malloc.h>
 
-#include "app.h"
+#include "control/app.h"
 #include "control/cpu_check.h"
 #include "control/eal_start.h"
-#include "datapath/gpu_sink.h"
+#include "datapath/loop/gpu_sink.h"
 #include "log.h"
 #include "notify.h"
 #include "telemetry/summary.h"

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The machines in a row; here the first, UTF-8, and what calls them. Hot path. */
 #include "normalize/added.h"
+#include "encode/unigram.h"
+#include "encode/wordpiece.h"
+#include "normalize/nfc.h"
+#include "normalize/spm_norm.h"
 #include "pretokenize/pretok.h"
 #include "encode/pretoken.h"
 #include "unicode/utf8.h"

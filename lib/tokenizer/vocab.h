@@ -19,9 +19,8 @@
 #include "tables/longest.h"
 #include "tables/metaspace.h"
 #include "tables/repeats.h"
-#include "encode/unigram.h"
+#include "tables/words.h"
 #include "unicode/classes.h"
-#include "encode/wordpiece.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are bytes as they lie in memory");
 

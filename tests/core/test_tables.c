@@ -12,6 +12,7 @@
 #include <stdlib.h>
 
 #include "tables/bert_norm.h"
+#include "build/parts.h"
 #include "unicode/bert_tables.h"
 #include "tables/mem.h"
 #include "unicode/pages.h"

@@ -11,7 +11,7 @@ import pytest
 
 sink_replay = pytest.importorskip("sink_replay", reason="run tools/setup")
 import reference
-from dpdk_tokd.embedding_table import random_table
+from dpdk_tokd.embeddings.table import random_table
 from sweep import box as boxes
 from sweep import task as tasks
 from sweep.task import Missing, WrongIds

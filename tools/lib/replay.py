@@ -14,7 +14,7 @@ import reference
 from demo.process import NotReady, Process
 from demo.servers import READY_S, ring_bytes
 from dpdk_tokd import RingReader
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 from memif.pair import DPDK_TOKD
 
 PACKET = 1200  # bytes of text in a packet

@@ -15,7 +15,7 @@ import reference
 from demo.process import NotReady, Process
 from demo.servers import HUGE, NO_HUGE, READY_S, ring_bytes
 from dpdk_tokd import EmbeddingReader, EmbeddingStatus, RingReader
-from dpdk_tokd.telemetry import Histogram, Telemetry
+from dpdk_tokd.ops.telemetry import Histogram, Telemetry
 from host_measures import ENDS_WITH_US
 from memif.pair import DPDK_TOKD
 from slices import Cursor, EndOfCorpus

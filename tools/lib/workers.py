@@ -19,7 +19,7 @@ import replay
 from demo.net import Veth, inside, namespace, veth
 from demo.say import say
 from demo.servers import READY_S
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 from memif import command
 from memif.pair import BUILD, CPUS
 from packages import data_home

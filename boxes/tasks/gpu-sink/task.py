@@ -17,8 +17,8 @@ from demo import gpu
 from demo.hugepages import hugepages
 from demo.process import NotReady
 from dpdk_tokd import EmbeddingReader
-from dpdk_tokd.embedding_table import random_table
-from dpdk_tokd.telemetry import Histogram
+from dpdk_tokd.embeddings.table import random_table
+from dpdk_tokd.ops.telemetry import Histogram
 from gpu_check import NO_KERNEL, gpu_here
 from host_measures import CPUS
 from memif.pair import DPDK_TOKD

@@ -11,7 +11,7 @@ from typing import Any
 import encode_texts
 import slices
 from demo.hugepages import hugepages
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 from encode_texts import CORPORA, VOCABULARIES, Kind
 from memif.pair import CPUS, DPDK_TOKD, TOKD_LOAD, LoadFailed, Pair
 from reference import ReferenceMismatch

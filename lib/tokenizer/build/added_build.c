@@ -2,6 +2,7 @@
 /* The sets of added.h from a model. Set-up only. */
 #include <stdlib.h>
 
+#include "parts.h"
 #include "normalize/added.h"
 #include "normalize/nfc.h"
 #include "pieces.h"

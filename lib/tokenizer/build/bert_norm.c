@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "unicode/bert_tables.h"
+#include "parts.h"
 #include "unicode/pages.h"
 #include "vocab_table.h"
 

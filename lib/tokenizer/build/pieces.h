@@ -8,6 +8,7 @@
 #define TOK_PIECES_H
 
 #include "vocab.h"
+#include "model.h"
 
 /* Bytes of a piece's text, blanks for U+2581, to out, which has room for len. Returns their number.
  */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "vocab.h"
+#include "parts.h"
 
 /* Order of the merge of tokens of i and j units in a family, or 0xff. */
 struct merges {

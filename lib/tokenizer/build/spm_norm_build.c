@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "automaton.h"
+#include "normalize/spm_norm.h"
+#include "parts.h"
 #include "unicode/grapheme.h"
 #include "unicode/utf8.h"
 #include "vocab_table.h"

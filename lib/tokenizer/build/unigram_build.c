@@ -5,7 +5,9 @@
 #include <stdlib.h>
 
 #include "automaton.h"
+#include "encode/unigram.h"
 #include "model_make.h"
+#include "parts.h"
 #include "unicode/utf8.h"
 #include "vocab_table.h"
 

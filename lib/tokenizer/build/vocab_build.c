@@ -6,6 +6,7 @@
 #include "normalize/added.h"
 #include "automaton.h"
 #include "encode/bpe.h"
+#include "parts.h"
 #include "tables/mem.h"
 #include "unicode/pages.h"
 #include "pieces.h"

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "longest_build.h"
+#include "parts.h"
 #include "vocab_table.h"
 
 static bool

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "encode/bpe.h"
+#include "build/parts.h"
 #include "compiled.h"
 #include "unicode/pages.h"
 #include "build/vocab_table.h"

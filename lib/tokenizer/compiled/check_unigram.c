@@ -8,6 +8,9 @@
 #include <stdlib.h>
 
 #include "compiled.h"
+#include "build/parts.h"
+#include "encode/unigram.h"
+#include "normalize/spm_norm.h"
 #include "unicode/pages.h"
 #include "unicode/utf8.h"
 #include "build/vocab_table.h"

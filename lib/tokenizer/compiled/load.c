@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "normalize/added.h"
+#include "build/parts.h"
 #include "compiled.h"
 #include "build/model_make.h"
 #include "pretokenize/names.h"

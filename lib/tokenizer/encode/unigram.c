@@ -18,6 +18,7 @@
 #include <math.h>
 
 #include "unigram_words.h"
+#include "unigram.h"
 
 /* pos[] is tried for release each time it has grown by this much. */
 #define RELEASE_EVERY 256

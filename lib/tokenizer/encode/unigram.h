@@ -10,22 +10,13 @@
 #ifndef TOK_UNIGRAM_H
 #define TOK_UNIGRAM_H
 
-#include "normalize/spm_norm.h"
+#include "vocab.h"
 
 /*
  * A piece may have fewer bytes than this: only so many scores are kept, in the place of
  * tok_stream.held.
  */
 #define TOK_PIECE_BYTES_MAX TOK_UNIGRAM_SCORES
-
-struct tok_unigram {
-	struct tok_spm_norm norm;
-	uint32_t unk;
-	uint32_t prefix; /* enum tok_prefix */
-	bool words, blanks, split;
-	bool byte_fallback; /* what is unknown becomes tok_vocab.ext[] of its bytes */
-	bool border[256]; /* by a character's first byte: it may be one between words, or a blank */
-};
 
 /* tok_stream.state */
 enum tok_unigram_word {
@@ -86,17 +77,5 @@ void tok_unigram_turn(struct tok_stream *s, uint32_t end);
 
 /* Its first n bytes are given out. */
 void tok_unigram_drop(struct tok_stream *s, uint32_t n);
-
-/* ---- set-up ---- */
-
-/* v->span and v->bytes are there. */
-bool tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
-
-/* Likewise of a BPE model, what comes before its merges: the normalizer, and what ids decode to. */
-bool tok_unigram_build_normalizer(
-	struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
-
-/* What is known by the tables. */
-void tok_unigram_sum(struct tok_vocab *v);
 
 #endif

@@ -4,6 +4,7 @@
  * or by spelling them. Hot path.
  */
 #include "cache.h"
+#include "unigram.h"
 #include "unigram_words.h"
 
 static const uint8_t blank = ' ';

@@ -5,6 +5,7 @@
 
 #include "unicode/word.h"
 #include "unicode/utf8.h"
+#include "unigram.h"
 #include "vocab.h"
 
 enum tok_unigram_border {

@@ -3,6 +3,7 @@
 #include "unicode/nfc_tables.h"
 #include "unicode/utf8.h"
 #include "vocab.h"
+#include "wordpiece.h"
 
 void
 tok_wordpiece_open(struct tok_stream *s)

@@ -7,16 +7,7 @@
 #ifndef TOK_WORDPIECE_H
 #define TOK_WORDPIECE_H
 
-#include "tables/bert_norm.h"
-
-struct tok_wordpiece {
-	struct tok_bert_norm norm;
-	uint32_t unk;
-	uint32_t max_chars;
-	/* decoding: an id's text at the start, and behind other ids; by outside id */
-	struct tok_span *at_start, *behind;
-	uint8_t *text;
-};
+#include "vocab.h"
 
 /* State of the open word, tok_stream.state. */
 enum tok_word_state {
@@ -36,8 +27,5 @@ void tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids);
 /* As tok_decode, but the first id has text before it or not: *begun, which goes on behind them. */
 struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool *begun,
 	const uint32_t *ids, size_t n, uint8_t *out, size_t room);
-
-/* Set-up: v->span and v->bytes are there. */
-bool tok_wordpiece_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
 #endif

@@ -66,10 +66,4 @@ tok_added_active(const struct tok_vocab *v, enum tok_added_which which, uint32_t
 	       (set->plain || (flags & TOK_SPECIAL));
 }
 
-/* Set-up: what is known of the sets by their tables. */
-void tok_added_sum(struct tok_vocab *v);
-
-/* Set-up: the two sets of the vocabulary. */
-bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
-
 #endif

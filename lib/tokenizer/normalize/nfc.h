@@ -9,27 +9,10 @@
 #ifndef TOK_NFC_H
 #define TOK_NFC_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/*
- * Combining marks in a row that form C can be given for, those of decomposed characters counted
- * one by one. The standard has no limit (its Stream-Safe Format allows 30).
- */
-#define TOK_NFC_MARKS_MAX 256
+#include "tok.h"
 
 /* Form C of a text has at most 3 bytes a byte (U+1D160: 12 for 4). */
 #define TOK_NFC_EXPANSION 3
-
-/* A text on its way. Fields are private; there is nothing to free. */
-struct tok_nfc {
-	uint32_t n;	/* characters in held[]; 0: none, not even a place for the starter */
-	uint32_t n_in;	/* bytes of text that they were */
-	bool unordered; /* marks are not in the order of their classes */
-	/* [0] the starter, or TOK_NFC_NO_STARTER; then marks. Their UTF-8 takes its place. */
-	uint32_t held[1 + TOK_NFC_MARKS_MAX];
-};
 
 static inline void
 tok_nfc_init(struct tok_nfc *n)

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "unicode/utf8.h"
+#include "spm_norm.h"
 #include "vocab.h"
 
 #define MARK TOK_METASPACE

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "unicode/grapheme.h"
+#include "spm_norm.h"
 #include "unicode/word.h"
 #include "unicode/utf8.h"
 #include "vocab.h"

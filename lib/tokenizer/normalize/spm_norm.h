@@ -19,24 +19,7 @@
 
 #include <assert.h>
 
-#include "build/model.h"
-
-struct tok_vocab;
-
-/* tok_vocab.cat has the properties of grapheme.h for it. */
-struct tok_spm_norm {
-	uint32_t *unit; /* of the trie; NULL: no map */
-	uint8_t *text;	/* each ends with a NUL */
-	bool on;	/* there is something to do */
-	bool strip_left, strip_right, squeeze, squeeze_to_mark;
-	bool sentencepiece;
-	uint32_t dummy; /* enum tok_dummy */
-	bool white;	/* one of the four */
-	bool parts;	/* set-up: some added token is looked for in what comes of it */
-	/* By ASCII character: it is printable, and no key; sentencepiece: none that only ASCII
-	   follows in begins with it */
-	bool stays[0x80];
-};
+#include "vocab.h"
 
 #define TOK_SPM_TEXT_MAX 255 /* bytes of a text in the map */
 #define TOK_SPM_OUT 4096
@@ -91,29 +74,6 @@ tok_spm_blank_waits(const struct tok_spm_state *s)
 	return s->n_white > 0 ? s->white[0] == ' ' || (s->white[0] == 0xe2 && s->white[1] == 0x96)
 			      : s->blanks > 0;
 }
-
-/* ---- set-up ---- */
-
-/* m->charsmap has n bytes as files have a map: a trie's size, the trie and its texts. False: not.
- */
-bool tok_spm_split_charsmap(struct tok_model_unigram *m, size_t n);
-
-/* The tables, and what is known by them. */
-bool tok_spm_norm_build(
-	struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err);
-
-/*
- * What is wrong with a vocabulary's map, or NULL; then the ids that a byte of text may become go to
- * *ids_per_byte.
- */
-const char *tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte);
-
-/* What is known by tables that have been checked. */
-void tok_spm_norm_sum(struct tok_vocab *v);
-
-/* The normal form of n bytes that are a text, to out[0 .. room). False: it has no room. */
-bool tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
-	size_t room, size_t *len);
 
 /* ---- the trie ---- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "spm.h"
+#include "normalize/spm_norm.h"
 #include "unicode/word.h"
 #include "unicode/utf8.h"
 

@@ -4,6 +4,8 @@
  * anew: of an id that stands for all that is unknown in a row its length is not known. Opt-in.
  */
 #include "normalize/added.h"
+#include "encode/unigram.h"
+#include "normalize/spm_norm.h"
 #include "spm.h"
 #include "encode/unigram_words.h"
 

@@ -3,7 +3,7 @@
 #ifndef TOK_PRETOK_NAMES_H
 #define TOK_PRETOK_NAMES_H
 
-#include "build/model.h"
+#include "tables/kinds.h"
 
 /* All names, for errors. */
 #define TOK_PRETOK_NAMES "gpt2, cl100k, llama3, qwen2, o200k, tekken, deepseek"

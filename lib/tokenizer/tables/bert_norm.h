@@ -8,7 +8,6 @@
 #ifndef TOK_BERT_NORM_H
 #define TOK_BERT_NORM_H
 
-#include "build/model.h"
 #include "unicode/classes.h"
 
 /* An element: target code point (0: the character itself) | kind << 21 | combining class << 24. */
@@ -39,12 +38,5 @@ tok_bert_element(const struct tok_bert_norm *t, uint32_t cp)
 {
 	return t->element[(uint32_t)t->page[cp >> 8] << 8 | (cp & 255)];
 }
-
-/* Set-up: the tables of v->wordpiece.norm. */
-bool tok_bert_norm_build(
-	struct tok_vocab *v, const struct tok_model_bert *options, struct tok_error *err);
-
-/* Set-up: `plain`, once the tables are there. */
-void tok_bert_norm_plain(struct tok_bert_norm *t);
 
 #endif

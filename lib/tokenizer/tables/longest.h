@@ -10,7 +10,7 @@
 
 #include <assert.h>
 
-#include "build/model.h"
+#include "kinds.h"
 
 /* Two tries in one array: below node 0 tokens that begin a string, below node 1 those that go on.
  */

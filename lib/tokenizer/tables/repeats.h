@@ -28,9 +28,4 @@ struct tok_repeat_runs {
 	uint32_t rank[TOK_REPEAT_UNITS];    /* rank id of so many units, or TOK_NO_TOKEN */
 };
 
-struct tok_vocab;
-
-/* Fill in v->repeat_runs. False: a family is not what it says. */
-bool tok_repeats_fill(struct tok_vocab *v);
-
 #endif

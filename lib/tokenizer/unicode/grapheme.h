@@ -7,7 +7,7 @@
 #ifndef TOK_GRAPHEME_H
 #define TOK_GRAPHEME_H
 
-#include "normalize/spm_state.h"
+#include "tok.h"
 
 /* Grapheme_Cluster_Break, with what GB9c and GB11 ask for. The lower bits of a property. */
 enum tok_grapheme {

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 from dpdk_tokd import Client, EmbeddingReader, EmbeddingStatus
-from dpdk_tokd.embedding_table import random_table
+from dpdk_tokd.embeddings.table import random_table
 from slices import read
 
 TIMEOUT_S = 20.0

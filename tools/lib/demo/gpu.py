@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import slices
-from dpdk_tokd.telemetry import Histogram, Telemetry
+from dpdk_tokd.ops.telemetry import Histogram, Telemetry
 
 from . import report
 from .hugepages import hugepages

@@ -18,7 +18,7 @@ from typing import Any
 from demo.process import NotReady
 from demo.report import machine
 from demo.say import say
-from dpdk_tokd.telemetry import TelemetryError
+from dpdk_tokd.ops.telemetry import TelemetryError
 from packages import FetchError
 from reference import ReferenceMismatch
 from replay import WrongReplay

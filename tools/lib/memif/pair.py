@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Self
 
 from demo.process import Process
-from dpdk_tokd.telemetry import runtime_dir
+from dpdk_tokd.ops.telemetry import runtime_dir
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))

@@ -12,7 +12,7 @@ from typing import Any
 import slices
 from demo.hugepages import hugepages
 from demo.say import say
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 
 from . import command, memory
 from .pair import CLIENT_CPU, LoadFailed, Pair

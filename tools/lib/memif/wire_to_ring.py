@@ -14,7 +14,7 @@ import slices
 from demo.hugepages import hugepages
 from demo.measure import percentiles
 from demo.say import say
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 from slices import Slice
 
 from . import command

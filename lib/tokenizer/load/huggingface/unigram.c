@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "added.h"
+#include "build/parts.h"
 #include "metaspace.h"
 #include "load/json_rules.h"
 #include "scores.h"

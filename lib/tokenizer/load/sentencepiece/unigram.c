@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "build/model_make.h"
+#include "build/parts.h"
 #include "build/pieces.h"
 #include "sp_model.h"
 #include "normalize/spm_norm.h"

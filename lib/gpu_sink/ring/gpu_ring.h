@@ -88,6 +88,12 @@ enum tokg_kind {
 	TOKG_KIND_BERT = 3,	     /* LayerNorm(word[id] + position[p] + type[0]) */
 };
 
+/* How a producer writes a slot. */
+enum tokg_order {
+	TOKG_ORDER_FAST = 0, /* payload WRITE, header WRITE */
+	TOKG_ORDER_STRICT,   /* payload WRITE, READ of its tail, header WRITE behind a fence */
+};
+
 enum tokg_dtype { TOKG_F32 = 1, TOKG_F16 = 2, TOKG_BF16 = 3 };
 
 enum tokg_flags {

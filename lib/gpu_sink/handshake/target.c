@@ -3,8 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "handshake/handshake.h"
-#include "transport_inside.h"
+#include "handshake.h"
+#include "inside.h"
+#include "peer.h"
 
 /* `n` bytes of `from`, as a whole. */
 static bool

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import shutil
@@ -29,7 +30,7 @@ def options_of_manual(page: Path) -> set[str]:
     """Those that have a paragraph."""
     lines = page.read_text().splitlines()
     section = lines[lines.index(".SH OPTIONS") :]
-    heads = [b for a, b in zip(section, section[1:], strict=False) if a == ".TP"]
+    heads = [b for a, b in itertools.pairwise(section) if a == ".TP"]
     return {found for head in heads for found in OPTION.findall(head.replace("\\-", "-"))}
 
 

@@ -65,7 +65,7 @@ PORT = (
     ("imissed", "rx_missed", "packets the device dropped because its RX queue was full"),
     ("ierrors", "rx_errors", "packets the device received with an error"),
     ("oerrors", "tx_errors", "packets the device failed to send"),
-    ("rx_nombuf", "rx_no_mbuf", "packets dropped for want of an mbuf"),
+    ("rx_nombuf", "rx_no_mbuf", "packets dropped: no free mbuf"),
 )
 
 log = logging.getLogger("tokd-exporter")

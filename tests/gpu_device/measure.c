@@ -31,6 +31,8 @@
 
 #define SCAN_NS 1000000000ull /* of looking; the last TOKG_SCAN_TIMES are kept */
 #define LOOK_NS 50000000l     /* between looks at the producers */
+#define WARM_NS                                                                                    \
+	300000000l /* of a GPU's consumer before the first post: its clock rises from idle */
 
 /* What is asked for, by name, with what it is unless given. */
 struct asked {
@@ -172,14 +174,23 @@ open_device(struct measure *m, const char *name, bool time_scans)
 		post_fail("%s", why.text);
 }
 
+static bool
+is_cpu(const struct measure *m)
+{
+	return strcmp(m->d->ops->name, "cpu") == 0;
+}
+
 static void
 start(struct measure *m)
 {
+	const struct timespec warm = {0, WARM_NS};
 	struct tokg_error why = {{0}};
 
 	if (m->d->ops->start(m->d, 1, &why) < 0)
 		post_fail("%s", why.text);
 	post_grant(m->d);
+	if (!is_cpu(m))
+		nanosleep(&warm, NULL);
 }
 
 static void
@@ -199,12 +210,6 @@ series(struct measure *m, const char *name, const char *clock, double ns_per_tic
 		m->n_series++ > 0 ? ", " : "", name, clock, ns_per_tick, n);
 	if (m->out != NULL && fwrite(ticks, sizeof(*ticks), n, m->out) != n)
 		post_fail("the samples cannot be written");
-}
-
-static bool
-is_cpu(const struct measure *m)
-{
-	return strcmp(m->d->ops->name, "cpu") == 0;
 }
 
 static void

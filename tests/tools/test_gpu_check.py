@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from bench.gpu_check import build, figures, main, parts, report
+from bench.gpu_check.phases import a_exact
 from bench.gpu_check.run import NotRun, Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -141,6 +142,19 @@ def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
     assert main.failed({"parts": [result]})
 
 
+def test_rows_that_hang_in_one_ring_are_time_and_the_other_ring_is_tried(monkeypatch, tmp_path):
+    def hangs(run: Run, ring: str) -> None:
+        if ring == "gpu":
+            run.failed("a program", 124, "", "")
+        run.right(f"ring {ring}")
+
+    monkeypatch.setattr(a_exact, "against_numpy", hangs)
+    monkeypatch.setattr(Run, "rings", ("gpu", "host"))
+    result = one(a_exact.rows_against_numpy, 20, tmp_path)
+    assert (result["state"], result["right"]) == ("not run", ["ring host"])
+    assert result["why"].startswith("time: ring gpu") and main.failed({"parts": [result]})
+
+
 def test_no_part_may_outlast_its_phase():
     assert {part.phase for part in parts.load()} == {"A", "B", "C"}
     for part in parts.load():
@@ -199,10 +213,28 @@ def test_one_wrong_part_makes_the_whole_wrong_and_the_rest_goes_on(tmp_path, mon
     assert "WRONG: a row" in capsys.readouterr().out
 
 
+def test_results_of_an_earlier_run_are_kept(tmp_path):
+    report.begin(tmp_path)
+    for kind in ("json", "md"):
+        (tmp_path / f"gpu-check.{kind}").write_text("earlier")
+        os.utime(tmp_path / f"gpu-check.{kind}", (0, 0))
+    report.begin(tmp_path)
+    kept = ["gpu-check-19700101-000000.json", "gpu-check-19700101-000000.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_build(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main.main(["--device", "cpu", "--out", str(tmp_path / "file")]) == 2
+    assert "no results can be written" in capsys.readouterr().err
+
+
 def test_wrong_options_are_refused_by_name(capsys):
     for arguments, words in (
         (["Z"], "phase Z: give A, B, C"),
         (["--device", "gpu"], "give cuda:N or cpu"),
+        (["--device", "CUDA:0"], "give cuda:N or cpu"),
+        (["--seed", "-1"], "give 0 to 2147483647"),
     ):
         with pytest.raises(SystemExit) as refused:
             main.main(arguments)

@@ -131,6 +131,14 @@ def test_a_program_that_hangs_is_ended_before_its_part(tmp_path):
     assert run.ran(["no-such-program"])[0] == 127
 
 
+def test_a_program_that_ends_itself_at_its_limit_hung(tmp_path):
+    run = run_in(tmp_path)
+    run.begin(60)
+    script = 'sleep "$TOKD_GPU_LIMIT_S"; exit 9'
+    assert run.ran(["sh", "-c", script], 1)[0] == 124
+    assert run.ran(["sh", "-c", "exit 9"], 1)[0] == 9
+
+
 def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
     def hangs(run: Run) -> None:
         run.right("before")

@@ -12,6 +12,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -294,9 +295,12 @@ def test_programs_of_these_sources_are_taken_where_there_is_no_compiler(monkeypa
 
 def test_a_tree_that_cannot_be_written_is_built_elsewhere(monkeypatch, tmp_path):
     assert build.default_folder() == ROOT / "build" / "gpu-check"
-    monkeypatch.setattr(build.os, "access", lambda *_: False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(build.os, "access", lambda path, _: path == str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "not there"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert build.default_folder().parent == tmp_path
+    monkeypatch.delenv("HOME")
+    assert str(build.default_folder().parent) == tempfile.gettempdir()
 
 
 def test_python_3_9_can_read_it():

@@ -285,11 +285,11 @@ class _Units:
 
 
 def default_folder() -> Path:
-    """In the tree, where that can be written; else in the user's cache, by what the tree holds."""
+    """In the tree, where that can be written; else in the user's cache or /tmp, by what the tree holds."""
     own = ROOT / "build" / "gpu-check"
     nearest = next(path for path in (own, *own.parents) if path.exists())
     if os.access(nearest, os.W_OK):
         return own
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME")
-    cache = Path(home) if home else Path(tempfile.gettempdir())
-    return cache / f"tokd-gpu-check-{sources_digest()}"
+    homes = [os.environ.get(name, "") for name in ("XDG_CACHE_HOME", "HOME")]
+    cache = next((home for home in homes if home and os.access(home, os.W_OK)), tempfile.gettempdir())
+    return Path(cache) / f"tokd-gpu-check-{sources_digest()}"

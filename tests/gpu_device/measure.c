@@ -2,13 +2,18 @@
 /*
  * gpu_measure MODE DEVICE [NAME=NUMBER]... [out=FILE]
  *
- *   scan       nothing is posted: how long each look at all slots takes, by the scanner's own clock
- *   requests   this host posts n slots one after the other into the mapped ring: from before the
- * first store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped produce
- * producers on the device post n slots each (produce.h): from before the first store, and from
- * before the ticket's, until `done` is read drain      `slots` slots are posted, then a consumer
- * embeds them and ends: for a profiler, which lets nothing else run beside a kernel. The ring is in
- * host memory leave      one slot is embedded, then the process ends with the consumer running
+ * scan: nothing is posted; how long each look at all slots takes, by the scanner's own clock.
+ *
+ * requests: this host posts n slots one after the other into the mapped ring; from before the first
+ * store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped.
+ *
+ * produce: producers on the device post n slots each (produce.h); from before the first store, and
+ * from before the ticket's, until `done` is read.
+ *
+ * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
+ * nothing else run beside a kernel. The ring is in host memory.
+ *
+ * leave: one slot is embedded, then the process ends with the consumer running.
  *
  * Prints one JSON object: what was done, and `series`, each with its clock and how many samples
  * there are. The samples themselves go to FILE, one series after the other, as 64-bit words of

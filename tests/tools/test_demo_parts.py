@@ -80,7 +80,7 @@ def test_dpdk_tokd_is_started_the_best_way_that_works(
     program.chmod(0o755)
     monkeypatch.setattr(servers, "DPDK_TOKD", program)
     link = Veth("near", "far", "10.99.0.1", "10.99.0.2")
-    with servers.start_appliance(link, tmp_path, tmp_path, 0, huge_pages) as appliance:
+    with servers.best_on_veth(link, tmp_path, tmp_path, 0, huge_pages) as appliance:
         assert (appliance.driver, appliance.huge_pages) == (driver, memory)
     first = (driver, memory) == ("net_af_xdp", huge_pages)
     assert ("ended with" in capsys.readouterr().err) is not first

@@ -39,6 +39,13 @@ class WrongIds(Exception):
     """Raised by any of them: ids were not the reference's. Nothing of the test is shown."""
 
 
+def need(*programs: Path) -> None:
+    """Missing unless they are built."""
+    for program in programs:
+        if not program.is_file():
+            raise Missing(f"{program} is not built: run tools/setup")
+
+
 class TaskError(Exception):
     """A task that does not keep to the protocol above."""
 

@@ -13,10 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bench.appliance import Appliance, start_appliance, start_baseline
+from bench.appliance import Appliance, best_on_veth
+from bench.baseline import server as conventional
 from bench.demo import gpu, report
 from bench.demo.measure import Times, run_round
 from bench.demo.plan import Round, cut_all, rounds
+from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
 from bench.process import NotReady, Process
@@ -24,8 +26,6 @@ from bench.say import say
 from bench.texts import fetch_corpus, fetch_vocab, reference, slices
 from bench.texts.packages import FetchError, data_home
 
-CPUS = sorted(os.sched_getaffinity(0))  # those this process may use
-CLIENT_CPU, SERVER_CPU = CPUS[0], CPUS[-1]
 PER_SIZE = {"quick": 85, "full": 690}  # slices of each size from each of the three corpora
 PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
 DRAIN_S = 20.0
@@ -76,11 +76,11 @@ class Demo:
         texts = (path.read_text(encoding="utf-8")[-20_000:] for path in corpora.values())
         sample.write_text("\n".join(texts), encoding="utf-8")
         self.baseline = stack.enter_context(
-            start_baseline(self.baseline_link, server, vocab, sample, folder, SERVER_CPU)
+            conventional.start(self.baseline_link, server, vocab, sample, folder, WORKER_CPU)
         )
         self.baseline.pause()
         self.appliance = stack.enter_context(
-            start_appliance(self.link, vocab, folder, SERVER_CPU, huge)
+            best_on_veth(self.link, vocab, folder, WORKER_CPU, huge)
         )
         self.ours, self.again, self.theirs = Times(), Times(), Times()
 
@@ -150,7 +150,7 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     agreed = reference.verify(tokenizer, vocab, checked)
     say(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
     if args.sink:
-        return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, SERVER_CPU))
+        return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, WORKER_CPU))
     demo = Demo(stack, folder, corpora, vocab)
     say(demo.appliance.ready)
     say(demo.baseline.wait_for("ready:", 1.0))

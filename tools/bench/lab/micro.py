@@ -8,7 +8,9 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from bench.lab.host_measures import CPU, ENDS_WITH_US, WORKER_CPU
+from bench.lab.cpus import WORKER_CPU
+from bench.lab.host_measures import CPU
+from bench.process import ENDS_WITH_US
 from bench.programs import BUILD
 from bench.task import Missing
 

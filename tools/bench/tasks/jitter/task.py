@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import host_measures, neighbours
+from bench.lab.cpus import WORKER_CPU
 from bench.programs import BUILD
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value
@@ -56,16 +57,16 @@ def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     pinned = host_measures.taken("affinity", without)
     command = [str(JITTER), "--seconds", str(seconds)]
     if pinned:
-        command += ["--cpu", str(host_measures.WORKER_CPU)]
+        command += ["--cpu", str(WORKER_CPU)]
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
         beside = neighbours.beside_worker(parameters["neighbour"], pinned, state.folder)
         stack.enter_context(beside)
-        before = host_measures.device_interrupts(host_measures.WORKER_CPU)
+        before = host_measures.device_interrupts(WORKER_CPU)
         done = subprocess.run(
             command, capture_output=True, text=True, check=True, timeout=seconds + 60
         )
-        came = host_measures.device_interrupts(host_measures.WORKER_CPU) - before
+        came = host_measures.device_interrupts(WORKER_CPU) - before
     return json.loads(done.stdout) | {"interrupts": came / seconds, "notes": notes}
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from bench.appliance import READY_S
 from bench.lab import micro
-from bench.lab.host_measures import CLIENT_CPU, CPUS, WORKER_CPU
+from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.lab.net import inside, namespace, veth
 from bench.process import Process
 from bench.samples import Samples

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.baseline import encode_times, engines
-from bench.lab.host_measures import ENDS_WITH_US, WORKER_CPU
+from bench.lab.cpus import WORKER_CPU
+from bench.process import ENDS_WITH_US
 from bench.programs import TOKD_ENCODE_TIMES
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds

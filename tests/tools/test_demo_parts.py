@@ -45,11 +45,33 @@ def test_a_wrong_answer_has_no_time():
     assert (times.wrong, times.retransmits) == (1, 2)
 
 
-def test_the_table_has_a_column_for_each_size():
+def result(**more: object) -> dict[str, object]:
     figures = {size: {"p50": 10.0, "p99": 20.0, "samples": 3} for size in SIZES}
     slower = {size: {"p50": 250.0, "p99": 900.0, "samples": 3} for size in SIZES}
-    text = report.table({"rtt_us": figures, "baseline_us": slower, "repeated_us": {}})
-    assert text.count("25 x") == len(SIZES)
+    return {
+        "ids_equal": True, "ids": 5, "text_bytes": 9, "ring": {"ids": 6}, "load_average_before": 0.1,
+        "rtt_us": figures, "baseline_us": slower, "repeated_us": {},
+    } | more  # fmt: skip
+
+
+def test_the_table_has_a_column_for_each_size():
+    assert report.table(result()).count("25 x") == len(SIZES)
+    assert "after 10 us" in report.meaning(result()) and "takes 25 x as long." in report.meaning(result())
+    assert "do not count" not in report.table(result())
+
+
+def test_a_ratio_of_a_busy_machine_is_marked_where_it_stands():
+    busy = result(load_average_before=3.0)
+    lines = report.table(busy).splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("  baseline/dpdk-tokd"))
+    assert lines[at].count("25 x ?") == len(SIZES)
+    assert "these ratios do not count" in lines[at + 1] and "load average 3.0" in lines[at + 1]
+    assert "takes 25 x ? as long" in report.meaning(busy)
+
+
+@pytest.mark.parametrize(("equal", "said"), [(True, "yes, all ("), (False, "NO (")])
+def test_the_verdict_says_whether_ids_are_equal(equal, said):
+    assert report.verdict(result(ids_equal=equal)).startswith(f"ids equal the reference's: {said}")
 
 
 def test_a_program_that_ends_early_is_not_ready(tmp_path):

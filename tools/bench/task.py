@@ -17,6 +17,7 @@ clean(state)                       once, also after a failure or a signal
 import importlib.util
 import inspect
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -44,6 +45,12 @@ def need(*programs: Path) -> None:
     for program in programs:
         if not program.is_file():
             raise Missing(f"{program} is not built: run tools/setup")
+
+
+def need_tool(name: str, package: str) -> None:
+    """Missing unless a program of a Debian package is installed."""
+    if shutil.which(name) is None:
+        raise Missing(f"{name} is not installed: apt-get install {package}")
 
 
 class TaskError(Exception):

@@ -30,7 +30,6 @@ PER_SIZE = {"quick": 85, "full": 690}  # slices of each size from each of the th
 PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
 DRAIN_S = 20.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-BUSY = 1.0  # load average
 DESCRIPTION = """\
 dpdk-tokd over a veth pair: text of three corpora goes in as UDP packets, ids come back and are
 read from the token ring; every one is compared with Hugging Face tokenizers. Beside it the
@@ -139,10 +138,6 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     corpora = fetch_corpus.fetch(data_home() / "corpus")
     per_size = (PER_SIZE_GPU if args.sink else PER_SIZE)["quick" if args.quick else "full"]
     busy = os.getloadavg()[0]
-    if busy > BUSY:
-        say(
-            f"this machine is busy (load average {busy:.1f}): times will be those of a busy machine"
-        )
     say("cutting slices and computing the reference's ids")
     pieces = cut_all(corpora, vocab, per_size)
     tokenizer = reference.load_gpt2(vocab)
@@ -214,16 +209,10 @@ def main() -> int:
         args.json.write_text(json.dumps(result, indent=2) + "\n")
     if args.sink:
         equal = result["ids_equal"] and result["embeddings_equal"]
-        print(f"\n{gpu.table(result)}\n")
-        print(f"{result['rows']:,} rows; ids and embeddings equal: {'yes, all' if equal else 'NO'}")
+        print(f"\nids and embeddings equal: {'yes, all' if equal else 'NO'} ({result['rows']:,} rows)")
+        print(f"\n{gpu.table(result)}")
         return 0 if equal else 1
-    print(f"\n{report.table(result)}\n")
-    ring = result["ring"]
-    print(
-        f"{result['text_bytes']:,} bytes of text, {result['ids']:,} ids; "
-        f"{ring['ids']:,} ids (repeats included) read from the token ring without a copy"
-    )
-    print("ids equal the reference's: " + ("yes, all" if result["ids_equal"] else "NO"))
+    print(f"\n{report.verdict(result)}\n\n{report.table(result)}\n\n{report.meaning(result)}")
     return 0 if result["ids_equal"] else 1
 
 

@@ -1,29 +1,27 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-micro: small things by which a machine can be told from another. */
+/* tokd-micro: what of a machine no standard tool measures: the tokenizer's own scanner beside plain
+ * loops; loads that wait for one another, by the size of the memory (stress-ng has none); copies of
+ * slots of the GPU ring's sizes (stress-ng's memcpy has one size). For the rest tools/sweep uses
+ * stress-ng, sockperf, oslat and perftest. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../../app/tokd-load/pin.h"
-#include "../../app/tokd-load/values.h"
+#include "../../../app/tokd-load/pin.h"
+#include "../../../app/tokd-load/values.h"
 #include "micro.h"
 
 static const char help[] =
 	"usage: tokd-micro MODE OPTIONS\n"
 	"Do one small thing for a while, check it, and print times and counts as a line of JSON.\n\n"
-	"  read   --bytes N --ms T   memory in order, by the vectors that the build is for\n"
-	"  write  --bytes N --ms T\n"
 	"  chase  --bytes N --ms T   loads of which each names the next, a line of 64 bytes each\n"
 	"  copy   --bytes N --from M --ms T\n"
 	"                            slots of N bytes, one after the other, out of M\n"
 	"  scan   --how H --text FILE --vocab V --ms T\n"
 	"                            H: pretokens (GPT-2's), memchr-blanks, memchr-none, loop (a look\n"
 	"                            at each byte)\n"
-	"  echo   --listen IP:PORT   send UDP datagrams back, until it is ended\n"
-	"  ping   --connect IP:PORT --bytes N --count N [--timeout MS]\n"
-	"                            UDP round trips, ns each\n"
 	"  --cpu N                   run on this CPU\n"
 	"  --help                    this text\n\n"
 	"exit code: 0 done and right; 1 wrong, or it cannot be done; 2 a bad option\n";
@@ -35,11 +33,7 @@ enum option_index {
 	HOW,
 	TEXT,
 	VOCAB,
-	LISTEN,
-	CONNECT,
-	COUNT,
-	TIMEOUT, /* from here on none is ever needed */
-	CPU,
+	CPU, /* from here on none is ever needed */
 	HELP,
 };
 #define BIT(option) (1u << (option))
@@ -53,10 +47,6 @@ static const struct option known[] = {
 	{"how", required_argument, NULL, ID(HOW)},
 	{"text", required_argument, NULL, ID(TEXT)},
 	{"vocab", required_argument, NULL, ID(VOCAB)},
-	{"listen", required_argument, NULL, ID(LISTEN)},
-	{"connect", required_argument, NULL, ID(CONNECT)},
-	{"count", required_argument, NULL, ID(COUNT)},
-	{"timeout", required_argument, NULL, ID(TIMEOUT)},
 	{"cpu", required_argument, NULL, ID(CPU)},
 	{"help", no_argument, NULL, ID(HELP)},
 	{NULL, 0, NULL, 0},
@@ -68,14 +58,9 @@ static const struct mode {
 	unsigned int needs;
 	uint64_t bytes_unit, bytes_most;
 } modes[] = {
-	{"read", micro_read, BIT(BYTES) | BIT(MS), MICRO_LINE, MICRO_BYTES_MAX},
-	{"write", micro_write, BIT(BYTES) | BIT(MS), MICRO_LINE, MICRO_BYTES_MAX},
 	{"chase", micro_chase, BIT(BYTES) | BIT(MS), 2 * MICRO_LINE, MICRO_BYTES_MAX},
 	{"copy", micro_copy, BIT(BYTES) | BIT(FROM) | BIT(MS), MICRO_LINE, 1 << 24},
 	{"scan", micro_scan, BIT(HOW) | BIT(TEXT) | BIT(VOCAB) | BIT(MS), 0, 0},
-	{"echo", micro_echo, BIT(LISTEN), 0, 0},
-	{"ping", micro_ping, BIT(CONNECT) | BIT(BYTES) | BIT(COUNT), sizeof(uint64_t),
-		MICRO_DATAGRAM_MAX / sizeof(uint64_t) * sizeof(uint64_t)},
 };
 
 static int
@@ -101,10 +86,6 @@ set_number(struct micro_options *o, int option, const char *name, const char *va
 		return value_number(name, value, MICRO_LINE, MICRO_BYTES_MAX, &o->from);
 	case MS:
 		return value_number(name, value, 1, 600000, &o->ms);
-	case COUNT:
-		return value_number(name, value, 1, 10000000, &o->count);
-	case TIMEOUT:
-		return value_number(name, value, 1, 60000, &o->timeout_ms);
 	default:
 		if (value_number(name, value, 0, CPU_SETSIZE - 1, &cpu) != 0)
 			return -1;
@@ -119,9 +100,6 @@ set(struct micro_options *o, const struct mode *m, int option, const char *value
 	switch (option) {
 	case BYTES:
 		return set_bytes(m, value, &o->bytes);
-	case LISTEN:
-	case CONNECT:
-		return value_server(known[option].name, value, &o->address);
 	case HOW:
 		o->how = value;
 		return 0;
@@ -167,7 +145,7 @@ parse(struct micro_options *o, const struct mode *m, int argc, char **argv)
 			return 1;
 		if (c == '?')
 			return -1;
-		if (option < TIMEOUT && (m->needs & BIT(option)) == 0)
+		if (option < CPU && (m->needs & BIT(option)) == 0)
 			return complain(m->name, "takes no --", known[option].name);
 		if (set(o, m, option, optarg) != 0)
 			return -1;
@@ -175,7 +153,7 @@ parse(struct micro_options *o, const struct mode *m, int argc, char **argv)
 	}
 	if (optind < argc)
 		return complain(argv[optind], "not an option", "");
-	for (int i = 0; i < TIMEOUT; i++)
+	for (int i = 0; i < CPU; i++)
 		if ((m->needs & ~given & BIT(i)) != 0)
 			return complain(m->name, "needs --", known[i].name);
 	if (o->from != 0 && o->from < o->bytes)
@@ -186,7 +164,7 @@ parse(struct micro_options *o, const struct mode *m, int argc, char **argv)
 int
 main(int argc, char **argv)
 {
-	struct micro_options o = {.cpu = -1, .timeout_ms = 1000};
+	struct micro_options o = {.cpu = -1};
 	const struct mode *m = NULL;
 	int rc = 1;
 

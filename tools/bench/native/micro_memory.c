@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory: how fast it is read and written in order, how long a load takes that waits for another,
- * how fast slots are copied. */
+/* Memory: how long a load takes that waits for another, how fast slots are copied. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +7,7 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
+#include "../../../app/tokd-load/dice.h"
 #include "micro.h"
 
 #define HUGE_PAGE (2ull << 20)
@@ -66,64 +66,9 @@ print(const struct micro_options *o, uint64_t times, uint64_t ns)
 }
 
 static uint64_t
-sum_of(const uint64_t *word, uint64_t n)
-{
-	uint64_t sum = 0;
-
-	for (uint64_t i = 0; i < n; i++)
-		sum += word[i];
-	return sum;
-}
-
-static uint64_t
 turns_of(uint64_t bytes)
 {
 	return bytes < PASS_BYTES ? PASS_BYTES / bytes : 1;
-}
-
-int
-micro_read(const struct micro_options *o)
-{
-	const uint64_t n = o->bytes / sizeof(uint64_t), turns = turns_of(o->bytes);
-	const uint64_t *word = micro_memory(o->bytes);
-	uint64_t begin, ns, times = 0, sum = sum_of(word, n); /* and all is where it will be */
-	const uint64_t right = (n % 2 == 0 ? n / 2 * (n - 1) : (n - 1) / 2 * n) * MICRO_STEP;
-
-	begin = micro_now();
-	do {
-		for (uint64_t i = 0; i < turns; i++) {
-			micro_barrier();
-			sum += sum_of(word, n);
-		}
-		times += turns;
-		ns = micro_now() - begin;
-	} while (ns < o->ms * 1000000);
-	if (sum != right * (times + 1))
-		return wrong("the sum of what was read");
-	print(o, times, ns);
-	return 0;
-}
-
-int
-micro_write(const struct micro_options *o)
-{
-	const uint64_t n = o->bytes / sizeof(uint64_t), turns = turns_of(o->bytes);
-	uint64_t begin, ns, times = 0, *word = micro_memory(o->bytes);
-
-	begin = micro_now();
-	do {
-		for (uint64_t i = 0; i < turns; i++) {
-			times++;
-			for (uint64_t k = 0; k < n; k++)
-				word[k] = times;
-			micro_barrier();
-		}
-		ns = micro_now() - begin;
-	} while (ns < o->ms * 1000000);
-	if (sum_of(word, n) != n * times)
-		return wrong("what was written last");
-	print(o, times, ns);
-	return 0;
 }
 
 /* Each line of memory names the next, in an order that no prefetcher guesses: one cycle through all
@@ -137,12 +82,8 @@ make_cycle(uint64_t *word, uint64_t lines)
 	for (uint64_t i = 0; i < lines; i++)
 		word[i * step] = i * step;
 	for (uint64_t i = lines - 1; i > 0; i--) {
-		uint64_t k, held = word[i * step];
+		const uint64_t k = dice_throw(&seed) % i, held = word[i * step];
 
-		seed ^= seed << 13;
-		seed ^= seed >> 7;
-		seed ^= seed << 17;
-		k = seed % i;
 		word[i * step] = word[k * step];
 		word[k * step] = held;
 	}

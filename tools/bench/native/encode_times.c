@@ -11,7 +11,7 @@
 
 #include <tok.h>
 
-#include "../../app/tokd-load/slices.h"
+#include "../../../app/tokd-load/slices.h"
 
 #define WARM_UP_ROUNDS 6
 #define CLOCK_READS 10000

@@ -7,31 +7,22 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <time.h>
-#include <netinet/in.h>
 
 #define MICRO_LINE 64u
 #define MICRO_BYTES_MAX (64ull << 30)
-#define MICRO_DATAGRAM_MAX 65507u
 
 struct micro_options {
-	uint64_t bytes; /* of the memory, the slot or the datagram */
+	uint64_t bytes; /* of the memory or the slot */
 	uint64_t from;	/* copy: bytes of the memory that slots come from */
 	uint64_t ms;	/* how long, at least */
-	uint64_t count; /* ping: round trips */
-	uint64_t timeout_ms;
 	const char *how, *text, *vocab; /* scan */
-	struct sockaddr_in address;	/* echo, ping */
 	int cpu;			/* below 0: any */
 };
 
 /* 0; 1 if what was measured is wrong or cannot be. */
-int micro_read(const struct micro_options *o);
-int micro_write(const struct micro_options *o);
 int micro_chase(const struct micro_options *o);
 int micro_copy(const struct micro_options *o);
 int micro_scan(const struct micro_options *o);
-int micro_echo(const struct micro_options *o);
-int micro_ping(const struct micro_options *o);
 
 /*
  * `bytes` of memory, all pages touched, of 2 MB where the kernel gives them; word i holds

@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "transport/transport.h"
+#include "handshake/peer.h"
 
 #define TOKG_LISTEN_MAX 4
 #define TOKG_HOLDERS_SOCKET "/run/tokd-gpu-holders.sock"

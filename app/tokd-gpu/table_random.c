@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tables without a file: a counter-based generator, so that numpy can make any row of them alone
- * (python/dpdk_tokd/embedding_table.py). splitmix64 is the output function of Steele, Lea and
+ * (python/dpdk_tokd/embeddings/table.py). splitmix64 is the output function of Steele, Lea and
  * Flood, "Fast splittable pseudorandom number generators" (2014).
  */
 #include "tables_inside.h"

@@ -24,11 +24,11 @@
 #include <tok.h>
 #include <tokd/wire.h>
 
-#include "datapath/burst.h"
+#include "datapath/loop/burst.h"
 #include "datapath/crc32c.h"
-#include "datapath/housekeeping.h"
-#include "datapath/reply.h"
-#include "datapath/stream.h"
+#include "datapath/loop/housekeeping.h"
+#include "datapath/stream/reply.h"
+#include "datapath/stream/stream.h"
 #include "datapath/token_ring_write.h"
 #include "datapath/worker.h"
 

@@ -5,7 +5,7 @@
 #include <ring/geometry.h>
 
 #include "fixture.h"
-#include "datapath/gpu_sink.h"
+#include "datapath/loop/gpu_sink.h"
 #include "tests.h"
 
 #define SLOTS 8

@@ -9,7 +9,7 @@
 
 #include "eal.h"
 #include "fuzz.h"
-#include "datapath/stream.h"
+#include "datapath/stream/stream.h"
 #include "telemetry/fill.h"
 #include "vocabulary.h"
 

@@ -9,11 +9,11 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "datapath/burst.h"
+#include "datapath/loop/burst.h"
 #include "eal.h"
 #include "fuzz.h"
-#include "datapath/housekeeping.h"
-#include "datapath/net_frag.h"
+#include "datapath/loop/housekeeping.h"
+#include "datapath/net/net_frag.h"
 #include "plane.h"
 #include "datapath/token_ring_write.h"
 #include "vocabulary.h"

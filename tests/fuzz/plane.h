@@ -7,7 +7,7 @@
 #ifndef TESTS_FUZZ_PLANE_H
 #define TESTS_FUZZ_PLANE_H
 
-#include "datapath/stream.h"
+#include "datapath/stream/stream.h"
 #include "datapath/worker.h"
 
 #define PLANE_IP RTE_IPV4(10, 0, 0, 1)

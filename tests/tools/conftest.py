@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The modules under test lie in tools/bench; what tools/setup built, in $TOKD_BUILD or build/."""
 
+import json
+import os
 import socket
 import sys
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-sys.path.append(str(ROOT / "tools" / "lib"))  # gpu_check
 sys.path.append(str(ROOT / "tests" / "support"))
 
 
@@ -76,3 +78,34 @@ def bench(ranks_file, tiktoken, tokenizer_json, tokd_load, tmp_path):
         )  # fmt: skip
 
     return make
+
+
+@pytest.fixture
+def made(tmp_path: Path, no_fsync):
+    """Writes a box of one entry, with a task beside it; what is given replaces keys of the entry."""
+    from sweep_made import PARAMETERS, TASK
+
+    folder = tmp_path / "tasks" / "made"
+    folder.mkdir(parents=True)
+    (folder / "task.py").write_text(TASK)
+
+    def write(top: dict[str, Any] | None = None, **entry: Any) -> Path:
+        one = {"task": "made", "parameters": PARAMETERS, "metrics": ["time p99", "speed"]} | entry
+        whole = {"name": "a-box", "title": "A box", "repeats": {"full": 2, "quick": 1}}
+        path = tmp_path / "box.json"
+        path.write_text(json.dumps(whole | {"tests": [one]} | (top or {})))
+        return path
+
+    return write
+
+
+@pytest.fixture
+def said(tmp_path: Path):
+    """What the task has logged."""
+    return lambda: (tmp_path / "tasks/made/log").read_text().split("\n")[:-1]
+
+
+@pytest.fixture
+def no_fsync(monkeypatch):
+    """What a power failure would leave is not tested, and a busy disk takes seconds."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)

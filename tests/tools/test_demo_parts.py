@@ -56,7 +56,9 @@ def result(**more: object) -> dict[str, object]:
 
 def test_the_table_has_a_column_for_each_size():
     assert report.table(result()).count("25 x") == len(SIZES)
-    assert "after 10 us" in report.meaning(result()) and "takes 25 x as long." in report.meaning(result())
+    assert "after 10 us" in report.meaning(result()) and "takes 25 x as long." in report.meaning(
+        result()
+    )
     assert "do not count" not in report.table(result())
 
 
@@ -76,9 +78,9 @@ def test_the_verdict_says_whether_ids_are_equal(equal, said):
 
 def test_a_program_that_ends_early_is_not_ready(tmp_path):
     command = [sys.executable, "-c", "print('no port'); raise SystemExit(3)"]
-    with Process("thing", command, tmp_path / "log") as process:
-        with pytest.raises(NotReady, match=r"thing ended with 3:\s+no port"):
-            process.wait_for("ready:", 10)
+    told = pytest.raises(NotReady, match=r"thing ended with 3:\s+no port")
+    with Process("thing", command, tmp_path / "log") as process, told:
+        process.wait_for("ready:", 10)
 
 
 @pytest.mark.parametrize(

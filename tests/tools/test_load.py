@@ -160,8 +160,20 @@ def test_warm_up_is_checked_but_not_written(load):
         (["--connect", "127.0.0.1:9"], "are needed"),
         (["--timeout", "0"], "from 1 to 60000"),
         (["--payload", "65444"], "from 1 to 65443"),
-        (["--connect", "127.0.0.1:9", "--slices", "s", "--out", "o", "--mode", "tcp", "--stream"],
-         "for --mode tokd"),
+        (
+            [
+                "--connect",
+                "127.0.0.1:9",
+                "--slices",
+                "s",
+                "--out",
+                "o",
+                "--mode",
+                "tcp",
+                "--stream",
+            ],
+            "for --mode tokd",
+        ),
         (["more"], "not an option"),
     ],
 )

@@ -268,7 +268,10 @@ def test_rdma_is_measured_where_there_is_a_device(tmp_path):
         (["raed"], "raed: no such mode"),
         (["chase"], "chase: needs --bytes"),
         (["chase", "--bytes", "128"], "chase: needs --ms"),
-        (["copy", "--bytes", "100", "--from", "200", "--ms", "1"], "--bytes 100: give a multiple of 64"),
+        (
+            ["copy", "--bytes", "100", "--from", "200", "--ms", "1"],
+            "--bytes 100: give a multiple of 64",
+        ),
         (["copy", "--bytes", "0", "--from", "64", "--ms", "1"], "--bytes 0: give a number from 64"),
         (["chase", "--bytes", "64", "--ms", "1"], "--bytes 64: give a number from 128"),
         (["chase", "--bytes", "128", "--ms", "1", "--how", "x"], "chase: takes no --how"),
@@ -295,5 +298,7 @@ def test_an_unknown_way_to_scan_is_refused(tmp_path, ranks_file):
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_box_asks_for_every_task(quick):
     box = boxes.load(ROOT / "boxes" / "machine.json", quick)
-    made = {path.parent.name for path in (ROOT / "tools" / "bench" / "tasks").glob("micro-*/task.py")}
+    made = {
+        path.parent.name for path in (ROOT / "tools" / "bench" / "tasks").glob("micro-*/task.py")
+    }
     assert {entry.task.name for entry in box.entries} == made

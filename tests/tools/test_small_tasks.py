@@ -32,7 +32,9 @@ def test_the_bytes_that_wait_are_counted(tmp_path, monkeypatch):
     if not (data_home() / "vocab" / "bert-base-uncased.txt").is_file():
         pytest.skip("no bert-base-uncased: run tools/fetch-vocab bert-base-uncased")
     module = load("waiting")
-    monkeypatch.setattr(module, "find", lambda n, to, find=module.find: n[0] == "b" and find(n, to) or None)
+    monkeypatch.setattr(
+        module, "find", lambda n, to, find=module.find: n[0] == "b" and find(n, to) or None
+    )
 
     def measured(text: str, vocabulary: str) -> dict[str, float]:
         parameters = {"text": text, "vocabulary": vocabulary, "bytes": 4000}

@@ -16,8 +16,8 @@ import numpy as np
 import programs
 import pytest
 from dpdk_tokd import Client
-from dpdk_tokd.embedding_layout import ABORT, ENTRY, LAST, EmbeddingStatus, Entry
-from dpdk_tokd.embedding_table import random_table
+from dpdk_tokd.embeddings.layout import ABORT, ENTRY, LAST, EmbeddingStatus, Entry
+from dpdk_tokd.embeddings.table import random_table
 from guest import Guest, why_not
 from initramfs import GUEST, Initramfs
 from netlab import SERVER_IP

@@ -68,7 +68,9 @@ class Appliance(Process):
         eal += [f"--vdev={device}", *(HUGE if huge_pages else memory)]
         own = ["--ip", ip, "--vocab", str(vocab), "--socket", str(self.socket), *more]
         command = [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own]
-        super().__init__("dpdk-tokd", command, folder / "dpdk-tokd.log", RUNTIME_DIRECTORY=str(folder))
+        super().__init__(
+            "dpdk-tokd", command, folder / "dpdk-tokd.log", RUNTIME_DIRECTORY=str(folder)
+        )
         self.ready = self.wait_ready(READY_S)
 
 

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from dpdk_tokd import RingReader
+
 from bench.appliance import ring_bytes
 from bench.task import WrongIds
 from bench.texts import frames, reference
-from dpdk_tokd import RingReader
 
 PACKET = 1200  # bytes of text in a packet
 RECORD = 128  # bytes of a record in the token ring beside its ids, at most

@@ -9,7 +9,7 @@
 #include <rte_malloc.h>
 
 #include "log.h"
-#include "datapath/stream.h"
+#include "datapath/stream/stream.h"
 
 /*
  * rte_hash is made for twice the streams: a cuckoo table that is nearly full may refuse a key,

@@ -9,8 +9,8 @@
 #include <tokd/wire.h>
 
 #include "log.h"
-#include "datapath/net_frag.h"
-#include "datapath/stream.h"
+#include "datapath/net/net_frag.h"
+#include "datapath/stream/stream.h"
 #include "datapath/worker.h"
 
 /* An mbuf of the pool must take a whole reply, headers before it. */

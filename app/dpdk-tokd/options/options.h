@@ -16,7 +16,7 @@
 #include <rte_ether.h>
 
 #include <tok.h>
-#include <transport/transport.h>
+#include <handshake/peer.h>
 
 #define TOKD_N_OPTS 37
 

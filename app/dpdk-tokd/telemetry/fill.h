@@ -9,7 +9,7 @@
 
 #include <rte_telemetry.h>
 
-#include "app.h"
+#include "control/app.h"
 
 #define TOKD_TEL_WORKERS 16 /* a page of /tokd/workers: at most 850 bytes each */
 #define TOKD_TEL_HELP 64    /* a page of /tokd/help: at most 200 bytes each */

@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "datapath/gpu_sink.h"
+#include "datapath/loop/gpu_sink.h"
 #include "fill.h"
 
 static void

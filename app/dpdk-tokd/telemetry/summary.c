@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <inttypes.h>
 
-#include "app.h"
+#include "control/app.h"
 #include "summary.h"
 
 static bool

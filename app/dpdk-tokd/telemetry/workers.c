@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "datapath/stream.h"
+#include "datapath/stream/stream.h"
 #include "fill.h"
 
 static_assert(TOKD_HISTOGRAM_BUCKETS <= RTE_TEL_MAX_ARRAY_ENTRIES,

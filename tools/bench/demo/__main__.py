@@ -120,7 +120,6 @@ def quit_on_signals() -> None:
         signal.signal(number, leave)
 
 
-
 def read_ring_result(reader: Reader, demo: Demo) -> dict[str, Any]:
     reader.wait(DRAIN_S)
     if not reader.result.is_file():
@@ -209,7 +208,9 @@ def main() -> int:
         args.json.write_text(json.dumps(result, indent=2) + "\n")
     if args.sink:
         equal = result["ids_equal"] and result["embeddings_equal"]
-        print(f"\nids and embeddings equal: {'yes, all' if equal else 'NO'} ({result['rows']:,} rows)")
+        print(
+            f"\nids and embeddings equal: {'yes, all' if equal else 'NO'} ({result['rows']:,} rows)"
+        )
         print(f"\n{gpu.table(result)}")
         return 0 if equal else 1
     print(f"\n{report.verdict(result)}\n\n{report.table(result)}\n\n{report.meaning(result)}")

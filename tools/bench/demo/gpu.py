@@ -8,6 +8,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from dpdk_tokd.ops.telemetry import Histogram, Telemetry
+
 from bench.appliance import Consumer, best_on_veth
 from bench.demo import report
 from bench.demo.measure import percentiles
@@ -16,7 +18,6 @@ from bench.lab.net import inside, namespace, veth
 from bench.process import NotReady
 from bench.say import say
 from bench.texts import slices
-from dpdk_tokd.telemetry import Histogram, Telemetry
 
 TABLE = "random:50257x768:1"  # as many rows as GPT-2's, as long
 OUT_BYTES = "128M"  # the longest text's rows, many times
@@ -95,5 +96,7 @@ def table(result: dict[str, Any]) -> str:
         )
     for name, key, what in STAGES:
         found = result[key]
-        lines.append(f"  {name}: {found['p50']:,.1f} ({found['p99']:,.1f}), {found['samples']} {what}")
+        lines.append(
+            f"  {name}: {found['p50']:,.1f} ({found['p99']:,.1f}), {found['samples']} {what}"
+        )
     return "\n".join(lines)

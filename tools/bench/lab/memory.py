@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Self
 
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 
 MIB = 1 << 20
 OF_STATUS = ("VmRSS", "RssAnon", "RssFile", "RssShmem", "HugetlbPages")  # proc(5)

@@ -24,7 +24,16 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
     """What tokd-micro printed, on the worker's CPU; OSError with its complaint if it failed."""
     given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    command = [*ENDS_WITH_US, str(TOKD_MICRO), mode, "--cpu", str(WORKER_CPU), "--ms", str(ms), *given]
+    command = [
+        *ENDS_WITH_US,
+        str(TOKD_MICRO),
+        mode,
+        "--cpu",
+        str(WORKER_CPU),
+        "--ms",
+        str(ms),
+        *given,
+    ]
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=ms / 1000 + LIMIT_S
     )

@@ -5,11 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.ticker import MaxNLocator
+
 from bench.sweep.svg import COLOURS, GRID, INK, SOFT, colour, new_axes, plain, round_ticks, svg
 from bench.sweep.table import MARKS
 from bench.sweep.words import number, times
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 HATCHES = ("", "///", "---", "\\\\\\", "xxx", "|||", "+++")  # of strokes: dots are long paths
 VERDICTS = {  # face, hatch, edge

@@ -73,7 +73,10 @@ class Figures:
 
     def _ours(self, names: list[str]) -> dict[str, bool]:
         """By series: is it our line? Nothing where there is none, or no other."""
-        found = {named(row["parameters"], names): headline.is_ours(self._table, row) for row in self._rows}
+        found = {
+            named(row["parameters"], names): headline.is_ours(self._table, row)
+            for row in self._rows
+        }
         return found if len(found) > 1 and any(found.values()) else {}
 
     def _legend(self, names: list[str], panels: dict[str, list[Line]]) -> Html:
@@ -81,7 +84,12 @@ class Figures:
         styles, ours = self._styles(names), self._ours(names)
         drawn = {line.label for lines in panels.values() for line in lines if line.points}
         marks = [
-            el("li", Html(plots.swatch(style, ours.get(name))), name, "" if style else " (baseline)")
+            el(
+                "li",
+                Html(plots.swatch(style, ours.get(name))),
+                name,
+                "" if style else " (baseline)",
+            )
             for name, style in styles.items()
             if name in drawn
         ]
@@ -226,8 +234,12 @@ class Figures:
             spread = (cell.get(which, math.nan) for which in ("min", "median", "max"))
             points.append((row["parameters"][axis], *spread))
         return [
-            Line(name, styles[name],
-                 [] if all(math.isnan(y) for _, _, y, _ in points) else points, ours.get(name))
+            Line(
+                name,
+                styles[name],
+                [] if all(math.isnan(y) for _, _, y, _ in points) else points,
+                ours.get(name),
+            )
             for name, points in found.items()
         ]
 

@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from matplotlib.axes import Axes
+from matplotlib.ticker import FixedLocator, NullLocator
+
 from bench.sweep.svg import (
     VARIABLES,
     apart,
@@ -17,8 +20,6 @@ from bench.sweep.svg import (
     round_ticks,
     svg,
 )  # fmt: skip
-from matplotlib.axes import Axes
-from matplotlib.ticker import FixedLocator, NullLocator
 
 
 @dataclass(frozen=True)

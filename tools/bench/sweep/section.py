@@ -24,13 +24,17 @@ class Section:
 
     def _refusals(self, metric: Row) -> list[str] | None:
         """Why no row has a figure of it; None if one has."""
-        cells = [row["cells"].get(metric["name"], {}) for row in self.rows if row["state"] == "done"]
+        cells = [
+            row["cells"].get(metric["name"], {}) for row in self.rows if row["state"] == "done"
+        ]
         if any("median" in cell for cell in cells):
             return None
         return list(dict.fromkeys(cell["refused"] for cell in cells if "refused" in cell))
 
     def _left_out(self) -> Html:
-        told = {m["name"]: why for m in self.table["metrics"] if (why := self._refusals(m)) is not None}
+        told = {
+            m["name"]: why for m in self.table["metrics"] if (why := self._refusals(m)) is not None
+        }
         lines = [
             el("li", el("b", name), f": no figure: {'; '.join(why) or 'no test was measured'}")
             for name, why in told.items()

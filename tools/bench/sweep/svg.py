@@ -16,11 +16,12 @@ from bench.programs import ROOT
 # Its cache of fonts: not in the home folder.
 os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "build/matplotlib"))
 import matplotlib as mpl
-from bench.sweep.words import number
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from bench.sweep.words import number
 
 INK, SOFT, GRID = "#1b1b1a", "#6b6b68", "#dcdcd8"
 # Okabe and Ito's, which colour-blind people tell apart; the first is the baseline's.

@@ -11,14 +11,15 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+from dpdk_tokd import EmbeddingReader, EmbeddingStatus, RingReader
+from dpdk_tokd.ops.telemetry import Histogram, Telemetry
+
 from bench.appliance import CAPTURE_IP, Appliance, on_captures
 from bench.captures import InOrder, Texts, check_ring
 from bench.process import NotReady
 from bench.task import WrongIds
 from bench.texts import reference
 from bench.texts.slices import Cursor, EndOfCorpus
-from dpdk_tokd import EmbeddingReader, EmbeddingStatus, RingReader
-from dpdk_tokd.telemetry import Histogram, Telemetry
 
 LOOK_S = 0.005  # between two looks at what is done
 LIMIT_S = 120.0

@@ -159,9 +159,7 @@ def _tokd(bench: Bench, system: str) -> Iterator[Serving]:
     with Appliance(
         device, link.server, bench.vocab, bench.folder, [WORKER_CPU], bench.huge, *port
     ) as appliance:
-        yield Serving(
-            link, "tokd", f"{system}: {appliance.driver}, huge pages of 2 MB, one worker"
-        )
+        yield Serving(link, "tokd", f"{system}: {appliance.driver}, huge pages of 2 MB, one worker")
 
 
 @contextmanager

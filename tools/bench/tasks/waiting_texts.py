@@ -32,8 +32,9 @@ MADE: dict[str, Callable[[random.Random], str]] = {
     "contractions-whole-and-begun": lambda r: letters(r, 4) + r.choice(CONTRACTIONS),
     "digits": lambda r: letters(r, 64, "0123456789"),
     "capitals-behind-an-ideograph": lambda r: "中" + letters(r, 100, "ABCDEFGHIJKLMNOP"),
-    "letters-with-1-to-200-marks": lambda r: r.choice("aeoAEO")
-    + "".join(r.choices(MARKS, k=r.randint(1, 200))),
+    "letters-with-1-to-200-marks": lambda r: (
+        r.choice("aeoAEO") + "".join(r.choices(MARKS, k=r.randint(1, 200)))
+    ),
     "words-of-1-to-120-letters": lambda r: letters(r, 120) + " ",
     "1-to-100-of-a-symbol": lambda r: r.choice(SYMBOLS) * r.randint(1, 100),
 }
@@ -76,11 +77,13 @@ def every(corpus: Path) -> Iterator[tuple[str, bytes]]:
 def begun(tokenizer: dpdk_tokd.Tokenizer) -> Iterator[tuple[str, bytes]]:
     """Beginnings of long tokens of this vocabulary, and of its last ones, among which added tokens
     are: ids wait for the rest of one."""
-    tokens = [token for i in range(tokenizer.info.n_ids) if (token := _token(tokenizer, i)) is not None]
+    tokens = [
+        token for i in range(tokenizer.info.n_ids) if (token := _token(tokenizer, i)) is not None
+    ]
     longest = sorted((t for t in tokens if t.strip()), key=len)[-2000:]
     for name, some in zip(BEGUN, (longest, tokens[-100:]), strict=True):
         rng = random.Random(SEED)
-        cut = lambda r, of=some: (t := r.choice(of))[: r.randint(1, len(t))] + b"\n"  # noqa: E731
+        cut = lambda r, of=some: (t := r.choice(of))[: r.randint(1, len(t))] + b"\n"
         yield name, until_full(rng, cut)
 
 

@@ -32,8 +32,8 @@ from bench.tasks.sink_replay import Embedded, Replay
 from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.packages import data_home
 from dpdk_tokd import EmbeddingReader
-from dpdk_tokd.embedding_table import random_table
-from dpdk_tokd.telemetry import Histogram
+from dpdk_tokd.embeddings.table import random_table
+from dpdk_tokd.ops.telemetry import Histogram
 
 HELP = (
     "Each worker replays a capture of texts, a packet each, as fast as it can: tokenized, posted, "
@@ -217,7 +217,9 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         first = state.first[parameters["text-bytes"]]
         rows = _check(first, state, parameters, sink, cpus, batch)
         batch += ["--wait-readers", "1"]
-        with Replay(plan.capture, plan.texts, state.vocab, sink, cpus, state.huge, *batch) as replay:
+        with Replay(
+            plan.capture, plan.texts, state.vocab, sink, cpus, state.huge, *batch
+        ) as replay:
             embedded = sink_replay.embed_all(replay)
         if agent.wait(0) is not None:
             raise NotReady(f"tokd-gpu ended before the trial did:\n{agent.tail()}")

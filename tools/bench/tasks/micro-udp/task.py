@@ -106,7 +106,9 @@ def times_told(text: str) -> tuple[list[float], int]:
     """Of a --full-log: the rows behind the line `packet, txTime(sec), rxTime(sec), rtt(usec)`."""
     head, _, rows = text.partition("rtt(usec)\n")
     lost = re.search(r"dropped messages = (\d+)", head)
-    return [float(row[3]) for row in csv.reader(rows.splitlines()) if len(row) == 4], int(lost[1]) if lost else 0
+    return [float(row[3]) for row in csv.reader(rows.splitlines()) if len(row) == 4], int(
+        lost[1]
+    ) if lost else 0
 
 
 def report(_state: State, _parameters: dict[str, Any], raw: tuple[list[float], int]) -> Report:

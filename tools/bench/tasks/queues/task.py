@@ -15,7 +15,7 @@ from bench.programs import DPDK_TOKD, TOKD_CLIENT
 from bench.task import Context, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.packages import data_home
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 
 IN_FLIGHT = 32
 LINE_BYTES = 4096

@@ -15,7 +15,7 @@ from bench.task import Context, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.packages import data_home
 from dpdk_tokd import RingReader
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 
 HELP = (
     "Without clients: each worker of one dpdk-tokd has the same texts, a packet each, in a capture "

@@ -141,9 +141,7 @@ def _obstacle(state: State, driver: str, without: str) -> str | None:
                 "does not hold"
             )
     elif without == "zero-copy":
-        return (
-            "net_af_xdp sends a packet from one piece of memory: ids are copied into it as it is"
-        )
+        return "net_af_xdp sends a packet from one piece of memory: ids are copied into it as it is"
     return state.obstacles.get(without)
 
 

@@ -15,7 +15,7 @@ from bench.load import load_memif
 from bench.programs import DPDK_TOKD, TOKD_LOAD_DPDK
 from bench.task import Context, Number, Report, Value, WrongIds, need
 from bench.texts import mix, reference, slices
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 
 # Requests after which memory is compared, but at most half of all. Every table has been used once
 # by then, and half of the texts kept are such whose last acknowledgement was lost: that is the

@@ -28,7 +28,7 @@ from bench.task import (
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind
 from bench.texts.reference import ReferenceMismatch
-from dpdk_tokd.telemetry import Telemetry
+from dpdk_tokd.ops.telemetry import Telemetry
 
 WARM_UP = 100  # requests of other texts, checked but not measured
 HELP = (

@@ -125,7 +125,13 @@ def _command(state: State, parameters: dict[str, Any], texts: Texts) -> list[str
         return [*command, "--again"] if parameters["seen"] == "again" else command
     if why := engines.obstacle(PY_ENGINES[engine]):
         raise Missing(why)
-    command = [sys.executable, "-m", "bench.baseline.encode_times", PY_ENGINES[engine], str(vocabulary.file)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.baseline.encode_times",
+        PY_ENGINES[engine],
+        str(vocabulary.file),
+    ]
     command += [str(vocabulary.json), str(texts.warm_up), str(texts.path)]
     return [*command, parameters["seen"], str(parameters["seconds"])]
 

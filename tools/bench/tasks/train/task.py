@@ -172,7 +172,9 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     out.unlink(missing_ok=True)
     wall, cpu, peak = _train(state, parameters["trainer"], kind, out)
     made, right = _vocabulary(out), state.right[kind]
-    same = out.read_bytes() == right.read_bytes() if kind[0] == "bpe" else made == _vocabulary(right)
+    same = (
+        out.read_bytes() == right.read_bytes() if kind[0] == "bpe" else made == _vocabulary(right)
+    )
     if not same:
         raise WrongIds(f"{parameters['trainer']}: not the vocabulary that tokenizers made")
     return Raw(cpu, wall, peak, len(made))

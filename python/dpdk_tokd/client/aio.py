@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The client for asyncio: any number of texts at once on one socket, by libtokd-client's hooks for
+an event loop (its socket, and when it is to be called next)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterable
+from types import TracebackType
+from typing import Self
+
+from .. import wire
+from .._native import libtokd as native
+from ..tokenizer.batch import Ids
+from ..tokenizer.tokenizer import Text
+from .errors import array_of, check, opened
+
+IN_FLIGHT = 256
+REQUESTS_MAX = 65536
+CLOSED = "the client was closed"
+
+
+class AsyncClient:
+    """Sends texts to an appliance and returns their ids, for tasks of one event loop.
+
+    Any number of tasks may call it at once. A call that is cancelled, or a stream that is left, is
+    forgotten; the others go on. Counters are those of `Client`.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int = wire.PORT,
+        *,
+        vocab: int = 0,
+        timeout: float = 5.0,
+        in_flight: int = IN_FLIGHT,
+    ) -> None:
+        """As `Client`. The socket is opened by the first text, or by `async with`; OSError is raised
+        there.
+
+        in_flight: texts under way at once, 1 to 65536; further calls wait for their turn.
+        """
+        if not 1 <= in_flight <= REQUESTS_MAX:
+            raise ValueError(f"in_flight={in_flight}: give 1 to {REQUESTS_MAX}")
+        self._arguments = (host, port, vocab, timeout, in_flight)
+        self._room = asyncio.Semaphore(in_flight)
+        self._opening = asyncio.Lock()
+        self._loop: asyncio.AbstractEventLoop
+        self._client: native.Client | None = None
+        self._closed = False
+        self._writing = False  # the kernel had no room: the loop says when it has
+        self._waiting: dict[native.Request, asyncio.Future[None]] = {}
+        self._soon: asyncio.Handle | None = None  # a turn that is about to be
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def retransmits(self) -> int:
+        return self._stats()[0]
+
+    @property
+    def polls(self) -> int:
+        return self._stats()[1]
+
+    @property
+    def resends(self) -> int:
+        return self._stats()[2]
+
+    @property
+    def server_vocab(self) -> int:
+        return self._stats()[3]
+
+    def _stats(self) -> tuple[int, int, int, int]:
+        return self._client.stats() if self._client is not None else (0, 0, 0, 0)
+
+    async def tokenize(self, text: Text) -> Ids:
+        """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""
+        client = await self._open()
+        async with self._room:
+            request = self._submit(client, text, False)
+            try:
+                await self._news_of(request)
+            finally:
+                client.cancel(request)
+        check(request)
+        return array_of(request.ids())
+
+    async def tokenize_stream(self, text: Text) -> AsyncIterator[tuple[int, Ids]]:
+        """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
+
+        Errors as in `Client.tokenize`, also after ids have been given out. Whoever leaves it early
+        and wants it forgotten at once uses `contextlib.aclosing`.
+        """
+        client = await self._open()
+        async with self._room:
+            request = self._submit(client, text, True)
+            try:
+                while True:
+                    if (piece := request.take()) is not None:
+                        yield piece[0], array_of(piece[1])
+                    elif request.finished:
+                        break
+                    else:
+                        await self._news_of(request)
+            finally:
+                client.cancel(request)
+        check(request)
+
+    async def close(self) -> None:
+        """Close the socket. Texts under way fail with ConnectionAbortedError."""
+        for handle in (self._soon, self._timer):
+            if handle is not None:
+                handle.cancel()
+        self._soon = self._timer = None
+        if self._client is not None:
+            if not self._closed:
+                descriptor, _, _ = self._client.hooks()
+                self._loop.remove_reader(descriptor)
+                self._loop.remove_writer(descriptor)
+            self._client.close()
+            self._wake(self._waiting)
+        self._closed = True
+
+    async def __aenter__(self) -> Self:
+        await self._open()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def _open(self) -> native.Client:
+        """The library's client, which resolves the name on a thread of the loop's."""
+        async with self._opening:
+            if self._client is None and not self._closed:
+                self._loop = asyncio.get_running_loop()
+                client = await self._loop.run_in_executor(None, opened, *self._arguments)
+                if self._closed:
+                    client.close()
+                else:
+                    self._client = client
+                    self._loop.add_reader(client.hooks()[0], self._turn)
+        if self._client is None or self._closed:
+            raise ConnectionAbortedError(CLOSED)
+        return self._client
+
+    def _submit(self, client: native.Client, text: Text, stream: bool) -> native.Request:
+        request = client.submit(text, stream)
+        if self._soon is None:  # one turn for all texts that are begun meanwhile
+            self._soon = self._loop.call_soon(self._turn)
+        return request
+
+    async def _news_of(self, request: native.Request) -> None:
+        future = self._waiting[request] = self._loop.create_future()
+        try:
+            await future
+        finally:
+            del self._waiting[request]
+
+    def _turn(self) -> None:
+        """Receive, do what is due, send, wake who has news, and set the clock."""
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+        client = self._client
+        if client is None or self._closed:
+            return
+        self._wake(client.poll())
+        descriptor, writing, due = client.hooks()
+        if writing and not self._writing:
+            self._loop.add_writer(descriptor, self._turn)
+        elif self._writing and not writing:
+            self._loop.remove_writer(descriptor)
+        self._writing = writing
+        if due is not None:
+            self._set_timer(self._loop.time() + due)
+
+    def _wake(self, requests: Iterable[native.Request]) -> None:
+        for request in requests:
+            future = self._waiting.get(request)
+            if future is not None and not future.done():
+                future.set_result(None)
+
+    def _set_timer(self, at: float) -> None:
+        """One that rings early does no harm, and is cheaper than one set anew at each turn."""
+        if self._timer is not None:
+            if self._timer.when() <= at:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_at(at, self._rang)
+
+    def _rang(self) -> None:
+        self._timer = None
+        self._turn()

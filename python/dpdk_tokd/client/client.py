@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A client of the appliance: text to ids over UDP, by libtokd-client."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from .. import wire
+from .._closing import Closing
+from .._native import libtokd as native
+from ..tokenizer.batch import Ids
+from ..tokenizer.tokenizer import Text
+from .errors import array_of, check, opened
+
+IN_FLIGHT = 64
+REQUESTS = 1024  # under way at once: those of tokenize_many, and streams that are not read
+
+
+class Client(Closing):
+    """Sends texts to an appliance and returns their ids.
+
+    One thread at a time: a second one gets RuntimeError. The GIL is released while it waits, and
+    signals are looked at every 50 ms.
+
+    `retransmits` counts packets of text sent again, `polls` packets without text, `resends` texts
+    that were begun again. `server_vocab` is the checksum of the vocabulary that was used, 0 before
+    the first reply. `stream_id` is that of the latest text in the token ring.
+    """
+
+    def __init__(
+        self,
+        host: str,
+        port: int = wire.PORT,
+        *,
+        vocab: int = 0,
+        timeout: float = 5.0,
+        stream: bool = False,
+    ) -> None:
+        """Speak to the appliance at `host`, a name or an IPv4 or IPv6 address.
+
+        vocab: checksum of the vocabulary that shall be used (`Tokenizer.checksum`); 0: whichever
+        the appliance has.
+        timeout: seconds without any progress, at most a day, after which a text fails with
+        TimeoutError.
+        stream: ask for each id as soon as it is certain, also in `tokenize`.
+        OSError: the name or address cannot be used; ValueError: an argument out of its range.
+        """
+        self._stream = stream
+        self._client = opened(host, port, vocab, timeout, REQUESTS)
+        self.stream_id = 0
+
+    @property
+    def retransmits(self) -> int:
+        return self._client.stats()[0]
+
+    @property
+    def polls(self) -> int:
+        return self._client.stats()[1]
+
+    @property
+    def resends(self) -> int:
+        return self._client.stats()[2]
+
+    @property
+    def server_vocab(self) -> int:
+        return self._client.stats()[3]
+
+    def tokenize(self, text: Text) -> Ids:
+        """Ids of `text`: uint32, shape (n,), the caller's own.
+
+        Text is a str, or bytes of UTF-8. TokdError: the appliance refused it, or ids do not agree
+        with their CRC32C; TimeoutError: nothing moved for `timeout` seconds; OSError: the host
+        cannot be reached, or nothing listens there, or the client was closed; ValueError: a str
+        with a surrogate, or a text of 4 GiB or more; RuntimeError: 1024 texts are under way.
+        """
+        return self._ids(self._client.submit(text, self._stream))
+
+    def tokenize_many(self, texts: Iterable[Text], in_flight: int = IN_FLIGHT) -> list[Ids]:
+        """Ids of each text, in the order of the texts, of which up to `in_flight`, and 1024, are
+        under way at once. Errors as in `tokenize`; the first one ends it."""
+        if in_flight < 1:
+            raise ValueError(f"in_flight={in_flight}: give at least 1")
+        most = min(in_flight, REQUESTS)
+        requests: dict[native.Request, None] = {}
+        try:
+            for text in texts:
+                while self._client.pending >= most:
+                    for request in self._client.wait():
+                        if request.finished and request in requests:
+                            check(request)
+                requests[self._client.submit(text, self._stream)] = None
+            return [self._ids(request) for request in requests]
+        finally:
+            for request in requests:
+                self._client.cancel(request)
+
+    def tokenize_stream(self, text: Text) -> Iterator[tuple[int, Ids]]:
+        """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
+
+        Errors as in `tokenize`, also after ids have been given out. One that is left is forgotten
+        when the iterator is closed.
+        """
+        request = self._client.submit(text, True)
+        try:
+            while True:
+                if (piece := request.take()) is not None:
+                    yield piece[0], array_of(piece[1])
+                elif request.finished:
+                    break
+                else:
+                    self._client.wait()
+            self._note(request)
+        finally:
+            self._client.cancel(request)
+
+    def close(self) -> None:
+        """Close the socket. A text under way fails with ConnectionAbortedError."""
+        self._client.close()
+
+    def _ids(self, request: native.Request) -> Ids:
+        """All ids of a text, once it is finished."""
+        try:
+            while not request.finished:
+                self._client.wait()
+        except BaseException:
+            self._client.cancel(request)
+            raise
+        self._note(request)
+        return array_of(request.ids())
+
+    def _note(self, request: native.Request) -> None:
+        self.stream_id = request.stream_id
+        check(request)

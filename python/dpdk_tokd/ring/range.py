@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a reader of token rings gives out: ranges of one stream's ids, in place."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .._native import libtokd as native
+from ..tokenizer.batch import Ids
+from ..wire import Reason
+from .errors import RingError
+
+
+class TokenRange(native.Range):
+    """Ids [first, first + len(tokens)) of one stream.
+
+    `tokens` is the ring's own memory, read-only, uint32 of shape (n,). It stands until the range
+    is released: by the reader when it goes on to the next range, unless `hold()` was called, or by
+    `release()`. Reading an array kept beyond that shows whatever came to lie there.
+
+    Times are TSC ticks of the appliance; those in ns count from the same arbitrary moment, and
+    only their differences mean something.
+    """
+
+    __slots__ = ()
+
+    @property
+    def tokens(self) -> Ids:
+        """A view of the ring. RingError once the range is released."""
+        if self._released:
+            raise RingError("the range was released: its ids may be overwritten; hold() it")
+        return np.frombuffer(memoryview(self), np.uint32)
+
+    @property
+    def reason(self) -> Reason:
+        """Why the stream was aborted. RingError: one that this package does not know."""
+        try:
+            return Reason(self._reason)
+        except ValueError:
+            raise RingError(f"token ring {self.worker}: unknown reason {self._reason}") from None
+
+    def __repr__(self) -> str:
+        end = f", aborted: {self._reason}" if self.aborted else ", last" if self.last else ""
+        return (
+            f"TokenRange(stream_id={self.stream_id}, ids [{self.first}, "
+            f"{self.first + len(self)}){end}, worker {self.worker})"
+        )

@@ -225,15 +225,12 @@ main(int argc, char **argv)
 	sigaction(SIGTERM, &on_signal, NULL);
 	r = tokr_attach(t.socket, t.mode, ATTACH_MS, &e);
 	if (r == NULL) {
-		fprintf(stderr, "tokd-tail: %s%s\n", e.text,
-			e.sys_errno == ENOENT || e.sys_errno == ECONNREFUSED
-				? "; does dpdk-tokd run, with that --socket?"
-				: "");
+		fprintf(stderr, "tokd-tail: %s\n", e.text);
 		code = FAILED;
 	} else {
 		fprintf(stderr,
-			"tokd-tail: attached to %s as a %s: %" PRIu32 " workers, instance %016" PRIx64
-			"\n",
+			"tokd-tail: attached to %s as a %s: %" PRIu32
+			" workers, instance %016" PRIx64 "\n",
 			t.socket, t.mode == TOKR_TAP ? "tap" : "reader", tokr_rings(r),
 			tokr_instance(r));
 		code = follow(&t, r);

@@ -38,7 +38,7 @@ def options_of_manual(page: Path) -> set[str]:
 SMALL = {
     "tok": "{build}/app/tok",
     "tokd-client": "{build}/app/tokd-client",
-    "tokd-diag": "{build}/lib/gpu_sink/diag/tokd-diag",
+    "tokd-diag": "{repository}/tools/tokd-diag",
     "tokd-exporter": "{repository}/tools/tokd-exporter",
     "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
@@ -140,7 +140,7 @@ def test_completion_of_the_small_programs(build: Path, tmp_path: Path) -> None:
     assert completions(build, tail, "--socket", str(tmp_path / "tok")) == wanted
     assert completions(build, build / "app/tokd-client", "--in") == ["--in-flight"]
     assert completions(build, REPOSITORY / "tools/tokd-top", "--on") == ["--once"]
-    diag = build / SMALL["tokd-diag"].format(build=build)
+    diag = REPOSITORY / "tools/tokd-diag"
     assert completions(build, diag, "--want", "") == ["verbs", "cuda", "shm"]
     assert completions(build, diag, "--region", "") == []
     assert completions(build, diag, "--drivers", str(tmp_path / "tok")) == wanted

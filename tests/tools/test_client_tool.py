@@ -92,7 +92,7 @@ def test_a_line_that_fails_is_named_and_the_others_go_on():
         (["--vocab", "00000000", "h"], 2, b"8 hexadecimal digits"),
         (["--nonsense", "h"], 2, b"nonsense"),
         (["no.such.host.invalid"], 3, b"no.such.host.invalid:9000: "),
-        (["127.0.0.1:9"], 1, b"is the appliance running there?"),
+        (["127.0.0.1:9"], 1, b"is dpdk-tokd running"),
     ],
 )
 def test_what_is_wrong_is_one_line(options, code, says):

@@ -17,7 +17,7 @@ static void
 show_usage(const char *program)
 {
 	usage_shown = true;
-	printf("usage: dpdk-tokd [EAL options] -- --ip ADDR | --ip6 ADDR [application options]\n"
+	printf("usage: dpdk-tokd [EAL options] -- [application options]\n"
 	       "dpdk-tokd --help lists the application options\n\n");
 }
 

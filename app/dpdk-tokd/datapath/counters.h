@@ -55,6 +55,7 @@
 	X(DROP_SEGMENTS, "drop_segments", "drop: headers spread over several mbuf segments")       \
 	X(DROP_ETHER, "drop_ether", "drop: frame too short, for another address, or of an unsupported EtherType") \
 	X(DROP_VLAN, "drop_vlan", "drop: frame of another VLAN, or with a malformed tag")          \
+	X(LEFT_TO_KERNEL, "left_to_kernel", "ARP, ND and ICMP left to the kernel, whose addresses are served") \
 	X(DROP_ARP, "drop_arp", "drop: malformed ARP, or not for our address")                     \
 	X(DROP_IP_HEADER, "drop_ip_header", "drop: IP header malformed or truncated")              \
 	X(DROP_IP_CKSUM, "drop_ip_cksum", "drop: IPv4 header checksum wrong")                      \

@@ -10,7 +10,8 @@ const struct tokd_opt_def tokd_opt_defs[] = {
 	{"config", "FILE", OPT_TEXT, RULE_NOT_IN_FILE, FIELD(config), 0, 0, NULL,
 		"read options from section [tokd] of this file; command line and environment override it"},
 	{"ip", "ADDR", OPT_IPV4, RULE_NONE, FIELD(ip), 0, 0, NULL,
-		"IPv4 address to serve on: ARP, ping and UDP are answered for it"},
+		"IPv4 address to serve on; without --ip and --ip6 those of the kernel's interface, or an "
+		"IPv6 link-local one made from the port's Ethernet address"},
 	{"ip6", "ADDR", OPT_IPV6, RULE_NONE, FIELD(ip6), 0, 0, NULL,
 		"IPv6 address to serve on, beside --ip or alone"},
 	{"mac", "ADDR", OPT_MAC, RULE_NONE, FIELD(mac), 0, 0, NULL,

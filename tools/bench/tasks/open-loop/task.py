@@ -10,11 +10,11 @@ from bench import load
 from bench.lab.cpus import CLIENT_CPU
 from bench.load import WARM_UP
 from bench.samples import Samples
-from bench.sweep.store import write_json
 from bench.task import Choice, Context, Distribution, Number, Report, Value
 from bench.tasks import systems
 from bench.tasks.systems import Bench, Serving
 from bench.texts import slices
+from bench.texts.packages import write_json
 from bench.texts.slices import Slice
 
 HELP = (

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The extension `_libtok`: libtok of this repository and its Python binding, in one library."""
+"""The extension `libtok`: libtok of this repository and its Python binding, in one library."""
 
 import os
 import shutil
@@ -10,11 +10,12 @@ from setuptools import Extension, setup
 
 HERE = Path(__file__).resolve().parent
 LIBTOK = Path("..", "lib", "tokenizer")
+NATIVE = Path("dpdk_tokd", "_native")
 
 os.chdir(HERE)  # sources are named relative to this file
-if not (LIBTOK / "tok.h").is_file():
+if not LIBTOK.is_dir():
     raise SystemExit(
-        f"dpdk-tokd: {(HERE / LIBTOK).resolve()}/tok.h not found: the package compiles libtok "
+        f"dpdk-tokd: {(HERE / LIBTOK).resolve()} not found: the package compiles libtok "
         "from the repository; run `pip install ./python` in a full clone of it"
     )
 
@@ -28,15 +29,16 @@ def pkg_config(what: str, *packages: str) -> list[str]:
     return out.stdout.split() if out.returncode == 0 else []
 
 
+def files(suffix: str) -> list[str]:
+    return sorted(str(path) for at in (NATIVE, LIBTOK) for path in at.rglob(f"*{suffix}"))
+
+
 setup(
     ext_modules=[
         Extension(
-            "dpdk_tokd._libtok",
-            sources=[
-                *("dpdk_tokd/_libtok.c", "dpdk_tokd/_batch.c", "dpdk_tokd/_dlpack.c"),
-                *sorted(map(str, LIBTOK.glob("*.c"))),
-            ],
-            depends=["dpdk_tokd/_batch.h", "dpdk_tokd/_dlpack.h", *sorted(map(str, LIBTOK.glob("*.h")))],
+            "dpdk_tokd._native.libtok",
+            sources=files(".c"),
+            depends=files(".h"),
             include_dirs=[str(LIBTOK)],
             define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
             extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/options.h"
+#include "tokd-gpu/options.h"
 
 int
 main(int argc, char **argv)

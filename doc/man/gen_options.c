@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "options_table.h"
+#include "options/table.h"
 
 /* Not as a request or an escape, and with hyphens that are found when searched for. */
 static void

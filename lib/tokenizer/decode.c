@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ids back to bytes, whole and streaming. */
-#include "utf8.h"
+#include "unicode/utf8.h"
+#include "encode/wordpiece.h"
 #include "vocab.h"
 
 const uint8_t *

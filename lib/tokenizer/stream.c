@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The machines in a row; here the first, UTF-8, and what calls them. Hot path. */
-#include "added.h"
-#include "pretok.h"
-#include "pretoken.h"
-#include "utf8.h"
+#include "normalize/added.h"
+#include "encode/unigram.h"
+#include "encode/wordpiece.h"
+#include "normalize/nfc.h"
+#include "normalize/spm_norm.h"
+#include "pretokenize/pretok.h"
+#include "encode/pretoken.h"
+#include "unicode/utf8.h"
 
 void
 tok_stream_init(

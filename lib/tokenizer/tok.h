@@ -18,9 +18,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "nfc.h"
-#include "spm_state.h"
-
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -184,6 +181,12 @@ enum tok_flags {
 	TOK_SPECIAL = 1 << 3,	    /* all, special ones too: for one's own text only */
 };
 
+/*
+ * Combining marks in a row that form C can be given for, those of decomposed characters counted
+ * one by one. The standard has no limit (its Stream-Safe Format allows 30).
+ */
+#define TOK_NFC_MARKS_MAX 256
+
 #define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones, and behind it */
 
 /*
@@ -222,6 +225,50 @@ struct tok_unigram_state {
 	bool later;	/* a text between added tokens has ended */
 	uint16_t since; /* bytes since tok_stream.single was last taken from, at most
 			   TOK_UNIGRAM_SCORES */
+};
+
+/* A text on its way through form C (normalize/nfc.h). Private. */
+struct tok_nfc {
+	uint32_t n;	/* characters in held[]; 0: none, not even a place for the starter */
+	uint32_t n_in;	/* bytes of text that they were */
+	bool unordered; /* marks are not in the order of their classes */
+	/* [0] the starter, or TOK_NFC_NO_STARTER; then marks. Their UTF-8 takes its place. */
+	uint32_t held[1 + TOK_NFC_MARKS_MAX];
+};
+
+/* White space that waits, as it will be given out: the end of a text may leave it out. */
+#define TOK_SPM_WHITE_MAX 1000
+
+/* Bytes of a USER_DEFINED piece, or a key of sentencepiece's map, are fewer. */
+#define TOK_SPM_WINDOW 256
+
+/* Longer clusters go character by character (normalizers/precompiled.rs). */
+#define TOK_CLUSTER_BYTES 5
+
+/* Where a grapheme cluster stands (grapheme.h). */
+struct tok_cluster {
+	uint8_t before;	  /* enum tok_grapheme of its last character */
+	uint8_t emoji;	  /* 1: a pictograph and marks; 2: and a joiner behind */
+	uint8_t conjunct; /* 1: a consonant and marks; 2: with a linker among them */
+};
+
+/* A text on its way through the normalizer of SentencePiece (normalize/spm_norm.h). Private. */
+struct tok_spm_state {
+	struct tok_cluster cluster;
+	bool decided; /* the open cluster goes character by character */
+	uint8_t n_held;
+	uint8_t held[TOK_CLUSTER_BYTES]; /* the open cluster, if it is not */
+	bool begun;			 /* a character came that is no white space */
+	bool inside;			 /* sentencepiece: the last one was no blank */
+	uint8_t blanks;			 /* a run of them is open: 1, or 2 for more */
+	uint16_t n_white;		 /* before it; sentencepiece: blanks */
+	union {
+		uint8_t white[TOK_SPM_WHITE_MAX];
+		struct { /* sentencepiece: what may be the beginning of a longer key */
+			uint16_t n;
+			uint8_t held[TOK_SPM_WINDOW];
+		} window;
+	};
 };
 
 /* Text that may be, or belong to, an added token. Private. */

@@ -15,13 +15,12 @@
 #include <immintrin.h>
 #endif
 
-#include "added_set.h"
-#include "longest.h"
-#include "metaspace.h"
-#include "repeats.h"
-#include "unigram.h"
-#include "unicode_classes.h"
-#include "wordpiece.h"
+#include "tables/added_set.h"
+#include "tables/longest.h"
+#include "tables/metaspace.h"
+#include "tables/repeats.h"
+#include "tables/words.h"
+#include "unicode/classes.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are bytes as they lie in memory");
 
@@ -72,7 +71,7 @@ struct tok_split {
 /*
  * The tables: name, and where in struct tok_vocab the pointer is. They are made, freed, moved,
  * compiled and loaded by this list. A table holds no pointer, so that it may lie anywhere. Whoever
- * adds one, or changes what one holds, says in compiled_check.c how large it must be and what of
+ * adds one, or changes what one holds, says in compiled/check.c how large it must be and what of
  * it must hold, and raises TOK_COMPILED_VERSION.
  */
 #define TOK_TABLES(T)                                                                              \

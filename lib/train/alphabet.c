@@ -3,10 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bytelevel.h"
+#include "unicode/bytelevel.h"
 #include "tokens.h"
-#include "unicode_classes.h"
-#include "utf8.h"
+#include "unicode/classes.h"
+#include "unicode/utf8.h"
 
 #define BYTE_LETTERS 0x144u /* characters that stand for bytes are below this */
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "corpus.h"
-#include "model_make.h"
-#include "utf8.h"
+#include "build/model_make.h"
+#include "unicode/utf8.h"
 
 #define READ_BYTES ((size_t)1 << 20)
 #define LINE_MAX_BYTES                                                                             \

@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "corpus.h"
-#include "model_make.h"
-#include "nfc_tables.h"
-#include "pretok.h"
-#include "utf8.h"
-#include "wordpiece.h"
+#include "build/model_make.h"
+#include "unicode/nfc_tables.h"
+#include "pretokenize/pretok.h"
+#include "unicode/utf8.h"
+#include "encode/wordpiece.h"
 
 struct tok_vocab *
 train_splitter_vocab(const struct tok_train_options *o, struct tok_error *err)

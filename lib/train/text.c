@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "text.h"
-#include "utf8.h"
+#include "unicode/utf8.h"
 
 #define PLACES_MAX (UINT32_MAX - 1ull)
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "corpus.h"
-#include "model_make.h"
-#include "pretok_names.h"
-#include "utf8.h"
-#include "whole_file.h"
+#include "build/model_make.h"
+#include "pretokenize/names.h"
+#include "unicode/utf8.h"
+#include "compiled/whole_file.h"
 #include "write.h"
 
 static bool

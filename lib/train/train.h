@@ -7,7 +7,7 @@
 #ifndef TOK_TRAIN_H
 #define TOK_TRAIN_H
 
-#include "model.h"
+#include "build/model.h"
 
 enum tok_train_stage {
 	TOK_TRAIN_COUNTS, /* of bytes of the files */

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "pretok_names.h"
-#include "whole_file.h"
+#include "pretokenize/names.h"
+#include "compiled/whole_file.h"
 #include "write.h"
 
 #define HELD_BYTES 65536u

@@ -6,13 +6,8 @@ for them, `RingReader` reads, without a copy, the ids an appliance on this host 
 `EmbeddingReader` the embeddings that tokd-gpu makes of them.
 """
 
-from .aio import AsyncClient
-from .batch import Batch, Padded
-from .client import Client
-from .embedding import Embedding
-from .embedding_layout import EmbeddingStatus
-from .embedding_reader import EmbeddingReader
-from .engine import TokdError
+from .client import AsyncClient, Client, TokdError
+from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
 from .ring import (
     CutStream,
     Lost,
@@ -23,7 +18,17 @@ from .ring import (
     RingRefused,
     TokenRange,
 )
-from .tokenizer import DecodeStream, Padding, Stream, Template, Tokenizer, Truncation, VocabInfo
+from .tokenizer import (
+    Batch,
+    DecodeStream,
+    Padded,
+    Padding,
+    Stream,
+    Template,
+    Tokenizer,
+    Truncation,
+    VocabInfo,
+)
 from .wire import Reason
 
 __all__ = [

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from .ring_errors import RingError
+from .ring.errors import RingError
 
 
 @dataclass(frozen=True, slots=True)

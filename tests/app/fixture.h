@@ -24,13 +24,13 @@
 #include <tok.h>
 #include <tokd/wire.h>
 
-#include "burst.h"
-#include "crc32c.h"
-#include "housekeeping.h"
-#include "reply.h"
-#include "stream.h"
-#include "token_ring_write.h"
-#include "worker.h"
+#include "datapath/loop/burst.h"
+#include "datapath/crc32c.h"
+#include "datapath/loop/housekeeping.h"
+#include "datapath/stream/reply.h"
+#include "datapath/stream/stream.h"
+#include "datapath/token_ring_write.h"
+#include "datapath/worker.h"
 
 #define POOL_MBUFS 1023
 #define JUMBO_TEXT 8900

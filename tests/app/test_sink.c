@@ -2,10 +2,10 @@
 /* A worker with a sink: its ring, its loop and its streams. The transport is in this file. */
 #include <stdlib.h>
 
-#include <geometry.h>
+#include <ring/geometry.h>
 
 #include "fixture.h"
-#include "gpu_sink.h"
+#include "datapath/loop/gpu_sink.h"
 #include "tests.h"
 
 #define SLOTS 8

@@ -4,7 +4,7 @@
 
 #include <rte_common.h>
 
-#include "model.h"
+#include "build/model.h"
 #include "vocabulary.h"
 
 static const struct {

@@ -36,11 +36,11 @@ def options_of_manual(page: Path) -> set[str]:
 
 # Programs with a page of their own beside dpdk-tokd's.
 SMALL = {
-    "tok": "{build}/tools/tok",
-    "tokd-client": "{build}/tools/tokd-client",
+    "tok": "{build}/app/tok",
+    "tokd-client": "{build}/app/tokd-client",
     "tokd-diag": "{build}/lib/gpu_sink/diag/tokd-diag",
     "tokd-exporter": "{repository}/tools/tokd-exporter",
-    "tokd-tail": "{build}/tools/tokd-tail",
+    "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
 }
 
@@ -119,11 +119,11 @@ def test_completion_offers_files_and_nothing_for_a_number(
     (tmp_path / "gpt7.json").touch()
     monkeypatch.setenv("TOK_VOCAB_PATH", str(tmp_path))
     assert completions(build, "dpdk-tokd", "--", "--vocab", "gp") == ["gpt7"]
-    assert completions(build, build / "tools/tok", "encode", "--vocab", "gp") == ["gpt7"]
+    assert completions(build, build / "app/tok", "encode", "--vocab", "gp") == ["gpt7"]
 
 
 def test_completion_of_tok(build: Path) -> None:
-    tok = build / "tools/tok"
+    tok = build / "app/tok"
     assert completions(build, tok, "en") == ["encode"]
     assert completions(build, tok, "vocab", "") == ["check", "compile", "info"]
     assert completions(build, tok, "encode", "--added-tokens", "") == ["all", "plain", "text"]
@@ -132,13 +132,13 @@ def test_completion_of_tok(build: Path) -> None:
 
 
 def test_completion_of_the_small_programs(build: Path, tmp_path: Path) -> None:
-    tail = build / "tools/tokd-tail"
+    tail = build / "app/tokd-tail"
     assert completions(build, tail, "--t") == ["--tap", "--timeout"]
     assert completions(build, tail, "--timeout", "") == []
     (tmp_path / "tokd.sock").touch()
     wanted = [str(tmp_path / "tokd.sock")]
     assert completions(build, tail, "--socket", str(tmp_path / "tok")) == wanted
-    assert completions(build, build / "tools/tokd-client", "--in") == ["--in-flight"]
+    assert completions(build, build / "app/tokd-client", "--in") == ["--in-flight"]
     assert completions(build, REPOSITORY / "tools/tokd-top", "--on") == ["--once"]
     diag = build / SMALL["tokd-diag"].format(build=build)
     assert completions(build, diag, "--want", "") == ["verbs", "cuda", "shm"]
@@ -187,7 +187,7 @@ def functions_of_c(rooms: tuple[str, ...]) -> set[str]:
 @functools.cache
 def names_of_c() -> set[str]:
     """What the code defines: not what its comments and strings mention."""
-    names = functions_of_c(CODE) | set(COUNTER.findall((REPOSITORY / "app/counters.h").read_text()))
+    names = functions_of_c(CODE) | set(COUNTER.findall((REPOSITORY / "app/dpdk-tokd/datapath/counters.h").read_text()))
     for text in files(CODE, (".c", ".h")):
         text = ASIDE.sub(" ", text)
         for kind in (TAG, MACRO, CONSTANT):

@@ -81,7 +81,7 @@ def test_a_worker_that_does_not_turn_gives_no_sign_of_life(start, gpt2_file, sys
 @pytest.fixture
 def agent(binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen]:
     """tokd-gpu as its unit starts it, by the environment file that is installed; on the CPU."""
-    program = binary.parents[1] / "lib/gpu_sink/agent/tokd-gpu"
+    program = binary.parents[1] / "app/tokd-gpu"
     if not program.is_file():
         pytest.skip(f"{program} is not built")
     for line in GPU_DEFAULTS.read_text().splitlines():

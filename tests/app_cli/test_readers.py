@@ -21,7 +21,7 @@ from pathlib import Path
 import pytest
 from conftest import BINARY
 
-TAIL = BINARY.parent.parent / "tools/tokd-tail"
+TAIL = BINARY.parent.parent / "app/tokd-tail"
 TAP, READER = 2, 1
 ATTACH_AS = """
 import socket, struct, sys

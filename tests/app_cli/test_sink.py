@@ -23,7 +23,7 @@ def test_a_sink_without_an_agent_is_an_error_at_start(start, gpt2_file, tmp_path
 @pytest.fixture
 def agent(binary: Path, tmp_path: Path) -> Iterator[Callable[[], subprocess.Popen]]:
     """Start a tokd-gpu of huge outputs that nobody holds."""
-    program = binary.parents[1] / "lib/gpu_sink/agent/tokd-gpu"
+    program = binary.parents[1] / "app/tokd-gpu"
     if not program.is_file():
         pytest.skip(f"{program} is not built")
     running: list[subprocess.Popen] = []
@@ -48,7 +48,7 @@ def agent(binary: Path, tmp_path: Path) -> Iterator[Callable[[], subprocess.Pope
 
 
 def test_texts_are_embedded_and_agents_may_die(agent, start, gpt2_file, tmp_path: Path) -> None:
-    frames = pytest.importorskip("frames", reason="pip install ./python")
+    frames = pytest.importorskip("bench.texts.frames", reason="pip install ./python")
     capture = tmp_path / "texts.pcap"
     text = b"The quick brown fox jumps over the lazy dog."
     frames.write_pcap(capture, [frames.text_frame(i, text * (1 + i % 20)) for i in range(TEXTS)])

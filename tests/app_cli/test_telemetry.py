@@ -21,8 +21,8 @@ STAGES = (
 
 
 def counters_h() -> dict[str, str]:
-    """name: help, of app/counters.h."""
-    text = (REPOSITORY / "app/counters.h").read_text().partition("#define TOKD_COUNTERS(X)")[2]
+    """name: help, of app/dpdk-tokd/datapath/counters.h."""
+    text = (REPOSITORY / "app/dpdk-tokd/datapath/counters.h").read_text().partition("#define TOKD_COUNTERS(X)")[2]
     found = re.findall(r'X\(\w+,\s*"(\w+)",\s*(?:\\\s*)?"([^"]+)"\)', text)
     assert len(found) == len(re.findall(r"^\tX\(", text, re.MULTILINE))
     return dict(found)

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "nfc_pieces.h"
-#include "utf8.h"
+#include "unicode/utf8.h"
 
 #define TEXT_MAX (4u << 20)
 #define SHORT 8 /* characters of a text that is cut in every way */

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "nfc_pieces.h"
-#include "utf8.h"
+#include "unicode/utf8.h"
 
 bool
 nfc_uncut(void *ctx, size_t i, size_t at)

@@ -3,7 +3,7 @@
 #ifndef NFC_PIECES_H
 #define NFC_PIECES_H
 
-#include "nfc.h"
+#include "normalize/nfc.h"
 
 #define NFC_FULL SIZE_MAX	  /* refused: too many marks */
 #define NFC_BROKEN (SIZE_MAX - 1) /* a promise of nfc.h was broken */

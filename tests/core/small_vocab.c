@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "model_make.h"
+#include "build/model_make.h"
 #include "small_vocab.h"
 
 uint32_t

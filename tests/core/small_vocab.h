@@ -3,6 +3,7 @@
 #ifndef SMALL_VOCAB_H
 #define SMALL_VOCAB_H
 
+#include "build/model.h"
 #include "vocab.h"
 
 #define SMALL_MERGES_MAX 128

@@ -11,8 +11,8 @@
 
 #include <stdlib.h>
 
-#include "bpe.h"
-#include "model_make.h"
+#include "encode/bpe.h"
+#include "build/model_make.h"
 #include "small_vocab.h"
 
 #define TEXT_MAX 200

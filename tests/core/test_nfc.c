@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "nfc_pieces.h"
-#include "utf8.h"
+#include "unicode/utf8.h"
 
 #define TEXT_MAX 8192
 

@@ -11,10 +11,11 @@
 
 #include <stdlib.h>
 
-#include "bert_norm.h"
-#include "bert_tables.h"
-#include "mem.h"
-#include "pages.h"
+#include "tables/bert_norm.h"
+#include "build/parts.h"
+#include "unicode/bert_tables.h"
+#include "tables/mem.h"
+#include "unicode/pages.h"
 #include "small_vocab.h"
 
 /* Of the runs, the value at cp: the last that begins there or before. */

@@ -13,9 +13,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "pretok.h"
+#include "pretokenize/pretok.h"
 #include "small_vocab.h"
-#include "utf8.h"
+#include "unicode/utf8.h"
 
 #define TEXT_MAX 400
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "small_vocab.h"
-#include "wordpiece.h"
+#include "encode/wordpiece.h"
 
 #define TOKENS_MAX 64
 #define TEXT_MAX 600

@@ -16,10 +16,10 @@
 
 #include <cmocka.h>
 
-#include "compiled.h"
+#include "compiled/compiled.h"
 #include "fuzz.h"
-#include "model_make.h"
-#include "pieces.h"
+#include "build/model_make.h"
+#include "build/pieces.h"
 #include "small_vocab.h"
 
 #define KINDS 9

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "options_table.h"
+#include "options/table.h"
 
 #define WORDS_MAX 12 /* of one input */
 

@@ -11,10 +11,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "attach.h"
+#include "readers/attach.h"
 #include "eal.h"
 #include "fuzz.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 #define STEPS_MAX 16
 #define RINGS 2

@@ -13,7 +13,7 @@
 
 #include "fuzz.h"
 #include "small_vocab.h"
-#include "utf8.h"
+#include "unicode/utf8.h"
 
 #define BPE 2
 #define VOCABS (BPE + 2)

@@ -13,7 +13,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "crc32c.h"
+#include "datapath/crc32c.h"
 #include "fuzz.h"
 #include "plane.h"
 

@@ -9,8 +9,8 @@
 
 #include "eal.h"
 #include "fuzz.h"
-#include "stream.h"
-#include "telemetry_fill.h"
+#include "datapath/stream/stream.h"
+#include "telemetry/fill.h"
 #include "vocabulary.h"
 
 #define WORKERS (TOKD_TEL_WORKERS + 3) /* more than a page */

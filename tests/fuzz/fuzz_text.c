@@ -14,7 +14,7 @@
 
 #include "fuzz.h"
 #include "small_vocab.h"
-#include "utf8.h"
+#include "unicode/utf8.h"
 
 #define ALPHABETS 4
 #define FAMILIES TOK_PRETOK_DEEPSEEK /* from 1 */

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "fuzz.h"
-#include "model_make.h"
-#include "utf8.h"
+#include "build/model_make.h"
+#include "unicode/utf8.h"
 
 #define BETWEEN "\n---\n"
 #define ALL_BYTES 1 /* what stands for the 256 */

@@ -9,13 +9,13 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
-#include "burst.h"
+#include "datapath/loop/burst.h"
 #include "eal.h"
 #include "fuzz.h"
-#include "housekeeping.h"
-#include "net_frag.h"
+#include "datapath/loop/housekeeping.h"
+#include "datapath/net/net_frag.h"
 #include "plane.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 #include "vocabulary.h"
 
 #define RING_BYTES (64u << 10)

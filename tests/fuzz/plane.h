@@ -7,8 +7,8 @@
 #ifndef TESTS_FUZZ_PLANE_H
 #define TESTS_FUZZ_PLANE_H
 
-#include "stream.h"
-#include "worker.h"
+#include "datapath/stream/stream.h"
+#include "datapath/worker.h"
 
 #define PLANE_IP RTE_IPV4(10, 0, 0, 1)
 #define PLANE_TEXT_PORT 9001

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TOK = REPOSITORY / os.environ.get("TOKD_BUILD", "build") / "tools/tok"
+TOK = REPOSITORY / os.environ.get("TOKD_BUILD", "build") / "app/tok"
 SHARE = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd"
 TEXT = 60_000  # bytes of one text
 TEXTS = 5  # of each corpus

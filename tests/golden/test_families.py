@@ -21,7 +21,6 @@ import pytest
 import texts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.append(str(REPOSITORY / "tools" / "lib"))  # reference
 SHARED = REPOSITORY.parent / "shared" / "vocab"
 FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dpdk_tokd import Embedding, EmbeddingReader, RingError
-from dpdk_tokd.embedding_table import random_table
+from dpdk_tokd.embeddings.table import random_table
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))  # gpu_agent.py
 from gpu_agent import AGENT, Agent, Poster  # noqa: E402

@@ -14,9 +14,9 @@
 
 #include <cmocka.h>
 
-#include "check.h"
+#include "ring/check.h"
 #include "device.h"
-#include "geometry.h"
+#include "ring/geometry.h"
 
 #define N_IDS 100
 #define N_POSITIONS 5000

@@ -9,9 +9,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "geometry.h"
-#include "handshake_server.h"
-#include "verbs_server.h"
+#include "ring/geometry.h"
+#include "handshake/handshake_server.h"
+#include "transport/verbs_server.h"
 
 struct agent_end {
 	char folder[64], path[96];

@@ -3,7 +3,7 @@
 #ifndef TOKG_FAKE_DEVICE_H
 #define TOKG_FAKE_DEVICE_H
 
-#include "geometry.h"
+#include "ring/geometry.h"
 #include "kernel/device.h"
 
 #define FAKE_SLOTS 4

@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#include "check.h"
-#include "geometry.h"
-#include "sink.h"
+#include "ring/check.h"
+#include "ring/geometry.h"
+#include "sink/sink.h"
 
 #define SLOTS_MOST 64
 #define SLOT_BYTES TOKG_SLOT_BYTES_MIN

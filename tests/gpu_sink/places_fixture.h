@@ -3,8 +3,9 @@
 #ifndef TOKG_PLACES_FIXTURE_H
 #define TOKG_PLACES_FIXTURE_H
 
-#include "agent/delivery.h"
-#include "agent/places.h"
+#include "handshake/peer.h"
+#include "tokd-gpu/delivery.h"
+#include "tokd-gpu/places.h"
 #include "fake_device.h"
 
 #define S 1000000000ull

@@ -15,8 +15,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "check.h"
-#include "transport.h"
+#include "ring/check.h"
+#include "transport/transport.h"
 
 #define SOURCE_BYTES (1u << 21)
 #define WAIT_MS 10000

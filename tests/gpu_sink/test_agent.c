@@ -18,9 +18,9 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "tokd-gpu/agent.h"
 #include "fake_device.h"
-#include "link.h"
+#include "handshake/link.h"
 
 #define WAIT_MS 5000
 

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "../gpu_device/post.h"
-#include "agent/consumer.h"
+#include "tokd-gpu/consumer.h"
 
 #define DIM 1022 /* no whole number of 16 bytes: slow on purpose */
 #define N_IDS 100

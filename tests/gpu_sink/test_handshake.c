@@ -19,7 +19,7 @@
 #include <cmocka.h>
 
 #include "agent_end.h"
-#include "transport_inside.h"
+#include "transport/transport_inside.h"
 
 #define SOON_MS 500 /* what is answered at once comes within it, on a busy machine too */
 

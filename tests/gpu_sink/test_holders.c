@@ -18,8 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/holders.h"
-#include "agent/log.h"
+#include "tokd-gpu/holders.h"
+#include "tokd-gpu/log.h"
 #include "places_fixture.h"
 
 #define TIMEOUT_MS 1000

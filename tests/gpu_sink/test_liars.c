@@ -15,10 +15,10 @@
 #include <cmocka.h>
 
 #include "agent_end.h"
-#include "hello.h"
-#include "link.h"
+#include "handshake/hello.h"
+#include "handshake/link.h"
 #include "transport_fixture.h"
-#include "transport_inside.h"
+#include "transport/transport_inside.h"
 
 enum gift { MEMFD, NOTHING, TWO, UNSEALED, SMALL, PIPE, READ_ONLY };
 

@@ -19,9 +19,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "tokd-gpu/agent.h"
 #include "fake_device.h"
-#include "link.h"
+#include "handshake/link.h"
 
 #define LISTENERS 2
 #define WAIT_MS 5000

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "agent/consumer.h"
+#include "tokd-gpu/consumer.h"
 #include "places_fixture.h"
 
 static void

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/tables.h"
-#include "agent/tables_inside.h"
+#include "tokd-gpu/tables.h"
+#include "tokd-gpu/tables_inside.h"
 
 static char path[] = "/tmp/tokg-tables-XXXXXX";
 

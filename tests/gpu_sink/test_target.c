@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "transport_inside.h"
+#include "transport/transport_inside.h"
 
 static void
 targets_are_parsed(void **state)

@@ -15,11 +15,11 @@
 #include <cmocka.h>
 
 #include "agent_end.h"
-#include "shm.h"
+#include "transport/shm.h"
 #include "transport_fixture.h"
-#include "transport_inside.h"
-#include "verbs.h"
-#include "verbs_qp.h"
+#include "transport/transport_inside.h"
+#include "transport/verbs.h"
+#include "transport/verbs_qp.h"
 
 struct with_agent {
 	struct agent_end agent;

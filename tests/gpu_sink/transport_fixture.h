@@ -3,7 +3,7 @@
 #ifndef TOKG_TRANSPORT_FIXTURE_H
 #define TOKG_TRANSPORT_FIXTURE_H
 
-#include "transport.h"
+#include "transport/transport.h"
 
 #define SLOTS 8
 #define OPEN_MS 300

@@ -17,8 +17,8 @@
 #include <unistd.h>
 
 #include "agent_end.h"
-#include "check.h"
-#include "transport_inside.h"
+#include "ring/check.h"
+#include "transport/transport_inside.h"
 
 #define PORT 17472
 #define SLOTS 32

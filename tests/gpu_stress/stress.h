@@ -13,7 +13,7 @@
 #include "../../lib/gpu_sink/kernel/common.h"
 
 extern "C" {
-#include "../../lib/gpu_sink/check.h"
+#include "ring/check.h"
 }
 
 #ifdef TOKG_INJECT

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The slot protocol of lib/gpu_sink/gpu_ring.h, for Spin: every interleaving at small sizes. run.py
+ * The slot protocol of lib/gpu_sink/ring/gpu_ring.h, for Spin: every interleaving at small sizes. run.py
  * runs it in the sizes and orders of its table, and with single steps changed, which must be found.
  *
  *   producer ──posts──▶ wire ──lands──▶ region ◀──▶ workers ──▶ outbox ──▶ agent ──▶ holder

@@ -101,7 +101,7 @@ def test_a_clean_link_needs_few_packets_twice(lab, appliance, gpt2, kind):
 
 
 def test_the_tool_with_a_text_a_line(lab, wire_port, texts):
-    tool = binary().parent.parent / "tools" / "tokd-client"
+    tool = binary().parent.parent / "app" / "tokd-client"
     if not tool.is_file():
         pytest.skip(f"{tool} is not built")
     host, port = wire_port
@@ -116,7 +116,7 @@ def test_the_tool_with_a_text_a_line(lab, wire_port, texts):
 
 
 def test_the_tool_prints_ids_of_a_whole_text(lab, appliance, gpt2):
-    tool = binary().parent.parent / "tools" / "tokd-client"
+    tool = binary().parent.parent / "app" / "tokd-client"
     if not tool.is_file():
         pytest.skip(f"{tool} is not built")
     for options in ([], ["--stream"]):

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dpdk_tokd import Client, EmbeddingReader, EmbeddingStatus
-from dpdk_tokd.embedding_table import random_table
+from dpdk_tokd.embeddings.table import random_table
 from gpu_agent import Agent
 from netlab import SERVER_IP
 from raw_client import RawStream

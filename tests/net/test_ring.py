@@ -12,7 +12,8 @@ import sys
 
 import numpy as np
 import pytest
-from dpdk_tokd import Client, Reason, RingError, RingReader, ring_layout, wire
+from dpdk_tokd import Client, Reason, RingError, RingReader, wire
+from dpdk_tokd.ring import layout as ring_layout
 from netlab import SERVER_IP
 from raw_client import RawStream
 from samples import documents

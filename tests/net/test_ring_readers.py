@@ -16,7 +16,7 @@ from netlab import SERVER_IP
 from raw_client import RawStream
 from samples import documents
 
-TAIL = netlab.binary().parent.parent / "tools/tokd-tail"
+TAIL = netlab.binary().parent.parent / "app/tokd-tail"
 
 # Holds the first range it gets, until it is killed.
 HOLDER = """

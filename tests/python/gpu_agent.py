@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))
-AGENT = BUILD / "lib" / "gpu_sink" / "agent" / "tokd-gpu"
+AGENT = BUILD / "app" / "tokd-gpu"
 POSTER = BUILD / "tests" / "gpu_sink" / "poster"
 
 

@@ -11,7 +11,7 @@ import google_crc32c
 import numpy as np
 import pytest
 from dpdk_tokd import Reason, TokdError, wire
-from dpdk_tokd.engine import (
+from dpdk_tokd.client.engine import (
     PACKETS_MAX,
     RTO_FIRST_S,
     RTO_LEAST_S,

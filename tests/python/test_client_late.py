@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import google_crc32c
 import numpy as np
 import pytest
-from dpdk_tokd import AsyncClient, Client, _udp, wire
+from dpdk_tokd import AsyncClient, Client, wire
+from dpdk_tokd.client import udp
 
 TEXTS = [f"text {i}".encode() for i in range(1000)]
 
@@ -85,17 +86,17 @@ def test_a_caller_that_was_away_reads_what_came_before_it_sends_again(answerer: 
 
 def test_a_flood_does_not_hold_off_the_time_limit(answerer: Answerer, monkeypatch) -> None:
     """What comes is never drained here, as if more came whenever something was read."""
-    monkeypatch.setattr(_udp, "UNREAD_MOST", 4 * _udp.RECEIVE_BURST)
+    monkeypatch.setattr(udp, "UNREAD_MOST", 4 * udp.RECEIVE_BURST)
 
     class Flooded:
         def recv(self, room: int) -> bytes:
             return b"noise"
 
     with Client("127.0.0.1", answerer.port) as client:
-        incoming = _udp.Incoming(Flooded(), client._engine)  # type: ignore[arg-type]
+        incoming = udp.Incoming(Flooded(), client._engine)  # type: ignore[arg-type]
         seen = []
         for _ in range(8):
-            assert incoming.take_burst() == _udp.RECEIVE_BURST
+            assert incoming.take_burst() == udp.RECEIVE_BURST
             seen.append(incoming.drained)
         assert seen == [False, False, False, True] * 2
 

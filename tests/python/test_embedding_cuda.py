@@ -8,7 +8,8 @@ import threading
 from typing import Any
 
 import pytest
-from dpdk_tokd import RingError, embedding_cuda
+from dpdk_tokd import RingError
+from dpdk_tokd.embeddings import cuda as embedding_cuda
 
 GPUS = [bytes([i]) * 16 for i in (1, 2, 3)]
 

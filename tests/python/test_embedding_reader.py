@@ -22,11 +22,11 @@ from dpdk_tokd import (
     RingDropped,
     RingError,
     RingRefused,
-    embedding_attach,
-    embedding_reader,
 )
-from dpdk_tokd import embedding_layout as layout
-from dpdk_tokd.embedding_table import random_table
+from dpdk_tokd.embeddings import attach as embedding_attach
+from dpdk_tokd.embeddings import layout
+from dpdk_tokd.embeddings import reader as embedding_reader
+from dpdk_tokd.embeddings.table import random_table
 from gpu_agent import AGENT, Agent, Poster
 
 WORD = random_table(1000, 64, 7)

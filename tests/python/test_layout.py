@@ -10,7 +10,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from dpdk_tokd import ring_layout as layout
+from dpdk_tokd.ring import layout
 from dpdk_tokd import wire
 
 INCLUDE = Path(__file__).resolve().parent.parent.parent / "include"

@@ -6,7 +6,7 @@ from __future__ import annotations
 import mmap
 
 import pytest
-from dpdk_tokd import _libtok
+from dpdk_tokd._native import libtok
 
 
 @pytest.fixture
@@ -14,10 +14,10 @@ def page():
     return mmap.mmap(-1, 4096)
 
 
-@pytest.mark.parametrize("load", [_libtok.load_acquire_u64, _libtok.load_fenced_u64])
+@pytest.mark.parametrize("load", [libtok.load_acquire_u64, libtok.load_fenced_u64])
 def test_what_was_stored_is_loaded(page, load):
     for value in (0, 1, 1 << 63, (1 << 64) - 1):
-        _libtok.store_release_u64(page, 128, value)
+        libtok.store_release_u64(page, 128, value)
         assert load(page, 128) == value
         assert int.from_bytes(page[128:136], "little") == value
 
@@ -25,17 +25,17 @@ def test_what_was_stored_is_loaded(page, load):
 @pytest.mark.parametrize("offset", [-8, 4, 4092, 4096, 1 << 40])
 def test_an_offset_that_is_no_word_is_refused(page, offset):
     with pytest.raises(IndexError, match=str(offset)):
-        _libtok.load_acquire_u64(page, offset)
+        libtok.load_acquire_u64(page, offset)
     with pytest.raises(IndexError):
-        _libtok.store_release_u64(page, offset, 1)
+        libtok.store_release_u64(page, offset, 1)
 
 
 def test_read_only_memory_is_not_stored_to():
     with pytest.raises(BufferError):
-        _libtok.store_release_u64(bytes(64), 0, 1)
+        libtok.store_release_u64(bytes(64), 0, 1)
 
 
 @pytest.mark.parametrize("value", [-1, 1 << 64])
 def test_what_is_no_u64_is_refused(page, value):
     with pytest.raises(OverflowError):
-        _libtok.store_release_u64(page, 0, value)
+        libtok.store_release_u64(page, 0, value)

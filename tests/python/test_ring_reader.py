@@ -13,7 +13,7 @@ import time
 import numpy as np
 import pytest
 from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused
-from dpdk_tokd import ring_layout as layout
+from dpdk_tokd.ring import layout
 from fake_appliance import INSTANCE, TSC_HZ, VOCAB, FakeAppliance, FakeRing
 
 
@@ -304,7 +304,7 @@ def test_a_socket_that_nobody_serves_is_an_os_error(path):
 
 
 def test_silence_ends_with_the_path(path, monkeypatch):
-    monkeypatch.setattr("dpdk_tokd.ring.ATTACH_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("dpdk_tokd.ring.reader.ATTACH_TIMEOUT_S", 0.05)
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
         s.bind(path)
         s.listen()

@@ -7,7 +7,7 @@ import random
 
 import pytest
 from dpdk_tokd import Lost, RingError, RingReader
-from dpdk_tokd import ring_layout as layout
+from dpdk_tokd.ring import layout
 from fake_appliance import FakeAppliance, FakeRing
 
 RECORD = 64 + 4 * 48  # bytes of a record of 48 ids: 16 of them fill the ring

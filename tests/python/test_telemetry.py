@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dpdk_tokd.telemetry against sockets that answer what a test says, and its arithmetic."""
+"""dpdk_tokd.ops.telemetry against sockets that answer what a test says, and its arithmetic."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("dpdk_tokd", reason="pip install ./python")
-from dpdk_tokd.telemetry import Histogram, Telemetry, TelemetryError, file_prefixes
+from dpdk_tokd.ops.telemetry import Histogram, Telemetry, TelemetryError, file_prefixes
 
 GREETING = json.dumps({"version": "DPDK 22.11", "pid": 1, "max_output_len": 16384}).encode()
 HZ = 2_000_000_000
@@ -63,7 +63,7 @@ def by_table(table: dict[str, object]) -> Answer:
 
 
 def bucket(ticks: int) -> int:
-    """app/histogram.h, said again."""
+    """app/dpdk-tokd/datapath/histogram.h, said again."""
     units = ticks >> 5
     shift = max(units.bit_length() - 5, 0)
     return min((shift << 4) + (units >> shift), 511)
@@ -157,7 +157,7 @@ def test_who_is_not_there_is_told_with_who_is(tmp_path: Path) -> None:
 
 
 def test_the_folder_is_that_of_dpdk_telemetry_py(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpdk_tokd.telemetry import runtime_dir
+    from dpdk_tokd.ops.telemetry import runtime_dir
 
     monkeypatch.setenv("RUNTIME_DIRECTORY", "/run/own")
     assert runtime_dir() == Path("/run/own/dpdk")

@@ -8,8 +8,8 @@ import dataclasses
 import pytest
 
 pytest.importorskip("dpdk_tokd", reason="pip install ./python")
-from dpdk_tokd.telemetry import Histogram, Snapshot
-from dpdk_tokd.top import bar, frame, human, microseconds
+from dpdk_tokd.ops.telemetry import Histogram, Snapshot
+from dpdk_tokd.ops.top import bar, frame, human, microseconds
 
 HZ = 1_000_000_000
 

@@ -14,7 +14,7 @@
 #include <tokd/reader.h>
 
 #include "fixture.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 #define ATTACH_MS 3000
 

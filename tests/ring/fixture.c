@@ -11,7 +11,7 @@
 #include <rte_eal.h>
 
 #include "fixture.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 #define TURN_US 200
 #define TURNS_MAX 25000

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "attach.h"
-#include "token_ring.h"
+#include "readers/attach.h"
+#include "datapath/token_ring.h"
 
 #define N_RINGS 3
 #define RING_BYTES (64u << 10)

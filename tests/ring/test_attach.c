@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fixture.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 static void
 gets_rings_and_starts_at_their_heads(void **state)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 
 #include "fixture.h"
-#include "options_table.h"
+#include "options/table.h"
 
 #define ARGS_MAX 24
 

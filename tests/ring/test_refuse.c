@@ -8,7 +8,7 @@
 
 #include <rte_common.h>
 
-#include "clock.h"
+#include "datapath/clock.h"
 #include "fixture.h"
 
 static void

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "attach_socket.h"
+#include "readers/attach_socket.h"
 #include "fixture.h"
 
 #define OURS ((gid_t)-1) /* the group of this process */

@@ -4,9 +4,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "datapath/clock.h"
 #include "fixture.h"
-#include "token_ring_write.h"
+#include "datapath/token_ring_write.h"
 
 #define RECORD 1024
 

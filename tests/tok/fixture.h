@@ -11,7 +11,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "model.h"
+#include "build/model.h"
 
 /* Ids 0-255 are the bytes, then "he", "ll", "hell", " w"; 260 is the special token. */
 #define SMALL_RANKS 260

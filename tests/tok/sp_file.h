@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sp_model.h"
+#include "load/sentencepiece/sp_model.h"
 
 struct sp_file {
 	uint8_t data[8192];

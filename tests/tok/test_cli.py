@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-TOK = Path(os.environ.get("TOKD_BUILD", REPOSITORY / "build")) / "tools/tok"
+TOK = Path(os.environ.get("TOKD_BUILD", REPOSITORY / "build")) / "app/tok"
 END_OF_TEXT = "<|endoftext|>"
 GPT2_CHECKSUM = "68850f16"  # on the wire: both sides name a vocabulary by it
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "compiled.h"
+#include "compiled/compiled.h"
 #include "fixture.h"
 #include "sp_file.h"
 

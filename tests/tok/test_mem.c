@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "fixture.h"
-#include "mem.h"
+#include "tables/mem.h"
 
 #define HUGE_PAGE ((size_t)2 << 20)
 

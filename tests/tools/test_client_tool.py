@@ -10,7 +10,7 @@ from small_server import Server
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / os.environ.get("TOKD_BUILD", "build")
-TOOL = BUILD / "tools" / "tokd-client"
+TOOL = BUILD / "app" / "tokd-client"
 
 
 def run(*options: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:

@@ -24,7 +24,7 @@ from tokenizers import (  # noqa: E402
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TOKD_BUILD", REPOSITORY / "build"))
-TOK = BUILD / "tools/tok"
+TOK = BUILD / "app/tok"
 BERT = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
 

@@ -16,8 +16,8 @@ import numpy as np
 import programs
 import pytest
 from dpdk_tokd import Client
-from dpdk_tokd.embedding_layout import ABORT, ENTRY, LAST, EmbeddingStatus, Entry
-from dpdk_tokd.embedding_table import random_table
+from dpdk_tokd.embeddings.layout import ABORT, ENTRY, LAST, EmbeddingStatus, Entry
+from dpdk_tokd.embeddings.table import random_table
 from guest import Guest, why_not
 from initramfs import GUEST, Initramfs
 from netlab import SERVER_IP
@@ -29,7 +29,7 @@ WORD = random_table(ROWS, DIM, SEED)
 ROWS_S = 60.0
 MEMORY_MB = 1536
 MODULES = ("virtio_pci", "virtio_net", "virtio_console", "dummy", "crc32_generic", "ib_uverbs", "rdma_rxe")
-PROGRAMS = ("lib/gpu_sink/agent/tokd-gpu", "tests/gpu_sink/holder", "tests/gpu_sink/verbs_pair")
+PROGRAMS = ("app/tokd-gpu", "tests/gpu_sink/holder", "tests/gpu_sink/verbs_pair")
 DRIVERS = ("librte_bus_vdev", "librte_mempool_ring", "librte_net_af_packet")
 
 

@@ -12,7 +12,7 @@
 
 #include <rte_cycles.h>
 
-#include "../load/pin.h"
+#include "../../app/tokd-load/pin.h"
 
 /* Counts by ticks between two reads of the clock, each bucket 0.1% wide: below 2^EXACT each number
  * of ticks has its own, above it each power of two has 2^(EXACT - 1). */

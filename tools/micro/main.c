@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../load/pin.h"
-#include "../load/values.h"
+#include "../../app/tokd-load/pin.h"
+#include "../../app/tokd-load/values.h"
 #include "micro.h"
 
 static const char help[] =

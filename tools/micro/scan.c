@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "micro.h"
-#include "pretok.h"
-#include "utf8.h"
+#include "pretokenize/pretok.h"
+#include "unicode/utf8.h"
 
 /* What was found, and the sum of where: equal for equal work, and of use, so that it is done. */
 struct found {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../verbs_rank.h"
+#include "transport/verbs_rank.h"
 #include "fs.h"
 
 #define RDMA_MAX 32

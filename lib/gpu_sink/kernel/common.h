@@ -11,7 +11,7 @@
 #include "work.cuh"
 
 extern "C" {
-#include "../geometry.h"
+#include "ring/geometry.h"
 }
 
 #define TOKG_INCARNATION_MAX 65535 /* what a claim has room for */

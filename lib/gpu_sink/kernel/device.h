@@ -10,8 +10,8 @@
 
 #include <stdbool.h>
 
-#include "../gpu_ring.h"
-#include "../transport.h" /* struct tokg_error */
+#include "ring/gpu_ring.h"
+#include "ring/error.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,6 +97,7 @@ struct tokg_device_config {
 	/* The consumer leaves by itself when its owner has called no operation for so long: a
 	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
 	uint32_t owner_limit_ms;
+	uint32_t rows_of_job; /* that one worker embeds at a time; 0: as this device does best */
 	bool heads;	 /* look at one slot per producer instead of all */
 	bool host_ring;	 /* cuda: the ring in this host's memory, which the GPU reads */
 	bool time_scans; /* with scan_times */

@@ -6,7 +6,7 @@
 #ifndef TOKG_ELEMENT_H
 #define TOKG_ELEMENT_H
 
-#include "../gpu_ring.h"
+#include "ring/gpu_ring.h"
 
 #ifdef __CUDACC__
 #include <cuda_fp16.h>

@@ -11,7 +11,7 @@
 #ifndef TOKG_WORDS_CUH
 #define TOKG_WORDS_CUH
 
-#include "../gpu_ring.h"
+#include "ring/gpu_ring.h"
 
 #ifdef __CUDACC__
 #define TOKG_DEV static __device__ __forceinline__

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* All of a running dpdk-tokd. main.c owns it; the control thread and telemetry look at it. */
+#ifndef TOKD_APP_H
+#define TOKD_APP_H
+
+#include <stdalign.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "control.h"
+#include "control/port/address.h"
+#include "control/port/port.h"
+#include "datapath/worker.h"
+#include "options/options.h"
+#include "vocabs.h"
+
+struct tokd_app {
+	/* Read by every worker in every turn: shares its line with nothing that is written. */
+	alignas(RTE_CACHE_LINE_SIZE) _Atomic uint32_t stop; /* enum tokd_stop */
+	alignas(RTE_CACHE_LINE_SIZE) struct tokd_options opt;
+	struct tokd_port port;
+	struct tokd_address address;
+	struct tokd_vocabs vocabs[RTE_MAX_NUMA_NODES]; /* the same ones, for each node in use */
+	uint32_t n_nodes;			       /* in use */
+	uint64_t instance; /* random: tells this run's rings from another's */
+	uint64_t t_start;  /* TSC */
+	uint32_t n_workers;
+	struct tokd_worker *worker[TOKD_RINGS_MAX];
+	struct tokd_ring *ring[TOKD_RINGS_MAX]; /* those of the workers */
+	uint32_t sink_turn; /* control thread: the worker whose sink is looked at first */
+	struct tokd_control control;
+};
+
+#endif

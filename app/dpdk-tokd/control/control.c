@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <rte_lcore.h>
+
+#include "app.h"
+#include "datapath/clock.h"
+#include "datapath/loop/gpu_sink.h"
+#include "log.h"
+#include "notify.h"
+
+#define DRAIN_LOOK_MS 5 /* between looks at the workers' open streams */
+
+static void
+our_signals(sigset_t *set)
+{
+	sigemptyset(set);
+	sigaddset(set, SIGINT);
+	sigaddset(set, SIGTERM);
+}
+
+void
+tokd_control_block_signals(void)
+{
+	sigset_t set;
+
+	our_signals(&set);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+}
+
+static uint32_t
+open_streams(const struct tokd_app *app)
+{
+	uint32_t n = 0;
+
+	for (uint32_t w = 0; w < app->n_workers; w++)
+		n += tokd_worker_open_streams(app->worker[w]);
+	return n;
+}
+
+static void
+take_signal(struct tokd_control *c)
+{
+	struct tokd_app *app = c->app;
+	struct signalfd_siginfo si;
+
+	if (read(c->signals, &si, sizeof(si)) != sizeof(si))
+		return;
+	if (c->drain_end_ms != 0) {
+		TOKD_LOG(control, NOTICE, "second signal: stopping at once, %u streams open\n",
+			open_streams(app));
+		atomic_store(&app->stop, TOKD_STOP);
+		return;
+	}
+	TOKD_LOG(control, NOTICE, "%s: draining %u open streams for at most %u ms\n",
+		strsignal((int)si.ssi_signo), open_streams(app), app->opt.drain_ms);
+	c->drain_end_ms = tokd_clock_ms() + app->opt.drain_ms;
+	tokd_notify_draining(app->opt.drain_ms);
+	atomic_store(&app->stop, TOKD_DRAIN);
+}
+
+static void
+watch_drain(struct tokd_control *c)
+{
+	uint32_t n = open_streams(c->app), n_busy = tokd_sinks_busy(c->app);
+
+	if ((n != 0 || n_busy != 0) && tokd_clock_ms() < c->drain_end_ms)
+		return;
+	if (n != 0)
+		TOKD_LOG(control, WARNING, "%u streams still open after %u ms (--drain): ended\n",
+			n, c->app->opt.drain_ms);
+	if (n_busy != 0)
+		TOKD_LOG(control, WARNING,
+			"the GPU sinks of %u workers have not embedded all after %u ms (--drain): "
+			"left\n",
+			n_busy, c->app->opt.drain_ms);
+	atomic_store(&c->app->stop, TOKD_STOP);
+}
+
+/*
+ * A sign of life stands for all: it is given only if every worker has turned since the last. A
+ * worker that hangs is then ended by systemd, and started anew.
+ */
+static void
+give_sign_of_life(struct tokd_control *c)
+{
+	const struct tokd_app *app = c->app;
+	bool alive = true;
+
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		const uint64_t *n = app->worker[i]->counter;
+		uint64_t cycles = n[C_CYCLES_BUSY] + n[C_CYCLES_BLOCKED] + n[C_CYCLES_IDLE];
+
+		alive = alive && cycles != c->turned[i];
+		c->turned[i] = cycles;
+	}
+	if (alive)
+		tokd_notify("WATCHDOG=1");
+	c->watchdog_due_ms = tokd_clock_ms() + c->watchdog_ms;
+}
+
+/* How long to sleep at most: -1, for ever. */
+static int
+wait_ms(const struct tokd_control *c)
+{
+	int wait = tokd_attach_wait_ms(&c->attach);
+	const int sinks = tokd_sinks_wait_ms(c->app);
+
+	if (sinks >= 0 && (wait < 0 || wait > sinks))
+		wait = sinks;
+	if (c->drain_end_ms != 0 && (wait < 0 || wait > DRAIN_LOOK_MS))
+		wait = DRAIN_LOOK_MS;
+	if (c->watchdog_ms != 0 && (wait < 0 || wait > (int)c->watchdog_ms))
+		wait = (int)c->watchdog_ms;
+	return wait;
+}
+
+static void *
+control_thread(void *arg)
+{
+	struct tokd_control *c = arg;
+	struct tokd_app *app = c->app;
+	struct epoll_event ev[3];
+
+	while (atomic_load(&app->stop) != TOKD_STOP) {
+		int n = epoll_wait(c->epoll, ev, RTE_DIM(ev), wait_ms(c));
+
+		for (int i = 0; i < n; i++) {
+			if (ev[i].data.fd == c->signals)
+				take_signal(c);
+		}
+		tokd_attach_poll(&c->attach);
+		tokd_sinks_look(app);
+		if (c->drain_end_ms != 0)
+			watch_drain(c);
+		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)
+			give_sign_of_life(c);
+	}
+	return NULL;
+}
+
+/* EAL places control threads outside the lcores; where lcores take every CPU it cannot. */
+static void
+warn_shared_cpu(pthread_t thread)
+{
+	cpu_set_t cpus;
+	unsigned int lcore;
+
+	if (pthread_getaffinity_np(thread, sizeof(cpus), &cpus) != 0)
+		return;
+	RTE_LCORE_FOREACH (lcore) {
+		cpu_set_t own = rte_lcore_cpuset(lcore);
+
+		CPU_AND(&own, &own, &cpus);
+		if (CPU_COUNT(&own) != 0) {
+			TOKD_LOG(control, WARNING,
+				"the control thread shares a CPU with lcore %u: leave one CPU out "
+				"of -l\n",
+				lcore);
+			return;
+		}
+	}
+}
+
+static int
+watch(struct tokd_control *c, int fd)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.fd = fd};
+
+	return fd >= 0 ? epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) : -1;
+}
+
+static void
+close_fds(struct tokd_control *c)
+{
+	close(c->wake);
+	close(c->signals);
+	close(c->epoll);
+}
+
+int
+tokd_control_start(struct tokd_control *c, struct tokd_app *app)
+{
+	sigset_t set;
+	int rc;
+
+	memset(c, 0, sizeof(*c));
+	c->app = app;
+	c->watchdog_ms = tokd_notify_watchdog_ms();
+	rc = tokd_attach_open(&c->attach, app->opt.socket, app->opt.socket_mode,
+		app->opt.socket_gid, app->ring, app->n_workers, app->instance,
+		app->opt.reader_timeout_ms);
+	if (rc != 0)
+		return rc;
+	our_signals(&set);
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	rc = -errno;
+	if (watch(c, c->signals) != 0 || watch(c, c->wake) != 0 || watch(c, c->attach.epoll) != 0) {
+		TOKD_LOG(control, ERR, "control thread: its descriptors: %s\n", strerror(errno));
+		goto fail;
+	}
+	rc = rte_ctrl_thread_create(&c->thread, "tokd-control", NULL, control_thread, c);
+	if (rc != 0) {
+		TOKD_LOG(control, ERR, "control thread: %s\n", strerror(-rc));
+		goto fail;
+	}
+	c->running = true;
+	warn_shared_cpu(c->thread);
+	return 0;
+fail:
+	close_fds(c);
+	tokd_attach_close(&c->attach);
+	return rc;
+}
+
+void
+tokd_control_stop(struct tokd_control *c)
+{
+	uint64_t one = 1;
+
+	if (!c->running)
+		return;
+	atomic_store(&c->app->stop, TOKD_STOP);
+	(void)!write(
+		c->wake, &one, sizeof(one)); /* at worst the thread sleeps out its epoll_wait */
+	pthread_join(c->thread, NULL);
+	c->running = false;
+}
+
+void
+tokd_control_free(struct tokd_control *c)
+{
+	tokd_attach_close(&c->attach);
+	close_fds(c);
+}

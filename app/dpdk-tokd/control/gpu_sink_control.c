@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The sink's set-up, and its recovery on the control thread. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include "app.h"
+#include "datapath/clock.h"
+#include "datapath/loop/gpu_sink.h"
+#include "log.h"
+
+#define OPEN_MS 1000	  /* for the agent's answer at start */
+#define OPEN_AGAIN_MS 200 /* later: readers wait for the control thread meanwhile */
+#define TRY_MS 1000	  /* between two attempts to find an agent */
+#define LOOK_MS 5	  /* between looks at the sinks */
+#define LOG_MS 1000	  /* between lines of the log about texts that failed */
+#define READ_US 5	  /* between two reads of what is done */
+#define DEAD_MS 1000	  /* an agent whose heartbeat stands still for so long is dead */
+
+static const char *
+status_name(uint32_t status)
+{
+	static const char *const names[] = {
+		[TOKG_BADSUM] = "BADSUM, its check word was wrong twice",
+		[TOKG_STALE] = "STALE, its epoch was over",
+		[TOKG_BADHDR] = "BADHDR, a header contradicts itself",
+		[TOKG_BADID] = "BADID, an id beyond tokd-gpu's table, or a vocabulary without one",
+		[TOKG_BADPOS] = "BADPOS, longer than tokd-gpu's table of positions",
+	};
+
+	return status < RTE_DIM(names) && names[status] != NULL ? names[status] : "unknown";
+}
+
+const char *
+tokd_sink_state_name(uint32_t state)
+{
+	static const char *const names[] = {
+		[TOKD_SINK_RUNNING] = "running",
+		[TOKD_SINK_BROKEN] = "reconnecting",
+		[TOKD_SINK_LOST] = "no agent",
+	};
+
+	return names[state];
+}
+
+static struct tokg_transport *
+connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeout_ms,
+	char path[256], struct tokg_error *why)
+{
+	uint32_t checksum[TOKD_VOCABS_MAX], n_ids[TOKD_VOCABS_MAX];
+	const struct tokg_source source = {
+		.base = w->ring.hdr,
+		.bytes = w->ring.map_bytes,
+		.fd = w->ring.fd,
+		.worker = w->index,
+		.instance = instance,
+		.n_vocabs = w->n_vocabs,
+		.vocab = checksum,
+		.n_ids = n_ids,
+		.node = w->node,
+	};
+
+	for (uint32_t i = 0; i < w->n_vocabs; i++) {
+		checksum[i] = w->vocab[i].checksum;
+		n_ids[i] = tok_vocab_info(w->vocab[i].tok).n_ids;
+	}
+	return tokg_transport_open(&w->opt->sink_target, &source, timeout_ms, path, why);
+}
+
+/* To telemetry and to the log: where its ids go from now on. */
+static void
+show(struct tokd_worker *w, const char path[256])
+{
+	struct tokd_sink *s = w->sink;
+	const struct tokg_transport *t = s->transport;
+
+	pthread_mutex_lock(&s->lock);
+	memcpy(s->path, path, sizeof(s->path));
+	s->kind = t->ops->name;
+	s->place = t->producer;
+	s->epoch = t->epoch;
+	s->slots = t->geometry.slots;
+	s->slot_bytes = t->geometry.slot_bytes;
+	s->out_bytes = t->geometry.out_bytes;
+	pthread_mutex_unlock(&s->lock);
+	TOKD_LOG(control, NOTICE, "worker %u: GPU sink: %s, epoch %u\n", w->index, path, t->epoch);
+}
+
+/* A reader of the ring like others, but that no connection has, and none drops. */
+static void
+become_reader(struct tokd_worker *w)
+{
+	struct tokd_reader *rd = &w->ring.reader[TOKD_READER_SINK];
+
+	rd->cursor = tokg_sink_cursor(w->sink->sink);
+	rd->start = rd->seen = w->ring.head;
+	atomic_store(&rd->state, TOKD_READER_ACTIVE);
+	w->ring.n_active++;
+}
+
+static struct tokg_sink *
+make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why)
+{
+	uint32_t checksum[TOKD_VOCABS_MAX];
+	const struct tokg_sink_config config = {
+		.transport = t,
+		.data = w->ring.data,
+		.mask = w->ring.mask,
+		.start = w->ring.head,
+		.n_vocabs = w->n_vocabs,
+		.vocab = checksum,
+		.batch_ticks = w->tsc_hz / 1000000 * w->opt->sink_batch_us,
+		.read_ticks = w->tsc_hz / 1000000 * READ_US,
+		.dead_ticks = w->tsc_hz / 1000 * DEAD_MS,
+		.node = w->node,
+		.failed = tokd_sink_failed,
+		.done = tokd_sink_done,
+		.owner = w,
+	};
+
+	for (uint32_t i = 0; i < w->n_vocabs; i++)
+		checksum[i] = w->vocab[i].checksum;
+	return tokg_sink_create(&config, why);
+}
+
+bool
+tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why)
+{
+	struct tokd_sink *s =
+		rte_zmalloc_socket("tokd_sink", sizeof(*s), RTE_CACHE_LINE_SIZE, w->node);
+
+	if (s == NULL) {
+		snprintf(why->text, sizeof(why->text), "no %zu bytes of EAL memory on node %d",
+			sizeof(*s), w->node);
+		return false;
+	}
+	pthread_mutex_init(&s->lock, NULL);
+	s->transport = t;
+	s->kind = t->ops->name;
+	s->sink = make_sink(w, t, why);
+	if (s->sink == NULL) {
+		pthread_mutex_destroy(&s->lock);
+		rte_free(s);
+		return false;
+	}
+	w->sink = s;
+	become_reader(w);
+	return true;
+}
+
+int
+tokd_sinks_resolve(struct tokd_app *app)
+{
+	struct tokg_error why = {""};
+
+	if (app->opt.sink == NULL || tokg_target_resolve(&app->opt.sink_target, &why))
+		return 0;
+	TOKD_LOG(main, ERR, "--sink %s: %s\n", app->opt.sink, why.text);
+	return -EIO;
+}
+
+int
+tokd_sink_open(struct tokd_worker *w, uint64_t instance)
+{
+	struct tokg_error why = {""};
+	char path[sizeof(w->sink->path)] = "";
+	struct tokg_transport *t = connect_to_agent(w, instance, OPEN_MS, path, &why);
+
+	if (t == NULL || !tokd_sink_make(w, t, &why)) {
+		TOKD_LOG(main, ERR, "worker %u: --sink %s: %s\n", w->index, w->opt->sink, why.text);
+		if (t != NULL)
+			t->ops->close(t);
+		return -EIO;
+	}
+	show(w, path);
+	return 0;
+}
+
+void
+tokd_sink_close(struct tokd_worker *w)
+{
+	struct tokd_sink *s = w->sink;
+
+	if (s == NULL)
+		return;
+	/* The ring has no reader there any more: its cursor goes with the sink. */
+	atomic_store(&w->ring.reader[TOKD_READER_SINK].state, TOKD_READER_FREE);
+	w->ring.n_active--;
+	tokg_sink_free(s->sink);
+	if (s->transport != NULL)
+		s->transport->ops->close(s->transport);
+	pthread_mutex_destroy(&s->lock);
+	rte_free(s);
+	w->sink = NULL;
+}
+
+static void
+run_again(struct tokd_sink *s)
+{
+	s->told = false;
+	/* The worker that sees RUNNING sees what was made of the sink. */
+	atomic_store_explicit(&s->state, TOKD_SINK_RUNNING, memory_order_release);
+}
+
+static void
+recover(struct tokd_worker *w)
+{
+	struct tokd_sink *s = w->sink;
+	struct tokg_error why = {""};
+	int rc = tokg_sink_recover(s->sink, &why);
+
+	if (rc > 0) {
+		TOKD_LOG(control, NOTICE, "worker %u: GPU sink: connected again\n", w->index);
+		run_again(s);
+	} else if (rc < 0) {
+		TOKD_LOG(control, WARNING,
+			"worker %u: GPU sink: %s; what is not embedded stays in the token ring, "
+			"and is posted anew when an agent is there\n",
+			w->index, why.text);
+		s->transport->ops->close(s->transport);
+		s->transport = NULL;
+		s->told = false;
+		s->next_try_ms = 0;
+		atomic_store_explicit(&s->state, TOKD_SINK_LOST, memory_order_relaxed);
+	} else if (!s->told) {
+		TOKD_LOG(control, WARNING,
+			"worker %u: GPU sink: the connection broke: reconnecting\n", w->index);
+		s->told = true;
+	}
+}
+
+/* True: it was tried, which took time. */
+static bool
+find_agent(struct tokd_worker *w, uint64_t instance)
+{
+	struct tokd_sink *s = w->sink;
+	struct tokg_error why = {""};
+	char path[sizeof(s->path)] = "";
+	struct tokg_transport *t;
+
+	if (tokd_clock_ms() < s->next_try_ms)
+		return false;
+	t = connect_to_agent(w, instance, OPEN_AGAIN_MS, path, &why);
+	if (t != NULL && tokg_sink_attach(s->sink, t, &why)) {
+		s->transport = t;
+		show(w, path);
+		run_again(s);
+		return true;
+	}
+	if (!s->told)
+		TOKD_LOG(control, WARNING,
+			"worker %u: GPU sink: no agent: %s; trying every %d ms\n", w->index,
+			why.text, TRY_MS);
+	s->told = true;
+	if (t != NULL)
+		t->ops->close(t);
+	/* All that took its time: the others have theirs before the next attempt. */
+	s->next_try_ms = tokd_clock_ms() + TRY_MS;
+	return true;
+}
+
+static void
+log_failed(const struct tokd_worker *w)
+{
+	struct tokd_sink *s = w->sink;
+	uint64_t n = __atomic_load_n(&tokg_sink_counters(s->sink)[TOKG_C_FAILED], __ATOMIC_RELAXED);
+
+	if (n == s->n_failed || tokd_clock_ms() < s->next_log_ms)
+		return;
+	TOKD_LOG(control, WARNING,
+		"worker %u: GPU sink: %" PRIu64 " texts not embedded; the last: %s\n", w->index,
+		n - s->n_failed, status_name(atomic_load(&s->last_status)));
+	s->n_failed = n;
+	s->next_log_ms = tokd_clock_ms() + LOG_MS;
+}
+
+void
+tokd_sinks_look(struct tokd_app *app)
+{
+	const uint32_t first = app->sink_turn;
+	bool tried = false;
+
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		const uint32_t index = (first + i) % app->n_workers;
+		struct tokd_worker *w = app->worker[index];
+
+		if (w->sink == NULL)
+			return; /* all workers have one, or none has */
+		log_failed(w);
+		switch (atomic_load_explicit(&w->sink->state, memory_order_acquire)) {
+		case TOKD_SINK_RUNNING:
+			/* Its end is seen at once; the worker's poll then says so. */
+			tokg_transport_look(w->sink->transport);
+			break;
+		case TOKD_SINK_BROKEN:
+			recover(w);
+			break;
+		case TOKD_SINK_LOST:
+			/* One in a look; the next look begins behind it. */
+			if (!tried && find_agent(w, app->instance)) {
+				tried = true;
+				app->sink_turn = (index + 1) % app->n_workers;
+			}
+			break;
+		}
+	}
+}
+
+int
+tokd_sinks_wait_ms(const struct tokd_app *app)
+{
+	return app->worker[0]->sink != NULL ? LOOK_MS : -1;
+}
+
+uint32_t
+tokd_sinks_busy(const struct tokd_app *app)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		const struct tokd_worker *w = app->worker[i];
+
+		if (w->sink != NULL &&
+			!tokg_sink_is_idle(w->sink->sink,
+				__atomic_load_n(&w->ring.hdr->head, __ATOMIC_ACQUIRE)))
+			n++;
+	}
+	return n;
+}

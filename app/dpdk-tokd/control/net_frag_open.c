@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up of a worker's table of fragments. */
+#include <rte_errno.h>
+#include <rte_malloc.h>
+
+#include "log.h"
+#include "datapath/net/net_frag.h"
+
+#define BUCKET_ENTRIES 4 /* datagrams whose addresses and identification share a hash */
+
+uint32_t
+tokd_frags_mbufs(uint32_t n)
+{
+	return n * RTE_LIBRTE_IP_FRAG_MAX_FRAG;
+}
+
+struct tokd_frags *
+tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz)
+{
+	struct tokd_frags *f;
+
+	f = rte_zmalloc_socket("tokd_frags", sizeof(*f), RTE_CACHE_LINE_SIZE, node);
+	if (f != NULL)
+		f->table = rte_ip_frag_table_create(
+			n, BUCKET_ENTRIES, n, tsc_hz / 1000 * TOKD_FRAG_MS, node);
+	if (f == NULL || f->table == NULL) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: no memory on NUMA node %d for the fragments of %u datagrams: "
+			"%s; lower --fragments, or reserve more huge pages there (with --no-huge raise -m)\n",
+			worker, node, n, rte_strerror(rte_errno));
+		rte_free(f);
+		return NULL;
+	}
+	return f;
+}
+
+void
+tokd_frags_free(struct tokd_frags *f)
+{
+	if (f == NULL)
+		return;
+	rte_ip_frag_table_destroy(f->table);
+	rte_free(f);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up of a worker. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include <rte_cycles.h>
+#include <rte_malloc.h>
+
+#include <tokd/wire.h>
+
+#include "log.h"
+#include "datapath/net/net_frag.h"
+#include "datapath/stream/stream.h"
+#include "datapath/worker.h"
+
+/* An mbuf of the pool must take a whole reply, headers before it. */
+#define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
+
+static void *
+cache_alloc(void *ctx, size_t bytes, size_t align)
+{
+	const struct tokd_worker *w = ctx;
+
+	return rte_zmalloc_socket("tok_cache", bytes, (unsigned int)align, w->node);
+}
+
+static void
+cache_free(void *ctx, void *p, size_t bytes)
+{
+	rte_free(p);
+}
+
+int
+tokd_worker_bound_held(struct tokd_worker *w)
+{
+	const struct tokd_options *opt = w->opt;
+	/* A driver may take more for its RX ring than was asked: net_af_xdp takes 2048. */
+	uint32_t rx = RTE_MAX(opt->rx_desc, rte_mempool_in_use_count(w->pool));
+	uint32_t fixed = rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX +
+			 tokd_frags_mbufs(opt->fragments);
+
+	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: %u mbufs do not suffice: %u for the rings, bursts and "
+			"fragments, and at least %u to hold early packets; raise --mbufs or lower "
+			"--rxd, --txd and --fragments\n",
+			w->index, w->pool->size, fixed, TOKD_WIRE_WINDOW);
+		return -EINVAL;
+	}
+	w->held_max = w->pool->size - fixed;
+	return 0;
+}
+
+/* One for each vocabulary: the ids of a pretoken are different in each. */
+static int
+make_caches(struct tokd_worker *w)
+{
+	const struct tok_mem mem = {.alloc = cache_alloc, .free = cache_free, .ctx = w};
+
+	for (uint32_t i = 0; i < w->n_vocabs; i++) {
+		struct tokd_vocab *v = &w->vocab[i];
+
+		v->checksum = tok_vocab_info(v->tok).checksum;
+		v->cache = tok_cache_create(v->tok, w->opt->cache_entries, &mem);
+		if (v->cache != NULL)
+			continue;
+		TOKD_LOG(worker, ERR,
+			"worker %u: no memory on NUMA node %d for a cache of %" PRIu32
+			" pretokens; lower --cache, or reserve more huge pages there (with "
+			"--no-huge raise -m)\n",
+			w->index, w->node, w->opt->cache_entries);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int
+tokd_worker_init(struct tokd_worker *w)
+{
+	const struct tokd_options *opt = w->opt;
+	int rc;
+
+	w->tsc_hz = rte_get_tsc_hz();
+
+	if (rte_pktmbuf_data_room_size(w->pool) < REPLY_ROOM) {
+		TOKD_LOG(worker, ERR,
+			"worker %u: mbufs of %u bytes are too small for replies, which take %zu\n",
+			w->index, rte_pktmbuf_data_room_size(w->pool), REPLY_ROOM);
+		return -EINVAL;
+	}
+	rc = tokd_worker_bound_held(w);
+	if (rc < 0)
+		return rc;
+	if (!tokd_addr_is_none(&w->ip6)) {
+		w->solicited = tokd_addr_solicited(&w->ip6);
+		w->solicited_mac = tokd_addr_group_mac(&w->solicited);
+	}
+
+	w->streams = tokd_streams_create(opt->streams, w->index, w->node,
+		w->tsc_hz / 1000 * opt->stream_timeout_ms, w->tsc_hz / 1000 * opt->done_timeout_ms);
+	if (w->streams == NULL)
+		return -ENOMEM;
+	rc = make_caches(w);
+	if (rc < 0) {
+		tokd_worker_free(w);
+		return rc;
+	}
+	rc = tokd_side_create(&w->side, opt->side_bytes, w->ring.mask + 1, w->index, w->node);
+	if (rc < 0) {
+		tokd_worker_free(w);
+		return rc;
+	}
+	w->ring.before_reuse = tokd_spill_before_reuse;
+	w->ring.owner = w;
+	if (opt->fragments > 0) {
+		w->frags = tokd_frags_create(opt->fragments, w->index, w->node, w->tsc_hz);
+		if (w->frags == NULL) {
+			tokd_worker_free(w);
+			return -ENOMEM;
+		}
+	}
+	return 0;
+}
+
+void
+tokd_worker_free(struct tokd_worker *w)
+{
+	tokd_side_destroy(&w->side);
+	tokd_frags_free(w->frags);
+	w->frags = NULL;
+	for (uint32_t i = 0; i < w->n_vocabs; i++) {
+		tok_cache_free(w->vocab[i].cache);
+		w->vocab[i].cache = NULL;
+	}
+	tokd_streams_free(w->streams);
+	w->streams = NULL;
+}

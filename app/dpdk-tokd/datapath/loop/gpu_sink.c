@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Hot: the worker's turns of its sink, and what comes of them for its streams. */
+#include <assert.h>
+
+#include <rte_cycles.h>
+
+#include "gpu_sink.h"
+#include "datapath/stream/stream.h"
+
+/* The counters of both have the same order. */
+static_assert(C_SINK_RECONNECTS - C_SINK_SLOTS + 1 == TOKG_C_COUNT, "a counter is missing");
+static_assert(C_SINK_DONE - C_SINK_SLOTS == TOKG_C_DONE, "counters in another order");
+static_assert(C_SINK_NO_OUTPUT - C_SINK_SLOTS == TOKG_C_NO_OUTPUT, "counters in another order");
+
+void
+tokd_sink_turn(struct tokd_worker *w, bool idle)
+{
+	struct tokd_sink *s = w->sink;
+
+	/* What the control thread made of it comes before our use. */
+	if (atomic_load_explicit(&s->state, memory_order_acquire) != TOKD_SINK_RUNNING)
+		return;
+	/* Posts carry the time: not before the records they carry were published. */
+	if (!tokg_sink_turn(s->sink, w->ring.head, rte_rdtsc(), idle))
+		atomic_store_explicit(&s->state, TOKD_SINK_BROKEN, memory_order_release);
+}
+
+void
+tokd_sink_count(struct tokd_worker *w)
+{
+	memcpy(&w->counter[C_SINK_SLOTS], tokg_sink_counters(w->sink->sink),
+		TOKG_C_COUNT * sizeof(w->counter[0]));
+}
+
+/* Of a text that is whole only the counter tells, and the consumer, which has the status. */
+void
+tokd_sink_failed(void *worker, uint64_t serial, enum tokg_status status)
+{
+	struct tokd_worker *w = worker;
+	struct tokd_stream *s = tokd_stream_of_serial(w->streams, serial);
+
+	atomic_store_explicit(&w->sink->last_status, (uint32_t)status, memory_order_relaxed);
+	if (s != NULL)
+		tokd_stream_fail(w, s, TOKD_R_SINK);
+}
+
+void
+tokd_sink_done(void *worker, uint64_t t_post, uint64_t now)
+{
+	struct tokd_worker *w = worker;
+
+	tokd_histogram_add(&w->time[T_POSTED_TO_DONE], now - t_post);
+}

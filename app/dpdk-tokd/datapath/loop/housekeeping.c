@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "gpu_sink.h"
+#include "housekeeping.h"
+#include "datapath/stream/reply.h"
+#include "datapath/stream/stream.h"
+#include "datapath/token_ring_write.h"
+
+/* Streams ended per call: a wave of time-outs must not stop the polling of the queue. */
+#define EXPIRE_MOST 64
+
+static void
+publish_aborts(struct tokd_worker *w)
+{
+	struct tokd_stream *s;
+
+	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+		s = TAILQ_FIRST(&w->streams->aborting);
+		if (s == NULL || !tokd_stream_abort(w, s))
+			return;
+	}
+}
+
+static bool
+is_over(const struct tokd_stream *s, uint64_t now, uint64_t ticks)
+{
+	/* now may be a little older than a packet's time, never negative then. */
+	return s != NULL && now > s->t_active && now - s->t_active > ticks;
+}
+
+/* A time limit never publishes ids that are not certain: it ends the stream. */
+static void
+expire_open(struct tokd_worker *w, uint64_t now)
+{
+	struct tokd_streams *t = w->streams;
+
+	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+		struct tokd_stream *s = TAILQ_FIRST(&t->open);
+
+		if (!is_over(s, now, t->open_ticks))
+			return;
+		tokd_stream_fail(w, s, TOKD_R_TIMEOUT);
+	}
+}
+
+static void
+expire_finished(struct tokd_worker *w, const struct tokd_stream_list *list, uint64_t now)
+{
+	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+		struct tokd_stream *s = TAILQ_FIRST(list);
+
+		if (!is_over(s, now, w->streams->finished_ticks))
+			return;
+		tokd_stream_release(w, s);
+	}
+}
+
+void
+tokd_housekeeping(struct tokd_worker *w, uint64_t now)
+{
+	tokd_ring_readers(&w->ring);
+	if (w->sink != NULL)
+		tokd_sink_count(w);
+	publish_aborts(w);
+	expire_finished(w, &w->streams->awaited, now);
+	expire_finished(w, &w->streams->finished, now);
+	expire_open(w, now);
+}
+
+void
+tokd_shutdown(struct tokd_worker *w)
+{
+	struct tokd_stream *s;
+
+	while ((s = TAILQ_FIRST(&w->streams->open)) != NULL) {
+		tokd_stream_fail(w, s, TOKD_R_SHUTDOWN);
+		tokd_reply_send(w, s, 0, 0, TOKD_R_SHUTDOWN);
+	}
+	tokd_tx_flush(w);
+	if (w->sink != NULL)
+		tokd_sink_count(w);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The loop of a worker: run to completion, from the RX queue to the token ring and the TX queue.
+ * No lock, no system call of ours, no allocation, no log, and no clock but the TSC.
+ */
+#include <rte_cycles.h>
+#include <rte_ethdev.h>
+#include <rte_prefetch.h>
+
+#include "burst.h"
+#include "gpu_sink.h"
+#include "housekeeping.h"
+#include "datapath/net.h"
+#include "datapath/stream/reply.h"
+#include "datapath/token_ring.h"
+
+/*
+ * Frames ahead of the one being parsed whose first two lines are asked for: Ethernet, IPv4, UDP and
+ * request headers are 106 bytes.
+ */
+#define PREFETCH_AHEAD 3
+
+/* Housekeeping comes after so many turns, or so much time, whichever is first. */
+#define HOUSEKEEPING_TURNS 256
+#define HOUSEKEEPING_PER_SECOND 10000
+
+static inline void
+prefetch_headers(const struct rte_mbuf *m)
+{
+	const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
+
+	rte_prefetch0(p);
+	rte_prefetch0(p + RTE_CACHE_LINE_SIZE);
+}
+
+void
+tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
+{
+	uint64_t bytes = 0;
+
+	for (uint16_t i = 0; i < n && i < PREFETCH_AHEAD; i++)
+		prefetch_headers(m[i]);
+	for (uint16_t i = 0; i < n; i++) {
+		if (i + PREFETCH_AHEAD < n)
+			prefetch_headers(m[i + PREFETCH_AHEAD]);
+		bytes += rte_pktmbuf_pkt_len(m[i]);
+		tokd_net_ether(w, m[i]);
+	}
+	w->counter[C_RX_PACKETS] += n;
+	w->counter[C_RX_BYTES] += bytes;
+	tokd_reply_flush(w);
+}
+
+/* What the turn that now ends was: its cycles go to one account. */
+static enum tokd_counter
+kind_of_turn(const struct tokd_worker *w, uint16_t n)
+{
+	if (w->ring.full)
+		return C_CYCLES_BLOCKED;
+	return n > 0 ? C_CYCLES_BUSY : C_CYCLES_IDLE;
+}
+
+void
+tokd_worker_turn(struct tokd_worker *w)
+{
+	struct rte_mbuf *m[TOKD_BURST];
+	uint16_t n = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST);
+	uint64_t now = rte_rdtsc();
+
+	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
+		memory_order_release);
+	/* One reading of the clock a turn: from burst to burst. */
+	w->counter[w->turn_kind] += now - w->t_burst;
+	w->t_burst = now;
+	w->stopping = atomic_load_explicit(w->stop, memory_order_relaxed);
+
+	if (n > 0) {
+		tokd_worker_burst(w, m, n);
+		tokd_tx_flush(w);
+	}
+	if (w->sink != NULL)
+		tokd_sink_turn(w, n == 0);
+	if (++w->turns >= HOUSEKEEPING_TURNS ||
+		now - w->t_housekeeping > w->tsc_hz / HOUSEKEEPING_PER_SECOND) {
+		w->turns = 0;
+		w->t_housekeeping = now;
+		tokd_housekeeping(w, now);
+	}
+	w->turn_kind = kind_of_turn(w, n);
+}
+
+int
+tokd_worker_run(void *worker)
+{
+	struct tokd_worker *w = worker;
+
+	w->t_burst = rte_rdtsc();
+	/*
+	 * Packets that are there already, as in a capture, would be over before anybody looks. Who waits
+	 * is idle, and alive.
+	 */
+	while (w->ring.n_active - (w->sink != NULL) < w->opt->wait_readers &&
+		atomic_load_explicit(w->stop, memory_order_relaxed) == TOKD_RUN) {
+		const uint64_t now = rte_rdtsc();
+
+		tokd_ring_readers(&w->ring);
+		w->counter[C_CYCLES_IDLE] += now - w->t_burst;
+		w->t_burst = now;
+	}
+	w->turn_kind = C_CYCLES_IDLE;
+	atomic_store(&w->turn, TOKD_NO_TURN + 1);
+	while (atomic_load_explicit(w->stop, memory_order_relaxed) != TOKD_STOP)
+		tokd_worker_turn(w);
+	tokd_shutdown(w);
+	atomic_store(&w->turn, TOKD_NO_TURN);
+	return 0;
+}
+
+uint32_t
+tokd_worker_open_streams(const struct tokd_worker *w)
+{
+	return atomic_load_explicit(&w->streams->n_open, memory_order_relaxed);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <netinet/in.h>
+
+#include <rte_ip.h>
+
+#include "datapath/net.h"
+#include "net_frag.h"
+
+static void
+bury(struct tokd_worker *w)
+{
+	struct tokd_frags *f = w->frags;
+
+	if (f->dead.cnt == 0)
+		return;
+	w->counter[C_DROP_IP_FRAGMENT] += f->dead.cnt;
+	rte_ip_frag_free_death_row(&f->dead, 0);
+}
+
+/* What a device said of a fragment's checksum is not true of the packet. */
+static struct rte_mbuf *
+whole(struct tokd_worker *w, struct rte_mbuf *m)
+{
+	bury(w);
+	if (m == NULL)
+		return NULL;
+	m->ol_flags &= ~RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	w->counter[C_RX_REASSEMBLED]++;
+	return m;
+}
+
+struct rte_mbuf *
+tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
+{
+	if (w->frags == NULL) {
+		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
+		return NULL;
+	}
+	w->counter[C_RX_FRAGMENTS]++;
+	return whole(
+		w, rte_ipv4_frag_reassemble_packet(w->frags->table, &w->frags->dead, m, w->t_burst,
+			   rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, m->l2_len)));
+}
+
+/* RFC 6946 4: the only fragment of its packet is whole by itself, whatever others there are. */
+static bool
+is_all(const struct rte_ipv6_hdr *ip)
+{
+	const struct rte_ipv6_fragment_ext *frag = (const struct rte_ipv6_fragment_ext *)(ip + 1);
+
+	return (frag->frag_data & RTE_BE16(RTE_IPV6_EHDR_MF_MASK | RTE_IPV6_EHDR_FO_MASK)) == 0;
+}
+
+static struct rte_mbuf *
+without_header(struct rte_mbuf *m, struct rte_ipv6_hdr *ip)
+{
+	ip->proto = ((const struct rte_ipv6_fragment_ext *)(ip + 1))->next_header;
+	ip->payload_len = rte_cpu_to_be_16(
+		(uint16_t)(rte_be_to_cpu_16(ip->payload_len) - RTE_IPV6_FRAG_HDR_SIZE));
+	memmove(rte_pktmbuf_mtod_offset(m, uint8_t *, RTE_IPV6_FRAG_HDR_SIZE),
+		rte_pktmbuf_mtod(m, const uint8_t *), m->l2_len + sizeof(*ip));
+	rte_pktmbuf_adj(m, RTE_IPV6_FRAG_HDR_SIZE);
+	/* What the device said of a fragment it may not have meant of the whole. */
+	m->ol_flags &= ~RTE_MBUF_F_RX_L4_CKSUM_MASK;
+	return m;
+}
+
+struct rte_mbuf *
+tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
+{
+	struct rte_ipv6_hdr *ip = rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, m->l2_len);
+	const uint32_t end = m->l2_len + sizeof(*ip) + RTE_IPV6_FRAG_HDR_SIZE;
+
+	if (rte_pktmbuf_data_len(m) < end ||
+		rte_be_to_cpu_16(ip->payload_len) <= RTE_IPV6_FRAG_HDR_SIZE) {
+		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
+		return NULL;
+	}
+	if (is_all(ip))
+		return without_header(m, ip);
+	if (w->frags == NULL) {
+		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
+		return NULL;
+	}
+	w->counter[C_RX_FRAGMENTS]++;
+	m->l3_len = sizeof(*ip) + RTE_IPV6_FRAG_HDR_SIZE;
+	m = whole(w, rte_ipv6_frag_reassemble_packet(w->frags->table, &w->frags->dead, m,
+			     w->t_burst, ip, (struct rte_ipv6_fragment_ext *)(ip + 1)));
+	if (m != NULL)
+		m->l3_len = sizeof(*ip); /* the fragment header is gone */
+	return m;
+}

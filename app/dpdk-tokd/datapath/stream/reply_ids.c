@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Ids for replies: found in the ring, or the side store, by what the stream remembers. Sent from where they lie in
+ * the ring if the driver can do that, else copied: af_xdp, for one, sends no packet of several segments.
+ */
+#include <rte_memcpy.h>
+
+#include "reply.h"
+#include "datapath/token_ring_write.h"
+
+/* Index into rec[] (free-running) of the record with id `first`, which exists. */
+static uint32_t
+find_rec(const struct tokd_stream *s, uint32_t first)
+{
+	uint32_t lo = s->rec_tail, n = s->rec_head - s->rec_tail;
+
+	while (n > 1) {
+		uint32_t half = n / 2;
+
+		if (s->rec[(lo + half) % TOKD_STREAM_RECS].first <= first) {
+			lo += half;
+			n -= half;
+		} else {
+			n = half;
+		}
+	}
+	return lo;
+}
+
+bool
+tokd_reply_ids_stand(
+	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t end)
+{
+	/* The side store may have been full for some of them: each is looked at. */
+	for (uint32_t i = find_rec(s, first); i != s->rec_head; i++) {
+		const struct tokd_stream_rec *rec = &s->rec[i % TOKD_STREAM_RECS];
+
+		if (rec->first >= end)
+			break;
+		/* One in the side store has a position beyond any in the ring. */
+		if (rec->pos < w->ring.tail)
+			return false;
+	}
+	return true;
+}
+
+bool
+tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first)
+{
+	const uint64_t pos = s->rec[find_rec(s, first) % TOKD_STREAM_RECS].pos;
+
+	return pos < TOKD_REC_IN_SIDE && w->ring.head - pos <= (w->ring.mask + 1) / 2;
+}
+
+static void
+copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first, uint32_t count,
+	void *dst)
+{
+
+	w->counter[C_REPLY_COPIED] += count * sizeof(uint32_t);
+	while (count > 0) {
+		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
+		uint32_t skip = first - rec->first;
+		uint32_t n = RTE_MIN(rec->count - skip, count);
+
+		if (unlikely(rec->pos & TOKD_REC_IN_SIDE))
+			tokd_side_get(&w->side, (uint32_t)rec->pos, skip, n, dst);
+		else
+			rte_memcpy(dst, tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)) + skip,
+				n * sizeof(uint32_t));
+		dst = RTE_PTR_ADD(dst, n * sizeof(uint32_t));
+		first += n;
+		count -= n;
+	}
+}
+
+/* A segment for each record from the i-th on, behind m. False if that cannot be: m is as it was. */
+static bool
+attach(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
+	uint32_t count, struct rte_mbuf *m)
+{
+	const uint32_t bytes = count * sizeof(uint32_t);
+	struct rte_mbuf *last = m;
+	uint16_t n = 0;
+
+	while (count > 0) {
+		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
+		uint32_t skip = first - rec->first;
+		uint32_t part = RTE_MIN(rec->count - skip, count);
+		struct rte_mbuf *seg = NULL;
+
+		if (n < TOKD_ZC_SEGS && !(rec->pos & TOKD_REC_IN_SIDE))
+			seg = tokd_zero_copy_segment(w, rec->pos,
+				tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)) + skip,
+				part * sizeof(uint32_t));
+		if (unlikely(seg == NULL)) {
+			rte_pktmbuf_free(m->next);
+			m->next = NULL;
+			return false;
+		}
+		last->next = seg;
+		last = seg;
+		n++;
+		first += part;
+		count -= part;
+	}
+	m->nb_segs += n;
+	m->pkt_len += bytes;
+	w->counter[C_REPLY_IN_PLACE] += bytes;
+	return true;
+}
+
+void
+tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t first,
+	uint32_t count, struct rte_mbuf *m)
+{
+	const uint32_t i = find_rec(s, first);
+
+	if (w->zc.pool != NULL && count >= w->zc.min && attach(w, s, i, first, count, m))
+		return;
+	/* tokd_worker_init() has made sure of the room. */
+	copy(w, s, i, first, count, rte_pktmbuf_append(m, (uint16_t)(count * sizeof(uint32_t))));
+}
+
+bool
+tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end)
+{
+	if (!(s->flags & TOKD_F_IDS) || first >= end)
+		return true;
+	/* All was acknowledged, and so let go of: a client that asks again will not get it. */
+	if (first < s->ids_ack && s->ids_ack == s->total && s->state == TOKD_STREAM_DONE)
+		return false;
+	/* Otherwise an index below ids_ack is that of an old POLL, overtaken on its way. */
+	first = RTE_MAX(first, s->ids_ack);
+	end = RTE_MIN(end, s->sent);
+	if (first >= end)
+		return true;
+	if (!tokd_reply_ids_stand(w, s, first, end))
+		return false;
+
+	for (uint32_t i = 0; i < TOKD_AGAIN_PACKETS && first < end; i++) {
+		uint32_t n = RTE_MIN(end - first, (uint32_t)TOKD_REPLY_IDS);
+		uint64_t bytes;
+
+		if (s->again < sizeof(struct tokd_rep) + sizeof(uint32_t))
+			break;
+		n = (uint32_t)RTE_MIN(
+			(uint64_t)n, (s->again - sizeof(struct tokd_rep)) / sizeof(uint32_t));
+		bytes = sizeof(struct tokd_rep) + n * sizeof(uint32_t);
+		if (!tokd_reply_send(w, s, first, n, TOKD_R_NONE))
+			break;
+		s->again -= bytes;
+		w->counter[C_REPLY_AGAIN]++;
+		first += n;
+	}
+	return true;
+}

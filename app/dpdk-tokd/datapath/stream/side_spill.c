@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Which streams have unacknowledged ids where the tail of the ring is about to pass. A stream is in
+ * the bucket of the first such record it had when it was last looked at. Acknowledgements do not
+ * move it: they come with every packet, the tail comes to a bucket once in a lap.
+ */
+#include "datapath/side_store.h"
+#include "stream.h"
+#include "datapath/token_ring_write.h"
+
+static struct tokd_spill_list *
+bucket_of(struct tokd_side *d, uint64_t pos)
+{
+	return &d->bucket[(pos >> d->bucket_shift) % TOKD_SIDE_BUCKETS];
+}
+
+void
+tokd_spill_watch(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos)
+{
+	s->watched = true;
+	s->watch_pos = pos;
+	TAILQ_INSERT_TAIL(bucket_of(&w->side, pos), s, watch);
+}
+
+static void
+unwatch(struct tokd_worker *w, struct tokd_stream *s)
+{
+	TAILQ_REMOVE(bucket_of(&w->side, s->watch_pos), s, watch);
+	s->watched = false;
+}
+
+void
+tokd_spill_forget(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (s->watched)
+		unwatch(w, s);
+	for (; s->rec_tail != s->rec_head; s->rec_tail++)
+		tokd_stream_rec_drop(w, &s->rec[s->rec_tail % TOKD_STREAM_RECS]);
+}
+
+/* Save what s has below `to` and needs; it is watched again for what it has above. */
+static void
+spill(struct tokd_worker *w, struct tokd_stream *s, uint64_t to)
+{
+	for (uint32_t i = s->rec_tail; i != s->rec_head; i++) {
+		struct tokd_stream_rec *rec = &s->rec[i % TOKD_STREAM_RECS];
+		uint32_t block;
+
+		if (rec->pos & TOKD_REC_IN_SIDE || rec->pos < w->ring.tail)
+			continue; /* is saved, or lost, already */
+		if (rec->pos >= to) {
+			tokd_spill_watch(w, s, rec->pos);
+			return;
+		}
+		block = tokd_side_put(
+			&w->side, tokd_rec_ids(tokd_ring_at(&w->ring, rec->pos)), rec->count);
+		if (block == TOKD_SIDE_NONE) {
+			w->counter[C_SIDE_FULL]++;
+			continue;
+		}
+		rec->pos = TOKD_REC_IN_SIDE | block;
+		w->counter[C_SIDE_COPIED] += rec->count * sizeof(uint32_t);
+	}
+}
+
+void
+tokd_spill_before_reuse(void *worker, uint64_t from, uint64_t to)
+{
+	struct tokd_worker *w = worker;
+	uint64_t at = from >> w->side.bucket_shift, end = (to - 1) >> w->side.bucket_shift;
+
+	for (; at <= end; at++) {
+		struct tokd_spill_list *list = &w->side.bucket[at % TOKD_SIDE_BUCKETS];
+		struct tokd_stream *s = TAILQ_FIRST(list), *next;
+
+		for (; s != NULL; s = next) {
+			next = TAILQ_NEXT(s, watch);
+			if (s->watch_pos >= to)
+				continue;
+			unwatch(w, s);
+			spill(w, s, to);
+		}
+	}
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Feeding text: the bytes of a packet, where they lie in its mbuf, to the tokenizer, whose ids go
+ * where they stay: into the reserved record of the token ring.
+ *
+ * The worst case is reserved before anything changes. A packet whose worst case is more than half
+ * of the ring is fed in pieces, one of several segments in at least as many; `part` remembers how
+ * far it came if room runs out between two.
+ */
+#include "datapath/crc32c.h"
+#include "reply.h"
+#include "stream.h"
+#include "datapath/token_ring_write.h"
+
+/*
+ * Touched streams are answered at the latest when this share of the ring has been written since:
+ * ids must not be overwritten by those of the same burst before their reply was made.
+ */
+#define ANSWER_SHIFT 2 /* ring size / 4 */
+
+/* Bytes to reserve for feeding n bytes. */
+static uint64_t
+worst_case(const struct tokd_stream *s, size_t n)
+{
+	return tokd_rec_bytes(tok_stream_bound(&s->tok, n));
+}
+
+/* At most n: as many bytes as may be fed with one reservation. */
+static uint32_t
+piece_of(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t n)
+{
+	while (n > 1 && worst_case(s, n) > tokd_ring_most(&w->ring))
+		n /= 2;
+	return n;
+}
+
+static uint64_t
+reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
+{
+	uint64_t pos = tokd_ring_reserve(&w->ring, bytes);
+
+	s->blocked = pos == TOKD_RING_NO_ROOM;
+	return pos;
+}
+
+/* A record was published; s->total does not count its ids yet. */
+static void
+take_times(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_rec *rec)
+{
+	uint64_t t = rec->t_publish;
+
+	tokd_histogram_add(&w->time[T_WIRE_TO_RING], t - rec->t_rx);
+	if (s->total == 0 && rec->count > 0)
+		tokd_histogram_add(&w->time[T_TEXT_TO_FIRST_ID], t - s->t_open);
+	if (rec->flags & TOKD_REC_LAST) {
+		tokd_histogram_add(&w->time[T_TEXT_TO_LAST_ID], t - s->t_open);
+		tokd_histogram_add(&w->time[T_TOKENIZER], s->tok_ticks);
+		s->t_last = t;
+	}
+}
+
+static void
+publish(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos, uint32_t count, bool last,
+	uint64_t t_rx)
+{
+	struct tokd_rec *rec = tokd_ring_at(&w->ring, pos);
+
+	rec->flags = (s->published ? 0 : TOKD_REC_FIRST) | (last ? TOKD_REC_LAST : 0);
+	rec->stream_id = s->key.stream_id;
+	rec->serial = s->serial;
+	rec->t_rx = t_rx;
+	rec->first = s->total;
+	rec->count = count;
+	rec->vocab = s->key.vocab;
+	rec->epoch = s->key.epoch;
+	rec->reason = TOKD_R_NONE;
+	rec->text_end = s->text_end;
+	tokd_ring_publish(&w->ring, pos);
+	tokd_count_record(w);
+	take_times(w, s, rec);
+	s->published = true;
+
+	if (count > 0 && (s->flags & TOKD_F_IDS)) {
+		s->rec[s->rec_head++ % TOKD_STREAM_RECS] =
+			(struct tokd_stream_rec){.pos = pos, .first = s->total, .count = count};
+		if (!s->watched)
+			tokd_spill_watch(w, s, pos);
+	}
+	s->ids_crc = tokd_crc32c_add(s->ids_crc, tokd_rec_ids(rec), count * sizeof(uint32_t));
+	s->total += count;
+	w->counter[C_IDS] += count;
+}
+
+static enum tokd_feed
+feed_failed(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason)
+{
+	tokd_stream_fail(w, s, reason);
+	return TOKD_FEED_FAILED;
+}
+
+/* `last`: the text ends with this piece, and `want` is the CRC32C the client gave for it. */
+static enum tokd_feed
+feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, uint32_t n, bool last,
+	uint32_t want, uint64_t t_rx)
+{
+	size_t room = tok_stream_bound(&s->tok, n);
+	struct tok_result res;
+	uint32_t crc;
+	uint64_t pos, t;
+
+	if (unlikely((s->flags & TOKD_F_IDS) && tokd_stream_rec_room(s) == 0)) {
+		w->counter[C_DROP_REPLY_WINDOW]++;
+		return TOKD_NOT_FED;
+	}
+	pos = reserve(w, s, tokd_rec_bytes(room));
+	if (unlikely(pos == TOKD_RING_NO_ROOM)) {
+		w->counter[C_DROP_RING_FULL]++;
+		return TOKD_NOT_FED;
+	}
+	/* Before the last ids exist: a text that is not the client's never gets a LAST record. */
+	crc = tokd_crc32c_add(s->text_crc, text, n);
+	if (unlikely(last && tokd_crc32c_end(crc) != want))
+		return feed_failed(w, s, TOKD_R_TEXT_CRC);
+
+	t = rte_rdtsc();
+	res = tok_stream_feed(
+		&s->tok, text, n, last, tokd_rec_ids(tokd_ring_at(&w->ring, pos)), room);
+	s->tok_ticks += rte_rdtsc() - t;
+	if (unlikely(res.status != TOK_OK))
+		return feed_failed(w, s, res.why == TOK_WHY_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
+
+	s->text_crc = crc;
+	s->text_end += n;
+	s->part += n;
+	w->counter[C_TEXT_BYTES] += n;
+	if (res.produced > 0 || last || !s->published)
+		publish(w, s, pos, (uint32_t)res.produced, last, t_rx);
+	return TOKD_FED;
+}
+
+enum tokd_feed
+tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint64_t t_rx)
+{
+	const uint64_t answer = (w->ring.mask + 1) >> ANSWER_SHIFT;
+	const struct tokd_req req = tokd_req_read(m);
+	uint32_t at = sizeof(req) + s->part; /* in m, the segment that is being fed */
+
+	if (unlikely(req.offset != s->text_end - s->part)) {
+		w->counter[C_DROP_OFFSET]++;
+		return feed_failed(w, s, TOKD_R_OFFSET);
+	}
+	/* A packet sent again is the same packet. */
+	if (unlikely(req.length < s->part)) {
+		w->counter[C_DROP_LENGTH]++;
+		return feed_failed(w, s, TOKD_R_LENGTH);
+	}
+	do {
+		uint32_t left = req.length - s->part, n;
+		enum tokd_feed how;
+		bool last;
+
+		while (unlikely(at >= rte_pktmbuf_data_len(m) && m->next != NULL)) {
+			at -= rte_pktmbuf_data_len(m);
+			m = m->next;
+		}
+		n = piece_of(w, s, RTE_MIN(left, rte_pktmbuf_data_len(m) - at));
+		last = (req.flags & TOKD_F_LAST) && n == left;
+		if (unlikely(w->ring.head - w->reply_head >= answer)) {
+			tokd_reply_flush(w);
+			if (s->state != TOKD_STREAM_OPEN)
+				return TOKD_FEED_FAILED;
+		}
+		how = feed_piece(w, s, rte_pktmbuf_mtod_offset(m, const uint8_t *, at), n, last,
+			req.text_crc, t_rx);
+		if (how != TOKD_FED)
+			return how;
+		at += n;
+	} while (s->part < req.length);
+
+	s->part = 0;
+	s->next++;
+	s->held_bits >>= 1;
+	s->unacked++;
+	if (req.flags & TOKD_F_LAST)
+		tokd_stream_done(w, s);
+	return TOKD_FED;
+}
+
+void
+tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s)
+{
+	while (s->state == TOKD_STREAM_OPEN && (s->held_bits & 1)) {
+		const struct tokd_held *held = &s->held[s->next % TOKD_WIRE_WINDOW];
+		struct rte_mbuf *m = held->m;
+		enum tokd_feed how = tokd_stream_feed(w, s, m, held->t_rx);
+
+		if (how == TOKD_NOT_FED)
+			return;
+		if (how == TOKD_FED) {
+			w->n_held -= m->nb_segs;
+			rte_pktmbuf_free(m);
+		} /* else failing has freed all that was held */
+	}
+}
+
+void
+tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s)
+{
+	reserve(w, s, worst_case(s, piece_of(w, s, TOKD_WIRE_PAYLOAD)));
+}

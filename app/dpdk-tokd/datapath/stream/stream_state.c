@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The states of a stream and the lists they are kept in. Nothing is allocated: streams move. */
+#include "datapath/crc32c.h"
+#include "reply.h"
+#include "stream.h"
+#include "datapath/token_ring_write.h"
+
+struct tokd_stream *
+tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
+{
+	void *s;
+
+	return rte_hash_lookup_data(w->streams->hash, key, &s) >= 0 ? s : NULL;
+}
+
+/* A finished stream goes to the end of the list that is now its own. */
+static void
+enlist(struct tokd_streams *t, struct tokd_stream *s)
+{
+	s->awaited =
+		s->state == TOKD_STREAM_DONE && (s->flags & TOKD_F_IDS) && s->ids_ack < s->total;
+	t->n_awaited += s->awaited;
+	TAILQ_INSERT_TAIL(s->awaited ? &t->awaited : &t->finished, s, link);
+}
+
+static void
+delist(struct tokd_streams *t, struct tokd_stream *s)
+{
+	TAILQ_REMOVE(s->awaited ? &t->awaited : &t->finished, s, link);
+	t->n_awaited -= s->awaited;
+}
+
+/*
+ * The finished stream that a new one takes the place of, or NULL: the oldest whose client has all
+ * it waits for. An answer that was lost is asked for again, and making it again would put the text
+ * into the token ring twice. But those that nobody ever acknowledges get no more than half the
+ * table.
+ */
+static struct tokd_stream *
+least_needed(const struct tokd_streams *t)
+{
+	struct tokd_stream *s = TAILQ_FIRST(&t->finished);
+
+	return s == NULL || t->n_awaited > t->n / 2 ? TAILQ_FIRST(&t->awaited) : s;
+}
+
+static struct tokd_stream_bucket *
+bucket_of(const struct tokd_streams *t, uint64_t serial)
+{
+	return &t->by_serial[serial * t->serial_secret >> t->serial_shift];
+}
+
+struct tokd_stream *
+tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial)
+{
+	struct tokd_stream *s;
+
+	LIST_FOREACH(s, bucket_of(t, serial), known)
+	{
+		if (s->serial == serial)
+			break;
+	}
+	return s;
+}
+
+/* n_open has one writer: a load and a store do, and the control thread never sees half of it. */
+static void
+count_open(struct tokd_streams *t, int by)
+{
+	uint32_t n = atomic_load_explicit(&t->n_open, memory_order_relaxed);
+
+	atomic_store_explicit(&t->n_open, n + (uint32_t)by, memory_order_relaxed);
+}
+
+/* From now on it is in no list. */
+static void
+close_open(struct tokd_streams *t, struct tokd_stream *s)
+{
+	TAILQ_REMOVE(&t->open, s, link);
+	if (s->known.le_prev != NULL)
+		LIST_REMOVE(s, known);
+	count_open(t, -1);
+}
+
+void
+tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
+{
+	struct tokd_streams *t = w->streams;
+
+	tokd_spill_forget(w, s);
+	rte_hash_del_key(t->hash, &s->key);
+	delist(t, s);
+	s->state = TOKD_STREAM_FREE;
+	/* At the head: its lines are the likeliest to be in the cache still. */
+	TAILQ_INSERT_HEAD(&t->free, s, link);
+}
+
+struct tokd_stream *
+tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
+	const struct tokd_vocab *vocab, uint16_t flags)
+{
+	struct tokd_streams *t = w->streams;
+	struct tokd_stream *s = TAILQ_FIRST(&t->free);
+
+	if (unlikely(s == NULL)) {
+		s = least_needed(t);
+		if (s == NULL)
+			return NULL;
+		/* Its answer of this burst still goes out. */
+		if (s->touched)
+			tokd_reply_flush(w);
+		tokd_stream_release(w, s);
+	}
+	if (unlikely(rte_hash_add_key_data(t->hash, key, s) < 0))
+		return NULL;
+	TAILQ_REMOVE(&t->free, s, link);
+
+	/* All but the large arrays, which are written before they are read. */
+	memset(s, 0, offsetof(struct tokd_stream, held));
+	s->key = *key;
+	s->state = TOKD_STREAM_OPEN;
+	s->flags = flags & (TOKD_F_IDS | TOKD_F_STREAM);
+	s->t_active = w->t_burst;
+	s->t_open = w->t_burst;
+	s->serial = w->ring.serial++;
+	s->last = TOKD_NO_PACKET;
+	s->text_crc = TOKD_CRC32C_INIT;
+	s->ids_crc = TOKD_CRC32C_INIT;
+	tok_stream_init(&s->tok, vocab->tok, vocab->cache, tokd_tok_flags(w->opt));
+
+	TAILQ_INSERT_TAIL(&t->open, s, link);
+	if (w->sink != NULL)
+		LIST_INSERT_HEAD(bucket_of(t, s->serial), s, known);
+	count_open(t, 1);
+	w->counter[C_STREAMS_OPENED]++;
+	return s;
+}
+
+void
+tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s)
+{
+	struct tokd_streams *t = w->streams;
+
+	s->state = TOKD_STREAM_DONE;
+	s->text_crc = tokd_crc32c_end(s->text_crc);
+	s->ids_crc = tokd_crc32c_end(s->ids_crc);
+	close_open(t, s);
+	enlist(t, s);
+	w->counter[C_STREAMS_DONE]++;
+}
+
+bool
+tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
+{
+	uint64_t pos = tokd_ring_reserve(&w->ring, tokd_rec_bytes(0));
+	struct tokd_rec *rec;
+
+	if (pos == TOKD_RING_NO_ROOM)
+		return false;
+	rec = tokd_ring_at(&w->ring, pos);
+	*rec = (struct tokd_rec){
+		.flags = TOKD_REC_ABORT | (s->published ? 0 : TOKD_REC_FIRST),
+		.stream_id = s->key.stream_id,
+		.serial = s->serial,
+		.t_rx = w->t_burst,
+		.first = s->total,
+		.vocab = s->key.vocab,
+		.epoch = s->key.epoch,
+		.reason = s->reason,
+		.text_end = s->text_end,
+	};
+	tokd_ring_publish(&w->ring, pos);
+	tokd_count_record(w);
+
+	/* Now it may be evicted; it stays for a while, to tell its client. */
+	TAILQ_REMOVE(&w->streams->aborting, s, link);
+	enlist(w->streams, s);
+	s->aborting = false;
+	s->t_active = w->t_burst;
+	return true;
+}
+
+void
+tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason)
+{
+	struct tokd_streams *t = w->streams;
+
+	while (s->held_bits != 0) {
+		uint32_t i = (uint32_t)__builtin_ctzll(s->held_bits);
+		struct rte_mbuf *m = s->held[(s->next + i) % TOKD_WIRE_WINDOW].m;
+
+		s->held_bits &= s->held_bits - 1;
+		w->n_held -= m->nb_segs;
+		rte_pktmbuf_free(m);
+	}
+	tokd_spill_forget(w, s);
+	s->state = TOKD_STREAM_FAILED;
+	s->reason = (uint8_t)reason;
+	s->due = true;
+	s->aborting = true;
+	close_open(t, s);
+	TAILQ_INSERT_TAIL(&t->aborting, s, link);
+	w->counter[C_STREAMS_FAILED]++;
+	tokd_stream_abort(w, s); /* no room: housekeeping tries again */
+}
+
+void
+tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
+{
+	struct tokd_streams *t = w->streams;
+
+	if (s->aborting)
+		return; /* in neither list */
+	s->t_active = w->t_burst;
+	if (s->state == TOKD_STREAM_OPEN) {
+		TAILQ_REMOVE(&t->open, s, link);
+		TAILQ_INSERT_TAIL(&t->open, s, link);
+	} else {
+		delist(t, s);
+		enlist(t, s);
+	}
+}
+
+void
+tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (!s->touched) {
+		s->touched = true;
+		w->touched[w->n_touched++] = s;
+	}
+}

@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * dpdk-tokd: text in by UDP, exact token ids out. This file is its life: options, EAL, port,
+ * workers, control thread, and the same steps back. Exit codes: eal_start.h.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/random.h>
+#include <arpa/inet.h>
+
+#include <rte_cycles.h>
+#include <rte_eal.h>
+#include <rte_launch.h>
+#include <rte_lcore.h>
+#include <rte_malloc.h>
+
+#include "control/app.h"
+#include "control/cpu_check.h"
+#include "control/eal_start.h"
+#include "datapath/loop/gpu_sink.h"
+#include "log.h"
+#include "notify.h"
+#include "telemetry/summary.h"
+#include "telemetry/telemetry.h"
+#include "control/unmap_guard.h"
+#include "version.h"
+
+#define PROGRAM "dpdk-tokd"
+
+/* A line for each source of options that gave some. */
+static void
+log_config(const struct tokd_options *opt)
+{
+	for (int from = TOKD_N_SOURCES - 1; from >= 0; from--) {
+		const bool is_file = from == TOKD_FROM_FILE && opt->config != NULL;
+		struct tokd_option_value value;
+		char line[1024] = "";
+		size_t used = 0;
+
+		for (size_t i = 0; tokd_options_value(opt, i, &value); i++) {
+			if (value.source == (enum tokd_option_source)from &&
+				value.text[0] != '\0' && used < sizeof(line))
+				used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
+					value.name, value.text);
+		}
+		if (used != 0)
+			TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", tokd_options_source(from),
+				is_file ? " " : "", is_file ? opt->config : "", line);
+	}
+}
+
+/* What was asked for is on standard output, or it was not given: a disk can be full. */
+static enum tokd_exit
+end_of_output(void)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return TOKD_EXIT_OK;
+	fprintf(stderr, PROGRAM ": standard output: %s\n", strerror(errno));
+	return TOKD_EXIT_FAILED;
+}
+
+/* All that can be found wrong without EAL: the options are right by now. */
+static enum tokd_exit
+check_config(const struct tokd_options *opt)
+{
+	struct tokd_vocabs vocabs;
+	struct tok_error error;
+
+	if (!tokd_vocabs_load(&vocabs, opt, TOKD_VOCABS_NO_EAL, &error)) {
+		fprintf(stderr, PROGRAM ": %s\n", error.text);
+		return TOKD_EXIT_USAGE;
+	}
+	tokd_vocabs_free(&vocabs);
+	tokd_options_print(stdout, opt);
+	return end_of_output();
+}
+
+/* Those of a worker on `node`, loaded for the first that asks. NULL with a message logged. */
+static const struct tokd_vocabs *
+vocabs_on(struct tokd_app *app, int node)
+{
+	struct tokd_vocabs *v = &app->vocabs[app->n_nodes];
+	struct tok_error error;
+
+	for (uint32_t i = 0; i < app->n_nodes; i++) {
+		if (app->vocabs[i].node == node)
+			return &app->vocabs[i];
+	}
+	if (!tokd_vocabs_load(v, &app->opt, node, &error)) {
+		TOKD_LOG(main, ERR, "%s\n", error.text);
+		return NULL;
+	}
+	app->n_nodes++;
+	for (uint32_t i = 0; i < v->n; i++) {
+		const struct tok_vocab_info info = tok_vocab_info(v->tok[i]);
+
+		TOKD_LOG(main, INFO,
+			"vocabulary %s from %s: %u ids, checksum %08" PRIx32
+			", %zu bytes of tables on NUMA node %d\n",
+			info.name, info.path, info.n_ids, info.checksum, info.table_bytes, node);
+		if (info.n_added > 0 && !app->opt.added_tokens)
+			TOKD_LOG(main, NOTICE,
+				"vocabulary %s has %u added tokens that are not special: they are "
+				"text like any other; --added-tokens recognises them\n",
+				info.name, info.n_added);
+	}
+	return v;
+}
+
+/* Everything a worker has of its own. What a failure leaves, worker_close takes. */
+static int
+worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
+{
+	const int node = (int)rte_lcore_to_socket_id(lcore);
+	const struct tokd_options *opt = &app->opt;
+	uint64_t hugepage = 0;
+	const struct tokd_vocabs *vocabs;
+	struct tokd_worker *w;
+	int rc;
+
+	w = rte_zmalloc_socket("tokd_worker", sizeof(*w), RTE_CACHE_LINE_SIZE, node);
+	if (w == NULL) {
+		TOKD_LOG(main, ERR, "worker %u: no %zu bytes of EAL memory on NUMA node %d\n",
+			index, sizeof(*w), node);
+		return -ENOMEM;
+	}
+	app->worker[index] = w;
+	app->ring[index] = &w->ring;
+	w->port = app->port.id;
+	w->queue = (uint16_t)index;
+	vocabs = vocabs_on(app, node);
+	if (vocabs == NULL)
+		return -EINVAL;
+	w->n_vocabs = vocabs->n;
+	for (uint32_t i = 0; i < vocabs->n; i++)
+		w->vocab[i].tok = vocabs->tok[i];
+	w->ip = app->address.ip;
+	w->ip6 = app->address.ip6;
+	w->kernel_answers = app->address.kernel_answers;
+	w->vlan = opt->vlan;
+	w->udp_port = htons(opt->udp_port);
+	w->text_port = htons(opt->text_port);
+	w->mac = app->address.mac;
+	w->rx_cksum_offload = app->port.rx_cksum;
+	w->tx_cksum_offload = app->port.tx_cksum;
+	w->opt = opt;
+	w->stop = &app->stop;
+	w->index = index;
+	w->lcore = lcore;
+	w->node = node;
+
+	w->pool = tokd_port_pool(&app->port, opt, w->queue, node);
+	if (w->pool == NULL)
+		return -ENOMEM;
+	if (rte_eal_has_hugepages()) {
+		hugepage = tokd_ring_hugepage(opt->ring_bytes);
+		if (hugepage == 0)
+			TOKD_LOG(main, WARNING,
+				"worker %u: not enough free huge pages for a token ring of %" PRIu64
+				" bytes: ordinary pages are used; reserve more, or lower "
+				"--ring-size\n",
+				index, opt->ring_bytes);
+	}
+	rc = tokd_ring_create(&w->ring, index, lcore, node, opt->ring_bytes, hugepage,
+		tok_vocab_info(vocabs->tok[0]).checksum, app->instance);
+	if (rc == 0)
+		rc = tokd_worker_init(w);
+	if (rc == 0)
+		rc = tokd_zero_copy_open(w, &app->port);
+	if (rc == 0 && opt->sink != NULL)
+		rc = tokd_sink_open(w, app->instance);
+	if (rc == 0)
+		rc = tokd_port_queue(&app->port, w->queue, node, w->pool);
+	return rc;
+}
+
+/* After the port is closed: its queues hold mbufs of the pool. */
+static void
+workers_close(struct tokd_app *app)
+{
+	for (uint32_t i = 0; i < app->n_workers; i++) {
+		struct tokd_worker *w = app->worker[i];
+
+		if (w == NULL)
+			continue;
+		tokd_worker_free(w);
+		tokd_zero_copy_close(w);
+		tokd_sink_close(w);
+		tokd_ring_free(&w->ring);
+		rte_mempool_free(w->pool);
+		rte_free(w);
+	}
+}
+
+/* The main lcore is a worker like any other, and the first. */
+static int
+workers_open(struct tokd_app *app)
+{
+	unsigned int lcore;
+	uint32_t index = 1;
+	int rc;
+
+	rc = tokd_sinks_resolve(app);
+	if (rc == 0)
+		rc = worker_open(app, 0, rte_get_main_lcore());
+	RTE_LCORE_FOREACH_WORKER (lcore) {
+		if (rc == 0)
+			rc = worker_open(app, index++, lcore);
+	}
+	return rc;
+}
+
+/*
+ * A device spreads fragments by address alone, whole datagrams by port as well: those of one text
+ * would come to different workers.
+ */
+static void
+limit_fragments(struct tokd_app *app)
+{
+	if (app->n_workers == 1 || app->opt.fragments == 0)
+		return;
+	TOKD_LOG(main, NOTICE,
+		"--fragments %u: with %u workers IP fragments are dropped, since a device would "
+		"spread those of one text over several; clients must send datagrams that fit the MTU\n",
+		app->opt.fragments, app->n_workers);
+	app->opt.fragments = 0;
+}
+
+/* Returns when all workers have. */
+static int
+workers_run(struct tokd_app *app)
+{
+	int rc = 0;
+
+	for (uint32_t i = 1; i < app->n_workers && rc == 0; i++) {
+		rc = rte_eal_remote_launch(tokd_worker_run, app->worker[i], app->worker[i]->lcore);
+		if (rc != 0)
+			TOKD_LOG(main, ERR, "worker %u: lcore %u not launched: %s\n", i,
+				app->worker[i]->lcore, strerror(-rc));
+	}
+	if (rc == 0) {
+		char at[TOKD_ADDRESS_TEXT];
+
+		TOKD_LOG(main, NOTICE,
+			"ready: udp %s port %u on %s (%s), %u workers, vocabulary %s, readers at %s\n",
+			tokd_address_text(&app->address, at), app->opt.udp_port, app->port.name,
+			app->port.driver, app->n_workers, app->opt.vocab, app->opt.socket);
+		fflush(NULL);
+		tokd_notify("READY=1");
+		rc = tokd_worker_run(app->worker[0]);
+	} else {
+		atomic_store(&app->stop, TOKD_STOP);
+	}
+	rte_eal_mp_wait_lcore();
+	return rc;
+}
+
+static int
+serve(struct tokd_app *app)
+{
+	int rc;
+
+	app->n_workers = rte_lcore_count();
+	if (app->n_workers > TOKD_RINGS_MAX) {
+		TOKD_LOG(main, ERR, "%u lcores: at most %u can be workers; give fewer in -l\n",
+			app->n_workers, TOKD_RINGS_MAX);
+		return -EINVAL;
+	}
+	limit_fragments(app);
+	rc = tokd_port_configure(&app->port, &app->opt, (uint16_t)app->n_workers);
+	if (rc != 0)
+		return rc;
+	rc = tokd_address_choose(&app->address, &app->port, &app->opt);
+	if (rc != 0)
+		goto close_workers;
+	tokd_cpu_check(&app->port);
+	rc = workers_open(app);
+	if (rc != 0)
+		goto close_workers;
+	rc = tokd_port_start(&app->port, &app->opt, &app->address.ip6);
+	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
+		rc = tokd_worker_bound_held(app->worker[i]);
+	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
+		tokd_zero_copy_check(app->worker[i], &app->port);
+	if (rc != 0)
+		goto close_workers;
+	rc = tokd_control_start(&app->control, app);
+	if (rc != 0)
+		goto close_workers;
+	rc = tokd_telemetry_start(app);
+	if (rc != 0)
+		goto stop_control;
+
+	tokd_unmap_guard(app);
+	rc = workers_run(app);
+	tokd_unmap_guard(NULL);
+
+	tokd_telemetry_stop();
+stop_control:
+	tokd_control_stop(&app->control);
+	tokd_summary_print(stdout, app);
+	tokd_control_free(&app->control);
+close_workers:
+	/* The device lets go of the mbufs before their pools go. */
+	tokd_port_close(&app->port);
+	tokd_address_free(&app->address);
+	workers_close(app);
+	while (app->n_nodes > 0)
+		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);
+	return rc;
+}
+
+/* From EAL's start to its end. */
+static enum tokd_exit
+run(struct tokd_app *app, int eal_argc, char **argv)
+{
+	enum tokd_exit started;
+	int rc;
+
+	tokd_control_block_signals();
+	started = tokd_eal_start(eal_argc, argv);
+	if (started != TOKD_EXIT_OK)
+		return started;
+	log_config(&app->opt);
+	app->t_start = rte_rdtsc();
+	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
+		TOKD_LOG(main, ERR, "runs as a primary process only; give another --file-prefix\n");
+		rc = -ENOTSUP;
+	} else if (getrandom(&app->instance, sizeof(app->instance), 0) != sizeof(app->instance)) {
+		TOKD_LOG(main, ERR, "no random number for this instance: %s\n", strerror(errno));
+		rc = -EIO;
+	} else {
+		rc = serve(app);
+	}
+	rte_eal_cleanup();
+	return rc == 0 ? TOKD_EXIT_OK : TOKD_EXIT_FAILED;
+}
+
+int
+main(int argc, char **argv)
+{
+	static struct tokd_app app;
+	struct tokd_options_error error;
+	enum tokd_exit code = TOKD_EXIT_OK;
+	int eal_argc;
+
+	switch (tokd_options_parse(argc, argv, environ, &eal_argc, &app.opt, &error)) {
+	case TOKD_OPTIONS_HELP:
+		tokd_options_help(stdout, PROGRAM);
+		code = end_of_output();
+		break;
+	case TOKD_OPTIONS_VERSION:
+		tokd_version_print(stdout);
+		code = end_of_output();
+		break;
+	case TOKD_OPTIONS_EAL_HELP:
+		code = tokd_eal_start(2, (char *[]){argv[0], "-h", NULL}); /* exits */
+		break;
+	case TOKD_OPTIONS_CHECK:
+		code = check_config(&app.opt);
+		break;
+	case TOKD_OPTIONS_BAD:
+		fprintf(stderr, PROGRAM ": %s\n", error.text);
+		code = TOKD_EXIT_USAGE;
+		break;
+	case TOKD_OPTIONS_RUN:
+		code = run(&app, eal_argc, argv);
+		break;
+	}
+	tokd_options_free(&app.opt);
+	return code;
+}

@@ -1,0 +1,472 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <rte_common.h>
+#include <rte_cycles.h>
+
+#include "attach.h"
+#include "datapath/clock.h"
+#include "log.h"
+
+#define LISTENER UINT32_MAX /* epoll data that is no index of a connection */
+#define EVENTS_MAX 16
+#define HANDSHAKE_MS 1 /* between looks at a worker's answer */
+#define WATCH_MS 100   /* between looks at the rings, at most */
+#define ACCEPT_PAUSE_MS 1000
+#define CROWD_PAUSE_MS 10 /* while nobody can even be told that there are too many */
+#define CROWD_LOG_MS 1000 /* between lines of the log about that, at least */
+#define PLACES (TOKD_CONNS_MAX + TOKD_TOLD_MAX)
+
+static void
+enter(struct tokd_conn *c, enum tokd_conn_state state)
+{
+	c->state = state;
+	c->since_ms = tokd_clock_ms();
+}
+
+static void
+hang_up(struct tokd_conn *c)
+{
+	if (c->fd >= 0)
+		close(c->fd); /* which takes it out of epoll */
+	c->fd = -1;
+}
+
+static void refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
+	__rte_format_printf(3, 4);
+
+/* Say why and close. A reader the workers know goes by LEAVING, any other is free at once. */
+static void
+refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
+{
+	char why[sizeof(((struct tokd_attach_rep *)0)->message)];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, sizeof(why), fmt, ap);
+	va_end(ap);
+	TOKD_LOG(control, WARNING, "reader of pid %d, uid %u refused: %s\n", c->pid, c->uid, why);
+	tokd_attach_say(c->fd, why);
+	hang_up(c);
+	a->counts.refused++;
+	if (c->state == TOKD_CONN_JOINING) {
+		tokd_reader_leave(a, c);
+		enter(c, TOKD_CONN_LEAVING);
+	} else {
+		tokd_reader_release(a, c);
+		enter(c, TOKD_CONN_FREE);
+	}
+}
+
+static void
+part(struct tokd_attach *a, struct tokd_conn *c)
+{
+	hang_up(c);
+	if (c->state == TOKD_CONN_TAPPING) { /* no worker knows of it */
+		tokd_reader_release(a, c);
+		enter(c, TOKD_CONN_FREE);
+		return;
+	}
+	tokd_reader_leave(a, c);
+	enter(c, TOKD_CONN_LEAVING);
+}
+
+/* A good request: in whatever mode. Returns 0, or -errno with *why. */
+static int
+admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **why)
+{
+	int rc;
+
+	if (mode == TOKD_MODE_READER) {
+		rc = tokd_reader_join(a, c, why);
+		if (rc == 0)
+			enter(c, TOKD_CONN_JOINING);
+		return rc;
+	}
+	rc = tokd_tap_welcome(a, c, why);
+	if (rc == 0) {
+		a->counts.taps_attached++;
+		enter(c, TOKD_CONN_TAPPING);
+		TOKD_LOG(control, NOTICE, "tap %u (pid %d, uid %u) attached\n", c->slot, c->pid,
+			c->uid);
+	}
+	return rc;
+}
+
+static void
+greet(struct tokd_attach *a, struct tokd_conn *c)
+{
+	struct tokd_attach_req req = {0};
+	/* MSG_TRUNC: the length that was sent. The kernel discards descriptors sent along. */
+	ssize_t n = recv(c->fd, &req, sizeof(req), MSG_DONTWAIT | MSG_TRUNC);
+	const char *why;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n <= 0) {
+		hang_up(c);
+		enter(c, TOKD_CONN_FREE);
+	} else if (n != sizeof(req)) {
+		refuse(a, c, "attach request of %zd bytes: must have %zu", n, sizeof(req));
+	} else if (req.magic != TOKD_ATTACH_MAGIC) {
+		refuse(a, c, "not an attach request: magic 0x%08x, must be 0x%08x", req.magic,
+			TOKD_ATTACH_MAGIC);
+	} else if (req.version != TOKD_RING_VERSION) {
+		refuse(a, c, "ring version %u is not spoken here: use %u", req.version,
+			TOKD_RING_VERSION);
+	} else if ((req.mode != TOKD_MODE_READER && req.mode != TOKD_MODE_TAP) ||
+		   req.reserved != 0) {
+		refuse(a, c, "mode %u, reserved %u: must be %d (reader) or %d (tap), and 0",
+			req.mode, req.reserved, TOKD_MODE_READER, TOKD_MODE_TAP);
+	} else if (admit(a, c, req.mode, &why) != 0) {
+		refuse(a, c, "%s", why);
+	}
+}
+
+/* After the request a reader only ever closes. */
+static void
+hear(struct tokd_attach *a, struct tokd_conn *c)
+{
+	const bool tap = c->state == TOKD_CONN_TAPPING;
+	const char *kind = tap ? "tap" : "reader";
+	char byte;
+	ssize_t n = recv(c->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n > 0) {
+		TOKD_LOG(control, WARNING,
+			"%s %u (pid %d) sent %zd bytes after its request: detached\n", kind,
+			c->slot, c->pid, n);
+		tokd_attach_say(c->fd, "it sent bytes after its request");
+	} else {
+		TOKD_LOG(control, NOTICE, "%s %u (pid %d) detached\n", kind, c->slot, c->pid);
+	}
+	if (tap)
+		a->counts.taps_detached++;
+	else
+		a->counts.detached++;
+	part(a, c);
+}
+
+/* A connection that waits would be reported again at once, and for ever. */
+static void
+look_away(struct tokd_attach *a, uint32_t ms)
+{
+	epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->socket.fd, NULL);
+	a->accept_again_ms = tokd_clock_ms() + ms;
+}
+
+static struct tokd_conn *
+free_place(struct tokd_attach *a)
+{
+	for (uint32_t i = 0; i < PLACES; i++) {
+		if (a->conn[i].state == TOKD_CONN_FREE)
+			return &a->conn[i];
+	}
+	return NULL;
+}
+
+/* Nothing more comes from us: who waits for the end as well sees it. */
+static void
+tell(struct tokd_attach *a, struct tokd_conn *c)
+{
+	tokd_attach_say(c->fd, "too many connections at once: try again");
+	shutdown(c->fd, SHUT_WR);
+	enter(c, TOKD_CONN_TOLD);
+	a->counts.refused++;
+	a->crowd++;
+}
+
+/* What it sends is not looked at. */
+static void
+wait_for_end(struct tokd_conn *c)
+{
+	char byte;
+	ssize_t n = recv(c->fd, &byte, sizeof(byte), MSG_DONTWAIT | MSG_TRUNC);
+
+	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
+		return;
+	hang_up(c);
+	enter(c, TOKD_CONN_FREE);
+}
+
+static void
+log_crowd(struct tokd_attach *a, uint64_t now)
+{
+	if (a->crowd == 0 || now < a->crowd_log_ms)
+		return;
+	TOKD_LOG(control, WARNING,
+		"%u connections to the control socket refused: %u are there already; close some\n",
+		a->crowd, TOKD_CONNS_MAX);
+	a->crowd = 0;
+	a->crowd_log_ms = now + CROWD_LOG_MS;
+}
+
+static void
+accept_one(struct tokd_attach *a)
+{
+	struct epoll_event ev = {.events = EPOLLIN};
+	struct ucred peer = {0};
+	socklen_t len = sizeof(peer);
+	struct tokd_conn *c = free_place(a);
+	int fd;
+
+	if (c == NULL) {
+		look_away(a, CROWD_PAUSE_MS);
+		return;
+	}
+	fd = accept4(a->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (fd < 0) {
+		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
+			return;
+		TOKD_LOG(control, ERR,
+			"control socket: accept: %s; no reader is taken for %d ms; raise the limit "
+			"of open files (ulimit -n) if it was reached\n",
+			strerror(errno), ACCEPT_PAUSE_MS);
+		look_away(a, ACCEPT_PAUSE_MS);
+		return;
+	}
+	ev.data.u32 = (uint32_t)(c - a->conn);
+	if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
+		TOKD_LOG(control, ERR, "control socket: a connection is not watched: %s\n",
+			strerror(errno));
+		close(fd);
+		return;
+	}
+	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+	*c = (struct tokd_conn){.fd = fd, .cursor_fd = -1, .pid = peer.pid, .uid = peer.uid};
+	if (c < a->conn + TOKD_CONNS_MAX)
+		enter(c, TOKD_CONN_GREETING);
+	else
+		tell(a, c);
+}
+
+static void
+progress(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
+{
+	uint32_t missing;
+	int rc;
+
+	switch (c->state) {
+	case TOKD_CONN_GREETING:
+		if (now - c->since_ms > TOKD_GREETING_MS)
+			refuse(a, c, "no attach request within %d ms", TOKD_GREETING_MS);
+		break;
+	case TOKD_CONN_JOINING:
+		if (!tokd_reader_all_in(a, c, TOKD_READER_ACTIVE, &missing)) {
+			if (now - c->since_ms > TOKD_JOIN_MS)
+				refuse(a, c, "worker %u did not take the reader within %d ms",
+					missing, TOKD_JOIN_MS);
+			break;
+		}
+		rc = tokd_reader_welcome(a, c);
+		if (rc != 0) {
+			refuse(a, c, "the answer could not be sent: %s", strerror(-rc));
+			break;
+		}
+		a->counts.attached++;
+		enter(c, TOKD_CONN_READING);
+		TOKD_LOG(control, NOTICE, "reader %u (pid %d, uid %u) attached\n", c->slot, c->pid,
+			c->uid);
+		break;
+	case TOKD_CONN_LEAVING:
+		if (tokd_reader_all_in(a, c, TOKD_READER_FREE, &missing)) {
+			tokd_reader_release(a, c);
+			enter(c, TOKD_CONN_FREE);
+		}
+		break;
+	case TOKD_CONN_TOLD:
+		if (now - c->since_ms > TOKD_TOLD_MS) {
+			hang_up(c);
+			enter(c, TOKD_CONN_FREE);
+		}
+		break;
+	default:
+		break;
+	}
+}
+
+static void
+drop_stalling(struct tokd_attach *a)
+{
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		struct tokd_conn *c = tokd_reader_stalling(a, w);
+		char why[sizeof(((struct tokd_attach_rep *)0)->message)];
+
+		if (c == NULL)
+			continue;
+		TOKD_LOG(control, WARNING,
+			"reader %u (pid %d) dropped: it held the full token ring of worker %u for "
+			"more than %u ms; read faster, or raise --ring-size or --reader-timeout\n",
+			c->slot, c->pid, w, a->reader_timeout_ms);
+		snprintf(why, sizeof(why),
+			"it held the full token ring of worker %u for more than %u ms: read "
+			"faster, or raise --ring-size or --reader-timeout",
+			w, a->reader_timeout_ms);
+		tokd_attach_say(c->fd, why);
+		a->counts.dropped++;
+		part(a, c);
+	}
+}
+
+static void
+listen_again(struct tokd_attach *a)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER};
+
+	if (a->accept_again_ms == 0 || tokd_clock_ms() < a->accept_again_ms)
+		return;
+	if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->socket.fd, &ev) == 0)
+		a->accept_again_ms = 0;
+}
+
+void
+tokd_attach_poll(struct tokd_attach *a)
+{
+	struct epoll_event ev[EVENTS_MAX];
+	int n = epoll_wait(a->epoll, ev, EVENTS_MAX, 0);
+	uint64_t now;
+
+	pthread_mutex_lock(&a->lock);
+	listen_again(a);
+	for (int i = 0; i < n; i++) {
+		struct tokd_conn *c;
+
+		if (ev[i].data.u32 == LISTENER) {
+			accept_one(a);
+			continue;
+		}
+		c = &a->conn[ev[i].data.u32];
+		if (c->state == TOKD_CONN_GREETING)
+			greet(a, c);
+		else if (c->state == TOKD_CONN_READING || c->state == TOKD_CONN_TAPPING)
+			hear(a, c);
+		else if (c->state == TOKD_CONN_TOLD)
+			wait_for_end(c);
+	}
+	now = tokd_clock_ms(); /* not before any since_ms set above */
+	for (uint32_t i = 0; i < PLACES; i++)
+		progress(a, &a->conn[i], now);
+	log_crowd(a, now);
+	drop_stalling(a);
+	pthread_mutex_unlock(&a->lock);
+}
+
+int
+tokd_attach_wait_ms(const struct tokd_attach *a)
+{
+	int wait = (int)a->reader_timeout_ms / 4;
+
+	wait = RTE_MAX(HANDSHAKE_MS, wait);
+	wait = RTE_MIN(WATCH_MS, wait);
+
+	for (uint32_t i = 0; i < TOKD_CONNS_MAX; i++) {
+		if (a->conn[i].state == TOKD_CONN_JOINING || a->conn[i].state == TOKD_CONN_LEAVING)
+			wait = HANDSHAKE_MS;
+	}
+	return wait;
+}
+
+int
+tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, gid_t group,
+	struct tokd_ring *const *ring, uint32_t n_rings, uint64_t instance,
+	uint32_t reader_timeout_ms)
+{
+	struct epoll_event ev = {.events = EPOLLIN, .data.u32 = LISTENER};
+	int rc;
+
+	memset(a, 0, sizeof(*a));
+	a->ring = ring;
+	a->n_rings = n_rings;
+	a->instance = instance;
+	a->reader_timeout_ms = reader_timeout_ms;
+	a->tsc_per_ms = rte_get_tsc_hz() / 1000;
+	rc = tokd_socket_open(&a->socket, path, mode, group);
+	if (rc != 0)
+		return rc;
+	a->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (a->epoll < 0 || epoll_ctl(a->epoll, EPOLL_CTL_ADD, a->socket.fd, &ev) != 0) {
+		rc = -errno;
+		TOKD_LOG(control, ERR, "control socket %s: epoll: %s\n", path, strerror(-rc));
+		if (a->epoll >= 0)
+			close(a->epoll);
+		tokd_socket_close(&a->socket);
+		return rc;
+	}
+	pthread_mutex_init(&a->lock, NULL);
+	return 0;
+}
+
+void
+tokd_attach_close(struct tokd_attach *a)
+{
+	/* First: a reader that sees its end and attaches anew must not reach us again. */
+	tokd_socket_close(&a->socket);
+	for (uint32_t i = 0; i < PLACES; i++) {
+		struct tokd_conn *c = &a->conn[i];
+
+		if (c->state == TOKD_CONN_FREE)
+			continue;
+		hang_up(c);
+		tokd_reader_release(a, c);
+	}
+	close(a->epoll);
+	pthread_mutex_destroy(&a->lock);
+}
+
+uint32_t
+tokd_attach_list(struct tokd_attach *a, struct tokd_reader_info *info, uint32_t room,
+	struct tokd_attach_counts *counts)
+{
+	uint64_t now = tokd_clock_ms();
+	uint32_t n = 0;
+
+	pthread_mutex_lock(&a->lock);
+	*counts = a->counts;
+	for (uint32_t slot = 0; slot < TOKD_SLOTS_MAX && n < room; slot++) {
+		const struct tokd_conn *c = a->slot[slot];
+
+		if (c == NULL)
+			continue;
+		info[n] = (struct tokd_reader_info){.slot = slot,
+			.state = c->state,
+			.pid = c->pid,
+			.uid = c->uid,
+			.state_ms = now - c->since_ms};
+		for (uint32_t w = 0; w < a->n_rings && c->state == TOKD_CONN_READING; w++) {
+			uint64_t lag = tokd_reader_lag(a, c, w);
+
+			if (lag > info[n].lag_bytes) {
+				info[n].lag_bytes = lag;
+				info[n].lag_ring = w;
+			}
+		}
+		n++;
+	}
+	pthread_mutex_unlock(&a->lock);
+	return n;
+}
+
+void
+tokd_attach_held(struct tokd_attach *a, uint64_t *held)
+{
+	pthread_mutex_lock(&a->lock);
+	for (uint32_t w = 0; w < a->n_rings; w++) {
+		held[w] = 0;
+		for (uint32_t slot = 0; slot < TOKD_READERS_MAX; slot++) {
+			const struct tokd_conn *c = a->slot[slot];
+
+			if (c != NULL && c->state == TOKD_CONN_READING)
+				held[w] = RTE_MAX(held[w], tokd_reader_lag(a, c, w));
+		}
+	}
+	pthread_mutex_unlock(&a->lock);
+}

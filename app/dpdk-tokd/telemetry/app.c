@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Telemetry: the appliance as a whole, its options, and who reads its rings. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_cycles.h>
+
+#include "fill.h"
+
+static const char *
+stop_text(uint32_t stop)
+{
+	return stop == TOKD_RUN ? "serving" : stop == TOKD_DRAIN ? "draining" : "stopping";
+}
+
+/* Empty: that family is not served; the port is no interface of the kernel. */
+static void
+add_address(struct rte_tel_data *d, const struct tokd_address *a)
+{
+	const struct tokd_address ip = {.ip = a->ip}, ip6 = {.ip6 = a->ip6};
+	char text[TOKD_ADDRESS_TEXT];
+
+	rte_tel_data_add_dict_string(d, "ip", tokd_address_text(&ip, text));
+	rte_tel_data_add_dict_string(d, "ip6", tokd_address_text(&ip6, text));
+	rte_ether_format_addr(text, sizeof(text), &a->mac);
+	rte_tel_data_add_dict_string(d, "mac", text);
+	rte_tel_data_add_dict_string(d, "address_from", a->from);
+	rte_tel_data_add_dict_string(d, "interface", a->interface);
+	rte_tel_data_add_dict_string(d, "arp_and_ping_by", a->kernel_answers ? "kernel" : "dpdk-tokd");
+}
+
+int
+tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
+{
+	const struct tok_vocab_info v = tok_vocab_info(app->vocabs[0].tok[0]);
+	char text[RTE_TEL_MAX_STRING_LEN];
+
+	rte_tel_data_start_dict(d);
+	rte_tel_data_add_dict_string(d, "version", TOKD_VERSION);
+	rte_tel_data_add_dict_string(d, "state", stop_text(atomic_load(&app->stop)));
+	rte_tel_data_add_dict_u64(d, "uptime_s", (rte_rdtsc() - app->t_start) / rte_get_tsc_hz());
+	snprintf(text, sizeof(text), "%016" PRIx64, app->instance);
+	rte_tel_data_add_dict_string(d, "instance", text);
+	rte_tel_data_add_dict_u64(d, "tsc_hz", rte_get_tsc_hz());
+	rte_tel_data_add_dict_u64(d, "workers", app->n_workers);
+	rte_tel_data_add_dict_u64(d, "port", app->port.id);
+	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
+	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
+	add_address(d, &app->address);
+	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
+	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
+	rte_tel_data_add_dict_string(d, "vocab_checksum", text);
+	return 0;
+}
+
+int
+tokd_tel_vocabs(struct tokd_app *app, const char *params, struct rte_tel_data *d)
+{
+	const struct tokd_vocabs *vocabs = &app->vocabs[0];
+
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < vocabs->n; i++) {
+		const struct tok_vocab_info v = tok_vocab_info(vocabs->tok[i]);
+		struct rte_tel_data *one;
+		char text[16];
+
+		snprintf(text, sizeof(text), "%" PRIu32, i);
+		one = tokd_tel_add_dict(d, text);
+		if (one == NULL)
+			return -ENOMEM;
+		tokd_tel_add_text(one, "name", v.name);
+		snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
+		rte_tel_data_add_dict_string(one, "checksum", text);
+		rte_tel_data_add_dict_string(one, "pretokenizer", v.pretokenizer);
+		rte_tel_data_add_dict_u64(one, "ids", v.n_ids);
+		rte_tel_data_add_dict_u64(one, "table_bytes", v.table_bytes);
+	}
+	return 0;
+}
+
+int
+tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_data *d)
+{
+	static const char *const state[] = {
+		[TOKD_CONN_JOINING] = "joining",
+		[TOKD_CONN_READING] = "reading",
+		[TOKD_CONN_LEAVING] = "leaving",
+		[TOKD_CONN_TAPPING] = "tapping",
+	};
+	struct tokd_reader_info info[TOKD_SLOTS_MAX];
+	struct tokd_attach_counts counts;
+	uint32_t n = tokd_attach_list(&app->control.attach, info, RTE_DIM(info), &counts);
+
+	rte_tel_data_start_dict(d);
+	for (uint32_t i = 0; i < n; i++) {
+		struct rte_tel_data *one;
+		char name[16];
+
+		snprintf(name, sizeof(name), "%" PRIu32, info[i].slot);
+		one = tokd_tel_add_dict(d, name);
+		if (one == NULL)
+			return -ENOMEM;
+		rte_tel_data_add_dict_string(
+			one, "mode", info[i].state == TOKD_CONN_TAPPING ? "tap" : "reader");
+		rte_tel_data_add_dict_string(one, "state", state[info[i].state]);
+		rte_tel_data_add_dict_int(one, "pid", info[i].pid);
+		rte_tel_data_add_dict_u64(one, "uid", info[i].uid);
+		rte_tel_data_add_dict_u64(one, "since_ms", info[i].state_ms);
+		if (info[i].state == TOKD_CONN_TAPPING)
+			continue; /* only it knows how far it is */
+		rte_tel_data_add_dict_u64(one, "lag_bytes", info[i].lag_bytes);
+		rte_tel_data_add_dict_u64(one, "lag_worker", info[i].lag_ring);
+	}
+	return 0;
+}
+
+int
+tokd_tel_config(struct tokd_app *app, const char *params, struct rte_tel_data *d)
+{
+	struct tokd_option_value value;
+
+	rte_tel_data_start_dict(d);
+	for (size_t i = 0; tokd_options_value(&app->opt, i, &value); i++) {
+		char name[40];
+
+		/* Telemetry's names have no hyphen. */
+		snprintf(name, sizeof(name), "%s", value.name);
+		for (char *p = name; *p != '\0'; p++)
+			*p = *p == '-' ? '_' : *p;
+		tokd_tel_add_text(d, name, value.text);
+		snprintf(name + strlen(name), sizeof(name) - strlen(name), "_from");
+		rte_tel_data_add_dict_string(d, name, tokd_options_source(value.source));
+	}
+	return 0;
+}

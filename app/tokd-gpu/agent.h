@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tokd-gpu at work: one thread for producers that come and go, for holders, and for what the
+ * consumer says. Ids and rows pass it by: they are the transport's and the consumer's.
+ */
+#ifndef TOKG_AGENT_AGENT_H
+#define TOKG_AGENT_AGENT_H
+
+#include "handshake/handshake_server.h"
+#include "transport/verbs_server.h"
+#include "consumer.h"
+#include "delivery.h"
+#include "holders.h"
+#include "options.h"
+#include "places.h"
+
+struct tokg_agent;
+
+/* One of several listeners; links are told apart by it. */
+struct tokg_entrance {
+	struct tokg_agent *agent;
+	uint32_t index;
+	struct tokg_server *server;
+	struct tokg_verbs_server *verbs; /* of a TCP listener: at its address */
+};
+
+struct tokg_agent {
+	const struct tokg_options *o;
+	struct tokg_device *device;
+	uint64_t instance;
+	uint32_t ring_epoch;
+	struct tokg_places places;
+	struct tokg_delivery delivery;
+	struct tokg_holders holders;
+	struct tokg_consumer consumer;
+	struct tokg_entrance entrance[TOKG_LISTEN_MAX];
+	int epoll, signals;
+	uint32_t n_signals; /* SIGINT or SIGTERM so far */
+};
+
+/* All but the consumer. False and `why`; tokg_agent_close in any case. Takes over the device. */
+bool tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
+	uint64_t instance, uint32_t ring_epoch, struct tokg_error *why);
+/* Until it is stopped by a signal (true), or cannot go on (false and `why`). */
+bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *why);
+void tokg_agent_close(struct tokg_agent *a);
+
+#endif

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* tokd-gpu: the agent that owns the GPU ring. doc/gpu-ring.md, "Agent and holders". */
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "agent.h"
+#include "log.h"
+#include "notify.h"
+#include "tables.h"
+#include "ring/geometry.h"
+
+enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
+
+#define OUT_SLOTS 8 /* full slots that a producer's outputs have room for, unless given */
+
+extern char **environ;
+
+/* What the outputs take, where --out-bytes does not say. */
+static uint64_t
+choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
+{
+	const uint32_t row_bytes = t->dim * (t->dtype == TOKG_F32 ? 4 : 2);
+	const uint64_t least = OUT_SLOTS * tokg_out_bytes(o->slot_bytes / 4, row_bytes);
+	uint64_t n = TOKG_OUT_ALIGN;
+
+	if (o->out_bytes != 0)
+		return o->out_bytes;
+	while (n < least)
+		n *= 2;
+	return n;
+}
+
+static bool
+fill_config(struct tokg_device_config *c, const struct tokg_options *o, const struct tokg_tables *t,
+	struct tokg_error *why)
+{
+	*c = (struct tokg_device_config){
+		.geometry =
+			{
+				.producers = o->producers,
+				.slots = o->slots,
+				.slot_bytes = (uint32_t)o->slot_bytes,
+				.flags = o->no_check ? 0 : TOKG_CHECKED,
+				.kind = t->kind,
+				.dtype = t->dtype,
+				.dim = t->dim,
+				.n_ids = t->n_ids,
+				.n_positions = t->n_positions,
+				.out_bytes = choose_out_bytes(o, t),
+			},
+		.tables = *t,
+		.workers = o->workers,
+		.heads = o->heads,
+		.host_ring = o->host_ring,
+		.index = o->index,
+		.first_cpu = o->first_cpu,
+	};
+	return tokg_geometry_fill(&c->geometry, why);
+}
+
+/* Options and table are at fault, where trying again cannot help: EXIT_USAGE. */
+static int
+run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error *why)
+{
+	const struct tokg_geometry *g;
+	struct tokg_device_config c;
+	struct tokg_device *device;
+	struct tokg_agent agent;
+	uint64_t instance = 0;
+	bool good;
+
+	if (!fill_config(&c, o, &set->tables, why))
+		return EXIT_USAGE;
+	if (getrandom(&instance, sizeof(instance), 0) != sizeof(instance) ||
+		getrandom(&c.ring_epoch, sizeof(c.ring_epoch), 0) != sizeof(c.ring_epoch)) {
+		snprintf(why->text, sizeof(why->text), "no random numbers");
+		return EXIT_FAILED;
+	}
+	c.ring_epoch |= 1; /* never 0 */
+	device = o->cuda ? tokg_device_cuda(&c, why) : tokg_device_cpu(&c, why);
+	tokg_tables_free(set); /* the device has its own */
+	if (device == NULL)
+		return EXIT_FAILED;
+	g = &device->geometry;
+	good = tokg_agent_open(&agent, o, device, instance, c.ring_epoch, why);
+	if (good) {
+		tokg_log(
+			"ready: %s, %u producers of %u slots, %s of %u x %u %s, instance %016" PRIx64
+			", holders at %s",
+			device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind),
+			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance, o->holders_socket);
+		tokd_notify("READY=1");
+		good = tokg_agent_run(&agent, why);
+	}
+	tokg_agent_close(&agent);
+	return good ? EXIT_OK : EXIT_FAILED;
+}
+
+/* Before any thread is there: all of them inherit it, and signals come by signalfd alone. */
+static void
+block_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct tokg_table_set set = {0};
+	struct tokg_options o;
+	struct tokg_error why = {""};
+	int rc = EXIT_USAGE;
+
+	switch (tokg_options_parse(argc, argv, environ, &o, &why)) {
+	case TOKG_OPTIONS_HELP:
+		tokg_options_help(stdout);
+		return EXIT_OK;
+	case TOKG_OPTIONS_VERSION:
+		printf("tokd-gpu %s\n", TOKD_VERSION);
+		return EXIT_OK;
+	case TOKG_OPTIONS_BAD:
+		break;
+	case TOKG_OPTIONS_RUN:
+		block_signals();
+		if (tokg_tables_load(&set, o.table, o.kind, o.dtype, &why))
+			rc = run(&o, &set, &why);
+		tokg_tables_free(&set);
+		break;
+	}
+	if (rc != EXIT_OK)
+		tokg_log("%s", why.text);
+	return rc;
+}

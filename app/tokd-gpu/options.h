@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * tokd-gpu's options: from the command line, else from the environment (TOKD_GPU_ and the name in
+ * capitals), else the default; from one table, which --help is made of.
+ */
+#ifndef TOKG_AGENT_OPTIONS_H
+#define TOKG_AGENT_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "handshake/peer.h"
+
+#define TOKG_LISTEN_MAX 4
+#define TOKG_HOLDERS_SOCKET "/run/tokd-gpu-holders.sock"
+
+struct tokg_listen {
+	char path[108]; /* unix; "": TCP */
+	char host[108];
+	uint16_t port;
+};
+
+struct tokg_options {
+	const char *device_text, *ring_text;
+	const char *listen_text; /* the last of them: what counts is listen[] */
+	uint32_t socket_mode;
+	const char *holders_socket;
+	uint32_t holders_mode;
+	uint32_t holder_timeout_ms;
+	uint32_t producers, slots;
+	uint64_t slot_bytes, out_bytes; /* out_bytes 0: chosen by the table's rows */
+	const char *table;
+	const char *kind_text, *dtype_text;
+	uint32_t workers; /* as struct tokg_device_config has it */
+	int32_t first_cpu;
+	bool heads, no_check;
+	const char *rdma_device;
+	int32_t rdma_port, rdma_gid;
+	uint32_t stuck_ms, drain_ms;
+	/* made of the above */
+	bool cuda, host_ring;
+	int index;	      /* cuda:N */
+	uint32_t kind, dtype; /* 0: as the table has them */
+	struct tokg_listen listen[TOKG_LISTEN_MAX];
+	uint32_t n_listen;
+};
+
+enum tokg_options_result {
+	TOKG_OPTIONS_RUN,
+	TOKG_OPTIONS_HELP,
+	TOKG_OPTIONS_VERSION,
+	TOKG_OPTIONS_BAD
+};
+
+/* Strings are those of argv and environment. BAD: `why` is one line for the user. */
+enum tokg_options_result tokg_options_parse(int argc, char **argv, char *const *environment,
+	struct tokg_options *o, struct tokg_error *why);
+void tokg_options_help(FILE *to);
+/* The same for a manual page. */
+void tokg_options_man(FILE *to);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Tables without a file: a counter-based generator, so that numpy can make any row of them alone
+ * (python/dpdk_tokd/embeddings/table.py). splitmix64 is the output function of Steele, Lea and
+ * Flood, "Fast splittable pseudorandom number generators" (2014).
+ */
+#include "tables_inside.h"
+
+static uint64_t
+splitmix64(uint64_t x)
+{
+	x += 0x9e3779b97f4a7c15ull;
+	x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ x >> 27) * 0x94d049bb133111ebull;
+	return x ^ x >> 31;
+}
+
+void
+tokg_random_fill(float *to, uint64_t seed, enum tokg_part part, uint64_t first, size_t n)
+{
+	const uint64_t key = splitmix64(splitmix64(seed) + part);
+
+	for (size_t i = 0; i < n; i++) /* 24 bits: exact in a float */
+		to[i] = (float)(splitmix64(key + first + i) >> 40) * 0x1p-23f - 1.0f;
+}

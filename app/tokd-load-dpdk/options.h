@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOKD_LOAD_DPDK_OPTIONS_H
+#define TOKD_LOAD_DPDK_OPTIONS_H
+
+#include <stdint.h>
+#include <netinet/in.h>
+
+#include "faults.h"
+#include "../tokd-load/arrivals.h"
+
+struct options {
+	struct sockaddr_in server;   /* --connect */
+	struct sockaddr_in source;   /* --source: address and first port */
+	const char *slices;	     /* --slices */
+	const char *out;	     /* --out, or NULL */
+	const char *report;	     /* --report, or NULL: standard output */
+	const char *ring;	     /* --ring, or NULL */
+	uint64_t requests;	     /* --requests; 0: each slice once */
+	uint64_t warmup;	     /* --warmup */
+	uint64_t clients;	     /* --clients */
+	uint64_t in_flight;	     /* --in-flight, of each client */
+	uint64_t rate;		     /* --rate; 0: a closed loop */
+	enum arrivals_kind arrivals; /* --arrivals */
+	uint64_t timeout_ms;	     /* --timeout */
+	uint64_t seed;		     /* --seed */
+	struct fault_rates faults;   /* --loss, --reorder, --duplicate */
+};
+
+/*
+ * What stands behind `--`; EAL's options, before it, are the first *eal_argc of argv.
+ * 0: run; 1: help was printed; -1: what is wrong was printed.
+ */
+int options_parse(struct options *o, int argc, char **argv, int *eal_argc);
+
+#endif

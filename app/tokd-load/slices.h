@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Slices: texts and the ids they must give. A file of little-endian u32: how many slices, and for
+ * each: bytes of text, number of ids, the text, the ids. tools/bench/texts/slices.py writes it.
+ */
+#ifndef TOKD_LOAD_SLICES_H
+#define TOKD_LOAD_SLICES_H
+
+#include <stdint.h>
+
+struct slice {
+	const uint8_t *text;
+	const uint8_t *ids; /* n_ids * 4 bytes, at no particular alignment */
+	uint32_t text_len;
+	uint32_t n_ids;
+};
+
+struct slices {
+	struct slice *slice;
+	uint8_t *file; /* what the slices point into */
+	uint32_t count;
+	uint32_t max_text; /* bytes of the longest text */
+	uint32_t max_ids;
+};
+
+/* Prints what is wrong and returns -1. */
+int slices_load(struct slices *s, const char *path);
+void slices_free(struct slices *s);
+
+#endif

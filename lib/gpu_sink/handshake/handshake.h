@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What producer and agent say to each other before the first WRITE, over a stream socket: AF_UNIX
+ * (shm, cuda; the region's memfd goes with the welcome) or TCP (verbs). Fixed sizes, little-endian.
+ *
+ *   producer                       agent
+ *     │ tokg_hello ───────────────▶│ version, vocabularies; a place; verbs: a queue pair of its own
+ *     │◀──────────── tokg_welcome ─│ geometry, epoch, key and address
+ *     │ tokg_ready ───────────────▶│ verbs: the producer's queue pair is ready to send
+ *     │◀───────────── tokg_ready ──│ the agent's is ready to receive: post
+ *     │            ...             │ the connection stays: its end is the end of the other side
+ *
+ * A producer whose queue pair broke says hello again on a new connection with its place and epoch
+ * (`resume`). The agent destroys the old queue pair first. A place whose connection ended is kept for
+ * resume for a second; then its epoch ends (back.epoch = 0: what it had published and nobody claimed
+ * becomes STALE), and it is given away, with a new epoch, once all its slots are done and all its
+ * outputs are given back. In a new epoch posting begins at slot 0, position 0 and released 0; tickets go on.
+ */
+#ifndef TOKG_HANDSHAKE_H
+#define TOKG_HANDSHAKE_H
+
+#include "ring/gpu_ring.h"
+
+#define TOKG_HELLO_MAGIC 0x4c484754u   /* "TGHL" */
+#define TOKG_WELCOME_MAGIC 0x45574754u /* "TGWE" */
+#define TOKG_READY_MAGIC 0x59524754u   /* "TGRY" */
+#define TOKG_TCP_PORT 7472
+#define TOKG_SOCKET "/run/tokd-gpu.sock"
+#define TOKG_VOCABS_MAX 16
+#define TOKG_NO_PRODUCER UINT32_MAX
+
+/* One end of a queue pair. */
+struct tokg_qp {
+	uint32_t qpn, psn;
+	uint16_t lid; /* InfiniBand; 0 on Ethernet */
+	uint8_t mtu;  /* enum ibv_mtu */
+	uint8_t is_roce;
+	uint32_t pad;
+	uint8_t gid[16];
+};
+static_assert(sizeof(struct tokg_qp) == 32, "handshake is ABI");
+
+struct tokg_hello {
+	uint32_t magic, version;
+	uint32_t transport; /* TOKG_SHM, TOKG_CUDA, TOKG_VERBS */
+	uint32_t worker;
+	uint64_t instance;
+	uint32_t resume; /* place to go on with, or TOKG_NO_PRODUCER */
+	uint32_t epoch;	 /* of that place */
+	uint32_t ring_epoch;
+	uint32_t n_vocabs;
+	uint32_t vocab[TOKG_VOCABS_MAX];
+	uint32_t n_ids[TOKG_VOCABS_MAX]; /* the agent refuses one with more ids than its table has
+					    rows */
+	struct tokg_qp qp;		 /* verbs */
+};
+static_assert(sizeof(struct tokg_hello) == 200, "handshake is ABI");
+
+struct tokg_welcome {
+	uint32_t magic, version;
+	uint32_t producer; /* TOKG_NO_PRODUCER: refused, `message` says why */
+	uint32_t epoch;
+	uint32_t ring_epoch;
+	uint32_t order;	   /* enum tokg_order that the memory asks for */
+	uint64_t instance; /* of the agent */
+	struct tokg_geometry geometry;
+	uint64_t address; /* verbs: of the region */
+	uint32_t key;	  /* rkey */
+	uint32_t again;	  /* refused, but not for good: 1. Asking once more is of use */
+	struct tokg_qp qp;
+	char message[160];
+};
+static_assert(sizeof(struct tokg_welcome) == 344, "handshake is ABI");
+
+struct tokg_ready {
+	uint32_t magic, producer;
+};
+static_assert(sizeof(struct tokg_ready) == 8, "handshake is ABI");
+
+#endif

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "handshake_client.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "hello.h"
+#include "link.h"
+#include "inside.h"
+
+#define CONNECT_PAUSE_MS 2
+
+bool
+tokg_target_resolve(struct tokg_target *t, struct tokg_error *why)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
+	struct addrinfo *list;
+	char port[8];
+	int rc;
+
+	if (t->kind != TOKG_VERBS || t->n_at > 0)
+		return true;
+	snprintf(port, sizeof(port), "%u", t->port);
+	rc = getaddrinfo(t->address, port, &hints, &list);
+	if (rc != 0)
+		return tokg_wrong(
+			why, "GPU agent at %s port %s: %s", t->address, port, gai_strerror(rc));
+	for (const struct addrinfo *a = list; a != NULL && t->n_at < TOKG_ADDRESSES;
+		a = a->ai_next) {
+		memcpy(&t->at[t->n_at], a->ai_addr, a->ai_addrlen);
+		t->at_len[t->n_at++] = a->ai_addrlen;
+	}
+	freeaddrinfo(list);
+	return true;
+}
+
+static bool
+where_host(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why)
+{
+	struct tokg_target known = *t;
+
+	if (!tokg_target_resolve(&known, why))
+		return false;
+	snprintf(w->name, sizeof(w->name), "GPU agent at %s port %u", t->address, t->port);
+	w->n = known.n_at;
+	memcpy(w->len, known.at_len, sizeof(w->len));
+	memcpy(w->addr, known.at, sizeof(w->addr));
+	return true;
+}
+
+bool
+tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why)
+{
+	struct sockaddr_un un = {.sun_family = AF_UNIX};
+
+	memset(w, 0, sizeof(*w));
+	if (t->kind == TOKG_VERBS)
+		return where_host(w, t, why);
+	static_assert(sizeof(un.sun_path) >= sizeof(t->address), "a path fits");
+	memcpy(un.sun_path, t->address, sizeof(t->address));
+	snprintf(w->name, sizeof(w->name), "GPU agent at %s", t->address);
+	memcpy(&w->addr[0], &un, sizeof(un));
+	w->len[0] = sizeof(un);
+	w->n = 1;
+	return true;
+}
+
+void
+tokg_dial_init(struct tokg_dial *d)
+{
+	memset(d, 0, sizeof(*d));
+	d->fd = -1;
+	d->region_fd = -1;
+}
+
+void
+tokg_dial_end(struct tokg_dial *d)
+{
+	if (d->fd >= 0)
+		close(d->fd);
+	if (d->region_fd >= 0)
+		close(d->region_fd);
+	d->fd = -1;
+	d->region_fd = -1;
+	d->at = TOKG_DIAL_IDLE;
+}
+
+void
+tokg_dial_begin(struct tokg_dial *d)
+{
+	tokg_dial_end(d);
+	d->at = TOKG_DIAL_CONNECT;
+	d->final = false;
+	d->address = 0;
+	d->moved = 0;
+}
+
+static int
+lost(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why, const char *what)
+{
+	tokg_wrong(why, "%s: %s: %s", w->name, what, strerror(errno));
+	return -1;
+}
+
+/* The agent's answer is not one: no use in asking again. */
+static int
+refused(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	const struct tokg_error words = *why;
+
+	d->final = true;
+	tokg_wrong(why, "%s: %.200s", w->name, words.text);
+	return -1;
+}
+
+/* A full backlog (unix) and a connection under way (TCP) both mean: not yet. */
+static int
+step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	const struct sockaddr *a = (const struct sockaddr *)&w->addr[d->address];
+
+	if (d->fd < 0)
+		d->fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (d->fd < 0)
+		return lost(d, w, why, "socket");
+	if (connect(d->fd, a, w->len[d->address]) == 0 || errno == EISCONN) {
+		if (a->sa_family != AF_UNIX)
+			tokg_link_tcp(d->fd);
+		d->at = TOKG_DIAL_HELLO;
+		d->moved = 0;
+		return 1;
+	}
+	if (errno == EAGAIN || errno == EINPROGRESS || errno == EALREADY || errno == EINTR)
+		return 0;
+	if (d->address + 1 < w->n) {
+		close(d->fd);
+		d->fd = -1;
+		d->address++;
+		return 0;
+	}
+	return lost(d, w, why, "is tokd-gpu running there? connect");
+}
+
+static int
+step_read(struct tokg_dial *d, const struct tokg_where *w, void *to, size_t bytes, int *fd,
+	struct tokg_error *why)
+{
+	const int rc = tokg_link_read(d->fd, to, bytes, &d->moved, fd);
+
+	if (rc >= 0)
+		return rc;
+	if (errno == EBADMSG) {
+		tokg_wrong(why, "sent descriptors that belong to nothing");
+		return refused(d, w, why);
+	}
+	return lost(d, w, why, "closed before the handshake was done");
+}
+
+static int
+step_write(struct tokg_dial *d, const struct tokg_where *w, const void *from, size_t bytes,
+	struct tokg_error *why)
+{
+	const int rc = tokg_link_write(d->fd, from, bytes, &d->moved);
+
+	/* One that has closed already may have said why. */
+	if (rc < 0 && (errno == EPIPE || errno == ECONNRESET))
+		return 1;
+	return rc >= 0 ? rc : lost(d, w, why, "send");
+}
+
+static int
+step_welcome(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	const bool wants_fd = d->hello.transport != TOKG_VERBS;
+	const int rc = step_read(d, w, &d->welcome, sizeof(d->welcome), &d->region_fd, why);
+
+	if (rc <= 0)
+		return rc;
+	if (!tokg_welcome_proved(&d->hello, &d->welcome, why)) {
+		refused(d, w, why);
+		d->final = d->welcome.magic != TOKG_WELCOME_MAGIC || d->welcome.again != 1;
+		return -1;
+	}
+	if ((d->region_fd >= 0) != wants_fd) {
+		tokg_wrong(why, wants_fd ? "let us in, but sent no memory"
+					 : "sent a descriptor, though by verbs there is none");
+		return refused(d, w, why);
+	}
+	d->at = TOKG_DIAL_ADMITTED;
+	return 1;
+}
+
+static int
+step_answer(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	const int rc = step_read(d, w, &d->ready, sizeof(d->ready), NULL, why);
+
+	if (rc <= 0)
+		return rc;
+	if (d->ready.magic != TOKG_READY_MAGIC || d->ready.producer != d->welcome.producer) {
+		tokg_wrong(why, "ready with magic 0x%x for place %u: must be 0x%x for %u",
+			d->ready.magic, d->ready.producer, TOKG_READY_MAGIC, d->welcome.producer);
+		return refused(d, w, why);
+	}
+	d->at = TOKG_DIAL_DONE;
+	return 1;
+}
+
+static int
+step_once(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	int rc;
+
+	switch (d->at) {
+	case TOKG_DIAL_CONNECT:
+		return step_connect(d, w, why);
+	case TOKG_DIAL_WELCOME:
+		return step_welcome(d, w, why);
+	case TOKG_DIAL_ANSWER:
+		return step_answer(d, w, why);
+	case TOKG_DIAL_HELLO:
+		rc = step_write(d, w, &d->hello, sizeof(d->hello), why);
+		break;
+	default:
+		rc = step_write(d, w, &d->ready, sizeof(d->ready), why);
+		break;
+	}
+	if (rc == 1) {
+		d->at = d->at == TOKG_DIAL_HELLO ? TOKG_DIAL_WELCOME : TOKG_DIAL_ANSWER;
+		d->moved = 0;
+	}
+	return rc;
+}
+
+int
+tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	while (d->at != TOKG_DIAL_ADMITTED && d->at != TOKG_DIAL_DONE) {
+		const int rc = step_once(d, w, why);
+
+		if (rc <= 0)
+			return rc;
+	}
+	return 1;
+}
+
+int
+tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+{
+	return d->at == TOKG_DIAL_CONNECT ? step_connect(d, w, why) : 1;
+}
+
+void
+tokg_dial_ready(struct tokg_dial *d)
+{
+	d->ready.magic = TOKG_READY_MAGIC;
+	d->ready.producer = d->welcome.producer;
+	d->moved = 0;
+	d->at = TOKG_DIAL_READY;
+}
+
+void
+tokg_dial_wait(const struct tokg_dial *d, int ms)
+{
+	const bool reads = d->at == TOKG_DIAL_WELCOME || d->at == TOKG_DIAL_ANSWER;
+	struct pollfd p = {.fd = d->fd, .events = reads ? POLLIN : POLLOUT};
+
+	/* A unix socket behind a full backlog is "ready" for poll. */
+	if (d->at == TOKG_DIAL_CONNECT)
+		poll(NULL, 0, ms < CONNECT_PAUSE_MS ? ms : CONNECT_PAUSE_MS);
+	else
+		poll(&p, 1, ms);
+}

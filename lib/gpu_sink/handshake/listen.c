@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "listen.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "inside.h"
+
+#define BACKLOG 64
+#define REST_MS 1000 /* of a listener, after there was no descriptor */
+
+/* Somebody listens there: a connection is taken, or refused for its backlog being full, or for the
+ * socket being of another type. */
+static bool
+is_answered(const struct sockaddr_un *un)
+{
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	bool answered = false;
+
+	if (fd >= 0) {
+		answered = connect(fd, (const struct sockaddr *)un, sizeof(*un)) == 0 ||
+			   errno == EAGAIN || errno == EPROTOTYPE;
+		close(fd);
+	}
+	return answered;
+}
+
+static bool
+make_way(const struct sockaddr_un *un, struct tokg_error *why)
+{
+	struct stat st;
+
+	if (lstat(un->sun_path, &st) != 0)
+		return errno == ENOENT || tokg_wrong(why, "%s: %s", un->sun_path, strerror(errno));
+	if (!S_ISSOCK(st.st_mode))
+		return tokg_wrong(
+			why, "%s is there and no socket: give another path", un->sun_path);
+	if (is_answered(un))
+		return tokg_wrong(why,
+			"%s: another agent answers there: stop it, or give another path",
+			un->sun_path);
+	if (unlink(un->sun_path) != 0 && errno != ENOENT)
+		return tokg_wrong(why, "%s: of a dead agent, cannot be removed: %s", un->sun_path,
+			strerror(errno));
+	return true;
+}
+
+bool
+tokg_listen_unix(
+	struct tokg_listener *l, const char *path, int type, uint32_t mode, struct tokg_error *why)
+{
+	struct stat st;
+
+	l->un.sun_family = AF_UNIX;
+	if (path[0] == '\0' || strlen(path) >= sizeof(l->un.sun_path))
+		return tokg_wrong(why, "socket \"%.60s\": a path of 1 to %zu bytes", path,
+			sizeof(l->un.sun_path) - 1);
+	strcpy(l->un.sun_path, path);
+	if (!make_way(&l->un, why))
+		return false;
+	l->fd = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd < 0)
+		return tokg_wrong(why, "%s: socket: %s", path, strerror(errno));
+	/* Nobody may connect before it has its permissions: it listens last. */
+	if (bind(l->fd, (const struct sockaddr *)&l->un, sizeof(l->un)) != 0 ||
+		stat(path, &st) != 0 || chmod(path, (mode_t)mode) != 0 ||
+		listen(l->fd, BACKLOG) != 0)
+		return tokg_wrong(why, "%s: %s", path, strerror(errno));
+	l->dev = st.st_dev;
+	l->ino = st.st_ino;
+	return true;
+}
+
+static bool
+listen_at(struct tokg_listener *l, const struct addrinfo *a)
+{
+	const int on = 1, off = 0;
+
+	l->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (l->fd < 0)
+		return false;
+	setsockopt(l->fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a->ai_family == AF_INET6) /* "" is IPv4 as well */
+		setsockopt(l->fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	return bind(l->fd, a->ai_addr, a->ai_addrlen) == 0 && listen(l->fd, BACKLOG) == 0;
+}
+
+bool
+tokg_listen_tcp(struct tokg_listener *l, const char *host, uint16_t port, struct tokg_error *why)
+{
+	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
+	struct addrinfo *list;
+	char text[8];
+	int rc;
+
+	snprintf(text, sizeof(text), "%u", port);
+	rc = getaddrinfo(host[0] != '\0' ? host : NULL, text, &hints, &list);
+	if (rc != 0)
+		return tokg_wrong(why, "listening at %s port %u: %s", host, port, gai_strerror(rc));
+	/* IPv6 first: such a socket takes both. */
+	for (int v6 = 1; v6 >= 0; v6--)
+		for (const struct addrinfo *a = list; a != NULL; a = a->ai_next) {
+			if ((a->ai_family == AF_INET6) != v6)
+				continue;
+			if (listen_at(l, a)) {
+				freeaddrinfo(list);
+				return true;
+			}
+			tokg_wrong(why, "listening at %s port %u: %s", host, port, strerror(errno));
+			if (l->fd >= 0)
+				close(l->fd);
+			l->fd = -1;
+		}
+	freeaddrinfo(list);
+	return false;
+}
+
+static void
+explain(int error, struct tokg_error *why)
+{
+	struct rlimit limit = {0};
+
+	getrlimit(RLIMIT_NOFILE, &limit);
+	if (error == EMFILE)
+		tokg_wrong(why,
+			"no descriptor for a connection: %llu are open, the limit; who comes waits: "
+			"raise it (ulimit -n, or LimitNOFILE= of the unit)",
+			(unsigned long long)limit.rlim_cur);
+	else
+		tokg_wrong(why, "a connection cannot be taken: %s; who comes waits%s",
+			strerror(error), error == ENFILE ? ": raise the sysctl fs.file-max" : "");
+}
+
+int
+tokg_listen_take(struct tokg_listener *l, struct tokg_error *why)
+{
+	const int fd = accept4(l->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+	why->text[0] = '\0';
+	if (fd >= 0) {
+		l->said = false;
+	} else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+		if (!l->said)
+			explain(errno, why);
+		l->said = true;
+		l->rests_ms = tokg_now_ms() + REST_MS;
+	}
+	return fd;
+}
+
+bool
+tokg_listen_rests(const struct tokg_listener *l)
+{
+	return l->rests_ms != 0 && tokg_now_ms() < l->rests_ms;
+}
+
+void
+tokg_listen_end(struct tokg_listener *l)
+{
+	struct stat st;
+
+	if (l->fd < 0)
+		return;
+	if (l->un.sun_path[0] != '\0' && l->ino != 0 && stat(l->un.sun_path, &st) == 0 &&
+		st.st_dev == l->dev && st.st_ino == l->ino)
+		unlink(l->un.sun_path);
+	close(l->fd);
+	l->fd = -1;
+}

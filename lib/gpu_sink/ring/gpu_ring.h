@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The GPU ring: the layout and the protocol by which producers (workers of dpdk-tokd) hand token
+ * ids to a consumer (a persistent kernel, or threads of the CPU) through memory that the producer
+ * may reach by RDMA alone. Compiled from this one source as C11 (producer), as CUDA C++ (kernel)
+ * and as C++17 (agent, CPU consumer). doc/gpu-ring.md explains it; this file is the truth.
+ *
+ * One memory region, P producers x S slots each, all of it one registration:
+ *
+ *   ctl                       what the region is; agent's heartbeat; stop
+ *   back[P]  released, epoch, heartbeat, done[S]       what a producer reads back, in one READ
+ *   hdr[P][S]      64 bytes   written by the producer (RDMA WRITE), ticket last
+ *   claim[P][S]    u64        consumer only
+ *   stamp[P][S]    2 x u64    consumer only: visible, embedded (its own clock)
+ *   payload[P][S]  slot_bytes written by the producer, zero-padded to 64 bytes
+ *
+ * A slot is used again and again; each use has a ticket, rising by one per slot from 1 on, below
+ * 2^48. Let T be hdr.ticket, D be done >> 8, C the ticket of the claim:
+ *
+ *   T == D + 1, C != T    pending      published, nobody has taken it
+ *   T == D + 1, C == T    processing   by the incarnation in the claim's upper 16 bits
+ *   T == D                completed    free as soon as the producer has read `done`
+ *
+ * A producer uses its slots in circular order: slot 0, 1, .. S-1, 0 ..., and posts to one only
+ * after it has read done == the ticket it last gave it. The order is what lets a consumer look at
+ * one slot per producer (its head) instead of all; the price is that a slot that is slow is waited
+ * for when the ring has come round.
+ *
+ * Ordering, stated once. "sys": visible to NIC, GPU and host.
+ *
+ *   producer  payload, then header; ticket is the header's last word. One 64-byte WRITE after the
+ *             payload's on the same RC queue pair (shm: plain stores, then `ticket` with release).
+ *             consumer: ticket (relaxed, sys), once more with acquire, then header and payload:
+ *             whoever saw the ticket sees all that the producer wrote before it. No PCIe or GPU
+ *             manual promises this to a kernel that is already running: hence `check`.
+ *   consumer  outputs, outbox entry (its seq with release), stamps; then `done` (release, sys).
+ *             producer: reads done[] in one READ (shm: acquire); then may reuse slot, source bytes.
+ *             What it reads is at most old: D only rises, and it only waits for it.
+ *             A READ's answer comes after the producer's writes before it have landed: a slot that
+ *             was read as done has no write in flight, and none can land in its next use.
+ *   agent     a holder's last use of an output, then its cursor (release); agent reads it
+ *             (acquire), then `released` (release). producer: reads `released`, then may give that
+ *             space to another slot. `released` passes a slot only when its `done` has its ticket
+ *             (acquire) and what the outbox said of it by then has been read: until then the next
+ *             incarnation may write its rows again, and may say OK where the last said BADSUM.
+ *   epoch     the agent destroys the old queue pair (its key is dead: nothing in flight can land
+ *             any more), then writes back.epoch, then answers the successor.
+ *
+ *   restart   every worker of an incarnation has ended before the next begins. Entries it took and
+ *             did not write never will be: the reader of the outbox passes over them.
+ *
+ * Done moves by compare-and-swap from the word that held ticket - 1: a late worker of an older
+ * incarnation, or a second one, cannot move it back or forward. (It could write rows into space
+ * that has been given on: hence `restart`.)
+ *
+ * What BADSUM has posted again STRICT stays STRICT when a new connection posts it once more.
+ * tests/model proves all of this at small sizes, and that no part of it can be left out.
+ */
+#ifndef TOKG_GPU_RING_H
+#define TOKG_GPU_RING_H
+
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <tokd/ring.h>
+
+#define TOKG_MAGIC 0x31475255504b4f54ull /* "TOKPURG1" */
+#define TOKG_VERSION 1
+#define TOKG_LINE 64	      /* payloads are padded to it, headers are one */
+#define TOKG_PAGE 4096	      /* sections begin at multiples of it */
+#define TOKG_PRODUCERS_MAX 64 /* workers, of all appliances that share a GPU */
+#define TOKG_SLOTS_MAX 4096   /* of one producer; P * S is at most TOKG_SCAN_MAX */
+#define TOKG_SCAN_MAX 4096
+#define TOKG_SLOT_BYTES_MIN 1024
+#define TOKG_SLOT_BYTES_MAX (1u << 20)
+#define TOKG_SLOT_BYTES 16384 /* unless asked otherwise */
+#define TOKG_TICKET_MAX ((1ull << 48) - 1)
+#define TOKG_OUT_ALIGN 4096 /* each request's rows begin at a multiple, and take at least that */
+/* A producer's posts whose outputs are not released, at most: of so small ones 256 MiB. */
+#define TOKG_UNRELEASED_MAX (1u << 16)
+
+/* What is embedded: how a row comes of an id. */
+enum tokg_kind {
+	TOKG_KIND_WORD = 1,	     /* word[id] */
+	TOKG_KIND_WORD_POSITION = 2, /* word[id] + position[p]: GPT-2 */
+	TOKG_KIND_BERT = 3,	     /* LayerNorm(word[id] + position[p] + type[0]) */
+};
+
+/* How a producer writes a slot. */
+enum tokg_order {
+	TOKG_ORDER_FAST = 0, /* payload WRITE, header WRITE */
+	TOKG_ORDER_STRICT,   /* payload WRITE, READ of its tail, header WRITE behind a fence */
+};
+
+enum tokg_dtype { TOKG_F32 = 1, TOKG_F16 = 2, TOKG_BF16 = 3 };
+
+enum tokg_flags {
+	TOKG_FIRST = 1 << 0,  /* the first slot of its text */
+	TOKG_LAST = 1 << 1,   /* the text is complete with this slot */
+	TOKG_BATCH = 1 << 2,  /* payload: whole records of the token ring; else: `tokens` ids */
+	TOKG_ABORT = 1 << 3,  /* the text failed: no more of it comes; tokens is 0 */
+	TOKG_STRICT = 1 << 4, /* posted in STRICT mode after a BADSUM */
+};
+
+/* In the low byte of `done`, and in outbox entries. 0 is never published. */
+enum tokg_status {
+	TOKG_OK = 1,
+	TOKG_BADSUM = 2, /* the check word does not fit after bounded retries: post again, STRICT */
+	TOKG_STALE = 3,	 /* its epoch is not the producer's: of a predecessor that died. To one that
+			  * lives: its ticket landed over a half-written header of that; as BADSUM */
+	TOKG_BADHDR = 4, /* header or record contradicts itself or the geometry */
+	TOKG_BADID = 5,	 /* an id beyond the table: rows are zero where it stood */
+	TOKG_BADPOS = 6, /* a position beyond the table */
+};
+
+/*
+ * Written by the producer in one piece after the payload. Fields marked (*) mean nothing in a
+ * BATCH: each record in its payload has them. A BATCH has records of one epoch, one kind and one
+ * vocabulary.
+ */
+struct tokg_hdr {
+	uint64_t request; /* (*) `serial` of the record: with producer and epoch it names a text */
+	uint16_t kind;	  /* enum tokg_kind */
+	uint16_t vocab;	  /* index of the vocabulary as given in the hello */
+	uint32_t bytes;	  /* of the payload, before padding */
+	uint32_t tokens;  /* ids in the payload, of all records together */
+	uint32_t first;	  /* (*) index within the text of the first id */
+	uint32_t check;	  /* gpu_check.h; 0 where the geometry says no check */
+	uint32_t epoch;	  /* as granted to the producer */
+	uint64_t t_post;  /* TSC of the producer */
+	uint64_t out_off; /* position of the first row in the producer's outputs, see below */
+	uint32_t position0; /* (*) of the first id, for the position table */
+	uint32_t flags;	    /* enum tokg_flags */
+	uint64_t ticket;    /* written last */
+};
+static_assert(sizeof(struct tokg_hdr) == 64, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, kind) == 8, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, vocab) == 10, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, bytes) == 12, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, tokens) == 16, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, first) == 20, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, check) == 24, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, epoch) == 28, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, t_post) == 32, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, out_off) == 40, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, position0) == 48, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, flags) == 52, "GPU ring header is ABI");
+static_assert(offsetof(struct tokg_hdr, ticket) == 56, "GPU ring header is ABI");
+
+/*
+ * Outputs. Each producer has out_bytes of them. A position counts bytes since the epoch was
+ * granted, only rising; the byte at position p is at p & (out_bytes - 1). A request's rows begin at
+ * a multiple of TOKG_OUT_ALIGN and do not wrap; a BATCH's requests follow each other, each taking
+ * tokg_out_bytes(). The producer gives the space out, and takes it back slot by slot, in the order
+ * in which it posted them, as `released` rises: it alone knows what a slot that failed took.
+ */
+
+/* What a producer reads back, followed by done[S]. Agent and consumer write it. */
+struct tokg_back {
+	uint64_t released; /* slots of this epoch, in order of posting, whose outputs are free again
+			    */
+	uint64_t heartbeat;   /* rises while the agent lives */
+	uint32_t epoch;	      /* granted; 0: the place is free */
+	uint32_t incarnation; /* of the consumer, from 1 on; rises at its restart */
+	uint8_t pad[40];
+};
+static_assert(sizeof(struct tokg_back) == 64, "GPU ring back area is ABI");
+
+struct tokg_stamp {
+	uint64_t visible;  /* consumer's clock (ns) when it saw the ticket */
+	uint64_t embedded; /* when the rows were written */
+};
+static_assert(sizeof(struct tokg_stamp) == 16, "GPU ring stamp is ABI");
+
+enum tokg_geometry_flags {
+	TOKG_CHECKED = 1 << 0, /* headers carry a check word and the consumer verifies it */
+};
+
+/*
+ * What is where: in ctl, and in the agent's welcome. tokg_geometry_fill makes the second half of
+ * the first; whoever receives one proves it by tokg_geometry_error before use.
+ */
+struct tokg_geometry {
+	uint32_t producers, slots, slot_bytes;
+	uint32_t flags; /* enum tokg_geometry_flags */
+	uint32_t kind;	/* enum tokg_kind of the tables that the agent holds */
+	uint32_t dtype; /* enum tokg_dtype of rows and tables */
+	uint32_t dim;	/* elements of a row */
+	uint32_t row_bytes;
+	uint32_t n_ids;	      /* rows of the word table */
+	uint32_t n_positions; /* rows of the position table; 0: none */
+	uint64_t out_bytes;   /* of one producer's outputs: a power of two */
+	/* offsets in the region */
+	uint64_t back_off, back_stride;
+	uint64_t hdr_off, claim_off, stamp_off, payload_off;
+	uint64_t region_bytes;
+};
+static_assert(sizeof(struct tokg_geometry) == 104, "GPU ring geometry is ABI");
+
+struct tokg_ctl {
+	uint64_t magic;	     /* TOKG_MAGIC, written when all else stands */
+	uint32_t version;    /* TOKG_VERSION */
+	uint32_t ring_epoch; /* of this region: another after a restart of the agent; never 0 */
+	struct tokg_geometry geometry;
+	uint64_t heartbeat; /* of the consumer: scans so far, written now and then */
+	uint32_t stop;	    /* enum tokg_stop, written by the agent */
+	uint32_t incarnation;
+	uint64_t busy; /* its clock, ns: each ms of a scan that found something */
+};
+static_assert(sizeof(struct tokg_ctl) <= TOKG_PAGE, "ctl is one page");
+
+/* TOKG_STOP_DRAIN: finish what is published, then end. TOKG_STOP_NOW: leave every loop at once. */
+enum tokg_stop { TOKG_RUN = 0, TOKG_STOP_DRAIN = 1, TOKG_STOP_NOW = 2 };
+
+#define TOKG_CLAIM(incarnation, ticket) ((uint64_t)(incarnation) << 48 | (ticket))
+#define TOKG_DONE(ticket, status) ((uint64_t)(ticket) << 8 | (status))
+
+#ifdef __CUDACC__
+#define TOKG_FN static __host__ __device__ inline
+#else
+#define TOKG_FN static inline
+#endif
+
+TOKG_FN uint64_t
+tokg_align(uint64_t n, uint64_t to)
+{
+	return (n + to - 1) & ~(to - 1);
+}
+
+/* Bytes of outputs that a request of so many tokens takes. */
+TOKG_FN uint64_t
+tokg_out_bytes(uint64_t tokens, uint32_t row_bytes)
+{
+	const uint64_t n = tokg_align(tokens * row_bytes, TOKG_OUT_ALIGN);
+
+	return n > 0 ? n : TOKG_OUT_ALIGN;
+}
+
+TOKG_FN uint64_t
+tokg_slot_of(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
+{
+	return (uint64_t)producer * g->slots + slot;
+}
+
+TOKG_FN uint64_t
+tokg_back_at(const struct tokg_geometry *g, uint32_t producer)
+{
+	return g->back_off + producer * g->back_stride;
+}
+
+TOKG_FN uint64_t
+tokg_done_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
+{
+	return tokg_back_at(g, producer) + sizeof(struct tokg_back) + 8ull * slot;
+}
+
+TOKG_FN uint64_t
+tokg_hdr_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
+{
+	return g->hdr_off + sizeof(struct tokg_hdr) * tokg_slot_of(g, producer, slot);
+}
+
+TOKG_FN uint64_t
+tokg_claim_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
+{
+	return g->claim_off + 8 * tokg_slot_of(g, producer, slot);
+}
+
+TOKG_FN uint64_t
+tokg_stamp_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
+{
+	return g->stamp_off + sizeof(struct tokg_stamp) * tokg_slot_of(g, producer, slot);
+}
+
+TOKG_FN uint64_t
+tokg_payload_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
+{
+	return g->payload_off + g->slot_bytes * tokg_slot_of(g, producer, slot);
+}
+
+#endif

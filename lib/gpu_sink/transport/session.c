@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "session.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "handshake/hello.h"
+#include "transport_inside.h"
+
+#define STEP_MS 50
+
+bool
+tokg_session_init(struct tokg_session *s, const struct tokg_session_calls *calls,
+	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *why)
+{
+	s->calls = calls;
+	s->strict = target->strict;
+	tokg_dial_init(&s->dial);
+	return tokg_hello_fill(&s->hello, target, source, why) &&
+	       tokg_where_resolve(&s->where, target, why);
+}
+
+void
+tokg_session_end(struct tokg_session *s, struct tokg_transport *t)
+{
+	t->link = -1;
+	tokg_dial_end(&s->dial);
+	if (s->calls != NULL && s->calls->undo != NULL)
+		s->calls->undo(t);
+}
+
+static bool
+begin(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+{
+	if (s->calls->prepare != NULL && !s->calls->prepare(t, &s->hello, why))
+		return false;
+	s->dial.hello = s->hello;
+	tokg_dial_begin(&s->dial);
+	return true;
+}
+
+static bool
+admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+{
+	const struct tokg_welcome *w = &s->dial.welcome;
+
+	if (s->hello.resume != TOKG_NO_PRODUCER &&
+		memcmp(&t->geometry, &w->geometry, sizeof(w->geometry)) != 0) {
+		s->dial.final = true;
+		return tokg_wrong(
+			why, "%s: its geometry has changed: it has restarted", s->where.name);
+	}
+	t->geometry = w->geometry;
+	t->producer = w->producer;
+	t->epoch = w->epoch;
+	t->ring_epoch = w->ring_epoch;
+	t->order = s->strict ? TOKG_ORDER_STRICT : (enum tokg_order)w->order;
+	if (!s->calls->admit(t, w, s->dial.region_fd, why)) {
+		s->dial.final = true;
+		return false;
+	}
+	if (s->dial.region_fd >= 0)
+		close(s->dial.region_fd); /* the mapping stays */
+	s->dial.region_fd = -1;
+	return true;
+}
+
+/* 1: through; 0: not yet; below 0: this attempt failed. */
+static int
+step(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+{
+	int rc = tokg_dial_step(&s->dial, &s->where, why);
+
+	if (rc != 1 || s->dial.at == TOKG_DIAL_DONE)
+		return rc;
+	if (!admitted(s, t, why))
+		return -1;
+	tokg_dial_ready(&s->dial);
+	return tokg_dial_step(&s->dial, &s->where, why);
+}
+
+/* From now on a hello is for this place alone. */
+static void
+settled(struct tokg_session *s, struct tokg_transport *t)
+{
+	s->hello.resume = t->producer;
+	s->hello.epoch = t->epoch;
+	s->hello.ring_epoch = t->ring_epoch;
+	s->under_way = false;
+	t->link = s->dial.fd;
+	__atomic_store_n(&t->gone, false, __ATOMIC_RELAXED);
+}
+
+/* On a connection of its own: the agent gives a connection a second for its hello. */
+bool
+tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *why)
+{
+	const uint64_t end = tokg_now_ms() + timeout_ms;
+	int rc;
+
+	tokg_dial_begin(&s->dial);
+	while ((rc = tokg_dial_connect(&s->dial, &s->where, why)) == 0 && tokg_now_ms() < end)
+		tokg_dial_wait(&s->dial, STEP_MS);
+	if (rc == 0)
+		tokg_wrong(why, "%s: no connection within %u ms", s->where.name, timeout_ms);
+	tokg_dial_end(&s->dial);
+	return rc > 0;
+}
+
+bool
+tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t timeout_ms,
+	struct tokg_error *why)
+{
+	const uint64_t end = tokg_now_ms() + timeout_ms;
+	int rc = begin(s, t, why) ? 0 : -1;
+
+	while (rc == 0) {
+		rc = step(s, t, why);
+		if (rc == 0 && tokg_now_ms() >= end) {
+			tokg_wrong(why, "%s: no answer within %u ms", s->where.name, timeout_ms);
+			rc = -1;
+		} else if (rc == 0) {
+			tokg_dial_wait(&s->dial, STEP_MS);
+		}
+	}
+	if (rc > 0)
+		settled(s, t);
+	return rc > 0;
+}
+
+/* The next attempt begins with nothing of this one. */
+static int
+failed(struct tokg_session *s, struct tokg_transport *t, uint64_t now)
+{
+	const bool final = s->dial.final || now >= s->give_up_ms;
+
+	tokg_session_end(s, t);
+	s->not_before_ms = now + TOKG_RECONNECT_PAUSE_MS;
+	s->under_way = !final;
+	return final ? -1 : 0;
+}
+
+int
+tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+{
+	const uint64_t now = tokg_now_ms();
+	int rc;
+
+	if (!s->under_way) {
+		tokg_session_end(s, t);
+		s->under_way = true;
+		s->give_up_ms = now + TOKG_RECONNECT_MS;
+		s->not_before_ms = now;
+	}
+	if (now < s->not_before_ms)
+		return 0;
+	if (s->dial.at == TOKG_DIAL_IDLE && !begin(s, t, why))
+		return failed(s, t, now);
+	rc = step(s, t, why);
+	if (rc == 0 && now >= s->give_up_ms) {
+		tokg_wrong(why, "%s: no answer within %u ms", s->where.name, TOKG_RECONNECT_MS);
+		rc = -1;
+	}
+	if (rc < 0)
+		return failed(s, t, now);
+	if (rc > 0)
+		settled(s, t);
+	return rc;
+}

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The table of bert_norm.h from the properties of characters. Set-up only. */
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "unicode/bert_tables.h"
+#include "parts.h"
+#include "unicode/pages.h"
+#include "vocab_table.h"
+
+#define SEQ_ROOM 4096u /* elements; only a few hundred characters become several */
+
+#define HANGUL_FIRST 0xac00u
+#define HANGUL_LAST 0xd7a3u
+
+#define N(list) (sizeof(list) / sizeof(list[0]))
+
+/* BertNormalizer's own list of CJK blocks (bert.rs, is_chinese_char). */
+static const uint32_t cjk_block[][2] = {{0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff},
+	{0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
+
+/* Code points that may differ from the one before: at all others nothing is computed. */
+struct fresh {
+	uint64_t bit[TOK_CODE_POINTS / 64];
+	bool page[TOK_PAGES]; /* there are some in it */
+};
+
+struct making {
+	const struct tok_model_bert *options;
+	struct tok_spread cls; /* enum tok_bert_class */
+	struct tok_spread ccc;
+	uint32_t *low; /* pages: lower case by code point; the first has none, all are themselves */
+	uint16_t low_page[TOK_PAGES];
+	struct fresh *fresh;
+	struct tok_page_set elements;
+	uint32_t strips; /* of tok_bert_strip that have been come to */
+	uint32_t *seq;
+	uint32_t n_seq;
+};
+
+static bool
+is_cjk(uint32_t cp)
+{
+	for (size_t i = 0; i < N(cjk_block); i++) {
+		if (cp >= cjk_block[i][0] && cp <= cjk_block[i][1])
+			return true;
+	}
+	return false;
+}
+
+static uint32_t
+lower(const struct making *g, uint32_t cp)
+{
+	const uint32_t page = g->low_page[cp / TOK_PAGE];
+
+	return page == 0 ? cp : g->low[page * TOK_PAGE + cp % TOK_PAGE];
+}
+
+static uint32_t
+element(enum tok_bert_kind kind, uint32_t target)
+{
+	return target | (uint32_t)kind << 21;
+}
+
+/* The last steps, for one character that the others have left: lower case, then words. */
+static uint32_t
+finish_one(const struct making *g, uint32_t cp)
+{
+	uint32_t to = g->options->lowercase ? lower(g, cp) : cp;
+	uint32_t ccc = g->options->strip_accents ? tok_spread_value(&g->ccc, cp) : 0;
+	enum tok_bert_class cls = (enum tok_bert_class)tok_spread_value(&g->cls, to);
+
+	if (cls == TOK_BERT_BLANK || cls == TOK_BERT_CONTROL_BLANK)
+		return element(TOK_BERT_SPACE, 0);
+	if (cls == TOK_BERT_PUNCT)
+		return element(TOK_BERT_ALONE, to);
+	return element(TOK_BERT_CHAR, to) | ccc << 24;
+}
+
+static uint32_t
+several(struct making *g, const uint32_t *cp, uint32_t n)
+{
+	uint32_t at = g->n_seq;
+
+	if (n == 1)
+		return finish_one(g, cp[0]);
+	assert(at + n <= SEQ_ROOM); /* of the tables alone: no file decides it */
+	for (uint32_t i = 0; i < n; i++)
+		g->seq[g->n_seq++] = finish_one(g, cp[i]);
+	return element(TOK_BERT_SEQ, at << 2 | n);
+}
+
+/* Its decomposition without marks, or NULL. Code points are asked for in rising order. */
+static const struct tok_bert_strip *
+strip_of(struct making *g, uint32_t cp)
+{
+	if (g->strips == tok_bert_strip_n || tok_bert_strip[g->strips].from != cp)
+		return NULL;
+	return &tok_bert_strip[g->strips++];
+}
+
+static uint32_t
+make_one(struct making *g, uint32_t cp)
+{
+	const struct tok_bert_strip *strip = strip_of(g, cp);
+	static const uint32_t dotted_i[2] = {'i', 0x307};
+	const struct tok_model_bert *o = g->options;
+	enum tok_bert_class cls = (enum tok_bert_class)tok_spread_value(&g->cls, cp);
+	uint32_t n = 1, e;
+
+	if (o->clean_text && (cls == TOK_BERT_CONTROL || cls == TOK_BERT_CONTROL_BLANK))
+		return element(TOK_BERT_GONE, 0);
+	if (o->strip_accents && cls == TOK_BERT_MARK)
+		return element(
+			tok_spread_value(&g->ccc, cp) != 0 ? TOK_BERT_GONE : TOK_BERT_BARRIER, 0);
+	if (o->strip_accents && cp >= HANGUL_FIRST && cp <= HANGUL_LAST)
+		return element(TOK_BERT_HANGUL, 0);
+	if (cp == 0x130 && o->lowercase && !o->strip_accents)
+		return several(g, dotted_i, 2);
+	if (o->strip_accents && strip != NULL) {
+		while (n < TOK_BERT_SEQ_MAX && strip->to[n] != 0)
+			n++;
+		e = several(g, strip->to, n);
+	} else {
+		e = finish_one(g, cp);
+	}
+	/* CJK decompose to one character; blanks around it make it a word. */
+	if (o->handle_chinese_chars && TOK_BERT_KIND(e) == TOK_BERT_CHAR && is_cjk(cp))
+		e = element(TOK_BERT_ALONE, e & TOK_BERT_TARGET);
+	/* "Itself" is written as 0, so that pages of such characters are equal. */
+	if (TOK_BERT_KIND(e) != TOK_BERT_SEQ && (e & TOK_BERT_TARGET) == cp)
+		e &= ~TOK_BERT_TARGET;
+	return e;
+}
+
+/* ---- what differs from the code point before ---- */
+
+static void
+mark(struct fresh *f, uint32_t cp)
+{
+	f->bit[cp / 64] |= 1ull << cp % 64;
+	f->page[cp / TOK_PAGE] = true;
+}
+
+static void
+mark_runs(struct fresh *f, const struct tok_runs *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		mark(f, r->run[i] >> r->bits);
+}
+
+static void
+mark_block(struct fresh *f, uint32_t first, uint32_t last)
+{
+	mark(f, first);
+	mark(f, last + 1);
+}
+
+/* All that make_one looks at. */
+static void
+mark_all(struct fresh *f, const struct tok_runs *classes, const struct tok_runs *ccc)
+{
+	mark_runs(f, classes);
+	mark_runs(f, ccc);
+	for (uint32_t i = 0; i < tok_bert_strip_n; i++)
+		mark_block(f, tok_bert_strip[i].from, tok_bert_strip[i].from);
+	for (uint32_t i = 0; i < tok_bert_lower_n; i++)
+		mark_block(f, tok_bert_lower[i].from, tok_bert_lower[i].from);
+	mark_block(f, 0x130, 0x130); /* the dotted I */
+	mark_block(f, HANGUL_FIRST, HANGUL_LAST);
+	for (size_t i = 0; i < N(cjk_block); i++)
+		mark_block(f, cjk_block[i][0], cjk_block[i][1]);
+}
+
+/* ---- the tables ---- */
+
+static bool
+spread_lower(struct making *g)
+{
+	uint32_t n = 0, at = TOK_PAGES;
+
+	for (uint32_t i = 0; i < tok_bert_lower_n; i++) {
+		n += tok_bert_lower[i].from / TOK_PAGE != at;
+		at = tok_bert_lower[i].from / TOK_PAGE;
+		g->low_page[at] = (uint16_t)n;
+	}
+	g->low = malloc((n + (size_t)1) * TOK_PAGE * sizeof(*g->low));
+	if (g->low == NULL)
+		return false;
+	for (uint32_t p = 0; p < TOK_PAGES; p++) {
+		for (uint32_t i = 0; g->low_page[p] != 0 && i < TOK_PAGE; i++)
+			g->low[g->low_page[p] * TOK_PAGE + i] = p * TOK_PAGE + i;
+	}
+	for (uint32_t i = 0; i < tok_bert_lower_n; i++) {
+		const uint32_t cp = tok_bert_lower[i].from;
+
+		g->low[g->low_page[cp / TOK_PAGE] * TOK_PAGE + cp % TOK_PAGE] =
+			tok_bert_lower[i].to;
+	}
+	return true;
+}
+
+static bool
+prepare(struct making *g)
+{
+	const struct tok_runs classes = {tok_bert_classes, tok_bert_classes_n, 3};
+	const struct tok_runs ccc = {tok_bert_ccc, tok_bert_ccc_n, 8};
+	size_t pages = 0;
+
+	g->fresh = calloc(1, sizeof(*g->fresh));
+	g->seq = malloc(SEQ_ROOM * sizeof(*g->seq));
+	if (g->fresh == NULL || g->seq == NULL || !tok_spread_runs(&g->cls, classes) ||
+		!tok_spread_runs(&g->ccc, ccc) || !spread_lower(g))
+		return false;
+	mark_all(g->fresh, &classes, &ccc);
+	for (uint32_t p = 0; p < TOK_PAGES; p++)
+		pages += p == 0 || g->fresh->page[p] || g->fresh->page[p - 1];
+	g->elements.bytes = TOK_PAGE * sizeof(uint32_t);
+	g->elements.page = malloc(pages * g->elements.bytes);
+	return g->elements.page != NULL;
+}
+
+/* A page from code point `first` on, whose predecessor has the element `last`; the last of it. */
+static uint32_t
+make_page(struct making *g, uint32_t first, uint32_t last, uint32_t *e)
+{
+	uint32_t done = 0;
+
+	for (uint32_t w = 0; w < TOK_PAGE / 64; w++) {
+		uint64_t bits = g->fresh->bit[first / 64 + w];
+
+		for (; bits != 0; bits &= bits - 1) {
+			const uint32_t at = 64 * w + (uint32_t)__builtin_ctzll(bits);
+
+			while (done < at)
+				e[done++] = last;
+			last = make_one(g, first + at);
+		}
+	}
+	while (done < TOK_PAGE)
+		e[done++] = last;
+	return last;
+}
+
+static void
+make_all(struct making *g, uint16_t *page)
+{
+	const bool *fresh = g->fresh->page;
+	uint32_t e[TOK_PAGE], last = 0;
+
+	for (uint32_t p = 0; p < TOK_PAGES; p++) {
+		if (p > 0 && !fresh[p] && !fresh[p - 1]) {
+			page[p] = page[p - 1];
+			continue;
+		}
+		last = make_page(g, p * TOK_PAGE, last, e);
+		page[p] = tok_page_put(&g->elements, e);
+	}
+}
+
+void
+tok_bert_norm_plain(struct tok_bert_norm *t)
+{
+	for (uint32_t c = 1; c < 0x80; c++) {
+		uint32_t e = tok_bert_element(t, c), to = e & TOK_BERT_TARGET;
+
+		if (TOK_BERT_KIND(e) == TOK_BERT_CHAR)
+			t->plain[c] = (uint8_t)(to != 0 ? to : c);
+	}
+}
+
+static bool
+keep(struct tok_vocab *v, const struct making *g)
+{
+	struct tok_bert_norm *t = &v->wordpiece.norm;
+
+	if (!tok_vocab_table_make(v, TOK_TABLE_NORM_ELEMENT, g->elements.n * TOK_PAGE) ||
+		!tok_vocab_table_make(v, TOK_TABLE_NORM_SEQ, g->n_seq + 1))
+		return false;
+	memcpy(t->element, g->elements.page, g->elements.n * g->elements.bytes);
+	memcpy(t->seq, g->seq, g->n_seq * sizeof(*t->seq));
+	tok_bert_norm_plain(t);
+	return true;
+}
+
+bool
+tok_bert_norm_build(
+	struct tok_vocab *v, const struct tok_model_bert *options, struct tok_error *err)
+{
+	struct making g = {.options = options};
+	bool ok = tok_vocab_table_make(v, TOK_TABLE_NORM_PAGE, TOK_PAGES) && prepare(&g);
+
+	if (ok) {
+		make_all(&g, v->wordpiece.norm.page);
+		ok = keep(v, &g);
+	}
+	free(g.cls.value);
+	free(g.ccc.value);
+	free(g.low);
+	free(g.fresh);
+	free(g.elements.page);
+	free(g.seq);
+	return ok || tok_fail(err, "out of memory for the tables of the BERT normalizer");
+}

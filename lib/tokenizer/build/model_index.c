@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Reading files, and ids by bytes, for the loaders. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model_make.h"
+
+const char *
+tok_shown_path(const char *path)
+{
+	size_t len = strlen(path);
+
+	return len > TOK_SHOWN_MAX ? path + len - TOK_SHOWN_MAX : path;
+}
+
+/* All `size` bytes of an open file, or NULL. */
+static char *
+read_whole(int fd, const char *shown, size_t size, struct tok_error *err)
+{
+	char *text = malloc(size + 1);
+	size_t have = 0;
+
+	if (text == NULL) {
+		tok_fail(err, "%s: out of memory for %zu bytes", shown, size);
+		return NULL;
+	}
+	while (have < size) {
+		ssize_t got = read(fd, text + have, size - have);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0) {
+			tok_fail(err, "%s: read %zu of %zu bytes: %s", shown, have, size,
+				got < 0 ? strerror(errno) : "the file has become shorter");
+			free(text);
+			return NULL;
+		}
+		have += (size_t)got;
+	}
+	text[size] = '\0';
+	return text;
+}
+
+char *
+tok_read_file(const char *path, size_t *len, struct tok_error *err)
+{
+	const char *shown = tok_shown_path(path);
+	/* Without O_NONBLOCK, opening a FIFO would wait for somebody to write to it. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	char *text = NULL;
+
+	if (fd < 0 || fstat(fd, &st) != 0)
+		tok_fail(err, "%s: %s", shown, strerror(errno));
+	else if (!S_ISREG(st.st_mode))
+		tok_fail(err, "%s: not a regular file", shown);
+	else if ((size_t)st.st_size > TOK_FILE_MAX)
+		tok_fail(err, "%s: %zu bytes, the limit of a vocabulary file is %zu", shown,
+			(size_t)st.st_size, TOK_FILE_MAX);
+	else
+		text = read_whole(fd, shown, (size_t)st.st_size, err);
+	*len = text == NULL ? 0 : (size_t)st.st_size;
+	if (fd >= 0)
+		close(fd);
+	return text;
+}
+
+bool
+tok_index_init(struct tok_index *x, const struct tok_model *m, struct tok_error *err)
+{
+	uint32_t slots = 1024;
+
+	while (slots < 2 * m->n_tokens)
+		slots *= 2;
+	x->m = m;
+	x->mask = slots - 1;
+	x->slot = calloc(slots, sizeof(*x->slot));
+	return x->slot != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+}
+
+void
+tok_index_free(struct tok_index *x)
+{
+	free(x->slot);
+	x->slot = NULL;
+}
+
+/*
+ * Multiplicative, eight bytes at a time: load/tiktoken.c looks up every part of every token. Not
+ * keyed: files are chosen by whoever runs us, not by the network.
+ */
+static uint32_t
+hash_bytes(const uint8_t *p, uint32_t len)
+{
+	uint64_t h = len, word;
+
+	for (; len >= sizeof(word); p += sizeof(word), len -= sizeof(word)) {
+		memcpy(&word, p, sizeof(word));
+		h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+		h ^= h >> 32;
+	}
+	word = 0;
+	memcpy(&word, p, len);
+	h = (h ^ word) * 0x9e3779b97f4a7c15ull;
+	return (uint32_t)(h ^ h >> 32);
+}
+
+static uint32_t *
+find_slot(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
+{
+	uint32_t i = hash_bytes(bytes, len) & x->mask;
+
+	for (; x->slot[i] != 0; i = (i + 1) & x->mask) {
+		const struct tok_model_token *t = &x->m->token[x->slot[i] - 1];
+
+		if (t->len == len && memcmp(x->m->bytes + t->off, bytes, len) == 0)
+			break;
+	}
+	return &x->slot[i];
+}
+
+uint32_t
+tok_index_find(const struct tok_index *x, const uint8_t *bytes, uint32_t len)
+{
+	return *find_slot(x, bytes, len) - 1; /* free: 0 - 1 == TOK_NO_TOKEN */
+}
+
+bool
+tok_index_add(struct tok_index *x, uint32_t id)
+{
+	const struct tok_model_token *t = &x->m->token[id];
+	uint32_t *slot;
+
+	if (t->special || t->outside || t->len == 0)
+		return true;
+	slot = find_slot(x, x->m->bytes + t->off, t->len);
+	if (*slot != 0)
+		return false;
+	*slot = id + 1;
+	return true;
+}

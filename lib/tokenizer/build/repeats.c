@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up only. */
+#include <string.h>
+
+#include "vocab.h"
+#include "parts.h"
+
+/* Order of the merge of tokens of i and j units in a family, or 0xff. */
+struct merges {
+	uint8_t order[TOK_REPEAT_UNITS][TOK_REPEAT_UNITS];
+};
+
+static uint32_t
+power_of(const struct tok_repeat *f, uint32_t rank_id)
+{
+	if (rank_id == f->unit)
+		return 1;
+	return rank_id >= f->low && rank_id < f->high ? f->power[rank_id - f->low] : 0;
+}
+
+static bool
+read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges *g,
+	struct tok_repeat_runs *r)
+{
+	if (f->low >= v->n_ranks || f->high > v->n_ranks || f->high < f->low + 2 ||
+		f->high - f->low > TOK_REPEAT_UNITS - 2 || f->unit >= f->low)
+		return false;
+	memset(g, 0xff, sizeof(*g));
+	memset(r->rank, 0xff, sizeof(r->rank));
+	r->rank[1] = f->unit;
+	for (uint32_t i = f->low; i < f->high; i++) {
+		const uint32_t left = power_of(f, v->split[i].left);
+		const uint32_t right = power_of(f, v->split[i].right);
+		const uint32_t power = f->power[i - f->low], order = f->order[i - f->low];
+
+		/* Parts come first: their powers have been looked at. */
+		if (v->split[i].left >= i || v->split[i].right >= i || left == 0 || right == 0 ||
+			left + right != power || power >= TOK_REPEAT_UNITS ||
+			r->rank[power] != TOK_NO_TOKEN || order >= TOK_REPEAT_UNITS)
+			return false;
+		r->rank[power] = i;
+		g->order[left][right] = (uint8_t)order;
+	}
+	return f->power[0] == 2; /* two units */
+}
+
+/* Tokens of a run of n units, in units, by applying the merges. Returns their number. */
+static uint32_t
+encode_run(const struct merges *g, uint32_t n, uint8_t *part)
+{
+	memset(part, 1, n);
+	for (;;) {
+		uint32_t best = 0xff, at = 0;
+
+		for (uint32_t i = 0; i + 1 < n; i++) {
+			if (g->order[part[i]][part[i + 1]] < best) {
+				best = g->order[part[i]][part[i + 1]];
+				at = i;
+			}
+		}
+		if (best == 0xff)
+			return n;
+		part[at] = (uint8_t)(part[at] + part[at + 1]);
+		memmove(part + at + 1, part + at + 2, n - at - 2);
+		n--;
+	}
+}
+
+static bool
+fill(const struct tok_vocab *v, const struct tok_repeat *f, struct tok_repeat_runs *r)
+{
+	uint8_t part[2 * TOK_REPEAT_UNITS];
+	struct merges g;
+
+	if (!read_family(v, f, &g, r))
+		return false;
+	for (uint32_t n = 1; n < 2 * TOK_REPEAT_UNITS; n++) {
+		const uint32_t parts = encode_run(&g, n, part);
+
+		r->last[n] = part[parts - 1];
+		if (parts == 2)
+			r->stands[part[0]] |= 1ull << part[1];
+		/* Each is a token that its own bytes are encoded to. */
+		if (n < TOK_REPEAT_UNITS && r->rank[n] != TOK_NO_TOKEN && parts != 1)
+			return false;
+	}
+	return true;
+}
+
+bool
+tok_repeats_fill(struct tok_vocab *v)
+{
+	uint32_t before = 0;
+
+	memset(v->repeat_runs, 0, sizeof(v->repeat_runs));
+	for (uint32_t i = 0; i < v->n_repeats; i++) {
+		if (v->repeat[i].low < before || !fill(v, &v->repeat[i], &v->repeat_runs[i]))
+			return false;
+		before = v->repeat[i].high;
+	}
+	return true;
+}

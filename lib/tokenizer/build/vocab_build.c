@@ -1,0 +1,632 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Build the tables of a vocabulary from a model. Set-up only. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "normalize/added.h"
+#include "automaton.h"
+#include "encode/bpe.h"
+#include "parts.h"
+#include "tables/mem.h"
+#include "unicode/pages.h"
+#include "pieces.h"
+#include "pretokenize/names.h"
+#include "longest_build.h"
+#include "unicode/utf8.h"
+#include "vocab_table.h"
+
+/* Slots, a power of two, so that n entries fill at most two thirds. */
+static uint32_t
+slots_for(uint32_t n)
+{
+	uint32_t slots = 64;
+
+	while (slots < n + n / 2 + 1)
+		slots *= 2;
+	return slots;
+}
+
+/* ---- rank ids, merges ---- */
+
+/* rank_of[outside id] = rank id, or TOK_NO_TOKEN. Of a merge, parts come before the whole. */
+static bool
+build_ranks(
+	struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, struct tok_error *err)
+{
+	uint32_t i;
+
+	for (i = 0; i < m->n_tokens; i++)
+		rank_of[i] = TOK_NO_TOKEN;
+	for (i = 0; i < TOK_BYTES; i++)
+		v->ext[i] = TOK_NO_TOKEN;
+	for (i = 0; i < m->n_tokens; i++) {
+		const struct tok_model_token *t = &m->token[i];
+
+		if (t->special || t->outside || t->len != 1)
+			continue;
+		if (v->ext[m->bytes[t->off]] != TOK_NO_TOKEN)
+			return tok_fail(err, "ids %u and %u are both the byte 0x%02x",
+				v->ext[m->bytes[t->off]], i, m->bytes[t->off]);
+		v->ext[m->bytes[t->off]] = i;
+		rank_of[i] = m->bytes[t->off];
+	}
+	for (i = 0; i < TOK_BYTES; i++) {
+		if (v->ext[i] == TOK_NO_TOKEN)
+			return tok_fail(err,
+				"no token for the byte 0x%02x: a byte-level "
+				"vocabulary needs all 256",
+				i);
+		v->len[i] = 1;
+		v->split[i] = (struct tok_split){i, i};
+	}
+	for (i = 0; i < m->n_merges; i++) {
+		const struct tok_model_merge *g = &m->merge[i];
+		uint32_t left = rank_of[g->left], right = rank_of[g->right];
+
+		rank_of[g->result] = TOK_BYTES + i;
+		v->ext[TOK_BYTES + i] = g->result;
+		v->len[TOK_BYTES + i] = (uint16_t)m->token[g->result].len;
+		v->split[TOK_BYTES + i] = (struct tok_split){left, right};
+	}
+	return true;
+}
+
+static bool
+crowded(uint32_t id, struct tok_error *err)
+{
+	return tok_fail(err,
+		"token %u shares its place in a table with more than %u others: they were chosen to, "
+		"and the vocabulary is not to be trusted",
+		id, TOK_PROBES_MAX);
+}
+
+/* Two buckets of two slots suffice up to some seven eighths of them; here four fifths at most. */
+static uint32_t
+slots_for_pairs(uint32_t n)
+{
+	uint32_t slots = 64;
+
+	while (slots < n + n / 4)
+		slots *= 2;
+	return slots;
+}
+
+#define KICKS_MAX 1000u /* some hundred at most, where hashes are as good as random */
+
+/* Where there is room; else what lies there moves to its other bucket, in which it does likewise.
+ */
+static bool
+put_pair(struct tok_vocab *v, uint64_t entry)
+{
+	uint32_t bucket = tok_pair_bucket(v, entry >> 21, 0);
+
+	for (uint32_t kick = 0; kick < KICKS_MAX; kick++) {
+		uint64_t *e = &v->pair[bucket], other;
+
+		for (uint32_t k = 0; k < TOK_PAIR_SLOTS; k++) {
+			if (e[k] == ~0ull) {
+				e[k] = entry;
+				return true;
+			}
+		}
+		/* The older one, which lies in front: both get their turn. */
+		other = e[0];
+		e[0] = e[1];
+		e[1] = entry;
+		entry = other;
+		bucket ^= tok_pair_bucket(v, entry >> 21, 0) ^ tok_pair_bucket(v, entry >> 21, 1);
+	}
+	return false;
+}
+
+/* Put all of them into the table, which is free. */
+static bool
+put_pairs(struct tok_vocab *v)
+{
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
+
+		if (!put_pair(v, (uint64_t)part.left << 42 | (uint64_t)part.right << 21 | r))
+			return false;
+	}
+	return true;
+}
+
+/* In a small table chance can crowd a bucket: it is tried with tables twice as large. */
+#define PAIR_TRIES 4u
+
+static bool
+build_pairs(struct tok_vocab *v, struct tok_error *err)
+{
+	uint32_t slots = slots_for_pairs(v->n_ranks - TOK_BYTES), tries = 0;
+
+	if (!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES))
+		return tok_fail(err, "out of memory for %u merges", v->n_ranks);
+	memset(v->byte_pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
+
+		if (part.left < TOK_BYTES && part.right < TOK_BYTES)
+			v->byte_pair[part.left << 8 | part.right] = r;
+	}
+	for (;;) {
+		if (!tok_vocab_table_make(v, TOK_TABLE_PAIR, slots))
+			return tok_fail(err, "out of memory for %u merges", v->n_ranks);
+		tok_vocab_shifts(v);
+		memset(v->pair, 0xff, slots * sizeof(*v->pair));
+		if (put_pairs(v))
+			return true;
+		if (++tries == PAIR_TRIES)
+			return tok_fail(err,
+				"%u merges find no room in a table of %u pairs: they were chosen "
+				"to, and the vocabulary is not to be trusted",
+				v->n_ranks - TOK_BYTES, slots);
+		v->mem.free(v->mem.ctx, v->pair, slots * sizeof(*v->pair));
+		tok_vocab_table_set(v, TOK_TABLE_PAIR, NULL, 0);
+		slots *= 2;
+	}
+}
+
+/* ---- words ---- */
+
+static const uint8_t *
+bytes_of(const struct tok_vocab *v, uint32_t rank_id)
+{
+	return v->bytes + v->span[v->ext[rank_id]].off;
+}
+
+/* By outside id. */
+static bool
+put_word(struct tok_vocab *v, uint32_t id, struct tok_error *err)
+{
+	const struct tok_span span = v->span[id];
+	const uint8_t *bytes = v->bytes + span.off;
+	uint32_t i, probes = 0;
+
+	if (span.len <= TOK_KEY_BYTES) {
+		uint64_t key = 0;
+
+		memcpy(&key, bytes, span.len);
+		i = tok_word_slot(v, key, span.len);
+		while (v->word[i].len != 0 && probes++ < TOK_PROBES_MAX)
+			i = (i + 1) & v->word_mask;
+		if (probes > TOK_PROBES_MAX)
+			return crowded(id, err);
+		v->word[i] = (struct tok_word){.key = key, .id = id, .len = span.len};
+	} else {
+		i = tok_long_slot(v, bytes, span.len);
+		while (v->long_word[i].len != 0 && probes++ < TOK_PROBES_MAX)
+			i = (i + 1) & v->long_mask;
+		if (probes > TOK_PROBES_MAX)
+			return crowded(id, err);
+		v->long_word[i] = (struct tok_long_word){
+			.first = tok_load8(bytes),
+			.last = tok_load8(bytes + span.len - 8),
+			.id = id,
+			.len = span.len,
+			.off = span.off,
+		};
+	}
+	return true;
+}
+
+static bool
+build_words(struct tok_vocab *v, struct tok_error *err)
+{
+	uint32_t n_short = 0, n_long = 0;
+
+	for (uint32_t r = 0; r < v->n_ranks; r++)
+		*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
+	for (uint32_t i = 0; i < v->n_whole; i++)
+		*(v->span[v->whole[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
+	if (!tok_vocab_table_make(v, TOK_TABLE_WORD, slots_for(n_short)) ||
+		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
+		return tok_fail(err, "out of memory for %u words", n_short + n_long);
+	tok_vocab_shifts(v);
+	/* In the order of ranks, so that frequent words sit where they are found first. */
+	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		if (!put_word(v, v->ext[r], err))
+			return false;
+	}
+	for (uint32_t i = 0; i < v->n_whole; i++) {
+		if (!put_word(v, v->whole[i], err))
+			return false;
+	}
+	return true;
+}
+
+/* ---- tokens that only a whole pretoken can be ---- */
+
+struct whole {
+	const uint8_t *p;
+	uint32_t len, id;
+};
+
+static int
+compare_whole(const void *a, const void *b)
+{
+	const struct whole *x = a, *y = b;
+	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
+
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/* Those that no merge makes, sorted by their bytes. rank_of[outside id] as build_ranks left it. */
+static bool
+build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank_of,
+	struct tok_error *err)
+{
+	struct whole *found;
+
+	if (!m->ignore_merges || m->n_unmade == 0)
+		return true;
+	found = calloc(m->n_unmade, sizeof(*found));
+	if (found == NULL || !tok_vocab_table_make(v, TOK_TABLE_WHOLE, m->n_unmade)) {
+		free(found);
+		return tok_fail(err, "out of memory for %u tokens", m->n_unmade);
+	}
+	for (uint32_t id = 0; id < m->n_tokens; id++) {
+		const struct tok_model_token *t = &m->token[id];
+
+		if (!t->special && !t->outside && t->len > 1 && rank_of[id] == TOK_NO_TOKEN)
+			found[v->n_whole++] = (struct whole){v->bytes + t->off, t->len, id};
+	}
+	assert(v->n_whole == m->n_unmade);
+	qsort(found, v->n_whole, sizeof(*found), compare_whole);
+	for (uint32_t i = 0; i < v->n_whole; i++)
+		v->whole[i] = found[i].id;
+	free(found);
+	return true;
+}
+
+/* ---- longest match ---- */
+
+static bool
+build_longest(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	struct tok_longest_piece *piece;
+	uint32_t n = 0;
+	bool ok;
+
+	if (!m->greedy)
+		return true;
+	piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
+	ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+	for (uint32_t id = 0; ok && id < m->n_tokens; id++) {
+		const struct tok_model_token *t = &m->token[id];
+
+		if (!t->special && !t->outside && t->len > 0)
+			piece[n++] = (struct tok_longest_piece){
+				v->bytes + t->off, t->len, id, TOK_LONGEST_GO_ON};
+	}
+	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE, TOK_TABLE_LONGEST_POP,
+			   piece, n, err);
+	free(piece);
+	return ok;
+}
+
+/* ---- automaton ---- */
+
+static int
+compare_bytes(const void *a, const void *b)
+{
+	const struct tok_automaton_word *x = a, *y = b;
+	int c = memcmp(x->p, y->p, x->len < y->len ? x->len : y->len);
+
+	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
+}
+
+/* What the trie needs while it is built: the words below a node are sorted[low .. high). */
+struct range {
+	uint32_t low, high;
+};
+
+static void
+link_node(struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
+{
+	struct tok_node *node = &v->node[child];
+	uint32_t at = v->node[parent].fail;
+
+	/* Parents come before children, so all shorter suffixes are linked already. */
+	if (parent == 0) {
+		node->fail = 0;
+	} else {
+		for (;;) {
+			const struct tok_node *f = &v->node[at];
+
+			if (f->child[byte >> 6] >> (byte & 63) & 1) {
+				node->fail = tok_child(f, byte);
+				break;
+			}
+			if (at == 0) {
+				node->fail = 0;
+				break;
+			}
+			at = f->fail;
+		}
+	}
+	node->dict =
+		v->node[node->fail].token != TOK_NO_TOKEN ? node->fail : v->node[node->fail].dict;
+}
+
+static void
+link_children(struct tok_vocab *v, uint32_t at)
+{
+	const struct tok_node *node = &v->node[at];
+	uint32_t child = node->first;
+
+	for (uint32_t w = 0; w < 4; w++) {
+		for (uint64_t bits = node->child[w]; bits != 0; bits &= bits - 1)
+			link_node(v, at, child++,
+				(uint8_t)(64 * w + (uint32_t)__builtin_ctzll(bits)));
+	}
+}
+
+/* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
+static void
+build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n,
+	struct range *range)
+{
+	uint32_t at, used = 1;
+
+	range[0] = (struct range){0, n};
+	v->node[0].token = TOK_NO_TOKEN;
+	for (at = 0; at < used; at++) {
+		struct tok_node *node = &v->node[at];
+		uint32_t depth = node->depth, low = range[at].low, high = range[at].high, w;
+
+		if (low < high && sorted[low].len == depth && depth > 0)
+			node->token = sorted[low++].token;
+		node->first = used;
+		node->extends = low < high;
+		while (low < high) {
+			uint8_t byte = sorted[low].p[depth];
+			struct tok_node *child = &v->node[used];
+
+			range[used].low = low;
+			while (low < high && sorted[low].p[depth] == byte)
+				low++;
+			range[used].high = low;
+			child->depth = (uint16_t)(depth + 1);
+			child->token = TOK_NO_TOKEN;
+			node->child[byte >> 6] |= 1ull << (byte & 63);
+			used++;
+		}
+		for (w = 1; w < 4; w++)
+			node->below[w] = (uint8_t)(node->below[w - 1] +
+						   __builtin_popcountll(node->child[w - 1]));
+	}
+	assert(used == v->n_nodes);
+}
+
+static uint32_t
+count_nodes(const struct tok_automaton_word *sorted, uint32_t n)
+{
+	uint32_t nodes = 1, i, k;
+
+	for (i = 0; i < n; i++) {
+		uint32_t common = 0, most = 0;
+
+		if (i > 0)
+			most = sorted[i].len < sorted[i - 1].len ? sorted[i].len
+								 : sorted[i - 1].len;
+		for (k = 0; k < most && sorted[i].p[k] == sorted[i - 1].p[k]; k++)
+			common++;
+		nodes += sorted[i].len - common;
+	}
+	return nodes;
+}
+
+bool
+tok_automaton_build(
+	struct tok_vocab *v, struct tok_automaton_word *word, uint32_t n, struct tok_error *err)
+{
+	struct range *range;
+	uint32_t nodes, at;
+	bool ok;
+
+	qsort(word, n, sizeof(*word), compare_bytes);
+	for (uint32_t i = 1; i < n; i++) {
+		if (compare_bytes(&word[i - 1], &word[i]) == 0)
+			return tok_fail(err, "two tokens have the same text \"%.*s\": remove one",
+				word[i].len < 60 ? (int)word[i].len : 60, (const char *)word[i].p);
+	}
+	nodes = count_nodes(word, n);
+	range = calloc(nodes, sizeof(*range));
+	v->n_nodes = nodes;
+	ok = range != NULL && tok_vocab_table_make(v, TOK_TABLE_NODE, nodes);
+	if (ok) {
+		build_trie(v, word, n, range);
+		for (at = 0; at < v->n_nodes; at++)
+			link_children(v, at);
+	}
+	free(range);
+	return ok || tok_fail(err, "out of memory for an automaton of %u nodes", nodes);
+}
+
+static bool
+build_automaton(struct tok_vocab *v, struct tok_error *err)
+{
+	struct tok_automaton_word *word = calloc(v->n_ranks, sizeof(*word));
+	bool ok = word != NULL || tok_fail(err, "out of memory for %u tokens", v->n_ranks);
+
+	for (uint32_t r = 0; ok && r < v->n_ranks; r++)
+		word[r] = (struct tok_automaton_word){bytes_of(v, r), v->len[r], r};
+	ok = ok && tok_automaton_build(v, word, v->n_ranks, err);
+	free(word);
+	return ok;
+}
+
+/* ---- the rest ---- */
+
+static bool
+build_repeats(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank_of,
+	struct tok_error *err)
+{
+	if (m->n_repeats == 0)
+		return true;
+	if (!tok_vocab_table_make(v, TOK_TABLE_REPEAT, m->n_repeats))
+		return tok_fail(err, "out of memory for %u families of repeats", m->n_repeats);
+	for (uint32_t i = 0; i < m->n_repeats; i++) {
+		const struct tok_model_repeat *from = &m->repeat[i];
+		struct tok_repeat *f = &v->repeat[i];
+
+		f->unit = rank_of[from->unit];
+		f->low = rank_of[from->id[0]];
+		f->high = f->low + from->n;
+		memcpy(f->power, from->power, from->n);
+		memcpy(f->order, from->order, from->n);
+	}
+	v->n_repeats = m->n_repeats;
+	return tok_repeats_fill(v) ||
+	       tok_fail(err, "tokens of repeats that their merges do not make");
+}
+
+bool
+tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_error *err)
+{
+	struct tok_page_set set = {.bytes = TOK_PAGE};
+	struct tok_spread s = {0};
+
+	if (!tok_spread_runs(&s, runs) || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES))
+		goto out;
+	set.page = s.value; /* in place: a page moves down, onto one that has been looked at */
+	for (uint32_t i = 0, seen = 0; i < TOK_PAGES; i++) {
+		if (s.page[i] == seen)
+			v->cat_page[i] = tok_page_put(&set, s.value + seen++ * TOK_PAGE);
+		else
+			v->cat_page[i] = v->cat_page[i - 1];
+	}
+	if (tok_vocab_table_make(v, TOK_TABLE_CAT, set.n * TOK_PAGE))
+		memcpy(v->cat, set.page, set.n * TOK_PAGE);
+out:
+	free(s.value);
+	return v->cat != NULL || tok_fail(err, "out of memory for character classes");
+}
+
+/* What all kinds have: the bytes of ids. */
+static bool
+build_spans(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	if (!tok_vocab_table_make(v, TOK_TABLE_SPAN, m->n_tokens) ||
+		!tok_vocab_table_make(v, TOK_TABLE_BYTES, m->n_bytes + 8))
+		return tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+	memcpy(v->bytes, m->bytes, m->n_bytes);
+	for (uint32_t i = 0; i < m->n_tokens; i++) {
+		v->span[i] = (struct tok_span){m->token[i].off, m->token[i].len};
+		if (!m->token[i].special && m->token[i].len > v->info.max_token_bytes &&
+			(m->kind == TOK_KIND_WORDPIECE || !m->token[i].outside))
+			v->info.max_token_bytes = m->token[i].len;
+	}
+	return true;
+}
+
+static bool
+build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	return (tok_vocab_table_make(v, TOK_TABLE_EXT, v->n_ranks) &&
+		       tok_vocab_table_make(v, TOK_TABLE_LEN, v->n_ranks) &&
+		       tok_vocab_table_make(v, TOK_TABLE_SPLIT, v->n_ranks)) ||
+	       tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+}
+
+static bool
+build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	const struct tok_runs categories = {tok_unicode_runs, tok_unicode_n_runs, 3};
+	uint32_t *rank_of = calloc(m->n_tokens, sizeof(*rank_of));
+	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+
+	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
+	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
+	     build_automaton(v, err) && build_longest(v, m, err) &&
+	     build_repeats(v, m, rank_of, err) &&
+	     (m->pretok == TOK_PRETOK_PIECES ? tok_pieces_build(v, err)
+					     : tok_vocab_classes(v, categories, err));
+	free(rank_of);
+	return ok;
+}
+
+static bool
+build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	v->info.max_token_bytes++; /* the blank before it */
+	return tok_wordpiece_build(v, m, err);
+}
+
+static bool
+build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	bool ok = build_spans(v, m, err);
+
+	switch (m->kind) {
+	case TOK_KIND_BPE:
+		ok = ok && build_bpe(v, m, err) &&
+		     (!m->unigram.sentencepiece || tok_unigram_build_normalizer(v, m, err));
+		break;
+	case TOK_KIND_WORDPIECE:
+		ok = ok && build_wordpiece(v, m, err);
+		break;
+	case TOK_KIND_UNIGRAM:
+		ok = ok && tok_unigram_build(v, m, err);
+		break;
+	}
+	/* Some are looked for in normalized text: the normalizer is there. */
+	ok = ok && tok_added_build(v, m, err);
+	if (ok && (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece))
+		tok_unigram_sum(v); /* of which some look for them */
+	return ok;
+}
+
+struct tok_vocab *
+tok_vocab_build(struct tok_model *m, const char *name, const char *path, const struct tok_mem *mem,
+	struct tok_error *err)
+{
+	struct tok_vocab *v;
+	size_t strings = strlen(name) + strlen(path) + 2;
+	char *text;
+
+	if (mem == NULL)
+		mem = &tok_mem_default;
+	assert(m->kind != TOK_KIND_BPE || m->pretok != TOK_PRETOK_NONE);
+	if (m->greedy && m->unigram.sentencepiece && !m->unigram.byte_fallback) {
+		tok_fail(err, "%s: algo \"greedy\" is not implemented without byte_fallback", path);
+		return NULL;
+	}
+	if (m->greedy) { /* every token is a word, and none is merged */
+		m->n_merges = 0;
+		m->n_tokens -= m->n_parts;
+		m->n_parts = 0;
+		m->ignore_merges = true;
+	}
+	if (m->kind == TOK_KIND_BPE &&
+		(!tok_model_live_merges(m, err) || !tok_model_order_merges(m, err)))
+		return NULL;
+	v = calloc(1, sizeof(*v) + strings);
+	if (v == NULL) {
+		tok_fail(err, "out of memory");
+		return NULL;
+	}
+	text = (char *)(v + 1);
+	v->mem = *mem;
+	v->kind = m->kind;
+	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES; /* other kinds set what is theirs */
+	v->pretok = m->pretok;
+	v->nfc = m->nfc;
+	v->metaspace = m->metaspace;
+	v->shape = m->shape;
+	v->n_ranks = TOK_BYTES + m->n_merges;
+	v->info.name = strcpy(text, name);
+	v->info.path = strcpy(text + strlen(name) + 1, path);
+	v->info.format = m->format;
+	v->info.pretokenizer = tok_words_name(m->kind, m->pretok);
+	v->info.checksum = tok_model_checksum(m);
+	v->info.algo = m->greedy ? "greedy" : "exact";
+	v->info.n_ids = m->n_tokens - m->n_parts;
+	v->info.n_merges = m->n_merges;
+	if (!build(v, m, err)) {
+		tok_vocab_free(v);
+		return NULL;
+	}
+	return v;
+}

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The tries of wordpiece.h, and the texts that ids decode to. Set-up only. */
+#include <stdlib.h>
+
+#include "longest_build.h"
+#include "parts.h"
+#include "vocab_table.h"
+
+static bool
+goes_on(const uint8_t *p, uint32_t len)
+{
+	return len >= 2 && p[0] == '#' && p[1] == '#';
+}
+
+/* Of a token "##x" only the x can be matched: a word that begins with # is that character alone. */
+static uint32_t
+list_pieces(const struct tok_model *m, struct tok_longest_piece *piece)
+{
+	uint32_t n = 0;
+
+	for (uint32_t id = 0; id < m->n_tokens; id++) {
+		const struct tok_model_token *t = &m->token[id];
+		struct tok_longest_piece *to = &piece[n];
+
+		if (t->len == 0 || t->outside)
+			continue;
+		*to = (struct tok_longest_piece){m->bytes + t->off, t->len, id, TOK_LONGEST_BEGIN};
+		if (goes_on(to->p, to->len)) {
+			to->p += 2;
+			to->len -= 2;
+			to->root = TOK_LONGEST_GO_ON;
+		}
+		n += to->len > 0;
+	}
+	return n;
+}
+
+/* ---- decoding ---- */
+
+/* Remove from text[0 .. *n) what `from` has and `to` has not: replace each, as str::replace does.
+ */
+static void
+replace_all(uint8_t *text, uint32_t *n, const char *from, const char *to)
+{
+	const uint32_t from_len = (uint32_t)strlen(from), to_len = (uint32_t)strlen(to);
+	uint32_t at = 0, out = 0;
+
+	while (at < *n) {
+		if (*n - at >= from_len && memcmp(text + at, from, from_len) == 0) {
+			memcpy(text + out, to, to_len); /* never longer than `from` */
+			out += to_len;
+			at += from_len;
+		} else {
+			text[out++] = text[at++];
+		}
+	}
+	*n = out;
+}
+
+/* decoders/wordpiece.rs, cleanup: on each token by itself, in this order. */
+static void
+clean_up(uint8_t *text, uint32_t *n)
+{
+	static const char *const pair[][2] = {{" .", "."}, {" ?", "?"}, {" !", "!"}, {" ,", ","},
+		{" ' ", "'"}, {" n't", "n't"}, {" 'm", "'m"}, {" do not", " don't"}, {" 's", "'s"},
+		{" 've", "'ve"}, {" 're", "'re"}};
+
+	for (size_t i = 0; i < sizeof(pair) / sizeof(pair[0]); i++)
+		replace_all(text, n, pair[i][0], pair[i][1]);
+}
+
+/*
+ * Two texts an id: as the first of a text a token stands as it is; behind others without its ##, or
+ * after a blank.
+ */
+static bool
+build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	const uint32_t n = m->n_tokens;
+	struct tok_wordpiece *w = &v->wordpiece;
+	uint32_t at = 0;
+
+	if (!tok_vocab_table_make(v, TOK_TABLE_AT_START, n) ||
+		!tok_vocab_table_make(v, TOK_TABLE_BEHIND, n) ||
+		!tok_vocab_table_make(v, TOK_TABLE_TEXT, 2 * m->n_bytes + n))
+		return tok_fail(err, "out of memory for %u texts", n);
+	for (uint32_t id = 0; id < n; id++) {
+		const uint8_t *bytes = m->bytes + m->token[id].off;
+		uint32_t len = m->token[id].len, skip = goes_on(bytes, len) ? 2 : 0;
+
+		if (len == 0)
+			continue;
+		w->at_start[id].off = at;
+		memcpy(w->text + at, bytes, len);
+		w->at_start[id].len = len;
+		if (m->bert.cleanup)
+			clean_up(w->text + at, &w->at_start[id].len);
+		at += w->at_start[id].len;
+		w->behind[id].off = at;
+		w->text[at] = ' ';
+		memcpy(w->text + at + (skip == 0), bytes + skip, len - skip);
+		w->behind[id].len = len - skip + (skip == 0);
+		if (m->bert.cleanup)
+			clean_up(w->text + at, &w->behind[id].len);
+		at += w->behind[id].len;
+	}
+	return true;
+}
+
+static bool
+build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	struct tok_longest_piece *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
+	bool ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
+
+	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE,
+		TOK_TABLE_LONGEST_POP, piece, list_pieces(m, piece), err);
+	free(piece);
+	return ok;
+}
+
+bool
+tok_wordpiece_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	v->wordpiece.unk = m->bert.unk;
+	v->wordpiece.max_chars = m->bert.max_chars;
+	return build_tries(v, m, err) && build_texts(v, m, err) &&
+	       tok_bert_norm_build(v, &m->bert, err);
+}

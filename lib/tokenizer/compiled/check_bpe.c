@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The tables of byte pair encoding, those of a compiled vocabulary. The hot path stays in bounds,
+ * and ends, by what doc/streaming.md proves of a list of merges. So the list is looked at (split),
+ * and then that the other tables are the ones that vocab_build.c makes of it. Set-up only.
+ */
+#include <stdlib.h>
+
+#include "encode/bpe.h"
+#include "build/parts.h"
+#include "compiled.h"
+#include "unicode/pages.h"
+#include "build/vocab_table.h"
+
+static const uint8_t *
+bytes_of(const struct tok_vocab *v, uint32_t id)
+{
+	return v->bytes + v->span[id].off;
+}
+
+/* ---- the list of merges ---- */
+
+/* Rank ids have the bytes of their parts, which come first. */
+static bool
+ranks_fit(const struct tok_vocab *v)
+{
+	const uint32_t all = tok_vocab_table_n(v, TOK_TABLE_SPAN);
+
+	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		const uint32_t n_ids = r < TOK_BYTES && !tok_has_unknown(v) ? v->info.n_ids : all;
+		const struct tok_split part = v->split[r];
+		const uint32_t id = v->ext[r], len = v->len[r];
+
+		if (id >= n_ids || v->span[id].len != len || len > v->info.max_token_bytes)
+			return false;
+		if (r < TOK_BYTES) {
+			if (len != 1 || *bytes_of(v, id) != r || part.left != r || part.right != r)
+				return false;
+			continue;
+		}
+		if (part.left >= r || part.right >= r ||
+			len != (uint32_t)v->len[part.left] + v->len[part.right] ||
+			memcmp(bytes_of(v, id), bytes_of(v, v->ext[part.left]),
+				v->len[part.left]) != 0 ||
+			memcmp(bytes_of(v, id) + v->len[part.left], bytes_of(v, v->ext[part.right]),
+				v->len[part.right]) != 0)
+			return false;
+	}
+	return true;
+}
+
+/* Does a search in a table of words go on behind this slot's bucket? */
+static bool
+goes_on(const struct tok_vocab *v, enum tok_table which, uint32_t i)
+{
+	if (which == TOK_TABLE_WORD)
+		return v->word[i | (TOK_WORD_SLOTS - 1)].len != 0;
+	return v->long_word[i | (TOK_LONG_SLOTS - 1)].len != 0;
+}
+
+/* No search goes on for longer than in tables as they are built. */
+static bool
+runs_fit(const struct tok_vocab *v, enum tok_table which)
+{
+	const uint32_t n = tok_vocab_table_n(v, which);
+	uint32_t run = 0;
+
+	/* A run may go on from the end at the beginning. */
+	for (uint32_t i = 0; (i < n || run > 0) && run <= 2 * TOK_PROBES_MAX; i++)
+		run = goes_on(v, which, i & (n - 1)) ? run + 1 : 0;
+	return run <= 2 * TOK_PROBES_MAX;
+}
+
+/* The table of pairs has each merge and nothing else; so has that of bytes. */
+static bool
+pairs_fit(const struct tok_vocab *v)
+{
+	uint32_t used = 0, of_bytes = 0;
+
+	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_PAIR); i++)
+		used += v->pair[i] != ~0ull;
+	if (used != v->n_ranks - TOK_BYTES)
+		return false;
+	for (uint32_t i = 0; i < TOK_BYTES * TOK_BYTES; i++)
+		of_bytes += v->byte_pair[i] != TOK_NO_TOKEN;
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
+
+		if (tok_pair(v, part.left, part.right) != r)
+			return false;
+		if (part.left < TOK_BYTES && part.right < TOK_BYTES) {
+			if (v->byte_pair[part.left << 8 | part.right] != r)
+				return false;
+			of_bytes--;
+		}
+	}
+	return of_bytes == 0;
+}
+
+/*
+ * Those were looked at by tok_repeats_fill, in units. That two units stand side by side, as bytes,
+ * it takes for granted: the first of a family, which joins them, is looked at as any merge is.
+ */
+static bool
+is_repeat(const struct tok_vocab *v, uint32_t r)
+{
+	for (uint32_t i = 0; i < v->n_repeats; i++) {
+		if (r > v->repeat[i].low && r < v->repeat[i].high)
+			return true;
+	}
+	return false;
+}
+
+/* Each merge can happen: without it, and those behind it, its parts stand side by side. */
+static bool
+merges_live(const struct tok_vocab *v)
+{
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		if (!is_repeat(v, r) &&
+			!tok_bpe_pair_stands(v, v->split[r].left, v->split[r].right, r))
+			return false;
+	}
+	return true;
+}
+
+/* ---- words ---- */
+
+/* The id that the tables of words have for the bytes of this one. A slot is free: the search ends.
+ */
+static uint32_t
+find_word(const struct tok_vocab *v, uint32_t id)
+{
+	const uint32_t len = v->span[id].len;
+	const uint8_t *bytes = bytes_of(v, id);
+	uint64_t key = 0;
+
+	if (len > TOK_KEY_BYTES)
+		return tok_long_find(v, tok_long_slot(v, bytes, len), bytes, len);
+	memcpy(&key, bytes, len);
+	return tok_word_find(v, tok_word_slot(v, key, len), key, len);
+}
+
+/* No id is there twice, of ranks or of whole pretokens. */
+static bool
+ids_differ(const struct tok_vocab *v)
+{
+	uint8_t *seen = calloc(tok_vocab_table_n(v, TOK_TABLE_SPAN), 1);
+	bool ok = seen != NULL;
+
+	for (uint32_t i = 0; ok && i < v->n_ranks + v->n_whole; i++) {
+		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->whole[i - v->n_ranks];
+
+		ok = !seen[id];
+		seen[id] = 1;
+	}
+	free(seen);
+	return ok;
+}
+
+/* An entry of the table of long words has its bytes where its id's text is. */
+static bool
+long_word_fits(const struct tok_vocab *v, const struct tok_long_word *w)
+{
+	return w->id < tok_vocab_table_n(v, TOK_TABLE_SPAN) && w->off == v->span[w->id].off &&
+	       w->len == v->span[w->id].len && w->len > TOK_KEY_BYTES;
+}
+
+static bool
+words_fit(const struct tok_vocab *v)
+{
+	uint32_t n_short = 0, n_long = 0;
+
+	for (uint32_t i = 0; i <= v->word_mask; i++)
+		n_short += v->word[i].len != 0;
+	for (uint32_t i = 0; i <= v->long_mask; i++) {
+		if (v->long_word[i].len == 0)
+			continue;
+		if (!long_word_fits(v, &v->long_word[i]))
+			return false;
+		n_long++;
+	}
+	if (n_short > v->word_mask || n_long > v->long_mask ||
+		n_short + n_long != v->n_ranks + v->n_whole || !ids_differ(v))
+		return false;
+	/* As many ids, which differ, as there are entries: none is left that is not looked at. */
+	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		if (find_word(v, v->ext[r]) != v->ext[r])
+			return false;
+	}
+	for (uint32_t i = 0; i < v->n_whole; i++) {
+		if (find_word(v, v->whole[i]) != v->whole[i])
+			return false;
+	}
+	return true;
+}
+
+/* Rising, each of two bytes at least. */
+static bool
+whole_fits(const struct tok_vocab *v)
+{
+	for (uint32_t i = 0; i < v->n_whole; i++) {
+		const uint32_t id = v->whole[i], before = i > 0 ? v->whole[i - 1] : id;
+		uint32_t len, common;
+		int c;
+
+		if (id >= v->info.n_ids || v->span[id].len < 2 ||
+			v->span[id].len > v->info.max_token_bytes)
+			return false;
+		if (i == 0)
+			continue;
+		len = v->span[before].len;
+		common = len < v->span[id].len ? len : v->span[id].len;
+		c = memcmp(bytes_of(v, before), bytes_of(v, id), common);
+		if (c > 0 || (c == 0 && len >= v->span[id].len))
+			return false;
+	}
+	return true;
+}
+
+/* ---- automaton ---- */
+
+#define AHEAD 16u /* nodes */
+
+static bool
+has_child(const struct tok_node *node, uint8_t byte)
+{
+	return node->child[byte >> 6] >> (byte & 63) & 1;
+}
+
+/* A tree, numbered breadth first, whose leaves are tokens. */
+static bool
+nodes_fit(const struct tok_vocab *v)
+{
+	uint32_t used = 1;
+
+	if (v->node[0].depth != 0 || v->node[0].token != TOK_NO_TOKEN)
+		return false;
+	for (uint32_t at = 0; at < v->n_nodes; at++) {
+		const struct tok_node *node = &v->node[at];
+		uint32_t below = 0, token = node->token;
+
+		if (at >= used || node->first != used)
+			return false;
+		for (uint32_t w = 0; w < 4; w++) {
+			if (node->below[w] != (uint8_t)below)
+				return false;
+			below += (uint32_t)__builtin_popcountll(node->child[w]);
+		}
+		if (below > v->n_nodes - used || node->extends != (below > 0) ||
+			(token != TOK_NO_TOKEN && token >= v->n_ranks) ||
+			(token == TOK_NO_TOKEN && below == 0))
+			return false;
+		for (uint32_t i = 0; i < below; i++) {
+			if (v->node[used + i].depth != node->depth + 1)
+				return false;
+		}
+		used += below;
+	}
+	return used == v->n_nodes;
+}
+
+/* Do the children of a node go on from it as their witnesses say? See tokens_fit(). */
+static bool
+children_fit(const struct tok_vocab *v, const uint32_t *witness, uint32_t at)
+{
+	const struct tok_node *node = &v->node[at];
+	const uint8_t *bytes = v->bytes + witness[at];
+	uint32_t child = node->first;
+
+	for (uint32_t w = 0; w < 4; w++) {
+		for (uint64_t left = node->child[w]; left != 0; left &= left - 1) {
+			const uint8_t *p = v->bytes + witness[child];
+
+			if (p[node->depth] != (w << 6 | (uint32_t)__builtin_ctzll(left)) ||
+				(witness[child] != witness[at] &&
+					memcmp(p, bytes, node->depth) != 0))
+				return false;
+			child++;
+		}
+	}
+	return true;
+}
+
+/*
+ * Each rank id has a node, its bytes' own, and there are no more tokens. A node's witness is where
+ * in `bytes` a token is that begins with what the node spells, its own if it has one: from the
+ * leaves up. So nodes are looked at in their order; to go down by each token is far slower.
+ */
+static bool
+tokens_fit(const struct tok_vocab *v)
+{
+	uint32_t *witness = malloc(v->n_nodes * sizeof(*witness)), n = 0;
+	bool ok = witness != NULL;
+
+	for (uint32_t at = v->n_nodes; ok && at-- > 0;) {
+		const struct tok_node *node = &v->node[at];
+
+		if (node->token != TOK_NO_TOKEN) {
+			n++;
+			ok = v->len[node->token] == node->depth;
+			witness[at] = v->span[v->ext[node->token]].off;
+		} else {
+			witness[at] = witness[node->first]; /* leaves are tokens */
+		}
+		ok = ok && children_fit(v, witness, at);
+	}
+	free(witness);
+	return ok && n == v->n_ranks;
+}
+
+/* Of a child by `byte`: the longest suffix that is in the tree. The root has all bytes. */
+static uint32_t
+failure(const struct tok_vocab *v, uint32_t parent, uint8_t byte)
+{
+	uint32_t at = parent;
+
+	if (parent == 0)
+		return 0;
+	do
+		at = v->node[at].fail;
+	while (!has_child(&v->node[at], byte));
+	return tok_child(&v->node[at], byte);
+}
+
+/* Links are those of link_node() in vocab_build.c: parents' before their children's. */
+static bool
+links_fit(const struct tok_vocab *v)
+{
+	if (v->node[0].fail != 0 || v->node[0].dict != 0)
+		return false;
+	for (uint32_t at = 0; at < v->n_nodes; at++) {
+		uint32_t child = v->node[at].first;
+
+		/* Where the links lead is far away, and asked for in time. */
+		if (at + AHEAD < v->n_nodes)
+			__builtin_prefetch(&v->node[v->node[at + AHEAD].fail]);
+		for (uint32_t w = 0; w < 4; w++) {
+			for (uint64_t left = v->node[at].child[w]; left != 0; left &= left - 1) {
+				uint8_t byte = (uint8_t)(w << 6 | (uint32_t)__builtin_ctzll(left));
+				const struct tok_node *node = &v->node[child++], *f;
+
+				if (node->fail != failure(v, at, byte))
+					return false;
+				f = &v->node[node->fail];
+				if (node->dict != (f->token != TOK_NO_TOKEN ? node->fail : f->dict))
+					return false;
+			}
+		}
+	}
+	return true;
+}
+
+/* ---- characters ---- */
+
+static bool
+classes_fit(const struct tok_vocab *v)
+{
+	const struct tok_runs runs = {tok_unicode_runs, tok_unicode_n_runs, 3};
+	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
+	struct tok_spread s = {0};
+	bool ok = tok_spread_runs(&s, runs);
+
+	for (uint32_t i = 0; ok && i < TOK_PAGES; i++)
+		ok = v->cat_page[i] < pages &&
+		     memcmp(v->cat + v->cat_page[i] * TOK_PAGE, s.value + s.page[i] * TOK_PAGE,
+			     TOK_PAGE) == 0;
+	free(s.value);
+	return ok;
+}
+
+const char *
+tok_compiled_check_bpe(struct tok_vocab *v)
+{
+	if (!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD))
+		return "runs";
+	if (!ranks_fit(v))
+		return "split";
+	if (!tok_repeats_fill(v))
+		return "repeat";
+	if (!pairs_fit(v))
+		return "pair";
+	if (!merges_live(v))
+		return "merges";
+	if (!whole_fits(v))
+		return "whole";
+	if (!words_fit(v))
+		return "word";
+	if (!nodes_fit(v) || !tokens_fit(v))
+		return "node";
+	if (!links_fit(v))
+		return "fail";
+	if (v->pretok == TOK_PRETOK_PIECES)
+		return tok_compiled_check_pieces(v);
+	return classes_fit(v) ? NULL : "cat";
+}

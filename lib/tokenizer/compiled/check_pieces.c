@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What pieces have beside byte-level vocabularies, of a compiled one: characters are made of their
+ * bytes before all else, so that no part of one is ever given out. Set-up only.
+ */
+#include <stdlib.h>
+
+#include "compiled.h"
+#include "unicode/pages.h"
+#include "build/pieces.h"
+#include "unicode/utf8.h"
+#include "build/vocab_table.h"
+
+enum text {
+	TEXT_BAD,
+	TEXT_PART, /* the beginning of one character, not all of it */
+	TEXT_CHARACTER,
+	TEXT_CHARACTERS, /* several */
+};
+
+/* Of at least one byte. */
+static enum text
+text_of(const uint8_t *p, uint32_t n)
+{
+	const struct tok_utf8_span span = tok_utf8_scan(p, n);
+
+	if (span.end == TOK_UTF8_SHORT && span.valid == 0)
+		return TEXT_PART;
+	if (span.end != TOK_UTF8_WHOLE)
+		return TEXT_BAD;
+	return tok_utf8_length(*p) == n ? TEXT_CHARACTER : TEXT_CHARACTERS;
+}
+
+static enum text
+text_of_rank(const struct tok_vocab *v, uint32_t r)
+{
+	const struct tok_span span = v->span[v->ext[r]];
+
+	return text_of(v->bytes + span.off, span.len);
+}
+
+/* Parts of characters are no ids, and characters come before what is made of them. */
+static bool
+characters_fit(const struct tok_vocab *v)
+{
+	bool characters = true;
+
+	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
+		const enum text text = text_of_rank(v, r);
+		const struct tok_split part = v->split[r];
+
+		if (text == TEXT_BAD || (text == TEXT_PART) != (v->ext[r] >= v->info.n_ids))
+			return false;
+		characters = characters && text != TEXT_CHARACTERS;
+		if (text == TEXT_CHARACTERS) {
+			if (text_of_rank(v, part.left) < TEXT_CHARACTER ||
+				text_of_rank(v, part.right) < TEXT_CHARACTER)
+				return false;
+		} else if (!characters || part.right >= TOK_BYTES) {
+			return false;
+		}
+	}
+	/* Of whole texts, where nothing is merged: their characters need not be tokens. */
+	if (v->n_whole > 0 && v->longest.node == NULL)
+		return false;
+	for (uint32_t i = 0; i < v->n_whole; i++) {
+		const struct tok_span span = v->span[v->whole[i]];
+
+		if (text_of(v->bytes + span.off, span.len) < TEXT_CHARACTER)
+			return false;
+	}
+	return true;
+}
+
+/* The tables of pieces_build.c, once more. */
+static bool
+tables_fit(const struct tok_vocab *v)
+{
+	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
+	uint64_t *joins = calloc(TOK_JOINS, sizeof(*joins));
+	uint8_t *known = calloc(TOK_CODE_POINTS, 1);
+	bool ok = joins != NULL && known != NULL;
+
+	if (ok) {
+		tok_pieces_mark(v, known, joins);
+		ok = memcmp(joins, v->joins, TOK_JOINS * sizeof(*joins)) == 0;
+	}
+	for (uint32_t i = 0; ok && i < TOK_PAGES; i++)
+		ok = v->cat_page[i] < pages && memcmp(v->cat + v->cat_page[i] * TOK_PAGE,
+						       known + (size_t)i * TOK_PAGE, TOK_PAGE) == 0;
+	free(joins);
+	free(known);
+	return ok;
+}
+
+const char *
+tok_compiled_check_pieces(const struct tok_vocab *v)
+{
+	if (!characters_fit(v))
+		return "characters";
+	return tables_fit(v) ? NULL : "joins";
+}

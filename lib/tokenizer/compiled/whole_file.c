@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "build/model_make.h"
+#include "whole_file.h"
+
+#define NAMES_MAX 100 /* of a temporary file, tried */
+
+bool
+tok_whole_file_begin(struct tok_whole_file *f, const char *out, struct tok_error *err)
+{
+	f->fd = -1;
+	f->out = out;
+	for (uint32_t i = 0; f->fd < 0 && i < NAMES_MAX; i++) {
+		if (snprintf(f->temporary, sizeof(f->temporary), "%s.%ld.%u", out, (long)getpid(),
+			    i) >= (int)sizeof(f->temporary))
+			errno = ENAMETOOLONG;
+		else
+			f->fd = open(f->temporary, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0666);
+		if (f->fd < 0 && errno != EEXIST)
+			break;
+	}
+	return f->fd >= 0 || tok_fail(err, "%s: %s", tok_shown_path(out), strerror(errno));
+}
+
+bool
+tok_whole_file_put(struct tok_whole_file *f, const void *data, size_t n)
+{
+	const uint8_t *p = data;
+
+	while (n > 0) {
+		ssize_t done = write(f->fd, p, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0)
+			return false;
+		p += done;
+		n -= (size_t)done;
+	}
+	return true;
+}
+
+/* After this a crash of the machine does not take the name away. */
+static bool
+sync_folder(const char *out)
+{
+	const char *slash = strrchr(out, '/');
+	char folder[PATH_MAX];
+	bool ok;
+	int fd;
+
+	snprintf(folder, sizeof(folder), "%.*s",
+		slash == NULL ? 1 : (int)(slash - out) + (slash == out), slash == NULL ? "." : out);
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	ok = fsync(fd) == 0 || errno == EINVAL; /* some file systems have nothing to do there */
+	close(fd);
+	return ok;
+}
+
+bool
+tok_whole_file_end(struct tok_whole_file *f, bool ok, struct tok_error *err)
+{
+	int why;
+
+	ok = ok && fsync(f->fd) == 0;
+	why = errno;
+	if (close(f->fd) != 0 && ok) {
+		ok = false;
+		why = errno;
+	}
+	if (ok && rename(f->temporary, f->out) != 0) {
+		ok = false;
+		why = errno;
+	}
+	if (!ok) {
+		unlink(f->temporary);
+		return tok_fail(err, "%s: %s", tok_shown_path(f->out), strerror(why));
+	}
+	return sync_folder(f->out) ||
+	       tok_fail(err, "%s: its folder: %s", tok_shown_path(f->out), strerror(errno));
+}
+
+void
+tok_whole_file_drop(struct tok_whole_file *f)
+{
+	close(f->fd);
+	unlink(f->temporary);
+}

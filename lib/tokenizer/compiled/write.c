@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A vocabulary's tables to a file. Set-up only. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "unicode/bert_tables.h"
+#include "compiled.h"
+#include "unicode/grapheme.h"
+#include "build/model_make.h"
+#include "build/vocab_table.h"
+#include "whole_file.h"
+
+static uint32_t
+add(uint32_t crc, const void *p, size_t n)
+{
+	return (uint32_t)crc32_z(crc, p, n);
+}
+
+uint32_t
+tok_compiled_constants(void)
+{
+	uint32_t crc = add(0, tok_unicode_runs, tok_unicode_n_runs * sizeof(uint32_t));
+
+	crc = add(crc, tok_bert_classes, tok_bert_classes_n * sizeof(uint32_t));
+	crc = add(crc, tok_bert_ccc, tok_bert_ccc_n * sizeof(uint32_t));
+	crc = add(crc, tok_bert_strip, tok_bert_strip_n * sizeof(struct tok_bert_strip));
+	crc = add(crc, tok_grapheme_runs, tok_grapheme_n_runs * sizeof(uint32_t));
+	return add(crc, tok_bert_lower, tok_bert_lower_n * sizeof(struct tok_bert_lower));
+}
+
+/* ---- header ---- */
+
+static bool
+describe_source(struct tok_compiled_source *s, const char *path, struct tok_error *err)
+{
+	const char *slash = strrchr(path, '/'), *name = slash == NULL ? path : slash + 1;
+	size_t n;
+	char *text;
+
+	if (strlen(name) >= sizeof(s->name))
+		return tok_fail(err, "%s: a name of %zu bytes, the limit is %zu",
+			tok_shown_path(path), strlen(name), sizeof(s->name) - 1);
+	text = tok_read_file(path, &n, err);
+	if (text == NULL)
+		return false;
+	strcpy(s->name, name);
+	s->bytes = n;
+	s->crc = add(0, text, n);
+	free(text);
+	return true;
+}
+
+static bool
+make_header(struct tok_compiled_header *h, const struct tok_vocab *v, const char *const *paths,
+	uint32_t n, struct tok_error *err)
+{
+	uint64_t off[TOK_N_TABLES];
+
+	memcpy(h->magic, TOK_COMPILED_MAGIC, sizeof(h->magic));
+	h->order = TOK_COMPILED_ORDER;
+	h->version = TOK_COMPILED_VERSION;
+	h->header_bytes = sizeof(*h);
+	h->n_tables = TOK_N_TABLES;
+	h->file_bytes = tok_vocab_layout(v->table_bytes, sizeof(*h), off);
+	h->constants = tok_compiled_constants();
+	snprintf(h->format, sizeof(h->format), "%s", v->info.format);
+	if (h->file_bytes > TOK_COMPILED_MAX)
+		return tok_fail(err, "its tables have %llu bytes, the limit is %llu",
+			(unsigned long long)h->file_bytes, (unsigned long long)TOK_COMPILED_MAX);
+	for (uint32_t i = 0; i < n; i++) {
+		if (!describe_source(&h->source[i], paths[i], err))
+			return false;
+	}
+#define KEEP(number_, field) h->number[TOK_NUMBER_##number_] = (uint32_t)v->field;
+	TOK_NUMBERS(KEEP)
+#undef KEEP
+	memcpy(h->before, v->shape.around.before, sizeof(h->before));
+	memcpy(h->after, v->shape.around.after, sizeof(h->after));
+	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
+		struct tok_compiled_table *to = &h->table[t];
+
+		strcpy(to->name, tok_table_places[t].name);
+		to->off = off[t];
+		to->bytes = v->table_bytes[t];
+		to->element = tok_table_places[t].element;
+	}
+	return true;
+}
+
+/* ---- file ---- */
+
+struct output {
+	struct tok_whole_file file;
+	uint64_t at; /* bytes written */
+	uint32_t crc;
+};
+
+static bool
+put(struct output *o, const void *data, size_t n)
+{
+	o->crc = add(o->crc, data, n);
+	o->at += n;
+	return tok_whole_file_put(&o->file, data, n);
+}
+
+/* The header comes last, when the data's checksum is known. */
+static bool
+write_all(struct output *o, struct tok_compiled_header *h, const struct tok_vocab *v)
+{
+	static const uint8_t zeros[TOK_LAYOUT_PAGE];
+
+	if (!put(o, h, sizeof(*h)))
+		return false;
+	o->crc = 0;
+	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
+		if (h->table[t].bytes > 0 &&
+			(!put(o, zeros, (size_t)(h->table[t].off - o->at)) ||
+				!put(o, tok_vocab_table(v, t), h->table[t].bytes)))
+			return false;
+	}
+	h->data_crc = o->crc;
+	h->header_crc = add(0, h, offsetof(struct tok_compiled_header, header_crc));
+	return lseek(o->file.fd, 0, SEEK_SET) == 0 && put(o, h, sizeof(*h));
+}
+
+bool
+tok_compiled_write(const struct tok_vocab *v, const char *const *paths, uint32_t n, const char *out,
+	struct tok_error *err)
+{
+	struct tok_compiled_header h = {0};
+	struct output o = {0};
+
+	return make_header(&h, v, paths, n, err) && tok_whole_file_begin(&o.file, out, err) &&
+	       tok_whole_file_end(&o.file, write_all(&o, &h, v), err);
+}

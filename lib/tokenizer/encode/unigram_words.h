@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Where words and their pieces begin and end, for ids and for offsets. */
+#ifndef TOK_UNIGRAM_WORDS_H
+#define TOK_UNIGRAM_WORDS_H
+
+#include "unicode/word.h"
+#include "unicode/utf8.h"
+#include "unigram.h"
+#include "vocab.h"
+
+enum tok_unigram_border {
+	TOK_BORDER_NONE,
+	TOK_BORDER_BLANK, /* U+2581, or a blank that is the same */
+	TOK_BORDER_WHITE, /* of no word */
+};
+
+/* What the character at p is, whose length goes to *len. */
+static inline enum tok_unigram_border
+tok_unigram_border_at(const struct tok_unigram *u, const uint8_t *p, uint32_t *len)
+{
+	uint32_t cp;
+
+	*len = tok_utf8_length(*p);
+	if (!u->border[*p])
+		return TOK_BORDER_NONE;
+	cp = tok_utf8_decode(p, *len);
+	if (u->words && tok_is_white(cp))
+		return TOK_BORDER_WHITE;
+	return u->blanks && (cp == ' ' || cp == 0x2581) ? TOK_BORDER_BLANK : TOK_BORDER_NONE;
+}
+
+/* A text that begins with this character, which is no blank, or a word of it: a blank before? */
+static inline bool
+tok_unigram_wants_prefix(const struct tok_stream *s)
+{
+	const struct tok_unigram *u = &s->vocab->unigram;
+
+	if (s->state == TOK_UNIGRAM_OPEN || (s->state == TOK_UNIGRAM_GAP && !u->words))
+		return false;
+	return u->prefix == TOK_PREFIX_EACH || (u->prefix == TOK_PREFIX_FIRST && !s->unigram.later);
+}
+
+static inline uint32_t
+tok_unigram_bytes(const struct tok_vocab *v, uint32_t piece)
+{
+	const uint32_t cp = piece & ~TOK_UNKNOWN_CHAR;
+
+	if (cp == piece)
+		return v->len[piece];
+	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
+}
+
+#endif

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "added.h"
+#include "load/json_rules.h"
+
+static const struct tok_json_rule rules[] = {
+	{"id", NULL, NULL, true},
+	{"content", NULL, NULL, true},
+	{"single_word", "true, false", NULL, false},
+	{"lstrip", "true, false", NULL, false},
+	{"rstrip", "true, false", NULL, false},
+	{"normalized", "true, false", NULL, false},
+	{"special", "true, false", NULL, true},
+};
+
+static const struct {
+	const char *key;
+	uint32_t what;
+} flags[] = {
+	{"single_word", TOK_ADDED_SINGLE_WORD},
+	{"lstrip", TOK_ADDED_LSTRIP},
+	{"rstrip", TOK_ADDED_RSTRIP},
+	{"normalized", TOK_ADDED_NORMALIZED},
+	{"special", TOK_ADDED_SPECIAL},
+};
+
+#define N(rules) (sizeof(rules) / sizeof(rules[0]))
+
+/*
+ * One added token. Its id is decided by the reference (added_vocabulary.rs, add_tokens): that of
+ * the model's vocabulary if the content is in it, else the next free one from the vocabulary's size
+ * on.
+ */
+static bool
+read_one(const char *file, size_t i, json_t *value, const json_t *vocab, json_int_t *next,
+	struct tok_json_added *added, struct tok_error *err)
+{
+	const char *content = json_string_value(json_object_get(value, "content"));
+	json_int_t id = json_integer_value(json_object_get(value, "id")), expected;
+	const json_t *known;
+	char what[40];
+
+	snprintf(what, sizeof(what), "added_tokens[%zu]", i);
+	if (!tok_json_check(file, what, value, rules, N(rules), err))
+		return false;
+	if (content == NULL || !json_is_integer(json_object_get(value, "id")) || id < 0 ||
+		id >= TOK_MAX_IDS)
+		return tok_fail(err, "%s: %s: expected a content and an id from 0 to %u", file,
+			what, TOK_MAX_IDS - 1);
+	if (strlen(content) == 0 || strlen(content) > TOK_ADDED_BYTES_MAX)
+		return tok_fail(err, "%s: added token %lld has %zu bytes, expected 1 to %u", file,
+			(long long)id, strlen(content), TOK_ADDED_BYTES_MAX);
+	known = json_object_get(vocab, content);
+	expected = known != NULL ? json_integer_value(known) : *next;
+	if (id != expected)
+		return tok_fail(err,
+			"%s: added token \"%.60s\" has id %lld, but tokenizers gives it %lld: "
+			"load the file with tokenizers and save it again",
+			file, content, (long long)id, (long long)expected);
+	if (id >= *next)
+		*next = id + 1;
+	*added = (struct tok_json_added){.id = (uint32_t)id, .text = content};
+	for (size_t k = 0; k < N(flags); k++)
+		added->what |=
+			json_is_true(json_object_get(value, flags[k].key)) ? flags[k].what : 0;
+	return true;
+}
+
+bool
+tok_json_added_read(const char *file, const json_t *root, const json_t *vocab,
+	struct tok_json_added *added, struct tok_error *err)
+{
+	json_int_t next = (json_int_t)json_object_size(vocab);
+	json_t *seen = json_object(), *value;
+	bool ok = seen != NULL || tok_fail(err, "out of memory");
+	size_t i;
+
+	json_array_foreach (json_object_get(root, "added_tokens"), i, value) {
+		ok = ok && read_one(file, i, value, vocab, &next, &added[i], err);
+		if (!ok)
+			break;
+		if (json_object_get(seen, added[i].text) != NULL)
+			ok = tok_fail(err, "%s: added token \"%.60s\" is there twice: remove one",
+				file, added[i].text);
+		else if (json_object_set_new(seen, added[i].text, json_true()) != 0)
+			ok = tok_fail(err, "out of memory");
+	}
+	json_decref(seen);
+	return ok;
+}
+
+bool
+tok_json_added_keep(
+	const struct tok_json_added *added, size_t n, struct tok_model *m, struct tok_error *err)
+{
+	size_t bytes = 0;
+
+	for (size_t i = 0; i < n; i++)
+		bytes += strlen(added[i].text);
+	m->added = calloc(n + 1, sizeof(*m->added));
+	m->added_bytes = malloc(bytes + 1);
+	if (m->added == NULL || m->added_bytes == NULL)
+		return tok_fail(err, "out of memory for %zu added tokens", n);
+	bytes = 0;
+	for (size_t i = 0; i < n; i++) {
+		const uint32_t len = (uint32_t)strlen(added[i].text);
+
+		memcpy(m->added_bytes + bytes, added[i].text, len);
+		m->added[m->n_added++] = (struct tok_model_added){.id = added[i].id,
+			.what = added[i].what,
+			.off = (uint32_t)bytes,
+			.len = len};
+		bytes += len;
+	}
+	return true;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The added tokens of a tokenizer.json. Set-up only. */
+#ifndef TOK_JSON_ADDED_H
+#define TOK_JSON_ADDED_H
+
+#include "load/json_vocab.h"
+
+/*
+ * The list `added_tokens` of a file, to added[], which has room for it. `vocab` is the model's: it
+ * decides their ids.
+ */
+bool tok_json_added_read(const char *file, const json_t *root, const json_t *vocab,
+	struct tok_json_added *added, struct tok_error *err);
+
+/* Keep what was read with the model, whose tokens they are. */
+bool tok_json_added_keep(
+	const struct tok_json_added *added, size_t n, struct tok_model *m, struct tok_error *err);
+
+#endif

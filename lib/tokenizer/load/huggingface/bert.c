@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A tokenizer.json of BERT's kind: which components it may have, and what they say. Set-up only. */
+#include <string.h>
+
+#include "added.h"
+#include "load/json_rules.h"
+#include "bert.h"
+
+static const struct tok_json_rule normalizer_rules[] = {
+	{"type", "\"BertNormalizer\"", NULL, true},
+	{"clean_text", "true, false", NULL, true},
+	{"handle_chinese_chars", "true, false", NULL, true},
+	{"strip_accents", "null, true, false", NULL, false},
+	{"lowercase", "true, false", NULL, true},
+};
+
+static const struct tok_json_rule pre_tokenizer_rules[] = {
+	{"type", "\"BertPreTokenizer\"", NULL, true},
+};
+
+static const struct tok_json_rule decoder_rules[] = {
+	{"type", "\"WordPiece\"", NULL, true},
+	{"prefix", "\"##\"", NULL, true},
+	{"cleanup", "true, false", NULL, true},
+};
+
+static const struct tok_json_rule model_rules[] = {
+	{"type", "\"WordPiece\"", NULL, true},
+	{"unk_token", NULL, NULL, true},
+	{"continuing_subword_prefix", "\"##\"", NULL, true},
+	{"max_input_chars_per_word", NULL, NULL, true},
+	{"vocab", NULL, NULL, true},
+};
+
+#define N(rules) (sizeof(rules) / sizeof(rules[0]))
+
+static const char *
+type_of(const json_t *component)
+{
+	const char *type = json_string_value(json_object_get(component, "type"));
+
+	return type == NULL ? "" : type;
+}
+
+bool
+tok_json_is_bert(const json_t *root)
+{
+	return strcmp(type_of(json_object_get(root, "model")), "WordPiece") == 0;
+}
+
+bool
+tok_json_bert_check(const char *file, json_t *root, struct tok_error *err)
+{
+	return tok_json_check_component(file, "normalizer", json_object_get(root, "normalizer"),
+		       "BertNormalizer", normalizer_rules, N(normalizer_rules), err) &&
+	       tok_json_check_component(file, "pre_tokenizer",
+		       json_object_get(root, "pre_tokenizer"), "BertPreTokenizer",
+		       pre_tokenizer_rules, N(pre_tokenizer_rules), err) &&
+	       tok_json_check_component(file, "decoder", json_object_get(root, "decoder"),
+		       "WordPiece", decoder_rules, N(decoder_rules), err) &&
+	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+		       N(model_rules), err);
+}
+
+static bool
+is_on(const json_t *component, const char *key)
+{
+	return json_is_true(json_object_get(component, key));
+}
+
+static bool
+read_options(const char *file, const json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	const json_t *normalizer = json_object_get(root, "normalizer");
+	const json_t *model = json_object_get(root, "model");
+	const json_t *strip = json_object_get(normalizer, "strip_accents");
+	const json_t *max = json_object_get(model, "max_input_chars_per_word");
+	const char *unk = json_string_value(json_object_get(model, "unk_token"));
+	const json_t *unk_id = json_object_get(json_object_get(model, "vocab"), unk ? unk : "");
+
+	if (!json_is_integer(max) || json_integer_value(max) < 1 ||
+		json_integer_value(max) > TOK_WORD_MAX)
+		return tok_fail(err,
+			"%s: model.max_input_chars_per_word is not implemented but from 1 to %u "
+			"(BERT's is 100)",
+			file, TOK_WORD_MAX);
+	if (unk == NULL || !json_is_integer(unk_id))
+		return tok_fail(err, "%s: model.unk_token \"%.60s\" is not in model.vocab", file,
+			unk == NULL ? "" : unk);
+	m->bert = (struct tok_model_bert){
+		.clean_text = is_on(normalizer, "clean_text"),
+		.handle_chinese_chars = is_on(normalizer, "handle_chinese_chars"),
+		.lowercase = is_on(normalizer, "lowercase"),
+		.cleanup = is_on(json_object_get(root, "decoder"), "cleanup"),
+		.max_chars = (uint32_t)json_integer_value(max),
+		.unk = (uint32_t)json_integer_value(unk_id),
+	};
+	m->bert.strip_accents =
+		strip == NULL || json_is_null(strip) ? m->bert.lowercase : json_is_true(strip);
+	return true;
+}
+
+/* Tokens of the model are what words are encoded to; special or not makes no difference to that. */
+static bool
+put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_error *err)
+{
+	const char *key;
+	json_t *value;
+
+	json_object_foreach (vocab, key, value) {
+		uint32_t id = (uint32_t)json_integer_value(value);
+
+		if (m->token[id].len != 0)
+			return tok_fail(err,
+				"%s: id %u is given to two tokens, one of them \"%.60s\"", file, id,
+				key);
+		tok_model_put(m, id, (const uint8_t *)key, (uint32_t)strlen(key), false);
+	}
+	return true;
+}
+
+static bool
+put_added(const char *file, const json_t *vocab, const struct tok_json_added *added, size_t n,
+	struct tok_model *m, struct tok_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *text = (const uint8_t *)added[i].text;
+		struct tok_model_token *t = &m->token[added[i].id];
+
+		if (added[i].what & TOK_ADDED_NORMALIZED)
+			return tok_fail(err,
+				"%s: added token \"%.60s\" is looked for in what the normalizer "
+				"makes of the text: not implemented for BERT; set its \"normalized\" "
+				"to false",
+				file, added[i].text);
+		if (json_object_get(vocab, added[i].text) == NULL) {
+			if (t->len != 0)
+				return tok_fail(err,
+					"%s: id %u is given to two tokens, one of them \"%.60s\"",
+					file, added[i].id, added[i].text);
+			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
+			t->outside = true;
+		}
+		t->special |= added[i].what & TOK_ADDED_SPECIAL;
+	}
+	return true;
+}
+
+bool
+tok_json_bert_read(const char *file, json_t *root, struct tok_json_added *added,
+	struct tok_model *m, struct tok_error *err)
+{
+	json_t *vocab = json_object_get(json_object_get(root, "model"), "vocab");
+	const size_t n = json_array_size(json_object_get(root, "added_tokens"));
+	size_t bytes = 0;
+	uint32_t n_ids = 0;
+
+	m->kind = TOK_KIND_WORDPIECE;
+	m->pretok = TOK_PRETOK_BERT;
+	if (!json_is_object(vocab))
+		return tok_fail(err, "%s: model.vocab is not an object of tokens to ids", file);
+	if (!read_options(file, root, m, err) ||
+		!tok_json_added_read(file, root, vocab, added, err) ||
+		!tok_json_measure(file, vocab, TOK_MAX_TOKEN_BYTES, &n_ids, &bytes, err))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		n_ids = added[i].id >= n_ids ? added[i].id + 1 : n_ids;
+		bytes += strlen(added[i].text);
+	}
+	return tok_model_init(m, n_ids, bytes, 0, err) && put_tokens(file, vocab, m, err) &&
+	       put_added(file, vocab, added, n, m, err) && tok_json_added_keep(added, n, m, err);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The component Metaspace of a tokenizer.json. Set-up only. */
+#ifndef TOK_JSON_METASPACE_H
+#define TOK_JSON_METASPACE_H
+
+#include "load/json_rules.h"
+
+#define TOK_JSON_METASPACE_MARK "\"\u2581\""
+
+/* Check one, a pretokenizer or a decoder; `what` is its path. *split: a blank begins a word. */
+bool tok_json_metaspace(const char *file, const char *what, json_t *component,
+	enum tok_prefix *prefix, bool *split, struct tok_error *err);
+
+#endif

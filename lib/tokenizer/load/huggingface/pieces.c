@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Two ways of saying the same: a normalizer that replaces blanks by U+2581, and may put one before
+ * the text, or the pretokenizer Metaspace that does and does not split.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "metaspace.h"
+#include "pieces.h"
+
+#define N(rules) (sizeof(rules) / sizeof(rules[0]))
+
+static const struct tok_json_rule model_rules[] = {
+	{"type", "\"BPE\"", NULL, false},
+	{"dropout", "null, 0, 0.0", "dropout makes ids random: set it to null", false},
+	{"unk_token", NULL, NULL, false}, /* with all bytes there are none */
+	{"continuing_subword_prefix", "null, \"\"", NULL, false},
+	{"end_of_word_suffix", "null, \"\"", NULL, false},
+	{"fuse_unk", "true, false", NULL, false}, /* likewise */
+	{"byte_fallback", "true", NULL, true},
+	{"ignore_merges", "false", NULL, false},
+	{"vocab", NULL, NULL, true},
+	{"merges", NULL, NULL, true},
+};
+
+static const struct tok_json_rule replace_rules[] = {
+	{"type", "\"Replace\"", NULL, true},
+	{"pattern", NULL, NULL, true},
+	{"content", TOK_JSON_METASPACE_MARK, NULL, true},
+};
+
+static const struct tok_json_rule prepend_rules[] = {
+	{"type", "\"Prepend\"", NULL, true},
+	{"prepend", TOK_JSON_METASPACE_MARK, NULL, true},
+};
+
+static const struct tok_json_rule blank_rules[] = {
+	{"String", "\" \"", NULL, true},
+};
+
+static const struct tok_json_rule normalizers_rules[] = {
+	{"type", "\"Sequence\"", NULL, true},
+	{"normalizers", NULL, NULL, true},
+};
+
+/* Of a text that has no blanks any more. */
+static const struct tok_json_rule split_rules[] = {
+	{"type", "\"Split\"", NULL, true},
+	{"pattern", NULL, NULL, true},
+	{"behavior",
+		"\"MergedWithPrevious\", \"MergedWithNext\", \"Isolated\", \"Removed\", "
+		"\"Contiguous\"",
+		NULL, true},
+	{"invert", "false", NULL, true},
+};
+
+static const struct tok_json_rule decoders_rules[] = {
+	{"type", "\"Sequence\"", NULL, true},
+	{"decoders", NULL, NULL, true},
+};
+
+static const struct tok_json_rule back_rules[] = {
+	{"type", "\"Replace\"", NULL, true},
+	{"pattern", NULL, NULL, true},
+	{"content", "\" \"", NULL, true},
+};
+
+static const struct tok_json_rule meta_rules[] = {
+	{"String", TOK_JSON_METASPACE_MARK, NULL, true},
+};
+
+static const struct tok_json_rule type_rules[] = {
+	{"type", NULL, NULL, true},
+};
+
+static const struct tok_json_rule strip_rules[] = {
+	{"type", "\"Strip\"", NULL, true},
+	{"content", "\" \"", NULL, true},
+	{"start", "0, 1", NULL, true},
+	{"stop", "0", NULL, true},
+};
+
+bool
+tok_json_is_pieces(const json_t *root)
+{
+	const json_t *model = json_object_get(root, "model");
+
+	return json_is_true(json_object_get(model, "byte_fallback")) &&
+	       (tok_json_is_type(model, "BPE") || json_object_get(model, "merges") != NULL);
+}
+
+/* Replace, of blanks by U+2581. */
+static bool
+check_replace(const char *file, const char *what, json_t *replace, struct tok_error *err)
+{
+	char pattern[80];
+
+	snprintf(pattern, sizeof(pattern), "%s.pattern", what);
+	return tok_json_check_component(
+		       file, what, replace, "Replace", replace_rules, N(replace_rules), err) &&
+	       tok_json_check(file, pattern, json_object_get(replace, "pattern"), blank_rules,
+		       N(blank_rules), err);
+}
+
+static bool
+read_normalizer(const char *file, json_t *root, struct tok_metaspace *meta, struct tok_error *err)
+{
+	json_t *normalizer = json_object_get(root, "normalizer"), *list;
+	size_t n;
+
+	if (tok_json_is_absent(normalizer))
+		return true;
+	meta->stage = TOK_METASPACE_NORMALIZER;
+	if (!tok_json_is_type(normalizer, "Sequence"))
+		return check_replace(file, "normalizer", normalizer, err);
+	list = json_object_get(normalizer, "normalizers");
+	n = json_array_size(list);
+	if (!tok_json_check(
+		    file, "normalizer", normalizer, normalizers_rules, N(normalizers_rules), err))
+		return false;
+	if (n < 1 || n > 2)
+		return tok_fail(err,
+			"%s: normalizer \"Sequence\" of %zu is not implemented (implemented: "
+			"\"Replace\", or \"Prepend\" and \"Replace\")",
+			file, n);
+	if (n == 2) {
+		meta->prefix = TOK_PREFIX_ANYWAY;
+		if (!tok_json_check_component(file, "normalizer.normalizers[0]",
+			    json_array_get(list, 0), "Prepend", prepend_rules, N(prepend_rules),
+			    err))
+			return false;
+	}
+	return check_replace(file,
+		n == 2 ? "normalizer.normalizers[1]" : "normalizer.normalizers[0]",
+		json_array_get(list, n - 1), err);
+}
+
+static bool
+read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct tok_error *err)
+{
+	json_t *pretok = json_object_get(root, "pre_tokenizer");
+	bool split;
+
+	if (meta->stage == TOK_METASPACE_NORMALIZER && tok_json_is_type(pretok, "Split"))
+		return tok_json_check(
+			       file, "pre_tokenizer", pretok, split_rules, N(split_rules), err) &&
+		       tok_json_check(file, "pre_tokenizer.pattern",
+			       json_object_get(pretok, "pattern"), blank_rules, N(blank_rules),
+			       err);
+	if (tok_json_is_absent(pretok)) {
+		return meta->stage != TOK_METASPACE_OFF ||
+		       tok_fail(err,
+			       "%s: nothing replaces blanks by U+2581: not implemented (implemented: "
+			       "normalizer \"Replace\", pre_tokenizer \"Metaspace\")",
+			       file);
+	}
+	if (meta->stage != TOK_METASPACE_OFF)
+		return tok_fail(err,
+			"%s: a normalizer and a pre_tokenizer, and both replace blanks: not "
+			"implemented",
+			file);
+	meta->stage = TOK_METASPACE_PRETOKENIZER;
+	if (!tok_json_metaspace(file, "pre_tokenizer", pretok, &meta->prefix, &split, err))
+		return false;
+	return !split ||
+	       tok_fail(err,
+		       "%s: pre_tokenizer.split true is not implemented with BPE (implemented: "
+		       "false)",
+		       file);
+}
+
+/* Replace, ByteFallback, Fuse, and Strip where there is a prefix. */
+static bool
+read_decoder(const char *file, json_t *root, struct tok_metaspace *meta, struct tok_error *err)
+{
+	static const char *const types[] = {"Replace", "ByteFallback", "Fuse", "Strip"};
+	json_t *decoder = json_object_get(root, "decoder"), *list;
+	const size_t n = json_array_size(json_object_get(decoder, "decoders"));
+	char what[40];
+
+	if (!tok_json_check_component(
+		    file, "decoder", decoder, "Sequence", decoders_rules, N(decoders_rules), err))
+		return false;
+	if (n != N(types) && n != N(types) - 1)
+		return tok_fail(err,
+			"%s: decoder \"Sequence\" of %zu is not implemented (implemented: "
+			"\"Replace\", \"ByteFallback\", \"Fuse\", and \"Strip\" or not)",
+			file, n);
+	list = json_object_get(decoder, "decoders");
+	for (size_t i = 0; i < n; i++) {
+		static const struct {
+			const struct tok_json_rule *rule;
+			size_t n;
+		} rules[] = {{back_rules, N(back_rules)}, {type_rules, N(type_rules)},
+			{type_rules, N(type_rules)}, {strip_rules, N(strip_rules)}};
+
+		snprintf(what, sizeof(what), "decoder.decoders[%zu]", i);
+		if (!tok_json_check_component(file, what, json_array_get(list, i), types[i],
+			    rules[i].rule, rules[i].n, err))
+			return false;
+	}
+	meta->strip = n == N(types) && json_integer_value(json_object_get(
+					       json_array_get(list, n - 1), "start")) == 1;
+	return tok_json_check(file, "decoder.decoders[0].pattern",
+		json_object_get(json_array_get(list, 0), "pattern"), meta_rules, N(meta_rules),
+		err);
+}
+
+bool
+tok_json_pieces(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	m->pretok = TOK_PRETOK_PIECES;
+	return read_normalizer(file, root, &m->metaspace, err) &&
+	       read_pretok(file, root, &m->metaspace, err) &&
+	       read_decoder(file, root, &m->metaspace, err) &&
+	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+		       N(model_rules), err);
+}

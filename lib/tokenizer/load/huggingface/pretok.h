@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The normalizer and the pretokenizer of a tokenizer.json. Set-up only. */
+#ifndef TOK_JSON_PRETOK_H
+#define TOK_JSON_PRETOK_H
+
+#include <jansson.h>
+
+#include "build/model.h"
+
+/* None, or form C. */
+bool tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error *err);
+
+/* Which pretokenizer; one that is not known is refused by name. */
+bool tok_json_pretok(const char *file, json_t *root, enum tok_pretok *kind, struct tok_error *err);
+
+#endif

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A tokenizer.json with a Unigram model: what it may have, and what that says. Set-up only. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "added.h"
+#include "build/parts.h"
+#include "metaspace.h"
+#include "load/json_rules.h"
+#include "scores.h"
+#include "unigram.h"
+#include "load/rank_model.h"
+#include "normalize/spm_norm.h"
+#include "unicode/utf8.h"
+
+static const struct tok_json_rule model_rules[] = {
+	{"type", "\"Unigram\"", NULL, true},
+	{"unk_id", NULL, NULL, true},
+	{"vocab", NULL, NULL, true},
+	{"byte_fallback", "true, false", NULL, false},
+};
+
+static const struct tok_json_rule type_rules[] = {
+	{"type", NULL, NULL, true},
+};
+
+static const struct tok_json_rule precompiled_rules[] = {
+	{"type", NULL, NULL, true},
+	{"precompiled_charsmap", NULL, NULL, true},
+};
+
+static const struct tok_json_rule strip_rules[] = {
+	{"type", NULL, NULL, true},
+	{"strip_left", "true, false", NULL, true},
+	{"strip_right", "true, false", NULL, true},
+};
+
+static const struct tok_json_rule replace_rules[] = {
+	{"type", NULL, NULL, true},
+	{"pattern", NULL, NULL, true},
+	{"content", "\" \", \"" TOK_METASPACE "\"", "with the pattern \" {2,}\"", true},
+};
+
+#define N(rules) (sizeof(rules) / sizeof(rules[0]))
+
+static bool
+is_on(const json_t *component, const char *key)
+{
+	return json_is_true(json_object_get(component, key));
+}
+
+bool
+tok_json_is_unigram(const json_t *root)
+{
+	return tok_json_is_type(json_object_get(root, "model"), "Unigram");
+}
+
+static bool
+refuse(const char *file, const char *what, const json_t *component, const char *implemented,
+	struct tok_error *err)
+{
+	const char *type = json_string_value(json_object_get(component, "type"));
+
+	return tok_fail(err, "%s: %s \"%.60s\" is not implemented with Unigram (implemented: %s)",
+		file, what, type == NULL ? "null" : type, implemented);
+}
+
+/* The list of a Sequence: `key`, at most `most` of them. NULL with *err filled in. */
+static const json_t *
+sequence(const char *file, const char *what, json_t *component, const char *key, size_t most,
+	struct tok_error *err)
+{
+	const json_t *list = json_object_get(component, key);
+
+	if (!json_is_array(list) || json_object_size(component) != 2 ||
+		json_array_size(list) > most) {
+		tok_fail(err, "%s: %s: expected a list \"%s\" of at most %zu", file, what, key,
+			most);
+		return NULL;
+	}
+	return list;
+}
+
+/* ---- normalizer ---- */
+
+static bool
+read_charsmap(const char *file, const json_t *component, struct tok_model_unigram *u,
+	struct tok_error *err)
+{
+	const json_t *text = json_object_get(component, "precompiled_charsmap");
+	const size_t len = json_string_length(text);
+	long n;
+
+	if (u->charsmap != NULL || u->strip_left || u->strip_right || u->squeeze)
+		return tok_fail(err,
+			"%s: normalizer: Precompiled is not implemented but once, and first", file);
+	u->charsmap = malloc(len + 4);
+	if (u->charsmap == NULL)
+		return tok_fail(err, "out of memory for a map of %zu bytes", len);
+	n = json_is_string(text)
+		    ? tok_base64_decode(json_string_value(text), len, TOK_FILE_MAX, u->charsmap)
+		    : -1;
+	if (n < 0 || !tok_spm_split_charsmap(u, (size_t)n))
+		return tok_fail(err,
+			"%s: normalizer.precompiled_charsmap: expected base64 of a trie's size, "
+			"the trie and its texts",
+			file);
+	return true;
+}
+
+static bool
+read_strip(const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+{
+	if (!tok_json_check(file, "normalizer", component, strip_rules, N(strip_rules), err))
+		return false;
+	if (u->squeeze_to_mark)
+		return tok_fail(err,
+			"%s: normalizer: Strip behind a Replace by U+2581 is not implemented: that "
+			"is no white space any more",
+			file);
+	u->strip_left |= is_on(component, "strip_left");
+	u->strip_right |= is_on(component, "strip_right");
+	return true;
+}
+
+static bool
+read_replace(
+	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+{
+	const json_t *pattern = json_object_get(component, "pattern");
+	const char *regex = json_string_value(json_object_get(pattern, "Regex"));
+	const char *content = json_string_value(json_object_get(component, "content"));
+
+	if (regex == NULL || json_object_size(pattern) != 1 || strcmp(regex, " {2,}") != 0)
+		return tok_fail(err,
+			"%s: normalizer Replace is not implemented but of the Regex \" {2,}\"",
+			file);
+	if (!tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err))
+		return false;
+	if (u->squeeze)
+		return tok_fail(err, "%s: normalizer: Replace is not implemented twice", file);
+	u->squeeze = true;
+	u->squeeze_to_mark = strcmp(content, TOK_METASPACE) == 0;
+	return true;
+}
+
+static bool
+read_normalizer(
+	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+{
+	if (tok_json_is_type(component, "Precompiled"))
+		return tok_json_check(file, "normalizer", component, precompiled_rules,
+			       N(precompiled_rules), err) &&
+		       read_charsmap(file, component, u, err);
+	if (tok_json_is_type(component, "Strip"))
+		return read_strip(file, component, u, err);
+	if (tok_json_is_type(component, "Replace"))
+		return read_replace(file, component, u, err);
+	return refuse(file, "normalizer", component,
+		"null, Precompiled, Strip, Replace of several blanks, Sequence of these", err);
+}
+
+static bool
+read_normalizers(const char *file, json_t *root, struct tok_model_unigram *u, struct tok_error *err)
+{
+	json_t *normalizer = json_object_get(root, "normalizer"), *one;
+	const json_t *list;
+	size_t i;
+
+	if (tok_json_is_absent(normalizer))
+		return true;
+	if (!tok_json_is_type(normalizer, "Sequence"))
+		return read_normalizer(file, normalizer, u, err);
+	list = sequence(file, "normalizer", normalizer, "normalizers", 8, err);
+	if (list == NULL)
+		return false;
+	json_array_foreach (list, i, one) {
+		if (!read_normalizer(file, one, u, err))
+			return false;
+	}
+	return true;
+}
+
+/* ---- pre_tokenizer, decoder ---- */
+
+static bool
+read_pre_tokenizer(
+	const char *file, json_t *component, struct tok_model_unigram *u, struct tok_error *err)
+{
+	if (tok_json_is_type(component, "WhitespaceSplit") && !u->blanks) {
+		u->words = true;
+		return tok_json_check(
+			file, "pre_tokenizer", component, type_rules, N(type_rules), err);
+	}
+	if (!tok_json_is_type(component, "Metaspace") || u->blanks)
+		return refuse(file, "pre_tokenizer", component,
+			"null, WhitespaceSplit, Metaspace, Sequence of the two", err);
+	u->blanks = true;
+	return tok_json_metaspace(file, "pre_tokenizer", component, &u->prefix, &u->split, err);
+}
+
+static bool
+read_pre_tokenizers(
+	const char *file, json_t *root, struct tok_model_unigram *u, struct tok_error *err)
+{
+	json_t *component = json_object_get(root, "pre_tokenizer"), *one;
+	const json_t *list;
+	size_t i;
+
+	if (tok_json_is_absent(component))
+		return true;
+	if (!tok_json_is_type(component, "Sequence"))
+		return read_pre_tokenizer(file, component, u, err);
+	list = sequence(file, "pre_tokenizer", component, "pretokenizers", 2, err);
+	if (list == NULL)
+		return false;
+	json_array_foreach (list, i, one) {
+		if (!read_pre_tokenizer(file, one, u, err))
+			return false;
+	}
+	return true;
+}
+
+static bool
+read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct tok_error *err)
+{
+	json_t *decoder = json_object_get(root, "decoder");
+	enum tok_prefix prefix;
+	bool split;
+
+	if (tok_json_is_type(decoder, "Sequence")) {
+		const json_t *list = sequence(file, "decoder", decoder, "decoders", 1, err);
+
+		if (list == NULL)
+			return false;
+		decoder = json_array_get(list, 0);
+	}
+	if (!tok_json_is_type(decoder, "Metaspace"))
+		return refuse(file, "decoder", decoder, "Metaspace", err);
+	if (!tok_json_metaspace(file, "decoder", decoder, &prefix, &split, err))
+		return false;
+	u->decode_strips = prefix != TOK_PREFIX_NONE;
+	return true;
+}
+
+/* The reference takes what begins the text by where it comes from, which these may change. */
+static bool
+check_first(
+	const char *file, json_t *root, const struct tok_model_unigram *u, struct tok_error *err)
+{
+	const json_t *added = json_object_get(root, "added_tokens");
+	const json_t *one;
+	const char *why = u->words	  ? "WhitespaceSplit"
+			  : u->strip_left ? "Strip of strip_left"
+					  : NULL;
+	size_t i;
+
+	if (u->prefix != TOK_PREFIX_FIRST)
+		return true;
+	json_array_foreach (added, i, one) {
+		if (is_on(one, "normalized") && u->charsmap != NULL)
+			why = "Precompiled and added tokens that are normalized";
+	}
+	return why == NULL ||
+	       tok_fail(err,
+		       "%s: pre_tokenizer.prepend_scheme \"first\" is not implemented with %s: the "
+		       "reference asks what of the text was before",
+		       file, why);
+}
+
+bool
+tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
+{
+	struct tok_model_unigram *u = &m->unigram;
+
+	return tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
+		       N(model_rules), err) &&
+	       read_normalizers(file, root, u, err) && read_pre_tokenizers(file, root, u, err) &&
+	       read_decoder(file, root, u, err) && check_first(file, root, u, err);
+}
+
+/* ---- model ---- */
+
+/* The list of tokens as an object of text to id. NULL with *err filled in. */
+static json_t *
+index_vocab(const char *file, const json_t *list, size_t *bytes, struct tok_error *err)
+{
+	json_t *vocab = json_object(), *pair;
+	size_t id;
+
+	json_array_foreach (list, id, pair) {
+		const json_t *text = json_array_get(pair, 0);
+		const char *key = json_string_value(text);
+		bool ok = vocab != NULL || tok_fail(err, "out of memory");
+
+		if (ok && (key == NULL || key[0] == '\0' || json_array_size(pair) != 2))
+			ok = tok_fail(err,
+				"%s: model.vocab[%zu]: expected a text that is not empty, and a score",
+				file, id);
+		if (ok && json_string_length(text) > TOK_MAX_TOKEN_BYTES)
+			ok = tok_fail(err, "%s: token %zu has %zu bytes, the limit is %u", file, id,
+				json_string_length(text), TOK_MAX_TOKEN_BYTES);
+		if (ok && json_object_get(vocab, key) != NULL)
+			ok = tok_fail(
+				err, "%s: token \"%.60s\" is there twice: remove one", file, key);
+		if (ok && json_object_set_new(vocab, key, json_integer((json_int_t)id)) != 0)
+			ok = tok_fail(err, "out of memory");
+		if (!ok) {
+			json_decref(vocab);
+			return NULL;
+		}
+		*bytes += json_string_length(text);
+	}
+	return vocab;
+}
+
+/* With blanks for U+2581. A text with a blank is never looked for: Metaspace leaves none. */
+static void
+put_piece(struct tok_model *m, uint32_t id, const char *text)
+{
+	uint8_t bytes[TOK_MAX_TOKEN_BYTES]; /* the length has been seen to */
+	const uint32_t len = (uint32_t)strlen(text);
+	const bool as_it_is = !m->unigram.blanks || strchr(text, ' ') != NULL;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < len;) {
+		const bool mark =
+			!as_it_is && strncmp(text + i, TOK_METASPACE, TOK_METASPACE_BYTES) == 0;
+
+		bytes[n++] = mark ? ' ' : (uint8_t)text[i];
+		i += mark ? TOK_METASPACE_BYTES : 1;
+	}
+	tok_model_put(m, id, bytes, n, false);
+	m->token[id].outside = m->unigram.blanks && as_it_is;
+}
+
+static bool
+put_added(const char *file, const json_t *vocab, const struct tok_json_added *added, size_t n,
+	struct tok_model *m, struct tok_error *err)
+{
+	for (size_t i = 0; i < n; i++) {
+		const uint8_t *text = (const uint8_t *)added[i].text;
+		struct tok_model_token *t = &m->token[added[i].id];
+
+		if (json_object_get(vocab, added[i].text) == NULL) {
+			if (t->len != 0)
+				return tok_fail(err,
+					"%s: id %u is given to two tokens, one of them \"%.60s\"",
+					file, added[i].id, added[i].text);
+			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
+			t->outside = true;
+		}
+		t->special |= added[i].what & TOK_ADDED_SPECIAL;
+	}
+	return true;
+}
+
+static bool
+read_options(
+	const char *file, const json_t *model, size_t n, struct tok_model *m, struct tok_error *err)
+{
+	const json_t *unk = json_object_get(model, "unk_id");
+
+	if (!json_is_integer(unk) || json_integer_value(unk) < 0 ||
+		(size_t)json_integer_value(unk) >= n)
+		return tok_fail(err,
+			"%s: model.unk_id is not an id of model.vocab: without one the reference "
+			"fails at what is unknown",
+			file);
+	m->unigram.n_pieces = (uint32_t)n;
+	m->unigram.unk = (uint32_t)json_integer_value(unk);
+	m->unigram.byte_fallback = is_on(model, "byte_fallback");
+	return true;
+}
+
+static bool
+read_tokens(const char *path, const json_t *list, const json_t *vocab,
+	const struct tok_json_added *added, size_t n_added, size_t bytes, struct tok_model *m,
+	struct tok_error *err)
+{
+	const char *file = tok_shown_path(path);
+	uint32_t n_ids = (uint32_t)json_array_size(list);
+	const json_t *pair;
+	size_t id;
+
+	for (size_t i = 0; i < n_added; i++) {
+		n_ids = added[i].id >= n_ids ? added[i].id + 1 : n_ids;
+		bytes += strlen(added[i].text);
+	}
+	if (!tok_model_init(m, n_ids, bytes, 0, err))
+		return false;
+	m->unigram.score = calloc(n_ids, sizeof(*m->unigram.score));
+	if (m->unigram.score == NULL)
+		return tok_fail(err, "out of memory for %u scores", n_ids);
+	json_array_foreach (list, id, pair)
+		put_piece(m, (uint32_t)id, json_string_value(json_array_get(pair, 0)));
+	if (m->token[m->unigram.unk].outside)
+		return tok_fail(err, "%s: the unknown token has a blank: not implemented", file);
+	return put_added(file, vocab, added, n_added, m, err) &&
+	       tok_json_added_keep(added, n_added, m, err) &&
+	       tok_json_scores(path, m->unigram.score, (uint32_t)json_array_size(list), err);
+}
+
+bool
+tok_json_unigram_read(const char *path, json_t *root, struct tok_json_added *added,
+	struct tok_model *m, struct tok_error *err)
+{
+	const char *file = tok_shown_path(path);
+	json_t *model = json_object_get(root, "model"), *list = json_object_get(model, "vocab");
+	const size_t n = json_array_size(list);
+	json_t *vocab;
+	size_t bytes = 0;
+	bool ok;
+
+	m->kind = TOK_KIND_UNIGRAM;
+	if (!json_is_array(list) || n == 0 || n > TOK_MAX_IDS)
+		return tok_fail(
+			err, "%s: model.vocab is not a list of 1 to %u tokens", file, TOK_MAX_IDS);
+	vocab = index_vocab(file, list, &bytes, err);
+	if (vocab == NULL)
+		return false;
+	ok = read_options(file, model, n, m, err) &&
+	     tok_json_added_read(file, root, vocab, added, err) &&
+	     read_tokens(path, list, vocab, added,
+		     json_array_size(json_object_get(root, "added_tokens")), bytes, m, err);
+	json_decref(vocab);
+	return ok;
+}

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A tokenizer.json with a Unigram model: XLM-R, multilingual E5, T5. Set-up only. */
+#ifndef TOK_LOAD_UNIGRAM_JSON_H
+#define TOK_LOAD_UNIGRAM_JSON_H
+
+#include "load/json_vocab.h"
+
+bool tok_json_is_unigram(const json_t *root);
+
+/* Components that are not implemented are refused; what the others say goes to *m. */
+bool tok_json_unigram_check(
+	const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
+
+/* The model of the file `path`; added[] has room for its added tokens. */
+bool tok_json_unigram_read(const char *path, json_t *root, struct tok_json_added *added,
+	struct tok_model *m, struct tok_error *err);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What a tokenizer.json may say: for each object the keys that are known, and the values of them
+ * that mean what is implemented. Anything else is refused by name, never ignored.
+ */
+#ifndef TOK_JSON_RULES_H
+#define TOK_JSON_RULES_H
+
+#include <jansson.h>
+
+#include "build/model.h"
+
+struct tok_json_rule {
+	const char *key;
+	const char
+		*allowed;   /* JSON scalars, separated by ", "; NULL: any, or looked at elsewhere */
+	const char *remedy; /* ends the error; or NULL */
+	bool required;
+};
+
+/* Is it left out, or null, which means the same? */
+static inline bool
+tok_json_is_absent(const json_t *value)
+{
+	return value == NULL || json_is_null(value);
+}
+
+/* Is it a component of this "type"? */
+bool tok_json_is_type(const json_t *component, const char *type);
+
+/* Check `object` against its n rules; `what` is its path in the file, "" for the file itself. */
+bool tok_json_check(const char *file, const char *what, json_t *object,
+	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
+
+/* The file itself: which components a tokenizer.json may have. */
+bool tok_json_check_top(const char *file, json_t *root, struct tok_error *err);
+
+/* The same for a component whose "type" decides what its other keys are: `type`, or refused. */
+bool tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
+	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
+
+#endif

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Mistral's tekken.json. Set-up only. */
+#ifndef TOK_LOAD_TEKKEN_H
+#define TOK_LOAD_TEKKEN_H
+
+#include <jansson.h>
+
+#include "build/model.h"
+
+bool tok_is_tekken(const json_t *root);
+
+/* As the loaders of model.h, from a file that is read already. */
+bool tok_load_tekken(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The words of unigram_words.c once more, with where their pieces come from. They are spelled
+ * anew: of an id that stands for all that is unknown in a row its length is not known. Opt-in.
+ */
+#include "normalize/added.h"
+#include "encode/unigram.h"
+#include "normalize/spm_norm.h"
+#include "spm.h"
+#include "encode/unigram_words.h"
+
+/* Between two added tokens that are looked for in the text as it comes. */
+struct section {
+	struct tok_offsets *o;
+	struct tok_spm_chars chars;
+	size_t at; /* bytes of normalized text that were taken */
+
+	struct tok_stream word;		      /* the open one */
+	struct tok_range from[TOK_CARRY_MAX]; /* by its bytes */
+	struct tok_range unknown;	      /* what is unknown in a row */
+	uint32_t n_unknown;		      /* its bytes */
+	bool literal;			      /* it is the unknown piece's text */
+};
+
+/* ---- a word ---- */
+
+/* What is unknown ends here: all its ids stand for all of it. */
+static bool
+end_unknown(struct section *x)
+{
+	const struct tok_unigram *u = &x->o->vocab->unigram;
+	const bool bytes = u->byte_fallback && !x->literal;
+	uint32_t n = x->n_unknown;
+
+	if (n > 0 && !bytes)
+		n = 1;
+	for (; n > 0; n--) {
+		struct tok_range *range = tok_offsets_next(x->o, bytes ? TOK_NO_TOKEN : u->unk);
+
+		if (range == NULL)
+			return false;
+		*range = x->unknown;
+	}
+	x->n_unknown = 0;
+	return true;
+}
+
+static bool
+end_piece(struct section *x, uint32_t piece, const struct tok_range *from, uint32_t n)
+{
+	const bool is_char = piece & TOK_UNKNOWN_CHAR;
+	struct tok_range *range;
+
+	if (is_char || piece == x->o->vocab->unigram.unk) {
+		if (x->n_unknown == 0)
+			x->unknown.begin = from[0].begin;
+		x->literal = x->n_unknown == 0 && !is_char;
+		x->unknown.end = from[n - 1].end;
+		x->n_unknown += n;
+		return true;
+	}
+	if (!end_unknown(x))
+		return false;
+	range = tok_offsets_next(x->o, piece);
+	if (range == NULL)
+		return false;
+	*range = (struct tok_range){from[0].begin, from[n - 1].end};
+	return true;
+}
+
+/* The first n bytes of the word are spelled. */
+static bool
+spell(struct section *x, uint32_t n)
+{
+	struct tok_stream *s = &x->word;
+
+	tok_unigram_turn(s, n);
+	for (uint32_t at = 0; at < n;) {
+		const uint32_t piece = s->pos[at], len = tok_unigram_bytes(s->vocab, piece);
+
+		if (!end_piece(x, piece, x->from + at, len))
+			return false;
+		at += len;
+	}
+	tok_unigram_drop(s, n);
+	memmove(x->from, x->from + n, s->n_pos * sizeof(x->from[0]));
+	return true;
+}
+
+static bool
+push(struct section *x, const uint8_t *p, uint32_t len, struct tok_range from)
+{
+	struct tok_stream *s = &x->word;
+
+	if (s->n_pos + len > TOK_CARRY_MAX && !spell(x, tok_unigram_certain(s)))
+		return false;
+	if (s->n_pos + len > TOK_CARRY_MAX)
+		return false;
+	for (uint32_t i = 0; i < len; i++)
+		x->from[s->n_pos + i] = from;
+	tok_unigram_take(s, p, len);
+	s->state = TOK_UNIGRAM_OPEN;
+	return true;
+}
+
+static bool
+end_word(struct section *x)
+{
+	struct tok_stream *s = &x->word;
+
+	if (s->state != TOK_UNIGRAM_OPEN)
+		return true;
+	if (!spell(x, s->n_pos) || !end_unknown(x))
+		return false;
+	tok_unigram_open(s);
+	s->state = TOK_UNIGRAM_GAP;
+	return true;
+}
+
+/* ---- words ---- */
+
+static bool
+add_char(struct section *x, const struct tok_spm_char *c)
+{
+	static const uint8_t blank = ' ';
+	const struct tok_unigram *u = &x->o->vocab->unigram;
+	uint32_t len;
+
+	switch (tok_unigram_border_at(u, c->p, &len)) {
+	case TOK_BORDER_WHITE:
+		return end_word(x);
+	case TOK_BORDER_BLANK:
+		return (!u->split || end_word(x)) && push(x, &blank, 1, c->from);
+	case TOK_BORDER_NONE:
+		break;
+	}
+	/* A blank that is put before it comes from where it does. */
+	return (!tok_unigram_wants_prefix(&x->word) || push(x, &blank, 1, c->from)) &&
+	       push(x, c->p, c->len, c->from);
+}
+
+/* Text up to byte `behind` of normalized text. */
+static bool
+take_text(struct section *x, size_t behind)
+{
+	struct tok_spm_char c;
+
+	while (x->at < behind) {
+		if (!tok_spm_chars_next(&x->chars, &c) || !add_char(x, &c))
+			return false;
+		x->at += c.len;
+	}
+	return true;
+}
+
+static bool
+end_text(struct section *x)
+{
+	if (!end_word(x))
+		return false;
+	x->word.state = TOK_UNIGRAM_START;
+	x->word.unigram.later = true;
+	return true;
+}
+
+/* ---- added tokens in normalized text ---- */
+
+/* Where normalized text up to byte `behind` comes from, of which there is some. */
+static bool
+take_range(struct section *x, size_t behind, struct tok_range *range)
+{
+	struct tok_spm_char c;
+
+	for (bool first = true; x->at < behind; first = false) {
+		if (!tok_spm_chars_next(&x->chars, &c))
+			return false;
+		if (first)
+			range->begin = c.from.begin;
+		range->end = c.from.end;
+		x->at += c.len;
+	}
+	return true;
+}
+
+/* White space up to `at` belongs to the token before it. */
+static bool
+skip_to(struct section *x, size_t at)
+{
+	struct tok_range range;
+
+	if (x->at >= at)
+		return true;
+	if (x->o->next == 0 || !take_range(x, at, &range))
+		return false;
+	x->o->range[x->o->next - 1].end = range.end;
+	return true;
+}
+
+static bool
+take_event(struct section *x, enum tok_added_result event, size_t base,
+	const struct tok_added_span *span)
+{
+	struct tok_range *range;
+
+	if (event == TOK_ADDED_TEXT)
+		return skip_to(x, base + span->at) && take_text(x, base + span->behind);
+	if (event == TOK_ADDED_FULL || !end_text(x) || !skip_to(x, base + span->at))
+		return false;
+	range = tok_offsets_next(x->o, span->id);
+	return range != NULL && take_range(x, base + span->behind, range);
+}
+
+/* They are found as the encoder finds them, by the pieces that the normalizer gives out. */
+static bool
+take_normalized(struct section *x, uint32_t flags, struct tok_spm_piece text)
+{
+	const struct tok_vocab *v = x->o->vocab;
+	struct tok_added_state state;
+	struct tok_spm_state norm;
+	uint8_t out[TOK_SPM_OUT];
+	size_t base = 0;
+	bool more = true;
+
+	tok_added_init(&state);
+	tok_spm_init(&norm);
+	while (more) {
+		const size_t held = state.n_held;
+		struct tok_added_piece piece = {.p = out, .special = flags & TOK_SPECIAL};
+		struct tok_added_span span;
+		enum tok_added_result event;
+
+		if (v->unigram.norm.on) {
+			piece.n = tok_spm_next(v, &norm, &text, out);
+			if (piece.n == TOK_SPM_FULL)
+				return false;
+		} else {
+			piece.p = text.p;
+			piece.n = (size_t)(text.end - text.p);
+			text.p = text.end;
+		}
+		more = piece.n > 0;
+		piece.last = !more;
+		while ((event = tok_added_next(&state, &v->added[TOK_ADDED_NORMAL_SET], &piece,
+				&span)) != TOK_ADDED_DONE) {
+			if (!take_event(x, event, base - held, &span))
+				return false;
+		}
+		base += piece.n;
+	}
+	return end_text(x) && skip_to(x, base);
+}
+
+bool
+tok_offsets_unigram(struct tok_offsets *o, uint32_t flags, size_t begin, size_t end)
+{
+	struct section x;
+
+	x.o = o;
+	x.at = x.n_unknown = 0;
+	x.literal = false;
+	tok_stream_init(&x.word, o->vocab, NULL, 0);
+	x.word.unigram.later = begin > 0;
+	tok_spm_chars_open(&x.chars, o->vocab, o->text, begin, end);
+	if (tok_added_active(o->vocab, TOK_ADDED_NORMAL_SET, flags))
+		return take_normalized(
+			&x, flags, (struct tok_spm_piece){o->text + begin, o->text + end, true});
+	for (struct tok_spm_char c; tok_spm_chars_next(&x.chars, &c);) {
+		if (!add_char(&x, &c))
+			return false;
+	}
+	return end_text(&x);
+}

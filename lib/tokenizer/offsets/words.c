@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The words of wordpiece.c once more, with where their characters come from. Opt-in. */
+#include "unicode/nfc_tables.h"
+#include "offsets.h"
+#include "unicode/utf8.h"
+#include "encode/wordpiece.h"
+
+struct word {
+	struct tok_offsets *o;
+	struct tok_range from;		       /* the character that is looked at */
+	struct tok_range at[TOK_WORD_MAX + 1]; /* what its characters come from */
+	uint32_t n;			       /* characters, as the normalizer leaves them */
+	uint32_t n_marks;		       /* of them the last, whose order is open */
+	struct tok_range all;
+};
+
+/* Marks of a run change places among themselves: each comes from the whole run. */
+static void
+settle(struct word *w)
+{
+	const uint32_t first = w->n - w->n_marks;
+
+	for (uint32_t i = 0; i < w->n_marks; i++)
+		w->at[first + i] = (struct tok_range){w->at[first].begin, w->all.end};
+	w->n_marks = 0;
+}
+
+static void
+add_char(struct word *w, uint32_t ccc)
+{
+	if (ccc == 0)
+		settle(w);
+	if (w->n == 0)
+		w->all.begin = w->from.begin;
+	w->all.end = w->from.end;
+	if (w->n > TOK_WORD_MAX)
+		return; /* unknown, by any vocabulary */
+	w->at[w->n++] = w->from;
+	w->n_marks += ccc != 0 && w->n <= TOK_WORD_MAX;
+}
+
+/* Bytes of ## before the text of an id that goes on with a word. */
+static uint32_t
+prefix_of(const struct tok_vocab *v, uint32_t id)
+{
+	const struct tok_span *span = &v->span[id];
+
+	return span->len > 2 && memcmp(v->bytes + span->off, "##", 2) == 0 ? 2 : 0;
+}
+
+static uint32_t
+chars_of(const struct tok_vocab *v, uint32_t id)
+{
+	uint32_t chars = 0;
+
+	for (uint32_t i = prefix_of(v, id); i < v->span[id].len; i++)
+		chars += (v->bytes[v->span[id].off + i] & 0xc0) != 0x80;
+	return chars;
+}
+
+/* How many of the ids that are left are a word's of n characters: one, or as many as spell it. */
+static uint32_t
+ids_of_word(const struct tok_vocab *v, const uint32_t *id, size_t left, uint32_t n)
+{
+	uint32_t n_ids = 1, chars = chars_of(v, id[0]);
+
+	if (id[0] == v->wordpiece.unk)
+		return 1;
+	while (chars < n && n_ids < left && id[n_ids] < v->info.n_ids &&
+		prefix_of(v, id[n_ids]) > 0)
+		chars += chars_of(v, id[n_ids++]);
+	return n_ids;
+}
+
+static bool
+end_word(struct word *w)
+{
+	const struct tok_vocab *v = w->o->vocab;
+	const uint32_t *id = w->o->ids + w->o->next;
+	const size_t left = w->o->n_ids - w->o->next;
+	struct tok_range *range = w->o->range + w->o->next;
+	uint32_t n_ids, at = 0, n = w->n;
+
+	settle(w);
+	w->n = 0;
+	if (n == 0)
+		return true;
+	if (left == 0 || id[0] >= v->info.n_ids)
+		return false;
+	n_ids = ids_of_word(v, id, left, n);
+	w->o->next += n_ids;
+	if (n_ids == 1) {
+		range[0] = w->all;
+		return true;
+	}
+	for (uint32_t i = 0; i < n_ids; i++) {
+		const uint32_t chars = chars_of(v, id[i]);
+
+		if (chars == 0 || chars > n - at)
+			return false;
+		range[i] = (struct tok_range){w->at[at].begin, w->at[at + chars - 1].end};
+		at += chars;
+	}
+	return at == n;
+}
+
+static bool
+add_element(struct word *w, uint32_t cp, uint32_t element)
+{
+	switch (TOK_BERT_KIND(element)) {
+	case TOK_BERT_CHAR:
+		add_char(w, TOK_BERT_CCC(element));
+		return true;
+	case TOK_BERT_BARRIER:
+		settle(w);
+		return true;
+	case TOK_BERT_SPACE:
+		return end_word(w);
+	case TOK_BERT_ALONE:
+		if (!end_word(w))
+			return false;
+		add_char(w, 0);
+		return end_word(w);
+	case TOK_BERT_HANGUL:
+		add_char(w, 0);
+		add_char(w, 0);
+		if ((cp - TOK_NFC_S) % TOK_NFC_TS != 0)
+			add_char(w, 0);
+		return true;
+	case TOK_BERT_GONE:
+	case TOK_BERT_SEQ:
+		break;
+	}
+	return true;
+}
+
+static bool
+add_any(struct word *w, uint32_t cp)
+{
+	const struct tok_bert_norm *norm = &w->o->vocab->wordpiece.norm;
+	const uint32_t element = tok_bert_element(norm, cp);
+	const uint32_t at = (element & TOK_BERT_TARGET) >> 2;
+
+	if (TOK_BERT_KIND(element) != TOK_BERT_SEQ)
+		return add_element(w, cp, element);
+	for (uint32_t i = 0; i < (element & 3); i++) {
+		if (!add_element(w, 0, norm->seq[at + i]))
+			return false;
+	}
+	return true;
+}
+
+bool
+tok_offsets_words(struct tok_offsets *o, size_t begin, size_t end)
+{
+	struct word w = {.o = o};
+
+	for (size_t at = begin; at < end;) {
+		const uint32_t len = tok_utf8_length(o->text[at]);
+
+		w.from = (struct tok_range){at, at + len};
+		if (!add_any(&w, tok_utf8_decode(o->text + at, len)))
+			return false;
+		at += len;
+	}
+	return end_word(&w);
+}

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Pretokens that are cut by the end of a piece; those that are whole go by pretokenize/whole.c. Hot
+ * path. */
+#include "whole.h"
+#include "pretok.h"
+#include "encode/pretoken.h"
+#include "unicode/utf8.h"
+
+static bool
+take_held(struct tok_stream *s, uint32_t **ids)
+{
+	uint32_t n = s->n_held;
+
+	s->n_held = 0;
+	return tok_pretoken_push(s, s->held, n, ids);
+}
+
+static bool
+hold(struct tok_stream *s, const uint8_t *p, uint32_t len)
+{
+	if (s->n_held + len > TOK_CARRY_MAX)
+		return false;
+	memcpy(s->held + s->n_held, p, len);
+	s->n_held = (uint16_t)(s->n_held + len);
+	return true;
+}
+
+/*
+ * Characters of well-formed text, one by one, until no pretoken is open. Returns the bytes taken,
+ * or TOK_NO_BORDER when the carry was exceeded. What is held and comes once more is gone back to,
+ * as far as it lies in this text; *again: so many bytes of held[] came before it, and come first.
+ */
+static size_t
+encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, uint32_t **ids)
+{
+	const struct tok_vocab *v = s->vocab;
+	uint32_t before = s->n_held; /* bytes of held[] that came before p */
+	size_t at = 0;
+
+	*again = 0;
+	while (at < n) {
+		uint32_t len = tok_utf8_length(p[at]), cp = tok_utf8_decode(p + at, len);
+		bool fits = true;
+
+		switch (tok_pretok_step(v, &s->state, cp)) {
+		case TOK_STEP_TAKE:
+			fits = (s->n_held == 0 || take_held(s, ids)) &&
+			       tok_pretoken_push(s, p + at, len, ids);
+			before = 0;
+			break;
+		case TOK_STEP_HOLD:
+			fits = hold(s, p + at, len);
+			break;
+		case TOK_STEP_TAKE_HOLD:
+			fits = take_held(s, ids) && hold(s, p + at, len);
+			before = 0;
+			break;
+		case TOK_STEP_TAKE_CLOSE:
+			if (v->pretok == TOK_PRETOK_PIECES) {
+				*ids = tok_bytes_ids(v, p + at, len, *ids);
+				return at + len;
+			}
+			fits = take_held(s, ids) && tok_pretoken_push(s, p + at, len, ids);
+			*ids = tok_pretoken_close(s, *ids);
+			return fits ? at + len : TOK_NO_BORDER;
+		case TOK_STEP_HELD_CLOSE:
+			fits = take_held(s, ids);
+			*ids = tok_pretoken_close(s, *ids);
+			return fits ? at : TOK_NO_BORDER;
+		case TOK_STEP_CLOSE:
+			*ids = tok_pretoken_close(s, *ids);
+			at -= s->n_held - before;
+			s->n_held = 0;
+			*again = before;
+			return at;
+		}
+		if (!fits)
+			return TOK_NO_BORDER;
+		at += len;
+	}
+	return at;
+}
+
+/* What was held comes once more, after a pretoken has ended. False: the carry was exceeded. */
+static bool
+encode_again(struct tok_stream *s, uint32_t n, uint32_t **ids)
+{
+	uint8_t text[TOK_CARRY_MAX];
+	uint32_t none;
+
+	memcpy(text, s->held, n);
+	for (size_t at = 0; at < n;) {
+		size_t took = encode_steps(s, text + at, n - at, &none, ids);
+
+		if (took == TOK_NO_BORDER)
+			return false;
+		at += took;
+	}
+	return true;
+}
+
+bool
+tok_pretok_finish(struct tok_stream *s, uint32_t **ids)
+{
+	while (s->state != TOK_ST_NONE) {
+		uint32_t again = 0;
+		bool fits = true;
+
+		if (tok_pretok_end_takes_held(s->vocab->pretok, s->state))
+			fits = take_held(s, ids);
+		*ids = tok_pretoken_close(s, *ids);
+		s->state = TOK_ST_NONE;
+		again = s->n_held;
+		s->n_held = 0;
+		if (!fits || !encode_again(s, again, ids))
+			return false;
+	}
+	return true;
+}
+
+bool
+tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
+{
+	uint32_t again;
+	size_t took;
+
+	while (s->state != TOK_ST_NONE && n > 0) {
+		took = encode_steps(s, p, n, &again, ids);
+		if (took == TOK_NO_BORDER || !encode_again(s, again, ids))
+			return false;
+		p += took;
+		n -= took;
+	}
+	if (s->state == TOK_ST_NONE && n > 0) {
+		took = tok_encode_whole(s, p, n, last, ids);
+		if (took == TOK_NO_BORDER)
+			return false;
+		if (took < n && encode_steps(s, p + took, n - took, &again, ids) == TOK_NO_BORDER)
+			return false;
+	}
+	return !last || tok_pretok_finish(s, ids);
+}

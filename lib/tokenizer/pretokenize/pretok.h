@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * The second machine: characters to pretokens, as the regular expression of the vocabulary's family
+ * finds them (pretokenize/names.c). No such expression is run: a stepper takes one character at a time
+ * and says what it does to the open pretoken.
+ *
+ * The same stepper serves text that is cut into pieces (pretokenize/feed.c) and text that lies in memory
+ * (pretokenize/scan.c). For GPT-2's, text in memory has a scanner of its own, 64 bytes at a time, which
+ * must agree.
+ */
+#ifndef TOK_PRETOK_H
+#define TOK_PRETOK_H
+
+#include "vocab.h"
+
+/* State of the open pretoken, tok_stream.state. Each family uses some of them. */
+enum tok_pretok_state {
+	TOK_ST_NONE = 0, /* no pretoken is open */
+	/* white space */
+	TOK_ST_BLANK,	 /* one U+0020, which a word may follow */
+	TOK_ST_SPACE,	 /* one other white space character */
+	TOK_ST_SPACES,	 /* two or more; the last is held, for it may begin the next */
+	TOK_ST_NEWLINES, /* up to a line's end; white space behind it is held */
+	/* letters */
+	TOK_ST_LETTERS,
+	TOK_ST_UPPERS,	    /* capitals alone, perhaps behind a prefix */
+	TOK_ST_MIXED,	    /* capitals and caseless ones; the last is caseless */
+	TOK_ST_MIXED_UPPER, /* likewise; capitals behind the last caseless one are held */
+	TOK_ST_LOWERS,	    /* small and caseless ones, behind whatever */
+	TOK_ST_ASCII,	    /* ASCII letters behind an ASCII symbol */
+	/* a contraction behind a word: held from its quote on */
+	TOK_ST_WORD_QUOTE,
+	TOK_ST_WORD_QUOTE_RV,
+	TOK_ST_WORD_QUOTE_L,
+	/* numbers */
+	TOK_ST_NUMBERS,
+	TOK_ST_NUMBER_1,
+	TOK_ST_NUMBER_2,
+	/* the rest */
+	TOK_ST_OTHERS,
+	TOK_ST_OTHERS_TAIL, /* line ends behind them */
+	TOK_ST_OTHER_1,	    /* one, which a word may follow */
+	TOK_ST_SYMBOL_1,    /* one ASCII symbol, which ASCII letters may follow */
+	TOK_ST_QUOTE,	    /* ' at the front */
+	TOK_ST_QUOTE_RV,    /* and r or v */
+	TOK_ST_QUOTE_L,	    /* and l */
+	TOK_ST_GAP_1,	    /* one that nothing else takes, which a word may follow */
+	TOK_ST_GAP,	    /* two or more; the last is held */
+	TOK_ST_IDEOGRAPHS,
+};
+
+/* What a character does to the open pretoken, and to held[], of which nothing could be said so far.
+ */
+enum tok_pretok_step {
+	TOK_STEP_TAKE,	     /* held[] and the character belong to it */
+	TOK_STEP_TAKE_CLOSE, /* likewise, and it ends */
+	TOK_STEP_HOLD,	     /* the character is held too */
+	TOK_STEP_TAKE_HOLD,  /* held[] belongs to it; the character is held */
+	TOK_STEP_HELD_CLOSE, /* held[] belongs to it, and it ends; then the character comes */
+	TOK_STEP_CLOSE,	     /* it ends; then held[] comes, once more, and the character */
+};
+
+/* Step for the character cp of category cat; *state becomes the state after it. */
+enum tok_pretok_step tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint32_t cp);
+enum tok_pretok_step tok_pretok_words_step(
+	enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp);
+enum tok_pretok_step tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp);
+/* Of a character that is in a token: `known`. */
+enum tok_pretok_step tok_pretok_pieces_step(
+	const struct tok_vocab *v, uint8_t *state, uint32_t known, uint32_t cp);
+
+/* Step for the next character of a vocabulary's text. */
+static inline enum tok_pretok_step
+tok_pretok_step(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
+{
+	const enum tok_cat cat = tok_cat_of(v, cp);
+
+	switch (v->pretok) {
+	case TOK_PRETOK_GPT2:
+		return tok_pretok_gpt2_step(state, cat, cp);
+	case TOK_PRETOK_DEEPSEEK:
+		return tok_pretok_deepseek_step(state, cat, cp);
+	case TOK_PRETOK_PIECES:
+		return tok_pretok_pieces_step(v, state, cat, cp);
+	default:
+		return tok_pretok_words_step(v->pretok, state, cat, cp);
+	}
+}
+
+/* Does held[] belong to the open pretoken when the text ends here? Otherwise it comes once more. */
+static inline bool
+tok_pretok_end_takes_held(enum tok_pretok kind, uint8_t state)
+{
+	if (kind == TOK_PRETOK_PIECES)
+		return false; /* its states are bytes */
+	return state == TOK_ST_SPACES || state == TOK_ST_GAP ||
+	       (state == TOK_ST_NEWLINES && kind == TOK_PRETOK_CL100K);
+}
+
+static inline bool
+tok_is_newline(uint32_t cp)
+{
+	return cp == '\r' || cp == '\n';
+}
+
+static inline enum tok_pretok_step
+tok_step_take(uint8_t *state, enum tok_pretok_state next)
+{
+	*state = (uint8_t)next;
+	return TOK_STEP_TAKE;
+}
+
+static inline enum tok_pretok_step
+tok_step_take_close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_TAKE_CLOSE;
+}
+
+static inline enum tok_pretok_step
+tok_step_hold(uint8_t *state, enum tok_pretok_state next)
+{
+	*state = (uint8_t)next;
+	return TOK_STEP_HOLD;
+}
+
+static inline enum tok_pretok_step
+tok_step_close(uint8_t *state)
+{
+	*state = TOK_ST_NONE;
+	return TOK_STEP_CLOSE;
+}
+
+/* White space behind one character of it. */
+static inline enum tok_pretok_step
+tok_pretok_second_space(uint8_t *state, uint32_t cp)
+{
+	return tok_is_newline(cp) ? tok_step_take(state, TOK_ST_NEWLINES)
+				  : tok_step_hold(state, TOK_ST_SPACES);
+}
+
+/*
+ * Borders of a piece of well-formed UTF-8 that begins where a pretoken does, a block at a time. The
+ * caller zeroes it, sets v, text, n and last, undecided to SIZE_MAX, and calls
+ * tok_pretok_scan until `at` reaches n.
+ */
+struct tok_pretok_scan {
+	const struct tok_vocab *v;
+	const uint8_t *text;
+	size_t n;
+	bool last; /* the text ends at n */
+	size_t at; /* scanned up to here */
+	/* the stepper's */
+	size_t held;   /* bytes before `at` that are held */
+	uint8_t state; /* enum tok_pretok_state */
+	/* the scanner's of GPT-2 */
+	uint64_t letter, number, other, space,
+		blank;	     /* class of the character before `at`, bit 0 */
+	uint64_t set, clear; /* borders forced by a contraction that crosses a block */
+	size_t undecided;    /* a contraction that needs more text begins here; else SIZE_MAX */
+};
+
+#define TOK_SCAN_BLOCK 64
+
+/*
+ * Scan the next block and write where pretokens begin (offsets in text, rising) to start[], which
+ * has room for TOK_SCAN_BLOCK. Returns their number. A pretoken is certain once the next one's
+ * start is known; the last start is that of a pretoken that ends at n or is open.
+ */
+uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
+
+/* The same for GPT-2's alone. */
+uint32_t tok_pretok_gpt2_scan(struct tok_pretok_scan *scan, size_t *start);
+
+/* Well-formed text. With `last` it is the end. False: the carry was exceeded. */
+bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
+
+/* The text ends: so does the open pretoken. False: the carry was exceeded. */
+bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);
+
+#endif

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Borders in text that lies in memory, by the stepper: what it holds is gone back to. Hot path. */
+#include "pretok.h"
+#include "unicode/utf8.h"
+
+uint32_t
+tok_pretok_scan(struct tok_pretok_scan *s, size_t *start)
+{
+	const enum tok_pretok kind = s->v->pretok;
+	uint32_t n = 0;
+
+	if (kind == TOK_PRETOK_GPT2)
+		return tok_pretok_gpt2_scan(s, start);
+	while (n < TOK_SCAN_BLOCK && s->at < s->n) {
+		uint32_t len, cp;
+
+		if (s->state == TOK_ST_NONE)
+			start[n++] = s->at;
+		len = tok_utf8_length(s->text[s->at]);
+		cp = tok_utf8_decode(s->text + s->at, len);
+		switch (tok_pretok_step(s->v, &s->state, cp)) {
+		case TOK_STEP_TAKE:
+		case TOK_STEP_TAKE_CLOSE:
+			s->held = 0;
+			s->at += len;
+			break;
+		case TOK_STEP_HOLD:
+			s->held += len;
+			s->at += len;
+			break;
+		case TOK_STEP_TAKE_HOLD:
+			s->held = len;
+			s->at += len;
+			break;
+		case TOK_STEP_HELD_CLOSE:
+			s->held = 0;
+			break;
+		case TOK_STEP_CLOSE:
+			s->at -= s->held;
+			s->held = 0;
+			break;
+		}
+		if (s->at == s->n && s->last && s->held > 0 &&
+			!tok_pretok_end_takes_held(kind, s->state)) {
+			s->at -= s->held;
+			s->held = 0;
+			s->state = TOK_ST_NONE;
+		}
+	}
+	return n;
+}

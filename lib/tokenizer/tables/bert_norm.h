@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * BertNormalizer and BertPreTokenizer as one table: what each code point becomes under the options
+ * of a vocabulary. In the reference the steps are passes over the whole text (clean, set CJK apart,
+ * NFD, remove marks, lower case, split); every one of them looks at single characters but for the
+ * canonical ordering of NFD, which moves nonstarters only, and never across a starter.
+ */
+#ifndef TOK_BERT_NORM_H
+#define TOK_BERT_NORM_H
+
+#include "unicode/classes.h"
+
+/* An element: target code point (0: the character itself) | kind << 21 | combining class << 24. */
+enum tok_bert_kind {
+	TOK_BERT_CHAR = 0,    /* belongs to a word */
+	TOK_BERT_GONE = 1,    /* leaves no trace */
+	TOK_BERT_BARRIER = 2, /* a starter that is removed after ordering: marks do not pass it */
+	TOK_BERT_SPACE = 3,   /* ends a word */
+	TOK_BERT_ALONE = 4,   /* a word of its own */
+	TOK_BERT_SEQ = 5,     /* several elements: target is their place in seq[] << 2 | number */
+	TOK_BERT_HANGUL = 6,  /* a syllable, to be decomposed */
+};
+#define TOK_BERT_TARGET 0x1fffffu
+#define TOK_BERT_KIND(element) ((enum tok_bert_kind)((element) >> 21 & 7))
+#define TOK_BERT_CCC(element) ((element) >> 24)
+
+#define TOK_BERT_SEQ_MAX 3 /* elements that one code point becomes */
+
+struct tok_bert_norm {
+	uint8_t plain[256]; /* ASCII that belongs to a word: what it becomes; else 0 */
+	uint16_t *page;	    /* by code point / 256: index of a page of 256 in `element` */
+	uint32_t *element;  /* equal pages are there once */
+	uint32_t *seq;
+};
+
+static inline uint32_t
+tok_bert_element(const struct tok_bert_norm *t, uint32_t cp)
+{
+	return t->element[(uint32_t)t->page[cp >> 8] << 8 | (cp & 255)];
+}
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Kinds of vocabularies and of their parts, and limits that loaders, tables and the hot path share. */
+#ifndef TOK_KINDS_H
+#define TOK_KINDS_H
+
+#include "tok.h"
+
+#define TOK_MAX_IDS (1u << 21)	    /* limit of the packed pair table */
+#define TOK_MAX_TOKEN_BYTES 1024    /* longest token accepted */
+#define TOK_NO_TOKEN 0xffffffffu
+
+enum tok_kind {
+	TOK_KIND_BPE = 0,	/* byte-level */
+	TOK_KIND_WORDPIECE = 1, /* BERT */
+	TOK_KIND_UNIGRAM = 2,	/* SentencePiece */
+};
+
+/* Pretokenizers, named by who had them first; pretokenize/names.c has their regular expressions. */
+enum tok_pretok {
+	TOK_PRETOK_NONE = 0,   /* the file does not say */
+	TOK_PRETOK_GPT2 = 1,   /* also GPT-NeoX, ModernBERT */
+	TOK_PRETOK_CL100K = 2, /* as tiktoken has it: white space at the end of the text is one */
+	TOK_PRETOK_LLAMA3 = 3, /* cl100k as Hugging Face files have it */
+	TOK_PRETOK_QWEN2 = 4,  /* llama3, but each digit alone */
+	TOK_PRETOK_O200K = 5,
+	TOK_PRETOK_TEKKEN = 6,	 /* o200k without contractions, each digit alone */
+	TOK_PRETOK_DEEPSEEK = 7, /* DeepSeek-V3, R1 and V4 */
+	TOK_PRETOK_PIECES = 8,	 /* none, of SentencePiece's models: text is in characters */
+	TOK_PRETOK_BERT = 16,
+};
+
+struct tok_span {
+	uint32_t off, len;
+};
+
+enum tok_added_what {
+	TOK_ADDED_SPECIAL = 1 << 0,
+	TOK_ADDED_LSTRIP = 1 << 1,	/* takes the white space before it */
+	TOK_ADDED_RSTRIP = 1 << 2,	/* and behind it */
+	TOK_ADDED_SINGLE_WORD = 1 << 3, /* not beside a word character */
+	TOK_ADDED_NORMALIZED = 1 << 4,	/* its normal form is looked for in the normalized text */
+};
+
+/* A blank that sentencepiece puts beside a text. */
+enum tok_dummy {
+	TOK_DUMMY_NONE = 0,
+	TOK_DUMMY_PREFIX = 1,
+	TOK_DUMMY_SUFFIX = 2,
+};
+
+/* Always false, so that `return tok_fail(err, ...)` reads well. */
+bool tok_fail(struct tok_error *err, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3), nonnull(2)));
+
+#endif

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Longest match: of a string the longest token that begins it is taken, then the longest that goes
+ * on, to its end. One pass over the bytes finds it (Song et al., "Fast WordPiece Tokenization",
+ * EMNLP 2021): a trie with failure links. Where no child goes on, the node's `pop` are the tokens
+ * that longest match surely takes of what the node spells, and `fail` spells what is left of it.
+ */
+#ifndef TOK_LONGEST_H
+#define TOK_LONGEST_H
+
+#include <assert.h>
+
+#include "kinds.h"
+
+/* Two tries in one array: below node 0 tokens that begin a string, below node 1 those that go on.
+ */
+#define TOK_LONGEST_BEGIN 0u
+#define TOK_LONGEST_GO_ON 1u
+
+/* Numbered breadth first, as struct tok_node. */
+struct tok_longest_node {
+	uint64_t child[4]; /* bit b: there is a child for byte b */
+	uint8_t below[4];  /* number of children in child[0 .. i) */
+	uint32_t first;	   /* node of the first child */
+	uint32_t fail;	   /* or TOK_NO_TOKEN: no token goes on from here, nor a shorter one */
+	uint32_t pop;	   /* place in pop[] */
+	uint32_t n_pop;
+	uint32_t reserved[3];
+};
+static_assert(sizeof(struct tok_longest_node) == 64, "one cache line");
+
+struct tok_longest {
+	struct tok_longest_node *node;
+	uint32_t *pop; /* outside ids */
+};
+
+/* Whether a token goes on from a node. */
+static inline bool
+tok_longest_goes_on(const struct tok_longest_node *node)
+{
+	return (node->child[0] | node->child[1] | node->child[2] | node->child[3]) != 0;
+}
+
+/* Child of a node for a byte, or TOK_NO_TOKEN. */
+static inline uint32_t
+tok_longest_child(const struct tok_longest_node *node, uint8_t byte)
+{
+	const uint64_t bit = 1ull << (byte & 63), children = node->child[byte >> 6];
+
+	if (!(children & bit))
+		return TOK_NO_TOKEN;
+	return node->first + node->below[byte >> 6] +
+	       (uint32_t)__builtin_popcountll(children & (bit - 1));
+}
+
+/* The token that a node spells, or TOK_NO_TOKEN: of those nothing is left, and of no others. */
+static inline uint32_t
+tok_longest_token(const struct tok_longest *l, uint32_t node)
+{
+	const struct tok_longest_node *at = &l->node[node];
+
+	return at->fail == TOK_LONGEST_GO_ON ? l->pop[at->pop] : TOK_NO_TOKEN;
+}
+
+/* The tokens of a node that no byte goes on from, to *to, and what is left of it. False: none. */
+static inline bool
+tok_longest_fall_back(const struct tok_longest *l, uint32_t *node, uint32_t **to)
+{
+	const struct tok_longest_node *from = &l->node[*node];
+
+	if (from->fail == TOK_NO_TOKEN)
+		return false;
+	for (uint32_t i = 0; i < from->n_pop; i++)
+		(*to)[i] = l->pop[from->pop + i];
+	*to += from->n_pop;
+	*node = from->fail;
+	return true;
+}
+
+/*
+ * Go on by a byte. Each turn goes down by it or leaves at least one byte behind: linear in the
+ * string. False: no token fits, whatever follows.
+ */
+static inline bool
+tok_longest_take(const struct tok_longest *l, uint32_t *node, uint32_t **to, uint8_t byte)
+{
+	for (;;) {
+		const uint32_t child = tok_longest_child(&l->node[*node], byte);
+
+		if (child != TOK_NO_TOKEN) {
+			*node = child;
+			return true;
+		}
+		if (!tok_longest_fall_back(l, node, to))
+			return false;
+	}
+}
+
+#endif

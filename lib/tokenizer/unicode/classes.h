@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What pretokenizers ask of a code point. Data in unicode/classes.c (generated). */
+#ifndef TOK_UNICODE_CLASSES_H
+#define TOK_UNICODE_CLASSES_H
+
+#include <stdint.h>
+
+/* General categories, as far as any pretokenizer tells them apart; White_Space comes first. */
+enum tok_cat {
+	TOK_CAT_OTHER = 0,  /* \p{C}, and \p{Z} that is no white space */
+	TOK_CAT_MARK = 1,   /* \p{M} */
+	TOK_CAT_SYMBOL = 2, /* \p{P}, \p{S} */
+	TOK_CAT_NUMBER = 3, /* \p{N} */
+	TOK_CAT_SPACE = 4,  /* \s: White_Space */
+	TOK_CAT_UPPER = 5,  /* \p{Lu}, \p{Lt} */
+	TOK_CAT_LOWER = 6,  /* \p{Ll} */
+	TOK_CAT_LETTER = 7, /* \p{Lm}, \p{Lo}: letters without case */
+};
+
+#define TOK_CODE_POINTS 0x110000u
+
+extern const char tok_unicode_version[];
+
+/* Runs of equal category: first code point << 3 | category; a run ends where the next begins. */
+extern const uint32_t tok_unicode_runs[];
+extern const uint32_t tok_unicode_n_runs;
+
+#endif

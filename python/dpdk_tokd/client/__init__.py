@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Text to ids by an appliance, over UDP. Uses _native/, and tokenizer/ for types."""
+
+from .aio import AsyncClient
+from .client import Client
+from .engine import TokdError
+
+__all__ = ["AsyncClient", "Client", "TokdError"]

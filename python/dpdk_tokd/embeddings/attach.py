@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Attaching to tokd-gpu as a holder: one request, one answer with descriptors, the farewell."""
+
+from __future__ import annotations
+
+import array
+import mmap
+import socket
+from dataclasses import dataclass
+
+from .._asking import Program, ask
+from .layout import (
+    CURSOR_BYTES,
+    DATA_OFFSET,
+    ENTRY,
+    HDR,
+    HOLD_MAGIC,
+    MAGIC,
+    REP,
+    REQ,
+    VERSION,
+    Dtype,
+    Outputs,
+    Reply,
+)
+from ..ring.errors import RingError, RingRefused
+from ..ring.memory import map_whole
+
+AGENT = Program(
+    "tokd-gpu",
+    "--holders-socket",
+    "give this user the socket, by --holders-mode",
+    "hold",
+    "embeddings.h",
+    "that is the producers' socket: take --holders-socket",
+)
+
+
+@dataclass(slots=True)
+class Attached:
+    """What a holder has of its agent."""
+
+    socket: socket.socket  # non-blocking
+    reply: Reply
+    cursor: mmap.mmap
+    ring: mmap.mmap
+    entries: int
+    outputs: mmap.mmap | None  # None: of a GPU, see reply.ipc
+
+
+def attach(path: str, timeout: float) -> Attached:
+    """Attach within `timeout` seconds.
+
+    OSError: no such socket, no permission, or no answer in time; RingRefused; RingError.
+    """
+    request = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
+    with ask(path, AGENT, request, REP.size, 3, timeout) as (s, reply, fds):
+        return _take(s, reply, fds, path)
+
+
+def _take(s: socket.socket, data: bytes, fds: array.array[int], path: str) -> Attached:
+    if not data:
+        raise RingRefused(f"{path}: closed without an answer: see what tokd-gpu printed")
+    if len(data) != REP.size:
+        raise RingError(f"{path}: hold reply of {len(data)} bytes, expected {REP.size}")
+    reply = Reply._make(REP.unpack(data))
+    if reply.magic != HOLD_MAGIC or reply.version != VERSION:
+        raise RingError(
+            f"{path}: magic {reply.magic:#x}, version {reply.version}: expected "
+            f"{HOLD_MAGIC:#x}, {VERSION}"
+        )
+    if reply.outputs == 0:
+        raise RingRefused(f"{path}: holding was refused: {reply.reason}")
+    with_memory = reply.outputs == Outputs.MEMFD
+    if reply.outputs not in Outputs._value2member_map_ or len(fds) != 2 + with_memory:
+        raise RingError(f"{path}: {len(fds)} descriptors for outputs of kind {reply.outputs}")
+    if reply.dtype not in Dtype._value2member_map_ or reply.dim == 0:
+        raise RingError(f"{path}: rows of type {reply.dtype}, dimension {reply.dim}")
+    if reply.row_bytes != reply.dim * (4 if reply.dtype == Dtype.F32 else 2):
+        raise RingError(f"{path}: rows of {reply.row_bytes} bytes, dimension {reply.dim}")
+    cursor = map_whole(fds[0], mmap.PROT_READ | mmap.PROT_WRITE, "cursor memfd", CURSOR_BYTES)
+    ring = map_whole(fds[1], mmap.PROT_READ, "ring of embeddings", DATA_OFFSET)
+    outputs = None
+    if with_memory:
+        outputs = map_whole(fds[2], mmap.PROT_READ, "outputs", reply.out_bytes)
+    return Attached(s, reply, cursor, ring, _entries(ring, reply, path), outputs)
+
+
+def _entries(ring: mmap.mmap, reply: Reply, path: str) -> int:
+    magic, version, entries, instance = HDR.unpack_from(ring)
+    if magic != MAGIC or version != VERSION or instance != reply.instance:
+        raise RingError(f"{path}: ring of magic {magic:#x}, version {version}: of another agent?")
+    if entries == 0 or entries & (entries - 1) or DATA_OFFSET + entries * ENTRY.size > len(ring):
+        raise RingError(f"{path}: ring of {entries} entries in {len(ring)} bytes")
+    return int(entries)

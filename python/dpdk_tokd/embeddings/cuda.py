@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Outputs in GPU memory of another process, by CUDA IPC.
+
+Needs libcudart of CUDA 12 or 13 and the GPU that tokd-gpu uses. Not run where this was written:
+no machine of the project's has a GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import ctypes.util
+import uuid
+from collections.abc import Iterator
+
+from ..ring.errors import RingError
+
+LAZY_PEER_ACCESS = 1
+PROPERTIES_ROOM = 8192  # struct cudaDeviceProp is about 1 KB, and another in every major version,
+UUID_OFFSET = 256  # ... but begins with name and UUID in all of them
+
+
+class _IpcHandle(ctypes.Structure):
+    _fields_ = [("reserved", ctypes.c_char * 64)]
+
+
+def _runtime() -> ctypes.CDLL:
+    names = ["libcudart.so.13", "libcudart.so.12", ctypes.util.find_library("cudart")]
+    for name in names:
+        if name is None:
+            continue
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise RingError(
+        "the embeddings are in GPU memory, and there is no libcudart (12 or 13) to open it with: "
+        "install the CUDA runtime, as by pip install nvidia-cuda-runtime, and set LD_LIBRARY_PATH"
+    )
+
+
+class CudaOutputs:
+    """The outputs' address in this process, until closed.
+
+    The GPU is named by its UUID; `device` is its number here, which CUDA_VISIBLE_DEVICES may have
+    made another one than tokd-gpu's. CUDA IPC has no read-only mapping: whoever
+    holds can write the rows of others, and must not.
+    """
+
+    def __init__(self, ipc: bytes, gpu: bytes) -> None:
+        self._cuda = _runtime()
+        self._cuda.cudaGetErrorString.restype = ctypes.c_char_p
+        self.device = self._number_of(gpu)
+        self.address = 0
+        handle = _IpcHandle()
+        ctypes.memmove(ctypes.addressof(handle), ipc, 64)
+        pointer = ctypes.c_void_p()
+        self._cuda.cudaIpcOpenMemHandle.argtypes = [
+            ctypes.POINTER(ctypes.c_void_p),
+            _IpcHandle,
+            ctypes.c_uint,
+        ]
+        with self._its_device():
+            self._check(
+                self._cuda.cudaIpcOpenMemHandle(ctypes.byref(pointer), handle, LAZY_PEER_ACCESS),
+                "cudaIpcOpenMemHandle",
+            )
+            self.address = int(pointer.value or 0)
+
+    def _number_of(self, gpu: bytes) -> int:
+        """What the GPU of this UUID is called here."""
+        n = ctypes.c_int()
+        self._check(self._cuda.cudaGetDeviceCount(ctypes.byref(n)), "cudaGetDeviceCount")
+        properties = ctypes.create_string_buffer(PROPERTIES_ROOM)
+        for i in range(n.value):
+            rc = self._cuda.cudaGetDeviceProperties(properties, i)
+            self._check(rc, f"cudaGetDeviceProperties({i})")
+            if properties.raw[UUID_OFFSET : UUID_OFFSET + len(gpu)] == gpu:
+                return i
+        raise RingError(
+            f"the embeddings are on GPU-{uuid.UUID(bytes=gpu)}, which is none of the {n.value} that "
+            "this process sees: nvidia-smi -L lists all; does CUDA_VISIBLE_DEVICES leave it out?"
+        )
+
+    def _check(self, rc: int, what: str) -> None:
+        if rc != 0:
+            text = self._cuda.cudaGetErrorString(rc).decode()
+            raise RingError(f"{what}: {text}")
+
+    @contextlib.contextmanager
+    def _its_device(self) -> Iterator[None]:
+        """The calling thread's current device is the outputs'; then again what it was."""
+        before = ctypes.c_int()
+        self._check(self._cuda.cudaGetDevice(ctypes.byref(before)), "cudaGetDevice")
+        self._check(self._cuda.cudaSetDevice(self.device), f"cudaSetDevice({self.device})")
+        try:
+            yield
+        finally:
+            self._check(self._cuda.cudaSetDevice(before.value), f"cudaSetDevice({before.value})")
+
+    def synchronize(self) -> None:
+        """Kernels of this process that read rows have ended, whichever thread asks."""
+        with self._its_device():
+            self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
+
+    def close(self) -> None:
+        address, self.address = self.address, 0
+        if address:
+            with self._its_device():
+                self._cuda.cudaIpcCloseMemHandle(ctypes.c_void_p(address))

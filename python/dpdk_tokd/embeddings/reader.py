@@ -1,0 +1,248 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A holder of tokd-gpu's embeddings."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .._native import libtok
+from .._waiting import Waiting
+from .embedding import NUMPY, Embedding
+from .attach import Attached, attach
+from .cuda import CudaOutputs
+from .layout import (
+    DATA_OFFSET,
+    ENTRY,
+    HEAD_OFFSET,
+    REP,
+    TAIL_OFFSET,
+    Dtype,
+    Entry,
+    Outputs,
+    Reply,
+    EmbeddingStatus,
+)
+from ..ring.errors import RingDropped, RingError
+
+ATTACH_TIMEOUT_S = 5.0
+LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read
+
+
+class EmbeddingReader(Waiting[Embedding]):
+    """A holder of the embeddings of a tokd-gpu on this host.
+
+        with EmbeddingReader("/run/tokd-gpu-holders.sock") as reader:
+            for e in reader:
+                use(e.request, e.first, e.array)
+
+    The agent waits for a holder, whose views therefore stand until released, and drops it when it
+    keeps the outputs full for too long (`RingDropped`). Going on to the next embedding releases
+    the one before it; `Embedding.hold()` prevents that. It sees what is handed out after it
+    attached, of all clients: rows of one worker in the order in which they were posted. One
+    thread at a time.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], timeout: float | None = None) -> None:
+        """Attach to the holders' socket at `path`.
+
+        timeout: seconds that iteration waits for the next embedding before TimeoutError; None: for
+        ever. Attaching itself waits for 5 s at most. OSError: no such socket, or no permission;
+        RingRefused: for example, all places are taken; RingError: something is not as
+        embeddings.h says, or the rows are in GPU memory and this process cannot open it.
+        """
+        self._path = os.fspath(path)
+        self._timeout = timeout
+        self._gone = False
+        self._polls = 0
+        self._current: Embedding | None = None
+        self._pending: deque[Embedding] = deque()
+        self._moving = threading.Lock()
+        self._move_again = False
+        self._a: Attached | None = attach(self._path, ATTACH_TIMEOUT_S)
+        reply = self._a.reply
+        self.dim = reply.dim
+        self.dtype = Dtype(reply.dtype)
+        self.instance = reply.instance
+        """Of the agent."""
+        self._position = self._cursor = self._head = reply.start
+        self._out_bytes = reply.out_bytes
+        self._row_bytes = reply.row_bytes
+        self._cuda: CudaOutputs | None = None
+        self._memory_address = 0
+        if reply.outputs == Outputs.CUDA_IPC:
+            try:
+                self._cuda = CudaOutputs(reply.ipc, reply.uuid)
+            except BaseException:
+                self.close()  # else it is a holder that never lets go, and producers wait for it
+                raise
+        elif self._a.outputs is not None:
+            self._memory_address = np.frombuffer(self._a.outputs, np.uint8).ctypes.data
+
+    @property
+    def cuda_device(self) -> int | None:
+        """Whose memory the rows are in; None: the host's."""
+        return None if self._cuda is None else self._cuda.device
+
+    @property
+    def closed(self) -> bool:
+        """Nothing new will come: `close()` was called, or the agent has ended."""
+        return self._a is None or self._gone
+
+    def poll(self) -> Embedding | None:
+        """The next embedding, or None if none is there. Releases the one before it.
+
+        RingDropped: the agent no longer waits for this holder.
+        """
+        if self._a is None:
+            raise RingError(f"{self._path}: the reader is closed")
+        current, self._current = self._current, None
+        if current is not None and not current._held:
+            current.release()
+        self._polls += 1
+        if self._polls % LIVENESS_POLLS == 0:
+            self._check_alive(self._a)
+        given = self._next()
+        if given is None and self._check_alive(self._a):
+            given = self._next()  # handed out before it went
+        return given
+
+    def _next(self) -> Embedding | None:
+        a = self._a
+        if a is None:
+            return None
+        if self._position == self._head:
+            head = libtok.load_acquire_u64(a.ring, HEAD_OFFSET)
+            if not self._head <= head <= self._cursor + a.entries:
+                self._check_alive(a)  # the agent's own words, if it dropped us
+                raise RingError(f"{self._path}: head went from {self._head} to {head}")
+            self._head = head
+            if head == self._position:
+                return None
+        at = DATA_OFFSET + (self._position & (a.entries - 1)) * ENTRY.size
+        entry = Entry._make(ENTRY.unpack_from(a.ring, at))
+        if not self._stands(self._position):
+            self._check_alive(a)
+            raise self._dropped("it went on without this holder")
+        self._check_entry(entry)
+        given = Embedding(self, self._position, entry)
+        self._pending.append(given)  # before it counts as read: see _move
+        self._position += 1
+        self._current = given
+        return given
+
+    def _check_entry(self, e: Entry) -> None:
+        if e.status not in EmbeddingStatus._value2member_map_:
+            raise RingError(f"{self._path}: unknown status {e.status}")
+        if e.offset + e.tokens * self._row_bytes > self._out_bytes or e.offset % 64:
+            raise RingError(
+                f"{self._path}: {e.tokens} rows at {e.offset} are not in {self._out_bytes} bytes"
+            )
+
+    def _check_alive(self, a: Attached) -> bool:
+        """True if the agent ended just now; RingDropped if it goes on without this holder."""
+        if self._gone:
+            return False
+        try:
+            farewell = a.socket.recv(REP.size)
+        except BlockingIOError:
+            return False
+        except ConnectionError:
+            farewell = b""
+        if len(farewell) == REP.size:
+            raise self._dropped(Reply._make(REP.unpack(farewell)).reason)
+        self._gone = True
+        return True
+
+    def _dropped(self, why: str) -> RingDropped:
+        lost = sum(len(e) for e in self._pending) * self._row_bytes
+        first = self._pending[0]._position if self._pending else self._position
+        return RingDropped(
+            f"{self._path}: dropped by the agent: {why}",
+            lost_bytes=lost,
+            overwritten=not self._stands(first),
+        )
+
+    def _stands(self, position: int) -> bool:
+        """Whether rows of `position` and above had not been overwritten before now. When the
+        reader is closed nobody can say, which is no."""
+        a = self._a
+        return a is not None and libtok.load_fenced_u64(a.ring, TAIL_OFFSET) <= position
+
+    def _base(self) -> int:
+        """Address of the outputs in this process."""
+        if self._a is None:
+            raise RingError(f"{self._path}: the reader is closed")
+        return self._memory_address if self._cuda is None else self._cuda.address
+
+    def _memory(self) -> memoryview | None:
+        """Which stays mapped as long as this is about. None: of a GPU."""
+        return memoryview(self._a.outputs) if self._a and self._a.outputs else None
+
+    def _view(self, e: Entry) -> npt.NDArray[Any]:
+        if self._a is None:
+            raise RingError(f"{self._path}: the reader is closed")
+        if self._a.outputs is None:
+            raise RingError("the rows are in GPU memory: take them by DLPack, or by cupy.asarray")
+        rows = np.frombuffer(
+            self._a.outputs, NUMPY[self.dtype], count=e.tokens * self.dim, offset=e.offset
+        )
+        return rows.reshape(e.tokens, self.dim)
+
+    def _advance(self) -> None:
+        """Move the cursor past all that is released, and that nobody else has.
+
+        With rows in GPU memory each step waits for all that this process has launched on that GPU:
+        a kernel may still read what its owner let go of. Any thread may come here, and from any line
+        of _move: what another library had of an embedding dies when it likes. Who finds it being
+        done leaves it to who does it.
+        """
+        self._move_again = True
+        while self._move_again and self._moving.acquire(blocking=False):
+            try:
+                self._move_again = False
+                if self._a is not None:
+                    self._move(self._a)
+            finally:
+                self._moving.release()
+
+    def _move(self, a: Attached) -> None:
+        position = self._position  # before what is pending: one that comes now is there then
+        pending = self._pending
+        while pending and pending[0]._released and not pending[0]._leases:
+            pending.popleft()
+        cursor = pending[0]._position if pending else position
+        if cursor != self._cursor:
+            if self._cuda is not None:
+                self._cuda.synchronize()
+            self._cursor = cursor
+            libtok.store_release_u64(a.cursor, 0, cursor)
+
+    def _nothing_came(self) -> str:
+        return f"{self._path}: no embedding within {self._timeout} s"
+
+    def close(self) -> None:
+        """Detach. Arrays still about stay readable, but the agent may overwrite them; what other
+        libraries have of GPU memory must be gone before."""
+        self._current = None
+        with self._moving:
+            a, self._a = self._a, None
+        if a is None:
+            return
+        for given in self._pending:
+            given._array = None
+        self._pending.clear()
+        if self._cuda is not None:
+            self._cuda.close()
+        for memory in (a.ring, a.cursor, a.outputs):
+            try:
+                if memory is not None:
+                    memory.close()
+            except BufferError:
+                pass  # views are about: the last of them unmaps it
+        a.socket.close()

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-top: a running dpdk-tokd, live in the terminal. doc/telemetry.md explains what it shows."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import select
+import signal
+import sys
+import termios
+import textwrap
+import time
+import tty
+from types import FrameType, TracebackType
+from typing import Self
+
+from . import cli
+from .telemetry import Histogram, Snapshot, Telemetry, TelemetryError
+
+STAGE = "wire_to_ring"
+TX_DROPS = ("tx_full", "tx_no_mbuf")  # beside drop_...
+BAR = 20  # characters
+INTERVAL_LEAST_S = 0.1
+INTERVAL_MOST_S = 3600.0
+
+ENTER = "\x1b[?1049h\x1b[?25l"  # the alternate screen, no cursor
+LEAVE = "\x1b[?25h\x1b[?1049l"
+HOME, LINE_END, SCREEN_END = "\x1b[H", "\x1b[K", "\x1b[J"
+
+
+def human(n: float) -> str:
+    """At most six characters: 950, 1.2k, 34.5M."""
+    for unit in ("", "k", "M", "G", "T"):
+        if n < 999.5:
+            return f"{n:.0f}{unit}" if unit == "" or n >= 99.95 else f"{n:.1f}{unit}"
+        n /= 1000
+    return f"{n:.0f}P"
+
+
+def microseconds(seconds: float | None) -> str:
+    if seconds is None:
+        return "-"
+    us = seconds * 1e6
+    return f"{us:.1f}" if us < 1000 else f"{human(us / 1000)}ms"
+
+
+def bar(busy: float, blocked: float) -> str:
+    """Shares of 1 as `#` busy, `!` blocked, `.` idle. A share that is there is seen."""
+    n_blocked = max(round(blocked * BAR), 1 if blocked > 0 else 0)
+    n_busy = min(max(round(busy * BAR), 1 if busy > 0 else 0), BAR - n_blocked)
+    return "#" * n_busy + "!" * n_blocked + "." * (BAR - n_busy - n_blocked)
+
+
+class _Change:
+    """What happened between two snapshots; without an earlier one, since the start."""
+
+    def __init__(self, now: Snapshot, before: Snapshot | None) -> None:
+        if before is not None and (
+            before.info["instance"] != now.info["instance"] or before.time_s >= now.time_s
+        ):
+            before = None  # restarted
+        self.now, self.before = now, before
+        if before is None:
+            self.seconds = max(float(now.info["uptime_s"]), 1.0)
+        else:
+            self.seconds = now.time_s - before.time_s
+
+    def count(self, name: str, worker: int) -> int:
+        then = self.before.counters[worker].get(name, 0) if self.before else 0
+        return self.now.counters[worker].get(name, 0) - then
+
+    def rate(self, name: str, worker: int) -> float:
+        return self.count(name, worker) / self.seconds
+
+    def shares(self, worker: int) -> tuple[float, float, float]:
+        """busy, blocked, idle; their sum is 1, or 0 for a worker that does not run."""
+        then = self.before.workers[worker] if self.before else {}
+        cycles = [
+            self.now.workers[worker][k] - then.get(k, 0) for k in ("busy", "blocked", "idle")
+        ]
+        total = sum(cycles)
+        busy, blocked, idle = (c / total if total > 0 else 0.0 for c in cycles)
+        return busy, blocked, idle
+
+    def times(self, worker: int) -> Histogram:
+        now = self.now.histograms[STAGE][worker]
+        return now.since(self.before.histograms[STAGE][worker]) if self.before else now
+
+    def port(self, name: str) -> float:
+        then = self.before.port.get(name, 0) if self.before else 0
+        return (self.now.port.get(name, 0) - then) / self.seconds
+
+
+def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
+    """One frame: the lines that say what happened between the snapshots."""
+    change = _Change(now, before)
+    info = now.info
+    up = info["uptime_s"]
+    span = f"last {change.seconds:.1f} s" if change.before else "since its start"
+    lines = [
+        f"dpdk-tokd {info['version']}  {info['state']}  up {up // 3600}:{up // 60 % 60:02}:"
+        f"{up % 60:02}  {span}  {info['port_name']} ({info['driver']})  {info['vocab']} "
+        f"({info['vocab_checksum']})",
+        "",
+        f"{'worker':>6} {'lcore':>5} {'busy # blocked ! idle .':<{BAR + 2}} {'busy':>5} {'blkd':>5} "
+        f"{'idle':>5} {'pkts/s':>6} {'texts/s':>7} {'ids/s':>6} {'MB/s':>7} "
+        f"{'p50 us':>7} {'p99 us':>7} {'records':>7} {'open':>6} {'ring':>5}",
+    ]
+    for w, worker in enumerate(now.workers):
+        busy, blocked, idle = change.shares(w)
+        times = change.times(w)
+        held = worker["ring_held"] / max(worker["ring_bytes"], 1)
+        lines.append(
+            f"{w:>6} {worker['lcore']:>5} [{bar(busy, blocked)}] {busy:>5.0%} {blocked:>5.0%} "
+            f"{idle:>5.0%} {human(change.rate('rx_packets', w)):>6} "
+            f"{human(change.rate('streams_done', w)):>7} {human(change.rate('ids', w)):>6} "
+            f"{change.rate('text_bytes', w) / 1e6:>7.1f} {microseconds(times.percentile(0.5)):>7} "
+            f"{microseconds(times.percentile(0.99)):>7} {human(times.count):>7} "
+            f"{worker['open_streams']:>6} {held:>5.0%}"
+        )
+    lines += ["", f"port: {human(change.port('ipackets'))} rx/s, {human(change.port('opackets'))} tx/s"]
+    for name, text in (("imissed", "missed"), ("rx_nombuf", "without an mbuf")):
+        if change.port(name) > 0:
+            lines[-1] += f", {human(change.port(name))} {text}/s"
+    lines += _drops(change) + _readers(now)
+    return lines
+
+
+def _drops(change: _Change) -> list[str]:
+    """Those that rise, the most frequent first."""
+    workers = range(len(change.now.workers))
+    names = [n for n in change.now.counters[0] if n.startswith("drop_") or n in TX_DROPS]
+    rising = {n: sum(change.rate(n, w) for w in workers) for n in names}
+    shown = sorted((n for n in names if rising[n] > 0), key=lambda n: -rising[n])
+    if not shown:
+        return ["drops: none"]
+    return ["drops:", *(f"  {n:<20} {human(rising[n]):>6}/s" for n in shown)]
+
+
+def _readers(now: Snapshot) -> list[str]:
+    if not now.readers:
+        return ["readers: none"]
+    lines = [f"readers: {'slot':>4} {'state':<8} {'pid':>8} {'lag bytes':>10} {'worker':>6}"]
+    for slot, r in sorted(now.readers.items()):
+        lines.append(
+            f"         {slot:>4} {r.get('state', '-'):<8} {r['pid']:>8} "
+            f"{r.get('lag_bytes', '-'):>10} {r.get('lag_worker', '-'):>6}"
+        )
+    return lines
+
+
+def take(file_prefix: str) -> Snapshot:
+    with Telemetry(file_prefix) as t:
+        return t.snapshot((STAGE,))
+
+
+class _Screen:
+    """The terminal while tokd-top has it. Leaving restores it, whatever happened."""
+
+    def __init__(self) -> None:
+        self._keys = sys.stdin.isatty()
+        self._saved = termios.tcgetattr(sys.stdin) if self._keys else None
+        self._wake, self._woken = os.pipe()
+        os.set_blocking(self._woken, False)
+        os.set_blocking(self._wake, False)
+        self.ended = False
+
+    def __enter__(self) -> Self:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, self._on_end)
+        signal.signal(signal.SIGTSTP, self._on_suspend)
+        signal.signal(signal.SIGWINCH, lambda *_: None)  # wakes wait()
+        signal.set_wakeup_fd(self._woken, warn_on_full_buffer=False)
+        self._take()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, e: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        signal.set_wakeup_fd(-1)
+        self._give_back()
+        os.close(self._wake)
+        os.close(self._woken)
+
+    def _take(self) -> None:
+        if self._keys:
+            tty.setcbreak(sys.stdin)
+        self._write(ENTER)
+
+    def _give_back(self) -> None:
+        if self._saved is not None:
+            termios.tcsetattr(sys.stdin, termios.TCSADRAIN, self._saved)
+        self._write(LEAVE)
+
+    @staticmethod
+    def _write(text: str) -> None:
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except OSError:  # the terminal has gone: SIGHUP ends this
+            pass
+
+    def _on_end(self, number: int, where: FrameType | None) -> None:
+        self.ended = True
+
+    def _on_suspend(self, number: int, where: FrameType | None) -> None:
+        self._give_back()
+        os.kill(os.getpid(), signal.SIGSTOP)
+        self._take()  # SIGCONT
+
+    def show(self, lines: list[str]) -> None:
+        """As much of `lines` as fits."""
+        # Not shutil's, which believes $COLUMNS even after the window has changed.
+        columns, rows = os.get_terminal_size(sys.stdout.fileno())
+        if len(lines) > rows:
+            hidden = len(lines) - rows + 1
+            lines = [*lines[: rows - 1], f"... {hidden} more lines: make the window higher"]
+        self._write(HOME + f"{LINE_END}\n".join(s[:columns] for s in lines) + LINE_END + SCREEN_END)
+
+    def wait(self, seconds: float) -> bool:
+        """Until time is up, the window has another size (then True), or the end is asked for."""
+        end = time.monotonic() + seconds
+        while not self.ended and (left := end - time.monotonic()) > 0:
+            watched = [self._wake, *([sys.stdin] if self._keys else [])]
+            ready, _, _ = select.select(watched, [], [], left)
+            if sys.stdin in ready:
+                keys = os.read(sys.stdin.fileno(), 64)
+                self.ended = not keys or b"q" in keys.lower()
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+                return True
+        return False
+
+
+def _live(file_prefix: str, interval: float) -> int:
+    before: Snapshot | None = None
+    with _Screen() as screen:
+        while not screen.ended:
+            try:
+                now = take(file_prefix)
+                lines = [*frame(now, before), "", "q quits"]
+                before = now
+            except TelemetryError as e:
+                lines = [*textwrap.wrap(str(e), 78), "", f"tried again every {interval:g} s; q quits"]
+                before = None
+            screen.show(lines)
+            next_at = time.monotonic() + interval
+            while screen.wait(next_at - time.monotonic()):
+                screen.show(lines)
+    return 0
+
+
+def _once(file_prefix: str, interval: float) -> int:
+    try:
+        before = take(file_prefix)
+        time.sleep(interval)
+        lines = frame(take(file_prefix), before)
+    except TelemetryError as e:
+        print(f"tokd-top: {e}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    print("\n".join(lines))
+    return 0
+
+
+def _interval(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = -1.0
+    if not INTERVAL_LEAST_S <= seconds <= INTERVAL_MOST_S:
+        raise argparse.ArgumentTypeError(
+            f"{text!r}: expected {INTERVAL_LEAST_S:g} to {INTERVAL_MOST_S:g} seconds"
+        )
+    return seconds
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = cli.parser("tokd-top", "Shows a dpdk-tokd of this host, live. q or Ctrl-C quits.")
+    parser.add_argument(
+        "--interval",
+        type=_interval,
+        default=1.0,
+        metavar="SECONDS",
+        help="time between frames (default %(default)s)",
+    )
+    parser.add_argument(
+        "--once", action="store_true", help="print what one interval brought, as text, and exit"
+    )
+    options = parser.parse_args(arguments)
+    if options.once:
+        return _once(options.file_prefix, options.interval)
+    if not sys.stdout.isatty():
+        print("tokd-top: standard output is no terminal: give --once", file=sys.stderr)
+        return 2
+    return _live(options.file_prefix, options.interval)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

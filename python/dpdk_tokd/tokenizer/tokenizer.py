@@ -1,0 +1,513 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Exact tokenization in this process: libtok, as dpdk-tokd runs it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from .._native import libtok
+from .hub import vocabulary_of
+from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
+
+IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
+Text: TypeAlias = str | bytes | bytearray | memoryview
+AddedTokens: TypeAlias = Literal["plain", "text", "all"]
+Offsets: TypeAlias = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True)
+class VocabInfo:
+    """What a vocabulary is and where it came from.
+
+    `checksum` is equal for equal tokenizers, whatever file format they came from, and is what the
+    wire protocol and the token ring name a vocabulary by. `source` is what a "tokv" was compiled
+    from, else None. Ids are below `n_ids`; `n_added` are added tokens that are not special.
+    `table_bytes` is the memory of the tables, and `home` where it is.
+    """
+
+    name: str
+    path: str
+    format: str
+    source: str | None
+    pretokenizer: str
+    normalizer: str
+    algo: str
+    checksum: int
+    n_ids: int
+    n_merges: int
+    n_special: int
+    n_added: int
+    max_token_bytes: int
+    table_bytes: int
+    home: str
+
+
+def _ids_from(raw: bytearray) -> Ids:
+    """The ids libtok wrote into `raw`, which the array keeps: no copy."""
+    return np.frombuffer(raw, dtype=np.uint32)
+
+
+def _ids_for(ids: IdsLike) -> Ids:
+    """`ids` as libtok reads them. ValueError for what is not a flat list of ids."""
+    array = np.asarray(ids)
+    if array.size == 0:
+        return np.empty(0, dtype=np.uint32)
+    if array.ndim != 1 or array.dtype.kind not in "iu":
+        raise ValueError(
+            f"ids: expected a flat sequence of integers, got shape {array.shape}, {array.dtype}"
+        )
+    if array.dtype != np.uint32:
+        low, high = int(array.min()), int(array.max())
+        if low < 0 or high > np.iinfo(np.uint32).max:
+            raise ValueError(f"ids: {low if low < 0 else high} is not an unsigned 32-bit number")
+    return np.ascontiguousarray(array, dtype=np.uint32)
+
+
+class Stream:
+    """A text on its way through: each id is given out as soon as no later byte can change it.
+
+    All ids together are those of the whole text, however it was cut. Made by
+    `Tokenizer.stream()`; one thread at a time, another gets a RuntimeError.
+    """
+
+    def __init__(self, stream: libtok.Stream) -> None:
+        self._stream = stream
+
+    def feed(self, text: Text) -> Ids:
+        """Take the next piece of the text, which may be cut anywhere.
+
+        Returns the ids that became certain, uint32 of shape (n,), owned by the caller.
+        ValueError: the text is not UTF-8 and the tokenizer is strict, or more bytes are uncertain
+        than a stream may hold, or the stream is over.
+        """
+        return _ids_from(self._stream.feed(text, False))
+
+    def finish(self) -> Ids:
+        """End the text. Returns the ids that were still uncertain; errors as in `feed`."""
+        return _ids_from(self._stream.feed(b"", True))
+
+    @property
+    def waiting(self) -> int:
+        """Bytes taken whose ids have not been given out yet."""
+        return self._stream.waiting()
+
+
+class DecodeStream:
+    """Ids on their way to bytes, never with part of a character. Made by
+    `Tokenizer.decode_stream()`; one thread at a time."""
+
+    def __init__(self, stream: libtok.DecodeStream) -> None:
+        self._stream = stream
+
+    def feed(self, ids: IdsLike) -> bytes:
+        """Bytes of `ids` up to the last whole character. ValueError for an unknown id."""
+        return self._stream.feed(_ids_for(ids), False)
+
+    def finish(self) -> bytes:
+        """End the ids. Returns what is left, as it is: perhaps part of a character."""
+        return self._stream.feed(np.empty(0, dtype=np.uint32), True)
+
+
+class Template(NamedTuple):
+    """Ids that the vocabulary puts before and behind a text: BERT's [CLS] and [SEP]."""
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Truncation:
+    """How a `tokenizer.json` says that texts be cut: to `max_length` ids, the template's with
+    them, of which those of the text's `side` go. `stride` is of what this package does not do."""
+
+    max_length: int
+    side: Side
+    stride: int
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """How a `tokenizer.json` says that texts be padded: with `pad_id` on that side, to `length`
+    ids (None: those of the longest text), rounded up to `multiple_of` (None: not rounded)."""
+
+    length: int | None
+    side: Side
+    multiple_of: int | None
+    pad_id: int
+
+
+_ADDED_TOKENS = {"plain": 0, "text": libtok.ADDED_AS_TEXT, "all": libtok.SPECIAL}
+
+
+def _flags(*, strict_utf8: bool, template: bool, added_tokens: AddedTokens) -> int:
+    """What libtok is asked for (tok.h, enum tok_flags)."""
+    if added_tokens not in _ADDED_TOKENS:
+        raise ValueError(f'added_tokens: {added_tokens!r}: expected "plain", "text" or "all"')
+    flags = libtok.STRICT_UTF8 * strict_utf8 | libtok.TEMPLATE * template
+    return flags | _ADDED_TOKENS[added_tokens]
+
+
+def _side(left: bool) -> Side:
+    return "left" if left else "right"
+
+
+class Tokenizer:
+    """A vocabulary, and what turns text into its ids and back.
+
+    Any thread may use it, and several at once: the GIL is released while text is encoded and ids
+    are decoded, and each call or stream borrows a cache of its own (1 MiB, kept for the next one).
+
+    What the vocabulary puts around a text (`template`) is added unless `add_special_tokens` is
+    False. Of added tokens that are written in a text `added_tokens` says which are recognised:
+    "plain": those that are not special; special ones are text, so that nobody can put a control
+    token between others' ids by writing it. "text": none is. "all": special ones too, for one's
+    own text alone: control tokens in it are obeyed. An appliance does what
+    `add_special_tokens=False, added_tokens="text"` does unless it is told otherwise.
+    """
+
+    def __init__(self, vocab: libtok.Vocab, *, strict_utf8: bool = False) -> None:
+        self._vocab = vocab
+        self._strict = strict_utf8
+        self._info = VocabInfo(**vocab.info())
+        shape = vocab.shape()
+        self._template = Template(
+            tuple(_ids_from(shape["before"]).tolist()), tuple(_ids_from(shape["after"]).tolist())
+        )
+        self._truncation = shape["truncation"]
+        self._padding = shape["padding"]
+
+    @classmethod
+    def load(
+        cls,
+        name_or_path: str,
+        *,
+        strict_utf8: bool = False,
+        pretokenizer: str | None = None,
+        search_path: str | None = None,
+        algo: str | None = None,
+    ) -> Tokenizer:
+        """Load a vocabulary: a name (`gpt2`) or the path of a file in a format libtok reads.
+
+        strict_utf8: text that is not UTF-8 is a ValueError; otherwise what is wrong means U+FFFD,
+        as in `bytes.decode("utf-8", "replace")`.
+        pretokenizer: for a `.tiktoken` file that is not known by its content; "bert-cased" for a
+        `vocab.txt` that is not of uncased text.
+        search_path: folders to look a name up in, colon-separated; by default `$TOK_VOCAB_PATH`,
+        then the user's folder.
+        algo: "exact" (the default), or "greedy": longest match within pretokens.
+        ValueError names the file and what is wrong with it.
+        """
+        vocab = libtok.Vocab(name_or_path, pretokenizer, search_path, algo)
+        return cls(vocab, strict_utf8=strict_utf8)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        name: str,
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        cache_dir: str | Path | None = None,
+        local_files_only: bool = False,
+        strict_utf8: bool = False,
+        pretokenizer: str | None = None,
+        algo: str | None = None,
+    ) -> Tokenizer:
+        """Load the vocabulary of a repository of huggingface.co, or of a folder.
+
+        It is its `tokenizer.json`, else `vocab.json` with `merges.txt`, else `vocab.txt`, else
+        `tekken.json`, else `tokenizer.model`; kept in, and found in, the cache of the package huggingface_hub.
+        revision: a branch, tag or commit. token: for a repository that asks for one; None: the one
+        that is logged in with. local_files_only: the cache alone, no network.
+        Other arguments are those of `load`, as are its errors. ImportError: huggingface_hub is not
+        installed (`pip install dpdk-tokd[hub]`); FileNotFoundError: there is no such file;
+        and the errors of huggingface_hub.
+        """
+        if os.path.isdir(name):
+            path = os.path.join(name, "")
+        else:
+            path = vocabulary_of(
+                name,
+                revision=revision,
+                token=token,
+                cache_dir=cache_dir,
+                local_files_only=local_files_only,
+            )
+        return cls.load(path, strict_utf8=strict_utf8, pretokenizer=pretokenizer, algo=algo)
+
+    @overload
+    def encode(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: Literal[False] = False,
+    ) -> Ids: ...
+
+    @overload
+    def encode(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: Literal[True],
+    ) -> tuple[Ids, Offsets]: ...
+
+    def encode(
+        self,
+        text: Text,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: bool = False,
+    ) -> Ids | tuple[Ids, Offsets]:
+        """Ids of a whole text: uint32, shape (n,), the caller's own.
+
+        `text` is a str, or UTF-8 in bytes or any other contiguous buffer, which must not be
+        changed meanwhile. UnicodeEncodeError (a ValueError): a str holds a surrogate. ValueError:
+        not UTF-8, where the tokenizer is strict or offsets are asked for.
+        add_special_tokens: the ids of `template` around them.
+        added_tokens: which are recognised in the text: "plain", "text" or "all" (`Tokenizer`).
+        truncation: at most so many ids (0 to 2**31 - 1), the template's with them; True: as the
+        file says.
+        truncation_side: which of the text's go; None: as the file says, else those on the right.
+        return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64, shape
+        (n, 2): from the first up to the second, (0, 0) for ids of the template. A token that is
+        part of a character has that part alone; what a normalizer changed has all the characters
+        it comes from.
+        """
+        most, left = self._cut(truncation, truncation_side)
+        flags = _flags(
+            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
+        )
+        if not return_offsets:
+            return _ids_from(self._vocab.encode(text, flags, most, left))
+        ids, ranges = self._vocab.encode_offsets(text, flags, most, left)
+        return _ids_from(ids), np.frombuffer(ranges, dtype=np.uint64).reshape(-1, 2)
+
+    @overload
+    def encode_batch(  # type: ignore[overload-overlap]  # False is an int: the first match counts
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: Literal[False] = False,
+        threads: int | None = None,
+    ) -> Batch: ...
+
+    @overload
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: Literal[True, "longest"] | int,
+        padding_side: Side | None = None,
+        pad_to_multiple_of: int | None = None,
+        pad_id: int | None = None,
+        threads: int | None = None,
+    ) -> Padded: ...
+
+    def encode_batch(
+        self,
+        texts: Iterable[Text],
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        padding: bool | Literal["longest"] | int = False,
+        padding_side: Side | None = None,
+        pad_to_multiple_of: int | None = None,
+        pad_id: int | None = None,
+        threads: int | None = None,
+    ) -> Batch | Padded:
+        """Ids of many texts, which are encoded as `encode` does.
+
+        padding: False: a `Batch`, one array of all ids. Otherwise a `Padded`, rows of one length:
+        of the longest text ("longest"), of so many ids (a number), or as the file says, else of
+        the longest text (True). padding_side, pad_to_multiple_of, pad_id: None: as the file says,
+        else on the right, not rounded, with the id of [PAD] or <pad>. Lengths are at most
+        2**31 - 1; memory for the rows is the caller's to have.
+        threads: at most so many encode at once; None: as many as there are processors to run on.
+        Small batches take fewer, and the ids do not depend on it.
+        ValueError also names the text that is wrong, by its index.
+        """
+        if isinstance(texts, (str, bytes, bytearray, memoryview)):
+            raise TypeError("texts: expected a list of texts, got one text")
+        if threads is None:
+            threads = min(len(os.sched_getaffinity(0)), libtok.THREADS_MAX)
+        if not 1 <= threads <= libtok.THREADS_MAX:
+            raise ValueError(f"threads: {threads}: expected 1 to {libtok.THREADS_MAX}")
+        most, left = self._cut(truncation, truncation_side)
+        flags = _flags(
+            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
+        )
+        side = check_side("padding_side", padding_side)
+        if pad_to_multiple_of is not None:
+            check_number("pad_to_multiple_of", pad_to_multiple_of, LENGTH_MAX)
+        if pad_id is not None:
+            check_number("pad_id", pad_id, ID_MAX)
+        length = self._length(padding)
+        ids, splits = self._vocab.encode_batch(texts, flags, most, left, threads)
+        batch = Batch(_ids_from(ids), np.frombuffer(splits, dtype=np.int64))
+        if padding is False:
+            return batch
+        file = self.padding
+        return batch.padded(
+            length,
+            pad_id=self._pad_id() if pad_id is None else pad_id,
+            side=side or (file.side if file else "right"),
+            multiple_of=file.multiple_of
+            if pad_to_multiple_of is None and file
+            else pad_to_multiple_of,
+        )
+
+    def _cut(self, truncation: bool | int | None, side: Side | None) -> tuple[int, bool]:
+        """Most ids, -1 for any number, and whether the first ones go."""
+        file = self._truncation
+        check_side("truncation_side", side)
+        left = side == "left" if side else bool(file and file["left"])
+        if truncation is None or truncation is False:
+            return -1, left
+        if truncation is not True:
+            words = "True, False or "
+            return check_number("truncation", truncation, LENGTH_MAX, words=words), left
+        if file is None:
+            raise ValueError(f"truncation=True: {self._info.path} does not say to how many ids")
+        if file["pairs_only"]:
+            raise ValueError(
+                f"truncation=True: {self._info.path} says to cut the second of two texts "
+                '("OnlySecond"): give a number of ids'
+            )
+        return file["max_length"], left
+
+    def _length(self, padding: bool | Literal["longest"] | int) -> int | None:
+        """Ids of a row, None for those of the longest text."""
+        if padding is True:
+            return self._padding["length"] if self._padding and self._padding["fixed"] else None
+        if padding is False or padding == "longest":
+            return None
+        words = 'True, False, "longest" or '
+        return check_number("padding", padding, LENGTH_MAX, words=words)
+
+    def _pad_id(self) -> int:
+        if self._padding is not None:
+            return self._padding["id"]
+        for token in ("[PAD]", "<pad>"):
+            if token in self.special_tokens:
+                return self.special_tokens[token]
+        raise ValueError(
+            f"{self._info.path} says no id for padding, and has no special token [PAD] or <pad>: "
+            "give pad_id"
+        )
+
+    def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
+        """Bytes of `ids`, which need not be whole characters. ValueError for an unknown id."""
+        array = _ids_for(ids)
+        if skip_special_tokens:
+            array = array[~np.isin(array, _ids_from(self._vocab.specials()))]
+        return self._vocab.decode(array)
+
+    def stream(
+        self, *, add_special_tokens: bool = True, added_tokens: AddedTokens = "plain"
+    ) -> Stream:
+        """A new text that will come in pieces; arguments as those of `encode`."""
+        flags = _flags(
+            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
+        )
+        return Stream(self._vocab.stream(flags))
+
+    def decode_stream(self) -> DecodeStream:
+        """A new sequence of ids that will come in pieces."""
+        return DecodeStream(self._vocab.decode_stream())
+
+    def token(self, id: int) -> bytes:
+        """Bytes of one id. KeyError if there is none."""
+        token = self._vocab.token(id)
+        if token is None:
+            raise KeyError(id)
+        return token
+
+    def id_to_token(self, id: int) -> bytes | None:
+        """Bytes of one id, or None if there is none."""
+        return self._vocab.token(id)
+
+    def token_to_id(self, token: str | bytes) -> int | None:
+        """The id with just these bytes (not byte-level text: " the", not "Ġthe"), or None.
+
+        Of several the special one, else the lowest.
+        """
+        return self._ids_by_token.get(token.encode() if isinstance(token, str) else token)
+
+    @cached_property
+    def _ids_by_token(self) -> dict[bytes, int]:
+        order = [*range(self._info.n_ids - 1, -1, -1), *_ids_from(self._vocab.specials()).tolist()]
+        tokens = ((self._vocab.token(id), id) for id in order)
+        return {token: id for token, id in tokens if token is not None}
+
+    @cached_property
+    def special_tokens(self) -> dict[str, int]:
+        """Text and id of each special token."""
+        ids: list[int] = _ids_from(self._vocab.specials()).tolist()
+        return {self.token(id).decode("utf-8", "replace"): id for id in ids}
+
+    @property
+    def template(self) -> Template:
+        """What `add_special_tokens` puts around a text."""
+        return self._template
+
+    @property
+    def truncation(self) -> Truncation | None:
+        """What the file says of truncation, which is done where `truncation=True` asks for it."""
+        t = self._truncation
+        return None if t is None else Truncation(t["max_length"], _side(t["left"]), t["stride"])
+
+    @property
+    def padding(self) -> Padding | None:
+        """What the file says of padding, which is done where `padding=True` asks for it."""
+        p = self._padding
+        if p is None:
+            return None
+        length = p["length"] if p["fixed"] else None
+        return Padding(length, _side(p["left"]), p["multiple_of"] or None, p["id"])
+
+    @property
+    def vocab_size(self) -> int:
+        """Ids are below this."""
+        return self._info.n_ids
+
+    @property
+    def checksum(self) -> int:
+        """Names the vocabulary to an appliance; see `VocabInfo`."""
+        return self._info.checksum
+
+    @property
+    def info(self) -> VocabInfo:
+        return self._info
+
+    def __repr__(self) -> str:
+        i = self._info
+        return f"Tokenizer({i.name!r}, {i.n_ids} ids, checksum {i.checksum:#010x})"

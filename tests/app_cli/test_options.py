@@ -157,7 +157,7 @@ def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: P
 def test_huge_pages_that_cannot_be_had_are_the_remedy(binary: Path) -> None:
     done = start_eal(binary, "--no-pci", "--huge-dir", "/nonexistent")
     assert done.returncode == 1
-    assert "no huge pages to be had" in last_line(done)
+    assert "no huge pages available" in last_line(done)
     assert "--no-huge -m 512" in last_line(done)
 
 
@@ -176,7 +176,7 @@ def test_a_folder_eal_cannot_make_is_the_remedy(binary: Path) -> None:
     if done.stderr.startswith("setpriv: failed to execute"):
         pytest.skip(f"who is not root does not reach {binary}")
     assert done.returncode == 1
-    assert "set XDG_RUNTIME_DIR to a folder of yours" in last_line(done)
+    assert "set XDG_RUNTIME_DIR to your own folder" in last_line(done)
 
 
 # ---------------------------------------------------------------- variables and the configuration

@@ -11,7 +11,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tools"))
-sys.path.append(str(ROOT / "tools" / "lib"))  # gpu_check
 sys.path.append(str(ROOT / "tests" / "support"))
 
 

@@ -2,6 +2,7 @@
 """How the project is measured. Imports run downwards only:
 
 demo, sweep      tools/demo and tools/sweep
+gpu_check        tools/gpu-check, which needs nothing of the rest
 tasks            what tools/sweep can measure, a folder each
 task, samples    what a task is and how it reports
 appliance, load  the one way to start an appliance, and to ask it by tokd-load

@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-#include "control.h"
 #include "control/port/address.h"
-#include "control/port/port.h"
+#include "control.h"
 #include "datapath/worker.h"
 #include "options/options.h"
+#include "control/port/port.h"
 #include "vocabs.h"
 
 struct tokd_app {

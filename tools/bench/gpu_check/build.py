@@ -176,7 +176,8 @@ def sources_digest() -> str:
 
 
 def include_flags() -> List[str]:
-    folders = sorted({path.parent for path in headers()} - {ROOT / NO_CMOCKA})
+    roots = [ROOT / folder for folder in SOURCES if (ROOT / folder).is_dir()]
+    folders = roots + sorted({path.parent for path in headers()} - {*roots, ROOT / NO_CMOCKA})
     own = [folder for folder in folders if ROOT / INCLUDE not in (folder, *folder.parents)]
     return [f"-I{folder}" for folder in (ROOT / NO_CMOCKA, ROOT / INCLUDE, *own)]
 

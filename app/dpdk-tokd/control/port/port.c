@@ -135,7 +135,7 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 		return rc;
 	rc = rte_eth_dev_info_get(p->id, &info);
 	if (rc != 0) {
-		TOKD_LOG(port, ERR, "port %u (%s): what it can do is not known: %s\n", p->id,
+		TOKD_LOG(port, ERR, "port %u (%s): its capabilities cannot be read: %s\n", p->id,
 			p->name, strerror(-rc));
 		return rc;
 	}

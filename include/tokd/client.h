@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libtokd-client: send texts to a dpdk-tokd and get their ids, many at once over one UDP socket.
- * doc/clients.md has a worked example. A client and its requests belong to one thread at a time.
+ * doc/user/clients.md has a worked example. A client and its requests belong to one thread at a
+ * time.
  *
  * Nothing is allocated after tokd_client_open(). Texts and ids stay in the caller's memory, where
  * they are read and written in place.

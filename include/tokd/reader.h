@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libtokd-reader: token ids of a dpdk-tokd on this host, read where they were written, without
- * a copy. doc/ring.md explains the rules that it keeps; tokd/ring.h is the layout underneath, which
- * a user of this library need not know. Needs nothing of DPDK.
+ * a copy. doc/reference/ring.md explains the rules that it keeps; tokd/ring.h is the layout
+ * underneath, which a user of this library need not know. Needs nothing of DPDK.
  *
  *	struct tokr_error why;
  *	struct tokr *r = tokr_attach("/run/dpdk-tokd.sock", TOKR_READER, 1000, &why);

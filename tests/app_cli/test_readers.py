@@ -255,7 +255,7 @@ def test_the_documented_example_compiles_and_runs(
     start, gpt2_file, tmp_path: Path, compiled_example
 ) -> None:
     program = compiled_example(
-        "doc/ring.md",
+        "doc/reference/ring.md",
         "lib/reader/libtokd-reader.a",
         **{"/run/dpdk-tokd.sock": str(tmp_path / "socket")},
     )

@@ -38,6 +38,13 @@ print(json.dumps({"streams": streams, "copies": copies}))
 """
 
 
+def test_rings_are_memzones_of_dpdk(appliance):
+    listed = appliance.telemetry("/eal/memzone_list")
+    zones = [appliance.telemetry(f"/eal/memzone_info,{i}") for i in listed]
+    (ring,) = (zone for zone in zones if zone["Name"] == "tokd_ring_0")
+    assert ring["Length"] > 16 << 20
+
+
 def test_another_process_reads_what_clients_get_without_a_copy(lab, appliance):
     texts = [documents()[:n] for n in (0, 10, 2000, 90_000)] * 3
     command = [sys.executable, "-c", READER, appliance.socket, str(len(texts))]

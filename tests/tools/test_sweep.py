@@ -210,7 +210,7 @@ def test_the_boxes_of_this_repository_are_right(path, quick):
 
 
 def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
-    page = (ROOT / "doc/sweeps.md").read_text()
+    page = (ROOT / "doc/reference/sweeps.md").read_text()
     (tmp_path / "tasks/sleep").mkdir(parents=True)
     (task,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "tasks/sleep/task.py").write_text(task)

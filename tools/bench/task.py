@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a task is: a folder with a task.py in it, in which these names stand (doc/sweeps.md).
+"""What a task is: a folder with a task.py in it, in which these names stand (doc/reference/sweeps.md).
 
 HELP        one line
 PARAMETERS  name: Choice or Number
@@ -214,7 +214,7 @@ def load(name: str, path: Path) -> Task:
         if not hasattr(module, n)
     ]
     if lacks:
-        raise TaskError(f"{path}: {', '.join(lacks)} missing: see doc/sweeps.md")
+        raise TaskError(f"{path}: {', '.join(lacks)} missing: see doc/reference/sweeps.md")
     if odd := set(getattr(module, "UNANSWERED", ())) - set(module.COUNTS):
         raise TaskError(f"{path}: UNANSWERED: {', '.join(sorted(odd))}: none of COUNTS")
     for which, metric in module.METRICS.items():

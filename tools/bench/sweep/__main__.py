@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/sweep: see doc/sweeps.md."""
+"""tools/sweep: see doc/reference/sweeps.md."""
 
 import argparse
 import shlex
@@ -20,7 +20,7 @@ BUSY = 1.0  # load average
 DESCRIPTION = """\
 Run the tests that a box asks for, by turns and repeatedly, and tell what came of them: the median
 and the spread of the repeats, the ratio to the baseline, and what is missing. A sweep that ended
-early goes on with the same command. How to write boxes and tasks: doc/sweeps.md."""
+early goes on with the same command. How to write boxes and tasks: doc/reference/sweeps.md."""
 EPILOG = """\
 tools/sweep compare A B   two folders of sweeps of a box: which cells of B are better, worse, or not
                           distinguishable from A's

@@ -14,7 +14,6 @@ import json
 import lzma
 import os
 import random
-import sys
 from pathlib import Path
 
 import pytest

@@ -12,9 +12,9 @@
 #define MICRO_BYTES_MAX (64ull << 30)
 
 struct micro_options {
-	uint64_t bytes; /* of the memory or the slot */
-	uint64_t from;	/* copy: bytes of the memory that slots come from */
-	uint64_t ms;	/* how long, at least */
+	uint64_t bytes;			/* of the memory or the slot */
+	uint64_t from;			/* copy: bytes of the memory that slots come from */
+	uint64_t ms;			/* how long, at least */
 	const char *how, *text, *vocab; /* scan */
 	int cpu;			/* below 0: any */
 };

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "../../app/tokd-load/pin.h"
-#include "../../app/tokd-load/values.h"
+#include "values.h"
 #include "micro.h"
 
 static const char help[] =

@@ -11,64 +11,63 @@
 #define FIELD(f) OPT_FIELD(struct tokg_options, f)
 static const struct opt_def defs[] = {
 	{"device", "cpu|cuda:N", OPT_TEXT, FIELD(device_text), 0, 0, "cpu",
-		"where ring, tables and outputs are, and what embeds"},
+		"where ring, tables and outputs are, and what computes embeddings"},
 	{"ring", "gpu|host", OPT_CHOICE, FIELD(ring_text), 0, 0, NULL,
-		"cuda: where the ring is: in GPU memory, which is the default, or in this host's, which "
-		"the GPU reads over its bus and --sink shm stores into; cpu: always host"},
+		"cuda: the ring in GPU memory (default), or in host memory, which the GPU reads over its "
+		"bus and --sink shm writes. cpu: always host"},
 	{"table", "FILE|random:ROWSxDIM[:SEED[:POSITIONS]]", OPT_TEXT, FIELD(table), 0, 0, NULL,
-		"embedding tables: a .safetensors with the names of GPT-2 or BERT, a .npy, or made from a "
-		"seed, as in random:50257x768 to try it without a file",
+		"embedding tables: a .safetensors with GPT-2's or BERT's names, a .npy, or computed "
+		"from a seed",
 		.flags = OPT_REQUIRED},
 	{"kind", "word|word+position|bert", OPT_CHOICE, FIELD(kind_text), 0, 0, NULL,
-		"what a row is made of; else the most that the table has"},
+		"what a row is made of; default: the most that the table has"},
 	{"dtype", "f32|f16|bf16", OPT_CHOICE, FIELD(dtype_text), 0, 0, NULL,
-		"type of rows and tables; else that of the table"},
+		"type of rows and tables; default: that of the table"},
 	{"listen", "unix:PATH|tcp:[ADDR:]PORT", OPT_TEXT, FIELD(listen_texts), 0, 0,
 		"unix:" TOKG_SOCKET,
-		"where producers connect: unix for --sink shm and cuda, tcp for verbs; up to 4, as several "
-		"options or with commas between",
+		"where producers connect: unix for --sink shm and cuda, tcp for verbs; up to 4, repeatable "
+		"or separated by commas",
 		.flags = OPT_REPEATABLE, .section = "Producers"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, FIELD(socket_mode), 0, 0777, "0600",
-		"permissions of the producers' socket; anyone who can open it can write into the ring"},
+		"permission of the producers' socket: anyone who can connect can write into the ring"},
 	{"producers", "N", OPT_COUNT, FIELD(producers), 1, TOKG_PRODUCERS_MAX, "4",
-		"producer slots: workers of all dpdk-tokd that share this ring"},
+		"workers of all dpdk-tokd that may share this ring"},
 	{"slots", "N", OPT_COUNT, FIELD(slots), 2, TOKG_SLOTS_MAX, "64", "slots of one producer"},
 	{"slot-bytes", "BYTES", OPT_SIZE, FIELD(slot_bytes), TOKG_SLOT_BYTES_MIN,
 		TOKG_SLOT_BYTES_MAX, "16k", "payload of a slot, a power of two"},
 	{"out-bytes", "BYTES", OPT_SIZE, FIELD(out_bytes), 0, 64 * OPT_G, "0",
 		"outputs of one producer, a power of two; 0: room for eight full slots"},
 	{"no-check", NULL, OPT_FLAG, FIELD(no_check), 0, 0, "no",
-		"leave out check words, for memory that is known to keep the order of writes"},
+		"no check words: only for memory that keeps the order of writes"},
 	{"holders-socket", "PATH", OPT_TEXT, FIELD(holders_socket), 0, SOCKET_PATH_MAX,
 		TOKG_HOLDERS_SOCKET,
-		"where subscribers connect; anyone who can open it can read the embeddings of every client",
-		.section = "Subscribers"},
+		"where holders connect; anyone who can attach can read the embeddings of every client",
+		.section = "Holders"},
 	{"holders-mode", "OCTAL", OPT_OCTAL, FIELD(holders_mode), 0, 0777, "0600",
-		"permissions of the subscribers' socket"},
+		"permission of the holders' socket"},
 	{"holder-timeout", "MS", OPT_MS, FIELD(holder_timeout_ms), 1, 600000, "1000",
-		"drop a subscriber that blocks producers for this long, or that blocks them with one "
-		"embedding for ten times as long"},
+		"a holder that blocks producers for this time is dropped; also one that continues, but "
+		"keeps one embedding in their way for ten times that"},
 	{"workers", "N", OPT_COUNT, FIELD(workers), -1, 1024, "-1",
-		"cpu: threads beside the one that scans; cuda: blocks, 0: all that the GPU holds; -1: one "
-		"with cpu, with cuda one for each multiprocessor but the scanner's; give fewer where "
-		"others use the GPU too, for example by MPS",
+		"cpu: threads beside the one that scans; cuda: blocks, 0: all that fit the GPU; -1: cpu "
+		"1, cuda one for each multiprocessor except the scanner's; give fewer to share the GPU, "
+		"for example by MPS",
 		.section = "Consumer"},
 	{"first-cpu", "CPU", OPT_COUNT, FIELD(first_cpu), -1, 4095, "-1",
-		"cpu: pin the threads to CPUs from this one on; -1: do not pin"},
+		"cpu: pin the threads, from this CPU on; -1: do not pin"},
 	{"heads", NULL, OPT_FLAG, FIELD(heads), 0, 0, "no",
-		"look at one slot per producer instead of all"},
+		"scan one slot per producer instead of all"},
 	{"stuck", "MS", OPT_MS, FIELD(stuck_ms), 100, 600000, "5000",
-		"restart a consumer that shows no life for this long, three times at most"},
+		"a consumer without a heartbeat for this time is restarted, three times at most"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
-		"after the first SIGINT or SIGTERM, how long to finish what is published and wait for "
-		"subscribers"},
+		"how long to finish what is published, and to wait for holders, after the first signal"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for tcp listeners; else chosen by their address", .letter = 'd',
+		"RDMA device for tcp listeners; default: chosen", .letter = 'd',
 		.section = "RDMA"},
 	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1",
-		"port of the RDMA device; -1: chosen", .letter = 'i'},
+		"its port; -1: chosen", .letter = 'i'},
 	{"rdma-gid", "INDEX", OPT_COUNT, FIELD(rdma_gid), -1, 255, "-1",
-		"index of the RDMA port's GID; -1: chosen, RoCE v2 first", .letter = 'x'},
+		"index of the GID; -1: chosen, RoCE v2 first", .letter = 'x'},
 };
 
 static const struct opt_section sections[] = {
@@ -77,7 +76,7 @@ static const struct opt_section sections[] = {
 		"The command line overrides it.",
 		true},
 	{"signals",
-		"The first SIGINT or SIGTERM finishes what is published and waits for subscribers,\n"
+		"The first SIGINT or SIGTERM finishes what is published and waits for holders,\n"
 		"within --drain; the second ends at once.",
 		false},
 	{"exit code",
@@ -96,7 +95,7 @@ static const struct opt_program program = {
 	.usage = "--table FILE [options]",
 	.about = "Owns the GPU ring, the embedding tables and the consumer that runs on them. Workers of a\n"
 		 "dpdk-tokd with --sink post token ids into the ring; the consumer writes a row for each\n"
-		 "id; subscribers, processes of this host, read the rows in place, without a copy.",
+		 "id; holders, processes of this host, read the rows in place, without a copy.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_GPU_",

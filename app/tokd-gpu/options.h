@@ -11,6 +11,8 @@
 
 #include <opt.h>
 
+#include "handshake/peer.h"
+
 #define TOKG_LISTEN_MAX 4
 #define TOKG_HOLDERS_SOCKET "/run/tokd-gpu-holders.sock"
 

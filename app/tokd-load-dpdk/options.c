@@ -29,7 +29,7 @@ static const struct opt_def defs[] = {
 		"address of this end, for which ARP is answered, and port of the first client",
 		.flags = OPT_REQUIRED, .check = server_check},
 	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
-		"texts and the ids they must give, in tools/lib/slices.py's format",
+		"texts and the ids they must give, in tools/bench/texts/slices.py's format",
 		.flags = OPT_REQUIRED},
 	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
 		"results as CSV: index,ns,ok,retransmits,text_to_last_id_ns,wire_to_ring_ns,failure,"

@@ -16,7 +16,7 @@ static const struct opt_def defs[] = {
 	{"connect", "IP:PORT", OPT_OTHER, FIELD(server), 0, 0, NULL, "the server",
 		.flags = OPT_REQUIRED, .check = server_check},
 	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
-		"texts and the ids they must give, in tools/lib/slices.py's format",
+		"texts and the ids they must give, in tools/bench/texts/slices.py's format",
 		.flags = OPT_REQUIRED},
 	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
 		"results as CSV: index,ns,first_ns,ok,retransmits,failure,intended_ns,sent_ns; ns is from "

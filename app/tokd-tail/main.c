@@ -30,8 +30,8 @@ static const struct opt_def defs[] = {
 	{"socket", "PATH", OPT_TEXT, FIELD(socket), 0, 0, "/run/dpdk-tokd.sock",
 		"control socket of dpdk-tokd"},
 	{"tap", NULL, OPT_FLAG, FIELD(tap), 0, 0, NULL,
-		"read without back-pressure, and possibly miss records; without this option dpdk-tokd "
-		"waits for this reader, and drops it when it stalls"},
+		"read without back-pressure: records may be missed, and this is reported; otherwise "
+		"dpdk-tokd waits for this reader, and drops it if it stalls"},
 	{"once", NULL, OPT_FLAG, FIELD(once), 0, 0, NULL,
 		"exit after the first record that ends a text"},
 	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 86400000, NULL,
@@ -182,10 +182,7 @@ main(int argc, char **argv)
 	sigaction(SIGTERM, &on_signal, NULL);
 	r = tokr_attach(t.socket, t.tap ? TOKR_TAP : TOKR_READER, ATTACH_MS, &e);
 	if (r == NULL) {
-		fprintf(stderr, "tokd-tail: %s%s\n", e.text,
-			e.sys_errno == ENOENT || e.sys_errno == ECONNREFUSED
-				? "; does dpdk-tokd run, with that --socket?"
-				: "");
+		fprintf(stderr, "tokd-tail: %s\n", e.text);
 		code = FAILED;
 	} else {
 		fprintf(stderr,

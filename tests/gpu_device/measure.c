@@ -1,148 +1,591 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * measure DEVICE REQUESTS: how long a look at 4,096 slots, an embedding of 2048 x 768 fp32, and a
- * slot from posting to reading `done` take on the device, as JSON: median and p99. Where the ring
- * is not mapped, the driver posts, and the name says so. With TOKD_GPU_RING=host the ring is
- * mapped, and as large as tokd-gpu's: 256 slots. Tables are made from a seed.
+ * gpu_measure MODE DEVICE [NAME=NUMBER]... [out=FILE]
  *
- * Looks are timed one by one by the consumer's own clock, without the pause between two and with
- * the launch that times them; and from outside, pauses included, as means of windows of 256.
+ *   scan       nothing is posted: how long each look at all slots takes, by the scanner's own clock
+ *   requests   this host posts n slots one after the other into the mapped ring: from before the
+ * first store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped produce
+ * producers on the device post n slots each (produce.h): from before the first store, and from
+ * before the ticket's, until `done` is read drain      `slots` slots are posted, then a consumer
+ * embeds them and ends: for a profiler, which lets nothing else run beside a kernel. The ring is in
+ * host memory leave      one slot is embedded, then the process ends with the consumer running
+ *
+ * Prints one JSON object: what was done, and `series`, each with its clock and how many samples
+ * there are. The samples themselves go to FILE, one series after the other, as 64-bit words of
+ * ticks; `ns_per_tick` says what one is. Looks are timed in the mode `scan` alone: timing costs
+ * stores. TOKD_GPU_RING=host: the ring in this host's memory. Tables and ids come from `seed`.
+ * `kind` and `dtype` are enum tokg_kind and tokg_dtype. Ends with 1 where a slot or a row is not
+ * right.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "element.h"
 #include "post.h"
+#include "produce.h"
 
-#define TOKENS 2048
-#define DIM 768
-#define IDS 50257
-#define WINDOWS_LEAST 32 /* enough for as many single looks as are kept */
+#define SCAN_NS 1000000000ull /* of looking; the last TOKG_SCAN_TIMES are kept */
+#define LOOK_NS 50000000l     /* between looks at the producers */
 
-static int
-by_value(const void *a, const void *b)
+/* What is asked for, by name, with what it is unless given. */
+struct asked {
+	uint64_t seed, n, kept, limit_s;
+	uint32_t kind, dtype, dim, n_ids, producers, slots, slot_bytes, workers, rows, heads;
+	uint32_t tokens, batch, in_flight, check_every;
+	uint64_t out_bytes;
+};
+
+struct measure {
+	struct asked a;
+	struct tokg_device_config c;
+	struct tokg_device *d;
+	FILE *out;
+	uint32_t n_series;
+	bool drained; /* for the thread of the mode drain */
+};
+
+static uint64_t
+random64(uint64_t *seed)
 {
-	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+	*seed ^= *seed << 13;
+	*seed ^= *seed >> 7;
+	*seed ^= *seed << 17;
+	return *seed;
+}
 
-	return (x > y) - (x < y);
+static void *
+table(uint64_t elements, uint32_t dtype, uint64_t *seed)
+{
+	uint16_t *const t = malloc(elements * (dtype == TOKG_F32 ? 4 : 2));
+
+	if (t == NULL)
+		post_fail("no memory for a table of %" PRIu64 " elements", elements);
+	for (uint64_t i = 0; i < elements; i++) {
+		const float f = (float)(random64(seed) >> 40) * 0x1p-23f - 1.0f;
+
+		if (dtype == TOKG_F32)
+			((float *)(void *)t)[i] = f;
+		else
+			t[i] = tokg_element16_of(dtype, f);
+	}
+	return t;
 }
 
 static void
-print(const char *name, uint64_t *ns, uint32_t n)
+argument(struct asked *a, const char *text)
 {
-	qsort(ns, n, sizeof(*ns), by_value);
-	printf(", \"%s\": {\"n\": %u, \"p50\": %.2f, \"p99\": %.2f}", name, n,
-		(double)ns[n / 2] / 1e3, (double)ns[n - 1 - n / 100] / 1e3);
-}
+	const struct {
+		const char *name;
+		uint64_t *u64;
+		uint32_t *u32;
+	} known[] = {
+		{"seed", &a->seed, NULL},
+		{"n", &a->n, NULL},
+		{"kept", &a->kept, NULL},
+		{"limit_s", &a->limit_s, NULL},
+		{"kind", NULL, &a->kind},
+		{"dtype", NULL, &a->dtype},
+		{"dim", NULL, &a->dim},
+		{"n_ids", NULL, &a->n_ids},
+		{"producers", NULL, &a->producers},
+		{"slots", NULL, &a->slots},
+		{"slot_bytes", NULL, &a->slot_bytes},
+		{"workers", NULL, &a->workers},
+		{"rows", NULL, &a->rows},
+		{"heads", NULL, &a->heads},
+		{"tokens", NULL, &a->tokens},
+		{"batch", NULL, &a->batch},
+		{"in_flight", NULL, &a->in_flight},
+		{"check_every", NULL, &a->check_every},
+	};
+	const char *const is = strchr(text, '=');
+	char *end;
 
-/*
- * While nothing is posted: ns of one scan, each the mean of a window of 256 scans or a multiple,
- * which is how often the heartbeat is written. Up to `n` windows, within 5 s; how many there were.
- */
-static uint32_t
-scan_windows(struct tokg_device *d, uint64_t *ns, uint32_t n)
-{
-	const uint64_t until = post_now() + 5000000000ull;
-	uint64_t was = 0, since = 0, scans, now = 0;
-	uint32_t i = 0;
+	for (size_t i = 0; is != NULL && i < sizeof(known) / sizeof(known[0]); i++) {
+		const uint64_t v = strtoull(is + 1, &end, 10);
 
-	while (i < n && now < until) {
-		if (d->ops->read(d, offsetof(struct tokg_ctl, heartbeat), &scans, 8) < 0)
-			post_fail("the region cannot be read");
-		now = post_now();
-		if (scans == was)
+		if (strlen(known[i].name) != (size_t)(is - text) ||
+			strncmp(text, known[i].name, (size_t)(is - text)) != 0)
 			continue;
-		if (since != 0)
-			ns[i++] = (now - since) / (scans - was);
-		since = was != 0 ? now : 0;
-		was = scans;
+		if (end == is + 1 || *end != '\0' || (known[i].u32 && v > UINT32_MAX))
+			post_fail("%s: not a number", text);
+		if (known[i].u32)
+			*known[i].u32 = (uint32_t)v;
+		else
+			*known[i].u64 = v;
+		return;
 	}
-	return i;
+	post_fail("%s: not NAME=NUMBER of a name that gpu_measure knows", text);
 }
 
-/* Of the last looks, one by one; the consumer has been stopped. How many there are. */
-static uint32_t
-scans(const struct tokg_scan_times *t, uint64_t *ns, uint32_t n)
+/* The device, opened and not started. */
+static void
+open_device(struct measure *m, const char *name, bool time_scans)
 {
-	const uint64_t ticks = t->tick[1] - t->tick[0];
-	const uint64_t all = t->n < TOKG_SCAN_TIMES ? t->n : TOKG_SCAN_TIMES;
+	const struct asked *const a = &m->a;
+	struct tokg_geometry *const g = &m->c.geometry;
+	struct tokg_tables *const t = &m->c.tables;
+	const uint64_t row = tokg_out_bytes(a->tokens, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
+	const uint64_t least =
+		4 * tokg_out_bytes(a->slot_bytes / 4, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
+	const uint64_t need = row * (a->batch ? a->batch : 1) * a->slots;
+	uint64_t seed = a->seed * 2 + 1;
+	struct tokg_error why = {{0}};
 
+	g->producers = a->producers;
+	g->slots = a->slots;
+	g->slot_bytes = a->slot_bytes;
+	g->flags = TOKG_CHECKED;
+	g->kind = t->kind = a->kind;
+	g->dtype = t->dtype = a->dtype;
+	g->dim = t->dim = a->dim;
+	g->n_ids = t->n_ids = a->n_ids;
+	g->out_bytes = TOKG_OUT_ALIGN;
+	while (g->out_bytes < least || g->out_bytes < need)
+		g->out_bytes *= 2;
+	t->word = table((uint64_t)a->n_ids * a->dim, a->dtype, &seed);
+	if (a->kind != TOKG_KIND_WORD) {
+		g->n_positions = t->n_positions = a->slot_bytes / 4;
+		t->position = table((uint64_t)t->n_positions * a->dim, a->dtype, &seed);
+	}
+	if (a->kind == TOKG_KIND_BERT) {
+		t->type = table(a->dim, a->dtype, &seed);
+		t->gamma = table(a->dim, a->dtype, &seed);
+		t->beta = table(a->dim, a->dtype, &seed);
+		t->epsilon = 1e-12f;
+	}
+	if (!tokg_geometry_fill(g, &why))
+		post_fail("%s", why.text);
+	m->c.ring_epoch = 1;
+	m->c.first_cpu = -1;
+	m->c.workers = a->workers;
+	m->c.rows_of_job = a->rows;
+	m->c.heads = a->heads != 0;
+	m->c.time_scans = time_scans;
+	m->d = post_device(name, &m->c, &why);
+	if (m->d == NULL)
+		post_fail("%s", why.text);
+}
+
+static void
+start(struct measure *m)
+{
+	struct tokg_error why = {{0}};
+
+	if (m->d->ops->start(m->d, 1, &why) < 0)
+		post_fail("%s", why.text);
+	post_grant(m->d);
+}
+
+static void
+stop(struct measure *m)
+{
+	struct tokg_error why = {{0}};
+
+	if (m->d->ops->stop(m->d, TOKG_STOP_NOW, 10000, &why) < 0)
+		post_fail("%s", why.text);
+}
+
+static void
+series(struct measure *m, const char *name, const char *clock, double ns_per_tick,
+	const uint64_t *ticks, uint64_t n)
+{
+	printf("%s{\"name\": \"%s\", \"clock\": \"%s\", \"ns_per_tick\": %.9g, \"n\": %" PRIu64 "}",
+		m->n_series++ > 0 ? ", " : "", name, clock, ns_per_tick, n);
+	if (m->out != NULL && fwrite(ticks, sizeof(*ticks), n, m->out) != n)
+		post_fail("the samples cannot be written");
+}
+
+static bool
+is_cpu(const struct measure *m)
+{
+	return strcmp(m->d->ops->name, "cpu") == 0;
+}
+
+static void
+begin(const struct measure *m, const char *mode)
+{
+	const struct tokg_geometry *const g = &m->d->geometry;
+
+	printf("{\"mode\": \"%s\", \"device\": \"%s\", \"ring\": \"%s\", \"order\": \"%s\", "
+	       "\"slots\": %u, \"producers\": %u, \"seed\": %" PRIu64 ", ",
+		mode, m->d->ops->name, m->d->region ? "host" : "gpu", m->d->order_why,
+		g->producers * g->slots, g->producers, m->a.seed);
+}
+
+static void
+measure_scan(struct measure *m)
+{
+	const struct timespec nap = {0, LOOK_NS};
+	const struct tokg_scan_times *t;
+	uint64_t until, heartbeat, ticks;
+
+	start(m);
+	until = post_now() + SCAN_NS;
+	while (post_now() < until) {
+		nanosleep(&nap, NULL);
+		if (m->d->ops->read(m->d, offsetof(struct tokg_ctl, heartbeat), &heartbeat, 8) < 0)
+			post_fail("the region cannot be read");
+	}
+	stop(m);
+	t = m->d->scan_times;
+	ticks = t->tick[1] - t->tick[0];
 	if (t->n < 1000 || ticks == 0)
 		post_fail("%" PRIu64 " looks at the ring were timed, too few", t->n);
-	for (uint32_t i = 0; i < n && i < all; i++)
-		ns[i] = (uint64_t)((double)t->scan[i] * (double)(t->ns[1] - t->ns[0]) /
-				   (double)ticks);
-	return n < all ? n : (uint32_t)all;
+	begin(m, "scan");
+	printf("\"looks\": %" PRIu64 ", \"series\": [", t->n);
+	series(m, "look", is_cpu(m) ? "CLOCK_MONOTONIC" : "clock64 of the scanner's multiprocessor",
+		(double)(t->ns[1] - t->ns[0]) / (double)ticks, t->scan,
+		t->n < TOKG_SCAN_TIMES ? t->n : TOKG_SCAN_TIMES);
+	printf("]}\n");
+}
+
+/* The stamps of a request's entry, as differences. Some consumer's clock may seem to go back. */
+struct stamps {
+	uint64_t *visible_embedded;
+	uint64_t backward;
+#ifdef TOKG_STAGES
+	uint64_t *stage[4];
+#endif
+};
+
+static struct stamps
+stamps_make(uint64_t n)
+{
+	struct stamps s = {.visible_embedded = calloc(n + 1, 8)};
+
+#ifdef TOKG_STAGES
+	for (int i = 0; i < 4; i++)
+		s.stage[i] = calloc(n + 1, 8);
+#endif
+	return s;
+}
+
+static uint64_t
+since(struct stamps *s, uint64_t from, uint64_t to)
+{
+	s->backward += to < from;
+	return to < from ? 0 : to - from;
+}
+
+static void
+stamp(struct stamps *s, uint64_t i, const struct tokg_out_entry *e)
+{
+	s->visible_embedded[i] = since(s, e->visible, e->embedded);
+#ifdef TOKG_STAGES
+	s->stage[0][i] = since(s, e->visible, e->reserved[0]);
+	s->stage[1][i] = since(s, e->reserved[0], e->reserved[1]);
+	s->stage[2][i] = since(s, e->reserved[1], e->reserved[2]);
+	s->stage[3][i] = since(s, e->reserved[2], e->embedded);
+#endif
+}
+
+static void
+say_stamps(struct measure *m, const struct stamps *s, uint64_t n)
+{
+	const char *const own = is_cpu(m) ? "CLOCK_MONOTONIC" : "globaltimer";
+
+	series(m, "seen to embedded", own, 1, s->visible_embedded, n);
+#ifdef TOKG_STAGES
+	series(m, "stage: seen to check word right", own, 1, s->stage[0], n);
+	series(m, "stage: check word right to handed out", own, 1, s->stage[1], n);
+	series(m, "stage: handed out to taken by the last worker", own, 1, s->stage[2], n);
+	series(m, "stage: taken by the last worker to embedded", own, 1, s->stage[3], n);
+#endif
+}
+
+static void
+measure_requests(struct measure *m)
+{
+	const uint64_t n = m->a.n;
+	const uint32_t slots = m->a.slots;
+	uint64_t *const round = calloc(n, 8);
+	uint32_t *const ids = calloc(1, m->a.slot_bytes);
+	struct stamps s = stamps_make(n);
+	uint64_t seed = m->a.seed * 2 + 1;
+
+	if (m->d->region == NULL)
+		post_fail("requests: this host cannot store into a ring in GPU memory: "
+			  "TOKD_GPU_RING=host");
+	if (m->a.batch != 0 || 4 * m->a.tokens > m->a.slot_bytes)
+		post_fail("requests: batch must be 0, and %u ids fit into a slot",
+			m->a.slot_bytes / 4);
+	start(m);
+	for (uint64_t i = 0; i < n; i++) {
+		const uint32_t slot = (uint32_t)(i % slots);
+		struct tokg_hdr h = {.kind = (uint16_t)m->a.kind, .epoch = POST_EPOCH};
+		uint64_t from;
+
+		h.tokens = m->a.tokens;
+		h.bytes = 4 * m->a.tokens;
+		h.out_off = slot * tokg_out_bytes(m->a.tokens, m->d->geometry.row_bytes);
+		for (uint32_t k = 0; k < m->a.tokens; k++)
+			ids[k] = (uint32_t)((random64(&seed) >> 32) * m->a.n_ids >> 32);
+		from = post_now();
+		post_slot(m->d, 0, slot, &h, 1 + i / slots, ids);
+		if (post_wait(m->d, 0, slot, 1 + i / slots) != TOKG_OK)
+			post_fail("request %" PRIu64 " was not embedded", i);
+		round[i] = post_now() - from;
+		stamp(&s, i, tokg_outbox_entry(m->d->outbox, i));
+	}
+	stop(m);
+	begin(m, "requests");
+	printf("\"backward_stamps\": %" PRIu64 ", \"series\": [", s.backward);
+	series(m, "posted to done read", "CLOCK_MONOTONIC", 1, round, n);
+	say_stamps(m, &s, n);
+	printf("]}\n");
+}
+
+/* Until all have ended. The consumer must hear of its owner meanwhile. */
+static void
+producers_wait(struct measure *m, struct produce *p)
+{
+	const struct timespec nap = {0, LOOK_NS};
+	const uint64_t begun_by = post_now() + 10000000000ull;
+	uint64_t heartbeat;
+	uint32_t ended = 0, begun = 0;
+
+	while (ended < p->producers) {
+		nanosleep(&nap, NULL);
+		if (m->d->ops->read(m->d, offsetof(struct tokg_ctl, heartbeat), &heartbeat, 8) < 0)
+			post_fail("the region cannot be read");
+		ended = begun = 0;
+		for (uint32_t i = 0; i < p->producers; i++) {
+			const uint64_t state = __atomic_load_n(&p->said[i].state, __ATOMIC_ACQUIRE);
+
+			begun += state != PRODUCE_WAITS;
+			ended += state >= PRODUCE_ENDED;
+		}
+		if (begun < p->producers && post_now() > begun_by)
+			post_fail(
+				"%u of %u producers do not begin beside the consumer: the kernels "
+				"are not run at once",
+				p->producers - begun, p->producers);
+	}
+}
+
+/* Stamps of the last entries that the consumer wrote, as many as `n` and the outbox keep. */
+static uint64_t
+last_stamps(struct measure *m, struct stamps *s, uint64_t n)
+{
+	uint64_t taken = 0, kept = 0;
+
+	if (m->d->ops->taken(m->d, &taken) < 0)
+		post_fail("the device does not say how many entries there are");
+	n = taken < n ? taken : n;
+	n = m->d->outbox->n < n ? m->d->outbox->n : n;
+	for (uint64_t i = taken - n; i < taken; i++) {
+		const struct tokg_out_entry *const e = tokg_outbox_entry(m->d->outbox, i);
+
+		if (e->seq == i + 1 && e->status == TOKG_OK)
+			stamp(s, kept++, e);
+	}
+	return kept;
+}
+
+static void
+say_produced(struct measure *m, const struct produce *p)
+{
+	struct stamps s = stamps_make(p->kept);
+	struct produce_said all = {0};
+	uint64_t first = UINT64_MAX, last = 0, late = 0, n = 0, *flat;
+	double ns = 0, ticks = 0;
+
+	for (uint32_t i = 0; i < p->producers; i++) {
+		const struct produce_said *const one = &p->said[i];
+
+		all.done += one->done;
+		all.not_ok += one->not_ok;
+		all.compared += one->compared;
+		all.wrong += one->wrong;
+		late += one->state == PRODUCE_LATE;
+		first = one->ns[0] < first ? one->ns[0] : first;
+		last = one->ns[1] > last ? one->ns[1] : last;
+		ns += (double)(one->ns[1] - one->ns[0]);
+		ticks += (double)(one->tick[1] - one->tick[0]);
+	}
+	flat = calloc(2ull * p->producers * p->kept + 1, sizeof(*flat));
+	if (flat == NULL)
+		post_fail("no memory for the samples");
+	begin(m, "produce");
+	printf("\"done\": %" PRIu64 ", \"not_ok\": %" PRIu64 ", \"compared\": %" PRIu64
+	       ", \"wrong\": %" PRIu64 ", \"out_of_time\": %" PRIu64 ", \"ns\": %" PRIu64
+	       ", \"tokens_per_slot\": %u, \"series\": [",
+		all.done, all.not_ok, all.compared, all.wrong, late, last - first,
+		m->a.tokens * (m->a.batch ? m->a.batch : 1));
+	for (uint32_t which = 0; which < 2; which++) {
+		n = 0;
+		for (uint32_t i = 0; i < p->producers; i++) {
+			const uint64_t had = p->said[i].done < p->kept ? p->said[i].done : p->kept;
+
+			memcpy(flat + n, p->samples + (2ull * i + which) * p->kept,
+				had * sizeof(*flat));
+			n += had;
+		}
+		series(m, which == 0 ? "first store to done read" : "ticket's store to done read",
+			is_cpu(m) ? "CLOCK_MONOTONIC" : "clock64 of the producer's multiprocessor",
+			ticks > 0 ? ns / ticks : 1, flat, n);
+	}
+	say_stamps(m, &s, last_stamps(m, &s, p->kept));
+	printf("], \"backward_stamps\": %" PRIu64 "}\n", s.backward);
+	free(flat);
+	fflush(stdout);
+	if (all.not_ok > 0 || all.wrong > 0)
+		post_fail("%" PRIu64 " slots not OK, %" PRIu64
+			  " words of rows wrong (last: post %" PRIu64 " of its producer)",
+			all.not_ok, all.wrong, p->said[0].last_wrong);
+	if (all.done == 0)
+		post_fail("no slot was done");
+}
+
+static void
+measure_produce(struct measure *m)
+{
+	struct tokg_error why = {{0}};
+	const struct produce_config c = {
+		.seed = m->a.seed,
+		.posts = m->a.n,
+		.limit_ns = m->a.limit_s * 1000000000ull,
+		.tokens = m->a.tokens,
+		.batch = m->a.batch,
+		.in_flight = m->a.in_flight,
+		.check_every = m->a.check_every,
+		.epoch = POST_EPOCH,
+		.kept = (uint32_t)(m->a.kept < m->a.n ? m->a.kept : m->a.n),
+	};
+	struct produce *const p = (is_cpu(m) ? produce_cpu_open : produce_cuda_open)(
+		m->d, &c, m->c.tables.word, &why);
+
+	if (p == NULL)
+		post_fail("%s", why.text);
+	start(m);
+	if (!p->ops->start(p, &why))
+		post_fail("%s", why.text);
+	producers_wait(m, p);
+	stop(m);
+	if (!p->ops->collect(p, &why))
+		post_fail("%s", why.text);
+	say_produced(m, p);
+	p->ops->close(p);
+}
+
+/* Tells the consumer to end when all is done, again and again: its start says the opposite. */
+static void *
+tell_to_drain(void *argument)
+{
+	const struct timespec nap = {0, 200000};
+	struct measure *const m = argument;
+	uint32_t *const stop =
+		(uint32_t *)((uint8_t *)m->d->region + offsetof(struct tokg_ctl, stop));
+
+	while (!__atomic_load_n(&m->drained, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(stop, TOKG_STOP_DRAIN, __ATOMIC_RELEASE);
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+static void
+measure_drain(struct measure *m)
+{
+	uint32_t *const ids = calloc(1, m->a.slot_bytes);
+	uint64_t seed = m->a.seed * 2 + 1;
+	struct tokg_error why = {{0}};
+	pthread_t teller;
+
+	if (m->d->region == NULL || m->a.batch != 0 || 4 * m->a.tokens > m->a.slot_bytes)
+		post_fail("drain: needs TOKD_GPU_RING=host, batch=0, and ids that fit into a slot");
+	post_grant(m->d);
+	for (uint32_t i = 0; i < m->a.slots; i++) {
+		struct tokg_hdr h = {.kind = (uint16_t)m->a.kind,
+			.epoch = POST_EPOCH,
+			.bytes = 4 * m->a.tokens,
+			.tokens = m->a.tokens};
+
+		h.out_off = i * tokg_out_bytes(m->a.tokens, m->d->geometry.row_bytes);
+		for (uint32_t k = 0; k < m->a.tokens; k++)
+			ids[k] = (uint32_t)((random64(&seed) >> 32) * m->a.n_ids >> 32);
+		post_slot(m->d, 0, i, &h, 1, ids);
+	}
+	if (pthread_create(&teller, NULL, tell_to_drain, m) != 0)
+		post_fail("drain: no thread");
+	if (m->d->ops->start(m->d, 1, &why) < 0)
+		post_fail("%s", why.text);
+	for (uint32_t i = 0; i < m->a.slots; i++)
+		if (post_wait(m->d, 0, i, 1) != TOKG_OK)
+			post_fail("slot %u was not embedded", i);
+	__atomic_store_n(&m->drained, true, __ATOMIC_RELEASE);
+	pthread_join(teller, NULL);
+	if (m->d->ops->stop(m->d, TOKG_STOP_DRAIN, 10000, &why) < 0)
+		post_fail("%s", why.text);
+	begin(m, "drain");
+	printf("\"done\": %u, \"series\": []}\n", m->a.slots);
+}
+
+/* As a process that fell over: nobody stops the consumer. */
+static void
+measure_leave(struct measure *m)
+{
+	static uint32_t ids[TOKG_LINE];
+	struct tokg_hdr h = {
+		.kind = (uint16_t)m->a.kind, .epoch = POST_EPOCH, .bytes = 4, .tokens = 1};
+
+	start(m);
+	post_slot(m->d, 0, 0, &h, 1, ids);
+	if (post_wait(m->d, 0, 0, 1) != TOKG_OK)
+		post_fail("the slot was not embedded");
+	begin(m, "leave");
+	printf("\"series\": []}\n");
+	exit(0);
 }
 
 int
 main(int argc, char **argv)
 {
-	static struct tokg_device_config c;
-	struct tokg_geometry *const g = &c.geometry;
-	uint32_t n = argc == 3 ? (uint32_t)atoi(argv[2]) : 0;
-	static uint64_t *embed, *round;
-	static float *word;
-	static uint32_t ids[TOKG_SLOT_BYTES / 4];
-	struct tokg_device *d;
-	struct tokg_error why;
-	char name[48];
-	uint32_t seed = 1, slots;
+	static const struct {
+		const char *name;
+		void (*run)(struct measure *m);
+	} modes[] = {{"scan", measure_scan}, {"requests", measure_requests},
+		{"produce", measure_produce}, {"drain", measure_drain}, {"leave", measure_leave}};
+	static struct measure m = {.a = {.seed = 1,
+					   .n = 2000,
+					   .kept = 1u << 20,
+					   .limit_s = 20,
+					   .kind = TOKG_KIND_WORD,
+					   .dtype = TOKG_F32,
+					   .dim = 768,
+					   .n_ids = 50257,
+					   .producers = 1,
+					   .slots = 64,
+					   .slot_bytes = TOKG_SLOT_BYTES,
+					   .workers = TOKG_WORKERS_DEFAULT,
+					   .tokens = 2048,
+					   .in_flight = 1}};
 
-	embed = calloc(n + 1, 8);
-	round = calloc(n + TOKG_SCAN_TIMES, 8);
-	word = malloc(sizeof(float) * IDS * DIM);
-	if (n == 0 || embed == NULL || round == NULL || word == NULL)
-		post_fail("usage: measure DEVICE REQUESTS");
-	for (uint32_t i = 0; i < IDS * DIM; i++)
-		word[i] = (float)(seed = seed * 1664525 + 1013904223) / 4294967296.0f - 0.5f;
-	g->producers = 4;
-	g->slots = post_host_ring() ? 64 : TOKG_SLOTS_MAX / 4;
-	slots = g->producers * g->slots;
-	g->slot_bytes = TOKG_SLOT_BYTES;
-	g->flags = TOKG_CHECKED;
-	g->kind = c.tables.kind = TOKG_KIND_WORD;
-	g->dtype = c.tables.dtype = TOKG_F32;
-	g->dim = c.tables.dim = DIM;
-	g->n_ids = c.tables.n_ids = IDS;
-	g->out_bytes = 1 << 26;
-	c.tables.word = word;
-	c.time_scans = true;
-	d = post_open(argv[1], &c);
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t slot = i % g->slots, producer = i / g->slots % g->producers;
-		const uint64_t ticket = 1 + i / slots;
-		struct tokg_hdr h = {.kind = TOKG_KIND_WORD, .epoch = POST_EPOCH};
-		struct tokg_out_entry *e;
-		uint64_t from;
-
-		h.tokens = TOKENS;
-		h.bytes = 4 * TOKENS;
-		for (uint32_t k = 0; k < TOKENS; k++)
-			ids[k] = (seed = seed * 1664525 + 1013904223) % IDS;
-		from = post_now();
-		post_slot(d, producer, slot, &h, ticket, ids);
-		if (post_wait(d, producer, slot, ticket) != TOKG_OK)
-			post_fail("request %u was not embedded", i);
-		round[i] = post_now() - from;
-		e = tokg_outbox_entry(d->outbox, i);
-		embed[i] = e->embedded - e->visible;
+	for (int i = 3; i < argc; i++) {
+		if (strncmp(argv[i], "out=", 4) != 0) {
+			argument(&m.a, argv[i]);
+			continue;
+		}
+		m.out = fopen(argv[i] + 4, "wb");
+		if (m.out == NULL)
+			post_fail("%s cannot be written", argv[i] + 4);
 	}
-	printf("{\"device\": \"%s\", \"order\": \"%s\", \"posted_by\": \"%s\", \"unit\": \"us\"",
-		argv[1], d->order_why,
-		d->region ? "stores into mapped memory" : "the driver's writes, word by word");
-	print("embed_2048x768_fp32", embed, n);
-	print(d->region ? "posted_to_done_read" : "posted_by_driver_to_done_read", round, n);
-	n = scan_windows(d, round, n > WINDOWS_LEAST ? n : WINDOWS_LEAST);
-	snprintf(name, sizeof(name), "scan_%u_slots_mean_of_256", slots);
-	if (n > 0)
-		print(name, round, n);
-	if (d->ops->stop(d, TOKG_STOP_NOW, 10000, &why) < 0)
-		post_fail("%s", why.text);
-	snprintf(name, sizeof(name), "scan_%u_slots", slots);
-	n = scans(d->scan_times, round, TOKG_SCAN_TIMES);
-	print(name, round, n);
-	printf("}\n");
-	d->ops->close(d);
-	return 0;
+	for (size_t i = 0; argc >= 3 && i < sizeof(modes) / sizeof(modes[0]); i++) {
+		if (strcmp(argv[1], modes[i].name) != 0)
+			continue;
+		open_device(&m, argv[2], modes[i].run == measure_scan);
+		modes[i].run(&m);
+		if (m.out != NULL && fclose(m.out) != 0)
+			post_fail("the samples cannot be written");
+		m.d->ops->close(m.d);
+		return 0;
+	}
+	post_fail(
+		"usage: gpu_measure scan|requests|produce|drain|leave DEVICE [NAME=NUMBER]... [out=FILE]");
 }

@@ -17,7 +17,8 @@ post_fail(const char *format, ...)
 	vfprintf(stderr, format, ap);
 	va_end(ap);
 	fputc('\n', stderr);
-	exit(1);
+	fflush(stdout);
+	_exit(1); /* exit would wait for a kernel that runs on */
 }
 
 uint64_t
@@ -84,12 +85,18 @@ post_open(const char *name, struct tokg_device_config *c)
 		post_fail("%s", why.text);
 	if (d->ops->start(d, 1, &why) < 0)
 		post_fail("%s", why.text);
-	for (uint32_t p = 0; p < c->geometry.producers; p++)
+	post_grant(d);
+	return d;
+}
+
+void
+post_grant(struct tokg_device *d)
+{
+	for (uint32_t p = 0; p < d->geometry.producers; p++)
 		if (d->ops->write_u64(d,
 			    tokg_back_at(&d->geometry, p) + offsetof(struct tokg_back, epoch),
-			    POST_EPOCH | 1ull << 32) < 0)
+			    POST_EPOCH | (uint64_t)d->incarnation << 32) < 0)
 			post_fail("the region cannot be written");
-	return d;
 }
 
 void

@@ -19,6 +19,8 @@ struct tokg_device *post_device(
 	const char *name, struct tokg_device_config *c, struct tokg_error *why);
 /* The same with its geometry filled, started, all producers granted POST_EPOCH; exits with 1. */
 struct tokg_device *post_open(const char *name, struct tokg_device_config *c);
+/* POST_EPOCH to all producers of a device that was started; exits with 1. */
+void post_grant(struct tokg_device *d);
 /* TOKD_GPU_RING=host: the ring in this host's memory, instead of the GPU's. */
 bool post_host_ring(void);
 /* Into the region, by plain stores or as post_slot: a multiple of 8 bytes. */

@@ -3,6 +3,7 @@
 #ifndef TOKG_PLACES_FIXTURE_H
 #define TOKG_PLACES_FIXTURE_H
 
+#include "handshake/peer.h"
 #include "tokd-gpu/delivery.h"
 #include "tokd-gpu/places.h"
 #include "fake_device.h"

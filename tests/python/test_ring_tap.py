@@ -6,8 +6,8 @@ from __future__ import annotations
 import random
 
 import pytest
+import ring_layout as layout
 from dpdk_tokd import Lost, RingError, RingReader
-from dpdk_tokd.ring import layout
 from fake_appliance import FakeAppliance, FakeRing
 
 RECORD = 64 + 4 * 48  # bytes of a record of 48 ids: 16 of them fill the ring
@@ -47,7 +47,7 @@ def test_what_came_too_fast_is_counted(one, tap):
     ring = one.rings[0]
     publish(ring, 40)  # 16 of them still stand
     got = [next(tap) for _ in range(16)]
-    assert [r._pos // RECORD for r in got] == list(range(24, 40))
+    assert [r.position // RECORD for r in got] == list(range(24, 40))
     assert [r.lost_bytes for r in got] == [24 * RECORD] + [0] * 15
     assert tap.poll() is None
     assert tap.lost == [Lost(worker=0, overruns=1, bytes=24 * RECORD, ranges=0)]
@@ -82,9 +82,9 @@ def test_read_and_lost_are_all_there_was(one, tap):
             given = tap.poll()
             if given is None:
                 break
-            assert given._pos == end + given.lost_bytes
-            assert set(given.tokens.tolist()) == {given._pos // RECORD}
-            end = given._pos + RECORD
+            assert given.position == end + given.lost_bytes
+            assert set(given.tokens.tolist()) == {given.position // RECORD}
+            end = given.position + RECORD
             seen += RECORD
             assert given.release()
     while (given := tap.poll()) is not None:

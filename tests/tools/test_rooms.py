@@ -55,19 +55,27 @@ MAY_INCLUDE: dict[str, set[str]] = {
     TOK + "load/huggingface": SET_UP | {TOK + "load"},
     TOK + "load/sentencepiece": SET_UP | {TOK + "load"},
     "lib/train": SET_UP | {TOK + "compiled"},
+    # the GPU ring's two ends
+    "lib/gpu_sink/ring": {"include/tokd"},
+    "lib/gpu_sink/handshake": {"lib/gpu_sink/ring"},
+    "lib/gpu_sink/transport": {"lib/gpu_sink/ring", "lib/gpu_sink/handshake"},
+    "lib/gpu_sink/sink": {f"lib/gpu_sink/{room}" for room in ("ring", "handshake", "transport")},
+    "lib/gpu_sink/kernel": SINK | {"lib/gpu_sink/handshake"},
     # the appliance: the data path knows nothing of what sets it up
     "log": set(),
-    APP + "options": {"include/tokd", "tok.h", "lib/options", "lib/gpu_sink/transport"},
+    APP + "options": {"include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
     APP + "datapath/stream": {"include/tokd", "tok.h", APP + "datapath"},
     APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
     APP + "datapath/loop": {"include/tokd", "lib/gpu_sink/sink", APP + "datapath", APP + "datapath/stream"},
     APP + "readers": {"include/tokd", "log", APP + "datapath"},
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
-    | {APP + "options", APP + "readers"}
+    | {APP + "options", APP + "readers", APP + "control/port"}
     | DATA_PATH,
-    APP + "telemetry": {"log", APP + "control"} | DATA_PATH,
-    "app/dpdk-tokd": {"log", "lib/notify", APP + "options", APP + "control", APP + "telemetry"}
+    APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
+    APP + "telemetry": {"log", APP + "control", APP + "control/port"} | DATA_PATH,
+    "app/dpdk-tokd": {"log", "lib/notify"}
+    | {APP + room for room in ("options", "control", "control/port", "telemetry")}
     | DATA_PATH,
     # the other programs
     "app/tok": {"lib/options", "tok.h", "lib/train", TOK + "pretokenize"},

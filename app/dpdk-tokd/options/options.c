@@ -78,10 +78,6 @@ make_sink_target(struct tokd_options *opt, struct opt_error *e)
 static bool
 check_all(struct tokd_options *opt, struct opt_error *e)
 {
-	if (opt->ip == 0 && IN6_IS_ADDR_UNSPECIFIED(&opt->ip6))
-		return opt_wrong(e,
-			"--ip ADDR is missing, and --ip6 as well; give one after --, as in "
-			"-- --ip 10.0.0.1, or as key ip of --config FILE");
 	opt->socket_gid =
 		opt->socket_group != NULL ? tokd_find_group(opt->socket_group) : (gid_t)-1;
 	if (opt->text_port == opt->udp_port)

@@ -16,7 +16,7 @@
 
 #include <opt.h>
 #include <tok.h>
-#include <transport/transport.h>
+#include <handshake/peer.h>
 
 /* Limits that those who use the values rely on. */
 #define TOKD_VOCABS_MAX 8   /* vocabularies of --vocab */

@@ -11,10 +11,11 @@
 #define FIELD(f) OPT_FIELD(struct tokd_options, f)
 static const struct opt_def defs[] = {
 	{"config", "FILE", OPT_TEXT, FIELD(config), 0, 0, NULL,
-		"configuration file: its section [tokd] gives the options that are not given otherwise",
+		"read options from section [tokd] of this file; command line and environment override it",
 		.flags = OPT_NOT_IN_FILE},
 	{"ip", "ADDR", OPT_OTHER, FIELD(ip), 0, 0, NULL,
-		"IPv4 address to serve on; ARP, ping and UDP are answered for it",
+		"IPv4 address to serve on; without --ip and --ip6 those of the kernel's interface, or an "
+		"IPv6 link-local one made from the port's Ethernet address",
 		.check = tokd_check_ip, .section = "Network"},
 	{"ip6", "ADDR", OPT_OTHER, FIELD(ip6), 0, 0, NULL,
 		"IPv6 address to serve on, beside --ip or alone",
@@ -25,7 +26,7 @@ static const struct opt_def defs[] = {
 	{"vlan", "ID", OPT_COUNT, FIELD(vlan), 0, 4094, "0",
 		"802.1Q VLAN to serve; 0: frames without a tag"},
 	{"fragments", "N", OPT_COUNT, FIELD(fragments), 0, 4096, "64",
-		"datagrams reassembled from IP fragments at the same time, with one worker; 0: none"},
+		"datagrams reassembled from IP fragments at once, with one worker; 0: none"},
 	{"udp-port", "PORT", OPT_COUNT, FIELD(udp_port), 1, 65535, "9000",
 		"UDP port to serve on"},
 	{"text-port", "PORT", OPT_COUNT, FIELD(text_port), 0,
@@ -33,81 +34,82 @@ static const struct opt_def defs[] = {
 		"UDP port where each datagram is a text, answered by ids in decimal; 0: none"},
 	{"port", "ID", OPT_COUNT, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
 	{"vocab", "VOCAB[,...]", OPT_TEXT, FIELD(vocab), 0, 0, "gpt2",
-		"vocabularies, each a name in the search path ($TOK_VOCAB_PATH) or a file; a client asks "
-		"for one by its checksum, else it gets the first",
+		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client selects "
+		"one by its checksum, the first is the default",
 		.section = "Vocabulary"},
 	{"pretokenizer", "NAME", OPT_TEXT, FIELD(pretokenizer), 0, 0, NULL,
-		"pretokenizer of a .tiktoken or vocab.txt file that is not known by its content"},
+		"pretokenizer of files that do not name one and are not known by their content"},
 	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, "no",
-		"reject text that is not UTF-8 instead of replacing invalid bytes with U+FFFD"},
+		"refuse text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
 	{"added-tokens", NULL, OPT_FLAG, FIELD(added_tokens), 0, 0, "no",
-		"recognise added tokens that are not special; special tokens in a text are always plain "
-		"text, so that no client can send them"},
+		"recognise the vocabulary's added tokens in texts, except special ones, which no client "
+		"can send"},
 	{"streams", "N", OPT_COUNT, FIELD(streams), 1, 1 << 20, "4096",
-		"texts that a worker holds at the same time, open and finished",
+		"texts a worker holds at once, open and finished",
 		.section = "Texts"},
 	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M",
 		"longest text accepted"},
 	{"stream-timeout", "MS", OPT_MS, FIELD(stream_timeout_ms), 10, 3600000, "10000",
-		"an open text without progress for this long has failed"},
+		"an open text fails after this time without progress"},
 	{"done-timeout", "MS", OPT_MS, FIELD(done_timeout_ms), 10, 3600000, "10000",
-		"how long a finished result is kept for retransmission"},
+		"how long a finished answer is kept for retransmission"},
 	{"cache", "N", OPT_COUNT, FIELD(cache_entries), 0, 1 << 24, "0",
-		"pretokens a worker remembers; 0: the tokenizer's own choice"},
+		"pretokens a worker caches; 0: the tokenizer's default"},
 	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G,
-		"16M", "size of one worker's token ring, a power of two",
+		"16M", "size of each worker's token ring, a power of two",
 		.check = tokd_check_power_of_2, .section = "Token ring and readers"},
 	{"side-store", "BYTES", OPT_SIZE, FIELD(side_bytes), 0, OPT_G, "4M",
-		"memory of one worker for the ids of slow clients whose place in the ring is needed; 0: none"},
+		"room in each worker for ids of slow clients when the token ring needs their space"},
 	{"zero-copy", "N", OPT_COUNT, FIELD(zero_copy_ids), 0,
 		TOKD_WIRE_PAYLOAD / sizeof(uint32_t), "64",
-		"send replies of N or more ids straight from the token ring, without a copy, where the "
-		"driver can; 0: never"},
+		"replies with N ids or more are sent from the token ring, without a copy, if the driver "
+		"can; 0: never"},
 	{"socket", "PATH", OPT_TEXT, FIELD(socket), 0, SOCKET_PATH_MAX, "/run/dpdk-tokd.sock",
 		"control socket; anyone who can open it can read the ids of every client"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, FIELD(socket_mode), 0, 0777, "0600",
-		"permissions of the control socket"},
+		"permission of the control socket"},
 	{"wait-readers", "N", OPT_COUNT, FIELD(wait_readers), 0, 16, "0",
-		"take no packet before N readers have attached, for example to replay a capture"},
+		"receive no packet before N readers have attached, for example to replay a capture"},
 	{"socket-group", "GROUP", OPT_TEXT, FIELD(socket_group), 0, 0, NULL,
-		"group of the control socket, by name or number; --socket-mode 0660 gives it access",
+		"group of the control socket, name or number; use it with --socket-mode 0660",
 		.check = tokd_check_group},
 	{"reader-timeout", "MS", OPT_MS, FIELD(reader_timeout_ms), 1, 600000, "1000",
-		"a reader that keeps the ring full for this long is dropped"},
+		"a reader that keeps the ring full for this time is dropped"},
 	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
-		"send ids to tokd-gpu, which embeds them; TARGET is shm[:PATH], cuda[:PATH] or "
-		"verbs:HOST[:PORT], and shm if it is left out",
+		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), cuda[:PATH] or "
+		"verbs:HOST[:PORT]",
 		.section = "GPU"},
 	{"sink-batch", "US", OPT_COUNT, FIELD(sink_batch_us), 0, 100000, "20",
 		"microseconds that a short record waits to be sent with others; 0: none"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for --sink gpu=verbs: instead of the one that the route to HOST takes",
+		"RDMA device for --sink gpu=verbs; default: by the route to HOST",
 		.letter = 'd'},
 	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), 0, 255, "0",
-		"port of the RDMA device; 0: the one that the route to HOST takes",
+		"port of the RDMA device; 0: by the route to HOST",
 		.letter = 'i'},
 	{"rdma-gid", "INDEX", OPT_TEXT, FIELD(rdma_gid), 0, 0, NULL,
-		"index of the RDMA port's GID, 0 to 255, instead of the one that fits the route",
+		"index of the RDMA port's GID, 0 to 255; default: by the route to HOST",
 		.check = tokd_check_byte, .letter = 'x'},
 	{"rxd", "N", OPT_COUNT, FIELD(rx_desc), 32, 32768, "1024",
-		"RX descriptors per queue, adjusted to what the driver can do",
+		"RX descriptors per queue; adjusted to what the driver can do",
 		.section = "DPDK port"},
 	{"txd", "N", OPT_COUNT, FIELD(tx_desc), 32, 32768, "1024",
-		"TX descriptors per queue, adjusted to what the driver can do"},
+		"TX descriptors per queue; adjusted to what the driver can do"},
 	{"mbufs", "N", OPT_COUNT, FIELD(mbufs), 512, 1 << 22, "8192",
-		"mbufs per worker, for both rings and for packets that arrive early"},
+		"mbufs per worker: for RX and TX rings, and for packets that come early"},
 	{"mbuf-room", "BYTES", OPT_SIZE, FIELD(mbuf_room), 1600, 60000, "2048",
-		"bytes of a frame in one mbuf; with --mtu a longer frame takes several where the driver "
-		"can, else it is lost"},
+		"bytes of a frame that fit one mbuf; longer frames take several if the driver can, with "
+		"--mtu, and are lost otherwise"},
 	{"mtu", "BYTES", OPT_SIZE, FIELD(mtu), 0, 16 * OPT_K, "0",
-		"longest IP packet that the port receives; the driver also sets the MTU of a kernel "
-		"interface below it; 0: as it is",
+		"longest IP packet the port receives; also sets the MTU of a kernel interface below; 0: "
+		"unchanged",
 		.check = tokd_check_mtu},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
-		"how long open texts may go on after the first SIGINT or SIGTERM",
+		"how long open texts may finish after the first SIGINT or SIGTERM",
 		.section = "Running"},
 	{"check-config", NULL, OPT_FLAG, FIELD(check_config), 0, 0, NULL,
-		"check options and vocabulary without EAL, print them as a configuration file and exit",
+		"check the application options and load the vocabulary, without EAL; print the "
+		"options as a configuration file; exit",
 		.flags = OPT_ACTION},
 };
 
@@ -158,9 +160,9 @@ static const struct opt_section sections[] = {
 		true},
 	{"examples",
 		"Four workers on a NIC:\n"
-		"  dpdk-tokd -l 1-4 -a 0000:3b:00.0 -- --ip 192.0.2.1 --vocab gpt2\n"
+		"  dpdk-tokd -l 1-4 -a 0000:3b:00.0 -- --vocab gpt2\n"
 		"Write a configuration file and run with it:\n"
-		"  dpdk-tokd --check-config -- --ip 192.0.2.1 > /etc/dpdk-tokd.conf\n"
+		"  dpdk-tokd --check-config -- --vocab gpt2 > /etc/dpdk-tokd.conf\n"
 		"  dpdk-tokd -l 1-4 -a 0000:3b:00.0 -- --config /etc/dpdk-tokd.conf",
 		false},
 	{"see also", "tok(1), tokd-client(1), tokd-tail(1), tokd-gpu(1), dpdk-telemetry.py(1)", false},
@@ -171,12 +173,12 @@ const struct opt_program tokd_program = {
 	.name = "dpdk-tokd",
 	.version = TOKD_VERSION,
 	.summary = "tokenizer appliance: text in by UDP, exact token ids out",
-	.usage = "[EAL options] -- --ip ADDR | --ip6 ADDR [options]",
+	.usage = "[EAL options] -- [options]",
 	.about = "Receives texts as UDP packets on a port that DPDK drives, and publishes their token ids\n"
 		 "in a token ring in shared memory and in UDP replies. Every lcore of the EAL option -l\n"
 		 "is a worker with a queue and a token ring of its own.\n"
 		 "\n"
-		 "For example: dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --ip 10.0.0.1 --vocab gpt2\n"
+		 "For example: dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --vocab gpt2\n"
 		 "dpdk-tokd -h lists the EAL options.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),

@@ -11,7 +11,7 @@
 
 #include "hello.h"
 #include "link.h"
-#include "transport/transport_inside.h"
+#include "inside.h"
 
 #define CONNECT_PAUSE_MS 2
 

@@ -9,7 +9,7 @@
 #include <sys/socket.h>
 
 #include "handshake.h"
-#include "transport/transport.h"
+#include "peer.h"
 
 /* The agent's addresses. Resolving a name takes what it takes: once, at set-up. */
 struct tokg_where {

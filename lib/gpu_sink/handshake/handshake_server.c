@@ -13,7 +13,7 @@
 #include "hello.h"
 #include "link.h"
 #include "listen.h"
-#include "transport/transport_inside.h"
+#include "inside.h"
 
 #define CONNECTIONS_MAX (TOKG_PRODUCERS_MAX + TOKG_NEWCOMERS)
 #define EVENTS 32

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "handshake.h"
-#include "transport/transport.h"
+#include "peer.h"
 
 #define TOKG_HELLO_MS 1000 /* from accept to a whole hello */
 #define TOKG_GRANT_MS 5000 /* as long as grant says "not yet" */

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "ring/geometry.h"
-#include "transport/transport_inside.h"
+#include "inside.h"
 
 bool
 tokg_hello_fill(struct tokg_hello *h, const struct tokg_target *target,

@@ -4,7 +4,7 @@
 #define TOKG_HELLO_H
 
 #include "handshake.h"
-#include "transport/transport.h"
+#include "peer.h"
 
 /* A first hello; its qp is the transport's to fill. False: the source has too many vocabularies. */
 bool tokg_hello_fill(struct tokg_hello *h, const struct tokg_target *target,

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "transport/transport_inside.h"
+#include "inside.h"
 
 #define BACKLOG 64
 #define REST_MS 1000 /* of a listener, after there was no descriptor */

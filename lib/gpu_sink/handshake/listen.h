@@ -6,7 +6,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
-#include "transport/transport.h"
+#include "peer.h"
 
 struct tokg_listener {
 	int fd; /* non-blocking; -1: none */

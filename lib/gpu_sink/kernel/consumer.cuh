@@ -28,6 +28,9 @@ struct tokg_taken {
 	uint64_t ticket, done_was, visible;
 	uint32_t slot, epoch; /* back.epoch as it was then */
 	uint8_t redo;
+#ifdef TOKG_STAGES
+	uint64_t checked;
+#endif
 };
 
 /* How far the walk over a BATCH's records has come. */
@@ -105,7 +108,6 @@ tokg_take(const tokg_consumer *c, tokg_scan *s, uint32_t slot, uint64_t ticket)
 	if (!tokg_cas(at, claim, TOKG_CLAIM(c->incarnation, ticket)))
 		return;
 	c->seen[slot] = ticket;
-	s->head[p] = i + 1 < c->g.slots ? i + 1 : 0;
 	t->ticket = ticket;
 	t->done_was = done;
 	t->visible = tokg_now();
@@ -406,6 +408,10 @@ tokg_job_make(const tokg_consumer *c, const tokg_scan *s, const tokg_taken *t, u
 	j.part = (uint16_t)part;
 	j.parts = (uint16_t)s->walk.n;
 	j.flags = p.flags;
+#ifdef TOKG_STAGES
+	j.checked = t->checked;
+	TOKG_STAMP(j.handed);
+#endif
 	return j;
 }
 
@@ -415,10 +421,11 @@ tokg_slot_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const to
 	const uint32_t n = s->walk.jobs;
 
 	for (uint32_t k = b->tid; k < n; k += b->n) {
-		const tokg_job j = tokg_job_make(c, s, t, k);
+		tokg_job j = tokg_job_make(c, s, t, k);
 
 #ifndef __CUDA_ARCH__ /* a GPU has workers always; its threads could not meet in here */
 		if (c->workers == 0) {
+			TOKG_STAMP(j.begun);
 			tokg_job_run(c, b, &j, s->pushed + k);
 			s->leave = tokg_busy(c, &s->busy);
 			if (s->leave)
@@ -440,8 +447,14 @@ tokg_slot_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const to
 TOKG_DEV void
 tokg_slot_process(const tokg_consumer *c, tokg_block *b, tokg_scan *s, tokg_taken *t)
 {
-	uint32_t status = tokg_slot_whole(c, b, s, t);
+	uint32_t status;
 
+	/* By one thread, not by those that take: several slots of a producer may be in one look. */
+	if (b->tid == 0)
+		s->head[t->slot / c->g.slots] = (t->slot + 1) % c->g.slots;
+	status = tokg_slot_whole(c, b, s, t);
+	if (b->tid == 0)
+		TOKG_STAMP(t->checked);
 	if (status == TOKG_OK)
 		status = tokg_slot_parts(c, b, s, t);
 	if (status == TOKG_OK) {

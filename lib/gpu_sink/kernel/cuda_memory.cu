@@ -288,8 +288,9 @@ tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 	tokg_owner_lives(d);
 	if (!tokg_in_region(d, offset, sizeof(value)) || cudaSetDevice(c->index) != cudaSuccess)
 		return -1;
-	if (c->write_value(c->io, (CUdeviceptr)c->region + offset, value,
-		    CU_STREAM_WRITE_VALUE_DEFAULT) != CUDA_SUCCESS)
+	c->write_error = c->write_value(
+		c->io, (CUdeviceptr)c->region + offset, value, CU_STREAM_WRITE_VALUE_DEFAULT);
+	if (c->write_error != CUDA_SUCCESS)
 		return -1;
 	return cudaStreamSynchronize(c->io) == cudaSuccess ? 0 : -1;
 }

@@ -11,7 +11,7 @@
 #include <stdbool.h>
 
 #include "ring/gpu_ring.h"
-#include "transport/transport.h" /* struct tokg_error */
+#include "ring/error.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -97,11 +97,12 @@ struct tokg_device_config {
 	/* The consumer leaves by itself when its owner has called no operation for so long: a
 	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
 	uint32_t owner_limit_ms;
-	bool heads;	 /* look at one slot per producer instead of all */
-	bool host_ring;	 /* cuda: the ring in this host's memory, which the GPU reads */
-	bool time_scans; /* with scan_times */
-	int index;	 /* cuda:N */
-	int first_cpu;	 /* cpu: pin the threads from this CPU on, -1: not at all */
+	uint32_t rows_of_job; /* that one worker embeds at a time; 0: as this device does best */
+	bool heads;	      /* look at one slot per producer instead of all */
+	bool host_ring;	      /* cuda: the ring in this host's memory, which the GPU reads */
+	bool time_scans;      /* with scan_times */
+	int index;	      /* cuda:N */
+	int first_cpu;	      /* cpu: pin the threads from this CPU on, -1: not at all */
 };
 
 struct tokg_device;

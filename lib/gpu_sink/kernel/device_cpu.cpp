@@ -3,7 +3,6 @@
  * what runs. */
 #include <fcntl.h>
 #include <initializer_list>
-#include <numa.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -11,6 +10,7 @@
 #include "common.h"
 #include "consumer.cuh"
 #include "host_memory.h"
+#include "ring/numa_place.h"
 
 #define THREADS_MAX 257
 #define ROWS_OF_JOB 64
@@ -243,8 +243,7 @@ bool
 memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error *why)
 {
 	struct tokg_device *const d = &c->d;
-	const int node =
-		g->first_cpu >= 0 && numa_available() >= 0 ? numa_node_of_cpu(g->first_cpu) : -1;
+	const int node = tokg_numa_node_of(g->first_cpu);
 	const uint64_t entries = tokg_outbox_size(&d->geometry);
 
 	/* Producers write the region; nobody but this process writes the outputs. */
@@ -311,7 +310,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 	c->consumer.owner = &c->d.outbox->owner;
 	c->consumer.owner_limit_ns = tokg_owner_limit_ns(g);
 	c->consumer.workers = g->workers;
-	c->consumer.rows = ROWS_OF_JOB;
+	c->consumer.rows = g->rows_of_job > 0 ? g->rows_of_job : ROWS_OF_JOB;
 	c->consumer.heads = g->heads;
 	ctl = (struct tokg_ctl *)c->region.at;
 	*ctl = tokg_ctl_make(g);

@@ -74,6 +74,15 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *why)
 	return true;
 }
 
+/* The last error of the runtime, and the number of the driver's: the one that is not 0 tells. */
+int
+unwritable(const struct tokg_cuda *c, const char *what, struct tokg_error *why)
+{
+	return tokg_wrong(why,
+		"device cuda:%d: %s cannot be written: %s; cuStreamWriteValue64: error %d",
+		c->index, what, cudaGetErrorString(cudaGetLastError()), (int)c->write_error);
+}
+
 /* `stop` and `incarnation` are one aligned word. */
 int
 stop_write(struct tokg_cuda *c, enum tokg_stop how)
@@ -108,8 +117,7 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 	if (!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", why))
 		return -1;
 	if (stop_write(c, how) < 0)
-		return tokg_wrong(why, "device cuda:%d: the stop word cannot be written: %s",
-			c->index, cudaGetErrorString(cudaGetLastError()));
+		return unwritable(c, "the stop word", why);
 	while ((e = cudaStreamQuery(c->kernel)) == cudaErrorNotReady) {
 		if (host_ms() > until)
 			return tokg_wrong(why, "device cuda:%d: the kernel runs on after %u ms",
@@ -165,8 +173,7 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
 	tokg_outbox_repair(c->outbox, reserved);
 	d->incarnation = c->consumer.incarnation = incarnation;
 	if (!incarnation_write(c, incarnation) || stop_write(c, TOKG_RUN) < 0)
-		return tokg_wrong(why, "device cuda:%d: the region cannot be written: %s", c->index,
-			cudaGetErrorString(cudaGetLastError()));
+		return unwritable(c, "the region", why);
 	if (!tokg_cuda_good(c,
 		    cudaLaunchCooperativeKernel((void *)tokg_consume, 1 + c->workers, TOKG_BLOCK,
 			    arguments, 0, c->kernel),
@@ -298,14 +305,14 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 	c->index = g->index;
 	if (!gpu_choose(c, why) || !workers_count(c, g->workers, why) ||
 		!tokg_cuda_memory_get(c, g, why) ||
-		!tokg_cuda_good(c, cudaDeviceSynchronize(), "setting it up", why)) {
+		!tokg_cuda_good(c, cudaStreamSynchronize(cudaStreamLegacy), "setting it up", why)) {
 		cuda_close(&c->d);
 		return NULL;
 	}
 	c->consumer.g = g->geometry;
 	c->consumer.owner_limit_ns = tokg_owner_limit_ns(g);
 	c->consumer.workers = c->workers;
-	c->consumer.rows = ROWS_OF_JOB;
+	c->consumer.rows = g->rows_of_job > 0 ? g->rows_of_job : ROWS_OF_JOB;
 	c->consumer.heads = g->heads;
 	return &c->d;
 }

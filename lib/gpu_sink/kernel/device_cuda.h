@@ -20,6 +20,7 @@ struct tokg_cuda {
 	bool running;
 	cudaStream_t kernel, io;
 	tokg_cuda_write_fn write_value;
+	CUresult write_error;	      /* of the last write_value that failed */
 	void *region;		      /* as the GPU has it */
 	struct tokg_memory host_ring; /* that it is in, if not in GPU memory; */
 	bool registered;	      /* given to the GPU */

@@ -5,13 +5,13 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/memfd.h>
-#include <numa.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "ring/gpu_ring.h"
+#include "ring/numa_place.h"
 
 #define PAGE_2M (2ull << 20)
 
@@ -66,7 +66,6 @@ tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int sea
 			name, strerror(errno));
 		return false;
 	}
-	if (node >= 0)
-		numa_tonode_memory(m->at, m->bytes, node);
+	tokg_numa_place(m->at, m->bytes, node);
 	return true;
 }

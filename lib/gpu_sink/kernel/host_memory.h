@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "transport/transport.h" /* struct tokg_error */
+#include "ring/error.h"
 
 #ifdef __cplusplus
 extern "C" {

@@ -36,8 +36,24 @@ struct tokg_job {
 	uint32_t row0, rows, jobs;
 	uint16_t part, parts, flags;
 	uint8_t redo, status;
+#ifdef TOKG_STAGES
+	uint64_t checked, handed, begun; /* stamps, of a build that measures: see TOKG_STAMP */
+#endif
 };
+#ifndef TOKG_STAGES
 static_assert(sizeof(struct tokg_job) == 112, "a job and its two words are a line");
+#endif
+
+/*
+ * With -DTOKG_STAGES, which only programs that measure are built with, a slot's outbox entry also
+ * says in `reserved` when its check word was right, when it was handed out, and when the worker
+ * that finished it took its job: consumer's clock, ns.
+ */
+#ifdef TOKG_STAGES
+#define TOKG_STAMP(word) ((word) = tokg_now())
+#else
+#define TOKG_STAMP(word) ((void)0)
+#endif
 
 struct tokg_line {
 	uint64_t seq, freed;
@@ -172,6 +188,11 @@ tokg_entry_write(const tokg_consumer *c, const tokg_job *j, uint8_t status, uint
 	e.t_post = j->t_post;
 	e.visible = j->visible;
 	e.embedded = now;
+#ifdef TOKG_STAGES
+	e.reserved[0] = j->checked;
+	e.reserved[1] = j->handed;
+	e.reserved[2] = j->begun;
+#endif
 	memcpy(words, &e, sizeof(e));
 
 	index = tokg_add(c->outbox_reserved, 1);
@@ -329,6 +350,8 @@ tokg_worker(const tokg_consumer *c, tokg_block *b, tokg_hand *h)
 				(const uint64_t *)&c->work->line[h->index & (TOKG_QUEUE - 1)].job +
 				i);
 		tokg_sync(b);
+		if (b->tid == 0)
+			TOKG_STAMP(h->job.begun);
 		tokg_job_run(c, b, &h->job, h->index);
 		tokg_sync(b);
 	}

@@ -5,7 +5,8 @@
 
 #include <stdbool.h>
 
-#include "transport/transport.h"
+#include "error.h"
+#include "gpu_ring.h"
 
 /*
  * From producers, slots, slot_bytes, flags, kind, dtype, dim, n_ids, n_positions and out_bytes the

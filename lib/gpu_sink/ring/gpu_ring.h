@@ -3,7 +3,8 @@
  * The GPU ring: the layout and the protocol by which producers (workers of dpdk-tokd) hand token
  * ids to a consumer (a persistent kernel, or threads of the CPU) through memory that the producer
  * may reach by RDMA alone. Compiled from this one source as C11 (producer), as CUDA C++ (kernel)
- * and as C++17 (agent, CPU consumer). doc/gpu-ring.md explains it; this file is the truth.
+ * and as C++17 (agent, CPU consumer). doc/reference/gpu-ring.md explains it; this file is the
+ * truth.
  *
  * One memory region, P producers x S slots each, all of it one registration:
  *
@@ -85,6 +86,12 @@ enum tokg_kind {
 	TOKG_KIND_WORD = 1,	     /* word[id] */
 	TOKG_KIND_WORD_POSITION = 2, /* word[id] + position[p]: GPT-2 */
 	TOKG_KIND_BERT = 3,	     /* LayerNorm(word[id] + position[p] + type[0]) */
+};
+
+/* How a producer writes a slot. */
+enum tokg_order {
+	TOKG_ORDER_FAST = 0, /* payload WRITE, header WRITE */
+	TOKG_ORDER_STRICT,   /* payload WRITE, READ of its tail, header WRITE behind a fence */
 };
 
 enum tokg_dtype { TOKG_F32 = 1, TOKG_F16 = 2, TOKG_BF16 = 3 };

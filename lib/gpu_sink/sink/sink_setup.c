@@ -2,7 +2,6 @@
 /* Set-up of the sink: its arrays, all of them at once, and where tickets go on. */
 #include <errno.h>
 #include <inttypes.h>
-#include <numa.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -13,19 +12,6 @@
 #include "transport/transport_inside.h"
 
 #define FIRST_READ_MS 1000
-
-static void *
-map(size_t bytes, int node)
-{
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	if (p == MAP_FAILED)
-		return NULL;
-	if (node >= 0 && numa_available() == 0)
-		numa_tonode_memory(p, bytes, node);
-	memset(p, 0, bytes); /* now, not in the hot path */
-	return p;
-}
 
 static bool
 read_back_once(struct tokg_transport *t, struct tokg_error *why)
@@ -85,7 +71,7 @@ make_arrays(struct tokg_sink *s, const struct tokg_geometry *g, struct tokg_erro
 	const size_t out_bytes = tokg_align(n_out * sizeof(*s->out_end), TOKG_LINE);
 	const size_t bytes = tokg_align(
 		slot_bytes + piece_bytes + out_bytes + g->slots * sizeof(*s->tickets), TOKG_PAGE);
-	uint8_t *p = map(bytes, s->node);
+	uint8_t *p = tokg_own_memory(bytes, s->node);
 
 	if (p == NULL)
 		return tokg_wrong(why, "GPU sink: no %zu bytes of memory for %" PRIu32 " slots: %s",
@@ -142,7 +128,7 @@ tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *why)
 			TOKG_VOCABS_MAX);
 		return NULL;
 	}
-	s = map(tokg_align(sizeof(*s), TOKG_PAGE), c->node);
+	s = tokg_own_memory(tokg_align(sizeof(*s), TOKG_PAGE), c->node);
 	if (s == NULL) {
 		tokg_wrong(why, "GPU sink: no memory: %s", strerror(errno));
 		return NULL;

@@ -2,45 +2,13 @@
 /* Set-up: which transport it is. */
 #include "transport.h"
 
-#include <numa.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <time.h>
 
 #include "handshake/link.h"
+#include "ring/numa_place.h"
 #include "transport_inside.h"
-
-bool
-tokg_wrong(struct tokg_error *why, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	vsnprintf(why->text, sizeof(why->text), format, ap);
-	va_end(ap);
-	return false;
-}
-
-void
-tokg_printable(char *to, size_t room, const char *from, size_t bytes)
-{
-	size_t n = 0;
-
-	for (; n + 1 < room && n < bytes && from[n] != '\0'; n++)
-		to[n] = from[n] >= ' ' && from[n] <= '~' ? from[n] : '?';
-	to[n] = '\0';
-}
-
-uint64_t
-tokg_now_ms(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
-}
 
 void *
 tokg_own_memory(size_t bytes, int node)
@@ -49,8 +17,7 @@ tokg_own_memory(size_t bytes, int node)
 
 	if (at == MAP_FAILED)
 		return NULL;
-	if (node >= 0 && numa_available() >= 0)
-		numa_tonode_memory(at, bytes, node);
+	tokg_numa_place(at, bytes, node);
 	memset(at, 0, bytes);
 	return at;
 }

@@ -12,21 +12,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/socket.h>
 
+#include "handshake/peer.h"
 #include "ring/gpu_ring.h"
-
-#define TOKG_ADDRESSES 4
-
-/* What went wrong, in words: the thing, the value, the limit, the remedy. */
-struct tokg_error {
-	char text[256];
-};
-
-enum tokg_order {
-	TOKG_ORDER_FAST = 0, /* payload WRITE, header WRITE */
-	TOKG_ORDER_STRICT,   /* payload WRITE, READ of its tail, header WRITE behind a fence */
-};
 
 struct tokg_transport;
 
@@ -79,42 +67,6 @@ struct tokg_transport {
 	int link;  /* connection to the agent; -1: none. Of set-up and tokg_transport_look alone */
 	bool gone; /* it has ended; by __atomic alone */
 };
-
-/* What the worker brings. */
-struct tokg_source {
-	void *base;   /* the token ring's data: every payload lies in it */
-	size_t bytes; /* of that, and of the mapping; huge-page aligned where it has huge pages */
-	int fd;	      /* its memfd */
-	uint32_t worker;
-	uint64_t instance; /* of dpdk-tokd: with worker it names a producer */
-	uint32_t n_vocabs;
-	const uint32_t *vocab; /* checksums; hdr.vocab indexes it */
-	const uint32_t *n_ids; /* of each */
-	int node;	       /* NUMA node for its own memory, -1: any */
-};
-
-/*
- * Where the agent is and how to reach it: "shm[:PATH]", "cuda[:PATH]", "verbs:HOST[:PORT]". Parsed
- * once. rdma_*: chosen automatically when NULL or below 0.
- */
-struct tokg_target {
-	enum { TOKG_SHM = 1, TOKG_CUDA, TOKG_VERBS } kind;
-	char address[108]; /* path of a unix socket, or host */
-	uint16_t port;
-	const char *rdma_device;
-	int rdma_port, rdma_gid, rdma_traffic_class;
-	bool strict; /* STRICT whatever the GPU promises */
-	/* verbs: what the host's name says, once it was asked */
-	uint32_t n_at;
-	socklen_t at_len[TOKG_ADDRESSES];
-	struct sockaddr_storage at[TOKG_ADDRESSES];
-};
-bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *why);
-/*
- * Ask for the host's addresses, unless they are known. Takes what name services take: at start,
- * where tokg_transport_open is to keep to its time later.
- */
-bool tokg_target_resolve(struct tokg_target *t, struct tokg_error *why);
 
 /*
  * NULL and `why`. Takes up to `timeout_ms` (verbs: for the connection, and once more for the

@@ -3,15 +3,9 @@
 #ifndef TOKG_TRANSPORT_INSIDE_H
 #define TOKG_TRANSPORT_INSIDE_H
 
+#include "handshake/inside.h"
 #include "session.h"
 #include "transport.h"
-
-/* Always false. */
-bool tokg_wrong(struct tokg_error *why, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-/* What another process said, as one line of printable text. */
-void tokg_printable(char *to, size_t room, const char *from, size_t bytes);
-uint64_t tokg_now_ms(void); /* CLOCK_MONOTONIC */
 
 /* Zeroed whole pages on a NUMA node (below 0: any), all of them there. NULL: no memory. */
 void *tokg_own_memory(size_t bytes, int node);

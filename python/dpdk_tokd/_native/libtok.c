@@ -19,27 +19,25 @@
 
 #include "batch.h"
 #include "dlpack.h"
+#include "object.h"
 
 #define IDLE_CACHES_MAX BATCH_THREADS_MAX
 
 struct vocab {
-	PyObject_HEAD
-	struct tok_vocab *vocab;
+	PyObject_HEAD struct tok_vocab *vocab;
 	struct tok_cache *idle[IDLE_CACHES_MAX];
 	int n_idle;
 };
 
 struct stream {
-	PyObject_HEAD
-	struct vocab *owner; /* strong reference */
+	PyObject_HEAD struct vocab *owner; /* strong reference */
 	struct tok_cache *cache;
 	int busy;
 	struct tok_stream tok;
 };
 
 struct decode_stream {
-	PyObject_HEAD
-	struct vocab *owner; /* strong reference */
+	PyObject_HEAD struct vocab *owner; /* strong reference */
 	int busy;
 	struct tok_decode_stream tok;
 };
@@ -73,21 +71,6 @@ cache_return(struct vocab *v, struct tok_cache *c)
 		v->idle[v->n_idle++] = c;
 	else
 		tok_cache_free(c);
-}
-
-/* Text of a str (as UTF-8, kept by it) or of a buffer. PyBuffer_Release(b) when done. */
-static int
-text_of(PyObject *o, Py_buffer *b)
-{
-	Py_ssize_t n;
-	const char *utf8;
-
-	if (!PyUnicode_Check(o))
-		return PyObject_GetBuffer(o, b, PyBUF_SIMPLE);
-	utf8 = PyUnicode_AsUTF8AndSize(o, &n); /* UnicodeEncodeError names a surrogate's place */
-	if (utf8 == NULL)
-		return -1;
-	return PyBuffer_FillInfo(b, o, (void *)utf8, n, 1, PyBUF_SIMPLE);
 }
 
 static int
@@ -154,24 +137,6 @@ in_use(void)
 	return NULL;
 }
 
-static void
-free_object(PyObject *self)
-{
-	PyTypeObject *type = Py_TYPE(self);
-	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-
-	release(self);
-	Py_DECREF(type);
-}
-
-static void *
-new_object(PyTypeObject *type)
-{
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-	return alloc(type, 0); /* zeroed */
-}
-
 /* ---- Vocab ---- */
 
 static PyObject *
@@ -183,13 +148,12 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	const char *name;
 	struct vocab *v;
 
-	if (!PyArg_ParseTuple(args, "szzz", &name, &opts.pretokenizer, &opts.search_path, &opts.algo))
+	if (!PyArg_ParseTuple(
+		    args, "szzz", &name, &opts.pretokenizer, &opts.search_path, &opts.algo))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS
-	loaded = tok_vocab_load(name, &opts, &err);
-	Py_END_ALLOW_THREADS
-	if (loaded == NULL)
-		return PyErr_Format(PyExc_ValueError, "%s", err.text);
+	Py_BEGIN_ALLOW_THREADS loaded = tok_vocab_load(name, &opts, &err);
+	Py_END_ALLOW_THREADS if (loaded == NULL) return PyErr_Format(
+		PyExc_ValueError, "%s", err.text);
 	v = new_object(type);
 	if (v == NULL) {
 		tok_vocab_free(loaded);
@@ -215,11 +179,11 @@ vocab_info(PyObject *self, PyObject *unused)
 {
 	struct tok_vocab_info i = tok_vocab_info(((struct vocab *)self)->vocab);
 
-	return Py_BuildValue(
-		"{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s}", "name", i.name, "path",
-		i.path, "format", i.format, "source", i.source, "pretokenizer", i.pretokenizer,
-		"normalizer", i.normalizer, "algo", i.algo, "checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges,
-		"n_special", i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
+	return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s}",
+		"name", i.name, "path", i.path, "format", i.format, "source", i.source,
+		"pretokenizer", i.pretokenizer, "normalizer", i.normalizer, "algo", i.algo,
+		"checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges, "n_special",
+		i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
 		"table_bytes", (Py_ssize_t)i.table_bytes, "home", i.home);
 }
 
@@ -300,11 +264,9 @@ encode_text(struct vocab *v, const Py_buffer *text, uint32_t flags, bool offsets
 		return NULL;
 	}
 	room = (uint32_t *)PyByteArray_AsString(ids);
-	Py_BEGIN_ALLOW_THREADS
-	r = tok_encode(v->vocab, cache, text->buf, (size_t)text->len,
+	Py_BEGIN_ALLOW_THREADS r = tok_encode(v->vocab, cache, text->buf, (size_t)text->len,
 		offsets ? flags | TOK_STRICT_UTF8 : flags, room, bound);
-	Py_END_ALLOW_THREADS
-	cache_return(v, cache);
+	Py_END_ALLOW_THREADS cache_return(v, cache);
 	if (offsets && r.why == TOK_WHY_UTF8) {
 		Py_DECREF(ids);
 		return PyErr_Format(PyExc_ValueError,
@@ -364,11 +326,9 @@ ranges_of(const struct vocab *v, const Py_buffer *text, uint32_t flags, PyObject
 	if (ranges == NULL)
 		return NULL;
 	range = (struct tok_range *)PyByteArray_AsString(ranges);
-	Py_BEGIN_ALLOW_THREADS
-	ok = tok_offsets(v->vocab, text->buf, (size_t)text->len, flags, id, n, range);
-	Py_END_ALLOW_THREADS
-	if (ok)
-		return ranges;
+	Py_BEGIN_ALLOW_THREADS ok =
+		tok_offsets(v->vocab, text->buf, (size_t)text->len, flags, id, n, range);
+	Py_END_ALLOW_THREADS if (ok) return ranges;
 	Py_DECREF(ranges);
 	PyErr_SetString(PyExc_ValueError,
 		tok_has_offsets(v->vocab)
@@ -586,13 +546,14 @@ vocab_decode(PyObject *self, PyObject *o)
 	if (text != NULL) {
 		uint8_t *out = (uint8_t *)PyBytes_AsString(text);
 
-		Py_BEGIN_ALLOW_THREADS
-		r = tok_decode(v, ids, n, out, bytes);
-		Py_END_ALLOW_THREADS
-		if (r.status != TOK_OK) {
+		Py_BEGIN_ALLOW_THREADS r = tok_decode(v, ids, n, out, bytes);
+		Py_END_ALLOW_THREADS if (r.status != TOK_OK)
+		{
 			Py_DECREF(text);
 			text = r.why == TOK_WHY_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
-		} else {
+		}
+		else
+		{
 			_PyBytes_Resize(&text, (Py_ssize_t)r.produced);
 		}
 	}
@@ -704,10 +665,9 @@ stream_feed(PyObject *self, PyObject *args)
 	}
 	out = (uint32_t *)PyByteArray_AsString(ids);
 	s->busy = 1;
-	Py_BEGIN_ALLOW_THREADS
-	r = tok_stream_feed(&s->tok, text.buf, (size_t)text.len, last, out, room);
-	Py_END_ALLOW_THREADS
-	s->busy = 0;
+	Py_BEGIN_ALLOW_THREADS r =
+		tok_stream_feed(&s->tok, text.buf, (size_t)text.len, last, out, room);
+	Py_END_ALLOW_THREADS s->busy = 0;
 	PyBuffer_Release(&text);
 	return ids_finish(ids, r);
 }
@@ -778,10 +738,8 @@ decode_stream_feed(PyObject *self, PyObject *args)
 		uint8_t *out = (uint8_t *)PyBytes_AsString(text);
 
 		d->busy = 1;
-		Py_BEGIN_ALLOW_THREADS
-		r = tok_decode_stream_feed(&d->tok, ids, n, last, out, room);
-		Py_END_ALLOW_THREADS
-		d->busy = 0;
+		Py_BEGIN_ALLOW_THREADS r = tok_decode_stream_feed(&d->tok, ids, n, last, out, room);
+		Py_END_ALLOW_THREADS d->busy = 0;
 		if (r.status != TOK_OK) {
 			Py_DECREF(text);
 			text = r.why == TOK_WHY_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
@@ -794,7 +752,8 @@ decode_stream_feed(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef decode_stream_methods[] = {
-	{"feed", decode_stream_feed, METH_VARARGS, "Feed ids; bytes up to the last whole character."},
+	{"feed", decode_stream_feed, METH_VARARGS,
+		"Feed ids; bytes up to the last whole character."},
 	{0},
 };
 
@@ -837,7 +796,8 @@ load_u64(PyObject *args, bool fenced)
 	const uint64_t *p;
 	Py_buffer b;
 
-	if (!PyArg_ParseTuple(args, "On", &o, &offset) || PyObject_GetBuffer(o, &b, PyBUF_SIMPLE) < 0)
+	if (!PyArg_ParseTuple(args, "On", &o, &offset) ||
+		PyObject_GetBuffer(o, &b, PyBUF_SIMPLE) < 0)
 		return NULL;
 	p = word_at(&b, offset);
 	if (p != NULL) {
@@ -892,7 +852,8 @@ store_release_u64(PyObject *module, PyObject *args)
 static PyMethodDef module_methods[] = {
 	{"load_acquire_u64", load_acquire_u64, METH_VARARGS, "Load a word of a buffer, acquire."},
 	{"load_fenced_u64", load_fenced_u64, METH_VARARGS, "Acquire fence, then load_acquire_u64."},
-	{"store_release_u64", store_release_u64, METH_VARARGS, "Store a word of a buffer, release."},
+	{"store_release_u64", store_release_u64, METH_VARARGS,
+		"Store a word of a buffer, release."},
 	{"dlpack", tokd_dlpack, METH_VARARGS, "A matrix for other array libraries, read-only."},
 	{0},
 };

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What set-up has in common at both ends. */
+#ifndef TOKG_INSIDE_H
+#define TOKG_INSIDE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ring/error.h"
+
+/* Always false. */
+bool tokg_wrong(struct tokg_error *why, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* What another process said, as one line of printable text. */
+void tokg_printable(char *to, size_t room, const char *from, size_t bytes);
+uint64_t tokg_now_ms(void); /* CLOCK_MONOTONIC */
+
+#endif

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Producers as a kernel beside the consumer's, on a stream of its own. All that could wait for the
+ * consumer, which does not end, is done before it starts: memory, and loading this kernel, which
+ * the runtime would put off until the first launch. Its stack is within what the context has:
+ * growing that would wait, too.
+ */
+#include <stdlib.h>
+
+#include "device_cuda.h"
+#include "embed.cuh"
+#include "produce.cuh"
+
+__global__ void
+__launch_bounds__(TOKG_BLOCK, 1) produce_blocks(const __grid_constant__ produce_plan p)
+{
+	__shared__ produce_shared shared;
+	tokg_block b = {};
+
+	b.tid = threadIdx.x;
+	b.n = TOKG_BLOCK;
+	b.lane = b.tid % 32;
+	b.lanes = 32;
+	b.team = b.tid / 32;
+	b.teams = TOKG_BLOCK / 32;
+	produce_run(&p, &b, &shared, blockIdx.x);
+}
+
+namespace
+{
+
+struct cuda_produce {
+	struct produce p; /* first: what the caller holds */
+	produce_plan plan;
+	const struct tokg_cuda *device;
+	cudaStream_t stream;
+	uint64_t *samples; /* in GPU memory */
+	uint64_t bytes;	   /* of them */
+};
+
+bool
+cuda_start(struct produce *p, struct tokg_error *why)
+{
+	cuda_produce *const c = (cuda_produce *)p;
+
+	produce_blocks<<<p->producers, TOKG_BLOCK, 0, c->stream>>>(c->plan);
+	return tokg_cuda_good(c->device, cudaGetLastError(), "starting the producers", why);
+}
+
+bool
+cuda_collect(struct produce *p, struct tokg_error *why)
+{
+	cuda_produce *const c = (cuda_produce *)p;
+
+	return tokg_cuda_good(
+		       c->device, cudaStreamSynchronize(c->stream), "the producers failed", why) &&
+	       tokg_cuda_good(c->device,
+		       cudaMemcpy(p->samples, c->samples, c->bytes, cudaMemcpyDeviceToHost),
+		       "reading their samples", why);
+}
+
+void
+cuda_close(struct produce *p)
+{
+	cuda_produce *const c = (cuda_produce *)p;
+
+	if (p->stop != NULL)
+		__atomic_store_n(p->stop, 1, __ATOMIC_RELAXED);
+	if (c->stream != NULL) {
+		cudaStreamSynchronize(c->stream);
+		cudaStreamDestroy(c->stream);
+	}
+	cudaFree(c->samples);
+	cudaFreeHost(p->said);
+	cudaFreeHost(p->stop);
+	free(p->samples);
+	free(c);
+}
+
+const struct produce_ops cuda_ops = {cuda_start, cuda_collect, cuda_close};
+
+bool
+memory_get(cuda_produce *c, struct tokg_error *why)
+{
+	const struct tokg_cuda *const d = c->device;
+	const size_t said = c->p.producers * sizeof(struct produce_said);
+
+	if (!tokg_cuda_good(d, cudaHostAlloc((void **)&c->p.said, said, cudaHostAllocMapped),
+		    "pinned memory", why) ||
+		!tokg_cuda_good(d,
+			cudaHostAlloc((void **)&c->p.stop, sizeof(*c->p.stop), cudaHostAllocMapped),
+			"pinned memory", why) ||
+		!tokg_cuda_good(d, cudaMalloc((void **)&c->samples, c->bytes), "samples", why) ||
+		!tokg_cuda_good(d, cudaHostGetDevicePointer((void **)&c->plan.said, c->p.said, 0),
+			"mapping it", why) ||
+		!tokg_cuda_good(d, cudaHostGetDevicePointer((void **)&c->plan.stop, c->p.stop, 0),
+			"mapping it", why))
+		return false;
+	memset(c->p.said, 0, said);
+	*c->p.stop = 0;
+	c->p.samples = (uint64_t *)malloc(c->bytes);
+	return c->p.samples != NULL || tokg_wrong(why, "producers: no memory") == 0;
+}
+
+/* The kernel is loaded, and the context has its stack. */
+bool
+kernel_ready(cuda_produce *c, struct tokg_error *why)
+{
+	cudaFuncAttributes a;
+	size_t stack = 0;
+	int least = 0, most = 0;
+
+	if (!tokg_cuda_good(c->device, cudaFuncGetAttributes(&a, produce_blocks),
+		    "loading the producers", why) ||
+		!tokg_cuda_good(c->device, cudaDeviceGetLimit(&stack, cudaLimitStackSize),
+			"its stack", why) ||
+		!tokg_cuda_good(c->device, cudaDeviceGetStreamPriorityRange(&least, &most),
+			"its priorities", why) ||
+		!tokg_cuda_good(c->device,
+			cudaStreamCreateWithPriority(&c->stream, cudaStreamNonBlocking, most),
+			"a stream", why))
+		return false;
+	return a.localSizeBytes <= stack ||
+	       tokg_wrong(why, "producers: the kernel has a stack of %zu bytes, the context %zu",
+		       a.localSizeBytes, stack) == 0;
+}
+
+} // namespace
+
+extern "C" struct produce *
+produce_cuda_open(struct tokg_device *d, const struct produce_config *config, const void *,
+	struct tokg_error *why)
+{
+	cuda_produce *c;
+
+	if (!produce_right(&d->geometry, config, why))
+		return NULL;
+	c = (cuda_produce *)calloc(1, sizeof(*c));
+	if (c == NULL)
+		return NULL;
+	c->device = (const struct tokg_cuda *)d;
+	c->p.ops = &cuda_ops;
+	c->p.producers = d->geometry.producers;
+	c->p.kept = config->kept;
+	c->bytes = (2ull * c->p.producers * config->kept + 1) * sizeof(uint64_t);
+	c->plan.c = *config;
+	c->plan.g = d->geometry;
+	c->plan.region = c->device->consumer.region;
+	c->plan.outputs = c->device->consumer.outputs;
+	c->plan.word = c->device->consumer.e.word;
+	if (!memory_get(c, why) || !kernel_ready(c, why)) {
+		cuda_close(&c->p);
+		return NULL;
+	}
+	c->plan.samples = c->samples;
+	return &c->p;
+}

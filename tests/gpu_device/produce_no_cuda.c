@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* In place of produce_cuda.cu where there was no nvcc: there is no device to open it on, either. */
+#include <stdio.h>
+
+#include "produce.h"
+
+struct produce *
+produce_cuda_open(struct tokg_device *d, const struct produce_config *c, const void *word,
+	struct tokg_error *why)
+{
+	snprintf(why->text, sizeof(why->text), "this program was built without CUDA");
+	return NULL;
+}

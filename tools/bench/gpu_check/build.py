@@ -1,0 +1,287 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The minimal build: nvcc, gcc and g++ alone make the programs that the parts run.
+
+An object is made again when its source, any header or its command has changed. Without RDMA,
+jansson, libnuma and cmocka: what is left out is refused by name, or has a small stand-in.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Tuple
+
+ROOT = Path(__file__).resolve().parents[3]
+
+# Where sources and headers are. Files are found by name below these folders, so that moving one within
+# them changes nothing here.
+SOURCES = ("lib/gpu_sink", "lib/notify", "app/tokd-gpu", "tests/gpu_device", "tests/gpu_sink")
+INCLUDE = "include"  # <tokd/ring.h>
+NO_CMOCKA = "tests/gpu_device/no_cmocka"
+LEFT_OUT = ("diag", "tokd-diag")  # folders of programs that are not built here, with main.c of their own
+
+DEVICE = ("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c")
+MEASURE = ("measure.c", "post.c", "produce_cuda.cu", "produce_cpu.cpp")
+TESTS = ("bench.c", "post.c")
+TRANSPORT = (
+    *("transport.c", "transport_shm.c", "transport_cuda.c", "shm_open.c", "session.c", "link.c"),
+    *("hello.c", "inside.c", "target.c", "handshake_client.c", "verbs_none.c"),
+)
+AGENT = (
+    *("agent.c", "consumer.c", "delivery.c", "holders.c", "log.c", "places.c", "postings.c"),
+    *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors_none.c"),
+    *("tables.c", "handshake_server.c", "listen.c", "notify.c"),
+)
+PROGRAMS: Dict[str, Tuple[str, ...]] = {
+    "gpu_promises": ("promises.cu",),
+    "gpu_measure": (*MEASURE, *DEVICE),
+    "gpu_embed_once": ("embed_once.c", "post.c", *DEVICE),
+    "test_consumer": ("test_consumer.c", *TESTS, *DEVICE),
+    "test_life": ("test_life.c", *TESTS, *DEVICE),
+    "test_hostile": ("test_hostile.c", *TESTS, *DEVICE),
+    "tokd-gpu": ("main.c", *AGENT, *TRANSPORT, *DEVICE),
+    "poster": ("poster.c", "geometry.c", "check.c", *TRANSPORT),
+}
+STAGES = "gpu_measure_stages"  # gpu_measure, all of it with TOKG_STAGES
+PROGRAMS[STAGES] = PROGRAMS["gpu_measure"]
+
+CUDA_FOLDERS = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
+
+
+class BuildError(Exception):
+    """What is missing, or what a compiler said."""
+
+
+class Tools(NamedTuple):
+    nvcc: Path
+    gcc: str
+    gxx: str
+
+    @property
+    def cuda(self) -> Path:
+        return self.nvcc.resolve().parent.parent
+
+
+def find_nvcc() -> Optional[Path]:
+    """On the PATH, where CUDA is installed as a rule, or in this Python's packages."""
+    on_path = shutil.which("nvcc")
+    homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
+    folders = [Path(home) for home in homes if home] + [Path(home) for home in CUDA_FOLDERS]
+    folders += sorted(Path("/usr/local").glob("cuda-*"), reverse=True)
+    for packages in sys.path:
+        folders += sorted(Path(packages or ".").glob("nvidia/cu[1-9]*"), reverse=True)
+    places = [Path(on_path)] if on_path else []
+    places += [folder / "bin" / "nvcc" for folder in folders]
+    return next((place for place in places if os.access(place, os.X_OK)), None)
+
+
+def find_tools() -> Tools:
+    nvcc, gcc, gxx = find_nvcc(), shutil.which("gcc"), shutil.which("g++")
+    missing = []
+    if nvcc is None:
+        missing.append(f"nvcc (looked on the PATH and in {', '.join(CUDA_FOLDERS)}; CUDA 12.5 or newer)")
+    missing += [name for name, found in (("gcc", gcc), ("g++", gxx)) if found is None]
+    if nvcc is None or gcc is None or gxx is None:
+        raise BuildError(f"not found: {', '.join(missing)}: install it, or put it on the PATH")
+    return Tools(nvcc, gcc, gxx)
+
+
+def ran(command: List[str], limit_s: float = 300) -> str:
+    """Output; BuildError where it fails. With a PATH in an environment that has none."""
+    env = dict(os.environ)
+    env.setdefault("PATH", os.defpath)
+    try:
+        end = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=limit_s, env=env, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as wrong:
+        raise BuildError(f"{command[0]}: {wrong}") from wrong
+    output = end.stdout.decode(errors="replace")
+    if end.returncode != 0:
+        raise BuildError(f"{' '.join(command)}\n{output[-4000:]}")
+    return output
+
+
+def compute_capabilities() -> List[str]:
+    """Of the machine's GPUs, as "90"; none where nvidia-smi tells none."""
+    if shutil.which("nvidia-smi") is None:
+        return []
+    try:
+        said = ran(["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"], 30)
+    except BuildError:
+        return []
+    words = {line.strip().replace(".", "") for line in said.splitlines()}
+    return sorted(word for word in words if word.isdigit())
+
+
+def gencode(tools: Tools) -> List[str]:
+    """For the GPUs that are here; else for the two generations that matter, and PTX for later ones."""
+    known = ran([str(tools.nvcc), "--list-gpu-code"], 60).split()
+    here = compute_capabilities()
+    if here and all(f"sm_{arch}" in known for arch in here):
+        return [word for arch in here for word in ("-gencode", f"arch=compute_{arch},code=sm_{arch}")]
+    return [
+        *("-gencode", "arch=compute_80,code=sm_80"),
+        *("-gencode", "arch=compute_90,code=[sm_90,compute_90]"),
+    ]
+
+
+def host_flags() -> List[str]:
+    """Not `native`: what is built may be brought to another machine."""
+    if platform.machine() not in ("x86_64", "AMD64"):
+        return []
+    try:
+        has_v3 = " avx2 " in Path("/proc/cpuinfo").read_text()
+    except OSError:
+        has_v3 = True
+    return ["-march=x86-64-v3" if has_v3 else "-march=x86-64"]
+
+
+def files(pattern: str) -> List[Path]:
+    folders = [ROOT / folder for folder in SOURCES]
+    found = [path for folder in folders if folder.is_dir() for path in folder.rglob(pattern)]
+    return sorted(path for path in found if not set(path.relative_to(ROOT).parts) & set(LEFT_OUT))
+
+
+def source(name: str) -> Path:
+    found = files(name)
+    if len(found) != 1:
+        raise BuildError(f"{name}: found {len(found)} times below {', '.join(SOURCES)}: gpu_check/build.py")
+    return found[0]
+
+
+def headers() -> List[Path]:
+    own = [path for kind in ("*.h", "*.cuh") for path in files(kind)]
+    return own + sorted((ROOT / INCLUDE).rglob("*.h"))
+
+
+def digest(*parts: bytes) -> str:
+    sum_of = hashlib.sha256()
+    for part in parts:
+        sum_of.update(hashlib.sha256(part).digest())
+    return sum_of.hexdigest()[:24]
+
+
+def sources_digest() -> str:
+    """Of all that the programs are made of."""
+    names = sorted({name for sources in PROGRAMS.values() for name in sources})
+    return digest(*(path.read_bytes() for path in [*map(source, names), *headers()]))
+
+
+def include_flags() -> List[str]:
+    roots = [ROOT / folder for folder in SOURCES if (ROOT / folder).is_dir()]
+    folders = roots + sorted({path.parent for path in headers()} - {*roots, ROOT / NO_CMOCKA})
+    own = [folder for folder in folders if ROOT / INCLUDE not in (folder, *folder.parents)]
+    return [f"-I{folder}" for folder in (ROOT / NO_CMOCKA, ROOT / INCLUDE, *own)]
+
+
+class Build:
+    """The programs in a folder of their own."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def program(self, name: str) -> Path:
+        return self.folder / name
+
+    @property
+    def _stamp(self) -> Path:
+        return self.folder / "sources"
+
+    def made_before(self) -> bool:
+        """Are all programs there, from the sources as they are now?"""
+        there = all(os.access(self.program(name), os.X_OK) for name in PROGRAMS)
+        return there and self._stamp.exists() and self._stamp.read_text() == sources_digest()
+
+    def make(self) -> str:
+        """What was done, in words. BuildError."""
+        try:
+            tools = find_tools()
+        except BuildError:
+            if self.made_before():
+                return f"the programs in {self.folder} were built before, from these sources"
+            raise
+        units = _Units(self, tools)
+        jobs = [(name, sources) for name, sources in PROGRAMS.items()]
+        objects = {units.key(program, name) for program, sources in jobs for name in sources}
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / "objects").mkdir(exist_ok=True)
+        order = sorted(objects, key=lambda key: not key[0].endswith(".cu"))  # the slow ones first
+        with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
+            made = sum(pool.map(units.compile, order))
+            list(pool.map(units.link, jobs))
+        self._stamp.write_text(sources_digest())
+        return f"{made} of {len(objects)} objects compiled, {len(jobs)} programs, in {self.folder}"
+
+
+class _Units:
+    """How each object is made."""
+
+    def __init__(self, build: Build, tools: Tools) -> None:
+        includes = include_flags()
+        common = ["-O3", "-D_GNU_SOURCE", "-DTOKG_NO_NUMA", '-DTOKD_VERSION="gpu-check"', *includes]
+        host = [*common, *host_flags(), "-pthread"]
+        self.build, self.tools = build, tools
+        self.commands = {
+            ".c": [tools.gcc, "-std=c11", *host],
+            ".cpp": [tools.gxx, "-std=c++17", "-fno-exceptions", "-fno-rtti", *host],
+            ".cu": [
+                *(str(tools.nvcc), "-ccbin", tools.gxx, "-std=c++17", "-lineinfo", *common),
+                *gencode(tools),
+            ],
+        }
+        self.headers = digest(*(path.read_bytes() for path in headers()))
+
+    @staticmethod
+    def key(program: str, name: str) -> Tuple[str, bool]:
+        return name, program == STAGES
+
+    def _command(self, key: Tuple[str, bool]) -> List[str]:
+        name, stages = key
+        path = source(name)
+        return [*self.commands[path.suffix], *(["-DTOKG_STAGES"] if stages else []), "-c", str(path)]
+
+    def object(self, key: Tuple[str, bool]) -> Path:
+        words = " ".join(self._command(key)).replace(str(ROOT), "")  # wherever the tree was unpacked
+        name = digest(words.encode(), source(key[0]).read_bytes(), self.headers.encode())
+        return self.build.folder / "objects" / f"{key[0]}-{name}.o"
+
+    def compile(self, key: Tuple[str, bool]) -> bool:
+        """False: it was there."""
+        to = self.object(key)
+        if to.exists():
+            return False
+        with tempfile.TemporaryDirectory(dir=to.parent) as folder:
+            half = Path(folder) / "half.o"
+            ran([*self._command(key), "-o", str(half)])
+            half.replace(to)
+        return True
+
+    def link(self, job: Tuple[str, Tuple[str, ...]]) -> None:
+        name, sources = job
+        objects = [str(self.object(self.key(name, each))) for each in sources]
+        folders = [self.tools.cuda / "lib64", self.tools.cuda / "lib"]
+        folders += sorted(self.tools.cuda.glob("targets/*/lib"))
+        libraries = [f"-L{folder}" for folder in folders if folder.is_dir()]
+        libraries += ["-lcudart_static", "-ldl", "-lrt", "-lm", "-pthread"]
+        half = self.build.folder / f".{name}.half"
+        ran([self.tools.gxx, "-o", str(half), *objects, *libraries])
+        half.replace(self.build.program(name))
+
+
+def default_folder() -> Path:
+    """In the tree, where that can be written; else in the user's cache, by what the tree holds."""
+    own = ROOT / "build" / "gpu-check"
+    nearest = next(path for path in (own, *own.parents) if path.exists())
+    if os.access(nearest, os.W_OK):
+        return own
+    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME")
+    cache = Path(home) if home else Path(tempfile.gettempdir())
+    return cache / f"tokd-gpu-check-{sources_digest()}"

@@ -16,10 +16,10 @@ import time
 from pathlib import Path
 
 import pytest
-
-ROOT = Path(__file__).resolve().parents[2]
 from bench.gpu_check import build, figures, main, parts, report
 from bench.gpu_check.run import NotRun, Run
+
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def has_gpu() -> bool:
@@ -98,6 +98,7 @@ def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path
     result = one(hangs, 1, tmp_path)
     assert result["state"] == "not run" and result["why"].startswith("time")
     assert result["right"] == ["before it hung"] and 1 <= result["seconds"] < 8
+    assert result["hung"] and main.failed({"parts": [result]})
     cmdline = Path(f"/proc/{(tmp_path / 'child').read_text()}/cmdline")
     assert (
         not cmdline.exists() or not cmdline.read_bytes()
@@ -127,6 +128,17 @@ def test_a_program_that_hangs_is_ended_before_its_part(tmp_path):
     run.begin(60)
     assert run.ran(["sh", "-c", "echo said; sleep 100"], 1)[:2] == (124, "said\n")
     assert run.ran(["no-such-program"])[0] == 127
+
+
+def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
+    def hangs(run: Run) -> None:
+        run.right("before")
+        run.failed("a program", *run.ran(["sleep", "100"], 1))
+
+    result = one(hangs, 20, tmp_path)
+    assert (result["state"], result["right"]) == ("not run", ["before"])
+    assert result["why"].startswith("time: a program was ended after its limit")
+    assert main.failed({"parts": [result]})
 
 
 def test_no_part_may_outlast_its_phase():

@@ -9,13 +9,14 @@
 Needs nvcc, gcc, g++ and Python; numpy for exactness; PyTorch, ncu, compute-sanitizer and MPS where
 they are there. Results are in DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each part.
 
-Exit status: 0 all that was run is right; 1 something is not, or the build failed; 2 a wrong option;
-77 no GPU: nothing was run (--build-only: 0, GPU or not).
+Exit status: 0 all that was run is right; 1 something is not, or hung, or the build failed; 2 a
+wrong option; 77 no GPU: nothing was run (--build-only: 0, GPU or not).
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import secrets
 import shutil
 import signal
@@ -56,6 +57,14 @@ def no_gpu() -> str | None:
     )
     said = asked.stderr.decode(errors="replace").strip()
     return said[3:] if said.startswith("77 ") else None
+
+
+def kept_awake(device: str) -> int | None:
+    """The GPU's file, open: else the driver may start the GPU anew for each program, for seconds."""
+    try:
+        return os.open(f"/dev/nvidia{device[5:]}", os.O_RDWR)
+    except OSError:
+        return None
 
 
 def options(arguments: list[str], phases: list[str]) -> argparse.Namespace:
@@ -109,6 +118,7 @@ class Check:
         self, chosen: argparse.Namespace, said: dict[str, Any], work: Path, build: Build
     ) -> None:
         self.out, self.report = chosen.out, said
+        self.awake = kept_awake(chosen.device)
         self.run_of = Run(build, chosen.device, said["seed"], work)
 
     def write(self, state: str) -> None:
@@ -139,7 +149,7 @@ class Check:
 
 
 def failed(said: dict[str, Any]) -> bool:
-    return any(result["state"] == "WRONG" for result in said["parts"])
+    return any(result["state"] == "WRONG" or result["hung"] for result in said["parts"])
 
 
 def built(folder: Path) -> str | None:

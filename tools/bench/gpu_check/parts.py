@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from . import phases
-from .run import GRACE_S, NotRun, Run, Wrong
+from .run import GRACE_S, Late, NotRun, Run, Wrong
 
 PR_SET_PDEATHSIG = 1
 PHASE_LIMIT_S = {"A": 240}
@@ -74,6 +74,7 @@ def new_result(each: Part, state: str) -> dict[str, Any]:
         "title": each.title,
         "state": state,
         "why": "",
+        "hung": False,
         "seconds": 0.0,
         **lists,
     }
@@ -94,6 +95,8 @@ def child(each: Part, run: Run, parent: int) -> None:
     ending_with(parent)
     try:
         each.function(run)
+    except Late as why:
+        run.say("late", str(why))
     except NotRun as why:
         run.say("not_run", str(why))
     except Wrong as why:
@@ -127,12 +130,15 @@ def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str
             result["facts"][value[0]] = value[1]
         elif kind == "not_run":
             result["state"], result["why"] = "not run", value
+        elif kind == "late":
+            result["state"], result["why"], result["hung"] = "not run", f"time: {value}", True
         elif kind == "end":
             ended = True
     if result["wrong"]:
         result["state"], result["why"] = "WRONG", ""
     elif late:
         result["state"], result["why"] = "not run", "time: it was ended after its limit"
+        result["hung"] = True
     elif not ended:
         result["wrong"].append(f"the part ended without a word: {how}")
         result["state"] = "WRONG"

@@ -7,6 +7,7 @@ import json
 import math
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -34,6 +35,10 @@ def python() -> str:
 
 class NotRun(Exception):
     """The part cannot be run here, and why."""
+
+
+class Late(NotRun):
+    """A program of the part hung, and was ended."""
 
 
 class Wrong(Exception):
@@ -127,6 +132,8 @@ class Run:
         return end.returncode, _text(end.stdout), _text(end.stderr)
 
     def failed(self, what: str, status: int, output: str, errors: str) -> NoReturn:
+        if status in (124, -signal.SIGALRM):
+            raise Late(f"{what} was ended after its limit\n{errors.strip()[-OUTPUT_MOST:]}".strip())
         said = "\n".join(text.strip()[-OUTPUT_MOST:] for text in (output, errors) if text.strip())
         raise Wrong(f"{what} ended with {status}:\n{said}")
 

@@ -105,9 +105,9 @@ static uint32_t
 flags_of(const struct encode_options *o)
 {
 	return (o->no_special ? 0u : TOK_TEMPLATE) | (o->strict_utf8 ? TOK_STRICT_UTF8 : 0u) |
-	       (o->added == ADDED_TEXT ? TOK_ADDED_AS_TEXT
-			: o->added == ADDED_ALL ? TOK_SPECIAL
-						: 0u);
+	       (o->added == ADDED_TEXT	       ? TOK_ADDED_AS_TEXT
+		       : o->added == ADDED_ALL ? TOK_SPECIAL
+					       : 0u);
 }
 
 /* One piece of what was read, in as many pieces as --split asks for. */

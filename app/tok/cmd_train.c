@@ -77,8 +77,8 @@ check_pretokenizer(const struct opt_def *d, const char *text, void *field, struc
 /* Defaults are those of Hugging Face's ByteLevelBPETokenizer and BertWordPieceTokenizer. */
 #define FIELD(f) OPT_FIELD(struct train_command, f)
 static const struct opt_def defs[] = {
-	{"model", "bpe|wordpiece", OPT_CHOICE, FIELD(options.kind), 0, 0, NULL,
-		"bpe is byte-level", .flags = OPT_REQUIRED},
+	{"model", "bpe|wordpiece", OPT_CHOICE, FIELD(options.kind), 0, 0, NULL, "bpe is byte-level",
+		.flags = OPT_REQUIRED},
 	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
 		"the tokenizer.json to write; it is there as a whole or not at all", .letter = 'o',
 		.flags = OPT_REQUIRED},
@@ -184,9 +184,10 @@ const struct opt_program tok_train_command = {
 	.name = "tok train",
 	.version = TOKD_VERSION,
 	.usage = "--model bpe|wordpiece -o FILE [options] TEXT...",
-	.about = "Learns a vocabulary from text files (- is standard input), each line a text by itself, and\n"
-		 "writes a tokenizer.json, with the merges and ids that Hugging Face tokenizers gives for\n"
-		 "the same settings. The same text gives the same file.",
+	.about =
+		"Learns a vocabulary from text files (- is standard input), each line a text by itself, and\n"
+		"writes a tokenizer.json, with the merges and ids that Hugging Face tokenizers gives for\n"
+		"the same settings. The same text gives the same file.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "TEXTFILE",

@@ -85,10 +85,11 @@ static const struct opt_program program = {
 	.name = "tok",
 	.version = TOKD_VERSION,
 	.summary = "exact streaming tokenization of standard input",
-	.about = "VOCAB is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path:\n"
-		 "to a tokenizer.json, a vocab.json with merges.txt beside it, a BERT vocab.txt, a\n"
-		 "tekken.json, a SentencePiece .model, or their folder; to a .tiktoken file; or to a\n"
-		 "compiled .tokv. Of a name, NAME.tokv comes first in each folder.",
+	.about =
+		"VOCAB is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path:\n"
+		"to a tokenizer.json, a vocab.json with merges.txt beside it, a BERT vocab.txt, a\n"
+		"tekken.json, a SentencePiece .model, or their folder; to a .tiktoken file; or to a\n"
+		"compiled .tokv. Of a name, NAME.tokv comes first in each folder.",
 	.operand = "COMMAND",
 	.operands_max = INT_MAX,
 	.sections = sections,

@@ -18,8 +18,9 @@ checksum(const struct opt_def *d, const char *text, void *field, struct opt_erro
 	if (strlen(digits) == 8 && strspn(digits, "0123456789abcdefABCDEF") == 8)
 		*v = (uint32_t)strtoul(digits, NULL, 16);
 	return *v != 0 /* which is none */ ||
-	       opt_wrong(why, "give its checksum, 8 hexadecimal digits: dpdk-tokd logs it at start, "
-			      "tok vocab info prints it");
+	       opt_wrong(why,
+		       "give its checksum, 8 hexadecimal digits: dpdk-tokd logs it at start, "
+		       "tok vocab info prints it");
 }
 
 #define FIELD(f) OPT_FIELD(struct options, f)
@@ -57,12 +58,13 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "send text to a dpdk-tokd and print its token ids",
 	.usage = "[options] HOST[:PORT] < text",
-	.about = "Sends standard input, as one text or with --lines as one a line, and prints the ids.\n"
-		 "What the network loses is sent again; number and checksum of the ids are compared with\n"
-		 "the appliance's.\n"
-		 "\n"
-		 "HOST is a name or an address; an IPv6 address stands in brackets before a port, as in\n"
-		 "[2001:db8::1]:9000. PORT is 9000 if it is left out.",
+	.about =
+		"Sends standard input, as one text or with --lines as one a line, and prints the ids.\n"
+		"What the network loses is sent again; number and checksum of the ids are compared with\n"
+		"the appliance's.\n"
+		"\n"
+		"HOST is a name or an address; an IPv6 address stands in brackets before a port, as in\n"
+		"[2001:db8::1]:9000. PORT is 9000 if it is left out.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "HOST[:PORT]",
@@ -91,8 +93,7 @@ parse_host(struct options *o, const char *text)
 		colon = NULL;
 	}
 	if (colon != NULL && !opt_number(colon + 1, 1, 65535, &port))
-		return opt_usage(
-			&program, "port %s: give a number from 1 to 65535", colon + 1);
+		return opt_usage(&program, "port %s: give a number from 1 to 65535", colon + 1);
 	if (end == host || (size_t)(end - host) >= sizeof(o->host))
 		return opt_usage(&program, "host %s: expected a name or an address", text);
 	memcpy(o->host, host, (size_t)(end - host));

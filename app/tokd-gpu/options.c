@@ -62,10 +62,9 @@ static const struct opt_def defs[] = {
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
 		"how long to finish what is published, and to wait for holders, after the first signal"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for tcp listeners; default: chosen", .letter = 'd',
-		.section = "RDMA"},
-	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1",
-		"its port; -1: chosen", .letter = 'i'},
+		"RDMA device for tcp listeners; default: chosen", .letter = 'd', .section = "RDMA"},
+	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1", "its port; -1: chosen",
+		.letter = 'i'},
 	{"rdma-gid", "INDEX", OPT_COUNT, FIELD(rdma_gid), -1, 255, "-1",
 		"index of the GID; -1: chosen, RoCE v2 first", .letter = 'x'},
 };
@@ -93,9 +92,10 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "turn token ids of dpdk-tokd into embeddings, in GPU memory or on the CPU",
 	.usage = "--table FILE [options]",
-	.about = "Owns the GPU ring, the embedding tables and the consumer that runs on them. Workers of a\n"
-		 "dpdk-tokd with --sink post token ids into the ring; the consumer writes a row for each\n"
-		 "id; holders, processes of this host, read the rows in place, without a copy.",
+	.about =
+		"Owns the GPU ring, the embedding tables and the consumer that runs on them. Workers of a\n"
+		"dpdk-tokd with --sink post token ids into the ring; the consumer writes a row for each\n"
+		"id; holders, processes of this host, read the rows in place, without a copy.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_GPU_",

@@ -61,13 +61,15 @@ static const struct opt_def defs[] = {
 		"drop this share of packets in each direction, as in 2%", .section = "Faults",
 		.check = check_share},
 	{"reorder", "SHARE", OPT_OTHER, FIELD(faults.reorder), 0, 0, "0%",
-		"hold this share back behind 1 to 8 later packets, or for 2 ms", .check = check_share},
+		"hold this share back behind 1 to 8 later packets, or for 2 ms",
+		.check = check_share},
 	{"duplicate", "SHARE", OPT_OTHER, FIELD(faults.duplicate), 0, 0, "0%",
 		"send this share twice", .check = check_share},
 };
 
 static const struct opt_section sections[] = {
-	{"exit code", "  0  all ids were right\n  1  some were not, or the run failed\n  2  a bad option",
+	{"exit code",
+		"  0  all ids were right\n  1  some were not, or the run failed\n  2  a bad option",
 		true},
 	{0},
 };
@@ -77,9 +79,10 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "tokd-load by a DPDK port, with many clients and with faults",
 	.usage = "[EAL options] -- --connect IP:PORT --source IP:PORT --slices FILE [options]",
-	.about = "As tokd-load, but by a DPDK port instead of a socket, with many requests in flight, and\n"
-		 "faults. DPDK port 0 is the network, for example\n"
-		 "  --vdev net_memif0,role=client,socket=PATH,socket-abstract=no",
+	.about =
+		"As tokd-load, but by a DPDK port instead of a socket, with many requests in flight, and\n"
+		"faults. DPDK port 0 is the network, for example\n"
+		"  --vdev net_memif0,role=client,socket=PATH,socket-abstract=no",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.before_dashes = "-a -l -m --file-prefix --in-memory --no-huge --no-pci --vdev",

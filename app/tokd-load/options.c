@@ -55,7 +55,8 @@ static const struct opt_def defs[] = {
 };
 
 static const struct opt_section sections[] = {
-	{"exit code", "  0  all ids were right\n  1  some were not, or the run failed\n  2  a bad option",
+	{"exit code",
+		"  0  all ids were right\n  1  some were not, or the run failed\n  2  a bad option",
 		true},
 	{0},
 };
@@ -63,11 +64,13 @@ static const struct opt_section sections[] = {
 static const struct opt_program program = {
 	.name = "tokd-load",
 	.version = TOKD_VERSION,
-	.summary = "send texts to a dpdk-tokd or another server, measure the answers and check them",
+	.summary =
+		"send texts to a dpdk-tokd or another server, measure the answers and check them",
 	.usage = "--connect IP:PORT --slices FILE --out FILE [options]",
-	.about = "Sends texts, waits for their ids, measures and compares: one thread that spins instead of\n"
-		 "sleeping. A closed loop keeps as many requests in flight as it may; with --rate an open\n"
-		 "loop counts times from when a request was to start.",
+	.about =
+		"Sends texts, waits for their ids, measures and compares: one thread that spins instead of\n"
+		"sleeping. A closed loop keeps as many requests in flight as it may; with --rate an open\n"
+		"loop counts times from when a request was to start.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.sections = sections,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-tail: prints the records of a dpdk-tokd's token rings as they come: an example of reader.h. */
+/* tokd-tail: prints the records of a dpdk-tokd's token rings as they come: an example of reader.h.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -20,7 +21,7 @@ struct tail {
 	const char *socket;
 	bool tap, once, stats;
 	int32_t timeout_ms; /* 0: none */
-	char *line;	/* of memory, by open_memstream */
+	char *line;	    /* of memory, by open_memstream */
 	size_t line_bytes;
 	FILE *to_line;
 };
@@ -66,7 +67,8 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "print token ids as dpdk-tokd publishes them",
 	.usage = "[options]",
-	.about = "Attaches to the token rings of a dpdk-tokd on this host and prints a line for each record.",
+	.about =
+		"Attaches to the token rings of a dpdk-tokd on this host and prints a line for each record.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.sections = sections,
@@ -186,10 +188,9 @@ main(int argc, char **argv)
 		code = FAILED;
 	} else {
 		fprintf(stderr,
-			"tokd-tail: attached to %s as a %s: %" PRIu32 " workers, instance %016" PRIx64
-			"\n",
-			t.socket, t.tap ? "tap" : "reader", tokr_rings(r),
-			tokr_instance(r));
+			"tokd-tail: attached to %s as a %s: %" PRIu32
+			" workers, instance %016" PRIx64 "\n",
+			t.socket, t.tap ? "tap" : "reader", tokr_rings(r), tokr_instance(r));
 		code = follow(&t, r);
 		if (t.stats)
 			show_stats(r);

@@ -34,16 +34,14 @@ static const char vocabs[] =
 	"\tdone\n"
 	"}\n\n";
 
-static const char files[] =
-	"compopt -o filenames 2>/dev/null\n"
-	"\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n";
+static const char files[] = "compopt -o filenames 2>/dev/null\n"
+			    "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n";
 
-static const char files_and_vocabs[] =
-	"compopt -o filenames 2>/dev/null\n"
-	"\t\tmapfile -t COMPREPLY < <(\n"
-	"\t\t\tcompgen -W \"$(_tokd_vocabs)\" -- \"$current\"\n"
-	"\t\t\tcompgen -f -- \"$current\"\n"
-	"\t\t)\n";
+static const char files_and_vocabs[] = "compopt -o filenames 2>/dev/null\n"
+				       "\t\tmapfile -t COMPREPLY < <(\n"
+				       "\t\t\tcompgen -W \"$(_tokd_vocabs)\" -- \"$current\"\n"
+				       "\t\t\tcompgen -f -- \"$current\"\n"
+				       "\t\t)\n";
 
 static const char *const body[] = {
 	[KIND_NONE] = "COMPREPLY=()\n", [KIND_FILES] = files, [KIND_VOCABS] = files_and_vocabs};

@@ -41,8 +41,7 @@ strip(char **text, size_t *len)
 
 /* About a key, which is shown up to a length. */
 static bool
-bad_key(const struct line *l, const char *key, size_t len, const char *what,
-	struct opt_error *e)
+bad_key(const struct line *l, const char *key, size_t len, const char *what, struct opt_error *e)
 {
 	return opt_wrong(e, "%.200s: line %zu: %.*s: %s", l->path, l->number,
 		(int)(len < 64 ? len : 64), key, what);
@@ -114,8 +113,7 @@ unescape(char *value, size_t len)
 }
 
 static bool
-take_entry(const struct line *l, bool in_section, struct opt_given *given,
-	struct opt_error *e)
+take_entry(const struct line *l, bool in_section, struct opt_given *given, struct opt_error *e)
 {
 	char *equals = memchr(l->text, '=', l->len), *key = l->text, *value;
 	const struct opt_def *d;
@@ -127,8 +125,8 @@ take_entry(const struct line *l, bool in_section, struct opt_given *given,
 			"%.200s: line %zu: neither [%s] nor key = value; begin a comment with #",
 			l->path, l->number, l->program->file_section);
 	if (!in_section)
-		return opt_wrong(e, "%.200s: line %zu: no section yet; write [%s] above it", l->path,
-			l->number, l->program->file_section);
+		return opt_wrong(e, "%.200s: line %zu: no section yet; write [%s] above it",
+			l->path, l->number, l->program->file_section);
 	key_len = (size_t)(equals - key);
 	strip(&key, &key_len);
 	if (key_len == 0)
@@ -153,8 +151,7 @@ take_entry(const struct line *l, bool in_section, struct opt_given *given,
 }
 
 static bool
-take_line(struct line *l, bool *in_section, struct opt_given *given,
-	struct opt_error *e)
+take_line(struct line *l, bool *in_section, struct opt_given *given, struct opt_error *e)
 {
 	/* A line that is not text is not one of a configuration file. */
 	for (size_t i = 0; i < l->len; i++) {
@@ -175,8 +172,8 @@ take_line(struct line *l, bool *in_section, struct opt_given *given,
 }
 
 bool
-opt_file_parse(const struct opt_program *p, const char *path, char *text, size_t bytes, struct opt_given *given,
-	struct opt_error *e)
+opt_file_parse(const struct opt_program *p, const char *path, char *text, size_t bytes,
+	struct opt_given *given, struct opt_error *e)
 {
 	const size_t mark = strlen(BYTE_ORDER_MARK);
 	struct line l = {.program = p, .path = path};
@@ -236,9 +233,8 @@ opt_file_read(const char *path, size_t *bytes, struct opt_error *e)
 		opt_wrong(e, "%.200s: %s, not a regular file; give a configuration file", path,
 			S_ISDIR(st.st_mode) ? "a folder" : "a pipe or device");
 	} else if (st.st_size > OPT_FILE_MAX) {
-		opt_wrong(e,
-			"%.200s: %lld bytes, a configuration file can have %u; give another", path,
-			(long long)st.st_size, OPT_FILE_MAX);
+		opt_wrong(e, "%.200s: %lld bytes, a configuration file can have %u; give another",
+			path, (long long)st.st_size, OPT_FILE_MAX);
 	} else {
 		*bytes = (size_t)st.st_size;
 		text = read_all(fd, path, *bytes, e);

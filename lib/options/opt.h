@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Options of a program: one table for parsing, --help, the manual page, bash completion, environment
- * variables and the configuration file. Needs libc alone and allocates for the configuration file
- * only.
+ * Options of a program: one table for parsing, --help, the manual page, bash completion,
+ * environment variables and the configuration file. Needs libc alone and allocates for the
+ * configuration file only.
  */
 #ifndef TOKD_OPT_H
 #define TOKD_OPT_H
@@ -56,8 +56,8 @@ struct opt_texts {
 struct opt_def {
 	const char *name;
 	/*
-	 * What --help calls the value; NULL: a flag. Completion goes by it: FILE, PATH or SOCKET is a
-	 * file, VOCAB a vocabulary, small words with | between are themselves.
+	 * What --help calls the value; NULL: a flag. Completion goes by it: FILE, PATH or SOCKET is
+	 * a file, VOCAB a vocabulary, small words with | between are themselves.
 	 */
 	const char *arg;
 	enum opt_type type;
@@ -74,7 +74,8 @@ struct opt_def {
 	 * For OPT_OTHER sets the field; else checks it once it is set. False: why->text is what
 	 * stands behind "--name value: ", as in "not a power of two; give 2M or 4M".
 	 */
-	bool (*check)(const struct opt_def *d, const char *text, void *field, struct opt_error *why);
+	bool (*check)(
+		const struct opt_def *d, const char *text, void *field, struct opt_error *why);
 };
 
 #define OPT_FIELD(type, field) offsetof(type, field), sizeof(((type *)0)->field)
@@ -104,7 +105,8 @@ struct opt_program {
 	/* Configuration file: its only section, and the option that names it; NULL: none. */
 	const char *file_section;
 	const char *file_option;
-	/* What may stand before --, with blanks between, for completion; NULL: options are first. */
+	/* What may stand before --, with blanks between, for completion; NULL: options are first.
+	 */
 	const char *before_dashes;
 	const struct opt_section *sections; /* ended by one without title */
 	/* Instead of options of its own: commands, NULL-terminated. */
@@ -128,8 +130,8 @@ const char *opt_source_name(enum opt_source source);
 struct opt_given {
 	const char *text[OPT_SOURCES][OPT_MAX]; /* NULL: nothing */
 	uint8_t source[OPT_MAX];		/* enum opt_source, once resolved */
-	const char *path; /* of the configuration file; NULL: none */
-	char *file;	  /* what it says, for opt_free */
+	const char *path;			/* of the configuration file; NULL: none */
+	char *file;				/* what it says, for opt_free */
 	char **operand;
 	int n_operands;
 	const char *help; /* --help was given: "", or which form of it; NULL: not */
@@ -148,8 +150,8 @@ enum opt_outcome {
  * wrong. `target` has the program's fields; what nothing is given for stays as it is there. Returns
  * -1 to go on, else an exit code. Operands are in *given, which must live as long as they.
  */
-int opt_main(const struct opt_program *p, int argc, char **argv, void *target,
-	struct opt_given *given);
+int opt_main(
+	const struct opt_program *p, int argc, char **argv, void *target, struct opt_given *given);
 
 /* Of a program with commands: the exit code of the one that argv names. */
 int opt_run_command(const struct opt_program *p, int argc, char **argv);
@@ -189,8 +191,8 @@ bool opt_value(const struct opt_program *p, const struct opt_given *given, const
 	size_t i, struct opt_value *value);
 
 /* All of it as a configuration file that gives the same values. */
-void opt_print_file(const struct opt_program *p, const struct opt_given *given,
-	const void *target, FILE *to);
+void opt_print_file(
+	const struct opt_program *p, const struct opt_given *given, const void *target, FILE *to);
 
 /* For checks: write what is wrong, unless there is something already; returns false. */
 bool opt_wrong(struct opt_error *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

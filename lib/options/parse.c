@@ -106,8 +106,7 @@ static void
 unknown(const struct opt_program *p, const char *arg, struct opt_error *e)
 {
 	const size_t dashes = strspn(arg, "-");
-	const char *near =
-		dashes == 2 ? opt_near(p, arg + 2, strcspn(arg + 2, "=")) : NULL;
+	const char *near = dashes == 2 ? opt_near(p, arg + 2, strcspn(arg + 2, "=")) : NULL;
 
 	opt_wrong(e, "%.64s: no such option; %s%s%s--help lists them%s", arg,
 		near != NULL ? "is --" : "", near != NULL ? near : "",
@@ -276,8 +275,8 @@ check_complete(const struct opt_program *p, const struct opt_given *given, struc
 		const struct opt_def *d = &p->defs[i];
 
 		if ((d->flags & OPT_REQUIRED) != 0 && given->source[i] == OPT_FROM_DEFAULT)
-			return opt_wrong(e, "--%s %s is missing; --help says what it is", d->name,
-				d->arg);
+			return opt_wrong(
+				e, "--%s %s is missing; --help says what it is", d->name, d->arg);
 	}
 	if (given->n_operands < p->operands_min || given->n_operands > p->operands_max)
 		return opt_wrong(e, "%s; see --help", p->operand_missing);
@@ -324,8 +323,7 @@ opt_free(struct opt_given *given)
 }
 
 int
-opt_main(const struct opt_program *p, int argc, char **argv, void *target,
-	struct opt_given *given)
+opt_main(const struct opt_program *p, int argc, char **argv, void *target, struct opt_given *given)
 {
 	struct opt_error e = {""};
 

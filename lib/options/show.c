@@ -224,8 +224,8 @@ opt_value(const struct opt_program *p, const struct opt_given *given, const void
 }
 
 void
-opt_print_file(const struct opt_program *p, const struct opt_given *given, const void *target,
-	FILE *to)
+opt_print_file(
+	const struct opt_program *p, const struct opt_given *given, const void *target, FILE *to)
 {
 	struct opt_value value;
 

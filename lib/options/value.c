@@ -28,7 +28,8 @@ head(const struct one *o)
 
 	switch (o->source) {
 	case OPT_FROM_FILE:
-		snprintf(h.text, sizeof(h.text), "%.200s: %s = %.64s", o->path, o->d->name, o->text);
+		snprintf(
+			h.text, sizeof(h.text), "%.200s: %s = %.64s", o->path, o->d->name, o->text);
 		break;
 	case OPT_FROM_ENVIRONMENT:
 		opt_env(o->p, o->d, env, sizeof(env));
@@ -64,7 +65,8 @@ parse_number(const char *text, int base, bool units, uint64_t *v)
 
 	if (!isdigit((unsigned char)text[0]))
 		return false; /* strtoull would take signs and blanks */
-	/* What is too large for strtoull becomes the largest number, which hardly a limit allows. */
+	/* What is too large for strtoull becomes the largest number, which hardly a limit allows.
+	 */
 	*v = strtoull(text, &end, base);
 	if (units && *end != '\0') {
 		const uint64_t factor = factor_of(*end++);
@@ -143,7 +145,10 @@ set_choice(const struct one *o, void *field, struct opt_error *e)
 			return true;
 		}
 		snprintf(words + used, sizeof(words) - used, "%s%.*s",
-			i == 0 ? "" : last ? " or " : ", ", (int)n, word);
+			i == 0 ? ""
+			: last ? " or "
+			       : ", ",
+			(int)n, word);
 		word += n + !last;
 	}
 	return opt_wrong(e, "%s: give %s", head(o).text, words);

@@ -91,7 +91,8 @@ check_printed(const struct tokd_options *opt)
 	opt_print_file(&tokd_program, &opt->given, opt, to);
 	fclose(to);
 	file_text = text;
-	MUST(tokd_options_parse(4, argv, no_environment, &eal_argc, &again, &e) == TOKD_OPTIONS_RUN);
+	MUST(tokd_options_parse(4, argv, no_environment, &eal_argc, &again, &e) ==
+		TOKD_OPTIONS_RUN);
 	for (size_t i = 0; opt_value(&tokd_program, &opt->given, opt, i, &was); i++) {
 		MUST(opt_value(&tokd_program, &again.given, &again, i, &is));
 		if ((tokd_program.defs[i].flags & OPT_NOT_IN_FILE) == 0)

@@ -107,9 +107,9 @@ values_are_taken_in_every_spelling(void **state)
 {
 	struct parsed p;
 
-	assert_int_equal(parse(&p,
-				 "-nab one --word=yy --cpu -1 --size 2G --kind c - --quick --even 4",
-				 "TEST_COUNT=9 OTHER=1"),
+	assert_int_equal(
+		parse(&p, "-nab one --word=yy --cpu -1 --size 2G --kind c - --quick --even 4",
+			"TEST_COUNT=9 OTHER=1"),
 		OPT_RUN);
 	assert_string_equal(p.f.name, "ab");
 	assert_string_equal(p.f.word, "yy");

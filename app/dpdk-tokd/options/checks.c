@@ -28,8 +28,8 @@ tokd_check_ip(const struct opt_def *d, const char *text, void *field, struct opt
 			why, "not an IPv4 address; give four decimal numbers, as in 10.0.0.1");
 	host = ntohl(a.s_addr);
 	if (host >> 24 == 0 || host >> 24 == 127 || host >> 24 >= 224)
-		return opt_wrong(why,
-			"not the address of a host; give a unicast address, as in 10.0.0.1");
+		return opt_wrong(
+			why, "not the address of a host; give a unicast address, as in 10.0.0.1");
 	*(uint32_t *)field = a.s_addr;
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What dpdk-tokd has beyond the table: EAL's options before --, and values that exclude each other. */
+/* What dpdk-tokd has beyond the table: EAL's options, and values that exclude each other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,7 +25,8 @@ look_at_eal_args(int argc, char **argv, struct tokd_options *opt, struct opt_err
 			(d != NULL && (d->flags & OPT_ACTION) != 0))
 			opt_take(&tokd_program, &argv[i], 1, opt, &opt->given, e);
 		else if (d != NULL)
-			opt_wrong(e, "%.64s: an application option; put it after --, as in -- %.64s",
+			opt_wrong(e,
+				"%.64s: an application option; put it after --, as in -- %.64s",
 				argv[i], argv[i]);
 	}
 }

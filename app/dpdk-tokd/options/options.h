@@ -23,8 +23,8 @@
 #define TOKD_SIDE_BLOCK 512 /* bytes; --side-store is none, or one of these at least */
 
 /*
- * Texts at the plain-text port come from ports at least this high, and it is itself below: answers are
- * texts too, and two appliances, or one and an echo service, must not be made to talk for ever.
+ * Texts at the plain-text port come from ports at least this high, and it is itself below: answers
+ * are texts too, and two appliances, or one and an echo service, must not be made to talk for ever.
  */
 #define TOKD_CLIENT_PORTS 10000
 
@@ -59,17 +59,17 @@ struct tokd_options {
 	uint32_t rdma_port;	    /* --rdma-port: of that device; 0: chosen */
 	const char *rdma_gid;	    /* --rdma-gid: index, in decimal; NULL: chosen */
 	struct tokg_target sink_target; /* made of these */
-	uint32_t rx_desc, tx_desc;  /* --rxd, --txd */
-	uint32_t mbufs;		    /* --mbufs: per worker */
-	uint32_t mbuf_room;	    /* --mbuf-room: bytes of a frame that fit one mbuf */
-	uint32_t mtu;		    /* --mtu: bytes of an IP packet; 0: as the driver has it */
-	uint32_t cache_entries;	    /* --cache: learned pretokens per worker, 0: the default */
-	bool strict_utf8;	    /* --strict-utf8 */
-	bool added_tokens;	    /* --added-tokens: recognise those that are not special */
+	uint32_t rx_desc, tx_desc;	/* --rxd, --txd */
+	uint32_t mbufs;			/* --mbufs: per worker */
+	uint32_t mbuf_room;		/* --mbuf-room: bytes of a frame that fit one mbuf */
+	uint32_t mtu;			/* --mtu: bytes of an IP packet; 0: as the driver has it */
+	uint32_t cache_entries;		/* --cache: learned pretokens per worker, 0: the default */
+	bool strict_utf8;		/* --strict-utf8 */
+	bool added_tokens;		/* --added-tokens: recognise those that are not special */
 	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */
 
-	bool check_config;	 /* --check-config */
-	struct opt_given given;	 /* where all of it came from */
+	bool check_config;	/* --check-config */
+	struct opt_given given; /* where all of it came from */
 };
 
 /* enum tok_flags for text from the network: special tokens are never recognised in it. */

@@ -18,8 +18,7 @@ static const struct opt_def defs[] = {
 		"IPv6 link-local one made from the port's Ethernet address",
 		.check = tokd_check_ip, .section = "Network"},
 	{"ip6", "ADDR", OPT_OTHER, FIELD(ip6), 0, 0, NULL,
-		"IPv6 address to serve on, beside --ip or alone",
-		.check = tokd_check_ip6},
+		"IPv6 address to serve on, beside --ip or alone", .check = tokd_check_ip6},
 	{"mac", "ADDR", OPT_OTHER, FIELD(mac), 0, 0, NULL,
 		"Ethernet address to serve on instead of the port's, for example to replay a capture",
 		.check = tokd_check_mac},
@@ -27,10 +26,8 @@ static const struct opt_def defs[] = {
 		"802.1Q VLAN to serve; 0: frames without a tag"},
 	{"fragments", "N", OPT_COUNT, FIELD(fragments), 0, 4096, "64",
 		"datagrams reassembled from IP fragments at once, with one worker; 0: none"},
-	{"udp-port", "PORT", OPT_COUNT, FIELD(udp_port), 1, 65535, "9000",
-		"UDP port to serve on"},
-	{"text-port", "PORT", OPT_COUNT, FIELD(text_port), 0,
-		TOKD_CLIENT_PORTS - 1, "0",
+	{"udp-port", "PORT", OPT_COUNT, FIELD(udp_port), 1, 65535, "9000", "UDP port to serve on"},
+	{"text-port", "PORT", OPT_COUNT, FIELD(text_port), 0, TOKD_CLIENT_PORTS - 1, "0",
 		"UDP port where each datagram is a text, answered by ids in decimal; 0: none"},
 	{"port", "ID", OPT_COUNT, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
 	{"vocab", "VOCAB[,...]", OPT_TEXT, FIELD(vocab), 0, 0, "gpt2",
@@ -45,23 +42,21 @@ static const struct opt_def defs[] = {
 		"recognise the vocabulary's added tokens in texts, except special ones, which no client "
 		"can send"},
 	{"streams", "N", OPT_COUNT, FIELD(streams), 1, 1 << 20, "4096",
-		"texts a worker holds at once, open and finished",
-		.section = "Texts"},
-	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M",
-		"longest text accepted"},
+		"texts a worker holds at once, open and finished", .section = "Texts"},
+	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M", "longest text accepted"},
 	{"stream-timeout", "MS", OPT_MS, FIELD(stream_timeout_ms), 10, 3600000, "10000",
 		"an open text fails after this time without progress"},
 	{"done-timeout", "MS", OPT_MS, FIELD(done_timeout_ms), 10, 3600000, "10000",
 		"how long a finished answer is kept for retransmission"},
 	{"cache", "N", OPT_COUNT, FIELD(cache_entries), 0, 1 << 24, "0",
 		"pretokens a worker caches; 0: the tokenizer's default"},
-	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G,
-		"16M", "size of each worker's token ring, a power of two",
-		.check = tokd_check_power_of_2, .section = "Token ring and readers"},
+	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G, "16M",
+		"size of each worker's token ring, a power of two", .check = tokd_check_power_of_2,
+		.section = "Token ring and readers"},
 	{"side-store", "BYTES", OPT_SIZE, FIELD(side_bytes), 0, OPT_G, "4M",
 		"room in each worker for ids of slow clients when the token ring needs their space"},
-	{"zero-copy", "N", OPT_COUNT, FIELD(zero_copy_ids), 0,
-		TOKD_WIRE_PAYLOAD / sizeof(uint32_t), "64",
+	{"zero-copy", "N", OPT_COUNT, FIELD(zero_copy_ids), 0, TOKD_WIRE_PAYLOAD / sizeof(uint32_t),
+		"64",
 		"replies with N ids or more are sent from the token ring, without a copy, if the driver "
 		"can; 0: never"},
 	{"socket", "PATH", OPT_TEXT, FIELD(socket), 0, SOCKET_PATH_MAX, "/run/dpdk-tokd.sock",
@@ -82,11 +77,9 @@ static const struct opt_def defs[] = {
 	{"sink-batch", "US", OPT_COUNT, FIELD(sink_batch_us), 0, 100000, "20",
 		"microseconds that a short record waits to be sent with others; 0: none"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for --sink gpu=verbs; default: by the route to HOST",
-		.letter = 'd'},
+		"RDMA device for --sink gpu=verbs; default: by the route to HOST", .letter = 'd'},
 	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), 0, 255, "0",
-		"port of the RDMA device; 0: by the route to HOST",
-		.letter = 'i'},
+		"port of the RDMA device; 0: by the route to HOST", .letter = 'i'},
 	{"rdma-gid", "INDEX", OPT_TEXT, FIELD(rdma_gid), 0, 0, NULL,
 		"index of the RDMA port's GID, 0 to 255; default: by the route to HOST",
 		.check = tokd_check_byte, .letter = 'x'},
@@ -165,7 +158,8 @@ static const struct opt_section sections[] = {
 		"  dpdk-tokd --check-config -- --vocab gpt2 > /etc/dpdk-tokd.conf\n"
 		"  dpdk-tokd -l 1-4 -a 0000:3b:00.0 -- --config /etc/dpdk-tokd.conf",
 		false},
-	{"see also", "tok(1), tokd-client(1), tokd-tail(1), tokd-gpu(1), dpdk-telemetry.py(1)", false},
+	{"see also", "tok(1), tokd-client(1), tokd-tail(1), tokd-gpu(1), dpdk-telemetry.py(1)",
+		false},
 	{0},
 };
 
@@ -174,12 +168,13 @@ const struct opt_program tokd_program = {
 	.version = TOKD_VERSION,
 	.summary = "tokenizer appliance: text in by UDP, exact token ids out",
 	.usage = "[EAL options] -- [options]",
-	.about = "Receives texts as UDP packets on a port that DPDK drives, and publishes their token ids\n"
-		 "in a token ring in shared memory and in UDP replies. Every lcore of the EAL option -l\n"
-		 "is a worker with a queue and a token ring of its own.\n"
-		 "\n"
-		 "For example: dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --vocab gpt2\n"
-		 "dpdk-tokd -h lists the EAL options.",
+	.about =
+		"Receives texts as UDP packets on a port that DPDK drives, and publishes their token ids\n"
+		"in a token ring in shared memory and in UDP replies. Every lcore of the EAL option -l\n"
+		"is a worker with a queue and a token ring of its own.\n"
+		"\n"
+		"For example: dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --vocab gpt2\n"
+		"dpdk-tokd -h lists the EAL options.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_",

@@ -32,6 +32,7 @@ struct fixture {
 	int fd;
 	uint16_t port;
 	_Atomic bool stop;
+	_Atomic uint32_t answered; /* packets */
 	pthread_t thread;
 	struct server *server;
 };
@@ -57,6 +58,7 @@ serve(void *arg)
 		for (uint32_t i = 0; i < n; i++)
 			(void)sendto(
 				f->fd, out[i], out_len[i], 0, (struct sockaddr *)&peer, peer_len);
+		f->answered++;
 	}
 	return NULL;
 }
@@ -220,8 +222,10 @@ a_caller_that_was_away_reads_what_came_before_it_sends_again(void **state)
 		if (i % 100 < 99)
 			continue; /* no more at once than fit the server's receive buffer */
 		tokd_client_flush(c);
-		usleep(30000); /* they are answered, and overdue */
+		while (f.answered <= i)
+			usleep(1000);
 	}
+	usleep(30000); /* now all are overdue */
 	while (ended < N)
 		ended += tokd_client_wait(c, done, N, 5000);
 	assert_int_equal(tokd_client_stats(c).retransmits, 0);

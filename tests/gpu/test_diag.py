@@ -517,6 +517,11 @@ def test_this_machine_without_a_device_says_so_and_what_would_give_one() -> None
     assert (report["rdma"], report["chosen"]["device"]) == ([], None)
 
 
+def test_a_module_of_its_name_where_it_is_started_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "diag.py").write_text("raise SystemExit('not this')")
+    subprocess.run([TOOL, "--version"], cwd=tmp_path, capture_output=True, check=True)
+
+
 def test_json_goes_nowhere_when_standard_output_is_full() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(

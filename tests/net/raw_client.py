@@ -20,9 +20,7 @@ QUIET_S = 0.3  # no reply for so long: none will come
 class RawStream:
     """One stream over a socket of its own. Replies are kept as they come."""
 
-    def __init__(
-        self, lab: NetLab, *, flags: int = wire.F_IDS, host: str = SERVER_IP
-    ) -> None:
+    def __init__(self, lab: NetLab, *, flags: int = wire.F_IDS, host: str = SERVER_IP) -> None:
         def connected() -> socket.socket:  # inside, where fe80::1%eth0 has a meaning
             ((family, kind, _, _, address),) = socket.getaddrinfo(
                 host, wire.PORT, type=socket.SOCK_DGRAM

@@ -36,11 +36,21 @@ def serve(gpt2_file: Path, tmp_path: Path) -> Iterator[Serve]:
     """Starts an appliance without --ip; it is stopped at the end, with exit code 0."""
     with ExitStack() as stack:
 
-        def start(lab: NetLab | None, driver: str, *args: str, **more: str) -> Appliance:
+        def start(
+            lab: NetLab,
+            driver: str,
+            *args: str,
+            devargs: str | None = None,
+            lcores: str | None = None,
+        ) -> Appliance:
             folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
             folder.mkdir()
-            options = {"driver": driver, "memory": NO_HUGE, "args": args, "ip": None} | more
-            return stack.enter_context(Appliance(lab, gpt2_file, folder, **options))
+            return stack.enter_context(
+                Appliance(
+                    lab, gpt2_file, folder, driver=driver, memory=NO_HUGE, args=args, ip=None,
+                    devargs=devargs, lcores=lcores,
+                )
+            )  # fmt: skip
 
         yield start
 
@@ -94,7 +104,7 @@ def link_local(mac: bytes) -> str:
 
 
 def test_addresses_of_an_interface_under_af_xdp(lab2, serve, want):
-    """The appliance is the host: it answers ARP, neighbours and ping, and the operator is warned."""
+    """The appliance is the host: it answers ARP, neighbours and ping. The operator is warned."""
     appliance = serve(lab2, "net_af_xdp")
     info = appliance.telemetry("/tokd/info")
     assert (info["ip"], info["ip6"]) == (SERVER_IP, SERVER_IP6)
@@ -161,10 +171,10 @@ def test_an_address_by_option_is_served_as_it_always_was(lab2, serve, want):
     assert unreachables() > before
 
 
-@pytest.mark.skipif(len(CPUS) < 2, reason="two workers need two CPUs")
-def test_two_workers_serve_the_address_of_an_interface(lab2, serve, want):
-    lcores = f"0@{CPUS[0]},1@{CPUS[1]}"
-    devargs = f"iface={lab2.server_if},qpairs=2,framecnt=4096"
+@pytest.mark.skipif(len(CPUS) < 2, reason="four workers need two CPUs at least")
+def test_four_workers_serve_the_address_of_an_interface(lab2, serve, want):
+    lcores = ",".join(f"{i}@{CPUS[i % len(CPUS)]}" for i in range(4))
+    devargs = f"iface={lab2.server_if},qpairs=4,framecnt=4096"
     appliance = serve(lab2, "net_af_packet", lcores=lcores, devargs=devargs)
     before = unreachables()
     for _ in range(8):
@@ -184,9 +194,7 @@ def test_addresses_that_do_not_last_are_passed_over(lab2, serve):
 
 
 @pytest.mark.parametrize("driver", ["net_af_xdp", "net_af_packet"])
-def test_an_interface_without_a_global_address_is_served_at_its_link_local_one(
-    serve, want, driver
-):
+def test_an_interface_without_a_global_address_is_served_at_its_link_local_one(serve, want, driver):
     with lab_with("fe80::7/64") as lab:
         mac = lab.mac(lab.server_if)
         run("ip", "addr", "del", f"{link_local(mac)}/64", "dev", lab.server_if)
@@ -229,9 +237,7 @@ def test_a_tap_is_served_beside_the_kernel_at_its_other_end(serve, want):
 
 
 @needs_testpmd
-def test_a_port_without_an_interface_is_served_at_an_address_made_of_its_mac(
-    serve, want, tmp_path
-):
+def test_a_port_without_an_interface_is_served_at_an_address_made_of_its_mac(serve, want, tmp_path):
     """net_memif, whose peer is DPDK's forwarder with the veth pair behind."""
     socket_path = tmp_path / "memif.sock"
     devargs = f"socket={socket_path},socket-abstract=no"
@@ -300,7 +306,8 @@ def test_the_command_for_a_tap_that_no_port_is_answered_with_works(gpt2_file, tm
     if reason := why_not():
         pytest.skip(reason)
     own = ["--no-huge", "-m", "512", "--file-prefix", f"pytaddr{CPUS[-1]}"]
-    command = [str(binary()), "-l", str(CPUS[-1]), "--no-pci", *own, "--", "--vocab", str(gpt2_file)]
+    eal = ["-l", str(CPUS[-1]), "--no-pci", *own]
+    command = [str(binary()), *eal, "--", "--vocab", str(gpt2_file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     said = done.stdout + done.stderr

@@ -163,6 +163,10 @@ def test_more_ids_than_bytes(appliance: Appliance, client: Client) -> None:
     assert client.tokenize("short").tolist() == [ord("x")] * 300
     pieces = list(client.tokenize_stream("short"))
     assert [first for first, _ in pieces] == [0] and len(pieces[0][1]) == 300
+    # What a reply says there is of ids is believed within reason.
+    appliance.reply = lambda q, t: appliance.done(q, t, flags=0, n_ids=0, total=(1 << 32) - 1)
+    with pytest.raises(TokdError, match=r"4294967295 ids or more, room for \d{4}:"):
+        client.tokenize("short")
 
 
 @pytest.mark.parametrize("reason", [*set(Reason) - {8, 12, 14}, len(Reason), 99])

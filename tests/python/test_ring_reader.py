@@ -120,17 +120,6 @@ def test_held_ranges_keep_the_cursor_until_all_before_are_released(one, reader):
     assert one.cursor(0) == r.head
 
 
-def test_padding_at_the_end_of_the_ring_is_passed(one, reader):
-    r = one.rings[0]
-    for i in range(100):
-        ids = list(range(i, i + 37 * (i % 5 + 1)))
-        r.publish(ids, first=i)
-        given = next(reader)
-        assert (given.first, given.tokens.tolist()) == (i, ids)
-    assert reader.poll() is None
-    assert one.cursor(0) == r.head > 4 * r.data_bytes
-
-
 def test_rings_are_read_in_turn(path):
     rings = [FakeRing(w) for w in range(3)]
     appliance = FakeAppliance(path, rings)
@@ -141,17 +130,6 @@ def test_rings_are_read_in_turn(path):
         assert [next(reader).worker for _ in range(12)] == [0, 1, 2] * 4
         assert reader.poll() is None
         assert [appliance.cursor(w) for w in range(3)] == [r.head for r in rings]
-    appliance.end()
-
-
-def test_reader_begins_where_it_attached(path):
-    r = FakeRing()
-    r.publish([1])
-    appliance = FakeAppliance(path, [r])
-    with RingReader(path) as reader:
-        assert reader.poll() is None
-        r.publish([2])
-        assert next(reader).tokens.tolist() == [2]
     appliance.end()
 
 

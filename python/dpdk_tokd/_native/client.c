@@ -21,17 +21,22 @@
 #define BURST 256    /* requests given out at once */
 #define SLICE_MS 50  /* of a wait, between looks for signals: Ctrl-C ends it within that */
 #define ROOM_MORE 16 /* ids beyond one a byte: for a short text with a prefix */
+/* Some characters become many: U+FDFA, of three bytes, 18 by NFKC. What a reply says is not asked.
+ */
+#define ROOM_A_BYTE 64
 
 struct client {
-	PyObject_HEAD struct tokd_client *c; /* NULL: closed */
-	PyObject *pending;		     /* set of requests */
-	struct tokd_client_stats stats;	     /* of one that was closed */
+	PyObject_HEAD
+	struct tokd_client *c;		/* NULL: closed */
+	PyObject *pending;		/* set of requests */
+	struct tokd_client_stats stats; /* of one that was closed */
 	uint32_t server_vocab;
 	bool busy;
 };
 
 struct request {
-	PyObject_HEAD struct tokd_request r;
+	PyObject_HEAD
+	struct tokd_request r;
 	Py_buffer text; /* of `text.obj`, while it is under way */
 	PyObject *ids;	/* bytearray of r.max_ids; NULL: given out whole */
 	uint32_t given; /* ids given out one by one */
@@ -162,10 +167,12 @@ client_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 		return NULL;
 	if (port < 1 || port > UINT16_MAX)
 		return PyErr_Format(PyExc_ValueError, "port=%d: give 1 to 65535", port);
-	Py_BEGIN_ALLOW_THREADS opened = tokd_client_open(host, (uint16_t)port, &options, error);
+	Py_BEGIN_ALLOW_THREADS
+	opened = tokd_client_open(host, (uint16_t)port, &options, error);
 	why = errno;
-	Py_END_ALLOW_THREADS if (opened == NULL && why == EINVAL) return PyErr_Format(
-		PyExc_ValueError, "%s", error);
+	Py_END_ALLOW_THREADS
+	if (opened == NULL && why == EINVAL)
+		return PyErr_Format(PyExc_ValueError, "%s", error);
 	if (opened == NULL) { /* socket.gaierror has the negative ones */
 		PyObject *value = Py_BuildValue("is", why, error);
 
@@ -289,13 +296,15 @@ take_news(struct client *c, struct request *q, PyObject *news)
 	bool noted;
 
 	if (q->r.status == TOKD_E_ROOM) {
-		size_t twice = 2 * (size_t)q->r.max_ids;
+		size_t room = q->r.max_ids;
 
 		/* The same text has the same ids: what was given out before stands. */
-		if (!make_room(q, q->r.total > twice ? q->r.total : twice))
-			PyErr_Clear(); /* E_ROOM has words for it */
-		else if (tokd_client_submit(c->c, &q->r) == TOKD_PENDING)
-			return true;
+		if (room < UINT32_MAX && room / ROOM_A_BYTE < q->r.len + ROOM_MORE) {
+			if (!make_room(q, 2 * room))
+				PyErr_Clear(); /* E_ROOM has words for it */
+			else if (tokd_client_submit(c->c, &q->r) == TOKD_PENDING)
+				return true;
+		}
 	}
 	if (q->r.status >= 0)
 		c->server_vocab = q->r.vocab;
@@ -321,10 +330,11 @@ take_turn(struct client *c, int wait_ms)
 
 	while (news != NULL && n == BURST) {
 		c->busy = true;
-		Py_BEGIN_ALLOW_THREADS n = wait_ms > 0
-						   ? tokd_client_wait(c->c, done, BURST, wait_ms)
-						   : tokd_client_poll(c->c, done, BURST);
-		Py_END_ALLOW_THREADS c->busy = false;
+		Py_BEGIN_ALLOW_THREADS
+		n = wait_ms > 0 ? tokd_client_wait(c->c, done, BURST, wait_ms)
+				: tokd_client_poll(c->c, done, BURST);
+		Py_END_ALLOW_THREADS
+		c->busy = false;
 		for (uint32_t i = 0; i < n; i++) {
 			if (take_news(c,
 				    (struct request *)((char *)done[i] -

@@ -24,20 +24,23 @@
 #define IDLE_CACHES_MAX BATCH_THREADS_MAX
 
 struct vocab {
-	PyObject_HEAD struct tok_vocab *vocab;
+	PyObject_HEAD
+	struct tok_vocab *vocab;
 	struct tok_cache *idle[IDLE_CACHES_MAX];
 	int n_idle;
 };
 
 struct stream {
-	PyObject_HEAD struct vocab *owner; /* strong reference */
+	PyObject_HEAD
+	struct vocab *owner; /* strong reference */
 	struct tok_cache *cache;
 	int busy;
 	struct tok_stream tok;
 };
 
 struct decode_stream {
-	PyObject_HEAD struct vocab *owner; /* strong reference */
+	PyObject_HEAD
+	struct vocab *owner; /* strong reference */
 	int busy;
 	struct tok_decode_stream tok;
 };
@@ -151,9 +154,11 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	if (!PyArg_ParseTuple(
 		    args, "szzz", &name, &opts.pretokenizer, &opts.search_path, &opts.algo))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS loaded = tok_vocab_load(name, &opts, &err);
-	Py_END_ALLOW_THREADS if (loaded == NULL) return PyErr_Format(
-		PyExc_ValueError, "%s", err.text);
+	Py_BEGIN_ALLOW_THREADS
+	loaded = tok_vocab_load(name, &opts, &err);
+	Py_END_ALLOW_THREADS
+	if (loaded == NULL)
+		return PyErr_Format(PyExc_ValueError, "%s", err.text);
 	v = new_object(type);
 	if (v == NULL) {
 		tok_vocab_free(loaded);
@@ -264,9 +269,11 @@ encode_text(struct vocab *v, const Py_buffer *text, uint32_t flags, bool offsets
 		return NULL;
 	}
 	room = (uint32_t *)PyByteArray_AsString(ids);
-	Py_BEGIN_ALLOW_THREADS r = tok_encode(v->vocab, cache, text->buf, (size_t)text->len,
+	Py_BEGIN_ALLOW_THREADS
+	r = tok_encode(v->vocab, cache, text->buf, (size_t)text->len,
 		offsets ? flags | TOK_STRICT_UTF8 : flags, room, bound);
-	Py_END_ALLOW_THREADS cache_return(v, cache);
+	Py_END_ALLOW_THREADS
+	cache_return(v, cache);
 	if (offsets && r.why == TOK_WHY_UTF8) {
 		Py_DECREF(ids);
 		return PyErr_Format(PyExc_ValueError,
@@ -326,9 +333,11 @@ ranges_of(const struct vocab *v, const Py_buffer *text, uint32_t flags, PyObject
 	if (ranges == NULL)
 		return NULL;
 	range = (struct tok_range *)PyByteArray_AsString(ranges);
-	Py_BEGIN_ALLOW_THREADS ok =
-		tok_offsets(v->vocab, text->buf, (size_t)text->len, flags, id, n, range);
-	Py_END_ALLOW_THREADS if (ok) return ranges;
+	Py_BEGIN_ALLOW_THREADS
+	ok = tok_offsets(v->vocab, text->buf, (size_t)text->len, flags, id, n, range);
+	Py_END_ALLOW_THREADS
+	if (ok)
+		return ranges;
 	Py_DECREF(ranges);
 	PyErr_SetString(PyExc_ValueError,
 		tok_has_offsets(v->vocab)
@@ -462,8 +471,10 @@ encode_texts(struct vocab *v, struct batch *b)
 	if (ok) {
 		b->ids = (uint32_t *)PyByteArray_AsString(ids);
 		b->splits = (int64_t *)PyByteArray_AsString(splits);
-		Py_BEGIN_ALLOW_THREADS ok = batch_encode(b);
-		Py_END_ALLOW_THREADS if (!ok)
+		Py_BEGIN_ALLOW_THREADS
+		ok = batch_encode(b);
+		Py_END_ALLOW_THREADS
+		if (!ok)
 			PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
 				why_of(b->why), b->why.consumed);
 	}
@@ -541,19 +552,20 @@ vocab_decode(PyObject *self, PyObject *o)
 		return NULL;
 	ids = b.buf;
 	n = (size_t)b.len / 4;
-	Py_BEGIN_ALLOW_THREADS bytes = decoded_bytes(v, ids, n);
-	Py_END_ALLOW_THREADS text = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+	Py_BEGIN_ALLOW_THREADS
+	bytes = decoded_bytes(v, ids, n);
+	Py_END_ALLOW_THREADS
+	text = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
 	if (text != NULL) {
 		uint8_t *out = (uint8_t *)PyBytes_AsString(text);
 
-		Py_BEGIN_ALLOW_THREADS r = tok_decode(v, ids, n, out, bytes);
-		Py_END_ALLOW_THREADS if (r.status != TOK_OK)
-		{
+		Py_BEGIN_ALLOW_THREADS
+		r = tok_decode(v, ids, n, out, bytes);
+		Py_END_ALLOW_THREADS
+		if (r.status != TOK_OK) {
 			Py_DECREF(text);
 			text = r.why == TOK_WHY_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
-		}
-		else
-		{
+		} else {
 			_PyBytes_Resize(&text, (Py_ssize_t)r.produced);
 		}
 	}
@@ -665,9 +677,10 @@ stream_feed(PyObject *self, PyObject *args)
 	}
 	out = (uint32_t *)PyByteArray_AsString(ids);
 	s->busy = 1;
-	Py_BEGIN_ALLOW_THREADS r =
-		tok_stream_feed(&s->tok, text.buf, (size_t)text.len, last, out, room);
-	Py_END_ALLOW_THREADS s->busy = 0;
+	Py_BEGIN_ALLOW_THREADS
+	r = tok_stream_feed(&s->tok, text.buf, (size_t)text.len, last, out, room);
+	Py_END_ALLOW_THREADS
+	s->busy = 0;
 	PyBuffer_Release(&text);
 	return ids_finish(ids, r);
 }
@@ -738,8 +751,10 @@ decode_stream_feed(PyObject *self, PyObject *args)
 		uint8_t *out = (uint8_t *)PyBytes_AsString(text);
 
 		d->busy = 1;
-		Py_BEGIN_ALLOW_THREADS r = tok_decode_stream_feed(&d->tok, ids, n, last, out, room);
-		Py_END_ALLOW_THREADS d->busy = 0;
+		Py_BEGIN_ALLOW_THREADS
+		r = tok_decode_stream_feed(&d->tok, ids, n, last, out, room);
+		Py_END_ALLOW_THREADS
+		d->busy = 0;
 		if (r.status != TOK_OK) {
 			Py_DECREF(text);
 			text = r.why == TOK_WHY_ID ? unknown_id(ids, r) : raise_bad(r, "ids");

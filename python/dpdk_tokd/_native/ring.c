@@ -22,7 +22,8 @@
 struct range;
 
 struct reader {
-	PyObject_HEAD struct tokr *r;
+	PyObject_HEAD
+	struct tokr *r;
 	PyTypeObject *range_type;    /* strong reference */
 	struct tokr_record current;  /* released by the next call of next() */
 	struct range *current_range; /* of that record, if it is still about */
@@ -30,7 +31,8 @@ struct reader {
 };
 
 struct range {
-	PyObject_HEAD struct reader *reader; /* strong reference */
+	PyObject_HEAD
+	struct reader *reader; /* strong reference */
 	struct tokr_record rec;
 	bool released;
 };
@@ -280,7 +282,8 @@ reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	path = PyBytes_AsString(bytes);
 	mode = (tap ? TOKR_TAP : TOKR_READER) | TOKR_EINTR;
 	do {
-		Py_BEGIN_ALLOW_THREADS r = tokr_attach(path, mode, timeout_ms, &error);
+		Py_BEGIN_ALLOW_THREADS
+		r = tokr_attach(path, mode, timeout_ms, &error);
 		Py_END_ALLOW_THREADS
 	} while (r == NULL && error.code == TOKR_SYSTEM && error.sys_errno == EINTR &&
 		 PyErr_CheckSignals() == 0);

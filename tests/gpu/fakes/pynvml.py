@@ -24,10 +24,6 @@ def nvmlShutdown() -> None:
     pass
 
 
-def nvmlSystemGetCudaDriverVersion_v2() -> int:
-    return 13000 if "v" in os.environ.get("FAKE", "") else 13030
-
-
 def nvmlDeviceGetHandleByPciBusId(address: str) -> str:
     refuse("h")
     assert address == "0000:19:00.0"

@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("lib/gpu_sink", "lib/notify", "app/tokd-gpu", "tests/gpu_device", "tests/gpu_sink")
 INCLUDE = "include"  # <tokd/ring.h>
 NO_CMOCKA = "tests/gpu_device/no_cmocka"
-LEFT_OUT = ("diag", "tokd-diag")  # folders of programs that are not built here, with main.c of their own
 
 DEVICE = ("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c")
 MEASURE = ("measure.c", "post.c", "produce_cuda.cu", "produce_cpu.cpp")
@@ -146,8 +145,7 @@ def host_flags() -> List[str]:
 
 def files(pattern: str) -> List[Path]:
     folders = [ROOT / folder for folder in SOURCES]
-    found = [path for folder in folders if folder.is_dir() for path in folder.rglob(pattern)]
-    return sorted(path for path in found if not set(path.relative_to(ROOT).parts) & set(LEFT_OUT))
+    return sorted(path for folder in folders if folder.is_dir() for path in folder.rglob(pattern))
 
 
 def source(name: str) -> Path:

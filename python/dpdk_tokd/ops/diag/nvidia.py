@@ -36,12 +36,12 @@ def _ask_nvml_device(gpu: Gpu, answer: Callable[..., Any]) -> None:
 
 
 def _ask_nvml(machine: Machine) -> None:
-    """Names, compute capability, CUDA's version, and BAR1 with how much of it is free."""
+    """Names, compute capability, and BAR1 with how much of it is free."""
     try:
         import pynvml as nvml
     except ImportError:
         machine.nvml_note = Note(
-            "free BAR1, compute capability and CUDA's version were not asked: "
+            "free BAR1 and compute capability were not asked: "
             f"nvidia-ml-py is not installed for {sys.executable}",
             "pip install nvidia-ml-py, or apt-get install python3-pynvml",
         )
@@ -60,7 +60,6 @@ def _ask_nvml(machine: Machine) -> None:
             f"nvmlInit: {clean(str(error))}", "install the NVIDIA driver's libraries"
         )
         return
-    machine.cuda_version = answer("nvmlSystemGetCudaDriverVersion_v2")
     for gpu in machine.gpus:
         _ask_nvml_device(gpu, answer)
     answer("nvmlShutdown")
@@ -71,6 +70,7 @@ def load_cuda() -> Any:
     cuda = ctypes.CDLL("libcuda.so.1")
     number = ctypes.POINTER(ctypes.c_int)
     cuda.cuInit.argtypes = [ctypes.c_uint]
+    cuda.cuDriverGetVersion.argtypes = [number]
     cuda.cuDeviceGetByPCIBusId.argtypes = [number, ctypes.c_char_p]
     cuda.cuDeviceGetAttribute.argtypes = [number, ctypes.c_int, ctypes.c_int]
     return cuda  # each returns an int, as ctypes assumes
@@ -109,8 +109,10 @@ def _ask_cuda(machine: Machine) -> None:
             "is the nvidia module loaded, and may this user open /dev/nvidia*?",
         )
         return
+    number = ctypes.c_int()
+    if not cuda.cuDriverGetVersion(ctypes.byref(number)):
+        machine.cuda_version = number.value or None
     for gpu in machine.gpus:
-        number = ctypes.c_int()
         if cuda.cuDeviceGetByPCIBusId(ctypes.byref(number), gpu.pci.address.encode()):
             continue  # hidden, by CUDA_VISIBLE_DEVICES or a container
         device = number.value

@@ -19,6 +19,14 @@ bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_
 /* Fill in v->repeat_runs. False: a family is not what it says. */
 bool tok_repeats_fill(struct tok_vocab *v);
 
+/* ---- what the tokens below a node share (stems.c) ---- */
+
+/* Fill in the stems of the automaton's nodes, and which are runs. Splits and nodes are there. */
+void tok_stems_fill(struct tok_vocab *v);
+
+/* Are they those that tok_stems_fill() makes? */
+bool tok_stems_fit(const struct tok_vocab *v);
+
 /* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
 
 /* The tables of v->wordpiece.norm. */

@@ -246,7 +246,7 @@ nodes_fit(const struct tok_vocab *v)
 				return false;
 			below += (uint32_t)__builtin_popcountll(node->child[w]);
 		}
-		if (below > v->n_nodes - used || node->extends != (below > 0) ||
+		if (below > v->n_nodes - used || (node->extends != 0) != (below > 0) ||
 			(token != TOK_NO_TOKEN && token >= v->n_ranks) ||
 			(token == TOK_NO_TOKEN && below == 0))
 			return false;
@@ -387,6 +387,8 @@ tok_compiled_check_bpe(struct tok_vocab *v)
 		return "word";
 	if (!nodes_fit(v) || !tokens_fit(v))
 		return "node";
+	if (!tok_stems_fit(v))
+		return "stem";
 	if (!links_fit(v))
 		return "fail";
 	if (v->pretok == TOK_PRETOK_PIECES)

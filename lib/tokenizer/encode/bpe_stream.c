@@ -63,14 +63,14 @@ tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, ui
 			 * right of it and would have come after it. */
 			if (left < TOK_BYTES)
 				return true;
-			limit = left;
+			limit = left < limit ? left : limit;
 			left = v->split[left].right;
 		} else {
 			/* right came later, or both have the same rank and left was first. A
 			 * merge of equal rank across the border would have come before it. */
 			if (right < TOK_BYTES)
 				return true;
-			limit = right + 1;
+			limit = right < limit ? right + 1 : limit;
 			right = v->split[right].left;
 		}
 	}
@@ -85,7 +85,7 @@ pair_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint3
 
 	if (c == NULL)
 		return tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
-	slot = tok_cache_pair(c, key);
+	slot = tok_cache_pair(c, left, right);
 	/* Key 0, the pair of two zero bytes, is what free slots hold: it is never learned. */
 	if (*slot >> 1 == key && key != 0)
 		return *slot & 1;
@@ -161,12 +161,52 @@ whole_id(const struct tok_stream *s)
 	return v->whole[s->whole_low];
 }
 
+/* Is the token that ends with byte i of pos[] the last one of the encoding up to there? */
+static inline bool
+is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
+{
+	const uint32_t len = s->vocab->len[token];
+	uint32_t before;
+
+	if (len > i + 1)
+		return false; /* begins in what was already given out */
+	before = len == i + 1 ? s->base : s->pos[i - len];
+	return before == TOK_NO_TOKEN || pair_stands(s->cache, s->vocab, before, token);
+}
+
+/*
+ * last(i + 1), with the automaton in `state` behind byte i. Of the tokens that end there exactly one
+ * stands next to the encoding before it, so they may be tried in any order: the longest; then that
+ * which it was the last time in a like place, which in a run it is again; then the others.
+ */
+static inline uint32_t
+last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
+{
+	const struct tok_vocab *v = s->vocab;
+	uint32_t at = v->node[state].token != TOK_NO_TOKEN ? state : v->node[state].dict;
+	uint32_t before = i > 0 ? s->pos[i - 1] : s->base;
+	struct tok_cache_guess *guess = NULL;
+
+	if (is_last(s, v->node[at].token, i))
+		return v->node[at].token;
+	at = v->node[at].dict;
+	if (s->cache != NULL && v->node[at].dict != 0) {
+		guess = tok_cache_guess(s->cache, before, state);
+		if (guess->node == state && guess->before == before && is_last(s, guess->token, i))
+			return guess->token;
+	}
+	while (!is_last(s, v->node[at].token, i))
+		at = v->node[at].dict;
+	if (guess != NULL)
+		*guess = (struct tok_cache_guess){before, state, v->node[at].token};
+	return v->node[at].token;
+}
+
 bool
 tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 {
 	const struct tok_vocab *v = s->vocab;
-	const struct tok_node *node;
-	uint32_t at, state = s->node;
+	uint32_t state = s->node;
 
 	if (s->whole_low < s->whole_high)
 		follow_whole(s, p, n);
@@ -178,21 +218,7 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 			return false;
 		}
 		state = next_node(v, state, p[k]);
-		node = &v->node[state];
-		/* From the longest token that ends here to the shortest; the one that stands next
-		 * to the encoding before it is last(i + 1), and there is exactly one. */
-		for (at = node->token != TOK_NO_TOKEN ? state : node->dict;;
-			at = v->node[at].dict) {
-			uint32_t len = v->node[at].depth, token = v->node[at].token, before;
-
-			if (len > i + 1)
-				continue; /* begins in what was already given out */
-			before = len == i + 1 ? s->base : s->pos[i - len];
-			if (before == TOK_NO_TOKEN || pair_stands(s->cache, v, before, token)) {
-				s->pos[i] = token;
-				break;
-			}
-		}
+		s->pos[i] = last_token(s, state, i);
 		s->n_pos = i + 1;
 		if (s->n_pos % RELEASE_EVERY == 0) {
 			s->node = state;
@@ -217,71 +243,184 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
 	return ids + n;
 }
 
+/* ---- which positions are live ---- */
+
 /*
- * Can a token that goes on from `node` stand next to `left`? Children of consecutive nodes are
- * consecutive: the tokens below a node are looked at level by level, the short ones first.
+ * So many pairs of tokens are looked at in a release, if need be. Behind that every position that a
+ * token goes on from passes for live, until so much waits that room might run out.
  */
-static bool
-some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node)
+#define RELEASE_PAIRS 1024
+#define RELEASE_ANYWAY (TOK_CARRY_MAX * 3 / 4)
+
+/* Nodes that are being looked through, one below the other; children of `at` are consecutive. */
+#define SEARCH_DEPTH 256
+struct search {
+	uint32_t at[SEARCH_DEPTH], end[SEARCH_DEPTH];
+};
+
+/* One that stands, of what the search looks at; n_pairs: so many more pairs may be looked at. */
+static inline bool
+look(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit, uint32_t *n_pairs)
 {
-	uint32_t from = node, to = node + 1;
-
-	while (from < to) {
-		uint32_t last = to - 1;
-
-		to = v->node[last].first + tok_children(&v->node[last]);
-		from = v->node[from].first;
-		for (uint32_t at = from; at < to; at++) {
-			uint32_t token = v->node[at].token;
-
-			if (token != TOK_NO_TOKEN &&
-				tok_bpe_pair_stands(v, left, token, TOK_NO_TOKEN))
-				return true;
-		}
-	}
-	return false;
+	if (*n_pairs == 0)
+		return true;
+	--*n_pairs;
+	return tok_bpe_pair_stands(v, left, right, limit);
 }
 
-/* The same, from what the thread has learned where it has. */
+/*
+ * Can one of the tokens that go on from `node` stand next to `left`? Not if their common stem is
+ * joined with `left` by a merge that comes no later than any that makes more of the stem.
+ */
 static bool
-may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t node)
+stem_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n_pairs)
 {
-	uint64_t key = (uint64_t)left << 32 | node, *slot;
+	const uint32_t limit = v->node[node].limit;
+
+	/* The merges of a family come as one: there is no point in time between them. */
+	for (uint32_t i = 0; i < v->n_repeats; i++) {
+		if (limit - v->repeat[i].low < v->repeat[i].high - v->repeat[i].low)
+			return true;
+	}
+	return look(v, left, v->node[node].stem, limit == TOK_NO_TOKEN ? limit : limit + 1, n_pairs);
+}
+
+/*
+ * Does a token that goes on from `node` stand next to `left`? With too many to look at: yes. The
+ * tokens a byte longer come first, then what is below them, but for what no stem lets stand.
+ */
+static bool
+some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n_pairs)
+{
+	struct search x;
+	uint32_t depth = 0;
+
+	if (!stem_stands(v, left, node, n_pairs))
+		return false;
+	for (;;) {
+		const uint32_t from = v->node[node].first;
+		const uint32_t to = from + tok_children(&v->node[node]);
+
+		for (uint32_t at = from; at < to; at++) {
+			const uint32_t token = v->node[at].token;
+
+			if (token != TOK_NO_TOKEN && look(v, left, token, TOK_NO_TOKEN, n_pairs))
+				return true;
+		}
+		if (depth == SEARCH_DEPTH)
+			return true;
+		x.at[depth] = from;
+		x.end[depth++] = to;
+		/* The next node that tokens go on from, and that may have one. */
+		for (;;) {
+			while (depth > 0 && x.at[depth - 1] == x.end[depth - 1])
+				depth--;
+			if (depth == 0)
+				return false;
+			node = x.at[depth - 1]++;
+			if (v->node[node].extends && stem_stands(v, left, node, n_pairs))
+				break;
+		}
+	}
+}
+
+/* Bytes of the longest run of `byte` that is a token, stands next to `left` and is beyond `node`'s,
+ * itself one of them; 0: none. */
+static uint32_t
+longest_run(const struct tok_vocab *v, uint32_t left, uint32_t node, uint8_t byte,
+	uint32_t *n_pairs)
+{
+	uint32_t longest = 0;
+
+	while (v->node[node].child[byte >> 6] >> (byte & 63) & 1) {
+		const uint32_t token = v->node[node = tok_child(&v->node[node], byte)].token;
+
+		if (token != TOK_NO_TOKEN && *n_pairs > 0 &&
+			look(v, left, token, TOK_NO_TOKEN, n_pairs))
+			longest = v->node[node].depth;
+	}
+	return longest;
+}
+
+/* The same as some_token_stands(), from what the thread has learned where it has. */
+static bool
+may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t at,
+	uint32_t *n_pairs)
+{
+	const struct tok_node *node = &v->node[at];
+	const bool run = node->extends & TOK_EXTENDS_RUN;
+	const uint8_t byte = (uint8_t)(node->extends >> TOK_EXTENDS_RUN_SHIFT);
+	const uint32_t key = run ? 1u + byte : at; /* the root has all bytes */
+	struct tok_cache_growth *known;
+	uint32_t alive = 0;
 	bool grows;
 
-	if (!v->node[node].extends)
-		return false;
 	if (left == TOK_NO_TOKEN)
 		return true; /* the pretoken begins with it */
 	if (c == NULL)
-		return some_token_stands(v, left, node);
-	slot = tok_cache_growth(c, key);
-	if (*slot >> 1 == key) /* never 0: the root is not asked for */
-		return *slot & 1;
-	grows = some_token_stands(v, left, node);
-	*slot = key << 1 | grows;
+		return some_token_stands(v, left, at, n_pairs);
+	known = tok_cache_growth(c, left, key);
+	if (known->left != left || known->node != key)
+		*known = (struct tok_cache_growth){left, key, 0, UINT16_MAX};
+	/* Whoever may go on from more bytes may go on from fewer. */
+	if (node->depth <= known->alive || node->depth >= known->dead)
+		return node->depth <= known->alive;
+	if (run && known->alive == 0)
+		alive = longest_run(v, left, at, byte, n_pairs);
+	grows = alive > 0 || some_token_stands(v, left, at, n_pairs);
+	if (*n_pairs == 0)
+		return true;
+	if (!grows)
+		known->dead = node->depth;
+	else
+		known->alive = alive > 0 ? (uint16_t)(alive - 1) : node->depth;
 	return grows;
+}
+
+/*
+ * The first place on the path from `from` that is at `meet` or before. A position whose path passes
+ * `meet` changes nothing, live or not. One whose path leaves pos[] is not live: those of all that
+ * are pass what was given out last.
+ */
+#define NO_PATH UINT32_MAX
+
+static uint32_t
+follow_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
+{
+	while (from > meet) {
+		const uint32_t len = s->vocab->len[s->pos[from - 1]];
+
+		if (len > from)
+			return NO_PATH;
+		from -= len;
+	}
+	return from;
 }
 
 uint32_t *
 tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 {
 	const struct tok_vocab *v = s->vocab;
+	uint32_t n_pairs = s->n_pos < RELEASE_ANYWAY ? RELEASE_PAIRS : UINT32_MAX;
 	uint32_t meet = s->n_pos, at;
 
 	if (s->whole_low < s->whole_high)
 		return ids;
 	/* Meet of the end and of every position from which a token may still be growing. */
 	for (at = s->node; at != 0 && meet > 0; at = v->node[at].fail) {
-		uint32_t from;
+		const struct tok_node *node = &v->node[at];
+		uint32_t from, path;
 
-		if (v->node[at].depth > s->n_pos)
+		if (!node->extends || node->depth > s->n_pos)
 			continue; /* begins in what was already given out: impossible, see above */
-		from = s->n_pos - v->node[at].depth;
-		if (!may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at))
+		from = s->n_pos - node->depth;
+		path = follow_path(s, from, meet);
+		if (path == meet || path == NO_PATH)
 			continue;
-		while (meet != from) {
-			uint32_t *later = meet > from ? &meet : &from;
+		if (!may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at, &n_pairs))
+			continue;
+		while (meet != path) {
+			uint32_t *later = meet > path ? &meet : &path;
 
 			*later -= v->len[s->pos[*later - 1]];
 		}

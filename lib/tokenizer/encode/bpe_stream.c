@@ -176,29 +176,38 @@ is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 
 /*
  * last(i + 1), with the automaton in `state` behind byte i. Of the tokens that end there exactly one
- * stands next to the encoding before it, so they may be tried in any order: the longest; then that
- * which it was the last time in a like place, which in a run it is again; then the others.
+ * stands next to the encoding before it, so they may be tried in any order: the longest; then the
+ * one that it was the last time in a like place, and the one that begins where the last token a byte
+ * before began, either of which it mostly is in a run; then the others.
  */
 static inline uint32_t
 last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
 {
 	const struct tok_vocab *v = s->vocab;
-	uint32_t at = v->node[state].token != TOK_NO_TOKEN ? state : v->node[state].dict;
-	uint32_t before = i > 0 ? s->pos[i - 1] : s->base;
-	struct tok_cache_guess *guess = NULL;
+	const uint32_t before = i > 0 ? s->pos[i - 1] : s->base;
+	uint32_t at = v->node[state].token != TOK_NO_TOKEN ? state : v->node[state].dict, same;
+	struct tok_cache_guess *guess;
 
 	if (is_last(s, v->node[at].token, i))
 		return v->node[at].token;
-	at = v->node[at].dict;
-	if (s->cache != NULL && v->node[at].dict != 0) {
-		guess = tok_cache_guess(s->cache, before, state);
-		if (guess->node == state && guess->before == before && is_last(s, guess->token, i))
-			return guess->token;
+	same = at = v->node[at].dict;
+	if (s->cache == NULL || v->node[at].dict == 0 || before == TOK_NO_TOKEN) {
+		while (!is_last(s, v->node[at].token, i))
+			at = v->node[at].dict;
+		return v->node[at].token;
 	}
-	while (!is_last(s, v->node[at].token, i))
-		at = v->node[at].dict;
-	if (guess != NULL)
-		*guess = (struct tok_cache_guess){before, state, v->node[at].token};
+	guess = tok_cache_guess(s->cache, before, state);
+	if (guess->node == state && guess->before == before && is_last(s, guess->token, i))
+		return guess->token;
+	while (v->node[same].depth > v->len[before] + 1u)
+		same = v->node[same].dict;
+	if (v->node[same].depth == v->len[before] + 1u && is_last(s, v->node[same].token, i)) {
+		at = same;
+	} else {
+		while (!is_last(s, v->node[at].token, i))
+			at = v->node[at].dict;
+	}
+	*guess = (struct tok_cache_guess){before, state, v->node[at].token};
 	return v->node[at].token;
 }
 
@@ -249,7 +258,7 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
  * So many pairs of tokens are looked at in a release, if need be. Behind that every position that a
  * token goes on from passes for live, until so much waits that room might run out.
  */
-#define RELEASE_PAIRS 1024
+#define RELEASE_PAIRS 256
 #define RELEASE_ANYWAY (TOK_CARRY_MAX * 3 / 4)
 
 /* Nodes that are being looked through, one below the other; children of `at` are consecutive. */
@@ -286,12 +295,17 @@ stem_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n
 }
 
 /*
- * Does a token that goes on from `node` stand next to `left`? With too many to look at: yes. The
- * tokens a byte longer come first, then what is below them, but for what no stem lets stand.
+ * Does a token that goes on from `node` by another byte than `but` stand next to `left`? With too
+ * many to look at: yes. The tokens a byte longer come first, then what is below them, but for what
+ * no stem lets stand.
  */
+#define NO_BYTE UINT32_MAX
+
 static bool
-some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n_pairs)
+some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t but,
+	uint32_t *n_pairs)
 {
+	const uint32_t skip = but != NO_BYTE ? tok_child(&v->node[node], (uint8_t)but) : 0;
 	struct search x;
 	uint32_t depth = 0;
 
@@ -304,7 +318,8 @@ some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint3
 		for (uint32_t at = from; at < to; at++) {
 			const uint32_t token = v->node[at].token;
 
-			if (token != TOK_NO_TOKEN && look(v, left, token, TOK_NO_TOKEN, n_pairs))
+			if (token != TOK_NO_TOKEN && at != skip &&
+				look(v, left, token, TOK_NO_TOKEN, n_pairs))
 				return true;
 		}
 		if (depth == SEARCH_DEPTH)
@@ -318,31 +333,56 @@ some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint3
 			if (depth == 0)
 				return false;
 			node = x.at[depth - 1]++;
-			if (v->node[node].extends && stem_stands(v, left, node, n_pairs))
+			if (v->node[node].extends && node != skip &&
+				stem_stands(v, left, node, n_pairs))
 				break;
 		}
 	}
 }
 
-/* Bytes of the longest run of `byte` that is a token, stands next to `left` and is beyond `node`'s,
- * itself one of them; 0: none. */
-static uint32_t
-longest_run(const struct tok_vocab *v, uint32_t left, uint32_t node, uint8_t byte,
-	uint32_t *n_pairs)
+/*
+ * The same of a node that spells a run of `byte`, for all lengths of it from here on: the longest
+ * from which a token goes on. What is known of longer ones is not looked at again.
+ */
+static void
+look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte,
+	struct tok_cache_growth *known, uint32_t *n_pairs)
 {
-	uint32_t longest = 0;
+	uint32_t run[TOK_MAX_TOKEN_BYTES + 1], n = 0, next = at;
 
-	while (v->node[node].child[byte >> 6] >> (byte & 63) & 1) {
-		const uint32_t token = v->node[node = tok_child(&v->node[node], byte)].token;
+	for (;;) {
+		const struct tok_node *node = &v->node[run[n++] = next];
 
-		if (token != TOK_NO_TOKEN && *n_pairs > 0 &&
-			look(v, left, token, TOK_NO_TOKEN, n_pairs))
-			longest = v->node[node].depth;
+		if (!(node->child[byte >> 6] >> (byte & 63) & 1))
+			break;
+		next = tok_child(node, byte);
+		if (v->node[next].depth >= known->dead)
+			break;
 	}
-	return longest;
+	while (n-- > 0) {
+		const struct tok_node *node = &v->node[run[n]];
+		const bool longer = node->child[byte >> 6] >> (byte & 63) & 1;
+		const uint32_t token =
+			longer ? v->node[tok_child(node, byte)].token : TOK_NO_TOKEN;
+		bool stands;
+
+		if (!node->extends)
+			continue;
+		stands = (token != TOK_NO_TOKEN &&
+				 look(v, known->left, token, TOK_NO_TOKEN, n_pairs)) ||
+			 some_token_stands(
+				 v, known->left, run[n], longer ? byte : NO_BYTE, n_pairs);
+		if (*n_pairs == 0)
+			return;
+		if (stands) {
+			known->alive = node->depth;
+			return;
+		}
+		known->dead = node->depth;
+	}
 }
 
-/* The same as some_token_stands(), from what the thread has learned where it has. */
+/* The same, from what the thread has learned where it has. */
 static bool
 may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t at,
 	uint32_t *n_pairs)
@@ -351,57 +391,60 @@ may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t
 	const bool run = node->extends & TOK_EXTENDS_RUN;
 	const uint8_t byte = (uint8_t)(node->extends >> TOK_EXTENDS_RUN_SHIFT);
 	const uint32_t key = run ? 1u + byte : at; /* the root has all bytes */
-	struct tok_cache_growth *known;
-	uint32_t alive = 0;
-	bool grows;
+	struct tok_cache_growth *known, none = {left, key, 0, UINT16_MAX};
 
 	if (left == TOK_NO_TOKEN)
 		return true; /* the pretoken begins with it */
-	if (c == NULL)
-		return some_token_stands(v, left, at, n_pairs);
-	known = tok_cache_growth(c, left, key);
+	known = c != NULL ? tok_cache_growth(c, left, key) : &none;
 	if (known->left != left || known->node != key)
-		*known = (struct tok_cache_growth){left, key, 0, UINT16_MAX};
-	/* Whoever may go on from more bytes may go on from fewer. */
-	if (node->depth <= known->alive || node->depth >= known->dead)
-		return node->depth <= known->alive;
-	if (run && known->alive == 0)
-		alive = longest_run(v, left, at, byte, n_pairs);
-	grows = alive > 0 || some_token_stands(v, left, at, n_pairs);
-	if (*n_pairs == 0)
+		*known = none;
+	/* What goes on from more bytes goes on from fewer. */
+	if (node->depth <= known->alive)
 		return true;
-	if (!grows)
-		known->dead = node->depth;
+	if (node->depth >= known->dead)
+		return false;
+	if (run)
+		look_along_run(v, at, byte, known, n_pairs);
+	else if (some_token_stands(v, left, at, NO_BYTE, n_pairs))
+		known->alive = *n_pairs > 0 ? node->depth : 0;
 	else
-		known->alive = alive > 0 ? (uint16_t)(alive - 1) : node->depth;
-	return grows;
+		known->dead = node->depth;
+	return node->depth < known->dead;
 }
 
 /*
- * The first place on the path from `from` that is at `meet` or before. A position whose path passes
- * `meet` changes nothing, live or not. One whose path leaves pos[] is not live: those of all that
- * are pass what was given out last.
+ * Where the path from `from` meets that from `meet`. It is `meet` if it passes there, and if it
+ * leaves pos[]: then `from` is not live, for the paths of all that are pass what was given out last.
  */
-#define NO_PATH UINT32_MAX
-
 static uint32_t
-follow_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
+meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
 {
-	while (from > meet) {
-		const uint32_t len = s->vocab->len[s->pos[from - 1]];
+	const uint16_t *len = s->vocab->len;
+	uint32_t at = meet;
 
-		if (len > from)
-			return NO_PATH;
-		from -= len;
+	while (at != from) {
+		if (at > from) {
+			at -= len[s->pos[at - 1]];
+			continue;
+		}
+		if (len[s->pos[from - 1]] > from)
+			return meet;
+		from -= len[s->pos[from - 1]];
 	}
-	return from;
+	return at;
 }
 
 uint32_t *
 tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 {
+	return tok_bpe_release_within(
+		s, s->n_pos < RELEASE_ANYWAY ? RELEASE_PAIRS : UINT32_MAX, ids);
+}
+
+uint32_t *
+tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids)
+{
 	const struct tok_vocab *v = s->vocab;
-	uint32_t n_pairs = s->n_pos < RELEASE_ANYWAY ? RELEASE_PAIRS : UINT32_MAX;
 	uint32_t meet = s->n_pos, at;
 
 	if (s->whole_low < s->whole_high)
@@ -409,21 +452,15 @@ tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 	/* Meet of the end and of every position from which a token may still be growing. */
 	for (at = s->node; at != 0 && meet > 0; at = v->node[at].fail) {
 		const struct tok_node *node = &v->node[at];
-		uint32_t from, path;
+		uint32_t from, lower;
 
 		if (!node->extends || node->depth > s->n_pos)
 			continue; /* begins in what was already given out: impossible, see above */
 		from = s->n_pos - node->depth;
-		path = follow_path(s, from, meet);
-		if (path == meet || path == NO_PATH)
-			continue;
-		if (!may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at, &n_pairs))
-			continue;
-		while (meet != path) {
-			uint32_t *later = meet > path ? &meet : &path;
-
-			*later -= v->len[s->pos[*later - 1]];
-		}
+		lower = meet_path(s, from, meet);
+		if (lower != meet &&
+			may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at, &n_pairs))
+			meet = lower;
 	}
 	if (meet == 0)
 		return ids;

@@ -174,11 +174,13 @@ is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 	return before == TOK_NO_TOKEN || pair_stands(s->cache, s->vocab, before, token);
 }
 
+#define FIRST_TRIES 2u
+
 /*
  * last(i + 1), with the automaton in `state` behind byte i. Of the tokens that end there exactly one
- * stands next to the encoding before it, so they may be tried in any order: the longest; then the
- * one that it was the last time in a like place, and the one that begins where the last token a byte
- * before began, either of which it mostly is in a run; then the others.
+ * stands next to the encoding before it, so they may be tried in any order: the longest ones; then
+ * the one that it was the last time in a like place, and the one that begins where the last token a
+ * byte before began, either of which it mostly is in a run; then the others.
  */
 static inline uint32_t
 last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
@@ -186,19 +188,18 @@ last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
 	const struct tok_vocab *v = s->vocab;
 	const uint32_t before = i > 0 ? s->pos[i - 1] : s->base;
 	uint32_t at = v->node[state].token != TOK_NO_TOKEN ? state : v->node[state].dict, same;
+	const bool guesses = s->cache != NULL && before != TOK_NO_TOKEN;
 	struct tok_cache_guess *guess;
 
-	if (is_last(s, v->node[at].token, i))
-		return v->node[at].token;
-	same = at = v->node[at].dict;
-	if (s->cache == NULL || v->node[at].dict == 0 || before == TOK_NO_TOKEN) {
-		while (!is_last(s, v->node[at].token, i))
-			at = v->node[at].dict;
-		return v->node[at].token;
+	for (uint32_t tries = 0; tries < FIRST_TRIES || !guesses; tries++) {
+		if (is_last(s, v->node[at].token, i))
+			return v->node[at].token;
+		at = v->node[at].dict;
 	}
 	guess = tok_cache_guess(s->cache, before, state);
 	if (guess->node == state && guess->before == before && is_last(s, guess->token, i))
 		return guess->token;
+	same = at;
 	while (v->node[same].depth > v->len[before] + 1u)
 		same = v->node[same].dict;
 	if (v->node[same].depth == v->len[before] + 1u && is_last(s, v->node[same].token, i)) {
@@ -258,7 +259,7 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
  * So many pairs of tokens are looked at in a release, if need be. Behind that every position that a
  * token goes on from passes for live, until so much waits that room might run out.
  */
-#define RELEASE_PAIRS 256
+#define RELEASE_PAIRS 512
 #define RELEASE_ANYWAY (TOK_CARRY_MAX * 3 / 4)
 
 /* Nodes that are being looked through, one below the other; children of `at` are consecutive. */
@@ -322,6 +323,10 @@ some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint3
 				look(v, left, token, TOK_NO_TOKEN, n_pairs))
 				return true;
 		}
+		if (to == from + 1 && from != skip && v->node[from].token == TOK_NO_TOKEN) {
+			node = from; /* it has the same tokens, and stem */
+			continue;
+		}
 		if (depth == SEARCH_DEPTH)
 			return true;
 		x.at[depth] = from;
@@ -370,8 +375,9 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte,
 			continue;
 		stands = (token != TOK_NO_TOKEN &&
 				 look(v, known->left, token, TOK_NO_TOKEN, n_pairs)) ||
-			 some_token_stands(
-				 v, known->left, run[n], longer ? byte : NO_BYTE, n_pairs);
+			 (tok_children(node) > longer &&
+				 some_token_stands(v, known->left, run[n],
+					 longer ? byte : NO_BYTE, n_pairs));
 		if (*n_pairs == 0)
 			return;
 		if (stands) {

@@ -55,13 +55,11 @@ struct tok_cache {
 	size_t bytes;
 };
 
-/* Hash of two numbers, of 32 bits at most each, that nobody outside can foretell. */
+/* Hash of two numbers by a secret multiplier (Dietzfelbinger et al. 1997): its upper bits. */
 static inline uint64_t
-tok_cache_hash(const struct tok_cache *c, uint64_t a, uint64_t b)
+tok_cache_hash(const struct tok_cache *c, uint32_t a, uint32_t b)
 {
-	const uint64_t h = ((a << 32 | b) ^ c->seed[0]) * TOK_HASH_1;
-
-	return (h ^ h >> 32 ^ c->seed[1]) * TOK_HASH_2;
+	return ((uint64_t)a << 32 | b) * (c->seed[0] | 1);
 }
 
 /* Slot of a pair of rank ids; its content, without the lowest bit, says whose it is. */

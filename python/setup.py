@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The extension `libtok`: libtok of this repository and its Python binding, in one library."""
+"""The extensions: libtok, and libtokd-client with libtokd-reader, of this repository, each with
+its Python binding in one library."""
 
 import os
 import shutil
@@ -9,15 +10,17 @@ from pathlib import Path
 from setuptools import Extension, setup
 
 HERE = Path(__file__).resolve().parent
-LIBTOK = Path("..", "lib", "tokenizer")
 NATIVE = Path("dpdk_tokd", "_native")
+LIB = Path("..", "lib")
+INCLUDE = Path("..", "include")
 
 os.chdir(HERE)  # sources are named relative to this file
-if not LIBTOK.is_dir():
-    raise SystemExit(
-        f"dpdk-tokd: {(HERE / LIBTOK).resolve()} not found: the package compiles libtok "
-        "from the repository; run `pip install ./python` in a full clone of it"
-    )
+for folder in (LIB, INCLUDE):
+    if not folder.is_dir():
+        raise SystemExit(
+            f"dpdk-tokd: {(HERE / folder).resolve()} not found: the package compiles libraries of "
+            "the repository; run `pip install ./python` in a full clone of it"
+        )
 
 
 def pkg_config(what: str, *packages: str) -> list[str]:
@@ -29,23 +32,37 @@ def pkg_config(what: str, *packages: str) -> list[str]:
     return out.stdout.split() if out.returncode == 0 else []
 
 
-def files(suffix: str) -> list[str]:
-    return sorted(str(path) for at in (NATIVE, LIBTOK) for path in at.rglob(f"*{suffix}"))
+def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str]) -> Extension:
+    """`binding` names sources in _native/, the first of them the module; each of `libraries` a
+    folder of lib/."""
+    names = binding.split()
+    folders = [LIB / library for library in libraries]
+    headers = [h for folder in (*folders, INCLUDE, NATIVE) for h in folder.rglob("*.h")]
+    return Extension(
+        f"dpdk_tokd._native.{names[0]}",
+        sources=[
+            *(str(NATIVE / f"{name}.c") for name in names),
+            *sorted(str(c) for folder in folders for c in folder.rglob("*.c")),
+        ],
+        depends=sorted(map(str, headers)),
+        include_dirs=[str(INCLUDE), *map(str, folders)],
+        define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
+        extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
+        + ["-pthread", *cflags],
+        extra_link_args=libs,
+        py_limited_api=True,
+    )
 
 
 setup(
     ext_modules=[
-        Extension(
-            "dpdk_tokd._native.libtok",
-            sources=files(".c"),
-            depends=files(".h"),
-            include_dirs=[str(LIBTOK)],
-            define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
-            extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
-            + ["-pthread", *pkg_config("--cflags", "jansson", "zlib")],
-            extra_link_args=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
-            py_limited_api=True,
-        )
+        extension(
+            "libtok batch dlpack",
+            "tokenizer",
+            cflags=pkg_config("--cflags", "jansson", "zlib"),
+            libs=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
+        ),
+        extension("libtokd client ring", "client", "reader", cflags=[], libs=[]),
     ],
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

@@ -74,8 +74,8 @@ def gpt2_reference(gpt2_file: Path):
     """Hugging Face's Tokenizer, loaded by its own code; special tokens are text to it."""
     tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
     if gpt2_file.suffix == ".tiktoken":
-        sys.path.insert(0, str(REPOSITORY / "tools" / "lib"))
-        from reference import load_gpt2
+        sys.path.insert(0, str(REPOSITORY / "tools"))
+        from bench.texts.reference import load_gpt2
 
         return load_gpt2(gpt2_file)
     reference = tokenizers.Tokenizer.from_file(str(gpt2_file))

@@ -137,12 +137,13 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	w->n_vocabs = vocabs->n;
 	for (uint32_t i = 0; i < vocabs->n; i++)
 		w->vocab[i].tok = vocabs->tok[i];
-	w->ip = opt->ip;
-	w->ip6 = tokd_addr_v6(opt->ip6.s6_addr);
+	w->ip = app->address.ip;
+	w->ip6 = app->address.ip6;
+	w->kernel_answers = app->address.kernel_answers;
 	w->vlan = opt->vlan;
 	w->udp_port = htons(opt->udp_port);
 	w->text_port = htons(opt->text_port);
-	w->mac = app->port.mac;
+	w->mac = app->address.mac;
 	w->rx_cksum_offload = app->port.rx_cksum;
 	w->tx_cksum_offload = app->port.tx_cksum;
 	w->opt = opt;
@@ -212,20 +213,6 @@ workers_open(struct tokd_app *app)
 	return rc;
 }
 
-/* "10.0.0.1", "2001:db8::1", or both with a blank between. */
-static const char *
-served(const struct tokd_options *opt, char *text, size_t room)
-{
-	char ip[INET_ADDRSTRLEN] = "", ip6[INET6_ADDRSTRLEN] = "";
-
-	if (opt->ip != 0)
-		inet_ntop(AF_INET, &opt->ip, ip, sizeof(ip));
-	if (!IN6_IS_ADDR_UNSPECIFIED(&opt->ip6))
-		inet_ntop(AF_INET6, &opt->ip6, ip6, sizeof(ip6));
-	snprintf(text, room, "%s%s%s", ip, ip[0] != '\0' && ip6[0] != '\0' ? " " : "", ip6);
-	return text;
-}
-
 /*
  * A device spreads fragments by address alone, whole datagrams by port as well: those of one text
  * would come to different workers.
@@ -255,11 +242,11 @@ workers_run(struct tokd_app *app)
 				app->worker[i]->lcore, strerror(-rc));
 	}
 	if (rc == 0) {
-		char at[INET_ADDRSTRLEN + INET6_ADDRSTRLEN + 2];
+		char at[TOKD_ADDRESS_TEXT];
 
 		TOKD_LOG(main, NOTICE,
 			"ready: udp %s port %u on %s (%s), %u workers, vocabulary %s, readers at %s\n",
-			served(&app->opt, at, sizeof(at)), app->opt.udp_port, app->port.name,
+			tokd_address_text(&app->address, at), app->opt.udp_port, app->port.name,
 			app->port.driver, app->n_workers, app->opt.vocab, app->opt.socket);
 		fflush(NULL);
 		tokd_notify("READY=1");
@@ -286,11 +273,14 @@ serve(struct tokd_app *app)
 	rc = tokd_port_configure(&app->port, &app->opt, (uint16_t)app->n_workers);
 	if (rc != 0)
 		return rc;
+	rc = tokd_address_choose(&app->address, &app->port, &app->opt);
+	if (rc != 0)
+		goto close_workers;
 	tokd_cpu_check(&app->port);
 	rc = workers_open(app);
 	if (rc != 0)
 		goto close_workers;
-	rc = tokd_port_start(&app->port, &app->opt);
+	rc = tokd_port_start(&app->port, &app->opt, &app->address.ip6);
 	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
 		rc = tokd_worker_bound_held(app->worker[i]);
 	for (uint32_t i = 0; i < app->n_workers && rc == 0; i++)
@@ -316,6 +306,7 @@ stop_control:
 close_workers:
 	/* The device lets go of the mbufs before their pools go. */
 	tokd_port_close(&app->port);
+	tokd_address_free(&app->address);
 	workers_close(app);
 	while (app->n_nodes > 0)
 		tokd_vocabs_free(&app->vocabs[--app->n_nodes]);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-gpu: the agent that owns the GPU ring. doc/gpu-ring.md, "Agent and holders". */
+/* tokd-gpu: the agent that owns the GPU ring. doc/reference/gpu-ring.md, "Holders". */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>

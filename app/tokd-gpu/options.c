@@ -32,55 +32,56 @@ struct def {
 #define FIELD(f) offsetof(struct tokg_options, f), sizeof(((struct tokg_options *)0)->f)
 static const struct def defs[] = {
 	{"device", 0, "cpu|cuda:N", TEXT, FIELD(device_text), 0, 0, "cpu",
-		"where ring, tables and outputs are, and what embeds"},
+		"where ring, tables and outputs are, and what computes embeddings"},
 	{"ring", 0, "gpu|host", TEXT, FIELD(ring_text), 0, 0, NULL,
-		"cuda: where the ring is: in GPU memory, or in this host's, which the GPU reads over "
-		"its bus and --sink shm stores into; gpu, unless given. cpu: host, always"},
+		"cuda: the ring in GPU memory (default), or in host memory, which the GPU reads over its "
+		"bus and --sink shm writes. cpu: always host"},
 	{"listen", 0, "unix:PATH|tcp:[ADDR:]PORT", LISTEN, FIELD(listen_text), 0, 0,
 		"unix:" TOKG_SOCKET,
-		"where producers come: unix for --sink shm and cuda, tcp for verbs; up to 4, as several "
-		"options or with commas between"},
+		"where producers connect: unix for --sink shm and cuda, tcp for verbs; up to 4, repeatable "
+		"or separated by commas"},
 	{"socket-mode", 0, "OCTAL", OCTAL, FIELD(socket_mode), 0, 0777, "0600",
-		"permission of the producers' socket: whoever may connect can write into the ring"},
+		"permission of the producers' socket: anyone who can connect can write into the ring"},
 	{"holders-socket", 0, "PATH", TEXT, FIELD(holders_socket), 0, 0, TOKG_HOLDERS_SOCKET,
-		"where holders come; whoever may attach there sees the embeddings of every client"},
+		"where holders connect; anyone who can attach can read the embeddings of every client"},
 	{"holders-mode", 0, "OCTAL", OCTAL, FIELD(holders_mode), 0, 0777, "0600",
 		"permission of the holders' socket"},
 	{"holder-timeout", 0, "MS", MS, FIELD(holder_timeout_ms), 1, 600000, "1000",
-		"a holder that stands in the way of producers for so long is dropped; one that goes "
-		"on, but holds one embedding in their way for ten times that, too"},
+		"a holder that blocks producers for this time is dropped; also one that continues, but "
+		"keeps one embedding in their way for ten times that"},
 	{"producers", 0, "N", COUNT, FIELD(producers), 1, TOKG_PRODUCERS_MAX, "4",
-		"places: workers of all dpdk-tokd that share this ring"},
+		"workers of all dpdk-tokd that may share this ring"},
 	{"slots", 0, "N", COUNT, FIELD(slots), 2, TOKG_SLOTS_MAX, "64", "slots of one producer"},
 	{"slot-bytes", 0, "BYTES", SIZE, FIELD(slot_bytes), TOKG_SLOT_BYTES_MIN,
 		TOKG_SLOT_BYTES_MAX, "16k", "payload of a slot, a power of two"},
 	{"out-bytes", 0, "BYTES", SIZE, FIELD(out_bytes), 0, 64 * K *K *K, "0",
 		"outputs of one producer, a power of two; 0: room for eight full slots"},
 	{"table", 0, "FILE|random:ROWSxDIM[:SEED[:POSITIONS]]", TEXT, FIELD(table), 0, 0, NULL,
-		"embedding tables: a .safetensors of GPT-2's or BERT's names, a .npy, or made of a seed"},
+		"embedding tables: a .safetensors with GPT-2's or BERT's names, a .npy, or computed "
+		"from a seed"},
 	{"kind", 0, "word|word+position|bert", TEXT, FIELD(kind_text), 0, 0, NULL,
-		"what a row is made of; the most that the table has, unless given"},
+		"what a row is made of; default: the most that the table has"},
 	{"dtype", 0, "f32|f16|bf16", TEXT, FIELD(dtype_text), 0, 0, NULL,
-		"type of rows and tables; that of the table, unless given"},
+		"type of rows and tables; default: that of the table"},
 	{"workers", 0, "N", COUNT, FIELD(workers), -1, 1024, "-1",
-		"cpu: threads beside the one that scans; cuda: blocks, 0: all that the GPU holds; -1: cpu "
-		"1, cuda one for each multiprocessor but the scanner's; give fewer where others use the "
-		"GPU too, as by MPS"},
+		"cpu: threads beside the one that scans; cuda: blocks, 0: all that fit the GPU; -1: cpu "
+		"1, cuda one for each multiprocessor except the scanner's; give fewer to share the GPU, "
+		"for example by MPS"},
 	{"first-cpu", 0, "CPU", COUNT, FIELD(first_cpu), -1, 4095, "-1",
-		"cpu: pin the threads, from this CPU on; -1: not at all"},
+		"cpu: pin the threads, from this CPU on; -1: do not pin"},
 	{"heads", 0, NULL, FLAG, FIELD(heads), 0, 0, "no",
-		"look at one slot per producer instead of all"},
+		"scan one slot per producer instead of all"},
 	{"no-check", 0, NULL, FLAG, FIELD(no_check), 0, 0, "no",
-		"do without check words: for memory that is known to keep the order of writes"},
+		"no check words: only for memory that keeps the order of writes"},
 	{"rdma-device", 'd', "NAME", TEXT, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for tcp listeners; chosen, unless given"},
+		"RDMA device for tcp listeners; default: chosen"},
 	{"rdma-port", 'i', "N", COUNT, FIELD(rdma_port), -1, 255, "-1", "its port; -1: chosen"},
 	{"rdma-gid", 'x', "INDEX", COUNT, FIELD(rdma_gid), -1, 255, "-1",
 		"index of the GID; -1: chosen, RoCE v2 first"},
 	{"stuck", 0, "MS", MS, FIELD(stuck_ms), 100, 600000, "5000",
-		"a consumer that shows no life for so long is restarted, three times at most"},
+		"a consumer without a heartbeat for this time is restarted, three times at most"},
 	{"drain", 0, "MS", MS, FIELD(drain_ms), 0, 600000, "2000",
-		"after the first SIGINT or SIGTERM: for what is published, and for holders"},
+		"how long to finish what is published, and to wait for holders, after the first signal"},
 };
 #define N_DEFS (sizeof(defs) / sizeof(defs[0]))
 

@@ -10,7 +10,7 @@
 
 #include "kernel/device.h"
 
-/* In what order a random table set numbers them, too: doc/gpu-ring.md. */
+/* In what order a random table set numbers them, too: doc/reference/file-formats.md. */
 enum tokg_part { TOKG_WORD, TOKG_POSITION, TOKG_TYPE, TOKG_GAMMA, TOKG_BETA, TOKG_PARTS };
 
 struct tokg_table_set {

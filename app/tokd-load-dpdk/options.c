@@ -30,7 +30,7 @@ static const struct option_def defs[] = {
 	{"source", "IP:PORT", OPTION_SERVER, AT(source), 0, 0, NULL,
 		"address of this end, answered for by ARP, and port of the first client"},
 	{"slices", "FILE", OPTION_TEXT, AT(slices), 0, 0, NULL,
-		"texts and the ids they must give, in tools/lib/slices.py's format"},
+		"texts and the ids they must give, in tools/bench/texts/slices.py's format"},
 	{"out", "FILE", OPTION_TEXT, AT(out), 0, 0, NULL,
 		"a line of CSV for each request: index,ns,ok,retransmits,text_to_last_id_ns,"
 		"wire_to_ring_ns,failure,intended_ns,sent_ns; ns from the intended start; "

@@ -36,7 +36,7 @@ static const struct option_def defs[] = {
 		"                       for each in flight; tcp: the same on one connection, each\n"
 		"                       after its length as u32 [tokd]"},
 	{"slices", "FILE", OPTION_TEXT, AT(slices), 0, 0, NULL,
-		"texts and the ids they must give, in tools/lib/slices.py's format"},
+		"texts and the ids they must give, in tools/bench/texts/slices.py's format"},
 	{"out", "FILE", OPTION_TEXT, AT(out), 0, 0, NULL,
 		"results as CSV: index,ns,first_ns,ok,retransmits,failure,intended_ns,sent_ns; ns\n"
 		"                       is from the intended start, in a closed loop the actual one;\n"

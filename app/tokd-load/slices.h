@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Slices: texts and the ids they must give. A file of little-endian u32: how many slices, and for
- * each: bytes of text, number of ids, the text, the ids. tools/lib/slices.py writes it.
+ * each: bytes of text, number of ids, the text, the ids. tools/bench/texts/slices.py writes it.
  */
 #ifndef TOKD_LOAD_SLICES_H
 #define TOKD_LOAD_SLICES_H

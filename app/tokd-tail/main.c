@@ -18,26 +18,26 @@
 enum exit_code { DONE, FAILED, USAGE, ENDED, DROPPED, SILENT };
 
 static const char usage[] =
-	"tokd-tail: prints token ids as dpdk-tokd publishes them, a record a line\n"
+	"tokd-tail: prints token ids as dpdk-tokd publishes them, one record per line\n"
 	"\n"
 	"  tokd-tail [options]\n"
 	"\n"
 	"  --socket PATH  control socket of dpdk-tokd (/run/dpdk-tokd.sock)\n"
-	"  --tap          look on without being waited for: what comes too fast is lost, and told.\n"
-	"                 Without, dpdk-tokd waits for this reader, and drops it when it stalls\n"
-	"  --once         end with the first record that ends a text\n"
-	"  --timeout MS   end when nothing came for so long\n"
-	"  --stats        counts of each worker's ring, on standard error, at the end\n"
+	"  --tap          read without back-pressure: records may be missed, and this is reported.\n"
+	"                 Otherwise dpdk-tokd waits for this reader, and drops it if it stalls\n"
+	"  --once         exit after the first record that ends a text\n"
+	"  --timeout MS   exit when nothing has come for this time\n"
+	"  --stats        print counts of each worker's ring on standard error at the end\n"
 	"  --help, --version\n"
 	"\n"
 	"  worker=0 stream=77 serial=5 first=0 count=3 end=last ids=15496,11,995\n"
-	"  stream as the client chose it; serial tells streams of one worker apart; first is the index\n"
-	"  of the first id within its text; end is -, last or abort:REASON (a number of tokd/wire.h)\n"
-	"  worker=0 lost=4096           a tap missed so many bytes of ring before the next record\n"
-	"  worker=0 overwritten=640     a tap lost a record, of so many ids, while it looked\n"
+	"  stream is the client's number; serial identifies a stream within its worker; first is the\n"
+	"  index of the first id within its text; end is -, last or abort:REASON (a number of tokd/wire.h)\n"
+	"  worker=0 lost=4096           a tap missed this many bytes of the ring before the next record\n"
+	"  worker=0 overwritten=640     a tap lost a record of this many ids while reading it\n"
 	"\n"
 	"exit codes: 0 done, also by SIGINT or SIGTERM; 1 failed; 2 wrong use; 3 dpdk-tokd has ended;\n"
-	"4 dropped by it, for stalling; 5 nothing came within --timeout\n";
+	"4 dropped by it for stalling; 5 nothing came within --timeout\n";
 
 struct tail {
 	const char *socket;
@@ -225,15 +225,12 @@ main(int argc, char **argv)
 	sigaction(SIGTERM, &on_signal, NULL);
 	r = tokr_attach(t.socket, t.mode, ATTACH_MS, &e);
 	if (r == NULL) {
-		fprintf(stderr, "tokd-tail: %s%s\n", e.text,
-			e.sys_errno == ENOENT || e.sys_errno == ECONNREFUSED
-				? "; does dpdk-tokd run, with that --socket?"
-				: "");
+		fprintf(stderr, "tokd-tail: %s\n", e.text);
 		code = FAILED;
 	} else {
 		fprintf(stderr,
-			"tokd-tail: attached to %s as a %s: %" PRIu32 " workers, instance %016" PRIx64
-			"\n",
+			"tokd-tail: attached to %s as a %s: %" PRIu32
+			" workers, instance %016" PRIx64 "\n",
 			t.socket, t.mode == TOKR_TAP ? "tap" : "reader", tokr_rings(r),
 			tokr_instance(r));
 		code = follow(&t, r);

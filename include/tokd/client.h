@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libtokd-client: send texts to a dpdk-tokd and get their ids, many at once over one UDP socket.
- * doc/clients.md has a worked example. A client and its requests belong to one thread at a time.
+ * doc/user/clients.md has a worked example. A client and its requests belong to one thread at a
+ * time.
  *
  * Nothing is allocated after tokd_client_open(). Texts and ids stay in the caller's memory, where
  * they are read and written in place.
@@ -59,6 +60,8 @@ struct tokd_request {
 	int error;		 /* TOKD_E_NET: errno */
 	uint32_t n_ids;		 /* ids in order in `ids`; beyond lies what came early */
 	uint32_t total;		 /* ids the appliance has published, as far as known */
+	uint32_t packets;	 /* of text, in all */
+	uint32_t arrived;	 /* of those, that the appliance is known to have */
 	uint64_t stream_id;	 /* as in the token ring; another one after a resend */
 	uint32_t vocab;		 /* checksum of the vocabulary used; 0: no reply yet */
 	uint32_t retransmits;	 /* packets of text sent again */
@@ -105,7 +108,8 @@ struct tokd_client; /* opaque */
 /*
  * Make a client of the appliance at `host`, a name or an IPv4 or IPv6 address, UDP port `port`;
  * `options` NULL: all 0. The first address that a socket connects to is used.
- * NULL: `error` says why, and the remedy. Close it with tokd_client_close().
+ * NULL: `error` says why, and the remedy; errno is the system's, EINVAL for an option out of its
+ * range, or EAI_... of netdb.h where the name was not resolved. Close it with tokd_client_close().
  */
 TOKD_API struct tokd_client *tokd_client_open(const char *host, uint16_t port,
 	const struct tokd_client_options *options, char error[TOKD_ERROR_MAX]);
@@ -122,7 +126,8 @@ TOKD_API enum tokd_status tokd_client_submit(struct tokd_client *c, struct tokd_
 /*
  * Receive, send, and give out up to `max` requests that finished, or that have new ids and the flag
  * TOKD_REQUEST_STREAM (TOKD_PENDING). Never sleeps: call it in a loop for the lowest latency.
- * Returns how many are in `done`.
+ * Returns how many are in `done`. It may be called late: nothing is sent again, and no request
+ * fails, while datagrams that have come are unread.
  */
 TOKD_API uint32_t tokd_client_poll(struct tokd_client *c, struct tokd_request **done, uint32_t max);
 

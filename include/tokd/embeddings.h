@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Embeddings for other processes: what tokd-gpu and a holder say to each other, and the ring of
- * what is there. doc/gpu-ring.md, "Agent and holders", explains it; this file is the truth.
+ * what is there. doc/reference/gpu-ring.md, "Holders", explains it; this file is the
+ * truth.
  *
  * A holder connects to --holders-socket (AF_UNIX, SOCK_SEQPACKET), sends one tokg_hold_req, and
  * gets one tokg_hold_rep with descriptors:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * libtokd-reader: token ids of a dpdk-tokd on this host, read where they were written, without
- * a copy. doc/ring.md explains the rules that it keeps; tokd/ring.h is the layout underneath, which
- * a user of this library need not know. Needs nothing of DPDK.
+ * a copy. doc/reference/ring.md explains the rules that it keeps; tokd/ring.h is the layout
+ * underneath, which a user of this library need not know. Needs nothing of DPDK.
  *
  *	struct tokr_error why;
  *	struct tokr *r = tokr_attach("/run/dpdk-tokd.sock", TOKR_READER, 1000, &why);
@@ -35,6 +35,9 @@ extern "C" {
 enum tokr_mode {
 	TOKR_READER = 1, /* registered: the appliance waits for it */
 	TOKR_TAP = 2,	 /* it does not */
+
+	/* Added to one of them: a signal handler that ran ends tokr_attach with EINTR. */
+	TOKR_EINTR = 1 << 8,
 };
 
 /* What the functions return below zero. tokr_strerror has words for each. */
@@ -66,6 +69,12 @@ struct tokr *tokr_attach(const char *path, int mode, int timeout_ms, struct tokr
 /* Detach, and free all. Pointers into the rings, of records held too, are invalid from here on. */
 void tokr_detach(struct tokr *r);
 
+/*
+ * Detach, but leave the rings mapped: the appliance waits for this reader no more, tokr_next
+ * returns TOKR_GONE, and ids given out may be read, overwritten or not, until tokr_detach.
+ */
+void tokr_part(struct tokr *r);
+
 enum tokr_flags {
 	TOKR_FIRST = 1 << 0, /* the first record of its stream */
 	TOKR_LAST = 1 << 1,  /* the last: the stream is complete */
@@ -83,9 +92,10 @@ struct tokr_record {
 	uint64_t serial;    /* unique among the streams of one worker of one instance */
 	uint64_t instance;  /* which start of dpdk-tokd published it */
 	uint64_t t_rx_ns;   /* when the packet was taken from its queue, and when the record was */
-	uint64_t t_publish_ns; /* published: only differences mean something */
-	uint64_t lost_bytes;   /* a tap: so much of this worker's ring, just before, was missed */
-	uint64_t position;     /* in the ring of its worker */
+	uint64_t t_publish_ns;	  /* published: only differences mean something */
+	uint64_t t_rx, t_publish; /* the same in ticks of the TSC: tokr_ring.tsc_hz a second */
+	uint64_t lost_bytes; /* a tap: so much of this worker's ring, just before, was missed */
+	uint64_t position;   /* in the ring of its worker */
 	uint32_t worker;
 	uint32_t epoch;	   /* the client's */
 	uint32_t vocab;	   /* checksum of the vocabulary */
@@ -126,10 +136,11 @@ struct tokr_ring {
 	uint64_t data_bytes; /* what the ring holds */
 	uint64_t tsc_hz;
 	/* counted since attaching */
-	uint64_t records, ids; /* given out */
-	uint64_t unread_bytes; /* published and not given out, now */
-	uint64_t held_bytes;   /* a registered reader: given out and not given back, now */
-	uint64_t overruns;     /* a tap: how often it had to skip */
+	uint64_t records, ids;	    /* given out */
+	uint64_t unread_bytes;	    /* published and not given out, now */
+	uint64_t held_bytes;	    /* a registered reader: given out and not given back, now */
+	uint64_t overwritten_bytes; /* of those: overwritten, which follows being dropped */
+	uint64_t overruns;	    /* a tap: how often it had to skip */
 	uint64_t lost_bytes; /* a tap: bytes of ring it never saw, or saw overwritten on release */
 	uint64_t broken_records; /* records whose release said TOKR_OVERRUN */
 };

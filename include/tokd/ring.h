@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The token ring: layout shared by dpdk-tokd (the only writer) and its readers.
- * doc/ring.md explains it; this file is the truth.
+ * doc/reference/ring.md explains it; this file is the truth.
  *
  * One ring per worker, in a memfd (huge pages where there are any) that is sealed against
  * resizing and against writing by anybody who maps it later. A ring is one page of header

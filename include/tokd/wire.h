@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire protocol of dpdk-tokd, over UDP. doc/protocol.md explains it; this file is the truth.
- * All fields are little-endian (ids are sent from the memory they were written to), headers are
- * 64 bytes, and a header is followed by at most `length` bytes of text or `count` ids.
+ * The wire protocol of dpdk-tokd, over UDP. doc/reference/protocol.md explains it; this file is
+ * the truth. All fields are little-endian (ids are sent from the memory they were written to),
+ * headers are 64 bytes, and a header is followed by at most `length` bytes of text or `count` ids.
  */
 #ifndef TOKD_WIRE_H
 #define TOKD_WIRE_H

@@ -14,6 +14,7 @@
 #define PACKETS_MAX 65536u
 #define RTO_MAX_MS 60000u
 #define TIMEOUT_MAX_MS 86400000u
+#define DATAGRAM_LEAST 512 /* what Linux counts one as, in a buffer made twice as large */
 /* RFC 768's length field, less the headers of UDP, of IPv4 (RFC 791, 3.1) and of DATA. */
 #define PAYLOAD_MAX (65507u - (uint32_t)sizeof(struct tokd_req))
 
@@ -76,13 +77,17 @@ open_socket(struct tokd_client *c, const char *host, uint16_t port, char error[T
 	if (code != 0) {
 		snprintf(error, TOKD_ERROR_MAX, "%s: %s: give a name or an address that resolves",
 			c->peer, code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
+		if (code != EAI_SYSTEM)
+			errno = code;
 		return -1;
 	}
 	fd = connect_to(found, &why);
 	freeaddrinfo(found);
-	if (fd < 0)
+	if (fd < 0) {
 		snprintf(error, TOKD_ERROR_MAX, "%s: %s: is there a route to it?", c->peer,
 			strerror(why));
+		errno = why;
+	}
 	return fd;
 }
 
@@ -152,12 +157,15 @@ tokd_client_open(const char *host, uint16_t port, const struct tokd_client_optio
 {
 	static const struct tokd_client_options none;
 	struct tokd_client *c;
+	uint32_t buffer;
 
 	error[0] = '\0';
 	if (options == NULL)
 		options = &none;
-	if (!check(options, error))
+	if (!check(options, error)) {
+		errno = EINVAL;
 		return NULL;
+	}
 	c = calloc(1, sizeof(*c));
 	if (c == NULL) {
 		snprintf(error, TOKD_ERROR_MAX, "out of memory: %zu bytes", sizeof(*c));
@@ -167,12 +175,18 @@ tokd_client_open(const char *host, uint16_t port, const struct tokd_client_optio
 		port);
 	c->spin = options->spin;
 	c->timeout_ms = or_else(options->timeout_ms, 5000);
+	c->vocab = options->vocab;
 	c->fd = open_socket(c, host, port, error);
 	if (c->fd < 0 || !make_engine(c, options, error)) {
+		int why = errno;
+
 		tokd_client_close(c);
+		errno = why;
 		return NULL;
 	}
-	set_buffers(c->fd, or_else(options->receive_buffer, 4 << 20));
+	buffer = or_else(options->receive_buffer, 4 << 20);
+	set_buffers(c->fd, buffer);
+	c->unread_max = buffer / (DATAGRAM_LEAST / 2);
 	set_bursts(c);
 	return c;
 }

@@ -18,6 +18,9 @@ struct tokd_client {
 	bool spin;
 	bool wants_write; /* the kernel took no more */
 	uint32_t timeout_ms;
+	uint32_t vocab;	     /* asked for */
+	uint32_t unread_max; /* datagrams that the receive buffer holds at most */
+	uint32_t in_a_row;   /* datagrams since it was last found empty */
 	uint64_t sent, received;
 	struct tokd_engine *engine;
 	char peer[PEER_MAX];

@@ -36,7 +36,13 @@ broken(struct tokd_client *c, int error)
 	tokd_engine_fail_all(c->engine, TOKD_E_NET, error);
 }
 
-static void
+/*
+ * True: time-outs may be looked at. A process that had other things to do finds answers and
+ * time-outs at once, and no request may be taken for unanswered while its answer lies unread. Nor
+ * may a flood hold time-outs off for ever: when more has come in a row than the receive buffer
+ * holds, what came before it was read.
+ */
+static bool
 receive(struct tokd_client *c, uint64_t now)
 {
 	int n = RX_BURST;
@@ -52,6 +58,11 @@ receive(struct tokd_client *c, uint64_t now)
 			tokd_engine_take(c->engine, c->rx_data[i], c->rx[i].msg_len, now);
 		}
 	}
+	c->in_a_row += RX_BURSTS * RX_BURST;
+	if (n == RX_BURST && c->in_a_row < c->unread_max)
+		return false;
+	c->in_a_row = 0;
+	return true;
 }
 
 /* False: the kernel takes no more for now, or the socket is broken. */
@@ -101,8 +112,8 @@ turn(struct tokd_client *c)
 {
 	uint64_t now = now_ns();
 
-	receive(c, now);
-	tokd_engine_tick(c->engine, now);
+	if (receive(c, now))
+		tokd_engine_tick(c->engine, now);
 	transmit(c, now);
 }
 
@@ -191,12 +202,13 @@ tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32
 		transmit(c, begun);
 	while (r.status == TOKD_PENDING) {
 		uint64_t now = now_ns();
+		bool due = receive(c, now);
 
-		receive(c, now);
 		/* Its answer first; what else there is to send can wait for the next call. */
 		if (r.status != TOKD_PENDING)
 			break;
-		tokd_engine_tick(c->engine, now);
+		if (due)
+			tokd_engine_tick(c->engine, now);
 		transmit(c, now);
 		if (r.status != TOKD_PENDING)
 			break;

@@ -11,7 +11,8 @@ static const struct {
 } reasons[TOKD_R_MAX] = {
 	[TOKD_R_NONE] = {"NONE", "nothing is wrong"},
 	[TOKD_R_VERSION] = {"VERSION", "use client and appliance of the same release"},
-	[TOKD_R_VOCAB] = {"VOCAB", "ask for a vocabulary the appliance has loaded, or for 0"},
+	[TOKD_R_VOCAB] = {"VOCAB",
+		"ask for a vocabulary the appliance has loaded (its --vocab), or for 0"},
 	[TOKD_R_LENGTH] = {"LENGTH", "packets were damaged or are not this protocol's"},
 	[TOKD_R_OFFSET] = {"OFFSET", "packets were damaged or are not this protocol's"},
 	[TOKD_R_TEXT_TOO_LONG] = {"TEXT_TOO_LONG",
@@ -29,8 +30,7 @@ static const struct {
 	[TOKD_R_SHUTDOWN] = {"SHUTDOWN", "the appliance is going away: send the text to another"},
 	[TOKD_R_UNKNOWN] = {"UNKNOWN",
 		"the appliance was started anew, or forgot the text: send it again"},
-	[TOKD_R_SINK] = {"SINK",
-		"the appliance's GPU could not embed the ids: its log says why"},
+	[TOKD_R_SINK] = {"SINK", "the appliance's GPU could not embed the ids: its log says why"},
 };
 
 const char *
@@ -49,12 +49,27 @@ tokd_reason_remedy(enum tokd_reason reason)
 static void
 refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOKD_ERROR_MAX])
 {
-	char times[32] = "";
+	char times[32] = "", asked[32] = "";
 
 	if (r->resends > 0)
 		snprintf(times, sizeof(times), " for %u times", r->resends + 1);
-	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s: %s", c->peer, tokd_reason_name(r->reason),
-		(uint32_t)r->reason, times, tokd_reason_remedy(r->reason));
+	if (r->reason == TOKD_R_VOCAB)
+		snprintf(asked, sizeof(asked), " (asked: 0x%08x)", c->vocab);
+	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", c->peer, tokd_reason_name(r->reason),
+		(uint32_t)r->reason, times, asked, tokd_reason_remedy(r->reason));
+}
+
+static const char *
+remedy_of(int error)
+{
+	switch (error) {
+	case ECONNREFUSED:
+		return "nothing listens there: is dpdk-tokd running, and its --udp-port this one?";
+	case EMSGSIZE:
+		return "the path must carry an MTU of 1500";
+	default:
+		return "is there a route to it?";
+	}
 }
 
 void
@@ -67,9 +82,9 @@ tokd_client_describe(
 		return;
 	case TOKD_E_TIMEOUT:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: nothing moved for %u ms, with %u of %u ids here: is the appliance "
-			"running, and its UDP port reachable?",
-			c->peer, c->timeout_ms, r->n_ids, r->total);
+			"%s: nothing moved for %u ms: %u of %u packets have arrived there, %u of "
+			"%u ids here: is it running, and reachable?",
+			c->peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total);
 		return;
 	case TOKD_E_ROOM:
 		snprintf(text, TOKD_ERROR_MAX,
@@ -85,8 +100,7 @@ tokd_client_describe(
 		return;
 	case TOKD_E_NET:
 		snprintf(text, TOKD_ERROR_MAX, "%s: %s: %s", c->peer, strerror(r->error),
-			r->error == EMSGSIZE ? "the path must carry an MTU of 1500"
-					     : "is the appliance running there?");
+			remedy_of(r->error));
 		return;
 	case TOKD_E_FULL:
 		snprintf(text, TOKD_ERROR_MAX,

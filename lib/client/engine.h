@@ -24,11 +24,12 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 #define PROBE_MOST (100 * NS_A_MS) /* while a POLL is all there is to send */
 #define TICK NS_A_MS		   /* granularity of timers (G in RFC 6298) */
 #define BUSY_PAUSE (5 * NS_A_MS)
-#define RESENDS_MAX 8	  /* of one text under a new stream id */
-#define ACK_EVERY 16	  /* replies with ids */
-#define AGAIN_BURST 16	  /* packets sent again on a time-out: the appliance answers so many */
-#define EARLY_MAX 16	  /* separate pieces of ids that may be early */
-#define NOBODY UINT32_MAX /* no slot */
+#define RESENDS_MAX 8	    /* of one text under a new stream id */
+#define ACK_EVERY 16	    /* replies with ids */
+#define AGAIN_BURST 16	    /* packets sent again on a time-out: the appliance answers so many */
+#define TIME_OUTS_A_TICK 16 /* requests: where all are late, answers may be on their way */
+#define EARLY_MAX 16	    /* separate pieces of ids that may be early */
+#define NOBODY UINT32_MAX   /* no slot */
 
 enum poll_why {
 	POLL_NONE,

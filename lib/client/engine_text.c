@@ -68,7 +68,7 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 		sample(e, s, rep->ack - 1, now);
 		s->sacked = shift_down(s->sacked, by);
 		s->lost = shift_down(s->lost, by);
-		s->ack = rep->ack;
+		s->ack = s->r->arrived = rep->ack;
 	}
 	if (held != 0)
 		moved |= take_held(s, held, newest);

@@ -166,6 +166,8 @@ time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 void
 tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 {
+	uint32_t time_outs = 0;
+
 	while (e->pending > 0 && key_at(e, 0) <= now) {
 		struct slot *s = &e->slot[e->heap[0]];
 
@@ -178,8 +180,10 @@ tokd_engine_tick(struct tokd_engine *e, uint64_t now)
 			engine_time_wait(e, s, now);
 		} else if (now >= s->moved_at + e->config.timeout_ns) {
 			engine_finish(e, s, TOKD_E_TIMEOUT);
-		} else {
+		} else if (time_outs++ < TIME_OUTS_A_TICK) {
 			time_out(e, s, now);
+		} else {
+			engine_time_set(e, s, now + e->config.rto_least_ns);
 		}
 	}
 }

@@ -29,6 +29,21 @@ reader_fail(struct tokr_error *e, int code, const char *fmt, ...)
 }
 
 static int
+fail_connect(struct tokr_error *e, const char *path)
+{
+	const char *remedy = "is it the --socket of a dpdk-tokd?";
+
+	e->sys_errno = errno;
+	if (errno == ENOENT)
+		remedy = "is dpdk-tokd running, and its --socket this one?";
+	else if (errno == ECONNREFUSED)
+		remedy = "the dpdk-tokd that made it is gone: start it again";
+	else if (errno == EACCES)
+		remedy = "give this user's group the socket, by --socket-group and --socket-mode";
+	return reader_fail(e, TOKR_SYSTEM, "%s: %s: %s", path, strerror(errno), remedy);
+}
+
+static int
 fail_errno(struct tokr_error *e, const char *path, const char *what)
 {
 	e->sys_errno = errno;
@@ -55,12 +70,12 @@ reader_message(const struct tokd_attach_rep *rep, char *text, size_t room)
 	text[n] = '\0';
 }
 
-/* Until `fd` is readable. 0 or enum tokr_result. */
+/* Until the answer is there. 0 or enum tokr_result. */
 static int
-wait_readable(int fd, uint64_t deadline_ns, const char *path, struct tokr_error *e)
+wait_readable(struct tokr *r, uint64_t deadline_ns, const char *path, struct tokr_error *e)
 {
 	for (;;) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
+		struct pollfd p = {.fd = r->fd, .events = POLLIN};
 		uint64_t now = reader_now_ns();
 		/* Rounded up: a poll of 0 ms would spin through the last millisecond. */
 		uint64_t left = now < deadline_ns ? (deadline_ns - now + MS_NS - 1) / MS_NS : 0;
@@ -70,34 +85,38 @@ wait_readable(int fd, uint64_t deadline_ns, const char *path, struct tokr_error 
 			return 0;
 		if (n == 0 && left == 0)
 			return reader_fail(e, TOKR_TIMEOUT,
-				"%s: no answer to the attach request in time", path);
-		if (n < 0 && errno != EINTR)
+				"%s: no answer to the attach request in time: is it the --socket "
+				"of a dpdk-tokd, and does that run?",
+				path);
+		if (n < 0 && (errno != EINTR || r->interruptible))
 			return fail_errno(e, path, "poll");
 	}
 }
 
 /* Non-blocking from the start: a server that does not accept must not hold us. */
 static int
-connect_to(const char *path, uint64_t deadline_ns, int *fd, struct tokr_error *e)
+connect_to(struct tokr *r, const char *path, uint64_t deadline_ns, struct tokr_error *e)
 {
 	struct sockaddr_un addr = {.sun_family = AF_UNIX};
 
 	if (strlen(path) >= sizeof(addr.sun_path)) {
 		e->sys_errno = ENAMETOOLONG;
-		return reader_fail(e, TOKR_SYSTEM, "%.100s...: longer than %zu bytes", path,
-			sizeof(addr.sun_path) - 1);
+		return reader_fail(e, TOKR_SYSTEM,
+			"%.100s...: longer than %zu bytes: is it the --socket of a dpdk-tokd?",
+			path, sizeof(addr.sun_path) - 1);
 	}
 	strcpy(addr.sun_path, path);
-	*fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (*fd < 0)
+	r->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (r->fd < 0)
 		return fail_errno(e, path, "socket");
-	while (connect(*fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
+	while (connect(r->fd, (const struct sockaddr *)&addr, sizeof(addr)) != 0) {
 		if (errno != EAGAIN && errno != EINTR)
-			return fail_errno(e, path, "connect");
+			return fail_connect(e, path);
 		if (reader_now_ns() >= deadline_ns)
 			return reader_fail(
 				e, TOKR_TIMEOUT, "%s: does not accept connections in time", path);
-		poll(NULL, 0, BACKLOG_PAUSE_MS);
+		if (poll(NULL, 0, BACKLOG_PAUSE_MS) < 0 && r->interruptible)
+			return fail_errno(e, path, "connect");
 	}
 	return 0;
 }
@@ -192,7 +211,7 @@ attach(struct tokr *r, const char *path, uint64_t deadline_ns, struct tokr_error
 	struct tokd_attach_rep rep;
 	uint32_t n_fds = 0;
 	int fds[FDS_MAX];
-	int rc = connect_to(path, deadline_ns, &r->fd, e);
+	int rc = connect_to(r, path, deadline_ns, e);
 
 	if (rc != 0)
 		return rc;
@@ -201,7 +220,7 @@ attach(struct tokr *r, const char *path, uint64_t deadline_ns, struct tokr_error
 	if (send(r->fd, &req, sizeof(req), MSG_NOSIGNAL) != sizeof(req) && errno != EPIPE &&
 		errno != ECONNRESET)
 		return fail_errno(e, path, "send");
-	rc = wait_readable(r->fd, deadline_ns, path, e);
+	rc = wait_readable(r, deadline_ns, path, e);
 	if (rc == 0)
 		rc = take_answer(r->fd, path, &rep, fds, &n_fds, e);
 	if (rc == 0)
@@ -220,7 +239,7 @@ tokr_attach(const char *path, int mode, int timeout_ms, struct tokr_error *error
 	struct tokr *r;
 
 	memset(e, 0, sizeof(*e));
-	if (mode != TOKR_READER && mode != TOKR_TAP) {
+	if ((mode & ~TOKR_EINTR) != TOKR_READER && (mode & ~TOKR_EINTR) != TOKR_TAP) {
 		reader_fail(e, TOKR_INVALID, "mode %d: must be TOKR_READER or TOKR_TAP", mode);
 		return NULL;
 	}
@@ -231,11 +250,22 @@ tokr_attach(const char *path, int mode, int timeout_ms, struct tokr_error *error
 		return NULL;
 	}
 	r->fd = -1;
-	r->mode = mode;
+	r->mode = mode & ~TOKR_EINTR;
+	r->interruptible = (mode & TOKR_EINTR) != 0;
 	if (attach(r, path, reader_now_ns() + limit * MS_NS, e) == 0)
 		return r;
 	tokr_detach(r);
 	return NULL;
+}
+
+void
+tokr_part(struct tokr *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	r->fd = -1;
+	r->gone = true;
+	reader_fail(&r->error, TOKR_GONE, "%s: this reader has parted from it", r->path);
 }
 
 void

@@ -72,7 +72,8 @@ static int
 overrun(struct tokr *r, struct ring *ring, uint64_t tail)
 {
 	if (r->mode == TOKR_READER) {
-		int rc = reader_check_socket(r); /* the appliance's own words, where they have come */
+		int rc = reader_check_socket(
+			r); /* the appliance's own words, where they have come */
 
 		if (rc != 0)
 			return rc;
@@ -178,6 +179,8 @@ give_out(struct tokr *r, struct ring *ring, const struct tokd_rec *rec, struct t
 		.instance = r->instance,
 		.t_rx_ns = in_ns(rec->t_rx, ring->info.tsc_hz),
 		.t_publish_ns = in_ns(rec->t_publish, ring->info.tsc_hz),
+		.t_rx = rec->t_rx,
+		.t_publish = rec->t_publish,
 		.lost_bytes = ring->skipped,
 		.position = ring->position,
 		.worker = (uint32_t)(ring - r->ring),
@@ -295,11 +298,17 @@ int
 tokr_ring_info(const struct tokr *r, uint32_t index, struct tokr_ring *info)
 {
 	const struct ring *ring = &r->ring[index < r->n_rings ? index : 0];
+	uint64_t tail, end;
 
 	if (index >= r->n_rings)
 		return -1;
 	*info = ring->info;
 	info->unread_bytes = load_head(ring) - ring->position;
-	info->held_bytes = r->mode == TOKR_READER ? ring->position - ring->cursor : 0;
+	if (r->mode != TOKR_READER)
+		return 0;
+	info->held_bytes = ring->position - ring->cursor;
+	tail = load_tail_after_use(ring);
+	end = tail < ring->position ? tail : ring->position;
+	info->overwritten_bytes = end > ring->cursor ? end - ring->cursor : 0;
 	return 0;
 }

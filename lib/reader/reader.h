@@ -43,8 +43,9 @@ struct ring {
 };
 
 struct tokr {
-	int fd; /* control socket, -1 when it has ended */
-	int mode;
+	int fd;		    /* control socket, -1 when it has ended */
+	int mode;	    /* TOKR_READER or TOKR_TAP */
+	bool interruptible; /* TOKR_EINTR */
 	uint32_t n_rings;
 	uint32_t turn;	/* the ring looked at next */
 	uint32_t given; /* records since the socket was last looked at */

@@ -8,8 +8,8 @@
  *
  * The ids of a stream do not depend on how its text was cut into pieces: they are those of the
  * whole text under the reference tokenizer, special tokens taken as text unless enum tok_flags says
- * otherwise. Bytes mean bytes.decode("utf-8", "replace"). doc/streaming.md states which ids may be
- * given out when.
+ * otherwise. Bytes mean bytes.decode("utf-8", "replace"). doc/internals/streaming.md states which
+ * ids may be given out when.
  */
 #ifndef TOK_H
 #define TOK_H
@@ -54,10 +54,11 @@ struct tok_load_opts {
 /*
  * Load a vocabulary by name or path: a tokenizer.json, a GPT-2 pair (vocab.json with merges.txt
  * beside it), a .tiktoken file, a tekken.json, a BERT vocab.txt, a SentencePiece .model, or what
- * tok_vocab_compile made of one. A string with a '/' or an ending of one of these formats is a path; anything else is a name
- * looked up in the search path. Of a folder it is the first there is of tokenizer.json, vocab.json
- * with merges.txt, vocab.txt, tekken.json, tokenizer.model. opts may be NULL. Returns NULL with *err filled in; a
- * component that is not implemented is refused by name.
+ * tok_vocab_compile made of one. A string with a '/' or an ending of one of these formats is a
+ * path; anything else is a name looked up in the search path. Of a folder it is the first there is
+ * of tokenizer.json, vocab.json with merges.txt, vocab.txt, tekken.json, tokenizer.model. opts may
+ * be NULL. Returns NULL with *err filled in; a component that is not implemented is refused by
+ * name.
  */
 struct tok_vocab *tok_vocab_load(
 	const char *name_or_path, const struct tok_load_opts *opts, struct tok_error *err);
@@ -65,9 +66,9 @@ void tok_vocab_free(struct tok_vocab *v);
 
 /*
  * Write the tables of a vocabulary, which is found and read as tok_vocab_load does, to the file
- * `out`, whose name ends in ".tokv". Loading that maps it: nothing is built, and processes share its
- * memory. The file is there as a whole or not at all, and equal for equal input. False with *err
- * filled in.
+ * `out`, whose name ends in ".tokv". Loading that maps it: nothing is built, and processes share
+ * its memory. The file is there as a whole or not at all, and equal for equal input. False with
+ * *err filled in.
  */
 bool tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opts, const char *out,
 	struct tok_error *err);
@@ -190,8 +191,9 @@ enum tok_flags {
 #define TOK_CARRY_MAX 2048 /* bytes of one pretoken that may wait for later ones, and behind it */
 
 /*
- * An added token that is recognised in text has at most so many bytes. Twice as many may wait, where
- * one takes the white space before it: of a text in pieces, for in one piece there is no limit.
+ * An added token that is recognised in text has at most so many bytes. Twice as many may wait,
+ * where one takes the white space before it: of a text in pieces, for in one piece there is no
+ * limit.
  */
 #define TOK_ADDED_BYTES_MAX 512
 #define TOK_ADDED_HELD_MAX (2 * TOK_ADDED_BYTES_MAX)
@@ -328,9 +330,9 @@ void tok_stream_init(
 
 /*
  * Feed `n` bytes at `text`; with `last` the text ends with them (n may be 0). Ids that are certain
- * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never TOK_MORE;
- * with less than tok_stream_bound(s, 1), which is at most TOK_STREAM_HELD_MAX, nothing may be taken.
- * It takes some 60 KiB of stack.
+ * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never
+ * TOK_MORE; with less than tok_stream_bound(s, 1), which is at most TOK_STREAM_HELD_MAX, nothing
+ * may be taken. It takes some 60 KiB of stack.
  */
 struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last,
 	uint32_t *ids, size_t room);
@@ -339,7 +341,8 @@ struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t
 size_t tok_stream_bound(const struct tok_stream *s, size_t n);
 
 /*
- * Bytes taken whose ids have not been given out yet; as they are normalized, where they are already.
+ * Bytes taken whose ids have not been given out yet; as they are normalized, where they are
+ * already.
  */
 size_t tok_stream_waiting(const struct tok_stream *s);
 
@@ -361,10 +364,10 @@ struct tok_range {
  * n_ids). A byte-level token has its own bytes, be they part of a character, with the blank before
  * a word; where a normalizer has changed characters, all of those it may come from, and a token
  * that is unknown the whole word. With Unigram it is what the reference gives, in bytes
- * (doc/tokenizer.md). An added token has the white space it takes as well, and ids of the template
- * have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the vocabulary has none
- * (tok_has_offsets); nothing is said of ranges then. Not for the hot path; it takes some 60 KiB of
- * stack.
+ * (doc/user/python.md). An added token has the white space it takes as well, and ids of the
+ * template have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the vocabulary
+ * has none (tok_has_offsets); nothing is said of ranges then. Not for the hot path; it takes some
+ * 60 KiB of stack.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range);
@@ -375,16 +378,16 @@ bool tok_has_offsets(const struct tok_vocab *v);
 
 /*
  * Decode ids to bytes. TOK_MORE: out is full, consumed says how far it came. TOK_BAD with
- * TOK_WHY_ID: ids[consumed] is not in the vocabulary. With WordPiece, whose text at the start of all
- * ids and behind others differs, ids[0] is at the start: what is left after TOK_MORE is decoded by
- * a stream.
+ * TOK_WHY_ID: ids[consumed] is not in the vocabulary. With WordPiece, whose text at the start of
+ * all ids and behind others differs, ids[0] is at the start: what is left after TOK_MORE is
+ * decoded by a stream.
  */
 struct tok_result tok_decode(
 	const struct tok_vocab *v, const uint32_t *ids, size_t n, uint8_t *out, size_t room);
 
 /*
- * Streaming decode: never gives out part of a character. The bytes of an incomplete character wait for
- * the next call; `last` lets go of them as they are. What all calls give out together equals
+ * Streaming decode: never gives out part of a character. The bytes of an incomplete character wait
+ * for the next call; `last` lets go of them as they are. What all calls give out together equals
  * tok_decode of all ids. room must exceed 3 bytes by the longest token, special or not.
  */
 struct tok_decode_stream {

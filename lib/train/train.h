@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Training of vocabularies: text files to a tokenizer.json, byte-level BPE or WordPiece, with the
- * merges and ids that Hugging Face `tokenizers` gives for the same settings (doc/training.md says
- * where its own vary from run to run). Set-up code: it allocates, and stops at what is wrong.
+ * merges and ids that Hugging Face `tokenizers` gives for the same settings (doc/user/training.md
+ * says where its own vary from run to run). Set-up code: it allocates, and stops at what is wrong.
  */
 #ifndef TOK_TRAIN_H
 #define TOK_TRAIN_H

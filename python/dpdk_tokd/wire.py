@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wire protocol: the structs of include/tokd/wire.h, which is the truth."""
+"""The wire protocol: the structs of include/tokd/wire.h, which is the truth. The clients are
+libtokd-client; this is for who makes packets of their own."""
 
 from __future__ import annotations
 
@@ -43,24 +44,6 @@ class Reason(enum.IntEnum):
     UNKNOWN = 14
     SINK = 15
 
-
-REMEDY = {
-    Reason.VERSION: "use client and appliance of the same release",
-    Reason.VOCAB: "ask for a vocabulary the appliance has loaded (its --vocab), or for vocab=0",
-    Reason.LENGTH: "packets were damaged or are not this protocol's",
-    Reason.OFFSET: "packets were damaged or are not this protocol's",
-    Reason.TEXT_TOO_LONG: "send a shorter text, or start the appliance with a larger --max-text",
-    Reason.TEXT_CRC: "the text was changed on its way: send it again",
-    Reason.ID_REUSED: "the stream id belongs to another text: use a new one",
-    Reason.BUSY: "all streams of the appliance are open: try again, or raise its --streams",
-    Reason.TIMEOUT: "the text came too slowly: send it again, or raise --stream-timeout",
-    Reason.UTF8: "the appliance runs with --strict-utf8: send valid UTF-8",
-    Reason.CARRY: "the text holds a pretoken too long for this appliance: break it up",
-    Reason.EXPIRED: "ids are no longer held there: send the text again",
-    Reason.SHUTDOWN: "the appliance is going away: send the text to another",
-    Reason.UNKNOWN: "the appliance was started anew, or forgot the text: send it again",
-    Reason.SINK: "the appliance's GPU could not embed the ids: its log says why",
-}
 
 REQ = struct.Struct("<IBBHIIQIIIIII16x")
 

@@ -6,7 +6,7 @@
 #include <rte_malloc.h>
 
 #include "fixture.h"
-#include "control/port.h"
+#include "control/port/port.h"
 #include "vocabulary.h"
 
 #define RX_DESC 256

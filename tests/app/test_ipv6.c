@@ -289,6 +289,19 @@ ipv6_echo_is_answered(void **state)
 }
 
 void
+ipv6_neighbours_and_echo_are_left_to_a_kernel_that_has_our_address(void **state)
+{
+	const struct solicitation s = solicitation();
+	const uint8_t sent[20] = {ICMP6_ECHO_REQUEST};
+
+	fx->w.kernel_answers = true;
+	expect_drop6(solicit(&client_ip6, &fx->w.solicited, 255, &s, 24), C_LEFT_TO_KERNEL);
+	expect_drop6(packet6(&client_ip6, &fx->w.ip6, IPPROTO_ICMPV6, 3, sent, 20,
+			     offsetof(struct icmp6_hdr, icmp6_cksum)),
+		C_LEFT_TO_KERNEL);
+}
+
+void
 ipv4_and_ipv6_are_left_alone_where_not_served(void **state)
 {
 	struct request r = hello(1);

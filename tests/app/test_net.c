@@ -260,6 +260,19 @@ icmp_echo_is_answered(void **state)
 }
 
 void
+arp_and_echo_are_left_to_a_kernel_that_has_our_address(void **state)
+{
+	struct rte_arp_hdr asked = good_arp();
+
+	fx->w.kernel_answers = true;
+	put(arp_request(&asked));
+	put(icmp_frame(8).m);
+	run();
+	expect_count(C_LEFT_TO_KERNEL, 2);
+	expect_count(C_TX_PACKETS, 0);
+}
+
+void
 icmp_drops_all_else(void **state)
 {
 	struct frame f = icmp_frame(7);

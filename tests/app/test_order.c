@@ -308,7 +308,7 @@ rnd(uint32_t below)
 	return (uint32_t)(((uint64_t)seed * below) >> 32);
 }
 
-/* A client as doc/protocol.md wants it, on a network that loses a third each way and reorders. */
+/* A client by doc/reference/protocol.md, on a network that loses a third each way and reorders. */
 static void
 lossy_client(uint64_t stream, uint32_t n, uint32_t cut, uint16_t flags)
 {

@@ -25,6 +25,7 @@
 	X(ipv6_neighbours_are_answered, setup) \
 	X(ipv6_neighbours_that_are_malformed_are_dropped, setup) \
 	X(ipv6_echo_is_answered, setup) \
+	X(ipv6_neighbours_and_echo_are_left_to_a_kernel_that_has_our_address, setup) \
 	X(ipv4_and_ipv6_are_left_alone_where_not_served, setup) \
 	X(arp_answers_for_our_address, setup) \
 	X(arp_drops_what_is_malformed_or_not_ours, setup) \
@@ -34,6 +35,7 @@
 	X(ipv4_drops_other_hosts_other_protocols, setup) \
 	X(ipv4_options_and_frame_padding_are_skipped, setup) \
 	X(icmp_echo_is_answered, setup) \
+	X(arp_and_echo_are_left_to_a_kernel_that_has_our_address, setup) \
 	X(icmp_drops_all_else, setup) \
 	X(udp_drops_wrong_length_port_checksum, setup) \
 	X(udp_without_checksum_and_offloaded_checksums_pass, setup) \

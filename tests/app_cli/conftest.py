@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.append(str(REPOSITORY / "tools" / "lib"))  # frames
+sys.path.append(str(REPOSITORY / "tools"))  # frames
 BINARY = Path(os.environ.get("TOKD_BUILD", REPOSITORY / "build")) / "app/dpdk-tokd"
 READY_S = 30
 
@@ -111,7 +111,7 @@ def start_replay(
     start: Callable[..., Appliance], gpt2_file: Path, tmp_path: Path
 ) -> Callable[..., Appliance]:
     """Start an appliance that is sent so many texts, from a file."""
-    frames = pytest.importorskip("frames", reason="pip install ./python")
+    frames = pytest.importorskip("bench.texts.frames", reason="pip install ./python")
 
     def make(texts: int, prefix: str | None = None) -> Appliance:
         capture = tmp_path / "texts.pcap"

@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
-import ast
-import functools
+import itertools
+import os
 import re
 import shutil
 import subprocess
@@ -30,7 +30,7 @@ def options_of_manual(page: Path) -> set[str]:
     """Those that have a paragraph."""
     lines = page.read_text().splitlines()
     section = lines[lines.index(".SH OPTIONS") :]
-    heads = [b for a, b in zip(section, section[1:], strict=False) if a == ".TP"]
+    heads = [b for a, b in itertools.pairwise(section) if a == ".TP"]
     return {found for head in heads for found in OPTION.findall(head.replace("\\-", "-"))}
 
 
@@ -38,7 +38,7 @@ def options_of_manual(page: Path) -> set[str]:
 SMALL = {
     "tok": "{build}/app/tok",
     "tokd-client": "{build}/app/tokd-client",
-    "tokd-diag": "{build}/lib/gpu_sink/diag/tokd-diag",
+    "tokd-diag": "{repository}/tools/tokd-diag",
     "tokd-exporter": "{repository}/tools/tokd-exporter",
     "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
@@ -73,9 +73,8 @@ def test_a_manual_page_has_each_option_of_help_and_no_other(build: Path, program
 
 
 def test_the_example_is_what_check_config_prints(binary: Path) -> None:
-    printed = output(binary, "--check-config", "--", "--ip", "192.0.2.1")
-    example = (REPOSITORY / "doc/dpdk-tokd.conf").read_text()
-    assert example == printed.replace("# from the command line\n", "")
+    printed = output(binary, "--check-config")
+    assert (REPOSITORY / "doc/dpdk-tokd.conf").read_text() == printed
 
 
 COMPLETE = """
@@ -140,7 +139,7 @@ def test_completion_of_the_small_programs(build: Path, tmp_path: Path) -> None:
     assert completions(build, tail, "--socket", str(tmp_path / "tok")) == wanted
     assert completions(build, build / "app/tokd-client", "--in") == ["--in-flight"]
     assert completions(build, REPOSITORY / "tools/tokd-top", "--on") == ["--once"]
-    diag = build / SMALL["tokd-diag"].format(build=build)
+    diag = REPOSITORY / "tools/tokd-diag"
     assert completions(build, diag, "--want", "") == ["verbs", "cuda", "shm"]
     assert completions(build, diag, "--region", "") == []
     assert completions(build, diag, "--drivers", str(tmp_path / "tok")) == wanted
@@ -152,99 +151,11 @@ def test_completion_knows_only_options_that_eal_has(binary: Path, build: Path) -
     assert set(offered) - own - {"--"} <= set(OPTION.findall(output(binary, "-h")))
 
 
-def tour() -> str:
-    text = (REPOSITORY / "doc/architecture.md").read_text()
-    start = text.index("## A guided tour")
-    return text[start : text.index("\n## ", start + 1)]
-
-
-CODE = ("app", "include", "lib", "python/dpdk_tokd")
-ASIDE = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])+'", re.DOTALL)
-# By the style of this code a function's name begins its line, its type stands above.
-FUNCTION = re.compile(r"^(?:static inline [\w ]+\*?)?([a-z]\w*)\(", re.MULTILINE)
-TAG = re.compile(r"\b(?:struct|enum|union)\s+(\w+)\s*\{")
-MACRO = re.compile(r"^#\s*define\s+(\w+)", re.MULTILINE)
-CONSTANT = re.compile(r"^\s+([A-Z][A-Z0-9_]+)\s*(?:=[^,;]*)?,", re.MULTILINE)  # of an enum
-# A line that begins with a type: fields and variables, up to their first initial value.
-VARIABLES = re.compile(
-    r"^[ \t]*(?:(?:static|const|volatile|unsigned|_Atomic|struct|enum|union)\s+)*"
-    r"(?!(?:return|goto|else|case|typedef)\b)[a-z_]\w*[ \t]+([^;={}()]*)[;=]",
-    re.MULTILINE,
-)
-COUNTER = re.compile(r"^\tX\(\w+, \"(\w+)\"", re.MULTILINE)  # a line of counters.h
-
-
-def files(rooms: tuple[str, ...], kinds: tuple[str, ...]) -> list[str]:
-    paths = (p for room in rooms for p in sorted((REPOSITORY / room).rglob("*")))
-    return [p.read_text() for p in paths if p.suffix in kinds]
-
-
-@functools.cache
-def functions_of_c(rooms: tuple[str, ...]) -> set[str]:
-    return {n for text in files(rooms, (".c", ".h")) for n in FUNCTION.findall(ASIDE.sub(" ", text))}
-
-
-@functools.cache
-def names_of_c() -> set[str]:
-    """What the code defines: not what its comments and strings mention."""
-    names = functions_of_c(CODE) | set(COUNTER.findall((REPOSITORY / "app/dpdk-tokd/datapath/counters.h").read_text()))
-    for text in files(CODE, (".c", ".h")):
-        text = ASIDE.sub(" ", text)
-        for kind in (TAG, MACRO, CONSTANT):
-            names |= set(kind.findall(text))
-        for declared in VARIABLES.findall(text):
-            names |= {n for one in declared.split(",") for n in re.findall(r"^[\s*]*(\w+)", one)}
-        names |= set(re.findall(r"\b(rte_\w+)\(", text))  # DPDK's, that it calls
-    return names
-
-
-@functools.cache
-def names_of_python(rooms: tuple[str, ...]) -> set[str]:
-    """Functions, classes and constants; those of a class as Class.name."""
-    names: set[str] = set()
-    for text in files(rooms, (".py",)):
-        module = ast.parse(text)
-        for where in (module, *(n for n in ast.walk(module) if isinstance(n, ast.ClassDef))):
-            of = f"{where.name}." if isinstance(where, ast.ClassDef) else ""
-            for node in where.body:
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                    names.add(of + node.name)
-                elif isinstance(node, ast.Assign):
-                    names |= {of + t.id for t in node.targets if isinstance(t, ast.Name)}
-                elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-                    names.add(of + node.target.id)
-    return names
-
-
-def names_that_do_not_exist(text: str) -> list[str]:
-    """Of those in a tour: tests are known by test_, or by the last column of a table."""
-    code, tests = names_of_c() | names_of_python(CODE), functions_of_c(("tests",))
-    tests |= names_of_python(("tests",))
-    reasons = {n.removeprefix("Reason.") for n in code if n.startswith("Reason.")}
-    last = {n for row in re.findall(r"^\|.*\|([^|]*)\|$", text, re.MULTILINE)
-            for n in re.findall(r"`(\w+)`", row)}  # fmt: skip
-    named = re.findall(r"`(?:struct )?([A-Za-z_][\w.]*)`", text)
-    return [
-        n
-        for n in named
-        if n not in (tests if n in last or n.startswith("test_") else code | reasons)
-    ]
-
-
-def test_names_of_the_guided_tour_exist() -> None:
-    text = tour()
-    assert len(re.findall(r"`(?:tok|tokd|tokr|test)_\w+`", text)) > 60
-    assert names_that_do_not_exist(text) == []
-
-
-@pytest.mark.parametrize("name", ["because", "tokd_because", "Ring.because", "because_it_must"])
-def test_a_name_that_is_only_a_word_is_found_out(name: str) -> None:
-    """Words of comments are no names, nor are those of messages, or of tests outside a table."""
-    row = "| a rule | `main` | `test_full_ring_is_not_waited_for` |"
-    assert names_that_do_not_exist(f"`{name}` and `look_at`\n{row}\n") == [name]
-    assert names_that_do_not_exist("`reply_without_an_mbuf_is_counted_and_asked_for_again`\n")
-    assert names_that_do_not_exist(row.replace("test_full_ring_is_not_waited_for", "look_at"))
-
-
-def test_the_guided_tour_has_the_length_of_a_walk() -> None:
-    assert 120 <= len(tour().splitlines()) <= 260
+def test_documents_name_what_exists(binary: Path, build: Path) -> None:
+    """Links, files and options of every document, and what is generated in them."""
+    done = subprocess.run(
+        [REPOSITORY / "tools/gen/doc", "--check"],
+        env=os.environ | {"TOKD_BUILD": str(build)},
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)

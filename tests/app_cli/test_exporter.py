@@ -111,7 +111,7 @@ def test_a_scrape_has_what_the_appliance_counted(start_replay, exporter: Exporte
 def test_metrics_are_those_of_the_document(start_replay, exporter: Exporter) -> None:
     appliance = start_replay(1, prefix=PREFIX)
     exporter.scrape()
-    document = (REPOSITORY / "doc/telemetry.md").read_text()
+    document = (REPOSITORY / "doc/reference/telemetry.md").read_text()
     counters = appliance.telemetry("/tokd/counters")
     for family in exporter.families:
         if family.name.removeprefix("tokd_") not in counters:  # those are in a table of their own

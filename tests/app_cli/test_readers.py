@@ -165,9 +165,7 @@ def test_one_too_many_hears_why_and_the_log_does_not_drown(
             b"all readers' places are taken (16): detach one",
         }
         assert heard[0].startswith(b"too many")
-        appliance.wait_until(
-            lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20
-        )
+        appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20)
     assert appliance.stop() == 0
     assert 1 <= appliance.log.count("connections to the control socket refused: 40 are") <= 2
 
@@ -211,7 +209,7 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
     none = tail(*at)
     out, err = none.communicate(timeout=10)
     assert (none.returncode, out) == (1, "")
-    assert "No such file or directory; does dpdk-tokd run" in err
+    assert "No such file or directory: is dpdk-tokd running" in err
 
     appliance = start("--vocab", str(gpt2_file))
     appliance.wait_for("ready:")
@@ -257,7 +255,7 @@ def test_the_documented_example_compiles_and_runs(
     start, gpt2_file, tmp_path: Path, compiled_example
 ) -> None:
     program = compiled_example(
-        "doc/ring.md",
+        "doc/reference/ring.md",
         "lib/reader/libtokd-reader.a",
         **{"/run/dpdk-tokd.sock": str(tmp_path / "socket")},
     )

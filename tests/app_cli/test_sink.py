@@ -48,7 +48,7 @@ def agent(binary: Path, tmp_path: Path) -> Iterator[Callable[[], subprocess.Pope
 
 
 def test_texts_are_embedded_and_agents_may_die(agent, start, gpt2_file, tmp_path: Path) -> None:
-    frames = pytest.importorskip("frames", reason="pip install ./python")
+    frames = pytest.importorskip("bench.texts.frames", reason="pip install ./python")
     capture = tmp_path / "texts.pcap"
     text = b"The quick brown fox jumps over the lazy dog."
     frames.write_pcap(capture, [frames.text_frame(i, text * (1 + i % 20)) for i in range(TEXTS)])

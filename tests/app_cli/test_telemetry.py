@@ -59,11 +59,11 @@ def test_every_counter_is_there_at_zero_and_explained(start, gpt2_file: Path) ->
 def test_the_document_has_every_command_counter_and_stage(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", str(gpt2_file))
     appliance.wait_for("ready:")
-    document = (REPOSITORY / "doc/telemetry.md").read_text()
+    document = (REPOSITORY / "doc/reference/telemetry.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|$", document, re.MULTILINE))
     told = all_help(appliance)
     for name, text in told.items():
-        assert rows.get(name) == text, f'doc/telemetry.md wants: | `{name}` | {text} |'
+        assert rows.get(name) == text, f'doc/reference/telemetry.md wants: | `{name}` | {text} |'
     for command in appliance.telemetry("/"):
         if command.startswith("/tokd/"):
             assert f"`{command}" in document

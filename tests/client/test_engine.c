@@ -389,6 +389,35 @@ with_resending_off_it_fails_at_once(void **state)
 }
 
 static void
+of_many_that_are_late_at_once_a_few_are_tried(void **state)
+{
+	enum { N = 128, A_TICK = 16 };
+	struct tokd_engine_config config = many(N);
+	struct world *w = world_make(&config);
+	static struct tokd_packet out[2 * N];
+	static struct tokd_request r[N];
+	uint64_t late = 20 * MS, now;
+
+	for (uint32_t i = 0; i < N; i++) {
+		r[i] = (struct tokd_request){.text = "text", .len = 4};
+		assert_int_equal(tokd_engine_submit(w->e, &r[i]), TOKD_PENDING);
+	}
+	assert_int_equal(tokd_engine_packets(w->e, out, 2 * N, 0), N);
+	tokd_engine_tick(w->e, late);
+	assert_int_equal(tokd_engine_packets(w->e, out, 2 * N, late), 2 * A_TICK); /* and POLLs */
+	assert_int_equal(tokd_engine_next(w->e), late + config.rto_least_ns);
+	while (tokd_engine_stats(w->e).retransmits < N) {
+		now = tokd_engine_next(w->e);
+		tokd_engine_tick(w->e, now);
+		(void)tokd_engine_packets(w->e, out, 2 * N, now);
+	}
+	assert_true(now < 250 * MS);
+	tokd_engine_tick(w->e, 5000 * MS);
+	assert_int_equal(tokd_engine_pending(w->e), 0); /* the limit of time is for all at once */
+	world_free(w);
+}
+
+static void
 silence_ends_after_the_time_limit(void **state)
 {
 	struct world *w = world_make(NULL);
@@ -707,6 +736,7 @@ main(void)
 		cmocka_unit_test(unknown_before_the_text_came_is_no_failure),
 		cmocka_unit_test(a_stream_that_expires_goes_on_where_it_was),
 		cmocka_unit_test(with_resending_off_it_fails_at_once),
+		cmocka_unit_test(of_many_that_are_late_at_once_a_few_are_tried),
 		cmocka_unit_test(silence_ends_after_the_time_limit),
 		cmocka_unit_test(replies_without_progress_do_not_hold_off_the_time_limit),
 		cmocka_unit_test(ids_beyond_the_room_are_an_error),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The client over real sockets on loopback, against world.c's server in a thread. */
 #include <errno.h>
+#include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -12,10 +13,26 @@
 
 #include "world.h"
 
+/* The linker has the library call this one (meson.build): a flood that never ends, if wanted. */
+static bool flooded;
+int __real_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct timespec *t);
+int __wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct timespec *t);
+
+int
+__wrap_recvmmsg(int fd, struct mmsghdr *msgs, unsigned int n, int flags, struct timespec *t)
+{
+	if (!flooded)
+		return __real_recvmmsg(fd, msgs, n, flags, t);
+	for (unsigned int i = 0; i < n; i++)
+		msgs[i].msg_len = 1;
+	return (int)n;
+}
+
 struct fixture {
 	int fd;
 	uint16_t port;
 	_Atomic bool stop;
+	_Atomic uint32_t answered; /* packets */
 	pthread_t thread;
 	struct server *server;
 };
@@ -41,6 +58,7 @@ serve(void *arg)
 		for (uint32_t i = 0; i < n; i++)
 			(void)sendto(
 				f->fd, out[i], out_len[i], 0, (struct sockaddr *)&peer, peer_len);
+		f->answered++;
 	}
 	return NULL;
 }
@@ -180,6 +198,64 @@ many_at_once(void **state)
 	end(&f);
 }
 
+static void
+a_caller_that_was_away_reads_what_came_before_it_sends_again(void **state)
+{
+	enum { N = 400 }; /* more than one call takes in */
+	const struct tokd_client_options options = {.requests = N, .packets = N};
+	static struct tokd_request r[N], *done[N];
+	static uint32_t ids[N][8];
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c;
+	struct fixture f;
+	uint32_t ended = 0;
+
+	if (!start(&f, AF_INET))
+		skip();
+	go(&f);
+	c = tokd_client_open("127.0.0.1", f.port, &options, error);
+	assert_non_null(c);
+	for (uint32_t i = 0; i < N; i++) {
+		r[i] = (struct tokd_request){
+			.text = "a text", .len = 6, .ids = ids[i], .max_ids = 8};
+		assert_int_equal(tokd_client_submit(c, &r[i]), TOKD_PENDING);
+		if (i % 100 < 99)
+			continue; /* no more at once than fit the server's receive buffer */
+		tokd_client_flush(c);
+		while (f.answered <= i)
+			usleep(1000);
+	}
+	usleep(30000); /* now all are overdue */
+	while (ended < N)
+		ended += tokd_client_wait(c, done, N, 5000);
+	assert_int_equal(tokd_client_stats(c).retransmits, 0);
+	assert_int_equal(tokd_client_stats(c).bad, 0);
+	tokd_client_close(c);
+	end(&f);
+}
+
+static void
+a_flood_does_not_hold_off_the_time_limit(void **state)
+{
+	const struct tokd_client_options options = {.timeout_ms = 50};
+	char error[TOKD_ERROR_MAX];
+	struct tokd_client *c;
+	struct fixture f;
+	uint32_t ids[8];
+
+	if (!start(&f, AF_INET))
+		skip();
+	c = tokd_client_open("127.0.0.1", f.port, &options, error);
+	assert_non_null(c);
+	flooded = true;
+	assert_int_equal(tokd_client_tokenize(c, "text", 4, ids, 8, 0), TOKD_E_TIMEOUT);
+	flooded = false;
+	assert_non_null(strstr(tokd_client_error(c), "0 of 1 packets have arrived there"));
+	tokd_client_close(c);
+	go(&f);
+	end(&f);
+}
+
 /* The longest that UDP carries; more is two packets. */
 static void
 a_text_in_one_datagram(void **state)
@@ -257,8 +333,10 @@ what_cannot_be_opened_says_why(void **state)
 
 	assert_null(tokd_client_open("no such host", 9000, NULL, error));
 	assert_non_null(strstr(error, "no such host:9000"));
+	assert_int_equal(errno, EAI_NONAME);
 	assert_null(tokd_client_open("127.0.0.1", 9000, &too_many, error));
 	assert_string_equal(error, "requests = 70000: give at most 65536");
+	assert_int_equal(errno, EINVAL);
 	assert_null(tokd_client_open("127.0.0.1", 9000, &too_long, error));
 	assert_string_equal(error, "payload = 65444: give at most 65443");
 }
@@ -296,6 +374,8 @@ main(void)
 		cmocka_unit_test(a_text_over_ipv6),
 		cmocka_unit_test(a_text_by_busy_polling),
 		cmocka_unit_test(many_at_once),
+		cmocka_unit_test(a_caller_that_was_away_reads_what_came_before_it_sends_again),
+		cmocka_unit_test(a_flood_does_not_hold_off_the_time_limit),
 		cmocka_unit_test(a_text_in_one_datagram),
 		cmocka_unit_test(a_call_ends_at_its_own_time_limit),
 		cmocka_unit_test(nobody_there_is_an_error_at_once),

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Merges against their definition, on thousands of small random vocabularies: whole pretokens,
- * every prefix of a stream, and the release rule of doc/streaming.md computed by brute force.
+ * every prefix of a stream, and the release rule of doc/internals/streaming.md computed by brute
+ * force.
  */
 #include <stdarg.h>
 #include <setjmp.h>

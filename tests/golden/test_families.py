@@ -4,7 +4,7 @@
 With GPT-2's merges every pretokenizer is tried on any machine; the models' own files are used where
 they are: those that a public package has, by tools/fetch-vocab, and others in a folder
 ../shared/vocab beside the repository (xz-compressed).
-$TOK_GOLDEN_TEXTS is how many texts each has; doc/testing.md says what was run with 100,000.
+$TOK_GOLDEN_TEXTS is how many texts each has; doc/internals/testing.md says what was run with 100,000.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ import pytest
 import texts
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-sys.path.append(str(REPOSITORY / "tools" / "lib"))  # reference
 SHARED = REPOSITORY.parent / "shared" / "vocab"
 FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
 

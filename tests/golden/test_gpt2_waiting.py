@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""No id waits longer than the rule of doc/streaming.md allows, and none is taken back.
+"""No id waits longer than the rule of doc/internals/streaming.md allows, and none is taken back.
 
 The rule is computed here a second time, slowly, from nothing but the reference's encodings of
 prefixes and the list of tokens.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Longest match within pretokens, against its definition, slowly: whole and however it is cut.
 
-The pretokens are Hugging Face's; doc/streaming.md has the definition.
+The pretokens are Hugging Face's; doc/internals/streaming.md has the definition.
 """
 
 import pytest

@@ -3,26 +3,44 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import io
 import json
 import os
 import random
 import re
+import socket
 import subprocess
+from ipaddress import IPv6Address
 from pathlib import Path
 
 import diag_machines as lab
 import pytest
+from dpdk_tokd.ops.diag import gids
+from dpdk_tokd.ops.diag.__main__ import main
+from dpdk_tokd.ops.diag.machine import Gid
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TOKD_BUILD", REPOSITORY / "build"))
-PROGRAM = BUILD / "lib/gpu_sink/diag/tokd-diag"
-
-pytestmark = pytest.mark.skipif(not PROGRAM.is_file(), reason=f"{PROGRAM} is not built")
+TOOL = REPOSITORY / "tools/tokd-diag"
 
 
 def run(*options: object) -> subprocess.CompletedProcess[str]:
+    """The program, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            code = main([str(option) for option in options])
+        except SystemExit as done:  # of argparse
+            code = done.code
+    return subprocess.CompletedProcess(options, code, out.getvalue(), err.getvalue())
+
+
+def run_tool(*options: object) -> subprocess.CompletedProcess[str]:
+    """The program as a user starts it."""
     return subprocess.run(
-        [PROGRAM, *map(str, options)], capture_output=True, text=True, timeout=120, check=False
+        [TOOL, *map(str, options)], capture_output=True, text=True, timeout=120, check=False
     )
 
 
@@ -252,9 +270,7 @@ def test_gpu_without_its_driver_is_a_problem(tmp_path: Path) -> None:
 
 def test_link_down_is_a_problem_with_the_port_in_it(tmp_path: Path) -> None:
     machine = lab.Machine(tmp_path)
-    machine.nic(
-        "mlx5_0", "pci0000:00/0000:03:00.0", "p0", [(lab.IPV4, lab.V2)], state="1: DOWN"
-    )
+    machine.nic("mlx5_0", "pci0000:00/0000:03:00.0", "p0", [(lab.IPV4, lab.V2)], state="1: DOWN")
     report = look(machine)
     assert report["chosen"]["device"] is None
     assert "no port of an RDMA device is active" in report["chosen"]["why"]
@@ -290,6 +306,23 @@ def test_the_best_gid_is_chosen(
     machine = lab.Machine(tmp_path)
     machine.nic("mlx5_0", "pci0000:00/0000:03:00.0", "p0", gids)
     assert look(machine)["chosen"].get("gid") == wanted
+
+
+ADDRESSES = ("fe80::1", "febf::1", "fec0::1", "2001:db8::1", "::ffff:192.0.2.1", "::192.0.2.1")
+
+
+def test_gids_are_ranked_as_the_transport_ranks_them(tmp_path: Path) -> None:
+    """The same table of cases to this rule and to the one in C, compiled here."""
+    source = REPOSITORY / "lib/gpu_sink/transport/verbs_rank.c"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", tmp_path / "rank.so", source], check=True)
+    in_c = ctypes.CDLL(str(tmp_path / "rank.so")).tokg_gid_rank
+    for number, kind in enumerate(gids.TYPES):
+        for index in (0, 1, 255):
+            for text in ADDRESSES:
+                raw = socket.inet_pton(socket.AF_INET6, text)
+                gid = Gid(index, text, kind, gids.scope(IPv6Address(raw)))
+                rank = in_c(number, ctypes.c_uint32(index), raw)
+                assert gids.rank(gid) == rank, (kind, index, text)
 
 
 def test_infiniband_is_chosen_by_its_first_gid(tmp_path: Path) -> None:
@@ -475,22 +508,27 @@ def has_rdma() -> bool:
 def test_this_machine_without_a_device_says_so_and_what_would_give_one() -> None:
     if has_rdma():
         pytest.skip("there is an RDMA device here")
-    text = run("--want", "verbs")
-    assert text.returncode == 1
+    text = run_tool("--want", "verbs")
+    assert (text.returncode, text.stderr) == (1, "")
     assert "RDMA devices\n  none. A NIC with RDMA" in text.stdout
     assert "rdma link add rxe0 type rxe" in text.stdout
-    assert run("--want", "shm").returncode == 0
-    report = json.loads(run("--json").stdout)
+    assert run_tool("--want", "shm").returncode == 0
+    report = json.loads(run_tool("--json").stdout)
     assert (report["rdma"], report["chosen"]["device"]) == ([], None)
+
+
+def test_a_module_of_its_name_where_it_is_started_is_not_run(tmp_path: Path) -> None:
+    (tmp_path / "diag.py").write_text("raise SystemExit('not this')")
+    subprocess.run([TOOL, "--version"], cwd=tmp_path, capture_output=True, check=True)
 
 
 def test_json_goes_nowhere_when_standard_output_is_full() -> None:
     with open("/dev/full", "w") as full:
         done = subprocess.run(
-            [PROGRAM, "--json"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
+            [TOOL, "--json"], stdout=full, stderr=subprocess.PIPE, text=True, check=False
         )
     assert done.returncode == 1
-    assert "standard output" in done.stderr
+    assert done.stderr == "tokd-diag: standard output: No space left on device\n"
 
 
 # ---- options
@@ -499,9 +537,9 @@ def test_json_goes_nowhere_when_standard_output_is_full() -> None:
 @pytest.mark.parametrize(
     "options,words",
     [
-        (["--want", "rdma"], "verbs cuda shm"),
-        (["--want", ""], "verbs cuda shm"),
-        (["--role", "host"], "producer agent"),
+        (["--want", "rdma"], "'verbs', 'cuda', 'shm'"),
+        (["--want", ""], "'verbs', 'cuda', 'shm'"),
+        (["--role", "host"], "'producer', 'agent'"),
         (["--ring", "0"], "1 to 1024G"),
         (["--ring", "-1"], "1 to 1024G"),
         (["--ring", "16MB"], "1 to 1024G"),
@@ -521,9 +559,9 @@ def test_wrong_options_are_one_line_and_2(options: list[str], words: str) -> Non
     assert done.stdout == ""
 
 
-def test_help_and_version() -> None:
-    assert all(len(line) <= 100 for line in run("--help").stdout.splitlines())
+def test_version_is_the_same_with_and_without_the_package() -> None:
     assert re.fullmatch(r"tokd-diag \d+\.\d+\.\d+\n", run("--version").stdout)
+    assert run_tool("--version").stdout == run("--version").stdout
 
 
 # ---- drivers
@@ -633,10 +671,10 @@ def test_files_that_are_no_programs_are_one_line_and_the_others_are_read(tmp_pat
         bad[-1].write_bytes(data)
     bad += [tmp_path / "text", tmp_path / "missing", tmp_path, tmp_path / "pipe"]
     os.mkfifo(tmp_path / "pipe")
-    (tmp_path / "text").write_text("no ELF")
+    (tmp_path / "text").write_text("no program")
     code, files, message = drivers(*bad, program)
     assert code == 1
     assert [d["name"] for d in files[str(program)]] == ["net_own"]
     assert "Traceback" not in message
     for file in ("text", "missing"):
-        assert len(re.findall(rf"/{file}: no ELF", message)) == 1
+        assert len(re.findall(rf"/{file}: not an ELF", message)) == 1

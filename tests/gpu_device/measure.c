@@ -3,19 +3,22 @@
  * gpu_measure MODE DEVICE [NAME=NUMBER]... [out=FILE]
  *
  *   scan       nothing is posted: how long each look at all slots takes, by the scanner's own clock
- *   requests   this host posts n slots one after the other into the mapped ring: from before the first
- *              store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped
- *   produce    producers on the device post n slots each (produce.h): from before the first store, and
- *              from before the ticket's, until `done` is read
- *   leave      one slot is embedded, then the process ends with the consumer running
+ *   requests   this host posts n slots one after the other into the mapped ring: from before the
+ * first store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped produce
+ * producers on the device post n slots each (produce.h): from before the first store, and from
+ * before the ticket's, until `done` is read drain      `slots` slots are posted, then a consumer
+ * embeds them and ends: for a profiler, which lets nothing else run beside a kernel. The ring is in
+ * host memory leave      one slot is embedded, then the process ends with the consumer running
  *
- * Prints one JSON object: what was done, and `series`, each with its clock and how many samples there
- * are. The samples themselves go to FILE, one series after the other, as 64-bit words of ticks;
- * `ns_per_tick` says what one is. Looks are timed in the mode `scan` alone: timing costs stores.
- * TOKD_GPU_RING=host: the ring in this host's memory. Tables and ids come from `seed`. `kind` and
- * `dtype` are enum tokg_kind and tokg_dtype. Ends with 1 where a slot or a row is not right.
+ * Prints one JSON object: what was done, and `series`, each with its clock and how many samples
+ * there are. The samples themselves go to FILE, one series after the other, as 64-bit words of
+ * ticks; `ns_per_tick` says what one is. Looks are timed in the mode `scan` alone: timing costs
+ * stores. TOKD_GPU_RING=host: the ring in this host's memory. Tables and ids come from `seed`.
+ * `kind` and `dtype` are enum tokg_kind and tokg_dtype. Ends with 1 where a slot or a row is not
+ * right.
  */
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -43,6 +46,7 @@ struct measure {
 	struct tokg_device *d;
 	FILE *out;
 	uint32_t n_series;
+	bool drained; /* for the thread of the mode drain */
 };
 
 static uint64_t
@@ -127,8 +131,8 @@ open_device(struct measure *m, const char *name, bool time_scans)
 	struct tokg_geometry *const g = &m->c.geometry;
 	struct tokg_tables *const t = &m->c.tables;
 	const uint64_t row = tokg_out_bytes(a->tokens, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
-	const uint64_t least = 4 * tokg_out_bytes(a->slot_bytes / 4,
-					   a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
+	const uint64_t least =
+		4 * tokg_out_bytes(a->slot_bytes / 4, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
 	const uint64_t need = row * (a->batch ? a->batch : 1) * a->slots;
 	uint64_t seed = a->seed * 2 + 1;
 	struct tokg_error why = {{0}};
@@ -250,6 +254,18 @@ struct stamps {
 #endif
 };
 
+static struct stamps
+stamps_make(uint64_t n)
+{
+	struct stamps s = {.visible_embedded = calloc(n + 1, 8)};
+
+#ifdef TOKG_STAGES
+	for (int i = 0; i < 4; i++)
+		s.stage[i] = calloc(n + 1, 8);
+#endif
+	return s;
+}
+
 static uint64_t
 since(struct stamps *s, uint64_t from, uint64_t to)
 {
@@ -270,15 +286,28 @@ stamp(struct stamps *s, uint64_t i, const struct tokg_out_entry *e)
 }
 
 static void
+say_stamps(struct measure *m, const struct stamps *s, uint64_t n)
+{
+	const char *const own = is_cpu(m) ? "CLOCK_MONOTONIC" : "globaltimer";
+
+	series(m, "seen to embedded", own, 1, s->visible_embedded, n);
+#ifdef TOKG_STAGES
+	series(m, "stage: seen to check word right", own, 1, s->stage[0], n);
+	series(m, "stage: check word right to handed out", own, 1, s->stage[1], n);
+	series(m, "stage: handed out to taken by the last worker", own, 1, s->stage[2], n);
+	series(m, "stage: taken by the last worker to embedded", own, 1, s->stage[3], n);
+#endif
+}
+
+static void
 measure_requests(struct measure *m)
 {
 	const uint64_t n = m->a.n;
 	const uint32_t slots = m->a.slots;
-	const char *const own = is_cpu(m) ? "CLOCK_MONOTONIC" : "globaltimer";
-	uint64_t *const round = calloc(n, 8), seed0 = m->a.seed * 2 + 1;
+	uint64_t *const round = calloc(n, 8);
 	uint32_t *const ids = calloc(1, m->a.slot_bytes);
-	struct stamps s = {.visible_embedded = calloc(n, 8)};
-	uint64_t seed = seed0;
+	struct stamps s = stamps_make(n);
+	uint64_t seed = m->a.seed * 2 + 1;
 
 	if (m->d->region == NULL)
 		post_fail("requests: this host cannot store into a ring in GPU memory: "
@@ -286,10 +315,6 @@ measure_requests(struct measure *m)
 	if (m->a.batch != 0 || 4 * m->a.tokens > m->a.slot_bytes)
 		post_fail("requests: batch must be 0, and %u ids fit into a slot",
 			m->a.slot_bytes / 4);
-#ifdef TOKG_STAGES
-	for (int i = 0; i < 4; i++)
-		s.stage[i] = calloc(n, 8);
-#endif
 	start(m);
 	for (uint64_t i = 0; i < n; i++) {
 		const uint32_t slot = (uint32_t)(i % slots);
@@ -312,13 +337,7 @@ measure_requests(struct measure *m)
 	begin(m, "requests");
 	printf("\"backward_stamps\": %" PRIu64 ", \"series\": [", s.backward);
 	series(m, "posted to done read", "CLOCK_MONOTONIC", 1, round, n);
-	series(m, "seen to embedded", own, 1, s.visible_embedded, n);
-#ifdef TOKG_STAGES
-	series(m, "stage: seen to check word right", own, 1, s.stage[0], n);
-	series(m, "stage: check word right to handed out", own, 1, s.stage[1], n);
-	series(m, "stage: handed out to taken by the last worker", own, 1, s.stage[2], n);
-	series(m, "stage: taken by the last worker to embedded", own, 1, s.stage[3], n);
-#endif
+	say_stamps(m, &s, n);
 	printf("]}\n");
 }
 
@@ -337,38 +356,58 @@ producers_wait(struct measure *m, struct produce *p)
 			post_fail("the region cannot be read");
 		ended = begun = 0;
 		for (uint32_t i = 0; i < p->producers; i++) {
-			const uint64_t state =
-				__atomic_load_n(&p->said[i].state, __ATOMIC_ACQUIRE);
+			const uint64_t state = __atomic_load_n(&p->said[i].state, __ATOMIC_ACQUIRE);
 
 			begun += state != PRODUCE_WAITS;
 			ended += state >= PRODUCE_ENDED;
 		}
 		if (begun < p->producers && post_now() > begun_by)
-			post_fail("%u of %u producers do not begin beside the consumer: the kernels "
-				  "are not run at once",
+			post_fail(
+				"%u of %u producers do not begin beside the consumer: the kernels "
+				"are not run at once",
 				p->producers - begun, p->producers);
 	}
+}
+
+/* Stamps of the last entries that the consumer wrote, as many as `n` and the outbox keep. */
+static uint64_t
+last_stamps(struct measure *m, struct stamps *s, uint64_t n)
+{
+	uint64_t taken = 0, kept = 0;
+
+	if (m->d->ops->taken(m->d, &taken) < 0)
+		post_fail("the device does not say how many entries there are");
+	n = taken < n ? taken : n;
+	n = m->d->outbox->n < n ? m->d->outbox->n : n;
+	for (uint64_t i = taken - n; i < taken; i++) {
+		const struct tokg_out_entry *const e = tokg_outbox_entry(m->d->outbox, i);
+
+		if (e->seq == i + 1 && e->status == TOKG_OK)
+			stamp(s, kept++, e);
+	}
+	return kept;
 }
 
 static void
 say_produced(struct measure *m, const struct produce *p)
 {
+	struct stamps s = stamps_make(p->kept);
 	struct produce_said all = {0};
 	uint64_t first = UINT64_MAX, last = 0, late = 0, n = 0, *flat;
 	double ns = 0, ticks = 0;
 
 	for (uint32_t i = 0; i < p->producers; i++) {
-		const struct produce_said *const s = &p->said[i];
+		const struct produce_said *const one = &p->said[i];
 
-		all.done += s->done;
-		all.not_ok += s->not_ok;
-		all.compared += s->compared;
-		all.wrong += s->wrong;
-		late += s->state == PRODUCE_LATE;
-		first = s->ns[0] < first ? s->ns[0] : first;
-		last = s->ns[1] > last ? s->ns[1] : last;
-		ns += (double)(s->ns[1] - s->ns[0]);
-		ticks += (double)(s->tick[1] - s->tick[0]);
+		all.done += one->done;
+		all.not_ok += one->not_ok;
+		all.compared += one->compared;
+		all.wrong += one->wrong;
+		late += one->state == PRODUCE_LATE;
+		first = one->ns[0] < first ? one->ns[0] : first;
+		last = one->ns[1] > last ? one->ns[1] : last;
+		ns += (double)(one->ns[1] - one->ns[0]);
+		ticks += (double)(one->tick[1] - one->tick[0]);
 	}
 	flat = calloc(2ull * p->producers * p->kept + 1, sizeof(*flat));
 	if (flat == NULL)
@@ -392,12 +431,13 @@ say_produced(struct measure *m, const struct produce *p)
 			is_cpu(m) ? "CLOCK_MONOTONIC" : "clock64 of the producer's multiprocessor",
 			ticks > 0 ? ns / ticks : 1, flat, n);
 	}
-	printf("]}\n");
+	say_stamps(m, &s, last_stamps(m, &s, p->kept));
+	printf("], \"backward_stamps\": %" PRIu64 "}\n", s.backward);
 	free(flat);
 	fflush(stdout);
 	if (all.not_ok > 0 || all.wrong > 0)
-		post_fail("%" PRIu64 " slots not OK, %" PRIu64 " words of rows wrong (last: post %" PRIu64
-			  " of its producer)",
+		post_fail("%" PRIu64 " slots not OK, %" PRIu64
+			  " words of rows wrong (last: post %" PRIu64 " of its producer)",
 			all.not_ok, all.wrong, p->said[0].last_wrong);
 	if (all.done == 0)
 		post_fail("no slot was done");
@@ -434,6 +474,59 @@ measure_produce(struct measure *m)
 	p->ops->close(p);
 }
 
+/* Tells the consumer to end when all is done, again and again: its start says the opposite. */
+static void *
+tell_to_drain(void *argument)
+{
+	const struct timespec nap = {0, 200000};
+	struct measure *const m = argument;
+	uint32_t *const stop =
+		(uint32_t *)((uint8_t *)m->d->region + offsetof(struct tokg_ctl, stop));
+
+	while (!__atomic_load_n(&m->drained, __ATOMIC_ACQUIRE)) {
+		__atomic_store_n(stop, TOKG_STOP_DRAIN, __ATOMIC_RELEASE);
+		nanosleep(&nap, NULL);
+	}
+	return NULL;
+}
+
+static void
+measure_drain(struct measure *m)
+{
+	uint32_t *const ids = calloc(1, m->a.slot_bytes);
+	uint64_t seed = m->a.seed * 2 + 1;
+	struct tokg_error why = {{0}};
+	pthread_t teller;
+
+	if (m->d->region == NULL || m->a.batch != 0 || 4 * m->a.tokens > m->a.slot_bytes)
+		post_fail("drain: needs TOKD_GPU_RING=host, batch=0, and ids that fit into a slot");
+	post_grant(m->d);
+	for (uint32_t i = 0; i < m->a.slots; i++) {
+		struct tokg_hdr h = {.kind = (uint16_t)m->a.kind,
+			.epoch = POST_EPOCH,
+			.bytes = 4 * m->a.tokens,
+			.tokens = m->a.tokens};
+
+		h.out_off = i * tokg_out_bytes(m->a.tokens, m->d->geometry.row_bytes);
+		for (uint32_t k = 0; k < m->a.tokens; k++)
+			ids[k] = (uint32_t)((random64(&seed) >> 32) * m->a.n_ids >> 32);
+		post_slot(m->d, 0, i, &h, 1, ids);
+	}
+	if (pthread_create(&teller, NULL, tell_to_drain, m) != 0)
+		post_fail("drain: no thread");
+	if (m->d->ops->start(m->d, 1, &why) < 0)
+		post_fail("%s", why.text);
+	for (uint32_t i = 0; i < m->a.slots; i++)
+		if (post_wait(m->d, 0, i, 1) != TOKG_OK)
+			post_fail("slot %u was not embedded", i);
+	__atomic_store_n(&m->drained, true, __ATOMIC_RELEASE);
+	pthread_join(teller, NULL);
+	if (m->d->ops->stop(m->d, TOKG_STOP_DRAIN, 10000, &why) < 0)
+		post_fail("%s", why.text);
+	begin(m, "drain");
+	printf("\"done\": %u, \"series\": []}\n", m->a.slots);
+}
+
 /* As a process that fell over: nobody stops the consumer. */
 static void
 measure_leave(struct measure *m)
@@ -458,7 +551,7 @@ main(int argc, char **argv)
 		const char *name;
 		void (*run)(struct measure *m);
 	} modes[] = {{"scan", measure_scan}, {"requests", measure_requests},
-		{"produce", measure_produce}, {"leave", measure_leave}};
+		{"produce", measure_produce}, {"drain", measure_drain}, {"leave", measure_leave}};
 	static struct measure m = {.a = {.seed = 1,
 					   .n = 2000,
 					   .kept = 1u << 20,
@@ -493,5 +586,6 @@ main(int argc, char **argv)
 		m.d->ops->close(m.d);
 		return 0;
 	}
-	post_fail("usage: gpu_measure scan|requests|produce|leave DEVICE [NAME=NUMBER]... [out=FILE]");
+	post_fail(
+		"usage: gpu_measure scan|requests|produce|drain|leave DEVICE [NAME=NUMBER]... [out=FILE]");
 }

@@ -10,6 +10,8 @@
 #include "produce.h"
 
 #define PRODUCE_IN_FLIGHT_MAX 64
+#define PRODUCE_LOOK_EVERY 1024 /* posts, between looks at the clock; also in waits that are long  \
+				 */
 
 /* All that the producers know, as the device has it. */
 struct produce_plan {
@@ -94,8 +96,7 @@ produce_post(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t p
 	const uint32_t slot = (uint32_t)(n % p->g.slots);
 	const uint32_t bytes = produce_records(p) * produce_record_bytes(p);
 	const uint32_t pairs = (uint32_t)(tokg_align(bytes, TOKG_LINE) / 8);
-	uint64_t *const payload =
-		(uint64_t *)(p->region + tokg_payload_at(&p->g, producer, slot));
+	uint64_t *const payload = (uint64_t *)(p->region + tokg_payload_at(&p->g, producer, slot));
 	uint64_t *const to = (uint64_t *)(p->region + tokg_hdr_at(&p->g, producer, slot));
 	struct tokg_hdr h = {};
 	uint64_t words[sizeof(h) / 8], sum = 0;
@@ -132,21 +133,33 @@ produce_post(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t p
 	tokg_st_release(to + offsetof(struct tokg_hdr, ticket) / 8, h.ticket);
 }
 
+/* Told to leave, or out of time? Read over the bus: so seldom that no percentile told is of these.
+ */
+TOKG_DEV bool
+produce_late(const produce_plan *p, uint64_t until, struct produce_said *own)
+{
+	if (tokg_ld32(p->stop) == 0 && tokg_now() <= until)
+		return false;
+	own->state = PRODUCE_LATE;
+	return true;
+}
+
 /* By one thread: until the n-th post is done. False: told to leave, or out of time. */
 TOKG_DEV bool
 produce_wait(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t producer, uint64_t n,
 	uint64_t until, struct produce_said *own)
 {
-	const uint64_t *const done = (const uint64_t *)(p->region +
-		tokg_done_at(&p->g, producer, (uint32_t)(n % p->g.slots)));
+	const uint64_t *const done =
+		(const uint64_t *)(p->region +
+				   tokg_done_at(&p->g, producer, (uint32_t)(n % p->g.slots)));
 	const uint64_t ticket = 1 + n / p->g.slots;
 	uint64_t now;
 
+	if (n % PRODUCE_LOOK_EVERY == PRODUCE_LOOK_EVERY - 1 && produce_late(p, until, own))
+		return false;
 	for (uint32_t spin = 1; tokg_ld(done) >> 8 != ticket; spin++) {
-		if (spin % 256 == 0 && (tokg_ld32(p->stop) != 0 || tokg_now() > until)) {
-			own->state = PRODUCE_LATE;
+		if (spin % 256 == 0 && produce_late(p, until, own))
 			return false;
-		}
 #ifndef __CUDA_ARCH__ /* a GPU's producer has a multiprocessor to itself: it looks all the time */
 		tokg_idle(b, false);
 #endif
@@ -169,8 +182,8 @@ TOKG_DEV uint64_t
 produce_wrong(const produce_plan *p, tokg_block *b, uint32_t producer, uint64_t n)
 {
 	const uint64_t record_bytes = tokg_out_bytes(p->c.tokens, p->g.row_bytes);
-	const uint8_t *const out = p->outputs + producer * p->g.out_bytes +
-				   produce_out(p, (uint32_t)(n % p->g.slots));
+	const uint8_t *const out =
+		p->outputs + producer * p->g.out_bytes + produce_out(p, (uint32_t)(n % p->g.slots));
 	const uint32_t ids = produce_records(p) * p->c.tokens, vectors = p->g.row_bytes / 16;
 	uint64_t wrong = 0;
 
@@ -245,25 +258,30 @@ static inline bool
 produce_right(const struct tokg_geometry *g, const struct produce_config *c, struct tokg_error *why)
 {
 	const uint64_t records = c->batch == 0 ? 1 : c->batch;
-	const uint64_t bytes = c->batch == 0 ? 4ull * c->tokens
-					     : records * tokg_align(sizeof(struct tokd_rec) +
-								    4ull * c->tokens, TOKD_RING_ALIGN);
+	const uint64_t bytes =
+		c->batch == 0 ? 4ull * c->tokens
+			      : records * tokg_align(sizeof(struct tokd_rec) + 4ull * c->tokens,
+						  TOKD_RING_ALIGN);
 
 	if (c->in_flight == 0 || c->in_flight > g->slots || c->in_flight > PRODUCE_IN_FLIGHT_MAX)
-		return tokg_wrong(why, "producers: %u slots in flight, must be 1 to %u and at most %d",
+		return tokg_wrong(why,
+			       "producers: %u slots in flight, must be 1 to %u and at most %d",
 			       c->in_flight, g->slots, PRODUCE_IN_FLIGHT_MAX) == 0;
 	if (c->tokens == 0 || bytes > g->slot_bytes)
-		return tokg_wrong(why, "producers: %llu records of %u ids are %llu bytes, a slot has %u",
+		return tokg_wrong(why,
+			       "producers: %llu records of %u ids are %llu bytes, a slot has %u",
 			       (unsigned long long)records, c->tokens, (unsigned long long)bytes,
 			       g->slot_bytes) == 0;
 	if (g->slots * records * tokg_out_bytes(c->tokens, g->row_bytes) > g->out_bytes)
-		return tokg_wrong(why, "producers: the rows of %u slots of %llu records are more than "
-				       "the %llu bytes of a producer's outputs",
+		return tokg_wrong(why,
+			       "producers: the rows of %u slots of %llu records are more than "
+			       "the %llu bytes of a producer's outputs",
 			       g->slots, (unsigned long long)records,
 			       (unsigned long long)g->out_bytes) == 0;
 	if (c->check_every > 0 && (g->kind != TOKG_KIND_WORD || g->row_bytes % 16 != 0))
-		return tokg_wrong(why, "producers: rows are compared of the kind word alone, and of "
-				       "multiples of 16 bytes") == 0;
+		return tokg_wrong(why,
+			       "producers: rows are compared of the kind word alone, and of "
+			       "multiples of 16 bytes") == 0;
 	return true;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Producers as a kernel beside the consumer's, on a stream of its own. All that could wait for the
- * consumer, which does not end, is done before it starts: memory, and loading this kernel, which the
- * runtime would put off until the first launch. Its stack is within what the context has: growing that
- * would wait, too.
+ * consumer, which does not end, is done before it starts: memory, and loading this kernel, which
+ * the runtime would put off until the first launch. Its stack is within what the context has:
+ * growing that would wait, too.
  */
 #include <stdlib.h>
 
@@ -52,8 +52,8 @@ cuda_collect(struct produce *p, struct tokg_error *why)
 {
 	cuda_produce *const c = (cuda_produce *)p;
 
-	return tokg_cuda_good(c->device, cudaStreamSynchronize(c->stream), "the producers failed",
-		       why) &&
+	return tokg_cuda_good(
+		       c->device, cudaStreamSynchronize(c->stream), "the producers failed", why) &&
 	       tokg_cuda_good(c->device,
 		       cudaMemcpy(p->samples, c->samples, c->bytes, cudaMemcpyDeviceToHost),
 		       "reading their samples", why);

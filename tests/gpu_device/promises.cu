@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * gpu_promises [N]: what GPU N, its driver and this machine say they can do, and what of it they then
- * do, as one JSON object. A thing that does not work is not an error: it is what is to be known. Ends
- * with 77 where there is no GPU or no driver, and says why.
+ * gpu_promises [N]: what GPU N, its driver and this machine say they can do, and what of it they
+ * then do, as one JSON object. A thing that does not work is not an error: it is what is to be
+ * known. Ends with 77 where there is no GPU or no driver, and says why.
  */
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -54,7 +54,8 @@ driver(const char *name)
 	cudaDriverEntryPointQueryResult found;
 	void *f = NULL;
 
-	if (cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found) != cudaSuccess ||
+	if (cudaGetDriverEntryPointByVersion(name, &f, 12000, cudaEnableDefault, &found) !=
+			cudaSuccess ||
 		found != cudaDriverEntryPointSuccess)
 		return NULL;
 	return f;
@@ -130,7 +131,8 @@ say_attributes(int gpu)
 		{"dma_buf", CU_DEVICE_ATTRIBUTE_DMA_BUF_SUPPORTED},
 		{"stream_write_value_64", CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS},
 	};
-	const auto get = (CUresult(*)(int *, CUdevice_attribute, CUdevice))driver("cuDeviceGetAttribute");
+	const auto get =
+		(CUresult(*)(int *, CUdevice_attribute, CUdevice))driver("cuDeviceGetAttribute");
 
 	for (const auto &x : all) {
 		int v = -1;
@@ -151,7 +153,8 @@ say_attributes(int gpu)
 void
 store_failed(int)
 {
-	static const char rest[] = ", \"dma_buf_mmap\": \"maps, and a store ends with a signal\"}\n";
+	static const char rest[] =
+		", \"dma_buf_mmap\": \"maps, and a store ends with a signal\"}\n";
 
 	_exit(write(STDOUT_FILENO, rest, sizeof(rest) - 1) < 0);
 }
@@ -160,7 +163,8 @@ store_failed(int)
 void
 try_dmabuf()
 {
-	const auto get = (decltype(&cuMemGetHandleForAddressRange))driver("cuMemGetHandleForAddressRange");
+	const auto get =
+		(decltype(&cuMemGetHandleForAddressRange))driver("cuMemGetHandleForAddressRange");
 	uint32_t word = 0x12345678, back = 0;
 	void *at = NULL, *map;
 	char why[128];
@@ -185,8 +189,9 @@ try_dmabuf()
 			*(volatile uint32_t *)map = word;
 			__sync_synchronize();
 			cudaMemcpy(&back, at, sizeof(back), cudaMemcpyDeviceToHost);
-			text("dma_buf_mmap", back == word ? "works: a store was seen by the GPU"
-							  : "maps, and a store was not seen by the GPU");
+			text("dma_buf_mmap", back == word
+						     ? "works: a store was seen by the GPU"
+						     : "maps, and a store was not seen by the GPU");
 			munmap(map, BYTES);
 		}
 		close(fd);
@@ -245,7 +250,8 @@ main(int argc, char **argv)
 	int n = 0, version = 0;
 	cudaError_t e = cudaGetDeviceCount(&n);
 
-	if (e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver || (e == cudaSuccess && n == 0)) {
+	if (e == cudaErrorNoDevice || e == cudaErrorInsufficientDriver ||
+		(e == cudaSuccess && n == 0)) {
 		fprintf(stderr, "no GPU: %s\n", cudaGetErrorString(e));
 		return 77;
 	}

@@ -83,8 +83,9 @@ def test_the_environment_file_documents_every_option(installed):
 
 
 def test_what_the_recipe_copies_is_installed(installed):
-    """doc/host.md, for the prefix /usr/local."""
-    recipe = re.findall(r"^    cp (?:-r )?(\S+)", (SOURCE / "doc/host.md").read_text(), re.MULTILINE)
+    """doc/user/host.md, for the prefix /usr/local."""
+    page = (SOURCE / "doc/user/host.md").read_text()
+    recipe = re.findall(r"^    cp (?:-r )?(\S+)", page, re.MULTILINE)
     assert len(recipe) == 3
     prefix = one(installed, "dpdk-tokd.service").parents[3]
     assert [name for name in recipe if not (prefix / name.removeprefix("/usr/local/")).exists()] == []
@@ -142,7 +143,7 @@ def test_ports_are_bound_when_their_drivers_had_time_to_come(installed):
 
 @pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
 def test_what_cannot_help_is_not_tried_again(installed, unit):
-    """Of doc/operation.md, "Exit codes"."""
+    """Of doc/user/operate.md, "Exit codes"."""
     has = settings(installed, unit)
     assert (has["Restart"], has["RestartPreventExitStatus"]) == ("on-failure", "2")
     program = installed / has["ExecStart"].split()[0].lstrip("/")

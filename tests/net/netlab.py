@@ -85,8 +85,11 @@ class NetLab:
 
     _made = 0
 
-    def __init__(self, *, ipv6: bool = False, rx_queues: int = 1) -> None:
-        """rx_queues: of the server's end."""
+    def __init__(
+        self, *, ipv6: bool = False, rx_queues: int = 1, addresses: tuple[str, ...] = ()
+    ) -> None:
+        """rx_queues, addresses: of the server's end."""
+        self._addresses = addresses
         NetLab._made += 1
         self._queues = ("numrxqueues", str(rx_queues)) if rx_queues > 1 else ()
         self._ipv6 = ipv6
@@ -111,7 +114,7 @@ class NetLab:
         inside = ("ip", "netns", "exec", ns)
         for where, name in (((), server), (inside, client)):
             # With IPv6 Linux sends of its own accord, which counters would show.
-            off = "0" if self._ipv6 and name == client else "1"
+            off = "0" if self._ipv6 and (name == client or self._addresses) else "1"
             _run(*where, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6={off}")
             # Linux would leave checksums to a device that is none, and glue packets together.
             off = [w for o in ("tx", "rx", "gro", "gso", "tso") for w in (o, "off")]
@@ -119,6 +122,9 @@ class NetLab:
             _run(*where, "ip", "link", "set", name, "up")
         _run(*inside, "ip", "link", "set", "lo", "up")
         _run(*inside, "ip", "addr", "add", f"{CLIENT_IP}/24", "dev", client)
+        for address in self._addresses:
+            flags = ("nodad",) if ":" in address else ()
+            _run("ip", "addr", "add", address, "dev", server, *flags)
         if self._ipv6:
             _run(*inside, "ip", "addr", "add", f"{CLIENT_IP6}/64", "dev", client, "nodad")
 
@@ -178,6 +184,7 @@ class Appliance:
         args: tuple,
         devargs: str | None = None,
         lcores: str | None = None,
+        ip: str | None = SERVER_IP,
     ) -> None:
         """devargs: those of `driver`, if it is not to serve the end of the veth pair."""
         Appliance._started += 1
@@ -191,7 +198,9 @@ class Appliance:
             lcores = "1" if (os.cpu_count() or 1) > 1 else "0"
         eal = ["--lcores", lcores, "--no-pci", *memory]
         eal += ["--file-prefix", self.prefix, "--vdev", f"{driver}0,{devargs}".rstrip(",")]
-        app = ["--vocab", str(vocab), "--ip", SERVER_IP, "--socket", self.socket, *args]
+        app = ["--vocab", str(vocab), "--socket", self.socket, *args]
+        if ip is not None:
+            app = ["--ip", ip, *app]
         self.command = [str(binary()), *eal, "--", *app]
 
     def __enter__(self) -> Self:

@@ -20,12 +20,16 @@ QUIET_S = 0.3  # no reply for so long: none will come
 class RawStream:
     """One stream over a socket of its own. Replies are kept as they come."""
 
-    def __init__(
-        self, lab: NetLab, *, flags: int = wire.F_IDS, host: str = SERVER_IP
-    ) -> None:
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        self._socket = lab.call(lambda: socket.socket(family, socket.SOCK_DGRAM))
-        self._socket.connect((host, wire.PORT))
+    def __init__(self, lab: NetLab, *, flags: int = wire.F_IDS, host: str = SERVER_IP) -> None:
+        def connected() -> socket.socket:  # inside, where fe80::1%eth0 has a meaning
+            ((family, kind, _, _, address),) = socket.getaddrinfo(
+                host, wire.PORT, type=socket.SOCK_DGRAM
+            )
+            s = socket.socket(family, kind)
+            s.connect(address)
+            return s
+
+        self._socket = lab.call(connected)
         self.flags = flags
         self.epoch = secrets.randbits(32)
         self.stream_id = secrets.randbits(64)

@@ -62,7 +62,7 @@ def test_asyncio_tasks(lab, wire_port, texts):
         async with AsyncClient(*wire_port, timeout=20) as client:
             got = await asyncio.gather(*(client.tokenize(text) for text, _ in texts))
             assert [ids.tolist() for ids in got] == [ids for _, ids in texts]
-            assert not client._engine._by_id and client._engine._flight == 0
+            assert client._client.pending == 0
 
     in_namespace(lab, work)
 
@@ -130,14 +130,14 @@ def test_the_tool_prints_ids_of_a_whole_text(lab, appliance, gpt2):
 
 def test_asyncio_streams_in_order_and_before_the_end(lab, appliance, gpt2):
     async def work() -> None:
-        text = documents()[:50_000]
+        text = 10 * documents()  # of many windows: ids come while text is yet to be sent
         async with AsyncClient(SERVER_IP) as client:
             pieces = [piece async for piece in client.tokenize_stream(text)]
             firsts = np.cumsum([0, *(len(ids) for _, ids in pieces)])[:-1]
             assert [first for first, _ in pieces] == firsts.tolist()
             ids = np.concatenate([ids for _, ids in pieces])
             assert ids.tolist() == gpt2.encode(text).tolist()
-            assert len(pieces) > 30
+            assert len(pieces) > 10
 
     in_namespace(lab, work)
 
@@ -209,4 +209,4 @@ def test_a_stream_that_is_left_does_not_hold_up_the_next_text(lab, appliance, gp
         ids = client.tokenize("meanwhile")
         assert ids.tolist() == gpt2.encode("meanwhile").tolist()
         left.close()
-        assert not client._engine._by_id
+        assert client._client.pending == 0

@@ -75,12 +75,12 @@ def test_several_clients_at_once(lab, appliance, expected):
 
 
 def test_streamed_ids_come_in_order_and_before_the_end(client, expected):
-    text = real_text(50_000)
+    text = 10 * real_text(100_000)  # of many windows: ids come while text is yet to be sent
     pieces = list(client.tokenize_stream(text))
     firsts = [first for first, _ in pieces]
     assert firsts == np.cumsum([0, *(len(ids) for _, ids in pieces)]).tolist()[:-1]
     assert np.concatenate([ids for _, ids in pieces]).tolist() == expected(text)
-    assert len(pieces) > 30
+    assert len(pieces) > 10
 
 
 def test_vocabulary_is_asked_for_by_checksum(lab, appliance, gpt2):

@@ -19,7 +19,7 @@ import pytest
 from netlab import NO_HUGE, SERVER_IP, Appliance, NetLab, binary, why_not
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "lib"))
+sys.path.insert(0, str(ROOT / "tools"))
 CPUS = sorted(os.sched_getaffinity(0))
 LOAD = binary().parents[1] / "app" / "tokd-load-dpdk"
 TEXTS = [
@@ -77,7 +77,7 @@ def appliance(request: pytest.FixtureRequest, gpt2_file: Path, folder: Path) -> 
 
 @pytest.fixture
 def load(request: pytest.FixtureRequest, appliance: Appliance, folder: Path, gpt2_reference) -> Run:
-    from slices import Slice, write
+    from bench.texts.slices import Slice, write
 
     device, inside = f"net_memif0,role=client,socket={folder / 'memif.sock'},socket-abstract=no", []
     if appliance.driver == "net_af_xdp":

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules that keep an appliance from waiting for ever, each provoked.
 
-doc/architecture.md has the table: which line is the rule, and which test hangs without it. A test
+doc/internals/architecture.md has the table: which line is the rule, and which test hangs without it. A test
 that hangs ends by the time-out of whoever waits, and fails.
 """
 

@@ -12,8 +12,8 @@ import sys
 
 import numpy as np
 import pytest
+import ring_layout
 from dpdk_tokd import Client, Reason, RingError, RingReader, wire
-from dpdk_tokd.ring import layout as ring_layout
 from netlab import SERVER_IP
 from raw_client import RawStream
 from samples import documents
@@ -38,9 +38,11 @@ print(json.dumps({"streams": streams, "copies": copies}))
 """
 
 
-def stream_ids(client: Client) -> int:
-    """Id of the stream of the client's latest text."""
-    return client._engine.stream_id
+def test_rings_are_memzones_of_dpdk(appliance):
+    listed = appliance.telemetry("/eal/memzone_list")
+    zones = [appliance.telemetry(f"/eal/memzone_info,{i}") for i in listed]
+    (ring,) = (zone for zone in zones if zone["Name"] == "tokd_ring_0")
+    assert ring["Length"] > 16 << 20
 
 
 def test_another_process_reads_what_clients_get_without_a_copy(lab, appliance):
@@ -52,7 +54,7 @@ def test_another_process_reads_what_clients_get_without_a_copy(lab, appliance):
         with lab.call(lambda: Client(SERVER_IP)) as client:
             for text in texts:
                 ids = client.tokenize(text)
-                got[str(stream_ids(client))] = ids.tolist()
+                got[str(client.stream_id)] = ids.tolist()
         seen = json.loads(reader.stdout.readline())
     assert reader.returncode == 0
     assert seen["copies"] == 0

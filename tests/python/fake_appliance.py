@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable
 
 import numpy as np
-from dpdk_tokd.ring import layout
+import ring_layout as layout
 
 TSC_HZ = 2_000_000_000
 INSTANCE = 0x1122334455667788

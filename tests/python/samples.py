@@ -53,6 +53,6 @@ def random_bytes(rng: random.Random, n: int) -> bytes:
 
 def documents() -> bytes:
     """Real text and source code, about 100 kB: documents and headers of the repository."""
-    files = [*REPOSITORY.glob("doc/*.md"), *REPOSITORY.glob("lib/tokenizer/**/*.[ch]")]
+    files = [*REPOSITORY.glob("doc/**/*.md"), *REPOSITORY.glob("lib/tokenizer/**/*.[ch]")]
     files += [*REPOSITORY.glob("app/**/*.c"), REPOSITORY / "include/tokd/wire.h"]
     return b"".join(f.read_bytes() for f in sorted(files))[:100_000]

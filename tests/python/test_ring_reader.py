@@ -6,14 +6,15 @@ from __future__ import annotations
 import gc
 import os
 import random
+import signal
 import socket
 import threading
 import time
 
 import numpy as np
 import pytest
+import ring_layout as layout
 from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused
-from dpdk_tokd.ring import layout
 from fake_appliance import INSTANCE, TSC_HZ, VOCAB, FakeAppliance, FakeRing
 
 
@@ -119,17 +120,6 @@ def test_held_ranges_keep_the_cursor_until_all_before_are_released(one, reader):
     assert one.cursor(0) == r.head
 
 
-def test_padding_at_the_end_of_the_ring_is_passed(one, reader):
-    r = one.rings[0]
-    for i in range(100):
-        ids = list(range(i, i + 37 * (i % 5 + 1)))
-        r.publish(ids, first=i)
-        given = next(reader)
-        assert (given.first, given.tokens.tolist()) == (i, ids)
-    assert reader.poll() is None
-    assert one.cursor(0) == r.head > 4 * r.data_bytes
-
-
 def test_rings_are_read_in_turn(path):
     rings = [FakeRing(w) for w in range(3)]
     appliance = FakeAppliance(path, rings)
@@ -140,17 +130,6 @@ def test_rings_are_read_in_turn(path):
         assert [next(reader).worker for _ in range(12)] == [0, 1, 2] * 4
         assert reader.poll() is None
         assert [appliance.cursor(w) for w in range(3)] == [r.head for r in rings]
-    appliance.end()
-
-
-def test_reader_begins_where_it_attached(path):
-    r = FakeRing()
-    r.publish([1])
-    appliance = FakeAppliance(path, [r])
-    with RingReader(path) as reader:
-        assert reader.poll() is None
-        r.publish([2])
-        assert next(reader).tokens.tolist() == [2]
     appliance.end()
 
 
@@ -264,6 +243,32 @@ def test_views_outlive_the_reader(one, path):
     assert tokens.tolist() == [4, 5]
 
 
+def test_a_range_may_be_released_by_another_thread(one, reader):
+    for i in range(1000):
+        one.rings[0].publish([i])
+        given = next(reader).hold()
+        thread = threading.Thread(target=given.release)
+        thread.start()
+        thread.join()
+    assert one.cursor(0) == one.rings[0].head
+
+
+def test_a_signal_ends_waiting_and_attaching(one, path, tmp_path):
+    main = threading.main_thread().ident
+    silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    silent.bind(str(tmp_path / "silent"))
+    silent.listen()
+    with RingReader(path) as reader, silent:
+        for wait in (lambda: next(reader), lambda: RingReader(str(tmp_path / "silent"))):
+            timer = threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT])
+            timer.start()
+            begun = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+            assert time.monotonic() - begun < 2
+            timer.join()
+
+
 def test_closing_detaches(one, path):
     reader = RingReader(path)
     while not one.readers:
@@ -292,7 +297,7 @@ def test_descriptors_are_not_left_open(one, path):
 def test_no_socket_is_an_os_error(path):
     with pytest.raises(FileNotFoundError, match=f"{path}: No such file.*is dpdk-tokd running"):
         RingReader(path)
-    with pytest.raises(OSError, match="a{200}: .*is it the --socket of a dpdk-tokd"):
+    with pytest.raises(OSError, match="a{100}.*: longer than 107 bytes: is it the --socket of a"):
         RingReader("a" * 200)
 
 
@@ -312,39 +317,10 @@ def test_silence_ends_with_the_path(path, monkeypatch):
             RingReader(path)
 
 
-@pytest.mark.parametrize("before", ["send", "recvmsg"])
-@pytest.mark.parametrize("message", [b"too many readers: detach one first", None])
-def test_an_appliance_that_closes_before_it_was_asked_is_heard(path, monkeypatch, before, message):
-    """It accepts, answers or not, and closes, before the reader sends or before it receives."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
-        listener.bind(path)
-        listener.listen()
-
-        def part() -> None:
-            s, _ = listener.accept()
-            if message is not None:
-                starts = [0] * layout.RINGS_MAX
-                head = (layout.ATTACH_MAGIC, layout.VERSION, 0, 0, 1)
-                os.write(s.fileno(), layout.ATTACH_REP.pack(*head, *starts, message))
-            s.close()
-
-        class Late(socket.socket):
-            def send(self, *args: object) -> int:
-                if before == "send":
-                    part()
-                return super().send(*args)
-
-            def recvmsg(self, *args: object) -> object:
-                if before == "recvmsg" and not parted:
-                    parted.append(part())
-                return super().recvmsg(*args)
-
-        parted: list[None] = []
-        with monkeypatch.context() as patch:
-            patch.setattr("dpdk_tokd._asking.socket.socket", Late)
-            why = message.decode() if message else f"{path}: closed without an answer: try again"
-            with pytest.raises(RingRefused, match=why):
-                RingReader(path)
+def test_an_appliance_that_closes_without_an_answer_has_refused(one, path):
+    one.packed_reply = lambda: b""
+    with pytest.raises(RingRefused, match=f"{path}: closed without an answer: try again"):
+        RingReader(path)
 
 
 def test_refusal_gives_the_reason_in_words(one, path):
@@ -354,119 +330,37 @@ def test_refusal_gives_the_reason_in_words(one, path):
         RingReader(path)
 
 
-@pytest.mark.parametrize(
-    "field, value", [("magic", 1), ("version", 2), ("n_rings", 64), ("n_rings", 2)]
-)
-def test_wrong_reply_is_refused(one, path, field, value):
-    one.reply[field] = value
-    with pytest.raises(RingError):
+def test_what_is_not_as_ring_h_says_is_a_ring_error(one, path):
+    """tests/reader/test_hostile.c has every way to be wrong; here are the classes and the words."""
+    one.rings[0].set_header(version=2)
+    with pytest.raises(RingError, match="token ring 0: version 2"):
         RingReader(path)
-
-
-@pytest.mark.parametrize("size", [0, 4, layout.ATTACH_REP.size - 1, layout.ATTACH_REP.size + 1])
-def test_reply_of_wrong_size_is_refused(one, path, size):
-    packed = one.packed_reply()
-    one.packed_reply = lambda: (packed + b"\0")[:size]
-    with pytest.raises(RingError):
-        RingReader(path)
-
-
-def test_missing_descriptor_is_refused(one, path):
+    one.rings[0].set_header()
     one.fds = one.fds[:1]
     with pytest.raises(RingError, match="1 descriptors for 1 rings"):
         RingReader(path)
-
-
-@pytest.mark.parametrize(
-    "field, value",
-    [
-        ("magic", 0),
-        ("version", 2),
-        ("instance", 1),
-        ("data_off", 0),
-        ("data_off", 8192),
-        ("data_off", 1 << 63),
-        ("data_bytes", 0),
-        ("data_bytes", 4095),
-        ("data_bytes", 8192),
-        ("data_bytes", 1 << 63),
-        ("tsc_hz", 0),
-    ],
-)
-def test_wrong_ring_header_is_refused(one, path, field, value):
-    one.rings[0].set_header(**{field: value})
-    with pytest.raises(RingError, match="token ring 0"):
+    one.reply["magic"] = 1
+    with pytest.raises(RingError, match="magic 0x1"):
         RingReader(path)
 
 
-@pytest.mark.parametrize("start", [1, 32, 128, 1 << 63])
-def test_start_outside_the_ring_is_refused(one, path, start):
-    one.reply["start"] = [start] * layout.RINGS_MAX
-    with pytest.raises(RingError, match="start"):
-        RingReader(path)
-
-
-def test_ring_that_could_shrink_is_refused(path):
-    appliance = FakeAppliance(path, [FakeRing(sealed=False)])
-    with pytest.raises(RingError, match="not sealed"):
-        RingReader(path)
-    appliance.end()
-
-
-def test_ring_that_is_no_memfd_is_refused(one, path, tmp_path):
-    with open(tmp_path / "file", "w+b") as file:
-        file.truncate(8192)
-        one.fds[1] = file.fileno()
-        with pytest.raises(RingError, match="token ring 0"):
-            RingReader(path)
-
-
-def test_ring_that_is_too_small_is_refused(one, path):
-    one.fds[1] = os.memfd_create("small", os.MFD_ALLOW_SEALING)
-    with pytest.raises(RingError, match="0 bytes"):
-        RingReader(path)
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"bytes": 0},
-        {"bytes": 32},
-        {"bytes": 65},
-        {"bytes": 96},
-        {"bytes": 4096},
-        {"bytes": 0xFFFFFFC0},
-        {"n_ids": 17},
-        {"n_ids": 0xFFFFFFFF},
-        {"kind": 0},
-        {"kind": 3},
-        {"reason": 99},
-        {"kind": layout.Kind.PAD, "bytes": 0},
-    ],
-    ids=str,
-)
+@pytest.mark.parametrize("fields", [{"bytes": 65}, {"n_ids": 17}, {"kind": 3}], ids=str)
 def test_malformed_record_is_refused(one, reader, fields):
     one.rings[0].publish([1, 2, 3], **fields)
-    with pytest.raises(RingError, match="token ring 0"):
-        next(reader)
+    for _ in range(2):
+        with pytest.raises(RingError, match="token ring 0: record at 0"):
+            next(reader)
 
 
-@pytest.mark.parametrize("head", [1, 63, 4096 + 64, 1 << 63, (1 << 64) - 64])
-def test_impossible_head_is_refused(one, reader, head):
-    one.rings[0].set_head(head)
-    with pytest.raises(RingError, match="token ring 0"):
-        next(reader)
+def test_an_unknown_reason_is_an_error_when_asked_for(one, reader):
+    one.rings[0].publish([], flags=layout.REC_ABORT, reason=99)
+    r = next(reader)
+    assert r.aborted and "99" in repr(r)
+    with pytest.raises(RingError, match="unknown reason 99"):
+        _ = r.reason
 
 
-def test_head_that_goes_back_is_refused(one, reader):
-    one.rings[0].publish([1])
-    next(reader)
-    one.rings[0].set_head(64)
-    with pytest.raises(RingError, match="head"):
-        reader.poll()
-
-
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(5))
 def test_random_bytes_in_the_ring_only_ever_raise_ring_error(one, path, seed):
     rng = random.Random(seed)
     r = one.rings[0]

@@ -8,8 +8,8 @@ import threading
 import time
 
 import pytest
+import ring_layout as layout
 from dpdk_tokd import CutStream, Lost, RingDropped, RingError, RingReader, RingRefused
-from dpdk_tokd.ring import layout
 from fake_appliance import FakeAppliance, FakeRing
 
 FIRST, LAST, ABORT = layout.REC_FIRST, layout.REC_LAST, layout.REC_ABORT

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dpdk_tokd.telemetry against sockets that answer what a test says, and its arithmetic."""
+"""dpdk_tokd.ops.telemetry against sockets that answer what a test says, and its arithmetic."""
 
 from __future__ import annotations
 

@@ -2,10 +2,13 @@
 /* A server that lies: the library says so in time, and neither crashes, hangs nor leaks. */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -258,6 +261,37 @@ that_is_silent_is_given_up_in_time(void **state)
 }
 
 static void
+on_signal(int number)
+{
+}
+
+static void
+that_is_silent_may_be_left_by_a_signal(void **state)
+{
+	const struct sigaction handler = {.sa_handler = on_signal};
+	const struct itimerval soon = {.it_value.tv_usec = 20000};
+	struct sockaddr_un addr = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	struct sigaction before;
+	struct tokr_error e;
+
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "/tmp/tokr-silent-%d", (int)getpid());
+	assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fd, 2), 0);
+	sigaction(SIGALRM, &handler, &before);
+	setitimer(ITIMER_REAL, &soon, NULL);
+	assert_null(tokr_attach(addr.sun_path, TOKR_READER, 100, &e));
+	assert_int_equal(e.code, TOKR_TIMEOUT); /* not by default */
+	setitimer(ITIMER_REAL, &soon, NULL);
+	assert_null(tokr_attach(addr.sun_path, TOKR_READER | TOKR_EINTR, LIMIT_MS, &e));
+	assert_int_equal(e.code, TOKR_SYSTEM);
+	assert_int_equal(e.sys_errno, EINTR);
+	sigaction(SIGALRM, &before, NULL);
+	unlink(addr.sun_path);
+	close(fd);
+}
+
+static void
 that_closes_at_once_is_gone(void **state)
 {
 	struct server *s = *state;
@@ -270,7 +304,8 @@ that_closes_at_once_is_gone(void **state)
 	assert_int_equal(e.code, TOKR_GONE);
 }
 
-/* Whether the request finds it gone, is never read, or comes in time: chance decides, many times. */
+/* Whether the request finds it gone, is never read, or comes in time: chance decides, many times.
+ */
 static void
 that_refuses_and_closes_before_it_was_asked_is_heard(void **state)
 {
@@ -444,6 +479,7 @@ main(void)
 		T(that_closes_at_once_is_gone),
 		T(that_refuses_and_closes_before_it_was_asked_is_heard),
 		T(that_speaks_out_of_turn_is_parted_from),
+		cmocka_unit_test(that_is_silent_may_be_left_by_a_signal),
 		cmocka_unit_test(whose_records_are_wrong_is_found_out),
 		cmocka_unit_test(whose_head_is_impossible_is_found_out),
 		cmocka_unit_test(whose_tail_is_impossible_is_found_out_by_a_tap),

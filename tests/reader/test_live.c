@@ -313,6 +313,7 @@ that_stalls_is_told_why_it_was_dropped(void **state)
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
 	struct tokr_record first, rec;
+	struct tokr_ring info;
 	int rc;
 
 	assert_true(put(f->ring[1], 0, 240, 0));
@@ -322,7 +323,10 @@ that_stalls_is_told_why_it_was_dropped(void **state)
 		usleep(1000);
 	}
 	assert_int_equal(f->a.counts.dropped, 1);
-	/* Its space is let go of at once: what came over it may be nothing yet, but nobody says so. */
+	/* Its space is let go of at once: what came over it may be nothing yet, but nobody says so.
+	 */
+	assert_int_equal(tokr_ring_info(r, 1, &info), 0);
+	assert_int_equal(info.overwritten_bytes, info.held_bytes);
 	assert_int_equal(tokr_release(r, &first), TOKR_OVERRUN);
 	do
 		rc = tokr_next(r, &rec, 0);
@@ -363,6 +367,25 @@ sees_all_that_was_published_before_the_end(void **state)
 	tokr_detach(tap);
 	assert_int_equal(
 		tokd_attach_open(&f->a, f->path, 0600, (gid_t)-1, f->ring, N_RINGS, 42, 100), 0);
+}
+
+static void
+that_has_parted_keeps_what_it_holds_and_holds_up_nobody(void **state)
+{
+	struct fixture *f = *state;
+	struct tokr *r = attached(f, TOKR_READER);
+	struct tokr_record rec, none;
+
+	put(f->ring[1], 7, 240, 0);
+	assert_int_equal(tokr_next(r, &rec, -1), 1);
+	tokr_part(r);
+	assert_int_equal(tokr_next(r, &none, -1), TOKR_GONE);
+	assert_int_equal(tokr_check(r, &rec), 0);
+	assert_ids(&rec);
+	while (tokr_check(r, &rec) == 0) /* the ring is filled again and again */
+		(void)put(f->ring[1], 0, 240, 0);
+	assert_int_equal(tokr_release(r, &rec), TOKR_OVERRUN);
+	tokr_detach(r);
 }
 
 static void
@@ -535,6 +558,7 @@ main(int argc, char **argv)
 		T(as_a_tap_says_that_what_it_used_was_overwritten),
 		T(that_stalls_is_told_why_it_was_dropped),
 		T(sees_all_that_was_published_before_the_end),
+		T(that_has_parted_keeps_what_it_holds_and_holds_up_nobody),
 		T(waits_as_long_as_asked),
 		T(is_refused_in_words),
 		T(killed_while_it_holds_a_view_frees_the_ring),

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <rte_memzone.h>
+
 #include "fixture.h"
 
 static void
@@ -41,6 +43,57 @@ is_laid_out_as_its_header_says(void **state)
 	/* The last byte is there: nothing is left to fault in, or to fail at. */
 	r.data[r.mask] = 1;
 	tokd_ring_free(&r);
+}
+
+/* The name is kept by EAL for the life of this program: each test has a worker of its own. */
+static void
+is_a_memzone(uint32_t worker, uint64_t hugepage)
+{
+	const struct rte_memzone *zone;
+	struct tokd_ring r;
+	uint8_t *reader;
+	char name[32];
+	size_t bytes;
+
+	assert_int_equal(tokd_ring_create(&r, worker, 0, -1, 64 << 10, hugepage, 1, 1), 0);
+	bytes = r.map_bytes;
+	snprintf(name, sizeof(name), "tokd_ring_%u", worker);
+	zone = rte_memzone_lookup(name);
+	assert_non_null(zone);
+	assert_ptr_equal(zone->addr, r.hdr);
+	assert_int_equal(zone->len, bytes);
+	assert_int_equal(zone->hugepage_sz, r.front_bytes);
+
+	/* EAL's notes about it are elsewhere: a reader sees the header, and zeros. */
+	reader = mmap(NULL, bytes, PROT_READ, MAP_SHARED, r.fd, 0);
+	assert_ptr_not_equal(reader, MAP_FAILED);
+	for (size_t i = sizeof(*r.hdr); i < bytes; i++)
+		assert_int_equal(reader[i], 0);
+
+	/* What is written stays readable when the appliance has let go of it. */
+	r.data[r.mask] = 7;
+	tokd_ring_free(&r);
+	assert_memory_equal(reader, "TOKDRNG1", 8);
+	assert_int_equal(reader[TOKD_RING_HDR_BYTES + (64 << 10) - 1], 7);
+	munmap(reader, bytes);
+
+	/* A second one of that name works, without it. */
+	assert_int_equal(tokd_ring_create(&r, worker, 0, -1, 64 << 10, hugepage, 1, 1), 0);
+	assert_false(r.memzone);
+	assert_true(r.registered);
+	tokd_ring_free(&r);
+}
+
+static void
+is_a_memzone_in_ordinary_pages(void **state)
+{
+	is_a_memzone(40, 0);
+}
+
+static void
+is_a_memzone_in_huge_pages(void **state)
+{
+	is_a_memzone(41, tokd_ring_hugepage(64 << 10));
 }
 
 static void
@@ -165,10 +218,12 @@ main(int argc, char **argv)
 		cmocka_unit_test(says_that_memory_is_short_instead_of_dying),
 		cmocka_unit_test(falls_back_to_ordinary_pages),
 		cmocka_unit_test(wants_no_more_huge_pages_than_there_are),
+		cmocka_unit_test(is_a_memzone_in_ordinary_pages),
 		cmocka_unit_test(is_sealed_against_writing),
 	};
 	const struct CMUnitTest huge_tests[] = {
 		cmocka_unit_test(uses_huge_pages_where_there_are_any),
+		cmocka_unit_test(is_a_memzone_in_huge_pages),
 		cmocka_unit_test(is_sealed_against_writing_in_huge_pages),
 	};
 

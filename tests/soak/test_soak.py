@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/soak, tools/wire-to-ring and tools/workers, shortened. The whole run is in doc/results.md."""
+"""tools/soak, tools/wire-to-ring and tools/workers, shortened. Whole runs: doc/results/."""
 
 from __future__ import annotations
 

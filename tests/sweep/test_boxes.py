@@ -45,8 +45,6 @@ def cut(name: str, more: dict[str, dict[str, list[Any]]]) -> dict[str, Any]:
             for key in ("least", "generator"):
                 knee[key] = {told(metric): value for metric, value in knee[key].items()}
             knee["metric"] = told(knee["metric"])
-        if "published" in test:
-            test["published"] = str(ROOT / "boxes" / test["published"])
     return box
 
 

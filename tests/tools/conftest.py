@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The modules under test lie in tools/lib; what tools/setup built, in $TOKD_BUILD or build/."""
+"""The modules under test lie in tools/bench; what tools/setup built, in $TOKD_BUILD or build/."""
 
 import os
 import socket
@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools" / "lib"))
+sys.path.insert(0, str(ROOT / "tools"))
+sys.path.append(str(ROOT / "tests" / "support"))
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def tokd_load() -> Path:
 
 @pytest.fixture(scope="session")
 def ranks_file() -> Path:
-    from packages import data_home
+    from bench.texts.packages import data_home
 
     path = data_home() / "vocab" / "gpt2.tiktoken"
     if not path.is_file():
@@ -34,7 +35,7 @@ def ranks_file() -> Path:
 @pytest.fixture(scope="session")
 def tokenizer_json(ranks_file, tmp_path_factory) -> Path:
     """GPT-2's, which takes seconds to make."""
-    engines = pytest.importorskip("engines", reason="run tools/setup")
+    engines = pytest.importorskip("bench.baseline.engines", reason="run tools/setup")
     made = tmp_path_factory.mktemp("json") / "tokenizer.json"
     engines.write_json(ranks_file, made)
     return made
@@ -42,7 +43,7 @@ def tokenizer_json(ranks_file, tmp_path_factory) -> Path:
 
 @pytest.fixture(scope="session")
 def tiktoken(ranks_file):
-    import reference
+    from bench.texts import reference
 
     return reference.load_tiktoken(ranks_file)
 
@@ -52,11 +53,11 @@ def bench(ranks_file, tiktoken, tokenizer_json, tokd_load, tmp_path, monkeypatch
     """Makes what systems.prepare() does, with so many texts, over the loopback: without the
     namespaces, the wires and the warm-up of the servers."""
     import numpy as np
-    import round_trips
-    import systems
-    from demo import servers
-    from demo.net import Veth
-    from slices import Slice
+    from bench import appliance as servers
+    from bench import load as round_trips
+    from bench.lab.net import Veth
+    from bench.tasks import systems
+    from bench.texts.slices import Slice
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

@@ -14,13 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-engines = pytest.importorskip("engines", reason="run tools/setup")
-import reference
-import slices
-from demo.process import Process
+engines = pytest.importorskip("bench.baseline.engines", reason="run tools/setup")
+from bench.process import Process
+from bench.texts import reference, slices
 
 ROOT = Path(__file__).resolve().parents[2]
-SERVER = ROOT / "tools" / "baseline" / "socket_server.py"
+SERVER = ROOT / "tools" / "bench" / "baseline" / "socket_server.py"
 LENGTH = struct.Struct("<I")
 TEXTS = [
     "Hello world, it's 2024:  two  blanks\n\n\tand a tab. <|endoftext|> is text",

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-import engines
-import round_trips
-import systems
-from sweep import task as tasks
-from sweep.task import Missing, WrongIds
+from bench import load as round_trips
+from bench import task as tasks
+from bench.baseline import engines
+from bench.task import Missing, WrongIds
+from bench.tasks import systems
 
 ROOT = Path(__file__).resolve().parents[2]
 PARAMETERS = {
@@ -22,7 +22,7 @@ WARM_UP = 3
 
 @pytest.fixture(scope="module")
 def module():
-    path = ROOT / "boxes" / "tasks" / "client-to-ids" / "task.py"
+    path = ROOT / "tools" / "bench" / "tasks" / "client-to-ids" / "task.py"
     return tasks.load("client-to-ids", path).module
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-client from the shell, and the example of libtokd-client that doc/clients.md gives."""
+"""tokd-client from the shell, and the example of libtokd-client that doc/user/clients.md gives."""
 
 import os
 import subprocess
@@ -92,7 +92,7 @@ def test_a_line_that_fails_is_named_and_the_others_go_on():
         (["--vocab", "00000000", "h"], 2, b"8 hexadecimal digits"),
         (["--nonsense", "h"], 2, b"nonsense"),
         (["no.such.host.invalid"], 3, b"no.such.host.invalid:9000: "),
-        (["127.0.0.1:9"], 1, b"is the appliance running there?"),
+        (["127.0.0.1:9"], 1, b"is dpdk-tokd running"),
     ],
 )
 def test_what_is_wrong_is_one_line(options, code, says):
@@ -111,9 +111,9 @@ def test_the_documented_example_compiles_and_runs(compiled_example):
     with Server(lambda _: False) as server:
         host, port = server.address.split(":")
         program = compiled_example(
-            "doc/clients.md",
+            "doc/user/clients.md",
             "lib/client/libtokd-client.a",
-            **{"192.0.2.1": host, "TOKD_WIRE_PORT": port},
+            **{"tokenizer.example": host, "TOKD_WIRE_PORT": port},
         )
         done = subprocess.run([program], capture_output=True, timeout=30, check=True)
     assert done.stdout.split() == numbers(b"Hello, world").split()

@@ -5,10 +5,11 @@ import sys
 
 import numpy as np
 import pytest
-from demo import measure, plan, report, servers
-from demo.net import Veth
-from demo.process import NotReady, Process
-from slices import SIZES, Slice
+from bench import appliance as servers
+from bench.demo import measure, plan, report
+from bench.lab.net import Veth
+from bench.process import NotReady, Process
+from bench.texts.slices import SIZES, Slice
 
 
 def piece(n: int) -> Slice:

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 pytest.importorskip("tokenizers", reason="run tools/setup")
-import encode_texts
 import numpy as np
-import reference
-from encode_texts import WARM_UP, Kind, Vocabulary
+from bench.texts import encode_texts, reference
+from bench.texts.encode_texts import WARM_UP, Kind, Vocabulary
 
 TEXT = "".join(f"Line {n}, of {n * n} w\u00f6rds, and \u4f60\u597d {n}.\n" for n in range(4000))
 BYTES = Kind("gpt2", "english", "bytes", 100)

@@ -1,11 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Vocabularies and corpora: what is verified, cached and cut, without a network."""
 
-import fetch_corpus
-import fetch_vocab
-import packages
 import pytest
-import textual
+from bench.texts import fetch_corpus, fetch_vocab, packages, textual
 
 
 @pytest.fixture

@@ -1,232 +1,315 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/gpu-check where there is no GPU, and how it judges what it ran."""
+"""tools/gpu-check where there is no GPU: its build, its parts and limits, what it writes; and all that
+can be run as threads."""
 
 from __future__ import annotations
 
+import array
+import ast
 import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
-import gpu_check
 import pytest
+from bench.gpu_check import build, figures, main, parts, report
+from bench.gpu_check.run import NotRun, Run
 
-NUMBERS = {"n": 2000, "p50": 8.0, "p99": 9.5}
-RIGHT = {
-    "gpu": True,
-    "name": "a GPU, 580.1",
-    "not_run": ["racecheck: compute-sanitizer is not on the PATH"],
-    "parts": {
-        "exactness, ring gpu": {"right": True, "compared_with": "NumPy", "output": "60 passed"},
-        "memcheck": {"right": True, "output": ""},
-        "racecheck": {"not_run": "compute-sanitizer is not on the PATH"},
-        "times, ring gpu": {
-            "right": True,
-            "numbers": {"embed_2048x768_fp32": NUMBERS, "scan_4096_slots": NUMBERS},
-        },
-    },
-}
+ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.fixture
-def no_build(monkeypatch):
-    """The build is taken as done; programs end as told."""
-    ends = {}
-
-    def ran(command, *_, **__):
-        return ends.get(str(command[0]).rpartition("/")[2], (0, ""))
-
-    monkeypatch.setattr(gpu_check, "ran", ran)
-    monkeypatch.setattr(gpu_check, "gpu_here", lambda: False)
-    return ends
+def has_gpu() -> bool:
+    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
 
 
-def test_without_a_gpu_nothing_is_run_and_that_is_said(no_build, capsys, tmp_path):
-    no_build["gpu_measure"] = (77, "no GPU: device cuda:0: no NVIDIA driver is loaded\n")
-    report = tmp_path / "report.json"
-    assert gpu_check.main(["--json", str(report)]) == 77
-    said = capsys.readouterr().out
-    assert said.startswith("gpu-check: no GPU: not run: ")
-    assert "no NVIDIA driver is loaded" in said
-    written = json.loads(report.read_text())
-    assert written["gpu"] is False
-    assert written["parts"] == {}
+def run_in(folder: Path) -> Run:
+    return Run(build.Build(folder), "cpu", 1, folder / "work")
+
+
+def one(function, limit_s: float, folder: Path) -> dict:
+    return parts.run_part(parts.Part("A", 1, "a part", 60, function), run_in(folder), limit_s)
+
+
+# Summaries
 
 
 @pytest.mark.parametrize(
-    ("status", "output"),
+    ("share", "value"), [(0.5, 50), (0.9, 90), (0.99, 99), (1.0, 100), (0.001, 1), (0.501, 51)]
+)
+def test_percentiles_are_samples_by_nearest_rank(share, value):
+    assert figures.percentile(list(range(1, 101)), share) == value
+
+
+def test_no_p99_is_said_of_few_samples():
+    assert figures.summary([3.0, 1.0, 2.0]) == {
+        "n": 3,
+        "p50": 2.0,
+        "p90": 3.0,
+        "p99": None,
+        "max": 3.0,
+    }
+    assert figures.summary(range(1000))["p99"] == 989
+    assert figures.summary([]) == {"n": 0}
+
+
+def test_ticks_become_microseconds():
+    assert figures.microseconds([1000, 2000, 3000], 0.5) == {
+        "n": 3, "p50": 1.0, "p90": 1.5, "p99": None, "max": 1.5,
+    }  # fmt: skip
+
+
+def test_samples_that_are_cut_short_are_an_error(tmp_path):
+    path = tmp_path / "samples"
+    path.write_bytes(array.array("Q", [1, 2, 3]).tobytes())
+    assert [list(s) for s in figures.series(path, [1, 2])] == [[1], [2, 3]]
+    with pytest.raises(ValueError, match="1 samples, 2 were announced"):
+        figures.series(path, [2, 2])
+
+
+# Parts
+
+
+def says_something(run: Run) -> None:
+    run.right("one thing")
+    run.figure(what="w", ring="host", clock="c", n=2, p50=1.0, p90=1.0, p99=None, max=2.0)
+
+
+def test_a_part_is_what_it_said(tmp_path):
+    result = one(says_something, 10, tmp_path)
+    assert (result["state"], result["right"], result["figures"][0]["what"]) == (
+        "right",
+        ["one thing"],
+        "w",
+    )
+
+
+def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path):
+    def hangs(run: Run) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen(["sleep", "1000"])
+        (tmp_path / "child").write_text(str(child.pid))
+        run.right("before it hung")
+        time.sleep(1000)
+
+    result = one(hangs, 1, tmp_path)
+    assert result["state"] == "not run" and result["why"].startswith("time")
+    assert result["right"] == ["before it hung"] and 1 <= result["seconds"] < 8
+    assert result["hung"] and main.failed({"parts": [result]})
+    cmdline = Path(f"/proc/{(tmp_path / 'child').read_text()}/cmdline")
+    assert (
+        not cmdline.exists() or not cmdline.read_bytes()
+    )  # gone, or nobody has asked how it ended
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "words"),
     [
-        (1, "device cuda:0: 8000 bytes for the ring (0 of 0 are free): out of memory"),
-        (77, "something else that ends with 77"),
-        (127, "gpu_measure: No such file or directory"),
-        (-11, ""),
+        (lambda run: (_ for _ in ()).throw(NotRun("needs a thing")), "not run", "needs a thing"),
+        (lambda run: run.skipped("no thing"), "not run", "no thing"),
+        (lambda run: None, "not run", "it said nothing"),
+        (lambda run: 1 / 0, "WRONG", "ZeroDivisionError"),
+        (lambda run: os._exit(0), "WRONG", "ended without a word"),
+        (lambda run: os.kill(os.getpid(), signal.SIGKILL), "WRONG", "ended without a word"),
+        (lambda run: (run.right("x"), run.wrong("y is not z")), "WRONG", "y is not z"),
     ],
 )
-def test_a_probe_that_fails_is_not_taken_for_a_machine_without_gpu(no_build, status, output, capsys):
-    no_build["gpu_measure"] = (status, output)
-    assert gpu_check.main([]) == 1
-    said = capsys.readouterr().out
-    assert "probe is WRONG" in said
-    assert output in said
-    assert f"ended with {status}" in said
+def test_how_a_part_ends_is_told_apart(function, state, words, tmp_path):
+    result = one(function, 10, tmp_path)
+    assert result["state"] == state
+    assert words in result["why"] + "".join(result["wrong"])
 
 
-def test_a_program_that_is_not_there_is_said_in_words(capsys, monkeypatch):
-    assert gpu_check.ran(["no-such-program"]) == (127, "no-such-program: No such file or directory")
-    monkeypatch.setenv("PATH", "/nowhere")
-    monkeypatch.setattr(gpu_check, "gpu_here", lambda: False)
-    assert gpu_check.main([]) == 1
-    assert "ninja: No such file or directory" in capsys.readouterr().err
-    assert "nvidia-smi: No such file or directory" in gpu_check.gpu_name()
+def test_a_program_that_hangs_is_ended_before_its_part(tmp_path):
+    run = run_in(tmp_path)
+    run.begin(60)
+    assert run.ran(["sh", "-c", "echo said; sleep 100"], 1)[:2] == (124, "said\n")
+    assert run.ran(["no-such-program"])[0] == 127
 
 
-def test_what_takes_too_long_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setattr(gpu_check, "INT_GRACE_S", 0.5)
-    child = tmp_path / "child"
-    script = f"trap '' INT; sleep 1000 & echo $! > {child}; printf 'said \\377'; wait; wait"
-    status, output = gpu_check.ran(["bash", "-c", script], 1)
-    assert status == 124
-    assert output == "said \ufffd\nnot finished after 1 s"
-    cmdline = Path(f"/proc/{child.read_text().strip()}/cmdline")
-    assert not cmdline.exists() or not cmdline.read_bytes()  # gone, or nobody has asked how it ended
+def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
+    def hangs(run: Run) -> None:
+        run.right("before")
+        run.failed("a program", *run.ran(["sleep", "100"], 1))
+
+    result = one(hangs, 20, tmp_path)
+    assert (result["state"], result["right"]) == ("not run", ["before"])
+    assert result["why"].startswith("time: a program was ended after its limit")
+    assert main.failed({"parts": [result]})
 
 
-@pytest.mark.parametrize(("tool", "parts"), [("memcheck", 5), ("racecheck", 3)])
-def test_the_sanitizer_has_few_workers(tool, parts, monkeypatch):
-    asked = []
-    monkeypatch.setattr(gpu_check.shutil, "which", lambda *_, **__: "/cuda/compute-sanitizer")
-    monkeypatch.setattr(gpu_check, "ran", lambda command, *_, **env: asked.append((command, env)) or (0, ""))
-    found = gpu_check.sanitized("cuda:0", tool)
-    assert len(found) == len(asked) == parts and all(part["right"] for part in found.values())
-    wrapper = f"/cuda/compute-sanitizer --tool {tool} --error-exitcode 9"
-    for command, env in asked:
-        assert int(env["TOKD_GPU_WORKERS"]) <= 8 and env["TOKD_GPU_DEVICE"] == "cuda:0"
-        assert env.get("TOKD_GPU_WRAPPER") == wrapper or " ".join(command[:5]) == wrapper
+def test_no_part_may_outlast_its_phase():
+    assert {part.phase for part in parts.load()} == {"A", "B", "C"}
+    for part in parts.load():
+        assert part.limit_s <= parts.phase_limit_s(part.phase)
+    assert parts.phase_limit_s("A") == 240 and parts.phase_limit_s("D") == 480
 
 
-def test_without_a_sanitizer_that_is_said(monkeypatch):
-    monkeypatch.setattr(gpu_check.shutil, "which", lambda *_, **__: None)
-    assert gpu_check.sanitized("cuda:0", "memcheck")["memcheck"]["not_run"]
+# The whole program, with parts made for it
+
+DRIVER = """
+import sys, time
+sys.path.append({tools!r})
+from bench.gpu_check import main, parts
+def end(run): run.right("done")
+def stand(run): run.right("begun"); time.sleep(1000)
+main.no_gpu = lambda: None
+main.built = lambda folder: "not built"
+made = [parts.Part("A", k, f"part {{k}}", 60, stand if k == {stands} else end) for k in range(4)]
+parts.load = lambda: made
+sys.exit(main.main(["A", "--out", {out!r}]))
+"""
 
 
-def test_what_tests_leave_out_is_listed_with_its_reason():
-    parts = {
-        "life, ring gpu": gpu_check.judged(0, "1..2\n# skipped: no threads to pin\nok 1 # SKIP\nok 2\n"),
-        "exactness, ring gpu": gpu_check.judged(0, "60 passed\nSKIPPED [1] a.py:3: PyTorch is not there\n"),
-        "times, ring host": {"not_run": "device cuda:0: --ring host: it cannot use memory"},
-        "hostile, ring gpu": gpu_check.judged(1, "not ok 1\n"),
-    }
-    assert gpu_check.not_run(parts) == [
-        "times, ring host: device cuda:0: --ring host: it cannot use memory",
-        "life, ring gpu: skipped: no threads to pin",
-        "exactness, ring gpu: SKIPPED [1] a.py:3: PyTorch is not there",
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_killed_after_any_part_its_results_are_there(after, how, tmp_path):
+    script = DRIVER.format(tools=str(ROOT / "tools"), stands=after, out=str(tmp_path))
+    path = tmp_path / "gpu-check.md"  # the second that is written
+    with subprocess.Popen(
+        [sys.executable, "-B", "-c", script], stdout=subprocess.DEVNULL
+    ) as process:
+        until = time.monotonic() + 30
+        while not path.exists() or f"Running A: part {after}" not in path.read_text():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        process.send_signal(how)
+        assert process.wait(20) == (-signal.SIGKILL if how == signal.SIGKILL else 1)
+    said = json.loads((tmp_path / "gpu-check.json").read_text())
+    states = [part["state"] for part in said["parts"]]
+    assert states == ["right"] * after + ["running"]
+    text = path.read_text()
+    assert all(f"## A: part {k}" in text for k in range(after + 1))
+    assert text.count("- done") == after
+
+
+def test_one_wrong_part_makes_the_whole_wrong_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
+    functions = [says_something, lambda run: run.wrong("a row"), says_something]
+    made = [parts.Part("A", k, f"part {k}", 60, f) for k, f in enumerate(functions)]
+    monkeypatch.setattr(parts, "load", lambda: made)
+    monkeypatch.setattr(main, "built", lambda folder: "not built")
+    assert main.main(["--device", "cpu", "--out", str(tmp_path)]) == 1
+    said = json.loads((tmp_path / "gpu-check.json").read_text())
+    assert [part["state"] for part in said["parts"]] == ["right", "WRONG", "right"]
+    assert said["state"] == "Complete"
+    assert report.CPU in (tmp_path / "gpu-check.md").read_text()
+    assert "WRONG: a row" in capsys.readouterr().out
+
+
+def test_wrong_options_are_refused_by_name(capsys):
+    for arguments, words in (
+        (["Z"], "phase Z: give A, B, C"),
+        (["--device", "gpu"], "give cuda:N or cpu"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            main.main(arguments)
+        assert refused.value.code == 2
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
+def test_without_a_gpu_it_says_so_and_claims_nothing(tmp_path):
+    command = ["env", "-i", ROOT / "tools/gpu-check", "--out", tmp_path / "out"]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert end.returncode == 77 and end.stdout.startswith("gpu-check: no GPU: not run: "), end
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_driver_that_fails_is_not_taken_for_no_gpu(monkeypatch):
+    for script, expected in (
+        ("77 the driver has no GPU", "the driver has no GPU"),
+        ("1 error 999", None),
+    ):
+        monkeypatch.setattr(main, "ASK", f"import sys; sys.exit({script!r})")
+        assert main.no_gpu() == expected
+
+
+# The build
+
+
+def test_what_is_missing_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(build, "find_nvcc", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(main, "default_folder", lambda: tmp_path / "b")
+    assert main.main(["--build-only"]) == 1
+    said = capsys.readouterr().err
+    assert "not found: nvcc (looked on the PATH and in /usr/local/cuda" in said
+    assert ", gcc, g++: install it" in said
+
+
+def test_programs_of_these_sources_are_taken_where_there_is_no_compiler(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "find_nvcc", lambda: None)
+    made = build.Build(tmp_path)
+    for name in build.PROGRAMS:
+        made.program(name).touch(0o755)
+    (tmp_path / "sources").write_text(build.sources_digest())
+    assert "were built before" in made.make()
+    (tmp_path / "sources").write_text("of others")
+    with pytest.raises(build.BuildError, match="nvcc"):
+        made.make()
+
+
+def test_a_tree_that_cannot_be_written_is_built_elsewhere(monkeypatch, tmp_path):
+    assert build.default_folder() == ROOT / "build" / "gpu-check"
+    monkeypatch.setattr(build.os, "access", lambda *_: False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert build.default_folder().parent == tmp_path
+
+
+def test_python_3_9_can_read_it():
+    for path in [ROOT / "tools/gpu-check", *(ROOT / "tools/bench/gpu_check").rglob("*.py")]:
+        ast.parse(path.read_text(), str(path), feature_version=(3, 9))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """The tracked files alone, as an archive has them; built in an empty environment."""
+    if build.find_nvcc() is None:
+        pytest.skip("nvcc was not found")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a checkout of git: which files an archive has cannot be told")
+    to = tmp_path_factory.mktemp("tree")
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, to / name)
+    command = ["env", "-i", to / "tools/gpu-check", "--build-only"]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd="/", check=False)
+    assert end.returncode == 0, end.stdout + end.stderr
+    return to
+
+
+def test_an_archive_builds_in_an_empty_environment(tree):
+    for name in build.PROGRAMS:
+        assert os.access(tree / "build/gpu-check" / name, os.X_OK)
+
+
+def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
+    command = [sys.executable, tree / "tools/gpu-check", "--device", "cpu", "--out", tmp_path]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert end.returncode == 0, end.stdout + end.stderr
+    said = json.loads((tmp_path / "gpu-check.json").read_text())
+    assert said["state"] == "Complete" and said["device"] == "cpu"
+    for part in said["parts"]:
+        assert part["state"] == "right" or part["why"] in (
+            "needs a GPU",
+            "needs torch in this Python",
+        ), part
+    by_title = {part["title"]: part for part in said["parts"]}
+    assert len(by_title["rows against numpy"]["right"]) == 12
+    assert by_title["tests in C on the device"]["right"] == [
+        "test_consumer, ring host: 11 tests",
+        "test_life, ring host: 13 tests",
+        "test_hostile, ring host: 4 tests",
     ]
-    assert gpu_check.wrong({"parts": parts}) == ["hostile, ring gpu"]
-
-
-NO_KERNEL = (77, "no GPU: device cuda:0: this program was built without CUDA: install nvcc\n")
-
-
-def test_a_gpu_without_a_kernel_in_the_build_is_a_failure(no_build, monkeypatch, capsys):
-    no_build["gpu_measure"] = NO_KERNEL
-    assert gpu_check.main([]) == 77  # nothing here speaks of a GPU
-    monkeypatch.setattr(gpu_check, "gpu_here", lambda: True)
-    assert gpu_check.main([]) == 1
-    said = capsys.readouterr().out
-    assert "has a GPU, and this build no kernel" in said
-    assert "nvcc" in said
-
-
-def test_where_there_is_a_gpu_nvcc_is_looked_for_anew(no_build, monkeypatch, capsys):
-    monkeypatch.setattr(gpu_check, "gpu_here", lambda: True)
-    no_build["meson"] = (1, "meson: error")
-    assert gpu_check.main([]) == 1
-    assert "meson: error" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("can", [True, False])
-def test_what_a_gpu_cannot_is_asked_once_and_failures_are_failures(can, monkeypatch):
-    refusal = "device cuda:0: --ring host: it cannot use memory that processes share"
-    asked = []
-
-    def ran(command, *_, **env):
-        asked.append(env.get("TOKD_GPU_RING"))
-        if "measure" in str(command[0]):
-            wrong_ring = env["TOKD_GPU_RING"] == "host" and not can
-            return (1, refusal) if wrong_ring else (0, json.dumps({"posted_to_done_read": NUMBERS}))
-        return (1, refusal) if "hostile" in str(command[0]) else (0, "")
-
-    monkeypatch.setattr(gpu_check, "ran", ran)
-    report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
-    rings = gpu_check.RINGS if can else ("gpu",)
-    assert gpu_check.wrong(report) == [f"hostile, ring {ring}" for ring in rings]
-    assert (f"everything with --ring host: {refusal}" in report["not_run"]) is not can
-    assert asked.count("host") == (1 + 2 + len(gpu_check.C_TESTS) if can else 1)
-
-
-@pytest.mark.parametrize("there", [True, False])
-def test_rows_that_were_not_compared_with_pytorch_are_said(there, monkeypatch):
-    def ran(command, *_, **__):
-        if "import torch" in command:
-            return (0 if there else 1, "")
-        return (0, "{}")
-
-    monkeypatch.setattr(gpu_check, "ran", ran)
-    report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
-    listed = [text for text in report["not_run"] if text.startswith("exactness against PyTorch: ")]
-    assert len(listed) == (0 if there else 1)
-    assert gpu_check.wrong(report) == []
-
-
-def test_a_failed_build_is_a_failure(no_build, capsys):
-    no_build["ninja"] = (1, "error: something")
-    assert gpu_check.main([]) == 1
-    assert "error: something" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("part", list(RIGHT["parts"]))
-def test_one_wrong_part_makes_the_whole_wrong(part, monkeypatch, no_build, capsys):
-    parts = RIGHT["parts"] | {part: {"right": False, "output": "what it said"}}
-    monkeypatch.setattr(gpu_check, "checked", lambda *_: RIGHT | {"parts": parts})
-    assert gpu_check.main([]) == 1
-    assert f"{part} is WRONG:\nwhat it said" in capsys.readouterr().out
-
-
-def test_numbers_goals_and_what_was_not_run_are_printed(monkeypatch, no_build, capsys):
-    monkeypatch.setattr(gpu_check, "checked", lambda *_: RIGHT)
-    assert gpu_check.main([]) == 0
-    said = capsys.readouterr().out
-    assert "embed_2048x768_fp32 us: n 2000, p50 8.0, p99 9.5  (goal 10.0 us: met)" in said
-    assert "scan_4096_slots us: n 2000, p50 8.0, p99 9.5  (goal 3.0 us: MISSED)" in said
-    assert "compared with NumPy" in said
-    assert "not run: racecheck: compute-sanitizer is not on the PATH" in said
-
-
-def test_everything_is_run_with_both_rings(monkeypatch):
-    asked = []
-
-    def ran(command, *_, **env):
-        asked.append((str(command[-1]).rpartition("/")[2], env.get("TOKD_GPU_RING")))
-        return (0, json.dumps({"posted_to_done_read": NUMBERS}) if "measure" in str(command[0]) else "")
-
-    monkeypatch.setattr(gpu_check, "ran", ran)
-    report = gpu_check.checked("cuda:0", 1000, with_sanitizer=False)
-    for ring in gpu_check.RINGS:
-        for name in ("gpu", "1000", *(f"test_gpu_device_{name}" for name in gpu_check.C_TESTS)):
-            assert (name, ring) in asked
-        assert report["parts"][f"times, ring {ring}"]["numbers"]["posted_to_done_read"] == NUMBERS
-    assert gpu_check.wrong(report) == []
-
-
-def test_goals_are_called_as_the_program_calls_what_it_measures():
-    """On the CPU with the host's ring: 256 slots there, 4,096 where the ring is a GPU's."""
-    program = gpu_check.BUILD / "tests/gpu_device/gpu_measure"
-    status, output = gpu_check.ran([program, "cpu", "3"], 100, TOKD_GPU_RING="host")
-    assert status == 0, output
-    measured = {name.replace("256_slots", "4096_slots") for name in json.loads(output)}
-    assert set(gpu_check.GOALS) <= measured
-
-
-def test_fewer_than_a_thousand_requests_are_refused(capsys):
-    with pytest.raises(SystemExit) as refused:
-        gpu_check.main(["--requests", "999"])
-    assert refused.value.code == 2
-    assert "at least 1000" in capsys.readouterr().err
+    timed = [f for part in said["parts"] for f in part["figures"] if "p50" in f]
+    assert len(timed) > 50
+    for figure in timed:
+        assert figure["ring"] == "host" and figure["clock"] == "CLOCK_MONOTONIC" and figure["n"] > 0
+        assert figure["p50"] <= figure["p90"] <= figure["max"]

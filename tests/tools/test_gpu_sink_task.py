@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-sink_replay = pytest.importorskip("sink_replay", reason="run tools/setup")
-import reference
+sink_replay = pytest.importorskip("bench.sink_replay", reason="run tools/setup")
+from bench import task as tasks
+from bench.sweep import box as boxes
+from bench.task import Missing, WrongIds
+from bench.texts import reference
 from dpdk_tokd.embeddings.table import random_table
-from sweep import box as boxes
-from sweep import task as tasks
-from sweep.task import Missing, WrongIds
 
 ROOT = Path(__file__).resolve().parents[2]
 DIM = 4
@@ -27,7 +27,7 @@ PARAMETERS = {
 
 @pytest.fixture(scope="module")
 def module():
-    made = tasks.load("gpu-sink", ROOT / "boxes" / "tasks" / "gpu-sink" / "task.py").module
+    made = tasks.load("gpu-sink", ROOT / "tools" / "bench" / "tasks" / "gpu-sink" / "task.py").module
     for program in (made.DPDK_TOKD, made.gpu.TOKD_GPU):
         if not program.is_file():
             pytest.skip(f"{program} is not built: run tools/setup")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-host_measures = pytest.importorskip("host_measures", reason="run tools/setup")
+host_measures = pytest.importorskip("bench.lab.host_measures", reason="run tools/setup")
 BUILD = Path(os.environ.get("TOKD_BUILD", Path(__file__).resolve().parents[2] / "build"))
 
 

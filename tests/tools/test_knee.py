@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from sweep import box as boxes
-from sweep import knee, table
-from sweep.box import BoxError
-from sweep.knee import Knee
-from sweep.section import Section
+from bench.sweep import box as boxes
+from bench.sweep import knee, table
+from bench.sweep.box import BoxError
+from bench.sweep.knee import Knee
+from bench.sweep.section import Section
 
 RULE = Knee("load", "p99", 5, {"achieved": 99}, ["no-answer"], {"late": 0.5})
 METRICS = [{"name": "p99", "unit": "us", "better": "lower"},
@@ -86,8 +86,8 @@ def test_loads_need_not_stand_in_order():
 
 
 TASK = """
-from sweep.samples import Samples
-from sweep.task import Number, Report, Value
+from bench.samples import Samples
+from bench.task import Number, Report, Value
 HELP, COUNTS, CHECKS_IDS = "For tests.", {"no-answer": "timed out"}, False
 PARAMETERS, METRICS = {"load": Number(1, 9)}, {"time": Value("us"), "speed": Value("1/s"),
                                                "late": Value("us")}

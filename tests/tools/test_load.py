@@ -6,7 +6,7 @@ import random
 import subprocess
 
 import pytest
-import slices
+from bench.texts import slices
 from small_server import Server, ids_of
 
 TIMEOUT_MS = 20

@@ -2,7 +2,8 @@
 """Parts of tools/soak: what counts as growth, and which texts are sent."""
 
 import pytest
-from memif import memory, texts
+from bench.lab import memory
+from bench.texts import mix as texts
 
 
 def samples(name: str, values: list[int]) -> list[dict[str, int]]:

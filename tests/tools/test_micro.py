@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-micro = pytest.importorskip("micro", reason="run tools/setup")
-from packages import data_home
-from sweep import box as boxes
-from sweep import task as tasks
-from sweep.task import Context, Missing, WrongIds
+micro = pytest.importorskip("bench.lab.micro", reason="run tools/setup")
+from bench import task as tasks
+from bench.sweep import box as boxes
+from bench.task import Context, Missing, WrongIds
+from bench.texts.packages import data_home
 
 ROOT = Path(__file__).resolve().parents[2]
 MS = 20
@@ -28,7 +28,7 @@ def program() -> Path:
 
 
 def load(name: str) -> Any:
-    return tasks.load(name, ROOT / "boxes" / "tasks" / name / "task.py").module
+    return tasks.load(name, ROOT / "tools" / "bench" / "tasks" / name / "task.py").module
 
 
 def measured(name: str, folder: Path, **parameters: Any) -> tasks.Report:
@@ -272,5 +272,5 @@ def test_an_unknown_way_to_scan_is_refused(tmp_path, ranks_file):
 @pytest.mark.parametrize("quick", [True, False])
 def test_the_box_asks_for_every_task(quick):
     box = boxes.load(ROOT / "boxes" / "machine.json", quick)
-    made = {path.parent.name for path in (ROOT / "boxes" / "tasks").glob("micro-*/task.py")}
+    made = {path.parent.name for path in (ROOT / "tools" / "bench" / "tasks").glob("micro-*/task.py")}
     assert {entry.task.name for entry in box.entries} == made

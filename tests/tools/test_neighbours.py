@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-neighbours = pytest.importorskip("neighbours", reason="run tools/setup")
+neighbours = pytest.importorskip("bench.lab.neighbours", reason="run tools/setup")
 CPU = neighbours.CPUS[-1]
 WAIT_S = 60
 
@@ -99,11 +99,11 @@ def test_a_program_that_is_not_there_is_missing(tmp_path, monkeypatch):
 
 def test_a_neighbour_ends_when_the_sweep_is_killed(tmp_path):
     code = (
-        "import sys; from pathlib import Path; import neighbours\n"
+        "import sys; from pathlib import Path; from bench.lab import neighbours\n"
         f"with neighbours.neighbour('compile', [{CPU}], 1, Path({str(tmp_path)!r})):\n"
         "    print('on', flush=True); sys.stdin.read()"
     )
-    path = os.pathsep.join([str(neighbours.ROOT / "tools" / "lib"), *sys.path])
+    path = os.pathsep.join([str(neighbours.ROOT / "tools"), *sys.path])
     with subprocess.Popen(
         [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         env=os.environ | {"PYTHONPATH": path},

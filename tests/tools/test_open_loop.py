@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-import slices
+from bench.texts import slices
 from small_server import Server, TcpServer, ids_of
 
 MODES = ["tokd", "plain", "tcp"]

@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-import round_trips
-from sweep import box as boxes
-from sweep import task as tasks
-from sweep.store import Store
-from sweep.task import Context, WrongIds
+from bench import load as round_trips
+from bench import task as tasks
+from bench.sweep import box as boxes
+from bench.sweep.store import Store
+from bench.task import Context, WrongIds
 
 ROOT = Path(__file__).resolve().parents[2]
 WARM_UP = 3
@@ -23,7 +23,7 @@ PARAMETERS = {
 
 @pytest.fixture(scope="module")
 def module():
-    return tasks.load("open-loop", ROOT / "boxes" / "tasks" / "open-loop" / "task.py").module
+    return tasks.load("open-loop", ROOT / "tools" / "bench" / "tasks" / "open-loop" / "task.py").module
 
 
 @pytest.fixture

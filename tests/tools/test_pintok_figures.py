@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from sweep import box as boxes
+from bench.sweep import box as boxes
 
 ROOT = Path(__file__).resolve().parents[2]
 PERCENTILES = ("p50", "p90", "p99")

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from sweep import box as boxes
-from sweep import published, summary, table
-from sweep.runner import Runner
-from sweep.store import Store
+from bench.sweep import box as boxes
+from bench.sweep import published, summary, table
+from bench.sweep.runner import Runner
+from bench.sweep.store import Store
 from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = """
-from sweep.samples import Samples
-from sweep.task import Choice, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.samples import Samples
+from bench.task import Choice, Distribution, Missing, Number, Report, Value, WrongIds
 HELP = "For tests."
 PARAMETERS = {"system": Choice(("fast", "slow", "wrong", "absent")), "size": Number(1, 9)}
 METRICS = {"time": Distribution("us"), "speed": Value("1/s", better="higher")}

@@ -3,8 +3,7 @@
 
 import numpy as np
 import pytest
-import reference
-import slices
+from bench.texts import reference, slices
 
 TEXTS = (
     "Hello world, it's 2024:  two  blanks\n\n\tand a tab. <|endoftext|> is text",

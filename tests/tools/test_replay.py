@@ -4,8 +4,8 @@
 import numpy as np
 import pytest
 
-replay = pytest.importorskip("replay", reason="run tools/setup")
-import reference
+replay = pytest.importorskip("bench.replay", reason="run tools/setup")
+from bench.texts import reference
 
 SENTENCES = [f"Text {n} has {n * n} words, \u4f60\u597d and caf\u00e9." for n in range(200)]
 

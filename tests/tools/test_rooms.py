@@ -69,10 +69,12 @@ MAY_INCLUDE: dict[str, set[str]] = {
     APP + "datapath/loop": {"include/tokd", "lib/gpu_sink/sink", APP + "datapath", APP + "datapath/stream"},
     APP + "readers": {"include/tokd", "log", APP + "datapath"},
     APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
-    | {APP + "options", APP + "readers"}
+    | {APP + "options", APP + "readers", APP + "control/port"}
     | DATA_PATH,
-    APP + "telemetry": {"log", APP + "control"} | DATA_PATH,
-    "app/dpdk-tokd": {"log", "lib/notify", APP + "options", APP + "control", APP + "telemetry"}
+    APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
+    APP + "telemetry": {"log", APP + "control", APP + "control/port"} | DATA_PATH,
+    "app/dpdk-tokd": {"log", "lib/notify"}
+    | {APP + room for room in ("options", "control", "control/port", "telemetry")}
     | DATA_PATH,
     # the other programs
     "app/tok": {"tok.h", "lib/train", TOK + "pretokenize"},

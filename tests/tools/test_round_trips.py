@@ -6,9 +6,9 @@ import socket
 import numpy as np
 import pytest
 
-round_trips = pytest.importorskip("round_trips", reason="run tools/setup")
-import slices
-from demo.net import Veth
+round_trips = pytest.importorskip("bench.load", reason="run tools/setup")
+from bench.lab.net import Veth
+from bench.texts import slices
 
 MODES = {"tokd": "the socket failed", "tcp": "Connection refused"}
 

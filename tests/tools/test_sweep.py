@@ -14,21 +14,22 @@ from typing import Any
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from sweep import box as boxes
-from sweep import compare, machine, published_file, stats, summary, table
-from sweep import task as tasks
-from sweep.runner import Runner
-from sweep.samples import Samples, least_samples
-from sweep.store import Store, StoreError
-from sweep.task import TaskError
+from bench import task as tasks
+from bench.lab import machine
+from bench.samples import Samples, least_samples
+from bench.sweep import box as boxes
+from bench.sweep import compare, published_file, stats, summary, table
+from bench.sweep.runner import Runner
+from bench.sweep.store import Store, StoreError
+from bench.task import TaskError
 from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = """
 import os, time
 from pathlib import Path
-from sweep.samples import Samples
-from sweep.task import Choice, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.samples import Samples
+from bench.task import Choice, Distribution, Missing, Number, Report, Value, WrongIds
 HELP = "For tests."
 PARAMETERS = {"kind": Choice(("good", "wrong", "blind", "absent", "broken", "slow")),
               "ns": Number(1, 10_000), "count": Number(0, 100_000)}
@@ -110,11 +111,11 @@ def swept(path: Path, out: Path, here: dict[str, Any] = HERE) -> dict[str, Any]:
 
 
 def command(*arguments: str) -> list[str]:
-    return [sys.executable, "-m", "sweep", *arguments]
+    return [sys.executable, "-m", "bench.sweep", *arguments]
 
 
 def start(*arguments: str) -> subprocess.Popen[str]:
-    env = os.environ | {"PYTHONPATH": str(ROOT / "tools/lib"), "PYTHONDONTWRITEBYTECODE": "1"}
+    env = os.environ | {"PYTHONPATH": str(ROOT / "tools"), "PYTHONDONTWRITEBYTECODE": "1"}
     return subprocess.Popen(
         command(*arguments), env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
@@ -209,12 +210,12 @@ def test_the_boxes_of_this_repository_are_right(path, quick):
 
 
 def test_the_task_and_the_box_of_the_documentation_work(tmp_path):
-    page = (ROOT / "doc/sweeps.md").read_text()
+    page = (ROOT / "doc/reference/sweeps.md").read_text()
     (tmp_path / "tasks/sleep").mkdir(parents=True)
     (task,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
     (tmp_path / "tasks/sleep/task.py").write_text(task)
     box, theirs = re.findall(r"```json\n(.*?)```", page, re.DOTALL)
-    asks = ROOT / "boxes/tasks/client-to-ids/task.py"
+    asks = ROOT / "tools/bench/tasks/client-to-ids/task.py"
     (tmp_path / "theirs.json").write_text(theirs)
     known = published_file.load(
         tmp_path / "theirs.json", tasks.load("client-to-ids", asks), {"system": "rust-udp"}

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from sweep import box as boxes
-from sweep import corpora
-from sweep import task as tasks
-from sweep.box import BoxError
-from sweep.store import Store, StoreError
+from bench import task as tasks
+from bench.sweep import box as boxes
+from bench.sweep import corpora
+from bench.sweep.box import BoxError
+from bench.sweep.store import Store, StoreError
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXT = "".join(f"Line {n} of {n * n} w\u00f6rds, \u4f60\u597d.\n" for n in range(6000)).encode()
@@ -99,8 +99,8 @@ def test_every_box_takes_one_where_its_tasks_have_a_corpus(own, path):
 
 
 def swept(*arguments: object) -> subprocess.CompletedProcess[str]:
-    env = os.environ | {"PYTHONPATH": str(ROOT / "tools/lib"), "PYTHONDONTWRITEBYTECODE": "1"}
-    command = [sys.executable, "-m", "sweep", *map(str, arguments)]
+    env = os.environ | {"PYTHONPATH": str(ROOT / "tools"), "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "bench.sweep", *map(str, arguments)]
     return subprocess.run(command, env=env, capture_output=True, text=True, check=False)
 
 
@@ -139,8 +139,8 @@ def test_a_sweep_of_it_is_recorded_and_goes_on_with_no_other(tmp_path, own, box,
 
 def test_the_texts_that_are_sent_are_of_it(tmp_path, own, ranks_file, monkeypatch):
     """As client-to-ids, open-loop and stages cut them."""
-    import encode_texts
-    import systems
+    from bench.tasks import systems
+    from bench.texts import encode_texts
 
     def unwanted(_: Path) -> dict[str, Path]:
         raise AssertionError("tools/fetch-corpus was asked")

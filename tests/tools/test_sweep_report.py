@@ -15,12 +15,12 @@ import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 pytest.importorskip("matplotlib", reason="run tools/setup")
-from sweep import __main__ as command
-from sweep import box as boxes
-from sweep import plots, report, summary
-from sweep.runner import Runner
-from sweep.samples import Samples
-from sweep.store import Store
+from bench.samples import Samples
+from bench.sweep import __main__ as command
+from bench.sweep import box as boxes
+from bench.sweep import plots, report, summary
+from bench.sweep.runner import Runner
+from bench.sweep.store import Store
 
 ODD = "<b>$x$ & 'y'</b>"
 HERE = {
@@ -29,8 +29,8 @@ HERE = {
     "revision": "r",
 }
 TASK = """
-from sweep.samples import Samples
-from sweep.task import Choice, Distribution, Missing, Number, Report, Value
+from bench.samples import Samples
+from bench.task import Choice, Distribution, Missing, Number, Report, Value
 HELP = "For <tests>."
 PARAMETERS = {"kind": Choice(("good", %r, "absent")), "ns": Number(1, 10_000)}
 METRICS = {"time": Distribution("us"), "parse": Value("us"), "merge": Value("us"),

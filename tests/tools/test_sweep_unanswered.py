@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from sweep import box as boxes
-from sweep import compare, summary, table
-from sweep import task as tasks
-from sweep.runner import Runner
-from sweep.samples import Samples
-from sweep.store import Store
+from bench import task as tasks
+from bench.samples import Samples
+from bench.sweep import box as boxes
+from bench.sweep import compare, summary, table
+from bench.sweep.runner import Runner
+from bench.sweep.store import Store
 from sweep_machine import HERE
 
 TASK = """
-from sweep.samples import Samples
-from sweep.task import Distribution, Number, Report, Value
+from bench.samples import Samples
+from bench.task import Distribution, Number, Report, Value
 HELP = "For tests."
 PARAMETERS = {"load": Number(1, 9), "lost": Number(0, 100_000)}
 METRICS = {"time": Distribution("us"), "late": Distribution("us", of_answers=False),
@@ -147,7 +147,7 @@ def test_two_sweeps_that_lost_unlike_are_not_called_better(swept):
 
 def test_a_page_draws_no_more_than_the_table_tells(swept, tmp_path):
     pytest.importorskip("matplotlib", reason="run tools/setup")
-    from sweep import report
+    from bench.sweep import report
 
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "results.json").write_text(json.dumps(swept(2500)))

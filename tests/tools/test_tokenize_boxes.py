@@ -11,19 +11,18 @@ from typing import Any
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-import encode_texts
 import numpy as np
-import slices
-from sweep import box as boxes
-from sweep import summary, table
-from sweep import task as tasks
-from sweep.runner import Runner
-from sweep.store import Store
-from sweep.task import Missing, WrongIds
+from bench import task as tasks
+from bench.sweep import box as boxes
+from bench.sweep import summary, table
+from bench.sweep.runner import Runner
+from bench.sweep.store import Store
+from bench.task import Missing, WrongIds
+from bench.texts import encode_texts, slices
 from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
-TASK = ROOT / "boxes" / "tasks" / "tokenize" / "task.py"
+TASK = ROOT / "tools" / "bench" / "tasks" / "tokenize" / "task.py"
 PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "tools" / "tokd-encode-times"
 TEXT = "".join(f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000))
 CUT: dict[str, dict[str, Any]] = {
@@ -53,7 +52,7 @@ def small(tmp_path, tmp_path_factory, monkeypatch, ranks_file):
     folder = tmp_path_factory.getbasetemp()
     monkeypatch.setattr(encode_texts, "load", lambda name, _: load(name, folder))
     monkeypatch.setattr("os.fsync", lambda _: None)
-    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tools" / "lib"))
+    monkeypatch.setenv("PYTHONPATH", str(ROOT / "tools"))
     encode_texts.corpus.cache_clear()
     yield
     encode_texts.corpus.cache_clear()
@@ -73,8 +72,6 @@ def cut_down(name: str, folder: Path) -> Path:
     for entry in box["tests"]:
         del entry["quick"]
         entry["parameters"] |= CUT[name]
-        if "published" in entry:
-            entry["published"] = str(ROOT / "boxes" / entry["published"])
     (folder / "box.json").write_text(json.dumps(box))
     return folder / "box.json"
 
@@ -191,7 +188,7 @@ def test_what_cannot_be_measured_is_missing_with_the_reason(module, state, monke
     few = module.prepare(tasks.Context(tmp_path / "other", True, tests, print))
     with pytest.raises(Missing, match=r"\d texts, of 10 asked for: the corpus english has no more"):
         module.run(few, tests[0])
-    monkeypatch.setattr(module, "ENCODE_TIMES", tmp_path / "nothing")
+    monkeypatch.setattr(module, "TOKD_ENCODE_TIMES", tmp_path / "nothing")
     with pytest.raises(Missing, match="nothing is not built: run tools/setup"):
         module.run(state, PARAMETERS)
     monkeypatch.setitem(module.engines.NEEDS, "gigatoken", ("no_such_package", "pip install it"))

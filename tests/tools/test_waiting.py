@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from packages import data_home
+from bench.texts.packages import data_home
 
 ROOT = Path(__file__).resolve().parents[2]
 

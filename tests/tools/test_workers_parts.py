@@ -15,7 +15,7 @@ import pytest
 def test_a_run_that_left_a_worker_out_is_repeated_three_times_in_all(
     monkeypatch, given, taken, streams
 ):
-    workers = pytest.importorskip("workers", reason="run tools/setup")
+    workers = pytest.importorskip("bench.old.workers", reason="run tools/setup")
     runs = [workers.Run(1.0, True, one, True, [0.5, 0.5]) for one in given]
     left = iter(runs)
     monkeypatch.setattr(workers, "run", lambda *_: next(left))

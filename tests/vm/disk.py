@@ -185,7 +185,7 @@ def _configure(tree: Path, root: Path) -> None:
 
 
 def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
-    """As doc/host.md says; of the programs dpdk-tokd alone, with what of its libraries no package here has."""
+    """As doc/user/host.md says; of the programs dpdk-tokd alone, with what of its libraries no package here has."""
     command = ["meson", "install", "-C", str(debian.BUILD), "--no-rebuild", "--quiet", "--destdir", str(tree)]
     _run(*command, cwd=debian.REPOSITORY)
     debian.remove(tree / "usr/local/bin")  # for another CPU

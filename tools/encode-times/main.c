@@ -24,7 +24,7 @@ static const char help[] =
 	"call: JSON with ns of each, ids that were compared, and what reading the clock takes.\n\n"
 	"  --vocab V       as of tok: a name or a path\n"
 	"  --warm-up FILE  texts that are encoded before, six times each, untimed\n"
-	"  --slices FILE   the texts: both in tools/lib/slices.py's format\n"
+	"  --slices FILE   the texts: both in tools/bench/texts/slices.py's format\n"
 	"  --algo A        exact or greedy [exact]\n"
 	"  --piece N       feed each text in pieces of N bytes, 1 to 1073741824 [whole]\n"
 	"  --again         encode all once, and time a second pass\n"

@@ -7,10 +7,11 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
+#include "control/port/address.h"
 #include "control.h"
 #include "datapath/worker.h"
 #include "options/options.h"
-#include "port.h"
+#include "control/port/port.h"
 #include "vocabs.h"
 
 struct tokd_app {
@@ -18,6 +19,7 @@ struct tokd_app {
 	alignas(RTE_CACHE_LINE_SIZE) _Atomic uint32_t stop; /* enum tokd_stop */
 	alignas(RTE_CACHE_LINE_SIZE) struct tokd_options opt;
 	struct tokd_port port;
+	struct tokd_address address;
 	struct tokd_vocabs vocabs[RTE_MAX_NUMA_NODES]; /* the same ones, for each node in use */
 	uint32_t n_nodes;			       /* in use */
 	uint64_t instance; /* random: tells this run's rings from another's */

@@ -2,7 +2,7 @@
 #ifndef TOKD_CPU_CHECK_H
 #define TOKD_CPU_CHECK_H
 
-#include "port.h"
+#include "control/port/port.h"
 
 /*
  * Warn of what makes a worker slow or late without making it wrong: a CPU that is not isolated or

@@ -17,7 +17,7 @@ static void
 show_usage(const char *program)
 {
 	usage_shown = true;
-	printf("usage: dpdk-tokd [EAL options] -- --ip ADDR | --ip6 ADDR [application options]\n"
+	printf("usage: dpdk-tokd [EAL options] -- [application options]\n"
 	       "dpdk-tokd --help lists the application options\n\n");
 }
 
@@ -28,11 +28,12 @@ remedy(int why)
 	switch (why) {
 	case 0:
 		return "if another process runs with this --file-prefix, give another one; if "
-		       "/run/dpdk is not writable, run as root or set XDG_RUNTIME_DIR to a folder "
-		       "of yours";
+		       "/run/dpdk is not writable, run as root or set XDG_RUNTIME_DIR to your own "
+		       "folder";
 	case EACCES:
-		return "no huge pages to be had: reserve and mount them (dpdk-hugepages.py "
-		       "--setup 1G, as root), or do without by --no-huge -m 512";
+		return "no huge pages available: reserve and mount them (dpdk-hugepages.py "
+		       "--setup 1G, as root); if they are reserved and not mounted, give "
+		       "--in-memory; without huge pages give --no-huge -m 512";
 	case ENOMEM:
 		return "reserve more huge pages (dpdk-hugepages.py --show), or lower -m or "
 		       "--socket-mem";
@@ -40,7 +41,7 @@ remedy(int why)
 		return "check the names and arguments of -a and --vdev";
 	case EINVAL:
 		return "see its messages above; if they name the runtime directory, set "
-		       "XDG_RUNTIME_DIR to a folder of yours";
+		       "XDG_RUNTIME_DIR to your own folder";
 	default:
 		return "see its messages above";
 	}

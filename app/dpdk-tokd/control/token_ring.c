@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Set-up of a token ring: a memfd, mapped, put on its node, populated, registered with DPDK and
- * sealed. EAL's own memory is not used: its files are not for other processes to map.
+ * Set-up of a token ring: a memfd, mapped, put on its node, populated, made a memzone and sealed.
+ * EAL's own memory is not used: its files are not for other processes to map.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,13 +20,17 @@
 #include <rte_common.h>
 #include <rte_cycles.h>
 #include <rte_errno.h>
+#include <rte_malloc.h>
 #include <rte_memory.h>
+#include <rte_memzone.h>
 
 #include "log.h"
 #include "datapath/token_ring.h"
 
 #define RING_BYTES_MIN (64u << 10)
 #define HUGEPAGE_SIZES_MAX 8
+#define HEAP "tokd_rings"
+#define FRONT_MOST ((uint64_t)2 << 20) /* EAL writes all of it, even before pages of 1 GB */
 
 static uint64_t
 read_pages(long page_bytes, const char *what)
@@ -100,12 +104,36 @@ node_of(void *va)
 }
 
 /*
- * Map `bytes` of a new memfd, every page present. Returns the mapping and *fd, or NULL with
- * errno set. Nothing here may end in SIGBUS: pages are asked for by MADV_POPULATE_WRITE, which
- * answers with an error where a touch would kill.
+ * Addresses for `front` bytes of ordinary memory and, right behind them, at a multiple of `align`,
+ * for `bytes` that are still to be mapped. Returns the latter, or MAP_FAILED with errno set.
  */
 static void *
-map_pages(uint32_t worker, uint64_t bytes, uint64_t hugepage_bytes, int node, int *fd)
+find_room(size_t front, size_t bytes, size_t align)
+{
+	const size_t all = front + align + bytes;
+	char *const start =
+		mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	char *va;
+
+	if (start == MAP_FAILED)
+		return MAP_FAILED;
+	va = RTE_PTR_ALIGN_CEIL(start + front, align);
+	if (va - front > start)
+		munmap(start, (size_t)(va - front - start));
+	munmap(va + bytes, (size_t)(start + all - (va + bytes)));
+	if (mprotect(va - front, front, PROT_READ | PROT_WRITE) == 0)
+		return va;
+	munmap(va - front, front + bytes);
+	return MAP_FAILED;
+}
+
+/*
+ * Map `bytes` of a new memfd, every page present, behind `front` bytes of other memory. Returns the
+ * mapping and *fd, or NULL with errno set. Nothing here may end in SIGBUS: pages are asked for by
+ * MADV_POPULATE_WRITE, which answers with an error where a touch would kill.
+ */
+static void *
+map_pages(uint32_t worker, size_t front, uint64_t bytes, uint64_t hugepage_bytes, int node, int *fd)
 {
 	unsigned int flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	char name[32];
@@ -128,15 +156,18 @@ map_pages(uint32_t worker, uint64_t bytes, uint64_t hugepage_bytes, int node, in
 	if (ftruncate(*fd, (off_t)bytes) != 0)
 		goto fail;
 	/* MAP_POPULATE comes too early: the pages must know their node before they exist. */
-	va = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, *fd, 0);
+	va = find_room(front, bytes, front > hugepage_bytes ? front : hugepage_bytes);
 	if (va == MAP_FAILED)
 		goto fail;
+	if (mmap(va, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, *fd, 0) == MAP_FAILED)
+		goto unmap;
 	if (node >= 0 && numa_available() == 0)
 		numa_tonode_memory(va, bytes, node);
 	if (madvise(va, bytes, MADV_POPULATE_WRITE) == 0)
 		return va;
+unmap:
 	err = errno;
-	munmap(va, bytes);
+	munmap(RTE_PTR_SUB(va, front), front + bytes);
 	errno = err;
 fail:
 	err = errno;
@@ -182,16 +213,52 @@ write_header(struct tokd_ring *r, uint32_t worker, uint32_t lcore, uint64_t data
 	};
 }
 
-/* So that DPDK knows the memory when packets are to carry it; without, they carry copies. */
-static void
-register_memory(struct tokd_ring *r, uint64_t page_bytes)
+/*
+ * The ring as memzone tokd_ring_N, from a heap over its memory: so EAL lists it, and knows it when
+ * packets are to carry it. EAL keeps a note before each part of a heap: that is what the front is
+ * for, since the memfd belongs to the readers. All of the memory is zeroed.
+ */
+static bool
+name_memzone(struct tokd_ring *r, uint32_t worker)
 {
-	r->registered = rte_extmem_register(r->hdr, r->map_bytes, NULL, 0, page_bytes) == 0;
+	void *const start = RTE_PTR_SUB(r->hdr, r->front_bytes);
+	const size_t bytes = r->front_bytes + r->map_bytes;
+	const struct rte_memzone *mz;
+	char name[RTE_MEMZONE_NAMESIZE];
+
+	snprintf(name, sizeof(name), "tokd_ring_%" PRIu32, worker);
+	if (rte_memzone_lookup(name) != NULL) {
+		rte_errno = EEXIST; /* of a ring that was freed */
+		return false;
+	}
+	if (rte_malloc_heap_get_socket(HEAP) < 0 && rte_malloc_heap_create(HEAP) != 0)
+		return false;
+	if (rte_malloc_heap_memory_add(HEAP, start, bytes, NULL, 0, r->front_bytes) != 0)
+		return false;
+	mz = rte_memzone_reserve_aligned(name, r->map_bytes, rte_malloc_heap_get_socket(HEAP), 0,
+		(unsigned int)r->front_bytes);
+	if (mz != NULL && mz->addr == r->hdr)
+		return true;
+	rte_memzone_free(mz);
+	rte_malloc_heap_memory_remove(HEAP, start, bytes);
+	return false;
+}
+
+/* Without a name DPDK is to know the memory still; without that, replies carry copies of ids. */
+static void
+register_memory(struct tokd_ring *r, uint32_t worker)
+{
+	r->registered = r->memzone = name_memzone(r, worker);
+	if (r->memzone)
+		return;
+	TOKD_LOG(ring, NOTICE, "worker %u: token ring of %zu bytes is no memzone: %s\n", worker,
+		r->map_bytes, rte_strerror(rte_errno));
+	r->registered = rte_extmem_register(r->hdr, r->map_bytes, NULL, 0, r->front_bytes) == 0;
 	if (!r->registered)
 		TOKD_LOG(ring, WARNING,
 			"worker %u: token ring of %zu bytes not registered with DPDK: %s; ids are "
 			"copied into replies\n",
-			r->hdr->worker, r->map_bytes, rte_strerror(rte_errno));
+			worker, r->map_bytes, rte_strerror(rte_errno));
 }
 
 int
@@ -213,7 +280,8 @@ tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 		return -EINVAL;
 	}
 	r->map_bytes = RTE_ALIGN_CEIL(TOKD_RING_HDR_BYTES + data_bytes, page);
-	va = map_pages(worker, r->map_bytes, hugepage_bytes, node, &r->fd);
+	r->front_bytes = RTE_MIN(page, FRONT_MOST);
+	va = map_pages(worker, r->front_bytes, r->map_bytes, hugepage_bytes, node, &r->fd);
 	if (va == NULL && hugepage_bytes != 0) {
 		TOKD_LOG(ring, WARNING,
 			"worker %u: no huge pages of %" PRIu64
@@ -222,7 +290,8 @@ tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 			worker, hugepage_bytes / 1024, r->map_bytes, node, strerror(errno));
 		page = small;
 		r->map_bytes = RTE_ALIGN_CEIL(TOKD_RING_HDR_BYTES + data_bytes, page);
-		va = map_pages(worker, r->map_bytes, 0, node, &r->fd);
+		r->front_bytes = small;
+		va = map_pages(worker, small, r->map_bytes, 0, node, &r->fd);
 	}
 	if (va == NULL) {
 		rc = -errno;
@@ -237,13 +306,13 @@ tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 	r->mask = data_bytes - 1;
 	r->limit = data_bytes;
 	r->huge = page != small;
+	register_memory(r, worker);
 	write_header(r, worker, lcore, data_bytes, vocab, instance);
 	rc = seal(r);
 	if (rc != 0) {
 		tokd_ring_free(r);
 		return rc;
 	}
-	register_memory(r, page);
 	if (node >= 0 && node_of(va) != node && node_of(va) >= 0)
 		TOKD_LOG(ring, WARNING,
 			"worker %u: token ring lies on NUMA node %d, its lcore on %d; reserve "
@@ -259,9 +328,18 @@ tokd_ring_free(struct tokd_ring *r)
 {
 	if (r->hdr == NULL)
 		return;
-	if (r->registered)
-		rte_extmem_unregister(r->hdr, r->map_bytes);
-	munmap(r->hdr, r->map_bytes);
+	/*
+	 * EAL zeroes a memzone that it is given back, under the eyes of readers that have not read
+	 * all of it yet: so it keeps the name and the addresses, with nothing behind, to its end.
+	 */
+	if (r->memzone) {
+		mmap(r->hdr, r->map_bytes, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+	} else {
+		if (r->registered)
+			rte_extmem_unregister(r->hdr, r->map_bytes);
+		munmap(RTE_PTR_SUB(r->hdr, r->front_bytes), r->front_bytes + r->map_bytes);
+	}
 	close(r->fd);
 	r->hdr = NULL;
 	r->fd = -1;

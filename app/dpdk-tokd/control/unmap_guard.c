@@ -1,4 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Why munmap() is ours: the report for DPDK, about 22.11:
+ *
+ *   net/memif: rings are unmapped under a running burst
+ *
+ *   When a peer closes its socket, DPDK's interrupt thread runs memif_disconnect(): it clears
+ *   ETH_MEMIF_FLAG_CONNECTED, then memif_free_regions() unmaps the peer's rings. The burst
+ *   functions look at the flag once, at their start. An lcore that was put off its CPU behind that
+ *   look continues in memory that is gone: SIGSEGV in the burst. To reproduce: a server port that
+ *   is polled, a busy loop on the same CPU, and a client that connects, leaves 1023 packets in its
+ *   ring and exits; about one departure in ten is fatal. Wanted: that the driver waits until no
+ *   burst can be inside, or raises an event before it frees the regions.
+ *
+ * Nothing weaker helps here. The driver raises no ethdev event when a peer goes (no RTE_ETH_EVENT_*
+ * at all), so that the control thread learns of it when the memory is gone, and has nothing that it
+ * could hold up; both roles free the regions in the same way; a port that is stopped first, or
+ * polled under a lock, would cost every burst of every driver. Between the flag and the fault
+ * stands one call that a program can take the place of: munmap(). Ours lets the interrupt thread
+ * wait until each worker has left the burst that it was in; all other threads pass.
+ */
 #include "unmap_guard.h"
 
 #include <stdatomic.h>

@@ -14,7 +14,7 @@
 
 #include "log.h"
 #include "datapath/worker.h"
-#include "port.h"
+#include "control/port/port.h"
 
 #define MEMPOOL_CACHE 64 /* of mbufs, as many as a burst of replies takes; fewer in a small pool   \
 			  */

@@ -14,29 +14,29 @@
 	X(RX_BYTES, "rx_bytes", "bytes of those packets")                                          \
 	X(TX_PACKETS, "tx_packets", "packets handed to the driver")                                \
 	X(TX_BYTES, "tx_bytes", "bytes of those packets")                                          \
-	X(TX_FULL, "tx_full", "packets the driver did not take: dropped, the client asks again")   \
-	X(TX_NO_MBUF, "tx_no_mbuf", "replies not sent for want of an mbuf")                        \
+	X(TX_FULL, "tx_full", "packets that the driver did not accept; the client asks again")     \
+	X(TX_NO_MBUF, "tx_no_mbuf", "replies not sent: no free mbuf")                              \
 	X(ARP_REPLIES, "arp_replies", "ARP requests answered")                                     \
 	X(ND_REPLIES, "nd_replies", "IPv6 neighbour solicitations answered")                       \
 	X(ICMP_REPLIES, "icmp_replies", "ICMP and ICMPv6 echo requests answered")                  \
-	X(RX_FRAGMENTS, "rx_fragments", "IP fragments taken")                                      \
-	X(RX_REASSEMBLED, "rx_reassembled", "packets made of them")                                \
+	X(RX_FRAGMENTS, "rx_fragments", "IP fragments received")                                   \
+	X(RX_REASSEMBLED, "rx_reassembled", "packets reassembled from fragments")                  \
 	X(STREAMS_OPENED, "streams_opened", "texts begun")                                         \
 	X(STREAMS_DONE, "streams_done", "texts completed")                                         \
-	X(STREAMS_FAILED, "streams_failed", "texts ended with a reason other than done")           \
-	X(TEXT_PORT, "text_port", "texts taken at the plain-text port")                            \
+	X(STREAMS_FAILED, "streams_failed", "texts that failed")                                   \
+	X(TEXT_PORT, "text_port", "texts received at the plain-text port")                         \
 	X(TEXT_BYTES, "text_bytes", "bytes of text fed to the tokenizer")                          \
 	X(IDS, "ids", "token ids published")                                                       \
 	X(RECORDS, "records", "token ring records published")                                      \
 	X(REPLY_COPIED, "reply_copied_bytes", "bytes of ids copied into reply packets")            \
-	X(REPLY_IN_PLACE, "reply_zero_copy_bytes", "bytes of ids sent from the token ring itself")   \
+	X(REPLY_IN_PLACE, "reply_zero_copy_bytes", "bytes of ids sent from the token ring without a copy") \
 	X(SIDE_COPIED, "side_copied_bytes", "bytes of ids copied into the side store")             \
 	X(SIDE_FULL, "side_full", "records lost to slow clients: the side store was full")         \
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
-	X(RX_DUPLICATE, "rx_duplicate", "data packets that had already arrived")                   \
-	X(RX_REORDERED, "rx_reordered", "data packets held until their turn")                      \
+	X(RX_DUPLICATE, "rx_duplicate", "duplicate data packets")                                  \
+	X(RX_REORDERED, "rx_reordered", "early data packets held until their turn")                \
 	X(RING_UNREAD, "ring_unread", "records published while no reader was registered")          \
-	X(SINK_SLOTS, "sink_slots", "GPU sink: slots posted, those posted again included")         \
+	X(SINK_SLOTS, "sink_slots", "GPU sink: slots posted, including repeats")                   \
 	X(SINK_BATCHES, "sink_batches", "GPU sink: slots with several records")                    \
 	X(SINK_RECORDS, "sink_records", "GPU sink: token ring records posted")                     \
 	X(SINK_TOKENS, "sink_tokens", "GPU sink: token ids posted")                                \
@@ -47,38 +47,39 @@
 	X(SINK_FAILED, "sink_failed", "GPU sink: texts that could not be embedded")                \
 	X(SINK_NO_SLOT, "sink_no_slot", "GPU sink: turns in which a record waited for a slot")     \
 	X(SINK_NO_OUTPUT, "sink_no_output", "GPU sink: turns in which a record waited for outputs to be released") \
-	X(SINK_READS, "sink_reads", "GPU sink: times that done words were read")                   \
-	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: connections made again")                  \
+	X(SINK_READS, "sink_reads", "GPU sink: reads of done words")                               \
+	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: reconnections")                           \
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
 	X(CYCLES_BLOCKED, "cycles_backpressured", "TSC cycles of turns in which the ring was full") \
 	X(CYCLES_IDLE, "cycles_idle", "TSC cycles of turns that found nothing to do")              \
 	X(DROP_SEGMENTS, "drop_segments", "drop: headers spread over several mbuf segments")       \
-	X(DROP_ETHER, "drop_ether", "drop: frame too short, not for us, or an EtherType not spoken") \
+	X(DROP_ETHER, "drop_ether", "drop: frame too short, for another address, or of an unsupported EtherType") \
 	X(DROP_VLAN, "drop_vlan", "drop: frame of another VLAN, or with a malformed tag")          \
+	X(LEFT_TO_KERNEL, "left_to_kernel", "ARP, ND and ICMP left to the kernel, whose addresses are served") \
 	X(DROP_ARP, "drop_arp", "drop: malformed ARP, or not for our address")                     \
 	X(DROP_IP_HEADER, "drop_ip_header", "drop: IP header malformed or truncated")              \
 	X(DROP_IP_CKSUM, "drop_ip_cksum", "drop: IPv4 header checksum wrong")                      \
-	X(DROP_IP_FRAGMENT, "drop_ip_fragment", "drop: IP fragment, or one of a packet never whole") \
+	X(DROP_IP_FRAGMENT, "drop_ip_fragment", "drop: IP fragment, or part of an incomplete packet") \
 	X(DROP_IP_DST, "drop_ip_dst", "drop: IP packet for another address")                       \
-	X(DROP_IP_PROTO, "drop_ip_proto", "drop: IP protocol not spoken")                          \
+	X(DROP_IP_PROTO, "drop_ip_proto", "drop: unsupported IP protocol")                         \
 	X(DROP_ND, "drop_nd", "drop: neighbour solicitation malformed, or not for our address")    \
 	X(DROP_ICMP, "drop_icmp", "drop: ICMP other than a well-formed echo request")              \
 	X(DROP_UDP_LENGTH, "drop_udp_length", "drop: UDP length and packet disagree")              \
 	X(DROP_UDP_CKSUM, "drop_udp_cksum", "drop: UDP checksum wrong")                            \
-	X(DROP_UDP_PORT, "drop_udp_port", "drop: UDP port not ours")                               \
+	X(DROP_UDP_PORT, "drop_udp_port", "drop: another UDP port")                                \
 	X(DROP_MAGIC, "drop_magic", "drop: not our protocol: too short, or wrong magic or type")   \
 	X(DROP_VERSION, "drop_version", "refused: protocol version")                               \
 	X(DROP_LENGTH, "drop_length", "refused: length fields disagree, or flags misplaced")       \
 	X(DROP_VOCAB, "drop_vocab", "refused: vocabulary not loaded")                              \
 	X(DROP_OFFSET, "drop_offset", "refused: byte offset does not continue the text")           \
 	X(DROP_TOO_LONG, "drop_too_long", "refused: text longer than --max-text")                  \
-	X(DROP_TEXT, "drop_text", "refused: plain text the tokenizer does not take")               \
+	X(DROP_TEXT, "drop_text", "refused: plain text the tokenizer rejects")                     \
 	X(DROP_SHUTDOWN, "drop_shutdown", "refused: new text while shutting down")                 \
 	X(DROP_TABLE_FULL, "drop_table_full", "refused: stream table full")                        \
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
 	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
 	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \
-	X(DROP_REPLY_WINDOW, "drop_reply_window", "drop: text not fed because the client acknowledges no ids") \
+	X(DROP_REPLY_WINDOW, "drop_reply_window", "drop: text not fed because the client does not acknowledge ids") \
 	X(DROP_UNKNOWN, "drop_unknown", "refused: no such stream")                                 \
 	X(DROP_OVER, "drop_over", "drop: data for a stream that already ended")
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * How long each stage took: one histogram per stage and worker, in TSC ticks. Written by its
- * worker only, read by anybody. doc/telemetry.md defines the stages.
+ * worker only, read by anybody. doc/reference/telemetry.md defines the stages.
  *
  * Log-linear buckets: ticks are counted in units of 32; the first 32 buckets are one unit wide,
  * and each further power of two is cut into 16. So a bucket is at most 1/16 of its values wide:

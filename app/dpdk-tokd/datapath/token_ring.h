@@ -59,7 +59,9 @@ struct tokd_ring {
 	int fd;
 	size_t map_bytes;
 	bool huge;	 /* backed by huge pages */
-	bool registered; /* with rte_extmem_register */
+	size_t front_bytes; /* mapped before hdr, not of the memfd: for EAL's notes; its page size */
+	bool memzone;	    /* tokd_ring_N */
+	bool registered;    /* DPDK knows the memory */
 };
 
 /*
@@ -71,7 +73,7 @@ uint64_t tokd_ring_hugepage(uint64_t data_bytes);
 /*
  * Make a ring of data_bytes (a power of two, at least 64 KiB) on NUMA node `node` (-1: any), in
  * huge pages of hugepage_bytes, or in ordinary pages when that is 0 or, with a warning, when they
- * cannot be had after all. Sealed; registered with DPDK. Returns 0 or -errno, with a message
+ * cannot be had after all. Sealed; the DPDK memzone tokd_ring_N, if it can be. Returns 0 or -errno, with a message
  * logged that names size, node and remedy.
  */
 int tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,

@@ -58,8 +58,8 @@ void
 tokd_options_help(FILE *to, const char *program)
 {
 	fprintf(to,
-		"usage: %s [EAL options] -- --ip ADDR | --ip6 ADDR [application options]\n"
-		"for example: %s -l 1-4 -a 0000:03:00.0 -- --ip 10.0.0.1 --vocab gpt2\n\n"
+		"usage: %s [EAL options] -- [application options]\n"
+		"for example: %s -l 1-4 -a 0000:03:00.0 -- --vocab gpt2\n\n"
 		"Every lcore of -l is a worker with a queue and a token ring of its own.\n"
 		"EAL options are listed by %s -h.\n\napplication options:\n",
 		program, program, program);

@@ -337,10 +337,6 @@ tokd_opt_resolve(
 			opt->source[i] = (uint8_t)from;
 		}
 	}
-	if (opt->ip == 0 && IN6_IS_ADDR_UNSPECIFIED(&opt->ip6))
-		return tokd_opt_bad(e,
-			"--ip ADDR is missing, and --ip6 as well; give one after --, as in "
-			"-- --ip 10.0.0.1, or as key ip of --config FILE");
 	opt->socket_gid = opt->socket_group != NULL ? find_group(opt->socket_group) : (gid_t)-1;
 	if (opt->text_port == opt->udp_port)
 		return tokd_opt_bad(

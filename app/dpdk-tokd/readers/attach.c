@@ -119,7 +119,7 @@ greet(struct tokd_attach *a, struct tokd_conn *c)
 		refuse(a, c, "not an attach request: magic 0x%08x, must be 0x%08x", req.magic,
 			TOKD_ATTACH_MAGIC);
 	} else if (req.version != TOKD_RING_VERSION) {
-		refuse(a, c, "ring version %u is not spoken here: use %u", req.version,
+		refuse(a, c, "ring version %u is not supported: use %u", req.version,
 			TOKD_RING_VERSION);
 	} else if ((req.mode != TOKD_MODE_READER && req.mode != TOKD_MODE_TAP) ||
 		   req.reserved != 0) {

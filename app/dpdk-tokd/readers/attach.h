@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Readers of the token rings, control side: who is connected to the control socket, and what state
- * the handshake with the workers is in. tokd/ring.h has the protocol, doc/ring.md explains it.
+ * the handshake with the workers is in. tokd/ring.h has the protocol, doc/reference/ring.md
+ * explains it.
  *
  *           request good             every ring ACTIVE
  *   GREETING ──────────▶ JOINING ───────────────────▶ READING

@@ -15,6 +15,22 @@ stop_text(uint32_t stop)
 	return stop == TOKD_RUN ? "serving" : stop == TOKD_DRAIN ? "draining" : "stopping";
 }
 
+/* Empty: that family is not served; the port is no interface of the kernel. */
+static void
+add_address(struct rte_tel_data *d, const struct tokd_address *a)
+{
+	const struct tokd_address ip = {.ip = a->ip}, ip6 = {.ip6 = a->ip6};
+	char text[TOKD_ADDRESS_TEXT];
+
+	rte_tel_data_add_dict_string(d, "ip", tokd_address_text(&ip, text));
+	rte_tel_data_add_dict_string(d, "ip6", tokd_address_text(&ip6, text));
+	rte_ether_format_addr(text, sizeof(text), &a->mac);
+	rte_tel_data_add_dict_string(d, "mac", text);
+	rte_tel_data_add_dict_string(d, "address_from", a->from);
+	rte_tel_data_add_dict_string(d, "interface", a->interface);
+	rte_tel_data_add_dict_string(d, "arp_and_ping_by", a->kernel_answers ? "kernel" : "dpdk-tokd");
+}
+
 int
 tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
@@ -32,6 +48,7 @@ tokd_tel_info(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 	rte_tel_data_add_dict_u64(d, "port", app->port.id);
 	rte_tel_data_add_dict_string(d, "port_name", app->port.name);
 	rte_tel_data_add_dict_string(d, "driver", app->port.driver);
+	add_address(d, &app->address);
 	tokd_tel_add_text(d, "vocab", v.name); /* the default; /tokd/vocabs has all */
 	snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
 	rte_tel_data_add_dict_string(d, "vocab_checksum", text);

@@ -12,7 +12,7 @@
 
 /* X(name, "help") */
 #define COMMANDS(X)                                                                                \
-	X(info, "Version, state and port. No parameters")                                          \
+	X(info, "Version, state, port and addresses served. No parameters")                                          \
 	X(vocabs, "Vocabularies: name, checksum, size; 0 is the default. No parameters")           \
 	X(workers,                                                                                 \
 		"Workers: lcore, open streams, time, ring; 16 an answer. Parameters: int first")   \

@@ -98,11 +98,11 @@ struct tokg_device_config {
 	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
 	uint32_t owner_limit_ms;
 	uint32_t rows_of_job; /* that one worker embeds at a time; 0: as this device does best */
-	bool heads;	 /* look at one slot per producer instead of all */
-	bool host_ring;	 /* cuda: the ring in this host's memory, which the GPU reads */
-	bool time_scans; /* with scan_times */
-	int index;	 /* cuda:N */
-	int first_cpu;	 /* cpu: pin the threads from this CPU on, -1: not at all */
+	bool heads;	      /* look at one slot per producer instead of all */
+	bool host_ring;	      /* cuda: the ring in this host's memory, which the GPU reads */
+	bool time_scans;      /* with scan_times */
+	int index;	      /* cuda:N */
+	int first_cpu;	      /* cpu: pin the threads from this CPU on, -1: not at all */
 };
 
 struct tokg_device;

@@ -79,8 +79,8 @@ int
 unwritable(const struct tokg_cuda *c, const char *what, struct tokg_error *why)
 {
 	return tokg_wrong(why,
-		"device cuda:%d: %s cannot be written: %s; cuStreamWriteValue64: error %d", c->index,
-		what, cudaGetErrorString(cudaGetLastError()), (int)c->write_error);
+		"device cuda:%d: %s cannot be written: %s; cuStreamWriteValue64: error %d",
+		c->index, what, cudaGetErrorString(cudaGetLastError()), (int)c->write_error);
 }
 
 /* `stop` and `incarnation` are one aligned word. */

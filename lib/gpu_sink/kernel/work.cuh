@@ -46,8 +46,8 @@ static_assert(sizeof(struct tokg_job) == 112, "a job and its two words are a lin
 
 /*
  * With -DTOKG_STAGES, which only programs that measure are built with, a slot's outbox entry also
- * says in `reserved` when its check word was right, when it was handed out, and when the worker that
- * finished it took its job: consumer's clock, ns.
+ * says in `reserved` when its check word was right, when it was handed out, and when the worker
+ * that finished it took its job: consumer's clock, ns.
  */
 #ifdef TOKG_STAGES
 #define TOKG_STAMP(word) ((word) = tokg_now())

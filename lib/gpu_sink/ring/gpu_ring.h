@@ -3,7 +3,8 @@
  * The GPU ring: the layout and the protocol by which producers (workers of dpdk-tokd) hand token
  * ids to a consumer (a persistent kernel, or threads of the CPU) through memory that the producer
  * may reach by RDMA alone. Compiled from this one source as C11 (producer), as CUDA C++ (kernel)
- * and as C++17 (agent, CPU consumer). doc/gpu-ring.md explains it; this file is the truth.
+ * and as C++17 (agent, CPU consumer). doc/reference/gpu-ring.md explains it; this file is the
+ * truth.
  *
  * One memory region, P producers x S slots each, all of it one registration:
  *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where memory of this process lies. Built with -DTOKG_NO_NUMA, for machines without libnuma, memory
- * lies wherever the operating system puts it, and nothing else changes.
+ * Where memory of this process lies. Built with -DTOKG_NO_NUMA, for machines without libnuma,
+ * memory lies wherever the operating system puts it, and nothing else changes.
  */
 #ifndef TOKG_NUMA_PLACE_H
 #define TOKG_NUMA_PLACE_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sink's inside, shared by its parts. sink.h says what it does, doc/gpu-ring.md how.
+ * The sink's inside, shared by its parts. sink.h says what it does, doc/reference/gpu-ring.md how.
  *
  * A *piece* is a stretch of the token ring that was posted and is not known to be embedded: a
  * batch of whole records, or a part of one record. Pieces are in the ring's order, whatever slots

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which address (GID) of which RDMA port is taken where nobody named one: the rule, apart from how
- * ports and GIDs were found out, so that the transport and the diagnosis follow the same one.
+ * ports and GIDs were found out. tokd-diag (python/dpdk_tokd/ops/diag/gids.py) has it in Python; a
+ * test compares the two.
  */
 #ifndef TOKG_VERBS_RANK_H
 #define TOKG_VERBS_RANK_H

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Which merges can ever happen. A token inside a text is made as its own bytes alone would be
- * (doc/streaming.md, lemma 1), so of all merges that make a token only the last one of its own
- * encoding ever does. Hugging Face files of models that came from tiktoken list every pair with the
- * right bytes; the others are dropped here, and with them the tokens that no merge makes. Set-up
- * only.
+ * (doc/internals/streaming.md, lemma 1), so of all merges that make a token only the last one of
+ * its own encoding ever does. Hugging Face files of models that came from tiktoken list every pair
+ * with the right bytes; the others are dropped here, and with them the tokens that no merge makes.
+ * Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>

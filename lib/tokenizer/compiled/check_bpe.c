@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The tables of byte pair encoding, those of a compiled vocabulary. The hot path stays in bounds,
- * and ends, by what doc/streaming.md proves of a list of merges. So the list is looked at (split),
- * and then that the other tables are the ones that vocab_build.c makes of it. Set-up only.
+ * and ends, by what doc/internals/streaming.md proves of a list of merges. So the list is looked
+ * at (split), and then that the other tables are the ones that vocab_build.c makes of it. Set-up
+ * only.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Compiled vocabularies: the tables as they lie in memory, in a file that is mapped. What is in the
- * file, and who may read it, is in doc/vocabularies.md. Set-up only.
+ * file, and who may read it, is in doc/reference/vocabularies.md. Set-up only.
  */
 #ifndef TOK_COMPILED_H
 #define TOK_COMPILED_H

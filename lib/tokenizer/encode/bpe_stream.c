@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Exact incremental byte pair encoding. doc/streaming.md has the definitions and proofs; in short:
+ * Exact incremental byte pair encoding. doc/internals/streaming.md has the definitions and proofs;
+ * in short:
  *
  * For each position p of the open pretoken, let last(p) be the last token of the encoding of
  * the bytes before p. The encoding of those bytes is last(p) preceded by the encoding of the bytes

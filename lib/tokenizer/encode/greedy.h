@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Longest match within pretokens (doc/streaming.md), for any byte-level vocabulary: of the open
- * pretoken what a node of longest.h spells has no id yet. Instead of bpe.h's, and called alike.
+ * Longest match within pretokens (doc/internals/streaming.md), for any byte-level vocabulary: of
+ * the open pretoken what a node of longest.h spells has no id yet. Instead of bpe.h's, and called
+ * alike.
  */
 #ifndef TOK_GREEDY_H
 #define TOK_GREEDY_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best way to spell a word, byte by byte. doc/streaming.md has the proofs; in short:
+ * The best way to spell a word, byte by byte. doc/internals/streaming.md has the proofs; in short:
  *
  * For each position p between characters of the open word let last(p) be the last piece of the best
  * way to spell the bytes before p. The best way for p is last(p) behind the best way for p -

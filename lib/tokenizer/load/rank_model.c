@@ -5,8 +5,8 @@
  *
  * The merges are recovered: encoding a token's bytes leaves two parts before the last merge, the
  * pair that makes it; or more, and then it is found only as a whole pretoken. No other pair with
- * the same bytes can ever meet: by doc/streaming.md, lemma 1, parts that meet inside a text are
- * what the token's own bytes give.
+ * the same bytes can ever meet: by doc/internals/streaming.md, lemma 1, parts that meet inside a
+ * text are what the token's own bytes give.
  */
 #include <string.h>
 

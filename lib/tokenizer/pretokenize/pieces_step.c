@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * SentencePiece's models have no pretokenizer: a text is one. It may be cut wherever no token has
- * the two characters beside each other, for no merge goes across (doc/streaming.md), and around
- * characters that are in no token. Hot path.
+ * the two characters beside each other, for no merge goes across (doc/internals/streaming.md), and
+ * around characters that are in no token. Hot path.
  */
 #include "pretok.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Made by tools/gen-bert-tables; do not edit. */
+/* Made by tools/gen/bert-tables; do not edit. */
 #include "bert_tables.h"
 
 /* clang-format off */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What BERT's normalizer and pretokenizer ask of a code point, as the reference answers it. Data in
- * bert_tables.c (generated; tools/gen-bert-tables says where each property comes from).
+ * bert_tables.c (generated; tools/gen/bert-tables says where each property comes from).
  */
 #ifndef TOK_BERT_TABLES_H
 #define TOK_BERT_TABLES_H

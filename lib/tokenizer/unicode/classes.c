@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Made by tools/gen-unicode-classes; do not edit. */
+/* Made by tools/gen/unicode-classes; do not edit. */
 #include "classes.h"
 
 const char tok_unicode_version[] = "16.0.0";

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Made by tools/gen-unicode-graphemes of Unicode 17.0; do not edit. */
+/* Made by tools/gen/unicode-graphemes of Unicode 17.0; do not edit. */
 #include "grapheme.h"
 
 /* clang-format off */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Made by tools/gen-unicode-nfc; do not edit. */
+/* Made by tools/gen/unicode-nfc; do not edit. */
 #include "nfc_tables.h"
 
 /* clang-format off */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Made by tools/gen-unicode-word of Unicode 16.0.0; do not edit. */
+/* Made by tools/gen/unicode-word of Unicode 16.0.0; do not edit. */
 #include "word.h"
 
 /* clang-format off */

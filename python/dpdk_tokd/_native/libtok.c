@@ -19,6 +19,7 @@
 
 #include "batch.h"
 #include "dlpack.h"
+#include "object.h"
 
 #define IDLE_CACHES_MAX BATCH_THREADS_MAX
 
@@ -73,21 +74,6 @@ cache_return(struct vocab *v, struct tok_cache *c)
 		v->idle[v->n_idle++] = c;
 	else
 		tok_cache_free(c);
-}
-
-/* Text of a str (as UTF-8, kept by it) or of a buffer. PyBuffer_Release(b) when done. */
-static int
-text_of(PyObject *o, Py_buffer *b)
-{
-	Py_ssize_t n;
-	const char *utf8;
-
-	if (!PyUnicode_Check(o))
-		return PyObject_GetBuffer(o, b, PyBUF_SIMPLE);
-	utf8 = PyUnicode_AsUTF8AndSize(o, &n); /* UnicodeEncodeError names a surrogate's place */
-	if (utf8 == NULL)
-		return -1;
-	return PyBuffer_FillInfo(b, o, (void *)utf8, n, 1, PyBUF_SIMPLE);
 }
 
 static int
@@ -154,24 +140,6 @@ in_use(void)
 	return NULL;
 }
 
-static void
-free_object(PyObject *self)
-{
-	PyTypeObject *type = Py_TYPE(self);
-	freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
-
-	release(self);
-	Py_DECREF(type);
-}
-
-static void *
-new_object(PyTypeObject *type)
-{
-	allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
-
-	return alloc(type, 0); /* zeroed */
-}
-
 /* ---- Vocab ---- */
 
 static PyObject *
@@ -183,7 +151,8 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	const char *name;
 	struct vocab *v;
 
-	if (!PyArg_ParseTuple(args, "szzz", &name, &opts.pretokenizer, &opts.search_path, &opts.algo))
+	if (!PyArg_ParseTuple(
+		    args, "szzz", &name, &opts.pretokenizer, &opts.search_path, &opts.algo))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS
 	loaded = tok_vocab_load(name, &opts, &err);
@@ -215,11 +184,11 @@ vocab_info(PyObject *self, PyObject *unused)
 {
 	struct tok_vocab_info i = tok_vocab_info(((struct vocab *)self)->vocab);
 
-	return Py_BuildValue(
-		"{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s}", "name", i.name, "path",
-		i.path, "format", i.format, "source", i.source, "pretokenizer", i.pretokenizer,
-		"normalizer", i.normalizer, "algo", i.algo, "checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges,
-		"n_special", i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
+	return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s}",
+		"name", i.name, "path", i.path, "format", i.format, "source", i.source,
+		"pretokenizer", i.pretokenizer, "normalizer", i.normalizer, "algo", i.algo,
+		"checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges, "n_special",
+		i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
 		"table_bytes", (Py_ssize_t)i.table_bytes, "home", i.home);
 }
 
@@ -502,8 +471,10 @@ encode_texts(struct vocab *v, struct batch *b)
 	if (ok) {
 		b->ids = (uint32_t *)PyByteArray_AsString(ids);
 		b->splits = (int64_t *)PyByteArray_AsString(splits);
-		Py_BEGIN_ALLOW_THREADS ok = batch_encode(b);
-		Py_END_ALLOW_THREADS if (!ok)
+		Py_BEGIN_ALLOW_THREADS
+		ok = batch_encode(b);
+		Py_END_ALLOW_THREADS
+		if (!ok)
 			PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
 				why_of(b->why), b->why.consumed);
 	}
@@ -581,8 +552,10 @@ vocab_decode(PyObject *self, PyObject *o)
 		return NULL;
 	ids = b.buf;
 	n = (size_t)b.len / 4;
-	Py_BEGIN_ALLOW_THREADS bytes = decoded_bytes(v, ids, n);
-	Py_END_ALLOW_THREADS text = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
+	Py_BEGIN_ALLOW_THREADS
+	bytes = decoded_bytes(v, ids, n);
+	Py_END_ALLOW_THREADS
+	text = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)bytes);
 	if (text != NULL) {
 		uint8_t *out = (uint8_t *)PyBytes_AsString(text);
 
@@ -794,7 +767,8 @@ decode_stream_feed(PyObject *self, PyObject *args)
 }
 
 static PyMethodDef decode_stream_methods[] = {
-	{"feed", decode_stream_feed, METH_VARARGS, "Feed ids; bytes up to the last whole character."},
+	{"feed", decode_stream_feed, METH_VARARGS,
+		"Feed ids; bytes up to the last whole character."},
 	{0},
 };
 
@@ -837,7 +811,8 @@ load_u64(PyObject *args, bool fenced)
 	const uint64_t *p;
 	Py_buffer b;
 
-	if (!PyArg_ParseTuple(args, "On", &o, &offset) || PyObject_GetBuffer(o, &b, PyBUF_SIMPLE) < 0)
+	if (!PyArg_ParseTuple(args, "On", &o, &offset) ||
+		PyObject_GetBuffer(o, &b, PyBUF_SIMPLE) < 0)
 		return NULL;
 	p = word_at(&b, offset);
 	if (p != NULL) {
@@ -892,7 +867,8 @@ store_release_u64(PyObject *module, PyObject *args)
 static PyMethodDef module_methods[] = {
 	{"load_acquire_u64", load_acquire_u64, METH_VARARGS, "Load a word of a buffer, acquire."},
 	{"load_fenced_u64", load_fenced_u64, METH_VARARGS, "Acquire fence, then load_acquire_u64."},
-	{"store_release_u64", store_release_u64, METH_VARARGS, "Store a word of a buffer, release."},
+	{"store_release_u64", store_release_u64, METH_VARARGS,
+		"Store a word of a buffer, release."},
 	{"dlpack", tokd_dlpack, METH_VARARGS, "A matrix for other array libraries, read-only."},
 	{0},
 };

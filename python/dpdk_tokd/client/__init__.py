@@ -3,6 +3,6 @@
 
 from .aio import AsyncClient
 from .client import Client
-from .engine import TokdError
+from .errors import TokdError
 
 __all__ = ["AsyncClient", "Client", "TokdError"]

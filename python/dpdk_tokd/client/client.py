@@ -1,32 +1,30 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client of the appliance: text to ids over UDP. The protocol is engine.py's."""
+"""A client of the appliance: text to ids over UDP, by libtokd-client."""
 
 from __future__ import annotations
 
-import itertools
-import math
-import select
-import socket
-import time
 from collections.abc import Iterable, Iterator
 
 from .. import wire
 from .._closing import Closing
-from .udp import Incoming, connected, naming, peer_name
+from .._native import libtokd as native
 from ..tokenizer.batch import Ids
-from .engine import Engine, Exchange, joined, to_bytes
 from ..tokenizer.tokenizer import Text
+from .errors import array_of, check, opened
 
 IN_FLIGHT = 64
-NO_IDS = joined([])
+REQUESTS = 1024  # under way at once: those of tokenize_many, and streams that are not read
 
 
 class Client(Closing):
-    """Sends texts to an appliance and returns their ids. One thread at a time.
+    """Sends texts to an appliance and returns their ids.
+
+    One thread at a time: a second one gets RuntimeError. The GIL is released while it waits, and
+    signals are looked at every 50 ms.
 
     `retransmits` counts packets of text sent again, `polls` packets without text, `resends` texts
-    that had to be begun again. `server_vocab` is the checksum of the vocabulary that was used,
-    0 before the first reply.
+    that were begun again. `server_vocab` is the checksum of the vocabulary that was used, 0 before
+    the first reply. `stream_id` is that of the latest text in the token ring.
     """
 
     def __init__(
@@ -42,118 +40,94 @@ class Client(Closing):
 
         vocab: checksum of the vocabulary that shall be used (`Tokenizer.checksum`); 0: whichever
         the appliance has.
-        timeout: seconds without any progress after which a text fails with TimeoutError.
+        timeout: seconds without any progress, at most a day, after which a text fails with
+        TimeoutError.
         stream: ask for each id as soon as it is certain, also in `tokenize`.
-        OSError: the name or address cannot be used.
+        OSError: the name or address cannot be used; ValueError: an argument out of its range.
         """
         self._stream = stream
-        self._timeout = timeout
-        self._peer = peer_name(host, port)
-        self._engine = Engine(self._peer, vocab=vocab, timeout=timeout)
-        with naming(self._peer):
-            self._socket = connected(socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM))
-        self._incoming = Incoming(self._socket, self._engine)
-        self._readable, self._writable = select.poll(), select.poll()
-        self._readable.register(self._socket, select.POLLIN)
-        self._writable.register(self._socket, select.POLLOUT)
+        self._client = opened(host, port, vocab, timeout, REQUESTS)
+        self.stream_id = 0
 
     @property
     def retransmits(self) -> int:
-        return self._engine.retransmits
+        return self._client.stats()[0]
 
     @property
     def polls(self) -> int:
-        return self._engine.polls
+        return self._client.stats()[1]
 
     @property
     def resends(self) -> int:
-        return self._engine.resends
+        return self._client.stats()[2]
 
     @property
     def server_vocab(self) -> int:
-        return self._engine.server_vocab
+        return self._client.stats()[3]
 
     def tokenize(self, text: Text) -> Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own.
 
         Text is a str, or bytes of UTF-8. TokdError: the appliance refused it, or ids do not agree
         with their CRC32C; TimeoutError: nothing moved for `timeout` seconds; OSError: the host
-        cannot be reached, or nothing listens there; ValueError: a str with a surrogate, or a text
-        of 4 GiB or more.
+        cannot be reached, or nothing listens there, or the client was closed; ValueError: a str
+        with a surrogate, or a text of 4 GiB or more; RuntimeError: 1024 texts are under way.
         """
-        return joined([ids for _, ids in self._follow(self._begin(text, self._stream))])
+        return self._ids(self._client.submit(text, self._stream))
 
     def tokenize_many(self, texts: Iterable[Text], in_flight: int = IN_FLIGHT) -> list[Ids]:
-        """Ids of each text, in the order of the texts, of which up to `in_flight` are under way at
-        once. Errors as in `tokenize`; the first one ends it."""
+        """Ids of each text, in the order of the texts, of which up to `in_flight`, and 1024, are
+        under way at once. Errors as in `tokenize`; the first one ends it."""
         if in_flight < 1:
             raise ValueError(f"in_flight={in_flight}: give at least 1")
-        results: list[Ids] = []
-        flying: dict[Exchange, int] = {}  # and where its ids belong
-        rest = iter(texts)
+        most = min(in_flight, REQUESTS)
+        requests: dict[native.Request, None] = {}
         try:
-            while True:
-                for text in itertools.islice(rest, in_flight - len(flying)):
-                    flying[self._begin(text, self._stream)] = len(results)
-                    results.append(NO_IDS)
-                if not flying:
-                    return results
-                for exchange in self._turn():
-                    if exchange.finished and exchange in flying:
-                        at = flying.pop(exchange)
-                        results[at] = joined([ids for _, ids in self._follow(exchange)])
+            for text in texts:
+                while self._client.pending >= most:
+                    for request in self._client.wait():
+                        if request.finished and request in requests:
+                            check(request)
+                requests[self._client.submit(text, self._stream)] = None
+            return [self._ids(request) for request in requests]
         finally:
-            for exchange in flying:
-                self._engine.cancel(exchange)
+            for request in requests:
+                self._client.cancel(request)
 
     def tokenize_stream(self, text: Text) -> Iterator[tuple[int, Ids]]:
         """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
 
-        Errors as in `tokenize`, also after ids have been given out.
+        Errors as in `tokenize`, also after ids have been given out. One that is left is forgotten
+        when the iterator is closed.
         """
-        yield from self._follow(self._begin(text, True))
-
-    def close(self) -> None:
-        self._socket.close()
-
-    def _begin(self, text: Text, stream: bool) -> Exchange:
-        return self._engine.begin(to_bytes(text), stream=stream)
-
-    def _follow(self, exchange: Exchange) -> Iterator[tuple[int, Ids]]:
-        """The ids of one text as they come. Others under way go on meanwhile."""
+        request = self._client.submit(text, True)
         try:
             while True:
-                yield from exchange.take()
-                if exchange.finished:
+                if (piece := request.take()) is not None:
+                    yield piece[0], array_of(piece[1])
+                elif request.finished:
                     break
-                self._turn()
-            with naming(self._peer):
-                self._send()  # the acknowledgement of the last ids
+                else:
+                    self._client.wait()
+            self._note(request)
         finally:
-            self._engine.cancel(exchange)
-        if exchange.error is not None:
-            raise exchange.error
+            self._client.cancel(request)
 
-    def _turn(self) -> list[Exchange]:
-        """Send, and wait until something comes or is due. The texts that have news."""
-        with naming(self._peer):
-            self._send()
-            self._receive()
-        if self._incoming.drained:
-            self._engine.tick(time.monotonic())
-        return self._engine.news()
+    def close(self) -> None:
+        """Close the socket. A text under way fails with ConnectionAbortedError."""
+        self._client.close()
 
-    def _receive(self) -> None:
-        deadline = self._engine.deadline()
-        if self._incoming.take_burst() == 0 and deadline is not None:
-            left = deadline - time.monotonic()
-            if left > 0:
-                self._readable.poll(math.ceil(left * 1e3))
-            self._incoming.take_burst()
+    def _ids(self, request: native.Request) -> Ids:
+        """All ids of a text, once it is finished."""
+        try:
+            while not request.finished:
+                self._client.wait()
+        except BaseException:
+            self._client.cancel(request)
+            raise
+        self._note(request)
+        return array_of(request.ids())
 
-    def _send(self) -> None:
-        for parts in self._engine.packets(time.monotonic()):
-            try:
-                self._socket.sendmsg(parts)
-            except BlockingIOError:
-                self._writable.poll(self._timeout * 1e3)  # lost: sent again later
+    def _note(self, request: native.Request) -> None:
+        self.stream_id = request.stream_id
+        check(request)

@@ -8,7 +8,8 @@ import mmap
 import socket
 from dataclasses import dataclass
 
-from .._asking import Program, ask
+from ..ring.errors import RingError, RingRefused
+from .asking import ask, map_whole
 from .layout import (
     CURSOR_BYTES,
     DATA_OFFSET,
@@ -22,17 +23,6 @@ from .layout import (
     Dtype,
     Outputs,
     Reply,
-)
-from ..ring.errors import RingError, RingRefused
-from ..ring.memory import map_whole
-
-AGENT = Program(
-    "tokd-gpu",
-    "--holders-socket",
-    "give this user the socket, by --holders-mode",
-    "hold",
-    "embeddings.h",
-    "that is the producers' socket: take --holders-socket",
 )
 
 
@@ -54,7 +44,7 @@ def attach(path: str, timeout: float) -> Attached:
     OSError: no such socket, no permission, or no answer in time; RingRefused; RingError.
     """
     request = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
-    with ask(path, AGENT, request, REP.size, 3, timeout) as (s, reply, fds):
+    with ask(path, request, REP.size, 3, timeout) as (s, reply, fds):
         return _take(s, reply, fds, path)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._native import libtok
-from .layout import ABORT, FIRST, LAST, Dtype, Entry, EmbeddingStatus
 from ..ring.errors import RingError
+from .layout import ABORT, FIRST, LAST, Dtype, EmbeddingStatus, Entry
 
 if TYPE_CHECKING:
     from .reader import EmbeddingReader

@@ -13,9 +13,10 @@ import numpy.typing as npt
 
 from .._native import libtok
 from .._waiting import Waiting
-from .embedding import NUMPY, Embedding
+from ..ring.errors import RingDropped, RingError
 from .attach import Attached, attach
 from .cuda import CudaOutputs
+from .embedding import NUMPY, Embedding
 from .layout import (
     DATA_OFFSET,
     ENTRY,
@@ -23,12 +24,11 @@ from .layout import (
     REP,
     TAIL_OFFSET,
     Dtype,
+    EmbeddingStatus,
     Entry,
     Outputs,
     Reply,
-    EmbeddingStatus,
 )
-from ..ring.errors import RingDropped, RingError
 
 ATTACH_TIMEOUT_S = 5.0
 LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read

@@ -4,7 +4,7 @@
 Each scrape asks the appliance anew, so a restart of it is no event here: while it is away
 `tokd_up` is 0, and what it counted begins at 0 again, as Prometheus expects of counters.
 Labels are `worker` and `stage` only, never anything of a client's: the number of series is bounded
-by the number of workers. doc/telemetry.md lists the metrics.
+by the number of workers. doc/reference/telemetry.md lists the metrics.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ PORT = (
     ("imissed", "rx_missed", "packets the device dropped because its RX queue was full"),
     ("ierrors", "rx_errors", "packets the device received with an error"),
     ("oerrors", "tx_errors", "packets the device failed to send"),
-    ("rx_nombuf", "rx_no_mbuf", "packets dropped for want of an mbuf"),
+    ("rx_nombuf", "rx_no_mbuf", "packets dropped: no free mbuf"),
 )
 
 log = logging.getLogger("tokd-exporter")
@@ -189,7 +189,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = cli.parser(
         "tokd-exporter",
         "Serves the telemetry of a dpdk-tokd on this host to Prometheus, by HTTP.",
-        " doc/telemetry.md lists the metrics.",
+        " doc/reference/telemetry.md lists the metrics.",
     )
     parser.add_argument(
         "--listen",

@@ -4,7 +4,7 @@
     with Telemetry("rte") as t:
         print(t.counters()["ids"], t.histogram("wire_to_ring").percentile(0.99))
 
-doc/telemetry.md explains commands and stages. Whatever is wrong on the way is a TelemetryError
+doc/reference/telemetry.md explains commands and stages. Whatever is wrong is a TelemetryError
 with one line of text: what, and what to do.
 """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-top: a running dpdk-tokd, live in the terminal. doc/telemetry.md explains what it shows."""
+"""tokd-top: a running dpdk-tokd, live in the terminal (doc/reference/telemetry.md)."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ids that an appliance on this host publishes, read in place. Uses _native/."""
+"""Ids that an appliance on this host publishes, read in place. Uses _native/,
+and tokenizer/ for types."""
 
 from .errors import RingDropped, RingError, RingRefused
-from .memory import Lost
 from .range import TokenRange
 from .reader import RingInfo, RingReader
-from .streams import CutStream, Restart
+from .streams import CutStream, Lost, Restart
 
 __all__ = [
     "CutStream",

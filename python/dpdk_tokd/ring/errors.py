@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from .._native import libtokd as native
+
 
 class RingError(RuntimeError):
     """What the socket or a ring says is not what ring.h allows; or one of the classes below."""
@@ -23,3 +25,16 @@ class RingDropped(RingError):
         super().__init__(message)
         self.lost_bytes = lost_bytes
         self.overwritten = overwritten
+
+
+def of(code: int, errno: int, why: str, lost_bytes: int, overwritten: bool) -> Exception:
+    """An enum tokr_result as an exception; the extension calls it."""
+    if code == native.RING_SYSTEM:
+        return OSError(errno, why)
+    if code == native.RING_TIMEOUT:
+        return TimeoutError(why)
+    if code == native.RING_REFUSED:
+        return RingRefused(why)
+    if code == native.RING_DROPPED:
+        return RingDropped(why, lost_bytes=lost_bytes, overwritten=overwritten)
+    return RingError(why)

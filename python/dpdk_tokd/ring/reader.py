@@ -4,34 +4,20 @@
 from __future__ import annotations
 
 import os
-import socket
 import time
 from dataclasses import dataclass
 
+from .._native import libtokd as native
 from .._waiting import Waiting
-from .attach import attach, reason_of
-from .errors import RingDropped, RingError, RingRefused
-from .layout import ATTACH_REP
-from .memory import Lost, Ring
+from .errors import RingError, RingRefused
 from .range import TokenRange
-from .streams import CutStream, OpenStreams, Restart
+from .streams import CutStream, Lost, OpenStreams, Restart
 
-__all__ = [
-    "CutStream",
-    "Lost",
-    "Restart",
-    "RingDropped",
-    "RingError",
-    "RingInfo",
-    "RingReader",
-    "RingRefused",
-    "TokenRange",
-]
+__all__ = ["CutStream", "Lost", "Restart", "RingInfo", "RingReader", "TokenRange"]
 
 ATTACH_TIMEOUT_S = 5.0
 RECONNECT_TIMEOUT_S = 1.0  # for one attempt
 RECONNECT_PAUSE_S = 0.05  # between attempts
-LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,41 +71,37 @@ class RingReader(Waiting[TokenRange]):
         self._path = os.fspath(socket_path)
         self._timeout = timeout
         self._tap = tap
-        self._current: TokenRange | None = None
-        self._turn = 0
-        self._polls = 0
-        self._gone = False
         self._streams = OpenStreams() if reconnect else None
         self._attempt_at = 0.0
         self._why_not: Exception | None = None  # the latest attempt failed
         self.restarts: list[Restart] = []
-        self._socket: socket.socket | None = None
-        self._rings: list[Ring] = []
-        self._socket, self._rings = attach(self._path, tap=tap, timeout=ATTACH_TIMEOUT_S)
+        self._reader = self._attached(ATTACH_TIMEOUT_S)
+
+    def _attached(self, timeout: float) -> native.Reader[TokenRange]:
+        return native.Reader(self._path, self._tap, round(timeout * 1e3), TokenRange)
 
     @property
     def rings(self) -> list[RingInfo]:
-        return [
-            RingInfo(h.worker, h.lcore, h.vocab, h.data_bytes, h.tsc_hz, h.instance)
-            for h in (ring.hdr for ring in self._rings)
-        ]
+        if self._reader.closed:
+            return []
+        return [RingInfo(*ring, self._reader.instance) for ring, _ in self._reader.rings()]
 
     @property
     def instance(self) -> int:
         """Which start of dpdk-tokd the reader is, or was last, attached to."""
-        if not self._rings:
+        if self._reader.closed:
             raise RingError(f"{self._path}: the reader is closed")
-        return self._rings[0].hdr.instance
+        return self._reader.instance
 
     @property
     def attached(self) -> bool:
         """False when the appliance has ended: until the next one, with `reconnect`."""
-        return bool(self._rings) and not self._gone
+        return not self._reader.closed and not self._reader.gone
 
     @property
     def lost(self) -> list[Lost]:
         """What a tap lost of this instance, by worker. Of a registered reader: nothing."""
-        return [ring.lost for ring in self._rings]
+        return [] if self._reader.closed else [Lost(*lost) for _, lost in self._reader.rings()]
 
     def poll(self) -> TokenRange | None:
         """The next range, or None if none is published. Releases the one before it.
@@ -127,59 +109,15 @@ class RingReader(Waiting[TokenRange]):
         RingDropped: the appliance no longer waits for this reader. Whether it has ended, `closed`
         and `attached` say.
         """
-        if not self._rings:
-            raise RingError(f"{self._path}: the reader is closed")
-        self._release_current()
-        self._polls += 1
-        if self._polls % LIVENESS_POLLS == 0:
-            self._check_alive()
-        given = self._next()
-        if given is None and self._check_alive():
-            given = self._next()  # published before it went
-        if given is None and self._gone and self._streams is not None:
-            self._try_again(self._streams)
+        given = self._reader.next()
+        if self._streams is not None:
+            if given is not None:
+                self._streams.note(given)
+            elif self._reader.gone:
+                self._try_again(self._streams)
         return given
 
-    def _release_current(self) -> None:
-        current, self._current = self._current, None
-        if current is not None and not current._held:
-            current.release()
-
-    def _next(self) -> TokenRange | None:
-        n = len(self._rings)
-        for _ in range(n):
-            ring = self._rings[self._turn]
-            self._turn = (self._turn + 1) % n
-            try:
-                given = ring.next()
-            except RingDropped:
-                self._check_alive()  # raises it with the appliance's own words, if they have come
-                raise
-            if given is not None:
-                self._current = given
-                if self._streams is not None:
-                    self._streams.note(given)
-                return given
-        return None
-
-    def _check_alive(self) -> bool:
-        """True if the appliance ended just now; RingDropped if it goes on without this reader."""
-        if self._gone or self._socket is None:
-            return False
-        try:
-            farewell = self._socket.recv(ATTACH_REP.size)
-        except BlockingIOError:
-            return False
-        except ConnectionError:
-            farewell = b""
-        if farewell:
-            raise RingDropped(
-                f"{self._path}: dropped by the appliance: {reason_of(farewell)}",
-                lost_bytes=sum(ring.unreleased_bytes() for ring in self._rings),
-                overwritten=any(ring.overwritten() for ring in self._rings),
-            )
-        self._gone = True
-        return True
+    _next = poll
 
     def _try_again(self, streams: OpenStreams) -> None:
         """Attach to the next appliance, if there is one by now."""
@@ -188,34 +126,26 @@ class RingReader(Waiting[TokenRange]):
             return
         self._attempt_at = now + RECONNECT_PAUSE_S
         try:
-            s, rings = attach(self._path, tap=self._tap, timeout=RECONNECT_TIMEOUT_S)
+            reader = self._attached(RECONNECT_TIMEOUT_S)
         except (OSError, RingRefused) as e:
             self._why_not = e  # not yet there, or not yet ready
             return
-        if self._socket is not None:
-            self._socket.close()
         old, lost = self.instance, tuple(self.lost)
-        # What is held of the old rings keeps their memory.
-        self._socket, self._rings, self._turn, self._gone = s, rings, 0, False
+        self._reader = reader  # what is held of the old rings keeps their memory
         self.restarts.append(Restart(old, self.instance, streams.cut(), lost))
 
     @property
     def closed(self) -> bool:
         """Nothing new will come: `close()` was called, or the appliance has ended and the reader
         was not to attach to the next."""
-        return not self._rings or (self._gone and self._streams is None)
+        return self._reader.closed or (self._reader.gone and self._streams is None)
 
     def _nothing_came(self) -> str:
-        if self._gone:
+        if self._reader.gone:
             why = f" ({self._why_not})" if self._why_not else ""
             return f"{self._path}: no appliance within {self._timeout} s{why}"
         return f"{self._path}: no token range within {self._timeout} s"
 
     def close(self) -> None:
         """Detach. Arrays still about stay readable, but the appliance may overwrite them."""
-        self._current = None
-        for ring in self._rings:
-            ring.close()
-        self._rings = []
-        if self._socket is not None:
-            self._socket.close()
+        self._reader.close()

@@ -5,8 +5,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .memory import Lost
 from .range import TokenRange
+
+
+@dataclass(slots=True)
+class Lost:
+    """What a tap lost of one worker's ring since it attached to this instance.
+
+    `bytes` of ring in all: skipped in `overruns` steps, or of `ranges` that it did get and that
+    were overwritten before they were released.
+    """
+
+    worker: int
+    overruns: int = 0
+    bytes: int = 0
+    ranges: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from .._native import libtok
-from .hub import vocabulary_of
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
+from .hub import vocabulary_of
 
 IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 Text: TypeAlias = str | bytes | bytearray | memoryview

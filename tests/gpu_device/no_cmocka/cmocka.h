@@ -3,8 +3,8 @@
  * As much of cmocka as the tests of a device use, for machines that have a GPU and no cmocka: what
  * tools/gpu-check builds finds this header in place of cmocka's.
  *
- * After a failure nothing more is run: a kernel may be left on the GPU, which the end of the process
- * takes away. The tests that were not run are named; TOKD_TEST_ONLY=NAME runs one alone.
+ * After a failure nothing more is run: a kernel may be left on the GPU, which the end of the
+ * process takes away. The tests that were not run are named; TOKD_TEST_ONLY=NAME runs one alone.
  */
 #ifndef TESTS_GPU_DEVICE_NO_CMOCKA_H
 #define TESTS_GPU_DEVICE_NO_CMOCKA_H
@@ -21,7 +21,10 @@ struct CMUnitTest {
 	const char *name;
 	void (*test)(void **state);
 };
-#define cmocka_unit_test(f) {#f, f}
+#define cmocka_unit_test(f)                                                                        \
+	{                                                                                          \
+#f, f                                                                              \
+	}
 #define CM_OUTPUT_TAP 0
 #define cmocka_set_message_output(how) ((void)(how))
 
@@ -35,8 +38,8 @@ no_cmocka_fail(const char *file, int line, const char *format, ...)
 {
 	va_list ap;
 
-	printf("not ok %zu - %s\n# %s:%d: ", no_cmocka_at + 1, no_cmocka_tests[no_cmocka_at].name, file,
-		line);
+	printf("not ok %zu - %s\n# %s:%d: ", no_cmocka_at + 1, no_cmocka_tests[no_cmocka_at].name,
+		file, line);
 	va_start(ap, format);
 	vprintf(format, ap);
 	va_end(ap);
@@ -53,8 +56,10 @@ no_cmocka_fail(const char *file, int line, const char *format, ...)
 #define assert_false(c) no_cmocka_right(!(c), "not %s", #c)
 #define assert_null(p) no_cmocka_right((p) == NULL, "%s is not NULL", #p)
 #define assert_non_null(p) no_cmocka_right((p) != NULL, "%s is NULL", #p)
-#define assert_ptr_equal(a, b) no_cmocka_right((const void *)(a) == (const void *)(b), "%s, %s", #a, #b)
-#define assert_memory_equal(a, b, n) no_cmocka_right(memcmp(a, b, n) == 0, "%s differs from %s", #a, #b)
+#define assert_ptr_equal(a, b)                                                                     \
+	no_cmocka_right((const void *)(a) == (const void *)(b), "%s, %s", #a, #b)
+#define assert_memory_equal(a, b, n)                                                               \
+	no_cmocka_right(memcmp(a, b, n) == 0, "%s differs from %s", #a, #b)
 #define assert_int_equal(a, b)                                                                     \
 	do {                                                                                       \
 		const uint64_t a_ = (uint64_t)(a), b_ = (uint64_t)(b);                             \

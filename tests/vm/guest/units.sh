@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-# The unit dpdk-tokd as doc/host.md has it installed: with wrong settings, with right ones, hung, killed, stopped. The
+# The unit dpdk-tokd as doc/user/host.md has it installed: with wrong settings, with right ones, hung, killed, stopped. The
 # test reads texts' ids whenever it is said to be serving.
 unit=dpdk-tokd.service
 settings=/etc/default/dpdk-tokd

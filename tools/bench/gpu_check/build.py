@@ -25,7 +25,6 @@ ROOT = Path(__file__).resolve().parents[3]
 SOURCES = ("lib/gpu_sink", "lib/notify", "app/tokd-gpu", "tests/gpu_device", "tests/gpu_sink")
 INCLUDE = "include"  # <tokd/ring.h>
 NO_CMOCKA = "tests/gpu_device/no_cmocka"
-LEFT_OUT = ("diag", "tokd-diag")  # folders of programs that are not built here, with main.c of their own
 
 DEVICE = ("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c")
 MEASURE = ("measure.c", "post.c", "produce_cuda.cu", "produce_cpu.cpp")
@@ -146,8 +145,7 @@ def host_flags() -> List[str]:
 
 def files(pattern: str) -> List[Path]:
     folders = [ROOT / folder for folder in SOURCES]
-    found = [path for folder in folders if folder.is_dir() for path in folder.rglob(pattern)]
-    return sorted(path for path in found if not set(path.relative_to(ROOT).parts) & set(LEFT_OUT))
+    return sorted(path for folder in folders if folder.is_dir() for path in folder.rglob(pattern))
 
 
 def source(name: str) -> Path:
@@ -176,7 +174,8 @@ def sources_digest() -> str:
 
 
 def include_flags() -> List[str]:
-    folders = sorted({path.parent for path in headers()} - {ROOT / NO_CMOCKA})
+    roots = [ROOT / folder for folder in SOURCES if (ROOT / folder).is_dir()]
+    folders = roots + sorted({path.parent for path in headers()} - {*roots, ROOT / NO_CMOCKA})
     own = [folder for folder in folders if ROOT / INCLUDE not in (folder, *folder.parents)]
     return [f"-I{folder}" for folder in (ROOT / NO_CMOCKA, ROOT / INCLUDE, *own)]
 
@@ -216,6 +215,8 @@ class Build:
         with ThreadPoolExecutor(max(2, os.cpu_count() or 2)) as pool:
             made = sum(pool.map(units.compile, order))
             list(pool.map(units.link, jobs))
+        for old in set(self.folder.glob("objects/*.o")) - {units.object(key) for key in objects}:
+            old.unlink()
         self._stamp.write_text(sources_digest())
         return f"{made} of {len(objects)} objects compiled, {len(jobs)} programs, in {self.folder}"
 
@@ -228,28 +229,33 @@ class _Units:
         common = ["-O3", "-D_GNU_SOURCE", "-DTOKG_NO_NUMA", '-DTOKD_VERSION="gpu-check"', *includes]
         host = [*common, *host_flags(), "-pthread"]
         self.build, self.tools = build, tools
-        self.commands = {
-            ".c": [tools.gcc, "-std=c11", *host],
-            ".cpp": [tools.gxx, "-std=c++17", "-fno-exceptions", "-fno-rtti", *host],
-            ".cu": [
-                *(str(tools.nvcc), "-ccbin", tools.gxx, "-std=c++17", "-lineinfo", *common),
-                *gencode(tools),
-            ],
+        self.compilers = {
+            ".c": [tools.gcc],
+            ".cpp": [tools.gxx],
+            ".cu": [str(tools.nvcc), "-ccbin", tools.gxx],
         }
-        self.headers = digest(*(path.read_bytes() for path in headers()))
+        self.flags = {
+            ".c": ["-std=c11", *host],
+            ".cpp": ["-std=c++17", "-fno-exceptions", "-fno-rtti", *host],
+            ".cu": ["-std=c++17", "-lineinfo", *common, *gencode(tools)],
+        }
+        # Not where the compilers are, which depends on the PATH, but which they are.
+        versions = [ran([tools.gcc, "-dumpfullversion"], 60), ran([str(tools.nvcc), "--version"], 60)]
+        parts = [text.encode() for text in versions] + [path.read_bytes() for path in headers()]
+        self.common = digest(*parts).encode()
 
     @staticmethod
     def key(program: str, name: str) -> Tuple[str, bool]:
         return name, program == STAGES
 
-    def _command(self, key: Tuple[str, bool]) -> List[str]:
+    def _flags(self, key: Tuple[str, bool]) -> List[str]:
         name, stages = key
         path = source(name)
-        return [*self.commands[path.suffix], *(["-DTOKG_STAGES"] if stages else []), "-c", str(path)]
+        return [*self.flags[path.suffix], *(["-DTOKG_STAGES"] if stages else []), "-c", str(path)]
 
     def object(self, key: Tuple[str, bool]) -> Path:
-        words = " ".join(self._command(key)).replace(str(ROOT), "")  # wherever the tree was unpacked
-        name = digest(words.encode(), source(key[0]).read_bytes(), self.headers.encode())
+        words = " ".join(self._flags(key)).replace(str(ROOT), "")  # wherever the tree was unpacked
+        name = digest(words.encode(), source(key[0]).read_bytes(), self.common)
         return self.build.folder / "objects" / f"{key[0]}-{name}.o"
 
     def compile(self, key: Tuple[str, bool]) -> bool:
@@ -259,7 +265,8 @@ class _Units:
             return False
         with tempfile.TemporaryDirectory(dir=to.parent) as folder:
             half = Path(folder) / "half.o"
-            ran([*self._command(key), "-o", str(half)])
+            compiler = self.compilers[Path(key[0]).suffix]
+            ran([*compiler, *self._flags(key), "-o", str(half)])
             half.replace(to)
         return True
 

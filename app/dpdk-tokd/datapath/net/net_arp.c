@@ -10,6 +10,10 @@ tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m)
 	struct rte_ether_hdr *eth = rte_pktmbuf_mtod(m, struct rte_ether_hdr *);
 	struct rte_arp_hdr *arp = rte_pktmbuf_mtod_offset(m, struct rte_arp_hdr *, m->l2_len);
 
+	if (unlikely(w->kernel_answers)) {
+		tokd_drop(w, m, C_LEFT_TO_KERNEL);
+		return;
+	}
 	if (m->nb_segs != 1 || rte_pktmbuf_data_len(m) < m->l2_len + sizeof(*arp)) {
 		tokd_drop(w, m, C_DROP_ARP);
 		return;

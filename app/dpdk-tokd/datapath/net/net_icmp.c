@@ -16,6 +16,10 @@ tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m)
 		rte_pktmbuf_mtod_offset(m, struct rte_icmp_hdr *, m->l2_len + m->l3_len);
 	uint32_t len = rte_pktmbuf_data_len(m) - m->l2_len - m->l3_len;
 
+	if (unlikely(w->kernel_answers)) {
+		tokd_drop(w, m, C_LEFT_TO_KERNEL);
+		return;
+	}
 	/* RFC 792, Echo; RFC 1122 3.2.2: a wrong checksum is discarded silently. */
 	/* Options would have to be turned round (RFC 1122 3.2.2.6): a source route must not go on. */
 	if (m->l3_len != sizeof(*ip) || m->nb_segs != 1 || len < sizeof(*icmp) || icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST ||

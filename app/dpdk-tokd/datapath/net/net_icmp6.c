@@ -148,6 +148,10 @@ tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m)
 	struct icmp6 *icmp = rte_pktmbuf_mtod_offset(m, struct icmp6 *, off);
 	uint32_t len = rte_pktmbuf_data_len(m) - off;
 
+	if (unlikely(w->kernel_answers)) {
+		tokd_drop(w, m, C_LEFT_TO_KERNEL);
+		return;
+	}
 	/* RFC 4443 2.3: the checksum covers the pseudo header as well. */
 	if (m->nb_segs != 1 || len < sizeof(*icmp) || tokd_l4_sum(m, ip, true, off) != 0xffff)
 		tokd_drop(w, m, C_DROP_ICMP);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams: one text each, on its way from packets to ids. doc/protocol.md has the states.
+ * Streams: one text each, on its way from packets to ids. doc/reference/protocol.md has the states.
  *
  *                    fed whole, text_crc right
  *          ┌─────────────────────────────────────▶ DONE ───┐  done-timeout,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A datagram for our port: is it our protocol, which stream is it for, is it its turn. The rules
- * are those of doc/protocol.md; each check names the one it enforces.
+ * are those of doc/reference/protocol.md; each check names the one it enforces.
  */
 #include "datapath/crc32c.h"
 #include "reply.h"

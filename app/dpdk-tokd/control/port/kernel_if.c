@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "kernel_if.h"
+
+#include <errno.h>
+#include <ifaddrs.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <linux/ethtool.h>
+#include <linux/if_addr.h>
+#include <linux/sockios.h>
+#include <netpacket/packet.h>
+
+#define IF_INET6 "/proc/net/if_inet6"
+#define DOES_NOT_LAST (IFA_F_TEMPORARY | IFA_F_DEPRECATED | IFA_F_DADFAILED)
+
+/* getifaddrs() gives an IPv4 address its label, which may be "eth0:1". */
+static bool
+is_of(const struct ifaddrs *one, const char *name)
+{
+	const size_t len = strlen(name);
+
+	return one->ifa_addr != NULL && strncmp(one->ifa_name, name, len) == 0 &&
+	       (one->ifa_name[len] == '\0' || one->ifa_name[len] == ':');
+}
+
+/* RFC 6890 2.2.2: what an IPv4 address that others can reach is not. */
+static bool
+is_global(struct in_addr ip)
+{
+	const uint32_t host = ntohl(ip.s_addr);
+
+	return host >> 24 != 0 && host >> 24 != 127 && host >> 16 != 0xa9fe && host >> 28 < 0xe;
+}
+
+/* getifaddrs() leaves the flags out. What is not listed is gone by now. */
+static bool
+lasts(const struct in6_addr *ip6, const char *name)
+{
+	char line[128], hex[33], wanted[33], of[IF_NAMESIZE];
+	FILE *f = fopen(IF_INET6, "re");
+	unsigned int flags;
+	bool found = false;
+
+	if (f == NULL)
+		return false;
+	for (int i = 0; i < 16; i++)
+		snprintf(wanted + 2 * (size_t)i, 3, "%02x", ip6->s6_addr[i]);
+	while (!found && fgets(line, sizeof(line), f) != NULL)
+		found = sscanf(line, "%32s %*x %*x %*x %x %15s", hex, &flags, of) == 3 &&
+			strcmp(hex, wanted) == 0 && strcmp(of, name) == 0;
+	fclose(f);
+	return found && !(flags & DOES_NOT_LAST);
+}
+
+static void
+take_ip6(struct tokd_kernel_addrs *a, const struct in6_addr *ip6, const char *name)
+{
+	struct in6_addr *to = IN6_IS_ADDR_LINKLOCAL(ip6) ? &a->link_local : &a->ip6;
+
+	if (IN6_IS_ADDR_UNSPECIFIED(to) && !IN6_IS_ADDR_LOOPBACK(ip6) && lasts(ip6, name))
+		*to = *ip6;
+}
+
+int
+tokd_kernel_if_addrs(const char *name, struct tokd_kernel_addrs *a)
+{
+	struct ifaddrs *all;
+
+	memset(a, 0, sizeof(*a));
+	if (getifaddrs(&all) != 0)
+		return -errno;
+	for (const struct ifaddrs *one = all; one != NULL; one = one->ifa_next) {
+		if (!is_of(one, name))
+			continue;
+		if (one->ifa_addr->sa_family == AF_INET6) {
+			take_ip6(a, &((const struct sockaddr_in6 *)one->ifa_addr)->sin6_addr, name);
+		} else if (one->ifa_addr->sa_family == AF_INET && a->ip.s_addr == 0) {
+			const struct in_addr ip =
+				((const struct sockaddr_in *)one->ifa_addr)->sin_addr;
+
+			if (is_global(ip))
+				a->ip = ip;
+		}
+	}
+	freeifaddrs(all);
+	return 0;
+}
+
+bool
+tokd_kernel_if_has_mac(const char *name, const struct rte_ether_addr *mac)
+{
+	struct ifaddrs *all;
+	bool found = false;
+
+	if (getifaddrs(&all) != 0)
+		return false;
+	for (const struct ifaddrs *one = all; one != NULL && !found; one = one->ifa_next) {
+		const struct sockaddr_ll *link = (const struct sockaddr_ll *)one->ifa_addr;
+
+		found = link != NULL && (name == NULL || is_of(one, name)) &&
+			link->sll_family == AF_PACKET && link->sll_halen == sizeof(*mac) &&
+			memcmp(link->sll_addr, mac, sizeof(*mac)) == 0;
+	}
+	freeifaddrs(all);
+	return found;
+}
+
+uint32_t
+tokd_kernel_if_rx_channels(const char *name, const char **kind)
+{
+	struct ethtool_channels channels = {.cmd = ETHTOOL_GCHANNELS};
+	struct ifreq ifr = {.ifr_data = (char *)&channels};
+	const int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int rc = -1;
+
+	snprintf(ifr.ifr_name, sizeof(ifr.ifr_name), "%s", name);
+	if (fd >= 0) {
+		rc = ioctl(fd, SIOCETHTOOL, &ifr);
+		close(fd);
+	}
+	*kind = channels.combined_count != 0 ? "combined" : "rx";
+	return rc == 0 ? channels.rx_count + channels.combined_count : 0;
+}

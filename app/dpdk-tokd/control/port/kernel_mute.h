@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Where the kernel sees the packets that come to us, and has the address they come to, it answers
+ * each datagram with "port unreachable" (RFC 1122 4.1.3.1), unless a socket has the port. These
+ * have it, and drop all that comes to them. They also keep other programs from taking the port.
+ */
+#ifndef TOKD_KERNEL_MUTE_H
+#define TOKD_KERNEL_MUTE_H
+
+#include <stdint.h>
+#include <netinet/in.h>
+
+#define TOKD_MUTE_MAX 4 /* two families, two ports */
+
+struct tokd_kernel_mute {
+	uint32_t n;
+	int fd[TOKD_MUTE_MAX];
+};
+
+/*
+ * Bind UDP sockets to `port`, and to `second` unless it is 0 (host byte order), of each address
+ * that is not zero; if_index: the interface of a link-local one. Returns 0, or -errno with a
+ * message logged; *m is to be closed in either case.
+ */
+int tokd_kernel_mute_open(struct tokd_kernel_mute *m, struct in_addr ip, const struct in6_addr *ip6,
+	uint32_t if_index, uint16_t port, uint16_t second);
+void tokd_kernel_mute_close(struct tokd_kernel_mute *m);
+
+#endif

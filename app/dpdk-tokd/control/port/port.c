@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <rte_errno.h>
+#include <rte_ethdev.h>
+#include <rte_lcore.h>
+#include <rte_mbuf.h>
+
+#include "log.h"
+#include "port.h"
+
+#define RX_CKSUM (RTE_ETH_RX_OFFLOAD_IPV4_CKSUM | RTE_ETH_RX_OFFLOAD_UDP_CKSUM)
+#define TX_CKSUM (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
+#define RSS_UDP (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
+#define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
+#define MEMPOOL_CACHE 256 /* of mbufs; --mbufs is at least twice that */
+
+/* The usual ways to a port, as commands to paste. */
+static void
+explain_ports(uint16_t n_queues, const char *vocab)
+{
+	char lcores[RTE_MAX_LCORE * 4 + 1] = "";
+	unsigned int lcore;
+
+	RTE_LCORE_FOREACH (lcore) {
+		const size_t used = strlen(lcores);
+
+		snprintf(lcores + used, sizeof(lcores) - used, "%s%u", used != 0 ? "," : "", lcore);
+	}
+	TOKD_LOG(port, ERR,
+		"no DPDK port to serve on; if one is named before --, EAL says above why it is not "
+		"taken; else choose one of three\n");
+	TOKD_LOG(port, ERR,
+		"a NIC (dpdk-devbind.py --status-dev net lists them; mlx5 keeps its kernel driver: leave "
+		"out the first command): dpdk-devbind.py --bind=vfio-pci 0000:03:00.0 && "
+		"dpdk-tokd -l %s -a 0000:03:00.0 -- --vocab %s\n",
+		lcores, vocab);
+	TOKD_LOG(port, ERR,
+		"a kernel interface, here eth1, by AF_XDP: ethtool -L eth1 combined %u; "
+		"dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab %s\n",
+		n_queues, lcores, n_queues, vocab);
+	TOKD_LOG(port, ERR,
+		"a TAP interface, to try it out on this machine: "
+		"dpdk-tokd -l %s --no-pci --vdev=net_tap0,iface=tokd0 -- --vocab %s\n",
+		lcores, vocab);
+}
+
+static int
+find_port(struct tokd_port *p, const struct tokd_options *opt)
+{
+	char list[160] = "";
+	uint16_t id;
+
+	if (rte_eth_dev_is_valid_port(opt->port)) {
+		p->id = opt->port;
+		return rte_eth_dev_get_name_by_port(p->id, p->name);
+	}
+	if (rte_eth_dev_count_avail() == 0) {
+		explain_ports(p->n_queues, opt->vocab);
+		return -ENODEV;
+	}
+	RTE_ETH_FOREACH_DEV (id) {
+		char name[RTE_ETH_NAME_MAX_LEN];
+		size_t used = strlen(list);
+
+		if (rte_eth_dev_get_name_by_port(id, name) == 0)
+			snprintf(list + used, sizeof(list) - used, " %u (%s)", id, name);
+	}
+	TOKD_LOG(port, ERR, "--port %u: no such port; there are:%s\n", opt->port, list);
+	return -ENODEV;
+}
+
+static void
+choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf)
+{
+	uint64_t rss_hf = info->flow_type_rss_offloads & RSS_WANTED;
+
+	/* All of them or none: the worker asks one question about a packet, not two. */
+	p->rx_cksum = (info->rx_offload_capa & RX_CKSUM) == RX_CKSUM;
+	p->tx_cksum = (info->tx_offload_capa & TX_CKSUM) == TX_CKSUM;
+	if (p->rx_cksum)
+		conf->rxmode.offloads |= RX_CKSUM;
+	if (p->tx_cksum)
+		conf->txmode.offloads |= TX_CKSUM;
+
+	p->zero_copy = opt->zero_copy_ids != 0 ? tokd_port_zero_copy(info) : TOKD_ZC_NO;
+	if (p->zero_copy != TOKD_ZC_NO)
+		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+	TOKD_LOG(port, INFO, "port %u (%s): ids are sent %s\n", p->id, p->driver,
+		p->zero_copy != TOKD_ZC_NO ? "from the token ring itself, in replies of --zero-copy or more"
+					   : "as copies");
+
+	if (p->n_queues == 1)
+		return;
+	p->rss = rss_hf != 0;
+	if (p->rss) {
+		conf->rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
+		conf->rx_adv_conf.rss_conf.rss_hf = rss_hf;
+		if ((rss_hf & RSS_UDP) != RSS_UDP)
+			TOKD_LOG(port, NOTICE,
+				"port %u (%s): RSS does not look at the UDP ports of IPv4, IPv6 or "
+				"both: all texts of one client address go to one worker there\n",
+				p->id, p->driver);
+	} else {
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): no RSS to set: the driver spreads packets over %u queues "
+			"by its own rule, which must keep a UDP flow on one queue\n",
+			p->id, p->driver, p->n_queues);
+		if (strcmp(p->driver, "net_af_packet") == 0)
+			TOKD_LOG(port, NOTICE,
+				"port %u (net_af_packet): the kernel gives packets of a queue that is full to "
+				"another worker, where their texts fail: let framecnt hold all that "
+				"clients send at once, as in framecnt=8192\n",
+				p->id);
+	}
+}
+
+int
+tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues)
+{
+	struct rte_eth_conf conf = {0};
+	struct rte_eth_dev_info info;
+	int rc;
+
+	memset(p, 0, sizeof(*p));
+	p->n_queues = n_queues;
+	p->rx_desc = (uint16_t)opt->rx_desc;
+	p->tx_desc = (uint16_t)opt->tx_desc;
+	rc = find_port(p, opt);
+	if (rc != 0)
+		return rc;
+	rc = rte_eth_dev_info_get(p->id, &info);
+	if (rc != 0) {
+		TOKD_LOG(port, ERR, "port %u (%s): its capabilities cannot be read: %s\n", p->id,
+			p->name, strerror(-rc));
+		return rc;
+	}
+	p->driver = info.driver_name;
+	p->device = info.device;
+	p->if_index = info.if_index;
+	p->node = rte_eth_dev_socket_id(p->id);
+	rc = tokd_port_check_queues(p, &info);
+	if (rc == 0)
+		rc = tokd_port_mtu_check(p, opt, &info, &conf);
+	if (rc != 0)
+		return rc;
+	choose_offloads(p, opt, &info, &conf);
+
+	rc = rte_eth_dev_configure(p->id, n_queues, n_queues, &conf);
+	if (rc == 0)
+		rc = rte_eth_dev_adjust_nb_rx_tx_desc(p->id, &p->rx_desc, &p->tx_desc);
+	if (rc == 0)
+		rc = rte_eth_macaddr_get(p->id, &p->mac);
+	if (rc != 0) {
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): not configured for %u queues, --rxd %u, --txd %u: %s; "
+			"see the driver's message above\n",
+			p->id, p->name, p->driver, n_queues, opt->rx_desc, opt->tx_desc,
+			strerror(-rc));
+		return rc;
+	}
+	rc = tokd_port_mtu_set(p, opt);
+	if (rc != 0)
+		return rc;
+	if (!rte_is_zero_ether_addr(&opt->mac))
+		p->mac = opt->mac;
+	if (p->rx_desc != opt->rx_desc || p->tx_desc != opt->tx_desc)
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): the driver takes %u RX and %u TX descriptors instead of "
+			"--rxd %u and --txd %u\n",
+			p->id, p->driver, p->rx_desc, p->tx_desc, opt->rx_desc, opt->tx_desc);
+	return 0;
+}
+
+struct rte_mempool *
+tokd_port_pool(const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node)
+{
+	const uint16_t room = (uint16_t)(RTE_PKTMBUF_HEADROOM + opt->mbuf_room);
+	struct rte_mempool *pool;
+	char name[RTE_MEMPOOL_NAMESIZE];
+
+	snprintf(name, sizeof(name), "tokd_mbuf_%u_%u", p->id, queue);
+	pool = rte_pktmbuf_pool_create(name, opt->mbufs, MEMPOOL_CACHE, 0, room, node);
+	if (pool == NULL)
+		TOKD_LOG(port, ERR,
+			"port %u queue %u: no pool of %" PRIu32
+			" mbufs of %u bytes on NUMA node %d: %s; reserve more huge pages there "
+			"(with --no-huge raise -m), or lower --mbufs\n",
+			p->id, queue, opt->mbufs, room, node, rte_strerror(rte_errno));
+	return pool;
+}
+
+int
+tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool)
+{
+	const char *side = "RX";
+	int rc;
+
+	rc = rte_eth_rx_queue_setup(p->id, queue, p->rx_desc, (unsigned int)node, NULL, pool);
+	if (rc == 0) {
+		side = "TX";
+		rc = rte_eth_tx_queue_setup(p->id, queue, p->tx_desc, (unsigned int)node, NULL);
+	}
+	if (rc != 0)
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): %s queue %u with %u descriptors and frames of up to %u "
+			"bytes: %s; try other --rxd, --txd or --mbuf-room\n",
+			p->id, p->name, p->driver, side, queue,
+			side[0] == 'R' ? p->rx_desc : p->tx_desc,
+			rte_pktmbuf_data_room_size(pool) - RTE_PKTMBUF_HEADROOM, strerror(-rc));
+	return rc;
+}
+
+/* Neighbours ask for an IPv6 address in its group, which the device must let through. */
+static void
+join_group(const struct tokd_port *p, const struct tokd_addr *ip6)
+{
+	const struct tokd_addr group = tokd_addr_solicited(ip6);
+	struct rte_ether_addr mac = tokd_addr_group_mac(&group);
+	int rc;
+
+	if (tokd_addr_is_none(ip6))
+		return;
+	if (rte_eth_dev_set_mc_addr_list(p->id, &mac, 1) == 0)
+		return;
+	rc = rte_eth_allmulticast_enable(p->id);
+	if (rc != 0)
+		TOKD_LOG(port, NOTICE,
+			"port %u (%s): the driver takes no multicast addresses (%s): if neighbours "
+			"do not find the IPv6 address, let the interface below receive " RTE_ETHER_ADDR_PRT_FMT
+			"\n",
+			p->id, p->driver, strerror(-rc), RTE_ETHER_ADDR_BYTES(&mac));
+}
+
+/* Frames for another address than the port's own come only if the device lets them through. */
+static void
+take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
+{
+	struct rte_ether_addr own = *mac;
+
+	if (rte_is_zero_ether_addr(mac))
+		return;
+	if (rte_eth_dev_default_mac_addr_set(p->id, &own) == 0 ||
+		rte_eth_promiscuous_enable(p->id) == 0)
+		return;
+	TOKD_LOG(port, NOTICE,
+		"port %u (%s): the driver takes no address, and cannot be promiscuous: frames for "
+		"--mac come only if the device lets them through\n",
+		p->id, p->driver);
+}
+
+int
+tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6)
+{
+	struct rte_eth_link link = {0};
+	int rc = rte_eth_dev_start(p->id);
+
+	if (rc != 0) {
+		TOKD_LOG(port, ERR,
+			"port %u (%s, %s): not started: %s; see the driver's message above\n",
+			p->id, p->name, p->driver, strerror(-rc));
+		return rc;
+	}
+	p->started = true;
+	join_group(p, ip6);
+	take_mac(p, &opt->mac);
+	if (rte_eth_link_get_nowait(p->id, &link) == 0 && link.link_status == RTE_ETH_LINK_DOWN)
+		TOKD_LOG(port, WARNING, "port %u (%s): the link is down\n", p->id, p->name);
+	TOKD_LOG(port, INFO,
+		"port %u: %s (%s), " RTE_ETHER_ADDR_PRT_FMT
+		", %u queues, %u/%u descriptors, checksums rx %s tx %s%s\n",
+		p->id, p->name, p->driver, RTE_ETHER_ADDR_BYTES(&p->mac), p->n_queues, p->rx_desc,
+		p->tx_desc, p->rx_cksum ? "device" : "worker", p->tx_cksum ? "device" : "worker",
+		p->rss ? ", RSS" : "");
+	return 0;
+}
+
+void
+tokd_port_close(struct tokd_port *p)
+{
+	if (p->started)
+		rte_eth_dev_stop(p->id);
+	rte_eth_dev_close(p->id);
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Set-up of the DPDK port: one RX and one TX queue, and one mbuf pool, per worker. */
+#ifndef TOKD_PORT_H
+#define TOKD_PORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include <rte_ether.h>
+#include <rte_ethdev.h>
+#include <rte_mempool.h>
+
+#include "datapath/net_addr.h"
+#include "options/options.h"
+
+/* What a driver does with a packet that points into a token ring. */
+enum tokd_zc_kind {
+	TOKD_ZC_NO,	/* it cannot, or nobody knows */
+	TOKD_ZC_COPIES, /* it copies what it sends */
+	TOKD_ZC_DMA,	/* its device reads the memory, once that is mapped */
+};
+
+struct tokd_port {
+	uint16_t id;
+	uint16_t n_queues;
+	uint16_t rx_desc, tx_desc; /* as the driver adjusted them */
+	int node;		   /* NUMA node of the device, or SOCKET_ID_ANY */
+	bool rx_cksum, tx_cksum;   /* IPv4 and UDP checksums are left to the device */
+	bool rss;
+	bool started;
+	enum tokd_zc_kind zero_copy;
+	struct rte_device *device;
+	uint32_t if_index; /* of the kernel interface below, or at its other end; 0: none */
+	const char *driver;
+	char name[RTE_ETH_NAME_MAX_LEN];
+	struct rte_ether_addr mac;
+};
+
+/*
+ * All return 0 or -errno, with a message logged that names port, driver, value and remedy.
+ *
+ * configure: take port opt->port with `n_queues` queue pairs. A failure leaves nothing to undo.
+ * pool:      the mbufs of one worker, on `node`; NULL on failure.
+ * queue:     RX and TX queue `queue`, memory on `node`.
+ * start:     packets come from now on, those for the neighbours of `ip6` too, unless that is ::.
+ */
+int tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues);
+struct rte_mempool *tokd_port_pool(
+	const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node);
+int tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool);
+int tokd_port_start(
+	struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6);
+/* Stop, if started, and close. */
+void tokd_port_close(struct tokd_port *p);
+
+/* port_queues.c: a queue for each worker, and a worker for each that gets packets. As above. */
+int tokd_port_check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info);
+
+/*
+ * port_mtu.c, as above. check: enter --mtu in *conf, and that frames come in several mbufs if they
+ * must; set: tell the driver, once it is configured.
+ */
+int tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
+	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf);
+int tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt);
+
+/* port_zero_copy.c */
+enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);
+
+#endif

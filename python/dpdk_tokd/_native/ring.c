@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * libtokd-reader for Python. Stable ABI of CPython 3.11. Ids are not copied: a Range lends the
+ * ring's memory as a read-only buffer, each view of it keeps the Range, each Range keeps its
+ * Reader, and the last of them unmaps the rings.
+ *
+ * The GIL is released while attaching. No other function here waits, so that it guards a Reader
+ * and its Ranges: a range may be released by another thread than the one that reads.
+ */
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <tokd/reader.h>
+
+#include "libtokd.h"
+#include "object.h"
+
+struct range;
+
+struct reader {
+	PyObject_HEAD
+	struct tokr *r;
+	PyTypeObject *range_type;    /* strong reference */
+	struct tokr_record current;  /* released by the next call of next() */
+	struct range *current_range; /* of that record, if it is still about */
+	bool tap, has_current, closed, gone;
+};
+
+struct range {
+	PyObject_HEAD
+	struct reader *reader; /* strong reference */
+	struct tokr_record rec;
+	bool released;
+};
+
+/* ---- errors ---- */
+
+/* The classes are Python's: ring/errors.py makes one of an enum tokr_result. Always NULL. */
+static PyObject *
+raise_as(int code, int sys_errno, const char *text, uint64_t lost_bytes, bool overwritten)
+{
+	PyObject *errors = PyImport_ImportModule("dpdk_tokd.ring.errors");
+	PyObject *why = PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace"),
+		 *error = NULL;
+
+	if (errors != NULL && why != NULL)
+		error = PyObject_CallMethod(errors, "of", "iiOKO", code, sys_errno, why,
+			(unsigned long long)lost_bytes, overwritten ? Py_True : Py_False);
+	if (error != NULL)
+		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
+	Py_XDECREF(error);
+	Py_XDECREF(why);
+	Py_XDECREF(errors);
+	return NULL;
+}
+
+/* What a dropped reader did not release: bytes, and whether some of them were overwritten. */
+static uint64_t
+unreleased(const struct reader *self, bool *overwritten)
+{
+	struct tokr_ring info;
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; tokr_ring_info(self->r, i, &info) == 0; i++) {
+		bytes += info.unread_bytes + info.held_bytes;
+		*overwritten |= info.overwritten_bytes > 0;
+	}
+	return bytes;
+}
+
+/*
+ * Release a record. 1: it was intact; 0: a tap's was not; -1: a registered reader's was not, with
+ * RingDropped set.
+ */
+static int
+release(struct reader *self, const struct tokr_record *rec)
+{
+	bool registered = !self->tap, overwritten = true;
+	uint64_t lost = 0;
+	char text[160];
+
+	if (registered && tokr_check(self->r, rec) != 0)
+		lost = unreleased(self, &overwritten); /* before it is let go of */
+	if (tokr_release(self->r, rec) == 0)
+		return 1;
+	if (!registered)
+		return 0;
+	snprintf(text, sizeof(text),
+		"reader was dropped: token ring %u went on past unreleased ids at %llu; release "
+		"faster, or raise --reader-timeout or --ring-size",
+		rec->worker, (unsigned long long)rec->position);
+	raise_as(TOKR_DROPPED, 0, text, lost, overwritten);
+	return -1;
+}
+
+/* ---- Range ---- */
+
+static void
+range_dealloc(PyObject *o)
+{
+	struct range *self = (struct range *)o;
+
+	if (self->reader->current_range == self)
+		self->reader->current_range = NULL;
+	Py_DECREF(self->reader);
+	free_object(o);
+}
+
+static int
+range_getbuffer(PyObject *o, Py_buffer *b, int flags)
+{
+	struct range *self = (struct range *)o;
+
+	return PyBuffer_FillInfo(b, o, (void *)(uintptr_t)self->rec.ids,
+		(Py_ssize_t)(self->rec.count * sizeof(uint32_t)), 1, flags);
+}
+
+static Py_ssize_t
+range_length(PyObject *o)
+{
+	return ((struct range *)o)->rec.count;
+}
+
+/* The reader no longer releases it by itself. */
+static void
+keep(struct range *self)
+{
+	if (self->reader->current_range != self)
+		return;
+	self->reader->current_range = NULL;
+	self->reader->has_current = false;
+}
+
+static PyObject *
+range_hold(PyObject *o, PyObject *unused)
+{
+	keep((struct range *)o);
+	return Py_NewRef(o);
+}
+
+static PyObject *
+range_release(PyObject *o, PyObject *unused)
+{
+	struct range *self = (struct range *)o;
+	int intact;
+
+	if (self->released)
+		Py_RETURN_TRUE;
+	keep(self);
+	self->released = true;
+	if (self->reader->closed)
+		Py_RETURN_FALSE;
+	intact = release(self->reader, &self->rec);
+	return intact < 0 ? NULL : PyBool_FromLong(intact);
+}
+
+static PyObject *
+range_intact(PyObject *o, void *unused)
+{
+	struct range *self = (struct range *)o;
+
+	return PyBool_FromLong(
+		!self->reader->closed && tokr_check(self->reader->r, &self->rec) == 0);
+}
+
+static PyObject *
+range_released(PyObject *o, void *unused)
+{
+	struct range *self = (struct range *)o;
+
+	return PyBool_FromLong(self->released || self->reader->closed);
+}
+
+static PyObject *
+range_flag(PyObject *o, void *mask)
+{
+	return PyBool_FromLong((((struct range *)o)->rec.flags & (uint32_t)(uintptr_t)mask) != 0);
+}
+
+static PyMethodDef range_methods[] = {
+	{"hold", range_hold, METH_NOARGS,
+		"Keep the range until release(). What is held, and all after it, stays in the ring:\n"
+		"hold for too long and the appliance drops the reader."},
+	{"release", range_release, METH_NOARGS,
+		"Let go of `tokens`. A second call does nothing.\n\n"
+		"True: what was read was intact. A tap gets False if it was overwritten meanwhile. A\n"
+		"registered reader is not overwritten, or gets RingDropped: it had been dropped\n"
+		"before, and the ids may have been overwritten while they were used. False, too, when\n"
+		"the reader was closed before: there was nobody left to let go of anything."},
+	{0},
+};
+
+#define FLAG(name, mask, doc)                                                                      \
+	{                                                                                          \
+		name, range_flag, NULL, doc, (void *)(uintptr_t)(mask)                             \
+	}
+static PyGetSetDef range_getset[] = {
+	FLAG("starts", TOKR_FIRST, "The first range of its stream."),
+	FLAG("last", TOKR_LAST | TOKR_ABORT,
+		"The stream is complete with this range, or was aborted."),
+	FLAG("aborted", TOKR_ABORT,
+		"The stream failed, see `reason`: its ids so far are not those of a whole text."),
+	{"intact", range_intact, NULL,
+		"Whether all that was read from `tokens` up to now is what was published.\n\n"
+		"Of a registered reader it is, until the appliance drops it. A tap asks after each\n"
+		"use. When the reader is closed nobody can say, which is no.",
+		NULL},
+	{"_released", range_released, NULL, "`tokens` may be overwritten.", NULL},
+	{0},
+};
+
+static PyMemberDef range_members[] = {
+	MEMBER(range, "stream_id", T_ULONGLONG, rec.stream_id,
+		"As the client chose it: unique only together with client and `epoch`."),
+	MEMBER(range, "serial", T_ULONGLONG, rec.serial, "Unique among the streams of one worker."),
+	MEMBER(range, "instance", T_ULONGLONG, rec.instance,
+		"Which start of dpdk-tokd published it: `serial` says nothing beyond it."),
+	MEMBER(range, "epoch", T_UINT, rec.epoch, "The client's."),
+	MEMBER(range, "first", T_UINT, rec.first, "Index of the first id within its stream."),
+	MEMBER(range, "vocab", T_UINT, rec.vocab, "Checksum of the vocabulary."),
+	MEMBER(range, "text_end", T_UINT, rec.text_end, "Bytes of the text that had been fed."),
+	MEMBER(range, "worker", T_UINT, rec.worker, "Index of the worker that published it."),
+	MEMBER(range, "position", T_ULONGLONG, rec.position,
+		"In the worker's ring: bytes since its start."),
+	MEMBER(range, "lost_bytes", T_ULONGLONG, rec.lost_bytes,
+		"Of a tap: so many bytes of this worker's ring, just before this range, it missed."),
+	MEMBER(range, "t_rx", T_ULONGLONG, rec.t_rx,
+		"TSC ticks when the worker took the packet from its queue."),
+	MEMBER(range, "t_publish", T_ULONGLONG, rec.t_publish,
+		"TSC ticks when the range was published."),
+	MEMBER(range, "t_rx_ns", T_ULONGLONG, rec.t_rx_ns, "`t_rx` in ns."),
+	MEMBER(range, "t_publish_ns", T_ULONGLONG, rec.t_publish_ns, "`t_publish` in ns."),
+	MEMBER(range, "_reason", T_UINT, rec.reason,
+		"enum tokd_reason, perhaps of a later release."),
+	{0},
+};
+
+static PyType_Slot range_slots[] = {
+	{Py_tp_doc, "One record of a token ring."},
+	{Py_tp_dealloc, range_dealloc},
+	{Py_bf_getbuffer, range_getbuffer},
+	{Py_sq_length, range_length},
+	{Py_tp_methods, range_methods},
+	{Py_tp_getset, range_getset},
+	{Py_tp_members, range_members},
+	{0, NULL},
+};
+
+PyType_Spec libtokd_range_spec = {
+	.name = "dpdk_tokd._native.libtokd.Range",
+	.basicsize = sizeof(struct range),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.slots = range_slots,
+};
+
+/* ---- Reader ---- */
+
+static PyObject *
+reader_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	struct libtokd_state *state = PyType_GetModuleState(type);
+	int tap, timeout_ms, mode;
+	PyTypeObject *range_type;
+	struct tokr_error error;
+	struct reader *self;
+	const char *path;
+	PyObject *bytes;
+	struct tokr *r;
+
+	if (!PyArg_ParseTuple(
+		    args, "O&piO", PyUnicode_FSConverter, &bytes, &tap, &timeout_ms, &range_type))
+		return NULL;
+	if (!PyType_Check((PyObject *)range_type) ||
+		!PyType_IsSubtype(range_type, state->type[RANGE])) {
+		Py_DECREF(bytes);
+		return PyErr_Format(PyExc_TypeError, "range_type: expected a subclass of Range");
+	}
+	path = PyBytes_AsString(bytes);
+	mode = (tap ? TOKR_TAP : TOKR_READER) | TOKR_EINTR;
+	do {
+		Py_BEGIN_ALLOW_THREADS
+		r = tokr_attach(path, mode, timeout_ms, &error);
+		Py_END_ALLOW_THREADS
+	} while (r == NULL && error.code == TOKR_SYSTEM && error.sys_errno == EINTR &&
+		 PyErr_CheckSignals() == 0);
+	Py_DECREF(bytes);
+	if (r == NULL && PyErr_Occurred())
+		return NULL;
+	if (r == NULL)
+		return raise_as(error.code == TOKR_GONE ? TOKR_REFUSED : error.code,
+			error.sys_errno, error.text, 0, false);
+	self = new_object(type);
+	if (self == NULL) {
+		tokr_detach(r);
+		return NULL;
+	}
+	self->r = r;
+	self->tap = tap;
+	self->range_type = (PyTypeObject *)Py_NewRef((PyObject *)range_type);
+	return (PyObject *)self;
+}
+
+static void
+reader_dealloc(PyObject *o)
+{
+	struct reader *self = (struct reader *)o;
+
+	tokr_detach(self->r);
+	Py_DECREF(self->range_type);
+	free_object(o);
+}
+
+static PyObject *
+reader_close(PyObject *o, PyObject *unused)
+{
+	struct reader *self = (struct reader *)o;
+
+	self->closed = true;
+	self->has_current = false;
+	tokr_part(self->r);
+	Py_RETURN_NONE;
+}
+
+static PyObject *
+raise_latest(const struct reader *self)
+{
+	const struct tokr_error *e = tokr_last_error(self->r);
+	bool overwritten = false;
+	uint64_t lost = e->code == TOKR_DROPPED ? unreleased(self, &overwritten) : 0;
+
+	return raise_as(e->code, e->sys_errno, e->text, lost, overwritten);
+}
+
+static PyObject *
+reader_next(PyObject *o, PyObject *unused)
+{
+	struct reader *self = (struct reader *)o;
+	struct range *range;
+	int rc;
+
+	if (self->closed)
+		return raise_as(TOKR_INVALID, 0, "the reader is closed", 0, false);
+	if (self->has_current) {
+		self->has_current = false;
+		if (self->current_range != NULL)
+			self->current_range->released = true;
+		self->current_range = NULL;
+		if (release(self, &self->current) < 0)
+			return NULL;
+	}
+	rc = tokr_next(self->r, &self->current, 0);
+	self->gone = rc == TOKR_GONE;
+	if (rc == 0 || self->gone)
+		Py_RETURN_NONE;
+	if (rc < 0)
+		return raise_latest(self);
+	self->has_current = true;
+	range = new_object(self->range_type);
+	if (range == NULL)
+		return NULL;
+	range->reader = (struct reader *)Py_NewRef(o);
+	range->rec = self->current;
+	self->current_range = range;
+	return (PyObject *)range;
+}
+
+/* Of each ring what its header says, then what a tap lost of it. */
+static PyObject *
+reader_rings(PyObject *o, PyObject *unused)
+{
+	struct reader *self = (struct reader *)o;
+	PyObject *list = PyList_New(0);
+	struct tokr_ring ring;
+
+	for (uint32_t i = 0; list != NULL && tokr_ring_info(self->r, i, &ring) == 0; i++) {
+		PyObject *tuple = Py_BuildValue("(IIIKK)(IKKK)", ring.worker, ring.lcore,
+			ring.vocab, (unsigned long long)ring.data_bytes,
+			(unsigned long long)ring.tsc_hz, ring.worker,
+			(unsigned long long)ring.overruns, (unsigned long long)ring.lost_bytes,
+			(unsigned long long)ring.broken_records);
+
+		if (tuple == NULL || PyList_Append(list, tuple) < 0)
+			Py_CLEAR(list);
+		Py_XDECREF(tuple);
+	}
+	return list;
+}
+
+static PyObject *
+reader_instance(PyObject *o, void *unused)
+{
+	return PyLong_FromUnsignedLongLong(tokr_instance(((struct reader *)o)->r));
+}
+
+static PyMethodDef reader_methods[] = {
+	{"next", reader_next, METH_NOARGS, "The next range or None; releases the one before it."},
+	{"close", reader_close, METH_NOARGS,
+		"Detach; the rings stay mapped while views are about."},
+	{"rings", reader_rings, METH_NOARGS,
+		"((worker, lcore, vocab, data_bytes, tsc_hz), (worker, overruns, bytes, ranges)) of "
+		"each."},
+	{0},
+};
+
+static PyGetSetDef reader_getset[] = {
+	{"instance", reader_instance, NULL, "Which start of dpdk-tokd it is attached to.", NULL},
+	{0},
+};
+
+static PyMemberDef reader_members[] = {
+	{"gone", T_BOOL, offsetof(struct reader, gone), READONLY,
+		"The appliance has ended, and all it published was given out."},
+	{"closed", T_BOOL, offsetof(struct reader, closed), READONLY, "close() was called."},
+	{0},
+};
+
+static PyType_Slot reader_slots[] = {
+	{Py_tp_doc, "Reader(path, tap, timeout_ms, range_type): tokr_attach()."},
+	{Py_tp_new, reader_new},
+	{Py_tp_dealloc, reader_dealloc},
+	{Py_tp_methods, reader_methods},
+	{Py_tp_getset, reader_getset},
+	{Py_tp_members, reader_members},
+	{0, NULL},
+};
+
+PyType_Spec libtokd_reader_spec = {
+	.name = "dpdk_tokd._native.libtokd.Reader",
+	.basicsize = sizeof(struct reader),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = reader_slots,
+};

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What goes wrong with a client: the library's errors as Python's."""
+
+from __future__ import annotations
+
+import math
+import socket
+
+import numpy as np
+
+from .._native import libtokd as native
+from ..tokenizer.batch import Ids
+from ..wire import Reason
+
+TIMEOUT_MAX_S = 86400
+
+
+class TokdError(RuntimeError):
+    """The appliance refused a text or failed at it. `reason` says why, the message what to do."""
+
+    def __init__(self, message: str, reason: Reason = Reason.NONE) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+def opened(host: str, port: int, vocab: int, timeout: float, requests: int) -> native.Client:
+    """The library's client. ValueError: an argument out of its range; otherwise OSError."""
+    if not 0 < timeout <= TIMEOUT_MAX_S:
+        raise ValueError(f"timeout={timeout}: give seconds above 0, at most {TIMEOUT_MAX_S}")
+    try:
+        return native.Client(host, port, vocab, math.ceil(timeout * 1e3), requests)
+    except OSError as e:
+        if e.errno is not None and e.errno < 0:
+            raise socket.gaierror(e.errno, e.strerror) from None
+        raise
+
+
+def check(request: native.Request) -> None:
+    """Raise what a finished request failed with."""
+    status, why = request.status, request.why or "the client was closed"
+    if status == native.OK:
+        return
+    if status == native.E_TIMEOUT:
+        raise TimeoutError(why)
+    if status == native.E_NET:
+        raise OSError(request.error, why)
+    if status == native.E_CANCELLED:
+        raise ConnectionAbortedError(why)
+    known = status == native.E_REFUSED and request.reason in Reason._value2member_map_
+    raise TokdError(why, Reason(request.reason) if known else Reason.NONE)
+
+
+def array_of(ids: bytearray) -> Ids:
+    return np.frombuffer(ids, np.uint32)

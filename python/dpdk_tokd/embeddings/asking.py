@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One request to tokd-gpu, and one answer with descriptors: how a process comes to memory that is
+another's."""
+
+from __future__ import annotations
+
+import array
+import errno
+import fcntl
+import mmap
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ..ring.errors import RingError
+
+
+@contextmanager
+def ask(
+    path: str, request: bytes, reply_bytes: int, fds_max: int, timeout: float
+) -> Iterator[tuple[socket.socket, bytes, array.array[int]]]:
+    """The connection, the answer (b"": closed without one) and its descriptors, which are closed
+    at the end of the `with`. The connection is non-blocking then, and closed if that raised.
+
+    OSError: no such socket, no permission, or no answer within `timeout` seconds; RingError.
+    """
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    try:
+        s.settimeout(timeout)
+        _connect(s, path, timeout)
+        try:
+            s.send(request)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # it has closed already, and its answer says why
+        reply, control, flags = _receive(s, path, reply_bytes, fds_max)
+        fds = array.array("i")
+        for level, kind, data in control:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                fds.frombytes(data[: len(data) - len(data) % fds.itemsize])
+        try:
+            if flags & (socket.MSG_TRUNC | socket.MSG_CTRUNC):
+                raise RingError(f"{path}: hold reply is longer than embeddings.h says")
+            yield s, reply, fds
+        finally:
+            for fd in fds:
+                os.close(fd)  # mappings stay
+        s.setblocking(False)
+    except BaseException:
+        s.close()
+        raise
+
+
+def _connect(s: socket.socket, path: str, timeout: float) -> None:
+    """A unix socket whose queue is full says so at once, whatever the time limit."""
+    deadline = time.monotonic() + timeout
+    while True:
+        try:
+            return s.connect(path)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"{path}: too many connect at once") from None
+            time.sleep(0.001)
+        except OSError as e:
+            raise _explained(e, path) from None
+
+
+def _explained(error: OSError, path: str) -> OSError:
+    """The same error with the path and a remedy."""
+    remedy = {
+        errno.ENOENT: "is tokd-gpu running, and its --holders-socket this one?",
+        errno.ECONNREFUSED: "the tokd-gpu that made it is gone: start it again",
+        errno.EACCES: "give this user the socket, by --holders-mode",
+        errno.EPROTOTYPE: "that is the producers' socket: take --holders-socket",
+    }.get(error.errno or 0, "is it the --holders-socket of a tokd-gpu?")
+    if error.errno is None:
+        return OSError(f"{path}: {error}: {remedy}")
+    return OSError(error.errno, f"{path}: {os.strerror(error.errno)}: {remedy}")
+
+
+def _receive(
+    s: socket.socket, path: str, reply_bytes: int, fds_max: int
+) -> tuple[bytes, list[tuple[int, int, bytes]], int]:
+    room = socket.CMSG_SPACE(fds_max * array.array("i").itemsize)
+    for _ in range(2):
+        try:
+            return s.recvmsg(reply_bytes, room, socket.MSG_CMSG_CLOEXEC)[:3]
+        except ConnectionResetError:
+            pass  # it closed with the request unread: Linux says so once, before its answer
+        except TimeoutError:
+            raise TimeoutError(
+                f"{path}: no answer to the hold request within {s.gettimeout()} s: "
+                "is it the --holders-socket of a tokd-gpu, and does that run?"
+            ) from None
+    return b"", [], 0
+
+
+def map_whole(fd: int, prot: int, what: str, at_least: int) -> mmap.mmap:
+    """Map a memfd that cannot shrink: one that could would end this process by SIGBUS."""
+    size = os.fstat(fd).st_size
+    if size < at_least:
+        raise RingError(f"{what}: {size} bytes, at least {at_least} are needed")
+    try:
+        seals = fcntl.fcntl(fd, fcntl.F_GET_SEALS)
+    except OSError as e:
+        raise RingError(f"{what}: not a memfd ({e.strerror})") from e
+    if not seals & fcntl.F_SEAL_SHRINK:
+        raise RingError(f"{what}: not sealed against shrinking")
+    return mmap.mmap(fd, size, mmap.MAP_SHARED, prot)

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Producers on the device: what they post is embedded, and a row that is not the table's is found.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "produce.h"
+
+static const struct produce_config config = {.seed = 3,
+	.posts = 200,
+	.limit_ns = 20000000000ull,
+	.tokens = 9,
+	.in_flight = 3,
+	.check_every = 1,
+	.epoch = 7,
+	.kept = 200};
+
+/* All producers to their ends; what the first of them said. */
+static struct produce_said
+produced(struct bench *b, const struct produce_config *c)
+{
+	struct tokg_error why = {{0}};
+	struct produce *const p = produce_cpu_open(b->d, c, b->word, &why);
+	struct produce_said said;
+
+	if (p == NULL || !p->ops->start(p, &why) || !p->ops->collect(p, &why))
+		fail_msg("%s", why.text);
+	said = p->said[0];
+	for (uint32_t i = 0; i < 2 * c->kept && said.wrong == 0 && said.state == PRODUCE_ENDED; i++)
+		assert_true(p->samples[i] > 0);
+	p->ops->close(p);
+	return said;
+}
+
+static void
+all_that_is_posted_is_embedded_and_compared(void **state)
+{
+	for (uint32_t batch = 0; batch < 4; batch += 3) {
+		struct produce_config c = config;
+		struct produce_said said;
+		struct bench b;
+
+		c.batch = batch;
+		bench_start(&b, NULL);
+		said = produced(&b, &c);
+		assert_int_equal(said.state, PRODUCE_ENDED);
+		assert_int_equal(said.done, 200);
+		assert_int_equal(said.compared, 200);
+		assert_int_equal(said.not_ok, 0);
+		assert_int_equal(said.wrong, 0);
+		bench_close(&b);
+	}
+}
+
+static void
+a_row_that_is_not_the_tables_is_found(void **state)
+{
+	struct produce_said said;
+	struct bench b;
+
+	bench_start(&b, NULL);
+	b.word[8 * 42 + 5] += 1.0f; /* the device has its own copy */
+	said = produced(&b, &config);
+	assert_true(said.wrong > 0);
+	bench_close(&b);
+}
+
+static void
+without_a_consumer_they_end_by_their_limit(void **state)
+{
+	struct produce_config c = config;
+	struct produce_said said;
+	struct bench b;
+
+	c.limit_ns = 50000000;
+	bench_open(&b, NULL);
+	said = produced(&b, &c);
+	assert_int_equal(said.state, PRODUCE_LATE);
+	assert_int_equal(said.done, 0);
+	bench_close(&b);
+}
+
+static void
+they_end_by_their_limit_however_quick_the_consumer(void **state)
+{
+	struct produce_config c = config;
+	struct produce_said said;
+	struct bench b;
+
+	c.posts = 1ull << 40;
+	c.limit_ns = 50000000;
+	bench_start(&b, NULL);
+	said = produced(&b, &c);
+	assert_int_equal(said.state, PRODUCE_LATE);
+	assert_true(said.done > 0);
+	assert_int_equal(said.wrong, 0);
+	bench_close(&b);
+}
+
+static void
+what_does_not_fit_is_refused_in_words(void **state)
+{
+	struct tokg_error why = {{0}};
+	struct produce_config c = config;
+	struct bench b;
+
+	bench_open(&b, NULL);
+	c.in_flight = 5;
+	assert_null(produce_cpu_open(b.d, &c, b.word, &why));
+	assert_non_null(strstr(why.text, "5 slots in flight, must be 1 to 4"));
+	c = config;
+	c.tokens = 1025;
+	assert_null(produce_cpu_open(b.d, &c, b.word, &why));
+	assert_non_null(strstr(why.text, "a slot has 4096"));
+	bench_close(&b);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_that_is_posted_is_embedded_and_compared),
+		cmocka_unit_test(a_row_that_is_not_the_tables_is_found),
+		cmocka_unit_test(without_a_consumer_they_end_by_their_limit),
+		cmocka_unit_test(they_end_by_their_limit_however_quick_the_consumer),
+		cmocka_unit_test(what_does_not_fit_is_refused_in_words),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("producers on the device", tests, NULL, NULL);
+}

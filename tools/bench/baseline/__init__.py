@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The conventional way: tokenizer libraries behind kernel sockets."""

@@ -1,0 +1,231 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The demo itself: fetch, build the wire, start both servers, take turns, compare, report."""
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from bench.appliance import Appliance, start_appliance, start_baseline
+from bench.demo import gpu, report
+from bench.demo.measure import Times, run_round
+from bench.demo.plan import Round, cut_all, rounds
+from bench.lab.hugepages import hugepages
+from bench.lab.net import Veth, namespace, veth
+from bench.process import NotReady, Process
+from bench.say import say
+from bench.texts import fetch_corpus, fetch_vocab, reference, slices
+from bench.texts.packages import FetchError, data_home
+
+CPUS = sorted(os.sched_getaffinity(0))  # those this process may use
+CLIENT_CPU, SERVER_CPU = CPUS[0], CPUS[-1]
+PER_SIZE = {"quick": 85, "full": 690}  # slices of each size from each of the three corpora
+PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
+DRAIN_S = 20.0
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+BUSY = 1.0  # load average
+DESCRIPTION = """\
+dpdk-tokd over a veth pair: text of three corpora goes in as UDP packets, ids come back and are
+read from the token ring; every one is compared with Hugging Face tokenizers. Beside it the
+conventional way is measured: tokenizers behind a kernel UDP socket, on the same core, over a veth
+pair of its own that is set up alike, asked by the same client for the same texts.
+
+The servers take turns, round by round: both poll without ever sleeping, so the one whose turn it is
+not is stopped (SIGSTOP), and so is the reader of the token ring while times are taken."""
+
+
+class Reader(Process):
+    """demo.reader, which checks what stands in the token ring."""
+
+    def __init__(self, appliance: Appliance, plan: list[Round], folder: Path) -> None:
+        expected = folder / "expected.bin"
+        slices.write(expected, [piece for part in plan for piece in part.slices])
+        self.progress, self.result = folder / "progress", folder / "reader.json"
+        command = [sys.executable, "-m", "bench.demo.reader", str(appliance.socket), str(expected)]
+        command += [str(self.progress), str(self.result), str(CLIENT_CPU)]
+        super().__init__("ring reader", command, folder / "reader.log")
+
+    def drain(self, streams: int) -> None:
+        """Let it run until it has seen so many streams."""
+        deadline = time.monotonic() + DRAIN_S
+        while time.monotonic() < deadline:
+            if self.progress.is_file() and int(self.progress.read_bytes() or b"0") >= streams:
+                return
+            if self.wait(0.01) is not None:
+                return
+
+
+class Demo:
+    """Everything that runs, and what was measured."""
+
+    def __init__(self, stack: ExitStack, folder: Path, corpora: dict[str, Path], vocab: Path):
+        self.folder = folder
+        self.namespace = stack.enter_context(namespace("client"))
+        server = stack.enter_context(namespace("server"))
+        self.link = stack.enter_context(veth(0, self.namespace, None))
+        self.baseline_link = stack.enter_context(veth(1, self.namespace, server))
+        huge = stack.enter_context(hugepages())
+        sample = folder / "sample.txt"
+        texts = (path.read_text(encoding="utf-8")[-20_000:] for path in corpora.values())
+        sample.write_text("\n".join(texts), encoding="utf-8")
+        self.baseline = stack.enter_context(
+            start_baseline(self.baseline_link, server, vocab, sample, folder, SERVER_CPU)
+        )
+        self.baseline.pause()
+        self.appliance = stack.enter_context(
+            start_appliance(self.link, vocab, folder, SERVER_CPU, huge)
+        )
+        self.ours, self.again, self.theirs = Times(), Times(), Times()
+
+    def run(self, plan: list[Round], reader: Reader) -> None:
+        sent = 0
+        for i, part in enumerate(plan):
+            again = " (the last one again)" if part.again else ""
+            say(f"round {i + 1} of {len(plan)}{again}: {len(part.slices)} requests")
+            reader.pause()
+            self._round(part, "tokd", self.link, self.again if part.again else self.ours)
+            sent += len(part.slices)
+            reader.go_on()
+            reader.drain(sent)
+            if not part.again:
+                self.appliance.pause()
+                self.baseline.go_on()
+                self._round(part, "plain", self.baseline_link, self.theirs)
+                self.baseline.pause()
+                self.appliance.go_on()
+
+    def _round(self, part: Round, mode: str, link: Veth, times: Times) -> None:
+        complaint = run_round(part, mode, link, self.namespace, self.folder, CLIENT_CPU, times)
+        if complaint:
+            say(complaint)
+
+
+def quit_on_signals() -> None:
+    """Signals unwind like errors, so that all is cleaned up. The second and later ones are too
+    late for that: they are ignored, or they would cut the cleaning up short."""
+
+    def leave(number: int, _frame: object) -> None:
+        for each in SIGNALS:
+            signal.signal(each, signal.SIG_IGN)
+        print("demo: interrupted, cleaning up", file=sys.stderr)
+        sys.exit(128 + number)
+
+    for number in SIGNALS:
+        signal.signal(number, leave)
+
+
+
+def read_ring_result(reader: Reader, demo: Demo) -> dict[str, Any]:
+    reader.wait(DRAIN_S)
+    if not reader.result.is_file():
+        say(f"the ring reader has no result:\n{reader.tail()}\n{demo.appliance.tail()}")
+        return {"streams": 0, "ranges": 0, "ids": 0, "wrong": 1, "copies": 0}
+    return json.loads(reader.result.read_text())
+
+
+def sent_streams(plan: list[Round]) -> int:
+    return sum(len(part.slices) for part in plan)
+
+
+def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, Any]:
+    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    corpora = fetch_corpus.fetch(data_home() / "corpus")
+    per_size = (PER_SIZE_GPU if args.sink else PER_SIZE)["quick" if args.quick else "full"]
+    busy = os.getloadavg()[0]
+    if busy > BUSY:
+        say(
+            f"this machine is busy (load average {busy:.1f}): times will be those of a busy machine"
+        )
+    say("cutting slices and computing the reference's ids")
+    pieces = cut_all(corpora, vocab, per_size)
+    tokenizer = reference.load_gpt2(vocab)
+    checked = [piece.text for piece in reference.some(pieces)]
+    agreed = reference.verify(tokenizer, vocab, checked)
+    say(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
+    if args.sink:
+        return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, SERVER_CPU))
+    demo = Demo(stack, folder, corpora, vocab)
+    say(demo.appliance.ready)
+    say(demo.baseline.wait_for("ready:", 1.0))
+    plan = rounds(pieces)
+    reader = stack.enter_context(Reader(demo.appliance, plan, folder))
+    reader.wait_for("attached", 30.0)
+    demo.run(plan, reader)
+    ring = read_ring_result(reader, demo)
+    say(f"dpdk-tokd ended with {demo.appliance.stop()}")
+    every = (demo.ours, demo.again, demo.theirs)
+    ring_equal = ring["wrong"] == ring["copies"] == 0 and ring["streams"] == sent_streams(plan)
+    print("\n".join(report.sample(piece) for piece in pieces[:3]))
+    return {
+        "ids_equal": ring_equal and all(times.wrong == 0 for times in every),
+        "rtt_us": report.by_size(demo.ours),
+        "baseline_us": report.by_size(demo.theirs),
+        "repeated_us": report.by_size(demo.again),
+        "by_corpus": {
+            "rtt_us": report.by_corpus(demo.ours),
+            "baseline_us": report.by_corpus(demo.theirs),
+        },
+        "text_bytes": sum(len(piece.text.encode()) for piece in pieces),
+        "ids": sum(len(piece.ids) for piece in pieces),
+        "ring": ring,
+        "retransmits": {"dpdk-tokd": demo.ours.retransmits, "baseline": demo.theirs.retransmits},
+        "driver": demo.appliance.driver,
+        "huge_pages": demo.appliance.huge_pages,
+        "load_average_before": round(busy, 2),
+        "machine": report.machine(),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        prog="demo", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--quick", action="store_true", help="fewer requests: under a minute")
+    parser.add_argument("--sink", choices=["gpu"], help="embeddings, by tokd-gpu on the CPU")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
+    args = parser.parse_args()
+    if len(CPUS) < 2:
+        print("demo: needs two CPUs: one for dpdk-tokd, one for the client", file=sys.stderr)
+        return 1
+    if args.json:
+        try:
+            args.json.open("a").close()  # not after minutes of measuring
+        except OSError as error:
+            print(f"demo: --json {args.json}: {error.strerror}", file=sys.stderr)
+            return 2
+    quit_on_signals()
+    try:
+        with tempfile.TemporaryDirectory(prefix="tokd-demo-") as folder, ExitStack() as stack:
+            result = show(args, Path(folder), stack)
+    except (FetchError, NotReady, OSError, subprocess.SubprocessError) as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    except reference.ReferenceMismatch as error:
+        print(f"demo: {error}", file=sys.stderr)
+        return 1
+    if args.json:
+        args.json.write_text(json.dumps(result, indent=2) + "\n")
+    if args.sink:
+        equal = result["ids_equal"] and result["embeddings_equal"]
+        print(f"\n{gpu.table(result)}\n")
+        print(f"{result['rows']:,} rows; ids and embeddings equal: {'yes, all' if equal else 'NO'}")
+        return 0 if equal else 1
+    print(f"\n{report.table(result)}\n")
+    ring = result["ring"]
+    print(
+        f"{result['text_bytes']:,} bytes of text, {result['ids']:,} ids; "
+        f"{ring['ids']:,} ids (repeats included) read from the token ring without a copy"
+    )
+    print("ids equal the reference's: " + ("yes, all" if result["ids_equal"] else "NO"))
+    return 0 if result["ids_equal"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""One round of requests against one server, by tokd-load, and what comes of many."""
+
+import csv
+import math
+import subprocess
+from collections import defaultdict
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from bench.appliance import PORT
+from bench.demo.plan import WARM_UP, Round
+from bench.lab.net import Veth, inside
+from bench.programs import TOKD_LOAD
+from bench.texts import slices
+
+ROUND_S = 300
+# Silence in ms after which tokd-load sends again. A text sent twice to the baseline is tokenized
+# twice, and nothing tells the answers apart; and this wire loses nothing.
+TIMEOUT_MS = {"tokd": 50, "plain": 5000}
+
+
+@dataclass
+class Times:
+    """Round-trip times in ns of the requests whose ids were right, by size and by corpus."""
+
+    by_size: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+    by_corpus: dict[tuple[str, str], list[int]] = field(default_factory=lambda: defaultdict(list))
+    wrong: int = 0
+    retransmits: int = 0
+
+    def add(self, piece: slices.Slice, ns: int, ok: bool, retransmits: int) -> None:
+        self.retransmits += retransmits
+        if not ok:
+            self.wrong += 1
+            return
+        self.by_size[piece.size].append(ns)
+        self.by_corpus[piece.corpus, piece.size].append(ns)
+
+
+def percentiles(ns: list[int]) -> dict[str, float | int]:
+    """In us, by the nearest-rank method: each is a time that was measured. `samples` tells how
+    far p99 can be trusted."""
+    ordered = sorted(ns)
+    ranks = {"p50": math.ceil(0.50 * len(ns)), "p99": math.ceil(0.99 * len(ns))}
+    found = {name: round(ordered[rank - 1] / 1000, 2) for name, rank in ranks.items()}
+    return found | {"samples": len(ns)}
+
+
+def run_round(
+    which: Round, mode: str, link: Veth, namespace: str, folder: Path, cpu: int, times: Times
+) -> str:
+    """Send a round; what tokd-load complained of, if anything."""
+    sent, results = folder / "round.bin", folder / "round.csv"
+    slices.write(sent, which.slices)
+    command = [str(TOKD_LOAD), "--connect", f"{link.server}:{PORT}", "--mode", mode]
+    command += ["--slices", str(sent), "--out", str(results), "--cpu", str(cpu)]
+    command += ["--warmup", str(WARM_UP), "--first-id", str(which.first_id)]
+    command += ["--timeout", str(TIMEOUT_MS[mode])]
+    run = subprocess.run(
+        inside(namespace, *command),
+        capture_output=True, text=True, check=False, timeout=ROUND_S,
+    )  # fmt: skip
+    if run.returncode not in (0, 1) or not results.is_file():
+        raise OSError(f"tokd-load ended with {run.returncode}: {run.stderr.strip()}")
+    with results.open() as file:
+        rows = list(csv.DictReader(file))
+    results.unlink()
+    for row in rows:
+        piece = which.slices[int(row["index"])]
+        times.add(piece, int(row["ns"]), row["ok"] == "1", int(row["retransmits"]))
+    if run.returncode != 0 and times.wrong == 0:
+        times.wrong += 1  # in the warm-up, or the client itself failed
+    return f"{mode}: {run.stderr.strip()}" if run.stderr.strip() else ""

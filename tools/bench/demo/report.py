@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What the demo found, for a person and as JSON."""
+
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from bench.demo.measure import Times, percentiles
+from bench.texts.slices import SIZES, Slice
+
+P99_LEAST = 1000  # requests below which the ten slowest say more about luck than about p99
+
+
+def machine() -> dict[str, str | int]:
+    cpu = platform.machine()
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            cpu = line.partition(":")[2].strip()
+            break
+    memory = next(
+        int(line.split()[1])
+        for line in Path("/proc/meminfo").read_text().splitlines()
+        if line.startswith("MemTotal")
+    )
+    return {
+        "cpu": cpu,
+        "cores": os.cpu_count() or 0,
+        "memory_gib": round(memory / (1 << 20)),
+        "kernel": platform.release(),
+    }
+
+
+def by_size(times: Times) -> dict[str, dict[str, float | int]]:
+    return {size: percentiles(times.by_size[size]) for size in SIZES if times.by_size[size]}
+
+
+def by_corpus(times: Times) -> dict[str, dict[str, dict[str, float | int]]]:
+    found: dict[str, dict[str, dict[str, float | int]]] = {}
+    for (corpus, size), ns in times.by_corpus.items():
+        found.setdefault(corpus, {})[size] = percentiles(ns)
+    return found
+
+
+def _row(cells: list[str]) -> str:
+    return f"  {cells[0]:18}" + "".join(f"{cell:>12}" for cell in cells[1:])
+
+
+def _cell(found: dict[str, float | int] | None, key: str) -> str:
+    if found is None or (key == "p99" and found["samples"] < P99_LEAST):
+        return "-"
+    return f"{found[key]:,.1f}"
+
+
+def _line(name: str, what: dict[str, dict[str, float | int]], key: str) -> str:
+    return _row([name, *(_cell(what.get(size), key) for size in SIZES)])
+
+
+def _counts(what: dict[str, dict[str, float | int]]) -> list[str]:
+    return [f"{what[size]['samples']}" if size in what else "-" for size in SIZES]
+
+
+def table(result: dict[str, Any]) -> str:
+    ours, again, baseline = result["rtt_us"], result["repeated_us"], result["baseline_us"]
+    ratios = [
+        f"{baseline[size]['p50'] / ours[size]['p50']:.0f} x"
+        if size in ours and size in baseline
+        else "-"
+        for size in SIZES
+    ]
+    heads = [size if size.endswith("KB") else f"{size} tokens" for size in SIZES]
+    lines = [
+        "Round trip in us, client in another network namespace; text never seen before",
+        _row(["", *heads]),
+        _line("dpdk-tokd p50", ours, "p50"),
+        _line("dpdk-tokd p99", ours, "p99"),
+        _line("baseline p50", baseline, "p50"),
+        _line("baseline p99", baseline, "p99"),
+        _row(["baseline/dpdk-tokd", *ratios]),
+        _row(["requests, each", *_counts(ours)]),
+        "The same text a second time",
+        _line("dpdk-tokd p50", again, "p50"),
+        _line("dpdk-tokd p99", again, "p99"),
+        _row(["requests", *_counts(again)]),
+    ]
+    if any(found["samples"] < P99_LEAST for found in (*ours.values(), *baseline.values())):
+        lines.append(f"p99 is not shown below {P99_LEAST} requests: run without --quick")
+    return "\n".join(lines)
+
+
+def sample(piece: Slice, characters: int = 72, n_ids: int = 16) -> str:
+    text = " ".join(piece.text[: 4 * characters].split())[:characters]
+    shown = " ".join(str(i) for i in piece.ids[:n_ids])
+    return f"  {piece.corpus}: {text}...\n    ids: {shown} ..."

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/gpu-check: the kernel of lib/gpu_sink on a GPU: is it right, and how fast is it?
+
+  A  what GPU and driver promise; every kernel exact; first times: a look at the ring, embedding,
+     posted to done in host memory and in GPU memory (at most 4 minutes)
+  B  sweeps, stages inside the kernel, a profiler's counters (at most 8 minutes)
+  C  with other processes: holders, PyTorch, MPS, kills; compute-sanitizer (at most 8 minutes)
+
+Needs nvcc, gcc, g++ and Python; numpy for exactness; PyTorch, ncu, compute-sanitizer and MPS where
+they are there. Results are in DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each part.
+
+Exit status: 0 all that was run is right; 1 something is not, or hung, or the build failed; 2 a
+wrong option; 77 no GPU: nothing was run (--build-only: 0, GPU or not).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from . import parts, report
+from .build import Build, BuildError, default_folder
+from .run import NO_GPU, Run, environment, python
+
+STARTED = "%Y-%m-%d %H:%M:%S UTC"
+# Asked before anything is built, in a process of its own: has the driver a GPU? A driver that is there
+# and fails is not "no GPU".
+ASK = """
+import ctypes, sys
+try:
+    cuda = ctypes.CDLL("libcuda.so.1")
+except OSError as why:
+    sys.exit(f"77 no NVIDIA driver: {why}")
+n = ctypes.c_int()
+rc = cuda.cuInit(0) or cuda.cuDeviceGetCount(ctypes.byref(n))
+if rc == 100 or (rc == 0 and n.value == 0):
+    sys.exit("77 the driver has no GPU")
+if rc == 34:
+    sys.exit("77 libcuda is a stub: there is no driver")
+sys.exit(f"1 cuInit: the driver's error {rc}: see nvidia-smi and dmesg" if rc else 0)
+"""
+
+
+def no_gpu() -> str | None:
+    """Why there is no GPU; None: there is one, or something is wrong with it, which its parts will say."""
+    asked = subprocess.run(
+        [python(), "-c", ASK], stderr=subprocess.PIPE, env=environment(), timeout=120, check=False
+    )
+    said = asked.stderr.decode(errors="replace").strip()
+    return said[3:] if said.startswith("77 ") else None
+
+
+def kept_awake(device: str) -> int | None:
+    """The GPU's file, open: else the driver may start the GPU anew for each program, for seconds."""
+    try:
+        return os.open(f"/dev/nvidia{device[5:]}", os.O_RDWR)
+    except OSError:
+        return None
+
+
+def options(arguments: list[str], phases: list[str]) -> argparse.Namespace:
+    form = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser("gpu-check", description=__doc__, formatter_class=form)
+    parser.add_argument(
+        "phase", nargs="*", metavar="PHASE", help=f"of {' '.join(phases)}; none: all"
+    )
+    parser.add_argument("--out", type=Path, metavar="DIR", help="of the results (build/gpu-check)")
+    parser.add_argument("--build-only", action="store_true", help="build, and run nothing")
+    parser.add_argument("--seed", type=int, metavar="N", help="of tables and ids; none: a new one")
+    parser.add_argument(
+        "--device", default="cuda:0", metavar="cuda:N", help="or cpu: the logic alone, as threads"
+    )
+    chosen = parser.parse_args(arguments)
+    unknown = [name for name in chosen.phase if name not in phases]
+    if unknown:
+        parser.error(f"phase {unknown[0]}: give {', '.join(phases)}")
+    if chosen.device != "cpu" and not chosen.device[5:].isdigit():
+        parser.error(f"--device {chosen.device}: give cuda:N or cpu")
+    return chosen
+
+
+def show(result: dict[str, Any]) -> None:
+    """One part, for a person who watches."""
+    why = f": {result['why']}" if result["why"] else ""
+    print(
+        f"{result['phase']}: {result['title']}: {result['state']}{why} ({result['seconds']:.1f} s)"
+    )
+    for figure in result["figures"]:
+        if "p50" in figure:
+            numbers = ", ".join(f"{k} {figure[k]}" for k in ("n", "p50", "p90", "p99", "max"))
+            print(f"    {figure['what']}, ring {figure['ring']}, us: {numbers} ({figure['clock']})")
+        else:
+            print(f"    {figure['what']}: {report.number(figure['value'])} {figure['unit']}")
+    for text in result["skipped"]:
+        print(f"    not run: {text}")
+    for text in result["wrong"]:
+        print(f"    WRONG: {text}")
+    sys.stdout.flush()
+
+
+def interrupted(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
+class Check:
+    """All parts that are asked for, and the report as it stands."""
+
+    def __init__(
+        self, chosen: argparse.Namespace, said: dict[str, Any], work: Path, build: Build
+    ) -> None:
+        self.out, self.report = chosen.out, said
+        self.awake = kept_awake(chosen.device)
+        self.run_of = Run(build, chosen.device, said["seed"], work)
+
+    def write(self, state: str) -> None:
+        self.report["state"] = state
+        report.write(self.out, self.report)
+
+    def one(self, each: parts.Part, left_s: float) -> None:
+        """Runs a part; while it runs the report says so."""
+        at = len(self.report["parts"])
+        self.report["parts"].append(parts.new_result(each, "running"))
+        self.write(f"Running {each.phase}: {each.title}")
+        if left_s < 1:
+            result = parts.new_result(each, "not run")
+            result["why"] = "time: its phase had none left"
+        else:
+            result = parts.run_part(each, self.run_of, min(each.limit_s, left_s))
+        self.report["parts"][at] = result
+        self.write("Between two parts")
+        show(result)
+
+    def all(self, chosen: list[parts.Part]) -> None:
+        phase, until = "", 0.0
+        for each in chosen:
+            if each.phase != phase:
+                phase, until = each.phase, time.monotonic() + parts.phase_limit_s(each.phase)
+            self.one(each, until - time.monotonic())
+        self.write("Complete")
+
+
+def failed(said: dict[str, Any]) -> bool:
+    return any(result["state"] == "WRONG" or result["hung"] for result in said["parts"])
+
+
+def built(folder: Path) -> str | None:
+    """What the build did; None: it failed, which was said."""
+    began = time.monotonic()
+    try:
+        done = Build(folder).make()
+    except BuildError as wrong:
+        print(f"gpu-check: the build failed: {wrong}", file=sys.stderr)
+        return None
+    print(f"built in {time.monotonic() - began:.1f} s: {done}", flush=True)
+    return done
+
+
+def main(arguments: list[str]) -> int:
+    all_parts = parts.load()
+    chosen = options(arguments, sorted({each.phase for each in all_parts}))
+    folder = default_folder()
+    if not chosen.build_only and chosen.device != "cpu":
+        why = no_gpu()
+        if why is not None:
+            print(f"gpu-check: no GPU: not run: {why}")
+            return NO_GPU
+    done = built(folder)
+    if done is None:
+        return 1
+    if chosen.build_only:
+        return 0
+    chosen.out = chosen.out or folder
+    said = {
+        "state": "Starting",
+        "device": chosen.device,
+        "started": time.strftime(STARTED, time.gmtime()),
+        "seed": chosen.seed if chosen.seed is not None else secrets.randbits(31),
+        "command": parts.command_line(arguments),
+        "build": done,
+        "parts": [],
+    }
+    work = Path(tempfile.mkdtemp(prefix="gpu-check."))
+    check = Check(chosen, said, work / "part", Build(folder))
+    signal.signal(signal.SIGTERM, interrupted)
+    wanted = [each for each in all_parts if not chosen.phase or each.phase in chosen.phase]
+    limits = {each.phase: parts.phase_limit_s(each.phase) for each in wanted}
+    budget = ", ".join(f"{phase} {limit_s} s" for phase, limit_s in limits.items())
+    print(f"seed {said['seed']}; results: {chosen.out}/gpu-check.md; at most {budget}", flush=True)
+    if chosen.device == "cpu":
+        print(report.CPU)
+    try:
+        check.all(wanted)
+    except KeyboardInterrupt:
+        check.write("Interrupted")
+        return 1
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+    return 1 if failed(said) else 0

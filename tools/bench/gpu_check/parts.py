@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Parts of the check, and how one is run.
+
+A part is a function that a file in phases/ registers:
+
+    @part("A", 10, "what GPU and driver promise", limit_s=30)
+    def promises(run: Run) -> None: ...
+
+It runs in a process group of its own, which is ended when its time is over, and says what it found as
+it goes, line by line: what it had said before it hung is kept. Parts of a phase run by their number.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import json
+import os
+import pkgutil
+import shlex
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from . import phases
+from .run import GRACE_S, Late, NotRun, Run, Wrong
+
+PR_SET_PDEATHSIG = 1
+PHASE_LIMIT_S = {"A": 240}
+PHASE_LIMIT_OTHERS_S = 480
+
+
+class Part(NamedTuple):
+    phase: str
+    number: int
+    title: str
+    limit_s: int
+    function: Callable[[Run], None]
+
+
+REGISTERED: list[Part] = []
+
+
+def part(phase: str, number: int, title: str, limit_s: int) -> Callable[..., Any]:
+    """Registers a function as a part."""
+
+    def register(function: Callable[[Run], None]) -> Callable[[Run], None]:
+        REGISTERED.append(Part(phase, number, title, limit_s, function))
+        return function
+
+    return register
+
+
+def load() -> list[Part]:
+    """All parts, in the order in which they are run."""
+    for module in pkgutil.iter_modules(phases.__path__):
+        importlib.import_module(f"{phases.__name__}.{module.name}")
+    return sorted(REGISTERED, key=lambda each: (each.phase, each.number))
+
+
+def phase_limit_s(phase: str) -> int:
+    return PHASE_LIMIT_S.get(phase, PHASE_LIMIT_OTHERS_S)
+
+
+def new_result(each: Part, state: str) -> dict[str, Any]:
+    lists: dict[str, Any] = {"facts": {}, "figures": [], "right": [], "skipped": [], "wrong": []}
+    return {
+        "phase": each.phase,
+        "title": each.title,
+        "state": state,
+        "why": "",
+        "hung": False,
+        "seconds": 0.0,
+        **lists,
+    }
+
+
+def ending_with(parent: int) -> None:
+    """This process group is ended when the parent is, by whatever."""
+    signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def child(each: Part, run: Run, parent: int) -> None:
+    """The part itself, to its end. Does not return."""
+    os.setsid()
+    ending_with(parent)
+    try:
+        each.function(run)
+    except Late as why:
+        run.say("late", str(why))
+    except NotRun as why:
+        run.say("not_run", str(why))
+    except Wrong as why:
+        run.say("wrong", str(why))
+    except BaseException:  # noqa: BLE001 - whatever a part dies of is in the report
+        run.say("wrong", traceback.format_exc())
+    run.say("end", None)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def said(path: Path) -> Iterator[list[Any]]:
+    """What a part has said so far; a line that it could not finish is left out."""
+    if not path.exists():
+        return
+    for line in path.read_text().splitlines():
+        with contextlib.suppress(ValueError):
+            yield json.loads(line)
+
+
+def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str, Any]:
+    """The result, of what was said and how the process ended."""
+    result = new_result(each, "right")
+    ended = False
+    for kind, value in words:
+        if kind in ("right", "skipped", "wrong"):
+            result[kind].append(value)
+        elif kind == "figure":
+            result["figures"].append(value)
+        elif kind == "fact":
+            result["facts"][value[0]] = value[1]
+        elif kind == "not_run":
+            result["state"], result["why"] = "not run", value
+        elif kind == "late":
+            result["state"], result["why"], result["hung"] = "not run", f"time: {value}", True
+        elif kind == "end":
+            ended = True
+    if result["wrong"]:
+        result["state"], result["why"] = "WRONG", ""
+    elif late:
+        result["state"], result["why"] = "not run", "time: it was ended after its limit"
+        result["hung"] = True
+    elif not ended:
+        result["wrong"].append(f"the part ended without a word: {how}")
+        result["state"] = "WRONG"
+    elif result["state"] == "right" and not (
+        result["right"] or result["figures"] or result["facts"]
+    ):
+        result["state"], result["why"] = (
+            "not run",
+            "; ".join(result["skipped"]) or "it said nothing",
+        )
+    return result
+
+
+def ended(pid: int) -> None:
+    """The group of `pid` is gone; a process that cannot be killed is not waited for."""
+    for kill in (os.killpg, os.kill):  # it may not have made its group yet
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            kill(pid, signal.SIGKILL)
+    until = time.monotonic() + GRACE_S
+    while time.monotonic() < until:
+        with contextlib.suppress(ChildProcessError):
+            if os.waitpid(pid, os.WNOHANG)[0] == 0:
+                time.sleep(0.05)
+                continue
+        return
+
+
+def wait(pid: int, limit_s: float) -> int | None:
+    """How it ended; None: it has not, in time."""
+    until = time.monotonic() + limit_s
+    while time.monotonic() < until:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done == pid:
+            return status
+        time.sleep(0.02)
+    return None
+
+
+def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
+    """Runs it in a group of its own; its result."""
+    began = time.monotonic()
+    run.begin(limit_s)
+    sys.stdout.flush()
+    parent = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        child(each, run, parent)
+    try:
+        status = wait(pid, limit_s)
+    finally:
+        ended(pid)  # helpers that it left, too
+    how = "" if status is None else f"wait status {status}"
+    result = judged(each, list(said(run.words)), status is None, how)
+    result["seconds"] = round(time.monotonic() - began, 2)
+    return result
+
+
+def command_line(arguments: list[str]) -> str:
+    return shlex.join(["tools/gpu-check", *arguments])

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The tests in C of the consumer, its restarts, and slots that break the rules, on the device."""
+
+from __future__ import annotations
+
+from ..parts import part
+from ..run import NotRun, Run, Word
+
+TESTS = ("test_consumer", "test_life", "test_hostile")
+ROUNDS = "1000"  # of random slots: on a ring in GPU memory each word is a call of the driver
+
+
+def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **env: str) -> None:
+    """All of one program; those behind a failure once more, each alone."""
+    command: list[Word] = [*wrapper, run.build.program(name)]
+    env = {"TOKD_GPU_RING": ring, "TOKD_GPU_ROUNDS": ROUNDS, **env}
+    status, output, errors = run.ran(command, 100, **env)
+    lines = output.splitlines()
+    if status != 0 and "--ring host: it cannot" in output + errors:
+        raise NotRun(errors.strip() or output.strip())
+    for line in lines:
+        if line.startswith("# skipped: "):
+            run.skipped(f"{name}, ring {ring}: {line[11:]}")
+    passed = sum(line.startswith("ok ") and "# SKIP" not in line for line in lines)
+    if passed:
+        run.right(f"{name}, ring {ring}: {passed} tests")
+    if status == 0 and passed == 0:
+        run.wrong(f"{name}, ring {ring}: it ended well and ran nothing")
+    if status == 0:
+        return
+    run.wrong(f"{name}, ring {ring}, ended with {status}:\n{output[-4000:]}\n{errors[-2000:]}")
+    for test in (line[len("# not run: ") :] for line in lines if line.startswith("# not run: ")):
+        status, output, errors = run.ran(command, 40, TOKD_TEST_ONLY=test, **env)
+        if status == 0:
+            run.right(f"{name}, ring {ring}: {test}")
+        else:
+            run.wrong(
+                f"{name}, ring {ring}: {test} ended with {status}:\n{output}\n{errors[-2000:]}"
+            )
+
+
+@part("A", 70, "tests in C on the device", 90)
+def tests_in_c(run: Run) -> None:
+    for ring in reversed(run.rings):  # the host's ring first: what is posted there is quick
+        for name in TESTS:
+            try:
+                tests_run(run, name, ring)
+            except NotRun as why:
+                run.skipped(f"{name}, ring {ring}: {why}")

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-gpu with a producer, and holders in processes of their own that run PyTorch's kernels."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from typing import Any
+
+from .. import figures
+from ..agent import Agent, Holder, Poster, ended, group_env
+from ..parts import part
+from ..run import NotRun, Run, Word, Wrong
+from .a_exact import need
+
+REQUESTS = {True: 1200, False: 100}  # on a GPU; as threads
+DEVICE_CLOCK = {True: "globaltimer", False: "CLOCK_MONOTONIC"}
+
+
+def compared(run: Run, said: dict[str, Any], title: str) -> str:
+    """What one holder found; how it took the rows."""
+    meanwhile = (
+        f"{said['products']} products of 4096 x 4096 meanwhile" if said["torch"] else "no PyTorch"
+    )
+    note = f"{said['outputs']}, {meanwhile}"
+    run.right(
+        f"{title}: {said['taken']} embeddings, each row compared ({said['torch'] or 'numpy'}; {note})"
+    )
+    if run.on_gpu and not said["torch"]:
+        run.skipped(f"{title}: PyTorch's kernels meanwhile: PyTorch is not in this Python")
+    return note
+
+
+def timed(run: Run, said: dict[str, Any], title: str) -> None:
+    """The same, with its figures."""
+    note = compared(run, said, title)
+    for what, name, clock in (
+        ("seen to embedded, 100 ids", "embedded_ns", DEVICE_CLOCK[run.on_gpu]),
+        ("handed out to read by the holder", "handed_ns", "CLOCK_MONOTONIC"),
+    ):
+        numbers = figures.microseconds(said[name], 1)
+        run.figure(what=f"{what}, {title}", ring="host", clock=clock, **numbers, note=note)
+
+
+def one_round(run: Run, title: str, **env: str) -> None:
+    agent = poster = holder = None
+    try:
+        agent = Agent(run, **env)
+        requests = REQUESTS[run.on_gpu]
+        holder = Holder(run, agent, requests, **env)
+        poster = Poster(run, agent, 1)
+        for first in range(0, requests, 4):  # within the outputs, whatever the holder's speed
+            poster.post(first, 4)
+        timed(run, holder.result(), title)
+        if agent.stop() != 0:
+            raise Wrong(f"tokd-gpu did not stop well:\n{agent.said()}")
+    finally:
+        ended(poster, holder, agent)
+
+
+@part("C", 10, "a holder in another process, PyTorch's kernels meanwhile", 90)
+def with_a_holder(run: Run) -> None:
+    need("numpy")
+    one_round(run, "without MPS")
+
+
+@part("C", 20, "SIGKILL of the holder, then of tokd-gpu; another in its place", 120)
+def kills(run: Run) -> None:
+    need("numpy")
+    agent = poster = holder = None
+    try:
+        agent = Agent(run)
+        poster = Poster(run, agent, 1)
+        holder = Holder(run, agent, 1_000_000)
+        poster.post(0, 20)
+        holder.kill()
+        poster.post(20, 100)
+        run.right("the holder was killed, and its producer goes on")
+        holder = Holder(run, agent, 10)
+        poster.post(120, 10)
+        compared(run, holder.result(), "after the death of another holder")
+        for again in range(2):
+            began = time.monotonic()
+            ended(agent)
+            run.figure(
+                what=f"tokd-gpu killed to gone, {again}",
+                value=time.monotonic() - began,
+                unit="s",
+                ring="host",
+            )
+            ended(poster)
+            agent = Agent(run)
+            holder = Holder(run, agent, 10)
+            poster = Poster(run, agent, 2 + again)
+            poster.post(0, 10)
+            compared(run, holder.result(), f"after the death of tokd-gpu, {again}")
+        run.right("tokd-gpu was killed with its kernel running, and another serves at its sockets")
+    finally:
+        ended(poster, holder, agent)
+
+
+@part("C", 30, "a process that ends with its kernel running", 150)
+def leaves(run: Run) -> None:
+    more = [] if run.on_gpu else ["n_ids=1000"]
+    for ring in run.rings:
+        began = time.monotonic()
+        words: list[Word] = [run.build.program("gpu_measure"), "leave", run.device, *more]
+        status, output, errors = run.ran(words, 80, TOKD_GPU_RING=ring)
+        took = time.monotonic() - began
+        if status != 0:
+            run.failed(f"leave, ring {ring}", status, output, errors)
+        run.figure(what="begin to end of the process", ring=ring, value=took, unit="s")
+        run.right(f"ring {ring}: it ended, after {took:.1f} s in all")
+        run.measured("requests", "host", n=20, n_ids=1000)  # and the GPU serves the next
+        run.right(f"ring {ring}: the device serves the next process")
+
+
+@part("C", 40, "a holder in another process, both under MPS", 120)
+def under_mps(run: Run) -> None:
+    if not run.on_gpu:
+        raise NotRun("needs a GPU")
+    need("numpy")
+    control = shutil.which("nvidia-cuda-mps-control")
+    if control is None:
+        raise NotRun("needs nvidia-cuda-mps-control, which was not found")
+    folder = str(run.work / "mps")
+    env = {"CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+    (run.work / "mps").mkdir()
+    full = group_env(run, env)
+    with (run.work / "mps.log").open("wb") as log:
+        daemon = subprocess.Popen(
+            [control, "-f"], stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=full
+        )
+    try:
+        time.sleep(2)
+        if daemon.poll() is not None:
+            said = (run.work / "mps.log").read_text(errors="replace").strip()
+            raise NotRun(f"nvidia-cuda-mps-control ended with {daemon.returncode}: {said}")
+        try:
+            one_round(run, "under MPS", **env)
+        except Wrong as why:  # with the server's own words
+            server = run.work / "mps" / "server.log"
+            more = (
+                server.read_text(errors="replace")[-2000:] if server.exists() else "no server.log"
+            )
+            raise Wrong(f"{why}\nMPS: {more}") from why
+    finally:
+        subprocess.run(
+            [control], input=b"quit\n", env=full, timeout=20, check=False, capture_output=True
+        )
+        daemon.kill()

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The machine that is measured on: namespaces, huge pages, host settings, neighbours."""

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Measures on the host that can be taken and taken back while it runs, one by one. What a machine
+does not allow is Missing, with the reason."""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from bench.task import Missing
+from bench.texts.packages import write_atomically
+
+CPUS = sorted(os.sched_getaffinity(0))  # those this process may use
+CLIENT_CPU, WORKER_CPU = CPUS[0], CPUS[-1]
+# Where everything else belongs: with two CPUs only, that is beside the client.
+OTHER_CPUS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)] or [CLIENT_CPU]
+MEASURES = ("affinity", "huge-pages", "irq-affinity", "governor", "polling")
+# A sweep that is killed leaves nothing running beside the one that goes on from there.
+ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
+CPU = Path("/sys/devices/system/cpu")
+IRQ = Path("/proc/irq")
+JOURNAL = Path("/run/tokd-sweep-host.json")
+
+
+def taken(measure: str, without: str) -> bool:
+    return without not in (measure, "everything")
+
+
+# ---- files of the kernel, and what stood in them ----
+
+
+def _write(path: Path, value: str) -> bool:
+    try:
+        path.write_text(value)
+    except OSError:
+        return False
+    return True
+
+
+def restore_left_over() -> None:
+    """Undo what a sweep that was killed had changed."""
+    if not JOURNAL.is_file():
+        return
+    left = json.loads(JOURNAL.read_text())
+    if Path("/proc", str(left["pid"])).exists() and left["pid"] != os.getpid():
+        raise Missing(f"process {left['pid']} has changed settings of this host: {JOURNAL}")
+    for name, value in left["files"].items():
+        _write(Path(name), value)
+    JOURNAL.unlink()
+
+
+@contextmanager
+def _changed(wanted: dict[Path, str]) -> Iterator[list[Path]]:
+    """The files that took their new value; all are as before afterwards."""
+    before = {str(path): path.read_text() for path in wanted}
+    write_atomically(JOURNAL, json.dumps({"pid": os.getpid(), "files": before}).encode())
+    try:
+        yield [path for path, value in wanted.items() if _write(path, value)]
+    finally:
+        for name, value in before.items():
+            _write(Path(name), value)
+        JOURNAL.unlink()
+
+
+def parse_cpus(text: str) -> set[int]:
+    """A list as the kernel writes it: 0-2,5."""
+    found: set[int] = set()
+    for part in filter(None, text.strip().split(",")):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
+    return found
+
+
+def interrupts_off_worker(folder: Path = IRQ) -> dict[Path, str]:
+    """Lists of CPUs that have the worker's, and what they should be."""
+    found = {}
+    for path in sorted(folder.glob("[0-9]*/smp_affinity_list")):
+        cpus = parse_cpus(path.read_text())
+        if WORKER_CPU in cpus:
+            rest = sorted(cpus - {WORKER_CPU}) or [CLIENT_CPU]
+            found[path] = ",".join(map(str, rest))
+    return found
+
+
+def governors(best: bool, folder: Path = CPU) -> dict[Path, str]:
+    """cpufreq's `performance` on the worker's and the client's CPU, or one that saves power;
+    nothing where there are not both to choose from."""
+    files = [folder / f"cpu{c}" / "cpufreq" / "scaling_governor" for c in (WORKER_CPU, CLIENT_CPU)]
+    if not all(path.is_file() for path in files):
+        return {}
+    offered = files[0].with_name("scaling_available_governors").read_text().split()
+    saving = next((g for g in ("schedutil", "ondemand", "powersave") if g in offered), None)
+    if "performance" not in offered or saving is None:
+        return {}
+    return dict.fromkeys(files, "performance" if best else saving)
+
+
+def obstacle(measure: str) -> str | None:
+    """Why this machine does not allow a measure that is taken by writing to files of the kernel."""
+    if measure == "irq-affinity":
+        wanted = interrupts_off_worker()
+        if not wanted:
+            return f"no interrupt may come to CPU {WORKER_CPU}: there is none to move"
+        with _changed(wanted) as moved:
+            if not moved:
+                return (
+                    f"{len(wanted)} interrupts may come to CPU {WORKER_CPU}, and none of them can "
+                    "be moved: the kernel manages them itself"
+                )
+    if measure == "governor":
+        wanted = governors(best=True)
+        if not wanted:
+            return (
+                "cpufreq does not offer performance and another governor here "
+                f"({CPU}/cpu{WORKER_CPU}/cpufreq): the clock is not this system's to set"
+            )
+        with _changed(wanted) as done:
+            if len(done) < len(wanted):
+                return f"{next(iter(wanted))} cannot be written"
+    return None
+
+
+def obstacles() -> dict[str, str]:
+    """By measure; asked once, before anything is timed."""
+    restore_left_over()
+    return {m: why for m in MEASURES if (why := obstacle(m)) is not None}
+
+
+@contextmanager
+def settings(without: str) -> Iterator[list[str]]:
+    """The host with its interrupts and governors set, but for `without`; and what to say of it."""
+    interrupts = interrupts_off_worker() if taken("irq-affinity", without) else {}
+    with _changed(interrupts | governors(best=taken("governor", without))) as done:
+        notes = []
+        if interrupts:
+            moved = sum(path in done for path in interrupts)
+            notes.append(
+                f"irq-affinity: {moved} of {len(interrupts)} interrupts that might come to CPU "
+                f"{WORKER_CPU} were moved; the others are the kernel's own to place"
+            )
+        yield notes
+
+
+def device_interrupts(cpu: int) -> int:
+    """How many have come to a CPU since boot, timers and calls between CPUs not counted."""
+    head, *lines = Path("/proc/interrupts").read_text().splitlines()
+    column = 1 + head.split().index(f"CPU{cpu}")
+    return sum(int(f[column]) for f in map(str.split, lines) if f[0].rstrip(":").isdigit())

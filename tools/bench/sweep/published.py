@@ -1,0 +1,203 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Others' own figures, from a file beside a box, next to what was measured here.
+
+Their machine is another one: only how many times one system takes what another does compares.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bench.sweep import words
+from bench.task import Metric
+
+NOT_TOLD = "not told"
+
+
+@dataclass(frozen=True)
+class Figure:
+    parameters: dict[str, Any]  # those of a test, as far as the source tells them
+    values: dict[str, float]  # by metric
+    times: dict[str, tuple[float, float]]  # better than the baseline, least and most, where the
+    # source tells that alone
+
+
+@dataclass(frozen=True)
+class Published:
+    """`names`: what their systems are called, by the value of the parameter `by` here, which may
+    be a number."""
+
+    who: str
+    source: str
+    remarks: list[str]
+    by: str
+    names: dict[Any, str]
+    figures: list[Figure]
+
+    def value(self, parameters: dict[str, Any], metric: str) -> float | None:
+        for figure in self.figures:
+            if metric in figure.values and figure.parameters.items() <= parameters.items():
+                return figure.values[metric]
+        return None
+
+    def times(self, parameters: dict[str, Any], metric: str) -> tuple[float, float] | None:
+        for figure in self.figures:
+            if metric in figure.times and figure.parameters.items() <= parameters.items():
+                return figure.times[metric]
+        return None
+
+    def system(self, value: Any) -> str:
+        """What stands in tables for a value of `by`."""
+        return value if isinstance(value, str) else f"{self.by} {value}"
+
+
+def _here(row: dict[str, Any], metric: Metric, unanswered: Iterable[str]) -> dict[str, Any]:
+    """A cell, or in its place why there is none. A percentile knows what had no answer; a value,
+    such as a mean, may have left it out, as theirs has not."""
+    if row["state"] != "done":
+        return {"refused": row["state"]}
+    lost = sum(row["counts"][name] for name in unanswered)
+    if lost and metric.name == metric.of:
+        return {"refused": f"{lost:,} had no answer"}
+    return row["cells"][metric.name]
+
+
+def _times(base: dict[str, Any], cell: dict[str, Any], metric: Metric) -> dict[str, float] | None:
+    """How many times better than the baseline, repeat by repeat."""
+    if "ratio" not in cell or "by_repeat" not in base or metric.better == "neither":
+        return None
+    if metric.better == "higher":
+        return dict(cell["ratio"])
+    found = {"median": 1 / cell["ratio"]["median"]}
+    return found | {"min": 1 / cell["ratio"]["max"], "max": 1 / cell["ratio"]["min"]}
+
+
+def _one(
+    published: Published,
+    metric: Metric,
+    base: dict[str, Any],
+    row: dict[str, Any],
+    unanswered: Iterable[str],
+) -> dict[str, Any]:
+    cell, base_cell = (_here(one, metric, unanswered) for one in (row, base))
+    theirs = published.value(row["parameters"], metric.name)
+    their_base = published.value(base["parameters"], metric.name)
+    their_times = published.times(row["parameters"], metric.name)
+    if theirs is not None and their_base is not None:
+        lower = metric.better == "lower"
+        their_times = (their_base / theirs if lower else theirs / their_base,) * 2
+    return {
+        "parameters": {k: v for k, v in row["parameters"].items() if k != published.by},
+        "metric": metric.name,
+        "unit": metric.unit,
+        "here": cell,
+        "base": base_cell,
+        "repeats": min(row["repeats"], base["repeats"]),
+        "samples": [*cell.get("samples", []), *base_cell.get("samples", [])],
+        "times": _times(base_cell, cell, metric),
+        "theirs": theirs,
+        "their_base": their_base,
+        "their_times_least": their_times and their_times[0],
+        "their_times": their_times and their_times[1],
+    }
+
+
+def beside(
+    published: Published,
+    baseline: Any,
+    metrics: Iterable[Metric],
+    rows: list[dict[str, Any]],
+    unanswered: Iterable[str] = (),
+) -> dict[str, Any]:
+    """For each of their systems but the one of `baseline`, a value of `by`: each metric that they
+    tell of it, in each row here. `unanswered`: those counts of rows."""
+    told = {name for figure in published.figures for name in (*figure.values, *figure.times)}
+
+    def compared(system: Any) -> Iterator[dict[str, Any]]:
+        for row in rows:
+            if row["parameters"][published.by] != system:
+                continue
+            wanted = row["parameters"] | {published.by: baseline}
+            base = next(r for r in rows if r["parameters"] == wanted)
+            for metric in metrics:
+                if metric.name in told:
+                    yield _one(published, metric, base, row, unanswered)
+
+    systems = [s for s in published.names if s != baseline]
+    return {
+        "who": published.who,
+        "source": published.source,
+        "remarks": published.remarks,
+        "names": {published.system(s): name for s, name in published.names.items()},
+        "baseline": published.system(baseline),
+        "systems": {published.system(system): list(compared(system)) for system in systems},
+    }
+
+
+# ---- for people ----
+
+
+def _number(value: float | None) -> str:
+    return NOT_TOLD if value is None else f"{value:,g}"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.0f}" if value >= 99.5 else f"{value:.3g}"
+
+
+def _their_times(cell: dict[str, Any]) -> str:
+    most, least = cell["their_times"], cell["their_times_least"]
+    if most is None:
+        return "-"
+    return _ratio(most) if least == most else f"{_ratio(least)} to {_ratio(most)}"
+
+
+def _told_times(times: dict[str, float] | None) -> str:
+    if times is None:
+        return "-"
+    if times["min"] == times["max"]:
+        return _ratio(times["median"])
+    return f"{_ratio(times['median'])} ({_ratio(times['min'])} to {_ratio(times['max'])})"
+
+
+def _cell(cell: dict[str, Any]) -> str:
+    if "refused" in cell:
+        return f"- ({cell['refused']})"
+    value = cell["median"]
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"
+
+
+def verdict(found: dict[str, Any], system: str) -> str:
+    """In how many cells it is better than the baseline, in each repeat; and than they are."""
+    cells = found["systems"][system]
+    measured = [c for c in cells if c["times"] is not None]
+    better = sum(c["times"]["min"] > 1 for c in measured)
+    both = [c for c in measured if c["their_times"] is not None]
+    more = sum(c["times"]["median"] > c["their_times"] for c in both)
+    return (
+        f"{system} is better than {found['baseline']} in every repeat in {better} of {len(cells)} "
+        f"cells ({len(cells) - len(measured)} not measured); the ratio's median is above "
+        f"{found['who']}'s own in {more} of the {len(both)} cells where both are known."
+    )
+
+
+def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[list[str]]]]:
+    """For each system what stands above its table, and the table's rows, the head first."""
+    made = []
+    for system, cells in found["systems"].items():
+        if not cells:
+            continue
+        names, base = found["names"], found["baseline"]
+        shown = [name for name in varied if name in cells[0]["parameters"]]
+        head = [*shown, "metric", system, base, "repeats x samples", "times better here"]
+        head += [names[system], names[base], "times better there"]
+        rows = [head]
+        for c in cells:
+            rows.append(
+                [*(str(c["parameters"][name]) for name in shown), f"{c['metric']}, {c['unit']}"]
+                + [_cell(c["here"]), _cell(c["base"]), words.repeats(c["repeats"], c["samples"])]
+                + [_told_times(c["times"])]
+                + [_number(c["theirs"]), _number(c["their_base"]), _their_times(c)]
+            )
+        made.append((verdict(found, system), rows))
+    return made

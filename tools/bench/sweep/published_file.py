@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The file of others' own figures that stands beside a box: what is wrong with it is said."""
+
+from pathlib import Path
+from typing import Any
+
+from bench import task
+from bench.sweep.published import Figure, Published
+from bench.sweep.reader import Reader, read_json
+from bench.task import Task
+
+PUBLISHED = {"who", "source", "remarks", "by", "names", "figures"}
+FIGURE = {"parameters", "metrics", "times"}
+
+
+def _names(reader: Reader, by: str, own: Task, given: Any) -> dict[Any, str]:
+    """By the parameter's own values, which JSON's keys are not where those are numbers."""
+    numbers = isinstance(own.parameters.get(by), task.Number)
+    names = {}
+    for key, called in reader.object("names", given).items():
+        value = int(key) if numbers and key.isdecimal() else key
+        names[value] = reader.text(f"names.{key}", called)
+    reader.values("names", own, {by: list(names)})
+    return names
+
+
+def _positive(reader: Reader, where: str, value: Any) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or value <= 0:
+        raise reader.error(where, f"{value!r}: give a number above 0")
+    return value
+
+
+def _times(reader: Reader, where: str, given: Any) -> tuple[float, float]:
+    """A number, or [least, most]."""
+    least, most = given if isinstance(given, list) and len(given) == 2 else (given, given)
+    found = _positive(reader, where, least), _positive(reader, where, most)
+    if found[0] > found[1]:
+        raise reader.error(where, f"{given!r}: give the least first")
+    return found
+
+
+def _figure(
+    reader: Reader, where: str, own: Task, by: str, names: dict[Any, str], given: Any
+) -> Figure:
+    reader.keys(where, given, FIGURE, {"parameters"})
+    parameters = given["parameters"]
+    reader.keys(f"{where}.parameters", parameters, set(own.parameters), {by})
+    reader.values(f"{where}.parameters", own, {n: [v] for n, v in parameters.items()})
+    if parameters[by] not in names:
+        raise reader.error(f"{where}.parameters", f"{parameters[by]!r} is not in names")
+    if "metrics" not in given and "times" not in given:
+        raise reader.error(where, "give its metrics, or its times where no more is told")
+    found: dict[str, dict[str, Any]] = {"metrics": {}, "times": {}}
+    for kind, read in (("metrics", _positive), ("times", _times)):
+        if kind in given:
+            values = reader.object(f"{where}.{kind}", given[kind])
+            for metric in reader.metrics(f"{where}.{kind}", own, list(values)):
+                if metric.better == "neither":
+                    raise reader.error(
+                        f"{where}.{kind}", f"{metric.name!r}: of it neither more nor less is better"
+                    )
+            found[kind] = {n: read(reader, f"{where}.{kind}.{n}", v) for n, v in values.items()}
+    return Figure(parameters, found["metrics"], found["times"])
+
+
+def load(path: Path, own: Task, baseline: dict[str, Any]) -> Published:
+    """Others' figures for tests of a task; BoxError if they cannot be such."""
+    reader = Reader(path)
+    given = reader.keys("the file", read_json(path), PUBLISHED, PUBLISHED)
+    by = reader.text("by", given["by"])
+    if list(baseline) != [by]:
+        raise reader.error(
+            "by", f"{by!r}: the box's baseline must be a value of it, and that alone"
+        )
+    names = _names(reader, by, own, given["names"])
+    if baseline[by] not in names:
+        raise reader.error("names", f"what is {baseline[by]!r}, the baseline's, called there?")
+    figures = [
+        _figure(reader, f"figures[{at}]", own, by, names, one)
+        for at, one in enumerate(reader.several("figures", given["figures"]))
+    ]
+    remarks = [reader.text("remarks", one) for one in reader.several("remarks", given["remarks"])]
+    who, source = (reader.text(key, given[key]) for key in ("who", "source"))
+    return Published(who, source, remarks, by, names, figures)

@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Reads values at places of a JSON file that somebody wrote by hand. What is wrong is one line."""
+
+import difflib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from bench.task import Metric, Task
+
+
+class BoxError(Exception):
+    """One line: where in which file, what is wrong, and the remedy."""
+
+
+def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"key {key!r} stands there twice")
+        found[key] = value
+    return found
+
+
+def among(word: str, known: Iterable[str]) -> str:
+    """The remedy for a word that is not known."""
+    known = list(known)
+    near = difflib.get_close_matches(word, known, 1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known) or 'none'}"
+
+
+class Reader:
+    """Reads values at places of one file, which its errors name."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def error(self, where: str, what: str) -> BoxError:
+        return BoxError(f"{self.path}: {where}: {what}")
+
+    def object(self, where: str, given: Any) -> dict[str, Any]:
+        if not isinstance(given, dict):
+            raise self.error(where, f"{given!r} is not an object: write {{...}}")
+        return given
+
+    def keys(self, where: str, given: Any, known: set[str], needed: set[str]) -> dict[str, Any]:
+        for key in self.object(where, given):
+            if key not in known:
+                raise self.error(where, f"unknown key {key!r}; {among(key, sorted(known))}")
+        for key in sorted(needed - set(given)):
+            raise self.error(where, f"key {key!r} is missing")
+        return given
+
+    def text(self, where: str, given: Any) -> str:
+        if not isinstance(given, str) or not given:
+            raise self.error(where, f'{given!r} is not a text: write "..."')
+        return given
+
+    def several(self, where: str, given: Any) -> list[Any]:
+        if not isinstance(given, list) or not given:
+            raise self.error(where, f"{given!r}: write a list, [...], with one thing at least")
+        return given
+
+    def values(self, where: str, own: Task, given: Any) -> dict[str, list[Any]]:
+        """Lists of values by parameter; each value one that the task takes."""
+        if not isinstance(given, dict):
+            raise self.error(where, f'{given!r} is not an object: write {{"NAME": [VALUE, ...]}}')
+        for name, values in given.items():
+            if name not in own.parameters:
+                raise self.error(
+                    where,
+                    f"unknown parameter {name!r} of task {own.name}; {among(name, own.parameters)}",
+                )
+            seen: list[Any] = []
+            for value in self.several(f"{where}.{name}", values):
+                if complaint := own.parameters[name].complaint(value):
+                    raise self.error(f"{where}.{name}", f"{value!r}: {complaint}")
+                if value in seen:
+                    raise self.error(f"{where}.{name}", f"{value!r} stands there twice")
+                seen.append(value)
+        return given
+
+    def metrics(self, where: str, own: Task, given: Any) -> list[Metric]:
+        found = []
+        for text in self.several(where, given):
+            metric = own.metric(self.text(where, text))
+            if isinstance(metric, str):
+                raise self.error(where, f"{text!r}: {metric}")
+            found.append(metric)
+        return found
+
+
+def read_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text("utf-8"), object_pairs_hook=_no_doubles)
+    except OSError as error:
+        raise BoxError(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise BoxError(f"{path}: not JSON: {error}") from None

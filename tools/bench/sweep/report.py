@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The page of a sweep: one file, read without a network, a server or scripts. What it shows it
+takes from the folder alone, so that it can be made anywhere, and again."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bench.sweep import compare, corpora, table
+from bench.sweep.markup import Html, el
+from bench.sweep.section import Section, link
+from bench.texts.packages import write_atomically
+
+NAME = "report.html"
+FILES = ("results.json", "results.csv", "table.md", "run.json")
+
+
+def _plural(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def _flat(given: Any, name: str = "") -> Iterator[tuple[str, str]]:
+    if isinstance(given, dict):
+        for key, value in given.items():
+            yield from _flat(value, f"{name}: {key}" if name else key.replace("_", " "))
+    else:
+        yield name, ", ".join(map(str, given)) if isinstance(given, list) else str(given)
+
+
+def _warnings(summary: dict[str, Any]) -> Iterator[str]:
+    if not summary["finished"]:
+        yield "NOT FINISHED: the command below goes on where this ended; then make this page again."
+    if not summary["ids_right"]:
+        yield "Ids were wrong: what is refused below has no figure, and nothing is a ratio to it."
+    if summary["quick"]:
+        repeats = _plural(summary["repeats"], "repeat")
+        yield f"A quick sweep, {repeats} of each test: to try, not to cite."
+
+
+def _what(summary: dict[str, Any], rows: list[dict[str, Any]]) -> Html:
+    """What was run, where, and how much of it has figures."""
+    here = summary["machine"]
+    done = sum(row["state"] == "done" for row in rows)
+    return el(
+        "p",
+        el("code", summary["command"]),
+        f", revision {here['revision']}: {here['cpu']['model']}, "
+        f"{_plural(here['cpu']['cpus'], 'CPU')}. {_plural(len(rows), 'test')}, {done} measured, "
+        f"{len(rows) - done} without a figure.",
+    )
+
+
+def _machine(here: dict[str, Any]) -> Html:
+    lines = [el("tr", el("th", name, scope="row"), el("td", value)) for name, value in _flat(here)]
+    return el("table", *lines, class_="machine")
+
+
+def _files(folder: Path) -> Html:
+    links = [one for name in FILES if (one := link(folder, name, name))]
+    return el(
+        "p",
+        "Beside this page: ",
+        *(part for one in links for part in (one, "; ")),
+        "of each test, in its row, the histograms of all repeats together, for HdrHistogram's "
+        "plotter, and the trials.",
+    )
+
+
+def _contents(sections: list[Section]) -> Html:
+    ends = [("missing", "Not measured"), ("machine", "Machine"), ("files", "Files")]
+    places = [(section.ident, section.title) for section in sections] + ends
+    items = [el("li", el("a", text, href=f"#{ident}")) for ident, text in places]
+    return el("nav", el("ul", *items), aria_label="Contents")
+
+
+def page(folder: Path) -> Html:
+    """StoreError: there is no sweep in the folder, or a trial of it cannot be read."""
+    summary = compare.read(folder)
+    sections = [Section(folder, at, one) for at, one in enumerate(summary["tables"])]
+    missing = [
+        el("li", el("b", one["what"]), f": missing: {one['why']}") for one in summary["missing"]
+    ]
+    body = el(
+        "main",
+        el("h1", summary["title"]),
+        *(el("p", text, class_="warning") for text in _warnings(summary)),
+        _what(summary, [row for section in sections for row in section.rows]),
+        *(el("p", text) for text in corpora.told(summary)),
+        _contents(sections),
+        el("p", table.LEGEND, class_="soft"),
+        *(section.html() for section in sections),
+        el("h2", "Not measured", id="missing"),
+        el("ul", *missing) if missing else el("p", "The box names nothing that is missing."),
+        el("h2", "Machine", id="machine"),
+        _machine(summary["machine"]),
+        el("h2", "Files", id="files"),
+        _files(folder),
+    )
+    head = el(
+        "head",
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width">'),
+        el("title", f"{summary['title']}: {summary['box']}"),
+        el("style", Html(Path(__file__).with_name("report.css").read_text("utf-8"))),
+    )
+    return Html(f"<!DOCTYPE html>\n{el('html', head, el('body', body), lang='en')}\n")
+
+
+def write(folder: Path) -> Path:
+    path = folder / NAME
+    write_atomically(path, page(folder).encode())
+    return path

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a task is: a folder with a task.py in it, in which these names stand (doc/reference/sweeps.md).
+
+HELP        one line
+PARAMETERS  name: Choice or Number
+METRICS     name: Value or Distribution
+COUNTS      name: what is counted, such as timeouts; always shown beside the metrics
+CHECKS_IDS  True: what comes without ids that were compared is refused; False: it has none
+UNANSWERED  optional: those of COUNTS that are of requests without an answer
+
+prepare(context) -> state          once, before anything is timed
+run(state, parameters) -> raw      a trial; run(state, parameters, repeat) is told which, from 1 on
+report(state, parameters, raw) -> Report
+clean(state)                       once, also after a failure or a signal
+"""
+
+import importlib.util
+import inspect
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from bench.samples import UNITS, Samples
+
+NAME = re.compile(r"[a-z][a-z0-9-]*")
+FUNCTIONS = ("prepare", "run", "report", "clean")
+BETTER = ("lower", "higher", "neither")  # neither: it has no verdict
+PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,5})?)")
+
+
+class Missing(Exception):
+    """Raised by prepare() or run(): this cannot be measured here; the message says why."""
+
+
+class WrongIds(Exception):
+    """Raised by any of them: ids were not the reference's. Nothing of the test is shown."""
+
+
+class TaskError(Exception):
+    """A task that does not keep to the protocol above."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    values: tuple[str, ...]
+    help: str = ""
+
+    def complaint(self, value: object) -> str | None:
+        if value in self.values and isinstance(value, str):
+            return None
+        return f"give one of {', '.join(self.values)}"
+
+
+@dataclass(frozen=True)
+class Number:
+    least: float
+    most: float
+    help: str = ""
+    whole: bool = True
+
+    def complaint(self, value: object) -> str | None:
+        kinds = (int,) if self.whole else (int, float)
+        right = isinstance(value, kinds) and not isinstance(value, bool)
+        if right and self.least <= value <= self.most:  # type: ignore[operator]
+            return None
+        return f"give a {'whole ' if self.whole else ''}number from {self.least} to {self.most}"
+
+
+Parameter = Choice | Number
+
+
+@dataclass(frozen=True)
+class Value:
+    """A number for each trial."""
+
+    unit: str
+    better: str = "lower"  # of BETTER
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """Many durations for each trial, of which a box asks for percentiles or the largest."""
+
+    unit: str = "us"
+    better: str = "lower"
+    help: str = ""
+    of_answers: bool = True  # a request without one is longer than all of them
+
+
+@dataclass(frozen=True)
+class Report:
+    """What comes of a trial: all metrics and all counts that the task has."""
+
+    values: dict[str, float] = field(default_factory=dict)
+    samples: dict[str, Samples] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+    ids_checked: int = 0
+    notes: list[str] = field(default_factory=list)  # what a reader must know; each told once
+
+
+@dataclass(frozen=True)
+class Context:
+    """What prepare() is told."""
+
+    folder: Path  # for files, removed afterwards
+    quick: bool
+    tests: list[dict[str, Any]]  # parameters of each of this task's tests
+    say: Callable[[str], None]
+    corpora: Mapping[str, Path] = field(default_factory=dict)  # of one's own, by the values that
+    # the parameter `corpus` has then; none: those of tools/fetch-corpus
+    kept: Path | None = None  # a folder, perhaps not made yet, for what a sweep that goes on must
+    # find again; None: it does not go on
+
+
+@dataclass(frozen=True)
+class Metric:
+    """As a box names it: `lost`, or `round_trip p99`, `round_trip max`."""
+
+    name: str
+    of: str
+    percentile: float | None  # None: a value, or the largest of a distribution
+    unit: str
+    better: str
+
+
+@dataclass(frozen=True)
+class Task:
+    name: str
+    module: ModuleType
+
+    @property
+    def parameters(self) -> dict[str, Parameter]:
+        return self.module.PARAMETERS
+
+    @property
+    def counts(self) -> dict[str, str]:
+        return self.module.COUNTS
+
+    @property
+    def unanswered(self) -> list[str]:
+        """Of the counts, those of requests that have no answer, and so no latency."""
+        return sorted(getattr(self.module, "UNANSWERED", ()))
+
+    def lacks(self, of: str) -> list[str]:
+        """What is counted and is not in a metric, since it has no end."""
+        one = self.module.METRICS[of]
+        return self.unanswered if isinstance(one, Distribution) and one.of_answers else []
+
+    def never(self, of: str, counts: dict[str, int]) -> int:
+        return sum(counts[name] for name in self.lacks(of))
+
+    def metric(self, text: str) -> Metric | str:
+        """What a box means by `text`, or what is wrong with it."""
+        of, _, which = text.partition(" ")
+        known = self.module.METRICS
+        if of not in known:
+            return f"unknown metric; task {self.name} has {', '.join(known) or 'none'}"
+        one = known[of]
+        if isinstance(one, Value):
+            if which:
+                return f"{of} is one value a trial: write {of!r} alone"
+            return Metric(text, of, None, one.unit, one.better)
+        if which == "max":
+            return Metric(text, of, None, one.unit, one.better)
+        if match := PERCENTILE.fullmatch(which):
+            percentile = float(match[1])
+            if percentile > 0:
+                return Metric(text, of, percentile, one.unit, one.better)
+        return f"{of} is a distribution: write {of + ' p50'!r}, {of + ' p99'!r} or {of + ' max'!r}"
+
+    def run(self, state: Any, parameters: dict[str, Any], repeat: int) -> Any:
+        told = "repeat" in inspect.signature(self.module.run).parameters
+        return self.module.run(state, parameters, **({"repeat": repeat} if told else {}))
+
+    def complaint(self, report: Report) -> str | None:
+        """Does a report hold all that the task has, and nothing else?"""
+        module = self.module
+        values = {n for n, m in module.METRICS.items() if isinstance(m, Value)}
+        samples = set(module.METRICS) - values
+        for what, given, wanted in (
+            ("values", set(report.values), values),
+            ("samples", set(report.samples), samples),
+            ("counts", set(report.counts), set(module.COUNTS)),
+        ):
+            if given != wanted:
+                return f"its report has {what} {sorted(given)}, and should have {sorted(wanted)}"
+        return None
+
+
+def find(name: str, folders: Iterable[Path]) -> Path | None:
+    return next((f for folder in folders if (f := folder / name / "task.py").is_file()), None)
+
+
+def names(folders: Iterable[Path]) -> list[str]:
+    return sorted({path.parent.name for folder in folders for path in folder.glob("*/task.py")})
+
+
+def load(name: str, path: Path) -> Task:
+    """TaskError: it is not a task, or cannot be loaded."""
+    spec = importlib.util.spec_from_file_location(f"sweep_task_{name.replace('-', '_')}", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:  # of a file that anybody may write
+        raise TaskError(f"{path}: {type(error).__name__}: {error}") from error
+    lacks = [
+        n
+        for n in ("HELP", "PARAMETERS", "METRICS", "COUNTS", "CHECKS_IDS", *FUNCTIONS)
+        if not hasattr(module, n)
+    ]
+    if lacks:
+        raise TaskError(f"{path}: {', '.join(lacks)} missing: see doc/reference/sweeps.md")
+    if odd := set(getattr(module, "UNANSWERED", ())) - set(module.COUNTS):
+        raise TaskError(f"{path}: UNANSWERED: {', '.join(sorted(odd))}: none of COUNTS")
+    for which, metric in module.METRICS.items():
+        if metric.better not in BETTER:
+            raise TaskError(f"{path}: {which}: better={metric.better!r}: {', '.join(BETTER)}")
+        if isinstance(metric, Distribution) and metric.unit not in UNITS:
+            raise TaskError(f"{path}: unit {metric.unit}: durations are in {', '.join(UNITS)}")
+    return Task(name, module)

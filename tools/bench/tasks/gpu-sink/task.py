@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast ids become embeddings: dpdk-tokd --sink gpu, whose workers replay captures of text, into
+tokd-gpu, by size and number of the slots between them."""
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from bench import sink_replay
+from bench.demo import gpu
+from bench.lab.host_measures import CPUS
+from bench.lab.hugepages import hugepages
+from bench.lab.machine import RDMA, gpu_here, rdma_devices
+from bench.process import NotReady
+from bench.programs import DPDK_TOKD, TOKD_GPU
+from bench.samples import Samples
+from bench.sink_replay import Embedded, Replay
+from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.texts import fetch_corpus, fetch_vocab, frames, reference
+from bench.texts.packages import data_home
+from dpdk_tokd import EmbeddingReader
+from dpdk_tokd.embeddings.table import random_table
+from dpdk_tokd.ops.telemetry import Histogram
+
+HELP = (
+    "Each worker replays a capture of texts, a packet each, as fast as it can: tokenized, posted, "
+    "embedded. Before: the first of them by the same processes, each row compared with NumPy's of "
+    "the reference's id; after: each id in the token ring. posted-to-embedded: of a slot, as the "
+    "worker reads it; in-flight: their mean number (slots by their time); payload: of a slot, mean."
+)
+SINKS = {  # options of tokd-gpu, and what dpdk-tokd's --sink is then
+    "cpu": (["--device", "cpu"], "shm"),
+    "cuda-host": (["--device", "cuda:0", "--ring", "host"], "shm"),
+    "cuda": (["--device", "cuda:0"], "cuda"),
+    "verbs": (["--device", "cpu", "--listen", "tcp:7472"], "verbs"),
+}
+PARAMETERS = {
+    "sink": Choice(tuple(SINKS), "cpu: threads of this machine, through shared memory"),
+    "slot-kib": Number(1, 1024, "a power of two: what is transferred at once, at most"),
+    "slots": Number(2, 4096, "of each worker: buffers in flight, at most"),
+    "workers": Number(1, 64, "of dpdk-tokd, each with a CPU and a ring of its own"),
+    "batch-us": Number(
+        0,
+        100_000,
+        "that a short record waits for others; 0: none; what waits anyway travels together",
+    ),
+    "text-bytes": Number(16, 1376, "of a text"),
+    "text-kib": Number(16, 32_768, "of text for each worker"),
+    "dim": Number(1, 4096, "of the table, float32"),
+}
+METRICS = {
+    "posted-to-embedded": Distribution("us"),
+    "slots-rate": Value("k/s", better="higher"),
+    "ids-rate": Value("M/s", better="higher"),
+    "payload": Value("KiB", better="neither"),
+    "in-flight": Value("slots", better="neither"),
+}
+COUNTS = {"posted-again": "slots whose check word did not fit at first; their latencies count"}
+CHECKS_IDS = True
+NO_KERNEL = "built without CUDA"  # what tokd-gpu says then
+ROWS = 50_257  # of GPT-2's table
+CHECKED_BYTES = 1 << 20  # of text whose rows are compared, at most
+OUT_LEAST, OUT_MOST = 16 << 20, 256 << 20
+OUT_ALIGN = 4096  # a text's rows take a multiple of it
+
+
+@dataclass(frozen=True)
+class Plan:
+    capture: Path
+    ids: list[np.ndarray]
+
+
+@dataclass
+class State:
+    stack: ExitStack
+    folder: Path
+    vocab: Path
+    huge: bool
+    plans: dict[tuple[int, int], Plan]  # by bytes of a text and KiB in all
+    first: dict[int, Plan]  # by bytes of a text: whose rows are compared
+    tables: dict[int, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Raw:
+    rows_checked: int
+    embedded: Embedded
+    notes: list[str]
+
+
+def _plan(path: Path, texts: list[tuple[bytes, np.ndarray]]) -> Plan:
+    path.parent.mkdir()
+    frames.write_pcap(
+        path, [frames.text_frame(n, text, ids=False) for n, (text, _) in enumerate(texts, 1)]
+    )
+    return Plan(path, [ids for _, ids in texts])
+
+
+def prepare(context: Context) -> State:
+    """Texts with the reference's ids, as captures; tables by NumPy; huge pages."""
+    for program in (DPDK_TOKD, TOKD_GPU):
+        if not program.is_file():
+            raise Missing(f"{program} is not built: run tools/setup")
+    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    corpora = list(fetch_corpus.fetch(data_home() / "corpus").values())
+    plans: dict[tuple[int, int], Plan] = {}
+    first: dict[int, Plan] = {}
+    for size in sorted({test["text-bytes"] for test in context.tests}):
+        amounts = sorted({t["text-kib"] for t in context.tests if t["text-bytes"] == size})
+        try:
+            texts = sink_replay.texts(vocab, corpora, size, (amounts[-1] << 10) // size)
+        except reference.ReferenceMismatch as error:
+            raise WrongIds(str(error)) from error
+        context.say(f"gpu-sink: {len(texts):,} texts of {size} bytes with the reference's ids")
+        for kib in amounts:
+            some = texts[: (kib << 10) // size]
+            plans[size, kib] = _plan(context.folder / f"{size}-{kib}" / "texts.pcap", some)
+        few = texts[: CHECKED_BYTES // size]
+        first[size] = _plan(context.folder / f"{size}-first" / "texts.pcap", few)
+    tables = {dim: random_table(ROWS, dim, 1) for dim in {t["dim"] for t in context.tests}}
+    with ExitStack() as stack:
+        huge = stack.enter_context(hugepages())
+        return State(stack.pop_all(), context.folder, vocab, huge, plans, first, tables)
+    raise AssertionError
+
+
+def _obstacle(parameters: dict[str, Any]) -> str | None:
+    sink, workers = parameters["sink"], parameters["workers"]
+    if workers > len(CPUS):
+        return f"{workers} workers need a CPU each: there are {len(CPUS)}"
+    if sink.startswith("cuda") and not gpu_here():
+        return "no GPU of NVIDIA on this machine"
+    if sink == "verbs" and not rdma_devices():
+        return f"no RDMA device on this machine ({RDMA}): a NIC's, or rdma_rxe's"
+    return None
+
+
+def _out_bytes(parameters: dict[str, Any]) -> int:
+    """Room for the rows of all slots of a worker, at least four full ones."""
+    slot, row = parameters["slot-kib"] << 10, 4 * parameters["dim"]
+    full = -(-slot // 4 * row // OUT_ALIGN) * OUT_ALIGN
+    # Of short texts in a BATCH each takes OUT_ALIGN, and 128 bytes of the slot or more.
+    wanted = parameters["slots"] * max(full, slot // 128 * OUT_ALIGN)
+    room = max(OUT_LEAST, min(wanted, OUT_MOST), 4 * full)
+    return 1 << (room - 1).bit_length()
+
+
+def _placed(parameters: dict[str, Any]) -> tuple[list[int], list[str], str]:
+    """The workers' CPUs; options for the consumer's threads on those that are left; and a note."""
+    workers = CPUS[::-1][: parameters["workers"]]
+    free = [cpu for cpu in CPUS if cpu not in workers]
+    if parameters["sink"] not in ("cpu", "verbs"):
+        return workers, [], f"workers on CPUs {workers}"
+    # One that is left runs everything else too: then a thread that scans and embeds is best.
+    threads = max(0, len(free) - 2)
+    options = ["--workers", str(threads)]
+    in_a_row = free == list(range(free[0], free[0] + len(free))) if free else False
+    if in_a_row:
+        options += ["--first-cpu", str(free[0])]
+    where = f"CPUs {free}" if in_a_row else "whatever CPUs the kernel gives them"
+    return (
+        workers,
+        options,
+        f"workers on CPUs {workers}; consumer: {1 + threads} thread(s), {where}",
+    )
+
+
+def _check(
+    plan: Plan,
+    state: State,
+    parameters: dict[str, Any],
+    sink: str,
+    cpus: list[int],
+    more: list[str],
+) -> int:
+    holders = state.folder / "holders.sock"
+    with (
+        EmbeddingReader(holders, timeout=sink_replay.LIMIT_S) as holder,
+        Replay(plan.capture, plan.ids, state.vocab, sink, cpus, state.huge, *more) as replay,
+    ):
+        return sink_replay.check_rows(replay, holder, state.tables[parameters["dim"]])
+
+
+def run(state: State, parameters: dict[str, Any]) -> Raw:
+    if why := _obstacle(parameters):
+        raise Missing(why)
+    cpus, more, note = _placed(parameters)
+    device, transport = SINKS[parameters["sink"]]
+    where = "127.0.0.1:7472" if transport == "verbs" else state.folder / "gpu.sock"
+    sink = f"gpu={transport}:{where}"
+    more += ["--producers", str(len(cpus)), "--slots", str(parameters["slots"])]
+    more += [
+        "--slot-bytes",
+        f"{parameters['slot-kib']}k",
+        "--out-bytes",
+        str(_out_bytes(parameters)),
+    ]
+    batch = ["--sink-batch", str(parameters["batch-us"])]
+    plan = state.plans[parameters["text-bytes"], parameters["text-kib"]]
+    with ExitStack() as stack:
+        try:
+            table = f"random:{ROWS}x{parameters['dim']}:1"
+            agent = stack.enter_context(gpu.start_agent(state.folder, table, *device, *more))
+        except NotReady as error:
+            if NO_KERNEL in str(error):
+                raise Missing(f"tokd-gpu: {NO_KERNEL}") from error
+            raise
+        first = state.first[parameters["text-bytes"]]
+        rows = _check(first, state, parameters, sink, cpus, batch)
+        batch += ["--wait-readers", "1"]
+        with Replay(plan.capture, plan.ids, state.vocab, sink, cpus, state.huge, *batch) as replay:
+            embedded = sink_replay.embed_all(replay)
+        if agent.wait(0) is not None:
+            raise NotReady(f"tokd-gpu ended before the trial did:\n{agent.tail()}")
+    return Raw(rows, embedded, [note])
+
+
+def _samples(times: Histogram) -> Samples:
+    """By the ends of the worker's buckets, which are 6 % wide at most."""
+    samples = Samples()
+    for i, count in enumerate(times.counts):
+        if count:
+            samples.add(round(times.bound(i) * 1e9), count)
+    return samples
+
+
+def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
+    of, seconds = raw.embedded.counters, raw.embedded.seconds
+    if of["sink_failed"]:
+        raise WrongIds(f"{of['sink_failed']} texts were not embedded")
+    times = raw.embedded.posted_to_done
+    return Report(
+        values={
+            "slots-rate": of["sink_slots"] / seconds / 1e3,
+            "ids-rate": of["sink_tokens"] / seconds / 1e6,
+            "payload": of["sink_bytes"] / of["sink_slots"] / 1024,
+            "in-flight": times.sum_s / seconds,
+        },
+        samples={"posted-to-embedded": _samples(times)},
+        counts={"posted-again": of["sink_again"]},
+        ids_checked=raw.rows_checked + raw.embedded.ids_checked,
+        notes=raw.notes,
+    )
+
+
+def clean(state: State) -> None:
+    state.stack.close()

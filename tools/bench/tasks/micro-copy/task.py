@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What it costs a core to copy slots of the GPU ring's sizes: what a NIC would take from it."""
+
+from typing import Any
+
+from bench.lab import micro
+from bench.task import Choice, Context, Number, Report, Value
+
+HELP = (
+    "One core copies slots, by libc's memcpy, into eight by turns; the last ones are compared. "
+    "Out of one slot, which stays in the cache; or one after the other out of DRAM."
+)
+PARAMETERS = {
+    "source": Choice(("cache", "dram")),
+    "slot-kib": Number(1, 1024),
+    "ms": Number(1, 60_000, "of each trial, at least"),
+}
+METRICS = {"copy": Value("us", help="of a slot, mean"), "bandwidth": Value("GB/s", better="higher")}
+COUNTS: dict[str, str] = {}
+CHECKS_IDS = False
+
+
+def prepare(_context: Context) -> dict[int, int]:
+    micro.need_micro()
+    return micro.caches()
+
+
+def run(sizes: dict[int, int], parameters: dict[str, Any]) -> dict[str, Any]:
+    size = parameters["slot-kib"] << 10
+    source = size if parameters["source"] == "cache" else micro.level_bytes("dram", sizes)
+    return micro.run("copy", parameters["ms"], **{"bytes": size, "from": source})
+
+
+def report(_sizes: dict[int, int], _parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
+    ns = raw["ns"] / raw["times"]
+    return Report(values={"copy": ns / 1000, "bandwidth": raw["bytes"] / ns})
+
+
+def clean(_sizes: dict[int, int]) -> None:
+    """Nothing outlasts a trial."""

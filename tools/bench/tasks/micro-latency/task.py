@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long a load takes whose address comes of the one before, by which cache the lines fit."""
+
+from typing import Any
+
+from bench.lab import micro
+from bench.task import Choice, Context, Number, Report, Value
+
+HELP = (
+    "One core follows a cycle through all lines of 64 bytes of a memory, in random order: each "
+    "load waits for the one before. Half of a cache, and several times the last one."
+)
+PARAMETERS = {
+    "level": Choice(micro.LEVELS, "where it lies"),
+    "ms": Number(1, 60_000, "of each trial, at least"),
+}
+METRICS = {"load": Value("ns", help="mean")}
+COUNTS: dict[str, str] = {}
+CHECKS_IDS = False
+
+
+def prepare(_context: Context) -> dict[int, int]:
+    micro.need_micro()
+    return micro.caches()
+
+
+def run(sizes: dict[int, int], parameters: dict[str, Any]) -> dict[str, Any]:
+    size = micro.level_bytes(parameters["level"], sizes)
+    return micro.run("chase", parameters["ms"], bytes=size)
+
+
+def report(_sizes: dict[int, int], parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
+    note = micro.size_note(parameters["level"], raw)
+    return Report(values={"load": raw["ns"] / raw["times"]}, notes=[note])
+
+
+def clean(_sizes: dict[int, int]) -> None:
+    """Nothing outlasts a trial."""

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How fast one core goes through text: pretokens, as the tokenizer finds them, beside what libc and
+a plain loop can do."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import regex
+from bench.lab import micro
+from bench.task import Choice, Context, Missing, Number, Report, Value, WrongIds
+from bench.texts import fetch_corpus, fetch_vocab
+from bench.texts.packages import data_home
+from bench.texts.reference import GPT2_PATTERN
+
+HELP = (
+    "One core goes through the end of a corpus again and again. pretokens: where GPT-2's begin, by "
+    "the tokenizer's scanner; loop: where letters, digits, white space and the rest meet, byte by "
+    "byte; memchr-blanks: each blank, by libc; memchr-none: one search for a byte that is not "
+    "there. How many were found, and where, is compared with what Python's regex and NumPy find."
+)
+CORPORA = ("english", "code", "multi")
+UTF8_MOST = 4  # bytes of a character: an incomplete one in front is left out
+PARAMETERS = {
+    "corpus": Choice(CORPORA, "of tools/fetch-corpus"),
+    "how": Choice(("pretokens", "loop", "memchr-blanks", "memchr-none")),
+    "kib": Number(1, 8192, "of text"),
+    "ms": Number(1, 60_000, "of each trial, at least"),
+}
+METRICS = {"rate": Value("GB/s", better="higher"), "found": Value("M/s", better="higher")}
+COUNTS: dict[str, str] = {}
+CHECKS_IDS = False
+
+
+@dataclass(frozen=True)
+class State:
+    vocab: Path
+    files: dict[tuple[str, int], Path]
+    right: dict[tuple[str, int, str], tuple[int, int]]  # how many, and the sum of where
+
+
+def classes() -> np.ndarray:
+    """Of each byte: letters (and what is not ASCII), digits, white space, the rest."""
+    kinds = np.zeros(256, np.uint8)
+    kinds[0x80:] = 3
+    for which, some in ((3, "az"), (3, "AZ"), (2, "09"), (1, "\t\r"), (1, "  ")):
+        kinds[ord(some[0]) : ord(some[1]) + 1] = which
+    return kinds
+
+
+def places(how: str, text: bytes) -> np.ndarray:
+    data = np.frombuffer(text, np.uint8)
+    if how == "loop":
+        kinds = classes()[data]
+        return np.flatnonzero(np.diff(kinds, prepend=np.uint8(255)))
+    if how == "pretokens":
+        whole = text.decode()
+        starts = [match.start() for match in regex.finditer(GPT2_PATTERN, whole)]
+        lengths = [len(whole[a:b].encode()) for a, b in pairwise(starts)]
+        return np.cumsum([0, *lengths])
+    return np.flatnonzero(data == (ord(" ") if how == "memchr-blanks" else 0))
+
+
+def prepare(context: Context) -> State:
+    micro.need_micro()
+    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
+    state = State(vocab, {}, {})
+    for test in context.tests:
+        corpus, kib, how = test["corpus"], test["kib"], test["how"]
+        text = corpora[corpus].read_bytes()[-(kib << 10) :].decode("utf-8", "ignore").encode()
+        path = state.files[corpus, kib] = context.folder / f"{corpus}-{kib}"
+        path.write_bytes(text)
+        found = places(how, text)
+        state.right[corpus, kib, how] = len(found), int(found.sum())
+    return state
+
+
+def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
+    text = state.files[parameters["corpus"], parameters["kib"]]
+    size, wanted = text.stat().st_size, parameters["kib"] << 10
+    if size + UTF8_MOST <= wanted:
+        raise Missing(f"{size:,} bytes of text, of {wanted:,} asked for: the corpus has no more")
+    given = {"how": parameters["how"], "text": str(text), "vocab": str(state.vocab)}
+    return micro.run("scan", parameters["ms"], **given)
+
+
+def report(state: State, parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
+    right = state.right[parameters["corpus"], parameters["kib"], parameters["how"]]
+    if (raw["found"], raw["sum"]) != right:
+        raise WrongIds(f"{raw['found']:,} found, at other places than the {right[0]:,} there are")
+    ns = raw["ns"] / raw["times"]
+    return Report(values={"rate": raw["bytes"] / ns, "found": 1000 * raw["found"] / ns})
+
+
+def clean(_state: State) -> None:
+    """Nothing outlasts a trial."""

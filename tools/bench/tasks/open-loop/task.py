@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long clients wait for ids at a load that does not wait for them."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import load as round_trips
+from bench.lab.host_measures import CLIENT_CPU
+from bench.load import WARM_UP
+from bench.samples import Samples
+from bench.sweep.store import write_json
+from bench.task import Choice, Context, Distribution, Number, Report, Value
+from bench.tasks import systems
+from bench.tasks.systems import Bench, Serving
+from bench.texts import slices
+from bench.texts.slices import Slice
+
+HELP = (
+    "Open loop: requests start by a schedule that nothing moves, all from one client that spins, "
+    "each trial by a server started anew, which has answered each of the texts once before, at any "
+    "load: caches are as warm at a low one as at a high one. round-trip: from the intended start "
+    "to the last id, so that a stall is in the times of all requests that were to start meanwhile; "
+    "since-sent: from when it was sent; late: from the intended start to the sending, which is the "
+    "generator's own doing; rate: answers by the time they took, and achieved: of the load that "
+    "was offered; throughput: their ids. What had no answer counts as longer than all that had. "
+    "The n-th repeat has the arrivals of seed n, the same for all systems. Capacity is that of a "
+    "server of its own, warmed alike, told once in a sweep for each system and kind of text. "
+    f"{systems.HELP}"
+)
+PER_SECOND, OF_CAPACITY = "requests/s", "% of capacity"
+PARAMETERS = {
+    "corpus": Choice(systems.CORPORA, "of tools/fetch-corpus"),
+    "tokens": Number(16, 2048, "of a text"),
+    "texts": Number(20, 20_000, "different ones, which are sent in turn"),
+    "system": Choice(systems.NAMES, "who answers"),
+    "arrivals": Choice(("poisson", "fixed"), "independent clients, or evenly"),
+    "scale": Choice((PER_SECOND, OF_CAPACITY), "what load is a number of"),
+    "load": Number(0.1, 10_000_000, "offered", whole=False),
+    "seconds": Number(0.1, 240, "of each trial, behind the warm-up", whole=False),
+    "in-flight": Number(1, 16_384, "requests at once, at most"),
+    "limit": Number(1, 60_000, "ms from the intended start until a request has no answer"),
+}
+METRICS = {
+    "round-trip": Distribution("us"),
+    "since-sent": Distribution("us"),
+    "late": Distribution("us", of_answers=False),
+    "rate": Value("1/s", better="higher"),
+    "achieved": Value("%", better="higher"),
+    "throughput": Value("M ids/s", better="higher"),
+}
+COUNTS = round_trips.COUNTS | round_trips.NOT_SENT
+UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
+CHECKS_IDS = True
+WARM_IN_FLIGHT = 16  # while each text is sent once before
+# The capacity of a system: a closed loop of so many in flight, for about so long.
+CAPACITY_IN_FLIGHT = 64
+CAPACITY_S = 1.0
+CAPACITY_FIRST = 500  # requests from which it is told how many those are
+CAPACITY_MOST = 200_000
+
+
+@dataclass
+class State:
+    bench: Bench
+    capacity: dict[str, float]  # requests/s, by system and kind of text
+    kept: Path | None  # a file with them
+
+
+@dataclass(frozen=True)
+class Raw:
+    rows: list[dict[str, str]]  # tokd-load's
+    notes: list[str]
+
+
+def prepare(context: Context) -> State:
+    wanted: dict[int, int] = {}
+    for test in context.tests:
+        wanted[test["tokens"]] = max(test["texts"], wanted.get(test["tokens"], 0))
+    kept = context.kept and context.kept / "capacity.json"
+    capacity = json.loads(kept.read_text("utf-8")) if kept and kept.is_file() else {}
+    return State(systems.prepare(context, wanted), capacity, kept)
+
+
+def _texts(state: State, parameters: dict[str, Any]) -> list[Slice]:
+    return state.bench.texts(parameters["corpus"], parameters["tokens"], parameters["texts"])
+
+
+def _load(state: State, one: Serving, *options: object) -> list[dict[str, str]]:
+    sent = state.bench.folder / "texts.bin"
+    more = [str(option) for option in options]
+    return round_trips.load(one.link, state.bench.client, sent, CLIENT_CPU, one.mode, more)
+
+
+def _warm(state: State, one: Serving, parameters: dict[str, Any]) -> None:
+    count = parameters["texts"] + WARM_UP
+    rows = _load(state, one, "--in-flight", WARM_IN_FLIGHT, "--requests", count)
+    failures = [row["failure"] for row in rows if row["failure"]]
+    if failures:
+        raise OSError(f"{len(failures)} of {count} texts sent before: {failures[0]}")
+
+
+def _closed_rate(state: State, one: Serving, requests: int) -> float:
+    rows = _load(state, one, "--in-flight", CAPACITY_IN_FLIGHT, "--requests", requests + WARM_UP)
+    ends = [int(row["intended_ns"]) + int(row["ns"]) for row in rows if row["ok"] == "1"]
+    if not ends:
+        raise OSError("none of the requests was answered by which capacity is told")
+    return 1e9 * len(ends) / (max(ends) - int(rows[0]["intended_ns"]))
+
+
+def _capacity(state: State, parameters: dict[str, Any]) -> float:
+    """In requests a second, as this client sees it; of a server of its own, once in a sweep."""
+    which = "{system}, {corpus}, {tokens} tokens, {texts} texts".format(**parameters)
+    if which not in state.capacity:
+        with systems.serving(state.bench, parameters["system"]) as one:
+            _warm(state, one, parameters)
+            first = _closed_rate(state, one, CAPACITY_FIRST)
+            enough = min(CAPACITY_MOST, max(CAPACITY_FIRST, round(CAPACITY_S * first)))
+            state.capacity[which] = _closed_rate(state, one, enough)
+        if state.kept:
+            write_json(state.kept, state.capacity)
+    return state.capacity[which]
+
+
+def run(state: State, parameters: dict[str, Any], repeat: int) -> Raw:
+    slices.write(state.bench.folder / "texts.bin", _texts(state, parameters))
+    rate = parameters["load"]
+    notes = []
+    if parameters["scale"] == OF_CAPACITY:
+        capacity = _capacity(state, parameters)
+        rate *= capacity / 100
+        notes.append(
+            f"{parameters['system']}, {parameters['corpus']}, {parameters['tokens']} tokens: "
+            f"100% are {capacity:,.0f} requests/s (closed loop, {CAPACITY_IN_FLIGHT} in flight)"
+        )
+    rate = max(1, round(rate))
+    with systems.serving(state.bench, parameters["system"]) as one:
+        _warm(state, one, parameters)
+        rows = _load(
+            state, one,
+            "--rate", rate, "--arrivals", parameters["arrivals"], "--seed", repeat,
+            "--requests", WARM_UP + max(1, round(rate * parameters["seconds"])),
+            "--in-flight", parameters["in-flight"], "--limit", parameters["limit"],
+        )  # fmt: skip
+    return Raw(rows, [one.note, *notes])
+
+
+def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
+    pieces = _texts(state, parameters)
+    counts = dict.fromkeys(COUNTS, 0)
+    trips, since_sent, late = Samples(), Samples(), Samples()
+    ids = 0
+    begin, last = (int(raw.rows[at]["intended_ns"]) for at in (0, -1))
+    # With the gap behind the last request, as the load has it.
+    window = (last - begin) * len(raw.rows) / max(1, len(raw.rows) - 1)
+    end = begin + window
+    for row in raw.rows:
+        if row["sent_ns"]:
+            late.add(int(row["sent_ns"]) - int(row["intended_ns"]))
+    for row in round_trips.right(raw.rows, counts):
+        intended, ns = int(row["intended_ns"]), int(row["ns"])
+        trips.add(ns)
+        since_sent.add(intended + ns - int(row["sent_ns"]))
+        ids += len(pieces[int(row["index"]) % len(pieces)].ids)
+        end = max(end, intended + ns)
+    if not len(trips):
+        raise OSError(f"none of {len(raw.rows)} requests was answered: {counts}")
+    took = end - begin
+    return Report(
+        values={
+            "rate": 1e9 * len(trips) / took,
+            "achieved": 100 * len(trips) / len(raw.rows) * window / took,
+            "throughput": 1000 * ids / took,
+        },
+        samples={"round-trip": trips, "since-sent": since_sent, "late": late},
+        counts=counts,
+        ids_checked=ids,
+        notes=raw.notes,
+    )
+
+
+def clean(state: State) -> None:
+    state.bench.stack.close()

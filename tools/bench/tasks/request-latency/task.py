@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long a client waits for ids, with and without a measure, an idea of the appliance's, and a
+neighbour: dpdk-tokd over a veth pair, as tools/demo has it, asked by tokd-load for texts it has not
+seen."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import load as round_trips
+from bench.appliance import HUGE, NO_HUGE, PORT, READY_S, ring_bytes
+from bench.lab import host_measures, neighbours
+from bench.lab.host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU, taken
+from bench.lab.hugepages import hugepages
+from bench.lab.net import Veth, namespace, veth
+from bench.load import WARM_UP
+from bench.process import Process
+from bench.programs import DPDK_TOKD
+from bench.samples import Samples
+from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.texts import mix as texts
+from bench.texts import reference, slices
+from bench.texts.slices import Slice
+from dpdk_tokd import RingReader
+
+HELP = (
+    "One request in flight, of text not seen before, each trial by an appliance started anew. "
+    "round-trip: the client's, from before it sends to the last id; first-id: to the first ones; "
+    "inside: the same requests in the appliance, from the first packet taken from the queue to the "
+    "last id in the token ring. preempted: how often the kernel took the CPU from a thread of the "
+    "appliance. copied: of the bytes of ids in replies, those that were copied out of the ring. "
+    "Texts are no longer than a datagram of 8 fragments."
+)
+# Left out, each alone: ids wait until they fill a packet; the text comes in one datagram, which is
+# tokenized when its last fragment is there; ids are copied into replies.
+IDEAS = ("prompt-ids", "streaming", "zero-copy")
+PARAMETERS = {
+    "driver": Choice(("af_xdp", "af_packet"), "of the port"),
+    "without": Choice(
+        ("nothing", *host_measures.MEASURES, *IDEAS, "everything"),
+        "the measure or the idea that is left out",
+    ),
+    "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
+    "tokens": Number(16, 2048, "of a text"),
+    "requests": Number(20, 20_000, "of each trial"),
+}
+METRICS = {
+    "round-trip": Distribution("us"),
+    "first-id": Distribution("us"),
+    "inside": Distribution("us"),
+    "preempted": Value("1/s"),
+    "copied": Value("%"),
+}
+COUNTS = round_trips.COUNTS
+UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
+CHECKS_IDS = True
+
+POLL = {True: 64, False: 0}  # net_af_xdp's busy_budget; 64 is its default
+NO_POLL = "Failed to set SO_"  # what net_af_xdp says of a kernel without busy polling
+# Bytes of text in the longest datagram that dpdk-tokd takes: 8 fragments of an MTU of 1500, less
+# the headers of UDP and of DATA.
+DATAGRAM = 8 * 1480 - 8 - 64
+SPARE = 100  # texts, for those that exceed it
+
+
+@dataclass
+class State:
+    stack: ExitStack
+    folder: Path
+    vocab: Path
+    pieces: dict[int, list[Slice]]  # by tokens, as many as the largest test of them sends
+    link: Veth
+    client: str
+    huge: bool
+    obstacles: dict[str, str]
+
+
+@dataclass(frozen=True)
+class Raw:
+    rows: list[dict[str, str]]  # tokd-load's
+    inside: dict[int, tuple[int, int]]  # by index: first t_rx, last t_publish, in ns
+    seconds: float
+    preempted: int
+    copied: float
+    notes: list[str]
+
+
+def prepare(context: Context) -> State:
+    """Texts and their ids, on which tiktoken must agree with tokenizers; the wire; huge pages."""
+    if len(CPUS) < 2:
+        raise Missing("needs two CPUs: for dpdk-tokd and the client")
+    round_trips.need_tokd_load()
+    pieces: dict[int, list[Slice]] = {}
+    agreed = 0
+    for tokens in sorted({test["tokens"] for test in context.tests}):
+        most = max(test["requests"] for test in context.tests if test["tokens"] == tokens)
+        try:
+            vocab, found, checked = texts.cut(most + WARM_UP + SPARE, {tokens: 1})
+        except reference.ReferenceMismatch as error:
+            raise WrongIds(str(error)) from error
+        found = [piece for piece in found if len(piece.text.encode()) <= DATAGRAM]
+        if len(found) < most + WARM_UP:
+            raise Missing(f"the corpora have {len(found)} texts of {tokens} tokens: ask for fewer")
+        pieces[tokens] = found
+        agreed += checked
+    context.say(f"request-latency: tiktoken agrees with tokenizers on {agreed:,} bytes")
+    with ExitStack() as stack:
+        obstacles = host_measures.obstacles()
+        try:
+            # Beside those of client-to-ids, which a box may have as well.
+            client = stack.enter_context(namespace("latency"))
+            link = stack.enter_context(veth(2, client, None))
+        except OSError as error:
+            raise Missing(f"no veth pair can be made, which needs root: {error}") from error
+        huge = stack.enter_context(hugepages())
+        if not huge:
+            obstacles["huge-pages"] = "huge pages of 2 MB could not be reserved"
+        return State(stack.pop_all(), context.folder, vocab, pieces, link, client, huge, obstacles)
+    raise AssertionError
+
+
+def _obstacle(state: State, driver: str, without: str) -> str | None:
+    """Why that cannot be left out."""
+    if driver == "af_packet":
+        if without == "polling":
+            return "busy_budget is net_af_xdp's"
+        if not taken("streaming", without):
+            return (
+                "Linux puts fragments together before net_af_packet, to a frame that its framesz "
+                "does not hold"
+            )
+    elif without == "zero-copy":
+        return (
+            "net_af_xdp sends a packet from one piece of memory: ids are copied into it as it is"
+        )
+    return state.obstacles.get(without)
+
+
+def _start(state: State, driver: str, without: str, ring: int) -> Process:
+    cpus = str(WORKER_CPU) if taken("affinity", without) else f"({','.join(map(str, CPUS))})"
+    memory = HUGE if state.huge and taken("huge-pages", without) else NO_HUGE
+    device = f"net_{driver}0,iface={state.link.near}"
+    if driver == "af_xdp":
+        device += f",busy_budget={POLL[taken('polling', without)]}"
+    eal = ["--lcores", f"0@{cpus}", "--no-pci", f"--vdev={device}", *memory]
+    own = ["--ip", state.link.server, "--udp-port", str(PORT), "--vocab", str(state.vocab)]
+    own += ["--socket", str(state.folder / "tokd.sock"), "--ring-size", str(ring)]
+    if not taken("zero-copy", without):
+        own += ["--zero-copy", "0"]
+    log = state.folder / "dpdk-tokd.log"
+    return Process("dpdk-tokd", [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own], log)
+
+
+def _asked(without: str) -> list[str]:
+    """Options of tokd-load."""
+    prompt = ["--stream"] if taken("prompt-ids", without) else []
+    return prompt if taken("streaming", without) else [*prompt, "--payload", str(DATAGRAM)]
+
+
+def _copied(log: Path) -> float:
+    """By dpdk-tokd's own counters, which it prints when it ends."""
+    said = log.read_text()
+    lines = (line.split() for line in said.splitlines())
+    counters = {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[1].isdigit()}
+    copied = counters.get("reply_copied_bytes", 0)
+    every = copied + counters.get("reply_zero_copy_bytes", 0)
+    if every == 0:
+        raise OSError(f"dpdk-tokd counted no ids in replies when it ended: {said[-500:]}")
+    return 100 * copied / every
+
+
+def _preempted(pid: int) -> int:
+    """Of all threads of a process, how often another took the CPU."""
+    total = 0
+    for path in Path("/proc", str(pid), "task").glob("*/status"):
+        for line in path.read_text().splitlines():
+            if line.startswith("nonvoluntary_ctxt_switches"):
+                total += int(line.split()[1])
+    return total
+
+
+def _read_ring(reader: RingReader, pieces: list[Slice]) -> dict[int, tuple[int, int]]:
+    """When each text came in and was done; its ids compared once more."""
+    found: dict[int, tuple[int, int]] = {}
+    at = [0] * len(pieces)
+    while (given := reader.poll()) is not None:
+        index = given.stream_id - 1
+        right = pieces[index].ids[given.first : given.first + len(given)]
+        if given.aborted:
+            continue
+        if given.first != at[index] or list(given.tokens) != list(right):
+            raise WrongIds(f"text {index}: ids in the token ring are not the reference's")
+        at[index] += len(given)
+        begin = found.get(index, (given.t_rx_ns, 0))[0]
+        found[index] = (begin, given.t_publish_ns)
+    return {index: times for index, times in found.items() if at[index] == len(pieces[index].ids)}
+
+
+def run(state: State, parameters: dict[str, Any]) -> Raw:
+    driver, without = parameters["driver"], parameters["without"]
+    if why := _obstacle(state, driver, without):
+        raise Missing(why)
+    pieces = state.pieces[parameters["tokens"]][: parameters["requests"] + WARM_UP]
+    pinned = taken("affinity", without)
+    sent = state.folder / "texts.bin"
+    slices.write(sent, pieces)
+    # The reader of the ring stands still while times are taken: all of them must have room.
+    ring = ring_bytes(sum(4 * len(piece.ids) + 64 * 32 for piece in pieces))
+    with ExitStack() as stack:
+        notes = stack.enter_context(host_measures.settings(without))
+        appliance = stack.enter_context(_start(state, driver, without, ring))
+        appliance.wait_for("ready:", READY_S)
+        if taken("polling", without) and NO_POLL in appliance.log.read_text():
+            state.obstacles["polling"] = "net_af_xdp cannot set SO_PREFER_BUSY_POLL here"
+        if why := state.obstacles.get(without):
+            raise Missing(why)
+        reader = stack.enter_context(RingReader(str(state.folder / "tokd.sock")))
+        beside = neighbours.beside_worker(parameters["neighbour"], pinned, state.folder)
+        stack.enter_context(beside)
+        cpu = CLIENT_CPU if pinned else None
+        before, begin = _preempted(appliance.pid), time.monotonic()
+        rows = round_trips.load(state.link, state.client, sent, cpu, "tokd", _asked(without))
+        seconds, preempted = time.monotonic() - begin, _preempted(appliance.pid) - before
+        seen = _read_ring(reader, pieces)
+    return Raw(rows, seen, seconds, preempted, _copied(appliance.log), notes)
+
+
+def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
+    pieces = state.pieces[parameters["tokens"]]
+    checked = 0
+    trips, firsts, inside_times = Samples(), Samples(), Samples()
+    counts: dict[str, int] = {}
+    for index, ns, first_ns in round_trips.answered(raw.rows, counts):
+        if index not in raw.inside:
+            raise WrongIds(f"text {index} is not in the token ring")
+        begin, end = raw.inside[index]
+        inside_times.add(end - begin)
+        trips.add(ns)
+        firsts.add(first_ns)
+        checked += len(pieces[index].ids)
+    return Report(
+        values={"preempted": raw.preempted / raw.seconds, "copied": raw.copied},
+        samples={"round-trip": trips, "first-id": firsts, "inside": inside_times},
+        counts=counts,
+        ids_checked=checked,
+        notes=raw.notes,
+    )
+
+
+def clean(state: State) -> None:
+    state.stack.close()

@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Where the time of a text goes between a client and its ids: dpdk-tokd over shared memory
+(net_memif), asked by tokd-load-dpdk, stage by stage."""
+
+import csv
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.lab.hugepages import hugepages
+from bench.pair import CPUS, LoadFailed, Pair
+from bench.programs import DPDK_TOKD, TOKD_LOAD_DPDK
+from bench.samples import Samples
+from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.texts import encode_texts, slices
+from bench.texts.encode_texts import CORPORA, VOCABULARIES, Kind
+from bench.texts.reference import ReferenceMismatch
+from dpdk_tokd.ops.telemetry import Telemetry
+
+WARM_UP = 100  # requests of other texts, checked but not measured
+LOAD_S = 300.0
+HELP = (
+    "One request in flight, of text not seen before, each trial by an appliance started anew, over "
+    "shared memory: no network card, no kernel. Stages, means that add up to the mean round trip: "
+    "tokenize: inside the tokenizer, all packets; in-and-publish: the rest from the first packet "
+    "taken from the queue to the last record published in the token ring: parsing, finding the "
+    "text, waiting for its other packets, writing records; reply: from there to the last reply "
+    "handed to the driver; wire-and-client: all else. inside: the first two, of each request."
+)
+PARAMETERS = {
+    "vocabulary": Choice(VOCABULARIES, "gpt2: byte-level BPE; bert-base-uncased: WordPiece"),
+    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: its documents by turns"),
+    "bytes": Number(16, 65_536, "of a text"),
+    "requests": Number(20, 20_000, "of each trial"),
+}
+METRICS = {
+    "tokenize": Value("us"),
+    "in-and-publish": Value("us"),
+    "reply": Value("us"),
+    "wire-and-client": Value("us"),
+    "inside": Distribution("us"),
+    "round-trip": Distribution("us"),
+}
+COUNTS = {"sent-again": "packets that were sent again; their requests' times count"}
+CHECKS_IDS = True
+OF_TELEMETRY = ("tokenizer", "ring_to_reply")
+
+
+@dataclass(frozen=True)
+class State:
+    stack: ExitStack
+    folder: Path
+    vocabularies: dict[str, Path]
+    pieces: dict[Kind, list[slices.Slice]]
+    huge: bool
+
+
+@dataclass(frozen=True)
+class Raw:
+    rows: list[dict[str, str]]  # tokd-load-dpdk's
+    means: dict[str, float]  # us, of telemetry's stages
+    ids: int
+    note: str
+
+
+def _kind(parameters: dict[str, Any]) -> Kind:
+    return Kind(parameters["vocabulary"], parameters["corpus"], "bytes", parameters["bytes"])
+
+
+def prepare(context: Context) -> State:
+    """Texts and their ids, and huge pages."""
+    if len(CPUS) < 2:
+        raise Missing("needs two CPUs: for dpdk-tokd and the client")
+    for program in (DPDK_TOKD, TOKD_LOAD_DPDK):
+        if not program.is_file():
+            raise Missing(f"{program} is not built: run tools/setup")
+    wanted: dict[Kind, int] = {}
+    for test in context.tests:
+        wanted[_kind(test)] = max(test["requests"] + WARM_UP, wanted.get(_kind(test), 0))
+    names = sorted({kind.vocabulary for kind in wanted})
+    loaded = {name: encode_texts.load(name, context.folder) for name in names}
+    pieces = {}
+    for kind, count in wanted.items():
+        try:
+            vocabulary = loaded[kind.vocabulary]
+            _, pieces[kind] = encode_texts.cut(kind, vocabulary, count, context.corpora)
+        except ReferenceMismatch as error:
+            raise WrongIds(str(error)) from error
+    with ExitStack() as stack:
+        huge = stack.enter_context(hugepages())
+        files = {name: vocabulary.file for name, vocabulary in loaded.items()}
+        return State(stack.pop_all(), context.folder, files, pieces, huge)
+    raise AssertionError
+
+
+def _load(pair: Pair, texts: list[slices.Slice], folder: Path) -> list[dict[str, str]]:
+    """tokd-load-dpdk's rows. WrongIds unless all ids were right, in answers and in the ring."""
+    sent, out = folder / "texts.bin", folder / "out.csv"
+    slices.write(sent, texts)
+    try:
+        code, report, said = pair.load(sent, f"--out={out}", timeout_s=LOAD_S)
+    except LoadFailed as error:
+        raise OSError(str(error)) from error
+    ring = report["ring"]
+    if any(word in said for word in ("wrong", "than are right")) or ring["wrong"]:
+        raise WrongIds(said.splitlines()[0] if said else f"{ring['wrong']} in the token ring")
+    if code != 0 or report["right"] != len(texts) or ring["texts"] != len(texts):
+        raise OSError(f"{report['right']} of {len(texts)} requests were answered: {said}")
+    with out.open() as file:
+        return list(csv.DictReader(file))
+
+
+def run(state: State, parameters: dict[str, Any]) -> Raw:
+    every, requests = state.pieces[_kind(parameters)], parameters["requests"]
+    if len(every) < requests + WARM_UP:
+        raise Missing(f"{len(every)} texts, of {requests + WARM_UP} asked for: there are no more")
+    warm_up, measured = every[:WARM_UP], every[WARM_UP : WARM_UP + requests]
+    vocab = state.vocabularies[parameters["vocabulary"]]
+    with Pair(vocab, state.folder, state.huge) as pair, Telemetry(pair.prefix) as telemetry:
+        _load(pair, warm_up, state.folder)
+        before = {name: telemetry.histogram(name) for name in OF_TELEMETRY}
+        rows = _load(pair, measured, state.folder)
+        since = {name: telemetry.histogram(name).since(before[name]) for name in OF_TELEMETRY}
+    if counts := {name: h.count for name, h in since.items() if h.count != requests}:
+        raise OSError(f"telemetry counted {counts}, of {requests} texts")
+    memory = "huge pages of 2 MB" if state.huge else "no huge pages"
+    return Raw(
+        rows,
+        {name: histogram.sum_s / requests * 1e6 for name, histogram in since.items()},
+        sum(len(piece.ids) for piece in measured),
+        f"net_memif, {memory}, one worker; the last of two CPUs or more is the worker's",
+    )
+
+
+def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
+    inside, trips = Samples(), Samples()
+    whole = {"inside": 0, "trip": 0}
+    again = 0
+    for row in raw.rows:
+        inside.add(int(row["text_to_last_id_ns"]))
+        trips.add(int(row["ns"]))
+        whole["inside"] += int(row["text_to_last_id_ns"])
+        whole["trip"] += int(row["ns"])
+        again += int(row["retransmits"])
+    mean = {name: ns / len(raw.rows) / 1000 for name, ns in whole.items()}
+    tokenize, reply = raw.means["tokenizer"], raw.means["ring_to_reply"]
+    return Report(
+        values={
+            "tokenize": tokenize,
+            "in-and-publish": mean["inside"] - tokenize,
+            "reply": reply,
+            "wire-and-client": mean["trip"] - mean["inside"] - reply,
+        },
+        samples={"inside": inside, "round-trip": trips},
+        counts={"sent-again": again},
+        ids_checked=raw.ids,
+        notes=[raw.note],
+    )
+
+
+def clean(state: State) -> None:
+    state.stack.close()

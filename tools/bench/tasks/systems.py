@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The systems that a client sends texts to: dpdk-tokd over a veth pair, and conventional
+servers behind kernel sockets over another that is set up alike, asked by the same tokd-load."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench import load as round_trips
+from bench.appliance import start_appliance, start_baseline
+from bench.baseline import engines
+from bench.lab.host_measures import CPUS, ENDS_WITH_US, WORKER_CPU
+from bench.lab.hugepages import hugepages
+from bench.lab.net import Veth, namespace, veth
+from bench.task import Context, Missing, WrongIds
+from bench.texts import fetch_corpus, reference
+from bench.texts import mix as texts
+from bench.texts.packages import data_home
+from bench.texts.slices import Slice
+
+HELP = (
+    "tokd: dpdk-tokd on AF_XDP; tokd-af-packet: on AF_PACKET; both with huge pages; rust, python, "
+    "tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure Python GPT-2 encoder, and "
+    "those libraries, behind a kernel socket (tools/baseline/socket_server.py), udp or tcp, in one "
+    "thread that spins as dpdk-tokd does, or sleeps until something comes, or in asyncio."
+)
+CORPORA = ("english", "code", "multi")
+
+
+@dataclass(frozen=True)
+class Server:
+    engine: str
+    transport: str
+    loop: tuple[str, ...]  # options of the server
+
+
+TOKD = {"tokd": "net_af_xdp", "tokd-af-packet": "net_af_packet"}  # drivers
+AF_XDP = 44  # Linux's; Python has no name for it
+LOOPS = {"": ("thread",), "-sleep": ("thread", "--block"), "-asyncio": ("asyncio",)}
+SERVERS = {
+    f"{name}-{transport}{suffix}": Server(engine, transport, loop)
+    for name, engine in (
+        ("rust", "tokenizers"),
+        *((engine, engine) for engine in ("python", "tiktoken", "gigatoken", "libtok")),
+    )
+    for transport in ("udp", "tcp")
+    for suffix, loop in LOOPS.items()
+}
+NAMES = (*TOKD, *SERVERS)
+MODES = {"udp": "plain", "tcp": "tcp"}  # tokd-load's
+SAMPLE = 32_768  # characters on which a server warms up and chooses its library's call
+
+
+@dataclass
+class Bench:
+    """What every one of them needs; close() its stack."""
+
+    stack: ExitStack
+    folder: Path
+    vocab: Path
+    json: Path  # the same as tokenizer.json
+    sample: Path
+    pieces: dict[tuple[str, int], list[Slice]]  # by corpus and tokens
+    client: str
+    server: str
+    links: tuple[Veth, Veth]  # dpdk-tokd's, and that of the conventional servers
+    huge: bool
+
+    def texts(self, corpus: str, tokens: int, wanted: int) -> list[Slice]:
+        every = self.pieces[corpus, tokens]
+        if len(every) < wanted:
+            raise Missing(f"{len(every)} texts, of {wanted} asked for: the corpus has no more")
+        return every[:wanted]
+
+
+@dataclass(frozen=True)
+class Serving:
+    link: Veth
+    mode: str  # tokd-load's
+    note: str  # how it runs
+
+
+def _cut(
+    context: Context, wanted: dict[int, int]
+) -> tuple[Path, dict[tuple[str, int], list[Slice]]]:
+    """Texts by corpus and tokens, with ids on which tiktoken agrees with tokenizers."""
+    pieces: dict[tuple[str, int], list[Slice]] = {}
+    names = tuple(context.corpora) or CORPORA
+    agreed = 0
+    vocab = Path()
+    for tokens, count in sorted(wanted.items()):
+        try:
+            vocab, found, checked = texts.cut(len(names) * count, {tokens: 1}, context.corpora)
+        except reference.ReferenceMismatch as error:
+            raise WrongIds(str(error)) from error
+        agreed += checked
+        for corpus in names:
+            pieces[corpus, tokens] = [piece for piece in found if piece.corpus == corpus]
+    context.say(f"tiktoken agrees with tokenizers on {agreed:,} bytes")
+    return vocab, pieces
+
+
+def _prepare_servers(context: Context, vocab: Path) -> tuple[Path, Path]:
+    """GPT-2's tokenizer.json, which takes seconds to make; and text to choose calls on."""
+    made, sample = context.folder / "tokenizer.json", context.folder / "sample.txt"
+    engines.write_json(vocab, made)
+    corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
+    # Their ends, which the texts that are sent seldom come to.
+    part = SAMPLE // len(corpora)
+    parts = [path.read_text("utf-8")[-part:] for path in corpora.values()]
+    sample.write_text("".join(parts), encoding="utf-8")
+    return made, sample
+
+
+def prepare(context: Context, wanted: dict[int, int]) -> Bench:
+    """`wanted`: how many texts of each corpus, by their tokens. Also their ids, and what the servers
+    need; the wires; huge pages."""
+    if len(CPUS) < 2:
+        raise Missing("needs two CPUs: for the server and the client")
+    round_trips.need_tokd_load()
+    vocab, pieces = _cut(context, wanted)
+    made, sample = _prepare_servers(context, vocab)
+    with ExitStack() as stack:
+        try:
+            client = stack.enter_context(namespace("client"))
+            server = stack.enter_context(namespace("server"))
+            links = (
+                stack.enter_context(veth(0, client, None)),
+                stack.enter_context(veth(1, client, server)),
+            )
+        except OSError as error:
+            raise Missing(f"no veth pair can be made, which needs root: {error}") from error
+        huge = stack.enter_context(hugepages())
+        folder, kept = context.folder, stack.pop_all()
+        return Bench(kept, folder, vocab, made, sample, pieces, client, server, links, huge)
+    raise AssertionError
+
+
+def _obstacle(bench: Bench, system: str) -> str | None:
+    """Why dpdk-tokd cannot run here as the system's name says: by no other way instead."""
+    if not bench.huge:
+        return "huge pages of 2 MB could not be reserved"
+    if TOKD[system] == "net_af_xdp":
+        try:
+            socket.socket(AF_XDP, socket.SOCK_RAW, 0).close()
+        except OSError as error:
+            return f"the kernel gives no AF_XDP socket: {error.strerror}"
+    return None
+
+
+@contextmanager
+def _tokd(bench: Bench, system: str) -> Iterator[Serving]:
+    if why := _obstacle(bench, system):
+        raise Missing(why)
+    link = bench.links[0]
+    with start_appliance(
+        link, bench.vocab, bench.folder, WORKER_CPU, bench.huge,
+        before=ENDS_WITH_US, drivers=(TOKD[system],),
+    ) as appliance:  # fmt: skip
+        if not appliance.huge_pages:
+            raise OSError("dpdk-tokd did not start with the huge pages that were reserved")
+        yield Serving(
+            link, "tokd", f"{system}: {appliance.driver}, huge pages of 2 MB, one worker"
+        )
+
+
+@contextmanager
+def _server(bench: Bench, system: str) -> Iterator[Serving]:
+    link, which = bench.links[1], SERVERS[system]
+    if why := engines.obstacle(which.engine):
+        raise Missing(why)
+    more = ["--engine", which.engine, "--transport", which.transport, "--loop", *which.loop]
+    more += ["--json", str(bench.json)]
+    with start_baseline(
+        link, bench.server, bench.vocab, bench.sample, bench.folder, WORKER_CPU, more, ENDS_WITH_US
+    ) as server:
+        _, _, how = server.wait_for("ready:", 1.0).partition(", ")
+        yield Serving(link, MODES[which.transport], f"{system}: {how}")
+
+
+@contextmanager
+def serving(bench: Bench, system: str) -> Iterator[Serving]:
+    """Started anew on the worker's CPU; ended when the context is left."""
+    with (_tokd if system in TOKD else _server)(bench, system) as one:
+        yield one

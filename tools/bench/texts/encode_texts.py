@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Texts on which tokenizers are timed: cut from the corpora by bytes or tokens, no two equal, with
+the ids that they must give."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain, zip_longest
+from pathlib import Path
+
+import numpy as np
+import tiktoken
+from bench.texts import fetch_corpus, fetch_vocab, reference
+from bench.texts.mix import CHARACTERS_A_TOKEN
+from bench.texts.packages import data_home
+from bench.texts.reference import LongestMatch, ReferenceMismatch
+from bench.texts.slices import Cursor, EndOfCorpus, Slice
+from tokenizers import Tokenizer
+
+CORPORA = (*fetch_corpus.CORPORA, "mixed")
+VOCABULARIES = ("gpt2", "bert-base-uncased")
+UNITS = ("bytes", "tokens")
+# To warm up: from the end of a corpus, where no other text is from; in texts of about the length that
+# is timed, for a library's fastest call can depend on it, but no longer than so.
+WARM_UP, WARM_UP_TEXT = 32_768, 1024  # bytes
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Texts of one kind."""
+
+    vocabulary: str
+    corpus: str
+    unit: str
+    length: int
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """`second`: a second reference, where there is one; `greedy`: likewise, ids by longest match."""
+
+    file: Path
+    json: Path  # the same, as Hugging Face's tokenizer.json
+    tokenizer: Tokenizer
+    second: tiktoken.Encoding | None
+    greedy: LongestMatch | None
+
+
+def load(name: str, folder: Path) -> Vocabulary:
+    file, json = fetch_vocab.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
+    if name == "gpt2":
+        tokenizer, second = reference.load_gpt2(file), reference.load_tiktoken(file)
+        made = Vocabulary(file, json, tokenizer, second, LongestMatch(tokenizer))
+    else:
+        made = Vocabulary(file, json, reference.load_bert_uncased(file), None, None)
+    made.tokenizer.save(str(json))
+    return made
+
+
+def _by_turns(texts: list[str]) -> Iterator[str]:
+    """Their documents, one of each, until all are at their end."""
+    rounds = zip_longest(*map(fetch_corpus.documents, texts), fillvalue="")
+    return chain.from_iterable(rounds)
+
+
+@cache
+def corpus(name: str) -> str:
+    paths = fetch_corpus.fetch(data_home() / "corpus")
+    if name == "mixed":
+        return "".join(_by_turns([path.read_text("utf-8") for path in paths.values()]))
+    return paths[name].read_text("utf-8")
+
+
+def _bytes(kind: Kind) -> int:
+    """Of a text, about."""
+    return kind.length * (1 if kind.unit == "bytes" else CHARACTERS_A_TOKEN)
+
+
+def how_many(kind: Kind, calls: int, megabytes: float) -> int:
+    """Texts, `calls` at most and `megabytes` in all, but one at least."""
+    return max(1, min(calls, int(megabytes * 1e6 / _bytes(kind))))
+
+
+def _different(text: str, kind: Kind, tokenizer: Tokenizer, count: int) -> list[str]:
+    """So many from all over a text, or fewer where it ends."""
+    # Some are there twice, and are left out: without room for more the text would end first.
+    tries = count + count // 4
+    cursor = Cursor(text, skip=max(0, (len(text) - tries * _bytes(kind)) // tries))
+    found: dict[str, None] = {}
+    try:
+        while len(found) < count:
+            if kind.unit == "bytes":
+                found[cursor.bytes(kind.length)] = None
+            else:
+                found[cursor.tokens(tokenizer, kind.length)] = None
+    except EndOfCorpus:
+        pass
+    return list(found)
+
+
+def _agreed(piece: Slice, second: tiktoken.Encoding | None) -> Slice:
+    if second is not None and second.encode_ordinary(piece.text) != piece.ids.tolist():
+        raise ReferenceMismatch(f"tokenizers and tiktoken disagree on {piece.text[:80]!r}...")
+    return piece
+
+
+def cut(
+    kind: Kind, vocabulary: Vocabulary, count: int, own: Mapping[str, Path] | None = None
+) -> tuple[list[Slice], list[Slice]]:
+    """Texts to warm up with, and those to time; `own`: corpora that are not tools/fetch-corpus's.
+    ReferenceMismatch: the references disagree."""
+    own_one = (own or {}).get(kind.corpus)
+    text = corpus(kind.corpus) if own_one is None else own_one.read_text("utf-8")
+    tokenizer, size = vocabulary.tokenizer, str(kind.length)
+
+    def right(texts: list[str]) -> list[Slice]:
+        found = (np.array(reference.ids(tokenizer, one), np.uint32) for one in texts)
+        return [
+            _agreed(Slice(kind.corpus, size, one, ids), vocabulary.second)
+            for one, ids in zip(texts, found, strict=True)
+        ]
+
+    warm_up = replace(kind, unit="bytes", length=min(_bytes(kind), WARM_UP_TEXT))
+    few = WARM_UP // warm_up.length
+    return (  # as many characters are as many bytes at least
+        right(_different(text[-WARM_UP:], warm_up, tokenizer, few)),
+        right(_different(text[:-WARM_UP], kind, tokenizer, count)),
+    )
+
+
+def greedy(pieces: list[Slice], definition: LongestMatch) -> list[Slice]:
+    """The same texts with the ids of the longest match."""
+    return [replace(p, ids=np.array(definition.ids(p.text), np.uint32)) for p in pieces]

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Texts of mixed lengths with the reference's ids, and how tiktoken sees them."""
+
+import random
+from collections.abc import Mapping
+from concurrent.futures import ProcessPoolExecutor
+from functools import cache, partial
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+from bench.texts import fetch_corpus, fetch_vocab, reference
+from bench.texts.packages import data_home
+from bench.texts.slices import Cursor, EndOfCorpus, Slice
+from tokenizers import Tokenizer
+
+# Tokens of a text, and how many of a hundred texts are so long: most are short.
+MIX = {16: 40, 32: 20, 64: 15, 128: 12, 512: 8, 1024: 3, 2048: 2}
+CHARACTERS_A_TOKEN = 5  # at most about so many, for leaving room between texts
+SEED = 7
+
+
+def lengths(count: int, mix: dict[int, int]) -> list[int]:
+    """Of each length its share, at least one; in an order of the seed's."""
+    share = sum(mix.values())
+    found = [n for n, parts in mix.items() for _ in range(max(1, count * parts // share))]
+    random.Random(SEED).shuffle(found)
+    return found
+
+
+@cache
+def _tokenizer(ranks: Path) -> Tokenizer:
+    """Made once: processes forked from here on have it already."""
+    return reference.load_gpt2(ranks)
+
+
+def _cut(ranks: Path, wanted: list[int], corpus: tuple[str, Path]) -> list[Slice]:
+    name, path = corpus
+    tokenizer = _tokenizer(ranks)
+    text = path.read_text(encoding="utf-8")
+    spare = len(text) - CHARACTERS_A_TOKEN * sum(wanted)
+    cursor = Cursor(text, skip=max(0, spare // len(wanted)))
+    found = []
+    for count in wanted:
+        try:
+            piece = cursor.tokens(tokenizer, count)
+        except EndOfCorpus:
+            break
+        right = np.array(reference.ids(tokenizer, piece), dtype=np.uint32)
+        found.append(Slice(name, str(count), piece, right))
+    return found
+
+
+def cut(
+    count: int, mix: dict[int, int], own: Mapping[str, Path] | None = None
+) -> tuple[Path, list[Slice], int]:
+    """The vocabulary; about `count` texts of all corpora, no two overlapping; and the bytes of
+    text on which the second reference was asked and agreed with the first. `own`: corpora, if not
+    those of tools/fetch-corpus."""
+    vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
+    corpora = own or fetch_corpus.fetch(data_home() / "corpus")
+    wanted = lengths(count // len(corpora), mix)
+    tokenizer = _tokenizer(vocab)
+    with ProcessPoolExecutor(2) as pool:
+        parts = list(pool.map(partial(_cut, vocab, wanted), corpora.items()))
+    pieces = list(chain.from_iterable(parts))
+    random.Random(SEED).shuffle(pieces)
+    checked = (piece.text for piece in reference.some(pieces))
+    agreed = reference.verify(tokenizer, vocab, checked)
+    return vocab, pieces, agreed

@@ -232,8 +232,7 @@ release_looks_at_so_much_and_no_more(void **state)
 
 			assert_true(tok_bpe_push(&s, text + i, 1, &next));
 			next = tok_bpe_release_within(&s, small_random(&seed, 5), next);
-			assert_in_range(
-				next - got, certain_ids(&sv, text, i + 1, true), certain);
+			assert_in_range(next - got, certain_ids(&sv, text, i + 1, true), certain);
 			late += (uint32_t)(next - got) < certain;
 			small_encode(&sv, text, i + 1, want);
 			assert_memory_equal(got, want, (size_t)(next - got) * sizeof(*got));

@@ -24,8 +24,11 @@ bool tok_repeats_fill(struct tok_vocab *v);
 /* Fill in the stems of the automaton's nodes, and which are runs. Splits and nodes are there. */
 void tok_stems_fill(struct tok_vocab *v);
 
-/* Are they those that tok_stems_fill() makes? */
-bool tok_stems_fit(const struct tok_vocab *v);
+/*
+ * Does a node say what tok_stems_fill() makes of it and its children? Splits are looked at, and the
+ * bytes of the tokens below it.
+ */
+bool tok_stem_fits(const struct tok_vocab *v, uint32_t at);
 
 /* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
 

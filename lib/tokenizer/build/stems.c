@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tokens that go on from a node share. A token's left edge is the token, its left part, the
- * left part of that, and so on down to its first byte. The tokens below a node have the end of that
- * list in common, from the node's *stem* on. Whether the stem is joined with what stands before it,
- * by a merge that comes before any that makes more of it, is then one question for all of them
- * (bpe_stream.c asks it). Set-up only.
+ * What the tokens that go on from a node share. A token's left edge is the token, its left part,
+ * the left part of that, and so on down to its first byte. The tokens below a node have the end of
+ * that list in common, from the node's *stem* on. Whether the stem is joined with what stands
+ * before it, by a merge that comes before any that makes more of it, is then one question for all
+ * of them (bpe_stream.c asks it). Set-up only.
  */
 #include "parts.h"
 
@@ -48,8 +48,8 @@ edge_of(const struct tok_vocab *v, const struct tok_node *node)
 static uint16_t
 extends_of(const struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
 {
-	const uint16_t run = (uint16_t)(TOK_EXTENDS | TOK_EXTENDS_RUN |
-					(uint32_t)byte << TOK_EXTENDS_RUN_SHIFT);
+	const uint16_t run =
+		(uint16_t)(TOK_EXTENDS | TOK_EXTENDS_RUN | (uint32_t)byte << TOK_EXTENDS_RUN_SHIFT);
 
 	if (!v->node[child].extends)
 		return 0;
@@ -91,16 +91,15 @@ tok_stems_fill(struct tok_vocab *v)
 }
 
 bool
-tok_stems_fit(const struct tok_vocab *v)
+tok_stem_fits(const struct tok_vocab *v, uint32_t at)
 {
-	if (v->node[0].extends != TOK_EXTENDS)
-		return false;
-	for (uint32_t at = v->n_nodes; --at > 0;) {
-		const struct edge all = edge_of(v, &v->node[at]);
+	const struct tok_node *node = &v->node[at];
+	struct edge all;
 
-		if (v->node[at].stem != all.stem || v->node[at].limit != all.limit ||
-			!runs(v, at, NULL))
-			return false;
-	}
-	return runs(v, 0, NULL);
+	if (!runs(v, at, NULL))
+		return false;
+	if (at == 0)
+		return node->extends == TOK_EXTENDS;
+	all = edge_of(v, node);
+	return node->stem == all.stem && node->limit == all.limit;
 }

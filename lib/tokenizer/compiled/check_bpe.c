@@ -303,7 +303,7 @@ tokens_fit(const struct tok_vocab *v)
 		} else {
 			witness[at] = witness[node->first]; /* leaves are tokens */
 		}
-		ok = ok && children_fit(v, witness, at);
+		ok = ok && children_fit(v, witness, at) && tok_stem_fits(v, at);
 	}
 	free(witness);
 	return ok && n == v->n_ranks;
@@ -388,8 +388,6 @@ tok_compiled_check_bpe(struct tok_vocab *v)
 		return "word";
 	if (!nodes_fit(v) || !tokens_fit(v))
 		return "node";
-	if (!tok_stems_fit(v))
-		return "stem";
 	if (!links_fit(v))
 		return "fail";
 	if (v->pretok == TOK_PRETOK_PIECES)

@@ -178,10 +178,10 @@ is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 #define FIRST_TRIES 2u
 
 /*
- * last(i + 1), with the automaton in `state` behind byte i. Of the tokens that end there exactly one
- * stands next to the encoding before it, so they may be tried in any order: the longest ones; then
- * the one that it was the last time in a like place, and the one that begins where the last token a
- * byte before began, either of which it mostly is in a run; then the others.
+ * last(i + 1), with the automaton in `state` behind byte i. Of the tokens that end there exactly
+ * one stands next to the encoding before it, so they may be tried in any order: the longest ones;
+ * then the one that it was the last time in a like place, and the one that begins where the last
+ * token a byte before began, either of which it mostly is in a run; then the others.
  */
 static inline uint32_t
 last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
@@ -293,7 +293,8 @@ stem_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n
 		if (limit - v->repeat[i].low < v->repeat[i].high - v->repeat[i].low)
 			return true;
 	}
-	return look(v, left, v->node[node].stem, limit == TOK_NO_TOKEN ? limit : limit + 1, n_pairs);
+	return look(
+		v, left, v->node[node].stem, limit == TOK_NO_TOKEN ? limit : limit + 1, n_pairs);
 }
 
 /*
@@ -304,8 +305,8 @@ stem_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n
 #define NO_BYTE UINT32_MAX
 
 static bool
-some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t but,
-	uint32_t *n_pairs)
+some_token_stands(
+	const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t but, uint32_t *n_pairs)
 {
 	const uint32_t skip = but != NO_BYTE ? tok_child(&v->node[node], (uint8_t)but) : 0;
 	struct search x;
@@ -351,8 +352,8 @@ some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint3
  * from which a token goes on. What is known of longer ones is not looked at again.
  */
 static void
-look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte,
-	struct tok_cache_growth *known, uint32_t *n_pairs)
+look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, struct tok_cache_growth *known,
+	uint32_t *n_pairs)
 {
 	uint32_t run[TOK_MAX_TOKEN_BYTES + 1], n = 0, next = at;
 
@@ -368,17 +369,15 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte,
 	while (n-- > 0) {
 		const struct tok_node *node = &v->node[run[n]];
 		const bool longer = node->child[byte >> 6] >> (byte & 63) & 1;
-		const uint32_t token =
-			longer ? v->node[tok_child(node, byte)].token : TOK_NO_TOKEN;
+		const uint32_t token = longer ? v->node[tok_child(node, byte)].token : TOK_NO_TOKEN;
 		bool stands;
 
 		if (!node->extends)
 			continue;
 		stands = (token != TOK_NO_TOKEN &&
 				 look(v, known->left, token, TOK_NO_TOKEN, n_pairs)) ||
-			 (tok_children(node) > longer &&
-				 some_token_stands(v, known->left, run[n],
-					 longer ? byte : NO_BYTE, n_pairs));
+			 (tok_children(node) > longer && some_token_stands(v, known->left, run[n],
+								 longer ? byte : NO_BYTE, n_pairs));
 		if (*n_pairs == 0)
 			return;
 		if (stands) {
@@ -421,7 +420,8 @@ may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t
 
 /*
  * Where the path from `from` meets that from `meet`. It is `meet` if it passes there, and if it
- * leaves pos[]: then `from` is not live, for the paths of all that are pass what was given out last.
+ * leaves pos[]: then `from` is not live, for the paths of all that are pass what was given out
+ * last.
  */
 static uint32_t
 meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread has learned, in fixed memory of its own: pretokens that are several tokens, in a two-way
- * set-associative cache; pairs of tokens that do or do not stand, how far a token may be growing
- * behind another, and which token came last in a like place, in direct-mapped ones. All hashes are
- * keyed; crafted text can only evict.
+ * What a thread has learned, in fixed memory of its own: pretokens that are several tokens, in a
+ * two-way set-associative cache; pairs of tokens that do or do not stand, how far a token may be
+ * growing behind another, and which token came last in a like place, in direct-mapped ones. All
+ * hashes are keyed; crafted text can only evict.
  */
 #ifndef TOK_CACHE_H
 #define TOK_CACHE_H
@@ -26,8 +26,8 @@ static_assert(sizeof(struct tok_cache_entry) == 64, "one cache line");
 
 /* Tokens that begin with what a node spells, or all that begin with a run of its byte. */
 struct tok_cache_growth {
-	uint32_t left; /* rank id of the token before them */
-	uint32_t node; /* 0: free */
+	uint32_t left;	/* rank id of the token before them */
+	uint32_t node;	/* 0: free */
 	uint16_t alive; /* depth up to which one may be growing, 0 if that is not known of any */
 	uint16_t dead;	/* depth from which none is; UINT16_MAX likewise */
 };

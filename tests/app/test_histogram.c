@@ -2,6 +2,7 @@
 /* Times by stage: the arithmetic of the histograms, and what is counted as which stage. */
 #include <stdlib.h>
 
+#include "../../app/tokd-load/dice.h"
 #include "fixture.h"
 #include "tests.h"
 
@@ -52,11 +53,12 @@ compare_with_sorted(uint32_t n, uint32_t bits)
 {
 	static const uint32_t permille[] = {1, 10, 250, 500, 900, 990, 999, 1000};
 	struct tokd_histogram part[2] = {0}, all = {0};
-	uint64_t *value = calloc(n, sizeof(*value)), sum = 0, x = n * 2654435761u + bits;
+	uint64_t *value = calloc(n, sizeof(*value)), sum = 0, dice = n * 2654435761u + bits;
 
 	assert_non_null(value);
 	for (uint32_t i = 0; i < n; i++) {
-		x = x * 6364136223846793005u + 1442695040888963407u;
+		const uint64_t x = dice_throw(&dice);
+
 		value[i] = (x >> 8) >> (64 - 8 - bits + (x >> 59) % bits);
 		tokd_histogram_add(&part[i % 2], value[i]);
 		sum += value[i];

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../app/tokd-load/dice.h"
 #include "crc32c.h"
 #include "world.h"
 
@@ -53,10 +54,7 @@ world_free(struct world *w)
 uint32_t
 world_dice(struct world *w, uint32_t n)
 {
-	w->seed ^= w->seed << 13;
-	w->seed ^= w->seed >> 7;
-	w->seed ^= w->seed << 17;
-	return (uint32_t)(w->seed >> 11) % n;
+	return (uint32_t)dice_throw(&w->seed) % n;
 }
 
 void

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../app/tokd-load/dice.h"
 #include "nfc_pieces.h"
 #include "unicode/utf8.h"
 
@@ -17,15 +18,14 @@
 
 static uint8_t text[TEXT_MAX], out[3 * TEXT_MAX], again[3 * TEXT_MAX];
 
-/* With a chance of 1/2, 1/4, 1/8 or 1/16, by the lowest bits of the state. */
+/* With a chance of 1/2, 1/4, 1/8 or 1/16, by the lowest bits of the state, which stay. */
 static bool
 by_chance(void *state, size_t i, size_t at)
 {
-	uint64_t *x = state, low = *x & 3;
+	uint64_t *dice = state, low = *dice & 3, x = dice_throw(dice);
 
-	*x = (*x * 6364136223846793005ull + 1442695040888963407ull) & ~3ull;
-	*x |= low;
-	return (*x >> 40 & ((2u << low) - 1)) == 0;
+	*dice = (*dice & ~3ull) | low;
+	return (x & ((2u << low) - 1)) == 0;
 }
 
 static bool

@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../../app/tokd-load/dice.h"
 #include "nfc_pieces.h"
 #include "unicode/utf8.h"
 
@@ -196,8 +197,7 @@ limit_is_the_same_however_the_text_is_cut(void **arg)
 static uint32_t
 random_below(uint64_t *state, uint32_t below)
 {
-	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
-	return (uint32_t)((*state >> 33) % below);
+	return (uint32_t)(dice_throw(state) % below);
 }
 
 static bool

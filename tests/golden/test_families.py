@@ -14,7 +14,6 @@ import json
 import lzma
 import os
 import random
-import sys
 from pathlib import Path
 
 import pytest
@@ -44,9 +43,11 @@ REGEXES = {
     "deepseek": [
         r"\p{N}{1,3}",
         "[一-龥\u3040-ゟ゠-ヿ]+",
-        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
-        "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
-        "\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+        (
+            r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+            "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
+            "\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+        ),
     ],
 }
 

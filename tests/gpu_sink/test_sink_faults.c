@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../app/tokd-load/dice.h"
 #include "fixture.h"
 
 #define TEXTS_OPEN 6
@@ -24,10 +25,7 @@ static uint64_t seed;
 static uint32_t
 below(uint32_t n)
 {
-	seed ^= seed << 13;
-	seed ^= seed >> 7;
-	seed ^= seed << 17;
-	return (uint32_t)((seed >> 16) % n);
+	return (uint32_t)(dice_throw(&seed) % n);
 }
 
 static uint32_t

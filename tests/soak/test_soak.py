@@ -1,88 +1,82 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/soak, tools/wire-to-ring and tools/workers, shortened. Whole runs: doc/results/."""
+"""The tasks soak, stages and queues of tools/sweep, shortened: real appliances over shared memory and
+over af_packet. boxes/soak.json has the whole run."""
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tools"))
+tasks = pytest.importorskip("bench.task", reason="run tools/setup")
+
 REQUESTS = 250_000  # a few seconds; the side store fills for the first 100,000
+STAGES = ("tokenize", "in-and-publish", "reply", "wire-and-client")
 
 pytestmark = [
-    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: EAL's runtime folder, huge pages"),
+    pytest.mark.skipif(os.geteuid() != 0, reason="needs root: namespaces, huge pages"),
     pytest.mark.skipif(len(os.sched_getaffinity(0)) < 2, reason="two that poll need two CPUs"),
 ]
 
 
-def run(tool: str, path: Path, *options: str) -> dict:
-    done = subprocess.run(
-        [ROOT / "tools" / tool, *options, "--json", path],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        timeout=300,
-    )
-    if done.returncode != 0:
-        pytest.fail(done.stdout)
-    assert "all is right: yes" in done.stdout
-    return json.loads(path.read_text())
+def measured(name: str, folder: Path, **parameters: Any) -> tuple[Any, tasks.Report]:
+    """A trial, as tools/sweep makes one: its raw result and its report."""
+    task = tasks.load(name, ROOT / "tools" / "bench" / "tasks" / name / "task.py")
+    module, given = task.module, {k.replace("_", "-"): v for k, v in parameters.items()}
+    assert set(given) == set(module.PARAMETERS)
+    state = module.prepare(tasks.Context(folder, True, [given], print))
+    try:
+        raw = task.run(state, given, 1)
+        report = module.report(state, given, raw)
+    finally:
+        module.clean(state)
+    assert task.complaint(report) is None and report.ids_checked > 0
+    return raw, report
 
 
 def test_faults_lose_no_text_double_none_and_leave_memory_flat(tmp_path):
-    result = run("soak", tmp_path / "json", "--requests", str(REQUESTS), "--texts", "2000")
-    load = result["load"]
-    assert load["requests"] == load["right"] == load["ring"]["texts"] == REQUESTS
-    assert load["ring"]["lost"] == load["ring"]["wrong"] == load["ring"]["doubled"] == 0
+    raw, report = measured(
+        "soak", tmp_path, requests=REQUESTS, texts=2000, loss=2, reorder=2, duplicate=1
+    )
+    load, ring = raw.load, raw.load["ring"]
+    assert load["requests"] == load["right"] == ring["texts"] == REQUESTS
+    assert ring["lost"] == ring["wrong"] == ring["doubled"] == 0
     for way in (load["to_appliance"], load["from_appliance"]):
         assert way["lost"] / way["packets"] == pytest.approx(0.02, rel=0.2)
         assert way["reordered"] / way["packets"] == pytest.approx(0.02, rel=0.2)
         assert way["duplicated"] / way["packets"] == pytest.approx(0.01, rel=0.3)
-    assert result["samples"] >= 10
-    assert all(one["flat"] for one in result["memory"].values())
-    assert not any(result["left_when_idle"].values())
-
-
-def test_the_time_inside_is_a_share_of_the_round_trip(tmp_path):
-    result = run("wire-to-ring", tmp_path / "json", "--requests", "100")
-    records = 0
-    for size in ("128", "2048"):
-        found = result["sizes"][size]
-        assert 0 < found["inside"] < 1
-        assert found["whole_text_us"]["p50"] < found["round_trip_us"]["p50"]
-        assert found["whole_text_us"]["samples"] <= found["wire_to_ring_us"]["samples"]
-        records += found["wire_to_ring_us"]["samples"]
-    # Those of the warm-up are in the appliance's own, and of what was sent again.
-    assert records < result["histogram"]["records"] <= result["load"]["ring"]["records"]
-
-
-def test_a_second_worker_gets_streams_and_keeps_them(tmp_path):
-    result = run("workers", tmp_path / "json", "--rounds", "1", "--characters", "200000")
-    served = result["af_packet"]
-    assert served["ids_equal"] and served["streams_stayed"]
-    assert len(served["streams"]) == 2 and min(served["streams"]) > 0 and served["all_served"]
-    for way in (result["replay"], served):
-        assert way["ratio"]["rounds"] == 1 and way["ratio"]["p50"] > 0
+    assert raw.samples >= 10 and report.counts["sent-again"] > 0
+    assert all(one["flat"] for one in raw.held.values())  # and nothing is left when it is idle
 
 
 @pytest.mark.parametrize(
-    ("tool", "options", "complaint"),
-    [
-        ("soak", ["--requests", "10"], "10: give a number from 20000"),
-        ("soak", ["--json", "no/such/file"], "no/such/file: No such file"),
-        ("soak", ["--loss", "2"], "2: give a share from 0% to 100%"),
-        ("wire-to-ring", ["--requests", "1e6"], "1e6: give a number from 100 to 2500"),
-        ("workers", ["--rounds", "0"], "0: give a number from 1 to 1000"),
-    ],
+    ("corpus", "unit", "length"), [("multi", "bytes", 8192), ("mixed", "tokens", 128)]
 )
-def test_bad_options_are_named(tool, options, complaint):
-    done = subprocess.run(
-        [ROOT / "tools" / tool, *options], capture_output=True, text=True, timeout=30
-    )
-    assert done.returncode == 2
-    assert complaint in done.stderr
+@pytest.mark.parametrize("vocabulary", ["gpt2", "bert-base-uncased"])
+def test_stages_are_parts_of_the_round_trip(tmp_path, vocabulary, corpus, unit, length):
+    _, report = measured(
+        "stages", tmp_path, vocabulary=vocabulary, corpus=corpus, unit=unit, length=length,
+        requests=100,
+    )  # fmt: skip
+    values, samples = report.values, report.samples
+    assert all(values[name] > 0 for name in STAGES)
+    inside = values["tokenize"] + values["in-and-publish"]
+    assert inside < sum(values[name] for name in STAGES)
+    # Sums of means lie between the least and the largest of what they are means of.
+    assert inside * 1000 <= samples["inside"].max() * 1.001
+    assert sum(values[n] for n in STAGES) * 1000 <= samples["round-trip"].max() * 1.001
+    assert 0 < values["share"] < 100
+    assert len(samples["record"]) >= len(samples["inside"]) == 100
+    assert samples["record"].percentile(50) <= samples["inside"].max()
+    assert report.ids_checked > 100
+
+
+def test_a_second_worker_gets_streams_and_keeps_them(tmp_path):
+    raw, report = measured("queues", tmp_path, workers=2, clients=8, characters=200_000)
+    assert len(raw.streams) == 2 and min(raw.streams) > 0
+    assert report.values["throughput"] > 0 and 0 < report.values["busy"] <= 100

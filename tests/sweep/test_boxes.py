@@ -22,6 +22,9 @@ CUT = {
     "request-latency": {"neighbour": ["none"], "tokens": [512], "requests": [20]},
     "client-to-ids": {"corpus": ["english"], "tokens": [512], "requests": [20]},
     "replay": {"bytes": [20_000]},
+    "queues": {"characters": [100_000]},
+    "stages": {"requests": [100]},
+    "train": {"vocab-size": [2000], "megabytes": [1]},
     "open-loop": {"texts": [20], "seconds": [0.5], "load": [40, 80], "limit": [30_000]},
 }
 AT_TWENTY = dict.fromkeys(("p90", "p99", "p99.9", "p99.99"), "p50")  # samples
@@ -137,7 +140,7 @@ def test_interference(swept):
 
 
 def test_workers(swept):
-    _, (rows,) = swept("workers")
+    _, (rows, queues) = swept("workers")
     for workers, row in by(rows, "workers").items():
         if workers > CPUS:
             assert row["state"] == "missing"
@@ -147,6 +150,19 @@ def test_workers(swept):
                 check_ratio(row, rows, "throughput", {"workers": 1})
     ids = {n: row["ids_checked"] / n for n, row in by(rows, "workers").items() if n <= CPUS}
     assert len(set(ids.values())) == 1
+    for row in queues:
+        if os.geteuid() == 0 and CPUS > 1:
+            assert row["state"] == "done" and median(row, "throughput") > 0
+    assert len({row["ids_checked"] for row in queues}) == 1
+
+
+@needs_network
+@pytest.mark.parametrize(("name", "rows"), [("wire-to-ring", 2), ("train", 4)])
+def test_small_boxes(swept, name, rows):
+    _, (found,) = swept(name)
+    assert [row["state"] for row in found] == ["done"] * rows
+    if name == "wire-to-ring":
+        assert all(0 < median(row, "share") < 100 for row in found)
 
 
 @needs_network

@@ -53,9 +53,7 @@ def serve(ranks_file, tokenizer_json, tmp_path):
 
 def ask(tokd_load: Path, folder: Path, address: str, mode: str, expected: list[np.ndarray]):
     sent, out = folder / "slices", folder / "out.csv"
-    slices.write(
-        sent, [slices.Slice("c", "s", t, i) for t, i in zip(TEXTS, expected, strict=True)]
-    )
+    slices.write(sent, [slices.Slice("c", "s", t, i) for t, i in zip(TEXTS, expected, strict=True)])
     command = [tokd_load, "--connect", address, "--mode", mode, "--slices", sent, "--out", out]
     command += ["--timeout", "30000"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)

@@ -45,18 +45,42 @@ def test_a_wrong_answer_has_no_time():
     assert (times.wrong, times.retransmits) == (1, 2)
 
 
-def test_the_table_has_a_column_for_each_size():
+def result(**more: object) -> dict[str, object]:
     figures = {size: {"p50": 10.0, "p99": 20.0, "samples": 3} for size in SIZES}
     slower = {size: {"p50": 250.0, "p99": 900.0, "samples": 3} for size in SIZES}
-    text = report.table({"rtt_us": figures, "baseline_us": slower, "repeated_us": {}})
-    assert text.count("25 x") == len(SIZES)
+    return {
+        "ids_equal": True, "ids": 5, "text_bytes": 9, "ring": {"ids": 6}, "load_average_before": 0.1,
+        "rtt_us": figures, "baseline_us": slower, "repeated_us": {},
+    } | more  # fmt: skip
+
+
+def test_the_table_has_a_column_for_each_size():
+    assert report.table(result()).count("25 x") == len(SIZES)
+    assert "after 10 us" in report.meaning(result()) and "takes 25 x as long." in report.meaning(
+        result()
+    )
+    assert "do not count" not in report.table(result())
+
+
+def test_a_ratio_of_a_busy_machine_is_marked_where_it_stands():
+    busy = result(load_average_before=3.0)
+    lines = report.table(busy).splitlines()
+    (at,) = (i for i, line in enumerate(lines) if line.startswith("  baseline/dpdk-tokd"))
+    assert lines[at].count("25 x ?") == len(SIZES)
+    assert "these ratios do not count" in lines[at + 1] and "load average 3.0" in lines[at + 1]
+    assert "takes 25 x ? as long" in report.meaning(busy)
+
+
+@pytest.mark.parametrize(("equal", "said"), [(True, "yes, all ("), (False, "NO (")])
+def test_the_verdict_says_whether_ids_are_equal(equal, said):
+    assert report.verdict(result(ids_equal=equal)).startswith(f"ids equal the reference's: {said}")
 
 
 def test_a_program_that_ends_early_is_not_ready(tmp_path):
     command = [sys.executable, "-c", "print('no port'); raise SystemExit(3)"]
-    with Process("thing", command, tmp_path / "log") as process:
-        with pytest.raises(NotReady, match=r"thing ended with 3:\s+no port"):
-            process.wait_for("ready:", 10)
+    told = pytest.raises(NotReady, match=r"thing ended with 3:\s+no port")
+    with Process("thing", command, tmp_path / "log") as process, told:
+        process.wait_for("ready:", 10)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +104,7 @@ def test_dpdk_tokd_is_started_the_best_way_that_works(
     program.chmod(0o755)
     monkeypatch.setattr(servers, "DPDK_TOKD", program)
     link = Veth("near", "far", "10.99.0.1", "10.99.0.2")
-    with servers.start_appliance(link, tmp_path, tmp_path, 0, huge_pages) as appliance:
+    with servers.best_on_veth(link, tmp_path, tmp_path, 0, huge_pages) as appliance:
         assert (appliance.driver, appliance.huge_pages) == (driver, memory)
     first = (driver, memory) == ("net_af_xdp", huge_pages)
     assert ("ended with" in capsys.readouterr().err) is not first

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-sink_replay = pytest.importorskip("bench.sink_replay", reason="run tools/setup")
+sink_replay = pytest.importorskip("bench.tasks.sink_replay", reason="run tools/setup")
 from bench import task as tasks
 from bench.sweep import box as boxes
 from bench.task import Missing, WrongIds
@@ -27,8 +27,10 @@ PARAMETERS = {
 
 @pytest.fixture(scope="module")
 def module():
-    made = tasks.load("gpu-sink", ROOT / "tools" / "bench" / "tasks" / "gpu-sink" / "task.py").module
-    for program in (made.DPDK_TOKD, made.gpu.TOKD_GPU):
+    made = tasks.load(
+        "gpu-sink", ROOT / "tools" / "bench" / "tasks" / "gpu-sink" / "task.py"
+    ).module
+    for program in (made.DPDK_TOKD, made.TOKD_GPU):
         if not program.is_file():
             pytest.skip(f"{program} is not built: run tools/setup")
     return made
@@ -49,8 +51,8 @@ def texts(ranks_file, tmp_path_factory):
 @pytest.fixture
 def state(module, texts, ranks_file, tmp_path):
     """As prepare() makes it, but for the corpora, and without huge pages."""
-    plan = module._plan(tmp_path / "all" / "texts.pcap", texts)
-    first = module._plan(tmp_path / "first" / "texts.pcap", texts[:20])
+    plan = module._plan(tmp_path / "all" / "texts.pcap", texts, 60)
+    first = module._plan(tmp_path / "first" / "texts.pcap", texts, 20)
     tables = {DIM: random_table(module.ROWS, DIM, 1)}
     return module.State(
         ExitStack(), tmp_path, ranks_file, False, {(SIZE, 16): plan}, {SIZE: first}, tables
@@ -58,11 +60,11 @@ def state(module, texts, ranks_file, tmp_path):
 
 
 def test_texts_are_of_all_corpora_and_the_references(texts, ranks_file):
-    assert len(texts) == 60 and all(SIZE - 3 <= len(text) <= SIZE for text, _ in texts)
+    assert len(texts.ids) == 60 and all(SIZE - 3 <= len(text) <= SIZE for text in texts.texts)
     tokenizer = reference.load_gpt2(ranks_file)
-    for text, ids in texts[:3]:
+    for text, ids in zip(texts.texts[:3], texts.ids, strict=False):
         assert reference.ids(tokenizer, text.decode()) == ids.tolist()
-    assert len({text[:2] for text, _ in texts[:3]}) == 3
+    assert len({text[:2] for text in texts.texts[:3]}) == 3
 
 
 @pytest.mark.parametrize("change", [{}, {"slot-kib": 1, "slots": 2}, {"batch-us": 0}])
@@ -70,9 +72,9 @@ def test_rows_and_ids_are_compared_and_slots_counted(module, state, change):
     parameters = PARAMETERS | change
     raw = module.run(state, parameters)
     report = module.report(state, parameters, raw)
-    all_ids = sum(map(len, state.plans[SIZE, 16].ids))
+    all_ids = sum(map(len, state.plans[SIZE, 16].texts.ids))
     assert raw.embedded.ids_checked == all_ids
-    assert raw.rows_checked == sum(map(len, state.first[SIZE].ids))
+    assert raw.rows_checked == sum(map(len, state.first[SIZE].texts.ids))
     assert report.ids_checked == all_ids + raw.rows_checked
     slots = raw.embedded.counters["sink_slots"]
     assert len(report.samples["posted-to-embedded"]) == slots > 0
@@ -85,14 +87,15 @@ def test_rows_and_ids_are_compared_and_slots_counted(module, state, change):
 @pytest.mark.parametrize("which", ["plans", "first"])
 def test_one_wrong_id_refuses_all(module, state, which):
     plan = next(iter(getattr(state, which).values()))
-    plan.ids[-1] = plan.ids[-1].copy()
-    plan.ids[-1][-1] += 1
+    ids = plan.texts.ids
+    ids[-1] = ids[-1].copy()
+    ids[-1][-1] += 1
     with pytest.raises(WrongIds, match="not the reference's|not those of the reference's"):
         module.run(state, PARAMETERS)
 
 
 def test_a_wrong_row_refuses_all(module, state):
-    id_ = state.first[SIZE].ids[3][0]
+    id_ = state.first[SIZE].texts.ids[3][0]
     state.tables[DIM] = state.tables[DIM].copy()
     state.tables[DIM][id_, DIM - 1] += 1
     with pytest.raises(WrongIds, match="embeddings are not those"):

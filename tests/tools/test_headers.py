@@ -12,9 +12,13 @@ INCLUDE = Path(__file__).resolve().parents[2] / "include"
 HEADERS = sorted(p.name for p in (INCLUDE / "tokd").glob("*.h"))
 
 
-@pytest.mark.parametrize("compiler", [("gcc", "-std=c11", "c"), ("g++", "-std=c++17", "c++")], ids=["c", "c++"])
+@pytest.mark.parametrize(
+    "compiler", [("gcc", "-std=c11", "c"), ("g++", "-std=c++17", "c++")], ids=["c", "c++"]
+)
 @pytest.mark.parametrize("header", HEADERS)
-def test_a_header_compiles_alone(header: str, compiler: tuple[str, str, str], tmp_path: Path) -> None:
+def test_a_header_compiles_alone(
+    header: str, compiler: tuple[str, str, str], tmp_path: Path
+) -> None:
     name, standard, language = compiler
     source = tmp_path / "alone"
     source.write_text(f"#include <tokd/{header}>\n")

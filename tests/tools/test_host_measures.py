@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 host_measures = pytest.importorskip("bench.lab.host_measures", reason="run tools/setup")
-BUILD = Path(os.environ.get("TOKD_BUILD", Path(__file__).resolve().parents[2] / "build"))
+from bench.process import ENDS_WITH_US
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +80,7 @@ def test_another_sweep_that_changes_the_host_is_not_disturbed(machine):
 
 
 def test_what_a_sweep_started_ends_when_it_is_killed(tmp_path):
-    beside = [*host_measures.ENDS_WITH_US, "sleep", "600"]
+    beside = [*ENDS_WITH_US, "sleep", "600"]
     code = (
         f"import subprocess; p = subprocess.Popen({beside!r}); print(p.pid, flush=True); p.wait()"
     )
@@ -100,41 +100,3 @@ def test_a_measure_is_left_out_alone_or_with_all():
     taken = host_measures.taken
     assert taken("polling", "nothing") and taken("polling", "affinity")
     assert not taken("polling", "polling") and not taken("polling", "everything")
-
-
-@pytest.fixture
-def jitter() -> Path:
-    program = BUILD / "tools" / "tokd-jitter"
-    if not program.is_file():
-        pytest.skip(f"{program} is not built: run tools/setup")
-    return program
-
-
-def test_jitter_accounts_for_all_of_its_time(jitter):
-    done = subprocess.run(
-        [jitter, "--seconds", "0.1"], capture_output=True, text=True, check=True, timeout=60
-    )
-    raw = json.loads(done.stdout)
-    assert sum(count for _, count in raw["buckets"]) == raw["passes"] > 1000
-    ticks = [least for least, _ in raw["buckets"]]
-    assert ticks == sorted(ticks) and ticks[-1] <= raw["max_ticks"] < ticks[-1] * 1.002 + 2
-    whole = sum(ticks * count for ticks, count in raw["buckets"]) * raw["ns_per_tick"]
-    assert 0.099e9 < whole < 0.11e9 + raw["max_ticks"] * raw["ns_per_tick"]
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ([], "--seconds S is needed"),
-        (["--seconds", "0"], "give a number from 0.01 to 3600"),
-        (["--seconds", "nan"], "give a number"),
-        (["--seconds", "1x"], "give a number"),
-        (["--seconds", "1", "--cpu", "-1"], "give a CPU's number"),
-        (["--seconds", "1", "more"], "nothing else is taken"),
-    ],
-)
-def test_jitter_refuses_what_it_cannot_do(jitter, options, complaint):
-    done = subprocess.run(
-        [jitter, *options], capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 2 and complaint in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Parts of tools/soak: what counts as growth, and which texts are sent."""
+"""Parts of the task soak: what counts as growth, and which texts are sent."""
 
 import pytest
 from bench.lab import memory

@@ -23,7 +23,9 @@ PARAMETERS = {
 
 @pytest.fixture(scope="module")
 def module():
-    return tasks.load("open-loop", ROOT / "tools" / "bench" / "tasks" / "open-loop" / "task.py").module
+    return tasks.load(
+        "open-loop", ROOT / "tools" / "bench" / "tasks" / "open-loop" / "task.py"
+    ).module
 
 
 @pytest.fixture

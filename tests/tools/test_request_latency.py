@@ -8,7 +8,14 @@ import pytest
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from bench import task as tasks
 
-TASK = Path(__file__).resolve().parents[2] / "tools" / "bench" / "tasks" / "request-latency" / "task.py"
+TASK = (
+    Path(__file__).resolve().parents[2]
+    / "tools"
+    / "bench"
+    / "tasks"
+    / "request-latency"
+    / "task.py"
+)
 
 
 def test_an_idea_is_left_out_alone_or_with_all():

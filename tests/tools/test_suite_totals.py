@@ -80,7 +80,9 @@ def test_missing_logs_are_a_failure(tmp_path):
 def test_what_had_no_run_is_counted_with_its_reason(tmp_path):
     totals(tmp_path)
     command = [sys.executable, suite_totals.__file__, "--skipped", "tools/arm: no compiler"]
-    run = subprocess.run([*command, tmp_path / "testlog"], capture_output=True, text=True)
+    run = subprocess.run(
+        [*command, tmp_path / "testlog"], capture_output=True, text=True, check=False
+    )
     assert "skipped: 1 x tools/arm: no compiler\n" in run.stdout
     assert run.stdout.endswith("3 passed, 0 failed, 3 skipped\n")
     assert run.returncode == 0

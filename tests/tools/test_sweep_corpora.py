@@ -124,9 +124,10 @@ def test_a_sweep_of_it_is_recorded_and_goes_on_with_no_other(tmp_path, own, box,
     (row,) = result["tables"][0]["rows"]
     assert row["state"] == "done" and row["ids_checked"] > 0
     assert row["parameters"]["corpus"] == "my-notes"
-    assert f"Corpus my-notes: a file of one's own, {len(TEXT):,} bytes, SHA-256 {digest}." in (
-        out / "table.md"
-    ).read_text()
+    assert (
+        f"Corpus my-notes: a file of one's own, {len(TEXT):,} bytes, SHA-256 {digest}."
+        in (out / "table.md").read_text()
+    )
     assert goes_on(out, boxes.load(box, False, corpora.read([own]))) == ""
     own.write_bytes(TEXT + b"One line more.\n")
     for given in ([own], []):

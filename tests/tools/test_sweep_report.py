@@ -18,7 +18,8 @@ pytest.importorskip("matplotlib", reason="run tools/setup")
 from bench.samples import Samples
 from bench.sweep import __main__ as command
 from bench.sweep import box as boxes
-from bench.sweep import plots, report, summary
+from bench.sweep import headline, plots, report, summary
+from bench.sweep.figures import Figures
 from bench.sweep.runner import Runner
 from bench.sweep.store import Store
 
@@ -152,8 +153,63 @@ def test_each_test_has_a_row_with_links_to_what_it_measured(page, swept):
     assert heads.count("good") == heads.count(ODD) == heads.count("absent") == 3
 
 
+def test_the_page_opens_with_its_finding(page):
+    assert next(one for one in page.found if one.tag in ("p", "h2")).at["class"] == "headline"
+    (finding,) = [one.text for one in page.every("p") if one.at.get("class") == "headline"]
+    assert finding == (
+        "made: parse of the others is x1.00 of kind good's in 3 tests (3 too few repeats)."
+    )
+    words = [one.text for one in page.every("small") if one.at.get("class") == "too few repeats"]
+    assert set(words) == {"x1.00, too few repeats", "too few repeats"}  # 0 has no ratio
+
+
+def _table(**more):
+    def row(system: str, p50: float) -> dict:
+        cell = {"median": p50, "min": p50, "max": p50}
+        base = system == "rust-udp"
+        own = {} if base else {"ratio": dict.fromkeys(("median", "min", "max"), p50 / 100),
+                               "verdict": "better"}  # fmt: skip
+        return {"parameters": {"system": system}, "state": "done", "is_baseline": base,
+                "cells": {"p50": cell | own}, "test": system}  # fmt: skip
+
+    return {
+        "task": "asked", "varied": ["system"], "baseline": {"system": "rust-udp"}, "published": None,
+        "metrics": [{"name": "p50", "unit": "us", "lacks": []}],
+        "rows": [row("rust-udp", 100), row("tokd", 5), row("libtok-udp", 50)],
+    } | more  # fmt: skip
+
+
+def test_the_finding_is_about_our_line_or_else_the_extremes():
+    asked = _table()
+    assert headline.finding(asked) == (
+        "asked: p50 of system tokd is x0.05 of system rust-udp's in 1 test (1 better)."
+    )
+    assert headline.finding(_table(baseline=None)) == (
+        "asked: p50 is 5 us (system tokd) to 100 us (system rust-udp)."
+    )
+    for row in asked["rows"]:
+        row |= {"state": "missing", "cells": {}}
+    assert headline.finding(asked) == "asked: no test has a figure."
+
+
+def test_our_line_is_bold_and_the_others_light(tmp_path):
+    table = _table()
+    found = Figures(tmp_path, "t1", table)._ours(["system"])
+    assert found == {"system rust-udp": False, "system tokd": True, "system libtok-udp": False}
+    widths = {
+        ours: float(re.search(r'stroke-width="([\d.]+)"', plots.swatch(1, ours))[1])
+        for ours in (True, None, False)
+    }
+    assert widths[True] > widths[None] > widths[False]
+    for row in table["rows"]:
+        row["parameters"]["system"] += "-x"
+    assert Figures(tmp_path, "t1", table)._ours(["system"]) == {}  # then all are alike
+
+
 def test_the_page_needs_nothing_else(text):
-    assert "http" not in text and "//" not in re.sub(r"<style>.*?</style>", "", text, flags=re.S)
+    assert "http" not in text and "//" not in re.sub(
+        r"<style>.*?</style>", "", text, flags=re.DOTALL
+    )
     assert not re.search(r"<(script|link|img|iframe|object)|@import|src=|url\((?!#)", text)
 
 
@@ -170,7 +226,11 @@ def test_text_is_escaped(page, text):
 def test_what_is_missing_is_shown_with_the_reason(page):
     cells = [one.text for one in page.every("td")]
     assert cells.count("missing: no such <device>") == 3
-    assert cells.count("- (1,000 of 10,000 samples)") == 6
+    # A column without a figure is left out, and why stands below the table.
+    assert "time p99.9" not in " ".join(one.text for one in page.every("th"))
+    assert any(
+        one.text == "time p99.9: no figure: 1,000 of 10,000 samples" for one in page.every("li")
+    )
     assert any(one.text == "a GPU: missing: none <here>" for one in page.every("li"))
     drawn = [one.text.strip() for one in page.every("text")]
     # For each of the three tests a bar of each metric with ratios, and of stages.

@@ -24,7 +24,9 @@ from sweep_machine import HERE
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "tools" / "bench" / "tasks" / "tokenize" / "task.py"
 PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "tools" / "tokd-encode-times"
-TEXT = "".join(f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000))
+TEXT = "".join(
+    f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000)
+)
 CUT: dict[str, dict[str, Any]] = {
     "nthu": {"corpus": ["english"], "calls": [20], "seen": ["first"]},
     "blink-fig4": {"corpus": ["multi"], "length": [10, 2048], "calls": [20],

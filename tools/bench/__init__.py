@@ -1,12 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How the project is measured. Imports run downwards only:
+"""How the project is measured. Imports run downwards only, by this list:
 
 demo, sweep      tools/demo and tools/sweep
-gpu_check        tools/gpu-check, which needs nothing of the rest
 tasks            what tools/sweep can measure, a folder each
-task, samples    what a task is and how it reports
-appliance, load  the one way to start an appliance, and to ask it by tokd-load
-baseline         the conventional servers that it is compared with
+load, captures   the one way to ask a server, by tokd-load; and to replay texts without clients
+baseline         the conventional servers that dpdk-tokd is compared with
+appliance        the one way to start dpdk-tokd and tokd-gpu
 lab, texts       the machine, the wires, the neighbours; corpora, slices, reference ids
+task, samples    what a task is and how it reports
 process, programs, say
+
+Beside them gpu_check is tools/gpu-check, which needs nothing of the rest, and native/ holds the
+programs in C that measure.
 """

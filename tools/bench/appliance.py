@@ -1,22 +1,23 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The two servers: dpdk-tokd on what this machine can do, and the baseline."""
+"""The one way to start dpdk-tokd, whatever its packets come from: a veth pair, a memif, a capture.
+And tokd-gpu, its consumer."""
 
-import sys
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench.lab.net import Veth, inside
-from bench.process import NotReady, Process
-from bench.programs import DPDK_TOKD
+from bench.lab.net import Veth
+from bench.process import ENDS_WITH_US, NotReady, Process
+from bench.programs import DPDK_TOKD, TOKD_GPU
 from bench.say import say
 
-BASELINE = Path(__file__).parent / "baseline" / "socket_server.py"
-PORT = 9000
-READY_S = 30.0
+READY_S = 60.0
 DRIVERS = ("net_af_xdp", "net_af_packet")  # the better one first
 HUGE = ["--in-memory"]
-NO_HUGE = ["--no-shconf", "--no-huge", "-m", "512"]
+# MB without huge pages: of an appliance, and of each of its workers
+MEMORY, MEMORY_EACH = 384, 128
 RING_LEAST = 16 << 20  # bytes of a token ring; dpdk-tokd's default
+MEMIF_IP, CAPTURE_IP = "10.97.0.1", "10.0.0.1"
 
 
 def ring_bytes(records: int) -> int:
@@ -24,92 +25,81 @@ def ring_bytes(records: int) -> int:
     return max(RING_LEAST, 1 << (2 * records - 1).bit_length())
 
 
-def _ways(
-    link: Veth, huge_pages: bool, drivers: Sequence[str]
-) -> list[tuple[str, bool, list[str]]]:
-    """Driver, with huge pages or not, EAL options; the best way first."""
-    ways = []
-    for memory in (True, False) if huge_pages else (False,):
-        for driver in drivers:
-            # Neither leaves files behind, nor disturbs another DPDK process of this machine.
-            device = f"--vdev={driver}0,iface={link.near}"
-            options = ["--no-pci", device, *(HUGE if memory else NO_HUGE)]
-            ways.append((driver, memory, options))
-    return ways
+# ---- devices: what --vdev is given ----
+
+
+def on_veth(driver: str, link: Veth, *more: str) -> str:
+    return ",".join([f"{driver}0", f"iface={link.near}", *more])
+
+
+def on_memif(folder: Path, role: str = "server") -> str:
+    return f"net_memif0,role={role},socket={folder / 'memif.sock'},socket-abstract=no"
+
+
+def on_captures(captures: Sequence[Path]) -> str:
+    """One for each worker."""
+    return ",".join(["net_pcap0", *(f"rx_pcap={path}" for path in captures)])
 
 
 class Appliance(Process):
-    """dpdk-tokd serving on the near end of a veth pair, with its worker on `cpu`."""
+    """dpdk-tokd that is ready, with worker i on cpus[i]; its files are in `folder`."""
 
     driver: str
-    huge_pages: bool
-    ready: str  # the line it said
+    ready: str  # the line it printed
 
     def __init__(
         self,
-        eal: list[str],
-        link: Veth,
+        device: str,
+        ip: str,
         vocab: Path,
         folder: Path,
-        cpu: int,
-        more: Sequence[str],
-        before: Sequence[str],
+        cpus: Sequence[int | str],
+        huge_pages: bool,
+        *more: str,
     ) -> None:
+        """`cpus`: a str is a set of CPUs as EAL writes it; `more`: options of dpdk-tokd itself."""
+        self.driver = device.partition("0,")[0]
+        self.huge_pages, self.workers = huge_pages, len(cpus)
         self.socket = folder / "tokd.sock"
-        self.telemetry = folder / "dpdk"  # its runtime folder, which else would stay in /run
-        app = ["--ip", link.server, "--udp-port", str(PORT), "--vocab", str(vocab)]
-        app += ["--socket", str(self.socket), *more]
-        command = [*before, str(DPDK_TOKD), "-l", str(cpu), *eal, "--", *app]
-        log = folder / "dpdk-tokd.log"
-        super().__init__("dpdk-tokd", command, log, RUNTIME_DIRECTORY=str(folder))
+        self.telemetry = folder / "dpdk"  # in a folder of its own, not in /run
+        shutil.rmtree(self.telemetry, ignore_errors=True)
+        memory = ["--no-shconf", "--no-huge", "-m", str(MEMORY + MEMORY_EACH * len(cpus))]
+        eal = ["--lcores", ",".join(f"{i}@{cpu}" for i, cpu in enumerate(cpus)), "--no-pci"]
+        eal += [f"--vdev={device}", *(HUGE if huge_pages else memory)]
+        own = ["--ip", ip, "--vocab", str(vocab), "--socket", str(self.socket), *more]
+        command = [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own]
+        super().__init__(
+            "dpdk-tokd", command, folder / "dpdk-tokd.log", RUNTIME_DIRECTORY=str(folder)
+        )
+        self.ready = self.wait_ready(READY_S)
 
 
-def start_appliance(
+def best_on_veth(
     link: Veth,
     vocab: Path,
     folder: Path,
     cpu: int,
     huge_pages: bool,
     more: Sequence[str] = (),
-    before: Sequence[str] = (),
     drivers: Sequence[str] = DRIVERS,
 ) -> Appliance:
-    """By the best of the ways that work, with `more` options, by the command `before` it; says
-    which do not."""
-    for driver, memory, eal in _ways(link, huge_pages, drivers):
-        appliance = Appliance(eal, link, vocab, folder, cpu, more, before)
-        try:
-            appliance.ready = appliance.wait_for("ready:", READY_S)
-        except NotReady as error:
-            appliance.stop()
-            say(f"{driver}, {'huge pages' if memory else '--no-huge'}: {error}")
-            continue
-        except BaseException:
-            appliance.stop()
-            raise
-        appliance.driver, appliance.huge_pages = driver, memory
-        return appliance
+    """By the first driver, with huge pages if there are any, that works; says which do not."""
+    for memory in (True, False) if huge_pages else (False,):
+        for driver in drivers:
+            device, port = on_veth(driver, link), ("--udp-port", str(link.port))
+            try:
+                return Appliance(device, link.server, vocab, folder, [cpu], memory, *port, *more)
+            except NotReady as error:
+                say(f"{driver}, {'huge pages' if memory else '--no-huge'}: {error}")
     raise NotReady("dpdk-tokd starts in none of the ways above")
 
 
-def start_baseline(
-    link: Veth,
-    namespace: str,
-    ranks: Path,
-    sample: Path,
-    folder: Path,
-    cpu: int,
-    more: Sequence[str] = (),
-    before: Sequence[str] = (),
-) -> Process:
-    """With `more` options, by the command `before` it."""
-    command = [sys.executable, str(BASELINE), "--listen", f"{link.server}:{PORT}"]
-    command += ["--ranks", str(ranks), "--sample", str(sample), "--cpu", str(cpu), *more]
-    command = [*before, *inside(namespace, *command)]
-    baseline = Process("socket_server", command, folder / "baseline.log")
-    try:
-        baseline.wait_for("ready:", READY_S)
-    except BaseException:
-        baseline.stop()
-        raise
-    return baseline
+class Consumer(Process):
+    """tokd-gpu that is ready for producers and subscribers; its sockets are in `folder`."""
+
+    def __init__(self, folder: Path, table: str, *more: str) -> None:
+        self.socket, self.subscribers = folder / "gpu.sock", folder / "holders.sock"
+        command = [*ENDS_WITH_US, str(TOKD_GPU), "--table", table]
+        command += ["--listen", f"unix:{self.socket}", "--holders-socket", str(self.subscribers)]
+        super().__init__("tokd-gpu", [*command, *more], folder / "tokd-gpu.log")
+        self.ready = self.wait_ready(READY_S)

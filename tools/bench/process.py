@@ -10,6 +10,8 @@ from typing import Self
 
 POLL_S = 0.02
 STOP_S = 10.0
+# In front of a command: it ends when this process does, however that ends.
+ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 
 
 class NotReady(Exception):
@@ -47,6 +49,14 @@ class Process:
                 raise NotReady(f"{self.name} ended with {self._child.returncode}:\n{self.tail()}")
             time.sleep(POLL_S)
         raise NotReady(f"{self.name} was not ready after {timeout_s:.0f} s:\n{self.tail()}")
+
+    def wait_ready(self, timeout_s: float) -> str:
+        """As wait_for("ready:"), and ended if that line does not come."""
+        try:
+            return self.wait_for("ready:", timeout_s)
+        except BaseException:
+            self.stop()
+            raise
 
     def tail(self, lines: int = 12) -> str:
         said = self.log.read_text(errors="replace").splitlines()

@@ -17,6 +17,7 @@ clean(state)                       once, also after a failure or a signal
 import importlib.util
 import inspect
 import re
+import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -37,6 +38,19 @@ class Missing(Exception):
 
 class WrongIds(Exception):
     """Raised by any of them: ids were not the reference's. Nothing of the test is shown."""
+
+
+def need(*programs: Path) -> None:
+    """Missing unless they are built."""
+    for program in programs:
+        if not program.is_file():
+            raise Missing(f"{program} is not built: run tools/setup")
+
+
+def need_tool(name: str, package: str) -> None:
+    """Missing unless a program of a Debian package is installed."""
+    if shutil.which(name) is None:
+        raise Missing(f"{name} is not installed: apt-get install {package}")
 
 
 class TaskError(Exception):

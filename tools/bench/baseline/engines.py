@@ -11,9 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from tokenizers import Tokenizer
+
 from bench.baseline.gpt2_encoder import Encoder
 from bench.texts import reference  # before tokenizers: it sets the library to one thread
-from tokenizers import Tokenizer
 
 Call = Callable[[memoryview], bytes]
 ROUNDS = 5

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import regex
+
 from bench.texts.reference import byte_alphabet
 
 # As they write it; the possessive one of tiktoken is faster and means the same.

@@ -13,10 +13,12 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bench.appliance import Appliance, start_appliance, start_baseline
+from bench.appliance import Appliance, best_on_veth
+from bench.baseline import server as conventional
 from bench.demo import gpu, report
 from bench.demo.measure import Times, run_round
 from bench.demo.plan import Round, cut_all, rounds
+from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
 from bench.process import NotReady, Process
@@ -24,13 +26,10 @@ from bench.say import say
 from bench.texts import fetch_corpus, fetch_vocab, reference, slices
 from bench.texts.packages import FetchError, data_home
 
-CPUS = sorted(os.sched_getaffinity(0))  # those this process may use
-CLIENT_CPU, SERVER_CPU = CPUS[0], CPUS[-1]
 PER_SIZE = {"quick": 85, "full": 690}  # slices of each size from each of the three corpora
 PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
 DRAIN_S = 20.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-BUSY = 1.0  # load average
 DESCRIPTION = """\
 dpdk-tokd over a veth pair: text of three corpora goes in as UDP packets, ids come back and are
 read from the token ring; every one is compared with Hugging Face tokenizers. Beside it the
@@ -76,11 +75,11 @@ class Demo:
         texts = (path.read_text(encoding="utf-8")[-20_000:] for path in corpora.values())
         sample.write_text("\n".join(texts), encoding="utf-8")
         self.baseline = stack.enter_context(
-            start_baseline(self.baseline_link, server, vocab, sample, folder, SERVER_CPU)
+            conventional.start(self.baseline_link, server, vocab, sample, folder, WORKER_CPU)
         )
         self.baseline.pause()
         self.appliance = stack.enter_context(
-            start_appliance(self.link, vocab, folder, SERVER_CPU, huge)
+            best_on_veth(self.link, vocab, folder, WORKER_CPU, huge)
         )
         self.ours, self.again, self.theirs = Times(), Times(), Times()
 
@@ -121,7 +120,6 @@ def quit_on_signals() -> None:
         signal.signal(number, leave)
 
 
-
 def read_ring_result(reader: Reader, demo: Demo) -> dict[str, Any]:
     reader.wait(DRAIN_S)
     if not reader.result.is_file():
@@ -139,10 +137,6 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     corpora = fetch_corpus.fetch(data_home() / "corpus")
     per_size = (PER_SIZE_GPU if args.sink else PER_SIZE)["quick" if args.quick else "full"]
     busy = os.getloadavg()[0]
-    if busy > BUSY:
-        say(
-            f"this machine is busy (load average {busy:.1f}): times will be those of a busy machine"
-        )
     say("cutting slices and computing the reference's ids")
     pieces = cut_all(corpora, vocab, per_size)
     tokenizer = reference.load_gpt2(vocab)
@@ -150,7 +144,7 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     agreed = reference.verify(tokenizer, vocab, checked)
     say(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
     if args.sink:
-        return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, SERVER_CPU))
+        return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, WORKER_CPU))
     demo = Demo(stack, folder, corpora, vocab)
     say(demo.appliance.ready)
     say(demo.baseline.wait_for("ready:", 1.0))
@@ -214,16 +208,12 @@ def main() -> int:
         args.json.write_text(json.dumps(result, indent=2) + "\n")
     if args.sink:
         equal = result["ids_equal"] and result["embeddings_equal"]
-        print(f"\n{gpu.table(result)}\n")
-        print(f"{result['rows']:,} rows; ids and embeddings equal: {'yes, all' if equal else 'NO'}")
+        print(
+            f"\nids and embeddings equal: {'yes, all' if equal else 'NO'} ({result['rows']:,} rows)"
+        )
+        print(f"\n{gpu.table(result)}")
         return 0 if equal else 1
-    print(f"\n{report.table(result)}\n")
-    ring = result["ring"]
-    print(
-        f"{result['text_bytes']:,} bytes of text, {result['ids']:,} ids; "
-        f"{ring['ids']:,} ids (repeats included) read from the token ring without a copy"
-    )
-    print("ids equal the reference's: " + ("yes, all" if result["ids_equal"] else "NO"))
+    print(f"\n{report.verdict(result)}\n\n{report.table(result)}\n\n{report.meaning(result)}")
     return 0 if result["ids_equal"] else 1
 
 

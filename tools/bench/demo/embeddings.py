@@ -13,9 +13,10 @@ import time
 from pathlib import Path
 
 import numpy as np
-from bench.texts.slices import read
 from dpdk_tokd import Client, EmbeddingReader, EmbeddingStatus
 from dpdk_tokd.embeddings.table import random_table
+
+from bench.texts.slices import read
 
 TIMEOUT_S = 20.0
 

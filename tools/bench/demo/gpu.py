@@ -8,16 +8,16 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from bench.appliance import PORT, READY_S, start_appliance
+from dpdk_tokd.ops.telemetry import Histogram, Telemetry
+
+from bench.appliance import Consumer, best_on_veth
 from bench.demo import report
 from bench.demo.measure import percentiles
 from bench.lab.hugepages import hugepages
 from bench.lab.net import inside, namespace, veth
-from bench.process import NotReady, Process
-from bench.programs import TOKD_GPU
+from bench.process import NotReady
 from bench.say import say
 from bench.texts import slices
-from dpdk_tokd.ops.telemetry import Histogram, Telemetry
 
 TABLE = "random:50257x768:1"  # as many rows as GPT-2's, as long
 OUT_BYTES = "128M"  # the longest text's rows, many times
@@ -27,19 +27,6 @@ STAGES = (
     ("visible to embedded", "embed_us", "pieces"),
     ("embedded to handed out", "hand_out_us", "pieces"),
 )
-
-
-def start_agent(folder: Path, table: str, *more: str) -> Process:
-    """tokd-gpu with its sockets in `folder`, ready for producers and holders."""
-    command = [str(TOKD_GPU), "--table", table, "--listen", f"unix:{folder / 'gpu.sock'}"]
-    command += ["--holders-socket", str(folder / "holders.sock"), *more]
-    agent = Process("tokd-gpu", command, folder / "tokd-gpu.log")
-    try:
-        agent.wait_for("ready:", READY_S)
-    except BaseException:
-        agent.stop()
-        raise
-    return agent
 
 
 def _percentiles(times: Histogram) -> dict[str, float | int]:
@@ -59,15 +46,15 @@ def show(
     link = stack.enter_context(veth(0, client, None))
     huge = stack.enter_context(hugepages())
     options = ["--device", "cpu", "--producers", "1", "--out-bytes", OUT_BYTES]
-    agent = stack.enter_context(start_agent(folder, TABLE, *options))
-    say(agent.wait_for("ready:", READY_S))
-    sink = ["--sink", f"gpu=shm:{folder / 'gpu.sock'}"]
-    appliance = stack.enter_context(start_appliance(link, vocab, folder, server_cpu, huge, sink))
+    agent = stack.enter_context(Consumer(folder, TABLE, *options))
+    say(agent.ready)
+    sink = ["--sink", f"gpu=shm:{agent.socket}"]
+    appliance = stack.enter_context(best_on_veth(link, vocab, folder, server_cpu, huge, sink))
     say(appliance.ready)
     sent, result = folder / "embedded.bin", folder / "embedded.json"
     slices.write(sent, pieces)
-    command = [sys.executable, "-m", "bench.demo.embeddings", link.server, str(PORT)]
-    command += [str(folder / "holders.sock"), str(sent), TABLE, str(result), str(client_cpu)]
+    command = [sys.executable, "-m", "bench.demo.embeddings", link.server, str(link.port)]
+    command += [str(agent.subscribers), str(sent), TABLE, str(result), str(client_cpu)]
     run = subprocess.run(
         inside(client, *command), capture_output=True, text=True, check=False, timeout=RUN_S
     )
@@ -109,5 +96,7 @@ def table(result: dict[str, Any]) -> str:
         )
     for name, key, what in STAGES:
         found = result[key]
-        lines.append(f"  {name}: {found['p50']:,.1f} ({found['p99']:,.1f}), {found['samples']} {what}")
+        lines.append(
+            f"  {name}: {found['p50']:,.1f} ({found['p99']:,.1f}), {found['samples']} {what}"
+        )
     return "\n".join(lines)

@@ -1,23 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """One round of requests against one server, by tokd-load, and what comes of many."""
 
-import csv
 import math
-import subprocess
 from collections import defaultdict
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench.appliance import PORT
+from bench import load
 from bench.demo.plan import WARM_UP, Round
-from bench.lab.net import Veth, inside
-from bench.programs import TOKD_LOAD
+from bench.lab.net import Veth
 from bench.texts import slices
-
-ROUND_S = 300
-# Silence in ms after which tokd-load sends again. A text sent twice to the baseline is tokenized
-# twice, and nothing tells the answers apart; and this wire loses nothing.
-TIMEOUT_MS = {"tokd": 50, "plain": 5000}
 
 
 @dataclass
@@ -51,24 +43,14 @@ def run_round(
     which: Round, mode: str, link: Veth, namespace: str, folder: Path, cpu: int, times: Times
 ) -> str:
     """Send a round; what tokd-load complained of, if anything."""
-    sent, results = folder / "round.bin", folder / "round.csv"
+    sent = folder / "round.bin"
     slices.write(sent, which.slices)
-    command = [str(TOKD_LOAD), "--connect", f"{link.server}:{PORT}", "--mode", mode]
-    command += ["--slices", str(sent), "--out", str(results), "--cpu", str(cpu)]
-    command += ["--warmup", str(WARM_UP), "--first-id", str(which.first_id)]
-    command += ["--timeout", str(TIMEOUT_MS[mode])]
-    run = subprocess.run(
-        inside(namespace, *command),
-        capture_output=True, text=True, check=False, timeout=ROUND_S,
-    )  # fmt: skip
-    if run.returncode not in (0, 1) or not results.is_file():
-        raise OSError(f"tokd-load ended with {run.returncode}: {run.stderr.strip()}")
-    with results.open() as file:
-        rows = list(csv.DictReader(file))
-    results.unlink()
+    equal, rows, said = load.ask(
+        link, namespace, sent, cpu, mode, "--first-id", which.first_id, warm_up=WARM_UP
+    )
     for row in rows:
         piece = which.slices[int(row["index"])]
         times.add(piece, int(row["ns"]), row["ok"] == "1", int(row["retransmits"]))
-    if run.returncode != 0 and times.wrong == 0:
+    if not equal and times.wrong == 0:
         times.wrong += 1  # in the warm-up, or the client itself failed
-    return f"{mode}: {run.stderr.strip()}" if run.stderr.strip() else ""
+    return f"{mode}: {said}" if said else ""

@@ -12,8 +12,9 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from bench.texts.slices import read
 from dpdk_tokd import RingReader, TokenRange
+
+from bench.texts.slices import read
 
 
 class Checker:

@@ -9,6 +9,7 @@ from typing import Any
 from bench.demo.measure import Times, percentiles
 from bench.texts.slices import SIZES, Slice
 
+BUSY = 1.0  # load average before, from which ratios do not count
 P99_LEAST = 1000  # requests below which the ten slowest say more about luck than about p99
 
 
@@ -60,14 +61,34 @@ def _counts(what: dict[str, dict[str, float | int]]) -> list[str]:
     return [f"{what[size]['samples']}" if size in what else "-" for size in SIZES]
 
 
+def verdict(result: dict[str, Any]) -> str:
+    """The first line: are the ids right?"""
+    ids, read = result["ids"], result["ring"]["ids"]
+    equal = "yes, all" if result["ids_equal"] else "NO"
+    return (
+        f"ids equal the reference's: {equal} ({ids:,} ids of {result['text_bytes']:,} bytes of text; "
+        f"{read:,}, repeats included, read from the token ring without a copy)"
+    )
+
+
+def is_busy(result: dict[str, Any]) -> bool:
+    return result["load_average_before"] > BUSY
+
+
+def _ratios(result: dict[str, Any]) -> dict[str, str]:
+    """By size, marked where the machine was too busy for them to count."""
+    ours, baseline = result["rtt_us"], result["baseline_us"]
+    mark = " ?" if is_busy(result) else ""
+    return {
+        size: f"{baseline[size]['p50'] / ours[size]['p50']:.0f} x{mark}"
+        for size in SIZES
+        if size in ours and size in baseline
+    }
+
+
 def table(result: dict[str, Any]) -> str:
     ours, again, baseline = result["rtt_us"], result["repeated_us"], result["baseline_us"]
-    ratios = [
-        f"{baseline[size]['p50'] / ours[size]['p50']:.0f} x"
-        if size in ours and size in baseline
-        else "-"
-        for size in SIZES
-    ]
+    ratios = _ratios(result)
     heads = [size if size.endswith("KB") else f"{size} tokens" for size in SIZES]
     lines = [
         "Round trip in us, client in another network namespace; text never seen before",
@@ -76,7 +97,14 @@ def table(result: dict[str, Any]) -> str:
         _line("dpdk-tokd p99", ours, "p99"),
         _line("baseline p50", baseline, "p50"),
         _line("baseline p99", baseline, "p99"),
-        _row(["baseline/dpdk-tokd", *ratios]),
+        _row(["baseline/dpdk-tokd", *(ratios.get(size, "-") for size in SIZES)]),
+    ]
+    if is_busy(result):
+        lines.append(
+            f"  ? these ratios do not count: the machine was busy before the demo started (load "
+            f"average {result['load_average_before']:.1f}); run it again on an idle machine"
+        )
+    lines += [
         _row(["requests, each", *_counts(ours)]),
         "The same text a second time",
         _line("dpdk-tokd p50", again, "p50"),
@@ -86,6 +114,21 @@ def table(result: dict[str, Any]) -> str:
     if any(found["samples"] < P99_LEAST for found in (*ours.values(), *baseline.values())):
         lines.append(f"p99 is not shown below {P99_LEAST} requests: run without --quick")
     return "\n".join(lines)
+
+
+def meaning(result: dict[str, Any]) -> str:
+    """The table in two sentences."""
+    ours, ratios = result["rtt_us"], _ratios(result)
+    if not ratios:
+        return "No request was answered by both: there is nothing to compare."
+    size = next(iter(ratios))
+    what = size if size.endswith("KB") else f"{size} tokens"
+    return (
+        f"What it means: a client that sends a text of {what} has all its ids after "
+        f"{ours[size]['p50']:,.0f} us (median). The baseline, Hugging Face tokenizers behind a kernel "
+        f"UDP socket on the same core, takes {ratios[size]} as long."
+        + (" (? busy machine: no result.)" if is_busy(result) else "")
+    )
 
 
 def sample(piece: Slice, characters: int = 72, n_ids: int = 16) -> str:

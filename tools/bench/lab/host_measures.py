@@ -8,16 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.lab.cpus import CLIENT_CPU, WORKER_CPU
 from bench.task import Missing
 from bench.texts.packages import write_atomically
 
-CPUS = sorted(os.sched_getaffinity(0))  # those this process may use
-CLIENT_CPU, WORKER_CPU = CPUS[0], CPUS[-1]
-# Where everything else belongs: with two CPUs only, that is beside the client.
-OTHER_CPUS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)] or [CLIENT_CPU]
 MEASURES = ("affinity", "huge-pages", "irq-affinity", "governor", "polling")
-# A sweep that is killed leaves nothing running beside the one that goes on from there.
-ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 CPU = Path("/sys/devices/system/cpu")
 IRQ = Path("/proc/irq")
 JOURNAL = Path("/run/tokd-sweep-host.json")

@@ -56,14 +56,14 @@ def sample(telemetry: Telemetry) -> dict[str, int]:
 class Sampler:
     """Samples in a thread, for as long as the context is open."""
 
-    def __init__(self, prefix: str, every_s: float) -> None:
+    def __init__(self, folder: Path, every_s: float) -> None:
         self.samples: list[dict[str, int]] = []
-        self._prefix, self._every_s = prefix, every_s
+        self._folder, self._every_s = folder, every_s
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def _run(self) -> None:
-        with Telemetry(self._prefix) as telemetry:
+        with Telemetry(folder=self._folder) as telemetry:
             while not self._stop.wait(self._every_s):
                 self.samples.append(sample(telemetry))
 

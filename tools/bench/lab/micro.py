@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-micro for the tasks micro-*: one small thing, done for a while and checked by itself; and
-how much memory fits which cache of this machine."""
+"""tokd-micro, which does one small thing for a while and checks it; and how much memory fits which
+cache of this machine."""
 
 import json
 import re
@@ -8,11 +8,12 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-from bench.lab.host_measures import CPU, ENDS_WITH_US, WORKER_CPU
-from bench.programs import BUILD
+from bench.lab.cpus import WORKER_CPU
+from bench.lab.host_measures import CPU
+from bench.process import ENDS_WITH_US
+from bench.programs import TOKD_MICRO
 from bench.task import Missing
 
-MICRO = BUILD / "tools" / "tokd-micro"
 LEVELS = ("l1", "l2", "llc", "dram")
 DRAM_LEAST = 256 << 20
 DRAM_CACHES = 4  # as many last caches are in what is to come from DRAM
@@ -20,30 +21,25 @@ LIMIT_S = 120.0  # beside the time that it is told to take
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
-def need_micro() -> None:
-    if not MICRO.is_file():
-        raise Missing(f"{MICRO} is not built: run tools/setup")
-
-
-def command(mode: str, cpu: int, **options: str | int) -> list[str]:
-    """That ends when this process does."""
+def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
+    """What tokd-micro printed, on the worker's CPU; OSError with its complaint if it failed."""
     given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    return [*ENDS_WITH_US, str(MICRO), mode, "--cpu", str(cpu), *given]
-
-
-def result(command_line: list[str], seconds: float) -> dict[str, Any]:
-    """What it printed; OSError with its complaint where it did not come to its end."""
+    command = [
+        *ENDS_WITH_US,
+        str(TOKD_MICRO),
+        mode,
+        "--cpu",
+        str(WORKER_CPU),
+        "--ms",
+        str(ms),
+        *given,
+    ]
     done = subprocess.run(
-        command_line, capture_output=True, text=True, check=False, timeout=seconds + LIMIT_S
+        command, capture_output=True, text=True, check=False, timeout=ms / 1000 + LIMIT_S
     )
     if done.returncode != 0:
         raise OSError(f"tokd-micro ended with {done.returncode}: {done.stderr.strip()}")
     return json.loads(done.stdout)
-
-
-def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
-    """On the worker's CPU."""
-    return result(command(mode, WORKER_CPU, ms=ms, **options), ms / 1000)
 
 
 def caches(folder: Path = CPU / f"cpu{WORKER_CPU}" / "cache") -> dict[int, int]:

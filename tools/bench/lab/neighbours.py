@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
-from bench.lab.host_measures import CPUS, ENDS_WITH_US, OTHER_CPUS
-from bench.process import Process
+from bench.lab.cpus import CPUS, OTHER_CPUS
+from bench.process import ENDS_WITH_US, Process
 from bench.programs import ROOT
 from bench.task import Missing
 from bench.texts import fetch_corpus

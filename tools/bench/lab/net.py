@@ -21,6 +21,11 @@ class Veth:
     far: str  # the client's
     server: str  # IPv4 address of the server
     client: str
+    port: int = 9000  # the server's, UDP or TCP
+
+    @property
+    def address(self) -> str:
+        return f"{self.server}:{self.port}"
 
 
 def _run(*command: str) -> None:
@@ -29,8 +34,9 @@ def _run(*command: str) -> None:
         raise OSError(f"{' '.join(command)}: {run.stderr.strip() or run.stdout.strip()}")
 
 
-def inside(namespace: str, *command: str) -> list[str]:
-    return ["ip", "netns", "exec", namespace, *command]
+def inside(namespace: str | None, *command: str) -> list[str]:
+    """The command, in a network namespace unless that is None."""
+    return ["ip", "netns", "exec", namespace, *command] if namespace else [*command]
 
 
 def _remove_stale() -> None:
@@ -75,7 +81,7 @@ def veth(index: int, client: str, server: str | None) -> Iterator[Veth]:
         server=f"10.99.{index}.1",
         client=f"10.99.{index}.2",
     )
-    near = inside(server) if server else []
+    near = inside(server)
     _run(
         *(*near, "ip", "link", "add", link.near, "type", "veth"),
         *("peer", "name", link.far, "netns", client),

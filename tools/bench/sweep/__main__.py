@@ -12,9 +12,9 @@ from bench.programs import ROOT
 from bench.sweep import box as boxes
 from bench.sweep import compare, corpora, summary, table
 from bench.sweep.runner import Runner
-from bench.sweep.store import Store, StoreError, write_json
+from bench.sweep.store import Store, StoreError
 from bench.task import TaskError
-from bench.texts.packages import FetchError
+from bench.texts.packages import FetchError, write_json
 
 BUSY = 1.0  # load average
 DESCRIPTION = """\

@@ -8,9 +8,10 @@ from statistics import median
 from typing import Any
 
 from bench.samples import UNITS, Samples
-from bench.sweep import plots, words
+from bench.sweep import bars, headline, plots, words
+from bench.sweep.bars import Bar, Stack
 from bench.sweep.markup import Html, el, join
-from bench.sweep.plots import Bar, Line, Stack
+from bench.sweep.plots import Line
 from bench.sweep.store import Trial, read_trial
 
 TOLD = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)  # of a curve, to those who cannot see it
@@ -70,12 +71,25 @@ class Figures:
         others = [name for name in every if name != base]
         return ({} if base is None else {base: 0}) | {n: i + 1 for i, n in enumerate(others)}
 
-    @staticmethod
-    def _legend(styles: dict[str, int], panels: dict[str, list[Line]]) -> Html:
+    def _ours(self, names: list[str]) -> dict[str, bool]:
+        """By series: is it our line? Nothing where there is none, or no other."""
+        found = {
+            named(row["parameters"], names): headline.is_ours(self._table, row)
+            for row in self._rows
+        }
+        return found if len(found) > 1 and any(found.values()) else {}
+
+    def _legend(self, names: list[str], panels: dict[str, list[Line]]) -> Html:
         """Of the lines that are drawn anywhere."""
+        styles, ours = self._styles(names), self._ours(names)
         drawn = {line.label for lines in panels.values() for line in lines if line.points}
         marks = [
-            el("li", Html(plots.swatch(style)), name, "" if style else " (baseline)")
+            el(
+                "li",
+                Html(plots.swatch(style, ours.get(name))),
+                name,
+                "" if style else " (baseline)",
+            )
             for name, style in styles.items()
             if name in drawn
         ]
@@ -122,7 +136,7 @@ class Figures:
         kinds = {m["name"].split(" ")[0]: m for m in self._metrics if " " in m["name"]}
         rows = [row for row in self._rows if row["state"] == "done"]
         trials = {row["test"]: self._trials(row) for row in rows} if kinds else {}
-        styles = self._styles(self._series)
+        styles, ours = self._styles(self._series), self._ours(self._series)
         parts: list[str] = []
         for of, one in kinds.items():
             unit, lacks = one["unit"], one.get("lacks", [])
@@ -134,7 +148,7 @@ class Figures:
             panels = {
                 panel: [
                     Line(name := named(row["parameters"], self._series), styles[name],
-                         points.get(row["test"], []))
+                         points.get(row["test"], []), ours.get(name))
                     for row in some
                 ]
                 for panel, some in self._panels(self._beside)
@@ -150,7 +164,7 @@ class Figures:
                 drawn.append((self._above(panel, lines), svg))
             parts += [
                 el("p", CURVES, class_="soft"),
-                self._legend(styles, panels),
+                self._legend(self._series, panels),
                 self._grid(drawn),
             ]
         return join(*parts)
@@ -179,20 +193,20 @@ class Figures:
         drawn: list[tuple[str, str]] = []
         lacking: list[Html] = []
         for metric in self._metrics:
-            bars = [self._bar(row, metric) for row in rows]
-            if not any(bar.ratio for bar in bars):
-                why = "; ".join(dict.fromkeys(bar.reason for bar in bars))
+            drawable = [self._bar(row, metric) for row in rows]
+            if not any(bar.ratio for bar in drawable):
+                why = "; ".join(dict.fromkeys(bar.reason for bar in drawable))
                 lacking.append(el("p", f"Not drawn: {metric['name']}: {why}.", class_="soft"))
                 continue
             text = (
                 f"{bar.group} {bar.label}: " +
                 (f"{bar.ratio['median']:.2f} ({bar.ratio['min']:.2f} to "
                 f"{bar.ratio['max']:.2f}), {bar.verdict}" if bar.ratio else bar.reason)
-                for bar in bars
+                for bar in drawable
             )  # fmt: skip
             title = f"{metric['name']}: ratio to {named(fixed)}"
             xlabel = f"times the baseline's, {metric['better']} is better"
-            svg = plots.ratios(self._ident(), title, "; ".join(text) + ".", xlabel, bars)
+            svg = bars.ratios(self._ident(), title, "; ".join(text) + ".", xlabel, drawable)
             drawn.append((f"{metric['name']}, {metric['unit']}", svg))
         return join(
             el("h3", f"Ratio to the baseline, {named(fixed)}"),
@@ -212,7 +226,7 @@ class Figures:
 
     def _lines(self, axis: str, metric: str, names: list[str], rows: list[Row]) -> list[Line]:
         """A line a series, with a gap where there is no figure."""
-        styles = self._styles(names)
+        styles, ours = self._styles(names), self._ours(names)
         found: dict[str, list[Any]] = {}
         for row in sorted(rows, key=lambda row: row["parameters"][axis]):
             points = found.setdefault(named(row["parameters"], names), [])
@@ -220,7 +234,12 @@ class Figures:
             spread = (cell.get(which, math.nan) for which in ("min", "median", "max"))
             points.append((row["parameters"][axis], *spread))
         return [
-            Line(name, styles[name], [] if all(math.isnan(y) for _, _, y, _ in points) else points)
+            Line(
+                name,
+                styles[name],
+                [] if all(math.isnan(y) for _, _, y, _ in points) else points,
+                ours.get(name),
+            )
             for name, points in found.items()
         ]
 
@@ -242,7 +261,7 @@ class Figures:
                                 class_="soft"))  # fmt: skip
                 continue
             if not legend:
-                parts.append(legend := self._legend(self._styles(series), panels))
+                parts.append(legend := self._legend(series, panels))
             bounds = plots.limits([line for lines in panels.values() for line in lines])
             drawn = []
             for panel, lines in panels.items():
@@ -258,22 +277,22 @@ class Figures:
         if not names:
             return Html("")
         unit = next(m["unit"] for m in self._metrics if m["name"] == names[0])
-        bars = []
+        stacked = []
         for row in self._rows:
             cells = [row["cells"].get(name, {}) for name in names]
             parts = [cell["median"] for cell in cells if "median" in cell]
             whole = len(parts) == len(names)
             name = row_name(self._table, row)
-            bars.append(Stack(name, parts) if whole else Stack(name, [], state(row)))
+            stacked.append(Stack(name, parts) if whole else Stack(name, [], state(row)))
         text = (
             f"{bar.label}: "
             + (", ".join(f"{n} {words.number(v)}" for n, v in zip(names, bar.parts, strict=True))
                if bar.parts else bar.reason)
-            for bar in bars
+            for bar in stacked
         )  # fmt: skip
         title = f"{self._table['task']}: stages"
         xlabel = f"{unit}, medians of the repeats"
-        svg = plots.stacks(self._ident(), title, "; ".join(text) + ".", xlabel, names, bars)
+        svg = bars.stacks(self._ident(), title, "; ".join(text) + ".", xlabel, names, stacked)
         return join(el("h3", "Stages"), self._grid([("", svg)], broad=True))
 
     def html(self) -> Html:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bench.sweep import compare, corpora, table
+from bench.sweep import compare, corpora, headline, published, table
 from bench.sweep.markup import Html, el
 from bench.sweep.section import Section, link
 from bench.texts.packages import write_atomically
@@ -73,6 +73,41 @@ def _contents(sections: list[Section]) -> Html:
     return el("nav", el("ul", *items), aria_label="Contents")
 
 
+def _published(one: dict[str, Any]) -> Iterator[Html]:
+    """Others' own figures beside ours, table by table."""
+    found = one["published"]
+    if found is None:
+        return
+    yield el("h3", f"{one['task']}, beside {found['who']}'s own figures")
+    yield el("p", found["source"], class_="soft")
+    yield el("ul", *(el("li", remark) for remark in found["remarks"]), class_="soft")
+    for verdict, rows in headline.beside(one):
+        head, *body = _with_figures(rows)
+        lines = [el("tr", *(el("td", cell) for cell in row)) for row in body]
+        heads = el("tr", *(el("th", text, scope="col") for text in head))
+        yield el("p", verdict)
+        yield el("div", el("table", el("thead", heads), el("tbody", *lines)), class_="wide")
+
+
+def _with_figures(rows: list[list[str]]) -> list[list[str]]:
+    """Without columns in which no row has a figure."""
+    kept = [
+        at for at in range(len(rows[0]))
+        if any(row[at] not in ("-", published.NOT_TOLD) for row in rows[1:])
+    ]  # fmt: skip
+    return [[row[at] for at in kept] for row in rows]
+
+
+def _headline(summary: dict[str, Any]) -> Html:
+    """What was found, a sentence a table; then what others published."""
+    return el(
+        "section",
+        *(el("p", headline.finding(one), class_="headline") for one in summary["tables"]),
+        *(part for one in summary["tables"] for part in _published(one)),
+        id="headline",
+    )
+
+
 def page(folder: Path) -> Html:
     """StoreError: there is no sweep in the folder, or a trial of it cannot be read."""
     summary = compare.read(folder)
@@ -84,6 +119,7 @@ def page(folder: Path) -> Html:
         "main",
         el("h1", summary["title"]),
         *(el("p", text, class_="warning") for text in _warnings(summary)),
+        _headline(summary),
         _what(summary, [row for section in sections for row in section.rows]),
         *(el("p", text) for text in corpora.told(summary)),
         _contents(sections),

@@ -77,7 +77,8 @@ class Runner:
             return Trial(state="refused", reason=str(error), **common)
         except TaskError:
             raise
-        except Exception as error:  # of a task that anybody may write: the others go on
+        # Of a task that anybody may write: the others go on.
+        except Exception as error:  # noqa: BLE001
             why = f"{type(error).__name__}: {error}"
             return Trial(state="failed", reason=" ".join(why.split())[:500], **common)
         task, units = test.task, test.task.module.METRICS

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from bench.sweep import knee, table, words
+from bench.sweep import headline, knee, table, words
 from bench.sweep.figures import Figures, Row, named, row_name, state
 from bench.sweep.markup import Html, el, join
 
@@ -19,7 +19,27 @@ class Section:
     def __init__(self, folder: Path, at: int, given: dict[str, Any]) -> None:
         self.folder, self.ident, self.table = folder, f"t{at + 1}", given
         self.rows: list[Row] = given["rows"]
-        self.metrics: list[Row] = given["metrics"]
+        # A column without a figure is none; why stands below the table.
+        self.metrics = [m for m in given["metrics"] if self._refusals(m) is None]
+
+    def _refusals(self, metric: Row) -> list[str] | None:
+        """Why no row has a figure of it; None if one has."""
+        cells = [
+            row["cells"].get(metric["name"], {}) for row in self.rows if row["state"] == "done"
+        ]
+        if any("median" in cell for cell in cells):
+            return None
+        return list(dict.fromkeys(cell["refused"] for cell in cells if "refused" in cell))
+
+    def _left_out(self) -> Html:
+        told = {
+            m["name"]: why for m in self.table["metrics"] if (why := self._refusals(m)) is not None
+        }
+        lines = [
+            el("li", el("b", name), f": no figure: {'; '.join(why) or 'no test was measured'}")
+            for name, why in told.items()
+        ]
+        return el("ul", *lines, class_="absent") if lines else Html("")
 
     @property
     def title(self) -> str:
@@ -38,7 +58,8 @@ class Section:
 
     def _files(self, row: Row) -> Html:
         slug = row["test"]
-        kinds = dict.fromkeys(m["name"].split(" ")[0] for m in self.metrics if " " in m["name"])
+        names = [m["name"] for m in self.table["metrics"]]
+        kinds = dict.fromkeys(name.split(" ")[0] for name in names if " " in name)
         links = [link(self.folder, f"hgrm/{slug}.{of}.hgrm", f"{of}.hgrm") for of in kinds]
         numbers = sorted(int(p.stem) for p in (self.folder / "trials" / slug).glob("*.json"))
         links += [link(self.folder, f"trials/{slug}/{n}.json", str(n)) for n in numbers]
@@ -55,9 +76,9 @@ class Section:
                 el("small", f"{words.number(cell['min'])} to {words.number(cell['max'])}")
             )
         told = [words.times(cell["ratio"])] if "ratio" in cell else []
-        told += [table.MARKS[cell["verdict"]]] if "verdict" in cell else []
-        if any(told):
-            inside.append(el("small", " ".join(told).strip(), class_=cell.get("verdict", "")))
+        told += [cell["verdict"]] if cell.get("verdict", "neither") != "neither" else []
+        if told:
+            inside.append(el("small", ", ".join(told), class_=cell.get("verdict", "")))
         return el("td", *inside)
 
     def _row(self, row: Row) -> Html:
@@ -72,7 +93,8 @@ class Section:
         rest = [el("td", text, class_="whole") for text in
                 (table.samples(row), *(f"{n:,}" for n in row["counts"].values()))]  # fmt: skip
         baseline = "baseline" if row["is_baseline"] and self.table["baseline"] is not None else ""
-        return el("tr", *heads, *cells, *rest, files, class_=baseline)
+        ours = "ours" if headline.is_ours(self.table, row) else ""
+        return el("tr", *heads, *cells, *rest, files, class_=f"{baseline} {ours}".strip())
 
     def _table(self) -> Html:
         heads: list[str] = [el("th", n, scope="col") for n in self.table["varied"] or ["test"]]
@@ -100,7 +122,7 @@ class Section:
         found = self.table.get("knee")
         if not found:
             return Html("")
-        head, *rows = knee.told(found, self.metrics)
+        head, *rows = knee.told(found, self.table["metrics"])
         names = len(found["varied"]) or 1
         lines = [
             el("tr", *(el("th", text, scope="row") for text in row[:names]),
@@ -132,6 +154,7 @@ class Section:
             el("h2", self.title, el("small", f" {constants}") if constants else "", id=self.ident),
             el("p", self.table["help"]),
             self._table(),
+            self._left_out(),
             self._notes(),
             self._absent(),
             self._knee(),

@@ -19,7 +19,7 @@ from typing import IO, Any
 
 from bench.lab import machine
 from bench.sweep.box import Box, Test
-from bench.texts.packages import write_atomically
+from bench.texts.packages import write_atomically, write_json
 
 OWN = (
     *("run.json", "trials", "kept", "hgrm"),
@@ -51,10 +51,6 @@ class Trial:
     began: str = ""
     seconds: float = 0.0
     machine: dict[str, Any] = field(default_factory=dict)
-
-
-def write_json(path: Path, what: object) -> None:
-    write_atomically(path, (json.dumps(what, indent=2) + "\n").encode())
 
 
 def read_trial(path: Path) -> Trial:

@@ -11,8 +11,11 @@ from bench.sweep.words import repeats, spread, times
 MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?",
          "neither": ""}  # fmt: skip
 LEGEND = (
-    "In a cell: the median of the repeats (least to most). x: the ratio to the baseline's row, "
-    "repeat by repeat, its median; ~: not distinguishable from it; ?: too few repeats to tell."
+    "In a cell: the median of the repeats (smallest to largest). x0.50: half of what the baseline's row "
+    "has (each repeat's figure divided by the baseline's in the same repeat; the median of these "
+    "ratios). better, worse: a rank-sum test at the 1% level finds a difference. not distinguishable "
+    "(~): it finds none. too few repeats (?): the test cannot decide, so the ratio is a first look and "
+    "not a result; full sweeps repeat often enough."
 )
 COLUMNS = (
     *("task", "test", "metric", "unit", "better", "state", "reason", "repeats", "samples"),

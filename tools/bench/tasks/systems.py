@@ -8,13 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench import load as round_trips
-from bench.appliance import start_appliance, start_baseline
-from bench.baseline import engines
-from bench.lab.host_measures import CPUS, ENDS_WITH_US, WORKER_CPU
+from bench.appliance import Appliance, on_veth
+from bench.baseline import engines, server
+from bench.lab.cpus import WORKER_CPU, need_two_cpus
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
-from bench.task import Context, Missing, WrongIds
+from bench.programs import DPDK_TOKD, TOKD_LOAD
+from bench.task import Context, Missing, WrongIds, need
 from bench.texts import fetch_corpus, reference
 from bench.texts import mix as texts
 from bench.texts.packages import data_home
@@ -23,7 +23,7 @@ from bench.texts.slices import Slice
 HELP = (
     "tokd: dpdk-tokd on AF_XDP; tokd-af-packet: on AF_PACKET; both with huge pages; rust, python, "
     "tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure Python GPT-2 encoder, and "
-    "those libraries, behind a kernel socket (tools/baseline/socket_server.py), udp or tcp, in one "
+    "those libraries, behind a kernel socket (tools/bench/baseline/socket_server.py), udp or tcp, in one "
     "thread that spins as dpdk-tokd does, or sleeps until something comes, or in asyncio."
 )
 CORPORA = ("english", "code", "multi")
@@ -63,8 +63,8 @@ class Bench:
     json: Path  # the same as tokenizer.json
     sample: Path
     pieces: dict[tuple[str, int], list[Slice]]  # by corpus and tokens
-    client: str
-    server: str
+    client: str | None  # namespaces
+    server: str | None
     links: tuple[Veth, Veth]  # dpdk-tokd's, and that of the conventional servers
     huge: bool
 
@@ -117,9 +117,8 @@ def _prepare_servers(context: Context, vocab: Path) -> tuple[Path, Path]:
 def prepare(context: Context, wanted: dict[int, int]) -> Bench:
     """`wanted`: how many texts of each corpus, by their tokens. Also their ids, and what the servers
     need; the wires; huge pages."""
-    if len(CPUS) < 2:
-        raise Missing("needs two CPUs: for the server and the client")
-    round_trips.need_tokd_load()
+    need_two_cpus()
+    need(DPDK_TOKD, TOKD_LOAD)
     vocab, pieces = _cut(context, wanted)
     made, sample = _prepare_servers(context, vocab)
     with ExitStack() as stack:
@@ -155,15 +154,12 @@ def _tokd(bench: Bench, system: str) -> Iterator[Serving]:
     if why := _obstacle(bench, system):
         raise Missing(why)
     link = bench.links[0]
-    with start_appliance(
-        link, bench.vocab, bench.folder, WORKER_CPU, bench.huge,
-        before=ENDS_WITH_US, drivers=(TOKD[system],),
-    ) as appliance:  # fmt: skip
-        if not appliance.huge_pages:
-            raise OSError("dpdk-tokd did not start with the huge pages that were reserved")
-        yield Serving(
-            link, "tokd", f"{system}: {appliance.driver}, huge pages of 2 MB, one worker"
-        )
+    device = on_veth(TOKD[system], link)
+    port = ("--udp-port", str(link.port))
+    with Appliance(
+        device, link.server, bench.vocab, bench.folder, [WORKER_CPU], bench.huge, *port
+    ) as appliance:
+        yield Serving(link, "tokd", f"{system}: {appliance.driver}, huge pages of 2 MB, one worker")
 
 
 @contextmanager
@@ -173,10 +169,10 @@ def _server(bench: Bench, system: str) -> Iterator[Serving]:
         raise Missing(why)
     more = ["--engine", which.engine, "--transport", which.transport, "--loop", *which.loop]
     more += ["--json", str(bench.json)]
-    with start_baseline(
-        link, bench.server, bench.vocab, bench.sample, bench.folder, WORKER_CPU, more, ENDS_WITH_US
-    ) as server:
-        _, _, how = server.wait_for("ready:", 1.0).partition(", ")
+    with server.start(
+        link, bench.server, bench.vocab, bench.sample, bench.folder, WORKER_CPU, *more
+    ) as running:
+        _, _, how = running.wait_for("ready:", 1.0).partition(", ")
         yield Serving(link, MODES[which.transport], f"{system}: {how}")
 
 

@@ -10,12 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import tiktoken
+from tokenizers import Tokenizer
+
 from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.mix import CHARACTERS_A_TOKEN
 from bench.texts.packages import data_home
 from bench.texts.reference import LongestMatch, ReferenceMismatch
 from bench.texts.slices import Cursor, EndOfCorpus, Slice
-from tokenizers import Tokenizer
 
 CORPORA = (*fetch_corpus.CORPORA, "mixed")
 VOCABULARIES = ("gpt2", "bert-base-uncased")

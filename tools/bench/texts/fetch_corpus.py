@@ -112,7 +112,9 @@ def licences(roots: dict[str, Path]) -> str:
             *root.glob("*.dist-info/LICENSE"),
         ):
             if path.is_file():
-                parts.append(f"==== {' '.join(names) or package} ====\n\n{path.read_text(errors='replace').strip()}")
+                parts.append(
+                    f"==== {' '.join(names) or package} ====\n\n{path.read_text(errors='replace').strip()}"
+                )
     return "\n\n".join(parts) + "\n"
 
 

@@ -45,5 +45,4 @@ def write_pcap(path: Path, frames: list[bytes]) -> None:
     """A capture of Ethernet frames (LINKTYPE 1), all at time 0."""
     with open(path, "wb") as f:
         f.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
-        for frame in frames:
-            f.write(struct.pack("<4I", 0, 0, len(frame), len(frame)) + frame)
+        f.writelines(struct.pack("<4I", 0, 0, len(frame), len(frame)) + frame for frame in frames)

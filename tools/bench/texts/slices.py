@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from bench.texts.reference import ids
 from tokenizers import Tokenizer
+
+from bench.texts.reference import ids
 
 SIZES = ("128", "512", "2048", "8KB")
 BYTES_8KB = 8192

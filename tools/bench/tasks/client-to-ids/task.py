@@ -5,9 +5,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
-from bench import load as round_trips
+from bench import load
 from bench.lab import neighbours
-from bench.lab.host_measures import CLIENT_CPU, CPUS, WORKER_CPU
+from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.load import WARM_UP
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value
@@ -37,8 +37,8 @@ METRICS = {
     "average": Value("us"),
     "throughput": Value("M ids/s", better="higher"),
 }
-COUNTS = round_trips.COUNTS
-UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
+COUNTS = load.COUNTS
+UNANSWERED = COUNTS.keys() & load.FAILED.values()
 CHECKS_IDS = True
 
 
@@ -79,7 +79,7 @@ def run(state: Bench, parameters: dict[str, Any]) -> Raw:
     slices.write(sent, _sent(state, parameters))
     beside = _beside(state, parameters)
     with systems.serving(state, parameters["system"]) as one, beside:
-        rows = round_trips.load(one.link, state.client, sent, CLIENT_CPU, one.mode)
+        rows = load.load(one.link, state.client, sent, CLIENT_CPU, one.mode)
     return Raw(rows, [one.note])
 
 
@@ -89,7 +89,7 @@ def report(state: Bench, parameters: dict[str, Any], raw: Raw) -> Report:
     trips = Samples()
     ids = whole = 0
     waited = sum(int(row["ns"]) for row in raw.rows)
-    for index, ns, _ in round_trips.answered(raw.rows, counts):
+    for index, ns, _ in load.answered(raw.rows, counts):
         trips.add(ns)
         whole += ns
         ids += len(pieces[index].ids)

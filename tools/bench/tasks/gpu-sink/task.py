@@ -8,17 +8,28 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from bench import sink_replay
-from bench.demo import gpu
-from bench.lab.host_measures import CPUS
+from bench.appliance import Consumer
+from bench.captures import Texts
+from bench.lab.cpus import CPUS
 from bench.lab.hugepages import hugepages
 from bench.lab.machine import RDMA, gpu_here, rdma_devices
 from bench.process import NotReady
 from bench.programs import DPDK_TOKD, TOKD_GPU
 from bench.samples import Samples
-from bench.sink_replay import Embedded, Replay
-from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
-from bench.texts import fetch_corpus, fetch_vocab, frames, reference
+from bench.task import (
+    Choice,
+    Context,
+    Distribution,
+    Missing,
+    Number,
+    Report,
+    Value,
+    WrongIds,
+    need,
+)  # fmt: skip
+from bench.tasks import sink_replay
+from bench.tasks.sink_replay import Embedded, Replay
+from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.packages import data_home
 from dpdk_tokd import EmbeddingReader
 from dpdk_tokd.embeddings.table import random_table
@@ -69,7 +80,7 @@ OUT_ALIGN = 4096  # a text's rows take a multiple of it
 @dataclass(frozen=True)
 class Plan:
     capture: Path
-    ids: list[np.ndarray]
+    texts: Texts
 
 
 @dataclass
@@ -90,19 +101,15 @@ class Raw:
     notes: list[str]
 
 
-def _plan(path: Path, texts: list[tuple[bytes, np.ndarray]]) -> Plan:
+def _plan(path: Path, texts: Texts, count: int) -> Plan:
     path.parent.mkdir()
-    frames.write_pcap(
-        path, [frames.text_frame(n, text, ids=False) for n, (text, _) in enumerate(texts, 1)]
-    )
-    return Plan(path, [ids for _, ids in texts])
+    some = Texts(texts.texts[:count], texts.ids[:count])
+    return Plan(some.write(path), some)
 
 
 def prepare(context: Context) -> State:
     """Texts with the reference's ids, as captures; tables by NumPy; huge pages."""
-    for program in (DPDK_TOKD, TOKD_GPU):
-        if not program.is_file():
-            raise Missing(f"{program} is not built: run tools/setup")
+    need(DPDK_TOKD, TOKD_GPU)
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = list(fetch_corpus.fetch(data_home() / "corpus").values())
     plans: dict[tuple[int, int], Plan] = {}
@@ -113,12 +120,12 @@ def prepare(context: Context) -> State:
             texts = sink_replay.texts(vocab, corpora, size, (amounts[-1] << 10) // size)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
-        context.say(f"gpu-sink: {len(texts):,} texts of {size} bytes with the reference's ids")
+        context.say(f"gpu-sink: {len(texts.ids):,} texts of {size} bytes with the reference's ids")
         for kib in amounts:
-            some = texts[: (kib << 10) // size]
-            plans[size, kib] = _plan(context.folder / f"{size}-{kib}" / "texts.pcap", some)
-        few = texts[: CHECKED_BYTES // size]
-        first[size] = _plan(context.folder / f"{size}-first" / "texts.pcap", few)
+            path = context.folder / f"{size}-{kib}" / "texts.pcap"
+            plans[size, kib] = _plan(path, texts, (kib << 10) // size)
+        path = context.folder / f"{size}-first" / "texts.pcap"
+        first[size] = _plan(path, texts, CHECKED_BYTES // size)
     tables = {dim: random_table(ROWS, dim, 1) for dim in {t["dim"] for t in context.tests}}
     with ExitStack() as stack:
         huge = stack.enter_context(hugepages())
@@ -178,7 +185,7 @@ def _check(
     holders = state.folder / "holders.sock"
     with (
         EmbeddingReader(holders, timeout=sink_replay.LIMIT_S) as holder,
-        Replay(plan.capture, plan.ids, state.vocab, sink, cpus, state.huge, *more) as replay,
+        Replay(plan.capture, plan.texts, state.vocab, sink, cpus, state.huge, *more) as replay,
     ):
         return sink_replay.check_rows(replay, holder, state.tables[parameters["dim"]])
 
@@ -202,7 +209,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     with ExitStack() as stack:
         try:
             table = f"random:{ROWS}x{parameters['dim']}:1"
-            agent = stack.enter_context(gpu.start_agent(state.folder, table, *device, *more))
+            agent = stack.enter_context(Consumer(state.folder, table, *device, *more))
         except NotReady as error:
             if NO_KERNEL in str(error):
                 raise Missing(f"tokd-gpu: {NO_KERNEL}") from error
@@ -210,7 +217,9 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         first = state.first[parameters["text-bytes"]]
         rows = _check(first, state, parameters, sink, cpus, batch)
         batch += ["--wait-readers", "1"]
-        with Replay(plan.capture, plan.ids, state.vocab, sink, cpus, state.huge, *batch) as replay:
+        with Replay(
+            plan.capture, plan.texts, state.vocab, sink, cpus, state.huge, *batch
+        ) as replay:
             embedded = sink_replay.embed_all(replay)
         if agent.wait(0) is not None:
             raise NotReady(f"tokd-gpu ended before the trial did:\n{agent.tail()}")

@@ -9,32 +9,33 @@ from pathlib import Path
 from typing import Any
 
 from bench.lab import host_measures, neighbours
-from bench.programs import BUILD
-from bench.samples import Samples
-from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value
+from bench.lab.cpus import CLIENT_CPU, WORKER_CPU
+from bench.process import ENDS_WITH_US
+from bench.task import Choice, Context, Missing, Number, Report, Value, need_tool
 
 HELP = (
-    "Passes of a loop on the worker's CPU that only reads the clock: whatever takes longer than "
-    "the usual few ns was taken from it. lost: the share of time in passes of 1 us and more."
+    "oslat of rt-tests on the worker's CPU: a loop that only reads the clock. Whatever takes longer "
+    "than the usual fraction of a us was taken from it. lost: the share of time in passes of more "
+    "than 1 us; gaps: passes that took longer than so long; longest: the longest pass."
 )
-WITHOUT = ("nothing", "affinity", "irq-affinity", "governor", "everything")
+WITHOUT = ("nothing", "irq-affinity", "governor", "everything")
 PARAMETERS = {
-    "without": Choice(WITHOUT, "the measure that is left out"),
+    "without": Choice(WITHOUT, "the measure that is left out; oslat pins its thread in any case"),
     "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
-    "seconds": Number(0.05, 600, "of each trial", whole=False),
+    "seconds": Number(1, 600, "of each trial"),
 }
 METRICS = {
-    "pass": Distribution("us", help="one turn of the loop"),
     "lost": Value("%"),
-    "gaps-10us": Value("1/s", help="passes of 10 us and more"),
+    "gaps-10us": Value("1/s"),
     "gaps-100us": Value("1/s"),
     "gaps-1ms": Value("1/s"),
+    "longest": Value("us"),
     "interrupts": Value("1/s", help="of devices, on the worker's CPU"),
 }
 COUNTS: dict[str, str] = {}
 CHECKS_IDS = False
-JITTER = BUILD / "tools" / "tokd-jitter"
-US = 1000
+BUCKETS = 1024  # of 1 us each, the last with all that took longer; the most that oslat takes
+LIMIT_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -43,52 +44,62 @@ class State:
     obstacles: dict[str, str]
 
 
+@dataclass(frozen=True)
+class Raw:
+    oslat: dict[str, Any]  # its one thread's results
+    interrupts: float  # a second
+    notes: list[str]
+
+
 def prepare(context: Context) -> State:
-    if not JITTER.is_file():
-        raise Missing(f"{JITTER} is not built: run tools/setup")
+    need_tool("oslat", "rt-tests")
     return State(context.folder, host_measures.obstacles())
 
 
-def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
+def run(state: State, parameters: dict[str, Any]) -> Raw:
     without, seconds = parameters["without"], parameters["seconds"]
     if why := state.obstacles.get(without):
         raise Missing(why)
-    pinned = host_measures.taken("affinity", without)
-    command = [str(JITTER), "--seconds", str(seconds)]
-    if pinned:
-        command += ["--cpu", str(host_measures.WORKER_CPU)]
+    out = state.folder / "oslat.json"
+    out.unlink(missing_ok=True)
+    command = [*ENDS_WITH_US, "oslat", "--cpu-list", str(WORKER_CPU), "--quiet", "--json", str(out)]
+    command += ["--cpu-main-thread", str(CLIENT_CPU), "--bucket-size", str(BUCKETS)]
+    command += ["--duration", str(seconds)]
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
-        beside = neighbours.beside_worker(parameters["neighbour"], pinned, state.folder)
+        confined = host_measures.taken("affinity", without)
+        beside = neighbours.beside_worker(parameters["neighbour"], confined, state.folder)
         stack.enter_context(beside)
-        before = host_measures.device_interrupts(host_measures.WORKER_CPU)
+        before = host_measures.device_interrupts(WORKER_CPU)
         done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=seconds + 60
+            command, capture_output=True, text=True, check=False, timeout=seconds + LIMIT_S
         )
-        came = host_measures.device_interrupts(host_measures.WORKER_CPU) - before
-    return json.loads(done.stdout) | {"interrupts": came / seconds, "notes": notes}
+        came = host_measures.device_interrupts(WORKER_CPU) - before
+    if done.returncode != 0 or not out.is_file():
+        raise OSError(f"oslat ended with {done.returncode}: {done.stderr.strip()[-300:]}")
+    thread = json.loads(out.read_text())["thread"]["0"]
+    return Raw(thread, came / thread["duration"], notes)
 
 
-def report(_state: State, _parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
-    passes = Samples()
-    ns = [(ticks * raw["ns_per_tick"], count) for ticks, count in raw["buckets"]]
-    for one, count in ns:
-        passes.add(round(one), count)
-    whole = sum(one * count for one, count in ns)
+def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
+    """A pass counts by the end of its bucket; those beyond all buckets by oslat's mean of all."""
+    passes = {int(us): count for us, count in raw.oslat["histogram"].items()}
+    seconds = raw.oslat["duration"]
+    whole = raw.oslat["avg"] * sum(passes.values())
 
-    def a_second(least_us: int) -> float:
-        return sum(count for one, count in ns if one >= least_us * US) / whole * 1e9
+    def a_second(most_us: int) -> float:
+        return sum(count for us, count in passes.items() if us > most_us) / seconds
 
     return Report(
         values={
-            "lost": 100 * sum(one * count for one, count in ns if one >= US) / whole,
+            "lost": 100 * max(0.0, whole - passes.get(1, 0)) / 1e6 / seconds,
             "gaps-10us": a_second(10),
             "gaps-100us": a_second(100),
             "gaps-1ms": a_second(1000),
-            "interrupts": raw["interrupts"],
+            "longest": raw.oslat["max"],
+            "interrupts": raw.interrupts,
         },
-        samples={"pass": passes},
-        notes=raw["notes"],
+        notes=raw.notes,
     )
 
 

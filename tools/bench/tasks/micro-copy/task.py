@@ -4,7 +4,8 @@
 from typing import Any
 
 from bench.lab import micro
-from bench.task import Choice, Context, Number, Report, Value
+from bench.programs import TOKD_MICRO
+from bench.task import Choice, Context, Number, Report, Value, need
 
 HELP = (
     "One core copies slots, by libc's memcpy, into eight by turns; the last ones are compared. "
@@ -21,7 +22,7 @@ CHECKS_IDS = False
 
 
 def prepare(_context: Context) -> dict[int, int]:
-    micro.need_micro()
+    need(TOKD_MICRO)
     return micro.caches()
 
 

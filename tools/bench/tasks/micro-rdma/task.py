@@ -9,9 +9,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench.lab.host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU
+from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.lab.machine import RDMA, rdma_devices
-from bench.process import NotReady, Process
+from bench.process import ENDS_WITH_US, NotReady, Process
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import regex
 from bench.lab import micro
-from bench.task import Choice, Context, Missing, Number, Report, Value, WrongIds
+from bench.programs import TOKD_MICRO
+from bench.task import Choice, Context, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import fetch_corpus, fetch_vocab
 from bench.texts.packages import data_home
 from bench.texts.reference import GPT2_PATTERN
@@ -64,7 +65,7 @@ def places(how: str, text: bytes) -> np.ndarray:
 
 
 def prepare(context: Context) -> State:
-    micro.need_micro()
+    need(TOKD_MICRO)
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
     state = State(vocab, {}, {})

@@ -1,42 +1,44 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How long a UDP datagram takes there and back by the kernel, before anything is done with it."""
 
-import socket
+import csv
+import re
+import subprocess
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench.appliance import READY_S
-from bench.lab import micro
-from bench.lab.host_measures import CLIENT_CPU, CPUS, WORKER_CPU
+from bench.lab.cpus import CLIENT_CPU, WORKER_CPU, need_two_cpus
 from bench.lab.net import inside, namespace, veth
-from bench.process import Process
+from bench.process import ENDS_WITH_US, NotReady, Process
 from bench.samples import Samples
-from bench.task import Choice, Context, Distribution, Missing, Number, Report
+from bench.task import Choice, Context, Distribution, Missing, Number, Report, need_tool
 
 HELP = (
-    "One datagram in flight between two sockets, a thread spinning on each, each on a CPU of its "
-    "own; the bytes that come back are compared. The first 100 are not measured."
+    "sockperf ping-pong: one datagram in flight between two sockets that are polled (--nonblocked), "
+    "each by a process on a CPU of its own; all of its times but those of the warm-up."
 )
 WIRES = ("loopback", "veth")
 PARAMETERS = {
     "wire": Choice(WIRES, "veth: from one network namespace to another; needs root"),
-    "bytes": Number(8, 65_504, "of a datagram, a multiple of 8"),
-    "requests": Number(20, 1_000_000, "of each trial"),
+    "bytes": Number(14, 65_504, "of a datagram"),
+    "seconds": Number(1, 600, "of each trial"),
 }
 METRICS = {"round-trip": Distribution("us")}
-COUNTS = {"lost": "datagrams that did not come back within a second; they have no latency"}
+COUNTS = {"lost": "datagrams that did not come back; they have no latency"}
 UNANSWERED = ("lost",)
 CHECKS_IDS = False
-PORT = 9000
+PORT = 11111
+READY_S, LIMIT_S = 10.0, 60.0
 
 
 @dataclass(frozen=True)
 class End:
     address: str
-    server: list[str]  # what a command is to be run behind
-    client: list[str]
+    server: str | None  # network namespaces
+    client: str | None
 
 
 @dataclass
@@ -53,46 +55,70 @@ def _veth(stack: ExitStack) -> End | str:
         link = stack.enter_context(veth(0, client, server))
     except OSError as error:
         return f"no veth pair can be made, which needs root: {error}"
-    return End(f"{link.server}:{PORT}", inside(server), inside(client))
-
-
-def _loopback() -> End:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as free:
-        free.bind(("127.0.0.1", 0))
-        return End(f"127.0.0.1:{free.getsockname()[1]}", [], [])
+    return End(link.server, server, client)
 
 
 def prepare(context: Context) -> State:
-    micro.need_micro()
-    if len(CPUS) < 2:
-        raise Missing("needs two CPUs: for both ends")
+    need_tool("sockperf", "sockperf")
+    need_two_cpus()
     with ExitStack() as stack:
-        ends: dict[str, End | str] = {"loopback": _loopback()}
+        ends: dict[str, End | str] = {"loopback": End("127.0.0.1", None, None)}
         if any(test["wire"] == "veth" for test in context.tests):
             ends["veth"] = _veth(stack)
         return State(stack.pop_all(), context.folder, ends)
     raise AssertionError
 
 
-def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
-    end = state.ends[parameters["wire"]]
+def _command(namespace_: str | None, cpu: int, mode: str, address: str, *more: str) -> list[str]:
+    tool = ["sockperf", mode, "-i", address, "-p", str(PORT), "--nonblocked", *more]
+    return [*ENDS_WITH_US, *inside(namespace_, "taskset", "-c", str(cpu), *tool)]
+
+
+def _listens(server: Process) -> None:
+    deadline = time.monotonic() + READY_S
+    while f":{PORT:04X} " not in Path(f"/proc/{server.pid}/net/udp").read_text():
+        if server.wait(0.02) is not None or time.monotonic() > deadline:
+            raise NotReady(f"sockperf does not listen:\n{server.tail()}")
+
+
+def run(state: State, parameters: dict[str, Any]) -> tuple[list[float], int]:
+    """us of each round trip, and how many datagrams were lost."""
+    end, log = state.ends[parameters["wire"]], state.folder / "times.csv"
     if isinstance(end, str):
         raise Missing(end)
-    echo = [*end.server, *micro.command("echo", WORKER_CPU, listen=end.address)]
-    given = {"bytes": parameters["bytes"], "count": parameters["requests"]}
-    ping = [*end.client, *micro.command("ping", CLIENT_CPU, connect=end.address, **given)]
-    with Process("tokd-micro echo", echo, state.folder / "echo.log") as server:
-        server.wait_for("ready:", READY_S)
-        return micro.result(ping, parameters["requests"] / 1000)
+    log.unlink(missing_ok=True)
+    echo = _command(end.server, WORKER_CPU, "server", end.address)
+    more = ["-m", str(parameters["bytes"]), "-t", str(parameters["seconds"])]
+    more += ["--full-rtt", "--full-log", str(log)]
+    ping = _command(end.client, CLIENT_CPU, "ping-pong", end.address, *more)
+    with Process("sockperf", echo, state.folder / "server.log") as server:
+        _listens(server)
+        done = subprocess.run(
+            ping, capture_output=True, text=True, check=False,
+            timeout=parameters["seconds"] + LIMIT_S,
+        )  # fmt: skip
+    if done.returncode != 0 or not log.is_file():
+        raise OSError(f"sockperf ended with {done.returncode}: {done.stdout.strip()[-300:]}")
+    return times_told(log.read_text())
 
 
-def report(_state: State, parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
+def times_told(text: str) -> tuple[list[float], int]:
+    """Of a --full-log: the rows behind the line `packet, txTime(sec), rxTime(sec), rtt(usec)`."""
+    head, _, rows = text.partition("rtt(usec)\n")
+    lost = re.search(r"dropped messages = (\d+)", head)
+    return [float(row[3]) for row in csv.reader(rows.splitlines()) if len(row) == 4], int(
+        lost[1]
+    ) if lost else 0
+
+
+def report(_state: State, _parameters: dict[str, Any], raw: tuple[list[float], int]) -> Report:
+    times, lost = raw
+    if not times:
+        raise OSError("sockperf told no times: no datagram came back, or it is another version")
     trips = Samples()
-    for ns in raw["ns"]:
-        trips.add(ns)
-    if not len(trips):
-        raise OSError(f"none of {parameters['requests']} datagrams came back")
-    return Report(samples={"round-trip": trips}, counts={"lost": raw["lost"]})
+    for us in times:
+        trips.add(round(us * 1000))
+    return Report(samples={"round-trip": trips}, counts={"lost": lost})
 
 
 def clean(state: State) -> None:

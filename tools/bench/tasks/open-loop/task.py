@@ -6,15 +6,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import load as round_trips
-from bench.lab.host_measures import CLIENT_CPU
+from bench import load
+from bench.lab.cpus import CLIENT_CPU
 from bench.load import WARM_UP
 from bench.samples import Samples
-from bench.sweep.store import write_json
 from bench.task import Choice, Context, Distribution, Number, Report, Value
 from bench.tasks import systems
 from bench.tasks.systems import Bench, Serving
 from bench.texts import slices
+from bench.texts.packages import write_json
 from bench.texts.slices import Slice
 
 HELP = (
@@ -50,8 +50,8 @@ METRICS = {
     "achieved": Value("%", better="higher"),
     "throughput": Value("M ids/s", better="higher"),
 }
-COUNTS = round_trips.COUNTS | round_trips.NOT_SENT
-UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
+COUNTS = load.COUNTS | load.NOT_SENT
+UNANSWERED = COUNTS.keys() & load.FAILED.values()
 CHECKS_IDS = True
 WARM_IN_FLIGHT = 16  # while each text is sent once before
 # The capacity of a system: a closed loop of so many in flight, for about so long.
@@ -89,8 +89,7 @@ def _texts(state: State, parameters: dict[str, Any]) -> list[Slice]:
 
 def _load(state: State, one: Serving, *options: object) -> list[dict[str, str]]:
     sent = state.bench.folder / "texts.bin"
-    more = [str(option) for option in options]
-    return round_trips.load(one.link, state.bench.client, sent, CLIENT_CPU, one.mode, more)
+    return load.load(one.link, state.bench.client, sent, CLIENT_CPU, one.mode, options)
 
 
 def _warm(state: State, one: Serving, parameters: dict[str, Any]) -> None:
@@ -158,7 +157,7 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
     for row in raw.rows:
         if row["sent_ns"]:
             late.add(int(row["sent_ns"]) - int(row["intended_ns"]))
-    for row in round_trips.right(raw.rows, counts):
+    for row in load.right(raw.rows, counts):
         intended, ns = int(row["intended_ns"]), int(row["ns"])
         trips.add(ns)
         since_sent.add(intended + ns - int(row["sent_ns"]))

@@ -1,16 +1,21 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """How much text workers tokenize side by side: each on a CPU, with a capture of its own."""
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import replay
-from bench.lab.host_measures import CPUS, ENDS_WITH_US
+from bench import captures
+from bench.appliance import CAPTURE_IP, Appliance, on_captures
+from bench.lab.cpus import CPUS
+from bench.process import NotReady
 from bench.programs import DPDK_TOKD
-from bench.task import Context, Missing, Number, Report, Value, WrongIds
+from bench.task import Context, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.packages import data_home
+from dpdk_tokd import RingReader
+from dpdk_tokd.ops.telemetry import Telemetry
 
 HELP = (
     "Without clients: each worker of one dpdk-tokd has the same texts, a packet each, in a capture "
@@ -29,51 +34,72 @@ METRICS = {
 }
 COUNTS: dict[str, str] = {}
 CHECKS_IDS = True
+LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
 class State:
     folder: Path
     vocab: Path
-    texts: dict[int, replay.Texts]  # by bytes
+    texts: dict[int, captures.Texts]  # by bytes
     captures: dict[int, list[Path]]
+
+
+@dataclass(frozen=True)
+class Raw:
+    mb_per_s: list[float]  # of each worker: text by its busy time
+    ids: int  # compared, of all
 
 
 def prepare(context: Context) -> State:
     """Texts, their ids, on which tiktoken must agree with tokenizers, and captures of them."""
-    if not DPDK_TOKD.is_file():
-        raise Missing(f"{DPDK_TOKD} is not built: run tools/setup")
+    need(DPDK_TOKD)
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = fetch_corpus.fetch(data_home() / "corpus")
-    texts, captures = {}, {}
+    texts, paths = {}, {}
     for size in sorted({test["bytes"] for test in context.tests}):
         try:
-            texts[size] = replay.texts(vocab, corpora, size)
+            texts[size] = captures.first_of(vocab, corpora, size)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
         context.say(f"replay: tiktoken agrees with tokenizers on {texts[size].agreed:,} bytes")
         most = max(test["workers"] for test in context.tests if test["bytes"] == size)
-        place = context.folder / str(size)
-        place.mkdir()
-        captures[size] = replay.captures(place, texts[size], min(most, len(CPUS)))
-    return State(context.folder, vocab, texts, captures)
+        # The same for each worker, in files of their own.
+        paths[size] = [
+            texts[size].write(context.folder / f"{size}-{worker}.pcap")
+            for worker in range(min(most, len(CPUS)))
+        ]
+    return State(context.folder, vocab, texts, paths)
 
 
-def run(state: State, parameters: dict[str, Any]) -> replay.Replay:
+def run(state: State, parameters: dict[str, Any]) -> Raw:
     workers, size = parameters["workers"], parameters["bytes"]
     if workers > len(CPUS):
         raise Missing(f"{workers} workers need {workers} CPUs, and there are {len(CPUS)}")
-    cpus = CPUS[::-1][:workers]
-    captures = state.captures[size]
-    try:
-        return replay.replay(
-            cpus, state.vocab, state.texts[size], captures, state.folder, ENDS_WITH_US
-        )
-    except replay.WrongReplay as error:
-        raise WrongIds(str(error)) from error
+    given = state.texts[size]
+    own = ["--streams", "1024", "--wait-readers", "1", "--ring-size", str(given.ring_bytes)]
+    with (
+        Appliance(
+            on_captures(state.captures[size][:workers]), CAPTURE_IP, state.vocab, state.folder,
+            CPUS[::-1][:workers], False, *own,
+        ) as appliance,
+        Telemetry(folder=appliance.telemetry) as t,
+        RingReader(str(appliance.socket)) as reader,
+    ):  # fmt: skip
+        deadline = time.monotonic() + LIMIT_S
+        texts = workers * len(given.texts)
+        # The ids are compared when all workers are done: until then nobody else has work.
+        while sum(t.counters(w)["streams_done"] for w in range(workers)) < texts:
+            if time.monotonic() > deadline:
+                raise NotReady(f"the captures were not over after {LIMIT_S:.0f} s")
+            time.sleep(0.05)
+        hz = t.info()["tsc_hz"]
+        counters = [t.counters(w) for w in range(workers)]
+        compared = captures.check_ring(reader, given.ids, workers)
+    return Raw([c["text_bytes"] / c["cycles_busy"] * hz / 1e6 for c in counters], compared)
 
 
-def report(_state: State, parameters: dict[str, Any], raw: replay.Replay) -> Report:
+def report(_state: State, parameters: dict[str, Any], raw: Raw) -> Report:
     whole = sum(raw.mb_per_s)
     return Report(
         values={

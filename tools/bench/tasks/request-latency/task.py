@@ -9,17 +9,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import load as round_trips
-from bench.appliance import HUGE, NO_HUGE, PORT, READY_S, ring_bytes
+from bench import load
+from bench.appliance import Appliance, on_veth, ring_bytes
 from bench.lab import host_measures, neighbours
-from bench.lab.host_measures import CLIENT_CPU, CPUS, ENDS_WITH_US, WORKER_CPU, taken
+from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU, need_two_cpus
+from bench.lab.host_measures import taken
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
 from bench.load import WARM_UP
-from bench.process import Process
-from bench.programs import DPDK_TOKD
+from bench.programs import DPDK_TOKD, TOKD_LOAD
 from bench.samples import Samples
-from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.task import (
+    Choice,
+    Context,
+    Distribution,
+    Missing,
+    Number,
+    Report,
+    Value,
+    WrongIds,
+    need,
+)  # fmt: skip
 from bench.texts import mix as texts
 from bench.texts import reference, slices
 from bench.texts.slices import Slice
@@ -53,8 +63,8 @@ METRICS = {
     "preempted": Value("1/s"),
     "copied": Value("%"),
 }
-COUNTS = round_trips.COUNTS
-UNANSWERED = COUNTS.keys() & round_trips.FAILED.values()
+COUNTS = load.COUNTS
+UNANSWERED = COUNTS.keys() & load.FAILED.values()
 CHECKS_IDS = True
 
 POLL = {True: 64, False: 0}  # net_af_xdp's busy_budget; 64 is its default
@@ -89,9 +99,8 @@ class Raw:
 
 def prepare(context: Context) -> State:
     """Texts and their ids, on which tiktoken must agree with tokenizers; the wire; huge pages."""
-    if len(CPUS) < 2:
-        raise Missing("needs two CPUs: for dpdk-tokd and the client")
-    round_trips.need_tokd_load()
+    need_two_cpus()
+    need(DPDK_TOKD, TOKD_LOAD)
     pieces: dict[int, list[Slice]] = {}
     agreed = 0
     for tokens in sorted({test["tokens"] for test in context.tests}):
@@ -132,25 +141,20 @@ def _obstacle(state: State, driver: str, without: str) -> str | None:
                 "does not hold"
             )
     elif without == "zero-copy":
-        return (
-            "net_af_xdp sends a packet from one piece of memory: ids are copied into it as it is"
-        )
+        return "net_af_xdp sends a packet from one piece of memory: ids are copied into it as it is"
     return state.obstacles.get(without)
 
 
-def _start(state: State, driver: str, without: str, ring: int) -> Process:
-    cpus = str(WORKER_CPU) if taken("affinity", without) else f"({','.join(map(str, CPUS))})"
-    memory = HUGE if state.huge and taken("huge-pages", without) else NO_HUGE
-    device = f"net_{driver}0,iface={state.link.near}"
-    if driver == "af_xdp":
-        device += f",busy_budget={POLL[taken('polling', without)]}"
-    eal = ["--lcores", f"0@{cpus}", "--no-pci", f"--vdev={device}", *memory]
-    own = ["--ip", state.link.server, "--udp-port", str(PORT), "--vocab", str(state.vocab)]
-    own += ["--socket", str(state.folder / "tokd.sock"), "--ring-size", str(ring)]
+def _start(state: State, driver: str, without: str, ring: int) -> Appliance:
+    cpu = WORKER_CPU if taken("affinity", without) else f"({','.join(map(str, CPUS))})"
+    budget = [f"busy_budget={POLL[taken('polling', without)]}"] if driver == "af_xdp" else []
+    own = ["--udp-port", str(state.link.port), "--ring-size", str(ring)]
     if not taken("zero-copy", without):
         own += ["--zero-copy", "0"]
-    log = state.folder / "dpdk-tokd.log"
-    return Process("dpdk-tokd", [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own], log)
+    return Appliance(
+        on_veth(f"net_{driver}", state.link, *budget), state.link.server, state.vocab,
+        state.folder, [cpu], state.huge and taken("huge-pages", without), *own,
+    )  # fmt: skip
 
 
 def _asked(without: str) -> list[str]:
@@ -211,17 +215,16 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
         appliance = stack.enter_context(_start(state, driver, without, ring))
-        appliance.wait_for("ready:", READY_S)
         if taken("polling", without) and NO_POLL in appliance.log.read_text():
             state.obstacles["polling"] = "net_af_xdp cannot set SO_PREFER_BUSY_POLL here"
         if why := state.obstacles.get(without):
             raise Missing(why)
-        reader = stack.enter_context(RingReader(str(state.folder / "tokd.sock")))
+        reader = stack.enter_context(RingReader(str(appliance.socket)))
         beside = neighbours.beside_worker(parameters["neighbour"], pinned, state.folder)
         stack.enter_context(beside)
         cpu = CLIENT_CPU if pinned else None
         before, begin = _preempted(appliance.pid), time.monotonic()
-        rows = round_trips.load(state.link, state.client, sent, cpu, "tokd", _asked(without))
+        rows = load.load(state.link, state.client, sent, cpu, "tokd", _asked(without))
         seconds, preempted = time.monotonic() - begin, _preempted(appliance.pid) - before
         seen = _read_ring(reader, pieces)
     return Raw(rows, seen, seconds, preempted, _copied(appliance.log), notes)
@@ -232,7 +235,7 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
     checked = 0
     trips, firsts, inside_times = Samples(), Samples(), Samples()
     counts: dict[str, int] = {}
-    for index, ns, first_ns in round_trips.answered(raw.rows, counts):
+    for index, ns, first_ns in load.answered(raw.rows, counts):
         if index not in raw.inside:
             raise WrongIds(f"text {index} is not in the token ring")
         begin, end = raw.inside[index]

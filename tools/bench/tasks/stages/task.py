@@ -2,36 +2,50 @@
 """Where the time of a text goes between a client and its ids: dpdk-tokd over shared memory
 (net_memif), asked by tokd-load-dpdk, stage by stage."""
 
-import csv
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
+from bench.appliance import MEMIF_IP, Appliance, on_memif
+from bench.lab.cpus import WORKER_CPU, need_two_cpus
 from bench.lab.hugepages import hugepages
-from bench.pair import CPUS, LoadFailed, Pair
+from bench.load import Rows, load_memif, read_rows
 from bench.programs import DPDK_TOKD, TOKD_LOAD_DPDK
 from bench.samples import Samples
-from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.task import (
+    Choice,
+    Context,
+    Distribution,
+    Missing,
+    Number,
+    Report,
+    Value,
+    WrongIds,
+    need,
+)  # fmt: skip
 from bench.texts import encode_texts, slices
-from bench.texts.encode_texts import CORPORA, VOCABULARIES, Kind
+from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind
 from bench.texts.reference import ReferenceMismatch
 from dpdk_tokd.ops.telemetry import Telemetry
 
 WARM_UP = 100  # requests of other texts, checked but not measured
-LOAD_S = 300.0
 HELP = (
     "One request in flight, of text not seen before, each trial by an appliance started anew, over "
     "shared memory: no network card, no kernel. Stages, means that add up to the mean round trip: "
     "tokenize: inside the tokenizer, all packets; in-and-publish: the rest from the first packet "
     "taken from the queue to the last record published in the token ring: parsing, finding the "
     "text, waiting for its other packets, writing records; reply: from there to the last reply "
-    "handed to the driver; wire-and-client: all else. inside: the first two, of each request."
+    "handed to the driver; wire-and-client: all else. inside: the first two, of each request; "
+    "share: of the same request's round trip, the median; record: the first packet of a burst taken "
+    "from the queue to a record published, of each record."
 )
 PARAMETERS = {
     "vocabulary": Choice(VOCABULARIES, "gpt2: byte-level BPE; bert-base-uncased: WordPiece"),
     "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: its documents by turns"),
-    "bytes": Number(16, 65_536, "of a text"),
+    "unit": Choice(UNITS, "of length"),
+    "length": Number(16, 65_536, "of a text"),
     "requests": Number(20, 20_000, "of each trial"),
 }
 METRICS = {
@@ -40,6 +54,8 @@ METRICS = {
     "reply": Value("us"),
     "wire-and-client": Value("us"),
     "inside": Distribution("us"),
+    "share": Value("%"),
+    "record": Distribution("us"),
     "round-trip": Distribution("us"),
 }
 COUNTS = {"sent-again": "packets that were sent again; their requests' times count"}
@@ -58,23 +74,20 @@ class State:
 
 @dataclass(frozen=True)
 class Raw:
-    rows: list[dict[str, str]]  # tokd-load-dpdk's
+    rows: Rows  # tokd-load-dpdk's
     means: dict[str, float]  # us, of telemetry's stages
     ids: int
     note: str
 
 
 def _kind(parameters: dict[str, Any]) -> Kind:
-    return Kind(parameters["vocabulary"], parameters["corpus"], "bytes", parameters["bytes"])
+    return Kind(*(parameters[name] for name in ("vocabulary", "corpus", "unit", "length")))
 
 
 def prepare(context: Context) -> State:
     """Texts and their ids, and huge pages."""
-    if len(CPUS) < 2:
-        raise Missing("needs two CPUs: for dpdk-tokd and the client")
-    for program in (DPDK_TOKD, TOKD_LOAD_DPDK):
-        if not program.is_file():
-            raise Missing(f"{program} is not built: run tools/setup")
+    need_two_cpus()
+    need(DPDK_TOKD, TOKD_LOAD_DPDK)
     wanted: dict[Kind, int] = {}
     for test in context.tests:
         wanted[_kind(test)] = max(test["requests"] + WARM_UP, wanted.get(_kind(test), 0))
@@ -94,21 +107,11 @@ def prepare(context: Context) -> State:
     raise AssertionError
 
 
-def _load(pair: Pair, texts: list[slices.Slice], folder: Path) -> list[dict[str, str]]:
-    """tokd-load-dpdk's rows. WrongIds unless all ids were right, in answers and in the ring."""
+def _load(appliance: Appliance, texts: list[slices.Slice], folder: Path) -> Rows:
     sent, out = folder / "texts.bin", folder / "out.csv"
     slices.write(sent, texts)
-    try:
-        code, report, said = pair.load(sent, f"--out={out}", timeout_s=LOAD_S)
-    except LoadFailed as error:
-        raise OSError(str(error)) from error
-    ring = report["ring"]
-    if any(word in said for word in ("wrong", "than are right")) or ring["wrong"]:
-        raise WrongIds(said.splitlines()[0] if said else f"{ring['wrong']} in the token ring")
-    if code != 0 or report["right"] != len(texts) or ring["texts"] != len(texts):
-        raise OSError(f"{report['right']} of {len(texts)} requests were answered: {said}")
-    with out.open() as file:
-        return list(csv.DictReader(file))
+    load_memif(appliance, sent, f"--out={out}")
+    return read_rows(out)
 
 
 def run(state: State, parameters: dict[str, Any]) -> Raw:
@@ -117,10 +120,15 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         raise Missing(f"{len(every)} texts, of {requests + WARM_UP} asked for: there are no more")
     warm_up, measured = every[:WARM_UP], every[WARM_UP : WARM_UP + requests]
     vocab = state.vocabularies[parameters["vocabulary"]]
-    with Pair(vocab, state.folder, state.huge) as pair, Telemetry(pair.prefix) as telemetry:
-        _load(pair, warm_up, state.folder)
+    with (
+        Appliance(
+            on_memif(state.folder), MEMIF_IP, vocab, state.folder, [WORKER_CPU], state.huge
+        ) as appliance,
+        Telemetry(folder=appliance.telemetry) as telemetry,
+    ):
+        _load(appliance, warm_up, state.folder)
         before = {name: telemetry.histogram(name) for name in OF_TELEMETRY}
-        rows = _load(pair, measured, state.folder)
+        rows = _load(appliance, measured, state.folder)
         since = {name: telemetry.histogram(name).since(before[name]) for name in OF_TELEMETRY}
     if counts := {name: h.count for name, h in since.items() if h.count != requests}:
         raise OSError(f"telemetry counted {counts}, of {requests} texts")
@@ -134,15 +142,19 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
 
 
 def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
-    inside, trips = Samples(), Samples()
+    inside, trips, records = Samples(), Samples(), Samples()
     whole = {"inside": 0, "trip": 0}
     again = 0
+    shares = []
     for row in raw.rows:
         inside.add(int(row["text_to_last_id_ns"]))
         trips.add(int(row["ns"]))
         whole["inside"] += int(row["text_to_last_id_ns"])
         whole["trip"] += int(row["ns"])
         again += int(row["retransmits"])
+        shares.append(int(row["text_to_last_id_ns"]) / int(row["ns"]))
+        for ns in row["wire_to_ring_ns"].split():
+            records.add(int(ns))
     mean = {name: ns / len(raw.rows) / 1000 for name, ns in whole.items()}
     tokenize, reply = raw.means["tokenizer"], raw.means["ring_to_reply"]
     return Report(
@@ -151,8 +163,9 @@ def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
             "in-and-publish": mean["inside"] - tokenize,
             "reply": reply,
             "wire-and-client": mean["trip"] - mean["inside"] - reply,
+            "share": 100 * median(shares),
         },
-        samples={"inside": inside, "round-trip": trips},
+        samples={"inside": inside, "round-trip": trips, "record": records},
         counts={"sent-again": again},
         ids_checked=raw.ids,
         notes=[raw.note],

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from bench.baseline import encode_times, engines
-from bench.lab.host_measures import ENDS_WITH_US, WORKER_CPU
+from bench.lab.cpus import WORKER_CPU
+from bench.process import ENDS_WITH_US
 from bench.programs import TOKD_ENCODE_TIMES
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
@@ -124,7 +125,13 @@ def _command(state: State, parameters: dict[str, Any], texts: Texts) -> list[str
         return [*command, "--again"] if parameters["seen"] == "again" else command
     if why := engines.obstacle(PY_ENGINES[engine]):
         raise Missing(why)
-    command = [sys.executable, "-m", "bench.baseline.encode_times", PY_ENGINES[engine], str(vocabulary.file)]
+    command = [
+        sys.executable,
+        "-m",
+        "bench.baseline.encode_times",
+        PY_ENGINES[engine],
+        str(vocabulary.file),
+    ]
     command += [str(vocabulary.json), str(texts.warm_up), str(texts.path)]
     return [*command, parameters["seen"], str(parameters["seconds"])]
 

@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Captures of texts that an appliance's workers replay (net_pcap), without clients or a network; and
+that what comes of them is all there, in order, once, and right."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from dpdk_tokd import RingReader
+
+from bench.appliance import ring_bytes
+from bench.task import WrongIds
+from bench.texts import frames, reference
+
+PACKET = 1200  # bytes of text in a packet
+RECORD = 128  # bytes of a record in the token ring beside its ids, at most
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What each worker tokenizes, a text a packet, and what it must give."""
+
+    texts: list[bytes]
+    ids: list[np.ndarray]
+    agreed: int = 0  # bytes of text on which a second reference was asked, and agreed
+
+    @property
+    def ring_bytes(self) -> int:
+        """Of a token ring that holds all of it, whatever the worst case that is reserved."""
+        return ring_bytes(sum(RECORD + 4 * len(one) for one in self.ids) + 64 * PACKET)
+
+    def write(self, path: Path) -> Path:
+        packets = [frames.text_frame(n, text, ids=False) for n, text in enumerate(self.texts, 1)]
+        frames.write_pcap(path, packets)
+        return path
+
+
+def first_of(vocab: Path, corpora: dict[str, Path], most: int) -> Texts:
+    """The first `most` bytes of each corpus, with the reference's ids."""
+    whole = [path.read_bytes()[:most] for path in corpora.values()]
+    cut = [c[i : i + PACKET] for c in whole for i in range(0, len(c), PACKET)]
+    tokenizer = reference.load_gpt2(vocab)
+    told = [text.decode("utf-8", "replace") for text in cut]
+    agreed = reference.verify(tokenizer, vocab, reference.some(told))
+    ids = [np.array(reference.ids(tokenizer, text), dtype=np.uint32) for text in told]
+    return Texts(cut, ids, agreed)
+
+
+class InOrder:
+    """What comes of each worker: texts in the order of the capture, each without gaps."""
+
+    def __init__(self, ids: Sequence[np.ndarray], workers: int) -> None:
+        self.ids = ids
+        self._text, self._at = [0] * workers, [0] * workers
+        self.left = workers * len(ids)
+        self.checked = 0
+
+    def place(self, worker: int) -> str:
+        return f"worker {worker}, text {self._text[worker]}"
+
+    def take(self, worker: int, first: int, count: int, last: bool) -> np.ndarray:
+        """The reference's ids of what came now; WrongIds where it is out of place."""
+        text, at = self._text[worker], self._at[worker]
+        if text == len(self.ids):
+            raise WrongIds(f"worker {worker}: more than was sent")
+        right = self.ids[text][at : at + count]
+        is_whole = at + count == len(self.ids[text])
+        if first != at or len(right) != count or (last and not is_whole):
+            raise WrongIds(f"{self.place(worker)}: {count} ids from {first} on, {last=}")
+        self._text[worker], self._at[worker] = (text + 1, 0) if last else (text, at + count)
+        self.left -= last
+        self.checked += count
+        return right
+
+
+def check_ring(reader: RingReader, ids: Sequence[np.ndarray], workers: int) -> int:
+    """All texts must stand there for each worker, whole and right: how many ids that are."""
+    due = InOrder(ids, workers)
+    while (given := reader.poll()) is not None:
+        where = due.place(given.worker)
+        right = due.take(given.worker, given.first, len(given), given.last)
+        if given.aborted or not np.array_equal(given.tokens, right):
+            raise WrongIds(f"{where}: not the reference's ids")
+    if due.left:
+        raise WrongIds(f"{due.left} texts are not in the token ring")
+    return due.checked

@@ -1,0 +1,28 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Which CPU is whose: the client's is the first that this process may use, the worker's the last."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from bench.task import Missing
+
+CPUS = sorted(os.sched_getaffinity(0))
+CLIENT_CPU, WORKER_CPU = CPUS[0], CPUS[-1]
+# Where everything else belongs: with two CPUs only, that is beside the client.
+OTHER_CPUS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)] or [CLIENT_CPU]
+
+
+def need_two_cpus() -> None:
+    if len(CPUS) < 2:
+        raise Missing("needs two CPUs: for the server and the client")
+
+
+@contextmanager
+def on_client_cpu() -> Iterator[None]:
+    """This process stays off the worker's CPU meanwhile."""
+    os.sched_setaffinity(0, {CLIENT_CPU})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, CPUS)

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What a page opens with: each table's finding in a sentence, and the published figures beside ours."""
+
+from typing import Any
+
+from bench.sweep import published, words
+
+Row = dict[str, Any]
+OURS = ("tokd", "libtok", "tok")  # values of a parameter; the first that a table has is our line
+
+
+def ours(table: Row) -> tuple[str, str] | None:
+    """The parameter and its value that make a row ours, where others are beside it."""
+    for value in OURS:
+        for name in table["varied"]:
+            if value in {row["parameters"][name] for row in table["rows"]}:
+                return name, value
+    return None
+
+
+def is_ours(table: Row, row: Row) -> bool:
+    which = ours(table)
+    return which is not None and row["parameters"][which[0]] == which[1]
+
+
+def _named(parameters: Row, names: list[str]) -> str:
+    return ", ".join(f"{name} {parameters[name]}" for name in names) or "it"
+
+
+def _ratios(table: Row, metric: str, rows: list[Row], who: str) -> str | None:
+    """How `rows` compare with their baselines."""
+    cells = [row["cells"][metric] for row in rows if "ratio" in row["cells"].get(metric, {})]
+    if not cells:
+        return None
+    least, most = (words.times(f(cells, key=lambda c: c["ratio"]["median"])["ratio"])
+                   for f in (min, max))  # fmt: skip
+    verdicts = [cell["verdict"] for cell in cells]
+    counted = ", ".join(
+        f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts) if v != "neither"
+    )
+    baseline = ", ".join(f"{n} {v}" for n, v in table["baseline"].items())
+    spread = least if least == most else f"{least} to {most}"
+    tests = "1 test" if len(cells) == 1 else f"{len(cells)} tests"
+    told = f" ({counted})" if counted else ""
+    return f"{table['task']}: {metric} of {who} is {spread} of {baseline}'s in {tests}{told}."
+
+
+def _extremes(table: Row, metric: Row) -> str | None:
+    rows = [row for row in table["rows"] if "median" in row["cells"].get(metric["name"], {})]
+    if not rows:
+        return None
+    ordered = sorted(rows, key=lambda row: row["cells"][metric["name"]]["median"])
+    told = [
+        f"{words.number(row['cells'][metric['name']]['median'])} {metric['unit']} "
+        f"({_named(row['parameters'], table['varied'])})"
+        for row in (ordered[0], ordered[-1])
+    ]
+    return f"{table['task']}: {metric['name']} is {' to '.join(dict.fromkeys(told))}."
+
+
+def finding(table: Row) -> str:
+    """Of the first metric that has a figure."""
+    rows = [row for row in table["rows"] if row["state"] == "done" and not row["is_baseline"]]
+    which = ours(table)
+    if which and any(is_ours(table, row) for row in rows):
+        who, rows = f"{which[0]} {which[1]}", [row for row in rows if is_ours(table, row)]
+    else:
+        who = "the others"
+    for metric in table["metrics"]:
+        told = _ratios(table, metric["name"], rows, who) if table["baseline"] else None
+        if told := told or _extremes(table, metric):
+            return told
+    return f"{table['task']}: no test has a figure."
+
+
+def beside(table: Row) -> list[tuple[str, list[list[str]]]]:
+    """Of each published system that a figure was measured for: a sentence, and rows, the head first."""
+    found = table["published"]
+    return [] if found is None else published.tables(found, table["varied"])

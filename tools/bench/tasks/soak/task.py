@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Many requests over a wire with faults: every id right, each text once, and memory flat."""
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench.appliance import MEMIF_IP, Appliance, on_memif
+from bench.lab import memory
+from bench.lab.cpus import WORKER_CPU, need_two_cpus, on_client_cpu
+from bench.lab.hugepages import hugepages
+from bench.load import load_memif
+from bench.programs import DPDK_TOKD, TOKD_LOAD_DPDK
+from bench.task import Context, Number, Report, Value, WrongIds, need
+from bench.texts import mix, reference, slices
+from dpdk_tokd.ops.telemetry import Telemetry
+
+# Requests after which memory is compared, but at most half of all. Every table has been used once
+# by then, and half of the texts kept are such whose last acknowledgement was lost: that is the
+# appliance's bound. Their ids are what the side store holds.
+WARM_UP = 150_000
+CLIENTS = 64
+# Goes round every 1,600 requests or so, while the table has 4,096 texts: what clients have not
+# acknowledged then, for want of a lost packet, goes to the side store.
+SMALL_RING = ("--ring-size", "1M")
+SAMPLE_S = 0.02
+SLOWEST = 500  # requests a second; slower than that, something hangs
+LEAST_SAMPLES = 10
+IDLE_S = 12.0  # beyond the appliance's --done-timeout
+HELP = (
+    "dpdk-tokd and tokd-load-dpdk over shared memory (net_memif), a core each. The generator keeps "
+    f"{memory.IN_FLIGHT} requests of mixed lengths in flight, from {CLIENTS} UDP ports, and loses, "
+    "reorders and duplicates packets of both directions. It compares all ids of every answer with "
+    "those of Hugging Face tokenizers, and reads the token ring as a registered reader, where each "
+    "text must stand once, whole and right. Meanwhile the appliance's memory is sampled: a trial in "
+    "which the last tenth needs more than the first, or in which anything is still in use when all "
+    "texts are forgotten, has failed. The n-th repeat has the faults of seed n."
+)
+PARAMETERS = {
+    "requests": Number(20_000, 1 << 31, "of each trial"),
+    "texts": Number(100, 50_000, "different ones"),
+    **{
+        name: Number(0, 100, "%, of the packets of each direction", whole=False)
+        for name in ("loss", "reorder", "duplicate")
+    },
+}
+METRICS = {
+    "rate": Value("requests/s", better="higher"),
+    "ids": Value("M", better="neither"),
+    **{
+        figure.name: Value(figure.unit, help="last tenth of the run less the first")
+        for figure in memory.FIGURES
+    },
+}
+COUNTS = {
+    "lost": "packets that the wire lost, in both directions",
+    "reordered": "packets that it reordered",
+    "duplicated": "packets that it duplicated",
+    "sent-again": "packets of text that were sent again",
+}
+CHECKS_IDS = True
+WAYS = ("to_appliance", "from_appliance")
+
+
+@dataclass(frozen=True)
+class State:
+    stack: ExitStack
+    folder: Path
+    vocab: Path
+    sent: dict[int, Path]  # files of texts, by their number
+    huge: bool
+
+
+@dataclass(frozen=True)
+class Raw:
+    load: dict[str, Any]  # tokd-load-dpdk's report
+    held: dict[str, dict[str, Any]]  # memory, by figure
+    samples: int
+    exit_code: int
+
+
+def prepare(context: Context) -> State:
+    need_two_cpus()
+    need(DPDK_TOKD, TOKD_LOAD_DPDK)
+    sent = {}
+    for count in {test["texts"] for test in context.tests}:
+        try:
+            vocab, pieces, agreed = mix.cut(count, mix.MIX)
+        except reference.ReferenceMismatch as error:
+            raise WrongIds(str(error)) from error
+        context.say(f"soak: tiktoken agrees with tokenizers on {agreed:,} bytes")
+        sent[count] = context.folder / f"{count}.bin"
+        slices.write(sent[count], pieces)
+    with ExitStack() as stack:
+        huge = stack.enter_context(hugepages())
+        return State(stack.pop_all(), context.folder, vocab, sent, huge)
+    raise AssertionError
+
+
+def _idle(telemetry: Telemetry, before: dict[str, int]) -> None:
+    """OSError if anything is still in use when all texts are forgotten, beyond what was before any."""
+    deadline = time.monotonic() + IDLE_S
+    while True:
+        now = memory.sample(telemetry)
+        left = {name: now[name] - before[name] for name in memory.OF_WORKER}
+        if not any(left.values()):
+            return
+        if time.monotonic() > deadline:
+            raise OSError(f"still in use {IDLE_S:.0f} s after the last text: {left}")
+        time.sleep(0.2)
+
+
+def run(state: State, parameters: dict[str, Any], repeat: int) -> Raw:
+    requests = parameters["requests"]
+    options = [f"--{name}={parameters[name]}%" for name in ("loss", "reorder", "duplicate")]
+    options += [f"--clients={CLIENTS}", f"--in-flight={memory.IN_FLIGHT // CLIENTS}"]
+    options += [f"--requests={requests}", f"--seed={repeat}"]
+    with (
+        on_client_cpu(),
+        Appliance(
+            on_memif(state.folder), MEMIF_IP, state.vocab, state.folder, [WORKER_CPU], state.huge,
+            *SMALL_RING,
+        ) as appliance,
+        Telemetry(folder=appliance.telemetry) as telemetry,
+    ):  # fmt: skip
+        before = memory.sample(telemetry)
+        with memory.Sampler(appliance.telemetry, SAMPLE_S) as sampler:
+            load, _ = load_memif(
+                appliance, state.sent[parameters["texts"]], *options,
+                timeout_s=60 + requests / SLOWEST,
+            )  # fmt: skip
+        _idle(telemetry, before)
+        exit_code = appliance.stop()
+    warm_up = min(WARM_UP, requests // 2)
+    during = [s for s in sampler.samples if warm_up <= s["done"] < requests]
+    if len(during) < LEAST_SAMPLES:
+        raise OSError(f"{len(during)} samples of memory while it ran: give it more requests")
+    return Raw(load, memory.compare(during), len(during), exit_code)
+
+
+def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
+    grows = {name: one for name, one in raw.held.items() if not one["flat"]}
+    if grows:
+        raise OSError(f"memory grows: {grows}")
+    if raw.exit_code != 0:
+        raise OSError(f"dpdk-tokd ended with {raw.exit_code}")
+    kinds = {name: sum(raw.load[way][name] for way in WAYS) for name in list(COUNTS)[:3]}
+    return Report(
+        values={
+            "rate": raw.load["requests"] / raw.load["seconds"],
+            "ids": raw.load["ids"] / 1e6,
+            **{name: one["last_tenth"] - one["first_tenth"] for name, one in raw.held.items()},
+        },
+        counts=kinds | {"sent-again": raw.load["retransmits"]},
+        ids_checked=raw.load["ids"] + raw.load["ring"]["ids"],
+        notes=[f"{raw.samples:,} samples of memory"],
+    )
+
+
+def clean(state: State) -> None:
+    state.stack.close()

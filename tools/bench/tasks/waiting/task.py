@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How many bytes wait for their ids after each byte of a text that is fed byte by byte."""
+
+import lzma
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import dpdk_tokd
+import numpy as np
+from bench.programs import ROOT
+from bench.task import Choice, Context, Missing, Number, Report, Value
+from bench.tasks import waiting_texts
+from bench.texts.packages import data_home
+
+HELP = (
+    "A stream of libtok's is fed a text byte by byte, and is asked after each byte how many wait for "
+    "their ids: the median, the 99th percentile, the most. Where more would wait than a stream can "
+    "hold it ends there, and what lies behind is not counted. gpt2-greedy: the longest match instead "
+    "of merges. Vocabularies are found as dpdk-tokd finds them, or packed in ../shared/vocab beside "
+    "the repository."
+)
+FAMILIES = (
+    *("gpt2", "cl100k_base", "llama3", "qwen3", "o200k_base", "tekken", "deepseek"),
+    *("bert-base-uncased", "gpt2-greedy"),
+)
+PARAMETERS = {
+    "text": Choice(waiting_texts.NAMES, "of the corpora, or made to let something wait"),
+    "vocabulary": Choice(FAMILIES),
+    "bytes": Number(1000, waiting_texts.REAL, "of a text, at most"),
+}
+METRICS = {"p50": Value("bytes"), "p99": Value("bytes"), "most": Value("bytes")}
+COUNTS = {"ended": "texts of which more would have waited than a stream can hold"}
+CHECKS_IDS = False
+ENDINGS = (
+    *(".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt", "/tekken.json"),
+    *(".model", "/tokenizer.model", ".tokv"),
+)
+SHARED = ROOT.parent / "shared" / "vocab"
+
+
+def folders() -> list[Path]:
+    path = os.environ.get("TOK_VOCAB_PATH") or str(data_home() / "vocab")
+    return [Path(folder) for folder in path.split(":") if folder]
+
+
+def find(name: str, to: Path) -> Path | None:
+    """The file of a vocabulary; what is packed is unpacked below `to`."""
+    for folder in folders():
+        for ending in ENDINGS:
+            if (file := folder / f"{name}{ending}").is_file():
+                return file
+    for ending in (".json", ".tiktoken"):
+        if (packed := SHARED / f"{name}{ending}.xz").is_file():
+            file = to / f"{name}{ending}"
+            file.write_bytes(lzma.decompress(packed.read_bytes()))
+            return file
+    return None
+
+
+def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
+    """The vocabulary, or why there is none."""
+    plain = name.removesuffix("-greedy")
+    file = find(plain, to)
+    if file is None:
+        return f"no file of it in {':'.join(map(str, folders()))} or {SHARED}"
+    try:
+        return dpdk_tokd.Tokenizer.load(str(file), algo="greedy" if plain != name else None)
+    except ValueError as wrong:
+        return str(wrong)
+
+
+def waiting(tokenizer: dpdk_tokd.Tokenizer, text: bytes) -> np.ndarray:
+    """Bytes that wait after each byte of `text`, up to where the stream ends for it is too many."""
+    stream = tokenizer.stream()
+    counts = np.empty(len(text), dtype=np.uint32)
+    for i in range(len(text)):
+        try:
+            stream.feed(text[i : i + 1])
+        except ValueError:
+            return counts[:i]
+        counts[i] = stream.waiting
+    return counts
+
+
+@dataclass(frozen=True)
+class State:
+    texts: dict[str, bytes]
+    vocabularies: dict[str, dpdk_tokd.Tokenizer | str]
+
+
+def prepare(context: Context) -> State:
+    if not (corpus := data_home() / "corpus").is_dir():
+        raise Missing(f"{corpus} is missing: run tools/fetch-corpus")
+    names = dict.fromkeys(test["vocabulary"] for test in context.tests)
+    return State(
+        dict(waiting_texts.every(corpus)), {name: load(name, context.folder) for name in names}
+    )
+
+
+def run(state: State, parameters: dict[str, Any]) -> tuple[np.ndarray, bool]:
+    tokenizer, name = state.vocabularies[parameters["vocabulary"]], parameters["text"]
+    if isinstance(tokenizer, str):
+        raise Missing(tokenizer)
+    if name in waiting_texts.BEGUN:
+        text = dict(waiting_texts.begun(tokenizer))[name]
+    else:
+        text = state.texts[name]
+    some = text[: parameters["bytes"]]
+    counts = waiting(tokenizer, some)
+    return counts, len(counts) < len(some)
+
+
+def report(_state: State, _parameters: dict[str, Any], raw: tuple[np.ndarray, bool]) -> Report:
+    counts, ended = raw
+    p50, p99 = np.percentile(counts, [50, 99])
+    return Report(
+        values={"p50": float(p50), "p99": float(p99), "most": int(counts.max())},
+        counts={"ended": int(ended)},
+    )
+
+
+def clean(_state: State) -> None:
+    """Nothing outlasts a trial."""

@@ -34,20 +34,20 @@
 static void
 log_config(const struct tokd_options *opt)
 {
-	for (int from = TOKD_N_SOURCES - 1; from >= 0; from--) {
-		const bool is_file = from == TOKD_FROM_FILE && opt->config != NULL;
-		struct tokd_option_value value;
+	for (int from = OPT_SOURCES - 1; from >= 0; from--) {
+		const bool is_file = from == OPT_FROM_FILE && opt->config != NULL;
+		struct opt_value value;
 		char line[1024] = "";
 		size_t used = 0;
 
-		for (size_t i = 0; tokd_options_value(opt, i, &value); i++) {
-			if (value.source == (enum tokd_option_source)from &&
+		for (size_t i = 0; opt_value(&tokd_program, &opt->given, opt, i, &value); i++) {
+			if (value.source == (enum opt_source)from &&
 				value.text[0] != '\0' && used < sizeof(line))
 				used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
 					value.name, value.text);
 		}
 		if (used != 0)
-			TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", tokd_options_source(from),
+			TOKD_LOG(main, INFO, "options (%s%s%s):%s\n", opt_source_name(from),
 				is_file ? " " : "", is_file ? opt->config : "", line);
 	}
 }
@@ -74,7 +74,7 @@ check_config(const struct tokd_options *opt)
 		return TOKD_EXIT_USAGE;
 	}
 	tokd_vocabs_free(&vocabs);
-	tokd_options_print(stdout, opt);
+	opt_print_file(&tokd_program, &opt->given, opt, stdout);
 	return end_of_output();
 }
 
@@ -343,13 +343,13 @@ int
 main(int argc, char **argv)
 {
 	static struct tokd_app app;
-	struct tokd_options_error error;
+	struct opt_error error;
 	enum tokd_exit code = TOKD_EXIT_OK;
 	int eal_argc;
 
 	switch (tokd_options_parse(argc, argv, environ, &eal_argc, &app.opt, &error)) {
 	case TOKD_OPTIONS_HELP:
-		tokd_options_help(stdout, PROGRAM);
+		opt_help(&tokd_program, app.opt.given.help, stdout);
 		code = end_of_output();
 		break;
 	case TOKD_OPTIONS_VERSION:
@@ -370,6 +370,6 @@ main(int argc, char **argv)
 		code = run(&app, eal_argc, argv);
 		break;
 	}
-	tokd_options_free(&app.opt);
+	opt_free(&app.opt.given);
 	return code;
 }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include <opt.h>
 #include <tok.h>
 
 #define CLI_FAILED 1
@@ -14,22 +15,29 @@
 
 #define CLI_READ_BYTES 65536u /* of standard input at a time */
 
-int cmd_encode(int argc, char **argv);
-int cmd_decode(int argc, char **argv);
-int cmd_train(int argc, char **argv);
-int cmd_vocab(int argc, char **argv);
+extern const struct opt_program tok_encode_command, tok_decode_command, tok_train_command;
+extern const struct opt_program tok_info_command, tok_check_command, tok_compile_command;
+
+/* Options that several commands have, for a struct `type` with a struct tok_load_opts `load`. */
+#define CLI_PRETOKENIZER(type)                                                                     \
+	{"pretokenizer", "NAME", OPT_TEXT, OPT_FIELD(type, load.pretokenizer), 0, 0, NULL,         \
+		"for a .tiktoken file that is not known by its content: gpt2, cl100k, llama3, "    \
+		"qwen2, o200k, tekken or deepseek; for a vocab.txt: bert-uncased, the default, "   \
+		"or bert-cased"}
+#define CLI_HUGE_PAGES(type)                                                                       \
+	{"huge-pages", NULL, OPT_FLAG, OPT_FIELD(type, load.huge_pages), 0, 0, NULL,               \
+		"keep tables in reserved huge pages (sysctl vm.nr_hugepages); fail if too few "    \
+		"are free"}
+#define CLI_ALGO(type)                                                                             \
+	{"algo", "exact|greedy", OPT_CHOICE, OPT_FIELD(type, load.algo), 0, 0, NULL,               \
+		"exact, the default: byte pair encoding as defined; greedy: longest match within " \
+		"pretokens; a .tokv has one of them"}
 
 /* Print "tok: ..." on standard error and return `code`. */
 int cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Print the help; returns the exit code. */
-int cli_help(void);
-
 /* Load a vocabulary or say why not; NULL then. */
 struct tok_vocab *cli_load(const char *vocab, const struct tok_load_opts *opts);
-
-/* Is --algo's argument one? If not, says so. */
-bool cli_is_algo(const char *name);
 
 /* Up to CLI_READ_BYTES of standard input, as soon as there are any; 0 at its end; -1: said why. */
 ssize_t cli_read(void *out);

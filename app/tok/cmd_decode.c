@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tok decode: ids on standard input, bytes on standard output, whole characters at a time. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -98,43 +97,30 @@ decode(struct decoder *d)
 	return put_ids(d, true);
 }
 
-int
-cmd_decode(int argc, char **argv)
+struct decode_options {
+	const char *vocab;
+	struct tok_load_opts load;
+};
+
+static const struct opt_def defs[] = {
+	{"vocab", "VOCAB", OPT_TEXT, OPT_FIELD(struct decode_options, vocab), 0, 0, NULL,
+		"the vocabulary", .flags = OPT_REQUIRED},
+	CLI_PRETOKENIZER(struct decode_options),
+	CLI_HUGE_PAGES(struct decode_options),
+};
+
+static int
+run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"vocab", required_argument, NULL, 'v'},
-		{"pretokenizer", required_argument, NULL, 'p'},
-		{"huge-pages", no_argument, NULL, 'H'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	struct tok_load_opts opts = {0};
-	const char *vocab = NULL;
+	struct decode_options o = {0};
+	struct opt_given given;
 	struct decoder *d;
 	struct tok_vocab *v;
-	int c, code;
+	int code = opt_main(&tok_decode_command, argc, argv, &o, &given);
 
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		if (c == 'v')
-			vocab = optarg;
-		else if (c == 'p')
-			opts.pretokenizer = optarg;
-		else if (c == 'H')
-			opts.huge_pages = true;
-		else if (c == 'h')
-			return cli_help();
-		else
-			return cli_error(CLI_USAGE, "decode: bad option \"%s\" (tok --help)",
-				argv[optind - 1]);
-	}
-	if (optind < argc)
-		return cli_error(
-			CLI_USAGE, "decode: \"%s\": ids come on standard input", argv[optind]);
-	if (vocab == NULL)
-		return cli_error(
-			CLI_USAGE, "decode: --vocab is missing: a name or path (tok --help)");
-	v = cli_load(vocab, &opts);
+	if (code >= 0)
+		return code;
+	v = cli_load(o.vocab, &o.load);
 	if (v == NULL)
 		return CLI_FAILED;
 	d = calloc(1, sizeof(*d));
@@ -148,3 +134,15 @@ cmd_decode(int argc, char **argv)
 	tok_vocab_free(v);
 	return code;
 }
+
+const struct opt_program tok_decode_command = {
+	.name = "tok decode",
+	.version = TOKD_VERSION,
+	.usage = "--vocab VOCAB [options] < ids",
+	.about = "Prints the bytes of ids, which stand on standard input with blanks between.",
+	.defs = defs,
+	.n_defs = sizeof(defs) / sizeof(defs[0]),
+	.operand = "ID",
+	.operand_missing = "ids come on standard input",
+	.run = run,
+};

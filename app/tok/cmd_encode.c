@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tok encode: standard input as a stream, ids printed as they become certain. */
-#include <errno.h>
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,14 +7,21 @@
 
 #define RANDOM_PIECE 64u
 
-struct encode_options {
-	const char *vocab;
-	struct tok_load_opts load;
+struct split {
 	uint64_t piece; /* bytes of a piece; 0: as read */
 	bool random;	/* pieces of 1 to RANDOM_PIECE bytes instead */
 	uint64_t seed;
-	uint32_t flags;
-	bool help;
+};
+
+enum added { ADDED_TEXT, ADDED_PLAIN, ADDED_ALL };
+
+struct encode_options {
+	const char *vocab;
+	struct tok_load_opts load;
+	struct split split;
+	bool no_special;
+	enum added added;
+	bool strict_utf8;
 };
 
 /* What tok_stream_bound says at most: so many ids a byte, and what may wait. */
@@ -50,7 +55,7 @@ print_ids(struct encoder *e, size_t n)
 
 /* Size of the next piece of at most n bytes (xorshift64* for the random ones). */
 static size_t
-piece_of(struct encode_options *o, size_t n)
+piece_of(struct split *o, size_t n)
 {
 	uint64_t piece = o->piece;
 
@@ -64,101 +69,45 @@ piece_of(struct encode_options *o, size_t n)
 }
 
 static bool
-parse_number(const char *text, uint64_t *value)
+check_split(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
 {
-	char *end;
+	struct split *s = field;
 
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
-}
-
-/* --added-tokens. False: it is none of them. */
-static bool
-parse_added(const char *which, uint32_t *flags)
-{
-	*flags &= ~(uint32_t)(TOK_ADDED_AS_TEXT | TOK_SPECIAL);
-	if (strcmp(which, "text") == 0)
-		*flags |= TOK_ADDED_AS_TEXT;
-	else if (strcmp(which, "all") == 0)
-		*flags |= TOK_SPECIAL;
-	else
-		return strcmp(which, "plain") == 0;
+	*s = (struct split){.random = strncmp(text, "random:", 7) == 0};
+	if (s->random ? !opt_number(text + 7, 0, UINT64_MAX, &s->seed)
+		      : !opt_number(text, 1, UINT64_MAX, &s->piece))
+		return opt_wrong(why, "give a number from 1, or random:SEED");
+	s->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
 	return true;
 }
 
-static int
-parse(int argc, char **argv, struct encode_options *o)
-{
-	enum { VOCAB = 256, ALGO, SPLIT, NO_SPECIAL, ADDED, STRICT, PRETOKENIZER, HUGE_PAGES, HELP };
-	static const struct option options[] = {
-		{"vocab", required_argument, NULL, VOCAB},
-		{"algo", required_argument, NULL, ALGO},
-		{"split", required_argument, NULL, SPLIT},
-		{"no-special", no_argument, NULL, NO_SPECIAL},
-		{"added-tokens", required_argument, NULL, ADDED},
-		{"strict-utf8", no_argument, NULL, STRICT},
-		{"pretokenizer", required_argument, NULL, PRETOKENIZER},
-		{"huge-pages", no_argument, NULL, HUGE_PAGES},
-		{"help", no_argument, NULL, HELP},
-		{0},
-	};
-	int c;
+#define FIELD(f) OPT_FIELD(struct encode_options, f)
+static const struct opt_def defs[] = {
+	{"vocab", "VOCAB", OPT_TEXT, FIELD(vocab), 0, 0, NULL, "the vocabulary",
+		.flags = OPT_REQUIRED},
+	CLI_PRETOKENIZER(struct encode_options),
+	CLI_HUGE_PAGES(struct encode_options),
+	CLI_ALGO(struct encode_options),
+	{"split", "N|random:SEED", OPT_OTHER, FIELD(split), 0, 0, NULL,
+		"feed the text in pieces of N bytes, or of 1 to 64 bytes; the ids do not change",
+		.check = check_split},
+	{"no-special", NULL, OPT_FLAG, FIELD(no_special), 0, 0, NULL,
+		"leave out the ids that the vocabulary's template puts before and after a text, such as "
+		"BERT's [CLS] and [SEP]"},
+	{"added-tokens", "text|plain|all", OPT_CHOICE, FIELD(added), 0, 0, "plain",
+		"added tokens that are recognised in the text; text: none, as an appliance does; plain: "
+		"those that are not special; all: special ones too, for trusted text only"},
+	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, NULL,
+		"reject text that is not UTF-8 instead of reading U+FFFD"},
+};
 
-	o->flags = TOK_TEMPLATE;
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case VOCAB:
-			o->vocab = optarg;
-			break;
-		case ALGO:
-			if (!cli_is_algo(optarg))
-				return CLI_USAGE;
-			o->load.algo = optarg;
-			break;
-		case SPLIT:
-			o->random = strncmp(optarg, "random:", 7) == 0;
-			if (!parse_number(optarg + (o->random ? 7 : 0),
-				    o->random ? &o->seed : &o->piece) ||
-				(!o->random && o->piece == 0))
-				return cli_error(CLI_USAGE,
-					"--split %s: expected a number from 1, or random:SEED",
-					optarg);
-			o->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
-			break;
-		case NO_SPECIAL:
-			o->flags &= ~(uint32_t)TOK_TEMPLATE;
-			break;
-		case ADDED:
-			if (!parse_added(optarg, &o->flags))
-				return cli_error(CLI_USAGE,
-					"--added-tokens %s: expected text, plain or all", optarg);
-			break;
-		case STRICT:
-			o->flags |= TOK_STRICT_UTF8;
-			break;
-		case PRETOKENIZER:
-			o->load.pretokenizer = optarg;
-			break;
-		case HUGE_PAGES:
-			o->load.huge_pages = true;
-			break;
-		case HELP:
-			o->help = true;
-			return 0;
-		default:
-			return cli_error(CLI_USAGE, "encode: bad option \"%s\" (tok --help)",
-				argv[optind - 1]);
-		}
-	}
-	if (optind < argc)
-		return cli_error(CLI_USAGE, "encode: \"%s\": the text comes on standard input",
-			argv[optind]);
-	if (o->vocab == NULL)
-		return cli_error(
-			CLI_USAGE, "encode: --vocab is missing: a name or path (tok --help)");
-	return 0;
+static uint32_t
+flags_of(const struct encode_options *o)
+{
+	return (o->no_special ? 0u : TOK_TEMPLATE) | (o->strict_utf8 ? TOK_STRICT_UTF8 : 0u) |
+	       (o->added == ADDED_TEXT	       ? TOK_ADDED_AS_TEXT
+		       : o->added == ADDED_ALL ? TOK_SPECIAL
+					       : 0u);
 }
 
 /* One piece of what was read, in as many pieces as --split asks for. */
@@ -168,7 +117,7 @@ feed(struct encoder *e, size_t n, bool last)
 	size_t at = 0;
 
 	do {
-		size_t piece = piece_of(&e->options, n - at);
+		size_t piece = piece_of(&e->options.split, n - at);
 		struct tok_result r =
 			tok_stream_feed(&e->stream, e->text + at, piece, last, e->ids, IDS_ROOM);
 
@@ -207,23 +156,20 @@ encode(struct encoder *e)
 	return code;
 }
 
-int
-cmd_encode(int argc, char **argv)
+static int
+run(int argc, char **argv)
 {
 	struct encoder *e = calloc(1, sizeof(*e));
 	struct tok_cache *cache = NULL;
 	struct tok_vocab *v = NULL;
+	struct opt_given given;
 	int code;
 
 	if (e == NULL)
 		return cli_error(CLI_FAILED, "out of memory");
-	code = parse(argc, argv, &e->options);
-	if (code != 0)
+	code = opt_main(&tok_encode_command, argc, argv, &e->options, &given);
+	if (code >= 0)
 		goto out;
-	if (e->options.help) {
-		code = cli_help();
-		goto out;
-	}
 	code = CLI_FAILED;
 	v = cli_load(e->options.vocab, &e->options.load);
 	if (v == NULL)
@@ -233,7 +179,7 @@ cmd_encode(int argc, char **argv)
 		cli_error(CLI_FAILED, "out of memory for a cache");
 		goto out;
 	}
-	tok_stream_init(&e->stream, v, cache, e->options.flags);
+	tok_stream_init(&e->stream, v, cache, flags_of(&e->options));
 	code = encode(e);
 out:
 	tok_cache_free(cache);
@@ -241,3 +187,15 @@ out:
 	free(e);
 	return code;
 }
+
+const struct opt_program tok_encode_command = {
+	.name = "tok encode",
+	.version = TOKD_VERSION,
+	.usage = "--vocab VOCAB [options] < text",
+	.about = "Prints the ids of the text with blanks between, each as soon as it is certain.",
+	.defs = defs,
+	.n_defs = sizeof(defs) / sizeof(defs[0]),
+	.operand = "TEXT",
+	.operand_missing = "the text comes on standard input",
+	.run = run,
+};

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tok train: files to a tokenizer.json. */
-#include <errno.h>
-#include <getopt.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -12,19 +11,13 @@
 
 #include "cli.h"
 
-/* As Hugging Face's ByteLevelBPETokenizer and BertWordPieceTokenizer have them. */
-#define VOCAB_SIZE 30000u
-#define MIN_FREQUENCY 2u
-#define LIMIT_ALPHABET 1000u
-
 static const char *const bert_special[] = {"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
 
 struct train_command {
 	struct tok_train_options options;
-	const char *model, *out;
-	const char *only; /* an option that was given, of one of the models alone; or NULL */
-	enum tok_kind only_kind;
-	const char **special; /* argv's */
+	const char *out;
+	struct opt_texts special;
+	bool cased, strip_accents, keep_accents, keep_controls, join_chinese;
 	bool progress;
 	/* of progress */
 	bool in_place; /* on one line */
@@ -69,169 +62,86 @@ show(void *ctx, enum tok_train_stage stage, uint64_t done, uint64_t total)
 /* ---- options ---- */
 
 static bool
-parse_number(const char *text, uint64_t most, uint64_t *value)
+check_pretokenizer(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
 {
-	char *end;
+	enum tok_pretok *pretok = field;
 
-	errno = 0;
-	*value = strtoull(text, &end, 10);
-	return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 && *value <= most;
+	*pretok = tok_pretok_by_name(text);
+	return *pretok != TOK_PRETOK_NONE ||
+	       opt_wrong(why, "not implemented (implemented: " TOK_PRETOK_NAMES ")");
 }
 
-static int
-number_32(const char *name, const char *text, uint64_t least, uint64_t most, uint32_t *to)
-{
-	uint64_t value;
+#define BPE "Of --model bpe"
+#define WORDPIECE "Of --model wordpiece"
 
-	if (!parse_number(text, most, &value) || value < least)
-		return cli_error(CLI_USAGE, "--%s %s: expected a number from %llu to %llu", name,
-			text, (unsigned long long)least, (unsigned long long)most);
-	*to = (uint32_t)value;
-	return 0;
-}
-
-static int
-take_pretokenizer(struct tok_train_options *o, const char *name)
-{
-	o->pretok = tok_pretok_by_name(name);
-	if (o->pretok == TOK_PRETOK_NONE)
-		return cli_error(CLI_USAGE,
-			"--pretokenizer %s is not implemented (implemented: " TOK_PRETOK_NAMES ")",
-			name);
-	return 0;
-}
-
-static int
-take_model(struct train_command *c, const char *name)
-{
-	c->model = name;
-	if (strcmp(name, "wordpiece") == 0)
-		c->options.kind = TOK_KIND_WORDPIECE;
-	else if (strcmp(name, "bpe") == 0)
-		c->options.kind = TOK_KIND_BPE;
-	else
-		return cli_error(CLI_USAGE,
-			"--model %s is not implemented (implemented: bpe, wordpiece)", name);
-	return 0;
-}
-
-enum {
-	MODEL = 256,
-	VOCAB_SIZE_OPTION,
-	MIN_FREQUENCY_OPTION,
-	SPECIAL,
-	MAX_TOKEN_LENGTH,
-	PRETOKENIZER,
-	CASED,
-	STRIP_ACCENTS,
-	KEEP_ACCENTS,
-	KEEP_CONTROLS,
-	JOIN_CHINESE,
-	LIMIT_ALPHABET_OPTION,
-	INITIAL_ALPHABET,
-	PROGRESS,
-	HELP,
+/* Defaults are those of Hugging Face's ByteLevelBPETokenizer and BertWordPieceTokenizer. */
+#define FIELD(f) OPT_FIELD(struct train_command, f)
+static const struct opt_def defs[] = {
+	{"model", "bpe|wordpiece", OPT_CHOICE, FIELD(options.kind), 0, 0, NULL, "bpe is byte-level",
+		.flags = OPT_REQUIRED},
+	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
+		"the tokenizer.json to write; it is there as a whole or not at all", .letter = 'o',
+		.flags = OPT_REQUIRED},
+	{"vocab-size", "N", OPT_COUNT, FIELD(options.vocab_size), 1, TOK_MAX_IDS, "30000",
+		"ids, with special tokens and alphabet; fewer where the text has no more to learn"},
+	{"min-frequency", "N", OPT_COUNT, FIELD(options.min_frequency), 0, INT64_MAX, "2",
+		"do not merge pairs of tokens that are rarer"},
+	{"special", "TOKEN", OPT_TEXT, FIELD(special), 0, 0, NULL,
+		"a special token (repeatable); they have the first ids; wordpiece has [PAD] [UNK] [CLS] "
+		"[SEP] [MASK] unless others are given, one of which is [UNK]",
+		.flags = OPT_REPEATABLE},
+	{"max-token-length", "N", OPT_COUNT, FIELD(options.max_token_length), 1, UINT32_MAX, NULL,
+		"merges make tokens of fewer than N characters, with bpe bytes"},
+	{"progress", NULL, OPT_FLAG, FIELD(progress), 0, 0, NULL,
+		"show progress even if standard error is not a terminal"},
+	{"pretokenizer", "NAME", OPT_OTHER, FIELD(options.pretok), 0, 0, "gpt2",
+		"gpt2, llama3, qwen2, o200k, tekken or deepseek", .section = BPE,
+		.check = check_pretokenizer},
+	{"cased", NULL, OPT_FLAG, FIELD(cased), 0, 0, NULL, "keep capitals", .section = WORDPIECE},
+	{"strip-accents", NULL, OPT_FLAG, FIELD(strip_accents), 0, 0, NULL,
+		"remove accents, as is done without --cased"},
+	{"keep-accents", NULL, OPT_FLAG, FIELD(keep_accents), 0, 0, NULL,
+		"keep accents, as is done with --cased"},
+	{"keep-controls", NULL, OPT_FLAG, FIELD(keep_controls), 0, 0, NULL,
+		"keep control characters"},
+	{"join-chinese", NULL, OPT_FLAG, FIELD(join_chinese), 0, 0, NULL,
+		"do not separate Chinese characters"},
+	{"limit-alphabet", "N", OPT_COUNT, FIELD(options.limit_alphabet), 0, UINT32_MAX, "1000",
+		"the N most frequent characters have tokens; 0: all"},
+	{"initial-alphabet", "CHARACTERS", OPT_TEXT, FIELD(options.initial_alphabet), 0, 0, NULL,
+		"these characters always have tokens"},
 };
 
-static const struct option options[] = {
-	{"model", required_argument, NULL, MODEL},
-	{"vocab-size", required_argument, NULL, VOCAB_SIZE_OPTION},
-	{"min-frequency", required_argument, NULL, MIN_FREQUENCY_OPTION},
-	{"special", required_argument, NULL, SPECIAL},
-	{"max-token-length", required_argument, NULL, MAX_TOKEN_LENGTH},
-	{"pretokenizer", required_argument, NULL, PRETOKENIZER},
-	{"cased", no_argument, NULL, CASED},
-	{"strip-accents", no_argument, NULL, STRIP_ACCENTS},
-	{"keep-accents", no_argument, NULL, KEEP_ACCENTS},
-	{"keep-controls", no_argument, NULL, KEEP_CONTROLS},
-	{"join-chinese", no_argument, NULL, JOIN_CHINESE},
-	{"limit-alphabet", required_argument, NULL, LIMIT_ALPHABET_OPTION},
-	{"initial-alphabet", required_argument, NULL, INITIAL_ALPHABET},
-	{"progress", no_argument, NULL, PROGRESS},
-	{"help", no_argument, NULL, HELP},
-	{0},
-};
+/* An option of the other model, or NULL. */
+static const char *
+other_models(const struct opt_given *given, enum tok_kind kind)
+{
+	const char *section = "", *other = kind == TOK_KIND_BPE ? WORDPIECE : BPE;
 
-/* Those that only one of the models has. */
+	for (size_t i = 0; i < sizeof(defs) / sizeof(defs[0]); i++) {
+		if (defs[i].section != NULL)
+			section = defs[i].section;
+		if (given->source[i] != OPT_FROM_DEFAULT && strcmp(section, other) == 0)
+			return defs[i].name;
+	}
+	return NULL;
+}
+
 static void
-note_only(struct train_command *c, int which)
-{
-	const bool bytes = which == PRETOKENIZER;
-
-	if (!bytes && (which < CASED || which > INITIAL_ALPHABET))
-		return;
-	for (const struct option *o = options; o->name != NULL; o++) {
-		if (o->val == which && c->only == NULL) {
-			c->only = o->name;
-			c->only_kind = bytes ? TOK_KIND_BPE : TOK_KIND_WORDPIECE;
-		}
-	}
-}
-
-static int
-take(struct train_command *c, int which)
+resolve(struct train_command *c)
 {
 	struct tok_train_options *o = &c->options;
 
-	note_only(c, which);
-	switch (which) {
-	case MODEL:
-		return take_model(c, optarg);
-	case VOCAB_SIZE_OPTION:
-		return number_32("vocab-size", optarg, 1, TOK_MAX_IDS, &o->vocab_size);
-	case MIN_FREQUENCY_OPTION:
-		if (!parse_number(optarg, INT64_MAX, &o->min_frequency))
-			return cli_error(
-				CLI_USAGE, "--min-frequency %s: expected a number", optarg);
-		return 0;
-	case SPECIAL:
-		c->special[o->n_special++] = optarg;
-		return 0;
-	case MAX_TOKEN_LENGTH:
-		return number_32("max-token-length", optarg, 1, UINT32_MAX, &o->max_token_length);
-	case PRETOKENIZER:
-		return take_pretokenizer(o, optarg);
-	case CASED:
-		o->lowercase = false;
-		return 0;
-	case STRIP_ACCENTS:
-	case KEEP_ACCENTS:
-		o->strip_accents = which == STRIP_ACCENTS;
-		return 0;
-	case KEEP_CONTROLS:
-		o->clean_text = false;
-		return 0;
-	case JOIN_CHINESE:
-		o->handle_chinese_chars = false;
-		return 0;
-	case LIMIT_ALPHABET_OPTION:
-		return number_32("limit-alphabet", optarg, 0, UINT32_MAX, &o->limit_alphabet);
-	case INITIAL_ALPHABET:
-		o->initial_alphabet = optarg;
-		return 0;
-	default:
-		c->progress = true;
-		return 0;
-	}
-}
-
-static int
-check(struct train_command *c, int n_files)
-{
-	struct tok_train_options *o = &c->options;
-
-	if (c->model == NULL)
-		return cli_error(
-			CLI_USAGE, "train: --model is missing: bpe or wordpiece (tok --help)");
-	if (c->only != NULL && c->only_kind != o->kind)
-		return cli_error(CLI_USAGE, "train: --%s is not for --model %s", c->only, c->model);
-	if (c->out == NULL || n_files == 0)
-		return cli_error(CLI_USAGE, "expected tok train --model M -o FILE.json TEXT...");
+	o->lowercase = !c->cased;
+	o->strip_accents = c->strip_accents ? 1 : c->keep_accents ? 0 : -1;
+	o->clean_text = !c->keep_controls;
+	o->handle_chinese_chars = !c->join_chinese;
+	o->special = c->special.text;
+	o->n_special = c->special.n;
 	if (o->n_special == 0 && o->kind == TOK_KIND_WORDPIECE) {
 		o->special = bert_special;
 		o->n_special = sizeof(bert_special) / sizeof(bert_special[0]);
 	}
-	return 0;
 }
 
 static int
@@ -249,47 +159,40 @@ train(struct train_command *c, const char *const *files, uint32_t n_files)
 	return ok ? 0 : cli_error(CLI_FAILED, "%s", err.text);
 }
 
-int
-cmd_train(int argc, char **argv)
+static int
+run(int argc, char **argv)
 {
-	struct train_command c = {
-		.options =
-			{
-				.vocab_size = VOCAB_SIZE,
-				.min_frequency = MIN_FREQUENCY,
-				.pretok = TOK_PRETOK_GPT2,
-				.clean_text = true,
-				.handle_chinese_chars = true,
-				.lowercase = true,
-				.strip_accents = -1,
-				.limit_alphabet = LIMIT_ALPHABET,
-			},
-		.special = calloc((size_t)argc, sizeof(char *)),
-	};
-	int which, code = 0;
+	const struct opt_program *const command = &tok_train_command;
+	struct train_command c = {0};
+	struct opt_given given;
+	const char *other;
+	int code = opt_main(command, argc, argv, &c, &given);
 
-	if (c.special == NULL)
-		return cli_error(CLI_FAILED, "out of memory");
-	c.options.special = c.special;
-	opterr = 0;
-	while (code == 0 && (which = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
-		if (which == HELP) {
-			code = cli_help();
-			goto out;
-		}
-		if (which == '?')
-			code = cli_error(CLI_USAGE, "train: bad option \"%s\" (tok --help)",
-				argv[optind - 1]);
-		else if (which == 'o')
-			c.out = optarg;
-		else
-			code = take(&c, which);
-	}
-	if (code == 0)
-		code = check(&c, argc - optind);
-	if (code == 0)
-		code = train(&c, (const char *const *)argv + optind, (uint32_t)(argc - optind));
-out:
-	free(c.special);
-	return code;
+	if (code >= 0)
+		return code;
+	other = other_models(&given, c.options.kind);
+	if (other != NULL)
+		return opt_usage(command, "--%s is not for --model %s", other,
+			c.options.kind == TOK_KIND_BPE ? "bpe" : "wordpiece");
+	if (c.strip_accents && c.keep_accents)
+		return opt_usage(command, "--strip-accents --keep-accents: give one of them");
+	resolve(&c);
+	return train(&c, (const char *const *)given.operand, (uint32_t)given.n_operands);
 }
+
+const struct opt_program tok_train_command = {
+	.name = "tok train",
+	.version = TOKD_VERSION,
+	.usage = "--model bpe|wordpiece -o FILE [options] TEXT...",
+	.about =
+		"Learns a vocabulary from text files (- is standard input), each line a text by itself, and\n"
+		"writes a tokenizer.json, with the merges and ids that Hugging Face tokenizers gives for\n"
+		"the same settings. The same text gives the same file.",
+	.defs = defs,
+	.n_defs = sizeof(defs) / sizeof(defs[0]),
+	.operand = "TEXTFILE",
+	.operands_min = 1,
+	.operands_max = INT_MAX,
+	.operand_missing = "expected tok train --model M -o FILE.json TEXT...",
+	.run = run,
+};

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tok vocab info, tok vocab check, tok vocab compile. */
-#include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,23 +170,23 @@ check(const struct tok_vocab *v)
 	return cli_flush();
 }
 
-static int
-compile(const char *vocab, const struct tok_load_opts *opts, const char *out)
-{
-	struct tok_error err;
-
-	if (tok_vocab_compile(vocab, opts, out, &err))
-		return 0;
-	return cli_error(CLI_FAILED, "%s", err.text);
-}
+struct vocab_options {
+	struct tok_load_opts load;
+	const char *out;
+};
 
 static int
-load_and(
-	int (*what)(const struct tok_vocab *v), const char *vocab, const struct tok_load_opts *opts)
+load_and(int (*what)(const struct tok_vocab *v), const struct opt_program *command, int argc,
+	char **argv)
 {
-	struct tok_vocab *v = cli_load(vocab, opts);
-	int code;
+	struct vocab_options o = {0};
+	struct opt_given given;
+	int code = opt_main(command, argc, argv, &o, &given);
+	struct tok_vocab *v;
 
+	if (code >= 0)
+		return code;
+	v = cli_load(given.operand[0], &o.load);
 	if (v == NULL)
 		return CLI_FAILED;
 	code = what(v);
@@ -195,48 +194,61 @@ load_and(
 	return code;
 }
 
-int
-cmd_vocab(int argc, char **argv)
+static int
+run_info(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"pretokenizer", required_argument, NULL, 'p'},
-		{"algo", required_argument, NULL, 'a'},
-		{"huge-pages", no_argument, NULL, 'H'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
-	};
-	struct tok_load_opts opts = {0};
-	const char *out = NULL;
-	int c;
-
-	opterr = 0;
-	while ((c = getopt_long(argc, argv, "o:", options, NULL)) != -1) {
-		if (c == 'p')
-			opts.pretokenizer = optarg;
-		else if (c == 'a')
-			opts.algo = optarg;
-		else if (c == 'H')
-			opts.huge_pages = true;
-		else if (c == 'o')
-			out = optarg;
-		else if (c == 'h')
-			return cli_help();
-		else
-			return cli_error(CLI_USAGE, "vocab: bad option \"%s\" (tok --help)",
-				argv[optind - 1]);
-	}
-	if (opts.algo != NULL && !cli_is_algo(opts.algo))
-		return CLI_USAGE;
-	argv += optind;
-	if (argc - optind == 2 && strcmp(argv[0], "compile") == 0) {
-		if (out == NULL || opts.huge_pages)
-			return cli_error(CLI_USAGE, "expected tok vocab compile V -o FILE.tokv");
-		return compile(argv[1], &opts, out);
-	}
-	if (argc - optind == 2 && out == NULL && strcmp(argv[0], "info") == 0)
-		return load_and(print_info, argv[1], &opts);
-	if (argc - optind == 2 && out == NULL && strcmp(argv[0], "check") == 0)
-		return load_and(check, argv[1], &opts);
-	return cli_error(CLI_USAGE,
-		"expected tok vocab info V, tok vocab check V or tok vocab compile V -o FILE.tokv");
+	return load_and(print_info, &tok_info_command, argc, argv);
 }
+
+static int
+run_check(int argc, char **argv)
+{
+	return load_and(check, &tok_check_command, argc, argv);
+}
+
+static int
+run_compile(int argc, char **argv)
+{
+	struct vocab_options o = {0};
+	struct opt_given given;
+	struct tok_error err;
+	int code = opt_main(&tok_compile_command, argc, argv, &o, &given);
+
+	if (code >= 0)
+		return code;
+	if (tok_vocab_compile(given.operand[0], &o.load, o.out, &err))
+		return 0;
+	return cli_error(CLI_FAILED, "%s", err.text);
+}
+
+static const struct opt_def load_defs[] = {
+	CLI_PRETOKENIZER(struct vocab_options),
+	CLI_ALGO(struct vocab_options),
+	CLI_HUGE_PAGES(struct vocab_options),
+};
+
+static const struct opt_def compile_defs[] = {
+	{"out", "FILE", OPT_TEXT, OPT_FIELD(struct vocab_options, out), 0, 0, NULL,
+		"the file to write, whose name ends in .tokv; it is there as a whole or not at all",
+		.letter = 'o', .flags = OPT_REQUIRED},
+	CLI_PRETOKENIZER(struct vocab_options),
+	CLI_ALGO(struct vocab_options),
+};
+
+#define COMMAND(what, v_usage, v_about, v_defs)                                                    \
+	{                                                                                          \
+		.name = "tok vocab " #what, .version = TOKD_VERSION, .usage = v_usage,             \
+		.about = v_about, .defs = v_defs, .n_defs = sizeof(v_defs) / sizeof((v_defs)[0]),  \
+		.operand = "VOCAB", .operands_min = 1, .operands_max = 1,                          \
+		.operand_missing = "expected tok vocab " #what " " v_usage, .run = run_##what      \
+	}
+
+const struct opt_program tok_info_command =
+	COMMAND(info, "VOCAB [options]", "Prints what a vocabulary is.", load_defs);
+const struct opt_program tok_check_command = COMMAND(
+	check, "VOCAB [options]", "Loads a vocabulary and checks that it is sound.", load_defs);
+const struct opt_program tok_compile_command = COMMAND(compile, "VOCAB -o FILE.tokv [options]",
+	"Writes a vocabulary's tables to a file that is mapped instead of built: loading it is quick,\n"
+	"and processes share its memory. The same vocabulary gives the same file; compile again when\n"
+	"the source has changed.",
+	compile_defs);

@@ -41,10 +41,10 @@ main(int argc, char **argv)
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
 	struct options o;
-	int parsed = options_parse(&o, argc, argv), code;
+	int code = options_parse(&o, argc, argv);
 
-	if (parsed != 0)
-		return parsed > 0 ? end_of_output() : EXIT_USAGE;
+	if (code >= 0)
+		return code;
 	client_options.vocab = o.vocab;
 	client_options.timeout_ms = 1000 * o.timeout_s;
 	client_options.requests = o.lines ? o.in_flight : 1;

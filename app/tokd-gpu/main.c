@@ -16,8 +16,6 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
 
 #define OUT_SLOTS 8 /* full slots that a producer's outputs have room for, unless given */
 
-extern char **environ;
-
 /* What the outputs take, where --out-bytes does not say. */
 static uint64_t
 choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
@@ -117,24 +115,15 @@ main(int argc, char **argv)
 	struct tokg_table_set set = {0};
 	struct tokg_options o;
 	struct tokg_error why = {""};
-	int rc = EXIT_USAGE;
+	int rc = tokg_options_parse(argc, argv, &o);
 
-	switch (tokg_options_parse(argc, argv, environ, &o, &why)) {
-	case TOKG_OPTIONS_HELP:
-		tokg_options_help(stdout);
-		return EXIT_OK;
-	case TOKG_OPTIONS_VERSION:
-		printf("tokd-gpu %s\n", TOKD_VERSION);
-		return EXIT_OK;
-	case TOKG_OPTIONS_BAD:
-		break;
-	case TOKG_OPTIONS_RUN:
-		block_signals();
-		if (tokg_tables_load(&set, o.table, o.kind, o.dtype, &why))
-			rc = run(&o, &set, &why);
-		tokg_tables_free(&set);
-		break;
-	}
+	if (rc >= 0)
+		return rc;
+	rc = EXIT_USAGE;
+	block_signals();
+	if (tokg_tables_load(&set, o.table, o.kind, o.dtype, &why))
+		rc = run(&o, &set, &why);
+	tokg_tables_free(&set);
 	if (rc != EXIT_OK)
 		tokg_log("%s", why.text);
 	return rc;

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * tokd-gpu's options: from the command line, else from the environment (TOKD_GPU_ and the name in
- * capitals), else the default; from one table, which --help is made of.
+ * capitals), else the default.
  */
 #ifndef TOKG_AGENT_OPTIONS_H
 #define TOKG_AGENT_OPTIONS_H
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdio.h>
+
+#include <opt.h>
 
 #include "handshake/peer.h"
 
@@ -23,7 +24,7 @@ struct tokg_listen {
 
 struct tokg_options {
 	const char *device_text, *ring_text;
-	const char *listen_text; /* the last of them: what counts is listen[] */
+	struct opt_texts listen_texts;
 	uint32_t socket_mode;
 	const char *holders_socket;
 	uint32_t holders_mode;
@@ -46,18 +47,10 @@ struct tokg_options {
 	uint32_t n_listen;
 };
 
-enum tokg_options_result {
-	TOKG_OPTIONS_RUN,
-	TOKG_OPTIONS_HELP,
-	TOKG_OPTIONS_VERSION,
-	TOKG_OPTIONS_BAD
-};
-
-/* Strings are those of argv and environment. BAD: `why` is one line for the user. */
-enum tokg_options_result tokg_options_parse(int argc, char **argv, char *const *environment,
-	struct tokg_options *o, struct tokg_error *why);
-void tokg_options_help(FILE *to);
-/* The same for a manual page. */
-void tokg_options_man(FILE *to);
+/*
+ * -1: run; else an exit code: help, version or what is wrong was printed. Strings are those of argv
+ * and environment.
+ */
+int tokg_options_parse(int argc, char **argv, struct tokg_options *o);
 
 #endif

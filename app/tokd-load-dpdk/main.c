@@ -9,7 +9,7 @@
 #include "load.h"
 #include "port.h"
 
-enum { DONE, FAILED, USAGE };
+enum { DONE, FAILED, USAGE }; /* as opt.h has them */
 
 static volatile sig_atomic_t stopped;
 
@@ -105,11 +105,11 @@ main(int argc, char **argv)
 	struct sigaction on_signal = {.sa_handler = stop};
 	struct slices slices = {0};
 	struct options o;
-	int eal_argc, parsed, taken, rc;
+	int eal_argc, taken, rc;
 
-	parsed = options_parse(&o, argc, argv, &eal_argc);
-	if (parsed != 0)
-		return parsed > 0 ? DONE : USAGE;
+	rc = options_parse(&o, argc, argv, &eal_argc);
+	if (rc >= 0)
+		return rc;
 	if (slices_load(&slices, o.slices) != 0)
 		return FAILED;
 	if (o.out != NULL && (load.out = open_file("out", o.out)) == NULL)

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "options.h"
+
 #include <errno.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "options.h"
-#include "../tokd-load/option_table.h"
-#include "../tokd-load/values.h"
+#include "../tokd-load/server.h"
 
-static int
-parse_share(const char *name, const char *text, void *share)
+static bool
+check_share(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
 {
 	double percent;
 	char *end;
@@ -19,85 +16,78 @@ parse_share(const char *name, const char *text, void *share)
 	errno = 0;
 	percent = strtod(text, &end);
 	if (errno != 0 || end == text || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100))
-		return value_bad(name, text, "give a share from 0% to 100%, as in 2%");
-	*(uint32_t *)share = (uint32_t)(percent / 100 * FAULTS_CERTAIN + 0.5);
-	return 0;
+		return opt_wrong(why, "give a share from 0%% to 100%%, as in 2%%");
+	*(uint32_t *)field = (uint32_t)(percent / 100 * FAULTS_CERTAIN + 0.5);
+	return true;
 }
 
-#define AT(field) offsetof(struct options, field)
-static const struct option_def defs[] = {
-	{"connect", "IP:PORT", OPTION_SERVER, AT(server), 0, 0, NULL, "the appliance"},
-	{"source", "IP:PORT", OPTION_SERVER, AT(source), 0, 0, NULL,
-		"address of this end, answered for by ARP, and port of the first client"},
-	{"slices", "FILE", OPTION_TEXT, AT(slices), 0, 0, NULL,
-		"texts and the ids they must give, in tools/bench/texts/slices.py's format"},
-	{"out", "FILE", OPTION_TEXT, AT(out), 0, 0, NULL,
-		"a line of CSV for each request: index,ns,ok,retransmits,text_to_last_id_ns,"
-		"wire_to_ring_ns,failure,intended_ns,sent_ns; ns from the intended start; "
-		"text_to_last_id_ns and, for each record, wire_to_ring_ns by --ring"},
-	{"report", "FILE", OPTION_TEXT, AT(report), 0, 0, NULL,
-		"what was counted, as JSON [standard output]"},
-	{"ring", "SOCKET", OPTION_TEXT, AT(ring), 0, 0, NULL,
-		"also attach as a reader of the token ring, and compare what stands there"},
-	{"requests", "N", OPTION_NUMBER, AT(requests), 0, UINT32_MAX, NULL,
-		"texts to send, in the order of the slices, again and again [each slice once]"},
-	{"warmup", "N", OPTION_NUMBER, AT(warmup), 0, UINT32_MAX, NULL,
-		"the first N are sent and checked, but not in --out [0]"},
-	{"clients", "N", OPTION_NUMBER, AT(clients), 1, 1024, NULL,
-		"clients, each with a port of its own [1]"},
-	{"in-flight", "N", OPTION_NUMBER, AT(in_flight), 1, 64, NULL,
-		"requests of each client at once [1]"},
-	{"rate", "R", OPTION_NUMBER, AT(rate), 1, ARRIVALS_RATE_MAX, NULL,
-		"an open loop: so many requests start in a second, of whichever client has room; "
-		"without room one is \"not sent\""},
-	{"arrivals", "HOW", OPTION_OTHER, AT(arrivals), 0, 0, arrivals_parse,
-		"poisson: as of many independent clients; fixed: evenly [poisson]"},
-	{"timeout", "MS", OPTION_NUMBER, AT(timeout_ms), 1, 3600000, NULL,
-		"a request has failed when nothing has moved for so long [5000]"},
-	{"loss", "SHARE", OPTION_OTHER, AT(faults.lose), 0, 0, parse_share,
-		"of the packets of each direction so many are lost, as in 2% [0%]"},
-	{"reorder", "SHARE", OPTION_OTHER, AT(faults.reorder), 0, 0, parse_share,
-		"so many are held back behind 1 to 8 later ones, or for 2 ms [0%]"},
-	{"duplicate", "SHARE", OPTION_OTHER, AT(faults.duplicate), 0, 0, parse_share,
-		"so many come twice [0%]"},
-	{"seed", "N", OPTION_NUMBER, AT(seed), 0, UINT64_MAX, NULL,
-		"of the arrivals, and of the dice for these three [1]"},
+#define FIELD(f) OPT_FIELD(struct options, f)
+static const struct opt_def defs[] = {
+	{"connect", "IP:PORT", OPT_OTHER, FIELD(server), 0, 0, NULL, "the appliance",
+		.flags = OPT_REQUIRED, .check = server_check},
+	{"source", "IP:PORT", OPT_OTHER, FIELD(source), 0, 0, NULL,
+		"address of this end, for which ARP is answered, and port of the first client",
+		.flags = OPT_REQUIRED, .check = server_check},
+	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
+		"texts and the ids they must give, in tools/bench/texts/slices.py's format",
+		.flags = OPT_REQUIRED},
+	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
+		"results as CSV: index,ns,ok,retransmits,text_to_last_id_ns,wire_to_ring_ns,failure,"
+		"intended_ns,sent_ns; ns is from the intended start; text_to_last_id_ns and, for each "
+		"record, wire_to_ring_ns need --ring"},
+	{"report", "FILE", OPT_TEXT, FIELD(report), 0, 0, NULL,
+		"counts as JSON, else on standard output"},
+	{"ring", "SOCKET", OPT_TEXT, FIELD(ring), 0, 0, NULL,
+		"also attach as a reader of the token ring, and compare its ids"},
+	{"requests", "N", OPT_COUNT, FIELD(requests), 0, UINT32_MAX, NULL,
+		"texts to send, in the order of the slices, again and again; else each slice once"},
+	{"warmup", "N", OPT_COUNT, FIELD(warmup), 0, UINT32_MAX, "0",
+		"the first N are sent and checked, but not in --out"},
+	{"clients", "N", OPT_COUNT, FIELD(clients), 1, 1024, "1",
+		"clients, each with a port of its own"},
+	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, 64, "1",
+		"requests of each client in flight at the same time"},
+	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 3600000, "5000",
+		"a request without progress for this long has failed"},
+	{"rate", "R", OPT_COUNT, FIELD(rate), 1, ARRIVALS_RATE_MAX, NULL,
+		"start this many requests a second, from whichever client has room; without room one is "
+		"\"not sent\"",
+		.section = "Open loop"},
+	{"arrivals", "poisson|fixed", OPT_CHOICE, FIELD(arrivals), 0, 0, "poisson",
+		"poisson: as of many independent clients; fixed: evenly"},
+	{"seed", "N", OPT_COUNT, FIELD(seed), 0, UINT64_MAX, "1",
+		"seed of the arrivals and of the faults below"},
+	{"loss", "SHARE", OPT_OTHER, FIELD(faults.lose), 0, 0, "0%",
+		"drop this share of packets in each direction, as in 2%", .section = "Faults",
+		.check = check_share},
+	{"reorder", "SHARE", OPT_OTHER, FIELD(faults.reorder), 0, 0, "0%",
+		"hold this share back behind 1 to 8 later packets, or for 2 ms",
+		.check = check_share},
+	{"duplicate", "SHARE", OPT_OTHER, FIELD(faults.duplicate), 0, 0, "0%",
+		"send this share twice", .check = check_share},
 };
 
-static const struct option_table table = {
-	.def = defs,
-	.n = sizeof(defs) / sizeof(defs[0]),
-	.usage =
-		"usage: tokd-load-dpdk [EAL options] -- --connect IP:PORT --source IP:PORT "
-		"--slices FILE [options]\n"
-		"As tokd-load, but by a DPDK port instead of a socket, with many requests in flight,\n"
-		"and faults: DPDK port 0 is the network, as by\n"
-		"  --vdev net_memif0,role=client,socket=PATH,socket-abstract=no\n\n",
+static const struct opt_section sections[] = {
+	{"exit code",
+		"  0  all ids were right\n  1  some were not, or the run failed\n  2  a bad option",
+		true},
+	{0},
 };
 
-static int
-check(const struct options *o)
-{
-	if (o->rate == 0 && o->arrivals != ARRIVALS_POISSON) {
-		fputs("tokd-load-dpdk: --arrivals are of an open loop: give --rate as well\n",
-			stderr);
-		return -1;
-	}
-	if (o->server.sin_port == 0 || o->source.sin_port == 0 || o->slices == NULL) {
-		fputs("tokd-load-dpdk: --connect IP:PORT, --source IP:PORT and --slices FILE are "
-		      "needed, behind EAL's options and --; see --help\n",
-			stderr);
-		return -1;
-	}
-	if (ntohs(o->source.sin_port) + o->clients - 1 > UINT16_MAX) {
-		fprintf(stderr,
-			"tokd-load-dpdk: --clients %u: their ports from %u on would pass 65535; give "
-			"--source a lower port\n",
-			(unsigned int)o->clients, ntohs(o->source.sin_port));
-		return -1;
-	}
-	return 0;
-}
+static const struct opt_program program = {
+	.name = "tokd-load-dpdk",
+	.version = TOKD_VERSION,
+	.summary = "tokd-load by a DPDK port, with many clients and with faults",
+	.usage = "[EAL options] -- --connect IP:PORT --source IP:PORT --slices FILE [options]",
+	.about =
+		"As tokd-load, but by a DPDK port instead of a socket, with many requests in flight, and\n"
+		"faults. DPDK port 0 is the network, for example\n"
+		"  --vdev net_memif0,role=client,socket=PATH,socket-abstract=no",
+	.defs = defs,
+	.n_defs = sizeof(defs) / sizeof(defs[0]),
+	.before_dashes = "-a -l -m --file-prefix --in-memory --no-huge --no-pci --vdev",
+	.sections = sections,
+};
 
 /* Index of what stands behind `--`. Without it all is ours: --help, or a mistake. */
 static int
@@ -112,12 +102,21 @@ begin_of_ours(int argc, char **argv)
 int
 options_parse(struct options *o, int argc, char **argv, int *eal_argc)
 {
-	int begin = begin_of_ours(argc, argv), rc;
+	const int begin = begin_of_ours(argc, argv);
+	struct opt_given given;
+	int code;
 
-	*o = (struct options){.clients = 1, .in_flight = 1, .timeout_ms = 5000, .seed = 1};
+	*o = (struct options){0};
 	*eal_argc = begin > 1 ? begin - 1 : 1;
-	/* getopt takes its name for messages from the word before ours. */
-	argv[begin - 1] = argv[0];
-	rc = option_table_parse(&table, o, argc - (begin - 1), argv + (begin - 1));
-	return rc != 0 ? rc : check(o);
+	code = opt_main(&program, argc - (begin - 1), argv + (begin - 1), o, &given);
+	if (code >= 0)
+		return code;
+	if (o->rate == 0 && o->arrivals != ARRIVALS_POISSON)
+		return opt_usage(&program, "--arrivals are of an open loop: give --rate as well");
+	if (ntohs(o->source.sin_port) + o->clients - 1 > UINT16_MAX)
+		return opt_usage(&program,
+			"--clients %u: their ports from %u on would pass 65535; give --source a lower "
+			"port",
+			(unsigned int)o->clients, ntohs(o->source.sin_port));
+	return -1;
 }

@@ -28,7 +28,7 @@ struct options {
 
 /*
  * What stands behind `--`; EAL's options, before it, are the first *eal_argc of argv.
- * 0: run; 1: help was printed; -1: what is wrong was printed.
+ * -1: run; else an exit code: help, version or what is wrong was printed.
  */
 int options_parse(struct options *o, int argc, char **argv, int *eal_argc);
 

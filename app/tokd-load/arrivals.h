@@ -8,6 +8,7 @@
 
 #include <stdint.h>
 
+/* In the order of --arrivals. */
 enum arrivals_kind {
 	ARRIVALS_POISSON, /* gaps are exponential: independent clients, many of them */
 	ARRIVALS_FIXED,	  /* gaps are all the same */
@@ -27,8 +28,5 @@ struct arrivals {
 void arrivals_init(struct arrivals *a, enum arrivals_kind kind, uint64_t rate, uint64_t seed);
 /* The next one, in ns from the beginning of the schedule. */
 uint64_t arrivals_next(struct arrivals *a);
-
-/* The value of an option, for option_table.h. */
-int arrivals_parse(const char *option, const char *text, void *kind);
 
 #endif

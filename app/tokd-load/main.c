@@ -45,11 +45,12 @@ main(int argc, char **argv)
 	struct client client = {0};
 	struct options options;
 	struct rows rows = {0};
-	int parsed, rc = 1;
+	int rc;
 
-	parsed = options_parse(&options, argc, argv);
-	if (parsed != 0)
-		return parsed > 0 ? 0 : 2;
+	rc = options_parse(&options, argc, argv);
+	if (rc >= 0)
+		return rc;
+	rc = 1;
 	if (pin_to(options.cpu == CPU_ANY ? -1 : (int)options.cpu) != 0 ||
 		slices_load(&slices, options.slices) != 0)
 		return 1;

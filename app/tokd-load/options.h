@@ -8,6 +8,7 @@
 
 #include "arrivals.h"
 
+/* In the order of --mode. */
 enum mode { MODE_TOKD, MODE_PLAIN, MODE_TCP };
 
 #define CPU_ANY UINT64_MAX
@@ -31,7 +32,7 @@ struct options {
 	bool stream;		     /* --stream */
 };
 
-/* 0: run; 1: help was printed; -1: what is wrong was printed. */
+/* -1: run; else an exit code: help, version or what is wrong was printed. */
 int options_parse(struct options *o, int argc, char **argv);
 
 #endif

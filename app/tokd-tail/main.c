@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-tail: prints the records of a dpdk-tokd's token rings as they come. A small user of
- * reader.h. */
+/* tokd-tail: prints the records of a dpdk-tokd's token rings as they come: an example of reader.h.
+ */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -10,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <opt.h>
 #include <tokd/reader.h>
 
 #define ATTACH_MS 5000
@@ -17,36 +17,61 @@
 
 enum exit_code { DONE, FAILED, USAGE, ENDED, DROPPED, SILENT };
 
-static const char usage[] =
-	"tokd-tail: prints token ids as dpdk-tokd publishes them, one record per line\n"
-	"\n"
-	"  tokd-tail [options]\n"
-	"\n"
-	"  --socket PATH  control socket of dpdk-tokd (/run/dpdk-tokd.sock)\n"
-	"  --tap          read without back-pressure: records may be missed, and this is reported.\n"
-	"                 Otherwise dpdk-tokd waits for this reader, and drops it if it stalls\n"
-	"  --once         exit after the first record that ends a text\n"
-	"  --timeout MS   exit when nothing has come for this time\n"
-	"  --stats        print counts of each worker's ring on standard error at the end\n"
-	"  --help, --version\n"
-	"\n"
-	"  worker=0 stream=77 serial=5 first=0 count=3 end=last ids=15496,11,995\n"
-	"  stream is the client's number; serial identifies a stream within its worker; first is the\n"
-	"  index of the first id within its text; end is -, last or abort:REASON (a number of tokd/wire.h)\n"
-	"  worker=0 lost=4096           a tap missed this many bytes of the ring before the next record\n"
-	"  worker=0 overwritten=640     a tap lost a record of this many ids while reading it\n"
-	"\n"
-	"exit codes: 0 done, also by SIGINT or SIGTERM; 1 failed; 2 wrong use; 3 dpdk-tokd has ended;\n"
-	"4 dropped by it for stalling; 5 nothing came within --timeout\n";
-
 struct tail {
 	const char *socket;
-	int mode;
-	bool once, stats;
-	int timeout_ms; /* -1: none */
-	char *line;	/* of memory, by open_memstream */
+	bool tap, once, stats;
+	int32_t timeout_ms; /* 0: none */
+	char *line;	    /* of memory, by open_memstream */
 	size_t line_bytes;
 	FILE *to_line;
+};
+
+#define FIELD(f) OPT_FIELD(struct tail, f)
+static const struct opt_def defs[] = {
+	{"socket", "PATH", OPT_TEXT, FIELD(socket), 0, 0, "/run/dpdk-tokd.sock",
+		"control socket of dpdk-tokd"},
+	{"tap", NULL, OPT_FLAG, FIELD(tap), 0, 0, NULL,
+		"read without back-pressure: records may be missed, and this is reported; otherwise "
+		"dpdk-tokd waits for this reader, and drops it if it stalls"},
+	{"once", NULL, OPT_FLAG, FIELD(once), 0, 0, NULL,
+		"exit after the first record that ends a text"},
+	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 86400000, NULL,
+		"exit when no record came for this long"},
+	{"stats", NULL, OPT_FLAG, FIELD(stats), 0, 0, NULL,
+		"at the end print counts of each worker's ring on standard error"},
+};
+
+static const struct opt_section sections[] = {
+	{"output",
+		"  worker=0 stream=77 serial=5 first=0 count=3 end=last ids=15496,11,995\n"
+		"stream is the client's number; serial tells the streams of a worker apart; first is\n"
+		"the index of the first id in its text; end is -, last or abort:REASON (a number of\n"
+		"tokd/wire.h). A tap also prints\n"
+		"  worker=0 lost=4096        bytes of ring that it missed before the next record\n"
+		"  worker=0 overwritten=640  ids of a record that was overwritten while it read it",
+		true},
+	{"exit code",
+		"  0  done, also by SIGINT or SIGTERM\n"
+		"  1  failed\n"
+		"  2  wrong use\n"
+		"  3  dpdk-tokd has ended\n"
+		"  4  dropped by dpdk-tokd for stalling\n"
+		"  5  no record within --timeout",
+		true},
+	{"see also", "dpdk-tokd(1), tokd-client(1)", false},
+	{0},
+};
+
+static const struct opt_program program = {
+	.name = "tokd-tail",
+	.version = TOKD_VERSION,
+	.summary = "print token ids as dpdk-tokd publishes them",
+	.usage = "[options]",
+	.about =
+		"Attaches to the token rings of a dpdk-tokd on this host and prints a line for each record.",
+	.defs = defs,
+	.n_defs = sizeof(defs) / sizeof(defs[0]),
+	.sections = sections,
 };
 
 static volatile sig_atomic_t stopped;
@@ -55,73 +80,6 @@ static void
 stop(int signal_number)
 {
 	stopped = signal_number;
-}
-
-/* 0, or -1 after a line on standard error. */
-static int
-parse_ms(const char *text, int *ms)
-{
-	char *end;
-	long v;
-
-	errno = 0;
-	v = strtol(text, &end, 10);
-	if (errno != 0 || end == text || *end != '\0' || v < 1 || v > 86400000) {
-		fprintf(stderr, "tokd-tail: --timeout %s: give 1 to 86400000 ms\n", text);
-		return -1;
-	}
-	*ms = (int)v;
-	return 0;
-}
-
-/* An exit code, or -1: go on. */
-static int
-parse(int argc, char **argv, struct tail *t)
-{
-	static const struct option options[] = {
-		{"socket", required_argument, NULL, 's'},
-		{"tap", no_argument, NULL, 't'},
-		{"once", no_argument, NULL, '1'},
-		{"timeout", required_argument, NULL, 'w'},
-		{"stats", no_argument, NULL, 'c'},
-		{"help", no_argument, NULL, 'h'},
-		{"version", no_argument, NULL, 'v'},
-		{0},
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			t->socket = optarg;
-			break;
-		case 't':
-			t->mode = TOKR_TAP;
-			break;
-		case '1':
-			t->once = true;
-			break;
-		case 'w':
-			if (parse_ms(optarg, &t->timeout_ms) != 0)
-				return USAGE;
-			break;
-		case 'c':
-			t->stats = true;
-			break;
-		case 'h':
-			return fputs(usage, stdout) < 0 || fflush(stdout) != 0 ? FAILED : DONE;
-		case 'v':
-			return puts("tokd-tail " TOKD_VERSION) < 0 || fflush(stdout) != 0 ? FAILED
-											  : DONE;
-		default: /* getopt has said what */
-			fputs("tokd-tail: see tokd-tail --help\n", stderr);
-			return USAGE;
-		}
-	}
-	if (optind == argc)
-		return -1;
-	fprintf(stderr, "tokd-tail: %s: not an option; see tokd-tail --help\n", argv[optind]);
-	return USAGE;
 }
 
 /* Use the record, release it, and only then believe what was made of it. */
@@ -208,11 +166,12 @@ show_stats(const struct tokr *r)
 int
 main(int argc, char **argv)
 {
-	struct tail t = {.socket = "/run/dpdk-tokd.sock", .mode = TOKR_READER, .timeout_ms = -1};
+	struct tail t = {0};
+	struct opt_given given;
 	struct sigaction on_signal = {.sa_handler = stop};
 	struct tokr_error e;
 	struct tokr *r;
-	int code = parse(argc, argv, &t);
+	int code = opt_main(&program, argc, argv, &t, &given);
 
 	if (code >= 0)
 		return code;
@@ -223,7 +182,7 @@ main(int argc, char **argv)
 	}
 	sigaction(SIGINT, &on_signal, NULL);
 	sigaction(SIGTERM, &on_signal, NULL);
-	r = tokr_attach(t.socket, t.mode, ATTACH_MS, &e);
+	r = tokr_attach(t.socket, t.tap ? TOKR_TAP : TOKR_READER, ATTACH_MS, &e);
 	if (r == NULL) {
 		fprintf(stderr, "tokd-tail: %s\n", e.text);
 		code = FAILED;
@@ -231,8 +190,7 @@ main(int argc, char **argv)
 		fprintf(stderr,
 			"tokd-tail: attached to %s as a %s: %" PRIu32
 			" workers, instance %016" PRIx64 "\n",
-			t.socket, t.mode == TOKR_TAP ? "tap" : "reader", tokr_rings(r),
-			tokr_instance(r));
+			t.socket, t.tap ? "tap" : "reader", tokr_rings(r), tokr_instance(r));
 		code = follow(&t, r);
 		if (t.stats)
 			show_stats(r);

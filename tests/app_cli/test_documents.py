@@ -34,15 +34,17 @@ def options_of_manual(page: Path) -> set[str]:
     return {found for head in heads for found in OPTION.findall(head.replace("\\-", "-"))}
 
 
-# Programs with a page of their own beside dpdk-tokd's.
+# Where the programs are that have a page beside dpdk-tokd's.
 SMALL = {
     "tok": "{build}/app/tok",
     "tokd-client": "{build}/app/tokd-client",
     "tokd-diag": "{repository}/tools/tokd-diag",
     "tokd-exporter": "{repository}/tools/tokd-exporter",
+    "tokd-gpu": "{build}/app/tokd-gpu",
     "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
 }
+COMMANDS = {"tok": ["encode", "decode", "vocab info", "vocab check", "vocab compile", "train"]}
 
 
 @pytest.mark.parametrize("program", ["dpdk-tokd", *SMALL])
@@ -68,7 +70,10 @@ def test_the_manual_has_each_option_of_help(binary: Path, build: Path) -> None:
 @pytest.mark.parametrize("program", SMALL)
 def test_a_manual_page_has_each_option_of_help_and_no_other(build: Path, program: str) -> None:
     path = SMALL[program].format(build=build, repository=REPOSITORY)
-    listed = set(OPTION.findall(output(path, "--help")))
+    listed: set[str] = set()
+    for command in ["", *COMMANDS.get(program, [])]:
+        shown = output(path, *command.split(), "--help")
+        listed |= set(re.findall(r"^  (?:-\w, )?(--[a-z0-9-]+)", shown, re.MULTILINE))
     assert options_of_manual(build / "doc" / f"{program}.1") == listed
 
 
@@ -88,7 +93,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 def completions(build: Path, *words: str | Path) -> list[str]:
     """What bash offers for the last of `words`."""
-    script = build / "doc/dpdk-tokd"
+    name = Path(words[0]).name
+    script = build / "doc" / ("tokd-diag" if name in ("tokd-exporter", "tokd-top") else name)
     shown = output("bash", "--norc", "-c", COMPLETE, "bash", script, *words)
     return [line for line in shown.splitlines() if line]
 
@@ -125,7 +131,8 @@ def test_completion_of_tok(build: Path) -> None:
     tok = build / "app/tok"
     assert completions(build, tok, "en") == ["encode"]
     assert completions(build, tok, "vocab", "") == ["check", "compile", "info"]
-    assert completions(build, tok, "encode", "--added-tokens", "") == ["all", "plain", "text"]
+    assert completions(build, tok, "vocab", "info", "--al") == ["--algo"]
+    assert completions(build, tok, "encode", "--added-tokens", "") == ["text", "plain", "all"]
     assert "--strict-utf8" in completions(build, tok, "encode", "--")
     assert completions(build, tok, "train", "--model", "") == ["bpe", "wordpiece"]
 

@@ -40,7 +40,7 @@ def test_help_is_shown_on_both_sides_of_the_dashes(binary: Path, args: list[str]
     done = run(binary, *args)
     assert done.returncode == 0
     assert done.stderr == ""
-    for option in ("--ip ADDR", "--vocab NAME|PATH", "--ring-size BYTES", "--drain MS"):
+    for option in ("--ip ADDR", "--vocab VOCAB", "--ring-size BYTES", "--drain MS"):
         assert option in done.stdout
     assert "default 16M" in done.stdout
 
@@ -87,11 +87,11 @@ def test_eal_answers_h_with_its_own_options(binary: Path) -> None:
         (["--", "--ip", "10.0.0.1", "--ring-size", "3M"], "give 2M or 4M"),
         (["--", "--ip", "10.0.0.1", "--udp-port", "70000"], "give 1 to 65535"),
         (["--", "--ip", "10.0.0.1", "--mtu", "1487"], "reply does not fit; give 1488 or more, or 0"),
-        (["--", "--ip", "10.0.0.1", "--no-such"], "--no-such: no such application option"),
+        (["--", "--ip", "10.0.0.1", "--no-such"], "--no-such: no such option"),
         (["--", "--ip", "10.0.0.1", "--ringsize", "1M"], "is --ring-size meant?"),
         (["--", "--ip", "10.0.0.1", "--rxd"], "--rxd: its value is missing; write --rxd N"),
         (["--", "--ip", "10.0.0.1", "--vocab", "a\nb"], "a?b: byte 2 is a control character"),
-        (["--", "-l", "1"], "-l: not an application option; EAL options stand before --"),
+        (["--", "-l", "1"], "-l: no such option; --help lists them, and EAL options stand before --"),
         (["--check-config", "--", "--ip", "10.0.0"], "10.0.0: not an IPv4 address"),
         (["--", "--check-config", "--ip", "10.0.0.1", "--vocab", "/no.json"], "/no.json"),
     ],
@@ -105,7 +105,7 @@ def test_a_bad_option_is_one_line_and_exit_code_2(binary: Path, args: list[str],
 
 
 def test_help_has_the_exit_codes(binary: Path) -> None:
-    assert "exit code: 0 after SIGINT" in run(binary, "--", "--help").stdout
+    assert "exit code:\n  0  stopped by SIGINT" in run(binary, "--", "--help").stdout
 
 
 # ------------------------------------------------------------------- what EAL does not start with
@@ -272,7 +272,7 @@ def test_a_file_that_is_not_there_is_answered_with_what_to_give(binary: Path) ->
     assert done.returncode == 2
     assert done.stderr == (
         "dpdk-tokd: /nonexistent: the configuration file is not opened: No such file or directory;"
-        " give --config (or TOKD_CONFIG) a file that can be read\n"
+        " give a file that can be read\n"
     )
 
 

@@ -231,24 +231,24 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
 @pytest.mark.parametrize(
     "options, why",
     [
-        (["--nope"], "--nope"),
-        (["--timeout", "1s"], "--timeout 1s: give 1 to 86400000 ms"),
-        (["--socket"], "--socket"),
-        (["path"], "path: not an option"),
+        (["--nope"], "--nope: no such option; is --once meant? --help lists them"),
+        (["--timeout", "1s"], "--timeout 1s: not a number; give a decimal number of milliseconds"),
+        (["--socket"], "--socket: its value is missing; write --socket PATH"),
+        (["path"], "path: not an option; --help lists them"),
     ],
 )
 def test_tokd_tail_refuses_wrong_use(options, why) -> None:
     one = tail(*options)
     out, err = one.communicate(timeout=10)
     assert (one.returncode, out) == (2, "")
-    assert why in err and "--help" in err or "give" in err
+    assert why in err and err.count("\n") == 1
 
 
 def test_tokd_tail_explains_itself() -> None:
     one = tail("--help")
     out, err = one.communicate(timeout=10)
     assert (one.returncode, err) == (0, "")
-    assert "--tap" in out and "exit codes" in out
+    assert "--tap" in out and "exit code:" in out
 
 
 def test_the_documented_example_compiles_and_runs(

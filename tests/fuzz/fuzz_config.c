@@ -7,8 +7,12 @@
  */
 #include <string.h>
 
+#include <opt_inside.h>
+
 #include "fuzz.h"
-#include "options/table.h"
+#include "options/options.h"
+
+#define ENV_PREFIX "TOKD_"
 
 #define WORDS_MAX 12 /* of one input */
 
@@ -21,10 +25,10 @@ static const char *file_text;
 static size_t file_bytes;
 
 /* The file is the input's, whatever path is asked for. */
-char *__wrap_tokd_opt_file_read(const char *path, size_t *bytes, struct tokd_options_error *e);
+char *__wrap_opt_file_read(const char *path, size_t *bytes, struct opt_error *e);
 
 char *
-__wrap_tokd_opt_file_read(const char *path, size_t *bytes, struct tokd_options_error *e)
+__wrap_opt_file_read(const char *path, size_t *bytes, struct opt_error *e)
 {
 	char *text = malloc(file_bytes + 1);
 
@@ -74,26 +78,27 @@ let_go(struct words *w)
 static void
 check_printed(const struct tokd_options *opt)
 {
-	struct tokd_option_value was, is;
-	struct tokd_opt_asked asked = {0};
-	struct tokd_options_error e = {""};
-	struct tokd_options again = {0};
-	size_t bytes;
+	char *argv[] = {"dpdk-tokd", "--", "--config", "printed"};
+	char *no_environment[] = {NULL};
+	struct opt_value was, is;
+	struct opt_error e;
+	struct tokd_options again;
+	int eal_argc;
 	char *text;
-	FILE *to = open_memstream(&text, &bytes);
+	FILE *to = open_memstream(&text, &file_bytes);
 
 	MUST(to != NULL);
-	tokd_options_print(to, opt);
+	opt_print_file(&tokd_program, &opt->given, opt, to);
 	fclose(to);
-	for (size_t i = 0; i < TOKD_N_OPTS; i++)
-		asked.text[TOKD_FROM_DEFAULT][i] = tokd_opt_defs[i].preset;
-	MUST(tokd_opt_file_parse("printed", text, bytes, &asked, &e) == 0);
-	MUST(tokd_opt_resolve(&asked, &again, &e) == 0);
-	for (size_t i = 0; tokd_options_value(opt, i, &was); i++) {
-		MUST(tokd_options_value(&again, i, &is));
-		if (tokd_opt_defs[i].rule != RULE_NOT_IN_FILE)
+	file_text = text;
+	MUST(tokd_options_parse(4, argv, no_environment, &eal_argc, &again, &e) ==
+		TOKD_OPTIONS_RUN);
+	for (size_t i = 0; opt_value(&tokd_program, &opt->given, opt, i, &was); i++) {
+		MUST(opt_value(&tokd_program, &again.given, &again, i, &is));
+		if ((tokd_program.defs[i].flags & OPT_NOT_IN_FILE) == 0)
 			MUST(strcmp(was.text, is.text) == 0);
 	}
+	opt_free(&again.given);
 	free(text);
 }
 
@@ -109,7 +114,7 @@ take_pieces(const uint8_t *data, size_t size, struct words *eal, struct words *a
 		const size_t n = (size_t)((nul != NULL ? nul : end) - at);
 
 		if (*at == 'e')
-			add(environment, OPT_ENV_PREFIX, at + 1, n - 1);
+			add(environment, ENV_PREFIX, at + 1, n - 1);
 		else if (*at == 'x')
 			add(eal, "", at + 1, n - 1);
 		else
@@ -119,14 +124,14 @@ take_pieces(const uint8_t *data, size_t size, struct words *eal, struct words *a
 	file_text = at + 1;
 	file_bytes = at < end ? (size_t)(end - at) - 1 : 0;
 	if (at < end)
-		add(environment, OPT_ENV_PREFIX, "CONFIG=f", strlen("CONFIG=f"));
+		add(environment, ENV_PREFIX, "CONFIG=f", strlen("CONFIG=f"));
 }
 
 int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct words eal = {0}, app = {0}, environment = {0}, all = {0};
-	struct tokd_options_error error;
+	struct opt_error error;
 	struct tokd_options opt;
 	int eal_argc;
 
@@ -147,7 +152,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	default:
 		break;
 	}
-	tokd_options_free(&opt);
+	opt_free(&opt.given);
 	let_go(&all);
 	let_go(&environment);
 	return 0;

@@ -139,19 +139,6 @@ test_counts_in_stretches_are_poisson(void **state)
 	assert_true(fabs(variance / mean - 1) < 0.05);
 }
 
-static void
-test_kinds_are_named(void **state)
-{
-	enum arrivals_kind kind = ARRIVALS_POISSON;
-
-	(void)state;
-	assert_int_equal(arrivals_parse("arrivals", "fixed", &kind), 0);
-	assert_int_equal(kind, ARRIVALS_FIXED);
-	assert_int_equal(arrivals_parse("arrivals", "poisson", &kind), 0);
-	assert_int_equal(kind, ARRIVALS_POISSON);
-	assert_int_equal(arrivals_parse("arrivals", "bursts", &kind), -1);
-}
-
 int
 main(void)
 {
@@ -160,7 +147,6 @@ main(void)
 		cmocka_unit_test(test_a_fixed_schedule_does_not_drift),
 		cmocka_unit_test(test_gaps_are_exponential),
 		cmocka_unit_test(test_counts_in_stretches_are_poisson),
-		cmocka_unit_test(test_kinds_are_named),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

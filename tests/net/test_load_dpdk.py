@@ -201,17 +201,20 @@ def test_a_text_that_stands_twice_in_the_ring_is_found(load):
     assert "records in the token ring are of no text under way" in ended.said
 
 
+NEEDED = ("--connect", "10.0.0.1:9000", "--source", "10.0.0.2:65000", "--slices", "x")
+
+
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ((), "are needed"),
+        ((), "--connect IP:PORT is missing"),
         (("--", "--connect", "10.0.0.1"), "--connect 10.0.0.1: give IP:PORT"),
         (("--", "--loss", "2"), "--loss 2: give a share from 0% to 100%"),
         (("--", "--reorder", "101%"), "--reorder 101%: give a share"),
         (("--", "--duplicate", "nan%"), "--duplicate nan%: give a share"),
-        (("--", "--clients", "0"), "--clients 0: give a number from 1 to 1024"),
-        (("--", "--in-flight", "65"), "--in-flight 65: give a number from 1 to 64"),
-        (("--", "--arrivals", "fixed"), "--arrivals are of an open loop: give --rate"),
+        (("--", "--clients", "0"), "--clients 0: out of range; give 1 to 1024"),
+        (("--", "--in-flight", "65"), "--in-flight 65: out of range; give 1 to 64"),
+        (("--", *NEEDED, "--arrivals", "fixed"), "--arrivals are of an open loop: give --rate"),
         (("--", "more"), "more: not an option"),
     ],
 )
@@ -223,8 +226,7 @@ def test_a_bad_option_is_named(options, complaint):
 
 
 def test_ports_beyond_the_last_are_refused():
-    own = ["--connect", "10.0.0.1:9000", "--source", "10.0.0.2:65000", "--slices", "x"]
-    command = [LOAD, "--", *own, "--clients", "600"]
+    command = [LOAD, "--", *NEEDED, "--clients", "600"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "--clients 600: their ports from 65000 on would pass 65535" in done.stderr

@@ -8,15 +8,17 @@
 #include <unistd.h>
 #include <sys/mman.h>
 
+#include <opt_inside.h>
+
 #include "fixture.h"
-#include "options/table.h"
+#include "options/options.h"
 
 #define ARGS_MAX 24
 
 struct parsed {
 	enum tokd_options_result result;
 	struct tokd_options opt;
-	struct tokd_options_error error;
+	struct opt_error error;
 	int eal_argc;
 };
 
@@ -63,10 +65,10 @@ parse_file(struct parsed *p, const char *line, const void *text, size_t bytes)
 	parse(p, whole);
 }
 
-static enum tokd_option_source
+static enum opt_source
 source_of(const struct parsed *p, const char *name)
 {
-	return p->opt.source[tokd_opt_find(name, strlen(name)) - tokd_opt_defs];
+	return p->opt.given.source[opt_find(&tokd_program, name, strlen(name)) - tokd_program.defs];
 }
 
 static void
@@ -201,19 +203,19 @@ complain_in_one_line(void **state)
 		{"-- --ip 10.0.0.1 --config /dev/zero", "/dev/zero: a pipe or device, not a"},
 		{"-- --ip 10.0.0.1 --config /no/where", "/no/where: the configuration file is not "
 							"opened: No such file"},
-		{"-- --ip 10.0.0.1 --ringsize 1M", "--ringsize: no such application option; is "
+		{"-- --ip 10.0.0.1 --ringsize 1M", "--ringsize: no such option; is "
 						   "--ring-size meant?"},
 		{"-- --versoin", "is --version meant?"},
 		{"-- --vdev=net_null0",
-			"--vdev=net_null0: no such application option; --help lists "
+			"--vdev=net_null0: no such option; --help lists "
 			"them, and EAL options stand before --"},
-		{"-- --ip 10.0.0.1 --vocab=", "--vocab: the value is empty; give NAME|PATH"},
+		{"-- --ip 10.0.0.1 --vocab=", "--vocab: the value is empty; give VOCAB"},
 		{"-- --ip", "--ip: its value is missing; write --ip ADDR"},
 		{"-- --ip --rxd 64", "--ip: its value is missing; write --ip ADDR"},
-		{"-- --ip 10.0.0.1 --vocabulary gpt2", "--vocabulary: no such application option;"},
+		{"-- --ip 10.0.0.1 --vocabulary gpt2", "--vocabulary: no such option;"},
 		{"-- --ip 10.0.0.1 -l 1",
-			"-l: not an application option; EAL options stand before --"},
-		{"-- --ip 10.0.0.1 gpt2", "gpt2: not an application option;"},
+			"-l: no such option; --help lists them, and EAL options stand before --"},
+		{"-- --ip 10.0.0.1 gpt2", "gpt2: not an option;"},
 		{"-l 1 --vocab gpt2", "--vocab: an application option; put it after --"},
 	};
 	struct parsed p;
@@ -248,17 +250,17 @@ static void
 are_shown_as_they_would_be_typed(void **state)
 {
 	char line[] = "-- --ip 10.1.2.3 --ring-size 128k --mbuf-room 1601 --socket-mode 640";
-	struct tokd_option_value value;
+	struct opt_value value;
 	struct parsed p;
 	char shown[2048] = "";
 	size_t i;
 
 	parse(&p, line);
 	assert_int_equal(p.result, TOKD_OPTIONS_RUN);
-	for (i = 0; tokd_options_value(&p.opt, i, &value); i++)
+	for (i = 0; opt_value(&tokd_program, &p.opt.given, &p.opt, i, &value); i++)
 		snprintf(shown + strlen(shown), sizeof(shown) - strlen(shown), " %s=%s", value.name,
 			value.text);
-	assert_int_equal(i, TOKD_N_OPTS);
+	assert_int_equal(i, tokd_program.n_defs - 1);
 	strcat(shown, " ");
 	assert_non_null(strstr(shown, " ip=10.1.2.3 "));
 	assert_non_null(strstr(shown, " ring-size=128k "));
@@ -285,17 +287,17 @@ come_from_where_they_are_strongest(void **state)
 	if (p.result != TOKD_OPTIONS_RUN)
 		fail_msg("%s", p.error.text);
 	assert_int_equal(p.opt.rx_desc, 64);
-	assert_int_equal(source_of(&p, "rxd"), TOKD_FROM_FILE);
+	assert_int_equal(source_of(&p, "rxd"), OPT_FROM_FILE);
 	assert_int_equal(p.opt.mbufs, 2048);
-	assert_int_equal(source_of(&p, "mbufs"), TOKD_FROM_ENVIRONMENT);
+	assert_int_equal(source_of(&p, "mbufs"), OPT_FROM_ENVIRONMENT);
 	assert_int_equal(p.opt.tx_desc, 256);
-	assert_int_equal(source_of(&p, "txd"), TOKD_FROM_COMMAND_LINE);
+	assert_int_equal(source_of(&p, "txd"), OPT_FROM_COMMAND_LINE);
 	assert_false(p.opt.strict_utf8);
-	assert_int_equal(source_of(&p, "strict-utf8"), TOKD_FROM_COMMAND_LINE);
+	assert_int_equal(source_of(&p, "strict-utf8"), OPT_FROM_COMMAND_LINE);
 	assert_string_equal(p.opt.vocab, "a#b c");
-	assert_int_equal(source_of(&p, "ring-size"), TOKD_FROM_DEFAULT);
+	assert_int_equal(source_of(&p, "ring-size"), OPT_FROM_DEFAULT);
 	assert_string_equal(p.opt.config, path);
-	tokd_options_free(&p.opt);
+	opt_free(&p.opt.given);
 }
 
 /* What is overridden is looked at as well: it would be wrong on another day. */
@@ -330,7 +332,7 @@ name_the_variable_that_is_wrong(void **state)
 			fail_msg("'%s': result %d, \"%s\", expected \"%s\"", cases[i].variable,
 				p.result, p.error.text, cases[i].says);
 		assert_null(strchr(p.error.text, '\n'));
-		tokd_options_free(&p.opt);
+		opt_free(&p.opt.given);
 	}
 }
 
@@ -346,7 +348,7 @@ name_what_is_wrong_in_a_file(void **state)
 		{"[tokd]\nconfig = x\n", "config: stands on the command line or in the env"},
 		{"[tokd]\nhelp = yes\n", "help: no such key"},
 		{"[tokd]\nip = 10.0.0\n", ": ip = 10.0.0: not an IPv4 address"},
-		{"[tokd]\nvocab =\n", ": vocab = : the value is empty; give NAME|PATH"},
+		{"[tokd]\nvocab =\n", ": vocab = : the value is empty; give VOCAB"},
 		{"rxd = 64\n", "line 1: no section yet; write [tokd] above it"},
 		{"\n[eal]\n", "line 2: [eal]: no such section; there is only [tokd]"},
 		{"[tokd\n", "line 1: [tokd: no such section"},
@@ -368,7 +370,7 @@ name_what_is_wrong_in_a_file(void **state)
 			fail_msg("case %zu: result %d, \"%s\", expected \"%s\"", i, p.result,
 				p.error.text, cases[i].says);
 		assert_null(strchr(p.error.text, '\n'));
-		tokd_options_free(&p.opt);
+		opt_free(&p.opt.given);
 	}
 }
 
@@ -387,7 +389,7 @@ try_length(const char *begin, char c, size_t n, const char *says)
 		fail_msg("%s and %zu x '%c': result %d: %s", begin, n, c, p.result, p.error.text);
 	if (says == NULL && begin[0] == 'v')
 		assert_int_equal(strlen(p.opt.vocab), n);
-	tokd_options_free(&p.opt);
+	opt_free(&p.opt.given);
 	free(text);
 }
 
@@ -424,7 +426,7 @@ take_a_value_that_is_all_escapes(void **state)
 	assert_int_equal(p.result, TOKD_OPTIONS_RUN);
 	assert_int_equal(strlen(p.opt.vocab), OPT_TEXT_MAX);
 	assert_int_equal(strspn(p.opt.vocab, "#"), OPT_TEXT_MAX);
-	tokd_options_free(&p.opt);
+	opt_free(&p.opt.given);
 }
 
 static void
@@ -436,7 +438,7 @@ take_an_empty_file_for_one_that_sets_nothing(void **state)
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
 		parse_file(&p, "-- --ip 10.0.0.1", texts[i], strlen(texts[i]));
 		assert_int_equal(p.result, TOKD_OPTIONS_RUN);
-		tokd_options_free(&p.opt);
+		opt_free(&p.opt.given);
 	}
 }
 
@@ -445,21 +447,21 @@ static void
 survive_damaged_files(void **state)
 {
 	static const char good[] = "# c\n[tokd]\nvocab = a\\#b # c\nrxd = 64\npretokenizer=\\#\n";
-	struct tokd_options_error e;
+	struct opt_error e;
 
 	for (size_t at = 0; at < sizeof(good) - 1; at++) {
 		for (int c = 0; c < 256; c++) {
-			struct tokd_opt_asked asked = {0};
+			struct opt_given given = {0};
 			const size_t bytes = c == 0 ? at : sizeof(good) - 1;
 			char *text = malloc(bytes + 1); /* for AddressSanitizer to guard */
-			int rc;
+			bool good_one;
 
 			memcpy(text, good, bytes);
 			if (c != 0)
 				text[at] = (char)c;
 			e.text[0] = '\0';
-			rc = tokd_opt_file_parse("x", text, bytes, &asked, &e);
-			assert_true((rc == 0) == (e.text[0] == '\0'));
+			good_one = opt_file_parse(&tokd_program, "x", text, bytes, &given, &e);
+			assert_true(good_one == (e.text[0] == '\0'));
 			free(text);
 		}
 	}
@@ -471,7 +473,7 @@ are_printed_as_a_file_that_says_the_same(void **state)
 {
 	char line[] = "-- --ip 10.1.2.3 --ring-size 128k --socket-mode 640 --strict-utf8 "
 		      "--vocab a\\#b#=[c];";
-	struct tokd_option_value a, b;
+	struct opt_value a, b;
 	struct parsed p, again;
 	char *text;
 	size_t bytes;
@@ -479,18 +481,18 @@ are_printed_as_a_file_that_says_the_same(void **state)
 
 	parse(&p, line);
 	assert_int_equal(p.result, TOKD_OPTIONS_RUN);
-	tokd_options_print(to, &p.opt);
+	opt_print_file(&tokd_program, &p.opt.given, &p.opt, to);
 	fclose(to);
 	parse_file(&again, "--", text, bytes);
 	if (again.result != TOKD_OPTIONS_RUN)
 		fail_msg("%s", again.error.text);
 	/* The first is --config, which is in no file. */
-	for (size_t i = 1; tokd_options_value(&p.opt, i, &a); i++) {
-		assert_true(tokd_options_value(&again.opt, i, &b));
+	for (size_t i = 1; opt_value(&tokd_program, &p.opt.given, &p.opt, i, &a); i++) {
+		assert_true(opt_value(&tokd_program, &again.opt.given, &again.opt, i, &b));
 		assert_string_equal(a.text, b.text);
-		assert_int_equal(b.source, a.text[0] != '\0' ? TOKD_FROM_FILE : TOKD_FROM_DEFAULT);
+		assert_int_equal(b.source, a.text[0] != '\0' ? OPT_FROM_FILE : OPT_FROM_DEFAULT);
 	}
-	tokd_options_free(&again.opt);
+	opt_free(&again.opt.given);
 	free(text);
 }
 

@@ -202,8 +202,8 @@ def test_many_are_in_flight_at_once(load, options):
     ("options", "complaint"),
     [
         (["--arrivals", "bursts"], "give poisson or fixed"),
-        (["--rate", "0"], "from 1 to 10000000"),
-        (["--in-flight", "100000"], "from 1 to 16384"),
+        (["--rate", "0"], "give 1 to 10000000"),
+        (["--in-flight", "100000"], "give 1 to 16384"),
         (["--limit", "5"], "of an open loop: give --rate"),
         (["--arrivals", "fixed"], "of an open loop: give --rate"),
     ],

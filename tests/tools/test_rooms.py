@@ -16,7 +16,7 @@ SOURCES = (".c", ".h", ".cpp", ".cu", ".cuh")
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
 # Where the compiler looks, beside the folder of the file itself.
 SEARCHED = ("include", "app/dpdk-tokd", "lib/tokenizer", "lib/gpu_sink", "lib/gpu_sink/kernel")
-SEARCHED += ("lib/client", "lib/reader", "lib/train", "lib/notify")
+SEARCHED += ("lib/client", "lib/reader", "lib/train", "lib/notify", "lib/options")
 
 # Files that are lower than what else their folder holds.
 APART = {
@@ -37,6 +37,7 @@ SINK = {"include/tokd", "lib/gpu_sink/ring"}
 MAY_INCLUDE: dict[str, set[str]] = {
     "include/tokd": set(),
     "lib/notify": set(),
+    "lib/options": set(),
     "lib/client": {"include/tokd"},
     "lib/reader": {"include/tokd"},
     # libtok: each stage knows those below it, and the tables
@@ -62,7 +63,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "lib/gpu_sink/kernel": SINK | {"lib/gpu_sink/handshake"},
     # the appliance: the data path knows nothing of what sets it up
     "log": set(),
-    APP + "options": {"include/tokd", "tok.h", "lib/gpu_sink/handshake"},
+    APP + "options": {"include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
     APP + "datapath/stream": {"include/tokd", "tok.h", APP + "datapath"},
     APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
@@ -82,14 +83,12 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {APP + room for room in ("options", "control", "control/port", "telemetry")}
     | DATA_PATH,
     # the other programs
-    "app/tok": {"tok.h", "lib/train", TOK + "pretokenize"},
-    "app/tokd-client": {"include/tokd"},
-    "app/tokd-tail": {"include/tokd"},
-    "app/tokd-load": {"include/tokd"},
-    "app/tokd-load-dpdk": {"include/tokd", "app/tokd-load"},
-    "app/tokd-gpu": SINK
-    | {"lib/notify"}
-    | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
+    "app/tok": {"lib/options", "tok.h", "lib/train", TOK + "pretokenize"},
+    "app/tokd-client": {"lib/options", "include/tokd"},
+    "app/tokd-tail": {"lib/options", "include/tokd"},
+    "app/tokd-load": {"lib/options", "include/tokd"},
+    "app/tokd-load-dpdk": {"lib/options", "include/tokd", "app/tokd-load"},
+    "app/tokd-gpu": SINK | {"lib/notify", "lib/options"} | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Application options: from the command line, the environment, one configuration file, or the
- * default, in this order of precedence; parsed into one struct from one table (options/table.c).
+ * default, in this order of precedence; parsed into one struct from one table (table.c).
  */
 #ifndef TOKD_OPTIONS_H
 #define TOKD_OPTIONS_H
@@ -9,35 +9,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <sys/types.h>
 #include <netinet/in.h>
 
 #include <rte_ether.h>
 
+#include <opt.h>
 #include <tok.h>
 #include <handshake/peer.h>
-
-#define TOKD_N_OPTS 37
 
 /* Limits that those who use the values rely on. */
 #define TOKD_VOCABS_MAX 8   /* vocabularies of --vocab */
 #define TOKD_SIDE_BLOCK 512 /* bytes; --side-store is none, or one of these at least */
 
 /*
- * Texts at the plain-text port come from ports at least this high, and it is itself below: answers are
- * texts too, and two appliances, or one and an echo service, must not be made to talk for ever.
+ * Texts at the plain-text port come from ports at least this high, and it is itself below: answers
+ * are texts too, and two appliances, or one and an echo service, must not be made to talk for ever.
  */
 #define TOKD_CLIENT_PORTS 10000
-
-/* Where a value came from; a higher one overrides a lower one. */
-enum tokd_option_source {
-	TOKD_FROM_DEFAULT,
-	TOKD_FROM_FILE,
-	TOKD_FROM_ENVIRONMENT,
-	TOKD_FROM_COMMAND_LINE,
-	TOKD_N_SOURCES,
-};
 
 struct tokd_options {
 	const char *config;	    /* --config: the configuration file, or NULL */
@@ -70,17 +59,17 @@ struct tokd_options {
 	uint32_t rdma_port;	    /* --rdma-port: of that device; 0: chosen */
 	const char *rdma_gid;	    /* --rdma-gid: index, in decimal; NULL: chosen */
 	struct tokg_target sink_target; /* made of these */
-	uint32_t rx_desc, tx_desc;  /* --rxd, --txd */
-	uint32_t mbufs;		    /* --mbufs: per worker */
-	uint32_t mbuf_room;	    /* --mbuf-room: bytes of a frame that fit one mbuf */
-	uint32_t mtu;		    /* --mtu: bytes of an IP packet; 0: as the driver has it */
-	uint32_t cache_entries;	    /* --cache: learned pretokens per worker, 0: the default */
-	bool strict_utf8;	    /* --strict-utf8 */
-	bool added_tokens;	    /* --added-tokens: recognise those that are not special */
+	uint32_t rx_desc, tx_desc;	/* --rxd, --txd */
+	uint32_t mbufs;			/* --mbufs: per worker */
+	uint32_t mbuf_room;		/* --mbuf-room: bytes of a frame that fit one mbuf */
+	uint32_t mtu;			/* --mtu: bytes of an IP packet; 0: as the driver has it */
+	uint32_t cache_entries;		/* --cache: learned pretokens per worker, 0: the default */
+	bool strict_utf8;		/* --strict-utf8 */
+	bool added_tokens;		/* --added-tokens: recognise those that are not special */
 	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */
 
-	uint8_t source[TOKD_N_OPTS]; /* enum tokd_option_source, by index in the table */
-	char *file;		     /* holds the strings that came from the file */
+	bool check_config;	/* --check-config */
+	struct opt_given given; /* where all of it came from */
 };
 
 /* enum tok_flags for text from the network: special tokens are never recognised in it. */
@@ -100,36 +89,17 @@ enum tokd_options_result {
 	TOKD_OPTIONS_BAD,      /* error[] says what; exit 2 */
 };
 
-struct tokd_options_error {
-	char text[512]; /* one line: option, value, limit, remedy */
-};
+/* The table, for opt_help and opt_value. */
+extern const struct opt_program tokd_program;
 
 /*
  * Read `dpdk-tokd [EAL options] -- [application options]`, the TOKD_ variables of `environment`
  * (NULL-terminated, as environ), and the file that --config or TOKD_CONFIG names. *eal_argc is how
  * many of argv, from argv[0], are EAL's. Strings in *opt are those of argv, of environment, or of
- * opt->file; whatever the result, tokd_options_free takes the last. Needs neither EAL nor
+ * the file; whatever the result, opt_free(&opt->given) takes the last. Needs neither EAL nor
  * privileges.
  */
 enum tokd_options_result tokd_options_parse(int argc, char **argv, char *const *environment,
-	int *eal_argc, struct tokd_options *opt, struct tokd_options_error *error);
-void tokd_options_free(struct tokd_options *opt);
-
-void tokd_options_help(FILE *to, const char *program);
-
-/* The i-th option as it was resolved: its name, and its value as one would write it. False: no
- * more. */
-struct tokd_option_value {
-	const char *name;
-	enum tokd_option_source source;
-	char text[256];
-};
-bool tokd_options_value(const struct tokd_options *opt, size_t i, struct tokd_option_value *value);
-
-/* "default", "file", "environment" or "command line". */
-const char *tokd_options_source(enum tokd_option_source source);
-
-/* All of it as a file that --config reads back to the same values. */
-void tokd_options_print(FILE *to, const struct tokd_options *opt);
+	int *eal_argc, struct tokd_options *opt, struct opt_error *error);
 
 #endif

@@ -1,109 +1,191 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <assert.h>
+#include <sys/un.h>
 
 #include <tokd/wire.h>
 
-#include "table.h"
+#include "checks.h"
+#include "options.h"
 
-#define FIELD(f) offsetof(struct tokd_options, f), sizeof(((struct tokd_options *)0)->f)
-const struct tokd_opt_def tokd_opt_defs[] = {
-	{"config", "FILE", OPT_TEXT, RULE_NOT_IN_FILE, FIELD(config), 0, 0, NULL,
-		"read options from section [tokd] of this file; command line and environment override it"},
-	{"ip", "ADDR", OPT_IPV4, RULE_NONE, FIELD(ip), 0, 0, NULL,
+#define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
+
+#define FIELD(f) OPT_FIELD(struct tokd_options, f)
+static const struct opt_def defs[] = {
+	{"config", "FILE", OPT_TEXT, FIELD(config), 0, 0, NULL,
+		"read options from section [tokd] of this file; command line and environment override it",
+		.flags = OPT_NOT_IN_FILE},
+	{"ip", "ADDR", OPT_OTHER, FIELD(ip), 0, 0, NULL,
 		"IPv4 address to serve on; without --ip and --ip6 those of the kernel's interface, or an "
-		"IPv6 link-local one made from the port's Ethernet address"},
-	{"ip6", "ADDR", OPT_IPV6, RULE_NONE, FIELD(ip6), 0, 0, NULL,
-		"IPv6 address to serve on, beside --ip or alone"},
-	{"mac", "ADDR", OPT_MAC, RULE_NONE, FIELD(mac), 0, 0, NULL,
-		"Ethernet address to serve on instead of the port's, for example to replay a capture"},
-	{"vlan", "ID", OPT_COUNT, RULE_NONE, FIELD(vlan), 0, 4094, "0",
+		"IPv6 link-local one made from the port's Ethernet address",
+		.check = tokd_check_ip, .section = "Network"},
+	{"ip6", "ADDR", OPT_OTHER, FIELD(ip6), 0, 0, NULL,
+		"IPv6 address to serve on, beside --ip or alone", .check = tokd_check_ip6},
+	{"mac", "ADDR", OPT_OTHER, FIELD(mac), 0, 0, NULL,
+		"Ethernet address to serve on instead of the port's, for example to replay a capture",
+		.check = tokd_check_mac},
+	{"vlan", "ID", OPT_COUNT, FIELD(vlan), 0, 4094, "0",
 		"802.1Q VLAN to serve; 0: frames without a tag"},
-	{"fragments", "N", OPT_COUNT, RULE_NONE, FIELD(fragments), 0, 4096, "64",
+	{"fragments", "N", OPT_COUNT, FIELD(fragments), 0, 4096, "64",
 		"datagrams reassembled from IP fragments at once, with one worker; 0: none"},
-	{"udp-port", "PORT", OPT_COUNT, RULE_NONE, FIELD(udp_port), 1, 65535, "9000",
-		"UDP port to serve on"},
-	{"text-port", "PORT", OPT_COUNT, RULE_NONE, FIELD(text_port), 0,
-		TOKD_CLIENT_PORTS - 1, "0",
+	{"udp-port", "PORT", OPT_COUNT, FIELD(udp_port), 1, 65535, "9000", "UDP port to serve on"},
+	{"text-port", "PORT", OPT_COUNT, FIELD(text_port), 0, TOKD_CLIENT_PORTS - 1, "0",
 		"UDP port where each datagram is a text, answered by ids in decimal; 0: none"},
-	{"port", "ID", OPT_COUNT, RULE_NONE, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
-	{"vocab", "NAME|PATH[,...]", OPT_TEXT, RULE_NONE, FIELD(vocab), 0, 0, "gpt2",
+	{"port", "ID", OPT_COUNT, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
+	{"vocab", "VOCAB[,...]", OPT_TEXT, FIELD(vocab), 0, 0, "gpt2",
 		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client selects "
-		"one by its checksum, the first is the default"},
-	{"pretokenizer", "NAME", OPT_TEXT, RULE_NONE, FIELD(pretokenizer), 0, 0, NULL,
+		"one by its checksum, the first is the default",
+		.section = "Vocabulary"},
+	{"pretokenizer", "NAME", OPT_TEXT, FIELD(pretokenizer), 0, 0, NULL,
 		"pretokenizer of files that do not name one and are not known by their content"},
-	{"strict-utf8", NULL, OPT_FLAG, RULE_NONE, FIELD(strict_utf8), 0, 0, "no",
+	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, "no",
 		"refuse text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
-	{"added-tokens", NULL, OPT_FLAG, RULE_NONE, FIELD(added_tokens), 0, 0, "no",
+	{"added-tokens", NULL, OPT_FLAG, FIELD(added_tokens), 0, 0, "no",
 		"recognise the vocabulary's added tokens in texts, except special ones, which no client "
 		"can send"},
-	{"streams", "N", OPT_COUNT, RULE_NONE, FIELD(streams), 1, 1 << 20, "4096",
-		"texts a worker holds at once, open and finished"},
-	{"max-text", "BYTES", OPT_SIZE, RULE_NONE, FIELD(max_text), 1, OPT_G, "16M",
-		"longest text accepted"},
-	{"stream-timeout", "MS", OPT_MS, RULE_NONE, FIELD(stream_timeout_ms), 10, 3600000, "10000",
+	{"streams", "N", OPT_COUNT, FIELD(streams), 1, 1 << 20, "4096",
+		"texts a worker holds at once, open and finished", .section = "Texts"},
+	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M", "longest text accepted"},
+	{"stream-timeout", "MS", OPT_MS, FIELD(stream_timeout_ms), 10, 3600000, "10000",
 		"an open text fails after this time without progress"},
-	{"done-timeout", "MS", OPT_MS, RULE_NONE, FIELD(done_timeout_ms), 10, 3600000, "10000",
+	{"done-timeout", "MS", OPT_MS, FIELD(done_timeout_ms), 10, 3600000, "10000",
 		"how long a finished answer is kept for retransmission"},
-	{"cache", "N", OPT_COUNT, RULE_NONE, FIELD(cache_entries), 0, 1 << 24, "0",
+	{"cache", "N", OPT_COUNT, FIELD(cache_entries), 0, 1 << 24, "0",
 		"pretokens a worker caches; 0: the tokenizer's default"},
-	{"ring-size", "BYTES", OPT_SIZE, RULE_POWER_OF_2, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G,
-		"16M", "size of each worker's token ring, a power of two"},
-	{"side-store", "BYTES", OPT_SIZE, RULE_NONE, FIELD(side_bytes), 0, OPT_G, "4M",
+	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G, "16M",
+		"size of each worker's token ring, a power of two", .check = tokd_check_power_of_2,
+		.section = "Token ring and readers"},
+	{"side-store", "BYTES", OPT_SIZE, FIELD(side_bytes), 0, OPT_G, "4M",
 		"room in each worker for ids of slow clients when the token ring needs their space"},
-	{"zero-copy", "N", OPT_COUNT, RULE_NONE, FIELD(zero_copy_ids), 0,
-		TOKD_WIRE_PAYLOAD / sizeof(uint32_t), "64",
+	{"zero-copy", "N", OPT_COUNT, FIELD(zero_copy_ids), 0, TOKD_WIRE_PAYLOAD / sizeof(uint32_t),
+		"64",
 		"replies with N ids or more are sent from the token ring, without a copy, if the driver "
 		"can; 0: never"},
-	{"socket", "PATH", OPT_TEXT, RULE_SOCKET_PATH, FIELD(socket), 0, 0, "/run/dpdk-tokd.sock",
+	{"socket", "PATH", OPT_TEXT, FIELD(socket), 0, SOCKET_PATH_MAX, "/run/dpdk-tokd.sock",
 		"control socket; anyone who can open it can read the ids of every client"},
-	{"socket-mode", "OCTAL", OPT_OCTAL, RULE_NONE, FIELD(socket_mode), 0, 0777, "0600",
+	{"socket-mode", "OCTAL", OPT_OCTAL, FIELD(socket_mode), 0, 0777, "0600",
 		"permission of the control socket"},
-	{"wait-readers", "N", OPT_COUNT, RULE_NONE, FIELD(wait_readers), 0, 16, "0",
+	{"wait-readers", "N", OPT_COUNT, FIELD(wait_readers), 0, 16, "0",
 		"receive no packet before N readers have attached, for example to replay a capture"},
-	{"socket-group", "GROUP", OPT_TEXT, RULE_GROUP, FIELD(socket_group), 0, 0, NULL,
-		"group of the control socket, name or number; use it with --socket-mode 0660"},
-	{"reader-timeout", "MS", OPT_MS, RULE_NONE, FIELD(reader_timeout_ms), 1, 600000, "1000",
+	{"socket-group", "GROUP", OPT_TEXT, FIELD(socket_group), 0, 0, NULL,
+		"group of the control socket, name or number; use it with --socket-mode 0660",
+		.check = tokd_check_group},
+	{"reader-timeout", "MS", OPT_MS, FIELD(reader_timeout_ms), 1, 600000, "1000",
 		"a reader that keeps the ring full for this time is dropped"},
-	{"sink", "gpu[=TARGET]", OPT_TEXT, RULE_NONE, FIELD(sink), 0, 0, NULL,
+	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
 		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), cuda[:PATH] or "
-		"verbs:HOST[:PORT]"},
-	{"sink-batch", "US", OPT_COUNT, RULE_NONE, FIELD(sink_batch_us), 0, 100000, "20",
-		"how long a short record waits for others to share its slot; 0: not at all"},
-	{"rdma-device", "NAME", OPT_TEXT, RULE_NONE, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for --sink gpu=verbs; default: by the route to HOST"},
-	{"rdma-port", "N", OPT_COUNT, RULE_NONE, FIELD(rdma_port), 0, 255, "0",
-		"port of the RDMA device; 0: by the route to HOST"},
-	{"rdma-gid", "INDEX", OPT_TEXT, RULE_BYTE, FIELD(rdma_gid), 0, 0, NULL,
-		"index of the RDMA port's GID, 0 to 255; default: by the route to HOST"},
-	{"rxd", "N", OPT_COUNT, RULE_NONE, FIELD(rx_desc), 32, 32768, "1024",
-		"RX descriptors per queue; adjusted to what the driver can do"},
-	{"txd", "N", OPT_COUNT, RULE_NONE, FIELD(tx_desc), 32, 32768, "1024",
+		"verbs:HOST[:PORT]",
+		.section = "GPU"},
+	{"sink-batch", "US", OPT_COUNT, FIELD(sink_batch_us), 0, 100000, "20",
+		"microseconds that a short record waits to be sent with others; 0: none"},
+	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
+		"RDMA device for --sink gpu=verbs; default: by the route to HOST", .letter = 'd'},
+	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), 0, 255, "0",
+		"port of the RDMA device; 0: by the route to HOST", .letter = 'i'},
+	{"rdma-gid", "INDEX", OPT_TEXT, FIELD(rdma_gid), 0, 0, NULL,
+		"index of the RDMA port's GID, 0 to 255; default: by the route to HOST",
+		.check = tokd_check_byte, .letter = 'x'},
+	{"rxd", "N", OPT_COUNT, FIELD(rx_desc), 32, 32768, "1024",
+		"RX descriptors per queue; adjusted to what the driver can do",
+		.section = "DPDK port"},
+	{"txd", "N", OPT_COUNT, FIELD(tx_desc), 32, 32768, "1024",
 		"TX descriptors per queue; adjusted to what the driver can do"},
-	{"mbufs", "N", OPT_COUNT, RULE_NONE, FIELD(mbufs), 512, 1 << 22, "8192",
+	{"mbufs", "N", OPT_COUNT, FIELD(mbufs), 512, 1 << 22, "8192",
 		"mbufs per worker: for RX and TX rings, and for packets that come early"},
-	{"mbuf-room", "BYTES", OPT_SIZE, RULE_NONE, FIELD(mbuf_room), 1600, 60000, "2048",
+	{"mbuf-room", "BYTES", OPT_SIZE, FIELD(mbuf_room), 1600, 60000, "2048",
 		"bytes of a frame that fit one mbuf; longer frames take several if the driver can, with "
 		"--mtu, and are lost otherwise"},
-	{"mtu", "BYTES", OPT_SIZE, RULE_REPLY_FITS, FIELD(mtu), 0, 16 * OPT_K, "0",
+	{"mtu", "BYTES", OPT_SIZE, FIELD(mtu), 0, 16 * OPT_K, "0",
 		"longest IP packet the port receives; also sets the MTU of a kernel interface below; 0: "
-		"unchanged"},
-	{"drain", "MS", OPT_MS, RULE_NONE, FIELD(drain_ms), 0, 600000, "2000",
-		"how long open texts may finish after the first SIGINT or SIGTERM"},
-};
-static_assert(sizeof(tokd_opt_defs) / sizeof(tokd_opt_defs[0]) == TOKD_N_OPTS, "count them");
-
-const struct tokd_opt_short tokd_opt_shorts[] = {
-	{'d', "rdma-device"},
-	{'i', "rdma-port"},
-	{'x', "rdma-gid"},
-};
-static_assert(sizeof(tokd_opt_shorts) / sizeof(tokd_opt_shorts[0]) == TOKD_N_SHORTS, "count");
-
-const struct tokd_opt_action tokd_opt_actions[] = {
-	{"check-config", TOKD_OPTIONS_CHECK,
+		"unchanged",
+		.check = tokd_check_mtu},
+	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
+		"how long open texts may finish after the first SIGINT or SIGTERM",
+		.section = "Running"},
+	{"check-config", NULL, OPT_FLAG, FIELD(check_config), 0, 0, NULL,
 		"check the application options and load the vocabulary, without EAL; print the "
-		"options as a configuration file; exit"},
-	{"help", TOKD_OPTIONS_HELP, "this text; exit"},
-	{"version", TOKD_OPTIONS_VERSION, "the version, and what was built in; exit"},
+		"options as a configuration file; exit",
+		.flags = OPT_ACTION},
 };
-static_assert(sizeof(tokd_opt_actions) / sizeof(tokd_opt_actions[0]) == TOKD_N_ACTIONS, "count");
+
+/* Names a build folder to the test suite, and tokd-gpu's, which may have the same environment. */
+static const char *const env_others[] = {"TOKD_BUILD=", "TOKD_GPU_", NULL};
+
+static const struct opt_section sections[] = {
+	{"EAL options",
+		"The options of DPDK's EAL stand before --, those of the application behind it.\n"
+		"dpdk-tokd -h lists the former. An operator needs these most:\n"
+		"  -l CPUS               the CPUs to work on, as in 1-4\n"
+		"  -a DEVICE             a PCI device to drive\n"
+		"  --vdev DRIVER,ARGS    a device that is not on PCI, as in net_af_xdp0,iface=eth1\n"
+		"  --file-prefix NAME    tells several DPDK programs apart\n"
+		"  --no-huge -m MB       do without huge pages\n"
+		"  --log-level=tokd.*:debug\n"
+		"                        log more",
+		false},
+	{"configuration",
+		"Each option is also an environment variable (TOKD_RING_SIZE for --ring-size) and a\n"
+		"key of the configuration file. The command line overrides the environment, the\n"
+		"environment the file, the file the default. The last of several counts.",
+		true},
+	{"configuration file",
+		"The file that --config or TOKD_CONFIG names has one section and a line for each key:\n"
+		"  [tokd]\n"
+		"  # a comment, up to the end of the line\n"
+		"  ip = 192.0.2.1\n"
+		"  ring-size = 64M\n"
+		"  strict-utf8 = yes\n"
+		"A # that belongs to a value is written \\#. An unknown key, a key given twice, an\n"
+		"unknown variable that begins with TOKD_ and a wrong value are errors, also if they\n"
+		"are overridden. --check-config prints the whole configuration as such a file.",
+		false},
+	{"environment",
+		"  TOKD_OPTION     the option of that name\n"
+		"  TOK_VOCAB_PATH  folders to look for vocabularies in, with colons between them",
+		false},
+	{"signals",
+		"The first SIGINT or SIGTERM drains: open texts may finish within --drain. A second\n"
+		"one stops at once.",
+		false},
+	{"exit code",
+		"  0  stopped by SIGINT or SIGTERM (the first drains, a second stops at once); --help,\n"
+		"     --version, or a --check-config that found nothing wrong\n"
+		"  1  failed at run time\n"
+		"  2  a wrong option, variable or configuration file, EAL's options among them",
+		true},
+	{"examples",
+		"Four workers on a NIC:\n"
+		"  dpdk-tokd -l 1-4 -a 0000:3b:00.0 -- --vocab gpt2\n"
+		"Write a configuration file and run with it:\n"
+		"  dpdk-tokd --check-config -- --vocab gpt2 > /etc/dpdk-tokd.conf\n"
+		"  dpdk-tokd -l 1-4 -a 0000:3b:00.0 -- --config /etc/dpdk-tokd.conf",
+		false},
+	{"see also", "tok(1), tokd-client(1), tokd-tail(1), tokd-gpu(1), dpdk-telemetry.py(1)",
+		false},
+	{0},
+};
+
+const struct opt_program tokd_program = {
+	.name = "dpdk-tokd",
+	.version = TOKD_VERSION,
+	.summary = "tokenizer appliance: text in by UDP, exact token ids out",
+	.usage = "[EAL options] -- [options]",
+	.about =
+		"Receives texts as UDP packets on a port that DPDK drives, and publishes their token ids\n"
+		"in a token ring in shared memory and in UDP replies. Every lcore of the EAL option -l\n"
+		"is a worker with a queue and a token ring of its own.\n"
+		"\n"
+		"For example: dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --vocab gpt2\n"
+		"dpdk-tokd -h lists the EAL options.",
+	.defs = defs,
+	.n_defs = sizeof(defs) / sizeof(defs[0]),
+	.env_prefix = "TOKD_",
+	.env_others = env_others,
+	.file_section = "tokd",
+	.file_option = "config",
+	.before_dashes =
+		"-a -b -d -h -l -m -n --allow --block --file-prefix --huge-dir --huge-unlink "
+		"--in-memory --iova-mode --lcores --log-level --main-lcore --no-huge --no-pci "
+		"--no-telemetry --proc-type --single-file-segments --socket-limit --socket-mem "
+		"--syslog --vdev",
+	.sections = sections,
+};
+_Static_assert(sizeof(defs) / sizeof(defs[0]) <= OPT_MAX, "raise OPT_MAX");

@@ -119,10 +119,10 @@ tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_data *
 int
 tokd_tel_config(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {
-	struct tokd_option_value value;
+	struct opt_value value;
 
 	rte_tel_data_start_dict(d);
-	for (size_t i = 0; tokd_options_value(&app->opt, i, &value); i++) {
+	for (size_t i = 0; opt_value(&tokd_program, &app->opt.given, &app->opt, i, &value); i++) {
 		char name[40];
 
 		/* Telemetry's names have no hyphen. */
@@ -131,7 +131,7 @@ tokd_tel_config(struct tokd_app *app, const char *params, struct rte_tel_data *d
 			*p = *p == '-' ? '_' : *p;
 		tokd_tel_add_text(d, name, value.text);
 		snprintf(name + strlen(name), sizeof(name) - strlen(name), "_from");
-		rte_tel_data_add_dict_string(d, name, tokd_options_source(value.source));
+		rte_tel_data_add_dict_string(d, name, opt_source_name(value.source));
 	}
 	return 0;
 }

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "../../../app/tokd-load/pin.h"
-#include "../../../app/tokd-load/values.h"
 #include "micro.h"
+#include "values.h"
 
 static const char help[] =
 	"usage: tokd-micro MODE OPTIONS\n"

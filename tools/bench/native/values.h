@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Values of options. What is wrong is printed, with the option, the value and the remedy: -1. */
-#ifndef TOKD_LOAD_VALUES_H
-#define TOKD_LOAD_VALUES_H
+#ifndef TOKD_MICRO_VALUES_H
+#define TOKD_MICRO_VALUES_H
 
 #include <stdint.h>
 #include <netinet/in.h>

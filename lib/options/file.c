@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The configuration file: section [tokd], key = value, # comments. Nothing in it is passed over: a
- * line that is none of these is complained of. Values stay where they were read, with a NUL behind.
+ * The configuration file: one section, key = value, # comments. Nothing in it is ignored: any other
+ * line is an error. Values stay where they were read, with a NUL behind.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -11,12 +11,13 @@
 #include <unistd.h>
 #include <sys/stat.h>
 
-#include "table.h"
+#include "opt_inside.h"
 
 #define COMMENT '#'
 #define BYTE_ORDER_MARK "\xef\xbb\xbf" /* of UTF-8: some editors begin a file with it */
 
 struct line {
+	const struct opt_program *program;
 	const char *path;
 	size_t number; /* from 1 */
 	char *text;
@@ -38,18 +39,11 @@ strip(char **text, size_t *len)
 		++*text;
 }
 
-static int
-bad_line(const struct line *l, struct tokd_options_error *e, const char *what)
-{
-	return tokd_opt_bad(e, "%.200s: line %zu: %s", l->path, l->number, what);
-}
-
 /* About a key, which is shown up to a length. */
-static int
-bad_key(const struct line *l, const char *key, size_t len, const char *what,
-	struct tokd_options_error *e)
+static bool
+bad_key(const struct line *l, const char *key, size_t len, const char *what, struct opt_error *e)
 {
-	return tokd_opt_bad(e, "%.200s: line %zu: %.*s: %s", l->path, l->number,
+	return opt_wrong(e, "%.200s: line %zu: %.*s: %s", l->path, l->number,
 		(int)(len < 64 ? len : 64), key, what);
 }
 
@@ -64,34 +58,36 @@ comment_from(const char *text, size_t len)
 	return len;
 }
 
-static int
-take_section(const struct line *l, bool *in_section, struct tokd_options_error *e)
+static bool
+take_section(const struct line *l, bool *in_section, struct opt_error *e)
 {
-	static const char section[] = "[" OPT_SECTION "]";
+	const char *section = l->program->file_section;
+	const size_t n = strlen(section);
 
-	if (l->len != strlen(section) || memcmp(l->text, section, l->len) != 0)
-		return bad_key(
-			l, l->text, l->len, "no such section; there is only [" OPT_SECTION "]", e);
+	if (l->len != n + 2 || memcmp(l->text + 1, section, n) != 0 || l->text[n + 1] != ']')
+		return opt_wrong(e, "%.200s: line %zu: %.*s: no such section; there is only [%s]",
+			l->path, l->number, (int)(l->len < 64 ? l->len : 64), l->text, section);
 	if (*in_section)
-		return bad_line(l, e, "section [" OPT_SECTION "] a second time; keep one");
+		return opt_wrong(e, "%.200s: line %zu: section [%s] a second time; keep one",
+			l->path, l->number, section);
 	*in_section = true;
-	return 0;
+	return true;
 }
 
 /* Which option a key is; NULL: complained of. */
-static const struct tokd_opt_def *
-find_key(const struct line *l, const char *key, size_t len, struct tokd_options_error *e)
+static const struct opt_def *
+find_key(const struct line *l, const char *key, size_t len, struct opt_error *e)
 {
-	const struct tokd_opt_def *d = tokd_opt_find(key, len);
-	const char *near = d == NULL ? tokd_opt_near(key, len) : NULL;
+	const struct opt_def *d = opt_find(l->program, key, len);
+	const char *near = d == NULL ? opt_near(l->program, key, len) : NULL;
 	char what[96];
 
-	if (d != NULL && d->rule != RULE_NOT_IN_FILE)
+	if (d != NULL && (d->flags & (OPT_NOT_IN_FILE | OPT_ACTION)) == 0)
 		return d;
 	if (d != NULL) {
 		bad_key(l, key, len,
 			"stands on the command line or in the environment only; take it out", e);
-	} else if (near != NULL && tokd_opt_find(near, strlen(near)) != NULL) {
+	} else if (near != NULL && opt_find(l->program, near, strlen(near)) != NULL) {
 		snprintf(what, sizeof(what), "no such key; is %s meant?", near);
 		bad_key(l, key, len, what, e);
 	} else {
@@ -116,28 +112,30 @@ unescape(char *value, size_t len)
 	return to;
 }
 
-static int
-take_entry(const struct line *l, bool in_section, struct tokd_opt_asked *asked,
-	struct tokd_options_error *e)
+static bool
+take_entry(const struct line *l, bool in_section, struct opt_given *given, struct opt_error *e)
 {
 	char *equals = memchr(l->text, '=', l->len), *key = l->text, *value;
-	const struct tokd_opt_def *d;
+	const struct opt_def *d;
 	size_t key_len, value_len;
 	const char **text;
 
 	if (equals == NULL)
-		return bad_line(
-			l, e, "neither [" OPT_SECTION "] nor key = value; begin a comment with #");
+		return opt_wrong(e,
+			"%.200s: line %zu: neither [%s] nor key = value; begin a comment with #",
+			l->path, l->number, l->program->file_section);
 	if (!in_section)
-		return bad_line(l, e, "no section yet; write [" OPT_SECTION "] above it");
+		return opt_wrong(e, "%.200s: line %zu: no section yet; write [%s] above it",
+			l->path, l->number, l->program->file_section);
 	key_len = (size_t)(equals - key);
 	strip(&key, &key_len);
 	if (key_len == 0)
-		return bad_line(l, e, "no key before the =; write key = value");
+		return opt_wrong(e, "%.200s: line %zu: no key before the =; write key = value",
+			l->path, l->number);
 	d = find_key(l, key, key_len, e);
 	if (d == NULL)
-		return -1;
-	text = &asked->text[TOKD_FROM_FILE][d - tokd_opt_defs];
+		return false;
+	text = &given->text[OPT_FROM_FILE][d - l->program->defs];
 	if (*text != NULL)
 		return bad_key(l, key, key_len, "given twice; keep one", e);
 	value = equals + 1;
@@ -145,41 +143,40 @@ take_entry(const struct line *l, bool in_section, struct tokd_opt_asked *asked,
 	strip(&value, &value_len);
 	value_len = unescape(value, value_len);
 	if (value_len > OPT_TEXT_MAX)
-		return tokd_opt_bad(e,
+		return opt_wrong(e,
 			"%.200s: line %zu: %s: %zu bytes, a value can be %u; shorten it", l->path,
 			l->number, d->name, value_len, OPT_TEXT_MAX);
 	*text = value;
-	return 0;
+	return true;
 }
 
-static int
-take_line(struct line *l, bool *in_section, struct tokd_opt_asked *asked,
-	struct tokd_options_error *e)
+static bool
+take_line(struct line *l, bool *in_section, struct opt_given *given, struct opt_error *e)
 {
 	/* A line that is not text is not one of a configuration file. */
 	for (size_t i = 0; i < l->len; i++) {
 		const unsigned char c = (unsigned char)l->text[i];
 
 		if (iscntrl(c) && !is_blank((char)c))
-			return tokd_opt_bad(e,
+			return opt_wrong(e,
 				"%.200s: line %zu: byte %zu is 0x%02x: not text; give a text file",
 				l->path, l->number, i + 1, c);
 	}
 	l->len = comment_from(l->text, l->len);
 	strip(&l->text, &l->len);
 	if (l->len == 0)
-		return 0;
+		return true;
 	if (l->text[0] == '[')
 		return take_section(l, in_section, e);
-	return take_entry(l, *in_section, asked, e);
+	return take_entry(l, *in_section, given, e);
 }
 
-int
-tokd_opt_file_parse(const char *path, char *text, size_t bytes, struct tokd_opt_asked *asked,
-	struct tokd_options_error *e)
+bool
+opt_file_parse(const struct opt_program *p, const char *path, char *text, size_t bytes,
+	struct opt_given *given, struct opt_error *e)
 {
 	const size_t mark = strlen(BYTE_ORDER_MARK);
-	struct line l = {.path = path};
+	struct line l = {.program = p, .path = path};
 	bool in_section = false;
 
 	if (bytes >= mark && memcmp(text, BYTE_ORDER_MARK, mark) == 0) {
@@ -193,15 +190,15 @@ tokd_opt_file_parse(const char *path, char *text, size_t bytes, struct tokd_opt_
 		l.number++;
 		l.text = text;
 		l.len = (size_t)((newline != NULL ? newline : end) - text);
-		if (take_line(&l, &in_section, asked, e) != 0)
-			return -1;
+		if (!take_line(&l, &in_section, given, e))
+			return false;
 	}
-	return 0;
+	return true;
 }
 
 /* All of the file that is open as fd, whose size is `bytes`, and room for a NUL; for free. */
 static char *
-read_all(int fd, const char *path, size_t bytes, struct tokd_options_error *e)
+read_all(int fd, const char *path, size_t bytes, struct opt_error *e)
 {
 	char *text = malloc(bytes + 1);
 	size_t have = 0;
@@ -213,14 +210,14 @@ read_all(int fd, const char *path, size_t bytes, struct tokd_options_error *e)
 	}
 	if (text != NULL && have == bytes)
 		return text;
-	tokd_opt_bad(e, "%.200s: not read: %s", path,
+	opt_wrong(e, "%.200s: not read: %s", path,
 		text == NULL || got < 0 ? strerror(errno) : "it was cut while being read");
 	free(text);
 	return NULL;
 }
 
 char *
-tokd_opt_file_read(const char *path, size_t *bytes, struct tokd_options_error *e)
+opt_file_read(const char *path, size_t *bytes, struct opt_error *e)
 {
 	/* Without waiting for the other end, should it be a pipe. */
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
@@ -228,17 +225,16 @@ tokd_opt_file_read(const char *path, size_t *bytes, struct tokd_options_error *e
 	char *text = NULL;
 
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		tokd_opt_bad(e,
-			"%.200s: the configuration file is not opened: %s; give --config (or "
-			"TOKD_CONFIG) a file that can be read",
+		opt_wrong(e,
+			"%.200s: the configuration file is not opened: %s; give a file that can be "
+			"read",
 			path, strerror(errno));
 	} else if (!S_ISREG(st.st_mode)) {
-		tokd_opt_bad(e, "%.200s: %s, not a regular file; give a configuration file", path,
+		opt_wrong(e, "%.200s: %s, not a regular file; give a configuration file", path,
 			S_ISDIR(st.st_mode) ? "a folder" : "a pipe or device");
 	} else if (st.st_size > OPT_FILE_MAX) {
-		tokd_opt_bad(e,
-			"%.200s: %lld bytes, a configuration file can have %u; give another", path,
-			(long long)st.st_size, OPT_FILE_MAX);
+		opt_wrong(e, "%.200s: %lld bytes, a configuration file can have %u; give another",
+			path, (long long)st.st_size, OPT_FILE_MAX);
 	} else {
 		*bytes = (size_t)st.st_size;
 		text = read_all(fd, path, *bytes, e);

@@ -2,7 +2,7 @@
 /* What somebody who mistyped a name is likely to have meant. */
 #include <string.h>
 
-#include "table.h"
+#include "opt_inside.h"
 
 #define NEAR_NAME_MAX 32 /* no name is longer, and nothing longer is near to one */
 
@@ -57,16 +57,17 @@ nearness(const char *name, size_t len, const char *known)
 }
 
 const char *
-tokd_opt_near(const char *name, size_t len)
+opt_near(const struct opt_program *p, const char *name, size_t len)
 {
+	static const char *const built_in[] = {"help", "version"};
+	const size_t n_built_in = sizeof(built_in) / sizeof(built_in[0]);
 	const char *nearest = NULL;
 	size_t least = SIZE_MAX;
 
 	if (len > NEAR_NAME_MAX)
 		return NULL;
-	for (size_t i = 0; i < TOKD_N_OPTS + TOKD_N_ACTIONS; i++) {
-		const char *known = i < TOKD_N_OPTS ? tokd_opt_defs[i].name
-						    : tokd_opt_actions[i - TOKD_N_OPTS].name;
+	for (size_t i = 0; i < p->n_defs + n_built_in; i++) {
+		const char *known = i < p->n_defs ? p->defs[i].name : built_in[i - p->n_defs];
 		const size_t d = nearness(name, len, known);
 
 		if (d < least) {

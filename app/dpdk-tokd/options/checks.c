@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "checks.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <rte_ether.h>
+#include <rte_ip.h>
+#include <rte_udp.h>
+
+#include <tokd/wire.h>
+
+#define MTU_LEAST                                                                                  \
+	(sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) + sizeof(struct tokd_rep) +      \
+		TOKD_WIRE_PAYLOAD)
+
+bool
+tokd_check_ip(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	struct in_addr a;
+	uint32_t host;
+
+	if (inet_pton(AF_INET, text, &a) != 1)
+		return opt_wrong(
+			why, "not an IPv4 address; give four decimal numbers, as in 10.0.0.1");
+	host = ntohl(a.s_addr);
+	if (host >> 24 == 0 || host >> 24 == 127 || host >> 24 >= 224)
+		return opt_wrong(
+			why, "not the address of a host; give a unicast address, as in 10.0.0.1");
+	*(uint32_t *)field = a.s_addr;
+	return true;
+}
+
+/* RFC 4291 2.5 and 2.7: not ::, not ::1, no group, and no IPv4 address in disguise. */
+static bool
+is_ip6_host(const struct in6_addr *a)
+{
+	return !IN6_IS_ADDR_UNSPECIFIED(a) && !IN6_IS_ADDR_LOOPBACK(a) &&
+	       !IN6_IS_ADDR_V4COMPAT(a) && !IN6_IS_ADDR_V4MAPPED(a) && !IN6_IS_ADDR_MULTICAST(a);
+}
+
+bool
+tokd_check_ip6(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	struct in6_addr a;
+
+	if (inet_pton(AF_INET6, text, &a) != 1)
+		return opt_wrong(why, "not an IPv6 address; give one as in 2001:db8::1");
+	if (!is_ip6_host(&a))
+		return opt_wrong(why,
+			"not the address of a host; give a unicast address, as in 2001:db8::1");
+	*(struct in6_addr *)field = a;
+	return true;
+}
+
+bool
+tokd_check_mac(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	struct rte_ether_addr a;
+
+	if (rte_ether_unformat_addr(text, &a) != 0 || !rte_is_valid_assigned_ether_addr(&a))
+		return opt_wrong(why,
+			"not the Ethernet address of a host; give one as in 02:00:00:00:00:01");
+	*(struct rte_ether_addr *)field = a;
+	return true;
+}
+
+bool
+tokd_check_power_of_2(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	const uint64_t v = *(const uint64_t *)field, below = 1ull << (63 - __builtin_clzll(v));
+	char low[32], high[32];
+
+	if (v == below)
+		return true;
+	opt_print(d, (int64_t)below, low, sizeof(low));
+	opt_print(d, (int64_t)below * 2, high, sizeof(high));
+	return opt_wrong(why, "not a power of two; give %s or %s", low, high);
+}
+
+bool
+tokd_check_mtu(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	const uint32_t v = *(const uint32_t *)field;
+
+	return v == 0 || v >= MTU_LEAST ||
+	       opt_wrong(why, "the longest reply does not fit; give %zu or more, or 0", MTU_LEAST);
+}
+
+gid_t
+tokd_find_group(const char *name)
+{
+	const struct group *g = getgrnam(name); /* no other thread of ours looks for one */
+	uint64_t v;
+
+	if (g != NULL)
+		return g->gr_gid;
+	return opt_number(name, 0, (gid_t)-1 - 1, &v) ? (gid_t)v : (gid_t)-1;
+}
+
+bool
+tokd_check_group(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	return tokd_find_group(text) != (gid_t)-1 ||
+	       opt_wrong(why, "no such group; give one of /etc/group, by name or number");
+}
+
+bool
+tokd_check_byte(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	uint64_t v;
+
+	return opt_number(text, 0, 255, &v) ||
+	       opt_wrong(why, "not an index; give a decimal number, 0 to 255");
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What the files of this library share. */
+#ifndef TOKD_OPT_INSIDE_H
+#define TOKD_OPT_INSIDE_H
+
+#include "opt.h"
+
+#define OPT_NAME_ROOM 64	 /* for any option's variable, with its NUL */
+#define OPT_FILE_MAX (64u << 10) /* bytes of the configuration file */
+
+/* Variable of an option: TOKD_RING_SIZE. `room` is at least OPT_NAME_ROOM. */
+void opt_env(const struct opt_program *p, const struct opt_def *d, char *name, size_t room);
+
+/* near.c: the option that name[0 .. len) is likely to mean, help and version too; or NULL. */
+const char *opt_near(const struct opt_program *p, const char *name, size_t len);
+
+/*
+ * file.c. read: the bytes of the file at `path`, for free, with room for one more; NULL: error says
+ * why. parse: enter what they say in *given, whose texts are then in `text`, which is changed; it
+ * has room for one byte more than `bytes`. False: error.
+ */
+char *opt_file_read(const char *path, size_t *bytes, struct opt_error *e);
+bool opt_file_parse(const struct opt_program *p, const char *path, char *text, size_t bytes,
+	struct opt_given *given, struct opt_error *e);
+
+/* value.c: set the field of option i from each source in turn. False: error. */
+bool opt_set(const struct opt_program *p, size_t i, struct opt_given *given, void *target,
+	struct opt_error *e);
+
+/* show.c: limits and default in one line, "" if it has none; " ms", " bytes" or "". */
+void opt_limits(const struct opt_def *d, char *text, size_t room);
+const char *opt_unit(const struct opt_def *d);
+/* "-d, --rdma-device NAME". */
+void opt_head(const struct opt_def *d, char *text, size_t room);
+
+/* man.c, bash.c: a file of the build. */
+void opt_man(const struct opt_program *p, FILE *to);
+void opt_bash(const struct opt_program *p, FILE *to);
+
+#endif

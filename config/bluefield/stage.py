@@ -14,7 +14,9 @@ from host.root import Root
 
 NAME = "bluefield"
 RELEASE = "/etc/mlnx-release"
-OVS_CORES = 2  # left beside the workers: OVS's handlers and revalidators, and the rest of the system
+OVS_CORES = (
+    2  # left beside the workers: OVS's handlers and revalidators, and the rest of the system
+)
 
 
 def is_here(root: Root) -> bool:
@@ -43,7 +45,9 @@ def _mode(root: Root) -> Finding:
     now, then = modes(said)
     if now == "DPU" and then == "NIC":
         return Finding(
-            NAME, Level.WARN, "the card is in DPU mode, and set to NIC mode from the next power cycle on",
+            NAME,
+            Level.WARN,
+            "the card is in DPU mode, and set to NIC mode from the next power cycle on",
             "dpdk-tokd on the card sees nothing at all after it",
             "mlxconfig -d DEVICE set INTERNAL_CPU_MODEL=1 INTERNAL_CPU_OFFLOAD_ENGINE=0",
         )
@@ -51,15 +55,20 @@ def _mode(root: Root) -> Finding:
         return Finding(NAME, Level.OK, "the card is in DPU mode: packets come by its ARM cores")
     if not now:
         return Finding(
-            NAME, Level.NOTE, "mlxconfig does not say the card's mode",
+            NAME,
+            Level.NOTE,
+            "mlxconfig does not say the card's mode",
             remedy="mst start; mlxconfig -e query INTERNAL_CPU_OFFLOAD_ENGINE",
         )
     set_it = "mlxconfig -d DEVICE set INTERNAL_CPU_MODEL=1 INTERNAL_CPU_OFFLOAD_ENGINE=0, then "
     return Finding(
-        NAME, Level.BAD, "the card is in NIC mode: no packet comes to its ARM cores"
+        NAME,
+        Level.BAD,
+        "the card is in NIC mode: no packet comes to its ARM cores"
         + ("; DPU mode is set for the next power cycle" if then == "DPU" else ""),
         "dpdk-tokd on the card sees nothing at all",
-        ("" if then == "DPU" else set_it) + "power the host off and on (a warm reboot is not enough)",
+        ("" if then == "DPU" else set_it)
+        + "power the host off and on (a warm reboot is not enough)",
         reboot=True,
     )
 
@@ -70,12 +79,16 @@ def _ovs(root: Root, plan: Plan) -> list[Finding]:
     if plan.cores and len(left) < OVS_CORES:
         found.append(
             Finding(
-                NAME, Level.WARN, f"CPU {cpus.show(left)} alone is left beside the workers",
+                NAME,
+                Level.WARN,
+                f"CPU {cpus.show(left)} alone is left beside the workers",
                 "Open vSwitch sets up flows more slowly than they come: first packets wait for milliseconds",
                 f"leave at least {OVS_CORES}",
             )
         )
-    mask = root.ask("ovs-vsctl", "--if-exists", "get", "Open_vSwitch", ".", "other_config:pmd-cpu-mask")
+    mask = root.ask(
+        "ovs-vsctl", "--if-exists", "get", "Open_vSwitch", ".", "other_config:pmd-cpu-mask"
+    )
     text = mask.strip().strip('"')
     if re.fullmatch(r"(0x)?[0-9a-fA-F]{1,64}", text):
         value = int(text, 16)
@@ -83,7 +96,9 @@ def _ovs(root: Root, plan: Plan) -> list[Finding]:
         if both:
             found.append(
                 Finding(
-                    NAME, Level.BAD, f"Open vSwitch polls on CPU {cpus.show(both)}, which is a worker's",
+                    NAME,
+                    Level.BAD,
+                    f"Open vSwitch polls on CPU {cpus.show(both)}, which is a worker's",
                     "two programs that poll on one core: each waits for the other for milliseconds",
                     "ovs-vsctl set Open_vSwitch . other_config:pmd-cpu-mask=MASK without it",
                 )
@@ -98,7 +113,9 @@ def check(root: Root, plan: Plan) -> list[Finding]:
         _mode(root),
         *_ovs(root, plan),
         Finding(
-            NAME, Level.NOTE, f"{root.read(RELEASE).strip()}: a BFB reflash loses all of this",
+            NAME,
+            Level.NOTE,
+            f"{root.read(RELEASE).strip()}: a BFB reflash loses all of this",
             remedy=f"keep {CONF} outside the card, and apply again from bf.cfg (config/bluefield/bf.cfg)",
         ),
     ]

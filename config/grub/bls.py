@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
-from grub.words import ours, owned
 from host.journal import pack, replace, unpack
 from host.report import Refusal
 from host.root import Root
 
+from grub.words import ours, owned
+
 ENTRIES = "/boot/loader/entries"
-KEPT = ("/etc/kernel/cmdline", "/etc/default/grub")  # grubby changes them too: kernels to come are started so
+KEPT = (
+    "/etc/kernel/cmdline",
+    "/etc/default/grub",
+)  # grubby changes them too: kernels to come are started so
 
 
 def is_here(root: Root) -> bool:
@@ -51,7 +55,12 @@ def others(root: Root, keys: tuple[str, ...]) -> list[str]:
     """Words with these keys that entries have and that are not tokd-host's."""
     known = (root.journal.get(ENTRIES) or {}).get("words", [])
     return list(
-        dict.fromkeys(word for e in entries(root) for word in ours(options(root, e), keys) if word not in known)
+        dict.fromkeys(
+            word
+            for e in entries(root)
+            for word in ours(options(root, e), keys)
+            if word not in known
+        )
     )
 
 
@@ -98,7 +107,11 @@ def _remember(root: Root, words: list[str]) -> None:
         root.journal.add({"name": ENTRIES, "kind": "words", "words": words, "files": files})
     else:
         known["words"] = list(dict.fromkeys((*known["words"], *words)))
-        known["files"] = {name: {"held": f["held"]} for name, f in known["files"].items() if _is_ours(root, name, f)}
+        known["files"] = {
+            name: {"held": f["held"]}
+            for name, f in known["files"].items()
+            if _is_ours(root, name, f)
+        }
         root.journal.keep(root.journal.entries)
 
 
@@ -127,10 +140,21 @@ def give_back(root: Root, entry: dict) -> None:
     """Files that are as we left them get back their bytes; of others, of kernels that came since, and of edited ones
     only our words are taken out. No entry is made anew: its kernel is gone."""
     same = [name for name, file in entry["files"].items() if _is_ours(root, name, file)]
-    rest = [n for n in _changed(root) if n not in same and any(word in root.read(n) for word in entry["words"])]
+    rest = [
+        n
+        for n in _changed(root)
+        if n not in same and any(word in root.read(n) for word in entry["words"])
+    ]
     if rest:
-        print(f"mend  {' '.join(rest)}: made or changed since; only tokd-host's words are taken out")
-        root.run("grubby", "--update-kernel=ALL", f"--remove-args={' '.join(entry['words'])}", in_root=True)
+        print(
+            f"mend  {' '.join(rest)}: made or changed since; only tokd-host's words are taken out"
+        )
+        root.run(
+            "grubby",
+            "--update-kernel=ALL",
+            f"--remove-args={' '.join(entry['words'])}",
+            in_root=True,
+        )
     for name in same:
         held = unpack(entry["files"][name]["held"])
         if root.path(name).read_bytes() != held:

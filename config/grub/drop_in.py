@@ -7,8 +7,9 @@ comes last, takes out of what the others gave the words that it owns, and adds i
 
 from __future__ import annotations
 
-from grub.words import ours, owned
 from host.root import Root
+
+from grub.words import ours, owned
 
 NAME = "/etc/default/grub.d/zz-dpdk-tokd.cfg"
 GRUB_CFG = "/boot/grub/grub.cfg"
@@ -34,7 +35,9 @@ set +f
 def is_here(root: Root) -> bool:
     """Debian's grub-mkconfig reads the folder, GRUB's own does not."""
     program = root.program("grub-mkconfig")
-    return root.exists("/etc/default/grub") and "default/grub.d" in (root.read(program) if program else "")
+    return root.exists("/etc/default/grub") and "default/grub.d" in (
+        root.read(program) if program else ""
+    )
 
 
 def _names(root: Root) -> list[str]:

@@ -6,13 +6,14 @@ from __future__ import annotations
 import re
 import zlib
 
-from grub import bls, drop_in, tuned
-from grub.words import NEEDS, ours, owned, takes_managed_irq, takes_nodes, wanted
 from host import cpus, nic
 from host.plan import Plan
 from host.report import Finding, Level, Refusal
 from host.root import Root
 from hugepages import doca
+
+from grub import bls, drop_in, tuned
+from grub.words import NEEDS, ours, owned, takes_managed_irq, takes_nodes, wanted
 
 NAME = "boot"
 COST = {
@@ -36,7 +37,9 @@ def _words_of_ours(root: Root, plan: Plan) -> list[str]:
 def _release(root: Root) -> str:
     """Of the kernel that runs, else of the newest that is installed; "" where none says."""
     running = root.read("/proc/sys/kernel/osrelease").strip()
-    names = [name.removeprefix("vmlinuz-") for name in root.names("/boot") if name.startswith("vmlinuz-")]
+    names = [
+        name.removeprefix("vmlinuz-") for name in root.names("/boot") if name.startswith("vmlinuz-")
+    ]
     return running or max(names, key=_version, default="")
 
 
@@ -57,7 +60,9 @@ def kernel_config(root: Root) -> str:
 def _running_config(root: Root) -> str:
     """As the kernel itself has it, where it was built so (CONFIG_IKCONFIG_PROC)."""
     try:
-        return zlib.decompress(root.path("/proc/config.gz").read_bytes(), wbits=31).decode(errors="replace")
+        return zlib.decompress(root.path("/proc/config.gz").read_bytes(), wbits=31).decode(
+            errors="replace"
+        )
     except (OSError, zlib.error):
         return ""
 
@@ -101,7 +106,8 @@ def _secure_boot(root: Root, plan: Plan) -> list[Finding]:
     if wanted_here := _unloaded(root, plan):
         return [
             Finding(
-                NAME, Level.WARN,
+                NAME,
+                Level.WARN,
                 f"Secure Boot is on, and {' and '.join(wanted_here)} not loaded: it loads only if it is signed",
                 "without vfio-pci no port for DPDK, without gdrdrv no GDRCopy",
                 "take the distribution's vfio-pci, which is signed; sign what was built here (mokutil --import), or do "
@@ -110,7 +116,9 @@ def _secure_boot(root: Root, plan: Plan) -> list[Finding]:
         ]
     return [
         Finding(
-            NAME, Level.NOTE, "Secure Boot is on: modules that are not signed (gdrdrv, igb_uio) do not load",
+            NAME,
+            Level.NOTE,
+            "Secure Boot is on: modules that are not signed (gdrdrv, igb_uio) do not load",
             remedy="sign them (mokutil --import), or use vfio-pci and dma-buf, which need none",
         )
     ]
@@ -141,8 +149,14 @@ def check(root: Root, plan: Plan) -> list[Finding]:
     surplus = [w for w in have if w not in words]
     if surplus and not any(f.level is Level.BAD for f in found):
         found.append(
-            Finding(NAME, Level.BAD, f"the kernel was booted also with {' '.join(surplus)}",
-                "words that contradict each other", "tokd-host apply", reboot=True)
+            Finding(
+                NAME,
+                Level.BAD,
+                f"the kernel was booted also with {' '.join(surplus)}",
+                "words that contradict each other",
+                "tokd-host apply",
+                reboot=True,
+            )
         )
     if plan.cores:
         found += tuned.check(root, NAME)
@@ -152,7 +166,9 @@ def check(root: Root, plan: Plan) -> list[Finding]:
 def _known(root: Root, plan: Plan) -> list[Finding]:
     """What can be said before the boot already."""
     unsupported = _unsupported(root, _words(root, plan))
-    return unsupported + _late_pages(root, plan) + _managed_irq(root, plan) + _secure_boot(root, plan)
+    return (
+        unsupported + _late_pages(root, plan) + _managed_irq(root, plan) + _secure_boot(root, plan)
+    )
 
 
 def _managed_irq(root: Root, plan: Plan) -> list[Finding]:
@@ -161,7 +177,8 @@ def _managed_irq(root: Root, plan: Plan) -> list[Finding]:
         return []
     return [
         Finding(
-            NAME, Level.NOTE,
+            NAME,
+            Level.NOTE,
             f"Linux {release} knows no isolcpus=managed_irq (5.6 does), and would drop the whole word: it is left out",
             "interrupts that the kernel places itself may come to a worker's core, 2 to 20 us each",
         )
@@ -174,7 +191,8 @@ def _late_pages(root: Root, plan: Plan) -> list[Finding]:
         return []
     return [
         Finding(
-            NAME, Level.NOTE,
+            NAME,
+            Level.NOTE,
             f"Linux {release} takes no counts per node at boot (5.16 does): they are reserved later in the boot",
             "memory that is already in pieces: fewer pages of 1G than asked",
             "systemctl enable tokd-host; where too few come, one count for all nodes",
@@ -205,8 +223,12 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
         return known
     return [
         *known,
-        Finding(NAME, Level.WARN, f"taken out of the boot line, where others set it: {', '.join(lost)}",
-            remedy="whoever needs those huge pages or cores: ask for theirs and yours together"),
+        Finding(
+            NAME,
+            Level.WARN,
+            f"taken out of the boot line, where others set it: {', '.join(lost)}",
+            remedy="whoever needs those huge pages or cores: ask for theirs and yours together",
+        ),
     ]
 
 
@@ -215,9 +237,13 @@ def _behind(root: Root, words: list[str]) -> list[Finding]:
     if not last:
         return []
     return [
-        Finding(NAME, Level.WARN, f"set behind {drop_in.NAME}, which cannot take it out: {', '.join(last)}",
+        Finding(
+            NAME,
+            Level.WARN,
+            f"set behind {drop_in.NAME}, which cannot take it out: {', '.join(last)}",
             "the kernel adds up some words and refuses others",
-            "rename the file, so that its name sorts before, and apply again")
+            "rename the file, so that its name sorts before, and apply again",
+        )
     ]
 
 
@@ -234,10 +260,18 @@ def apply(root: Root, plan: Plan) -> None:
 
 
 def _effect(what: str, key: str, wrong: str) -> Finding:
-    remedy = "tokd-host apply, if it was not; else see dmesg for what the kernel refused" if wrong else ""
+    remedy = (
+        "tokd-host apply, if it was not; else see dmesg for what the kernel refused"
+        if wrong
+        else ""
+    )
     return Finding(
-        NAME, Level.BAD if wrong else Level.OK, what + (f", {wrong}" if wrong else ""), COST[key] if wrong else "",
-        remedy, reboot=bool(wrong),
+        NAME,
+        Level.BAD if wrong else Level.OK,
+        what + (f", {wrong}" if wrong else ""),
+        COST[key] if wrong else "",
+        remedy,
+        reboot=bool(wrong),
     )
 
 

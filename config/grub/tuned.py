@@ -31,7 +31,11 @@ def gives(root: Root) -> set[str]:
         text = root.read(f"{folder}/cpu-partitioning/tuned.conf")
         line = re.search(r"^cmdline_cpu_part\s*=(.*)$", text, re.MULTILINE)
         if line and profile(root):
-            return {word.partition("=")[0] for word in line[1].split() if word.endswith("=${isolated_cores}")}
+            return {
+                word.partition("=")[0]
+                for word in line[1].split()
+                if word.endswith("=${isolated_cores}")
+            }
     return set()
 
 
@@ -53,7 +57,9 @@ def apply(root: Root, cores: frozenset[int]) -> None:
             is_there = True
     text = "\n".join(lines if is_there else [*lines, line]) + "\n"
     if root.read(VARIABLES) != text:
-        root.on_undo("what tuned was told", lambda: tell(root))  # behind the file, which is undone first
+        root.on_undo(
+            "what tuned was told", lambda: tell(root)
+        )  # behind the file, which is undone first
     if root.write(VARIABLES, text):
         tell(root)
 
@@ -64,8 +70,13 @@ def check(root: Root, stage: str) -> list[Finding]:
     if not other or not profile(root):
         return []
     return [
-        Finding(stage, Level.WARN, f"{VARIABLES}: no_balance_cores={other[1]} has tuned give isolcpus a second time",
+        Finding(
+            stage,
+            Level.WARN,
+            f"{VARIABLES}: no_balance_cores={other[1]} has tuned give isolcpus a second time",
             "the kernel takes the first alone, and says so in dmesg",
-            "leave no_balance_cores out: isolcpus=domain does the same; then tuned-adm profile " + " ".join(profile(root)),
-            reboot=True)
+            "leave no_balance_cores out: isolcpus=domain does the same; then tuned-adm profile "
+            + " ".join(profile(root)),
+            reboot=True,
+        )
     ]

@@ -74,12 +74,7 @@ def wanted(root: Root, plan: Plan, release: str, pages: bool = True) -> list[str
 def owned(words: list[str]) -> tuple[str, ...]:
     """Keys that are taken out of what is there before `words` are added."""
     keys = {word.partition("=")[0] for word in words}
-    return tuple(
-        key
-        for group in (CPU_KEYS, PAGE_KEYS)
-        if keys & set(group)
-        for key in group
-    )
+    return tuple(key for group in (CPU_KEYS, PAGE_KEYS) if keys & set(group) for key in group)
 
 
 def ours(line: str, keys: tuple[str, ...]) -> list[str]:

@@ -11,6 +11,9 @@ from types import ModuleType
 
 from bluefield import stage as bluefield
 from grub import stage as boot
+from hugepages import memory
+from hugepages import stage as hugepages
+
 from host import governor, irq, limits, nic
 from host.cpus import CPUS_MAX
 from host.journal import JOURNAL
@@ -19,13 +22,16 @@ from host.plan import CONF, Plan, kept, make, prove
 from host.report import Failed, Finding, Level, Partly, Refusal, is_good, tell
 from host.revert import let_go, revert
 from host.root import Root
-from hugepages import memory
-from hugepages import stage as hugepages
 
 # In the order in which they are applied. Those that a boot undoes come behind those that it brings.
 STAGES = (bluefield, boot, hugepages, governor, irq, nic, limits)
 AT_BOOT = (hugepages, governor, irq, nic)
-PROVING = (boot, hugepages, irq, nic)  # those that may have to refuse: all are asked before any writes
+PROVING = (
+    boot,
+    hugepages,
+    irq,
+    nic,
+)  # those that may have to refuse: all are asked before any writes
 
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
@@ -47,18 +53,40 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     p.add_argument("do", choices=("check", "apply", "verify", "revert"))
-    p.add_argument("--cores", metavar="LIST", default="", help="cores for workers, as 1-4; never core 0")
-    p.add_argument("--hugepages", metavar="NxSIZE[@NODE],...", default="", help="as 8x1G or 4x1G@0,4x1G@1")
+    p.add_argument(
+        "--cores", metavar="LIST", default="", help="cores for workers, as 1-4; never core 0"
+    )
+    p.add_argument(
+        "--hugepages", metavar="NxSIZE[@NODE],...", default="", help="as 8x1G or 4x1G@0,4x1G@1"
+    )
     p.add_argument("--nic", metavar="PCI,...", default="", help="ports for DPDK, as 0000:3b:00.0")
-    p.add_argument("--unsafe-noiommu", action="store_true", help="bind --nic without an IOMMU all the same")
-    p.add_argument("--at-boot", action="store_true",
-        help="apply: only what a boot undoes, as last asked for (tokd-host.service)")
-    p.add_argument("--dry-run", action="store_true", help="print what would be written, and write nothing")
-    p.add_argument("--root", metavar="DIR", default="/", help="another machine's files, not this one's")
-    p.add_argument("--cpus", metavar="N", type=int, default=0,
-        help="how many CPUs the machine has, where --root has no /sys: an image")
-    p.add_argument("--memory", metavar="SIZE", default="",
-        help="how much memory it has, as 64G, where --root has no /proc")
+    p.add_argument(
+        "--unsafe-noiommu", action="store_true", help="bind --nic without an IOMMU all the same"
+    )
+    p.add_argument(
+        "--at-boot",
+        action="store_true",
+        help="apply: only what a boot undoes, as last asked for (tokd-host.service)",
+    )
+    p.add_argument(
+        "--dry-run", action="store_true", help="print what would be written, and write nothing"
+    )
+    p.add_argument(
+        "--root", metavar="DIR", default="/", help="another machine's files, not this one's"
+    )
+    p.add_argument(
+        "--cpus",
+        metavar="N",
+        type=int,
+        default=0,
+        help="how many CPUs the machine has, where --root has no /sys: an image",
+    )
+    p.add_argument(
+        "--memory",
+        metavar="SIZE",
+        default="",
+        help="how much memory it has, as 64G, where --root has no /proc",
+    )
     p.add_argument("--json", action="store_true", help="findings as JSON")
     return p
 
@@ -71,7 +99,9 @@ def _plan(root: Root, args: argparse.Namespace) -> Plan:
         return make(args.cores, args.hugepages, args.nic, args.unsafe_noiommu)
     plan = kept(root)
     if plan is None:
-        raise Refusal(f"nothing is asked: give --cores, --hugepages or --nic; {CONF} is not there either")
+        raise Refusal(
+            f"nothing is asked: give --cores, --hugepages or --nic; {CONF} is not there either"
+        )
     return plan
 
 
@@ -149,8 +179,15 @@ def run(args: argparse.Namespace) -> int:
     root = Root(args.root, args.dry_run, args.cpus, memory.parse(args.memory))
     if not root.folder.is_dir():
         raise Refusal(f"--root {args.root}: no such folder")
-    if args.do in ("apply", "revert") and root.is_this_machine and os.geteuid() != 0 and not args.dry_run:
-        raise Refusal(f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run")
+    if (
+        args.do in ("apply", "revert")
+        and root.is_this_machine
+        and os.geteuid() != 0
+        and not args.dry_run
+    ):
+        raise Refusal(
+            f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run"
+        )
     if root.journal.is_hidden and args.do in ("apply", "revert"):
         if args.do == "revert" or not args.dry_run:
             raise Refusal(f"{JOURNAL}: is root's alone, and {args.do} needs it: run it as root")

@@ -32,9 +32,15 @@ def check(root: Root, plan: Plan) -> list[Finding]:
             continue  # no frequency scaling here, as in most virtual machines
         good = now == "performance"
         found.append(
-            Finding(NAME, Level.OK if good else Level.WARN, f"CPU {cpu}: governor {now}",
-                "" if good else "10 to 500 us each time the clock changes, and a lower clock until then",
-                "" if good else _remedy(root, cpu))
+            Finding(
+                NAME,
+                Level.OK if good else Level.WARN,
+                f"CPU {cpu}: governor {now}",
+                ""
+                if good
+                else "10 to 500 us each time the clock changes, and a lower clock until then",
+                "" if good else _remedy(root, cpu),
+            )
         )
     if plan.cores and not found:
         found.append(Finding(NAME, Level.NOTE, "no frequency scaling is visible: nothing to set"))

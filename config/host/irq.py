@@ -38,28 +38,48 @@ def check(root: Root, plan: Plan) -> list[Finding]:
     found = []
     if movable := [irq for irq in touching if irq not in kept]:
         found.append(
-            Finding(NAME, Level.WARN, f"{len(movable)} interrupts may be handled on isolated cores: {_some(movable)}",
-                "2 to 20 us each", "tokd-host apply, which also finds out those that the kernel lets nobody move")
+            Finding(
+                NAME,
+                Level.WARN,
+                f"{len(movable)} interrupts may be handled on isolated cores: {_some(movable)}",
+                "2 to 20 us each",
+                "tokd-host apply, which also finds out those that the kernel lets nobody move",
+            )
         )
     else:
-        found.append(Finding(NAME, Level.OK, "no interrupt that can be moved is handled on isolated cores"))
+        found.append(
+            Finding(NAME, Level.OK, "no interrupt that can be moved is handled on isolated cores")
+        )
     managed = {irq: on for irq, on in touching.items() if irq in kept}
     # managed_irq takes isolated CPUs out of a mask, unless none would be left in it.
     if quiet := [irq for irq, on in managed.items() if on - plan.cores]:
         found.append(
-            Finding(NAME, Level.NOTE, f"{len(quiet)} interrupts are the kernel's to place, isolcpus=managed_irq "
-                f"keeps them on the other cores: {_some(quiet)}")
+            Finding(
+                NAME,
+                Level.NOTE,
+                f"{len(quiet)} interrupts are the kernel's to place, isolcpus=managed_irq "
+                f"keeps them on the other cores: {_some(quiet)}",
+            )
         )
     if loud := [irq for irq, on in managed.items() if not on - plan.cores]:
         found.append(
-            Finding(NAME, Level.NOTE, f"{len(loud)} interrupts are the kernel's to place and have isolated cores "
-                f"alone: {_some(loud)}; they come when a program on such a core uses that device's queue")
+            Finding(
+                NAME,
+                Level.NOTE,
+                f"{len(loud)} interrupts are the kernel's to place and have isolated cores "
+                f"alone: {_some(loud)}; they come when a program on such a core uses that device's queue",
+            )
         )
     for name in BALANCE:
         if root.exists(name) and not plan.cores <= _banned(root.read(name)):
             found.append(
-                Finding(NAME, Level.WARN, f"{name}: irqbalance may move interrupts to isolated cores",
-                    "2 to 20 us each", "tokd-host apply")
+                Finding(
+                    NAME,
+                    Level.WARN,
+                    f"{name}: irqbalance may move interrupts to isolated cores",
+                    "2 to 20 us each",
+                    "tokd-host apply",
+                )
             )
     return found
 
@@ -102,7 +122,11 @@ def restart_balance(root: Root) -> None:
 def _ban(root: Root, name: str, plan: Plan) -> None:
     """The administrator's banned CPUs stay so, ours come to them."""
     wanted = f'{BANNED}="{cpus.show(_banned(root.held(name)) | plan.cores)}"'
-    lines = [line for line in root.read(name).splitlines() if line == wanted or not line.startswith(BANNED + "=")]
+    lines = [
+        line
+        for line in root.read(name).splitlines()
+        if line == wanted or not line.startswith(BANNED + "=")
+    ]
     if wanted not in lines:
         lines.append(wanted)
     if root.write(name, "\n".join(lines) + "\n"):
@@ -146,7 +170,13 @@ def _move(root: Root, moves: dict[str, frozenset[int]]) -> tuple[list[str], list
 
 
 def _stays(error: Failed) -> Finding:
-    return Finding(NAME, Level.BAD, str(error), "2 to 20 us each on an isolated core", "see dmesg; tokd-host apply")
+    return Finding(
+        NAME,
+        Level.BAD,
+        str(error),
+        "2 to 20 us each on an isolated core",
+        "see dmesg; tokd-host apply",
+    )
 
 
 def _is_mask(text: str, of: frozenset[int]) -> bool:

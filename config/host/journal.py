@@ -65,7 +65,11 @@ class Journal:
     def _load(self) -> list[dict]:
         try:
             entries = json.loads(self.file.read_text())
-            return [e for e in entries if e["name"] and e["kind"] and e.get("boot", self.boot) == self.boot]
+            return [
+                e
+                for e in entries
+                if e["name"] and e["kind"] and e.get("boot", self.boot) == self.boot
+            ]
         except (FileNotFoundError, NotADirectoryError):
             return []
         except PermissionError:

@@ -25,10 +25,13 @@ root hard memlock unlimited
 def check(root: Root, plan: Plan) -> list[Finding]:
     good = root.read(FILE) == TEXT
     found = [
-        Finding(NAME, Level.OK if good else Level.WARN,
+        Finding(
+            NAME,
+            Level.OK if good else Level.WARN,
             f"{FILE}: {'lets logins lock memory' if good else 'is not ours'}",
             "" if good else COST,
-            "" if good else "tokd-host apply, then log in again; systemd units have LimitMEMLOCK")
+            "" if good else "tokd-host apply, then log in again; systemd units have LimitMEMLOCK",
+        )
     ]
     return found + (_session(root) if good and root.is_this_machine else [])
 
@@ -42,10 +45,21 @@ def _session(root: Root) -> list[Finding]:
         return [Finding(NAME, Level.OK, "this session may lock all memory")]
     what = f"may lock {said[1]} bytes"
     if root.read("/proc/self/loginuid").strip() in NO_LOGIN:
-        return [Finding(NAME, Level.NOTE, f"this process {what}; no login started it, so that {FILE} is not for it")]
+        return [
+            Finding(
+                NAME,
+                Level.NOTE,
+                f"this process {what}; no login started it, so that {FILE} is not for it",
+            )
+        ]
     return [
-        Finding(NAME, Level.WARN, f"this session {what}, {FILE} notwithstanding", COST,
-            "log in again; if it stays so: pam_limits in /etc/pam.d, or another file in /etc/security/limits.d")
+        Finding(
+            NAME,
+            Level.WARN,
+            f"this session {what}, {FILE} notwithstanding",
+            COST,
+            "log in again; if it stays so: pam_limits in /etc/pam.d, or another file in /etc/security/limits.d",
+        )
     ]
 
 

@@ -51,7 +51,9 @@ def _locked(folder: Path) -> int:
             raise BlockingIOError  # a revert has removed it in this moment
     except BlockingIOError as error:
         os.close(lock)
-        raise Refusal(f"{folder}: another tokd-host applies or reverts: try again when it has ended") from error
+        raise Refusal(
+            f"{folder}: another tokd-host applies or reverts: try again when it has ended"
+        ) from error
     except OSError as error:
         os.close(lock)
         raise Failed(f"{folder}: cannot be locked: {error.strerror}") from error

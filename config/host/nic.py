@@ -38,7 +38,10 @@ def interface_up(root: Root, nic: str) -> str:
     """A network interface of it that is up: binding would cut it off; "" if none. A virtio port's lie one folder
     further down. Not by operstate, which is `unknown` on many that are in use."""
     device = _device(nic)
-    for folder in (device, *(f"{device}/{name}" for name in root.names(device) if name.startswith("virtio"))):
+    for folder in (
+        device,
+        *(f"{device}/{name}" for name in root.names(device) if name.startswith("virtio")),
+    ):
         for name in root.names(f"{folder}/net"):
             flags = root.read(f"{folder}/net/{name}/flags").strip()
             if flags and int(flags, 16) & IFF_UP:
@@ -71,25 +74,38 @@ def check(root: Root, plan: Plan) -> list[Finding]:
         good = now in STAY if stays(root, nic) else now == "vfio-pci"
         want = "its kernel driver (mlx5_core)" if stays(root, nic) else "vfio-pci"
         found.append(
-            Finding(NAME, Level.OK if good else Level.BAD,
+            Finding(
+                NAME,
+                Level.OK if good else Level.BAD,
                 f"{nic}: {now}" + ("" if good else f", DPDK needs {want}"),
-                "" if good else "DPDK does not see the port", "" if good else "tokd-host apply")
+                "" if good else "DPDK does not see the port",
+                "" if good else "tokd-host apply",
+            )
         )
         if stays(root, nic):
             continue
         if not has_iommu(root, nic):
             told = plan.unsafe_noiommu
             found.append(
-                Finding(NAME, Level.NOTE if told else Level.WARN,
+                Finding(
+                    NAME,
+                    Level.NOTE if told else Level.WARN,
                     f"{nic}: no IOMMU group: the device could write anywhere in memory"
                     + (", as --unsafe-noiommu accepts" if told else ""),
                     remedy="turn the IOMMU on (firmware; intel_iommu=on iommu=pt on the kernel's command "
-                    "line)" + ("" if told else "; or accept it by --unsafe-noiommu"), reboot=True)
+                    "line)" + ("" if told else "; or accept it by --unsafe-noiommu"),
+                    reboot=True,
+                )
             )
         if others := in_the_way(root, nic, plan):
             found.append(
-                Finding(NAME, Level.BAD, f"{nic}: shares its IOMMU group with {', '.join(others)}",
-                    "DPDK cannot open the port", "give them to --nic too, or use a slot with a group of its own")
+                Finding(
+                    NAME,
+                    Level.BAD,
+                    f"{nic}: shares its IOMMU group with {', '.join(others)}",
+                    "DPDK cannot open the port",
+                    "give them to --nic too, or use a slot with a group of its own",
+                )
             )
     return found
 
@@ -182,7 +198,9 @@ def give_back(root: Root, entry: dict) -> None:
         print(f"leave {nic}: it is gone")
         return
     if root.read(f"{device}/driver_override").strip() == "vfio-pci":
-        root.poke(f"{device}/driver_override", entry["override"] + "\n")  # an empty line is none at all
+        root.poke(
+            f"{device}/driver_override", entry["override"] + "\n"
+        )  # an empty line is none at all
     now = driver(root, nic)
     if now == "vfio-pci" and held != now:
         root.poke(f"{device}/driver/unbind", nic)

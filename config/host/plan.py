@@ -41,7 +41,9 @@ def parse_pages(text: str) -> tuple[Pages, ...]:
     for size in {p.size_kb for p in pages}:
         nodes = [p.node for p in pages if p.size_kb == size]
         if len(nodes) != len(set(nodes)) or (None in nodes and len(nodes) > 1):
-            raise Refusal(f"--hugepages {text}: one count for each size and node, or one for all nodes")
+            raise Refusal(
+                f"--hugepages {text}: one count for each size and node, or one for all nodes"
+            )
     return tuple(sorted(pages, key=lambda p: (-p.size_kb, p.node or 0)))
 
 
@@ -68,7 +70,9 @@ def parse_nics(text: str) -> tuple[str, ...]:
         if re.fullmatch(r"[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", name):
             name = "0000:" + name
         if not re.fullmatch(r"[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]", name):
-            raise Refusal(f"--nic {text}: {part!r} is no PCI address like 0000:3b:00.0; see lspci -D")
+            raise Refusal(
+                f"--nic {text}: {part!r} is no PCI address like 0000:3b:00.0; see lspci -D"
+            )
         nics.append(name)
     return tuple(sorted(set(nics)))
 
@@ -97,7 +101,9 @@ def kept(root: Root) -> Plan | None:
             continue
         key, equals, value = line.partition("=")
         if not equals or key.strip() not in ("cores", "hugepages", "nics", "unsafe-noiommu"):
-            raise Refusal(f"{CONF} line {number}: {line!r} is none of cores, hugepages, nics, unsafe-noiommu")
+            raise Refusal(
+                f"{CONF} line {number}: {line!r} is none of cores, hugepages, nics, unsafe-noiommu"
+            )
         values[key.strip()] = value.strip()
     return make(
         values.get("cores", ""),
@@ -163,7 +169,9 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
             "interrupts stay there; leave it out"
         )
     if not left:
-        raise Refusal(f"--cores {cpus.show(plan.cores)}: none is left for the system; leave at least one")
+        raise Refusal(
+            f"--cores {cpus.show(plan.cores)}: none is left for the system; leave at least one"
+        )
     if len(running) >= 8 and len(left) < 2:
         found.append(
             Finding(

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 
 from grub import bls, drop_in, tuned
+from hugepages import doca
+
 from host import irq, nic
 from host.journal import replace, unpack, without_ours
 from host.report import Failed, Refusal
 from host.root import KERNEL, Root
-from hugepages import doca
 
 # What reads a file has to be told that it is as before; as long as it was not, the file counts as not restored.
-AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromkeys(irq.BALANCE, irq.restart_balance)
+AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromkeys(
+    irq.BALANCE, irq.restart_balance
+)
 
 
 def _remove(root: Root, entry: dict) -> None:
@@ -56,7 +59,9 @@ def _restore(root: Root, entry: dict) -> None:
         return
     if name.startswith(KERNEL):
         if not is_ours:
-            print(f"leave {name}: {now.decode(errors='replace').strip()!r} is not what tokd-host wrote")
+            print(
+                f"leave {name}: {now.decode(errors='replace').strip()!r} is not what tokd-host wrote"
+            )
             return
         root.poke(name, held.decode())
         return
@@ -115,14 +120,23 @@ def _give_back(root: Root, chosen: list[dict]) -> list[str]:
 def let_go(root: Root) -> list[str]:
     """What earlier plans wrote and this run's plan has nothing to do with."""
     return _give_back(
-        root, [e for e in root.journal.entries if e["kind"] != "folder" and e["name"] not in root.touched]
+        root,
+        [
+            e
+            for e in root.journal.entries
+            if e["kind"] != "folder" and e["name"] not in root.touched
+        ],
     )
 
 
 def revert(root: Root) -> list[str]:
     """Undo all that the journal has."""
     entries = root.journal.entries
-    own = [e for e in entries if e["kind"] == "folder" and root.path(e["name"]) in root.journal.file.parents]
+    own = [
+        e
+        for e in entries
+        if e["kind"] == "folder" and root.path(e["name"]) in root.journal.file.parents
+    ]
     undone = _give_back(root, [e for e in entries if e not in own])
     if not root.dry_run:
         root.journal.forget()

@@ -31,7 +31,9 @@ def to_kernel(path: Path, text: str) -> None:
 
 
 class Root:
-    def __init__(self, folder: str = "/", dry_run: bool = False, cpus: int = 0, memory_kb: int = 0) -> None:
+    def __init__(
+        self, folder: str = "/", dry_run: bool = False, cpus: int = 0, memory_kb: int = 0
+    ) -> None:
         self.folder = Path(folder)
         self.dry_run = dry_run
         self.cpus = cpus  # as told, of a root that is not running; 0: not told
@@ -54,7 +56,9 @@ class Root:
     def read(self, name: str) -> str:
         """Text of a file; "" where there is none or it cannot be read."""
         try:
-            return self.path(self.resolved(name)).read_text(encoding="utf-8", errors="surrogateescape")
+            return self.path(self.resolved(name)).read_text(
+                encoding="utf-8", errors="surrogateescape"
+            )
         except OSError:
             return ""
 
@@ -121,7 +125,9 @@ class Root:
                 else:
                     self._write_file(name, text.encode(errors="surrogateescape"), mode)
             except OSError as error:
-                raise Failed(f"{name}: cannot write {shown(text)}: {error.strerror}", error.errno or 0) from error
+                raise Failed(
+                    f"{name}: cannot write {shown(text)}: {error.strerror}", error.errno or 0
+                ) from error
         self.writes += 1
         return True
 
@@ -165,7 +171,9 @@ class Root:
         try:
             to_kernel(self.path(name), text)
         except OSError as error:
-            raise Failed(f"{name}: cannot write {shown(text)}: {error.strerror}", error.errno or 0) from error
+            raise Failed(
+                f"{name}: cannot write {shown(text)}: {error.strerror}", error.errno or 0
+            ) from error
 
     def symlink(self, name: str, to: str) -> bool:
         """Make `name` a symbolic link to `to`. False if it was already. Raises Failed."""
@@ -186,7 +194,9 @@ class Root:
             path.symlink_to(to)
             self._undo.append((name, lambda: path.unlink(missing_ok=True)))
         except OSError as error:
-            raise Failed(f"{name}: cannot link to {to}: {error.strerror}", error.errno or 0) from error
+            raise Failed(
+                f"{name}: cannot link to {to}: {error.strerror}", error.errno or 0
+            ) from error
         return True
 
     def _make_folder(self, folder: Path) -> None:
@@ -256,8 +266,12 @@ class Root:
             return ""
         try:
             done = subprocess.run(
-                [program, *args], capture_output=True, text=True, check=False,
-                stdin=subprocess.DEVNULL, timeout=30,
+                [program, *args],
+                capture_output=True,
+                text=True,
+                check=False,
+                stdin=subprocess.DEVNULL,
+                timeout=30,
             )
         except (OSError, subprocess.TimeoutExpired):
             return ""
@@ -281,7 +295,11 @@ class Root:
         self.writes += 1
         try:
             done = subprocess.run(
-                command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+                command,
+                capture_output=True,
+                text=True,
+                check=False,
+                stdin=subprocess.DEVNULL,
                 timeout=RUN_S,
             )
         except subprocess.TimeoutExpired as error:

@@ -25,7 +25,8 @@ def is_here(root: Root) -> bool:
 def _has(said: str, p: Pages) -> bool:
     """A line of `show` has us, the size and the count. Where it has another form we ask anew, which harms nothing."""
     return any(
-        {APP, str(p.size_kb), str(p.count)} <= set(re.split(r"[^\w-]+", line)) for line in said.splitlines()
+        {APP, str(p.size_kb), str(p.count)} <= set(re.split(r"[^\w-]+", line))
+        for line in said.splitlines()
     )
 
 
@@ -50,7 +51,15 @@ def apply(root: Root, plan: Plan) -> None:
     for p in missing:
         # Without --force it asks where the application is there already.
         root.run(
-            PROGRAM, "config", "--app", APP, "--size", str(p.size_kb), "--num", str(p.count), "--force"
+            PROGRAM,
+            "config",
+            "--app",
+            APP,
+            "--size",
+            str(p.size_kb),
+            "--num",
+            str(p.count),
+            "--force",
         )
     if missing or any(_is_short(root, p) for p in plan.pages):
         root.run(PROGRAM, "reload")

@@ -9,7 +9,9 @@ from host.plan import Pages, Plan
 from host.report import Refusal
 from host.root import Root
 
-LEAST_KB = 1 << 20  # stays ordinary memory: 1 GiB, or a sixteenth where that is more; of each node a sixteenth
+LEAST_KB = (
+    1 << 20
+)  # stays ordinary memory: 1 GiB, or a sixteenth where that is more; of each node a sixteenth
 KB = {"M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 
 
@@ -49,7 +51,9 @@ def too_many(root: Root, plan: Plan) -> str:
     places = [("the machine", total, max(LEAST_KB, total // 16), list(plan.pages))]
     for node in sorted({p.node for p in plan.pages if p.node is not None}):
         if has := _total(root, f"/sys/devices/system/node/node{node}/meminfo"):
-            places.append((f"node {node}", has, has // 16, [p for p in plan.pages if p.node == node]))
+            places.append(
+                (f"node {node}", has, has // 16, [p for p in plan.pages if p.node == node])
+            )
     for place, has, reserve, pages in places:
         if _sum(pages) > has - reserve:
             return (

@@ -8,6 +8,7 @@ import re
 from host.plan import SIZES, Pages, Plan
 from host.report import Finding, Level, Refusal
 from host.root import Root
+
 from hugepages import doca, memory
 
 NAME = "hugepages"
@@ -62,16 +63,26 @@ def check(root: Root, plan: Plan) -> list[Finding]:
     found = []
     if said := memory.too_many(root, plan):
         found.append(
-            Finding(NAME, Level.BAD, said, "a machine without ordinary memory does not come up", "ask for fewer")
+            Finding(
+                NAME,
+                Level.BAD,
+                said,
+                "a machine without ordinary memory does not come up",
+                "ask for fewer",
+            )
         )
     for p in plan.pages:
         text = root.read(f"{_folder(p)}/nr_hugepages").strip()
         place = "" if p.node is None else f" on node {p.node}"
         if not text.isdigit():
             found.append(
-                Finding(NAME, Level.BAD, f"no huge pages of {_size(p)}{place}: {_folder(p)} is missing",
+                Finding(
+                    NAME,
+                    Level.BAD,
+                    f"no huge pages of {_size(p)}{place}: {_folder(p)} is missing",
                     "ordinary pages: TLB misses of 0.02 to 0.1 us on most lookups",
-                    "a size that the machine has: ls /sys/kernel/mm/hugepages")
+                    "a size that the machine has: ls /sys/kernel/mm/hugepages",
+                )
             )
             continue
         enough = int(text) >= p.count
@@ -79,17 +90,25 @@ def check(root: Root, plan: Plan) -> list[Finding]:
             Finding(
                 NAME,
                 Level.OK if enough else Level.BAD,
-                f"{text} huge pages of {_size(p)}{place}" + ("" if enough else f", asked: {p.count}"),
+                f"{text} huge pages of {_size(p)}{place}"
+                + ("" if enough else f", asked: {p.count}"),
                 "" if enough else "dpdk-tokd does not start, or takes ordinary pages",
-                "" if enough else "tokd-host apply; where memory is fragmented, reboot with it applied",
+                ""
+                if enough
+                else "tokd-host apply; where memory is fragmented, reboot with it applied",
                 reboot=not enough,
             )
         )
     for size in dict.fromkeys(_size(p) for p in plan.pages):
         if not mounted(root, size):
             found.append(
-                Finding(NAME, Level.WARN, f"no hugetlbfs mount with pages of {size}",
-                    "EAL finds none of that size (dpdk-tokd's rings need no mount)", "tokd-host apply")
+                Finding(
+                    NAME,
+                    Level.WARN,
+                    f"no hugetlbfs mount with pages of {size}",
+                    "EAL finds none of that size (dpdk-tokd's rings need no mount)",
+                    "tokd-host apply",
+                )
             )
     return found
 

@@ -182,7 +182,9 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-@pytest.mark.parametrize("bad", ["x", "9477", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ":-1"])
+@pytest.mark.parametrize(
+    "bad", ["x", "9477", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ":-1"]
+)
 def test_a_wrong_address_is_told_with_a_right_one(bad: str) -> None:
     done = run(f"--listen={bad}")
     assert done.returncode == 2

@@ -184,7 +184,9 @@ def test_frames_that_fit_no_mbuf_are_refused_with_the_remedy(start, gpt2_file: P
     appliance = start("--vocab", str(gpt2_file), "--mtu", "9000")
     assert appliance.process.wait(30) == 1
     appliance.stop()
-    assert "frames of up to 9018 bytes (an MTU of 9000) do not fit --mbuf-room 2048" in appliance.log
+    assert (
+        "frames of up to 9018 bytes (an MTU of 9000) do not fit --mbuf-room 2048" in appliance.log
+    )
     assert "give --mbuf-room 9018 or more\n" in appliance.log
     tagged = start("--vocab", str(gpt2_file), "--mtu", "9000", "--vlan", "7", "--mbuf-room", "9018")
     assert tagged.process.wait(30) == 1

@@ -61,7 +61,9 @@ def test_systemd_waits_as_long_as_the_drain(start, gpt2_file, systemd) -> None:
     assert "EXTEND_TIMEOUT_USEC=75000000" in told(systemd).splitlines()
 
 
-def test_a_worker_that_does_not_turn_gives_no_sign_of_life(start, gpt2_file, systemd, monkeypatch) -> None:
+def test_a_worker_that_does_not_turn_gives_no_sign_of_life(
+    start, gpt2_file, systemd, monkeypatch
+) -> None:
     monkeypatch.setenv("WATCHDOG_USEC", "300000")
     appliance = start("--vocab", str(gpt2_file))
     while told(systemd) != "WATCHDOG=1":
@@ -79,7 +81,9 @@ def test_a_worker_that_does_not_turn_gives_no_sign_of_life(start, gpt2_file, sys
 
 
 @pytest.fixture
-def agent(binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[subprocess.Popen]:
+def agent(
+    binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[subprocess.Popen]:
     """tokd-gpu as its unit starts it, by the environment file that is installed; on the CPU."""
     program = binary.parents[1] / "app/tokd-gpu"
     if not program.is_file():
@@ -89,7 +93,13 @@ def agent(binary: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iter
         if equals and not line.startswith("#"):
             monkeypatch.setenv(name, value)
     monkeypatch.setenv("TOKD_GPU_DEVICE", "cpu")
-    command = [program, "--listen", f"unix:{tmp_path}/gpu", "--holders-socket", str(tmp_path / "holders")]
+    command = [
+        program,
+        "--listen",
+        f"unix:{tmp_path}/gpu",
+        "--holders-socket",
+        str(tmp_path / "holders"),
+    ]
     process = subprocess.Popen(command)
     yield process
     process.kill()

@@ -22,7 +22,11 @@ STAGES = (
 
 def counters_h() -> dict[str, str]:
     """name: help, of app/dpdk-tokd/datapath/counters.h."""
-    text = (REPOSITORY / "app/dpdk-tokd/datapath/counters.h").read_text().partition("#define TOKD_COUNTERS(X)")[2]
+    text = (
+        (REPOSITORY / "app/dpdk-tokd/datapath/counters.h")
+        .read_text()
+        .partition("#define TOKD_COUNTERS(X)")[2]
+    )
     found = re.findall(r'X\(\w+,\s*"(\w+)",\s*(?:\\\s*)?"([^"]+)"\)', text)
     assert len(found) == len(re.findall(r"^\tX\(", text, re.MULTILINE))
     return dict(found)
@@ -63,7 +67,7 @@ def test_the_document_has_every_command_counter_and_stage(start, gpt2_file: Path
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|$", document, re.MULTILINE))
     told = all_help(appliance)
     for name, text in told.items():
-        assert rows.get(name) == text, f'doc/reference/telemetry.md wants: | `{name}` | {text} |'
+        assert rows.get(name) == text, f"doc/reference/telemetry.md wants: | `{name}` | {text} |"
     for command in appliance.telemetry("/"):
         if command.startswith("/tokd/"):
             assert f"`{command}" in document
@@ -91,7 +95,9 @@ def test_histograms_count_what_the_counters_count(start_replay, gpt2_file: Path)
     for bad in ("1", "-1", "wire", "wire_to_ring,1", "wire_to_ring,x", "tokenizer_", "0,tokenizer"):
         assert appliance.telemetry(f"/tokd/histograms,{bad}") is None, bad
     assert appliance.stop() == 0
-    assert re.search(rf"wire_to_ring +p50 \d+ ns, p99 \d+ ns, max \d+ ns of {TEXTS} ", appliance.log)
+    assert re.search(
+        rf"wire_to_ring +p50 \d+ ns, p99 \d+ ns, max \d+ ns of {TEXTS} ", appliance.log
+    )
 
 
 def test_workers_time_is_told_in_cycles_us_and_shares(start_replay) -> None:

@@ -52,7 +52,11 @@ def packets() -> list[bytes]:
         b"\0" + bytes([ICMP, IPV6, 3, 8]) + bytes([1, 1, 2, 0, 0, 0, 0, 2]),
         b"\0" + bytes([ARP, 0, 1]) + bytes([ARP, SPOIL, 1, 20, 1]),
         b"\0" + bytes([STARVE]) + own + bytes([DRAIN]) + own,
-        b"\0" + request(SPOIL, 8, 0, LAST | IDS, b"\0\x2e\1") + bytes([RAW, 0]) + short(14) + bytes(14),
+        b"\0"
+        + request(SPOIL, 8, 0, LAST | IDS, b"\0\x2e\1")
+        + bytes([RAW, 0])
+        + short(14)
+        + bytes(14),
         b"\1" + b"".join(many[:4]) + request(OTHER_VLAN, 8, 4, IDS, b"\0\0\0"),
     ]
 
@@ -83,10 +87,20 @@ def control() -> list[bytes]:
     lap = bytes([publish, 255]) * 4
     tap = 0x40
     return [
-        bytes([attach, look]) + lap + bytes([cursor, 0]) + lap + bytes([look, leave, poll, workers]),
+        bytes([attach, look])
+        + lap
+        + bytes([cursor, 0])
+        + lap
+        + bytes([look, leave, poll, workers]),
         bytes([attach, attach | 0x10]) + lap + bytes([cursor, 0, impatient, hear | 0x10, hear]),
         bytes([attach | tap, look, hello | 0x10, later | 0xA0, hear | 0x10]),
-        bytes([attach]) + bytes([cursor, 6]) + b"\xff" * 8 + lap + bytes([cursor, 7]) + bytes(8) + lap,
+        bytes([attach])
+        + bytes([cursor, 6])
+        + b"\xff" * 8
+        + lap
+        + bytes([cursor, 7])
+        + bytes(8)
+        + lap,
         bytes([hello, ask, 4, 16]) + b"DATT" + bytes(12) + bytes([poll, hear]),
         bytes([hello, ask, 2, 8, 3, poll, hear, hello, ask, 4, 200]) + bytes(200) + bytes([poll]),
         bytes([attach, ask, 0, poll, hear, attach]),
@@ -131,7 +145,8 @@ def reader() -> list[bytes]:
     lap = bytes([publish, 63, look, release | 8]) * 20
     return [
         bytes([0, 0]) + lap + bytes([bye | 8, look]),
-        bytes([1, 4]) + bytes([publish | 8, 5, publish, 6, look, look, look, release | 0x18, release]),
+        bytes([1, 4])
+        + bytes([publish | 8, 5, publish, 6, look, look, look, release | 0x18, release]),
         bytes([0, 1]) + bytes([publish, 9, look, head | 0x10, 0, release, look]) + lap,
         bytes([0, 2]) + bytes([publish, 64 | 9, look, publish, 128 | 9, 0, 0, 1, look]),
         bytes([0, 0, head]) + (2**63).to_bytes(8, "little") + bytes([look]),
@@ -145,10 +160,13 @@ def reader() -> list[bytes]:
 
 
 def text() -> list[bytes]:
-    words = "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a".encode()
+    words = (
+        "hello wORLd, ab abc'RE  cab\n  \r\n é e\u0301 中文AB 12345's \u00a0x/\n\x01\x02a".encode()
+    )
     runs = [b"ab", b"cab", b"hello"]
     return [
-        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160)) for which in range(128)
+        bytes([0x40, which, 1, 0x82, 3, 0x80]) + words + bytes(range(128, 160))
+        for which in range(128)
     ] + [bytes([0x30, which, 1, 1, 0x81]) + letters * 40 for which, letters in enumerate(runs)]
 
 
@@ -162,9 +180,15 @@ def decode() -> list[bytes]:
     character = ids(0xF0, 0x9F, 0x98, 0x80, 0xF0, 0x9F, 0x41, 0xE4, 0xB8)
     cuts = bytes([0x81, 1, 0xC3, 0xC4, 0x82, 0x12, 3, 0x91])
     return [
-        *(bytes([0x80 | which, 5]) + cuts + character + ids(*range(256, 360, 3)) for which in (0, 1)),
+        *(
+            bytes([0x80 | which, 5]) + cuts + character + ids(*range(256, 360, 3))
+            for which in (0, 1)
+        ),
         *(bytes([0x80 | which, 9]) + cuts + ids(*range(15)) for which in (2, 3)),
-        *(bytes([0x40 | which, 20]) + cuts[:4] + ids(4, 5, 6, 8, 9, 10, 11, 0x8000) for which in range(4)),
+        *(
+            bytes([0x40 | which, 20]) + cuts[:4] + ids(4, 5, 6, 8, 9, 10, 11, 0x8000)
+            for which in range(4)
+        ),
         *(bytes([which, 0]) + ids(1, 2, 0xFFFF, 1) for which in range(4)),
         *(bytes([0x10 | which, 0, 1]) + ids(3, 1) for which in (2, 3)),
     ]
@@ -178,14 +202,18 @@ WORDS = r"[^\r\n\p{L}\p{N}]?"
 UPPERS, LOWERS = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
 LLAMA3 = r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|" + WORDS + r"\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
 LLAMA3 += SPACES
-TEKKEN = f"{WORDS}{UPPERS}*{LOWERS}+|{WORDS}{UPPERS}+{LOWERS}*|" + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
+TEKKEN = (
+    f"{WORDS}{UPPERS}*{LOWERS}+|{WORDS}{UPPERS}+{LOWERS}*|" + r"\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|"
+)
 TEKKEN += SPACES
 DEEPSEEK = [
     r"\p{N}{1,3}",
     "[一-龥\u3040-ゟ゠-ヿ]+",
-    r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
-    "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
-    "\\s*[\r\n]+|\\s+(?!\\S)|\\s+",
+    (
+        r"""[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|"""
+        "[^\r\n\\p{L}\\p{P}\\p{S}]?[\\p{L}\\p{M}]+| ?[\\p{P}\\p{S}]+[\r\n]*|"
+        "\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
+    ),
 ]
 BERT = ["[UNK]", "[CLS]", "he", "hell", "##llo", "##o", "wor", "##ld", ",", "the", "12", "##3"]
 
@@ -230,7 +258,10 @@ def bpe_documents() -> list[dict]:
         last = byte_level | {"use_regex": False}
         return {"type": "Sequence", "pretokenizers": [*pieces, last]}
 
-    begin, text = {"SpecialToken": {"id": "<b>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}
+    begin, text = (
+        {"SpecialToken": {"id": "<b>", "type_id": 0}},
+        {"Sequence": {"id": "A", "type_id": 0}},
+    )
     template = {
         "type": "TemplateProcessing",
         "single": [begin, text],
@@ -302,7 +333,24 @@ def bert_documents() -> list[dict]:
     return [uncased, uncased | {"normalizer": cased}]
 
 
-PIECES = ["h", "e", "l", "o", "▁", "é", "中", "he", "ll", "hell", "▁▁", "▁▁▁", "▁▁▁▁", "▁w", "w", "lo"]
+PIECES = [
+    "h",
+    "e",
+    "l",
+    "o",
+    "▁",
+    "é",
+    "中",
+    "he",
+    "ll",
+    "hell",
+    "▁▁",
+    "▁▁▁",
+    "▁▁▁▁",
+    "▁w",
+    "w",
+    "lo",
+]
 
 
 def piece(text: str, score: float = 0.0, kind: int = 1) -> bytes:
@@ -386,12 +434,31 @@ def unigram_documents() -> list[dict]:
     units[256 + 0xC3] = 0xC3 | 1 << 8 | ((256 + 0xC3) ^ 512) << 10
     units[512] = 1 << 31
     charsmap = struct.pack("<I768I", 4 * 768, *units) + b"e\0"
-    metaspace = {"type": "Metaspace", "replacement": "\u2581", "prepend_scheme": "always", "split": True}
+    metaspace = {
+        "type": "Metaspace",
+        "replacement": "\u2581",
+        "prepend_scheme": "always",
+        "split": True,
+    }
     squeeze = {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": "\u2581"}
     strip = {"type": "Strip", "strip_left": False, "strip_right": True}
     mapped = {"type": "Precompiled", "precompiled_charsmap": b64encode(charsmap).decode()}
     words = {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, metaspace]}
-    pieces = ["<unk>", "\u2581", "\u2581he", "l", "ll", "llo", "o", "\u2581w", "or", "ld", "e", "en", "\u4e2d"]
+    pieces = [
+        "<unk>",
+        "\u2581",
+        "\u2581he",
+        "l",
+        "ll",
+        "llo",
+        "o",
+        "\u2581w",
+        "or",
+        "ld",
+        "e",
+        "en",
+        "\u4e2d",
+    ]
     bytes_ = [[f"<0x{i:02X}>", -20.0] for i in range(256)]
     vocab = [[piece, -i / 7] for i, piece in enumerate(pieces)]
     model = {"type": "Unigram", "unk_id": 0, "vocab": vocab, "byte_fallback": False}
@@ -403,13 +470,17 @@ def unigram_documents() -> list[dict]:
         "decoder": metaspace,
         "model": model,
     }
-    by_bytes = {"model": model | {"vocab": vocab + bytes_, "byte_fallback": True}, "added_tokens": []}
+    by_bytes = {
+        "model": model | {"vocab": vocab + bytes_, "byte_fallback": True},
+        "added_tokens": [],
+    }
     return [plain, plain | {"normalizer": None, "pre_tokenizer": words}, plain | by_bytes]
 
 
 def vocab() -> list[bytes]:
     lines = b"\1" + b"".join(
-        b64encode(token) + b" %d\n" % (256 + i) for i, token in enumerate([b"he", b"ll", b"hell", b" w"])
+        b64encode(token) + b" %d\n" % (256 + i)
+        for i, token in enumerate([b"he", b"ll", b"hell", b" w"])
     )
     pair = b'{\1,"he":256,"ll":257,"hell":258}\n---\n#version: 0.2\nh e\nl l\nhe ll\n'
     bert_lines = "\n".join(BERT).encode()

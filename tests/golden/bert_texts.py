@@ -14,8 +14,12 @@ CODE_POINTS = [cp for cp in range(0x110000) if not 0xD800 <= cp < 0xE000]
 
 # Marks that stay and move (U+1D165, U+1B44, U+302E, U+11442), go (U+0301, U+0345), or are starters that
 # go (U+034F); letters that become two or three; white space and control characters of each kind.
-ODD = [*"\U0001d165\u1b44\u302e\U00011442\u0301\u0345\u034f\u0bca\u0cca\U0001d15e\u0130\u212b\u1e9e"]
-ODD += [*"\u3000\u00a0\u2028\u0085\x0b\0\ufffd\u200b\u200d\ufeff\t\r\n한글가ㄱ中豈\uf900ßΣςﬁ'-.#[]¿§"]
+ODD = [
+    *"\U0001d165\u1b44\u302e\U00011442\u0301\u0345\u034f\u0bca\u0cca\U0001d15e\u0130\u212b\u1e9e"
+]
+ODD += [
+    *"\u3000\u00a0\u2028\u0085\x0b\0\ufffd\u200b\u200d\ufeff\t\r\n한글가ㄱ中豈\uf900ßΣςﬁ'-.#[]¿§"
+]
 
 
 def corpus_lines(name: str, lines: int) -> list[str]:

@@ -40,7 +40,9 @@ def reference_of(options: tuple) -> tokenizers.Tokenizer:
     if not VOCAB.is_file():
         pytest.skip(f"{VOCAB} is missing: run tools/fetch-vocab bert-base-uncased")
     names = ("clean_text", "handle_chinese_chars", "strip_accents", "lowercase")
-    made = tokenizers.Tokenizer(tokenizers.models.WordPiece.from_file(str(VOCAB), unk_token="[UNK]"))
+    made = tokenizers.Tokenizer(
+        tokenizers.models.WordPiece.from_file(str(VOCAB), unk_token="[UNK]")
+    )
     values = (value if value is None else bool(value) for value in options)
     made.normalizer = tokenizers.normalizers.BertNormalizer(**dict(zip(names, values)))
     made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()

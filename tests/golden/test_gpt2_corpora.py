@@ -23,9 +23,7 @@ def test_ids_equal_the_reference(name, gpt2, gpt2_reference):
     for _ in range(BYTES // TEXT):
         at = rng.randrange(len(data) - TEXT)
         text = data[at : at + TEXT]  # may begin and end inside a character
-        want = gpt2_reference.encode(
-            text.decode("utf-8", "replace"), add_special_tokens=False
-        ).ids
+        want = gpt2_reference.encode(text.decode("utf-8", "replace"), add_special_tokens=False).ids
         assert np.array_equal(gpt2.encode(text), want)
         stream, parts, done = gpt2.stream(), [], 0
         while done < len(text):

@@ -191,7 +191,9 @@ def test_ids_are_decoded_to_the_reference_s_text(style, tmp_path):
         ids = tokenizer.encode(text, add_special_tokens=False)
         assert tokenizer.decode(ids).decode() == reference.decode(ids.tolist())
         stream = tokenizer.decode_stream()
-        assert b"".join([*(stream.feed([i]) for i in ids), stream.finish()]) == tokenizer.decode(ids)
+        assert b"".join([*(stream.feed([i]) for i in ids), stream.finish()]) == tokenizer.decode(
+            ids
+        )
     for _ in range(500):
         ids = [rng.randrange(3, 32000) for _ in range(rng.randint(1, 8))]
         want = reference.decode(ids)
@@ -289,7 +291,9 @@ def test_random_merges_in_any_order(tmp_path):
         loaded += 1
         comparison = texts.Comparison(tokenizer, reference_of(path), rng.randrange(1 << 30))
         for _ in range(20):
-            text = "".join(rng.choices(["a", "b", " ", "é", "aaa", "   ", "x", "中"], k=rng.randint(1, 14)))
+            text = "".join(
+                rng.choices(["a", "b", " ", "é", "aaa", "   ", "x", "中"], k=rng.randint(1, 14))
+            )
             comparison.everywhere(text * rng.choice([1, 1, 1, 7]))
     print(f"{loaded} vocabularies loaded, {refused} refused")
     assert loaded > refused
@@ -312,7 +316,15 @@ def test_what_was_held_for_an_added_token_becomes_others(style, tmp_path):
     path.write_text(json.dumps(document))
     tokenizer = dpdk_tokd.Tokenizer.load(str(path))
     comparison = texts.Comparison(tokenizer, reference_of(path))
-    for text in ["ab" * 199, "ab" * 200 + "Y", "x" + "ab" * 150, "qz ", "qz fo", "qz foo b", "ab" * 200 + "Z"]:
+    for text in [
+        "ab" * 199,
+        "ab" * 200 + "Y",
+        "x" + "ab" * 150,
+        "qz ",
+        "qz fo",
+        "qz foo b",
+        "ab" * 200 + "Z",
+    ]:
         comparison.whole(text)
         ids = tokenizer.encode(text, add_special_tokens=False)
         for cut in range(0, len(text) + 1, 7):
@@ -365,8 +377,10 @@ def test_random_models(tmp_path):
         try:
             tokenizer = dpdk_tokd.Tokenizer.load(str(path))
         except ValueError as error:
-            assert "with the same score" in str(error) or "no piece" in str(error) or (
-                "comes before those of its parts" in str(error)
+            assert (
+                "with the same score" in str(error)
+                or "no piece" in str(error)
+                or ("comes before those of its parts" in str(error))
             )
             refused += 1
             continue

@@ -36,16 +36,33 @@ TRAINED = [
     {"normalization_rule_name": "nmt_nfkc", "byte_fallback": True},
     {"normalization_rule_name": "nmt_nfkc_cf", "byte_fallback": True, "split_digits": True},
     {"normalization_rule_name": "nmt_nfkc_cf", "remove_extra_whitespaces": False},
-    {"normalization_rule_name": "nfkc", "remove_extra_whitespaces": False, "add_dummy_prefix": False},
+    {
+        "normalization_rule_name": "nfkc",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False,
+    },
     {"normalization_rule_name": "identity", "byte_fallback": True},
     {"normalization_rule_name": "identity", "add_dummy_prefix": False, "unk_surface": "?"},
     {"normalization_rule_name": "identity", "remove_extra_whitespaces": False},
-    {"normalization_rule_name": "identity", "remove_extra_whitespaces": False, "add_dummy_prefix": False},
+    {
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False,
+    },
     {"normalization_rule_name": "nmt_nfkc", "treat_whitespace_as_suffix": True},
     {"treat_whitespace_as_suffix": True, "remove_extra_whitespaces": False, "byte_fallback": True},
     {
         "normalization_rule_name": "nmt_nfkc",
-        "user_defined_symbols": ["[A]", "==", "===", f"{MARK}<extra_id_0>", "ﬁ", "\u0301", "か", "ab"],
+        "user_defined_symbols": [
+            "[A]",
+            "==",
+            "===",
+            f"{MARK}<extra_id_0>",
+            "ﬁ",
+            "\u0301",
+            "か",
+            "ab",
+        ],
         "control_symbols": ["<ctrl>"],
     },
     {
@@ -67,7 +84,9 @@ def small(path: Path, **options) -> Path:
     return trained(path / "small.model", model_type="bpe", **options)
 
 
-@pytest.mark.parametrize("options", TRAINED, ids=lambda o: ", ".join(f"{k}={v}" for k, v in o.items())[:80])
+@pytest.mark.parametrize(
+    "options", TRAINED, ids=lambda o: ", ".join(f"{k}={v}" for k, v in o.items())[:80]
+)
 def test_models_that_are_trained(options, tmp_path):
     path = small(tmp_path, **options)
     tokenizer = dpdk_tokd.Tokenizer.load(str(path))
@@ -143,9 +162,15 @@ def random_model(rng: random.Random) -> bytes:
         text = rng.choice(pieces) + rng.choice(pieces)
         if text not in pieces and len(text) <= 8:
             pieces.append(text)
-    own = rng.sample(["[A]", "ab", MARK * 2, "éé", "b", f"{MARK}<", "<", "a b", " a", "xx"], rng.randint(0, 3))
+    own = rng.sample(
+        ["[A]", "ab", MARK * 2, "éé", "b", f"{MARK}<", "<", "a b", " a", "xx"], rng.randint(0, 3)
+    )
     body = [piece("<unk>", 0, 2), piece("<s>", 0, 3), *(piece(text, 0, 4) for text in own)]
-    body += [piece(text, -1.0 - rng.randrange(100) - i / 64) for i, text in enumerate(pieces) if text not in own]
+    body += [
+        piece(text, -1.0 - rng.randrange(100) - i / 64)
+        for i, text in enumerate(pieces)
+        if text not in own
+    ]
     if by_bytes:
         body += [piece(f"<0x{byte:02X}>", 0, 6) for byte in range(256)]
     rng.shuffle(body)
@@ -157,7 +182,22 @@ def random_model(rng: random.Random) -> bytes:
 def test_random_models(tmp_path):
     rng = random.Random(2)
     path = tmp_path / "random.model"
-    parts = [*"aabbé中x", " ", " ", "  ", MARK, "[A]", "[A", "a b", "ab", "<s>", "<", "xx", "éé", "\x01"]
+    parts = [
+        *"aabbé中x",
+        " ",
+        " ",
+        "  ",
+        MARK,
+        "[A]",
+        "[A",
+        "a b",
+        "ab",
+        "<s>",
+        "<",
+        "xx",
+        "éé",
+        "\x01",
+    ]
     loaded, refused = 0, 0
     for _ in range(60 + some(20_000)):
         path.write_bytes(random_model(rng))

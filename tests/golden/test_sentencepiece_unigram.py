@@ -28,9 +28,46 @@ dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
 MARK = "\u2581"
 
 # What normalizers tell apart: blanks of all sorts, U+2581, what is left out, what composes.
-OWN = [*(" " * n for n in (1, 2, 3, 7)), MARK, MARK * 2, f" {MARK} ", f"a{MARK}b", "\ufffd", "\u3000"]
-OWN += ["\x01", "\x01 ", " \x02 ", "\t", "\n ", "ﬁ", "①", "½", "㎏", "ﷺ", "e\u0301", "が", "か\u3099"]
-OWN += ["ｶﾞ", "ｶ", "ﾞ", "각", "ᄀ", "ᅡ", "ᆨ", "\u200b", "\u00ad", "</s>", "<unk>", "<0x41>", "[A]", "<a b>"]
+OWN = [
+    *(" " * n for n in (1, 2, 3, 7)),
+    MARK,
+    MARK * 2,
+    f" {MARK} ",
+    f"a{MARK}b",
+    "\ufffd",
+    "\u3000",
+]
+OWN += [
+    "\x01",
+    "\x01 ",
+    " \x02 ",
+    "\t",
+    "\n ",
+    "ﬁ",
+    "①",
+    "½",
+    "㎏",
+    "ﷺ",
+    "e\u0301",
+    "が",
+    "か\u3099",
+]
+OWN += [
+    "ｶﾞ",
+    "ｶ",
+    "ﾞ",
+    "각",
+    "ᄀ",
+    "ᅡ",
+    "ᆨ",
+    "\u200b",
+    "\u00ad",
+    "</s>",
+    "<unk>",
+    "<0x41>",
+    "[A]",
+    "<a b>",
+]
 OWN += ["<extra_id_0>", f"{MARK}<extra_id_0>", "[eod]", "[web", "=====", "\u0301", "Å"]
 
 
@@ -54,7 +91,9 @@ def compare_bytes(c: texts.Comparison, text: str) -> None:
     """Some bytes of it are others: as a rule it is no UTF-8 then."""
     data = bytearray(text.encode())
     for _ in range(c.rng.randint(1, 3)):
-        data[c.rng.randrange(len(data))] = c.rng.choice([0x80, 0xBF, 0xC3, 0xE2, 0xED, 0xF0, 0xFF, 0x41])
+        data[c.rng.randrange(len(data))] = c.rng.choice(
+            [0x80, 0xBF, 0xC3, 0xE2, 0xED, 0xF0, 0xFF, 0x41]
+        )
     data = bytes(data)
     want = c.reference(data)
     assert c.tokenizer.encode(data, add_special_tokens=False).tolist() == want, data
@@ -113,16 +152,37 @@ def trained(path: Path, lines: list[str] | None = None, **options) -> Path:
 TRAINED = [
     {"normalization_rule_name": "nmt_nfkc"},
     {"normalization_rule_name": "nmt_nfkc_cf", "byte_fallback": True, "split_digits": True},
-    {"normalization_rule_name": "nfkc", "remove_extra_whitespaces": False, "add_dummy_prefix": False},
+    {
+        "normalization_rule_name": "nfkc",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False,
+    },
     {"normalization_rule_name": "nfkc_cf", "remove_extra_whitespaces": False},
     {"normalization_rule_name": "identity", "byte_fallback": True},
-    {"normalization_rule_name": "identity", "remove_extra_whitespaces": False, "add_dummy_prefix": False},
+    {
+        "normalization_rule_name": "identity",
+        "remove_extra_whitespaces": False,
+        "add_dummy_prefix": False,
+    },
     {"normalization_rule_name": "identity", "add_dummy_prefix": False, "unk_surface": "?"},
     {"normalization_rule_name": "nmt_nfkc", "treat_whitespace_as_suffix": True},
-    {"treat_whitespace_as_suffix": True, "remove_extra_whitespaces": False, "split_by_whitespace": False},
+    {
+        "treat_whitespace_as_suffix": True,
+        "remove_extra_whitespaces": False,
+        "split_by_whitespace": False,
+    },
     {
         "normalization_rule_name": "nmt_nfkc",
-        "user_defined_symbols": ["[A]", "==", "===", f"{MARK}<extra_id_0>", "ﬁ", "\u0301", "か", "ab"],
+        "user_defined_symbols": [
+            "[A]",
+            "==",
+            "===",
+            f"{MARK}<extra_id_0>",
+            "ﬁ",
+            "\u0301",
+            "か",
+            "ab",
+        ],
         "control_symbols": ["<ctrl>"],
     },
     {
@@ -135,7 +195,9 @@ TRAINED = [
 ]
 
 
-@pytest.mark.parametrize("options", TRAINED, ids=lambda o: ", ".join(f"{k}={v}" for k, v in o.items())[:60])
+@pytest.mark.parametrize(
+    "options", TRAINED, ids=lambda o: ", ".join(f"{k}={v}" for k, v in o.items())[:60]
+)
 def test_models_that_are_trained(options, tmp_path):
     path = trained(tmp_path / "small.model", **options)
     tokenizer = dpdk_tokd.Tokenizer.load(str(path))
@@ -163,8 +225,13 @@ def test_random_maps(tmp_path):
         rules = {}
         for _ in range(rng.randint(1, 14)):
             source = "".join(rng.choices(letters, k=rng.choice([1, 2, 2, 3, 4])))
-            rules[source] = "".join(rng.choices(["b", "é", " ", "  ", MARK, "中", "ab"], k=rng.randint(0, 3)))
-        lines = ["\t".join(" ".join(f"{ord(c):X}" for c in part) for part in rule) for rule in rules.items()]
+            rules[source] = "".join(
+                rng.choices(["b", "é", " ", "  ", MARK, "中", "ab"], k=rng.randint(0, 3))
+            )
+        lines = [
+            "\t".join(" ".join(f"{ord(c):X}" for c in part) for part in rule)
+            for rule in rules.items()
+        ]
         (tmp_path / "rules.tsv").write_text("".join(line + "\n" for line in lines))
         path = trained(
             tmp_path / "small.model",
@@ -231,7 +298,9 @@ def random_model(rng: random.Random, kind: str) -> bytes:
     by_bytes = rng.random() < 0.4
     if by_bytes:
         put(MARK)
-    for text in rng.sample(["[A]", "ab", f"{MARK}{MARK}", "é", "b", "a b", "aabb", f"b{MARK}a"], rng.randint(0, 3)):
+    for text in rng.sample(
+        ["[A]", "ab", f"{MARK}{MARK}", "é", "b", "a b", "aabb", f"b{MARK}a"], rng.randint(0, 3)
+    ):
         put(text, 4)
     for text in rng.sample(["a", "bb", "ba", "c", "é中"], rng.randint(0, 2)):
         put(text, 5)
@@ -251,7 +320,21 @@ def random_model(rng: random.Random, kind: str) -> bytes:
 def test_random_models(kind, tmp_path):
     rng = random.Random(kind)
     path = tmp_path / "random.model"
-    parts = [*"aabbcé中x", " ", " ", "  ", MARK, "[A]", "[A", "a b", "ab", "<s>", "aabb", "zz", "</s>"]
+    parts = [
+        *"aabbcé中x",
+        " ",
+        " ",
+        "  ",
+        MARK,
+        "[A]",
+        "[A",
+        "a b",
+        "ab",
+        "<s>",
+        "aabb",
+        "zz",
+        "</s>",
+    ]
     for _ in range(12 + some(10_000)):
         path.write_bytes(random_model(rng, kind))
         c, processor = models(dpdk_tokd.Tokenizer.load(str(path)), path, rng.randrange(1 << 30))

@@ -150,7 +150,15 @@ def ascii_model():
 
 
 # What stands before and behind a code point, so that its class of grapheme clusters shows.
-FRAMES = ("{}a\u0301", "\u0600{}", "©\u200d{}", "क्{}\u0301", "가{}\u0301", "각{}\u0301", "ᄀ{}\u0301")
+FRAMES = (
+    "{}a\u0301",
+    "\u0600{}",
+    "©\u200d{}",
+    "क्{}\u0301",
+    "가{}\u0301",
+    "각{}\u0301",
+    "ᄀ{}\u0301",
+)
 
 
 def test_clusters_of_all_code_points(tmp_path):
@@ -159,7 +167,10 @@ def test_clusters_of_all_code_points(tmp_path):
     tokenizer = saved(ascii_model(), path, precompiled(map_by_lead()))
     reference = reference_of(path)
     everything = range(0, 0x110000, 0x8000)
-    assigned = [*range(0, 0x30000, 0x8000), 0xE0000]  # the other planes have no classes of their own
+    assigned = [
+        *range(0, 0x30000, 0x8000),
+        0xE0000,
+    ]  # the other planes have no classes of their own
     for frame in FRAMES:
         for first in everything if texts.share() == 1 else assigned:
             points = [c for c in range(first, first + 0x8000) if not 0xD800 <= c < 0xE000]
@@ -169,7 +180,9 @@ def test_clusters_of_all_code_points(tmp_path):
             # What is no printable ASCII stays as it is, and is unknown.
             want = ["".join(c if "!" < c < "\x7f" else "?" for c in part) for part in want]
             got = [part.replace("<unk>", "?") for part in got]
-            differ = [(hex(c), w, g) for c, w, g in zip(points, want, got) if w != g and chr(c) > "~"]
+            differ = [
+                (hex(c), w, g) for c, w, g in zip(points, want, got) if w != g and chr(c) > "~"
+            ]
             assert differ == [], frame
 
 
@@ -177,7 +190,20 @@ CLUSTERS = [
     *["a", "e", "1", "\r", "\n", "\r\n", "\t", "\x00", " ", "©", "®", "é", "ñ", "\u0301", "\u0308"],
     *["\u0345", "\u200d", "\u0903", "\u0600", "\u06dd", "\u070f", "\u08e2", "क", "\u094d", "त"],
     *["ᄀ", "ᅡ", "ᆨ", "가", "각", "👩", "🚀", "\U0001f3fd", "\ufe0f", "🇫", "🇷", "ﬁ", "ﷺ", "㎏", "①"],
-    *["\u00ad", "\u200b", "\ufeff", "\u3000", "\u2581", "Å", "\ufffd", "½", "…", "が", "か", "\u3099"],
+    *[
+        "\u00ad",
+        "\u200b",
+        "\ufeff",
+        "\u3000",
+        "\u2581",
+        "Å",
+        "\ufffd",
+        "½",
+        "…",
+        "が",
+        "か",
+        "\u3099",
+    ],
 ]
 
 
@@ -193,9 +219,13 @@ def random_rules(rng: random.Random, path: Path) -> None:
     for _ in range(40):
         source = "".join(rng.choices(CLUSTERS, k=rng.choice([1, 1, 2, 3])))
         if "\x00" not in source and not {"\r", "\n", "\t"} & {*source}:
-            rules[source] = "".join(rng.choices(["b", "é", "  ", "中", "\u0301"], k=rng.randint(0, 3)))
+            rules[source] = "".join(
+                rng.choices(["b", "é", "  ", "中", "\u0301"], k=rng.randint(0, 3))
+            )
     rules = {source: to for source, to in rules.items() if to != source}  # refused
-    lines = ["\t".join(" ".join(f"{ord(c):X}" for c in part) for part in rule) for rule in rules.items()]
+    lines = [
+        "\t".join(" ".join(f"{ord(c):X}" for c in part) for part in rule) for rule in rules.items()
+    ]
     path.write_text("".join(line + "\n" for line in lines))
 
 
@@ -270,14 +300,13 @@ NORMALIZERS = {
 def test_small_models(pre_tokenizer, tmp_path):
     rng = random.Random(pre_tokenizer)
     path = tmp_path / "tokenizer.json"
-    for normalizer in NORMALIZERS:
+    for normalizer, make in NORMALIZERS.items():
         if "first" in pre_tokenizer and normalizer == "both ends":
             continue  # refused
         for by_bytes in [False, True] * (1 + texts.some(500)):
             model, pieces = random_model(rng, by_bytes)
             scheme = rng.choice(["always", "never"])
-            made = NORMALIZERS[normalizer]()
-            tokenizer = saved(model, path, made, PRE_TOKENIZERS[pre_tokenizer], scheme)
+            tokenizer = saved(model, path, make(), PRE_TOKENIZERS[pre_tokenizer], scheme)
             policy = rng.choice(["plain", "all"])
             c, reference = compared(path, rng.randrange(1 << 30), policy), reference_of(path)
             letters = [*f"aabbcc    {MARK}{MARK}é中x<>\t\u2028", *rng.choices(pieces, k=6)]
@@ -405,10 +434,16 @@ REFUSED = {
     "pre_tokenizer": [
         (pre_tokenizers.Whitespace(), "Whitespace"),
         (pre_tokenizers.Metaspace(replacement="_"), "replacement"),
-        (pre_tokenizers.Sequence([metaspace(), pre_tokenizers.WhitespaceSplit()]), "WhitespaceSplit"),
+        (
+            pre_tokenizers.Sequence([metaspace(), pre_tokenizers.WhitespaceSplit()]),
+            "WhitespaceSplit",
+        ),
         (by_words("first"), "prepend_scheme"),
     ],
-    "decoder": [(tokenizers.decoders.WordPiece(), "WordPiece"), (tokenizers.decoders.Fuse(), "Fuse")],
+    "decoder": [
+        (tokenizers.decoders.WordPiece(), "WordPiece"),
+        (tokenizers.decoders.Fuse(), "Fuse"),
+    ],
 }
 
 
@@ -432,7 +467,10 @@ def test_what_is_not_implemented_is_refused_by_name(part, of, named, tmp_path):
         ({"vocab": [["<unk>", 0.0], ["a", -1.0], ["a", -2.0]]}, "twice"),
         ({"vocab": [["<unk>", 0.0], ["a"]]}, "score"),
         ({"vocab": [["<unk>", 0.0], ["a", "b"]]}, "score"),
-        ({"vocab": [["<unk>", 0.0], ["a", -1e308], ["b", -10**400]]}, "finite|range|overflow|large|big"),
+        (
+            {"vocab": [["<unk>", 0.0], ["a", -1e308], ["b", -(10**400)]]},
+            "finite|range|overflow|large|big",
+        ),
         ({"vocab": {"<unk>": 0}}, "list"),
         ({"vocab": [["<unk>", 20.0], ["a", 20.0]]}, "scores"),
         ({"vocab": [["<unk>", 0.0], ["<unk><unk>", -2.0]]}, "unknown token"),

@@ -82,7 +82,9 @@ class Pair:
 
 
 def with_added(rng: random.Random) -> str:
-    return texts.from_pieces(rng, added=["<mask>", "  <mask>", "<s>", "</s>", "<unk>", "<extra_id_0>"])
+    return texts.from_pieces(
+        rng, added=["<mask>", "  <mask>", "<s>", "</s>", "<unk>", "<extra_id_0>"]
+    )
 
 
 @pytest.mark.parametrize("policy", ["plain", "all"])

@@ -21,7 +21,7 @@ from dpdk_tokd import Embedding, EmbeddingReader, RingError
 from dpdk_tokd.embeddings.table import random_table
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "python"))  # gpu_agent.py
-from gpu_agent import AGENT, Agent, Poster  # noqa: E402
+from gpu_agent import AGENT, Agent, Poster
 
 DEVICE = os.environ.get("TOKD_GPU_DEVICE", "cpu")
 RING = os.environ.get("TOKD_GPU_RING", "gpu" if DEVICE.startswith("cuda") else "host")
@@ -113,7 +113,9 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
         (["--ring", "disk", "--device", "cuda:0"], "--ring disk: give gpu or host"),
     ],
 )
-def test_a_ring_that_cannot_be_is_refused_by_name(options: list[str], words: str, tmp_path: Path) -> None:
+def test_a_ring_that_cannot_be_is_refused_by_name(
+    options: list[str], words: str, tmp_path: Path
+) -> None:
     command = [AGENT, "--table", "random:5x4", "--holders-socket", tmp_path / "holders"]
     command += ["--listen", f"unix:{tmp_path}/ring", *options]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}

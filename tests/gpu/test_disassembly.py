@@ -45,9 +45,13 @@ def sass() -> str:
     if not path.exists():
         pytest.skip("this build has no kernel: nvcc was not found")
     env = os.environ | {"PATH": tools_path()}
-    missing = [tool for tool in ("cuobjdump", "nvdisasm") if not shutil.which(tool, path=env["PATH"])]
+    missing = [
+        tool for tool in ("cuobjdump", "nvdisasm") if not shutil.which(tool, path=env["PATH"])
+    ]
     if missing:
-        pytest.skip(f"{' and '.join(missing)} not found: the PTX alone is looked at: run tools/setup")
+        pytest.skip(
+            f"{' and '.join(missing)} not found: the PTX alone is looked at: run tools/setup"
+        )
     command = ["cuobjdump", "-sass", path]
     return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
 

@@ -15,9 +15,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2] / "config"))
 sys.dont_write_bytecode = True
 
-import roots  # noqa: E402
-from host import cli, root  # noqa: E402
-from host.report import Failed  # noqa: E402
+import roots
+from host import cli, root
+from host.report import Failed
+
 
 def fail(number: int, path: Path) -> None:
     raise OSError(number, os.strerror(number), str(path))
@@ -47,7 +48,11 @@ def probe(path: Path, text: str) -> None:
         fail(errno.ENODEV, path)
     said = device / "x-override"
     name = (said if said.exists() else device / "x-native").read_text().strip()
-    if (device / "driver").is_symlink() or not name or not (path.parent / "drivers" / name).is_dir():
+    if (
+        (device / "driver").is_symlink()
+        or not name
+        or not (path.parent / "drivers" / name).is_dir()
+    ):
         return
     if name == "vfio-pci":
         unsafe = path.parents[2] / "module/vfio/parameters/enable_unsafe_noiommu_mode"

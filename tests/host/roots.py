@@ -167,7 +167,11 @@ def kernel(root: Path, cpus: int = 8, cmdline: str = "ro quiet", threads: int = 
         put(root, f"{folder}/cpufreq/scaling_available_governors", "performance schedutil\n")
     put(root, "/proc/meminfo", f"MemTotal:       {64 << 20} kB\nMemFree:        {60 << 20} kB\n")
     for node in (0, 1):
-        put(root, f"/sys/devices/system/node/node{node}/meminfo", f"Node {node} MemTotal:       {32 << 20} kB\n")
+        put(
+            root,
+            f"/sys/devices/system/node/node{node}/meminfo",
+            f"Node {node} MemTotal:       {32 << 20} kB\n",
+        )
     for size in ("2048kB", "1048576kB"):
         put(root, f"/sys/kernel/mm/hugepages/hugepages-{size}/nr_hugepages", "0\n")
         for node in (0, 1):
@@ -199,7 +203,11 @@ def rhel(root: Path) -> None:
     for n in (362, 427):
         put(root, f"/boot/loader/entries/abc-5.14.0-{n}.el9.x86_64.conf", BLS.format(n=n), 0o600)
     put(root, "/etc/kernel/cmdline", "root=/dev/mapper/rhel-root ro rhgb quiet\n")
-    put(root, "/etc/sysconfig/irqbalance", "# comments\n#IRQBALANCE_ONESHOT=\nIRQBALANCE_BANNED_CPUS=c0\n")
+    put(
+        root,
+        "/etc/sysconfig/irqbalance",
+        "# comments\n#IRQBALANCE_ONESHOT=\nIRQBALANCE_BANNED_CPUS=c0\n",
+    )
     put(root, "/usr/sbin/grubby", GRUBBY, 0o755)
     programs(root)
 
@@ -267,7 +275,9 @@ def ask(root: Path, name: str, *args: str) -> str:
     if not folders or os.geteuid() != 0:
         return ""
     command = ["chroot", root, f"{folders[0]}/{name}", *args]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
     return done.stdout if done.returncode == 0 else ""
 
 
@@ -301,7 +311,11 @@ def hand_edited(root: Path) -> None:
     kernel(root)
     put(root, "/etc/default/grub", HAND_EDITED, 0o600)
     put(root, "/usr/sbin/grub-mkconfig", GRUB_MKCONFIG, 0o755)
-    put(root, "/etc/default/grub.d/10-local.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepagesz=2M"\n')
+    put(
+        root,
+        "/etc/default/grub.d/10-local.cfg",
+        'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepagesz=2M"\n',
+    )
 
 
 PCI = "/sys/bus/pci"
@@ -339,7 +353,13 @@ def nic(
     return name
 
 
-ALL = {"debian": debian, "ubuntu": ubuntu, "rhel": rhel, "bluefield": bluefield, "hand-edited": hand_edited}
+ALL = {
+    "debian": debian,
+    "ubuntu": ubuntu,
+    "rhel": rhel,
+    "bluefield": bluefield,
+    "hand-edited": hand_edited,
+}
 
 
 def snapshot(root: Path) -> dict[str, tuple]:

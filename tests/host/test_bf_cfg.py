@@ -17,8 +17,12 @@ def installed(root: Path, url: str = URL, sha256: str = "0123abcd") -> subproces
     """bfb_modify_os on an image that is mounted elsewhere than the installer has it."""
     roots.bluefield(root)
     text = (SOURCE / "config/bluefield/bf.cfg").read_text().replace("/mnt", str(root))
-    text = text.replace('TOKD_URL=""', f'TOKD_URL="{url}"').replace('SHA256=""', f'SHA256="{sha256}"')
-    return subprocess.run(["bash", "-euc", text + "\nbfb_modify_os"], capture_output=True, text=True, check=False)
+    text = text.replace('TOKD_URL=""', f'TOKD_URL="{url}"').replace(
+        'SHA256=""', f'SHA256="{sha256}"'
+    )
+    return subprocess.run(
+        ["bash", "-euc", text + "\nbfb_modify_os"], capture_output=True, text=True, check=False
+    )
 
 
 @pytest.fixture
@@ -28,7 +32,9 @@ def image(tmp_path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(("url", "sha256", "empty"), [("", "0123abcd", "TOKD_URL"), (URL, "", "TOKD_SHA256")])
+@pytest.mark.parametrize(
+    ("url", "sha256", "empty"), [("", "0123abcd", "TOKD_URL"), (URL, "", "TOKD_SHA256")]
+)
 def test_what_is_not_set_is_named_and_nothing_is_written(tmp_path, url, sha256, empty):
     done = installed(tmp_path, url, sha256)
     assert done.returncode == 1 and f"{empty} is empty: set it" in done.stderr
@@ -48,7 +54,11 @@ def test_a_first_boot_that_fails_leaves_no_archive(tmp_path, is_there):
     assert installed(image, archive.as_uri(), "0" * 64).returncode == 0
     script = image / "usr/local/sbin/tokd-first-boot"
     done = subprocess.run(
-        ["sh", script], env={**os.environ, "TMPDIR": str(kept)}, capture_output=True, text=True, check=False
+        ["sh", script],
+        env={**os.environ, "TMPDIR": str(kept)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode != 0 and ("FAILED" in done.stdout) == is_there
     assert list(kept.iterdir()) == []
@@ -57,10 +67,16 @@ def test_a_first_boot_that_fails_leaves_no_archive(tmp_path, is_there):
 def test_settings_are_there_and_nothing_is_applied(image):
     """Not by the installer, whose kernel and CPUs are others."""
     done = subprocess.run(
-        [SOURCE / "config/tokd-host", "check", "--root", image], capture_output=True, text=True, check=False
+        [SOURCE / "config/tokd-host", "check", "--root", image],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 1, done.stderr
-    assert "isolcpus=managed_irq,domain,4-15" in done.stdout and "huge pages of 2M, asked: 2048" in done.stdout
+    assert (
+        "isolcpus=managed_irq,domain,4-15" in done.stdout
+        and "huge pages of 2M, asked: 2048" in done.stdout
+    )
     assert not (image / "etc/default/grub.d").exists()
     assert "chroot" not in (SOURCE / "config/bluefield/bf.cfg").read_text()
 
@@ -69,7 +85,13 @@ def test_the_first_boot_fetches_proves_and_applies_in_this_order(image):
     script = image / "usr/local/sbin/tokd-first-boot"
     subprocess.run(["sh", "-n", script], check=True)
     text = script.read_text()
-    steps = [URL, "'0123abcd' \"$archive\" | sha256sum -c", "tar -C / -x", "tokd-host apply", "disable tokd-first"]
+    steps = [
+        URL,
+        "'0123abcd' \"$archive\" | sha256sum -c",
+        "tar -C / -x",
+        "tokd-host apply",
+        "disable tokd-first",
+    ]
     places = [text.find(step) for step in steps]
     assert -1 not in places and places == sorted(places)
 

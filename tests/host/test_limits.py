@@ -11,10 +11,10 @@ import roots
 
 CONFIG = Path(__file__).parents[2] / "config"
 sys.path.insert(0, str(CONFIG))
-from host import limits  # noqa: E402
-from host.plan import Plan  # noqa: E402
-from host.report import Level  # noqa: E402
-from host.root import Root  # noqa: E402
+from host import limits
+from host.plan import Plan
+from host.report import Level
+from host.root import Root
 
 
 class Here(Root):
@@ -29,7 +29,11 @@ def found(root: Root) -> list[tuple[Level, str]]:
 
 def prepared(folder: Path, locked: str, login: str) -> None:
     roots.put(folder, limits.FILE, limits.TEXT)
-    roots.put(folder, "/proc/self/limits", f"Max locked memory         {locked}       {locked}       bytes     \n")
+    roots.put(
+        folder,
+        "/proc/self/limits",
+        f"Max locked memory         {locked}       {locked}       bytes     \n",
+    )
     roots.put(folder, "/proc/self/loginuid", login)
 
 
@@ -62,5 +66,7 @@ def test_the_kernels_own_words_are_understood():
         "from host import limits, root\n"
         "print(*(f.what for f in limits._session(root.Root('/'))))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
+    )
     assert re.match(r"this (session|process) may lock 61440 bytes", done.stdout)

@@ -23,7 +23,8 @@ def rebooted(root, cores="1-4", pages="8x1G"):
 
 
 @pytest.mark.parametrize(
-    ("plan", "said"), [({"pages": "4x1G@9"}, "hugepages: "), ({"cores": "1-20"}, "CPU 8-20 is not there")]
+    ("plan", "said"),
+    [({"pages": "4x1G@9"}, "hugepages: "), ({"cores": "1-20"}, "CPU 8-20 is not there")],
 )
 def test_at_boot_one_that_cannot_be_does_not_stop_the_rest(tmp_path, plan, said):
     rebooted(tmp_path, **plan)
@@ -83,7 +84,9 @@ def test_of_many_at_once_each_does_all_or_nothing(tmp_path):
     good(tmp_path, "apply", *ASK)
     command = [PROGRAM, "apply", "--root", tmp_path, "--cores"]
     many = [
-        subprocess.Popen([*command, cores], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*command, cores], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        )
         for cores in ("1", "2", "3", "4")
     ]
     said = [one.communicate(timeout=60)[1] for one in many]

@@ -17,13 +17,13 @@ import roots
 
 PROGRAM = Path(__file__).parent / "kernel.py"  # config/tokd-host, and a kernel that answers
 sys.path.insert(0, str(Path(__file__).parents[2] / "config"))
-from grub import stage as boot  # noqa: E402
-from grub import tuned  # noqa: E402
-from host.plan import make  # noqa: E402
-from host.report import Failed  # noqa: E402
-from host.revert import revert  # noqa: E402
-from host.root import Root  # noqa: E402
-from hugepages import doca  # noqa: E402
+from grub import stage as boot
+from grub import tuned
+from host.plan import make
+from host.report import Failed
+from host.revert import revert
+from host.root import Root
+from hugepages import doca
 
 ASK = ("--cores", "1-4", "--hugepages", "8x1G")
 DROP_IN = "etc/default/grub.d/zz-dpdk-tokd.cfg"
@@ -146,7 +146,11 @@ def test_grub_is_asked_again_where_its_own_file_lost_a_word(tmp_path):
     good(tmp_path, "apply", *ASK)
     roots.put(tmp_path, "/boot/grub/grub.cfg", roots.GRUB_CFG.format(words=WORDS))
     assert "grub-mkconfig" not in good(tmp_path, "apply", *ASK)
-    roots.put(tmp_path, "/boot/grub/grub.cfg", roots.GRUB_CFG.format(words=WORDS.replace("nohz_full=1-4 ", "")))
+    roots.put(
+        tmp_path,
+        "/boot/grub/grub.cfg",
+        roots.GRUB_CFG.format(words=WORDS.replace("nohz_full=1-4 ", "")),
+    )
     assert "grub-mkconfig" in good(tmp_path, "apply", *ASK)
 
 
@@ -154,7 +158,9 @@ def test_words_that_others_set_are_replaced_and_all_else_is_kept(tmp_path):
     roots.hand_edited(tmp_path)
     good(tmp_path, "apply", *ASK)
     assert command_line(tmp_path) == (
-        "console=ttyS0,115200 intel_iommu=on iommu=pt rootflags=subvol=@* " + WORDS + " quiet splash"
+        "console=ttyS0,115200 intel_iommu=on iommu=pt rootflags=subvol=@* "
+        + WORDS
+        + " quiet splash"
     )
 
 
@@ -171,7 +177,9 @@ def test_ubuntu_cloud_image_settings_stay(tmp_path):
     good(tmp_path, "apply", "--cores", "1-3,9-11")
     assert command_line(tmp_path).startswith("isolcpus=managed_irq,domain,1-3,9-11 ")
     assert command_line(tmp_path).endswith(" console=tty1 console=ttyS0")
-    assert 'IRQBALANCE_BANNED_CPULIST="1-3,9-11"' in (tmp_path / "etc/default/irqbalance").read_text()
+    assert (
+        'IRQBALANCE_BANNED_CPULIST="1-3,9-11"' in (tmp_path / "etc/default/irqbalance").read_text()
+    )
 
 
 def test_rhel_entries_are_changed_by_its_own_grubby(tmp_path, chroot):
@@ -200,12 +208,20 @@ def asked_of_doca(root: Path) -> list[str]:
 
 def test_doca_hugepages_is_asked_once_and_told_on_revert(tmp_path, chroot):
     roots.doca(tmp_path)
-    database, count = tmp_path / "etc/doca-hugepages.db", "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"
+    database, count = (
+        tmp_path / "etc/doca-hugepages.db",
+        "sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages",
+    )
     for _ in range(2):
         doca.apply(Live(str(tmp_path)), make("", "512x2M", "", False))
-    assert asked_of_doca(tmp_path) == ["config --app dpdk-tokd --size 2048 --num 512 --force", "reload"]
+    assert asked_of_doca(tmp_path) == [
+        "config --app dpdk-tokd --size 2048 --num 512 --force",
+        "reload",
+    ]
     assert (tmp_path / count).read_text() == "612\n"
-    doca.apply(Live(str(tmp_path)), make("", "256x2M", "", False))  # it is there: --force, or it asks
+    doca.apply(
+        Live(str(tmp_path)), make("", "256x2M", "", False)
+    )  # it is there: --force, or it asks
     assert database.read_text() == "other 2048 100\ndpdk-tokd 2048 256\n"
     assert (tmp_path / count).read_text() == "356\n"
     revert(Live(str(tmp_path)))
@@ -224,13 +240,20 @@ def test_pages_that_doca_hugepages_has_not_made_are_asked_for_again(tmp_path, ch
 def test_doca_hugepages_knows_no_nodes(tmp_path):
     roots.bluefield(tmp_path)
     before = roots.snapshot(tmp_path)
-    assert "knows no nodes; leave @0 out" in refused(tmp_path, "apply", "--cores", "4", "--hugepages", "512x2M@0")
+    assert "knows no nodes; leave @0 out" in refused(
+        tmp_path, "apply", "--cores", "4", "--hugepages", "512x2M@0"
+    )
     assert roots.snapshot(tmp_path) == before
 
 
 def test_a_program_that_does_not_end_is_no_hang(tmp_path, chroot, monkeypatch):
     roots.doca(tmp_path)
-    roots.put(tmp_path, "/usr/sbin/doca-hugepages", "#!/bin/busybox sh\nexec /bin/busybox sleep 60\n", 0o755)
+    roots.put(
+        tmp_path,
+        "/usr/sbin/doca-hugepages",
+        "#!/bin/busybox sh\nexec /bin/busybox sleep 60\n",
+        0o755,
+    )
     monkeypatch.setattr("host.root.RUN_S", 0.2)
     with pytest.raises(Failed, match="doca-hugepages reload: not done after 0.2 s"):
         Live(str(tmp_path)).run("doca-hugepages", "reload")
@@ -276,10 +299,14 @@ def test_no_program_of_another_root_is_run_to_look(tmp_path, chroot):
     program = Path(__file__).parents[2] / "config/tokd-host"
     ask = ["--cores", "4-15", "--hugepages", "512x2M", "--root", tmp_path]
     for do in (["check"], ["verify"], ["apply", "--dry-run"], ["apply"], ["revert"]):
-        done = subprocess.run([program, *do, *ask], capture_output=True, text=True, check=False, timeout=60)
+        done = subprocess.run(
+            [program, *do, *ask], capture_output=True, text=True, check=False, timeout=60
+        )
         assert done.returncode in (0, 1), done.stderr
     assert not (tmp_path / "ran").exists()
-    assert Live(str(tmp_path)).ask("mlxconfig") == "" and (tmp_path / "ran").exists()  # it would have said so
+    assert (
+        Live(str(tmp_path)).ask("mlxconfig") == "" and (tmp_path / "ran").exists()
+    )  # it would have said so
 
 
 def test_cores_stay_for_open_vswitch(tmp_path):
@@ -312,12 +339,17 @@ def test_interrupts_that_nobody_can_move_are_no_fault(tmp_path):
     booted(tmp_path, WORDS)
     for irq in ("24", "25"):
         (tmp_path / f"proc/irq/{irq}/smp_affinity_list").write_text("0-7\n")
-    assert "2 interrupts may be handled on isolated cores: 24, 25" in host(tmp_path, "verify").stdout
+    assert (
+        "2 interrupts may be handled on isolated cores: 24, 25" in host(tmp_path, "verify").stdout
+    )
     (tmp_path / "proc/irq/25/x-errno").write_text(f"{errno.EIO}")
     assert "the kernel manages this one" in good(tmp_path, "apply")
     done = host(tmp_path, "verify")
     assert "no interrupt that can be moved" in done.stdout
-    assert "1 interrupts are the kernel's to place, isolcpus=managed_irq keeps them on the other cores: 25" in done.stdout
+    assert (
+        "1 interrupts are the kernel's to place, isolcpus=managed_irq keeps them on the other cores: 25"
+        in done.stdout
+    )
     assert "nothing to change" in good(tmp_path, "apply")
     # A mask of isolated cores alone is one that managed_irq leaves as it is.
     (tmp_path / "proc/irq/25/smp_affinity_list").write_text("2\n")
@@ -334,8 +366,14 @@ def test_an_interrupt_that_fails_otherwise_is_a_failure_and_undone(tmp_path):
     before = roots.snapshot(tmp_path)
     roots.put(tmp_path, "/proc/irq/25/x-errno", f"{errno.ENOSPC}")
     done = host(tmp_path, "apply", "--cores", "1-3,9-11")
-    assert done.returncode == 3 and "irq: /proc/irq/25/smp_affinity_list: cannot write" in done.stderr
-    for name in ("proc/irq/24/smp_affinity_list", "proc/irq/default_smp_affinity", "etc/default/irqbalance"):
+    assert (
+        done.returncode == 3 and "irq: /proc/irq/25/smp_affinity_list: cannot write" in done.stderr
+    )
+    for name in (
+        "proc/irq/24/smp_affinity_list",
+        "proc/irq/default_smp_affinity",
+        "etc/default/irqbalance",
+    ):
         assert (tmp_path / name).read_bytes() == before[name][2]
     assert not (tmp_path / "run/tokd-host-irq").exists()
 
@@ -371,7 +409,9 @@ def test_the_administrator_s_banned_cpus_stay_banned(tmp_path, chroot):
     red_hat.mkdir()
     roots.rhel(red_hat)
     good(red_hat, "apply", *ASK)
-    assert 'IRQBALANCE_BANNED_CPULIST="1-4,6-7"' in (red_hat / "etc/sysconfig/irqbalance").read_text()
+    assert (
+        'IRQBALANCE_BANNED_CPULIST="1-4,6-7"' in (red_hat / "etc/sysconfig/irqbalance").read_text()
+    )
 
 
 def test_what_a_second_plan_leaves_out_is_put_back(machine):
@@ -389,7 +429,9 @@ def test_what_a_second_plan_leaves_out_is_put_back(machine):
     good(machine, "apply", "--cores", "2-3", "--hugepages", "4x1G")
     at_once = roots.snapshot(machine)
     assert {n: w for n, w in at_once.items() if "journal" not in n} == {
-        n: w for n, w in small.items() if "journal" not in n and not n.startswith(("sys/bus", "sys/module"))
+        n: w
+        for n, w in small.items()
+        if "journal" not in n and not n.startswith(("sys/bus", "sys/module"))
     }
 
 
@@ -421,7 +463,9 @@ def test_rhel_kernels_that_come_and_go_between_apply_and_revert(tmp_path, chroot
         assert not any(word in entry.read_text() for word in WORDS.split())
     assert "192M rhgb\n" in kept.read_text()
     assert (tmp_path / "boot/grub2/grubenv").read_text() == "saved_entry=503\n"
-    assert (tmp_path / "etc/kernel/cmdline").read_text() == "root=/dev/mapper/rhel-root ro rhgb quiet\n"
+    assert (
+        tmp_path / "etc/kernel/cmdline"
+    ).read_text() == "root=/dev/mapper/rhel-root ro rhgb quiet\n"
 
 
 def test_what_the_administrator_changed_since_stays(tmp_path):
@@ -497,7 +541,9 @@ def test_irqbalance_is_started_anew_after_a_revert(tmp_path):
     assert "systemctl try-restart irqbalance" in good(tmp_path, "revert")
 
 
-@pytest.mark.parametrize(("release", "at_boot"), [("5.15.0-91-generic", False), ("5.16.0", True), ("6.1.0-9", True)])
+@pytest.mark.parametrize(
+    ("release", "at_boot"), [("5.15.0-91-generic", False), ("5.16.0", True), ("6.1.0-9", True)]
+)
 def test_counts_per_node_are_for_kernels_that_read_them(tmp_path, release, at_boot):
     roots.debian(tmp_path)
     roots.put(tmp_path, "/proc/sys/kernel/osrelease", release + "\n")
@@ -508,12 +554,14 @@ def test_counts_per_node_are_for_kernels_that_read_them(tmp_path, release, at_bo
     assert (tmp_path / count).read_text() == "2\n"
 
 
-@pytest.mark.parametrize(("release", "takes"), [("4.18.0-553.el8", False), ("5.5.19", False), ("5.6.0", True)])
+@pytest.mark.parametrize(
+    ("release", "takes"), [("4.18.0-553.el8", False), ("5.5.19", False), ("5.6.0", True)]
+)
 def test_managed_irq_is_for_kernels_that_know_it(tmp_path, release, takes):
     roots.debian(tmp_path)
     roots.put(tmp_path, "/proc/sys/kernel/osrelease", release + "\n")
     said = good(tmp_path, "apply", "--cores", "1-4")
-    assert (f"isolcpus={'managed_irq,' if takes else ''}domain,1-4" in command_line(tmp_path).split())
+    assert f"isolcpus={'managed_irq,' if takes else ''}domain,1-4" in command_line(tmp_path).split()
     assert ("knows no isolcpus=managed_irq" in said) == (not takes)
 
 
@@ -531,17 +579,25 @@ def test_words_that_are_set_behind_ours_are_not_said_to_be_taken_out(tmp_path):
     late = "/etc/default/grub.d/zzz.cfg"
     roots.put(tmp_path, late, 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX hugepages=5"\n')
     said = good(tmp_path, "apply", *ASK)
-    assert f"which cannot take it out: hugepages=5 ({late})" in said and "taken out of the boot line" not in said
+    assert (
+        f"which cannot take it out: hugepages=5 ({late})" in said
+        and "taken out of the boot line" not in said
+    )
     assert command_line(tmp_path) == WORDS + " hugepages=5 quiet"
     (tmp_path / late[1:]).rename(tmp_path / late[1:].replace("zzz", "yy"))
     said = good(tmp_path, "apply", *ASK)
-    assert "taken out of the boot line, where others set it: hugepages=5" in said and "cannot take" not in said
+    assert (
+        "taken out of the boot line, where others set it: hugepages=5" in said
+        and "cannot take" not in said
+    )
     assert command_line(tmp_path) == WORDS + " quiet"
 
 
 def test_a_grub_that_reads_no_folder_is_refused_before_anything_is_written(tmp_path):
     roots.debian(tmp_path)
-    roots.put(tmp_path, "/usr/sbin/grub-mkconfig", "#!/bin/sh\n. ${sysconfdir}/default/grub\n", 0o755)
+    roots.put(
+        tmp_path, "/usr/sbin/grub-mkconfig", "#!/bin/sh\n. ${sysconfdir}/default/grub\n", 0o755
+    )
     before = roots.snapshot(tmp_path)
     assert "add to the kernel's command line" in refused(tmp_path, "apply", *ASK)
     assert roots.snapshot(tmp_path) == before
@@ -552,7 +608,9 @@ def test_an_image_is_told_how_many_cpus_the_machine_will_have(tmp_path):
     shutil.rmtree(tmp_path / "sys")
     shutil.rmtree(tmp_path / "proc")
     assert "--cpus N" in refused(tmp_path, "apply", *ASK)
-    assert "CPU 4 is not there" in refused(tmp_path, "apply", *ASK, "--cpus", "4", "--memory", "32G")
+    assert "CPU 4 is not there" in refused(
+        tmp_path, "apply", *ASK, "--cpus", "4", "--memory", "32G"
+    )
     good(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "32G")
     assert command_line(tmp_path) == WORDS + " quiet"
 
@@ -564,8 +622,12 @@ def test_an_image_is_told_how_much_memory_the_machine_will_have(tmp_path):
     before = roots.snapshot(tmp_path)
     assert "--memory SIZE" in refused(tmp_path, "apply", *ASK, "--cpus", "8")
     assert "--memory SIZE" in host(tmp_path, "check", *ASK, "--cpus", "8").stdout
-    assert "the machine has 8.0 GiB" in refused(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8G")
-    assert "expected a size like 64G" in refused(tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8")
+    assert "the machine has 8.0 GiB" in refused(
+        tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8G"
+    )
+    assert "expected a size like 64G" in refused(
+        tmp_path, "apply", *ASK, "--cpus", "8", "--memory", "8"
+    )
     assert roots.snapshot(tmp_path) == before
 
 
@@ -606,7 +668,9 @@ def test_the_journal_is_root_s_alone_and_a_broken_one_is_one_line(tmp_path):
     for text in ("[{", "[1]", '{"a": 1}', '[{"name": "/x"}]'):
         journal.write_text(text)
         done = host(tmp_path, "revert")
-        assert done.returncode == 3 and done.stderr.count("\n") == 1 and "is no journal" in done.stderr
+        assert (
+            done.returncode == 3 and done.stderr.count("\n") == 1 and "is no journal" in done.stderr
+        )
 
 
 def test_who_cannot_read_the_journal_can_look():
@@ -616,8 +680,14 @@ def test_who_cannot_read_the_journal_can_look():
 
     def as_nobody(*args: str) -> tuple[int, str, str]:
         done = subprocess.run(
-            ["/usr/bin/python3", PROGRAM, *args], capture_output=True, text=True, check=False, timeout=60,
-            user=65534, group=65534, extra_groups=[],
+            ["/usr/bin/python3", PROGRAM, *args],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+            user=65534,
+            group=65534,
+            extra_groups=[],
         )
         return done.returncode, done.stdout, done.stderr
 
@@ -663,7 +733,11 @@ def booted(root: Path, words: str, isolated: str = "1-4") -> None:
     roots.put(root, "/sys/devices/system/cpu/nohz_full", isolated + "\n")
     roots.put(root, "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages", "8\n")
     # As the kernel prints it: in K or M, never in G.
-    roots.put(root, "/proc/mounts", "none /dev/hugepages-1G hugetlbfs rw,relatime,mode=770,pagesize=1024M 0 0\n")
+    roots.put(
+        root,
+        "/proc/mounts",
+        "none /dev/hugepages-1G hugetlbfs rw,relatime,mode=770,pagesize=1024M 0 0\n",
+    )
 
 
 def test_verify_passes_after_the_boot(tmp_path):
@@ -713,7 +787,9 @@ def test_verify_looks_for_the_threads_that_rcu_nocbs_makes(tmp_path):
     roots.debian(tmp_path)
     good(tmp_path, "apply", *ASK)
     booted(tmp_path, WORDS)
-    for pid, name in enumerate(("kthreadd", "rcuog/0", "rcuop/1", "rcuop/2", "rcuop/3", "rcuos/4"), 2):
+    for pid, name in enumerate(
+        ("kthreadd", "rcuog/0", "rcuop/1", "rcuop/2", "rcuop/3", "rcuos/4"), 2
+    ):
         roots.put(tmp_path, f"/proc/{pid}/comm", name + "\n")
     good(tmp_path, "verify")
     (tmp_path / "proc/6/comm").write_text("kworker/3:0\n")
@@ -814,7 +890,9 @@ def test_secure_boot_is_said(tmp_path):
     assert "note  boot      Secure Boot is on" in host(tmp_path, "check", *ASK).stdout
     assert "note  boot      Secure Boot is on" in good(tmp_path, "apply", *ASK)
     name = roots.nic(tmp_path)
-    assert "note  boot      Secure Boot is on" in good(tmp_path, "apply", "--dry-run", "--nic", name)
+    assert "note  boot      Secure Boot is on" in good(
+        tmp_path, "apply", "--dry-run", "--nic", name
+    )
     shutil.rmtree(tmp_path / "sys/bus/pci/drivers/vfio-pci")
     said = good(tmp_path, "apply", "--dry-run", "--nic", name)
     assert "warn  boot      Secure Boot is on, and vfio-pci not loaded" in said
@@ -829,7 +907,9 @@ def tuned_params(root: Path) -> str:
 
 def test_tuned_is_told_where_the_stage_is_undone(tmp_path, chroot):
     roots.tuned(tmp_path)
-    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True)
+    subprocess.run(
+        ["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True
+    )
     before = tuned_params(tmp_path)
     root = Live(str(tmp_path))
     mark = root.mark()
@@ -863,12 +943,17 @@ def test_one_line_of_tuneds_variables_is_ours(tmp_path):
     variables.write_text(theirs)
     good(tmp_path, "apply", *ASK)
     assert variables.read_text() == theirs.replace("${f:calc_isolated_cores:1}", "1-4")
-    assert "no_balance_cores=5-10 has tuned give isolcpus a second time" in host(tmp_path, "check", *ASK).stdout
+    assert (
+        "no_balance_cores=5-10 has tuned give isolcpus a second time"
+        in host(tmp_path, "check", *ASK).stdout
+    )
 
 
 def test_tuned_is_told_once_and_again_when_its_variables_are_as_before(tmp_path, chroot):
     roots.tuned(tmp_path)
-    subprocess.run(["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True)
+    subprocess.run(
+        ["chroot", tmp_path, "/usr/sbin/tuned-adm", "profile", "cpu-partitioning"], check=True
+    )
     before = tuned_params(tmp_path)
     plan = make("1-4", "", "", False)
     for _ in range(2):
@@ -877,7 +962,9 @@ def test_tuned_is_told_once_and_again_when_its_variables_are_as_before(tmp_path,
     assert len((tmp_path / "tuned-adm.log").read_text().splitlines()) == 2
     revert(Live(str(tmp_path)))
     assert tuned_params(tmp_path) == before
-    assert (tmp_path / "etc/tuned/cpu-partitioning-variables.conf").read_text() == roots.TUNED_VARIABLES
+    assert (
+        tmp_path / "etc/tuned/cpu-partitioning-variables.conf"
+    ).read_text() == roots.TUNED_VARIABLES
 
 
 def bound(root: Path, name: str) -> str:
@@ -971,7 +1058,9 @@ def test_without_an_iommu_it_is_said_also_after_vfio_has_made_up_a_group(tmp_pat
     assert bound(tmp_path, name) == "vfio-pci"
     assert "no IOMMU group" in host(tmp_path, "check", "--nic", name).stdout
     assert host(tmp_path, "check", "--nic", name).returncode == 1
-    assert "as --unsafe-noiommu accepts" in good(tmp_path, "check", "--nic", name, "--unsafe-noiommu")
+    assert "as --unsafe-noiommu accepts" in good(
+        tmp_path, "check", "--nic", name, "--unsafe-noiommu"
+    )
     assert "give both" in refused(tmp_path, "apply", "--unsafe-noiommu")
 
 
@@ -1025,7 +1114,9 @@ def test_at_boot_applies_only_what_a_boot_undoes(tmp_path):
     roots.debian(tmp_path)
     good(tmp_path, "apply", *ASK)
     for cpu in range(8):
-        roots.put(tmp_path, f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", "schedutil\n")
+        roots.put(
+            tmp_path, f"/sys/devices/system/cpu/cpu{cpu}/cpufreq/scaling_governor", "schedutil\n"
+        )
     (tmp_path / DROP_IN).unlink()
     conf = tmp_path / "etc/dpdk-tokd/host.conf"
     conf.write_text("# mine\n" + conf.read_text())

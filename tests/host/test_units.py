@@ -19,7 +19,8 @@ def installed(tmp_path_factory) -> Path:
     """As packages install: below a folder."""
     to = tmp_path_factory.mktemp("install")
     subprocess.run(
-        ["/usr/bin/meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", to], check=True
+        ["/usr/bin/meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", to],
+        check=True,
     )
     return to
 
@@ -37,12 +38,16 @@ def verified(installed: Path, folder: Path, others: dict[str, str]) -> None:
     for name in UNITS:
         text = one(installed, f"{name}.service").read_text()
         # Here the programs lie below another folder.
-        (folder / f"{name}.service").write_text(text.replace("ExecStart=", f"ExecStart={installed}"))
+        (folder / f"{name}.service").write_text(
+            text.replace("ExecStart=", f"ExecStart={installed}")
+        )
     for name, text in others.items():
         (folder / name).write_text(text)
     done = subprocess.run(
         ["systemd-analyze", "verify", "--man=no", *sorted(folder.iterdir())],
-        capture_output=True, text=True, check=False,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stderr) == (0, "")
 
@@ -58,8 +63,12 @@ def test_units_start_beside_those_of_a_cloud_image(installed, tmp_path):
     wants = "tokd-host.service dpdk-tokd.service cloud-init.service network-setup.service systemd-networkd.service"
     others = {
         "network-setup.service": early.format("network.target", "network-pre.target"),
-        "cloud-init-local.service": early.format("network-pre.target sysinit.target", "systemd-remount-fs.service"),
-        "cloud-init.service": early.format("sysinit.target", "cloud-init-local.service network-setup.service"),
+        "cloud-init-local.service": early.format(
+            "network-pre.target sysinit.target", "systemd-remount-fs.service"
+        ),
+        "cloud-init.service": early.format(
+            "sysinit.target", "cloud-init-local.service network-setup.service"
+        ),
         "cloud.target": f"[Unit]\nWants={wants}\n",
     }
     verified(installed, tmp_path, others)
@@ -88,7 +97,9 @@ def test_what_the_recipe_copies_is_installed(installed):
     recipe = re.findall(r"^    cp (?:-r )?(\S+)", page, re.MULTILINE)
     assert len(recipe) == 3
     prefix = one(installed, "dpdk-tokd.service").parents[3]
-    assert [name for name in recipe if not (prefix / name.removeprefix("/usr/local/")).exists()] == []
+    assert [
+        name for name in recipe if not (prefix / name.removeprefix("/usr/local/")).exists()
+    ] == []
 
 
 def test_the_agents_environment_file_has_a_table(installed):
@@ -99,7 +110,10 @@ def test_the_agents_environment_file_has_a_table(installed):
 def test_tokd_host_runs_from_where_it_is_installed(installed, tmp_path):
     program = one(installed, "tokd-host")
     done = subprocess.run(
-        [program, "check", "--cores", "1", "--root", tmp_path], capture_output=True, text=True, check=False
+        [program, "check", "--cores", "1", "--root", tmp_path],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert "no list of CPUs" in done.stderr
@@ -131,7 +145,10 @@ def test_who_is_waited_for_says_that_it_is_ready(installed, unit):
 def test_ports_are_bound_before_networks_are_set_up(installed):
     """NetworkManager and networkd are ordered behind this target; it is there only if somebody wants it."""
     has = settings(installed, "tokd-host")
-    assert "network-pre.target" in has["Before"].split() and "network-pre.target" in has["Wants"].split()
+    assert (
+        "network-pre.target" in has["Before"].split()
+        and "network-pre.target" in has["Wants"].split()
+    )
 
 
 def test_ports_are_bound_when_their_drivers_had_time_to_come(installed):
@@ -147,7 +164,10 @@ def test_what_cannot_help_is_not_tried_again(installed, unit):
     has = settings(installed, unit)
     assert (has["Restart"], has["RestartPreventExitStatus"]) == ("on-failure", "2")
     program = installed / has["ExecStart"].split()[0].lstrip("/")
-    assert subprocess.run([program, "--no-such-option"], capture_output=True, check=False).returncode == 2
+    assert (
+        subprocess.run([program, "--no-such-option"], capture_output=True, check=False).returncode
+        == 2
+    )
 
 
 @pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
@@ -155,7 +175,9 @@ def test_what_may_help_is_tried_for_ever(installed, unit):
     """By default systemd gives a unit up that is started five times within 10 s, and these are, a second apart."""
     text = one(installed, f"{unit}.service").read_text()
     assert settings(installed, unit)["StartLimitIntervalSec"] == "0"
-    assert text.index("StartLimitIntervalSec") < text.index("[Service]")  # in another section it is ignored
+    assert text.index("StartLimitIntervalSec") < text.index(
+        "[Service]"
+    )  # in another section it is ignored
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -95,7 +95,9 @@ BY_POINTER = {
     "all_done": ByPointer(
         "which ids of the token ring are on their way", ("tokd_zero_copy_in_use",)
     ),
-    "tokg_sink_turn": ByPointer("a transport: its completions", ("tokg_shm_poll", "tokg_verbs_poll")),
+    "tokg_sink_turn": ByPointer(
+        "a transport: its completions", ("tokg_shm_poll", "tokg_verbs_poll")
+    ),
     "post_all": ByPointer(
         "the same: its doorbell", ("tokg_shm_flush", "tokg_cuda_flush", "tokg_verbs_flush")
     ),

@@ -64,25 +64,43 @@ RUNS = [
     Run("in order: one unit of outputs, a restart", "WORKERS=1 OUTS=1 RESTARTS=1"),
     Run("in order: 2 workers, a restart", "TEXTS=2 RESTARTS=1", slow=True),
     Run("in order: 2 restarts", "WORKERS=1 TEXTS=2 RESTARTS=2", slow=True),
-    Run("in order: late workers, what claim and done promise", "WORKERS=1 TEXTS=2 RESTARTS=1 FENCED=0"),
+    Run(
+        "in order: late workers, what claim and done promise",
+        "WORKERS=1 TEXTS=2 RESTARTS=1 FENCED=0",
+    ),
     Run("in order: a successor", "WORKERS=1 TEXTS=2 DEATHS=1"),
     Run("in order: a successor, a restart", "WORKERS=1 TEXTS=1 DEATHS=1 RESTARTS=1"),
     Run("in order: a connection breaks", "WORKERS=1 BREAKS=1"),
-    Run("in order, no check word: a connection breaks, a restart", "WORKERS=1 TEXTS=2 CHECK=0 BREAKS=1 RESTARTS=1", slow=True),
+    Run(
+        "in order, no check word: a connection breaks, a restart",
+        "WORKERS=1 TEXTS=2 CHECK=0 BREAKS=1 RESTARTS=1",
+        slow=True,
+    ),
     Run("payload after header: 3 texts", "ORDER=LOOSE WORKERS=1", slow=True),
     Run("payload after header: a connection breaks", "ORDER=LOOSE WORKERS=1 TEXTS=2 BREAKS=1"),
     Run("payload after header: a restart", "ORDER=LOOSE WORKERS=1 TEXTS=2 RESTARTS=1", slow=True),
     Run("payload after header: 1 text, a restart", "ORDER=LOOSE WORKERS=1 TEXTS=1 RESTARTS=1"),
-    Run("payload after header: a successor, a restart", "ORDER=LOOSE WORKERS=1 TEXTS=1 DEATHS=1 RESTARTS=1", slow=True),
+    Run(
+        "payload after header: a successor, a restart",
+        "ORDER=LOOSE WORKERS=1 TEXTS=1 DEATHS=1 RESTARTS=1",
+        slow=True,
+    ),
     Run("payload after header: a successor", "ORDER=LOOSE WORKERS=1 TEXTS=2 DEATHS=1", slow=True),
     Run("any order: 2 texts", "ORDER=ANY WORKERS=1 TEXTS=2"),
     Run("any order: 3 texts", "ORDER=ANY WORKERS=1", slow=True),
     Run("any order: 2 workers", "ORDER=ANY TEXTS=2", slow=True),
     Run("any order: one slot, a restart", "ORDER=ANY WORKERS=1 S=1 OUTS=1 TEXTS=2 RESTARTS=1"),
     Run("any order: a connection breaks", "ORDER=ANY WORKERS=1 TEXTS=2 BREAKS=1", slow=True),
-    Run("any order: one slot, a connection breaks", "ORDER=ANY WORKERS=1 S=1 OUTS=1 TEXTS=2 BREAKS=1"),
+    Run(
+        "any order: one slot, a connection breaks",
+        "ORDER=ANY WORKERS=1 S=1 OUTS=1 TEXTS=2 BREAKS=1",
+    ),
     Run("any order: a successor", "ORDER=ANY WORKERS=1 TEXTS=1 DEATHS=1"),
-    Run("any order: one slot, a successor", "ORDER=ANY WORKERS=1 S=1 OUTS=1 TEXTS=2 DEATHS=1", slow=True),
+    Run(
+        "any order: one slot, a successor",
+        "ORDER=ANY WORKERS=1 S=1 OUTS=1 TEXTS=2 DEATHS=1",
+        slow=True,
+    ),
 ]
 
 CHANGES = [
@@ -321,8 +339,8 @@ def search(name: str, sizes: str, model: str, *, fast: bool = True, show: bool =
         call("gcc", "-O1" if fast else "-O0", "-w", "-DSAFETY", "-DCOLLAPSE", "-DVECTORSZ=1024", "-DMEMLIM=6000",
              "-o", "pan", "pan.c")  # fmt: skip
         said = call("./pan", f"-m{DEPTH}")
-        error = re.search(r"^pan:1: (.*?) \(at depth", said, re.M)
-        states = re.search(r"^\s*(\d+) states, stored", said, re.M)
+        error = re.search(r"^pan:1: (.*?) \(at depth", said, re.MULTILINE)
+        states = re.search(r"^\s*(\d+) states, stored", said, re.MULTILINE)
         errors = re.search(r"errors: (\d+)", said)
         if errors is None or states is None:
             raise SystemExit(f"{name}: pan ended without a result: {said}")
@@ -338,7 +356,9 @@ def changed(change: Change, model: str) -> str:
     for old, new in ((change.old, change.new), change.also):
         if old:
             if model.count(old) != 1:
-                raise SystemExit(f"{change.name}: {MODEL.name} has this {model.count(old)} times: {old}")
+                raise SystemExit(
+                    f"{change.name}: {MODEL.name} has this {model.count(old)} times: {old}"
+                )
             model = model.replace(old, new)
     return model
 

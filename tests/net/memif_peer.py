@@ -9,6 +9,7 @@ import socket
 import struct
 from pathlib import Path
 from types import TracebackType
+from typing import Self
 
 MESSAGE_BYTES = 128
 ACK, HELLO, INIT, ADD_REGION, ADD_RING, CONNECT, CONNECTED = 1, 2, 3, 4, 5, 6, 7
@@ -35,7 +36,7 @@ class MemifPeer:
             self.close()
             raise
 
-    def __enter__(self) -> MemifPeer:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

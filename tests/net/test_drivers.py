@@ -17,7 +17,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
-from dpdk_tokd import RingReader, Tokenizer, wire
+from dpdk_tokd import RingReader, Tokenizer
 from memif_peer import MemifPeer
 from netlab import NO_HUGE, Appliance, NetLab, why_not
 from raw_client import RawStream, frame

@@ -118,9 +118,7 @@ def test_a_vlan_is_served_and_no_other(lab6, gpt2_file, tmp_path, driver):
     """Frames by hand: not every kernel has VLAN interfaces."""
     args = ("--vlan", str(VLAN))
     with (
-        Appliance(
-            lab6, gpt2_file, tmp_path, driver=driver, memory=NO_HUGE, args=args
-        ) as appliance,
+        Appliance(lab6, gpt2_file, tmp_path, driver=driver, memory=NO_HUGE, args=args) as appliance,
         RawStream(lab6) as stream,
     ):
         plain = frame(lab6, stream.packets(b"hello")[0])

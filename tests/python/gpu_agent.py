@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Self
 
 import pytest
 
@@ -47,7 +48,7 @@ class Agent:
         self.process.send_signal(how)
         return self.process.wait(timeout)
 
-    def __enter__(self) -> Agent:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -95,7 +96,7 @@ class Poster:
         assert word == "released"
         return int(released)
 
-    def __enter__(self) -> Poster:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

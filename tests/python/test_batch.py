@@ -182,7 +182,7 @@ LENGTH = "a number from 0 to 2147483647"
         ({"padding": 1.5}, "padding: 1.5: expected"),
         ({"padding": -1}, f"padding: -1: .*{LENGTH}"),
         ({"padding": 2**40}, f"padding: {2**40}: .*{LENGTH}"),
-        ({"padding_side": "x"}, "padding_side: 'x': expected \"left\" or \"right\""),
+        ({"padding_side": "x"}, 'padding_side: \'x\': expected "left" or "right"'),
         ({"padding_side": ""}, "padding_side: '': expected"),
         ({"pad_to_multiple_of": -4}, f"pad_to_multiple_of: -4: expected {LENGTH}"),
         ({"pad_to_multiple_of": 2**31}, f"pad_to_multiple_of: {2**31}: expected {LENGTH}"),
@@ -190,7 +190,7 @@ LENGTH = "a number from 0 to 2147483647"
         ({"pad_id": 2**32}, f"pad_id: {2**32}: expected"),
         ({"truncation": 2**70}, f"truncation: {2**70}: expected True, False or {LENGTH}"),
         ({"truncation": "longest_first"}, "truncation: 'longest_first': expected True"),
-        ({"truncation_side": "top"}, "truncation_side: 'top': expected \"left\" or \"right\""),
+        ({"truncation_side": "top"}, 'truncation_side: \'top\': expected "left" or "right"'),
     ],
 )
 def test_an_argument_that_cannot_be_is_named_with_what_could(bert, arguments, says):

@@ -82,7 +82,9 @@ def test_a_gpu_is_found_by_its_uuid_whatever_its_number(
 
 
 def test_a_gpu_that_this_process_does_not_see_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(RingError, match="GPU-03030303-0303-0303-0303-030303030303.* none of the 2 "):
+    with pytest.raises(
+        RingError, match="GPU-03030303-0303-0303-0303-030303030303.* none of the 2 "
+    ):
         opened(monkeypatch, GPUS[:2], GPUS[2])
 
 

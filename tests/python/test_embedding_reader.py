@@ -442,7 +442,10 @@ def test_requests_that_are_none_are_refused_in_words(agent: Agent) -> None:
         (b"x", "1 bytes: must have 16"),
         (good + b"x", "17 bytes: must have 16"),
         (layout.REQ.pack(1, layout.VERSION, 0, 0), "magic 0x00000001"),
-        (layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION + 1, 0, 0), f"version {layout.VERSION + 1}"),
+        (
+            layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION + 1, 0, 0),
+            f"version {layout.VERSION + 1}",
+        ),
         (layout.REQ.pack(layout.HOLD_MAGIC, layout.VERSION, 1, 0), "a field it lacks"),
     ]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:

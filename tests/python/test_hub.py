@@ -115,7 +115,9 @@ def test_a_folder_that_has_tekken_json_alone(tmp_path):
 
 
 def test_what_is_not_in_the_cache_is_said(cache):
-    with pytest.raises(FileNotFoundError, match="local cache of some/model .revision main. has none"):
+    with pytest.raises(
+        FileNotFoundError, match="local cache of some/model .revision main. has none"
+    ):
         load(cache({"config.json": "{}"}))
     with pytest.raises(FileNotFoundError, match="revision v9"):
         load(cache({}, OLDER), revision="v9")
@@ -123,7 +125,9 @@ def test_what_is_not_in_the_cache_is_said(cache):
 
 def test_the_environment_says_where_and_that_there_is_no_network(cache):
     folder = cache({"vocab.txt": VOCAB})
-    program = "import dpdk_tokd; print(dpdk_tokd.Tokenizer.from_pretrained('some/model').vocab_size)"
+    program = (
+        "import dpdk_tokd; print(dpdk_tokd.Tokenizer.from_pretrained('some/model').vocab_size)"
+    )
     environment = os.environ | {"HF_HUB_CACHE": str(folder), "HF_HUB_OFFLINE": "1"}
     done = subprocess.run(
         [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True

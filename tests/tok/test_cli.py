@@ -188,7 +188,9 @@ def test_where_a_text_is_not_utf8_is_said(vocab) -> None:
 
 
 def test_an_error_is_one_line_whatever_was_asked(vocab) -> None:
-    assert_one_line(run("encode", "--vocab", vocab, "--algo", "a\nb"), 2, "--algo a?b: give exact or greedy")
+    assert_one_line(
+        run("encode", "--vocab", vocab, "--algo", "a\nb"), 2, "--algo a?b: give exact or greedy"
+    )
 
 
 def read_some(process: subprocess.Popen[bytes]) -> bytes:
@@ -379,10 +381,16 @@ def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, 
         (["encode", "--no-such"], "--no-such: no such option"),
         (["decode", "--no-such"], "--no-such: no such option"),
         (["encode", "--vocab", "gpt2", "--algo", "best"], "--algo best: give exact or greedy"),
-        (["encode", "--vocab", "gpt2", "--split", "0"], "--split 0: give a number from 1, or random:SEED"),
+        (
+            ["encode", "--vocab", "gpt2", "--split", "0"],
+            "--split 0: give a number from 1, or random:SEED",
+        ),
         (["encode", "--vocab", "gpt2", "--split", "-1"], "--split -1: give a number"),
         (["encode", "--vocab", "gpt2", "--split", "random:"], "--split random:: give a number"),
-        (["encode", "--vocab", "gpt2", "--added-tokens", "some"], "--added-tokens some: give text, plain or all"),
+        (
+            ["encode", "--vocab", "gpt2", "--added-tokens", "some"],
+            "--added-tokens some: give text, plain or all",
+        ),
         (["encode", "--vocab", "gpt2", "text"], "the text comes on standard input"),
         (["decode", "--vocab", "gpt2", "1"], "ids come on standard input"),
     ],

@@ -160,8 +160,20 @@ def test_warm_up_is_checked_but_not_written(load):
         (["--connect", "127.0.0.1:9"], "--slices FILE is missing"),
         (["--timeout", "0"], "give 1 to 60000 ms"),
         (["--payload", "65444"], "give 1 to 65443"),
-        (["--connect", "127.0.0.1:9", "--slices", "s", "--out", "o", "--mode", "tcp", "--stream"],
-         "for --mode tokd"),
+        (
+            [
+                "--connect",
+                "127.0.0.1:9",
+                "--slices",
+                "s",
+                "--out",
+                "o",
+                "--mode",
+                "tcp",
+                "--stream",
+            ],
+            "for --mode tokd",
+        ),
         (["more"], "not an option"),
     ],
 )

@@ -88,7 +88,9 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "app/tokd-tail": {"lib/options", "include/tokd"},
     "app/tokd-load": {"lib/options", "include/tokd"},
     "app/tokd-load-dpdk": {"lib/options", "include/tokd", "app/tokd-load"},
-    "app/tokd-gpu": SINK | {"lib/notify", "lib/options"} | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
+    "app/tokd-gpu": SINK
+    | {"lib/notify", "lib/options"}
+    | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 
 

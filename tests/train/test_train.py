@@ -248,7 +248,10 @@ REFUSED = [
     (["--model", "bpe", "--min-frequency", "-1"], "--min-frequency -1: not a number"),
     (["--model", "bpe", "--pretokenizer", "gpt5"], "--pretokenizer gpt5: not implemented"),
     (["--model", "bpe", "-o", "x", "y", "--cased"], "--cased is not for --model bpe"),
-    (["--model", "wordpiece", "-o", "x", "y", "--pretokenizer", "gpt2"], "--pretokenizer is not for --model"),
+    (
+        ["--model", "wordpiece", "-o", "x", "y", "--pretokenizer", "gpt2"],
+        "--pretokenizer is not for --model",
+    ),
     (["--model", "bpe", "--special", ""], "--special: the value is empty; give TOKEN"),
     (["--model", "bpe", "--frobnicate"], "--frobnicate: no such option"),
 ]

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
-from tokenizers import (  # noqa: E402
+from tokenizers import (
     decoders,
     models,
     normalizers,

@@ -33,7 +33,19 @@ PACKAGES = {
 }  # fmt: skip
 # Never looked at, and half of all.
 USELESS = ("usr/share/doc", "usr/share/locale", "usr/share/man", "usr/lib/grub/i386-pc/*.module")
-USELESS_DRIVERS = ("media", "gpu", "staging", "usb", "scsi", "hwmon", "iio", "input", "isdn", "mtd", "platform")
+USELESS_DRIVERS = (
+    "media",
+    "gpu",
+    "staging",
+    "usb",
+    "scsi",
+    "hwmon",
+    "iio",
+    "input",
+    "isdn",
+    "mtd",
+    "platform",
+)
 
 
 def digest(*parts: object) -> str:
@@ -79,10 +91,19 @@ def root(arch: str) -> Path:
 
     def make(folder: Path) -> None:
         command = ["mmdebstrap", "--quiet", f"--arch={arch}", "--variant=extract"]
-        command += ["--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"] if "base-files" in packages else []
+        command += (
+            ["--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr"]
+            if "base-files" in packages
+            else []
+        )
         command += [f"--include={','.join(packages)}", SUITE, str(folder)]
         done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=UNPACK_S, stdin=subprocess.DEVNULL
+            command,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=UNPACK_S,
+            stdin=subprocess.DEVNULL,
         )
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(command)}: {done.stderr}")

@@ -20,11 +20,19 @@ import programs
 SECTOR = 512
 START = 2048  # first sector of the partition: 1 MiB, and room for core.img
 DISK_MB = 640
-CORE_MODULES = "biosdisk part_msdos ext2 normal configfile".split()
+CORE_MODULES = ["biosdisk", "part_msdos", "ext2", "normal", "configfile"]
 BOOT_CODE = 440  # bytes of boot.img that are not partition table
 LINUX = 0x83
 BOOTABLE = 0x80
-MODULES = ("virtio_pci", "virtio_blk", "virtio_net", "crc32c_generic", "ext4", "vfio_iommu_type1", "vfio_pci")
+MODULES = (
+    "virtio_pci",
+    "virtio_blk",
+    "virtio_net",
+    "crc32c_generic",
+    "ext4",
+    "vfio_iommu_type1",
+    "vfio_pci",
+)
 
 # As a machine has it that Debian's installer left: a main file, and no words of ours.
 GRUB_DEFAULT = """\
@@ -38,7 +46,10 @@ GRUB_SERIAL_COMMAND="serial --unit=0 --speed=115200"
 GRUB_DISABLE_OS_PROBER=true
 """
 # What tokd-host imports, compiled as Debian does at installation: a start takes a quarter of the time.
-PYTHON = [f"/usr/lib/python3.11{folder}" for folder in ("", "/collections", "/encodings", "/importlib", "/json", "/re")]
+PYTHON = [
+    f"/usr/lib/python3.11{folder}"
+    for folder in ("", "/collections", "/encodings", "/importlib", "/json", "/re")
+]
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 GRUB_SCRIPTS = ("00_header", "10_linux", "40_custom")
 # Until the guest has made its own.
@@ -65,15 +76,35 @@ WantedBy=multi-user.target
 """
 # What nothing here waits for: each is seconds in a guest. Of generators fstab's is enough. No udev: it would look at
 # all devices, which takes longest of all.
-MASKED = (
-    "systemd-udevd.service systemd-udev-trigger.service systemd-udevd-control.socket systemd-udevd-kernel.socket "
-    "getty.target systemd-update-utmp.service systemd-update-utmp-runlevel.service systemd-random-seed.service "
-    "systemd-journal-flush.service systemd-modules-load.service systemd-sysusers.service "
-    "systemd-tmpfiles-setup-dev.service systemd-tmpfiles-clean.timer systemd-user-sessions.service "
-    "systemd-logind.service systemd-initctl.socket kmod-static-nodes.service modprobe@.service "
-    "proc-sys-fs-binfmt_misc.automount sys-fs-fuse-connections.mount sys-kernel-config.mount sys-kernel-debug.mount "
-    "sys-kernel-tracing.mount dev-mqueue.mount cryptsetup.target veritysetup.target integritysetup.target"
-).split()
+MASKED = [
+    "systemd-udevd.service",
+    "systemd-udev-trigger.service",
+    "systemd-udevd-control.socket",
+    "systemd-udevd-kernel.socket",
+    "getty.target",
+    "systemd-update-utmp.service",
+    "systemd-update-utmp-runlevel.service",
+    "systemd-random-seed.service",
+    "systemd-journal-flush.service",
+    "systemd-modules-load.service",
+    "systemd-sysusers.service",
+    "systemd-tmpfiles-setup-dev.service",
+    "systemd-tmpfiles-clean.timer",
+    "systemd-user-sessions.service",
+    "systemd-logind.service",
+    "systemd-initctl.socket",
+    "kmod-static-nodes.service",
+    "modprobe@.service",
+    "proc-sys-fs-binfmt_misc.automount",
+    "sys-fs-fuse-connections.mount",
+    "sys-kernel-config.mount",
+    "sys-kernel-debug.mount",
+    "sys-kernel-tracing.mount",
+    "dev-mqueue.mount",
+    "cryptsetup.target",
+    "veritysetup.target",
+    "integritysetup.target",
+]
 GENERATORS = ("systemd-fstab-generator",)
 
 
@@ -83,8 +114,14 @@ def image(vocabulary: Path) -> Path:
     root, built = debian.root("amd64"), programs.amd64()
     here = Path(__file__).resolve().parent
     scripts = ("init", "root.sh", "said.sh", "grub.sh", "units.sh")
-    sources = [here / "disk.py", here / "initramfs.py", *(initramfs.GUEST / name for name in scripts)]
-    sources += [p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"]
+    sources = [
+        here / "disk.py",
+        here / "initramfs.py",
+        *(initramfs.GUEST / name for name in scripts),
+    ]
+    sources += [
+        p for p in (debian.REPOSITORY / "config").rglob("*") if p.is_file() and p.suffix != ".pyc"
+    ]
     sources += [built.appliance, vocabulary]
     inputs = debian.digest(root.name, [(str(p), p.read_bytes()) for p in sorted(sources)])
     return debian.made("disk", inputs, lambda path: _make(path, root, built, vocabulary))
@@ -105,8 +142,25 @@ def _make(path: Path, root: Path, built: programs.Programs, vocabulary: Path) ->
             f.write(core)
             f.truncate(DISK_MB << 20)
         blocks = ((DISK_MB << 20) - START * SECTOR) // 4096
-        command = ["mke2fs", "-q", "-F", "-t", "ext4", "-b", "4096", "-O", "^has_journal,^metadata_csum"]
-        command += ["-E", f"offset={START * SECTOR},lazy_itable_init=1", "-d", str(tree), str(path), str(blocks)]
+        command = [
+            "mke2fs",
+            "-q",
+            "-F",
+            "-t",
+            "ext4",
+            "-b",
+            "4096",
+            "-O",
+            "^has_journal,^metadata_csum",
+        ]
+        command += [
+            "-E",
+            f"offset={START * SECTOR},lazy_itable_init=1",
+            "-d",
+            str(tree),
+            str(path),
+            str(blocks),
+        ]
         _run(*command)
     finally:
         debian.remove(tree)
@@ -125,7 +179,9 @@ def _run(*command: str, **options: object) -> None:
 def _first_sector(boot: bytes) -> bytes:
     """GRUB's first stage and a table of one partition, which takes the rest of the disk."""
     sectors = (DISK_MB << 20) // SECTOR - START
-    entry = struct.pack("<B3sB3sII", BOOTABLE, b"\xfe\xff\xff", LINUX, b"\xfe\xff\xff", START, sectors)
+    entry = struct.pack(
+        "<B3sB3sII", BOOTABLE, b"\xfe\xff\xff", LINUX, b"\xfe\xff\xff", START, sectors
+    )
     table = entry + bytes(3 * 16)
     return boot[:BOOT_CODE] + bytes(446 - BOOT_CODE) + table + b"\x55\xaa"
 
@@ -138,7 +194,9 @@ def _core(tree: Path) -> bytes:
     data = core.read_bytes()
     core.unlink()
     if len(data) > (START - 1) * SECTOR:
-        raise RuntimeError(f"core.img has {len(data)} bytes, {(START - 1) * SECTOR} fit before the partition")
+        raise RuntimeError(
+            f"core.img has {len(data)} bytes, {(START - 1) * SECTOR} fit before the partition"
+        )
     return data
 
 
@@ -186,7 +244,16 @@ def _configure(tree: Path, root: Path) -> None:
 
 def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
     """As doc/user/host.md says; of the programs dpdk-tokd alone, with what of its libraries no package here has."""
-    command = ["meson", "install", "-C", str(debian.BUILD), "--no-rebuild", "--quiet", "--destdir", str(tree)]
+    command = [
+        "meson",
+        "install",
+        "-C",
+        str(debian.BUILD),
+        "--no-rebuild",
+        "--quiet",
+        "--destdir",
+        str(tree),
+    ]
     _run(*command, cwd=debian.REPOSITORY)
     debian.remove(tree / "usr/local/bin")  # for another CPU
     (tree / "usr/local/bin").mkdir()

@@ -55,16 +55,36 @@ class Guest:
     ) -> None:
         """words: of the kernel's command line. Without a kernel the guest boots from its disk."""
         self.name, self._fds = name, pass_fds
-        self._console = debian.CACHE / f"{name.replace(' ', '-')}.console"  # to be looked at while it runs
+        self._console = (
+            debian.CACHE / f"{name.replace(' ', '-')}.console"
+        )  # to be looked at while it runs
         machine = {
             "amd64": ["-machine", "q35,kernel-irqchip=split", "-cpu", "max"],
             "arm64": ["-machine", "virt,gic-version=3,iommu=smmuv3", "-cpu", "cortex-a76"],
         }[arch]
         command = [QEMU[arch], "-accel", "tcg,thread=multi", *machine]
-        command += ["-smp", "2", "-m", str(memory_mb), "-nodefaults", "-display", "none", "-serial", "stdio"]
+        command += [
+            "-smp",
+            "2",
+            "-m",
+            str(memory_mb),
+            "-nodefaults",
+            "-display",
+            "none",
+            "-serial",
+            "stdio",
+        ]
         if kernel is not None:
             line = f"{WORDS[arch]} panic=-1 quiet {words}".strip()
-            command += ["-no-reboot", "-kernel", str(kernel), "-initrd", str(initramfs), "-append", line]
+            command += [
+                "-no-reboot",
+                "-kernel",
+                str(kernel),
+                "-initrd",
+                str(initramfs),
+                "-append",
+                line,
+            ]
         self.command = [*command, *options]
         self._lines: list[str] = []
         self._changed = threading.Condition()
@@ -120,7 +140,9 @@ class Guest:
                         return value.strip()
                 seen = len(self._lines)
                 if self._ended:
-                    raise AssertionError(f"{self.name} ended, or its kernel panicked, and never said {name!r}")
+                    raise AssertionError(
+                        f"{self.name} ended, or its kernel panicked, and never said {name!r}"
+                    )
                 if not self._changed.wait(deadline - time.monotonic()):
                     raise AssertionError(f"{self.name} did not say {name!r} within {LIMIT_S:.0f} s")
 
@@ -128,7 +150,11 @@ class Guest:
         """Values of all lines of that name so far."""
         mark = f"@@ {name} "
         with self._changed:
-            return [(line + " ").partition(mark)[2].strip() for line in self._lines if mark in line + " "]
+            return [
+                (line + " ").partition(mark)[2].strip()
+                for line in self._lines
+                if mark in line + " "
+            ]
 
     def say(self, line: str) -> None:
         """On the guest's console."""
@@ -141,6 +167,8 @@ class Guest:
         try:
             status = self._process.wait(max(left, 1))
         except subprocess.TimeoutExpired:
-            raise AssertionError(f"{self.name} did not turn itself off within {LIMIT_S:.0f} s") from None
+            raise AssertionError(
+                f"{self.name} did not turn itself off within {LIMIT_S:.0f} s"
+            ) from None
         assert status == 0, f"{self.name}: QEMU's exit status is {status}"
         self._reader.join()

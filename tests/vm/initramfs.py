@@ -8,16 +8,58 @@ import os
 import stat
 from pathlib import Path
 
+import debian
 from elftools.elf.elffile import ELFFile
 
-import debian
-
 GUEST = Path(__file__).resolve().parent / "guest"
-APPLETS = (
-    "awk basename cat chmod cut dmesg echo env free grep head hostname id ifconfig insmod ip kill killall ln ls mkdir "
-    "mount nc nproc ping poweroff printf ps readlink rm sed seq sh sleep sort switch_root sync tail taskset test "
-    "timeout touch tr umount uname wc"
-).split()
+APPLETS = [
+    "awk",
+    "basename",
+    "cat",
+    "chmod",
+    "cut",
+    "dmesg",
+    "echo",
+    "env",
+    "free",
+    "grep",
+    "head",
+    "hostname",
+    "id",
+    "ifconfig",
+    "insmod",
+    "ip",
+    "kill",
+    "killall",
+    "ln",
+    "ls",
+    "mkdir",
+    "mount",
+    "nc",
+    "nproc",
+    "ping",
+    "poweroff",
+    "printf",
+    "ps",
+    "readlink",
+    "rm",
+    "sed",
+    "seq",
+    "sh",
+    "sleep",
+    "sort",
+    "switch_root",
+    "sync",
+    "tail",
+    "taskset",
+    "test",
+    "timeout",
+    "touch",
+    "tr",
+    "umount",
+    "uname",
+    "wc",
+]
 FOLDERS = ("lib", "drivers")  # where libraries are, see guest/init
 
 
@@ -67,7 +109,9 @@ class Initramfs(Archive):
     def __init__(self, root: Path) -> None:
         """root: unpacked packages, see debian.root()."""
         super().__init__()
-        self._modules = {path.stem.replace("-", "_"): path for path in debian.modules(root).rglob("*.ko")}
+        self._modules = {
+            path.stem.replace("-", "_"): path for path in debian.modules(root).rglob("*.ko")
+        }
         self._load: list[str] = []
         self.file("bin/busybox", (root / "bin/busybox").read_bytes())
         for name in APPLETS:
@@ -104,7 +148,9 @@ class Initramfs(Archive):
             self.file(loader, find(Path(loader).name, libraries).read_bytes())
         for name in needed:
             # A second copy of a driver would be a second driver.
-            if not any(f"{folder}/{name}" in self for folder in FOLDERS) and not name.startswith("ld-linux"):
+            if not any(f"{folder}/{name}" in self for folder in FOLDERS) and not name.startswith(
+                "ld-linux"
+            ):
                 self.library(name, libraries)
 
     def write(self, path: Path) -> None:
@@ -133,5 +179,7 @@ def depends(path: Path) -> list[str]:
     """What a kernel module says that it depends on."""
     with path.open("rb") as f:
         section = ELFFile(f).get_section_by_name(".modinfo")
-        words = dict(w.split(b"=", 1) for w in section.data().split(b"\0") if w.startswith(b"depends="))
+        words = dict(
+            w.split(b"=", 1) for w in section.data().split(b"\0") if w.startswith(b"depends=")
+        )
     return [name for name in words.get(b"depends", b"").decode().split(",") if name]

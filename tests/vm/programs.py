@@ -32,9 +32,13 @@ class Programs:
     def add_appliance(self, archive: Initramfs, names: tuple[str, ...] = CARD_DRIVERS) -> None:
         """dpdk-tokd, and DPDK's drivers in /drivers: those that it needs for one virtio card, or others."""
         archive.program(self.appliance, self.libraries)
-        archive.library("libgcc_s.so.1", self.libraries)  # opened by name when a thread is cancelled
+        archive.library(
+            "libgcc_s.so.1", self.libraries
+        )  # opened by name when a thread is cancelled
         drivers = [self.drivers / f"{name}.so.{ABI}" for name in names]
-        for path in drivers:  # EAL loads those with its own ending, the loader what drivers call each other
+        for path in (
+            drivers
+        ):  # EAL loads those with its own ending, the loader what drivers call each other
             archive.file(f"drivers/{path.name}.0", path.read_bytes())
             archive.link(f"drivers/{path.name}", f"{path.name}.0")
         for path in drivers:
@@ -68,12 +72,20 @@ def arm64() -> Programs:
         pytest.skip(f"{build}/app/dpdk-tokd is not there: run tools/arm")
     libraries = build / "root/usr/lib/aarch64-linux-gnu"
     return Programs(
-        build, [libraries, build / "root/lib/aarch64-linux-gnu", build / "root/lib"], libraries / f"dpdk/pmds-{ABI}.0"
+        build,
+        [libraries, build / "root/lib/aarch64-linux-gnu", build / "root/lib"],
+        libraries / f"dpdk/pmds-{ABI}.0",
     )
 
 
 def _run(*command: str, cwd: Path | None = None) -> None:
     done = subprocess.run(
-        command, capture_output=True, text=True, check=False, cwd=cwd, timeout=BUILD_S, stdin=subprocess.DEVNULL
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        timeout=BUILD_S,
+        stdin=subprocess.DEVNULL,
     )
     assert done.returncode == 0, f"{' '.join(command)}:\n{done.stdout}{done.stderr}"

@@ -77,7 +77,9 @@ def check_units(guest: Guest, wire: Wire, reference) -> None:
     assert guest.wait_for("unit-wrong") == "1"
     assert guest.wait_for("wrong") == "failed by 2, 0 restarts"
     assert guest.wait_for("unit-start") == "0"
-    assert any("TOKD_IP=10.99.0.999: not an IPv4 address" in line for line in guest.said("wrong-log"))
+    assert any(
+        "TOKD_IP=10.99.0.999: not an IPv4 address" in line for line in guest.said("wrong-log")
+    )
     assert guest.wait_for("page-free") == "0"
     assert "dpdk-tokd 1" in guest.said("thread")
     check_ids(guest, wire, reference, "started", 0)
@@ -105,7 +107,9 @@ def test_what_is_applied_boots_is_verified_and_taken_back(boot, wire, gpt2_refer
         assert "nohz_full" not in guest.wait_for("cmdline-3")
         assert guest.wait_for("isolated-3") == "1"
         assert guest.wait_for("verify-less") == "1"
-        assert "the kernel was booted without nohz_full, asked: nohz_full=1" in guest.wait_for("less")
+        assert "the kernel was booted without nohz_full, asked: nohz_full=1" in guest.wait_for(
+            "less"
+        )
         assert guest.wait_for("revert") == "0"
         assert guest.wait_for("driver-reverted") == "virtio-pci"
         left, of = guest.wait_for("left").split(" of ")

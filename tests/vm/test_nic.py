@@ -64,7 +64,11 @@ def archive(arch: str, gpt2_file: Path, path: Path) -> Path:
     made.module("virtio_pci", "virtio_net", "vfio_iommu_type1", "vfio_pci")
     made.file(f"boot/{debian.config(root).name}", debian.config(root).read_bytes(), 0o644)
     built.add_appliance(made)
-    tokd_host.add(made, root, [*built.libraries, *root.glob("usr/lib/*-linux-gnu"), *root.glob("lib/*-linux-gnu")])
+    tokd_host.add(
+        made,
+        root,
+        [*built.libraries, *root.glob("usr/lib/*-linux-gnu"), *root.glob("lib/*-linux-gnu")],
+    )
     made.file(f"vocab{gpt2_file.suffix}", gpt2_file.read_bytes())
     made.file("run.sh", (GUEST / "nic.sh").read_bytes())
     made.write(path)
@@ -83,13 +87,20 @@ def check_findings(guest: Guest, machine: Machine) -> None:
         assert told[f"{count} huge pages of {size}"] == "ok"
     # The script has mounted one size.
     mounts = {what: level for what, level in told.items() if "hugetlbfs" in what}
-    assert mounts == ({"no hugetlbfs mount with pages of 2M": "warn"} if "1G" in machine.pages else {})
+    assert mounts == (
+        {"no hugetlbfs mount with pages of 2M": "warn"} if "1G" in machine.pages else {}
+    )
     assert told["0000:00:05.0: virtio-pci, DPDK needs vfio-pci"] == "bad"
     assert told["no frequency scaling is visible: nothing to set"] == "note"
     # Of the card's own queues: its driver spreads them over all CPUs.
     loud = guest.wait_for("loud-before")
     assert loud
-    assert told[f"{len(loud.split())} interrupts may be handled on isolated cores: {', '.join(loud.split())}"] == "warn"
+    assert (
+        told[
+            f"{len(loud.split())} interrupts may be handled on isolated cores: {', '.join(loud.split())}"
+        ]
+        == "warn"
+    )
     wrong = {f["stage"] for f in found if f["level"] in ("warn", "bad")}
     assert wrong == ({"hugepages"} if mounts else set()) | {"irq", "nic", "limits"}
 
@@ -127,16 +138,19 @@ def test_ids_by_a_card_behind_an_iommu(arch, gpt2_file, gpt2_reference, tmp_path
     machine = MACHINES[arch]
     initramfs = archive(arch, gpt2_file, tmp_path / "initramfs.gz")
 
-    with Wire() as wire, Guest(
-        arch,
-        [*machine.options, *wire.options(machine.card)],
-        memory_mb=machine.memory_mb,
-        kernel=debian.kernel(debian.root(arch)),
-        initramfs=initramfs,
-        words=f"{ISOLATED} {machine.page_words} {machine.words} PAGES={machine.pages}",
-        pass_fds=(wire.fd,),
-        name=arch,
-    ) as guest:
+    with (
+        Wire() as wire,
+        Guest(
+            arch,
+            [*machine.options, *wire.options(machine.card)],
+            memory_mb=machine.memory_mb,
+            kernel=debian.kernel(debian.root(arch)),
+            initramfs=initramfs,
+            words=f"{ISOLATED} {machine.page_words} {machine.words} PAGES={machine.pages}",
+            pass_fds=(wire.fd,),
+            name=arch,
+        ) as guest,
+    ):
         check_findings(guest, machine)
         check_applied(guest)
         guest.wait_for("ready")
@@ -145,7 +159,9 @@ def test_ids_by_a_card_behind_an_iommu(arch, gpt2_file, gpt2_reference, tmp_path
             assert machine.taken in guest.said("pages")
         with wire.call(lambda: Client(SERVER_IP, timeout=60)) as client:
             for text in texts():
-                want = gpt2_reference.encode(text.decode("utf-8", "replace"), add_special_tokens=False).ids
+                want = gpt2_reference.encode(
+                    text.decode("utf-8", "replace"), add_special_tokens=False
+                ).ids
                 assert client.tokenize(text).tolist() == want, text[:100]
         guest.say("end")
         assert guest.wait_for("status") == "0"

@@ -28,7 +28,15 @@ ROWS, DIM, SEED = 50257, 96, 3
 WORD = random_table(ROWS, DIM, SEED)
 ROWS_S = 60.0
 MEMORY_MB = 1536
-MODULES = ("virtio_pci", "virtio_net", "virtio_console", "dummy", "crc32_generic", "ib_uverbs", "rdma_rxe")
+MODULES = (
+    "virtio_pci",
+    "virtio_net",
+    "virtio_console",
+    "dummy",
+    "crc32_generic",
+    "ib_uverbs",
+    "rdma_rxe",
+)
 PROGRAMS = ("app/tokd-gpu", "tests/gpu_sink/holder", "tests/gpu_sink/verbs_pair")
 DRIVERS = ("librte_bus_vdev", "librte_mempool_ring", "librte_net_af_packet")
 
@@ -78,7 +86,9 @@ class Embeddings:
                 rows = np.concatenate([parts[first] for first in sorted(parts)])
                 if len(rows) == whole:
                     return rows
-            assert time.monotonic() < deadline, f"rows of text {n} are not there; there are {len(texts)}"
+            assert time.monotonic() < deadline, (
+                f"rows of text {n} are not there; there are {len(texts)}"
+            )
             time.sleep(0.1)
 
 
@@ -167,7 +177,9 @@ def test_two_guests_and_a_queue_pair_that_breaks(initramfs, gpt2_reference, tmp_
     with ours, theirs, Wire() as wire:
         text_card = wire.options("")
         with (
-            guest(initramfs, "agent", [*ring_card(ours.fileno(), 2), *to_file(rows)], (ours.fileno(),)) as agent,
+            guest(
+                initramfs, "agent", [*ring_card(ours.fileno(), 2), *to_file(rows)], (ours.fileno(),)
+            ) as agent,
             guest(
                 initramfs,
                 "appliance",

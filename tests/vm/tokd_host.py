@@ -45,9 +45,13 @@ def add(archive: Initramfs, root: Path, libraries: list[Path]) -> None:
 
 def _imports() -> list[str]:
     """Files of Python's library, below its folder. What is missing in a guest ends tokd-host there."""
-    done = subprocess.run([sys.executable, "-I", "-B", "-c", ASK], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-I", "-B", "-c", ASK], capture_output=True, text=True, check=True
+    )
     paths = [Path(line) for line in done.stdout.splitlines() if line]
-    inside = [p.relative_to(LIBRARY) for p in paths if p.suffix == ".py" and p.is_relative_to(LIBRARY)]
+    inside = [
+        p.relative_to(LIBRARY) for p in paths if p.suffix == ".py" and p.is_relative_to(LIBRARY)
+    ]
     return sorted(str(p) for p in inside if p.name != "sitecustomize.py")  # a link to /etc
 
 

@@ -23,13 +23,23 @@ class Wire(NetLab):
         _run("ip", "netns", "add", self.namespace)
         self.fd = self.call(self._open)
         inside = ("ip", "-n", self.namespace)
-        _run("ip", "netns", "exec", self.namespace, "sysctl", "-qw", f"net.ipv6.conf.{self.client_if}.disable_ipv6=1")
+        _run(
+            "ip",
+            "netns",
+            "exec",
+            self.namespace,
+            "sysctl",
+            "-qw",
+            f"net.ipv6.conf.{self.client_if}.disable_ipv6=1",
+        )
         _run(*inside, "addr", "add", f"{CLIENT_IP}/24", "dev", self.client_if)
         _run(*inside, "link", "set", self.client_if, "up")
 
     def _open(self) -> int:
         fd = os.open("/dev/net/tun", os.O_RDWR | os.O_CLOEXEC)
-        fcntl.ioctl(fd, TUNSETIFF, struct.pack("16sH22x", self.client_if.encode(), IFF_TAP | IFF_NO_PI))
+        fcntl.ioctl(
+            fd, TUNSETIFF, struct.pack("16sH22x", self.client_if.encode(), IFF_TAP | IFF_NO_PI)
+        )
         return fd
 
     def __exit__(self, *args: object) -> None:

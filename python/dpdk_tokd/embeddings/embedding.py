@@ -15,7 +15,11 @@ from .layout import ABORT, FIRST, LAST, Dtype, EmbeddingStatus, Entry
 if TYPE_CHECKING:
     from .reader import EmbeddingReader
 
-NUMPY = {Dtype.F32: np.dtype("<f4"), Dtype.F16: np.dtype("<f2"), Dtype.BF16: np.dtype("<u2")}
+NUMPY: dict[Dtype, np.dtype[Any]] = {
+    Dtype.F32: np.dtype("<f4"),
+    Dtype.F16: np.dtype("<f2"),
+    Dtype.BF16: np.dtype("<u2"),
+}
 DL_CODE = {Dtype.F32: 2, Dtype.F16: 2, Dtype.BF16: 4}  # kDLFloat, kDLBfloat
 DL_CPU, DL_CUDA = 1, 2
 

@@ -209,7 +209,9 @@ def main(arguments: list[str] | None = None) -> int:
         signal.signal(number, lambda *_: done.set())
     try:
         server, thread = start_http_server(port, address, registry)
-        server.set_app(_only_metrics(server.get_app()))
+        metrics = server.get_app()
+        assert metrics is not None  # start_http_server has set it
+        server.set_app(_only_metrics(metrics))
     except OSError as e:
         print(
             f"tokd-exporter: --listen {address}:{port}: {e.strerror or e}: "

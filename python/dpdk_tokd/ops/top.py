@@ -76,9 +76,7 @@ class _Change:
     def shares(self, worker: int) -> tuple[float, float, float]:
         """busy, blocked, idle; their sum is 1, or 0 for a worker that does not run."""
         then = self.before.workers[worker] if self.before else {}
-        cycles = [
-            self.now.workers[worker][k] - then.get(k, 0) for k in ("busy", "blocked", "idle")
-        ]
+        cycles = [self.now.workers[worker][k] - then.get(k, 0) for k in ("busy", "blocked", "idle")]
         total = sum(cycles)
         busy, blocked, idle = (c / total if total > 0 else 0.0 for c in cycles)
         return busy, blocked, idle
@@ -99,13 +97,17 @@ def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
     up = info["uptime_s"]
     span = f"last {change.seconds:.1f} s" if change.before else "since its start"
     lines = [
-        f"dpdk-tokd {info['version']}  {info['state']}  up {up // 3600}:{up // 60 % 60:02}:"
-        f"{up % 60:02}  {span}  {info['port_name']} ({info['driver']})  {info['vocab']} "
-        f"({info['vocab_checksum']})",
+        (
+            f"dpdk-tokd {info['version']}  {info['state']}  up {up // 3600}:{up // 60 % 60:02}:"
+            f"{up % 60:02}  {span}  {info['port_name']} ({info['driver']})  {info['vocab']} "
+            f"({info['vocab_checksum']})"
+        ),
         "",
-        f"{'worker':>6} {'lcore':>5} {'busy # blocked ! idle .':<{BAR + 2}} {'busy':>5} {'blkd':>5} "
-        f"{'idle':>5} {'pkts/s':>6} {'texts/s':>7} {'ids/s':>6} {'MB/s':>7} "
-        f"{'p50 us':>7} {'p99 us':>7} {'records':>7} {'open':>6} {'ring':>5}",
+        (
+            f"{'worker':>6} {'lcore':>5} {'busy # blocked ! idle .':<{BAR + 2}} {'busy':>5} {'blkd':>5} "
+            f"{'idle':>5} {'pkts/s':>6} {'texts/s':>7} {'ids/s':>6} {'MB/s':>7} "
+            f"{'p50 us':>7} {'p99 us':>7} {'records':>7} {'open':>6} {'ring':>5}"
+        ),
     ]
     for w, worker in enumerate(now.workers):
         busy, blocked, idle = change.shares(w)
@@ -119,7 +121,10 @@ def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
             f"{microseconds(times.percentile(0.99)):>7} {human(times.count):>7} "
             f"{worker['open_streams']:>6} {held:>5.0%}"
         )
-    lines += ["", f"port: {human(change.port('ipackets'))} rx/s, {human(change.port('opackets'))} tx/s"]
+    lines += [
+        "",
+        f"port: {human(change.port('ipackets'))} rx/s, {human(change.port('opackets'))} tx/s",
+    ]
     for name, text in (("imissed", "missed"), ("rx_nombuf", "without an mbuf")):
         if change.port(name) > 0:
             lines[-1] += f", {human(change.port(name))} {text}/s"
@@ -242,7 +247,11 @@ def _live(file_prefix: str, interval: float) -> int:
                 lines = [*frame(now, before), "", "q quits"]
                 before = now
             except TelemetryError as e:
-                lines = [*textwrap.wrap(str(e), 78), "", f"tried again every {interval:g} s; q quits"]
+                lines = [
+                    *textwrap.wrap(str(e), 78),
+                    "",
+                    f"tried again every {interval:g} s; q quits",
+                ]
                 before = None
             screen.show(lines)
             next_at = time.monotonic() + interval

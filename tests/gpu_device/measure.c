@@ -2,13 +2,18 @@
 /*
  * gpu_measure MODE DEVICE [NAME=NUMBER]... [out=FILE]
  *
- *   scan       nothing is posted: how long each look at all slots takes, by the scanner's own clock
- *   requests   this host posts n slots one after the other into the mapped ring: from before the
- * first store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped produce
- * producers on the device post n slots each (produce.h): from before the first store, and from
- * before the ticket's, until `done` is read drain      `slots` slots are posted, then a consumer
- * embeds them and ends: for a profiler, which lets nothing else run beside a kernel. The ring is in
- * host memory leave      one slot is embedded, then the process ends with the consumer running
+ * scan: nothing is posted; how long each look at all slots takes, by the scanner's own clock.
+ *
+ * requests: this host posts n slots one after the other into the mapped ring; from before the first
+ * store until `done` is read (CLOCK_MONOTONIC), and what the consumer stamped.
+ *
+ * produce: producers on the device post n slots each (produce.h); from before the first store, and
+ * from before the ticket's, until `done` is read.
+ *
+ * drain: `slots` slots are posted, then a consumer embeds them and ends: for a profiler, which lets
+ * nothing else run beside a kernel. The ring is in host memory.
+ *
+ * leave: one slot is embedded, then the process ends with the consumer running.
  *
  * Prints one JSON object: what was done, and `series`, each with its clock and how many samples
  * there are. The samples themselves go to FILE, one series after the other, as 64-bit words of
@@ -31,6 +36,8 @@
 
 #define SCAN_NS 1000000000ull /* of looking; the last TOKG_SCAN_TIMES are kept */
 #define LOOK_NS 50000000l     /* between looks at the producers */
+#define WARM_NS                                                                                    \
+	300000000l /* of a GPU's consumer before the first post: its clock rises from idle */
 
 /* What is asked for, by name, with what it is unless given. */
 struct asked {
@@ -172,14 +179,23 @@ open_device(struct measure *m, const char *name, bool time_scans)
 		post_fail("%s", why.text);
 }
 
+static bool
+is_cpu(const struct measure *m)
+{
+	return strcmp(m->d->ops->name, "cpu") == 0;
+}
+
 static void
 start(struct measure *m)
 {
+	const struct timespec warm = {0, WARM_NS};
 	struct tokg_error why = {{0}};
 
 	if (m->d->ops->start(m->d, 1, &why) < 0)
 		post_fail("%s", why.text);
 	post_grant(m->d);
+	if (!is_cpu(m))
+		nanosleep(&warm, NULL);
 }
 
 static void
@@ -199,12 +215,6 @@ series(struct measure *m, const char *name, const char *clock, double ns_per_tic
 		m->n_series++ > 0 ? ", " : "", name, clock, ns_per_tick, n);
 	if (m->out != NULL && fwrite(ticks, sizeof(*ticks), n, m->out) != n)
 		post_fail("the samples cannot be written");
-}
-
-static bool
-is_cpu(const struct measure *m)
-{
-	return strcmp(m->d->ops->name, "cpu") == 0;
 }
 
 static void

@@ -59,8 +59,10 @@ post_device(const char *name, struct tokg_device_config *c, struct tokg_error *w
 	if (c->workers == TOKG_WORKERS_DEFAULT)
 		c->workers = number("TOKD_GPU_WORKERS", TOKG_WORKERS_DEFAULT);
 	c->host_ring = post_host_ring();
-	if (strncmp(name, "cuda:", 5) != 0)
+	if (strcmp(name, "cpu") == 0)
 		return tokg_device_cpu(c, why);
+	if (strncmp(name, "cuda:", 5) != 0)
+		post_fail("device %s: must be cpu or cuda:N", name);
 	c->index = atoi(name + 5);
 	if (!tokg_device_cuda_there(c->index, why)) {
 		fprintf(stderr, "no GPU: %s\n", why->text);

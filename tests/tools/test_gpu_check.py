@@ -12,11 +12,13 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import pytest
 from bench.gpu_check import build, figures, main, parts, report
+from bench.gpu_check.phases import a_exact
 from bench.gpu_check.run import NotRun, Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -130,6 +132,14 @@ def test_a_program_that_hangs_is_ended_before_its_part(tmp_path):
     assert run.ran(["no-such-program"])[0] == 127
 
 
+def test_a_program_that_ends_itself_at_its_limit_hung(tmp_path):
+    run = run_in(tmp_path)
+    run.begin(60)
+    script = 'sleep "$TOKD_GPU_LIMIT_S"; exit 9'
+    assert run.ran(["sh", "-c", script], 1)[0] == 124
+    assert run.ran(["sh", "-c", "exit 9"], 1)[0] == 9
+
+
 def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
     def hangs(run: Run) -> None:
         run.right("before")
@@ -139,6 +149,19 @@ def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
     assert (result["state"], result["right"]) == ("not run", ["before"])
     assert result["why"].startswith("time: a program was ended after its limit")
     assert main.failed({"parts": [result]})
+
+
+def test_rows_that_hang_in_one_ring_are_time_and_the_other_ring_is_tried(monkeypatch, tmp_path):
+    def hangs(run: Run, ring: str) -> None:
+        if ring == "gpu":
+            run.failed("a program", 124, "", "")
+        run.right(f"ring {ring}")
+
+    monkeypatch.setattr(a_exact, "against_numpy", hangs)
+    monkeypatch.setattr(Run, "rings", ("gpu", "host"))
+    result = one(a_exact.rows_against_numpy, 20, tmp_path)
+    assert (result["state"], result["right"]) == ("not run", ["ring host"])
+    assert result["why"].startswith("time: ring gpu") and main.failed({"parts": [result]})
 
 
 def test_no_part_may_outlast_its_phase():
@@ -199,10 +222,28 @@ def test_one_wrong_part_makes_the_whole_wrong_and_the_rest_goes_on(tmp_path, mon
     assert "WRONG: a row" in capsys.readouterr().out
 
 
+def test_results_of_an_earlier_run_are_kept(tmp_path):
+    report.begin(tmp_path)
+    for kind in ("json", "md"):
+        (tmp_path / f"gpu-check.{kind}").write_text("earlier")
+        os.utime(tmp_path / f"gpu-check.{kind}", (0, 0))
+    report.begin(tmp_path)
+    kept = ["gpu-check-19700101-000000.json", "gpu-check-19700101-000000.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_build(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main.main(["--device", "cpu", "--out", str(tmp_path / "file")]) == 2
+    assert "no results can be written" in capsys.readouterr().err
+
+
 def test_wrong_options_are_refused_by_name(capsys):
     for arguments, words in (
         (["Z"], "phase Z: give A, B, C"),
         (["--device", "gpu"], "give cuda:N or cpu"),
+        (["--device", "CUDA:0"], "give cuda:N or cpu"),
+        (["--seed", "-1"], "give 0 to 2147483647"),
     ):
         with pytest.raises(SystemExit) as refused:
             main.main(arguments)
@@ -254,9 +295,12 @@ def test_programs_of_these_sources_are_taken_where_there_is_no_compiler(monkeypa
 
 def test_a_tree_that_cannot_be_written_is_built_elsewhere(monkeypatch, tmp_path):
     assert build.default_folder() == ROOT / "build" / "gpu-check"
-    monkeypatch.setattr(build.os, "access", lambda *_: False)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(build.os, "access", lambda path, _: path == str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "not there"))
+    monkeypatch.setenv("HOME", str(tmp_path))
     assert build.default_folder().parent == tmp_path
+    monkeypatch.delenv("HOME")
+    assert str(build.default_folder().parent) == tempfile.gettempdir()
 
 
 def test_python_3_9_can_read_it():

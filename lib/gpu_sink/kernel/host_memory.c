@@ -14,6 +14,9 @@
 #include "ring/numa_place.h"
 
 #define PAGE_2M (2ull << 20)
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 void
 tokg_memory_free(struct tokg_memory *m)
@@ -51,11 +54,27 @@ map(struct tokg_memory *m, uint64_t bytes, const char *name, bool huge)
 	return false;
 }
 
+/*
+ * A container may map huge pages that its limit then denies it: found out here, not by SIGBUS at
+ * the first store. A kernel without MADV_POPULATE_WRITE (before 5.14) cannot be asked.
+ */
+static bool
+map_huge(struct tokg_memory *m, uint64_t bytes, const char *name, int node)
+{
+	if (!map(m, bytes, name, true))
+		return false;
+	tokg_numa_place(m->at, m->bytes, node);
+	if (madvise(m->at, m->bytes, MADV_POPULATE_WRITE) == 0 || errno == EINVAL)
+		return true;
+	tokg_memory_free(m);
+	return false;
+}
+
 bool
 tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int seals, int node,
 	struct tokg_error *why)
 {
-	if (!(name != NULL && map(m, bytes, name, true)) && !map(m, bytes, name, false)) {
+	if (!(name != NULL && map_huge(m, bytes, name, node)) && !map(m, bytes, name, false)) {
 		snprintf(why->text, sizeof(why->text),
 			"device: %" PRIu64 " bytes of memory (%s): %s", bytes,
 			name != NULL ? name : "private", strerror(errno));

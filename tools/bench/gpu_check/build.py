@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 # Where sources and headers are. Files are found by name below these folders, so that moving one within
 # them changes nothing here.
-SOURCES = ("lib/gpu_sink", "lib/notify", "app/tokd-gpu", "tests/gpu_device", "tests/gpu_sink")
+SOURCES = ("lib/gpu_sink", "lib/notify", "lib/options", "app/tokd-gpu", "tests/gpu_device", "tests/gpu_sink")
 INCLUDE = "include"  # <tokd/ring.h>
 NO_CMOCKA = "tests/gpu_device/no_cmocka"
 
@@ -33,6 +33,7 @@ TRANSPORT = (
     *("transport.c", "transport_shm.c", "transport_cuda.c", "shm_open.c", "session.c", "link.c"),
     *("hello.c", "inside.c", "target.c", "handshake_client.c", "verbs_none.c"),
 )
+OPTIONS = ("bash.c", "file.c", "man.c", "near.c", "parse.c", "show.c", "value.c")
 AGENT = (
     *("agent.c", "consumer.c", "delivery.c", "holders.c", "log.c", "places.c", "postings.c"),
     *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors_none.c"),
@@ -45,7 +46,7 @@ PROGRAMS: Dict[str, Tuple[str, ...]] = {
     "test_consumer": ("test_consumer.c", *TESTS, *DEVICE),
     "test_life": ("test_life.c", *TESTS, *DEVICE),
     "test_hostile": ("test_hostile.c", *TESTS, *DEVICE),
-    "tokd-gpu": ("main.c", *AGENT, *TRANSPORT, *DEVICE),
+    "tokd-gpu": ("main.c", *AGENT, *OPTIONS, *TRANSPORT, *DEVICE),
     "poster": ("poster.c", "geometry.c", "check.c", *TRANSPORT),
 }
 STAGES = "gpu_measure_stages"  # gpu_measure, all of it with TOKG_STAGES
@@ -283,11 +284,11 @@ class _Units:
 
 
 def default_folder() -> Path:
-    """In the tree, where that can be written; else in the user's cache, by what the tree holds."""
+    """In the tree, where that can be written; else in the user's cache or /tmp, by what the tree holds."""
     own = ROOT / "build" / "gpu-check"
     nearest = next(path for path in (own, *own.parents) if path.exists())
     if os.access(nearest, os.W_OK):
         return own
-    home = os.environ.get("XDG_CACHE_HOME") or os.environ.get("HOME")
-    cache = Path(home) if home else Path(tempfile.gettempdir())
-    return cache / f"tokd-gpu-check-{sources_digest()}"
+    homes = [os.environ.get(name, "") for name in ("XDG_CACHE_HOME", "HOME")]
+    cache = next((home for home in homes if home and os.access(home, os.W_OK)), tempfile.gettempdir())
+    return Path(cache) / f"tokd-gpu-check-{sources_digest()}"

@@ -86,6 +86,7 @@ class Busy(threading.Thread):
     def __init__(self, torch: Any, index: int) -> None:
         super().__init__(daemon=True)
         self.torch, self.index, self.products, self.end = torch, index, 0, False
+        self.going = threading.Event()
 
     def run(self) -> None:
         a = self.torch.randn(4096, 4096, device=f"cuda:{self.index}", dtype=self.torch.bfloat16)
@@ -94,6 +95,7 @@ class Busy(threading.Thread):
                 a = (a @ a) * 1e-3
             self.torch.cuda.synchronize(self.index)
             self.products += 8
+            self.going.set()
 
 
 class Holder:
@@ -140,6 +142,8 @@ class Holder:
         self.gpu = Gpu(index, self.reply.ipc)
         if self.busy is not None:
             self.busy.start()
+            if not self.busy.going.wait(WAIT_S):
+                raise TimeoutError(f"PyTorch's kernels do not run after {WAIT_S} s")
 
     def wrong(self, entry: Any) -> int:
         """Elements of an entry's rows that are not the table's."""

@@ -7,7 +7,8 @@
   C  with other processes: holders, PyTorch, MPS, kills; compute-sanitizer (at most 8 minutes)
 
 Needs nvcc, gcc, g++ and Python; numpy for exactness; PyTorch, ncu, compute-sanitizer and MPS where
-they are there. Results are in DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each part.
+they are there. Results are in DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each part;
+those of an earlier run are kept, with its time in their names.
 
 Exit status: 0 all that was run is right; 1 something is not, or hung, or the build failed; 2 a
 wrong option; 77 no GPU: nothing was run (--build-only: 0, GPU or not).
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -52,9 +54,13 @@ sys.exit(f"1 cuInit: the driver's error {rc}: see nvidia-smi and dmesg" if rc el
 
 def no_gpu() -> str | None:
     """Why there is no GPU; None: there is one, or something is wrong with it, which its parts will say."""
-    asked = subprocess.run(
-        [python(), "-c", ASK], stderr=subprocess.PIPE, env=environment(), timeout=120, check=False
-    )
+    command = [python(), "-c", ASK]
+    try:
+        asked = subprocess.run(
+            command, stderr=subprocess.PIPE, env=environment(), timeout=60, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return None
     said = asked.stderr.decode(errors="replace").strip()
     return said[3:] if said.startswith("77 ") else None
 
@@ -83,8 +89,10 @@ def options(arguments: list[str], phases: list[str]) -> argparse.Namespace:
     unknown = [name for name in chosen.phase if name not in phases]
     if unknown:
         parser.error(f"phase {unknown[0]}: give {', '.join(phases)}")
-    if chosen.device != "cpu" and not chosen.device[5:].isdigit():
+    if not re.fullmatch("cpu|cuda:[0-9]{1,3}", chosen.device):
         parser.error(f"--device {chosen.device}: give cuda:N or cpu")
+    if chosen.seed is not None and not 0 <= chosen.seed < 1 << 31:
+        parser.error(f"--seed {chosen.seed}: give 0 to {(1 << 31) - 1}")
     return chosen
 
 
@@ -157,7 +165,7 @@ def built(folder: Path) -> str | None:
     began = time.monotonic()
     try:
         done = Build(folder).make()
-    except BuildError as wrong:
+    except (BuildError, OSError) as wrong:
         print(f"gpu-check: the build failed: {wrong}", file=sys.stderr)
         return None
     print(f"built in {time.monotonic() - began:.1f} s: {done}", flush=True)
@@ -173,12 +181,18 @@ def main(arguments: list[str]) -> int:
         if why is not None:
             print(f"gpu-check: no GPU: not run: {why}")
             return NO_GPU
+    chosen.out = chosen.out or folder
+    try:
+        if not chosen.build_only:
+            report.begin(chosen.out)
+    except OSError as wrong:
+        print(f"gpu-check: no results can be written: {wrong}: give another --out", file=sys.stderr)
+        return 2
     done = built(folder)
     if done is None:
         return 1
     if chosen.build_only:
         return 0
-    chosen.out = chosen.out or folder
     said = {
         "state": "Starting",
         "device": chosen.device,

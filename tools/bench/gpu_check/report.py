@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,15 +16,25 @@ CPU = "logic on CPU: threads in place of a GPU; no figure here is a GPU's"
 def replaced(path: Path, text: str) -> None:
     """The file has its old text or its new one, and never a part of it."""
     half = path.with_name(f".{path.name}.half")
-    with half.open("w") as to:
+    with half.open("w", encoding="utf-8") as to:
         to.write(text)
         to.flush()
         os.fsync(to.fileno())
     half.replace(path)
 
 
-def write(folder: Path, report: Report) -> None:
+def begin(folder: Path) -> None:
+    """The folder can be written, and what an earlier run left there keeps its time in its name."""
     folder.mkdir(parents=True, exist_ok=True)
+    replaced(folder / "gpu-check.begun", "")
+    (folder / "gpu-check.begun").unlink()
+    for old in (folder / "gpu-check.json", folder / "gpu-check.md"):
+        if old.exists():
+            when = time.strftime("%Y%m%d-%H%M%S", time.gmtime(old.stat().st_mtime))
+            old.replace(folder / f"{old.stem}-{when}{old.suffix}")
+
+
+def write(folder: Path, report: Report) -> None:
     replaced(folder / "gpu-check.json", json.dumps(report, indent=1) + "\n")
     replaced(folder / "gpu-check.md", markdown(report))
 

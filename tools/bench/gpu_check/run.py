@@ -7,7 +7,6 @@ import json
 import math
 import os
 import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from . import figures
 from .build import Build
 
 GRACE_S = 10
+HUNG = 124  # exit status of what took too long
 OUTPUT_MOST = 6000  # characters of a program's output in the report: its end
 NO_GPU = 77
 # With these a launch, or every copy, would wait for a kernel that stays.
@@ -108,10 +108,11 @@ class Run:
     def ran(
         self, command: Sequence[Word], limit_s: float | None = None, **env: str
     ) -> tuple[int, str, str]:
-        """Exit status, output, errors. 124 when it took too long, 127 when it cannot be started."""
+        """Exit status, output, errors. HUNG when it took too long, 127 when it cannot be started."""
         limit = max(1.0, min(limit_s or math.inf, self.left_s() - 2))
-        own_limit = str(max(1, int(limit)))  # by its own alarm: no kernel stays on a GPU
-        full = environment(TOKD_GPU_DEVICE=self.device, TOKD_GPU_LIMIT_S=own_limit, **env)
+        own_limit = max(1, int(limit))  # by its own alarm: no kernel stays on a GPU
+        full = environment(TOKD_GPU_DEVICE=self.device, TOKD_GPU_LIMIT_S=str(own_limit), **env)
+        began = time.monotonic()
         try:
             end = subprocess.run(
                 [str(word) for word in command],
@@ -123,16 +124,19 @@ class Run:
             )
         except subprocess.TimeoutExpired as late:
             return (
-                124,
+                HUNG,
                 _text(late.stdout),
                 f"{_text(late.stderr)}\nnot finished after {limit:.0f} s",
             )
         except OSError as wrong_start:
             return 127, "", f"{command[0]}: {wrong_start.strerror}"
-        return end.returncode, _text(end.stdout), _text(end.stderr)
+        status = end.returncode
+        if status != 0 and time.monotonic() - began >= own_limit:
+            status = HUNG  # by its alarm, whatever a wrapper makes of that
+        return status, _text(end.stdout), _text(end.stderr)
 
     def failed(self, what: str, status: int, output: str, errors: str) -> NoReturn:
-        if status in (124, -signal.SIGALRM):
+        if status == HUNG:
             raise Late(f"{what} was ended after its limit\n{errors.strip()[-OUTPUT_MOST:]}".strip())
         said = "\n".join(text.strip()[-OUTPUT_MOST:] for text in (output, errors) if text.strip())
         raise Wrong(f"{what} ended with {status}:\n{said}")

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ..parts import part
-from ..run import NotRun, Run, Word
+from ..run import HUNG, NotRun, Run, Word
 
 TESTS = ("test_consumer", "test_life", "test_hostile")
 ROUNDS = "1000"  # of random slots: on a ring in GPU memory each word is a call of the driver
@@ -26,6 +26,9 @@ def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **e
         run.right(f"{name}, ring {ring}: {passed} tests")
     if status == 0 and passed == 0:
         run.wrong(f"{name}, ring {ring}: it ended well and ran nothing")
+    if status == HUNG:
+        run.say("late", f"{name}, ring {ring}:\n{output[-4000:]}\n{errors[-2000:]}")
+        return
     if status == 0:
         return
     run.wrong(f"{name}, ring {ring}, ended with {status}:\n{output[-4000:]}\n{errors[-2000:]}")

@@ -128,6 +128,7 @@ NOT_HOT = {
     r"rte_hash_crc_init_alg": "chooses CRC instructions, before main",
     r"(mem|vocab|cache)_(alloc|free)": "struct tok_mem: used while loading and freeing",
     r"compare_\w+": "for qsort, while loading",
+    r"tokd_check_\w+": "of an option's value, before workers start",
     r"control_thread": "the control thread",
     r"show_usage": "by EAL, for --help",
     r"is_net_driver": "by scandir, for --version",

@@ -58,11 +58,25 @@ struct tok_node {
 	uint32_t token;	     /* rank id of the token spelled by this node, or TOK_NO_TOKEN */
 	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
 	uint16_t depth;	     /* bytes spelled */
-	uint16_t extends;    /* 1 if some token goes on from here */
-	/* Unigram: of `token`, an outside id there; the root's is that of what is unknown. */
-	double score;
+	uint16_t extends;    /* 0: no token goes on from here; else bits below */
+	union {
+		/* Unigram: of `token`, an outside id there; the root's is that of what is unknown. */
+		double score;
+		/* BPE: what all tokens that go on from here have in common (stems.c); of no use in
+		   the root, and where none does */
+		struct {
+			uint32_t stem;	/* rank id: the last part at their left edge that they share */
+			uint32_t limit; /* the first merge that takes it is this one's or later, or
+					   TOK_NO_TOKEN */
+		};
+	};
 };
 static_assert(sizeof(struct tok_node) == 64, "one cache line");
+
+/* tok_node.extends */
+#define TOK_EXTENDS 1u
+#define TOK_EXTENDS_RUN 2u	  /* BPE: it spells a run of one byte, */
+#define TOK_EXTENDS_RUN_SHIFT 8u /* which is above */
 
 struct tok_split {
 	uint32_t left, right; /* rank ids; a single byte is its own left and right */

@@ -113,10 +113,10 @@ whole_equals_definition(void **state)
 /*
  * Is there a continuation of text[0 .. n) whose encoding has a token that begins at p and goes on
  * beyond n? By the definition alone: some token goes on from text[p .. n), and the encoding of
- * the text before p followed by it ends with it.
+ * the text before p followed by it ends with it. The coarser rule asks for the former alone.
  */
 static bool
-grows(const struct small_vocab *sv, const uint8_t *text, uint32_t p, uint32_t n)
+grows(const struct small_vocab *sv, const uint8_t *text, uint32_t p, uint32_t n, bool coarse)
 {
 	uint8_t with[TEXT_MAX + SMALL_BYTES_MAX];
 	uint32_t before[TEXT_MAX], out[TEXT_MAX + SMALL_BYTES_MAX];
@@ -128,6 +128,8 @@ grows(const struct small_vocab *sv, const uint8_t *text, uint32_t p, uint32_t n)
 
 		if (sv->len[i] <= n - p || memcmp(sv->bytes[i], text + p, n - p) != 0)
 			continue;
+		if (coarse)
+			return true;
 		memcpy(with + p, sv->bytes[i], sv->len[i]);
 		n_out = small_encode(sv, with, p + sv->len[i], out);
 		if (n_out == n_before + 1 && memcmp(out, before, n_before * sizeof(*out)) == 0)
@@ -139,14 +141,14 @@ grows(const struct small_vocab *sv, const uint8_t *text, uint32_t p, uint32_t n)
 /* What no continuation can change: ids common to the encodings up to all places it may go on from.
  */
 static uint32_t
-certain_ids(const struct small_vocab *sv, const uint8_t *text, uint32_t n)
+certain_ids(const struct small_vocab *sv, const uint8_t *text, uint32_t n, bool coarse)
 {
 	uint32_t common[TEXT_MAX], n_common = small_encode(sv, text, n, common);
 
 	for (uint32_t p = 0; p < n; p++) {
 		uint32_t other[TEXT_MAX], n_other, k = 0;
 
-		if (!grows(sv, text, p, n))
+		if (!grows(sv, text, p, n, coarse))
 			continue;
 		n_other = small_encode(sv, text, p, other);
 		while (k < n_common && k < n_other && common[k] == other[k])
@@ -164,9 +166,12 @@ stream_follows_the_rule_at_every_prefix(void **state)
 	(void)state;
 	for (int round = 0; round < 600; round++) {
 		const char *alphabet = alphabets[round % 4];
+		struct tok_cache *cache = NULL;
 		struct small_vocab sv;
 
 		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 50));
+		if (round % 8 < 4)
+			cache = tok_cache_create(sv.v, 64, NULL);
 		for (int k = 0; k < 4; k++) {
 			uint8_t text[TEXT_MAX];
 			uint32_t n = 1 + small_random(&seed, 60), given = 0;
@@ -175,7 +180,7 @@ stream_follows_the_rule_at_every_prefix(void **state)
 			struct tok_result r;
 
 			random_text(&seed, alphabet, text, n);
-			tok_stream_init(&s, sv.v, NULL, 0);
+			tok_stream_init(&s, sv.v, cache, 0);
 			for (uint32_t i = 0; i < n; i++) {
 				uint32_t n_want = small_encode(&sv, text, i + 1, want);
 
@@ -185,7 +190,7 @@ stream_follows_the_rule_at_every_prefix(void **state)
 				assert_int_equal(r.status, TOK_OK);
 				given += (uint32_t)r.produced;
 				/* as much as the rule allows, no more, no less */
-				assert_int_equal(given, certain_ids(&sv, text, i + 1));
+				assert_int_equal(given, certain_ids(&sv, text, i + 1, false));
 				assert_true(given <= n_want);
 				assert_memory_equal(got, want, given * sizeof(*got));
 			}
@@ -196,8 +201,46 @@ stream_follows_the_rule_at_every_prefix(void **state)
 				"stream");
 			assert_int_equal(tok_stream_waiting(&s), 0);
 		}
+		tok_cache_free(cache);
 		small_vocab_free(&sv);
 	}
+}
+
+/* With too little to look at ids come late: never early, nor later than by the coarser rule. */
+static void
+release_looks_at_so_much_and_no_more(void **state)
+{
+	uint64_t seed = 5;
+	uint32_t late = 0;
+
+	(void)state;
+	for (int round = 0; round < 400; round++) {
+		const char *alphabet = alphabets[round % 4];
+		const uint32_t n = 1 + small_random(&seed, 60);
+		uint32_t got[TEXT_MAX], want[TEXT_MAX], *next = got;
+		struct tok_cache *cache;
+		struct small_vocab sv;
+		struct tok_stream s;
+		uint8_t text[TEXT_MAX];
+
+		small_vocab_make(&sv, &seed, alphabet, 1 + small_random(&seed, 50));
+		cache = round % 8 < 4 ? tok_cache_create(sv.v, 64, NULL) : NULL;
+		random_text(&seed, alphabet, text, n);
+		tok_stream_init(&s, sv.v, cache, 0);
+		for (uint32_t i = 0; i < n; i++) {
+			const uint32_t certain = certain_ids(&sv, text, i + 1, false);
+
+			assert_true(tok_bpe_push(&s, text + i, 1, &next));
+			next = tok_bpe_release_within(&s, small_random(&seed, 5), next);
+			assert_in_range(next - got, certain_ids(&sv, text, i + 1, true), certain);
+			late += (uint32_t)(next - got) < certain;
+			small_encode(&sv, text, i + 1, want);
+			assert_memory_equal(got, want, (size_t)(next - got) * sizeof(*got));
+		}
+		tok_cache_free(cache);
+		small_vocab_free(&sv);
+	}
+	assert_true(late > 0);
 }
 
 static void
@@ -427,6 +470,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(whole_equals_definition),
 		cmocka_unit_test(stream_follows_the_rule_at_every_prefix),
+		cmocka_unit_test(release_looks_at_so_much_and_no_more),
 		cmocka_unit_test(random_cuts_equal_whole),
 		cmocka_unit_test(short_room_is_said_and_nothing_is_lost),
 		cmocka_unit_test(carry_beyond_its_limit_is_an_error),

@@ -19,6 +19,17 @@ bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_
 /* Fill in v->repeat_runs. False: a family is not what it says. */
 bool tok_repeats_fill(struct tok_vocab *v);
 
+/* ---- what the tokens below a node share (stems.c) ---- */
+
+/* Fill in the stems of the automaton's nodes, and which are runs. Splits and nodes are there. */
+void tok_stems_fill(struct tok_vocab *v);
+
+/*
+ * Does a node say what tok_stems_fill() makes of it and its children? Splits are looked at, and the
+ * bytes of the tokens below it.
+ */
+bool tok_stem_fits(const struct tok_vocab *v, uint32_t at);
+
 /* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
 
 /* The tables of v->wordpiece.norm. */

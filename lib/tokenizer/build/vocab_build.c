@@ -378,7 +378,7 @@ build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_
 		if (low < high && sorted[low].len == depth && depth > 0)
 			node->token = sorted[low++].token;
 		node->first = used;
-		node->extends = low < high;
+		node->extends = low < high ? TOK_EXTENDS : 0;
 		while (low < high) {
 			uint8_t byte = sorted[low].p[depth];
 			struct tok_node *child = &v->node[used];
@@ -453,6 +453,8 @@ build_automaton(struct tok_vocab *v, struct tok_error *err)
 	for (uint32_t r = 0; ok && r < v->n_ranks; r++)
 		word[r] = (struct tok_automaton_word){bytes_of(v, r), v->len[r], r};
 	ok = ok && tok_automaton_build(v, word, v->n_ranks, err);
+	if (ok)
+		tok_stems_fill(v);
 	free(word);
 	return ok;
 }

@@ -247,7 +247,7 @@ nodes_fit(const struct tok_vocab *v)
 				return false;
 			below += (uint32_t)__builtin_popcountll(node->child[w]);
 		}
-		if (below > v->n_nodes - used || node->extends != (below > 0) ||
+		if (below > v->n_nodes - used || (node->extends != 0) != (below > 0) ||
 			(token != TOK_NO_TOKEN && token >= v->n_ranks) ||
 			(token == TOK_NO_TOKEN && below == 0))
 			return false;
@@ -303,7 +303,7 @@ tokens_fit(const struct tok_vocab *v)
 		} else {
 			witness[at] = witness[node->first]; /* leaves are tokens */
 		}
-		ok = ok && children_fit(v, witness, at);
+		ok = ok && children_fit(v, witness, at) && tok_stem_fits(v, at);
 	}
 	free(witness);
 	return ok && n == v->n_ranks;

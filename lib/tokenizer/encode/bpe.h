@@ -35,6 +35,12 @@ bool tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **i
 /* Give out the ids of the open pretoken that no later byte can change. Returns the next free id. */
 uint32_t *tok_bpe_release(struct tok_stream *s, uint32_t *ids);
 
+/*
+ * The same, but at most n_pairs pairs of tokens are looked at. With fewer than it takes, positions
+ * from which any token goes on pass for such that one may still grow from: fewer ids, all certain.
+ */
+uint32_t *tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids);
+
 /* The pretoken ends here: give out all its ids, and open the next. */
 uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);
 

@@ -64,14 +64,14 @@ tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, ui
 			 * right of it and would have come after it. */
 			if (left < TOK_BYTES)
 				return true;
-			limit = left;
+			limit = left < limit ? left : limit;
 			left = v->split[left].right;
 		} else {
 			/* right came later, or both have the same rank and left was first. A
 			 * merge of equal rank across the border would have come before it. */
 			if (right < TOK_BYTES)
 				return true;
-			limit = right + 1;
+			limit = right < limit ? right + 1 : limit;
 			right = v->split[right].left;
 		}
 	}
@@ -86,7 +86,7 @@ pair_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint3
 
 	if (c == NULL)
 		return tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
-	slot = tok_cache_pair(c, key);
+	slot = tok_cache_pair(c, left, right);
 	/* Key 0, the pair of two zero bytes, is what free slots hold: it is never learned. */
 	if (*slot >> 1 == key && key != 0)
 		return *slot & 1;
@@ -162,12 +162,62 @@ whole_id(const struct tok_stream *s)
 	return v->whole[s->whole_low];
 }
 
+/* Is the token that ends with byte i of pos[] the last one of the encoding up to there? */
+static inline bool
+is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
+{
+	const uint32_t len = s->vocab->len[token];
+	uint32_t before;
+
+	if (len > i + 1)
+		return false; /* begins in what was already given out */
+	before = len == i + 1 ? s->base : s->pos[i - len];
+	return before == TOK_NO_TOKEN || pair_stands(s->cache, s->vocab, before, token);
+}
+
+#define FIRST_TRIES 2u
+
+/*
+ * last(i + 1), with the automaton in `state` behind byte i. Of the tokens that end there exactly
+ * one stands next to the encoding before it, so they may be tried in any order: the longest ones;
+ * then the one that it was the last time in a like place, and the one that begins where the last
+ * token a byte before began, either of which it mostly is in a run; then the others.
+ */
+static inline uint32_t
+last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
+{
+	const struct tok_vocab *v = s->vocab;
+	const uint32_t before = i > 0 ? s->pos[i - 1] : s->base;
+	uint32_t at = v->node[state].token != TOK_NO_TOKEN ? state : v->node[state].dict, same;
+	const bool guesses = s->cache != NULL && before != TOK_NO_TOKEN;
+	struct tok_cache_guess *guess;
+
+	for (uint32_t tries = 0; tries < FIRST_TRIES || !guesses; tries++) {
+		if (is_last(s, v->node[at].token, i))
+			return v->node[at].token;
+		at = v->node[at].dict;
+	}
+	guess = tok_cache_guess(s->cache, before, state);
+	if (guess->node == state && guess->before == before && is_last(s, guess->token, i))
+		return guess->token;
+	same = at;
+	while (v->node[same].depth > v->len[before] + 1u)
+		same = v->node[same].dict;
+	if (v->node[same].depth == v->len[before] + 1u && is_last(s, v->node[same].token, i)) {
+		at = same;
+	} else {
+		while (!is_last(s, v->node[at].token, i))
+			at = v->node[at].dict;
+	}
+	*guess = (struct tok_cache_guess){before, state, v->node[at].token};
+	return v->node[at].token;
+}
+
 bool
 tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 {
 	const struct tok_vocab *v = s->vocab;
-	const struct tok_node *node;
-	uint32_t at, state = s->node;
+	uint32_t state = s->node;
 
 	if (s->whole_low < s->whole_high)
 		follow_whole(s, p, n);
@@ -179,21 +229,7 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 			return false;
 		}
 		state = next_node(v, state, p[k]);
-		node = &v->node[state];
-		/* From the longest token that ends here to the shortest; the one that stands next
-		 * to the encoding before it is last(i + 1), and there is exactly one. */
-		for (at = node->token != TOK_NO_TOKEN ? state : node->dict;;
-			at = v->node[at].dict) {
-			uint32_t len = v->node[at].depth, token = v->node[at].token, before;
-
-			if (len > i + 1)
-				continue; /* begins in what was already given out */
-			before = len == i + 1 ? s->base : s->pos[i - len];
-			if (before == TOK_NO_TOKEN || pair_stands(s->cache, v, before, token)) {
-				s->pos[i] = token;
-				break;
-			}
-		}
+		s->pos[i] = last_token(s, state, i);
 		s->n_pos = i + 1;
 		if (s->n_pos % RELEASE_EVERY == 0) {
 			s->node = state;
@@ -218,54 +254,202 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
 	return ids + n;
 }
 
+/* ---- which positions are live ---- */
+
 /*
- * Can a token that goes on from `node` stand next to `left`? Children of consecutive nodes are
- * consecutive: the tokens below a node are looked at level by level, the short ones first.
+ * So many pairs of tokens are looked at in a release, if need be. Behind that every position that a
+ * token goes on from passes for live, until so much waits that room might run out.
+ */
+#define RELEASE_PAIRS 512
+#define RELEASE_ANYWAY (TOK_CARRY_MAX * 3 / 4)
+
+/* Nodes that are being looked through, one below the other; children of `at` are consecutive. */
+#define SEARCH_DEPTH 256
+struct search {
+	uint32_t at[SEARCH_DEPTH], end[SEARCH_DEPTH];
+};
+
+/* One that stands, of what the search looks at; n_pairs: so many more pairs may be looked at. */
+static inline bool
+look(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit, uint32_t *n_pairs)
+{
+	if (*n_pairs == 0)
+		return true;
+	--*n_pairs;
+	return tok_bpe_pair_stands(v, left, right, limit);
+}
+
+/*
+ * Can one of the tokens that go on from `node` stand next to `left`? Not if their common stem is
+ * joined with `left` by a merge that comes no later than any that makes more of the stem.
  */
 static bool
-some_token_stands(const struct tok_vocab *v, uint32_t left, uint32_t node)
+stem_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n_pairs)
 {
-	uint32_t from = node, to = node + 1;
+	const uint32_t limit = v->node[node].limit;
 
-	while (from < to) {
-		uint32_t last = to - 1;
+	/* The merges of a family come as one: there is no point in time between them. */
+	for (uint32_t i = 0; i < v->n_repeats; i++) {
+		if (limit - v->repeat[i].low < v->repeat[i].high - v->repeat[i].low)
+			return true;
+	}
+	return look(
+		v, left, v->node[node].stem, limit == TOK_NO_TOKEN ? limit : limit + 1, n_pairs);
+}
 
-		to = v->node[last].first + tok_children(&v->node[last]);
-		from = v->node[from].first;
+/*
+ * Does a token that goes on from `node` by another byte than `but` stand next to `left`? With too
+ * many to look at: yes. The tokens a byte longer come first, then what is below them, but for what
+ * no stem lets stand.
+ */
+#define NO_BYTE UINT32_MAX
+
+static bool
+some_token_stands(
+	const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t but, uint32_t *n_pairs)
+{
+	const uint32_t skip = but != NO_BYTE ? tok_child(&v->node[node], (uint8_t)but) : 0;
+	struct search x;
+	uint32_t depth = 0;
+
+	if (!stem_stands(v, left, node, n_pairs))
+		return false;
+	for (;;) {
+		const uint32_t from = v->node[node].first;
+		const uint32_t to = from + tok_children(&v->node[node]);
+
 		for (uint32_t at = from; at < to; at++) {
-			uint32_t token = v->node[at].token;
+			const uint32_t token = v->node[at].token;
 
-			if (token != TOK_NO_TOKEN &&
-				tok_bpe_pair_stands(v, left, token, TOK_NO_TOKEN))
+			if (token != TOK_NO_TOKEN && at != skip &&
+				look(v, left, token, TOK_NO_TOKEN, n_pairs))
 				return true;
 		}
+		if (to == from + 1 && from != skip && v->node[from].token == TOK_NO_TOKEN) {
+			node = from; /* it has the same tokens, and stem */
+			continue;
+		}
+		if (depth == SEARCH_DEPTH)
+			return true;
+		x.at[depth] = from;
+		x.end[depth++] = to;
+		/* The next node that tokens go on from, and that may have one. */
+		for (;;) {
+			while (depth > 0 && x.at[depth - 1] == x.end[depth - 1])
+				depth--;
+			if (depth == 0)
+				return false;
+			node = x.at[depth - 1]++;
+			if (v->node[node].extends && node != skip &&
+				stem_stands(v, left, node, n_pairs))
+				break;
+		}
 	}
-	return false;
+}
+
+/*
+ * The same of a node that spells a run of `byte`, for all lengths of it from here on: the longest
+ * from which a token goes on. What is known of longer ones is not looked at again.
+ */
+static void
+look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, struct tok_cache_growth *known,
+	uint32_t *n_pairs)
+{
+	uint32_t run[TOK_MAX_TOKEN_BYTES + 1], n = 0, next = at;
+
+	for (;;) {
+		const struct tok_node *node = &v->node[run[n++] = next];
+
+		if (!(node->child[byte >> 6] >> (byte & 63) & 1))
+			break;
+		next = tok_child(node, byte);
+		if (v->node[next].depth >= known->dead)
+			break;
+	}
+	while (n-- > 0) {
+		const struct tok_node *node = &v->node[run[n]];
+		const bool longer = node->child[byte >> 6] >> (byte & 63) & 1;
+		const uint32_t token = longer ? v->node[tok_child(node, byte)].token : TOK_NO_TOKEN;
+		bool stands;
+
+		if (!node->extends)
+			continue;
+		stands = (token != TOK_NO_TOKEN &&
+				 look(v, known->left, token, TOK_NO_TOKEN, n_pairs)) ||
+			 (tok_children(node) > longer && some_token_stands(v, known->left, run[n],
+								 longer ? byte : NO_BYTE, n_pairs));
+		if (*n_pairs == 0)
+			return;
+		if (stands) {
+			known->alive = node->depth;
+			return;
+		}
+		known->dead = node->depth;
+	}
 }
 
 /* The same, from what the thread has learned where it has. */
 static bool
-may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t node)
+may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t at,
+	uint32_t *n_pairs)
 {
-	uint64_t key = (uint64_t)left << 32 | node, *slot;
-	bool grows;
+	const struct tok_node *node = &v->node[at];
+	const bool run = node->extends & TOK_EXTENDS_RUN;
+	const uint8_t byte = (uint8_t)(node->extends >> TOK_EXTENDS_RUN_SHIFT);
+	const uint32_t key = run ? 1u + byte : at; /* the root has all bytes */
+	struct tok_cache_growth *known, none = {left, key, 0, UINT16_MAX};
 
-	if (!v->node[node].extends)
-		return false;
 	if (left == TOK_NO_TOKEN)
 		return true; /* the pretoken begins with it */
-	if (c == NULL)
-		return some_token_stands(v, left, node);
-	slot = tok_cache_growth(c, key);
-	if (*slot >> 1 == key) /* never 0: the root is not asked for */
-		return *slot & 1;
-	grows = some_token_stands(v, left, node);
-	*slot = key << 1 | grows;
-	return grows;
+	known = c != NULL ? tok_cache_growth(c, left, key) : &none;
+	if (known->left != left || known->node != key)
+		*known = none;
+	/* What goes on from more bytes goes on from fewer. */
+	if (node->depth <= known->alive)
+		return true;
+	if (node->depth >= known->dead)
+		return false;
+	if (run)
+		look_along_run(v, at, byte, known, n_pairs);
+	else if (some_token_stands(v, left, at, NO_BYTE, n_pairs))
+		known->alive = *n_pairs > 0 ? node->depth : 0;
+	else
+		known->dead = node->depth;
+	return node->depth < known->dead;
+}
+
+/*
+ * Where the path from `from` meets that from `meet`. It is `meet` if it passes there, and if it
+ * leaves pos[]: then `from` is not live, for the paths of all that are pass what was given out
+ * last.
+ */
+static uint32_t
+meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
+{
+	const uint16_t *len = s->vocab->len;
+	uint32_t at = meet;
+
+	while (at != from) {
+		if (at > from) {
+			at -= len[s->pos[at - 1]];
+			continue;
+		}
+		if (len[s->pos[from - 1]] > from)
+			return meet;
+		from -= len[s->pos[from - 1]];
+	}
+	return at;
 }
 
 uint32_t *
 tok_bpe_release(struct tok_stream *s, uint32_t *ids)
+{
+	return tok_bpe_release_within(
+		s, s->n_pos < RELEASE_ANYWAY ? RELEASE_PAIRS : UINT32_MAX, ids);
+}
+
+uint32_t *
+tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids)
 {
 	const struct tok_vocab *v = s->vocab;
 	uint32_t meet = s->n_pos, at;
@@ -274,18 +458,16 @@ tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 		return ids;
 	/* Meet of the end and of every position from which a token may still be growing. */
 	for (at = s->node; at != 0 && meet > 0; at = v->node[at].fail) {
-		uint32_t from;
+		const struct tok_node *node = &v->node[at];
+		uint32_t from, lower;
 
-		if (v->node[at].depth > s->n_pos)
+		if (!node->extends || node->depth > s->n_pos)
 			continue; /* begins in what was already given out: impossible, see above */
-		from = s->n_pos - v->node[at].depth;
-		if (!may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at))
-			continue;
-		while (meet != from) {
-			uint32_t *later = meet > from ? &meet : &from;
-
-			*later -= v->len[s->pos[*later - 1]];
-		}
+		from = s->n_pos - node->depth;
+		lower = meet_path(s, from, meet);
+		if (lower != meet &&
+			may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at, &n_pairs))
+			meet = lower;
 	}
 	if (meet == 0)
 		return ids;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread has learned, in fixed memory of its own: pretokens that are several tokens, in a two-way
- * set-associative cache; pairs of tokens that do or do not stand, and places where a token may or
- * may not be growing, in direct-mapped ones. The hash of pretokens is keyed; crafted text can only
- * evict.
+ * What a thread has learned, in fixed memory of its own: pretokens that are several tokens, in a
+ * two-way set-associative cache; pairs of tokens that do or do not stand, how far a token may be
+ * growing behind another, and which token came last in a like place, in direct-mapped ones. All
+ * hashes are keyed; crafted text can only evict.
  */
 #ifndef TOK_CACHE_H
 #define TOK_CACHE_H
@@ -24,14 +24,30 @@ struct tok_cache_entry {
 };
 static_assert(sizeof(struct tok_cache_entry) == 64, "one cache line");
 
+/* Tokens that begin with what a node spells, or all that begin with a run of its byte. */
+struct tok_cache_growth {
+	uint32_t left;	/* rank id of the token before them */
+	uint32_t node;	/* 0: free */
+	uint16_t alive; /* depth up to which one may be growing, 0 if that is not known of any */
+	uint16_t dead;	/* depth from which none is; UINT16_MAX likewise */
+};
+
+/* The last token of an encoding, where the automaton and the one a byte before were the same. */
+struct tok_cache_guess {
+	uint32_t before, node, token;
+};
+
 #define TOK_CACHE_PAIR_BITS 12
 #define TOK_CACHE_PAIRS (1u << TOK_CACHE_PAIR_BITS) /* 32 KiB */
-#define TOK_CACHE_GROWTH_BITS 12
-#define TOK_CACHE_GROWTHS (1u << TOK_CACHE_GROWTH_BITS) /* 32 KiB */
+#define TOK_CACHE_GROWTH_BITS 11
+#define TOK_CACHE_GROWTHS (1u << TOK_CACHE_GROWTH_BITS) /* 24 KiB */
+#define TOK_CACHE_GUESS_BITS 11
+#define TOK_CACHE_GUESSES (1u << TOK_CACHE_GUESS_BITS) /* 24 KiB */
 
 struct tok_cache {
 	uint64_t pair[TOK_CACHE_PAIRS]; /* left << 22 | right << 1 | stands; 0: free */
-	uint64_t growth[TOK_CACHE_GROWTHS]; /* left << 33 | node << 1 | may grow; 0: free */
+	struct tok_cache_growth growth[TOK_CACHE_GROWTHS];
+	struct tok_cache_guess guess[TOK_CACHE_GUESSES];
 	struct tok_cache_entry *entry;
 	uint32_t set_mask; /* sets - 1 */
 	uint64_t seed[2];
@@ -39,18 +55,31 @@ struct tok_cache {
 	size_t bytes;
 };
 
-/* Slot of a pair of rank ids; its content, without the lowest bit, says whose it is. */
-static inline uint64_t *
-tok_cache_pair(struct tok_cache *c, uint64_t left_right)
+/* Hash of two numbers by a secret multiplier (Dietzfelbinger et al. 1997): its upper bits. */
+static inline uint64_t
+tok_cache_hash(const struct tok_cache *c, uint32_t a, uint32_t b)
 {
-	return &c->pair[left_right * TOK_HASH_1 >> (64 - TOK_CACHE_PAIR_BITS)];
+	return ((uint64_t)a << 32 | b) * (c->seed[0] | 1);
 }
 
-/* Slot of a rank id and a node of the automaton; likewise. */
+/* Slot of a pair of rank ids; its content, without the lowest bit, says whose it is. */
 static inline uint64_t *
-tok_cache_growth(struct tok_cache *c, uint64_t left_node)
+tok_cache_pair(struct tok_cache *c, uint32_t left, uint32_t right)
 {
-	return &c->growth[left_node * TOK_HASH_1 >> (64 - TOK_CACHE_GROWTH_BITS)];
+	return &c->pair[tok_cache_hash(c, left, right) >> (64 - TOK_CACHE_PAIR_BITS)];
+}
+
+/* Slots of a rank id and a node of the automaton. */
+static inline struct tok_cache_growth *
+tok_cache_growth(struct tok_cache *c, uint32_t left, uint32_t node)
+{
+	return &c->growth[tok_cache_hash(c, left, node) >> (64 - TOK_CACHE_GROWTH_BITS)];
+}
+
+static inline struct tok_cache_guess *
+tok_cache_guess(struct tok_cache *c, uint32_t before, uint32_t node)
+{
+	return &c->guess[tok_cache_hash(c, before, node) >> (64 - TOK_CACHE_GUESS_BITS)];
 }
 
 static inline struct tok_cache_entry *

@@ -9,6 +9,7 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "control/port/port.h"
 #include "datapath/loop/burst.h"
 #include "eal.h"
 #include "fuzz.h"

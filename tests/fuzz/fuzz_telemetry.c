@@ -168,9 +168,10 @@ LLVMFuzzerInitialize(int *argc, char ***argv)
 	app->opt.vocab = "a-name-that-is-longer-than-telemetry-takes-in-one-string/"
 			 "a-name-that-is-longer-than-telemetry-takes-in-one-string/"
 			 "a-name-that-is-longer-than-telemetry-takes-in-one-string";
-	for (size_t i = 0; i < TOKD_N_OPTS; i++)
-		app->opt.source[i] = TOKD_FROM_COMMAND_LINE;
+	for (size_t i = 0; i < OPT_MAX; i++)
+		app->opt.given.source[i] = OPT_FROM_COMMAND_LINE;
 	app->port.driver = "net_ring";
+	app->address.from = "options";
 	app->vocabs[0].n = TOKD_VOCABS_MAX;
 	for (uint32_t i = 0; i < TOKD_VOCABS_MAX; i++)
 		app->vocabs[0].tok[i] = vocabulary_make(i);

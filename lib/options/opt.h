@@ -13,7 +13,7 @@
 #include <stdio.h>
 
 #define OPT_MAX 64	   /* options of a program */
-#define OPT_TEXTS_MAX 1024 /* values of a repeatable option */
+#define OPT_TEXTS_MAX 16384 /* values of a repeatable option */
 #define OPT_TEXT_MAX 255   /* bytes of a value, where there is a configuration file */
 
 #define OPT_K ((uint64_t)1 << 10)
@@ -61,7 +61,7 @@ struct opt_def {
 	 */
 	const char *arg;
 	enum opt_type type;
-	uint16_t offset, width; /* of the field: OPT_FIELD */
+	uint32_t offset, width; /* of the field: OPT_FIELD */
 	int64_t min;		/* numbers only */
 	uint64_t max;
 	const char *preset; /* default, as a user would write it; NULL: the field stays as it is */

@@ -153,7 +153,7 @@ repeated_values_are_bounded(void **state)
 	assert_string_equal(p.e.text, "");
 	opt_take(&program, args, 1, &p.f, &p.given, &p.e);
 	assert_int_equal(p.f.special.n, OPT_TEXTS_MAX);
-	assert_non_null(strstr(p.e.text, "--special x: given more than 1024 times"));
+	assert_non_null(strstr(p.e.text, "--special x: given more than 16384 times"));
 }
 
 static void

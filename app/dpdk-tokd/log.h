@@ -5,8 +5,10 @@
 
 #include <rte_log.h>
 
-#define TOKD_LOG(part, level, ...) rte_log(RTE_LOG_##level, tokd_log_##part, "tokd." #part ": " __VA_ARGS__)
+#define TOKD_LOG(part, level, ...)                                                                 \
+	rte_log(RTE_LOG_##level, tokd_log_##part, "tokd." #part ": " __VA_ARGS__)
 
-extern int tokd_log_main, tokd_log_port, tokd_log_ring, tokd_log_worker, tokd_log_control; /* log.c */
+extern int tokd_log_main, tokd_log_port, tokd_log_ring, tokd_log_worker,
+	tokd_log_control; /* log.c */
 
 #endif

@@ -41,8 +41,8 @@ log_config(const struct tokd_options *opt)
 		size_t used = 0;
 
 		for (size_t i = 0; opt_value(&tokd_program, &opt->given, opt, i, &value); i++) {
-			if (value.source == (enum opt_source)from &&
-				value.text[0] != '\0' && used < sizeof(line))
+			if (value.source == (enum opt_source)from && value.text[0] != '\0' &&
+				used < sizeof(line))
 				used += (size_t)snprintf(line + used, sizeof(line) - used, " %s=%s",
 					value.name, value.text);
 		}

@@ -18,6 +18,7 @@
 extern const struct opt_program tok_encode_command, tok_decode_command, tok_train_command;
 extern const struct opt_program tok_info_command, tok_check_command, tok_compile_command;
 
+/* clang-format off */
 /* Options that several commands have, for a struct `type` with a struct tok_load_opts `load`. */
 #define CLI_PRETOKENIZER(type)                                                                     \
 	{"pretokenizer", "NAME", OPT_TEXT, OPT_FIELD(type, load.pretokenizer), 0, 0, NULL,         \
@@ -32,6 +33,7 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 	{"algo", "exact|greedy", OPT_CHOICE, OPT_FIELD(type, load.algo), 0, 0, NULL,               \
 		"exact, the default: byte pair encoding as defined; greedy: longest match within " \
 		"pretokens; a .tokv has one of them"}
+/* clang-format on */
 
 /* Print "tok: ..." on standard error and return `code`. */
 int cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -177,8 +177,8 @@ greet(struct tokg_holders *h, struct tokg_holder *c)
 		say(c, "not a hold request: magic 0x%08x, must be 0x%08x", req.magic,
 			TOKG_HOLD_MAGIC);
 	else if (req.version != TOKG_EMB_VERSION || req.reserved[0] != 0 || req.reserved[1] != 0)
-		say(c, "version %u, or a field it lacks, is not supported: use %u",
-			req.version, TOKG_EMB_VERSION);
+		say(c, "version %u, or a field it lacks, is not supported: use %u", req.version,
+			TOKG_EMB_VERSION);
 	else if (let_in(h, c))
 		return;
 	h->counts.refused++;

@@ -34,10 +34,10 @@
 #define TOKD_RING_ALIGN 64 /* records start at multiples of this */
 
 struct tokd_ring_hdr {
-	uint64_t magic;	     /* TOKD_RING_MAGIC */
-	uint32_t version;    /* TOKD_RING_VERSION */
-	uint32_t worker;     /* index of the worker that writes here */
-	uint64_t data_off;   /* offset of the data from the start of the memfd: TOKD_RING_HDR_BYTES */
+	uint64_t magic;	   /* TOKD_RING_MAGIC */
+	uint32_t version;  /* TOKD_RING_VERSION */
+	uint32_t worker;   /* index of the worker that writes here */
+	uint64_t data_off; /* offset of the data from the start of the memfd: TOKD_RING_HDR_BYTES */
 	uint64_t data_bytes; /* power of two */
 	uint64_t instance;   /* random, made anew at every start of dpdk-tokd */
 	uint64_t tsc_hz;     /* ticks per second of the time stamps in records */
@@ -94,15 +94,15 @@ static_assert(offsetof(struct tokd_rec, text_end) == 60, "token ring record is A
  * Attaching. A reader connects to the control socket (AF_UNIX, SOCK_SEQPACKET), sends one
  * struct tokd_attach_req and receives one struct tokd_attach_rep with descriptors (SCM_RIGHTS). A
  * registered reader gets n_rings + 1: first its cursor memfd, then one ring memfd per worker. A tap
- * gets the n_rings ring memfds alone. A refusal has n_rings 0, no descriptor and the reason in words.
- * Closing the socket detaches.
+ * gets the n_rings ring memfds alone. A refusal has n_rings 0, no descriptor and the reason in
+ * words. Closing the socket detaches.
  *
  * The end, from the other side: when dpdk-tokd parts from a reader and goes on, it sends one more
- * tokd_attach_rep with n_rings 0 and the reason, and closes the socket. End of file without it says that
- * dpdk-tokd itself has ended.
+ * tokd_attach_rep with n_rings 0 and the reason, and closes the socket. End of file without it says
+ * that dpdk-tokd itself has ended.
  *
- * A tap has no cursor and is not waited for. It must compare `tail` with the position of a record after
- * its last use of it, as said above, and begin anew at `tail` when it was overrun.
+ * A tap has no cursor and is not waited for. It must compare `tail` with the position of a record
+ * after its last use of it, as said above, and begin anew at `tail` when it was overrun.
  *
  * The cursor memfd is one page made by dpdk-tokd and sealed against resizing: cursor of ring w
  * at byte 64 * w: the position up to which the reader has finished. It starts at start[w].
@@ -133,7 +133,7 @@ struct tokd_attach_rep {
 	uint32_t reserved;
 	uint64_t instance;		/* as in every ring header */
 	uint64_t start[TOKD_RINGS_MAX]; /* position at which this reader begins, per ring */
-	char message[128];		/* why it was refused or dropped, else empty; NUL-terminated */
+	char message[128]; /* why it was refused or dropped, else empty; NUL-terminated */
 };
 static_assert(sizeof(struct tokd_attach_rep) == 24 + 8 * 63 + 128, "attach reply is ABI");
 

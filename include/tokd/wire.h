@@ -14,8 +14,10 @@
 #define TOKD_WIRE_MAGIC 0x444b4f54u /* "TOKD" */
 #define TOKD_WIRE_VERSION 1
 #define TOKD_WIRE_PORT 9000
-#define TOKD_WIRE_WINDOW 64 /* packets a stream may have in flight at most, and before any reply */
-#define TOKD_WIRE_PAYLOAD 1376 /* bytes of text or ids that fit an MTU of 1500, by IPv4 and IPv6 */
+/* Packets a stream may have in flight at most, and before any reply. */
+#define TOKD_WIRE_WINDOW 64
+/* Bytes of text or ids that fit an MTU of 1500, by IPv4 and IPv6. */
+#define TOKD_WIRE_PAYLOAD 1376
 
 enum tokd_wire_type {
 	TOKD_DATA = 1,	/* client: a piece of text */
@@ -24,12 +26,13 @@ enum tokd_wire_type {
 };
 
 enum tokd_wire_flags {
-	TOKD_F_FIRST = 1 << 0,	/* DATA: packet number 0. REPLY: first id is in here */
-	TOKD_F_LAST = 1 << 1,	/* DATA: the text ends here; text_crc is valid */
-	TOKD_F_IDS = 1 << 2,	/* DATA: replies shall carry the ids (the same in all packets) */
-	TOKD_F_STREAM = 1 << 3, /* DATA: each id at once, not when a reply is full or the text ended */
-	TOKD_F_DONE = 1 << 4,	/* REPLY: all text is fed; total and ids_crc are final */
-	TOKD_F_FAIL = 1 << 5,	/* REPLY: the stream failed or was refused; see reason */
+	TOKD_F_FIRST = 1 << 0, /* DATA: packet number 0. REPLY: first id is in here */
+	TOKD_F_LAST = 1 << 1,  /* DATA: the text ends here; text_crc is valid */
+	TOKD_F_IDS = 1 << 2,   /* DATA: replies shall carry the ids (the same in all packets) */
+	TOKD_F_STREAM =
+		1 << 3, /* DATA: each id at once, not when a reply is full or the text ended */
+	TOKD_F_DONE = 1 << 4, /* REPLY: all text is fed; total and ids_crc are final */
+	TOKD_F_FAIL = 1 << 5, /* REPLY: the stream failed or was refused; see reason */
 };
 
 enum tokd_reason {
@@ -43,12 +46,12 @@ enum tokd_reason {
 	TOKD_R_ID_REUSED = 7,	  /* stream id names a finished stream of another text */
 	TOKD_R_BUSY = 8,	  /* stream table is full: try again */
 	TOKD_R_TIMEOUT = 9,	  /* the stream was idle for too long */
-	TOKD_R_UTF8 = 10,	  /* the text is not UTF-8, and the server was told to refuse that */
-	TOKD_R_CARRY = 11,	  /* more ids uncertain at once than a stream may hold */
-	TOKD_R_EXPIRED = 12,	  /* ids asked for again are no longer held: send under a new id */
-	TOKD_R_SHUTDOWN = 13,	  /* the server is going away */
-	TOKD_R_UNKNOWN = 14,	  /* no such stream (it ended long ago, or never began) */
-	TOKD_R_SINK = 15,	  /* the ids could not be embedded (--sink) */
+	TOKD_R_UTF8 = 10,     /* the text is not UTF-8, and the server was told to refuse that */
+	TOKD_R_CARRY = 11,    /* more ids uncertain at once than a stream may hold */
+	TOKD_R_EXPIRED = 12,  /* ids asked for again are no longer held: send under a new id */
+	TOKD_R_SHUTDOWN = 13, /* the server is going away */
+	TOKD_R_UNKNOWN = 14,  /* no such stream (it ended long ago, or never began) */
+	TOKD_R_SINK = 15,     /* the ids could not be embedded (--sink) */
 	TOKD_R_MAX
 };
 
@@ -66,7 +69,8 @@ struct tokd_req {
 	uint32_t offset;    /* DATA: of those bytes in the text */
 	uint32_t text_crc;  /* DATA with LAST: CRC32C of the whole text */
 	uint32_t ids_ack;   /* all ids below this index have arrived */
-	uint32_t ids_end;   /* POLL: ids in [ids_ack, ids_end) are missing, send them again; 0: none */
+	uint32_t
+		ids_end; /* POLL: ids in [ids_ack, ids_end) are missing, send them again; 0: none */
 	uint32_t reserved[4]; /* 0. Makes a request no smaller than the reply it may provoke */
 };
 static_assert(sizeof(struct tokd_req) == 64, "wire request is ABI");
@@ -86,13 +90,14 @@ struct tokd_rep {
 	uint64_t stream_id; /* the client's */
 	uint32_t ack;	    /* every packet numbered below this is fed */
 	uint32_t credit;    /* packets numbered below ack + credit may be sent; 0: wait and POLL */
-	uint64_t sack;	    /* bit i: packet ack + 1 + i is held; what is clear below a set bit is missing */
+	uint64_t sack;	    /* bit i: packet ack + 1 + i is held; what is clear below a set bit is
+			       missing */
 	uint32_t first;	    /* index of the first id in this packet */
 	uint32_t count;	    /* ids in this packet */
 	uint32_t total;	    /* ids published so far; final with DONE */
-	uint32_t ids_crc;   /* DONE: CRC32C over all ids of the stream, 4 bytes each, little-endian */
-	uint32_t reason;    /* FAIL: enum tokd_reason */
-	uint32_t text_end;  /* bytes of text fed so far; with DONE the length of the text */
+	uint32_t ids_crc; /* DONE: CRC32C over all ids of the stream, 4 bytes each, little-endian */
+	uint32_t reason;  /* FAIL: enum tokd_reason */
+	uint32_t text_end; /* bytes of text fed so far; with DONE the length of the text */
 };
 static_assert(sizeof(struct tokd_rep) == 64, "wire reply is ABI");
 static_assert(offsetof(struct tokd_rep, stream_id) == 16, "wire reply is ABI");

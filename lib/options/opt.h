@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define OPT_MAX 64	   /* options of a program */
+#define OPT_MAX 64	    /* options of a program */
 #define OPT_TEXTS_MAX 16384 /* values of a repeatable option */
-#define OPT_TEXT_MAX 255   /* bytes of a value, where there is a configuration file */
+#define OPT_TEXT_MAX 255    /* bytes of a value, where there is a configuration file */
 
 #define OPT_K ((uint64_t)1 << 10)
 #define OPT_M ((uint64_t)1 << 20)

@@ -41,14 +41,15 @@ struct tok_mem {
 };
 
 struct tok_load_opts {
-	const char *pretokenizer;   /* for files that do not say it (.tiktoken, vocab.json, vocab.txt)
-				       and are not known by their content; or NULL. "gpt2"; for
-				       vocab.txt "bert-cased", or "bert-uncased", the default */
-	const struct tok_mem *mem;  /* NULL: mmap, with transparent huge pages where they help */
-	const char *algo;	    /* "exact", or "greedy": longest match within pretokens; NULL: exact */
-	const char *search_path;    /* colon-separated folders; NULL: $TOK_VOCAB_PATH, then the default */
-	bool huge_pages; /* tables in huge pages that are reserved (libhugetlbfs), or the load
-			    fails; `mem` is NULL then */
+	const char *pretokenizer; /* for files that do not say it (.tiktoken, vocab.json, vocab.txt)
+				     and are not known by their content; or NULL. "gpt2"; for
+				     vocab.txt "bert-cased", or "bert-uncased", the default */
+	const struct tok_mem *mem; /* NULL: mmap, with transparent huge pages where they help */
+	const char *algo; /* "exact", or "greedy": longest match within pretokens; NULL: exact */
+	const char
+		*search_path; /* colon-separated folders; NULL: $TOK_VOCAB_PATH, then the default */
+	bool huge_pages;      /* tables in huge pages that are reserved (libhugetlbfs), or the load
+				 fails; `mem` is NULL then */
 };
 
 /*
@@ -74,8 +75,8 @@ bool tok_vocab_compile(const char *name_or_path, const struct tok_load_opts *opt
 	struct tok_error *err);
 
 struct tok_vocab_info {
-	const char *name;	  /* as asked for; owned by the vocabulary, like all strings here */
-	const char *path;	  /* file it was read from */
+	const char *name;   /* as asked for; owned by the vocabulary, like all strings here */
+	const char *path;   /* file it was read from */
 	const char *format; /* "tokenizer.json", "vocab.json", "tiktoken", "tekken.json",
 			       "vocab.txt", "sentencepiece", "tokv" */
 	const char *source; /* of a "tokv", what it was compiled from: format, files; else NULL */
@@ -87,12 +88,12 @@ struct tok_vocab_info {
 				     whatever file format they came from; never 0 */
 	uint32_t n_ids;		  /* ids are below this */
 	uint32_t n_merges;
-	uint32_t n_special; /* not given for text, but with TOK_SPECIAL */
-	uint32_t n_added;   /* other added tokens: not given with TOK_ADDED_AS_TEXT */
+	uint32_t n_special;	  /* not given for text, but with TOK_SPECIAL */
+	uint32_t n_added;	  /* other added tokens: not given with TOK_ADDED_AS_TEXT */
 	uint32_t max_token_bytes; /* of those that encoding gives, as they are decoded; special
 				     ones may be longer */
-	size_t table_bytes; /* memory of the tables */
-	const char *home;   /* where they are: "mapped file", "huge pages", "memory" */
+	size_t table_bytes;	  /* memory of the tables */
+	const char *home;	  /* where they are: "mapped file", "huge pages", "memory" */
 };
 struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
 
@@ -117,7 +118,7 @@ struct tok_truncation {
 struct tok_padding {
 	bool on;
 	bool left;
-	bool fixed;	      /* to `length` ids; else to the longest of a batch */
+	bool fixed; /* to `length` ids; else to the longest of a batch */
 	uint32_t length;
 	uint32_t multiple_of; /* lengths are rounded up to one; 0: as they are */
 	uint32_t id, type_id;
@@ -129,7 +130,8 @@ struct tok_shape {
 };
 const struct tok_shape *tok_vocab_shape(const struct tok_vocab *v);
 
-/* Bytes of one id (of WordPiece its text, ## and all), not NUL-terminated, owned by the vocabulary; NULL if there is no such id. */
+/* Bytes of one id (of WordPiece its text, ## and all), not NUL-terminated, owned by the vocabulary;
+ * NULL if there is no such id. */
 const uint8_t *tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len);
 
 /* Ids of special tokens, rising; their number to *n. Owned by the vocabulary. */
@@ -174,8 +176,8 @@ enum tok_flags {
 	TOK_STRICT_UTF8 = 1 << 0, /* refuse invalid UTF-8 instead of replacing it by U+FFFD */
 	TOK_TEMPLATE = 1 << 1,	  /* the vocabulary's template around the text (tok_vocab_shape) */
 	/*
-	 * Which added tokens are recognised in text. Without these flags: those that are not special,
-	 * as the reference does with encode_special_tokens.
+	 * Which added tokens are recognised in text. Without these flags: those that are not
+	 * special, as the reference does with encode_special_tokens.
 	 */
 	TOK_ADDED_AS_TEXT = 1 << 2, /* none, whatever TOK_SPECIAL says: for text of others, who must
 				       not steer a model */
@@ -290,21 +292,21 @@ struct tok_stream {
 	const struct tok_vocab *vocab;
 	struct tok_cache *cache;
 	uint32_t flags;
-	uint8_t over;	      /* ended or refused */
-	uint8_t state;	      /* of the open pretoken (enum in pretok.h) */
-	bool added[2];	      /* by set: added tokens are recognised */
-	uint8_t n_utf8;	      /* bytes of an incomplete character in utf8[] */
-	uint8_t n_before;     /* ids of the template that are still to be given out */
+	uint8_t over;	  /* ended or refused */
+	uint8_t state;	  /* of the open pretoken (enum in pretok.h) */
+	bool added[2];	  /* by set: added tokens are recognised */
+	uint8_t n_utf8;	  /* bytes of an incomplete character in utf8[] */
+	uint8_t n_before; /* ids of the template that are still to be given out */
 	uint8_t n_after;
-	bool prefix;	      /* a blank may come before the text that follows */
-	uint16_t n_held;      /* bytes in held[] that may or may not belong to the open pretoken */
+	bool prefix;	 /* a blank may come before the text that follows */
+	uint16_t n_held; /* bytes in held[] that may or may not belong to the open pretoken */
 	uint8_t utf8[4];
-	uint32_t whole_low;   /* tokens for whole pretokens that begin with the open one: */
-	uint32_t whole_high;  /* whole[low .. high) of the vocabulary */
-	uint32_t node;	      /* automaton state at the end of the open pretoken */
-	uint32_t base;	      /* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
-	uint32_t n_pos;	      /* bytes of the open pretoken whose ids are not yet given out */
-	union {		      /* by the kind of vocabulary */
+	uint32_t whole_low;  /* tokens for whole pretokens that begin with the open one: */
+	uint32_t whole_high; /* whole[low .. high) of the vocabulary */
+	uint32_t node;	     /* automaton state at the end of the open pretoken */
+	uint32_t base;	     /* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
+	uint32_t n_pos;	     /* bytes of the open pretoken whose ids are not yet given out */
+	union {		     /* by the kind of vocabulary */
 		uint32_t pos[TOK_CARRY_MAX]; /* last token of the encoding that ends after byte i */
 		struct tok_open_word word;
 	};
@@ -334,8 +336,8 @@ void tok_stream_init(
  * TOK_MORE; with less than tok_stream_bound(s, 1), which is at most TOK_STREAM_HELD_MAX, nothing
  * may be taken. It takes some 60 KiB of stack.
  */
-struct tok_result tok_stream_feed(struct tok_stream *s, const void *text, size_t n, bool last,
-	uint32_t *ids, size_t room);
+struct tok_result tok_stream_feed(
+	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room);
 
 /* Most ids that feeding n more bytes, and ending, could give out. */
 size_t tok_stream_bound(const struct tok_stream *s, size_t n);
@@ -397,8 +399,8 @@ struct tok_decode_stream {
 	uint8_t begun; /* not at the start any more */
 };
 void tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab *v);
-struct tok_result tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids,
-	size_t n, bool last, uint8_t *out, size_t room);
+struct tok_result tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids, size_t n,
+	bool last, uint8_t *out, size_t room);
 
 const char *tok_why_text(enum tok_why why);
 

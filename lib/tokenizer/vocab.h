@@ -51,21 +51,23 @@ static_assert(sizeof(struct tok_long_word) == 32, "two to a cache line");
  * is the root. One cache line.
  */
 struct tok_node {
-	uint64_t child[4];   /* bit b: there is a child for byte b */
-	uint8_t below[4];    /* number of children in child[0 .. i) */
-	uint32_t first;	     /* node of the first child */
-	uint32_t fail;	     /* node of the longest proper suffix that is in the trie */
-	uint32_t token;	     /* rank id of the token spelled by this node, or TOK_NO_TOKEN */
-	uint32_t dict;	     /* longest proper suffix that is a token, or 0 */
-	uint16_t depth;	     /* bytes spelled */
-	uint16_t extends;    /* 0: no token goes on from here; else bits below */
+	uint64_t child[4]; /* bit b: there is a child for byte b */
+	uint8_t below[4];  /* number of children in child[0 .. i) */
+	uint32_t first;	   /* node of the first child */
+	uint32_t fail;	   /* node of the longest proper suffix that is in the trie */
+	uint32_t token;	   /* rank id of the token spelled by this node, or TOK_NO_TOKEN */
+	uint32_t dict;	   /* longest proper suffix that is a token, or 0 */
+	uint16_t depth;	   /* bytes spelled */
+	uint16_t extends;  /* 0: no token goes on from here; else bits below */
 	union {
-		/* Unigram: of `token`, an outside id there; the root's is that of what is unknown. */
+		/* Unigram: of `token`, an outside id there; the root's is that of what is unknown.
+		 */
 		double score;
 		/* BPE: what all tokens that go on from here have in common (stems.c); of no use in
 		   the root, and where none does */
 		struct {
-			uint32_t stem;	/* rank id: the last part at their left edge that they share */
+			uint32_t stem;	/* rank id: the last part at their left edge that they share
+					 */
 			uint32_t limit; /* the first merge that takes it is this one's or later, or
 					   TOK_NO_TOKEN */
 		};
@@ -75,7 +77,7 @@ static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
 /* tok_node.extends */
 #define TOK_EXTENDS 1u
-#define TOK_EXTENDS_RUN 2u	  /* BPE: it spells a run of one byte, */
+#define TOK_EXTENDS_RUN 2u	 /* BPE: it spells a run of one byte, */
 #define TOK_EXTENDS_RUN_SHIFT 8u /* which is above */
 
 struct tok_split {
@@ -126,7 +128,7 @@ enum tok_table {
 #define TOK_TABLE_ENUM(name, field) TOK_TABLE_##name,
 	TOK_TABLES(TOK_TABLE_ENUM)
 #undef TOK_TABLE_ENUM
-	TOK_N_TABLES
+		TOK_N_TABLES
 };
 
 /* Numbers that a compiled vocabulary keeps beside its tables, whose sizes say the others. */
@@ -174,7 +176,7 @@ enum tok_number {
 #define TOK_NUMBER_ENUM(name, field) TOK_NUMBER_##name,
 	TOK_NUMBERS(TOK_NUMBER_ENUM)
 #undef TOK_NUMBER_ENUM
-	TOK_N_NUMBERS
+		TOK_N_NUMBERS
 };
 
 /* Where the tables live. */
@@ -253,9 +255,9 @@ tok_hash_word(uint64_t key, uint32_t len)
 }
 
 /*
- * Words lie in buckets, in each from its first slot on; what does not fit goes to the next bucket that
- * has room. Which slot it is, if any, is found by arithmetic: a branch would be mispredicted for
- * most words. 1 if x is not 0, in a way that a compiler does not make a branch of:
+ * Words lie in buckets, in each from its first slot on; what does not fit goes to the next bucket
+ * that has room. Which slot it is, if any, is found by arithmetic: a branch would be mispredicted
+ * for most words. 1 if x is not 0, in a way that a compiler does not make a branch of:
  */
 static inline uint32_t
 tok_nonzero(uint64_t x)
@@ -295,8 +297,7 @@ tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
 	uint32_t at = TOK_WORD_SLOTS;
 
 	for (uint32_t i = 0; i < TOK_WORD_SLOTS; i++)
-		at -= (TOK_WORD_SLOTS - i) *
-		      (1 ^ tok_nonzero((w[i].key ^ key) | (w[i].len ^ len)));
+		at -= (TOK_WORD_SLOTS - i) * (1 ^ tok_nonzero((w[i].key ^ key) | (w[i].len ^ len)));
 	return at;
 }
 #endif

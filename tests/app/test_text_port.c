@@ -209,8 +209,7 @@ text_port_answers_no_server(void **state)
 
 	for (uint32_t i = 0; i < RTE_DIM(ports); i++) {
 		struct rte_mbuf *m = text_frame("hello", 5);
-		struct rte_udp_hdr *udp =
-			rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, 14 + 20);
+		struct rte_udp_hdr *udp = rte_pktmbuf_mtod_offset(m, struct rte_udp_hdr *, 14 + 20);
 
 		udp->src_port = rte_cpu_to_be_16(ports[i]);
 		udp->dgram_cksum = 0;

@@ -9,10 +9,10 @@
 
 static const struct {
 	const char *left, *right;
-} merges[VOCABULARY_MERGES] = {{"h", "e"}, {"l", "o"}, {"l", "lo"}, {"he", "llo"}, {" ", "w"}, {"o", "r"},
-	{" w", "or"}, {"l", "d"}, {" wor", "ld"}, {" ", "t"}, {" t", "he"}, {"i", "n"}, {"in", "g"},
-	{" t", "o"}, {"k", "e"}, {" to", "ke"}, {" toke", "n"}, {"1", "2"}, {"12", "3"},
-	{"\xc3", "\xa9"}};
+} merges[VOCABULARY_MERGES] = {{"h", "e"}, {"l", "o"}, {"l", "lo"}, {"he", "llo"}, {" ", "w"},
+	{"o", "r"}, {" w", "or"}, {"l", "d"}, {" wor", "ld"}, {" ", "t"}, {" t", "he"}, {"i", "n"},
+	{"in", "g"}, {" t", "o"}, {"k", "e"}, {" to", "ke"}, {" toke", "n"}, {"1", "2"},
+	{"12", "3"}, {"\xc3", "\xa9"}};
 
 static uint32_t
 id_of(const struct tok_model *m, const char *s)

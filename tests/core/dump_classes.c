@@ -13,7 +13,8 @@ main(int argc, char **argv)
 	struct tok_vocab *v = argc == 2 ? tok_vocab_load(argv[1], NULL, &err) : NULL;
 
 	if (v == NULL) {
-		fprintf(stderr, "dump_classes: %s\n", argc == 2 ? err.text : "expected a vocabulary");
+		fprintf(stderr, "dump_classes: %s\n",
+			argc == 2 ? err.text : "expected a vocabulary");
 		return 1;
 	}
 	for (uint32_t cp = 0; cp < TOK_CODE_POINTS; cp++)

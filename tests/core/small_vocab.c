@@ -232,8 +232,8 @@ small_unigram(const char *const *piece, const double *score, uint32_t n,
 	}
 	if (options->charsmap_bytes > 0) {
 		m.unigram.charsmap = map;
-		m.unigram.charsmap_bytes = small_map(
-			map, &m.unigram.charsmap_trie, options->sentencepiece);
+		m.unigram.charsmap_bytes =
+			small_map(map, &m.unigram.charsmap_trie, options->sentencepiece);
 	}
 	v = tok_vocab_build(&m, "small", "none", NULL, &err);
 	if (v == NULL)

@@ -45,15 +45,15 @@ struct tok_vocab *small_wordpiece(
 
 /*
  * Unigram with n pieces, of which [0] is the unknown one and `score` has their scores, and added
- * tokens of all kinds if asked for, with `sentencepiece` some of the pieces; of *options the score and the map are taken from elsewhere.
+ * tokens of all kinds if asked for, with `sentencepiece` some of the pieces; of *options the score
+ * and the map are taken from elsewhere.
  */
 struct tok_vocab *small_unigram(const char *const *piece, const double *score, uint32_t n,
 	const struct tok_model_unigram *options, bool added);
 
 /*
- * A map of characters, to nothing, blanks, or more; with `whole` only of whole ones, of which one is
- * the beginning of a longer key. Its bytes to `bytes`, how many of them are the
- * trie to *trie.
+ * A map of characters, to nothing, blanks, or more; with `whole` only of whole ones, of which one
+ * is the beginning of a longer key. Its bytes to `bytes`, how many of them are the trie to *trie.
  */
 #define SMALL_MAP_BYTES 5376
 size_t small_map(uint8_t *bytes, size_t *trie, bool whole);

@@ -61,7 +61,8 @@ marks_compose_with_their_starter(void **arg)
 	assert_form_c("\u0dd9\u0dcf\u0dca", "\u0ddd");
 	assert_form_c("\u1025\u102e\u102e", "\u1026\u102e");
 	assert_form_c("\u304b\u3099\u304b", "\u304c\u304b");
-	/* a mark of the same class in between blocks, one of a lower class does not, a starter does */
+	/* a mark of the same class in between blocks, one of a lower class does not, a starter does
+	 */
 	assert_form_c("u\u0305\u0301", "u\u0305\u0301");
 	assert_form_c("u\u0316\u0301", "\u00fa\u0316");
 	assert_form_c("e!\u0301", "e!\u0301");
@@ -116,9 +117,20 @@ waiting_ends_with_the_next_starter(void **arg)
 		const char *text;
 		size_t waits; /* bytes, at its end */
 	} cases[] = {
-		{"word", 1}, {"word.", 0}, {"12", 0}, {"e\u0301", 3}, {"e\u0301\n", 0},
-		{"\n\u0301", 3}, {"\u1100", 3}, {"\u1100\u1161", 6}, {"\u1100\u1161\u11a8", 0},
-		{"\uac00", 3}, {"\uac01", 0}, {"\u0f43", 0}, {"\uf900", 0}, {"\u304b", 3},
+		{"word", 1},
+		{"word.", 0},
+		{"12", 0},
+		{"e\u0301", 3},
+		{"e\u0301\n", 0},
+		{"\n\u0301", 3},
+		{"\u1100", 3},
+		{"\u1100\u1161", 6},
+		{"\u1100\u1161\u11a8", 0},
+		{"\uac00", 3},
+		{"\uac01", 0},
+		{"\u0f43", 0},
+		{"\uf900", 0},
+		{"\u304b", 3},
 		{"\u4e2d", 0},
 	};
 
@@ -139,8 +151,9 @@ waiting_ends_with_the_next_starter(void **arg)
 static void
 text_in_form_c_is_not_copied(void **arg)
 {
-	static const char text[] = "The quick brown fox \u2014 na\u00efve \u4e2d\u6587 \ud55c\uae00 "
-				   "\u041c\u043e\u0439 \u05d1\u05bc \U0001f600 jumps over it";
+	static const char text[] =
+		"The quick brown fox \u2014 na\u00efve \u4e2d\u6587 \ud55c\uae00 "
+		"\u041c\u043e\u0439 \u05d1\u05bc \U0001f600 jumps over it";
 	const uint8_t *p = (const uint8_t *)text;
 	struct tok_nfc_piece piece = {p, p + sizeof(text) - 1, true};
 	struct tok_nfc nfc;
@@ -161,10 +174,14 @@ limit_is_the_same_however_the_text_is_cut(void **arg)
 		const char *starter, *even, *odd;
 		size_t own; /* marks that the starter decomposes to */
 	} cases[] = {
-		{"", "\u0301", "\u0301", 0}, {"", "\u0316", "\u0301", 0},
-		{"b", "\u0305", "\u0305", 0}, {"1", "\u0305", "\u0316", 0},
-		{"e", "\u0301", "\u0323", 0}, {"\u4e2d", "\u0305", "\u0305", 0},
-		{"\u00e9", "\u0305", "\u0305", 1}, {"\u1f82", "\u0305", "\u0305", 3},
+		{"", "\u0301", "\u0301", 0},
+		{"", "\u0316", "\u0301", 0},
+		{"b", "\u0305", "\u0305", 0},
+		{"1", "\u0305", "\u0316", 0},
+		{"e", "\u0301", "\u0323", 0},
+		{"\u4e2d", "\u0305", "\u0305", 0},
+		{"\u00e9", "\u0305", "\u0305", 1},
+		{"\u1f82", "\u0305", "\u0305", 3},
 		{"\uac01", "\u0305", "\u0305", 0},
 	};
 
@@ -178,8 +195,8 @@ limit_is_the_same_however_the_text_is_cut(void **arg)
 			if (i == 0)
 				n = 0;
 			for (size_t k = 0; k < marks; k++)
-				n += (size_t)sprintf(text + n, "%s",
-					k % 2 ? cases[i].odd : cases[i].even);
+				n += (size_t)sprintf(
+					text + n, "%s", k % 2 ? cases[i].odd : cases[i].even);
 			n += (size_t)sprintf(text + n, "x");
 			got[0] = nfc_pieces((uint8_t *)text, n, nfc_uncut, NULL, out);
 			got[1] = nfc_pieces((uint8_t *)text, n, nfc_each, NULL, out);
@@ -214,7 +231,8 @@ nothing_beyond_the_piece_is_read(void **arg)
 	static const char *const runs[] = {"a", "\u00e9", "\u0439", "\u4e2d", "\u3042", "\uac01",
 		"\uac00", "\U0001f600", "e\u0301", "\u1100\u1161", "\u0301", "\u0323", "\u0958"};
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
-	uint8_t *map = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	uint8_t *map =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	uint64_t seed = 3;
 
 	assert_true(map != MAP_FAILED);

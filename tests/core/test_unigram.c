@@ -272,8 +272,7 @@ words_end_with_the_blank_behind_them(void **state)
 {
 	const char *list[] = {"<unk>", " a", " ", "a", "aa", "b"};
 	const double score[] = {0, -1, -3, -4, -1, -1};
-	struct tok_model_unigram o = {
-		.blanks = true, .split = true, .prefix = TOK_PREFIX_EACH};
+	struct tok_model_unigram o = {.blanks = true, .split = true, .prefix = TOK_PREFIX_EACH};
 	struct tok_vocab *v = small_unigram(list, score, 6, &o, false);
 
 	(void)state;

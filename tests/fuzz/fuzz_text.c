@@ -92,8 +92,9 @@ make_unigrams(void)
 		/* Equal ones, so that ways are equal as well. */
 		for (uint32_t k = 0; k < N; k++)
 			score[k] = (i == 13 ? 30000.0 : 1.0) * (-1.0 - (k * (i + 3)) % 5);
-		other[WORDPIECES + i] = small_unigram(piece, score, N,
-			model ? &sentencepiece : &options, i == 0 || i == 6 || (model && i % 4 == 1));
+		other[WORDPIECES + i] =
+			small_unigram(piece, score, N, model ? &sentencepiece : &options,
+				i == 0 || i == 6 || (model && i % 4 == 1));
 	}
 }
 

@@ -10,8 +10,9 @@
 #include "produce.h"
 
 #define PRODUCE_IN_FLIGHT_MAX 64
-#define PRODUCE_LOOK_EVERY 1024 /* posts, between looks at the clock; also in waits that are long  \
-				 */
+#define PRODUCE_LOOK_EVERY                                                                         \
+	1024 /* posts, between looks at the clock; also in waits that are long                     \
+	      */
 
 /* All that the producers know, as the device has it. */
 struct produce_plan {

@@ -47,7 +47,8 @@ setup(void **state)
 			return -1;
 	}
 	*state = f;
-	return tokd_attach_open(&f->a, f->path, 0600, (gid_t)-1, f->ring, N_RINGS, 42, READER_TIMEOUT_MS);
+	return tokd_attach_open(
+		&f->a, f->path, 0600, (gid_t)-1, f->ring, N_RINGS, 42, READER_TIMEOUT_MS);
 }
 
 int
@@ -124,9 +125,8 @@ connect_to(const struct fixture *f)
 struct tokd_attach_req
 good_request(void)
 {
-	return (struct tokd_attach_req){.magic = TOKD_ATTACH_MAGIC,
-		.version = TOKD_RING_VERSION,
-		.mode = TOKD_MODE_READER};
+	return (struct tokd_attach_req){
+		.magic = TOKD_ATTACH_MAGIC, .version = TOKD_RING_VERSION, .mode = TOKD_MODE_READER};
 }
 
 static bool

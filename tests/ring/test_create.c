@@ -208,7 +208,8 @@ is_sealed_against_writing_in_huge_pages(void **state)
 	is_sealed(page);
 }
 
-/* cmocka's TAP calls a skipped test failed, so those that need huge pages are a run of their own. */
+/* cmocka's TAP calls a skipped test failed, so those that need huge pages are a run of their own.
+ */
 int
 main(int argc, char **argv)
 {

@@ -95,8 +95,9 @@ have_the_defaults_help_shows(void **state)
 static void
 take_sizes_in_every_unit_and_both_spellings(void **state)
 {
-	char line[] = "-- --ring-size=64k --max-text 1G --ip=10.0.0.1 --mbuf-room 9600 --mtu=9000 "
-		      "--strict-utf8 --added-tokens --socket-mode 0666 --socket-group adm --drain 0";
+	char line[] =
+		"-- --ring-size=64k --max-text 1G --ip=10.0.0.1 --mbuf-room 9600 --mtu=9000 "
+		"--strict-utf8 --added-tokens --socket-mode 0666 --socket-group adm --drain 0";
 	struct parsed p;
 
 	parse(&p, line);
@@ -192,7 +193,8 @@ complain_in_one_line(void **state)
 		{"-- --ip 10.0.0.1 --drain 2s", "--drain 2s: not a number; give"},
 		{"-- --ip 10.0.0.1 --socket-mode 0888", "--socket-mode 0888: not a number; give"},
 		{"-- --ip 10.0.0.1 --socket-mode 1777", "--socket-mode 1777: out of range; give"},
-		{"-- --ip 10.0.0.1 --socket-group no-such", "--socket-group no-such: no such group;"},
+		{"-- --ip 10.0.0.1 --socket-group no-such",
+			"--socket-group no-such: no such group;"},
 		{"-- --ip 10.0.0.1 --socket-group -1", "--socket-group -1: no such group; give"},
 		{"-- --ip 10.0.0.1 --socket-group 1x", "--socket-group 1x: no such group; give"},
 		{"-- --ip 10.0.0.1 --socket-group 4294967295", "4294967295: no such group; give"},
@@ -206,9 +208,8 @@ complain_in_one_line(void **state)
 		{"-- --ip 10.0.0.1 --ringsize 1M", "--ringsize: no such option; is "
 						   "--ring-size meant?"},
 		{"-- --versoin", "is --version meant?"},
-		{"-- --vdev=net_null0",
-			"--vdev=net_null0: no such option; --help lists "
-			"them, and EAL options stand before --"},
+		{"-- --vdev=net_null0", "--vdev=net_null0: no such option; --help lists "
+					"them, and EAL options stand before --"},
 		{"-- --ip 10.0.0.1 --vocab=", "--vocab: the value is empty; give VOCAB"},
 		{"-- --ip", "--ip: its value is missing; write --ip ADDR"},
 		{"-- --ip --rxd 64", "--ip: its value is missing; write --ip ADDR"},
@@ -397,7 +398,8 @@ static void
 refuse_what_does_not_fit_a_value(void **state)
 {
 	try_length("vocab = ", 'x', 255, NULL);
-	try_length("vocab = ", 'x', 256, "line 2: vocab: 256 bytes, a value can be 255; shorten it");
+	try_length(
+		"vocab = ", 'x', 256, "line 2: vocab: 256 bytes, a value can be 255; shorten it");
 	try_length("vocab = ", 'x', 60000, "line 2: vocab: 60000 bytes, a value can be 255");
 	try_length("", 'x', 60000, "line 2: neither [tokd] nor key = value");
 	try_length("", '=', 60000, "line 2: no key before the =");

@@ -185,7 +185,8 @@ not_told_any_more(struct fixture *f)
 	return true;
 }
 
-/* A look of the control thread at which those of `held` have just come: none is silent for too long. */
+/* A look of the control thread at which those of `held` have just come: none is silent for too
+ * long. */
 static void
 turn_held(struct fixture *f)
 {

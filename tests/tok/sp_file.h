@@ -64,7 +64,8 @@ sp_bytes(struct sp_file *f)
 	}
 }
 
-/* What Llama 2's and Mistral's say of themselves: BPE, byte_fallback; no extra white space removed. */
+/* What Llama 2's and Mistral's say of themselves: BPE, byte_fallback; no extra white space removed.
+ */
 static inline void
 sp_settings(struct sp_file *f)
 {

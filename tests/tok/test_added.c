@@ -90,7 +90,8 @@ assert_encoded(const struct tok_vocab *v, const char *text, uint32_t flags, cons
 	}
 }
 
-/* Of a text in two pieces, with a cache that knows it: as much room as is asked for, and what is behind it. */
+/* Of a text in two pieces, with a cache that knows it: as much room as is asked for, and what is
+ * behind it. */
 static void
 nothing_is_written_behind_the_room(void **state)
 {
@@ -118,8 +119,8 @@ nothing_is_written_behind_the_room(void **state)
 				struct tok_result r;
 
 				memset(ids, 0xa5, (room + 16) * sizeof(*ids));
-				r = tok_stream_feed(&s, text + (k > 0 ? cut : 0), parts[k], k == 1,
-					ids, room);
+				r = tok_stream_feed(
+					&s, text + (k > 0 ? cut : 0), parts[k], k == 1, ids, room);
 				assert_int_equal(r.status, TOK_OK);
 				for (size_t at = room; at < room + 16; at++)
 					assert_int_equal(ids[at], 0xa5a5a5a5);

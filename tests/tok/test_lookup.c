@@ -140,7 +140,8 @@ paths_that_hold_no_vocabulary_are_refused(void **state)
 	assert_refused(
 		put_json(state, "vocab.json", small_vocab_json()), "needs merges.txt beside it");
 	assert_refused(put_text(state, "vocab.txt", "[PAD]\n"), "no line is [UNK]");
-	assert_refused(put_text(state, "merges.txt", small_merges), "the format is not implemented");
+	assert_refused(
+		put_text(state, "merges.txt", small_merges), "the format is not implemented");
 	assert_refused(put_text(state, "spm.bin", "\n"), "the format is not implemented");
 	snprintf(path, sizeof(path), "%s/fifo.json", (char *)*state);
 	assert_int_equal(mkfifo(path, 0600), 0);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* SentencePiece's .model: what is read of one, and what is refused. That ids are right is for tests/golden. */
+/* SentencePiece's .model: what is read of one, and what is refused. That ids are right is for
+ * tests/golden. */
 #include <string.h>
 
 #include "fixture.h"
@@ -13,11 +14,11 @@ make_small(struct sp_file *f)
 	sp_piece(f, "<unk>", 0, TOK_SP_UNKNOWN);
 	sp_piece(f, "<s>", 0, TOK_SP_CONTROL);
 	sp_bytes(f);
-	sp_piece(f, TOK_METASPACE, -10, TOK_SP_NORMAL);	 /* 258 */
-	sp_piece(f, "h", -11, TOK_SP_NORMAL);		 /* 259 */
-	sp_piece(f, "e", -12, TOK_SP_NORMAL);		 /* 260 */
-	sp_piece(f, "\xc3\xa9", -13, TOK_SP_NORMAL);	 /* 261 */
-	sp_piece(f, "he", -1, TOK_SP_NORMAL);		 /* 262 */
+	sp_piece(f, TOK_METASPACE, -10, TOK_SP_NORMAL);	    /* 258 */
+	sp_piece(f, "h", -11, TOK_SP_NORMAL);		    /* 259 */
+	sp_piece(f, "e", -12, TOK_SP_NORMAL);		    /* 260 */
+	sp_piece(f, "\xc3\xa9", -13, TOK_SP_NORMAL);	    /* 261 */
+	sp_piece(f, "he", -1, TOK_SP_NORMAL);		    /* 262 */
 	sp_piece(f, TOK_METASPACE "he", -2, TOK_SP_NORMAL); /* 263 */
 }
 
@@ -174,13 +175,13 @@ make_unigram(struct sp_file *f)
 	f->n = 0;
 	sp_piece(f, "<unk>", 0, TOK_SP_UNKNOWN);
 	sp_piece(f, "</s>", 0, TOK_SP_CONTROL);
-	sp_piece(f, TOK_METASPACE, -3, TOK_SP_NORMAL);	     /* 2 */
-	sp_piece(f, "h", -4, TOK_SP_NORMAL);		     /* 3 */
-	sp_piece(f, "e", -4, TOK_SP_NORMAL);		     /* 4 */
-	sp_piece(f, TOK_METASPACE "he", -5, TOK_SP_NORMAL);  /* 5 */
-	sp_piece(f, "ff", 0, TOK_SP_USER_DEFINED);	     /* 6 */
-	sp_piece(f, TOK_METASPACE "h", 0, TOK_SP_UNUSED);    /* 7 */
-	sp_piece(f, "</", -4, TOK_SP_NORMAL);		     /* 8 */
+	sp_piece(f, TOK_METASPACE, -3, TOK_SP_NORMAL);	    /* 2 */
+	sp_piece(f, "h", -4, TOK_SP_NORMAL);		    /* 3 */
+	sp_piece(f, "e", -4, TOK_SP_NORMAL);		    /* 4 */
+	sp_piece(f, TOK_METASPACE "he", -5, TOK_SP_NORMAL); /* 5 */
+	sp_piece(f, "ff", 0, TOK_SP_USER_DEFINED);	    /* 6 */
+	sp_piece(f, TOK_METASPACE "h", 0, TOK_SP_UNUSED);   /* 7 */
+	sp_piece(f, "</", -4, TOK_SP_NORMAL);		    /* 8 */
 }
 
 static void

@@ -68,12 +68,11 @@ the_checksum_tells_apart_what_gives_other_ids(void **state)
 	assert_int_not_equal(assert_loads(put_json(state, "tokenizer.json", document)), whole);
 }
 
-#define BYTES                                                                                      \
-	"{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}"
+#define BYTES "{\"type\": \"ByteLevel\", \"add_prefix_space\": false, \"use_regex\": false}"
 #define SEQUENCE(list) "{\"type\": \"Sequence\", \"pretokenizers\": [" list "]}"
 #define SPLIT_ALONE SEQUENCE("{\"type\": \"Split\"}")
 #define SPLIT(regex, behavior, invert)                                                             \
-	SEQUENCE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                          \
+	SEQUENCE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                         \
 		 "\"}, \"behavior\": \"" behavior "\", \"invert\": " invert "}, " BYTES)
 
 static void
@@ -82,7 +81,8 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 	static const struct change rows[] = {
 		{"normalizer", "{\"type\": \"NFKC\"}",
 			"normalizer \"NFKC\" is not implemented (implemented: \"NFC\")"},
-		{"normalizer", "{\"type\": \"NFC\", \"odd\": 1}", "normalizer.odd is not implemented"},
+		{"normalizer", "{\"type\": \"NFC\", \"odd\": 1}",
+			"normalizer.odd is not implemented"},
 		{"normalizer", "{\"type\": \"Sequence\", \"normalizers\": [1, 2]}",
 			"normalizer \"Sequence\" of 2 is not implemented"},
 		{"version", "\"2.0\"", "version \"2.0\" is not implemented (implemented: \"1.0\")"},
@@ -120,7 +120,8 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 			"continuing_subword_prefix \"##\" is"},
 		{"model.end_of_word_suffix", "\"</w>\"", "end_of_word_suffix \"</w>\" is not"},
 		{"model.fuse_unk", "true", "model.fuse_unk true is not implemented"},
-		{"model.byte_fallback", "true", "pre_tokenizer \"ByteLevel\" is not implemented (implemented: \"Metaspace\")"},
+		{"model.byte_fallback", "true",
+			"pre_tokenizer \"ByteLevel\" is not implemented (implemented: \"Metaspace\")"},
 		{"model.ignore_merges", "1", "model.ignore_merges 1 is not implemented"},
 	};
 
@@ -232,7 +233,8 @@ merges_that_are_not_sound_are_refused(void **state)
 		{"model.merges", "[[\"h\", 1]]", "merge 0: expected two strings"},
 		{"model.merges", "[[\"h\", \"e\", \"l\"]]", "merge 0: expected two strings"},
 		{"model.merges", "[1]", "merge 0: expected two strings"},
-		{"model.merges", "[\"h hh\"]", "merge 0: \"hh\" is not in the vocabulary, or is special: take the merge out"},
+		{"model.merges", "[\"h hh\"]",
+			"merge 0: \"hh\" is not in the vocabulary, or is special: take the merge out"},
 		{"model.merges", "[\"a b\"]", "merge 0: what it makes is not in the vocabulary"},
 		{"model.merges", "[\"h e\", \"h e\"]", "merges 0 and 1 join the same two tokens"},
 	};

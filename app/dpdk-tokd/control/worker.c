@@ -36,8 +36,8 @@ tokd_worker_bound_held(struct tokd_worker *w)
 	const struct tokd_options *opt = w->opt;
 	/* A driver may take more for its RX ring than was asked: net_af_xdp takes 2048. */
 	uint32_t rx = RTE_MAX(opt->rx_desc, rte_mempool_in_use_count(w->pool));
-	uint32_t fixed = rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX +
-			 tokd_frags_mbufs(opt->fragments);
+	uint32_t fixed =
+		rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX + tokd_frags_mbufs(opt->fragments);
 
 	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
 		TOKD_LOG(worker, ERR,

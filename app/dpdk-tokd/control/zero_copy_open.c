@@ -16,8 +16,9 @@
 #include "datapath/worker.h"
 #include "control/port/port.h"
 
-#define MEMPOOL_CACHE 64 /* of mbufs, as many as a burst of replies takes; fewer in a small pool   \
-			  */
+#define MEMPOOL_CACHE                                                                              \
+	64 /* of mbufs, as many as a burst of replies takes; fewer in a small pool                 \
+	    */
 
 /* What the driver holds takes this part of the ring at most: 1 / 4. */
 #define HELD_SHIFT 2

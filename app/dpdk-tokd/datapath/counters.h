@@ -29,7 +29,8 @@
 	X(IDS, "ids", "token ids published")                                                       \
 	X(RECORDS, "records", "token ring records published")                                      \
 	X(REPLY_COPIED, "reply_copied_bytes", "bytes of ids copied into reply packets")            \
-	X(REPLY_IN_PLACE, "reply_zero_copy_bytes", "bytes of ids sent from the token ring without a copy") \
+	X(REPLY_IN_PLACE, "reply_zero_copy_bytes",                                                 \
+		"bytes of ids sent from the token ring without a copy")                            \
 	X(SIDE_COPIED, "side_copied_bytes", "bytes of ids copied into the side store")             \
 	X(SIDE_FULL, "side_full", "records lost to slow clients: the side store was full")         \
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
@@ -42,24 +43,30 @@
 	X(SINK_TOKENS, "sink_tokens", "GPU sink: token ids posted")                                \
 	X(SINK_BYTES, "sink_bytes", "GPU sink: bytes of payload posted")                           \
 	X(SINK_DONE, "sink_done", "GPU sink: slots read as done")                                  \
-	X(SINK_AGAIN, "sink_again", "GPU sink: slots posted again: wrong check word, or connection lost") \
+	X(SINK_AGAIN, "sink_again",                                                                \
+		"GPU sink: slots posted again: wrong check word, or connection lost")              \
 	X(SINK_BADSUM, "sink_badsum", "GPU sink: slots whose check word was wrong")                \
 	X(SINK_FAILED, "sink_failed", "GPU sink: texts that could not be embedded")                \
 	X(SINK_NO_SLOT, "sink_no_slot", "GPU sink: turns in which a record waited for a slot")     \
-	X(SINK_NO_OUTPUT, "sink_no_output", "GPU sink: turns in which a record waited for outputs to be released") \
+	X(SINK_NO_OUTPUT, "sink_no_output",                                                        \
+		"GPU sink: turns in which a record waited for outputs to be released")             \
 	X(SINK_READS, "sink_reads", "GPU sink: reads of done words")                               \
 	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: reconnections")                           \
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
-	X(CYCLES_BLOCKED, "cycles_backpressured", "TSC cycles of turns in which the ring was full") \
+	X(CYCLES_BLOCKED, "cycles_backpressured",                                                  \
+		"TSC cycles of turns in which the ring was full")                                  \
 	X(CYCLES_IDLE, "cycles_idle", "TSC cycles of turns that found nothing to do")              \
 	X(DROP_SEGMENTS, "drop_segments", "drop: headers spread over several mbuf segments")       \
-	X(DROP_ETHER, "drop_ether", "drop: frame too short, for another address, or of an unsupported EtherType") \
+	X(DROP_ETHER, "drop_ether",                                                                \
+		"drop: frame too short, for another address, or of an unsupported EtherType")      \
 	X(DROP_VLAN, "drop_vlan", "drop: frame of another VLAN, or with a malformed tag")          \
-	X(LEFT_TO_KERNEL, "left_to_kernel", "ARP, ND and ICMP left to the kernel, whose addresses are served") \
+	X(LEFT_TO_KERNEL, "left_to_kernel",                                                        \
+		"ARP, ND and ICMP left to the kernel, whose addresses are served")                 \
 	X(DROP_ARP, "drop_arp", "drop: malformed ARP, or not for our address")                     \
 	X(DROP_IP_HEADER, "drop_ip_header", "drop: IP header malformed or truncated")              \
 	X(DROP_IP_CKSUM, "drop_ip_cksum", "drop: IPv4 header checksum wrong")                      \
-	X(DROP_IP_FRAGMENT, "drop_ip_fragment", "drop: IP fragment, or part of an incomplete packet") \
+	X(DROP_IP_FRAGMENT, "drop_ip_fragment",                                                    \
+		"drop: IP fragment, or part of an incomplete packet")                              \
 	X(DROP_IP_DST, "drop_ip_dst", "drop: IP packet for another address")                       \
 	X(DROP_IP_PROTO, "drop_ip_proto", "drop: unsupported IP protocol")                         \
 	X(DROP_ND, "drop_nd", "drop: neighbour solicitation malformed, or not for our address")    \
@@ -79,7 +86,8 @@
 	X(DROP_WINDOW, "drop_window", "drop: packet number beyond the window")                     \
 	X(DROP_HELD, "drop_held", "drop: early packet, but too many are held already")             \
 	X(DROP_RING_FULL, "drop_ring_full", "drop: text not fed because the token ring is full")   \
-	X(DROP_REPLY_WINDOW, "drop_reply_window", "drop: text not fed because the client does not acknowledge ids") \
+	X(DROP_REPLY_WINDOW, "drop_reply_window",                                                  \
+		"drop: text not fed because the client does not acknowledge ids")                  \
 	X(DROP_UNKNOWN, "drop_unknown", "refused: no such stream")                                 \
 	X(DROP_OVER, "drop_over", "drop: data for a stream that already ended")
 

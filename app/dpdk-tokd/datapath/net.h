@@ -61,8 +61,7 @@ tokd_net_trim(struct rte_mbuf *m, uint32_t len)
 static inline void
 tokd_tx_is_last(struct tokd_worker *w, uint64_t t_publish)
 {
-	w->last[w->n_last++] =
-		(struct tokd_last_reply){.at = w->n_tx - 1, .t_publish = t_publish};
+	w->last[w->n_last++] = (struct tokd_last_reply){.at = w->n_tx - 1, .t_publish = t_publish};
 }
 
 static inline void

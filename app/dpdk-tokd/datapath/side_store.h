@@ -32,7 +32,8 @@ struct tokd_side {
 	uint32_t bucket_shift; /* position to bucket */
 };
 
-/* Set-up (side_store_open.c): `bytes` of ids on `node`, 0 for none. Returns 0, or -ENOMEM with a message logged. */
+/* Set-up (side_store_open.c): `bytes` of ids on `node`, 0 for none. Returns 0, or -ENOMEM with a
+ * message logged. */
 int tokd_side_create(
 	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node);
 void tokd_side_destroy(struct tokd_side *d);

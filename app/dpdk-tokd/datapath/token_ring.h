@@ -20,13 +20,18 @@
 /*
  * A reader as the worker sees it. The control thread fills `cursor` and sets state to JOIN; the
  * worker, in its housekeeping, sets `start` to its head and state to ACTIVE; from then on it
- * waits for the cursor. To remove a reader the control thread sets state to LEAVE; the worker sets it to
- * FREE and does not touch the cursor again; only then may the control thread unmap it.
+ * waits for the cursor. To remove a reader the control thread sets state to LEAVE; the worker sets
+ * it to FREE and does not touch the cursor again; only then may the control thread unmap it.
  */
-enum tokd_reader_state { TOKD_READER_FREE = 0, TOKD_READER_JOIN, TOKD_READER_ACTIVE, TOKD_READER_LEAVE };
+enum tokd_reader_state {
+	TOKD_READER_FREE = 0,
+	TOKD_READER_JOIN,
+	TOKD_READER_ACTIVE,
+	TOKD_READER_LEAVE
+};
 
 struct tokd_reader {
-	_Atomic uint32_t state; /* enum tokd_reader_state */
+	_Atomic uint32_t state;	  /* enum tokd_reader_state */
 	_Atomic uint64_t *cursor; /* this ring's word in the reader's sealed cursor memfd */
 	uint64_t start;		  /* position of the first record it will see */
 	uint64_t seen;		  /* worker only: cursor as last taken, clamped, never back */
@@ -58,8 +63,9 @@ struct tokd_ring {
 	/* set-up */
 	int fd;
 	size_t map_bytes;
-	bool huge;	 /* backed by huge pages */
-	size_t front_bytes; /* mapped before hdr, not of the memfd: for EAL's notes; its page size */
+	bool huge;	    /* backed by huge pages */
+	size_t front_bytes; /* mapped before hdr, not of the memfd: for EAL's notes; its page size
+			     */
 	bool memzone;	    /* tokd_ring_N */
 	bool registered;    /* DPDK knows the memory */
 };
@@ -73,8 +79,8 @@ uint64_t tokd_ring_hugepage(uint64_t data_bytes);
 /*
  * Make a ring of data_bytes (a power of two, at least 64 KiB) on NUMA node `node` (-1: any), in
  * huge pages of hugepage_bytes, or in ordinary pages when that is 0 or, with a warning, when they
- * cannot be had after all. Sealed; the DPDK memzone tokd_ring_N, if it can be. Returns 0 or -errno, with a message
- * logged that names size, node and remedy.
+ * cannot be had after all. Sealed; the DPDK memzone tokd_ring_N, if it can be. Returns 0 or -errno,
+ * with a message logged that names size, node and remedy.
  */
 int tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 	uint64_t data_bytes, uint64_t hugepage_bytes, uint32_t vocab, uint64_t instance);

@@ -64,7 +64,7 @@ struct tokd_worker {
 	struct tokd_frags *frags;	     /* NULL: fragments are dropped */
 	uint16_t udp_port, text_port;	     /* ours, network byte order; text_port 0: none */
 	struct rte_ether_addr mac;	     /* ours */
-	bool kernel_answers;   /* ARP, ND and ping: it sees the packets too, and has the addresses */
+	bool kernel_answers; /* ARP, ND and ping: it sees the packets too, and has the addresses */
 	bool rx_cksum_offload; /* mbuf flags say whether IPv4 and UDP checksums are right */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;

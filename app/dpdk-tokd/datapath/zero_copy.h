@@ -47,8 +47,8 @@ struct tokd_zc_segment {
  */
 int tokd_zero_copy_open(struct tokd_worker *w, const struct tokd_port *p);
 /*
- * After the port is started. A driver that reads the ring later, and cannot be asked to look at what it
- * has sent, would hold a full ring until other packets push it on: it gets copies.
+ * After the port is started. A driver that reads the ring later, and cannot be asked to look at
+ * what it has sent, would hold a full ring until other packets push it on: it gets copies.
  */
 void tokd_zero_copy_check(struct tokd_worker *w, const struct tokd_port *p);
 /* After the port is closed, which frees what the driver still had, and before the ring is. */

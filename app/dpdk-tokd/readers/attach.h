@@ -34,8 +34,8 @@
 #define TOKD_SLOTS_MAX (TOKD_READERS_MAX + TOKD_TAPS_MAX)
 /* Beyond those: connections that have not sent their request, or wait for a refusal. */
 #define TOKD_CONNS_MAX (TOKD_SLOTS_MAX + 8)
-#define TOKD_TOLD_MAX 24 /* beyond those: told that there are too many; others wait for that */
-#define TOKD_TOLD_MS 1000 /* by then who was told has read it */
+#define TOKD_TOLD_MAX 24      /* beyond those: told that there are too many; others wait for that */
+#define TOKD_TOLD_MS 1000     /* by then who was told has read it */
 #define TOKD_GREETING_MS 1000 /* a connection without a request is closed after so long */
 #define TOKD_JOIN_MS 1000     /* a worker looks at its readers far more often than that */
 
@@ -74,9 +74,9 @@ struct tokd_attach {
 	struct tokd_socket socket;
 	int epoll; /* readable when poll has something to do */
 	struct tokd_conn conn[TOKD_CONNS_MAX + TOKD_TOLD_MAX]; /* the latter are FREE or TOLD */
-	uint64_t accept_again_ms; /* no connection is taken before then; 0: at once */
-	uint32_t crowd;		  /* TOLD, and not yet logged */
-	uint64_t crowd_log_ms;	  /* not before then */
+	uint64_t accept_again_ms;		/* no connection is taken before then; 0: at once */
+	uint32_t crowd;				/* TOLD, and not yet logged */
+	uint64_t crowd_log_ms;			/* not before then */
 	struct tokd_conn *slot[TOKD_SLOTS_MAX]; /* NULL: free */
 	struct tokd_attach_counts counts;
 	pthread_mutex_t lock; /* poll against list */

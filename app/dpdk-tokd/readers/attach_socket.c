@@ -167,9 +167,8 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, gid_t g
 			"give another path\n",
 			path, (unsigned int)(LOCK_TRIES * (LOCK_WAIT_NS / 1000000)));
 	else if (rc == -EPERM && group != (gid_t)-1)
-		TOKD_LOG(control, ERR,
-			"--socket-group: group %u: %s; be a member of it, or root\n", group,
-			strerror(-rc));
+		TOKD_LOG(control, ERR, "--socket-group: group %u: %s; be a member of it, or root\n",
+			group, strerror(-rc));
 	else if (!told)
 		TOKD_LOG(control, ERR,
 			"--socket %s: %s; its folder must exist and be writable, or give "

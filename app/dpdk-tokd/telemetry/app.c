@@ -28,7 +28,8 @@ add_address(struct rte_tel_data *d, const struct tokd_address *a)
 	rte_tel_data_add_dict_string(d, "mac", text);
 	rte_tel_data_add_dict_string(d, "address_from", a->from);
 	rte_tel_data_add_dict_string(d, "interface", a->interface);
-	rte_tel_data_add_dict_string(d, "arp_and_ping_by", a->kernel_answers ? "kernel" : "dpdk-tokd");
+	rte_tel_data_add_dict_string(
+		d, "arp_and_ping_by", a->kernel_answers ? "kernel" : "dpdk-tokd");
 }
 
 int

@@ -11,8 +11,8 @@
 	X(attached, "readers_attached", "readers that attached to the token rings")                \
 	X(detached, "readers_detached", "readers that closed their socket, or exited")             \
 	X(dropped, "readers_dropped",                                                              \
-		"readers dropped: they kept the ring full for --reader-timeout")        \
-	X(refused, "readers_refused", "connections refused at the control socket")       \
+		"readers dropped: they kept the ring full for --reader-timeout")                   \
+	X(refused, "readers_refused", "connections refused at the control socket")                 \
 	X(taps_attached, "taps_attached", "taps that attached to the token rings")                 \
 	X(taps_detached, "taps_detached", "taps that closed their socket, or exited")
 

@@ -12,14 +12,14 @@
 
 /* X(name, "help") */
 #define COMMANDS(X)                                                                                \
-	X(info, "Version, state, port and addresses served. No parameters")                                          \
+	X(info, "Version, state, port and addresses served. No parameters")                        \
 	X(vocabs, "Vocabularies: name, checksum, size; 0 is the default. No parameters")           \
 	X(workers,                                                                                 \
 		"Workers: lcore, open streams, time, ring; 16 an answer. Parameters: int first")   \
 	X(counters, "Counters, summed. Parameters: int worker, for its own only")                  \
 	X(histograms, "Time by stage. Parameters: int worker, or stage[,worker] for its buckets")  \
 	X(readers, "Readers and taps attached to the token rings. No parameters")                  \
-	X(sink, "GPU sinks: state, place, how far behind; 16 an answer. Parameters: int first")     \
+	X(sink, "GPU sinks: state, place, how far behind; 16 an answer. Parameters: int first")    \
 	X(config, "Application options as resolved, and where each came from. No parameters")      \
 	X(help, "What counters and stages mean; 64 an answer. Parameters: int first, or name")
 

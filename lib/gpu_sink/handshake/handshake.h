@@ -11,10 +11,11 @@
  *     │            ...             │ the connection stays: its end is the end of the other side
  *
  * A producer whose queue pair broke says hello again on a new connection with its place and epoch
- * (`resume`). The agent destroys the old queue pair first. A place whose connection ended is kept for
- * resume for a second; then its epoch ends (back.epoch = 0: what it had published and nobody claimed
- * becomes STALE), and it is given away, with a new epoch, once all its slots are done and all its
- * outputs are given back. In a new epoch posting begins at slot 0, position 0 and released 0; tickets go on.
+ * (`resume`). The agent destroys the old queue pair first. A place whose connection ended is kept
+ * for resume for a second; then its epoch ends (back.epoch = 0: what it had published and nobody
+ * claimed becomes STALE), and it is given away, with a new epoch, once all its slots are done and
+ * all its outputs are given back. In a new epoch posting begins at slot 0, position 0 and released
+ * 0; tickets go on.
  */
 #ifndef TOKG_HANDSHAKE_H
 #define TOKG_HANDSHAKE_H

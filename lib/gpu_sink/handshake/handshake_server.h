@@ -20,8 +20,9 @@
 #define TOKG_HELLO_MS 1000 /* from accept to a whole hello */
 #define TOKG_GRANT_MS 5000 /* as long as grant says "not yet" */
 #define TOKG_READY_MS 2000 /* from welcome to ready */
-#define TOKG_NEWCOMERS 16  /* connections at once that have not joined yet; more are not accepted  \
-			    */
+#define TOKG_NEWCOMERS                                                                             \
+	16 /* connections at once that have not joined yet; more are not accepted                  \
+	    */
 
 struct tokg_server;
 

@@ -204,7 +204,8 @@ put_in_order(struct order *o, struct tok_error *err)
 	for (uint32_t i = 1; i < m->n_merges; i++) {
 		const struct tok_model_merge *g = &m->merge[i];
 
-		if (g->rank == g[-1].rank && !(is_repeat(m, g->result) && is_repeat(m, g[-1].result)))
+		if (g->rank == g[-1].rank &&
+			!(is_repeat(m, g->result) && is_repeat(m, g[-1].result)))
 			return tok_fail(err,
 				"ids %u and %u are merged with the same score: not implemented",
 				g[-1].result, g->result);

@@ -159,8 +159,8 @@ tok_model_checksum(const struct tok_model *m)
 	if (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece)
 		crc = add_unigram(crc, m);
 	for (i = 0; i < m->n_tokens; i++) {
-		bool other = m->token[i].outside ||
-			     (m->kind == TOK_KIND_BPE && m->token[i].special);
+		bool other =
+			m->token[i].outside || (m->kind == TOK_KIND_BPE && m->token[i].special);
 
 		crc = add_number(crc, m->token[i].len << 1 | other);
 		crc = (uint32_t)crc32(crc, m->bytes + m->token[i].off, m->token[i].len);
@@ -174,8 +174,8 @@ tok_model_checksum(const struct tok_model *m)
 	if (m->nfc)
 		crc = add_number(crc, 0x4e4643);
 	if (m->metaspace.stage != TOK_METASPACE_OFF)
-		crc = add_number(crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 |
-					      m->metaspace.prefix);
+		crc = add_number(
+			crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
 	if (m->greedy)
 		crc = add_number(crc, 0x677265);
 	if (m->ignore_merges && m->n_unmade > 0)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a loader hands to vocab_build.c: a byte-level BPE model, or a WordPiece one, as plain lists, in
- * ordinary heap memory, freed after the tables are built. Set-up only.
+ * What a loader hands to vocab_build.c: a byte-level BPE model, or a WordPiece one, as plain lists,
+ * in ordinary heap memory, freed after the tables are built. Set-up only.
  */
 #ifndef TOK_MODEL_H
 #define TOK_MODEL_H
@@ -28,7 +28,8 @@ struct tok_model_added {
 
 struct tok_model_merge {
 	uint32_t left, right, result; /* ids */
-	uint32_t rank; /* they rise; of equal ones, which SentencePiece has, the leftmost is first */
+	uint32_t
+		rank; /* they rise; of equal ones, which SentencePiece has, the leftmost is first */
 };
 
 /* See repeats.h; ids, in the order of the model's merges. */
@@ -41,7 +42,7 @@ struct tok_model_repeat {
 /* BertNormalizer, the WordPiece model and its decoder. */
 struct tok_model_bert {
 	bool clean_text, handle_chinese_chars, strip_accents, lowercase;
-	bool cleanup; /* decoding leaves out blanks before punctuation */
+	bool cleanup;	    /* decoding leaves out blanks before punctuation */
 	uint32_t max_chars; /* longer words are unknown */
 	uint32_t unk;	    /* id of the unknown token */
 };
@@ -50,8 +51,9 @@ struct tok_model_bert {
  * A Unigram model, and what comes before and behind it. Where `blanks` is set, tokens have a blank
  * for U+2581. What is done to a text is done in the order of the fields. With `sentencepiece` it is
  * done as that package does it (spm_norm.h), and added tokens are its USER_DEFINED pieces. A BPE
- * model may have that too, in front of its merges: all but scores. Its USER_DEFINED pieces are added
- * tokens twice then, those that the normalizer leaves as they are and those of what is normalized.
+ * model may have that too, in front of its merges: all but scores. Its USER_DEFINED pieces are
+ * added tokens twice then, those that the normalizer leaves as they are and those of what is
+ * normalized.
  */
 struct tok_model_unigram {
 	uint8_t *charsmap; /* units of its trie as the file has them, then texts; or NULL */
@@ -61,13 +63,13 @@ struct tok_model_unigram {
 	bool squeeze_to_mark;
 	bool sentencepiece;
 	enum tok_dummy dummy;
-	bool words;  /* text is cut at white space, which is left out */
-	bool blanks; /* a blank and U+2581 are the same */
+	bool words;		/* text is cut at white space, which is left out */
+	bool blanks;		/* a blank and U+2581 are the same */
 	enum tok_prefix prefix; /* TOK_PREFIX_EACH at most; with `words` before each word */
-	bool split;	   /* a blank begins a word */
-	double *score;	   /* by id */
-	double unknown;	   /* sentencepiece: of a character that is no piece */
-	uint32_t n_pieces; /* ids below are of the model */
+	bool split;		/* a blank begins a word */
+	double *score;		/* by id */
+	double unknown;		/* sentencepiece: of a character that is no piece */
+	uint32_t n_pieces;	/* ids below are of the model */
 	uint32_t unk;
 	bool byte_fallback;
 	bool decode_strips; /* blanks of the first token are left out; sentencepiece: one of them */
@@ -92,7 +94,8 @@ struct tok_model {
 	struct tok_model_merge *merge;
 	uint32_t n_repeats; /* set by tok_model_order_merges */
 	struct tok_model_repeat repeat[TOK_REPEATS_MAX];
-	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of it */
+	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of
+			       it */
 	bool greedy;	    /* longest match within pretokens instead of merging */
 	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;
@@ -105,8 +108,8 @@ bool tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_e
 bool tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const char *pretokenizer,
 	struct tok_model *m, struct tok_error *err);
 /* pretokenizer: NULL, or the name the user gave for a file that is not known by its content. */
-bool tok_load_tiktoken(const char *path, const char *pretokenizer, struct tok_model *m,
-	struct tok_error *err);
+bool tok_load_tiktoken(
+	const char *path, const char *pretokenizer, struct tok_model *m, struct tok_error *err);
 
 /* Keep the merges that can happen, and count the tokens that none makes. */
 bool tok_model_live_merges(struct tok_model *m, struct tok_error *err);

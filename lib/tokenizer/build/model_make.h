@@ -45,8 +45,8 @@ void tok_index_free(struct tok_index *x);
 /* Id of the token with these bytes that is not special, or TOK_NO_TOKEN. */
 uint32_t tok_index_find(const struct tok_index *x, const uint8_t *bytes, uint32_t len);
 /*
- * Add a token of the model; false if its bytes are there already. What is special or `outside` is left
- * out: true.
+ * Add a token of the model; false if its bytes are there already. What is special or `outside` is
+ * left out: true.
  */
 bool tok_index_add(struct tok_index *x, uint32_t id);
 

@@ -26,11 +26,10 @@ bool tok_piece_init(struct tok_model *m, uint32_t n_ids, size_t n_bytes, uint32_
 int tok_piece_byte(const char *text, size_t len);
 
 /*
- * Append a piece's token, as tok_model_put does: text, or a byte if that is not -1. Text with U+0020
- * in it never comes: outside.
+ * Append a piece's token, as tok_model_put does: text, or a byte if that is not -1. Text with
+ * U+0020 in it never comes: outside.
  */
-void tok_piece_put(
-	struct tok_model *m, uint32_t id, const char *text, size_t len, int byte);
+void tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t len, int byte);
 
 /*
  * Of a model whose tokens are there, and no merges: the merges that make characters, and behind all

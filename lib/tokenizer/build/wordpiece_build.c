@@ -113,8 +113,8 @@ build_tries(struct tok_vocab *v, const struct tok_model *m, struct tok_error *er
 	struct tok_longest_piece *piece = malloc((m->n_tokens + (size_t)1) * sizeof(*piece));
 	bool ok = piece != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
-	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE,
-		TOK_TABLE_LONGEST_POP, piece, list_pieces(m, piece), err);
+	ok = ok && tok_longest_build(v, &v->longest, TOK_TABLE_LONGEST_NODE, TOK_TABLE_LONGEST_POP,
+			   piece, list_pieces(m, piece), err);
 	free(piece);
 	return ok;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sets of added tokens of a compiled vocabulary: what is found in a text is as long as its token
- * says, and begins and ends where characters do. Set-up only.
+ * The sets of added tokens of a compiled vocabulary: what is found in a text is as long as its
+ * token says, and begins and ends where characters do. Set-up only.
  */
 #include <stdlib.h>
 
@@ -26,8 +26,8 @@ token_fits(const struct tok_vocab *v, const struct tok_added *set, uint32_t n_to
 		return false;
 	t = &set->token[set->trie.pop[node->pop]];
 	return s->goes_on && s->bytes > 0 && s->cut == 0 && s->bytes == t->len &&
-	       t->len <= TOK_ADDED_BYTES_MAX && t->id < v->info.n_ids &&
-	       v->span[t->id].len > 0 && (t->what & ~(uint32_t)ALL_FLAGS) == 0;
+	       t->len <= TOK_ADDED_BYTES_MAX && t->id < v->info.n_ids && v->span[t->id].len > 0 &&
+	       (t->what & ~(uint32_t)ALL_FLAGS) == 0;
 }
 
 /* No token begins within a character. */

@@ -25,7 +25,7 @@ void tok_wordpiece_feed(struct tok_stream *s, const uint8_t *p, size_t n, uint32
 void tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids);
 
 /* As tok_decode, but the first id has text before it or not: *begun, which goes on behind them. */
-struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool *begun,
-	const uint32_t *ids, size_t n, uint8_t *out, size_t room);
+struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids,
+	size_t n, uint8_t *out, size_t room);
 
 #endif

@@ -6,8 +6,8 @@
 #include "build/model_make.h"
 
 /*
- * Strict base64 (RFC 4648, section 4). How many bytes; -1 if it is not, or they are more than `most`.
- * out has room for 4 more.
+ * Strict base64 (RFC 4648, section 4). How many bytes; -1 if it is not, or they are more than
+ * `most`. out has room for 4 more.
  */
 long tok_base64_decode(const char *p, size_t len, size_t most, uint8_t *out);
 

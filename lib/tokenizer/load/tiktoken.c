@@ -76,8 +76,7 @@ parse_line(const char *line, size_t len, uint8_t *bytes, uint32_t *n, uint32_t *
 
 	if (blank == NULL || blank + 1 == line + len)
 		return false;
-	got = (int)tok_base64_decode(
-		line, (size_t)(blank - line), TOK_MAX_TOKEN_BYTES, bytes);
+	got = (int)tok_base64_decode(line, (size_t)(blank - line), TOK_MAX_TOKEN_BYTES, bytes);
 	for (p = blank + 1; p < line + len; p++) {
 		if (*p < '0' || *p > '9' || value > TOK_MAX_IDS)
 			return false;

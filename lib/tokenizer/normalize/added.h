@@ -19,13 +19,13 @@ struct tok_added_piece {
 	bool last;    /* the text ends here */
 	bool special; /* special tokens are recognised; otherwise they are text */
 	/* private, zero at the start: places in held[] and the piece behind it */
-	size_t from; /* what comes before is given out */
-	size_t to;   /* behind `from`: text to be given out */
-	size_t next; /* where the search goes on */
+	size_t from;  /* what comes before is given out */
+	size_t to;    /* behind `from`: text to be given out */
+	size_t next;  /* where the search goes on */
 	size_t white; /* the last run of white space that was looked at ends here */
-	uint32_t id; /* of the token behind `to`, or TOK_NO_TOKEN; its text ends at `next` */
-	bool strips; /* that token takes the white space behind it */
-	bool found;  /* to, next and id are valid */
+	uint32_t id;  /* of the token behind `to`, or TOK_NO_TOKEN; its text ends at `next` */
+	bool strips;  /* that token takes the white space behind it */
+	bool found;   /* to, next and id are valid */
 };
 
 struct tok_added_span {

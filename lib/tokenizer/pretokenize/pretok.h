@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The second machine: characters to pretokens, as the regular expression of the vocabulary's family
- * finds them (pretokenize/names.c). No such expression is run: a stepper takes one character at a time
- * and says what it does to the open pretoken.
+ * finds them (pretokenize/names.c). No such expression is run: a stepper takes one character at a
+ * time and says what it does to the open pretoken.
  *
- * The same stepper serves text that is cut into pieces (pretokenize/feed.c) and text that lies in memory
- * (pretokenize/scan.c). For GPT-2's, text in memory has a scanner of its own, 64 bytes at a time, which
- * must agree.
+ * The same stepper serves text that is cut into pieces (pretokenize/feed.c) and text that lies in
+ * memory (pretokenize/scan.c). For GPT-2's, text in memory has a scanner of its own, 64 bytes at a
+ * time, which must agree.
  */
 #ifndef TOK_PRETOK_H
 #define TOK_PRETOK_H

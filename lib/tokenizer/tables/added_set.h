@@ -19,7 +19,7 @@ struct tok_added {
 	bool few;
 	uint32_t n;
 	uint32_t what[2]; /* of those together that are not special, and of all */
-	bool plain;    /* there is one that is not special */
+	bool plain;	  /* there is one that is not special */
 };
 
 /* Places in tok_vocab.added. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Kinds of vocabularies and of their parts, and limits that loaders, tables and the hot path share. */
+/* Kinds of vocabularies and of their parts, and limits that loaders, tables and the hot path share.
+ */
 #ifndef TOK_KINDS_H
 #define TOK_KINDS_H
 
 #include "tok.h"
 
-#define TOK_MAX_IDS (1u << 21)	    /* limit of the packed pair table */
-#define TOK_MAX_TOKEN_BYTES 1024    /* longest token accepted */
+#define TOK_MAX_IDS (1u << 21)	 /* limit of the packed pair table */
+#define TOK_MAX_TOKEN_BYTES 1024 /* longest token accepted */
 #define TOK_NO_TOKEN 0xffffffffu
 
 enum tok_kind {

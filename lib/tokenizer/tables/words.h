@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What vocabularies have that take a text word by word: WordPiece and Unigram, and their normalizers. */
+/* What vocabularies have that take a text word by word: WordPiece and Unigram, and their
+ * normalizers. */
 #ifndef TOK_WORDS_H
 #define TOK_WORDS_H
 

@@ -585,5 +585,4 @@ const uint32_t tok_unicode_runs[] = {
 };
 #undef R
 /* clang-format on */
-const uint32_t tok_unicode_n_runs =
-	sizeof tok_unicode_runs / sizeof tok_unicode_runs[0];
+const uint32_t tok_unicode_n_runs = sizeof tok_unicode_runs / sizeof tok_unicode_runs[0];

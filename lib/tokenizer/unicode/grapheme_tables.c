@@ -236,5 +236,4 @@ const uint32_t tok_grapheme_runs[] = {
 	R(0xe01f0, 3), R(0xe1000, 0),
 };
 /* clang-format on */
-const uint32_t tok_grapheme_n_runs =
-	sizeof(tok_grapheme_runs) / sizeof(*tok_grapheme_runs);
+const uint32_t tok_grapheme_n_runs = sizeof(tok_grapheme_runs) / sizeof(*tok_grapheme_runs);

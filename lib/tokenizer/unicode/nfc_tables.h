@@ -27,10 +27,14 @@ extern const uint32_t tok_nfc_part[];	/* held characters */
 
 /* Hangul syllables follow from arithmetic (Unicode 16, section 3.12). */
 enum {
-	TOK_NFC_L = 0x1100, TOK_NFC_LS = 19,
-	TOK_NFC_V = 0x1161, TOK_NFC_VS = 21,
-	TOK_NFC_T = 0x11a7, TOK_NFC_TS = 28, /* U+11A7 itself stands for no trailing consonant */
-	TOK_NFC_S = 0xac00, TOK_NFC_SS = TOK_NFC_LS * TOK_NFC_VS * TOK_NFC_TS,
+	TOK_NFC_L = 0x1100,
+	TOK_NFC_LS = 19,
+	TOK_NFC_V = 0x1161,
+	TOK_NFC_VS = 21,
+	TOK_NFC_T = 0x11a7,
+	TOK_NFC_TS = 28, /* U+11A7 itself stands for no trailing consonant */
+	TOK_NFC_S = 0xac00,
+	TOK_NFC_SS = TOK_NFC_LS * TOK_NFC_VS * TOK_NFC_TS,
 };
 
 /* Of Hangul syllables 0: they are starters that no table speaks of. */
@@ -57,8 +61,8 @@ tok_nfc_compose(uint32_t first, uint32_t second)
 	uint32_t i = (uint32_t)(key * TOK_NFC_HASH >> (64 - TOK_NFC_PAIR_BITS));
 
 	if (first - TOK_NFC_L < TOK_NFC_LS && second - TOK_NFC_V < TOK_NFC_VS)
-		return TOK_NFC_S + ((first - TOK_NFC_L) * TOK_NFC_VS + second - TOK_NFC_V) *
-					   TOK_NFC_TS;
+		return TOK_NFC_S +
+		       ((first - TOK_NFC_L) * TOK_NFC_VS + second - TOK_NFC_V) * TOK_NFC_TS;
 	if (first - TOK_NFC_S < TOK_NFC_SS && (first - TOK_NFC_S) % TOK_NFC_TS == 0 &&
 		second - TOK_NFC_T - 1 < TOK_NFC_TS - 1)
 		return first + second - TOK_NFC_T;

@@ -91,8 +91,9 @@ choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 	if (p->zero_copy != TOKD_ZC_NO)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
 	TOKD_LOG(port, INFO, "port %u (%s): ids are sent %s\n", p->id, p->driver,
-		p->zero_copy != TOKD_ZC_NO ? "from the token ring itself, in replies of --zero-copy or more"
-					   : "as copies");
+		p->zero_copy != TOKD_ZC_NO
+			? "from the token ring itself, in replies of --zero-copy or more"
+			: "as copies");
 
 	if (p->n_queues == 1)
 		return;

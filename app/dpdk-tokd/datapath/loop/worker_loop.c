@@ -96,8 +96,8 @@ tokd_worker_run(void *worker)
 
 	w->t_burst = rte_rdtsc();
 	/*
-	 * Packets that are there already, as in a capture, would be over before anybody looks. Who waits
-	 * is idle, and alive.
+	 * Packets that are there already, as in a capture, would be over before anybody looks. Who
+	 * waits is idle, and alive.
 	 */
 	while (w->ring.n_active - (w->sink != NULL) < w->opt->wait_readers &&
 		atomic_load_explicit(w->stop, memory_order_relaxed) == TOKD_RUN) {

@@ -21,9 +21,11 @@ tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m)
 		return;
 	}
 	/* RFC 792, Echo; RFC 1122 3.2.2: a wrong checksum is discarded silently. */
-	/* Options would have to be turned round (RFC 1122 3.2.2.6): a source route must not go on. */
-	if (m->l3_len != sizeof(*ip) || m->nb_segs != 1 || len < sizeof(*icmp) || icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST ||
-		icmp->icmp_code != 0 || rte_raw_cksum(icmp, len) != 0xffff) {
+	/* Options would have to be turned round (RFC 1122 3.2.2.6): a source route must not go on.
+	 */
+	if (m->l3_len != sizeof(*ip) || m->nb_segs != 1 || len < sizeof(*icmp) ||
+		icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp->icmp_code != 0 ||
+		rte_raw_cksum(icmp, len) != 0xffff) {
 		tokd_drop(w, m, C_DROP_ICMP);
 		return;
 	}

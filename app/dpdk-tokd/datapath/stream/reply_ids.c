@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ids for replies: found in the ring, or the side store, by what the stream remembers. Sent from where they lie in
- * the ring if the driver can do that, else copied: af_xdp, for one, sends no packet of several segments.
+ * Ids for replies: found in the ring, or the side store, by what the stream remembers. Sent from
+ * where they lie in the ring if the driver can do that, else copied: af_xdp, for one, sends no
+ * packet of several segments.
  */
 #include <rte_memcpy.h>
 

@@ -80,9 +80,9 @@ answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t by
 static uint32_t
 most_by_ring(const struct tokd_worker *w)
 {
-	return (uint32_t)RTE_MIN(UINT32_MAX,
-		(tokd_ring_most(&w->ring) - sizeof(struct tokd_rec)) / sizeof(uint32_t) /
-			tok_encode_bound(w->vocab[0].tok, 1, 0));
+	return (uint32_t)RTE_MIN(UINT32_MAX, (tokd_ring_most(&w->ring) - sizeof(struct tokd_rec)) /
+						     sizeof(uint32_t) /
+						     tok_encode_bound(w->vocab[0].tok, 1, 0));
 }
 
 /* Ids with blanks between and a line feed behind, in as few datagrams as hold them. */
@@ -110,7 +110,8 @@ encode(struct tokd_worker *w, const struct rte_mbuf *m, uint32_t *ids, size_t ro
 {
 	struct tok_result all = {0}, one;
 
-	tok_stream_init(&w->text_stream, w->vocab[0].tok, w->vocab[0].cache, tokd_tok_flags(w->opt));
+	tok_stream_init(
+		&w->text_stream, w->vocab[0].tok, w->vocab[0].cache, tokd_tok_flags(w->opt));
 	for (; m != NULL; m = m->next) {
 		one = tok_stream_feed(&w->text_stream, rte_pktmbuf_mtod(m, const void *),
 			rte_pktmbuf_data_len(m), m->next == NULL, ids + all.produced,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tokenizer.json of SentencePiece's BPE (Llama 2, Gemma), for load/huggingface/tokenizer_json.c. Set-up only.
+/* A tokenizer.json of SentencePiece's BPE (Llama 2, Gemma), for load/huggingface/tokenizer_json.c.
+ * Set-up only.
  */
 #ifndef TOK_JSON_PIECES_H
 #define TOK_JSON_PIECES_H

@@ -47,7 +47,8 @@ add_id(const char *file, json_t *id, bool behind, const struct tok_model *m, str
 {
 	const json_int_t value = json_integer_value(id);
 
-	if (!json_is_integer(id) || value < 0 || value >= m->n_tokens - m->n_parts || m->token[value].len == 0)
+	if (!json_is_integer(id) || value < 0 || value >= m->n_tokens - m->n_parts ||
+		m->token[value].len == 0)
 		return tok_fail(err, "%s: post_processor: %lld is not an id of the vocabulary",
 			file, (long long)(json_is_integer(id) ? value : -1));
 	if ((behind ? t->n_after : t->n_before) == TOK_TEMPLATE_MAX)

@@ -83,6 +83,7 @@ def new_result(each: Part, state: str) -> dict[str, Any]:
 def ending_with(parent: int) -> None:
     """This process group is ended when the parent is, by whatever."""
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
@@ -183,10 +184,13 @@ def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
     run.begin(limit_s)
     sys.stdout.flush()
     parent = os.getpid()
+    # Python ignores exceptions of what it does around fork(), that of SIGTERM's handler among them.
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     pid = os.fork()
     if pid == 0:
         child(each, run, parent)
     try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         status = wait(pid, limit_s)
     finally:
         ended(pid)  # helpers that it left, too

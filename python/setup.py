@@ -3,6 +3,7 @@
 its Python binding in one library."""
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -54,7 +55,16 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
     )
 
 
+def version() -> str:
+    """The one in meson.build."""
+    found = re.search(r"^  version: '([^']+)'", Path("..", "meson.build").read_text(), re.MULTILINE)
+    if found is None:
+        raise SystemExit("dpdk-tokd: no version: '…' in meson.build")
+    return found[1]
+
+
 setup(
+    version=version(),
     ext_modules=[
         extension(
             "libtok batch dlpack",

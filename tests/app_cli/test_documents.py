@@ -123,6 +123,8 @@ def test_completion_offers_files_and_nothing_for_a_number(
     assert completions(build, "dpdk-tokd", "--", "--rxd", "") == []
     (tmp_path / "gpt7.json").touch()
     monkeypatch.setenv("TOK_VOCAB_PATH", str(tmp_path))
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")  # files of the folder are offered as well
     assert completions(build, "dpdk-tokd", "--", "--vocab", "gp") == ["gpt7"]
     assert completions(build, build / "app/tok", "encode", "--vocab", "gp") == ["gpt7"]
 

@@ -26,9 +26,9 @@ def _version() -> str:
     try:
         return metadata.version("dpdk-tokd")
     except metadata.PackageNotFoundError:  # run from the repository by another Python
-        project = Path(__file__).parent / "../../../pyproject.toml"
+        project = Path(__file__).parent / "../../../../meson.build"
         text = project.read_text() if project.is_file() else ""
-        found = re.search(r'^version = "(.*)"$', text, re.MULTILINE)
+        found = re.search(r"^  version: '(.*)',$", text, re.MULTILINE)
         return found[1] if found else "not known"
 
 

@@ -128,7 +128,7 @@ feed(struct encoder *e, size_t n, bool last)
 			cli_flush();
 			return cli_error(CLI_FAILED, "standard input, after %llu bytes: %s",
 				(unsigned long long)(e->n_read + at + r.consumed),
-				tok_why_text(r.why));
+				tok_error_code_text(r.error));
 		}
 		at += piece;
 	} while (at < n);

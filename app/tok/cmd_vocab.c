@@ -44,7 +44,7 @@ print_info(const struct tok_vocab *v)
 	print_template(&tok_vocab_shape(v)->around);
 	printf("longest token %u bytes\n", i.max_token_bytes);
 	printf("tables        %.1f MiB in %s\n", (double)i.table_bytes / (1 << 20),
-		strcmp(i.home, "memory") == 0 ? "small pages" : i.home);
+		strcmp(i.storage, "memory") == 0 ? "small pages" : i.storage);
 	return cli_flush();
 }
 
@@ -127,7 +127,7 @@ check_ids(const struct tok_vocab *v, uint32_t n_ids, struct counts *c)
 		}
 		r = tok_encode(v, NULL, text, len, TOK_STRICT_UTF8 | TOK_ADDED_AS_TEXT, ids, room);
 		n = r.produced;
-		if (r.why == TOK_WHY_UTF8) {
+		if (r.error == TOK_ERROR_UTF8) {
 			c->partial++;
 			continue;
 		}

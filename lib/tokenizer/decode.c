@@ -37,7 +37,7 @@ decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids, size_t n, ui
 
 		if (bytes == NULL) {
 			r.status = TOK_BAD;
-			r.why = TOK_WHY_ID;
+			r.error = TOK_ERROR_ID;
 			break;
 		}
 		if (!*begun && r.consumed == 0 && *bytes == ' ' && is_stripped(v, ids[0], len)) {

@@ -20,7 +20,7 @@ tok_stream_init(
 		s->added[i] = tok_added_active(v, (enum tok_added_which)i, flags);
 		tok_added_init(&s->added_state[i]);
 	}
-	s->over = 0;
+	s->finished = 0;
 	s->state = TOK_ST_NONE;
 	s->n_utf8 = 0;
 	s->n_before = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_before : 0;
@@ -117,7 +117,7 @@ tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
 /* ---- what comes behind UTF-8, by the kind of vocabulary ---- */
 
 /* Text as the model has it. With `last` it is the end. */
-static enum tok_why
+static enum tok_error_code
 encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	bool fits = true;
@@ -135,45 +135,46 @@ encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 		fits = tok_unigram_feed(s, p, n, last, ids);
 		break;
 	}
-	return fits ? TOK_WHY_NONE : TOK_WHY_CARRY;
+	return fits ? TOK_ERROR_NONE : TOK_ERROR_CARRY;
 }
 
 /*
  * Metaspace, for the stage that `next` takes text from: blanks for U+2581, and one before the text.
  * The compiler knows which `next` it is.
  */
-static inline __attribute__((always_inline)) enum tok_why
+static inline __attribute__((always_inline)) enum tok_error_code
 replace_metaspace(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids,
-	enum tok_why (*next)(struct tok_stream *, const uint8_t *, size_t, bool, uint32_t **))
+	enum tok_error_code (*next)(
+		struct tok_stream *, const uint8_t *, size_t, bool, uint32_t **))
 {
 	static const uint8_t blank = ' ';
 	const enum tok_prefix prefix = s->vocab->metaspace.prefix;
-	enum tok_why why = TOK_WHY_NONE;
+	enum tok_error_code error = TOK_ERROR_NONE;
 
 	if (n > 0 && s->prefix) {
 		s->prefix = false;
 		if (tok_metaspace_wants(prefix, p, n))
-			why = next(s, &blank, 1, false, ids);
+			error = next(s, &blank, 1, false, ids);
 	}
-	while (why == TOK_WHY_NONE) {
+	while (error == TOK_ERROR_NONE) {
 		const size_t found = tok_metaspace_find(p, n);
 
 		if (found == n)
 			break;
 		if (found > 0)
-			why = next(s, p, found, false, ids);
-		if (why == TOK_WHY_NONE)
-			why = next(s, &blank, 1, false, ids);
+			error = next(s, p, found, false, ids);
+		if (error == TOK_ERROR_NONE)
+			error = next(s, &blank, 1, false, ids);
 		p += found + TOK_METASPACE_BYTES;
 		n -= found + TOK_METASPACE_BYTES;
 	}
 	if (last) /* what comes next is behind an added token */
 		s->prefix = prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY;
-	return why == TOK_WHY_NONE ? next(s, p, n, last, ids) : why;
+	return error == TOK_ERROR_NONE ? next(s, p, n, last, ids) : error;
 }
 
 /* Well-formed text. With `last` it is the end. */
-static enum tok_why
+static enum tok_error_code
 encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	if (s->vocab->metaspace.stage == TOK_METASPACE_PRETOKENIZER)
@@ -181,7 +182,7 @@ encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_
 	return encode_plain(s, p, n, last, ids);
 }
 
-static inline enum tok_why
+static inline enum tok_error_code
 finish(struct tok_stream *s, uint32_t **ids)
 {
 	static const uint8_t none;
@@ -190,37 +191,37 @@ finish(struct tok_stream *s, uint32_t **ids)
 }
 
 /* Normalized text, without the added tokens that are looked for in it. */
-static enum tok_why
+static enum tok_error_code
 feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	struct tok_added_piece piece = {
 		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
 	struct tok_added_span span;
-	enum tok_why why = TOK_WHY_NONE;
+	enum tok_error_code error = TOK_ERROR_NONE;
 
 	if (!s->added[TOK_ADDED_NORMAL_SET])
 		return encode_text(s, p, n, last, ids);
-	while (why == TOK_WHY_NONE) {
+	while (error == TOK_ERROR_NONE) {
 		switch (tok_added_next(&s->added_state[TOK_ADDED_NORMAL_SET],
 			&s->vocab->added[TOK_ADDED_NORMAL_SET], &piece, &span)) {
 		case TOK_ADDED_TEXT:
-			why = encode_text(s, span.p, span.n, false, ids);
+			error = encode_text(s, span.p, span.n, false, ids);
 			break;
 		case TOK_ADDED_TOKEN:
-			why = finish(s, ids);
+			error = finish(s, ids);
 			*(*ids)++ = span.id;
 			break;
 		case TOK_ADDED_DONE:
-			return last ? finish(s, ids) : TOK_WHY_NONE;
+			return last ? finish(s, ids) : TOK_ERROR_NONE;
 		case TOK_ADDED_FULL:
-			return TOK_WHY_ADDED;
+			return TOK_ERROR_ADDED;
 		}
 	}
-	return why;
+	return error;
 }
 
 /* What comes of the normalizer below; that of pieces may have U+2581. */
-static enum tok_why
+static enum tok_error_code
 take_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
@@ -229,36 +230,37 @@ take_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t *
 }
 
 /* Text between added tokens, through the normalizer of a SentencePiece model. */
-static enum tok_why
+static enum tok_error_code
 normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	struct tok_spm_piece piece = {p, p + n, last};
 	uint8_t out[TOK_SPM_OUT];
-	enum tok_why why = TOK_WHY_NONE;
+	enum tok_error_code error = TOK_ERROR_NONE;
 	size_t some;
 
-	while (why == TOK_WHY_NONE && (some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
+	while (error == TOK_ERROR_NONE &&
+		(some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
 		if (some == TOK_SPM_FULL)
-			return TOK_WHY_WHITE;
-		why = take_spm(s, out, some, false, ids);
+			return TOK_ERROR_WHITE;
+		error = take_spm(s, out, some, false, ids);
 	}
-	if (why != TOK_WHY_NONE)
-		return why;
+	if (error != TOK_ERROR_NONE)
+		return error;
 	if (last)
 		return take_spm(s, p, 0, true, ids);
 	if (!s->vocab->unigram.norm.sentencepiece && tok_spm_blank_waits(&s->spm) &&
 		!s->added[TOK_ADDED_NORMAL_SET])
 		tok_unigram_border(s, ids);
-	return TOK_WHY_NONE;
+	return TOK_ERROR_NONE;
 }
 
 /* Text between added tokens, through the normalizer that the vocabulary has. */
-static enum tok_why
+static enum tok_error_code
 normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	struct tok_nfc_piece piece = {p, p + n, last};
 	struct tok_nfc_span span;
-	enum tok_why why = TOK_WHY_NONE;
+	enum tok_error_code error = TOK_ERROR_NONE;
 	enum tok_nfc_result r;
 
 	if (s->vocab->unigram.norm.on)
@@ -267,48 +269,49 @@ normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 		return replace_metaspace(s, p, n, last, ids, feed_normalized);
 	if (!s->vocab->nfc)
 		return feed_normalized(s, p, n, last, ids);
-	while (why == TOK_WHY_NONE && (r = tok_nfc_next(&s->nfc, &piece, &span)) != TOK_NFC_DONE) {
+	while (error == TOK_ERROR_NONE &&
+		(r = tok_nfc_next(&s->nfc, &piece, &span)) != TOK_NFC_DONE) {
 		if (r == TOK_NFC_FULL)
-			return TOK_WHY_MARKS;
-		why = feed_normalized(s, span.p, span.n, false, ids);
+			return TOK_ERROR_MARKS;
+		error = feed_normalized(s, span.p, span.n, false, ids);
 	}
-	return why == TOK_WHY_NONE && last ? feed_normalized(s, p, 0, true, ids) : why;
+	return error == TOK_ERROR_NONE && last ? feed_normalized(s, p, 0, true, ids) : error;
 }
 
 /* Well-formed text. With `last` it is the end. */
-static enum tok_why
+static enum tok_error_code
 feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
 	struct tok_added_piece piece = {
 		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
 	struct tok_added_span span;
-	enum tok_why why = TOK_WHY_NONE;
+	enum tok_error_code error = TOK_ERROR_NONE;
 
 	if (!s->added[TOK_ADDED_TEXT_SET])
 		return normalize(s, p, n, last, ids);
-	while (why == TOK_WHY_NONE) {
+	while (error == TOK_ERROR_NONE) {
 		switch (tok_added_next(&s->added_state[TOK_ADDED_TEXT_SET],
 			&s->vocab->added[TOK_ADDED_TEXT_SET], &piece, &span)) {
 		case TOK_ADDED_TEXT:
-			why = normalize(s, span.p, span.n, false, ids);
+			error = normalize(s, span.p, span.n, false, ids);
 			break;
 		case TOK_ADDED_TOKEN:
-			why = normalize(s, p, 0, true, ids);
+			error = normalize(s, p, 0, true, ids);
 			*(*ids)++ = span.id;
 			break;
 		case TOK_ADDED_DONE:
-			return last ? normalize(s, p, 0, true, ids) : TOK_WHY_NONE;
+			return last ? normalize(s, p, 0, true, ids) : TOK_ERROR_NONE;
 		case TOK_ADDED_FULL:
-			return TOK_WHY_ADDED;
+			return TOK_ERROR_ADDED;
 		}
 	}
-	return why;
+	return error;
 }
 
 /* ---- bytes ---- */
 
 /* For n bytes that are no character, though a beginning of one. */
-static enum tok_why
+static enum tok_error_code
 replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
 {
 	if (s->vocab->unigram.norm.sentencepiece)
@@ -318,13 +321,13 @@ replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
 		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
 }
 
-/* With TOK_WHY_UTF8, *took is the number of bytes before the one that does not belong. */
-static enum tok_why
+/* With TOK_ERROR_UTF8, *took is the number of bytes before the one that does not belong. */
+static enum tok_error_code
 encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uint32_t **ids,
 	size_t *took)
 {
 	const uint8_t *p = text, *end = p + n;
-	enum tok_why why = TOK_WHY_NONE;
+	enum tok_error_code error = TOK_ERROR_NONE;
 
 	*took = 0;
 
@@ -335,19 +338,19 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		if (!tok_utf8_follows(s->utf8[0], have, *p)) {
 			*took = (size_t)(p - text);
 			if (s->flags & TOK_STRICT_UTF8)
-				return TOK_WHY_UTF8;
+				return TOK_ERROR_UTF8;
 			s->n_utf8 = 0;
-			why = replace(s, have, ids);
-			if (why != TOK_WHY_NONE)
-				return why;
+			error = replace(s, have, ids);
+			if (error != TOK_ERROR_NONE)
+				return error;
 			break;
 		}
 		s->utf8[s->n_utf8++] = *p++;
 		if (s->n_utf8 == tok_utf8_length(s->utf8[0])) {
 			s->n_utf8 = 0;
-			why = feed_text(s, s->utf8, have + 1u, false, ids);
-			if (why != TOK_WHY_NONE)
-				return why;
+			error = feed_text(s, s->utf8, have + 1u, false, ids);
+			if (error != TOK_ERROR_NONE)
+				return error;
 		}
 	}
 	while (p < end) {
@@ -355,9 +358,9 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		bool all = last && span.end == TOK_UTF8_WHOLE;
 
 		if (span.valid > 0)
-			why = feed_text(s, p, span.valid, all, ids);
-		if (why != TOK_WHY_NONE)
-			return why;
+			error = feed_text(s, p, span.valid, all, ids);
+		if (error != TOK_ERROR_NONE)
+			return error;
 		p += span.valid;
 		if (span.end == TOK_UTF8_SHORT) {
 			memcpy(s->utf8, p, span.rest);
@@ -365,21 +368,21 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		} else if (span.end == TOK_UTF8_BROKEN) {
 			*took = (size_t)(p - text);
 			if (s->flags & TOK_STRICT_UTF8)
-				return TOK_WHY_UTF8;
-			why = replace(s, span.rest, ids);
-			if (why != TOK_WHY_NONE)
-				return why;
+				return TOK_ERROR_UTF8;
+			error = replace(s, span.rest, ids);
+			if (error != TOK_ERROR_NONE)
+				return error;
 		}
 		p += span.rest;
 	}
 	if (last && s->n_utf8 > 0) {
 		*took = n;
 		if (s->flags & TOK_STRICT_UTF8)
-			return TOK_WHY_UTF8;
-		why = replace(s, s->n_utf8, ids);
+			return TOK_ERROR_UTF8;
+		error = replace(s, s->n_utf8, ids);
 		s->n_utf8 = 0;
-		if (why != TOK_WHY_NONE)
-			return why;
+		if (error != TOK_ERROR_NONE)
+			return error;
 	}
 	if (last)
 		return feed_text(s, p, 0, true, ids);
@@ -387,7 +390,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		*ids = tok_pretoken_release(s, *ids);
 	else if (s->vocab->kind == TOK_KIND_UNIGRAM)
 		*ids = tok_unigram_release(s, *ids);
-	return TOK_WHY_NONE;
+	return TOK_ERROR_NONE;
 }
 
 /* What is unknown in a row is one piece: of ids[0 .. n), behind those before. Returns their number.
@@ -415,8 +418,8 @@ tok_stream_feed(
 	struct tok_result r = {.status = TOK_OK};
 	const uint8_t *p = text;
 
-	if (s->over)
-		return (struct tok_result){.status = TOK_BAD, .why = TOK_WHY_OVER};
+	if (s->finished)
+		return (struct tok_result){.status = TOK_BAD, .error = TOK_ERROR_FINISHED};
 	if (s->n_before > 0 && s->n_before <= room) {
 		memcpy(ids, s->vocab->shape.around.before, s->n_before * sizeof(*ids));
 		r.produced = s->n_before;
@@ -440,18 +443,18 @@ tok_stream_feed(
 			}
 		}
 		end = last && r.consumed + take == n;
-		r.why = encode_bytes(s, p + r.consumed, take, end, &next, &took);
+		r.error = encode_bytes(s, p + r.consumed, take, end, &next, &took);
 		if (tok_has_unknown(s->vocab))
 			next = ids + r.produced +
 			       join_unknown(s, ids + r.produced, (size_t)(next - ids) - r.produced);
 		r.produced = (size_t)(next - ids);
-		if (r.why != TOK_WHY_NONE) {
-			r.consumed += r.why == TOK_WHY_UTF8 ? took : 0;
+		if (r.error != TOK_ERROR_NONE) {
+			r.consumed += r.error == TOK_ERROR_UTF8 ? took : 0;
 			r.status = TOK_BAD;
-			s->over = 1;
+			s->finished = 1;
 			return r;
 		}
-		s->over = end;
+		s->finished = end;
 		r.consumed += take;
 		if (end) {
 			memcpy(ids + r.produced, s->vocab->shape.around.after,
@@ -478,24 +481,24 @@ static_assert(TOK_CARRY_MAX == 2048 && TOK_ADDED_HELD_MAX == 1024 && TOK_NFC_MAR
 	"as said below");
 
 const char *
-tok_why_text(enum tok_why why)
+tok_error_code_text(enum tok_error_code error)
 {
-	switch (why) {
-	case TOK_WHY_NONE:
+	switch (error) {
+	case TOK_ERROR_NONE:
 		return "no error";
-	case TOK_WHY_UTF8:
+	case TOK_ERROR_UTF8:
 		return "the text is not UTF-8, and strict UTF-8 was asked for";
-	case TOK_WHY_CARRY:
+	case TOK_ERROR_CARRY:
 		return "more than 2048 bytes of one pretoken have uncertain ids";
-	case TOK_WHY_ADDED:
+	case TOK_ERROR_ADDED:
 		return "more than 1024 bytes that an added token may take";
-	case TOK_WHY_WHITE:
+	case TOK_ERROR_WHITE:
 		return "more than 1000 bytes of white space that may be left out";
-	case TOK_WHY_MARKS:
+	case TOK_ERROR_MARKS:
 		return "more than 256 combining marks in a row: form C has a limit";
-	case TOK_WHY_ID:
+	case TOK_ERROR_ID:
 		return "no such id in the vocabulary";
-	case TOK_WHY_OVER:
+	case TOK_ERROR_FINISHED:
 		return "the stream has ended";
 	}
 	return "unknown";

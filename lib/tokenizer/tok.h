@@ -93,7 +93,7 @@ struct tok_vocab_info {
 	uint32_t max_token_bytes; /* of those that encoding gives, as they are decoded; special
 				     ones may be longer */
 	size_t table_bytes;	  /* memory of the tables */
-	const char *home;	  /* where they are: "mapped file", "huge pages", "memory" */
+	const char *storage;	  /* where they are: "mapped file", "huge pages", "memory" */
 };
 struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
 
@@ -149,23 +149,23 @@ void tok_cache_free(struct tok_cache *c);
 enum tok_status {
 	TOK_OK = 0,   /* all bytes taken */
 	TOK_MORE = 1, /* room for ids ran short: take the ids, call again with the bytes left */
-	TOK_BAD = 2,  /* refused, see `why`; the stream is over */
+	TOK_BAD = 2,  /* refused, see `error`; the stream has ended */
 };
-enum tok_why {
-	TOK_WHY_NONE = 0,
-	TOK_WHY_UTF8 = 1,  /* not UTF-8, and TOK_STRICT_UTF8 was asked for */
-	TOK_WHY_CARRY = 2, /* more than TOK_CARRY_MAX bytes whose ids are still uncertain */
-	TOK_WHY_ID = 3,	   /* decode: no such id */
-	TOK_WHY_OVER = 4,  /* fed after the end or after TOK_BAD */
-	TOK_WHY_MARKS = 5, /* more combining marks in a row than form C is given for (nfc.h) */
-	TOK_WHY_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
-	TOK_WHY_WHITE = 7, /* more than TOK_SPM_WHITE_MAX bytes of white space at the end */
+enum tok_error_code {
+	TOK_ERROR_NONE = 0,
+	TOK_ERROR_UTF8 = 1,	/* not UTF-8, and TOK_STRICT_UTF8 was asked for */
+	TOK_ERROR_CARRY = 2,	/* more than TOK_CARRY_MAX bytes whose ids are still uncertain */
+	TOK_ERROR_ID = 3,	/* decode: no such id */
+	TOK_ERROR_FINISHED = 4, /* fed after the end or after TOK_BAD */
+	TOK_ERROR_MARKS = 5,	/* more combining marks in a row than form C is given for (nfc.h) */
+	TOK_ERROR_ADDED = 6, /* more than TOK_ADDED_HELD_MAX bytes that an added token may take */
+	TOK_ERROR_WHITE = 7, /* more than TOK_SPM_WHITE_MAX bytes of white space at the end */
 };
 struct tok_result {
 	enum tok_status status;
-	enum tok_why why;
+	enum tok_error_code error;
 	/*
-	 * Bytes (encode) or ids (decode) taken. With TOK_WHY_UTF8 those before the byte that does
+	 * Bytes (encode) or ids (decode) taken. With TOK_ERROR_UTF8 those before the byte that does
 	 * not belong; with the others it lies somewhere behind them.
 	 */
 	size_t consumed;
@@ -292,7 +292,7 @@ struct tok_stream {
 	const struct tok_vocab *vocab;
 	struct tok_cache *cache;
 	uint32_t flags;
-	uint8_t over;	  /* ended or refused */
+	uint8_t finished; /* ended or refused */
 	uint8_t state;	  /* of the open pretoken (enum in pretok.h) */
 	bool added[2];	  /* by set: added tokens are recognised */
 	uint8_t n_utf8;	  /* bytes of an incomplete character in utf8[] */
@@ -301,12 +301,12 @@ struct tok_stream {
 	bool prefix;	 /* a blank may come before the text that follows */
 	uint16_t n_held; /* bytes in held[] that may or may not belong to the open pretoken */
 	uint8_t utf8[4];
-	uint32_t whole_low;  /* tokens for whole pretokens that begin with the open one: */
-	uint32_t whole_high; /* whole[low .. high) of the vocabulary */
-	uint32_t node;	     /* automaton state at the end of the open pretoken */
-	uint32_t base;	     /* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
-	uint32_t n_pos;	     /* bytes of the open pretoken whose ids are not yet given out */
-	union {		     /* by the kind of vocabulary */
+	uint32_t unmerged_low;	/* tokens for whole pretokens that begin with the open one: */
+	uint32_t unmerged_high; /* unmerged[low .. high) of the vocabulary */
+	uint32_t node;		/* automaton state at the end of the open pretoken */
+	uint32_t base;	/* token that ends where pos[0] begins, or TOK_NO_TOKEN at the start */
+	uint32_t n_pos; /* bytes of the open pretoken whose ids are not yet given out */
+	union {		/* by the kind of vocabulary */
 		uint32_t pos[TOK_CARRY_MAX]; /* last token of the encoding that ends after byte i */
 		struct tok_open_word word;
 	};
@@ -380,7 +380,7 @@ bool tok_has_offsets(const struct tok_vocab *v);
 
 /*
  * Decode ids to bytes. TOK_MORE: out is full, consumed says how far it came. TOK_BAD with
- * TOK_WHY_ID: ids[consumed] is not in the vocabulary. With WordPiece, whose text at the start of
+ * TOK_ERROR_ID: ids[consumed] is not in the vocabulary. With WordPiece, whose text at the start of
  * all ids and behind others differs, ids[0] is at the start: what is left after TOK_MORE is
  * decoded by a stream.
  */
@@ -402,7 +402,7 @@ void tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab 
 struct tok_result tok_decode_stream_feed(struct tok_decode_stream *d, const uint32_t *ids, size_t n,
 	bool last, uint8_t *out, size_t room);
 
-const char *tok_why_text(enum tok_why why);
+const char *tok_error_code_text(enum tok_error_code error);
 
 #ifdef __cplusplus
 }

@@ -93,7 +93,7 @@ struct tok_split {
 #define TOK_TABLES(T)                                                                              \
 	T(WORD, word)                                                                              \
 	T(LONG_WORD, long_word)                                                                    \
-	T(WHOLE, whole)                                                                            \
+	T(UNMERGED, unmerged)                                                                      \
 	T(PAIR, pair)                                                                              \
 	T(BYTE_PAIR, byte_pair)                                                                    \
 	T(SPLIT, split)                                                                            \
@@ -180,10 +180,10 @@ enum tok_number {
 };
 
 /* Where the tables live. */
-enum tok_home {
-	TOK_HOME_MEM,  /* each by itself, of tok_vocab.mem */
-	TOK_HOME_FILE, /* all in tok_vocab.home: a mapped file */
-	TOK_HOME_HUGE, /* likewise: pages of libhugetlbfs */
+enum tok_storage {
+	TOK_STORAGE_MEM,  /* each by itself, of tok_vocab.mem */
+	TOK_STORAGE_FILE, /* all in tok_vocab.storage: a mapped file */
+	TOK_STORAGE_HUGE, /* likewise: pages of libhugetlbfs */
 };
 
 struct tok_vocab {
@@ -197,8 +197,9 @@ struct tok_vocab {
 	uint32_t word_mask;
 	struct tok_long_word *long_word; /* likewise, of TOK_LONG_SLOTS */
 	uint32_t long_shift, long_mask;
-	uint32_t *whole; /* outside ids that no merge makes, for whole pretokens; sorted by bytes */
-	uint32_t n_whole;
+	uint32_t *unmerged; /* outside ids that no merge makes, for whole pretokens; sorted by bytes
+			     */
+	uint32_t n_unmerged;
 	/* merges */
 	uint64_t *pair; /* left << 42 | right << 21 | result, two buckets; ~0: free */
 	uint32_t pair_shift;
@@ -208,15 +209,15 @@ struct tok_vocab {
 				    token, above all ids */
 	uint16_t *len;		 /* bytes by rank id */
 	struct tok_repeat *repeat;
-	uint64_t *joins; /* TOK_PRETOK_PIECES: a bit for the last byte of a character << 8 | the
-			    first of the next, if some token has such two beside each other */
+	uint64_t *joins; /* TOK_PRETOK_SENTENCEPIECE: a bit for the last byte of a character << 8 |
+			    the first of the next, if some token has such two beside each other */
 	/* incremental encoding */
 	struct tok_node *node;
 	struct tok_longest longest; /* longest match instead, where it has nodes; WordPiece's too */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
-	uint8_t *cat;	    /* enum tok_cat; TOK_PRETOK_PIECES: 1 if it is in a token; equal pages
-			       are there once */
+	uint8_t *cat; /* enum tok_cat; TOK_PRETOK_SENTENCEPIECE: 1 if it is in a token; equal pages
+			 are there once */
 	/* added tokens, by enum tok_added_which */
 	struct tok_added added[2];
 	/* decoding */
@@ -226,7 +227,7 @@ struct tok_vocab {
 	struct tok_wordpiece
 		wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
 	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h);
-	   of TOK_PRETOK_PIECES the normalizer, with wordpiece's texts */
+	   of TOK_PRETOK_SENTENCEPIECE the normalizer, with wordpiece's texts */
 	struct tok_unigram unigram;
 	uint32_t ids_per_byte; /* of text, at most */
 	/* set-up and information */
@@ -237,9 +238,9 @@ struct tok_vocab {
 	struct tok_vocab_info info;
 	struct tok_shape shape;
 	struct tok_mem mem;
-	enum tok_home home_kind;
-	void *home;
-	size_t home_bytes;
+	enum tok_storage storage_kind;
+	void *storage;
+	size_t storage_bytes;
 	size_t table_bytes[TOK_N_TABLES];
 };
 

@@ -177,7 +177,7 @@ pass(const struct tok_vocab *v, struct tok_cache *c, const char *text, size_t n,
 		const uint64_t with = now_ns() - begin, took = with > clock ? with - clock : 0;
 
 		if (r.status != TOK_OK) {
-			*why = tok_why_text(r.why);
+			*why = tok_error_code_text(r.error);
 			return false;
 		}
 		all += took;

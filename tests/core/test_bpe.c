@@ -322,7 +322,7 @@ short_room_is_said_and_nothing_is_lost(void **state)
 		assert_same(got, given, want, n_want, text, n, "short room");
 		r = tok_stream_feed(&s, "a", 1, false, got, 10);
 		assert_int_equal(r.status, TOK_BAD);
-		assert_int_equal(r.why, TOK_WHY_OVER);
+		assert_int_equal(r.error, TOK_ERROR_FINISHED);
 	}
 	small_vocab_free(&sv);
 }
@@ -420,11 +420,11 @@ carry_beyond_its_limit_is_an_error(void **state)
 	tok_stream_init(&s, v, NULL, 0);
 	r = tok_stream_feed(&s, c.text, sizeof(c.text), false, ids, sizeof(ids) / 4);
 	assert_int_equal(r.status, TOK_BAD);
-	assert_int_equal(r.why, TOK_WHY_CARRY);
-	assert_non_null(strstr(tok_why_text(r.why), "2048"));
+	assert_int_equal(r.error, TOK_ERROR_CARRY);
+	assert_non_null(strstr(tok_error_code_text(r.error), "2048"));
 	r = tok_stream_feed(&s, "a", 1, true, ids, sizeof(ids) / 4);
 	assert_int_equal(r.status, TOK_BAD);
-	assert_int_equal(r.why, TOK_WHY_OVER);
+	assert_int_equal(r.error, TOK_ERROR_FINISHED);
 
 	/* A pretoken that lies whole in the piece: what comes before it is given out, and no more.
 	 */
@@ -444,7 +444,7 @@ carry_beyond_its_limit_is_an_error(void **state)
 		tok_stream_init(&s, v, NULL, 0);
 		r = tok_stream_feed(&s, text, n_text, way == 0, ids, sizeof(ids) / 4);
 		assert_int_equal(r.status, TOK_BAD);
-		assert_int_equal(r.why, TOK_WHY_CARRY);
+		assert_int_equal(r.error, TOK_ERROR_CARRY);
 		assert_true(r.produced <= sizeof(ids) / 4);
 		n = (uint32_t)tok_encode(v, NULL, before, n_before, 0, want, 16).produced;
 		assert_true(r.produced <= n);

@@ -174,7 +174,7 @@ strict_refuses_what_is_not_utf8(void **arg)
 			tok_encode(sv.v, NULL, bad[i], strlen(bad[i]), TOK_STRICT_UTF8, ids, 64);
 
 		assert_int_equal(r.status, TOK_BAD);
-		assert_int_equal(r.why, TOK_WHY_UTF8);
+		assert_int_equal(r.error, TOK_ERROR_UTF8);
 		r = tok_encode(sv.v, NULL, bad[i], strlen(bad[i]), 0, ids, 64);
 		assert_int_equal(r.status, TOK_OK);
 	}
@@ -247,7 +247,7 @@ decode_refuses_an_unknown_id(void **arg)
 	ids[1] = sv.n;
 	r = tok_decode(sv.v, ids, 2, out, sizeof(out));
 	assert_int_equal(r.status, TOK_BAD);
-	assert_int_equal(r.why, TOK_WHY_ID);
+	assert_int_equal(r.error, TOK_ERROR_ID);
 	assert_int_equal(r.consumed, 1);
 	assert_int_equal(r.produced, 1);
 	small_vocab_free(&sv);

@@ -236,7 +236,7 @@ what_stays_uncertain_ends_the_stream(void **state)
 		tok_stream_init(&s, v, NULL, 0);
 		r = tok_stream_feed(&s, text, n, false, ids, sizeof(ids) / sizeof(*ids));
 		assert_int_equal(r.produced, 0);
-		assert_int_equal(r.why, n > TOK_CARRY_MAX ? TOK_WHY_CARRY : TOK_WHY_NONE);
+		assert_int_equal(r.error, n > TOK_CARRY_MAX ? TOK_ERROR_CARRY : TOK_ERROR_NONE);
 		if (n > TOK_CARRY_MAX)
 			continue;
 		assert_int_equal(tok_stream_waiting(&s), n);
@@ -309,13 +309,15 @@ white_space_that_waits_has_a_limit(void **state)
 			memset(text, ' ', sizeof(text));
 			text[0] = 'a';
 			r = tok_encode(v, NULL, text, n + 1, 0, ids, sizeof(ids) / sizeof(*ids));
-			assert_int_equal(r.why,
-				n > TOK_SPM_WHITE_MAX && !squeezed ? TOK_WHY_WHITE : TOK_WHY_NONE);
+			assert_int_equal(r.error, n > TOK_SPM_WHITE_MAX && !squeezed
+							  ? TOK_ERROR_WHITE
+							  : TOK_ERROR_NONE);
 			text[n + 1] = 'a';
 			r = tok_encode(v, NULL, text, n + 2, 0, ids, sizeof(ids) / sizeof(*ids));
-			assert_int_equal(r.why,
-				n > TOK_SPM_WHITE_MAX && !squeezed ? TOK_WHY_WHITE : TOK_WHY_NONE);
-			if (r.why == TOK_WHY_NONE)
+			assert_int_equal(r.error, n > TOK_SPM_WHITE_MAX && !squeezed
+							  ? TOK_ERROR_WHITE
+							  : TOK_ERROR_NONE);
+			if (r.error == TOK_ERROR_NONE)
 				assert_int_equal(r.produced, squeezed ? 3 : n + 2);
 		}
 		tok_vocab_free(v);

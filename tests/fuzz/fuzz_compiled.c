@@ -135,7 +135,7 @@ make_pieces(struct tok_model *m, enum piece_kind how)
 		{7, 2, 8}, {6, 2, 7}, {2, 2, 6}, {0, 1, 5}, {9, 5, 10}, {2, 11, 12}};
 
 	*m = (struct tok_model){.format = "fuzz",
-		.pretok = TOK_PRETOK_PIECES,
+		.pretok = TOK_PRETOK_SENTENCEPIECE,
 		.metaspace = {TOK_METASPACE_NORMALIZER, TOK_PREFIX_TEXT, true}};
 	if (how != PIECES_PLAIN) {
 		m->metaspace = (struct tok_metaspace){.stage = TOK_METASPACE_NORMALIZER};
@@ -324,11 +324,11 @@ use(const struct tok_vocab *v)
 	cache = tok_cache_create(v, 64, NULL);
 	MUST(ids != NULL && cache != NULL);
 	r = tok_encode(v, cache, sample, n, FLAGS, ids, bound);
-	MUST(r.status == TOK_OK || r.why == TOK_WHY_CARRY || r.why == TOK_WHY_WHITE);
+	MUST(r.status == TOK_OK || r.error == TOK_ERROR_CARRY || r.error == TOK_ERROR_WHITE);
 	for (size_t i = 0; i < r.produced; i++)
 		MUST(ids[i] < tok_vocab_info(v).n_ids);
 	r = tok_decode(v, ids, r.produced, text, sizeof(text));
-	MUST(r.status == TOK_OK || r.why == TOK_WHY_ID);
+	MUST(r.status == TOK_OK || r.error == TOK_ERROR_ID);
 	free(ids);
 	tok_stream_init(&s, v, cache, FLAGS);
 	for (size_t at = 0; at < n && r.status != TOK_BAD; at++) {
@@ -337,7 +337,8 @@ use(const struct tok_vocab *v)
 		MUST(room <= TOK_STREAM_HELD_MAX);
 		ids = malloc(room * sizeof(*ids));
 		r = tok_stream_feed(&s, sample + at, 1, at + 1 == n, ids, room);
-		MUST(r.status == TOK_OK || r.why == TOK_WHY_CARRY || r.why == TOK_WHY_WHITE);
+		MUST(r.status == TOK_OK || r.error == TOK_ERROR_CARRY ||
+			r.error == TOK_ERROR_WHITE);
 		free(ids);
 	}
 	tok_cache_free(cache);

@@ -159,7 +159,7 @@ decode_whole(const struct texts *t, size_t room)
 	MUST(r.consumed == fit && r.produced == t->end[fit]);
 	MUST(memcmp(out, t->bytes, r.produced) == 0);
 	MUST(r.status == (fit < t->known ? TOK_MORE : fit < t->n ? TOK_BAD : TOK_OK));
-	MUST(r.why == (r.status == TOK_BAD ? TOK_WHY_ID : TOK_WHY_NONE));
+	MUST(r.error == (r.status == TOK_BAD ? TOK_ERROR_ID : TOK_ERROR_NONE));
 	check_room(out, room);
 }
 
@@ -220,10 +220,10 @@ decode_stream(const struct texts *t, struct input cuts)
 			break;
 		MUST(given + incomplete(t->bytes, t->end[ids]) == t->end[ids]);
 		if (r.status == TOK_BAD) {
-			MUST(r.why == TOK_WHY_ID && ids == t->known && ids < t->n);
+			MUST(r.error == TOK_ERROR_ID && ids == t->known && ids < t->n);
 			return;
 		}
-		MUST(r.why == TOK_WHY_NONE);
+		MUST(r.error == TOK_ERROR_NONE);
 		MUST(r.status == TOK_MORE || r.consumed == piece);
 		MUST(r.status == TOK_OK || r.consumed > 0 || room < t->longest + 3);
 	}

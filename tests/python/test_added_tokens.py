@@ -70,7 +70,7 @@ def test_an_unknown_word_is_refused_with_those_that_are_known(tok, wrong) -> Non
 def test_info_counts_them(tok, gpt2) -> None:
     assert (tok.info.n_special, tok.info.n_added) == (1, 1)
     assert (gpt2.info.n_added, gpt2.info.source) == (0, None)
-    assert gpt2.info.home in ("memory", "mapped file", "huge pages")
+    assert gpt2.info.storage in ("memory", "mapped file", "huge pages")
 
 
 def test_offsets_are_the_bytes_that_a_token_stands_for(tok) -> None:

@@ -275,7 +275,7 @@ white_space_that_waits_has_a_limit(void **state)
 		tok_stream_init(&s, v, NULL, 0);
 		r = tok_stream_feed(&s, text, TOK_ADDED_HELD_MAX + (size_t)over, false, ids, ROOM);
 		assert_int_equal(r.status, over ? TOK_BAD : TOK_OK);
-		assert_int_equal(r.why, over ? TOK_WHY_ADDED : TOK_WHY_NONE);
+		assert_int_equal(r.error, over ? TOK_ERROR_ADDED : TOK_ERROR_NONE);
 	}
 	tok_vocab_free(v);
 }
@@ -296,7 +296,7 @@ assert_by_tens(const struct tok_vocab *v, const char *text, uint32_t flags, cons
 		struct tok_result r = tok_stream_feed(
 			&s, text + at, piece, at + piece == n, ids + got, ROOM - got);
 
-		assert_int_equal(r.why, TOK_WHY_NONE);
+		assert_int_equal(r.error, TOK_ERROR_NONE);
 		got += r.produced;
 	}
 	assert_string_equal(shown(v, ids, got), want);

@@ -300,7 +300,7 @@ decoding_joins_words_as_the_reference_does(void **state)
 	assert_int_equal(r.produced, strlen(want));
 	assert_memory_equal(out, want, r.produced);
 	r = tok_decode(v, ids, 8, out, sizeof(out));
-	assert_int_equal(r.why, TOK_WHY_ID);
+	assert_int_equal(r.error, TOK_ERROR_ID);
 	assert_int_equal(r.consumed, 7);
 	r = tok_decode(v, ids, 7, out, 6);
 	assert_int_equal(r.status, TOK_MORE);

@@ -300,8 +300,8 @@ each_kind_is_the_same_when_compiled(void **state)
 		assert_same_ids(v, w);
 		info = tok_vocab_info(w);
 		assert_string_equal(info.format, "tokv");
-		assert_string_equal(info.home, "mapped file");
-		assert_string_equal(tok_vocab_info(v).home, "memory");
+		assert_string_equal(info.storage, "mapped file");
+		assert_string_equal(tok_vocab_info(v).storage, "memory");
 		assert_null(tok_vocab_info(v).source);
 		assert_non_null(strstr(info.source, strrchr(from, '/') + 1));
 		tok_vocab_free(v);
@@ -504,7 +504,7 @@ an_id_of_a_merge_is_no_whole_pretoken(void **state)
 
 	compile(state, put_llama3(state), NULL, path);
 	data = read_all(path, &n);
-	whole = data + header_of(data)->table[TOK_TABLE_WHOLE].off;
+	whole = data + header_of(data)->table[TOK_TABLE_UNMERGED].off;
 	assert_memory_equal(whole, &hel, sizeof(hel));
 	memcpy(whole, &he, sizeof(he));
 	repair(data, n);
@@ -542,9 +542,9 @@ use(const struct tok_vocab *v)
 	assert_non_null(cache);
 	r = tok_encode(
 		v, cache, sample, N_SAMPLE, FLAGS, ids, tok_encode_bound(v, N_SAMPLE, FLAGS));
-	assert_true(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
+	assert_true(r.status == TOK_OK || r.error == TOK_ERROR_CARRY);
 	r = tok_decode(v, ids, r.produced, text, sizeof(text));
-	assert_true(r.status == TOK_OK || r.why == TOK_WHY_ID);
+	assert_true(r.status == TOK_OK || r.error == TOK_ERROR_ID);
 	free(ids);
 	tok_stream_init(&s, v, cache, FLAGS);
 	for (size_t at = 0; at < N_SAMPLE; at++) {
@@ -554,7 +554,7 @@ use(const struct tok_vocab *v)
 		ids = malloc(room * sizeof(*ids));
 		assert_non_null(ids);
 		r = tok_stream_feed(&s, sample + at, 1, at + 1 == N_SAMPLE, ids, room);
-		assert_true(r.status == TOK_OK || r.why == TOK_WHY_CARRY);
+		assert_true(r.status == TOK_OK || r.error == TOK_ERROR_CARRY);
 		free(ids);
 		if (r.status == TOK_BAD)
 			break;
@@ -677,7 +677,7 @@ the_callers_memory_has_copies_of_all_tables(void **state)
 		if (v == NULL) {
 			assert_non_null(strstr(err.text, "out of memory"));
 		} else {
-			assert_string_equal(tok_vocab_info(v).home, "memory");
+			assert_string_equal(tok_vocab_info(v).storage, "memory");
 			assert_int_equal(c.bytes, tok_vocab_info(v).table_bytes);
 			assert_int_equal(unlink(path), 0);
 			use(v);
@@ -706,7 +706,7 @@ huge_pages_are_used_or_missed_in_words(void **state)
 			print_message("# not in huge pages: %s\n", err.text);
 			assert_non_null(strstr(err.text, "leave the option out"));
 		} else {
-			assert_string_equal(tok_vocab_info(w).home, "huge pages");
+			assert_string_equal(tok_vocab_info(w).storage, "huge pages");
 			assert_same_info(v, w);
 			assert_same_ids(v, w);
 		}

@@ -43,7 +43,7 @@ tok_huge_move(struct tok_vocab *v, struct tok_error *err)
 	const long page = gethugepagesize();
 	uint64_t off[TOK_N_TABLES], bytes = tok_vocab_layout(v->table_bytes, 0, off);
 	uint64_t pages, left;
-	uint8_t *home = NULL;
+	uint8_t *storage = NULL;
 
 	if (page <= 0)
 		return tok_fail(err, "this system has no huge pages: leave the option out");
@@ -52,25 +52,25 @@ tok_huge_move(struct tok_vocab *v, struct tok_error *err)
 	left = pages_free(page);
 	/* Not tried in vain: the library would print a line of its own. */
 	if (left >= pages)
-		home = get_huge_pages(bytes, GHP_DEFAULT);
-	if (home == NULL)
+		storage = get_huge_pages(bytes, GHP_DEFAULT);
+	if (storage == NULL)
 		return tok_fail(err,
 			"its tables take %llu huge pages of %ld KiB, %llu are free: reserve more "
 			"(sysctl vm.nr_hugepages), or leave the option out",
 			(unsigned long long)pages, page / 1024, (unsigned long long)left);
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
 		if (v->table_bytes[t] > 0)
-			memcpy(home + off[t], tok_vocab_table(v, t), v->table_bytes[t]);
+			memcpy(storage + off[t], tok_vocab_table(v, t), v->table_bytes[t]);
 	}
 	tok_vocab_leave(v);
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
 		if (v->table_bytes[t] > 0)
-			tok_vocab_table_set(v, t, home + off[t], v->table_bytes[t]);
+			tok_vocab_table_set(v, t, storage + off[t], v->table_bytes[t]);
 	}
-	mprotect(home, bytes, PROT_READ); /* where it cannot be, it is as safe as other memory */
-	v->home_kind = TOK_HOME_HUGE;
-	v->home = home;
-	v->home_bytes = bytes;
+	mprotect(storage, bytes, PROT_READ); /* where it cannot be, it is as safe as other memory */
+	v->storage_kind = TOK_STORAGE_HUGE;
+	v->storage = storage;
+	v->storage_bytes = bytes;
 	return true;
 }
 

@@ -134,7 +134,7 @@ tok_model_live_merges(struct tok_model *m, struct tok_error *err)
 	bool ok = live != NULL || tok_fail(err, "out of memory for %u merges", m->n_merges);
 
 	ok = ok && make_pairs(&x, m, err);
-	m->n_unmade = 0;
+	m->n_unmerged = 0;
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
 		uint32_t last;
@@ -143,7 +143,7 @@ tok_model_live_merges(struct tok_model *m, struct tok_error *err)
 			continue;
 		last = last_merge(&x, m->bytes + t->off, t->len, part, merge);
 		if (last == TOK_NO_TOKEN)
-			m->n_unmade++;
+			m->n_unmerged++;
 		else
 			live[last] = true;
 	}

@@ -178,8 +178,8 @@ tok_model_checksum(const struct tok_model *m)
 			crc, 0x73700000u | (uint32_t)m->metaspace.stage << 8 | m->metaspace.prefix);
 	if (m->greedy)
 		crc = add_number(crc, 0x677265);
-	if (m->ignore_merges && m->n_unmade > 0)
-		crc = add_number(crc, m->n_unmade);
+	if (m->ignore_merges && m->n_unmerged > 0)
+		crc = add_number(crc, m->n_unmerged);
 	crc = add_added(crc, m);
 	return crc == 0 ? 1 : crc; /* 0 means "the default" on the wire */
 }

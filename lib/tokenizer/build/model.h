@@ -94,10 +94,10 @@ struct tok_model {
 	struct tok_model_merge *merge;
 	uint32_t n_repeats; /* set by tok_model_order_merges */
 	struct tok_model_repeat repeat[TOK_REPEATS_MAX];
-	bool ignore_merges; /* a pretoken that is a token is that token, whatever merging makes of
-			       it */
-	bool greedy;	    /* longest match within pretokens instead of merging */
-	uint32_t n_unmade;  /* tokens that merging never makes; set by tok_model_live_merges */
+	bool ignore_merges;  /* a pretoken that is a token is that token, whatever merging makes of
+				it */
+	bool greedy;	     /* longest match within pretokens instead of merging */
+	uint32_t n_unmerged; /* tokens that merging never makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;
 	struct tok_model_unigram unigram;
 	struct tok_shape shape; /* not in the checksum */

@@ -11,8 +11,8 @@
 void
 tok_pieces_mark(const struct tok_vocab *v, uint8_t *known, uint64_t *joins)
 {
-	for (uint32_t i = 0; i < v->n_ranks + v->n_whole; i++) {
-		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->whole[i - v->n_ranks];
+	for (uint32_t i = 0; i < v->n_ranks + v->n_unmerged; i++) {
+		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->unmerged[i - v->n_ranks];
 		const struct tok_span span = v->span[id];
 		const uint8_t *p = v->bytes + span.off, *end = p + span.len;
 

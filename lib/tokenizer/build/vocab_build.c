@@ -217,8 +217,8 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 
 	for (uint32_t r = 0; r < v->n_ranks; r++)
 		*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
-	for (uint32_t i = 0; i < v->n_whole; i++)
-		*(v->span[v->whole[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
+	for (uint32_t i = 0; i < v->n_unmerged; i++)
+		*(v->span[v->unmerged[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
 	if (!tok_vocab_table_make(v, TOK_TABLE_WORD, slots_for(n_short)) ||
 		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
@@ -228,8 +228,8 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 		if (!put_word(v, v->ext[r], err))
 			return false;
 	}
-	for (uint32_t i = 0; i < v->n_whole; i++) {
-		if (!put_word(v, v->whole[i], err))
+	for (uint32_t i = 0; i < v->n_unmerged; i++) {
+		if (!put_word(v, v->unmerged[i], err))
 			return false;
 	}
 	return true;
@@ -258,23 +258,23 @@ build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank
 {
 	struct whole *found;
 
-	if (!m->ignore_merges || m->n_unmade == 0)
+	if (!m->ignore_merges || m->n_unmerged == 0)
 		return true;
-	found = calloc(m->n_unmade, sizeof(*found));
-	if (found == NULL || !tok_vocab_table_make(v, TOK_TABLE_WHOLE, m->n_unmade)) {
+	found = calloc(m->n_unmerged, sizeof(*found));
+	if (found == NULL || !tok_vocab_table_make(v, TOK_TABLE_UNMERGED, m->n_unmerged)) {
 		free(found);
-		return tok_fail(err, "out of memory for %u tokens", m->n_unmade);
+		return tok_fail(err, "out of memory for %u tokens", m->n_unmerged);
 	}
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		const struct tok_model_token *t = &m->token[id];
 
 		if (!t->special && !t->outside && t->len > 1 && rank_of[id] == TOK_NO_TOKEN)
-			found[v->n_whole++] = (struct whole){v->bytes + t->off, t->len, id};
+			found[v->n_unmerged++] = (struct whole){v->bytes + t->off, t->len, id};
 	}
-	assert(v->n_whole == m->n_unmade);
-	qsort(found, v->n_whole, sizeof(*found), compare_whole);
-	for (uint32_t i = 0; i < v->n_whole; i++)
-		v->whole[i] = found[i].id;
+	assert(v->n_unmerged == m->n_unmerged);
+	qsort(found, v->n_unmerged, sizeof(*found), compare_whole);
+	for (uint32_t i = 0; i < v->n_unmerged; i++)
+		v->unmerged[i] = found[i].id;
 	free(found);
 	return true;
 }
@@ -543,8 +543,8 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
 	     build_automaton(v, err) && build_longest(v, m, err) &&
 	     build_repeats(v, m, rank_of, err) &&
-	     (m->pretok == TOK_PRETOK_PIECES ? tok_pieces_build(v, err)
-					     : tok_vocab_classes(v, categories, err));
+	     (m->pretok == TOK_PRETOK_SENTENCEPIECE ? tok_pieces_build(v, err)
+						    : tok_vocab_classes(v, categories, err));
 	free(rank_of);
 	return ok;
 }

@@ -85,18 +85,18 @@ tok_vocab_layout(const size_t bytes[TOK_N_TABLES], uint64_t from, uint64_t off[T
 void
 tok_vocab_leave(struct tok_vocab *v)
 {
-	switch (v->home_kind) {
-	case TOK_HOME_MEM:
+	switch (v->storage_kind) {
+	case TOK_STORAGE_MEM:
 		for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {
 			if (v->table_bytes[t] > 0)
 				v->mem.free(v->mem.ctx, tok_vocab_table(v, t), v->table_bytes[t]);
 		}
 		break;
-	case TOK_HOME_FILE:
-		munmap(v->home, v->home_bytes);
+	case TOK_STORAGE_FILE:
+		munmap(v->storage, v->storage_bytes);
 		break;
-	case TOK_HOME_HUGE:
-		tok_huge_free(v->home);
+	case TOK_STORAGE_HUGE:
+		tok_huge_free(v->storage);
 		break;
 	}
 }
@@ -113,14 +113,14 @@ tok_vocab_free(struct tok_vocab *v)
 struct tok_vocab_info
 tok_vocab_info(const struct tok_vocab *v)
 {
-	static const char *const homes[] = {
-		[TOK_HOME_MEM] = "memory",
-		[TOK_HOME_FILE] = "mapped file",
-		[TOK_HOME_HUGE] = "huge pages",
+	static const char *const storages[] = {
+		[TOK_STORAGE_MEM] = "memory",
+		[TOK_STORAGE_FILE] = "mapped file",
+		[TOK_STORAGE_HUGE] = "huge pages",
 	};
 	struct tok_vocab_info info = v->info;
 
-	info.home = homes[v->home_kind];
+	info.storage = storages[v->storage_kind];
 	info.normalizer = v->kind == TOK_KIND_WORDPIECE		    ? "bert"
 			  : v->kind == TOK_KIND_UNIGRAM		    ? "sentencepiece"
 			  : v->unigram.norm.sentencepiece	    ? "sentencepiece"

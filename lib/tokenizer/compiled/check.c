@@ -57,10 +57,10 @@ tables_are_there(const struct tok_vocab *v)
 	switch (v->kind) {
 	case TOK_KIND_BPE:
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, OF_LONGEST) &&
-		       take_option(&there, BIT(WHOLE)) && take_option(&there, BIT(REPEAT)) &&
+		       take_option(&there, BIT(UNMERGED)) && take_option(&there, BIT(REPEAT)) &&
 		       (!v->unigram.norm.sentencepiece || take_option(&there, OF_CHARSMAP)) &&
 		       there == (OF_ALL | OF_BPE |
-					(v->pretok == TOK_PRETOK_PIECES ? BIT(JOINS) : 0) |
+					(v->pretok == TOK_PRETOK_SENTENCEPIECE ? BIT(JOINS) : 0) |
 					(v->unigram.norm.sentencepiece ? OF_TEXTS : 0));
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
@@ -91,7 +91,7 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= n_of(v, TOK_TABLE_SPAN) &&
 	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
 	       v->n_nodes > TOK_BYTES && v->n_repeats <= TOK_REPEATS_MAX &&
-	       (v->pretok != TOK_PRETOK_PIECES || n_of(v, TOK_TABLE_JOINS) == TOK_JOINS) &&
+	       (v->pretok != TOK_PRETOK_SENTENCEPIECE || n_of(v, TOK_TABLE_JOINS) == TOK_JOINS) &&
 	       (!v->unigram.norm.sentencepiece ||
 		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&
@@ -140,7 +140,7 @@ sizes_fit(const struct tok_vocab *v)
 
 	/* Only pieces have parts of characters behind the ids. */
 	return v->info.n_ids > 0 && v->info.n_ids <= spans && spans <= TOK_MAX_IDS &&
-	       (v->info.n_ids == spans || v->pretok == TOK_PRETOK_PIECES) &&
+	       (v->info.n_ids == spans || v->pretok == TOK_PRETOK_SENTENCEPIECE) &&
 	       n_of(v, TOK_TABLE_BYTES) >= 8 && sizes_fit_kind(v) &&
 	       (v->table_bytes[TOK_TABLE_LONGEST_NODE] == 0 ||
 		       n_of(v, TOK_TABLE_LONGEST_NODE) > TOK_LONGEST_GO_ON);
@@ -171,7 +171,7 @@ numbers_fit(const struct tok_vocab *v)
 		return v->pretok == TOK_PRETOK_NONE && !v->nfc && !metaspace &&
 		       v->unigram.prefix <= TOK_PREFIX_EACH && v->unigram.unk < v->info.n_ids &&
 		       (!v->unigram.norm.sentencepiece || settings_fit(&v->unigram));
-	if (v->pretok == TOK_PRETOK_PIECES)
+	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
 		return metaspace && !v->nfc && v->metaspace.stage <= TOK_METASPACE_PRETOKENIZER &&
 		       v->metaspace.prefix <= TOK_PREFIX_TEXT &&
 		       (!v->unigram.norm.sentencepiece ||

@@ -148,8 +148,8 @@ ids_differ(const struct tok_vocab *v)
 	uint8_t *seen = calloc(tok_vocab_table_n(v, TOK_TABLE_SPAN), 1);
 	bool ok = seen != NULL;
 
-	for (uint32_t i = 0; ok && i < v->n_ranks + v->n_whole; i++) {
-		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->whole[i - v->n_ranks];
+	for (uint32_t i = 0; ok && i < v->n_ranks + v->n_unmerged; i++) {
+		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->unmerged[i - v->n_ranks];
 
 		ok = !seen[id];
 		seen[id] = 1;
@@ -181,15 +181,15 @@ words_fit(const struct tok_vocab *v)
 		n_long++;
 	}
 	if (n_short > v->word_mask || n_long > v->long_mask ||
-		n_short + n_long != v->n_ranks + v->n_whole || !ids_differ(v))
+		n_short + n_long != v->n_ranks + v->n_unmerged || !ids_differ(v))
 		return false;
 	/* As many ids, which differ, as there are entries: none is left that is not looked at. */
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
 		if (find_word(v, v->ext[r]) != v->ext[r])
 			return false;
 	}
-	for (uint32_t i = 0; i < v->n_whole; i++) {
-		if (find_word(v, v->whole[i]) != v->whole[i])
+	for (uint32_t i = 0; i < v->n_unmerged; i++) {
+		if (find_word(v, v->unmerged[i]) != v->unmerged[i])
 			return false;
 	}
 	return true;
@@ -199,8 +199,8 @@ words_fit(const struct tok_vocab *v)
 static bool
 whole_fits(const struct tok_vocab *v)
 {
-	for (uint32_t i = 0; i < v->n_whole; i++) {
-		const uint32_t id = v->whole[i], before = i > 0 ? v->whole[i - 1] : id;
+	for (uint32_t i = 0; i < v->n_unmerged; i++) {
+		const uint32_t id = v->unmerged[i], before = i > 0 ? v->unmerged[i - 1] : id;
 		uint32_t len, common;
 		int c;
 
@@ -390,7 +390,7 @@ tok_compiled_check_bpe(struct tok_vocab *v)
 		return "node";
 	if (!links_fit(v))
 		return "fail";
-	if (v->pretok == TOK_PRETOK_PIECES)
+	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
 		return tok_compiled_check_pieces(v);
 	return classes_fit(v) ? NULL : "cat";
 }

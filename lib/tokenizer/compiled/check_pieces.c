@@ -61,10 +61,10 @@ characters_fit(const struct tok_vocab *v)
 		}
 	}
 	/* Of whole texts, where nothing is merged: their characters need not be tokens. */
-	if (v->n_whole > 0 && v->longest.node == NULL)
+	if (v->n_unmerged > 0 && v->longest.node == NULL)
 		return false;
-	for (uint32_t i = 0; i < v->n_whole; i++) {
-		const struct tok_span span = v->span[v->whole[i]];
+	for (uint32_t i = 0; i < v->n_unmerged; i++) {
+		const struct tok_span span = v->span[v->unmerged[i]];
 
 		if (text_of(v->bytes + span.off, span.len) < TEXT_CHARACTER)
 			return false;

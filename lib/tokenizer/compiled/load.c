@@ -183,15 +183,15 @@ make_vocab(const struct opened *f, const char *name, const char *path)
 			tok_vocab_table_set(v, t, f->map + h->table[t].off, h->table[t].bytes);
 	}
 	tok_vocab_shifts(v);
-	v->n_whole = tok_vocab_table_n(v, TOK_TABLE_WHOLE);
+	v->n_unmerged = tok_vocab_table_n(v, TOK_TABLE_UNMERGED);
 	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES;
 	v->n_ranks = v->kind == TOK_KIND_BPE ? tok_vocab_table_n(v, TOK_TABLE_EXT) : TOK_BYTES;
 	v->n_nodes = tok_vocab_table_n(v, TOK_TABLE_NODE);
 	v->n_repeats = tok_vocab_table_n(v, TOK_TABLE_REPEAT);
 	v->info.n_merges = v->n_ranks - TOK_BYTES;
-	v->home_kind = TOK_HOME_FILE;
-	v->home = f->map;
-	v->home_bytes = f->bytes;
+	v->storage_kind = TOK_STORAGE_FILE;
+	v->storage = f->map;
+	v->storage_bytes = f->bytes;
 	return v;
 }
 
@@ -202,7 +202,7 @@ copy_tables(struct tok_vocab *v, const struct tok_mem *mem, struct tok_error *er
 	struct tok_vocab from = *v;
 
 	v->mem = *mem;
-	v->home_kind = TOK_HOME_MEM;
+	v->storage_kind = TOK_STORAGE_MEM;
 	memset(v->table_bytes, 0, sizeof(v->table_bytes));
 	v->info.table_bytes = 0;
 	for (enum tok_table t = 0; t < TOK_N_TABLES; t++) {

@@ -112,20 +112,21 @@ next_node(const struct tok_vocab *v, uint32_t at, uint8_t byte)
 void
 tok_bpe_open(struct tok_stream *s)
 {
-	s->whole_low = 0;
-	s->whole_high = s->vocab->n_whole;
+	s->unmerged_low = 0;
+	s->unmerged_high = s->vocab->n_unmerged;
 	s->node = 0;
 	s->base = TOK_NO_TOKEN;
 	s->n_pos = 0;
 }
 
-/* First of whole[low .. high), which all have the byte at `depth` if any, where that is >= byte. */
+/* First of unmerged[low .. high), which all have the byte at `depth` if any, where that is >= byte.
+ */
 static uint32_t
 first_whole(const struct tok_vocab *v, uint32_t low, uint32_t high, uint32_t depth, uint32_t byte)
 {
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		const struct tok_span *span = &v->span[v->whole[middle]];
+		const struct tok_span *span = &v->span[v->unmerged[middle]];
 
 		if (span->len <= depth || v->bytes[span->off + depth] < byte)
 			low = middle + 1;
@@ -142,11 +143,11 @@ follow_whole(struct tok_stream *s, const uint8_t *p, size_t n)
 	const struct tok_vocab *v = s->vocab;
 
 	/* While there are some, all of the pretoken is in pos[]: n_pos is its length. */
-	for (size_t k = 0; k < n && s->whole_low < s->whole_high; k++) {
-		uint32_t depth = s->n_pos + (uint32_t)k, low = s->whole_low;
+	for (size_t k = 0; k < n && s->unmerged_low < s->unmerged_high; k++) {
+		uint32_t depth = s->n_pos + (uint32_t)k, low = s->unmerged_low;
 
-		s->whole_low = first_whole(v, low, s->whole_high, depth, p[k]);
-		s->whole_high = first_whole(v, low, s->whole_high, depth, p[k] + 1u);
+		s->unmerged_low = first_whole(v, low, s->unmerged_high, depth, p[k]);
+		s->unmerged_high = first_whole(v, low, s->unmerged_high, depth, p[k] + 1u);
 	}
 }
 
@@ -157,9 +158,10 @@ whole_id(const struct tok_stream *s)
 	const struct tok_vocab *v = s->vocab;
 
 	/* The shortest comes first. */
-	if (s->whole_low == s->whole_high || v->span[v->whole[s->whole_low]].len != s->n_pos)
+	if (s->unmerged_low == s->unmerged_high ||
+		v->span[v->unmerged[s->unmerged_low]].len != s->n_pos)
 		return TOK_NO_TOKEN;
-	return v->whole[s->whole_low];
+	return v->unmerged[s->unmerged_low];
 }
 
 /* Is the token that ends with byte i of pos[] the last one of the encoding up to there? */
@@ -219,7 +221,7 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 	const struct tok_vocab *v = s->vocab;
 	uint32_t state = s->node;
 
-	if (s->whole_low < s->whole_high)
+	if (s->unmerged_low < s->unmerged_high)
 		follow_whole(s, p, n);
 	for (size_t k = 0; k < n; k++) {
 		uint32_t i = s->n_pos;
@@ -454,7 +456,7 @@ tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids)
 	const struct tok_vocab *v = s->vocab;
 	uint32_t meet = s->n_pos, at;
 
-	if (s->whole_low < s->whole_high)
+	if (s->unmerged_low < s->unmerged_high)
 		return ids;
 	/* Meet of the end and of every position from which a token may still be growing. */
 	for (at = s->node; at != 0 && meet > 0; at = v->node[at].fail) {

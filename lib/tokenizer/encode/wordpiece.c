@@ -249,7 +249,7 @@ tok_wordpiece_decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids
 
 		if (id >= v->info.n_ids || v->span[id].len == 0) {
 			r.status = TOK_BAD;
-			r.why = TOK_WHY_ID;
+			r.error = TOK_ERROR_ID;
 			break;
 		}
 		text = *begun ? w->behind[id] : w->at_start[id];

@@ -50,7 +50,7 @@ tok_json_read(const char *path, struct tok_error *err)
 static bool
 text_bytes(const struct tok_model *m, const char *text, size_t len, uint8_t *out, size_t *n)
 {
-	if (m->pretok != TOK_PRETOK_PIECES)
+	if (m->pretok != TOK_PRETOK_SENTENCEPIECE)
 		return tok_bytelevel_decode(text, len, out, n) && *n > 0;
 	*n = tok_piece_bytes(text, len, out);
 	return *n > 0;
@@ -146,7 +146,7 @@ put_entry(
 	if (m->token[id].len != 0)
 		return tok_fail(err, "%s: id %u is given to two tokens, one of them \"%.60s\"",
 			file, id, key);
-	if (m->pretok == TOK_PRETOK_PIECES && key[0] != '\0') {
+	if (m->pretok == TOK_PRETOK_SENTENCEPIECE && key[0] != '\0') {
 		if (strlen(key) > TOK_MAX_TOKEN_BYTES)
 			return tok_fail(err, "%s: token %u has %zu bytes, the limit is %u", file,
 				id, strlen(key), TOK_MAX_TOKEN_BYTES);
@@ -184,8 +184,9 @@ tok_json_tokens(const char *file, const json_t *vocab, const struct tok_json_add
 	}
 	if (n_ids == 0)
 		return tok_fail(err, "%s: the vocabulary is empty", file);
-	if (!(m->pretok == TOK_PRETOK_PIECES ? tok_piece_init(m, n_ids, n_bytes, n_merges, err)
-					     : tok_model_init(m, n_ids, n_bytes, n_merges, err)) ||
+	if (!(m->pretok == TOK_PRETOK_SENTENCEPIECE
+			    ? tok_piece_init(m, n_ids, n_bytes, n_merges, err)
+			    : tok_model_init(m, n_ids, n_bytes, n_merges, err)) ||
 		!put_added(file, vocab, added, n_added, m, err))
 		return false;
 	json_object_foreach (object, key, value) {

@@ -56,7 +56,7 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 			before = 0;
 			break;
 		case TOK_STEP_TAKE_CLOSE:
-			if (v->pretok == TOK_PRETOK_PIECES) {
+			if (v->pretok == TOK_PRETOK_SENTENCEPIECE) {
 				*ids = tok_bytes_ids(v, p + at, len, *ids);
 				return at + len;
 			}

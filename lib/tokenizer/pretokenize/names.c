@@ -57,7 +57,7 @@ static const struct {
 const char *
 tok_pretok_name(enum tok_pretok kind)
 {
-	return kind == TOK_PRETOK_PIECES ? "none" : names[kind];
+	return kind == TOK_PRETOK_SENTENCEPIECE ? "none" : names[kind];
 }
 
 const char *

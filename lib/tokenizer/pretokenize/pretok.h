@@ -80,7 +80,7 @@ tok_pretok_step(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
 		return tok_pretok_gpt2_step(state, cat, cp);
 	case TOK_PRETOK_DEEPSEEK:
 		return tok_pretok_deepseek_step(state, cat, cp);
-	case TOK_PRETOK_PIECES:
+	case TOK_PRETOK_SENTENCEPIECE:
 		return tok_pretok_pieces_step(v, state, cat, cp);
 	default:
 		return tok_pretok_words_step(v->pretok, state, cat, cp);
@@ -91,7 +91,7 @@ tok_pretok_step(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
 static inline bool
 tok_pretok_end_takes_held(enum tok_pretok kind, uint8_t state)
 {
-	if (kind == TOK_PRETOK_PIECES)
+	if (kind == TOK_PRETOK_SENTENCEPIECE)
 		return false; /* its states are bytes */
 	return state == TOK_ST_SPACES || state == TOK_ST_GAP ||
 	       (state == TOK_ST_NEWLINES && kind == TOK_PRETOK_CL100K);

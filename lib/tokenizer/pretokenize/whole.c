@@ -210,7 +210,7 @@ merge_missed(struct tok_stream *s, struct block *b, uint32_t n, const uint8_t *p
 		m->learned = NULL;
 		m->merged = NULL;
 		if (len > TOK_MERGE_MAX || v->longest.node != NULL ||
-			(v->pretok == TOK_PRETOK_PIECES && len == tok_utf8_length(*at)))
+			(v->pretok == TOK_PRETOK_SENTENCEPIECE && len == tok_utf8_length(*at)))
 			continue;
 		if (m->set != NULL)
 			m->learned = tok_cache_find(m->set, m->key, (uint32_t)len);
@@ -253,7 +253,7 @@ encode_missed(
 			*ids++ = w->out[i] = v->ext[w->out[i]];
 		return ids;
 	}
-	if (v->pretok == TOK_PRETOK_PIECES && len == tok_utf8_length(*p))
+	if (v->pretok == TOK_PRETOK_SENTENCEPIECE && len == tok_utf8_length(*p))
 		return tok_bytes_ids(v, p, len, ids); /* a character in no token */
 	if (len <= TOK_MERGE_MAX)
 		return encode_longest(s, m, p, (uint32_t)len, ids);

@@ -92,7 +92,8 @@ ids_of(PyObject *o, Py_buffer *b)
 static const char *
 why_of(struct tok_result r)
 {
-	return r.status == TOK_MORE ? "room for what is given out ran short" : tok_why_text(r.why);
+	return r.status == TOK_MORE ? "room for what is given out ran short"
+				    : tok_error_code_text(r.error);
 }
 
 static PyObject *
@@ -189,7 +190,7 @@ vocab_info(PyObject *self, PyObject *unused)
 		"pretokenizer", i.pretokenizer, "normalizer", i.normalizer, "algo", i.algo,
 		"checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges, "n_special",
 		i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
-		"table_bytes", (Py_ssize_t)i.table_bytes, "home", i.home);
+		"table_bytes", (Py_ssize_t)i.table_bytes, "storage", i.storage);
 }
 
 static PyObject *
@@ -274,7 +275,7 @@ encode_text(struct vocab *v, const Py_buffer *text, uint32_t flags, bool offsets
 		offsets ? flags | TOK_STRICT_UTF8 : flags, room, bound);
 	Py_END_ALLOW_THREADS
 	cache_return(v, cache);
-	if (offsets && r.why == TOK_WHY_UTF8) {
+	if (offsets && r.error == TOK_ERROR_UTF8) {
 		Py_DECREF(ids);
 		return PyErr_Format(PyExc_ValueError,
 			"return_offsets: the text is not UTF-8, whose bytes offsets count (after %zu "
@@ -535,7 +536,7 @@ static PyObject *
 unknown_id(const uint32_t *ids, struct tok_result r)
 {
 	return PyErr_Format(PyExc_ValueError, "id %u at index %zu: %s",
-		(unsigned int)ids[r.consumed], r.consumed, tok_why_text(r.why));
+		(unsigned int)ids[r.consumed], r.consumed, tok_error_code_text(r.error));
 }
 
 static PyObject *
@@ -564,7 +565,7 @@ vocab_decode(PyObject *self, PyObject *o)
 		Py_END_ALLOW_THREADS
 		if (r.status != TOK_OK) {
 			Py_DECREF(text);
-			text = r.why == TOK_WHY_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
+			text = r.error == TOK_ERROR_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
 		} else {
 			_PyBytes_Resize(&text, (Py_ssize_t)r.produced);
 		}
@@ -757,7 +758,7 @@ decode_stream_feed(PyObject *self, PyObject *args)
 		d->busy = 0;
 		if (r.status != TOK_OK) {
 			Py_DECREF(text);
-			text = r.why == TOK_WHY_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
+			text = r.error == TOK_ERROR_ID ? unknown_id(ids, r) : raise_bad(r, "ids");
 		} else {
 			_PyBytes_Resize(&text, (Py_ssize_t)r.produced);
 		}

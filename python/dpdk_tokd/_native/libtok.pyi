@@ -50,7 +50,7 @@ class VocabInfoDict(TypedDict):
     n_added: int
     max_token_bytes: int
     table_bytes: int
-    home: str
+    storage: str
 
 class Vocab:
     def __new__(

@@ -30,7 +30,7 @@ class VocabInfo:
     `checksum` is equal for equal tokenizers, whatever file format they came from, and is what the
     wire protocol and the token ring name a vocabulary by. `source` is what a "tokv" was compiled
     from, else None. Ids are below `n_ids`; `n_added` are added tokens that are not special.
-    `table_bytes` is the memory of the tables, and `home` where it is.
+    `table_bytes` is the memory of the tables, and `storage` where it is.
     """
 
     name: str
@@ -47,7 +47,7 @@ class VocabInfo:
     n_added: int
     max_token_bytes: int
     table_bytes: int
-    home: str
+    storage: str
 
 
 def _ids_from(raw: bytearray) -> Ids:

@@ -127,7 +127,7 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 		&s->tok, text, n, last, tokd_rec_ids(tokd_ring_at(&w->ring, pos)), room);
 	s->tok_ticks += rte_rdtsc() - t;
 	if (unlikely(res.status != TOK_OK))
-		return feed_failed(w, s, res.why == TOK_WHY_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
+		return feed_failed(w, s, res.error == TOK_ERROR_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
 
 	s->text_crc = crc;
 	s->text_end += n;

@@ -50,12 +50,12 @@ put_text(char *to, const char *text)
 }
 
 static void
-answer_why(struct tokd_worker *w, const struct tokd_peer *peer, enum tok_why why)
+answer_why(struct tokd_worker *w, const struct tokd_peer *peer, enum tok_error_code error)
 {
 	char line[256];
 	uint16_t used = put_text(line, "error: ");
 
-	used += put_text(line + used, tok_why_text(why));
+	used += put_text(line + used, tok_error_code_text(error));
 	line[used++] = '\n';
 	answer_line(w, peer, line, used);
 }
@@ -117,7 +117,7 @@ encode(struct tokd_worker *w, const struct rte_mbuf *m, uint32_t *ids, size_t ro
 			rte_pktmbuf_data_len(m), m->next == NULL, ids + all.produced,
 			room - all.produced);
 		all.status = one.status;
-		all.why = one.why;
+		all.error = one.error;
 		all.consumed += one.consumed;
 		all.produced += one.produced;
 		if (one.status != TOK_OK)
@@ -186,10 +186,10 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 	rte_pktmbuf_free(m);
 	if (unlikely(res.status != TOK_OK)) {
 		w->counter[C_DROP_TEXT]++;
-		if (res.why == TOK_WHY_UTF8)
+		if (res.error == TOK_ERROR_UTF8)
 			ANSWER_ERROR(w, peer, "not UTF-8, and dpdk-tokd runs with --strict-utf8");
 		else
-			answer_why(w, peer, res.why);
+			answer_why(w, peer, res.error);
 		return;
 	}
 	/* They stand where they are until the next reservation. */

@@ -210,7 +210,7 @@ read_decoder(const char *file, json_t *root, struct tok_metaspace *meta, struct 
 bool
 tok_json_pieces(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 {
-	m->pretok = TOK_PRETOK_PIECES;
+	m->pretok = TOK_PRETOK_SENTENCEPIECE;
 	return read_normalizer(file, root, &m->metaspace, err) &&
 	       read_pretok(file, root, &m->metaspace, err) &&
 	       read_decoder(file, root, &m->metaspace, err) &&

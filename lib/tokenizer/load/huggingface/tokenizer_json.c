@@ -109,7 +109,7 @@ read_model(const char *file, json_t *root, struct tok_json_added *added, struct 
 	ok = tok_json_added_read(file, root, vocab, added, err) &&
 	     tok_json_tokens(file, vocab, added, n, (uint32_t)json_array_size(merges), m, err) &&
 	     tok_json_added_keep(added, n, m, err) &&
-	     (m->pretok != TOK_PRETOK_PIECES || tok_piece_characters(m, file, err)) &&
+	     (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, file, err)) &&
 	     tok_index_init(&x, m, err);
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
 		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */

@@ -238,7 +238,7 @@ make_model(
 	struct tok_index x = {0};
 	bool ok;
 
-	m->pretok = TOK_PRETOK_PIECES;
+	m->pretok = TOK_PRETOK_SENTENCEPIECE;
 	m->metaspace = (struct tok_metaspace){
 		.stage = TOK_METASPACE_NORMALIZER,
 		.prefix = sp->dummy_prefix ? TOK_PREFIX_TEXT : TOK_PREFIX_NONE,

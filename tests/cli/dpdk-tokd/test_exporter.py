@@ -14,12 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from bench.programs import ROOT
 
 parser = pytest.importorskip("prometheus_client.parser", reason="run tools/setup")
 
 TEXTS = 40
-EXPORTER = REPOSITORY / "tools/tokd-exporter"
+EXPORTER = ROOT / "tools/tokd-exporter"
 PREFIX = f"tokd-exporter-{os.getpid()}"
 
 
@@ -111,7 +111,7 @@ def test_a_scrape_has_what_the_appliance_counted(start_replay, exporter: Exporte
 def test_metrics_are_those_of_the_document(start_replay, exporter: Exporter) -> None:
     appliance = start_replay(1, prefix=PREFIX)
     exporter.scrape()
-    document = (REPOSITORY / "doc/reference/telemetry.md").read_text()
+    document = (ROOT / "doc/reference/telemetry.md").read_text()
     counters = appliance.telemetry("/tokd/counters")
     for family in exporter.families:
         if family.name.removeprefix("tokd_") not in counters:  # those are in a table of their own
@@ -154,11 +154,11 @@ def test_an_appliance_that_is_away_is_up_0_and_comes_back(start_replay, exporter
 
 def test_an_appliance_that_hangs_is_up_0(start_replay, exporter: Exporter) -> None:
     appliance = start_replay(1, prefix=PREFIX)
-    appliance.process.send_signal(signal.SIGSTOP)
+    appliance.pause()
     begun = time.monotonic()
     assert exporter.scrape()["tokd_up", None] == 0
     assert time.monotonic() - begun < 9  # Prometheus waits 10 s
-    appliance.process.send_signal(signal.SIGCONT)
+    appliance.go_on()
     appliance.wait_until(lambda: exporter.scrape()["tokd_up", None] == 1)
     assert appliance.stop() == 0
 
@@ -204,4 +204,4 @@ def test_an_address_that_is_taken_is_named(exporter: Exporter) -> None:
 def test_help_and_version() -> None:
     assert "--file-prefix" in run("--help").stdout
     assert re.fullmatch(r"tokd-exporter \d+\.\d+\.\d+\n", run("--version").stdout)
-    assert Path(REPOSITORY / "build/venv/bin/tokd-exporter").is_file()  # as pip installs it
+    assert Path(ROOT / "build/venv/bin/tokd-exporter").is_file()  # as pip installs it

@@ -70,7 +70,7 @@ def test_a_worker_that_does_not_turn_gives_no_sign_of_life(
         pass
     # The main lcore is a worker: the thread that is the process. A tracer holds it as a hang would: the
     # others go on.
-    with Held(appliance.process.pid):
+    with Held(appliance.pid):
         systemd.settimeout(1)
         with pytest.raises(TimeoutError):
             for _ in range(4):  # what was said before may still be there

@@ -308,9 +308,9 @@ def test_the_log_and_telemetry_say_where_values_came_from(start, gpt2_file, monk
     monkeypatch.setenv("TOKD_DRAIN", "7")
     appliance = start("--vocab", str(gpt2_file), "--rxd", "512")
     appliance.wait_for("ready:")
-    assert re.search(r"options \(command line\):.* rxd=512", appliance.log)
-    assert re.search(r"options \(environment\): drain=7\n", appliance.log)
-    assert re.search(r"options \(default\): .*txd=1024", appliance.log)
+    assert re.search(r"options \(command line\):.* rxd=512", appliance.said())
+    assert re.search(r"options \(environment\): drain=7\n", appliance.said())
+    assert re.search(r"options \(default\): .*txd=1024", appliance.said())
     config = appliance.telemetry("/tokd/config")
     assert config["rxd_from"] == "command line"
     assert config["drain"] == "7"

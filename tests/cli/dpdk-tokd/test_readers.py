@@ -19,9 +19,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-from conftest import BINARY
+from bench.programs import DPDK_TOKD
 
-TAIL = BINARY.parent.parent / "app/tokd-tail"
+TAIL = DPDK_TOKD.parent.parent / "app/tokd-tail"
 TAP, READER = 2, 1
 ATTACH_AS = """
 import socket, struct, sys
@@ -107,9 +107,9 @@ def test_members_of_the_socket_group_may_attach_and_others_not(
 
 def test_a_group_that_is_none_is_refused_with_the_remedy(start, gpt2_file) -> None:
     appliance = start("--vocab", str(gpt2_file), "--socket-group", "no-such-group")
-    assert appliance.process.wait(30) == 2
+    assert appliance.wait(30) == 2
     appliance.stop()
-    assert "--socket-group no-such-group: no such group; give one of /etc/group" in appliance.log
+    assert "--socket-group no-such-group: no such group; give one of /etc/group" in appliance.said()
 
 
 def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
@@ -132,7 +132,7 @@ def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
     assert counters["taps_attached"] == counters["taps_detached"] == 1
     assert counters["readers_attached"] == counters["readers_detached"] == 1
     assert appliance.stop() == 0
-    assert "taps: 1 attached" in appliance.log
+    assert "taps: 1 attached" in appliance.said()
 
 
 def test_one_too_many_hears_why_and_the_log_does_not_drown(
@@ -167,7 +167,7 @@ def test_one_too_many_hears_why_and_the_log_does_not_drown(
         assert heard[0].startswith(b"too many")
         appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20)
     assert appliance.stop() == 0
-    assert 1 <= appliance.log.count("connections to the control socket refused: 40 are") <= 2
+    assert 1 <= appliance.said().count("connections to the control socket refused: 40 are") <= 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -188,7 +188,7 @@ def test_the_next_one_takes_the_name_over_and_readers_know(
         second = start("--vocab", str(gpt2_file))
         second.wait_for("ready:")
         if number == signal.SIGKILL:
-            assert "left by a process that is gone" in second.log
+            assert "left by a process that is gone" in second.said()
         second.wait_until(lambda: reader.poll() is None and reader.attached)
         (restart,) = reader.restarts
         assert (restart.old_instance, restart.new_instance) == (before, reader.instance)

@@ -17,7 +17,7 @@ START_S = 20.0
 def test_a_sink_without_an_agent_is_an_error_at_start(start, gpt2_file, tmp_path: Path) -> None:
     appliance = start("--vocab", str(gpt2_file), "--sink", f"gpu=shm:{tmp_path}/none")
     appliance.wait_for(f"--sink gpu=shm:{tmp_path}/none: ")
-    assert appliance.process.wait(30) != 0
+    assert appliance.wait(30) != 0
 
 
 @pytest.fixture
@@ -85,5 +85,5 @@ def test_texts_are_embedded_and_agents_may_die(agent, start, gpt2_file, tmp_path
     agent()
     appliance.wait_until(lambda: sink()["state"] == "running")
     assert appliance.stop() == 0
-    assert "GPU sink: no agent: " in appliance.log
-    assert "sink_slots" in appliance.log
+    assert "GPU sink: no agent: " in appliance.said()
+    assert "sink_slots" in appliance.said()

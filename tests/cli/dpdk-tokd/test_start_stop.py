@@ -23,18 +23,26 @@ def test_a_signal_drains_prints_the_counts_and_exits_0(start, gpt2_file, number)
     appliance.wait_for("ready: udp 10.0.0.1 port 9000 on net_null0 (net_null)")
     appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["drop_ether"] > 0)
     assert appliance.stop(number) == 0
-    assert "draining 0 open streams" in appliance.log
+    assert "draining 0 open streams" in appliance.said()
     for name in ("rx_packets", "tx_packets", "streams_done"):
-        assert name in appliance.log
-    assert "drop_ether" in appliance.log  # what net_null makes is nobody's protocol
-    assert "drop_arp" not in appliance.log  # zero
+        assert name in appliance.said()
+    assert "drop_ether" in appliance.said()  # what net_null makes is nobody's protocol
+    assert "drop_arp" not in appliance.said()  # zero
 
 
 def test_the_log_is_not_needed_to_serve(start, gpt2_file: Path, tmp_path: Path) -> None:
     """Whoever reads it by a pipe may be gone."""
-    appliance = start("--vocab", str(gpt2_file))
-    appliance.wait_for("ready:")
-    appliance.process.stdout.close()
+    log = tmp_path / "log"
+    os.mkfifo(log)
+    reader = os.open(log, os.O_RDONLY | os.O_NONBLOCK)
+    os.set_blocking(reader, True)
+    appliance = start("--vocab", str(gpt2_file), log=log)
+    said = b""
+    while b"ready:" not in said:
+        piece = os.read(reader, 65536)
+        assert piece, said
+        said += piece
+    os.close(reader)
     for _ in range(3):  # each attaches, which is logged
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(5)
@@ -45,8 +53,7 @@ def test_the_log_is_not_needed_to_serve(start, gpt2_file: Path, tmp_path: Path) 
             for fd in fds:
                 os.close(fd)
     assert appliance.telemetry("/tokd/info")["state"] == "serving"
-    appliance.process.send_signal(signal.SIGTERM)
-    assert appliance.process.wait(30) == 0
+    assert appliance.stop() == 0
 
 
 def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: Path) -> None:
@@ -64,8 +71,8 @@ def test_every_lcore_is_a_worker_with_a_ring(start, gpt2_file: Path, tmp_path: P
         for fd in fds:
             os.close(fd)
     assert appliance.stop() == 0
-    assert "worker 0, lcore" in appliance.log
-    assert "worker 1, lcore" in appliance.log
+    assert "worker 0, lcore" in appliance.said()
+    assert "worker 1, lcore" in appliance.said()
 
 
 def test_the_socket_has_its_mode_and_goes_at_the_end(start, gpt2_file, tmp_path: Path) -> None:
@@ -147,7 +154,7 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
     appliance.wait_for("no DPDK port")
     assert appliance.stop() == 1
     for remedy in ("-a 0000:03:00.0 -- ", "--vdev=net_af_xdp0,iface=", "--vdev=net_tap0,iface="):
-        assert remedy in appliance.log
+        assert remedy in appliance.said()
 
 
 def test_a_wrong_port_is_answered_with_those_there_are(start, gpt2_file: Path) -> None:
@@ -176,22 +183,23 @@ def test_fewer_queues_than_workers_are_refused(start, gpt2_file: Path) -> None:
     )
     appliance.wait_for("2 workers need a queue pair each, the port has 1 RX and 1 TX queues")
     assert appliance.stop() == 1
-    assert "qpairs=2" in appliance.log
+    assert "qpairs=2" in appliance.said()
 
 
 def test_frames_that_fit_no_mbuf_are_refused_with_the_remedy(start, gpt2_file: Path) -> None:
     """net_null puts each frame into one mbuf."""
     appliance = start("--vocab", str(gpt2_file), "--mtu", "9000")
-    assert appliance.process.wait(30) == 1
+    assert appliance.wait(30) == 1
     appliance.stop()
     assert (
-        "frames of up to 9018 bytes (an MTU of 9000) do not fit --mbuf-room 2048" in appliance.log
+        "frames of up to 9018 bytes (an MTU of 9000) do not fit --mbuf-room 2048"
+        in appliance.said()
     )
-    assert "give --mbuf-room 9018 or more\n" in appliance.log
+    assert "give --mbuf-room 9018 or more\n" in appliance.said()
     tagged = start("--vocab", str(gpt2_file), "--mtu", "9000", "--vlan", "7", "--mbuf-room", "9018")
-    assert tagged.process.wait(30) == 1
+    assert tagged.wait(30) == 1
     tagged.stop()
-    assert "give --mbuf-room 9022 or more\n" in tagged.log
+    assert "give --mbuf-room 9022 or more\n" in tagged.said()
 
 
 def test_jumbo_frames_take_one_mbuf_or_several(start, gpt2_file: Path) -> None:
@@ -227,17 +235,17 @@ def test_several_vocabularies_are_loaded(start, gpt2_file: Path, small_vocab: Pa
 
 def test_a_vocabulary_named_twice_is_refused(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", f"{gpt2_file},{gpt2_file}")
-    assert appliance.process.wait(30) == 1
+    assert appliance.wait(30) == 1
     appliance.stop()
-    assert "are the same vocabulary" in appliance.log
+    assert "are the same vocabulary" in appliance.said()
 
 
 @pytest.mark.parametrize("names", ["gpt2,,gpt2", ",".join("abcdefghi")])
 def test_a_list_of_vocabularies_that_is_none_is_refused(start, names: str) -> None:
     appliance = start("--vocab", names)
-    assert appliance.process.wait(30) == 1
+    assert appliance.wait(30) == 1
     appliance.stop()
-    assert "--vocab" in appliance.log
+    assert "--vocab" in appliance.said()
 
 
 def test_a_ring_that_memory_does_not_hold_is_an_error(start, gpt2_file: Path) -> None:
@@ -247,7 +255,7 @@ def test_a_ring_that_memory_does_not_hold_is_an_error(start, gpt2_file: Path) ->
     if int(available[1]) > 60 << 20:
         pytest.skip("more than 60 GiB of memory are free: 64 GiB might be had")
     appliance = start("--vocab", str(gpt2_file), "--ring-size", "64G")
-    assert appliance.process.wait(60) == 1
+    assert appliance.wait(60) == 1
     appliance.stop()
-    assert "no memory for a token ring of 68719" in appliance.log
-    assert "lower --ring-size" in appliance.log
+    assert "no memory for a token ring of 68719" in appliance.said()
+    assert "lower --ring-size" in appliance.said()

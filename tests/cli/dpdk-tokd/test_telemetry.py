@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from bench.programs import ROOT
 
 TEXTS = 50
 STAGES = (
@@ -23,7 +23,7 @@ STAGES = (
 def counters_h() -> dict[str, str]:
     """name: help, of app/dpdk-tokd/datapath/counters.h."""
     text = (
-        (REPOSITORY / "app/dpdk-tokd/datapath/counters.h")
+        (ROOT / "app/dpdk-tokd/datapath/counters.h")
         .read_text()
         .partition("#define TOKD_COUNTERS(X)")[2]
     )
@@ -63,7 +63,7 @@ def test_every_counter_is_there_at_zero_and_explained(start, gpt2_file: Path) ->
 def test_the_document_has_every_command_counter_and_stage(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", str(gpt2_file))
     appliance.wait_for("ready:")
-    document = (REPOSITORY / "doc/reference/telemetry.md").read_text()
+    document = (ROOT / "doc/reference/telemetry.md").read_text()
     rows = dict(re.findall(r"^\| `(\w+)` \| (.+?) \|$", document, re.MULTILINE))
     told = all_help(appliance)
     for name, text in told.items():
@@ -96,7 +96,7 @@ def test_histograms_count_what_the_counters_count(start_replay, gpt2_file: Path)
         assert appliance.telemetry(f"/tokd/histograms,{bad}") is None, bad
     assert appliance.stop() == 0
     assert re.search(
-        rf"wire_to_ring +p50 \d+ ns, p99 \d+ ns, max \d+ ns of {TEXTS} ", appliance.log
+        rf"wire_to_ring +p50 \d+ ns, p99 \d+ ns, max \d+ ns of {TEXTS} ", appliance.said()
     )
 
 

@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from conftest import REPOSITORY
+from bench.programs import ROOT
 from test_start_stop import ATTACH
 
-TOP = REPOSITORY / "tools/tokd-top"
+TOP = ROOT / "tools/tokd-top"
 PREFIX = f"tokd-top-{os.getpid()}"
 TEXTS = 40
 WAIT_S = 20.0

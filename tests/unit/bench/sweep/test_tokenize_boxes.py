@@ -103,6 +103,7 @@ def blinks_range(found: dict[str, Any], text: str) -> None:
     assert len(beside) == 4  # libtok's, and those of its Python package
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CUT)
 def test_a_box_cut_down(name, tmp_path):
     if name != "blink-fig4":

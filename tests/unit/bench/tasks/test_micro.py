@@ -135,6 +135,7 @@ def test_places_are_those_one_counts_by_hand():
     assert module.places("memchr-blanks", text).tolist() == [2]
 
 
+@pytest.mark.slow
 def test_a_corpus_is_scanned(tmp_path, ranks_file):
     if not (data_home() / "corpus" / "multi.txt").is_file():
         pytest.skip("no corpus: run tools/fetch-corpus")

@@ -13,9 +13,17 @@
 
 #include "tok.h"
 
+struct tok_pretok_scan;
+
+/* tok_pretok_scan (pretokenize/pretok.h), but of SentencePiece's. */
+typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
+
 struct tok_kernels {
 	const char *isa; /* "portable", "avx2", "avx512", "neon" */
+	tok_scan_kernel *scan;
 };
+
+tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon;
 
 /*
  * The table for the best instruction set of this CPU, or for the one that the environment variable

@@ -19,8 +19,6 @@
 
 #include "scan_classes.h"
 
-#define ALWAYS_INLINE static inline __attribute__((always_inline))
-
 /* Characters behind one of m; before: the last of the block before is. */
 ALWAYS_INLINE uint64_t
 behind(uint64_t m, uint64_t before)

@@ -26,6 +26,9 @@
 #include "pretok.h"
 #include "unicode/utf8.h"
 
+/* Each family is compiled by itself: what it does not ask for is left out. */
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
+
 /*
  * Bit i of a mask speaks of the i-th character of the block: of the bytes that begin one there, in
  * their order. A character that begins in a block belongs to it, wherever it ends.
@@ -48,7 +51,7 @@ categories(const struct tok_vocab *v, uint32_t cp)
 }
 
 /* U+3040-30FF, U+4E00-9FA5 at their first bytes; x1 and x2: the bytes behind. */
-static inline uint64_t
+ALWAYS_INLINE uint64_t
 ideographs(bytes64 x, bytes64 x1, bytes64 x2)
 {
 	return bits64(both64(equal64(x, 0xe3), range64(x1, 0x81, 0x83))) |
@@ -59,7 +62,7 @@ ideographs(bytes64 x, bytes64 x1, bytes64 x2)
 }
 
 /* Most ideographs and Hangul, likewise: U+4E00-9FFF, U+AC00-D77F are letters without case. */
-static inline uint64_t
+ALWAYS_INLINE uint64_t
 plain_letters(bytes64 x, bytes64 x1)
 {
 	return bits64(range64(x, 0xe5, 0xe9)) | bits64(range64(x, 0xeb, 0xec)) |
@@ -72,9 +75,9 @@ plain_letters(bytes64 x, bytes64 x1)
  * Bits of the categories of characters above 0x7f, at their first bytes, 64 code points at a time:
  * a text has few such pages, and those of most ideographs are not looked at.
  */
-static inline void
-high_categories(const struct tok_vocab *v, const uint8_t *p, bytes64 x, bytes64 x1,
-	bytes64 x2, uint64_t plane[3])
+ALWAYS_INLINE void
+high_categories(const struct tok_vocab *v, const uint8_t *p, bytes64 x, bytes64 x1, bytes64 x2,
+	uint64_t plane[3])
 {
 	const uint64_t plain = plain_letters(x, x1);
 	bytes64 cat = load64(p, 0);
@@ -108,7 +111,7 @@ high_categories(const struct tok_vocab *v, const uint8_t *p, bytes64 x, bytes64 
 	}
 }
 
-static inline void
+ALWAYS_INLINE void
 add_high(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n, bytes64 x)
 {
 	const bytes64 x1 = load64(p + 1, n - 1), x2 = load64(p + 2, n < 2 ? 0 : n - 2);
@@ -144,7 +147,7 @@ add_high(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n,
 }
 
 /* Of the n bytes at p, at least one, as far as the block goes. */
-static inline void
+ALWAYS_INLINE void
 classify(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n)
 {
 	const bytes64 x = load64(p, n);

@@ -18,7 +18,7 @@
 #include "tables.h"
 #include "tables_inside.h"
 
-#define LINK_SHIFT 56	       /* link: index of the entrance, then the connection's id there */
+#define LINK_SHIFT 56	       /* link: index of the listener, then the connection's id there */
 #define CONTROL_NS 1000000ull  /* between looks at sockets while there is always something to do */
 #define SPIN_NS 100000ull      /* after the last thing to do, before going to sleep */
 #define PAUSE_FIRST_NS 50000l  /* of sleep, doubled up to */
@@ -31,7 +31,7 @@ disconnect(void *owner, uint64_t link)
 {
 	struct tokg_agent *a = owner;
 
-	tokg_server_drop(a->entrance[link >> LINK_SHIFT].server, link & ((1ull << LINK_SHIFT) - 1));
+	tokg_server_drop(a->listener[link >> LINK_SHIFT].server, link & ((1ull << LINK_SHIFT) - 1));
 }
 
 static void
@@ -40,15 +40,15 @@ fence(void *owner, uint32_t place)
 	struct tokg_agent *a = owner;
 
 	for (uint32_t i = 0; i < a->o->n_listen; i++) {
-		if (a->entrance[i].verbs != NULL)
-			tokg_verbs_end(a->entrance[i].verbs, place);
+		if (a->listener[i].verbs != NULL)
+			tokg_verbs_end(a->listener[i].verbs, place);
 	}
 }
 
 static uint64_t
-link_of(const struct tokg_entrance *e, uint64_t id)
+link_of(const struct tokg_agent_listener *l, uint64_t id)
 {
-	return (uint64_t)e->index << LINK_SHIFT | id;
+	return (uint64_t)l->index << LINK_SHIFT | id;
 }
 
 static void
@@ -83,18 +83,18 @@ fd_missing(const struct tokg_device *d)
 
 /* One that resumes may have come by another listener before. */
 static bool
-grant_verbs(const struct tokg_entrance *e, uint32_t place, const struct tokg_hello *hello,
+grant_verbs(const struct tokg_agent_listener *l, uint32_t place, const struct tokg_hello *hello,
 	struct tokg_welcome *w, struct tokg_error *why)
 {
-	fence(e->agent, place);
-	return tokg_verbs_grant(e->verbs, place, &hello->qp, w, why);
+	fence(l->agent, place);
+	return tokg_verbs_grant(l->verbs, place, &hello->qp, w, why);
 }
 
 static int
 grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welcome *w, int *fd)
 {
-	const struct tokg_entrance *e = owner;
-	struct tokg_agent *a = e->agent;
+	const struct tokg_agent_listener *l = owner;
+	struct tokg_agent *a = l->agent;
 	struct tokg_error why = {""};
 	uint32_t place;
 	int rc;
@@ -107,7 +107,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		snprintf(w->message, sizeof(w->message), "%s", fd_missing(a->device));
 		return -1;
 	}
-	rc = tokg_places_grant(&a->places, hello, link_of(e, id), tokg_now_ns(), &place, &why);
+	rc = tokg_places_grant(&a->places, hello, link_of(l, id), tokg_now_ns(), &place, &why);
 	if (rc <= 0) {
 		refuse(w, &why);
 		if (rc < 0)
@@ -123,11 +123,11 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
-	} else if (!grant_verbs(e, place, hello, w, &why)) {
+	} else if (!grant_verbs(l, place, hello, w, &why)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			why.text);
 		/* Its connection stays, for the answer. */
-		tokg_places_left(&a->places, link_of(e, id), tokg_now_ns());
+		tokg_places_left(&a->places, link_of(l, id), tokg_now_ns());
 		tokg_places_end(&a->places, place);
 		refuse(w, &why);
 		w->producer = TOKG_NO_PRODUCER;
@@ -147,9 +147,9 @@ joined(void *owner, uint64_t id)
 static void
 left(void *owner, uint64_t id)
 {
-	const struct tokg_entrance *e = owner;
+	const struct tokg_agent_listener *l = owner;
 
-	tokg_places_left(&e->agent->places, link_of(e, id), tokg_now_ns());
+	tokg_places_left(&l->agent->places, link_of(l, id), tokg_now_ns());
 }
 
 static void
@@ -171,7 +171,8 @@ watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
 }
 
 static bool
-open_verbs(struct tokg_agent *a, struct tokg_entrance *e, const char *host, struct tokg_error *why)
+open_verbs(struct tokg_agent *a, struct tokg_agent_listener *l, const char *host,
+	struct tokg_error *why)
 {
 	const struct tokg_verbs_server_config c = {
 		.geometry = &a->device->geometry,
@@ -186,8 +187,8 @@ open_verbs(struct tokg_agent *a, struct tokg_entrance *e, const char *host, stru
 	};
 	char path[256] = "";
 
-	e->verbs = tokg_verbs_server_open(&c, path, why);
-	if (e->verbs == NULL)
+	l->verbs = tokg_verbs_server_open(&c, path, why);
+	if (l->verbs == NULL)
 		return false;
 	tokg_log("verbs: %s; order: %s (%s)", path,
 		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_why);
@@ -195,25 +196,25 @@ open_verbs(struct tokg_agent *a, struct tokg_entrance *e, const char *host, stru
 }
 
 static bool
-open_entrance(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
+open_listener(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
 {
-	const struct tokg_listen *l = &a->o->listen[i];
-	struct tokg_entrance *e = &a->entrance[i];
+	const struct tokg_listen *at = &a->o->listen[i];
+	struct tokg_agent_listener *l = &a->listener[i];
 	const struct tokg_server_config c = {
-		.path = l->path[0] != '\0' ? l->path : NULL,
+		.path = at->path[0] != '\0' ? at->path : NULL,
 		.mode = a->o->socket_mode,
-		.host = l->path[0] != '\0' ? NULL : l->host,
-		.port = l->port,
+		.host = at->path[0] != '\0' ? NULL : at->host,
+		.port = at->port,
 		.calls = {grant, joined, left, starved},
-		.owner = e,
+		.owner = l,
 	};
 
-	if (c.path == NULL && !open_verbs(a, e, l->host, why))
+	if (c.path == NULL && !open_verbs(a, l, at->host, why))
 		return false;
-	e->agent = a;
-	e->index = i;
-	e->server = tokg_server_open(&c, why);
-	return e->server != NULL && watch_fd(a, tokg_server_fd(e->server), why);
+	l->agent = a;
+	l->index = i;
+	l->server = tokg_server_open(&c, why);
+	return l->server != NULL && watch_fd(a, tokg_server_fd(l->server), why);
 }
 
 /* Blocked before any thread is made: they come here alone. */
@@ -259,7 +260,7 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 		!watch_fd(a, tokg_holders_fd(&a->holders), why))
 		return false;
 	for (uint32_t i = 0; i < o->n_listen; i++) {
-		if (!open_entrance(a, i, why))
+		if (!open_listener(a, i, why))
 			return false;
 	}
 	return true;
@@ -305,7 +306,7 @@ control_turn(struct tokg_agent *a, uint64_t now_ns)
 {
 	look_at_signals(a);
 	for (uint32_t i = 0; i < a->o->n_listen; i++)
-		tokg_server_turn(a->entrance[i].server);
+		tokg_server_turn(a->listener[i].server);
 	tokg_holders_turn(&a->holders, now_ns);
 	tokg_places_turn(&a->places, now_ns, a->delivery.told);
 }
@@ -435,10 +436,10 @@ tokg_agent_close(struct tokg_agent *a)
 	if (a->consumer.device != NULL)
 		summary(a);
 	for (uint32_t i = 0; i < TOKG_LISTEN_MAX; i++) {
-		if (a->entrance[i].server != NULL)
-			tokg_server_close(a->entrance[i].server);
-		if (a->entrance[i].verbs != NULL)
-			tokg_verbs_server_close(a->entrance[i].verbs);
+		if (a->listener[i].server != NULL)
+			tokg_server_close(a->listener[i].server);
+		if (a->listener[i].verbs != NULL)
+			tokg_verbs_server_close(a->listener[i].verbs);
 	}
 	tokg_holders_close(&a->holders);
 	tokg_delivery_free(&a->delivery);

@@ -17,7 +17,7 @@
 struct tokg_agent;
 
 /* One of several listeners; links are told apart by it. */
-struct tokg_entrance {
+struct tokg_agent_listener {
 	struct tokg_agent *agent;
 	uint32_t index;
 	struct tokg_server *server;
@@ -33,7 +33,7 @@ struct tokg_agent {
 	struct tokg_delivery delivery;
 	struct tokg_holders holders;
 	struct tokg_consumer consumer;
-	struct tokg_entrance entrance[TOKG_LISTEN_MAX];
+	struct tokg_agent_listener listener[TOKG_LISTEN_MAX];
 	int epoll, signals;
 	uint32_t n_signals; /* SIGINT or SIGTERM so far */
 };

@@ -245,7 +245,7 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 	a->device = device;
 	a->instance = instance;
 	a->ring_epoch = ring_epoch;
-	a->delivery.ring_fd = a->holders.epoll = a->holders.listener.fd = a->signals = -1;
+	a->delivery.ring_fd = a->subscribers.epoll = a->subscribers.listener.fd = a->signals = -1;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (a->epoll < 0)
 		return tokg_agent_wrong(why,
@@ -255,9 +255,9 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
 	if (!open_signals(a, why) ||
 		!tokg_delivery_create(&a->delivery, &a->places, instance, why) ||
-		!tokg_holders_open(&a->holders, &a->delivery, device, o->holders_socket,
-			o->holders_mode, o->holder_timeout_ms, why) ||
-		!watch_fd(a, tokg_holders_fd(&a->holders), why))
+		!tokg_subscribers_open(&a->subscribers, &a->delivery, device, o->subscribers_socket,
+			o->subscribers_mode, o->subscriber_timeout_ms, why) ||
+		!watch_fd(a, tokg_subscribers_fd(&a->subscribers), why))
 		return false;
 	for (uint32_t i = 0; i < o->n_listen; i++) {
 		if (!open_listener(a, i, why))
@@ -297,7 +297,7 @@ data_turn(struct tokg_agent *a)
 {
 	const uint32_t n = tokg_delivery_turn(&a->delivery);
 
-	tokg_delivery_passed(&a->delivery, tokg_holders_passed(&a->holders));
+	tokg_delivery_passed(&a->delivery, tokg_subscribers_passed(&a->subscribers));
 	return n;
 }
 
@@ -307,7 +307,7 @@ control_turn(struct tokg_agent *a, uint64_t now_ns)
 	look_at_signals(a);
 	for (uint32_t i = 0; i < a->o->n_listen; i++)
 		tokg_server_turn(a->listener[i].server);
-	tokg_holders_turn(&a->holders, now_ns);
+	tokg_subscribers_turn(&a->subscribers, now_ns);
 	tokg_places_turn(&a->places, now_ns, a->delivery.told);
 }
 
@@ -332,8 +332,8 @@ pause_ns(const struct tokg_agent *a, long ns)
 }
 
 /*
- * First what is published, then what holders have not finished with, both within --drain. A second
- * signal ends that at once.
+ * First what is published, then what subscribers have not finished with, both within --drain. A
+ * second signal ends that at once.
  */
 static bool
 drain(struct tokg_agent *a, struct tokg_error *why)
@@ -409,7 +409,7 @@ static void
 summary(const struct tokg_agent *a)
 {
 	const struct tokg_delivery_counts *c = &a->delivery.counts;
-	const struct tokg_holder_counts *h = &a->holders.counts;
+	const struct tokg_subscriber_counts *h = &a->subscribers.counts;
 	uint64_t twins = 0;
 
 	for (uint32_t i = 0; i < a->places.geometry.producers; i++)
@@ -425,7 +425,7 @@ summary(const struct tokg_agent *a)
 		 " holes, %" PRIu64 " impossible, %" PRIu64 " overruns",
 		a->places.grants, a->places.resumes, a->places.ended, a->consumer.all_restarts,
 		twins, c->holes, c->impossible, c->overruns);
-	tokg_log("holders: %" PRIu64 " attached, %" PRIu64 " detached, %" PRIu64
+	tokg_log("subscribers: %" PRIu64 " attached, %" PRIu64 " detached, %" PRIu64
 		 " refused, %" PRIu64 " dropped",
 		h->attached, h->detached, h->refused, h->dropped);
 }
@@ -441,7 +441,7 @@ tokg_agent_close(struct tokg_agent *a)
 		if (a->listener[i].verbs != NULL)
 			tokg_verbs_server_close(a->listener[i].verbs);
 	}
-	tokg_holders_close(&a->holders);
+	tokg_subscribers_close(&a->subscribers);
 	tokg_delivery_free(&a->delivery);
 	tokg_places_free(&a->places);
 	if (a->signals >= 0)

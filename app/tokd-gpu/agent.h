@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tokd-gpu at work: one thread for producers that come and go, for holders, and for what the
+ * tokd-gpu at work: one thread for producers that come and go, for subscribers, and for what the
  * consumer says. Ids and rows pass it by: they are the transport's and the consumer's.
  */
 #ifndef TOKG_AGENT_AGENT_H
@@ -10,7 +10,7 @@
 #include "transport/verbs_server.h"
 #include "consumer.h"
 #include "delivery.h"
-#include "holders.h"
+#include "subscribers.h"
 #include "options.h"
 #include "places.h"
 
@@ -31,7 +31,7 @@ struct tokg_agent {
 	uint32_t ring_epoch;
 	struct tokg_places places;
 	struct tokg_delivery delivery;
-	struct tokg_holders holders;
+	struct tokg_subscribers subscribers;
 	struct tokg_consumer consumer;
 	struct tokg_agent_listener listener[TOKG_LISTEN_MAX];
 	int epoll, signals;

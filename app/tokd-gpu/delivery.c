@@ -55,7 +55,8 @@ tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64
 	d->ring->magic = TOKG_EMB_MAGIC;
 	return true;
 failed:
-	tokg_agent_wrong(why, "ring for holders: %zu bytes: %s", d->ring_bytes, strerror(errno));
+	tokg_agent_wrong(
+		why, "ring for subscribers: %zu bytes: %s", d->ring_bytes, strerror(errno));
 	tokg_delivery_free(d);
 	return false;
 }
@@ -137,7 +138,7 @@ read_one(struct tokg_delivery *d)
 	return overrun(d);
 }
 
-/* Is it for holders, with rows where the entry says? */
+/* Is it for subscribers, with rows where the entry says? */
 static bool
 has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 {
@@ -177,7 +178,7 @@ hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_
 	d->head++;
 	d->counts.entries++;
 	d->counts.rows += e->tokens;
-	/* A holder that sees it sees the entry. */
+	/* A subscriber that sees it sees the entry. */
 	__atomic_store_n(&d->ring->head, d->head, __ATOMIC_RELEASE);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the consumer's outbox, by way of each place's postings, into the ring that holders read; and
- * back, from the holders' cursors to `released`.
+ * From the consumer's outbox, by way of each place's postings, into the ring that subscribers read;
+ * and back, from the subscribers' cursors to `released`.
  */
 #ifndef TOKG_AGENT_DELIVERY_H
 #define TOKG_AGENT_DELIVERY_H
@@ -41,7 +41,7 @@ void tokg_delivery_free(struct tokg_delivery *d);
 
 /* Hands out what is there. How many entries were read or handed out: 0, it is idle. */
 uint32_t tokg_delivery_turn(struct tokg_delivery *d);
-/* All holders have passed this position (head, where there is none): gives it back. */
+/* All subscribers have passed this position (head, where there is none): gives it back. */
 void tokg_delivery_passed(struct tokg_delivery *d, uint64_t position);
 /* The consumer has ended: what it took of the outbox and did not write, nobody will. */
 void tokg_delivery_consumer_ended(struct tokg_delivery *d);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-gpu: the agent that owns the GPU ring. doc/reference/gpu-ring.md, "Holders". */
+/* tokd-gpu: the agent that owns the GPU ring. doc/reference/gpu-ring.md, "Subscribers". */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -87,9 +87,10 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 	if (good) {
 		tokg_log(
 			"ready: %s, %u producers of %u slots, %s of %u x %u %s, instance %016" PRIx64
-			", holders at %s",
+			", subscribers at %s",
 			device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind),
-			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance, o->holders_socket);
+			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance,
+			o->subscribers_socket);
 		tokd_notify("READY=1");
 		good = tokg_agent_run(&agent, why);
 	}

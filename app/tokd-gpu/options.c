@@ -39,15 +39,16 @@ static const struct opt_def defs[] = {
 		"outputs of one producer, a power of two; 0: room for eight full slots"},
 	{"no-check", NULL, OPT_FLAG, FIELD(no_check), 0, 0, "no",
 		"no check words: only for memory that keeps the order of writes"},
-	{"holders-socket", "PATH", OPT_TEXT, FIELD(holders_socket), 0, SOCKET_PATH_MAX,
-		TOKG_HOLDERS_SOCKET,
-		"where holders connect; anyone who can attach can read the embeddings of every client",
-		.section = "Holders"},
-	{"holders-mode", "OCTAL", OPT_OCTAL, FIELD(holders_mode), 0, 0777, "0600",
-		"permission of the holders' socket"},
-	{"holder-timeout", "MS", OPT_MS, FIELD(holder_timeout_ms), 1, 600000, "1000",
-		"a holder that blocks producers for this time is dropped; also one that continues, but "
-		"keeps one embedding in their way for ten times that"},
+	{"subscribers-socket", "PATH", OPT_TEXT, FIELD(subscribers_socket), 0, SOCKET_PATH_MAX,
+		TOKG_SUBSCRIBERS_SOCKET,
+		"where subscribers connect: anyone who can connect can read the embeddings of every "
+		"client",
+		.section = "Subscribers"},
+	{"subscribers-mode", "OCTAL", OPT_OCTAL, FIELD(subscribers_mode), 0, 0777, "0600",
+		"permission of the subscribers' socket"},
+	{"subscriber-timeout", "MS", OPT_MS, FIELD(subscriber_timeout_ms), 1, 600000, "1000",
+		"drop a subscriber that blocks producers for this time, or that progresses but keeps one "
+		"embedding that blocks them for ten times this time"},
 	{"workers", "N", OPT_COUNT, FIELD(workers), -1, 1024, "-1",
 		"cpu: threads beside the one that scans; cuda: blocks, 0: all that fit the GPU; -1: cpu "
 		"1, cuda one for each multiprocessor except the scanner's; give fewer to share the GPU, "
@@ -60,7 +61,7 @@ static const struct opt_def defs[] = {
 	{"stuck", "MS", OPT_MS, FIELD(stuck_ms), 100, 600000, "5000",
 		"a consumer without a heartbeat for this time is restarted, three times at most"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
-		"how long to finish what is published, and to wait for holders, after the first signal"},
+		"after the first signal: time to finish published slots and to wait for subscribers"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
 		"RDMA device for tcp listeners; default: chosen", .letter = 'd', .section = "RDMA"},
 	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1", "its port; -1: chosen",
@@ -75,8 +76,8 @@ static const struct opt_section sections[] = {
 		"The command line overrides it.",
 		true},
 	{"signals",
-		"The first SIGINT or SIGTERM finishes what is published and waits for holders,\n"
-		"within --drain; the second ends at once.",
+		"The first SIGINT or SIGTERM finishes published slots and waits for subscribers, for up\n"
+		"to --drain; the second ends at once.",
 		false},
 	{"exit code",
 		"  0  stopped by a signal\n"
@@ -95,7 +96,7 @@ static const struct opt_program program = {
 	.about =
 		"Owns the GPU ring, the embedding tables and the consumer that runs on them. Workers of a\n"
 		"dpdk-tokd with --sink post token ids into the ring; the consumer writes a row for each\n"
-		"id; holders, processes of this host, read the rows in place, without a copy.",
+		"id; subscribers (processes on this host) read the rows in place, without a copy.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_GPU_",
@@ -196,10 +197,10 @@ tokg_options_parse(int argc, char **argv, struct tokg_options *o)
 	o->kind = o->kind_text != NULL ? tokg_kind_of(o->kind_text) : 0;
 	o->dtype = o->dtype_text != NULL ? tokg_dtype_of(o->dtype_text) : 0;
 	for (uint32_t i = 0; i < o->n_listen; i++) {
-		if (strcmp(o->listen[i].path, o->holders_socket) == 0)
+		if (strcmp(o->listen[i].path, o->subscribers_socket) == 0)
 			return opt_usage(&program,
-				"--holders-socket %.64s: --listen has the same; give each its own",
-				o->holders_socket);
+				"--subscribers-socket %.64s: --listen has the same; give each its own",
+				o->subscribers_socket);
 	}
 	return -1;
 }

@@ -14,7 +14,7 @@
 #include "handshake/peer.h"
 
 #define TOKG_LISTEN_MAX 4
-#define TOKG_HOLDERS_SOCKET "/run/tokd-gpu-holders.sock"
+#define TOKG_SUBSCRIBERS_SOCKET "/run/tokd-gpu-subscribers.sock"
 
 struct tokg_listen {
 	char path[108]; /* unix; "": TCP */
@@ -26,9 +26,9 @@ struct tokg_options {
 	const char *device_text, *ring_text;
 	struct opt_texts listen_texts;
 	uint32_t socket_mode;
-	const char *holders_socket;
-	uint32_t holders_mode;
-	uint32_t holder_timeout_ms;
+	const char *subscribers_socket;
+	uint32_t subscribers_mode;
+	uint32_t subscriber_timeout_ms;
 	uint32_t producers, slots;
 	uint64_t slot_bytes, out_bytes; /* out_bytes 0: chosen by the table's rows */
 	const char *table;

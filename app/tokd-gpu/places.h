@@ -82,7 +82,7 @@ void tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told);
 bool tokg_places_taken(struct tokg_places *p, uint64_t *n);
 /* What failed is handed on once `done` says so, too. */
 void tokg_places_settle(struct tokg_places *p);
-/* Entries up to `passed` of the holders' ring are given back: say so to the producers. */
+/* Entries up to `passed` of the subscribers' ring are given back: say so to the producers. */
 void tokg_places_release(struct tokg_places *p, uint64_t passed);
 
 #endif

@@ -110,7 +110,7 @@ insert(struct tokg_postings *p, struct tokg_pending *q, const struct tokg_out_en
 
 /*
  * Of a BATCH in which one record failed none counts: the producer posts all of them again, and
- * holders would get the good ones twice.
+ * subscribers would get the good ones twice.
  */
 static void
 mark_again(struct tokg_postings *p, const struct tokg_pending *q)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * What one producer has posted, put back in its order. The consumer's outbox tells of slots in any
- * order, of a BATCH in parts, and of some twice; holders get them once, as they were posted, and
- * the producer is told how many of its slots are given back.
+ * order, of a BATCH in parts, and of some twice; subscribers get them once, as they were posted,
+ * and the producer is told how many of its slots are given back.
  *
- *   outbox ─▶ pending[slot] ─▶ ready ─▶ given (holders) ─▶ released
+ *   outbox ─▶ pending[slot] ─▶ ready ─▶ given (subscribers) ─▶ released
  *             until all parts    until there is room
- *             and its turn       in the holders' ring
+ *             and its turn       in the subscribers' ring
  *
  * What failed waits in pending for `done` to say the same: a consumer that died before it did may
  * be followed by one that finds the slot as posted, and whose word counts.
@@ -39,9 +39,9 @@ struct tokg_posting_node {
 	bool again; /* of a BATCH that failed: its records are posted again, each alone */
 };
 
-/* A posting that was given to the holders, or failed. */
+/* A posting that was given to the subscribers, or failed. */
 struct tokg_given {
-	uint64_t end;	  /* position in the holders' ring behind it */
+	uint64_t end;	  /* position in the subscribers' ring behind it */
 	uint64_t out_end; /* position in the producer's outputs behind it */
 };
 
@@ -77,15 +77,15 @@ enum tokg_take tokg_postings_take(struct tokg_postings *p, const struct tokg_out
 bool tokg_postings_waits(const struct tokg_postings *p);
 /* done[slots] as the consumer has them; NULL: all that was published is done, and told of. */
 void tokg_postings_settle(struct tokg_postings *p, const uint64_t *done);
-/* The next whose turn it is, or NULL. `again`: not for holders, it comes once more. */
+/* The next whose turn it is, or NULL. `again`: not for subscribers, it comes once more. */
 const struct tokg_out_entry *tokg_postings_ready(const struct tokg_postings *p, bool *again);
 /* They have got it, or it is not for them: `end` is their ring's head behind it. */
 void tokg_postings_give(struct tokg_postings *p, uint64_t end);
 /* The producer may wait for outputs, or for postings, that are not given back. */
 bool tokg_postings_full(const struct tokg_postings *p);
 /*
- * Holders have passed `passed`; done[slots] as the consumer has them: how many postings of this
- * epoch are given back now. Not one that is not done, though holders have finished with it: a
+ * Subscribers have passed `passed`; done[slots] as the consumer has them: how many postings of this
+ * epoch are given back now. Not one that is not done, though subscribers have finished with it: a
  * consumer that died between entry and `done` writes its rows once more.
  */
 uint64_t tokg_postings_release(struct tokg_postings *p, uint64_t passed, const uint64_t *done);

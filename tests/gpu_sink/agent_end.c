@@ -85,7 +85,7 @@ place_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
 		return TOKG_NO_PRODUCER;
 	}
 	for (uint32_t i = 0; i < a->geometry.producers; i++)
-		if (a->holder[i] == 0) {
+		if (a->owner[i] == 0) {
 			a->epoch[i]++;
 			return i;
 		}
@@ -114,8 +114,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 	place = place_for(a, h, w->message);
 	if (place == TOKG_NO_PRODUCER)
 		return -1;
-	if (a->holder[place] != 0)
-		tokg_server_drop(a->server, a->holder[place]);
+	if (a->owner[place] != 0)
+		tokg_server_drop(a->server, a->owner[place]);
 	if (h->transport == TOKG_VERBS) {
 		if (!tokg_verbs_grant(a->verbs, place, &h->qp, w, &why)) {
 			snprintf(w->message, sizeof(w->message), "%.150s", why.text);
@@ -124,7 +124,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 	} else {
 		*fd = a->region_fd;
 	}
-	a->holder[place] = id;
+	a->owner[place] = id;
 	__atomic_store_n(&agent_back(a, place)->epoch, a->epoch[place], __ATOMIC_RELEASE);
 	w->producer = place;
 	w->epoch = a->epoch[place];
@@ -147,8 +147,8 @@ left(void *owner, uint64_t id)
 	struct agent_end *a = owner;
 
 	for (uint32_t i = 0; i < a->geometry.producers; i++)
-		if (a->holder[i] == id)
-			a->holder[i] = 0;
+		if (a->owner[i] == id)
+			a->owner[i] = 0;
 	a->left++;
 }
 

@@ -25,7 +25,7 @@ struct agent_end {
 	pthread_t thread;
 	atomic_bool stop;
 	/* of the places, by the server's thread */
-	uint64_t holder[TOKG_PRODUCERS_MAX]; /* id of its connection; 0: none */
+	uint64_t owner[TOKG_PRODUCERS_MAX]; /* id of its connection; 0: none */
 	uint32_t epoch[TOKG_PRODUCERS_MAX];
 	atomic_uint asked, joined, left;
 	atomic_uint not_yet; /* so many grants are put off first */

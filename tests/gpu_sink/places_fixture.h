@@ -25,7 +25,7 @@ uint64_t epoch_word(const struct fixture *f, uint32_t place);
 struct tokg_hello hello(uint32_t worker);
 /* The place that this worker gets. */
 uint32_t granted(struct fixture *f, uint32_t worker, uint64_t link);
-/* What tokd-gpu does again and again, without holders. */
+/* What tokd-gpu does again and again, without subscribers. */
 void turn(struct fixture *f);
 /* An entry of the outbox: place 0, its first epoch, two rows. */
 struct tokg_out_entry entry(uint32_t slot, uint64_t ticket);

@@ -11,7 +11,7 @@
 #include "places_fixture.h"
 
 static void
-holders_get_the_order_of_posting(void **state)
+subscribers_get_the_order_of_posting(void **state)
 {
 	struct fixture *f = *state;
 
@@ -268,7 +268,7 @@ outputs_are_counted_as_the_producer_does(void **state)
 	e = entry(1, 1);
 	e.out_off = 2 * 65536 - 3 * 4096; /* and 14 pages before it were skipped */
 	fake_tell(&f->fake, &e);
-	tokg_delivery_turn(&f->delivery); /* a holder has it */
+	tokg_delivery_turn(&f->delivery); /* a subscriber has it */
 	assert_true(tokg_postings_full(p));
 	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
 	turn(f);
@@ -387,7 +387,7 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(holders_get_the_order_of_posting),
+		T(subscribers_get_the_order_of_posting),
 		T(a_batch_is_handed_out_whole_and_in_order),
 		T(of_a_batch_that_failed_nothing_is_handed_out),
 		T(twins_of_a_killed_consumer_are_dropped),

@@ -336,7 +336,7 @@ the_place_moves_to_the_connection_that_resumes(void **state)
 	assert_int_equal(w.epoch, h.epoch);
 	assert_true(ends(old, SOON_MS)); /* dropped out of grant */
 	assert_int_equal(agent.left, 1);
-	assert_int_not_equal(agent.holder[w.producer], 0);
+	assert_int_not_equal(agent.owner[w.producer], 0);
 	close(old);
 	close(new);
 }

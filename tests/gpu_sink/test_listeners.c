@@ -136,11 +136,11 @@ say_hello(const struct tokg_listen *l, const struct tokg_welcome *before)
 static void
 each_listener_has_verbs_at_its_address_and_a_place_is_with_one(void **state)
 {
-	char folder[] = "/tmp/tokg-XXXXXX", holders[64];
+	char folder[] = "/tmp/tokg-XXXXXX", subscribers[64];
 	const uint16_t port = free_port();
-	const struct tokg_options o = {.holders_mode = 0600,
-		.holders_socket = holders,
-		.holder_timeout_ms = 1000,
+	const struct tokg_options o = {.subscribers_mode = 0600,
+		.subscribers_socket = subscribers,
+		.subscriber_timeout_ms = 1000,
 		.stuck_ms = 60000,
 		.listen = {{.host = "127.0.0.1", .port = port},
 			{.host = "127.0.0.2", .port = port}},
@@ -153,7 +153,7 @@ each_listener_has_verbs_at_its_address_and_a_place_is_with_one(void **state)
 
 	fake_open(&fake);
 	assert_non_null(mkdtemp(folder));
-	snprintf(holders, sizeof(holders), "%s/holders", folder);
+	snprintf(subscribers, sizeof(subscribers), "%s/subscribers", folder);
 	if (!tokg_agent_open(&a, &o, &fake.device, 5, 77, &why))
 		fail_msg("%s", why.text);
 	assert_int_equal(n_servers, LISTENERS);

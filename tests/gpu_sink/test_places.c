@@ -104,7 +104,7 @@ an_ended_place_is_free_when_all_is_done_told_and_given_back(void **state)
 	fake_done(&f->fake, place, 1, 1, TOKG_STALE);
 	f->now += S;
 	tokg_delivery_turn(&f->delivery);
-	tokg_places_turn(&f->places, f->now, f->delivery.told); /* a holder has it still */
+	tokg_places_turn(&f->places, f->now, f->delivery.told); /* a subscriber has it still */
 	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
 	f->now += S;
 	turn(f);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent, and the holders of what it hands out. */
+/* The agent, and the subscribers of what it hands out. */
 #include "stress.h"
 
 namespace stress
 {
 
-/* A holder looks at rows. With late workers nothing is promised of them. */
+/* A subscriber looks at rows. With late workers nothing is promised of them. */
 void
 agent::look(const held &h)
 {

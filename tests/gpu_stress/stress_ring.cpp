@@ -6,7 +6,7 @@
  *   with ThreadSanitizer   nothing is injected; payloads and rows are plain memory. Producers and
  *                          agent are threads of their own.
  *   with -DTOKG_INJECT     words of the ring are relaxed atomics. One thread is producers, NIC,
- *                          agent and holder, by turns at random, and lets fail what may fail:
+ *                          agent and subscriber, by turns at random, and lets fail what may fail:
  *                          writes land in pieces of 8 bytes, late, in any order; producers die with
  *                          writes in flight; connections break; the consumer's threads end at any
  *                          access to the ring.

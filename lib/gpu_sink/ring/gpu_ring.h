@@ -39,7 +39,7 @@
  *             What it reads is at most old: D only rises, and it only waits for it.
  *             A READ's answer comes after the producer's writes before it have landed: a slot that
  *             was read as done has no write in flight, and none can land in its next use.
- *   agent     a holder's last use of an output, then its cursor (release); agent reads it
+ *   agent     a subscriber's last use of an output, then its cursor (release); agent reads it
  *             (acquire), then `released` (release). producer: reads `released`, then may give that
  *             space to another slot. `released` passes a slot only when its `done` has its ticket
  *             (acquire) and what the outbox said of it by then has been read: until then the next

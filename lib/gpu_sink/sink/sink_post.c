@@ -3,7 +3,7 @@
 #include "ring/check.h"
 #include "sink_inside.h"
 
-/* A position for so many bytes of outputs that do not wrap; false while the holder has them. */
+/* A position for so many bytes of outputs that do not wrap; false while the subscriber has them. */
 static bool
 place_outputs(struct tokg_sink *s, uint64_t bytes, uint64_t *at)
 {

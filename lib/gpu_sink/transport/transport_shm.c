@@ -43,7 +43,7 @@ tokg_shm_read_back(struct tokg_transport *t)
 
 	for (uint32_t i = 0; i < s->back_words; i++)
 		to[i] = __atomic_load_n(&s->back[i], __ATOMIC_RELAXED);
-	/* What the consumer did before `done`, and the holder before `released`, is done. */
+	/* What the consumer did before `done`, and the subscriber before `released`, is done. */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	t->n_reads++;
 	return 1;

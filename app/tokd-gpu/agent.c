@@ -35,13 +35,13 @@ disconnect(void *owner, uint64_t link)
 }
 
 static void
-fence(void *owner, uint32_t place)
+fence(void *owner, uint32_t producer)
 {
 	struct tokg_agent *a = owner;
 
 	for (uint32_t i = 0; i < a->o->n_listen; i++) {
 		if (a->listener[i].verbs != NULL)
-			tokg_verbs_end(a->listener[i].verbs, place);
+			tokg_verbs_end(a->listener[i].verbs, producer);
 	}
 }
 
@@ -83,11 +83,11 @@ fd_missing(const struct tokg_device *d)
 
 /* One that resumes may have come by another listener before. */
 static bool
-grant_verbs(const struct tokg_agent_listener *l, uint32_t place, const struct tokg_hello *hello,
+grant_verbs(const struct tokg_agent_listener *l, uint32_t producer, const struct tokg_hello *hello,
 	struct tokg_welcome *w, struct tokg_error *why)
 {
-	fence(l->agent, place);
-	return tokg_verbs_grant(l->verbs, place, &hello->qp, w, why);
+	fence(l->agent, producer);
+	return tokg_verbs_grant(l->verbs, producer, &hello->qp, w, why);
 }
 
 static int
@@ -96,7 +96,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	const struct tokg_agent_listener *l = owner;
 	struct tokg_agent *a = l->agent;
 	struct tokg_error why = {""};
-	uint32_t place;
+	uint32_t producer;
 	int rc;
 
 	if (a->n_signals > 0) {
@@ -107,7 +107,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		snprintf(w->message, sizeof(w->message), "%s", fd_missing(a->device));
 		return -1;
 	}
-	rc = tokg_places_grant(&a->places, hello, link_of(l, id), tokg_now_ns(), &place, &why);
+	rc = tokg_producers_grant(
+		&a->producers, hello, link_of(l, id), tokg_now_ns(), &producer, &why);
 	if (rc <= 0) {
 		refuse(w, &why);
 		if (rc < 0)
@@ -115,25 +116,25 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 				hello->instance, why.text);
 		return rc;
 	}
-	w->producer = place;
-	w->epoch = a->places.place[place].epoch;
+	w->producer = producer;
+	w->epoch = a->producers.producer[producer].epoch;
 	w->ring_epoch = a->ring_epoch;
 	w->order = a->device->order;
 	w->instance = a->instance;
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
-	} else if (!grant_verbs(l, place, hello, w, &why)) {
+	} else if (!grant_verbs(l, producer, hello, w, &why)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			why.text);
 		/* Its connection stays, for the answer. */
-		tokg_places_left(&a->places, link_of(l, id), tokg_now_ns());
-		tokg_places_end(&a->places, place);
+		tokg_producers_left(&a->producers, link_of(l, id), tokg_now_ns());
+		tokg_producers_end(&a->producers, producer);
 		refuse(w, &why);
 		w->producer = TOKG_NO_PRODUCER;
 		return -1;
 	}
-	tokg_log("place %u, epoch %u: worker %u of %016" PRIx64 " by %s%s", place, w->epoch,
+	tokg_log("producer %u, epoch %u: worker %u of %016" PRIx64 " by %s%s", producer, w->epoch,
 		hello->worker, hello->instance, transport_name(hello->transport),
 		hello->resume != TOKG_NO_PRODUCER ? ", resumed" : "");
 	return 1;
@@ -149,7 +150,7 @@ left(void *owner, uint64_t id)
 {
 	const struct tokg_agent_listener *l = owner;
 
-	tokg_places_left(&l->agent->places, link_of(l, id), tokg_now_ns());
+	tokg_producers_left(&l->agent->producers, link_of(l, id), tokg_now_ns());
 }
 
 static void
@@ -238,7 +239,7 @@ bool
 tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
 	uint64_t instance, uint32_t ring_epoch, struct tokg_error *why)
 {
-	const struct tokg_places_calls calls = {disconnect, fence, a};
+	const struct tokg_producers_calls calls = {disconnect, fence, a};
 
 	memset(a, 0, sizeof(*a));
 	a->o = o;
@@ -251,10 +252,10 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 		return tokg_agent_wrong(why,
 			"watching sockets (epoll_create): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
-	if (!tokg_places_create(&a->places, device, ring_epoch, &calls))
+	if (!tokg_producers_create(&a->producers, device, ring_epoch, &calls))
 		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
 	if (!open_signals(a, why) ||
-		!tokg_delivery_create(&a->delivery, &a->places, instance, why) ||
+		!tokg_delivery_create(&a->delivery, &a->producers, instance, why) ||
 		!tokg_subscribers_open(&a->subscribers, &a->delivery, device, o->subscribers_socket,
 			o->subscribers_mode, o->subscriber_timeout_ms, why) ||
 		!watch_fd(a, tokg_subscribers_fd(&a->subscribers), why))
@@ -288,7 +289,7 @@ while_it_stops(void *owner)
 {
 	struct tokg_agent *a = owner;
 
-	tokg_places_turn(&a->places, tokg_now_ns(), a->delivery.told);
+	tokg_producers_turn(&a->producers, tokg_now_ns(), a->delivery.told);
 }
 
 /* What there is to hand out and to take back. How much. */
@@ -308,14 +309,14 @@ control_turn(struct tokg_agent *a, uint64_t now_ns)
 	for (uint32_t i = 0; i < a->o->n_listen; i++)
 		tokg_server_turn(a->listener[i].server);
 	tokg_subscribers_turn(&a->subscribers, now_ns);
-	tokg_places_turn(&a->places, now_ns, a->delivery.told);
+	tokg_producers_turn(&a->producers, now_ns, a->delivery.told);
 }
 
 static bool
 is_alone(const struct tokg_agent *a)
 {
-	for (uint32_t i = 0; i < a->places.geometry.producers; i++) {
-		if (a->places.place[i].state != TOKG_PLACE_FREE)
+	for (uint32_t i = 0; i < a->producers.geometry.producers; i++) {
+		if (a->producers.producer[i].state != TOKG_PRODUCER_FREE)
 			return false;
 	}
 	return true;
@@ -389,7 +390,7 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, why) < 0)
 				return false;
 		}
-		if (a->places.broken)
+		if (a->producers.broken)
 			return tokg_agent_wrong(why,
 				"the device %s does not answer: see dmesg, and start tokd-gpu anew",
 				a->device->ops->name);
@@ -412,19 +413,19 @@ summary(const struct tokg_agent *a)
 	const struct tokg_subscriber_counts *h = &a->subscribers.counts;
 	uint64_t twins = 0;
 
-	for (uint32_t i = 0; i < a->places.geometry.producers; i++)
-		twins += a->places.place[i].postings.twins;
+	for (uint32_t i = 0; i < a->producers.geometry.producers; i++)
+		twins += a->producers.producer[i].postings.twins;
 	tokg_log("embedded: %" PRIu64 " entries, %" PRIu64 " rows; slots ok %" PRIu64
 		 ", badsum %" PRIu64 ", stale %" PRIu64 ", badhdr %" PRIu64 ", badid %" PRIu64
 		 ", badpos %" PRIu64,
 		c->entries, c->rows, c->status[TOKG_OK], c->status[TOKG_BADSUM],
 		c->status[TOKG_STALE], c->status[TOKG_BADHDR], c->status[TOKG_BADID],
 		c->status[TOKG_BADPOS]);
-	tokg_log("places: %" PRIu64 " granted, %" PRIu64 " resumed, %" PRIu64
+	tokg_log("producers: %" PRIu64 " granted, %" PRIu64 " resumed, %" PRIu64
 		 " ended; consumer: %" PRIu64 " restarts, %" PRIu64 " twins dropped, %" PRIu64
 		 " holes, %" PRIu64 " impossible, %" PRIu64 " overruns",
-		a->places.grants, a->places.resumes, a->places.ended, a->consumer.all_restarts,
-		twins, c->holes, c->impossible, c->overruns);
+		a->producers.grants, a->producers.resumes, a->producers.ended,
+		a->consumer.all_restarts, twins, c->holes, c->impossible, c->overruns);
 	tokg_log("subscribers: %" PRIu64 " attached, %" PRIu64 " detached, %" PRIu64
 		 " refused, %" PRIu64 " dropped",
 		h->attached, h->detached, h->refused, h->dropped);
@@ -443,7 +444,7 @@ tokg_agent_close(struct tokg_agent *a)
 	}
 	tokg_subscribers_close(&a->subscribers);
 	tokg_delivery_free(&a->delivery);
-	tokg_places_free(&a->places);
+	tokg_producers_free(&a->producers);
 	if (a->signals >= 0)
 		close(a->signals);
 	if (a->epoll >= 0)

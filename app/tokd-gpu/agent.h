@@ -12,7 +12,7 @@
 #include "delivery.h"
 #include "subscribers.h"
 #include "options.h"
-#include "places.h"
+#include "producers.h"
 
 struct tokg_agent;
 
@@ -29,7 +29,7 @@ struct tokg_agent {
 	struct tokg_device *device;
 	uint64_t instance;
 	uint32_t ring_epoch;
-	struct tokg_places places;
+	struct tokg_producers producers;
 	struct tokg_delivery delivery;
 	struct tokg_subscribers subscribers;
 	struct tokg_consumer consumer;

@@ -26,14 +26,14 @@ ring_entries(const struct tokg_geometry *g)
 }
 
 bool
-tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64_t instance,
+tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers, uint64_t instance,
 	struct tokg_error *why)
 {
-	const uint32_t n = ring_entries(&places->geometry);
+	const uint32_t n = ring_entries(&producers->geometry);
 
 	memset(d, 0, sizeof(*d));
-	d->places = places;
-	d->outbox = places->device->outbox;
+	d->producers = producers;
+	d->outbox = producers->device->outbox;
 	d->ring_bytes = TOKG_EMB_DATA + (size_t)n * sizeof(struct tokg_embedding);
 	d->ring_fd = memfd_create("tokd-embeddings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (d->ring_fd < 0 || ftruncate(d->ring_fd, (off_t)d->ring_bytes) != 0)
@@ -78,19 +78,19 @@ static int
 overrun(struct tokg_delivery *d)
 {
 	tokg_log("the outbox went round before it was read: a producer posts more than its outputs "
-		 "have room for; all places end");
+		 "have room for; all producer slots end");
 	d->counts.overruns++;
-	if (!tokg_places_taken(d->places, &d->told))
+	if (!tokg_producers_taken(d->producers, &d->told))
 		return 0;
-	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
-		tokg_places_end(d->places, i);
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++)
+		tokg_producers_end(d->producers, i);
 	return 1;
 }
 
 static void
 take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
+	const struct tokg_geometry *g = &d->producers->geometry;
 	enum tokg_take taken = TOKG_IMPOSSIBLE;
 
 	if (e->status == 0) { /* the device says so of holes when the consumer is started again */
@@ -98,18 +98,19 @@ take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 		return;
 	}
 	if (e->producer < g->producers && e->slot < g->slots)
-		taken = tokg_postings_take(&d->places->place[e->producer].postings, e);
+		taken = tokg_postings_take(&d->producers->producer[e->producer].postings, e);
 	if (taken == TOKG_TAKEN && e->part == 0)
 		d->counts.status[e->status & 7]++;
 	if (taken != TOKG_IMPOSSIBLE)
 		return;
 	d->counts.impossible++;
-	if (e->producer >= g->producers || d->places->place[e->producer].state == TOKG_PLACE_ENDING)
+	if (e->producer >= g->producers ||
+		d->producers->producer[e->producer].state == TOKG_PRODUCER_ENDING)
 		return; /* said already */
-	tokg_log("place %u: slot %u, ticket %" PRIu64
+	tokg_log("producer %u: slot %u, ticket %" PRIu64
 		 ", part %u of %u is out of order: its epoch ends",
 		e->producer, e->slot, e->ticket, e->part, e->parts);
-	tokg_places_end(d->places, e->producer);
+	tokg_producers_end(d->producers, e->producer);
 }
 
 /* 1: one was read; 0: none is there. */
@@ -142,7 +143,7 @@ read_one(struct tokg_delivery *d)
 static bool
 has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
+	const struct tokg_geometry *g = &d->producers->geometry;
 	const uint64_t bytes = (uint64_t)e->tokens * g->row_bytes;
 	const uint64_t at = e->out_off & (g->out_bytes - 1);
 
@@ -152,9 +153,9 @@ has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 }
 
 static void
-hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_out_entry *e)
+hand_out(struct tokg_delivery *d, const struct tokg_producer *t, const struct tokg_out_entry *e)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
+	const struct tokg_geometry *g = &d->producers->geometry;
 
 	d->entry[d->head & (d->ring->entries - 1)] = (struct tokg_embedding){
 		.instance = t->instance,
@@ -183,7 +184,7 @@ hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_
 }
 
 static uint32_t
-hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
+hand_out_ready(struct tokg_delivery *d, struct tokg_producer *t)
 {
 	const struct tokg_out_entry *e;
 	uint32_t n = 0;
@@ -209,10 +210,10 @@ tokg_delivery_turn(struct tokg_delivery *d)
 
 	while (n < TURN_MAX && read_one(d) > 0)
 		n++;
-	tokg_places_settle(d->places);
+	tokg_producers_settle(d->producers);
 	d->full = false;
-	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
-		n += hand_out_ready(d, &d->places->place[i]);
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++)
+		n += hand_out_ready(d, &d->producers->producer[i]);
 	return n;
 }
 
@@ -227,13 +228,13 @@ tokg_delivery_passed(struct tokg_delivery *d, uint64_t position)
 		atomic_thread_fence(memory_order_seq_cst);
 	}
 	/* Again and again: what was not done the last time may be now. */
-	tokg_places_release(d->places, position);
+	tokg_producers_release(d->producers, position);
 }
 
 void
 tokg_delivery_consumer_ended(struct tokg_delivery *d)
 {
-	(void)tokg_places_taken(d->places, &d->holes); /* where not, `broken` says so */
+	(void)tokg_producers_taken(d->producers, &d->holes); /* where not, `broken` says so */
 }
 
 bool
@@ -241,9 +242,9 @@ tokg_delivery_idle(const struct tokg_delivery *d)
 {
 	uint64_t taken;
 
-	for (uint32_t i = 0; i < d->places->geometry.producers; i++) {
-		if (!tokg_postings_idle(&d->places->place[i].postings))
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++) {
+		if (!tokg_postings_idle(&d->producers->producer[i].postings))
 			return false;
 	}
-	return tokg_places_taken(d->places, &taken) && d->told == taken;
+	return tokg_producers_taken(d->producers, &taken) && d->told == taken;
 }

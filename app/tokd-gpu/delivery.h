@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the consumer's outbox, by way of each place's postings, into the ring that subscribers read;
- * and back, from the subscribers' cursors to `released`.
+ * From the consumer's outbox, by way of each producer slot's postings, into the ring that
+ * subscribers read; and back, from the subscribers' cursors to `released`.
  */
 #ifndef TOKG_AGENT_DELIVERY_H
 #define TOKG_AGENT_DELIVERY_H
 
 #include <tokd/embeddings.h>
 
-#include "places.h"
+#include "producers.h"
 
 #define TOKG_RING_ENTRIES_MAX 65536
 
@@ -21,7 +21,7 @@ struct tokg_delivery_counts {
 };
 
 struct tokg_delivery {
-	struct tokg_places *places;
+	struct tokg_producers *producers;
 	struct tokg_outbox *outbox;
 	uint64_t told;	/* entries of the outbox read */
 	uint64_t holes; /* what is not written below this index never will be */
@@ -35,8 +35,8 @@ struct tokg_delivery {
 };
 
 /* False and `why`. The ring has room for all that can be out, up to TOKG_RING_ENTRIES_MAX. */
-bool tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64_t instance,
-	struct tokg_error *why);
+bool tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers,
+	uint64_t instance, struct tokg_error *why);
 void tokg_delivery_free(struct tokg_delivery *d);
 
 /* Hands out what is there. How many entries were read or handed out: 0, it is idle. */

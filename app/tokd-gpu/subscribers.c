@@ -259,12 +259,13 @@ needed(const struct tokg_subscribers *s)
 	const struct tokg_delivery *d = s->delivery;
 	uint64_t position = d->full ? d->tail + 1 : 0;
 
-	for (uint32_t i = 0; i < d->places->geometry.producers; i++) {
-		const struct tokg_postings *p = &d->places->place[i].postings;
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++) {
+		const struct tokg_postings *p = &d->producers->producer[i].postings;
 
 		/* An ending one waits, too. */
 		if (p->filled > p->released &&
-			(tokg_postings_full(p) || d->places->place[i].state == TOKG_PLACE_ENDING) &&
+			(tokg_postings_full(p) ||
+				d->producers->producer[i].state == TOKG_PRODUCER_ENDING) &&
 			tokg_postings_oldest(p) > position)
 			position = tokg_postings_oldest(p);
 	}

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Producers on the device itself: one block of a second small kernel for each place of the ring, or
- * one thread of the CPU, from one source (produce.cuh). Each posts slot after slot into the ring
- * where it is, waits for `done`, and compares the rows with the table's. What they post follows
- * from a seed. For the kind `word`, of which a row is the table's to the bit; rows of others are
- * not compared.
+ * Producers on the device itself: one block of a second small kernel for each producer slot of the
+ * ring, or one thread of the CPU, from one source (produce.cuh). Each posts slot after slot into
+ * the ring where it is, waits for `done`, and compares the rows with the table's. What they post
+ * follows from a seed. For the kind `word`, of which a row is the table's to the bit; rows of
+ * others are not compared.
  */
 #ifndef TESTS_GPU_DEVICE_PRODUCE_H
 #define TESTS_GPU_DEVICE_PRODUCE_H

@@ -18,7 +18,7 @@ struct cpu_produce {
 	uint32_t stop;
 };
 
-struct place {
+struct producer {
 	cpu_produce *all;
 	uint32_t producer;
 };
@@ -26,7 +26,7 @@ struct place {
 void *
 thread_main(void *argument)
 {
-	place *const own = (place *)argument;
+	producer *const own = (producer *)argument;
 	static thread_local produce_shared shared;
 	tokg_block b = {};
 
@@ -43,7 +43,7 @@ cpu_start(struct produce *p, struct tokg_error *why)
 	cpu_produce *const c = (cpu_produce *)p;
 
 	for (; c->n < p->producers; c->n++) {
-		place *const own = (place *)malloc(sizeof(*own));
+		producer *const own = (producer *)malloc(sizeof(*own));
 
 		if (own == NULL)
 			return tokg_wrong(why, "producers: no memory") == 0;

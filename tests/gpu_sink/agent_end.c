@@ -73,15 +73,15 @@ agent_done(const struct agent_end *a, uint32_t producer, uint32_t slot, uint64_t
 	__atomic_store_n(done, TOKG_DONE(ticket, TOKG_OK), __ATOMIC_RELEASE);
 }
 
-/* A place: the one to resume, with its epoch, or the first that is free, with a new one. */
+/* A producer slot: the one to resume, with its epoch, or the first that is free, with a new one. */
 static uint32_t
-place_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
+producer_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
 {
 	if (h->resume != TOKG_NO_PRODUCER) {
 		if (h->resume < a->geometry.producers && h->ring_epoch == a->ring_epoch &&
 			h->epoch == a->epoch[h->resume])
 			return h->resume;
-		snprintf(message, 160, "place %u of epoch %u is not yours", h->resume, h->epoch);
+		snprintf(message, 160, "producer %u of epoch %u is not yours", h->resume, h->epoch);
 		return TOKG_NO_PRODUCER;
 	}
 	for (uint32_t i = 0; i < a->geometry.producers; i++)
@@ -89,7 +89,7 @@ place_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
 			a->epoch[i]++;
 			return i;
 		}
-	snprintf(message, 160, "all places are taken (%u)", a->geometry.producers);
+	snprintf(message, 160, "all producer slots are taken (%u)", a->geometry.producers);
 	return TOKG_NO_PRODUCER;
 }
 
@@ -98,7 +98,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 {
 	struct agent_end *a = owner;
 	struct tokg_error why;
-	uint32_t place;
+	uint32_t producer;
 
 	a->asked++;
 	if (a->refuse) {
@@ -111,23 +111,23 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 		a->not_yet--;
 		return 0;
 	}
-	place = place_for(a, h, w->message);
-	if (place == TOKG_NO_PRODUCER)
+	producer = producer_for(a, h, w->message);
+	if (producer == TOKG_NO_PRODUCER)
 		return -1;
-	if (a->owner[place] != 0)
-		tokg_server_drop(a->server, a->owner[place]);
+	if (a->owner[producer] != 0)
+		tokg_server_drop(a->server, a->owner[producer]);
 	if (h->transport == TOKG_VERBS) {
-		if (!tokg_verbs_grant(a->verbs, place, &h->qp, w, &why)) {
+		if (!tokg_verbs_grant(a->verbs, producer, &h->qp, w, &why)) {
 			snprintf(w->message, sizeof(w->message), "%.150s", why.text);
 			return -1;
 		}
 	} else {
 		*fd = a->region_fd;
 	}
-	a->owner[place] = id;
-	__atomic_store_n(&agent_back(a, place)->epoch, a->epoch[place], __ATOMIC_RELEASE);
-	w->producer = place;
-	w->epoch = a->epoch[place];
+	a->owner[producer] = id;
+	__atomic_store_n(&agent_back(a, producer)->epoch, a->epoch[producer], __ATOMIC_RELEASE);
+	w->producer = producer;
+	w->epoch = a->epoch[producer];
 	w->ring_epoch = a->ring_epoch;
 	w->order = a->order;
 	w->instance = 7;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A producer for tests in Python: one place of a tokd-gpu, by the transport that dpdk-tokd takes.
+ * A producer for tests in Python: one producer slot of a tokd-gpu, by the transport that dpdk-tokd
+ * takes.
  *
  *   poster SOCKET [WORKER [INSTANCE]]     says: granted PLACE EPOCH SLOTS, or refused WHY
  *   post REQUEST FIRST FLAGS ID...        in the next slot. Says: posted

@@ -221,7 +221,7 @@ nobody_waits_until_another_one_has_nothing_to_do(void **state)
 	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
 	wait_for(&w, 1, 0);
 	done = n_done(&w);
-	print_message("# place 1 came after %u of place 0\n", done);
+	print_message("# producer 1 came after %u of producer 0\n", done);
 	assert_true(done < w.n / 2);
 	end(&w);
 }

@@ -184,8 +184,8 @@ hellos_that_are_none_are_refused_in_words(void **state)
 		{"transport 1", offsetof(struct tokg_hello, transport), TOKG_SHM, true},
 		{"0 vocabularies", offsetof(struct tokg_hello, n_vocabs), 0, false},
 		{"17 vocabularies", offsetof(struct tokg_hello, n_vocabs), 17, false},
-		{"place 64", offsetof(struct tokg_hello, resume), 64, false},
-		{"place 0 of epoch 0", offsetof(struct tokg_hello, resume), 0, false},
+		{"producer 64", offsetof(struct tokg_hello, resume), 64, false},
+		{"producer 0 of epoch 0", offsetof(struct tokg_hello, resume), 0, false},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -225,7 +225,7 @@ silence_is_ended_and_holds_up_nobody(void **state)
 }
 
 static void
-one_let_in_that_never_is_ready_loses_its_place(void **state)
+one_let_in_that_never_is_ready_loses_its_producer_slot(void **state)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -290,7 +290,7 @@ descriptors_that_a_producer_sends_are_closed(void **state)
 }
 
 static void
-a_place_that_is_about_to_be_free_is_waited_for(void **state)
+a_producer_slot_that_is_about_to_be_free_is_waited_for(void **state)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -322,7 +322,7 @@ one_who_leaves_while_it_waits_is_not_let_in(void **state)
 }
 
 static void
-the_place_moves_to_the_connection_that_resumes(void **state)
+the_producer_slot_moves_to_the_connection_that_resumes(void **state)
 {
 	struct tokg_hello h = a_hello();
 	struct tokg_welcome w;
@@ -472,12 +472,12 @@ main(void)
 		TEST(a_hello_in_pieces_is_a_hello),
 		TEST(hellos_that_are_none_are_refused_in_words),
 		TEST(silence_is_ended_and_holds_up_nobody),
-		TEST(one_let_in_that_never_is_ready_loses_its_place),
+		TEST(one_let_in_that_never_is_ready_loses_its_producer_slot),
 		TEST(a_wrong_ready_or_one_word_too_many_is_the_end),
 		TEST(descriptors_that_a_producer_sends_are_closed),
-		TEST(a_place_that_is_about_to_be_free_is_waited_for),
+		TEST(a_producer_slot_that_is_about_to_be_free_is_waited_for),
 		TEST(one_who_leaves_while_it_waits_is_not_let_in),
-		TEST(the_place_moves_to_the_connection_that_resumes),
+		TEST(the_producer_slot_moves_to_the_connection_that_resumes),
 		TEST(a_flood_delays_others_and_those_inside_stay),
 		TEST(a_socket_file_is_taken_over_only_from_the_dead),
 		TEST(without_descriptors_who_comes_waits_and_it_is_said_once),

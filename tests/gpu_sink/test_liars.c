@@ -92,7 +92,7 @@ unended_message(struct tokg_welcome *w)
 static const struct lie lies[] = {
 	{"magic", bad_magic, MEMFD, 0, true, 0, "not a GPU agent"},
 	{"version", bad_version, MEMFD, 0, true, 0, "speaks version"},
-	{"place beyond the last", bad_producer, MEMFD, 0, true, 0, "place 2 of 2"},
+	{"producer beyond the last", bad_producer, MEMFD, 0, true, 0, "producer 2 of 2"},
 	{"epoch 0", no_epoch, MEMFD, 0, true, 0, "never 0"},
 	{"ring epoch 0", no_ring_epoch, MEMFD, 0, true, 0, "never 0"},
 	{"order", bad_order, MEMFD, 0, true, 0, "order 2"},
@@ -274,7 +274,7 @@ refusal_is_final(uint32_t again)
 	return final;
 }
 
-/* A place is given up for the agent's last word alone. */
+/* A producer slot is given up for the agent's last word alone. */
 static void
 a_refusal_is_final_unless_it_says_otherwise(void **state)
 {

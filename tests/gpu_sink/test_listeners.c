@@ -28,12 +28,12 @@
 
 struct tokg_verbs_server {
 	char host[64];
-	bool has; /* a queue pair of place 0 */
+	bool has; /* a queue pair of producer slot 0 */
 };
 
 static struct tokg_verbs_server servers[LISTENERS];
 static uint32_t n_servers;
-static bool both; /* the place had two queue pairs at a time */
+static bool both; /* the producer slot had two queue pairs at a time */
 
 struct tokg_verbs_server *
 tokg_verbs_server_open(

@@ -469,14 +469,14 @@ fail_to_recover(struct world *w, const char *text)
 }
 
 static void
-a_place_that_was_taken_back_is_not_used(void **state)
+a_producer_slot_that_was_taken_back_is_not_used(void **state)
 {
 	struct world *w = small_world(0);
 
 	one(w, IDS);
 	turns(w, 1);
 	w->back.epoch = 0;
-	fail_to_recover(w, "tokd-gpu has taken the place back");
+	fail_to_recover(w, "tokd-gpu has ended its epoch");
 }
 
 static void
@@ -550,7 +550,7 @@ main(void)
 		cmocka_unit_test(an_agent_without_heartbeat_is_dead),
 		cmocka_unit_test(reads_that_never_end_are_a_dead_agent),
 		cmocka_unit_test(a_worker_that_slept_does_not_take_the_agent_for_dead),
-		cmocka_unit_test(a_place_that_was_taken_back_is_not_used),
+		cmocka_unit_test(a_producer_slot_that_was_taken_back_is_not_used),
 		cmocka_unit_test(words_that_cannot_be_are_not_believed),
 		cmocka_unit_test(no_check_word_where_none_is_asked_for),
 		cmocka_unit_test(places_that_are_not_new_are_refused),

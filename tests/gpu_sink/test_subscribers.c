@@ -20,7 +20,7 @@
 
 #include "tokd-gpu/subscribers.h"
 #include "tokd-gpu/log.h"
-#include "places_fixture.h"
+#include "producers_fixture.h"
 
 #define TIMEOUT_MS 1000
 #define MS 1000000ull
@@ -157,7 +157,7 @@ fill(struct fixture *f)
 	for (int i = 0; i < HELD; i++)
 		post(f);
 	look(f);
-	assert_true(tokg_postings_full(&f->places.place[0].postings));
+	assert_true(tokg_postings_full(&f->producers.producer[0].postings));
 }
 
 /* A posting a step is let go of, and posted anew. Steps until it is dropped, `most` at most. */

@@ -121,7 +121,7 @@ again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
 }
 
 static void
-a_lost_connection_is_made_again_for_the_same_place(void **state)
+a_lost_connection_is_made_again_for_the_same_producer_slot(void **state)
 {
 	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer, epoch = w->t->epoch;
@@ -130,7 +130,7 @@ a_lost_connection_is_made_again_for_the_same_place(void **state)
 
 	post(w->t, 3, 41, 1);
 	assert_true(tokg_transport_look(w->t));
-	agent_end(&w->agent); /* its memory and places stay */
+	agent_end(&w->agent); /* its memory and producer slots stay */
 	assert_int_equal(w->t->ops->poll(w->t), 0);
 	assert_false(tokg_transport_look(w->t));
 	assert_true(w->t->ops->poll(w->t) < 0);
@@ -157,7 +157,7 @@ an_agent_that_restarted_is_not_the_same(void **state)
 	w->agent.ring_epoch++;
 	agent_begin(&w->agent, 0);
 	assert_true(again(w->t, tickets, &why) < 0);
-	assert_non_null(strstr(why.text, "refused: place"));
+	assert_non_null(strstr(why.text, "refused: producer"));
 }
 
 static void
@@ -372,7 +372,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		WITH_AGENT(what_is_posted_stands_in_its_slot),
 		WITH_AGENT(what_is_done_is_read_back),
-		WITH_AGENT(a_lost_connection_is_made_again_for_the_same_place),
+		WITH_AGENT(a_lost_connection_is_made_again_for_the_same_producer_slot),
 		WITH_AGENT(an_agent_that_restarted_is_not_the_same),
 		WITH_AGENT(a_region_of_the_same_place_but_another_memory_is_refused),
 		WITH_AGENT(reconnecting_to_nobody_ends),

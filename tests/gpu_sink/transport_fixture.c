@@ -37,7 +37,7 @@ open_by(const char *kind, const char *path, struct tokg_error *why)
 	snprintf(text, sizeof(text), "%s:%s", kind, path);
 	assert_true(tokg_target_parse(&target, text, why));
 	t = tokg_transport_open(&target, &source, OPEN_MS, said, why);
-	assert_true((t != NULL) == (strstr(said, "place") != NULL));
+	assert_true((t != NULL) == (strstr(said, "producer") != NULL));
 	return t;
 }
 

@@ -49,7 +49,7 @@ ok(bool right, const char *name, const char *why)
 	return right;
 }
 
-/* Ids that say which post and which place they are of. */
+/* Ids that say which post and which producer slot they are of. */
 static uint32_t
 id_of(uint64_t ticket, uint32_t slot, uint32_t i)
 {
@@ -177,7 +177,7 @@ broken_queue_pair(struct pair *p, struct tokg_transport *t, uint64_t from)
 	while (rc == 0 && tokg_now_ms() < end)
 		rc = t->ops->flush(t) < 0 || t->ops->poll(t) < 0 ? -1 : 0;
 	ok(rc < 0, "a queue pair that the agent ended breaks the connection", why.text);
-	if (!ok(again(t, tickets, &why) > 0, "it is made again for the same place", why.text))
+	if (!ok(again(t, tickets, &why) > 0, "it is made again for the same producer slot", why.text))
 		return;
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		right = right && tickets[slot] == from / SLOTS;
@@ -186,7 +186,7 @@ broken_queue_pair(struct pair *p, struct tokg_transport *t, uint64_t from)
 		"what was not published is posted again", "broken, or wrong at the consumer");
 }
 
-/* Two at one region: the second's hello must not touch the first's place. */
+/* Two at one region: the second's hello must not touch the first's producer slot. */
 static void
 second_producer(struct pair *p)
 {
@@ -194,8 +194,8 @@ second_producer(struct pair *p)
 	char path[256];
 	struct tokg_transport *t = tokg_transport_open(&p->target, &p->source, 5000, path, &why);
 
-	ok(t == NULL && strstr(why.text, "all places are taken") != NULL,
-		"without a place the agent's words are given", t == NULL ? why.text : "let in");
+	ok(t == NULL && strstr(why.text, "all producer slots are taken") != NULL,
+		"without a producer slot the agent's words are given", t == NULL ? why.text : "let in");
 }
 
 static void

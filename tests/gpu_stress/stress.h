@@ -106,7 +106,7 @@ struct piece {
 
 struct producer {
 	world *w;
-	uint32_t place, epoch = 1;
+	uint32_t producer, epoch = 1;
 	random_numbers r;
 	struct slot {
 		bool out = false;

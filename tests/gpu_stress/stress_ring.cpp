@@ -107,7 +107,7 @@ set_up(world *w)
 		w->d->ops->write_u64(
 			w->d, tokg_back_at(&w->g, i) + offsetof(struct tokg_back, epoch), 1);
 		w->p[i].w = w;
-		w->p[i].place = i;
+		w->p[i].producer = i;
 		w->p[i].next_request = i;
 		w->p[i].r.state = w->o.seed * 1000 + i + 1;
 		w->p[i].begin();
@@ -133,18 +133,18 @@ stuck(world *w)
 	printf("# incarnation %u, killing %u, outbox %" PRIu64 " of %" PRIu64 "\n",
 		w->d->incarnation, killing.load(), w->a.taken, w->d->outbox->reserved);
 	for (const producer &p : w->p) {
-		printf("# place %u: state %u, epoch %u, posted %" PRIu64 ", released %" PRIu64
+		printf("# producer %u: state %u, epoch %u, posted %" PRIu64 ", released %" PRIu64
 		       " of %" PRIu64 ", %zu pieces fly\n",
-			p.place, p.state, p.epoch, p.posted, p.released, w->a.turn[p.place],
+			p.producer, p.state, p.epoch, p.posted, p.released, w->a.turn[p.producer],
 			p.wire.size());
 		for (uint32_t s = 0; s < SLOTS; s++)
 			printf("# slot %u: out %d, ticket %" PRIx64 ", header %" PRIx64
 			       ", claim %" PRIx64 ", done %" PRIx64 "\n",
 				s, p.slot[s].out, p.slot[s].ticket,
-				w->load(tokg_hdr_at(&w->g, p.place, s) +
+				w->load(tokg_hdr_at(&w->g, p.producer, s) +
 					offsetof(struct tokg_hdr, ticket)),
-				w->load(tokg_claim_at(&w->g, p.place, s)),
-				w->load(tokg_done_at(&w->g, p.place, s)));
+				w->load(tokg_claim_at(&w->g, p.producer, s)),
+				w->load(tokg_done_at(&w->g, p.producer, s)));
 	}
 }
 
@@ -224,16 +224,16 @@ judge_last(world *w, const producer &p)
 	uint32_t n = 0;
 
 	for (uint32_t s = 0; s < SLOTS; s++) {
-		const uint64_t done = w->load(tokg_done_at(&w->g, p.place, s));
+		const uint64_t done = w->load(tokg_done_at(&w->g, p.producer, s));
 
 		n += done >> 8 == TOKG_TICKET_MAX;
 		if (done >> 8 != p.slot[s].ticket || done >> 8 <= p.first)
-			wrong("place %u slot %u: done %" PRIx64 ", its last ticket %" PRIx64,
-				p.place, s, done, p.slot[s].ticket);
+			wrong("producer %u slot %u: done %" PRIx64 ", its last ticket %" PRIx64,
+				p.producer, s, done, p.slot[s].ticket);
 	}
-	printf("# place %u: %u slots of %u had their last ticket\n", p.place, n, SLOTS);
+	printf("# producer %u: %u slots of %u had their last ticket\n", p.producer, n, SLOTS);
 	if (n == 0)
-		wrong("no slot of place %u had its last ticket", p.place);
+		wrong("no slot of producer %u had its last ticket", p.producer);
 }
 
 /* Nothing is out: all that is told of must have come to its end, and once. */

@@ -210,7 +210,7 @@ def test_two_guests_and_a_queue_pair_that_breaks(initramfs, gpt2_reference, tmp_
             appliance.say("end")
             assert appliance.wait_for("appliance-status") == "0"
             appliance.end()
-            if again == "resumed":  # a new place is no connection made again
+            if again == "resumed":  # a new producer slot is no connection made again
                 assert int(appliance.said("sink_reconnects")[0]) >= 1
             assert not appliance.said("sink_failed")
             agent.say("end")

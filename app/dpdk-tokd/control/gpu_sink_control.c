@@ -81,7 +81,7 @@ show(struct tokd_worker *w, const char path[256])
 	pthread_mutex_lock(&s->lock);
 	memcpy(s->path, path, sizeof(s->path));
 	s->kind = t->ops->name;
-	s->place = t->producer;
+	s->producer = t->producer;
 	s->epoch = t->epoch;
 	s->slots = t->geometry.slots;
 	s->slot_bytes = t->geometry.slot_bytes;

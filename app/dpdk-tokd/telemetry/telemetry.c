@@ -19,7 +19,7 @@
 	X(counters, "Counters, summed. Parameters: int worker, for its own only")                  \
 	X(histograms, "Time by stage. Parameters: int worker, or stage[,worker] for its buckets")  \
 	X(readers, "Readers and taps attached to the token rings. No parameters")                  \
-	X(sink, "GPU sinks: state, place, how far behind; 16 an answer. Parameters: int first")    \
+	X(sink, "GPU sinks: state, producer slot, ids not embedded yet; 16 per answer. Parameters: int first")    \
 	X(config, "Application options as resolved, and where each came from. No parameters")      \
 	X(help, "What counters and stages mean; 64 an answer. Parameters: int first, or name")
 

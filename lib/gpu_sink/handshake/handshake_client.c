@@ -203,7 +203,7 @@ step_answer(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *
 	if (rc <= 0)
 		return rc;
 	if (d->ready.magic != TOKG_READY_MAGIC || d->ready.producer != d->welcome.producer) {
-		tokg_wrong(why, "ready with magic 0x%x for place %u: must be 0x%x for %u",
+		tokg_wrong(why, "ready with magic 0x%x for producer %u: must be 0x%x for %u",
 			d->ready.magic, d->ready.producer, TOKG_READY_MAGIC, d->welcome.producer);
 		return refused(d, w, why);
 	}

@@ -51,7 +51,7 @@ tokg_hello_proved(const struct tokg_hello *h, bool tcp, struct tokg_error *why)
 	if (h->resume != TOKG_NO_PRODUCER &&
 		(h->resume >= TOKG_PRODUCERS_MAX || h->epoch == 0 || h->ring_epoch == 0))
 		return tokg_wrong(
-			why, "place %u of epoch %u to resume: never given", h->resume, h->epoch);
+			why, "producer %u of epoch %u to resume: never given", h->resume, h->epoch);
 	return true;
 }
 
@@ -74,8 +74,8 @@ tokg_welcome_proved(
 	if (!tokg_geometry_proved(&w->geometry, w->geometry.region_bytes, why))
 		return false;
 	if (w->producer >= w->geometry.producers)
-		return tokg_wrong(
-			why, "the agent gave place %u of %u", w->producer, w->geometry.producers);
+		return tokg_wrong(why, "the agent gave producer %u of %u", w->producer,
+			w->geometry.producers);
 	if (w->epoch == 0 || w->ring_epoch == 0)
 		return tokg_wrong(why, "the agent gave epoch %u of ring epoch %u: never 0",
 			w->epoch, w->ring_epoch);
@@ -85,7 +85,7 @@ tokg_welcome_proved(
 	if (h->resume != TOKG_NO_PRODUCER && (w->producer != h->resume || w->epoch != h->epoch ||
 						     w->ring_epoch != h->ring_epoch))
 		return tokg_wrong(why,
-			"the agent gave place %u of epoch %u/%u, not %u of %u/%u: it has restarted",
+			"the agent gave producer %u of epoch %u/%u, not %u of %u/%u: it has restarted",
 			w->producer, w->ring_epoch, w->epoch, h->resume, h->ring_epoch, h->epoch);
 	return true;
 }

@@ -221,7 +221,8 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 		    "writing the ring's first page", why))
 		return false;
 	static_assert(sizeof(ipc) == sizeof(c->d.ipc), "a handle is 64 bytes");
-	/* Some systems have none: ipc stays 0, by which the agent knows that no subscriber can come. */
+	/* Some systems have none: ipc stays 0, by which the agent knows that no subscriber can
+	 * come. */
 	if (cudaIpcGetMemHandle(&ipc, c->outputs) == cudaSuccess)
 		memcpy(c->d.ipc, &ipc, sizeof(ipc));
 	else

@@ -162,7 +162,7 @@ struct tokg_back {
 	uint64_t released; /* slots of this epoch, in order of posting, whose outputs are free again
 			    */
 	uint64_t heartbeat;   /* rises while the agent lives */
-	uint32_t epoch;	      /* granted; 0: the place is free */
+	uint32_t epoch;	      /* granted; 0: the producer slot is free */
 	uint32_t incarnation; /* of the consumer, from 1 on; rises at its restart */
 	uint8_t pad[40];
 };

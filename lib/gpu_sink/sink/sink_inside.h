@@ -64,7 +64,7 @@ enum tokg_sink_broken {
 	TOKG_WHOLE = 0,
 	TOKG_CONNECTION, /* to be made again */
 	TOKG_SILENT,	 /* the agent's heartbeat stands still */
-	TOKG_GRANT,	 /* the place is not ours any more */
+	TOKG_GRANT,	 /* the producer slot is not ours any more */
 	TOKG_BREACH,	 /* a word of the back area that cannot be */
 	TOKG_TICKETS,	 /* a slot's are used up */
 	TOKG_NEVER,	 /* reconnecting is not possible */

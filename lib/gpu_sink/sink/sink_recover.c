@@ -74,13 +74,13 @@ tokg_sink_recover(struct tokg_sink *s, struct tokg_error *why)
 		break;
 	case TOKG_GRANT:
 		snprintf(why->text, sizeof(why->text),
-			"GPU ring: place %" PRIu32 " has epoch %" PRIu32 ", ours is %" PRIu32
-			": tokd-gpu has taken the place back",
+			"GPU ring: producer %" PRIu32 " has epoch %" PRIu32 ", ours is %" PRIu32
+			": tokd-gpu has ended its epoch",
 			s->t->producer, s->t->back->epoch, s->t->epoch);
 		break;
 	case TOKG_BREACH:
 		snprintf(why->text, sizeof(why->text),
-			"GPU ring: place %" PRIu32 ": what was read back cannot be: %" PRIu64
+			"GPU ring: producer %" PRIu32 ": what was read back cannot be: %" PRIu64
 			" slots posted, %" PRIu64 " released, or a done word ahead of its ticket: "
 			"does somebody else write there?",
 			s->t->producer, s->posted, s->t->back->released);

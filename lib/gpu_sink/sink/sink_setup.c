@@ -33,13 +33,13 @@ read_back_once(struct tokg_transport *t, struct tokg_error *why)
 	}
 	if (t->back->epoch != t->epoch || t->back->released != 0)
 		return tokg_wrong(why,
-			"GPU ring: place %" PRIu32 " is not new: epoch %" PRIu32 " with %" PRIu64
+			"GPU ring: producer %" PRIu32 " is not new: epoch %" PRIu32 " with %" PRIu64
 			" slots released, %" PRIu32 " was granted",
 			t->producer, t->back->epoch, t->back->released, t->epoch);
 	for (uint32_t i = 0; i < t->geometry.slots; i++) {
 		if (t->done[i] >> 8 >= TOKG_TICKET_MAX)
 			return tokg_wrong(why,
-				"GPU ring: slot %" PRIu32 " of place %" PRIu32
+				"GPU ring: slot %" PRIu32 " of producer %" PRIu32
 				" has ticket %" PRIu64 ", the last is %llu: restart tokd-gpu",
 				i, t->producer, t->done[i] >> 8,
 				(unsigned long long)TOKG_TICKET_MAX);

@@ -79,7 +79,7 @@ step(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
 	return tokg_dial_step(&s->dial, &s->where, why);
 }
 
-/* From now on a hello is for this place alone. */
+/* From now on a hello is for this producer slot alone. */
 static void
 settled(struct tokg_session *s, struct tokg_transport *t)
 {

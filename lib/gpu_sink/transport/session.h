@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A transport's place at the agent: taken at set-up, and taken again when the connection broke.
- * What a kind of transport does of its own for that is in three calls. Set-up only.
+ * A transport's producer slot at the agent: obtained at set-up, and again after the connection
+ * breaks. Three calls do what differs between transports. Set-up only.
  *
  *   prepare ─▶ hello ... welcome ─▶ admit ─▶ ready ... ready ─▶ goes on
  *      │ failed at any point: undo
@@ -12,13 +12,13 @@
 #include "handshake/handshake_client.h"
 #include "transport.h"
 
-#define TOKG_RECONNECT_MS 3000	   /* to get the place back; the agent keeps it for a second */
+#define TOKG_RECONNECT_MS 3000	   /* to get the producer slot back; the agent keeps it for 1 s */
 #define TOKG_RECONNECT_PAUSE_MS 20 /* between attempts */
 
 struct tokg_session_calls {
 	/* What the hello needs. NULL: nothing. */
 	bool (*prepare)(struct tokg_transport *t, struct tokg_hello *h, struct tokg_error *why);
-	/* The welcome is proved, and t's geometry, place and epochs are set. */
+	/* The welcome is proved, and t's geometry, producer slot and epochs are set. */
 	bool (*admit)(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd,
 		struct tokg_error *why);
 	/* Back to before prepare. NULL: nothing. */

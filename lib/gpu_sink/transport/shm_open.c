@@ -128,7 +128,8 @@ describe(const struct tokg_transport *t, char path[256])
 	const struct tokg_shm *s = (const struct tokg_shm *)t;
 
 	snprintf(path, 256,
-		"%s, place %u of %u: %u slots of %u bytes, by stores into %s (%" PRIu64 " bytes)",
+		"%s, producer %u of %u: %u slots of %u bytes, by stores into %s (%" PRIu64
+		" bytes)",
 		t->ops->name, t->producer, t->geometry.producers, t->geometry.slots,
 		t->geometry.slot_bytes,
 		s->gpu	  ? "GPU memory (dma-buf, write-combined)"

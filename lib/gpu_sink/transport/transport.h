@@ -3,8 +3,8 @@
  * How a producer's writes come into the GPU ring. One interface, three kinds behind it (shm, cuda,
  * verbs), chosen at set-up; the hot path calls through `ops` and does not know which it is.
  *
- * A transport belongs to one worker and one producer's place. Nothing here locks or allocates after
- * tokg_transport_open; post, flush, poll and read_back do not call the kernel.
+ * A transport belongs to one worker and one producer's producer slot. Nothing here locks or
+ * allocates after tokg_transport_open; post, flush, poll and read_back do not call the kernel.
  */
 #ifndef TOKG_TRANSPORT_H
 #define TOKG_TRANSPORT_H
@@ -43,10 +43,10 @@ struct tokg_transport_ops {
 	 */
 	int (*read_back)(struct tokg_transport *t);
 	/*
-	 * Not hot. The connection is broken: make another for the same place and epoch, and read
-	 * the headers' tickets of this producer into tickets[slots]: what was published before.
-	 * Called again and again; 1: done; 0: not yet; below 0 and `why`: not possible (agent gone,
-	 * epoch changed).
+	 * Not hot. The connection is broken: make another for the same producer slot and epoch, and
+	 * read the headers' tickets of this producer into tickets[slots]: what was published
+	 * before. Called again and again; 1: done; 0: not yet; below 0 and `why`: not possible
+	 * (agent gone, epoch changed).
 	 */
 	int (*reconnect)(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why);
 	/* For the log: which way it took and why. Not hot. */

@@ -177,7 +177,7 @@ describe(const struct tokg_transport *t, char path[256])
 	const uint32_t mtu = theirs->mtu < v->mine.mtu ? theirs->mtu : v->mine.mtu;
 
 	snprintf(path, 256,
-		"verbs, place %u of %u: %s, %s, MTU %u, QPN 0x%x PSN 0x%x to QPN 0x%x PSN 0x%x, "
+		"verbs, producer %u of %u: %s, %s, MTU %u, QPN 0x%x PSN 0x%x to QPN 0x%x PSN 0x%x, "
 		"rkey 0x%x",
 		t->producer, t->geometry.producers,
 		t->order == TOKG_ORDER_STRICT ? "STRICT" : "FAST", v->rdma.text, 128u << mtu,

@@ -125,7 +125,7 @@ tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct to
 	struct tokg_welcome *w, struct tokg_error *why)
 {
 	if (producer >= TOKG_PRODUCERS_MAX)
-		return tokg_wrong(why, "place %u: at most %u", producer, TOKG_PRODUCERS_MAX - 1);
+		return tokg_wrong(why, "producer %u: at most %u", producer, TOKG_PRODUCERS_MAX - 1);
 	if (!tokg_qp_proved(&s->rdma, theirs, why))
 		return false;
 	tokg_verbs_end(s, producer);

@@ -90,8 +90,8 @@ while read -r command; do
 		wait_for /tmp/appliance 'the connection broke'
 		echo '@@ broken yes'
 		;;
-	again) # the place was resumed; or, on a busy host, it was kept no longer, and there is another, of another epoch
-		wait_for /tmp/appliance 'connected again\|verbs, place .* epoch [2-9]'
+	again) # the producer slot was resumed; or, on a busy host, it was kept no longer, and there is another, of another epoch
+		wait_for /tmp/appliance 'connected again\|verbs, producer .* epoch [2-9]'
 		grep -q 'connected again' /tmp/appliance && echo '@@ again resumed' || echo '@@ again anew'
 		;;
 	end) break ;;

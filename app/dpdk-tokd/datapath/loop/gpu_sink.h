@@ -40,7 +40,7 @@ struct tokd_sink {
 	pthread_mutex_t lock;
 	char path[256]; /* which way was taken, and why */
 	const char *kind;
-	uint32_t place, epoch, slots, slot_bytes;
+	uint32_t producer, epoch, slots, slot_bytes;
 	uint64_t out_bytes;
 };
 

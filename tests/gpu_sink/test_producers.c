@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "tokd-gpu/consumer.h"
-#include "places_fixture.h"
+#include "producers_fixture.h"
 
 static void
-a_place_is_granted_with_an_epoch_in_the_ring(void **state)
+a_producer_slot_is_granted_with_an_epoch_in_the_ring(void **state)
 {
 	struct fixture *f = *state;
 
@@ -28,91 +28,92 @@ refusals_say_why(void **state)
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(7);
 	struct tokg_error why;
-	uint32_t place;
+	uint32_t producer;
 
 	h.n_ids[0] = 101;
-	assert_int_equal(tokg_places_grant(&f->places, &h, 1, f->now, &place, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 1, f->now, &producer, &why), -1);
 	assert_non_null(strstr(why.text, "has 101 ids, the table 100 rows"));
 	granted(f, 0, 1);
 	granted(f, 1, 2);
 	h = hello(2);
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
-	assert_non_null(strstr(why.text, "all 2 places are taken: raise --producers"));
-	tokg_places_left(&f->places, 2, f->now);
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), 0);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
+	assert_non_null(strstr(why.text, "all 2 producer slots are taken: raise --producers"));
+	tokg_producers_left(&f->producers, 2, f->now);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), 0);
 	h.resume = 0;
 	h.epoch = 1;
 	h.ring_epoch = 78;
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
 	assert_non_null(strstr(why.text, "restarted"));
 	h.ring_epoch = 77; /* of another worker */
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
 	h.resume = 63;
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
 	assert_non_null(strstr(why.text, "not there to be resumed"));
 }
 
 static void
-a_place_is_kept_a_second_for_resume(void **state)
+a_producer_slot_is_kept_a_second_for_resume(void **state)
 {
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(0);
 	struct tokg_error why;
-	uint32_t place = granted(f, 0, 1);
+	uint32_t producer = granted(f, 0, 1);
 
-	h.resume = place;
+	h.resume = producer;
 	h.epoch = 1;
 	h.ring_epoch = 77;
-	tokg_places_left(&f->places, 1, f->now + 1); /* later than the turn began */
+	tokg_producers_left(&f->producers, 1, f->now + 1); /* later than the turn began */
 	turn(f);
 	f->now += S;
 	turn(f);
 	assert_int_equal(epoch_word(f, 0), 1 | 1ull << 32);
-	assert_int_equal(tokg_places_grant(&f->places, &h, 2, f->now, &place, &why), 1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 2, f->now, &producer, &why), 1);
 	/* A second connection takes it from the first, whose end means nothing then. */
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), 1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), 1);
 	assert_int_equal(f->disconnected, 2);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_TAKEN);
-	tokg_places_left(&f->places, 3, f->now);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_TAKEN);
+	tokg_producers_left(&f->producers, 3, f->now);
 	f->now += S;
 	turn(f);
 	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
 	assert_int_equal(f->n_fences, 1);
 	assert_int_equal(f->fenced_at_epoch, 1); /* before the epoch is taken away */
-	assert_int_equal(tokg_places_grant(&f->places, &h, 4, f->now, &place, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 4, f->now, &producer, &why), -1);
 }
 
 static void
 an_ended_place_is_free_when_all_is_done_told_and_given_back(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t place = granted(f, 0, 1);
+	const uint32_t producer = granted(f, 0, 1);
 
-	fake_post(&f->fake, place, 0, 1);
-	fake_post(&f->fake, place, 1, 1);
-	tokg_places_end(&f->places, place);
+	fake_post(&f->fake, producer, 0, 1);
+	fake_post(&f->fake, producer, 1, 1);
+	tokg_producers_end(&f->producers, producer);
 	assert_int_equal(f->disconnected, 1);
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	tell(f, 0, 1);
-	fake_done(&f->fake, place, 0, 1, TOKG_OK);
+	fake_done(&f->fake, producer, 0, 1, TOKG_OK);
 	f->now += S;
 	turn(f); /* slot 1 is not done */
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	tell(f, 1, 1);
-	fake_done(&f->fake, place, 1, 1, TOKG_STALE);
+	fake_done(&f->fake, producer, 1, 1, TOKG_STALE);
 	f->now += S;
 	tokg_delivery_turn(&f->delivery);
-	tokg_places_turn(&f->places, f->now, f->delivery.told); /* a subscriber has it still */
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	tokg_producers_turn(
+		&f->producers, f->now, f->delivery.told); /* a subscriber has it still */
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 	/* Tickets go on; postings begin anew. */
 	assert_int_equal(granted(f, 3, 4), 0);
 	tell(f, 0, 2);
-	fake_done(&f->fake, place, 0, 2, TOKG_OK);
+	fake_done(&f->fake, producer, 0, 2, TOKG_OK);
 	turn(f);
 	assert_int_equal(released(f, 0), 1);
 }
@@ -121,20 +122,20 @@ static void
 is_not_free_before_what_was_done_is_told(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t place = granted(f, 0, 1);
+	const uint32_t producer = granted(f, 0, 1);
 	const uint64_t index = fake_reserve(&f->fake);
 	const struct tokg_out_entry e = entry(0, 1);
 
-	tokg_places_end(&f->places, place);
-	fake_done(&f->fake, place, 0, 1, TOKG_OK);
+	tokg_producers_end(&f->producers, producer);
+	fake_done(&f->fake, producer, 0, 1, TOKG_OK);
 	f->now += S;
 	turn(f); /* done, but its entry is not there yet */
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	fake_tell_at(&f->fake, index, &e);
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 	assert_int_equal(f->delivery.head, 1);
 }
 
@@ -155,17 +156,17 @@ static void
 a_grant_that_is_taken_back_leaves_the_connection(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t place = granted(f, 0, 5);
+	const uint32_t producer = granted(f, 0, 5);
 
-	tokg_places_left(&f->places, 5, f->now);
-	tokg_places_end(&f->places, place);
+	tokg_producers_left(&f->producers, 5, f->now);
+	tokg_producers_end(&f->producers, producer);
 	assert_int_equal(f->disconnected, 0);
 	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
 	assert_int_equal(f->n_fences, 1);
-	tokg_places_left(&f->places, 5, f->now); /* after the answer it ends: nobody's */
+	tokg_producers_left(&f->producers, 5, f->now); /* after the answer it ends: nobody's */
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 }
 
 static void
@@ -180,7 +181,7 @@ meanwhile(void *owner)
 	struct fixture *f = owner;
 
 	f->now += TOKG_STOP_SLICE_MS * 1000000ull;
-	tokg_places_turn(&f->places, f->now, f->delivery.told);
+	tokg_producers_turn(&f->producers, f->now, f->delivery.told);
 }
 
 /* So many looks, a tenth of a second apart: what the last one said; all before it: 0. */
@@ -208,7 +209,7 @@ producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
 	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
 	f->fake.slow = 90;
 	assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
-	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 0) +
+	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 0) +
 						     offsetof(struct tokg_back, heartbeat)),
 		90);
 	f->fake.slow = 1000; /* never */
@@ -288,8 +289,10 @@ the_heartbeat_rises_in_every_place_that_is_taken(void **state)
 	for (uint64_t i = 1; i < 4; i++) {
 		f->now += TOKG_HEARTBEAT_NS;
 		turn(f);
-		assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 0) + at), i);
-		assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 1) + at), 0);
+		assert_int_equal(
+			fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 0) + at), i);
+		assert_int_equal(
+			fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 1) + at), 0);
 	}
 }
 
@@ -298,9 +301,9 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_place_is_granted_with_an_epoch_in_the_ring),
+		T(a_producer_slot_is_granted_with_an_epoch_in_the_ring),
 		T(refusals_say_why),
-		T(a_place_is_kept_a_second_for_resume),
+		T(a_producer_slot_is_kept_a_second_for_resume),
 		T(an_ended_place_is_free_when_all_is_done_told_and_given_back),
 		T(is_not_free_before_what_was_done_is_told),
 		T(a_worker_that_comes_anew_ends_what_it_had),
@@ -314,5 +317,5 @@ main(void)
 #undef T
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu places", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("gpu producers", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "places.h"
+#include "producers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,8 +9,8 @@
 #include "tables_inside.h"
 
 bool
-tokg_places_create(struct tokg_places *p, struct tokg_device *device, uint32_t ring_epoch,
-	const struct tokg_places_calls *calls)
+tokg_producers_create(struct tokg_producers *p, struct tokg_device *device, uint32_t ring_epoch,
+	const struct tokg_producers_calls *calls)
 {
 	const struct tokg_geometry *g = &device->geometry;
 
@@ -19,16 +19,16 @@ tokg_places_create(struct tokg_places *p, struct tokg_device *device, uint32_t r
 	p->device = device;
 	p->geometry = *g;
 	p->ring_epoch = ring_epoch;
-	p->place = calloc(g->producers, sizeof(*p->place));
+	p->producer = calloc(g->producers, sizeof(*p->producer));
 	p->done = calloc(g->slots, sizeof(*p->done));
 	p->hdr = calloc(g->slots, sizeof(*p->hdr));
-	if (p->place == NULL || p->done == NULL || p->hdr == NULL) {
-		tokg_places_free(p);
+	if (p->producer == NULL || p->done == NULL || p->hdr == NULL) {
+		tokg_producers_free(p);
 		return false;
 	}
 	for (uint32_t i = 0; i < g->producers; i++) {
-		if (!tokg_postings_create(&p->place[i].postings, g)) {
-			tokg_places_free(p);
+		if (!tokg_postings_create(&p->producer[i].postings, g)) {
+			tokg_producers_free(p);
 			return false;
 		}
 	}
@@ -36,20 +36,20 @@ tokg_places_create(struct tokg_places *p, struct tokg_device *device, uint32_t r
 }
 
 void
-tokg_places_free(struct tokg_places *p)
+tokg_producers_free(struct tokg_producers *p)
 {
-	for (uint32_t i = 0; p->place != NULL && i < p->geometry.producers; i++)
-		tokg_postings_free(&p->place[i].postings);
-	free(p->place);
+	for (uint32_t i = 0; p->producer != NULL && i < p->geometry.producers; i++)
+		tokg_postings_free(&p->producer[i].postings);
+	free(p->producer);
 	free(p->done);
 	free(p->hdr);
 	memset(p, 0, sizeof(*p));
 }
 
 static void
-write_word(struct tokg_places *p, uint32_t place, size_t field, uint64_t value)
+write_word(struct tokg_producers *p, uint32_t producer, size_t field, uint64_t value)
 {
-	const uint64_t at = tokg_back_at(&p->geometry, place) + field;
+	const uint64_t at = tokg_back_at(&p->geometry, producer) + field;
 
 	if (p->device->ops->write_u64(p->device, at, value) < 0)
 		p->broken = true;
@@ -57,27 +57,27 @@ write_word(struct tokg_places *p, uint32_t place, size_t field, uint64_t value)
 
 /* Epoch and incarnation share a word. */
 static void
-write_epoch(struct tokg_places *p, uint32_t place, uint32_t epoch)
+write_epoch(struct tokg_producers *p, uint32_t producer, uint32_t epoch)
 {
 	static_assert(offsetof(struct tokg_back, epoch) % 8 == 0 &&
 			      offsetof(struct tokg_back, incarnation) ==
 				      offsetof(struct tokg_back, epoch) + 4,
 		"written as one word");
-	write_word(p, place, offsetof(struct tokg_back, epoch),
+	write_word(p, producer, offsetof(struct tokg_back, epoch),
 		epoch | (uint64_t)p->device->incarnation << 32);
 }
 
 static bool
-read_done(struct tokg_places *p, uint32_t place)
+read_done(struct tokg_producers *p, uint32_t producer)
 {
-	if (p->device->ops->read(p->device, tokg_done_at(&p->geometry, place, 0), p->done,
+	if (p->device->ops->read(p->device, tokg_done_at(&p->geometry, producer, 0), p->done,
 		    p->geometry.slots * sizeof(*p->done)) < 0)
 		p->broken = true;
 	return !p->broken;
 }
 
 bool
-tokg_places_taken(struct tokg_places *p, uint64_t *n)
+tokg_producers_taken(struct tokg_producers *p, uint64_t *n)
 {
 	if (p->device->ops->taken(p->device, n) < 0)
 		p->broken = true;
@@ -85,54 +85,54 @@ tokg_places_taken(struct tokg_places *p, uint64_t *n)
 }
 
 void
-tokg_places_end(struct tokg_places *p, uint32_t place)
+tokg_producers_end(struct tokg_producers *p, uint32_t producer)
 {
-	struct tokg_place *t = &p->place[place];
+	struct tokg_producer *t = &p->producer[producer];
 
-	if (t->state == TOKG_PLACE_FREE || t->state == TOKG_PLACE_ENDING)
+	if (t->state == TOKG_PRODUCER_FREE || t->state == TOKG_PRODUCER_ENDING)
 		return;
-	if (t->state == TOKG_PLACE_TAKEN)
+	if (t->state == TOKG_PRODUCER_TAKEN)
 		p->calls.disconnect(p->calls.owner, t->link);
-	t->state = TOKG_PLACE_ENDING;
-	p->calls.fence(p->calls.owner, place);
-	write_epoch(p, place, 0);
+	t->state = TOKG_PRODUCER_ENDING;
+	p->calls.fence(p->calls.owner, producer);
+	write_epoch(p, producer, 0);
 	t->since_ns = 0;
 	t->all_done = false;
 	p->ended++;
 }
 
 static int
-resume(struct tokg_places *p, const struct tokg_hello *h, uint64_t link, uint32_t *place,
+resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint32_t *producer,
 	struct tokg_error *why)
 {
-	struct tokg_place *t;
+	struct tokg_producer *t;
 	uint64_t before;
 
 	if (h->ring_epoch != p->ring_epoch) {
 		tokg_agent_wrong(why, "no place to resume: the agent was restarted meanwhile");
 		return -1;
 	}
-	t = h->resume < p->geometry.producers ? &p->place[h->resume] : NULL;
-	if (t == NULL || (t->state != TOKG_PLACE_TAKEN && t->state != TOKG_PLACE_KEPT) ||
+	t = h->resume < p->geometry.producers ? &p->producer[h->resume] : NULL;
+	if (t == NULL || (t->state != TOKG_PRODUCER_TAKEN && t->state != TOKG_PRODUCER_KEPT) ||
 		t->epoch != h->epoch || t->instance != h->instance || t->worker != h->worker) {
 		tokg_agent_wrong(why,
-			"place %u, epoch %u is not there to be resumed: it ended %d ms after its "
+			"producer %u, epoch %u is not there to be resumed: it ended %d ms after its "
 			"connection, or is another's; ask for a new one",
 			h->resume, h->epoch, (int)(TOKG_KEEP_NS / 1000000));
 		return -1;
 	}
 	before = t->link;
 	t->link = link;
-	if (t->state == TOKG_PLACE_TAKEN && before != link)
+	if (t->state == TOKG_PRODUCER_TAKEN && before != link)
 		p->calls.disconnect(p->calls.owner, before);
-	t->state = TOKG_PLACE_TAKEN;
-	*place = h->resume;
+	t->state = TOKG_PRODUCER_TAKEN;
+	*producer = h->resume;
 	p->resumes++;
 	return 1;
 }
 
 static bool
-ids_fit(const struct tokg_places *p, const struct tokg_hello *h, struct tokg_error *why)
+ids_fit(const struct tokg_producers *p, const struct tokg_hello *h, struct tokg_error *why)
 {
 	for (uint32_t i = 0; i < h->n_vocabs; i++) {
 		if (h->n_ids[i] > p->geometry.n_ids)
@@ -146,39 +146,40 @@ ids_fit(const struct tokg_places *p, const struct tokg_hello *h, struct tokg_err
 
 /* A worker that comes anew will not resume what it had. */
 static void
-end_predecessor(struct tokg_places *p, const struct tokg_hello *h)
+end_predecessor(struct tokg_producers *p, const struct tokg_hello *h)
 {
 	for (uint32_t i = 0; i < p->geometry.producers; i++) {
-		const struct tokg_place *t = &p->place[i];
+		const struct tokg_producer *t = &p->producer[i];
 
-		if (t->state != TOKG_PLACE_FREE && t->instance == h->instance &&
+		if (t->state != TOKG_PRODUCER_FREE && t->instance == h->instance &&
 			t->worker == h->worker)
-			tokg_places_end(p, i);
+			tokg_producers_end(p, i);
 	}
 }
 
 int
-tokg_places_grant(struct tokg_places *p, const struct tokg_hello *h, uint64_t link, uint64_t now_ns,
-	uint32_t *place, struct tokg_error *why)
+tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link,
+	uint64_t now_ns, uint32_t *producer, struct tokg_error *why)
 {
 	uint32_t soon = 0, i;
-	struct tokg_place *t;
+	struct tokg_producer *t;
 
 	if (!ids_fit(p, h, why))
 		return -1;
 	if (h->resume != TOKG_NO_PRODUCER)
-		return resume(p, h, link, place, why);
+		return resume(p, h, link, producer, why);
 	end_predecessor(p, h);
-	for (i = 0; i < p->geometry.producers && p->place[i].state != TOKG_PLACE_FREE; i++)
-		soon += p->place[i].state != TOKG_PLACE_TAKEN;
+	for (i = 0; i < p->geometry.producers && p->producer[i].state != TOKG_PRODUCER_FREE; i++)
+		soon += p->producer[i].state != TOKG_PRODUCER_TAKEN;
 	if (i == p->geometry.producers) {
 		tokg_agent_wrong(why,
-			soon > 0 ? "all %u places are taken, %u of them not for long: try again"
-				 : "all %u places are taken: raise --producers of tokd-gpu",
+			soon > 0
+				? "all %u producer slots are taken, %u of them not for long: try again"
+				: "all %u producer slots are taken: raise --producers of tokd-gpu",
 			p->geometry.producers, soon);
 		return soon > 0 ? 0 : -1;
 	}
-	t = &p->place[i];
+	t = &p->producer[i];
 	if (!read_done(p, i)) {
 		tokg_agent_wrong(why, "the device does not answer");
 		return -1;
@@ -188,7 +189,7 @@ tokg_places_grant(struct tokg_places *p, const struct tokg_hello *h, uint64_t li
 	tokg_postings_begin(&t->postings, p->done);
 	if (++p->last_epoch == 0)
 		p->last_epoch = 1;
-	t->state = TOKG_PLACE_TAKEN;
+	t->state = TOKG_PRODUCER_TAKEN;
 	t->epoch = p->last_epoch;
 	t->worker = h->worker;
 	t->instance = h->instance;
@@ -198,18 +199,18 @@ tokg_places_grant(struct tokg_places *p, const struct tokg_hello *h, uint64_t li
 	write_word(p, i, offsetof(struct tokg_back, released), 0);
 	write_epoch(p, i, t->epoch);
 	p->grants++;
-	*place = i;
+	*producer = i;
 	return 1;
 }
 
 void
-tokg_places_left(struct tokg_places *p, uint64_t link, uint64_t now_ns)
+tokg_producers_left(struct tokg_producers *p, uint64_t link, uint64_t now_ns)
 {
 	for (uint32_t i = 0; i < p->geometry.producers; i++) {
-		struct tokg_place *t = &p->place[i];
+		struct tokg_producer *t = &p->producer[i];
 
-		if (t->state == TOKG_PLACE_TAKEN && t->link == link) {
-			t->state = TOKG_PLACE_KEPT;
+		if (t->state == TOKG_PRODUCER_TAKEN && t->link == link) {
+			t->state = TOKG_PRODUCER_KEPT;
 			t->since_ns = now_ns;
 		}
 	}
@@ -224,12 +225,12 @@ is_over(uint64_t now_ns, uint64_t since_ns, uint64_t limit_ns)
 
 /* Nothing of it is published and not done. */
 static bool
-all_done(struct tokg_places *p, uint32_t place)
+all_done(struct tokg_producers *p, uint32_t producer)
 {
-	if (p->device->ops->read(p->device, tokg_hdr_at(&p->geometry, place, 0), p->hdr,
+	if (p->device->ops->read(p->device, tokg_hdr_at(&p->geometry, producer, 0), p->hdr,
 		    p->geometry.slots * sizeof(*p->hdr)) < 0)
 		p->broken = true;
-	if (!read_done(p, place))
+	if (!read_done(p, producer))
 		return false;
 	for (uint32_t s = 0; s < p->geometry.slots; s++) {
 		if (p->hdr[s].ticket == (p->done[s] >> 8) + 1)
@@ -243,30 +244,30 @@ all_done(struct tokg_places *p, uint32_t place)
  * What still waits for its turn then waits for a slot that was never published.
  */
 static void
-look_at_ending(struct tokg_places *p, uint32_t i, uint64_t now_ns, uint64_t told)
+look_at_ending(struct tokg_producers *p, uint32_t i, uint64_t now_ns, uint64_t told)
 {
-	struct tokg_place *t = &p->place[i];
+	struct tokg_producer *t = &p->producer[i];
 	uint32_t dropped;
 
 	if (!t->all_done) {
 		if (!is_over(now_ns, t->since_ns, TOKG_ENDING_LOOK_NS))
 			return;
 		t->since_ns = now_ns;
-		t->all_done = all_done(p, i) && tokg_places_taken(p, &t->all_told);
+		t->all_done = all_done(p, i) && tokg_producers_taken(p, &t->all_told);
 	}
 	if (!t->all_done || told < t->all_told)
 		return;
 	tokg_postings_settle(&t->postings, NULL);
 	dropped = tokg_postings_drop_pending(&t->postings);
 	if (dropped > 0)
-		tokg_log("place %u: %u entries behind a slot that was never posted: dropped", i,
+		tokg_log("producer %u: %u entries behind a slot that was never posted: dropped", i,
 			dropped);
 	if (tokg_postings_idle(&t->postings))
-		t->state = TOKG_PLACE_FREE;
+		t->state = TOKG_PRODUCER_FREE;
 }
 
 void
-tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told)
+tokg_producers_turn(struct tokg_producers *p, uint64_t now_ns, uint64_t told)
 {
 	const bool beat = now_ns - p->beat_ns >= TOKG_HEARTBEAT_NS;
 
@@ -275,24 +276,24 @@ tokg_places_turn(struct tokg_places *p, uint64_t now_ns, uint64_t told)
 		p->heartbeat++;
 	}
 	for (uint32_t i = 0; i < p->geometry.producers; i++) {
-		struct tokg_place *t = &p->place[i];
+		struct tokg_producer *t = &p->producer[i];
 
-		if (t->state == TOKG_PLACE_FREE)
+		if (t->state == TOKG_PRODUCER_FREE)
 			continue;
 		if (beat)
 			write_word(p, i, offsetof(struct tokg_back, heartbeat), p->heartbeat);
-		if (t->state == TOKG_PLACE_KEPT && is_over(now_ns, t->since_ns, TOKG_KEEP_NS))
-			tokg_places_end(p, i);
-		if (t->state == TOKG_PLACE_ENDING)
+		if (t->state == TOKG_PRODUCER_KEPT && is_over(now_ns, t->since_ns, TOKG_KEEP_NS))
+			tokg_producers_end(p, i);
+		if (t->state == TOKG_PRODUCER_ENDING)
 			look_at_ending(p, i, now_ns, told);
 	}
 }
 
 void
-tokg_places_settle(struct tokg_places *p)
+tokg_producers_settle(struct tokg_producers *p)
 {
 	for (uint32_t i = 0; i < p->geometry.producers; i++) {
-		struct tokg_postings *q = &p->place[i].postings;
+		struct tokg_postings *q = &p->producer[i].postings;
 
 		if (tokg_postings_waits(q) && read_done(p, i))
 			tokg_postings_settle(q, p->done);
@@ -300,10 +301,10 @@ tokg_places_settle(struct tokg_places *p)
 }
 
 void
-tokg_places_release(struct tokg_places *p, uint64_t passed)
+tokg_producers_release(struct tokg_producers *p, uint64_t passed)
 {
 	for (uint32_t i = 0; i < p->geometry.producers; i++) {
-		struct tokg_place *t = &p->place[i];
+		struct tokg_producer *t = &p->producer[i];
 		const uint64_t oldest = tokg_postings_oldest(&t->postings);
 		uint64_t released;
 
@@ -313,7 +314,7 @@ tokg_places_release(struct tokg_places *p, uint64_t passed)
 		if (released == t->released)
 			continue;
 		t->released = released;
-		if (t->state != TOKG_PLACE_ENDING)
+		if (t->state != TOKG_PRODUCER_ENDING)
 			write_word(p, i, offsetof(struct tokg_back, released), released);
 	}
 }

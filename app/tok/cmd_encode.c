@@ -69,14 +69,14 @@ piece_of(struct split *o, size_t n)
 }
 
 static bool
-check_split(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_split(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	struct split *s = field;
 
 	*s = (struct split){.random = strncmp(text, "random:", 7) == 0};
 	if (s->random ? !opt_number(text + 7, 0, UINT64_MAX, &s->seed)
 		      : !opt_number(text, 1, UINT64_MAX, &s->piece))
-		return opt_wrong(why, "give a number from 1, or random:SEED");
+		return opt_wrong(err, "give a number from 1, or random:SEED");
 	s->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
 	return true;
 }

@@ -62,13 +62,13 @@ show(void *ctx, enum tok_train_stage stage, uint64_t done, uint64_t total)
 /* ---- options ---- */
 
 static bool
-check_pretokenizer(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_pretokenizer(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	enum tok_pretok *pretok = field;
 
 	*pretok = tok_pretok_by_name(text);
 	return *pretok != TOK_PRETOK_NONE ||
-	       opt_wrong(why, "not implemented (implemented: " TOK_PRETOK_NAMES ")");
+	       opt_wrong(err, "not implemented (implemented: " TOK_PRETOK_NAMES ")");
 }
 
 #define BPE "Of --model bpe"

@@ -9,7 +9,7 @@
 
 /* As the log, telemetry and tok print it: anything shorter might be meant as a decimal number. */
 static bool
-checksum(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+checksum(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	const char *digits = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
 	uint32_t *v = field;
@@ -18,7 +18,7 @@ checksum(const struct opt_def *d, const char *text, void *field, struct opt_erro
 	if (strlen(digits) == 8 && strspn(digits, "0123456789abcdefABCDEF") == 8)
 		*v = (uint32_t)strtoul(digits, NULL, 16);
 	return *v != 0 /* which is none */ ||
-	       opt_wrong(why,
+	       opt_wrong(err,
 		       "give its checksum, 8 hexadecimal digits: dpdk-tokd logs it at start, "
 		       "tok vocab info prints it");
 }

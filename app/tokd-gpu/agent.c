@@ -52,9 +52,9 @@ link_of(const struct tokg_agent_listener *l, uint64_t id)
 }
 
 static void
-refuse(struct tokg_welcome *w, const struct tokg_error *why)
+refuse(struct tokg_welcome *w, const struct tokg_error *err)
 {
-	snprintf(w->message, sizeof(w->message), "%.*s", (int)sizeof(w->message) - 1, why->text);
+	snprintf(w->message, sizeof(w->message), "%.*s", (int)sizeof(w->message) - 1, err->text);
 }
 
 static const char *
@@ -84,10 +84,10 @@ fd_missing(const struct tokg_device *d)
 /* One that resumes may have come by another listener before. */
 static bool
 grant_verbs(const struct tokg_agent_listener *l, uint32_t producer, const struct tokg_hello *hello,
-	struct tokg_welcome *w, struct tokg_error *why)
+	struct tokg_welcome *w, struct tokg_error *err)
 {
 	fence(l->agent, producer);
-	return tokg_verbs_grant(l->verbs, producer, &hello->qp, w, why);
+	return tokg_verbs_grant(l->verbs, producer, &hello->qp, w, err);
 }
 
 static int
@@ -95,7 +95,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 {
 	const struct tokg_agent_listener *l = owner;
 	struct tokg_agent *a = l->agent;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	uint32_t producer;
 	int rc;
 
@@ -108,12 +108,12 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		return -1;
 	}
 	rc = tokg_producers_grant(
-		&a->producers, hello, link_of(l, id), tokg_now_ns(), &producer, &why);
+		&a->producers, hello, link_of(l, id), tokg_now_ns(), &producer, &err);
 	if (rc <= 0) {
-		refuse(w, &why);
+		refuse(w, &err);
 		if (rc < 0)
 			tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker,
-				hello->instance, why.text);
+				hello->instance, err.text);
 		return rc;
 	}
 	w->producer = producer;
@@ -124,13 +124,13 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
-	} else if (!grant_verbs(l, producer, hello, w, &why)) {
+	} else if (!grant_verbs(l, producer, hello, w, &err)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
-			why.text);
+			err.text);
 		/* Its connection stays, for the answer. */
 		tokg_producers_left(&a->producers, link_of(l, id), tokg_now_ns());
 		tokg_producers_end(&a->producers, producer);
-		refuse(w, &why);
+		refuse(w, &err);
 		w->producer = TOKG_NO_PRODUCER;
 		return -1;
 	}
@@ -154,18 +154,18 @@ left(void *owner, uint64_t id)
 }
 
 static void
-starved(void *owner, const struct tokg_error *why)
+starved(void *owner, const struct tokg_error *err)
 {
-	tokg_log("producers: %s", why->text);
+	tokg_log("producers: %s", err->text);
 }
 
 static bool
-watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
+watch_fd(struct tokg_agent *a, int fd, struct tokg_error *err)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	return epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ||
-	       tokg_agent_wrong(why,
+	       tokg_agent_wrong(err,
 		       "watching descriptor %d (epoll_ctl): %s: see "
 		       "fs.epoll.max_user_watches",
 		       fd, strerror(errno));
@@ -173,7 +173,7 @@ watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
 
 static bool
 open_verbs(struct tokg_agent *a, struct tokg_agent_listener *l, const char *host,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	const struct tokg_verbs_server_config c = {
 		.geometry = &a->device->geometry,
@@ -188,16 +188,16 @@ open_verbs(struct tokg_agent *a, struct tokg_agent_listener *l, const char *host
 	};
 	char path[256] = "";
 
-	l->verbs = tokg_verbs_server_open(&c, path, why);
+	l->verbs = tokg_verbs_server_open(&c, path, err);
 	if (l->verbs == NULL)
 		return false;
 	tokg_log("verbs: %s; order: %s (%s)", path,
-		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_why);
+		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_reason);
 	return true;
 }
 
 static bool
-open_listener(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
+open_listener(struct tokg_agent *a, uint32_t i, struct tokg_error *err)
 {
 	const struct tokg_listen *at = &a->o->listen[i];
 	struct tokg_agent_listener *l = &a->listener[i];
@@ -210,17 +210,17 @@ open_listener(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
 		.owner = l,
 	};
 
-	if (c.path == NULL && !open_verbs(a, l, at->host, why))
+	if (c.path == NULL && !open_verbs(a, l, at->host, err))
 		return false;
 	l->agent = a;
 	l->index = i;
-	l->server = tokg_server_open(&c, why);
-	return l->server != NULL && watch_fd(a, tokg_server_fd(l->server), why);
+	l->server = tokg_server_open(&c, err);
+	return l->server != NULL && watch_fd(a, tokg_server_fd(l->server), err);
 }
 
 /* Blocked before any thread is made: they come here alone. */
 static bool
-open_signals(struct tokg_agent *a, struct tokg_error *why)
+open_signals(struct tokg_agent *a, struct tokg_error *err)
 {
 	sigset_t set;
 
@@ -229,15 +229,15 @@ open_signals(struct tokg_agent *a, struct tokg_error *why)
 	sigaddset(&set, SIGTERM);
 	a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (a->signals < 0)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"waiting for SIGTERM (signalfd): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
-	return watch_fd(a, a->signals, why);
+	return watch_fd(a, a->signals, err);
 }
 
 bool
 tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
-	uint64_t instance, uint32_t ring_epoch, struct tokg_error *why)
+	uint64_t instance, uint32_t ring_epoch, struct tokg_error *err)
 {
 	const struct tokg_producers_calls calls = {disconnect, fence, a};
 
@@ -249,19 +249,19 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 	a->delivery.ring_fd = a->subscribers.epoll = a->subscribers.listener.fd = a->signals = -1;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (a->epoll < 0)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"watching sockets (epoll_create): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
 	if (!tokg_producers_create(&a->producers, device, ring_epoch, &calls))
-		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
-	if (!open_signals(a, why) ||
-		!tokg_delivery_create(&a->delivery, &a->producers, instance, why) ||
+		return tokg_agent_wrong(err, "no memory for %u places", device->geometry.producers);
+	if (!open_signals(a, err) ||
+		!tokg_delivery_create(&a->delivery, &a->producers, instance, err) ||
 		!tokg_subscribers_open(&a->subscribers, &a->delivery, device, o->subscribers_socket,
-			o->subscribers_mode, o->subscriber_timeout_ms, why) ||
-		!watch_fd(a, tokg_subscribers_fd(&a->subscribers), why))
+			o->subscribers_mode, o->subscriber_timeout_ms, err) ||
+		!watch_fd(a, tokg_subscribers_fd(&a->subscribers), err))
 		return false;
 	for (uint32_t i = 0; i < o->n_listen; i++) {
-		if (!open_listener(a, i, why))
+		if (!open_listener(a, i, err))
 			return false;
 	}
 	return true;
@@ -337,7 +337,7 @@ pause_ns(const struct tokg_agent *a, long ns)
  * second signal ends that at once.
  */
 static bool
-drain(struct tokg_agent *a, struct tokg_error *why)
+drain(struct tokg_agent *a, struct tokg_error *err)
 {
 	const uint64_t end_ns = tokg_now_ns() + a->o->drain_ms * 1000000ull;
 	struct tokg_device *d = a->device;
@@ -350,7 +350,7 @@ drain(struct tokg_agent *a, struct tokg_error *why)
 	tokd_notify_draining(a->o->drain_ms);
 	while (a->n_signals < 2 && now_ns < end_ns) {
 		if (!ended) {
-			ended = d->ops->stop(d, TOKG_STOP_DRAIN, DRAIN_SLICE_MS, why) >= 0;
+			ended = d->ops->stop(d, TOKG_STOP_DRAIN, DRAIN_SLICE_MS, err) >= 0;
 			if (ended)
 				tokg_delivery_consumer_ended(&a->delivery);
 		}
@@ -364,17 +364,17 @@ drain(struct tokg_agent *a, struct tokg_error *why)
 			pause_ns(a, PAUSE_LAST_NS);
 	}
 	tokg_log("stopped before all was finished");
-	return ended || d->ops->stop(d, TOKG_STOP_NOW, TOKG_STOP_MS, why) >= 0;
+	return ended || d->ops->stop(d, TOKG_STOP_NOW, TOKG_STOP_MS, err) >= 0;
 }
 
 bool
-tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
+tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 {
 	const struct tokg_consumer_calls calls = {consumer_ended, while_it_stops, a};
 	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
 	long pause = PAUSE_FIRST_NS;
 
-	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, now_ns, why))
+	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, now_ns, err))
 		return false;
 	while (a->n_signals == 0) {
 		const uint32_t n = data_turn(a);
@@ -387,11 +387,11 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 		if (n == 0 || now_ns - control_ns > CONTROL_NS) {
 			control_ns = now_ns;
 			control_turn(a, now_ns);
-			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, why) < 0)
+			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, err) < 0)
 				return false;
 		}
 		if (a->producers.broken)
-			return tokg_agent_wrong(why,
+			return tokg_agent_wrong(err,
 				"the device %s does not answer: see dmesg, and start tokd-gpu anew",
 				a->device->ops->name);
 		if (n > 0)
@@ -403,7 +403,7 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 		pause_ns(a, is_alone(a) ? PAUSE_ALONE_NS : pause);
 		pause = 2 * pause < PAUSE_LAST_NS ? 2 * pause : PAUSE_LAST_NS;
 	}
-	return drain(a, why);
+	return drain(a, err);
 }
 
 static void

@@ -38,11 +38,11 @@ struct tokg_agent {
 	uint32_t n_signals; /* SIGINT or SIGTERM so far */
 };
 
-/* All but the consumer. False and `why`; tokg_agent_close in any case. Takes over the device. */
+/* All but the consumer. False and `err`; tokg_agent_close in any case. Takes over the device. */
 bool tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
-	uint64_t instance, uint32_t ring_epoch, struct tokg_error *why);
-/* Until it is stopped by a signal (true), or cannot go on (false and `why`). */
-bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *why);
+	uint64_t instance, uint32_t ring_epoch, struct tokg_error *err);
+/* Until it is stopped by a signal (true), or cannot go on (false and `err`). */
+bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *err);
 void tokg_agent_close(struct tokg_agent *a);
 
 #endif

@@ -23,9 +23,9 @@ struct tokg_consumer {
 	uint64_t look_ns, started_ns;
 };
 
-/* False and `why`. */
+/* False and `err`. */
 bool tokg_consumer_start(struct tokg_consumer *c, struct tokg_device *device, uint32_t stuck_ms,
-	uint64_t now_ns, struct tokg_error *why);
+	uint64_t now_ns, struct tokg_error *err);
 /* What its owner does. */
 struct tokg_consumer_calls {
 	/* It ended, and another has not begun: what it took of the outbox and did not write, nobody
@@ -39,10 +39,10 @@ struct tokg_consumer_calls {
 /*
  * A caller that did not come for long has not seen the consumer stand still.
  *
- * 0: well, or not looked at; 1: it stood still, was stopped, and another runs; below 0 and `why`:
+ * 0: well, or not looked at; 1: it stood still, was stopped, and another runs; below 0 and `err`:
  * it could not be, or too often.
  */
 int tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
-	const struct tokg_consumer_calls *calls, struct tokg_error *why);
+	const struct tokg_consumer_calls *calls, struct tokg_error *err);
 
 #endif

@@ -27,7 +27,7 @@ ring_entries(const struct tokg_geometry *g)
 
 bool
 tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers, uint64_t instance,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	const uint32_t n = ring_entries(&producers->geometry);
 
@@ -56,7 +56,7 @@ tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers, 
 	return true;
 failed:
 	tokg_agent_wrong(
-		why, "ring for subscribers: %zu bytes: %s", d->ring_bytes, strerror(errno));
+		err, "ring for subscribers: %zu bytes: %s", d->ring_bytes, strerror(errno));
 	tokg_delivery_free(d);
 	return false;
 }

@@ -34,9 +34,9 @@ struct tokg_delivery {
 	struct tokg_delivery_counts counts;
 };
 
-/* False and `why`. The ring has room for all that can be out, up to TOKG_RING_ENTRIES_MAX. */
+/* False and `err`. The ring has room for all that can be out, up to TOKG_RING_ENTRIES_MAX. */
 bool tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers,
-	uint64_t instance, struct tokg_error *why);
+	uint64_t instance, struct tokg_error *err);
 void tokg_delivery_free(struct tokg_delivery *d);
 
 /* Hands out what is there. How many entries were read or handed out: 0, it is idle. */

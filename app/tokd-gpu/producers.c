@@ -103,19 +103,19 @@ tokg_producers_end(struct tokg_producers *p, uint32_t producer)
 
 static int
 resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint32_t *producer,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	struct tokg_producer *t;
 	uint64_t before;
 
 	if (h->ring_epoch != p->ring_epoch) {
-		tokg_agent_wrong(why, "no place to resume: the agent was restarted meanwhile");
+		tokg_agent_wrong(err, "no place to resume: the agent was restarted meanwhile");
 		return -1;
 	}
 	t = h->resume < p->geometry.producers ? &p->producer[h->resume] : NULL;
 	if (t == NULL || (t->state != TOKG_PRODUCER_TAKEN && t->state != TOKG_PRODUCER_KEPT) ||
 		t->epoch != h->epoch || t->instance != h->instance || t->worker != h->worker) {
-		tokg_agent_wrong(why,
+		tokg_agent_wrong(err,
 			"producer %u, epoch %u is not there to be resumed: it ended %d ms after its "
 			"connection, or is another's; ask for a new one",
 			h->resume, h->epoch, (int)(TOKG_KEEP_NS / 1000000));
@@ -132,11 +132,11 @@ resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint
 }
 
 static bool
-ids_fit(const struct tokg_producers *p, const struct tokg_hello *h, struct tokg_error *why)
+ids_fit(const struct tokg_producers *p, const struct tokg_hello *h, struct tokg_error *err)
 {
 	for (uint32_t i = 0; i < h->n_vocabs; i++) {
 		if (h->n_ids[i] > p->geometry.n_ids)
-			return tokg_agent_wrong(why,
+			return tokg_agent_wrong(err,
 				"vocabulary 0x%08x has %u ids, the table %u rows: give tokd-gpu the "
 				"table of its model",
 				h->vocab[i], h->n_ids[i], p->geometry.n_ids);
@@ -159,20 +159,20 @@ end_predecessor(struct tokg_producers *p, const struct tokg_hello *h)
 
 int
 tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link,
-	uint64_t now_ns, uint32_t *producer, struct tokg_error *why)
+	uint64_t now_ns, uint32_t *producer, struct tokg_error *err)
 {
 	uint32_t soon = 0, i;
 	struct tokg_producer *t;
 
-	if (!ids_fit(p, h, why))
+	if (!ids_fit(p, h, err))
 		return -1;
 	if (h->resume != TOKG_NO_PRODUCER)
-		return resume(p, h, link, producer, why);
+		return resume(p, h, link, producer, err);
 	end_predecessor(p, h);
 	for (i = 0; i < p->geometry.producers && p->producer[i].state != TOKG_PRODUCER_FREE; i++)
 		soon += p->producer[i].state != TOKG_PRODUCER_TAKEN;
 	if (i == p->geometry.producers) {
-		tokg_agent_wrong(why,
+		tokg_agent_wrong(err,
 			soon > 0
 				? "all %u producer slots are taken, %u of them not for long: try again"
 				: "all %u producer slots are taken: raise --producers of tokd-gpu",
@@ -181,7 +181,7 @@ tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *h, uint6
 	}
 	t = &p->producer[i];
 	if (!read_done(p, i)) {
-		tokg_agent_wrong(why, "the device does not answer");
+		tokg_agent_wrong(err, "the device does not answer");
 		return -1;
 	}
 	for (uint32_t s = 0; s < p->geometry.slots; s++)

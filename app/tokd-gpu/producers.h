@@ -72,11 +72,11 @@ void tokg_producers_free(struct tokg_producers *p);
 
 /*
  * A hello, right in its form. 1: *producer slot is its own from now on, its epoch stands in the
- * ring; 0: not yet, but soon; below 0: refused. `why` with both. A link that had the producer slot
+ * ring; 0: not yet, but soon; below 0: refused. `err` with both. A link that had the producer slot
  * before is disconnected.
  */
 int tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *hello, uint64_t link,
-	uint64_t now_ns, uint32_t *producer, struct tokg_error *why);
+	uint64_t now_ns, uint32_t *producer, struct tokg_error *err);
 /* The connection ended: of a link that has no producer slot any more, nothing. */
 void tokg_producers_left(struct tokg_producers *p, uint64_t link, uint64_t now_ns);
 /* Its epoch ends now, without a second's grace; so does its connection, if it has one. */

@@ -232,14 +232,14 @@ accept_one(struct tokg_subscribers *s, uint64_t now_ns)
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
 	const uint32_t i = free_connection(s);
-	struct tokg_error why;
+	struct tokg_error err;
 	int fd;
 
 	if (i == TOKG_SUBSCRIBERS_CONNS)
 		return;
-	fd = tokg_listen_take(&s->listener, &why);
-	if (why.text[0] != '\0')
-		tokg_log("subscribers: %s", why.text);
+	fd = tokg_listen_take(&s->listener, &err);
+	if (err.text[0] != '\0')
+		tokg_log("subscribers: %s", err.text);
 	if (fd < 0)
 		return;
 	ev.data.u32 = i;
@@ -384,7 +384,7 @@ tokg_subscribers_passed(struct tokg_subscribers *s)
 
 /* The device may have sealed them already. */
 static bool
-seal_outputs(const struct tokg_device *device, struct tokg_error *why)
+seal_outputs(const struct tokg_device *device, struct tokg_error *err)
 {
 	const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
@@ -394,13 +394,13 @@ seal_outputs(const struct tokg_device *device, struct tokg_error *why)
 	if ((fcntl(device->outputs_fd, F_GET_SEALS) & seals) == seals)
 		return true;
 	return tokg_agent_wrong(
-		why, "cannot seal the outputs against writing (F_ADD_SEALS): %s", strerror(errno));
+		err, "cannot seal the outputs against writing (F_ADD_SEALS): %s", strerror(errno));
 }
 
 bool
 tokg_subscribers_open(struct tokg_subscribers *s, struct tokg_delivery *delivery,
 	const struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	memset(s, 0, sizeof(*s));
 	s->delivery = delivery;
@@ -409,11 +409,11 @@ tokg_subscribers_open(struct tokg_subscribers *s, struct tokg_delivery *delivery
 	s->listener.fd = -1;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"listening for subscribers (epoll_create): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
-	if (!seal_outputs(device, why) ||
-		!tokg_listen_unix(&s->listener, path, SOCK_SEQPACKET, mode, why)) {
+	if (!seal_outputs(device, err) ||
+		!tokg_listen_unix(&s->listener, path, SOCK_SEQPACKET, mode, err)) {
 		tokg_subscribers_close(s);
 		return false;
 	}

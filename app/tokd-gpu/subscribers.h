@@ -45,10 +45,10 @@ struct tokg_subscribers {
 	struct tokg_subscriber_counts counts;
 };
 
-/* False and `why`. */
+/* False and `err`. */
 bool tokg_subscribers_open(struct tokg_subscribers *s, struct tokg_delivery *delivery,
 	const struct tokg_device *device, const char *path, uint32_t mode, uint32_t timeout_ms,
-	struct tokg_error *why);
+	struct tokg_error *err);
 void tokg_subscribers_close(struct tokg_subscribers *s);
 
 /* Readable when there is something to do on sockets. */

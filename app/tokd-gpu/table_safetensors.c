@@ -116,21 +116,21 @@ elements_of(const json_t *shape, uint64_t *elements)
 
 static bool
 take_known(struct tokg_table_file *f, const char *name, int k, const json_t *shape,
-	const struct dtype *d, uint64_t offset, struct tokg_error *why)
+	const struct dtype *d, uint64_t offset, struct tokg_error *err)
 {
 	struct tokg_tensor *t = &f->part[known[k].part];
 	const size_t n_axes = json_array_size(shape);
 
 	if (d->ours == 0)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" is %s, must be F32, F16 or BF16: convert the model",
 			f->path, name, d->name);
 	if (n_axes != known[k].n_axes)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has %zu axes, must have %u", f->path, name,
 			n_axes, known[k].n_axes);
 	if (t->rows != 0)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" is there under two names: keep one model per file",
 			f->path, name);
 	t->dtype = d->ours;
@@ -138,7 +138,7 @@ take_known(struct tokg_table_file *f, const char *name, int k, const json_t *sha
 	t->rows = n_axes == 2 ? (uint64_t)json_integer_value(json_array_get(shape, 0)) : 1;
 	t->dim = (uint64_t)json_integer_value(json_array_get(shape, n_axes - 1));
 	if (t->rows == 0 || t->rows > TOKG_ROWS_MAX || t->dim == 0 || t->dim > TOKG_DIM_MAX)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has %" PRIu64 " rows of %" PRIu64
 			", must be 1 to %u of 1 to %u",
 			f->path, name, t->rows, t->dim, TOKG_ROWS_MAX, TOKG_DIM_MAX);
@@ -147,7 +147,7 @@ take_known(struct tokg_table_file *f, const char *name, int k, const json_t *sha
 
 static bool
 take_tensor(struct tokg_table_file *f, const char *name, const json_t *v, uint64_t data,
-	struct span *span, struct tokg_error *why)
+	struct span *span, struct tokg_error *err)
 {
 	const json_t *shape = json_object_get(v, "shape");
 	const json_t *offsets = json_object_get(v, "data_offsets");
@@ -157,31 +157,31 @@ take_tensor(struct tokg_table_file *f, const char *name, const json_t *v, uint64
 	uint64_t bytes;
 
 	if (d == NULL)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has dtype \"%.16s\": not known", f->path, name,
 			dtype != NULL ? dtype : "");
 	if (!elements_of(shape, &bytes) || __builtin_mul_overflow(bytes, d->bytes, &bytes))
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: the shape of tensor \"%.64s\" is not up to %d sizes below 2^64",
 			f->path, name, AXES_MAX);
 	span->name = name;
 	if (json_array_size(offsets) != 2 ||
 		!non_negative(json_array_get(offsets, 0), &span->begin) ||
 		!non_negative(json_array_get(offsets, 1), &span->end))
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: data_offsets of tensor \"%.64s\" are not two numbers", f->path,
 			name);
 	if (span->begin > span->end || span->end > f->bytes - data)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" is said to be at [%" PRIu64 ", %" PRIu64
 			"), the file has %" PRIu64 " bytes of them",
 			f->path, name, span->begin, span->end, f->bytes - data);
 	if (span->end - span->begin != bytes)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has %" PRIu64
 			" bytes, its shape takes %" PRIu64,
 			f->path, name, span->end - span->begin, bytes);
-	return k < 0 || take_known(f, name, k, shape, d, data + span->begin, why);
+	return k < 0 || take_known(f, name, k, shape, d, data + span->begin, err);
 }
 
 static int
@@ -196,30 +196,30 @@ by_begin(const void *a, const void *b)
 
 static bool
 covers(const struct tokg_table_file *f, struct span *span, size_t n, uint64_t bytes,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	uint64_t at = 0;
 
 	qsort(span, n, sizeof(*span), by_begin);
 	for (size_t i = 0; i < n; i++) {
 		if (span[i].begin < at)
-			return tokg_agent_wrong(why,
+			return tokg_agent_wrong(err,
 				"table %s: tensors \"%.64s\" and \"%.64s\" overlap", f->path,
 				span[i - 1].name, span[i].name);
 		if (span[i].begin > at)
-			return tokg_agent_wrong(why,
+			return tokg_agent_wrong(err,
 				"table %s: a hole of %" PRIu64 " bytes before tensor \"%.64s\"",
 				f->path, span[i].begin - at, span[i].name);
 		at = span[i].end;
 	}
 	if (at != bytes)
-		return tokg_agent_wrong(why, "table %s: %" PRIu64 " bytes behind the last tensor",
+		return tokg_agent_wrong(err, "table %s: %" PRIu64 " bytes behind the last tensor",
 			f->path, bytes - at);
 	return true;
 }
 
 static bool
-take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg_error *why)
+take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg_error *err)
 {
 	struct span *span = calloc(json_object_size(root) + 1, sizeof(*span));
 	const char *name;
@@ -228,21 +228,21 @@ take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg
 	bool good = true;
 
 	if (span == NULL)
-		return tokg_agent_wrong(why, "table %s: no memory for its header", f->path);
+		return tokg_agent_wrong(err, "table %s: no memory for its header", f->path);
 	json_object_foreach (root, name, v) {
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		good = take_tensor(f, name, v, data, &span[n++], why);
+		good = take_tensor(f, name, v, data, &span[n++], err);
 		if (!good)
 			break;
 	}
-	good = good && covers(f, span, n, f->bytes - data, why);
+	good = good && covers(f, span, n, f->bytes - data, err);
 	free(span);
 	return good;
 }
 
 bool
-tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why)
+tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err)
 {
 	json_error_t error;
 	uint64_t length;
@@ -250,18 +250,18 @@ tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why)
 	char *text;
 	bool good;
 
-	if (!tokg_file_read(f, 0, &length, sizeof(length), why))
+	if (!tokg_file_read(f, 0, &length, sizeof(length), err))
 		return false;
 	length = le64toh(length);
 	if (length < 2 || length > HEADER_MAX || length > f->bytes - sizeof(length))
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: neither .npy nor safetensors: a header of %" PRIu64
 			" bytes (at most %u, in a file of %" PRIu64 ")",
 			f->path, length, HEADER_MAX, f->bytes);
 	text = malloc(length);
 	if (text == NULL)
-		return tokg_agent_wrong(why, "table %s: no memory for its header", f->path);
-	if (!tokg_file_read(f, sizeof(length), text, length, why)) {
+		return tokg_agent_wrong(err, "table %s: no memory for its header", f->path);
+	if (!tokg_file_read(f, sizeof(length), text, length, err)) {
 		free(text);
 		return false;
 	}
@@ -269,11 +269,11 @@ tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why)
 	free(text);
 	if (!json_is_object(root)) {
 		json_decref(root);
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: the safetensors header is no JSON object: %.80s", f->path,
 			root == NULL ? error.text : "another value");
 	}
-	good = take_tensors(f, root, sizeof(length) + length, why);
+	good = take_tensors(f, root, sizeof(length) + length, err);
 	json_decref(root);
 	return good;
 }

@@ -3,9 +3,9 @@
 #include "tables_inside.h"
 
 bool
-tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why)
+tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err)
 {
-	return tokg_agent_wrong(why,
+	return tokg_agent_wrong(err,
 		"table %s: not .npy, and this program was built without jansson, which safetensors "
 		"needs: install it and build again, or give a .npy or random: table",
 		f->path);

@@ -24,11 +24,11 @@ struct tokg_table_set {
 /*
  * `spec`: a path, or "random:ROWSxDIM[:SEED[:POSITIONS]]". kind, dtype: 0 for the most that the
  * file has, and for the type of its elements (random: word, f32). Nothing of the file is mapped:
- * one that shrinks meanwhile is an error, not a SIGBUS. False and `why`; tokg_tables_free in any
+ * one that shrinks meanwhile is an error, not a SIGBUS. False and `err`; tokg_tables_free in any
  * case.
  */
 bool tokg_tables_load(struct tokg_table_set *set, const char *spec, uint32_t kind, uint32_t dtype,
-	struct tokg_error *why);
+	struct tokg_error *err);
 void tokg_tables_free(struct tokg_table_set *set);
 
 /* "f32", "word+position", ...; NULL: no such. The numbers are 0 for names that are none. */

@@ -28,17 +28,17 @@ tokg_element_bytes(uint32_t dtype)
 	return dtype == TOKG_F32 ? 4 : 2;
 }
 
-/* `why` in words; returns false. */
-bool tokg_agent_wrong(struct tokg_error *why, const char *format, ...)
+/* `err` in words; returns false. */
+bool tokg_agent_wrong(struct tokg_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Exactly so many bytes, or false and `why`. */
+/* Exactly so many bytes, or false and `err`. */
 bool tokg_file_read(const struct tokg_table_file *f, uint64_t offset, void *to, size_t bytes,
-	struct tokg_error *why);
+	struct tokg_error *err);
 
-/* Fill f->part. False and `why`, with the tensor's name where one is at fault. */
-bool tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why);
-bool tokg_npy_find(struct tokg_table_file *f, struct tokg_error *why);
+/* Fill f->part. False and `err`, with the tensor's name where one is at fault. */
+bool tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err);
+bool tokg_npy_find(struct tokg_table_file *f, struct tokg_error *err);
 
 /* n elements of `from` as elements of `to`, rounded to nearest, ties to even. */
 void tokg_convert(void *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, size_t n);

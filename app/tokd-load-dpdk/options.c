@@ -8,7 +8,7 @@
 #include "../tokd-load/server.h"
 
 static bool
-check_share(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_share(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	double percent;
 	char *end;
@@ -16,7 +16,7 @@ check_share(const struct opt_def *d, const char *text, void *field, struct opt_e
 	errno = 0;
 	percent = strtod(text, &end);
 	if (errno != 0 || end == text || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100))
-		return opt_wrong(why, "give a share from 0%% to 100%%, as in 2%%");
+		return opt_wrong(err, "give a share from 0%% to 100%%, as in 2%%");
 	*(uint32_t *)field = (uint32_t)(percent / 100 * FAULTS_CERTAIN + 0.5);
 	return true;
 }

@@ -4,8 +4,8 @@
  * a copy. doc/reference/ring.md explains the rules that it keeps; tokd/ring.h is the layout
  * underneath, which a user of this library need not know. Needs nothing of DPDK.
  *
- *	struct tokr_error why;
- *	struct tokr *r = tokr_attach("/run/dpdk-tokd.sock", TOKR_READER, 1000, &why);
+ *	struct tokr_error err;
+ *	struct tokr *r = tokr_attach("/run/dpdk-tokd.sock", TOKR_READER, 1000, &err);
  *	struct tokr_record rec;
  *
  *	while (tokr_next(r, &rec, -1) == 1) {

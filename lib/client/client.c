@@ -49,7 +49,7 @@ or_else(uint32_t value, uint32_t otherwise)
 }
 
 static int
-connect_to(const struct addrinfo *found, int *why)
+connect_to(const struct addrinfo *found, int *error_no)
 {
 	for (; found != NULL; found = found->ai_next) {
 		int type = found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -57,7 +57,7 @@ connect_to(const struct addrinfo *found, int *why)
 
 		if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0)
 			return fd;
-		*why = errno;
+		*error_no = errno;
 		if (fd >= 0)
 			close(fd);
 	}
@@ -70,7 +70,7 @@ open_socket(struct tokd_client *c, const char *host, uint16_t port, char error[T
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
 	struct addrinfo *found;
 	char service[8];
-	int code, fd, why = 0;
+	int code, fd, error_no = 0;
 
 	snprintf(service, sizeof(service), "%u", port);
 	code = getaddrinfo(host, service, &hints, &found);
@@ -81,12 +81,12 @@ open_socket(struct tokd_client *c, const char *host, uint16_t port, char error[T
 			errno = code;
 		return -1;
 	}
-	fd = connect_to(found, &why);
+	fd = connect_to(found, &error_no);
 	freeaddrinfo(found);
 	if (fd < 0) {
 		snprintf(error, TOKD_ERROR_MAX, "%s: %s: is there a route to it?", c->peer,
-			strerror(why));
-		errno = why;
+			strerror(error_no));
+		errno = error_no;
 	}
 	return fd;
 }
@@ -178,10 +178,10 @@ tokd_client_open(const char *host, uint16_t port, const struct tokd_client_optio
 	c->vocab = options->vocab;
 	c->fd = open_socket(c, host, port, error);
 	if (c->fd < 0 || !make_engine(c, options, error)) {
-		int why = errno;
+		int error_no = errno;
 
 		tokd_client_close(c);
-		errno = why;
+		errno = error_no;
 		return NULL;
 	}
 	buffer = or_else(options->receive_buffer, 4 << 20);

@@ -71,11 +71,11 @@ struct opt_def {
 	uint8_t flags;	     /* OPT_REQUIRED and the like */
 	const char *section; /* heading above this option and those that follow */
 	/*
-	 * For OPT_OTHER sets the field; else checks it once it is set. False: why->text is what
+	 * For OPT_OTHER sets the field; else checks it once it is set. False: err->text is what
 	 * stands behind "--name value: ", as in "not a power of two; give 2M or 4M".
 	 */
 	bool (*check)(
-		const struct opt_def *d, const char *text, void *field, struct opt_error *why);
+		const struct opt_def *d, const char *text, void *field, struct opt_error *err);
 };
 
 #define OPT_FIELD(type, field) offsetof(type, field), sizeof(((type *)0)->field)

@@ -197,7 +197,7 @@ set_text(const struct one *o, void *field, struct opt_error *e)
 static bool
 set(const struct one *o, void *field, struct opt_error *e)
 {
-	struct opt_error why = {""};
+	struct opt_error err = {""};
 
 	switch (o->d->type) {
 	case OPT_TEXT:
@@ -219,9 +219,9 @@ set(const struct one *o, void *field, struct opt_error *e)
 			return false;
 		break;
 	}
-	if (o->d->check == NULL || o->d->check(o->d, o->text, field, &why))
+	if (o->d->check == NULL || o->d->check(o->d, o->text, field, &err))
 		return true;
-	return opt_wrong(e, "%s: %s", head(o).text, why.text);
+	return opt_wrong(e, "%s: %s", head(o).text, err.text);
 }
 
 bool

@@ -185,10 +185,10 @@ take_rings(struct tokr *r, const struct tokd_attach_rep *rep, const int *fds, ui
 			"%s: magic 0x%x, version %u: must be 0x%x and %u", r->path, rep->magic,
 			rep->version, TOKD_ATTACH_MAGIC, TOKD_RING_VERSION);
 	if (rep->n_rings == 0) {
-		char why[sizeof(rep->message)];
+		char reason[sizeof(rep->message)];
 
-		reader_message(rep, why, sizeof(why));
-		return reader_fail(e, TOKR_REFUSED, "%s: refused: %s", r->path, why);
+		reader_message(rep, reason, sizeof(reason));
+		return reader_fail(e, TOKR_REFUSED, "%s: refused: %s", r->path, reason);
 	}
 	if (rep->n_rings > TOKD_RINGS_MAX || n_fds != rep->n_rings + cursors)
 		return reader_fail(e, TOKR_INVALID, "%s: %u descriptors for %u rings", r->path,

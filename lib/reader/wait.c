@@ -16,7 +16,7 @@ int
 reader_check_socket(struct tokr *r)
 {
 	struct tokd_attach_rep rep;
-	char why[sizeof(rep.message)];
+	char reason[sizeof(rep.message)];
 	ssize_t n;
 
 	r->given = 0;
@@ -34,8 +34,8 @@ reader_check_socket(struct tokr *r)
 	if (n != sizeof(rep))
 		return reader_fail(&r->error, TOKR_DROPPED,
 			"%s: dropped, with a message of %zd bytes, not as ring.h says", r->path, n);
-	reader_message(&rep, why, sizeof(why));
-	return reader_fail(&r->error, TOKR_DROPPED, "%s: dropped: %s", r->path, why);
+	reader_message(&rep, reason, sizeof(reason));
+	return reader_fail(&r->error, TOKR_DROPPED, "%s: dropped: %s", r->path, reason);
 }
 
 /* Sleep, but not past the end of the appliance. */

@@ -21,7 +21,7 @@ must(bool ok, const char *what)
 void
 agent_geometry(struct tokg_geometry *g, uint32_t producers, uint32_t slots)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 
 	*g = (struct tokg_geometry){.producers = producers,
 		.slots = slots,
@@ -32,7 +32,7 @@ agent_geometry(struct tokg_geometry *g, uint32_t producers, uint32_t slots)
 		.dim = 4,
 		.n_ids = 1000,
 		.out_bytes = 1u << 20};
-	must(tokg_geometry_fill(g, &why), why.text);
+	must(tokg_geometry_fill(g, &err), err.text);
 }
 
 void
@@ -97,7 +97,7 @@ static int
 grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome *w, int *fd)
 {
 	struct agent_end *a = owner;
-	struct tokg_error why;
+	struct tokg_error err;
 	uint32_t producer;
 
 	a->asked++;
@@ -117,8 +117,8 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 	if (a->owner[producer] != 0)
 		tokg_server_drop(a->server, a->owner[producer]);
 	if (h->transport == TOKG_VERBS) {
-		if (!tokg_verbs_grant(a->verbs, producer, &h->qp, w, &why)) {
-			snprintf(w->message, sizeof(w->message), "%.150s", why.text);
+		if (!tokg_verbs_grant(a->verbs, producer, &h->qp, w, &err)) {
+			snprintf(w->message, sizeof(w->message), "%.150s", err.text);
 			return -1;
 		}
 	} else {
@@ -169,7 +169,7 @@ serve(void *arg)
 void
 agent_begin(struct agent_end *a, uint16_t port)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_server_config c = {.path = a->path,
 		.mode = 0600,
 		.host = port != 0 ? "" : NULL,
@@ -182,8 +182,8 @@ agent_begin(struct agent_end *a, uint16_t port)
 		must(mkdtemp(a->folder) != NULL, "folder");
 		snprintf(a->path, sizeof(a->path), "%s/agent.sock", a->folder);
 	}
-	a->server = tokg_server_open(&c, &why);
-	must(a->server != NULL, why.text);
+	a->server = tokg_server_open(&c, &err);
+	must(a->server != NULL, err.text);
 	a->stop = false;
 	must(pthread_create(&a->thread, NULL, serve, a) == 0, "thread");
 }

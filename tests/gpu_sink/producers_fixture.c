@@ -39,13 +39,13 @@ setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
 	const struct tokg_producers_calls calls = {disconnect, fence, f};
-	struct tokg_error why;
+	struct tokg_error err;
 
 	fake_open(&f->fake);
 	f->fake.device.incarnation = 1;
 	f->now = 10 * S;
 	assert_true(tokg_producers_create(&f->producers, &f->fake.device, 77, &calls));
-	assert_true(tokg_delivery_create(&f->delivery, &f->producers, 5, &why));
+	assert_true(tokg_delivery_create(&f->delivery, &f->producers, 5, &err));
 	*state = f;
 	return 0;
 }
@@ -77,10 +77,10 @@ uint32_t
 granted(struct fixture *f, uint32_t worker, uint64_t link)
 {
 	const struct tokg_hello h = hello(worker);
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	uint32_t producer = 99;
 
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, link, f->now, &producer, &why), 1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, link, f->now, &producer, &err), 1);
 	return producer;
 }
 

@@ -28,7 +28,7 @@ struct fixture {
 	struct fake fake;
 	struct tokg_options options;
 	struct tokg_agent agent;
-	struct tokg_error why;
+	struct tokg_error err;
 	pthread_t thread;
 	char folder[32], subscribers[64];
 	bool ran;
@@ -39,7 +39,7 @@ run(void *arg)
 {
 	struct fixture *f = arg;
 
-	f->ran = tokg_agent_run(&f->agent, &f->why);
+	f->ran = tokg_agent_run(&f->agent, &f->err);
 	return NULL;
 }
 
@@ -62,8 +62,8 @@ begin(struct fixture *f, bool dmabuf)
 		.stuck_ms = 60000,
 		.listen = {o->listen[0]},
 		.n_listen = 1};
-	if (!tokg_agent_open(&f->agent, o, &f->fake.device, 5, 77, &f->why))
-		fail_msg("%s", f->why.text);
+	if (!tokg_agent_open(&f->agent, o, &f->fake.device, 5, 77, &f->err))
+		fail_msg("%s", f->err.text);
 	assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
 }
 

@@ -373,12 +373,12 @@ a_socket_file_is_taken_over_only_from_the_dead(void **state)
 {
 	struct tokg_server_config c = {.path = agent.path, .mode = 0600};
 	char other[128];
-	struct tokg_error why;
+	struct tokg_error err;
 	struct stat st;
 	int fd;
 
-	assert_null(tokg_server_open(&c, &why));
-	assert_non_null(strstr(why.text, "another agent answers"));
+	assert_null(tokg_server_open(&c, &err));
+	assert_non_null(strstr(err.text, "another agent answers"));
 	assert_int_equal(stat(agent.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 
@@ -386,22 +386,22 @@ a_socket_file_is_taken_over_only_from_the_dead(void **state)
 	c.path = other;
 	fd = open(other, O_CREAT | O_WRONLY, 0600);
 	close(fd);
-	assert_null(tokg_server_open(&c, &why));
-	assert_non_null(strstr(why.text, "no socket"));
+	assert_null(tokg_server_open(&c, &err));
+	assert_non_null(strstr(err.text, "no socket"));
 	assert_int_equal(access(other, F_OK), 0);
 	unlink(other);
 
 	c.path = NULL;
 	c.host = "";
 	c.port = port;
-	assert_null(tokg_server_open(&c, &why));
-	assert_non_null(strstr(why.text, strerror(EADDRINUSE)));
+	assert_null(tokg_server_open(&c, &err));
+	assert_non_null(strstr(err.text, strerror(EADDRINUSE)));
 }
 
 static void
-count(void *owner, const struct tokg_error *why)
+count(void *owner, const struct tokg_error *err)
 {
-	assert_non_null(strstr(why->text, "LimitNOFILE="));
+	assert_non_null(strstr(err->text, "LimitNOFILE="));
 	++*(uint32_t *)owner;
 }
 
@@ -425,12 +425,12 @@ without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
 	const int s = socket(AF_UNIX, SOCK_STREAM, 0);
 	struct rlimit before, none;
 	struct tokg_server *server;
-	struct tokg_error why;
+	struct tokg_error err;
 	int lowest_free;
 
 	snprintf(path, sizeof(path), "%.40s/other", agent.folder);
 	strcpy(un.sun_path, path);
-	server = tokg_server_open(&c, &why);
+	server = tokg_server_open(&c, &err);
 	assert_non_null(server);
 	assert_int_equal(connect(s, (struct sockaddr *)&un, sizeof(un)), 0);
 	lowest_free = dup(s);
@@ -453,11 +453,11 @@ without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
 	}
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (uint64_t end = tokg_now_ms() + 5000;
-		tokg_now_ms() < end && recv(s, &why, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
+		tokg_now_ms() < end && recv(s, &err, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
 		tokg_server_turn(server);
 		poll(NULL, 0, 10);
 	}
-	assert_int_equal(recv(s, &why, 1, MSG_DONTWAIT), 1); /* refused for its silence: taken */
+	assert_int_equal(recv(s, &err, 1, MSG_DONTWAIT), 1); /* refused for its silence: taken */
 	close(s);
 	tokg_server_close(server);
 }

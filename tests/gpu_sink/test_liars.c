@@ -196,7 +196,7 @@ static void
 believed(const struct lie *lie, const char *path, int listener)
 {
 	struct liar l = {.lie = lie, .listener = listener};
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	struct tokg_transport *t;
 	pthread_t thread;
 
@@ -206,10 +206,10 @@ believed(const struct lie *lie, const char *path, int listener)
 	if (lie->spoil != NULL)
 		lie->spoil(&l.welcome);
 	pthread_create(&thread, NULL, lie_once, &l);
-	t = open_to(path, &why);
+	t = open_to(path, &err);
 	pthread_join(thread, NULL);
-	if (t != NULL || strstr(why.text, lie->says) == NULL)
-		fail_msg("%s: %s", lie->name, t != NULL ? "believed" : why.text);
+	if (t != NULL || strstr(err.text, lie->says) == NULL)
+		fail_msg("%s: %s", lie->name, t != NULL ? "believed" : err.text);
 }
 
 static void
@@ -245,7 +245,7 @@ refusal_is_final(uint32_t again)
 	struct tokg_target target;
 	struct tokg_where where;
 	struct tokg_dial d;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	pthread_t thread;
 	char text[128];
 	bool final;
@@ -255,17 +255,17 @@ refusal_is_final(uint32_t again)
 	snprintf(text, sizeof(text), "shm:%s", un.sun_path);
 	assert_int_equal(bind(l.listener, (struct sockaddr *)&un, sizeof(un)), 0);
 	assert_int_equal(listen(l.listener, 1), 0);
-	assert_true(tokg_target_parse(&target, text, &why));
-	assert_true(tokg_where_resolve(&where, &target, &why));
+	assert_true(tokg_target_parse(&target, text, &err));
+	assert_true(tokg_where_resolve(&where, &target, &err));
 	pthread_create(&thread, NULL, lie_once, &l);
 	tokg_dial_init(&d);
 	memset(&d.hello, 0, sizeof(d.hello));
 	d.hello.transport = TOKG_SHM;
 	tokg_dial_begin(&d);
-	while ((rc = tokg_dial_step(&d, &where, &why)) == 0)
+	while ((rc = tokg_dial_step(&d, &where, &err)) == 0)
 		tokg_dial_wait(&d, 10);
 	assert_true(rc < 0);
-	assert_non_null(strstr(why.text, "refused: not now"));
+	assert_non_null(strstr(err.text, "refused: not now"));
 	final = d.final;
 	tokg_dial_end(&d);
 	pthread_join(thread, NULL);
@@ -290,12 +290,12 @@ a_geometry_without_memory_is_proved_as_well(void **state)
 	struct tokg_hello hello = {.resume = TOKG_NO_PRODUCER};
 	struct tokg_welcome w = {
 		.magic = TOKG_WELCOME_MAGIC, .version = TOKG_VERSION, .epoch = 1, .ring_epoch = 1};
-	struct tokg_error why;
+	struct tokg_error err;
 
 	agent_geometry(&w.geometry, 2, SLOTS);
-	assert_true(tokg_welcome_proved(&hello, &w, &why));
+	assert_true(tokg_welcome_proved(&hello, &w, &err));
 	w.geometry.hdr_off += 64;
-	assert_false(tokg_welcome_proved(&hello, &w, &why));
+	assert_false(tokg_welcome_proved(&hello, &w, &err));
 }
 
 int

@@ -37,7 +37,7 @@ static bool both; /* the producer slot had two queue pairs at a time */
 
 struct tokg_verbs_server *
 tokg_verbs_server_open(
-	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *why)
+	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *err)
 {
 	struct tokg_verbs_server *const s = &servers[n_servers++];
 
@@ -55,7 +55,7 @@ tokg_verbs_server_close(struct tokg_verbs_server *s)
 
 bool
 tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
-	struct tokg_welcome *w, struct tokg_error *why)
+	struct tokg_welcome *w, struct tokg_error *err)
 {
 	assert_int_equal(producer, 0);
 	both |= servers[0].has || servers[1].has;
@@ -73,9 +73,9 @@ tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer)
 static void *
 run(void *arg)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 
-	tokg_agent_run(arg, &why);
+	tokg_agent_run(arg, &err);
 	return NULL;
 }
 
@@ -145,7 +145,7 @@ each_listener_has_verbs_at_its_address_and_a_place_is_with_one(void **state)
 		.listen = {{.host = "127.0.0.1", .port = port},
 			{.host = "127.0.0.2", .port = port}},
 		.n_listen = LISTENERS};
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_welcome w;
 	struct tokg_agent a;
 	pthread_t thread;
@@ -154,8 +154,8 @@ each_listener_has_verbs_at_its_address_and_a_place_is_with_one(void **state)
 	fake_open(&fake);
 	assert_non_null(mkdtemp(folder));
 	snprintf(subscribers, sizeof(subscribers), "%s/subscribers", folder);
-	if (!tokg_agent_open(&a, &o, &fake.device, 5, 77, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_agent_open(&a, &o, &fake.device, 5, 77, &err))
+		fail_msg("%s", err.text);
 	assert_int_equal(n_servers, LISTENERS);
 	assert_string_equal(servers[0].host, "127.0.0.1");
 	assert_string_equal(servers[1].host, "127.0.0.2");

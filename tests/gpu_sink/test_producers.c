@@ -27,29 +27,29 @@ refusals_say_why(void **state)
 {
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(7);
-	struct tokg_error why;
+	struct tokg_error err;
 	uint32_t producer;
 
 	h.n_ids[0] = 101;
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 1, f->now, &producer, &why), -1);
-	assert_non_null(strstr(why.text, "has 101 ids, the table 100 rows"));
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 1, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "has 101 ids, the table 100 rows"));
 	granted(f, 0, 1);
 	granted(f, 1, 2);
 	h = hello(2);
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
-	assert_non_null(strstr(why.text, "all 2 producer slots are taken: raise --producers"));
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "all 2 producer slots are taken: raise --producers"));
 	tokg_producers_left(&f->producers, 2, f->now);
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), 0);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), 0);
 	h.resume = 0;
 	h.epoch = 1;
 	h.ring_epoch = 78;
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
-	assert_non_null(strstr(why.text, "restarted"));
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "restarted"));
 	h.ring_epoch = 77; /* of another worker */
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
 	h.resume = 63;
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), -1);
-	assert_non_null(strstr(why.text, "not there to be resumed"));
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "not there to be resumed"));
 }
 
 static void
@@ -57,7 +57,7 @@ a_producer_slot_is_kept_a_second_for_resume(void **state)
 {
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(0);
-	struct tokg_error why;
+	struct tokg_error err;
 	uint32_t producer = granted(f, 0, 1);
 
 	h.resume = producer;
@@ -68,9 +68,9 @@ a_producer_slot_is_kept_a_second_for_resume(void **state)
 	f->now += S;
 	turn(f);
 	assert_int_equal(epoch_word(f, 0), 1 | 1ull << 32);
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 2, f->now, &producer, &why), 1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 2, f->now, &producer, &err), 1);
 	/* A second connection takes it from the first, whose end means nothing then. */
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &why), 1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), 1);
 	assert_int_equal(f->disconnected, 2);
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_TAKEN);
 	tokg_producers_left(&f->producers, 3, f->now);
@@ -79,7 +79,7 @@ a_producer_slot_is_kept_a_second_for_resume(void **state)
 	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
 	assert_int_equal(f->n_fences, 1);
 	assert_int_equal(f->fenced_at_epoch, 1); /* before the epoch is taken away */
-	assert_int_equal(tokg_producers_grant(&f->producers, &h, 4, f->now, &producer, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 4, f->now, &producer, &err), -1);
 }
 
 static void
@@ -187,14 +187,14 @@ meanwhile(void *owner)
 /* So many looks, a tenth of a second apart: what the last one said; all before it: 0. */
 static int
 watched(struct fixture *f, struct tokg_consumer *c, const struct tokg_consumer_calls *calls,
-	uint32_t looks, struct tokg_error *why)
+	uint32_t looks, struct tokg_error *err)
 {
 	for (uint32_t i = 1; i < looks; i++) {
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(c, f->now, calls, why), 0);
+		assert_int_equal(tokg_consumer_watch(c, f->now, calls, err), 0);
 	}
 	f->now += S / 10;
-	return tokg_consumer_watch(c, f->now, calls, why);
+	return tokg_consumer_watch(c, f->now, calls, err);
 }
 
 static void
@@ -203,17 +203,17 @@ producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
 	granted(f, 0, 1);
-	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &err));
 	f->fake.slow = 90;
-	assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
+	assert_int_equal(watched(f, &c, &calls, 6, &err), 1);
 	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 0) +
 						     offsetof(struct tokg_back, heartbeat)),
 		90);
 	f->fake.slow = 1000; /* never */
-	assert_int_equal(watched(f, &c, &calls, 5, &why), -1);
+	assert_int_equal(watched(f, &c, &calls, 5, &err), -1);
 	assert_int_equal(f->fake.slow, 1000 - TOKG_STOP_MS / TOKG_STOP_SLICE_MS);
 }
 
@@ -224,21 +224,21 @@ a_consumer_that_stands_still_is_restarted_three_times(void **state)
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_device *d = &f->fake.device;
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_true(tokg_consumer_start(&c, d, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, d, 500, f->now, &err));
 	for (uint32_t i = 1; i <= 3; i++) {
 		for (int k = 0; k < 100; k++) { /* it lives */
 			fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), k + 100 * i);
 			f->now += S / 10;
-			assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+			assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 		}
-		assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
+		assert_int_equal(watched(f, &c, &calls, 6, &err), 1);
 		assert_int_equal(d->incarnation, 1 + i);
 		assert_int_equal(f->fake.n_stops, i);
 	}
-	assert_int_equal(watched(f, &c, &calls, 6, &why), -1);
-	assert_non_null(strstr(why.text, "3 times"));
+	assert_int_equal(watched(f, &c, &calls, 6, &err), -1);
+	assert_non_null(strstr(err.text, "3 times"));
 }
 
 static void
@@ -247,15 +247,15 @@ one_that_is_busy_within_a_scan_does_not_stand_still(void **state)
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &err));
 	for (uint64_t k = 1; k < 100; k++) {
 		fake_set_word(&f->fake, offsetof(struct tokg_ctl, busy), k);
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 	}
-	assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
+	assert_int_equal(watched(f, &c, &calls, 6, &err), 1);
 }
 
 /* tokd-gpu was stopped for an hour, by SIGSTOP: its first look sees the heartbeat of then. */
@@ -265,18 +265,18 @@ who_did_not_look_has_not_seen_it_stand_still(void **state)
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &err));
 	for (uint64_t k = 1; k < 100; k++) {
 		f->now += 3600 * S;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 		fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), k);
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 	}
 	f->now += 3600 * S;
-	assert_int_equal(watched(f, &c, &calls, 5, &why), 1);
+	assert_int_equal(watched(f, &c, &calls, 5, &err), 1);
 }
 
 static void

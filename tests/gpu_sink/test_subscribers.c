@@ -41,7 +41,7 @@ static int
 begin(void **state)
 {
 	struct fixture *f;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	assert_int_equal(setup(state), 0);
 	f = *state;
@@ -51,8 +51,8 @@ begin(void **state)
 	snprintf(path, sizeof(path), "/tmp/tokg-subscribers-%d", getpid());
 	f->fake.device.outputs_fd = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (!tokg_subscribers_open(
-		    &subscribers, &f->delivery, &f->fake.device, path, 0600, TIMEOUT_MS, &why))
-		fail_msg("%s", why.text);
+		    &subscribers, &f->delivery, &f->fake.device, path, 0600, TIMEOUT_MS, &err))
+		fail_msg("%s", err.text);
 	return 0;
 }
 

@@ -61,22 +61,22 @@ write_npy(const char *header, size_t n)
 static void
 is_loaded(struct tokg_table_set *set, uint32_t kind, uint32_t dtype)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	if (!tokg_tables_load(set, path, kind, dtype, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_tables_load(set, path, kind, dtype, &err))
+		fail_msg("%s", err.text);
 }
 
 static void
 is_refused(uint32_t kind, const char *reason)
 {
 	struct tokg_table_set set;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_false(tokg_tables_load(&set, path, kind, 0, &why));
+	assert_false(tokg_tables_load(&set, path, kind, 0, &err));
 	tokg_tables_free(&set);
-	if (strstr(why.text, reason) == NULL)
-		fail_msg("\"%s\" is not in: %s", reason, why.text);
+	if (strstr(err.text, reason) == NULL)
+		fail_msg("\"%s\" is not in: %s", reason, err.text);
 }
 
 #define WTE "\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}"
@@ -295,10 +295,10 @@ static void
 random_tables_depend_on_nothing_but_the_seed(void **state)
 {
 	struct tokg_table_set set;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	float alone;
 
-	assert_true(tokg_tables_load(&set, "random:1000x3:7:5", TOKG_KIND_WORD_POSITION, 0, &why));
+	assert_true(tokg_tables_load(&set, "random:1000x3:7:5", TOKG_KIND_WORD_POSITION, 0, &err));
 	assert_int_equal(set.tables.n_ids, 1000);
 	assert_int_equal(set.tables.dim, 3);
 	assert_int_equal(set.tables.n_positions, 5);
@@ -319,10 +319,10 @@ random_tables_have_limits(void **state)
 		"random:16777217x1", "random:1x65537", "random:16777216x65536",
 		"random:99999999999999999999x1", "random:-5x5", "random: 5x5"};
 	struct tokg_table_set set;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (tokg_tables_load(&set, bad[i], 0, 0, &why))
+		if (tokg_tables_load(&set, bad[i], 0, 0, &err))
 			fail_msg("%s was taken", bad[i]);
 		tokg_tables_free(&set);
 	}

@@ -51,9 +51,9 @@ wrong(const char *format, ...)
 }
 
 void
-bail_out(const struct tokg_error &why)
+bail_out(const struct tokg_error &err)
 {
-	printf("Bail out! %s\n", why.text);
+	printf("Bail out! %s\n", err.text);
 	exit(1);
 }
 
@@ -61,7 +61,7 @@ void
 set_up(world *w)
 {
 	struct tokg_device_config c = {};
-	struct tokg_error why;
+	struct tokg_error err;
 
 	c.geometry.producers = PRODUCERS;
 	c.geometry.slots = SLOTS;
@@ -80,8 +80,8 @@ set_up(world *w)
 	c.workers = WORKERS;
 	c.heads = w->o.heads;
 	c.first_cpu = -1;
-	if (!tokg_geometry_fill(&c.geometry, &why) || !(w->d = tokg_device_cpu(&c, &why)))
-		bail_out(why);
+	if (!tokg_geometry_fill(&c.geometry, &err) || !(w->d = tokg_device_cpu(&c, &err)))
+		bail_out(err);
 	w->g = w->d->geometry;
 	const size_t most = (w->o.slots + 64) * 4 * PRODUCERS;
 
@@ -112,8 +112,8 @@ set_up(world *w)
 		w->p[i].r.state = w->o.seed * 1000 + i + 1;
 		w->p[i].begin();
 	}
-	if (w->d->ops->start(w->d, 1, &why) < 0)
-		bail_out(why);
+	if (w->d->ops->start(w->d, 1, &err) < 0)
+		bail_out(err);
 }
 
 bool
@@ -289,7 +289,7 @@ main(int argc, char **argv)
 	static stress::world w;
 	const char *const slots = getenv("TOKG_STRESS_SLOTS"), *const seed =
 								       getenv("TOKG_STRESS_SEED");
-	struct tokg_error why;
+	struct tokg_error err;
 	bool right;
 
 	for (int i = 1; i < argc; i++) {
@@ -323,8 +323,8 @@ main(int argc, char **argv)
 		printf("# without the check word: wrong after %" PRIu64 " slots\n",
 			stress::n_posted.load());
 	} else {
-		if (w.d->ops->stop(w.d, TOKG_STOP_NOW, 60000, &why) < 0)
-			stress::wrong("%s", why.text);
+		if (w.d->ops->stop(w.d, TOKG_STOP_NOW, 60000, &err) < 0)
+			stress::wrong("%s", err.text);
 		stress::late_ends();
 		stress::judge(&w);
 	}

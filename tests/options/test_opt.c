@@ -27,10 +27,10 @@ struct fields {
 };
 
 static bool
-check_even(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_even(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	return (opt_number(text, 0, UINT64_MAX, field) && *(uint64_t *)field % 2 == 0) ||
-	       opt_wrong(why, "give an even number");
+	       opt_wrong(err, "give an even number");
 }
 
 #define FIELD(f) OPT_FIELD(struct fields, f)

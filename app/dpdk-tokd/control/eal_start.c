@@ -23,9 +23,9 @@ show_usage(const char *program)
 
 /* EAL 22.11 tells its reasons to a person, and to the program only so much of them. */
 static const char *
-remedy(int why)
+remedy(int error)
 {
-	switch (why) {
+	switch (error) {
 	case 0:
 		return "if another process runs with this --file-prefix, give another one; if "
 		       "/run/dpdk is not writable, run as root or set XDG_RUNTIME_DIR to your own "

@@ -49,7 +49,7 @@ tokd_sink_state_name(uint32_t state)
 
 static struct tokg_transport *
 connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeout_ms,
-	char path[256], struct tokg_error *why)
+	char path[256], struct tokg_error *err)
 {
 	uint32_t checksum[TOKD_VOCABS_MAX], n_ids[TOKD_VOCABS_MAX];
 	const struct tokg_source source = {
@@ -68,7 +68,7 @@ connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeou
 		checksum[i] = w->vocab[i].checksum;
 		n_ids[i] = tok_vocab_info(w->vocab[i].tok).n_ids;
 	}
-	return tokg_transport_open(&w->opt->sink_target, &source, timeout_ms, path, why);
+	return tokg_transport_open(&w->opt->sink_target, &source, timeout_ms, path, err);
 }
 
 /* To telemetry and to the log: where its ids go from now on. */
@@ -103,7 +103,7 @@ become_reader(struct tokd_worker *w)
 }
 
 static struct tokg_sink *
-make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why)
+make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err)
 {
 	uint32_t checksum[TOKD_VOCABS_MAX];
 	const struct tokg_sink_config config = {
@@ -124,24 +124,24 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *wh
 
 	for (uint32_t i = 0; i < w->n_vocabs; i++)
 		checksum[i] = w->vocab[i].checksum;
-	return tokg_sink_create(&config, why);
+	return tokg_sink_create(&config, err);
 }
 
 bool
-tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why)
+tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err)
 {
 	struct tokd_sink *s =
 		rte_zmalloc_socket("tokd_sink", sizeof(*s), RTE_CACHE_LINE_SIZE, w->node);
 
 	if (s == NULL) {
-		snprintf(why->text, sizeof(why->text), "no %zu bytes of EAL memory on node %d",
+		snprintf(err->text, sizeof(err->text), "no %zu bytes of EAL memory on node %d",
 			sizeof(*s), w->node);
 		return false;
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	s->transport = t;
 	s->kind = t->ops->name;
-	s->sink = make_sink(w, t, why);
+	s->sink = make_sink(w, t, err);
 	if (s->sink == NULL) {
 		pthread_mutex_destroy(&s->lock);
 		rte_free(s);
@@ -155,23 +155,23 @@ tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_erro
 int
 tokd_sinks_resolve(struct tokd_app *app)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	if (app->opt.sink == NULL || tokg_target_resolve(&app->opt.sink_target, &why))
+	if (app->opt.sink == NULL || tokg_target_resolve(&app->opt.sink_target, &err))
 		return 0;
-	TOKD_LOG(main, ERR, "--sink %s: %s\n", app->opt.sink, why.text);
+	TOKD_LOG(main, ERR, "--sink %s: %s\n", app->opt.sink, err.text);
 	return -EIO;
 }
 
 int
 tokd_sink_open(struct tokd_worker *w, uint64_t instance)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	char path[sizeof(w->sink->path)] = "";
-	struct tokg_transport *t = connect_to_agent(w, instance, OPEN_MS, path, &why);
+	struct tokg_transport *t = connect_to_agent(w, instance, OPEN_MS, path, &err);
 
-	if (t == NULL || !tokd_sink_make(w, t, &why)) {
-		TOKD_LOG(main, ERR, "worker %u: --sink %s: %s\n", w->index, w->opt->sink, why.text);
+	if (t == NULL || !tokd_sink_make(w, t, &err)) {
+		TOKD_LOG(main, ERR, "worker %u: --sink %s: %s\n", w->index, w->opt->sink, err.text);
 		if (t != NULL)
 			t->ops->close(t);
 		return -EIO;
@@ -210,8 +210,8 @@ static void
 recover(struct tokd_worker *w)
 {
 	struct tokd_sink *s = w->sink;
-	struct tokg_error why = {""};
-	int rc = tokg_sink_recover(s->sink, &why);
+	struct tokg_error err = {""};
+	int rc = tokg_sink_recover(s->sink, &err);
 
 	if (rc > 0) {
 		TOKD_LOG(control, NOTICE, "worker %u: GPU sink: connected again\n", w->index);
@@ -220,7 +220,7 @@ recover(struct tokd_worker *w)
 		TOKD_LOG(control, WARNING,
 			"worker %u: GPU sink: %s; what is not embedded stays in the token ring, "
 			"and is posted anew when an agent is there\n",
-			w->index, why.text);
+			w->index, err.text);
 		s->transport->ops->close(s->transport);
 		s->transport = NULL;
 		s->told = false;
@@ -238,14 +238,14 @@ static bool
 find_agent(struct tokd_worker *w, uint64_t instance)
 {
 	struct tokd_sink *s = w->sink;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	char path[sizeof(s->path)] = "";
 	struct tokg_transport *t;
 
 	if (tokd_clock_ms() < s->next_try_ms)
 		return false;
-	t = connect_to_agent(w, instance, OPEN_AGAIN_MS, path, &why);
-	if (t != NULL && tokg_sink_attach(s->sink, t, &why)) {
+	t = connect_to_agent(w, instance, OPEN_AGAIN_MS, path, &err);
+	if (t != NULL && tokg_sink_attach(s->sink, t, &err)) {
 		s->transport = t;
 		show(w, path);
 		run_again(s);
@@ -254,7 +254,7 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 	if (!s->told)
 		TOKD_LOG(control, WARNING,
 			"worker %u: GPU sink: no agent: %s; trying every %d ms\n", w->index,
-			why.text, TRY_MS);
+			err.text, TRY_MS);
 	s->told = true;
 	if (t != NULL)
 		t->ops->close(t);

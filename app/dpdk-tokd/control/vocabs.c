@@ -100,15 +100,15 @@ tokd_vocabs_load(
 	v->n = 0;
 	while (ok && *at != '\0') {
 		struct tok_vocab *tok;
-		struct tok_error why;
+		struct tok_error load;
 
 		ok = next_name(v, &at, name, sizeof(name)) ||
 		     fail(err, "--vocab %.64s: give 1 to %u names or paths with commas between",
 			     opt->vocab, TOKD_VOCABS_MAX);
 		if (!ok)
 			break;
-		tok = tok_vocab_load(name, &opts, &why);
-		ok = tok != NULL ? add(v, tok, err) : fail(err, "--vocab: %.490s", why.text);
+		tok = tok_vocab_load(name, &opts, &load);
+		ok = tok != NULL ? add(v, tok, err) : fail(err, "--vocab: %.490s", load.text);
 		if (!ok)
 			tok_vocab_free(tok);
 	}

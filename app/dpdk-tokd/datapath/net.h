@@ -65,9 +65,9 @@ tokd_tx_is_last(struct tokd_worker *w, uint64_t t_publish)
 }
 
 static inline void
-tokd_drop(struct tokd_worker *w, struct rte_mbuf *m, enum tokd_counter why)
+tokd_drop(struct tokd_worker *w, struct rte_mbuf *m, enum tokd_counter reason)
 {
-	w->counter[why]++;
+	w->counter[reason]++;
 	rte_pktmbuf_free(m);
 }
 

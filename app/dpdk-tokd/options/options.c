@@ -59,7 +59,7 @@ check_mbufs(const struct tokd_options *opt, struct opt_error *e)
 static bool
 make_sink_target(struct tokd_options *opt, struct opt_error *e)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	const char *target = "shm";
 
 	if (opt->sink == NULL)
@@ -68,8 +68,8 @@ make_sink_target(struct tokd_options *opt, struct opt_error *e)
 		target = opt->sink + 4;
 	else if (strcmp(opt->sink, "gpu") != 0)
 		return opt_wrong(e, "--sink %.64s: not a sink; give gpu or gpu=TARGET", opt->sink);
-	if (!tokg_target_parse(&opt->sink_target, target, &why))
-		return opt_wrong(e, "--sink %.64s: %s", opt->sink, why.text);
+	if (!tokg_target_parse(&opt->sink_target, target, &err))
+		return opt_wrong(e, "--sink %.64s: %s", opt->sink, err.text);
 	opt->sink_target.rdma_device = opt->rdma_device;
 	opt->sink_target.rdma_port = opt->rdma_port != 0 ? (int)opt->rdma_port : -1;
 	opt->sink_target.rdma_gid = opt->rdma_gid != NULL ? atoi(opt->rdma_gid) : -1;

@@ -46,14 +46,15 @@ static void refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, 
 static void
 refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
 {
-	char why[sizeof(((struct tokd_attach_rep *)0)->message)];
+	char reason[sizeof(((struct tokd_attach_rep *)0)->message)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
+	vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
-	TOKD_LOG(control, WARNING, "reader of pid %d, uid %u refused: %s\n", c->pid, c->uid, why);
-	tokd_attach_say(c->fd, why);
+	TOKD_LOG(
+		control, WARNING, "reader of pid %d, uid %u refused: %s\n", c->pid, c->uid, reason);
+	tokd_attach_say(c->fd, reason);
 	hang_up(c);
 	a->counts.refused++;
 	if (c->state == TOKD_CONN_JOINING) {
@@ -78,19 +79,19 @@ part(struct tokd_attach *a, struct tokd_conn *c)
 	enter(c, TOKD_CONN_LEAVING);
 }
 
-/* A good request: in whatever mode. Returns 0, or -errno with *why. */
+/* A good request: in whatever mode. Returns 0, or -errno with *reason. */
 static int
-admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **why)
+admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **reason)
 {
 	int rc;
 
 	if (mode == TOKD_MODE_READER) {
-		rc = tokd_reader_join(a, c, why);
+		rc = tokd_reader_join(a, c, reason);
 		if (rc == 0)
 			enter(c, TOKD_CONN_JOINING);
 		return rc;
 	}
-	rc = tokd_tap_welcome(a, c, why);
+	rc = tokd_tap_welcome(a, c, reason);
 	if (rc == 0) {
 		a->counts.taps_attached++;
 		enter(c, TOKD_CONN_TAPPING);
@@ -106,7 +107,7 @@ greet(struct tokd_attach *a, struct tokd_conn *c)
 	struct tokd_attach_req req = {0};
 	/* MSG_TRUNC: the length that was sent. The kernel discards descriptors sent along. */
 	ssize_t n = recv(c->fd, &req, sizeof(req), MSG_DONTWAIT | MSG_TRUNC);
-	const char *why;
+	const char *reason;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
@@ -125,8 +126,8 @@ greet(struct tokd_attach *a, struct tokd_conn *c)
 		   req.reserved != 0) {
 		refuse(a, c, "mode %u, reserved %u: must be %d (reader) or %d (tap), and 0",
 			req.mode, req.reserved, TOKD_MODE_READER, TOKD_MODE_TAP);
-	} else if (admit(a, c, req.mode, &why) != 0) {
-		refuse(a, c, "%s", why);
+	} else if (admit(a, c, req.mode, &reason) != 0) {
+		refuse(a, c, "%s", reason);
 	}
 }
 
@@ -299,7 +300,7 @@ drop_stalling(struct tokd_attach *a)
 {
 	for (uint32_t w = 0; w < a->n_rings; w++) {
 		struct tokd_conn *c = tokd_reader_stalling(a, w);
-		char why[sizeof(((struct tokd_attach_rep *)0)->message)];
+		char reason[sizeof(((struct tokd_attach_rep *)0)->message)];
 
 		if (c == NULL)
 			continue;
@@ -307,11 +308,11 @@ drop_stalling(struct tokd_attach *a)
 			"reader %u (pid %d) dropped: it held the full token ring of worker %u for "
 			"more than %u ms; read faster, or raise --ring-size or --reader-timeout\n",
 			c->slot, c->pid, w, a->reader_timeout_ms);
-		snprintf(why, sizeof(why),
+		snprintf(reason, sizeof(reason),
 			"it held the full token ring of worker %u for more than %u ms: read "
 			"faster, or raise --ring-size or --reader-timeout",
 			w, a->reader_timeout_ms);
-		tokd_attach_say(c->fd, why);
+		tokd_attach_say(c->fd, reason);
 		a->counts.dropped++;
 		part(a, c);
 	}

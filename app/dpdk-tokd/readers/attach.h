@@ -122,14 +122,14 @@ uint32_t tokd_attach_list(struct tokd_attach *a, struct tokd_reader_info *info, 
 int tokd_attach_answer(const struct tokd_attach *a, int fd, const uint64_t *start,
 	const int *descriptors, uint32_t n_descriptors);
 /* The reason for a refusal, or for parting. */
-void tokd_attach_say(int fd, const char *why);
+void tokd_attach_say(int fd, const char *reason);
 
 /* held[n_rings]: bytes of each ring that its slowest reader has not finished; 0 without readers. */
 void tokd_attach_held(struct tokd_attach *a, uint64_t *held);
 
 /* attach_reader.c: one reader's way through JOINING, READING and LEAVING. */
-/* Returns 0, or -errno with *why for the reader. */
-int tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why);
+/* Returns 0, or -errno with *reason for the reader. */
+int tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **reason);
 bool tokd_reader_all_in(
 	const struct tokd_attach *a, const struct tokd_conn *c, uint32_t state, uint32_t *missing);
 /* Answer with start positions and descriptors. Returns 0 or -errno. */
@@ -140,8 +140,8 @@ void tokd_reader_leave(struct tokd_attach *a, struct tokd_conn *c);
 void tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c);
 /* The reader that stalls ring `w` for too long, or NULL. */
 struct tokd_conn *tokd_reader_stalling(const struct tokd_attach *a, uint32_t w);
-/* A tap gets its place and its answer at once. Returns 0, or -errno with *why for it. */
-int tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why);
+/* A tap gets its place and its answer at once. Returns 0, or -errno with *reason for it. */
+int tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason);
 uint64_t tokd_reader_lag(const struct tokd_attach *a, const struct tokd_conn *c, uint32_t w);
 
 #endif

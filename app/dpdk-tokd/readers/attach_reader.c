@@ -42,7 +42,7 @@ make_cursor(struct tokd_conn *c)
 }
 
 int
-tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why)
+tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **reason)
 {
 	uint32_t slot = 0;
 	int rc;
@@ -50,12 +50,13 @@ tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why)
 	while (slot < TOKD_READERS_MAX && a->slot[slot] != NULL)
 		slot++;
 	if (slot == TOKD_READERS_MAX) {
-		*why = "all readers' places are taken (" RTE_STR(TOKD_READERS_MAX) "): detach one";
+		*reason =
+			"all readers' places are taken (" RTE_STR(TOKD_READERS_MAX) "): detach one";
 		return -EBUSY;
 	}
 	rc = make_cursor(c);
 	if (rc != 0) {
-		*why = "no memory or descriptors for a cursor: see the log of dpdk-tokd";
+		*reason = "no memory or descriptors for a cursor: see the log of dpdk-tokd";
 		TOKD_LOG(control, ERR, "reader of pid %d: cursor memfd: %s\n", c->pid,
 			strerror(-rc));
 		return rc;
@@ -104,7 +105,7 @@ tokd_reader_welcome(struct tokd_attach *a, struct tokd_conn *c)
 }
 
 int
-tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why)
+tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason)
 {
 	uint64_t start[TOKD_RINGS_MAX];
 	uint32_t slot = TOKD_READERS_MAX;
@@ -113,7 +114,7 @@ tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why)
 	while (slot < TOKD_SLOTS_MAX && a->slot[slot] != NULL)
 		slot++;
 	if (slot == TOKD_SLOTS_MAX) {
-		*why = "all taps' places are taken (" RTE_STR(TOKD_TAPS_MAX) "): detach one";
+		*reason = "all taps' places are taken (" RTE_STR(TOKD_TAPS_MAX) "): detach one";
 		return -EBUSY;
 	}
 	for (uint32_t w = 0; w < a->n_rings; w++) {
@@ -122,7 +123,7 @@ tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why)
 	}
 	rc = tokd_attach_answer(a, c->fd, start, fd, a->n_rings);
 	if (rc != 0) {
-		*why = "the answer could not be sent";
+		*reason = "the answer could not be sent";
 		return rc;
 	}
 	c->slot = slot;

@@ -18,7 +18,7 @@ struct tokg_where {
 	socklen_t len[TOKG_ADDRESSES];
 	struct sockaddr_storage addr[TOKG_ADDRESSES];
 };
-bool tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why);
+bool tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *err);
 
 struct tokg_dial {
 	enum {
@@ -46,12 +46,12 @@ void tokg_dial_init(struct tokg_dial *d);
 void tokg_dial_begin(struct tokg_dial *d);
 /*
  * As far as it goes now. 1: ADMITTED (the welcome is proved but for region_fd), or DONE; 0: not
- * yet; below 0 and `why`.
+ * yet; below 0 and `err`.
  */
-int tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why);
+int tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err);
 void tokg_dial_ready(struct tokg_dial *d);
 /* As tokg_dial_step, but no further than to the connection: 1. */
-int tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why);
+int tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err);
 /* Sleep until a step is worth it, at most `ms`. */
 void tokg_dial_wait(const struct tokg_dial *d, int ms);
 /* Closes all it has. */

@@ -116,13 +116,13 @@ ask(struct tokg_server *s, struct connection *c)
 static void
 take_hello(struct tokg_server *s, struct connection *c)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	const int rc = tokg_link_read(c->fd, &c->hello, sizeof(c->hello), &c->moved, NULL);
 
 	if (rc < 0) {
 		end(s, c);
-	} else if (rc > 0 && !tokg_hello_proved(&c->hello, c->tcp, &why)) {
-		refuse_in_words(s, c, why.text, false);
+	} else if (rc > 0 && !tokg_hello_proved(&c->hello, c->tcp, &err)) {
+		refuse_in_words(s, c, err.text, false);
 	} else if (rc > 0) {
 		c->at = ASKING;
 		c->end_ms = tokg_now_ms() + TOKG_GRANT_MS;
@@ -190,7 +190,7 @@ place_for_newcomer(struct tokg_server *s)
  * that nobody takes would be reported at once, for ever.
  */
 static bool
-listen_to(struct tokg_server *s, bool on, struct tokg_error *why)
+listen_to(struct tokg_server *s, bool on, struct tokg_error *err)
 {
 	if (s->deaf != on)
 		return true;
@@ -204,7 +204,7 @@ listen_to(struct tokg_server *s, bool on, struct tokg_error *why)
 		if (epoll_ctl(s->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->listener[i].fd,
 			    &e) != 0 &&
 			errno != EEXIST && errno != ENOENT)
-			return tokg_wrong(why,
+			return tokg_wrong(err,
 				"listening for producers (epoll_ctl): %s: see "
 				"fs.epoll.max_user_watches",
 				strerror(errno));
@@ -226,14 +226,14 @@ take_newcomer(struct tokg_server *s, uint32_t which)
 {
 	struct connection *c = place_for_newcomer(s);
 	struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP};
-	struct tokg_error why;
+	struct tokg_error err;
 	int fd;
 
 	if (c == NULL)
 		return;
-	fd = tokg_listen_take(&s->listener[which], &why);
-	if (why.text[0] != '\0' && s->calls.starved != NULL)
-		s->calls.starved(s->owner, &why);
+	fd = tokg_listen_take(&s->listener[which], &err);
+	if (err.text[0] != '\0' && s->calls.starved != NULL)
+		s->calls.starved(s->owner, &err);
 	if (fd < 0)
 		return;
 	e.data.u32 = LISTENERS + (uint32_t)(c - s->c);
@@ -263,7 +263,7 @@ tokg_server_turn(struct tokg_server *s)
 	struct epoll_event e[EVENTS];
 	const int n = epoll_wait(s->epoll, e, EVENTS, 0);
 	bool knocked[LISTENERS] = {false};
-	struct tokg_error why;
+	struct tokg_error err;
 
 	for (int i = 0; i < n; i++) {
 		if (e[i].data.u32 < LISTENERS)
@@ -278,7 +278,7 @@ tokg_server_turn(struct tokg_server *s)
 	for (uint32_t i = 0; i < LISTENERS; i++)
 		if (knocked[i])
 			take_newcomer(s, i);
-	(void)listen_to(s, place_for_newcomer(s) != NULL && !starves(s), &why);
+	(void)listen_to(s, place_for_newcomer(s) != NULL && !starves(s), &err);
 }
 
 void
@@ -290,25 +290,25 @@ tokg_server_drop(struct tokg_server *s, uint64_t id)
 }
 
 static bool
-open_listeners(struct tokg_server *s, const struct tokg_server_config *c, struct tokg_error *why)
+open_listeners(struct tokg_server *s, const struct tokg_server_config *c, struct tokg_error *err)
 {
 	if (c->path != NULL &&
-		!tokg_listen_unix(&s->listener[0], c->path, SOCK_STREAM, c->mode, why))
+		!tokg_listen_unix(&s->listener[0], c->path, SOCK_STREAM, c->mode, err))
 		return false;
 	if (c->host != NULL && !tokg_listen_tcp(&s->listener[1], c->host,
-				       c->port != 0 ? c->port : TOKG_TCP_PORT, why))
+				       c->port != 0 ? c->port : TOKG_TCP_PORT, err))
 		return false;
 	s->deaf = true;
-	return listen_to(s, true, why);
+	return listen_to(s, true, err);
 }
 
 struct tokg_server *
-tokg_server_open(const struct tokg_server_config *c, struct tokg_error *why)
+tokg_server_open(const struct tokg_server_config *c, struct tokg_error *err)
 {
 	struct tokg_server *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		tokg_wrong(why, "no memory for the GPU agent's connections");
+		tokg_wrong(err, "no memory for the GPU agent's connections");
 		return NULL;
 	}
 	s->calls = c->calls;
@@ -317,10 +317,10 @@ tokg_server_open(const struct tokg_server_config *c, struct tokg_error *why)
 		s->listener[i].fd = -1;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
-		tokg_wrong(why,
+		tokg_wrong(err,
 			"listening for producers (epoll_create): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
-	else if (open_listeners(s, c, why))
+	else if (open_listeners(s, c, err))
 		return s;
 	tokg_server_close(s);
 	return NULL;

@@ -47,7 +47,7 @@ struct tokg_server_calls {
 	/* A granted connection has ended, joined or not. */
 	void (*left)(void *owner, uint64_t id);
 	/* Cannot accept for lack of descriptors; called once until it can again. Or NULL. */
-	void (*starved)(void *owner, const struct tokg_error *why);
+	void (*starved)(void *owner, const struct tokg_error *err);
 };
 
 struct tokg_server_config {
@@ -60,10 +60,10 @@ struct tokg_server_config {
 };
 
 /*
- * NULL and `why`. Replaces a socket file that no process serves. It is an error if one does, or if
+ * NULL and `err`. Replaces a socket file that no process serves. It is an error if one does, or if
  * the file is not a socket.
  */
-struct tokg_server *tokg_server_open(const struct tokg_server_config *c, struct tokg_error *why);
+struct tokg_server *tokg_server_open(const struct tokg_server_config *c, struct tokg_error *err);
 /* Closes all connections without calling `left`; removes the socket file if it is still ours. */
 void tokg_server_close(struct tokg_server *s);
 

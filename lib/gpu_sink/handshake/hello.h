@@ -8,13 +8,13 @@
 
 /* A first hello; its qp is the transport's to fill. False: the source has too many vocabularies. */
 bool tokg_hello_fill(struct tokg_hello *h, const struct tokg_target *target,
-	const struct tokg_source *source, struct tokg_error *why);
+	const struct tokg_source *source, struct tokg_error *err);
 /* The agent's look at one: its form alone. `tcp`: by which kind of socket it came. */
-bool tokg_hello_proved(const struct tokg_hello *h, bool tcp, struct tokg_error *why);
+bool tokg_hello_proved(const struct tokg_hello *h, bool tcp, struct tokg_error *err);
 
 /* The producer's look at the answer to `h`: a refusal gives the agent's words. */
 bool tokg_welcome_proved(
-	const struct tokg_hello *h, const struct tokg_welcome *w, struct tokg_error *why);
+	const struct tokg_hello *h, const struct tokg_welcome *w, struct tokg_error *err);
 /* What came with it. */
 enum tokg_memory { TOKG_MEMORY_WRONG, TOKG_MEMORY_HOST, TOKG_MEMORY_GPU };
 /*
@@ -22,6 +22,6 @@ enum tokg_memory { TOKG_MEMORY_WRONG, TOKG_MEMORY_HOST, TOKG_MEMORY_GPU };
  * whose size is fixed. Its size in `bytes`.
  */
 enum tokg_memory tokg_region_fd_proved(
-	int fd, bool gpu, const struct tokg_geometry *g, uint64_t *bytes, struct tokg_error *why);
+	int fd, bool gpu, const struct tokg_geometry *g, uint64_t *bytes, struct tokg_error *err);
 
 #endif

@@ -10,7 +10,7 @@
 #include "ring/error.h"
 
 /* Always false. */
-bool tokg_wrong(struct tokg_error *why, const char *format, ...)
+bool tokg_wrong(struct tokg_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 /* What another process said, as one line of printable text. */
 void tokg_printable(char *to, size_t room, const char *from, size_t bytes);

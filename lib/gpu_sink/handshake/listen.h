@@ -19,16 +19,16 @@ struct tokg_listener {
 
 /* `type`: SOCK_STREAM or SOCK_SEQPACKET. */
 bool tokg_listen_unix(
-	struct tokg_listener *l, const char *path, int type, uint32_t mode, struct tokg_error *why);
+	struct tokg_listener *l, const char *path, int type, uint32_t mode, struct tokg_error *err);
 /* `host`: an address or a name; "": all addresses of this host. */
 bool tokg_listen_tcp(
-	struct tokg_listener *l, const char *host, uint16_t port, struct tokg_error *why);
+	struct tokg_listener *l, const char *host, uint16_t port, struct tokg_error *err);
 /*
  * The next connection, non-blocking; -1: none. Where the system has no descriptor or memory for one
- * the listener rests for a second, as it would be readable at once again, for ever; `why` has the
+ * the listener rests for a second, as it would be readable at once again, for ever; `err` has the
  * words the first time, and is empty otherwise.
  */
-int tokg_listen_take(struct tokg_listener *l, struct tokg_error *why);
+int tokg_listen_take(struct tokg_listener *l, struct tokg_error *err);
 /* Do not poll it now. */
 bool tokg_listen_rests(const struct tokg_listener *l);
 void tokg_listen_end(struct tokg_listener *l);

@@ -41,11 +41,11 @@ struct tokg_target {
 	socklen_t at_len[TOKG_ADDRESSES];
 	struct sockaddr_storage at[TOKG_ADDRESSES];
 };
-bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *why);
+bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *err);
 /*
  * Ask for the host's addresses, unless they are known. Takes what name services take: at start,
  * where tokg_transport_open is to keep to its time later.
  */
-bool tokg_target_resolve(struct tokg_target *t, struct tokg_error *why);
+bool tokg_target_resolve(struct tokg_target *t, struct tokg_error *err);
 
 #endif

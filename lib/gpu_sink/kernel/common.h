@@ -18,29 +18,29 @@ extern "C" {
 
 /* -1, with the reason in words. */
 static inline int __attribute__((format(printf, 2, 3)))
-tokg_wrong(struct tokg_error *why, const char *format, ...)
+tokg_wrong(struct tokg_error *err, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(why->text, sizeof(why->text), format, ap);
+	vsnprintf(err->text, sizeof(err->text), format, ap);
 	va_end(ap);
 	return -1;
 }
 
 /* Are geometry and tables of one mind, and within their limits? */
 static inline bool
-tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *why)
+tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 {
 	const struct tokg_geometry *const g = &c->geometry;
 	const struct tokg_tables *const t = &c->tables;
 
-	if (!tokg_geometry_proved(g, UINT64_MAX, why))
+	if (!tokg_geometry_proved(g, UINT64_MAX, err))
 		return false;
 	if (t->kind != g->kind || t->dtype != g->dtype || t->dim != g->dim ||
 		t->n_ids != g->n_ids ||
 		(t->kind != TOKG_KIND_WORD && t->n_positions != g->n_positions))
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device: the tables (kind %u, dtype %u, %u x %u, %u positions)"
 			       " are not those of the geometry (%u, %u, %u x %u, %u)",
 			       t->kind, t->dtype, t->n_ids, t->dim, t->n_positions, g->kind,
@@ -48,18 +48,18 @@ tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *why)
 	if (t->word == NULL || (t->kind != TOKG_KIND_WORD && t->position == NULL) ||
 		(t->kind == TOKG_KIND_BERT &&
 			(t->type == NULL || t->gamma == NULL || t->beta == NULL)))
-		return tokg_wrong(why, "device: kind %u needs more tables than are there",
+		return tokg_wrong(err, "device: kind %u needs more tables than are there",
 			       t->kind) == 0;
 	if (c->ring_epoch == 0)
-		return tokg_wrong(why, "device: ring_epoch is 0, must not be") == 0;
+		return tokg_wrong(err, "device: ring_epoch is 0, must not be") == 0;
 	return true;
 }
 
 static inline bool
-tokg_incarnation_right(const struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
+tokg_incarnation_right(const struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 {
 	return (incarnation > d->incarnation && incarnation <= TOKG_INCARNATION_MAX) ||
-	       tokg_wrong(why, "consumer: incarnation is %u, must be %u to %d: restart the agent",
+	       tokg_wrong(err, "consumer: incarnation is %u, must be %u to %d: restart the agent",
 		       incarnation, d->incarnation + 1, TOKG_INCARNATION_MAX) == 0;
 }
 

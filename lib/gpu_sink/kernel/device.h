@@ -109,12 +109,12 @@ struct tokg_device;
 
 struct tokg_device_ops {
 	const char *name;
-	/* Begin with this incarnation, a number above all before. Below 0 and `why`. */
-	int (*start)(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why);
-	/* 0: it has ended; below 0 and `why`: it has not within timeout_ms (cuda: the context is
+	/* Begin with this incarnation, a number above all before. Below 0 and `err`. */
+	int (*start)(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err);
+	/* 0: it has ended; below 0 and `err`: it has not within timeout_ms (cuda: the context is
 	 * lost). */
 	int (*stop)(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms,
-		struct tokg_error *why);
+		struct tokg_error *err);
 	/* Aligned words of the region, while the consumer runs. Release and acquire towards it. 0
 	 * or below. */
 	int (*write_u64)(struct tokg_device *d, uint64_t offset, uint64_t value);
@@ -138,7 +138,7 @@ struct tokg_device {
 	uint64_t region_address; /* as the NIC is told it */
 	int region_dmabuf;	 /* cuda: dma-buf of the region; -1: none */
 	enum tokg_order order;	 /* what its memory promises */
-	char order_why[128];
+	char order_reason[128];
 	/* outputs: [producers][out_bytes] */
 	void *outputs;	  /* host pointer, or device pointer (cuda) */
 	int outputs_fd;	  /* cpu: memfd; -1 */
@@ -148,12 +148,12 @@ struct tokg_device {
 	struct tokg_scan_times *scan_times; /* NULL: not measured */
 };
 
-/* NULL and `why`. The consumer does not run yet. */
-struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *why);
-struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why);
-/* False and `why`: there is no GPU at all, no driver, or no kernel in this build. Anything else
+/* NULL and `err`. The consumer does not run yet. */
+struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *err);
+struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *err);
+/* False and `err`: there is no GPU at all, no driver, or no kernel in this build. Anything else
  * that may be wrong with one is for tokg_device_cuda to say; `index` is for the words alone. */
-bool tokg_device_cuda_there(int index, struct tokg_error *why);
+bool tokg_device_cuda_there(int index, struct tokg_error *err);
 
 static inline struct tokg_out_entry *
 tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)

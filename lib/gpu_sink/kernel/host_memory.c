@@ -72,16 +72,16 @@ map_huge(struct tokg_memory *m, uint64_t bytes, const char *name, int node)
 
 bool
 tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int seals, int node,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	if (!(name != NULL && map_huge(m, bytes, name, node)) && !map(m, bytes, name, false)) {
-		snprintf(why->text, sizeof(why->text),
+		snprintf(err->text, sizeof(err->text),
 			"device: %" PRIu64 " bytes of memory (%s): %s", bytes,
 			name != NULL ? name : "private", strerror(errno));
 		return false;
 	}
 	if (m->fd >= 0 && fcntl(m->fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
-		snprintf(why->text, sizeof(why->text), "device: memory %s cannot be sealed: %s",
+		snprintf(err->text, sizeof(err->text), "device: memory %s cannot be sealed: %s",
 			name, strerror(errno));
 		return false;
 	}

@@ -22,10 +22,10 @@ struct tokg_memory {
 /*
  * `bytes` or more, zeroed. With a name a memfd, on 2 MB pages where enough are free, sealed against
  * another size and by `seals` (F_SEAL_*); without one private. On that NUMA node, -1: on any. False
- * and `why`; what was got is for tokg_memory_free either way.
+ * and `err`; what was got is for tokg_memory_free either way.
  */
 bool tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int seals, int node,
-	struct tokg_error *why);
+	struct tokg_error *err);
 /* Also of one that tokg_memory_none made. */
 void tokg_memory_free(struct tokg_memory *m);
 

@@ -10,11 +10,11 @@
 
 /*
  * From producers, slots, slot_bytes, flags, kind, dtype, dim, n_ids, n_positions and out_bytes the
- * rest. False and `why`, with the limit, where one of them is out of it.
+ * rest. False and `err`, with the limit, where one of them is out of it.
  */
-bool tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *why);
+bool tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err);
 
 /* Is it what tokg_geometry_fill makes of its first half, and is the region at most `bytes`? */
-bool tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *why);
+bool tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *err);
 
 #endif

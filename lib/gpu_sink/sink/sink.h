@@ -60,17 +60,17 @@ struct tokg_sink; /* sink.c */
 
 /*
  * Set-up: takes up to a second for the first read of the back area, which says where tickets go on.
- * NULL and `why`.
+ * NULL and `err`.
  */
-struct tokg_sink *tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *why);
+struct tokg_sink *tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *err);
 void tokg_sink_free(struct tokg_sink *s);
 
 /*
  * Set-up: go on with another transport, hence in another epoch, when the old one is gone for ever:
  * all that is not done is posted anew from the cursor. The old one may be closed before. False and
- * `why`, up to a second later; then the sink stays gone, and another may be tried.
+ * `err`, up to a second later; then the sink stays gone, and another may be tried.
  */
-bool tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_error *why);
+bool tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_error *err);
 
 /*
  * Hot: once a turn of the worker. `head`: the token ring's; `now`: TSC; `idle`: nothing came in
@@ -82,9 +82,9 @@ bool tokg_sink_turn(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 
 /*
  * Not hot. 1: goes on, what was lost is posted again by the next turns; 0: not yet, call again;
- * below 0 and `why`: never with this transport, see tokg_sink_attach.
+ * below 0 and `err`: never with this transport, see tokg_sink_attach.
  */
-int tokg_sink_recover(struct tokg_sink *s, struct tokg_error *why);
+int tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err);
 
 /* Position up to which the ring may be reused; for struct tokd_reader.cursor. */
 _Atomic uint64_t *tokg_sink_cursor(struct tokg_sink *s);

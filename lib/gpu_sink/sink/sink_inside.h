@@ -112,7 +112,7 @@ struct tokg_sink {
 	uint64_t *tickets; /* [slots], for reconnect */
 	void *own;	   /* memory of all arrays */
 	size_t own_bytes;
-	char why[160]; /* of TOKG_NEVER; else what is not right, where a number helps */
+	char reason[160]; /* of TOKG_NEVER; else what is not right, where a number helps */
 };
 
 static inline struct tokd_rec *

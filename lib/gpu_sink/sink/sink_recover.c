@@ -10,7 +10,7 @@
  * neither the one we gave nor the one before it is not of our making.
  */
 static int
-find_lost(struct tokg_sink *s, struct tokg_error *why)
+find_lost(struct tokg_sink *s, struct tokg_error *err)
 {
 	uint32_t i = s->oldest_slot;
 
@@ -22,7 +22,7 @@ find_lost(struct tokg_sink *s, struct tokg_error *why)
 		if (sl->state != TOKG_SLOT_FREE) {
 			if (theirs != ours && theirs != ours - 1) {
 				tokg_sink_break(s, TOKG_BREACH);
-				snprintf(why->text, sizeof(why->text),
+				snprintf(err->text, sizeof(err->text),
 					"GPU ring: slot %" PRIu32 " has ticket %" PRIu64
 					", and %" PRIu64 " was posted to it: does somebody else "
 					"write there?",
@@ -38,16 +38,16 @@ find_lost(struct tokg_sink *s, struct tokg_error *why)
 }
 
 static int
-reconnect(struct tokg_sink *s, struct tokg_error *why)
+reconnect(struct tokg_sink *s, struct tokg_error *err)
 {
-	int rc = s->t->ops->reconnect(s->t, s->tickets, why);
+	int rc = s->t->ops->reconnect(s->t, s->tickets, err);
 
 	if (rc < 0) {
 		tokg_sink_break(s, TOKG_NEVER);
-		snprintf(s->why, sizeof(s->why), "%.159s", why->text);
+		snprintf(s->reason, sizeof(s->reason), "%.159s", err->text);
 	}
 	if (rc > 0)
-		rc = find_lost(s, why);
+		rc = find_lost(s, err);
 	if (rc <= 0)
 		return rc;
 	s->n_reads = s->t->n_reads; /* one that was under way is lost, or came: it is only old */
@@ -59,39 +59,39 @@ reconnect(struct tokg_sink *s, struct tokg_error *why)
 }
 
 int
-tokg_sink_recover(struct tokg_sink *s, struct tokg_error *why)
+tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err)
 {
 	switch (s->broken) {
 	case TOKG_WHOLE:
 		return 1;
 	case TOKG_CONNECTION:
-		return reconnect(s, why);
+		return reconnect(s, err);
 	case TOKG_SILENT:
-		snprintf(why->text, sizeof(why->text),
+		snprintf(err->text, sizeof(err->text),
 			"GPU ring: the agent's heartbeat stood still at %" PRIu64 " for too long: "
 			"tokd-gpu has died or hangs",
 			s->heartbeat);
 		break;
 	case TOKG_GRANT:
-		snprintf(why->text, sizeof(why->text),
+		snprintf(err->text, sizeof(err->text),
 			"GPU ring: producer %" PRIu32 " has epoch %" PRIu32 ", ours is %" PRIu32
 			": tokd-gpu has ended its epoch",
 			s->t->producer, s->t->back->epoch, s->t->epoch);
 		break;
 	case TOKG_BREACH:
-		snprintf(why->text, sizeof(why->text),
+		snprintf(err->text, sizeof(err->text),
 			"GPU ring: producer %" PRIu32 ": what was read back cannot be: %" PRIu64
 			" slots posted, %" PRIu64 " released, or a done word ahead of its ticket: "
 			"does somebody else write there?",
 			s->t->producer, s->posted, s->t->back->released);
 		break;
 	case TOKG_TICKETS:
-		snprintf(why->text, sizeof(why->text),
+		snprintf(err->text, sizeof(err->text),
 			"GPU ring: slot %" PRIu32 " has used up its 2^48 tickets: restart tokd-gpu",
 			s->next_slot);
 		break;
 	case TOKG_NEVER:
-		snprintf(why->text, sizeof(why->text), "%s", s->why);
+		snprintf(err->text, sizeof(err->text), "%s", s->reason);
 		break;
 	}
 	return -1;

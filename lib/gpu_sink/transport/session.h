@@ -17,10 +17,10 @@
 
 struct tokg_session_calls {
 	/* What the hello needs. NULL: nothing. */
-	bool (*prepare)(struct tokg_transport *t, struct tokg_hello *h, struct tokg_error *why);
+	bool (*prepare)(struct tokg_transport *t, struct tokg_hello *h, struct tokg_error *err);
 	/* The welcome is proved, and t's geometry, producer slot and epochs are set. */
 	bool (*admit)(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd,
-		struct tokg_error *why);
+		struct tokg_error *err);
 	/* Back to before prepare. NULL: nothing. */
 	void (*undo)(struct tokg_transport *t);
 };
@@ -37,17 +37,17 @@ struct tokg_session {
 
 /* The name is resolved. The caller then fills hello.qp in `prepare`, if it has one. */
 bool tokg_session_init(struct tokg_session *s, const struct tokg_session_calls *calls,
-	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *why);
+	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *err);
 /*
  * Does anybody listen there? Waits `timeout_ms` at most: for a kind whose preparation takes long,
  * or must not be made again and again for nobody.
  */
-bool tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *why);
+bool tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *err);
 /* The first time; waits for the agent until it is through, `timeout_ms` at most. */
 bool tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t timeout_ms,
-	struct tokg_error *why);
+	struct tokg_error *err);
 /* As tokg_transport_ops.reconnect, but for the tickets. */
-int tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why);
+int tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err);
 void tokg_session_end(struct tokg_session *s, struct tokg_transport *t);
 
 #endif

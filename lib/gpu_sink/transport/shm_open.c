@@ -20,12 +20,12 @@ static_assert(sizeof(struct tokg_back) % 8 == 0, "read in words");
 static const struct tokg_transport_ops gpu_ops;
 
 static bool
-map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *why)
+map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *err)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
-		return tokg_wrong(why, "mapping the agent's region of %" PRIu64 " bytes: %s%s",
+		return tokg_wrong(err, "mapping the agent's region of %" PRIu64 " bytes: %s%s",
 			bytes, strerror(errno),
 			s->gpu ? ": GPU memory can be mapped from the driver of CUDA 13.3 on; "
 				 "else use verbs"
@@ -40,11 +40,11 @@ map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *why)
  * worker.
  */
 static bool
-populate(struct tokg_shm *s, struct tokg_error *why)
+populate(struct tokg_shm *s, struct tokg_error *err)
 {
 	if (madvise(s->region, s->mapped, MADV_POPULATE_WRITE) == 0)
 		return true;
-	return tokg_wrong(why, "%" PRIu64 " bytes of the agent's region cannot be had: %s: %s",
+	return tokg_wrong(err, "%" PRIu64 " bytes of the agent's region cannot be had: %s: %s",
 		s->mapped, strerror(errno),
 		errno == EINVAL ? "this kernel is older than Linux 5.14 (MADV_POPULATE_WRITE): run "
 				  "a newer one, or use verbs"
@@ -52,18 +52,18 @@ populate(struct tokg_shm *s, struct tokg_error *why)
 }
 
 static bool
-map_region(struct tokg_shm *s, int fd, struct tokg_error *why)
+map_region(struct tokg_shm *s, int fd, struct tokg_error *err)
 {
 	const struct tokg_geometry *g = &s->t.geometry;
 	enum tokg_memory memory;
 	struct stat st;
 	uint64_t bytes, page, whole;
 
-	memory = tokg_region_fd_proved(fd, s->cuda, g, &bytes, why);
+	memory = tokg_region_fd_proved(fd, s->cuda, g, &bytes, err);
 	if (memory == TOKG_MEMORY_WRONG)
 		return false;
 	if (fstat(fd, &st) != 0)
-		return tokg_wrong(why, "the agent's region: %s", strerror(errno));
+		return tokg_wrong(err, "the agent's region: %s", strerror(errno));
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
 	s->gpu = memory == TOKG_MEMORY_GPU;
@@ -71,26 +71,26 @@ map_region(struct tokg_shm *s, int fd, struct tokg_error *why)
 		s->t.ops = &gpu_ops;
 	page = st.st_blksize >= TOKG_PAGE ? (uint64_t)st.st_blksize : TOKG_PAGE; /* huge pages */
 	whole = tokg_align(g->region_bytes, page);
-	return map(s, fd, whole <= bytes ? whole : g->region_bytes, why) &&
-	       (s->gpu || populate(s, why));
+	return map(s, fd, whole <= bytes ? whole : g->region_bytes, err) &&
+	       (s->gpu || populate(s, err));
 }
 
 static bool
-copy_of_back(struct tokg_shm *s, struct tokg_error *why)
+copy_of_back(struct tokg_shm *s, struct tokg_error *err)
 {
 	const uint64_t bytes = s->t.geometry.back_stride;
 
 	s->t.back = tokg_own_memory(bytes, s->node);
 	if (s->t.back == NULL)
 		return tokg_wrong(
-			why, "no memory for %" PRIu64 " bytes of the GPU ring's back area", bytes);
+			err, "no memory for %" PRIu64 " bytes of the GPU ring's back area", bytes);
 	s->t.done = (uint64_t *)(s->t.back + 1);
 	s->back_words = (uint32_t)(sizeof(struct tokg_back) / 8 + s->t.geometry.slots);
 	return true;
 }
 
 static bool
-admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, struct tokg_error *why)
+admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, struct tokg_error *err)
 {
 	struct tokg_shm *s = (struct tokg_shm *)t;
 	const struct tokg_geometry *g = &t->geometry;
@@ -100,10 +100,10 @@ admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, str
 	if (s->region != NULL) { /* again: must be what we have */
 		if (fstat(region_fd, &st) != 0 || st.st_dev != s->dev || st.st_ino != s->ino)
 			return tokg_wrong(
-				why, "the agent's region is another one: it has restarted");
+				err, "the agent's region is another one: it has restarted");
 		return true;
 	}
-	if (!map_region(s, region_fd, why) || !copy_of_back(s, why))
+	if (!map_region(s, region_fd, err) || !copy_of_back(s, err))
 		return false;
 	s->hdr = (struct tokg_hdr *)(s->region + tokg_hdr_at(g, t->producer, 0));
 	s->payload = s->region + tokg_payload_at(g, t->producer, 0);
@@ -112,10 +112,10 @@ admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, str
 }
 
 static int
-reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	struct tokg_shm *s = (struct tokg_shm *)t;
-	const int rc = tokg_session_again(&s->session, t, why);
+	const int rc = tokg_session_again(&s->session, t, err);
 
 	for (uint32_t i = 0; rc > 0 && i < t->geometry.slots; i++)
 		tickets[i] = __atomic_load_n(&s->hdr[i].ticket, __ATOMIC_ACQUIRE);
@@ -164,12 +164,12 @@ static const struct tokg_transport_ops gpu_ops = OPS("cuda", cuda);
 
 struct tokg_transport *
 tokg_shm_new(const struct tokg_target *target, const struct tokg_source *source,
-	struct tokg_session **session, struct tokg_error *why)
+	struct tokg_session **session, struct tokg_error *err)
 {
 	struct tokg_shm *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		tokg_wrong(why, "no memory for a transport to the GPU ring");
+		tokg_wrong(err, "no memory for a transport to the GPU ring");
 		return NULL;
 	}
 	s->t.link = -1;
@@ -177,7 +177,7 @@ tokg_shm_new(const struct tokg_target *target, const struct tokg_source *source,
 	s->cuda = target->kind == TOKG_CUDA;
 	s->t.ops = s->cuda ? &cuda_ops : &shm_ops;
 	*session = &s->session;
-	if (!tokg_session_init(&s->session, &calls, target, source, why)) {
+	if (!tokg_session_init(&s->session, &calls, target, source, err)) {
 		close_shm(&s->t);
 		return NULL;
 	}

@@ -45,10 +45,10 @@ struct tokg_transport_ops {
 	/*
 	 * Not hot. The connection is broken: make another for the same producer slot and epoch, and
 	 * read the headers' tickets of this producer into tickets[slots]: what was published
-	 * before. Called again and again; 1: done; 0: not yet; below 0 and `why`: not possible
+	 * before. Called again and again; 1: done; 0: not yet; below 0 and `err`: not possible
 	 * (agent gone, epoch changed).
 	 */
-	int (*reconnect)(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why);
+	int (*reconnect)(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err);
 	/* For the log: which way it took and why. Not hot. */
 	void (*describe)(const struct tokg_transport *t, char path[256]);
 	void (*close)(struct tokg_transport *t);
@@ -69,13 +69,13 @@ struct tokg_transport {
 };
 
 /*
- * NULL and `why`. Takes up to `timeout_ms` (verbs: for the connection, and once more for the
+ * NULL and `err`. Takes up to `timeout_ms` (verbs: for the connection, and once more for the
  * agent's answer; and what the RDMA device takes), unless the target is yet to be resolved. Says in
  * `path` (for the log) which way it took and why.
  */
 struct tokg_transport *tokg_transport_open(const struct tokg_target *target,
 	const struct tokg_source *source, uint32_t timeout_ms, char path[256],
-	struct tokg_error *why);
+	struct tokg_error *err);
 /*
  * Does the connection to the agent stand? When not, poll says so from then on: a heartbeat that
  * stands still says it as well, but later. One system call: for whoever does housekeeping, never at

@@ -13,13 +13,13 @@ void tokg_own_free(void *at, size_t bytes);
 
 /*
  * Empty, for tokg_session_open to bring to life: t->ops and what is needed to close it stand. NULL
- * and `why`.
+ * and `err`.
  */
 struct tokg_transport *tokg_shm_new(const struct tokg_target *target,
-	const struct tokg_source *source, struct tokg_session **session, struct tokg_error *why);
+	const struct tokg_source *source, struct tokg_session **session, struct tokg_error *err);
 /* The same, once somebody listens there, for which it waits `timeout_ms` at most. */
 struct tokg_transport *tokg_verbs_new(const struct tokg_target *target,
 	const struct tokg_source *source, uint32_t timeout_ms, struct tokg_session **session,
-	struct tokg_error *why);
+	struct tokg_error *err);
 
 #endif

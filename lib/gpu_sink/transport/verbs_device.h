@@ -32,15 +32,15 @@ struct tokg_rdma {
 
 /*
  * An active port, and of its GIDs the best: RoCE v2 before v1; that of wish->address, then IPv4,
- * then IPv6, then link-local. False and `why`, with what there is.
+ * then IPv6, then link-local. False and `err`, with what there is.
  */
-bool tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *why);
+bool tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *err);
 void tokg_rdma_close(struct tokg_rdma *d);
 
 /* An address as a GID has it: IPv4 mapped into IPv6. False: of another family. */
 bool tokg_rdma_address(const struct sockaddr *from, uint8_t gid[16]);
 
 /* For a registration that failed (errno): the limit and what to do. */
-void tokg_rdma_no_mr(struct tokg_error *why, const char *what, uint64_t bytes);
+void tokg_rdma_no_mr(struct tokg_error *err, const char *what, uint64_t bytes);
 
 #endif

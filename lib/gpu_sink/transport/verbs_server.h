@@ -26,20 +26,20 @@ struct tokg_verbs_server_config {
 };
 
 /*
- * NULL and `why`: no device, or no way to register the region. `path` says for the log which
+ * NULL and `err`: no device, or no way to register the region. `path` says for the log which
  * device, port and GID were taken and how the region is registered.
  */
 struct tokg_verbs_server *tokg_verbs_server_open(
-	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *why);
+	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *err);
 void tokg_verbs_server_close(struct tokg_verbs_server *s);
 
 /*
  * Makes a queue pair for `producer` towards `theirs` (hello.qp), ready to receive, and a key;
  * fills address, key and qp of the welcome. What the producer had before is ended first. False and
- * `why`: theirs is not one (the refusal's words), or the device has no more.
+ * `err`: theirs is not one (the refusal's words), or the device has no more.
  */
 bool tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
-	struct tokg_welcome *w, struct tokg_error *why);
+	struct tokg_welcome *w, struct tokg_error *err);
 /* When it returns, nothing of this producer can be written any more. Without one: nothing. */
 void tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer);
 

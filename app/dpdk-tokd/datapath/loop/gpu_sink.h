@@ -53,8 +53,8 @@ int tokd_sinks_resolve(struct tokd_app *app);
  * of the ring that no connection has. Returns 0, or -errno with a message logged.
  */
 int tokd_sink_open(struct tokd_worker *w, uint64_t instance);
-/* The same with a transport that is there: it is the sink's, unless false comes with `why`. */
-bool tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why);
+/* The same with a transport that is there: it is the sink's, unless false comes with `err`. */
+bool tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err);
 /* No worker runs any more. */
 void tokd_sink_close(struct tokd_worker *w);
 

@@ -9,9 +9,9 @@
 
 static void
 refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
-	const struct tokd_peer *peer, enum tokd_counter why, enum tokd_reason reason)
+	const struct tokd_peer *peer, enum tokd_counter counter, enum tokd_reason reason)
 {
-	w->counter[why]++;
+	w->counter[counter]++;
 	tokd_reply_refuse(w, m, req, peer, reason);
 }
 

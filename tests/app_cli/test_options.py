@@ -121,7 +121,7 @@ def test_a_wrong_eal_option_is_a_wrong_option(binary: Path) -> None:
     done = start_eal(binary, "--no-such-option")
     assert done.returncode == 2
     assert "--no-such-option" in done.stderr
-    assert "EAL refuses an option before --" in last_line(done)
+    assert "EAL rejects an option before --" in last_line(done)
     assert done.stdout == ""  # not its usage of a hundred lines
     assert len(done.stderr.splitlines()) < 15
 
@@ -129,7 +129,7 @@ def test_a_wrong_eal_option_is_a_wrong_option(binary: Path) -> None:
 def test_more_lcores_than_cpus_are_answered_with_how_many_there_are(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "-l", "0-1000")
     assert done.returncode == 2
-    assert f"CPUs there are: 0 to {os.cpu_count() - 1}" in last_line(done)
+    assert f"CPUs: 0 to {os.cpu_count() - 1}" in last_line(done)
 
 
 def test_what_is_no_option_of_eals_is_not_passed_over(binary: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_unknown_driver_says_what_to_look_at(binary: Path) -> None:
 def test_a_device_that_fails_leaves_no_port_and_says_so(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "--vdev=net_af_packet0,iface=nosuch")
     assert done.returncode == 1
-    assert "if one is named before --, EAL says above why it is not taken" in done.stderr
+    assert "if you named one before --, see EAL's messages above" in done.stderr
 
 
 def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: P
     first.wait_for("ready:")
     done = run(binary, *NO_DEVICE, "--file-prefix", first.prefix, "--", "--ip", "10.0.0.1")
     assert done.returncode == 1
-    assert "if another process runs with this --file-prefix, give another one" in last_line(done)
+    assert "if another process uses this --file-prefix, give another one" in last_line(done)
     assert first.stop() == 0
 
 
@@ -182,7 +182,7 @@ def test_a_folder_eal_cannot_make_is_the_remedy(binary: Path) -> None:
     if done.stderr.startswith("setpriv: failed to execute"):
         pytest.skip(f"who is not root does not reach {binary}")
     assert done.returncode == 1
-    assert "set XDG_RUNTIME_DIR to your own folder" in last_line(done)
+    assert "set XDG_RUNTIME_DIR to a folder of yours" in last_line(done)
 
 
 # ---------------------------------------------------------------- variables and the configuration

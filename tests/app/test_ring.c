@@ -108,7 +108,7 @@ ring_held_by_a_reader_is_not_overwritten(void **state)
 	assert_int_equal(fx->w.ring.hdr->tail, tail);
 	tokd_worker_turn(&fx->w);
 	tokd_worker_turn(&fx->w);
-	assert_true(fx->w.counter[C_CYCLES_BLOCKED] > 0);
+	assert_true(fx->w.counter[C_CYCLES_BACKPRESSURED] > 0);
 
 	/* The reader moves: the POLL finds room, the packet sent again is taken. */
 	atomic_store(&fx->cursor[3], fx->w.ring.head);

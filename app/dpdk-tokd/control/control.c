@@ -93,7 +93,7 @@ notify_watchdog(struct tokd_control *c)
 
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		const uint64_t *n = app->worker[i]->counter;
-		uint64_t cycles = n[C_CYCLES_BUSY] + n[C_CYCLES_BLOCKED] + n[C_CYCLES_IDLE];
+		uint64_t cycles = n[C_CYCLES_BUSY] + n[C_CYCLES_BACKPRESSURED] + n[C_CYCLES_IDLE];
 
 		alive = alive && cycles != c->turned[i];
 		c->turned[i] = cycles;

@@ -53,7 +53,7 @@
 	X(SINK_READS, "sink_reads", "GPU sink: reads of done words")                               \
 	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: reconnections")                           \
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
-	X(CYCLES_BLOCKED, "cycles_backpressured",                                                  \
+	X(CYCLES_BACKPRESSURED, "cycles_backpressured",                                            \
 		"TSC cycles of turns in which the ring was full")                                  \
 	X(CYCLES_IDLE, "cycles_idle", "TSC cycles of turns that found nothing to do")              \
 	X(DROP_SEGMENTS, "drop_segments", "drop: headers spread over several mbuf segments")       \

@@ -296,10 +296,10 @@ progress(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
 }
 
 static void
-drop_stalling(struct tokd_attach *a)
+drop_overdue(struct tokd_attach *a)
 {
 	for (uint32_t w = 0; w < a->n_rings; w++) {
-		struct tokd_conn *c = tokd_reader_stalling(a, w);
+		struct tokd_conn *c = tokd_reader_overdue(a, w);
 		char reason[sizeof(((struct tokd_attach_rep *)0)->message)];
 
 		if (c == NULL)
@@ -357,7 +357,7 @@ tokd_attach_poll(struct tokd_attach *a)
 	for (uint32_t i = 0; i < PLACES; i++)
 		progress(a, &a->conn[i], now);
 	log_crowd(a, now);
-	drop_stalling(a);
+	drop_overdue(a);
 	pthread_mutex_unlock(&a->lock);
 }
 

@@ -139,7 +139,7 @@ void tokd_reader_leave(struct tokd_attach *a, struct tokd_conn *c);
 /* They have, or they are gone: unmap, close, free the slot. */
 void tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c);
 /* The reader that stalls ring `w` for too long, or NULL. */
-struct tokd_conn *tokd_reader_stalling(const struct tokd_attach *a, uint32_t w);
+struct tokd_conn *tokd_reader_overdue(const struct tokd_attach *a, uint32_t w);
 /* A tap gets its place and its answer at once. Returns 0, or -errno with *reason for it. */
 int tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason);
 uint64_t tokd_reader_lag(const struct tokd_attach *a, const struct tokd_conn *c, uint32_t w);

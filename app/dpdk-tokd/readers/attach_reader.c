@@ -153,7 +153,7 @@ tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c)
 }
 
 struct tokd_conn *
-tokd_reader_stalling(const struct tokd_attach *a, uint32_t w)
+tokd_reader_overdue(const struct tokd_attach *a, uint32_t w)
 {
 	const uint64_t limit = a->tsc_per_ms * a->reader_timeout_ms;
 	const uint64_t now = rte_rdtsc();

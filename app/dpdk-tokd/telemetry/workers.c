@@ -21,7 +21,8 @@ add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 		const char *cycles, *us, *permille;
 	} account[] = {
 		{C_CYCLES_BUSY, "busy", "busy_us", "busy_permille"},
-		{C_CYCLES_BLOCKED, "blocked", "blocked_us", "blocked_permille"},
+		{C_CYCLES_BACKPRESSURED, "backpressured", "backpressured_us",
+			"backpressured_permille"},
 		{C_CYCLES_IDLE, "idle", "idle_us", "idle_permille"},
 	};
 	uint64_t cycles[RTE_DIM(account)], all = 0;

@@ -56,7 +56,7 @@ static enum tokd_counter
 kind_of_turn(const struct tokd_worker *w, uint16_t n)
 {
 	if (w->ring.full)
-		return C_CYCLES_BLOCKED;
+		return C_CYCLES_BACKPRESSURED;
 	return n > 0 ? C_CYCLES_BUSY : C_CYCLES_IDLE;
 }
 

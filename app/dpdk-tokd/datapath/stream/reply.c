@@ -35,7 +35,7 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 static uint32_t
 credit(const struct tokd_stream *s)
 {
-	if (s->state != TOKD_STREAM_OPEN || s->blocked)
+	if (s->state != TOKD_STREAM_OPEN || s->backpressured)
 		return 0;
 	if (!(s->flags & TOKD_F_IDS))
 		return TOKD_WIRE_WINDOW;

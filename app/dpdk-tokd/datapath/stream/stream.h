@@ -76,7 +76,7 @@ struct tokd_stream {
 	bool touched;	       /* is in w->touched */
 	bool due;	       /* its state must be told at the end of the burst */
 	bool flush;	       /* and all its ids, also if they do not fill a packet */
-	bool blocked;	       /* the ring had no room when it was last fed: credit is 0 */
+	bool backpressured;    /* the ring was full when it was last fed: credit is 0 */
 	bool aborting;	       /* FAILED, and its ABORT record is not in the ring yet */
 	bool published;	       /* its first record is in the ring */
 	bool watched;	       /* it has ids in the ring that were not acknowledged */
@@ -174,7 +174,7 @@ enum tokd_feed tokd_stream_feed(
 	struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint64_t t_rx);
 /* Feed held packets whose turn has come. */
 void tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s);
-/* Could a packet of ordinary size be fed now? Clears or sets s->blocked. */
+/* Could a packet of ordinary size be fed now? Clears or sets s->backpressured. */
 void tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s);
 
 static inline uint32_t

@@ -39,7 +39,7 @@ reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
 {
 	uint64_t pos = tokd_ring_reserve(&w->ring, bytes);
 
-	s->blocked = pos == TOKD_RING_NO_ROOM;
+	s->backpressured = pos == TOKD_RING_NO_ROOM;
 	return pos;
 }
 

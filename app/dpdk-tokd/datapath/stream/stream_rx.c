@@ -244,7 +244,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	if (s->state == TOKD_STREAM_OPEN) {
 		if (s->held_bits & 1)
 			tokd_stream_feed_held(w, s);
-		else if (s->blocked)
+		else if (s->backpressured)
 			tokd_stream_probe(w, s);
 		tokd_stream_touch(w, s);
 	}

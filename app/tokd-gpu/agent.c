@@ -289,27 +289,27 @@ while_it_stops(void *owner)
 {
 	struct tokg_agent *a = owner;
 
-	tokg_producers_turn(&a->producers, tokg_now_ns(), a->delivery.told);
+	tokg_producers_poll(&a->producers, tokg_now_ns(), a->delivery.told);
 }
 
 /* What there is to hand out and to take back. How much. */
 static uint32_t
-data_turn(struct tokg_agent *a)
+poll_data(struct tokg_agent *a)
 {
-	const uint32_t n = tokg_delivery_turn(&a->delivery);
+	const uint32_t n = tokg_delivery_poll(&a->delivery);
 
 	tokg_delivery_passed(&a->delivery, tokg_subscribers_passed(&a->subscribers));
 	return n;
 }
 
 static void
-control_turn(struct tokg_agent *a, uint64_t now_ns)
+poll_control(struct tokg_agent *a, uint64_t now_ns)
 {
 	look_at_signals(a);
 	for (uint32_t i = 0; i < a->o->n_listen; i++)
-		tokg_server_turn(a->listener[i].server);
-	tokg_subscribers_turn(&a->subscribers, now_ns);
-	tokg_producers_turn(&a->producers, now_ns, a->delivery.told);
+		tokg_server_poll(a->listener[i].server);
+	tokg_subscribers_poll(&a->subscribers, now_ns);
+	tokg_producers_poll(&a->producers, now_ns, a->delivery.told);
 }
 
 static bool
@@ -354,12 +354,12 @@ drain(struct tokg_agent *a, struct tokg_error *err)
 			if (ended)
 				tokg_delivery_consumer_ended(&a->delivery);
 		}
-		while (data_turn(a) > 0)
+		while (poll_data(a) > 0)
 			;
 		if (ended && tokg_delivery_idle(&a->delivery))
 			return true;
 		now_ns = tokg_now_ns();
-		control_turn(a, now_ns);
+		poll_control(a, now_ns);
 		if (ended)
 			pause_ns(a, PAUSE_LAST_NS);
 	}
@@ -377,7 +377,7 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, now_ns, err))
 		return false;
 	while (a->n_signals == 0) {
-		const uint32_t n = data_turn(a);
+		const uint32_t n = poll_data(a);
 
 		now_ns = tokg_now_ns();
 		if (n > 0) {
@@ -386,7 +386,7 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 		}
 		if (n == 0 || now_ns - control_ns > CONTROL_NS) {
 			control_ns = now_ns;
-			control_turn(a, now_ns);
+			poll_control(a, now_ns);
 			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, err) < 0)
 				return false;
 		}

@@ -204,7 +204,7 @@ hand_out_ready(struct tokg_delivery *d, struct tokg_producer *t)
 }
 
 uint32_t
-tokg_delivery_turn(struct tokg_delivery *d)
+tokg_delivery_poll(struct tokg_delivery *d)
 {
 	uint32_t n = 0;
 

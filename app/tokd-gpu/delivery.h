@@ -40,7 +40,7 @@ bool tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *produc
 void tokg_delivery_free(struct tokg_delivery *d);
 
 /* Hands out what is there. How many entries were read or handed out: 0, it is idle. */
-uint32_t tokg_delivery_turn(struct tokg_delivery *d);
+uint32_t tokg_delivery_poll(struct tokg_delivery *d);
 /* All subscribers have passed this position (head, where there is none): gives it back. */
 void tokg_delivery_passed(struct tokg_delivery *d, uint64_t position);
 /* The consumer has ended: what it took of the outbox and did not write, nobody will. */

@@ -116,8 +116,8 @@ resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint
 	if (t == NULL || (t->state != TOKG_PRODUCER_TAKEN && t->state != TOKG_PRODUCER_KEPT) ||
 		t->epoch != h->epoch || t->instance != h->instance || t->worker != h->worker) {
 		tokg_agent_wrong(err,
-			"producer %u, epoch %u is not there to be resumed: it ended %d ms after its "
-			"connection, or is another's; ask for a new one",
+			"producer %u, epoch %u is not there to be resumed: it ended %d ms after "
+			"its connection, or is another's; ask for a new one",
 			h->resume, h->epoch, (int)(TOKG_KEEP_NS / 1000000));
 		return -1;
 	}
@@ -137,8 +137,8 @@ ids_fit(const struct tokg_producers *p, const struct tokg_hello *h, struct tokg_
 	for (uint32_t i = 0; i < h->n_vocabs; i++) {
 		if (h->n_ids[i] > p->geometry.n_ids)
 			return tokg_agent_wrong(err,
-				"vocabulary 0x%08x has %u ids, the table %u rows: give tokd-gpu the "
-				"table of its model",
+				"vocabulary 0x%08x has %u ids, the table %u rows: give tokd-gpu "
+				"the table of its model",
 				h->vocab[i], h->n_ids[i], p->geometry.n_ids);
 	}
 	return true;
@@ -267,7 +267,7 @@ look_at_ending(struct tokg_producers *p, uint32_t i, uint64_t now_ns, uint64_t t
 }
 
 void
-tokg_producers_turn(struct tokg_producers *p, uint64_t now_ns, uint64_t told)
+tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t told)
 {
 	const bool beat = now_ns - p->beat_ns >= TOKG_HEARTBEAT_NS;
 

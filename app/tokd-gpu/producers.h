@@ -82,7 +82,7 @@ void tokg_producers_left(struct tokg_producers *p, uint64_t link, uint64_t now_n
 /* Its epoch ends now, without a second's grace; so does its connection, if it has one. */
 void tokg_producers_end(struct tokg_producers *p, uint32_t producer);
 /* Heartbeats, time limits, producer slots that become free. `told`: outbox entries read so far. */
-void tokg_producers_turn(struct tokg_producers *p, uint64_t now_ns, uint64_t told);
+void tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t told);
 /* Entries of the outbox taken so far. False, and `broken`: the device does not answer. */
 bool tokg_producers_taken(struct tokg_producers *p, uint64_t *n);
 /* What failed is handed on once `done` says so, too. */

@@ -318,7 +318,7 @@ check_time(
 }
 
 void
-tokg_subscribers_turn(struct tokg_subscribers *s, uint64_t now_ns)
+tokg_subscribers_poll(struct tokg_subscribers *s, uint64_t now_ns)
 {
 	struct epoll_event ev[EVENTS_MAX];
 	const int n = epoll_wait(s->epoll, ev, EVENTS_MAX, 0);
@@ -410,7 +410,8 @@ tokg_subscribers_open(struct tokg_subscribers *s, struct tokg_delivery *delivery
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		return tokg_agent_wrong(err,
-			"listening for subscribers (epoll_create): %s: raise LimitNOFILE or ulimit -n",
+			"listening for subscribers (epoll_create): %s: raise LimitNOFILE or ulimit "
+			"-n",
 			strerror(errno));
 	if (!seal_outputs(device, err) ||
 		!tokg_listen_unix(&s->listener, path, SOCK_SEQPACKET, mode, err)) {

@@ -53,7 +53,7 @@ void tokg_subscribers_close(struct tokg_subscribers *s);
 
 /* Readable when there is something to do on sockets. */
 int tokg_subscribers_fd(const struct tokg_subscribers *s);
-void tokg_subscribers_turn(struct tokg_subscribers *s, uint64_t now_ns);
+void tokg_subscribers_poll(struct tokg_subscribers *s, uint64_t now_ns);
 /* The lowest cursor; without subscribers the delivery's head. Makes no system call. */
 uint64_t tokg_subscribers_passed(struct tokg_subscribers *s);
 

@@ -316,7 +316,7 @@ ring_full_abort_waits_for_room(void **state)
 	/* Down to the last byte. */
 	while (feed_one(s, 700))
 		s++;
-	while (r->head + 64 <= r->limit && tokd_ring_reserve(r, 64) != TOKD_RING_NO_ROOM) {
+	while (r->head + 64 <= r->limit && tokd_ring_reserve(r, 64) != TOKD_RING_FULL) {
 		uint64_t pos = tokd_ring_reserve(r, 64);
 
 		*tokd_ring_at(r, pos) = (struct tokd_rec){.flags = TOKD_REC_FIRST | TOKD_REC_LAST};

@@ -91,7 +91,7 @@ def test_the_socket_of_a_killed_one_is_replaced(start, gpt2_file: Path) -> None:
     first.wait_for("ready:")
     assert first.stop(signal.SIGKILL) == -signal.SIGKILL
     second = start("--vocab", str(gpt2_file))
-    second.wait_for("left by a process that is gone")
+    second.wait_for("stale, from a process that has ended")
     second.wait_for("ready:")
     assert second.stop() == 0
 
@@ -152,7 +152,7 @@ def test_no_port_says_how_to_give_one(start, gpt2_file: Path) -> None:
 
 def test_a_wrong_port_is_answered_with_those_there_are(start, gpt2_file: Path) -> None:
     appliance = start("--vocab", str(gpt2_file), "--port", "3")
-    appliance.wait_for("--port 3: no such port; there are: 0 (net_null0)")
+    appliance.wait_for("--port 3: no such port; ports: 0 (net_null0)")
     assert appliance.stop() == 1
 
 
@@ -185,7 +185,7 @@ def test_frames_that_fit_no_mbuf_are_refused_with_the_remedy(start, gpt2_file: P
     assert appliance.process.wait(30) == 1
     appliance.stop()
     assert (
-        "frames of up to 9018 bytes (an MTU of 9000) do not fit --mbuf-room 2048" in appliance.log
+        "frames of up to 9018 bytes (MTU 9000) do not fit --mbuf-room 2048" in appliance.log
     )
     assert "give --mbuf-room 9018 or more\n" in appliance.log
     tagged = start("--vocab", str(gpt2_file), "--mtu", "9000", "--vlan", "7", "--mbuf-room", "9018")

@@ -135,7 +135,7 @@ def test_more_lcores_than_cpus_are_answered_with_how_many_there_are(binary: Path
 def test_what_is_no_option_of_eals_is_not_passed_over(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "10.0.0.1")
     assert done.returncode == 2
-    assert "10.0.0.1: stands before -- and is no EAL option" in last_line(done)
+    assert "10.0.0.1: before --, but neither an EAL option" in last_line(done)
 
 
 def test_an_unknown_driver_says_what_to_look_at(binary: Path) -> None:

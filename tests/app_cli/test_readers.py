@@ -109,7 +109,7 @@ def test_a_group_that_is_none_is_refused_with_the_remedy(start, gpt2_file) -> No
     appliance = start("--vocab", str(gpt2_file), "--socket-group", "no-such-group")
     assert appliance.process.wait(30) == 2
     appliance.stop()
-    assert "--socket-group no-such-group: no such group; give one of /etc/group" in appliance.log
+    assert "--socket-group no-such-group: no such group; give a name of /etc/group" in appliance.log
 
 
 def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
@@ -162,12 +162,12 @@ def test_one_too_many_hears_why_and_the_log_does_not_drown(
         # The machine may be so slow that the second is over.
         assert set(heard) <= {
             b"too many connections at once: try again",
-            b"all readers' places are taken (16): detach one",
+            b"16 readers are attached, the limit: detach one",
         }
         assert heard[0].startswith(b"too many")
         appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20)
     assert appliance.stop() == 0
-    assert 1 <= appliance.log.count("connections to the control socket refused: 40 are") <= 2
+    assert 1 <= appliance.log.count("connections refused: the limit is 40") <= 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -188,7 +188,7 @@ def test_the_next_one_takes_the_name_over_and_readers_know(
         second = start("--vocab", str(gpt2_file))
         second.wait_for("ready:")
         if number == signal.SIGKILL:
-            assert "left by a process that is gone" in second.log
+            assert "stale, from a process that has ended" in second.log
         second.wait_until(lambda: reader.poll() is None and reader.attached)
         (restart,) = reader.restarts
         assert (restart.old_instance, restart.new_instance) == (before, reader.instance)

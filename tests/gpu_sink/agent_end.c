@@ -161,7 +161,7 @@ serve(void *arg)
 		struct pollfd p = {.fd = tokg_server_fd(a->server), .events = POLLIN};
 
 		poll(&p, 1, 10);
-		tokg_server_turn(a->server);
+		tokg_server_poll(a->server);
 	}
 	return NULL;
 }

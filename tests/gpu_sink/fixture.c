@@ -317,7 +317,7 @@ world_free(struct world *w)
 bool
 turn(struct world *w, bool idle)
 {
-	const bool whole = tokg_sink_turn(w->sink, w->head, w->now, idle);
+	const bool whole = tokg_sink_poll(w->sink, w->head, w->now, idle);
 
 	check_passed(w);
 	return whole;

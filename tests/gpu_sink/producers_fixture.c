@@ -87,9 +87,9 @@ granted(struct fixture *f, uint32_t worker, uint64_t link)
 void
 turn(struct fixture *f)
 {
-	tokg_delivery_turn(&f->delivery);
+	tokg_delivery_poll(&f->delivery);
 	tokg_delivery_passed(&f->delivery, f->delivery.head);
-	tokg_producers_turn(&f->producers, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.told);
 }
 
 struct tokg_out_entry

@@ -194,11 +194,11 @@ an_ending_place_settles_what_failed(void **state)
 	fake_tell(&f->fake, &e);
 	tell(f, 1, 1);
 	tokg_producers_end(&f->producers, producer);
-	tokg_delivery_turn(&f->delivery);
+	tokg_delivery_poll(&f->delivery);
 	fake_done(&f->fake, producer, 0, 1, TOKG_BADSUM);
 	fake_done(&f->fake, producer, 1, 1, TOKG_OK);
 	f->now += S;
-	tokg_producers_turn(&f->producers, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.told);
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	turn(f);
 	assert_int_equal(f->delivery.head, 1);
@@ -269,7 +269,7 @@ outputs_are_counted_as_the_producer_does(void **state)
 	e = entry(1, 1);
 	e.out_off = 2 * 65536 - 3 * 4096; /* and 14 pages before it were skipped */
 	fake_tell(&f->fake, &e);
-	tokg_delivery_turn(&f->delivery); /* a subscriber has it */
+	tokg_delivery_poll(&f->delivery); /* a subscriber has it */
 	assert_true(tokg_postings_full(p));
 	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
 	turn(f);
@@ -282,12 +282,12 @@ outputs_are_counted_as_the_producer_does(void **state)
 	e.out_off = 1ull << 60;
 	fake_tell(&f->fake, &e);
 	fake_done(&f->fake, 0, 3, 1, TOKG_BADHDR);
-	tokg_delivery_turn(&f->delivery);
+	tokg_delivery_poll(&f->delivery);
 	assert_true(tokg_postings_full(p)); /* it may be */
 	e = entry(0, 2);
 	e.out_off = 2 * 65536;
 	fake_tell(&f->fake, &e);
-	tokg_delivery_turn(&f->delivery);
+	tokg_delivery_poll(&f->delivery);
 	assert_false(tokg_postings_full(p)); /* it was not */
 	fake_done(&f->fake, 0, 2, 1, TOKG_OK);
 	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
@@ -353,7 +353,7 @@ it_is_idle_when_all_that_was_taken_is_told_and_given_back(void **state)
 	turn(f);
 	assert_false(tokg_delivery_idle(&f->delivery));
 	fake_tell_at(&f->fake, index, &e);
-	assert_int_equal(tokg_delivery_turn(&f->delivery), 2);
+	assert_int_equal(tokg_delivery_poll(&f->delivery), 2);
 	assert_false(tokg_delivery_idle(&f->delivery));
 	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
 	turn(f);

@@ -443,10 +443,10 @@ without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
 		const bool first = said == 0;
 
 		if (has_something_to_do(server)) /* again after a second */
-			tokg_server_turn(server);
+			tokg_server_poll(server);
 		else
 			poll(NULL, 0, 10);
-		tokg_server_turn(server);
+		tokg_server_poll(server);
 		assert_int_equal(said, 1);
 		if (first)
 			assert_false(has_something_to_do(server));
@@ -454,7 +454,7 @@ without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (uint64_t end = tokg_now_ms() + 5000;
 		tokg_now_ms() < end && recv(s, &err, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
-		tokg_server_turn(server);
+		tokg_server_poll(server);
 		poll(NULL, 0, 10);
 	}
 	assert_int_equal(recv(s, &err, 1, MSG_DONTWAIT), 1); /* refused for its silence: taken */

@@ -103,8 +103,8 @@ an_ended_place_is_free_when_all_is_done_told_and_given_back(void **state)
 	tell(f, 1, 1);
 	fake_done(&f->fake, producer, 1, 1, TOKG_STALE);
 	f->now += S;
-	tokg_delivery_turn(&f->delivery);
-	tokg_producers_turn(
+	tokg_delivery_poll(&f->delivery);
+	tokg_producers_poll(
 		&f->producers, f->now, f->delivery.told); /* a subscriber has it still */
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	f->now += S;
@@ -181,7 +181,7 @@ meanwhile(void *owner)
 	struct fixture *f = owner;
 
 	f->now += TOKG_STOP_SLICE_MS * 1000000ull;
-	tokg_producers_turn(&f->producers, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.told);
 }
 
 /* So many looks, a tenth of a second apart: what the last one said; all before it: 0. */

@@ -98,8 +98,8 @@ attached(const struct fixture *f)
 		.msg_controllen = sizeof(control.bytes)};
 	int fds[3];
 
-	tokg_subscribers_turn(&subscribers, f->now); /* accepted */
-	tokg_subscribers_turn(&subscribers, f->now);
+	tokg_subscribers_poll(&subscribers, f->now); /* accepted */
+	tokg_subscribers_poll(&subscribers, f->now);
 	assert_int_equal(recvmsg(o.fd, &m, MSG_CMSG_CLOEXEC), sizeof(rep));
 	assert_int_equal(rep.outputs, TOKG_OUTPUTS_MEMFD);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fds));
@@ -136,7 +136,7 @@ post(struct fixture *f)
 	e.out_off = PAGE * posted++;
 	fake_tell(&f->fake, &e);
 	fake_done(&f->fake, 0, slot, ticket, TOKG_OK);
-	assert_true(tokg_delivery_turn(&f->delivery) > 0);
+	assert_true(tokg_delivery_poll(&f->delivery) > 0);
 	assert_int_equal(f->delivery.head, head + 1);
 	f->delivery.entry[head & (f->delivery.ring->entries - 1)].t_ready = f->now;
 }
@@ -145,9 +145,9 @@ post(struct fixture *f)
 static void
 look(struct fixture *f)
 {
-	tokg_subscribers_turn(&subscribers, f->now);
+	tokg_subscribers_poll(&subscribers, f->now);
 	tokg_delivery_passed(&f->delivery, tokg_subscribers_passed(&subscribers));
-	tokg_subscribers_turn(&subscribers, f->now);
+	tokg_subscribers_poll(&subscribers, f->now);
 }
 
 /* Producers wait, from now on. */
@@ -261,15 +261,15 @@ without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time(void **sta
 	none.rlim_cur = (rlim_t)lowest_free;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	assert_true(has_something_to_do());
-	tokg_subscribers_turn(&subscribers, f->now);
+	tokg_subscribers_poll(&subscribers, f->now);
 	assert_false(has_something_to_do());
-	tokg_subscribers_turn(&subscribers, f->now);
+	tokg_subscribers_poll(&subscribers, f->now);
 	assert_false(has_something_to_do());
 	assert_true(subscribers.listener.said);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (int i = 0; i < 500 && subscribers.counts.attached == 0; i++) {
 		nanosleep(&nap, NULL);
-		tokg_subscribers_turn(&subscribers, f->now);
+		tokg_subscribers_poll(&subscribers, f->now);
 	}
 	assert_int_equal(subscribers.counts.attached, 1);
 	assert_false(subscribers.listener.said);
@@ -289,11 +289,11 @@ with_all_connections_taken_it_is_not_looked_all_the_time(void **state)
 		strcpy(un.sun_path, path);
 		s[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 		assert_int_equal(connect(s[i], (struct sockaddr *)&un, sizeof(un)), 0);
-		tokg_subscribers_turn(&subscribers, f->now);
+		tokg_subscribers_poll(&subscribers, f->now);
 	}
 	assert_false(has_something_to_do());
 	f->now += TOKG_SUBSCRIBE_NS + 1;
-	tokg_subscribers_turn(&subscribers, f->now); /* silent ones make room */
+	tokg_subscribers_poll(&subscribers, f->now); /* silent ones make room */
 	assert_true(has_something_to_do());
 	for (int i = 0; i <= TOKG_SUBSCRIBERS_CONNS; i++)
 		close(s[i]);

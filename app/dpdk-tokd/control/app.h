@@ -27,7 +27,7 @@ struct tokd_app {
 	uint32_t n_workers;
 	struct tokd_worker *worker[TOKD_RINGS_MAX];
 	struct tokd_ring *ring[TOKD_RINGS_MAX]; /* those of the workers */
-	uint32_t sink_turn; /* control thread: the worker whose sink is checked first */
+	uint32_t next_sink; /* control thread: the worker whose sink is checked first */
 	struct tokd_control control;
 };
 

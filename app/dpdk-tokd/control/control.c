@@ -134,7 +134,7 @@ control_thread(void *arg)
 				take_signal(c);
 		}
 		tokd_attach_poll(&c->attach);
-		tokd_sinks_look(app);
+		tokd_sinks_poll(app);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
 		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)

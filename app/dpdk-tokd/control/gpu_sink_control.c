@@ -202,7 +202,7 @@ tokd_sink_close(struct tokd_worker *w)
 static void
 run_again(struct tokd_sink *s)
 {
-	s->told = false;
+	s->logged = false;
 	/* The worker that sees RUNNING sees the recovered sink. */
 	atomic_store_explicit(&s->state, TOKD_SINK_RUNNING, memory_order_release);
 }
@@ -224,13 +224,13 @@ recover(struct tokd_worker *w)
 			w->index, err.text);
 		s->transport->ops->close(s->transport);
 		s->transport = NULL;
-		s->told = false;
+		s->logged = false;
 		s->next_try_ms = 0;
 		atomic_store_explicit(&s->state, TOKD_SINK_LOST, memory_order_relaxed);
-	} else if (!s->told) {
+	} else if (!s->logged) {
 		TOKD_LOG(control, WARNING, "worker %u: GPU sink: connection lost: reconnecting\n",
 			w->index);
-		s->told = true;
+		s->logged = true;
 	}
 }
 
@@ -252,11 +252,11 @@ find_agent(struct tokd_worker *w, uint64_t instance)
 		run_again(s);
 		return true;
 	}
-	if (!s->told)
+	if (!s->logged)
 		TOKD_LOG(control, WARNING,
 			"worker %u: GPU sink: no agent: %s; retrying every %d ms\n", w->index,
 			err.text, TRY_MS);
-	s->told = true;
+	s->logged = true;
 	if (t != NULL)
 		t->ops->close(t);
 	/* From the end of this attempt, so that other sinks get a turn. */
@@ -280,9 +280,9 @@ log_failed(const struct tokd_worker *w)
 }
 
 void
-tokd_sinks_look(struct tokd_app *app)
+tokd_sinks_poll(struct tokd_app *app)
 {
-	const uint32_t first = app->sink_turn;
+	const uint32_t first = app->next_sink;
 	bool tried = false;
 
 	for (uint32_t i = 0; i < app->n_workers; i++) {
@@ -305,7 +305,7 @@ tokd_sinks_look(struct tokd_app *app)
 			/* One attempt per poll, round robin. */
 			if (!tried && find_agent(w, app->instance)) {
 				tried = true;
-				app->sink_turn = (index + 1) % app->n_workers;
+				app->next_sink = (index + 1) % app->n_workers;
 			}
 			break;
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each worker counts. One list: the enum, the names telemetry and the exit summary print,
- * and their help texts. A counter is written by its worker only, read by anybody.
+ * The counters of a worker: enum, name in telemetry and summary, help text. Only the worker writes
+ * them; any thread may read them.
  */
 #ifndef TOKD_COUNTERS_H
 #define TOKD_COUNTERS_H

@@ -46,6 +46,5 @@ tokd_attach_say(int fd, const char *reason)
 	struct tokd_attach_rep rep = {.magic = TOKD_ATTACH_MAGIC, .version = TOKD_RING_VERSION};
 
 	snprintf(rep.message, sizeof(rep.message), "%s", reason);
-	/* Who does not wait for the reason does not get it. */
 	(void)!send(fd, &rep, sizeof(rep), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

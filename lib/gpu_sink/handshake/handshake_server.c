@@ -258,7 +258,7 @@ tokg_server_fd(const struct tokg_server *s)
 }
 
 void
-tokg_server_turn(struct tokg_server *s)
+tokg_server_poll(struct tokg_server *s)
 {
 	struct epoll_event e[EVENTS];
 	const int n = epoll_wait(s->epoll, e, EVENTS, 0);
@@ -318,7 +318,8 @@ tokg_server_open(const struct tokg_server_config *c, struct tokg_error *err)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
 		tokg_wrong(err,
-			"listening for producers (epoll_create): %s: raise LimitNOFILE or ulimit -n",
+			"listening for producers (epoll_create): %s: raise LimitNOFILE or ulimit "
+			"-n",
 			strerror(errno));
 	else if (open_listeners(s, c, err))
 		return s;

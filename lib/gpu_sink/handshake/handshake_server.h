@@ -24,7 +24,7 @@
 struct tokg_server;
 
 /*
- * Each connection has an id that is never reused. All are called from tokg_server_turn (`left` from
+ * Each connection has an id that is never reused. All are called from tokg_server_poll (`left` from
  * tokg_server_drop too), on its thread.
  */
 struct tokg_server_calls {
@@ -67,10 +67,10 @@ struct tokg_server *tokg_server_open(const struct tokg_server_config *c, struct 
 /* Closes all connections without calling `left`; removes the socket file if it is still ours. */
 void tokg_server_close(struct tokg_server *s);
 
-/* Readable when tokg_server_turn has something to do: for the owner's own poll. */
+/* Readable when tokg_server_poll has something to do: for the owner's own poll. */
 int tokg_server_fd(const struct tokg_server *s);
 /* Never blocks. Call at least every 100 ms: it enforces the time limits. */
-void tokg_server_turn(struct tokg_server *s);
+void tokg_server_poll(struct tokg_server *s);
 /* Ends a connection; calls `left` if it was granted. Does nothing for an id that is gone. */
 void tokg_server_drop(struct tokg_server *s, uint64_t id);
 

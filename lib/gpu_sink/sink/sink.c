@@ -93,7 +93,7 @@ read_when_due(struct tokg_sink *s, uint64_t now)
 }
 
 bool
-tokg_sink_turn(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
+tokg_sink_poll(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
 	bool whole = true;
 

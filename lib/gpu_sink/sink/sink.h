@@ -30,7 +30,7 @@ struct tokg_sink_config {
 	uint64_t dead_ticks;   /* heartbeat unchanged for so long: the agent is dead */
 	int node;	       /* NUMA node for what it has of its own, -1: any */
 	/*
-	 * Both may be NULL, and are called by tokg_sink_turn. A text's ids could not be embedded,
+	 * Both may be NULL, and are called by tokg_sink_poll. A text's ids could not be embedded,
 	 * or never will be: once for a text, but for coincidences of many that fail. A slot posted
 	 * at t_post was read as done.
 	 */
@@ -78,7 +78,7 @@ bool tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg
  * False: the connection is broken, or the agent gone: not to be called again before
  * tokg_sink_recover, or tokg_sink_attach, called by the control thread, has said that it goes on.
  */
-bool tokg_sink_turn(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle);
+bool tokg_sink_poll(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle);
 
 /*
  * Not hot. 1: goes on, what was lost is posted again by the next turns; 0: not yet, call again;

@@ -18,12 +18,12 @@
 #include "tables.h"
 #include "tables_inside.h"
 
-#define LINK_SHIFT 56	       /* link: index of the listener, then the connection's id there */
-#define CONTROL_NS 1000000ull  /* between looks at sockets while there is always something to do */
-#define SPIN_NS 100000ull      /* after the last thing to do, before going to sleep */
-#define PAUSE_FIRST_NS 50000l  /* of sleep, doubled up to */
-#define PAUSE_LAST_NS 1000000l /* ... while there are producers, and */
-#define PAUSE_ALONE_NS 20000000l
+#define LINK_SHIFT 56		 /* link: index of the listener, then its connection's id */
+#define CONTROL_NS 1000000ull	 /* between polls of sockets while there is data */
+#define SPIN_NS 100000ull	 /* after the last data, before sleeping */
+#define PAUSE_FIRST_NS 50000l	 /* sleep, doubled up to */
+#define PAUSE_LAST_NS 1000000l	 /* ... with producers, */
+#define PAUSE_ALONE_NS 20000000l /* ... without */
 #define DRAIN_SLICE_MS 20
 
 static void
@@ -63,8 +63,8 @@ transport_name(uint32_t transport)
 	return transport == TOKG_VERBS ? "verbs" : transport == TOKG_CUDA ? "cuda" : "shm";
 }
 
-/* What a producer of this transport maps, the same each time: a dma-buf where the ring is in GPU
- * memory, a memfd elsewhere. -1: it cannot. */
+/* The descriptor for producers of this transport: a dma-buf of GPU memory, else a memfd. -1: none.
+ */
 static int
 fd_for(const struct tokg_device *d, uint32_t transport)
 {
@@ -75,13 +75,13 @@ static const char *
 fd_missing(const struct tokg_device *d)
 {
 	return d->region_dmabuf >= 0
-		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH, "
-			 "or tokd-gpu --ring host"
-		       : "the ring is in GPU memory, of which GPU and driver make no dma-buf: use "
-			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded, or tokd-gpu --ring host";
+		       ? "the ring is in GPU memory, which shm cannot map: use --sink gpu=cuda:PATH, or "
+			 "tokd-gpu --ring host"
+		       : "the ring is in GPU memory, and the driver exports no dma-buf of it: use --sink "
+			 "gpu=verbs:HOST with nvidia-peermem, or tokd-gpu --ring host";
 }
 
-/* One that resumes may have come by another listener before. */
+/* A resumed producer may have used another listener before. */
 static bool
 grant_verbs(const struct tokg_agent_listener *l, uint32_t producer, const struct tokg_hello *hello,
 	struct tokg_welcome *w, struct tokg_error *err)
@@ -127,7 +127,7 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 	} else if (!grant_verbs(l, producer, hello, w, &err)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
 			err.text);
-		/* Its connection stays, for the answer. */
+		/* Its connection stays open for the answer. */
 		tokg_producers_left(&a->producers, link_of(l, id), tokg_now_ns());
 		tokg_producers_end(&a->producers, producer);
 		refuse(w, &err);
@@ -218,7 +218,7 @@ open_listener(struct tokg_agent *a, uint32_t i, struct tokg_error *err)
 	return l->server != NULL && watch_fd(a, tokg_server_fd(l->server), err);
 }
 
-/* Blocked before any thread is made: they come here alone. */
+/* Blocked before any thread is created: only this thread gets them. */
 static bool
 open_signals(struct tokg_agent *a, struct tokg_error *err)
 {
@@ -253,7 +253,8 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 			"watching sockets (epoll_create): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
 	if (!tokg_producers_create(&a->producers, device, ring_epoch, &calls))
-		return tokg_agent_wrong(err, "no memory for %u places", device->geometry.producers);
+		return tokg_agent_wrong(
+			err, "cannot allocate %u places", device->geometry.producers);
 	if (!open_signals(a, err) ||
 		!tokg_delivery_create(&a->delivery, &a->producers, instance, err) ||
 		!tokg_subscribers_open(&a->subscribers, &a->delivery, device, o->subscribers_socket,
@@ -268,7 +269,7 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 }
 
 static void
-look_at_signals(struct tokg_agent *a)
+read_signals(struct tokg_agent *a)
 {
 	struct signalfd_siginfo info;
 
@@ -285,14 +286,14 @@ consumer_ended(void *owner)
 }
 
 static void
-while_it_stops(void *owner)
+during_stop(void *owner)
 {
 	struct tokg_agent *a = owner;
 
-	tokg_producers_poll(&a->producers, tokg_now_ns(), a->delivery.told);
+	tokg_producers_poll(&a->producers, tokg_now_ns(), a->delivery.n_read);
 }
 
-/* What there is to hand out and to take back. How much. */
+/* Delivers and releases. Returns the number of entries. */
 static uint32_t
 poll_data(struct tokg_agent *a)
 {
@@ -305,11 +306,11 @@ poll_data(struct tokg_agent *a)
 static void
 poll_control(struct tokg_agent *a, uint64_t now_ns)
 {
-	look_at_signals(a);
+	read_signals(a);
 	for (uint32_t i = 0; i < a->o->n_listen; i++)
 		tokg_server_poll(a->listener[i].server);
 	tokg_subscribers_poll(&a->subscribers, now_ns);
-	tokg_producers_poll(&a->producers, now_ns, a->delivery.told);
+	tokg_producers_poll(&a->producers, now_ns, a->delivery.n_read);
 }
 
 static bool
@@ -322,7 +323,7 @@ is_alone(const struct tokg_agent *a)
 	return true;
 }
 
-/* Until something comes by a socket, or for a moment: memory does not wake anybody. */
+/* Sleeps until a socket is readable, or for `ns`: the outbox has no wake-up. */
 static void
 pause_ns(const struct tokg_agent *a, long ns)
 {
@@ -332,10 +333,8 @@ pause_ns(const struct tokg_agent *a, long ns)
 	ppoll(&p, 1, &t, NULL);
 }
 
-/*
- * First what is published, then what subscribers have not finished with, both within --drain. A
- * second signal ends that at once.
- */
+/* Finishes published slots, then waits for subscribers, both within --drain. A second signal
+ * ends it. */
 static bool
 drain(struct tokg_agent *a, struct tokg_error *err)
 {
@@ -344,8 +343,8 @@ drain(struct tokg_agent *a, struct tokg_error *err)
 	bool ended = false;
 	uint64_t now_ns = 0;
 
-	tokg_log("stopping: what is published is finished, for up to %u ms; a second signal stops "
-		 "at once",
+	tokg_log("stopping: finishing published slots for up to %u ms; a second signal stops at "
+		 "once",
 		a->o->drain_ms);
 	tokd_notify_draining(a->o->drain_ms);
 	while (a->n_signals < 2 && now_ns < end_ns) {
@@ -363,14 +362,14 @@ drain(struct tokg_agent *a, struct tokg_error *err)
 		if (ended)
 			pause_ns(a, PAUSE_LAST_NS);
 	}
-	tokg_log("stopped before all was finished");
+	tokg_log("stopped before all slots were finished");
 	return ended || d->ops->stop(d, TOKG_STOP_NOW, TOKG_STOP_MS, err) >= 0;
 }
 
 bool
 tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 {
-	const struct tokg_consumer_calls calls = {consumer_ended, while_it_stops, a};
+	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
 	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
 	long pause = PAUSE_FIRST_NS;
 
@@ -392,7 +391,7 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 		}
 		if (a->producers.broken)
 			return tokg_agent_wrong(err,
-				"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+				"the device %s does not answer: see dmesg, and restart tokd-gpu",
 				a->device->ops->name);
 		if (n > 0)
 			continue;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tokd-gpu at work: one thread for producers that come and go, for subscribers, and for what the
- * consumer says. Ids and rows pass it by: they are the transport's and the consumer's.
+ * The main loop of tokd-gpu: one thread for producers, subscribers, and the consumer's outbox. Ids
+ * and rows do not pass through it.
  */
 #ifndef TOKG_AGENT_AGENT_H
 #define TOKG_AGENT_AGENT_H
@@ -16,12 +16,12 @@
 
 struct tokg_agent;
 
-/* One of several listeners; links are told apart by it. */
+/* A listener for producers. */
 struct tokg_agent_listener {
 	struct tokg_agent *agent;
 	uint32_t index;
 	struct tokg_server *server;
-	struct tokg_verbs_server *verbs; /* of a TCP listener: at its address */
+	struct tokg_verbs_server *verbs; /* of a TCP listener, at its address */
 };
 
 struct tokg_agent {
@@ -38,10 +38,11 @@ struct tokg_agent {
 	uint32_t n_signals; /* SIGINT or SIGTERM so far */
 };
 
-/* All but the consumer. False and `err`; tokg_agent_close in any case. Takes over the device. */
+/* Opens all but the consumer, and takes over the device. False and `err`; call tokg_agent_close
+ * in any case. */
 bool tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
 	uint64_t instance, uint32_t ring_epoch, struct tokg_error *err);
-/* Until it is stopped by a signal (true), or cannot go on (false and `err`). */
+/* Runs until a signal (true) or a fatal error (false and `err`). */
 bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *err);
 void tokg_agent_close(struct tokg_agent *a);
 

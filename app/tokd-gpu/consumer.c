@@ -9,10 +9,10 @@
 static bool
 start(struct tokg_consumer *c, uint64_t now_ns, struct tokg_error *err)
 {
-	/* It shares the claim's word with a ticket of 48 bits. */
+	/* The claim has 16 bits for it. */
 	if (++c->incarnation > UINT16_MAX)
 		return tokg_agent_wrong(
-			err, "the consumer was started %u times: start tokd-gpu anew", UINT16_MAX);
+			err, "the consumer was started %u times: restart tokd-gpu", UINT16_MAX);
 	c->started_ns = c->look_ns = now_ns;
 	c->still_ns = 0;
 	return c->device->ops->start(c->device, c->incarnation, err) >= 0;
@@ -53,7 +53,7 @@ tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 		c->device->ops->read(
 			c->device, offsetof(struct tokg_ctl, busy), &busy, sizeof(busy)) < 0) {
 		tokg_agent_wrong(err,
-			"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+			"the device %s does not answer: see dmesg, and restart tokd-gpu",
 			c->device->ops->name);
 		return -1;
 	}
@@ -68,16 +68,16 @@ tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 	c->still_ns += gap_ns < TOKG_WATCH_GAP_NS ? gap_ns : TOKG_WATCH_GAP_NS;
 	if (c->still_ns <= c->stuck_ms * 1000000ull)
 		return 0;
-	tokg_log("the consumer stands still since %u ms: incarnation %u is stopped", c->stuck_ms,
+	tokg_log("the consumer hangs since %u ms: stopping incarnation %u", c->stuck_ms,
 		c->incarnation);
 	if (c->restarts == TOKG_RESTARTS_MAX) {
-		tokg_agent_wrong(err, "the consumer was restarted %u times and stands still again",
-			c->restarts);
+		tokg_agent_wrong(
+			err, "the consumer was restarted %u times and hangs again", c->restarts);
 		return -1;
 	}
 	if (!stop(c, calls, err))
 		return -1;
-	calls->ended(calls->owner); /* before another one takes of the outbox */
+	calls->ended(calls->owner); /* before the next one writes the outbox */
 	c->restarts++;
 	c->all_restarts++;
 	return start(c, now_ns, err) ? 1 : -1;

@@ -12,7 +12,7 @@
 #include "log.h"
 #include "tables_inside.h"
 
-#define TURN_MAX 256 /* entries in one turn: others wait */
+#define POLL_MAX 256 /* entries per poll and producer */
 
 static uint32_t
 ring_entries(const struct tokg_geometry *g)
@@ -44,7 +44,7 @@ tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers, 
 		d->ring = NULL;
 		goto failed;
 	}
-	/* After our own mapping, which stays writable. */
+	/* After mapping it, which stays writable. */
 	if (fcntl(d->ring_fd, F_ADD_SEALS,
 		    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
 		goto failed;
@@ -55,8 +55,8 @@ tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers, 
 	d->ring->magic = TOKG_EMB_MAGIC;
 	return true;
 failed:
-	tokg_agent_wrong(
-		err, "ring for subscribers: %zu bytes: %s", d->ring_bytes, strerror(errno));
+	tokg_agent_wrong(err, "cannot create the subscribers' ring of %zu bytes: %s", d->ring_bytes,
+		strerror(errno));
 	tokg_delivery_free(d);
 	return false;
 }
@@ -72,15 +72,14 @@ tokg_delivery_free(struct tokg_delivery *d)
 	d->ring_fd = -1;
 }
 
-/* The outbox has no room left that nobody reads: each producer has to begin anew. 0: the device
- * does not say from where on. */
+/* The outbox wrapped before it was read: ends all producers. 0: the device does not answer. */
 static int
 overrun(struct tokg_delivery *d)
 {
-	tokg_log("the outbox went round before it was read: a producer posts more than its outputs "
-		 "have room for; all producer slots end");
+	tokg_log("the outbox wrapped before it was read: a producer posts more than its outputs "
+		 "hold; ending all producers");
 	d->counts.overruns++;
-	if (!tokg_producers_taken(d->producers, &d->told))
+	if (!tokg_producers_taken(d->producers, &d->n_read))
 		return 0;
 	for (uint32_t i = 0; i < d->producers->geometry.producers; i++)
 		tokg_producers_end(d->producers, i);
@@ -93,7 +92,7 @@ take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 	const struct tokg_geometry *g = &d->producers->geometry;
 	enum tokg_take taken = TOKG_IMPOSSIBLE;
 
-	if (e->status == 0) { /* the device says so of holes when the consumer is started again */
+	if (e->status == 0) { /* a hole that the device marked at a restart */
 		d->counts.holes++;
 		return;
 	}
@@ -106,9 +105,9 @@ take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 	d->counts.impossible++;
 	if (e->producer >= g->producers ||
 		d->producers->producer[e->producer].state == TOKG_PRODUCER_ENDING)
-		return; /* said already */
+		return; /* already logged */
 	tokg_log("producer %u: slot %u, ticket %" PRIu64
-		 ", part %u of %u is out of order: its epoch ends",
+		 ", part %u of %u is out of order: ending its epoch",
 		e->producer, e->slot, e->ticket, e->part, e->parts);
 	tokg_producers_end(d->producers, e->producer);
 }
@@ -117,29 +116,29 @@ take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 static int
 read_one(struct tokg_delivery *d)
 {
-	const struct tokg_out_entry *e = tokg_outbox_entry(d->outbox, d->told);
+	const struct tokg_out_entry *e = tokg_outbox_entry(d->outbox, d->n_read);
 	const uint64_t seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
 	struct tokg_out_entry copy;
 
-	if (seq == d->told + 1) {
+	if (seq == d->n_read + 1) {
 		copy = *e;
 		atomic_thread_fence(memory_order_acquire);
 		if (__atomic_load_n(&e->seq, __ATOMIC_RELAXED) == seq) {
-			d->told++;
+			d->n_read++;
 			take(d, &copy);
 			return 1;
 		}
-	} else if (seq <= d->told) {
-		if (d->told >= d->holes)
+	} else if (seq <= d->n_read) {
+		if (d->n_read >= d->holes)
 			return 0;
-		d->told++;
+		d->n_read++;
 		d->counts.holes++;
 		return 1;
 	}
 	return overrun(d);
 }
 
-/* Is it for subscribers, with rows where the entry says? */
+/* Are there valid rows for subscribers? */
 static bool
 has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 {
@@ -153,7 +152,7 @@ has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 }
 
 static void
-hand_out(struct tokg_delivery *d, const struct tokg_producer *t, const struct tokg_out_entry *e)
+deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tokg_out_entry *e)
 {
 	const struct tokg_geometry *g = &d->producers->geometry;
 
@@ -179,24 +178,24 @@ hand_out(struct tokg_delivery *d, const struct tokg_producer *t, const struct to
 	d->head++;
 	d->counts.entries++;
 	d->counts.rows += e->tokens;
-	/* A subscriber that sees it sees the entry. */
+	/* Release: with the new head a subscriber sees the entry. */
 	__atomic_store_n(&d->ring->head, d->head, __ATOMIC_RELEASE);
 }
 
 static uint32_t
-hand_out_ready(struct tokg_delivery *d, struct tokg_producer *t)
+deliver_ready(struct tokg_delivery *d, struct tokg_producer *t)
 {
 	const struct tokg_out_entry *e;
 	uint32_t n = 0;
 	bool again;
 
-	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
+	for (; n < POLL_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
 		if (!again && has_rows(d, e)) {
 			if (d->head - d->tail == d->ring->entries) {
 				d->full = true;
 				break;
 			}
-			hand_out(d, t, e);
+			deliver(d, t, e);
 		}
 		tokg_postings_give(&t->postings, d->head);
 	}
@@ -208,12 +207,12 @@ tokg_delivery_poll(struct tokg_delivery *d)
 {
 	uint32_t n = 0;
 
-	while (n < TURN_MAX && read_one(d) > 0)
+	while (n < POLL_MAX && read_one(d) > 0)
 		n++;
 	tokg_producers_settle(d->producers);
 	d->full = false;
 	for (uint32_t i = 0; i < d->producers->geometry.producers; i++)
-		n += hand_out_ready(d, &d->producers->producer[i]);
+		n += deliver_ready(d, &d->producers->producer[i]);
 	return n;
 }
 
@@ -222,19 +221,19 @@ tokg_delivery_passed(struct tokg_delivery *d, uint64_t position)
 {
 	if (position != d->tail) {
 		d->tail = position;
-		/* Before anything may be written over: who finds the old one then used what stood.
-		 */
+		/* Before rows are overwritten: a subscriber that then reads the old tail used
+		 * valid rows. */
 		__atomic_store_n(&d->ring->tail, position, __ATOMIC_RELEASE);
 		atomic_thread_fence(memory_order_seq_cst);
 	}
-	/* Again and again: what was not done the last time may be now. */
+	/* Every time: more slots may be done. */
 	tokg_producers_release(d->producers, position);
 }
 
 void
 tokg_delivery_consumer_ended(struct tokg_delivery *d)
 {
-	(void)tokg_producers_taken(d->producers, &d->holes); /* where not, `broken` says so */
+	(void)tokg_producers_taken(d->producers, &d->holes); /* on failure `broken` is set */
 }
 
 bool
@@ -246,5 +245,5 @@ tokg_delivery_idle(const struct tokg_delivery *d)
 		if (!tokg_postings_idle(&d->producers->producer[i].postings))
 			return false;
 	}
-	return tokg_producers_taken(d->producers, &taken) && d->told == taken;
+	return tokg_producers_taken(d->producers, &taken) && d->n_read == taken;
 }

@@ -14,9 +14,9 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
 
-#define OUT_SLOTS 8 /* full slots that a producer's outputs have room for, unless given */
+#define OUT_SLOTS 8 /* full slots per producer's outputs, by default */
 
-/* What the outputs take, where --out-bytes does not say. */
+/* --out-bytes, or its default. */
 static uint64_t
 choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
 {
@@ -59,7 +59,7 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 	return tokg_geometry_fill(&c->geometry, err);
 }
 
-/* Options and table are at fault, where trying again cannot help: EXIT_USAGE. */
+/* EXIT_USAGE: invalid options or table; a restart cannot help. */
 static int
 run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error *err)
 {
@@ -74,12 +74,12 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 		return EXIT_USAGE;
 	if (getrandom(&instance, sizeof(instance), 0) != sizeof(instance) ||
 		getrandom(&c.ring_epoch, sizeof(c.ring_epoch), 0) != sizeof(c.ring_epoch)) {
-		snprintf(err->text, sizeof(err->text), "no random numbers");
+		snprintf(err->text, sizeof(err->text), "cannot get random numbers (getrandom)");
 		return EXIT_FAILED;
 	}
 	c.ring_epoch |= 1; /* never 0 */
 	device = o->cuda ? tokg_device_cuda(&c, err) : tokg_device_cpu(&c, err);
-	tokg_tables_free(set); /* the device has its own */
+	tokg_tables_free(set); /* the device has a copy */
 	if (device == NULL)
 		return EXIT_FAILED;
 	g = &device->geometry;
@@ -98,7 +98,7 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 	return good ? EXIT_OK : EXIT_FAILED;
 }
 
-/* Before any thread is there: all of them inherit it, and signals come by signalfd alone. */
+/* Before any thread is created, which all inherit it: signals come by signalfd only. */
 static void
 block_signals(void)
 {

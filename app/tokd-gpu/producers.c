@@ -116,8 +116,8 @@ resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint
 	if (t == NULL || (t->state != TOKG_PRODUCER_TAKEN && t->state != TOKG_PRODUCER_KEPT) ||
 		t->epoch != h->epoch || t->instance != h->instance || t->worker != h->worker) {
 		tokg_agent_wrong(err,
-			"producer %u, epoch %u is not there to be resumed: it ended %d ms after "
-			"its connection, or is another's; ask for a new one",
+			"producer %u, epoch %u cannot be resumed: it ended %d ms after its "
+			"connection, or belongs to another worker; ask for a new one",
 			h->resume, h->epoch, (int)(TOKG_KEEP_NS / 1000000));
 		return -1;
 	}
@@ -144,7 +144,7 @@ ids_fit(const struct tokg_producers *p, const struct tokg_hello *h, struct tokg_
 	return true;
 }
 
-/* A worker that comes anew will not resume what it had. */
+/* A worker with a new hello will not resume its old producer slot. */
 static void
 end_predecessor(struct tokg_producers *p, const struct tokg_hello *h)
 {
@@ -174,7 +174,7 @@ tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *h, uint6
 	if (i == p->geometry.producers) {
 		tokg_agent_wrong(err,
 			soon > 0
-				? "all %u producer slots are taken, %u of them not for long: try again"
+				? "all %u producer slots are taken, %u of them are ending: try again"
 				: "all %u producer slots are taken: raise --producers of tokd-gpu",
 			p->geometry.producers, soon);
 		return soon > 0 ? 0 : -1;
@@ -216,14 +216,14 @@ tokg_producers_left(struct tokg_producers *p, uint64_t link, uint64_t now_ns)
 	}
 }
 
-/* A turn's time was read before what came by connections in it. */
+/* `now_ns` may be older than `since_ns`. */
 static bool
-is_over(uint64_t now_ns, uint64_t since_ns, uint64_t limit_ns)
+is_expired(uint64_t now_ns, uint64_t since_ns, uint64_t limit_ns)
 {
 	return now_ns > since_ns && now_ns - since_ns >= limit_ns;
 }
 
-/* Nothing of it is published and not done. */
+/* All published slots are done. */
 static bool
 all_done(struct tokg_producers *p, uint32_t producer)
 {
@@ -240,34 +240,34 @@ all_done(struct tokg_producers *p, uint32_t producer)
 }
 
 /*
- * Entries come before `done`: when all is done, those that are in the outbox then are all.
- * What still waits for its turn then waits for a slot that was never published.
+ * The consumer writes outbox entries before `done`: when all slots are done, all entries are in the
+ * outbox. Entries that are still pending then follow a slot that was never published.
  */
 static void
-look_at_ending(struct tokg_producers *p, uint32_t i, uint64_t now_ns, uint64_t told)
+check_ending(struct tokg_producers *p, uint32_t i, uint64_t now_ns, uint64_t read)
 {
 	struct tokg_producer *t = &p->producer[i];
 	uint32_t dropped;
 
 	if (!t->all_done) {
-		if (!is_over(now_ns, t->since_ns, TOKG_ENDING_LOOK_NS))
+		if (!is_expired(now_ns, t->since_ns, TOKG_ENDING_CHECK_NS))
 			return;
 		t->since_ns = now_ns;
-		t->all_done = all_done(p, i) && tokg_producers_taken(p, &t->all_told);
+		t->all_done = all_done(p, i) && tokg_producers_taken(p, &t->all_read);
 	}
-	if (!t->all_done || told < t->all_told)
+	if (!t->all_done || read < t->all_read)
 		return;
 	tokg_postings_settle(&t->postings, NULL);
 	dropped = tokg_postings_drop_pending(&t->postings);
 	if (dropped > 0)
-		tokg_log("producer %u: %u entries behind a slot that was never posted: dropped", i,
+		tokg_log("producer %u: dropped %u entries after a slot that was never posted", i,
 			dropped);
 	if (tokg_postings_idle(&t->postings))
 		t->state = TOKG_PRODUCER_FREE;
 }
 
 void
-tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t told)
+tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t read)
 {
 	const bool beat = now_ns - p->beat_ns >= TOKG_HEARTBEAT_NS;
 
@@ -282,10 +282,10 @@ tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t told)
 			continue;
 		if (beat)
 			write_word(p, i, offsetof(struct tokg_back, heartbeat), p->heartbeat);
-		if (t->state == TOKG_PRODUCER_KEPT && is_over(now_ns, t->since_ns, TOKG_KEEP_NS))
+		if (t->state == TOKG_PRODUCER_KEPT && is_expired(now_ns, t->since_ns, TOKG_KEEP_NS))
 			tokg_producers_end(p, i);
 		if (t->state == TOKG_PRODUCER_ENDING)
-			look_at_ending(p, i, now_ns, told);
+			check_ending(p, i, now_ns, read);
 	}
 }
 

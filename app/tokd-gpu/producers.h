@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Places in the GPU ring, and whose they are.
+ * Producer slots, and their workers.
  *
- *           hello                connection ends             a second
+ *           hello                connection ends             1 s
  *   FREE ──────────▶ TAKEN ────────────────────▶ KEPT ─────────────────▶ ENDING ──▶ FREE
  *                      ▲      hello, to resume     │     back.epoch = 0    │
- *                      └───────────────────────────┘                       └ all that was published
- *                                                                            is done, told of, and
- *                                                                            given back
+ *                      └───────────────────────────┘                       └ all published slots
+ * are done, read from the outbox, and released
  *
- * Knows of no connection: whoever has one says when it comes and goes.
+ * Knows no connections: its owner reports when they come and go.
  */
 #ifndef TOKG_AGENT_PRODUCERS_H
 #define TOKG_AGENT_PRODUCERS_H
@@ -18,9 +17,9 @@
 #include "kernel/device.h"
 #include "postings.h"
 
-#define TOKG_KEEP_NS 1000000000ull     /* for resume */
-#define TOKG_HEARTBEAT_NS 5000000ull   /* between two of the agent's */
-#define TOKG_ENDING_LOOK_NS 2000000ull /* between looks at what is not done yet */
+#define TOKG_KEEP_NS 1000000000ull	/* for resume */
+#define TOKG_HEARTBEAT_NS 5000000ull	/* between the agent's heartbeats */
+#define TOKG_ENDING_CHECK_NS 2000000ull /* between checks of done words */
 
 enum tokg_producer_state {
 	TOKG_PRODUCER_FREE,
@@ -34,19 +33,19 @@ struct tokg_producer {
 	uint32_t epoch;
 	uint32_t worker;
 	uint64_t instance;
-	uint64_t link;	   /* TAKEN: whoever says when it goes; never the same twice */
-	uint64_t since_ns; /* of KEPT; ENDING: of the last look */
-	bool all_done;	   /* ENDING: nothing that was published is not done, and */
-	uint64_t all_told; /* ... all of it is told of below this index of the outbox */
+	uint64_t link;	   /* TAKEN: its connection; never reused */
+	uint64_t since_ns; /* KEPT; ENDING: last check */
+	bool all_done;	   /* ENDING: all published slots are done, and */
+	uint64_t all_read; /* ... their entries are below this outbox index */
 	uint64_t released; /* as written to the producer */
 	struct tokg_postings postings;
 };
 
-/* What producer slots ask of whoever has the connections. */
+/* Callbacks to the owner of the connections. */
 struct tokg_producers_calls {
-	/* End this connection: tokg_producers_left may be called out of it. */
+	/* Closes this connection; may call tokg_producers_left. */
 	void (*disconnect)(void *owner, uint64_t link);
-	/* When it returns, nothing in flight can land in the producer slot any more. */
+	/* After it returns, nothing in flight can land in the producer slot. */
 	void (*fence)(void *owner, uint32_t producer);
 	void *owner;
 };
@@ -62,32 +61,32 @@ struct tokg_producers {
 	uint64_t *done;			/* [slots], scratch */
 	struct tokg_hdr *hdr;		/* [slots], scratch */
 	uint64_t grants, resumes, ended;
-	bool broken; /* the device did not take or give a word: nothing goes on */
+	bool broken; /* the device failed to read or write a word: fatal */
 };
 
-/* False: no memory. `device` and its geometry as made, with nothing in it. */
+/* For a new device with an empty ring. False: no memory. */
 bool tokg_producers_create(struct tokg_producers *p, struct tokg_device *device,
 	uint32_t ring_epoch, const struct tokg_producers_calls *calls);
 void tokg_producers_free(struct tokg_producers *p);
 
 /*
- * A hello, right in its form. 1: *producer slot is its own from now on, its epoch stands in the
- * ring; 0: not yet, but soon; below 0: refused. `err` with both. A link that had the producer slot
- * before is disconnected.
+ * A validated hello. 1: *producer is granted, and its epoch is in the ring; 0: not yet, but soon;
+ * below 0: refused. `err` with both. Disconnects the producer slot's former link.
  */
 int tokg_producers_grant(struct tokg_producers *p, const struct tokg_hello *hello, uint64_t link,
 	uint64_t now_ns, uint32_t *producer, struct tokg_error *err);
-/* The connection ended: of a link that has no producer slot any more, nothing. */
+/* The connection has ended. Does nothing for a link without a producer slot. */
 void tokg_producers_left(struct tokg_producers *p, uint64_t link, uint64_t now_ns);
-/* Its epoch ends now, without a second's grace; so does its connection, if it has one. */
+/* Ends its epoch at once, and its connection, if any. */
 void tokg_producers_end(struct tokg_producers *p, uint32_t producer);
-/* Heartbeats, time limits, producer slots that become free. `told`: outbox entries read so far. */
-void tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t told);
-/* Entries of the outbox taken so far. False, and `broken`: the device does not answer. */
+/* Heartbeats, time limits, ending producer slots. `read`: outbox entries read so far. */
+void tokg_producers_poll(struct tokg_producers *p, uint64_t now_ns, uint64_t read);
+/* Outbox entries reserved by the consumer so far. False, and `broken`: the device does not
+ * answer. */
 bool tokg_producers_taken(struct tokg_producers *p, uint64_t *n);
-/* What failed is handed on once `done` says so, too. */
+/* Delivers failed postings whose `done` is final. */
 void tokg_producers_settle(struct tokg_producers *p);
-/* Entries up to `passed` of the subscribers' ring are given back: say so to the producers. */
+/* Subscribers have passed `passed` in their ring: update `released` of the producers. */
 void tokg_producers_release(struct tokg_producers *p, uint64_t passed);
 
 #endif

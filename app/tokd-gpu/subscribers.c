@@ -237,7 +237,7 @@ accept_one(struct tokg_subscribers *s, uint64_t now_ns)
 
 	if (i == TOKG_SUBSCRIBERS_CONNS)
 		return;
-	fd = tokg_listen_take(&s->listener, &err);
+	fd = tokg_listen_accept(&s->listener, &err);
 	if (err.text[0] != '\0')
 		tokg_log("subscribers: %s", err.text);
 	if (fd < 0)
@@ -356,8 +356,8 @@ tokg_subscribers_poll(struct tokg_subscribers *s, uint64_t now_ns)
 		}
 	}
 	/* epoll would report a connection that cannot be accepted again and again. */
-	listen_to(
-		s, free_connection(s) < TOKG_SUBSCRIBERS_CONNS && !tokg_listen_rests(&s->listener));
+	listen_to(s, free_connection(s) < TOKG_SUBSCRIBERS_CONNS &&
+			     !tokg_listen_is_paused(&s->listener));
 }
 
 uint64_t
@@ -425,7 +425,7 @@ tokg_subscribers_open(struct tokg_subscribers *s, struct tokg_delivery *delivery
 void
 tokg_subscribers_close(struct tokg_subscribers *s)
 {
-	tokg_listen_end(&s->listener);
+	tokg_listen_close(&s->listener);
 	for (uint32_t i = 0; i < TOKG_SUBSCRIBERS_CONNS; i++) {
 		if (s->subscriber[i].state != TOKG_SUBSCRIBER_FREE)
 			disconnect(s, &s->subscriber[i]);

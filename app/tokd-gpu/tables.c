@@ -22,7 +22,7 @@ static const char *const dtype_names[] = {NULL, "f32", "f16", "bf16"};
 static const char *const part_names[] = {"the word table", "the position table", "the type table",
 	"LayerNorm's weight", "LayerNorm's bias"};
 
-/* What each kind is made of. */
+/* The parts of each kind. */
 static const uint32_t parts_of[] = {
 	[TOKG_KIND_WORD] = 1 << TOKG_WORD,
 	[TOKG_KIND_WORD_POSITION] = 1 << TOKG_WORD | 1 << TOKG_POSITION,
@@ -37,7 +37,7 @@ tokg_agent_wrong(struct tokg_error *err, const char *format, ...)
 	va_start(ap, format);
 	vsnprintf(err->text, sizeof(err->text), format, ap);
 	va_end(ap);
-	for (char *p = err->text; *p != '\0'; p++) { /* it may quote a file, and reach a terminal */
+	for (char *p = err->text; *p != '\0'; p++) { /* it may quote a file */
 		if (*p < ' ' || *p > '~')
 			*p = '?';
 	}
@@ -91,7 +91,7 @@ tokg_file_read(const struct tokg_table_file *f, uint64_t offset, void *to, size_
 			return tokg_agent_wrong(err, "table %s: %s", f->path, strerror(errno));
 		if (n == 0)
 			return tokg_agent_wrong(err,
-				"table %s: it ends at byte %" PRIu64 ", %zu more were expected",
+				"table %s: ends at byte %" PRIu64 ", %zu more were expected",
 				f->path, offset, bytes);
 		at += n;
 		offset += (uint64_t)n;
@@ -107,7 +107,7 @@ allocate(struct tokg_table_set *set, enum tokg_part p, uint64_t elements, struct
 	if (set->part[p] != NULL)
 		return true;
 	return tokg_agent_wrong(
-		err, "no memory for %s of %" PRIu64 " elements", part_names[p], elements);
+		err, "cannot allocate %s of %" PRIu64 " elements", part_names[p], elements);
 }
 
 static bool
@@ -117,7 +117,7 @@ read_part(struct tokg_table_set *set, const struct tokg_table_file *f, enum tokg
 	const struct tokg_tensor *t = &f->part[p];
 	const uint32_t from = tokg_element_bytes(t->dtype);
 	const uint32_t to = tokg_element_bytes(set->tables.dtype);
-	/* Of the types of a token, all are 0: the first row. */
+	/* Token type 0 only. */
 	const uint64_t n = (p == TOKG_TYPE ? 1 : t->rows) * t->dim;
 	uint8_t *chunk;
 	bool good = true;
@@ -126,7 +126,7 @@ read_part(struct tokg_table_set *set, const struct tokg_table_file *f, enum tokg
 		return false;
 	chunk = malloc((size_t)CHUNK * from);
 	if (chunk == NULL)
-		return tokg_agent_wrong(err, "no memory for a chunk of %d elements", CHUNK);
+		return tokg_agent_wrong(err, "cannot allocate a chunk of %d elements", CHUNK);
 	for (uint64_t i = 0; i < n && good; i += CHUNK) {
 		const size_t some = n - i < CHUNK ? n - i : CHUNK;
 
@@ -149,8 +149,9 @@ fits(const struct tokg_table_file *f, uint32_t kind, struct tokg_error *err)
 			continue;
 		if (f->part[p].rows == 0)
 			return tokg_agent_wrong(err,
-				"table %s: it has not %s, which --kind %s needs: known are the names of "
-				"GPT-2 (wte.weight) and BERT (embeddings.word_embeddings.weight)",
+				"table %s: lacks %s, which --kind %s needs: supported are the "
+				"names of GPT-2 (wte.weight) and BERT "
+				"(embeddings.word_embeddings.weight)",
 				f->path, part_names[p], kind_names[kind]);
 		if (f->part[p].dim != dim)
 			return tokg_agent_wrong(err,
@@ -160,7 +161,7 @@ fits(const struct tokg_table_file *f, uint32_t kind, struct tokg_error *err)
 	return true;
 }
 
-/* The most that all of its parts are there for. */
+/* The kind with the most parts that the file has. */
 static uint32_t
 kind_in(const struct tokg_table_file *f)
 {
@@ -206,7 +207,7 @@ static bool
 open_and_load(struct tokg_table_set *set, const char *path, uint32_t kind, uint32_t dtype,
 	struct tokg_error *err)
 {
-	/* Not blocking: a named pipe would wait for a writer, and is then refused as no file. */
+	/* O_NONBLOCK: a named pipe would wait for a writer. */
 	struct tokg_table_file f = {
 		.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
 	struct stat st;
@@ -225,7 +226,7 @@ open_and_load(struct tokg_table_set *set, const char *path, uint32_t kind, uint3
 }
 
 static bool
-make_part(struct tokg_table_set *set, enum tokg_part p, uint64_t seed, uint64_t n,
+compute_part(struct tokg_table_set *set, enum tokg_part p, uint64_t seed, uint64_t n,
 	struct tokg_error *err)
 {
 	const uint32_t bytes = tokg_element_bytes(set->tables.dtype);
@@ -245,7 +246,7 @@ make_part(struct tokg_table_set *set, enum tokg_part p, uint64_t seed, uint64_t 
 
 /* "ROWSxDIM[:SEED[:POSITIONS]]" */
 static bool
-make_random(struct tokg_table_set *set, const char *spec, uint32_t kind, uint32_t dtype,
+compute_tables(struct tokg_table_set *set, const char *spec, uint32_t kind, uint32_t dtype,
 	struct tokg_error *err)
 {
 	struct tokg_tables *t = &set->tables;
@@ -257,14 +258,15 @@ make_random(struct tokg_table_set *set, const char *spec, uint32_t kind, uint32_
 	if (given < 2 || given > 4 || spec[strspn(spec, "0123456789x:")] != '\0' ||
 		n[given - 2] != (int)strlen(spec))
 		return tokg_agent_wrong(err,
-			"table random:%.64s: give random:ROWSxDIM[:SEED[:POSITIONS]], as random:50257x768:1",
+			"table random:%.64s: give random:ROWSxDIM[:SEED[:POSITIONS]], as "
+			"random:50257x768:1",
 			spec);
 	if (rows == 0 || rows > TOKG_ROWS_MAX || dim == 0 || dim > TOKG_DIM_MAX || positions == 0 ||
 		positions > TOKG_ROWS_MAX || rows * dim > TOKG_RANDOM_ELEMENTS_MAX ||
 		positions * dim > TOKG_RANDOM_ELEMENTS_MAX)
 		return tokg_agent_wrong(err,
-			"table random:%.64s: rows and positions must be 1 to %u, the dimension 1 to %u, "
-			"and all elements of one at most %llu",
+			"table random:%.64s: rows and positions must be 1 to %u, the dimension 1 "
+			"to %u, and the elements of a table at most %llu",
 			spec, TOKG_ROWS_MAX, TOKG_DIM_MAX, TOKG_RANDOM_ELEMENTS_MAX);
 	t->kind = kind != 0 ? kind : TOKG_KIND_WORD;
 	t->dtype = dtype != 0 ? dtype : TOKG_F32;
@@ -277,7 +279,7 @@ make_random(struct tokg_table_set *set, const char *spec, uint32_t kind, uint32_
 								: 1;
 
 		if ((parts_of[t->kind] & 1u << p) != 0 &&
-			!make_part(set, p, seed, part_rows * dim, err))
+			!compute_part(set, p, seed, part_rows * dim, err))
 			return false;
 	}
 	return true;
@@ -291,7 +293,7 @@ tokg_tables_load(struct tokg_table_set *set, const char *spec, uint32_t kind, ui
 
 	memset(set, 0, sizeof(*set));
 	if (strncmp(spec, RANDOM, strlen(RANDOM)) == 0)
-		good = make_random(set, spec + strlen(RANDOM), kind, dtype, err);
+		good = compute_tables(set, spec + strlen(RANDOM), kind, dtype, err);
 	else
 		good = open_and_load(set, spec, kind, dtype, err);
 	set->tables.word = set->part[TOKG_WORD];

@@ -108,7 +108,7 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ring", "gpu"], "--ring gpu: the device cpu has no memory but this host's"),
+        (["--ring", "gpu"], "--ring gpu: needs --device cuda:N"),
         (["--ring", "disk"], "--ring disk: give gpu or host"),
         (["--ring", "disk", "--device", "cuda:0"], "--ring disk: give gpu or host"),
     ],

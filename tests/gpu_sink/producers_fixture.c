@@ -89,7 +89,7 @@ turn(struct fixture *f)
 {
 	tokg_delivery_poll(&f->delivery);
 	tokg_delivery_passed(&f->delivery, f->delivery.head);
-	tokg_producers_poll(&f->producers, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.n_read);
 }
 
 struct tokg_out_entry

@@ -184,7 +184,7 @@ what_failed_does_not_wait_beyond_its_slots_next_use(void **state)
 
 /* An ended producer slot hands out what is behind it all the same. */
 static void
-an_ending_place_settles_what_failed(void **state)
+an_ending_producer_slot_settles_what_failed(void **state)
 {
 	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
@@ -198,7 +198,7 @@ an_ending_place_settles_what_failed(void **state)
 	fake_done(&f->fake, producer, 0, 1, TOKG_BADSUM);
 	fake_done(&f->fake, producer, 1, 1, TOKG_OK);
 	f->now += S;
-	tokg_producers_poll(&f->producers, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.n_read);
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	turn(f);
 	assert_int_equal(f->delivery.head, 1);
@@ -371,7 +371,7 @@ a_device_that_does_not_say_what_was_taken_is_broken(void **state)
 	f->fake.mute = true;
 	turn(f); /* an overrun, and it ends */
 	assert_true(f->producers.broken);
-	assert_int_equal(f->delivery.told, 0);
+	assert_int_equal(f->delivery.n_read, 0);
 	f->producers.broken = false;
 	assert_false(tokg_delivery_idle(&f->delivery));
 	assert_true(f->producers.broken);
@@ -395,7 +395,7 @@ main(void)
 		T(nothing_is_given_back_that_may_be_written_again),
 		T(the_word_of_a_later_consumer_counts_when_the_first_one_failed),
 		T(what_failed_does_not_wait_beyond_its_slots_next_use),
-		T(an_ending_place_settles_what_failed),
+		T(an_ending_producer_slot_settles_what_failed),
 		T(slots_that_failed_count_and_are_not_handed_out),
 		T(rows_outside_of_the_outputs_are_never_handed_out),
 		T(outputs_are_counted_as_the_producer_does),

@@ -185,7 +185,7 @@ hellos_that_are_none_are_refused_in_words(void **state)
 		{"0 vocabularies", offsetof(struct tokg_hello, n_vocabs), 0, false},
 		{"17 vocabularies", offsetof(struct tokg_hello, n_vocabs), 17, false},
 		{"producer 64", offsetof(struct tokg_hello, resume), 64, false},
-		{"producer 0 of epoch 0", offsetof(struct tokg_hello, resume), 0, false},
+		{"producer 0, epoch 0", offsetof(struct tokg_hello, resume), 0, false},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -217,7 +217,7 @@ silence_is_ended_and_holds_up_nobody(void **state)
 	close(joins(&w)); /* at once, meanwhile */
 	assert_true(tokg_now_ms() - began < TOKG_HELLO_MS);
 	assert_true(comes(silent, &w, sizeof(w), 2 * TOKG_HELLO_MS));
-	assert_non_null(strstr(w.message, "no whole hello"));
+	assert_non_null(strstr(w.message, "no hello within"));
 	assert_true(comes(half, &w, sizeof(w), SOON_MS));
 	assert_true(ends(silent, SOON_MS) && ends(half, SOON_MS));
 	close(silent);
@@ -357,7 +357,7 @@ a_flood_delays_others_and_those_inside_stay(void **state)
 	assert_false(comes(s, &w, sizeof(w), 200)); /* neither let in nor refused */
 	for (size_t i = 0; i < sizeof(flood) / sizeof(flood[0]); i++) {
 		assert_true(comes(flood[i], &w, sizeof(w), TOKG_HELLO_MS + SOON_MS));
-		assert_non_null(strstr(w.message, "no whole hello"));
+		assert_non_null(strstr(w.message, "no hello within"));
 		assert_int_equal(w.again, 1);
 		close(flood[i]);
 	}
@@ -378,7 +378,7 @@ a_socket_file_is_taken_over_only_from_the_dead(void **state)
 	int fd;
 
 	assert_null(tokg_server_open(&c, &err));
-	assert_non_null(strstr(err.text, "another agent answers"));
+	assert_non_null(strstr(err.text, "another tokd-gpu serves"));
 	assert_int_equal(stat(agent.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 
@@ -387,7 +387,7 @@ a_socket_file_is_taken_over_only_from_the_dead(void **state)
 	fd = open(other, O_CREAT | O_WRONLY, 0600);
 	close(fd);
 	assert_null(tokg_server_open(&c, &err));
-	assert_non_null(strstr(err.text, "no socket"));
+	assert_non_null(strstr(err.text, "is not a socket"));
 	assert_int_equal(access(other, F_OK), 0);
 	unlink(other);
 

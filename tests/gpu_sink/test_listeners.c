@@ -134,7 +134,7 @@ say_hello(const struct tokg_listen *l, const struct tokg_welcome *before)
 }
 
 static void
-each_listener_has_verbs_at_its_address_and_a_place_is_with_one(void **state)
+each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one(void **state)
 {
 	char folder[] = "/tmp/tokg-XXXXXX", subscribers[64];
 	const uint16_t port = free_port();
@@ -179,7 +179,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_listener_has_verbs_at_its_address_and_a_place_is_with_one),
+		cmocka_unit_test(
+			each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one),
 	};
 	sigset_t set;
 

@@ -49,7 +49,7 @@ refusals_say_why(void **state)
 	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
 	h.resume = 63;
 	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
-	assert_non_null(strstr(err.text, "not there to be resumed"));
+	assert_non_null(strstr(err.text, "cannot be resumed"));
 }
 
 static void
@@ -83,7 +83,7 @@ a_producer_slot_is_kept_a_second_for_resume(void **state)
 }
 
 static void
-an_ended_place_is_free_when_all_is_done_told_and_given_back(void **state)
+an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back(void **state)
 {
 	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
@@ -105,7 +105,7 @@ an_ended_place_is_free_when_all_is_done_told_and_given_back(void **state)
 	f->now += S;
 	tokg_delivery_poll(&f->delivery);
 	tokg_producers_poll(
-		&f->producers, f->now, f->delivery.told); /* a subscriber has it still */
+		&f->producers, f->now, f->delivery.n_read); /* a subscriber has it still */
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	f->now += S;
 	turn(f);
@@ -181,7 +181,7 @@ meanwhile(void *owner)
 	struct fixture *f = owner;
 
 	f->now += TOKG_STOP_SLICE_MS * 1000000ull;
-	tokg_producers_poll(&f->producers, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.n_read);
 }
 
 /* So many looks, a tenth of a second apart: what the last one said; all before it: 0. */
@@ -280,7 +280,7 @@ who_did_not_look_has_not_seen_it_stand_still(void **state)
 }
 
 static void
-the_heartbeat_rises_in_every_place_that_is_taken(void **state)
+the_heartbeat_rises_in_every_producer_slot_that_is_taken(void **state)
 {
 	struct fixture *f = *state;
 	const uint64_t at = offsetof(struct tokg_back, heartbeat);
@@ -304,7 +304,7 @@ main(void)
 		T(a_producer_slot_is_granted_with_an_epoch_in_the_ring),
 		T(refusals_say_why),
 		T(a_producer_slot_is_kept_a_second_for_resume),
-		T(an_ended_place_is_free_when_all_is_done_told_and_given_back),
+		T(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back),
 		T(is_not_free_before_what_was_done_is_told),
 		T(a_worker_that_comes_anew_ends_what_it_had),
 		T(a_grant_that_is_taken_back_leaves_the_connection),
@@ -312,7 +312,7 @@ main(void)
 		T(a_consumer_that_stands_still_is_restarted_three_times),
 		T(one_that_is_busy_within_a_scan_does_not_stand_still),
 		T(who_did_not_look_has_not_seen_it_stand_still),
-		T(the_heartbeat_rises_in_every_place_that_is_taken),
+		T(the_heartbeat_rises_in_every_producer_slot_that_is_taken),
 	};
 #undef T
 

@@ -265,14 +265,14 @@ without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time(void **sta
 	assert_false(has_something_to_do());
 	tokg_subscribers_poll(&subscribers, f->now);
 	assert_false(has_something_to_do());
-	assert_true(subscribers.listener.said);
+	assert_true(subscribers.listener.reported);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (int i = 0; i < 500 && subscribers.counts.attached == 0; i++) {
 		nanosleep(&nap, NULL);
 		tokg_subscribers_poll(&subscribers, f->now);
 	}
 	assert_int_equal(subscribers.counts.attached, 1);
-	assert_false(subscribers.listener.said);
+	assert_false(subscribers.listener.reported);
 	close(s);
 }
 

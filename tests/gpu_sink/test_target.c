@@ -51,7 +51,7 @@ wrong_targets_are_refused_with_a_remedy(void **state)
 		{"gpu", "must be shm[:PATH]"},
 		{"shmx", "must be shm[:PATH]"},
 		{"shm:", "is empty"},
-		{"verbs", "where is the agent"},
+		{"verbs", "give the agent's host"},
 		{"verbs:", "the host is empty"},
 		{"verbs:[]", "the host is empty"},
 		{"verbs::7", "the host is empty"},

@@ -129,10 +129,10 @@ a_lost_connection_is_made_again_for_the_same_producer_slot(void **state)
 	struct tokg_error err;
 
 	post(w->t, 3, 41, 1);
-	assert_true(tokg_transport_look(w->t));
+	assert_true(tokg_transport_check(w->t));
 	agent_end(&w->agent); /* its memory and producer slots stay */
 	assert_int_equal(w->t->ops->poll(w->t), 0);
-	assert_false(tokg_transport_look(w->t));
+	assert_false(tokg_transport_check(w->t));
 	assert_true(w->t->ops->poll(w->t) < 0);
 	agent_begin(&w->agent, 0);
 	assert_int_equal(again(w->t, tickets, &err), 1);
@@ -141,7 +141,7 @@ a_lost_connection_is_made_again_for_the_same_producer_slot(void **state)
 	assert_int_equal(tickets[3], 41);
 	assert_int_equal(tickets[0], 0);
 	assert_int_equal(w->t->ops->poll(w->t), 0);
-	assert_true(tokg_transport_look(w->t));
+	assert_true(tokg_transport_check(w->t));
 	post(w->t, 4, 1, 2);
 	assert_int_equal(agent_hdr(&w->agent, p, 4)->ticket, 1);
 }
@@ -173,7 +173,7 @@ a_region_of_the_same_place_but_another_memory_is_refused(void **state)
 	agent_region(&w->agent);
 	agent_begin(&w->agent, 0);
 	assert_true(again(w->t, tickets, &err) < 0);
-	assert_non_null(strstr(err.text, "is another one"));
+	assert_non_null(strstr(err.text, "has another region"));
 }
 
 static void

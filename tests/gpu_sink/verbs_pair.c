@@ -225,7 +225,7 @@ all_tests(struct pair *p)
 	broken_queue_pair(p, t, at);
 	at += 3 * SLOTS;
 	agent_end(&p->agent);
-	ok(!tokg_transport_look(t) && t->ops->poll(t) < 0, "the agent's end is seen", "");
+	ok(!tokg_transport_check(t) && t->ops->poll(t) < 0, "the agent's end is seen", "");
 	t->ops->close(t);
 }
 

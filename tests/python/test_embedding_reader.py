@@ -497,4 +497,4 @@ def test_a_second_agent_at_the_same_sockets_is_refused(agent: Agent) -> None:
         again = subprocess.run(
             command, capture_output=True, text=True, timeout=10, cwd=agent.log.parent, check=False
         )
-        assert again.returncode == 1 and "another agent answers there" in again.stderr
+        assert again.returncode == 1 and "another tokd-gpu serves it" in again.stderr

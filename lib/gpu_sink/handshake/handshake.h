@@ -51,8 +51,7 @@ struct tokg_hello {
 	uint32_t ring_epoch;
 	uint32_t n_vocabs;
 	uint32_t vocab[TOKG_VOCABS_MAX];
-	uint32_t n_ids[TOKG_VOCABS_MAX]; /* the agent refuses one with more ids than its table has
-					    rows */
+	uint32_t n_ids[TOKG_VOCABS_MAX]; /* at most the rows of the agent's table */
 	struct tokg_qp qp;		 /* verbs */
 };
 static_assert(sizeof(struct tokg_hello) == 200, "handshake is ABI");
@@ -62,12 +61,12 @@ struct tokg_welcome {
 	uint32_t producer; /* TOKG_NO_PRODUCER: refused, `message` says why */
 	uint32_t epoch;
 	uint32_t ring_epoch;
-	uint32_t order;	   /* enum tokg_order that the memory asks for */
+	uint32_t order;	   /* enum tokg_order that the memory needs */
 	uint64_t instance; /* of the agent */
 	struct tokg_geometry geometry;
 	uint64_t address; /* verbs: of the region */
 	uint32_t key;	  /* rkey */
-	uint32_t again;	  /* refused, but not for good: 1. Asking once more is of use */
+	uint32_t again;	  /* refused: 1: a later attempt may succeed */
 	struct tokg_qp qp;
 	char message[160];
 };

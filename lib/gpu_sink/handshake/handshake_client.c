@@ -61,7 +61,7 @@ tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tok
 	memset(w, 0, sizeof(*w));
 	if (t->kind == TOKG_VERBS)
 		return where_host(w, t, err);
-	static_assert(sizeof(un.sun_path) >= sizeof(t->address), "a path fits");
+	static_assert(sizeof(un.sun_path) >= sizeof(t->address), "the path must fit");
 	memcpy(un.sun_path, t->address, sizeof(t->address));
 	snprintf(w->name, sizeof(w->name), "GPU agent at %s", t->address);
 	memcpy(&w->addr[0], &un, sizeof(un));
@@ -107,7 +107,7 @@ lost(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err, co
 	return -1;
 }
 
-/* The agent's answer is not one: no use in asking again. */
+/* The agent's answer is invalid: do not retry. */
 static int
 refused(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
@@ -118,7 +118,7 @@ refused(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 	return -1;
 }
 
-/* A full backlog (unix) and a connection under way (TCP) both mean: not yet. */
+/* 0 if the backlog is full (unix) or the connection is in progress (TCP). */
 static int
 step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
@@ -155,10 +155,10 @@ step_read(struct tokg_dial *d, const struct tokg_where *w, void *to, size_t byte
 	if (rc >= 0)
 		return rc;
 	if (errno == EBADMSG) {
-		tokg_wrong(err, "sent descriptors that belong to nothing");
+		tokg_wrong(err, "sent unexpected descriptors");
 		return refused(d, w, err);
 	}
-	return lost(d, w, err, "closed before the handshake was done");
+	return lost(d, w, err, "closed during the handshake");
 }
 
 static int
@@ -167,7 +167,7 @@ step_write(struct tokg_dial *d, const struct tokg_where *w, const void *from, si
 {
 	const int rc = tokg_link_write(d->fd, from, bytes, &d->moved);
 
-	/* One that has closed already may have said why. */
+	/* If the peer has closed, its reason may still be readable. */
 	if (rc < 0 && (errno == EPIPE || errno == ECONNRESET))
 		return 1;
 	return rc >= 0 ? rc : lost(d, w, err, "send");
@@ -187,11 +187,11 @@ step_welcome(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error 
 		return -1;
 	}
 	if ((d->region_fd >= 0) != wants_fd) {
-		tokg_wrong(err, wants_fd ? "let us in, but sent no memory"
-					 : "sent a descriptor, though by verbs there is none");
+		tokg_wrong(err, wants_fd ? "granted a producer slot, but sent no memory"
+					 : "sent a descriptor, which verbs does not use");
 		return refused(d, w, err);
 	}
-	d->at = TOKG_DIAL_ADMITTED;
+	d->at = TOKG_DIAL_GRANTED;
 	return 1;
 }
 
@@ -240,7 +240,7 @@ step_once(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *er
 int
 tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
-	while (d->at != TOKG_DIAL_ADMITTED && d->at != TOKG_DIAL_DONE) {
+	while (d->at != TOKG_DIAL_GRANTED && d->at != TOKG_DIAL_DONE) {
 		const int rc = step_once(d, w, err);
 
 		if (rc <= 0)
@@ -270,7 +270,7 @@ tokg_dial_wait(const struct tokg_dial *d, int ms)
 	const bool reads = d->at == TOKG_DIAL_WELCOME || d->at == TOKG_DIAL_ANSWER;
 	struct pollfd p = {.fd = d->fd, .events = reads ? POLLIN : POLLOUT};
 
-	/* A unix socket behind a full backlog is "ready" for poll. */
+	/* poll() reports a unix socket as ready while the backlog is full. */
 	if (d->at == TOKG_DIAL_CONNECT)
 		poll(NULL, 0, ms < CONNECT_PAUSE_MS ? ms : CONNECT_PAUSE_MS);
 	else

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Where the agent is: "shm[:PATH]", "cuda[:PATH]", "verbs:HOST[:PORT]". */
+/* Parses --sink's target: "shm[:PATH]", "cuda[:PATH]", "verbs:HOST[:PORT]". */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,6 @@
 #include "inside.h"
 #include "peer.h"
 
-/* `n` bytes of `from`, as a whole. */
 static bool
 take_address(
 	struct tokg_target *t, const char *from, size_t n, const char *what, struct tokg_error *err)
@@ -15,7 +14,7 @@ take_address(
 	if (n == 0)
 		return tokg_wrong(err, "%s is empty", what);
 	if (n >= sizeof(t->address))
-		return tokg_wrong(err, "%s has %zu bytes, at most %zu: %.40s...", what, n,
+		return tokg_wrong(err, "%s has %zu bytes: must have at most %zu: %.40s...", what, n,
 			sizeof(t->address) - 1, from);
 	memcpy(t->address, from, n);
 	t->address[n] = '\0';
@@ -48,10 +47,10 @@ take_host(struct tokg_target *t, const char *text, struct tokg_error *err)
 	if (text[0] == '[') {
 		end = strchr(++text, ']');
 		if (end == NULL)
-			return tokg_wrong(err, "host \"[%.80s\": no ] behind the address", text);
+			return tokg_wrong(err, "host \"[%.80s\": no ] after the address", text);
 		after = end + 1;
 		if (*after != '\0' && *after != ':')
-			return tokg_wrong(err, "\"%.40s\" behind ]: must be :PORT", after);
+			return tokg_wrong(err, "\"%.40s\" after ]: must be :PORT", after);
 	} else {
 		end = after = strchrnul(text, ':');
 		if (*after == ':' && strchr(after + 1, ':') != NULL)
@@ -92,6 +91,6 @@ tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *er
 			err);
 	if (rest == NULL)
 		return tokg_wrong(
-			err, "GPU target \"verbs\": where is the agent? verbs:HOST[:PORT]");
+			err, "GPU target \"verbs\": give the agent's host: verbs:HOST[:PORT]");
 	return take_host(t, rest, err);
 }

@@ -64,8 +64,8 @@ tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err)
 	if (!sizes_are_right(g, err))
 		return false;
 	g->row_bytes = g->dim * (g->dtype == TOKG_F32 ? 4 : 2);
-	/* Four slots of nothing but ids must fit: with one that is held by a reader, behind what is
-	 * skipped before the wrap, there is still room for the next. */
+	/* Four full slots must fit: with one that a subscriber keeps and one skipped before the
+	 * wrap, there is still space for the next. */
 	if (!within(err, "a producer's outputs (bytes)", g->out_bytes,
 		    4 * tokg_out_bytes(g->slot_bytes / 4, g->row_bytes), OUT_BYTES_MAX) ||
 		!power_of_2(err, "a producer's outputs (bytes)", g->out_bytes))
@@ -88,10 +88,10 @@ tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_
 	if (!tokg_geometry_fill(&own, err))
 		return false;
 	if (memcmp(&own, g, sizeof(own)) != 0)
-		return wrong(
-			err, "GPU ring: the agent's geometry contradicts itself: another version?");
+		return wrong(err,
+			"GPU ring: the agent's geometry is inconsistent: is it another version?");
 	if (g->region_bytes > bytes)
-		return wrong(err, "GPU ring: it takes %" PRIu64 " bytes, its memory has %" PRIu64,
+		return wrong(err, "GPU ring: needs %" PRIu64 " bytes, its memory has %" PRIu64,
 			g->region_bytes, bytes);
 	return true;
 }

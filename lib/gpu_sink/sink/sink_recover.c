@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Not hot: a connection that broke is made again, and what it lost is found. */
+/* Not hot: reconnects, and finds the slots that were lost. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "sink_inside.h"
 
 /*
- * The old queue pair is destroyed by now: what is not published will never be. A ticket that is
- * neither the one we gave nor the one before it is not of our making.
+ * The old queue pair is destroyed: what is not published now never will be. A ticket must be the
+ * one that we posted or the one before.
  */
 static int
 find_lost(struct tokg_sink *s, struct tokg_error *err)
@@ -24,8 +24,8 @@ find_lost(struct tokg_sink *s, struct tokg_error *err)
 				tokg_sink_break(s, TOKG_BREACH);
 				snprintf(err->text, sizeof(err->text),
 					"GPU ring: slot %" PRIu32 " has ticket %" PRIu64
-					", and %" PRIu64 " was posted to it: does somebody else "
-					"write there?",
+					", %" PRIu64 " was posted: does another process write "
+					"there?",
 					i, theirs, ours);
 				return -1;
 			}
@@ -50,11 +50,11 @@ reconnect(struct tokg_sink *s, struct tokg_error *err)
 		rc = find_lost(s, err);
 	if (rc <= 0)
 		return rc;
-	s->n_reads = s->t->n_reads; /* one that was under way is lost, or came: it is only old */
+	s->n_reads = s->t->n_reads; /* a read in progress is lost, or old */
 	s->reading = false;
 	s->watching = false;
 	s->counter[TOKG_C_RECONNECTS]++;
-	s->broken = TOKG_WHOLE;
+	s->broken = TOKG_INTACT;
 	return 1;
 }
 
@@ -62,14 +62,14 @@ int
 tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err)
 {
 	switch (s->broken) {
-	case TOKG_WHOLE:
+	case TOKG_INTACT:
 		return 1;
 	case TOKG_CONNECTION:
 		return reconnect(s, err);
 	case TOKG_SILENT:
 		snprintf(err->text, sizeof(err->text),
-			"GPU ring: the agent's heartbeat stood still at %" PRIu64 " for too long: "
-			"tokd-gpu has died or hangs",
+			"GPU ring: no heartbeat of the agent after %" PRIu64
+			": tokd-gpu died or hangs",
 			s->heartbeat);
 		break;
 	case TOKG_GRANT:
@@ -80,14 +80,14 @@ tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err)
 		break;
 	case TOKG_BREACH:
 		snprintf(err->text, sizeof(err->text),
-			"GPU ring: producer %" PRIu32 ": what was read back cannot be: %" PRIu64
+			"GPU ring: producer %" PRIu32 ": impossible back area: %" PRIu64
 			" slots posted, %" PRIu64 " released, or a done word ahead of its ticket: "
-			"does somebody else write there?",
+			"does another process write there?",
 			s->t->producer, s->posted, s->t->back->released);
 		break;
 	case TOKG_TICKETS:
 		snprintf(err->text, sizeof(err->text),
-			"GPU ring: slot %" PRIu32 " has used up its 2^48 tickets: restart tokd-gpu",
+			"GPU ring: slot %" PRIu32 " has no tickets left of 2^48: restart tokd-gpu",
 			s->next_slot);
 		break;
 	case TOKG_NEVER:

@@ -47,8 +47,7 @@ admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *er
 	if (s->hello.resume != TOKG_NO_PRODUCER &&
 		memcmp(&t->geometry, &w->geometry, sizeof(w->geometry)) != 0) {
 		s->dial.final = true;
-		return tokg_wrong(
-			err, "%s: its geometry has changed: it has restarted", s->where.name);
+		return tokg_wrong(err, "%s: its geometry changed: it has restarted", s->where.name);
 	}
 	t->geometry = w->geometry;
 	t->producer = w->producer;
@@ -65,7 +64,7 @@ admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *er
 	return true;
 }
 
-/* 1: through; 0: not yet; below 0: this attempt failed. */
+/* 1: connected; 0: not yet; below 0: this attempt failed. */
 static int
 step(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 {
@@ -79,7 +78,7 @@ step(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 	return tokg_dial_step(&s->dial, &s->where, err);
 }
 
-/* From now on a hello is for this producer slot alone. */
+/* From now on the hello asks to resume this producer slot. */
 static void
 settled(struct tokg_session *s, struct tokg_transport *t)
 {
@@ -91,7 +90,7 @@ settled(struct tokg_session *s, struct tokg_transport *t)
 	__atomic_store_n(&t->gone, false, __ATOMIC_RELAXED);
 }
 
-/* On a connection of its own: the agent gives a connection a second for its hello. */
+/* On a separate connection: the agent allows one second for a hello. */
 bool
 tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *err)
 {
@@ -128,7 +127,7 @@ tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t tim
 	return rc > 0;
 }
 
-/* The next attempt begins with nothing of this one. */
+/* The next attempt starts from scratch. */
 static int
 failed(struct tokg_session *s, struct tokg_transport *t, uint64_t now)
 {

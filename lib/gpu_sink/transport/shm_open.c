@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Set-up of shm and cuda: the agent's memory, mapped. For cuda that is GPU memory by its dma-buf,
- * or host memory that the agent has given to the GPU: it chooses, by what comes with the welcome.
+ * Set-up of shm and cuda: maps the agent's memory. For cuda that is GPU memory by its dma-buf, or
+ * host memory that the GPU reads: the agent chooses, by the descriptor in the welcome.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -27,7 +27,7 @@ map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *err)
 	if (at == MAP_FAILED)
 		return tokg_wrong(err, "mapping the agent's region of %" PRIu64 " bytes: %s%s",
 			bytes, strerror(errno),
-			s->gpu ? ": GPU memory can be mapped from the driver of CUDA 13.3 on; "
+			s->gpu ? ": mapping GPU memory needs the driver of CUDA 13.3 or newer; "
 				 "else use verbs"
 			       : "");
 	s->region = at;
@@ -36,19 +36,17 @@ map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *err)
 }
 
 /*
- * All of it is there from now on: the first touch of a page that cannot be had would kill the
- * worker.
+ * Populates all of it: touching a page that cannot be allocated later would kill the worker.
  */
 static bool
 populate(struct tokg_shm *s, struct tokg_error *err)
 {
 	if (madvise(s->region, s->mapped, MADV_POPULATE_WRITE) == 0)
 		return true;
-	return tokg_wrong(err, "%" PRIu64 " bytes of the agent's region cannot be had: %s: %s",
+	return tokg_wrong(err, "cannot populate %" PRIu64 " bytes of the agent's region: %s: %s",
 		s->mapped, strerror(errno),
-		errno == EINVAL ? "this kernel is older than Linux 5.14 (MADV_POPULATE_WRITE): run "
-				  "a newer one, or use verbs"
-				: "free memory, or fewer slots in tokd-gpu");
+		errno == EINVAL ? "needs Linux 5.14 or newer (MADV_POPULATE_WRITE), or use verbs"
+				: "free memory, or give tokd-gpu fewer --slots");
 }
 
 static bool
@@ -82,8 +80,8 @@ copy_of_back(struct tokg_shm *s, struct tokg_error *err)
 
 	s->t.back = tokg_own_memory(bytes, s->node);
 	if (s->t.back == NULL)
-		return tokg_wrong(
-			err, "no memory for %" PRIu64 " bytes of the GPU ring's back area", bytes);
+		return tokg_wrong(err,
+			"cannot allocate %" PRIu64 " bytes for the GPU ring's back area", bytes);
 	s->t.done = (uint64_t *)(s->t.back + 1);
 	s->back_words = (uint32_t)(sizeof(struct tokg_back) / 8 + s->t.geometry.slots);
 	return true;
@@ -97,10 +95,9 @@ admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, str
 	struct stat st;
 
 	(void)w;
-	if (s->region != NULL) { /* again: must be what we have */
+	if (s->region != NULL) { /* reconnecting: must be the same memory */
 		if (fstat(region_fd, &st) != 0 || st.st_dev != s->dev || st.st_ino != s->ino)
-			return tokg_wrong(
-				err, "the agent's region is another one: it has restarted");
+			return tokg_wrong(err, "the agent has another region: it has restarted");
 		return true;
 	}
 	if (!map_region(s, region_fd, err) || !copy_of_back(s, err))
@@ -169,7 +166,7 @@ tokg_shm_new(const struct tokg_target *target, const struct tokg_source *source,
 	struct tokg_shm *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		tokg_wrong(err, "no memory for a transport to the GPU ring");
+		tokg_wrong(err, "cannot allocate the transport to the GPU ring");
 		return NULL;
 	}
 	s->t.link = -1;

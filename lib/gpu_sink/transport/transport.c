@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up: which transport it is. */
+/* Set-up: selects the transport. */
 #include "transport.h"
 
 #include <stdio.h>
@@ -50,9 +50,9 @@ tokg_transport_open(const struct tokg_target *target, const struct tokg_source *
 }
 
 bool
-tokg_transport_look(struct tokg_transport *t)
+tokg_transport_check(struct tokg_transport *t)
 {
-	const bool stands = t->link >= 0 && tokg_link_stands(t->link);
+	const bool stands = t->link >= 0 && tokg_link_is_quiet(t->link);
 
 	if (!stands)
 		__atomic_store_n(&t->gone, true, __ATOMIC_RELAXED);

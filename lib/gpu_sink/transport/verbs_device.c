@@ -39,10 +39,10 @@ static enum tokg_gid_rank
 rank_of(const struct ibv_gid_entry *g, const struct tokg_rdma_wish *wish)
 {
 	if (wish->gid >= 0)
-		return (uint32_t)wish->gid == g->gid_index ? TOKG_RANK_TOLD : TOKG_RANK_NONE;
+		return (uint32_t)wish->gid == g->gid_index ? TOKG_RANK_CHOSEN : TOKG_RANK_NONE;
 	if (wish->address != NULL && g->gid_type == IBV_GID_TYPE_ROCE_V2 &&
 		memcmp(g->gid.raw, wish->address, 16) == 0)
-		return TOKG_RANK_TOLD;
+		return TOKG_RANK_CHOSEN;
 	return tokg_gid_rank(type_of(g->gid_type), g->gid_index, g->gid.raw);
 }
 
@@ -68,7 +68,7 @@ look_at_device(struct ibv_device *device, const struct tokg_rdma_wish *wish, str
 		ibv_close_device(x);
 }
 
-/* Names of what there is, for a message. */
+/* Names of all devices, for a message. */
 static void
 names_of(struct ibv_device **list, int n, char *to, size_t room)
 {
@@ -103,7 +103,7 @@ choose(struct ibv_device **list, int n, const struct tokg_rdma_wish *wish, struc
 		return tokg_wrong(err, "no RDMA device on this host (ibv_devices lists none)");
 	if (!named)
 		return tokg_wrong(err,
-			"no RDMA device \"%.40s\" with RC (InfiniBand, RoCE); there is: %.100s",
+			"no RDMA device \"%.40s\" with RC (InfiniBand, RoCE); devices: %.100s",
 			wish->device != NULL ? wish->device : "", names);
 	return tokg_wrong(err,
 		"no active port with such a GID (port %d, GID %d; -1: any) on %.100s: see "
@@ -121,7 +121,7 @@ open_chosen(struct tokg_rdma *d, const struct candidate *c, struct tokg_error *e
 
 	d->context = ibv_open_device(c->device);
 	if (d->context == NULL)
-		return tokg_wrong(err, "%s: cannot be opened: %s", name, strerror(errno));
+		return tokg_wrong(err, "%s: cannot open it: %s", name, strerror(errno));
 	d->name = ibv_get_device_name(d->context->device);
 	d->pd = ibv_alloc_pd(d->context);
 	if (d->pd == NULL || ibv_query_port(d->context, c->port, &port) != 0 ||
@@ -205,7 +205,8 @@ tokg_rdma_no_mr(struct tokg_error *err, const char *what, uint64_t bytes)
 			strerror(code));
 	else
 		tokg_wrong(err,
-			"registering %s of %" PRIu64 " bytes: %s: this process may lock %" PRIu64
-			" (ulimit -l, LimitMEMLOCK=): raise it",
+			"registering %s of %" PRIu64
+			" bytes: %s: the limit of locked memory is %" PRIu64
+			": raise it (ulimit -l, LimitMEMLOCK=)",
 			what, bytes, strerror(code), (uint64_t)limit.rlim_cur);
 }

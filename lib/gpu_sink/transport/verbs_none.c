@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of the verbs transport, both ends, where there is no libibverbs: refused by name. */
+/* Replaces the verbs transport, both ends, in a build without libibverbs: returns errors. */
 #include "transport_inside.h"
 #include "verbs_server.h"
 

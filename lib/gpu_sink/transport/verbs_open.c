@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of verbs: memory, queue pair, and both again when it broke. */
+/* Set-up of verbs: memory and queue pair; reconnecting. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "verbs.h"
 #include "verbs_qp.h"
 
-/* The address of ours from which the agent is reached, as a GID has it. Nothing is sent. */
+/* Our address towards the agent, as in a GID. Sends nothing. */
 static bool
 address_towards(const struct tokg_where *where, uint8_t gid[16])
 {
@@ -40,7 +40,7 @@ undo(struct tokg_transport *t)
 	v->reading = false;
 }
 
-/* A queue pair and a completion queue of their own each time: what the old ones held is gone. */
+/* A new queue pair and completion queue each time, without old completions. */
 static bool
 prepare(struct tokg_transport *t, struct tokg_hello *h, struct tokg_error *err)
 {
@@ -55,7 +55,7 @@ prepare(struct tokg_transport *t, struct tokg_hello *h, struct tokg_error *err)
 	return v->qp != NULL;
 }
 
-/* Two back areas (one is read while the other lands), the word for STRICT, the headers. */
+/* Two back areas (one is used while the other is written), the word of STRICT, the headers. */
 static bool
 own_memory(struct tokg_verbs *v, struct tokg_error *err)
 {
@@ -67,8 +67,8 @@ own_memory(struct tokg_verbs *v, struct tokg_error *err)
 		(uint64_t)sysconf(_SC_PAGESIZE));
 	own = v->own = tokg_own_memory(v->own_bytes, v->node);
 	if (own == NULL)
-		return tokg_wrong(
-			err, "no memory for %zu bytes of the GPU ring's back area", v->own_bytes);
+		return tokg_wrong(err, "cannot allocate %zu bytes for the GPU ring's back area",
+			v->own_bytes);
 	v->own_mr = ibv_reg_mr(v->rdma.pd, own, v->own_bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (v->own_mr == NULL) {
 		tokg_rdma_no_mr(err, "the copy of the back area", v->own_bytes);
@@ -129,7 +129,7 @@ read_tickets(struct tokg_verbs *v, uint64_t *tickets)
 	return 1;
 }
 
-/* The queue pair anew, then the headers by it. Where they cannot be read, all of it once more. */
+/* Makes a queue pair, then READs the headers. If that fails, starts over. */
 static int
 reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
@@ -157,11 +157,11 @@ reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 	if (rc < 0 && v->status != IBV_WC_SUCCESS) {
 		const struct tokg_error last = *err;
 
-		tokg_wrong(err, "%.170s (the queue pair broke: %s)", last.text,
+		tokg_wrong(err, "%.170s (queue pair error: %s)", last.text,
 			ibv_wc_status_str(v->status));
 	}
 	if (rc > 0)
-		v->status = IBV_WC_SUCCESS; /* the next end may have another cause */
+		v->status = IBV_WC_SUCCESS; /* the next error may differ */
 	if (rc != 0) {
 		v->again = false;
 		v->reading = false;
@@ -247,7 +247,7 @@ tokg_verbs_new(const struct tokg_target *target, const struct tokg_source *sourc
 	struct tokg_verbs *v = calloc(1, sizeof(*v));
 
 	if (v == NULL) {
-		tokg_wrong(err, "no memory for a transport to the GPU ring");
+		tokg_wrong(err, "cannot allocate the transport to the GPU ring");
 		return NULL;
 	}
 	v->t.link = -1;

@@ -13,7 +13,7 @@
 #define ACK_TIMEOUT 14 /* 4.096 us << 14: 67 ms; with the retries half a second */
 #define RETRIES 6      /* 7 is "for ever" to soft-RoCE */
 #define RNR_TIMER 12
-/* READs at once, of what each end keeps for them. One: every device can. */
+/* Concurrent READs: every device supports one. */
 #define READS 1
 
 bool
@@ -31,7 +31,7 @@ tokg_qp_proved(const struct tokg_rdma *d, const struct tokg_qp *theirs, struct t
 		return tokg_wrong(err, "one end is Ethernet (RoCE), the other InfiniBand: choose "
 				       "the device");
 	if (d->roce && memcmp(theirs->gid, none, sizeof(none)) == 0)
-		return tokg_wrong(err, "the other end has no GID");
+		return tokg_wrong(err, "the peer has no GID");
 	return true;
 }
 

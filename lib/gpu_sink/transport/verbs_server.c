@@ -11,7 +11,7 @@
 #include "transport_inside.h"
 #include "verbs_qp.h"
 
-/* Never IBV_ACCESS_RELAXED_ORDERING: a header must not overtake its payload. */
+/* Not IBV_ACCESS_RELAXED_ORDERING: a header must not pass its payload. */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct tokg_verbs_server {
@@ -19,7 +19,7 @@ struct tokg_verbs_server {
 	uint64_t bytes;
 	void *pointer;
 	int dmabuf;	   /* -1: by pointer */
-	struct ibv_cq *cq; /* a queue pair has one; nothing ever arrives at it */
+	struct ibv_cq *cq; /* required by queue pairs; never used */
 	struct ibv_qp *qp[TOKG_PRODUCERS_MAX];
 	struct ibv_mr *mr[TOKG_PRODUCERS_MAX];
 };
@@ -33,8 +33,7 @@ register_region(const struct tokg_verbs_server *s)
 	return ibv_reg_mr(s->rdma.pd, s->pointer, s->bytes, ACCESS);
 }
 
-/* Which way the region can be registered: tried once here, so that it is known before anybody asks.
- */
+/* Tries once how the region can be registered, to fail at start. */
 static bool
 try_region(struct tokg_verbs_server *s, char how[96], struct tokg_error *err)
 {
@@ -85,10 +84,10 @@ tokg_verbs_server_open(
 	char how[96];
 
 	if (s == NULL) {
-		tokg_wrong(err, "no memory for the verbs transport");
+		tokg_wrong(err, "cannot allocate the verbs transport");
 		return NULL;
 	}
-	/* The region begins where the dma-buf does; a NIC maps whole pages of this host. */
+	/* The region begins with the dma-buf; a NIC maps whole host pages. */
 	s->bytes = tokg_align(c->geometry->region_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
 	s->pointer = c->region != NULL ? c->region : (void *)(uintptr_t)c->region_address;
 	s->dmabuf = c->region_dmabuf;
@@ -125,7 +124,8 @@ tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct to
 	struct tokg_welcome *w, struct tokg_error *err)
 {
 	if (producer >= TOKG_PRODUCERS_MAX)
-		return tokg_wrong(err, "producer %u: at most %u", producer, TOKG_PRODUCERS_MAX - 1);
+		return tokg_wrong(
+			err, "producer %u: must be at most %u", producer, TOKG_PRODUCERS_MAX - 1);
 	if (!tokg_qp_proved(&s->rdma, theirs, err))
 		return false;
 	tokg_verbs_end(s, producer);

@@ -5,9 +5,9 @@
 
 #include "opt_inside.h"
 
-#define MAN_DATE "2026-11-22" /* of the last change to what stands in the pages */
+#define MAN_DATE "2026-11-22" /* of the last change of the pages */
 
-/* n bytes, with hyphens that are found when searched for, and nothing taken for an escape. */
+/* n bytes, escaped, with searchable hyphens. */
 static void
 roff(FILE *to, const char *text, size_t n)
 {
@@ -36,7 +36,7 @@ capitals(FILE *to, const char *text)
 		fputc(toupper((unsigned char)*text), to);
 }
 
-/* Paragraphs with an empty line between; lines that begin with a blank stay as they are. */
+/* Paragraphs separated by empty lines; lines that begin with a blank are not reflowed. */
 static void
 prose(FILE *to, const char *text)
 {

@@ -231,9 +231,9 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
 @pytest.mark.parametrize(
     "options, why",
     [
-        (["--nope"], "--nope: no such option; is --once meant? --help lists them"),
+        (["--nope"], "--nope: no such option; did you mean --once? --help lists them"),
         (["--timeout", "1s"], "--timeout 1s: not a number; give a decimal number of milliseconds"),
-        (["--socket"], "--socket: its value is missing; write --socket PATH"),
+        (["--socket"], "--socket: value missing; write --socket PATH"),
         (["path"], "path: not an option; --help lists them"),
     ],
 )

@@ -296,7 +296,7 @@ tokd_sinks_poll(struct tokd_app *app)
 		case TOKD_SINK_RUNNING:
 			/* Detects the end of the connection at once; the worker's poll reports it.
 			 */
-			tokg_transport_look(w->sink->transport);
+			tokg_transport_check(w->sink->transport);
 			break;
 		case TOKD_SINK_BROKEN:
 			recover(w);

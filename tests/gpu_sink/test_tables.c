@@ -168,8 +168,8 @@ safetensors_that_lie_are_refused_by_name(void **state)
 		{"{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
 			"lacks the word table"},
 		{"{}", 0, "lacks the word table"},
-		{"[]", 0, "no JSON object"},
-		{"{\"wte", 0, "no JSON object"},
+		{"[]", 0, "not a JSON object"},
+		{"{\"wte", 0, "not a JSON object"},
 		{"{" WTE ",\"wpe.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
 		 "\"data_offsets\":[24,48]}}",
 			48, "the position table has rows of 3"},

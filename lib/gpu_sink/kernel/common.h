@@ -14,9 +14,9 @@ extern "C" {
 #include "ring/geometry.h"
 }
 
-#define TOKG_INCARNATION_MAX 65535 /* what a claim has room for */
+#define TOKG_INCARNATION_MAX 65535 /* 16 bits in a claim */
 
-/* -1, with the reason in words. */
+/* Sets err->text; returns -1. */
 static inline int __attribute__((format(printf, 2, 3)))
 tokg_wrong(struct tokg_error *err, const char *format, ...)
 {
@@ -28,7 +28,7 @@ tokg_wrong(struct tokg_error *err, const char *format, ...)
 	return -1;
 }
 
-/* Are geometry and tables of one mind, and within their limits? */
+/* Validates geometry and tables. */
 static inline bool
 tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 {
@@ -48,10 +48,10 @@ tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 	if (t->word == NULL || (t->kind != TOKG_KIND_WORD && t->position == NULL) ||
 		(t->kind == TOKG_KIND_BERT &&
 			(t->type == NULL || t->gamma == NULL || t->beta == NULL)))
-		return tokg_wrong(err, "device: kind %u needs more tables than are there",
-			       t->kind) == 0;
+		return tokg_wrong(err, "device: kind %u needs more tables than given", t->kind) ==
+		       0;
 	if (c->ring_epoch == 0)
-		return tokg_wrong(err, "device: ring_epoch is 0, must not be") == 0;
+		return tokg_wrong(err, "device: ring_epoch must not be 0") == 0;
 	return true;
 }
 
@@ -69,14 +69,14 @@ tokg_owner_limit_ns(const struct tokg_device_config *c)
 	return (c->owner_limit_ms > 0 ? c->owner_limit_ms : TOKG_OWNER_LIMIT_MS) * 1000000ull;
 }
 
-/* With every operation of the device. */
+/* Called by every operation of the device. */
 static inline void
 tokg_owner_lives(struct tokg_device *d)
 {
 	__atomic_fetch_add(&d->outbox->owner, 1, __ATOMIC_RELAXED);
 }
 
-/* Entries that an outbox needs, by the reasoning in device.h. */
+/* The entries of an outbox: see device.h. */
 static inline uint64_t
 tokg_outbox_size(const struct tokg_geometry *g)
 {
@@ -89,9 +89,9 @@ tokg_outbox_size(const struct tokg_geometry *g)
 }
 
 /*
- * An older incarnation was ended by force between taking an entry and writing its seq: the reader
- * would wait there for ever. Such entries are given out with status 0: nothing is in them. No
- * consumer runs. `reserved`: entries taken so far.
+ * If an incarnation was killed between reserving an entry and writing its seq, the reader would
+ * wait for ever: marks such entries with status 0. No consumer runs. `reserved`: entries reserved
+ * so far.
  */
 static inline void
 tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
@@ -110,7 +110,7 @@ tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
 struct tokg_table_copy {
 	const void *from;
 	uint64_t bytes, at;
-	const uint8_t **to; /* where the consumer looks for it */
+	const uint8_t **to; /* the consumer's pointer */
 };
 
 #define TOKG_TABLES 5
@@ -173,7 +173,7 @@ tokg_scratch_set(struct tokg_consumer *k, const struct tokg_scratch *s, uint8_t 
 	k->parts = (struct tokg_part *)(at + s->parts);
 }
 
-/* ctl as a new region has it; `magic` is for the caller to write when all else stands. */
+/* ctl of a new region; the caller writes `magic` last. */
 static inline struct tokg_ctl
 tokg_ctl_make(const struct tokg_device_config *c)
 {
@@ -192,7 +192,7 @@ tokg_in_region(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
 	       offset <= d->geometry.region_bytes - bytes;
 }
 
-/* The operations of a device whose region is mapped here. */
+/* Operations of a device whose region is mapped in this process. */
 static inline int
 tokg_mapped_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {

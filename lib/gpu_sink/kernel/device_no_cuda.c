@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of device_cuda.cu where there was no nvcc. */
+/* Replaces device_cuda.cu in a build without nvcc. */
 #include <stdio.h>
 
 #include "device.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control thread: readers, signals, draining, GPU sinks, the systemd watchdog. It runs outside
- * the lcores, so that its system calls delay no packet.
+ * the lcores, so that its system calls delay no packet. A pair with app.h, which holds it.
  */
 #ifndef TOKD_CONTROL_H
 #define TOKD_CONTROL_H

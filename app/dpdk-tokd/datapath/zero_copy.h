@@ -9,6 +9,8 @@
  *
  * port_zero_copy.c decides whether a port supports it. If not, or if the ids are in the side store
  * or the pool is empty, ids are copied into the packet. Both are counted.
+ *
+ * A pair with worker.h: a worker holds this state, and zero_copy.c sends the worker's batch.
  */
 #ifndef TOKD_ZERO_COPY_H
 #define TOKD_ZERO_COPY_H

@@ -111,7 +111,7 @@ def test_addresses_of_an_interface_under_af_xdp(lab2, serve, want):
     assert (info["ip"], info["ip6"]) == (SERVER_IP, SERVER_IP6)
     assert (info["address_from"], info["interface"]) == ("interface", lab2.server_if)
     assert info["arp_and_ping_by"] == "dpdk-tokd"
-    assert f"served is {SERVER_IP} {SERVER_IP6}, as {lab2.server_if} has it" in appliance.said()
+    assert f"serving {SERVER_IP} {SERVER_IP6}, from {lab2.server_if};" in appliance.said()
     assert "the kernel no longer receives packets of the 1 queue(s) of" in appliance.said()
     for host in (SERVER_IP, SERVER_IP6):
         check_text(lab2, host, want)

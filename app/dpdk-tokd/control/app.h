@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The state of a running dpdk-tokd. main.c owns it; the control thread and telemetry read it. A pair
- * with control.h: it holds the control thread, and control.c reads the rest.
+ * The state of a running dpdk-tokd. main.c owns it; the control thread and telemetry read it. A
+ * pair with control.h: it holds the control thread, and control.c reads the rest.
  */
 #ifndef TOKD_APP_H
 #define TOKD_APP_H

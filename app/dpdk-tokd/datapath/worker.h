@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A worker: one lcore, one RX and one TX queue, one token ring, its own streams and counters.
- * Workers share only the read-only vocabularies. A pair with zero_copy.h, whose state of a worker it
- * holds.
+ * Workers share only the read-only vocabularies. A pair with zero_copy.h, whose state of a worker
+ * it holds.
  */
 #ifndef TOKD_WORKER_H
 #define TOKD_WORKER_H

@@ -109,7 +109,9 @@ def test_a_group_that_is_none_is_refused_with_the_remedy(start, gpt2_file) -> No
     appliance = start("--vocab", str(gpt2_file), "--socket-group", "no-such-group")
     assert appliance.wait(30) == 2
     appliance.stop()
-    assert "--socket-group no-such-group: no such group; give a name of /etc/group" in appliance.said()
+    assert (
+        "--socket-group no-such-group: no such group; give a name of /etc/group" in appliance.said()
+    )
 
 
 def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:

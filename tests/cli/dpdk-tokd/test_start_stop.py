@@ -191,9 +191,7 @@ def test_frames_that_fit_no_mbuf_are_refused_with_the_remedy(start, gpt2_file: P
     appliance = start("--vocab", str(gpt2_file), "--mtu", "9000")
     assert appliance.wait(30) == 1
     appliance.stop()
-    assert (
-        "frames of up to 9018 bytes (MTU 9000) do not fit --mbuf-room 2048" in appliance.said()
-    )
+    assert "frames of up to 9018 bytes (MTU 9000) do not fit --mbuf-room 2048" in appliance.said()
     assert "give --mbuf-room 9018 or more\n" in appliance.said()
     tagged = start("--vocab", str(gpt2_file), "--mtu", "9000", "--vlan", "7", "--mbuf-room", "9018")
     assert tagged.wait(30) == 1

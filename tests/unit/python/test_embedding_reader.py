@@ -397,7 +397,9 @@ def test_a_producer_that_is_killed_frees_its_place(tmp_path: Path) -> None:
             start = time.monotonic()
             with Poster(agent, 1, 7) as refused:
                 assert refused.greeting[0] == "refused"
-                assert "all 1 producer slots are taken: raise --producers" in " ".join(refused.greeting)
+                assert "all 1 producer slots are taken: raise --producers" in " ".join(
+                    refused.greeting
+                )
         # Killed: kept for a second, and then until the holder lets go.
         time.sleep(1.3)
         np.testing.assert_array_equal(held.array, WORD[[1]])

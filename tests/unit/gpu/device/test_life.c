@@ -261,7 +261,7 @@ a_wrong_configuration_is_refused_in_words(void **state)
 	bench_open(&b, NULL);
 	c = b.config;
 	c.ring_epoch = 0;
-	refused(&b, c, "ring_epoch is 0");
+	refused(&b, c, "ring_epoch must not be 0");
 	c = b.config;
 	c.tables.dim = 9;
 	refused(&b, c, "not those of the geometry");

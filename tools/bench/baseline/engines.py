@@ -24,8 +24,10 @@ NEEDS = {
     "python": ("regex", "run tools/setup"),
     "tiktoken": ("tiktoken", "run tools/setup"),
     "libtok": ("dpdk_tokd", "run tools/setup"),
-    # Brings several large packages along, which nothing else here needs.
-    "gigatoken": ("gigatoken", "build/venv/bin/pip install gigatoken==0.10.0"),
+    "gigatoken": (
+        "gigatoken",
+        "build/venv/bin/pip install --no-deps -r tools/requirements-tests.txt",
+    ),
 }
 
 

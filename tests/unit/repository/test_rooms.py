@@ -30,6 +30,7 @@ APART = {
 TOK = "lib/tokenizer/"
 APP = "app/dpdk-tokd/"
 HOT = {"include/tokd", "tok.h", TOK + "unicode", TOK + "tables", TOK + "normalize", TOK + "encode"}
+HOT |= {TOK + "isa"}
 SET_UP = HOT | {TOK + "pretokenize", TOK + "build"}
 DATA_PATH = {APP + "datapath" + part for part in ("", "/net", "/stream", "/loop")}
 SINK = {"include/tokd", "lib/gpu_sink/ring"}
@@ -44,6 +45,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     # libtok: each stage knows those below it, and the tables
     "tok.h": set(),
     TOK + "unicode": {"tok.h"},
+    TOK + "isa": {"tok.h", TOK + "tables"},
     TOK + "tables": {"tok.h", TOK + "unicode"},
     TOK + "normalize": {"tok.h", TOK + "unicode", TOK + "tables"},
     TOK + "encode": HOT,

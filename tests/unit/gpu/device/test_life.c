@@ -267,7 +267,7 @@ a_wrong_configuration_is_refused_in_words(void **state)
 	refused(&b, c, "not those of the geometry");
 	c = b.config;
 	c.geometry.claim_off += 8;
-	refused(&b, c, "contradicts itself");
+	refused(&b, c, "is inconsistent");
 	c = b.config;
 	c.tables.word = NULL;
 	refused(&b, c, "needs more tables");

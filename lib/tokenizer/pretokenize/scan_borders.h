@@ -163,10 +163,10 @@ number_triples(struct tok_pretok_scan *s, const struct block *b)
 	uint64_t begin = number_runs(s, b), all = inside;
 
 	if ((s->before.number & number) != 0) {
-		const uint64_t upto = 2ull << (3 - s->digits);
+		const uint64_t up_to = 2ull << (3 - s->digits);
 
-		if ((number & (upto - 1)) == upto - 1)
-			begin |= upto >> 1;
+		if ((number & (up_to - 1)) == up_to - 1)
+			begin |= up_to >> 1;
 	}
 	if ((begin << 3 & inside) != 0) {
 		for (uint32_t k = 3; k < 64; k *= 2) {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from bench import load as round_trips
+from bench import load
 from bench import task as tasks
 from bench.baseline import engines
 from bench.task import Missing, WrongIds
@@ -29,7 +29,7 @@ def module():
 @pytest.fixture
 def state(module, bench, monkeypatch):
     monkeypatch.setattr(module, "WARM_UP", WARM_UP)
-    monkeypatch.setattr(round_trips, "WARM_UP", WARM_UP)
+    monkeypatch.setattr(load, "WARM_UP", WARM_UP)
     return bench(PARAMETERS["requests"] + WARM_UP)
 
 

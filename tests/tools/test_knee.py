@@ -66,7 +66,7 @@ def test_it_may_lie_beyond_what_was_tried_or_below():
     assert (one["knee"], one["ended"]) == (2000, None)
     assert (other["knee"], other["cells"]) == (None, {})
     given = {"along": "load", "varied": ["system"], "lines": [one, other]}
-    head, *lines = knee.told(given, METRICS)
+    head, *lines = knee.table_rows(given, METRICS)
     assert head == ["system", "knee, load", "p99 there, us", "achieved there, %",
                     "late there, us", "beyond it"]  # fmt: skip
     assert lines == [

@@ -175,8 +175,8 @@ packet, txTime(sec), rxTime(sec), rtt(usec)
 1, 2.472166744, 2.472183098, 16.354
 ------------------------------
 """
-    assert load("micro-udp").times_told(told) == ([17.566, 16.354], 3)
-    assert load("micro-udp").times_told("sockperf: no messages were received") == ([], 0)
+    assert load("micro-udp").parse_times(told) == ([17.566, 16.354], 3)
+    assert load("micro-udp").parse_times("sockperf: no messages were received") == ([], 0)
 
 
 # ---- jitter ----
@@ -243,8 +243,8 @@ def test_rdma_times_are_those_of_lines_with_a_number_each():
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]
  64      4          17.59          1000.00      18.41    \t       30.57
 """
-    assert load("micro-rdma").times_told(told) == [18.4124, 1000.0, 17.5912]
-    assert load("micro-rdma").times_told("Couldn't connect to 127.0.0.1:1, 2\n3, 4\n") == []
+    assert load("micro-rdma").parse_times(told) == [18.4124, 1000.0, 17.5912]
+    assert load("micro-rdma").parse_times("Couldn't connect to 127.0.0.1:1, 2\n3, 4\n") == []
 
 
 def test_rdma_is_measured_where_there_is_a_device(tmp_path):

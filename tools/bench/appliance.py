@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench.lab.net import Veth
+from bench.log import log
 from bench.process import ENDS_WITH_US, NotReady, Process
 from bench.programs import DPDK_TOKD, TOKD_GPU
-from bench.say import say
 
 READY_S = 60.0
 DRIVERS = ("net_af_xdp", "net_af_packet")  # the better one first
@@ -90,7 +90,7 @@ def best_on_veth(
             try:
                 return Appliance(device, link.server, vocab, folder, [cpu], memory, *port, *more)
             except NotReady as error:
-                say(f"{driver}, {'huge pages' if memory else '--no-huge'}: {error}")
+                log(f"{driver}, {'huge pages' if memory else '--no-huge'}: {error}")
     raise NotReady("dpdk-tokd starts in none of the ways above")
 
 

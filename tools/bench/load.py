@@ -37,7 +37,7 @@ BROKEN = ("the connection failed", "the socket failed", "no socket is left")
 MEMIF_CLIENT = "10.97.0.2:20000"  # its first UDP port
 
 
-def _complaints(said: str) -> list[str]:
+def _errors(said: str) -> list[str]:
     return [line for line in said.splitlines() if any(word in line for word in WRONG)]
 
 
@@ -46,7 +46,7 @@ def read_rows(path: Path) -> Rows:
         return list(csv.DictReader(file))
 
 
-def ask(
+def run(
     link: Veth,
     client: str | None,
     sent: Path,
@@ -83,9 +83,9 @@ def load(
     mode: str,
     more: Sequence[object] = (),
 ) -> Rows:
-    """The rows of ask(); WrongIds where ids were wrong, OSError where the client failed."""
-    equal, rows, said = ask(link, client, sent, cpu, mode, *more)
-    if not equal and (wrong := _complaints(said)):
+    """The rows of run(); WrongIds where ids were wrong, OSError where the client failed."""
+    equal, rows, said = run(link, client, sent, cpu, mode, *more)
+    if not equal and (wrong := _errors(said)):
         raise WrongIds(wrong[0])  # in the warm-up, perhaps
     if not rows or any(row["failure"] in BROKEN for row in rows):
         raise OSError(f"tokd-load: {said or 'no request was measured'}")
@@ -113,7 +113,7 @@ def load_memif(
         raise OSError(f"tokd-load-dpdk ended with {done.returncode}: {said}\n{appliance.tail()}")
     found = json.loads(report.read_text())
     ring = found["ring"]
-    if (wrong := _complaints(said)) or ring["wrong"] or ring["doubled"]:
+    if (wrong := _errors(said)) or ring["wrong"] or ring["doubled"]:
         raise WrongIds(wrong[0] if wrong else f"in the token ring: {ring}")
     if done.returncode != 0 or not found["right"] == found["requests"] == ring["texts"]:
         raise OSError(

@@ -64,7 +64,7 @@ class Samples:
     def max(self, never: int = 0) -> int | None:
         return self._hdr.get_max_value() if len(self) and not never else None
 
-    def told(self, unit: str, never: int = 0) -> dict[str, float]:
+    def percentiles(self, unit: str, never: int = 0) -> dict[str, float]:
         """The percentiles that there are, and the largest, for a person."""
         found = {f"p{p:g}": self.percentile(p, never) for p in SHOWN} | {"max": self.max(never)}
         return {name: ns / UNITS[unit] for name, ns in found.items() if ns is not None}

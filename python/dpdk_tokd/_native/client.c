@@ -37,10 +37,10 @@ struct client {
 struct request {
 	PyObject_HEAD
 	struct tokd_request r;
-	Py_buffer text; /* of `text.obj`, while it is under way */
-	PyObject *ids;	/* bytearray of r.max_ids; NULL: given out whole */
-	uint32_t given; /* ids given out one by one */
-	PyObject *why;	/* str: what failed, and the remedy */
+	Py_buffer text;	      /* of `text.obj`, while it is under way */
+	PyObject *ids;	      /* bytearray of r.max_ids; NULL: given out whole */
+	uint32_t given;	      /* ids given out one by one */
+	PyObject *error_text; /* str: what failed, and the remedy */
 };
 
 /* ---- Request ---- */
@@ -72,7 +72,7 @@ request_dealloc(PyObject *self)
 	if (q->text.obj != NULL)
 		PyBuffer_Release(&q->text);
 	Py_XDECREF(q->ids);
-	Py_XDECREF(q->why);
+	Py_XDECREF(q->error_text);
 	free_object(self);
 }
 
@@ -130,7 +130,8 @@ static PyMemberDef request_members[] = {
 	MEMBER(request, "reason", T_INT, r.reason, "enum tokd_reason, with E_REFUSED"),
 	MEMBER(request, "error", T_INT, r.error, "errno, with E_NET"),
 	MEMBER(request, "stream_id", T_ULONGLONG, r.stream_id, "As in the token ring."),
-	MEMBER(request, "why", T_OBJECT, why, "What failed, and the remedy; None: nothing did."),
+	MEMBER(request, "error_text", T_OBJECT, error_text,
+		"What failed, and the remedy; None: nothing did."),
 	{0},
 };
 
@@ -310,8 +311,8 @@ take_news(struct client *c, struct request *q, PyObject *news)
 		c->server_vocab = q->r.vocab;
 	if (q->r.status < 0) {
 		tokd_client_describe(c->c, &q->r, error);
-		q->why = PyUnicode_DecodeUTF8(error, (Py_ssize_t)strlen(error), "replace");
-		if (q->why == NULL)
+		q->error_text = PyUnicode_DecodeUTF8(error, (Py_ssize_t)strlen(error), "replace");
+		if (q->error_text == NULL)
 			return false;
 	}
 	noted = PyList_Append(news, (PyObject *)q) == 0;

@@ -48,7 +48,7 @@ raise_as(int code, int sys_errno, const char *text, uint64_t lost_bytes, bool ov
 		 *error = NULL;
 
 	if (errors != NULL && why != NULL)
-		error = PyObject_CallMethod(errors, "of", "iiOKO", code, sys_errno, why,
+		error = PyObject_CallMethod(errors, "from_code", "iiOKO", code, sys_errno, why,
 			(unsigned long long)lost_bytes, overwritten ? Py_True : Py_False);
 	if (error != NULL)
 		PyErr_SetObject((PyObject *)Py_TYPE(error), error);

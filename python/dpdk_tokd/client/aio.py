@@ -44,14 +44,14 @@ class AsyncClient:
         if not 1 <= in_flight <= REQUESTS_MAX:
             raise ValueError(f"in_flight={in_flight}: give 1 to {REQUESTS_MAX}")
         self._arguments = (host, port, vocab, timeout, in_flight)
-        self._room = asyncio.Semaphore(in_flight)
+        self._slots = asyncio.Semaphore(in_flight)
         self._opening = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop
         self._client: native.Client | None = None
         self._closed = False
         self._writing = False  # the kernel had no room: the loop says when it has
         self._waiting: dict[native.Request, asyncio.Future[None]] = {}
-        self._soon: asyncio.Handle | None = None  # a turn that is about to be
+        self._scheduled: asyncio.Handle | None = None  # a turn that is about to be
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -76,10 +76,10 @@ class AsyncClient:
     async def tokenize(self, text: Text) -> Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""
         client = await self._open()
-        async with self._room:
+        async with self._slots:
             request = self._submit(client, text, False)
             try:
-                await self._news_of(request)
+                await self._wait_for_news(request)
             finally:
                 client.cancel(request)
         check(request)
@@ -92,7 +92,7 @@ class AsyncClient:
         and wants it forgotten at once uses `contextlib.aclosing`.
         """
         client = await self._open()
-        async with self._room:
+        async with self._slots:
             request = self._submit(client, text, True)
             try:
                 while True:
@@ -101,17 +101,17 @@ class AsyncClient:
                     elif request.finished:
                         break
                     else:
-                        await self._news_of(request)
+                        await self._wait_for_news(request)
             finally:
                 client.cancel(request)
         check(request)
 
     async def close(self) -> None:
         """Close the socket. Texts under way fail with ConnectionAbortedError."""
-        for handle in (self._soon, self._timer):
+        for handle in (self._scheduled, self._timer):
             if handle is not None:
                 handle.cancel()
-        self._soon = self._timer = None
+        self._scheduled = self._timer = None
         if self._client is not None:
             if not self._closed:
                 descriptor, _, _ = self._client.hooks()
@@ -143,36 +143,36 @@ class AsyncClient:
                     client.close()
                 else:
                     self._client = client
-                    self._loop.add_reader(client.hooks()[0], self._turn)
+                    self._loop.add_reader(client.hooks()[0], self._run_due)
         if self._client is None or self._closed:
             raise ConnectionAbortedError(CLOSED)
         return self._client
 
     def _submit(self, client: native.Client, text: Text, stream: bool) -> native.Request:
         request = client.submit(text, stream)
-        if self._soon is None:  # one turn for all texts that are begun meanwhile
-            self._soon = self._loop.call_soon(self._turn)
+        if self._scheduled is None:  # one turn for all texts that are begun meanwhile
+            self._scheduled = self._loop.call_soon(self._run_due)
         return request
 
-    async def _news_of(self, request: native.Request) -> None:
+    async def _wait_for_news(self, request: native.Request) -> None:
         future = self._waiting[request] = self._loop.create_future()
         try:
             await future
         finally:
             del self._waiting[request]
 
-    def _turn(self) -> None:
+    def _run_due(self) -> None:
         """Receive, do what is due, send, wake who has news, and set the clock."""
-        if self._soon is not None:
-            self._soon.cancel()
-            self._soon = None
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
         client = self._client
         if client is None or self._closed:
             return
         self._wake(client.poll())
         descriptor, writing, due = client.hooks()
         if writing and not self._writing:
-            self._loop.add_writer(descriptor, self._turn)
+            self._loop.add_writer(descriptor, self._run_due)
         elif self._writing and not writing:
             self._loop.remove_writer(descriptor)
         self._writing = writing
@@ -191,8 +191,8 @@ class AsyncClient:
             if self._timer.when() <= at:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._rang)
+        self._timer = self._loop.call_at(at, self._on_timer)
 
-    def _rang(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._turn()
+        self._run_due()

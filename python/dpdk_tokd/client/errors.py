@@ -37,7 +37,7 @@ def opened(host: str, port: int, vocab: int, timeout: float, requests: int) -> n
 
 def check(request: native.Request) -> None:
     """Raise what a finished request failed with."""
-    status, why = request.status, request.why or "the client was closed"
+    status, why = request.status, request.error_text or "the client was closed"
     if status == native.OK:
         return
     if status == native.E_TIMEOUT:

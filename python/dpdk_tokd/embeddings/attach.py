@@ -9,7 +9,6 @@ import socket
 from dataclasses import dataclass
 
 from ..ring.errors import RingError, RingRefused
-from .asking import ask, map_whole
 from .layout import (
     CURSOR_BYTES,
     DATA_OFFSET,
@@ -24,6 +23,7 @@ from .layout import (
     Outputs,
     Reply,
 )
+from .request import map_whole, request
 
 
 @dataclass(slots=True)
@@ -43,12 +43,12 @@ def attach(path: str, timeout: float) -> Attached:
 
     OSError: no such socket, no permission, or no answer in time; RingRefused; RingError.
     """
-    request = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
-    with ask(path, request, REP.size, 3, timeout) as (s, reply, fds):
-        return _take(s, reply, fds, path)
+    message = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
+    with request(path, message, REP.size, 3, timeout) as (s, reply, fds):
+        return _parse_reply(s, reply, fds, path)
 
 
-def _take(s: socket.socket, data: bytes, fds: array.array[int], path: str) -> Attached:
+def _parse_reply(s: socket.socket, data: bytes, fds: array.array[int], path: str) -> Attached:
     if not data:
         raise RingRefused(f"{path}: closed without an answer: see what tokd-gpu printed")
     if len(data) != REP.size:

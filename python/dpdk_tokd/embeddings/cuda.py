@@ -60,7 +60,7 @@ class CudaOutputs:
             _IpcHandle,
             ctypes.c_uint,
         ]
-        with self._its_device():
+        with self._current_device():
             self._check(
                 self._cuda.cudaIpcOpenMemHandle(ctypes.byref(pointer), handle, LAZY_PEER_ACCESS),
                 "cudaIpcOpenMemHandle",
@@ -88,7 +88,7 @@ class CudaOutputs:
             raise RingError(f"{what}: {text}")
 
     @contextlib.contextmanager
-    def _its_device(self) -> Iterator[None]:
+    def _current_device(self) -> Iterator[None]:
         """The calling thread's current device is the outputs'; then again what it was."""
         before = ctypes.c_int()
         self._check(self._cuda.cudaGetDevice(ctypes.byref(before)), "cudaGetDevice")
@@ -100,11 +100,11 @@ class CudaOutputs:
 
     def synchronize(self) -> None:
         """Kernels of this process that read rows have ended, whichever thread asks."""
-        with self._its_device():
+        with self._current_device():
             self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
 
     def close(self) -> None:
         address, self.address = self.address, 0
         if address:
-            with self._its_device():
+            with self._current_device():
                 self._cuda.cudaIpcCloseMemHandle(ctypes.c_void_p(address))

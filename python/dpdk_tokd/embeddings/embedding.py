@@ -71,7 +71,7 @@ class Embedding:
         """A view of the outputs: float32, float16, or for bfloat16, which numpy has not, its bits
         as uint16. RingError once released, and when the rows are in GPU memory."""
         if self._array is None:
-            self._check_there()
+            self._check_not_released()
             self._array = self._reader._view(self._entry)
         return self._array
 
@@ -147,9 +147,9 @@ class Embedding:
     def intact(self) -> bool:
         """Whether all that was read up to now is what was written. It is, until the agent drops
         this holder."""
-        return self._reader._stands(self._position)
+        return self._reader._is_valid(self._position)
 
-    def _check_there(self) -> None:
+    def _check_not_released(self) -> None:
         if self._released:
             raise RingError("the embedding was released: its rows may be overwritten; hold() it")
 
@@ -170,7 +170,7 @@ class Embedding:
     ) -> object:
         """The rows for another library. `stream` needs nothing: they were written before this
         embedding was handed out."""
-        self._check_there()
+        self._check_not_released()
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
             raise BufferError("rows are given where they are: copy them after that")
         dtype = self._reader.dtype
@@ -195,7 +195,7 @@ class Embedding:
         """
         if self._reader.cuda_device is None:
             raise AttributeError("the rows are in host memory: see array")
-        self._check_there()
+        self._check_not_released()
         self.hold()
         return {
             "shape": (len(self), self._reader.dim),

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._native import libtok
-from .._waiting import Waiting
+from .._polling import PollingReader
 from ..ring.errors import RingDropped, RingError
 from .attach import Attached, attach
 from .cuda import CudaOutputs
@@ -34,7 +34,7 @@ ATTACH_TIMEOUT_S = 5.0
 LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read
 
 
-class EmbeddingReader(Waiting[Embedding]):
+class EmbeddingReader(PollingReader[Embedding]):
     """A holder of the embeddings of a tokd-gpu on this host.
 
         with EmbeddingReader("/run/tokd-gpu-holders.sock") as reader:
@@ -126,7 +126,7 @@ class EmbeddingReader(Waiting[Embedding]):
                 return None
         at = DATA_OFFSET + (self._position & (a.entries - 1)) * ENTRY.size
         entry = Entry._make(ENTRY.unpack_from(a.ring, at))
-        if not self._stands(self._position):
+        if not self._is_valid(self._position):
             self._check_alive(a)
             raise self._dropped("it went on without this holder")
         self._check_entry(entry)
@@ -165,10 +165,10 @@ class EmbeddingReader(Waiting[Embedding]):
         return RingDropped(
             f"{self._path}: dropped by the agent: {why}",
             lost_bytes=lost,
-            overwritten=not self._stands(first),
+            overwritten=not self._is_valid(first),
         )
 
-    def _stands(self, position: int) -> bool:
+    def _is_valid(self, position: int) -> bool:
         """Whether rows of `position` and above had not been overwritten before now. When the
         reader is closed nobody can say, which is no."""
         a = self._a
@@ -223,7 +223,7 @@ class EmbeddingReader(Waiting[Embedding]):
             self._cursor = cursor
             libtok.store_release_u64(a.cursor, 0, cursor)
 
-    def _nothing_came(self) -> str:
+    def _timeout_message(self) -> str:
         return f"{self._path}: no embedding within {self._timeout} s"
 
     def close(self) -> None:

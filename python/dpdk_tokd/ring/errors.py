@@ -27,7 +27,7 @@ class RingDropped(RingError):
         self.overwritten = overwritten
 
 
-def of(code: int, errno: int, why: str, lost_bytes: int, overwritten: bool) -> Exception:
+def from_code(code: int, errno: int, why: str, lost_bytes: int, overwritten: bool) -> Exception:
     """An enum tokr_result as an exception; the extension calls it."""
     if code == native.RING_SYSTEM:
         return OSError(errno, why)

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from .._native import libtokd as native
-from .._waiting import Waiting
+from .._polling import PollingReader
 from .errors import RingError, RingRefused
 from .range import TokenRange
 from .streams import CutStream, Lost, OpenStreams, Restart
@@ -32,7 +32,7 @@ class RingInfo:
     instance: int
 
 
-class RingReader(Waiting[TokenRange]):
+class RingReader(PollingReader[TokenRange]):
     """A reader of all token rings of a dpdk-tokd on this host.
 
         with RingReader("/run/dpdk-tokd.sock") as reader:
@@ -73,11 +73,11 @@ class RingReader(Waiting[TokenRange]):
         self._tap = tap
         self._streams = OpenStreams() if reconnect else None
         self._attempt_at = 0.0
-        self._why_not: Exception | None = None  # the latest attempt failed
+        self._attach_error: Exception | None = None  # the latest attempt failed
         self.restarts: list[Restart] = []
-        self._reader = self._attached(ATTACH_TIMEOUT_S)
+        self._reader = self._attach(ATTACH_TIMEOUT_S)
 
-    def _attached(self, timeout: float) -> native.Reader[TokenRange]:
+    def _attach(self, timeout: float) -> native.Reader[TokenRange]:
         return native.Reader(self._path, self._tap, round(timeout * 1e3), TokenRange)
 
     @property
@@ -114,21 +114,21 @@ class RingReader(Waiting[TokenRange]):
             if given is not None:
                 self._streams.note(given)
             elif self._reader.gone:
-                self._try_again(self._streams)
+                self._reattach(self._streams)
         return given
 
     _next = poll
 
-    def _try_again(self, streams: OpenStreams) -> None:
+    def _reattach(self, streams: OpenStreams) -> None:
         """Attach to the next appliance, if there is one by now."""
         now = time.monotonic()
         if now < self._attempt_at:
             return
         self._attempt_at = now + RECONNECT_PAUSE_S
         try:
-            reader = self._attached(RECONNECT_TIMEOUT_S)
+            reader = self._attach(RECONNECT_TIMEOUT_S)
         except (OSError, RingRefused) as e:
-            self._why_not = e  # not yet there, or not yet ready
+            self._attach_error = e  # not yet there, or not yet ready
             return
         old, lost = self.instance, tuple(self.lost)
         self._reader = reader  # what is held of the old rings keeps their memory
@@ -140,9 +140,9 @@ class RingReader(Waiting[TokenRange]):
         was not to attach to the next."""
         return self._reader.closed or (self._reader.gone and self._streams is None)
 
-    def _nothing_came(self) -> str:
+    def _timeout_message(self) -> str:
         if self._reader.gone:
-            why = f" ({self._why_not})" if self._why_not else ""
+            why = f" ({self._attach_error})" if self._attach_error else ""
             return f"{self._path}: no appliance within {self._timeout} s{why}"
         return f"{self._path}: no token range within {self._timeout} s"
 

@@ -21,8 +21,8 @@ from bench.demo.plan import Round, cut_all, rounds
 from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
+from bench.log import log
 from bench.process import NotReady, Process
-from bench.say import say
 from bench.texts import fetch_corpus, fetch_vocab, reference, slices
 from bench.texts.packages import FetchError, data_home
 
@@ -87,7 +87,7 @@ class Demo:
         sent = 0
         for i, part in enumerate(plan):
             again = " (the last one again)" if part.again else ""
-            say(f"round {i + 1} of {len(plan)}{again}: {len(part.slices)} requests")
+            log(f"round {i + 1} of {len(plan)}{again}: {len(part.slices)} requests")
             reader.pause()
             self._round(part, "tokd", self.link, self.again if part.again else self.ours)
             sent += len(part.slices)
@@ -101,9 +101,9 @@ class Demo:
                 self.appliance.go_on()
 
     def _round(self, part: Round, mode: str, link: Veth, times: Times) -> None:
-        complaint = run_round(part, mode, link, self.namespace, self.folder, CLIENT_CPU, times)
-        if complaint:
-            say(complaint)
+        errors = run_round(part, mode, link, self.namespace, self.folder, CLIENT_CPU, times)
+        if errors:
+            log(errors)
 
 
 def quit_on_signals() -> None:
@@ -123,7 +123,7 @@ def quit_on_signals() -> None:
 def read_ring_result(reader: Reader, demo: Demo) -> dict[str, Any]:
     reader.wait(DRAIN_S)
     if not reader.result.is_file():
-        say(f"the ring reader has no result:\n{reader.tail()}\n{demo.appliance.tail()}")
+        log(f"the ring reader has no result:\n{reader.tail()}\n{demo.appliance.tail()}")
         return {"streams": 0, "ranges": 0, "ids": 0, "wrong": 1, "copies": 0}
     return json.loads(reader.result.read_text())
 
@@ -137,23 +137,23 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     corpora = fetch_corpus.fetch(data_home() / "corpus")
     per_size = (PER_SIZE_GPU if args.sink else PER_SIZE)["quick" if args.quick else "full"]
     busy = os.getloadavg()[0]
-    say("cutting slices and computing the reference's ids")
+    log("cutting slices and computing the reference's ids")
     pieces = cut_all(corpora, vocab, per_size)
     tokenizer = reference.load_gpt2(vocab)
     checked = [piece.text for piece in reference.some(pieces)]
     agreed = reference.verify(tokenizer, vocab, checked)
-    say(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
+    log(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
     if args.sink:
         return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, WORKER_CPU))
     demo = Demo(stack, folder, corpora, vocab)
-    say(demo.appliance.ready)
-    say(demo.baseline.wait_for("ready:", 1.0))
+    log(demo.appliance.ready)
+    log(demo.baseline.wait_for("ready:", 1.0))
     plan = rounds(pieces)
     reader = stack.enter_context(Reader(demo.appliance, plan, folder))
     reader.wait_for("attached", 30.0)
     demo.run(plan, reader)
     ring = read_ring_result(reader, demo)
-    say(f"dpdk-tokd ended with {demo.appliance.stop()}")
+    log(f"dpdk-tokd ended with {demo.appliance.stop()}")
     every = (demo.ours, demo.again, demo.theirs)
     ring_equal = ring["wrong"] == ring["copies"] == 0 and ring["streams"] == sent_streams(plan)
     print("\n".join(report.sample(piece) for piece in pieces[:3]))

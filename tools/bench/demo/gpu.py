@@ -15,8 +15,8 @@ from bench.demo import report
 from bench.demo.measure import percentiles
 from bench.lab.hugepages import hugepages
 from bench.lab.net import inside, namespace, veth
+from bench.log import log
 from bench.process import NotReady
-from bench.say import say
 from bench.texts import slices
 
 TABLE = "random:50257x768:1"  # as many rows as GPT-2's, as long
@@ -47,10 +47,10 @@ def show(
     huge = stack.enter_context(hugepages())
     options = ["--device", "cpu", "--producers", "1", "--out-bytes", OUT_BYTES]
     agent = stack.enter_context(Consumer(folder, TABLE, *options))
-    say(agent.ready)
+    log(agent.ready)
     sink = ["--sink", f"gpu=shm:{agent.socket}"]
     appliance = stack.enter_context(best_on_veth(link, vocab, folder, server_cpu, huge, sink))
-    say(appliance.ready)
+    log(appliance.ready)
     sent, result = folder / "embedded.bin", folder / "embedded.json"
     slices.write(sent, pieces)
     command = [sys.executable, "-m", "bench.demo.embeddings", link.server, str(link.port)]
@@ -62,7 +62,7 @@ def show(
         raise NotReady(f"the holder failed:\n{run.stderr}\n{agent.tail()}\n{appliance.tail()}")
     with Telemetry(folder=appliance.telemetry) as telemetry:
         posted = _percentiles(telemetry.histogram("posted_to_done"))
-    say(f"dpdk-tokd ended with {appliance.stop()}, tokd-gpu with {agent.stop()}")
+    log(f"dpdk-tokd ended with {appliance.stop()}, tokd-gpu with {agent.stop()}")
     found = json.loads(result.read_text())
     sizes: dict[str, dict[str, list[int]]] = {"ids_us": {}, "whole_us": {}}
     for piece, ids_ns, whole_ns in zip(pieces, found["ids_ns"], found["whole_ns"], strict=True):

@@ -45,7 +45,7 @@ def run_round(
     """Send a round; what tokd-load complained of, if anything."""
     sent = folder / "round.bin"
     slices.write(sent, which.slices)
-    equal, rows, said = load.ask(
+    equal, rows, said = load.run(
         link, namespace, sent, cpu, mode, "--first-id", which.first_id, warm_up=WARM_UP
     )
     for row in rows:

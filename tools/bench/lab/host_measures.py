@@ -18,7 +18,7 @@ IRQ = Path("/proc/irq")
 JOURNAL = Path("/run/tokd-sweep-host.json")
 
 
-def taken(measure: str, without: str) -> bool:
+def enabled(measure: str, without: str) -> bool:
     return without not in (measure, "everything")
 
 
@@ -125,8 +125,8 @@ def obstacles() -> dict[str, str]:
 @contextmanager
 def settings(without: str) -> Iterator[list[str]]:
     """The host with its interrupts and governors set, but for `without`; and what to say of it."""
-    interrupts = interrupts_off_worker() if taken("irq-affinity", without) else {}
-    with _changed(interrupts | governors(best=taken("governor", without))) as done:
+    interrupts = interrupts_off_worker() if enabled("irq-affinity", without) else {}
+    with _changed(interrupts | governors(best=enabled("governor", without))) as done:
         notes = []
         if interrupts:
             moved = sum(path in done for path in interrupts)

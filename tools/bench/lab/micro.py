@@ -22,7 +22,7 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
 def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
-    """What tokd-micro printed, on the worker's CPU; OSError with its complaint if it failed."""
+    """What tokd-micro printed, on the worker's CPU; OSError with its message if it failed."""
     given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     command = [
         *ENDS_WITH_US,

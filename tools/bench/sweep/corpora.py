@@ -66,7 +66,7 @@ def read(paths: Iterable[Path]) -> list[Corpus]:
     return list(found.values())
 
 
-def told(summary: dict[str, Any]) -> list[str]:
+def notes(summary: dict[str, Any]) -> list[str]:
     """What a reader of a sweep must know of them."""
     return [
         f"Corpus {one['name']}: a file of one's own, {one['bytes']:,} bytes, SHA-256 "

@@ -130,7 +130,7 @@ def beside(rule: Knee, varied: list[str], rows: list[Row]) -> Row:
     }
 
 
-def told(given: Row, metrics: list[Row]) -> list[list[str]]:
+def table_rows(given: Row, metrics: list[Row]) -> list[list[str]]:
     """As rows of a table; the first is the head."""
     head = [*given["varied"], f"knee, {given['along']}"]
     head += [f"{m['name']} there, {m['unit']}" for m in metrics] + ["beyond it"]

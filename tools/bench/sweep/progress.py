@@ -55,7 +55,7 @@ class Progress:
             print(f"sweep: {line}", file=sys.stderr)
         sys.stderr.flush()
 
-    def say(self, text: str) -> None:
+    def log(self, text: str) -> None:
         """A line that stays."""
         start = "\r\033[K" if self._bar else ""
         print(f"{start}sweep: {text}", file=sys.stderr, flush=True)

@@ -11,7 +11,7 @@ from typing import Any
 from bench.sweep import words
 from bench.task import Metric
 
-NOT_TOLD = "not told"
+NOT_STATED = "not told"
 
 
 @dataclass(frozen=True)
@@ -138,7 +138,7 @@ def beside(
 
 
 def _number(value: float | None) -> str:
-    return NOT_TOLD if value is None else f"{value:,g}"
+    return NOT_STATED if value is None else f"{value:,g}"
 
 
 def _ratio(value: float) -> str:

@@ -74,8 +74,8 @@ class Reader:
                 )
             seen: list[Any] = []
             for value in self.several(f"{where}.{name}", values):
-                if complaint := own.parameters[name].complaint(value):
-                    raise self.error(f"{where}.{name}", f"{value!r}: {complaint}")
+                if problem := own.parameters[name].error(value):
+                    raise self.error(f"{where}.{name}", f"{value!r}: {problem}")
                 if value in seen:
                     raise self.error(f"{where}.{name}", f"{value!r} stands there twice")
                 seen.append(value)

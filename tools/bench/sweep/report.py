@@ -93,7 +93,7 @@ def _with_figures(rows: list[list[str]]) -> list[list[str]]:
     """Without columns in which no row has a figure."""
     kept = [
         at for at in range(len(rows[0]))
-        if any(row[at] not in ("-", published.NOT_TOLD) for row in rows[1:])
+        if any(row[at] not in ("-", published.NOT_STATED) for row in rows[1:])
     ]  # fmt: skip
     return [[row[at] for at in kept] for row in rows]
 
@@ -121,7 +121,7 @@ def page(folder: Path) -> Html:
         *(el("p", text, class_="warning") for text in _warnings(summary)),
         _headline(summary),
         _what(summary, [row for section in sections for row in section.rows]),
-        *(el("p", text) for text in corpora.told(summary)),
+        *(el("p", text) for text in corpora.notes(summary)),
         _contents(sections),
         el("p", table.LEGEND, class_="soft"),
         *(section.html() for section in sections),

@@ -122,7 +122,7 @@ class Section:
         found = self.table.get("knee")
         if not found:
             return Html("")
-        head, *rows = knee.told(found, self.table["metrics"])
+        head, *rows = knee.table_rows(found, self.table["metrics"])
         names = len(found["varied"]) or 1
         lines = [
             el("tr", *(el("th", text, scope="row") for text in row[:names]),

@@ -86,7 +86,7 @@ def _one(table: dict[str, Any]) -> list[str]:
 def _knee(table: dict[str, Any]) -> list[str]:
     found = table["knee"]
     return [f"### {table['task']}: the knee", "", found["rule"], "",
-            *lines(knee.told(found, table["metrics"])), ""]  # fmt: skip
+            *lines(knee.table_rows(found, table["metrics"])), ""]  # fmt: skip
 
 
 def _beside(table: dict[str, Any]) -> list[str]:
@@ -116,7 +116,7 @@ def markdown(summary: dict[str, Any]) -> str:
         f"{', '.join(m['nics'])}; GPU: {', '.join(m['gpus'])}; load average before: "
         f"{m['load_average']}."
     )
-    for line in (*corpora.told(summary), LEGEND):
+    for line in (*corpora.notes(summary), LEGEND):
         text += ["", line]
     text.append("")
     for table in summary["tables"]:

@@ -98,7 +98,7 @@ def _cut(
         agreed += checked
         for corpus in names:
             pieces[corpus, tokens] = [piece for piece in found if piece.corpus == corpus]
-    context.say(f"tiktoken agrees with tokenizers on {agreed:,} bytes")
+    context.log(f"tiktoken agrees with tokenizers on {agreed:,} bytes")
     return vocab, pieces
 
 

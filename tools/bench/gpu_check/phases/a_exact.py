@@ -21,7 +21,7 @@ def need(module: str) -> None:
 
 
 def embed(run: Run, ring: str, command: list[str | Path]) -> str:
-    status, output, errors = run.ran(command, 60, TOKD_GPU_RING=ring)
+    status, output, errors = run.call(command, 60, TOKD_GPU_RING=ring)
     if status != 0 and "--ring host: it cannot" in errors:
         raise NotRun(errors.strip())
     if status != 0:
@@ -70,7 +70,7 @@ def rows_against_numpy(run: Run) -> None:
         try:
             against_numpy(run, ring)
         except Late as why:  # the other ring may do better
-            run.say("late", f"ring {ring}: {why}")
+            run.record("late", f"ring {ring}: {why}")
         except NotRun as why:
             run.skipped(str(why))
 

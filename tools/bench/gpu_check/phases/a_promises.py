@@ -19,7 +19,7 @@ SMI_MORE = (
 
 
 def smi(run: Run) -> None:
-    status, output, errors = run.ran(
+    status, output, errors = run.call(
         ["nvidia-smi", f"--query-gpu={SMI},{SMI_MORE}", "--format=csv,noheader"], 30
     )
     if status != 0:
@@ -61,7 +61,7 @@ def promises(run: Run) -> None:
     run.fact(
         "NVIDIA module", module.read_text().splitlines()[0] if module.exists() else "not to be seen"
     )
-    status, output, errors = run.ran([run.build.program("gpu_promises"), run.device[5:]], 30)
+    status, output, errors = run.call([run.build.program("gpu_promises"), run.device[5:]], 30)
     if status != 0:
         run.failed("gpu_promises", status, output, errors)
     for name, value in json.loads(output).items():

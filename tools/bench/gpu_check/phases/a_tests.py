@@ -14,7 +14,7 @@ def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **e
     """All of one program; those behind a failure once more, each alone."""
     command: list[Word] = [*wrapper, run.build.program(name)]
     env = {"TOKD_GPU_RING": ring, "TOKD_GPU_ROUNDS": ROUNDS, **env}
-    status, output, errors = run.ran(command, 100, **env)
+    status, output, errors = run.call(command, 100, **env)
     lines = output.splitlines()
     if status != 0 and "--ring host: it cannot" in output + errors:
         raise NotRun(errors.strip() or output.strip())
@@ -27,13 +27,13 @@ def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **e
     if status == 0 and passed == 0:
         run.wrong(f"{name}, ring {ring}: it ended well and ran nothing")
     if status == HUNG:
-        run.say("late", f"{name}, ring {ring}:\n{output[-4000:]}\n{errors[-2000:]}")
+        run.record("late", f"{name}, ring {ring}:\n{output[-4000:]}\n{errors[-2000:]}")
         return
     if status == 0:
         return
     run.wrong(f"{name}, ring {ring}, ended with {status}:\n{output[-4000:]}\n{errors[-2000:]}")
     for test in (line[len("# not run: ") :] for line in lines if line.startswith("# not run: ")):
-        status, output, errors = run.ran(command, 40, TOKD_TEST_ONLY=test, **env)
+        status, output, errors = run.call(command, 40, TOKD_TEST_ONLY=test, **env)
         if status == 0:
             run.right(f"{name}, ring {ring}: {test}")
         else:

@@ -63,7 +63,7 @@ def counters(run: Run) -> None:
     command += ["--metrics", ",".join(METRICS), str(run.build.program("gpu_measure"))]
     for kind in ("word", "bert"):
         more = ["drain", run.device, "slots=64", f"kind={KINDS[kind]}", f"seed={run.seed}"]
-        status, output, errors = run.ran([*command, *more], 55, TOKD_GPU_RING="host")
+        status, output, errors = run.call([*command, *more], 55, TOKD_GPU_RING="host")
         table = rows_of(output)
         if status != 0 or len(table) < 3:
             raise NotRun(

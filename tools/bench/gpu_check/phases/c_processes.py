@@ -106,7 +106,7 @@ def leaves(run: Run) -> None:
     for ring in run.rings:
         began = time.monotonic()
         words: list[Word] = [run.build.program("gpu_measure"), "leave", run.device, *more]
-        status, output, errors = run.ran(words, 80, TOKD_GPU_RING=ring)
+        status, output, errors = run.call(words, 80, TOKD_GPU_RING=ring)
         took = time.monotonic() - began
         if status != 0:
             run.failed(f"leave, ring {ring}", status, output, errors)

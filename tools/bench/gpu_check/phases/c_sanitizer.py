@@ -30,7 +30,7 @@ def embeddings(run: Run, wrapper: list[str]) -> None:
     from .. import exact
 
     def ran(command: list[str | Path]) -> str:
-        status, output, errors = run.ran(command, 60, TOKD_GPU_RING="gpu", **FEW)
+        status, output, errors = run.call(command, 60, TOKD_GPU_RING="gpu", **FEW)
         if "Device not supported" in output + errors:
             raise NotRun(f"{wrapper[0]}: this device is not supported here")
         if status != 0:

@@ -120,7 +120,7 @@ def prepare(context: Context) -> State:
             texts = sink_replay.texts(vocab, corpora, size, (amounts[-1] << 10) // size)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
-        context.say(f"gpu-sink: {len(texts.ids):,} texts of {size} bytes with the reference's ids")
+        context.log(f"gpu-sink: {len(texts.ids):,} texts of {size} bytes with the reference's ids")
         for kib in amounts:
             path = context.folder / f"{size}-{kib}" / "texts.pcap"
             plans[size, kib] = _plan(path, texts, (kib << 10) // size)

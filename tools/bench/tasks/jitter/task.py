@@ -67,7 +67,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     command += ["--duration", str(seconds)]
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
-        confined = host_measures.taken("affinity", without)
+        confined = host_measures.enabled("affinity", without)
         beside = neighbours.beside_worker(parameters["neighbour"], confined, state.folder)
         stack.enter_context(beside)
         before = host_measures.device_interrupts(WORKER_CPU)

@@ -69,7 +69,7 @@ def _listens(server: Process, port: int) -> None:
             raise NotReady(f"the server does not listen:\n{server.tail()}")
 
 
-def times_told(output: str) -> list[float]:
+def parse_times(output: str) -> list[float]:
     """In us, of lines such as `17, 1.83`, in the order of time. Those that perftest has sorted may
     follow behind the same head, less the largest: a second time, and not all."""
     _, _, rest = output.partition(HEAD)
@@ -89,7 +89,7 @@ def run(folder: Path, parameters: dict[str, Any]) -> list[float]:
             raise OSError(
                 f"{client[-1]}: ended with {done.returncode}: {done.stderr.strip()[-300:]}"
             )
-    return times_told(done.stdout)
+    return parse_times(done.stdout)
 
 
 def report(_folder: Path, parameters: dict[str, Any], raw: list[float]) -> Report:

@@ -99,10 +99,10 @@ def run(state: State, parameters: dict[str, Any]) -> tuple[list[float], int]:
         )  # fmt: skip
     if done.returncode != 0 or not log.is_file():
         raise OSError(f"sockperf ended with {done.returncode}: {done.stdout.strip()[-300:]}")
-    return times_told(log.read_text())
+    return parse_times(log.read_text())
 
 
-def times_told(text: str) -> tuple[list[float], int]:
+def parse_times(text: str) -> tuple[list[float], int]:
     """Of a --full-log: the rows behind the line `packet, txTime(sec), rxTime(sec), rtt(usec)`."""
     head, _, rows = text.partition("rtt(usec)\n")
     lost = re.search(r"dropped messages = (\d+)", head)

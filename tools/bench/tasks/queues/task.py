@@ -94,7 +94,7 @@ def prepare(context: Context) -> State:
     need(DPDK_TOKD, TOKD_CLIENT)
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     kinds = {(test["clients"], test["characters"]) for test in context.tests}
-    context.say("queues: the reference's ids")
+    context.log("queues: the reference's ids")
     shares = {kind: _shares(context.folder, *kind, vocab) for kind in kinds}
     with ExitStack() as stack:
         try:

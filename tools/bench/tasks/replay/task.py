@@ -62,7 +62,7 @@ def prepare(context: Context) -> State:
             texts[size] = captures.first_of(vocab, corpora, size)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
-        context.say(f"replay: tiktoken agrees with tokenizers on {texts[size].agreed:,} bytes")
+        context.log(f"replay: tiktoken agrees with tokenizers on {texts[size].agreed:,} bytes")
         most = max(test["workers"] for test in context.tests if test["bytes"] == size)
         # The same for each worker, in files of their own.
         paths[size] = [

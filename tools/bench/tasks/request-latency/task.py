@@ -13,7 +13,7 @@ from bench import load
 from bench.appliance import Appliance, on_veth, ring_bytes
 from bench.lab import host_measures, neighbours
 from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU, need_two_cpus
-from bench.lab.host_measures import taken
+from bench.lab.host_measures import enabled
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
 from bench.load import WARM_UP
@@ -114,7 +114,7 @@ def prepare(context: Context) -> State:
             raise Missing(f"the corpora have {len(found)} texts of {tokens} tokens: ask for fewer")
         pieces[tokens] = found
         agreed += checked
-    context.say(f"request-latency: tiktoken agrees with tokenizers on {agreed:,} bytes")
+    context.log(f"request-latency: tiktoken agrees with tokenizers on {agreed:,} bytes")
     with ExitStack() as stack:
         obstacles = host_measures.obstacles()
         try:
@@ -135,7 +135,7 @@ def _obstacle(state: State, driver: str, without: str) -> str | None:
     if driver == "af_packet":
         if without == "polling":
             return "busy_budget is net_af_xdp's"
-        if not taken("streaming", without):
+        if not enabled("streaming", without):
             return (
                 "Linux puts fragments together before net_af_packet, to a frame that its framesz "
                 "does not hold"
@@ -146,21 +146,21 @@ def _obstacle(state: State, driver: str, without: str) -> str | None:
 
 
 def _start(state: State, driver: str, without: str, ring: int) -> Appliance:
-    cpu = WORKER_CPU if taken("affinity", without) else f"({','.join(map(str, CPUS))})"
-    budget = [f"busy_budget={POLL[taken('polling', without)]}"] if driver == "af_xdp" else []
+    cpu = WORKER_CPU if enabled("affinity", without) else f"({','.join(map(str, CPUS))})"
+    budget = [f"busy_budget={POLL[enabled('polling', without)]}"] if driver == "af_xdp" else []
     own = ["--udp-port", str(state.link.port), "--ring-size", str(ring)]
-    if not taken("zero-copy", without):
+    if not enabled("zero-copy", without):
         own += ["--zero-copy", "0"]
     return Appliance(
         on_veth(f"net_{driver}", state.link, *budget), state.link.server, state.vocab,
-        state.folder, [cpu], state.huge and taken("huge-pages", without), *own,
+        state.folder, [cpu], state.huge and enabled("huge-pages", without), *own,
     )  # fmt: skip
 
 
 def _asked(without: str) -> list[str]:
     """Options of tokd-load."""
-    prompt = ["--stream"] if taken("prompt-ids", without) else []
-    return prompt if taken("streaming", without) else [*prompt, "--payload", str(DATAGRAM)]
+    prompt = ["--stream"] if enabled("prompt-ids", without) else []
+    return prompt if enabled("streaming", without) else [*prompt, "--payload", str(DATAGRAM)]
 
 
 def _copied(log: Path) -> float:
@@ -207,7 +207,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     if why := _obstacle(state, driver, without):
         raise Missing(why)
     pieces = state.pieces[parameters["tokens"]][: parameters["requests"] + WARM_UP]
-    pinned = taken("affinity", without)
+    pinned = enabled("affinity", without)
     sent = state.folder / "texts.bin"
     slices.write(sent, pieces)
     # The reader of the ring stands still while times are taken: all of them must have room.
@@ -215,7 +215,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
         appliance = stack.enter_context(_start(state, driver, without, ring))
-        if taken("polling", without) and NO_POLL in appliance.log.read_text():
+        if enabled("polling", without) and NO_POLL in appliance.log.read_text():
             state.obstacles["polling"] = "net_af_xdp cannot set SO_PREFER_BUSY_POLL here"
         if why := state.obstacles.get(without):
             raise Missing(why)

@@ -90,7 +90,7 @@ def prepare(context: Context) -> State:
             vocab, pieces, agreed = mix.cut(count, mix.MIX)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
-        context.say(f"soak: tiktoken agrees with tokenizers on {agreed:,} bytes")
+        context.log(f"soak: tiktoken agrees with tokenizers on {agreed:,} bytes")
         sent[count] = context.folder / f"{count}.bin"
         slices.write(sent[count], pieces)
     with ExitStack() as stack:

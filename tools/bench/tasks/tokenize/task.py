@@ -100,7 +100,7 @@ def prepare(context: Context) -> State:
     loaded = {name: encode_texts.load(name, context.folder) for name in names}
     texts: dict[tuple[Kind, int, bool], Texts] = {}
     for at, (kind, count) in enumerate(wanted):
-        context.say(
+        context.log(
             f"tokenize: cutting {count:,} texts of {kind.length:,} {kind.unit}: "
             f"{kind.corpus}, {kind.vocabulary}"
         )

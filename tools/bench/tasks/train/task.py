@@ -157,7 +157,7 @@ def prepare(context: Context) -> State:
             path = state.texts[megabytes] = context.folder / f"{megabytes}.txt"
             state.notes[megabytes] = make_text(path, megabytes * 1_000_000)
         state.special[model, megabytes] = special_tokens(model, state.texts[megabytes])
-        context.say(f"train: tokenizers make the vocabulary to compare with: {model}, {size:,} ids")
+        context.log(f"train: tokenizers make the vocabulary to compare with: {model}, {size:,} ids")
         state.right[kind] = context.folder / f"{model}-{size}-{megabytes}.json"
         _train(state, "tokenizers", kind, state.right[kind])
     return state

@@ -18,8 +18,8 @@ from ..ring.errors import RingError
 
 
 @contextmanager
-def ask(
-    path: str, request: bytes, reply_bytes: int, fds_max: int, timeout: float
+def request(
+    path: str, message: bytes, reply_bytes: int, fds_max: int, timeout: float
 ) -> Iterator[tuple[socket.socket, bytes, array.array[int]]]:
     """The connection, the answer (b"": closed without one) and its descriptors, which are closed
     at the end of the `with`. The connection is non-blocking then, and closed if that raised.
@@ -31,7 +31,7 @@ def ask(
         s.settimeout(timeout)
         _connect(s, path, timeout)
         try:
-            s.send(request)
+            s.send(message)
         except (BrokenPipeError, ConnectionResetError):
             pass  # it has closed already, and its answer says why
         reply, control, flags = _receive(s, path, reply_bytes, fds_max)
@@ -63,10 +63,10 @@ def _connect(s: socket.socket, path: str, timeout: float) -> None:
                 raise TimeoutError(f"{path}: too many connect at once") from None
             time.sleep(0.001)
         except OSError as e:
-            raise _explained(e, path) from None
+            raise _with_remedy(e, path) from None
 
 
-def _explained(error: OSError, path: str) -> OSError:
+def _with_remedy(error: OSError, path: str) -> OSError:
     """The same error with the path and a remedy."""
     remedy = {
         errno.ENOENT: "is tokd-gpu running, and its --holders-socket this one?",

@@ -64,11 +64,11 @@ def test_caches_are_read_as_the_kernel_tells_them(tmp_path):
     found = [micro.level_bytes(level, sizes, meminfo) for level in micro.LEVELS]
     assert found == [24 << 10, 1 << 20, 105 << 19, 420 << 20]
     meminfo.write_text("MemAvailable: 400000 kB\n")
-    with pytest.raises(Missing, match="420 MiB, beyond all caches, are not free here"):
+    with pytest.raises(Missing, match="420 MiB, beyond all caches, are not free"):
         micro.level_bytes("dram", sizes, meminfo)
     for level, some, why in (
-        ("l1", {}, "does not tell"), ("llc", {1: 1, 2: 2}, "L2 is the last"),
-        ("l2", {1: 1, 3: 3}, "tells of no L2"),
+        ("l1", {}, "no cache sizes"), ("llc", {1: 1, 2: 2}, "L2 is the last"),
+        ("l2", {1: 1, 3: 3}, "lists no L2"),
     ):  # fmt: skip
         with pytest.raises(Missing, match=why):
             micro.level_bytes(level, some, meminfo)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/demo --sink gpu: text in, embeddings out, by tokd-gpu on this machine's CPU."""
+"""tools/demo --sink gpu: text in, embeddings out, by tokd-gpu on the CPU."""
 
 import json
 import subprocess
@@ -30,8 +30,7 @@ STAGES = (
 
 
 def _percentiles(times: Histogram) -> dict[str, float | int]:
-    """In us, as measure.percentiles; by the ends of the histogram's buckets, 6 % wide
-    at most."""
+    """In us, as measure.percentiles; upper ends of buckets at most 6% wide."""
     share = {"p50": 0.5, "p99": 0.99}
     found = {name: round((times.percentile(part) or 0.0) * 1e6, 2) for name, part in share.items()}
     return found | {"samples": times.count}
@@ -40,7 +39,7 @@ def _percentiles(times: Histogram) -> dict[str, float | int]:
 def show(
     pieces: list[slices.Slice], vocab: Path, folder: Path, stack: ExitStack, cpus: tuple[int, int]
 ) -> dict[str, Any]:
-    """`cpus`: the client's and the worker's; the consumer's threads take what is left of both."""
+    """`cpus`: the client's and the worker's; the consumer's threads share both."""
     client_cpu, server_cpu = cpus
     client = stack.enter_context(namespace("client"))
     link = stack.enter_context(veth(0, client, None))
@@ -86,8 +85,7 @@ def show(
 
 
 def table(result: dict[str, Any]) -> str:
-    """For a person."""
-    lines = ["us from a Python client's call, p50 (p99): to all ids, to all embeddings in hand"]
+    lines = ["us from a Python client's call, p50 (p99): to all ids, to all embeddings"]
     for size, ids in result["ids_us"].items():
         whole = result["whole_us"][size]
         lines.append(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the demo found, for a person and as JSON."""
+"""The results of the demo, as text and as JSON."""
 
 import os
 import platform
@@ -9,8 +9,8 @@ from typing import Any
 from bench.demo.measure import Times, percentiles
 from bench.texts.slices import SIZES, Slice
 
-BUSY = 1.0  # load average before, from which ratios do not count
-P99_LEAST = 1000  # requests below which the ten slowest say more about luck than about p99
+BUSY = 1.0  # load average before the demo above which ratios do not count
+P99_LEAST = 1000  # requests; with fewer, p99 rests on fewer than ten
 
 
 def machine() -> dict[str, str | int]:
@@ -62,7 +62,7 @@ def _counts(what: dict[str, dict[str, float | int]]) -> list[str]:
 
 
 def verdict(result: dict[str, Any]) -> str:
-    """The first line: are the ids right?"""
+    """The first line: are all ids right?"""
     ids, read = result["ids"], result["ring"]["ids"]
     equal = "yes, all" if result["ids_equal"] else "NO"
     return (
@@ -76,7 +76,7 @@ def is_busy(result: dict[str, Any]) -> bool:
 
 
 def _ratios(result: dict[str, Any]) -> dict[str, str]:
-    """By size, marked where the machine was too busy for them to count."""
+    """By size; marked with ? if the machine was too busy."""
     ours, baseline = result["rtt_us"], result["baseline_us"]
     mark = " ?" if is_busy(result) else ""
     return {
@@ -101,8 +101,8 @@ def table(result: dict[str, Any]) -> str:
     ]
     if is_busy(result):
         lines.append(
-            f"  ? these ratios do not count: the machine was busy before the demo started (load "
-            f"average {result['load_average_before']:.1f}); run it again on an idle machine"
+            "  ? these ratios do not count: the machine was already busy (load average "
+            f"{result['load_average_before']:.1f}); run it again on an idle machine"
         )
     lines += [
         _row(["requests, each", *_counts(ours)]),
@@ -120,14 +120,14 @@ def meaning(result: dict[str, Any]) -> str:
     """The table in two sentences."""
     ours, ratios = result["rtt_us"], _ratios(result)
     if not ratios:
-        return "No request was answered by both: there is nothing to compare."
+        return "No request was answered by both servers: nothing to compare."
     size = next(iter(ratios))
     what = size if size.endswith("KB") else f"{size} tokens"
     return (
         f"What it means: a client that sends a text of {what} has all its ids after "
         f"{ours[size]['p50']:,.0f} us (median). The baseline, Hugging Face tokenizers behind a kernel "
-        f"UDP socket on the same core, takes {ratios[size]} as long."
-        + (" (? busy machine: no result.)" if is_busy(result) else "")
+        f"UDP socket on the same core, takes {ratios[size]} as long"
+        + (" (busy machine: does not count)." if is_busy(result) else ".")
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Huge pages for as long as the demo runs."""
+"""Reserves huge pages while a benchmark runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -8,7 +8,7 @@ from pathlib import Path
 from bench.log import log
 
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
-WANTED = 256  # 2 MB each: mbufs, tables and token ring of one worker, with room to spare
+WANTED = 256  # 2 MB each: enough for mbufs, tables and token ring of one worker
 
 
 def _read(name: str) -> int:
@@ -17,7 +17,7 @@ def _read(name: str) -> int:
 
 @contextmanager
 def hugepages() -> Iterator[bool]:
-    """True while WANTED pages are free; the pool is as large as before afterwards."""
+    """Yields whether WANTED pages are free; restores the size of the pool afterwards."""
     try:
         before = _read("nr_hugepages")
         total = before + max(0, WANTED - _read("free_hugepages"))

@@ -4,15 +4,11 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))  # samples.py
-
 from netlab import NO_HUGE, Appliance, NetLab, free_huge_bytes, huge_pages, why_not
 
 # With a sanitizer it is our code that is looked at, not a driver's: one will do.

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each driver of the data path that a machine without a NIC can run, with the real appliance.
 
-net_af_xdp and net_af_packet serve all other tests of this folder; net_ring those in tests/app.
+net_af_xdp and net_af_packet serve all other tests of this folder; net_ring those in tests/unit/app.
 """
 
 from __future__ import annotations

@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,8 +17,6 @@ import numpy as np
 import pytest
 from netlab import NO_HUGE, SERVER_IP, Appliance, NetLab, binary, why_not
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
 CPUS = sorted(os.sched_getaffinity(0))
 LOAD = binary().parents[1] / "app" / "tokd-load-dpdk"
 TEXTS = [

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text to ids by an appliance, over UDP. Uses _native/, and tokenizer/ for types."""
+"""Clients of an appliance: text to ids over UDP. Uses _native/, and tokenizer/ for types."""
 
 from .aio import AsyncClient
 from .client import Client

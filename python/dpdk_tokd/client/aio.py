@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The client for asyncio: any number of texts at once on one socket, by libtokd-client's hooks for
-an event loop (its socket, and when it is to be called next)."""
+"""The client for asyncio: any number of texts at once on one socket. It drives libtokd-client from
+the event loop, by its file descriptor and its next deadline."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CLOSED = "the client was closed"
 class AsyncClient:
     """Sends texts to an appliance and returns their ids, for tasks of one event loop.
 
-    Any number of tasks may call it at once. A call that is cancelled, or a stream that is left, is
-    forgotten; the others go on. Counters are those of `Client`.
+    Any number of tasks may call it at once. A cancelled call, or a stream that is closed early, does
+    not affect the others. Counters are those of `Client`.
     """
 
     def __init__(
@@ -36,10 +36,9 @@ class AsyncClient:
         timeout: float = 5.0,
         in_flight: int = IN_FLIGHT,
     ) -> None:
-        """As `Client`. The socket is opened by the first text, or by `async with`; OSError is raised
-        there.
+        """As `Client`. The first text, or `async with`, opens the socket and may raise OSError.
 
-        in_flight: texts under way at once, 1 to 65536; further calls wait for their turn.
+        in_flight: texts in flight at once, 1 to 65536; further calls wait.
         """
         if not 1 <= in_flight <= REQUESTS_MAX:
             raise ValueError(f"in_flight={in_flight}: give 1 to {REQUESTS_MAX}")
@@ -49,9 +48,9 @@ class AsyncClient:
         self._loop: asyncio.AbstractEventLoop
         self._client: native.Client | None = None
         self._closed = False
-        self._writing = False  # the kernel had no room: the loop says when it has
+        self._writing = False  # the socket is full: waiting until it is writable
         self._waiting: dict[native.Request, asyncio.Future[None]] = {}
-        self._scheduled: asyncio.Handle | None = None  # a turn that is about to be
+        self._scheduled: asyncio.Handle | None = None  # a call of _run_due
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -88,8 +87,8 @@ class AsyncClient:
     async def tokenize_stream(self, text: Text) -> AsyncIterator[tuple[int, Ids]]:
         """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
 
-        Errors as in `Client.tokenize`, also after ids have been given out. Whoever leaves it early
-        and wants it forgotten at once uses `contextlib.aclosing`.
+        Errors as in `Client.tokenize`, also after some ids. Use `contextlib.aclosing` to cancel the
+        text at once when leaving early.
         """
         client = await self._open()
         async with self._slots:
@@ -107,7 +106,7 @@ class AsyncClient:
         check(request)
 
     async def close(self) -> None:
-        """Close the socket. Texts under way fail with ConnectionAbortedError."""
+        """Close the socket. Texts in flight fail with ConnectionAbortedError."""
         for handle in (self._scheduled, self._timer):
             if handle is not None:
                 handle.cancel()
@@ -134,7 +133,7 @@ class AsyncClient:
         await self.close()
 
     async def _open(self) -> native.Client:
-        """The library's client, which resolves the name on a thread of the loop's."""
+        """The library's client, opened in a thread because it resolves the name."""
         async with self._opening:
             if self._client is None and not self._closed:
                 self._loop = asyncio.get_running_loop()
@@ -150,7 +149,7 @@ class AsyncClient:
 
     def _submit(self, client: native.Client, text: Text, stream: bool) -> native.Request:
         request = client.submit(text, stream)
-        if self._scheduled is None:  # one turn for all texts that are begun meanwhile
+        if self._scheduled is None:  # once for all texts submitted until then
             self._scheduled = self._loop.call_soon(self._run_due)
         return request
 
@@ -162,7 +161,7 @@ class AsyncClient:
             del self._waiting[request]
 
     def _run_due(self) -> None:
-        """Receive, do what is due, send, wake who has news, and set the clock."""
+        """Receive, do what is due, send, wake tasks with news, and set the timer."""
         if self._scheduled is not None:
             self._scheduled.cancel()
             self._scheduled = None
@@ -186,7 +185,7 @@ class AsyncClient:
                 future.set_result(None)
 
     def _set_timer(self, at: float) -> None:
-        """One that rings early does no harm, and is cheaper than one set anew at each turn."""
+        """An early timer is harmless, and cheaper than setting a new one each time."""
         if self._timer is not None:
             if self._timer.when() <= at:
                 return

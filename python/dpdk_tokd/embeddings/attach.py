@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Attaching to tokd-gpu as a holder: one request, one answer with descriptors, the farewell."""
+"""Attaches to tokd-gpu as a holder: one request, one answer with descriptors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .request import map_whole, request
 
 @dataclass(slots=True)
 class Attached:
-    """What a holder has of its agent."""
+    """A holder's connection and mappings."""
 
     socket: socket.socket  # non-blocking
     reply: Reply

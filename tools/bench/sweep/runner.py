@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs what is left of a sweep: each repeat goes through all tests, so that what changes on the
-machine meanwhile meets all of them alike."""
+"""Runs the remaining trials of a sweep. Each repeat runs all tests, so that changes of the machine
+affect all alike."""
 
 import shutil
 import tempfile
@@ -77,7 +77,7 @@ class Runner:
             return Trial(state="refused", reason=str(error), **common)
         except TaskError:
             raise
-        # Of a task that anybody may write: the others go on.
+        # A user's task can raise anything: the other tests continue.
         except Exception as error:  # noqa: BLE001
             why = f"{type(error).__name__}: {error}"
             return Trial(state="failed", reason=" ".join(why.split())[:500], **common)
@@ -98,7 +98,7 @@ class Runner:
         )
 
     def run(self) -> None:
-        """All trials that are not there yet. Whatever ends it, the tasks are cleaned."""
+        """Run all missing trials. Tasks are always cleaned up."""
         every = list(plan(self._box))
         left = [(r, t) for r, t in every if self._store.trial(t, r) is None]
         progress = Progress(

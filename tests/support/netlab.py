@@ -7,26 +7,23 @@ namespace: client 10.99.0.2 [pyt…c] ======= [pyt…s] dpdk-tokd 10.99.0.1, no 
 from __future__ import annotations
 
 import ctypes
-import json
 import os
 import shutil
-import signal
-import socket
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
+
+from appliance import Appliance
+from bench.programs import DPDK_TOKD
 
 SERVER_IP = "10.99.0.1"
 CLIENT_IP = "10.99.0.2"
 SERVER_IP6 = "2001:db8:99::1"
 CLIENT_IP6 = "2001:db8:99::2"
 CLONE_NEWNET = 0x40000000  # linux/sched.h
-READY_S = 60.0
-STOP_S = 20.0
 NO_HUGE = ["--no-huge", "-m", "512"]
 HUGE_LEAST = 256 << 20  # bytes free
 
@@ -41,14 +38,9 @@ def why_not() -> str | None:
     for program in ("ip", "ethtool"):
         if shutil.which(program) is None:
             return f"needs {program}: apt-get install iproute2 ethtool"
-    if not binary().is_file():
-        return f"{binary()} is not built (TOKD_BUILD names the build folder)"
+    if not DPDK_TOKD.is_file():
+        return f"{DPDK_TOKD} is not built (TOKD_BUILD names the build folder)"
     return None
-
-
-def binary() -> Path:
-    build = Path(os.environ.get("TOKD_BUILD", "build"))
-    return Path(__file__).resolve().parents[2] / build / "app/dpdk-tokd"
 
 
 def free_huge_bytes() -> int:
@@ -168,91 +160,29 @@ class NetLab:
         return bytes.fromhex(out.stdout.strip().replace(":", ""))
 
 
-class Appliance:
-    """A running dpdk-tokd. A context manager: stopped at the end, killed if it does not stop."""
-
-    _started = 0
+class NetAppliance(Appliance):
+    """On the lab's end of the veth pair, or on another device of `driver`."""
 
     def __init__(
         self,
-        lab: NetLab,
+        lab: NetLab | None,
         vocab: Path,
         folder: Path,
         *,
         driver: str,
         memory: list[str],
-        args: tuple,
+        args: Sequence[str],
         devargs: str | None = None,
         lcores: str | None = None,
         ip: str | None = SERVER_IP,
     ) -> None:
         """devargs: those of `driver`, if it is not to serve the end of the veth pair."""
-        Appliance._started += 1
-        self.prefix = f"pyt{os.getpid()}x{Appliance._started}"
-        self.socket = str(folder / "tokd.sock")
         self.driver = driver
-        self._log_path = folder / "dpdk-tokd.log"
         if devargs is None:
+            assert lab is not None
             devargs = f"iface={lab.server_if}"
         if lcores is None:
             lcores = "1" if (os.cpu_count() or 1) > 1 else "0"
-        eal = ["--lcores", lcores, "--no-pci", *memory]
-        eal += ["--file-prefix", self.prefix, "--vdev", f"{driver}0,{devargs}".rstrip(",")]
-        app = ["--vocab", str(vocab), "--socket", self.socket, *args]
-        if ip is not None:
-            app = ["--ip", ip, *app]
-        self.command = [str(binary()), *eal, "--", *app]
-
-    def __enter__(self) -> Self:
-        with open(self._log_path, "wb") as log:
-            self._process = subprocess.Popen(self.command, stdout=log, stderr=subprocess.STDOUT)
-        deadline = time.monotonic() + READY_S
-        while "ready: " not in self.log():
-            if self._process.poll() is not None or time.monotonic() > deadline:
-                self.__exit__()
-                raise RuntimeError(f"{' '.join(self.command)} is not ready:\n{self.log()}")
-            time.sleep(0.02)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._process.poll() is None:
-            try:
-                self.stop()
-            except subprocess.TimeoutExpired:
-                self._process.kill()
-                self._process.wait()
-        shutil.rmtree(f"/var/run/dpdk/{self.prefix}", ignore_errors=True)
-
-    @property
-    def running(self) -> bool:
-        return self._process.poll() is None
-
-    def log(self) -> str:
-        return self._log_path.read_text("utf-8", "replace")
-
-    def signal(self, number: int = signal.SIGTERM) -> None:
-        self._process.send_signal(number)
-
-    def stop(self) -> int:
-        """SIGTERM; the exit status."""
-        self.signal()
-        return self._process.wait(STOP_S)
-
-    def telemetry(self, command: str) -> dict:
-        """Answer to one command of the DPDK telemetry socket."""
-        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
-            s.settimeout(5)
-            s.connect(f"/var/run/dpdk/{self.prefix}/dpdk_telemetry.v2")
-            s.recv(1 << 14)  # its greeting
-            s.send(command.encode())
-            return json.loads(s.recv(1 << 20))[command.split(",")[0]]
-
-    def counters(self) -> dict[str, int]:
-        return self.telemetry("/tokd/counters")
-
-    def wait_for(self, condition: Callable[[dict[str, int]], bool], seconds: float = 5.0) -> None:
-        """Until counters are so; AssertionError with them if they do not become so."""
-        deadline = time.monotonic() + seconds
-        while not condition(counters := self.counters()):
-            assert time.monotonic() < deadline, {k: v for k, v in counters.items() if v}
-            time.sleep(0.02)
+        eal = ["--lcores", lcores, *memory, "--vdev", f"{driver}0,{devargs}".rstrip(",")]
+        address = [] if ip is None else ["--ip", ip]
+        super().__init__(folder, eal, [*address, "--vocab", str(vocab), *args])

@@ -24,8 +24,10 @@ NEEDS = {
     "python": ("regex", "run tools/setup"),
     "tiktoken": ("tiktoken", "run tools/setup"),
     "libtok": ("dpdk_tokd", "run tools/setup"),
-    # Not installed by default: it needs several large packages.
-    "gigatoken": ("gigatoken", "build/venv/bin/pip install gigatoken==0.10.0"),
+    "gigatoken": (
+        "gigatoken",
+        "build/venv/bin/pip install --no-deps -r tools/requirements-tests.txt",
+    ),
 }
 
 

@@ -32,17 +32,25 @@ def _ratios(table: Row, metric: str, rows: list[Row], who: str) -> str | None:
     cells = [row["cells"][metric] for row in rows if "ratio" in row["cells"].get(metric, {})]
     if not cells:
         return None
-    least, most = (words.times(f(cells, key=lambda c: c["ratio"]["median"])["ratio"])
+    least, most = (words.times(f(cells, key=lambda c: c["ratio"]["median"])["ratio"])[1:]
                    for f in (min, max))  # fmt: skip
-    verdicts = [cell["verdict"] for cell in cells]
-    counted = ", ".join(
-        f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts) if v != "neither"
-    )
+    verdicts = [cell["verdict"] for cell in cells if cell["verdict"] != "neither"]
+    if len(cells) == 1:
+        tests, found = "", ", ".join(map(_verdict, verdicts))
+    else:
+        tests = f" in {len(cells)} tests"
+        counted = dict.fromkeys(verdicts)
+        found = ", ".join(f"{_verdict(v)} in {verdicts.count(v)}" for v in counted)
     baseline = ", ".join(f"{n} {v}" for n, v in table["baseline"].items())
     spread = least if least == most else f"{least} to {most}"
-    tests = "1 test" if len(cells) == 1 else f"{len(cells)} tests"
-    told = f" ({counted})" if counted else ""
-    return f"{table['task']}: {metric} of {who} is {spread} that of {baseline} in {tests}{told}."
+    return (
+        f"{table['task']}: {metric} of {who} is {spread} times that of {baseline}{tests}"
+        f"{f' ({found})' if found else ''}."
+    )
+
+
+def _verdict(verdict: str) -> str:
+    return "too few repeats to decide" if verdict == "too few repeats" else verdict
 
 
 def _extremes(table: Row, metric: Row) -> str | None:
@@ -65,7 +73,7 @@ def finding(table: Row) -> str:
     if which and any(is_ours(table, row) for row in rows):
         who, rows = f"{which[0]} {which[1]}", [row for row in rows if is_ours(table, row)]
     else:
-        who = "the others"
+        who = _named(rows[0]["parameters"], table["varied"]) if len(rows) == 1 else "the others"
     for metric in table["metrics"]:
         told = _ratios(table, metric["name"], rows, who) if table["baseline"] else None
         if told := told or _extremes(table, metric):

@@ -157,7 +157,8 @@ def test_the_page_opens_with_its_finding(page):
     assert next(one for one in page.found if one.tag in ("p", "h2")).at["class"] == "headline"
     (finding,) = [one.text for one in page.every("p") if one.at.get("class") == "headline"]
     assert finding == (
-        "made: parse of the others is x1.00 that of kind good in 3 tests (3 too few repeats)."
+        "made: parse of the others is 1.00 times that of kind good in 3 tests (too few repeats to "
+        "decide in 3)."
     )
     words = [one.text for one in page.every("small") if one.at.get("class") == "too few repeats"]
     assert set(words) == {"x1.00, too few repeats", "too few repeats"}  # 0 has no ratio
@@ -182,7 +183,7 @@ def _table(**more):
 def test_the_finding_is_about_our_line_or_else_the_extremes():
     asked = _table()
     assert headline.finding(asked) == (
-        "asked: p50 of system tokd is x0.05 that of system rust-udp in 1 test (1 better)."
+        "asked: p50 of system tokd is 0.05 times that of system rust-udp (better)."
     )
     assert headline.finding(_table(baseline=None)) == (
         "asked: p50 is 5 us (system tokd) to 100 us (system rust-udp)."

@@ -350,7 +350,7 @@ def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
             "needs torch in this Python",
         ), part
     by_title = {part["title"]: part for part in said["parts"]}
-    assert len(by_title["rows against numpy"]["right"]) == 12
+    assert len(by_title["rows against NumPy"]["right"]) == 12
     assert by_title["tests in C on the device"]["right"] == [
         "test_consumer, ring host: 11 tests",
         "test_life, ring host: 13 tests",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What GPU, driver and machine promise, and what of it works."""
+"""Properties of GPU, driver and machine, and which of them work."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def smi(run: Run) -> None:
 
 
 def mps() -> str:
-    """Does a server of MPS answer here, as a client would look for it?"""
+    """Does an MPS server answer where a client would look for it?"""
     if shutil.which("nvidia-cuda-mps-control") is None:
         return "nvidia-cuda-mps-control is not installed"
     pipe = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"
@@ -50,7 +50,7 @@ def mps() -> str:
     return why
 
 
-@part("A", 10, "what GPU and driver promise", 40)
+@part("A", 10, "properties of GPU and driver", 40)
 def promises(run: Run) -> None:
     if not run.on_gpu:
         raise NotRun("needs a GPU")

@@ -20,16 +20,16 @@
 
 static const char help[] =
 	"usage: tokd-encode-times --vocab V --warm-up FILE --slices FILE [options]\n"
-	"Encode each text of a file and tell how long it took, by the clock before and after the\n"
-	"call: JSON with ns of each, ids that were compared, and what reading the clock takes.\n\n"
-	"  --vocab V       as of tok: a name or a path\n"
-	"  --warm-up FILE  texts that are encoded before, six times each, untimed\n"
-	"  --slices FILE   the texts: both in tools/bench/texts/slices.py's format\n"
+	"Time the encoding of each text of a file. Prints JSON: ns of each call, the number of ids\n"
+	"compared, and the cost of reading the clock, which is in each call.\n\n"
+	"  --vocab V       a name or a path, as for tok\n"
+	"  --warm-up FILE  texts encoded first, six times each, untimed\n"
+	"  --slices FILE   the texts; both files in the format of tools/bench/texts/slices.py\n"
 	"  --algo A        exact or greedy [exact]\n"
 	"  --piece N       feed each text in pieces of N bytes, 1 to 1073741824 [whole]\n"
 	"  --again         encode all once, and time a second pass\n"
 	"  --help          this text\n\n"
-	"exit code: 0 all ids were right; 1 it could not be done; 2 a bad option; 3 wrong ids\n";
+	"exit code: 0 all ids are right; 1 failed; 2 a bad option; 3 wrong ids\n";
 
 struct options {
 	const char *vocab, *warm_up, *slices, *algo;

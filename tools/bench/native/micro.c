@@ -15,16 +15,16 @@
 
 static const char help[] =
 	"usage: tokd-micro MODE OPTIONS\n"
-	"Do one small thing for a while, check it, and print times and counts as a line of JSON.\n\n"
-	"  chase  --bytes N --ms T   loads of which each names the next, a line of 64 bytes each\n"
+	"Repeat one small operation, check it, and print its times as a line of JSON.\n\n"
+	"  chase  --bytes N --ms T   dependent loads, one per line of 64 bytes, in random order\n"
 	"  copy   --bytes N --from M --ms T\n"
-	"                            slots of N bytes, one after the other, out of M\n"
+	"                            copy slots of N bytes out of M consecutive bytes\n"
 	"  scan   --how H --text FILE --vocab V --ms T\n"
-	"                            H: pretokens (GPT-2's), memchr-blanks, memchr-none, loop (a look\n"
-	"                            at each byte)\n"
+	"                            scan a text; H: pretokens (GPT-2's), memchr-blanks,\n"
+	"                            memchr-none, loop (byte by byte)\n"
 	"  --cpu N                   run on this CPU\n"
 	"  --help                    this text\n\n"
-	"exit code: 0 done and right; 1 wrong, or it cannot be done; 2 a bad option\n";
+	"exit code: 0 right; 1 wrong or failed; 2 a bad option\n";
 
 enum option_index {
 	BYTES,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tokd-load says of a trial: wrong ids, or a client that could not do its work."""
+"""bench.load on a failed trial: wrong ids, or a client that failed."""
 
 import socket
 

@@ -197,10 +197,10 @@ def test_times_that_cannot_be_are_refused(made, figure, complaint):
 @pytest.mark.parametrize(
     ("file", "complaint"),
     [
-        ({"by": "size"}, "by: 'size': the box's baseline must be a value of it"),
+        ({"by": "size"}, "by: 'size': the box's baseline must be one value of it"),
         ({"names": []}, "names: [] is not an object"),
         ({"names": {"fats": "x"}}, "names.system: 'fats': give one of fast"),
-        ({"names": {"fast": "x"}}, "what is 'slow', the baseline's, called there?"),
+        ({"names": {"fast": "x"}}, "the baseline 'slow' has no name"),
         ({"remarks": "x"}, "remarks: 'x': write a list"),
         ({"figures": []}, "figures: []: write a list"),
         ({"extra": 1}, "unknown key 'extra'"),

@@ -95,7 +95,7 @@ def test_of_what_neither_more_nor_less_is_better_nothing_is_better(made, tmp_pat
     theirs = {"who": "T", "source": "S", "remarks": ["r"], "by": "kind", "names": {"good": "g"},
               "figures": [{"parameters": {"kind": "good"}, "metrics": {"speed": 1}}]}  # fmt: skip
     (tmp_path / "theirs.json").write_text(json.dumps(theirs))
-    with pytest.raises(boxes.BoxError, match="'speed': of it neither more nor less is better"):
+    with pytest.raises(boxes.BoxError, match="'speed': neither more nor less of it is better"):
         published_file.load(tmp_path / "theirs.json", other, {"kind": "good"})
 
 

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* tokd-encode-times: how long libtok takes for each of many texts, and whether its ids are right.
  */
-#include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include <opt.h>
 #include <tok.h>
 
 #include "../../../app/tokd-load/slices.h"
@@ -18,23 +17,45 @@
 #define PIECE_MAX (1u << 30)
 #define WRONG 3 /* exit code */
 
-static const char help[] =
-	"usage: tokd-encode-times --vocab V --warm-up FILE --slices FILE [options]\n"
-	"Time the encoding of each text of a file. Prints JSON: ns of each call, the number of ids\n"
-	"compared, and the cost of reading the clock, which is in each call.\n\n"
-	"  --vocab V       a name or a path, as for tok\n"
-	"  --warm-up FILE  texts encoded first, six times each, untimed\n"
-	"  --slices FILE   the texts; both files in the format of tools/bench/texts/slices.py\n"
-	"  --algo A        exact or greedy [exact]\n"
-	"  --piece N       feed each text in pieces of N bytes, 1 to 1073741824 [whole]\n"
-	"  --again         encode all once, and time a second pass\n"
-	"  --help          this text\n\n"
-	"exit code: 0 all ids are right; 1 failed; 2 a bad option; 3 wrong ids\n";
-
 struct options {
 	const char *vocab, *warm_up, *slices, *algo;
-	size_t piece; /* 0: whole */
+	uint64_t piece; /* 0: whole */
 	bool again;
+};
+
+#define FIELD(f) OPT_FIELD(struct options, f)
+static const struct opt_def defs[] = {
+	{"vocab", "VOCAB", OPT_TEXT, FIELD(vocab), 0, 0, NULL, "a name or a path, as for tok",
+		.flags = OPT_REQUIRED},
+	{"warm-up", "FILE", OPT_TEXT, FIELD(warm_up), 0, 0, NULL,
+		"texts encoded first, six times each, untimed", .flags = OPT_REQUIRED},
+	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
+		"the texts; both files in the format of tools/bench/texts/slices.py",
+		.flags = OPT_REQUIRED},
+	{"algo", "exact|greedy", OPT_CHOICE, FIELD(algo), 0, 0, "exact", "how merges are applied"},
+	{"piece", "N", OPT_COUNT, FIELD(piece), 1, PIECE_MAX, NULL,
+		"feed each text in pieces of N bytes, else whole"},
+	{"again", NULL, OPT_FLAG, FIELD(again), 0, 0, NULL,
+		"encode all once, and time a second pass"},
+};
+
+static const struct opt_section sections[] = {
+	{"exit code", "  0  all ids are right\n  1  failed\n  2  a bad option\n  3  wrong ids",
+		true},
+	{0},
+};
+
+static const struct opt_program program = {
+	.name = "tokd-encode-times",
+	.version = TOKD_VERSION,
+	.summary = "time libtok on each text of a file, and check its ids",
+	.usage = "--vocab VOCAB --warm-up FILE --slices FILE [options]",
+	.about =
+		"Prints JSON: ns of each call, the number of ids compared, and the cost of reading the\n"
+		"clock, which is in each call.",
+	.defs = defs,
+	.n_defs = sizeof(defs) / sizeof(defs[0]),
+	.sections = sections,
 };
 
 struct encoder {
@@ -215,67 +236,16 @@ out:
 	return rc;
 }
 
-static int
-set_piece(struct options *o, const char *text)
-{
-	char *end;
-
-	errno = 0;
-	o->piece = strtoul(text, &end, 10);
-	if (errno == 0 && text[0] >= '0' && text[0] <= '9' && *end == '\0' && o->piece >= 1 &&
-		o->piece <= PIECE_MAX)
-		return 0;
-	fprintf(stderr, "tokd-encode-times: --piece %s: give a number from 1 to %u\n", text,
-		PIECE_MAX);
-	return -1;
-}
-
-/* 0; 1: help was shown; -1 */
-static int
-parse(int argc, char **argv, struct options *o)
-{
-	static const struct option known[] = {{"vocab", required_argument, NULL, 'v'},
-		{"warm-up", required_argument, NULL, 'w'}, {"slices", required_argument, NULL, 's'},
-		{"algo", required_argument, NULL, 'a'}, {"piece", required_argument, NULL, 'p'},
-		{"again", no_argument, NULL, 'g'}, {"help", no_argument, NULL, 'h'},
-		{NULL, 0, NULL, 0}};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		if (c == 'h') {
-			fputs(help, stdout);
-			return 1;
-		}
-		if (c == 'v')
-			o->vocab = optarg;
-		else if (c == 'w')
-			o->warm_up = optarg;
-		else if (c == 's')
-			o->slices = optarg;
-		else if (c == 'a')
-			o->algo = optarg;
-		else if (c == 'g')
-			o->again = true;
-		else if (c != 'p' || set_piece(o, optarg) != 0)
-			return -1;
-	}
-	if (optind == argc && o->vocab != NULL && o->warm_up != NULL && o->slices != NULL)
-		return 0;
-	fputs("tokd-encode-times: --vocab, --warm-up and --slices are needed, and nothing but "
-	      "options is taken; see --help\n",
-		stderr);
-	return -1;
-}
-
 int
 main(int argc, char **argv)
 {
 	struct slices warm_up = {0}, texts = {0};
 	struct options o = {0};
-	int rc = parse(argc, argv, &o);
+	struct opt_given given;
+	int rc = opt_main(&program, argc, argv, &o, &given);
 
-	if (rc != 0)
-		return rc > 0 ? 0 : 2;
+	if (rc >= 0)
+		return rc;
 	rc = 1;
 	if (slices_load(&warm_up, o.warm_up) == 0 && slices_load(&texts, o.slices) == 0)
 		rc = run(&o, &warm_up, &texts);

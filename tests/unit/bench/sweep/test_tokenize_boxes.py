@@ -103,6 +103,7 @@ def blinks_range(found: dict[str, Any], text: str) -> None:
     assert len(beside) == 4  # libtok's, and those of its Python package
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CUT)
 def test_a_box_cut_down(name, tmp_path):
     if name != "blink-fig4":
@@ -212,10 +213,10 @@ def test_a_reference_that_disagrees_refuses_all(module, monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ([], "--vocab, --warm-up and --slices are needed"),
-        (["--piece", "0"], "--piece 0: give a number from 1 to"),
-        (["--piece", "7x"], "--piece 7x: give a number from 1 to"),
-        (["--vocab", "v", "--warm-up", "w", "--slices", "s", "more"], "nothing but options"),
+        ([], "--vocab VOCAB is missing"),
+        (["--piece", "0"], "--piece 0: out of range; give 1 to"),
+        (["--piece", "7x"], "--piece 7x: not a number"),
+        (["--vocab", "v", "--warm-up", "w", "--slices", "s", "more"], "more: not an option"),
     ],
 )
 def test_a_bad_option_is_named(options, complaint):

@@ -30,6 +30,7 @@ APART = {
 TOK = "lib/tokenizer/"
 APP = "app/dpdk-tokd/"
 HOT = {"include/tokd", "tok.h", TOK + "unicode", TOK + "tables", TOK + "normalize", TOK + "encode"}
+HOT |= {TOK + "isa"}
 SET_UP = HOT | {TOK + "pretokenize", TOK + "build"}
 DATA_PATH = {APP + "datapath" + part for part in ("", "/net", "/stream", "/loop")}
 SINK = {"include/tokd", "lib/gpu_sink/ring"}
@@ -44,6 +45,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     # libtok: each stage knows those below it, and the tables
     "tok.h": set(),
     TOK + "unicode": {"tok.h"},
+    TOK + "isa": {"tok.h", TOK + "tables"},
     TOK + "tables": {"tok.h", TOK + "unicode"},
     TOK + "normalize": {"tok.h", TOK + "unicode", TOK + "tables"},
     TOK + "encode": HOT,
@@ -97,7 +99,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
 # Python, below a folder: packages and modules, lowest first. Each imports those of lines above its own.
 LAYERS = {
     "tools": [
-        {"bench.samples", "bench.say", "bench.programs", "bench.process"},
+        {"bench.samples", "bench.log", "bench.programs", "bench.process"},
         {"bench.task"},
         {"bench.texts"},
         {"bench.lab"},
@@ -108,7 +110,7 @@ LAYERS = {
     "python": [
         {"dpdk_tokd._native"},
         {"dpdk_tokd._closing", "dpdk_tokd.wire"},
-        {"dpdk_tokd._waiting"},
+        {"dpdk_tokd._polling"},
         {"dpdk_tokd.tokenizer"},
         {"dpdk_tokd.ring"},
         {"dpdk_tokd.client", "dpdk_tokd.embeddings"},

@@ -37,7 +37,7 @@ LIVENESS_POLLS = 1024  # between checks of the socket while there is always some
 class EmbeddingReader(PollingReader[Embedding]):
     """Reads the embeddings of a tokd-gpu on this host.
 
-        with EmbeddingReader("/run/tokd-gpu-holders.sock") as reader:
+        with EmbeddingReader("/run/tokd-gpu-subscribers.sock") as reader:
             for e in reader:
                 use(e.request, e.first, e.array)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """dpdk_tokd: exact tokenization, and the token ring and UDP protocol of the dpdk-tokd appliance.
 
-`Tokenizer` turns text into ids in this process, `Client` and `AsyncClient` ask an appliance
-for them, `RingReader` reads, without a copy, the ids an appliance on this host publishes, and
+`Tokenizer` turns text into ids in this process. `Client` and `AsyncClient` get them from an
+appliance. `RingReader` reads, without a copy, the ids that an appliance on this host publishes,
 `EmbeddingReader` the embeddings that tokd-gpu makes of them.
 """
 

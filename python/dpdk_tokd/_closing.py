@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""`with` for what has a `close()`."""
+"""`with` for classes with `close()`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Self
 
 
 class Closing(ABC):
-    """Closed at the end of a `with`, however that comes."""
+    """Closed at the end of a `with`."""
 
     @abstractmethod
     def close(self) -> None: ...

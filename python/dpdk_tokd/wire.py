@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wire protocol: the structs of include/tokd/wire.h, which is the truth. The clients are
-libtokd-client; this is for who makes packets of their own."""
+"""The wire protocol: the structs of include/tokd/wire.h, which defines them. For programs that make
+their own packets; the clients use libtokd-client."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class Rep(NamedTuple):
 
 
 def parse_rep(packet: bytes) -> Rep | None:
-    """The header of a reply, or None for a datagram that is none of this protocol and version."""
+    """The header of a reply. None: a datagram of another protocol or version."""
     if len(packet) < REP.size:
         return None
     rep = Rep._make(REP.unpack_from(packet))

@@ -75,24 +75,24 @@ class Poster:
         assert self.process.stdout is not None
         return self.process.stdout.readline().split()
 
-    def say(self, line: str) -> list[str]:
+    def send(self, line: str) -> list[str]:
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
         return self._hear()
 
     def post(self, request: int, ids: list[int], first: int = 0, flags: int = 3) -> None:
         words = " ".join(map(str, ids))
-        assert self.say(f"post {request} {first} {flags} {words}") == ["posted"]
+        assert self.send(f"post {request} {first} {flags} {words}") == ["posted"]
 
     def wait(self) -> list[int]:
         """Statuses of what was posted since the last time."""
-        word, *statuses = self.say("wait")
+        word, *statuses = self.send("wait")
         assert word == "done", [word, *statuses]
         return [int(s) for s in statuses]
 
     def released(self, n: int, ms: int) -> int:
         """How many are given back, once n are, or after so many milliseconds."""
-        word, released = self.say(f"released {n} {ms}")
+        word, released = self.send(f"released {n} {ms}")
         assert word == "released"
         return int(released)
 

@@ -156,7 +156,7 @@ class Guest:
                 if mark in line + " "
             ]
 
-    def say(self, line: str) -> None:
+    def send(self, line: str) -> None:
         """On the guest's console."""
         self._process.stdin.write(line.encode() + b"\n")
         self._process.stdin.flush()

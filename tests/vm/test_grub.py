@@ -69,7 +69,7 @@ def check_ids(guest: Guest, wire: Wire, reference, said: str, restarts: int) -> 
         for text in (*TEXTS.values(), documents()[:20_000]):
             want = reference.encode(text.decode("utf-8", "replace"), add_special_tokens=False).ids
             assert client.tokenize(text).tolist() == want, text[:100]
-    guest.say("go on")
+    guest.send("go on")
 
 
 def check_units(guest: Guest, wire: Wire, reference) -> None:

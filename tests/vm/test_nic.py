@@ -163,7 +163,7 @@ def test_ids_by_a_card_behind_an_iommu(arch, gpt2_file, gpt2_reference, tmp_path
                     text.decode("utf-8", "replace"), add_special_tokens=False
                 ).ids
                 assert client.tokenize(text).tolist() == want, text[:100]
-        guest.say("end")
+        guest.send("end")
         assert guest.wait_for("status") == "0"
         check_reverted(guest)
         guest.end()

@@ -143,9 +143,9 @@ def begin(agent: Guest, appliance: Guest) -> None:
     """The appliance wants an agent to be there."""
     for guest in (agent, appliance):
         assert guest.wait_for("rdma") == "4: ACTIVE"
-    agent.say("agent")
+    agent.send("agent")
     assert agent.wait_for("agent") == "ready"
-    appliance.say("appliance")
+    appliance.send("appliance")
     assert appliance.wait_for("appliance") == "ready"
 
 
@@ -194,26 +194,26 @@ def test_two_guests_and_a_queue_pair_that_breaks(initramfs, gpt2_reference, tmp_
                 texts.send(text)
             texts.check()
 
-            agent.say("down")
+            agent.send("down")
             assert agent.wait_for("wire") == "down"
             texts.send(b"nobody hears this yet")
-            appliance.say("broken")
+            appliance.send("broken")
             assert appliance.wait_for("broken") == "yes"
-            agent.say("up")
-            appliance.say("again")
+            agent.send("up")
+            appliance.send("again")
             again = appliance.wait_for("again")
             assert again in ("resumed", "anew")
             for text in (*TEXTS.values(), documents()[-40_000:]):
                 texts.send(text)
             texts.check()
 
-            appliance.say("end")
+            appliance.send("end")
             assert appliance.wait_for("appliance-status") == "0"
             appliance.end()
             if again == "resumed":  # a new producer slot is no connection made again
                 assert int(appliance.said("sink_reconnects")[0]) >= 1
             assert not appliance.said("sink_failed")
-            agent.say("end")
+            agent.send("end")
             assert agent.wait_for("agent-status") == "0"
             agent.end()
 
@@ -226,14 +226,14 @@ def test_both_in_one_guest(initramfs, gpt2_reference, tmp_path):
         wire.call(lambda: Client(SERVER_IP, timeout=60)) as client,
     ):
         assert both.wait_for("rdma") == "4: ACTIVE"
-        both.say("pair")
+        both.send("pair")
         assert both.wait_for("pair") == "0"
         begin(both, both)
         texts = Texts(client, gpt2_reference, rows)
         for text in (*TEXTS.values(), documents()[:40_000]):
             texts.send(text)
         texts.check()
-        both.say("end")
+        both.send("end")
         assert both.wait_for("appliance-status") == "0"
         assert both.wait_for("agent-status") == "0"
         both.end()

@@ -8,7 +8,7 @@ baseline         the conventional servers that dpdk-tokd is compared with
 appliance        the one way to start dpdk-tokd and tokd-gpu
 lab, texts       the machine, the wires, the neighbours; corpora, slices, reference ids
 task, samples    what a task is and how it reports
-process, programs, say
+log, process, programs
 
 Beside them gpu_check is tools/gpu-check, which needs nothing of the rest, and native/ holds the
 programs in C that measure.

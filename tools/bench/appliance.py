@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one way to start dpdk-tokd, whatever its packets come from: a veth pair, a memif, a capture.
-And tokd-gpu, its consumer."""
+"""Starts dpdk-tokd, on a veth pair, a memif or a capture, and tokd-gpu, its consumer."""
 
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from bench.lab.net import Veth
+from bench.log import log
 from bench.process import ENDS_WITH_US, NotReady, Process
 from bench.programs import DPDK_TOKD, TOKD_GPU
-from bench.say import say
 
 READY_S = 60.0
 DRIVERS = ("net_af_xdp", "net_af_packet")  # the better one first
@@ -21,11 +20,11 @@ MEMIF_IP, CAPTURE_IP = "10.97.0.1", "10.0.0.1"
 
 
 def ring_bytes(records: int) -> int:
-    """For --ring-size: a token ring that has room for so many bytes of records, unread."""
+    """--ring-size for a token ring that holds so many bytes of unread records."""
     return max(RING_LEAST, 1 << (2 * records - 1).bit_length())
 
 
-# ---- devices: what --vdev is given ----
+# ---- devices: values of --vdev ----
 
 
 def on_veth(driver: str, link: Veth, *more: str) -> str:
@@ -42,7 +41,7 @@ def on_captures(captures: Sequence[Path]) -> str:
 
 
 class DpdkTokd(Process):
-    """dpdk-tokd with these options of EAL's and its own, as started: ready or not."""
+    """A started dpdk-tokd, ready or not, with EAL and application options."""
 
     def __init__(
         self, log: Path, eal: Sequence[str], own: Sequence[str | Path], **env: str
@@ -52,7 +51,7 @@ class DpdkTokd(Process):
 
 
 class Appliance(DpdkTokd):
-    """dpdk-tokd that is ready, with worker i on cpus[i]; its files are in `folder`."""
+    """A ready dpdk-tokd with worker i on cpus[i]; its files are in `folder`."""
 
     driver: str
     ready: str  # the line it printed
@@ -67,7 +66,7 @@ class Appliance(DpdkTokd):
         huge_pages: bool,
         *more: str,
     ) -> None:
-        """`cpus`: a str is a set of CPUs as EAL writes it; `more`: options of dpdk-tokd itself."""
+        """`cpus`: a str is a set of CPUs in EAL's notation; `more`: application options."""
         self.driver = device.partition("0,")[0]
         self.huge_pages, self.workers = huge_pages, len(cpus)
         self.socket = folder / "tokd.sock"
@@ -90,19 +89,19 @@ def best_on_veth(
     more: Sequence[str] = (),
     drivers: Sequence[str] = DRIVERS,
 ) -> Appliance:
-    """By the first driver, with huge pages if there are any, that works; says which do not."""
+    """Start it with the first driver that works, with huge pages if possible. Logs failures."""
     for memory in (True, False) if huge_pages else (False,):
         for driver in drivers:
             device, port = on_veth(driver, link), ("--udp-port", str(link.port))
             try:
                 return Appliance(device, link.server, vocab, folder, [cpu], memory, *port, *more)
             except NotReady as error:
-                say(f"{driver}, {'huge pages' if memory else '--no-huge'}: {error}")
-    raise NotReady("dpdk-tokd starts in none of the ways above")
+                log(f"{driver}, {'huge pages' if memory else '--no-huge'}: {error}")
+    raise NotReady("dpdk-tokd starts with none of the drivers above")
 
 
 class Consumer(Process):
-    """tokd-gpu that is ready for producers and subscribers; its sockets are in `folder`."""
+    """A ready tokd-gpu; its sockets are in `folder`."""
 
     def __init__(self, folder: Path, table: str, *more: str) -> None:
         self.socket, self.subscribers = folder / "gpu.sock", folder / "holders.sock"

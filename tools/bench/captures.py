@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Captures of texts that an appliance's workers replay (net_pcap), without clients or a network; and
-that what comes of them is all there, in order, once, and right."""
+"""Captures that workers replay (net_pcap), without clients or a network, and the check that all ids
+are there, in order, once, and right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,15 +19,15 @@ RECORD = 128  # bytes of a record in the token ring beside its ids, at most
 
 @dataclass(frozen=True)
 class Texts:
-    """What each worker tokenizes, a text a packet, and what it must give."""
+    """What each worker tokenizes, one text per packet, and the right ids."""
 
     texts: list[bytes]
     ids: list[np.ndarray]
-    agreed: int = 0  # bytes of text on which a second reference was asked, and agreed
+    agreed: int = 0  # bytes of text on which a second reference agreed
 
     @property
     def ring_bytes(self) -> int:
-        """Of a token ring that holds all of it, whatever the worst case that is reserved."""
+        """Size of a token ring that holds all of it, with the worst case that is reserved."""
         return ring_bytes(sum(RECORD + 4 * len(one) for one in self.ids) + 64 * PACKET)
 
     def write(self, path: Path) -> Path:
@@ -48,7 +48,7 @@ def first_of(vocab: Path, corpora: dict[str, Path], most: int) -> Texts:
 
 
 class InOrder:
-    """What comes of each worker: texts in the order of the capture, each without gaps."""
+    """Checks each worker's ids: texts in the order of the capture, without gaps."""
 
     def __init__(self, ids: Sequence[np.ndarray], workers: int) -> None:
         self.ids = ids
@@ -60,7 +60,7 @@ class InOrder:
         return f"worker {worker}, text {self._text[worker]}"
 
     def take(self, worker: int, first: int, count: int, last: bool) -> np.ndarray:
-        """The reference's ids of what came now; WrongIds where it is out of place."""
+        """The reference's ids for the next range. Raises WrongIds if it is out of order."""
         text, at = self._text[worker], self._at[worker]
         if text == len(self.ids):
             raise WrongIds(f"worker {worker}: more than was sent")
@@ -75,7 +75,7 @@ class InOrder:
 
 
 def check_ring(reader: RingReader, ids: Sequence[np.ndarray], workers: int) -> int:
-    """All texts must stand there for each worker, whole and right: how many ids that are."""
+    """Check that the rings have all texts of each worker; returns the number of ids."""
     due = InOrder(ids, workers)
     while (given := reader.poll()) is not None:
         where = due.place(given.worker)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The one way to ask a server: tokd-load over sockets, tokd-load-dpdk over a memif. What each request
-took, and what there is of those that have no time. What was wrong is WrongIds, never a time."""
+"""Runs tokd-load (sockets) and tokd-load-dpdk (memif): the time of each request, and counts of those
+without one. Wrong ids raise WrongIds; they never become a time."""
 
 import csv
 import json
@@ -16,28 +16,28 @@ from bench.programs import TOKD_LOAD, TOKD_LOAD_DPDK
 from bench.task import WrongIds
 
 Rows = list[dict[str, str]]
-WARM_UP = 100  # requests, checked but not measured: caches are cold then
+WARM_UP = 100  # requests, checked but not measured: caches are cold
 LIMIT_S = 300.0
-# Silence in ms after which tokd-load sends again. A text sent twice to a conventional server is
-# tokenized twice, and nothing tells the answers apart; and this wire loses nothing.
+# ms without an answer after which tokd-load sends again. A conventional server would tokenize a text
+# twice, and its answers could not be told apart; and this network loses nothing.
 TIMEOUT_MS = {"tokd": 50, "plain": 5000, "tcp": 60_000}
 COUNTS = {
-    "no-answer": "requests without an answer in time; they have no latency",
-    "turned-away": "requests that the appliance refused; they have no latency",
-    "sent-again": "packets that were sent again; their requests' latencies count",
+    "no-answer": "requests without an answer in time; no latency",
+    "turned-away": "requests that the appliance refused; no latency",
+    "sent-again": "packets sent again; latencies of their requests count",
 }
 NOT_SENT = {  # of an open loop
-    "not-sent": "requests that found as many in flight as there may be, or whose datagram the "
-    "client's machine did not take; they have no latency",
+    "not-sent": "requests not sent: too many in flight, or the client's kernel refused the datagram; "
+    "no latency",
 }
 FAILED = {"no answer": "no-answer", "refused": "turned-away", "not sent": "not-sent"}
-WRONG = ("wrong", "than are right", "odd answer")  # in what tokd-load says of a request
-# Of the client's own sockets: nothing of such a trial can stand, and it says nothing of ids.
+WRONG = ("wrong", "than are right", "odd answer")  # in tokd-load's messages
+# Failures of the client's own sockets: they invalidate the trial and say nothing about ids.
 BROKEN = ("the connection failed", "the socket failed", "no socket is left")
 MEMIF_CLIENT = "10.97.0.2:20000"  # its first UDP port
 
 
-def _complaints(said: str) -> list[str]:
+def _errors(said: str) -> list[str]:
     return [line for line in said.splitlines() if any(word in line for word in WRONG)]
 
 
@@ -46,7 +46,7 @@ def read_rows(path: Path) -> Rows:
         return list(csv.DictReader(file))
 
 
-def ask(
+def run(
     link: Veth,
     client: str | None,
     sent: Path,
@@ -55,8 +55,8 @@ def ask(
     *options: object,
     warm_up: int | None = None,
 ) -> tuple[bool, Rows, str]:
-    """By tokd-load in namespace `client`, on `cpu` (None: any), with further options of it: whether
-    all ids were right, its rows without those of the warm-up (`warm_up`: not WARM_UP requests), and its
+    """Run tokd-load in namespace `client` on `cpu` (None: any), with further options. Returns whether
+    all ids were right, its rows without the warm-up (WARM_UP requests, or `warm_up`), and its
     messages."""
     warm_up = WARM_UP if warm_up is None else warm_up
     out = sent.with_suffix(".csv")
@@ -83,9 +83,9 @@ def load(
     mode: str,
     more: Sequence[object] = (),
 ) -> Rows:
-    """The rows of ask(); WrongIds where ids were wrong, OSError where the client failed."""
-    equal, rows, said = ask(link, client, sent, cpu, mode, *more)
-    if not equal and (wrong := _complaints(said)):
+    """The rows of run(). Raises WrongIds for wrong ids, OSError if the client failed."""
+    equal, rows, said = run(link, client, sent, cpu, mode, *more)
+    if not equal and (wrong := _errors(said)):
         raise WrongIds(wrong[0])  # in the warm-up, perhaps
     if not rows or any(row["failure"] in BROKEN for row in rows):
         raise OSError(f"tokd-load: {said or 'no request was measured'}")
@@ -95,8 +95,8 @@ def load(
 def load_memif(
     appliance: Appliance, sent: Path, *options: object, timeout_s: float = LIMIT_S
 ) -> tuple[dict[str, Any], str]:
-    """By tokd-load-dpdk, which also reads the token ring: its report and its messages. WrongIds where
-    ids were wrong, in answers or in the ring; OSError where not all came to their end."""
+    """Run tokd-load-dpdk, which also reads the token ring: its report and its messages. Raises
+    WrongIds for wrong ids, in answers or in the ring, OSError if not all requests completed."""
     folder = appliance.socket.parent
     report = folder / "report.json"
     report.unlink(missing_ok=True)
@@ -113,7 +113,7 @@ def load_memif(
         raise OSError(f"tokd-load-dpdk ended with {done.returncode}: {said}\n{appliance.tail()}")
     found = json.loads(report.read_text())
     ring = found["ring"]
-    if (wrong := _complaints(said)) or ring["wrong"] or ring["doubled"]:
+    if (wrong := _errors(said)) or ring["wrong"] or ring["doubled"]:
         raise WrongIds(wrong[0] if wrong else f"in the token ring: {ring}")
     if done.returncode != 0 or not found["right"] == found["requests"] == ring["texts"]:
         raise OSError(
@@ -124,15 +124,14 @@ def load_memif(
 
 
 def answered(rows: Rows, counts: dict[str, int]) -> Iterator[tuple[int, int, int]]:
-    """Of each text whose ids were right its index, and the ns until its last and its first ids;
-    what has no answer is counted."""
+    """Index, ns to the last id and ns to the first id of each answered text; counts the others."""
     counts.update(dict.fromkeys(COUNTS, 0))
     for row in right(rows, counts):
         yield int(row["index"]), int(row["ns"]), int(row["first_ns"])
 
 
 def right(rows: Rows, counts: dict[str, int]) -> Iterator[dict[str, str]]:
-    """The rows whose ids were right; of the others, what `counts` has."""
+    """The answered rows; counts the others."""
     for row in rows:
         counts["sent-again"] += int(row["retransmits"])
         if failure := row["failure"]:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that run beside the demo or a test, stand still while asked to, and end with it."""
+"""Child processes that can be paused and that end with this one."""
 
 import os
 import signal
@@ -10,16 +10,16 @@ from typing import Self
 
 POLL_S = 0.02
 STOP_S = 20.0
-# In front of a command: it ends when this process does, however that ends.
+# Before a command: it ends when this process ends, however that happens.
 ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 
 
 class NotReady(Exception):
-    """A program did not come up; the message holds the end of what it said."""
+    """A program did not start; the message has the end of its output."""
 
 
 class Process:
-    """A child process whose output goes to a file. As a context it is ended when that is left."""
+    """A child process whose output goes to a file. Leaving the context stops it."""
 
     def __init__(self, name: str, command: list[str], log: Path, **env: str) -> None:
         self.name = name
@@ -47,10 +47,10 @@ class Process:
         return self.log.read_text(errors="replace")
 
     def wait_for(self, text: str, timeout_s: float) -> str:
-        """The line of its output with `text` in it, once it is there."""
+        """Wait for a line of output that contains `text`."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            running = self.running  # before its output is read: its last line counts
+            running = self.running  # asked before reading, so that the last line is seen
             for line in self.said().splitlines(keepends=True):
                 if text in line:
                     return line.rstrip("\n")
@@ -60,7 +60,7 @@ class Process:
         raise NotReady(f"{self.name} was not ready after {timeout_s:.0f} s:\n{self.tail()}")
 
     def wait_ready(self, timeout_s: float) -> str:
-        """As wait_for("ready:"), and ended if that line does not come."""
+        """As wait_for("ready:"); stops the process if the line does not come."""
         try:
             return self.wait_for("ready:", timeout_s)
         except BaseException:
@@ -71,7 +71,7 @@ class Process:
         return "\n".join(f"    {line}" for line in self.said().splitlines()[-lines:])
 
     def pause(self) -> None:
-        """Takes no CPU time from here on, until it goes on."""
+        """Stop it (SIGSTOP) until go_on()."""
         self.send_signal(signal.SIGSTOP)
         self._paused = True
 
@@ -90,7 +90,7 @@ class Process:
         self._child.send_signal(number)
 
     def stop(self, number: int = signal.SIGTERM) -> int:
-        """Ask it to end, and see to it. Its exit code."""
+        """End it by signal `number`, by SIGKILL if needed. Returns its exit code."""
         if self.running:
             self.send_signal(number)
             if self._paused:

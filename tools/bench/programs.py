@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the built programs are: in build/, or in the build folder that $TOKD_BUILD names."""
+"""Paths of the built programs, in build/ or in $TOKD_BUILD."""
 
 import os
 from pathlib import Path

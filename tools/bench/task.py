@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a task is: a folder with a task.py in it, in which these names stand (doc/reference/sweeps.md).
+"""A task is a folder with a task.py that defines these names (doc/reference/sweeps.md).
 
-HELP        one line
+HELP        stands above its table
 PARAMETERS  name: Choice or Number
 METRICS     name: Value or Distribution
 COUNTS      name: what is counted, such as timeouts; always shown beside the metrics
-CHECKS_IDS  True: what comes without ids that were compared is refused; False: it has none
-UNANSWERED  optional: those of COUNTS that are of requests without an answer
+CHECKS_IDS  True: a trial that compared no ids is refused; False: the task has no ids
+UNANSWERED  optional: the COUNTS that are requests without an answer
 
 prepare(context) -> state          once, before anything is timed
-run(state, parameters) -> raw      a trial; run(state, parameters, repeat) is told which, from 1 on
+run(state, parameters) -> raw      one trial; or run(state, parameters, repeat), repeat from 1
 report(state, parameters, raw) -> Report
 clean(state)                       once, also after a failure or a signal
 """
@@ -28,33 +28,33 @@ from bench.samples import UNITS, Samples
 
 NAME = re.compile(r"[a-z][a-z0-9-]*")
 FUNCTIONS = ("prepare", "run", "report", "clean")
-BETTER = ("lower", "higher", "neither")  # neither: it has no verdict
+BETTER = ("lower", "higher", "neither")  # neither: no verdict
 PERCENTILE = re.compile(r"p(\d{1,2}(?:\.\d{1,5})?)")
 
 
 class Missing(Exception):
-    """Raised by prepare() or run(): this cannot be measured here; the message says why."""
+    """Raised by prepare() or run(): cannot be measured here, for the reason in the message."""
 
 
 class WrongIds(Exception):
-    """Raised by any of them: ids were not the reference's. Nothing of the test is shown."""
+    """Raised by any of them: ids differ from the reference's. The test then has no figures."""
 
 
 def need(*programs: Path) -> None:
-    """Missing unless they are built."""
+    """Raises Missing unless the programs are built."""
     for program in programs:
         if not program.is_file():
             raise Missing(f"{program} is not built: run tools/setup")
 
 
 def need_tool(name: str, package: str) -> None:
-    """Missing unless a program of a Debian package is installed."""
+    """Raises Missing unless a program of a Debian package is installed."""
     if shutil.which(name) is None:
         raise Missing(f"{name} is not installed: apt-get install {package}")
 
 
 class TaskError(Exception):
-    """A task that does not keep to the protocol above."""
+    """A task that breaks the protocol above."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Choice:
     values: tuple[str, ...]
     help: str = ""
 
-    def complaint(self, value: object) -> str | None:
+    def error(self, value: object) -> str | None:
         if value in self.values and isinstance(value, str):
             return None
         return f"give one of {', '.join(self.values)}"
@@ -75,7 +75,7 @@ class Number:
     help: str = ""
     whole: bool = True
 
-    def complaint(self, value: object) -> str | None:
+    def error(self, value: object) -> str | None:
         kinds = (int,) if self.whole else (int, float)
         right = isinstance(value, kinds) and not isinstance(value, bool)
         if right and self.least <= value <= self.most:  # type: ignore[operator]
@@ -97,37 +97,36 @@ class Value:
 
 @dataclass(frozen=True)
 class Distribution:
-    """Many durations for each trial, of which a box asks for percentiles or the largest."""
+    """Many durations for each trial; a box selects percentiles or the maximum."""
 
     unit: str = "us"
     better: str = "lower"
     help: str = ""
-    of_answers: bool = True  # a request without one is longer than all of them
+    of_answers: bool = True  # a request without an answer counts as longer than all others
 
 
 @dataclass(frozen=True)
 class Report:
-    """What comes of a trial: all metrics and all counts that the task has."""
+    """The result of a trial: all metrics and all counts of the task."""
 
     values: dict[str, float] = field(default_factory=dict)
     samples: dict[str, Samples] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     ids_checked: int = 0
-    notes: list[str] = field(default_factory=list)  # what a reader must know; each told once
+    notes: list[str] = field(default_factory=list)  # printed once below the table
 
 
 @dataclass(frozen=True)
 class Context:
-    """What prepare() is told."""
+    """The argument of prepare()."""
 
     folder: Path  # for files, removed afterwards
     quick: bool
     tests: list[dict[str, Any]]  # parameters of each of this task's tests
-    say: Callable[[str], None]
-    corpora: Mapping[str, Path] = field(default_factory=dict)  # of one's own, by the values that
-    # the parameter `corpus` has then; none: those of tools/fetch-corpus
-    kept: Path | None = None  # a folder, perhaps not made yet, for what a sweep that goes on must
-    # find again; None: it does not go on
+    log: Callable[[str], None]
+    # The user's own corpora, by value of the parameter `corpus`; empty: those of tools/fetch-corpus
+    corpora: Mapping[str, Path] = field(default_factory=dict)
+    kept: Path | None = None  # a folder for what a resumed sweep needs; may not exist yet
 
 
 @dataclass(frozen=True)
@@ -156,11 +155,11 @@ class Task:
 
     @property
     def unanswered(self) -> list[str]:
-        """Of the counts, those of requests that have no answer, and so no latency."""
+        """The counts of requests without an answer, and so without a latency."""
         return sorted(getattr(self.module, "UNANSWERED", ()))
 
     def lacks(self, of: str) -> list[str]:
-        """What is counted and is not in a metric, since it has no end."""
+        """The counts of what a metric does not contain, because it never ended."""
         one = self.module.METRICS[of]
         return self.unanswered if isinstance(one, Distribution) and one.of_answers else []
 
@@ -168,7 +167,7 @@ class Task:
         return sum(counts[name] for name in self.lacks(of))
 
     def metric(self, text: str) -> Metric | str:
-        """What a box means by `text`, or what is wrong with it."""
+        """The metric that a box names by `text`, or an error message."""
         of, _, which = text.partition(" ")
         known = self.module.METRICS
         if of not in known:
@@ -190,8 +189,8 @@ class Task:
         told = "repeat" in inspect.signature(self.module.run).parameters
         return self.module.run(state, parameters, **({"repeat": repeat} if told else {}))
 
-    def complaint(self, report: Report) -> str | None:
-        """Does a report hold all that the task has, and nothing else?"""
+    def error(self, report: Report) -> str | None:
+        """Why a report has not exactly the task's metrics and counts; None: it has."""
         module = self.module
         values = {n for n, m in module.METRICS.items() if isinstance(m, Value)}
         samples = set(module.METRICS) - values
@@ -201,7 +200,7 @@ class Task:
             ("counts", set(report.counts), set(module.COUNTS)),
         ):
             if given != wanted:
-                return f"its report has {what} {sorted(given)}, and should have {sorted(wanted)}"
+                return f"its report has {what} {sorted(given)}, expected {sorted(wanted)}"
         return None
 
 
@@ -220,7 +219,7 @@ def load(name: str, path: Path) -> Task:
     module = importlib.util.module_from_spec(spec)
     try:
         spec.loader.exec_module(module)
-    except Exception as error:  # of a file that anybody may write
+    except Exception as error:  # a user's file can raise anything
         raise TaskError(f"{path}: {type(error).__name__}: {error}") from error
     lacks = [
         n

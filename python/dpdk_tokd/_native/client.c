@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-client for Python. Stable ABI of CPython 3.11. Ids leave as a bytearray, into which the
- * library wrote them and which numpy then wraps: they are not copied, except those given out
- * before the text is finished.
+ * libtokd-client for Python. Stable ABI of CPython 3.11. The library writes ids into a bytearray,
+ * which NumPy then wraps without a copy. Only ids returned before the text is finished are copied.
  *
- * The GIL is released in poll and wait. A client that is in one of them says so (`busy`), and
- * refuses a second thread. A request under way belongs to its client's set `pending`, so that its
- * text and its room for ids stay until the library is done with them.
+ * The GIL is released in poll and wait; `busy` then refuses a second thread. A request in flight is
+ * in its client's set `pending`, which keeps its text and its buffer for ids until the library is
+ * done with them.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -37,10 +36,10 @@ struct client {
 struct request {
 	PyObject_HEAD
 	struct tokd_request r;
-	Py_buffer text; /* of `text.obj`, while it is under way */
-	PyObject *ids;	/* bytearray of r.max_ids; NULL: given out whole */
-	uint32_t given; /* ids given out one by one */
-	PyObject *why;	/* str: what failed, and the remedy */
+	Py_buffer text;	      /* of `text.obj`, while it is under way */
+	PyObject *ids;	      /* bytearray of r.max_ids; NULL: given out whole */
+	uint32_t given;	      /* ids given out one by one */
+	PyObject *error_text; /* str: what failed, and the remedy */
 };
 
 /* ---- Request ---- */
@@ -72,7 +71,7 @@ request_dealloc(PyObject *self)
 	if (q->text.obj != NULL)
 		PyBuffer_Release(&q->text);
 	Py_XDECREF(q->ids);
-	Py_XDECREF(q->why);
+	Py_XDECREF(q->error_text);
 	free_object(self);
 }
 
@@ -130,7 +129,8 @@ static PyMemberDef request_members[] = {
 	MEMBER(request, "reason", T_INT, r.reason, "enum tokd_reason, with E_REFUSED"),
 	MEMBER(request, "error", T_INT, r.error, "errno, with E_NET"),
 	MEMBER(request, "stream_id", T_ULONGLONG, r.stream_id, "As in the token ring."),
-	MEMBER(request, "why", T_OBJECT, why, "What failed, and the remedy; None: nothing did."),
+	MEMBER(request, "error_text", T_OBJECT, error_text,
+		"What failed, and the remedy; None: nothing did."),
 	{0},
 };
 
@@ -310,8 +310,8 @@ take_news(struct client *c, struct request *q, PyObject *news)
 		c->server_vocab = q->r.vocab;
 	if (q->r.status < 0) {
 		tokd_client_describe(c->c, &q->r, error);
-		q->why = PyUnicode_DecodeUTF8(error, (Py_ssize_t)strlen(error), "replace");
-		if (q->why == NULL)
+		q->error_text = PyUnicode_DecodeUTF8(error, (Py_ssize_t)strlen(error), "replace");
+		if (q->error_text == NULL)
 			return false;
 	}
 	noted = PyList_Append(news, (PyObject *)q) == 0;
@@ -413,20 +413,21 @@ client_pending(PyObject *self, void *unused)
 }
 
 static PyMethodDef client_methods[] = {
-	{"submit", client_submit, METH_VARARGS, "Take a text on; it goes with the next turn."},
-	{"poll", client_poll, METH_NOARGS, "A turn without sleeping: the requests with news."},
+	{"submit", client_submit, METH_VARARGS, "Add a text; the next poll or wait sends it."},
+	{"poll", client_poll, METH_NOARGS,
+		"Send and receive without sleeping: the requests with news."},
 	{"wait", client_wait, METH_NOARGS,
-		"The same, but sleep until there are some, for at most 50 ms."},
-	{"cancel", client_cancel, METH_O, "Forget a request; nothing happens if it is finished."},
+		"The same, but sleep until there are some, at most 50 ms."},
+	{"cancel", client_cancel, METH_O, "Cancel a request; no effect if it is finished."},
 	{"stats", client_stats, METH_NOARGS, "(retransmits, polls, resends, server_vocab)."},
 	{"hooks", client_hooks, METH_NOARGS,
 		"For an event loop: (descriptor, whether to wait for writing, seconds until due)."},
-	{"close", client_close, METH_NOARGS, "Close the socket; requests under way are cancelled."},
+	{"close", client_close, METH_NOARGS, "Close the socket; requests in flight are cancelled."},
 	{0},
 };
 
 static PyGetSetDef client_getset[] = {
-	{"pending", client_pending, NULL, "Requests under way.", NULL},
+	{"pending", client_pending, NULL, "The number of requests in flight.", NULL},
 	{0},
 };
 

@@ -22,7 +22,7 @@ class Request:
     reason: int
     error: int
     stream_id: int
-    why: str | None
+    error_text: str | None
     @property
     def finished(self) -> bool: ...
     def take(self) -> tuple[int, bytearray] | None: ...

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * libtokd-reader for Python. Stable ABI of CPython 3.11. Ids are not copied: a Range lends the
- * ring's memory as a read-only buffer, each view of it keeps the Range, each Range keeps its
- * Reader, and the last of them unmaps the rings.
+ * libtokd-reader for Python. Stable ABI of CPython 3.11. Ids are not copied: a Range exports the
+ * ring's memory as a read-only buffer. A view keeps its Range, a Range keeps its Reader, and the
+ * last of them unmaps the rings.
  *
- * The GIL is released while attaching. No other function here waits, so that it guards a Reader
- * and its Ranges: a range may be released by another thread than the one that reads.
+ * The GIL is released while attaching only, so it guards a Reader and its Ranges: another thread
+ * than the reading one may release a range.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -48,7 +48,7 @@ raise_as(int code, int sys_errno, const char *text, uint64_t lost_bytes, bool ov
 		 *error = NULL;
 
 	if (errors != NULL && why != NULL)
-		error = PyObject_CallMethod(errors, "of", "iiOKO", code, sys_errno, why,
+		error = PyObject_CallMethod(errors, "from_code", "iiOKO", code, sys_errno, why,
 			(unsigned long long)lost_bytes, overwritten ? Py_True : Py_False);
 	if (error != NULL)
 		PyErr_SetObject((PyObject *)Py_TYPE(error), error);
@@ -183,14 +183,13 @@ range_flag(PyObject *o, void *mask)
 
 static PyMethodDef range_methods[] = {
 	{"hold", range_hold, METH_NOARGS,
-		"Keep the range until release(). What is held, and all after it, stays in the ring:\n"
-		"hold for too long and the appliance drops the reader."},
+		"Keep the range until release(). It and everything after it stays in the ring: if\n"
+		"held too long, the appliance drops the reader."},
 	{"release", range_release, METH_NOARGS,
-		"Let go of `tokens`. A second call does nothing.\n\n"
-		"True: what was read was intact. A tap gets False if it was overwritten meanwhile. A\n"
-		"registered reader is not overwritten, or gets RingDropped: it had been dropped\n"
-		"before, and the ids may have been overwritten while they were used. False, too, when\n"
-		"the reader was closed before: there was nobody left to let go of anything."},
+		"Release `tokens`. A second call does nothing.\n\n"
+		"True: what was read was valid. False: a tap's range was overwritten meanwhile, or the\n"
+		"reader was closed before. RingDropped: a registered reader was dropped before, so the\n"
+		"ids may have been overwritten while they were used."},
 	{0},
 };
 
@@ -205,9 +204,9 @@ static PyGetSetDef range_getset[] = {
 	FLAG("aborted", TOKR_ABORT,
 		"The stream failed, see `reason`: its ids so far are not those of a whole text."),
 	{"intact", range_intact, NULL,
-		"Whether all that was read from `tokens` up to now is what was published.\n\n"
-		"Of a registered reader it is, until the appliance drops it. A tap asks after each\n"
-		"use. When the reader is closed nobody can say, which is no.",
+		"Whether everything read from `tokens` so far was valid.\n\n"
+		"True for a registered reader until the appliance drops it. A tap checks it after\n"
+		"each use. False if the reader is closed.",
 		NULL},
 	{"_released", range_released, NULL, "`tokens` may be overwritten.", NULL},
 	{0},
@@ -215,10 +214,10 @@ static PyGetSetDef range_getset[] = {
 
 static PyMemberDef range_members[] = {
 	MEMBER(range, "stream_id", T_ULONGLONG, rec.stream_id,
-		"As the client chose it: unique only together with client and `epoch`."),
+		"The client's number: unique only together with client and `epoch`."),
 	MEMBER(range, "serial", T_ULONGLONG, rec.serial, "Unique among the streams of one worker."),
 	MEMBER(range, "instance", T_ULONGLONG, rec.instance,
-		"Which start of dpdk-tokd published it: `serial` says nothing beyond it."),
+		"The run of dpdk-tokd that published it; `serial` is unique within it."),
 	MEMBER(range, "epoch", T_UINT, rec.epoch, "The client's."),
 	MEMBER(range, "first", T_UINT, rec.first, "Index of the first id within its stream."),
 	MEMBER(range, "vocab", T_UINT, rec.vocab, "Checksum of the vocabulary."),
@@ -227,7 +226,7 @@ static PyMemberDef range_members[] = {
 	MEMBER(range, "position", T_ULONGLONG, rec.position,
 		"In the worker's ring: bytes since its start."),
 	MEMBER(range, "lost_bytes", T_ULONGLONG, rec.lost_bytes,
-		"Of a tap: so many bytes of this worker's ring, just before this range, it missed."),
+		"Bytes of this worker's ring that a tap missed just before this range."),
 	MEMBER(range, "t_rx", T_ULONGLONG, rec.t_rx,
 		"TSC ticks when the worker took the packet from its queue."),
 	MEMBER(range, "t_publish", T_ULONGLONG, rec.t_publish,
@@ -397,9 +396,8 @@ reader_instance(PyObject *o, void *unused)
 }
 
 static PyMethodDef reader_methods[] = {
-	{"next", reader_next, METH_NOARGS, "The next range or None; releases the one before it."},
-	{"close", reader_close, METH_NOARGS,
-		"Detach; the rings stay mapped while views are about."},
+	{"next", reader_next, METH_NOARGS, "The next range or None; releases the previous one."},
+	{"close", reader_close, METH_NOARGS, "Detach; the rings stay mapped while views exist."},
 	{"rings", reader_rings, METH_NOARGS,
 		"((worker, lcore, vocab, data_bytes, tsc_hz), (worker, overruns, bytes, ranges)) of "
 		"each."},
@@ -407,13 +405,13 @@ static PyMethodDef reader_methods[] = {
 };
 
 static PyGetSetDef reader_getset[] = {
-	{"instance", reader_instance, NULL, "Which start of dpdk-tokd it is attached to.", NULL},
+	{"instance", reader_instance, NULL, "The run of dpdk-tokd that it is attached to.", NULL},
 	{0},
 };
 
 static PyMemberDef reader_members[] = {
 	{"gone", T_BOOL, offsetof(struct reader, gone), READONLY,
-		"The appliance has ended, and all it published was given out."},
+		"The appliance has ended, and all its ranges were returned."},
 	{"closed", T_BOOL, offsetof(struct reader, closed), READONLY, "close() was called."},
 	{0},
 };

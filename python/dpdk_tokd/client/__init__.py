@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Text to ids by an appliance, over UDP. Uses _native/, and tokenizer/ for types.
+"""Clients of an appliance: text to ids over UDP. Uses _native/, and tokenizer/ for types.
 
-AsyncClient is in client/aio.py, which imports asyncio: `dpdk_tokd` does when it is first used.
+AsyncClient is in client/aio.py, which imports asyncio: `dpdk_tokd` imports it on first use.
 """
 
 from .client import Client

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The client for asyncio: any number of texts at once on one socket, by libtokd-client's hooks for
-an event loop (its socket, and when it is to be called next)."""
+"""The client for asyncio: any number of texts at once on one socket. It drives libtokd-client from
+the event loop, by its file descriptor and its next deadline."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ CLOSED = "the client was closed"
 class AsyncClient:
     """Sends texts to an appliance and returns their ids, for tasks of one event loop.
 
-    Any number of tasks may call it at once. A call that is cancelled, or a stream that is left, is
-    forgotten; the others go on. Counters are those of `Client`.
+    Any number of tasks may call it at once. A cancelled call, or a stream that is closed early, does
+    not affect the others. Counters are those of `Client`.
     """
 
     def __init__(
@@ -36,22 +36,21 @@ class AsyncClient:
         timeout: float = 5.0,
         in_flight: int = IN_FLIGHT,
     ) -> None:
-        """As `Client`. The socket is opened by the first text, or by `async with`; OSError is raised
-        there.
+        """As `Client`. The first text, or `async with`, opens the socket and may raise OSError.
 
-        in_flight: texts under way at once, 1 to 65536; further calls wait for their turn.
+        in_flight: texts in flight at once, 1 to 65536; further calls wait.
         """
         if not 1 <= in_flight <= REQUESTS_MAX:
             raise ValueError(f"in_flight={in_flight}: give 1 to {REQUESTS_MAX}")
         self._arguments = (host, port, vocab, timeout, in_flight)
-        self._room = asyncio.Semaphore(in_flight)
+        self._slots = asyncio.Semaphore(in_flight)
         self._opening = asyncio.Lock()
         self._loop: asyncio.AbstractEventLoop
         self._client: native.Client | None = None
         self._closed = False
-        self._writing = False  # the kernel had no room: the loop says when it has
+        self._writing = False  # the socket is full: waiting until it is writable
         self._waiting: dict[native.Request, asyncio.Future[None]] = {}
-        self._soon: asyncio.Handle | None = None  # a turn that is about to be
+        self._scheduled: asyncio.Handle | None = None  # a call of _run_due
         self._timer: asyncio.TimerHandle | None = None
 
     @property
@@ -76,10 +75,10 @@ class AsyncClient:
     async def tokenize(self, text: Text) -> Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own. Errors as in `Client.tokenize`."""
         client = await self._open()
-        async with self._room:
+        async with self._slots:
             request = self._submit(client, text, False)
             try:
-                await self._news_of(request)
+                await self._wait_for_news(request)
             finally:
                 client.cancel(request)
         check(request)
@@ -88,11 +87,11 @@ class AsyncClient:
     async def tokenize_stream(self, text: Text) -> AsyncIterator[tuple[int, Ids]]:
         """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
 
-        Errors as in `Client.tokenize`, also after ids have been given out. Whoever leaves it early
-        and wants it forgotten at once uses `contextlib.aclosing`.
+        Errors as in `Client.tokenize`, also after some ids. Use `contextlib.aclosing` to cancel the
+        text at once when leaving early.
         """
         client = await self._open()
-        async with self._room:
+        async with self._slots:
             request = self._submit(client, text, True)
             try:
                 while True:
@@ -101,17 +100,17 @@ class AsyncClient:
                     elif request.finished:
                         break
                     else:
-                        await self._news_of(request)
+                        await self._wait_for_news(request)
             finally:
                 client.cancel(request)
         check(request)
 
     async def close(self) -> None:
-        """Close the socket. Texts under way fail with ConnectionAbortedError."""
-        for handle in (self._soon, self._timer):
+        """Close the socket. Texts in flight fail with ConnectionAbortedError."""
+        for handle in (self._scheduled, self._timer):
             if handle is not None:
                 handle.cancel()
-        self._soon = self._timer = None
+        self._scheduled = self._timer = None
         if self._client is not None:
             if not self._closed:
                 descriptor, _, _ = self._client.hooks()
@@ -134,7 +133,7 @@ class AsyncClient:
         await self.close()
 
     async def _open(self) -> native.Client:
-        """The library's client, which resolves the name on a thread of the loop's."""
+        """The library's client, opened in a thread because it resolves the name."""
         async with self._opening:
             if self._client is None and not self._closed:
                 self._loop = asyncio.get_running_loop()
@@ -143,36 +142,36 @@ class AsyncClient:
                     client.close()
                 else:
                     self._client = client
-                    self._loop.add_reader(client.hooks()[0], self._turn)
+                    self._loop.add_reader(client.hooks()[0], self._run_due)
         if self._client is None or self._closed:
             raise ConnectionAbortedError(CLOSED)
         return self._client
 
     def _submit(self, client: native.Client, text: Text, stream: bool) -> native.Request:
         request = client.submit(text, stream)
-        if self._soon is None:  # one turn for all texts that are begun meanwhile
-            self._soon = self._loop.call_soon(self._turn)
+        if self._scheduled is None:  # once for all texts submitted until then
+            self._scheduled = self._loop.call_soon(self._run_due)
         return request
 
-    async def _news_of(self, request: native.Request) -> None:
+    async def _wait_for_news(self, request: native.Request) -> None:
         future = self._waiting[request] = self._loop.create_future()
         try:
             await future
         finally:
             del self._waiting[request]
 
-    def _turn(self) -> None:
-        """Receive, do what is due, send, wake who has news, and set the clock."""
-        if self._soon is not None:
-            self._soon.cancel()
-            self._soon = None
+    def _run_due(self) -> None:
+        """Receive, do what is due, send, wake tasks with news, and set the timer."""
+        if self._scheduled is not None:
+            self._scheduled.cancel()
+            self._scheduled = None
         client = self._client
         if client is None or self._closed:
             return
         self._wake(client.poll())
         descriptor, writing, due = client.hooks()
         if writing and not self._writing:
-            self._loop.add_writer(descriptor, self._turn)
+            self._loop.add_writer(descriptor, self._run_due)
         elif self._writing and not writing:
             self._loop.remove_writer(descriptor)
         self._writing = writing
@@ -186,13 +185,13 @@ class AsyncClient:
                 future.set_result(None)
 
     def _set_timer(self, at: float) -> None:
-        """One that rings early does no harm, and is cheaper than one set anew at each turn."""
+        """An early timer is harmless, and cheaper than setting a new one each time."""
         if self._timer is not None:
             if self._timer.when() <= at:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_at(at, self._rang)
+        self._timer = self._loop.call_at(at, self._on_timer)
 
-    def _rang(self) -> None:
+    def _on_timer(self) -> None:
         self._timer = None
-        self._turn()
+        self._run_due()

@@ -13,18 +13,18 @@ from ..tokenizer.tokenizer import Text
 from .errors import array_of, check, opened
 
 IN_FLIGHT = 64
-REQUESTS = 1024  # under way at once: those of tokenize_many, and streams that are not read
+REQUESTS = 1024  # in flight at once: those of tokenize_many, and streams that are not read
 
 
 class Client(Closing):
     """Sends texts to an appliance and returns their ids.
 
     One thread at a time: a second one gets RuntimeError. The GIL is released while it waits, and
-    signals are looked at every 50 ms.
+    signals are checked every 50 ms.
 
     `retransmits` counts packets of text sent again, `polls` packets without text, `resends` texts
-    that were begun again. `server_vocab` is the checksum of the vocabulary that was used, 0 before
-    the first reply. `stream_id` is that of the latest text in the token ring.
+    started again. `server_vocab` is the checksum of the vocabulary used, 0 before the first reply.
+    `stream_id` is that of the latest text in the token ring.
     """
 
     def __init__(
@@ -36,14 +36,13 @@ class Client(Closing):
         timeout: float = 5.0,
         stream: bool = False,
     ) -> None:
-        """Speak to the appliance at `host`, a name or an IPv4 or IPv6 address.
+        """Connect to the appliance at `host`, a name or an IPv4 or IPv6 address.
 
-        vocab: checksum of the vocabulary that shall be used (`Tokenizer.checksum`); 0: whichever
-        the appliance has.
+        vocab: checksum of the vocabulary to use (`Tokenizer.checksum`); 0: the appliance's default.
         timeout: seconds without any progress, at most a day, after which a text fails with
         TimeoutError.
-        stream: ask for each id as soon as it is certain, also in `tokenize`.
-        OSError: the name or address cannot be used; ValueError: an argument out of its range.
+        stream: get each id as soon as it is certain, also in `tokenize`.
+        OSError: the name or address cannot be used; ValueError: an argument out of range.
         """
         self._stream = stream
         self._client = opened(host, port, vocab, timeout, REQUESTS)
@@ -68,16 +67,16 @@ class Client(Closing):
     def tokenize(self, text: Text) -> Ids:
         """Ids of `text`: uint32, shape (n,), the caller's own.
 
-        Text is a str, or bytes of UTF-8. TokdError: the appliance refused it, or ids do not agree
-        with their CRC32C; TimeoutError: nothing moved for `timeout` seconds; OSError: the host
-        cannot be reached, or nothing listens there, or the client was closed; ValueError: a str
-        with a surrogate, or a text of 4 GiB or more; RuntimeError: 1024 texts are under way.
+        Text is a str, or UTF-8 bytes. TokdError: the appliance refused it, or the ids do not match
+        their CRC32C; TimeoutError: nothing moved for `timeout` seconds; OSError: the host cannot be
+        reached, nothing listens there, or the client was closed; ValueError: a str with a surrogate,
+        or a text of 4 GiB or more; RuntimeError: 1024 texts are in flight.
         """
         return self._ids(self._client.submit(text, self._stream))
 
     def tokenize_many(self, texts: Iterable[Text], in_flight: int = IN_FLIGHT) -> list[Ids]:
-        """Ids of each text, in the order of the texts, of which up to `in_flight`, and 1024, are
-        under way at once. Errors as in `tokenize`; the first one ends it."""
+        """Ids of each text, in the order of the texts, with up to `in_flight` texts (at most 1024)
+        in flight. Errors as in `tokenize`; the first one ends it."""
         if in_flight < 1:
             raise ValueError(f"in_flight={in_flight}: give at least 1")
         most = min(in_flight, REQUESTS)
@@ -97,8 +96,7 @@ class Client(Closing):
     def tokenize_stream(self, text: Text) -> Iterator[tuple[int, Ids]]:
         """Ids of `text` in order as they arrive: (index of the first, uint32 of shape (n,)).
 
-        Errors as in `tokenize`, also after ids have been given out. One that is left is forgotten
-        when the iterator is closed.
+        Errors as in `tokenize`, also after some ids. Closing the iterator cancels the text.
         """
         request = self._client.submit(text, True)
         try:
@@ -114,7 +112,7 @@ class Client(Closing):
             self._client.cancel(request)
 
     def close(self) -> None:
-        """Close the socket. A text under way fails with ConnectionAbortedError."""
+        """Close the socket. A text in flight fails with ConnectionAbortedError."""
         self._client.close()
 
     def _ids(self, request: native.Request) -> Ids:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong with a client: the library's errors as Python's."""
+"""Errors of a client: the library's errors as Python exceptions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ TIMEOUT_MAX_S = 86400
 
 
 class TokdError(RuntimeError):
-    """The appliance refused a text or failed at it. `reason` says why, the message what to do."""
+    """The appliance refused a text, or the text failed. `reason` says why; the message has the
+    remedy."""
 
     def __init__(self, message: str, reason: Reason = Reason.NONE) -> None:
         super().__init__(message)
@@ -24,7 +25,7 @@ class TokdError(RuntimeError):
 
 
 def opened(host: str, port: int, vocab: int, timeout: float, requests: int) -> native.Client:
-    """The library's client. ValueError: an argument out of its range; otherwise OSError."""
+    """The library's client. Raises ValueError for an argument out of range, otherwise OSError."""
     if not 0 < timeout <= TIMEOUT_MAX_S:
         raise ValueError(f"timeout={timeout}: give seconds above 0, at most {TIMEOUT_MAX_S}")
     try:
@@ -36,8 +37,8 @@ def opened(host: str, port: int, vocab: int, timeout: float, requests: int) -> n
 
 
 def check(request: native.Request) -> None:
-    """Raise what a finished request failed with."""
-    status, why = request.status, request.why or "the client was closed"
+    """Raise the error of a finished request, if it failed."""
+    status, why = request.status, request.error_text or "the client was closed"
     if status == native.OK:
         return
     if status == native.E_TIMEOUT:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Embeddings that tokd-gpu on this host makes, read in place. Uses _native/ and ring/."""
+"""Reads embeddings of tokd-gpu on this host in place. Uses _native/ and ring/."""
 
 from .embedding import Embedding
 from .layout import EmbeddingStatus

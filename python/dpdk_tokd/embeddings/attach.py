@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Attaching to tokd-gpu as a holder: one request, one answer with descriptors, the farewell."""
+"""Attaches to tokd-gpu as a holder: one request, one answer with descriptors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import socket
 from dataclasses import dataclass
 
 from ..ring.errors import RingError, RingRefused
-from .asking import ask, map_whole
 from .layout import (
     CURSOR_BYTES,
     DATA_OFFSET,
@@ -24,11 +23,12 @@ from .layout import (
     Outputs,
     Reply,
 )
+from .request import map_whole, request
 
 
 @dataclass(slots=True)
 class Attached:
-    """What a holder has of its agent."""
+    """A holder's connection and mappings."""
 
     socket: socket.socket  # non-blocking
     reply: Reply
@@ -43,12 +43,12 @@ def attach(path: str, timeout: float) -> Attached:
 
     OSError: no such socket, no permission, or no answer in time; RingRefused; RingError.
     """
-    request = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
-    with ask(path, request, REP.size, 3, timeout) as (s, reply, fds):
-        return _take(s, reply, fds, path)
+    message = REQ.pack(HOLD_MAGIC, VERSION, 0, 0)
+    with request(path, message, REP.size, 3, timeout) as (s, reply, fds):
+        return _parse_reply(s, reply, fds, path)
 
 
-def _take(s: socket.socket, data: bytes, fds: array.array[int], path: str) -> Attached:
+def _parse_reply(s: socket.socket, data: bytes, fds: array.array[int], path: str) -> Attached:
     if not data:
         raise RingRefused(f"{path}: closed without an answer: see what tokd-gpu printed")
     if len(data) != REP.size:

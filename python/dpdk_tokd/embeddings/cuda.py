@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Outputs in GPU memory of another process, by CUDA IPC.
 
-Needs libcudart of CUDA 12 or 13 and the GPU that tokd-gpu uses. Not run where this was written:
-no machine of the project's has a GPU.
+Needs libcudart of CUDA 12 or 13 and the GPU that tokd-gpu uses. Not run on a GPU yet.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ from collections.abc import Iterator
 from ..ring.errors import RingError
 
 LAZY_PEER_ACCESS = 1
-PROPERTIES_ROOM = 8192  # struct cudaDeviceProp is about 1 KB, and another in every major version,
-UUID_OFFSET = 256  # ... but begins with name and UUID in all of them
+PROPERTIES_ROOM = 8192  # struct cudaDeviceProp has about 1 KB and differs between major versions,
+UUID_OFFSET = 256  # ... but always begins with name and UUID
 
 
 class _IpcHandle(ctypes.Structure):
@@ -42,9 +41,8 @@ def _runtime() -> ctypes.CDLL:
 class CudaOutputs:
     """The outputs' address in this process, until closed.
 
-    The GPU is named by its UUID; `device` is its number here, which CUDA_VISIBLE_DEVICES may have
-    made another one than tokd-gpu's. CUDA IPC has no read-only mapping: whoever
-    holds can write the rows of others, and must not.
+    The GPU is identified by its UUID; `device` is its number in this process, which may differ from
+    tokd-gpu's by CUDA_VISIBLE_DEVICES. CUDA IPC has no read-only mapping: do not write to the rows.
     """
 
     def __init__(self, ipc: bytes, gpu: bytes) -> None:
@@ -60,7 +58,7 @@ class CudaOutputs:
             _IpcHandle,
             ctypes.c_uint,
         ]
-        with self._its_device():
+        with self._current_device():
             self._check(
                 self._cuda.cudaIpcOpenMemHandle(ctypes.byref(pointer), handle, LAZY_PEER_ACCESS),
                 "cudaIpcOpenMemHandle",
@@ -68,7 +66,7 @@ class CudaOutputs:
             self.address = int(pointer.value or 0)
 
     def _number_of(self, gpu: bytes) -> int:
-        """What the GPU of this UUID is called here."""
+        """The number of the GPU with this UUID in this process."""
         n = ctypes.c_int()
         self._check(self._cuda.cudaGetDeviceCount(ctypes.byref(n)), "cudaGetDeviceCount")
         properties = ctypes.create_string_buffer(PROPERTIES_ROOM)
@@ -88,8 +86,8 @@ class CudaOutputs:
             raise RingError(f"{what}: {text}")
 
     @contextlib.contextmanager
-    def _its_device(self) -> Iterator[None]:
-        """The calling thread's current device is the outputs'; then again what it was."""
+    def _current_device(self) -> Iterator[None]:
+        """Make the outputs' GPU the calling thread's current device; restores it afterwards."""
         before = ctypes.c_int()
         self._check(self._cuda.cudaGetDevice(ctypes.byref(before)), "cudaGetDevice")
         self._check(self._cuda.cudaSetDevice(self.device), f"cudaSetDevice({self.device})")
@@ -99,12 +97,12 @@ class CudaOutputs:
             self._check(self._cuda.cudaSetDevice(before.value), f"cudaSetDevice({before.value})")
 
     def synchronize(self) -> None:
-        """Kernels of this process that read rows have ended, whichever thread asks."""
-        with self._its_device():
+        """Wait until kernels of this process that read rows have ended."""
+        with self._current_device():
             self._check(self._cuda.cudaDeviceSynchronize(), "cudaDeviceSynchronize")
 
     def close(self) -> None:
         address, self.address = self.address, 0
         if address:
-            with self._its_device():
+            with self._current_device():
                 self._cuda.cudaIpcCloseMemHandle(ctypes.c_void_p(address))

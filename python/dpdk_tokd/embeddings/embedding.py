@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One embedding as a holder has it: rows where the consumer wrote them, without a copy."""
+"""One embedding: rows where the consumer wrote them, without a copy."""
 
 from __future__ import annotations
 
@@ -25,15 +25,14 @@ DL_CPU, DL_CUDA = 1, 2
 
 
 class _Lease:
-    """Keeps an embedding from being given back, and its memory mapped, while another library has
-    its rows."""
+    """Keeps an embedding and its mapping while another library uses the rows."""
 
     __slots__ = ("_embedding", "_memory")
 
     def __init__(self, embedding: Embedding) -> None:
         self._embedding = embedding
         self._memory = embedding._reader._memory()
-        # A set: it dies in any thread, or in the middle of anything, and counting is not atomic.
+        # A set: __del__ may run in any thread at any time, and counting is not atomic.
         embedding._leases.add(id(self))
 
     def __del__(self) -> None:
@@ -44,15 +43,15 @@ class _Lease:
 class Embedding:
     """Rows [first, first + len(self)) of one text.
 
-    `array` is the consumer's own memory, read-only, of shape (rows, dimension). It stands until
-    the embedding is released: by the reader when it goes on to the next one, unless `hold()` was
-    called, or by `release()`. Reading an array kept beyond that shows whatever came to lie there.
+    `array` is the consumer's own memory, read-only, of shape (rows, dimension). It is valid until
+    the embedding is released: when the reader continues, unless `hold()` was called, or by
+    `release()`. An array kept beyond that may show other data.
 
-    Other libraries take the rows by DLPack, as in `torch.from_dlpack(embedding)`: what they make
-    of them keeps the embedding from being given back until it is gone. It must not be written to.
+    Other libraries take the rows by DLPack, as in `torch.from_dlpack(embedding)`. Their object keeps
+    the embedding until it is deleted. Do not write to it.
 
-    A text is named by `instance`, `worker` and `request`. After an agent or an appliance was
-    restarted, rows of a text may come again: with the same names, and the same `first`.
+    `instance`, `worker` and `request` identify a text. After a restart of the agent or the appliance
+    rows of a text may come again, with the same identity and the same `first`.
     """
 
     __slots__ = ("_array", "_entry", "_held", "_leases", "_position", "_reader", "_released")
@@ -68,16 +67,16 @@ class Embedding:
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """A view of the outputs: float32, float16, or for bfloat16, which numpy has not, its bits
-        as uint16. RingError once released, and when the rows are in GPU memory."""
+        """A view of the outputs: float32, float16, or for bfloat16, which NumPy lacks, its bits as
+        uint16. Raises RingError after release, and if the rows are in GPU memory."""
         if self._array is None:
-            self._check_there()
+            self._check_not_released()
             self._array = self._reader._view(self._entry)
         return self._array
 
     @property
     def instance(self) -> int:
-        """Which start of dpdk-tokd the text came from."""
+        """The run of dpdk-tokd that the text came from."""
         return self._entry.instance
 
     @property
@@ -91,12 +90,12 @@ class Embedding:
 
     @property
     def producer(self) -> int:
-        """Place in the GPU ring that the text came by."""
+        """Number of the producer in the GPU ring."""
         return self._entry.producer
 
     @property
     def epoch(self) -> int:
-        """Of the place: another after its producer was another."""
+        """Changes when another producer takes that number."""
         return self._entry.epoch
 
     @property
@@ -116,7 +115,7 @@ class Embedding:
 
     @property
     def aborted(self) -> bool:
-        """The text failed: no more of it comes, and these are no rows of it."""
+        """The text failed: no more comes, and this has no rows."""
         return bool(self._entry.flags & ABORT)
 
     @property
@@ -130,12 +129,12 @@ class Embedding:
 
     @property
     def visible_ns(self) -> int:
-        """The consumer's clock when it saw the ids, and"""
+        """The consumer's clock when it saw the ids."""
         return self._entry.visible
 
     @property
     def embedded_ns(self) -> int:
-        """... when the rows were written. Only their difference means something."""
+        """The consumer's clock when the rows were written. Only differences are meaningful."""
         return self._entry.embedded
 
     @property
@@ -145,11 +144,10 @@ class Embedding:
 
     @property
     def intact(self) -> bool:
-        """Whether all that was read up to now is what was written. It is, until the agent drops
-        this holder."""
-        return self._reader._stands(self._position)
+        """Whether everything read so far was valid. True until the agent drops this holder."""
+        return self._reader._is_valid(self._position)
 
-    def _check_there(self) -> None:
+    def _check_not_released(self) -> None:
         if self._released:
             raise RingError("the embedding was released: its rows may be overwritten; hold() it")
 
@@ -170,9 +168,9 @@ class Embedding:
     ) -> object:
         """The rows for another library. `stream` needs nothing: they were written before this
         embedding was handed out."""
-        self._check_there()
+        self._check_not_released()
         if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
-            raise BufferError("rows are given where they are: copy them after that")
+            raise BufferError("rows are given in place: copy them afterwards")
         dtype = self._reader.dtype
         return libtok.dlpack(
             _Lease(self),
@@ -187,15 +185,14 @@ class Embedding:
 
     @property
     def __cuda_array_interface__(self) -> dict[str, object]:
-        """Version 3 (numba's). bfloat16, which it has not, is the bits as uint16.
+        """Version 3 (numba's). bfloat16, which it lacks, is its bits as uint16.
 
-        Asking for it holds the embedding: nobody says when what is made of it is gone, and kernels
-        read on while the reader goes on. `release()` it when the last of them was launched; it
-        waits for them. DLPack, where a library has it, does that by itself.
+        Reading this attribute holds the embedding, because the user's end is not reported. Call
+        `release()` after the last kernel was launched; it waits for them. DLPack does that by itself.
         """
         if self._reader.cuda_device is None:
             raise AttributeError("the rows are in host memory: see array")
-        self._check_there()
+        self._check_not_released()
         self.hold()
         return {
             "shape": (len(self), self._reader.dim),
@@ -206,17 +203,17 @@ class Embedding:
         }
 
     def hold(self) -> Self:
-        """Keep it until `release()`. What is held, and all after it, takes outputs: hold for too
-        long and the agent drops this holder."""
+        """Keep it until `release()`. It and everything after it occupies outputs: if held too long,
+        the agent drops this holder."""
         self._held = True
         return self
 
     def release(self) -> None:
-        """Let go of the rows. A second call does nothing.
+        """Release the rows. A second call does nothing.
 
-        Rows in GPU memory are given back when all that this process has launched on that GPU has
-        ended (cudaDeviceSynchronize): with kernels in flight it waits for them. To wait less often,
-        hold several and release the oldest last: they are given back together.
+        For rows in GPU memory it waits until all kernels of this process on that GPU have ended
+        (cudaDeviceSynchronize). To wait less often, hold several and release the oldest last: they
+        are released together.
         """
         if not self._released:
             self._released = True

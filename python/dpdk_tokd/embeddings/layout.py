@@ -41,10 +41,10 @@ class Dtype(enum.IntEnum):
 
 
 class EmbeddingStatus(enum.IntEnum):
-    """enum tokg_status of gpu_ring.h, as far as holders see it."""
+    """enum tokg_status of gpu_ring.h, the part that holders see."""
 
     OK = 1
-    BADID = 5  # an id beyond the table: zeros where it stood
+    BADID = 5  # an id beyond the table: a row of zeros
     BADPOS = 6  # a position beyond the table
 
 
@@ -90,5 +90,5 @@ class Reply(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """What a refusal or a farewell says in words."""
+        """The text of a refusal or of the last message."""
         return self.message.split(b"\0")[0].decode("utf-8", "replace")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A holder of tokd-gpu's embeddings."""
+"""Reads tokd-gpu's embeddings as a holder."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .._native import libtok
-from .._waiting import Waiting
+from .._polling import PollingReader
 from ..ring.errors import RingDropped, RingError
 from .attach import Attached, attach
 from .cuda import CudaOutputs
@@ -31,30 +31,29 @@ from .layout import (
 )
 
 ATTACH_TIMEOUT_S = 5.0
-LIVENESS_POLLS = 1024  # between looks at the socket while there is always something to read
+LIVENESS_POLLS = 1024  # between checks of the socket while there is always something to read
 
 
-class EmbeddingReader(Waiting[Embedding]):
-    """A holder of the embeddings of a tokd-gpu on this host.
+class EmbeddingReader(PollingReader[Embedding]):
+    """Reads the embeddings of a tokd-gpu on this host.
 
         with EmbeddingReader("/run/tokd-gpu-subscribers.sock") as reader:
             for e in reader:
                 use(e.request, e.first, e.array)
 
-    The agent waits for a holder, whose views therefore stand until released, and drops it when it
-    keeps the outputs full for too long (`RingDropped`). Going on to the next embedding releases
-    the one before it; `Embedding.hold()` prevents that. It sees what is handed out after it
-    attached, of all clients: rows of one worker in the order in which they were posted. One
-    thread at a time.
+    The agent does not overwrite what a holder holds, and drops the holder if it keeps the outputs
+    full for too long (`RingDropped`). Continuing releases the previous embedding;
+    `Embedding.hold()` prevents that. It sees embeddings of all clients handed out after it attached,
+    those of one worker in the order of posting. One thread at a time.
     """
 
     def __init__(self, path: str | os.PathLike[str], timeout: float | None = None) -> None:
         """Attach to the holders' socket at `path`.
 
-        timeout: seconds that iteration waits for the next embedding before TimeoutError; None: for
-        ever. Attaching itself waits for 5 s at most. OSError: no such socket, or no permission;
-        RingRefused: for example, all places are taken; RingError: something is not as
-        embeddings.h says, or the rows are in GPU memory and this process cannot open it.
+        timeout: seconds that iteration waits for the next embedding before TimeoutError; None: no
+        limit. Attaching itself waits for at most 5 s. OSError: no such socket, or no permission;
+        RingRefused: for example, all holders' slots are taken; RingError: the answer violates
+        embeddings.h, or the rows are in GPU memory that this process cannot open.
         """
         self._path = os.fspath(path)
         self._timeout = timeout
@@ -79,25 +78,25 @@ class EmbeddingReader(Waiting[Embedding]):
             try:
                 self._cuda = CudaOutputs(reply.ipc, reply.uuid)
             except BaseException:
-                self.close()  # else it is a holder that never lets go, and producers wait for it
+                self.close()  # otherwise producers would wait for this holder
                 raise
         elif self._a.outputs is not None:
             self._memory_address = np.frombuffer(self._a.outputs, np.uint8).ctypes.data
 
     @property
     def cuda_device(self) -> int | None:
-        """Whose memory the rows are in; None: the host's."""
+        """The GPU whose memory has the rows; None: host memory."""
         return None if self._cuda is None else self._cuda.device
 
     @property
     def closed(self) -> bool:
-        """Nothing new will come: `close()` was called, or the agent has ended."""
+        """No further embedding will come: `close()` was called, or the agent has ended."""
         return self._a is None or self._gone
 
     def poll(self) -> Embedding | None:
-        """The next embedding, or None if none is there. Releases the one before it.
+        """The next embedding, or None. Releases the previous one.
 
-        RingDropped: the agent no longer waits for this holder.
+        Raises RingDropped if the agent dropped this holder.
         """
         if self._a is None:
             raise RingError(f"{self._path}: the reader is closed")
@@ -109,7 +108,7 @@ class EmbeddingReader(Waiting[Embedding]):
             self._check_alive(self._a)
         given = self._next()
         if given is None and self._check_alive(self._a):
-            given = self._next()  # handed out before it went
+            given = self._next()  # handed out before it ended
         return given
 
     def _next(self) -> Embedding | None:
@@ -119,16 +118,16 @@ class EmbeddingReader(Waiting[Embedding]):
         if self._position == self._head:
             head = libtok.load_acquire_u64(a.ring, HEAD_OFFSET)
             if not self._head <= head <= self._cursor + a.entries:
-                self._check_alive(a)  # the agent's own words, if it dropped us
+                self._check_alive(a)  # raises the agent's own message, if it dropped us
                 raise RingError(f"{self._path}: head went from {self._head} to {head}")
             self._head = head
             if head == self._position:
                 return None
         at = DATA_OFFSET + (self._position & (a.entries - 1)) * ENTRY.size
         entry = Entry._make(ENTRY.unpack_from(a.ring, at))
-        if not self._stands(self._position):
+        if not self._is_valid(self._position):
             self._check_alive(a)
-            raise self._dropped("it went on without this holder")
+            raise self._dropped("it continued without this holder")
         self._check_entry(entry)
         given = Embedding(self, self._position, entry)
         self._pending.append(given)  # before it counts as read: see _move
@@ -145,7 +144,7 @@ class EmbeddingReader(Waiting[Embedding]):
             )
 
     def _check_alive(self, a: Attached) -> bool:
-        """True if the agent ended just now; RingDropped if it goes on without this holder."""
+        """True if the agent has just ended; raises RingDropped if it dropped this holder."""
         if self._gone:
             return False
         try:
@@ -165,12 +164,11 @@ class EmbeddingReader(Waiting[Embedding]):
         return RingDropped(
             f"{self._path}: dropped by the agent: {why}",
             lost_bytes=lost,
-            overwritten=not self._stands(first),
+            overwritten=not self._is_valid(first),
         )
 
-    def _stands(self, position: int) -> bool:
-        """Whether rows of `position` and above had not been overwritten before now. When the
-        reader is closed nobody can say, which is no."""
+    def _is_valid(self, position: int) -> bool:
+        """Whether rows from `position` on had not been overwritten before now. False if closed."""
         a = self._a
         return a is not None and libtok.load_fenced_u64(a.ring, TAIL_OFFSET) <= position
 
@@ -181,7 +179,7 @@ class EmbeddingReader(Waiting[Embedding]):
         return self._memory_address if self._cuda is None else self._cuda.address
 
     def _memory(self) -> memoryview | None:
-        """Which stays mapped as long as this is about. None: of a GPU."""
+        """Keeps the outputs mapped as long as it is referenced. None: on a GPU."""
         return memoryview(self._a.outputs) if self._a and self._a.outputs else None
 
     def _view(self, e: Entry) -> npt.NDArray[Any]:
@@ -223,7 +221,7 @@ class EmbeddingReader(Waiting[Embedding]):
             self._cursor = cursor
             libtok.store_release_u64(a.cursor, 0, cursor)
 
-    def _nothing_came(self) -> str:
+    def _timeout_message(self) -> str:
         return f"{self._path}: no embedding within {self._timeout} s"
 
     def close(self) -> None:

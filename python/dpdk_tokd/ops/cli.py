@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What tokd-top and tokd-exporter have in common as commands."""
+"""The common options of tokd-top and tokd-exporter."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .telemetry import DEFAULT_PREFIX
 
 
 def parser(name: str, description: str, more: str = "") -> argparse.ArgumentParser:
-    """With --file-prefix, which says whose telemetry it is, and --version."""
+    """A parser with --file-prefix and --version."""
     made = argparse.ArgumentParser(
         prog=name,
         description=description,

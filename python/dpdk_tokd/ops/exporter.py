@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-exporter: the telemetry of one dpdk-tokd for Prometheus.
+"""tokd-exporter: serves the telemetry of one dpdk-tokd to Prometheus.
 
-Each scrape asks the appliance anew, so a restart of it is no event here: while it is away
-`tokd_up` is 0, and what it counted begins at 0 again, as Prometheus expects of counters.
-Labels are `worker` and `stage` only, never anything of a client's: the number of series is bounded
-by the number of workers. doc/reference/telemetry.md lists the metrics.
+Each scrape opens a new connection, so restarts of the appliance need no handling: while it is away
+`tokd_up` is 0, and its counters begin at 0 again, as Prometheus expects. Labels are `worker` and
+`stage` only, never a client's data: the number of workers bounds the number of series.
+doc/reference/telemetry.md lists the metrics.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
 
 LISTEN = "127.0.0.1:9477"
 
-# Upper bounds in seconds. A record takes microseconds; a text of many packets lasts as long as its
-# client takes to send it.
+# Upper bounds in seconds. A record takes microseconds; a text of many packets takes as long as its
+# client needs to send it.
 BOUNDS = tuple(n * 10.0**e for e in (-6, -5, -4, -3, -2, -1) for n in (1, 2, 5)) + (1.0, 5.0)
 
 # A worker's time: counter in TSC cycles, metric, help.
@@ -93,7 +93,7 @@ def _histogram(stage: str, text: str, by_worker: list[Histogram]) -> Metric:
 
 
 class TokdCollector(Collector):
-    """Asks the appliance of `file_prefix` at every collect()."""
+    """Queries the appliance of `file_prefix` at every collect()."""
 
     def __init__(self, file_prefix: str) -> None:
         self._file_prefix = file_prefix
@@ -108,7 +108,7 @@ class TokdCollector(Collector):
                 metrics = list(self._ask())
                 error = ""
             except TelemetryError as e:
-                metrics = []  # half of a scrape would look like counters that vanish
+                metrics = []  # half a scrape would look like vanished counters
                 error = str(e)
                 self._errors += 1
             if error != self._last_error:
@@ -147,7 +147,7 @@ class TokdCollector(Collector):
             yield gauge
         for name in now.counters[0]:
             if name.startswith("cycles_"):
-                continue  # told in seconds
+                continue  # ACCOUNTS has them in seconds
             count = CounterMetricFamily(f"tokd_{name}", texts.get(name, name), labels=["worker"])
             for w, counters in enumerate(now.counters):
                 count.add_metric([str(w)], counters.get(name, 0))
@@ -176,7 +176,7 @@ def _listen(text: str) -> tuple[str, int]:
 
 
 def _only_metrics(metrics: WSGIApplication) -> WSGIApplication:
-    """prometheus_client's own answers any path with metrics: a wrong one would not be noticed."""
+    """404 for other paths; prometheus_client's own app answers any path with metrics."""
 
     def app(environ: WSGIEnvironment, start_response: StartResponse) -> Iterable[bytes]:
         path = environ.get("PATH_INFO", "")

@@ -4,8 +4,8 @@
     with Telemetry("rte") as t:
         print(t.counters()["ids"], t.histogram("wire_to_ring").percentile(0.99))
 
-doc/reference/telemetry.md explains commands and stages. Whatever is wrong is a TelemetryError
-with one line of text: what, and what to do.
+doc/reference/telemetry.md explains commands and stages. Every failure is a TelemetryError with one
+line: what is wrong, and the remedy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SOCKET_NAME = "dpdk_telemetry.v2"
 DEFAULT_PREFIX = "rte"  # EAL's
 TIMEOUT_S = 2.0
 GREETING_BYTES = 1024
-OUTPUT_MOST = 1 << 20  # a greeting that asks for more is not believed
+OUTPUT_MOST = 1 << 20  # a greeting that announces more is rejected
 COMMAND_MOST = 55  # DPDK's MAX_CMD_LEN without the NUL; parameters come on top
 
 STAGES = (
@@ -39,11 +39,11 @@ STAGES = (
 
 
 class TelemetryError(RuntimeError):
-    """The appliance does not answer, or not what it should."""
+    """The appliance does not answer, or answers something unexpected."""
 
 
 def runtime_dir() -> Path:
-    """The folder that has one folder per --file-prefix: where EAL of the same user puts it."""
+    """EAL's folder with one folder per --file-prefix, for the same user."""
     base = os.environ.get("RUNTIME_DIRECTORY")
     if not base:
         base = "/var/run" if os.getuid() == 0 else os.environ.get("XDG_RUNTIME_DIR") or "/tmp"
@@ -51,7 +51,7 @@ def runtime_dir() -> Path:
 
 
 def file_prefixes(folder: Path | None = None) -> list[str]:
-    """Prefixes that have a telemetry socket, answered or not."""
+    """Prefixes that have a telemetry socket, served or not."""
     return sorted(p.parent.name for p in (folder or runtime_dir()).glob(f"*/{SOCKET_NAME}"))
 
 
@@ -77,8 +77,8 @@ class Histogram:
         return ((i - shift * sub) << (shift + self.unit_shift)) / self.tsc_hz
 
     def percentile(self, share: float) -> float | None:
-        """What a `share` (0 to 1) of the values did not exceed: the end of the bucket of the
-        nearest rank. None without values."""
+        """The upper end of the bucket of the nearest rank; `share` is 0 to 1. None without
+        values."""
         count = self.count
         if count == 0:
             return None
@@ -92,7 +92,7 @@ class Histogram:
 
     def cumulative(self, bounds: tuple[float, ...]) -> list[int]:
         """For each of `bounds` (seconds, rising) how many values are known to be no larger. A
-        bucket across a bound counts as above it; the last, which has no end, is above all."""
+        bucket across a bound, and the last one, count as above it."""
         result = []
         seen, i = 0, 0
         for bound in bounds:
@@ -103,7 +103,7 @@ class Histogram:
         return result
 
     def since(self, earlier: Histogram) -> Histogram:
-        """Values that came after `earlier`, a snapshot of the same histogram."""
+        """The values added after `earlier`, a snapshot of the same histogram."""
         return Histogram(
             tuple(now - then for now, then in zip(self.counts, earlier.counts, strict=True)),
             self.sum_s - earlier.sum_s,
@@ -113,7 +113,7 @@ class Histogram:
         )
 
 
-# What snapshot() promises to have: other than text, numbers.
+# Fields that snapshot() checks.
 INFO_TEXTS = ("version", "state", "instance", "port_name", "driver", "vocab", "vocab_checksum")
 INFO_NUMBERS = ("uptime_s", "tsc_hz", "workers", "port")
 WORKER_NUMBERS = (
@@ -126,13 +126,13 @@ WORKER_NUMBERS = (
     "ring_held",
 )
 READER_NUMBERS = ("pid", "lag_bytes", "lag_worker")
-TAP_NUMBERS = ("pid",)  # only it knows how far it is
+TAP_NUMBERS = ("pid",)  # its position is not known
 COUNTERS = ("rx_packets", "streams_done", "text_bytes", "ids")
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All of an appliance at one time, or nearly: worker follows worker."""
+    """The state of an appliance; its workers are read one after the other."""
 
     time_s: float  # of the monotonic clock
     info: dict[str, Any]  # INFO_TEXTS and INFO_NUMBERS at least
@@ -233,8 +233,7 @@ class Telemetry(Closing):
         return value
 
     def command(self, command: str, *parameters: str | int) -> Any:
-        """The answer to `command`, None for one that does not exist or whose parameters it
-        refuses."""
+        """The answer to `command`; None if it does not exist or refuses its parameters."""
         if len(command) > COMMAND_MOST or not re.fullmatch(r"/[!-+\--~]*", command):
             raise ValueError(f"{command!r}: a command begins with / and has {COMMAND_MOST} letters")
         try:
@@ -249,9 +248,9 @@ class Telemetry(Closing):
     def _dict(self, command: str, *parameters: str | int) -> dict[str, Any]:
         answer = self.command(command, *parameters)
         if not isinstance(answer, dict):
-            told = ",".join([command, *map(str, parameters)])
+            full = ",".join([command, *map(str, parameters)])
             raise TelemetryError(
-                f"{self.path}: no answer to {told}: this is not dpdk-tokd, another version of it, "
+                f"{self.path}: no answer to {full}: this is not dpdk-tokd, another version of it, "
                 "or it is starting or ending"
             )
         return answer
@@ -266,7 +265,7 @@ class Telemetry(Closing):
         while len(result) < count:
             page = self._dict("/tokd/workers", len(result))
             if not page:
-                raise TelemetryError(f"{self.path}: {len(result)} of {count} workers are told")
+                raise TelemetryError(f"{self.path}: answers with {len(result)} of {count} workers")
             for worker in page.values():
                 if not isinstance(worker, dict):
                     raise TelemetryError(f"{self.path}: /tokd/workers answers {worker!r}")
@@ -296,7 +295,7 @@ class Telemetry(Closing):
         return result
 
     def snapshot(self, stages: tuple[str, ...] = STAGES) -> Snapshot:
-        """All there is to know at a glance, with the histograms of `stages`."""
+        """Everything that tokd-top and tokd-exporter show, with the histograms of `stages`."""
         info = self.info()
         for name in INFO_TEXTS:
             if not isinstance(info.get(name), str):
@@ -347,6 +346,6 @@ class Telemetry(Closing):
         )
 
     def port(self, number: int) -> dict[str, int]:
-        """What the device of port `number` counted; its totals, not those per queue."""
+        """The device counters of a port: totals, not per queue."""
         answer = self._dict("/ethdev/stats", number)
         return {name: n for name, n in answer.items() if isinstance(n, int)}

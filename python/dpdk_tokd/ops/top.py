@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-top: a running dpdk-tokd, live in the terminal (doc/reference/telemetry.md)."""
+"""tokd-top: shows a running dpdk-tokd live in the terminal (doc/reference/telemetry.md)."""
 
 from __future__ import annotations
 
@@ -46,14 +46,15 @@ def microseconds(seconds: float | None) -> str:
 
 
 def bar(busy: float, backpressured: float) -> str:
-    """Shares of 1 as `#` busy, `!` backpressured, `.` idle. A share that is there is seen."""
+    """Shares of 1 as `#` busy, `!` backpressured, `.` idle. A share above 0
+    has at least one character."""
     n_full = max(round(backpressured * BAR), 1 if backpressured > 0 else 0)
     n_busy = min(max(round(busy * BAR), 1 if busy > 0 else 0), BAR - n_full)
     return "#" * n_busy + "!" * n_full + "." * (BAR - n_busy - n_full)
 
 
 class _Change:
-    """What happened between two snapshots; without an earlier one, since the start."""
+    """The difference between two snapshots; without an earlier one, since the start."""
 
     def __init__(self, now: Snapshot, before: Snapshot | None) -> None:
         if before is not None and (
@@ -92,7 +93,7 @@ class _Change:
 
 
 def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
-    """One frame: the lines that say what happened between the snapshots."""
+    """The lines of one frame: what happened between the snapshots."""
     change = _Change(now, before)
     info = now.info
     up = info["uptime_s"]
@@ -134,7 +135,7 @@ def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
 
 
 def _drops(change: _Change) -> list[str]:
-    """Those that rise, the most frequent first."""
+    """Drop counters that rise, the most frequent first."""
     workers = range(len(change.now.workers))
     names = [n for n in change.now.counters[0] if n.startswith("drop_") or n in TX_DROPS]
     rising = {n: sum(change.rate(n, w) for w in workers) for n in names}
@@ -162,7 +163,7 @@ def take(file_prefix: str) -> Snapshot:
 
 
 class _Screen:
-    """The terminal while tokd-top has it. Leaving restores it, whatever happened."""
+    """Takes over the terminal; leaving the context restores it."""
 
     def __init__(self) -> None:
         self._keys = sys.stdin.isatty()
@@ -217,7 +218,7 @@ class _Screen:
 
     def show(self, lines: list[str]) -> None:
         """As much of `lines` as fits."""
-        # Not shutil's, which believes $COLUMNS even after the window has changed.
+        # Not shutil's, which prefers $COLUMNS even after the window has changed.
         columns, rows = os.get_terminal_size(sys.stdout.fileno())
         if len(lines) > rows:
             hidden = len(lines) - rows + 1
@@ -225,7 +226,7 @@ class _Screen:
         self._write(HOME + f"{LINE_END}\n".join(s[:columns] for s in lines) + LINE_END + SCREEN_END)
 
     def wait(self, seconds: float) -> bool:
-        """Until time is up, the window has another size (then True), or the end is asked for."""
+        """Until time is up, the window was resized (then True), or `q` or a signal ends it."""
         end = time.monotonic() + seconds
         while not self.ended and (left := end - time.monotonic()) > 0:
             watched = [self._wake, *([sys.stdin] if self._keys else [])]
@@ -296,14 +297,12 @@ def main(arguments: list[str] | None = None) -> int:
         metavar="SECONDS",
         help="time between frames (default %(default)s)",
     )
-    parser.add_argument(
-        "--once", action="store_true", help="print what one interval brought, as text, and exit"
-    )
+    parser.add_argument("--once", action="store_true", help="print one interval as text and exit")
     options = parser.parse_args(arguments)
     if options.once:
         return _once(options.file_prefix, options.interval)
     if not sys.stdout.isatty():
-        print("tokd-top: standard output is no terminal: give --once", file=sys.stderr)
+        print("tokd-top: standard output is not a terminal: give --once", file=sys.stderr)
         return 2
     return _live(options.file_prefix, options.interval)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ids that an appliance on this host publishes, read in place. Uses _native/,
+"""Readers of token rings: ids of an appliance on this host, in place. Uses _native/,
 and tokenizer/ for types."""
 
 from .errors import RingDropped, RingError, RingRefused

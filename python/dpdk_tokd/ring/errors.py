@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What goes wrong with a token ring."""
+"""Errors of token rings."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from .._native import libtokd as native
 
 
 class RingError(RuntimeError):
-    """What the socket or a ring says is not what ring.h allows; or one of the classes below."""
+    """The socket or a ring violates ring.h; or one of the subclasses below."""
 
 
 class RingRefused(RingError):
-    """Attaching was refused, or the appliance went away before it answered."""
+    """Attaching was refused, or the appliance ended before it answered."""
 
 
 class RingDropped(RingError):
-    """dpdk-tokd no longer waits for this reader, which stalled a ring for too long.
+    """dpdk-tokd dropped this reader, which kept a ring full for too long.
 
-    `lost_bytes`: records, in bytes of ring, that were published and not released.
-    `overwritten`: views that had not been released may have shown other bytes than theirs.
+    `lost_bytes`: bytes of ring of records that were published and not released.
+    `overwritten`: views that were not released may have shown overwritten bytes.
     """
 
     def __init__(self, message: str, *, lost_bytes: int, overwritten: bool) -> None:
@@ -27,8 +27,8 @@ class RingDropped(RingError):
         self.overwritten = overwritten
 
 
-def of(code: int, errno: int, why: str, lost_bytes: int, overwritten: bool) -> Exception:
-    """An enum tokr_result as an exception; the extension calls it."""
+def from_code(code: int, errno: int, why: str, lost_bytes: int, overwritten: bool) -> Exception:
+    """The exception for an enum tokr_result; called by the extension."""
     if code == native.RING_SYSTEM:
         return OSError(errno, why)
     if code == native.RING_TIMEOUT:

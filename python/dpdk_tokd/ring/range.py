@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a reader of token rings gives out: ranges of one stream's ids, in place."""
+"""A range of one stream's ids in a token ring, in place."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from .errors import RingError
 class TokenRange(native.Range):
     """Ids [first, first + len(tokens)) of one stream.
 
-    `tokens` is the ring's own memory, read-only, uint32 of shape (n,). It stands until the range
-    is released: by the reader when it goes on to the next range, unless `hold()` was called, or by
-    `release()`. Reading an array kept beyond that shows whatever came to lie there.
+    `tokens` is the ring's own memory, read-only, uint32 of shape (n,). It is valid until the range
+    is released: when the reader continues, unless `hold()` was called, or by `release()`. An array
+    kept beyond that may show other data.
 
-    Times are TSC ticks of the appliance; those in ns count from the same arbitrary moment, and
-    only their differences mean something.
+    Times are TSC ticks of the appliance; those in ns have an arbitrary origin, so only differences
+    are meaningful.
     """
 
     __slots__ = ()
 
     @property
     def tokens(self) -> Ids:
-        """A view of the ring. RingError once the range is released."""
+        """A view of the ring. Raises RingError after release."""
         if self._released:
             raise RingError("the range was released: its ids may be overwritten; hold() it")
         return np.frombuffer(memoryview(self), np.uint32)
 
     @property
     def reason(self) -> Reason:
-        """Why the stream was aborted. RingError: one that this package does not know."""
+        """Why the stream was aborted. Raises RingError for an unknown reason."""
         try:
             return Reason(self._reason)
         except ValueError:

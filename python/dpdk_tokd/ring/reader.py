@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The token ring, reader's side: token ids where dpdk-tokd wrote them, without a copy."""
+"""Reads the token rings: ids where dpdk-tokd wrote them, without a copy."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass
 
 from .._native import libtokd as native
-from .._waiting import Waiting
+from .._polling import PollingReader
 from .errors import RingError, RingRefused
 from .range import TokenRange
 from .streams import CutStream, Lost, OpenStreams, Restart
@@ -22,7 +22,7 @@ RECONNECT_PAUSE_S = 0.05  # between attempts
 
 @dataclass(frozen=True, slots=True)
 class RingInfo:
-    """One ring of an appliance: its worker, and what its header says."""
+    """One ring of an appliance: its worker, and fields of its header."""
 
     worker: int
     lcore: int
@@ -32,25 +32,25 @@ class RingInfo:
     instance: int
 
 
-class RingReader(Waiting[TokenRange]):
-    """A reader of all token rings of a dpdk-tokd on this host.
+class RingReader(PollingReader[TokenRange]):
+    """Reads all token rings of a dpdk-tokd on this host.
 
         with RingReader("/run/dpdk-tokd.sock") as reader:
             for r in reader:
                 use(r.stream_id, r.first, r.tokens)
 
-    The appliance waits for a registered reader, whose views therefore stand until released, and
-    drops it when it stalls a full ring for too long (`RingDropped`). Going on to the next range
-    releases the one before it; `TokenRange.hold()` prevents that. It sees ranges published after
-    it attached, of all clients, those of several workers in turn. One thread at a time.
+    The appliance does not overwrite what a registered reader holds, and drops the reader if it keeps
+    a ring full for too long (`RingDropped`). Continuing releases the previous range;
+    `TokenRange.hold()` prevents that. It sees ranges of all clients published after it attached, of
+    several workers in turn. One thread at a time.
 
-    A tap (`tap=True`) is not waited for, and holds nothing up. What it reads may be overwritten
-    meanwhile: `TokenRange.intact`, asked after use, or `release()`, says so. What it missed it
-    counts: `TokenRange.lost_bytes`, `lost`.
+    A tap (`tap=True`) reads without back-pressure. What it reads may be overwritten meanwhile: check
+    `TokenRange.intact` or the result of `release()` after use. `TokenRange.lost_bytes` and `lost`
+    count what it missed.
 
-    With `reconnect=True` the end of the appliance is not the end: the reader attaches to the next
-    one at the same path. `TokenRange.instance` tells whose a range is, and `restarts` gets an
-    entry with the streams that were cut.
+    With `reconnect=True` the reader attaches to the next appliance at the same path.
+    `TokenRange.instance` names the appliance of a range, and `restarts` lists the streams that were
+    cut.
     """
 
     def __init__(
@@ -64,20 +64,20 @@ class RingReader(Waiting[TokenRange]):
         """Attach to the control socket at `socket_path`.
 
         timeout: seconds that iteration waits for the next range, and with `reconnect` for the next
-        appliance, before TimeoutError; None: for ever. Attaching itself waits for 5 s at most.
-        OSError: no such socket, or no permission; RingRefused: for example, all places are taken;
-        RingError: something is not as ring.h says.
+        appliance, before TimeoutError; None: no limit. Attaching itself waits for at most 5 s.
+        OSError: no such socket, or no permission; RingRefused: for example, all readers' slots are
+        taken; RingError: the answer violates ring.h.
         """
         self._path = os.fspath(socket_path)
         self._timeout = timeout
         self._tap = tap
         self._streams = OpenStreams() if reconnect else None
         self._attempt_at = 0.0
-        self._why_not: Exception | None = None  # the latest attempt failed
+        self._attach_error: Exception | None = None  # the latest attempt failed
         self.restarts: list[Restart] = []
-        self._reader = self._attached(ATTACH_TIMEOUT_S)
+        self._reader = self._attach(ATTACH_TIMEOUT_S)
 
-    def _attached(self, timeout: float) -> native.Reader[TokenRange]:
+    def _attach(self, timeout: float) -> native.Reader[TokenRange]:
         return native.Reader(self._path, self._tap, round(timeout * 1e3), TokenRange)
 
     @property
@@ -88,47 +88,47 @@ class RingReader(Waiting[TokenRange]):
 
     @property
     def instance(self) -> int:
-        """Which start of dpdk-tokd the reader is, or was last, attached to."""
+        """The run of dpdk-tokd that the reader is, or was last, attached to."""
         if self._reader.closed:
             raise RingError(f"{self._path}: the reader is closed")
         return self._reader.instance
 
     @property
     def attached(self) -> bool:
-        """False when the appliance has ended: until the next one, with `reconnect`."""
+        """False when the appliance has ended; with `reconnect` until the next one."""
         return not self._reader.closed and not self._reader.gone
 
     @property
     def lost(self) -> list[Lost]:
-        """What a tap lost of this instance, by worker. Of a registered reader: nothing."""
+        """What a tap lost of this instance, by worker. A registered reader loses nothing."""
         return [] if self._reader.closed else [Lost(*lost) for _, lost in self._reader.rings()]
 
     def poll(self) -> TokenRange | None:
-        """The next range, or None if none is published. Releases the one before it.
+        """The next range, or None if none is published. Releases the previous one.
 
-        RingDropped: the appliance no longer waits for this reader. Whether it has ended, `closed`
-        and `attached` say.
+        Raises RingDropped if the appliance dropped this reader. `closed` and `attached` tell
+        whether it has ended.
         """
         given = self._reader.next()
         if self._streams is not None:
             if given is not None:
                 self._streams.note(given)
             elif self._reader.gone:
-                self._try_again(self._streams)
+                self._reattach(self._streams)
         return given
 
     _next = poll
 
-    def _try_again(self, streams: OpenStreams) -> None:
-        """Attach to the next appliance, if there is one by now."""
+    def _reattach(self, streams: OpenStreams) -> None:
+        """Attach to the next appliance, if there is one."""
         now = time.monotonic()
         if now < self._attempt_at:
             return
         self._attempt_at = now + RECONNECT_PAUSE_S
         try:
-            reader = self._attached(RECONNECT_TIMEOUT_S)
+            reader = self._attach(RECONNECT_TIMEOUT_S)
         except (OSError, RingRefused) as e:
-            self._why_not = e  # not yet there, or not yet ready
+            self._attach_error = e  # not yet there, or not yet ready
             return
         old, lost = self.instance, tuple(self.lost)
         self._reader = reader  # what is held of the old rings keeps their memory
@@ -136,16 +136,16 @@ class RingReader(Waiting[TokenRange]):
 
     @property
     def closed(self) -> bool:
-        """Nothing new will come: `close()` was called, or the appliance has ended and the reader
-        was not to attach to the next."""
+        """No further range will come: `close()` was called, or the appliance has ended without
+        `reconnect`."""
         return self._reader.closed or (self._reader.gone and self._streams is None)
 
-    def _nothing_came(self) -> str:
+    def _timeout_message(self) -> str:
         if self._reader.gone:
-            why = f" ({self._why_not})" if self._why_not else ""
+            why = f" ({self._attach_error})" if self._attach_error else ""
             return f"{self._path}: no appliance within {self._timeout} s{why}"
         return f"{self._path}: no token range within {self._timeout} s"
 
     def close(self) -> None:
-        """Detach. Arrays still about stay readable, but the appliance may overwrite them."""
+        """Detach. Existing arrays stay readable, but the appliance may overwrite them."""
         self._reader.close()

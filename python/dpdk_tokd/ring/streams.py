@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which streams a reader has seen begin, or go on, and not end: those a restart cuts."""
+"""Tracks streams that have not ended: a restart of the appliance cuts them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .range import TokenRange
 class Lost:
     """What a tap lost of one worker's ring since it attached to this instance.
 
-    `bytes` of ring in all: skipped in `overruns` steps, or of `ranges` that it did get and that
-    were overwritten before they were released.
+    `bytes` of ring: skipped in `overruns` steps, or of `ranges` that were overwritten before they
+    were released.
     """
 
     worker: int
@@ -24,8 +24,8 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class CutStream:
-    """A stream that was open when its appliance ended. Its ids below `end` are right, and no more
-    of them will come; the client may send the text again, as another stream."""
+    """A stream that was open when its appliance ended. Its ids below `end` are right; no more will
+    come. The client may send the text again as another stream."""
 
     worker: int
     serial: int
@@ -36,10 +36,10 @@ class CutStream:
 
 @dataclass(frozen=True, slots=True)
 class Restart:
-    """The reader went on from one instance of dpdk-tokd to the next.
+    """The reader continued from one instance of dpdk-tokd to the next.
 
-    What the old one published before it ended was given out before. What the new one published
-    before the reader attached to it was not seen. `lost` is what a tap lost of the old one.
+    It has returned everything the old one published, and nothing that the new one published before
+    it attached. `lost` is what a tap lost of the old one.
     """
 
     old_instance: int
@@ -49,15 +49,16 @@ class Restart:
 
 
 class OpenStreams:
-    """Bounded by what an appliance holds open: each stream ends with a record that says so."""
+    """Bounded by the appliance's open streams: each stream ends with a last record."""
 
     def __init__(self) -> None:
         self._open: dict[tuple[int, int], CutStream] = {}
 
     def note(self, r: TokenRange) -> None:
-        """`r` is given out."""
+        """Note that `r` is returned."""
         if r.lost_bytes:
-            # The ends of this worker's streams may be among what was lost: those that go on show.
+            # The lost part may contain the ends of this worker's streams. Those that continue will
+            # be noted again.
             self._open = {key: s for key, s in self._open.items() if key[0] != r.worker}
         key = (r.worker, r.serial)
         if r.last:
@@ -67,7 +68,7 @@ class OpenStreams:
             self._open[key] = CutStream(r.worker, r.serial, r.stream_id, r.epoch, end)
 
     def cut(self) -> tuple[CutStream, ...]:
-        """Those open now, which are forgotten."""
+        """The open streams, which are then forgotten."""
         cut = tuple(self._open.values())
         self._open = {}
         return cut

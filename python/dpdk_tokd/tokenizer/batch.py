@@ -27,7 +27,7 @@ def check_side(argument: str, side: Side | None) -> Side | None:
 
 
 def check_number(argument: str, value: int, most: int, *, words: str = "") -> int:
-    """`value` as an int from 0 to `most`, or ValueError; `words` are what else would do."""
+    """`value` as an int from 0 to `most`, or ValueError; `words` names other accepted values."""
     try:
         number = operator.index(value)
     except TypeError:
@@ -49,7 +49,7 @@ class Padded(NamedTuple):
 
 
 class Batch:
-    """Ids of many texts, one behind the other. `batch[i]` is a view of those of text i.
+    """Ids of many texts in one array. `batch[i]` is a view of those of text i.
 
     ids: uint32, shape (n,). splits: int64, shape (texts + 1,); the ids of text i are
     `ids[splits[i] : splits[i + 1]]`.
@@ -76,11 +76,11 @@ class Batch:
 
     @property
     def lengths(self) -> npt.NDArray[np.int64]:
-        """Ids of each text."""
+        """Number of ids of each text."""
         return np.diff(self.splits)
 
     def tolist(self) -> list[list[int]]:
-        """The ids of each text as a list of its own: faster than `tolist` of each view."""
+        """A list of ids for each text; faster than `tolist` of each view."""
         return libtok.lists(self.ids, self.splits)
 
     def padded(
@@ -93,8 +93,8 @@ class Batch:
     ) -> Padded:
         """Rows of `length` ids (None: of the longest text), rounded up to `multiple_of`.
 
-        Both are at most 2**31 - 1; memory for the rows is the caller's to have. side: where
-        `pad_id` is put. ValueError: a text has more ids than that.
+        Both are at most 2**31 - 1; mind the memory for the rows. side: where `pad_id` is put.
+        ValueError: a text has more ids than that.
         """
         check_side("side", side)
         check_number("pad_id", pad_id, ID_MAX)

@@ -23,13 +23,13 @@ Text: TypeAlias = str | bytes | bytearray | memoryview
 
 @dataclass(frozen=True, slots=True)
 class VocabInfo:
-    """What a vocabulary is and where it came from.
+    """Properties of a vocabulary, and its origin.
 
-    `checksum` is equal for equal tokenizers, whatever file format they came from, and is what the
-    wire protocol and the token ring name a vocabulary by. `source` is what a "tokv" was compiled
-    from, else None. Ids are below `n_ids`; `n_added` are added tokens that are not special.
-    `table_bytes` is the memory of the tables, and `storage` where it is. `isa` is the instruction
-    set that encoding uses; the environment variable TOK_ISA chooses another.
+    `checksum` is equal for equal tokenizers, whatever their file format. The wire protocol and the
+    token ring identify a vocabulary by it. `source` is what a "tokv" was compiled from, else None.
+    Ids are below `n_ids`; `n_added` counts added tokens that are not special. `table_bytes` is the
+    memory of the tables, `storage` where it is. `isa` is the instruction set that encoding uses; the
+    environment variable TOK_ISA selects another.
     """
 
     name: str
@@ -91,8 +91,8 @@ class Template(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """How a `tokenizer.json` says that texts be cut: to `max_length` ids, the template's with
-    them, of which those of the text's `side` go. `stride` is of what this package does not do."""
+    """Truncation of a `tokenizer.json`: to `max_length` ids, template included, dropping ids at
+    `side`. `stride` is not used by this package."""
 
     max_length: int
     side: Side
@@ -101,8 +101,8 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class Padding:
-    """How a `tokenizer.json` says that texts be padded: with `pad_id` on that side, to `length`
-    ids (None: those of the longest text), rounded up to `multiple_of` (None: not rounded)."""
+    """Padding of a `tokenizer.json`: with `pad_id` at `side`, to `length` ids (None: those of the
+    longest text), rounded up to `multiple_of` (None: not rounded)."""
 
     length: int | None
     side: Side
@@ -115,17 +115,16 @@ def _side(left: bool) -> Side:
 
 
 class Tokenizer(libtok.Vocab):
-    """A vocabulary, and what turns text into its ids and back.
+    """A vocabulary; encodes text to ids and decodes ids.
 
-    Any thread may use it, and several at once: the GIL is released while text is encoded and ids
-    are decoded, and each call or stream borrows a cache of its own (1 MiB, kept for the next one).
+    Several threads may use it at once: the GIL is released while encoding and decoding, and each
+    call or stream borrows a cache of its own (1 MiB, kept for the next one).
 
-    What the vocabulary puts around a text (`template`) is added unless `add_special_tokens` is
-    False. Of added tokens that are written in a text `added_tokens` says which are recognised:
-    "plain": those that are not special; special ones are text, so that nobody can put a control
-    token between others' ids by writing it. "text": none is. "all": special ones too, for one's
-    own text alone: control tokens in it are obeyed. An appliance does what
-    `add_special_tokens=False, added_tokens="text"` does unless it is told otherwise.
+    The vocabulary's `template` is added around a text unless `add_special_tokens` is False.
+    `added_tokens` selects which added tokens are recognised in a text. "plain": those that are not
+    special; special ones stay text, so that a text cannot insert control tokens. "text": none.
+    "all": special ones too; for your own text only. An appliance does what
+    `add_special_tokens=False, added_tokens="text"` does, unless configured otherwise.
     """
 
     def __init__(self, *_: object) -> None:
@@ -147,10 +146,10 @@ class Tokenizer(libtok.Vocab):
     ) -> Tokenizer:
         """Load a vocabulary: a name (`gpt2`) or the path of a file in a format libtok reads.
 
-        strict_utf8: text that is not UTF-8 is a ValueError; otherwise what is wrong means U+FFFD,
+        strict_utf8: text that is not UTF-8 is a ValueError; otherwise invalid bytes become U+FFFD,
         as in `bytes.decode("utf-8", "replace")`.
-        pretokenizer: for a `.tiktoken` file that is not known by its content; "bert-cased" for a
-        `vocab.txt` that is not of uncased text.
+        pretokenizer: for a `.tiktoken` file with unknown content; "bert-cased" for a `vocab.txt` of
+        cased text.
         search_path: folders to look a name up in, colon-separated; by default `$TOK_VOCAB_PATH`,
         then the user's folder.
         algo: "exact" (the default), or "greedy": longest match within pretokens.
@@ -173,10 +172,10 @@ class Tokenizer(libtok.Vocab):
     ) -> Tokenizer:
         """Load the vocabulary of a repository of huggingface.co, or of a folder.
 
-        It is its `tokenizer.json`, else `vocab.json` with `merges.txt`, else `vocab.txt`, else
-        `tekken.json`, else `tokenizer.model`; kept in, and found in, the cache of the package huggingface_hub.
-        revision: a branch, tag or commit. token: for a repository that asks for one; None: the one
-        that is logged in with. local_files_only: the cache alone, no network.
+        Takes the first of `tokenizer.json`, `vocab.json` with `merges.txt`, `vocab.txt`,
+        `tekken.json`, `tokenizer.model`, through the cache of the package huggingface_hub.
+        revision: a branch, tag or commit. token: for a gated repository; None: that of the login.
+        local_files_only: the cache only, no network.
         Other arguments are those of `load`, as are its errors. ImportError: huggingface_hub is not
         installed (`pip install dpdk-tokd[hub]`); FileNotFoundError: there is no such file;
         and the errors of huggingface_hub.
@@ -236,16 +235,16 @@ class Tokenizer(libtok.Vocab):
         pad_id: int | None = None,
         threads: int | None = None,
     ) -> Batch | Padded:
-        """Ids of many texts, which are encoded as `encode` does.
+        """Ids of many texts, each encoded as by `encode`.
 
-        padding: False: a `Batch`, one array of all ids. Otherwise a `Padded`, rows of one length:
-        of the longest text ("longest"), of so many ids (a number), or as the file says, else of
-        the longest text (True). padding_side, pad_to_multiple_of, pad_id: None: as the file says,
-        else on the right, not rounded, with the id of [PAD] or <pad>. Lengths are at most
-        2**31 - 1; memory for the rows is the caller's to have.
-        threads: at most so many encode at once; None: as many as there are processors to run on.
-        Small batches take fewer, and the ids do not depend on it.
-        ValueError also names the text that is wrong, by its index.
+        padding: False: a `Batch`, one array of all ids. Otherwise a `Padded`, rows of equal length:
+        "longest": that of the longest text; a number: that many ids; True: the file's, else
+        "longest". padding_side, pad_to_multiple_of, pad_id: None: the file's, else right, not
+        rounded, the id of [PAD] or <pad>. Lengths are at most 2**31 - 1; mind the memory for the
+        rows.
+        threads: the most to use; None: one per available processor. Small batches use fewer. The
+        ids do not depend on it.
+        A ValueError also names the text by its index.
         """
         if isinstance(texts, (str, bytes, bytearray, memoryview)):
             raise TypeError("texts: expected a list of texts, got one text")
@@ -299,7 +298,7 @@ class Tokenizer(libtok.Vocab):
         )
 
     def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:
-        """Bytes of `ids`, which need not be whole characters. ValueError for an unknown id."""
+        """Bytes of `ids`, perhaps with parts of characters. ValueError for an unknown id."""
         array = _ids_for(ids)
         if skip_special_tokens:
             array = array[~np.isin(array, self._specials())]
@@ -337,18 +336,18 @@ class Tokenizer(libtok.Vocab):
 
     @property
     def template(self) -> Template:
-        """What `add_special_tokens` puts around a text."""
+        """The ids that `add_special_tokens` puts around a text."""
         return self._template
 
     @property
     def truncation(self) -> Truncation | None:
-        """What the file says of truncation, which is done where `truncation=True` asks for it."""
+        """The file's truncation, applied with `truncation=True`."""
         t = self._truncation
         return None if t is None else Truncation(t["max_length"], _side(t["left"]), t["stride"])
 
     @property
     def padding(self) -> Padding | None:
-        """What the file says of padding, which is done where `padding=True` asks for it."""
+        """The file's padding, applied with `padding=True`."""
         p = self._padding
         if p is None:
             return None
@@ -362,7 +361,7 @@ class Tokenizer(libtok.Vocab):
 
     @property
     def checksum(self) -> int:
-        """Names the vocabulary to an appliance; see `VocabInfo`."""
+        """Identifies the vocabulary to an appliance; see `VocabInfo`."""
         return self._info.checksum
 
     @property

@@ -144,7 +144,9 @@ def test_workers(swept):
     for workers, row in by(rows, "workers").items():
         if workers > CPUS:
             assert row["state"] == "missing"
-            assert row["reason"] == f"{workers} workers need {workers} CPUs, and there are {CPUS}"
+            assert (
+                row["reason"] == f"{workers} workers need {workers} CPUs, this machine has {CPUS}"
+            )
         else:
             if workers > 1:
                 check_ratio(row, rows, "throughput", {"workers": 1})

@@ -33,7 +33,7 @@ def measured(name: str, folder: Path, **parameters: Any) -> tuple[Any, tasks.Rep
         report = module.report(state, given, raw)
     finally:
         module.clean(state)
-    assert task.complaint(report) is None and report.ids_checked > 0
+    assert task.error(report) is None and report.ids_checked > 0
     return raw, report
 
 

@@ -114,8 +114,12 @@ def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path
         (lambda run: run.skipped("no thing"), "not run", "no thing"),
         (lambda run: None, "not run", "it said nothing"),
         (lambda run: 1 / 0, "WRONG", "ZeroDivisionError"),
-        (lambda run: os._exit(0), "WRONG", "ended without a word"),
-        (lambda run: os.kill(os.getpid(), signal.SIGKILL), "WRONG", "ended without a word"),
+        (lambda run: os._exit(0), "WRONG", "ended without its last record"),
+        (
+            lambda run: os.kill(os.getpid(), signal.SIGKILL),
+            "WRONG",
+            "ended without its last record",
+        ),
         (lambda run: (run.right("x"), run.wrong("y is not z")), "WRONG", "y is not z"),
     ],
 )
@@ -128,26 +132,26 @@ def test_how_a_part_ends_is_told_apart(function, state, words, tmp_path):
 def test_a_program_that_hangs_is_ended_before_its_part(tmp_path):
     run = run_in(tmp_path)
     run.begin(60)
-    assert run.ran(["sh", "-c", "echo said; sleep 100"], 1)[:2] == (124, "said\n")
-    assert run.ran(["no-such-program"])[0] == 127
+    assert run.call(["sh", "-c", "echo said; sleep 100"], 1)[:2] == (124, "said\n")
+    assert run.call(["no-such-program"])[0] == 127
 
 
 def test_a_program_that_ends_itself_at_its_limit_hung(tmp_path):
     run = run_in(tmp_path)
     run.begin(60)
     script = 'sleep "$TOKD_GPU_LIMIT_S"; exit 9'
-    assert run.ran(["sh", "-c", script], 1)[0] == 124
-    assert run.ran(["sh", "-c", "exit 9"], 1)[0] == 9
+    assert run.call(["sh", "-c", script], 1)[0] == 124
+    assert run.call(["sh", "-c", "exit 9"], 1)[0] == 9
 
 
 def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
     def hangs(run: Run) -> None:
         run.right("before")
-        run.failed("a program", *run.ran(["sleep", "100"], 1))
+        run.failed("a program", *run.call(["sleep", "100"], 1))
 
     result = one(hangs, 20, tmp_path)
     assert (result["state"], result["right"]) == ("not run", ["before"])
-    assert result["why"].startswith("time: a program was ended after its limit")
+    assert result["why"].startswith("time: a program timed out")
     assert main.failed({"parts": [result]})
 
 
@@ -235,7 +239,7 @@ def test_results_of_an_earlier_run_are_kept(tmp_path):
 def test_a_folder_that_cannot_be_written_is_refused_before_the_build(tmp_path, capsys):
     (tmp_path / "file").touch()
     assert main.main(["--device", "cpu", "--out", str(tmp_path / "file")]) == 2
-    assert "no results can be written" in capsys.readouterr().err
+    assert "cannot write results" in capsys.readouterr().err
 
 
 def test_wrong_options_are_refused_by_name(capsys):
@@ -348,7 +352,7 @@ def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
             "needs torch in this Python",
         ), part
     by_title = {part["title"]: part for part in said["parts"]}
-    assert len(by_title["rows against numpy"]["right"]) == 12
+    assert len(by_title["rows against NumPy"]["right"]) == 12
     assert by_title["tests in C on the device"]["right"] == [
         "test_consumer, ring host: 11 tests",
         "test_life, ring host: 13 tests",

@@ -99,7 +99,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
 # Python, below a folder: packages and modules, lowest first. Each imports those of lines above its own.
 LAYERS = {
     "tools": [
-        {"bench.samples", "bench.say", "bench.programs", "bench.process"},
+        {"bench.samples", "bench.log", "bench.programs", "bench.process"},
         {"bench.task"},
         {"bench.texts"},
         {"bench.lab"},
@@ -110,7 +110,7 @@ LAYERS = {
     "python": [
         {"dpdk_tokd._native"},
         {"dpdk_tokd._closing", "dpdk_tokd.wire"},
-        {"dpdk_tokd._waiting"},
+        {"dpdk_tokd._polling"},
         {"dpdk_tokd.tokenizer"},
         {"dpdk_tokd.ring"},
         {"dpdk_tokd.client", "dpdk_tokd.embeddings"},

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process of its own, in which one tokenizer's Python library is timed.
+"""Times one tokenizer's Python library in a process of its own.
 
-Run as `python -m bench.baseline.encode_times ENGINE VOCAB JSON WARM_UP TEXTS first|again SECONDS`: by the fastest of
-the library's calls on the texts of WARM_UP, each of TEXTS once; with `again` it has had all of them
-before. Prints what tokd-encode-times does, and how it was done; ends with WRONG where ids are not the
-right ones, and with LONG where it would take longer than SECONDS.
+Run as `python -m bench.baseline.encode_times ENGINE VOCAB JSON WARM_UP TEXTS first|again SECONDS`:
+encodes each of TEXTS once, with the library's fastest call on WARM_UP; with `again` all texts were
+encoded before. Prints what tokd-encode-times prints, and the call. Exits with WRONG if ids are wrong,
+with LONG if it would take longer than SECONDS.
 """
 
 import gc
@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.baseline import engines
 from bench.texts import slices
 
-WRONG, LONG = 3, 4  # exit codes; the first is tokd-encode-times' as well
+WRONG, LONG = 3, 4  # exit codes; tokd-encode-times has the same WRONG
 CLOCK_READS = 10_000
 
 
@@ -57,7 +57,7 @@ def main() -> int:
         print(f"it would take some {expected:.0f} s, of {seconds} at most", file=sys.stderr)
         return LONG
     gc.collect()
-    gc.disable()  # so that no call pays for what others left
+    gc.disable()  # no call pays for the garbage of others
     for _ in range(rounds):
         took = _once(calls[how], texts)
     ids = rounds * sum(len(right) // 4 for _, right in texts)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Tokenizers that a conventional server can have: each one's ways from the bytes of a text to its
-ids as bytes (uint32, little-endian), of which tools/baseline takes the fastest."""
+"""Tokenizers of the conventional server: calls from the bytes of a text to its ids as bytes (uint32,
+little-endian). The fastest call of each is used."""
 
 import importlib.util
 import statistics
@@ -14,11 +14,11 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from bench.baseline.gpt2_encoder import Encoder
-from bench.texts import reference  # before tokenizers: it sets the library to one thread
+from bench.texts import reference  # sets tokenizers to one thread
 
 Call = Callable[[memoryview], bytes]
 ROUNDS = 5
-# What each needs, and how one comes by it.
+# The module that each needs, and how to install it.
 NEEDS = {
     "tokenizers": ("tokenizers", "run tools/setup"),
     "python": ("regex", "run tools/setup"),
@@ -32,7 +32,7 @@ NEEDS = {
 
 
 def obstacle(engine: str) -> str | None:
-    """Why it cannot be used here."""
+    """Why an engine cannot be used here; None: it can."""
     module, remedy = NEEDS[engine]
     if importlib.util.find_spec(module) is None:
         return f"the Python package {module} is not installed: {remedy}"
@@ -49,7 +49,7 @@ def _text(data: memoryview) -> str:
 
 
 def _from_list(ids: list[int]) -> bytes:
-    """array() does it in a third of the time that numpy takes for a list."""
+    """array() takes a third of NumPy's time for a list."""
     found = array("I", ids)
     if sys.byteorder == "big":
         found.byteswap()
@@ -130,8 +130,8 @@ def _seconds(call: Call, samples: list[memoryview]) -> float:
 
 
 def fastest(calls: dict[str, Call], samples: list[memoryview]) -> tuple[str, dict[str, float]]:
-    """The name of the fastest, and of each its ns a byte: the median of some rounds after one to
-    warm up, the calls taking turns."""
+    """The name of the fastest call, and each call's ns per byte: the median of interleaved rounds
+    after a warm-up."""
     took: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS + 1):
         for name, call in calls.items():

@@ -23,7 +23,7 @@ class Encoder:
         self._vocab = vocab
         self._ranks = {pair: rank for rank, pair in enumerate(merges)}
         self._alphabet = byte_alphabet()
-        self._known: dict[str, list[int]] = {}  # ids of words; never emptied, as theirs
+        self._known: dict[str, list[int]] = {}  # ids of words; unbounded, as in the original
 
     @classmethod
     def load(cls, tokenizer_json: Path) -> "Encoder":
@@ -33,7 +33,7 @@ class Encoder:
         return cls(model["vocab"], [(left, right) for left, right in pairs])
 
     def _merge(self, word: str) -> list[str]:
-        """The pair of the lowest rank, everywhere it stands, until no pair has one."""
+        """Merge all pairs of the lowest rank, until no pair has one."""
         parts = list(word)
         never = len(self._ranks)
         while len(parts) > 1:

@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""The conventional way: a tokenizer behind a kernel socket, tuned as its owner would, in one thread.
+"""A conventional server: a tokenizer behind a kernel socket, well tuned, in one thread.
 
 --transport udp: one datagram of text in, one datagram of uint32 ids (little-endian) out. tcp: the
-same behind each other on a connection, each after its number of bytes as such a uint32.
+same on a connection, each message after its length in bytes as such a uint32.
 
-Of the tokenizer's calls the fastest on this machine is taken. --loop thread spins on its socket, as
-dpdk-tokd does on its queue, so that no wake-up of a sleeping process is held against it (--block
-waits the ordinary way), and has one connection at a time. --loop asyncio has many, and waits in
-epoll: by uvloop where that is installed, and calling the tokenizer in the loop, since a thread to
-hand the text to would only add to its time.
+It selects the fastest of the tokenizer's calls on this machine. --loop thread spins on its socket, as
+dpdk-tokd does on its queue, so that no wake-up counts against it (--block sleeps), and serves one
+connection at a time. --loop asyncio serves many and waits in epoll, by uvloop if installed. It calls
+the tokenizer in the loop, since handing the text to a thread would only add time.
 """
 
 import argparse
@@ -30,7 +29,7 @@ from bench.baseline import engines
 from bench.baseline.engines import Call
 
 DATAGRAM_MAX = 65507
-TEXT_MAX = 1 << 20  # bytes, of a text over TCP; a connection that announces more is closed
+TEXT_MAX = 1 << 20  # bytes of a text over TCP; a connection that announces more is closed
 SOCKET_BUFFER = 4 << 20
 FORCE = {socket.SO_RCVBUF: 33, socket.SO_SNDBUF: 32}  # SO_*BUFFORCE of Linux, which Python lacks
 LENGTH = struct.Struct("<I")
@@ -41,7 +40,7 @@ def bound(kind: socket.SocketKind, ip: str, port: int) -> socket.socket:
     made = socket.socket(socket.AF_INET, kind)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     for option, force in FORCE.items():
-        try:  # beyond the system's limit, for root: what waits its turn is not to be lost
+        try:  # beyond the system's limit, as root: queued datagrams must not be lost
             made.setsockopt(socket.SOL_SOCKET, force, SOCKET_BUFFER)
         except PermissionError:
             made.setsockopt(socket.SOL_SOCKET, option, SOCKET_BUFFER)
@@ -61,13 +60,12 @@ def udp_thread(server: socket.socket, call: Call, block: bool) -> None:
         except BlockingIOError:
             continue
         answer = call(view[:n])
-        if len(answer) <= DATAGRAM_MAX:  # else there is none: this way has no more to give
+        if len(answer) <= DATAGRAM_MAX:  # else no answer: it does not fit a datagram
             server.sendto(answer, peer)
 
 
 def _connection(peer: socket.socket, call: Call, block: bool) -> None:
-    """Texts of one connection, also several behind each other, until it ends or says what it may
-    not."""
+    """Serve one connection until it ends or announces too long a text."""
     view = memoryview(bytearray(LENGTH.size + TEXT_MAX))
     flags = 0 if block else socket.MSG_DONTWAIT
     have = 0
@@ -177,13 +175,13 @@ def options() -> argparse.Namespace:
     )
     parser.add_argument("--listen", required=True, metavar="IP:PORT")
     parser.add_argument("--ranks", required=True, type=Path, help="gpt2.tiktoken")
-    parser.add_argument("--sample", required=True, type=Path, help="text to choose the call on")
+    parser.add_argument("--sample", required=True, type=Path, help="text to select the call")
     parser.add_argument("--engine", choices=[*engines.LOADERS], default="tokenizers")
     parser.add_argument("--transport", choices=["udp", "tcp"], default="udp")
     parser.add_argument("--loop", choices=["thread", "asyncio"], default="thread")
     parser.add_argument("--json", type=Path, help="GPT-2's tokenizer.json; without it, derived")
     parser.add_argument("--cpu", type=int, help="run on this CPU")
-    parser.add_argument("--block", action="store_true", help="sleep until something comes")
+    parser.add_argument("--block", action="store_true", help="sleep until a packet comes")
     return parser.parse_args()
 
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process of its own, in which Hugging Face tokenizers train a vocabulary.
+"""Trains a vocabulary with Hugging Face tokenizers in a process of its own.
 
-Run as `python train.py FILE`: JSON with the model, the number of ids, the special
-tokens, the file of text, and the file to write.
+Run as `python train.py FILE`: JSON with model, number of ids, special tokens, text file, output file.
 """
 
 import json

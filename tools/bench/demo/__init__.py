@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/demo: dpdk-tokd and the conventional way, side by side over the same kind of wire."""
+"""tools/demo: dpdk-tokd and a conventional server, measured over the same kind of network."""

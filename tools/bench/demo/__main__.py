@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The demo itself: fetch, build the wire, start both servers, take turns, compare, report."""
+"""The demo: fetch, set up the network, start both servers, alternate, compare, report."""
 
 import argparse
 import json
@@ -21,8 +21,8 @@ from bench.demo.plan import Round, cut_all, rounds
 from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
+from bench.log import log
 from bench.process import NotReady, Process
-from bench.say import say
 from bench.texts import fetch_corpus, fetch_vocab, reference, slices
 from bench.texts.packages import FetchError, data_home
 
@@ -31,17 +31,17 @@ PER_SIZE_GPU = {"quick": 20, "full": 170}  # likewise, with --sink gpu
 DRAIN_S = 20.0
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 DESCRIPTION = """\
-dpdk-tokd over a veth pair: text of three corpora goes in as UDP packets, ids come back and are
-read from the token ring; every one is compared with Hugging Face tokenizers. Beside it the
-conventional way is measured: tokenizers behind a kernel UDP socket, on the same core, over a veth
-pair of its own that is set up alike, asked by the same client for the same texts.
+dpdk-tokd over a veth pair: text of three corpora goes in as UDP packets; ids come back and are read
+from the token ring. Every id is compared with Hugging Face tokenizers. The baseline is tokenizers
+behind a kernel UDP socket, on the same core, over a veth pair of its own that is set up alike. The
+same client sends it the same texts.
 
-The servers take turns, round by round: both poll without ever sleeping, so the one whose turn it is
-not is stopped (SIGSTOP), and so is the reader of the token ring while times are taken."""
+The servers alternate. Both poll without sleeping, so the other one is stopped meanwhile (SIGSTOP),
+and so is the reader of the token ring while times are taken."""
 
 
 class Reader(Process):
-    """demo.reader, which checks what stands in the token ring."""
+    """bench.demo.reader, which checks the token ring."""
 
     def __init__(self, appliance: Appliance, plan: list[Round], folder: Path) -> None:
         expected = folder / "expected.bin"
@@ -52,7 +52,7 @@ class Reader(Process):
         super().__init__("ring reader", command, folder / "reader.log")
 
     def drain(self, streams: int) -> None:
-        """Let it run until it has seen so many streams."""
+        """Let it run until it has read `streams` streams."""
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
             if self.progress.is_file() and int(self.progress.read_bytes() or b"0") >= streams:
@@ -62,7 +62,7 @@ class Reader(Process):
 
 
 class Demo:
-    """Everything that runs, and what was measured."""
+    """The running programs and the times measured."""
 
     def __init__(self, stack: ExitStack, folder: Path, corpora: dict[str, Path], vocab: Path):
         self.folder = folder
@@ -86,8 +86,8 @@ class Demo:
     def run(self, plan: list[Round], reader: Reader) -> None:
         sent = 0
         for i, part in enumerate(plan):
-            again = " (the last one again)" if part.again else ""
-            say(f"round {i + 1} of {len(plan)}{again}: {len(part.slices)} requests")
+            again = " (the last round repeated)" if part.again else ""
+            log(f"round {i + 1} of {len(plan)}{again}: {len(part.slices)} requests")
             reader.pause()
             self._round(part, "tokd", self.link, self.again if part.again else self.ours)
             sent += len(part.slices)
@@ -101,14 +101,14 @@ class Demo:
                 self.appliance.go_on()
 
     def _round(self, part: Round, mode: str, link: Veth, times: Times) -> None:
-        complaint = run_round(part, mode, link, self.namespace, self.folder, CLIENT_CPU, times)
-        if complaint:
-            say(complaint)
+        errors = run_round(part, mode, link, self.namespace, self.folder, CLIENT_CPU, times)
+        if errors:
+            log(errors)
 
 
 def quit_on_signals() -> None:
-    """Signals unwind like errors, so that all is cleaned up. The second and later ones are too
-    late for that: they are ignored, or they would cut the cleaning up short."""
+    """Signals unwind like errors, so that everything is cleaned up. Further signals are ignored:
+    they would interrupt that."""
 
     def leave(number: int, _frame: object) -> None:
         for each in SIGNALS:
@@ -123,7 +123,7 @@ def quit_on_signals() -> None:
 def read_ring_result(reader: Reader, demo: Demo) -> dict[str, Any]:
     reader.wait(DRAIN_S)
     if not reader.result.is_file():
-        say(f"the ring reader has no result:\n{reader.tail()}\n{demo.appliance.tail()}")
+        log(f"the ring reader has no result:\n{reader.tail()}\n{demo.appliance.tail()}")
         return {"streams": 0, "ranges": 0, "ids": 0, "wrong": 1, "copies": 0}
     return json.loads(reader.result.read_text())
 
@@ -137,27 +137,27 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
     corpora = fetch_corpus.fetch(data_home() / "corpus")
     per_size = (PER_SIZE_GPU if args.sink else PER_SIZE)["quick" if args.quick else "full"]
     busy = os.getloadavg()[0]
-    say("cutting slices and computing the reference's ids")
+    log("cutting slices and computing the reference's ids")
     pieces = cut_all(corpora, vocab, per_size)
     tokenizer = reference.load_gpt2(vocab)
     checked = [piece.text for piece in reference.some(pieces)]
     agreed = reference.verify(tokenizer, vocab, checked)
-    say(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
+    log(f"reference: Hugging Face tokenizers; tiktoken agrees with it on {agreed:,} bytes")
     if args.sink:
         return gpu.show(pieces, vocab, folder, stack, (CLIENT_CPU, WORKER_CPU))
     demo = Demo(stack, folder, corpora, vocab)
-    say(demo.appliance.ready)
-    say(demo.baseline.wait_for("ready:", 1.0))
+    log(demo.appliance.ready)
+    log(demo.baseline.wait_for("ready:", 1.0))
     plan = rounds(pieces)
     reader = stack.enter_context(Reader(demo.appliance, plan, folder))
     reader.wait_for("attached", 30.0)
     demo.run(plan, reader)
     ring = read_ring_result(reader, demo)
-    say(f"dpdk-tokd ended with {demo.appliance.stop()}")
+    log(f"dpdk-tokd ended with {demo.appliance.stop()}")
     every = (demo.ours, demo.again, demo.theirs)
     ring_equal = ring["wrong"] == ring["copies"] == 0 and ring["streams"] == sent_streams(plan)
-    print("\n".join(report.sample(piece) for piece in pieces[:3]))
     return {
+        "samples": [report.sample(piece) for piece in pieces[:3]],
         "ids_equal": ring_equal and all(times.wrong == 0 for times in every),
         "rtt_us": report.by_size(demo.ours),
         "baseline_us": report.by_size(demo.theirs),
@@ -182,7 +182,7 @@ def main() -> int:
         prog="demo", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="fewer requests: under a minute")
-    parser.add_argument("--sink", choices=["gpu"], help="embeddings, by tokd-gpu on the CPU")
+    parser.add_argument("--sink", choices=["gpu"], help="embeddings by tokd-gpu on the CPU")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures to FILE")
     args = parser.parse_args()
     if len(CPUS) < 2:
@@ -190,7 +190,7 @@ def main() -> int:
         return 1
     if args.json:
         try:
-            args.json.open("a").close()  # not after minutes of measuring
+            args.json.open("a").close()  # fail before minutes of measuring
         except OSError as error:
             print(f"demo: --json {args.json}: {error.strerror}", file=sys.stderr)
             return 2
@@ -204,6 +204,7 @@ def main() -> int:
     except reference.ReferenceMismatch as error:
         print(f"demo: {error}", file=sys.stderr)
         return 1
+    samples = result.pop("samples", [])
     if args.json:
         args.json.write_text(json.dumps(result, indent=2) + "\n")
     if args.sink:
@@ -213,7 +214,8 @@ def main() -> int:
         )
         print(f"\n{gpu.table(result)}")
         return 0 if equal else 1
-    print(f"\n{report.verdict(result)}\n\n{report.table(result)}\n\n{report.meaning(result)}")
+    parts = (report.verdict(result), report.table(result), report.meaning(result), *samples)
+    print("", *parts, sep="\n\n")
     return 0 if result["ids_equal"] else 1
 
 

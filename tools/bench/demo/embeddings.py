@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A process of its own: asks dpdk-tokd for ids, one text at a time, and takes their embeddings.
+"""A process that gets ids from dpdk-tokd, one text at a time, and reads their embeddings.
 
-Run in the client's namespace as `python -m bench.demo.embeddings SERVER PORT HOLDERS SLICES TABLE RESULT
-CPU`. Every id is compared with the reference's, every row with that of the random table, made by
-numpy, of the reference's id.
+Run in the client's namespace as `python -m bench.demo.embeddings SERVER PORT HOLDERS SLICES TABLE
+RESULT CPU`. Every id is compared with the reference's, every row with NumPy's row of the random table
+for the reference's id.
 """
 
 import json
@@ -33,7 +33,7 @@ class Checker:
         self.hand_out_ns: list[int] = []  # embedded to handed out
 
     def take(self, reader: EmbeddingReader, right: np.ndarray) -> None:
-        """All of one text."""
+        """Check all rows of a text."""
         at = 0
         request = None
         for e in reader:

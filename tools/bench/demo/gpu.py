@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/demo --sink gpu: text in, embeddings out, by tokd-gpu on this machine's CPU."""
+"""tools/demo --sink gpu: text in, embeddings out, by tokd-gpu on the CPU."""
 
 import json
 import subprocess
@@ -15,8 +15,8 @@ from bench.demo import report
 from bench.demo.measure import percentiles
 from bench.lab.hugepages import hugepages
 from bench.lab.net import inside, namespace, veth
+from bench.log import log
 from bench.process import NotReady
-from bench.say import say
 from bench.texts import slices
 
 TABLE = "random:50257x768:1"  # as many rows as GPT-2's, as long
@@ -30,8 +30,7 @@ STAGES = (
 
 
 def _percentiles(times: Histogram) -> dict[str, float | int]:
-    """In us, as measure.percentiles; by the ends of the histogram's buckets, 6 % wide
-    at most."""
+    """In us, as measure.percentiles; upper ends of buckets at most 6% wide."""
     share = {"p50": 0.5, "p99": 0.99}
     found = {name: round((times.percentile(part) or 0.0) * 1e6, 2) for name, part in share.items()}
     return found | {"samples": times.count}
@@ -40,17 +39,17 @@ def _percentiles(times: Histogram) -> dict[str, float | int]:
 def show(
     pieces: list[slices.Slice], vocab: Path, folder: Path, stack: ExitStack, cpus: tuple[int, int]
 ) -> dict[str, Any]:
-    """`cpus`: the client's and the worker's; the consumer's threads take what is left of both."""
+    """`cpus`: the client's and the worker's; the consumer's threads share both."""
     client_cpu, server_cpu = cpus
     client = stack.enter_context(namespace("client"))
     link = stack.enter_context(veth(0, client, None))
     huge = stack.enter_context(hugepages())
     options = ["--device", "cpu", "--producers", "1", "--out-bytes", OUT_BYTES]
     agent = stack.enter_context(Consumer(folder, TABLE, *options))
-    say(agent.ready)
+    log(agent.ready)
     sink = ["--sink", f"gpu=shm:{agent.socket}"]
     appliance = stack.enter_context(best_on_veth(link, vocab, folder, server_cpu, huge, sink))
-    say(appliance.ready)
+    log(appliance.ready)
     sent, result = folder / "embedded.bin", folder / "embedded.json"
     slices.write(sent, pieces)
     command = [sys.executable, "-m", "bench.demo.embeddings", link.server, str(link.port)]
@@ -62,7 +61,7 @@ def show(
         raise NotReady(f"the holder failed:\n{run.stderr}\n{agent.tail()}\n{appliance.tail()}")
     with Telemetry(folder=appliance.telemetry) as telemetry:
         posted = _percentiles(telemetry.histogram("posted_to_done"))
-    say(f"dpdk-tokd ended with {appliance.stop()}, tokd-gpu with {agent.stop()}")
+    log(f"dpdk-tokd ended with {appliance.stop()}, tokd-gpu with {agent.stop()}")
     found = json.loads(result.read_text())
     sizes: dict[str, dict[str, list[int]]] = {"ids_us": {}, "whole_us": {}}
     for piece, ids_ns, whole_ns in zip(pieces, found["ids_ns"], found["whole_ns"], strict=True):
@@ -86,8 +85,7 @@ def show(
 
 
 def table(result: dict[str, Any]) -> str:
-    """For a person."""
-    lines = ["us from a Python client's call, p50 (p99): to all ids, to all embeddings in hand"]
+    lines = ["us from a Python client's call, p50 (p99): to all ids, to all embeddings"]
     for size, ids in result["ids_us"].items():
         whole = result["whole_us"][size]
         lines.append(

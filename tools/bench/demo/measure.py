@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One round of requests against one server, by tokd-load, and what comes of many."""
+"""One round of requests to one server by tokd-load, and the times of all rounds."""
 
 import math
 from collections import defaultdict
@@ -31,8 +31,7 @@ class Times:
 
 
 def percentiles(ns: list[int]) -> dict[str, float | int]:
-    """In us, by the nearest-rank method: each is a time that was measured. `samples` tells how
-    far p99 can be trusted."""
+    """In us, by nearest rank: each is a measured time. `samples` shows how far to trust p99."""
     ordered = sorted(ns)
     ranks = {"p50": math.ceil(0.50 * len(ns)), "p99": math.ceil(0.99 * len(ns))}
     found = {name: round(ordered[rank - 1] / 1000, 2) for name, rank in ranks.items()}
@@ -42,10 +41,10 @@ def percentiles(ns: list[int]) -> dict[str, float | int]:
 def run_round(
     which: Round, mode: str, link: Veth, namespace: str, folder: Path, cpu: int, times: Times
 ) -> str:
-    """Send a round; what tokd-load complained of, if anything."""
+    """Send a round; returns the errors of tokd-load, if any."""
     sent = folder / "round.bin"
     slices.write(sent, which.slices)
-    equal, rows, said = load.ask(
+    equal, rows, said = load.run(
         link, namespace, sent, cpu, mode, "--first-id", which.first_id, warm_up=WARM_UP
     )
     for row in rows:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is sent when: slices cut from the corpora, in rounds in which the servers take turns."""
+"""The requests: slices cut from the corpora, in rounds between which the servers alternate."""
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
@@ -11,8 +11,8 @@ from pathlib import Path
 from bench.texts.reference import load_gpt2
 from bench.texts.slices import SIZES, Slice, cut
 
-WARM_UP = 8  # requests at the start of a round, checked but not measured: caches are cold then
-ROUND = 600  # requests; their ids fill a fraction of the token ring, whose reader stands still
+WARM_UP = 8  # requests at the start of a round, checked but not measured: caches are cold
+ROUND = 600  # requests; their ids fit the token ring while its reader is stopped
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ def _cut(ranks: Path, per_size: int, corpus: tuple[str, Path]) -> list[Slice]:
 
 
 def cut_all(corpora: dict[str, Path], ranks: Path, per_size: int) -> list[Slice]:
-    """Of each corpus and size `per_size` slices; corpora and sizes take turns."""
+    """`per_size` slices of each corpus and size, interleaved."""
     with ProcessPoolExecutor(2) as pool:
         cuts = list(pool.map(partial(_cut, ranks, per_size), corpora.items()))
     by_turns = zip_longest(*cuts)
@@ -41,14 +41,14 @@ def cut_all(corpora: dict[str, Path], ranks: Path, per_size: int) -> list[Slice]
 
 
 def _split(slices: list[Slice]) -> Iterator[list[Slice]]:
-    """Into rounds of about equal length, at least two."""
+    """At least two rounds of about equal length."""
     count = max(2, -(-len(slices) // ROUND))
     for i in range(count):
         yield slices[i * len(slices) // count : (i + 1) * len(slices) // count]
 
 
 def rounds(slices: list[Slice]) -> list[Round]:
-    """All slices once, then those of the last round a second time."""
+    """All slices once, then the last round again."""
     plan: list[Round] = []
     next_id = 1
     parts = list(_split(slices))

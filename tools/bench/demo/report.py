@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the demo found, for a person and as JSON."""
+"""The results of the demo, as text and as JSON."""
 
 import os
 import platform
+import textwrap
 from pathlib import Path
 from typing import Any
 
 from bench.demo.measure import Times, percentiles
 from bench.texts.slices import SIZES, Slice
 
-BUSY = 1.0  # load average before, from which ratios do not count
-P99_LEAST = 1000  # requests below which the ten slowest say more about luck than about p99
+BUSY = 1.0  # load average before the demo above which ratios do not count
+P99_LEAST = 1000  # requests; with fewer, p99 rests on fewer than ten
 
 
 def machine() -> dict[str, str | int]:
@@ -53,8 +54,14 @@ def _cell(found: dict[str, float | int] | None, key: str) -> str:
     return f"{found[key]:,.1f}"
 
 
-def _line(name: str, what: dict[str, dict[str, float | int]], key: str) -> str:
-    return _row([name, *(_cell(what.get(size), key) for size in SIZES)])
+def _lines(name: str, what: dict[str, dict[str, float | int]]) -> list[str]:
+    """p50 and p99, without a line that has no figure."""
+    found = []
+    for key in ("p50", "p99"):
+        cells = [_cell(what.get(size), key) for size in SIZES]
+        if set(cells) != {"-"}:
+            found.append(_row([f"{name} {key}", *cells]))
+    return found
 
 
 def _counts(what: dict[str, dict[str, float | int]]) -> list[str]:
@@ -62,7 +69,7 @@ def _counts(what: dict[str, dict[str, float | int]]) -> list[str]:
 
 
 def verdict(result: dict[str, Any]) -> str:
-    """The first line: are the ids right?"""
+    """The first line: are all ids right?"""
     ids, read = result["ids"], result["ring"]["ids"]
     equal = "yes, all" if result["ids_equal"] else "NO"
     return (
@@ -76,7 +83,7 @@ def is_busy(result: dict[str, Any]) -> bool:
 
 
 def _ratios(result: dict[str, Any]) -> dict[str, str]:
-    """By size, marked where the machine was too busy for them to count."""
+    """By size; marked with ? if the machine was too busy."""
     ours, baseline = result["rtt_us"], result["baseline_us"]
     mark = " ?" if is_busy(result) else ""
     return {
@@ -93,22 +100,19 @@ def table(result: dict[str, Any]) -> str:
     lines = [
         "Round trip in us, client in another network namespace; text never seen before",
         _row(["", *heads]),
-        _line("dpdk-tokd p50", ours, "p50"),
-        _line("dpdk-tokd p99", ours, "p99"),
-        _line("baseline p50", baseline, "p50"),
-        _line("baseline p99", baseline, "p99"),
+        *_lines("dpdk-tokd", ours),
+        *_lines("baseline", baseline),
         _row(["baseline/dpdk-tokd", *(ratios.get(size, "-") for size in SIZES)]),
     ]
     if is_busy(result):
         lines.append(
-            f"  ? these ratios do not count: the machine was busy before the demo started (load "
-            f"average {result['load_average_before']:.1f}); run it again on an idle machine"
+            "  ? these ratios do not count: the machine was already busy (load average "
+            f"{result['load_average_before']:.1f}); run it again on an idle machine"
         )
     lines += [
         _row(["requests, each", *_counts(ours)]),
         "The same text a second time",
-        _line("dpdk-tokd p50", again, "p50"),
-        _line("dpdk-tokd p99", again, "p99"),
+        *_lines("dpdk-tokd", again),
         _row(["requests", *_counts(again)]),
     ]
     if any(found["samples"] < P99_LEAST for found in (*ours.values(), *baseline.values())):
@@ -117,17 +121,18 @@ def table(result: dict[str, Any]) -> str:
 
 
 def meaning(result: dict[str, Any]) -> str:
-    """The table in two sentences."""
+    """The table in two sentences, wrapped."""
     ours, ratios = result["rtt_us"], _ratios(result)
     if not ratios:
-        return "No request was answered by both: there is nothing to compare."
+        return "No request was answered by both servers: nothing to compare."
     size = next(iter(ratios))
     what = size if size.endswith("KB") else f"{size} tokens"
-    return (
+    return textwrap.fill(
         f"What it means: a client that sends a text of {what} has all its ids after "
         f"{ours[size]['p50']:,.0f} us (median). The baseline, Hugging Face tokenizers behind a kernel "
-        f"UDP socket on the same core, takes {ratios[size]} as long."
-        + (" (? busy machine: no result.)" if is_busy(result) else "")
+        f"UDP socket on the same core, takes {ratios[size]} as long"
+        + (" (busy machine: does not count)." if is_busy(result) else "."),
+        100,
     )
 
 

@@ -20,14 +20,14 @@ HOLDER = Path(__file__).with_name("holder.py")
 
 
 def group_env(run: Run, more: dict[str, str]) -> dict[str, str]:
-    """As a user starts it: nothing of TOKD_, and code loaded when it is needed."""
+    """As a user starts it: no TOKD_ variables, lazy loading of code."""
     env = {k: v for k, v in environment(**more).items() if not k.startswith("TOKD_")}
     env.pop("CUDA_MODULE_LOADING", None)
     return env
 
 
 class Process:
-    """One helper: its output by lines. Of the part's process group, so that it ends with the part."""
+    """A helper process, read line by line. It is in the part's process group and ends with it."""
 
     def __init__(
         self, run: Run, name: str, words: list[Any], env: dict[str, str], stdin: bool = False
@@ -44,8 +44,8 @@ class Process:
             bufsize=1,
         )
 
-    def hear(self) -> str:
-        """Its next line. Wrong: it has ended."""
+    def read_line(self) -> str:
+        """Its next line. Raises Wrong if it has ended."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if not line:
@@ -56,7 +56,7 @@ class Process:
         return self.log.read_text(errors="replace")[-3000:]
 
     def kill(self) -> int:
-        """By SIGKILL; how it ended."""
+        """Kill by SIGKILL; its exit code."""
         if self.process.poll() is None:
             self.process.kill()
         return self.process.wait(20)
@@ -88,7 +88,7 @@ class Agent(Process):
             time.sleep(0.02)
 
     def stop(self) -> int:
-        """By SIGTERM, as systemd does it."""
+        """Stop by SIGTERM, as systemd does."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(30)
 
@@ -99,22 +99,22 @@ class Poster(Process):
     def __init__(self, run: Run, agent: Agent, instance: int) -> None:
         words = [run.build.program("poster"), agent.ring, 0, instance]
         super().__init__(run, "poster", words, group_env(run, {}), stdin=True)
-        granted = self.hear()
+        granted = self.read_line()
         if not granted.startswith("granted"):
             raise Wrong(f"poster: {granted}")
 
-    def say(self, line: str) -> str:
+    def send(self, line: str) -> str:
         assert self.process.stdin is not None
         self.process.stdin.write(line + "\n")
-        return self.hear()
+        return self.read_line()
 
     def post(self, first: int, count: int) -> None:
-        """So many requests; all must be done well."""
+        """Post `count` requests; all must succeed."""
         for request in range(first, first + count):
             ids = " ".join(map(str, ids_of(request, ROWS)))
-            if self.say(f"post {request} 0 3 {ids}") != "posted":
+            if self.send(f"post {request} 0 3 {ids}") != "posted":
                 raise Wrong("poster: a request was not posted")
-        statuses = self.say("wait").split()[1:]
+        statuses = self.send("wait").split()[1:]
         if set(statuses) != {"1"}:
             raise Wrong(f"poster: statuses {statuses}")
 
@@ -126,11 +126,11 @@ class Holder(Process):
         gpu = run.device[5:] if run.on_gpu else "0"
         words = [python(), "-B", HOLDER, agent.holders, f"{ROWS}x{DIM}:{run.seed}", count, gpu]
         super().__init__(run, "holder", words, {**os.environ, **group_env(run, env)})
-        if self.hear() != "holding":
+        if self.read_line() != "holding":
             raise Wrong(f"the holder does not hold:\n{self.said()}")
 
     def result(self) -> dict[str, Any]:
-        said: dict[str, Any] = json.loads(self.hear())
+        said: dict[str, Any] = json.loads(self.read_line())
         if said["wrong"]:
             raise Wrong(f"{said['wrong']} elements of the holder's rows are not the table's")
         return said

@@ -56,7 +56,7 @@ CUDA_FOLDERS = ("/usr/local/cuda", "/opt/cuda", "/usr/lib/cuda")
 
 
 class BuildError(Exception):
-    """What is missing, or what a compiler said."""
+    """What is missing, or a compiler's error."""
 
 
 class Tools(NamedTuple):
@@ -70,7 +70,7 @@ class Tools(NamedTuple):
 
 
 def find_nvcc() -> Optional[Path]:
-    """On the PATH, where CUDA is installed as a rule, or in this Python's packages."""
+    """Searches the PATH, the usual folders of CUDA, and this Python's packages."""
     on_path = shutil.which("nvcc")
     homes = [os.environ.get(name) for name in ("CUDA_HOME", "CUDA_PATH")]
     folders = [Path(home) for home in homes if home] + [Path(home) for home in CUDA_FOLDERS]
@@ -94,7 +94,7 @@ def find_tools() -> Tools:
 
 
 def ran(command: List[str], limit_s: float = 300) -> str:
-    """Output; BuildError where it fails. With a PATH in an environment that has none."""
+    """Output of a command; raises BuildError if it fails. Sets a PATH if there is none."""
     env = dict(os.environ)
     env.setdefault("PATH", os.defpath)
     try:
@@ -110,7 +110,7 @@ def ran(command: List[str], limit_s: float = 300) -> str:
 
 
 def compute_capabilities() -> List[str]:
-    """Of the machine's GPUs, as "90"; none where nvidia-smi tells none."""
+    """Compute capabilities of the machine's GPUs, as "90"; empty if nvidia-smi lists none."""
     if shutil.which("nvidia-smi") is None:
         return []
     try:
@@ -122,7 +122,7 @@ def compute_capabilities() -> List[str]:
 
 
 def gencode(tools: Tools) -> List[str]:
-    """For the GPUs that are here; else for the two generations that matter, and PTX for later ones."""
+    """For the GPUs here; else for two generations, and PTX for later ones."""
     known = ran([str(tools.nvcc), "--list-gpu-code"], 60).split()
     here = compute_capabilities()
     if here and all(f"sm_{arch}" in known for arch in here):
@@ -134,7 +134,7 @@ def gencode(tools: Tools) -> List[str]:
 
 
 def host_flags() -> List[str]:
-    """Not `native`: what is built may be brought to another machine."""
+    """Not `native`: the build may be copied to another machine."""
     if platform.machine() not in ("x86_64", "AMD64"):
         return []
     try:
@@ -169,7 +169,7 @@ def digest(*parts: bytes) -> str:
 
 
 def sources_digest() -> str:
-    """Of all that the programs are made of."""
+    """Digest of all sources of the programs."""
     names = sorted({name for sources in PROGRAMS.values() for name in sources})
     return digest(*(path.read_bytes() for path in [*map(source, names), *headers()]))
 
@@ -195,12 +195,12 @@ class Build:
         return self.folder / "sources"
 
     def made_before(self) -> bool:
-        """Are all programs there, from the sources as they are now?"""
+        """Are all programs built from the current sources?"""
         there = all(os.access(self.program(name), os.X_OK) for name in PROGRAMS)
         return there and self._stamp.exists() and self._stamp.read_text() == sources_digest()
 
     def make(self) -> str:
-        """What was done, in words. BuildError."""
+        """Build; returns a description. Raises BuildError."""
         try:
             tools = find_tools()
         except BuildError:
@@ -240,7 +240,7 @@ class _Units:
             ".cpp": ["-std=c++17", "-fno-exceptions", "-fno-rtti", *host],
             ".cu": ["-std=c++17", "-lineinfo", *common, *gencode(tools)],
         }
-        # Not where the compilers are, which depends on the PATH, but which they are.
+        # The compilers' versions, not their paths, which depend on the PATH.
         versions = [ran([tools.gcc, "-dumpfullversion"], 60), ran([str(tools.nvcc), "--version"], 60)]
         parts = [text.encode() for text in versions] + [path.read_bytes() for path in headers()]
         self.common = digest(*parts).encode()
@@ -260,7 +260,7 @@ class _Units:
         return self.build.folder / "objects" / f"{key[0]}-{name}.o"
 
     def compile(self, key: Tuple[str, bool]) -> bool:
-        """False: it was there."""
+        """False: it existed."""
         to = self.object(key)
         if to.exists():
             return False
@@ -284,7 +284,7 @@ class _Units:
 
 
 def default_folder() -> Path:
-    """In the tree, where that can be written; else in the user's cache or /tmp, by what the tree holds."""
+    """In the tree if writable, else in the user's cache or /tmp, named by the sources."""
     own = ROOT / "build" / "gpu-check"
     nearest = next(path for path in (own, *own.parents) if path.exists())
     if os.access(nearest, os.W_OK):

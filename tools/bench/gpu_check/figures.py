@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What samples come to. Percentiles are by nearest rank: a sample that was really taken."""
+"""Summaries of samples. Percentiles are by nearest rank: each is a measured sample."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LEAST_FOR_P99 = 1000  # samples; below them the report says no p99
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Of samples in rising order: the least of them that `share` of all are not above."""
+    """The nearest-rank percentile of samples in rising order."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
@@ -35,7 +35,7 @@ def microseconds(ticks: Sequence[int], ns_per_tick: float) -> dict[str, Any]:
 
 
 def series(path: Path, lengths: list[int]) -> list[array.array[int]]:
-    """What gpu_measure wrote: one series of 64-bit words behind the other."""
+    """The output of gpu_measure: series of 64-bit words, one after the other."""
     found = []
     with path.open("rb") as samples:
         for n in lengths:

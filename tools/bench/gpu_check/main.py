@@ -1,17 +1,17 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/gpu-check: the kernel of lib/gpu_sink on a GPU: is it right, and how fast is it?
+"""Check on a GPU that the kernel of lib/gpu_sink is right, and measure how fast it is.
 
-  A  what GPU and driver promise; every kernel exact; first times: a look at the ring, embedding,
-     posted to done in host memory and in GPU memory (at most 4 minutes)
+  A  properties of GPU and driver; every kernel against a reference; first times: polling the ring,
+     embedding, posted to done with the ring in host and in GPU memory (at most 4 minutes)
   B  sweeps, stages inside the kernel, a profiler's counters (at most 8 minutes)
   C  with other processes: holders, PyTorch, MPS, kills; compute-sanitizer (at most 8 minutes)
 
-Needs nvcc, gcc, g++ and Python; numpy for exactness; PyTorch, ncu, compute-sanitizer and MPS where
-they are there. Results are in DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each part;
-those of an earlier run are kept, with its time in their names.
+Needs nvcc, gcc, g++ and Python; NumPy to check exactness. Uses PyTorch, ncu, compute-sanitizer and
+MPS where they are installed. Results: DIR/gpu-check.json and DIR/gpu-check.md, rewritten after each
+part. Those of an earlier run are kept, with its time in their names.
 
-Exit status: 0 all that was run is right; 1 something is not, or hung, or the build failed; 2 a
-wrong option; 77 no GPU: nothing was run (--build-only: 0, GPU or not).
+Exit code: 0 everything that ran is right; 1 something is wrong or hung, or the build failed; 2 a
+bad option; 77 no GPU, nothing ran (--build-only: 0, GPU or not).
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from .build import Build, BuildError, default_folder
 from .run import NO_GPU, Run, environment, python
 
 STARTED = "%Y-%m-%d %H:%M:%S UTC"
-# Asked before anything is built, in a process of its own: has the driver a GPU? A driver that is there
-# and fails is not "no GPU".
+# Run before anything is built, in a process of its own: has the driver a GPU? A driver that fails is
+# an error, not "no GPU".
 ASK = """
 import ctypes, sys
 try:
@@ -53,7 +53,7 @@ sys.exit(f"1 cuInit: the driver's error {rc}: see nvidia-smi and dmesg" if rc el
 
 
 def no_gpu() -> str | None:
-    """Why there is no GPU; None: there is one, or something is wrong with it, which its parts will say."""
+    """Why there is no GPU. None: there is one, or its driver fails, which the parts then report."""
     command = [python(), "-c", ASK]
     try:
         asked = subprocess.run(
@@ -66,7 +66,7 @@ def no_gpu() -> str | None:
 
 
 def kept_awake(device: str) -> int | None:
-    """The GPU's file, open: else the driver may start the GPU anew for each program, for seconds."""
+    """The GPU's device file, kept open: otherwise the driver may restart the GPU for each program."""
     try:
         return os.open(f"/dev/nvidia{device[5:]}", os.O_RDWR)
     except OSError:
@@ -76,14 +76,15 @@ def kept_awake(device: str) -> int | None:
 def options(arguments: list[str], phases: list[str]) -> argparse.Namespace:
     form = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser("gpu-check", description=__doc__, formatter_class=form)
+    parser.add_argument("phase", nargs="*", metavar="PHASE", help=f"{', '.join(phases)} [all]")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="result folder [build/gpu-check]")
+    parser.add_argument("--build-only", action="store_true", help="build, run nothing")
+    parser.add_argument("--seed", type=int, metavar="N", help="of tables and ids [random]")
     parser.add_argument(
-        "phase", nargs="*", metavar="PHASE", help=f"of {' '.join(phases)}; none: all"
-    )
-    parser.add_argument("--out", type=Path, metavar="DIR", help="of the results (build/gpu-check)")
-    parser.add_argument("--build-only", action="store_true", help="build, and run nothing")
-    parser.add_argument("--seed", type=int, metavar="N", help="of tables and ids; none: a new one")
-    parser.add_argument(
-        "--device", default="cuda:0", metavar="cuda:N", help="or cpu: the logic alone, as threads"
+        "--device",
+        default="cuda:0",
+        metavar="cuda:N",
+        help="or cpu: threads run the same logic [cuda:0]",
     )
     chosen = parser.parse_args(arguments)
     unknown = [name for name in chosen.phase if name not in phases]
@@ -97,7 +98,7 @@ def options(arguments: list[str], phases: list[str]) -> argparse.Namespace:
 
 
 def show(result: dict[str, Any]) -> None:
-    """One part, for a person who watches."""
+    """Print the result of a part."""
     why = f": {result['why']}" if result["why"] else ""
     print(
         f"{result['phase']}: {result['title']}: {result['state']}{why} ({result['seconds']:.1f} s)"
@@ -120,7 +121,7 @@ def interrupted(*_: Any) -> None:
 
 
 class Check:
-    """All parts that are asked for, and the report as it stands."""
+    """The selected parts, and the report so far."""
 
     def __init__(
         self, chosen: argparse.Namespace, said: dict[str, Any], work: Path, build: Build
@@ -134,13 +135,13 @@ class Check:
         report.write(self.out, self.report)
 
     def one(self, each: parts.Part, left_s: float) -> None:
-        """Runs a part; while it runs the report says so."""
+        """Runs a part. The report says that it is running."""
         at = len(self.report["parts"])
         self.report["parts"].append(parts.new_result(each, "running"))
         self.write(f"Running {each.phase}: {each.title}")
         if left_s < 1:
             result = parts.new_result(each, "not run")
-            result["why"] = "time: its phase had none left"
+            result["why"] = "time: its phase is over"
         else:
             result = parts.run_part(each, self.run_of, min(each.limit_s, left_s))
         self.report["parts"][at] = result
@@ -161,7 +162,7 @@ def failed(said: dict[str, Any]) -> bool:
 
 
 def built(folder: Path) -> str | None:
-    """What the build did; None: it failed, which was said."""
+    """What the build did; None: it failed, and an error was printed."""
     began = time.monotonic()
     try:
         done = Build(folder).make()
@@ -186,7 +187,7 @@ def main(arguments: list[str]) -> int:
         if not chosen.build_only:
             report.begin(chosen.out)
     except OSError as wrong:
-        print(f"gpu-check: no results can be written: {wrong}: give another --out", file=sys.stderr)
+        print(f"gpu-check: cannot write results: {wrong}: give another --out", file=sys.stderr)
         return 2
     done = built(folder)
     if done is None:

@@ -3,11 +3,11 @@
 
 A part is a function that a file in phases/ registers:
 
-    @part("A", 10, "what GPU and driver promise", limit_s=30)
+    @part("A", 10, "properties of GPU and driver", limit_s=30)
     def promises(run: Run) -> None: ...
 
-It runs in a process group of its own, which is ended when its time is over, and says what it found as
-it goes, line by line: what it had said before it hung is kept. Parts of a phase run by their number.
+It runs in a process group of its own, which is killed at the time limit. It writes records line by
+line, so those written before it hung are kept. Parts of a phase run in the order of their numbers.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def part(phase: str, number: int, title: str, limit_s: int) -> Callable[..., Any
 
 
 def load() -> list[Part]:
-    """All parts, in the order in which they are run."""
+    """All parts, in running order."""
     for module in pkgutil.iter_modules(phases.__path__):
         importlib.import_module(f"{phases.__name__}.{module.name}")
     return sorted(REGISTERED, key=lambda each: (each.phase, each.number))
@@ -81,7 +81,7 @@ def new_result(each: Part, state: str) -> dict[str, Any]:
 
 
 def ending_with(parent: int) -> None:
-    """This process group is ended when the parent is, by whatever."""
+    """Kill this process group when the parent ends, however it ends."""
     signal.signal(signal.SIGTERM, lambda *_: os.killpg(0, signal.SIGKILL))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
     with contextlib.suppress(OSError, AttributeError):
@@ -91,26 +91,26 @@ def ending_with(parent: int) -> None:
 
 
 def child(each: Part, run: Run, parent: int) -> None:
-    """The part itself, to its end. Does not return."""
+    """Runs the part. Does not return."""
     os.setsid()
     ending_with(parent)
     try:
         each.function(run)
     except Late as why:
-        run.say("late", str(why))
+        run.record("late", str(why))
     except NotRun as why:
-        run.say("not_run", str(why))
+        run.record("not_run", str(why))
     except Wrong as why:
-        run.say("wrong", str(why))
-    except BaseException:  # noqa: BLE001 - whatever a part dies of is in the report
-        run.say("wrong", traceback.format_exc())
-    run.say("end", None)
+        run.record("wrong", str(why))
+    except BaseException:  # noqa: BLE001 - anything a part raises goes into the report
+        run.record("wrong", traceback.format_exc())
+    run.record("end", None)
     sys.stdout.flush()
     os._exit(0)
 
 
 def said(path: Path) -> Iterator[list[Any]]:
-    """What a part has said so far; a line that it could not finish is left out."""
+    """The records of a part; an incomplete line is left out."""
     if not path.exists():
         return
     for line in path.read_text().splitlines():
@@ -119,7 +119,7 @@ def said(path: Path) -> Iterator[list[Any]]:
 
 
 def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str, Any]:
-    """The result, of what was said and how the process ended."""
+    """The result, from the records and the way the process ended."""
     result = new_result(each, "right")
     ended = False
     for kind, value in words:
@@ -138,10 +138,10 @@ def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str
     if result["wrong"]:
         result["state"], result["why"] = "WRONG", ""
     elif late:
-        result["state"], result["why"] = "not run", "time: it was ended after its limit"
+        result["state"], result["why"] = "not run", "time: it exceeded its limit"
         result["hung"] = True
     elif not ended:
-        result["wrong"].append(f"the part ended without a word: {how}")
+        result["wrong"].append(f"the part ended without its last record: {how}")
         result["state"] = "WRONG"
     elif result["state"] == "right" and not (
         result["right"] or result["figures"] or result["facts"]
@@ -154,7 +154,7 @@ def judged(each: Part, words: list[list[Any]], late: bool, how: str) -> dict[str
 
 
 def ended(pid: int) -> None:
-    """The group of `pid` is gone; a process that cannot be killed is not waited for."""
+    """Kill the group of `pid`. Does not wait for a process that cannot be killed."""
     for kill in (os.killpg, os.kill):  # it may not have made its group yet
         with contextlib.suppress(ProcessLookupError, PermissionError):
             kill(pid, signal.SIGKILL)
@@ -168,7 +168,7 @@ def ended(pid: int) -> None:
 
 
 def wait(pid: int, limit_s: float) -> int | None:
-    """How it ended; None: it has not, in time."""
+    """Its wait status; None: it has not ended in time."""
     until = time.monotonic() + limit_s
     while time.monotonic() < until:
         done, status = os.waitpid(pid, os.WNOHANG)
@@ -179,12 +179,12 @@ def wait(pid: int, limit_s: float) -> int | None:
 
 
 def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
-    """Runs it in a group of its own; its result."""
+    """Runs a part in a process group of its own, and returns its result."""
     began = time.monotonic()
     run.begin(limit_s)
     sys.stdout.flush()
     parent = os.getpid()
-    # Python ignores exceptions of what it does around fork(), that of SIGTERM's handler among them.
+    # Python ignores exceptions raised around fork(), also by SIGTERM's handler.
     signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
     pid = os.fork()
     if pid == 0:
@@ -193,9 +193,9 @@ def run_part(each: Part, run: Run, limit_s: float) -> dict[str, Any]:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
         status = wait(pid, limit_s)
     finally:
-        ended(pid)  # helpers that it left, too
+        ended(pid)  # and helpers that it left running
     how = "" if status is None else f"wait status {status}"
-    result = judged(each, list(said(run.words)), status is None, how)
+    result = judged(each, list(said(run.records)), status is None, how)
     result["seconds"] = round(time.monotonic() - began, 2)
     return result
 

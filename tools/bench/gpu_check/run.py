@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a part has to work with: the programs, a folder, a seed, time; and the words it says."""
+"""The environment of a part: programs, a folder, a seed, a time limit, and its records."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from . import figures
 from .build import Build
 
 GRACE_S = 10
-HUNG = 124  # exit status of what took too long
+HUNG = 124  # exit code: timed out
 OUTPUT_MOST = 6000  # characters of a program's output in the report: its end
 NO_GPU = 77
-# With these a launch, or every copy, would wait for a kernel that stays.
+# With these a launch or a copy would wait for the persistent kernel.
 UNWANTED = ("CUDA_LAUNCH_BLOCKING", "CUDA_DEVICE_MAX_CONNECTIONS", "TOKD_GPU_WORKERS")
 DRIVER_FOLDER = Path("/usr/local/nvidia/lib64")  # where containers have it, not always on the path
 
@@ -29,24 +29,24 @@ Word = Union[str, Path]
 
 
 def python() -> str:
-    """This interpreter, which does not know where it is in an environment without a PATH."""
+    """This interpreter; without a PATH sys.executable is empty."""
     return sys.executable or os.readlink("/proc/self/exe")
 
 
 class NotRun(Exception):
-    """The part cannot be run here, and why."""
+    """The part cannot run here, for the reason in the message."""
 
 
 class Late(NotRun):
-    """A program of the part hung, and was ended."""
+    """A program of the part hung and was killed."""
 
 
 class Wrong(Exception):
-    """Something is not right, and the rest of the part makes no sense."""
+    """A result is wrong, and the rest of the part is pointless."""
 
 
 def environment(**more: str) -> dict[str, str]:
-    """Of the programs that are measured. All code is loaded at once: what is loaded late would wait."""
+    """For measured programs. Loads all code at once: lazy loading would wait for the kernel."""
     env = {k: v for k, v in os.environ.items() if k not in UNWANTED}
     env.setdefault("PATH", os.defpath)
     env["CUDA_MODULE_LOADING"] = "EAGER"
@@ -56,11 +56,11 @@ def environment(**more: str) -> dict[str, str]:
 
 
 class Run:
-    """Of all parts of one check, one after the other."""
+    """One check; its parts run one after the other."""
 
     def __init__(self, build: Build, device: str, seed: int, work: Path) -> None:
         self.build, self.device, self.seed, self.work = build, device, seed, work
-        self.words = work / "said"
+        self.records = work / "records"
         self._until = 0.0
 
     @property
@@ -69,11 +69,11 @@ class Run:
 
     @property
     def rings(self) -> tuple[str, ...]:
-        """Where a ring can be: threads have theirs in the host's memory alone."""
+        """Where the ring can be: with the device cpu in host memory only."""
         return ("gpu", "host") if self.on_gpu else ("host",)
 
     def begin(self, limit_s: float) -> None:
-        """Another part, with so much time."""
+        """Prepare for the next part, with its time limit."""
         shutil.rmtree(self.work, ignore_errors=True)
         self.work.mkdir(parents=True)
         self._until = time.monotonic() + limit_s
@@ -81,34 +81,34 @@ class Run:
     def left_s(self) -> float:
         return self._until - time.monotonic()
 
-    # What a part says
+    # Records, read by the parent process
 
-    def say(self, kind: str, value: Any) -> None:
-        with self.words.open("a") as to:
+    def record(self, kind: str, value: Any) -> None:
+        with self.records.open("a") as to:
             to.write(json.dumps([kind, value]) + "\n")
 
     def fact(self, name: str, value: Any) -> None:
-        self.say("fact", [name, value])
+        self.record("fact", [name, value])
 
     def right(self, text: str) -> None:
-        self.say("right", text)
+        self.record("right", text)
 
     def skipped(self, text: str) -> None:
-        self.say("skipped", text)
+        self.record("skipped", text)
 
     def wrong(self, text: str) -> None:
-        self.say("wrong", text)
+        self.record("wrong", text)
 
     def figure(self, **figure: Any) -> None:
-        """`what`, and either p50 and its like in microseconds, or `value` and `unit`."""
-        self.say("figure", figure)
+        """`what`, and either percentiles in microseconds, or `value` and `unit`."""
+        self.record("figure", figure)
 
-    # What it runs
+    # Programs
 
-    def ran(
+    def call(
         self, command: Sequence[Word], limit_s: float | None = None, **env: str
     ) -> tuple[int, str, str]:
-        """Exit status, output, errors. HUNG when it took too long, 127 when it cannot be started."""
+        """Exit code, stdout, stderr. HUNG: it timed out; 127: it cannot be started."""
         limit = max(1.0, min(limit_s or math.inf, self.left_s() - 2))
         own_limit = max(1, int(limit))  # by its own alarm: no kernel stays on a GPU
         full = environment(TOKD_GPU_DEVICE=self.device, TOKD_GPU_LIMIT_S=str(own_limit), **env)
@@ -132,12 +132,12 @@ class Run:
             return 127, "", f"{command[0]}: {wrong_start.strerror}"
         status = end.returncode
         if status != 0 and time.monotonic() - began >= own_limit:
-            status = HUNG  # by its alarm, whatever a wrapper makes of that
+            status = HUNG  # by its own alarm, which a wrapper may report differently
         return status, _text(end.stdout), _text(end.stderr)
 
     def failed(self, what: str, status: int, output: str, errors: str) -> NoReturn:
         if status == HUNG:
-            raise Late(f"{what} was ended after its limit\n{errors.strip()[-OUTPUT_MOST:]}".strip())
+            raise Late(f"{what} timed out\n{errors.strip()[-OUTPUT_MOST:]}".strip())
         said = "\n".join(text.strip()[-OUTPUT_MOST:] for text in (output, errors) if text.strip())
         raise Wrong(f"{what} ended with {status}:\n{said}")
 
@@ -151,15 +151,15 @@ class Run:
         stop_after_s: int = 20,
         **numbers: int,
     ) -> dict[str, Any]:
-        """What gpu_measure said, each of its series with its summary in microseconds. Wrong.
+        """The output of gpu_measure, each series with percentiles in microseconds. Raises Wrong.
 
-        Producers stop after so many seconds, with what they did by then.
+        Producers stop after `stop_after_s` seconds with what they have.
         """
         samples = self.work / "samples"
         words: list[Word] = [self.build.program(program), mode, self.device, f"out={samples}"]
         words += [f"{name}={value}" for name, value in {"seed": self.seed, **numbers}.items()]
         words.append(f"limit_s={stop_after_s}")
-        status, output, errors = self.ran(words, stop_after_s + 40, TOKD_GPU_RING=ring)
+        status, output, errors = self.call(words, stop_after_s + 40, TOKD_GPU_RING=ring)
         if status != 0 and "--ring host: it cannot" in errors:
             raise NotRun(errors.strip())
         if status != 0:
@@ -171,7 +171,7 @@ class Run:
         return said
 
     def timed(self, said: dict[str, Any], names: dict[str, str], note: str = "") -> None:
-        """Figures of some series of gpu_measure, by what they are called in the report."""
+        """Add series of gpu_measure to the report, under the given names."""
         for each in said["series"]:
             if each["name"] in names and each["n"] > 0:
                 numbers = {name: each.get(name) for name in ("n", "p50", "p90", "p99", "max")}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which CPU is whose: the client's is the first that this process may use, the worker's the last."""
+"""CPUs: the client's is the first that this process may use, the worker's the last."""
 
 import os
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from bench.task import Missing
 
 CPUS = sorted(os.sched_getaffinity(0))
 CLIENT_CPU, WORKER_CPU = CPUS[0], CPUS[-1]
-# Where everything else belongs: with two CPUs only, that is beside the client.
+# For everything else; with two CPUs only, the client's.
 OTHER_CPUS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)] or [CLIENT_CPU]
 
 
@@ -20,7 +20,7 @@ def need_two_cpus() -> None:
 
 @contextmanager
 def on_client_cpu() -> Iterator[None]:
-    """This process stays off the worker's CPU meanwhile."""
+    """Keep this process off the worker's CPU."""
     os.sched_setaffinity(0, {CLIENT_CPU})
     try:
         yield

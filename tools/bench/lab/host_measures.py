@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Measures on the host that can be taken and taken back while it runs, one by one. What a machine
-does not allow is Missing, with the reason."""
+"""Host settings that can be changed and restored at run time. A setting that the machine does not
+allow is Missing, with the reason."""
 
 import json
 import os
@@ -18,11 +18,12 @@ IRQ = Path("/proc/irq")
 JOURNAL = Path("/run/tokd-sweep-host.json")
 
 
-def taken(measure: str, without: str) -> bool:
+def enabled(measure: str, without: str) -> bool:
+    """Is a setting applied in a test that leaves out `without`?"""
     return without not in (measure, "everything")
 
 
-# ---- files of the kernel, and what stood in them ----
+# ---- files of the kernel, and their old content ----
 
 
 def _write(path: Path, value: str) -> bool:
@@ -34,7 +35,7 @@ def _write(path: Path, value: str) -> bool:
 
 
 def restore_left_over() -> None:
-    """Undo what a sweep that was killed had changed."""
+    """Undo the changes of a sweep that was killed."""
     if not JOURNAL.is_file():
         return
     left = json.loads(JOURNAL.read_text())
@@ -47,7 +48,7 @@ def restore_left_over() -> None:
 
 @contextmanager
 def _changed(wanted: dict[Path, str]) -> Iterator[list[Path]]:
-    """The files that took their new value; all are as before afterwards."""
+    """The files that took their new value; the old values are restored afterwards."""
     before = {str(path): path.read_text() for path in wanted}
     write_atomically(JOURNAL, json.dumps({"pid": os.getpid(), "files": before}).encode())
     try:
@@ -59,7 +60,7 @@ def _changed(wanted: dict[Path, str]) -> Iterator[list[Path]]:
 
 
 def parse_cpus(text: str) -> set[int]:
-    """A list as the kernel writes it: 0-2,5."""
+    """A CPU list in the kernel's notation: 0-2,5."""
     found: set[int] = set()
     for part in filter(None, text.strip().split(",")):
         first, _, last = part.partition("-")
@@ -68,7 +69,7 @@ def parse_cpus(text: str) -> set[int]:
 
 
 def interrupts_off_worker(folder: Path = IRQ) -> dict[Path, str]:
-    """Lists of CPUs that have the worker's, and what they should be."""
+    """Affinity lists that contain the worker's CPU, and their new values."""
     found = {}
     for path in sorted(folder.glob("[0-9]*/smp_affinity_list")):
         cpus = parse_cpus(path.read_text())
@@ -79,8 +80,8 @@ def interrupts_off_worker(folder: Path = IRQ) -> dict[Path, str]:
 
 
 def governors(best: bool, folder: Path = CPU) -> dict[Path, str]:
-    """cpufreq's `performance` on the worker's and the client's CPU, or one that saves power;
-    nothing where there are not both to choose from."""
+    """cpufreq's `performance` on the worker's and the client's CPU, or one that saves power. Empty
+    if cpufreq does not offer both."""
     files = [folder / f"cpu{c}" / "cpufreq" / "scaling_governor" for c in (WORKER_CPU, CLIENT_CPU)]
     if not all(path.is_file() for path in files):
         return {}
@@ -92,23 +93,23 @@ def governors(best: bool, folder: Path = CPU) -> dict[Path, str]:
 
 
 def obstacle(measure: str) -> str | None:
-    """Why this machine does not allow a measure that is taken by writing to files of the kernel."""
+    """Why a setting cannot be changed on this machine; None: it can."""
     if measure == "irq-affinity":
         wanted = interrupts_off_worker()
         if not wanted:
-            return f"no interrupt may come to CPU {WORKER_CPU}: there is none to move"
+            return f"no interrupt is routed to CPU {WORKER_CPU}: nothing to move"
         with _changed(wanted) as moved:
             if not moved:
                 return (
-                    f"{len(wanted)} interrupts may come to CPU {WORKER_CPU}, and none of them can "
-                    "be moved: the kernel manages them itself"
+                    f"the kernel manages all {len(wanted)} interrupts of CPU {WORKER_CPU} itself: "
+                    "none can be moved"
                 )
     if measure == "governor":
         wanted = governors(best=True)
         if not wanted:
             return (
                 "cpufreq does not offer performance and another governor here "
-                f"({CPU}/cpu{WORKER_CPU}/cpufreq): the clock is not this system's to set"
+                f"({CPU}/cpu{WORKER_CPU}/cpufreq): this system does not control the clock"
             )
         with _changed(wanted) as done:
             if len(done) < len(wanted):
@@ -117,28 +118,28 @@ def obstacle(measure: str) -> str | None:
 
 
 def obstacles() -> dict[str, str]:
-    """By measure; asked once, before anything is timed."""
+    """By setting; checked once, before anything is timed."""
     restore_left_over()
     return {m: why for m in MEASURES if (why := obstacle(m)) is not None}
 
 
 @contextmanager
 def settings(without: str) -> Iterator[list[str]]:
-    """The host with its interrupts and governors set, but for `without`; and what to say of it."""
-    interrupts = interrupts_off_worker() if taken("irq-affinity", without) else {}
-    with _changed(interrupts | governors(best=taken("governor", without))) as done:
+    """Sets interrupts and governors, except `without`; yields notes for the table."""
+    interrupts = interrupts_off_worker() if enabled("irq-affinity", without) else {}
+    with _changed(interrupts | governors(best=enabled("governor", without))) as done:
         notes = []
         if interrupts:
             moved = sum(path in done for path in interrupts)
             notes.append(
-                f"irq-affinity: {moved} of {len(interrupts)} interrupts that might come to CPU "
-                f"{WORKER_CPU} were moved; the others are the kernel's own to place"
+                f"irq-affinity: {moved} of {len(interrupts)} interrupts of CPU {WORKER_CPU} were "
+                "moved; the kernel manages the others itself"
             )
         yield notes
 
 
 def device_interrupts(cpu: int) -> int:
-    """How many have come to a CPU since boot, timers and calls between CPUs not counted."""
+    """Device interrupts of a CPU since boot, without timers and inter-processor interrupts."""
     head, *lines = Path("/proc/interrupts").read_text().splitlines()
     column = 1 + head.split().index(f"CPU{cpu}")
     return sum(int(f[column]) for f in map(str.split, lines) if f[0].rstrip(":").isdigit())

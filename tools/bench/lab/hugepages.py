@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Huge pages for as long as the demo runs."""
+"""Reserves huge pages while a benchmark runs."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench.say import say
+from bench.log import log
 
 POOL = Path("/sys/kernel/mm/hugepages/hugepages-2048kB")
-WANTED = 256  # 2 MB each: mbufs, tables and token ring of one worker, with room to spare
+WANTED = 256  # 2 MB each: enough for mbufs, tables and token ring of one worker
 
 
 def _read(name: str) -> int:
@@ -17,24 +17,24 @@ def _read(name: str) -> int:
 
 @contextmanager
 def hugepages() -> Iterator[bool]:
-    """True while WANTED pages are free; the pool is as large as before afterwards."""
+    """Yields whether WANTED pages are free; restores the size of the pool afterwards."""
     try:
         before = _read("nr_hugepages")
         total = before + max(0, WANTED - _read("free_hugepages"))
         (POOL / "nr_hugepages").write_text(str(total))
     except OSError as error:
-        say(f"no huge pages, going without (--no-huge): {error}")
+        log(f"no huge pages, going without (--no-huge): {error}")
         yield False
         return
     try:
         got = _read("free_hugepages")
         if got < WANTED:
-            say(
+            log(
                 f"{got} of {WANTED} huge pages, memory is too fragmented or too full: going "
                 "without (--no-huge)"
             )
         else:
-            say(f"{WANTED} huge pages of 2 MB free, {total - before} of them reserved for this")
+            log(f"{WANTED} huge pages of 2 MB free, {total - before} of them reserved for this")
         yield got >= WANTED
     finally:
         (POOL / "nr_hugepages").write_text(str(before))

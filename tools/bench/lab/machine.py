@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine block: what a reader must know about where a figure comes from.
+"""Describes the machine that figures come from.
 
-What is not there is said to be not there: `none`, with what was looked for.
+What is absent is stated as `none`, with what was looked for.
 """
 
 import hashlib
@@ -18,7 +18,7 @@ from bench.programs import ROOT
 
 CPU = Path("/sys/devices/system/cpu")
 RDMA = Path("/sys/class/infiniband")
-# Of these a sweep that is resumed must find the same again.
+# A resumed sweep must find these unchanged.
 LASTING = ("cpu", "kernel", "command_line", "revision", "versions", "isolation")
 PACKAGES = (
     *("tokenizers", "tiktoken", "gigatoken", "regex", "uvloop", "numpy", "hdrhistogram"),
@@ -34,8 +34,8 @@ def _read(path: Path | str, otherwise: str = "") -> str:
         return otherwise
 
 
-def _said(*command: str) -> str:
-    """What a program says on standard output; nothing if it is not there or fails."""
+def _output(*command: str) -> str:
+    """Standard output of a program; empty if it is not installed or fails."""
     if shutil.which(command[0]) is None:
         return ""
     try:
@@ -93,7 +93,7 @@ def _huge_pages() -> dict[str, str]:
 
 
 def _nics() -> list[str]:
-    """Those with a device behind them; veth pairs and bridges are not."""
+    """Interfaces with a device; no veth pairs or bridges."""
     found = []
     for path in sorted(Path("/sys/class/net").glob("*")):
         if (path / "device").exists():
@@ -104,7 +104,7 @@ def _nics() -> list[str]:
 
 
 def _gpus() -> list[str]:
-    return [line.split(" (UUID")[0] for line in _said("nvidia-smi", "-L").splitlines()]
+    return [line.split(" (UUID")[0] for line in _output("nvidia-smi", "-L").splitlines()]
 
 
 def _versions() -> dict[str, str]:
@@ -115,25 +115,25 @@ def _versions() -> dict[str, str]:
         except metadata.PackageNotFoundError:
             found[name] = "none: not installed"
     for name in DEBIAN:
-        said = _said("dpkg-query", "-W", "-f", "${Version}", name)
-        found[name] = said or "none: no such Debian package"
+        version = _output("dpkg-query", "-W", "-f", "${Version}", name)
+        found[name] = version or "none: no such Debian package"
     return found
 
 
 def _revision() -> str:
-    """Of the sources, with a mark where they are not as committed."""
-    head = _said("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
+    """The commit, and a mark if files were changed."""
+    head = _output("git", "-C", str(ROOT), "rev-parse", "--short=12", "HEAD")
     if not head:
         return "none: not a git checkout"
-    changed = _said("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
+    changed = _output("git", "-C", str(ROOT), "status", "--porcelain", "--untracked-files=no")
     if not changed:
         return head
-    diff = _said("git", "-C", str(ROOT), "diff", "HEAD")
+    diff = _output("git", "-C", str(ROOT), "diff", "HEAD")
     return f"{head} and changes {hashlib.sha256(diff.encode()).hexdigest()[:8]}"
 
 
 def gpu_here() -> bool:
-    """Does the machine look as if it had a GPU of NVIDIA, whatever the build can do with it?"""
+    """Does the machine seem to have an NVIDIA GPU, whatever the build supports?"""
     return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
 
 
@@ -161,7 +161,7 @@ def describe() -> dict[str, Any]:
 
 
 def differences(a: dict[str, Any], b: dict[str, Any], keys: tuple[str, ...] = LASTING) -> list[str]:
-    """A line for each thing that is not the same in both."""
+    """A line for each difference."""
     found = []
     for key in keys:
         if a.get(key) != b.get(key):

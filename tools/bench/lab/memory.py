@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the appliance holds, sampled while it works: does any of it grow?"""
+"""Samples the appliance's memory while it works: does any of it grow?"""
 
 import threading
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ OF_WORKER = ("open_streams", "streams", "held_mbufs", "mbufs_in_use", "side_used
 
 @dataclass(frozen=True)
 class Figure:
-    """One of the things sampled. `slack` is how much its mean over the last tenth of the run may
-    be above that over the first."""
+    """One of the figures sampled. `slack`: by how much the mean of the last tenth of the run may
+    exceed that of the first."""
 
     name: str
     unit: str
     slack: int
 
 
-# Memory of the process hardly moves. What is used of the tables follows the load, at most by what
-# so many requests in flight can hold.
+# Memory of the process hardly changes. Use of the tables follows the load, at most by what the
+# requests in flight can hold.
 IN_FLIGHT = 128
 FIGURES = (
     Figure("VmRSS", "bytes", MIB),
@@ -54,7 +54,7 @@ def sample(telemetry: Telemetry) -> dict[str, int]:
 
 
 class Sampler:
-    """Samples in a thread, for as long as the context is open."""
+    """Samples in a thread while the context is open."""
 
     def __init__(self, folder: Path, every_s: float) -> None:
         self.samples: list[dict[str, int]] = []
@@ -77,7 +77,7 @@ class Sampler:
 
 
 def compare(samples: list[dict[str, int]]) -> dict[str, dict[str, Any]]:
-    """Each figure over the first and the last tenth of the texts done between the samples."""
+    """Each figure over the first and the last tenth of the texts done."""
     begin, end = samples[0]["done"], samples[-1]["done"]
     first = [s for s in samples if s["done"] - begin <= (end - begin) / 10]
     last = [s for s in samples if end - s["done"] <= (end - begin) / 10]

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-micro, which does one small thing for a while and checks it; and how much memory fits which
-cache of this machine."""
+"""Runs tokd-micro, which repeats one small operation and checks it; and the sizes of the caches."""
 
 import json
 import re
@@ -16,13 +15,13 @@ from bench.task import Missing
 
 LEVELS = ("l1", "l2", "llc", "dram")
 DRAM_LEAST = 256 << 20
-DRAM_CACHES = 4  # as many last caches are in what is to come from DRAM
-LIMIT_S = 120.0  # beside the time that it is told to take
+DRAM_CACHES = 4  # memory for `dram`, in multiples of the last cache
+LIMIT_S = 120.0  # beyond the requested time
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
 def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
-    """What tokd-micro printed, on the worker's CPU; OSError with its complaint if it failed."""
+    """The output of tokd-micro on the worker's CPU. Raises OSError with its message if it failed."""
     given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     command = [
         *ENDS_WITH_US,
@@ -43,7 +42,7 @@ def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
 
 
 def caches(folder: Path = CPU / f"cpu{WORKER_CPU}" / "cache") -> dict[int, int]:
-    """Bytes of the caches for data, by level."""
+    """Sizes of the data caches in bytes, by level."""
     found = {}
     for index in folder.glob("index[0-9]*"):
         size = re.fullmatch(r"(\d+)([KM]?)", (index / "size").read_text().strip())
@@ -58,20 +57,20 @@ def _available(meminfo: Path) -> int:
 
 
 def level_bytes(level: str, sizes: dict[int, int], meminfo: Path = Path("/proc/meminfo")) -> int:
-    """Half of a cache, for what else lies in it; of DRAM so much that caches are of no use."""
+    """Half of a cache, since other data is in it too; for DRAM several times the last cache."""
     last = max(sizes, default=0)
     if last < 2:
-        raise Missing(f"the kernel does not tell the sizes of caches: {CPU}/cpu{WORKER_CPU}/cache")
+        raise Missing(f"the kernel has no cache sizes: {CPU}/cpu{WORKER_CPU}/cache")
     if level == "dram":
         wanted = max(DRAM_LEAST, DRAM_CACHES * sizes[last])
         if wanted > _available(meminfo) // 2:
-            raise Missing(f"{wanted >> 20} MiB, beyond all caches, are not free here")
+            raise Missing(f"{wanted >> 20} MiB, beyond all caches, are not free")
         return wanted
     number = {"l1": 1, "l2": 2, "llc": last}[level]
     if level == "llc" and last == 2:
         raise Missing("L2 is the last cache of this machine")
     if number not in sizes:
-        raise Missing(f"the kernel tells of no L{number} cache: {CPU}/cpu{WORKER_CPU}/cache")
+        raise Missing(f"the kernel lists no L{number} cache: {CPU}/cpu{WORKER_CPU}/cache")
     return sizes[number] // 2 // 128 * 128
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Noisy neighbours: what others do on a machine, beside what is timed on it."""
+"""Noisy neighbours: other load on the machine while something is timed."""
 
 import shutil
 import subprocess
@@ -16,9 +16,8 @@ from bench.texts import fetch_corpus
 from bench.texts.packages import data_home
 
 SETTLE_S = 0.3  # for its processes to start and to touch their memory
-STRESS_MOST_S = 600  # stress-ng ends by itself then
-# A command again and again, in a process group of its own that ends as a whole: a compiler has
-# children.
+STRESS_MOST_S = 600  # then stress-ng ends by itself
+# Repeats a command in a process group that is killed as a whole: a compiler has children.
 AGAIN = 'trap "kill -KILL 0" TERM; while :; do "$@" >/dev/null & wait $! || exit 1; done'
 
 
@@ -43,7 +42,7 @@ def _compress(count: int, _folder: Path) -> list[list[str]]:
 
 
 def _compile(count: int, folder: Path) -> list[list[str]]:
-    """The tokenizer library of this tree, one file after the other."""
+    """Compiles lib/tokenizer, one file after the other."""
     compiler = [_program("cc"), "-std=gnu11", "-O2", "-w", f"-I{ROOT / 'include'}"]
     source = ROOT / "lib" / "tokenizer"
     compiler += [f"-I{source}", "-c", *map(str, sorted(source.rglob("*.c")))]
@@ -64,14 +63,14 @@ KINDS: dict[str, Commands] = {
     "compile": _compile,
 }
 HELP = (
-    "what others do meanwhile: cpu, memory: stress-ng --cpu, --stream; compress: xz, of a corpus; "
-    "compile: cc, of lib/tokenizer"
+    "other load: cpu, memory: stress-ng --cpu, --stream; compress: xz of a corpus; compile: cc of "
+    "lib/tokenizer"
 )
 
 
 @contextmanager
 def neighbour(kind: str, cpus: Sequence[int], count: int, folder: Path) -> Iterator[None]:
-    """`count` of them, on any of `cpus`."""
+    """`count` neighbours on any of `cpus`."""
     place = [*ENDS_WITH_US, "taskset", "-c", ",".join(map(str, cpus))]
     with ExitStack() as stack:
         running = [
@@ -90,6 +89,6 @@ def neighbour(kind: str, cpus: Sequence[int], count: int, folder: Path) -> Itera
 
 
 def beside_worker(kind: str, confined: bool, folder: Path) -> AbstractContextManager[None]:
-    """One for each CPU that is neither the worker's nor the client's, and at least one; kept off
-    the worker's CPU if `confined`, else wherever the kernel puts them."""
+    """A neighbour for each CPU that is neither the worker's nor the client's, at least one; kept off
+    the worker's CPU if `confined`, else placed by the kernel."""
     return neighbour(kind, OTHER_CPUS if confined else CPUS, len(OTHER_CPUS), folder)

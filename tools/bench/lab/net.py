@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wire: veth pairs whose far ends, the client's, lie in a network namespace of their own.
+"""The network: veth pairs whose far end, the client's, is in a network namespace.
 
-The kernel's server lies in a namespace as well, so that no address of the demo is the host's.
-dpdk-tokd needs none: its end of a pair has no address, and stays where an operator would have it.
+The conventional server is in a namespace too, so the host gets no address. dpdk-tokd's end of a pair
+has no address and stays in the host's namespace, as an operator would have it.
 """
 
 import os
@@ -35,12 +35,12 @@ def _run(*command: str) -> None:
 
 
 def inside(namespace: str | None, *command: str) -> list[str]:
-    """The command, in a network namespace unless that is None."""
+    """The command, run in a network namespace unless that is None."""
     return ["ip", "netns", "exec", namespace, *command] if namespace else [*command]
 
 
 def _remove_stale() -> None:
-    """Namespaces of demos that were killed: their names say by which process they were made."""
+    """Remove namespaces of killed processes, whose pid is in the name."""
     folder = Path("/run/netns")
     for path in folder.glob(f"{NAMESPACE_PREFIX}*") if folder.is_dir() else ():
         pid, _, _ = path.name.removeprefix(NAMESPACE_PREFIX).partition("-")
@@ -60,11 +60,11 @@ def namespace(role: str) -> Iterator[str]:
 
 
 def _prepare(interface: str, prefix: list[str]) -> None:
-    """No IPv6 chatter; and each packet on the wire as it is sent, since nothing here segments."""
+    """No IPv6 chatter and no offloads: packets travel as they are sent."""
     switch = f"/proc/sys/net/ipv6/conf/{interface}/disable_ipv6"
     _run(*prefix, "sh", "-c", f"[ ! -e {switch} ] || echo 1 > {switch}")
     for feature in ("tx", "rx", "sg", "gro", "gso", "tso"):
-        # Not every kernel lets each of them be switched.
+        # Some kernels do not allow to switch all of them.
         subprocess.run(
             [*prefix, "ethtool", "-K", interface, feature, "off"], capture_output=True, check=False
         )
@@ -73,7 +73,7 @@ def _prepare(interface: str, prefix: list[str]) -> None:
 
 @contextmanager
 def veth(index: int, client: str, server: str | None) -> Iterator[Veth]:
-    """A pair from namespace `client` to namespace `server`, or to this one, without an address."""
+    """A pair from namespace `client` to namespace `server`; None: this one, without an address."""
     name = f"tokd{os.getpid() % 100_000}"
     link = Veth(
         near=f"{name}{'ace'[index]}",

@@ -25,12 +25,13 @@ struct options {
 
 #define FIELD(f) OPT_FIELD(struct options, f)
 static const struct opt_def defs[] = {
-	{"vocab", "VOCAB", OPT_TEXT, FIELD(vocab), 0, 0, NULL, "a name or a path, as of tok",
+	{"vocab", "VOCAB", OPT_TEXT, FIELD(vocab), 0, 0, NULL, "a name or a path, as for tok",
 		.flags = OPT_REQUIRED},
 	{"warm-up", "FILE", OPT_TEXT, FIELD(warm_up), 0, 0, NULL,
-		"texts that are encoded before, six times each, untimed", .flags = OPT_REQUIRED},
+		"texts encoded first, six times each, untimed", .flags = OPT_REQUIRED},
 	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
-		"the texts: both in tools/bench/texts/slices.py's format", .flags = OPT_REQUIRED},
+		"the texts; both files in the format of tools/bench/texts/slices.py",
+		.flags = OPT_REQUIRED},
 	{"algo", "exact|greedy", OPT_CHOICE, FIELD(algo), 0, 0, "exact", "how merges are applied"},
 	{"piece", "N", OPT_COUNT, FIELD(piece), 1, PIECE_MAX, NULL,
 		"feed each text in pieces of N bytes, else whole"},
@@ -39,8 +40,7 @@ static const struct opt_def defs[] = {
 };
 
 static const struct opt_section sections[] = {
-	{"exit code",
-		"  0  all ids were right\n  1  it could not be done\n  2  a bad option\n  3  wrong ids",
+	{"exit code", "  0  all ids are right\n  1  failed\n  2  a bad option\n  3  wrong ids",
 		true},
 	{0},
 };
@@ -48,11 +48,11 @@ static const struct opt_section sections[] = {
 static const struct opt_program program = {
 	.name = "tokd-encode-times",
 	.version = TOKD_VERSION,
-	.summary = "how long libtok takes for each of many texts, and whether its ids are right",
+	.summary = "time libtok on each text of a file, and check its ids",
 	.usage = "--vocab VOCAB --warm-up FILE --slices FILE [options]",
 	.about =
-		"Encodes each text of a file and prints how long it took, by the clock before and after\n"
-		"the call: JSON with ns of each, ids that were compared, and what reading the clock takes.",
+		"Prints JSON: ns of each call, the number of ids compared, and the cost of reading the\n"
+		"clock, which is in each call.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.sections = sections,

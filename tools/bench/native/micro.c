@@ -55,9 +55,9 @@ static const struct opt_def copy_defs[] = {
 
 static const struct opt_def scan_defs[] = {
 	{"how", "pretokens|memchr-blanks|memchr-none|loop", OPT_CHOICE, FIELD(how), 0, 0, NULL,
-		"pretokens: GPT-2's; loop: a look at each byte", .flags = OPT_REQUIRED},
+		"pretokens: GPT-2's; loop: byte by byte", .flags = OPT_REQUIRED},
 	{"text", "FILE", OPT_TEXT, FIELD(text), 0, 0, NULL, "in UTF-8", .flags = OPT_REQUIRED},
-	{"vocab", "VOCAB", OPT_TEXT, FIELD(vocab), 0, 0, NULL, "a name or a path, as of tok",
+	{"vocab", "VOCAB", OPT_TEXT, FIELD(vocab), 0, 0, NULL, "a name or a path, as for tok",
 		.flags = OPT_REQUIRED},
 	MS,
 	CPU,
@@ -78,17 +78,17 @@ static int run_scan(int argc, char **argv);
 		.n_defs = sizeof(mode##_defs) / sizeof(mode##_defs[0]),                            \
 		.run = run_##mode,                                                                 \
 	}
-MODE(chase, "loads of which each names the next, a line of 64 bytes each");
-MODE(copy, "copies of slots, one after the other");
-MODE(scan, "passes over a text");
+MODE(chase, "dependent loads, one per line of 64 bytes, in random order");
+MODE(copy, "copies of slots out of consecutive memory");
+MODE(scan, "scans of a text");
 
 static const struct opt_program *const modes[] = {&chase, &copy, &scan, NULL};
 
 static const struct opt_program program = {
 	.name = "tokd-micro",
 	.version = TOKD_VERSION,
-	.summary = "do one small thing for a while, check it, and print times as a line of JSON",
-	.about = "Exit code: 0 done and right; 1 wrong, or it cannot be done; 2 a bad option.",
+	.summary = "repeat one small operation, check it, and print its times as JSON",
+	.about = "Exit code: 0 right; 1 wrong or failed; 2 a bad option.",
 	.operand = "MODE",
 	.operands_max = 1,
 	.commands = modes,

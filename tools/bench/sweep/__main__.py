@@ -18,23 +18,23 @@ from bench.texts.packages import FetchError, write_json
 
 BUSY = 1.0  # load average
 DESCRIPTION = """\
-Run the tests that a box asks for, by turns and repeatedly, and tell what came of them: the median
-and the spread of the repeats, the ratio to the baseline, and what is missing. A sweep that ended
-early goes on with the same command. How to write boxes and tasks: doc/reference/sweeps.md."""
+Run a benchmark suite (a box), its tests interleaved and repeated. Prints the median and the spread
+of the repeats, the ratio to the baseline, and what is missing. If interrupted, run the command
+again: it resumes. How to write boxes and tasks: doc/reference/sweeps.md."""
 EPILOG = """\
-tools/sweep compare A B   two folders of sweeps of a box: which cells of B are better, worse, or not
-                          distinguishable from A's
-tools/sweep report DIR    a page of the sweep in a folder, with figures: DIR/report.html
+tools/sweep compare A B   compare two result folders of a box: which cells of B are better, worse, or
+                          not distinguishable from A's
+tools/sweep report DIR    write an HTML report with figures: DIR/report.html
 
-exit code: 0 all was measured, or is listed as missing; 1 ids were wrong, or a test failed; 2 the
+exit code: 0 everything was measured or is listed as missing; 1 wrong ids, or a test failed; 2 the
 box or an option is wrong"""
 
 
 def _leave(number: int, _frame: object) -> None:
-    """Signals unwind like errors, so that the tasks are cleaned."""
+    """Signals unwind like errors, so that tasks clean up."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(each, signal.SIG_IGN)
-    print("\nsweep: interrupted, cleaning up; the same command goes on from here", file=sys.stderr)
+    print("\nsweep: interrupted, cleaning up; the same command resumes", file=sys.stderr)
     sys.exit(128 + number)
 
 
@@ -57,7 +57,7 @@ def _sweep(args: argparse.Namespace) -> int:
     store.begin(box, args.quick, here, args.fresh)
     if here["load_average"] > BUSY:
         print(f"sweep: this machine is busy (load average {here['load_average']}): figures will "
-              "be those of a busy one", file=sys.stderr)  # fmt: skip
+              "be noisy", file=sys.stderr)  # fmt: skip
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _leave)
     try:
@@ -71,7 +71,7 @@ def _sweep(args: argparse.Namespace) -> int:
         store.write_text("table.md", text)
         summary.write_hgrm(box, store)
     print(text)
-    print(f"written: {store.folder}; with figures: tools/sweep report {store.folder}")
+    print(f"written: {store.folder}; HTML report: tools/sweep report {store.folder}")
     rows = [row for one in result["tables"] for row in one["rows"]]
     bad = [row for row in rows if row["state"] in ("refused", "failed") or row["reason"]
            and row["state"] == "done"]  # fmt: skip
@@ -87,30 +87,32 @@ def main() -> int:
     )
     if sys.argv[1:2] == ["compare"]:
         parser = argparse.ArgumentParser(prog="tools/sweep compare")
-        parser.add_argument("a", type=Path, help="folder of a sweep, or its results.json")
-        parser.add_argument("b", type=Path, help="another, of the same box")
+        parser.add_argument("a", type=Path, help="result folder, or its results.json")
+        parser.add_argument("b", type=Path, help="another one of the same box")
         args = parser.parse_args(sys.argv[2:])
     elif sys.argv[1:2] == ["report"]:
         parser = argparse.ArgumentParser(prog="tools/sweep report")
-        parser.add_argument("folder", type=Path, metavar="DIR", help="folder of a sweep")
+        parser.add_argument("folder", type=Path, metavar="DIR", help="result folder")
         args = parser.parse_args(sys.argv[2:])
     else:
         parser.add_argument("box", type=Path, metavar="BOX.json")
         parser.add_argument("--quick", action="store_true", help="fewer repeats and samples")
         parser.add_argument(
             "--corpus", type=Path, metavar="FILE", action="append", default=[],
-            help="UTF-8 text of one's own in the place of the corpora; several times for several",
+            help="your own UTF-8 text instead of the corpora (repeatable)",
         )  # fmt: skip
-        parser.add_argument("--out", type=Path, metavar="DIR", help="[build/sweeps/NAME]")
+        parser.add_argument(
+            "--out", type=Path, metavar="DIR", help="result folder [build/sweeps/NAME]"
+        )
         parser.add_argument("--dry-run", action="store_true", help="list the tests, run none")
-        parser.add_argument("--fresh", action="store_true", help="remove an earlier sweep there")
+        parser.add_argument("--fresh", action="store_true", help="remove results that are there")
         args = parser.parse_args()
     try:
         if "a" in args:
             print(compare.compare(compare.read(args.a), compare.read(args.b)))
             return 0
         if "folder" in args:
-            from bench.sweep import report  # brings matplotlib, which no other command needs
+            from bench.sweep import report  # imports matplotlib, which is slow
 
             print(f"written: {report.write(args.folder)}")
             return 0

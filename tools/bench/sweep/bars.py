@@ -12,7 +12,7 @@ from bench.sweep.svg import COLOURS, GRID, INK, SOFT, colour, new_axes, plain, r
 from bench.sweep.table import MARKS
 from bench.sweep.words import number, times
 
-HATCHES = ("", "///", "---", "\\\\\\", "xxx", "|||", "+++")  # of strokes: dots are long paths
+HATCHES = ("", "///", "---", "\\\\\\", "xxx", "|||", "+++")  # dots would be long SVG paths
 VERDICTS = {  # face, hatch, edge
     "better": (COLOURS[3], "", "-"),
     "worse": (COLOURS[2], "////", "-"),
@@ -20,7 +20,7 @@ VERDICTS = {  # face, hatch, edge
     "too few repeats": ("none", "", ":"),
     "neither": (GRID, "", "-"),
 }
-REASON_MOST = 60  # letters in a figure; the table has all
+REASON_MOST = 60  # characters in a figure; the table has the whole text
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Stack:
 
 
 def _rows(axes: Axes, labels: Sequence[tuple[float, str, bool]]) -> None:
-    """Names of bars, from above; of groups, bold."""
+    """Names of bars, from the top; groups are bold."""
     axes.set_yticks([y for y, _, _ in labels], [text for _, text, _ in labels])
     for tick, (_, _, bold) in zip(axes.get_yticklabels(), labels, strict=True):
         tick.set_fontweight("bold" if bold else "normal")
@@ -63,14 +63,14 @@ def _why(axes: Axes, x: float, y: float, reason: str) -> None:
 
 
 def _ratio_range(bars: Sequence[Bar]) -> tuple[float, float]:
-    """Round about 1; what is 0 lies beyond."""
+    """A range around 1, without zeros."""
     values = [v for bar in bars if bar.ratio for v in bar.ratio.values() if v > 0]
     return min([0.9, *(v / 1.1 for v in values)]), max([1.1, *(v * 1.1 for v in values)])
 
 
 def ratios(ident: str, title: str, text: str, xlabel: str, bars: Sequence[Bar]) -> str:
-    """Bars from 1 to the median ratio, with a whisker from the least to the most; that of one at
-    least."""
+    """Bars from 1 to the median ratio, with whiskers from the smallest to the largest. At least one
+    has a ratio."""
     labels: list[tuple[float, str, bool]] = []
     places = []
     y, group = -1.0, ""
@@ -111,7 +111,7 @@ def ratios(ident: str, title: str, text: str, xlabel: str, bars: Sequence[Bar]) 
 def stacks(
     ident: str, title: str, text: str, xlabel: str, parts: Sequence[str], bars: Sequence[Stack]
 ) -> str:
-    """What a whole is made of, a bar a test."""
+    """The parts of a whole, one bar per test."""
     figure, axes = new_axes(7.2, 1.15 + 0.26 * len(bars))
     _rows(axes, [(float(y), bar.label, False) for y, bar in enumerate(bars)])
     left = [0.0] * len(bars)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A box: a JSON file that says which tests to run. What is wrong with it is said before any is."""
+"""A box: a JSON file that lists tests. All its errors are found before a test runs."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ ENTRY = {"task", "parameters", "quick", "metrics", "baseline", "published", "sta
 MISSING = {"what", "why"}
 REPEATS_MOST = 1000
 TESTS_MOST = 10_000
-BENCH = ROOT / "tools" / "bench"  # with tasks and published figures, unless they are beside the box
+BENCH = ROOT / "tools" / "bench"  # has tasks and published figures that are not beside the box
 __all__ = ["Box", "BoxError", "Entry", "Test", "load", "task_folders"]
 
 
@@ -30,7 +30,7 @@ __all__ = ["Box", "BoxError", "Entry", "Test", "load", "task_folders"]
 class Test:
     """A task with a value for each of its parameters."""
 
-    __test__ = False  # to pytest
+    __test__ = False  # for pytest
     task: Task
     entry: int  # which of the box's
     parameters: dict[str, Any]
@@ -41,13 +41,13 @@ class Test:
 
     @property
     def slug(self) -> str:
-        """A file's name, of this test alone."""
+        """A unique file name."""
         return re.sub(r"[^A-Za-z0-9.,=_-]", "_", self.name.replace(" ", ","))
 
 
 @dataclass(frozen=True)
 class Entry:
-    """The tests of one task that are told in one table."""
+    """The tests of one task, shown in one table."""
 
     task: Task
     tests: list[Test]
@@ -59,7 +59,7 @@ class Entry:
     knee: knee.Knee | None
 
     def base_of(self, test: Test) -> Test | None:
-        """The test that others are a ratio to: equal but for what the baseline says."""
+        """The test to compare with: the same parameters except those of the baseline."""
         if self.baseline is None:
             return None
         wanted = test.parameters | self.baseline
@@ -98,24 +98,24 @@ class _BoxReader(Reader):
         for name, value in given.items():
             if value not in values[name]:
                 raise self.error(
-                    f"{where}.{name}", f"{value!r} is none of the values of {name} that are tested"
+                    f"{where}.{name}", f"{value!r} is not one of the tested values of {name}"
                 )
         return given
 
     def stages(self, where: str, given: Any, metrics: list[Metric]) -> list[str]:
-        """Percentiles do not add up to one of the whole, and so are none."""
+        """Stages are values: percentiles do not add up."""
         known = {m.name: m for m in metrics}
         units = set()
         for name in self.several(where, given):
             if self.text(where, name) not in known:
-                raise self.error(where, f"{name!r} is none of the metrics; {among(name, known)}")
+                raise self.error(where, f"{name!r} is not one of the metrics; {among(name, known)}")
             if " " in name:
                 raise self.error(
-                    where, f"{name!r} is of a distribution, and those do not add up: name values"
+                    where, f"{name!r} is of a distribution, which does not add up: name values"
                 )
             units.add(known[name].unit)
         if len(units) > 1:
-            raise self.error(where, f"their units are {' and '.join(sorted(units))}: name one kind")
+            raise self.error(where, f"their units differ: {' and '.join(sorted(units))}")
         return given
 
     def entry(self, at: int, given: Any, own: Task, quick: bool) -> Entry:
@@ -124,7 +124,7 @@ class _BoxReader(Reader):
         for name in own.parameters:
             if name not in values:
                 raise self.error(
-                    f"{where}.parameters", f"task {own.name} has the parameter {name!r} as well"
+                    f"{where}.parameters", f"task {own.name} needs the parameter {name!r} too"
                 )
         instead = self.values(f"{where}.quick", own, given.get("quick", {}))
         if quick:
@@ -158,13 +158,13 @@ class _BoxReader(Reader):
 
 
 def task_folders(box: Path) -> list[Path]:
-    """Where tasks lie: beside the box, then those of this repository."""
+    """Folders with tasks: beside the box, then in this repository."""
     return [box.parent / "tasks", BENCH / "tasks"]
 
 
 def load(path: Path, quick: bool, own: Sequence[Corpus] = ()) -> Box:
-    """`own`: in the place of the corpora that it names. BoxError or task.TaskError if it cannot be
-    run as it is."""
+    """`own`: corpora that replace those it names. Raises BoxError or task.TaskError if it cannot be
+    run."""
     reader = _BoxReader(path, own)
     given = read_json(path)
     reader.keys("the box", given, KEYS, KEYS - {"missing"})
@@ -184,13 +184,13 @@ def load(path: Path, quick: bool, own: Sequence[Corpus] = ()) -> Box:
                 raise reader.error(
                     f"{where}.task",
                     f"no task {which!r} in {' or '.join(map(str, folders))}; "
-                    f"{among(which, task.names(folders))}; what is still to be made stands in "
-                    f'the box\'s list "missing"',
+                    f"{among(which, task.names(folders))}; list what does not exist yet in the box's "
+                    '"missing"',
                 )
             tasks[which] = task.load(which, file)
         entries.append(reader.entry(at, one, tasks[which], quick))
     if own and not any(corpora.PARAMETER in entry.tests[0].parameters for entry in entries):
-        raise reader.error("tests", "no task of them has a corpus: leave out --corpus")
+        raise reader.error("tests", "none has a parameter corpus: leave out --corpus")
     missing = []
     for at, one in enumerate(given.get("missing", [])):
         where = f"missing[{at}]"
@@ -203,5 +203,5 @@ def load(path: Path, quick: bool, own: Sequence[Corpus] = ()) -> Box:
     if len(slugs) > TESTS_MOST:
         raise reader.error("tests", f"{len(slugs):,} tests: {TESTS_MOST:,} at most")
     if doubled := next((s for s in slugs if slugs.count(s) > 1), None):
-        raise reader.error("tests", f"{doubled} is asked for twice")
+        raise reader.error("tests", f"{doubled} is given twice")
     return box

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Two sweeps of the same box beside each other, cell by cell."""
+"""Compares two sweeps of the same box, cell by cell."""
 
 import json
 from collections import Counter
@@ -18,7 +18,7 @@ def read(folder: Path) -> dict[str, Any]:
     try:
         summary = json.loads(path.read_text("utf-8"))
     except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: {error}: give a folder that tools/sweep wrote") from None
+        raise StoreError(f"{path}: {error}: give a result folder of tools/sweep") from None
     if not isinstance(summary, dict) or "tables" not in summary:
         raise StoreError(f"{path}: no results of a sweep")
     return summary
@@ -29,7 +29,7 @@ def _rows(summary: dict[str, Any]) -> dict[str, tuple[dict[str, Any], dict[str, 
 
 
 def _unlike(names: list[str], a: dict[str, Any], b: dict[str, Any]) -> str:
-    """The counts of those names that are not the same, A/B."""
+    """The counts that differ, as A/B."""
     pairs = {name: [row["counts"].get(name, 0) for row in (a, b)] for name in names}
     return ", ".join(f"{n} {x:,}/{y:,}" for n, (x, y) in pairs.items() if x != y)
 
@@ -37,7 +37,7 @@ def _unlike(names: list[str], a: dict[str, Any], b: dict[str, Any]) -> str:
 def _line(
     name: str, metric: dict[str, Any], a: dict[str, Any], b: dict[str, Any], lost: str
 ) -> list[str]:
-    """`lost`: what had no answer, if that is not alike: then neither is better."""
+    """`lost`: counts of requests without an answer, if they differ: then neither is better."""
     head = [name, f"{metric['name']}, {metric['unit']}"]
     for which, row in (("A", a), ("B", b)):
         if row["state"] != "done":
@@ -56,7 +56,7 @@ def _line(
 
 
 def _test(of: dict[str, Any], a: dict[str, Any], b: dict[str, Any]) -> list[list[str]]:
-    """A test's lines, of the table `of`: its metrics, and those counts that are not alike."""
+    """Lines of a test of the table `of`: its metrics, and counts that differ."""
     name = a["test"]
     lost = _unlike(of.get("unanswered", [*of["counts"]]), a, b)
     rows = [_line(name, metric, a, b, lost) for metric in of["metrics"]]
@@ -75,7 +75,7 @@ def _whole(which: str, summary: dict[str, Any]) -> str:
 
 
 def compare(a: dict[str, Any], b: dict[str, Any]) -> str:
-    """For a person: B against A. Where one of them has no figure it says so."""
+    """B against A as text; says where one of them has no figure."""
     ours, theirs = _rows(a), _rows(b)
     rows = [["test", "metric", "A", "B", "B/A", "B is"]]
     for name in [*ours, *(n for n in theirs if n not in ours)]:
@@ -90,11 +90,11 @@ def compare(a: dict[str, Any], b: dict[str, Any]) -> str:
     text = [_whole("A", a), _whole("B", b), "", *table.lines(rows), ""]
     text.append(", ".join(f"{n} {verdict}" for verdict, n in verdicts.most_common()))
     text.append(
-        f"Rank-sum test, exact, two-sided, {stats.ALPHA:g}: of {told} cells some "
-        f"{told * stats.ALPHA:.1f} are called different by chance alone."
+        f"Rank-sum test, exact, two-sided, {stats.ALPHA:g}: of {told} cells about "
+        f"{told * stats.ALPHA:.1f} are called different by chance."
     )
     unlike = machine.differences(a["machine"], b["machine"])
     unlike += machine.differences(a, b, ("corpora",))  # a file of the same name, but other text
     if unlike:
-        text += ["", "Not the same, A / B:", *(f"- {line}" for line in unlike)]
+        text += ["", "Differences, A / B:", *(f"- {line}" for line in unlike)]
     return "\n".join(text)

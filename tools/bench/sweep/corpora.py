@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts of one's own, by --corpus FILE, in the place of those of tools/fetch-corpus."""
+"""The user's own texts (--corpus FILE) instead of those of tools/fetch-corpus."""
 
 import re
 from collections.abc import Iterable
@@ -11,8 +11,8 @@ from bench.sweep.reader import BoxError
 from bench.texts import fetch_corpus
 from bench.texts.packages import sha256
 
-PARAMETER = "corpus"  # of a task that takes them
-LEAST, MOST = 100_000, 256 << 20  # bytes; below the least no task has texts enough
+PARAMETER = "corpus"  # of tasks that use them
+LEAST, MOST = 100_000, 256 << 20  # bytes; with less no task has enough texts
 NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
 TAKEN = (*fetch_corpus.CORPORA, "mixed")
 
@@ -35,11 +35,11 @@ def _read(path: Path) -> Corpus:
     name = path.stem
     if not NAME.fullmatch(name):
         raise error(
-            f"its tests are named {name!r}, after it: name the file by 1 to 40 of A-Z, a-z, 0-9, "
+            f"tests are named after it, {name!r}: name the file with 1 to 40 of A-Z, a-z, 0-9, "
             "'.', '_' and '-'"
         )
     if name in TAKEN:
-        raise error(f"{name!r} is what a corpus of tools/fetch-corpus is called: rename the file")
+        raise error(f"tools/fetch-corpus has a corpus {name!r}: rename the file")
     try:
         if not path.is_file():
             raise error("not a file" if path.exists() else "there is no such file")
@@ -56,20 +56,20 @@ def _read(path: Path) -> Corpus:
 
 
 def read(paths: Iterable[Path]) -> list[Corpus]:
-    """BoxError, with the remedy, for what cannot be a corpus."""
+    """Raises BoxError with the remedy if a file cannot be a corpus."""
     found: dict[str, Corpus] = {}
     for path in paths:
         one = _read(path)
         if one.name in found:
-            raise BoxError(f"--corpus {path}: {found[one.name].path} is called the same: rename it")
+            raise BoxError(f"--corpus {path}: same name as {found[one.name].path}: rename it")
         found[one.name] = one
     return list(found.values())
 
 
-def told(summary: dict[str, Any]) -> list[str]:
-    """What a reader of a sweep must know of them."""
+def notes(summary: dict[str, Any]) -> list[str]:
+    """Lines that describe them."""
     return [
-        f"Corpus {one['name']}: a file of one's own, {one['bytes']:,} bytes, SHA-256 "
+        f"Corpus {one['name']}: the user's own file, {one['bytes']:,} bytes, SHA-256 "
         f"{one['sha256']}."
         for one in summary.get("corpora", [])
     ]

@@ -14,15 +14,15 @@ from bench.sweep.markup import Html, el, join
 from bench.sweep.plots import Line
 from bench.sweep.store import Trial, read_trial
 
-TOLD = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)  # of a curve, to those who cannot see it
+DESCRIBED = (50.0, 90.0, 99.0, 99.9, 99.99, 99.999)  # percentiles in a figure's text description
 AGAINST_LEAST = 3  # values of a parameter that make an axis
 CURVES = (
-    "The line: the median of the repeats at each percentile; the shade: least to most. A curve "
-    "ends where a repeat has fewer than ten samples beyond, or had no answer to the rest."
+    "Line: median of the repeats at each percentile; shade: smallest to largest. A curve ends where a "
+    "repeat has fewer than ten samples beyond it, or requests without an answer."
 )
 RATIOS = (
-    "Bars: the median of the ratios, repeat by repeat; whiskers: least to most. Green: better; "
-    "hatched: worse; empty (~): not distinguishable; dotted edge (?): too few repeats to tell; "
+    "Bars: median of the ratios, repeat by repeat; whiskers: smallest to largest. Green: better; "
+    "hatched: worse; empty (~): not distinguishable; dotted edge (?): too few repeats to decide; "
     "grey: neither more nor less is better."
 )
 
@@ -47,7 +47,7 @@ def state(row: Row) -> str:
 
 
 class Figures:
-    """Of one table. What the baseline fixes are the lines; the other parameters, the panels."""
+    """Figures of one table. Parameters that the baseline fixes are lines, the others panels."""
 
     def __init__(self, folder: Path, ident: str, given: dict[str, Any]) -> None:
         self._folder, self._prefix, self._table = folder, ident, given
@@ -64,7 +64,7 @@ class Figures:
         return f"{self._prefix}-f{self._figures}"
 
     def _styles(self, names: list[str]) -> dict[str, int]:
-        """By series, in the table's order; 0 is the baseline's."""
+        """Style by series, in the table's order; the baseline's is 0."""
         fixed = self._table["baseline"] or {}
         base = named(fixed, names) if names == [n for n in self._series if n in fixed] else None
         every = dict.fromkeys(named(row["parameters"], names) for row in self._rows)
@@ -72,7 +72,7 @@ class Figures:
         return ({} if base is None else {base: 0}) | {n: i + 1 for i, n in enumerate(others)}
 
     def _ours(self, names: list[str]) -> dict[str, bool]:
-        """By series: is it our line? Nothing where there is none, or no other."""
+        """By series: is it our line? Empty if none is, or no other exists."""
         found = {
             named(row["parameters"], names): headline.is_ours(self._table, row)
             for row in self._rows
@@ -80,7 +80,7 @@ class Figures:
         return found if len(found) > 1 and any(found.values()) else {}
 
     def _legend(self, names: list[str], panels: dict[str, list[Line]]) -> Html:
-        """Of the lines that are drawn anywhere."""
+        """A legend of the lines that are drawn."""
         styles, ours = self._styles(names), self._ours(names)
         drawn = {line.label for lines in panels.values() for line in lines if line.points}
         marks = [
@@ -103,12 +103,12 @@ class Figures:
 
     @staticmethod
     def _above(what: str, lines: list[Line]) -> Html:
-        """What stands above a figure; also what it lacks."""
+        """A figure's caption, with what it lacks."""
         lacks = [line.label or "it" for line in lines if not line.points]
         return join(what, el("small", f" no figure: {'; '.join(lacks)}") if lacks else "")
 
     def _grid(self, drawn: list[tuple[str, str]], broad: bool = False) -> Html:
-        """Figures, each with what stands above it."""
+        """Figures with their captions."""
         figures = [el("figure", el("figcaption", above) if above else "", Html(svg))
                    for above, svg in drawn]  # fmt: skip
         return el("div", *figures, class_="figures broad" if broad else "figures")
@@ -122,7 +122,7 @@ class Figures:
     def _curve(
         trials: list[Trial], of: str, unit: str, lacks: list[str]
     ) -> list[tuple[float, float, float, float]]:
-        """`lacks`: the counts of what took longer than all samples."""
+        """`lacks`: names of the counts of requests without an answer."""
         never = [sum(trial.counts[name] for name in lacks) for trial in trials]
         every = [Samples.decode(t.samples[of]).curve(n) for t, n in zip(trials, never, strict=True)]
         points = []
@@ -143,7 +143,7 @@ class Figures:
             parts.append(el("h3", f"{of}: percentiles"))
             points = {test: self._curve(some, of, unit, lacks) for test, some in trials.items()}
             if not any(points.values()):
-                parts.append(el("p", "Not drawn: no trial here has samples enough.", class_="soft"))
+                parts.append(el("p", "Not drawn: no trial has enough samples.", class_="soft"))
                 continue
             panels = {
                 panel: [
@@ -216,7 +216,7 @@ class Figures:
         )
 
     def _axis(self) -> str | None:
-        """A parameter that is a number and has values enough: load, length, workers."""
+        """A numeric parameter with enough values: load, length, workers."""
         values = {
             name: {row["parameters"][name] for row in self._rows} for name in self._table["varied"]
         }
@@ -225,7 +225,7 @@ class Figures:
         return max(able, key=lambda name: len(values[name]), default=None)
 
     def _lines(self, axis: str, metric: str, names: list[str], rows: list[Row]) -> list[Line]:
-        """A line a series, with a gap where there is no figure."""
+        """A line per series, with gaps where there is no figure."""
         styles, ours = self._styles(names), self._ours(names)
         found: dict[str, list[Any]] = {}
         for row in sorted(rows, key=lambda row: row["parameters"][axis]):
@@ -311,5 +311,5 @@ def _points(lines: list[Line]) -> str:
 
 def _percentiles(line: Line) -> str:
     found = [f"{plots.percentile(p)} {words.number(middle)}"
-             for p, _, middle, _ in line.points if p in TOLD]  # fmt: skip
+             for p, _, middle, _ in line.points if p in DESCRIBED]  # fmt: skip
     return ", ".join(found) or "no figure"

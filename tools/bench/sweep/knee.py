@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The knee of a load-latency curve, by a rule that the box states: up to where a system holds.
+"""The knee of a load-latency curve: the highest load that a system bears, by a rule of the box.
 
-A row holds if its metric is at most so many times that of the line's lowest load, if nothing is
-counted that may not be, and no other metric is below its least. Of the metric no more than a share
-may be the generator's doing: else it is the generator that ends the line, and is named. The knee is
-the highest load which holds, as all lower ones do. Medians of the repeats decide, and the counts of
-all of them.
+A row holds if its metric is at most `times` that of the lowest load, no metric in `least` is below
+its value, and nothing in `none` is counted. If the generator's own delay is too large a share of the
+metric, the generator is the limit, and the line says so. The knee is the highest load up to which all
+rows hold. Medians of the repeats decide, and the counts of all repeats.
 """
 
 from collections.abc import Iterator
@@ -26,7 +25,7 @@ class Knee:
     times: float
     least: dict[str, float]  # by metric
     none: list[str]  # counts
-    generator: dict[str, float]  # of its own metrics, to `metric`, in the same row
+    generator: dict[str, float]  # its metrics, as the largest share of `metric`
 
     def rule(self) -> str:
         parts = [f"{self.metric} is at most {self.times:g} times that of the lowest {self.along}"]
@@ -38,13 +37,13 @@ class Knee:
         ]
         return (
             f"The knee: the highest {self.along} up to which {', and '.join(parts)}. Medians of "
-            "the repeats decide, and counts of all of them."
+            "the repeats decide."
         )
 
 
 def read(reader: Any, where: str, given: Any, parameters: Any, metrics: list[Metric], counts: Any
          ) -> Knee:  # fmt: skip
-    """`reader`: the box's, whose errors name the place."""
+    """`reader`: the box's, for error messages."""
     reader.keys(where, given, KEYS, {"along", "metric", "times"})
     along, metric = (reader.text(f"{where}.{key}", given[key]) for key in ("along", "metric"))
     names = [m.name for m in metrics]
@@ -109,7 +108,7 @@ def _line(rule: Knee, rows: list[Row]) -> Row:
 
 
 def lines(rule: Knee, varied: list[str], rows: list[Row]) -> Iterator[Row]:
-    """Of each combination of the other parameters: its knee, the cells there, and what ended it."""
+    """For each combination of the other parameters: the knee, its cells, and what ended it."""
     others = [name for name in varied if name != rule.along]
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in sorted(rows, key=lambda row: row["parameters"][rule.along]):
@@ -121,7 +120,7 @@ def lines(rule: Knee, varied: list[str], rows: list[Row]) -> Iterator[Row]:
 
 
 def beside(rule: Knee, varied: list[str], rows: list[Row]) -> Row:
-    """What a table of a summary holds of it."""
+    """The knee in a table of the summary."""
     return {
         "rule": rule.rule(),
         "along": rule.along,
@@ -130,8 +129,8 @@ def beside(rule: Knee, varied: list[str], rows: list[Row]) -> Row:
     }
 
 
-def told(given: Row, metrics: list[Row]) -> list[list[str]]:
-    """As rows of a table; the first is the head."""
+def table_rows(given: Row, metrics: list[Row]) -> list[list[str]]:
+    """Rows of a table, the head first."""
     head = [*given["varied"], f"knee, {given['along']}"]
     head += [f"{m['name']} there, {m['unit']}" for m in metrics] + ["beyond it"]
     found = [head]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""HTML that cannot be broken out of: what is not HTML already is escaped."""
+"""HTML with automatic escaping of everything that is not HTML already."""
 
 from html import escape
 
@@ -15,7 +15,7 @@ def join(*parts: str) -> Html:
 
 
 def el(name: str, *inside: str, **attributes: str) -> Html:
-    """An element. `class_` is the attribute class, a word of Python's; `aria_label` aria-label."""
+    """An element. `class_` is the attribute class, `aria_label` is aria-label."""
     given = "".join(
         f' {n.rstrip("_").replace("_", "-")}="{escape(v)}"' for n, v in attributes.items() if v
     )

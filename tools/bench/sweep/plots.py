@@ -24,13 +24,13 @@ from bench.sweep.svg import (
 
 @dataclass(frozen=True)
 class Line:
-    """Points with the least, the median, and the most of the repeats, or NaN, where the line has a
-    gap. `style` counts from 0, the baseline's."""
+    """Points with smallest, median and largest of the repeats; NaN makes a gap. `style` 0 is the
+    baseline's."""
 
     label: str
     style: int
     points: Sequence[tuple[float, float, float, float]]  # x, least, median, most
-    ours: bool | None = None  # bold, or light beside one that is; None: there is none
+    ours: bool | None = None  # True: bold, False: light; None: no line is ours
 
 
 def _weight(style: int, ours: bool | None) -> tuple[float, float]:
@@ -41,7 +41,7 @@ def _weight(style: int, ours: bool | None) -> tuple[float, float]:
 
 
 def swatch(style: int, ours: bool | None = None) -> str:
-    """A piece of a line, for a legend in HTML."""
+    """A sample of a line for an HTML legend."""
     width, opacity = _weight(style, ours)
     return (
         '<svg class="swatch" viewBox="0 0 36 8" aria-hidden="true"><line x1="0" y1="4" x2="36" '
@@ -51,7 +51,7 @@ def swatch(style: int, ours: bool | None = None) -> str:
 
 
 def limits(lines: Sequence[Line]) -> tuple[float, float, bool]:
-    """What all figures of a metric share, to be compared: least, most, and is it logarithmic?"""
+    """The axis that all figures of a metric share: smallest, largest, logarithmic?"""
     every = (v for line in lines for point in line.points for v in point[1:])
     values = [v for v in every if not math.isnan(v)]
     if not values:
@@ -88,7 +88,7 @@ def _draw(axes: Axes, lines: Sequence[Line], marker: str) -> None:
 def curves(
     ident: str, title: str, text: str, ylabel: str, lines: Sequence[Line], bounds: Any
 ) -> str:
-    """Percentiles on HdrHistogram's scale: as far to the next nine as from there to one more."""
+    """Percentiles on HdrHistogram's scale: logarithmic in 1 / (1 - p)."""
     figure, axes = new_axes(4.9, 3.1)
     beyond = [
         replace(one, points=[(1 / (1 - p / 100), *rest) for p, *rest in one.points])
@@ -121,7 +121,7 @@ def against(
     lines: Sequence[Line],
     bounds: Any,
 ) -> str:
-    """A metric against a parameter that is a number."""
+    """A metric against a numeric parameter."""
     figure, axes = new_axes(4.9, 3.1)
     _draw(axes, lines, "o")
     at = sorted({point[0] for line in lines for point in line.points})

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How far a sweep is, and how long it will still take: a bar on a terminal, else now and then a line."""
+"""Progress and remaining time of a sweep: a bar on a terminal, else a line now and then."""
 
 import sys
 import time
@@ -14,7 +14,7 @@ def clock(seconds: float) -> str:
 
 
 class Progress:
-    """Trials that are still to be run, by task: those of a task take about equally long."""
+    """Remaining trials by task; trials of a task take about equally long."""
 
     def __init__(self, left: dict[str, int], done: int) -> None:
         self._left = dict(left)
@@ -24,7 +24,7 @@ class Progress:
         self._bar = sys.stderr.isatty()
 
     def left_s(self) -> float | None:
-        """None before the first trial: nothing is known then."""
+        """None before the first trial."""
         every = [s for took in self._took.values() for s in took]
         if not every:
             return None
@@ -41,7 +41,7 @@ class Progress:
 
     def show(self, what: str) -> None:
         left = self.left_s()
-        rest = f"{clock(left)} left" if left is not None else "time left unknown yet"
+        rest = f"{clock(left)} left" if left is not None else "time left not known yet"
         line = f"{self._done}/{self._all}, {rest}: {what}"
         if self._bar:
             full = WIDTH * self._done // max(1, self._all)
@@ -55,7 +55,7 @@ class Progress:
             print(f"sweep: {line}", file=sys.stderr)
         sys.stderr.flush()
 
-    def say(self, text: str) -> None:
-        """A line that stays."""
+    def log(self, text: str) -> None:
+        """Print a line that stays."""
         start = "\r\033[K" if self._bar else ""
         print(f"{start}sweep: {text}", file=sys.stderr, flush=True)

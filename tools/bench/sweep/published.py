@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Others' own figures, from a file beside a box, next to what was measured here.
+"""Published figures of others, from a file beside a box, next to ours.
 
-Their machine is another one: only how many times one system takes what another does compares.
+Their machine is a different one, so only ratios between systems compare.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,21 +11,20 @@ from typing import Any
 from bench.sweep import words
 from bench.task import Metric
 
-NOT_TOLD = "not told"
+NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True)
 class Figure:
-    parameters: dict[str, Any]  # those of a test, as far as the source tells them
+    parameters: dict[str, Any]  # of a test, as far as the source states them
     values: dict[str, float]  # by metric
-    times: dict[str, tuple[float, float]]  # better than the baseline, least and most, where the
-    # source tells that alone
+    times: dict[str, tuple[float, float]]  # ratio to the baseline, least and most, if only that is
+    # stated
 
 
 @dataclass(frozen=True)
 class Published:
-    """`names`: what their systems are called, by the value of the parameter `by` here, which may
-    be a number."""
+    """`names`: their systems' names, by our value of the parameter `by`, which may be a number."""
 
     who: str
     source: str
@@ -47,13 +46,13 @@ class Published:
         return None
 
     def system(self, value: Any) -> str:
-        """What stands in tables for a value of `by`."""
+        """The name in tables of a value of `by`."""
         return value if isinstance(value, str) else f"{self.by} {value}"
 
 
 def _here(row: dict[str, Any], metric: Metric, unanswered: Iterable[str]) -> dict[str, Any]:
-    """A cell, or in its place why there is none. A percentile knows what had no answer; a value,
-    such as a mean, may have left it out, as theirs has not."""
+    """A cell, or why there is none. Percentiles count requests without an answer; a value such as a
+    mean may leave them out, which theirs does not."""
     if row["state"] != "done":
         return {"refused": row["state"]}
     lost = sum(row["counts"][name] for name in unanswered)
@@ -63,7 +62,7 @@ def _here(row: dict[str, Any], metric: Metric, unanswered: Iterable[str]) -> dic
 
 
 def _times(base: dict[str, Any], cell: dict[str, Any], metric: Metric) -> dict[str, float] | None:
-    """How many times better than the baseline, repeat by repeat."""
+    """Ratio to the baseline, above 1 is better, repeat by repeat."""
     if "ratio" not in cell or "by_repeat" not in base or metric.better == "neither":
         return None
     if metric.better == "higher":
@@ -109,8 +108,8 @@ def beside(
     rows: list[dict[str, Any]],
     unanswered: Iterable[str] = (),
 ) -> dict[str, Any]:
-    """For each of their systems but the one of `baseline`, a value of `by`: each metric that they
-    tell of it, in each row here. `unanswered`: those counts of rows."""
+    """For each of their systems except `baseline`, a value of `by`: each metric that they state, in
+    each row here. `unanswered`: counts of requests without an answer."""
     told = {name for figure in published.figures for name in (*figure.values, *figure.times)}
 
     def compared(system: Any) -> Iterator[dict[str, Any]]:
@@ -134,11 +133,11 @@ def beside(
     }
 
 
-# ---- for people ----
+# ---- text ----
 
 
 def _number(value: float | None) -> str:
-    return NOT_TOLD if value is None else f"{value:,g}"
+    return NOT_STATED if value is None else f"{value:,g}"
 
 
 def _ratio(value: float) -> str:
@@ -168,7 +167,7 @@ def _cell(cell: dict[str, Any]) -> str:
 
 
 def verdict(found: dict[str, Any], system: str) -> str:
-    """In how many cells it is better than the baseline, in each repeat; and than they are."""
+    """In how many cells it is better than the baseline in every repeat, and better than theirs."""
     cells = found["systems"][system]
     measured = [c for c in cells if c["times"] is not None]
     better = sum(c["times"]["min"] > 1 for c in measured)
@@ -182,7 +181,7 @@ def verdict(found: dict[str, Any], system: str) -> str:
 
 
 def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[list[str]]]]:
-    """For each system what stands above its table, and the table's rows, the head first."""
+    """For each system a sentence and the rows of its table, the head first."""
     made = []
     for system, cells in found["systems"].items():
         if not cells:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The file of others' own figures that stands beside a box: what is wrong with it is said."""
+"""Reads and checks a file of published figures."""
 
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ FIGURE = {"parameters", "metrics", "times"}
 
 
 def _names(reader: Reader, by: str, own: Task, given: Any) -> dict[Any, str]:
-    """By the parameter's own values, which JSON's keys are not where those are numbers."""
+    """Names by parameter value; JSON's keys are text, so numbers are converted."""
     numbers = isinstance(own.parameters.get(by), task.Number)
     names = {}
     for key, called in reader.object("names", given).items():
@@ -49,7 +49,7 @@ def _figure(
     if parameters[by] not in names:
         raise reader.error(f"{where}.parameters", f"{parameters[by]!r} is not in names")
     if "metrics" not in given and "times" not in given:
-        raise reader.error(where, "give its metrics, or its times where no more is told")
+        raise reader.error(where, "give its metrics, or its times if only these are stated")
     found: dict[str, dict[str, Any]] = {"metrics": {}, "times": {}}
     for kind, read in (("metrics", _positive), ("times", _times)):
         if kind in given:
@@ -57,24 +57,24 @@ def _figure(
             for metric in reader.metrics(f"{where}.{kind}", own, list(values)):
                 if metric.better == "neither":
                     raise reader.error(
-                        f"{where}.{kind}", f"{metric.name!r}: of it neither more nor less is better"
+                        f"{where}.{kind}", f"{metric.name!r}: neither more nor less of it is better"
                     )
             found[kind] = {n: read(reader, f"{where}.{kind}.{n}", v) for n, v in values.items()}
     return Figure(parameters, found["metrics"], found["times"])
 
 
 def load(path: Path, own: Task, baseline: dict[str, Any]) -> Published:
-    """Others' figures for tests of a task; BoxError if they cannot be such."""
+    """Published figures for tests of a task. Raises BoxError."""
     reader = Reader(path)
     given = reader.keys("the file", read_json(path), PUBLISHED, PUBLISHED)
     by = reader.text("by", given["by"])
     if list(baseline) != [by]:
         raise reader.error(
-            "by", f"{by!r}: the box's baseline must be a value of it, and that alone"
+            "by", f"{by!r}: the box's baseline must be one value of it and nothing else"
         )
     names = _names(reader, by, own, given["names"])
     if baseline[by] not in names:
-        raise reader.error("names", f"what is {baseline[by]!r}, the baseline's, called there?")
+        raise reader.error("names", f"the baseline {baseline[by]!r} has no name")
     figures = [
         _figure(reader, f"figures[{at}]", own, by, names, one)
         for at, one in enumerate(reader.several("figures", given["figures"]))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads values at places of a JSON file that somebody wrote by hand. What is wrong is one line."""
+"""Reads values of a hand-written JSON file. Each error is one line."""
 
 import difflib
 import json
@@ -18,20 +18,20 @@ def _no_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in pairs:
         if key in found:
-            raise ValueError(f"key {key!r} stands there twice")
+            raise ValueError(f"key {key!r} is given twice")
         found[key] = value
     return found
 
 
 def among(word: str, known: Iterable[str]) -> str:
-    """The remedy for a word that is not known."""
+    """The remedy for an unknown word."""
     known = list(known)
     near = difflib.get_close_matches(word, known, 1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known) or 'none'}"
 
 
 class Reader:
-    """Reads values at places of one file, which its errors name."""
+    """Reads values of one file; errors name the place in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -59,11 +59,11 @@ class Reader:
 
     def several(self, where: str, given: Any) -> list[Any]:
         if not isinstance(given, list) or not given:
-            raise self.error(where, f"{given!r}: write a list, [...], with one thing at least")
+            raise self.error(where, f"{given!r}: write a list, [...], with at least one entry")
         return given
 
     def values(self, where: str, own: Task, given: Any) -> dict[str, list[Any]]:
-        """Lists of values by parameter; each value one that the task takes."""
+        """Lists of values by parameter, each accepted by the task."""
         if not isinstance(given, dict):
             raise self.error(where, f'{given!r} is not an object: write {{"NAME": [VALUE, ...]}}')
         for name, values in given.items():
@@ -74,10 +74,10 @@ class Reader:
                 )
             seen: list[Any] = []
             for value in self.several(f"{where}.{name}", values):
-                if complaint := own.parameters[name].complaint(value):
-                    raise self.error(f"{where}.{name}", f"{value!r}: {complaint}")
+                if problem := own.parameters[name].error(value):
+                    raise self.error(f"{where}.{name}", f"{value!r}: {problem}")
                 if value in seen:
-                    raise self.error(f"{where}.{name}", f"{value!r} stands there twice")
+                    raise self.error(f"{where}.{name}", f"{value!r} is given twice")
                 seen.append(value)
         return given
 

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The page of a sweep: one file, read without a network, a server or scripts. What it shows it
-takes from the folder alone, so that it can be made anywhere, and again."""
+"""The HTML report of a sweep: one file without scripts, made from the result folder alone."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,16 +28,16 @@ def _flat(given: Any, name: str = "") -> Iterator[tuple[str, str]]:
 
 def _warnings(summary: dict[str, Any]) -> Iterator[str]:
     if not summary["finished"]:
-        yield "NOT FINISHED: the command below goes on where this ended; then make this page again."
+        yield "NOT FINISHED: the command below resumes it; then make this report again."
     if not summary["ids_right"]:
-        yield "Ids were wrong: what is refused below has no figure, and nothing is a ratio to it."
+        yield "Ids were wrong: refused tests have no figures, and nothing is compared with them."
     if summary["quick"]:
         repeats = _plural(summary["repeats"], "repeat")
-        yield f"A quick sweep, {repeats} of each test: to try, not to cite."
+        yield f"A quick sweep, {repeats} of each test: do not cite it."
 
 
 def _what(summary: dict[str, Any], rows: list[dict[str, Any]]) -> Html:
-    """What was run, where, and how much of it has figures."""
+    """The command, the machine, and how many tests have figures."""
     here = summary["machine"]
     done = sum(row["state"] == "done" for row in rows)
     return el(
@@ -61,8 +60,7 @@ def _files(folder: Path) -> Html:
         "p",
         "Beside this page: ",
         *(part for one in links for part in (one, "; ")),
-        "of each test, in its row, the histograms of all repeats together, for HdrHistogram's "
-        "plotter, and the trials.",
+        "in each test's row its trials, and histograms of all repeats for HdrHistogram's plotter.",
     )
 
 
@@ -74,7 +72,7 @@ def _contents(sections: list[Section]) -> Html:
 
 
 def _published(one: dict[str, Any]) -> Iterator[Html]:
-    """Others' own figures beside ours, table by table."""
+    """Published figures of others beside ours, by table."""
     found = one["published"]
     if found is None:
         return
@@ -93,13 +91,13 @@ def _with_figures(rows: list[list[str]]) -> list[list[str]]:
     """Without columns in which no row has a figure."""
     kept = [
         at for at in range(len(rows[0]))
-        if any(row[at] not in ("-", published.NOT_TOLD) for row in rows[1:])
+        if any(row[at] not in ("-", published.NOT_STATED) for row in rows[1:])
     ]  # fmt: skip
     return [[row[at] for at in kept] for row in rows]
 
 
 def _headline(summary: dict[str, Any]) -> Html:
-    """What was found, a sentence a table; then what others published."""
+    """The findings, a sentence per table; then published figures."""
     return el(
         "section",
         *(el("p", headline.finding(one), class_="headline") for one in summary["tables"]),
@@ -109,7 +107,7 @@ def _headline(summary: dict[str, Any]) -> Html:
 
 
 def page(folder: Path) -> Html:
-    """StoreError: there is no sweep in the folder, or a trial of it cannot be read."""
+    """Raises StoreError if the folder has no sweep or an unreadable trial."""
     summary = compare.read(folder)
     sections = [Section(folder, at, one) for at, one in enumerate(summary["tables"])]
     missing = [
@@ -121,7 +119,7 @@ def page(folder: Path) -> Html:
         *(el("p", text, class_="warning") for text in _warnings(summary)),
         _headline(summary),
         _what(summary, [row for section in sections for row in section.rows]),
-        *(el("p", text) for text in corpora.told(summary)),
+        *(el("p", text) for text in corpora.notes(summary)),
         _contents(sections),
         el("p", table.LEGEND, class_="soft"),
         *(section.html() for section in sections),

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs what is left of a sweep: each repeat goes through all tests, so that what changes on the
-machine meanwhile meets all of them alike."""
+"""Runs the remaining trials of a sweep. Each repeat runs all tests, so that changes of the machine
+affect all alike."""
 
 import shutil
 import tempfile
@@ -36,7 +36,7 @@ class Runner:
         folder.mkdir()
         try:
             kept = self._store.kept(task.name)
-            context = Context(folder, self._quick, tests, progress.say, self._own, kept)
+            context = Context(folder, self._quick, tests, progress.log, self._own, kept)
             state = task.module.prepare(context)
         except Missing as error:
             self._never[task.name] = ("missing", str(error))
@@ -51,8 +51,8 @@ class Runner:
         task, state = test.task, self._states[test.task.name]
         raw = task.run(state, dict(test.parameters), repeat)
         report = task.module.report(state, dict(test.parameters), raw)
-        if complaint := task.complaint(report):
-            raise TaskError(f"task {task.name}: {complaint}")
+        if problem := task.error(report):
+            raise TaskError(f"task {task.name}: {problem}")
         if task.module.CHECKS_IDS and report.ids_checked <= 0:
             raise WrongIds("no ids were compared")
         return report
@@ -77,7 +77,7 @@ class Runner:
             return Trial(state="refused", reason=str(error), **common)
         except TaskError:
             raise
-        # Of a task that anybody may write: the others go on.
+        # A user's task can raise anything: the other tests continue.
         except Exception as error:  # noqa: BLE001
             why = f"{type(error).__name__}: {error}"
             return Trial(state="failed", reason=" ".join(why.split())[:500], **common)
@@ -87,7 +87,7 @@ class Runner:
             values=report.values,
             samples={name: samples.encode() for name, samples in report.samples.items()},
             percentiles={
-                n: s.told(units[n].unit, task.never(n, report.counts))
+                n: s.percentiles(units[n].unit, task.never(n, report.counts))
                 for n, s in report.samples.items()
             },
             counts=report.counts,
@@ -98,14 +98,14 @@ class Runner:
         )
 
     def run(self) -> None:
-        """All trials that are not there yet. Whatever ends it, the tasks are cleaned."""
+        """Run all missing trials. Tasks are always cleaned up."""
         every = list(plan(self._box))
         left = [(r, t) for r, t in every if self._store.trial(t, r) is None]
         progress = Progress(
             dict(Counter(test.task.name for _, test in left)), len(every) - len(left)
         )
         if len(left) < len(every):
-            progress.say(f"{len(every) - len(left)} of {len(every)} trials are there already")
+            progress.log(f"{len(every) - len(left)} of {len(every)} trials are there already")
         if not left:
             return
         with ExitStack() as stack:
@@ -121,5 +121,5 @@ class Runner:
                 self._store.keep(trial)
                 progress.ended(test.task.name, time.monotonic() - begin)
                 if trial.state in ("refused", "failed"):
-                    progress.say(f"{test.name}: {trial.state}: {trial.reason}")
-        progress.say("all trials are done")
+                    progress.log(f"{test.name}: {trial.state}: {trial.reason}")
+        progress.log("all trials are done")

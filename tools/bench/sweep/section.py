@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A table of a sweep as a section of its page."""
+"""A table of a sweep as a section of the report."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from bench.sweep.markup import Html, el, join
 
 
 def link(folder: Path, path: str, text: str) -> Html | None:
-    """None for what is not there."""
+    """None if the file does not exist."""
     return el("a", text, href=quote(path)) if (folder / path).is_file() else None
 
 
@@ -19,11 +19,11 @@ class Section:
     def __init__(self, folder: Path, at: int, given: dict[str, Any]) -> None:
         self.folder, self.ident, self.table = folder, f"t{at + 1}", given
         self.rows: list[Row] = given["rows"]
-        # A column without a figure is none; why stands below the table.
+        # Columns without a figure are left out; the reasons are below the table.
         self.metrics = [m for m in given["metrics"] if self._refusals(m) is None]
 
     def _refusals(self, metric: Row) -> list[str] | None:
-        """Why no row has a figure of it; None if one has."""
+        """Why no row has a figure of this metric; None if one has."""
         cells = [
             row["cells"].get(metric["name"], {}) for row in self.rows if row["state"] == "done"
         ]
@@ -46,7 +46,7 @@ class Section:
         return self.table["task"]
 
     def _absent(self) -> Html:
-        """Tests without values, by reason; figures say it in short."""
+        """Tests without values, by reason."""
         found: dict[str, list[str]] = {}
         for row in self.rows:
             if row["state"] != "done":
@@ -122,7 +122,7 @@ class Section:
         found = self.table.get("knee")
         if not found:
             return Html("")
-        head, *rows = knee.told(found, self.table["metrics"])
+        head, *rows = knee.table_rows(found, self.table["metrics"])
         names = len(found["varied"]) or 1
         lines = [
             el("tr", *(el("th", text, scope="row") for text in row[:names]),

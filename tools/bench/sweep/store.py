@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sweep's folder. A trial is a file that is there whole or not at all: whatever ends a sweep, the
-next one goes on behind the last trial.
+"""A sweep's result folder. Trials are written atomically, so an interrupted sweep resumes after the
+last one.
 
     run.json                        the box, the machine, when it began
     trials/TEST/REPEAT.json         each trial, with the machine it ran on
-    kept/TASK/                      what a task wants to find again
+    kept/TASK/                      data that a task needs when resumed
     hgrm/TEST.METRIC.hgrm           all repeats of a test together
     results.json, results.csv, table.md
-    report.html                     the page, if it was asked for
+    report.html                     by tools/sweep report
 """
 
 import fcntl
@@ -29,12 +29,12 @@ STATES = ("done", "missing", "refused", "failed")
 
 
 class StoreError(Exception):
-    """The folder cannot be used; the message says why and what to do."""
+    """The folder cannot be used; the message has the reason and the remedy."""
 
 
 @dataclass(frozen=True)
 class Trial:
-    """What came of a test once. `samples`: HdrHistogram's encoding, by metric."""
+    """The result of one trial. `samples`: HdrHistogram's encoding, by metric."""
 
     test: str
     task: str
@@ -57,18 +57,18 @@ def read_trial(path: Path) -> Trial:
     try:
         return Trial(**json.loads(path.read_text("utf-8")))
     except (OSError, ValueError, TypeError) as error:
-        raise StoreError(f"{path}: no trial of a sweep: {error}; take it away") from None
+        raise StoreError(f"{path}: not a trial: {error}; remove it") from None
 
 
 class Store:
-    """The folder of a sweep, of which one process at a time writes."""
+    """The result folder of a sweep; one process at a time writes it."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._lock: IO[str] | None = None
 
     def begin(self, box: Box, quick: bool, here: dict[str, Any], fresh: bool) -> None:
-        """Make the folder, or go on in it. StoreError: it holds a sweep of something else."""
+        """Make the folder, or resume in it. Raises StoreError if it holds a different sweep."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._lock = (self.folder / ".lock").open("w")
         try:
@@ -114,7 +114,7 @@ class Store:
         try:
             return json.loads(path.read_text("utf-8"))
         except (OSError, ValueError) as error:
-            raise StoreError(f"{path}: {error}: is that a sweep's folder?") from None
+            raise StoreError(f"{path}: {error}: is this a result folder of tools/sweep?") from None
 
     def kept(self, task: str) -> Path:
         return self.folder / "kept" / task
@@ -123,7 +123,7 @@ class Store:
         return self.folder / "trials" / test / f"{repeat}.json"
 
     def trial(self, test: Test, repeat: int) -> Trial | None:
-        """As it stands there, if it has run. One that failed is none: it is run again."""
+        """A finished trial. None if it has not run, or failed: then it runs again."""
         path = self._path(test.slug, repeat)
         if not path.is_file():
             return None
@@ -134,7 +134,7 @@ class Store:
         write_json(self._path(trial.test, trial.repeat), asdict(trial))
 
     def trials(self, test: Test) -> list[Trial]:
-        """All repeats that there are, failed ones too, in order."""
+        """All repeats so far, including failed ones, in order."""
         paths = (self.folder / "trials" / test.slug).glob("*.json")
         return [read_trial(path) for path in sorted(paths, key=lambda path: int(path.stem))]
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the trials of a sweep come to: a row a test, a cell a metric, and what is not there."""
+"""Summarizes the trials of a sweep: a row per test, a cell per metric, and what is missing."""
 
 from pathlib import Path
 from statistics import median
@@ -25,8 +25,8 @@ def _value(metric: Metric, samples: Samples, never: int) -> float | None:
 
 
 def _refusal(metric: Metric, every: list[Samples], never: list[int]) -> str:
-    """Why one of the trials has no such percentile: it lies among what has no answer, or there are
-    too few samples."""
+    """Why a trial has no such percentile: it lies among requests without an answer, or there are too
+    few samples."""
     share = max(samples.endless(n) for samples, n in zip(every, never, strict=True))
     if share > 100 - (metric.percentile or 100):
         return f"{share:.3g}% had no answer"
@@ -51,13 +51,13 @@ def _cell(task: Task, metric: Metric, trials: list[Trial]) -> dict[str, Any]:
 def _row(entry: Entry, test: Test, trials: list[Trial]) -> Row:
     row: Row = {"test": test.slug, "parameters": test.parameters, "cells": {}, "counts": {}}
     done = [trial for trial in trials if trial.state == "done"]
-    for state in ("refused", "missing"):  # one such trial speaks for all
+    for state in ("refused", "missing"):  # one such trial decides
         if bad := [trial for trial in trials if trial.state == state]:
             return row | {"state": state, "reason": bad[0].reason, "repeats": 0}
     if not done:
         if trials:
             return row | {"state": "failed", "reason": trials[-1].reason, "repeats": 0}
-        return row | {"state": "not run", "reason": "the sweep has not come to it", "repeats": 0}
+        return row | {"state": "not run", "reason": "the sweep is not finished", "repeats": 0}
     failed = [trial for trial in trials if trial.state == "failed"]
     return row | {
         "state": "done",
@@ -71,7 +71,7 @@ def _row(entry: Entry, test: Test, trials: list[Trial]) -> Row:
 
 
 def _compare(metric: Metric, base: dict[str, Any], cell: dict[str, Any]) -> None:
-    """Put into a cell what it is to the baseline's, repeat by repeat."""
+    """Add to a cell its ratio to the baseline's, repeat by repeat."""
     if "by_repeat" not in base or "by_repeat" not in cell:
         return
     both = [r for r in cell["by_repeat"] if r in base["by_repeat"]]
@@ -94,7 +94,7 @@ def _table(entry: Entry, store: Store) -> dict[str, Any]:
             continue
         base_row = rows[base.slug]
         if row["state"] != "done" or base_row["state"] != "done":
-            continue  # no ratio to ids that were wrong, nor of them
+            continue  # no ratio with wrong ids
         for metric in entry.metrics:
             _compare(metric, base_row["cells"][metric.name], row["cells"][metric.name])
     shown = [name for name in entry.tests[0].parameters if name in entry.varied]
@@ -145,7 +145,7 @@ def summarize(box: Box, store: Store, command: str) -> dict[str, Any]:
 
 
 def write_hgrm(box: Box, store: Store) -> None:
-    """Of each distribution of each test, all its repeats added up."""
+    """Write each distribution of each test, all repeats added."""
     for entry in box.entries:
         wanted = {m.of: m.unit for m in entry.metrics}
         for test in entry.tests:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the figures of a sweep's page share. Each is an <svg> to stand in HTML: colours are the page's
-CSS variables, so that dark mode and print choose them; lines differ by dashes too, bars by hatching.
+"""Shared by all figures of the report. Each is an <svg> inside the HTML. Colours are the page's CSS
+variables, so that dark mode and print select them; lines also differ by dashes, bars by hatching.
 """
 
 import io
@@ -13,7 +13,7 @@ from typing import Any
 
 from bench.programs import ROOT
 
-# Its cache of fonts: not in the home folder.
+# matplotlib's font cache: not in the home folder.
 os.environ.setdefault("MPLCONFIGDIR", str(ROOT / "build/matplotlib"))
 import matplotlib as mpl
 from matplotlib.axes import Axes
@@ -24,16 +24,16 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from bench.sweep.words import number
 
 INK, SOFT, GRID = "#1b1b1a", "#6b6b68", "#dcdcd8"
-# Okabe and Ito's, which colour-blind people tell apart; the first is the baseline's.
+# Okabe and Ito's palette for colour-blind readers; the first is the baseline's.
 COLOURS = (INK, "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b07f00", "#56b4e9", "#7a5195")
 DASHES = ("", "7 2", "3 2", "7 2 2 2", "12 3 3 3")  # as SVG and CSS write them
 VARIABLES = {INK: "--ink", SOFT: "--soft", GRID: "--grid"} | {
     colour: f"--line-{at}" for at, colour in enumerate(COLOURS) if at
 }
-SPAN_LOG = 20.0  # from so many times the least an axis is logarithmic
+SPAN_LOG = 20.0  # ratio of largest to smallest above which an axis is logarithmic
 mpl.rcParams |= {
-    "svg.fonttype": "none",  # text stays text: it can be searched, and read aloud
-    "svg.hashsalt": "sweep",  # the same results make the same file
+    "svg.fonttype": "none",  # text can be searched and read aloud
+    "svg.hashsalt": "sweep",  # reproducible files
     "text.parse_math": False,  # a $ in a parameter is a $
     "font.size": 9,
     "font.family": "sans-serif",
@@ -58,12 +58,12 @@ def colour(style: int) -> str:
 
 
 def dashes(style: int) -> str:
-    """Other than those of its neighbours, and of the next line of the same colour."""
+    """Different from those of neighbours, and of the next line of the same colour."""
     return DASHES[(style + style // len(COLOURS)) % len(DASHES)]
 
 
 def svg(figure: Figure, ident: str, title: str, text: str) -> str:
-    """As a part of a page: ids of its own, no name spaces (HTML has them), the page's colours."""
+    """The figure for embedding in HTML: unique ids, no name spaces, the page's colours."""
     out = io.StringIO()
     no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     FigureCanvasSVG(figure).print_svg(out, metadata=no_metadata)  # savefig() draws twice
@@ -85,7 +85,7 @@ def svg(figure: Figure, ident: str, title: str, text: str) -> str:
 
 
 def _font(match: re.Match[str]) -> str:
-    """The page's font, in the size that was laid out."""
+    """The page's font in the laid out size."""
     return f"font-size: {match[1]}" if match[1] else ""
 
 
@@ -95,7 +95,7 @@ def new_axes(width: float, height: float) -> tuple[Figure, Axes]:
 
 
 def plain(axis: Any, ticks: Sequence[float] | None = None) -> None:
-    """Numbers as the tables write them, not as powers."""
+    """Ticks as in the tables, not as powers."""
     if ticks is not None:
         axis.set_major_locator(FixedLocator(ticks))
     axis.set_minor_locator(NullLocator())
@@ -103,7 +103,7 @@ def plain(axis: Any, ticks: Sequence[float] | None = None) -> None:
 
 
 def round_ticks(least: float, most: float, subs: tuple[int, ...] = (1, 2, 5)) -> list[float]:
-    """1, 2, 5, 10 ... as far as they lie between, no more than a dozen."""
+    """1, 2, 5, 10 ... within the range, at most a dozen."""
     powers = range(math.floor(math.log10(least)) - 1, math.ceil(math.log10(most)) + 1)
     found = [s * 10.0**p for p in powers for s in subs if least <= s * 10.0**p <= most]
     if len(found) > 8 and len(subs) > 1:

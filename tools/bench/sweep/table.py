@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A sweep's summary for people: tables that are Markdown as well, and CSV."""
+"""A sweep's summary as Markdown tables and as CSV."""
 
 import csv
 import io
@@ -11,11 +11,10 @@ from bench.sweep.words import repeats, spread, times
 MARKS = {"not distinguishable": "~", "better": "better", "worse": "worse", "too few repeats": "?",
          "neither": ""}  # fmt: skip
 LEGEND = (
-    "In a cell: the median of the repeats (smallest to largest). x0.50: half of what the baseline's row "
-    "has (each repeat's figure divided by the baseline's in the same repeat; the median of these "
-    "ratios). better, worse: a rank-sum test at the 1% level finds a difference. not distinguishable "
-    "(~): it finds none. too few repeats (?): the test cannot decide, so the ratio is a first look and "
-    "not a result; full sweeps repeat often enough."
+    "A cell has the median of the repeats (smallest to largest). x0.50 is the ratio to the baseline's "
+    "row: half of its figure, repeat by repeat, then the median. better, worse: a rank-sum test at the "
+    "1% level finds a difference. not distinguishable (~): it finds none. too few repeats (?): the test "
+    "cannot decide, so the ratio is a first look and not a result."
 )
 COLUMNS = (
     *("task", "test", "metric", "unit", "better", "state", "reason", "repeats", "samples"),
@@ -45,7 +44,7 @@ def lines(rows: list[list[str]]) -> list[str]:
 
 
 def samples(row: dict[str, Any]) -> str:
-    """Of a repeat, the fewest of any distribution; and how many repeats."""
+    """The number of repeats, and the fewest samples of any distribution in one."""
     counts = [c for cell in row["cells"].values() for c in cell.get("samples", [])]
     return repeats(row["repeats"], counts)
 
@@ -55,7 +54,7 @@ def _one(table: dict[str, Any]) -> list[str]:
     head = [*table["varied"], *(f"{m['name']}, {m['unit']}" for m in table["metrics"])]
     head += ["repeats x samples", *table["counts"]]
     rows = [head]
-    absent: dict[str, list[str]] = {}  # tests by what is to be said of them
+    absent: dict[str, list[str]] = {}  # tests by reason
     for row in table["rows"]:
         own = [str(row["parameters"][name]) for name in table["varied"]]
         told = ", ".join(own) or "it"
@@ -86,11 +85,11 @@ def _one(table: dict[str, Any]) -> list[str]:
 def _knee(table: dict[str, Any]) -> list[str]:
     found = table["knee"]
     return [f"### {table['task']}: the knee", "", found["rule"], "",
-            *lines(knee.told(found, table["metrics"])), ""]  # fmt: skip
+            *lines(knee.table_rows(found, table["metrics"])), ""]  # fmt: skip
 
 
 def _beside(table: dict[str, Any]) -> list[str]:
-    """Others' own figures, each system's beside ours."""
+    """Published figures of others beside ours."""
     found = table["published"]
     text = [f"### {table['task']}, beside {found['who']}'s own figures", ""]
     text += [found["source"], "", *(f"- {remark}" for remark in found["remarks"]), ""]
@@ -108,7 +107,7 @@ def markdown(summary: dict[str, Any]) -> str:
     m = summary["machine"]
     text = [f"## {summary['title']}", ""]
     if not summary["finished"]:
-        text += ["NOT FINISHED: the same command goes on where this ended.", ""]
+        text += ["NOT FINISHED: run the same command again, it resumes.", ""]
     text.append(
         f"`{summary['command']}`, revision {m['revision']}: {m['cpu']['model']}, "
         f"{m['cpu']['cpus']} CPUs, {m['cpu']['virtual']}; {m['kernel'].split(' #')[0]}; isolated "
@@ -116,7 +115,7 @@ def markdown(summary: dict[str, Any]) -> str:
         f"{', '.join(m['nics'])}; GPU: {', '.join(m['gpus'])}; load average before: "
         f"{m['load_average']}."
     )
-    for line in (*corpora.told(summary), LEGEND):
+    for line in (*corpora.notes(summary), LEGEND):
         text += ["", line]
     text.append("")
     for table in summary["tables"]:
@@ -128,7 +127,7 @@ def markdown(summary: dict[str, Any]) -> str:
 
 
 def as_csv(summary: dict[str, Any]) -> str:
-    """A line for each test and metric, also for what is not there."""
+    """A line for each test and metric, also for missing ones."""
     out = io.StringIO()
     write = csv.writer(out, lineterminator="\n").writerow
     write(COLUMNS)

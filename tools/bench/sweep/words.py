@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Numbers of a summary, as people read them."""
+"""Numbers as text."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ def spread(cell: dict[str, Any]) -> str:
 
 
 def repeats(count: int, samples: list[int]) -> str:
-    """How many repeats, and the fewest samples of any."""
+    """The number of repeats, and the fewest samples of any."""
     return f"{count} x {min(samples):,}" if samples else f"{count}"
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dpdk-tokd --sink gpu on captures that its workers replay: no network and no client, so that the
-ring to the consumer is what is measured, and rows and ids that are looked at one by one."""
+"""dpdk-tokd --sink gpu on captures that its workers replay, without network and client, so that only
+the ring to the consumer is measured. Every row and id is checked."""
 
 import time
 from collections.abc import Sequence
@@ -39,14 +39,14 @@ class Replay(Appliance):
         *more: str,
     ) -> None:
         self.ids = texts.ids
-        # All of it has room in the token ring: whoever reads it then is in nobody's way.
+        # The token ring has room for everything, so a slow reader blocks nobody.
         own = ["--ring-size", str(texts.ring_bytes), "--sink", sink, *more]
         device = on_captures([capture] * len(cpus))
         super().__init__(device, CAPTURE_IP, vocab, capture.parent, cpus, huge, *own)
 
 
 def check_rows(replay: Replay, holder: EmbeddingReader, table: np.ndarray) -> int:
-    """All rows of all texts against `table`'s of the reference's ids; how many ids these were."""
+    """Compare all rows with `table`'s rows of the reference's ids; returns the number of ids."""
     due = InOrder(replay.ids, replay.workers)
     while due.left:
         e = next(holder)
@@ -58,7 +58,7 @@ def check_rows(replay: Replay, holder: EmbeddingReader, table: np.ndarray) -> in
 
 @dataclass(frozen=True)
 class Embedded:
-    seconds: float  # from the first packet that a worker might take until all rows were written
+    seconds: float  # from the first packet that a worker could take to all rows written
     counters: dict[str, int]
     posted_to_done: Histogram
     ids_checked: int
@@ -77,7 +77,7 @@ def _wait(telemetry: Telemetry, wanted: int) -> dict[str, int]:
 
 
 def embed_all(replay: Replay) -> Embedded:
-    """Lets a Replay with --wait-readers 1 go. Every id is compared once all times are taken."""
+    """Start a Replay that waits for a reader (--wait-readers 1); compare every id after timing."""
     with Telemetry(folder=replay.telemetry) as telemetry, ExitStack() as stack:
         begin = time.monotonic()
         reader = stack.enter_context(RingReader(str(replay.socket)))
@@ -105,8 +105,8 @@ def _cut(ranks: Path, size: int, count: int, corpus: Path) -> list[tuple[bytes, 
 
 
 def texts(ranks: Path, corpora: Sequence[Path], size: int, count: int) -> Texts:
-    """About `count` texts of `size` bytes, a packet each, with the reference's ids, on some of
-    which tiktoken has agreed; the corpora take turns. ReferenceMismatch."""
+    """About `count` texts of `size` bytes, one per packet, of all corpora interleaved, with the
+    reference's ids; tiktoken agrees on a sample. Raises ReferenceMismatch."""
     each = -(-count // len(corpora))
     with ProcessPoolExecutor(2) as pool:
         parts = list(pool.map(partial(_cut, ranks, size, each), corpora))

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The systems that a client sends texts to: dpdk-tokd over a veth pair, and conventional
-servers behind kernel sockets over another that is set up alike, asked by the same tokd-load."""
+"""The systems under test: dpdk-tokd over a veth pair, and conventional servers behind kernel sockets
+over another pair that is set up alike. The same tokd-load asks both."""
 
 import socket
 from collections.abc import Iterator
@@ -21,10 +21,11 @@ from bench.texts.packages import data_home
 from bench.texts.slices import Slice
 
 HELP = (
-    "tokd: dpdk-tokd on AF_XDP; tokd-af-packet: on AF_PACKET; both with huge pages; rust, python, "
-    "tiktoken, gigatoken, libtok: Hugging Face tokenizers, the pure Python GPT-2 encoder, and "
-    "those libraries, behind a kernel socket (tools/bench/baseline/socket_server.py), udp or tcp, in one "
-    "thread that spins as dpdk-tokd does, or sleeps until something comes, or in asyncio."
+    "Systems. tokd: dpdk-tokd on AF_XDP; tokd-af-packet: on AF_PACKET; both with huge pages. rust: "
+    "Hugging Face tokenizers; python: the pure Python GPT-2 encoder; tiktoken, gigatoken, libtok: "
+    "those libraries; each behind a kernel socket (tools/bench/baseline/socket_server.py), -udp or "
+    "-tcp, in one thread that spins as dpdk-tokd does; -sleep: it sleeps until a packet comes; "
+    "-asyncio: in asyncio."
 )
 CORPORA = ("english", "code", "multi")
 
@@ -55,7 +56,7 @@ SAMPLE = 32_768  # characters on which a server warms up and chooses its library
 
 @dataclass
 class Bench:
-    """What every one of them needs; close() its stack."""
+    """What all systems need. Close its stack at the end."""
 
     stack: ExitStack
     folder: Path
@@ -71,7 +72,7 @@ class Bench:
     def texts(self, corpus: str, tokens: int, wanted: int) -> list[Slice]:
         every = self.pieces[corpus, tokens]
         if len(every) < wanted:
-            raise Missing(f"{len(every)} texts, of {wanted} asked for: the corpus has no more")
+            raise Missing(f"the corpus has only {len(every)} of {wanted} texts")
         return every[:wanted]
 
 
@@ -85,7 +86,7 @@ class Serving:
 def _cut(
     context: Context, wanted: dict[int, int]
 ) -> tuple[Path, dict[tuple[str, int], list[Slice]]]:
-    """Texts by corpus and tokens, with ids on which tiktoken agrees with tokenizers."""
+    """Texts by corpus and tokens, with ids; tiktoken agrees with tokenizers on a sample."""
     pieces: dict[tuple[str, int], list[Slice]] = {}
     names = tuple(context.corpora) or CORPORA
     agreed = 0
@@ -98,16 +99,16 @@ def _cut(
         agreed += checked
         for corpus in names:
             pieces[corpus, tokens] = [piece for piece in found if piece.corpus == corpus]
-    context.say(f"tiktoken agrees with tokenizers on {agreed:,} bytes")
+    context.log(f"tiktoken agrees with tokenizers on {agreed:,} bytes")
     return vocab, pieces
 
 
 def _prepare_servers(context: Context, vocab: Path) -> tuple[Path, Path]:
-    """GPT-2's tokenizer.json, which takes seconds to make; and text to choose calls on."""
+    """GPT-2's tokenizer.json, which takes seconds to make; and text to select the fastest call."""
     made, sample = context.folder / "tokenizer.json", context.folder / "sample.txt"
     engines.write_json(vocab, made)
     corpora = context.corpora or fetch_corpus.fetch(data_home() / "corpus")
-    # Their ends, which the texts that are sent seldom come to.
+    # The ends of the corpora, which the requests rarely reach.
     part = SAMPLE // len(corpora)
     parts = [path.read_text("utf-8")[-part:] for path in corpora.values()]
     sample.write_text("".join(parts), encoding="utf-8")
@@ -115,8 +116,8 @@ def _prepare_servers(context: Context, vocab: Path) -> tuple[Path, Path]:
 
 
 def prepare(context: Context, wanted: dict[int, int]) -> Bench:
-    """`wanted`: how many texts of each corpus, by their tokens. Also their ids, and what the servers
-    need; the wires; huge pages."""
+    """Texts with ids, the servers' files, the network, huge pages. `wanted`: texts of each corpus, by
+    tokens."""
     need_two_cpus()
     need(DPDK_TOKD, TOKD_LOAD)
     vocab, pieces = _cut(context, wanted)
@@ -130,7 +131,7 @@ def prepare(context: Context, wanted: dict[int, int]) -> Bench:
                 stack.enter_context(veth(1, client, server)),
             )
         except OSError as error:
-            raise Missing(f"no veth pair can be made, which needs root: {error}") from error
+            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
         huge = stack.enter_context(hugepages())
         folder, kept = context.folder, stack.pop_all()
         return Bench(kept, folder, vocab, made, sample, pieces, client, server, links, huge)
@@ -138,14 +139,14 @@ def prepare(context: Context, wanted: dict[int, int]) -> Bench:
 
 
 def _obstacle(bench: Bench, system: str) -> str | None:
-    """Why dpdk-tokd cannot run here as the system's name says: by no other way instead."""
+    """Why this system cannot run here; there is no fallback."""
     if not bench.huge:
         return "huge pages of 2 MB could not be reserved"
     if TOKD[system] == "net_af_xdp":
         try:
             socket.socket(AF_XDP, socket.SOCK_RAW, 0).close()
         except OSError as error:
-            return f"the kernel gives no AF_XDP socket: {error.strerror}"
+            return f"the kernel has no AF_XDP sockets: {error.strerror}"
     return None
 
 
@@ -178,6 +179,6 @@ def _server(bench: Bench, system: str) -> Iterator[Serving]:
 
 @contextmanager
 def serving(bench: Bench, system: str) -> Iterator[Serving]:
-    """Started anew on the worker's CPU; ended when the context is left."""
+    """A fresh server on the worker's CPU, stopped at the end of the context."""
     with (_tokd if system in TOKD else _server)(bench, system) as one:
         yield one

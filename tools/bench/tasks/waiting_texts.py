@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts of the task waiting: of the corpora, random, repeated, and made to let something wait."""
+"""Texts of the task waiting: of the corpora, random, repeated, and made so that bytes wait."""
 
 import base64
 import random
@@ -10,7 +10,7 @@ from pathlib import Path
 import dpdk_tokd
 
 REAL = 200_000  # bytes of real text
-PIECE = 50_000  # bytes of each text that is made; a tenth where a unit is repeated
+PIECE = 50_000  # bytes of each made text; a tenth of it where a unit is repeated
 SEED = 7
 REPEATED = {
     "a": b"a", "ab": b"ab", "blank": b" ", "newline": b"\n", "dash": b"-", "equals": b"=",
@@ -25,7 +25,7 @@ def letters(rng: random.Random, most: int, of: str = "abcdefghijklmnopqrstuvwxyz
     return "".join(rng.choices(of, k=rng.randint(1, most)))
 
 
-# Each to make one thing wait that some family holds back.
+# Each has something that some family holds back.
 MADE: dict[str, Callable[[random.Random], str]] = {
     "words-between-1-to-300-blanks": lambda r: "word" + " " * r.randint(1, 300),
     "newlines-between-1-to-300-blanks": lambda r: "\n" + " " * r.randint(1, 300),
@@ -48,7 +48,7 @@ NAMES = (
 
 
 def until_full(rng: random.Random, make: Callable[[random.Random], bytes]) -> bytes:
-    """Pieces of make(), one after the other, PIECE bytes of them."""
+    """PIECE bytes of concatenated make() results."""
     out = bytearray()
     while len(out) < PIECE:
         out += make(rng)
@@ -56,7 +56,7 @@ def until_full(rng: random.Random, make: Callable[[random.Random], bytes]) -> by
 
 
 def every(corpus: Path) -> Iterator[tuple[str, bytes]]:
-    """All but BEGUN, which depend on the vocabulary."""
+    """All texts except BEGUN, which depend on the vocabulary."""
     for name in CORPORA:
         yield name, (corpus / f"{name}.txt").read_bytes()[1_000_000 : 1_000_000 + REAL]
     english = (corpus / "english.txt").read_bytes()[:REAL]
@@ -75,8 +75,8 @@ def every(corpus: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def begun(tokenizer: dpdk_tokd.Tokenizer) -> Iterator[tuple[str, bytes]]:
-    """Beginnings of long tokens of this vocabulary, and of its last ones, among which added tokens
-    are: ids wait for the rest of one."""
+    """Beginnings of this vocabulary's longest tokens, and of its last ones, which include added
+    tokens: ids wait for the rest of the token."""
     tokens = [
         token for i in range(tokenizer.info.n_ids) if (token := _token(tokenizer, i)) is not None
     ]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which packages the corpora are made of, and how much of each: a table."""
+"""The packages of the corpora, and how much is taken of each."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -65,7 +65,7 @@ SOURCES = (
     ),
     Source("code", "libpython3.11-stdlib", "**/*.py", "text", "PSF-2", 4 * MB),
     Source("code", "Django", "django/**/*.js", "text", "BSD-3-Clause", 2 * MB, skip=".min."),
-    # Go's tables are numbers without end: nobody's idea of source code.
+    # Without Go's tables: they are lists of numbers, not typical source code.
     Source(
         "code", "golang-golang-x-net-dev", "**/*.go", "text", "BSD-3-Clause", 3 * MB,
         skip="tables",

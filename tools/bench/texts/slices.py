@@ -24,7 +24,7 @@ class Slice:
 
 
 class Cursor:
-    """Goes once through a text: what it gives out never overlaps."""
+    """Cuts slices from a text, front to back, without overlaps."""
 
     def __init__(self, text: str, skip: int = 0) -> None:
         self.text = text
@@ -59,7 +59,7 @@ class EndOfCorpus(Exception):
 
 
 def cut(corpus: str, text: str, tokenizer: Tokenizer, per_size: int) -> list[Slice]:
-    """`per_size` slices of each size, fewer where the corpus ends; sizes take turns.
+    """`per_size` slices of each size, interleaved; fewer if the corpus ends.
 
     No two overlap and no two are equal, and they are spread over the whole corpus.
     """

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-diag: by which path ids can get into a GPU's memory, and what stands in the way.
+"""tokd-diag: which path ids can take into a GPU's memory, and what prevents better ones.
 
-gather, verbs and nvidia fill a Machine; ways, findings and judge work on that data alone; show
+gather, verbs and nvidia fill a Machine; paths, findings and judge work on that data alone; show
 prints it. Imports only the standard library at start: what else is missing becomes a finding.
 """

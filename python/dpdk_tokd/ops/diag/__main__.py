@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-diag: look, judge, show."""
+"""tokd-diag: gather, judge, show."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from . import show
 from .files import Files
 from .gather import gather
 from .judge import judge
-from .ways import Sizes
+from .paths import Sizes
 
 WORKS, DOES_NOT, USAGE = 0, 1, 2
 UNITS = {"": 0, "k": 10, "M": 20, "G": 30}
@@ -49,10 +49,10 @@ def _parser() -> argparse.ArgumentParser:
     p = _Parser(
         prog="tokd-diag",
         usage="tokd-diag [options]\n       tokd-diag --drivers [--json] FILE...",
-        description="Shows by which path token ids can get into a GPU's memory from this machine, "
-        "and what is against the better ones: RDMA devices, GPUs, drivers, limits. "
+        description="Shows which path token ids can take from this machine into a GPU's memory, "
+        "and what prevents better ones: RDMA devices, GPUs, drivers, limits. "
         "Changes nothing.",
-        epilog="Exit code: 0: the path asked for would work, or none was asked for and there is no "
+        epilog="Exit code: 0: the path of --want would work, or without --want there is no "
         "PROBLEM; 1: otherwise; 2: a bad option.",
     )
     p.add_argument(
@@ -65,22 +65,22 @@ def _parser() -> argparse.ArgumentParser:
         "--role",
         metavar="ROLE",
         choices=("producer", "agent"),
-        help="producer: only dpdk-tokd runs here; agent: tokd-gpu does [agent if there is a GPU, "
-        "else producer]",
+        help="producer: only dpdk-tokd runs here; agent: tokd-gpu runs here [agent if there is a "
+        "GPU, else producer]",
     )
     p.add_argument(
         "--ring",
         metavar="BYTES",
         type=_size,
         default="16M",
-        help="token rings that dpdk-tokd registers: one for each worker [16M]",
+        help="size of the token rings that dpdk-tokd registers, one per worker [16M]",
     )
     p.add_argument(
         "--region",
         metavar="BYTES",
         type=_size,
         default="64M",
-        help="the GPU ring, in memory of the GPU or the agent [64M]",
+        help="size of the GPU ring, in GPU memory or the agent's [64M]",
     )
     p.add_argument(
         "--drivers",
@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "--root",
         metavar="DIR",
         default="/",
-        help="look at the sys and proc in this folder, and ask no device or library [/]",
+        help="read sys and proc in this folder, and ask no device or library [/]",
     )
     p.add_argument("--json", action="store_true", help="print one JSON object")
     p.add_argument("--version", action="version", version=f"tokd-diag {_version()}")

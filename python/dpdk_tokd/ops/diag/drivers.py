@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """tokd-diag --drivers: the DPDK drivers in programs and libraries, and the devices they claim.
 
-DPDK's own dpdk-pmdinfo.py prints the same strings. It is not used because it cannot read a fully
-static program, lists plug-ins also for a static one, which never loads them, does not say which
-file a driver is in, and runs ldd, which may run the file. Here nothing of a file is run.
+DPDK's own dpdk-pmdinfo.py prints the same strings, but it cannot read a fully static program, lists
+plug-ins that a static program never loads, does not say which file a driver is in, and runs ldd,
+which may run the file. This module runs nothing of a file.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ FILES_MAX = 4096
 SEGMENTS_MAX = 64
 ANY = 0xFFFF
 ID_FILES = ("vendor", "device", "subsystem_vendor", "subsystem_device")
-# What pyelftools raises on a file that contradicts itself.
+# What pyelftools raises on a malformed file.
 BROKEN = (ELFError, OSError, ValueError, KeyError, IndexError, TypeError, AttributeError,
           OverflowError, MemoryError, AssertionError, UnicodeError)  # fmt: skip
 
 
 class Elf:
-    """What one file says of itself."""
+    """The dynamic section and the driver strings of a file."""
 
     def __init__(self, path: Path) -> None:
         self.needed: list[str] = []
         self.run_path: list[str] = []
         self.infos: list[bytes] = []
         self.plugins: list[str] = []
-        if not path.is_file():  # a pipe would hold us
+        if not path.is_file():  # a pipe would block
             raise FileNotFoundError("no such file")
         with path.open("rb") as file:
             elf = ELFFile(file)
@@ -69,7 +69,7 @@ class Elf:
 
 
 def library_cache() -> dict[str, str]:
-    """Where the dynamic linker finds a library by its name."""
+    """Paths of libraries by name, from the dynamic linker's cache."""
     try:
         command = ["/sbin/ldconfig", "-p"]
         out = subprocess.run(command, capture_output=True, text=True, check=True).stdout
@@ -82,7 +82,7 @@ def library_cache() -> dict[str, str]:
 
 
 def find_library(name: str, run_path: list[str], cache: dict[str, str]) -> Path | None:
-    """In the order of ld.so(8), but for its own configuration of hardware capabilities."""
+    """In the order of ld.so(8), without hardware capabilities."""
     folders = run_path + os.environ.get("LD_LIBRARY_PATH", "").split(":")
     for folder in filter(None, folders):
         if (Path(folder) / name).is_file():
@@ -90,8 +90,8 @@ def find_library(name: str, run_path: list[str], cache: dict[str, str]) -> Path 
     return Path(cache[name]) if name in cache else None
 
 
-def looked_into(path: Path) -> Iterator[tuple[Path, str, Elf]]:
-    """The file, the DPDK libraries it is linked to, and the plug-ins that its EAL would load."""
+def elf_files(path: Path) -> Iterator[tuple[Path, str, Elf]]:
+    """The file, the DPDK libraries linked to it, and the plug-ins that its EAL would load."""
     cache = library_cache()
     elf = Elf(path)
     yield path, "in it", elf
@@ -108,7 +108,7 @@ def looked_into(path: Path) -> Iterator[tuple[Path, str, Elf]]:
         if name.startswith("librte_eal."):
             eal = elf
         yield library, "linked", elf
-    # Only an EAL that is a shared library loads what is in its folder of plug-ins.
+    # Only a shared EAL loads plug-ins.
     for folder in eal.plugins[:1] if eal else []:
         for plugin in sorted(Path(folder).glob("*.so*")):
             if plugin.resolve() in seen or len(seen) >= FILES_MAX:
@@ -121,7 +121,7 @@ def looked_into(path: Path) -> Iterator[tuple[Path, str, Elf]]:
 
 
 def parse_info(text: bytes) -> dict[str, Any] | None:
-    """One driver, or nothing where the string is not what DPDK's build writes."""
+    """One driver; None if the string is not what DPDK's build writes."""
     try:
         info = json.loads(text)
         ids = [tuple(int(n) for n in entry) for entry in info.get("pci_ids", [])]
@@ -152,7 +152,7 @@ def pci_devices(files: Files) -> list[dict[str, Any]]:
 
 
 def claims(ids: list[tuple[int, ...]], device: dict[str, Any]) -> bool:
-    """0xffff stands for any; DPDK's lists say so of the subsystem's numbers."""
+    """0xffff matches any number."""
     return any(
         all(want in (ANY, have) for want, have in zip(entry, device["ids"], strict=True))
         for entry in ids
@@ -160,9 +160,9 @@ def claims(ids: list[tuple[int, ...]], device: dict[str, Any]) -> bool:
 
 
 def drivers_of(path: Path, devices: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Drivers by name, each with where it is and what it claims."""
+    """Drivers by name, each with its file and the devices it claims."""
     drivers = []
-    for file, how, elf in looked_into(path):
+    for file, how, elf in elf_files(path):
         for info in filter(None, map(parse_info, elf.infos)):
             ids = info.pop("ids")
             claimed = [
@@ -178,7 +178,7 @@ def drivers_of(path: Path, devices: list[dict[str, Any]]) -> list[dict[str, Any]
 
 
 def _lines(path: str, drivers: list[dict[str, Any]]) -> Iterator[str]:
-    """For people: a line for each driver, and one for each device it claims here."""
+    """Text: a line per driver, and one per device it claims here."""
     yield f"{os.fsencode(path).decode(errors='replace')}: {len(drivers)} drivers"
     for d in drivers:
         ids = len(d["pci_ids"])
@@ -191,7 +191,7 @@ def _lines(path: str, drivers: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def report(paths: list[str], files: Files, as_json: bool) -> tuple[str, int]:
-    """The text, and 0: each file was read and has drivers; 1: one was not, or has none."""
+    """The text and the exit code: 1 if a file could not be read or has no drivers."""
     devices = pci_devices(files)
     found: dict[str, list[dict[str, Any]]] = {}
     code = 0

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """sysfs and proc below a root: this machine's, or one that a test has prepared.
 
-What stands there is not trusted: a file that is missing, too long, not text or not a file at all
-is "not known". All text that comes from here is printable ASCII.
+The content is not trusted: a file that is missing, too long, not text or not a file is "not known".
+All text returned here is printable ASCII.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ LINE_MAX = 160
 
 
 def clean(text: str) -> str:
-    """What cannot be printed becomes '?'."""
+    """Replaces unprintable characters by '?'."""
     return re.sub(r"[^ -~]", "?", text)
 
 
 def is_name(text: str) -> bool:
-    """Can it be part of a path, and be printed?"""
+    """Is it printable and safe as a part of a path?"""
     return re.fullmatch(r"(?!\.)[!-.0-~]{1,63}", text) is not None
 
 
@@ -29,7 +29,7 @@ def _by_number(name: str) -> list[str | int]:
 
 
 class Files:
-    """Raises OSError where `root` is no folder."""
+    """Raises OSError if `root` is not a folder."""
 
     def __init__(self, root: str) -> None:
         real = os.path.realpath(root, strict=True)
@@ -41,10 +41,10 @@ class Files:
         return os.path.exists(self._root + path)
 
     def data(self, path: str, room: int) -> bytes:
-        """Up to `room` bytes; none where it cannot be read."""
+        """Up to `room` bytes; empty if it cannot be read."""
         found = b""
         try:
-            # Neither a pipe nor a terminal may hold us.
+            # Do not block on a pipe or a terminal.
             fd = os.open(self._root + path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY)
         except (OSError, ValueError):
             return found
@@ -62,18 +62,18 @@ class Files:
         return self.data(path, room).decode("latin-1")
 
     def line(self, path: str) -> str | None:
-        """The first line, without blanks around it. None: there is nothing in it."""
+        """The first line, stripped. None: it is empty."""
         first = self.text(path, LINE_MAX).split("\n", 1)[0]
         return clean(first.strip(" \t\r")) or None
 
     def number(self, path: str) -> int | None:
-        """Decimal or 0x..., at the beginning of the first line; of 64 bits."""
+        """The 64-bit number, decimal or 0x..., that begins the first line."""
         found = re.match(r"0x[0-9a-fA-F]+|[0-9]+", self.line(path) or "")
         n = int(found[0], 16 if found[0].startswith("0x") else 10) if found else -1
         return n if 0 <= n < 1 << 64 else None
 
     def names(self, path: str) -> list[str]:
-        """Names in a folder, in the order of their numbers."""
+        """Names in a folder, in natural order."""
         try:
             found = [name for name in os.listdir(self._root + path) if is_name(name)]
         except OSError:
@@ -81,7 +81,7 @@ class Files:
         return sorted(found, key=_by_number)[:NAMES_MAX]
 
     def real(self, path: str) -> str | None:
-        """Where a link leads, below the root. None: nowhere, out of it, or it cannot be printed."""
+        """Target of a link, below the root. None: none, outside the root, or not printable."""
         try:
             real = os.path.realpath(self._root + path, strict=True)
         except (OSError, ValueError):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What an operator should know beside the path: what does not work here, and what is slow."""
+"""Findings for the operator, besides the path: what does not work here, and what is slow."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from .gids import Chosen, NoneChosen, Rank, has_address
 from .machine import Gpu, Machine, Rdma, bytes_text
+from .paths import BAR1_REMEDY, MEMLOCK_REMEDY, GpuPaths, Reason, Sizes, memlock_is_low
 from .pci import Between, between
-from .ways import BAR1_REMEDY, MEMLOCK_REMEDY, Paths, Reason, Sizes, memlock_is_low
 
 HEADER_BYTES = 64  # of a slot: sent inline
 MTU_BEST = 4096
@@ -21,18 +21,18 @@ class Finding(Reason):
 
 
 @dataclass
-class _Look:
+class _Judge:
     m: Machine
     chosen: Chosen | NoneChosen
     sizes: Sizes
     role: str
-    paths: list[Paths]
+    paths: list[GpuPaths]
     found: list[Finding]
 
     def add(self, problem: bool, thing: str, value: str, remedy: str = "") -> None:
         self.found.append(Finding(thing, value, remedy, problem))
 
-    # What is wrong with the other devices and ports is no problem if one is chosen.
+    # Faults of devices and ports are no PROBLEM if a working one was chosen.
     @property
     def counts(self) -> bool:
         return isinstance(self.chosen, NoneChosen)
@@ -85,7 +85,7 @@ class _Look:
             value = f"{self.m.rdma_left_out} more devices, not looked at"
             self.add(False, "RDMA", value, "name the device with --rdma-device")
 
-    def taken(self, c: Chosen) -> None:
+    def chosen_device(self, c: Chosen) -> None:
         d, mtu = c.rdma, c.port.mtu
         if c.rank == Rank.ROCE_V1:
             value = "RoCE v1 is all there is: no router and few fabrics forward it"
@@ -158,8 +158,8 @@ class _Look:
                 return
 
     def gpu_writes(self, c: Chosen) -> None:
-        """That the NIC does not reach some GPUs is no problem if it reaches another."""
-        unreached = [p for p in self.paths if all(w.works == "no" for w in p.ways[:2])]
+        """A GPU that the NIC cannot reach is no PROBLEM if it reaches another."""
+        unreached = [p for p in self.paths if all(w.works == "no" for w in p.paths[:2])]
         for p in unreached:
             if p.gpu:
                 value = (
@@ -183,7 +183,7 @@ class _Look:
         self.libraries()
         self.devices()
         if isinstance(c, Chosen):
-            self.taken(c)
+            self.chosen_device(c)
             self.memlock()
         if self.role == "agent":
             for g in self.m.gpus:
@@ -198,8 +198,8 @@ class _Look:
 
 
 def judge_findings(
-    m: Machine, chosen: Chosen | NoneChosen, sizes: Sizes, role: str, paths: list[Paths]
+    m: Machine, chosen: Chosen | NoneChosen, sizes: Sizes, role: str, paths: list[GpuPaths]
 ) -> list[Finding]:
-    look = _Look(m, chosen, sizes, role, paths, [])
+    look = _Judge(m, chosen, sizes, role, paths, [])
     look.all()
     return look.found[:FINDINGS_MOST]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From sysfs and proc to a Machine; on this machine its devices and libraries are asked as well."""
+"""From sysfs and proc to a Machine; on this machine also from its devices and libraries."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _find_modules(files: Files, s: System) -> None:
 
 
 def _find_memlock(files: Files, s: System) -> None:
-    """The limit of this process: run it as the user, and from where, dpdk-tokd is run."""
+    """The limit of this process: run it as the user and with the limits of dpdk-tokd."""
     limits = files.text("/proc/self/limits", 4096)
     if found := re.search(r"^Max locked memory +(unlimited|[0-9]{1,20})", limits, re.MULTILINE):
         s.memlock = "unlimited" if found[1] == "unlimited" else int(found[1])
@@ -100,7 +100,7 @@ def _find_system(files: Files) -> System:
 
 
 def _mtu_of_netdev(mtu: int) -> int | None:
-    """What the kernel makes of it: RDMA's greatest that fits with its headers (iboe_get_mtu)."""
+    """The greatest RDMA MTU that fits with RoCE's headers, as the kernel's iboe_get_mtu."""
     return next((n for n in (4096, 2048, 1024, 512, 256) if mtu >= n + ROCE_HEADERS), None)
 
 
@@ -139,7 +139,7 @@ def _find_port(files: Files, path: str, name: str) -> Port:
     lid = files.number(f"{path}/lid") or 0
     port.lid = lid if lid <= 0xFFFF else 0
     _find_gids(files, port, path)
-    for gid in port.gids:  # verbs know better, where they can be asked
+    for gid in port.gids:  # overridden by verbs where available
         if gid.netdev and is_name(gid.netdev):
             mtu = files.number(f"/sys/class/net/{gid.netdev}/mtu")
             if mtu is not None:
@@ -167,8 +167,8 @@ def _find_device(files: Files, name: str) -> Rdma:
 
 
 def _bar1(files: Files, address: str) -> int | None:
-    """Where GPU memory appears on the bus. Which register that is differs (a 64-bit one before it
-    takes two); it is the greatest of the six."""
+    """The aperture for GPU memory: the largest of the six BARs. Its number differs, since a 64-bit
+    BAR takes two."""
     sizes = []
     for line in files.text(f"{PCI}/{address}/resource", 2048).split("\n")[:BARS]:
         if re.fullmatch(r"(0x[0-9a-f]{1,16} ?){3}", line):

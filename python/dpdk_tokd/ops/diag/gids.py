@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which RDMA device, port and address (GID) is taken where nobody names one, and why.
+"""Which RDMA device, port and address (GID) are chosen by default, and why.
 
 rank() is the rule of lib/gpu_sink/transport/verbs_rank.c; a test holds the two against each other.
 """
@@ -16,7 +16,7 @@ TYPES = ("not known", "InfiniBand", "RoCE v1", "RoCE v2")  # enum tokg_gid_type
 
 
 class Rank(IntEnum):
-    """enum tokg_gid_rank: from not at all to best. Of several of one rank the first is taken."""
+    """enum tokg_gid_rank, worst to best. Among equals the first is chosen."""
 
     NONE = 0
     ROCE_V1 = 1  # no IP header: no router passes it on
@@ -53,13 +53,13 @@ def rank(gid: Gid) -> Rank:
 
 
 def has_address(port: Port) -> bool:
-    """Has it a GID that would be taken?"""
+    """Has it a usable GID?"""
     return any(rank(gid) != Rank.NONE for gid in port.gids)
 
 
 @dataclass
 class Chosen:
-    """What is taken, and why this or why none."""
+    """The chosen device, port and GID, and the reason."""
 
     why: str
     rdma: Rdma
@@ -85,7 +85,7 @@ def choose(machine: Machine) -> Chosen | NoneChosen:
                 best = Chosen(why, device, port, gid, this)
     if best:
         return best
-    # Of several reasons the one that is nearest to working.
+    # The reason that is nearest to working.
     if active:
         return NoneChosen("no active port has a GID of RoCE or InfiniBand")
     if usable:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""From what is known of a machine to what it means. Asks nothing: data in, data out."""
+"""From a Machine to a Verdict: pure data, no queries."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .findings import Finding, judge_findings
 from .gids import Chosen, NoneChosen, choose
 from .machine import Machine
-from .ways import Paths, Sizes, judge_ways
+from .paths import GpuPaths, Sizes, judge_paths
 
 
 @dataclass
@@ -16,18 +16,18 @@ class Verdict:
     role: str  # producer, agent
     role_why: str
     chosen: Chosen | NoneChosen
-    paths: list[Paths]  # in the order of the GPUs; one at least
+    paths: list[GpuPaths]  # in the order of the GPUs; one at least
     findings: list[Finding]
 
     @property
-    def best(self) -> Paths:
-        """The first of those whose path taken is best."""
+    def best(self) -> GpuPaths:
+        """The GPU with the best path; among equals the first."""
         return min(self.paths, key=lambda p: p.taken)
 
     def is_good(self, want: str | None) -> bool:
-        """Would the path asked for work; or if none was, is there no problem?"""
+        """Would the wanted path work? Without one: is there no problem?"""
         if want:
-            return any(w.kind == want and w.works != "no" for p in self.paths for w in p.ways)
+            return any(w.kind == want and w.works != "no" for p in self.paths for w in p.paths)
         return not any(finding.problem for finding in self.findings)
 
 
@@ -38,5 +38,5 @@ def judge(m: Machine, sizes: Sizes, role: str | None = None) -> Verdict:
         if m.gpus:
             role, why = "agent", "there is a GPU here"
     chosen = choose(m)
-    paths = judge_ways(m, chosen, sizes, role)
+    paths = judge_paths(m, chosen, sizes, role)
     return Verdict(role, why, chosen, paths, judge_findings(m, chosen, sizes, role, paths))

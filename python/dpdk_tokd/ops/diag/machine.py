@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What tokd-diag knows of a machine, as plain data. None is "not known". Sizes are in bytes.
 
-Fields have the names and the order of the JSON report; those in NOT_SHOWN are for the judge alone.
+Fields have the names and the order of the JSON report; those in NOT_SHOWN are not in it.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class System:
 
 @dataclass
 class Note:
-    """Why something could not be asked, and what helps."""
+    """Why something could not be asked, and the remedy."""
 
     value: str
     remedy: str = ""

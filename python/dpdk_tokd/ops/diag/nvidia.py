@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What NVIDIA's driver says of the GPUs: by nvidia-ml-py, and by libcuda what NVML lacks."""
+"""Properties of the GPUs from NVIDIA's driver: by nvidia-ml-py, and by libcuda what NVML lacks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _ask_nvml(machine: Machine) -> None:
     def answer(question: str, *arguments: Any) -> Any:
         try:
             return getattr(nvml, question)(*arguments)
-        except (nvml.NVMLError, AttributeError, UnicodeError):  # also what its version has not
+        except (nvml.NVMLError, AttributeError, UnicodeError):  # or this version lacks it
             return None
 
     try:
@@ -66,7 +66,7 @@ def _ask_nvml(machine: Machine) -> None:
 
 
 def load_cuda() -> Any:
-    """libcuda with the types of what is called. Raises OSError, or AttributeError if it is old."""
+    """libcuda with argument types set. Raises OSError, or AttributeError if it is too old."""
     cuda = ctypes.CDLL("libcuda.so.1")
     number = ctypes.POINTER(ctypes.c_int)
     cuda.cuInit.argtypes = [ctypes.c_uint]

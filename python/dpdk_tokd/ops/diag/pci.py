@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PCI functions as sysfs has them, what lies between two of them, and their names by lspci."""
+"""PCI functions in sysfs, the distance between two of them, and their names by lspci."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def find(files: Files, link: str) -> Pci | None:
 
 
 def _redirects(config: bytes) -> bool:
-    """Do access control services send what one device writes to another up to the root?
+    """Do access control services redirect peer-to-peer writes to the root?
 
     P2P Request or Completion Redirect: PCIe 4.0, 7.7.8. Only root can read that part. A list of
-    capabilities can lead anywhere, also in a circle: each is looked at once.
+    capabilities can be circular: each is read once.
     """
     at, seen = EXTENDED, set[int]()
     while at >= EXTENDED and at + 8 <= len(config) and at not in seen:
@@ -88,7 +88,7 @@ def _redirects(config: bytes) -> bool:
 
 
 def redirecting_bridge(files: Files, pci: Pci) -> str | None:
-    """The address of the first bridge above that does."""
+    """The address of the first bridge above that redirects."""
     path = os.path.dirname(pci.path)
     while ADDRESS.fullmatch(os.path.basename(path)):
         if _redirects(files.data(f"{path}/config", CONFIG_BYTES)):
@@ -98,7 +98,7 @@ def redirecting_bridge(files: Files, pci: Pci) -> str | None:
 
 
 def name(machine: Machine, pci: Pci | None) -> str | None:
-    """What lspci calls it; of this machine."""
+    """Its name by lspci, on this machine."""
     if pci is None:
         return None
     try:

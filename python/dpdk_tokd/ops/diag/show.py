@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The report, as text for people and as one JSON object for scripts."""
+"""The report, as text and as one JSON object."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 from .gids import Chosen
 from .judge import Verdict
 from .machine import NOT_SHOWN, Gpu, Machine, Pci, Port, Rdma, System, bytes_text
+from .paths import GpuPaths, Reason
 from .pci import between
-from .ways import Paths, Reason
 
 GIDS_SHOWN = 16
 
@@ -23,13 +23,13 @@ def _plain(thing: Any) -> dict[str, Any]:
     return {key: value for key, value in asdict(thing).items() if key not in NOT_SHOWN}
 
 
-def _ways(p: Paths) -> list[dict[str, Any]]:
-    return [{"path": w.path, "kind": w.kind, "works": w.works} | _plain(w) for w in p.ways]
+def _paths_json(p: GpuPaths) -> list[dict[str, Any]]:
+    return [{"path": w.path, "kind": w.kind, "works": w.works} | _plain(w) for w in p.paths]
 
 
-def _gpu(m: Machine, gpu: Gpu, p: Paths) -> dict[str, Any]:
+def _gpu(m: Machine, gpu: Gpu, p: GpuPaths) -> dict[str, Any]:
     to = {d.name: between(d.pci, gpu.pci).text for d in m.rdma}
-    return _plain(gpu) | {"to": to, "paths": _ways(p), "taken": p.ways[p.taken].path}
+    return _plain(gpu) | {"to": to, "paths": _paths_json(p), "taken": p.paths[p.taken].path}
 
 
 def _chosen(v: Verdict) -> dict[str, Any]:
@@ -52,8 +52,8 @@ def as_json(m: Machine, v: Verdict, want: str | None, version: str) -> str:
         "role": v.role,
         "role_why": v.role_why,
         "system": _plain(m.system),
-        "paths": _ways(v.best),
-        "taken": v.best.ways[v.best.taken].path,
+        "paths": _paths_json(v.best),
+        "taken": v.best.paths[v.best.taken].path,
         "findings": [_plain(finding) for finding in v.findings],
     }
     return json.dumps(report, indent=2) + "\n"
@@ -145,12 +145,12 @@ def _reason(r: Reason) -> str:
     return f"{r.thing}: {r.value}" + (f"; {r.remedy}" if r.remedy else "")
 
 
-def _paths(v: Verdict, p: Paths) -> Iterator[str]:
+def _paths(v: Verdict, p: GpuPaths) -> Iterator[str]:
     gpu = f", {p.gpu.name} at {p.gpu.pci.address}" if p.gpu and len(v.paths) > 1 else ""
     program = "tokd-gpu" if v.role == "agent" else "dpdk-tokd"
     yield f"Paths for {program} ({v.role_why}){gpu}, best first"
     verdicts = {"no": "not possible", "yes": "possible", "not known": "possible as far as is known"}
-    for i, w in enumerate(p.ways):
+    for i, w in enumerate(p.paths):
         yield f"{'->' if i == p.taken else '  '} {w.path}: {verdicts[w.works]}"
         yield from (f"     no: {_reason(r)}" for r in w.against)
         yield from (f"     not known: {_reason(r)}" for r in w.not_known)

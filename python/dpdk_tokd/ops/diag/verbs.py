@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What libibverbs says of the devices that sysfs has, by pyverbs: only an open device tells it."""
+"""Properties of RDMA devices that only an open device has, by pyverbs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 from .machine import Machine, Note, Rdma
 
-INLINE_MOST = 1024  # looked for up to here: the header of a slot has 64 bytes
+INLINE_MOST = 1024  # bytes; a slot's header needs 64
 # Of <infiniband/verbs.h>. pyverbs has them too, in modules that its versions name differently.
 QPT_RC = 2
 ACCESS_LOCAL_WRITE = 1
@@ -26,7 +26,7 @@ def _why(error: Any) -> str:
 
 
 class _Pyverbs:
-    """The part of pyverbs that is needed. Raises ImportError."""
+    """The parts of pyverbs that are used. Raises ImportError."""
 
     def __init__(self) -> None:
         from pyverbs.cq import CQ
@@ -53,7 +53,7 @@ def _ask_ports(v: _Pyverbs, context: Any, rdma: Rdma) -> None:
 
 
 def _ask_dmabuf(v: _Pyverbs, pd: Any, rdma: Rdma) -> None:
-    """A kernel or driver without dma-buf refuses the call itself; one with it the descriptor."""
+    """Without dma-buf the kernel or driver refuses the call; with it, the invalid descriptor."""
     try:
         v.dmabuf_mr(pd, os.sysconf("SC_PAGESIZE"), ACCESS_LOCAL_WRITE, dmabuf=-1)
     except v.error as error:
@@ -66,7 +66,7 @@ def _ask_dmabuf(v: _Pyverbs, pd: Any, rdma: Rdma) -> None:
 
 
 def _ask_inline(v: _Pyverbs, context: Any, pd: Any, rdma: Rdma) -> None:
-    """The driver takes or refuses; there is no attribute for it."""
+    """Found by trying sizes: there is no attribute for it."""
     cq = v.cq(context, 16)
     size = INLINE_MOST
     while size >= 64:
@@ -99,7 +99,7 @@ def _ask_device(v: _Pyverbs, rdma: Rdma) -> None:
             _ask_dmabuf(v, pd, rdma)
             _ask_inline(v, context, pd, rdma)
         except v.error:
-            pass  # what a protection domain or a completion queue is needed for is not known
+            pass  # dma-buf and inline size stay unknown
 
 
 def ask(machine: Machine) -> None:

@@ -66,7 +66,7 @@ def test_it_may_lie_beyond_what_was_tried_or_below():
     assert (one["knee"], one["ended"]) == (2000, None)
     assert (other["knee"], other["cells"]) == (None, {})
     given = {"along": "load", "varied": ["system"], "lines": [one, other]}
-    head, *lines = knee.told(given, METRICS)
+    head, *lines = knee.table_rows(given, METRICS)
     assert head == ["system", "knee, load", "p99 there, us", "achieved there, %",
                     "late there, us", "beyond it"]  # fmt: skip
     assert lines == [
@@ -121,7 +121,7 @@ def test_a_box_states_the_rule(made):
     assert entry.knee.rule() == (
         "The knee: the highest load up to which time is at most 5 times that of the lowest load, "
         "and time is at least 2, and nothing is counted as no-answer, and the generator's own late "
-        "is at most 0.5 times time. Medians of the repeats decide, and counts of all of them."
+        "is at most 0.5 times time. Medians of the repeats decide."
     )
 
 

@@ -90,12 +90,12 @@ def test_of_what_neither_more_nor_less_is_better_nothing_is_better(made, tmp_pat
     assert "Not the same" not in shown
     other_text = result | {"corpora": [{"name": "own", "bytes": 100_000, "sha256": "a1"}]}
     shown = compare.compare(result, other_text)
-    assert "Not the same, A / B:\n- corpora: [] / " in shown and "a1" in shown
+    assert "Differences, A / B:\n- corpora: [] / " in shown and "a1" in shown
     other = next(t for t in boxes.load(path, quick=False).entries).task
     theirs = {"who": "T", "source": "S", "remarks": ["r"], "by": "kind", "names": {"good": "g"},
               "figures": [{"parameters": {"kind": "good"}, "metrics": {"speed": 1}}]}  # fmt: skip
     (tmp_path / "theirs.json").write_text(json.dumps(theirs))
-    with pytest.raises(boxes.BoxError, match="'speed': of it neither more nor less is better"):
+    with pytest.raises(boxes.BoxError, match="'speed': neither more nor less of it is better"):
         published_file.load(tmp_path / "theirs.json", other, {"kind": "good"})
 
 

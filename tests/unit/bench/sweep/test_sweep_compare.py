@@ -60,7 +60,7 @@ def test_two_sweeps_are_compared_cell_by_cell(made, tmp_path):
     assert lines[3].rstrip(" |").endswith("better")
     assert "B is missing: gone" in lines[4]
     assert "- kernel: k #1 / k #2" in shown
-    with pytest.raises(StoreError, match="give a folder"):
+    with pytest.raises(StoreError, match="give a result folder"):
         compare.read(tmp_path)
 
 

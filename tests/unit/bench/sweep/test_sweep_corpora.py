@@ -45,9 +45,9 @@ def box(tmp_path) -> Path:
     ("name", "data", "complaint"),
     [
         ("absent.txt", None, "there is no such file"),
-        ("a b.txt", TEXT, "name the file by 1 to 40 of A-Z"),
-        ("english.txt", TEXT, "'english' is what a corpus of tools/fetch-corpus is called"),
-        ("mixed", TEXT, "'mixed' is what a corpus"),
+        ("a b.txt", TEXT, "name the file with 1 to 40 of A-Z"),
+        ("english.txt", TEXT, "tools/fetch-corpus has a corpus 'english'"),
+        ("mixed", TEXT, "tools/fetch-corpus has a corpus 'mixed'"),
         ("few.txt", TEXT[:99_999], "99,999 bytes: give a file of 100,000 to 268,435,456"),
         ("latin.txt", TEXT + "\u00e9 at the end".encode("latin-1"), "is not UTF-8: convert it"),
         ("cut.txt", TEXT + "\u4f60".encode()[:2], f"byte {len(TEXT):,} is not UTF-8"),
@@ -67,7 +67,7 @@ def test_two_of_one_name_and_a_folder_are_refused(tmp_path, own):
     other = tmp_path / "other" / own.name
     other.parent.mkdir()
     other.write_bytes(TEXT)
-    with pytest.raises(BoxError, match=f"{own} is called the same"):
+    with pytest.raises(BoxError, match=f"same name as {own}"):
         corpora.read([own, other])
     with pytest.raises(BoxError, match="not a file"):
         corpora.read([other.parent])
@@ -83,7 +83,7 @@ def test_it_takes_the_place_of_every_corpus(tmp_path, own, box):
     jitter = {"without": ["nothing"], "neighbour": ["none"], "seconds": [1]}
     entry = {"task": "jitter", "parameters": jitter, "metrics": ["lost"]}
     box.write_text(json.dumps(json.loads(box.read_text()) | {"tests": [entry]}))
-    with pytest.raises(BoxError, match="no task of them has a corpus: leave out --corpus"):
+    with pytest.raises(BoxError, match="none has a parameter corpus: leave out --corpus"):
         boxes.load(box, False, given)
 
 
@@ -126,7 +126,7 @@ def test_a_sweep_of_it_is_recorded_and_goes_on_with_no_other(tmp_path, own, box,
     assert row["state"] == "done" and row["ids_checked"] > 0
     assert row["parameters"]["corpus"] == "my-notes"
     assert (
-        f"Corpus my-notes: a file of one's own, {len(TEXT):,} bytes, SHA-256 {digest}."
+        f"Corpus my-notes: the user's own file, {len(TEXT):,} bytes, SHA-256 {digest}."
         in (out / "table.md").read_text()
     )
     assert goes_on(out, boxes.load(box, False, corpora.read([own]))) == ""

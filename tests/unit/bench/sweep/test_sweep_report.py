@@ -157,7 +157,8 @@ def test_the_page_opens_with_its_finding(page):
     assert next(one for one in page.found if one.tag in ("p", "h2")).at["class"] == "headline"
     (finding,) = [one.text for one in page.every("p") if one.at.get("class") == "headline"]
     assert finding == (
-        "made: parse of the others is x1.00 of kind good's in 3 tests (3 too few repeats)."
+        "made: parse of the others is 1.00 times that of kind good in 3 tests (too few repeats to "
+        "decide in 3)."
     )
     words = [one.text for one in page.every("small") if one.at.get("class") == "too few repeats"]
     assert set(words) == {"x1.00, too few repeats", "too few repeats"}  # 0 has no ratio
@@ -182,7 +183,7 @@ def _table(**more):
 def test_the_finding_is_about_our_line_or_else_the_extremes():
     asked = _table()
     assert headline.finding(asked) == (
-        "asked: p50 of system tokd is x0.05 of system rust-udp's in 1 test (1 better)."
+        "asked: p50 of system tokd is 0.05 times that of system rust-udp (better)."
     )
     assert headline.finding(_table(baseline=None)) == (
         "asked: p50 is 5 us (system tokd) to 100 us (system rust-udp)."
@@ -297,7 +298,7 @@ def test_a_sweep_that_is_not_done_or_not_right_says_so(swept, tmp_path):
     shown = report.page(tmp_path)
     warnings = [one.text for one in Page(shown).every("p") if one.at.get("class") == "warning"]
     assert [text.split()[0] for text in warnings] == ["NOT", "Ids", "A"]
-    assert "Not drawn: no trial here has samples enough." in shown and "<figure>" not in shown
+    assert "Not drawn: no trial has enough samples." in shown and "<figure>" not in shown
 
 
 def test_a_folder_without_a_sweep_is_refused_in_a_line(tmp_path, monkeypatch, capsys):
@@ -305,7 +306,7 @@ def test_a_folder_without_a_sweep_is_refused_in_a_line(tmp_path, monkeypatch, ca
     assert command.main() == 2
     said = capsys.readouterr()
     assert said.out == "" and said.err.count("\n") == 1
-    assert "give a folder that tools/sweep wrote" in said.err
+    assert "give a result folder of tools/sweep" in said.err
 
 
 def test_the_command_writes_the_page(tmp_path, monkeypatch, capsys):

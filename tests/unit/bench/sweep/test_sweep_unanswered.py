@@ -83,7 +83,7 @@ def test_what_never_ended_took_longer_than_all_that_did():
     assert samples.percentile(99, never=10) == 1000
     assert samples.percentile(99, never=11) is None
     assert samples.max() == 1000 and samples.max(never=1) is None
-    assert set(samples.told("ns", never=600)) == {"p50"}
+    assert set(samples.percentiles("ns", never=600)) == {"p50"}
     # Never is not a sample: too few stay too few.
     assert Samples().percentile(50, never=100) is None
 

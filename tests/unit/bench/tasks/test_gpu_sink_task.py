@@ -138,10 +138,10 @@ def test_what_failed_has_no_figure(module):
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"sink": "cuda"}, "no GPU"),
-        ({"sink": "cuda-host"}, "no GPU"),
+        ({"sink": "cuda"}, "no NVIDIA GPU"),
+        ({"sink": "cuda-host"}, "no NVIDIA GPU"),
         ({"sink": "verbs"}, "no RDMA device"),
-        ({"workers": 64}, "64 workers need a CPU each"),
+        ({"workers": 64}, "64 workers need 64 CPUs"),
     ],
 )
 def test_what_the_machine_has_not_is_missing(module, monkeypatch, change, why):

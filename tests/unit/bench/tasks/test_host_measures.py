@@ -97,6 +97,6 @@ def test_what_a_sweep_started_ends_when_it_is_killed(tmp_path):
 
 
 def test_a_measure_is_left_out_alone_or_with_all():
-    taken = host_measures.taken
-    assert taken("polling", "nothing") and taken("polling", "affinity")
-    assert not taken("polling", "polling") and not taken("polling", "everything")
+    enabled = host_measures.enabled
+    assert enabled("polling", "nothing") and enabled("polling", "affinity")
+    assert not enabled("polling", "polling") and not enabled("polling", "everything")

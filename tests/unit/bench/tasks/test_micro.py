@@ -64,11 +64,11 @@ def test_caches_are_read_as_the_kernel_tells_them(tmp_path):
     found = [micro.level_bytes(level, sizes, meminfo) for level in micro.LEVELS]
     assert found == [24 << 10, 1 << 20, 105 << 19, 420 << 20]
     meminfo.write_text("MemAvailable: 400000 kB\n")
-    with pytest.raises(Missing, match="420 MiB, beyond all caches, are not free here"):
+    with pytest.raises(Missing, match="420 MiB, beyond all caches, are not free"):
         micro.level_bytes("dram", sizes, meminfo)
     for level, some, why in (
-        ("l1", {}, "does not tell"), ("llc", {1: 1, 2: 2}, "L2 is the last"),
-        ("l2", {1: 1, 3: 3}, "tells of no L2"),
+        ("l1", {}, "no cache sizes"), ("llc", {1: 1, 2: 2}, "L2 is the last"),
+        ("l2", {1: 1, 3: 3}, "lists no L2"),
     ):  # fmt: skip
         with pytest.raises(Missing, match=why):
             micro.level_bytes(level, some, meminfo)
@@ -176,8 +176,8 @@ packet, txTime(sec), rxTime(sec), rtt(usec)
 1, 2.472166744, 2.472183098, 16.354
 ------------------------------
 """
-    assert load("micro-udp").times_told(told) == ([17.566, 16.354], 3)
-    assert load("micro-udp").times_told("sockperf: no messages were received") == ([], 0)
+    assert load("micro-udp").parse_times(told) == ([17.566, 16.354], 3)
+    assert load("micro-udp").parse_times("sockperf: no messages were received") == ([], 0)
 
 
 # ---- jitter ----
@@ -244,8 +244,8 @@ def test_rdma_times_are_those_of_lines_with_a_number_each():
  #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]
  64      4          17.59          1000.00      18.41    \t       30.57
 """
-    assert load("micro-rdma").times_told(told) == [18.4124, 1000.0, 17.5912]
-    assert load("micro-rdma").times_told("Couldn't connect to 127.0.0.1:1, 2\n3, 4\n") == []
+    assert load("micro-rdma").parse_times(told) == [18.4124, 1000.0, 17.5912]
+    assert load("micro-rdma").parse_times("Couldn't connect to 127.0.0.1:1, 2\n3, 4\n") == []
 
 
 def test_rdma_is_measured_where_there_is_a_device(tmp_path):

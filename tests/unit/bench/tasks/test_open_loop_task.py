@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
-from bench import load as round_trips
+from bench import load
 from bench import task as tasks
 from bench.sweep import box as boxes
 from bench.sweep.store import Store
@@ -30,7 +30,7 @@ def module():
 
 @pytest.fixture
 def state(module, bench, monkeypatch, tmp_path):
-    for where in (module, round_trips):
+    for where in (module, load):
         monkeypatch.setattr(where, "WARM_UP", WARM_UP)
     made = bench(PARAMETERS["texts"])
     monkeypatch.setattr(module.systems, "prepare", lambda *_: made)
@@ -54,7 +54,7 @@ def test_a_server_is_asked_by_the_schedule_and_every_id_compared(module, state, 
     values = found.values
     assert values["throughput"] == pytest.approx(values["rate"] * found.ids_checked / 50 / 1e6)
     assert found.notes[0].startswith(f"{system}: ")
-    assert tasks.load("x", Path(module.__file__)).complaint(found) is None
+    assert tasks.load("x", Path(module.__file__)).error(found) is None
 
 
 def test_each_repeat_has_arrivals_of_its_own_and_all_systems_the_same(module, state, tmp_path):
@@ -87,9 +87,9 @@ def test_a_share_of_the_capacity_is_of_what_the_system_does(module, state, monke
 
 def test_a_server_has_answered_every_text_before_at_any_load(module, state, monkeypatch):
     asked = []
-    load = round_trips.load
+    original = load.load
     monkeypatch.setattr(
-        round_trips, "load", lambda *args: asked.append((args[0], load(*args))) or asked[-1][1]
+        load, "load", lambda *args: asked.append((args[0], original(*args))) or asked[-1][1]
     )
     for rate in (20, 500):
         asked.clear()

@@ -2,7 +2,7 @@
 """Vocabularies and corpora: what is verified, cached and cut, without a network."""
 
 import pytest
-from bench.texts import fetch_corpus, fetch_vocab, packages, textual
+from bench.texts import extract, fetch_corpus, fetch_vocab, packages
 
 
 @pytest.fixture
@@ -59,13 +59,13 @@ def test_html_becomes_paragraphs():
     page = (
         "<head><title>x</title></head><p>One&nbsp;&amp; <b>two</b></p><script>no</script><p>3</p>"
     )
-    assert textual.from_html(page) == "One\xa0& two\n3\n"
+    assert extract.from_html(page) == "One\xa0& two\n3\n"
 
 
 def test_a_catalogue_gives_its_translations():
     po = 'msgid ""\nmsgstr ""\n"Content-Type: x\\n"\n\nmsgid "a"\nmsgstr "eins"\n\n'
     po += 'msgid "b"\nmsgid_plural "c"\nmsgstr[0] ""\n"zwei "\n"drei"\nmsgstr[1] "\\"vier\\""\n'
-    assert textual.from_po(po) == 'eins\n\nzwei drei\n\n"vier"\n'
+    assert extract.from_po(po) == 'eins\n\nzwei drei\n\n"vier"\n'
 
 
 def test_paragraphs_seen_before_are_left_out_if_long():

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The parts, by phase; D is for what comes later. See parts.py."""
+"""The parts, by phase. See parts.py."""

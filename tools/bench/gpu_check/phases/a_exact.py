@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows of every kind and type, on fresh random tables and ids."""
+"""Rows of every kind and type, on random tables and ids."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def need(module: str) -> None:
 
 
 def embed(run: Run, ring: str, command: list[str | Path]) -> str:
-    status, output, errors = run.ran(command, 60, TOKD_GPU_RING=ring)
+    status, output, errors = run.call(command, 60, TOKD_GPU_RING=ring)
     if status != 0 and "--ring host: it cannot" in errors:
         raise NotRun(errors.strip())
     if status != 0:
@@ -30,7 +30,7 @@ def embed(run: Run, ring: str, command: list[str | Path]) -> str:
 
 
 def compare(run: Run, ring: str, name: str, case: Any, batch: int = 0, torch: Any = None) -> None:
-    """Embeds it; the rows are those of numpy or PyTorch, or something is wrong."""
+    """Embeds a case and compares the rows with those of NumPy or PyTorch."""
     program = [run.build.program("gpu_embed_once")]
     try:
         rows = case.embedded(
@@ -45,7 +45,7 @@ def compare(run: Run, ring: str, name: str, case: Any, batch: int = 0, torch: An
 
 
 def against_numpy(run: Run, ring: str) -> None:
-    """Each kind and type, plain and in batches; dimensions of which rows are moved in other ways."""
+    """Each kind and type, plain and in batches, and dimensions with other copy widths."""
     from .. import exact  # numpy
 
     rng = random.Random(run.seed)
@@ -63,14 +63,14 @@ def against_numpy(run: Run, ring: str) -> None:
         compare(run, ring, f"any pattern of bits, {exact.DTYPES[dtype]}, ring {ring}", case)
 
 
-@part("A", 20, "rows against numpy", 100)
+@part("A", 20, "rows against NumPy", 100)
 def rows_against_numpy(run: Run) -> None:
     need("numpy")
     for ring in run.rings:
         try:
             against_numpy(run, ring)
         except Late as why:  # the other ring may do better
-            run.say("late", f"ring {ring}: {why}")
+            run.record("late", f"ring {ring}: {why}")
         except NotRun as why:
             run.skipped(str(why))
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What GPU, driver and machine promise, and what of it works."""
+"""Properties of GPU, driver and machine, and which of them work."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SMI_MORE = (
 
 
 def smi(run: Run) -> None:
-    status, output, errors = run.ran(
+    status, output, errors = run.call(
         ["nvidia-smi", f"--query-gpu={SMI},{SMI_MORE}", "--format=csv,noheader"], 30
     )
     if status != 0:
@@ -32,7 +32,7 @@ def smi(run: Run) -> None:
 
 
 def mps() -> str:
-    """Does a server of MPS answer here, as a client would look for it?"""
+    """Does an MPS server answer where a client would look for it?"""
     if shutil.which("nvidia-cuda-mps-control") is None:
         return "nvidia-cuda-mps-control is not installed"
     pipe = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps")) / "control"
@@ -50,7 +50,7 @@ def mps() -> str:
     return why
 
 
-@part("A", 10, "what GPU and driver promise", 40)
+@part("A", 10, "properties of GPU and driver", 40)
 def promises(run: Run) -> None:
     if not run.on_gpu:
         raise NotRun("needs a GPU")
@@ -61,7 +61,7 @@ def promises(run: Run) -> None:
     run.fact(
         "NVIDIA module", module.read_text().splitlines()[0] if module.exists() else "not to be seen"
     )
-    status, output, errors = run.ran([run.build.program("gpu_promises"), run.device[5:]], 30)
+    status, output, errors = run.call([run.build.program("gpu_promises"), run.device[5:]], 30)
     if status != 0:
         run.failed("gpu_promises", status, output, errors)
     for name, value in json.loads(output).items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tests in C of the consumer, its restarts, and slots that break the rules, on the device."""
+"""The C tests of the consumer, its restarts, and malformed slots, on the device."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ ROUNDS = "1000"  # of random slots: on a ring in GPU memory each word is a call 
 
 
 def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **env: str) -> None:
-    """All of one program; those behind a failure once more, each alone."""
+    """Run all tests of a program; after a failure the remaining ones one by one."""
     command: list[Word] = [*wrapper, run.build.program(name)]
     env = {"TOKD_GPU_RING": ring, "TOKD_GPU_ROUNDS": ROUNDS, **env}
-    status, output, errors = run.ran(command, 100, **env)
+    status, output, errors = run.call(command, 100, **env)
     lines = output.splitlines()
     if status != 0 and "--ring host: it cannot" in output + errors:
         raise NotRun(errors.strip() or output.strip())
@@ -25,15 +25,15 @@ def tests_run(run: Run, name: str, ring: str, wrapper: tuple[str, ...] = (), **e
     if passed:
         run.right(f"{name}, ring {ring}: {passed} tests")
     if status == 0 and passed == 0:
-        run.wrong(f"{name}, ring {ring}: it ended well and ran nothing")
+        run.wrong(f"{name}, ring {ring}: it exited with 0 without running a test")
     if status == HUNG:
-        run.say("late", f"{name}, ring {ring}:\n{output[-4000:]}\n{errors[-2000:]}")
+        run.record("late", f"{name}, ring {ring}:\n{output[-4000:]}\n{errors[-2000:]}")
         return
     if status == 0:
         return
     run.wrong(f"{name}, ring {ring}, ended with {status}:\n{output[-4000:]}\n{errors[-2000:]}")
     for test in (line[len("# not run: ") :] for line in lines if line.startswith("# not run: ")):
-        status, output, errors = run.ran(command, 40, TOKD_TEST_ONLY=test, **env)
+        status, output, errors = run.call(command, 40, TOKD_TEST_ONLY=test, **env)
         if status == 0:
             run.right(f"{name}, ring {ring}: {test}")
         else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""First times: posted to done, embedding, a look at the ring."""
+"""First times: posted to done, embedding, polling the ring."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def goal(run: Run, name: str) -> str:
 
 
 def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> None:
-    """Producers on the device: times, and how many a second."""
+    """Producers on the device: times and rate."""
     said = run.measured("produce", ring, stop_after_s=limit_s, **numbers)
     names = {name: f"{text}, {title}" for name, text in SERIES.items()}
     note = f"rows compared of {said['compared']:,} of {said['done']:,} slots"
@@ -33,7 +33,7 @@ def produced(run: Run, ring: str, title: str, limit_s: int, **numbers: int) -> N
         run.right(f"ring {said['ring']}, {title}: {note}, none wrong")
 
 
-@part("A", 30, "requests of this host, ring in host memory", 60)
+@part("A", 30, "requests from this host, ring in host memory", 60)
 def requests(run: Run) -> None:
     n, n_ids = (2000, 50_257) if run.on_gpu else (20, 1000)
     for kind, number in KINDS.items():
@@ -74,7 +74,7 @@ def produced_host(run: Run) -> None:
     rounds(run, "host")
 
 
-@part("A", 60, "looks at the ring that find nothing", 30)
+@part("A", 60, "polling an empty ring", 30)
 def looks(run: Run) -> None:
     for ring in run.rings:
         for slots in (4096, 256) if ring == "gpu" else (256,):

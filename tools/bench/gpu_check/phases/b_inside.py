@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inside the kernel: when each stage of a slot was over, and a profiler's counters."""
+"""Inside the kernel: the end of each stage of a slot, and a profiler's counters."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ METRICS = (
 
 
 def tool(name: str) -> str | None:
-    """Of CUDA's own: where it is, None where it is not."""
+    """Path of one of CUDA's tools; None if missing."""
     places = [*TOOLS, *(str(folder) for folder in sorted(NCU.glob("*"), reverse=True))]
     return shutil.which(name) or shutil.which(name, path=":".join(places))
 
 
 @part("B", 80, "stages inside the kernel", 60)
 def stages(run: Run) -> None:
-    """From a build of its own: the product's kernel takes no stamps but the first and the last."""
+    """From a separate build: the product's kernel takes only the first and the last time stamp."""
     for kind in ("word", "bert"):
         for tokens in (8, 2048):
             more = {} if run.on_gpu else {"n_ids": 1000, "n": 20}
@@ -45,14 +45,14 @@ def stages(run: Run) -> None:
 
 
 def rows_of(output: str) -> list[list[str]]:
-    """ncu's table, without what else it printed."""
+    """ncu's table without its other output."""
     lines = [line for line in output.splitlines() if line.startswith('"')]
     return list(csv.reader(io.StringIO("\n".join(lines))))
 
 
 @part("B", 90, "a profiler's counters", 120)
 def counters(run: Run) -> None:
-    """A consumer that finds 64 slots of 2048 ids, embeds them and ends: a profiler runs it alone."""
+    """A consumer that embeds 64 slots of 2048 ids and ends, alone under a profiler."""
     if not run.on_gpu:
         raise NotRun("needs a GPU")
     ncu = tool("ncu")
@@ -63,7 +63,7 @@ def counters(run: Run) -> None:
     command += ["--metrics", ",".join(METRICS), str(run.build.program("gpu_measure"))]
     for kind in ("word", "bert"):
         more = ["drain", run.device, "slots=64", f"kind={KINDS[kind]}", f"seed={run.seed}"]
-        status, output, errors = run.ran([*command, *more], 55, TOKD_GPU_RING="host")
+        status, output, errors = run.call([*command, *more], 55, TOKD_GPU_RING="host")
         table = rows_of(output)
         if status != 0 or len(table) < 3:
             raise NotRun(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Sweeps: one thing is changed at a time, from one point: word f32, 2048 ids a slot, 768 wide.
+"""Sweeps: one parameter at a time, from one point: word f32, 2048 ids a slot, 768 wide.
 
 Producers on the device post as fast as they may. Tokens a second are all rows over the time from the
 first producer's beginning to the last one's end, by the device's clock; they post for about a second.
@@ -22,12 +22,12 @@ KEPT = 100_000
 
 
 def some(run: Run, values: Sequence[int]) -> Sequence[int]:
-    """All points on a GPU; the first alone where the logic is all there is to see."""
+    """All points on a GPU; only the first on the device cpu."""
     return values if run.on_gpu else values[:1]
 
 
 def point(run: Run, title: str, **numbers: int) -> None:
-    """One point of a sweep. What cannot be run says why, and the sweep goes on."""
+    """One point of a sweep. A point that cannot run says why, and the sweep continues."""
     ring = run.rings[0]
     base: dict[str, Any] = {"n": ENDLESS, "kept": KEPT, "tokens": 2048}
     if not run.on_gpu:
@@ -53,7 +53,7 @@ def kinds(run: Run) -> None:
             point(run, f"{kind} {dtype}", kind=number, dtype=code, **check, **BUSY)
 
 
-@part("B", 20, "sweep: ids of a slot", 90)
+@part("B", 20, "sweep: ids per slot", 90)
 def sizes(run: Run) -> None:
     for tokens in some(run, (1, 8, 32, 128, 512, 2048, 4096)):
         point(run, f"{tokens} ids a slot, 1 in flight", tokens=tokens, check_every=16)
@@ -73,7 +73,7 @@ def in_flight(run: Run) -> None:
         )
 
 
-@part("B", 40, "sweep: rows of a job", 60)
+@part("B", 40, "sweep: rows per job", 60)
 def rows(run: Run) -> None:
     # Of 2048 ids, 8 rows are the least: a record is 256 jobs at most.
     for n in some(run, (8, 16, 32, 64, 128)):
@@ -97,7 +97,7 @@ def heads(run: Run) -> None:
             point(run, title, check_every=16, **numbers)
 
 
-@part("B", 70, "sweep: records of a batch", 60)
+@part("B", 70, "sweep: records per batch", 60)
 def batches(run: Run) -> None:
     for records in some(run, (1, 4, 16, 64)):
         for flight in some(run, (1, 8)):

@@ -19,7 +19,7 @@ DEVICE_CLOCK = {True: "globaltimer", False: "CLOCK_MONOTONIC"}
 
 
 def compared(run: Run, said: dict[str, Any], title: str) -> str:
-    """What one holder found; how it took the rows."""
+    """Records a holder's result; returns how it took the rows."""
     meanwhile = (
         f"{said['products']} products of 4096 x 4096 meanwhile" if said["torch"] else "no PyTorch"
     )
@@ -59,13 +59,13 @@ def one_round(run: Run, title: str, **env: str) -> None:
         ended(poster, holder, agent)
 
 
-@part("C", 10, "a holder in another process, PyTorch's kernels meanwhile", 90)
+@part("C", 10, "a holder in another process beside PyTorch's kernels", 90)
 def with_a_holder(run: Run) -> None:
     need("numpy")
     one_round(run, "without MPS")
 
 
-@part("C", 20, "SIGKILL of the holder, then of tokd-gpu; another in its place", 120)
+@part("C", 20, "SIGKILL of the holder, then of tokd-gpu, and restart", 120)
 def kills(run: Run) -> None:
     need("numpy")
     agent = poster = holder = None
@@ -76,7 +76,7 @@ def kills(run: Run) -> None:
         poster.post(0, 20)
         holder.kill()
         poster.post(20, 100)
-        run.right("the holder was killed, and its producer goes on")
+        run.right("the holder was killed, and its producer continues")
         holder = Holder(run, agent, 10)
         poster.post(120, 10)
         compared(run, holder.result(), "after the death of another holder")
@@ -95,7 +95,9 @@ def kills(run: Run) -> None:
             poster = Poster(run, agent, 2 + again)
             poster.post(0, 10)
             compared(run, holder.result(), f"after the death of tokd-gpu, {again}")
-        run.right("tokd-gpu was killed with its kernel running, and another serves at its sockets")
+        run.right(
+            "tokd-gpu was killed with its kernel running, and a new one serves at its sockets"
+        )
     finally:
         ended(poster, holder, agent)
 
@@ -106,7 +108,7 @@ def leaves(run: Run) -> None:
     for ring in run.rings:
         began = time.monotonic()
         words: list[Word] = [run.build.program("gpu_measure"), "leave", run.device, *more]
-        status, output, errors = run.ran(words, 80, TOKD_GPU_RING=ring)
+        status, output, errors = run.call(words, 80, TOKD_GPU_RING=ring)
         took = time.monotonic() - began
         if status != 0:
             run.failed(f"leave, ring {ring}", status, output, errors)

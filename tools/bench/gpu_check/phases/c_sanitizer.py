@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""compute-sanitizer over embeddings and over the tests in C; last, because it takes longest."""
+"""compute-sanitizer over embeddings and the C tests; last, because it takes longest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .a_exact import need
 from .a_tests import tests_run
 from .b_inside import tool
 
-# Hundreds of blocks that wait are hours under a sanitizer.
+# Hundreds of waiting blocks take hours under a sanitizer.
 FEW = {"TOKD_GPU_WORKERS": "8", "TOKD_GPU_ROUNDS": "100"}
 
 
@@ -21,7 +21,7 @@ def sanitizer(run: Run, kind: str) -> list[str]:
     found = tool("compute-sanitizer")
     if found is None:
         raise NotRun("needs compute-sanitizer, which was not found")
-    # Calls that are tried and may fail, as for a dma-buf, are not errors.
+    # Calls that may fail, as for a dma-buf, are not errors.
     return [found, "--tool", kind, "--error-exitcode", "9", "--report-api-errors", "no"]
 
 
@@ -30,7 +30,7 @@ def embeddings(run: Run, wrapper: list[str]) -> None:
     from .. import exact
 
     def ran(command: list[str | Path]) -> str:
-        status, output, errors = run.ran(command, 60, TOKD_GPU_RING="gpu", **FEW)
+        status, output, errors = run.call(command, 60, TOKD_GPU_RING="gpu", **FEW)
         if "Device not supported" in output + errors:
             raise NotRun(f"{wrapper[0]}: this device is not supported here")
         if status != 0:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long a client waits for ids, one text after the other."""
+"""A client's time to all ids, one text after the other."""
 
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
@@ -17,19 +17,19 @@ from bench.texts import slices
 from bench.texts.slices import Slice
 
 HELP = (
-    "Closed loop: one request in flight, of text not seen before, each trial by a server started "
-    "anew. round-trip: the client's, from before it sends to the last id; average: its mean, of "
-    "what was answered; throughput: ids by all the time waited, also for what had no answer, so of "
-    f"one client. {systems.HELP}"
+    "Closed loop: one request in flight, text never seen before, a fresh server for each trial. "
+    "round-trip: from before the client sends to its last id; average: mean of the answered "
+    "requests; throughput: ids of this one client per second of waiting, also for requests without "
+    f"an answer. {systems.HELP}"
 )
 OTHERS = [cpu for cpu in CPUS if cpu not in (CLIENT_CPU, WORKER_CPU)]
 PLACES = {"others": OTHERS, "client": [CLIENT_CPU], "server": [WORKER_CPU]}
 PARAMETERS = {
     "corpus": Choice(systems.CORPORA, "of tools/fetch-corpus"),
     "tokens": Number(16, 2048, "of a text"),
-    "system": Choice(systems.NAMES, "who answers"),
+    "system": Choice(systems.NAMES, "that answers"),
     "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
-    "place": Choice(tuple(PLACES), "the neighbour's: neither's CPUs, the client's, the server's"),
+    "place": Choice(tuple(PLACES), "the neighbour's CPUs: others, the client's, the server's"),
     "requests": Number(20, 20_000, "of each trial"),
 }
 METRICS = {
@@ -62,14 +62,14 @@ def _sent(state: Bench, parameters: dict[str, Any]) -> list[Slice]:
 
 
 def _beside(state: Bench, parameters: dict[str, Any]) -> AbstractContextManager[None]:
-    """The neighbour, one for each CPU it has."""
+    """A neighbour on each CPU of its place."""
     kind, cpus = parameters["neighbour"], PLACES[parameters["place"]]
     if kind == "none":
         return nullcontext()
     if not cpus:
         raise Missing(
-            f"a neighbour on CPUs of its own needs three, and there are {len(CPUS)}: the server "
-            "and the client have one each"
+            f"a neighbour on other CPUs needs three CPUs, this machine has {len(CPUS)}: server and "
+            "client take one each"
         )
     return neighbours.neighbour(kind, cpus, len(cpus), state.folder)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast ids become embeddings: dpdk-tokd --sink gpu, whose workers replay captures of text, into
-tokd-gpu, by size and number of the slots between them."""
+"""Ids to embeddings: dpdk-tokd --sink gpu, whose workers replay captures, into tokd-gpu, by size and
+number of slots."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ from dpdk_tokd.embeddings.table import random_table
 from dpdk_tokd.ops.telemetry import Histogram
 
 HELP = (
-    "Each worker replays a capture of texts, a packet each, as fast as it can: tokenized, posted, "
-    "embedded. Before: the first of them by the same processes, each row compared with NumPy's of "
-    "the reference's id; after: each id in the token ring. posted-to-embedded: of a slot, as the "
-    "worker reads it; in-flight: their mean number (slots by their time); payload: of a slot, mean."
+    "Each worker replays a capture as fast as it can, one text per packet: tokenize, post, embed. "
+    "Checked before timing: the rows of the first texts, against NumPy's rows of the reference's ids; "
+    "after timing: every id in the token ring. posted-to-embedded: time of a slot until the worker "
+    "reads that it is done; in-flight: mean number of slots; payload: mean size of a slot."
 )
 SINKS = {  # options of tokd-gpu, and what dpdk-tokd's --sink is then
     "cpu": (["--device", "cpu"], "shm"),
@@ -49,13 +49,13 @@ SINKS = {  # options of tokd-gpu, and what dpdk-tokd's --sink is then
 }
 PARAMETERS = {
     "sink": Choice(tuple(SINKS), "cpu: threads of this machine, through shared memory"),
-    "slot-kib": Number(1, 1024, "a power of two: what is transferred at once, at most"),
-    "slots": Number(2, 4096, "of each worker: buffers in flight, at most"),
-    "workers": Number(1, 64, "of dpdk-tokd, each with a CPU and a ring of its own"),
+    "slot-kib": Number(1, 1024, "size of a slot, a power of two"),
+    "slots": Number(2, 4096, "per worker: the most in flight"),
+    "workers": Number(1, 64, "of dpdk-tokd, each with its own CPU and ring"),
     "batch-us": Number(
         0,
         100_000,
-        "that a short record waits for others; 0: none; what waits anyway travels together",
+        "how long a short record waits for others; 0: only records that wait anyway are batched",
     ),
     "text-bytes": Number(16, 1376, "of a text"),
     "text-kib": Number(16, 32_768, "of text for each worker"),
@@ -68,9 +68,9 @@ METRICS = {
     "payload": Value("KiB", better="neither"),
     "in-flight": Value("slots", better="neither"),
 }
-COUNTS = {"posted-again": "slots whose check word did not fit at first; their latencies count"}
+COUNTS = {"posted-again": "slots whose check word was wrong at first; their latencies count"}
 CHECKS_IDS = True
-NO_KERNEL = "built without CUDA"  # what tokd-gpu says then
+NO_KERNEL = "built without CUDA"  # in tokd-gpu's error message
 ROWS = 50_257  # of GPT-2's table
 CHECKED_BYTES = 1 << 20  # of text whose rows are compared, at most
 OUT_LEAST, OUT_MOST = 16 << 20, 256 << 20
@@ -120,7 +120,7 @@ def prepare(context: Context) -> State:
             texts = sink_replay.texts(vocab, corpora, size, (amounts[-1] << 10) // size)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
-        context.say(f"gpu-sink: {len(texts.ids):,} texts of {size} bytes with the reference's ids")
+        context.log(f"gpu-sink: {len(texts.ids):,} texts of {size} bytes with the reference's ids")
         for kib in amounts:
             path = context.folder / f"{size}-{kib}" / "texts.pcap"
             plans[size, kib] = _plan(path, texts, (kib << 10) // size)
@@ -136,16 +136,16 @@ def prepare(context: Context) -> State:
 def _obstacle(parameters: dict[str, Any]) -> str | None:
     sink, workers = parameters["sink"], parameters["workers"]
     if workers > len(CPUS):
-        return f"{workers} workers need a CPU each: there are {len(CPUS)}"
+        return f"{workers} workers need {workers} CPUs, this machine has {len(CPUS)}"
     if sink.startswith("cuda") and not gpu_here():
-        return "no GPU of NVIDIA on this machine"
+        return "no NVIDIA GPU on this machine"
     if sink == "verbs" and not rdma_devices():
         return f"no RDMA device on this machine ({RDMA}): a NIC's, or rdma_rxe's"
     return None
 
 
 def _out_bytes(parameters: dict[str, Any]) -> int:
-    """Room for the rows of all slots of a worker, at least four full ones."""
+    """Room for the rows of all slots of a worker, at least of four full ones."""
     slot, row = parameters["slot-kib"] << 10, 4 * parameters["dim"]
     full = -(-slot // 4 * row // OUT_ALIGN) * OUT_ALIGN
     # Of short texts in a BATCH each takes OUT_ALIGN, and 128 bytes of the slot or more.
@@ -155,18 +155,18 @@ def _out_bytes(parameters: dict[str, Any]) -> int:
 
 
 def _placed(parameters: dict[str, Any]) -> tuple[list[int], list[str], str]:
-    """The workers' CPUs; options for the consumer's threads on those that are left; and a note."""
+    """The workers' CPUs, options for the consumer's threads on the remaining ones, and a note."""
     workers = CPUS[::-1][: parameters["workers"]]
     free = [cpu for cpu in CPUS if cpu not in workers]
     if parameters["sink"] not in ("cpu", "verbs"):
         return workers, [], f"workers on CPUs {workers}"
-    # One that is left runs everything else too: then a thread that scans and embeds is best.
+    # With one CPU left, which runs everything else too, one thread that scans and embeds is best.
     threads = max(0, len(free) - 2)
     options = ["--workers", str(threads)]
     in_a_row = free == list(range(free[0], free[0] + len(free))) if free else False
     if in_a_row:
         options += ["--first-cpu", str(free[0])]
-    where = f"CPUs {free}" if in_a_row else "whatever CPUs the kernel gives them"
+    where = f"CPUs {free}" if in_a_row else "any CPU"
     return (
         workers,
         options,
@@ -227,7 +227,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
 
 
 def _samples(times: Histogram) -> Samples:
-    """By the ends of the worker's buckets, which are 6 % wide at most."""
+    """Upper ends of the worker's buckets, which are at most 6% wide."""
     samples = Samples()
     for i, count in enumerate(times.counts):
         if count:

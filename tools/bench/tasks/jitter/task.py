@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a loop that only reads the clock loses, with and without a measure and a neighbour."""
+"""Time taken from a loop that only reads the clock, without a host setting or beside a neighbour."""
 
 import json
 import subprocess
@@ -14,13 +14,13 @@ from bench.process import ENDS_WITH_US
 from bench.task import Choice, Context, Missing, Number, Report, Value, need_tool
 
 HELP = (
-    "oslat of rt-tests on the worker's CPU: a loop that only reads the clock. Whatever takes longer "
-    "than the usual fraction of a us was taken from it. lost: the share of time in passes of more "
-    "than 1 us; gaps: passes that took longer than so long; longest: the longest pass."
+    "oslat of rt-tests on the worker's CPU: a loop that only reads the clock. A pass that takes long "
+    "was interrupted. lost: share of time in passes above 1 us; gaps-…: passes longer than that; "
+    "longest: the longest pass."
 )
 WITHOUT = ("nothing", "irq-affinity", "governor", "everything")
 PARAMETERS = {
-    "without": Choice(WITHOUT, "the measure that is left out; oslat pins its thread in any case"),
+    "without": Choice(WITHOUT, "the host setting left out; oslat always pins its thread"),
     "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
     "seconds": Number(1, 600, "of each trial"),
 }
@@ -34,7 +34,7 @@ METRICS = {
 }
 COUNTS: dict[str, str] = {}
 CHECKS_IDS = False
-BUCKETS = 1024  # of 1 us each, the last with all that took longer; the most that oslat takes
+BUCKETS = 1024  # of 1 us, the last for everything longer; oslat's maximum
 LIMIT_S = 60.0
 
 
@@ -67,7 +67,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     command += ["--duration", str(seconds)]
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
-        confined = host_measures.taken("affinity", without)
+        confined = host_measures.enabled("affinity", without)
         beside = neighbours.beside_worker(parameters["neighbour"], confined, state.folder)
         stack.enter_context(beside)
         before = host_measures.device_interrupts(WORKER_CPU)
@@ -82,7 +82,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
 
 
 def report(_state: State, _parameters: dict[str, Any], raw: Raw) -> Report:
-    """A pass counts by the end of its bucket; those beyond all buckets by oslat's mean of all."""
+    """A pass counts as the end of its bucket; those beyond the last bucket by oslat's mean."""
     passes = {int(us): count for us, count in raw.oslat["histogram"].items()}
     seconds = raw.oslat["duration"]
     whole = raw.oslat["avg"] * sum(passes.values())

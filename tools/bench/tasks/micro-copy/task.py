@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What it costs a core to copy slots of the GPU ring's sizes: what a NIC would take from it."""
+"""The cost of copying slots of the GPU ring by a core, which a NIC would save."""
 
 from typing import Any
 
@@ -8,8 +8,8 @@ from bench.programs import TOKD_MICRO
 from bench.task import Choice, Context, Number, Report, Value, need
 
 HELP = (
-    "One core copies slots, by libc's memcpy, into eight by turns; the last ones are compared. "
-    "Out of one slot, which stays in the cache; or one after the other out of DRAM."
+    "One core copies a slot by memcpy into each of eight slots in turn; the last copies are compared. "
+    "cache: always from the same slot; dram: from consecutive memory beyond all caches."
 )
 PARAMETERS = {
     "source": Choice(("cache", "dram")),

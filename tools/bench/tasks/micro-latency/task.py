@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long a load takes whose address comes of the one before, by which cache the lines fit."""
+"""Latency of dependent loads, by cache level."""
 
 from typing import Any
 
@@ -8,11 +8,11 @@ from bench.programs import TOKD_MICRO
 from bench.task import Choice, Context, Number, Report, Value, need
 
 HELP = (
-    "One core follows a cycle through all lines of 64 bytes of a memory, in random order: each "
-    "load waits for the one before. Half of a cache, and several times the last one."
+    "One core follows a random cycle through all 64-byte lines of a memory: each load waits for the "
+    "one before. Sizes: half of each cache; dram: several times the last cache."
 )
 PARAMETERS = {
-    "level": Choice(micro.LEVELS, "where it lies"),
+    "level": Choice(micro.LEVELS, "that the memory fits"),
     "ms": Number(1, 60_000, "of each trial, at least"),
 }
 METRICS = {"load": Value("ns", help="mean")}

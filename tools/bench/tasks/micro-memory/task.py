@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast one core goes through memory in order, by which cache it fits."""
+"""Sequential memory bandwidth of one core, by cache level."""
 
 import re
 import subprocess
@@ -11,11 +11,11 @@ from bench.process import ENDS_WITH_US
 from bench.task import Choice, Context, Number, Report, Value, need_tool
 
 HELP = (
-    "stress-ng --memrate on one core: it reads or writes memory in order by instructions of several "
-    "widths; the fastest of them. Half of a cache, and several times the last one."
+    "stress-ng --memrate on one core: reads or writes memory in order with instructions of several "
+    "widths; the fastest counts. Sizes: half of each cache; dram: several times the last cache."
 )
 PARAMETERS = {
-    "level": Choice(micro.LEVELS, "where it lies"),
+    "level": Choice(micro.LEVELS, "that the memory fits"),
     "work": Choice(("read", "write")),
     "seconds": Number(1, 600, "of each trial"),
 }

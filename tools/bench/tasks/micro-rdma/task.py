@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long RDMA takes there and back between two queue pairs of this machine's first device."""
+"""RDMA round trips between two queue pairs of this machine's first device."""
 
 import re
 import shutil
@@ -16,12 +16,12 @@ from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report
 
 HELP = (
-    "perftest's ib_write_lat, ib_send_lat and ib_read_lat, all of their times, between two "
-    "processes on CPUs of their own that use the same device: through the NIC and back, over no "
-    "cable. Of soft-RoCE they are times of the kernel. round-trip: a write and its answer, twice "
-    "what perftest tells; of read as it tells it."
+    "perftest's ib_write_lat, ib_send_lat and ib_read_lat, every time they print, between two "
+    "processes on CPUs of their own that use the same device: through the NIC and back, without a "
+    "cable. With soft-RoCE these are times of the kernel. round-trip: write and send: twice "
+    "perftest's figure, which is one way; read: perftest's figure."
 )
-VERBS = {"write": 2, "send": 2, "read": 1}  # round trips are so many times what is told
+VERBS = {"write": 2, "send": 2, "read": 1}  # factor from perftest's figure to a round trip
 PARAMETERS = {
     "verb": Choice(tuple(VERBS)),
     "bytes": Number(2, 1 << 20, "of a message"),
@@ -42,7 +42,7 @@ def prepare(context: Context) -> Path:
     if shutil.which("ib_write_lat") is None:
         lacks.append("ib_write_lat is not installed: apt-get install perftest")
     if len(CPUS) < 2:
-        lacks.append("two CPUs are needed: for both ends")
+        lacks.append("needs two CPUs, one for each end")
     if lacks:
         raise Missing("; ".join(lacks))
     return context.folder
@@ -61,7 +61,7 @@ def _command(parameters: dict[str, Any], port: int, cpu: int) -> list[str]:
 
 
 def _listens(server: Process, port: int) -> None:
-    """Waits, and does not connect: the server would take that for its client."""
+    """Waits without connecting: the server would take that for its client."""
     deadline = time.monotonic() + READY_S
     wanted = f":{port:04X} "
     while not any(wanted in Path("/proc/net", name).read_text() for name in ("tcp", "tcp6")):
@@ -69,12 +69,12 @@ def _listens(server: Process, port: int) -> None:
             raise NotReady(f"the server does not listen:\n{server.tail()}")
 
 
-def times_told(output: str) -> list[float]:
-    """In us, of lines such as `17, 1.83`, in the order of time. Those that perftest has sorted may
-    follow behind the same head, less the largest: a second time, and not all."""
+def parse_times(output: str) -> list[float]:
+    """In us, from lines such as `17, 1.83`. Ignores the sorted list that may follow under a second
+    head: it repeats the times and omits the largest."""
     _, _, rest = output.partition(HEAD)
-    told, _, _ = rest.partition(HEAD)
-    return [float(found[1]) for line in told.splitlines() if (found := SAMPLE.fullmatch(line))]
+    times, _, _ = rest.partition(HEAD)
+    return [float(found[1]) for line in times.splitlines() if (found := SAMPLE.fullmatch(line))]
 
 
 def run(folder: Path, parameters: dict[str, Any]) -> list[float]:
@@ -89,12 +89,12 @@ def run(folder: Path, parameters: dict[str, Any]) -> list[float]:
             raise OSError(
                 f"{client[-1]}: ended with {done.returncode}: {done.stderr.strip()[-300:]}"
             )
-    return times_told(done.stdout)
+    return parse_times(done.stdout)
 
 
 def report(_folder: Path, parameters: dict[str, Any], raw: list[float]) -> Report:
     if not raw:
-        raise OSError("perftest told no times: another version?")
+        raise OSError("perftest printed no times: another version?")
     trips = Samples()
     for us in raw:
         trips.add(round(us * 1000 * VERBS[parameters["verb"]]))

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How fast one core goes through text: pretokens, as the tokenizer finds them, beside what libc and
-a plain loop can do."""
+"""Speed of the pretoken scanner on one core, beside libc's memchr and a plain loop."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -17,13 +16,13 @@ from bench.texts.packages import data_home
 from bench.texts.reference import GPT2_PATTERN
 
 HELP = (
-    "One core goes through the end of a corpus again and again. pretokens: where GPT-2's begin, by "
-    "the tokenizer's scanner; loop: where letters, digits, white space and the rest meet, byte by "
-    "byte; memchr-blanks: each blank, by libc; memchr-none: one search for a byte that is not "
-    "there. How many were found, and where, is compared with what Python's regex and NumPy find."
+    "One core scans the end of a corpus repeatedly. pretokens: starts of GPT-2's pretokens, by the "
+    "tokenizer's scanner; loop: borders between letters, digits, white space and the rest, byte by "
+    "byte; memchr-blanks: each blank, by libc; memchr-none: one search for an absent byte. Number "
+    "and positions are compared with those of Python's regex and NumPy."
 )
 CORPORA = ("english", "code", "multi")
-UTF8_MOST = 4  # bytes of a character: an incomplete one in front is left out
+UTF8_MOST = 4  # bytes of a character: an incomplete first one is dropped
 PARAMETERS = {
     "corpus": Choice(CORPORA, "of tools/fetch-corpus"),
     "how": Choice(("pretokens", "loop", "memchr-blanks", "memchr-none")),
@@ -39,11 +38,11 @@ CHECKS_IDS = False
 class State:
     vocab: Path
     files: dict[tuple[str, int], Path]
-    right: dict[tuple[str, int, str], tuple[int, int]]  # how many, and the sum of where
+    right: dict[tuple[str, int, str], tuple[int, int]]  # number and sum of positions
 
 
 def classes() -> np.ndarray:
-    """Of each byte: letters (and what is not ASCII), digits, white space, the rest."""
+    """Class of each byte: letters and non-ASCII, digits, white space, the rest."""
     kinds = np.zeros(256, np.uint8)
     kinds[0x80:] = 3
     for which, some in ((3, "az"), (3, "AZ"), (2, "09"), (1, "\t\r"), (1, "  ")):
@@ -83,7 +82,7 @@ def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     text = state.files[parameters["corpus"], parameters["kib"]]
     size, wanted = text.stat().st_size, parameters["kib"] << 10
     if size + UTF8_MOST <= wanted:
-        raise Missing(f"{size:,} bytes of text, of {wanted:,} asked for: the corpus has no more")
+        raise Missing(f"the corpus has only {size:,} of {wanted:,} bytes")
     given = {"how": parameters["how"], "text": str(text), "vocab": str(state.vocab)}
     return micro.run("scan", parameters["ms"], **given)
 

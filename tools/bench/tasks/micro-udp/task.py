@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long a UDP datagram takes there and back by the kernel, before anything is done with it."""
+"""UDP round trips through the kernel, without any work on the data."""
 
 import csv
 import re
@@ -17,8 +17,8 @@ from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, need_tool
 
 HELP = (
-    "sockperf ping-pong: one datagram in flight between two sockets that are polled (--nonblocked), "
-    "each by a process on a CPU of its own; all of its times but those of the warm-up."
+    "sockperf ping-pong: one datagram in flight between two polled sockets (--nonblocked), each in a "
+    "process on its own CPU; all times after its warm-up."
 )
 WIRES = ("loopback", "veth")
 PARAMETERS = {
@@ -54,7 +54,7 @@ def _veth(stack: ExitStack) -> End | str:
         server = stack.enter_context(namespace("server"))
         link = stack.enter_context(veth(0, client, server))
     except OSError as error:
-        return f"no veth pair can be made, which needs root: {error}"
+        return f"cannot make a veth pair (needs root): {error}"
     return End(link.server, server, client)
 
 
@@ -82,7 +82,7 @@ def _listens(server: Process) -> None:
 
 
 def run(state: State, parameters: dict[str, Any]) -> tuple[list[float], int]:
-    """us of each round trip, and how many datagrams were lost."""
+    """us of each round trip, and the number of lost datagrams."""
     end, log = state.ends[parameters["wire"]], state.folder / "times.csv"
     if isinstance(end, str):
         raise Missing(end)
@@ -99,11 +99,11 @@ def run(state: State, parameters: dict[str, Any]) -> tuple[list[float], int]:
         )  # fmt: skip
     if done.returncode != 0 or not log.is_file():
         raise OSError(f"sockperf ended with {done.returncode}: {done.stdout.strip()[-300:]}")
-    return times_told(log.read_text())
+    return parse_times(log.read_text())
 
 
-def times_told(text: str) -> tuple[list[float], int]:
-    """Of a --full-log: the rows behind the line `packet, txTime(sec), rxTime(sec), rtt(usec)`."""
+def parse_times(text: str) -> tuple[list[float], int]:
+    """From a --full-log: the rows after `packet, txTime(sec), rxTime(sec), rtt(usec)`."""
     head, _, rows = text.partition("rtt(usec)\n")
     lost = re.search(r"dropped messages = (\d+)", head)
     return [float(row[3]) for row in csv.reader(rows.splitlines()) if len(row) == 4], int(
@@ -114,7 +114,7 @@ def times_told(text: str) -> tuple[list[float], int]:
 def report(_state: State, _parameters: dict[str, Any], raw: tuple[list[float], int]) -> Report:
     times, lost = raw
     if not times:
-        raise OSError("sockperf told no times: no datagram came back, or it is another version")
+        raise OSError("sockperf printed no times: no datagram came back, or another version")
     trips = Samples()
     for us in times:
         trips.add(round(us * 1000))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long clients wait for ids at a load that does not wait for them."""
+"""Time to all ids at an offered load that does not wait for answers."""
 
 import json
 from dataclasses import dataclass
@@ -18,29 +18,27 @@ from bench.texts.packages import write_json
 from bench.texts.slices import Slice
 
 HELP = (
-    "Open loop: requests start by a schedule that nothing moves, all from one client that spins, "
-    "each trial by a server started anew, which has answered each of the texts once before, at any "
-    "load: caches are as warm at a low one as at a high one. round-trip: from the intended start "
-    "to the last id, so that a stall is in the times of all requests that were to start meanwhile; "
-    "since-sent: from when it was sent; late: from the intended start to the sending, which is the "
-    "generator's own doing; rate: answers by the time they took, and achieved: of the load that "
-    "was offered; throughput: their ids. What had no answer counts as longer than all that had. "
-    "The n-th repeat has the arrivals of seed n, the same for all systems. Capacity is that of a "
-    "server of its own, warmed alike, told once in a sweep for each system and kind of text. "
-    f"{systems.HELP}"
+    "Open loop: one spinning client starts requests by a fixed schedule that no stall moves. Each "
+    "trial has a fresh server that has answered every text once, so that caches are equally warm at "
+    "all loads. round-trip: from the intended start to the last id, so that a stall counts for all "
+    "requests due in it; since-sent: from the sending; late: from the intended start to the sending, "
+    "which is the generator's delay; rate: answers per second; achieved: the same as a share of the "
+    "offered load; throughput: their ids. A request without an answer counts as longer than all "
+    "others. Repeat n uses seed n for all systems. Capacity is measured once per system and kind of "
+    f"text, on a server of its own. {systems.HELP}"
 )
 PER_SECOND, OF_CAPACITY = "requests/s", "% of capacity"
 PARAMETERS = {
     "corpus": Choice(systems.CORPORA, "of tools/fetch-corpus"),
     "tokens": Number(16, 2048, "of a text"),
-    "texts": Number(20, 20_000, "different ones, which are sent in turn"),
-    "system": Choice(systems.NAMES, "who answers"),
-    "arrivals": Choice(("poisson", "fixed"), "independent clients, or evenly"),
-    "scale": Choice((PER_SECOND, OF_CAPACITY), "what load is a number of"),
+    "texts": Number(20, 20_000, "different ones, sent in turn"),
+    "system": Choice(systems.NAMES, "that answers"),
+    "arrivals": Choice(("poisson", "fixed"), "as of independent clients, or evenly spaced"),
+    "scale": Choice((PER_SECOND, OF_CAPACITY), "the unit of load"),
     "load": Number(0.1, 10_000_000, "offered", whole=False),
-    "seconds": Number(0.1, 240, "of each trial, behind the warm-up", whole=False),
+    "seconds": Number(0.1, 240, "of each trial, after the warm-up", whole=False),
     "in-flight": Number(1, 16_384, "requests at once, at most"),
-    "limit": Number(1, 60_000, "ms from the intended start until a request has no answer"),
+    "limit": Number(1, 60_000, "ms after the intended start without ids: no answer"),
 }
 METRICS = {
     "round-trip": Distribution("us"),
@@ -53,11 +51,11 @@ METRICS = {
 COUNTS = load.COUNTS | load.NOT_SENT
 UNANSWERED = COUNTS.keys() & load.FAILED.values()
 CHECKS_IDS = True
-WARM_IN_FLIGHT = 16  # while each text is sent once before
-# The capacity of a system: a closed loop of so many in flight, for about so long.
+WARM_IN_FLIGHT = 16  # during the warm-up, which sends each text once
+# Capacity: a closed loop with so many requests in flight, for about so long.
 CAPACITY_IN_FLIGHT = 64
 CAPACITY_S = 1.0
-CAPACITY_FIRST = 500  # requests from which it is told how many those are
+CAPACITY_FIRST = 500  # requests that estimate how many CAPACITY_S needs
 CAPACITY_MOST = 200_000
 
 
@@ -97,19 +95,19 @@ def _warm(state: State, one: Serving, parameters: dict[str, Any]) -> None:
     rows = _load(state, one, "--in-flight", WARM_IN_FLIGHT, "--requests", count)
     failures = [row["failure"] for row in rows if row["failure"]]
     if failures:
-        raise OSError(f"{len(failures)} of {count} texts sent before: {failures[0]}")
+        raise OSError(f"{len(failures)} of {count} texts of the warm-up failed: {failures[0]}")
 
 
 def _closed_rate(state: State, one: Serving, requests: int) -> float:
     rows = _load(state, one, "--in-flight", CAPACITY_IN_FLIGHT, "--requests", requests + WARM_UP)
     ends = [int(row["intended_ns"]) + int(row["ns"]) for row in rows if row["ok"] == "1"]
     if not ends:
-        raise OSError("none of the requests was answered by which capacity is told")
+        raise OSError("no request of the capacity measurement was answered")
     return 1e9 * len(ends) / (max(ends) - int(rows[0]["intended_ns"]))
 
 
 def _capacity(state: State, parameters: dict[str, Any]) -> float:
-    """In requests a second, as this client sees it; of a server of its own, once in a sweep."""
+    """Requests per second as seen by this client, from a server of its own; cached per sweep."""
     which = "{system}, {corpus}, {tokens} tokens, {texts} texts".format(**parameters)
     if which not in state.capacity:
         with systems.serving(state.bench, parameters["system"]) as one:
@@ -151,7 +149,7 @@ def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:
     trips, since_sent, late = Samples(), Samples(), Samples()
     ids = 0
     begin, last = (int(raw.rows[at]["intended_ns"]) for at in (0, -1))
-    # With the gap behind the last request, as the load has it.
+    # Includes the gap after the last request.
     window = (last - begin) * len(raw.rows) / max(1, len(raw.rows) - 1)
     end = begin + window
     for row in raw.rows:

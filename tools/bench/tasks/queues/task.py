@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What another worker on another queue brings: clients on sockets of their own, over af_packet."""
+"""Throughput with one worker per queue: clients on sockets of their own, over af_packet."""
 
 import subprocess
 import time
@@ -20,20 +20,20 @@ from dpdk_tokd.ops.telemetry import Telemetry
 IN_FLIGHT = 32
 LINE_BYTES = 4096
 RUN_S = 120.0
-# By chance the kernel's hash puts all flows on one of two queues: with 8 clients 2 * (1/2)^8, 0.8% of
-# the runs.
+# The kernel's hash may put all flows on one of two queues: with 8 clients in 2 * (1/2)^8, 0.8% of the
+# runs.
 TRIES = 3
 HELP = (
-    "dpdk-tokd on net_af_packet with a queue for each worker. Clients send the corpora, each from a "
-    f"socket of its own, {IN_FLIGHT} texts at once; every id is compared with Hugging Face tokenizers, "
-    "and each stream must have stayed on one worker. throughput: text by the time until all clients "
-    "have their ids; busy: of the workers' time, the mean. A run in which a worker got no flow is "
-    f"repeated, {TRIES} times in all. Workers poll without ever sleeping; the clients run on whatever "
-    "CPU the kernel gives them, beside the workers if there is no other."
+    "dpdk-tokd on net_af_packet with a queue per worker. Clients send the corpora, each from its own "
+    f"socket, {IN_FLIGHT} texts at once. Every id is compared with Hugging Face tokenizers, and each "
+    "stream must stay on one worker. throughput: text divided by the time until all clients have "
+    "their ids; busy: mean share of the workers' time. A run in which a worker got no flow is "
+    f"repeated, up to {TRIES} runs. Workers poll; the kernel places the clients, on the workers' CPUs "
+    "if there are no others."
 )
 PARAMETERS = {
-    "workers": Number(1, 64, "each with a queue and a CPU of its own"),
-    "clients": Number(2, 64, "each with a socket of its own"),
+    "workers": Number(1, 64, "each with its own queue and CPU"),
+    "clients": Number(2, 64, "each with its own socket"),
     "characters": Number(100_000, 10_000_000, "of each corpus, at most"),
 }
 METRICS = {"throughput": Value("MB/s", better="higher"), "busy": Value("%", better="neither")}
@@ -43,7 +43,7 @@ CHECKS_IDS = True
 
 @dataclass(frozen=True)
 class Share:
-    """What one client sends, a text a line, and what it must print."""
+    """What one client sends, one text per line, and what it must print."""
 
     texts: Path
     ids: bytes
@@ -68,7 +68,7 @@ class Raw:
 
 
 def lines_of(text: str) -> list[str]:
-    """All of a corpus in texts of about LINE_BYTES characters, without line ends."""
+    """A corpus as texts of LINE_BYTES characters, without line ends."""
     flat = " ".join(text.splitlines())
     return [flat[i : i + LINE_BYTES] for i in range(0, len(flat), LINE_BYTES)]
 
@@ -94,20 +94,20 @@ def prepare(context: Context) -> State:
     need(DPDK_TOKD, TOKD_CLIENT)
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     kinds = {(test["clients"], test["characters"]) for test in context.tests}
-    context.say("queues: the reference's ids")
+    context.log("queues: the reference's ids")
     shares = {kind: _shares(context.folder, *kind, vocab) for kind in kinds}
     with ExitStack() as stack:
         try:
             client = stack.enter_context(namespace("queues"))
             link = stack.enter_context(veth(0, client, None))
         except OSError as error:
-            raise Missing(f"no veth pair can be made, which needs root: {error}") from error
+            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
         return State(stack.pop_all(), context.folder, vocab, shares, client, link)
     raise AssertionError
 
 
 def _clients(state: State, shares: list[Share]) -> float:
-    """All of them at once; WrongIds unless each prints its ids. How long they took, in s."""
+    """Run all clients at once; returns seconds. Raises WrongIds unless each prints its ids."""
     command = inside(
         state.client, str(TOKD_CLIENT), "--lines", "--in-flight", str(IN_FLIGHT), state.link.server
     )
@@ -121,7 +121,7 @@ def _clients(state: State, shares: list[Share]) -> float:
         codes = [one.wait(RUN_S) for one in running]
     finally:
         for one in running:
-            one.kill()  # nothing, to one that has ended
+            one.kill()  # no effect if it has ended
             one.wait()
     seconds = time.monotonic() - begun
     if any(codes):
@@ -133,7 +133,7 @@ def _clients(state: State, shares: list[Share]) -> float:
 
 
 def once(state: State, workers: int, shares: list[Share]) -> Raw:
-    # A queue that is full would hand packets to the other: room for all that can be under way.
+    # A full queue would pass packets to the other one: room for everything in flight.
     device = on_veth("net_af_packet", state.link, f"qpairs={workers}", "framecnt=8192")
     cpus = CPUS[::-1][:workers]
     with (
@@ -152,13 +152,13 @@ def once(state: State, workers: int, shares: list[Share]) -> Raw:
 def run(state: State, parameters: dict[str, Any]) -> Raw:
     workers = parameters["workers"]
     if workers > len(CPUS):
-        raise Missing(f"{workers} workers need {workers} CPUs, and there are {len(CPUS)}")
+        raise Missing(f"{workers} workers need {workers} CPUs, this machine has {len(CPUS)}")
     shares = state.shares[parameters["clients"], parameters["characters"]]
     for _ in range(TRIES):
         raw = once(state, workers, shares)
         if all(raw.streams):
             return raw
-    raise OSError(f"the kernel gave a worker no flow, {TRIES} times: streams of each {raw.streams}")
+    raise OSError(f"a worker got no flow in {TRIES} runs: streams of each {raw.streams}")
 
 
 def report(state: State, parameters: dict[str, Any], raw: Raw) -> Report:

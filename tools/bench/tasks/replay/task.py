@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How much text workers tokenize side by side: each on a CPU, with a capture of its own."""
+"""Throughput of workers side by side, each on its own CPU with its own capture."""
 
 import time
 from dataclasses import dataclass
@@ -18,13 +18,13 @@ from dpdk_tokd import RingReader
 from dpdk_tokd.ops.telemetry import Telemetry
 
 HELP = (
-    "Without clients: each worker of one dpdk-tokd has the same texts, a packet each, in a capture "
-    "of its own (net_pcap), and starts with the others; each trial by an appliance started anew. "
-    "throughput: text by the time that a worker was busy with it, all workers together; each: the "
-    "mean of them; slowest: the least."
+    "Without clients: each worker of one dpdk-tokd replays the same texts, one per packet, from a "
+    "capture of its own (net_pcap); all start together, in a fresh appliance for each trial. each: "
+    "text divided by the worker's busy time, mean of the workers; slowest: the least; throughput: "
+    "the sum."
 )
 PARAMETERS = {
-    "workers": Number(1, 64, "of one appliance, each on a CPU of its own"),
+    "workers": Number(1, 64, "of one appliance, each on its own CPU"),
     "bytes": Number(10_000, 10_000_000, "of each of the three corpora, for each worker"),
 }
 METRICS = {
@@ -52,7 +52,7 @@ class Raw:
 
 
 def prepare(context: Context) -> State:
-    """Texts, their ids, on which tiktoken must agree with tokenizers, and captures of them."""
+    """Texts with ids, and captures of them; tiktoken must agree with tokenizers on a sample."""
     need(DPDK_TOKD)
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = fetch_corpus.fetch(data_home() / "corpus")
@@ -62,7 +62,7 @@ def prepare(context: Context) -> State:
             texts[size] = captures.first_of(vocab, corpora, size)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
-        context.say(f"replay: tiktoken agrees with tokenizers on {texts[size].agreed:,} bytes")
+        context.log(f"replay: tiktoken agrees with tokenizers on {texts[size].agreed:,} bytes")
         most = max(test["workers"] for test in context.tests if test["bytes"] == size)
         # The same for each worker, in files of their own.
         paths[size] = [
@@ -75,7 +75,7 @@ def prepare(context: Context) -> State:
 def run(state: State, parameters: dict[str, Any]) -> Raw:
     workers, size = parameters["workers"], parameters["bytes"]
     if workers > len(CPUS):
-        raise Missing(f"{workers} workers need {workers} CPUs, and there are {len(CPUS)}")
+        raise Missing(f"{workers} workers need {workers} CPUs, this machine has {len(CPUS)}")
     given = state.texts[size]
     own = ["--streams", "1024", "--wait-readers", "1", "--ring-size", str(given.ring_bytes)]
     with (
@@ -88,10 +88,10 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     ):  # fmt: skip
         deadline = time.monotonic() + LIMIT_S
         texts = workers * len(given.texts)
-        # The ids are compared when all workers are done: until then nobody else has work.
+        # Ids are compared after all workers are done, so that the check does not disturb them.
         while sum(t.counters(w)["streams_done"] for w in range(workers)) < texts:
             if time.monotonic() > deadline:
-                raise NotReady(f"the captures were not over after {LIMIT_S:.0f} s")
+                raise NotReady(f"the captures were not finished after {LIMIT_S:.0f} s")
             time.sleep(0.05)
         hz = t.info()["tsc_hz"]
         counters = [t.counters(w) for w in range(workers)]

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long a client waits for ids, with and without a measure, an idea of the appliance's, and a
-neighbour: dpdk-tokd over a veth pair, as tools/demo has it, asked by tokd-load for texts it has not
-seen."""
+"""A client's time to ids without a host setting or a feature of the appliance, or beside a neighbour:
+dpdk-tokd over a veth pair as in tools/demo, asked by tokd-load, text never seen before."""
 
 import time
 from contextlib import ExitStack
@@ -13,7 +12,7 @@ from bench import load
 from bench.appliance import Appliance, on_veth, ring_bytes
 from bench.lab import host_measures, neighbours
 from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU, need_two_cpus
-from bench.lab.host_measures import taken
+from bench.lab.host_measures import enabled
 from bench.lab.hugepages import hugepages
 from bench.lab.net import Veth, namespace, veth
 from bench.load import WARM_UP
@@ -36,21 +35,21 @@ from bench.texts.slices import Slice
 from dpdk_tokd import RingReader
 
 HELP = (
-    "One request in flight, of text not seen before, each trial by an appliance started anew. "
-    "round-trip: the client's, from before it sends to the last id; first-id: to the first ones; "
-    "inside: the same requests in the appliance, from the first packet taken from the queue to the "
-    "last id in the token ring. preempted: how often the kernel took the CPU from a thread of the "
-    "appliance. copied: of the bytes of ids in replies, those that were copied out of the ring. "
-    "Texts are no longer than a datagram of 8 fragments."
+    "One request in flight, text never seen before, a fresh appliance for each trial. round-trip: "
+    "from before the client sends to its last id; first-id: to its first ids; inside: the same "
+    "requests in the appliance, from the first packet taken from the queue to the last id in the "
+    "token ring; preempted: involuntary context switches of the appliance's threads; copied: share "
+    "of the bytes of ids in replies that were copied out of the ring. Texts fit a datagram of 8 "
+    "fragments."
 )
-# Left out, each alone: ids wait until they fill a packet; the text comes in one datagram, which is
-# tokenized when its last fragment is there; ids are copied into replies.
+# Without prompt-ids, ids wait until they fill a packet; without streaming, the text comes in one
+# datagram, tokenized when its last fragment is there; without zero-copy, ids are copied into replies.
 IDEAS = ("prompt-ids", "streaming", "zero-copy")
 PARAMETERS = {
     "driver": Choice(("af_xdp", "af_packet"), "of the port"),
     "without": Choice(
         ("nothing", *host_measures.MEASURES, *IDEAS, "everything"),
-        "the measure or the idea that is left out",
+        "the host setting or the feature left out",
     ),
     "neighbour": Choice(tuple(neighbours.KINDS), neighbours.HELP),
     "tokens": Number(16, 2048, "of a text"),
@@ -68,11 +67,11 @@ UNANSWERED = COUNTS.keys() & load.FAILED.values()
 CHECKS_IDS = True
 
 POLL = {True: 64, False: 0}  # net_af_xdp's busy_budget; 64 is its default
-NO_POLL = "Failed to set SO_"  # what net_af_xdp says of a kernel without busy polling
+NO_POLL = "Failed to set SO_"  # net_af_xdp's message on a kernel without busy polling
 # Bytes of text in the longest datagram that dpdk-tokd takes: 8 fragments of an MTU of 1500, less
 # the headers of UDP and of DATA.
 DATAGRAM = 8 * 1480 - 8 - 64
-SPARE = 100  # texts, for those that exceed it
+SPARE = 100  # texts, to replace those that exceed DATAGRAM
 
 
 @dataclass
@@ -80,7 +79,7 @@ class State:
     stack: ExitStack
     folder: Path
     vocab: Path
-    pieces: dict[int, list[Slice]]  # by tokens, as many as the largest test of them sends
+    pieces: dict[int, list[Slice]]  # by tokens
     link: Veth
     client: str
     huge: bool
@@ -98,7 +97,7 @@ class Raw:
 
 
 def prepare(context: Context) -> State:
-    """Texts and their ids, on which tiktoken must agree with tokenizers; the wire; huge pages."""
+    """Texts with ids, on which tiktoken must agree with tokenizers; the network; huge pages."""
     need_two_cpus()
     need(DPDK_TOKD, TOKD_LOAD)
     pieces: dict[int, list[Slice]] = {}
@@ -111,18 +110,20 @@ def prepare(context: Context) -> State:
             raise WrongIds(str(error)) from error
         found = [piece for piece in found if len(piece.text.encode()) <= DATAGRAM]
         if len(found) < most + WARM_UP:
-            raise Missing(f"the corpora have {len(found)} texts of {tokens} tokens: ask for fewer")
+            raise Missing(
+                f"the corpora have only {len(found)} texts of {tokens} tokens: lower `requests`"
+            )
         pieces[tokens] = found
         agreed += checked
-    context.say(f"request-latency: tiktoken agrees with tokenizers on {agreed:,} bytes")
+    context.log(f"request-latency: tiktoken agrees with tokenizers on {agreed:,} bytes")
     with ExitStack() as stack:
         obstacles = host_measures.obstacles()
         try:
-            # Beside those of client-to-ids, which a box may have as well.
+            # Different from those of client-to-ids, which may be in the same box.
             client = stack.enter_context(namespace("latency"))
             link = stack.enter_context(veth(2, client, None))
         except OSError as error:
-            raise Missing(f"no veth pair can be made, which needs root: {error}") from error
+            raise Missing(f"cannot make a veth pair (needs root): {error}") from error
         huge = stack.enter_context(hugepages())
         if not huge:
             obstacles["huge-pages"] = "huge pages of 2 MB could not be reserved"
@@ -131,52 +132,51 @@ def prepare(context: Context) -> State:
 
 
 def _obstacle(state: State, driver: str, without: str) -> str | None:
-    """Why that cannot be left out."""
+    """Why `without` cannot be left out here; None: it can."""
     if driver == "af_packet":
         if without == "polling":
-            return "busy_budget is net_af_xdp's"
-        if not taken("streaming", without):
+            return "only net_af_xdp has busy_budget"
+        if not enabled("streaming", without):
             return (
-                "Linux puts fragments together before net_af_packet, to a frame that its framesz "
-                "does not hold"
+                "Linux reassembles fragments before net_af_packet, into a frame larger than framesz"
             )
     elif without == "zero-copy":
-        return "net_af_xdp sends a packet from one piece of memory: ids are copied into it as it is"
+        return "net_af_xdp sends packets of one segment: ids are always copied"
     return state.obstacles.get(without)
 
 
 def _start(state: State, driver: str, without: str, ring: int) -> Appliance:
-    cpu = WORKER_CPU if taken("affinity", without) else f"({','.join(map(str, CPUS))})"
-    budget = [f"busy_budget={POLL[taken('polling', without)]}"] if driver == "af_xdp" else []
+    cpu = WORKER_CPU if enabled("affinity", without) else f"({','.join(map(str, CPUS))})"
+    budget = [f"busy_budget={POLL[enabled('polling', without)]}"] if driver == "af_xdp" else []
     own = ["--udp-port", str(state.link.port), "--ring-size", str(ring)]
-    if not taken("zero-copy", without):
+    if not enabled("zero-copy", without):
         own += ["--zero-copy", "0"]
     return Appliance(
         on_veth(f"net_{driver}", state.link, *budget), state.link.server, state.vocab,
-        state.folder, [cpu], state.huge and taken("huge-pages", without), *own,
+        state.folder, [cpu], state.huge and enabled("huge-pages", without), *own,
     )  # fmt: skip
 
 
 def _asked(without: str) -> list[str]:
     """Options of tokd-load."""
-    prompt = ["--stream"] if taken("prompt-ids", without) else []
-    return prompt if taken("streaming", without) else [*prompt, "--payload", str(DATAGRAM)]
+    prompt = ["--stream"] if enabled("prompt-ids", without) else []
+    return prompt if enabled("streaming", without) else [*prompt, "--payload", str(DATAGRAM)]
 
 
 def _copied(log: Path) -> float:
-    """By dpdk-tokd's own counters, which it prints when it ends."""
-    said = log.read_text()
-    lines = (line.split() for line in said.splitlines())
+    """From the counters that dpdk-tokd prints at its end."""
+    output = log.read_text()
+    lines = (line.split() for line in output.splitlines())
     counters = {line[0]: int(line[1]) for line in lines if len(line) > 1 and line[1].isdigit()}
     copied = counters.get("reply_copied_bytes", 0)
     every = copied + counters.get("reply_zero_copy_bytes", 0)
     if every == 0:
-        raise OSError(f"dpdk-tokd counted no ids in replies when it ended: {said[-500:]}")
+        raise OSError(f"dpdk-tokd counted no ids in replies: {output[-500:]}")
     return 100 * copied / every
 
 
 def _preempted(pid: int) -> int:
-    """Of all threads of a process, how often another took the CPU."""
+    """Involuntary context switches of all threads of a process."""
     total = 0
     for path in Path("/proc", str(pid), "task").glob("*/status"):
         for line in path.read_text().splitlines():
@@ -186,7 +186,7 @@ def _preempted(pid: int) -> int:
 
 
 def _read_ring(reader: RingReader, pieces: list[Slice]) -> dict[int, tuple[int, int]]:
-    """When each text came in and was done; its ids compared once more."""
+    """First t_rx and last t_publish of each text; compares its ids again."""
     found: dict[int, tuple[int, int]] = {}
     at = [0] * len(pieces)
     while (given := reader.poll()) is not None:
@@ -207,15 +207,15 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
     if why := _obstacle(state, driver, without):
         raise Missing(why)
     pieces = state.pieces[parameters["tokens"]][: parameters["requests"] + WARM_UP]
-    pinned = taken("affinity", without)
+    pinned = enabled("affinity", without)
     sent = state.folder / "texts.bin"
     slices.write(sent, pieces)
-    # The reader of the ring stands still while times are taken: all of them must have room.
+    # The ring is read after timing, so it must have room for all texts.
     ring = ring_bytes(sum(4 * len(piece.ids) + 64 * 32 for piece in pieces))
     with ExitStack() as stack:
         notes = stack.enter_context(host_measures.settings(without))
         appliance = stack.enter_context(_start(state, driver, without, ring))
-        if taken("polling", without) and NO_POLL in appliance.log.read_text():
+        if enabled("polling", without) and NO_POLL in appliance.log.read_text():
             state.obstacles["polling"] = "net_af_xdp cannot set SO_PREFER_BUSY_POLL here"
         if why := state.obstacles.get(without):
             raise Missing(why)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Many requests over a wire with faults: every id right, each text once, and memory flat."""
+"""Many requests over a lossy network: every id right, each text once, memory flat."""
 
 import time
 from contextlib import ExitStack
@@ -17,32 +17,31 @@ from bench.task import Context, Number, Report, Value, WrongIds, need
 from bench.texts import mix, reference, slices
 from dpdk_tokd.ops.telemetry import Telemetry
 
-# Requests after which memory is compared, but at most half of all. Every table has been used once
-# by then, and half of the texts kept are such whose last acknowledgement was lost: that is the
-# appliance's bound. Their ids are what the side store holds.
+# Requests after which memory is compared, at most half of all. By then every table has been used
+# once, and half of the finished texts lack their last acknowledgement, which is the appliance's
+# limit. The side store holds their ids.
 WARM_UP = 150_000
 CLIENTS = 64
-# Goes round every 1,600 requests or so, while the table has 4,096 texts: what clients have not
-# acknowledged then, for want of a lost packet, goes to the side store.
+# Wraps about every 1,600 requests, while the table has 4,096 texts: ids that are not acknowledged by
+# then, because a packet was lost, go to the side store.
 SMALL_RING = ("--ring-size", "1M")
 SAMPLE_S = 0.02
-SLOWEST = 500  # requests a second; slower than that, something hangs
+SLOWEST = 500  # requests per second; slower means that something hangs
 LEAST_SAMPLES = 10
 IDLE_S = 12.0  # beyond the appliance's --done-timeout
 HELP = (
-    "dpdk-tokd and tokd-load-dpdk over shared memory (net_memif), a core each. The generator keeps "
-    f"{memory.IN_FLIGHT} requests of mixed lengths in flight, from {CLIENTS} UDP ports, and loses, "
-    "reorders and duplicates packets of both directions. It compares all ids of every answer with "
-    "those of Hugging Face tokenizers, and reads the token ring as a registered reader, where each "
-    "text must stand once, whole and right. Meanwhile the appliance's memory is sampled: a trial in "
-    "which the last tenth needs more than the first, or in which anything is still in use when all "
-    "texts are forgotten, has failed. The n-th repeat has the faults of seed n."
+    "dpdk-tokd and tokd-load-dpdk over shared memory (net_memif), one core each. The generator keeps "
+    f"{memory.IN_FLIGHT} requests of mixed lengths in flight from {CLIENTS} UDP ports, and drops, "
+    "reorders and duplicates packets in both directions. It compares all ids of every answer with "
+    "Hugging Face tokenizers, and reads the token ring as a registered reader: each text must be there "
+    "once, whole and right. A trial fails if the appliance's memory is higher in the last tenth than "
+    "in the first, or if anything is in use after all texts have expired. Repeat n uses seed n."
 )
 PARAMETERS = {
     "requests": Number(20_000, 1 << 31, "of each trial"),
     "texts": Number(100, 50_000, "different ones"),
     **{
-        name: Number(0, 100, "%, of the packets of each direction", whole=False)
+        name: Number(0, 100, "% of the packets in each direction", whole=False)
         for name in ("loss", "reorder", "duplicate")
     },
 }
@@ -50,15 +49,15 @@ METRICS = {
     "rate": Value("requests/s", better="higher"),
     "ids": Value("M", better="neither"),
     **{
-        figure.name: Value(figure.unit, help="last tenth of the run less the first")
+        figure.name: Value(figure.unit, help="last tenth of the run minus the first")
         for figure in memory.FIGURES
     },
 }
 COUNTS = {
-    "lost": "packets that the wire lost, in both directions",
-    "reordered": "packets that it reordered",
-    "duplicated": "packets that it duplicated",
-    "sent-again": "packets of text that were sent again",
+    "lost": "packets dropped, both directions",
+    "reordered": "packets reordered",
+    "duplicated": "packets duplicated",
+    "sent-again": "packets of text sent again",
 }
 CHECKS_IDS = True
 WAYS = ("to_appliance", "from_appliance")
@@ -90,7 +89,7 @@ def prepare(context: Context) -> State:
             vocab, pieces, agreed = mix.cut(count, mix.MIX)
         except reference.ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
-        context.say(f"soak: tiktoken agrees with tokenizers on {agreed:,} bytes")
+        context.log(f"soak: tiktoken agrees with tokenizers on {agreed:,} bytes")
         sent[count] = context.folder / f"{count}.bin"
         slices.write(sent[count], pieces)
     with ExitStack() as stack:
@@ -100,7 +99,7 @@ def prepare(context: Context) -> State:
 
 
 def _idle(telemetry: Telemetry, before: dict[str, int]) -> None:
-    """OSError if anything is still in use when all texts are forgotten, beyond what was before any."""
+    """Raises OSError if more is in use after all texts have expired than before the first."""
     deadline = time.monotonic() + IDLE_S
     while True:
         now = memory.sample(telemetry)
@@ -136,7 +135,7 @@ def run(state: State, parameters: dict[str, Any], repeat: int) -> Raw:
     warm_up = min(WARM_UP, requests // 2)
     during = [s for s in sampler.samples if warm_up <= s["done"] < requests]
     if len(during) < LEAST_SAMPLES:
-        raise OSError(f"{len(during)} samples of memory while it ran: give it more requests")
+        raise OSError(f"only {len(during)} samples of memory: raise `requests`")
     return Raw(load, memory.compare(during), len(during), exit_code)
 
 

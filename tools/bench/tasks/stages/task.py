@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Where the time of a text goes between a client and its ids: dpdk-tokd over shared memory
-(net_memif), asked by tokd-load-dpdk, stage by stage."""
+"""The time from a client to its ids by stage: dpdk-tokd over shared memory (net_memif), asked by
+tokd-load-dpdk."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -32,18 +32,17 @@ from dpdk_tokd.ops.telemetry import Telemetry
 
 WARM_UP = 100  # requests of other texts, checked but not measured
 HELP = (
-    "One request in flight, of text not seen before, each trial by an appliance started anew, over "
-    "shared memory: no network card, no kernel. Stages, means that add up to the mean round trip: "
-    "tokenize: inside the tokenizer, all packets; in-and-publish: the rest from the first packet "
-    "taken from the queue to the last record published in the token ring: parsing, finding the "
-    "text, waiting for its other packets, writing records; reply: from there to the last reply "
-    "handed to the driver; wire-and-client: all else. inside: the first two, of each request; "
-    "share: of the same request's round trip, the median; record: the first packet of a burst taken "
-    "from the queue to a record published, of each record."
+    "One request in flight, text never seen before, a fresh appliance for each trial, over shared "
+    "memory: no NIC, no kernel. Stages are means that add up to the mean round trip. tokenize: inside "
+    "the tokenizer, all packets; in-and-publish: the rest of the time from the first packet taken "
+    "from the queue to the last record published; reply: from there to the last reply handed to the "
+    "driver; wire-and-client: the rest. inside: tokenize and in-and-publish of each request; share: "
+    "inside as a share of the same request's round trip, median; record: from the receive burst to "
+    "the record published, each record."
 )
 PARAMETERS = {
     "vocabulary": Choice(VOCABULARIES, "gpt2: byte-level BPE; bert-base-uncased: WordPiece"),
-    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: its documents by turns"),
+    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: all, interleaved"),
     "unit": Choice(UNITS, "of length"),
     "length": Number(16, 65_536, "of a text"),
     "requests": Number(20, 20_000, "of each trial"),
@@ -58,7 +57,7 @@ METRICS = {
     "record": Distribution("us"),
     "round-trip": Distribution("us"),
 }
-COUNTS = {"sent-again": "packets that were sent again; their requests' times count"}
+COUNTS = {"sent-again": "packets sent again; times of their requests count"}
 CHECKS_IDS = True
 OF_TELEMETRY = ("tokenizer", "ring_to_reply")
 
@@ -85,7 +84,7 @@ def _kind(parameters: dict[str, Any]) -> Kind:
 
 
 def prepare(context: Context) -> State:
-    """Texts and their ids, and huge pages."""
+    """Texts with ids, and huge pages."""
     need_two_cpus()
     need(DPDK_TOKD, TOKD_LOAD_DPDK)
     wanted: dict[Kind, int] = {}
@@ -117,7 +116,7 @@ def _load(appliance: Appliance, texts: list[slices.Slice], folder: Path) -> Rows
 def run(state: State, parameters: dict[str, Any]) -> Raw:
     every, requests = state.pieces[_kind(parameters)], parameters["requests"]
     if len(every) < requests + WARM_UP:
-        raise Missing(f"{len(every)} texts, of {requests + WARM_UP} asked for: there are no more")
+        raise Missing(f"the corpus has only {len(every)} of {requests + WARM_UP} texts")
     warm_up, measured = every[:WARM_UP], every[WARM_UP : WARM_UP + requests]
     vocab = state.vocabularies[parameters["vocabulary"]]
     with (
@@ -137,7 +136,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         rows,
         {name: histogram.sum_s / requests * 1e6 for name, histogram in since.items()},
         sum(len(piece.ids) for piece in measured),
-        f"net_memif, {memory}, one worker; the last of two CPUs or more is the worker's",
+        f"net_memif, {memory}, one worker, on the last CPU",
     )
 
 

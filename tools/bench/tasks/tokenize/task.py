@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a tokenizer takes for a text in the process that has the text, on one CPU."""
+"""Time of a tokenizer's call, in the process that has the text, on one CPU."""
 
 import json
 import subprocess
@@ -20,13 +20,13 @@ from bench.texts.reference import ReferenceMismatch
 
 PIECE = 1400  # bytes; about what a packet brings
 HELP = (
-    "From the bytes of a text (UTF-8) to its ids (32 bits each) in memory, in a process of the "
-    "engine's own on one CPU: no network, no other thread. call: one text; ns-per-byte: all calls' "
-    "time by all texts' bytes; clock: what reading the clock takes, which is in each call. seen "
-    "first: no text was seen by the process before, but for 32 KB to warm up; again: all were, once. "
-    f"libtok: by its C API; libtok-pieces: so, fed in pieces of {PIECE} bytes; libtok-greedy: the "
-    "longest match instead of merges; libtok-python: by its Python package. The others are Python "
-    "packages, each by its fastest call, with what turns bytes to its text and its ids to bytes."
+    "From the bytes of a text (UTF-8) to its 32-bit ids in memory, in a process per engine on one "
+    "CPU: no network, no other thread. call: one text; ns-per-byte: time of all calls by bytes of all "
+    "texts; clock: cost of reading the clock, contained in each call. seen first: the process has "
+    "seen no text before, except 32 KB of warm-up; again: each text once. libtok: its C API; "
+    f"libtok-pieces: fed in pieces of {PIECE} bytes; libtok-greedy: longest match instead of merges; "
+    "libtok-python: its Python package. The others are Python packages, each with its fastest call, "
+    "including the conversion from bytes and to bytes."
 )
 C_ENGINES = {
     "libtok": [],
@@ -39,14 +39,14 @@ PY_ENGINES = {"libtok-python": "libtok"} | {
 BPE_ONLY = {"libtok-greedy", "tiktoken", "gigatoken", "python"}
 PARAMETERS = {
     "vocabulary": Choice(VOCABULARIES, "gpt2: byte-level BPE; bert-base-uncased: WordPiece"),
-    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: its documents by turns"),
+    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: all, interleaved"),
     "unit": Choice(UNITS, "of length"),
     "length": Number(4, 1 << 24, "of a text"),
-    "engine": Choice((*C_ENGINES, *PY_ENGINES), "who encodes"),
-    "seen": Choice(("first", "again"), "by the process before"),
+    "engine": Choice((*C_ENGINES, *PY_ENGINES), "that encodes"),
+    "seen": Choice(("first", "again"), "text new to the process, or seen once"),
     "calls": Number(1, 20_000, "of a trial, at most"),
-    "megabytes": Number(0.001, 100, "of text of a trial, at most; one text at least", whole=False),
-    "seconds": Number(0.1, 3600, "an engine that would take longer is missing", whole=False),
+    "megabytes": Number(0.001, 100, "of text per trial, at most; at least one text", whole=False),
+    "seconds": Number(0.1, 3600, "an engine that would take longer is skipped", whole=False),
 }
 METRICS = {
     "call": Distribution("us"),
@@ -55,7 +55,7 @@ METRICS = {
 }
 COUNTS: dict[str, str] = {}
 CHECKS_IDS = True
-START_S = 60.0  # a process loads its vocabulary and warms up
+START_S = 60.0  # to load the vocabulary and warm up
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Texts:
 @dataclass(frozen=True)
 class State:
     vocabularies: dict[str, Vocabulary]
-    texts: dict[tuple[Kind, int, bool], Texts]  # how many are asked for; True: with greedy ids
+    texts: dict[tuple[Kind, int, bool], Texts]  # kind, number of texts, greedy ids
 
 
 def _wanted(parameters: dict[str, Any]) -> tuple[Kind, int]:
@@ -93,14 +93,14 @@ def _keep(folder: Path, warm_up: list[slices.Slice], pieces: list[slices.Slice])
 
 
 def prepare(context: Context) -> State:
-    """Texts and their ids, on which a second reference must agree where there is one."""
+    """Texts with ids; a second reference must agree where there is one."""
     wanted = dict.fromkeys(map(_wanted, context.tests))
     greedy = {_wanted(test) for test in context.tests if _is_greedy(test)}
     names = sorted({kind.vocabulary for kind, _ in wanted})
     loaded = {name: encode_texts.load(name, context.folder) for name in names}
     texts: dict[tuple[Kind, int, bool], Texts] = {}
     for at, (kind, count) in enumerate(wanted):
-        context.say(
+        context.log(
             f"tokenize: cutting {count:,} texts of {kind.length:,} {kind.unit}: "
             f"{kind.corpus}, {kind.vocabulary}"
         )
@@ -138,25 +138,23 @@ def _command(state: State, parameters: dict[str, Any], texts: Texts) -> list[str
 
 def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
     if parameters["vocabulary"] != "gpt2" and parameters["engine"] in BPE_ONLY:
-        raise Missing(f"{parameters['engine']} is run for BPE alone")
+        raise Missing(f"{parameters['engine']} runs with BPE only")
     kind, count = _wanted(parameters)
     texts = state.texts[kind, count, _is_greedy(parameters)]
     if texts.count < count:
-        raise Missing(
-            f"{texts.count} texts, of {count} asked for: the corpus {kind.corpus} has no more"
-        )
+        raise Missing(f"the corpus {kind.corpus} has only {texts.count} of {count} texts")
     done = subprocess.run(
         [*ENDS_WITH_US, "taskset", "-c", str(WORKER_CPU), *_command(state, parameters, texts)],
         capture_output=True, text=True, check=False,
         timeout=START_S + 10 * parameters["seconds"],
     )  # fmt: skip
-    said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
+    message = (done.stderr.strip().splitlines() or ["no output"])[-1]
     if done.returncode == encode_times.WRONG:
-        raise WrongIds(said[0])
+        raise WrongIds(message)
     if done.returncode == encode_times.LONG:
-        raise Missing(said[0])
+        raise Missing(message)
     if done.returncode != 0:
-        raise OSError(f"it ended with {done.returncode}: {said[0]}")
+        raise OSError(f"it ended with {done.returncode}: {message}")
     return json.loads(done.stdout) | {"bytes": texts.bytes}
 
 

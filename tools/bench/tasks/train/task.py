@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What training a vocabulary takes: tok train beside Hugging Face tokenizers, on one core."""
+"""Time and memory to train a vocabulary: tok train and Hugging Face tokenizers, on one core."""
 
 import hashlib
 import json
@@ -21,10 +21,9 @@ from bench.texts.packages import data_home
 from tokenizers import normalizers
 
 HELP = (
-    "A process that trains on one core: its time from start to end, the CPU time, and the largest "
-    "memory. Text: the three corpora, then Python and C files of this machine, each content once. "
-    "Each vocabulary is compared with one that tokenizers trained before: for BPE the whole file, "
-    "for WordPiece tokens and ids."
+    "A process that trains on one core: wall time, CPU time, peak memory. Text: the three corpora, "
+    "then Python and C files of this machine without duplicates. Each vocabulary is compared with "
+    "one that tokenizers trained before: for BPE the whole file, for WordPiece tokens and ids."
 )
 PARAMETERS = {
     "model": Choice(("bpe", "wordpiece")),
@@ -36,9 +35,9 @@ METRICS = {"cpu": Value("s"), "wall": Value("s"), "peak": Value("MiB")}
 COUNTS: dict[str, str] = {}
 CHECKS_IDS = True
 BERT = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-# After the corpora: text that a machine with the project's packages has.
+# More text, which a machine with the project's packages has.
 MORE = (("build/venv/lib", "*.py"), ("/usr/lib/python3.11", "*.py"), ("/usr/include", "*.h"))
-# Linux counts what a process had before exec into its peak: the one that starts them is small.
+# Linux counts memory before exec into the peak, so a small process starts them.
 STARTER = """
 import os, sys, time
 begin = time.monotonic()
@@ -86,7 +85,7 @@ def _is_text(data: bytes) -> bool:
 
 
 def make_text(to: Path, wanted: int) -> str:
-    """Of `wanted` bytes or a little more; says what there is of it."""
+    """Write `wanted` bytes of text or a little more; returns a description."""
     seen: set[bytes] = set()
     with to.open("wb") as out:
         for path in fetch_corpus.fetch(data_home() / "corpus").values():
@@ -102,12 +101,12 @@ def make_text(to: Path, wanted: int) -> str:
         total = out.tell()
     return (
         f"{total / 1e6:.1f} MB: the three corpora ({corpora / 1e6:.1f} MB) and {len(seen):,} "
-        "Python and C files of this machine, no content twice"
+        "Python and C files of this machine, no duplicates"
     )
 
 
 def special_tokens(model: str, text: Path) -> list[str]:
-    """With wordpiece ## and each character, for the reference leaves their order to chance."""
+    """For wordpiece also ## with each character: the reference's order of these is random."""
     if model == "bpe":
         return ["<|endoftext|>"]
     normalizer, found = normalizers.BertNormalizer(), set()
@@ -121,9 +120,9 @@ def _command(state: State, trainer: str, kind: Kind, out: Path) -> list[str]:
     model, size, megabytes = kind
     special, text = state.special[model, megabytes], state.texts[megabytes]
     if trainer == "tokenizers":
-        told = state.folder / "told.json"
-        told.write_text(json.dumps([model, size, special, str(text), str(out)]))
-        return [sys.executable, train.__file__, str(told)]
+        settings = state.folder / "settings.json"
+        settings.write_text(json.dumps([model, size, special, str(text), str(out)]))
+        return [sys.executable, train.__file__, str(settings)]
     command = [str(TOK), "train", "--model", model, "--vocab-size", str(size), "-o", str(out)]
     command += ["--limit-alphabet", "0"] if model == "wordpiece" else []
     return [*command, *(word for token in special for word in ("--special", token)), str(text)]
@@ -148,7 +147,7 @@ def _kind(parameters: dict[str, Any]) -> Kind:
 
 
 def prepare(context: Context) -> State:
-    """Text, and of each kind the vocabulary that tokenizers make of it."""
+    """Text, and the vocabulary that tokenizers make of it, for each kind."""
     need(TOK)
     state = State(context.folder, {}, {}, {}, {})
     for kind in dict.fromkeys(map(_kind, context.tests)):
@@ -157,7 +156,7 @@ def prepare(context: Context) -> State:
             path = state.texts[megabytes] = context.folder / f"{megabytes}.txt"
             state.notes[megabytes] = make_text(path, megabytes * 1_000_000)
         state.special[model, megabytes] = special_tokens(model, state.texts[megabytes])
-        context.say(f"train: tokenizers make the vocabulary to compare with: {model}, {size:,} ids")
+        context.log(f"train: the reference's vocabulary: {model}, {size:,} ids")
         state.right[kind] = context.folder / f"{model}-{size}-{megabytes}.json"
         _train(state, "tokenizers", kind, state.right[kind])
     return state
@@ -176,7 +175,7 @@ def run(state: State, parameters: dict[str, Any]) -> Raw:
         out.read_bytes() == right.read_bytes() if kind[0] == "bpe" else made == _vocabulary(right)
     )
     if not same:
-        raise WrongIds(f"{parameters['trainer']}: not the vocabulary that tokenizers made")
+        raise WrongIds(f"{parameters['trainer']}: the vocabulary differs from the reference's")
     return Raw(cpu, wall, peak, len(made))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How many bytes wait for their ids after each byte of a text that is fed byte by byte."""
+"""Bytes that wait for their ids, after each byte of a text that is fed byte by byte."""
 
 import lzma
 import os
@@ -15,23 +15,22 @@ from bench.tasks import waiting_texts
 from bench.texts.packages import data_home
 
 HELP = (
-    "A stream of libtok's is fed a text byte by byte, and is asked after each byte how many wait for "
-    "their ids: the median, the 99th percentile, the most. Where more would wait than a stream can "
-    "hold it ends there, and what lies behind is not counted. gpt2-greedy: the longest match instead "
-    "of merges. Vocabularies are found as dpdk-tokd finds them, or packed in ../shared/vocab beside "
-    "the repository."
+    "A libtok stream is fed a text byte by byte; after each byte it reports how many bytes wait for "
+    "their ids: median, 99th percentile, maximum. If more would wait than a stream can hold, the "
+    "text ends there. gpt2-greedy: longest match instead of merges. Vocabularies are found as "
+    "dpdk-tokd finds them, or xz-packed in ../shared/vocab beside the repository."
 )
 FAMILIES = (
     *("gpt2", "cl100k_base", "llama3", "qwen3", "o200k_base", "tekken", "deepseek"),
-    *("bert-base-uncased", "gpt2-greedy"),
+    *("bert-base-uncased", "mistral", "gemma3", "t5", "umt5", "xlmr", "gpt2-greedy"),
 )
 PARAMETERS = {
-    "text": Choice(waiting_texts.NAMES, "of the corpora, or made to let something wait"),
+    "text": Choice(waiting_texts.NAMES, "of the corpora, or made so that bytes wait"),
     "vocabulary": Choice(FAMILIES),
     "bytes": Number(1000, waiting_texts.REAL, "of a text, at most"),
 }
 METRICS = {"p50": Value("bytes"), "p99": Value("bytes"), "most": Value("bytes")}
-COUNTS = {"ended": "texts of which more would have waited than a stream can hold"}
+COUNTS = {"ended": "texts that ended because too many bytes would have waited"}
 CHECKS_IDS = False
 ENDINGS = (
     *(".json", "/tokenizer.json", ".tiktoken", ".txt", "/vocab.txt", "/tekken.json"),
@@ -46,7 +45,7 @@ def folders() -> list[Path]:
 
 
 def find(name: str, to: Path) -> Path | None:
-    """The file of a vocabulary; what is packed is unpacked below `to`."""
+    """The file of a vocabulary; a packed one is unpacked into `to`."""
     for folder in folders():
         for ending in ENDINGS:
             if (file := folder / f"{name}{ending}").is_file():
@@ -60,11 +59,11 @@ def find(name: str, to: Path) -> Path | None:
 
 
 def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
-    """The vocabulary, or why there is none."""
+    """The vocabulary, or why it cannot be loaded."""
     plain = name.removesuffix("-greedy")
     file = find(plain, to)
     if file is None:
-        return f"no file of it in {':'.join(map(str, folders()))} or {SHARED}"
+        return f"not found in {':'.join(map(str, folders()))} or {SHARED}"
     try:
         return dpdk_tokd.Tokenizer.load(str(file), algo="greedy" if plain != name else None)
     except ValueError as wrong:
@@ -72,7 +71,7 @@ def load(name: str, to: Path) -> dpdk_tokd.Tokenizer | str:
 
 
 def waiting(tokenizer: dpdk_tokd.Tokenizer, text: bytes) -> np.ndarray:
-    """Bytes that wait after each byte of `text`, up to where the stream ends for it is too many."""
+    """Bytes that wait after each byte of `text`, up to where the stream ends."""
     stream = tokenizer.stream()
     counts = np.empty(len(text), dtype=np.uint32)
     for i in range(len(text)):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Plain text out of the files that packages hold."""
+"""Plain text from files of packages."""
 
 import ast
 import gzip
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def decode(data: bytes) -> str:
-    """The text of `data`; empty where it is not UTF-8, since a corpus must not be guessed at."""
+    """The text of `data`; empty if it is not UTF-8."""
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
@@ -24,7 +24,7 @@ def read(path: Path) -> str:
 
 
 def from_html(text: str) -> str:
-    """What a reader of the page sees, roughly: blocks become paragraphs, tags go."""
+    """Roughly the visible text: blocks become paragraphs, tags are removed."""
     text = re.sub(r"(?is)<(script|style|head)\b.*?</\1>", "", text)
     text = re.sub(r"(?i)<(br|/p|/div|/li|/h\d|/pre|/tr|/dt|/dd)\b[^>]*>", "\n", text)
     text = html.unescape(re.sub(r"<[^>]+>", "", text))
@@ -33,7 +33,7 @@ def from_html(text: str) -> str:
 
 
 def from_po(text: str) -> str:
-    """The translations of a gettext catalogue, one a paragraph."""
+    """The translations of a gettext catalogue, one per paragraph."""
     found = re.findall(r'^msgstr(?:\[\d+\])? ("(?:.*)"(?:\n".*")*)', text, re.MULTILINE)
     # Adjacent string literals, with C's escapes: Python reads them the same way.
     strings = (ast.literal_eval("(" + literals.replace("\n", " ") + ")") for literals in found)
@@ -41,7 +41,7 @@ def from_po(text: str) -> str:
 
 
 def tar_members(path: Path, suffix: str) -> Iterator[tuple[str, str]]:
-    """Name and text of the files with that suffix inside a tar archive."""
+    """Name and text of the files with a suffix inside a tar archive."""
     with tarfile.open(path) as tar:
         for member in tar:
             if member.isfile() and member.name.endswith(suffix):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The paths of ids into the memory that is embedded from, best first, and what is against each."""
+"""The paths of ids into the memory of the consumer, best first, and what prevents each."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from .gids import Chosen, NoneChosen
 from .machine import Gpu, Machine, bytes_text
 
-DMABUF_KERNEL = (5, 12)  # from then on ib_uverbs takes dma-bufs
-CUDA_MAPS = 13030  # from then on its driver on the CPU may map a dma-buf of GPU memory
+DMABUF_KERNEL = (5, 12)  # the first kernel whose ib_uverbs takes dma-bufs
+CUDA_MAPS = 13030  # the first CUDA whose driver lets the CPU map a dma-buf of GPU memory
 QUEUES_BYTES = 1 << 20  # queue pairs, completion queues, and what the driver keeps for memory
 
 MEMLOCK_REMEDY = "LimitMEMLOCK=infinity in the unit, or ulimit -l unlimited before it starts"
@@ -23,7 +23,7 @@ BAR1_REMEDY = (
 
 @dataclass
 class Reason:
-    """What is so, and what can be done about it."""
+    """A thing, its value, and the remedy."""
 
     thing: str
     value: str
@@ -32,14 +32,14 @@ class Reason:
 
 @dataclass
 class Sizes:
-    """What is registered, in bytes."""
+    """Sizes of registered memory, in bytes."""
 
     ring: int  # token rings of one dpdk-tokd
     region: int  # the GPU ring
 
 
 @dataclass
-class Way:
+class TransferPath:
     """A path for ids."""
 
     path: str
@@ -49,21 +49,21 @@ class Way:
 
     @property
     def works(self) -> str:
-        """Not known: nothing that is known is against it."""
+        """yes, no, or not known: nothing known prevents it."""
         return "no" if self.against else "not known" if self.not_known else "yes"
 
 
 @dataclass
-class Paths:
-    """With one of the GPUs, or with none."""
+class GpuPaths:
+    """The paths to one GPU, or without a GPU."""
 
     gpu: Gpu | None
-    ways: list[Way]
+    paths: list[TransferPath]
 
     @property
     def taken(self) -> int:
-        """The first that works, or that nothing is against. shm always works."""
-        return next(i for i, way in enumerate(self.ways) if way.works != "no")
+        """The first that works or may work. shm always works."""
+        return next(i for i, path in enumerate(self.paths) if path.works != "no")
 
 
 def memlock_is_low(m: Machine, size: int) -> bool:
@@ -72,14 +72,14 @@ def memlock_is_low(m: Machine, size: int) -> bool:
 
 
 @dataclass
-class _Look:
-    """Adds to a way what it needs and has not."""
+class _Judge:
+    """Adds to a path what it lacks."""
 
     m: Machine
     chosen: Chosen | NoneChosen
     sizes: Sizes
 
-    def rdma(self, w: Way) -> None:
+    def rdma(self, w: TransferPath) -> None:
         if isinstance(self.chosen, NoneChosen):
             remedy = "see the findings"
             if not self.m.rdma:
@@ -89,7 +89,7 @@ class _Look:
                 )
             w.against.append(Reason("RDMA", self.chosen.why, remedy))
 
-    def memlock(self, w: Way, what: str, size: int) -> None:
+    def memlock(self, w: TransferPath, what: str, size: int) -> None:
         limit = self.m.system.memlock
         if isinstance(limit, int) and memlock_is_low(self.m, size):
             value = f"limit {bytes_text(limit)}, {what} needs {bytes_text(size)}"
@@ -97,7 +97,7 @@ class _Look:
         elif limit is None:
             w.not_known.append(Reason("locked memory", "the limit cannot be read"))
 
-    def driver(self, w: Way) -> None:
+    def driver(self, w: TransferPath) -> None:
         note = self.m.cuda_note
         if not self.m.system.nvidia:
             value = "the module nvidia is not loaded"
@@ -105,8 +105,8 @@ class _Look:
         elif note:
             w.against.append(Reason("CUDA", note.value, note.remedy))
 
-    def bar1(self, w: Way, gpu: Gpu) -> None:
-        """The driver uses part of BAR1. If it does not say how much is free, all is the limit."""
+    def bar1(self, w: TransferPath, gpu: Gpu) -> None:
+        """The driver uses part of BAR1. If the free part is not known, the whole is the limit."""
         free, region = gpu.bar1_free, self.sizes.region
         room = gpu.bar1 if free is None else free
         if room is None:
@@ -118,7 +118,7 @@ class _Look:
             )
             w.against.append(Reason("BAR1", value, BAR1_REMEDY))
 
-    def dmabuf_of_nic(self, w: Way) -> None:
+    def dmabuf_of_nic(self, w: TransferPath) -> None:
         version = re.match(r"([0-9]{1,5})\.([0-9]{1,5})", self.m.system.kernel or "")
         if version and (int(version[1]), int(version[2])) < DMABUF_KERNEL:
             value, remedy = f"kernel {self.m.system.kernel}", "a kernel from 5.12 on, or MLNX_OFED"
@@ -135,7 +135,7 @@ class _Look:
             value = f"whether the driver of {d.name} takes it: the device was not asked"
             w.not_known.append(Reason("dma-buf", value))
 
-    def dmabuf_of_gpu(self, w: Way, gpu: Gpu) -> None:
+    def dmabuf_of_gpu(self, w: TransferPath, gpu: Gpu) -> None:
         s = self.m.system
         thing = "dma-buf of the GPU"
         remedy = "the NVIDIA driver's open kernel modules (515 or later), with CUDA 11.7 or later"
@@ -148,21 +148,21 @@ class _Look:
 
     # ---- the paths
 
-    def producer(self, w: Way, gpu: Gpu | None) -> None:
+    def producer(self, w: TransferPath, gpu: Gpu | None) -> None:
         self.rdma(w)
         self.memlock(w, "the token rings", self.sizes.ring)
         if isinstance(self.chosen, Chosen):
             value = "its GPU, driver and registration cannot be seen from here"
             w.not_known.append(Reason("the agent's end", value, "run tokd-diag there as well"))
 
-    def verbs_dmabuf(self, w: Way, gpu: Gpu) -> None:
+    def verbs_dmabuf(self, w: TransferPath, gpu: Gpu) -> None:
         self.rdma(w)
         self.driver(w)
         self.dmabuf_of_nic(w)
         self.dmabuf_of_gpu(w, gpu)
         self.bar1(w, gpu)
 
-    def verbs_peer_memory(self, w: Way, gpu: Gpu) -> None:
+    def verbs_peer_memory(self, w: TransferPath, gpu: Gpu) -> None:
         self.rdma(w)
         self.driver(w)
         if not self.m.system.peer_memory:
@@ -174,18 +174,18 @@ class _Look:
             w.against.append(Reason("GPUDirect RDMA", value, "a data-center or workstation GPU"))
         self.bar1(w, gpu)
 
-    def verbs_host(self, w: Way, gpu: Gpu | None) -> None:
-        """Into memory of the host, where the consumer is threads of the CPU."""
+    def verbs_host(self, w: TransferPath, gpu: Gpu | None) -> None:
+        """Into host memory; the consumer is threads of the CPU."""
         self.rdma(w)
         self.memlock(w, "the GPU ring", self.sizes.region)
 
-    def verbs_ring_host(self, w: Way, gpu: Gpu) -> None:
-        """Into memory of the host that the GPU reads."""
+    def verbs_ring_host(self, w: TransferPath, gpu: Gpu) -> None:
+        """Into host memory that the GPU reads."""
         self.verbs_host(w, gpu)
         self.driver(w)
 
-    def cuda_dmabuf(self, w: Way, gpu: Gpu | None) -> None:
-        """The agent's dma-buf, mapped. gdrcopy is no path: it pins memory of its own process alone,
+    def cuda_dmabuf(self, w: TransferPath, gpu: Gpu | None) -> None:
+        """The agent's dma-buf, mapped. gdrcopy is no path: it pins memory of its own process only,
         and this memory is the agent's."""
         if gpu is None:
             remedy = "an NVIDIA GPU in this machine; a GPU in another machine is reached by verbs"
@@ -201,29 +201,31 @@ class _Look:
             w.against.append(Reason(thing, value, "the driver of CUDA 13.3 or later"))
         self.bar1(w, gpu)
 
-    def all(self, role: str, gpu: Gpu | None) -> Paths:
-        def way(path: str, kind: str, look: Callable[[Way, Gpu], None] | None = None) -> Way:
-            w = Way(path, kind)
+    def all(self, role: str, gpu: Gpu | None) -> GpuPaths:
+        def path(
+            name: str, kind: str, look: Callable[[TransferPath, Gpu], None] | None = None
+        ) -> TransferPath:
+            w = TransferPath(name, kind)
             if look:
                 look(w, gpu)  # type: ignore[arg-type]  # those that need a GPU are given one
             return w
 
         if role == "producer":
-            ways = [way("verbs", "verbs", self.producer)]
+            paths = [path("verbs", "verbs", self.producer)]
         elif gpu is not None:
-            ways = [
-                way("verbs with dma-buf", "verbs", self.verbs_dmabuf),
-                way("verbs with peer memory", "verbs", self.verbs_peer_memory),
-                way("verbs with --ring host", "verbs", self.verbs_ring_host),
+            paths = [
+                path("verbs with dma-buf", "verbs", self.verbs_dmabuf),
+                path("verbs with peer memory", "verbs", self.verbs_peer_memory),
+                path("verbs with --ring host", "verbs", self.verbs_ring_host),
             ]
         else:
-            ways = [way("verbs into host memory", "verbs", self.verbs_host)]
-        ways += [way("cuda with dma-buf", "cuda", self.cuda_dmabuf), way("shm", "shm")]
-        return Paths(gpu, ways)
+            paths = [path("verbs into host memory", "verbs", self.verbs_host)]
+        paths += [path("cuda with dma-buf", "cuda", self.cuda_dmabuf), path("shm", "shm")]
+        return GpuPaths(gpu, paths)
 
 
-def judge_ways(m: Machine, chosen: Chosen | NoneChosen, sizes: Sizes, role: str) -> list[Paths]:
+def judge_paths(m: Machine, chosen: Chosen | NoneChosen, sizes: Sizes, role: str) -> list[GpuPaths]:
     """In the order of the GPUs; one at least."""
-    look = _Look(m, chosen, sizes)
+    look = _Judge(m, chosen, sizes)
     gpus: list[Gpu | None] = [*m.gpus] or [None]
     return [look.all(role, gpu) for gpu in gpus]

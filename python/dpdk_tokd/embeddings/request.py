@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One request to tokd-gpu, and one answer with descriptors: how a process comes to memory that is
-another's."""
+"""One request to tokd-gpu and its answer, with file descriptors of shared memory."""
 
 from __future__ import annotations
 
@@ -18,11 +17,11 @@ from ..ring.errors import RingError
 
 
 @contextmanager
-def ask(
-    path: str, request: bytes, reply_bytes: int, fds_max: int, timeout: float
+def request(
+    path: str, message: bytes, reply_bytes: int, fds_max: int, timeout: float
 ) -> Iterator[tuple[socket.socket, bytes, array.array[int]]]:
-    """The connection, the answer (b"": closed without one) and its descriptors, which are closed
-    at the end of the `with`. The connection is non-blocking then, and closed if that raised.
+    """The connection, the answer (b"": closed without one) and its descriptors. The end of the `with`
+    closes the descriptors, makes the connection non-blocking, and closes it after an error.
 
     OSError: no such socket, no permission, or no answer within `timeout` seconds; RingError.
     """
@@ -31,9 +30,9 @@ def ask(
         s.settimeout(timeout)
         _connect(s, path, timeout)
         try:
-            s.send(request)
+            s.send(message)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # it has closed already, and its answer says why
+            pass  # closed already; the answer has the reason
         reply, control, flags = _receive(s, path, reply_bytes, fds_max)
         fds = array.array("i")
         for level, kind, data in control:
@@ -53,7 +52,7 @@ def ask(
 
 
 def _connect(s: socket.socket, path: str, timeout: float) -> None:
-    """A unix socket whose queue is full says so at once, whatever the time limit."""
+    """Retries: a unix socket with a full backlog fails at once, whatever the time limit."""
     deadline = time.monotonic() + timeout
     while True:
         try:
@@ -63,10 +62,10 @@ def _connect(s: socket.socket, path: str, timeout: float) -> None:
                 raise TimeoutError(f"{path}: too many connect at once") from None
             time.sleep(0.001)
         except OSError as e:
-            raise _explained(e, path) from None
+            raise _with_remedy(e, path) from None
 
 
-def _explained(error: OSError, path: str) -> OSError:
+def _with_remedy(error: OSError, path: str) -> OSError:
     """The same error with the path and a remedy."""
     remedy = {
         errno.ENOENT: "is tokd-gpu running, and its --subscribers-socket this one?",
@@ -87,7 +86,7 @@ def _receive(
         try:
             return s.recvmsg(reply_bytes, room, socket.MSG_CMSG_CLOEXEC)[:3]
         except ConnectionResetError:
-            pass  # it closed with the request unread: Linux says so once, before its answer
+            pass  # closed with the request unread: Linux reports that once, before the answer
         except TimeoutError:
             raise TimeoutError(
                 f"{path}: no answer to the subscribe request within {s.gettimeout()} s: "
@@ -97,7 +96,7 @@ def _receive(
 
 
 def map_whole(fd: int, prot: int, what: str, at_least: int) -> mmap.mmap:
-    """Map a memfd that cannot shrink: one that could would end this process by SIGBUS."""
+    """Map a memfd that is sealed against shrinking, which would cause SIGBUS."""
     size = os.fstat(fd).st_size
     if size < at_least:
         raise RingError(f"{what}: {size} bytes, at least {at_least} are needed")

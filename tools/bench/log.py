@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the demo tells whoever watches it: to stderr, with the seconds since it began."""
+"""Progress of the demo on stderr, with the seconds since its start."""
 
 import sys
 import time
@@ -7,5 +7,5 @@ import time
 _BEGIN = time.monotonic()
 
 
-def say(text: str) -> None:
+def log(text: str) -> None:
     print(f"[{time.monotonic() - _BEGIN:5.1f} s] {text}", file=sys.stderr, flush=True)

@@ -72,8 +72,7 @@ find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const ui
 		longer += is_longer(length_of(b, b->missed[i]));
 	}
 	for (uint32_t i = 0; i < longer; i++) {
-		set[i] = tok_cache_long_set(
-			c, p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
+		set[i] = tok_cache_long_set(c, p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
 		__builtin_prefetch(set[i].way);
 	}
 	for (uint32_t i = 0; i < longer; i++)
@@ -148,8 +147,9 @@ find_long_words(const struct tok_vocab *v, struct tok_block *b, uint32_t n, cons
 		const uint32_t k = b->left[i];
 
 		if (may_be_long_word(v, length_of(b, k)))
-			set_one(b, k, tok_long_find(v, b->slot[k], p + b->start[k],
-					      (uint32_t)length_of(b, k)));
+			set_one(b, k,
+				tok_long_find(
+					v, b->slot[k], p + b->start[k], (uint32_t)length_of(b, k)));
 	}
 }
 
@@ -273,8 +273,7 @@ learn_missed(struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t
 				tok_cache_long_set(c, p + b->start[k], len);
 
 			if (tok_cache_long_find(set, p + b->start[k], len).from == NULL)
-				tok_cache_long_learn(
-					set, p + b->start[k], len, ids.from, ids.n);
+				tok_cache_long_learn(set, p + b->start[k], len, ids.from, ids.n);
 		}
 	}
 }

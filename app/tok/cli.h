@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The `tok` command: exit codes are 0 done, 1 failed, 2 wrong use. */
+/* The `tok` command. Exit codes: 0 done, 1 failed, 2 wrong usage. */
 #ifndef TOK_CLI_H
 #define TOK_CLI_H
 
@@ -19,10 +19,10 @@ extern const struct opt_program tok_encode_command, tok_decode_command, tok_trai
 extern const struct opt_program tok_info_command, tok_check_command, tok_compile_command;
 
 /* clang-format off */
-/* Options that several commands have, for a struct `type` with a struct tok_load_opts `load`. */
+/* Options of several commands, for a struct `type` with a struct tok_load_opts `load`. */
 #define CLI_PRETOKENIZER(type)                                                                     \
 	{"pretokenizer", "NAME", OPT_TEXT, OPT_FIELD(type, load.pretokenizer), 0, 0, NULL,         \
-		"for a .tiktoken file that is not known by its content: gpt2, cl100k, llama3, "    \
+		"for a .tiktoken file not recognised by content: gpt2, cl100k, llama3, "            \
 		"qwen2, o200k, tekken or deepseek; for a vocab.txt: bert-uncased, the default, "   \
 		"or bert-cased"}
 #define CLI_HUGE_PAGES(type)                                                                       \
@@ -38,13 +38,13 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 /* Print "tok: ..." on standard error and return `code`. */
 int cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Load a vocabulary or say why not; NULL then. */
+/* Load a vocabulary. NULL, after printing the error. */
 struct tok_vocab *cli_load(const char *vocab, const struct tok_load_opts *opts);
 
-/* Up to CLI_READ_BYTES of standard input, as soon as there are any; 0 at its end; -1: said why. */
+/* Reads up to CLI_READ_BYTES of standard input; 0: end; -1, after printing the error. */
 ssize_t cli_read(void *out);
 
-/* Hand standard output on: a full disk or a closed pipe is an error. Returns the exit code. */
+/* Flush standard output: a full disk or a closed pipe is an error. Returns the exit code. */
 int cli_flush(void);
 
 #endif

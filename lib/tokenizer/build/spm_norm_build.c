@@ -2,7 +2,6 @@
 /* The tables of spm_norm.h, and what the map of a file may be. Set-up only. */
 #include <string.h>
 
-#include "automaton.h"
 #include "normalize/spm_norm.h"
 #include "parts.h"
 #include "unicode/grapheme.h"

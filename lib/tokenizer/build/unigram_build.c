@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "automaton.h"
 #include "encode/unigram.h"
 #include "model_make.h"
 #include "parts.h"

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "normalize/added.h"
-#include "automaton.h"
 #include "encode/bpe.h"
 #include "isa/kernels.h"
 #include "parts.h"

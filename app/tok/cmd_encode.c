@@ -13,14 +13,12 @@ struct split {
 	uint64_t seed;
 };
 
-enum added { ADDED_TEXT, ADDED_PLAIN, ADDED_ALL };
-
 struct encode_options {
 	const char *vocab;
 	struct tok_load_opts load;
 	struct split split;
 	bool no_special;
-	enum added added;
+	enum cli_added added;
 	bool strict_utf8;
 };
 
@@ -94,9 +92,7 @@ static const struct opt_def defs[] = {
 	{"no-special", NULL, OPT_FLAG, FIELD(no_special), 0, 0, NULL,
 		"leave out the ids that the vocabulary's template puts before and after a text, such as "
 		"BERT's [CLS] and [SEP]"},
-	{"added-tokens", "text|plain|all", OPT_CHOICE, FIELD(added), 0, 0, "plain",
-		"added tokens that are recognised in the text; text: none, as an appliance does; plain: "
-		"those that are not special; all: special ones too, for trusted text only"},
+	CLI_ADDED(struct encode_options),
 	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, NULL,
 		"reject text that is not UTF-8 instead of reading U+FFFD"},
 };
@@ -105,9 +101,7 @@ static uint32_t
 flags_of(const struct encode_options *o)
 {
 	return (o->no_special ? 0u : TOK_TEMPLATE) | (o->strict_utf8 ? TOK_STRICT_UTF8 : 0u) |
-	       (o->added == ADDED_TEXT	       ? TOK_ADDED_AS_TEXT
-		       : o->added == ADDED_ALL ? TOK_SPECIAL
-					       : 0u);
+	       cli_added_flags(o->added);
 }
 
 /* One piece of what was read, in as many pieces as --split asks for. */

@@ -23,7 +23,7 @@ from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[2]
 TASK = ROOT / "tools" / "bench" / "tasks" / "tokenize" / "task.py"
-PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "tools" / "tokd-encode-times"
+PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "app" / "tok"
 TEXT = "".join(
     f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000)
 )
@@ -190,7 +190,7 @@ def test_what_cannot_be_measured_is_missing_with_the_reason(module, state, monke
     few = module.prepare(tasks.Context(tmp_path / "other", True, tests, print))
     with pytest.raises(Missing, match=r"\d texts, of 10 asked for: the corpus english has no more"):
         module.run(few, tests[0])
-    monkeypatch.setattr(module, "TOKD_ENCODE_TIMES", tmp_path / "nothing")
+    monkeypatch.setattr(module, "TOK", tmp_path / "nothing")
     with pytest.raises(Missing, match="nothing is not built: run tools/setup"):
         module.run(state, PARAMETERS)
     monkeypatch.setitem(module.engines.NEEDS, "gigatoken", ("no_such_package", "pip install it"))
@@ -206,21 +206,7 @@ def test_a_reference_that_disagrees_refuses_all(module, monkeypatch, tmp_path):
         module.prepare(tasks.Context(tmp_path, True, [PARAMETERS], print))
 
 
-# ---- tokd-encode-times ----
-
-
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ([], "--vocab, --warm-up and --slices are needed"),
-        (["--piece", "0"], "--piece 0: give a number from 1 to"),
-        (["--piece", "7x"], "--piece 7x: give a number from 1 to"),
-        (["--vocab", "v", "--warm-up", "w", "--slices", "s", "more"], "nothing but options"),
-    ],
-)
-def test_a_bad_option_is_named(options, complaint):
-    run = subprocess.run([PROGRAM, *options], capture_output=True, text=True, check=False)
-    assert run.returncode == 2 and complaint in run.stderr
+# ---- tok bench ----
 
 
 def test_what_cannot_be_read_is_named(ranks_file, tmp_path):
@@ -230,7 +216,7 @@ def test_what_cannot_be_read_is_named(ranks_file, tmp_path):
                             ("odd", "not a file of slices")):  # fmt: skip
         path = str(tmp_path / file)
         run = subprocess.run(
-            [PROGRAM, "--vocab", ranks_file, "--warm-up", path, "--slices", path],
+            [PROGRAM, "bench", "--vocab", ranks_file, "--warm-up", path, "--slices", path],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert run.returncode == 1 and file in run.stderr and complaint in run.stderr

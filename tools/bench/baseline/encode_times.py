@@ -3,7 +3,7 @@
 
 Run as `python -m bench.baseline.encode_times ENGINE VOCAB JSON WARM_UP TEXTS first|again SECONDS`: by the fastest of
 the library's calls on the texts of WARM_UP, each of TEXTS once; with `again` it has had all of them
-before. Prints what tokd-encode-times does, and how it was done; ends with WRONG where ids are not the
+before. Prints the ns of each, and how it was done; ends with WRONG where ids are not the
 right ones, and with LONG where it would take longer than SECONDS.
 """
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.baseline import engines
 from bench.texts import slices
 
-WRONG, LONG = 3, 4  # exit codes; the first is tokd-encode-times' as well
+WRONG, LONG = 3, 4  # exit codes; the first is tok bench's as well
 CLOCK_READS = 10_000
 
 

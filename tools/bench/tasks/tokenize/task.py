@@ -11,9 +11,9 @@ from typing import Any
 from bench.baseline import encode_times, engines
 from bench.lab.cpus import WORKER_CPU
 from bench.process import ENDS_WITH_US
-from bench.programs import TOKD_ENCODE_TIMES
+from bench.programs import TOK
 from bench.samples import Samples
-from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind, Vocabulary
 from bench.texts.reference import ReferenceMismatch
@@ -30,7 +30,7 @@ HELP = (
 )
 C_ENGINES = {
     "libtok": [],
-    "libtok-pieces": ["--piece", str(PIECE)],
+    "libtok-pieces": ["--split", str(PIECE)],
     "libtok-greedy": ["--algo", "greedy"],
 }
 PY_ENGINES = {"libtok-python": "libtok"} | {
@@ -118,11 +118,9 @@ def prepare(context: Context) -> State:
 def _command(state: State, parameters: dict[str, Any], texts: Texts) -> list[str]:
     engine, vocabulary = parameters["engine"], state.vocabularies[parameters["vocabulary"]]
     if engine in C_ENGINES:
-        if not TOKD_ENCODE_TIMES.is_file():
-            raise Missing(f"{TOKD_ENCODE_TIMES} is not built: run tools/setup")
-        command = [str(TOKD_ENCODE_TIMES), "--vocab", str(vocabulary.file), *C_ENGINES[engine]]
-        command += ["--warm-up", str(texts.warm_up), "--slices", str(texts.path)]
-        return [*command, "--again"] if parameters["seen"] == "again" else command
+        need(TOK)
+        command = [str(TOK), "bench", "--vocab", str(vocabulary.file), *C_ENGINES[engine]]
+        return [*command, "--warm-up", str(texts.warm_up), "--slices", str(texts.path), "--json"]
     if why := engines.obstacle(PY_ENGINES[engine]):
         raise Missing(why)
     command = [
@@ -157,7 +155,11 @@ def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
         raise Missing(said[0])
     if done.returncode != 0:
         raise OSError(f"it ended with {done.returncode}: {said[0]}")
-    return json.loads(done.stdout) | {"bytes": texts.bytes}
+    found = json.loads(done.stdout)
+    if parameters["engine"] in C_ENGINES:  # which have both passes
+        found |= {"ns": found[parameters["seen"]]["ns"]}
+        found["ids"] *= 1 + (parameters["seen"] == "again")
+    return found | {"bytes": texts.bytes}
 
 
 def report(_state: State, parameters: dict[str, Any], raw: dict[str, Any]) -> Report:

@@ -2,6 +2,7 @@
 """Texts on which tokenizers are timed: cut from the corpora by bytes or tokens, no two equal, with
 the ids that they must give."""
 
+import lzma
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,7 +20,13 @@ from bench.texts.reference import LongestMatch, ReferenceMismatch
 from bench.texts.slices import Cursor, EndOfCorpus, Slice
 
 CORPORA = (*fetch_corpus.CORPORA, "mixed")
-VOCABULARIES = ("gpt2", "bert-base-uncased")
+VOCABULARIES = (
+    "gpt2", "cl100k_base", "o200k_base", "llama3", "qwen3", "bert-base-uncased", "gemma3", "t5",
+)  # fmt: skip
+# Whose licence goes with them, so that tools/fetch-vocab has none: what a person got, as NAME.json
+# in its folder, or xz-compressed in a folder beside the repository.
+NOT_FETCHED = ("llama3", "qwen3", "gemma3")
+BESIDE = Path(__file__).resolve().parents[4] / "shared" / "vocab"
 UNITS = ("bytes", "tokens")
 # To warm up: from the end of a corpus, where no other text is from; in texts of about the length that
 # is timed, for a library's fastest call can depend on it, but no longer than so.
@@ -40,6 +47,7 @@ class Kind:
 class Vocabulary:
     """`second`: a second reference, where there is one; `greedy`: likewise, ids by longest match."""
 
+    name: str
     file: Path
     json: Path  # the same, as Hugging Face's tokenizer.json
     tokenizer: Tokenizer
@@ -47,15 +55,59 @@ class Vocabulary:
     greedy: LongestMatch | None
 
 
+class NoVocabulary(Exception):
+    """It is not here; the message says how one comes by it."""
+
+
+def _own(name: str, folder: Path) -> Path:
+    """A tokenizer.json that is not fetched, as a user would name it."""
+    there, packed = data_home() / "vocab" / f"{name}.json", BESIDE / f"{name}.json.xz"
+    if there.is_file():
+        return there
+    if not packed.is_file():
+        raise NoVocabulary(
+            f"{there} is missing: it is not fetched, since it has a licence of its own"
+        )
+    path = folder / f"{name}.json"
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
+
+
+def _as_text(file: Path) -> Tokenizer:
+    """Special tokens are taken as text; nothing is cut off or added."""
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
 def load(name: str, folder: Path) -> Vocabulary:
-    file, json = fetch_vocab.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
-    if name == "gpt2":
-        tokenizer, second = reference.load_gpt2(file), reference.load_tiktoken(file)
-        made = Vocabulary(file, json, tokenizer, second, LongestMatch(tokenizer))
+    """NoVocabulary: why."""
+    if name in NOT_FETCHED:
+        file = _own(name, folder)
+        return Vocabulary(name, file, file, _as_text(file), None, None)
+    file, made = fetch_vocab.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
+    if f"{name}-spiece" in fetch_vocab.table():  # which sentencepiece reads
+        fetch_vocab.fetch(f"{name}-spiece", data_home() / "vocab")
+    if file.suffix == ".json":
+        return Vocabulary(name, file, file, _as_text(file), None, None)
+    if name in reference.PATTERNS:
+        tokenizer = reference.load_ranks(file, name)
+        second = reference.load_tiktoken(file, name)
+        greedy = LongestMatch(tokenizer) if name == "gpt2" else None
     else:
-        made = Vocabulary(file, json, reference.load_bert_uncased(file), None, None)
-    made.tokenizer.save(str(json))
-    return made
+        tokenizer, second, greedy = reference.load_bert_uncased(file), None, None
+    tokenizer.save(str(made))
+    return Vocabulary(name, file, made, tokenizer, second, greedy)
+
+
+def try_load(name: str, folder: Path) -> Vocabulary | str:
+    """Or why it is not here."""
+    try:
+        return load(name, folder)
+    except NoVocabulary as error:
+        return str(error)
 
 
 def _by_turns(texts: list[str]) -> Iterator[str]:

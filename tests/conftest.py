@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -74,7 +73,6 @@ def gpt2_reference(gpt2_file: Path):
     """Hugging Face's Tokenizer, loaded by its own code; special tokens are text to it."""
     tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
     if gpt2_file.suffix == ".tiktoken":
-        sys.path.insert(0, str(REPOSITORY / "tools"))
         from bench.texts.reference import load_gpt2
 
         return load_gpt2(gpt2_file)

@@ -165,7 +165,7 @@ stream_all(const struct tok_vocab *v, struct tok_cache *c, struct input cuts, co
 		all.produced += one.produced;
 		all.consumed = at;
 		all.status = one.status;
-		all.why = one.why;
+		all.error = one.error;
 		if (one.status == TOK_BAD || (one.status == TOK_OK && last))
 			return all;
 		MUST(one.status != TOK_MORE || one.consumed > 0 || one.produced > 0 || piece == 0 ||
@@ -252,7 +252,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MUST(want.status != TOK_MORE);
 	for (int with_cache = 0; with_cache < 2; with_cache++) {
 		got = stream_all(v, with_cache ? cache[which] : NULL, cuts, text, n, flags, ids);
-		MUST(got.status == want.status && got.why == want.why);
+		MUST(got.status == want.status && got.error == want.error);
 		if (want.status != TOK_OK)
 			continue; /* how many come before the fault depends on the cuts */
 		MUST(got.consumed == n && got.produced == want.produced);

@@ -24,7 +24,7 @@ def class_by_borders(split, c: str) -> str:
 
 def test_classes_equal_the_reference_for_every_code_point(gpt2_file):
     got = subprocess.run(
-        [BUILD / "tests/core/dump_classes", gpt2_file], check=True, capture_output=True
+        [BUILD / "tests/unit/tokenizer/dump_classes", gpt2_file], check=True, capture_output=True
     ).stdout
     assert len(got) == 0x110000
     split = ByteLevel(add_prefix_space=False).pre_tokenize_str

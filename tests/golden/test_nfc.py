@@ -2,7 +2,8 @@
 """Form C in pieces equals the reference's, for every character, pair, and random sequences.
 
 Python's unicodedata gives a second opinion on characters that the reference's tables have as well.
-tests/core/dump_nfc cuts each text in many ways, short ones in every way, and says if that matters.
+tests/unit/tokenizer/dump_nfc cuts each text in many ways, short ones in every way, and says if
+that matters.
 """
 
 import os
@@ -29,7 +30,7 @@ def ours(texts: list[str]) -> list[str]:
     encoded = [t.encode() for t in texts]
     texts_in = b"".join(struct.pack("=I", len(e)) + e for e in encoded)
     out = subprocess.run(
-        [BUILD / "tests/core/dump_nfc"], input=texts_in, check=True, capture_output=True
+        [BUILD / "tests/unit/tokenizer/dump_nfc"], input=texts_in, check=True, capture_output=True
     ).stdout
     results, at = [], 0
     for _ in texts:

@@ -4,21 +4,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "python"))  # samples.py
-
-from netlab import NO_HUGE, Appliance, NetLab, free_huge_bytes, huge_pages, why_not
+from netlab import NO_HUGE, NetAppliance, NetLab, free_huge_bytes, huge_pages, why_not
 
 # With a sanitizer it is our code that is looked at, not a driver's: one will do.
 KINDS = ("af_xdp",) if "TESTS_SANITIZED" in os.environ else ("af_xdp", "af_packet", "no-huge")
 
-Start = Callable[..., Appliance]
+Start = Callable[..., NetAppliance]
 
 
 def pytest_report_header() -> str:
@@ -49,8 +45,8 @@ def start(lab: NetLab, huge: list[str] | None, gpt2_file: Path, tmp_path: Path) 
     memory = NO_HUGE if huge is None else huge
     with ExitStack() as stack:
 
-        def start(*args: str) -> Appliance:
-            appliance = Appliance(
+        def start(*args: str) -> NetAppliance:
+            appliance = NetAppliance(
                 lab, gpt2_file, tmp_path, driver="net_af_packet", memory=memory, args=args
             )
             return stack.enter_context(appliance)
@@ -65,12 +61,12 @@ def appliance(
     huge: list[str] | None,
     gpt2_file: Path,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Appliance]:
+) -> Iterator[NetAppliance]:
     """One appliance for all tests of a module, on each driver; the last without huge pages."""
     if request.param == "no-huge" and huge is None:
         pytest.skip("not enough huge pages are free: the other runs are without them already")
     memory = NO_HUGE if huge is None or request.param == "no-huge" else huge
     driver = "net_af_packet" if request.param == "af_packet" else "net_af_xdp"
     folder = tmp_path_factory.mktemp("tokd")
-    with Appliance(lab, gpt2_file, folder, driver=driver, memory=memory, args=()) as appliance:
+    with NetAppliance(lab, gpt2_file, folder, driver=driver, memory=memory, args=()) as appliance:
         yield appliance

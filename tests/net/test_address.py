@@ -14,8 +14,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from bench.programs import DPDK_TOKD
 from dpdk_tokd import Client, Tokenizer
-from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, Appliance, NetLab, binary, why_not
+from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, why_not
 from raw_client import RawStream
 from test_drivers import CPUS, forwarder, needs_testpmd, refused_at_start, run
 
@@ -23,7 +24,7 @@ TEXT = ("Which address? Die erste: naïve café, 東京, 123456. " * 100).encode
 BOTH = (f"{SERVER_IP}/24", f"{SERVER_IP6}/64")
 TEXT_PORT = 9001
 
-Serve = Callable[..., Appliance]
+Serve = Callable[..., NetAppliance]
 
 
 @pytest.fixture(scope="module")
@@ -42,11 +43,11 @@ def serve(gpt2_file: Path, tmp_path: Path) -> Iterator[Serve]:
             *args: str,
             devargs: str | None = None,
             lcores: str | None = None,
-        ) -> Appliance:
+        ) -> NetAppliance:
             folder = tmp_path / f"{len(list(tmp_path.iterdir()))}"
             folder.mkdir()
             return stack.enter_context(
-                Appliance(
+                NetAppliance(
                     lab, gpt2_file, folder, driver=driver, memory=NO_HUGE, args=args, ip=None,
                     devargs=devargs, lcores=lcores,
                 )
@@ -110,8 +111,8 @@ def test_addresses_of_an_interface_under_af_xdp(lab2, serve, want):
     assert (info["ip"], info["ip6"]) == (SERVER_IP, SERVER_IP6)
     assert (info["address_from"], info["interface"]) == ("interface", lab2.server_if)
     assert info["arp_and_ping_by"] == "dpdk-tokd"
-    assert f"served is {SERVER_IP} {SERVER_IP6}, as {lab2.server_if} has it" in appliance.log()
-    assert "the kernel no longer receives what comes to the 1 queue(s) of" in appliance.log()
+    assert f"served is {SERVER_IP} {SERVER_IP6}, as {lab2.server_if} has it" in appliance.said()
+    assert "the kernel no longer receives what comes to the 1 queue(s) of" in appliance.said()
     for host in (SERVER_IP, SERVER_IP6):
         check_text(lab2, host, want)
         assert " 0% packet loss" in ping(lab2, host)
@@ -128,7 +129,7 @@ def test_addresses_of_an_interface_that_the_kernel_shares(lab2, serve, want, dri
     info = appliance.telemetry("/tokd/info")
     assert (info["ip"], info["ip6"]) == (SERVER_IP, SERVER_IP6)
     assert info["arp_and_ping_by"] == "kernel"
-    assert "no longer receives" not in appliance.log()
+    assert "no longer receives" not in appliance.said()
     before = unreachables()
     for host in (SERVER_IP, SERVER_IP6):
         check_text(lab2, host, want)
@@ -166,7 +167,7 @@ def test_an_address_by_option_is_served_as_it_always_was(lab2, serve, want):
     before = unreachables()
     with lab2.call(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) as s:
         s.sendto(b"no text", (SERVER_IP, 9000))
-        appliance.wait_for(lambda c: c["rx_packets"] > 0)
+        appliance.wait_counters(lambda c: c["rx_packets"] > 0)
         time.sleep(0.1)
     assert unreachables() > before
 
@@ -228,7 +229,7 @@ def test_a_tap_is_served_beside_the_kernel_at_its_other_end(serve, want):
         ours = mac[:5] + bytes([mac[5] ^ 1])
         info = appliance.telemetry("/tokd/info")
         assert (info["ip6"], info["address_from"]) == (link_local(ours), "mac")
-        assert f"clients add their interface, as in {info['ip6']}%{name}" in appliance.log()
+        assert f"clients add their interface, as in {info['ip6']}%{name}" in appliance.said()
         run("ip", "link", "set", name, "netns", lab.namespace)
         inside = ("ip", "netns", "exec", lab.namespace)
         run(*inside, "sysctl", "-qw", f"net.ipv6.conf.{name}.accept_dad=0")
@@ -307,7 +308,7 @@ def test_the_command_for_a_tap_that_no_port_is_answered_with_works(gpt2_file, tm
         pytest.skip(reason)
     own = ["--no-huge", "-m", "512", "--file-prefix", f"pytaddr{CPUS[-1]}"]
     eal = ["-l", str(CPUS[-1]), "--no-pci", *own]
-    command = [str(binary()), *eal, "--", "--vocab", str(gpt2_file)]
+    command = [str(DPDK_TOKD), *eal, "--", "--vocab", str(gpt2_file)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     said = done.stdout + done.stderr
@@ -317,7 +318,7 @@ def test_the_command_for_a_tap_that_no_port_is_answered_with_works(gpt2_file, tm
     program, *pasted = shlex.split(line[line.index("dpdk-tokd -l") :])
     assert program == "dpdk-tokd"
     process = subprocess.Popen(
-        [str(binary()), *own, *pasted, "--socket", str(tmp_path / "socket")],
+        [str(DPDK_TOKD), *own, *pasted, "--socket", str(tmp_path / "socket")],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

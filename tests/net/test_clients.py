@@ -12,9 +12,10 @@ from collections.abc import Awaitable, Callable
 
 import numpy as np
 import pytest
+from bench.programs import TOKD_CLIENT
 from dpdk_tokd import AsyncClient, Client
 from faulty_wire import Faults, FaultyWire
-from netlab import SERVER_IP, binary
+from netlab import SERVER_IP
 from samples import documents, random_unicode
 
 USUAL = Faults(drop=0.02, double=0.01, reorder=0.02)
@@ -101,7 +102,7 @@ def test_a_clean_link_needs_few_packets_twice(lab, appliance, gpt2, kind):
 
 
 def test_the_tool_with_a_text_a_line(lab, wire_port, texts):
-    tool = binary().parent.parent / "app" / "tokd-client"
+    tool = TOKD_CLIENT
     if not tool.is_file():
         pytest.skip(f"{tool} is not built")
     host, port = wire_port
@@ -116,7 +117,7 @@ def test_the_tool_with_a_text_a_line(lab, wire_port, texts):
 
 
 def test_the_tool_prints_ids_of_a_whole_text(lab, appliance, gpt2):
-    tool = binary().parent.parent / "app" / "tokd-client"
+    tool = TOKD_CLIENT
     if not tool.is_file():
         pytest.skip(f"{tool} is not built")
     for options in ([], ["--stream"]):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Each driver of the data path that a machine without a NIC can run, with the real appliance.
 
-net_af_xdp and net_af_packet serve all other tests of this folder; net_ring those in tests/app.
+net_af_xdp and net_af_packet serve all other tests of this folder; net_ring those in tests/unit/app.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from bench.process import NotReady
 from dpdk_tokd import RingReader, Tokenizer
 from memif_peer import MemifPeer
-from netlab import NO_HUGE, Appliance, NetLab, why_not
+from netlab import NO_HUGE, NetAppliance, NetLab, why_not
 from raw_client import RawStream, frame
 
 CPUS = sorted(os.sched_getaffinity(0))
@@ -47,7 +48,7 @@ def serve_text(lab: NetLab, want: list[int], cuts: list[int] | None = None) -> N
         assert stream.id_list() == want
 
 
-def check_replies(appliance: Appliance, *, in_place: bool) -> None:
+def check_replies(appliance: NetAppliance, *, in_place: bool) -> None:
     """Ids of long replies came from the token ring itself, or none did."""
     counters = appliance.counters()
     assert (counters["reply_zero_copy_bytes"] > 0) == in_place
@@ -62,16 +63,16 @@ def run(*command: str) -> None:
 
 
 def test_null_receives_and_drops(own_lab, gpt2_file, tmp_path):
-    with Appliance(
+    with NetAppliance(
         own_lab, gpt2_file, tmp_path, driver="net_null", memory=NO_HUGE, args=(), devargs=""
     ) as appliance:
-        appliance.wait_for(lambda c: c["rx_packets"] > 1000 and c["drop_ether"] > 1000)
+        appliance.wait_counters(lambda c: c["rx_packets"] > 1000 and c["drop_ether"] > 1000)
         assert appliance.stop() == 0
 
 
 def test_ring_gives_back_what_is_sent_and_nothing_loops(own_lab, gpt2_file, tmp_path):
     """A net_ring port receives what it sends: an answer must never be answered."""
-    with Appliance(
+    with NetAppliance(
         own_lab, gpt2_file, tmp_path, driver="net_ring", memory=NO_HUGE, args=(), devargs=""
     ) as appliance:
         time.sleep(0.2)
@@ -82,7 +83,7 @@ def test_ring_gives_back_what_is_sent_and_nothing_loops(own_lab, gpt2_file, tmp_
 def test_tap(own_lab, want, gpt2_file, tmp_path):
     """The kernel's end of a tap, put into the namespace, is the client."""
     name = f"{own_lab.namespace}t"
-    with Appliance(
+    with NetAppliance(
         own_lab,
         gpt2_file,
         tmp_path,
@@ -103,7 +104,7 @@ def test_tap(own_lab, want, gpt2_file, tmp_path):
 
 def test_af_xdp_sends_copies(own_lab, want, gpt2_file, tmp_path):
     """It takes no packet of several segments."""
-    with Appliance(
+    with NetAppliance(
         own_lab,
         gpt2_file,
         tmp_path,
@@ -118,7 +119,7 @@ def test_af_xdp_sends_copies(own_lab, want, gpt2_file, tmp_path):
 
 @pytest.mark.parametrize("least", ["64", "0"])
 def test_replies_of_af_packet_are_in_place_if_asked(own_lab, want, gpt2_file, tmp_path, least):
-    with Appliance(
+    with NetAppliance(
         own_lab,
         gpt2_file,
         tmp_path,
@@ -136,7 +137,7 @@ def test_jumbo_frames_on_af_packet(own_lab, want, gpt2_file, tmp_path):
     run("ip", "link", "set", own_lab.server_if, "mtu", "9000")
     run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "9000")
     try:
-        with Appliance(
+        with NetAppliance(
             own_lab,
             gpt2_file,
             tmp_path,
@@ -168,7 +169,7 @@ def mtu(own_lab) -> Iterator[Callable[[str], int]]:
 
 def test_an_mtu_is_set_by_af_xdp_on_its_interface(own_lab, want, gpt2_file, tmp_path, mtu):
     run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "3000")
-    with Appliance(
+    with NetAppliance(
         own_lab,
         gpt2_file,
         tmp_path,
@@ -207,7 +208,7 @@ def test_an_mtu_is_set_by_others_as_far_as_they_go(own_lab, gpt2_file, tmp_path,
     most = 1500 if driver == "net_af_packet" else 1504  # in DPDK 22.11
     common = {"driver": driver, "memory": NO_HUGE, "devargs": f"iface={name}"}
     args = ("--mtu", "1492")
-    with Appliance(own_lab, gpt2_file, tmp_path, args=args, **common) as appliance:
+    with NetAppliance(own_lab, gpt2_file, tmp_path, args=args, **common) as appliance:
         assert mtu(name) == 1492
         assert appliance.stop() == 0
     log = refused_at_start(own_lab, gpt2_file, tmp_path, args=("--mtu", "9000"), **common)
@@ -217,7 +218,7 @@ def test_an_mtu_is_set_by_others_as_far_as_they_go(own_lab, gpt2_file, tmp_path,
 @pytest.mark.skipif(len(CPUS) < 2, reason="two workers need two CPUs")
 def test_two_workers_on_two_queues_of_af_packet(own_lab, want, gpt2_file, tmp_path):
     """PACKET_FANOUT_HASH spreads by flow: a stream stays on its worker, and both have some."""
-    with Appliance(
+    with NetAppliance(
         own_lab,
         gpt2_file,
         tmp_path,
@@ -250,11 +251,10 @@ def write_capture(path: Path, frames: list[bytes]) -> None:
 
 def refused_at_start(*appliance_args, **appliance_options) -> str:
     """The log of an appliance that is not ready, but ends with exit code 1."""
-    appliance = Appliance(*appliance_args, **appliance_options)
-    with pytest.raises(RuntimeError, match="is not ready"), appliance:
+    appliance = NetAppliance(*appliance_args, **appliance_options)
+    with pytest.raises(NotReady, match="ended with 1"), appliance:
         pass
-    assert not appliance.running
-    return appliance.log()
+    return appliance.said()
 
 
 def test_more_queues_of_af_packet_than_workers_are_refused(own_lab, gpt2_file, tmp_path):
@@ -294,7 +294,7 @@ def test_channels_without_a_worker_are_warned_of(gpt2_file, tmp_path):
         pytest.skip(reason)
     with (
         NetLab(rx_queues=2) as lab,
-        Appliance(
+        NetAppliance(
             lab,
             gpt2_file,
             tmp_path,
@@ -306,9 +306,9 @@ def test_channels_without_a_worker_are_warned_of(gpt2_file, tmp_path):
     ):
         assert (
             f"{lab.server_if} spreads packets over 2 channels, of which 1 are polled"
-            in appliance.log()
+            in appliance.said()
         )
-        assert f"ethtool -L {lab.server_if} rx 1" in appliance.log()
+        assert f"ethtool -L {lab.server_if} rx 1" in appliance.said()
 
 
 def test_a_capture_is_replayed_without_a_client(own_lab, want, gpt2_file, tmp_path):
@@ -320,7 +320,7 @@ def test_a_capture_is_replayed_without_a_client(own_lab, want, gpt2_file, tmp_pa
     write_capture(capture, [frame(own_lab, packet) for packet in packets])
     mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
     with (
-        Appliance(
+        NetAppliance(
             own_lab,
             gpt2_file,
             tmp_path,
@@ -384,7 +384,7 @@ def test_memif(own_lab, want, gpt2_file, tmp_path):
     # What crosses testpmd keeps its addresses: the appliance takes those of the veth.
     mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
     with (
-        Appliance(
+        NetAppliance(
             own_lab,
             gpt2_file,
             tmp_path,
@@ -421,7 +421,7 @@ def test_virtio_user(own_lab, huge, want, gpt2_file, tmp_path):
             f"net_vhost0,iface={socket}",
             tmp_path / "testpmd.log",
         ),
-        Appliance(
+        NetAppliance(
             own_lab,
             gpt2_file,
             tmp_path,
@@ -444,7 +444,7 @@ def test_memif_peers_may_go_while_the_worker_is_off_its_cpu(gpt2_file, tmp_path)
     spin = f"import os\nos.sched_setaffinity(0, {{{cpu}}})\nwhile True: pass"
     with ExitStack() as stack:
         appliance = stack.enter_context(
-            Appliance(
+            NetAppliance(
                 None, gpt2_file, tmp_path, driver="net_memif", memory=NO_HUGE, args=(),
                 lcores=str(cpu), devargs=f"role=server,socket={sock},socket-abstract=no",
             )

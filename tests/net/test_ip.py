@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from dpdk_tokd import Client, Tokenizer
-from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, Appliance, NetLab, why_not
+from netlab import NO_HUGE, SERVER_IP, SERVER_IP6, NetAppliance, NetLab, why_not
 from raw_client import RawStream, frame, send_frames
 
 VLAN = 42
@@ -32,11 +32,11 @@ def dual(
     lab6: NetLab,
     gpt2_file: Path,
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Appliance]:
+) -> Iterator[NetAppliance]:
     """An appliance that serves both families."""
     args = ("--ip6", SERVER_IP6)
     folder = tmp_path_factory.mktemp("tokd")
-    with Appliance(
+    with NetAppliance(
         lab6, gpt2_file, folder, driver=request.param, memory=NO_HUGE, args=args
     ) as appliance:
         yield appliance
@@ -118,14 +118,16 @@ def test_a_vlan_is_served_and_no_other(lab6, gpt2_file, tmp_path, driver):
     """Frames by hand: not every kernel has VLAN interfaces."""
     args = ("--vlan", str(VLAN))
     with (
-        Appliance(lab6, gpt2_file, tmp_path, driver=driver, memory=NO_HUGE, args=args) as appliance,
+        NetAppliance(
+            lab6, gpt2_file, tmp_path, driver=driver, memory=NO_HUGE, args=args
+        ) as appliance,
         RawStream(lab6) as stream,
     ):
         plain = frame(lab6, stream.packets(b"hello")[0])
         send_frames(lab6, plain, with_tag(plain, VLAN + 1))
-        appliance.wait_for(lambda c: c["drop_vlan"] >= 2)
+        appliance.wait_counters(lambda c: c["drop_vlan"] >= 2)
         send_frames(lab6, with_tag(plain, VLAN))
-        appliance.wait_for(lambda c: c["streams_done"] == 1 and c["tx_packets"] == 1)
+        appliance.wait_counters(lambda c: c["streams_done"] == 1 and c["tx_packets"] == 1)
 
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
@@ -135,7 +137,7 @@ def test_netcat_is_a_client(lab6, gpt2_file, tmp_path, host):
     text = "naïve café\nsecond line\n".encode()
     if shutil.which("nc") is None:
         pytest.skip("no nc: apt-get install netcat-openbsd")
-    with Appliance(lab6, gpt2_file, tmp_path, driver="net_af_xdp", memory=NO_HUGE, args=args):
+    with NetAppliance(lab6, gpt2_file, tmp_path, driver="net_af_xdp", memory=NO_HUGE, args=args):
         answer = subprocess.run(
             ["ip", "netns", "exec", lab6.namespace, "nc", "-u", "-w", "1", host, "9001"],
             input=text,

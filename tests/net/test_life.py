@@ -46,7 +46,7 @@ def test_full_stream_table_refuses_and_the_client_tries_again(lab, start, gpt2):
         for _ in range(4):
             stream = stack.enter_context(RawStream(lab))
             stream.send(stream.data(b"never ends", packet=0, flags=wire.F_FIRST))
-        appliance.wait_for(lambda c: c["streams_opened"] == 4)
+        appliance.wait_counters(lambda c: c["streams_opened"] == 4)
         with lab.call(lambda: Client(SERVER_IP)) as client:
             assert client.tokenize("a third").tolist() == gpt2.encode("a third").tolist()
             assert client.resends > 0
@@ -86,9 +86,9 @@ def test_signal_drains_and_prints_counts(lab, start, gpt2, number):
     with RawStream(lab) as stream, RawStream(lab) as late:
         packets = stream.packets(text + rest, [len(text)])
         stream.send(packets[0])
-        appliance.wait_for(lambda c: c["streams_opened"] == 1)
-        appliance.signal(number)
-        while "draining" not in appliance.log():
+        appliance.wait_counters(lambda c: c["streams_opened"] == 1)
+        appliance.send_signal(number)
+        while "draining" not in appliance.said():
             time.sleep(0.01)
         late.send(*late.packets(b"too late"))
         rep = late.reply()
@@ -96,8 +96,8 @@ def test_signal_drains_and_prints_counts(lab, start, gpt2, number):
         assert appliance.running
         stream.finish(packets)
         assert stream.id_list() == gpt2.encode(text + rest).tolist()
-    assert appliance._process.wait(10) == 0
-    log = appliance.log()
+    assert appliance.wait(10) == 0
+    log = appliance.said()
     for counter, value in (("streams_done", 1), ("drop_shutdown", 1), ("ids", len(stream.ids))):
         assert f"{counter} {value} " in " ".join(log.split()) + " ", log
 
@@ -106,7 +106,7 @@ def test_signal_does_not_wait_for_texts_that_never_end(lab, start):
     appliance = start("--drain", "300")
     with RingReader(appliance.socket, timeout=5) as reader, RawStream(lab) as stream:
         stream.send(stream.data(b"never ends", packet=0, flags=wire.F_FIRST))
-        appliance.wait_for(lambda c: c["streams_opened"] == 1)
+        appliance.wait_counters(lambda c: c["streams_opened"] == 1)
         assert appliance.stop() == 0
         rep = stream.replies()[-1]
         assert rep.flags & wire.F_FAIL and rep.reason == Reason.SHUTDOWN

@@ -9,19 +9,16 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
-from netlab import NO_HUGE, SERVER_IP, Appliance, NetLab, binary, why_not
+from bench.programs import TOKD_LOAD_DPDK
+from netlab import NO_HUGE, SERVER_IP, NetAppliance, NetLab, why_not
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tools"))
 CPUS = sorted(os.sched_getaffinity(0))
-LOAD = binary().parents[1] / "app" / "tokd-load-dpdk"
 TEXTS = [
     "One packet.",
     "",
@@ -57,13 +54,15 @@ def lab() -> Iterator[NetLab]:
 
 
 @pytest.fixture(scope="module", params=["many streams"])
-def appliance(request: pytest.FixtureRequest, gpt2_file: Path, folder: Path) -> Iterator[Appliance]:
+def appliance(
+    request: pytest.FixtureRequest, gpt2_file: Path, folder: Path
+) -> Iterator[NetAppliance]:
     """With room for many texts, or for one: then each new one makes it forget the one before. Over
     net_memif, or a veth pair."""
     if reason := why_not():
         pytest.skip(reason)
     xdp = request.param == "af_xdp"
-    with Appliance(
+    with NetAppliance(
         request.getfixturevalue("lab") if xdp else None,
         gpt2_file,
         folder,
@@ -76,7 +75,9 @@ def appliance(request: pytest.FixtureRequest, gpt2_file: Path, folder: Path) -> 
 
 
 @pytest.fixture
-def load(request: pytest.FixtureRequest, appliance: Appliance, folder: Path, gpt2_reference) -> Run:
+def load(
+    request: pytest.FixtureRequest, appliance: NetAppliance, folder: Path, gpt2_reference
+) -> Run:
     from bench.texts.slices import Slice, write
 
     device, inside = f"net_memif0,role=client,socket={folder / 'memif.sock'},socket-abstract=no", []
@@ -103,7 +104,7 @@ def load(request: pytest.FixtureRequest, appliance: Appliance, folder: Path, gpt
         own += ["--slices", str(folder / "texts.bin"), "--ring", appliance.socket]
         own += ["--out", str(out), "--report", str(report)]
         done = subprocess.run(
-            [*inside, str(LOAD), *eal, "--no-telemetry", "--vdev", device, "--", *own, *options],
+            [*inside, str(TOKD_LOAD_DPDK), *eal, "--no-telemetry", "--vdev", device, "--", *own, *options],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             text=True, check=False, timeout=120,
         )  # fmt: skip
@@ -219,14 +220,14 @@ NEEDED = ("--connect", "10.0.0.1:9000", "--source", "10.0.0.2:65000", "--slices"
     ],
 )
 def test_a_bad_option_is_named(options, complaint):
-    done = subprocess.run([LOAD, *options], capture_output=True, text=True, check=False)
+    done = subprocess.run([TOKD_LOAD_DPDK, *options], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert complaint in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 
 def test_ports_beyond_the_last_are_refused():
-    command = [LOAD, "--", *NEEDED, "--clients", "600"]
+    command = [TOKD_LOAD_DPDK, "--", *NEEDED, "--clients", "600"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "--clients 600: their ports from 65000 on would pass 65535" in done.stderr

@@ -61,7 +61,7 @@ def test_full_ring_is_not_waited_for(lab, start, gpt2):
         client = threading.Thread(target=tokenize)
         holder.start()
         client.start()
-        appliance.wait_for(lambda c: c["drop_ring_full"] > 0)
+        appliance.wait_counters(lambda c: c["drop_ring_full"] > 0)
         ping = ("ip", "netns", "exec", lab.namespace, "ping", "-c", "3", "-i", "0.2", "-W", "2")
         subprocess.run([*ping, SERVER_IP], check=True, capture_output=True, timeout=10)
         with RawStream(lab) as other:
@@ -96,9 +96,9 @@ def test_lost_window_update_is_asked_for(lab, start, gpt2):
             request = threading.Thread(target=lambda: got.append(client.tokenize(text).tolist()))
             got: list[list[int]] = []
             request.start()
-            appliance.wait_for(lambda c: c["drop_ring_full"] > 0)
+            appliance.wait_counters(lambda c: c["drop_ring_full"] > 0)
             asked = appliance.counters()["rx_packets"]
-            appliance.wait_for(lambda c: c["rx_packets"] > asked + 3)  # and finds no room
+            appliance.wait_counters(lambda c: c["rx_packets"] > asked + 3)  # and finds no room
             full.set()
             holder.join()
             reader.close()  # all is free, and no packet says so
@@ -141,7 +141,7 @@ def test_client_that_never_acknowledges_holds_nobody_up(lab, start, gpt2):
         rep = fill(silent, text, cut=100)  # a record each
         beyond = silent.packets(text, list(range(100, len(text), 100)))[rep.ack]
         silent.send(beyond)  # it does not care
-        appliance.wait_for(lambda c: c["drop_reply_window"] > 0)
+        appliance.wait_counters(lambda c: c["drop_reply_window"] > 0)
         served(lab, gpt2, documents())  # many times the ring
         # And when it does, it gets all there is for it, from the side store.
         ack = 0

@@ -36,7 +36,7 @@ def counted(appliance):
     def as_wanted(now: dict[str, int]) -> bool:
         return {k: v for k, v in rise(now).items() if v} == {k: v for k, v in wanted.items() if v}
 
-    appliance.wait_for(as_wanted, 3.0)
+    appliance.wait_counters(as_wanted, 3.0)
 
 
 @pytest.fixture
@@ -247,4 +247,4 @@ def test_frame_cut_short_does_no_harm(lab, stream, appliance, n):
     def dropped(now: dict[str, int]) -> bool:
         return sum(now[k] - before[k] for k in now if is_drop(k)) == 1
 
-    appliance.wait_for(dropped, 3.0)
+    appliance.wait_counters(dropped, 3.0)

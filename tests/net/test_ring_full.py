@@ -75,4 +75,4 @@ def test_reader_that_dies_does_not_hold_the_ring(lab, start, gpt2):
         reader.kill()
     with lab.call(lambda: Client(SERVER_IP)) as client:
         assert client.tokenize(documents()).tolist() == gpt2.encode(documents()).tolist()
-    appliance.wait_for(lambda c: c["readers_detached"] == 1)
+    appliance.wait_counters(lambda c: c["readers_detached"] == 1)

@@ -9,14 +9,14 @@ import sys
 import threading
 import time
 
-import netlab
 import pytest
+from bench.programs import DPDK_TOKD
 from dpdk_tokd import Client, RingReader, wire
 from netlab import SERVER_IP
 from raw_client import RawStream
 from samples import documents
 
-TAIL = netlab.binary().parent.parent / "app/tokd-tail"
+TAIL = DPDK_TOKD.with_name("tokd-tail")
 
 # Holds the first range it gets, until it is killed.
 HOLDER = """
@@ -134,7 +134,7 @@ def test_reader_killed_while_it_holds_a_view_frees_the_ring(lab, start, gpt2):
 
         def kill() -> None:
             assert holder.stdout.readline().startswith("holds")
-            appliance.wait_for(lambda c: c["drop_ring_full"] > 0)
+            appliance.wait_counters(lambda c: c["drop_ring_full"] > 0)
             holder.send_signal(signal.SIGKILL)
             killed.append(True)
 
@@ -160,7 +160,7 @@ def test_reader_that_starts_anew_sees_what_comes_from_then_on(lab, start, gpt2):
                     if r.last:
                         break
             assert got == gpt2.encode(text).tolist()
-    appliance.wait_for(lambda c: c["readers_detached"] == 3)
+    appliance.wait_counters(lambda c: c["readers_detached"] == 3)
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
@@ -173,14 +173,16 @@ def test_restart_in_the_middle_of_a_stream(lab, start, gpt2, number):
             stream.send(stream.data(begun, packet=0, flags=wire.F_FIRST))
             r = next(reader)
             assert r.starts and not r.last and r.instance == old
-            first.signal(number)
-            first._process.wait(20)
+            first.send_signal(number)
+            first.wait(20)
         got = []
         while (r := reader.poll()) is not None or reader.attached:
             if r is not None:
                 got.append((r.stream_id, r.aborted))
         second = start()
-        second.wait_for(lambda c: c["readers_attached"] == 1 if reader.poll() is None else False)
+        second.wait_counters(
+            lambda c: c["readers_attached"] == 1 if reader.poll() is None else False
+        )
         with lab.call(lambda: Client(SERVER_IP)) as client:
             client.tokenize("after")
         after = next(reader)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import debian
+import guest_tokd_host
 import programs
 import pytest
-import tokd_host
 from dpdk_tokd import Client
 from guest import IOMMU, Guest, why_not
 from initramfs import GUEST, Initramfs
@@ -64,7 +64,7 @@ def archive(arch: str, gpt2_file: Path, path: Path) -> Path:
     made.module("virtio_pci", "virtio_net", "vfio_iommu_type1", "vfio_pci")
     made.file(f"boot/{debian.config(root).name}", debian.config(root).read_bytes(), 0o644)
     built.add_appliance(made)
-    tokd_host.add(
+    guest_tokd_host.add(
         made,
         root,
         [*built.libraries, *root.glob("usr/lib/*-linux-gnu"), *root.glob("lib/*-linux-gnu")],

@@ -37,7 +37,7 @@ MODULES = (
     "ib_uverbs",
     "rdma_rxe",
 )
-PROGRAMS = ("app/tokd-gpu", "tests/gpu_sink/holder", "tests/gpu_sink/verbs_pair")
+PROGRAMS = ("app/tokd-gpu", "tests/unit/gpu/sink/holder", "tests/unit/gpu/transport/verbs_pair")
 DRIVERS = ("librte_bus_vdev", "librte_mempool_ring", "librte_net_af_packet")
 
 

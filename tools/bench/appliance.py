@@ -41,7 +41,17 @@ def on_captures(captures: Sequence[Path]) -> str:
     return ",".join(["net_pcap0", *(f"rx_pcap={path}" for path in captures)])
 
 
-class Appliance(Process):
+class DpdkTokd(Process):
+    """dpdk-tokd with these options of EAL's and its own, as started: ready or not."""
+
+    def __init__(
+        self, log: Path, eal: Sequence[str], own: Sequence[str | Path], **env: str
+    ) -> None:
+        command = [*ENDS_WITH_US, str(DPDK_TOKD), "--no-pci", *eal, "--", *map(str, own)]
+        super().__init__("dpdk-tokd", command, log, **env)
+
+
+class Appliance(DpdkTokd):
     """dpdk-tokd that is ready, with worker i on cpus[i]; its files are in `folder`."""
 
     driver: str
@@ -64,13 +74,10 @@ class Appliance(Process):
         self.telemetry = folder / "dpdk"  # in a folder of its own, not in /run
         shutil.rmtree(self.telemetry, ignore_errors=True)
         memory = ["--no-shconf", "--no-huge", "-m", str(MEMORY + MEMORY_EACH * len(cpus))]
-        eal = ["--lcores", ",".join(f"{i}@{cpu}" for i, cpu in enumerate(cpus)), "--no-pci"]
+        eal = ["--lcores", ",".join(f"{i}@{cpu}" for i, cpu in enumerate(cpus))]
         eal += [f"--vdev={device}", *(HUGE if huge_pages else memory)]
-        own = ["--ip", ip, "--vocab", str(vocab), "--socket", str(self.socket), *more]
-        command = [*ENDS_WITH_US, str(DPDK_TOKD), *eal, "--", *own]
-        super().__init__(
-            "dpdk-tokd", command, folder / "dpdk-tokd.log", RUNTIME_DIRECTORY=str(folder)
-        )
+        own = ["--ip", ip, "--vocab", vocab, "--socket", self.socket, *more]
+        super().__init__(folder / "dpdk-tokd.log", eal, own, RUNTIME_DIRECTORY=str(folder))
         self.ready = self.wait_ready(READY_S)
 
 

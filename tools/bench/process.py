@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Programs that run beside the demo, stand still while it is another's turn, and end with it."""
+"""Programs that run beside the demo or a test, stand still while asked to, and end with it."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 POLL_S = 0.02
-STOP_S = 10.0
+STOP_S = 20.0
 # In front of a command: it ends when this process does, however that ends.
 ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
 
@@ -38,14 +38,23 @@ class Process:
     def pid(self) -> int:
         return self._child.pid
 
+    @property
+    def running(self) -> bool:
+        return self._child.poll() is None
+
+    def said(self) -> str:
+        """All that it printed."""
+        return self.log.read_text(errors="replace")
+
     def wait_for(self, text: str, timeout_s: float) -> str:
         """The line of its output with `text` in it, once it is there."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
-            for line in self.log.read_text(errors="replace").splitlines():
+            running = self.running  # before its output is read: its last line counts
+            for line in self.said().splitlines(keepends=True):
                 if text in line:
-                    return line
-            if self._child.poll() is not None:
+                    return line.rstrip("\n")
+            if not running:
                 raise NotReady(f"{self.name} ended with {self._child.returncode}:\n{self.tail()}")
             time.sleep(POLL_S)
         raise NotReady(f"{self.name} was not ready after {timeout_s:.0f} s:\n{self.tail()}")
@@ -59,16 +68,15 @@ class Process:
             raise
 
     def tail(self, lines: int = 12) -> str:
-        said = self.log.read_text(errors="replace").splitlines()
-        return "\n".join(f"    {line}" for line in said[-lines:])
+        return "\n".join(f"    {line}" for line in self.said().splitlines()[-lines:])
 
     def pause(self) -> None:
         """Takes no CPU time from here on, until it goes on."""
-        self._child.send_signal(signal.SIGSTOP)
+        self.send_signal(signal.SIGSTOP)
         self._paused = True
 
     def go_on(self) -> None:
-        self._child.send_signal(signal.SIGCONT)
+        self.send_signal(signal.SIGCONT)
         self._paused = False
 
     def wait(self, timeout_s: float) -> int | None:
@@ -78,16 +86,19 @@ class Process:
         except subprocess.TimeoutExpired:
             return None
 
-    def stop(self) -> int:
+    def send_signal(self, number: int) -> None:
+        self._child.send_signal(number)
+
+    def stop(self, number: int = signal.SIGTERM) -> int:
         """Ask it to end, and see to it. Its exit code."""
-        if self._child.poll() is None:
-            self._child.terminate()
+        if self.running:
+            self.send_signal(number)
             if self._paused:
                 self.go_on()
             try:
                 self.wait(STOP_S)
             finally:
-                if self._child.poll() is None:
+                if self.running:
                     self._child.kill()
         return self._child.wait()
 

@@ -94,7 +94,7 @@ class Agent(Process):
 
 
 class Poster(Process):
-    """tests/gpu_sink/poster.c."""
+    """tests/unit/gpu/sink/poster.c."""
 
     def __init__(self, run: Run, agent: Agent, instance: int) -> None:
         words = [run.build.program("poster"), agent.ring, 0, instance]

@@ -22,9 +22,9 @@ ROOT = Path(__file__).resolve().parents[3]
 
 # Where sources and headers are. Files are found by name below these folders, so that moving one within
 # them changes nothing here.
-SOURCES = ("lib/gpu_sink", "lib/notify", "lib/options", "app/tokd-gpu", "tests/gpu_device", "tests/gpu_sink")
+SOURCES = ("lib/gpu_sink", "lib/notify", "lib/options", "app/tokd-gpu", "tests/unit/gpu")
 INCLUDE = "include"  # <tokd/ring.h>
-NO_CMOCKA = "tests/gpu_device/no_cmocka"
+NO_CMOCKA = "tests/unit/gpu/device/no_cmocka"
 
 DEVICE = ("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c")
 MEASURE = ("measure.c", "post.c", "produce_cuda.cu", "produce_cpu.cpp")

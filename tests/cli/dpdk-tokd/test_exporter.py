@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tokd-exporter as Prometheus sees it, in front of a dpdk-tokd that comes and goes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from bench.programs import ROOT
+
+parser = pytest.importorskip("prometheus_client.parser", reason="run tools/setup")
+
+TEXTS = 40
+EXPORTER = ROOT / "tools/tokd-exporter"
+PREFIX = f"tokd-exporter-{os.getpid()}"
+
+
+class Exporter:
+    """A running tokd-exporter on a free port."""
+
+    def __init__(self, prefix: str) -> None:
+        self.process = subprocess.Popen(
+            [EXPORTER, "--file-prefix", prefix, "--listen", "127.0.0.1:0"],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.process.stderr is not None
+        line = self.process.stderr.readline()
+        found = re.search(r"http://\S+/metrics", line)
+        assert found, line + self.process.stderr.read()
+        self.url = found[0]
+
+    def scrape(self) -> dict[tuple, float]:
+        """(name, labels without le) and value of each sample that is no bucket."""
+        self.families = list(self._families())
+        samples = {}
+        for family in self.families:
+            assert family.documentation, family.name
+            for s in family.samples:
+                assert set(s.labels) <= {"worker", "le"} or s.name == "tokd_info", s
+                if "le" not in s.labels:
+                    samples[s.name, s.labels.get("worker")] = s.value
+        return samples
+
+    def _families(self) -> Iterator:
+        with urllib.request.urlopen(self.url, timeout=30) as answer:
+            assert answer.headers["Content-Type"].startswith("text/plain")
+            return parser.text_string_to_metric_families(answer.read().decode())
+
+    def buckets(self, stage: str) -> list[tuple[float, float]]:
+        family = next(f for f in self.families if f.name == f"tokd_{stage}_seconds")
+        assert family.type == "histogram"
+        return [(float(s.labels["le"]), s.value) for s in family.samples if "le" in s.labels]
+
+
+@pytest.fixture
+def exporter() -> Iterator[Exporter]:
+    one = Exporter(PREFIX)
+    yield one
+    one.process.send_signal(signal.SIGTERM)
+    assert one.process.wait(10) == 0
+
+
+def test_a_scrape_has_what_the_appliance_counted(start_replay, exporter: Exporter) -> None:
+    appliance = start_replay(TEXTS, prefix=PREFIX)
+    appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["streams_done"] == TEXTS)
+    got = exporter.scrape()
+    assert got["tokd_up", None] == 1
+    assert got["tokd_exporter_scrape_errors_total", None] == 0
+    for name, value in appliance.telemetry("/tokd/counters").items():
+        if name.startswith(("readers_", "taps_")):
+            assert got[f"tokd_{name}_total", None] == value, name
+        elif not name.startswith("cycles_"):
+            assert got[f"tokd_{name}_total", "0"] == value, name
+    assert got["tokd_port_rx_packets_total", None] == TEXTS
+    assert got["tokd_ring_size_bytes", "0"] == 16 << 20
+    assert got["tokd_serving", None] == 1
+    seconds = [
+        got[f"tokd_worker_{kind}_seconds_total", "0"] for kind in ("busy", "backpressured", "idle")
+    ]
+    assert 0 < sum(seconds) < 600 and seconds[0] > 0
+    for stage, told in appliance.telemetry("/tokd/histograms").items():
+        buckets = exporter.buckets(stage)
+        if stage == "posted_to_done":  # there is no sink
+            assert buckets[-1] == (float("inf"), 0)
+            continue
+        assert [le for le, _ in buckets[:4]] == [1e-6, 2e-6, 5e-6, 1e-5]
+        assert buckets[-1] == (float("inf"), TEXTS)
+        counts = [n for _, n in buckets]
+        assert counts == sorted(counts)
+        name = f"tokd_{stage}_seconds"
+        assert got[f"{name}_count", "0"] == TEXTS
+        assert got[f"{name}_sum", "0"] == pytest.approx(told["sum_ns"] / 1e9)
+        # The median lies where telemetry says, to the width of its bucket.
+        below = max((n for le, n in buckets if le < told["p50_ns"] / 1e9 / 1.07), default=0)
+        above = min(n for le, n in buckets if le >= told["p50_ns"] / 1e9)
+        assert below <= TEXTS / 2 <= above, stage
+    described = {f.name: f.documentation for f in exporter.families}
+    assert described["tokd_drop_arp"] == "drop: malformed ARP, or not for our address"
+    assert appliance.stop() == 0
+
+
+def test_metrics_are_those_of_the_document(start_replay, exporter: Exporter) -> None:
+    appliance = start_replay(1, prefix=PREFIX)
+    exporter.scrape()
+    document = (ROOT / "doc/reference/telemetry.md").read_text()
+    counters = appliance.telemetry("/tokd/counters")
+    for family in exporter.families:
+        if family.name.removeprefix("tokd_") not in counters:  # those are in a table of their own
+            shown = family.name + ("_total" if family.type == "counter" else "")
+            assert f"`{shown}`" in document, shown
+    assert appliance.stop() == 0
+
+
+def test_readers_and_taps_are_counted_apart(start_replay, exporter, tmp_path: Path) -> None:
+    appliance = start_replay(1, prefix=PREFIX)
+    RingReader = pytest.importorskip("dpdk_tokd").RingReader
+    path = tmp_path / "socket"
+    with RingReader(path), RingReader(path, tap=True), RingReader(path, tap=True):
+        got = exporter.scrape()
+        assert (got["tokd_readers", None], got["tokd_taps", None]) == (1, 2)
+    assert appliance.stop() == 0
+
+
+def test_an_appliance_that_is_away_is_up_0_and_comes_back(start_replay, exporter) -> None:
+    got = exporter.scrape()
+    assert got["tokd_up", None] == 0
+    assert got["tokd_exporter_scrape_errors_total", None] == 1
+    assert not any(name.startswith("tokd_rx_") for name, _ in got)
+    appliance = start_replay(TEXTS, prefix=PREFIX)
+    appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["streams_done"] == TEXTS)
+    got = exporter.scrape()
+    assert got["tokd_up", None] == 1
+    assert got["tokd_streams_done_total", "0"] == TEXTS
+    assert appliance.stop(signal.SIGKILL) == -signal.SIGKILL  # its socket stays
+    got = exporter.scrape()
+    assert got["tokd_up", None] == 0
+    assert got["tokd_exporter_scrape_errors_total", None] == 2
+    again = start_replay(3, prefix=PREFIX)
+    again.wait_until(lambda: again.telemetry("/tokd/counters")["streams_done"] == 3)
+    got = exporter.scrape()
+    assert got["tokd_up", None] == 1
+    assert got["tokd_streams_done_total", "0"] == 3  # from 0 again
+    assert again.stop() == 0
+
+
+def test_an_appliance_that_hangs_is_up_0(start_replay, exporter: Exporter) -> None:
+    appliance = start_replay(1, prefix=PREFIX)
+    appliance.pause()
+    begun = time.monotonic()
+    assert exporter.scrape()["tokd_up", None] == 0
+    assert time.monotonic() - begun < 9  # Prometheus waits 10 s
+    appliance.go_on()
+    appliance.wait_until(lambda: exporter.scrape()["tokd_up", None] == 1)
+    assert appliance.stop() == 0
+
+
+def test_only_metrics_is_metrics(exporter: Exporter) -> None:
+    base = exporter.url.removesuffix("/metrics")
+    for path in ("/x", "/metrics/", "/metrics2", "/favicon.ico"):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(base + path, timeout=30)
+        assert caught.value.code == 404, path
+        assert caught.value.read() == b"tokd-exporter: the metrics are at /metrics\n"
+    with urllib.request.urlopen(base + "/", timeout=30) as answer:
+        assert b"/metrics" in answer.read()
+    with urllib.request.urlopen(exporter.url + "?x=1", timeout=30) as answer:
+        assert b"tokd_up 0.0" in answer.read()
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [EXPORTER, *arguments], capture_output=True, text=True, timeout=30, check=False
+    )
+
+
+@pytest.mark.parametrize(
+    "bad", ["x", "9477", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", ":-1"]
+)
+def test_a_wrong_address_is_told_with_a_right_one(bad: str) -> None:
+    done = run(f"--listen={bad}")
+    assert done.returncode == 2
+    assert "expected ADDR:PORT" in done.stderr and "127.0.0.1:9477" in done.stderr
+
+
+def test_an_address_that_is_taken_is_named(exporter: Exporter) -> None:
+    taken = exporter.url.removeprefix("http://").removesuffix("/metrics")
+    done = run("--listen", taken)
+    assert done.returncode == 1
+    assert f"--listen {taken}: Address already in use" in done.stderr
+    assert done.stderr.count("\n") == 1
+    done = run("--listen", "192.0.2.77:1")
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+
+
+def test_help_and_version() -> None:
+    assert "--file-prefix" in run("--help").stdout
+    assert re.fullmatch(r"tokd-exporter \d+\.\d+\.\d+\n", run("--version").stdout)
+    assert Path(ROOT / "build/venv/bin/tokd-exporter").is_file()  # as pip installs it

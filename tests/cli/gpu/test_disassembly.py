@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""What nvcc made of the kernel: nothing that others write is loaded past the coherent caches.
+
+A GPU's non-coherent loads (ld.global.nc, LDG.CONSTANT) may return what a word held long ago. The
+compiler chooses them for what it believes to be constant: the source does not say it, and a run
+shows it only on a GPU, seldom. So it is read from the object code: there must be none at all.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+KERNEL = Path(os.environ["TOKD_BUILD"]) / "lib/gpu_sink/kernel"
+
+
+def tools_path() -> str:
+    """PATH, and before it where tools/requirements.txt has cuobjdump and nvdisasm put."""
+    folders = []
+    for package in ("nvidia-cuda-cuobjdump", "nvidia-cuda-nvdisasm"):
+        try:
+            files = metadata.files(package) or []
+        except metadata.PackageNotFoundError:
+            continue
+        folders += [str(Path(f.locate()).parent) for f in files if f.parent.name == "bin"]
+    return os.pathsep.join([*folders, os.environ["PATH"]])
+
+
+@pytest.fixture(scope="module")
+def ptx() -> str:
+    path = KERNEL / "device_cuda.ptx"
+    if not path.exists():
+        pytest.skip("this build has no kernel: nvcc was not found")
+    return path.read_text()
+
+
+@pytest.fixture(scope="module")
+def sass() -> str:
+    path = KERNEL / "device_cuda.o"
+    if not path.exists():
+        pytest.skip("this build has no kernel: nvcc was not found")
+    env = os.environ | {"PATH": tools_path()}
+    missing = [
+        tool for tool in ("cuobjdump", "nvdisasm") if not shutil.which(tool, path=env["PATH"])
+    ]
+    if missing:
+        pytest.skip(
+            f"{' and '.join(missing)} not found: the PTX alone is looked at: run tools/setup"
+        )
+    command = ["cuobjdump", "-sass", path]
+    return subprocess.run(command, capture_output=True, text=True, check=True, env=env).stdout
+
+
+def test_ptx_has_no_load_that_is_not_coherent(ptx: str) -> None:
+    assert ".entry" in ptx
+    assert not re.findall(r"\bldu?(?:\.\w+)*\.nc\b.*|\bldu\..*|\btex\..*", ptx)
+
+
+@pytest.mark.parametrize("arch", ["sm_80", "sm_90"])
+def test_machine_code_has_no_load_that_is_not_coherent(sass: str, arch: str) -> None:
+    code = next(part for part in sass.split("Fatbin elf code:") if f"arch = {arch}" in part)
+    loads = re.findall(r"\bLDG?\.[\w.]+", code)
+    assert any("STRONG.SYS" in load for load in loads)
+    assert not [load for load in loads if "CONSTANT" in load or ".NC" in load]

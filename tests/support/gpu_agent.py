@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""A tokd-gpu --device cpu, and producers of it, for as long as a test takes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))
+AGENT = BUILD / "app" / "tokd-gpu"
+POSTER = BUILD / "tests/unit/gpu/sink/poster"
+
+
+class Agent:
+    """tokd-gpu with sockets of its own in `folder`."""
+
+    def __init__(self, folder: Path, *options: str, table: str = "random:1000x64:7") -> None:
+        if not AGENT.is_file() or not POSTER.is_file():
+            pytest.skip(f"{AGENT} or {POSTER} is missing: ninja -C build")
+        self.socket = folder / "ring"
+        self.holders = folder / "holders"
+        self.log = folder / "log"
+        self.log.touch()
+        command = [str(AGENT), "--table", table, "--listen", f"unix:{self.socket}"]
+        command += ["--holders-socket", str(self.holders), "--slots", "8", "--slot-bytes", "4k"]
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen([*command, *options], stderr=log, env=environment)
+        self.wait_for("ready: ")
+
+    def wait_for(self, text: str, timeout: float = 10.0) -> str:
+        """The log, once it has `text`."""
+        deadline = time.monotonic() + timeout
+        while text not in (log := self.log.read_text()):
+            assert time.monotonic() < deadline, f"{text!r} is not in: {log}"
+            assert self.process.poll() is None or text in self.log.read_text(), log
+            time.sleep(0.005)
+        return log
+
+    def stop(self, how: signal.Signals = signal.SIGTERM, timeout: float = 10.0) -> int:
+        self.process.send_signal(how)
+        return self.process.wait(timeout)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+
+
+class Poster:
+    """A producer: tests/unit/gpu/sink/poster.c."""
+
+    FIRST, LAST, ABORT = 1, 2, 8
+
+    def __init__(self, agent: Agent, worker: int = 0, instance: int = 99) -> None:
+        self.process = subprocess.Popen(
+            [POSTER, agent.socket, str(worker), str(instance)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        self.greeting = self._hear()
+
+    def _hear(self) -> list[str]:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().split()
+
+    def say(self, line: str) -> list[str]:
+        assert self.process.stdin is not None
+        self.process.stdin.write(line + "\n")
+        return self._hear()
+
+    def post(self, request: int, ids: list[int], first: int = 0, flags: int = 3) -> None:
+        words = " ".join(map(str, ids))
+        assert self.say(f"post {request} {first} {flags} {words}") == ["posted"]
+
+    def wait(self) -> list[int]:
+        """Statuses of what was posted since the last time."""
+        word, *statuses = self.say("wait")
+        assert word == "done", [word, *statuses]
+        return [int(s) for s in statuses]
+
+    def released(self, n: int, ms: int) -> int:
+        """How many are given back, once n are, or after so many milliseconds."""
+        word, released = self.say(f"released {n} {ms}")
+        assert word == "released"
+        return int(released)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.communicate()

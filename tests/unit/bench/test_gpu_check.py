@@ -1,0 +1,359 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""tools/gpu-check where there is no GPU: its build, its parts and limits, what it writes; and all that
+can be run as threads."""
+
+from __future__ import annotations
+
+import array
+import ast
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+from bench.gpu_check import build, figures, main, parts, report
+from bench.gpu_check.phases import a_exact
+from bench.gpu_check.run import NotRun, Run
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def has_gpu() -> bool:
+    return Path("/dev/nvidia0").exists() or shutil.which("nvidia-smi") is not None
+
+
+def run_in(folder: Path) -> Run:
+    return Run(build.Build(folder), "cpu", 1, folder / "work")
+
+
+def one(function, limit_s: float, folder: Path) -> dict:
+    return parts.run_part(parts.Part("A", 1, "a part", 60, function), run_in(folder), limit_s)
+
+
+# Summaries
+
+
+@pytest.mark.parametrize(
+    ("share", "value"), [(0.5, 50), (0.9, 90), (0.99, 99), (1.0, 100), (0.001, 1), (0.501, 51)]
+)
+def test_percentiles_are_samples_by_nearest_rank(share, value):
+    assert figures.percentile(list(range(1, 101)), share) == value
+
+
+def test_no_p99_is_said_of_few_samples():
+    assert figures.summary([3.0, 1.0, 2.0]) == {
+        "n": 3,
+        "p50": 2.0,
+        "p90": 3.0,
+        "p99": None,
+        "max": 3.0,
+    }
+    assert figures.summary(range(1000))["p99"] == 989
+    assert figures.summary([]) == {"n": 0}
+
+
+def test_ticks_become_microseconds():
+    assert figures.microseconds([1000, 2000, 3000], 0.5) == {
+        "n": 3, "p50": 1.0, "p90": 1.5, "p99": None, "max": 1.5,
+    }  # fmt: skip
+
+
+def test_samples_that_are_cut_short_are_an_error(tmp_path):
+    path = tmp_path / "samples"
+    path.write_bytes(array.array("Q", [1, 2, 3]).tobytes())
+    assert [list(s) for s in figures.series(path, [1, 2])] == [[1], [2, 3]]
+    with pytest.raises(ValueError, match="1 samples, 2 were announced"):
+        figures.series(path, [2, 2])
+
+
+# Parts
+
+
+def says_something(run: Run) -> None:
+    run.right("one thing")
+    run.figure(what="w", ring="host", clock="c", n=2, p50=1.0, p90=1.0, p99=None, max=2.0)
+
+
+def test_a_part_is_what_it_said(tmp_path):
+    result = one(says_something, 10, tmp_path)
+    assert (result["state"], result["right"], result["figures"][0]["what"]) == (
+        "right",
+        ["one thing"],
+        "w",
+    )
+
+
+def test_a_part_that_hangs_keeps_what_it_said_and_leaves_nothing_behind(tmp_path):
+    def hangs(run: Run) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        child = subprocess.Popen(["sleep", "1000"])
+        (tmp_path / "child").write_text(str(child.pid))
+        run.right("before it hung")
+        time.sleep(1000)
+
+    result = one(hangs, 1, tmp_path)
+    assert result["state"] == "not run" and result["why"].startswith("time")
+    assert result["right"] == ["before it hung"] and 1 <= result["seconds"] < 8
+    assert result["hung"] and main.failed({"parts": [result]})
+    cmdline = Path(f"/proc/{(tmp_path / 'child').read_text()}/cmdline")
+    assert (
+        not cmdline.exists() or not cmdline.read_bytes()
+    )  # gone, or nobody has asked how it ended
+
+
+@pytest.mark.parametrize(
+    ("function", "state", "words"),
+    [
+        (lambda run: (_ for _ in ()).throw(NotRun("needs a thing")), "not run", "needs a thing"),
+        (lambda run: run.skipped("no thing"), "not run", "no thing"),
+        (lambda run: None, "not run", "it said nothing"),
+        (lambda run: 1 / 0, "WRONG", "ZeroDivisionError"),
+        (lambda run: os._exit(0), "WRONG", "ended without a word"),
+        (lambda run: os.kill(os.getpid(), signal.SIGKILL), "WRONG", "ended without a word"),
+        (lambda run: (run.right("x"), run.wrong("y is not z")), "WRONG", "y is not z"),
+    ],
+)
+def test_how_a_part_ends_is_told_apart(function, state, words, tmp_path):
+    result = one(function, 10, tmp_path)
+    assert result["state"] == state
+    assert words in result["why"] + "".join(result["wrong"])
+
+
+def test_a_program_that_hangs_is_ended_before_its_part(tmp_path):
+    run = run_in(tmp_path)
+    run.begin(60)
+    assert run.ran(["sh", "-c", "echo said; sleep 100"], 1)[:2] == (124, "said\n")
+    assert run.ran(["no-such-program"])[0] == 127
+
+
+def test_a_program_that_ends_itself_at_its_limit_hung(tmp_path):
+    run = run_in(tmp_path)
+    run.begin(60)
+    script = 'sleep "$TOKD_GPU_LIMIT_S"; exit 9'
+    assert run.ran(["sh", "-c", script], 1)[0] == 124
+    assert run.ran(["sh", "-c", "exit 9"], 1)[0] == 9
+
+
+def test_a_program_that_hangs_is_time_and_makes_the_whole_wrong(tmp_path):
+    def hangs(run: Run) -> None:
+        run.right("before")
+        run.failed("a program", *run.ran(["sleep", "100"], 1))
+
+    result = one(hangs, 20, tmp_path)
+    assert (result["state"], result["right"]) == ("not run", ["before"])
+    assert result["why"].startswith("time: a program was ended after its limit")
+    assert main.failed({"parts": [result]})
+
+
+def test_rows_that_hang_in_one_ring_are_time_and_the_other_ring_is_tried(monkeypatch, tmp_path):
+    def hangs(run: Run, ring: str) -> None:
+        if ring == "gpu":
+            run.failed("a program", 124, "", "")
+        run.right(f"ring {ring}")
+
+    monkeypatch.setattr(a_exact, "against_numpy", hangs)
+    monkeypatch.setattr(Run, "rings", ("gpu", "host"))
+    result = one(a_exact.rows_against_numpy, 20, tmp_path)
+    assert (result["state"], result["right"]) == ("not run", ["ring host"])
+    assert result["why"].startswith("time: ring gpu") and main.failed({"parts": [result]})
+
+
+def test_no_part_may_outlast_its_phase():
+    assert {part.phase for part in parts.load()} == {"A", "B", "C"}
+    for part in parts.load():
+        assert part.limit_s <= parts.phase_limit_s(part.phase)
+    assert parts.phase_limit_s("A") == 240 and parts.phase_limit_s("D") == 480
+
+
+# The whole program, with parts made for it
+
+DRIVER = """
+import sys, time
+sys.path.append({tools!r})
+from bench.gpu_check import main, parts
+def end(run): run.right("done")
+def stand(run): run.right("begun"); time.sleep(1000)
+main.no_gpu = lambda: None
+main.built = lambda folder: "not built"
+made = [parts.Part("A", k, f"part {{k}}", 60, stand if k == {stands} else end) for k in range(4)]
+parts.load = lambda: made
+sys.exit(main.main(["A", "--out", {out!r}]))
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_killed_after_any_part_its_results_are_there(after, how, tmp_path):
+    script = DRIVER.format(tools=str(ROOT / "tools"), stands=after, out=str(tmp_path))
+    path = tmp_path / "gpu-check.md"  # the second that is written
+    with subprocess.Popen(
+        [sys.executable, "-B", "-c", script], stdout=subprocess.DEVNULL
+    ) as process:
+        until = time.monotonic() + 30
+        while not path.exists() or f"Running A: part {after}" not in path.read_text():
+            assert time.monotonic() < until
+            time.sleep(0.01)
+        process.send_signal(how)
+        assert process.wait(20) == (-signal.SIGKILL if how == signal.SIGKILL else 1)
+    said = json.loads((tmp_path / "gpu-check.json").read_text())
+    states = [part["state"] for part in said["parts"]]
+    assert states == ["right"] * after + ["running"]
+    text = path.read_text()
+    assert all(f"## A: part {k}" in text for k in range(after + 1))
+    assert text.count("- done") == after
+
+
+def test_one_wrong_part_makes_the_whole_wrong_and_the_rest_goes_on(tmp_path, monkeypatch, capsys):
+    functions = [says_something, lambda run: run.wrong("a row"), says_something]
+    made = [parts.Part("A", k, f"part {k}", 60, f) for k, f in enumerate(functions)]
+    monkeypatch.setattr(parts, "load", lambda: made)
+    monkeypatch.setattr(main, "built", lambda folder: "not built")
+    assert main.main(["--device", "cpu", "--out", str(tmp_path)]) == 1
+    said = json.loads((tmp_path / "gpu-check.json").read_text())
+    assert [part["state"] for part in said["parts"]] == ["right", "WRONG", "right"]
+    assert said["state"] == "Complete"
+    assert report.CPU in (tmp_path / "gpu-check.md").read_text()
+    assert "WRONG: a row" in capsys.readouterr().out
+
+
+def test_results_of_an_earlier_run_are_kept(tmp_path):
+    report.begin(tmp_path)
+    for kind in ("json", "md"):
+        (tmp_path / f"gpu-check.{kind}").write_text("earlier")
+        os.utime(tmp_path / f"gpu-check.{kind}", (0, 0))
+    report.begin(tmp_path)
+    kept = ["gpu-check-19700101-000000.json", "gpu-check-19700101-000000.md"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == kept
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_the_build(tmp_path, capsys):
+    (tmp_path / "file").touch()
+    assert main.main(["--device", "cpu", "--out", str(tmp_path / "file")]) == 2
+    assert "no results can be written" in capsys.readouterr().err
+
+
+def test_wrong_options_are_refused_by_name(capsys):
+    for arguments, words in (
+        (["Z"], "phase Z: give A, B, C"),
+        (["--device", "gpu"], "give cuda:N or cpu"),
+        (["--device", "CUDA:0"], "give cuda:N or cpu"),
+        (["--seed", "-1"], "give 0 to 2147483647"),
+    ):
+        with pytest.raises(SystemExit) as refused:
+            main.main(arguments)
+        assert refused.value.code == 2
+        assert words in capsys.readouterr().err
+
+
+@pytest.mark.skipif(has_gpu(), reason="this machine has a GPU")
+def test_without_a_gpu_it_says_so_and_claims_nothing(tmp_path):
+    command = ["env", "-i", ROOT / "tools/gpu-check", "--out", tmp_path / "out"]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert end.returncode == 77 and end.stdout.startswith("gpu-check: no GPU: not run: "), end
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_driver_that_fails_is_not_taken_for_no_gpu(monkeypatch):
+    for script, expected in (
+        ("77 the driver has no GPU", "the driver has no GPU"),
+        ("1 error 999", None),
+    ):
+        monkeypatch.setattr(main, "ASK", f"import sys; sys.exit({script!r})")
+        assert main.no_gpu() == expected
+
+
+# The build
+
+
+def test_what_is_missing_is_named(monkeypatch, tmp_path, capsys):
+    monkeypatch.setattr(build, "find_nvcc", lambda: None)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(main, "default_folder", lambda: tmp_path / "b")
+    assert main.main(["--build-only"]) == 1
+    said = capsys.readouterr().err
+    assert "not found: nvcc (looked on the PATH and in /usr/local/cuda" in said
+    assert ", gcc, g++: install it" in said
+
+
+def test_programs_of_these_sources_are_taken_where_there_is_no_compiler(monkeypatch, tmp_path):
+    monkeypatch.setattr(build, "find_nvcc", lambda: None)
+    made = build.Build(tmp_path)
+    for name in build.PROGRAMS:
+        made.program(name).touch(0o755)
+    (tmp_path / "sources").write_text(build.sources_digest())
+    assert "were built before" in made.make()
+    (tmp_path / "sources").write_text("of others")
+    with pytest.raises(build.BuildError, match="nvcc"):
+        made.make()
+
+
+def test_a_tree_that_cannot_be_written_is_built_elsewhere(monkeypatch, tmp_path):
+    assert build.default_folder() == ROOT / "build" / "gpu-check"
+    monkeypatch.setattr(build.os, "access", lambda path, _: path == str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "not there"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert build.default_folder().parent == tmp_path
+    monkeypatch.delenv("HOME")
+    assert str(build.default_folder().parent) == tempfile.gettempdir()
+
+
+def test_python_3_9_can_read_it():
+    for path in [ROOT / "tools/gpu-check", *(ROOT / "tools/bench/gpu_check").rglob("*.py")]:
+        ast.parse(path.read_text(), str(path), feature_version=(3, 9))
+
+
+@pytest.fixture(scope="module")
+def tree(tmp_path_factory) -> Path:
+    """The tracked files alone, as an archive has them; built in an empty environment."""
+    if build.find_nvcc() is None:
+        pytest.skip("nvcc was not found")
+    listed = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    if listed.returncode != 0:
+        pytest.skip("not a checkout of git: which files an archive has cannot be told")
+    to = tmp_path_factory.mktemp("tree")
+    for name in filter(None, listed.stdout.split("\0")):
+        if (ROOT / name).is_file():
+            (to / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, to / name)
+    command = ["env", "-i", to / "tools/gpu-check", "--build-only"]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=500, cwd="/", check=False)
+    assert end.returncode == 0, end.stdout + end.stderr
+    return to
+
+
+def test_an_archive_builds_in_an_empty_environment(tree):
+    for name in build.PROGRAMS:
+        assert os.access(tree / "build/gpu-check" / name, os.X_OK)
+
+
+def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
+    command = [sys.executable, tree / "tools/gpu-check", "--device", "cpu", "--out", tmp_path]
+    end = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert end.returncode == 0, end.stdout + end.stderr
+    said = json.loads((tmp_path / "gpu-check.json").read_text())
+    assert said["state"] == "Complete" and said["device"] == "cpu"
+    for part in said["parts"]:
+        assert part["state"] == "right" or part["why"] in (
+            "needs a GPU",
+            "needs torch in this Python",
+        ), part
+    by_title = {part["title"]: part for part in said["parts"]}
+    assert len(by_title["rows against numpy"]["right"]) == 12
+    assert by_title["tests in C on the device"]["right"] == [
+        "test_consumer, ring host: 11 tests",
+        "test_life, ring host: 13 tests",
+        "test_hostile, ring host: 4 tests",
+    ]
+    timed = [f for part in said["parts"] for f in part["figures"] if "p50" in f]
+    assert len(timed) > 50
+    for figure in timed:
+        assert figure["ring"] == "host" and figure["clock"] == "CLOCK_MONOTONIC" and figure["n"] > 0
+        assert figure["p50"] <= figure["p90"] <= figure["max"]

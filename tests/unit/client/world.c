@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../../app/tokd-load/dice.h"
+#include "crc32c.h"
+#include "world.h"
+
+#define GUARD 0xdeadbeefu
+
+struct world *
+world_make(const struct tokd_engine_config *change)
+{
+	struct world *w = calloc(1, sizeof(*w));
+
+	assert_non_null(w);
+	w->config = (struct tokd_engine_config){.epoch = 77,
+		.requests = 1,
+		.packets = 256,
+		.payload = TOKD_WIRE_PAYLOAD,
+		.timeout_ns = 5000 * MS,
+		.rto_least_ns = 5 * MS,
+		.first_stream_id = 1000};
+	if (change != NULL)
+		w->config = *change;
+	w->memory = malloc(tokd_engine_bytes(&w->config));
+	assert_non_null(w->memory);
+	w->e = tokd_engine_init(w->memory, &w->config);
+	w->server.window = TOKD_WIRE_WINDOW;
+	w->server.payload = w->config.payload;
+	w->delay = MS / 50;
+	w->seed = 88172645463325252u;
+	w->now = 1;
+	return w;
+}
+
+void
+server_free(struct server *s)
+{
+	for (uint32_t i = 0; i < s->n; i++) {
+		free(s->stream[i].text);
+		free(s->stream[i].has);
+	}
+}
+
+void
+world_free(struct world *w)
+{
+	server_free(&w->server);
+	free(w->memory);
+	free(w);
+}
+
+uint32_t
+world_dice(struct world *w, uint32_t n)
+{
+	return (uint32_t)dice_throw(&w->seed) % n;
+}
+
+void
+text_begin(struct world *w, struct text *t, uint32_t len, uint32_t flags, uint32_t max_ids)
+{
+	if (max_ids == 0)
+		max_ids = len;
+	t->bytes = malloc(len + 1);
+	t->room = malloc(((size_t)max_ids + 1) * 4);
+	assert_true(t->bytes != NULL && t->room != NULL);
+	for (uint32_t i = 0; i < len; i++)
+		t->bytes[i] = (uint8_t)world_dice(w, 256);
+	t->room[max_ids] = GUARD;
+	t->r = (struct tokd_request){
+		.text = t->bytes, .len = len, .ids = t->room, .max_ids = max_ids, .flags = flags};
+	assert_int_equal(tokd_engine_submit(w->e, &t->r), TOKD_PENDING);
+}
+
+void
+text_free(struct text *t)
+{
+	assert_int_equal(t->room[t->r.max_ids], GUARD);
+	free(t->bytes);
+	free(t->room);
+}
+
+void
+text_right(struct text *t)
+{
+	assert_int_equal(t->r.status, TOKD_OK);
+	assert_int_equal(t->r.n_ids, t->r.len);
+	for (uint32_t i = 0; i < t->r.n_ids; i++)
+		assert_int_equal(t->room[i], t->bytes[i]);
+	text_free(t);
+}
+
+static struct stream *
+stream_of(struct server *s, uint64_t id, bool make)
+{
+	struct stream *found;
+
+	for (uint32_t i = s->n; i-- > 0;) {
+		if (s->stream[i].id == id)
+			return &s->stream[i];
+	}
+	if (!make)
+		return NULL;
+	assert_true(s->n < STREAMS);
+	found = &s->stream[s->n++];
+	*found = (struct stream){.id = id, .open = true, .last = UINT32_MAX};
+	found->text = malloc(TEXT_MAX);
+	found->has = calloc(TEXT_MAX / TOKD_WIRE_PAYLOAD + TOKD_WIRE_WINDOW, 1);
+	assert_true(found->text != NULL && found->has != NULL);
+	return found;
+}
+
+static uint32_t
+reply(const struct server *s, const struct stream *st, const struct tokd_req *req, uint8_t *out,
+	uint32_t first, uint32_t count, uint32_t reason)
+{
+	struct tokd_rep rep = {.magic = TOKD_WIRE_MAGIC,
+		.version = TOKD_WIRE_VERSION,
+		.type = TOKD_REPLY,
+		.epoch = req->epoch,
+		.stream_id = req->stream_id,
+		.vocab = 5,
+		.credit = s->window,
+		.first = first,
+		.count = count};
+
+	if (reason != 0) {
+		rep.flags = TOKD_F_FAIL;
+		rep.reason = reason;
+	} else {
+		rep.ack = st->ack;
+		for (uint32_t i = 0; i < 63; i++)
+			rep.sack |= (uint64_t)st->has[st->ack + 1 + i] << i;
+	}
+	if (st != NULL && st->done) {
+		rep.flags |= TOKD_F_DONE;
+		rep.total = st->end;
+		rep.text_end = st->end;
+		rep.ids_crc = st->ids_crc + s->spoil_crc;
+		for (uint32_t i = 0; i < count; i++) {
+			uint32_t id = st->text[first + i];
+
+			memcpy(out + sizeof(rep) + 4 * (size_t)i, &id, 4);
+		}
+	}
+	memcpy(out, &rep, sizeof(rep));
+	return (uint32_t)sizeof(rep) + 4 * count;
+}
+
+/* Is the text whole, and what its CRC says? */
+static void
+feed(struct server *s, struct stream *st, const struct tokd_req *req, const uint8_t *text)
+{
+	assert_int_equal(req->offset, req->packet * s->payload);
+	if (!(req->flags & TOKD_F_LAST))
+		assert_int_equal(req->length, s->payload);
+	assert_true(req->offset + req->length <= TEXT_MAX);
+	assert_int_equal(!!(req->flags & TOKD_F_FIRST), req->packet == 0);
+	if (req->packet >= st->ack && req->packet - st->ack + 1 > s->most_ahead)
+		s->most_ahead = req->packet - st->ack + 1;
+	memcpy(st->text + req->offset, text, req->length);
+	st->has[req->packet] = 1;
+	if (req->flags & TOKD_F_LAST) {
+		st->last = req->packet;
+		st->end = req->offset + req->length;
+		st->text_crc = req->text_crc;
+	}
+	while (st->has[st->ack])
+		st->ack++;
+	if (st->ack > st->last && !st->done) {
+		assert_int_equal(client_crc32c(0, st->text, st->end), st->text_crc);
+		st->done = true;
+		for (uint32_t i = 0; i < st->end; i++) {
+			uint32_t id = st->text[i];
+
+			st->ids_crc = client_crc32c(st->ids_crc, &id, 4);
+		}
+	}
+}
+
+uint32_t
+server_answer(struct server *s, const uint8_t *packet, uint32_t len, uint8_t (*out)[DATAGRAM],
+	uint32_t *out_len, uint32_t max)
+{
+	struct tokd_req req;
+	struct stream *st;
+	uint32_t n = 0, first = 0, end = 0;
+	bool was_done;
+
+	assert_true(len >= sizeof(req));
+	memcpy(&req, packet, sizeof(req));
+	assert_int_equal(len, sizeof(req) + req.length);
+	s->polls += req.type == TOKD_POLL;
+	if (req.type == TOKD_DATA && s->refuse_first > 0) {
+		s->refuse_first--;
+		out_len[0] = reply(s, NULL, &req, out[0], 0, 0, s->reason);
+		return 1;
+	}
+	st = stream_of(s, req.stream_id, req.type == TOKD_DATA);
+	if (st == NULL) {
+		out_len[0] = reply(s, NULL, &req, out[0], 0, 0, TOKD_R_UNKNOWN);
+		return 1;
+	}
+	was_done = st->done;
+	if (req.type == TOKD_DATA && s->window > 0)
+		feed(s, st, &req, packet + sizeof(req));
+	if (st->done && !was_done) {
+		end = st->end;
+	} else if (st->done && req.type == TOKD_POLL) {
+		first = req.ids_ack;
+		end = req.ids_end < st->end ? req.ids_end : st->end;
+		s->last_acks += req.ids_end == 0 && first == st->end;
+	}
+	do {
+		uint32_t count = first < end ? end - first : 0;
+
+		if (count > IDS_A_REPLY)
+			count = IDS_A_REPLY;
+		out_len[n] = reply(s, st, &req, out[n], first, count, 0);
+		n++;
+		first += count;
+	} while (first < end && n < max);
+	return n;
+}
+
+/* Put a datagram on the wire, unless it is lost there. */
+static void
+carry(struct world *w, const void *head, uint32_t head_len, const void *rest, uint32_t rest_len,
+	bool to_server)
+{
+	uint32_t copies = world_dice(w, 1000) < w->twice ? 2 : 1;
+
+	if (world_dice(w, 1000) < w->lose)
+		return;
+	while (copies-- > 0) {
+		struct datagram *d = &w->wire[w->n_wire++];
+
+		assert_true(w->n_wire < ON_THE_WIRE);
+		d->to_server = to_server;
+		d->len = head_len + rest_len;
+		memcpy(d->data, head, head_len);
+		if (rest_len > 0)
+			memcpy(d->data + head_len, rest, rest_len);
+		/* A little later for each, so that they keep their order; or much later. */
+		d->due = w->now + w->delay + w->n_wire;
+		if (world_dice(w, 1000) < w->reorder)
+			d->due += w->delay;
+	}
+}
+
+static void
+serve(struct world *w, const struct datagram *d)
+{
+	static uint8_t out[1024][DATAGRAM];
+	static uint32_t out_len[1024];
+	uint32_t n = server_answer(&w->server, d->data, d->len, out, out_len, 1024);
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (w->spoil != NULL) {
+			struct datagram bad = {.len = out_len[i]};
+
+			memcpy(bad.data, out[i], out_len[i]);
+			w->spoil(w, &bad);
+			carry(w, bad.data, bad.len, NULL, 0, false);
+		} else {
+			carry(w, out[i], out_len[i], NULL, 0, false);
+		}
+	}
+}
+
+static void
+send_all(struct world *w)
+{
+	struct tokd_packet p[7]; /* an odd number, so that bursts are cut somewhere */
+	uint32_t n, text = 0;
+
+	while ((n = tokd_engine_packets(w->e, p, 7, w->now)) > 0) {
+		for (uint32_t i = 0; i < n; i++)
+			carry(w, &p[i].req, sizeof(p[i].req), p[i].text, p[i].len, true);
+	}
+	for (uint32_t i = 0; i < w->n_wire; i++)
+		text += w->wire[i].to_server && w->wire[i].len > sizeof(p[0].req);
+	if (text > w->most_text)
+		w->most_text = text;
+}
+
+bool
+world_step(struct world *w)
+{
+	uint64_t next;
+	uint32_t first = UINT32_MAX;
+
+	tokd_engine_tick(w->e, w->now);
+	send_all(w);
+	next = tokd_engine_next(w->e);
+	for (uint32_t i = 0; i < w->n_wire; i++) {
+		if (w->wire[i].due < next) {
+			next = w->wire[i].due;
+			first = i;
+		}
+	}
+	if (next == UINT64_MAX)
+		return false;
+	if (next > w->now)
+		w->now = next;
+	if (first != UINT32_MAX) {
+		struct datagram d = w->wire[first];
+
+		w->wire[first] = w->wire[--w->n_wire];
+		if (d.to_server)
+			serve(w, &d);
+		else
+			tokd_engine_take(w->e, d.data, d.len, w->now);
+	}
+	return true;
+}
+
+void
+world_run(struct world *w, uint32_t n)
+{
+	struct tokd_request *r;
+
+	for (uint32_t steps = 0; n > 0; steps++) {
+		assert_true(steps < 10000000);
+		bool more = world_step(w);
+
+		while ((r = tokd_engine_done(w->e)) != NULL)
+			n -= r->status != TOKD_PENDING;
+		assert_true(more || n == 0);
+	}
+}

@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A consumer with so much to do that a look at the ring takes seconds: that it is not taken for one
+ * that stands still, that it ends when told to, and that nobody has to wait for others for ever. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "../device/post.h"
+#include "tokd-gpu/consumer.h"
+
+#define DIM 1022 /* no whole number of 16 bytes: slow on purpose */
+#define N_IDS 100
+#define IDS 2048 /* of a slot */
+#define SLOTS 2048
+#define STUCK_MS 500
+#define BUSY_MS 1500
+#define WAIT_NS 60000000000ull
+
+struct work {
+	struct tokg_device *d;
+	float *word;
+	uint32_t ids[IDS];
+	uint32_t n; /* slots of producer 0 that are posted */
+	uint64_t ticket[2][SLOTS];
+};
+
+static void
+nap(void)
+{
+	const struct timespec ms = {0, 1000000};
+
+	nanosleep(&ms, NULL);
+}
+
+/* Published, by the thread that looks. */
+static void
+post(struct work *w, uint32_t producer, uint32_t slot)
+{
+	struct tokg_hdr h = {.kind = TOKG_KIND_WORD,
+		.bytes = 4 * IDS,
+		.tokens = IDS,
+		.epoch = POST_EPOCH,
+		.flags = TOKG_FIRST | TOKG_LAST};
+
+	post_slot(w->d, producer, slot, &h, ++w->ticket[producer][slot], w->ids);
+}
+
+static bool
+is_done(const struct work *w, uint32_t producer, uint32_t slot)
+{
+	uint64_t done;
+
+	assert_int_equal(w->d->ops->read(w->d, tokg_done_at(&w->d->geometry, producer, slot), &done,
+				 sizeof(done)),
+		0);
+	return done == TOKG_DONE(w->ticket[producer][slot], TOKG_OK);
+}
+
+static uint32_t
+n_done(const struct work *w)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->n; i++)
+		n += is_done(w, 0, i);
+	return n;
+}
+
+static void
+wait_for(const struct work *w, uint32_t producer, uint32_t slot)
+{
+	const uint64_t until = post_now() + WAIT_NS;
+
+	while (!is_done(w, producer, slot)) {
+		if (post_now() > until)
+			fail_msg("slot %u of producer %u is not done after 60 s", slot, producer);
+		nap();
+	}
+}
+
+static void
+epochs(struct work *w)
+{
+	for (uint32_t p = 0; p < w->d->geometry.producers; p++)
+		assert_int_equal(w->d->ops->write_u64(w->d,
+					 tokg_back_at(&w->d->geometry, p) +
+						 offsetof(struct tokg_back, epoch),
+					 POST_EPOCH | (uint64_t)w->d->incarnation << 32),
+			0);
+}
+
+/* Not started. */
+static void
+make(struct work *w, uint32_t workers)
+{
+	struct tokg_device_config c = {.ring_epoch = 1, .workers = workers, .first_cpu = -1};
+	struct tokg_geometry *const g = &c.geometry;
+	struct tokg_error why = {""};
+
+	*w = (struct work){.word = calloc((size_t)N_IDS * DIM, sizeof(float)), .n = SLOTS};
+	assert_non_null(w->word);
+	for (uint32_t i = 0; i < IDS; i++)
+		w->ids[i] = i % N_IDS;
+	*g = (struct tokg_geometry){.producers = 2,
+		.slots = SLOTS,
+		.slot_bytes = 4 * IDS,
+		.flags = TOKG_CHECKED,
+		.kind = TOKG_KIND_WORD,
+		.dtype = TOKG_F32,
+		.dim = DIM,
+		.n_ids = N_IDS,
+		.out_bytes = 1 << 25};
+	if (!tokg_geometry_fill(g, &why))
+		fail_msg("%s", why.text);
+	c.tables = (struct tokg_tables){.kind = TOKG_KIND_WORD,
+		.dtype = TOKG_F32,
+		.dim = DIM,
+		.n_ids = N_IDS,
+		.word = w->word};
+	w->d = tokg_device_cpu(&c, &why);
+	if (w->d == NULL)
+		fail_msg("%s", why.text);
+}
+
+static void
+end(struct work *w)
+{
+	w->d->ops->close(w->d);
+	free(w->word);
+}
+
+static void
+nothing(void *owner)
+{
+}
+
+static void
+is_not_restarted(uint32_t workers)
+{
+	const struct tokg_consumer_calls calls = {nothing, nothing, NULL};
+	struct tokg_consumer consumer;
+	struct tokg_error why = {""};
+	struct work w;
+	uint64_t since;
+	uint32_t done;
+
+	make(&w, workers);
+	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, post_now(), &why));
+	epochs(&w);
+	since = post_now();
+	for (uint32_t i = 0; i < w.n; i++)
+		post(&w, 0, i);
+	while (post_now() - since < BUSY_MS * 1000000ull) {
+		if (tokg_consumer_watch(&consumer, post_now(), &calls, &why) != 0)
+			fail_msg("restarted, with %u of %u done", n_done(&w), w.n);
+		nap();
+	}
+	done = n_done(&w);
+	end(&w);
+	print_message("# %u of %u are done\n", done, w.n);
+	assert_true(done > 0);
+	if (done == w.n) {
+		print_message("# skipped: they do not keep this machine busy\n");
+		skip();
+	}
+}
+
+static void
+a_consumer_that_does_all_itself_is_busy_and_not_restarted(void **state)
+{
+	is_not_restarted(0);
+}
+
+static void
+one_that_waits_for_its_worker_is_busy_and_not_restarted(void **state)
+{
+	is_not_restarted(1);
+}
+
+static void
+told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
+{
+	struct tokg_error why = {""};
+	uint32_t done;
+	struct work w;
+
+	make(&w, 0);
+	epochs(&w);
+	w.n = 64; /* a look takes them all */
+	for (uint32_t i = 0; i < w.n; i++)
+		post(&w, 0, i);
+	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
+	wait_for(&w, 0, 0);
+	assert_int_equal(w.d->ops->stop(w.d, TOKG_STOP_NOW, 10000, &why), 0);
+	done = n_done(&w);
+	if (done == w.n)
+		fail_msg("all %u slots were finished first", done);
+	assert_int_equal(w.d->ops->start(w.d, 2, &why), 0);
+	for (uint32_t i = 0; i < w.n; i++)
+		wait_for(&w, 0, i);
+	end(&w);
+}
+
+static void
+nobody_waits_until_another_one_has_nothing_to_do(void **state)
+{
+	struct tokg_error why = {""};
+	struct work w;
+	uint32_t done;
+
+	make(&w, 0);
+	epochs(&w);
+	for (uint32_t i = 0; i < w.n; i++)
+		post(&w, 0, i);
+	post(&w, 1, 0);
+	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
+	wait_for(&w, 1, 0);
+	done = n_done(&w);
+	print_message("# place 1 came after %u of place 0\n", done);
+	assert_true(done < w.n / 2);
+	end(&w);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_consumer_that_does_all_itself_is_busy_and_not_restarted),
+		cmocka_unit_test(one_that_waits_for_its_worker_is_busy_and_not_restarted),
+		cmocka_unit_test(told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it),
+		cmocka_unit_test(nobody_waits_until_another_one_has_nothing_to_do),
+	};
+
+	cmocka_set_message_output(CM_OUTPUT_TAP);
+	return cmocka_run_group_tests_name("gpu busy", tests, NULL, NULL);
+}

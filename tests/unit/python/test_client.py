@@ -1,0 +1,337 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""`Client` and `AsyncClient` against an appliance that a test scripts, over real sockets.
+
+The protocol is the C library's, and so are its tests (tests/unit/client/); here is what Python
+makes of it: arrays, exceptions, threads, signals, and the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import google_crc32c
+import numpy as np
+import pytest
+from dpdk_tokd import AsyncClient, Client, Reason, TokdError, wire
+
+TEXTS = [f"text {i}".encode() for i in range(1000)]
+
+
+def ids_of(text: bytes) -> np.ndarray:
+    return np.frombuffer(text, np.uint8).astype("<u4")
+
+
+class Appliance:
+    """Answers each packet of text: a byte is an id. A test replaces `reply`."""
+
+    def __init__(self) -> None:
+        self.socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 << 20)
+        self.socket.bind(("127.0.0.1", 0))
+        self.socket.settimeout(0.02)
+        self.port = self.socket.getsockname()[1]
+        self.data = 0  # packets of text that came
+        self.reply: Callable[[wire.Req, bytes], list[bytes]] = self.done
+        self._stop = False
+        self._thread = threading.Thread(target=self._serve)
+
+    @staticmethod
+    def done(req: wire.Req, text: bytes, **other: int) -> list[bytes]:
+        """The ids, the end, and the CRC32C of both; keywords replace fields of the header."""
+        ids = ids_of(text)
+        fields = {
+            "magic": wire.MAGIC, "version": wire.VERSION, "type": wire.REPLY, "flags": wire.F_DONE,
+            "epoch": req.epoch, "vocab": 5, "stream_id": req.stream_id, "ack": 1,
+            "credit": wire.WINDOW, "sack": 0, "first": 0, "n_ids": len(ids), "total": len(ids),
+            "ids_crc": google_crc32c.value(ids.tobytes()), "reason": 0, "text_end": len(text),
+        }  # fmt: skip
+        rep = wire.Rep(**(fields | other))
+        return [wire.REP.pack(*rep) + ids[rep.first : rep.first + rep.n_ids].tobytes()]
+
+    @classmethod
+    def fail(cls, req: wire.Req, reason: int) -> list[bytes]:
+        return cls.done(req, b"", flags=wire.F_FAIL, reason=reason)
+
+    def answer(self) -> int:
+        """Answer what has come; how many packets of text there were."""
+        before = self.data
+        while True:
+            try:
+                packet, peer = self.socket.recvfrom(2048)
+            except (BlockingIOError, TimeoutError):
+                return self.data - before
+            req = wire.Req._make(wire.REQ.unpack_from(packet))
+            if req.type == wire.DATA:
+                self.data += 1
+                for reply in self.reply(req, packet[wire.REQ.size :]):
+                    self.socket.sendto(reply, peer)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop = True
+        if self._thread.is_alive():
+            self._thread.join()
+        self.socket.close()
+
+    def _serve(self) -> None:
+        while not self._stop:
+            self.answer()
+
+
+@pytest.fixture
+def silent() -> Iterator[Appliance]:
+    """One that answers when the test says so."""
+    one = Appliance()
+    one.socket.setblocking(False)
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def appliance() -> Iterator[Appliance]:
+    one = Appliance()
+    one.start()
+    yield one
+    one.stop()
+
+
+@pytest.fixture
+def client(appliance: Appliance) -> Iterator[Client]:
+    with Client("127.0.0.1", appliance.port) as client:
+        yield client
+
+
+def test_ids_are_an_array_of_the_callers_own(client: Client) -> None:
+    for text in ("", "text", b"text", bytearray(b"text"), memoryview(b"text"), "naïve"):
+        ids = client.tokenize(text)
+        wanted = ids_of(text.encode() if isinstance(text, str) else bytes(text))
+        assert ids.dtype == np.uint32 and ids.tolist() == wanted.tolist()
+    ids[:] = 7
+    gc.collect()
+    assert ids.tolist() == [7] * 6
+    assert client.server_vocab == 5 and client.retransmits == 0
+
+
+def test_what_cannot_be_sent_is_a_value_error(client: Client) -> None:
+    with pytest.raises(ValueError, match="surrogates not allowed"):
+        client.tokenize("\ud800")
+    for wrong in (0, -1, 86401, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="timeout="):
+            Client("127.0.0.1", timeout=wrong)
+    with pytest.raises(ValueError, match="port=0: give 1 to 65535"):
+        Client("127.0.0.1", 0)
+    with pytest.raises(ValueError, match="in_flight=0"):
+        client.tokenize_many([], in_flight=0)
+
+
+@pytest.mark.parametrize("in_flight", [1, 7, 5000])
+def test_many_in_the_order_of_the_texts(client: Client, in_flight: int) -> None:
+    got = client.tokenize_many(iter(TEXTS), in_flight)
+    assert [bytes(ids.astype("u1")) for ids in got] == TEXTS
+    assert client._client.pending == 0
+
+
+def test_texts_of_many_may_come_of_the_client_itself(client: Client) -> None:
+    texts = (client.tokenize(text).astype("u1").tobytes() for text in TEXTS[:50])
+    assert [bytes(ids.astype("u1")) for ids in client.tokenize_many(texts, 3)] == TEXTS[:50]
+
+
+def test_the_first_that_fails_ends_many(appliance: Appliance, client: Client) -> None:
+    done = appliance.done
+    appliance.reply = lambda q, t: appliance.fail(q, 10) if t == TEXTS[5] else done(q, t)
+    with pytest.raises(TokdError, match="UTF8"):
+        client.tokenize_many(TEXTS, 4)
+    assert client._client.pending == 0 and appliance.data < len(TEXTS)
+
+
+def test_more_ids_than_bytes(appliance: Appliance, client: Client) -> None:
+    """A normalizer may make thirty characters of one: the text is sent again, with more room."""
+    ids = ids_of(b"x" * 300).tobytes()
+    crc = google_crc32c.value(ids)
+    appliance.reply = lambda q, t: [
+        wire.REP.pack(*wire.REP.unpack(reply)[:11], 300, *wire.REP.unpack(reply)[12:]) + ids
+        for reply in appliance.done(q, t, n_ids=0, total=300, ids_crc=crc)
+    ]
+    assert client.tokenize("short").tolist() == [ord("x")] * 300
+    pieces = list(client.tokenize_stream("short"))
+    assert [first for first, _ in pieces] == [0] and len(pieces[0][1]) == 300
+    # What a reply says there is of ids is believed within reason.
+    appliance.reply = lambda q, t: appliance.done(q, t, flags=0, n_ids=0, total=(1 << 32) - 1)
+    with pytest.raises(TokdError, match=r"4294967295 ids or more, room for \d{4}:"):
+        client.tokenize("short")
+
+
+@pytest.mark.parametrize("reason", [*set(Reason) - {8, 12, 14}, len(Reason), 99])
+def test_a_refusal_has_its_reason(appliance: Appliance, client: Client, reason: int) -> None:
+    """By the name that it has in C. (EXPIRED, BUSY, UNKNOWN: the text is sent again.)"""
+    known = reason in set(Reason)
+    name = Reason(reason).name if known else "a reason not known here"
+    appliance.reply = lambda req, text: appliance.fail(req, reason)
+    with pytest.raises(TokdError, match=f":{appliance.port}: {name} \\({int(reason)}\\)") as e:
+        client.tokenize("text")
+    assert e.value.reason is (Reason(reason) if known else Reason.NONE)
+    appliance.reply = appliance.done
+    assert len(client.tokenize("text")) == 4
+
+
+def test_ids_that_were_changed_are_found(appliance: Appliance, client: Client) -> None:
+    appliance.reply = lambda req, text: appliance.done(req, text, ids_crc=1)
+    with pytest.raises(TokdError, match="were changed on their way"):
+        client.tokenize("text")
+
+
+def test_a_stream_that_is_sent_again_gives_each_id_once(
+    appliance: Appliance, client: Client
+) -> None:
+    def reply(req: wire.Req, text: bytes) -> list[bytes]:
+        if appliance.data > 1:
+            return appliance.done(req, text)
+        half = appliance.done(req, text, flags=0, n_ids=len(text) // 2)
+        return half + appliance.fail(req, Reason.EXPIRED)
+
+    appliance.reply = reply
+    with Client("127.0.0.1", appliance.port, stream=True) as streamed:
+        assert bytes(streamed.tokenize("a longer text").astype("u1")) == b"a longer text"
+    appliance.data = 0
+    pieces = list(client.tokenize_stream("a longer text"))
+    assert b"".join(bytes(ids.astype("u1")) for _, ids in pieces) == b"a longer text"
+    assert [first for first, _ in pieces] in ([0, 6], [0])  # both replies may come at once
+    assert client.resends == 1
+
+
+def test_silence_ends_at_the_time_limit(silent: Appliance) -> None:
+    with Client("127.0.0.1", silent.port, timeout=0.1) as client:
+        begun = time.monotonic()
+        with pytest.raises(TimeoutError, match="nothing moved for 100 ms: 0 of 1 packets"):
+            client.tokenize("text")
+        assert 0.1 <= time.monotonic() - begun < 2
+        assert client._client.pending == 0
+
+
+def test_a_signal_ends_a_call(silent: Appliance) -> None:
+    main = threading.main_thread().ident
+    assert main is not None
+    with Client("127.0.0.1", silent.port, timeout=60) as client:
+        for call in (client.tokenize, lambda t: next(client.tokenize_stream(t)),
+                     lambda t: client.tokenize_many([t])):  # fmt: skip
+            timer = threading.Timer(0.05, signal.pthread_kill, [main, signal.SIGINT])
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                call("text")
+            timer.join()
+            assert client._client.pending == 0
+
+
+def test_another_thread_is_refused_and_the_gil_is_free(silent: Appliance) -> None:
+    errors: list[BaseException] = []
+
+    def wait() -> None:
+        try:
+            client.tokenize("text")
+        except TimeoutError as e:
+            errors.append(e)
+
+    with Client("127.0.0.1", silent.port, timeout=0.3) as client:
+        thread = threading.Thread(target=wait)
+        thread.start()
+        while not silent.data:
+            silent.reply = lambda req, text: []
+            silent.answer()
+        for call in (lambda: client.tokenize("text"), client.close):
+            with pytest.raises(RuntimeError, match="in use by another thread"):
+                call()
+        thread.join()
+        assert len(errors) == 1
+
+
+def test_a_closed_client_says_so(appliance: Appliance) -> None:
+    client = Client("127.0.0.1", appliance.port)
+    left = client.tokenize_stream("text")
+    appliance.reply = lambda req, text: appliance.done(req, text, flags=0)  # never the end
+    next(left)
+    client.close()
+    client.close()
+    for call in (lambda: next(left), lambda: client.tokenize("text")):
+        with pytest.raises(ConnectionAbortedError, match="the client was closed"):
+            call()
+    assert client.server_vocab == 5
+
+
+def test_requests_under_way_have_a_limit(silent: Appliance) -> None:
+    with Client("127.0.0.1", silent.port) as client:
+        for _ in range(1024):
+            client._client.submit(b"text", True)
+        with pytest.raises(RuntimeError, match="under way: wait for one to finish"):
+            client.tokenize("text")
+
+
+def test_a_loop_that_was_blocked_reads_what_came_before_it_sends_again(silent: Appliance) -> None:
+    """Each flight of 256 is answered at once, and found 50 ms later, when each of them is overdue."""
+
+    async def work() -> None:
+        async with AsyncClient("127.0.0.1", silent.port) as client:
+            every = asyncio.gather(*map(client.tokenize, TEXTS))
+            while not every.done():
+                await asyncio.sleep(0)
+                if silent.answer():
+                    time.sleep(0.05)
+            got = await every
+            assert [bytes(ids.astype("u1")) for ids in got] == TEXTS
+            assert client.retransmits == 0 and silent.data == len(TEXTS)
+
+    asyncio.run(work())
+
+
+def test_a_loop_that_is_told_of_a_loss_by_the_clock(silent: Appliance) -> None:
+    """Nothing wakes the loop but its timer."""
+
+    async def work() -> None:
+        async with AsyncClient("127.0.0.1", silent.port, timeout=5) as client:
+            silent.reply = lambda req, text: silent.done(req, text) if silent.data > 2 else []
+            task = asyncio.create_task(client.tokenize("text"))
+            while not task.done():
+                silent.answer()
+                await asyncio.sleep(0.001)
+            assert len(await task) == 4 and client.retransmits == 2
+
+    asyncio.run(work())
+
+
+def test_a_kernel_that_has_no_room_is_waited_for(silent: Appliance) -> None:
+    async def work() -> None:
+        async with AsyncClient("127.0.0.1", silent.port) as client:
+            real = client._client
+            turns = 0
+
+            class Full:
+                """Has no room in two turns of three."""
+
+                def poll(self) -> list[object]:
+                    nonlocal turns
+                    turns += 1
+                    return real.poll() if turns % 3 == 0 else []
+
+                def hooks(self) -> tuple[int, bool, None]:
+                    """Nothing but the writer calls again."""
+                    return real.hooks()[0], turns % 3 != 0, None
+
+                def __getattr__(self, name: str) -> object:
+                    return getattr(real, name)
+
+            client._client = Full()  # type: ignore[assignment]
+            ids = asyncio.create_task(client.tokenize("text"))
+            while not ids.done():
+                silent.answer()
+                await asyncio.sleep(0)
+            assert len(await ids) == 4 and turns > 2
+            client._client = real
+
+    asyncio.run(work())

@@ -1,0 +1,375 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""RingReader: what it gives out, when it lets go of it, and that nothing a ring says crashes it."""
+
+from __future__ import annotations
+
+import gc
+import os
+import random
+import signal
+import socket
+import threading
+import time
+
+import numpy as np
+import pytest
+import ring_layout as layout
+from dpdk_tokd import Reason, RingDropped, RingError, RingReader, RingRefused
+from fake_appliance import INSTANCE, TSC_HZ, VOCAB, FakeAppliance, FakeRing
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "tokd.sock")
+
+
+@pytest.fixture
+def one(path):
+    """An appliance with one ring."""
+    appliance = FakeAppliance(path, [FakeRing()])
+    yield appliance
+    appliance.end()
+
+
+@pytest.fixture
+def reader(one, path):
+    with RingReader(path, timeout=5) as reader:
+        yield reader
+
+
+def test_request_is_that_of_a_registered_reader(one, reader):
+    assert one.request == layout.ATTACH_REQ.pack(layout.ATTACH_MAGIC, layout.VERSION, 1, 0)
+
+
+def test_header_is_told(reader):
+    (info,) = reader.rings
+    assert (info.worker, info.lcore, info.vocab) == (0, 1, VOCAB)
+    assert (info.tsc_hz, info.instance, info.data_bytes) == (TSC_HZ, INSTANCE, 4096)
+
+
+def test_ranges_come_as_they_were_published(one, reader):
+    r = one.rings[0]
+    times = {"t_rx": 3 * TSC_HZ, "t_publish": 3 * TSC_HZ + 2}
+    r.publish([5, 6, 7], stream_id=1 << 63, epoch=9, serial=3, flags=layout.REC_FIRST, **times)
+    r.publish([8], stream_id=1 << 63, first=3, flags=layout.REC_LAST, text_end=11, vocab=VOCAB)
+    a = next(reader)
+    assert (a.stream_id, a.epoch, a.serial, a.first) == (1 << 63, 9, 3, 0)
+    assert (a.starts, a.last, a.aborted, a.worker, len(a)) == (True, False, False, 0, 3)
+    assert (a.t_rx, a.t_publish) == (3 * TSC_HZ, 3 * TSC_HZ + 2)
+    assert (a.t_rx_ns, a.t_publish_ns) == (3_000_000_000, 3_000_000_001)
+    assert a.tokens.tolist() == [5, 6, 7]
+    b = next(reader)
+    assert (b.first, b.starts, b.last, b.text_end, b.vocab) == (3, False, True, 11, VOCAB)
+    assert b.tokens.tolist() == [8]
+    assert reader.poll() is None
+
+
+def test_an_empty_text_is_a_last_range_without_ids(one, reader):
+    one.rings[0].publish([], flags=layout.REC_FIRST | layout.REC_LAST)
+    r = next(reader)
+    assert r.last and not r.aborted and r.tokens.shape == (0,)
+
+
+def test_an_aborted_stream_says_why(one, reader):
+    one.rings[0].publish([], flags=layout.REC_ABORT, reason=Reason.TIMEOUT)
+    r = next(reader)
+    assert r.last and r.aborted and r.reason is Reason.TIMEOUT
+
+
+def test_tokens_are_the_ring_itself_and_read_only(one, reader):
+    pos = one.rings[0].publish([1, 2, 3])
+    tokens = next(reader).tokens
+    assert tokens.dtype == np.uint32 and not tokens.flags.owndata
+    with pytest.raises(ValueError):
+        tokens[0] = 9
+    at = layout.HDR_BYTES + pos + layout.REC.size
+    one.rings[0].memory[at : at + 4] = (77).to_bytes(4, "little")
+    assert tokens[0] == 77
+    with pytest.raises(ValueError):
+        tokens.flags.writeable = True
+
+
+def test_going_on_releases_the_range_before(one, reader):
+    r = one.rings[0]
+    r.publish([1])
+    second = r.publish([2])
+    a = next(reader)
+    assert one.cursor(0) == 0
+    next(reader)
+    assert one.cursor(0) == second
+    with pytest.raises(RingError, match="released"):
+        _ = a.tokens
+    assert reader.poll() is None
+    assert one.cursor(0) == r.head
+
+
+def test_held_ranges_keep_the_cursor_until_all_before_are_released(one, reader):
+    r = one.rings[0]
+    starts = [r.publish([i]) for i in range(4)]
+    ranges = [next(reader).hold() for _ in starts]
+    assert reader.poll() is None
+    assert one.cursor(0) == 0
+    ranges[1].release()
+    ranges[2].release()
+    assert one.cursor(0) == 0
+    assert ranges[3].tokens.tolist() == [3]
+    ranges[0].release()
+    assert one.cursor(0) == starts[3]
+    ranges[3].release()
+    ranges[3].release()
+    assert one.cursor(0) == r.head
+
+
+def test_rings_are_read_in_turn(path):
+    rings = [FakeRing(w) for w in range(3)]
+    appliance = FakeAppliance(path, rings)
+    with RingReader(path) as reader:
+        for r in rings:
+            for i in range(4):
+                r.publish([i])
+        assert [next(reader).worker for _ in range(12)] == [0, 1, 2] * 4
+        assert reader.poll() is None
+        assert [appliance.cursor(w) for w in range(3)] == [r.head for r in rings]
+    appliance.end()
+
+
+def test_iteration_waits_for_what_comes(one, reader):
+    def publish_later():
+        for i in range(20):
+            time.sleep(0.002)
+            one.rings[0].publish([i], flags=layout.REC_LAST if i == 19 else 0)
+
+    thread = threading.Thread(target=publish_later)
+    thread.start()
+    got = []
+    for r in reader:
+        got += r.tokens.tolist()
+        if r.last:
+            break
+    thread.join()
+    assert got == list(range(20))
+
+
+def test_iteration_gives_up_after_the_timeout(one, path):
+    with RingReader(path, timeout=0.05) as reader:
+        with pytest.raises(TimeoutError):
+            next(reader)
+        one.rings[0].publish([1])
+        assert next(reader).tokens.tolist() == [1]
+
+
+def test_iteration_ends_with_the_appliance_after_all_was_read(path):
+    r = FakeRing()
+    appliance = FakeAppliance(path, [r])
+    with RingReader(path) as reader:
+        r.publish([1])
+        r.publish([2])
+        appliance.end()
+        os.unlink(path)
+        assert [given.tokens.tolist() for given in reader] == [[1], [2]]
+        assert reader.closed
+
+
+def test_an_appliance_that_was_started_anew_is_not_the_one_that_ended(path):
+    """Somebody answers at the path again: the reader's own appliance has ended all the same."""
+    rings = [FakeRing()]
+    appliance = FakeAppliance(path, rings)
+    with RingReader(path) as reader:
+        rings[0].publish([1])
+        appliance.end()
+        os.unlink(path)
+        another = FakeAppliance(path, [FakeRing()])
+        assert [given.tokens.tolist() for given in reader] == [[1]]
+        assert reader.closed
+        another.end()
+
+
+def test_a_range_released_after_close_does_nothing(one, path):
+    with RingReader(path) as reader:
+        one.rings[0].publish([1])
+        given = next(reader).hold()
+    given.release()
+
+
+def test_a_dropped_reader_is_told_what_it_lost(one, reader):
+    r = one.rings[0]
+    r.publish([1])
+    next(reader).hold()
+    assert reader.poll() is None
+    one.drop_readers()
+    r.publish([2])
+    next(reader)
+    with pytest.raises(RingDropped, match="held the full token ring of worker 0") as e:
+        while True:
+            reader.poll()
+    assert e.value.lost_bytes == r.head and not e.value.overwritten
+
+
+def test_ids_overwritten_while_they_were_used_are_told_at_release(one, reader):
+    r = one.rings[0]
+    r.publish([1])
+    given = next(reader).hold()
+    one.drop_readers()
+    r.set_tail(64)
+    with pytest.raises(RingDropped) as e:
+        given.release()
+    assert e.value.overwritten
+
+
+def test_unread_ids_overwritten_are_told_instead_of_given_out(one, reader):
+    r = one.rings[0]
+    for i in range(3):
+        r.publish([i])
+    one.drop_readers()
+    r.set_tail(128 * 2)
+    with pytest.raises(RingDropped):
+        next(reader)
+
+
+def test_a_reader_that_was_lapped_is_told(one, reader):
+    r = one.rings[0]
+    r.set_tail(3 * r.data_bytes)
+    r.set_head(4 * r.data_bytes)
+    with pytest.raises(RingDropped):
+        next(reader)
+
+
+def test_views_outlive_the_reader(one, path):
+    one.rings[0].publish([])
+    with RingReader(path) as reader:
+        one.rings[0].publish([4, 5])
+        tokens = next(reader).tokens
+    gc.collect()
+    assert tokens.tolist() == [4, 5]
+
+
+def test_a_range_may_be_released_by_another_thread(one, reader):
+    for i in range(1000):
+        one.rings[0].publish([i])
+        given = next(reader).hold()
+        thread = threading.Thread(target=given.release)
+        thread.start()
+        thread.join()
+    assert one.cursor(0) == one.rings[0].head
+
+
+def test_a_signal_ends_waiting_and_attaching(one, path, tmp_path):
+    main = threading.main_thread().ident
+    silent = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    silent.bind(str(tmp_path / "silent"))
+    silent.listen()
+    with RingReader(path) as reader, silent:
+        for wait in (lambda: next(reader), lambda: RingReader(str(tmp_path / "silent"))):
+            timer = threading.Timer(0.1, signal.pthread_kill, [main, signal.SIGINT])
+            timer.start()
+            begun = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                wait()
+            assert time.monotonic() - begun < 2
+            timer.join()
+
+
+def test_closing_detaches(one, path):
+    reader = RingReader(path)
+    while not one.readers:
+        time.sleep(0.001)
+    reader.close()
+    one.readers[0].settimeout(5)
+    assert one.readers[0].recv(1) == b""
+    with pytest.raises(RingError, match="closed"):
+        reader.poll()
+
+
+def test_descriptors_are_not_left_open(one, path):
+    def open_fds() -> int:
+        gc.collect()
+        return len(os.listdir("/proc/self/fd"))
+
+    RingReader(path).close()
+    before = open_fds()
+    for _ in range(5):
+        with RingReader(path):
+            pass
+    one.hang_up()
+    assert open_fds() <= before
+
+
+def test_no_socket_is_an_os_error(path):
+    with pytest.raises(FileNotFoundError, match=f"{path}: No such file.*is dpdk-tokd running"):
+        RingReader(path)
+    with pytest.raises(OSError, match="a{100}.*: longer than 107 bytes: is it the --socket of a"):
+        RingReader("a" * 200)
+
+
+def test_a_socket_that_nobody_serves_is_an_os_error(path):
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(path)
+    with pytest.raises(ConnectionRefusedError, match=f"{path}: Connection refused: .*start it"):
+        RingReader(path)
+
+
+def test_silence_ends_with_the_path(path, monkeypatch):
+    monkeypatch.setattr("dpdk_tokd.ring.reader.ATTACH_TIMEOUT_S", 0.05)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.bind(path)
+        s.listen()
+        with pytest.raises(TimeoutError, match=f"{path}: no answer to the attach request"):
+            RingReader(path)
+
+
+def test_an_appliance_that_closes_without_an_answer_has_refused(one, path):
+    one.packed_reply = lambda: b""
+    with pytest.raises(RingRefused, match=f"{path}: closed without an answer: try again"):
+        RingReader(path)
+
+
+def test_refusal_gives_the_reason_in_words(one, path):
+    one.reply |= {"n_rings": 0, "message": b"too many readers: detach one first"}
+    one.fds = []
+    with pytest.raises(RingError, match="too many readers: detach one first"):
+        RingReader(path)
+
+
+def test_what_is_not_as_ring_h_says_is_a_ring_error(one, path):
+    """tests/unit/reader/test_hostile.c has every way to be wrong; here are classes and words."""
+    one.rings[0].set_header(version=2)
+    with pytest.raises(RingError, match="token ring 0: version 2"):
+        RingReader(path)
+    one.rings[0].set_header()
+    one.fds = one.fds[:1]
+    with pytest.raises(RingError, match="1 descriptors for 1 rings"):
+        RingReader(path)
+    one.reply["magic"] = 1
+    with pytest.raises(RingError, match="magic 0x1"):
+        RingReader(path)
+
+
+@pytest.mark.parametrize("fields", [{"bytes": 65}, {"n_ids": 17}, {"kind": 3}], ids=str)
+def test_malformed_record_is_refused(one, reader, fields):
+    one.rings[0].publish([1, 2, 3], **fields)
+    for _ in range(2):
+        with pytest.raises(RingError, match="token ring 0: record at 0"):
+            next(reader)
+
+
+def test_an_unknown_reason_is_an_error_when_asked_for(one, reader):
+    one.rings[0].publish([], flags=layout.REC_ABORT, reason=99)
+    r = next(reader)
+    assert r.aborted and "99" in repr(r)
+    with pytest.raises(RingError, match="unknown reason 99"):
+        _ = r.reason
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_bytes_in_the_ring_only_ever_raise_ring_error(one, path, seed):
+    rng = random.Random(seed)
+    r = one.rings[0]
+    with RingReader(path, timeout=0.01) as reader:
+        r.memory[layout.HDR_BYTES :] = rng.randbytes(r.data_bytes)
+        for at in range(layout.HDR_BYTES, layout.HDR_BYTES + r.data_bytes, 64):
+            size = 64 * rng.randint(1, 4)  # often plausible
+            r.memory[at : at + 6] = size.to_bytes(4, "little") + b"\1\0"
+        r.set_head(64 * rng.randint(1, 64))
+        with pytest.raises((RingError, TimeoutError)):
+            while True:
+                next(reader)

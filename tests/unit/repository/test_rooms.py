@@ -1,0 +1,163 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Inclusions between folders run one way: down this table, and only as it says."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Iterator
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[3]
+SOURCES = (".c", ".h", ".cpp", ".cu", ".cuh")
+INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]', re.MULTILINE)
+# Where the compiler looks, beside the folder of the file itself.
+SEARCHED = ("include", "app/dpdk-tokd", "lib/tokenizer", "lib/gpu_sink", "lib/gpu_sink/kernel")
+SEARCHED += ("lib/client", "lib/reader", "lib/train", "lib/notify", "lib/options")
+
+# Files that are lower than what else their folder holds.
+APART = {
+    "lib/tokenizer/tok.h": "tok.h",
+    "lib/tokenizer/vocab.h": "lib/tokenizer/tables",
+    "app/dpdk-tokd/log.c": "log",
+    "app/dpdk-tokd/log.h": "log",
+}
+
+TOK = "lib/tokenizer/"
+APP = "app/dpdk-tokd/"
+HOT = {"include/tokd", "tok.h", TOK + "unicode", TOK + "tables", TOK + "normalize", TOK + "encode"}
+SET_UP = HOT | {TOK + "pretokenize", TOK + "build"}
+DATA_PATH = {APP + "datapath" + part for part in ("", "/net", "/stream", "/loop")}
+SINK = {"include/tokd", "lib/gpu_sink/ring"}
+
+# A folder, and those that its files may include.
+MAY_INCLUDE: dict[str, set[str]] = {
+    "include/tokd": set(),
+    "lib/notify": set(),
+    "lib/options": set(),
+    "lib/client": {"include/tokd"},
+    "lib/reader": {"include/tokd"},
+    # libtok: each stage knows those below it, and the tables
+    "tok.h": set(),
+    TOK + "unicode": {"tok.h"},
+    TOK + "tables": {"tok.h", TOK + "unicode"},
+    TOK + "normalize": {"tok.h", TOK + "unicode", TOK + "tables"},
+    TOK + "encode": HOT,
+    TOK + "pretokenize": HOT,
+    "lib/tokenizer": HOT | {TOK + "pretokenize"},
+    TOK + "offsets": HOT | {TOK + "pretokenize"},
+    TOK + "build": HOT | {TOK + "pretokenize"},
+    TOK + "compiled": SET_UP,
+    TOK + "load": SET_UP | {TOK + "compiled"},
+    TOK + "load/huggingface": SET_UP | {TOK + "load"},
+    TOK + "load/sentencepiece": SET_UP | {TOK + "load"},
+    "lib/train": SET_UP | {TOK + "compiled"},
+    # the GPU ring's two ends
+    "lib/gpu_sink/ring": {"include/tokd"},
+    "lib/gpu_sink/handshake": {"lib/gpu_sink/ring"},
+    "lib/gpu_sink/transport": {"lib/gpu_sink/ring", "lib/gpu_sink/handshake"},
+    "lib/gpu_sink/sink": {f"lib/gpu_sink/{room}" for room in ("ring", "handshake", "transport")},
+    "lib/gpu_sink/kernel": SINK | {"lib/gpu_sink/handshake"},
+    # the appliance: the data path knows nothing of what sets it up
+    "log": set(),
+    APP + "options": {"include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
+    APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
+    APP + "datapath/stream": {"include/tokd", "tok.h", APP + "datapath"},
+    APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
+    APP + "datapath/loop": {
+        "include/tokd",
+        "lib/gpu_sink/sink",
+        APP + "datapath",
+        APP + "datapath/stream",
+    },
+    APP + "readers": {"include/tokd", "log", APP + "datapath"},
+    APP + "control": {"include/tokd", "tok.h", "log", "lib/notify", "lib/gpu_sink/sink"}
+    | {APP + "options", APP + "readers", APP + "control/port"}
+    | DATA_PATH,
+    APP + "control/port": {"include/tokd", "log", APP + "options", APP + "datapath"},
+    APP + "telemetry": {"log", APP + "control", APP + "control/port"} | DATA_PATH,
+    "app/dpdk-tokd": {"log", "lib/notify"}
+    | {APP + room for room in ("options", "control", "control/port", "telemetry")}
+    | DATA_PATH,
+    # the other programs
+    "app/tok": {"lib/options", "tok.h", "lib/train", TOK + "pretokenize", "app/tokd-load"},
+    "app/tokd-client": {"lib/options", "include/tokd"},
+    "app/tokd-tail": {"lib/options", "include/tokd"},
+    "app/tokd-load": {"lib/options", "include/tokd"},
+    "app/tokd-load-dpdk": {"lib/options", "include/tokd", "app/tokd-load"},
+    "app/tokd-gpu": SINK
+    | {"lib/notify", "lib/options"}
+    | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
+}
+
+
+def room_of(path: str) -> str:
+    return APART.get(path, str(Path(path).parent))
+
+
+def included(path: str, sources: set[str]) -> Iterator[str]:
+    """What of the repository a file includes."""
+    for name in INCLUDE.findall((ROOT / path).read_text()):
+        for folder in (str(Path(path).parent), *SEARCHED):
+            found = (
+                str((ROOT / folder / name).resolve().relative_to(ROOT))
+                if (ROOT / folder / name).is_file()
+                else ""
+            )
+            if found in sources:
+                yield found
+                break
+
+
+@pytest.fixture(scope="module")
+def inclusions() -> dict[tuple[str, str], list[str]]:
+    """By folder and folder included: the files, as "a.c -> b.h"."""
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "app", "include", "lib"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split()
+    sources = {f for f in listed if f.endswith(SOURCES) and (ROOT / f).is_file()}
+    if not sources:
+        pytest.skip("not a git checkout: the list of sources is git's")
+    found: dict[tuple[str, str], list[str]] = {}
+    for path in sorted(sources):
+        for other in included(path, sources):
+            pair = room_of(path), room_of(other)
+            if pair[0] != pair[1]:
+                found.setdefault(pair, []).append(f"{path} -> {other}")
+    return found
+
+
+def test_inclusions_are_those_of_the_table(inclusions: dict[tuple[str, str], list[str]]) -> None:
+    wrong = [
+        line
+        for (room, other), lines in inclusions.items()
+        if room in MAY_INCLUDE and other not in MAY_INCLUDE[room]
+        for line in lines
+    ]
+    assert not wrong, "against MAY_INCLUDE: " + "; ".join(wrong)
+
+
+def test_no_folder_includes_what_includes_it(inclusions: dict[tuple[str, str], list[str]]) -> None:
+    graph: dict[str, set[str]] = {}
+    for room, other in inclusions:
+        graph.setdefault(room, set()).add(other)
+    TopologicalSorter(graph).prepare()  # raises CycleError, which names the circle
+
+
+def test_folders_have_at_most_25_sources() -> None:
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", "app", "include", "lib"],
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.split()
+    count: dict[str, int] = {}
+    for path in listed:
+        count[str(Path(path).parent)] = count.get(str(Path(path).parent), 0) + 1
+    assert {room: n for room, n in count.items() if n > 25} == {}

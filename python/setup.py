@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy
 from setuptools import Extension, setup
 
 HERE = Path(__file__).resolve().parent
@@ -67,9 +68,10 @@ setup(
     version=version(),
     ext_modules=[
         extension(
-            "libtok batch dlpack",
+            "libtok vocab encode encode_batch stream decode options texts lists words dlpack batch "
+            "encoder pool",
             "tokenizer",
-            cflags=pkg_config("--cflags", "jansson", "zlib"),
+            cflags=[f"-I{numpy.get_include()}", *pkg_config("--cflags", "jansson", "zlib")],
             libs=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
         ),
         extension("libtokd client ring", "client", "reader", cflags=[], libs=[]),

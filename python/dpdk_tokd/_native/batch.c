@@ -1,26 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The texts are divided into chunks of neighbours, each of which has a place for as many ids as
- * there could be. Threads take chunk after chunk; the ids of a chunk lie close together at the
- * beginning of its place, and at the end chunk is moved to chunk: of one thread, which has one
- * chunk, none is.
+ * The texts are divided into chunks of neighbours. Threads take chunk after chunk and keep the ids
+ * one behind the other; at the end those of each chunk are copied to their place.
  */
-#include <pthread.h>
+#include "batch.h"
+
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "batch.h"
-
-#define CHUNK_COST_MIN ((size_t)64 << 10) /* worth a thread */
+#define CHUNK_COST_MIN ((size_t)16 << 10) /* worth waking a thread */
 #define CHUNKS_A_THREAD 8		  /* so that all end at about the same time */
 #define TEXT_COST 64			  /* what a text costs beside its bytes, in bytes */
 
 struct batch_chunk {
 	size_t first, end; /* texts */
-	size_t at;	   /* in ids[] */
-	size_t n_ids;
-	size_t failed; /* the text, where why.status is not TOK_OK */
+	const struct encoder *encoder;
+	size_t at, n_ids; /* in its ids[] */
+	size_t failed;	  /* the text, where why.status is not TOK_OK */
 	struct tok_result why;
 };
 
@@ -56,21 +53,20 @@ batch_plan(struct batch *b, uint32_t threads)
 
 	for (size_t i = 0; i < b->n_texts; i++)
 		cost += b->text[i].n + TEXT_COST;
+	b->bytes = cost - b->n_texts * TEXT_COST;
 	if (cost / threads / CHUNKS_A_THREAD > least)
 		least = cost / threads / CHUNKS_A_THREAD;
 	if (threads == 1)
 		least = SIZE_MAX;
 	b->n_chunks = 0;
-	b->room = 0;
 	b->chunk =
 		calloc(cost / least + 1, sizeof(*b->chunk)); /* all but the last cost that much */
 	if (b->chunk == NULL)
 		return false;
 	for (size_t i = 0; i < b->n_texts; i++) {
 		if (used == 0)
-			b->chunk[b->n_chunks++] = (struct batch_chunk){.first = i, .at = b->room};
+			b->chunk[b->n_chunks++] = (struct batch_chunk){.first = i};
 		b->chunk[b->n_chunks - 1].end = i + 1;
-		b->room += tok_encode_bound(b->vocab, b->text[i].n, b->flags);
 		used += b->text[i].n + TEXT_COST;
 		if (used >= least)
 			used = 0;
@@ -86,25 +82,27 @@ batch_free(struct batch *b)
 	free(b->chunk);
 }
 
-/* splits[i + 1] becomes the number of ids of text i. */
+/* Behind the `used` ids of an encoder. splits[i + 1] becomes the number of ids of text i. */
 static bool
-encode_chunk(const struct batch *b, struct batch_chunk *c, struct tok_cache *cache)
+encode_chunk(const struct batch *b, struct batch_chunk *c, struct encoder *e, size_t used)
 {
-	uint32_t *ids = b->ids + c->at;
-
+	c->encoder = e;
+	c->at = used;
 	for (size_t i = c->first; i < c->end; i++) {
 		const struct batch_text *t = &b->text[i];
-		struct tok_result r = tok_encode(b->vocab, cache, t->p, t->n, b->flags,
-			ids + c->n_ids, tok_encode_bound(b->vocab, t->n, b->flags));
+		const size_t bound = tok_encode_bound(b->vocab, t->n, b->flags);
 
-		if (r.status != TOK_OK) {
-			c->failed = i;
-			c->why = r;
+		c->failed = i;
+		c->why = (struct tok_result){.status = TOK_MORE};
+		if (!encoder_room(e, used + bound))
 			return false;
-		}
-		r.produced = batch_cut(ids + c->n_ids, sizeof(*ids), r.produced, &b->cut);
-		b->splits[i + 1] = (int64_t)r.produced;
-		c->n_ids += r.produced;
+		c->why = tok_encode(b->vocab, e->cache, t->p, t->n, b->flags, e->ids + used, bound);
+		if (c->why.status != TOK_OK)
+			return false;
+		b->splits[i + 1] = (int64_t)batch_cut(
+			e->ids + used, sizeof(*e->ids), c->why.produced, &b->cut);
+		used += (size_t)b->splits[i + 1];
+		c->n_ids = used - c->at;
 	}
 	return true;
 }
@@ -112,31 +110,29 @@ encode_chunk(const struct batch *b, struct batch_chunk *c, struct tok_cache *cac
 struct work {
 	struct batch *b;
 	atomic_size_t next;  /* chunk that nobody has taken */
-	atomic_uint threads; /* that have begun: each has the cache of its number */
+	atomic_uint threads; /* that have begun: each has the encoder of its number */
 };
 
 /* Chunks are taken in order, and those that were are ended: the first error is always the same. */
-static void *
+static void
 work(void *arg)
 {
 	struct work *w = arg;
 	struct batch *b = w->b;
-	struct tok_cache *cache = b->cache[atomic_fetch_add(&w->threads, 1)];
-	size_t i;
+	struct encoder *e = b->encoder[atomic_fetch_add(&w->threads, 1)];
+	size_t i, used = 0;
 
 	while ((i = atomic_fetch_add(&w->next, 1)) < b->n_chunks) {
-		if (!encode_chunk(b, &b->chunk[i], cache))
+		if (!encode_chunk(b, &b->chunk[i], e, used))
 			atomic_store(&w->next, b->n_chunks);
+		used += b->chunk[i].n_ids;
 	}
-	return NULL;
 }
 
-/* From chunks with room between them to one array, from counts to splits. */
+/* From counts to splits. */
 static bool
-join(struct batch *b)
+add_up(struct batch *b)
 {
-	size_t n = 0;
-
 	for (size_t i = 0; i < b->n_chunks; i++) {
 		const struct batch_chunk *c = &b->chunk[i];
 
@@ -145,13 +141,11 @@ join(struct batch *b)
 			b->why = c->why;
 			return false;
 		}
-		if (c->at > n)
-			memmove(b->ids + n, b->ids + c->at, c->n_ids * sizeof(*b->ids));
-		n += c->n_ids;
 	}
 	b->splits[0] = 0;
 	for (size_t i = 0; i < b->n_texts; i++)
 		b->splits[i + 1] += b->splits[i];
+	b->n_ids = (size_t)b->splits[b->n_texts];
 	return true;
 }
 
@@ -159,13 +153,18 @@ bool
 batch_encode(struct batch *b)
 {
 	struct work w = {.b = b};
-	pthread_t thread[BATCH_THREADS_MAX];
-	uint32_t started = 0;
 
-	while (started + 1 < b->n_threads && pthread_create(&thread[started], NULL, work, &w) == 0)
-		started++;
-	work(&w);
-	while (started > 0)
-		pthread_join(thread[--started], NULL);
-	return join(b);
+	pool_run(work, &w, b->n_threads - 1);
+	return add_up(b);
+}
+
+void
+batch_take(const struct batch *b, uint32_t *ids)
+{
+	for (size_t i = 0; i < b->n_chunks; i++) {
+		const struct batch_chunk *c = &b->chunk[i];
+
+		memcpy(ids, c->encoder->ids + c->at, c->n_ids * sizeof(*ids));
+		ids += c->n_ids;
+	}
 }

@@ -5,7 +5,10 @@
 
 #include <tok.h>
 
-#define BATCH_THREADS_MAX 64
+#include "encoder.h"
+#include "pool.h"
+
+#define BATCH_THREADS_MAX (POOL_THREADS_MAX + 1)
 
 struct batch_text {
 	const uint8_t *p;
@@ -27,16 +30,16 @@ struct batch {
 	struct batch_cut cut;
 	const struct batch_text *text;
 	size_t n_texts;
-	struct tok_cache *cache[BATCH_THREADS_MAX]; /* one a thread */
+	struct encoder *encoder[BATCH_THREADS_MAX]; /* one a thread */
+	int64_t *splits; /* n_texts + 1: where the ids of each text begin */
 	/* by batch_plan() */
 	uint32_t n_threads;
-	size_t room; /* ids that there must be room for */
+	size_t bytes; /* of all texts */
 	struct batch_chunk *chunk;
 	size_t n_chunks;
 	/* results */
-	uint32_t *ids;
-	int64_t *splits; /* n_texts + 1: where the ids of each text begin */
-	size_t failed;	 /* the first text that was refused, and why */
+	size_t n_ids;
+	size_t failed; /* the first text that was refused, and why; TOK_MORE: memory is short */
 	struct tok_result why;
 };
 
@@ -53,9 +56,10 @@ bool batch_plan(struct batch *b, uint32_t threads);
 void batch_free(struct batch *b);
 
 /*
- * Of a batch with its plan, caches, ids and splits. Returns when all threads have ended; false: a
- * text was refused. What cannot be started of the threads is done by the others.
+ * Encode a batch with its plan, encoders and splits. The ids are with the encoders;
+ * batch_take() copies all n_ids of them. False: a text was refused, or memory is short.
  */
 bool batch_encode(struct batch *b);
+void batch_take(const struct batch *b, uint32_t *ids);
 
 #endif

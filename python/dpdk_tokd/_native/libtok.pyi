@@ -3,17 +3,18 @@
 
 import mmap
 from collections.abc import Iterable
-from typing import Final, Self, TypeAlias, TypedDict
+from typing import Final, Literal, Self, TypeAlias, TypedDict, final, overload
 
 import numpy as np
 import numpy.typing as npt
 
 Buffer: TypeAlias = bytes | bytearray | memoryview | mmap.mmap | npt.NDArray[np.generic]
 
-STRICT_UTF8: Final[int]
-TEMPLATE: Final[int]
-ADDED_AS_TEXT: Final[int]
-SPECIAL: Final[int]
+Ids: TypeAlias = npt.NDArray[np.uint32]
+Offsets: TypeAlias = npt.NDArray[np.uint64]
+AddedTokens: TypeAlias = Literal["plain", "text", "all"]
+Side: TypeAlias = Literal["left", "right"]
+
 THREADS_MAX: Final[int]
 
 class TruncationDict(TypedDict):
@@ -30,8 +31,8 @@ class PaddingDict(TypedDict):
     id: int
 
 class ShapeDict(TypedDict):
-    before: bytearray
-    after: bytearray
+    before: Ids
+    after: Ids
     truncation: TruncationDict | None
     padding: PaddingDict | None
 
@@ -59,30 +60,75 @@ class Vocab:
         pretokenizer: str | None,
         search_path: str | None,
         algo: str | None,
+        strict_utf8: bool,
         /,
     ) -> Self: ...
-    def info(self) -> VocabInfoDict: ...
-    def token(self, id: int, /) -> bytes | None: ...
-    def shape(self) -> ShapeDict: ...
-    def specials(self) -> bytearray: ...
-    def encode(self, text: str | Buffer, flags: int, most: int, left: bool, /) -> bytearray: ...
-    def encode_offsets(
-        self, text: str | Buffer, flags: int, most: int, left: bool, /
-    ) -> tuple[bytearray, bytearray]: ...
-    def encode_batch(
-        self, texts: Iterable[str | Buffer], flags: int, most: int, left: bool, threads: int, /
-    ) -> tuple[bytearray, bytearray]: ...
-    def decode(self, ids: Buffer, /) -> bytes: ...
-    def stream(self, flags: int, /) -> Stream: ...
-    def decode_stream(self) -> DecodeStream: ...
+    @overload
+    def encode(
+        self,
+        text: str | Buffer,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: Literal[False] = False,
+    ) -> Ids: ...
+    @overload
+    def encode(
+        self,
+        text: str | Buffer,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: Literal[True],
+    ) -> tuple[Ids, Offsets]: ...
+    @overload
+    def encode(
+        self,
+        text: str | Buffer,
+        *,
+        add_special_tokens: bool = True,
+        added_tokens: AddedTokens = "plain",
+        truncation: bool | int | None = None,
+        truncation_side: Side | None = None,
+        return_offsets: bool = False,
+    ) -> Ids | tuple[Ids, Offsets]: ...
+    def stream(
+        self, *, add_special_tokens: bool = True, added_tokens: AddedTokens = "plain"
+    ) -> Stream: ...
+    def id_to_token(self, id: int, /) -> bytes | None: ...
+    def _describe(self) -> VocabInfoDict: ...
+    def _shape(self) -> ShapeDict: ...
+    def _specials(self) -> Ids: ...
+    def _encode_texts(
+        self,
+        texts: Iterable[str | Buffer],
+        threads: int,
+        /,
+        *,
+        add_special_tokens: bool,
+        added_tokens: AddedTokens,
+        truncation: bool | int | None,
+        truncation_side: Side | None,
+    ) -> tuple[Ids, npt.NDArray[np.int64]]: ...
+    def _decode(self, ids: Buffer, /) -> bytes: ...
+    def _decode_stream(self) -> DecodeStream: ...
 
+@final
 class Stream:
-    def feed(self, text: str | Buffer, last: bool, /) -> bytearray: ...
+    def feed(self, text: str | Buffer, /) -> Ids: ...
+    def finish(self) -> Ids: ...
+    @property
     def waiting(self) -> int: ...
 
+@final
 class DecodeStream:
     def feed(self, ids: Buffer, last: bool, /) -> bytes: ...
 
+def lists(ids: npt.ArrayLike, splits: npt.ArrayLike, /) -> list[list[int]]: ...
 def load_acquire_u64(buffer: Buffer, offset: int, /) -> int: ...
 def load_fenced_u64(buffer: Buffer, offset: int, /) -> int: ...
 def store_release_u64(buffer: Buffer, offset: int, value: int, /) -> None: ...

@@ -10,6 +10,8 @@ from typing import Literal, NamedTuple, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
+from .._native import libtok
+
 Ids: TypeAlias = npt.NDArray[np.uint32]
 Side: TypeAlias = Literal["left", "right"]
 
@@ -76,6 +78,10 @@ class Batch:
     def lengths(self) -> npt.NDArray[np.int64]:
         """Ids of each text."""
         return np.diff(self.splits)
+
+    def tolist(self) -> list[list[int]]:
+        """The ids of each text as a list of its own: faster than `tolist` of each view."""
+        return libtok.lists(self.ids, self.splits)
 
     def padded(
         self,

@@ -19,8 +19,6 @@ from .hub import vocabulary_of
 
 IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
 Text: TypeAlias = str | bytes | bytearray | memoryview
-AddedTokens: TypeAlias = Literal["plain", "text", "all"]
-Offsets: TypeAlias = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +48,6 @@ class VocabInfo:
     storage: str
 
 
-def _ids_from(raw: bytearray) -> Ids:
-    """The ids libtok wrote into `raw`, which the array keeps: no copy."""
-    return np.frombuffer(raw, dtype=np.uint32)
-
-
 def _ids_for(ids: IdsLike) -> Ids:
     """`ids` as libtok reads them. ValueError for what is not a flat list of ids."""
     array = np.asarray(ids)
@@ -69,35 +62,6 @@ def _ids_for(ids: IdsLike) -> Ids:
         if low < 0 or high > np.iinfo(np.uint32).max:
             raise ValueError(f"ids: {low if low < 0 else high} is not an unsigned 32-bit number")
     return np.ascontiguousarray(array, dtype=np.uint32)
-
-
-class Stream:
-    """A text on its way through: each id is given out as soon as no later byte can change it.
-
-    All ids together are those of the whole text, however it was cut. Made by
-    `Tokenizer.stream()`; one thread at a time, another gets a RuntimeError.
-    """
-
-    def __init__(self, stream: libtok.Stream) -> None:
-        self._stream = stream
-
-    def feed(self, text: Text) -> Ids:
-        """Take the next piece of the text, which may be cut anywhere.
-
-        Returns the ids that became certain, uint32 of shape (n,), owned by the caller.
-        ValueError: the text is not UTF-8 and the tokenizer is strict, or more bytes are uncertain
-        than a stream may hold, or the stream is over.
-        """
-        return _ids_from(self._stream.feed(text, False))
-
-    def finish(self) -> Ids:
-        """End the text. Returns the ids that were still uncertain; errors as in `feed`."""
-        return _ids_from(self._stream.feed(b"", True))
-
-    @property
-    def waiting(self) -> int:
-        """Bytes taken whose ids have not been given out yet."""
-        return self._stream.waiting()
 
 
 class DecodeStream:
@@ -144,22 +108,11 @@ class Padding:
     pad_id: int
 
 
-_ADDED_TOKENS = {"plain": 0, "text": libtok.ADDED_AS_TEXT, "all": libtok.SPECIAL}
-
-
-def _flags(*, strict_utf8: bool, template: bool, added_tokens: AddedTokens) -> int:
-    """What libtok is asked for (tok.h, enum tok_flags)."""
-    if added_tokens not in _ADDED_TOKENS:
-        raise ValueError(f'added_tokens: {added_tokens!r}: expected "plain", "text" or "all"')
-    flags = libtok.STRICT_UTF8 * strict_utf8 | libtok.TEMPLATE * template
-    return flags | _ADDED_TOKENS[added_tokens]
-
-
 def _side(left: bool) -> Side:
     return "left" if left else "right"
 
 
-class Tokenizer:
+class Tokenizer(libtok.Vocab):
     """A vocabulary, and what turns text into its ids and back.
 
     Any thread may use it, and several at once: the GIL is released while text is encoded and ids
@@ -173,14 +126,10 @@ class Tokenizer:
     `add_special_tokens=False, added_tokens="text"` does unless it is told otherwise.
     """
 
-    def __init__(self, vocab: libtok.Vocab, *, strict_utf8: bool = False) -> None:
-        self._vocab = vocab
-        self._strict = strict_utf8
-        self._info = VocabInfo(**vocab.info())
-        shape = vocab.shape()
-        self._template = Template(
-            tuple(_ids_from(shape["before"]).tolist()), tuple(_ids_from(shape["after"]).tolist())
-        )
+    def __init__(self, *_: object) -> None:
+        self._info = VocabInfo(**self._describe())
+        shape = self._shape()
+        self._template = Template(tuple(shape["before"].tolist()), tuple(shape["after"].tolist()))
         self._truncation = shape["truncation"]
         self._padding = shape["padding"]
 
@@ -205,8 +154,7 @@ class Tokenizer:
         algo: "exact" (the default), or "greedy": longest match within pretokens.
         ValueError names the file and what is wrong with it.
         """
-        vocab = libtok.Vocab(name_or_path, pretokenizer, search_path, algo)
-        return cls(vocab, strict_utf8=strict_utf8)
+        return cls(name_or_path, pretokenizer, search_path, algo, strict_utf8)
 
     @classmethod
     def from_pretrained(
@@ -244,70 +192,12 @@ class Tokenizer:
         return cls.load(path, strict_utf8=strict_utf8, pretokenizer=pretokenizer, algo=algo)
 
     @overload
-    def encode(
-        self,
-        text: Text,
-        *,
-        add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
-        truncation: bool | int | None = None,
-        truncation_side: Side | None = None,
-        return_offsets: Literal[False] = False,
-    ) -> Ids: ...
-
-    @overload
-    def encode(
-        self,
-        text: Text,
-        *,
-        add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
-        truncation: bool | int | None = None,
-        truncation_side: Side | None = None,
-        return_offsets: Literal[True],
-    ) -> tuple[Ids, Offsets]: ...
-
-    def encode(
-        self,
-        text: Text,
-        *,
-        add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
-        truncation: bool | int | None = None,
-        truncation_side: Side | None = None,
-        return_offsets: bool = False,
-    ) -> Ids | tuple[Ids, Offsets]:
-        """Ids of a whole text: uint32, shape (n,), the caller's own.
-
-        `text` is a str, or UTF-8 in bytes or any other contiguous buffer, which must not be
-        changed meanwhile. UnicodeEncodeError (a ValueError): a str holds a surrogate. ValueError:
-        not UTF-8, where the tokenizer is strict or offsets are asked for.
-        add_special_tokens: the ids of `template` around them.
-        added_tokens: which are recognised in the text: "plain", "text" or "all" (`Tokenizer`).
-        truncation: at most so many ids (0 to 2**31 - 1), the template's with them; True: as the
-        file says.
-        truncation_side: which of the text's go; None: as the file says, else those on the right.
-        return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64, shape
-        (n, 2): from the first up to the second, (0, 0) for ids of the template. A token that is
-        part of a character has that part alone; what a normalizer changed has all the characters
-        it comes from.
-        """
-        most, left = self._cut(truncation, truncation_side)
-        flags = _flags(
-            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
-        )
-        if not return_offsets:
-            return _ids_from(self._vocab.encode(text, flags, most, left))
-        ids, ranges = self._vocab.encode_offsets(text, flags, most, left)
-        return _ids_from(ids), np.frombuffer(ranges, dtype=np.uint64).reshape(-1, 2)
-
-    @overload
     def encode_batch(  # type: ignore[overload-overlap]  # False is an int: the first match counts
         self,
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
+        added_tokens: libtok.AddedTokens = "plain",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[False] = False,
@@ -320,7 +210,7 @@ class Tokenizer:
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
+        added_tokens: libtok.AddedTokens = "plain",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: Literal[True, "longest"] | int,
@@ -335,7 +225,7 @@ class Tokenizer:
         texts: Iterable[Text],
         *,
         add_special_tokens: bool = True,
-        added_tokens: AddedTokens = "plain",
+        added_tokens: libtok.AddedTokens = "plain",
         truncation: bool | int | None = None,
         truncation_side: Side | None = None,
         padding: bool | Literal["longest"] | int = False,
@@ -359,20 +249,21 @@ class Tokenizer:
             raise TypeError("texts: expected a list of texts, got one text")
         if threads is None:
             threads = min(len(os.sched_getaffinity(0)), libtok.THREADS_MAX)
-        if not 1 <= threads <= libtok.THREADS_MAX:
-            raise ValueError(f"threads: {threads}: expected 1 to {libtok.THREADS_MAX}")
-        most, left = self._cut(truncation, truncation_side)
-        flags = _flags(
-            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
-        )
         side = check_side("padding_side", padding_side)
         if pad_to_multiple_of is not None:
             check_number("pad_to_multiple_of", pad_to_multiple_of, LENGTH_MAX)
         if pad_id is not None:
             check_number("pad_id", pad_id, ID_MAX)
         length = self._length(padding)
-        ids, splits = self._vocab.encode_batch(texts, flags, most, left, threads)
-        batch = Batch(_ids_from(ids), np.frombuffer(splits, dtype=np.int64))
+        ids, splits = self._encode_texts(
+            texts,
+            threads,
+            add_special_tokens=add_special_tokens,
+            added_tokens=added_tokens,
+            truncation=truncation,
+            truncation_side=truncation_side,
+        )
+        batch = Batch(ids, splits)
         if padding is False:
             return batch
         file = self.padding
@@ -384,25 +275,6 @@ class Tokenizer:
             if pad_to_multiple_of is None and file
             else pad_to_multiple_of,
         )
-
-    def _cut(self, truncation: bool | int | None, side: Side | None) -> tuple[int, bool]:
-        """Most ids, -1 for any number, and whether the first ones go."""
-        file = self._truncation
-        check_side("truncation_side", side)
-        left = side == "left" if side else bool(file and file["left"])
-        if truncation is None or truncation is False:
-            return -1, left
-        if truncation is not True:
-            words = "True, False or "
-            return check_number("truncation", truncation, LENGTH_MAX, words=words), left
-        if file is None:
-            raise ValueError(f"truncation=True: {self._info.path} does not say to how many ids")
-        if file["pairs_only"]:
-            raise ValueError(
-                f"truncation=True: {self._info.path} says to cut the second of two texts "
-                '("OnlySecond"): give a number of ids'
-            )
-        return file["max_length"], left
 
     def _length(self, padding: bool | Literal["longest"] | int) -> int | None:
         """Ids of a row, None for those of the longest text."""
@@ -428,32 +300,19 @@ class Tokenizer:
         """Bytes of `ids`, which need not be whole characters. ValueError for an unknown id."""
         array = _ids_for(ids)
         if skip_special_tokens:
-            array = array[~np.isin(array, _ids_from(self._vocab.specials()))]
-        return self._vocab.decode(array)
-
-    def stream(
-        self, *, add_special_tokens: bool = True, added_tokens: AddedTokens = "plain"
-    ) -> Stream:
-        """A new text that will come in pieces; arguments as those of `encode`."""
-        flags = _flags(
-            strict_utf8=self._strict, template=add_special_tokens, added_tokens=added_tokens
-        )
-        return Stream(self._vocab.stream(flags))
+            array = array[~np.isin(array, self._specials())]
+        return self._decode(array)
 
     def decode_stream(self) -> DecodeStream:
         """A new sequence of ids that will come in pieces."""
-        return DecodeStream(self._vocab.decode_stream())
+        return DecodeStream(self._decode_stream())
 
     def token(self, id: int) -> bytes:
         """Bytes of one id. KeyError if there is none."""
-        token = self._vocab.token(id)
+        token = self.id_to_token(id)
         if token is None:
             raise KeyError(id)
         return token
-
-    def id_to_token(self, id: int) -> bytes | None:
-        """Bytes of one id, or None if there is none."""
-        return self._vocab.token(id)
 
     def token_to_id(self, token: str | bytes) -> int | None:
         """The id with just these bytes (not byte-level text: " the", not "Ġthe"), or None.
@@ -464,14 +323,14 @@ class Tokenizer:
 
     @cached_property
     def _ids_by_token(self) -> dict[bytes, int]:
-        order = [*range(self._info.n_ids - 1, -1, -1), *_ids_from(self._vocab.specials()).tolist()]
-        tokens = ((self._vocab.token(id), id) for id in order)
+        order = [*range(self._info.n_ids - 1, -1, -1), *self._specials().tolist()]
+        tokens = ((self.id_to_token(id), id) for id in order)
         return {token: id for token, id in tokens if token is not None}
 
     @cached_property
     def special_tokens(self) -> dict[str, int]:
         """Text and id of each special token."""
-        ids: list[int] = _ids_from(self._vocab.specials()).tolist()
+        ids: list[int] = self._specials().tolist()
         return {self.token(id).decode("utf-8", "replace"): id for id in ids}
 
     @property

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Rows that the consumer makes of ids, against NumPy and, where it is installed, PyTorch.
+"""Rows that the consumer makes of ids, against NumPy and PyTorch.
 
 What equality means: tools/bench/gpu_check/exact.py, whose cases tools/gpu-check runs on a GPU. Here the
 kernel's source runs as threads; with TOKD_GPU_DEVICE=cuda:0 on a GPU.
@@ -11,9 +11,13 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
+from collections.abc import Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from subprocess import PIPE
 
+import debian
 import numpy as np
 import pytest
 from bench.gpu_check.exact import (
@@ -34,6 +38,7 @@ from bench.gpu_check.exact import (
 )
 
 DEVICE = os.environ.get("TOKD_GPU_DEVICE", "cpu")
+TOOLS = Path(__file__).resolve().parents[3] / "tools"
 HELPER = Path(os.environ["TOKD_BUILD"]) / "tests/unit/gpu/device/gpu_embed_once"
 LIMIT_S = 120  # of one run of the helper, by its own alarm: no kernel stays on a GPU
 EACH_KIND = [pytest.param(k, id=n) for k, n in KINDS.items()]
@@ -120,12 +125,37 @@ def test_what_is_beyond_a_table_is_a_row_of_zeros(dtype: int, tmp_path: Path) ->
     np.testing.assert_array_equal(rows[inside], expected[inside])
 
 
+# Rows of each kind and type, by whichever Python has PyTorch.
+PYTORCHS = """
+import sys
+import numpy as np
+import torch
+sys.path.insert(0, sys.argv[1])
+from bench.gpu_check.exact import DTYPES, KINDS, Case
+rows = {f"{k} {t}": Case.made(k, t, *map(int, sys.argv[3:])).torchs(torch, "cpu") for k in KINDS for t in DTYPES}
+np.savez(sys.argv[2], **rows)
+"""
+PYTORCHS_CASE = (768, 2048, 5)  # numbers in a row, ids, first position
+
+
+@pytest.fixture(scope="module")
+def pytorchs(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, np.ndarray]:
+    python = [sys.executable] if find_spec("torch") else debian.python("pytorch")
+    if python is None:
+        pytest.skip(
+            "PyTorch is not unpacked here: run tools/test, or tests/support/debian.py pytorch"
+        )
+    path = tmp_path_factory.mktemp("pytorch") / "rows.npz"
+    command = [*python, "-c", PYTORCHS, TOOLS, path, *map(str, PYTORCHS_CASE)]
+    subprocess.run(command, check=True, timeout=LIMIT_S)
+    return np.load(path)
+
+
 @pytest.mark.parametrize("dtype", EACH_DTYPE)
 @pytest.mark.parametrize("kind", EACH_KIND)
-def test_rows_are_pytorchs(kind: int, dtype: int, tmp_path: Path) -> None:
+def test_rows_are_pytorchs(
+    kind: int, dtype: int, tmp_path: Path, pytorchs: Mapping[str, np.ndarray]
+) -> None:
     """In fp32; 16-bit sums of two are PyTorch's to the bit as well."""
-    torch = pytest.importorskip(
-        "torch", reason="PyTorch is not installed: compared with NumPy alone"
-    )
-    case = Case.made(kind, dtype, 768, n=2048, position0=5)
-    case.assert_equal(embedded(case, tmp_path), case.torchs(torch, "cpu"))
+    case = Case.made(kind, dtype, *PYTORCHS_CASE)
+    case.assert_equal(embedded(case, tmp_path), pytorchs[f"{kind} {dtype}"])

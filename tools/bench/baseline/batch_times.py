@@ -24,17 +24,14 @@ from bench.texts import slices
 Work = tuple[Callable[[], Any], Callable[[Any], bytes]]  # the call; all ids of what it gives
 
 
-def _one(way: engines.Way, data: bytes, form: str) -> Work:
-    text, encode = way.text(memoryview(data)), way.encode
-    if form == "lists" and way.as_bytes is engines.from_array:
-        return lambda: encode(text).tolist(), engines.from_list
-    return lambda: encode(text), way.as_bytes
-
-
 def work(engine: engines.Engine, texts: list[bytes], form: str, threads: int) -> Work:
-    """CannotLoad: it has no such call. One text is encoded by the call for one."""
-    if len(texts) == 1:
-        return _one(next(iter(engine.ways.values())), texts[0], form)
+    """CannotLoad: it has no such call. One text is encoded by the call for one, but to lists."""
+    if len(texts) == 1 and (form == "native" or engine.lists is None):
+        way = next(iter(engine.ways.values()))
+        text, encode_one = way.text(memoryview(texts[0])), way.encode
+        if form == "native" or way.as_bytes is engines.from_list:
+            return lambda: encode_one(text), way.as_bytes
+        return lambda: encode_one(text).tolist(), engines.from_list
     batch = engine.lists if form == "lists" else engine.batch or engine.lists
     if batch is None:
         raise engines.CannotLoad("it has no call for many texts with such a result")

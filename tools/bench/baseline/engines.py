@@ -21,7 +21,7 @@ from bench.texts import reference  # before tokenizers: it sets the library to o
 
 Call = Callable[[memoryview], bytes]  # a text's bytes to its ids as bytes (uint32, little-endian)
 ROUNDS = 5
-PEERS = "build/venv/bin/pip install --no-deps -r tools/requirements-peers.txt"
+PEERS = "build/venv/bin/pip install --no-deps -r tools/requirements-tests.txt"
 # What each needs, and how one comes by it.
 NEEDS = {
     "tokenizers": ("tokenizers", "run tools/setup"),
@@ -170,7 +170,7 @@ def _libtok(files: Files) -> Engine:
     return Engine(
         {f"encode, of {t.__name__}": Way(encode, t, from_array) for t in (str, bytes)},
         Batch(lambda texts, n: batch(texts, threads=n), lambda found: from_array(found.ids)),
-        Batch(lambda texts, n: [ids.tolist() for ids in batch(texts, threads=n)]),
+        Batch(lambda texts, n: batch(texts, threads=n).tolist()),
     )
 
 

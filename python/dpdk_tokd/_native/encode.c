@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Vocab.encode: from a text to an array in one call of libtok. */
+#include "libtok.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* All of them, with nothing cut off. False with an exception set. */
+static bool
+encode_text(struct vocab *v, const struct batch_text *text, const struct how *h, struct ids *ids,
+	struct encoder *e, struct tok_result *r)
+{
+	const size_t bound = tok_encode_bound(v->vocab, text->n, h->flags);
+
+	if (!ids_prepare(ids, e, bound))
+		return false;
+	if (text->n < GIL_BYTES) {
+		*r = tok_encode(v->vocab, e->cache, text->p, text->n, h->flags, ids->room, bound);
+	} else {
+		Py_BEGIN_ALLOW_THREADS
+		*r = tok_encode(v->vocab, e->cache, text->p, text->n, h->flags, ids->room, bound);
+		Py_END_ALLOW_THREADS
+	}
+	if (r->status == TOK_OK)
+		return true;
+	if (h->offsets && r->error == TOK_ERROR_UTF8)
+		PyErr_Format(PyExc_ValueError,
+			"return_offsets: the text is not UTF-8, whose bytes offsets count (after "
+			"%zu bytes)",
+			r->consumed);
+	else
+		raise_bad(*r, "bytes");
+	return false;
+}
+
+static_assert(sizeof(struct tok_range) == 2 * sizeof(uint64_t), "an array of uint64, (n, 2)");
+
+/* Ranges of the n ids of a text, cut as those will be; NULL with an exception set. */
+static PyObject *
+ranges_of(const struct vocab *v, const struct batch_text *text, const struct how *h,
+	const uint32_t *ids, size_t n)
+{
+	struct tok_range *range = PyMem_Calloc(n, sizeof(*range));
+	npy_intp shape[2] = {0, 2};
+	PyObject *ranges = NULL;
+	bool ok;
+
+	if (range == NULL)
+		return PyErr_NoMemory();
+	Py_BEGIN_ALLOW_THREADS
+	ok = tok_offsets(v->vocab, text->p, text->n, h->flags, ids, n, range);
+	Py_END_ALLOW_THREADS
+	if (ok) {
+		shape[0] = (npy_intp)batch_cut(range, sizeof(*range), n, &h->cut);
+		ranges = PyArray_SimpleNew(2, shape, NPY_UINT64);
+	} else {
+		PyErr_SetString(PyExc_ValueError,
+			tok_has_offsets(v->vocab)
+				? "return_offsets: the text was changed while it was encoded, or "
+				  "offsets of this text cannot be told"
+				: "return_offsets: not implemented for SentencePiece's .model of kind "
+				  "Unigram, or whose text is normalized; a tokenizer.json of the same "
+				  "model has them");
+	}
+	if (ranges != NULL)
+		memcpy(array_data(ranges), range, (size_t)shape[0] * sizeof(*range));
+	PyMem_Free(range);
+	return ranges;
+}
+
+/* The ids, or with the offsets a tuple. NULL with an exception set. */
+static PyObject *
+encode(struct vocab *v, const struct batch_text *text, const struct how *h)
+{
+	struct encoder *e = encoder_borrow(v);
+	PyObject *made = NULL, *ranges = NULL;
+	struct ids ids = {0};
+	struct tok_result r;
+
+	if (e == NULL)
+		return NULL;
+	if (encode_text(v, text, h, &ids, e, &r) &&
+		(!h->offsets || (ranges = ranges_of(v, text, h, ids.room, r.produced)) != NULL))
+		made = ids_array(&ids, batch_cut(ids.room, sizeof(*ids.room), r.produced, &h->cut));
+	free(ids.own);
+	encoder_return(v, e);
+	if (ranges == NULL)
+		return made;
+	if (made != NULL)
+		return Py_BuildValue("(NN)", made, ranges);
+	Py_DECREF(ranges);
+	return NULL;
+}
+
+PyObject *
+vocab_encode(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+	struct vocab *v = (struct vocab *)self;
+	struct how h = how_default(v);
+	struct batch_text text;
+	PyObject *made;
+	Py_buffer b;
+	int held;
+
+	if (names != NULL && !how_take(&h, v, "encode", HOW_ENCODE, names, args + n))
+		return NULL;
+	if (n + (h.text != NULL) != 1)
+		return PyErr_Format(PyExc_TypeError,
+			"encode() takes one text, and keywords behind it (%zd given)",
+			n + (h.text != NULL));
+	if (h.offsets)
+		h.flags |= TOK_STRICT_UTF8;
+	held = text_take(&text, &b, n == 1 ? args[0] : h.text, -1);
+	if (held < 0)
+		return NULL;
+	made = encode(v, &text, &h);
+	if (held)
+		PyBuffer_Release(&b);
+	return made;
+}

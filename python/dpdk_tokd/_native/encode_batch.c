@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Vocab.encode_texts: many texts to one array. */
+#include "libtok.h"
+
+/* Texts as libtok reads them: references that keep them where they are while the GIL is released.
+ */
+struct texts {
+	PyObject *tuple;
+	struct batch_text *text;
+	Py_buffer *buffer; /* of those that are neither str nor bytes */
+	Py_ssize_t n, n_buffers;
+};
+
+static void
+texts_release(struct texts *t)
+{
+	while (t->n_buffers > 0)
+		PyBuffer_Release(&t->buffer[--t->n_buffers]);
+	PyMem_Free(t->buffer);
+	PyMem_Free(t->text);
+	Py_XDECREF(t->tuple);
+}
+
+/* False with an exception set; texts_release() either way. */
+static bool
+texts_take(struct texts *t, PyObject *iterable)
+{
+	size_t others = 0;
+
+	*t = (struct texts){.tuple = PySequence_Tuple(iterable)};
+	if (t->tuple == NULL)
+		return false;
+	t->n = PyTuple_Size(t->tuple);
+	for (Py_ssize_t i = 0; i < t->n; i++) {
+		PyObject *o = PyTuple_GetItem(t->tuple, i);
+
+		others += !PyUnicode_Check(o) && !PyBytes_Check(o);
+	}
+	t->text = PyMem_Calloc((size_t)t->n, sizeof(*t->text));
+	t->buffer = PyMem_Calloc(others, sizeof(*t->buffer));
+	if (t->text == NULL || t->buffer == NULL) {
+		PyErr_NoMemory();
+		return false;
+	}
+	for (Py_ssize_t i = 0; i < t->n; i++) {
+		int held = text_take(
+			&t->text[i], &t->buffer[t->n_buffers], PyTuple_GetItem(t->tuple, i), i);
+
+		if (held < 0)
+			return false;
+		t->n_buffers += held;
+	}
+	return true;
+}
+
+/* As many as there will be threads; false with MemoryError set if there is not even one. */
+static bool
+encoders_borrow(struct vocab *v, struct batch *b)
+{
+	for (uint32_t i = 0; i < b->n_threads; i++) {
+		b->encoder[i] = encoder_borrow(v);
+		if (b->encoder[i] == NULL)
+			return false;
+	}
+	return true;
+}
+
+static void
+encoders_return(struct vocab *v, struct batch *b)
+{
+	for (uint32_t i = 0; i < b->n_threads && b->encoder[i] != NULL; i++)
+		encoder_return(v, b->encoder[i]);
+}
+
+/* Into splits, and the encoders. False with an exception set. */
+static bool
+encode(struct batch *b)
+{
+	bool ok;
+
+	if (b->n_threads == 1 && b->bytes < GIL_BYTES) {
+		ok = batch_encode(b);
+	} else {
+		Py_BEGIN_ALLOW_THREADS
+		ok = batch_encode(b);
+		Py_END_ALLOW_THREADS
+	}
+	if (ok)
+		return true;
+	if (b->why.status == TOK_MORE)
+		PyErr_NoMemory();
+	else
+		PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
+			why_of(b->why), b->why.consumed);
+	return false;
+}
+
+/* Into one array, where it takes as long as a text that the GIL is released for. */
+static void
+take(const struct batch *b, uint32_t *ids)
+{
+	if (b->n_ids < GIL_BYTES) {
+		batch_take(b, ids);
+		return;
+	}
+	Py_BEGIN_ALLOW_THREADS
+	batch_take(b, ids);
+	Py_END_ALLOW_THREADS
+}
+
+/* Encode what was taken into an array of ids and one of splits. */
+static PyObject *
+encode_texts(struct vocab *v, struct batch *b)
+{
+	PyObject *splits = array_new(b->n_texts + 1, NPY_INT64), *ids = NULL;
+
+	if (splits == NULL)
+		return NULL;
+	b->splits = array_data(splits);
+	if (encoders_borrow(v, b) && encode(b)) {
+		ids = array_new(b->n_ids, NPY_UINT32);
+		if (ids != NULL)
+			take(b, array_data(ids));
+	}
+	encoders_return(v, b);
+	if (ids != NULL)
+		return Py_BuildValue("(NN)", ids, splits);
+	Py_DECREF(splits);
+	return NULL;
+}
+
+PyObject *
+vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+	struct vocab *v = (struct vocab *)self;
+	struct batch b = {.vocab = v->vocab};
+	struct how h = how_default(v);
+	struct texts texts = {0};
+	PyObject *made = NULL;
+	long threads;
+
+	if (n != 2) {
+		PyErr_SetString(PyExc_TypeError, "encode_texts() takes texts and threads");
+		return NULL;
+	}
+	threads = PyLong_AsLong(args[1]);
+	if (threads == -1 && PyErr_Occurred())
+		return NULL;
+	if (threads < 1 || threads > BATCH_THREADS_MAX)
+		return PyErr_Format(PyExc_ValueError, "threads: %ld: expected 1 to %d", threads,
+			BATCH_THREADS_MAX);
+	if (!how_take(&h, v, "encode_batch", HOW_BATCH, names, args + n))
+		return NULL;
+	if (texts_take(&texts, args[0])) {
+		b.flags = h.flags;
+		b.cut = h.cut;
+		b.text = texts.text;
+		b.n_texts = (size_t)texts.n;
+		if (batch_plan(&b, (uint32_t)threads))
+			made = encode_texts(v, &b);
+		else
+			PyErr_NoMemory();
+		batch_free(&b);
+	}
+	texts_release(&texts);
+	return made;
+}

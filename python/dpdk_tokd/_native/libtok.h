@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * What the files of module libtok share. Stable ABI of CPython 3.11, and numpy's C API.
+ *
+ * Arrays have their exact size: ids are written to the room of an encoder first. Those of texts too
+ * long for that (ENCODER_ROOM_KEPT) have memory of their own, which becomes that of the array.
+ *
+ * The GIL is held for short texts and released for long ones (GIL_BYTES). Either way:
+ *   - An encoder (a cache and scratch) belongs to one call or stream at a time, which borrows it
+ *     from its vocabulary (idle list, guarded by the GIL) and gives it back.
+ *   - A stream that is being fed says so (`busy`), and refuses a second thread.
+ * A build of Python without the GIL enables it when it imports this module.
+ */
+#ifndef DPDK_TOKD_LIBTOK_H
+#define DPDK_TOKD_LIBTOK_H
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#define NPY_NO_DEPRECATED_API NPY_1_23_API_VERSION
+#define PY_ARRAY_UNIQUE_SYMBOL dpdk_tokd_numpy
+#ifndef LIBTOK_IMPORTS_NUMPY
+#define NO_IMPORT_ARRAY
+#endif
+#include <numpy/arrayobject.h>
+
+#include <assert.h>
+
+#include <tok.h>
+
+#include "batch.h"
+#include "object.h"
+
+/*
+ * Releasing the GIL costs 0.1 us, and up to 5 ms (sys.getswitchinterval) where another thread
+ * takes it: not worth it for a text that takes a few microseconds.
+ */
+#define GIL_BYTES 4096
+
+#define ENCODERS_IDLE_MAX BATCH_THREADS_MAX
+
+struct vocab {
+	PyObject_HEAD
+	struct tok_vocab *vocab;
+	uint32_t flags; /* TOK_STRICT_UTF8 or 0: of each call */
+	int n_idle;
+	struct encoder *idle[ENCODERS_IDLE_MAX];
+};
+
+/* NULL with MemoryError set if memory is short. */
+struct encoder *encoder_borrow(struct vocab *v);
+void encoder_return(struct vocab *v, struct encoder *e);
+
+/* ---- how to encode: the keywords that encode, encode_batch and stream have in common ---- */
+
+struct how {
+	uint32_t flags;
+	struct batch_cut cut;
+	bool offsets;
+	PyObject *text; /* borrowed, or NULL */
+};
+
+/* What a call without keywords means. */
+struct how how_default(const struct vocab *v);
+
+/*
+ * Take `n` keywords, the values of which are value[0 .. n). False with an exception set. `call`
+ * names the function, and `known` how many of the keywords (options.c) it has.
+ */
+enum { HOW_STREAM = 2, HOW_BATCH = 4, HOW_ENCODE = 6 };
+bool how_take(struct how *h, const struct vocab *v, const char *call, int known, PyObject *names,
+	PyObject *const *value);
+bool options_init(void);
+
+/* ---- texts and arrays ---- */
+
+/*
+ * The bytes of a str (UTF-8, kept by it), of bytes, or of another buffer of bytes. 1: release *b
+ * when done; 0: there is nothing to release; -1 with an exception set, which names the text's
+ * `index` if that is not negative.
+ */
+int text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index);
+
+/* A new array of n ids or splits, uninitialized, or NULL with an exception set. */
+PyObject *array_new(size_t n, int type);
+
+static inline void *
+array_data(PyObject *array)
+{
+	return PyArray_DATA((PyArrayObject *)array);
+}
+
+/* Where libtok writes ids: the room of an encoder, or for many memory of their own. */
+struct ids {
+	uint32_t *room;
+	uint32_t *own; /* to be freed, or NULL */
+};
+
+/* Room for `bound` ids. False with MemoryError set. */
+bool ids_prepare(struct ids *ids, struct encoder *e, size_t bound);
+/* The first n as an array, which takes over what is to be freed; NULL with an exception set. */
+PyObject *ids_array(struct ids *ids, size_t n);
+
+/* Why a result is not TOK_OK, as a ValueError; NULL. */
+PyObject *raise_bad(struct tok_result r, const char *unit);
+const char *why_of(struct tok_result r);
+
+/* ---- methods and types ---- */
+
+PyObject *vocab_encode(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *vocab_stream(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *vocab_decode(PyObject *self, PyObject *ids);
+PyObject *vocab_decode_stream(PyObject *self, PyObject *unused);
+PyObject *lists_of(PyObject *module, PyObject *args);
+
+PyObject *stream_in_use(void); /* sets RuntimeError; NULL */
+
+/* Words of tokd/ring.h in shared memory, which Python cannot load and store itself. */
+extern PyMethodDef words_methods[];
+
+/* Made once: numpy, which this module needs, is loaded once in a process as well. */
+extern PyType_Spec vocab_spec, stream_spec, decode_stream_spec;
+extern PyTypeObject *stream_type, *decode_stream_type;
+
+#endif

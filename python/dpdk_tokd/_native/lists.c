@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Ids as lists of Python's numbers, each of which is made once and shared by all lists. */
+#include "libtok.h"
+
+/* Ids from here on, which few vocabularies have, are made anew each time. */
+#define NUMBERS (1u << 18)
+
+static PyObject *
+number_of(uint32_t id)
+{
+	static PyObject *number[NUMBERS];
+
+	if (id >= NUMBERS)
+		return PyLong_FromUnsignedLong(id);
+	if (number[id] == NULL) {
+		number[id] = PyLong_FromUnsignedLong(id);
+		if (number[id] == NULL)
+			return NULL;
+	}
+	return Py_NewRef(number[id]);
+}
+
+static PyObject *
+list_of(const uint32_t *id, int64_t n)
+{
+	PyObject *list = PyList_New((Py_ssize_t)n);
+
+	for (int64_t i = 0; list != NULL && i < n; i++) {
+		PyObject *number = number_of(id[i]);
+
+		if (number == NULL)
+			Py_CLEAR(list);
+		else
+			PyList_SetItem(list, (Py_ssize_t)i, number);
+	}
+	return list;
+}
+
+/* The array as type has it, or NULL with an exception set. */
+static PyArrayObject *
+vector(PyObject *o, int type)
+{
+	return (PyArrayObject *)PyArray_FROMANY(o, type, 1, 1, NPY_ARRAY_CARRAY_RO);
+}
+
+PyObject *
+lists_of(PyObject *module, PyObject *args)
+{
+	PyArrayObject *ids = NULL, *splits = NULL;
+	PyObject *o_ids, *o_splits, *lists = NULL;
+	const int64_t *at;
+	npy_intp n;
+
+	if (!PyArg_ParseTuple(args, "OO", &o_ids, &o_splits))
+		return NULL;
+	ids = vector(o_ids, NPY_UINT32);
+	splits = ids == NULL ? NULL : vector(o_splits, NPY_INT64);
+	if (splits == NULL)
+		goto end;
+	at = PyArray_DATA(splits);
+	n = PyArray_DIM(splits, 0) - 1;
+	lists = PyList_New(n < 0 ? 0 : n);
+	for (npy_intp i = 0; lists != NULL && i < n; i++) {
+		PyObject *list = NULL;
+
+		if (at[i] < 0 || at[i + 1] < at[i] || at[i + 1] > PyArray_DIM(ids, 0))
+			PyErr_Format(PyExc_ValueError,
+				"splits: text %zd is from %lld to %lld of %zd ids", i,
+				(long long)at[i], (long long)at[i + 1], PyArray_DIM(ids, 0));
+		else
+			list = list_of(
+				(const uint32_t *)PyArray_DATA(ids) + at[i], at[i + 1] - at[i]);
+		if (list == NULL)
+			Py_CLEAR(lists);
+		else
+			PyList_SetItem(lists, i, list);
+	}
+end:
+	Py_XDECREF(ids);
+	Py_XDECREF(splits);
+	return lists;
+}

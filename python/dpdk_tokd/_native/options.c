@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The keywords of encode, encode_batch and stream. */
+#include "libtok.h"
+
+#define NUMBER_MAX INT32_MAX
+
+/* The first HOW_STREAM of them are stream's, and so on. */
+enum { ADD_SPECIAL_TOKENS, ADDED_TOKENS, TRUNCATION, TRUNCATION_SIDE, RETURN_OFFSETS, TEXT, NAMES };
+static const char *const name_text[NAMES] = {"add_special_tokens", "added_tokens", "truncation",
+	"truncation_side", "return_offsets", "text"};
+
+enum { PLAIN, AS_TEXT, ALL, LEFT, RIGHT, WORDS };
+static const char *const word_text[WORDS] = {"plain", "text", "all", "left", "right"};
+
+/* Interned, as the words of a program are: they are equal if they are the same object. */
+static PyObject *name[NAMES], *word[WORDS];
+
+bool
+options_init(void)
+{
+	for (int i = 0; i < NAMES; i++) {
+		name[i] = PyUnicode_InternFromString(name_text[i]);
+		if (name[i] == NULL)
+			return false;
+	}
+	for (int i = 0; i < WORDS; i++) {
+		word[i] = PyUnicode_InternFromString(word_text[i]);
+		if (word[i] == NULL)
+			return false;
+	}
+	return true;
+}
+
+/* Which of n strings from *all on this is; n if none. */
+static int
+which(PyObject *o, PyObject *const *all, const char *const *text, int n)
+{
+	for (int i = 0; i < n; i++) {
+		if (o == all[i])
+			return i;
+	}
+	for (int i = 0; i < n && PyUnicode_Check(o); i++) {
+		if (PyUnicode_CompareWithASCIIString(o, text[i]) == 0)
+			return i;
+	}
+	return n;
+}
+
+static bool
+take_added_tokens(uint32_t *flags, PyObject *o)
+{
+	*flags &= ~(uint32_t)(TOK_ADDED_AS_TEXT | TOK_SPECIAL);
+	switch (which(o, &word[PLAIN], &word_text[PLAIN], 3)) {
+	case 0:
+		return true;
+	case 1:
+		*flags |= TOK_ADDED_AS_TEXT;
+		return true;
+	case 2:
+		*flags |= TOK_SPECIAL;
+		return true;
+	}
+	PyErr_Format(
+		PyExc_ValueError, "added_tokens: %R: expected \"plain\", \"text\" or \"all\"", o);
+	return false;
+}
+
+/* None leaves *left as the file has it. */
+static bool
+take_side(bool *left, PyObject *o)
+{
+	int side;
+
+	if (o == Py_None)
+		return true;
+	side = which(o, &word[LEFT], &word_text[LEFT], 2);
+	*left = side == 0;
+	if (side < 2)
+		return true;
+	PyErr_Format(PyExc_ValueError, "truncation_side: %R: expected \"left\" or \"right\"", o);
+	return false;
+}
+
+static bool
+truncation_of_file(const struct tok_vocab *v, size_t *most)
+{
+	const struct tok_truncation *t = &tok_vocab_shape(v)->truncation;
+
+	*most = t->max_length;
+	if (t->on && !t->pairs_only)
+		return true;
+	PyErr_Format(PyExc_ValueError,
+		t->on ? "truncation=True: %s says to cut the second of two texts "
+			"(\"OnlySecond\"): give a number of ids"
+		      : "truncation=True: %s does not say to how many ids",
+		tok_vocab_info(v).path);
+	return false;
+}
+
+static bool
+take_truncation(const struct tok_vocab *v, size_t *most, PyObject *o)
+{
+	PyObject *number;
+	long n = -1;
+
+	*most = SIZE_MAX;
+	if (o == Py_None || o == Py_False)
+		return true;
+	if (o == Py_True)
+		return truncation_of_file(v, most);
+	number = PyNumber_Index(o);
+	if (number != NULL) {
+		n = PyLong_AsLong(number);
+		Py_DECREF(number);
+	}
+	PyErr_Clear();
+	*most = (size_t)n;
+	if (n >= 0 && n <= NUMBER_MAX)
+		return true;
+	PyErr_Format(PyExc_ValueError,
+		"truncation: %R: expected True, False or a number from 0 to %d", o, NUMBER_MAX);
+	return false;
+}
+
+struct how
+how_default(const struct vocab *v)
+{
+	struct how h = {.flags = v->flags | TOK_TEMPLATE};
+
+	h.cut = batch_cut_of(
+		v->vocab, h.flags, SIZE_MAX, tok_vocab_shape(v->vocab)->truncation.left);
+	return h;
+}
+
+static bool
+take_one(struct how *h, const struct vocab *v, int key, PyObject *value)
+{
+	int yes;
+
+	switch (key) {
+	case ADD_SPECIAL_TOKENS:
+		yes = PyObject_IsTrue(value);
+		if (yes == 0)
+			h->flags &= ~(uint32_t)TOK_TEMPLATE;
+		return yes >= 0;
+	case ADDED_TOKENS:
+		return take_added_tokens(&h->flags, value);
+	case TRUNCATION:
+		return take_truncation(v->vocab, &h->cut.most, value);
+	case TRUNCATION_SIDE:
+		return take_side(&h->cut.left, value);
+	case RETURN_OFFSETS:
+		yes = PyObject_IsTrue(value);
+		h->offsets = yes > 0;
+		return yes >= 0;
+	default:
+		h->text = value;
+		return true;
+	}
+}
+
+bool
+how_take(struct how *h, const struct vocab *v, const char *call, int known, PyObject *names,
+	PyObject *const *value)
+{
+	const Py_ssize_t n = names == NULL ? 0 : PyTuple_Size(names);
+
+	for (Py_ssize_t i = 0; i < n; i++) {
+		PyObject *given = PyTuple_GetItem(names, i);
+		int key = which(given, name, name_text, known);
+
+		if (key == known) {
+			PyErr_Format(PyExc_TypeError, "%s() got an unexpected keyword argument %R",
+				call, given);
+			return false;
+		}
+		if (!take_one(h, v, key, value[i]))
+			return false;
+	}
+	h->cut = batch_cut_of(v->vocab, h->flags, h->cut.most, h->cut.left);
+	if (h->cut.n_before + h->cut.n_after <= h->cut.most)
+		return true;
+	PyErr_Format(PyExc_ValueError,
+		"truncation to %zu ids: the vocabulary's template alone has %u; give more, or "
+		"add_special_tokens=False",
+		h->cut.most, h->cut.n_before + h->cut.n_after);
+	return false;
+}

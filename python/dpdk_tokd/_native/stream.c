@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Stream: a text that comes in pieces. */
+#include "libtok.h"
+
+#include <stdlib.h>
+
+struct stream {
+	PyObject_HEAD
+	struct vocab *owner; /* strong reference */
+	struct encoder *encoder;
+	int busy;
+	struct tok_stream tok;
+};
+
+PyTypeObject *stream_type;
+
+PyObject *
+vocab_stream(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names)
+{
+	struct vocab *v = (struct vocab *)self;
+	struct how h = how_default(v);
+	struct stream *s;
+
+	if (n != 0)
+		return PyErr_Format(PyExc_TypeError, "stream() takes keywords only (%zd given)", n);
+	if (!how_take(&h, v, "stream", HOW_STREAM, names, args))
+		return NULL;
+	s = new_object(stream_type);
+	if (s == NULL)
+		return NULL;
+	s->owner = (struct vocab *)Py_NewRef(self);
+	s->encoder = encoder_borrow(v);
+	if (s->encoder == NULL) {
+		Py_DECREF(s);
+		return NULL;
+	}
+	tok_stream_init(&s->tok, v->vocab, s->encoder->cache, h.flags);
+	return (PyObject *)s;
+}
+
+static void
+stream_dealloc(PyObject *self)
+{
+	struct stream *s = (struct stream *)self;
+
+	encoder_return(s->owner, s->encoder);
+	Py_DECREF(s->owner);
+	free_object(self);
+}
+
+PyObject *
+stream_in_use(void)
+{
+	PyErr_SetString(PyExc_RuntimeError,
+		"stream is being fed by another thread: give each thread a stream of its own");
+	return NULL;
+}
+
+static PyObject *
+feed(struct stream *s, const struct batch_text *text, bool last)
+{
+	const size_t bound = tok_stream_bound(&s->tok, text->n);
+	struct tok_result r;
+	struct ids ids;
+
+	if (!ids_prepare(&ids, s->encoder, bound))
+		return NULL;
+	if (text->n < GIL_BYTES) {
+		r = tok_stream_feed(&s->tok, text->p, text->n, last, ids.room, bound);
+	} else {
+		s->busy = 1;
+		Py_BEGIN_ALLOW_THREADS
+		r = tok_stream_feed(&s->tok, text->p, text->n, last, ids.room, bound);
+		Py_END_ALLOW_THREADS
+		s->busy = 0;
+	}
+	if (r.status == TOK_OK)
+		return ids_array(&ids, r.produced);
+	free(ids.own);
+	return raise_bad(r, "bytes");
+}
+
+static PyObject *
+stream_feed(PyObject *self, PyObject *o)
+{
+	struct stream *s = (struct stream *)self;
+	struct batch_text text;
+	PyObject *ids;
+	Py_buffer b;
+	int held;
+
+	if (s->busy)
+		return stream_in_use();
+	held = text_take(&text, &b, o, -1);
+	if (held < 0)
+		return NULL;
+	ids = feed(s, &text, false);
+	if (held)
+		PyBuffer_Release(&b);
+	return ids;
+}
+
+static PyObject *
+stream_finish(PyObject *self, PyObject *unused)
+{
+	struct stream *s = (struct stream *)self;
+
+	return s->busy ? stream_in_use() : feed(s, &(struct batch_text){0}, true);
+}
+
+static PyObject *
+stream_waiting(PyObject *self, void *unused)
+{
+	struct stream *s = (struct stream *)self;
+
+	return s->busy ? stream_in_use() : PyLong_FromSize_t(tok_stream_waiting(&s->tok));
+}
+
+static PyMethodDef stream_methods[] = {
+	{"feed", stream_feed, METH_O,
+		"feed($self, text, /)\n--\n\n"
+		"Take the next piece of the text, which may be cut anywhere.\n\n"
+		"Returns the ids that became certain, uint32 of shape (n,), owned by the caller.\n"
+		"ValueError: the text is not UTF-8 and the tokenizer is strict, or more bytes are\n"
+		"uncertain than a stream may hold, or the stream is over."},
+	{"finish", stream_finish, METH_NOARGS,
+		"finish($self, /)\n--\n\n"
+		"End the text. Returns the ids that were still uncertain; errors as in `feed`."},
+	{0},
+};
+
+static PyGetSetDef stream_properties[] = {
+	{"waiting", stream_waiting, NULL, "Bytes taken whose ids have not been given out yet.",
+		NULL},
+	{0},
+};
+
+static PyType_Slot stream_slots[] = {
+	{Py_tp_doc,
+		"A text on its way through: each id is given out as soon as no later byte can change "
+		"it.\n\n"
+		"All ids together are those of the whole text, however it was cut. Made by\n"
+		"`Tokenizer.stream()`; one thread at a time, another gets a RuntimeError."},
+	{Py_tp_dealloc, stream_dealloc},
+	{Py_tp_methods, stream_methods},
+	{Py_tp_getset, stream_properties},
+	{0},
+};
+
+PyType_Spec stream_spec = {
+	.name = "dpdk_tokd.Stream",
+	.basicsize = sizeof(struct stream),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_IMMUTABLETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+	.slots = stream_slots,
+};

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* What is taken for a text, and arrays for its ids. */
+#include "libtok.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* An array of numbers, or of more dimensions, is memory as well, but no text. */
+static bool
+is_bytes(const Py_buffer *b)
+{
+	const char *format = b->format == NULL ? "B" : b->format;
+
+	format += *format != 0 && strchr("@=<>!", *format) != NULL;
+	return b->ndim <= 1 && b->itemsize == 1 && *format != 0 && strchr("Bbc", *format) != NULL &&
+	       format[1] == 0;
+}
+
+static void
+refuse(PyObject *o, const Py_buffer *b, Py_ssize_t index)
+{
+	PyObject *where =
+		index < 0 ? PyUnicode_FromString("text") : PyUnicode_FromFormat("text %zd", index);
+	PyObject *type = PyType_GetQualName(Py_TYPE(o));
+
+	if (where == NULL || type == NULL)
+		;
+	else if (b == NULL)
+		PyErr_Format(PyExc_TypeError,
+			"%U: expected str, bytes or another buffer of bytes, got %U", where, type);
+	else
+		PyErr_Format(PyExc_TypeError,
+			"%U: expected str, bytes or another buffer of bytes, got %U with %d "
+			"dimensions of %zd-byte items (format \"%s\")",
+			where, type, b->ndim, b->itemsize, b->format == NULL ? "B" : b->format);
+	Py_XDECREF(where);
+	Py_XDECREF(type);
+}
+
+/* Of a batch: the exception that is set says which text it is about. */
+static void
+note_index(Py_ssize_t index)
+{
+	PyObject *type, *error, *traceback, *done;
+
+	PyErr_Fetch(&type, &error, &traceback);
+	PyErr_NormalizeException(&type, &error, &traceback);
+	done = PyObject_CallMethod(
+		error, "add_note", "N", PyUnicode_FromFormat("text %zd of the batch", index));
+	Py_XDECREF(done);
+	PyErr_Restore(type, error, traceback);
+}
+
+int
+text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
+{
+	Py_ssize_t n;
+	char *p;
+
+	if (PyUnicode_Check(o)) {
+		p = (char *)PyUnicode_AsUTF8AndSize(o, &n); /* the error names a surrogate */
+		if (p == NULL) {
+			if (index >= 0)
+				note_index(index);
+			return -1;
+		}
+	} else if (PyBytes_Check(o)) {
+		PyBytes_AsStringAndSize(o, &p, &n);
+	} else {
+		if (!PyObject_CheckBuffer(o)) {
+			refuse(o, NULL, index);
+			return -1;
+		}
+		if (PyObject_GetBuffer(o, b, PyBUF_ND | PyBUF_FORMAT) < 0)
+			return -1;
+		if (!is_bytes(b)) {
+			refuse(o, b, index);
+			PyBuffer_Release(b);
+			return -1;
+		}
+		*text = (struct batch_text){b->buf, (size_t)b->len};
+		return 1;
+	}
+	*text = (struct batch_text){(const uint8_t *)p, (size_t)n};
+	return 0;
+}
+
+#define ARRAY_LARGE ((size_t)4 << 20) /* bytes */
+
+static void
+free_array(PyObject *capsule)
+{
+	free(PyCapsule_GetPointer(capsule, NULL));
+}
+
+/* An array of memory from malloc, which it frees. NULL with an exception set, and memory gone. */
+static PyObject *
+array_adopt(void *memory, size_t n, int type)
+{
+	npy_intp size = (npy_intp)n;
+	PyObject *array = PyArray_SimpleNewFromData(1, &size, type, memory);
+	PyObject *owner = array == NULL ? NULL : PyCapsule_New(memory, NULL, free_array);
+
+	if (owner == NULL) {
+		Py_XDECREF(array);
+		free(memory);
+		return NULL;
+	}
+	if (PyArray_SetBaseObject((PyArrayObject *)array, owner) == 0)
+		return array;
+	Py_DECREF(array);
+	return NULL;
+}
+
+/* numpy asks for huge pages for a large one: the first write to each then waits for compaction. */
+PyObject *
+array_new(size_t n, int type)
+{
+	const size_t bytes = n * (type == NPY_INT64 ? 8 : 4);
+	npy_intp size = (npy_intp)n;
+	void *memory;
+
+	if (bytes < ARRAY_LARGE)
+		return PyArray_SimpleNew(1, &size, type);
+	memory = malloc(bytes);
+	return memory == NULL ? PyErr_NoMemory() : array_adopt(memory, n, type);
+}
+
+bool
+ids_prepare(struct ids *ids, struct encoder *e, size_t bound)
+{
+	*ids = (struct ids){0};
+	if (bound <= ENCODER_ROOM_KEPT)
+		ids->room = encoder_room(e, bound) ? e->ids : NULL;
+	else if (bound <= PY_SSIZE_T_MAX / sizeof(*ids->room))
+		ids->room = ids->own = malloc(bound * sizeof(*ids->room));
+	if (ids->room == NULL)
+		PyErr_NoMemory();
+	return ids->room != NULL;
+}
+
+PyObject *
+ids_array(struct ids *ids, size_t n)
+{
+	uint32_t *cut;
+	PyObject *array;
+
+	if (ids->own == NULL) {
+		array = array_new(n, NPY_UINT32);
+		if (array != NULL)
+			memcpy(array_data(array), ids->room, n * sizeof(*ids->room));
+		return array;
+	}
+	cut = realloc(ids->own, (n + (n == 0)) * sizeof(*cut));
+	cut = cut == NULL ? ids->own : cut;
+	ids->own = NULL;
+	return array_adopt(cut, n, NPY_UINT32);
+}
+
+const char *
+why_of(struct tok_result r)
+{
+	return r.status == TOK_MORE ? "room for what is given out ran short"
+				    : tok_error_code_text(r.error);
+}
+
+PyObject *
+raise_bad(struct tok_result r, const char *unit)
+{
+	return PyErr_Format(
+		PyExc_ValueError, "%s (after %zu %s of this call)", why_of(r), r.consumed, unit);
+}

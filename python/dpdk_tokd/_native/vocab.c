@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Vocab: a loaded vocabulary, and its encoders. */
+#include "libtok.h"
+
+struct encoder *
+encoder_borrow(struct vocab *v)
+{
+	struct encoder *e;
+
+	if (v->n_idle > 0)
+		return v->idle[--v->n_idle];
+	e = encoder_create(v->vocab);
+	if (e == NULL)
+		PyErr_NoMemory();
+	return e;
+}
+
+void
+encoder_return(struct vocab *v, struct encoder *e)
+{
+	if (e == NULL || v->n_idle == ENCODERS_IDLE_MAX) {
+		encoder_free(e);
+		return;
+	}
+	encoder_trim(e);
+	v->idle[v->n_idle++] = e;
+}
+
+static PyObject *
+vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+	struct tok_load_opts opts = {0};
+	struct tok_error err = {""};
+	struct tok_vocab *loaded;
+	const char *name;
+	struct vocab *v;
+	int strict;
+
+	if (!PyArg_ParseTuple(args, "szzzp", &name, &opts.pretokenizer, &opts.search_path,
+		    &opts.algo, &strict))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS
+	loaded = tok_vocab_load(name, &opts, &err);
+	Py_END_ALLOW_THREADS
+	if (loaded == NULL)
+		return PyErr_Format(PyExc_ValueError, "%s", err.text);
+	v = new_object(type);
+	if (v == NULL) {
+		tok_vocab_free(loaded);
+		return NULL;
+	}
+	v->vocab = loaded;
+	v->flags = strict ? TOK_STRICT_UTF8 : 0;
+	return (PyObject *)v;
+}
+
+static void
+vocab_dealloc(PyObject *self)
+{
+	struct vocab *v = (struct vocab *)self;
+
+	while (v->n_idle > 0)
+		encoder_free(v->idle[--v->n_idle]);
+	tok_vocab_free(v->vocab);
+	free_object(self);
+}
+
+static PyObject *
+ids_copy(const uint32_t *ids, size_t n)
+{
+	return ids_array(&(struct ids){.room = (uint32_t *)ids}, n);
+}
+
+static PyObject *
+vocab_info(PyObject *self, PyObject *unused)
+{
+	struct tok_vocab_info i = tok_vocab_info(((struct vocab *)self)->vocab);
+
+	return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s}",
+		"name", i.name, "path", i.path, "format", i.format, "source", i.source,
+		"pretokenizer", i.pretokenizer, "normalizer", i.normalizer, "algo", i.algo,
+		"checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges, "n_special",
+		i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
+		"table_bytes", (Py_ssize_t)i.table_bytes, "storage", i.storage);
+}
+
+static PyObject *
+vocab_token(PyObject *self, PyObject *id)
+{
+	unsigned long n = PyLong_AsUnsignedLong(id);
+	const uint8_t *bytes;
+	uint32_t len;
+
+	if (n == (unsigned long)-1 && PyErr_Occurred())
+		return NULL;
+	bytes = n > UINT32_MAX ? NULL
+			       : tok_vocab_token(((struct vocab *)self)->vocab, (uint32_t)n, &len);
+	if (bytes == NULL)
+		Py_RETURN_NONE;
+	return PyBytes_FromStringAndSize((const char *)bytes, len);
+}
+
+/* What a file has done to the ids of a text; None for what it does not say. */
+static PyObject *
+vocab_shape(PyObject *self, PyObject *unused)
+{
+	const struct tok_shape *s = tok_vocab_shape(((struct vocab *)self)->vocab);
+	const struct tok_truncation *t = &s->truncation;
+	const struct tok_padding *p = &s->padding;
+	PyObject *truncation, *padding;
+
+	truncation = !t->on ? Py_NewRef(Py_None)
+			    : Py_BuildValue("{s:I,s:I,s:N,s:N}", "max_length", t->max_length,
+				      "stride", t->stride, "left", PyBool_FromLong(t->left),
+				      "pairs_only", PyBool_FromLong(t->pairs_only));
+	padding = !p->on ? Py_NewRef(Py_None)
+			 : Py_BuildValue("{s:I,s:N,s:I,s:N,s:I}", "length", p->length, "fixed",
+				   PyBool_FromLong(p->fixed), "multiple_of", p->multiple_of, "left",
+				   PyBool_FromLong(p->left), "id", p->id);
+	return Py_BuildValue("{s:N,s:N,s:N,s:N}", "before",
+		ids_copy(s->around.before, s->around.n_before), "after",
+		ids_copy(s->around.after, s->around.n_after), "truncation", truncation, "padding",
+		padding);
+}
+
+static PyObject *
+vocab_specials(PyObject *self, PyObject *unused)
+{
+	uint32_t n;
+	const uint32_t *ids = tok_vocab_specials(((struct vocab *)self)->vocab, &n);
+
+	return ids_copy(ids, n);
+}
+
+#define KEYWORDS "*, add_special_tokens=True, added_tokens=\"plain\""
+
+static PyMethodDef vocab_methods[] = {
+	{"_describe", vocab_info, METH_NOARGS, "What was loaded, as a dict."},
+	{"id_to_token", vocab_token, METH_O,
+		"id_to_token($self, id, /)\n--\n\nBytes of one id, or None if there is none."},
+	{"_shape", vocab_shape, METH_NOARGS, "Template, truncation and padding, as a dict."},
+	{"_specials", vocab_specials, METH_NOARGS, "Special ids, rising, as an array."},
+	{"encode", (PyCFunction)(void (*)(void))vocab_encode, METH_FASTCALL | METH_KEYWORDS,
+		"encode($self, text, " KEYWORDS ", truncation=None, truncation_side=None, "
+		"return_offsets=False)\n--\n\n"
+		"Ids of a whole text: uint32, shape (n,), the caller's own.\n\n"
+		"`text` is a str, or UTF-8 in bytes or any other contiguous buffer of bytes, which\n"
+		"must not be changed meanwhile. UnicodeEncodeError (a ValueError): a str holds a\n"
+		"surrogate. ValueError: not UTF-8, where the tokenizer is strict or offsets are\n"
+		"asked for.\n"
+		"add_special_tokens: the ids of `template` around them.\n"
+		"added_tokens: which are recognised in the text: \"plain\", \"text\" or \"all\"\n"
+		"(`Tokenizer`).\n"
+		"truncation: at most so many ids (0 to 2**31 - 1), the template's with them; True:\n"
+		"as the file says.\n"
+		"truncation_side: which of the text's go; None: as the file says, else those on the\n"
+		"right.\n"
+		"return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64,\n"
+		"shape (n, 2): from the first up to the second, (0, 0) for ids of the template. A\n"
+		"token that is part of a character has that part alone; what a normalizer changed\n"
+		"has all the characters it comes from."},
+	{"_encode_texts", (PyCFunction)(void (*)(void))vocab_encode_texts,
+		METH_FASTCALL | METH_KEYWORDS,
+		"Of many texts, by some threads: all ids, and where each text's begin and end."},
+	{"_decode", vocab_decode, METH_O, "Bytes of ids."},
+	{"stream", (PyCFunction)(void (*)(void))vocab_stream, METH_FASTCALL | METH_KEYWORDS,
+		"stream($self, " KEYWORDS ")\n--\n\n"
+		"A new text that will come in pieces; arguments as those of `encode`."},
+	{"_decode_stream", vocab_decode_stream, METH_NOARGS, "Ids on their way through."},
+	{0},
+};
+
+static PyType_Slot vocab_slots[] = {
+	{Py_tp_doc, "A loaded vocabulary. Any thread may use it."},
+	{Py_tp_new, vocab_new},
+	{Py_tp_dealloc, vocab_dealloc},
+	{Py_tp_methods, vocab_methods},
+	{0},
+};
+
+PyType_Spec vocab_spec = {
+	.name = "dpdk_tokd._native.libtok.Vocab",
+	.basicsize = sizeof(struct vocab),
+	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_IMMUTABLETYPE,
+	.slots = vocab_slots,
+};

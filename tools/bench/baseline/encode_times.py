@@ -4,8 +4,9 @@
 Run as `python -m bench.baseline.encode_times` with a JSON object on standard input: `engines`, the
 vocabulary's `name`, `file` and `json`, the texts of `warm_up` and `texts` (bench.texts.slices), the
 `seconds` that an engine may take at most, and a `seed`. Each engine takes the fastest of its library's
-calls on the texts to warm up. Then all texts are encoded once, and again: in BLOCKS, for each of which
-the engines take turns in an order of chance. Ids are compared after each call's time is taken.
+calls on the texts to warm up. Then all texts are encoded once, and again: in blocks, for each of which
+the engines take turns in an order of chance. A block is long enough for the CPU's caches to be the
+engine's own in most calls. Ids are compared after each call's time is taken.
 
 Prints, by engine: how it was done, ids compared, and the ns of each call, `first` and `again`; or why
 it was not timed: `missing` or `wrong`. What a library takes and gives (str, bytes; a list, an
@@ -25,7 +26,7 @@ from bench.baseline import engines
 from bench.texts import slices
 
 PASSES = ("first", "again")
-BLOCKS = 10
+BLOCKS, BLOCK = 10, 50  # at most so many, of so many texts at least
 CLOCK_READS = 10_000
 Texts = list[tuple[Any, bytes]]  # as an engine takes them, and the ids they must give
 
@@ -94,7 +95,7 @@ def prepare(engine: str, asked: dict[str, Any], first: list[Any], texts: list[An
 
 def measure(timed: dict[str, Timed], count: int, seed: int) -> None:
     order, dice = list(timed), random.Random(seed)
-    size = -(-count // BLOCKS)
+    size = max(BLOCK, -(-count // BLOCKS))
     for which in PASSES:
         for begin in range(0, count, size):
             dice.shuffle(order)

@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a tokenizer takes for a text in the process that has the text, on one CPU."""
 
-import json
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,7 +8,7 @@ from typing import Any
 
 from bench.baseline import encode_times, engines
 from bench.lab.cpus import WORKER_CPU
-from bench.process import ENDS_WITH_US
+from bench.process import Ended, json_of
 from bench.programs import TOK
 from bench.samples import Samples
 from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds, need
@@ -135,27 +133,17 @@ def prepare(context: Context) -> State:
     return State(loaded, texts, _together(context.tests))
 
 
-def _process(command: list[str], seconds: float, told: str = "") -> dict[str, Any]:
-    """What a process on the worker's CPU prints."""
-    done = subprocess.run(
-        [*ENDS_WITH_US, "taskset", "-c", str(WORKER_CPU), *command],
-        input=told, capture_output=True, text=True, check=False, timeout=seconds,
-    )  # fmt: skip
-    said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-    if done.returncode == WRONG:
-        return {"wrong": said[0]}
-    if done.returncode != 0:
-        raise OSError(f"it ended with {done.returncode}: {said[0]}")
-    return json.loads(done.stdout)
-
-
 def _in_c(engine: str, vocabulary: Vocabulary, texts: Texts, seconds: float) -> dict[str, Any]:
     need(TOK)
     command = [str(TOK), "bench", "--json", "--vocab", str(vocabulary.file), *C_ENGINES[engine]]
     command += ["--warm-up", str(texts.warm_up), "--slices", str(texts.path)]
-    found = _process(command, START_S + 10 * seconds)
-    if "wrong" not in found:
-        found["ids"] *= len(encode_times.PASSES)
+    try:
+        found = json_of(command, [WORKER_CPU], START_S + 10 * seconds)
+    except Ended as error:
+        if error.code != WRONG:
+            raise
+        return {engine: {"wrong": error.said}}
+    found["ids"] *= len(encode_times.PASSES)
     return {engine: found}
 
 
@@ -168,7 +156,7 @@ def _in_python(
         "seconds": seconds, "seed": repeat,
     }  # fmt: skip
     command = [sys.executable, "-m", "bench.baseline.encode_times"]
-    return _process(command, (START_S + 10 * seconds) * len(several), json.dumps(asked))
+    return json_of(command, [WORKER_CPU], (START_S + 10 * seconds) * len(several), asked)
 
 
 def run(state: State, parameters: dict[str, Any], repeat: int = 1) -> dict[str, Any]:

@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a tokenizer takes for many texts by one call, or for one long text, in Python."""
 
-import json
-import os
 import re
-import subprocess
 import sys
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,7 +9,7 @@ from typing import Any
 
 from bench.baseline import engines
 from bench.lab.cpus import CPUS
-from bench.process import ENDS_WITH_US
+from bench.process import json_of
 from bench.task import Choice, Context, Missing, Number, Report, Value, WrongIds
 from bench.texts import encode_texts, reference, slices
 
@@ -110,16 +107,8 @@ def _measure(state: State, parameters: dict[str, Any], repeat: int) -> dict[str,
         "RAYON_NUM_THREADS": str(threads),
         "TOKENIZERS_PARALLELISM": str(threads > 1).lower(),
     }
-    cpus = ",".join(map(str, CPUS[-threads:]))
-    done = subprocess.run(
-        [*ENDS_WITH_US, "taskset", "-c", cpus, sys.executable, "-m", "bench.baseline.batch_times"],
-        input=json.dumps(asked), env=os.environ | several,
-        capture_output=True, text=True, check=False, timeout=LIMIT_S,
-    )  # fmt: skip
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise OSError(f"it ended with {done.returncode}: {said[0]}")
-    return json.loads(done.stdout)
+    command = [sys.executable, "-m", "bench.baseline.batch_times"]
+    return json_of(command, CPUS[-threads:], LIMIT_S, asked, **several)
 
 
 def run(state: State, parameters: dict[str, Any], repeat: int) -> dict[str, Any]:

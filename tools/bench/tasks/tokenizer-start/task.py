@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What a fresh process takes to load a vocabulary and for its first text; what a call takes at least."""
 
-import json
 import statistics
 import subprocess
 import sys
@@ -12,7 +11,7 @@ from typing import Any
 import numpy as np
 from bench.baseline import engines
 from bench.lab.cpus import WORKER_CPU
-from bench.process import ENDS_WITH_US
+from bench.process import json_of
 from bench.programs import TOK
 from bench.task import Choice, Context, Missing, Report, Value, WrongIds, need
 from bench.texts import encode_texts, slices
@@ -73,21 +72,10 @@ def prepare(context: Context) -> dict[str, Made | str]:
     return {name: _make(name, context) for name in names}
 
 
-def _output(command: list[str | Path], told: str = "") -> dict[str, Any]:
-    done = subprocess.run(
-        [*ENDS_WITH_US, "taskset", "-c", str(WORKER_CPU), *command],
-        input=told, capture_output=True, text=True, check=False, timeout=LIMIT_S,
-    )  # fmt: skip
-    if done.returncode != 0:
-        said = done.stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        raise OSError(f"it ended with {done.returncode}: {said[0]}")
-    return json.loads(done.stdout)
-
-
 def _in_c(file: Path, made: Made) -> dict[str, Any]:
     bench: list[str | Path] = [TOK, "bench", "--json", "--vocab", file, "--slices"]
-    found = _output([*bench, made.texts])
-    tiny = _output([*bench, made.tiny])
+    found = json_of([*bench, made.texts], [WORKER_CPU], LIMIT_S)
+    tiny = json_of([*bench, made.tiny], [WORKER_CPU], LIMIT_S)
     again = tiny["again"]["ns"]
     empty, letter = (statistics.median(part) for part in (again[:TINY], again[TINY:]))
     return {
@@ -112,7 +100,8 @@ def run(state: dict[str, Made | str], parameters: dict[str, Any]) -> dict[str, A
         "engine": PY_ENGINES[engine], "name": made.vocabulary.name, "file": str(file),
         "json": str(made.vocabulary.json), "texts": str(made.texts),
     }  # fmt: skip
-    found = _output([sys.executable, "-m", "bench.baseline.start_times"], json.dumps(asked))
+    command = [sys.executable, "-m", "bench.baseline.start_times"]
+    found = json_of(command, [WORKER_CPU], LIMIT_S, asked)
     if "wrong" in found:
         raise WrongIds(found["wrong"])
     if "missing" in found:

@@ -36,6 +36,7 @@ print_info(const struct tok_vocab *v)
 	printf("pretokenizer  %s\n", i.pretokenizer);
 	printf("normalizer    %s\n", i.normalizer);
 	printf("algo          %s\n", i.algo);
+	printf("instructions  %s\n", i.isa);
 	printf("checksum      %08x\n", i.checksum);
 	printf("ids           %u\n", i.n_ids);
 	printf("merges        %u\n", i.n_merges);

@@ -94,6 +94,8 @@ struct tok_vocab_info {
 				     ones may be longer */
 	size_t table_bytes;	  /* memory of the tables */
 	const char *storage;	  /* where they are: "mapped file", "huge pages", "memory" */
+	const char *isa; /* instruction set that encoding uses: "portable", "avx2", "avx512",
+			    "neon" */
 };
 struct tok_vocab_info tok_vocab_info(const struct tok_vocab *v);
 

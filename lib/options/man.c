@@ -5,8 +5,6 @@
 
 #include "opt_inside.h"
 
-#define MAN_DATE "2026-11-22" /* of the last change to what stands in the pages */
-
 /* n bytes, with hyphens that are found when searched for, and nothing taken for an escape. */
 static void
 roff(FILE *to, const char *text, size_t n)
@@ -118,7 +116,7 @@ opt_man(const struct opt_program *p, FILE *to)
 {
 	fputs(".\\\" SPDX-License-Identifier: BSD-3-Clause\n.TH ", to);
 	capitals(to, p->name);
-	fprintf(to, " 1 " MAN_DATE " \"dpdk-tokd %s\" \"User Commands\"\n.SH NAME\n", p->version);
+	fprintf(to, " 1 \"\" \"dpdk-tokd %s\" \"User Commands\"\n.SH NAME\n", p->version);
 	roff_text(to, p->name);
 	fputs(" \\- ", to);
 	roff_text(to, p->summary);

@@ -186,7 +186,10 @@ enum tok_storage {
 	TOK_STORAGE_HUGE, /* likewise: pages of libhugetlbfs */
 };
 
+struct tok_kernels;
+
 struct tok_vocab {
+	const struct tok_kernels *kernels; /* isa/kernels.h */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
 	bool nfc; /* text goes through form C */

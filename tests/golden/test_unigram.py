@@ -2,13 +2,12 @@
 """Unigram (XLM-R, multilingual E5, T5): ids equal the reference's, whole and however text is cut.
 
 Models are trained here on the corpora, or made at random with many ties; T5's and umT5's own files
-are used where tools/fetch-vocab has put them, and XLM-R's where somebody has.
+are used where tools/fetch-vocab has put them, and XLM-R's where tests/support/xlmr.py has.
 """
 
 from __future__ import annotations
 
 import base64
-import io
 import json
 import os
 import random
@@ -18,6 +17,7 @@ from pathlib import Path
 
 import pytest
 import texts
+from sentencepiece_map import trained_map
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
 dpdk_tokd = pytest.importorskip("dpdk_tokd", reason="pip install ./python")
@@ -73,47 +73,6 @@ def compared(path: Path, seed: int = 1, policy: str = "plain") -> texts.Comparis
 
 
 # ---- maps of characters ----
-
-
-def field(message: bytes, number: int) -> bytes:
-    """The last value of a field of bytes in a protocol buffer's message."""
-
-    def varint() -> int:
-        nonlocal at
-        value = shift = 0
-        while True:
-            value |= (message[at] & 0x7F) << shift
-            shift, at = shift + 7, at + 1
-            if message[at - 1] < 0x80:
-                return value
-
-    at, found = 0, b""
-    while at < len(message):
-        key = varint()
-        if key & 7 == 0:
-            varint()
-        elif key & 7 == 2:
-            size = varint()
-            found = message[at : at + size] if key >> 3 == number else found
-            at += size
-        else:
-            at += 4 if key & 7 == 5 else 8
-    return found
-
-
-def trained_map(**rules: str) -> bytes:
-    """The map that sentencepiece writes into a model: normalizer_spec.precompiled_charsmap."""
-    sentencepiece = pytest.importorskip("sentencepiece", reason="pip install sentencepiece")
-    model = io.BytesIO()
-    sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(["a b c d e"] * 9),
-        model_writer=model,
-        vocab_size=10,
-        hard_vocab_limit=False,
-        minloglevel=2,
-        **rules,
-    )
-    return field(field(model.getvalue(), 3), 2)
 
 
 @pytest.fixture(scope="module")
@@ -399,8 +358,8 @@ def test_a_trained_model_as_t5_has_it(split, trained, nmt_nfkc, tmp_path):
 def test_a_tokenizer_json(name):
     path = FETCHED / f"{name}.json"
     if not path.is_file():
-        how = "run tools/fetch-vocab" if name != "xlmr" else "put XLM-R's tokenizer.json there,"
-        pytest.skip(f"{path} is missing: {how} {name}")
+        how = f"tools/fetch-vocab {name}" if name != "xlmr" else "tools/test"
+        pytest.skip(f"{path} is missing: run {how}")
     reference = reference_of(path)
     reference.no_truncation()
     reference.no_padding()

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 import texts
+from sentencepiece_map import trained_map
 from test_offsets import TEMPLATE, bounds
 from test_unigram import (
     CLUSTERS,
@@ -34,7 +35,6 @@ from test_unigram import (
     saved,
     squeeze,
     strip,
-    trained_map,
 )
 
 tokenizers = pytest.importorskip("tokenizers", reason="pip install tokenizers")
@@ -92,8 +92,8 @@ def with_added(rng: random.Random) -> str:
 def test_a_tokenizer_json(name, policy):
     path = FETCHED / f"{name}.json"
     if not path.is_file():
-        how = "run tools/fetch-vocab" if name != "xlmr" else "put XLM-R's tokenizer.json there,"
-        pytest.skip(f"{path} is missing: {how} {name}")
+        how = f"tools/fetch-vocab {name}" if name != "xlmr" else "tools/test"
+        pytest.skip(f"{path} is missing: run {how}")
     Pair(path, policy).hold_all(with_added)
 
 

@@ -8,16 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../app/tokd-load/dice.h"
 #include "build/model_make.h"
 #include "small_vocab.h"
 
 uint32_t
 small_random(uint64_t *state, uint32_t below)
 {
-	*state ^= *state >> 12;
-	*state ^= *state << 25;
-	*state ^= *state >> 27;
-	return (uint32_t)((*state * 0x2545f4914f6cdd1dull >> 33) % below);
+	return (uint32_t)(dice_throw(state) % below);
 }
 
 static bool

@@ -17,7 +17,7 @@ struct small_vocab {
 	struct tok_vocab *v;
 };
 
-/* Deterministic random numbers (xorshift64*). */
+/* Deterministic random numbers. */
 uint32_t small_random(uint64_t *state, uint32_t below);
 
 /* Added tokens of all kinds and a template for a model, whose lists are on the heap. */

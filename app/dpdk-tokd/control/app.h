@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All of a running dpdk-tokd. main.c owns it; the control thread and telemetry look at it. */
+/*
+ * All of a running dpdk-tokd. main.c owns it; the control thread and telemetry look at it. A pair
+ * with control.h: the control thread is part of it, and control.c reads the rest.
+ */
 #ifndef TOKD_APP_H
 #define TOKD_APP_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control thread: readers, signals, the drain, and signs of life. It runs outside the lcores,
- * so that no system call of it delays a packet.
+ * so that no system call of it delays a packet. A pair with app.h, which holds it.
  */
 #ifndef TOKD_CONTROL_H
 #define TOKD_CONTROL_H

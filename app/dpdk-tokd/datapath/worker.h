@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A worker: one lcore, one RX and one TX queue, one token ring, its own streams and counters.
- * Shares nothing with other workers but the read-only vocabularies.
+ * Shares nothing with other workers but the read-only vocabularies. A pair with zero_copy.h, whose
+ * part of a worker it holds.
  */
 #ifndef TOKD_WORKER_H
 #define TOKD_WORKER_H

@@ -9,6 +9,8 @@
  *
  * Whether a port can do it is found out by port_zero_copy.c; where it cannot, or the ids are in the
  * side store, or the pool is empty, ids are copied into the packet. Both are counted.
+ *
+ * A pair with worker.h: a worker holds what is here, and zero_copy.c sends the worker's batch.
  */
 #ifndef TOKD_ZERO_COPY_H
 #define TOKD_ZERO_COPY_H

@@ -75,6 +75,7 @@ tokd_tel_vocabs(struct tokd_app *app, const char *params, struct rte_tel_data *d
 		snprintf(text, sizeof(text), "%08" PRIx32, v.checksum);
 		rte_tel_data_add_dict_string(one, "checksum", text);
 		rte_tel_data_add_dict_string(one, "pretokenizer", v.pretokenizer);
+		rte_tel_data_add_dict_string(one, "isa", v.isa);
 		rte_tel_data_add_dict_u64(one, "ids", v.n_ids);
 		rte_tel_data_add_dict_u64(one, "table_bytes", v.table_bytes);
 	}

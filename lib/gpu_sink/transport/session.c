@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "handshake/hello.h"
-#include "transport_inside.h"
+#include "handshake/inside.h"
 
 #define STEP_MS 50
 

@@ -6,6 +6,7 @@
 #include "normalize/added.h"
 #include "automaton.h"
 #include "encode/bpe.h"
+#include "isa/kernels.h"
 #include "parts.h"
 #include "tables/mem.h"
 #include "unicode/pages.h"
@@ -607,6 +608,11 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	v = calloc(1, sizeof(*v) + strings);
 	if (v == NULL) {
 		tok_fail(err, "out of memory");
+		return NULL;
+	}
+	v->kernels = tok_kernels_choose(err);
+	if (v->kernels == NULL) {
+		free(v);
 		return NULL;
 	}
 	text = (char *)(v + 1);

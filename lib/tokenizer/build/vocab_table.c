@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "huge.h"
+#include "isa/kernels.h"
 #include "vocab_table.h"
 
 const struct tok_table_place tok_table_places[TOK_N_TABLES] = {
@@ -121,6 +122,7 @@ tok_vocab_info(const struct tok_vocab *v)
 	struct tok_vocab_info info = v->info;
 
 	info.storage = storages[v->storage_kind];
+	info.isa = v->kernels->isa;
 	info.normalizer = v->kind == TOK_KIND_WORDPIECE		    ? "bert"
 			  : v->kind == TOK_KIND_UNIGRAM		    ? "sentencepiece"
 			  : v->unigram.norm.sentencepiece	    ? "sentencepiece"

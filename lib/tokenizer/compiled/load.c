@@ -16,6 +16,7 @@
 #include "build/parts.h"
 #include "compiled.h"
 #include "build/model_make.h"
+#include "isa/kernels.h"
 #include "pretokenize/names.h"
 #include "unicode/utf8.h"
 #include "build/vocab_table.h"
@@ -238,13 +239,15 @@ tok_compiled_load(
 	const char *path, const char *name, const struct tok_load_opts *opts, struct tok_error *err)
 {
 	struct opened f = {.shown = tok_shown_path(path), .fd = -1};
+	const struct tok_kernels *kernels;
 	struct tok_vocab *v = NULL;
 	bool ok = open_file(&f, path, err) && check_header(&f, err) && check_directory(&f, err) &&
 		  map_file(&f, err);
 
 	if (f.fd >= 0)
 		close(f.fd);
-	if (ok) {
+	kernels = ok ? tok_kernels_choose(err) : NULL;
+	if (kernels != NULL) {
 		v = make_vocab(&f, name, path);
 		ok = v != NULL || tok_fail(err, "out of memory");
 	}
@@ -253,6 +256,7 @@ tok_compiled_load(
 			munmap(f.map, f.bytes);
 		return NULL;
 	}
+	v->kernels = kernels;
 	ok = opts->mem == NULL || copy_tables(v, opts->mem, err);
 	if (ok) {
 		const char *wrong = tok_compiled_check(v);

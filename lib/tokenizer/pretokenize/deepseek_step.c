@@ -12,12 +12,6 @@
 #include "pretok.h"
 
 static bool
-is_ideograph(uint32_t cp)
-{
-	return (cp >= 0x4e00 && cp <= 0x9fa5) || (cp >= 0x3040 && cp <= 0x30ff);
-}
-
-static bool
 is_word(enum tok_cat cat)
 {
 	return cat >= TOK_CAT_UPPER || cat == TOK_CAT_MARK;
@@ -39,7 +33,7 @@ held_close(uint8_t *state)
 static enum tok_pretok_step
 begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
-	if (is_ideograph(cp))
+	if (tok_is_ideograph(cp))
 		return tok_step_take(state, TOK_ST_IDEOGRAPHS);
 	if (is_word(cat))
 		return tok_step_take(state, TOK_ST_LETTERS);
@@ -112,7 +106,7 @@ go_on(uint8_t *state, enum tok_cat cat, uint32_t cp)
 enum tok_pretok_step
 tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
-	const bool number = cat == TOK_CAT_NUMBER, ideograph = is_ideograph(cp);
+	const bool number = cat == TOK_CAT_NUMBER, ideograph = tok_is_ideograph(cp);
 
 	switch ((enum tok_pretok_state) * state) {
 	case TOK_ST_NONE:

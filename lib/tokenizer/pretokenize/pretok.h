@@ -4,9 +4,8 @@
  * finds them (pretokenize/names.c). No such expression is run: a stepper takes one character at a
  * time and says what it does to the open pretoken.
  *
- * The same stepper serves text that is cut into pieces (pretokenize/feed.c) and text that lies in
- * memory (pretokenize/scan.c). For GPT-2's, text in memory has a scanner of its own, 64 bytes at a
- * time, which must agree.
+ * It serves text that is cut into pieces (pretokenize/feed.c). Text that lies in memory has kernels
+ * (pretokenize/scan_*.c), 64 bytes at a time, which must agree.
  */
 #ifndef TOK_PRETOK_H
 #define TOK_PRETOK_H
@@ -97,6 +96,13 @@ tok_pretok_end_takes_held(enum tok_pretok kind, uint8_t state)
 	       (state == TOK_ST_NEWLINES && kind == TOK_PRETOK_CL100K);
 }
 
+/* DeepSeek's: U+4E00-9FA5, U+3040-30FF. */
+static inline bool
+tok_is_ideograph(uint32_t cp)
+{
+	return (cp >= 0x4e00 && cp <= 0x9fa5) || (cp >= 0x3040 && cp <= 0x30ff);
+}
+
 static inline bool
 tok_is_newline(uint32_t cp)
 {
@@ -153,11 +159,14 @@ struct tok_pretok_scan {
 	/* the stepper's */
 	size_t held;   /* bytes before `at` that are held */
 	uint8_t state; /* enum tok_pretok_state */
-	/* the scanner's of GPT-2 */
-	uint64_t letter, number, other, space,
-		blank;	     /* class of the character before `at`, bit 0 */
-	uint64_t set, clear; /* borders forced by a contraction that crosses a block */
-	size_t undecided;    /* a contraction that needs more text begins here; else SIZE_MAX */
+	/* the kernels' */
+	struct {
+		uint64_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
+			caseless, none, ideograph, joins;
+	} before;	  /* of the character before `at`: 1, or 0 (scan_borders.h) */
+	uint32_t digits;  /* numbers of an open pretoken */
+	uint32_t taken;	  /* characters from `at` on that belong to a contraction */
+	size_t undecided; /* SIZE_MAX */
 };
 
 #define TOK_SCAN_BLOCK 64
@@ -169,8 +178,8 @@ struct tok_pretok_scan {
  */
 uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 
-/* The same for GPT-2's alone. */
-uint32_t tok_pretok_gpt2_scan(struct tok_pretok_scan *scan, size_t *start);
+/* The same by the stepper: its definition, and all there is for SentencePiece's. */
+uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
 
 /* Well-formed text. With `last` it is the end. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);

@@ -1,16 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Borders in text that lies in memory, by the stepper: what it holds is gone back to. Hot path. */
+/* Borders in text that lies in memory. By the stepper, what it holds is gone back to. Hot path. */
 #include "pretok.h"
+#include "isa/kernels.h"
 #include "unicode/utf8.h"
 
 uint32_t
 tok_pretok_scan(struct tok_pretok_scan *s, size_t *start)
 {
+	if (s->v->pretok == TOK_PRETOK_SENTENCEPIECE)
+		return tok_pretok_step_scan(s, start);
+	return s->v->kernels->scan(s, start);
+}
+
+uint32_t
+tok_pretok_step_scan(struct tok_pretok_scan *s, size_t *start)
+{
 	const enum tok_pretok kind = s->v->pretok;
 	uint32_t n = 0;
 
-	if (kind == TOK_PRETOK_GPT2)
-		return tok_pretok_gpt2_scan(s, start);
 	while (n < TOK_SCAN_BLOCK && s->at < s->n) {
 		uint32_t len, cp;
 

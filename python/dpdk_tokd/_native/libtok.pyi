@@ -52,6 +52,7 @@ class VocabInfoDict(TypedDict):
     max_token_bytes: int
     table_bytes: int
     storage: str
+    isa: str
 
 class Vocab:
     def __new__(

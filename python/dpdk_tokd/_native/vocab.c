@@ -76,12 +76,12 @@ vocab_info(PyObject *self, PyObject *unused)
 {
 	struct tok_vocab_info i = tok_vocab_info(((struct vocab *)self)->vocab);
 
-	return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s}",
+	return Py_BuildValue("{s:s,s:s,s:s,s:z,s:s,s:s,s:s,s:I,s:I,s:I,s:I,s:I,s:I,s:n,s:s,s:s}",
 		"name", i.name, "path", i.path, "format", i.format, "source", i.source,
 		"pretokenizer", i.pretokenizer, "normalizer", i.normalizer, "algo", i.algo,
 		"checksum", i.checksum, "n_ids", i.n_ids, "n_merges", i.n_merges, "n_special",
 		i.n_special, "n_added", i.n_added, "max_token_bytes", i.max_token_bytes,
-		"table_bytes", (Py_ssize_t)i.table_bytes, "storage", i.storage);
+		"table_bytes", (Py_ssize_t)i.table_bytes, "storage", i.storage, "isa", i.isa);
 }
 
 static PyObject *

@@ -28,7 +28,8 @@ class VocabInfo:
     `checksum` is equal for equal tokenizers, whatever file format they came from, and is what the
     wire protocol and the token ring name a vocabulary by. `source` is what a "tokv" was compiled
     from, else None. Ids are below `n_ids`; `n_added` are added tokens that are not special.
-    `table_bytes` is the memory of the tables, and `storage` where it is.
+    `table_bytes` is the memory of the tables, and `storage` where it is. `isa` is the instruction
+    set that encoding uses; the environment variable TOK_ISA chooses another.
     """
 
     name: str
@@ -46,6 +47,7 @@ class VocabInfo:
     max_token_bytes: int
     table_bytes: int
     storage: str
+    isa: str
 
 
 def _ids_for(ids: IdsLike) -> Ids:

@@ -99,6 +99,7 @@ def test_the_grammar_that_came_later_is_refused():
         ast.parse("match a:\n    case 1: pass\n", feature_version=LEAST)
 
 
+@pytest.mark.slow
 def test_it_runs_under_the_least_python(tmp_path):
     python = debian.python("python3.9")
     if python is None:

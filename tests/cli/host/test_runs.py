@@ -63,6 +63,7 @@ def another_at_work(root):
     os.close(lock)
 
 
+@pytest.mark.slow
 def test_two_do_not_write_at_once(tmp_path):
     roots.debian(tmp_path)
     before = roots.snapshot(tmp_path)
@@ -78,6 +79,7 @@ def test_two_do_not_write_at_once(tmp_path):
     assert roots.snapshot(tmp_path) == before
 
 
+@pytest.mark.slow
 def test_of_many_at_once_each_does_all_or_nothing(tmp_path):
     roots.debian(tmp_path)
     before = roots.snapshot(tmp_path)

@@ -109,6 +109,7 @@ def test_revert_restores_every_byte(machine):
     assert roots.snapshot(machine) == before
 
 
+@pytest.mark.slow
 def test_revert_goes_behind_several_applies(machine):
     before = roots.snapshot(machine)
     good(machine, "apply", *ASK)
@@ -414,6 +415,7 @@ def test_the_administrator_s_banned_cpus_stay_banned(tmp_path, chroot):
     )
 
 
+@pytest.mark.slow
 def test_what_a_second_plan_leaves_out_is_put_back(machine):
     before = roots.snapshot(machine)
     name = roots.nic(machine)

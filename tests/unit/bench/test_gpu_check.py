@@ -329,11 +329,13 @@ def tree(tmp_path_factory) -> Path:
     return to
 
 
+@pytest.mark.slow
 def test_an_archive_builds_in_an_empty_environment(tree):
     for name in build.PROGRAMS:
         assert os.access(tree / "build/gpu-check" / name, os.X_OK)
 
 
+@pytest.mark.slow
 def test_every_part_that_needs_no_gpu_is_right(tree, tmp_path):
     command = [sys.executable, tree / "tools/gpu-check", "--device", "cpu", "--out", tmp_path]
     end = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)

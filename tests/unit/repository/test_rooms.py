@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Inclusions between folders run one way: down this table, and only as it says."""
+"""Inclusions and imports between folders run one way: down these tables, and only as they say."""
 
 from __future__ import annotations
 
+import ast
 import re
 import subprocess
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ APART = {
 TOK = "lib/tokenizer/"
 APP = "app/dpdk-tokd/"
 HOT = {"include/tokd", "tok.h", TOK + "unicode", TOK + "tables", TOK + "normalize", TOK + "encode"}
+HOT |= {TOK + "isa"}
 SET_UP = HOT | {TOK + "pretokenize", TOK + "build"}
 DATA_PATH = {APP + "datapath" + part for part in ("", "/net", "/stream", "/loop")}
 SINK = {"include/tokd", "lib/gpu_sink/ring"}
@@ -43,6 +45,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     # libtok: each stage knows those below it, and the tables
     "tok.h": set(),
     TOK + "unicode": {"tok.h"},
+    TOK + "isa": {"tok.h", TOK + "tables"},
     TOK + "tables": {"tok.h", TOK + "unicode"},
     TOK + "normalize": {"tok.h", TOK + "unicode", TOK + "tables"},
     TOK + "encode": HOT,
@@ -93,6 +96,29 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 
+# Python, below a folder: packages and modules, lowest first. Each imports those of lines above its own.
+LAYERS = {
+    "tools": [
+        {"bench.samples", "bench.say", "bench.programs", "bench.process"},
+        {"bench.task"},
+        {"bench.texts"},
+        {"bench.lab"},
+        {"bench"},
+        {"bench.baseline"},
+        {"bench.demo", "bench.gpu_check", "bench.sweep", "bench.tasks"},
+    ],
+    "python": [
+        {"dpdk_tokd._native"},
+        {"dpdk_tokd._closing", "dpdk_tokd.wire"},
+        {"dpdk_tokd._waiting"},
+        {"dpdk_tokd.tokenizer"},
+        {"dpdk_tokd.ring"},
+        {"dpdk_tokd.client", "dpdk_tokd.embeddings"},
+        {"dpdk_tokd"},
+        {"dpdk_tokd.ops"},
+    ],
+}
+
 
 def room_of(path: str) -> str:
     return APART.get(path, str(Path(path).parent))
@@ -112,18 +138,56 @@ def included(path: str, sources: set[str]) -> Iterator[str]:
                 break
 
 
+def tracked(*folders: str) -> list[str]:
+    listed = subprocess.run(
+        ["git", "-C", ROOT, "ls-files", *folders], capture_output=True, text=True, check=False
+    )
+    if not listed.stdout:
+        pytest.skip("not a git checkout: the list of sources is git's")
+    return [path for path in listed.stdout.split() if (ROOT / path).is_file()]
+
+
+def imported(path: Path, package: str) -> Iterator[str]:
+    """Names that a module of `package` imports, wherever in it, but not for types alone."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
+            node.body = []
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = package.split(".")[: len(package.split(".")) + 1 - node.level]
+            start = [*above, *filter(None, [node.module])] if node.level else [node.module or ""]
+            yield from (".".join([*start, alias.name]) for alias in node.names)
+
+
+def test_imports_run_down_the_layers() -> None:
+    wrong = []
+    for folder, layers in LAYERS.items():
+        level = {name: n for n, layer in enumerate(layers) for name in layer}
+
+        def room(name: str, level: dict[str, int] = level) -> str | None:
+            """The longest beginning of a module's name that has a layer."""
+            while name and name not in level:
+                name = name.rpartition(".")[0]
+            return name or None
+
+        tops = {name.split(".")[0] for name in level}
+        for path in tracked(*(f"{folder}/{top}/*.py" for top in tops)):
+            parts = Path(path).relative_to(folder).with_suffix("").parts
+            own = room(".".join(parts).removesuffix(".__init__"))
+            assert own is not None, path
+            for name in imported(ROOT / path, ".".join(parts[:-1])):
+                other = room(name)
+                if other not in (None, own) and level[other] >= level[own]:
+                    wrong.append(f"{path} -> {name}")
+    assert not wrong, "against LAYERS: " + "; ".join(wrong)
+
+
 @pytest.fixture(scope="module")
 def inclusions() -> dict[tuple[str, str], list[str]]:
     """By folder and folder included: the files, as "a.c -> b.h"."""
-    listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "app", "include", "lib"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split()
-    sources = {f for f in listed if f.endswith(SOURCES) and (ROOT / f).is_file()}
-    if not sources:
-        pytest.skip("not a git checkout: the list of sources is git's")
+    sources = {f for f in tracked("app", "include", "lib") if f.endswith(SOURCES)}
     found: dict[tuple[str, str], list[str]] = {}
     for path in sorted(sources):
         for other in included(path, sources):
@@ -151,13 +215,7 @@ def test_no_folder_includes_what_includes_it(inclusions: dict[tuple[str, str], l
 
 
 def test_folders_have_at_most_25_sources() -> None:
-    listed = subprocess.run(
-        ["git", "-C", ROOT, "ls-files", "app", "include", "lib"],
-        capture_output=True,
-        text=True,
-        check=False,
-    ).stdout.split()
     count: dict[str, int] = {}
-    for path in listed:
+    for path in tracked("app", "include", "lib"):
         count[str(Path(path).parent)] = count.get(str(Path(path).parent), 0) + 1
     assert {room: n for room, n in count.items() if n > 25} == {}

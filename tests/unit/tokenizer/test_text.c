@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bytes, characters and pretokens: the scanner against the stepper, pieces that end against an
- * inaccessible page, decoding that never gives out part of a character.
+ * Bytes and characters: pieces that end against an inaccessible page, decoding that never gives out
+ * part of a character.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -40,70 +40,6 @@ random_pieces(uint64_t *seed, uint8_t *text, uint32_t max)
 		n += len;
 	}
 	return n;
-}
-
-/* Borders of a whole text by the stepper, as a bool per byte. */
-static void
-borders_by_steps(const struct tok_vocab *v, const uint8_t *text, uint32_t n, bool *border)
-{
-	uint8_t state = TOK_ST_NONE;
-	uint32_t held = 0, at = 0;
-
-	memset(border, 0, n);
-	while (at < n) {
-		uint32_t len = tok_utf8_length(text[at]), cp = tok_utf8_decode(text + at, len);
-
-		if (state == TOK_ST_NONE)
-			border[at] = true;
-		switch (tok_pretok_gpt2_step(&state, tok_cat_of(v, cp), cp)) {
-		case TOK_STEP_HOLD:
-		case TOK_STEP_TAKE_HOLD:
-			held = len;
-			break;
-		case TOK_STEP_CLOSE:
-			at -= held;
-			held = 0;
-			continue;
-		default:
-			held = 0;
-			break;
-		}
-		at += len;
-		if (at == n && held > 0 && !tok_pretok_end_takes_held(TOK_PRETOK_GPT2, state)) {
-			at -= held;
-			held = 0;
-			state = TOK_ST_NONE;
-		}
-	}
-}
-
-static void
-scanner_equals_stepper(void **arg)
-{
-	uint64_t seed = 5;
-	struct small_vocab sv;
-
-	(void)arg;
-	small_vocab_make(&sv, &seed, "ab", 5);
-	for (int round = 0; round < 40000; round++) {
-		uint8_t text[TEXT_MAX];
-		uint32_t n = random_pieces(&seed, text, TEXT_MAX);
-		bool want[TEXT_MAX], got[TEXT_MAX] = {0};
-		struct tok_pretok_scan scan = {
-			.v = sv.v, .text = text, .n = n, .last = true, .undecided = SIZE_MAX};
-		size_t start[TOK_SCAN_BLOCK];
-
-		while (scan.at < n) {
-			uint32_t found = tok_pretok_gpt2_scan(&scan, start);
-
-			for (uint32_t i = 0; i < found; i++)
-				got[start[i]] = true;
-		}
-		borders_by_steps(sv.v, text, n, want);
-		if (memcmp(want, got, n) != 0)
-			fail_msg("round %d: borders differ", round);
-	}
-	small_vocab_free(&sv);
 }
 
 static void
@@ -257,7 +193,6 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(scanner_equals_stepper),
 		cmocka_unit_test(nothing_beyond_the_piece_is_read),
 		cmocka_unit_test(strict_refuses_what_is_not_utf8),
 		cmocka_unit_test(decode_gives_whole_characters),

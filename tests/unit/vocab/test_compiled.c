@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "compiled/compiled.h"
+#include "../../../app/tokd-load/dice.h"
 #include "fixture.h"
 #include "sp_file.h"
 
@@ -29,14 +30,10 @@ static const char sample[] =
 
 static uint64_t seed = 1;
 
-/* xorshift64* */
 static size_t
 below(size_t n)
 {
-	seed ^= seed >> 12;
-	seed ^= seed << 25;
-	seed ^= seed >> 27;
-	return (size_t)((seed * 0x2545f4914f6cdd1dull >> 33) % n);
+	return (size_t)(dice_throw(&seed) % n);
 }
 
 /* ---- the kinds there are ---- */

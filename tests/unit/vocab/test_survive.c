@@ -8,20 +8,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../../../app/tokd-load/dice.h"
 #include "fixture.h"
 
 #define ROUNDS 700
 
 static uint64_t seed = 1;
 
-/* xorshift64* */
 static size_t
 below(size_t n)
 {
-	seed ^= seed >> 12;
-	seed ^= seed << 25;
-	seed ^= seed >> 27;
-	return (size_t)((seed * 0x2545f4914f6cdd1dull >> 33) % n);
+	return (size_t)(dice_throw(&seed) % n);
 }
 
 /* Damage a copy of text[0 .. *n), with room for twice as much. */

@@ -3,180 +3,132 @@
  * loops; loads that wait for one another, by the size of the memory (stress-ng has none); copies of
  * slots of the GPU ring's sizes (stress-ng's memcpy has one size). For the rest tools/sweep uses
  * stress-ng, sockperf, oslat and perftest. */
-#include <getopt.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
 
+#include <opt.h>
+
 #include "../../../app/tokd-load/pin.h"
 #include "micro.h"
-#include "values.h"
 
-static const char help[] =
-	"usage: tokd-micro MODE OPTIONS\n"
-	"Do one small thing for a while, check it, and print times and counts as a line of JSON.\n\n"
-	"  chase  --bytes N --ms T   loads of which each names the next, a line of 64 bytes each\n"
-	"  copy   --bytes N --from M --ms T\n"
-	"                            slots of N bytes, one after the other, out of M\n"
-	"  scan   --how H --text FILE --vocab V --ms T\n"
-	"                            H: pretokens (GPT-2's), memchr-blanks, memchr-none, loop (a look\n"
-	"                            at each byte)\n"
-	"  --cpu N                   run on this CPU\n"
-	"  --help                    this text\n\n"
-	"exit code: 0 done and right; 1 wrong, or it cannot be done; 2 a bad option\n";
+/* Whole units, of which the least that may be given is one. */
+static bool
+check_units(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+{
+	(void)text;
+	if (*(uint64_t *)field % (uint64_t)d->min == 0)
+		return true;
+	return opt_wrong(why, "give a multiple of %" PRId64, d->min);
+}
 
-enum option_index {
-	BYTES,
+#define FIELD(f) OPT_FIELD(struct micro_options, f)
+/* Every mode has these. */
+#define MS                                                                                         \
+	{                                                                                          \
+		"ms", "T", OPT_COUNT, FIELD(ms), 1, 600000, NULL,                                  \
+			"go on for T milliseconds, at "                                            \
+			"least",                                                                   \
+			.flags = OPT_REQUIRED                                                      \
+	}
+#define CPU                                                                                        \
+	{                                                                                          \
+		"cpu", "N", OPT_COUNT, FIELD(cpu), 0, CPU_SETSIZE - 1, NULL, "run on this CPU"     \
+	}
+
+static const struct opt_def chase_defs[] = {
+	{"bytes", "N", OPT_COUNT, FIELD(bytes), 2 * MICRO_LINE, MICRO_BYTES_MAX, NULL, "of memory",
+		.flags = OPT_REQUIRED, .check = check_units},
 	MS,
-	FROM,
-	HOW,
-	TEXT,
-	VOCAB,
-	CPU, /* from here on none is ever needed */
-	HELP,
-};
-#define BIT(option) (1u << (option))
-
-#define ID(option) (0x100 + (option)) /* beyond all characters */
-
-static const struct option known[] = {
-	{"bytes", required_argument, NULL, ID(BYTES)},
-	{"ms", required_argument, NULL, ID(MS)},
-	{"from", required_argument, NULL, ID(FROM)},
-	{"how", required_argument, NULL, ID(HOW)},
-	{"text", required_argument, NULL, ID(TEXT)},
-	{"vocab", required_argument, NULL, ID(VOCAB)},
-	{"cpu", required_argument, NULL, ID(CPU)},
-	{"help", no_argument, NULL, ID(HELP)},
-	{NULL, 0, NULL, 0},
+	CPU,
 };
 
-static const struct mode {
-	const char *name;
-	int (*run)(const struct micro_options *o);
-	unsigned int needs;
-	uint64_t bytes_unit, bytes_most;
-} modes[] = {
-	{"chase", micro_chase, BIT(BYTES) | BIT(MS), 2 * MICRO_LINE, MICRO_BYTES_MAX},
-	{"copy", micro_copy, BIT(BYTES) | BIT(FROM) | BIT(MS), MICRO_LINE, 1 << 24},
-	{"scan", micro_scan, BIT(HOW) | BIT(TEXT) | BIT(VOCAB) | BIT(MS), 0, 0},
+static const struct opt_def copy_defs[] = {
+	{"bytes", "N", OPT_COUNT, FIELD(bytes), MICRO_LINE, 1 << 24, NULL, "in a slot",
+		.flags = OPT_REQUIRED, .check = check_units},
+	{"from", "M", OPT_COUNT, FIELD(from), MICRO_LINE, MICRO_BYTES_MAX, NULL,
+		"bytes of the memory that slots are copied from", .flags = OPT_REQUIRED},
+	MS,
+	CPU,
+};
+
+static const struct opt_def scan_defs[] = {
+	{"how", "pretokens|memchr-blanks|memchr-none|loop", OPT_CHOICE, FIELD(how), 0, 0, NULL,
+		"pretokens: GPT-2's; loop: a look at each byte", .flags = OPT_REQUIRED},
+	{"text", "FILE", OPT_TEXT, FIELD(text), 0, 0, NULL, "in UTF-8", .flags = OPT_REQUIRED},
+	{"vocab", "VOCAB", OPT_TEXT, FIELD(vocab), 0, 0, NULL, "a name or a path, as of tok",
+		.flags = OPT_REQUIRED},
+	MS,
+	CPU,
+};
+
+static int run_chase(int argc, char **argv);
+static int run_copy(int argc, char **argv);
+static int run_scan(int argc, char **argv);
+
+#define MODE(mode, what)                                                                           \
+	static const struct opt_program mode = {                                                   \
+		.name = "tokd-micro " #mode,                                                       \
+		.version = TOKD_VERSION,                                                           \
+		.summary = what,                                                                   \
+		.usage = "[options]",                                                              \
+		.about = what,                                                                     \
+		.defs = mode##_defs,                                                               \
+		.n_defs = sizeof(mode##_defs) / sizeof(mode##_defs[0]),                            \
+		.run = run_##mode,                                                                 \
+	}
+MODE(chase, "loads of which each names the next, a line of 64 bytes each");
+MODE(copy, "copies of slots, one after the other");
+MODE(scan, "passes over a text");
+
+static const struct opt_program *const modes[] = {&chase, &copy, &scan, NULL};
+
+static const struct opt_program program = {
+	.name = "tokd-micro",
+	.version = TOKD_VERSION,
+	.summary = "do one small thing for a while, check it, and print times as a line of JSON",
+	.about = "Exit code: 0 done and right; 1 wrong, or it cannot be done; 2 a bad option.",
+	.operand = "MODE",
+	.operands_max = 1,
+	.commands = modes,
 };
 
 static int
-set_bytes(const struct mode *m, const char *value, uint64_t *bytes)
+run(const struct opt_program *mode, int (*measure)(const struct micro_options *o), int argc,
+	char **argv)
 {
-	char remedy[64];
+	struct micro_options o = {.cpu = -1};
+	struct opt_given given;
+	const int code = opt_main(mode, argc, argv, &o, &given);
 
-	if (value_number("bytes", value, m->bytes_unit, m->bytes_most, bytes) != 0)
-		return -1;
-	if (*bytes % m->bytes_unit == 0)
-		return 0;
-	snprintf(remedy, sizeof(remedy), "give a multiple of %" PRIu64, m->bytes_unit);
-	return value_bad("bytes", value, remedy);
+	if (code >= 0)
+		return code;
+	if (o.from != 0 && o.from < o.bytes)
+		return opt_usage(mode, "--from %" PRIu64 ": give --bytes at least", o.from);
+	return pin_to(o.cpu) == 0 ? measure(&o) : OPT_EXIT_FAILED;
 }
 
 static int
-set_number(struct micro_options *o, int option, const char *name, const char *value)
+run_chase(int argc, char **argv)
 {
-	uint64_t cpu = 0;
-
-	switch (option) {
-	case FROM:
-		return value_number(name, value, MICRO_LINE, MICRO_BYTES_MAX, &o->from);
-	case MS:
-		return value_number(name, value, 1, 600000, &o->ms);
-	default:
-		if (value_number(name, value, 0, CPU_SETSIZE - 1, &cpu) != 0)
-			return -1;
-		o->cpu = (int)cpu;
-		return 0;
-	}
+	return run(&chase, micro_chase, argc, argv);
 }
 
 static int
-set(struct micro_options *o, const struct mode *m, int option, const char *value)
+run_copy(int argc, char **argv)
 {
-	switch (option) {
-	case BYTES:
-		return set_bytes(m, value, &o->bytes);
-	case HOW:
-		o->how = value;
-		return 0;
-	case TEXT:
-		o->text = value;
-		return 0;
-	case VOCAB:
-		o->vocab = value;
-		return 0;
-	default:
-		return set_number(o, option, known[option].name, value);
-	}
+	return run(&copy, micro_copy, argc, argv);
 }
 
 static int
-complain(const char *what, const char *problem, const char *option)
+run_scan(int argc, char **argv)
 {
-	fprintf(stderr, "tokd-micro: %s: %s%s; see --help\n", what, problem, option);
-	return -1;
-}
-
-static const struct mode *
-mode_named(const char *name)
-{
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
-		if (strcmp(name, modes[i].name) == 0)
-			return &modes[i];
-	complain(name, "no such mode", "");
-	return NULL;
-}
-
-/* All that it needs, and nothing else. -1: told why. 1: the help was asked for. */
-static int
-parse(struct micro_options *o, const struct mode *m, int argc, char **argv)
-{
-	unsigned int given = 0;
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		const int option = c - ID(0);
-
-		if (option == HELP)
-			return 1;
-		if (c == '?')
-			return -1;
-		if (option < CPU && (m->needs & BIT(option)) == 0)
-			return complain(m->name, "takes no --", known[option].name);
-		if (set(o, m, option, optarg) != 0)
-			return -1;
-		given |= BIT(option);
-	}
-	if (optind < argc)
-		return complain(argv[optind], "not an option", "");
-	for (int i = 0; i < CPU; i++)
-		if ((m->needs & ~given & BIT(i)) != 0)
-			return complain(m->name, "needs --", known[i].name);
-	if (o->from != 0 && o->from < o->bytes)
-		return complain("--from", "give --bytes at least", "");
-	return 0;
+	return run(&scan, micro_scan, argc, argv);
 }
 
 int
 main(int argc, char **argv)
 {
-	struct micro_options o = {.cpu = -1};
-	const struct mode *m = NULL;
-	int rc = 1;
-
-	if (argc < 2)
-		return complain("no mode", "give one", "") != 0 ? 2 : 0;
-	if (strcmp(argv[1], "--help") != 0) {
-		m = mode_named(argv[1]);
-		rc = m != NULL ? parse(&o, m, argc - 1, argv + 1) : -1;
-	}
-	if (rc > 0)
-		fputs(help, stdout);
-	if (rc != 0)
-		return rc > 0 ? 0 : 2;
-	return pin_to(o.cpu) == 0 ? m->run(&o) : 1;
+	return opt_run_command(&program, argc, argv);
 }

@@ -12,11 +12,12 @@
 #define MICRO_BYTES_MAX (64ull << 30)
 
 struct micro_options {
-	uint64_t bytes;			/* of the memory or the slot */
-	uint64_t from;			/* copy: bytes of the memory that slots come from */
-	uint64_t ms;			/* how long, at least */
-	const char *how, *text, *vocab; /* scan */
-	int cpu;			/* below 0: any */
+	uint64_t bytes;		  /* of the memory or the slot */
+	uint64_t from;		  /* copy: bytes of the memory that slots come from */
+	uint64_t ms;		  /* how long, at least */
+	const char *text, *vocab; /* scan */
+	uint32_t how;		  /* scan: index of micro.c's choices */
+	int cpu;		  /* below 0: any */
 };
 
 /* 0; 1 if what was measured is wrong or cannot be. */

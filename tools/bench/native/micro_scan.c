@@ -103,22 +103,8 @@ borders(const struct text *t)
 	return f;
 }
 
-static text_scan *
-scan_named(const char *how)
-{
-	static const struct {
-		const char *name;
-		text_scan *scan;
-	} known[] = {{"pretokens", pretokens}, {"memchr-blanks", blanks}, {"memchr-none", zeros},
-		{"loop", borders}};
-
-	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (strcmp(how, known[i].name) == 0)
-			return known[i].scan;
-	fprintf(stderr,
-		"tokd-micro: --how %s: give pretokens, memchr-blanks, memchr-none or loop\n", how);
-	return NULL;
-}
+/* As --how names them. */
+static text_scan *const scans[] = {pretokens, blanks, zeros, borders};
 
 /* The whole file, which must be UTF-8. False: told why. It is never given back. */
 static bool
@@ -148,13 +134,13 @@ read_text(const char *path, struct text *t)
 int
 micro_scan(const struct micro_options *o)
 {
-	text_scan *const scan = scan_named(o->how);
+	text_scan *const scan = scans[o->how];
 	struct found first, f;
 	uint64_t begin, ns, times = 0;
 	struct tok_error err;
 	struct text t = {0};
 
-	if (scan == NULL || !read_text(o->text, &t))
+	if (!read_text(o->text, &t))
 		return 1;
 	t.vocab = tok_vocab_load(o->vocab, NULL, &err);
 	if (t.vocab == NULL) {
@@ -169,7 +155,7 @@ micro_scan(const struct micro_options *o)
 		f = scan(&t);
 		times++;
 		if (f.n != first.n || f.sum != first.sum) {
-			fprintf(stderr, "tokd-micro: %s: found something else again\n", o->how);
+			fputs("tokd-micro: scan: found something else again\n", stderr);
 			return 1;
 		}
 		ns = micro_now() - begin;

@@ -22,10 +22,11 @@ from bench.texts.slices import Cursor, EndOfCorpus, Slice
 CORPORA = (*fetch_corpus.CORPORA, "mixed")
 VOCABULARIES = (
     "gpt2", "cl100k_base", "o200k_base", "llama3", "qwen3", "bert-base-uncased", "gemma3", "t5",
+    "xlmr",
 )  # fmt: skip
-# Whose licence goes with them, so that tools/fetch-vocab has none: what a person got, as NAME.json
-# in its folder, or xz-compressed in a folder beside the repository.
-NOT_FETCHED = ("llama3", "qwen3", "gemma3")
+# Whose licence goes with them, or which no package has, so that tools/fetch-vocab has none: what a
+# person got, as NAME.json in its folder, or xz-compressed in a folder beside the repository.
+NOT_FETCHED = ("llama3", "qwen3", "gemma3", "xlmr")
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "vocab"
 UNITS = ("bytes", "tokens")
 # To warm up: from the end of a corpus, where no other text is from; in texts of about the length that
@@ -66,7 +67,7 @@ def _own(name: str, folder: Path) -> Path:
         return there
     if not packed.is_file():
         raise NoVocabulary(
-            f"{there} is missing: it is not fetched, since it has a licence of its own"
+            f"{there} is missing: tools/fetch-vocab has no package with it"
         )
     path = folder / f"{name}.json"
     path.write_bytes(lzma.decompress(packed.read_bytes()))

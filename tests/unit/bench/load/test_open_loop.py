@@ -104,6 +104,7 @@ def test_a_stall_is_in_the_time_of_every_request_that_was_to_start_in_it(load, m
     assert [row["intended_ns"] for row in rows] == [2_000_000 * i for i in range(400)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_what_comes_too_late_is_no_answer_and_nobody_elses(load, mode):
     bodies = texts(300)
@@ -128,6 +129,7 @@ def test_what_comes_too_late_is_no_answer_and_nobody_elses(load, mode):
     assert len(late) < 300 and rows[-1]["ok"] == "1"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_beyond_the_bound_is_not_sent_and_is_counted(load, mode):
     blocked = threading.Event()

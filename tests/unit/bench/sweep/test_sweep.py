@@ -152,6 +152,7 @@ def test_repeats_take_turns(made, tmp_path, said):
 # ---- ended early ----
 
 
+@pytest.mark.slow
 def test_after_a_kill_it_goes_on_behind_the_last_trial(made, tmp_path, said):
     path = made({"repeats": {"full": 3, "quick": 1}},
                 parameters={"kind": ["slow"], "ns": [1, 2, 3], "count": [20]})  # fmt: skip
@@ -195,6 +196,7 @@ def test_a_task_is_told_the_repeat_and_finds_what_it_kept(made, tmp_path, said):
     assert not (out / "kept").exists()
 
 
+@pytest.mark.slow
 def test_a_signal_cleans_the_tasks_and_shows_what_there_is(made, tmp_path, said):
     path = made(parameters={"kind": ["slow"], "ns": list(range(1, 200)), "count": [20]})
     out = tmp_path / "out"
@@ -241,6 +243,7 @@ def test_a_dry_run_lists_and_runs_nothing(made, tmp_path):
     assert not out.exists() and not (tmp_path / "tasks/made/log").exists()
 
 
+@pytest.mark.slow
 def test_exit_codes(made, tmp_path):
     refused = made(parameters=PARAMETERS | {"kind": ["wrong"]})
     process = start(str(refused), "--out", str(tmp_path / "out"))

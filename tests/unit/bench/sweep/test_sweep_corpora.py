@@ -114,6 +114,7 @@ def goes_on(out: Path, box: boxes.Box) -> str:
     return ""
 
 
+@pytest.mark.slow
 def test_a_sweep_of_it_is_recorded_and_goes_on_with_no_other(tmp_path, own, box, ranks_file):
     out = tmp_path / "out"
     done = swept(box, "--corpus", own, "--out", out)
@@ -138,6 +139,7 @@ def test_a_sweep_of_it_is_recorded_and_goes_on_with_no_other(tmp_path, own, box,
     assert done.returncode == 2 and done.stderr.endswith("absent.txt: there is no such file\n")
 
 
+@pytest.mark.slow
 def test_the_texts_that_are_sent_are_of_it(tmp_path, own, ranks_file, monkeypatch):
     """As client-to-ids, open-loop and stages cut them."""
     from bench.tasks import systems

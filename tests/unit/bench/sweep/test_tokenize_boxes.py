@@ -104,6 +104,7 @@ def blinks_range(found: dict[str, Any], text: str) -> None:
     assert len(beside) == 4  # libtok's, and those of its Python package
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CUT)
 def test_a_box_cut_down(name, tmp_path):
     if name != "blink-fig4":
@@ -261,7 +262,7 @@ def test_a_vocabulary_that_is_not_here_is_missing(module, monkeypatch, tmp_path)
     monkeypatch.setattr(encode_texts, "BESIDE", tmp_path)
     test = PARAMETERS | {"vocabulary": "llama3"}
     state = module.prepare(tasks.Context(tmp_path, True, [test], print))
-    with pytest.raises(Missing, match="llama3.json is missing: it is not fetched"):
+    with pytest.raises(Missing, match="llama3.json is missing: tools/fetch-vocab has no"):
         module.run(state, test)
 
 

@@ -59,6 +59,7 @@ def state(module, texts, ranks_file, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_texts_are_of_all_corpora_and_the_references(texts, ranks_file):
     assert len(texts.ids) == 60 and all(SIZE - 3 <= len(text) <= SIZE for text in texts.texts)
     tokenizer = reference.load_gpt2(ranks_file)
@@ -67,6 +68,7 @@ def test_texts_are_of_all_corpora_and_the_references(texts, ranks_file):
     assert len({text[:2] for text in texts.texts[:3]}) == 3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [{}, {"slot-kib": 1, "slots": 2}, {"batch-us": 0}])
 def test_rows_and_ids_are_compared_and_slots_counted(module, state, change):
     parameters = PARAMETERS | change
@@ -84,6 +86,7 @@ def test_rows_and_ids_are_compared_and_slots_counted(module, state, change):
     assert "workers on CPUs" in report.notes[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("which", ["plans", "first"])
 def test_one_wrong_id_refuses_all(module, state, which):
     plan = next(iter(getattr(state, which).values()))

@@ -135,6 +135,7 @@ def test_places_are_those_one_counts_by_hand():
     assert module.places("memchr-blanks", text).tolist() == [2]
 
 
+@pytest.mark.slow
 def test_a_corpus_is_scanned(tmp_path, ranks_file):
     if not (data_home() / "corpus" / "multi.txt").is_file():
         pytest.skip("no corpus: run tools/fetch-corpus")
@@ -264,21 +265,24 @@ def test_rdma_is_measured_where_there_is_a_device(tmp_path):
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        ([], "no mode: give one"),
-        (["raed"], "raed: no such mode"),
-        (["chase"], "chase: needs --bytes"),
-        (["chase", "--bytes", "128"], "chase: needs --ms"),
+        ([], "give one of chase, copy, scan"),
+        (["raed"], "raed: no such command; give one of chase, copy, scan"),
+        (["chase"], "--bytes N is missing"),
+        (["chase", "--bytes", "128"], "--ms T is missing"),
         (
             ["copy", "--bytes", "100", "--from", "200", "--ms", "1"],
             "--bytes 100: give a multiple of 64",
         ),
-        (["copy", "--bytes", "0", "--from", "64", "--ms", "1"], "--bytes 0: give a number from 64"),
-        (["chase", "--bytes", "64", "--ms", "1"], "--bytes 64: give a number from 128"),
-        (["chase", "--bytes", "128", "--ms", "1", "--how", "x"], "chase: takes no --how"),
-        (["copy", "--bytes", "128", "--from", "64", "--ms", "1"], "--from: give --bytes at least"),
+        (["copy", "--bytes", "0", "--from", "64", "--ms", "1"], "--bytes 0: out of range; give 64"),
+        (["chase", "--bytes", "64", "--ms", "1"], "--bytes 64: out of range; give 128"),
+        (["chase", "--bytes", "128", "--ms", "1", "--how", "x"], "--how: no such option"),
+        (
+            ["copy", "--bytes", "128", "--from", "64", "--ms", "1"],
+            "--from 64: give --bytes at least",
+        ),
         (["chase", "--bytes", "128", "--ms", "1", "more"], "more: not an option"),
-        (["chase", "--bytes", "128", "--ms", "1", "--cpu", "x"], "--cpu x: give a number"),
-        (["chase", "--huge"], "unrecognized option"),
+        (["chase", "--bytes", "128", "--ms", "1", "--cpu", "x"], "--cpu x: not a number"),
+        (["chase", "--huge"], "--huge: no such option"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options, complaint):

@@ -47,6 +47,7 @@ def corpus(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.slow
 def test_compiling_compiles_and_ends_with_its_children(tmp_path):
     with neighbours.neighbour("compile", [CPU], 2, tmp_path):
         made = [tmp_path / f"objects{i}" / "added.o" for i in range(2)]
@@ -55,6 +56,7 @@ def test_compiling_compiles_and_ends_with_its_children(tmp_path):
     assert until(lambda: not running(tmp_path)), running(tmp_path)
 
 
+@pytest.mark.slow
 def test_all_of_what_is_compiled_compiles(tmp_path):
     """Or the neighbour would end when it comes to the file that does not."""
     (command,) = neighbours.KINDS["compile"](1, tmp_path)

@@ -9,6 +9,7 @@
 
 #include <tokd/ring.h>
 
+#include "../../../../app/tokd-load/dice.h"
 #include "bench.h"
 
 #define ROUNDS 4000 /* TOKD_GPU_ROUNDS: another number */
@@ -106,34 +107,25 @@ records_that_lie_are_refused(void **state)
 	bench_close(&b);
 }
 
-static uint64_t
-next(uint64_t *seed)
-{
-	*seed ^= *seed << 13;
-	*seed ^= *seed >> 7;
-	*seed ^= *seed << 17;
-	return *seed;
-}
-
 /* Nearly right: one field or more is at random, or beside a limit. */
 static void
 mutate(struct tokg_hdr *h, uint8_t *payload, uint64_t *seed)
 {
 	static const uint32_t odd[] = {0, 1, 63, 64, 4095, 4096, 4097, 1u << 31, UINT32_MAX};
 
-	for (uint32_t n = next(seed) % 4; n > 0; n--) {
-		const uint32_t v =
-			next(seed) % 2 ? (uint32_t)next(seed) : odd[next(seed) % (sizeof(odd) / 4)];
-		const uint32_t at = next(seed) % 14;
+	for (uint32_t n = dice_throw(seed) % 4; n > 0; n--) {
+		const uint32_t v = dice_throw(seed) % 2 ? (uint32_t)dice_throw(seed)
+							: odd[dice_throw(seed) % (sizeof(odd) / 4)];
+		const uint32_t at = dice_throw(seed) % 14;
 
 		if (at < 14 && at != 6 && at != 7) /* check; epoch */
 			memcpy((uint8_t *)h + 4 * at, &v, sizeof(v));
 	}
-	for (uint32_t n = next(seed) % 4; n > 0; n--) {
-		const uint32_t v =
-			next(seed) % 2 ? (uint32_t)next(seed) : odd[next(seed) % (sizeof(odd) / 4)];
+	for (uint32_t n = dice_throw(seed) % 4; n > 0; n--) {
+		const uint32_t v = dice_throw(seed) % 2 ? (uint32_t)dice_throw(seed)
+							: odd[dice_throw(seed) % (sizeof(odd) / 4)];
 
-		memcpy(payload + 4 * (next(seed) % 1024), &v, sizeof(v));
+		memcpy(payload + 4 * (dice_throw(seed) % 1024), &v, sizeof(v));
 	}
 }
 
@@ -143,8 +135,8 @@ some_records(uint8_t *payload, uint32_t *tokens, uint64_t *seed)
 	uint32_t at = 0;
 
 	*tokens = 0;
-	for (uint32_t n = 1 + next(seed) % 8; n > 0; n--) {
-		struct tokd_rec r = {.kind = TOKD_REC_TOKENS, .count = next(seed) % 40};
+	for (uint32_t n = 1 + dice_throw(seed) % 8; n > 0; n--) {
+		struct tokd_rec r = {.kind = TOKD_REC_TOKENS, .count = dice_throw(seed) % 40};
 
 		r.bytes = (uint32_t)tokg_align(sizeof(r) + 4 * r.count, TOKD_RING_ALIGN);
 		if (at + r.bytes > 4096)
@@ -194,16 +186,16 @@ random_slots_stay_within_their_producers_outputs(void **state)
 	then = malloc(out_bytes);
 	all_of_producer_1(&b, mine);
 	for (uint32_t i = 0; i < rounds; i++) {
-		struct tokg_hdr h = bench_hdr(&b, 1 + next(&seed) % 1024);
+		struct tokg_hdr h = bench_hdr(&b, 1 + dice_throw(&seed) % 1024);
 		uint32_t status, parts;
 
 		for (uint32_t k = 0; k < sizeof(payload) / 4; k++)
-			((uint32_t *)(void *)payload)[k] = next(&seed) % (N_IDS + N_IDS / 50);
-		if (next(&seed) % 2) {
+			((uint32_t *)(void *)payload)[k] = dice_throw(&seed) % (N_IDS + N_IDS / 50);
+		if (dice_throw(&seed) % 2) {
 			h.flags = TOKG_BATCH;
 			h.bytes = some_records(payload, &h.tokens, &seed);
 		}
-		h.out_off = next(&seed) % 32 * TOKG_OUT_ALIGN; /* some over the end */
+		h.out_off = dice_throw(&seed) % 32 * TOKG_OUT_ALIGN; /* some over the end */
 		mutate(&h, payload, &seed);
 		if (h.bytes <= sizeof(payload))
 			bench_post(&b, 0, i % 4, &h, payload);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <vector>
 
+#include "../../../../app/tokd-load/dice.h"
 #include "../../../../lib/gpu_sink/kernel/common.h"
 
 extern "C" {
@@ -33,17 +34,13 @@ struct options {
 	uint64_t slots = 0, seed = 1;
 };
 
-/* xorshift64* (Vigna) */
 struct random_numbers {
 	uint64_t state;
 
 	uint64_t
 	next()
 	{
-		state ^= state >> 12;
-		state ^= state << 25;
-		state ^= state >> 27;
-		return state * 0x2545f4914f6cdd1dull;
+		return dice_throw(&state);
 	}
 	uint32_t
 	below(uint32_t n)

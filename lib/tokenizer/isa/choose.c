@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Which kernels run on this CPU. Set-up only. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernels.h"
+#include "tables/kinds.h"
+
+#ifdef __x86_64__
+/* x86-64-v3, as far as target_avx2.h asks for it. */
+static bool
+has_avx2(void)
+{
+	return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("bmi") &&
+	       __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+}
+
+/* Ice Lake, Zen 4 and later. */
+static bool
+has_avx512(void)
+{
+	return has_avx2() && __builtin_cpu_supports("avx512f") &&
+	       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
+	       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512vbmi") &&
+	       __builtin_cpu_supports("avx512vbmi2");
+}
+#endif
+
+static bool
+has_portable(void)
+{
+	return true;
+}
+
+/* The best first. */
+static const struct {
+	bool (*available)(void); /* NULL: not on this architecture */
+	struct tok_kernels kernels;
+} sets[] = {
+#ifdef __x86_64__
+	{has_avx512, {.isa = "avx512", .scan = tok_scan_avx512}},
+	{has_avx2, {.isa = "avx2", .scan = tok_scan_avx2}},
+#else
+	{NULL, {.isa = "avx512"}},
+	{NULL, {.isa = "avx2"}},
+#endif
+#ifdef __aarch64__
+	{has_portable, {.isa = "neon", .scan = tok_scan_neon}}, /* each has it */
+#else
+	{NULL, {.isa = "neon"}},
+#endif
+	{has_portable, {.isa = "portable", .scan = tok_scan_portable}},
+};
+#define N_SETS (sizeof(sets) / sizeof(sets[0]))
+
+static bool
+is_available(size_t i)
+{
+	return sets[i].available != NULL && sets[i].available();
+}
+
+const struct tok_kernels *
+tok_kernels_choose(struct tok_error *err)
+{
+	const char *asked = getenv("TOK_ISA");
+	size_t i = 0;
+
+	if (asked == NULL || asked[0] == '\0') {
+		while (!is_available(i))
+			i++;
+		return &sets[i].kernels;
+	}
+	while (i < N_SETS && strcmp(asked, sets[i].kernels.isa) != 0)
+		i++;
+	if (i < N_SETS && is_available(i))
+		return &sets[i].kernels;
+	tok_fail(err,
+		i < N_SETS ? "TOK_ISA \"%.40s\": this CPU does not have it: unset TOK_ISA"
+			   : "TOK_ISA \"%.40s\": unknown, expected portable, avx2, avx512 or neon",
+		asked);
+	return NULL;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Kernels: hot loops that are compiled once for each instruction set. A vocabulary has a pointer to
+ * the table of those that its thread is to call (tok_vocab.kernels), set when it is loaded.
+ *
+ * A kernel lies in a file for each set, NAME_portable.c, NAME_avx2.c, NAME_avx512.c, NAME_neon.c,
+ * with what they share in a header. The file begins with isa/target_*.h, which tells the compiler
+ * the instruction set, so that every build system compiles it with the same flags. Its function has
+ * the set at the end of its name; it is declared here and entered in choose.c.
+ */
+#ifndef TOK_KERNELS_H
+#define TOK_KERNELS_H
+
+#include "tok.h"
+
+struct tok_pretok_scan;
+
+/* tok_pretok_scan (pretokenize/pretok.h), but of SentencePiece's. */
+typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
+
+struct tok_kernels {
+	const char *isa; /* "portable", "avx2", "avx512", "neon" */
+	tok_scan_kernel *scan;
+};
+
+tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon;
+
+/*
+ * The table for the best instruction set of this CPU, or for the one that the environment variable
+ * TOK_ISA names. NULL with *err filled in: TOK_ISA names one that is unknown or not available here.
+ */
+const struct tok_kernels *tok_kernels_choose(struct tok_error *err);
+
+#endif

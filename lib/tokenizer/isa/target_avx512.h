@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Included first in a file of kernels: all of it is compiled for x86-64-v4 with VBMI and VBMI2.
+ * TOK_TARGET_END comes last.
+ */
+#ifdef __clang__
+#pragma clang attribute push(                                                                      \
+	__attribute__((target(                                                                     \
+		"avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt"))),    \
+	apply_to = function)
+#define TOK_TARGET_END _Pragma("clang attribute pop")
+#else
+#pragma GCC push_options
+#pragma GCC target("avx512f,avx512bw,avx512dq,avx512vl,avx512vbmi,avx512vbmi2,bmi,bmi2,popcnt")
+#define TOK_TARGET_END _Pragma("GCC pop_options")
+#endif
+#include <immintrin.h>

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Borders of pretokens by arithmetic on masks, a block of 64 bytes at a time, for each family (its
+ * regular expression stands at its stepper, which is the definition). Included by the files of
+ * kernels, scan_*.c, behind what scan_classes.h asks for. Hot path.
+ *
+ *   text            I  '  v  e  .  S  e  t  .  .  n  o  w      (. is a blank)
+ *   letter          1  0  1  1  0  1  1  1  0  0  1  1  1
+ *   space           0  0  0  0  1  0  0  0  1  1  0  0  0
+ *   after a letter  0  1  0  1  1  0  1  1  1  0  0  1  1
+ *   begins, word    1  1  1  0  0  0  0  0  0  0  0  0  0     not after its class, or a blank
+ *   begins, space   0  0  0  0  1  0  0  0  1  1  0  0  0     a run, or its last before a word
+ *   contraction     0  1  1  1  0  0  0  0  0  0  0  0  0     'v begins none, nor is it of a word
+ *
+ * A run is filled from one of its bits by an addition, whose carry stops behind it.
+ */
+#ifndef TOK_SCAN_BORDERS_H
+#define TOK_SCAN_BORDERS_H
+
+#include "scan_classes.h"
+
+/* Characters behind one of m; before: the last of the block before is. */
+ALWAYS_INLINE uint64_t
+behind(uint64_t m, uint64_t before)
+{
+	return m << 1 | before;
+}
+
+/* Of the runs in m, the part from the first of `from` on; `from` lies in m. */
+ALWAYS_INLINE uint64_t
+run_from(uint64_t m, uint64_t from)
+{
+	return m & ~((m + from) & ~from);
+}
+
+/* What the block before and the borders so far say of a block. */
+struct borders {
+	struct block b;
+	uint64_t other;	  /* what symbols' runs are made of */
+	uint64_t opens;	  /* its characters that begin a pretoken and have no blank in front */
+	uint64_t tail;	  /* line ends behind symbols, which are theirs */
+	uint64_t taken;	  /* what belongs to a contraction, but its quote */
+	uint64_t begin;	  /* pretokens */
+	uint64_t decided; /* characters; all, but for the last if cut */
+	bool cut;	  /* by the end of a text that goes on, in a contraction */
+};
+
+/* ---- contractions ---- */
+
+/* Offset of the i-th character of the block. */
+ALWAYS_INLINE size_t
+offset_of(const struct tok_pretok_scan *s, const struct block *b, uint32_t i)
+{
+	return s->at + (b->packed ? (uint32_t)__builtin_ctzll(unpack(&b->packing, 1ull << i)) : i);
+}
+
+static inline uint32_t
+fold(uint8_t c)
+{
+	return c < 0x80 ? c | 0x20 : 0;
+}
+
+/* Characters of the contraction behind the quote at p (1 or 2), 0: none, -1: cut by the end. */
+static int
+contraction(const uint8_t *p, const uint8_t *end, bool last, bool any_case)
+{
+	uint32_t c;
+
+	if (p + 1 == end)
+		return last ? 0 : -1;
+	c = any_case ? fold(p[1]) : p[1];
+	switch (c) {
+	case 's':
+	case 't':
+	case 'm':
+	case 'd':
+		return 1;
+	case 'r':
+	case 'v':
+	case 'l':
+		if (p + 2 == end)
+			return last ? 0 : -1;
+		return (any_case ? fold(p[2]) : p[2]) == (c == 'l' ? 'l' : 'e') ? 2 : 0;
+	default: /* U+017F is a small s */
+		return any_case && p[1] == 0xc5 && p[2] == 0xbf;
+	}
+}
+
+/* The i-th character is a quote where a contraction may be. True: there is one, now in m->taken. */
+ALWAYS_INLINE bool
+take_contraction(struct tok_pretok_scan *s, struct borders *m, uint32_t i, bool any_case)
+{
+	const int more =
+		contraction(s->text + offset_of(s, &m->b, i), s->text + s->n, s->last, any_case);
+	uint32_t end;
+
+	if (more <= 0) {
+		if (more < 0) {
+			m->decided = (1ull << i) - 1;
+			m->cut = true;
+		}
+		return false;
+	}
+	end = i + 1 + (uint32_t)more;
+	m->taken |= (2ull << i) << (more - 1) | (more == 2 ? 2ull << i : 0);
+	if (end > m->b.n)
+		s->taken = end - m->b.n;
+	return true;
+}
+
+/* What is taken is of no class. */
+ALWAYS_INLINE void
+leave_out_taken(struct borders *m)
+{
+	m->b.letter &= ~m->taken;
+	m->b.upper &= ~m->taken;
+	m->b.lower &= ~m->taken;
+	m->other &= ~m->taken;
+}
+
+/* 's by itself, where a pretoken begins with its quote. */
+ALWAYS_INLINE void
+lone_contractions(struct tok_pretok_scan *s, struct borders *m, bool any_case)
+{
+	for (uint64_t q = m->b.quote & m->opens; q != 0; q &= q - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctzll(q);
+
+		take_contraction(s, m, i, any_case);
+		m->decided |= 1ull << i; /* the quote begins one anyhow */
+	}
+	leave_out_taken(m);
+}
+
+/* 's as the end of a word (o200k). */
+ALWAYS_INLINE void
+word_contractions(struct tok_pretok_scan *s, struct borders *m)
+{
+	for (uint64_t q = m->b.quote; q != 0; q &= q - 1) {
+		const uint32_t i = (uint32_t)__builtin_ctzll(q);
+
+		if ((behind(m->b.letter, s->before.letter) >> i & 1) == 0 ||
+			!take_contraction(s, m, i, true))
+			continue;
+		m->taken |= 1ull << i;
+		leave_out_taken(m);
+		m->opens &= ~m->taken;
+	}
+}
+
+/* ---- numbers ---- */
+
+ALWAYS_INLINE uint64_t
+number_runs(struct tok_pretok_scan *s, const struct block *b)
+{
+	return b->number & ~behind(b->number, s->before.number);
+}
+
+/* \p{N}{1,3}; s->digits: characters of the open pretoken before the block, 1 to 3. */
+ALWAYS_INLINE uint64_t
+number_triples(struct tok_pretok_scan *s, const struct block *b)
+{
+	const uint64_t number = b->number, inside = number & number << 1 & number << 2;
+	uint64_t begin = number_runs(s, b), all = inside;
+
+	if ((s->before.number & number) != 0) {
+		const uint64_t upto = 2ull << (3 - s->digits);
+
+		if ((number & (upto - 1)) == upto - 1)
+			begin |= upto >> 1;
+	}
+	if ((begin << 3 & inside) != 0) {
+		for (uint32_t k = 3; k < 64; k *= 2) {
+			begin |= begin << k & all;
+			all &= all << k;
+		}
+	}
+	if (number >> (b->n - 1) != 0)
+		s->digits = begin != 0 ? b->n + (uint32_t)__builtin_clzll(begin) - 63
+				       : s->digits + b->n;
+	return begin;
+}
+
+/* ---- white space ---- */
+
+/* The first character that begins at or behind `at`; -1: the text ends before. */
+ALWAYS_INLINE int
+character_at(const struct tok_pretok_scan *s, size_t at)
+{
+	while (at < s->n && (s->text[at] & 0xc0) == 0x80)
+		at++;
+	if (at >= s->n)
+		return -1;
+	return (int)tok_utf8_decode(s->text + at, tok_utf8_length(s->text[at]));
+}
+
+/* Likewise its category. */
+ALWAYS_INLINE int
+category_at(const struct tok_pretok_scan *s, size_t at)
+{
+	const int cp = character_at(s, at);
+
+	return cp < 0 ? cp : (int)tok_cat_of(s->v, (uint32_t)cp);
+}
+
+/* White space goes on behind the block: does a line end come before anything else? */
+static __attribute__((noinline)) bool
+newline_follows(const struct tok_pretok_scan *s, size_t at)
+{
+	for (; at < s->n; at++) {
+		if ((s->text[at] & 0xc0) == 0x80)
+			continue;
+		if (tok_is_newline(s->text[at]))
+			return true;
+		if (category_at(s, at) != TOK_CAT_SPACE)
+			return false;
+	}
+	/* What may come is not known; and cl100k keeps white space at the end together. */
+	return !s->last || s->v->pretok == TOK_PRETOK_CL100K;
+}
+
+/* White space, but that behind symbols; before_word: where the last of it begins a pretoken. */
+ALWAYS_INLINE uint64_t
+white_space(struct tok_pretok_scan *s, struct borders *m, uint64_t before_word)
+{
+	const struct block *b = &m->b;
+	const uint64_t space = b->space & ~m->tail, newline = b->newline & ~m->tail;
+	const uint64_t gap = b->space & ~b->newline;
+	uint64_t after = gap & behind(newline, s->before.newline);
+	const uint64_t begin = space & ~behind(space, s->before.space);
+
+	if (after != 0) { /* \s*[\r\n]+ goes up to the last line end */
+		const uint64_t ends = (gap + after) & ~gap & b->valid, again = ends & newline;
+		const uint64_t open = run_from(gap, after) >> (b->n - 1);
+		const uint64_t top = 1ull << (63 - __builtin_clzll(after));
+
+		if (again != 0)
+			after &= ~select_starts(after, ends, again);
+		if (open != 0 && newline_follows(s, s->at + TOK_SCAN_BLOCK))
+			after &= ~top;
+	}
+	s->before.space = space >> (b->n - 1);
+	s->before.newline = newline >> (b->n - 1);
+	return begin | after | (gap & before_word);
+}
+
+/* ---- symbols ---- */
+
+/* Runs of them, with line ends and `more` behind, which may be in them too. */
+ALWAYS_INLINE void
+symbols(struct tok_pretok_scan *s, struct borders *m, uint64_t more)
+{
+	const struct block *b = &m->b;
+	const uint64_t end = b->newline | more;
+	const uint64_t first =
+		(b->newline & behind(m->other, s->before.other)) | (end & 1 & s->before.tail);
+	uint64_t other;
+
+	m->tail = run_from(end, first);
+	other = m->other & ~m->tail;
+	m->opens = other & ~behind(other, s->before.other) & ~behind(b->blank, s->before.blank);
+}
+
+/*
+ * A mark may be one of them (\p{M} is in [^\s\p{L}\p{N}]), or of a word. It is of the word where
+ * one can begin: not behind two of them, or behind a blank and one.
+ */
+ALWAYS_INLINE void
+symbols_and_marks(struct tok_pretok_scan *s, struct borders *m)
+{
+	for (;;) {
+		uint64_t joins, other;
+
+		symbols(s, m, m->b.slash);
+		other = m->other & ~m->tail;
+		joins = m->b.mark & ~m->other & behind(other, s->before.other) &
+			~behind(m->opens, s->before.opens);
+		if (joins == 0)
+			return;
+		m->other |= run_from(m->b.mark, joins & -joins); /* the others: when it is known */
+	}
+}
+
+/* ---- words ---- */
+
+/* Capitals go on behind the block: does a letter or mark that is none follow them? */
+static __attribute__((noinline)) bool
+word_follows(const struct tok_pretok_scan *s, size_t at)
+{
+	for (; at < s->n; at++) {
+		int cat;
+
+		if ((s->text[at] & 0xc0) == 0x80)
+			continue;
+		cat = category_at(s, at);
+		if (cat != TOK_CAT_UPPER)
+			return cat > TOK_CAT_UPPER || cat == TOK_CAT_MARK;
+	}
+	return !s->last;
+}
+
+/* Borders inside runs of letters and marks, which b->letter has: A*B+|A+B* of o200k. */
+ALWAYS_INLINE uint64_t
+case_borders(struct tok_pretok_scan *s, const struct block *b)
+{
+	const uint64_t upper = b->upper, caseless = b->letter & ~(upper | b->lower);
+	const uint64_t low =
+		b->lower | run_from(caseless, caseless & behind(b->lower, s->before.low));
+	/* Capitals behind caseless ones, which are A, or B where no more of the word follows. */
+	uint64_t after = upper & behind(caseless & ~low, s->before.caseless);
+	const uint64_t begin = upper & behind(low, s->before.low);
+
+	if (after != 0) {
+		const uint64_t ends = (upper + after) & ~upper & b->valid, again = ends & b->letter;
+		const uint64_t open = run_from(upper, after) >> (b->n - 1);
+		const uint64_t top = 1ull << (63 - __builtin_clzll(after));
+
+		if (again != 0)
+			after &= ~select_starts(after, ends, again);
+		if (open != 0 && word_follows(s, s->at + TOK_SCAN_BLOCK))
+			after &= ~top;
+	}
+	s->before.low = low >> (b->n - 1);
+	s->before.caseless = (caseless & ~low) >> (b->n - 1);
+	return begin | after;
+}
+
+/* ---- families ---- */
+
+/* Characters and the one behind the block, if `next`, as masks of those before them. */
+ALWAYS_INLINE uint64_t
+ahead(uint64_t m, bool next, const struct block *b)
+{
+	return m >> 1 | (uint64_t)next << (b->n - 1);
+}
+
+ALWAYS_INLINE void
+gpt2_borders(struct tok_pretok_scan *s, struct borders *m)
+{
+	const struct block *b = &m->b;
+	const uint64_t front = ~behind(b->blank, s->before.blank), word = b->valid & ~b->space;
+	const int next = category_at(s, s->at + TOK_SCAN_BLOCK);
+
+	m->other = word & ~(b->letter | b->number | m->taken);
+	m->opens = m->other & ~behind(m->other, s->before.other) & front;
+	lone_contractions(s, m, false);
+	m->begin = m->opens | (b->letter & ~behind(b->letter, s->before.letter) & front) |
+		   (number_runs(s, b) & front) | (b->space & ~behind(b->space, s->before.space)) |
+		   (b->space & ahead(word, next >= 0 && next != TOK_CAT_SPACE, b));
+	s->before.space = b->space >> (b->n - 1);
+}
+
+/* cl100k, llama3, qwen2, and those with cases, o200k and tekken. */
+ALWAYS_INLINE void
+words_borders(struct tok_pretok_scan *s, struct borders *m, enum tok_pretok kind)
+{
+	const bool cased = kind == TOK_PRETOK_O200K || kind == TOK_PRETOK_TEKKEN;
+	struct block *b = &m->b;
+	const uint64_t word = b->valid & ~b->space;
+	const int next = category_at(s, s->at + TOK_SCAN_BLOCK);
+	uint64_t prefix;
+
+	m->other = word & ~(b->letter | b->number | m->taken);
+	if (cased) {
+		m->other &= ~b->mark;
+		symbols_and_marks(s, m);
+		b->letter |= b->mark & ~m->other;
+		if (kind == TOK_PRETOK_O200K)
+			word_contractions(s, m);
+	} else {
+		symbols(s, m, 0);
+		lone_contractions(s, m, true);
+	}
+	prefix = m->opens | (b->space & ~b->newline);
+	m->begin = m->opens | white_space(s, m, ahead(word, next >= 0 && next != TOK_CAT_SPACE, b));
+	m->begin |= b->letter & ~behind(b->letter | prefix, s->before.letter | s->before.prefix);
+	if (cased)
+		m->begin |= case_borders(s, b);
+	m->begin |= kind == TOK_PRETOK_QWEN2 || kind == TOK_PRETOK_TEKKEN ? b->number
+									  : number_triples(s, b);
+	s->before.prefix = prefix >> (b->n - 1);
+}
+
+ALWAYS_INLINE void
+deepseek_borders(struct tok_pretok_scan *s, struct borders *m)
+{
+	struct block *b = &m->b;
+	const int cp = character_at(s, s->at + TOK_SCAN_BLOCK);
+	const int next =
+		cp < 0 || tok_is_ideograph((uint32_t)cp) ? -1 : (int)tok_cat_of(s->v, (uint32_t)cp);
+	const uint64_t letter = (b->letter | b->mark) & ~b->ideograph;
+	const uint64_t ascii_letter = letter & b->ascii;
+	uint64_t none, word, prefix, joins, joined;
+
+	b->letter = letter;
+	m->other = b->symbol & ~b->ideograph;
+	/* What no alternative takes: the last of it may be the prefix of a word. */
+	none = b->valid & ~(letter | m->other | b->number | b->space | b->ideograph);
+	symbols(s, m, 0);
+	/* A number or ideograph is the end of the text to what comes before. */
+	word = ahead(b->valid & ~(b->space | b->number | b->ideograph),
+		next >= 0 && next != TOK_CAT_SPACE && next != TOK_CAT_NUMBER, b);
+	m->begin = m->opens | white_space(s, m, word) | number_triples(s, b);
+	word = ahead(letter, next >= TOK_CAT_UPPER || next == TOK_CAT_MARK, b);
+	m->begin |= none & (~behind(none, s->before.none) | word);
+	m->begin |= b->ideograph & ~behind(b->ideograph, s->before.ideograph);
+	/* ASCII letters join an ASCII symbol; other letters behind them begin a word. */
+	joins = m->opens & b->ascii;
+	joined = run_from(ascii_letter, ascii_letter & behind(joins, s->before.joins));
+	prefix = none | (b->space & ~b->newline);
+	m->begin |=
+		letter & ~joined & ~behind(letter | prefix, s->before.letter | s->before.prefix);
+	m->begin |= letter & ~joined & behind(joined, s->before.joins);
+	s->before.none = none >> (b->n - 1);
+	s->before.ideograph = b->ideograph >> (b->n - 1);
+	s->before.prefix = prefix >> (b->n - 1);
+	s->before.joins = (joined | joins) >> (b->n - 1);
+}
+
+/* ---- all of them ---- */
+
+/* tok_pretok_scan for a text of this family. */
+ALWAYS_INLINE uint32_t
+scan_family(struct tok_pretok_scan *s, size_t *start, enum tok_pretok kind)
+{
+	struct borders m = {.taken = (1ull << s->taken) - 1, .decided = ~0ull};
+	struct block *b = &m.b;
+	uint32_t last;
+
+	classify(b, s->v, s->text + s->at, s->n - s->at);
+	if (b->n == 0) { /* the text ends with the rest of a character */
+		s->at = s->n;
+		return 0;
+	}
+	s->taken = 0;
+	leave_out_taken(&m);
+	if (kind == TOK_PRETOK_GPT2)
+		gpt2_borders(s, &m);
+	else if (kind == TOK_PRETOK_DEEPSEEK)
+		deepseek_borders(s, &m);
+	else
+		words_borders(s, &m, kind);
+
+	last = b->n - 1;
+	s->before.letter = b->letter >> last;
+	s->before.number = b->number >> last;
+	s->before.blank = b->blank >> last;
+	s->before.other = (m.other & ~m.tail) >> last;
+	s->before.opens = m.opens >> last;
+	s->before.tail = m.tail >> last;
+
+	m.begin &= m.decided;
+	if (b->packed)
+		m.begin = unpack(&b->packing, m.begin);
+	write_starts(start, s->at, m.begin);
+	s->at = m.cut || s->n - s->at < TOK_SCAN_BLOCK ? s->n : s->at + TOK_SCAN_BLOCK;
+	return (uint32_t)__builtin_popcountll(m.begin);
+}
+
+ALWAYS_INLINE uint32_t
+scan_block(struct tok_pretok_scan *s, size_t *start)
+{
+	switch (s->v->pretok) {
+	case TOK_PRETOK_GPT2:
+		return scan_family(s, start, TOK_PRETOK_GPT2);
+	case TOK_PRETOK_O200K:
+		return scan_family(s, start, TOK_PRETOK_O200K);
+	case TOK_PRETOK_TEKKEN:
+		return scan_family(s, start, TOK_PRETOK_TEKKEN);
+	case TOK_PRETOK_DEEPSEEK:
+		return scan_family(s, start, TOK_PRETOK_DEEPSEEK);
+	case TOK_PRETOK_QWEN2:
+		return scan_family(s, start, TOK_PRETOK_QWEN2);
+	default: /* they differ in white space at the end alone, which newline_follows() knows */
+		return scan_family(s, start, TOK_PRETOK_LLAMA3);
+	}
+}
+
+#endif

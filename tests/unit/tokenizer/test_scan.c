@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Borders by the kernels of each instruction set against the stepper, for every family: random
+ * texts over characters of all classes, in runs that cross blocks, whole and as pieces that end
+ * anywhere. TOK_SCAN_ROUNDS is the number of texts.
+ */
+#include <stdarg.h>
+#include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdlib.h>
+
+#include "isa/kernels.h"
+#include "pretokenize/names.h"
+#include "pretokenize/pretok.h"
+#include "small_vocab.h"
+#include "unicode/utf8.h"
+
+#define TEXT_MAX 600
+
+static const char *const pieces[] = {"'", "'s", "'re", "'l", "'ll", "'v", "'ve", "'D", "'\xc5\xbf",
+	"'RE", "v", "r", "e", "l", "s", " ", "  ", "\n", "\t", "\r\n", "\r", "/", "\n/", ".\n", "a",
+	"bc", " the", "A", "BC", "Ab", "1", "23", "4567", "!", "...", "_", "\x01", "\x7f", "Z",
+	/* white space: U+3000, U+00A0, U+0085, U+2028 */
+	"\xe3\x80\x80", "\xc2\xa0", "\xc2\x85", "\xe2\x80\xa8",
+	/* numbers: superscript two, Arabic-Indic, circled, mathematical */
+	"\xc2\xb2", "\xd9\xa3", "\xe2\x91\xa0", "\xf0\x9d\x9f\x8e",
+	/* letters: small, capital, title case, caseless, modifier, of four bytes */
+	"\xc3\xa9", "\xc3\x89", "\xd0\xb6", "\xd0\x96", "\xc7\x85", "\xd7\x90", "\xca\xb0",
+	"\xe4\xb8\xad", "\xe9\xbe\xa5", "\xe9\xbe\xa6", "\xea\xb0\x80", "\xe1\xba\xa0",
+	"\xf0\x90\x90\x80", "\xf0\xa0\x80\x80",
+	/* kana, its mark and its middle dot */
+	"\xe3\x81\x82", "\xe3\x82\xa2", "\xe3\x82\x99", "\xe3\x83\xbb",
+	/* marks */
+	"\xcc\x81", "\xef\xb8\x8f", "\xe0\xa4\xbe", "\xf0\x9d\x85\xa5",
+	/* symbols, unassigned, soft hyphen */
+	"\xe3\x80\x82", "\xe2\x80\x94", "\xf0\x9f\x98\x80", "\xc2\xab", "\xcd\xb8", "\xc2\xad"};
+#define N_PIECES (sizeof(pieces) / sizeof(pieces[0]))
+
+/* A text of few of the pieces, each some times in a row, now and then very often. */
+static uint32_t
+random_text(uint64_t *seed, uint8_t *text)
+{
+	const uint32_t kinds = 1 + small_random(seed, 12), count = small_random(seed, 80);
+	const uint32_t max = small_random(seed, TEXT_MAX - 8);
+	const char *some[12];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < kinds; i++)
+		some[i] = pieces[small_random(seed, N_PIECES)];
+	for (uint32_t i = 0; i < count; i++) {
+		const char *piece = some[small_random(seed, kinds)];
+		const uint32_t len = (uint32_t)strlen(piece);
+		uint32_t times = small_random(seed, 40) == 0 ? small_random(seed, 150)
+							     : 1 + small_random(seed, 4) / 3;
+
+		for (; times > 0 && n + len <= max; times--, n += len)
+			memcpy(text + n, piece, len);
+	}
+	return n;
+}
+
+/* All starts of a piece to start[]. Returns their number. */
+static uint32_t
+scan_all(tok_scan_kernel *scan, const struct tok_vocab *v, const uint8_t *p, size_t n, bool last,
+	size_t *start)
+{
+	struct tok_pretok_scan s = {.v = v, .text = p, .n = n, .last = last, .undecided = SIZE_MAX};
+	uint32_t found = 0;
+
+	while (s.at < n)
+		found += scan(&s, start + found);
+	assert_int_equal(s.at, n);
+	return found;
+}
+
+static void
+check(const struct tok_vocab *v, const uint8_t *p, size_t n, bool last)
+{
+	static size_t want[TEXT_MAX + TOK_SCAN_BLOCK], got[TEXT_MAX + TOK_SCAN_BLOCK];
+	/* Allocated, so that a sanitizer sees what is read beyond the piece. */
+	uint8_t *const text = malloc(n + 1);
+	uint32_t n_want, n_got;
+
+	assert_non_null(text);
+	memcpy(text, p, n);
+	n_want = scan_all(tok_pretok_step_scan, v, text, n, last, want);
+	n_got = scan_all(v->kernels->scan, v, text, n, last, got);
+	if (n_got != n_want || memcmp(want, got, n_want * sizeof(*want)) != 0) {
+		uint32_t i = 0;
+
+		while (i < n_want && i < n_got && want[i] == got[i])
+			i++;
+		for (size_t k = 0; k < n; k++)
+			print_message("%02x%s", text[k], k % 32 == 31 ? "\n" : " ");
+		fail_msg("%s, %s, %zu bytes%s: start %u of %u is %zu, expected %zu of %u",
+			tok_pretok_name(v->pretok), v->kernels->isa, n, last ? "" : " that go on",
+			i, n_got, i < n_got ? got[i] : n, i < n_want ? want[i] : n, n_want);
+	}
+	free(text);
+}
+
+static void
+kernels_equal_the_stepper(void **arg)
+{
+	static const char *const sets[] = {"portable", "avx2", "avx512", "neon"};
+	const char *given = getenv("TOK_SCAN_ROUNDS");
+	const long rounds = given != NULL ? atol(given) : 20000;
+	uint64_t seed = given != NULL ? (uint64_t)atol(given) : 5;
+	const struct tok_kernels *kernels[4];
+	struct small_vocab sv;
+	struct tok_error err;
+	uint32_t n_sets = 0;
+	struct tok_vocab v;
+
+	(void)arg;
+	for (uint32_t i = 0; i < 4; i++) {
+		setenv("TOK_ISA", sets[i], 1);
+		kernels[n_sets] = tok_kernels_choose(&err);
+		if (kernels[n_sets] != NULL)
+			n_sets++;
+		else
+			print_message("not tested: %s\n", err.text);
+	}
+	unsetenv("TOK_ISA");
+	small_vocab_make(&sv, &seed, "ab", 5);
+	v = *sv.v;
+	for (long round = 0; round < rounds; round++) {
+		uint8_t text[TEXT_MAX];
+		const uint32_t n = random_text(&seed, text);
+		uint32_t end = small_random(&seed, n + 1);
+
+		while (end > 0 && end < n && (text[end] & 0xc0) == 0x80)
+			end--;
+		for (uint32_t i = 0; i < n_sets; i++) {
+			v.kernels = kernels[i];
+			for (v.pretok = TOK_PRETOK_GPT2; v.pretok <= TOK_PRETOK_DEEPSEEK;
+				v.pretok++) {
+				check(&v, text, n, true);
+				check(&v, text, end, false);
+			}
+		}
+	}
+	small_vocab_free(&sv);
+}
+
+int
+main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kernels_equal_the_stepper),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -66,9 +66,7 @@ def _own(name: str, folder: Path) -> Path:
     if there.is_file():
         return there
     if not packed.is_file():
-        raise NoVocabulary(
-            f"{there} is missing: tools/fetch-vocab has no package with it"
-        )
+        raise NoVocabulary(f"{there} is missing: tools/fetch-vocab has no package with it")
     path = folder / f"{name}.json"
     path.write_bytes(lzma.decompress(packed.read_bytes()))
     return path

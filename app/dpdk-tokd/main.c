@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * dpdk-tokd: text in by UDP, exact token ids out. This file is its life: options, EAL, port,
- * workers, control thread, and the same steps back. Exit codes: eal_start.h.
+ * dpdk-tokd: text in by UDP, exact token ids out. The life cycle: options, EAL, port, workers,
+ * control thread, and clean-up in reverse order. Exit codes: eal_start.h.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,7 +30,7 @@
 
 #define PROGRAM "dpdk-tokd"
 
-/* A line for each source of options that gave some. */
+/* One line per source (command line, environment, file) that set options. */
 static void
 log_config(const struct tokd_options *opt)
 {
@@ -52,7 +52,7 @@ log_config(const struct tokd_options *opt)
 	}
 }
 
-/* What was asked for is on standard output, or it was not given: a disk can be full. */
+/* Fails if standard output could not take all: a disk can be full. */
 static enum tokd_exit
 end_of_output(void)
 {
@@ -62,7 +62,7 @@ end_of_output(void)
 	return TOKD_EXIT_FAILED;
 }
 
-/* All that can be found wrong without EAL: the options are right by now. */
+/* Options are valid here. Loads the vocabularies: all that can be checked without EAL. */
 static enum tokd_exit
 check_config(const struct tokd_options *opt)
 {
@@ -78,7 +78,8 @@ check_config(const struct tokd_options *opt)
 	return end_of_output();
 }
 
-/* Those of a worker on `node`, loaded for the first that asks. NULL with a message logged. */
+/* Vocabularies for workers on `node`, loaded on first use. NULL, with a message logged, on failure.
+ */
 static const struct tokd_vocabs *
 vocabs_on(struct tokd_app *app, int node)
 {
@@ -104,13 +105,13 @@ vocabs_on(struct tokd_app *app, int node)
 		if (info.n_added > 0 && !app->opt.added_tokens)
 			TOKD_LOG(main, NOTICE,
 				"vocabulary %s has %u added tokens that are not special: they are "
-				"text like any other; --added-tokens recognises them\n",
+				"treated as text; --added-tokens recognises them\n",
 				info.name, info.n_added);
 	}
 	return v;
 }
 
-/* Everything a worker has of its own. What a failure leaves, worker_close takes. */
+/* What a worker owns. After a failure workers_close frees the rest. */
 static int
 worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 {
@@ -123,7 +124,8 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 
 	w = rte_zmalloc_socket("tokd_worker", sizeof(*w), RTE_CACHE_LINE_SIZE, node);
 	if (w == NULL) {
-		TOKD_LOG(main, ERR, "worker %u: no %zu bytes of EAL memory on NUMA node %d\n",
+		TOKD_LOG(main, ERR,
+			"worker %u: cannot allocate %zu bytes of EAL memory on NUMA node %d\n",
 			index, sizeof(*w), node);
 		return -ENOMEM;
 	}
@@ -160,7 +162,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 		if (hugepage == 0)
 			TOKD_LOG(main, WARNING,
 				"worker %u: not enough free huge pages for a token ring of %" PRIu64
-				" bytes: ordinary pages are used; reserve more, or lower "
+				" bytes: using ordinary pages; reserve more, or lower "
 				"--ring-size\n",
 				index, opt->ring_bytes);
 	}
@@ -177,7 +179,7 @@ worker_open(struct tokd_app *app, uint32_t index, unsigned int lcore)
 	return rc;
 }
 
-/* After the port is closed: its queues hold mbufs of the pool. */
+/* After the port is closed: its queues hold mbufs of these pools. */
 static void
 workers_close(struct tokd_app *app)
 {
@@ -214,8 +216,8 @@ workers_open(struct tokd_app *app)
 }
 
 /*
- * A device spreads fragments by address alone, whole datagrams by port as well: those of one text
- * would come to different workers.
+ * RSS hashes fragments by address only, whole datagrams also by port: packets of one text would
+ * reach different workers.
  */
 static void
 limit_fragments(struct tokd_app *app)
@@ -223,8 +225,8 @@ limit_fragments(struct tokd_app *app)
 	if (app->n_workers == 1 || app->opt.fragments == 0)
 		return;
 	TOKD_LOG(main, NOTICE,
-		"--fragments %u: with %u workers IP fragments are dropped, since a device would "
-		"spread those of one text over several; clients must send datagrams that fit the MTU\n",
+		"--fragments %u: IP fragments are dropped with %u workers, because RSS would "
+		"spread one text over several; clients must send datagrams that fit the MTU\n",
 		app->opt.fragments, app->n_workers);
 	app->opt.fragments = 0;
 }
@@ -238,14 +240,15 @@ workers_run(struct tokd_app *app)
 	for (uint32_t i = 1; i < app->n_workers && rc == 0; i++) {
 		rc = rte_eal_remote_launch(tokd_worker_run, app->worker[i], app->worker[i]->lcore);
 		if (rc != 0)
-			TOKD_LOG(main, ERR, "worker %u: lcore %u not launched: %s\n", i,
+			TOKD_LOG(main, ERR, "worker %u: cannot launch lcore %u: %s\n", i,
 				app->worker[i]->lcore, strerror(-rc));
 	}
 	if (rc == 0) {
 		char at[TOKD_ADDRESS_TEXT];
 
 		TOKD_LOG(main, NOTICE,
-			"ready: udp %s port %u on %s (%s), %u workers, vocabulary %s, readers at %s\n",
+			"ready: udp %s port %u on %s (%s), %u workers, vocabulary %s, readers at "
+			"%s\n",
 			tokd_address_text(&app->address, at), app->opt.udp_port, app->port.name,
 			app->port.driver, app->n_workers, app->opt.vocab, app->opt.socket);
 		fflush(NULL);
@@ -265,7 +268,7 @@ serve(struct tokd_app *app)
 
 	app->n_workers = rte_lcore_count();
 	if (app->n_workers > TOKD_RINGS_MAX) {
-		TOKD_LOG(main, ERR, "%u lcores: at most %u can be workers; give fewer in -l\n",
+		TOKD_LOG(main, ERR, "%u lcores: the limit is %u; give fewer in -l\n",
 			app->n_workers, TOKD_RINGS_MAX);
 		return -EINVAL;
 	}
@@ -304,7 +307,7 @@ stop_control:
 	tokd_summary_print(stdout, app);
 	tokd_control_free(&app->control);
 close_workers:
-	/* The device lets go of the mbufs before their pools go. */
+	/* The device frees its mbufs before their pools are freed. */
 	tokd_port_close(&app->port);
 	tokd_address_free(&app->address);
 	workers_close(app);
@@ -327,10 +330,11 @@ run(struct tokd_app *app, int eal_argc, char **argv)
 	log_config(&app->opt);
 	app->t_start = rte_rdtsc();
 	if (rte_eal_process_type() != RTE_PROC_PRIMARY) {
-		TOKD_LOG(main, ERR, "runs as a primary process only; give another --file-prefix\n");
+		TOKD_LOG(main, ERR, "must be a primary process; give another --file-prefix\n");
 		rc = -ENOTSUP;
 	} else if (getrandom(&app->instance, sizeof(app->instance), 0) != sizeof(app->instance)) {
-		TOKD_LOG(main, ERR, "no random number for this instance: %s\n", strerror(errno));
+		TOKD_LOG(main, ERR, "cannot get a random instance number (getrandom): %s\n",
+			strerror(errno));
 		rc = -EIO;
 	} else {
 		rc = serve(app);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The `tok` command: exit codes are 0 done, 1 failed, 2 wrong use. */
+/* The `tok` command. Exit codes: 0 done, 1 failed, 2 wrong usage. */
 #ifndef TOK_CLI_H
 #define TOK_CLI_H
 
@@ -20,10 +20,10 @@ extern const struct opt_program tok_bench_command;
 extern const struct opt_program tok_info_command, tok_check_command, tok_compile_command;
 
 /* clang-format off */
-/* Options that several commands have, for a struct `type` with a struct tok_load_opts `load`. */
+/* Options of several commands, for a struct `type` with a struct tok_load_opts `load`. */
 #define CLI_PRETOKENIZER(type)                                                                     \
 	{"pretokenizer", "NAME", OPT_TEXT, OPT_FIELD(type, load.pretokenizer), 0, 0, NULL,         \
-		"for a .tiktoken file that is not known by its content: gpt2, cl100k, llama3, "    \
+		"for a .tiktoken file not recognised by content: gpt2, cl100k, llama3, "            \
 		"qwen2, o200k, tekken or deepseek; for a vocab.txt: bert-uncased, the default, "   \
 		"or bert-cased"}
 #define CLI_HUGE_PAGES(type)                                                                       \
@@ -37,8 +37,8 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 /* Sets an enum cli_added. */
 #define CLI_ADDED(type)                                                                            \
 	{"added-tokens", "text|plain|all", OPT_CHOICE, OPT_FIELD(type, added), 0, 0, "plain",      \
-		"added tokens that are recognised in the text; text: none, as an appliance does; " \
-		"plain: those that are not special; all: special ones too, for trusted text only"}
+		"added tokens to recognise in the text; text: none, as the appliance; plain: "     \
+		"those that are not special; all: special tokens, too, for trusted text only"}
 /* clang-format on */
 
 enum cli_added { CLI_ADDED_TEXT, CLI_ADDED_PLAIN, CLI_ADDED_ALL };
@@ -49,13 +49,13 @@ uint32_t cli_added_flags(enum cli_added added);
 /* Print "tok: ..." on standard error and return `code`. */
 int cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* Load a vocabulary or say why not; NULL then. */
+/* Load a vocabulary. NULL, after printing the error. */
 struct tok_vocab *cli_load(const char *vocab, const struct tok_load_opts *opts);
 
-/* Up to CLI_READ_BYTES of standard input, as soon as there are any; 0 at its end; -1: said why. */
+/* Reads up to CLI_READ_BYTES of standard input; 0: end; -1, after printing the error. */
 ssize_t cli_read(void *out);
 
-/* Hand standard output on: a full disk or a closed pipe is an error. Returns the exit code. */
+/* Flush standard output: a full disk or a closed pipe is an error. Returns the exit code. */
 int cli_flush(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok decode: ids on standard input, bytes on standard output, whole characters at a time. */
+/* tok decode: reads ids, writes bytes, in whole characters. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -45,7 +45,7 @@ put_ids(struct decoder *d, bool last)
 	return cli_flush();
 }
 
-/* What was read before the bad number is still decoded. */
+/* Ids before the invalid number are still decoded. */
 static int
 bad_number(struct decoder *d, char found)
 {
@@ -139,10 +139,10 @@ const struct opt_program tok_decode_command = {
 	.name = "tok decode",
 	.version = TOKD_VERSION,
 	.usage = "--vocab VOCAB [options] < ids",
-	.about = "Prints the bytes of ids, which stand on standard input with blanks between.",
+	.about = "Reads ids separated by blanks from standard input, and prints their bytes.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "ID",
-	.operand_missing = "ids come on standard input",
+	.operand_missing = "ids are read from standard input",
 	.run = run,
 };

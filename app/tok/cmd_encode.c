@@ -67,14 +67,14 @@ piece_of(struct split *o, size_t n)
 }
 
 static bool
-check_split(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_split(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	struct split *s = field;
 
 	*s = (struct split){.random = strncmp(text, "random:", 7) == 0};
 	if (s->random ? !opt_number(text + 7, 0, UINT64_MAX, &s->seed)
 		      : !opt_number(text, 1, UINT64_MAX, &s->piece))
-		return opt_wrong(why, "give a number from 1, or random:SEED");
+		return opt_wrong(err, "give a number from 1, or random:SEED");
 	s->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
 	return true;
 }
@@ -87,14 +87,14 @@ static const struct opt_def defs[] = {
 	CLI_HUGE_PAGES(struct encode_options),
 	CLI_ALGO(struct encode_options),
 	{"split", "N|random:SEED", OPT_OTHER, FIELD(split), 0, 0, NULL,
-		"feed the text in pieces of N bytes, or of 1 to 64 bytes; the ids do not change",
+		"feed the text in pieces of N bytes, or of random sizes from 1 to 64; the ids are "
+		"the same",
 		.check = check_split},
 	{"no-special", NULL, OPT_FLAG, FIELD(no_special), 0, 0, NULL,
-		"leave out the ids that the vocabulary's template puts before and after a text, such as "
-		"BERT's [CLS] and [SEP]"},
+		"omit the ids of the vocabulary's template, such as BERT's [CLS] and [SEP]"},
 	CLI_ADDED(struct encode_options),
 	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, NULL,
-		"reject text that is not UTF-8 instead of reading U+FFFD"},
+		"reject text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
 };
 
 static uint32_t
@@ -145,7 +145,7 @@ encode(struct encoder *e)
 			return code;
 		if (got == 0)
 			putchar('\n');
-		code = cli_flush(); /* whoever reads us has the ids as soon as they are certain */
+		code = cli_flush(); /* a pipe gets the ids as soon as they are certain */
 	} while (got > 0 && code == 0);
 	return code;
 }
@@ -186,10 +186,10 @@ const struct opt_program tok_encode_command = {
 	.name = "tok encode",
 	.version = TOKD_VERSION,
 	.usage = "--vocab VOCAB [options] < text",
-	.about = "Prints the ids of the text with blanks between, each as soon as it is certain.",
+	.about = "Prints the ids of the text, separated by blanks, each as soon as it is certain.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "TEXT",
-	.operand_missing = "the text comes on standard input",
+	.operand_missing = "the text is read from standard input",
 	.run = run,
 };

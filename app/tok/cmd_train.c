@@ -62,17 +62,17 @@ show(void *ctx, enum tok_train_stage stage, uint64_t done, uint64_t total)
 /* ---- options ---- */
 
 static bool
-check_pretokenizer(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_pretokenizer(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	enum tok_pretok *pretok = field;
 
 	*pretok = tok_pretok_by_name(text);
 	return *pretok != TOK_PRETOK_NONE ||
-	       opt_wrong(why, "not implemented (implemented: " TOK_PRETOK_NAMES ")");
+	       opt_wrong(err, "not implemented (implemented: " TOK_PRETOK_NAMES ")");
 }
 
-#define BPE "Of --model bpe"
-#define WORDPIECE "Of --model wordpiece"
+#define BPE "For --model bpe"
+#define WORDPIECE "For --model wordpiece"
 
 /* Defaults are those of Hugging Face's ByteLevelBPETokenizer and BertWordPieceTokenizer. */
 #define FIELD(f) OPT_FIELD(struct train_command, f)
@@ -80,39 +80,40 @@ static const struct opt_def defs[] = {
 	{"model", "bpe|wordpiece", OPT_CHOICE, FIELD(options.kind), 0, 0, NULL, "bpe is byte-level",
 		.flags = OPT_REQUIRED},
 	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
-		"the tokenizer.json to write; it is there as a whole or not at all", .letter = 'o',
+		"the tokenizer.json to write; it is replaced only when complete", .letter = 'o',
 		.flags = OPT_REQUIRED},
 	{"vocab-size", "N", OPT_COUNT, FIELD(options.vocab_size), 1, TOK_MAX_IDS, "30000",
-		"ids, with special tokens and alphabet; fewer where the text has no more to learn"},
+		"ids, including special tokens and alphabet; fewer if the text has no more pairs"},
 	{"min-frequency", "N", OPT_COUNT, FIELD(options.min_frequency), 0, INT64_MAX, "2",
-		"do not merge pairs of tokens that are rarer"},
+		"do not merge rarer pairs of tokens"},
 	{"special", "TOKEN", OPT_TEXT, FIELD(special), 0, 0, NULL,
-		"a special token (repeatable); they have the first ids; wordpiece has [PAD] [UNK] [CLS] "
-		"[SEP] [MASK] unless others are given, one of which is [UNK]",
+		"a special token (repeatable); special tokens get the first ids; wordpiece: "
+		"default [PAD] [UNK] [CLS] [SEP] [MASK]; [UNK] must be among them",
 		.flags = OPT_REPEATABLE},
 	{"max-token-length", "N", OPT_COUNT, FIELD(options.max_token_length), 1, UINT32_MAX, NULL,
-		"merges make tokens of fewer than N characters, with bpe bytes"},
+		"merged tokens have fewer than N characters; bpe: bytes"},
 	{"progress", NULL, OPT_FLAG, FIELD(progress), 0, 0, NULL,
-		"show progress even if standard error is not a terminal"},
+		"show progress, also if standard error is not a terminal"},
 	{"pretokenizer", "NAME", OPT_OTHER, FIELD(options.pretok), 0, 0, "gpt2",
 		"gpt2, llama3, qwen2, o200k, tekken or deepseek", .section = BPE,
 		.check = check_pretokenizer},
-	{"cased", NULL, OPT_FLAG, FIELD(cased), 0, 0, NULL, "keep capitals", .section = WORDPIECE},
+	{"cased", NULL, OPT_FLAG, FIELD(cased), 0, 0, NULL, "do not lowercase",
+		.section = WORDPIECE},
 	{"strip-accents", NULL, OPT_FLAG, FIELD(strip_accents), 0, 0, NULL,
-		"remove accents, as is done without --cased"},
+		"remove accents; default without --cased"},
 	{"keep-accents", NULL, OPT_FLAG, FIELD(keep_accents), 0, 0, NULL,
-		"keep accents, as is done with --cased"},
+		"keep accents; default with --cased"},
 	{"keep-controls", NULL, OPT_FLAG, FIELD(keep_controls), 0, 0, NULL,
 		"keep control characters"},
 	{"join-chinese", NULL, OPT_FLAG, FIELD(join_chinese), 0, 0, NULL,
 		"do not separate Chinese characters"},
 	{"limit-alphabet", "N", OPT_COUNT, FIELD(options.limit_alphabet), 0, UINT32_MAX, "1000",
-		"the N most frequent characters have tokens; 0: all"},
+		"only the N most frequent characters get tokens; 0: all"},
 	{"initial-alphabet", "CHARACTERS", OPT_TEXT, FIELD(options.initial_alphabet), 0, 0, NULL,
-		"these characters always have tokens"},
+		"characters that always get tokens"},
 };
 
-/* An option of the other model, or NULL. */
+/* An option of the other model that was given, or NULL. */
 static const char *
 other_models(const struct opt_given *given, enum tok_kind kind)
 {
@@ -184,10 +185,11 @@ const struct opt_program tok_train_command = {
 	.name = "tok train",
 	.version = TOKD_VERSION,
 	.usage = "--model bpe|wordpiece -o FILE [options] TEXT...",
-	.about =
-		"Learns a vocabulary from text files (- is standard input), each line a text by itself, and\n"
-		"writes a tokenizer.json, with the merges and ids that Hugging Face tokenizers gives for\n"
-		"the same settings. The same text gives the same file.",
+	.about = "Learns a vocabulary from text files (- is standard input), where each line is a "
+		 "text, and\n"
+		 "writes a tokenizer.json with the same merges and ids as Hugging Face tokenizers "
+		 "with the\n"
+		 "same settings. The same text gives the same file.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "TEXTFILE",

@@ -49,14 +49,14 @@ print_info(const struct tok_vocab *v)
 	return cli_flush();
 }
 
-/* A normalizer changes a text: what comes back may be another. */
+/* With a normalizer the decoded text may differ. */
 static bool
 is_lossless(const struct tok_vocab *v)
 {
 	return strcmp(tok_vocab_info(v).normalizer, "none") == 0;
 }
 
-/* Is a text encoded the same whole and byte by byte, and does it come back from its ids? */
+/* Encodes a text whole and byte by byte, and decodes it: the results must be equal. */
 static bool
 round_trips(const struct tok_vocab *v)
 {
@@ -85,7 +85,7 @@ round_trips(const struct tok_vocab *v)
 	return ok;
 }
 
-/* The longest text of an id, special ones too. */
+/* The longest text of an id, including special tokens. */
 static uint32_t
 longest(const struct tok_vocab *v, uint32_t n_ids)
 {
@@ -100,12 +100,12 @@ longest(const struct tok_vocab *v, uint32_t n_ids)
 
 struct counts {
 	uint32_t itself;    /* the id's text encodes to it */
-	uint32_t partial;   /* its bytes are no whole characters: nothing can be said */
-	uint32_t otherwise; /* its text encodes to other ids, and comes back from them */
+	uint32_t partial;   /* its bytes are not whole characters: not checked */
+	uint32_t otherwise; /* its text encodes to other ids, which decode to it */
 	uint32_t unused;
 };
 
-/* Encode the text of every id; false if one does not come back. */
+/* Encode and decode the text of every id; false if one differs. */
 static bool
 check_ids(const struct tok_vocab *v, uint32_t n_ids, struct counts *c)
 {
@@ -156,15 +156,15 @@ check(const struct tok_vocab *v)
 
 	if (!check_ids(v, info.n_ids, &c))
 		return CLI_FAILED;
-	printf("%8u ids that their own text encodes to\n", c.itself);
-	printf("%8u that stand for part of a character\n", c.partial);
-	printf("%8u that it does not encode to (special, a ## part, or split by the pretokenizer)\n",
+	printf("%8u ids whose text encodes to them\n", c.itself);
+	printf("%8u with part of a character\n", c.partial);
+	printf("%8u whose text encodes to other ids (special, ##, or split by the pretokenizer)\n",
 		c.otherwise);
 	printf("%8u unused\n", c.unused);
 	if (!round_trips(v))
 		return cli_error(CLI_FAILED,
-			"%s: the ids of the sample text are not the same byte by byte, or it does "
-			"not come back from them",
+			"%s: the sample text gives other ids byte by byte, or changes when it is "
+			"encoded and decoded",
 			info.path);
 	printf("OK: a sample text encodes the same whole and byte by byte%s\n",
 		is_lossless(v) ? ", and comes back" : "");
@@ -230,7 +230,7 @@ static const struct opt_def load_defs[] = {
 
 static const struct opt_def compile_defs[] = {
 	{"out", "FILE", OPT_TEXT, OPT_FIELD(struct vocab_options, out), 0, 0, NULL,
-		"the file to write, whose name ends in .tokv; it is there as a whole or not at all",
+		"the file to write, with the ending .tokv; it is replaced only when complete",
 		.letter = 'o', .flags = OPT_REQUIRED},
 	CLI_PRETOKENIZER(struct vocab_options),
 	CLI_ALGO(struct vocab_options),
@@ -245,11 +245,11 @@ static const struct opt_def compile_defs[] = {
 	}
 
 const struct opt_program tok_info_command =
-	COMMAND(info, "VOCAB [options]", "Prints what a vocabulary is.", load_defs);
-const struct opt_program tok_check_command = COMMAND(
-	check, "VOCAB [options]", "Loads a vocabulary and checks that it is sound.", load_defs);
+	COMMAND(info, "VOCAB [options]", "Prints the properties of a vocabulary.", load_defs);
+const struct opt_program tok_check_command =
+	COMMAND(check, "VOCAB [options]", "Loads a vocabulary and checks its ids.", load_defs);
 const struct opt_program tok_compile_command = COMMAND(compile, "VOCAB -o FILE.tokv [options]",
-	"Writes a vocabulary's tables to a file that is mapped instead of built: loading it is quick,\n"
-	"and processes share its memory. The same vocabulary gives the same file; compile again when\n"
-	"the source has changed.",
+	"Writes a vocabulary's tables to a file that is mapped: it loads fast, and processes share "
+	"its\n"
+	"memory. The same vocabulary gives the same file; compile again when the source changes.",
 	compile_defs);

@@ -64,10 +64,8 @@ cli_flush(void)
 }
 
 static const struct opt_section sections[] = {
-	{"environment",
-		"  TOK_VOCAB_PATH  folders to look for vocabularies in, with colons between them",
-		false},
-	{"exit code", "  0  done\n  1  failed\n  2  wrong use", true},
+	{"environment", "  TOK_VOCAB_PATH  folders with vocabularies, separated by colons", false},
+	{"exit code", "  0  done\n  1  failed\n  2  wrong usage", true},
 	{"examples",
 		"  echo \"Hello, world\" | tok encode --vocab gpt2\n"
 		"  echo \"15496 11 995\" | tok decode --vocab gpt2\n"
@@ -96,10 +94,13 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "exact streaming tokenization of standard input",
 	.about =
-		"VOCAB is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or a path:\n"
-		"to a tokenizer.json, a vocab.json with merges.txt beside it, a BERT vocab.txt, a\n"
-		"tekken.json, a SentencePiece .model, or their folder; to a .tiktoken file; or to a\n"
-		"compiled .tokv. Of a name, NAME.tokv comes first in each folder.",
+		"VOCAB is a name (gpt2), looked up in $TOK_VOCAB_PATH and the standard folders, or "
+		"the path\n"
+		"of a tokenizer.json, a vocab.json with merges.txt, a BERT vocab.txt, a "
+		"tekken.json, a\n"
+		"SentencePiece .model, or their folder; of a .tiktoken file; or of a compiled "
+		".tokv. For\n"
+		"a name, each folder is searched for NAME.tokv first.",
 	.operand = "COMMAND",
 	.operands_max = INT_MAX,
 	.sections = sections,

@@ -7,9 +7,9 @@
 #include <opt.h>
 #include <tokd/wire.h>
 
-/* As the log, telemetry and tok print it: anything shorter might be meant as a decimal number. */
+/* 8 hexadecimal digits, as printed: fewer could be a decimal number. */
 static bool
-checksum(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+checksum(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	const char *digits = strncmp(text, "0x", 2) == 0 ? text + 2 : text;
 	uint32_t *v = field;
@@ -18,7 +18,7 @@ checksum(const struct opt_def *d, const char *text, void *field, struct opt_erro
 	if (strlen(digits) == 8 && strspn(digits, "0123456789abcdefABCDEF") == 8)
 		*v = (uint32_t)strtoul(digits, NULL, 16);
 	return *v != 0 /* which is none */ ||
-	       opt_wrong(why,
+	       opt_wrong(err,
 		       "give its checksum, 8 hexadecimal digits: dpdk-tokd logs it at start, "
 		       "tok vocab info prints it");
 }
@@ -27,22 +27,22 @@ checksum(const struct opt_def *d, const char *text, void *field, struct opt_erro
 static const struct opt_def defs[] = {
 	{"stream", NULL, OPT_FLAG, FIELD(stream), 0, 0, NULL, "print ids as they become certain"},
 	{"lines", NULL, OPT_FLAG, FIELD(lines), 0, 0, NULL,
-		"take each line as a text and print a line of ids for it; many are in flight"},
+		"each input line is a text; print a line of ids for each"},
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, 65536, "64",
-		"with --lines, how many texts are in flight"},
+		"with --lines: texts in flight"},
 	{"vocab", "CHECKSUM", OPT_OTHER, FIELD(vocab), 0, 0, NULL,
-		"the vocabulary's checksum, 8 hexadecimal digits as dpdk-tokd logs it, as in 868554d0 or "
-		"0x868554d0; else the appliance chooses",
+		"select a vocabulary by its checksum, 8 hexadecimal digits as dpdk-tokd logs it, "
+		"as in 868554d0; default: the appliance's first",
 		.check = checksum},
 	{"timeout", "SECONDS", OPT_COUNT, FIELD(timeout_s), 1, 86400, "5",
-		"give up after this long without any progress"},
+		"give up after this time without progress"},
 };
 
 static const struct opt_section sections[] = {
 	{"exit code",
 		"  0  all ids were printed\n"
 		"  1  a text failed\n"
-		"  2  a bad option\n"
+		"  2  invalid option\n"
 		"  3  no such host",
 		true},
 	{"examples",
@@ -59,12 +59,14 @@ static const struct opt_program program = {
 	.summary = "send text to a dpdk-tokd and print its token ids",
 	.usage = "[options] HOST[:PORT] < text",
 	.about =
-		"Sends standard input, as one text or with --lines as one a line, and prints the ids.\n"
-		"What the network loses is sent again; number and checksum of the ids are compared with\n"
-		"the appliance's.\n"
+		"Sends standard input as one text, or with --lines each line as a text, and prints "
+		"the\n"
+		"ids. Lost packets are sent again. The number and checksum of the ids are "
+		"verified.\n"
 		"\n"
-		"HOST is a name or an address; an IPv6 address stands in brackets before a port, as in\n"
-		"[2001:db8::1]:9000. PORT is 9000 if it is left out.",
+		"HOST is a name or an address; write an IPv6 address with a port in brackets, as "
+		"in\n"
+		"[2001:db8::1]:9000. The default PORT is 9000.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.operand = "HOST[:PORT]",

@@ -18,12 +18,12 @@
 #include "tables.h"
 #include "tables_inside.h"
 
-#define LINK_SHIFT 56	       /* link: index of the entrance, then the connection's id there */
-#define CONTROL_NS 1000000ull  /* between looks at sockets while there is always something to do */
-#define SPIN_NS 100000ull      /* after the last thing to do, before going to sleep */
-#define PAUSE_FIRST_NS 50000l  /* of sleep, doubled up to */
-#define PAUSE_LAST_NS 1000000l /* ... while there are producers, and */
-#define PAUSE_ALONE_NS 20000000l
+#define LINK_SHIFT 56		 /* link: index of the listener, then its connection's id */
+#define CONTROL_NS 1000000ull	 /* between polls of sockets while there is data */
+#define SPIN_NS 100000ull	 /* after the last data, before sleeping */
+#define PAUSE_FIRST_NS 50000l	 /* sleep, doubled up to */
+#define PAUSE_LAST_NS 1000000l	 /* ... with producers, */
+#define PAUSE_ALONE_NS 20000000l /* ... without */
 #define DRAIN_SLICE_MS 20
 
 static void
@@ -31,30 +31,30 @@ disconnect(void *owner, uint64_t link)
 {
 	struct tokg_agent *a = owner;
 
-	tokg_server_drop(a->entrance[link >> LINK_SHIFT].server, link & ((1ull << LINK_SHIFT) - 1));
+	tokg_server_drop(a->listener[link >> LINK_SHIFT].server, link & ((1ull << LINK_SHIFT) - 1));
 }
 
 static void
-fence(void *owner, uint32_t place)
+fence(void *owner, uint32_t producer)
 {
 	struct tokg_agent *a = owner;
 
 	for (uint32_t i = 0; i < a->o->n_listen; i++) {
-		if (a->entrance[i].verbs != NULL)
-			tokg_verbs_end(a->entrance[i].verbs, place);
+		if (a->listener[i].verbs != NULL)
+			tokg_verbs_end(a->listener[i].verbs, producer);
 	}
 }
 
 static uint64_t
-link_of(const struct tokg_entrance *e, uint64_t id)
+link_of(const struct tokg_agent_listener *l, uint64_t id)
 {
-	return (uint64_t)e->index << LINK_SHIFT | id;
+	return (uint64_t)l->index << LINK_SHIFT | id;
 }
 
 static void
-refuse(struct tokg_welcome *w, const struct tokg_error *why)
+refuse(struct tokg_welcome *w, const struct tokg_error *err)
 {
-	snprintf(w->message, sizeof(w->message), "%.*s", (int)sizeof(w->message) - 1, why->text);
+	snprintf(w->message, sizeof(w->message), "%.*s", (int)sizeof(w->message) - 1, err->text);
 }
 
 static const char *
@@ -63,8 +63,8 @@ transport_name(uint32_t transport)
 	return transport == TOKG_VERBS ? "verbs" : transport == TOKG_CUDA ? "cuda" : "shm";
 }
 
-/* What a producer of this transport maps, the same each time: a dma-buf where the ring is in GPU
- * memory, a memfd elsewhere. -1: it cannot. */
+/* The descriptor for producers of this transport: a dma-buf of GPU memory, else a memfd. -1: none.
+ */
 static int
 fd_for(const struct tokg_device *d, uint32_t transport)
 {
@@ -75,28 +75,28 @@ static const char *
 fd_missing(const struct tokg_device *d)
 {
 	return d->region_dmabuf >= 0
-		       ? "the ring is in GPU memory, which shm does not reach: use --sink gpu=cuda:PATH, "
-			 "or tokd-gpu --ring host"
-		       : "the ring is in GPU memory, of which GPU and driver make no dma-buf: use "
-			 "--sink gpu=verbs:HOST, with nvidia-peermem loaded, or tokd-gpu --ring host";
+		       ? "the ring is in GPU memory, which shm cannot map: use --sink gpu=cuda:PATH, or "
+			 "tokd-gpu --ring host"
+		       : "the ring is in GPU memory, and the driver exports no dma-buf of it: use --sink "
+			 "gpu=verbs:HOST with nvidia-peermem, or tokd-gpu --ring host";
 }
 
-/* One that resumes may have come by another listener before. */
+/* A resumed producer may have used another listener before. */
 static bool
-grant_verbs(const struct tokg_entrance *e, uint32_t place, const struct tokg_hello *hello,
-	struct tokg_welcome *w, struct tokg_error *why)
+grant_verbs(const struct tokg_agent_listener *l, uint32_t producer, const struct tokg_hello *hello,
+	struct tokg_welcome *w, struct tokg_error *err)
 {
-	fence(e->agent, place);
-	return tokg_verbs_grant(e->verbs, place, &hello->qp, w, why);
+	fence(l->agent, producer);
+	return tokg_verbs_grant(l->verbs, producer, &hello->qp, w, err);
 }
 
 static int
 grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welcome *w, int *fd)
 {
-	const struct tokg_entrance *e = owner;
-	struct tokg_agent *a = e->agent;
-	struct tokg_error why = {""};
-	uint32_t place;
+	const struct tokg_agent_listener *l = owner;
+	struct tokg_agent *a = l->agent;
+	struct tokg_error err = {""};
+	uint32_t producer;
 	int rc;
 
 	if (a->n_signals > 0) {
@@ -107,33 +107,34 @@ grant(void *owner, uint64_t id, const struct tokg_hello *hello, struct tokg_welc
 		snprintf(w->message, sizeof(w->message), "%s", fd_missing(a->device));
 		return -1;
 	}
-	rc = tokg_places_grant(&a->places, hello, link_of(e, id), tokg_now_ns(), &place, &why);
+	rc = tokg_producers_grant(
+		&a->producers, hello, link_of(l, id), tokg_now_ns(), &producer, &err);
 	if (rc <= 0) {
-		refuse(w, &why);
+		refuse(w, &err);
 		if (rc < 0)
 			tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker,
-				hello->instance, why.text);
+				hello->instance, err.text);
 		return rc;
 	}
-	w->producer = place;
-	w->epoch = a->places.place[place].epoch;
+	w->producer = producer;
+	w->epoch = a->producers.producer[producer].epoch;
 	w->ring_epoch = a->ring_epoch;
 	w->order = a->device->order;
 	w->instance = a->instance;
 	w->geometry = a->device->geometry;
 	if (hello->transport != TOKG_VERBS) {
 		*fd = fd_for(a->device, hello->transport);
-	} else if (!grant_verbs(e, place, hello, w, &why)) {
+	} else if (!grant_verbs(l, producer, hello, w, &err)) {
 		tokg_log("worker %u of %016" PRIx64 " refused: %s", hello->worker, hello->instance,
-			why.text);
-		/* Its connection stays, for the answer. */
-		tokg_places_left(&a->places, link_of(e, id), tokg_now_ns());
-		tokg_places_end(&a->places, place);
-		refuse(w, &why);
+			err.text);
+		/* Its connection stays open for the answer. */
+		tokg_producers_left(&a->producers, link_of(l, id), tokg_now_ns());
+		tokg_producers_end(&a->producers, producer);
+		refuse(w, &err);
 		w->producer = TOKG_NO_PRODUCER;
 		return -1;
 	}
-	tokg_log("place %u, epoch %u: worker %u of %016" PRIx64 " by %s%s", place, w->epoch,
+	tokg_log("producer %u, epoch %u: worker %u of %016" PRIx64 " by %s%s", producer, w->epoch,
 		hello->worker, hello->instance, transport_name(hello->transport),
 		hello->resume != TOKG_NO_PRODUCER ? ", resumed" : "");
 	return 1;
@@ -147,31 +148,32 @@ joined(void *owner, uint64_t id)
 static void
 left(void *owner, uint64_t id)
 {
-	const struct tokg_entrance *e = owner;
+	const struct tokg_agent_listener *l = owner;
 
-	tokg_places_left(&e->agent->places, link_of(e, id), tokg_now_ns());
+	tokg_producers_left(&l->agent->producers, link_of(l, id), tokg_now_ns());
 }
 
 static void
-starved(void *owner, const struct tokg_error *why)
+starved(void *owner, const struct tokg_error *err)
 {
-	tokg_log("producers: %s", why->text);
+	tokg_log("producers: %s", err->text);
 }
 
 static bool
-watch_fd(struct tokg_agent *a, int fd, struct tokg_error *why)
+watch_fd(struct tokg_agent *a, int fd, struct tokg_error *err)
 {
 	struct epoll_event ev = {.events = EPOLLIN};
 
 	return epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) == 0 ||
-	       tokg_agent_wrong(why,
+	       tokg_agent_wrong(err,
 		       "watching descriptor %d (epoll_ctl): %s: see "
 		       "fs.epoll.max_user_watches",
 		       fd, strerror(errno));
 }
 
 static bool
-open_verbs(struct tokg_agent *a, struct tokg_entrance *e, const char *host, struct tokg_error *why)
+open_verbs(struct tokg_agent *a, struct tokg_agent_listener *l, const char *host,
+	struct tokg_error *err)
 {
 	const struct tokg_verbs_server_config c = {
 		.geometry = &a->device->geometry,
@@ -186,39 +188,39 @@ open_verbs(struct tokg_agent *a, struct tokg_entrance *e, const char *host, stru
 	};
 	char path[256] = "";
 
-	e->verbs = tokg_verbs_server_open(&c, path, why);
-	if (e->verbs == NULL)
+	l->verbs = tokg_verbs_server_open(&c, path, err);
+	if (l->verbs == NULL)
 		return false;
 	tokg_log("verbs: %s; order: %s (%s)", path,
-		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_why);
+		a->device->order == TOKG_ORDER_FAST ? "fast" : "strict", a->device->order_reason);
 	return true;
 }
 
 static bool
-open_entrance(struct tokg_agent *a, uint32_t i, struct tokg_error *why)
+open_listener(struct tokg_agent *a, uint32_t i, struct tokg_error *err)
 {
-	const struct tokg_listen *l = &a->o->listen[i];
-	struct tokg_entrance *e = &a->entrance[i];
+	const struct tokg_listen *at = &a->o->listen[i];
+	struct tokg_agent_listener *l = &a->listener[i];
 	const struct tokg_server_config c = {
-		.path = l->path[0] != '\0' ? l->path : NULL,
+		.path = at->path[0] != '\0' ? at->path : NULL,
 		.mode = a->o->socket_mode,
-		.host = l->path[0] != '\0' ? NULL : l->host,
-		.port = l->port,
+		.host = at->path[0] != '\0' ? NULL : at->host,
+		.port = at->port,
 		.calls = {grant, joined, left, starved},
-		.owner = e,
+		.owner = l,
 	};
 
-	if (c.path == NULL && !open_verbs(a, e, l->host, why))
+	if (c.path == NULL && !open_verbs(a, l, at->host, err))
 		return false;
-	e->agent = a;
-	e->index = i;
-	e->server = tokg_server_open(&c, why);
-	return e->server != NULL && watch_fd(a, tokg_server_fd(e->server), why);
+	l->agent = a;
+	l->index = i;
+	l->server = tokg_server_open(&c, err);
+	return l->server != NULL && watch_fd(a, tokg_server_fd(l->server), err);
 }
 
-/* Blocked before any thread is made: they come here alone. */
+/* Blocked before any thread is created: only this thread gets them. */
 static bool
-open_signals(struct tokg_agent *a, struct tokg_error *why)
+open_signals(struct tokg_agent *a, struct tokg_error *err)
 {
 	sigset_t set;
 
@@ -227,46 +229,47 @@ open_signals(struct tokg_agent *a, struct tokg_error *why)
 	sigaddset(&set, SIGTERM);
 	a->signals = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (a->signals < 0)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"waiting for SIGTERM (signalfd): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
-	return watch_fd(a, a->signals, why);
+	return watch_fd(a, a->signals, err);
 }
 
 bool
 tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
-	uint64_t instance, uint32_t ring_epoch, struct tokg_error *why)
+	uint64_t instance, uint32_t ring_epoch, struct tokg_error *err)
 {
-	const struct tokg_places_calls calls = {disconnect, fence, a};
+	const struct tokg_producers_calls calls = {disconnect, fence, a};
 
 	memset(a, 0, sizeof(*a));
 	a->o = o;
 	a->device = device;
 	a->instance = instance;
 	a->ring_epoch = ring_epoch;
-	a->delivery.ring_fd = a->holders.epoll = a->holders.listener.fd = a->signals = -1;
+	a->delivery.ring_fd = a->subscribers.epoll = a->subscribers.listener.fd = a->signals = -1;
 	a->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (a->epoll < 0)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"watching sockets (epoll_create): %s: raise LimitNOFILE or ulimit -n",
 			strerror(errno));
-	if (!tokg_places_create(&a->places, device, ring_epoch, &calls))
-		return tokg_agent_wrong(why, "no memory for %u places", device->geometry.producers);
-	if (!open_signals(a, why) ||
-		!tokg_delivery_create(&a->delivery, &a->places, instance, why) ||
-		!tokg_holders_open(&a->holders, &a->delivery, device, o->holders_socket,
-			o->holders_mode, o->holder_timeout_ms, why) ||
-		!watch_fd(a, tokg_holders_fd(&a->holders), why))
+	if (!tokg_producers_create(&a->producers, device, ring_epoch, &calls))
+		return tokg_agent_wrong(
+			err, "cannot allocate %u places", device->geometry.producers);
+	if (!open_signals(a, err) ||
+		!tokg_delivery_create(&a->delivery, &a->producers, instance, err) ||
+		!tokg_subscribers_open(&a->subscribers, &a->delivery, device, o->subscribers_socket,
+			o->subscribers_mode, o->subscriber_timeout_ms, err) ||
+		!watch_fd(a, tokg_subscribers_fd(&a->subscribers), err))
 		return false;
 	for (uint32_t i = 0; i < o->n_listen; i++) {
-		if (!open_entrance(a, i, why))
+		if (!open_listener(a, i, err))
 			return false;
 	}
 	return true;
 }
 
 static void
-look_at_signals(struct tokg_agent *a)
+read_signals(struct tokg_agent *a)
 {
 	struct signalfd_siginfo info;
 
@@ -283,44 +286,44 @@ consumer_ended(void *owner)
 }
 
 static void
-while_it_stops(void *owner)
+during_stop(void *owner)
 {
 	struct tokg_agent *a = owner;
 
-	tokg_places_turn(&a->places, tokg_now_ns(), a->delivery.told);
+	tokg_producers_poll(&a->producers, tokg_now_ns(), a->delivery.n_read);
 }
 
-/* What there is to hand out and to take back. How much. */
+/* Delivers and releases. Returns the number of entries. */
 static uint32_t
-data_turn(struct tokg_agent *a)
+poll_data(struct tokg_agent *a)
 {
-	const uint32_t n = tokg_delivery_turn(&a->delivery);
+	const uint32_t n = tokg_delivery_poll(&a->delivery);
 
-	tokg_delivery_passed(&a->delivery, tokg_holders_passed(&a->holders));
+	tokg_delivery_passed(&a->delivery, tokg_subscribers_passed(&a->subscribers));
 	return n;
 }
 
 static void
-control_turn(struct tokg_agent *a, uint64_t now_ns)
+poll_control(struct tokg_agent *a, uint64_t now_ns)
 {
-	look_at_signals(a);
+	read_signals(a);
 	for (uint32_t i = 0; i < a->o->n_listen; i++)
-		tokg_server_turn(a->entrance[i].server);
-	tokg_holders_turn(&a->holders, now_ns);
-	tokg_places_turn(&a->places, now_ns, a->delivery.told);
+		tokg_server_poll(a->listener[i].server);
+	tokg_subscribers_poll(&a->subscribers, now_ns);
+	tokg_producers_poll(&a->producers, now_ns, a->delivery.n_read);
 }
 
 static bool
 is_alone(const struct tokg_agent *a)
 {
-	for (uint32_t i = 0; i < a->places.geometry.producers; i++) {
-		if (a->places.place[i].state != TOKG_PLACE_FREE)
+	for (uint32_t i = 0; i < a->producers.geometry.producers; i++) {
+		if (a->producers.producer[i].state != TOKG_PRODUCER_FREE)
 			return false;
 	}
 	return true;
 }
 
-/* Until something comes by a socket, or for a moment: memory does not wake anybody. */
+/* Sleeps until a socket is readable, or for `ns`: the outbox has no wake-up. */
 static void
 pause_ns(const struct tokg_agent *a, long ns)
 {
@@ -330,52 +333,50 @@ pause_ns(const struct tokg_agent *a, long ns)
 	ppoll(&p, 1, &t, NULL);
 }
 
-/*
- * First what is published, then what holders have not finished with, both within --drain. A second
- * signal ends that at once.
- */
+/* Finishes published slots, then waits for subscribers, both within --drain. A second signal
+ * ends it. */
 static bool
-drain(struct tokg_agent *a, struct tokg_error *why)
+drain(struct tokg_agent *a, struct tokg_error *err)
 {
 	const uint64_t end_ns = tokg_now_ns() + a->o->drain_ms * 1000000ull;
 	struct tokg_device *d = a->device;
 	bool ended = false;
 	uint64_t now_ns = 0;
 
-	tokg_log("stopping: what is published is finished, for up to %u ms; a second signal stops "
-		 "at once",
+	tokg_log("stopping: finishing published slots for up to %u ms; a second signal stops at "
+		 "once",
 		a->o->drain_ms);
 	tokd_notify_draining(a->o->drain_ms);
 	while (a->n_signals < 2 && now_ns < end_ns) {
 		if (!ended) {
-			ended = d->ops->stop(d, TOKG_STOP_DRAIN, DRAIN_SLICE_MS, why) >= 0;
+			ended = d->ops->stop(d, TOKG_STOP_DRAIN, DRAIN_SLICE_MS, err) >= 0;
 			if (ended)
 				tokg_delivery_consumer_ended(&a->delivery);
 		}
-		while (data_turn(a) > 0)
+		while (poll_data(a) > 0)
 			;
 		if (ended && tokg_delivery_idle(&a->delivery))
 			return true;
 		now_ns = tokg_now_ns();
-		control_turn(a, now_ns);
+		poll_control(a, now_ns);
 		if (ended)
 			pause_ns(a, PAUSE_LAST_NS);
 	}
-	tokg_log("stopped before all was finished");
-	return ended || d->ops->stop(d, TOKG_STOP_NOW, TOKG_STOP_MS, why) >= 0;
+	tokg_log("stopped before all slots were finished");
+	return ended || d->ops->stop(d, TOKG_STOP_NOW, TOKG_STOP_MS, err) >= 0;
 }
 
 bool
-tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
+tokg_agent_run(struct tokg_agent *a, struct tokg_error *err)
 {
-	const struct tokg_consumer_calls calls = {consumer_ended, while_it_stops, a};
+	const struct tokg_consumer_calls calls = {consumer_ended, during_stop, a};
 	uint64_t now_ns = tokg_now_ns(), control_ns = 0, busy_ns = 0;
 	long pause = PAUSE_FIRST_NS;
 
-	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, now_ns, why))
+	if (!tokg_consumer_start(&a->consumer, a->device, a->o->stuck_ms, now_ns, err))
 		return false;
 	while (a->n_signals == 0) {
-		const uint32_t n = data_turn(a);
+		const uint32_t n = poll_data(a);
 
 		now_ns = tokg_now_ns();
 		if (n > 0) {
@@ -384,13 +385,13 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 		}
 		if (n == 0 || now_ns - control_ns > CONTROL_NS) {
 			control_ns = now_ns;
-			control_turn(a, now_ns);
-			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, why) < 0)
+			poll_control(a, now_ns);
+			if (tokg_consumer_watch(&a->consumer, now_ns, &calls, err) < 0)
 				return false;
 		}
-		if (a->places.broken)
-			return tokg_agent_wrong(why,
-				"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+		if (a->producers.broken)
+			return tokg_agent_wrong(err,
+				"the device %s does not answer: see dmesg, and restart tokd-gpu",
 				a->device->ops->name);
 		if (n > 0)
 			continue;
@@ -401,30 +402,30 @@ tokg_agent_run(struct tokg_agent *a, struct tokg_error *why)
 		pause_ns(a, is_alone(a) ? PAUSE_ALONE_NS : pause);
 		pause = 2 * pause < PAUSE_LAST_NS ? 2 * pause : PAUSE_LAST_NS;
 	}
-	return drain(a, why);
+	return drain(a, err);
 }
 
 static void
 summary(const struct tokg_agent *a)
 {
 	const struct tokg_delivery_counts *c = &a->delivery.counts;
-	const struct tokg_holder_counts *h = &a->holders.counts;
+	const struct tokg_subscriber_counts *h = &a->subscribers.counts;
 	uint64_t twins = 0;
 
-	for (uint32_t i = 0; i < a->places.geometry.producers; i++)
-		twins += a->places.place[i].postings.twins;
+	for (uint32_t i = 0; i < a->producers.geometry.producers; i++)
+		twins += a->producers.producer[i].postings.twins;
 	tokg_log("embedded: %" PRIu64 " entries, %" PRIu64 " rows; slots ok %" PRIu64
 		 ", badsum %" PRIu64 ", stale %" PRIu64 ", badhdr %" PRIu64 ", badid %" PRIu64
 		 ", badpos %" PRIu64,
 		c->entries, c->rows, c->status[TOKG_OK], c->status[TOKG_BADSUM],
 		c->status[TOKG_STALE], c->status[TOKG_BADHDR], c->status[TOKG_BADID],
 		c->status[TOKG_BADPOS]);
-	tokg_log("places: %" PRIu64 " granted, %" PRIu64 " resumed, %" PRIu64
+	tokg_log("producers: %" PRIu64 " granted, %" PRIu64 " resumed, %" PRIu64
 		 " ended; consumer: %" PRIu64 " restarts, %" PRIu64 " twins dropped, %" PRIu64
 		 " holes, %" PRIu64 " impossible, %" PRIu64 " overruns",
-		a->places.grants, a->places.resumes, a->places.ended, a->consumer.all_restarts,
-		twins, c->holes, c->impossible, c->overruns);
-	tokg_log("holders: %" PRIu64 " attached, %" PRIu64 " detached, %" PRIu64
+		a->producers.grants, a->producers.resumes, a->producers.ended,
+		a->consumer.all_restarts, twins, c->holes, c->impossible, c->overruns);
+	tokg_log("subscribers: %" PRIu64 " attached, %" PRIu64 " detached, %" PRIu64
 		 " refused, %" PRIu64 " dropped",
 		h->attached, h->detached, h->refused, h->dropped);
 }
@@ -435,14 +436,14 @@ tokg_agent_close(struct tokg_agent *a)
 	if (a->consumer.device != NULL)
 		summary(a);
 	for (uint32_t i = 0; i < TOKG_LISTEN_MAX; i++) {
-		if (a->entrance[i].server != NULL)
-			tokg_server_close(a->entrance[i].server);
-		if (a->entrance[i].verbs != NULL)
-			tokg_verbs_server_close(a->entrance[i].verbs);
+		if (a->listener[i].server != NULL)
+			tokg_server_close(a->listener[i].server);
+		if (a->listener[i].verbs != NULL)
+			tokg_verbs_server_close(a->listener[i].verbs);
 	}
-	tokg_holders_close(&a->holders);
+	tokg_subscribers_close(&a->subscribers);
 	tokg_delivery_free(&a->delivery);
-	tokg_places_free(&a->places);
+	tokg_producers_free(&a->producers);
 	if (a->signals >= 0)
 		close(a->signals);
 	if (a->epoll >= 0)

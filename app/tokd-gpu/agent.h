@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tokd-gpu at work: one thread for producers that come and go, for holders, and for what the
- * consumer says. Ids and rows pass it by: they are the transport's and the consumer's.
+ * The main loop of tokd-gpu: one thread for producers, subscribers, and the consumer's outbox. Ids
+ * and rows do not pass through it.
  */
 #ifndef TOKG_AGENT_AGENT_H
 #define TOKG_AGENT_AGENT_H
@@ -10,18 +10,18 @@
 #include "transport/verbs_server.h"
 #include "consumer.h"
 #include "delivery.h"
-#include "holders.h"
+#include "subscribers.h"
 #include "options.h"
-#include "places.h"
+#include "producers.h"
 
 struct tokg_agent;
 
-/* One of several listeners; links are told apart by it. */
-struct tokg_entrance {
+/* A listener for producers. */
+struct tokg_agent_listener {
 	struct tokg_agent *agent;
 	uint32_t index;
 	struct tokg_server *server;
-	struct tokg_verbs_server *verbs; /* of a TCP listener: at its address */
+	struct tokg_verbs_server *verbs; /* of a TCP listener, at its address */
 };
 
 struct tokg_agent {
@@ -29,20 +29,21 @@ struct tokg_agent {
 	struct tokg_device *device;
 	uint64_t instance;
 	uint32_t ring_epoch;
-	struct tokg_places places;
+	struct tokg_producers producers;
 	struct tokg_delivery delivery;
-	struct tokg_holders holders;
+	struct tokg_subscribers subscribers;
 	struct tokg_consumer consumer;
-	struct tokg_entrance entrance[TOKG_LISTEN_MAX];
+	struct tokg_agent_listener listener[TOKG_LISTEN_MAX];
 	int epoll, signals;
 	uint32_t n_signals; /* SIGINT or SIGTERM so far */
 };
 
-/* All but the consumer. False and `why`; tokg_agent_close in any case. Takes over the device. */
+/* Opens all but the consumer, and takes over the device. False and `err`; call tokg_agent_close
+ * in any case. */
 bool tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_device *device,
-	uint64_t instance, uint32_t ring_epoch, struct tokg_error *why);
-/* Until it is stopped by a signal (true), or cannot go on (false and `why`). */
-bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *why);
+	uint64_t instance, uint32_t ring_epoch, struct tokg_error *err);
+/* Runs until a signal (true) or a fatal error (false and `err`). */
+bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *err);
 void tokg_agent_close(struct tokg_agent *a);
 
 #endif

@@ -7,30 +7,30 @@
 #include "tables_inside.h"
 
 static bool
-start(struct tokg_consumer *c, uint64_t now_ns, struct tokg_error *why)
+start(struct tokg_consumer *c, uint64_t now_ns, struct tokg_error *err)
 {
-	/* It shares the claim's word with a ticket of 48 bits. */
+	/* The claim has 16 bits for it. */
 	if (++c->incarnation > UINT16_MAX)
 		return tokg_agent_wrong(
-			why, "the consumer was started %u times: start tokd-gpu anew", UINT16_MAX);
+			err, "the consumer was started %u times: restart tokd-gpu", UINT16_MAX);
 	c->started_ns = c->look_ns = now_ns;
 	c->still_ns = 0;
-	return c->device->ops->start(c->device, c->incarnation, why) >= 0;
+	return c->device->ops->start(c->device, c->incarnation, err) >= 0;
 }
 
 bool
 tokg_consumer_start(struct tokg_consumer *c, struct tokg_device *device, uint32_t stuck_ms,
-	uint64_t now_ns, struct tokg_error *why)
+	uint64_t now_ns, struct tokg_error *err)
 {
 	*c = (struct tokg_consumer){.device = device, .stuck_ms = stuck_ms};
-	return start(c, now_ns, why);
+	return start(c, now_ns, err);
 }
 
 static bool
-stop(struct tokg_consumer *c, const struct tokg_consumer_calls *calls, struct tokg_error *why)
+stop(struct tokg_consumer *c, const struct tokg_consumer_calls *calls, struct tokg_error *err)
 {
 	for (uint32_t i = 0; i < TOKG_STOP_MS / TOKG_STOP_SLICE_MS; i++) {
-		if (c->device->ops->stop(c->device, TOKG_STOP_NOW, TOKG_STOP_SLICE_MS, why) >= 0)
+		if (c->device->ops->stop(c->device, TOKG_STOP_NOW, TOKG_STOP_SLICE_MS, err) >= 0)
 			return true;
 		calls->meanwhile(calls->owner);
 	}
@@ -40,7 +40,7 @@ stop(struct tokg_consumer *c, const struct tokg_consumer_calls *calls, struct to
 
 int
 tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
-	const struct tokg_consumer_calls *calls, struct tokg_error *why)
+	const struct tokg_consumer_calls *calls, struct tokg_error *err)
 {
 	const uint64_t gap_ns = now_ns - c->look_ns;
 	uint64_t heartbeat, busy;
@@ -52,8 +52,8 @@ tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 		    sizeof(heartbeat)) < 0 ||
 		c->device->ops->read(
 			c->device, offsetof(struct tokg_ctl, busy), &busy, sizeof(busy)) < 0) {
-		tokg_agent_wrong(why,
-			"the device %s does not answer: see dmesg, and start tokd-gpu anew",
+		tokg_agent_wrong(err,
+			"the device %s does not answer: see dmesg, and restart tokd-gpu",
 			c->device->ops->name);
 		return -1;
 	}
@@ -68,17 +68,17 @@ tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 	c->still_ns += gap_ns < TOKG_WATCH_GAP_NS ? gap_ns : TOKG_WATCH_GAP_NS;
 	if (c->still_ns <= c->stuck_ms * 1000000ull)
 		return 0;
-	tokg_log("the consumer stands still since %u ms: incarnation %u is stopped", c->stuck_ms,
+	tokg_log("the consumer hangs since %u ms: stopping incarnation %u", c->stuck_ms,
 		c->incarnation);
 	if (c->restarts == TOKG_RESTARTS_MAX) {
-		tokg_agent_wrong(why, "the consumer was restarted %u times and stands still again",
-			c->restarts);
+		tokg_agent_wrong(
+			err, "the consumer was restarted %u times and hangs again", c->restarts);
 		return -1;
 	}
-	if (!stop(c, calls, why))
+	if (!stop(c, calls, err))
 		return -1;
-	calls->ended(calls->owner); /* before another one takes of the outbox */
+	calls->ended(calls->owner); /* before the next one writes the outbox */
 	c->restarts++;
 	c->all_restarts++;
-	return start(c, now_ns, why) ? 1 : -1;
+	return start(c, now_ns, err) ? 1 : -1;
 }

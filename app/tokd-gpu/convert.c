@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Types of elements into each other, by way of f32, which holds all of the others exactly. */
+/* Converts element types through f32, which represents the others exactly. */
 #include <string.h>
 
 #include "kernel/element.h"

@@ -12,7 +12,7 @@
 #include "log.h"
 #include "tables_inside.h"
 
-#define TURN_MAX 256 /* entries in one turn: others wait */
+#define POLL_MAX 256 /* entries per poll and producer */
 
 static uint32_t
 ring_entries(const struct tokg_geometry *g)
@@ -26,14 +26,14 @@ ring_entries(const struct tokg_geometry *g)
 }
 
 bool
-tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64_t instance,
-	struct tokg_error *why)
+tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers, uint64_t instance,
+	struct tokg_error *err)
 {
-	const uint32_t n = ring_entries(&places->geometry);
+	const uint32_t n = ring_entries(&producers->geometry);
 
 	memset(d, 0, sizeof(*d));
-	d->places = places;
-	d->outbox = places->device->outbox;
+	d->producers = producers;
+	d->outbox = producers->device->outbox;
 	d->ring_bytes = TOKG_EMB_DATA + (size_t)n * sizeof(struct tokg_embedding);
 	d->ring_fd = memfd_create("tokd-embeddings", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (d->ring_fd < 0 || ftruncate(d->ring_fd, (off_t)d->ring_bytes) != 0)
@@ -44,7 +44,7 @@ tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64
 		d->ring = NULL;
 		goto failed;
 	}
-	/* After our own mapping, which stays writable. */
+	/* After mapping it, which stays writable. */
 	if (fcntl(d->ring_fd, F_ADD_SEALS,
 		    F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0)
 		goto failed;
@@ -55,7 +55,8 @@ tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64
 	d->ring->magic = TOKG_EMB_MAGIC;
 	return true;
 failed:
-	tokg_agent_wrong(why, "ring for holders: %zu bytes: %s", d->ring_bytes, strerror(errno));
+	tokg_agent_wrong(err, "cannot create the subscribers' ring of %zu bytes: %s", d->ring_bytes,
+		strerror(errno));
 	tokg_delivery_free(d);
 	return false;
 }
@@ -71,77 +72,77 @@ tokg_delivery_free(struct tokg_delivery *d)
 	d->ring_fd = -1;
 }
 
-/* The outbox has no room left that nobody reads: each producer has to begin anew. 0: the device
- * does not say from where on. */
+/* The outbox wrapped before it was read: ends all producers. 0: the device does not answer. */
 static int
 overrun(struct tokg_delivery *d)
 {
-	tokg_log("the outbox went round before it was read: a producer posts more than its outputs "
-		 "have room for; all places end");
+	tokg_log("the outbox wrapped before it was read: a producer posts more than its outputs "
+		 "hold; ending all producers");
 	d->counts.overruns++;
-	if (!tokg_places_taken(d->places, &d->told))
+	if (!tokg_producers_taken(d->producers, &d->n_read))
 		return 0;
-	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
-		tokg_places_end(d->places, i);
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++)
+		tokg_producers_end(d->producers, i);
 	return 1;
 }
 
 static void
 take(struct tokg_delivery *d, const struct tokg_out_entry *e)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
+	const struct tokg_geometry *g = &d->producers->geometry;
 	enum tokg_take taken = TOKG_IMPOSSIBLE;
 
-	if (e->status == 0) { /* the device says so of holes when the consumer is started again */
+	if (e->status == 0) { /* a hole that the device marked at a restart */
 		d->counts.holes++;
 		return;
 	}
 	if (e->producer < g->producers && e->slot < g->slots)
-		taken = tokg_postings_take(&d->places->place[e->producer].postings, e);
+		taken = tokg_postings_take(&d->producers->producer[e->producer].postings, e);
 	if (taken == TOKG_TAKEN && e->part == 0)
 		d->counts.status[e->status & 7]++;
 	if (taken != TOKG_IMPOSSIBLE)
 		return;
 	d->counts.impossible++;
-	if (e->producer >= g->producers || d->places->place[e->producer].state == TOKG_PLACE_ENDING)
-		return; /* said already */
-	tokg_log("place %u: slot %u, ticket %" PRIu64
-		 ", part %u of %u is out of order: its epoch ends",
+	if (e->producer >= g->producers ||
+		d->producers->producer[e->producer].state == TOKG_PRODUCER_ENDING)
+		return; /* already logged */
+	tokg_log("producer %u: slot %u, ticket %" PRIu64
+		 ", part %u of %u is out of order: ending its epoch",
 		e->producer, e->slot, e->ticket, e->part, e->parts);
-	tokg_places_end(d->places, e->producer);
+	tokg_producers_end(d->producers, e->producer);
 }
 
 /* 1: one was read; 0: none is there. */
 static int
 read_one(struct tokg_delivery *d)
 {
-	const struct tokg_out_entry *e = tokg_outbox_entry(d->outbox, d->told);
+	const struct tokg_out_entry *e = tokg_outbox_entry(d->outbox, d->n_read);
 	const uint64_t seq = __atomic_load_n(&e->seq, __ATOMIC_ACQUIRE);
 	struct tokg_out_entry copy;
 
-	if (seq == d->told + 1) {
+	if (seq == d->n_read + 1) {
 		copy = *e;
 		atomic_thread_fence(memory_order_acquire);
 		if (__atomic_load_n(&e->seq, __ATOMIC_RELAXED) == seq) {
-			d->told++;
+			d->n_read++;
 			take(d, &copy);
 			return 1;
 		}
-	} else if (seq <= d->told) {
-		if (d->told >= d->holes)
+	} else if (seq <= d->n_read) {
+		if (d->n_read >= d->holes)
 			return 0;
-		d->told++;
+		d->n_read++;
 		d->counts.holes++;
 		return 1;
 	}
 	return overrun(d);
 }
 
-/* Is it for holders, with rows where the entry says? */
+/* Are there valid rows for subscribers? */
 static bool
 has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
+	const struct tokg_geometry *g = &d->producers->geometry;
 	const uint64_t bytes = (uint64_t)e->tokens * g->row_bytes;
 	const uint64_t at = e->out_off & (g->out_bytes - 1);
 
@@ -151,9 +152,9 @@ has_rows(const struct tokg_delivery *d, const struct tokg_out_entry *e)
 }
 
 static void
-hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_out_entry *e)
+deliver(struct tokg_delivery *d, const struct tokg_producer *t, const struct tokg_out_entry *e)
 {
-	const struct tokg_geometry *g = &d->places->geometry;
+	const struct tokg_geometry *g = &d->producers->geometry;
 
 	d->entry[d->head & (d->ring->entries - 1)] = (struct tokg_embedding){
 		.instance = t->instance,
@@ -177,24 +178,24 @@ hand_out(struct tokg_delivery *d, const struct tokg_place *t, const struct tokg_
 	d->head++;
 	d->counts.entries++;
 	d->counts.rows += e->tokens;
-	/* A holder that sees it sees the entry. */
+	/* Release: with the new head a subscriber sees the entry. */
 	__atomic_store_n(&d->ring->head, d->head, __ATOMIC_RELEASE);
 }
 
 static uint32_t
-hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
+deliver_ready(struct tokg_delivery *d, struct tokg_producer *t)
 {
 	const struct tokg_out_entry *e;
 	uint32_t n = 0;
 	bool again;
 
-	for (; n < TURN_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
+	for (; n < POLL_MAX && (e = tokg_postings_ready(&t->postings, &again)) != NULL; n++) {
 		if (!again && has_rows(d, e)) {
 			if (d->head - d->tail == d->ring->entries) {
 				d->full = true;
 				break;
 			}
-			hand_out(d, t, e);
+			deliver(d, t, e);
 		}
 		tokg_postings_give(&t->postings, d->head);
 	}
@@ -202,16 +203,16 @@ hand_out_ready(struct tokg_delivery *d, struct tokg_place *t)
 }
 
 uint32_t
-tokg_delivery_turn(struct tokg_delivery *d)
+tokg_delivery_poll(struct tokg_delivery *d)
 {
 	uint32_t n = 0;
 
-	while (n < TURN_MAX && read_one(d) > 0)
+	while (n < POLL_MAX && read_one(d) > 0)
 		n++;
-	tokg_places_settle(d->places);
+	tokg_producers_settle(d->producers);
 	d->full = false;
-	for (uint32_t i = 0; i < d->places->geometry.producers; i++)
-		n += hand_out_ready(d, &d->places->place[i]);
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++)
+		n += deliver_ready(d, &d->producers->producer[i]);
 	return n;
 }
 
@@ -220,19 +221,19 @@ tokg_delivery_passed(struct tokg_delivery *d, uint64_t position)
 {
 	if (position != d->tail) {
 		d->tail = position;
-		/* Before anything may be written over: who finds the old one then used what stood.
-		 */
+		/* Before rows are overwritten: a subscriber that then reads the old tail used
+		 * valid rows. */
 		__atomic_store_n(&d->ring->tail, position, __ATOMIC_RELEASE);
 		atomic_thread_fence(memory_order_seq_cst);
 	}
-	/* Again and again: what was not done the last time may be now. */
-	tokg_places_release(d->places, position);
+	/* Every time: more slots may be done. */
+	tokg_producers_release(d->producers, position);
 }
 
 void
 tokg_delivery_consumer_ended(struct tokg_delivery *d)
 {
-	(void)tokg_places_taken(d->places, &d->holes); /* where not, `broken` says so */
+	(void)tokg_producers_taken(d->producers, &d->holes); /* on failure `broken` is set */
 }
 
 bool
@@ -240,9 +241,9 @@ tokg_delivery_idle(const struct tokg_delivery *d)
 {
 	uint64_t taken;
 
-	for (uint32_t i = 0; i < d->places->geometry.producers; i++) {
-		if (!tokg_postings_idle(&d->places->place[i].postings))
+	for (uint32_t i = 0; i < d->producers->geometry.producers; i++) {
+		if (!tokg_postings_idle(&d->producers->producer[i].postings))
 			return false;
 	}
-	return tokg_places_taken(d->places, &taken) && d->told == taken;
+	return tokg_producers_taken(d->producers, &taken) && d->n_read == taken;
 }

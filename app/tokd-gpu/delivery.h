@@ -1,51 +1,52 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * From the consumer's outbox, by way of each place's postings, into the ring that holders read; and
- * back, from the holders' cursors to `released`.
+ * Delivers entries of the consumer's outbox, put in order by each producer's postings, to the ring
+ * of the subscribers; and updates `released` from the subscribers' cursors.
  */
 #ifndef TOKG_AGENT_DELIVERY_H
 #define TOKG_AGENT_DELIVERY_H
 
 #include <tokd/embeddings.h>
 
-#include "places.h"
+#include "producers.h"
 
 #define TOKG_RING_ENTRIES_MAX 65536
 
 struct tokg_delivery_counts {
-	uint64_t entries, rows; /* handed out */
+	uint64_t entries, rows; /* delivered */
 	uint64_t status[8];	/* slots by enum tokg_status */
-	uint64_t impossible;	/* entries that no posting in order can have led to */
-	uint64_t holes;		/* of the outbox, left by a consumer that was stopped */
-	uint64_t overruns;	/* the outbox went round */
+	uint64_t impossible;	/* entries that valid postings cannot cause */
+	uint64_t holes;		/* in the outbox, left by a stopped consumer */
+	uint64_t overruns;	/* the outbox wrapped before it was read */
 };
 
 struct tokg_delivery {
-	struct tokg_places *places;
+	struct tokg_producers *producers;
 	struct tokg_outbox *outbox;
-	uint64_t told;	/* entries of the outbox read */
-	uint64_t holes; /* what is not written below this index never will be */
+	uint64_t n_read; /* outbox entries read */
+	uint64_t holes;	 /* entries not written below this index never will be */
 	struct tokg_emb_ring *ring;
 	struct tokg_embedding *entry;
 	size_t ring_bytes;
 	int ring_fd;
 	uint64_t head, tail;
-	bool full; /* something waits for room in the ring */
+	bool full; /* an entry waits for space in the ring */
 	struct tokg_delivery_counts counts;
 };
 
-/* False and `why`. The ring has room for all that can be out, up to TOKG_RING_ENTRIES_MAX. */
-bool tokg_delivery_create(struct tokg_delivery *d, struct tokg_places *places, uint64_t instance,
-	struct tokg_error *why);
+/* False and `err`. The ring holds all entries that can be unreleased, up to
+ * TOKG_RING_ENTRIES_MAX. */
+bool tokg_delivery_create(struct tokg_delivery *d, struct tokg_producers *producers,
+	uint64_t instance, struct tokg_error *err);
 void tokg_delivery_free(struct tokg_delivery *d);
 
-/* Hands out what is there. How many entries were read or handed out: 0, it is idle. */
-uint32_t tokg_delivery_turn(struct tokg_delivery *d);
-/* All holders have passed this position (head, where there is none): gives it back. */
+/* Delivers what it can. Returns the number of entries read or delivered. */
+uint32_t tokg_delivery_poll(struct tokg_delivery *d);
+/* All subscribers have passed this position (head, without subscribers): releases it. */
 void tokg_delivery_passed(struct tokg_delivery *d, uint64_t position);
-/* The consumer has ended: what it took of the outbox and did not write, nobody will. */
+/* The consumer has ended: its unwritten outbox entries become holes. */
 void tokg_delivery_consumer_ended(struct tokg_delivery *d);
-/* All that was done is told of and given back. */
+/* True: everything done is delivered and released. */
 bool tokg_delivery_idle(const struct tokg_delivery *d);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* One line on standard error, with the program's name before it. */
+/* One line to standard error, after the program's name. */
 void tokg_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* CLOCK_MONOTONIC. */

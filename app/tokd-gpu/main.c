@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-gpu: the agent that owns the GPU ring. doc/reference/gpu-ring.md, "Holders". */
+/* tokd-gpu: the agent that owns the GPU ring. doc/reference/gpu-ring.md, "Subscribers". */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -14,9 +14,9 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 }; /* as dpdk-tokd's */
 
-#define OUT_SLOTS 8 /* full slots that a producer's outputs have room for, unless given */
+#define OUT_SLOTS 8 /* full slots per producer's outputs, by default */
 
-/* What the outputs take, where --out-bytes does not say. */
+/* --out-bytes, or its default. */
 static uint64_t
 choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
 {
@@ -33,7 +33,7 @@ choose_out_bytes(const struct tokg_options *o, const struct tokg_tables *t)
 
 static bool
 fill_config(struct tokg_device_config *c, const struct tokg_options *o, const struct tokg_tables *t,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	*c = (struct tokg_device_config){
 		.geometry =
@@ -56,12 +56,12 @@ fill_config(struct tokg_device_config *c, const struct tokg_options *o, const st
 		.index = o->index,
 		.first_cpu = o->first_cpu,
 	};
-	return tokg_geometry_fill(&c->geometry, why);
+	return tokg_geometry_fill(&c->geometry, err);
 }
 
-/* Options and table are at fault, where trying again cannot help: EXIT_USAGE. */
+/* EXIT_USAGE: invalid options or table; a restart cannot help. */
 static int
-run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error *why)
+run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error *err)
 {
 	const struct tokg_geometry *g;
 	struct tokg_device_config c;
@@ -70,34 +70,35 @@ run(const struct tokg_options *o, struct tokg_table_set *set, struct tokg_error 
 	uint64_t instance = 0;
 	bool good;
 
-	if (!fill_config(&c, o, &set->tables, why))
+	if (!fill_config(&c, o, &set->tables, err))
 		return EXIT_USAGE;
 	if (getrandom(&instance, sizeof(instance), 0) != sizeof(instance) ||
 		getrandom(&c.ring_epoch, sizeof(c.ring_epoch), 0) != sizeof(c.ring_epoch)) {
-		snprintf(why->text, sizeof(why->text), "no random numbers");
+		snprintf(err->text, sizeof(err->text), "cannot get random numbers (getrandom)");
 		return EXIT_FAILED;
 	}
 	c.ring_epoch |= 1; /* never 0 */
-	device = o->cuda ? tokg_device_cuda(&c, why) : tokg_device_cpu(&c, why);
-	tokg_tables_free(set); /* the device has its own */
+	device = o->cuda ? tokg_device_cuda(&c, err) : tokg_device_cpu(&c, err);
+	tokg_tables_free(set); /* the device has a copy */
 	if (device == NULL)
 		return EXIT_FAILED;
 	g = &device->geometry;
-	good = tokg_agent_open(&agent, o, device, instance, c.ring_epoch, why);
+	good = tokg_agent_open(&agent, o, device, instance, c.ring_epoch, err);
 	if (good) {
 		tokg_log(
 			"ready: %s, %u producers of %u slots, %s of %u x %u %s, instance %016" PRIx64
-			", holders at %s",
+			", subscribers at %s",
 			device->ops->name, g->producers, g->slots, tokg_kind_name(g->kind),
-			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance, o->holders_socket);
+			g->n_ids, g->dim, tokg_dtype_name(g->dtype), instance,
+			o->subscribers_socket);
 		tokd_notify("READY=1");
-		good = tokg_agent_run(&agent, why);
+		good = tokg_agent_run(&agent, err);
 	}
 	tokg_agent_close(&agent);
 	return good ? EXIT_OK : EXIT_FAILED;
 }
 
-/* Before any thread is there: all of them inherit it, and signals come by signalfd alone. */
+/* Before any thread is created, which all inherit it: signals come by signalfd only. */
 static void
 block_signals(void)
 {
@@ -114,17 +115,17 @@ main(int argc, char **argv)
 {
 	struct tokg_table_set set = {0};
 	struct tokg_options o;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	int rc = tokg_options_parse(argc, argv, &o);
 
 	if (rc >= 0)
 		return rc;
 	rc = EXIT_USAGE;
 	block_signals();
-	if (tokg_tables_load(&set, o.table, o.kind, o.dtype, &why))
-		rc = run(&o, &set, &why);
+	if (tokg_tables_load(&set, o.table, o.kind, o.dtype, &err))
+		rc = run(&o, &set, &err);
 	tokg_tables_free(&set);
 	if (rc != EXIT_OK)
-		tokg_log("%s", why.text);
+		tokg_log("%s", err.text);
 	return rc;
 }

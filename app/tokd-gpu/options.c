@@ -11,77 +11,83 @@
 #define FIELD(f) OPT_FIELD(struct tokg_options, f)
 static const struct opt_def defs[] = {
 	{"device", "cpu|cuda:N", OPT_TEXT, FIELD(device_text), 0, 0, "cpu",
-		"where ring, tables and outputs are, and what computes embeddings"},
+		"the device with ring, tables and outputs, which computes embeddings"},
 	{"ring", "gpu|host", OPT_CHOICE, FIELD(ring_text), 0, 0, NULL,
-		"cuda: the ring in GPU memory (default), or in host memory, which the GPU reads over its "
-		"bus and --sink shm writes. cpu: always host"},
+		"cuda: ring in GPU memory (default), or in host memory, which the GPU reads over "
+		"its bus "
+		"and --sink gpu=shm can write. cpu: always host"},
 	{"table", "FILE|random:ROWSxDIM[:SEED[:POSITIONS]]", OPT_TEXT, FIELD(table), 0, 0, NULL,
-		"embedding tables: a .safetensors with GPT-2's or BERT's names, a .npy, or computed "
-		"from a seed",
+		"embedding tables: a .safetensors file with names of GPT-2 or BERT, a .npy file, "
+		"or computed from a seed",
 		.flags = OPT_REQUIRED},
 	{"kind", "word|word+position|bert", OPT_CHOICE, FIELD(kind_text), 0, 0, NULL,
-		"what a row is made of; default: the most that the table has"},
+		"parts of a row; default: all that the table has"},
 	{"dtype", "f32|f16|bf16", OPT_CHOICE, FIELD(dtype_text), 0, 0, NULL,
-		"type of rows and tables; default: that of the table"},
+		"element type of rows and tables; default: the table's"},
 	{"listen", "unix:PATH|tcp:[ADDR:]PORT", OPT_TEXT, FIELD(listen_texts), 0, 0,
 		"unix:" TOKG_SOCKET,
-		"where producers connect: unix for --sink shm and cuda, tcp for verbs; up to 4, repeatable "
-		"or separated by commas",
+		"where producers connect: unix for --sink gpu=shm and cuda, tcp for verbs; up to "
+		"4, repeatable or separated by commas",
 		.flags = OPT_REPEATABLE, .section = "Producers"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, FIELD(socket_mode), 0, 0777, "0600",
 		"permission of the producers' socket: anyone who can connect can write into the ring"},
 	{"producers", "N", OPT_COUNT, FIELD(producers), 1, TOKG_PRODUCERS_MAX, "4",
-		"workers of all dpdk-tokd that may share this ring"},
+		"producer slots: the most workers, of all dpdk-tokd processes, that share this ring"},
 	{"slots", "N", OPT_COUNT, FIELD(slots), 2, TOKG_SLOTS_MAX, "64", "slots of one producer"},
 	{"slot-bytes", "BYTES", OPT_SIZE, FIELD(slot_bytes), TOKG_SLOT_BYTES_MIN,
 		TOKG_SLOT_BYTES_MAX, "16k", "payload of a slot, a power of two"},
 	{"out-bytes", "BYTES", OPT_SIZE, FIELD(out_bytes), 0, 64 * OPT_G, "0",
 		"outputs of one producer, a power of two; 0: room for eight full slots"},
 	{"no-check", NULL, OPT_FLAG, FIELD(no_check), 0, 0, "no",
-		"no check words: only for memory that keeps the order of writes"},
-	{"holders-socket", "PATH", OPT_TEXT, FIELD(holders_socket), 0, SOCKET_PATH_MAX,
-		TOKG_HOLDERS_SOCKET,
-		"where holders connect; anyone who can attach can read the embeddings of every client",
-		.section = "Holders"},
-	{"holders-mode", "OCTAL", OPT_OCTAL, FIELD(holders_mode), 0, 0777, "0600",
-		"permission of the holders' socket"},
-	{"holder-timeout", "MS", OPT_MS, FIELD(holder_timeout_ms), 1, 600000, "1000",
-		"a holder that blocks producers for this time is dropped; also one that continues, but "
-		"keeps one embedding in their way for ten times that"},
+		"no check words: only for memory that preserves the order of writes"},
+	{"subscribers-socket", "PATH", OPT_TEXT, FIELD(subscribers_socket), 0, SOCKET_PATH_MAX,
+		TOKG_SUBSCRIBERS_SOCKET,
+		"where subscribers connect: anyone who can connect can read the embeddings of "
+		"every client",
+		.section = "Subscribers"},
+	{"subscribers-mode", "OCTAL", OPT_OCTAL, FIELD(subscribers_mode), 0, 0777, "0600",
+		"permission of the subscribers' socket"},
+	{"subscriber-timeout", "MS", OPT_MS, FIELD(subscriber_timeout_ms), 1, 600000, "1000",
+		"drop a subscriber that blocks producers for this time, or that progresses but "
+		"keeps one "
+		"embedding that blocks them for ten times this time"},
 	{"workers", "N", OPT_COUNT, FIELD(workers), -1, 1024, "-1",
-		"cpu: threads beside the one that scans; cuda: blocks, 0: all that fit the GPU; -1: cpu "
-		"1, cuda one for each multiprocessor except the scanner's; give fewer to share the GPU, "
+		"cpu: threads besides the scanner; cuda: blocks, 0: all that fit the GPU; -1: cpu "
+		"1, cuda one per multiprocessor except the scanner's; give fewer to share the GPU, "
 		"for example by MPS",
 		.section = "Consumer"},
 	{"first-cpu", "CPU", OPT_COUNT, FIELD(first_cpu), -1, 4095, "-1",
-		"cpu: pin the threads, from this CPU on; -1: do not pin"},
+		"cpu: pin the threads to CPUs from this one on; -1: do not pin"},
 	{"heads", NULL, OPT_FLAG, FIELD(heads), 0, 0, "no",
 		"scan one slot per producer instead of all"},
 	{"stuck", "MS", OPT_MS, FIELD(stuck_ms), 100, 600000, "5000",
-		"a consumer without a heartbeat for this time is restarted, three times at most"},
+		"restart a consumer without a heartbeat for this time, three times at most"},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
-		"how long to finish what is published, and to wait for holders, after the first signal"},
+		"after the first signal: time to finish published slots and to wait for subscribers"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
-		"RDMA device for tcp listeners; default: chosen", .letter = 'd', .section = "RDMA"},
-	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1", "its port; -1: chosen",
+		"RDMA device for tcp listeners; default: automatic", .letter = 'd',
+		.section = "RDMA"},
+	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), -1, 255, "-1", "its port; -1: automatic",
 		.letter = 'i'},
 	{"rdma-gid", "INDEX", OPT_COUNT, FIELD(rdma_gid), -1, 255, "-1",
-		"index of the GID; -1: chosen, RoCE v2 first", .letter = 'x'},
+		"index of the GID; -1: automatic, RoCE v2 first", .letter = 'x'},
 };
 
 static const struct opt_section sections[] = {
 	{"environment",
-		"Each option is also an environment variable: --slot-bytes is TOKD_GPU_SLOT_BYTES.\n"
+		"Each option is also an environment variable: --slot-bytes is "
+		"TOKD_GPU_SLOT_BYTES.\n"
 		"The command line overrides it.",
 		true},
 	{"signals",
-		"The first SIGINT or SIGTERM finishes what is published and waits for holders,\n"
-		"within --drain; the second ends at once.",
+		"The first SIGINT or SIGTERM finishes published slots and waits for subscribers, "
+		"for up\n"
+		"to --drain; the second ends at once.",
 		false},
 	{"exit code",
 		"  0  stopped by a signal\n"
 		"  1  failed at run time\n"
-		"  2  wrong use, or a table that cannot be used",
+		"  2  wrong usage, or an unusable table",
 		true},
 	{"see also", "dpdk-tokd(1)", false},
 	{0},
@@ -92,10 +98,10 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "turn token ids of dpdk-tokd into embeddings, in GPU memory or on the CPU",
 	.usage = "--table FILE [options]",
-	.about =
-		"Owns the GPU ring, the embedding tables and the consumer that runs on them. Workers of a\n"
-		"dpdk-tokd with --sink post token ids into the ring; the consumer writes a row for each\n"
-		"id; holders, processes of this host, read the rows in place, without a copy.",
+	.about = "Owns the GPU ring, the embedding tables and the consumer. Workers of a dpdk-tokd "
+		 "with\n"
+		 "--sink post token ids into the ring; the consumer writes a row for each id;\n"
+		 "subscribers (processes on this host) read the rows in place, without a copy.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_GPU_",
@@ -141,7 +147,7 @@ add_listen(struct tokg_options *o, const char *text, size_t len)
 	return true;
 }
 
-/* With commas between. */
+/* Separated by commas. */
 static int
 resolve_listen(struct tokg_options *o, const char *text)
 {
@@ -173,9 +179,7 @@ resolve_device(struct tokg_options *o)
 	o->index = (int)index;
 	o->host_ring = o->ring_text != NULL ? strcmp(o->ring_text, "host") == 0 : !o->cuda;
 	if (!o->host_ring && !o->cuda)
-		return opt_usage(&program,
-			"--ring gpu: the device cpu has no memory but this host's: leave --ring out, or "
-			"give --device cuda:N");
+		return opt_usage(&program, "--ring gpu: needs --device cuda:N");
 	return -1;
 }
 
@@ -196,10 +200,11 @@ tokg_options_parse(int argc, char **argv, struct tokg_options *o)
 	o->kind = o->kind_text != NULL ? tokg_kind_of(o->kind_text) : 0;
 	o->dtype = o->dtype_text != NULL ? tokg_dtype_of(o->dtype_text) : 0;
 	for (uint32_t i = 0; i < o->n_listen; i++) {
-		if (strcmp(o->listen[i].path, o->holders_socket) == 0)
+		if (strcmp(o->listen[i].path, o->subscribers_socket) == 0)
 			return opt_usage(&program,
-				"--holders-socket %.64s: --listen has the same; give each its own",
-				o->holders_socket);
+				"--subscribers-socket %.64s: the same as --listen; give each its "
+				"own",
+				o->subscribers_socket);
 	}
 	return -1;
 }

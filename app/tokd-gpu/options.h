@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tokd-gpu's options: from the command line, else from the environment (TOKD_GPU_ and the name in
- * capitals), else the default.
+ * tokd-gpu's options: from the command line, else the environment (TOKD_GPU_NAME), else the
+ * default.
  */
 #ifndef TOKG_AGENT_OPTIONS_H
 #define TOKG_AGENT_OPTIONS_H
@@ -14,7 +14,7 @@
 #include "handshake/peer.h"
 
 #define TOKG_LISTEN_MAX 4
-#define TOKG_HOLDERS_SOCKET "/run/tokd-gpu-holders.sock"
+#define TOKG_SUBSCRIBERS_SOCKET "/run/tokd-gpu-subscribers.sock"
 
 struct tokg_listen {
 	char path[108]; /* unix; "": TCP */
@@ -26,31 +26,29 @@ struct tokg_options {
 	const char *device_text, *ring_text;
 	struct opt_texts listen_texts;
 	uint32_t socket_mode;
-	const char *holders_socket;
-	uint32_t holders_mode;
-	uint32_t holder_timeout_ms;
+	const char *subscribers_socket;
+	uint32_t subscribers_mode;
+	uint32_t subscriber_timeout_ms;
 	uint32_t producers, slots;
-	uint64_t slot_bytes, out_bytes; /* out_bytes 0: chosen by the table's rows */
+	uint64_t slot_bytes, out_bytes; /* out_bytes 0: by the size of rows */
 	const char *table;
 	const char *kind_text, *dtype_text;
-	uint32_t workers; /* as struct tokg_device_config has it */
+	uint32_t workers; /* as in struct tokg_device_config */
 	int32_t first_cpu;
 	bool heads, no_check;
 	const char *rdma_device;
 	int32_t rdma_port, rdma_gid;
 	uint32_t stuck_ms, drain_ms;
-	/* made of the above */
+	/* derived */
 	bool cuda, host_ring;
 	int index;	      /* cuda:N */
-	uint32_t kind, dtype; /* 0: as the table has them */
+	uint32_t kind, dtype; /* 0: the table's */
 	struct tokg_listen listen[TOKG_LISTEN_MAX];
 	uint32_t n_listen;
 };
 
-/*
- * -1: run; else an exit code: help, version or what is wrong was printed. Strings are those of argv
- * and environment.
- */
+/* -1: run; else an exit code, after help, version or an error was printed. Strings point into argv
+ * and environment. */
 int tokg_options_parse(int argc, char **argv, struct tokg_options *o);
 
 #endif

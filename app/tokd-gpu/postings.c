@@ -11,7 +11,7 @@ tokg_postings_create(struct tokg_postings *p, const struct tokg_geometry *g)
 {
 	memset(p, 0, sizeof(*p));
 	p->slots = g->slots;
-	/* Each entry stands for TOKG_OUT_ALIGN bytes of outputs, or for a slot that failed. */
+	/* An entry has at least TOKG_OUT_ALIGN bytes of outputs, or is a failed slot. */
 	p->room = (uint32_t)(g->out_bytes / TOKG_OUT_ALIGN) + g->slots;
 	p->out_bytes = g->out_bytes;
 	p->row_bytes = g->row_bytes;
@@ -72,7 +72,7 @@ twin(struct tokg_postings *p)
 	return TOKG_TWIN;
 }
 
-/* In the order of parts, which is nearly always that of coming. */
+/* Sorted by part; most entries come in this order. */
 static enum tokg_take
 insert(struct tokg_postings *p, struct tokg_pending *q, const struct tokg_out_entry *e)
 {
@@ -109,8 +109,8 @@ insert(struct tokg_postings *p, struct tokg_pending *q, const struct tokg_out_en
 }
 
 /*
- * Of a BATCH in which one record failed none counts: the producer posts all of them again, and
- * holders would get the good ones twice.
+ * If one record of a BATCH failed, all are skipped: the producer posts all of them again, and
+ * subscribers would get the valid ones twice.
  */
 static void
 mark_again(struct tokg_postings *p, const struct tokg_pending *q)
@@ -123,7 +123,7 @@ mark_again(struct tokg_postings *p, const struct tokg_pending *q)
 		p->node[i].again = failed && (p->node[i].entry.flags & TOKG_BATCH);
 }
 
-/* What failed may be told of once more, and well, until `done` says what was told. */
+/* A failure is final when `done` has it: until then a repeat may succeed. */
 static bool
 is_final(const struct tokg_postings *p, const struct tokg_pending *q, const uint64_t *done)
 {
@@ -134,7 +134,7 @@ is_final(const struct tokg_postings *p, const struct tokg_pending *q, const uint
 		       done[slot] == TOKG_DONE(p->base[slot] + p->next / p->slots + 1, q->worst));
 }
 
-/* Those whose turn it is, and that are whole. `done`: or NULL. */
+/* Moves complete postings, in order, to ready. `done`: or NULL. */
 static void
 move_on(struct tokg_postings *p, const uint64_t *done)
 {
@@ -164,12 +164,12 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 	uint64_t n;
 
 	if (e->ticket <= p->base[e->slot])
-		return twin(p); /* of an epoch before */
+		return twin(p); /* of an earlier epoch */
 	n = (e->ticket - p->base[e->slot] - 1) * p->slots + e->slot;
 	if (n < p->next)
 		return twin(p);
 	if (n >= p->next + p->slots && n < p->next + 2 * (uint64_t)p->slots) {
-		/* It was posted when all before the slot's last use were done. */
+		/* The producer posted it after the slot's last use was done. */
 		if (p->final < n - p->slots + 1)
 			p->final = n - p->slots + 1;
 		move_on(p, NULL);
@@ -177,7 +177,8 @@ tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e)
 	if (n >= p->next + p->slots || e->parts == 0 || e->part >= e->parts)
 		return TOKG_IMPOSSIBLE;
 	if (q->got > 0 && e->incarnation != q->incarnation) {
-		/* One of them died with the slot claimed: what the later one says is whole. */
+		/* An incarnation died after it claimed the slot; the later one reports all parts.
+		 */
 		if (e->incarnation < q->incarnation || (q->got == q->parts && q->worst == TOKG_OK))
 			return twin(p);
 		p->twins += drop(p, q);
@@ -214,7 +215,7 @@ tokg_postings_settle(struct tokg_postings *p, const uint64_t *done)
 const struct tokg_out_entry *
 tokg_postings_ready(const struct tokg_postings *p, bool *again)
 {
-	/* As many as there is room for may be out: an honest producer has no more. */
+	/* The limit of unreleased postings: a valid producer has no more. */
 	if (p->ready_first == NONE || p->filled - p->released == p->room)
 		return NULL;
 	*again = p->node[p->ready_first].again;
@@ -222,9 +223,9 @@ tokg_postings_ready(const struct tokg_postings *p, bool *again)
 }
 
 /*
- * Where the producer is with its outputs. What a header says that failed is not believed: its slot
- * may have skipped a quarter of them and taken another, until the next one that is good says where
- * it begins. Never more than all of them, whatever is said.
+ * Updates the end of the used outputs. Headers of failed slots are not trusted: such a slot may
+ * have skipped a quarter of the outputs and used another, until the next valid one has its
+ * position. Never more than all outputs.
  */
 static void
 count_outputs(struct tokg_postings *p, const struct tokg_out_entry *e)
@@ -294,7 +295,7 @@ tokg_postings_full(const struct tokg_postings *p)
 {
 	const uint64_t most = p->room < TOKG_UNRELEASED_MAX ? p->room : TOKG_UNRELEASED_MAX;
 
-	/* A slot takes a quarter at most, and may skip as much before the wrap. */
+	/* A slot takes at most a quarter, and may skip as much before the wrap. */
 	return p->out_head - p->out_tail > p->out_bytes / 2 || p->filled - p->released > most / 2;
 }
 

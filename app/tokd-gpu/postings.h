@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What one producer has posted, put back in its order. The consumer's outbox tells of slots in any
- * order, of a BATCH in parts, and of some twice; holders get them once, as they were posted, and
- * the producer is told how many of its slots are given back.
+ * The postings of one producer, put in order. The consumer's outbox reports slots in any order, a
+ * BATCH in parts, and some slots twice; subscribers get each once, in the order of posting, and the
+ * producer gets the number of released slots.
  *
- *   outbox ─▶ pending[slot] ─▶ ready ─▶ given (holders) ─▶ released
- *             until all parts    until there is room
- *             and its turn       in the holders' ring
+ *   outbox ─▶ pending[slot] ─▶ ready ─▶ given (subscribers) ─▶ released
+ *             until complete     until there is space
+ *             and next           in the subscribers' ring
  *
- * What failed waits in pending for `done` to say the same: a consumer that died before it did may
- * be followed by one that finds the slot as posted, and whose word counts.
+ * A failed posting stays pending until `done` confirms it: if the consumer died before, the next
+ * one processes the slot again, and its result counts.
  *
  * The n-th slot of an epoch (from 0 on) is slot n % S, with the ticket that it had when the epoch
  * was granted, plus n / S + 1. At most S of them are not done, so S are put in order at once.
@@ -21,8 +21,8 @@
 
 enum tokg_take {
 	TOKG_TAKEN,
-	TOKG_TWIN,	/* it was there already: dropped */
-	TOKG_IMPOSSIBLE /* no posting in order can have led to it, or there are too many */
+	TOKG_TWIN,	/* a duplicate: dropped */
+	TOKG_IMPOSSIBLE /* valid postings cannot cause it, or there are too many */
 };
 
 struct tokg_pending {
@@ -36,30 +36,30 @@ struct tokg_posting_node {
 	struct tokg_out_entry entry;
 	uint32_t next;
 	bool ends;  /* the last of its posting */
-	bool again; /* of a BATCH that failed: its records are posted again, each alone */
+	bool again; /* of a failed BATCH: its records will be posted again, one by one */
 };
 
-/* A posting that was given to the holders, or failed. */
+/* A posting that was delivered, or failed. */
 struct tokg_given {
-	uint64_t end;	  /* position in the holders' ring behind it */
-	uint64_t out_end; /* position in the producer's outputs behind it */
+	uint64_t end;	  /* its end in the subscribers' ring */
+	uint64_t out_end; /* its end in the producer's outputs */
 };
 
 struct tokg_postings {
 	uint32_t slots;
-	uint32_t room;	 /* nodes, and postings that are not given back */
+	uint32_t room;	 /* nodes; also the limit of unreleased postings */
 	uint32_t unused; /* list of nodes */
 	uint32_t ready_first, ready_last;
 	uint64_t *base;	 /* [slots] tickets when the epoch was granted */
-	uint64_t next;	 /* posting whose turn it is to become ready */
-	uint64_t final;	 /* below: nothing more will be said of them */
+	uint64_t next;	 /* the next posting to become ready */
+	uint64_t final;	 /* results of postings below are final */
 	uint64_t filled; /* postings given */
 	uint64_t released;
-	/* The producer's outputs, counted as it does: with what it skips before the wrap, and with
-	 * what failed. [out_tail, out_head) are not given back: at most out_bytes. */
+	/* Positions in the producer's outputs, including what it skips before the wrap and failed
+	 * slots. [out_tail, out_head) is not released: at most out_bytes. */
 	uint64_t out_head, out_tail, out_bytes;
 	uint32_t row_bytes;
-	uint64_t twins; /* entries dropped because another incarnation said the same, ever */
+	uint64_t twins;			/* duplicates dropped, of another incarnation */
 	struct tokg_pending *pending;	/* [slots] */
 	struct tokg_posting_node *node; /* [room] */
 	struct tokg_given *given;	/* [room]: posting n at n % room */
@@ -68,32 +68,32 @@ struct tokg_postings {
 /* False: no memory. */
 bool tokg_postings_create(struct tokg_postings *p, const struct tokg_geometry *g);
 void tokg_postings_free(struct tokg_postings *p);
-/* A new epoch: forget all, and count from `base` on, the tickets of the slots' last use. */
+/* A new epoch: forget everything; `base`: the last tickets of the slots. */
 void tokg_postings_begin(struct tokg_postings *p, const uint64_t *base);
 
 /* e->slot is below slots. */
 enum tokg_take tokg_postings_take(struct tokg_postings *p, const struct tokg_out_entry *e);
-/* A posting that failed waits for `done`. */
+/* True: a failed posting waits for `done`. */
 bool tokg_postings_waits(const struct tokg_postings *p);
-/* done[slots] as the consumer has them; NULL: all that was published is done, and told of. */
+/* done[slots]; NULL: all published slots are done and reported. */
 void tokg_postings_settle(struct tokg_postings *p, const uint64_t *done);
-/* The next whose turn it is, or NULL. `again`: not for holders, it comes once more. */
+/* The next entry to deliver, or NULL. `again`: not for subscribers, it will be posted again. */
 const struct tokg_out_entry *tokg_postings_ready(const struct tokg_postings *p, bool *again);
-/* They have got it, or it is not for them: `end` is their ring's head behind it. */
+/* It was delivered or skipped; `end`: the head of the subscribers' ring after it. */
 void tokg_postings_give(struct tokg_postings *p, uint64_t end);
-/* The producer may wait for outputs, or for postings, that are not given back. */
+/* True: the producer may wait for outputs, or for released postings. */
 bool tokg_postings_full(const struct tokg_postings *p);
 /*
- * Holders have passed `passed`; done[slots] as the consumer has them: how many postings of this
- * epoch are given back now. Not one that is not done, though holders have finished with it: a
- * consumer that died between entry and `done` writes its rows once more.
+ * Subscribers have passed `passed`. Returns the number of released postings of this epoch. A
+ * posting that is not done is not released: after the death of a consumer between entry and `done`,
+ * its rows are written again.
  */
 uint64_t tokg_postings_release(struct tokg_postings *p, uint64_t passed, const uint64_t *done);
-/* Behind the oldest that is not given back; UINT64_MAX: there is none. */
+/* The end of the oldest unreleased posting; UINT64_MAX: none. */
 uint64_t tokg_postings_oldest(const struct tokg_postings *p);
-/* Drop what waits for others that will not come. How many entries. */
+/* Drop entries that wait for others which will not come. Returns their number. */
 uint32_t tokg_postings_drop_pending(struct tokg_postings *p);
-/* All that came is given back. */
+/* True: everything is released. */
 bool tokg_postings_idle(const struct tokg_postings *p);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * .npy, versions 1.0 to 3.0 (numpy's format.py): magic, version, length, then a Python dictionary
- * of three known keys. What numpy writes is read; whatever else Python would take is refused.
+ * with three keys. Reads what numpy writes; rejects all else that Python would accept.
  */
 #include <ctype.h>
 #include <inttypes.h>
@@ -63,7 +63,7 @@ take_shape(const char **p, struct npy *npy)
 			return false;
 		npy->shape[npy->n_axes++] = strtoull(*p, &end, 10);
 		*p = end;
-		if (!take(p, ",")) /* "(5)" is no tuple, but numpy never writes it */
+		if (!take(p, ",")) /* accepts "(5)", which numpy never writes */
 			return take(p, ")");
 	}
 	return true;
@@ -89,7 +89,7 @@ take_entry(const char **p, struct npy *npy, uint32_t *seen)
 	return strcmp(key, "shape") == 0 && take_shape(p, npy);
 }
 
-/* A key may stand twice in a Python dictionary: the last counts there, so it is refused here. */
+/* Rejects repeated keys. */
 static bool
 parse(const char *text, struct npy *npy)
 {
@@ -107,7 +107,7 @@ parse(const char *text, struct npy *npy)
 }
 
 bool
-tokg_npy_find(struct tokg_table_file *f, struct tokg_error *why)
+tokg_npy_find(struct tokg_table_file *f, struct tokg_error *err)
 {
 	struct tokg_tensor *t = &f->part[TOKG_WORD];
 	char header[HEADER_MAX + 1] = "";
@@ -115,10 +115,10 @@ tokg_npy_find(struct tokg_table_file *f, struct tokg_error *why)
 	uint8_t begin[12];
 	uint64_t length, data;
 
-	if (!tokg_file_read(f, 0, begin, sizeof(begin), why))
+	if (!tokg_file_read(f, 0, begin, sizeof(begin), err))
 		return false;
 	if (begin[6] < 1 || begin[6] > 3 || begin[7] != 0)
-		return tokg_agent_wrong(why, "table %s: .npy version %u.%u, 1.0 to 3.0 are read",
+		return tokg_agent_wrong(err, "table %s: .npy version %u.%u, must be 1.0 to 3.0",
 			f->path, begin[6], begin[7]);
 	length = begin[8] | (uint32_t)begin[9] << 8;
 	data = 10;
@@ -127,38 +127,37 @@ tokg_npy_find(struct tokg_table_file *f, struct tokg_error *why)
 		data = 12;
 	}
 	if (length > HEADER_MAX)
-		return tokg_agent_wrong(why,
-			"table %s: .npy header of %" PRIu64 " bytes, at most %d are read", f->path,
+		return tokg_agent_wrong(err,
+			"table %s: .npy header of %" PRIu64 " bytes, must have at most %d", f->path,
 			length, HEADER_MAX);
-	if (!tokg_file_read(f, data, header, length, why))
+	if (!tokg_file_read(f, data, header, length, err))
 		return false;
 	if (strlen(header) != length || !parse(header, &npy))
-		return tokg_agent_wrong(why,
-			"table %s: the .npy header is not one that numpy writes: numpy.save it",
-			f->path);
+		return tokg_agent_wrong(err,
+			"table %s: invalid .npy header: write the file with numpy.save", f->path);
 	if (strcmp(npy.descr, "<f4") == 0)
 		t->dtype = TOKG_F32;
 	else if (strcmp(npy.descr, "<f2") == 0)
 		t->dtype = TOKG_F16;
 	else
-		return tokg_agent_wrong(why,
-			"table %s: elements are '%s', must be '<f4' or '<f2': convert by astype",
+		return tokg_agent_wrong(err,
+			"table %s: elements are '%s', must be '<f4' or '<f2': convert with astype",
 			f->path, npy.descr);
 	if (npy.n_axes != 2 || npy.fortran)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: %u axes%s, must be 2 in C order: one row per id", f->path,
 			npy.n_axes, npy.fortran ? " in Fortran order" : "");
 	t->rows = npy.shape[0];
 	t->dim = npy.shape[1];
 	t->offset = data + length;
 	if (t->rows == 0 || t->rows > TOKG_ROWS_MAX || t->dim == 0 || t->dim > TOKG_DIM_MAX)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: %" PRIu64 " rows of %" PRIu64 ", must be 1 to %u of 1 to %u",
 			f->path, t->rows, t->dim, TOKG_ROWS_MAX, TOKG_DIM_MAX);
 	if (f->bytes - t->offset != t->rows * t->dim * tokg_element_bytes(t->dtype))
-		return tokg_agent_wrong(why,
-			"table %s: %" PRIu64 " bytes of elements, %" PRIu64 " rows of %" PRIu64
-			" take %" PRIu64,
+		return tokg_agent_wrong(err,
+			"table %s: %" PRIu64 " bytes of elements, but %" PRIu64 " rows of %" PRIu64
+			" need %" PRIu64,
 			f->path, f->bytes - t->offset, t->rows, t->dim,
 			t->rows * t->dim * tokg_element_bytes(t->dtype));
 	return true;

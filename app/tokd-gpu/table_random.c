@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables without a file: a counter-based generator, so that numpy can make any row of them alone
- * (python/dpdk_tokd/embeddings/table.py). splitmix64 is the output function of Steele, Lea and
- * Flood, "Fast splittable pseudorandom number generators" (2014).
+ * Computed tables: a counter-based generator, so that numpy can compute any row
+ * (python/dpdk_tokd/embeddings/table.py). splitmix64: Steele, Lea and Flood, "Fast splittable
+ * pseudorandom number generators" (2014).
  */
 #include "tables_inside.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * safetensors (https://github.com/huggingface/safetensors, "Format"): u64 length, a JSON object of
- * tensors, then their bytes. As the format demands, and as its own loader checks: offsets cover the
- * bytes exactly, without overlap or hole.
+ * tensors, then their bytes. As the format requires, offsets must cover the bytes exactly, without
+ * overlap or gap.
  */
 #include <endian.h>
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 
 #include "tables_inside.h"
 
-#define HEADER_MAX (32u << 20) /* the largest models have some hundred thousand bytes */
+#define HEADER_MAX (32u << 20) /* large models have some 100 KB */
 #define AXES_MAX 8
 
 struct dtype {
 	const char *name;
 	uint32_t bytes;
-	uint32_t ours; /* enum tokg_dtype; 0: not one of a table */
+	uint32_t ours; /* enum tokg_dtype; 0: not supported for tables */
 };
 static const struct dtype dtypes[] = {
 	{"F32", 4, TOKG_F32},
@@ -39,7 +39,7 @@ static const struct dtype dtypes[] = {
 	{"F8_E4M3", 1, 0},
 };
 
-/* The names that models give their tables; each may stand behind one of the prefixes. */
+/* Names of the tables in models; each may have one of the prefixes. */
 static const struct {
 	enum tokg_part part;
 	const char *name;
@@ -51,7 +51,7 @@ static const struct {
 	{TOKG_POSITION, "embeddings.position_embeddings.weight", 2},
 	{TOKG_TYPE, "embeddings.token_type_embeddings.weight", 2},
 	{TOKG_GAMMA, "embeddings.LayerNorm.weight", 1}, {TOKG_BETA, "embeddings.LayerNorm.bias", 1},
-	{TOKG_GAMMA, "embeddings.LayerNorm.gamma", 1}, /* as the first BERT files have it */
+	{TOKG_GAMMA, "embeddings.LayerNorm.gamma", 1}, /* in the first BERT files */
 	{TOKG_BETA, "embeddings.LayerNorm.beta", 1},
 	{TOKG_WORD, "embed_tokens.weight", 2}, /* Llama, Mistral, Qwen */
 };
@@ -116,29 +116,31 @@ elements_of(const json_t *shape, uint64_t *elements)
 
 static bool
 take_known(struct tokg_table_file *f, const char *name, int k, const json_t *shape,
-	const struct dtype *d, uint64_t offset, struct tokg_error *why)
+	const struct dtype *d, uint64_t offset, struct tokg_error *err)
 {
 	struct tokg_tensor *t = &f->part[known[k].part];
 	const size_t n_axes = json_array_size(shape);
 
 	if (d->ours == 0)
-		return tokg_agent_wrong(why,
-			"table %s: tensor \"%.64s\" is %s, must be F32, F16 or BF16: convert the model",
+		return tokg_agent_wrong(err,
+			"table %s: tensor \"%.64s\" is %s, must be F32, F16 or BF16: convert the "
+			"model",
 			f->path, name, d->name);
 	if (n_axes != known[k].n_axes)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has %zu axes, must have %u", f->path, name,
 			n_axes, known[k].n_axes);
 	if (t->rows != 0)
-		return tokg_agent_wrong(why,
-			"table %s: tensor \"%.64s\" is there under two names: keep one model per file",
+		return tokg_agent_wrong(err,
+			"table %s: tensor \"%.64s\" is a second table of its kind: keep one model "
+			"per file",
 			f->path, name);
 	t->dtype = d->ours;
 	t->offset = offset;
 	t->rows = n_axes == 2 ? (uint64_t)json_integer_value(json_array_get(shape, 0)) : 1;
 	t->dim = (uint64_t)json_integer_value(json_array_get(shape, n_axes - 1));
 	if (t->rows == 0 || t->rows > TOKG_ROWS_MAX || t->dim == 0 || t->dim > TOKG_DIM_MAX)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has %" PRIu64 " rows of %" PRIu64
 			", must be 1 to %u of 1 to %u",
 			f->path, name, t->rows, t->dim, TOKG_ROWS_MAX, TOKG_DIM_MAX);
@@ -147,7 +149,7 @@ take_known(struct tokg_table_file *f, const char *name, int k, const json_t *sha
 
 static bool
 take_tensor(struct tokg_table_file *f, const char *name, const json_t *v, uint64_t data,
-	struct span *span, struct tokg_error *why)
+	struct span *span, struct tokg_error *err)
 {
 	const json_t *shape = json_object_get(v, "shape");
 	const json_t *offsets = json_object_get(v, "data_offsets");
@@ -157,31 +159,31 @@ take_tensor(struct tokg_table_file *f, const char *name, const json_t *v, uint64
 	uint64_t bytes;
 
 	if (d == NULL)
-		return tokg_agent_wrong(why,
-			"table %s: tensor \"%.64s\" has dtype \"%.16s\": not known", f->path, name,
+		return tokg_agent_wrong(err,
+			"table %s: tensor \"%.64s\" has the unknown dtype \"%.16s\"", f->path, name,
 			dtype != NULL ? dtype : "");
 	if (!elements_of(shape, &bytes) || __builtin_mul_overflow(bytes, d->bytes, &bytes))
-		return tokg_agent_wrong(why,
-			"table %s: the shape of tensor \"%.64s\" is not up to %d sizes below 2^64",
+		return tokg_agent_wrong(err,
+			"table %s: tensor \"%.64s\": the shape must be at most %d sizes below 2^64",
 			f->path, name, AXES_MAX);
 	span->name = name;
 	if (json_array_size(offsets) != 2 ||
 		!non_negative(json_array_get(offsets, 0), &span->begin) ||
 		!non_negative(json_array_get(offsets, 1), &span->end))
-		return tokg_agent_wrong(why,
-			"table %s: data_offsets of tensor \"%.64s\" are not two numbers", f->path,
+		return tokg_agent_wrong(err,
+			"table %s: tensor \"%.64s\": data_offsets must be two numbers", f->path,
 			name);
 	if (span->begin > span->end || span->end > f->bytes - data)
-		return tokg_agent_wrong(why,
-			"table %s: tensor \"%.64s\" is said to be at [%" PRIu64 ", %" PRIu64
-			"), the file has %" PRIu64 " bytes of them",
+		return tokg_agent_wrong(err,
+			"table %s: tensor \"%.64s\": data_offsets [%" PRIu64 ", %" PRIu64
+			") exceed the %" PRIu64 " bytes of tensors",
 			f->path, name, span->begin, span->end, f->bytes - data);
 	if (span->end - span->begin != bytes)
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: tensor \"%.64s\" has %" PRIu64
-			" bytes, its shape takes %" PRIu64,
+			" bytes, its shape needs %" PRIu64,
 			f->path, name, span->end - span->begin, bytes);
-	return k < 0 || take_known(f, name, k, shape, d, data + span->begin, why);
+	return k < 0 || take_known(f, name, k, shape, d, data + span->begin, err);
 }
 
 static int
@@ -196,30 +198,30 @@ by_begin(const void *a, const void *b)
 
 static bool
 covers(const struct tokg_table_file *f, struct span *span, size_t n, uint64_t bytes,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	uint64_t at = 0;
 
 	qsort(span, n, sizeof(*span), by_begin);
 	for (size_t i = 0; i < n; i++) {
 		if (span[i].begin < at)
-			return tokg_agent_wrong(why,
+			return tokg_agent_wrong(err,
 				"table %s: tensors \"%.64s\" and \"%.64s\" overlap", f->path,
 				span[i - 1].name, span[i].name);
 		if (span[i].begin > at)
-			return tokg_agent_wrong(why,
-				"table %s: a hole of %" PRIu64 " bytes before tensor \"%.64s\"",
+			return tokg_agent_wrong(err,
+				"table %s: a gap of %" PRIu64 " bytes before tensor \"%.64s\"",
 				f->path, span[i].begin - at, span[i].name);
 		at = span[i].end;
 	}
 	if (at != bytes)
-		return tokg_agent_wrong(why, "table %s: %" PRIu64 " bytes behind the last tensor",
+		return tokg_agent_wrong(err, "table %s: %" PRIu64 " bytes after the last tensor",
 			f->path, bytes - at);
 	return true;
 }
 
 static bool
-take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg_error *why)
+take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg_error *err)
 {
 	struct span *span = calloc(json_object_size(root) + 1, sizeof(*span));
 	const char *name;
@@ -228,21 +230,21 @@ take_tensors(struct tokg_table_file *f, json_t *root, uint64_t data, struct tokg
 	bool good = true;
 
 	if (span == NULL)
-		return tokg_agent_wrong(why, "table %s: no memory for its header", f->path);
+		return tokg_agent_wrong(err, "table %s: cannot allocate its header", f->path);
 	json_object_foreach (root, name, v) {
 		if (strcmp(name, "__metadata__") == 0)
 			continue;
-		good = take_tensor(f, name, v, data, &span[n++], why);
+		good = take_tensor(f, name, v, data, &span[n++], err);
 		if (!good)
 			break;
 	}
-	good = good && covers(f, span, n, f->bytes - data, why);
+	good = good && covers(f, span, n, f->bytes - data, err);
 	free(span);
 	return good;
 }
 
 bool
-tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why)
+tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err)
 {
 	json_error_t error;
 	uint64_t length;
@@ -250,18 +252,18 @@ tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why)
 	char *text;
 	bool good;
 
-	if (!tokg_file_read(f, 0, &length, sizeof(length), why))
+	if (!tokg_file_read(f, 0, &length, sizeof(length), err))
 		return false;
 	length = le64toh(length);
 	if (length < 2 || length > HEADER_MAX || length > f->bytes - sizeof(length))
-		return tokg_agent_wrong(why,
+		return tokg_agent_wrong(err,
 			"table %s: neither .npy nor safetensors: a header of %" PRIu64
 			" bytes (at most %u, in a file of %" PRIu64 ")",
 			f->path, length, HEADER_MAX, f->bytes);
 	text = malloc(length);
 	if (text == NULL)
-		return tokg_agent_wrong(why, "table %s: no memory for its header", f->path);
-	if (!tokg_file_read(f, sizeof(length), text, length, why)) {
+		return tokg_agent_wrong(err, "table %s: cannot allocate its header", f->path);
+	if (!tokg_file_read(f, sizeof(length), text, length, err)) {
 		free(text);
 		return false;
 	}
@@ -269,11 +271,11 @@ tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why)
 	free(text);
 	if (!json_is_object(root)) {
 		json_decref(root);
-		return tokg_agent_wrong(why,
-			"table %s: the safetensors header is no JSON object: %.80s", f->path,
+		return tokg_agent_wrong(err,
+			"table %s: the safetensors header is not a JSON object: %.80s", f->path,
 			root == NULL ? error.text : "another value");
 	}
-	good = take_tensors(f, root, sizeof(length) + length, why);
+	good = take_tensors(f, root, sizeof(length) + length, err);
 	json_decref(root);
 	return good;
 }

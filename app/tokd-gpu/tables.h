@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables of tokd-gpu: read from a safetensors or .npy file, or made from a seed, as the device
- * wants them. Set-up only.
+ * The tables of tokd-gpu: read from a safetensors or .npy file, or computed from a seed. Set-up
+ * only.
  */
 #ifndef TOKG_AGENT_TABLES_H
 #define TOKG_AGENT_TABLES_H
@@ -10,7 +10,7 @@
 
 #include "kernel/device.h"
 
-/* In what order a random table set numbers them, too: doc/reference/file-formats.md. */
+/* Also their numbers in random tables: doc/reference/file-formats.md. */
 enum tokg_part { TOKG_WORD, TOKG_POSITION, TOKG_TYPE, TOKG_GAMMA, TOKG_BETA, TOKG_PARTS };
 
 struct tokg_table_set {
@@ -19,19 +19,19 @@ struct tokg_table_set {
 };
 
 #define TOKG_RANDOM_ELEMENTS_MAX (1ull << 30) /* of one random table */
-#define TOKG_RANDOM_POSITIONS 1024	      /* unless asked otherwise: GPT-2's */
+#define TOKG_RANDOM_POSITIONS 1024	      /* default: GPT-2's */
 
 /*
- * `spec`: a path, or "random:ROWSxDIM[:SEED[:POSITIONS]]". kind, dtype: 0 for the most that the
- * file has, and for the type of its elements (random: word, f32). Nothing of the file is mapped:
- * one that shrinks meanwhile is an error, not a SIGBUS. False and `why`; tokg_tables_free in any
+ * `spec`: a path, or "random:ROWSxDIM[:SEED[:POSITIONS]]". kind, dtype: 0 for all parts that the
+ * file has, and for its element type (random: word, f32). The file is read, not mapped: if it
+ * shrinks meanwhile, that is an error, not a SIGBUS. False and `err`; call tokg_tables_free in any
  * case.
  */
 bool tokg_tables_load(struct tokg_table_set *set, const char *spec, uint32_t kind, uint32_t dtype,
-	struct tokg_error *why);
+	struct tokg_error *err);
 void tokg_tables_free(struct tokg_table_set *set);
 
-/* "f32", "word+position", ...; NULL: no such. The numbers are 0 for names that are none. */
+/* "f32", "word+position", ...; NULL or 0: unknown. */
 const char *tokg_kind_name(uint32_t kind);
 const char *tokg_dtype_name(uint32_t dtype);
 uint32_t tokg_kind_of(const char *name);

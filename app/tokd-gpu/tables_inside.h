@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Between tables.c and what reads one format. */
+/* Shared by tables.c and the file formats. */
 #ifndef TOKG_AGENT_TABLES_INSIDE_H
 #define TOKG_AGENT_TABLES_INSIDE_H
 
 #include "tables.h"
 
-/* Where a part lies in the file: proved to be within it. rows is 0: the file has no such part. */
+/* A part's position in the file, validated. rows 0: the file does not have it. */
 struct tokg_tensor {
 	uint64_t rows, dim; /* a vector has one row */
-	uint64_t offset;    /* bytes from the file's beginning */
+	uint64_t offset;    /* in the file, bytes */
 	uint32_t dtype;
 };
 
@@ -28,19 +28,19 @@ tokg_element_bytes(uint32_t dtype)
 	return dtype == TOKG_F32 ? 4 : 2;
 }
 
-/* `why` in words; returns false. */
-bool tokg_agent_wrong(struct tokg_error *why, const char *format, ...)
+/* Sets err->text; returns false. */
+bool tokg_agent_wrong(struct tokg_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Exactly so many bytes, or false and `why`. */
+/* Reads exactly `bytes` bytes, or false and `err`. */
 bool tokg_file_read(const struct tokg_table_file *f, uint64_t offset, void *to, size_t bytes,
-	struct tokg_error *why);
+	struct tokg_error *err);
 
-/* Fill f->part. False and `why`, with the tensor's name where one is at fault. */
-bool tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *why);
-bool tokg_npy_find(struct tokg_table_file *f, struct tokg_error *why);
+/* Fill f->part. False and `err`, with the tensor's name. */
+bool tokg_safetensors_find(struct tokg_table_file *f, struct tokg_error *err);
+bool tokg_npy_find(struct tokg_table_file *f, struct tokg_error *err);
 
-/* n elements of `from` as elements of `to`, rounded to nearest, ties to even. */
+/* Converts n elements; rounds to nearest, ties to even. */
 void tokg_convert(void *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, size_t n);
 
 /* Elements [first, first + n) of random table `part` of `seed`: f32 in [-1, 1). */

@@ -8,7 +8,7 @@
 #include "../tokd-load/server.h"
 
 static bool
-check_share(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_share(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	double percent;
 	char *end;
@@ -16,7 +16,7 @@ check_share(const struct opt_def *d, const char *text, void *field, struct opt_e
 	errno = 0;
 	percent = strtod(text, &end);
 	if (errno != 0 || end == text || strcmp(end, "%") != 0 || !(percent >= 0 && percent <= 100))
-		return opt_wrong(why, "give a share from 0%% to 100%%, as in 2%%");
+		return opt_wrong(err, "give a share from 0%% to 100%%, as in 2%%");
 	*(uint32_t *)field = (uint32_t)(percent / 100 * FAULTS_CERTAIN + 0.5);
 	return true;
 }
@@ -26,50 +26,52 @@ static const struct opt_def defs[] = {
 	{"connect", "IP:PORT", OPT_OTHER, FIELD(server), 0, 0, NULL, "the appliance",
 		.flags = OPT_REQUIRED, .check = server_check},
 	{"source", "IP:PORT", OPT_OTHER, FIELD(source), 0, 0, NULL,
-		"address of this end, for which ARP is answered, and port of the first client",
+		"address of this end (it answers ARP), and port of the first client",
 		.flags = OPT_REQUIRED, .check = server_check},
 	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
-		"texts and the ids they must give, in tools/bench/texts/slices.py's format",
+		"texts with their expected ids, in the format of tools/bench/texts/slices.py",
 		.flags = OPT_REQUIRED},
 	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
-		"results as CSV: index,ns,ok,retransmits,text_to_last_id_ns,wire_to_ring_ns,failure,"
-		"intended_ns,sent_ns; ns is from the intended start; text_to_last_id_ns and, for each "
+		"results as CSV: "
+		"index,ns,ok,retransmits,text_to_last_id_ns,wire_to_ring_ns,failure,intended_ns,sent_ns; "
+		"ns counts from the intended start; text_to_last_id_ns and, per "
 		"record, wire_to_ring_ns need --ring"},
 	{"report", "FILE", OPT_TEXT, FIELD(report), 0, 0, NULL,
-		"counts as JSON, else on standard output"},
+		"counts as JSON; default: standard output"},
 	{"ring", "SOCKET", OPT_TEXT, FIELD(ring), 0, 0, NULL,
-		"also attach as a reader of the token ring, and compare its ids"},
+		"also attach as a reader of the token ring, and compare the ids"},
 	{"requests", "N", OPT_COUNT, FIELD(requests), 0, UINT32_MAX, NULL,
-		"texts to send, in the order of the slices, again and again; else each slice once"},
+		"texts to send, cycling through the slices; default: each slice once"},
 	{"warmup", "N", OPT_COUNT, FIELD(warmup), 0, UINT32_MAX, "0",
-		"the first N are sent and checked, but not in --out"},
+		"send and check the first N, without results in --out"},
 	{"clients", "N", OPT_COUNT, FIELD(clients), 1, 1024, "1",
-		"clients, each with a port of its own"},
+		"clients, each with its own port"},
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, 64, "1",
-		"requests of each client in flight at the same time"},
+		"requests in flight per client"},
 	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 3600000, "5000",
-		"a request without progress for this long has failed"},
+		"a request fails after this time without progress"},
 	{"rate", "R", OPT_COUNT, FIELD(rate), 1, ARRIVALS_RATE_MAX, NULL,
-		"start this many requests a second, from whichever client has room; without room one is "
-		"\"not sent\"",
+		"start this many requests per second, from any client below --in-flight; if there "
+		"is none, the request is \"not sent\"",
 		.section = "Open loop"},
 	{"arrivals", "poisson|fixed", OPT_CHOICE, FIELD(arrivals), 0, 0, "poisson",
-		"poisson: as of many independent clients; fixed: evenly"},
+		"poisson: as from many independent clients; fixed: evenly spaced"},
 	{"seed", "N", OPT_COUNT, FIELD(seed), 0, UINT64_MAX, "1",
 		"seed of the arrivals and of the faults below"},
 	{"loss", "SHARE", OPT_OTHER, FIELD(faults.lose), 0, 0, "0%",
 		"drop this share of packets in each direction, as in 2%", .section = "Faults",
 		.check = check_share},
 	{"reorder", "SHARE", OPT_OTHER, FIELD(faults.reorder), 0, 0, "0%",
-		"hold this share back behind 1 to 8 later packets, or for 2 ms",
+		"delay this share until after 1 to 8 later packets, or for 2 ms",
 		.check = check_share},
 	{"duplicate", "SHARE", OPT_OTHER, FIELD(faults.duplicate), 0, 0, "0%",
-		"send this share twice", .check = check_share},
+		"send this share of packets twice", .check = check_share},
 };
 
 static const struct opt_section sections[] = {
 	{"exit code",
-		"  0  all ids were right\n  1  some were not, or the run failed\n  2  a bad option",
+		"  0  all ids are correct\n  1  some are wrong, or the run failed\n  2  invalid "
+		"option",
 		true},
 	{0},
 };
@@ -77,19 +79,19 @@ static const struct opt_section sections[] = {
 static const struct opt_program program = {
 	.name = "tokd-load-dpdk",
 	.version = TOKD_VERSION,
-	.summary = "tokd-load by a DPDK port, with many clients and with faults",
+	.summary = "tokd-load on a DPDK port, with many clients and faults",
 	.usage = "[EAL options] -- --connect IP:PORT --source IP:PORT --slices FILE [options]",
-	.about =
-		"As tokd-load, but by a DPDK port instead of a socket, with many requests in flight, and\n"
-		"faults. DPDK port 0 is the network, for example\n"
-		"  --vdev net_memif0,role=client,socket=PATH,socket-abstract=no",
+	.about = "As tokd-load, but on DPDK port 0 instead of a socket, with many clients and "
+		 "faults. For\n"
+		 "example\n"
+		 "  --vdev net_memif0,role=client,socket=PATH,socket-abstract=no",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.before_dashes = "-a -l -m --file-prefix --in-memory --no-huge --no-pci --vdev",
 	.sections = sections,
 };
 
-/* Index of what stands behind `--`. Without it all is ours: --help, or a mistake. */
+/* Index of the first argument after `--`. Without `--` all are ours: --help, or an error. */
 static int
 begin_of_ours(int argc, char **argv)
 {
@@ -112,10 +114,10 @@ options_parse(struct options *o, int argc, char **argv, int *eal_argc)
 	if (code >= 0)
 		return code;
 	if (o->rate == 0 && o->arrivals != ARRIVALS_POISSON)
-		return opt_usage(&program, "--arrivals are of an open loop: give --rate as well");
+		return opt_usage(&program, "--arrivals needs an open loop: give --rate, too");
 	if (ntohs(o->source.sin_port) + o->clients - 1 > UINT16_MAX)
 		return opt_usage(&program,
-			"--clients %u: their ports from %u on would pass 65535; give --source a lower "
+			"--clients %u: their ports from %u on exceed 65535; give --source a lower "
 			"port",
 			(unsigned int)o->clients, ntohs(o->source.sin_port));
 	return -1;

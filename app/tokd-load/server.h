@@ -6,6 +6,6 @@
 #include <opt.h>
 
 /* `check` of struct opt_def; the field is a struct sockaddr_in. */
-bool server_check(const struct opt_def *, const char *text, void *field, struct opt_error *why);
+bool server_check(const struct opt_def *, const char *text, void *field, struct opt_error *err);
 
 #endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-tail: prints the records of a dpdk-tokd's token rings as they come: an example of reader.h.
- */
+/* tokd-tail: prints the records of a dpdk-tokd's token rings; an example of reader.h. */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -13,7 +12,7 @@
 #include <tokd/reader.h>
 
 #define ATTACH_MS 5000
-#define LOOK_MS 100 /* between looks at signals while nothing comes */
+#define POLL_MS 100 /* between checks of signals while no record comes */
 
 enum exit_code { DONE, FAILED, USAGE, ENDED, DROPPED, SILENT };
 
@@ -31,31 +30,32 @@ static const struct opt_def defs[] = {
 	{"socket", "PATH", OPT_TEXT, FIELD(socket), 0, 0, "/run/dpdk-tokd.sock",
 		"control socket of dpdk-tokd"},
 	{"tap", NULL, OPT_FLAG, FIELD(tap), 0, 0, NULL,
-		"read without back-pressure: records may be missed, and this is reported; otherwise "
-		"dpdk-tokd waits for this reader, and drops it if it stalls"},
+		"read without back-pressure: records may be missed, which is reported; otherwise "
+		"dpdk-tokd waits for this reader, and drops it if it keeps the ring full"},
 	{"once", NULL, OPT_FLAG, FIELD(once), 0, 0, NULL,
 		"exit after the first record that ends a text"},
 	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 86400000, NULL,
-		"exit when no record came for this long"},
+		"exit after this time without a record"},
 	{"stats", NULL, OPT_FLAG, FIELD(stats), 0, 0, NULL,
-		"at the end print counts of each worker's ring on standard error"},
+		"at the end print counts of each ring to standard error"},
 };
 
 static const struct opt_section sections[] = {
 	{"output",
 		"  worker=0 stream=77 serial=5 first=0 count=3 end=last ids=15496,11,995\n"
-		"stream is the client's number; serial tells the streams of a worker apart; first is\n"
-		"the index of the first id in its text; end is -, last or abort:REASON (a number of\n"
+		"stream is the client's number; serial identifies a stream of a worker; first is "
+		"the\n"
+		"index of the first id in its text; end is -, last or abort:REASON (a number of\n"
 		"tokd/wire.h). A tap also prints\n"
-		"  worker=0 lost=4096        bytes of ring that it missed before the next record\n"
-		"  worker=0 overwritten=640  ids of a record that was overwritten while it read it",
+		"  worker=0 lost=4096        bytes of the ring missed before the next record\n"
+		"  worker=0 overwritten=640  ids of a record overwritten while it was read",
 		true},
 	{"exit code",
 		"  0  done, also by SIGINT or SIGTERM\n"
 		"  1  failed\n"
-		"  2  wrong use\n"
+		"  2  wrong usage\n"
 		"  3  dpdk-tokd has ended\n"
-		"  4  dropped by dpdk-tokd for stalling\n"
+		"  4  dropped by dpdk-tokd: it kept a ring full\n"
 		"  5  no record within --timeout",
 		true},
 	{"see also", "dpdk-tokd(1), tokd-client(1)", false},
@@ -67,8 +67,8 @@ static const struct opt_program program = {
 	.version = TOKD_VERSION,
 	.summary = "print token ids as dpdk-tokd publishes them",
 	.usage = "[options]",
-	.about =
-		"Attaches to the token rings of a dpdk-tokd on this host and prints a line for each record.",
+	.about = "Attaches to the token rings of a dpdk-tokd on this host and prints a line for "
+		 "each record.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.sections = sections,
@@ -82,7 +82,7 @@ stop(int signal_number)
 	stopped = signal_number;
 }
 
-/* Use the record, release it, and only then believe what was made of it. */
+/* Formats the record, and prints it only if it was not overwritten meanwhile. */
 static void
 show(struct tail *t, struct tokr *r, const struct tokr_record *rec)
 {
@@ -99,7 +99,7 @@ show(struct tail *t, struct tokr *r, const struct tokr_record *rec)
 	for (uint32_t i = 0; i < rec->count; i++)
 		fprintf(t->to_line, i == 0 ? "%" PRIu32 : ",%" PRIu32, rec->ids[i]);
 	fputc('\n', t->to_line);
-	fflush(t->to_line); /* line and line_bytes are right */
+	fflush(t->to_line); /* sets line and line_bytes */
 
 	if (rec->lost_bytes != 0)
 		printf("worker=%" PRIu32 " lost=%" PRIu64 "\n", rec->worker, rec->lost_bytes);
@@ -119,7 +119,7 @@ follow(struct tail *t, struct tokr *r)
 		int rc = tokr_next(r, &rec, 0);
 
 		if (rc == 0) {
-			int wait = LOOK_MS;
+			int wait = POLL_MS;
 
 			if (fflush(stdout) != 0 || ferror(stdout)) {
 				fprintf(stderr, "tokd-tail: standard output: %s\n",

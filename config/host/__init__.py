@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-host: a machine made ready for dpdk-tokd. Python's own library alone: it runs before anything is installed."""
+"""tokd-host: prepares a machine for dpdk-tokd. Standard library only: it runs before anything is installed."""

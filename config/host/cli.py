@@ -23,7 +23,7 @@ from host.report import Failed, Finding, Level, Partly, Refusal, is_good, tell
 from host.revert import let_go, revert
 from host.root import Root
 
-# In the order in which they are applied. Those that a boot undoes come behind those that it brings.
+# In the order of apply: what takes effect at boot first, then what a boot undoes.
 STAGES = (bluefield, boot, hugepages, governor, irq, nic, limits)
 AT_BOOT = (hugepages, governor, irq, nic)
 PROVING = (
@@ -31,7 +31,7 @@ PROVING = (
     hugepages,
     irq,
     nic,
-)  # those that may have to refuse: all are asked before any writes
+)  # stages that may refuse: all are checked before any writes
 
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
@@ -60,53 +60,47 @@ def parser() -> argparse.ArgumentParser:
         "--hugepages", metavar="NxSIZE[@NODE],...", default="", help="as 8x1G or 4x1G@0,4x1G@1"
     )
     p.add_argument("--nic", metavar="PCI,...", default="", help="ports for DPDK, as 0000:3b:00.0")
-    p.add_argument(
-        "--unsafe-noiommu", action="store_true", help="bind --nic without an IOMMU all the same"
-    )
+    p.add_argument("--unsafe-noiommu", action="store_true", help="bind --nic even without an IOMMU")
     p.add_argument(
         "--at-boot",
         action="store_true",
-        help="apply: only what a boot undoes, as last asked for (tokd-host.service)",
+        help="apply: only what a boot undoes, as in the last apply (tokd-host.service)",
     )
     p.add_argument(
-        "--dry-run", action="store_true", help="print what would be written, and write nothing"
+        "--dry-run", action="store_true", help="print what would be written, without writing"
     )
-    p.add_argument(
-        "--root", metavar="DIR", default="/", help="another machine's files, not this one's"
-    )
+    p.add_argument("--root", metavar="DIR", default="/", help="folder with another machine's files")
     p.add_argument(
         "--cpus",
         metavar="N",
         type=int,
         default=0,
-        help="how many CPUs the machine has, where --root has no /sys: an image",
+        help="number of CPUs, if --root is an image without /sys",
     )
     p.add_argument(
         "--memory",
         metavar="SIZE",
         default="",
-        help="how much memory it has, as 64G, where --root has no /proc",
+        help="amount of memory, as 64G, if --root has no /proc",
     )
     p.add_argument("--json", action="store_true", help="findings as JSON")
     return p
 
 
 def _plan(root: Root, args: argparse.Namespace) -> Plan:
-    """What the command line asks for, else what the last apply was asked for."""
+    """The plan of the command line, else of the last apply."""
     if args.unsafe_noiommu and not args.nic:
-        raise Refusal("--unsafe-noiommu says how --nic is bound: give both")
+        raise Refusal("--unsafe-noiommu needs --nic: give both")
     if args.cores or args.hugepages or args.nic:
         return make(args.cores, args.hugepages, args.nic, args.unsafe_noiommu)
     plan = kept(root)
     if plan is None:
-        raise Refusal(
-            f"nothing is asked: give --cores, --hugepages or --nic; {CONF} is not there either"
-        )
+        raise Refusal(f"nothing to do: give --cores, --hugepages or --nic; there is no {CONF}")
     return plan
 
 
 def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
-    """What a stage that fails had written is undone. Raises Refusal, Failed."""
+    """Undo what a failing stage has written. Raises Refusal, Failed."""
     mark = root.mark()
     try:
         if at_boot and stage in PROVING:
@@ -122,8 +116,8 @@ def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
 
 
 def _apply(root: Root, plan: Plan) -> int:
-    """All stages are asked first whether they can be; those before one that fails stand. Then what an earlier plan had
-    and this one has not is put back as it was."""
+    """Check all stages, then apply them; stages before a failing one stay applied. Then restore what only an earlier
+    plan had."""
     found = prove(root, plan)
     for stage in PROVING:
         found += stage.prove(root, plan)
@@ -143,7 +137,7 @@ def _apply(root: Root, plan: Plan) -> int:
 
 
 def _apply_at_boot(root: Root, plan: Plan) -> int:
-    """What a boot undoes. What cannot be does not keep the rest from being done: nobody is there to try again."""
+    """Apply what a boot undoes. A failing stage does not stop the others: nobody is there to retry."""
     wrong: list[Exception] = []
     try:
         tell(prove(root, plan), False)
@@ -186,12 +180,12 @@ def run(args: argparse.Namespace) -> int:
         and not args.dry_run
     ):
         raise Refusal(
-            f"{args.do} writes to /etc, /proc and /sys: run it as root, or with --dry-run"
+            f"{args.do} writes to /etc, /proc and /sys: run it as root, or give --dry-run"
         )
     if root.journal.is_hidden and args.do in ("apply", "revert"):
         if args.do == "revert" or not args.dry_run:
-            raise Refusal(f"{JOURNAL}: is root's alone, and {args.do} needs it: run it as root")
-        print(f"note  {JOURNAL} is root's alone: shown as if nothing had been applied before")
+            raise Refusal(f"{JOURNAL}: only root can read it, and {args.do} needs it: run as root")
+        print(f"note  only root can read {JOURNAL}: shown as if nothing had been applied")
     if args.do == "revert":
         with alone(root):
             undone = revert(root)

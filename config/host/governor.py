@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage governor: isolated cores run at full clock."""
+"""Stage governor: isolated cores run at full frequency."""
 
 from __future__ import annotations
 

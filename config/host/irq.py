@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage irq: interrupts are handled on the cores that are not isolated."""
+"""Stage irq: moves interrupts to the cores that are not isolated."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ BALANCE = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")  # Debian's, 
 BANNED = "IRQBALANCE_BANNED_CPULIST"
 BANNED_MASK = "IRQBALANCE_BANNED_CPUS"
 DEFAULT = "/proc/irq/default_smp_affinity"
-KEPT = "/run/tokd-host-irq"  # numbers of those that the kernel let nobody move in this boot
+KEPT = "/run/tokd-host-irq"  # interrupts that the kernel does not let anybody move in this boot
 
 
 def _lists(root: Root) -> list[tuple[str, frozenset[int]]]:
@@ -105,7 +105,7 @@ def _banned(text: str) -> frozenset[int]:
             return cpus.parse(said[BANNED])
         return cpus.parse_mask(said[BANNED_MASK]) if said.get(BANNED_MASK) else frozenset()
     except cpus.BadList as error:
-        raise Refusal(f"irqbalance's banned CPUs: {error}; mend its settings") from error
+        raise Refusal(f"irqbalance's banned CPUs: {error}; fix its settings") from error
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:

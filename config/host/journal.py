@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What stood in each file before tokd-host first wrote there, on disk before the write, and what it wrote.
+"""The original content of each file, on disk before tokd-host first writes it, and what it wrote.
 
 It holds the bytes of files that may be root's alone, so it is root's alone itself. What a boot undoes is known by that
 boot: in the next one nothing of it is left to restore.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage limits: memory may be locked, for RDMA registrations and for programs that are not root's."""
+"""Stage limits: lets users lock memory, for RDMA and programs without root."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""One apply or revert at a time: two would keep each other's half as what was there before."""
+"""One apply or revert at a time: two would record each other's changes as the original state."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def _locked(folder: Path) -> int:
     except BlockingIOError as error:
         os.close(lock)
         raise Refusal(
-            f"{folder}: another tokd-host applies or reverts: try again when it has ended"
+            f"{folder}: another tokd-host is running: try again when it has ended"
         ) from error
     except OSError as error:
         os.close(lock)
-        raise Failed(f"{folder}: cannot be locked: {error.strerror}") from error
+        raise Failed(f"{folder}: cannot lock it: {error.strerror}") from error
     return lock

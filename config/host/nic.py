@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage nic: each port at the driver that DPDK needs.
+"""Stage nic: binds each port to the driver that DPDK needs.
 
 NVIDIA's cards stay on their kernel driver (mlx5_core): DPDK's mlx5 works beside it, through verbs. All others go to vfio-pci,
 behind an IOMMU. Without one a device may write anywhere: that takes an explicit word.
@@ -111,7 +111,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
-    """Raises Refusal where a port cannot be bound, or must not."""
+    """Raises Refusal if a port cannot or must not be bound."""
     for nic in plan.nics:
         if not root.exists(_device(nic)):
             raise Refusal(f"--nic {nic}: no such device; see lspci -D")

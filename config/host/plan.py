@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is asked of the machine: from the command line, else from what the last apply wrote down."""
+"""The plan: from the command line, else from the last apply."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Plan:
     unsafe_noiommu: bool = False
 
     def text(self) -> str:
-        lines = ["# What tokd-host was asked for, for verify and for the next boot."]
+        lines = ["# The plan of tokd-host, for verify and for the next boot."]
         lines += [f"cores = {cpus.show(self.cores)}"] if self.cores else []
         lines += [f"hugepages = {','.join(p.show() for p in self.pages)}"] if self.pages else []
         lines += [f"nics = {','.join(self.nics)}"] if self.nics else []
@@ -91,7 +91,7 @@ def make(cores: str, pages: str, nics: str, unsafe_noiommu: bool) -> Plan:
 
 
 def kept(root: Root) -> Plan | None:
-    """What the last apply was asked for; None if there was none. Raises Refusal."""
+    """The plan of the last apply; None if there was none. Raises Refusal."""
     values = {}
     text = root.read(CONF)
     if not text:
@@ -141,7 +141,7 @@ def siblings(root: Root, cpu: int) -> frozenset[int]:
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
-    """What speaks against the plan. Raises Refusal where it cannot be."""
+    """Findings about the plan. Raises Refusal if it is impossible."""
     have, found = present(root), []
     if not plan.cores:
         return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What is found wrong, and how it is told."""
+"""Findings and errors, and how they are printed."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from enum import Enum
 
 class Level(str, Enum):
     OK = "ok"
-    NOTE = "note"  # worth knowing; nothing to do
+    NOTE = "note"  # information; nothing to do
     WARN = "warn"  # costs latency
-    BAD = "bad"  # what was asked is not so, or cannot be
+    BAD = "bad"  # the plan is not applied, or cannot be
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at. `cost` is what it costs in microseconds, in words; `remedy` is
-    what exactly to do; `reboot`: it takes effect at the next boot."""
+    """One check. `cost`: its effect on latency, in words; `remedy`: what to do; `reboot`: it takes effect
+    at the next boot."""
 
     stage: str
     level: Level
@@ -34,7 +34,7 @@ class Refusal(Exception):
 
 
 class Failed(Exception):
-    """Was tried and went wrong. `errno` is the system's, 0 where it was a program that failed."""
+    """Failed at run time. `errno` is the system's, 0 if a program failed."""
 
     def __init__(self, said: str, errno: int = 0) -> None:
         super().__init__(said)
@@ -42,7 +42,7 @@ class Failed(Exception):
 
 
 class Partly(Failed):
-    """Some went wrong, each of them told; what did not is worth it by itself."""
+    """Some steps failed, each reported; the others are still useful."""
 
 
 def tell(findings: list[Finding], as_json: bool) -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Back to what stood there before, to the byte, the last written first.
+"""Restores the original content, byte for byte, in reverse order.
 
 What somebody else has changed since is not overwritten: there only what is ours is taken out, and that is said.
 """
@@ -130,7 +130,7 @@ def let_go(root: Root) -> list[str]:
 
 
 def revert(root: Root) -> list[str]:
-    """Undo all that the journal has."""
+    """Undo everything in the journal."""
     entries = root.journal.entries
     own = [
         e

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine, as files below a root: this one, or one prepared under --root DIR.
+"""The machine as files below a root: this machine, or a folder (--root DIR).
 
 Every write is printed, and what stood there before is kept in the journal first, so that revert
 restores it to the byte, also after half of an apply.

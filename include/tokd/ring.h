@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The token ring: layout shared by dpdk-tokd (the only writer) and its readers.
- * doc/reference/ring.md explains it; this file is the truth.
+ * doc/reference/ring.md explains it; this file defines it.
  *
- * One ring per worker, in a memfd (huge pages where there are any) that is sealed against
- * resizing and against writing by anybody who maps it later. A ring is one page of header
- * (struct tokd_ring_hdr) followed by `data_bytes` of records; `data_bytes` is a power of two.
+ * One ring per worker, in a memfd (on huge pages if possible), sealed against resizing and against
+ * later writable mappings. A ring is one page of header (struct tokd_ring_hdr) followed by
+ * `data_bytes` of records; `data_bytes` is a power of two.
  *
- * A position is a count of bytes since the ring was made: 64 bits, only ever rising. The record
- * at position p lies at data + (p & (data_bytes - 1)); a record never wraps: what is left at the
- * end of the data is filled by one TOKD_REC_PAD record.
+ * A position counts bytes since the ring was created: 64 bits, never decreasing. The record at
+ * position p is at data + (p & (data_bytes - 1)). A record never wraps: the rest at the end of the
+ * data is one TOKD_REC_PAD record.
  *
- * Ordering, stated once:
+ * Ordering:
  *   writer: record bytes, then `head` (release). A reader that loads `head` (acquire) sees
  *           every byte of every record below it.
- *   writer: `tail` (release), then a seq_cst fence, then the bytes that reuse the space. A reader
- *           that has used bytes at position p, then issues an acquire fence, then loads
- *           `tail` <= p knows that what it used had not been overwritten.
+ *   writer: `tail` (release), then a seq_cst fence, then the bytes that reuse the space. If a
+ *           reader uses bytes at position p, then issues an acquire fence, then loads
+ *           `tail` <= p, these bytes were not overwritten.
  *   reader: last use of a record's bytes, then its cursor (release). The writer loads the cursor
  *           (acquire) before it reuses the space.
  */
@@ -39,13 +39,13 @@ struct tokd_ring_hdr {
 	uint32_t worker;   /* index of the worker that writes here */
 	uint64_t data_off; /* offset of the data from the start of the memfd: TOKD_RING_HDR_BYTES */
 	uint64_t data_bytes; /* power of two */
-	uint64_t instance;   /* random, made anew at every start of dpdk-tokd */
+	uint64_t instance;   /* random number of the run of dpdk-tokd */
 	uint64_t tsc_hz;     /* ticks per second of the time stamps in records */
 	uint32_t vocab;	     /* checksum of the default vocabulary; each record has its own */
 	uint32_t lcore;	     /* lcore of the worker */
 	uint8_t pad0[8];
 	alignas(64) uint64_t head; /* position one past the last published record */
-	alignas(64) uint64_t tail; /* position of the oldest record whose bytes still stand */
+	alignas(64) uint64_t tail; /* position of the oldest record that is not overwritten */
 };
 static_assert(sizeof(struct tokd_ring_hdr) == 192, "token ring header is ABI");
 static_assert(offsetof(struct tokd_ring_hdr, head) == 64, "token ring header is ABI");
@@ -67,9 +67,9 @@ struct tokd_rec {
 	uint32_t bytes;	    /* of the whole record, header and padding included */
 	uint16_t kind;	    /* enum tokd_rec_kind */
 	uint16_t flags;	    /* enum tokd_rec_flags */
-	uint64_t stream_id; /* as the client chose it: unique only together with client and epoch */
-	uint64_t serial;    /* unique in this ring's life: tells streams with equal ids apart */
-	uint64_t t_rx;	    /* TSC when the worker took the packet from the queue */
+	uint64_t stream_id; /* the client's: unique with client and epoch */
+	uint64_t serial;    /* unique in this ring: distinguishes streams with equal ids */
+	uint64_t t_rx;	    /* TSC when the worker received the packet */
 	uint64_t t_publish; /* TSC when the record was published */
 	uint32_t first;	    /* index of the first id within the stream */
 	uint32_t count;	    /* number of ids */
@@ -94,19 +94,18 @@ static_assert(offsetof(struct tokd_rec, text_end) == 60, "token ring record is A
  * Attaching. A reader connects to the control socket (AF_UNIX, SOCK_SEQPACKET), sends one
  * struct tokd_attach_req and receives one struct tokd_attach_rep with descriptors (SCM_RIGHTS). A
  * registered reader gets n_rings + 1: first its cursor memfd, then one ring memfd per worker. A tap
- * gets the n_rings ring memfds alone. A refusal has n_rings 0, no descriptor and the reason in
- * words. Closing the socket detaches.
+ * gets the n_rings ring memfds only. A refusal has n_rings 0, no descriptor and the reason. Closing
+ * the socket detaches.
  *
- * The end, from the other side: when dpdk-tokd parts from a reader and goes on, it sends one more
- * tokd_attach_rep with n_rings 0 and the reason, and closes the socket. End of file without it says
- * that dpdk-tokd itself has ended.
+ * When dpdk-tokd drops a reader, it sends another tokd_attach_rep with n_rings 0 and the reason,
+ * and closes the socket. End of file without it means that dpdk-tokd has ended.
  *
- * A tap has no cursor and is not waited for. It must compare `tail` with the position of a record
- * after its last use of it, as said above, and begin anew at `tail` when it was overrun.
+ * A tap has no cursor; the writer does not wait for it. It must compare `tail` with the position of
+ * a record after its last use, as above, and continue at `tail` after an overrun.
  *
- * The cursor memfd is one page made by dpdk-tokd and sealed against resizing: cursor of ring w
- * at byte 64 * w: the position up to which the reader has finished. It starts at start[w].
- * The writer clamps what it reads there to [tail, head] and never lets it go back.
+ * The cursor memfd is one page, created by dpdk-tokd and sealed against resizing: at byte 64 * w
+ * the position in ring w up to which the reader has finished. It starts at start[w]. The writer
+ * clamps it to [tail, head] and ignores decreases.
  */
 #define TOKD_RINGS_MAX 63
 #define TOKD_CURSOR_STRIDE 64
@@ -114,8 +113,8 @@ static_assert(offsetof(struct tokd_rec, text_end) == 60, "token ring record is A
 #define TOKD_ATTACH_MAGIC 0x54544144u /* "DATT" */
 
 enum tokd_attach_mode {
-	TOKD_MODE_READER = 1, /* registered: has a cursor, and is waited for */
-	TOKD_MODE_TAP = 2,    /* has none, and may be overrun */
+	TOKD_MODE_READER = 1, /* registered: has a cursor; the writer waits for it */
+	TOKD_MODE_TAP = 2,    /* no cursor; may be overrun */
 };
 
 struct tokd_attach_req {
@@ -129,11 +128,11 @@ static_assert(sizeof(struct tokd_attach_req) == 16, "attach request is ABI");
 struct tokd_attach_rep {
 	uint32_t magic;	  /* TOKD_ATTACH_MAGIC */
 	uint32_t version; /* TOKD_RING_VERSION */
-	uint32_t n_rings; /* ring memfds among the descriptors; 0: refused, or the end */
+	uint32_t n_rings; /* ring memfds among the descriptors; 0: refused or dropped */
 	uint32_t reserved;
 	uint64_t instance;		/* as in every ring header */
-	uint64_t start[TOKD_RINGS_MAX]; /* position at which this reader begins, per ring */
-	char message[128]; /* why it was refused or dropped, else empty; NUL-terminated */
+	uint64_t start[TOKD_RINGS_MAX]; /* first position of this reader, per ring */
+	char message[128]; /* reason if refused or dropped, else empty; NUL-terminated */
 };
 static_assert(sizeof(struct tokd_attach_rep) == 24 + 8 * 63 + 128, "attach reply is ABI");
 

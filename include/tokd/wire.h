@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The wire protocol of dpdk-tokd, over UDP. doc/reference/protocol.md explains it; this file is
- * the truth. All fields are little-endian (ids are sent from the memory they were written to),
- * headers are 64 bytes, and a header is followed by at most `length` bytes of text or `count` ids.
+ * The wire protocol of dpdk-tokd, over UDP. doc/reference/protocol.md explains it; this file
+ * defines it. All fields and ids are little-endian. A header of 64 bytes is followed by `length`
+ * bytes of text or `count` ids.
  */
 #ifndef TOKD_WIRE_H
 #define TOKD_WIRE_H
@@ -14,30 +14,29 @@
 #define TOKD_WIRE_MAGIC 0x444b4f54u /* "TOKD" */
 #define TOKD_WIRE_VERSION 1
 #define TOKD_WIRE_PORT 9000
-/* Packets a stream may have in flight at most, and before any reply. */
+/* The most packets of a stream in flight, and before the first reply. */
 #define TOKD_WIRE_WINDOW 64
-/* Bytes of text or ids that fit an MTU of 1500, by IPv4 and IPv6. */
+/* Bytes of text or ids that fit an MTU of 1500, with IPv4 and IPv6. */
 #define TOKD_WIRE_PAYLOAD 1376
 
 enum tokd_wire_type {
 	TOKD_DATA = 1,	/* client: a piece of text */
 	TOKD_POLL = 2,	/* client: no text; acknowledges ids, asks for missing ones, probes */
-	TOKD_REPLY = 3, /* server: state of the stream, with ids where they are wanted */
+	TOKD_REPLY = 3, /* server: state of the stream, with ids if requested */
 };
 
 enum tokd_wire_flags {
-	TOKD_F_FIRST = 1 << 0, /* DATA: packet number 0. REPLY: first id is in here */
-	TOKD_F_LAST = 1 << 1,  /* DATA: the text ends here; text_crc is valid */
-	TOKD_F_IDS = 1 << 2,   /* DATA: replies shall carry the ids (the same in all packets) */
-	TOKD_F_STREAM =
-		1 << 3, /* DATA: each id at once, not when a reply is full or the text ended */
-	TOKD_F_DONE = 1 << 4, /* REPLY: all text is fed; total and ids_crc are final */
-	TOKD_F_FAIL = 1 << 5, /* REPLY: the stream failed or was refused; see reason */
+	TOKD_F_FIRST = 1 << 0,	/* DATA: packet number 0. REPLY: has the first id */
+	TOKD_F_LAST = 1 << 1,	/* DATA: the text ends here; text_crc is valid */
+	TOKD_F_IDS = 1 << 2,	/* DATA: replies must carry ids (the same in all packets) */
+	TOKD_F_STREAM = 1 << 3, /* DATA: send ids at once, not only full replies */
+	TOKD_F_DONE = 1 << 4,	/* REPLY: all text is fed; total and ids_crc are final */
+	TOKD_F_FAIL = 1 << 5,	/* REPLY: the stream failed or was refused; see reason */
 };
 
 enum tokd_reason {
 	TOKD_R_NONE = 0,
-	TOKD_R_VERSION = 1,	  /* protocol version is not spoken here */
+	TOKD_R_VERSION = 1,	  /* protocol version not supported */
 	TOKD_R_VOCAB = 2,	  /* no vocabulary with that checksum is loaded */
 	TOKD_R_LENGTH = 3,	  /* length field and datagram disagree, or FIRST/LAST misplaced */
 	TOKD_R_OFFSET = 4,	  /* byte offset does not continue the text */
@@ -45,13 +44,13 @@ enum tokd_reason {
 	TOKD_R_TEXT_CRC = 6,	  /* text_crc differs from the text received */
 	TOKD_R_ID_REUSED = 7,	  /* stream id names a finished stream of another text */
 	TOKD_R_BUSY = 8,	  /* stream table is full: try again */
-	TOKD_R_TIMEOUT = 9,	  /* the stream was idle for too long */
-	TOKD_R_UTF8 = 10,     /* the text is not UTF-8, and the server was told to refuse that */
-	TOKD_R_CARRY = 11,    /* more ids uncertain at once than a stream may hold */
-	TOKD_R_EXPIRED = 12,  /* ids asked for again are no longer held: send under a new id */
-	TOKD_R_SHUTDOWN = 13, /* the server is going away */
-	TOKD_R_UNKNOWN = 14,  /* no such stream (it ended long ago, or never began) */
-	TOKD_R_SINK = 15,     /* the ids could not be embedded (--sink) */
+	TOKD_R_TIMEOUT = 9,	  /* no progress within the time limit */
+	TOKD_R_UTF8 = 10,	  /* not UTF-8, with --strict-utf8 */
+	TOKD_R_CARRY = 11,	  /* too many uncertain ids */
+	TOKD_R_EXPIRED = 12,	  /* requested ids are no longer available: send under a new id */
+	TOKD_R_SHUTDOWN = 13,	  /* the server is shutting down */
+	TOKD_R_UNKNOWN = 14,	  /* no such stream (it ended long ago, or never began) */
+	TOKD_R_SINK = 15,	  /* the ids could not be embedded (--sink) */
 	TOKD_R_MAX
 };
 
@@ -62,7 +61,7 @@ struct tokd_req {
 	uint8_t type;	    /* enum tokd_wire_type */
 	uint16_t flags;	    /* enum tokd_wire_flags */
 	uint32_t epoch;	    /* random, chosen once per client process */
-	uint32_t vocab;	    /* checksum of the vocabulary wanted; 0: the server's default */
+	uint32_t vocab;	    /* checksum of the vocabulary; 0: the server's default */
 	uint64_t stream_id; /* chosen by the client, unique within its epoch */
 	uint32_t packet;    /* DATA: packet number within the stream, from 0 without gaps */
 	uint32_t length;    /* DATA: bytes of text in this packet; POLL: 0 */
@@ -71,7 +70,7 @@ struct tokd_req {
 	uint32_t ids_ack;   /* all ids below this index have arrived */
 	uint32_t
 		ids_end; /* POLL: ids in [ids_ack, ids_end) are missing, send them again; 0: none */
-	uint32_t reserved[4]; /* 0. Makes a request no smaller than the reply it may provoke */
+	uint32_t reserved[4]; /* 0; a request must not be smaller than a refusal */
 };
 static_assert(sizeof(struct tokd_req) == 64, "wire request is ABI");
 static_assert(offsetof(struct tokd_req, stream_id) == 16, "wire request is ABI");

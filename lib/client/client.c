@@ -14,8 +14,8 @@
 #define PACKETS_MAX 65536u
 #define RTO_MAX_MS 60000u
 #define TIMEOUT_MAX_MS 86400000u
-#define DATAGRAM_LEAST 512 /* what Linux counts one as, in a buffer made twice as large */
-/* RFC 768's length field, less the headers of UDP, of IPv4 (RFC 791, 3.1) and of DATA. */
+#define DATAGRAM_LEAST 512 /* accounted by Linux per datagram; the buffer is doubled */
+/* The limit of RFC 768's length field, minus headers of UDP, IPv4 (RFC 791 3.1) and DATA. */
 #define PAYLOAD_MAX (65507u - (uint32_t)sizeof(struct tokd_req))
 
 struct limit {
@@ -35,7 +35,7 @@ check(const struct tokd_client_options *o, char error[TOKD_ERROR_MAX])
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
 		if (limits[i].value <= limits[i].most)
 			continue;
-		snprintf(error, TOKD_ERROR_MAX, "%s = %u: give at most %u", limits[i].name,
+		snprintf(error, TOKD_ERROR_MAX, "%s = %u: must be at most %u", limits[i].name,
 			limits[i].value, limits[i].most);
 		return false;
 	}
@@ -49,7 +49,7 @@ or_else(uint32_t value, uint32_t otherwise)
 }
 
 static int
-connect_to(const struct addrinfo *found, int *why)
+connect_to(const struct addrinfo *found, int *error_no)
 {
 	for (; found != NULL; found = found->ai_next) {
 		int type = found->ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK;
@@ -57,7 +57,7 @@ connect_to(const struct addrinfo *found, int *why)
 
 		if (fd >= 0 && connect(fd, found->ai_addr, found->ai_addrlen) == 0)
 			return fd;
-		*why = errno;
+		*error_no = errno;
 		if (fd >= 0)
 			close(fd);
 	}
@@ -70,28 +70,28 @@ open_socket(struct tokd_client *c, const char *host, uint16_t port, char error[T
 	const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_DGRAM};
 	struct addrinfo *found;
 	char service[8];
-	int code, fd, why = 0;
+	int code, fd, error_no = 0;
 
 	snprintf(service, sizeof(service), "%u", port);
 	code = getaddrinfo(host, service, &hints, &found);
 	if (code != 0) {
-		snprintf(error, TOKD_ERROR_MAX, "%s: %s: give a name or an address that resolves",
+		snprintf(error, TOKD_ERROR_MAX, "%s: %s: give a name that resolves, or an address",
 			c->peer, code == EAI_SYSTEM ? strerror(errno) : gai_strerror(code));
 		if (code != EAI_SYSTEM)
 			errno = code;
 		return -1;
 	}
-	fd = connect_to(found, &why);
+	fd = connect_to(found, &error_no);
 	freeaddrinfo(found);
 	if (fd < 0) {
 		snprintf(error, TOKD_ERROR_MAX, "%s: %s: is there a route to it?", c->peer,
-			strerror(why));
-		errno = why;
+			strerror(error_no));
+		errno = error_no;
 	}
 	return fd;
 }
 
-/* FORCE, for root, goes beyond the system's limit. Less shows as retransmits, no worse. */
+/* FORCE, for root, exceeds the system's limit. A smaller buffer only causes retransmits. */
 static void
 set_buffers(int fd, uint32_t bytes)
 {
@@ -130,8 +130,8 @@ make_engine(struct tokd_client *c, const struct tokd_client_options *o, char err
 	memory = malloc(tokd_engine_bytes(&config));
 	if (memory == NULL) {
 		snprintf(error, TOKD_ERROR_MAX,
-			"out of memory: %u requests need %zu bytes; ask for fewer", config.requests,
-			tokd_engine_bytes(&config));
+			"out of memory: %u requests need %zu bytes; lower `requests`",
+			config.requests, tokd_engine_bytes(&config));
 		return false;
 	}
 	c->engine = tokd_engine_init(memory, &config);
@@ -178,10 +178,10 @@ tokd_client_open(const char *host, uint16_t port, const struct tokd_client_optio
 	c->vocab = options->vocab;
 	c->fd = open_socket(c, host, port, error);
 	if (c->fd < 0 || !make_engine(c, options, error)) {
-		int why = errno;
+		int error_no = errno;
 
 		tokd_client_close(c);
-		errno = why;
+		errno = error_no;
 		return NULL;
 	}
 	buffer = or_else(options->receive_buffer, 4 << 20);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A socket and an engine. client.c sets up, client_io.c is the way of the packets. */
+/* A socket and an engine. client.c: set-up; client_io.c: packets. */
 #ifndef TOKD_CLIENT_CLIENT_INSIDE_H
 #define TOKD_CLIENT_CLIENT_INSIDE_H
 
@@ -11,16 +11,16 @@
 #define RX_BURST 32
 #define RX_BYTES 2048 /* a reply fits an Ethernet frame */
 #define TX_BURST TOKD_WIRE_WINDOW
-#define PEER_MAX 96 /* bytes of "host:port" in messages; a longer one is cut */
+#define PEER_MAX 96 /* bytes of "host:port" in messages, truncated */
 
 struct tokd_client {
-	int fd; /* connected, does not block */
+	int fd; /* connected, non-blocking */
 	bool spin;
-	bool wants_write; /* the kernel took no more */
+	bool wants_write; /* the send buffer is full */
 	uint32_t timeout_ms;
-	uint32_t vocab;	     /* asked for */
-	uint32_t unread_max; /* datagrams that the receive buffer holds at most */
-	uint32_t in_a_row;   /* datagrams since it was last found empty */
+	uint32_t vocab;	     /* requested */
+	uint32_t unread_max; /* the most datagrams in the receive buffer */
+	uint32_t in_a_row;   /* datagrams since it was last empty */
 	uint64_t sent, received;
 	struct tokd_engine *engine;
 	char peer[PEER_MAX];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams between the socket and the engine, and the calls that move them. */
+/* Moves datagrams between socket and engine. */
 #include <errno.h>
 #include <poll.h>
 #include <sched.h>
@@ -10,7 +10,7 @@
 
 #define NS_A_MS 1000000
 #define RX_BURSTS 8
-/* After so long, let the kernel's threads of this CPU run: the answer may hang on them. */
+/* Spinning this long yields once: the kernel's threads on this CPU may have the answer. */
 #define SPIN_ALONE_NS 1000000
 
 static uint64_t
@@ -22,14 +22,14 @@ now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Will it do later, without anybody's doing? */
+/* Is the error transient? */
 static bool
 is_passing(int error)
 {
 	return error == EAGAIN || error == EWOULDBLOCK || error == ENOBUFS || error == EINTR;
 }
 
-/* Unreachable, refused: that is so for all. */
+/* Unreachable or refused: fails all requests. */
 static void
 broken(struct tokd_client *c, int error)
 {
@@ -37,23 +37,23 @@ broken(struct tokd_client *c, int error)
 }
 
 /*
- * True: time-outs may be looked at. A process that had other things to do finds answers and
- * time-outs at once, and no request may be taken for unanswered while its answer lies unread. Nor
- * may a flood hold time-outs off for ever: when more has come in a row than the receive buffer
- * holds, what came before it was read.
+ * True: time-outs may be checked. After a long pause a process finds answers and time-outs
+ * together; a request must not time out while its answer is unread. A flood must not delay
+ * time-outs for ever: after as many datagrams in a row as the receive buffer holds, all earlier
+ * ones were read.
  */
 static bool
 receive(struct tokd_client *c, uint64_t now)
 {
 	int n = RX_BURST;
 
-	/* Not for ever: there are packets to send as well. */
+	/* Bounded: there are packets to send, too. */
 	for (uint32_t burst = 0; burst < RX_BURSTS && n == RX_BURST; burst++) {
 		n = recvmmsg(c->fd, c->rx, RX_BURST, MSG_DONTWAIT, NULL);
 		if (n < 0 && !is_passing(errno))
 			broken(c, errno);
 		for (int i = 0; i < n; i++) {
-			/* A longer datagram is cut, and so no reply. */
+			/* A longer datagram is truncated, and so invalid. */
 			c->received++;
 			tokd_engine_take(c->engine, c->rx_data[i], c->rx[i].msg_len, now);
 		}
@@ -65,7 +65,7 @@ receive(struct tokd_client *c, uint64_t now)
 	return true;
 }
 
-/* False: the kernel takes no more for now, or the socket is broken. */
+/* False: the send buffer is full, or the socket is broken. */
 static bool
 send_burst(struct tokd_client *c, uint32_t n)
 {
@@ -127,7 +127,7 @@ give_out(struct tokd_client *c, struct tokd_request **done, uint32_t max)
 	return n;
 }
 
-/* Until the socket or the clock has something, or `until`. */
+/* Waits for the socket, a time-out, or `until`. */
 static void
 sleep_until(struct tokd_client *c, uint64_t begun, uint64_t until)
 {
@@ -204,7 +204,7 @@ tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32
 		uint64_t now = now_ns();
 		bool due = receive(c, now);
 
-		/* Its answer first; what else there is to send can wait for the next call. */
+		/* Return at once; the rest is sent by the next call. */
 		if (r.status != TOKD_PENDING)
 			break;
 		if (due)
@@ -216,8 +216,8 @@ tokd_client_tokenize(struct tokd_client *c, const void *text, size_t len, uint32
 			tokd_client_cancel(c, &r);
 			r.status = TOKD_E_TIMEOUT;
 			snprintf(c->error, sizeof(c->error),
-				"%s: %u ids after %u ms, the limit of this call: give it longer",
-				c->peer, r.n_ids, timeout_ms);
+				"%s: %u ids after %u ms, the limit of this call: raise it", c->peer,
+				r.n_ids, timeout_ms);
 			return r.status;
 		}
 		sleep_until(c, begun, until);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* CRC32C by the CPU's own instruction where it has one, else a table. The choice is made once. */
+/* CRC32C by the CPU's instruction if it has one, else by table; chosen once. */
 #include <stdbool.h>
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Extend the CRC32C (RFC 3720, B.4) of what came before, 0 for nothing, by `n` bytes. */
+/* Extends a CRC32C (RFC 3720 B.4; 0 at the start) by `n` bytes. */
 uint32_t client_crc32c(uint32_t crc, const void *data, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Errors in words: the thing, the value, the limit, the remedy. */
+/* Error messages: the thing, the value, the limit, the remedy. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,31 +12,31 @@ static const struct {
 	[TOKD_R_NONE] = {"NONE", "nothing is wrong"},
 	[TOKD_R_VERSION] = {"VERSION", "use client and appliance of the same release"},
 	[TOKD_R_VOCAB] = {"VOCAB",
-		"ask for a vocabulary the appliance has loaded (its --vocab), or for 0"},
-	[TOKD_R_LENGTH] = {"LENGTH", "packets were damaged or are not this protocol's"},
-	[TOKD_R_OFFSET] = {"OFFSET", "packets were damaged or are not this protocol's"},
+		"request a vocabulary that the appliance has loaded (--vocab), or 0"},
+	[TOKD_R_LENGTH] = {"LENGTH", "packets were corrupted, or are of another protocol"},
+	[TOKD_R_OFFSET] = {"OFFSET", "packets were corrupted, or are of another protocol"},
 	[TOKD_R_TEXT_TOO_LONG] = {"TEXT_TOO_LONG",
-		"send a shorter text, or start the appliance with a larger --max-text"},
-	[TOKD_R_TEXT_CRC] = {"TEXT_CRC", "the text was changed on its way: send it again"},
+		"send a shorter text, or raise the appliance's --max-text"},
+	[TOKD_R_TEXT_CRC] = {"TEXT_CRC", "the text was corrupted: send it again"},
 	[TOKD_R_ID_REUSED] = {"ID_REUSED", "the stream id belongs to another text: use a new one"},
 	[TOKD_R_BUSY] = {"BUSY",
 		"all streams of the appliance are open: try again, or raise its --streams"},
 	[TOKD_R_TIMEOUT] = {"TIMEOUT",
-		"the text came too slowly: send it again, or raise --stream-timeout"},
+		"the text made no progress: send it again, or raise --stream-timeout"},
 	[TOKD_R_UTF8] = {"UTF8", "the appliance runs with --strict-utf8: send valid UTF-8"},
-	[TOKD_R_CARRY] = {"CARRY",
-		"the text holds a pretoken too long for this appliance: break it up"},
-	[TOKD_R_EXPIRED] = {"EXPIRED", "ids are no longer held there: send the text again"},
-	[TOKD_R_SHUTDOWN] = {"SHUTDOWN", "the appliance is going away: send the text to another"},
+	[TOKD_R_CARRY] = {"CARRY", "the text has a pretoken that is too long: split it"},
+	[TOKD_R_EXPIRED] = {"EXPIRED", "the ids are no longer available: send the text again"},
+	[TOKD_R_SHUTDOWN] = {"SHUTDOWN",
+		"the appliance is shutting down: send the text to another"},
 	[TOKD_R_UNKNOWN] = {"UNKNOWN",
-		"the appliance was started anew, or forgot the text: send it again"},
-	[TOKD_R_SINK] = {"SINK", "the appliance's GPU could not embed the ids: its log says why"},
+		"the appliance restarted, or has dropped the text: send it again"},
+	[TOKD_R_SINK] = {"SINK", "the appliance's GPU could not embed the ids: see its log"},
 };
 
 const char *
 tokd_reason_name(enum tokd_reason reason)
 {
-	return (uint32_t)reason < TOKD_R_MAX ? reasons[reason].name : "a reason not known here";
+	return (uint32_t)reason < TOKD_R_MAX ? reasons[reason].name : "unknown reason";
 }
 
 const char *
@@ -52,9 +52,9 @@ refused(const struct tokd_client *c, const struct tokd_request *r, char text[TOK
 	char times[32] = "", asked[32] = "";
 
 	if (r->resends > 0)
-		snprintf(times, sizeof(times), " for %u times", r->resends + 1);
+		snprintf(times, sizeof(times), " %u times", r->resends + 1);
 	if (r->reason == TOKD_R_VOCAB)
-		snprintf(asked, sizeof(asked), " (asked: 0x%08x)", c->vocab);
+		snprintf(asked, sizeof(asked), " (requested: 0x%08x)", c->vocab);
 	snprintf(text, TOKD_ERROR_MAX, "%s: %s (%u)%s%s: %s", c->peer, tokd_reason_name(r->reason),
 		(uint32_t)r->reason, times, asked, tokd_reason_remedy(r->reason));
 }
@@ -64,7 +64,7 @@ remedy_of(int error)
 {
 	switch (error) {
 	case ECONNREFUSED:
-		return "nothing listens there: is dpdk-tokd running, and its --udp-port this one?";
+		return "nothing listens there: is dpdk-tokd running, with this --udp-port?";
 	case EMSGSIZE:
 		return "the path must carry an MTU of 1500";
 	default:
@@ -82,20 +82,19 @@ tokd_client_describe(
 		return;
 	case TOKD_E_TIMEOUT:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: nothing moved for %u ms: %u of %u packets have arrived there, %u of "
-			"%u ids here: is it running, and reachable?",
+			"%s: no progress for %u ms: %u of %u packets have arrived there, %u of %u "
+			"ids here: is it running and reachable?",
 			c->peer, c->timeout_ms, r->arrived, r->packets, r->n_ids, r->total);
 		return;
 	case TOKD_E_ROOM:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: %u ids or more, room for %u: one a byte is enough for UTF-8, three a "
-			"byte for anything",
+			"%s: %u ids or more, but max_ids is %u: 1 per byte suffices for UTF-8, 3 "
+			"per byte for any text",
 			c->peer, r->total, r->max_ids);
 		return;
 	case TOKD_E_IDS_CRC:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: %u ids do not have the CRC32C that the appliance published: they "
-			"were changed on their way, send the text again",
+			"%s: %u ids have a wrong CRC32C: they were corrupted, send the text again",
 			c->peer, r->n_ids);
 		return;
 	case TOKD_E_NET:
@@ -104,12 +103,12 @@ tokd_client_describe(
 		return;
 	case TOKD_E_FULL:
 		snprintf(text, TOKD_ERROR_MAX,
-			"%s: as many requests as the client was opened for are under way: wait for "
-			"one to finish, or open it with more",
+			"%s: too many requests in progress: wait for one to finish, or raise "
+			"`requests`",
 			c->peer);
 		return;
 	case TOKD_E_ARGUMENT:
-		snprintf(text, TOKD_ERROR_MAX, "text of %zu bytes: the protocol carries %u at most",
+		snprintf(text, TOKD_ERROR_MAX, "text of %zu bytes: the limit of the protocol is %u",
 			r->len, UINT32_MAX);
 		return;
 	case TOKD_E_CANCELLED:

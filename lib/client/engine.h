@@ -31,7 +31,7 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 #define EARLY_MAX 16	    /* separate pieces of ids that may be early */
 #define NOBODY UINT32_MAX   /* no slot */
 
-enum poll_why {
+enum poll_reason {
 	POLL_NONE,
 	POLL_ACK, /* ids have come; a packet of text says so as well */
 	POLL_ASK, /* ids are missing, or nothing is heard */
@@ -87,7 +87,7 @@ struct slot {
 	uint32_t heap_at;
 
 	/* Where it waits to send. */
-	enum poll_why poll;
+	enum poll_reason poll;
 	struct link {
 		uint32_t next;
 		bool queued;
@@ -185,7 +185,7 @@ void engine_list(struct tokd_engine *e, struct tokd_request *r);
 
 /* engine_send.c */
 void engine_queue_text(struct tokd_engine *e, struct slot *s);
-void engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_why why);
+void engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_reason reason);
 void engine_dequeue(struct tokd_engine *e, struct slot *s);
 
 /* engine_text.c: true if something was heard that was not known. */

@@ -56,10 +56,10 @@ engine_queue_text(struct tokd_engine *e, struct slot *s)
 }
 
 void
-engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_why why)
+engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_reason reason)
 {
-	if (why > s->poll)
-		s->poll = why;
+	if (reason > s->poll)
+		s->poll = reason;
 	push(e, POLL, s);
 }
 
@@ -166,15 +166,15 @@ polls(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
 
 	while (n < max && e->queue[POLL].head != NOBODY) {
 		struct slot *s = &e->slot[e->queue[POLL].head];
-		enum poll_why why = s->poll;
+		enum poll_reason reason = s->poll;
 
 		pop(e, POLL);
 		s->poll = POLL_NONE;
-		if (why == POLL_ACK && s->told == s->have)
+		if (reason == POLL_ACK && s->told == s->have)
 			continue; /* a packet of text said so meanwhile */
 		tell(s);
 		out[n] = (struct tokd_packet){.req = header(e, TOKD_POLL, s->stream_id, s->have)};
-		if (why == POLL_ASK) {
+		if (reason == POLL_ASK) {
 			out[n].req.ids_end = missing_end(s);
 			s->r->asks++;
 		}

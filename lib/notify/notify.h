@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What systemd is told of the service (sd_notify(3)): a datagram to $NOTIFY_SOCKET. Nothing happens
- * where it is not set. The protocol is stable and a few lines long: libsystemd would be a library
- * for these alone, and its manual advises the same.
+ * Notifies systemd (sd_notify(3)) by a datagram to $NOTIFY_SOCKET; does nothing if that is not set.
+ * The protocol is stable and small; its manual advises to implement it instead of using libsystemd.
  */
 #ifndef TOKD_NOTIFY_H
 #define TOKD_NOTIFY_H
@@ -10,18 +9,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Any thread. "READY=1", "STATUS=loading", ... False if there is nobody or it failed. */
+/* Any thread. "READY=1", "STATUS=loading", ... False: no socket, or it failed. */
 bool tokd_notify(const char *state);
 
 /*
- * Any thread. The service stops, and takes up to drain_ms to finish what it has begun: systemd
- * waits as much longer than its TimeoutStopSec would have it. As tokd_notify().
+ * Any thread. The service is stopping and drains for up to drain_ms: extends TimeoutStopSec by as
+ * much. As tokd_notify().
  */
 bool tokd_notify_draining(uint32_t drain_ms);
 
 /*
- * Milliseconds between two signs of life: a third of what $WATCHDOG_USEC allows this process; 0 if
- * it asks for none.
+ * Milliseconds between watchdog notifications: a third of $WATCHDOG_USEC; 0: no watchdog.
  */
 uint32_t tokd_notify_watchdog_ms(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* bash completion: a function for the program, and one for each of its commands. */
+/* bash completion: a function for the program, and one for each command. */
 #include <ctype.h>
 #include <string.h>
 
@@ -18,7 +18,7 @@ kind_of(const char *arg)
 	return strchr(arg, '|') != NULL ? KIND_WORDS : KIND_NONE;
 }
 
-/* Names of vocabularies in the folders where they are looked for. */
+/* Names of vocabularies in the search path. */
 static const char vocabs[] =
 	"_tokd_vocabs() {\n"
 	"\tlocal data=${XDG_DATA_HOME:-$HOME/.local/share}/dpdk-tokd/vocab folders folder entry\n"
@@ -55,7 +55,7 @@ function_name(const struct opt_program *p, FILE *to)
 		fputc(isalnum((unsigned char)*c) ? *c : '_', to);
 }
 
-/* What may stand after the options whose value is of this kind. */
+/* Completions after options with a value of this kind. */
 static void
 values_of_kind(const struct opt_program *p, enum kind kind, FILE *to)
 {
@@ -92,7 +92,7 @@ words_of(const struct opt_program *p, unsigned int flags, FILE *to)
 	fputs("--help --version", to);
 }
 
-/* A program, or a command of one: options, their values, operands. */
+/* A program or a command: options, their values, operands. */
 static void
 function(const struct opt_program *p, FILE *to)
 {
@@ -127,7 +127,7 @@ function(const struct opt_program *p, FILE *to)
 	fputs("' -- \"$current\")\n}\n\n", to);
 }
 
-/* A function for each command, and one for the words that lead to it. */
+/* A function for each command, and one for the command words. */
 static void
 commands(const struct opt_program *p, FILE *to)
 {

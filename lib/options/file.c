@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The configuration file: one section, key = value, # comments. Nothing in it is ignored: any other
- * line is an error. Values stay where they were read, with a NUL behind.
+ * The configuration file: one section, key = value, # comments. Any other line is an error. Values
+ * stay in the file's buffer, NUL-terminated.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include "opt_inside.h"
 
 #define COMMENT '#'
-#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* of UTF-8: some editors begin a file with it */
+#define BYTE_ORDER_MARK "\xef\xbb\xbf" /* UTF-8: some editors write it */
 
 struct line {
 	const struct opt_program *program;
@@ -65,16 +65,16 @@ take_section(const struct line *l, bool *in_section, struct opt_error *e)
 	const size_t n = strlen(section);
 
 	if (l->len != n + 2 || memcmp(l->text + 1, section, n) != 0 || l->text[n + 1] != ']')
-		return opt_wrong(e, "%.200s: line %zu: %.*s: no such section; there is only [%s]",
+		return opt_wrong(e, "%.200s: line %zu: %.*s: no such section; the only one is [%s]",
 			l->path, l->number, (int)(l->len < 64 ? l->len : 64), l->text, section);
 	if (*in_section)
-		return opt_wrong(e, "%.200s: line %zu: section [%s] a second time; keep one",
-			l->path, l->number, section);
+		return opt_wrong(e, "%.200s: line %zu: section [%s] is repeated; keep one", l->path,
+			l->number, section);
 	*in_section = true;
 	return true;
 }
 
-/* Which option a key is; NULL: complained of. */
+/* The option of a key; NULL: see error. */
 static const struct opt_def *
 find_key(const struct line *l, const char *key, size_t len, struct opt_error *e)
 {
@@ -85,19 +85,17 @@ find_key(const struct line *l, const char *key, size_t len, struct opt_error *e)
 	if (d != NULL && (d->flags & (OPT_NOT_IN_FILE | OPT_ACTION)) == 0)
 		return d;
 	if (d != NULL) {
-		bad_key(l, key, len,
-			"stands on the command line or in the environment only; take it out", e);
+		bad_key(l, key, len, "only for the command line or environment; remove it", e);
 	} else if (near != NULL && opt_find(l->program, near, strlen(near)) != NULL) {
-		snprintf(what, sizeof(what), "no such key; is %s meant?", near);
+		snprintf(what, sizeof(what), "no such key; did you mean %s?", near);
 		bad_key(l, key, len, what, e);
 	} else {
-		bad_key(l, key, len, "no such key; the keys are the names of the options of --help",
-			e);
+		bad_key(l, key, len, "no such key; keys are the names of options, see --help", e);
 	}
 	return NULL;
 }
 
-/* \# is #: in place, for that is never longer. Returns the length. */
+/* Replaces \# by #. Returns the length. */
 static size_t
 unescape(char *value, size_t len)
 {
@@ -125,27 +123,27 @@ take_entry(const struct line *l, bool in_section, struct opt_given *given, struc
 			"%.200s: line %zu: neither [%s] nor key = value; begin a comment with #",
 			l->path, l->number, l->program->file_section);
 	if (!in_section)
-		return opt_wrong(e, "%.200s: line %zu: no section yet; write [%s] above it",
-			l->path, l->number, l->program->file_section);
+		return opt_wrong(e, "%.200s: line %zu: no section; write [%s] before it", l->path,
+			l->number, l->program->file_section);
 	key_len = (size_t)(equals - key);
 	strip(&key, &key_len);
 	if (key_len == 0)
-		return opt_wrong(e, "%.200s: line %zu: no key before the =; write key = value",
-			l->path, l->number);
+		return opt_wrong(e, "%.200s: line %zu: no key before =; write key = value", l->path,
+			l->number);
 	d = find_key(l, key, key_len, e);
 	if (d == NULL)
 		return false;
 	text = &given->text[OPT_FROM_FILE][d - l->program->defs];
 	if (*text != NULL)
-		return bad_key(l, key, key_len, "given twice; keep one", e);
+		return bad_key(l, key, key_len, "repeated; keep one", e);
 	value = equals + 1;
 	value_len = (size_t)(l->text + l->len - value);
 	strip(&value, &value_len);
 	value_len = unescape(value, value_len);
 	if (value_len > OPT_TEXT_MAX)
 		return opt_wrong(e,
-			"%.200s: line %zu: %s: %zu bytes, a value can be %u; shorten it", l->path,
-			l->number, d->name, value_len, OPT_TEXT_MAX);
+			"%.200s: line %zu: %s: %zu bytes; a value has at most %u; shorten it",
+			l->path, l->number, d->name, value_len, OPT_TEXT_MAX);
 	*text = value;
 	return true;
 }
@@ -153,7 +151,6 @@ take_entry(const struct line *l, bool in_section, struct opt_given *given, struc
 static bool
 take_line(struct line *l, bool *in_section, struct opt_given *given, struct opt_error *e)
 {
-	/* A line that is not text is not one of a configuration file. */
 	for (size_t i = 0; i < l->len; i++) {
 		const unsigned char c = (unsigned char)l->text[i];
 
@@ -196,7 +193,7 @@ opt_file_parse(const struct opt_program *p, const char *path, char *text, size_t
 	return true;
 }
 
-/* All of the file that is open as fd, whose size is `bytes`, and room for a NUL; for free. */
+/* The content of fd, whose size is `bytes`, with space for a NUL; free() it. */
 static char *
 read_all(int fd, const char *path, size_t bytes, struct opt_error *e)
 {
@@ -210,8 +207,8 @@ read_all(int fd, const char *path, size_t bytes, struct opt_error *e)
 	}
 	if (text != NULL && have == bytes)
 		return text;
-	opt_wrong(e, "%.200s: not read: %s", path,
-		text == NULL || got < 0 ? strerror(errno) : "it was cut while being read");
+	opt_wrong(e, "%.200s: cannot read it: %s", path,
+		text == NULL || got < 0 ? strerror(errno) : "it was truncated meanwhile");
 	free(text);
 	return NULL;
 }
@@ -219,15 +216,13 @@ read_all(int fd, const char *path, size_t bytes, struct opt_error *e)
 char *
 opt_file_read(const char *path, size_t *bytes, struct opt_error *e)
 {
-	/* Without waiting for the other end, should it be a pipe. */
+	/* O_NONBLOCK: a pipe would wait for its writer. */
 	const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
 	struct stat st;
 	char *text = NULL;
 
 	if (fd < 0 || fstat(fd, &st) != 0) {
-		opt_wrong(e,
-			"%.200s: the configuration file is not opened: %s; give a file that can be "
-			"read",
+		opt_wrong(e, "%.200s: cannot open the configuration file: %s; give a readable file",
 			path, strerror(errno));
 	} else if (!S_ISREG(st.st_mode)) {
 		opt_wrong(e, "%.200s: %s, not a regular file; give a configuration file", path,

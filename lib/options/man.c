@@ -5,7 +5,7 @@
 
 #include "opt_inside.h"
 
-/* n bytes, with hyphens that are found when searched for, and nothing taken for an escape. */
+/* n bytes, escaped, with searchable hyphens. */
 static void
 roff(FILE *to, const char *text, size_t n)
 {
@@ -34,7 +34,7 @@ capitals(FILE *to, const char *text)
 		fputc(toupper((unsigned char)*text), to);
 }
 
-/* Paragraphs with an empty line between; lines that begin with a blank stay as they are. */
+/* Paragraphs separated by empty lines; lines that begin with a blank are not reflowed. */
 static void
 prose(FILE *to, const char *text)
 {

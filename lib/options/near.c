@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What somebody who mistyped a name is likely to have meant. */
+/* Finds the option nearest to a mistyped name. */
 #include <string.h>
 
 #include "opt_inside.h"
 
-#define NEAR_NAME_MAX 32 /* no name is longer, and nothing longer is near to one */
+#define NEAR_NAME_MAX 32 /* the longest name */
 
 static size_t
 min3(size_t a, size_t b, size_t c)
@@ -14,7 +14,7 @@ min3(size_t a, size_t b, size_t c)
 	return ab < c ? ab : c;
 }
 
-/* Letters to put in, take out, change, or swap with their neighbour. */
+/* Edit distance: letters to insert, delete, change, or swap with their neighbour. */
 static size_t
 distance(const char *a, size_t n_a, const char *b, size_t n_b)
 {
@@ -41,7 +41,7 @@ distance(const char *a, size_t n_a, const char *b, size_t n_b)
 	return last[n_b];
 }
 
-/* SIZE_MAX: not near at all. One that begins like the other is as near as one letter. */
+/* SIZE_MAX: not near. A prefix counts as one letter. */
 static size_t
 nearness(const char *name, size_t len, const char *known)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What the files of this library share. */
+/* Shared by the files of this library. */
 #ifndef TOKD_OPT_INSIDE_H
 #define TOKD_OPT_INSIDE_H
 
@@ -11,23 +11,23 @@
 /* Variable of an option: TOKD_RING_SIZE. `room` is at least OPT_NAME_ROOM. */
 void opt_env(const struct opt_program *p, const struct opt_def *d, char *name, size_t room);
 
-/* near.c: the option that name[0 .. len) is likely to mean, help and version too; or NULL. */
+/* near.c: the option nearest to a mistyped name[0 .. len), also help and version; or NULL. */
 const char *opt_near(const struct opt_program *p, const char *name, size_t len);
 
 /*
- * file.c. read: the bytes of the file at `path`, for free, with room for one more; NULL: error says
- * why. parse: enter what they say in *given, whose texts are then in `text`, which is changed; it
- * has room for one byte more than `bytes`. False: error.
+ * file.c. read: the content of the file at `path`, with space for one more byte; free() it. NULL:
+ * see error. parse: collects values in *given; they point into `text`, which is changed and has
+ * space for one more byte. False: see error.
  */
 char *opt_file_read(const char *path, size_t *bytes, struct opt_error *e);
 bool opt_file_parse(const struct opt_program *p, const char *path, char *text, size_t bytes,
 	struct opt_given *given, struct opt_error *e);
 
-/* value.c: set the field of option i from each source in turn. False: error. */
+/* value.c: set the field of option i from each source in turn. False: see error. */
 bool opt_set(const struct opt_program *p, size_t i, struct opt_given *given, void *target,
 	struct opt_error *e);
 
-/* show.c: limits and default in one line, "" if it has none; " ms", " bytes" or "". */
+/* show.c: limits and default in one line, or ""; the unit: " ms", " bytes" or "". */
 void opt_limits(const struct opt_def *d, char *text, size_t room);
 const char *opt_unit(const struct opt_def *d);
 /* "-d, --rdma-device NAME". */

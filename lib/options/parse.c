@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is given is collected from everywhere first (here, and file.c), and checked once afterwards
- * (value.c): the order of options never matters.
+ * Values are collected from all sources first (here and in file.c), then checked once (value.c):
+ * the order of options never matters.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 
 #include "opt_inside.h"
 
-/* What an error quotes may hold anything: it is one line for all that. */
+/* Keeps an error on one line: it may quote anything. */
 static void
 one_line(char *text)
 {
@@ -46,7 +46,7 @@ opt_usage(const struct opt_program *p, const char *fmt, ...)
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	one_line(text);
-	/* Its first word is the program, the others a command. */
+	/* The first word is the program, the others a command. */
 	fprintf(stderr, "%.*s: %s\n", (int)strcspn(p->name, " "), p->name, text);
 	return OPT_EXIT_USAGE;
 }
@@ -109,9 +109,9 @@ unknown(const struct opt_program *p, const char *arg, struct opt_error *e)
 	const char *near = dashes == 2 ? opt_near(p, arg + 2, strcspn(arg + 2, "=")) : NULL;
 
 	opt_wrong(e, "%.64s: no such option; %s%s%s--help lists them%s", arg,
-		near != NULL ? "is --" : "", near != NULL ? near : "",
-		near != NULL ? " meant? " : "",
-		p->before_dashes != NULL ? ", and EAL options stand before --" : "");
+		near != NULL ? "did you mean --" : "", near != NULL ? near : "",
+		near != NULL ? "? " : "",
+		p->before_dashes != NULL ? "; EAL options go before --" : "");
 }
 
 static void
@@ -133,7 +133,7 @@ enter(const struct opt_program *p, const struct opt_def *d, const char *value, v
 	*text = value;
 }
 
-/* How many of args[0 .. n) belong to the option at args[0]; what is wrong goes to *e. */
+/* The number of args[0 .. n) that belong to the option at args[0]. */
 static int
 take_one(const struct opt_program *p, char **args, int n, void *target, struct opt_given *given,
 	struct opt_error *e)
@@ -161,7 +161,7 @@ take_one(const struct opt_program *p, char **args, int n, void *target, struct o
 		value = args[1];
 		taken = 2;
 	} else {
-		opt_wrong(e, "--%s: its value is missing; write --%s %s", d->name, d->name, d->arg);
+		opt_wrong(e, "--%s: value missing; write --%s %s", d->name, d->name, d->arg);
 		return 1;
 	}
 	enter(p, d, value, target, given, e);
@@ -172,7 +172,7 @@ void
 opt_take(const struct opt_program *p, char **args, int n, void *target, struct opt_given *given,
 	struct opt_error *e)
 {
-	bool all_operands = false; /* behind -- */
+	bool all_operands = false; /* after -- */
 
 	given->operand = args;
 	given->n_operands = 0;
@@ -192,7 +192,7 @@ opt_take(const struct opt_program *p, char **args, int n, void *target, struct o
 	}
 }
 
-/* A variable whose name begins as ours do: `len` bytes, then = and its value. */
+/* A variable with our prefix: a name of `len` bytes, then = and its value. */
 static void
 take_variable(const struct opt_program *p, const char *variable, size_t len,
 	struct opt_given *given, struct opt_error *e)
@@ -225,12 +225,13 @@ take_variable(const struct opt_program *p, const char *variable, size_t len,
 	d = near != NULL ? opt_find(p, near, strlen(near)) : NULL;
 	if (d != NULL && (d->flags & OPT_ACTION) == 0) {
 		opt_env(p, d, name, sizeof(name));
-		opt_wrong(e, "%.*s: no such variable; is %s meant? Unset or rename it", shown,
+		opt_wrong(e, "%.*s: no such variable; did you mean %s? Unset or rename it", shown,
 			variable, name);
 		return;
 	}
 	opt_env(p, &p->defs[0], name, sizeof(name));
-	opt_wrong(e, "%.*s: no such variable; unset it (each option of --help is one: --%s is %s)",
+	opt_wrong(e,
+		"%.*s: no such variable; unset it (variables are named after options: --%s is %s)",
 		shown, variable, p->defs[0].name, name);
 }
 
@@ -262,7 +263,7 @@ take_file(const struct opt_program *p, struct opt_given *given, struct opt_error
 	if (path == NULL)
 		path = given->text[OPT_FROM_ENVIRONMENT][i];
 	if (path == NULL || path[0] == '\0')
-		return true; /* an empty one is an error like that of any option */
+		return true;
 	given->file = opt_file_read(path, &bytes, e);
 	given->path = path;
 	return given->file != NULL && opt_file_parse(p, path, given->file, bytes, given, e);
@@ -275,8 +276,7 @@ check_complete(const struct opt_program *p, const struct opt_given *given, struc
 		const struct opt_def *d = &p->defs[i];
 
 		if ((d->flags & OPT_REQUIRED) != 0 && given->source[i] == OPT_FROM_DEFAULT)
-			return opt_wrong(
-				e, "--%s %s is missing; --help says what it is", d->name, d->arg);
+			return opt_wrong(e, "--%s %s is missing; see --help", d->name, d->arg);
 	}
 	if (given->n_operands < p->operands_min || given->n_operands > p->operands_max)
 		return opt_wrong(e, "%s; see --help", p->operand_missing);
@@ -296,7 +296,7 @@ opt_resolve(const struct opt_program *p, char *const *environment, void *target,
 	struct opt_given *given, struct opt_error *e)
 {
 	if (given->help != NULL && is_form(given->help))
-		return OPT_HELP; /* whatever else is wrong */
+		return OPT_HELP; /* even with errors */
 	if (given->help != NULL) {
 		opt_wrong(e, "--help=%.64s: no such form; give --help", given->help);
 		return OPT_BAD;
@@ -343,7 +343,7 @@ opt_main(const struct opt_program *p, int argc, char **argv, void *target, struc
 	}
 }
 
-/* How many words of argv are the command's name; 0: it is another. */
+/* The number of words of argv that are the command's name; 0: another command. */
 static int
 words_of(const struct opt_program *p, const struct opt_program *command, int argc, char **argv)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Options in words: --help, values, the configuration file and the variables of a service. */
+/* Prints --help, values, the configuration file and the variables of a service. */
 #include <inttypes.h>
 #include <string.h>
 
 #include "opt_inside.h"
 
-#define HELP_COLUMN 27 /* where the words on an option begin */
+#define HELP_COLUMN 27 /* of the help texts */
 #define HELP_WIDTH 98
 
 const char *
@@ -21,7 +21,7 @@ opt_source_name(enum opt_source source)
 	return names[source];
 }
 
-/* A size as one would write it: 16M, 64k, 1500. */
+/* A size as a user would write it: 16M, 64k, 1500. */
 static void
 print_size(uint64_t v, char *text, size_t room)
 {
@@ -91,7 +91,7 @@ opt_head(const struct opt_def *d, char *text, size_t room)
 		d->arg != NULL ? d->arg : "");
 }
 
-/* Words of `text` from column `at` on, in lines that begin at HELP_COLUMN. */
+/* Wraps `text`, from column `at`, to lines that begin at HELP_COLUMN. */
 static void
 wrap(FILE *to, const char *text, int at)
 {
@@ -246,7 +246,7 @@ opt_print_file(
 		else
 			fprintf(to, "\n# from the %s\n", opt_source_name(value.source));
 		if (value.text[0] == '\0') {
-			fprintf(to, "# %s =\n", d->name); /* no value at all: not an empty one */
+			fprintf(to, "# %s =\n", d->name); /* no value, rather than an empty one */
 			continue;
 		}
 		fprintf(to, "%s = ", d->name);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A value's text becomes a field, or an error that names where it was given. */
+/* Parses a value into its field, or makes an error that names its source. */
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "opt_inside.h"
 
-/* One value, and who gave it. */
+/* One value and its source. */
 struct one {
 	const struct opt_program *p;
 	const struct opt_def *d;
@@ -64,7 +64,7 @@ parse_number(const char *text, int base, bool units, uint64_t *v)
 	char *end;
 
 	if (!isdigit((unsigned char)text[0]))
-		return false; /* strtoull would take signs and blanks */
+		return false; /* strtoull accepts signs and blanks */
 	/* What is too large for strtoull becomes the largest number, which hardly a limit allows.
 	 */
 	*v = strtoull(text, &end, base);
@@ -91,7 +91,7 @@ set_number(const struct one *o, void *field, struct opt_error *e)
 	static const char *const form[] = {
 		[OPT_COUNT] = "a decimal number",
 		[OPT_MS] = "a decimal number of milliseconds, without a unit",
-		[OPT_SIZE] = "a decimal number, with k, M or G after it or nothing",
+		[OPT_SIZE] = "a decimal number, optionally with k, M or G",
 		[OPT_OCTAL] = "an octal number, as for chmod",
 	};
 	const struct opt_def *d = o->d;
@@ -197,7 +197,7 @@ set_text(const struct one *o, void *field, struct opt_error *e)
 static bool
 set(const struct one *o, void *field, struct opt_error *e)
 {
-	struct opt_error why = {""};
+	struct opt_error err = {""};
 
 	switch (o->d->type) {
 	case OPT_TEXT:
@@ -219,9 +219,9 @@ set(const struct one *o, void *field, struct opt_error *e)
 			return false;
 		break;
 	}
-	if (o->d->check == NULL || o->d->check(o->d, o->text, field, &why))
+	if (o->d->check == NULL || o->d->check(o->d, o->text, field, &err))
 		return true;
-	return opt_wrong(e, "%s: %s", head(o).text, why.text);
+	return opt_wrong(e, "%s: %s", head(o).text, err.text);
 }
 
 bool
@@ -231,7 +231,7 @@ opt_set(const struct opt_program *p, size_t i, struct opt_given *given, void *ta
 	const struct opt_def *d = &p->defs[i];
 	void *field = (char *)target + d->offset;
 
-	/* From the weakest to the strongest: what is set last stays. */
+	/* From the lowest to the highest precedence: the last one stays. */
 	for (int from = OPT_FROM_DEFAULT; from < OPT_SOURCES; from++) {
 		const struct one o = {p, d, given->text[from][i], from, given->path};
 

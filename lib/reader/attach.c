@@ -35,11 +35,11 @@ fail_connect(struct tokr_error *e, const char *path)
 
 	e->sys_errno = errno;
 	if (errno == ENOENT)
-		remedy = "is dpdk-tokd running, and its --socket this one?";
+		remedy = "is dpdk-tokd running, with this --socket?";
 	else if (errno == ECONNREFUSED)
-		remedy = "the dpdk-tokd that made it is gone: start it again";
+		remedy = "its dpdk-tokd has ended: start it again";
 	else if (errno == EACCES)
-		remedy = "give this user's group the socket, by --socket-group and --socket-mode";
+		remedy = "give this user's group access by --socket-group and --socket-mode";
 	return reader_fail(e, TOKR_SYSTEM, "%s: %s: %s", path, strerror(errno), remedy);
 }
 
@@ -65,19 +65,19 @@ reader_message(const struct tokd_attach_rep *rep, char *text, size_t room)
 	size_t n = strnlen(rep->message, sizeof(rep->message));
 
 	n = n < room ? n : room - 1;
-	for (size_t i = 0; i < n; i++) /* it may reach a terminal */
+	for (size_t i = 0; i < n; i++) /* printable only */
 		text[i] = rep->message[i] >= ' ' && rep->message[i] <= '~' ? rep->message[i] : '?';
 	text[n] = '\0';
 }
 
-/* Until the answer is there. 0 or enum tokr_result. */
+/* Waits for the answer. 0 or enum tokr_result. */
 static int
 wait_readable(struct tokr *r, uint64_t deadline_ns, const char *path, struct tokr_error *e)
 {
 	for (;;) {
 		struct pollfd p = {.fd = r->fd, .events = POLLIN};
 		uint64_t now = reader_now_ns();
-		/* Rounded up: a poll of 0 ms would spin through the last millisecond. */
+		/* Rounded up: 0 ms would spin during the last millisecond. */
 		uint64_t left = now < deadline_ns ? (deadline_ns - now + MS_NS - 1) / MS_NS : 0;
 		int n = poll(&p, 1, (int)left);
 
@@ -86,14 +86,14 @@ wait_readable(struct tokr *r, uint64_t deadline_ns, const char *path, struct tok
 		if (n == 0 && left == 0)
 			return reader_fail(e, TOKR_TIMEOUT,
 				"%s: no answer to the attach request in time: is it the --socket "
-				"of a dpdk-tokd, and does that run?",
+				"of a running dpdk-tokd?",
 				path);
 		if (n < 0 && (errno != EINTR || r->interruptible))
 			return fail_errno(e, path, "poll");
 	}
 }
 
-/* Non-blocking from the start: a server that does not accept must not hold us. */
+/* Non-blocking: a server that does not accept must not block this call. */
 static int
 connect_to(struct tokr *r, const char *path, uint64_t deadline_ns, struct tokr_error *e)
 {
@@ -135,7 +135,7 @@ receive(int fd, struct msghdr *msg)
 	return n;
 }
 
-/* The answer, with whatever descriptors came along; the caller closes those in any case. */
+/* The answer and its descriptors, which the caller closes in any case. */
 static int
 take_answer(int fd, const char *path, struct tokd_attach_rep *rep, int *fds, uint32_t *n_fds,
 	struct tokr_error *e)
@@ -164,12 +164,12 @@ take_answer(int fd, const char *path, struct tokd_attach_rep *rep, int *fds, uin
 	}
 	if (n == 0)
 		return reader_fail(e, TOKR_GONE,
-			"%s: closed without an answer: try again, or see what dpdk-tokd printed",
+			"%s: closed without an answer: try again, or see the log of dpdk-tokd",
 			path);
 	if (n != sizeof(*rep) || (msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) != 0)
 		return reader_fail(e, TOKR_INVALID,
-			"%s: attach reply of %zd bytes and %u descriptors, not as ring.h says",
-			path, n, *n_fds);
+			"%s: invalid attach reply of %zd bytes and %u descriptors", path, n,
+			*n_fds);
 	return 0;
 }
 
@@ -185,10 +185,10 @@ take_rings(struct tokr *r, const struct tokd_attach_rep *rep, const int *fds, ui
 			"%s: magic 0x%x, version %u: must be 0x%x and %u", r->path, rep->magic,
 			rep->version, TOKD_ATTACH_MAGIC, TOKD_RING_VERSION);
 	if (rep->n_rings == 0) {
-		char why[sizeof(rep->message)];
+		char reason[sizeof(rep->message)];
 
-		reader_message(rep, why, sizeof(why));
-		return reader_fail(e, TOKR_REFUSED, "%s: refused: %s", r->path, why);
+		reader_message(rep, reason, sizeof(reason));
+		return reader_fail(e, TOKR_REFUSED, "%s: refused: %s", r->path, reason);
 	}
 	if (rep->n_rings > TOKD_RINGS_MAX || n_fds != rep->n_rings + cursors)
 		return reader_fail(e, TOKR_INVALID, "%s: %u descriptors for %u rings", r->path,
@@ -216,7 +216,7 @@ attach(struct tokr *r, const char *path, uint64_t deadline_ns, struct tokr_error
 	if (rc != 0)
 		return rc;
 	strcpy(r->path, path);
-	/* One that has closed already may have answered all the same: it refused. */
+	/* If the peer has closed, its refusal may still be readable. */
 	if (send(r->fd, &req, sizeof(req), MSG_NOSIGNAL) != sizeof(req) && errno != EPIPE &&
 		errno != ECONNRESET)
 		return fail_errno(e, path, "send");
@@ -246,7 +246,7 @@ tokr_attach(const char *path, int mode, int timeout_ms, struct tokr_error *error
 	r = calloc(1, sizeof(*r));
 	if (r == NULL) {
 		e->sys_errno = ENOMEM;
-		reader_fail(e, TOKR_SYSTEM, "%.100s: no memory for a reader", path);
+		reader_fail(e, TOKR_SYSTEM, "%.100s: cannot allocate a reader", path);
 		return NULL;
 	}
 	r->fd = -1;
@@ -265,7 +265,7 @@ tokr_part(struct tokr *r)
 		close(r->fd);
 	r->fd = -1;
 	r->gone = true;
-	reader_fail(&r->error, TOKR_GONE, "%s: this reader has parted from it", r->path);
+	reader_fail(&r->error, TOKR_GONE, "%s: this reader has detached", r->path);
 }
 
 void

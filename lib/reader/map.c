@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the other side: mapped only if it cannot shrink, believed only where it was checked. */
+/* Maps the appliance's memory if it cannot shrink, and validates it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -9,7 +9,7 @@
 
 #include "reader.h"
 
-/* Something that could be truncated afterwards would end this process by SIGBUS. */
+/* A file that can be truncated later would kill this process by SIGBUS. */
 static int
 map_whole(int fd, int prot, const char *what, uint32_t index, size_t least, void **va,
 	size_t *bytes, struct tokr_error *e)
@@ -29,13 +29,13 @@ map_whole(int fd, int prot, const char *what, uint32_t index, size_t least, void
 		return reader_fail(
 			e, TOKR_INVALID, "%s %u: not sealed against shrinking", what, index);
 	if (st.st_size < (off_t)least)
-		return reader_fail(e, TOKR_INVALID, "%s %u: %lld bytes, at least %zu are needed",
+		return reader_fail(e, TOKR_INVALID, "%s %u: %lld bytes, must have at least %zu",
 			what, index, (long long)st.st_size, least);
 	*bytes = (size_t)st.st_size;
 	*va = mmap(NULL, *bytes, prot, MAP_SHARED, fd, 0);
 	if (*va == MAP_FAILED) {
 		e->sys_errno = errno;
-		return reader_fail(e, TOKR_SYSTEM, "%s %u: %zu bytes not mapped: %s", what, index,
+		return reader_fail(e, TOKR_SYSTEM, "%s %u: cannot map %zu bytes: %s", what, index,
 			*bytes, strerror(errno));
 	}
 	return 0;
@@ -63,20 +63,19 @@ check_header(const struct tokd_ring_hdr *h, size_t map_bytes, const struct tokr 
 			(unsigned long long)TOKD_RING_MAGIC);
 	if (h->version != TOKD_RING_VERSION)
 		return reader_fail(e, TOKR_INVALID,
-			"token ring %u: version %u, this library reads %u", index, h->version,
+			"token ring %u: version %u, this library supports %u", index, h->version,
 			TOKD_RING_VERSION);
 	if (h->instance != r->instance)
-		return reader_fail(e, TOKR_INVALID,
-			"token ring %u: of another start of dpdk-tokd than the one attached to",
-			index);
+		return reader_fail(
+			e, TOKR_INVALID, "token ring %u: from another run of dpdk-tokd", index);
 	if (h->data_bytes < TOKD_RING_ALIGN || (h->data_bytes & (h->data_bytes - 1)) != 0)
 		return reader_fail(e, TOKR_INVALID,
-			"token ring %u: data_bytes %" PRIu64 " is not a power of two from %u",
+			"token ring %u: data_bytes %" PRIu64 " must be a power of two from %u",
 			index, h->data_bytes, TOKD_RING_ALIGN);
 	if (h->data_off != TOKD_RING_HDR_BYTES || h->data_bytes > map_bytes - TOKD_RING_HDR_BYTES)
 		return reader_fail(e, TOKR_INVALID,
-			"token ring %u: data [%" PRIu64 ", +%" PRIu64 ") is not in %zu bytes",
-			index, h->data_off, h->data_bytes, map_bytes);
+			"token ring %u: data [%" PRIu64 ", +%" PRIu64 ") exceeds %zu bytes", index,
+			h->data_off, h->data_bytes, map_bytes);
 	if (h->tsc_hz == 0)
 		return reader_fail(e, TOKR_INVALID, "token ring %u: tsc_hz is 0", index);
 	return 0;
@@ -94,20 +93,19 @@ reader_map_ring(struct tokr *r, uint32_t index, int fd, uint64_t start, struct t
 
 	if (rc != 0)
 		return rc;
-	ring->hdr = va;		   /* from here on reader_unmap undoes it */
-	memcpy(&h, va, sizeof(h)); /* what was checked is what is used */
+	ring->hdr = va;		   /* reader_unmap unmaps it from here on */
+	memcpy(&h, va, sizeof(h)); /* validate and use the same copy */
 	rc = check_header(&h, ring->map_bytes, r, index, e);
 	if (rc != 0)
 		return rc;
 	head = __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
 	tail = __atomic_load_n(&ring->hdr->tail, __ATOMIC_ACQUIRE);
-	/* A tap may have been passed by already: it begins at the tail then, like any other time.
-	 */
+	/* A tap may be overrun already; then it begins at the tail. */
 	if (start % TOKD_RING_ALIGN != 0 || start > head ||
 		(r->mode == TOKR_READER && start < tail))
 		return reader_fail(e, TOKR_INVALID,
-			"token ring %u: start %" PRIu64 " is not a record in [%" PRIu64 ", %" PRIu64
-			"]",
+			"token ring %u: start %" PRIu64 " must be a record in [%" PRIu64
+			", %" PRIu64 "]",
 			index, start, tail, head);
 	ring->data = (const uint8_t *)va + TOKD_RING_HDR_BYTES;
 	ring->mask = h.data_bytes - 1;

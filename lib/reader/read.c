@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Records. Everything a record says is copied before it is checked, and only the copy is used: the
- * ring is memory of another process.
+ * Records. The ring is memory of another process: a record's header is copied, the copy validated
+ * and used.
  */
 #include <assert.h>
 #include <inttypes.h>
@@ -12,20 +12,20 @@
 
 static_assert((int)TOKR_FIRST == TOKD_REC_FIRST && (int)TOKR_LAST == TOKD_REC_LAST &&
 		      (int)TOKR_ABORT == TOKD_REC_ABORT,
-	"flags are passed on as they are");
+	"flags must be equal");
 
 #define HELD_FIRST_ROOM 64
-/* In one look: a tap that is passed by again and again comes back later. */
+/* Per call: a tap that is overrun repeatedly tries again later. */
 #define OVERRUNS_MAX 16
 
 static uint64_t
 load_head(const struct ring *ring)
 {
-	/* Every record below it is whole. */
+	/* Acquire: every record below is complete. */
 	return __atomic_load_n(&ring->hdr->head, __ATOMIC_ACQUIRE);
 }
 
-/* After the use of bytes: those at or above the result had not been overwritten. */
+/* After the use of bytes: those at or above the result were not overwritten. */
 static uint64_t
 load_tail_after_use(const struct ring *ring)
 {
@@ -46,11 +46,11 @@ give_back(struct ring *ring)
 	if (cursor == ring->cursor)
 		return;
 	ring->cursor = cursor;
-	/* The last use of what lies below comes before the writer's reuse of it. */
+	/* Release: after the last use of what the writer may reuse. */
 	__atomic_store_n(ring->cursor_word, cursor, __ATOMIC_RELEASE);
 }
 
-/* Twice the room in the queue of held records. There are never more than fit the ring. */
+/* Doubles the queue of unreleased records, which all fit the ring. */
 static int
 grow(struct ring *ring)
 {
@@ -67,13 +67,12 @@ grow(struct ring *ring)
 	return 0;
 }
 
-/* The writer went past what is yet to be read. A tap goes on at the oldest record that stands. */
+/* Overrun by the writer. A tap continues at the oldest valid record. */
 static int
 overrun(struct tokr *r, struct ring *ring, uint64_t tail)
 {
 	if (r->mode == TOKR_READER) {
-		int rc = reader_check_socket(
-			r); /* the appliance's own words, where they have come */
+		int rc = reader_check_socket(r); /* the appliance's reason, if it has arrived */
 
 		if (rc != 0)
 			return rc;
@@ -95,7 +94,7 @@ overrun(struct tokr *r, struct ring *ring, uint64_t tail)
 	return 0;
 }
 
-/* Is there something above `position`? 1, 0, or enum tokr_result. */
+/* 1: there are records above `position`; 0: none; or enum tokr_result. */
 static int
 look_for_more(struct tokr *r, struct ring *ring)
 {
@@ -109,10 +108,10 @@ look_for_more(struct tokr *r, struct ring *ring)
 		rc = overrun(r, ring, tail);
 		if (rc != 0)
 			return rc;
-		head = load_head(ring); /* not below that tail */
+		head = load_head(ring); /* at least the tail */
 	}
 	if (head % TOKD_RING_ALIGN != 0 || head < ring->head || head - ring->position > size) {
-		/* Passed by between the loads: the next look finds the tail. */
+		/* Overrun between the loads: the next iteration sees the tail. */
 		if (r->mode == TOKR_TAP && load_tail_after_use(ring) > ring->position)
 			return 0;
 		return reader_fail(&r->error, TOKR_INVALID,
@@ -161,8 +160,8 @@ give_out(struct tokr *r, struct ring *ring, const struct tokd_rec *rec, struct t
 	if (r->mode == TOKR_READER) {
 		if (ring->held_end - ring->held_first == ring->held_room && grow(ring) != 0)
 			return reader_fail(&r->error, TOKR_SYSTEM,
-				"no memory to note that more than %" PRIu64
-				" records are held: release some",
+				"cannot allocate a queue for more than %" PRIu64
+				" unreleased records: release some",
 				ring->held_room);
 		ring->held[ring->held_end & (ring->held_room - 1)] =
 			(struct held){.pos = ring->position};
@@ -213,7 +212,7 @@ look_at(struct tokr *r, struct ring *ring, struct tokr_record *out)
 		}
 		memcpy(&rec, ring->data + (ring->position & ring->mask), sizeof(rec));
 		tail = load_tail_after_use(ring);
-		if (tail > ring->position) { /* the copy may be of something else */
+		if (tail > ring->position) { /* the copy may be overwritten */
 			rc = overrun(r, ring, tail);
 			if (rc != 0)
 				return rc;
@@ -227,7 +226,7 @@ look_at(struct tokr *r, struct ring *ring, struct tokr_record *out)
 			return give_out(r, ring, &rec, out);
 		ring->position += rec.bytes;
 		if (r->mode == TOKR_READER)
-			give_back(ring); /* padding is nobody's to release */
+			give_back(ring); /* padding is not released by the caller */
 	}
 	return 0;
 }
@@ -251,7 +250,7 @@ int
 tokr_check(const struct tokr *r, const struct tokr_record *rec)
 {
 	if (rec->worker >= r->n_rings)
-		return 0; /* none of ours */
+		return 0; /* invalid */
 	return load_tail_after_use(&r->ring[rec->worker]) > rec->position ? TOKR_OVERRUN : 0;
 }
 
@@ -264,7 +263,7 @@ tokr_release(struct tokr *r, const struct tokr_record *rec)
 	if (r->mode == TOKR_READER) {
 		struct held *held;
 
-		/* Released before: its ticket has left the queue, or says so there. */
+		/* Released before. */
 		if (rec->ticket - ring->held_first >= ring->held_end - ring->held_first)
 			return 0;
 		held = &ring->held[rec->ticket & (ring->held_room - 1)];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One attached reader, inside. attach.c: the handshake. map.c: memory and what it says of itself,
- * checked once. read.c: records, on the hot path. wait.c: time limits, and whether dpdk-tokd lives.
+ * Internals of a reader. attach.c: handshake; map.c: maps and validates memory; read.c: records,
+ * the hot path; wait.c: time limits and the end of dpdk-tokd.
  */
 #ifndef LIB_READER_READER_H
 #define LIB_READER_READER_H
@@ -13,7 +13,7 @@
 #include <tokd/reader.h>
 #include <tokd/ring.h>
 
-/* A record given out to a registered reader, oldest first, until it and all before are released. */
+/* An unreleased record of a registered reader, oldest first. */
 struct held {
 	uint64_t pos;
 	bool released;
@@ -22,13 +22,13 @@ struct held {
 /*
  *     cursor                    position                 head
  *    ---+--------------------------+-----------------------+---
- *       | given out, not given     | published, not yet    |
- *       | back (held, a queue)     | given out             |
+ *       | returned, not released   | published, not yet    |
+ *       | (held, a queue)          | returned              |
  *
  * A tap has no cursor and no queue.
  */
 struct ring {
-	const struct tokd_ring_hdr *hdr; /* mapped for reading; only head and tail are read again */
+	const struct tokd_ring_hdr *hdr; /* read-only; only head and tail change */
 	size_t map_bytes;
 	const uint8_t *data;
 	uint64_t mask;
@@ -38,8 +38,8 @@ struct ring {
 	struct held *held; /* a ring of held_room, a power of two, or NULL while that is 0 */
 	uint64_t held_room;
 	uint64_t held_first, held_end; /* tickets: [first, end) are in the queue */
-	uint64_t skipped;	       /* lost and not yet told by a record */
-	struct tokr_ring info;	       /* what was checked, and the counts */
+	uint64_t skipped;	       /* lost, not reported by a record yet */
+	struct tokr_ring info;	       /* validated; and the counts */
 };
 
 struct tokr {
@@ -47,12 +47,12 @@ struct tokr {
 	int mode;	    /* TOKR_READER or TOKR_TAP */
 	bool interruptible; /* TOKR_EINTR */
 	uint32_t n_rings;
-	uint32_t turn;	/* the ring looked at next */
-	uint32_t given; /* records since the socket was last looked at */
+	uint32_t turn;	/* the ring checked next */
+	uint32_t given; /* records since the socket was last checked */
 	uint64_t instance;
 	uint8_t *cursors; /* NULL: a tap */
 	size_t cursors_bytes;
-	bool gone; /* ended: what is published is all there will be */
+	bool gone; /* ended: nothing more will be published */
 	struct tokr_error error;
 	char path[108];
 	struct ring ring[TOKD_RINGS_MAX];
@@ -65,18 +65,18 @@ int reader_fail(struct tokr_error *e, int code, const char *fmt, ...)
 /* CLOCK_MONOTONIC. */
 uint64_t reader_now_ns(void);
 
-/* map.c: take what `fd` is; the caller still closes it. 0 or enum tokr_result, *e filled. */
+/* map.c: map `fd`; the caller closes it. 0 or enum tokr_result with *e set. */
 int reader_map_cursors(struct tokr *r, int fd, struct tokr_error *e);
 int reader_map_ring(struct tokr *r, uint32_t index, int fd, uint64_t start, struct tokr_error *e);
 void reader_unmap(struct tokr *r);
 
-/* read.c: 1 with *rec, 0 when there is none, or enum tokr_result with r->error filled. */
+/* read.c: 1 with *rec set, 0: none, or enum tokr_result with r->error set. */
 int reader_look(struct tokr *r, struct tokr_record *rec);
 
 /* wait.c: 0, or TOKR_DROPPED. Sets r->gone. */
 int reader_check_socket(struct tokr *r);
 
-/* The words of a farewell or a refusal, whatever the other side put there. */
+/* The message of a reply, with unprintable bytes replaced. */
 void reader_message(const struct tokd_attach_rep *rep, char *text, size_t room);
 
 #endif

@@ -7,16 +7,16 @@
 
 #include "reader.h"
 
-#define SPIN_LOOKS 200 /* before going to sleep */
+#define SPIN_LOOKS 200 /* before sleeping */
 #define SLEEP_FIRST_NS 50000
 #define SLEEP_LAST_NS 1000000
-#define GIVEN_MAX 1024 /* records between looks at the socket, while there is always one */
+#define GIVEN_MAX 1024 /* records between checks of the socket */
 
 int
 reader_check_socket(struct tokr *r)
 {
 	struct tokd_attach_rep rep;
-	char why[sizeof(rep.message)];
+	char reason[sizeof(rep.message)];
 	ssize_t n;
 
 	r->given = 0;
@@ -33,22 +33,22 @@ reader_check_socket(struct tokr *r)
 	}
 	if (n != sizeof(rep))
 		return reader_fail(&r->error, TOKR_DROPPED,
-			"%s: dropped, with a message of %zd bytes, not as ring.h says", r->path, n);
-	reader_message(&rep, why, sizeof(why));
-	return reader_fail(&r->error, TOKR_DROPPED, "%s: dropped: %s", r->path, why);
+			"%s: dropped, with an invalid message of %zd bytes", r->path, n);
+	reader_message(&rep, reason, sizeof(reason));
+	return reader_fail(&r->error, TOKR_DROPPED, "%s: dropped: %s", r->path, reason);
 }
 
-/* Sleep, but not past the end of the appliance. */
+/* Sleeps, until the appliance ends at the latest. */
 static void
 pause_ns(const struct tokr *r, uint64_t ns)
 {
 	struct pollfd p = {.fd = r->fd, .events = POLLIN};
 	const struct timespec t = {.tv_nsec = (long)ns};
 
-	(void)ppoll(&p, 1, &t, NULL); /* whatever it says, the next look finds out */
+	(void)ppoll(&p, 1, &t, NULL); /* the result does not matter */
 }
 
-/* Nothing in the rings: 0 to look again, or enum tokr_result. */
+/* No records: 0 to try again, or enum tokr_result. */
 static int
 look_around(struct tokr *r, struct tokr_record *rec)
 {
@@ -59,7 +59,7 @@ look_around(struct tokr *r, struct tokr_record *rec)
 		if (rc != 0 || !r->gone)
 			return rc;
 	}
-	rc = reader_look(r, rec); /* published before it went */
+	rc = reader_look(r, rec); /* published before it ended */
 	if (rc != 0)
 		return rc;
 	return reader_fail(&r->error, TOKR_GONE, "%s: dpdk-tokd has ended", r->path);
@@ -119,7 +119,7 @@ tokr_strerror(int code)
 	case TOKR_REFUSED:
 		return "refused";
 	case TOKR_INVALID:
-		return "not as ring.h says";
+		return "invalid data";
 	case TOKR_GONE:
 		return "dpdk-tokd has ended";
 	case TOKR_DROPPED:

@@ -95,6 +95,7 @@ struct tok_split {
 	T(LONG_WORD, long_word)                                                                    \
 	T(UNMERGED, unmerged)                                                                      \
 	T(PAIR, pair)                                                                              \
+	T(PAIR_PILOT, pair_pilot)                                                                  \
 	T(BYTE_PAIR, byte_pair)                                                                    \
 	T(SPLIT, split)                                                                            \
 	T(EXT, ext)                                                                                \
@@ -204,8 +205,9 @@ struct tok_vocab {
 			     */
 	uint32_t n_unmerged;
 	/* merges */
-	uint64_t *pair; /* left << 42 | right << 21 | result, two buckets; ~0: free */
-	uint32_t pair_shift;
+	uint64_t *pair; /* left << 42 | right << 21 | result, by a perfect hash; ~0: free */
+	uint16_t *pair_pilot;
+	uint32_t pair_mask, pair_shift; /* slots - 1; 64 - log2(pilots) */
 	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
 	struct tok_split *split; /* by rank id */
 	uint32_t *ext;		 /* outside id by rank id; of part of a character, which is no
@@ -378,33 +380,46 @@ tok_long_find(const struct tok_vocab *v, uint32_t slot, const uint8_t *p, uint32
 }
 
 /*
- * A pair lies in one of two buckets, in one of their slots each (cuckoo hashing, Pagh and Rodler
- * 2004; buckets of two, Dietzfelbinger and Weidling 2007). The first slot of either:
+ * A pair lies in one slot, which follows from its hash and the pilot of its bucket
+ * (build/pairs_build.c): one look says whether there is such a merge.
  */
-#define TOK_PAIR_SLOTS 2u
+#define TOK_PAIR_SHARE 8u /* slots to a bucket */
+
+static inline uint64_t
+tok_pair_key(uint32_t left, uint32_t right)
+{
+	return (uint64_t)left << 21 | right;
+}
+
+static inline uint64_t
+tok_pair_hash(uint64_t key)
+{
+	key *= TOK_HASH_1;
+	return key ^ key >> 32;
+}
 
 static inline uint32_t
-tok_pair_bucket(const struct tok_vocab *v, uint64_t left_right, uint32_t which)
+tok_pair_bucket(const struct tok_vocab *v, uint64_t hash)
 {
-	return (uint32_t)(left_right * (which == 0 ? TOK_HASH_1 : TOK_HASH_2) >> v->pair_shift) &
-	       ~(TOK_PAIR_SLOTS - 1);
+	return (uint32_t)(hash >> v->pair_shift);
+}
+
+static inline uint32_t
+tok_pair_slot(const struct tok_vocab *v, uint64_t hash, uint32_t pilot)
+{
+	return ((uint32_t)hash + pilot * ((uint32_t)(hash >> 24) | 1)) & v->pair_mask;
 }
 
 /* Result of merging two rank ids, or TOK_NO_TOKEN. */
 static inline uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
-	const uint64_t key = (uint64_t)left << 21 | right;
-	uint32_t result = TOK_NO_TOKEN;
+	const uint64_t key = tok_pair_key(left, right), hash = tok_pair_hash(key);
+	const uint64_t found =
+		v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
 
-	/* All four: whether there is one, and where, could only be guessed by a branch. */
-	for (uint32_t i = 0; i < 2; i++) {
-		const uint64_t *e = &v->pair[tok_pair_bucket(v, key, i)];
-
-		for (uint32_t k = 0; k < TOK_PAIR_SLOTS; k++)
-			result &= ((uint32_t)e[k] & 0x1fffff) | -tok_nonzero(e[k] >> 21 ^ key);
-	}
-	return result;
+	/* Whether there is one could only be guessed by a branch. */
+	return ((uint32_t)found & 0x1fffff) | -tok_nonzero(found >> 21 ^ key);
 }
 
 /* Child of a node for a byte that it has a child for. */

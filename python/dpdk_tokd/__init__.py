@@ -6,8 +6,10 @@ for them, `RingReader` reads, without a copy, the ids an appliance on this host 
 `EmbeddingReader` the embeddings that tokd-gpu makes of them.
 """
 
-from .client import AsyncClient, Client, TokdError
-from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from .client import Client, TokdError
 from .ring import (
     CutStream,
     Lost,
@@ -30,6 +32,18 @@ from .tokenizer import (
     VocabInfo,
 )
 from .wire import Reason
+
+if TYPE_CHECKING:
+    from .client.aio import AsyncClient
+    from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
+
+# Imported when they are first used: asyncio and ctypes.util take longer than all the rest.
+_LATER = {
+    "AsyncClient": ".client.aio",
+    "Embedding": ".embeddings",
+    "EmbeddingReader": ".embeddings",
+    "EmbeddingStatus": ".embeddings",
+}
 
 __all__ = [
     "AsyncClient",
@@ -57,3 +71,10 @@ __all__ = [
     "Truncation",
     "VocabInfo",
 ]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_LATER[name], __name__), name)
+    return value

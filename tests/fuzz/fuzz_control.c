@@ -229,7 +229,7 @@ publish(struct input *in)
 	const uint32_t count = 64u * (what >> 1);
 	const uint64_t pos = tokd_ring_reserve(r, tokd_rec_bytes(count));
 
-	if (pos == TOKD_RING_NO_ROOM)
+	if (pos == TOKD_RING_FULL)
 		return;
 	*tokd_ring_at(r, pos) = (struct tokd_rec){.count = count, .stream_id = 7};
 	tokd_ring_publish(r, pos);

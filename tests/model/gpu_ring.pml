@@ -3,7 +3,7 @@
  * The slot protocol of lib/gpu_sink/ring/gpu_ring.h, for Spin: every interleaving at small sizes. run.py
  * runs it in the sizes and orders of its table, and with single steps changed, which must be found.
  *
- *   producer ──posts──▶ wire ──lands──▶ region ◀──▶ workers ──▶ outbox ──▶ agent ──▶ holder
+ *   producer ──posts──▶ wire ──lands──▶ region ◀──▶ workers ──▶ outbox ──▶ agent ──▶ subscriber
  *      ▲                                  │                                  │
  *      └────── done[], released: one READ ┴──────────────────────────────────┘
  *
@@ -13,7 +13,7 @@
  *
  * What is simpler: a payload is the number of its text, a row too. The check word is perfect: the
  * model says what follows if it finds every mixture, not how good NH is. A header is two pieces,
- * `ticket` and the rest. Consumer, agent and holder see one memory, in the order of their steps;
+ * `ticket` and the rest. Consumer, agent and subscriber see one memory, in the order of their steps;
  * steps that release and acquire order in C stand one after the other here, and run.py swaps them.
  * A slot holds one record (no BATCH) and takes one unit of outputs. The consumer looks at all slots.
  */
@@ -109,7 +109,7 @@ bool dead[P], gone[P], broken[P], resumed[P];
 byte running = 1; /* incarnation of the consumer */
 byte alive;	  /* its workers, and older ones */
 bool stopped;	  /* it was told to end, or was killed: a worker ends at any step */
-byte held[P * OUTS]; /* the text whose rows a holder has; 0: none */
+byte held[P * OUTS]; /* the text whose rows a subscriber has; 0: none */
 
 /* -- what must hold: nothing below is in the code -- */
 
@@ -117,7 +117,7 @@ byte posted_text[P * S], posted_ticket[P * S], posted_epoch[P * S];
 bool source_free[N_TEXTS + 1];
 bool entered[N_TEXTS + 1];   /* an entry says OK */
 byte unmarked[N_TEXTS + 1];  /* ... without `redo`: so many */
-byte delivered[N_TEXTS + 1]; /* times that a holder got it */
+byte delivered[N_TEXTS + 1]; /* times that a subscriber got it */
 byte said[N_TEXTS + 1];	     /* status by which its producer has ended it */
 byte finished;		     /* producers that have ended all of their texts */
 
@@ -433,7 +433,7 @@ inline destroy_queue_pair()
 #define RETURNED(p)                                                                                \
 	(m[TURN(p)].done_t > back_t[TURN(p)] &&      /* it is done: nobody will write rows again */ \
 		taken == reserved &&                 /* and what it said of itself has been read */ \
-		held[(p) * OUTS + turn[p] % OUTS] == 0) /* and the holder's last use was */
+		held[(p) * OUTS + turn[p] % OUTS] == 0) /* and the subscriber's last use was */
 
 inline raise_released(p)
 {
@@ -472,7 +472,7 @@ inline start_consumer()
 
 proctype agent()
 {
-	byte given_t[P * S]; /* last ticket of a slot that a holder was given */
+	byte given_t[P * S]; /* last ticket of a slot that a subscriber was given */
 	byte back_t[P * S];  /* last one that `released` has passed */
 	byte turn[P];	     /* slots that it has passed, in this epoch */
 	byte x, u, restarts, p;
@@ -522,7 +522,7 @@ end:	do
 }
 
 /* Uses rows for as long as it likes. What counts is its last look at them. */
-proctype holder(byte u)
+proctype subscriber(byte u)
 {
 end:	do
 	:: atomic { held[u] != 0 -> promise(row[u] == held[u]); held[u] = 0 }
@@ -579,7 +579,7 @@ init
 		od;
 		p = 0;
 		do
-		:: p < P * OUTS -> run holder(p); p++
+		:: p < P * OUTS -> run subscriber(p); p++
 		:: else -> break
 		od;
 		run agent();

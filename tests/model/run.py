@@ -202,7 +202,7 @@ CHANGES = [
         "#define MAY_READ(s) (text[s] != 0)",
     ),
     Change(
-        "rows given back before the holder's last use",
+        "rows given back before the subscriber's last use",
         "WORKERS=1 OUTS=1 TEXTS=2",
         "held[(p) * OUTS + turn[p] % OUTS] == 0) /* and",
         "true) /* and",

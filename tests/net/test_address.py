@@ -111,8 +111,8 @@ def test_addresses_of_an_interface_under_af_xdp(lab2, serve, want):
     assert (info["ip"], info["ip6"]) == (SERVER_IP, SERVER_IP6)
     assert (info["address_from"], info["interface"]) == ("interface", lab2.server_if)
     assert info["arp_and_ping_by"] == "dpdk-tokd"
-    assert f"served is {SERVER_IP} {SERVER_IP6}, as {lab2.server_if} has it" in appliance.said()
-    assert "the kernel no longer receives what comes to the 1 queue(s) of" in appliance.said()
+    assert f"serving {SERVER_IP} {SERVER_IP6}, from {lab2.server_if};" in appliance.said()
+    assert "the kernel no longer receives packets of the 1 queue(s) of" in appliance.said()
     for host in (SERVER_IP, SERVER_IP6):
         check_text(lab2, host, want)
         assert " 0% packet loss" in ping(lab2, host)
@@ -270,7 +270,7 @@ def test_a_port_that_another_program_has_is_refused(lab2, gpt2_file, tmp_path):
     with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as other:
         other.bind((SERVER_IP6, 9000))
         log = refused(lab2, gpt2_file, tmp_path)
-    assert f"udp {SERVER_IP6} port 9000: the kernel, which sees the same packets" in log
+    assert f"udp {SERVER_IP6} port 9000: cannot bind the socket that keeps the kernel" in log
     assert "end the program that has the port (ss -lunp), or give another --udp-port" in log
 
 
@@ -289,7 +289,7 @@ def test_two_appliances_share_an_interface_if_their_ports_differ(
 
 def test_the_address_of_a_vlan_is_asked_for(lab2, gpt2_file, tmp_path):
     log = refused(lab2, gpt2_file, tmp_path, "--vlan", "5")
-    assert f"--vlan 5: the addresses of {lab2.server_if} are for frames without a tag" in log
+    assert f"--vlan 5: the addresses of {lab2.server_if} are for untagged frames" in log
 
 
 @pytest.mark.parametrize("driver", ["net_af_xdp", "net_af_packet"])

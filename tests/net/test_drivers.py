@@ -212,7 +212,7 @@ def test_an_mtu_is_set_by_others_as_far_as_they_go(own_lab, gpt2_file, tmp_path,
         assert mtu(name) == 1492
         assert appliance.stop() == 0
     log = refused_at_start(own_lab, gpt2_file, tmp_path, args=("--mtu", "9000"), **common)
-    assert f"--mtu 9000: the driver takes 46 to {most}; give one of those, or leave" in log
+    assert f"--mtu 9000: must be 46 to {most} for this driver;" in log
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="two workers need two CPUs")
@@ -269,8 +269,8 @@ def test_more_queues_of_af_packet_than_workers_are_refused(own_lab, gpt2_file, t
         devargs=f"iface={own_lab.server_if},qpairs=2",
     )
     (line,) = [s for s in log.splitlines() if "tokd.port" in s]
-    assert "packets are spread over 2 queues, the 1 worker(s) poll one each" in line
-    assert "let qpairs in its --vdev be 1, or give 2 lcores in -l" in line
+    assert "packets come to 2 queues, but 1 worker(s) poll one each" in line
+    assert "set qpairs in its --vdev to 1, or give 2 lcores in -l" in line
 
 
 def test_a_capture_that_no_worker_would_read_is_refused(own_lab, gpt2_file, tmp_path):
@@ -285,7 +285,7 @@ def test_a_capture_that_no_worker_would_read_is_refused(own_lab, gpt2_file, tmp_
         args=(),
         devargs=f"rx_pcap={capture},rx_pcap={capture}",
     )
-    assert "let the number of rx_pcap or rx_iface in its --vdev be 1" in log
+    assert "set the number of rx_pcap or rx_iface in its --vdev to 1" in log
 
 
 def test_channels_without_a_worker_are_warned_of(gpt2_file, tmp_path):

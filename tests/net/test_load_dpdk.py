@@ -215,7 +215,7 @@ NEEDED = ("--connect", "10.0.0.1:9000", "--source", "10.0.0.2:65000", "--slices"
         (("--", "--duplicate", "nan%"), "--duplicate nan%: give a share"),
         (("--", "--clients", "0"), "--clients 0: out of range; give 1 to 1024"),
         (("--", "--in-flight", "65"), "--in-flight 65: out of range; give 1 to 64"),
-        (("--", *NEEDED, "--arrivals", "fixed"), "--arrivals are of an open loop: give --rate"),
+        (("--", *NEEDED, "--arrivals", "fixed"), "--arrivals needs an open loop: give --rate"),
         (("--", "more"), "more: not an option"),
     ],
 )
@@ -230,4 +230,4 @@ def test_ports_beyond_the_last_are_refused():
     command = [TOKD_LOAD_DPDK, "--", *NEEDED, "--clients", "600"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "--clients 600: their ports from 65000 on would pass 65535" in done.stderr
+    assert "--clients 600: their ports from 65000 on exceed 65535" in done.stderr

@@ -29,7 +29,7 @@ class Agent:
         self.log = folder / "log"
         self.log.touch()
         command = [str(AGENT), "--table", table, "--listen", f"unix:{self.socket}"]
-        command += ["--holders-socket", str(self.holders), "--slots", "8", "--slot-bytes", "4k"]
+        command += ["--subscribers-socket", str(self.holders), "--slots", "8", "--slot-bytes", "4k"]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
         with self.log.open("w") as log:
             self.process = subprocess.Popen([*command, *options], stderr=log, env=environment)

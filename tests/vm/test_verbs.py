@@ -2,7 +2,7 @@
 """Packets to embeddings by RDMA: dpdk-tokd in one guest, tokd-gpu on the CPU in another, soft-RoCE between them; and
 both in one. Ids and rows equal the references'; a queue pair that broke is made again, and nothing is lost.
 
-    client [tap] ==== dpdk-tokd 192.168.77.1 ==== RoCE ==== 192.168.77.2 tokd-gpu, holder ==== rows, a file here
+    client [tap] ==== dpdk-tokd 192.168.77.1 ==== RoCE ==== 192.168.77.2 tokd-gpu, subscriber ==== rows, a file here
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ MODULES = (
     "ib_uverbs",
     "rdma_rxe",
 )
-PROGRAMS = ("app/tokd-gpu", "tests/unit/gpu/sink/holder", "tests/unit/gpu/transport/verbs_pair")
+PROGRAMS = ("app/tokd-gpu", "tests/unit/gpu/sink/subscriber", "tests/unit/gpu/transport/verbs_pair")
 DRIVERS = ("librte_bus_vdev", "librte_mempool_ring", "librte_net_af_packet")
 
 
 class Embeddings:
-    """What the guest's holder has written so far, of every text."""
+    """What the guest's subscriber has written so far, of every text."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -131,7 +131,7 @@ def ring_card(fd: int, number: int) -> list[str]:
 
 
 def to_file(rows: Path) -> list[str]:
-    """What the holder writes into."""
+    """What the subscriber writes into."""
     rows.touch()
     return [
         *("-chardev", f"file,id=rows,path={rows}", "-device", "virtio-serial-pci"),
@@ -210,7 +210,7 @@ def test_two_guests_and_a_queue_pair_that_breaks(initramfs, gpt2_reference, tmp_
             appliance.say("end")
             assert appliance.wait_for("appliance-status") == "0"
             appliance.end()
-            if again == "resumed":  # a new place is no connection made again
+            if again == "resumed":  # a new producer slot is no connection made again
                 assert int(appliance.said("sink_reconnects")[0]) >= 1
             assert not appliance.said("sink_failed")
             agent.say("end")

@@ -107,6 +107,11 @@ class Consumer(Process):
     def __init__(self, folder: Path, table: str, *more: str) -> None:
         self.socket, self.subscribers = folder / "gpu.sock", folder / "holders.sock"
         command = [*ENDS_WITH_US, str(TOKD_GPU), "--table", table]
-        command += ["--listen", f"unix:{self.socket}", "--holders-socket", str(self.subscribers)]
+        command += [
+            "--listen",
+            f"unix:{self.socket}",
+            "--subscribers-socket",
+            str(self.subscribers),
+        ]
         super().__init__("tokd-gpu", [*command, *more], folder / "tokd-gpu.log")
         self.ready = self.wait_ready(READY_S)

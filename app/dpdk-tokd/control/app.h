@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * All of a running dpdk-tokd. main.c owns it; the control thread and telemetry look at it. A pair
- * with control.h: the control thread is part of it, and control.c reads the rest.
+ * The state of a running dpdk-tokd. main.c owns it; the control thread and telemetry read it. A
+ * pair with control.h: it holds the control thread, and control.c reads the rest.
  */
 #ifndef TOKD_APP_H
 #define TOKD_APP_H
@@ -18,19 +18,19 @@
 #include "vocabs.h"
 
 struct tokd_app {
-	/* Read by every worker in every turn: shares its line with nothing that is written. */
+	/* Every worker reads it in every turn: nothing written often shares its cache line. */
 	alignas(RTE_CACHE_LINE_SIZE) _Atomic uint32_t stop; /* enum tokd_stop */
 	alignas(RTE_CACHE_LINE_SIZE) struct tokd_options opt;
 	struct tokd_port port;
 	struct tokd_address address;
-	struct tokd_vocabs vocabs[RTE_MAX_NUMA_NODES]; /* the same ones, for each node in use */
+	struct tokd_vocabs vocabs[RTE_MAX_NUMA_NODES]; /* a copy per node in use */
 	uint32_t n_nodes;			       /* in use */
-	uint64_t instance; /* random: tells this run's rings from another's */
-	uint64_t t_start;  /* TSC */
+	uint64_t instance;			       /* random number of this run */
+	uint64_t t_start;			       /* TSC */
 	uint32_t n_workers;
 	struct tokd_worker *worker[TOKD_RINGS_MAX];
 	struct tokd_ring *ring[TOKD_RINGS_MAX]; /* those of the workers */
-	uint32_t sink_turn; /* control thread: the worker whose sink is looked at first */
+	uint32_t next_sink; /* control thread: the worker whose sink is checked first */
 	struct tokd_control control;
 };
 

@@ -15,10 +15,10 @@
 #include "log.h"
 #include "notify.h"
 
-#define DRAIN_LOOK_MS 5 /* between looks at the workers' open streams */
+#define DRAIN_CHECK_MS 5 /* between checks of open streams */
 
 static void
-our_signals(sigset_t *set)
+handled_signals(sigset_t *set)
 {
 	sigemptyset(set);
 	sigaddset(set, SIGINT);
@@ -30,7 +30,7 @@ tokd_control_block_signals(void)
 {
 	sigset_t set;
 
-	our_signals(&set);
+	handled_signals(&set);
 	pthread_sigmask(SIG_BLOCK, &set, NULL);
 	signal(SIGPIPE, SIG_IGN);
 }
@@ -74,29 +74,26 @@ watch_drain(struct tokd_control *c)
 	if ((n != 0 || n_busy != 0) && tokd_clock_ms() < c->drain_end_ms)
 		return;
 	if (n != 0)
-		TOKD_LOG(control, WARNING, "%u streams still open after %u ms (--drain): ended\n",
-			n, c->app->opt.drain_ms);
+		TOKD_LOG(control, WARNING,
+			"--drain: ending %u streams that are still open after %u ms\n", n,
+			c->app->opt.drain_ms);
 	if (n_busy != 0)
 		TOKD_LOG(control, WARNING,
-			"the GPU sinks of %u workers have not embedded all after %u ms (--drain): "
-			"left\n",
+			"--drain: the GPU sinks of %u workers have ids left after %u ms: dropped\n",
 			n_busy, c->app->opt.drain_ms);
 	atomic_store(&c->app->stop, TOKD_STOP);
 }
 
-/*
- * A sign of life stands for all: it is given only if every worker has turned since the last. A
- * worker that hangs is then ended by systemd, and started anew.
- */
+/* Only if every worker has run since the last time: systemd restarts us when a worker hangs. */
 static void
-give_sign_of_life(struct tokd_control *c)
+notify_watchdog(struct tokd_control *c)
 {
 	const struct tokd_app *app = c->app;
 	bool alive = true;
 
 	for (uint32_t i = 0; i < app->n_workers; i++) {
 		const uint64_t *n = app->worker[i]->counter;
-		uint64_t cycles = n[C_CYCLES_BUSY] + n[C_CYCLES_BLOCKED] + n[C_CYCLES_IDLE];
+		uint64_t cycles = n[C_CYCLES_BUSY] + n[C_CYCLES_BACKPRESSURED] + n[C_CYCLES_IDLE];
 
 		alive = alive && cycles != c->turned[i];
 		c->turned[i] = cycles;
@@ -106,7 +103,7 @@ give_sign_of_life(struct tokd_control *c)
 	c->watchdog_due_ms = tokd_clock_ms() + c->watchdog_ms;
 }
 
-/* How long to sleep at most: -1, for ever. */
+/* The longest sleep; -1: no limit. */
 static int
 wait_ms(const struct tokd_control *c)
 {
@@ -115,8 +112,8 @@ wait_ms(const struct tokd_control *c)
 
 	if (sinks >= 0 && (wait < 0 || wait > sinks))
 		wait = sinks;
-	if (c->drain_end_ms != 0 && (wait < 0 || wait > DRAIN_LOOK_MS))
-		wait = DRAIN_LOOK_MS;
+	if (c->drain_end_ms != 0 && (wait < 0 || wait > DRAIN_CHECK_MS))
+		wait = DRAIN_CHECK_MS;
 	if (c->watchdog_ms != 0 && (wait < 0 || wait > (int)c->watchdog_ms))
 		wait = (int)c->watchdog_ms;
 	return wait;
@@ -137,16 +134,16 @@ control_thread(void *arg)
 				take_signal(c);
 		}
 		tokd_attach_poll(&c->attach);
-		tokd_sinks_look(app);
+		tokd_sinks_poll(app);
 		if (c->drain_end_ms != 0)
 			watch_drain(c);
 		if (c->watchdog_ms != 0 && tokd_clock_ms() >= c->watchdog_due_ms)
-			give_sign_of_life(c);
+			notify_watchdog(c);
 	}
 	return NULL;
 }
 
-/* EAL places control threads outside the lcores; where lcores take every CPU it cannot. */
+/* EAL pins control threads outside the lcores, unless lcores use every CPU. */
 static void
 warn_shared_cpu(pthread_t thread)
 {
@@ -199,18 +196,21 @@ tokd_control_start(struct tokd_control *c, struct tokd_app *app)
 		app->opt.reader_timeout_ms);
 	if (rc != 0)
 		return rc;
-	our_signals(&set);
+	handled_signals(&set);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);
 	c->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	c->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	rc = -errno;
 	if (watch(c, c->signals) != 0 || watch(c, c->wake) != 0 || watch(c, c->attach.epoll) != 0) {
-		TOKD_LOG(control, ERR, "control thread: its descriptors: %s\n", strerror(errno));
+		TOKD_LOG(control, ERR,
+			"control thread: cannot open its descriptors: %s: raise LimitNOFILE or "
+			"ulimit -n\n",
+			strerror(errno));
 		goto fail;
 	}
 	rc = rte_ctrl_thread_create(&c->thread, "tokd-control", NULL, control_thread, c);
 	if (rc != 0) {
-		TOKD_LOG(control, ERR, "control thread: %s\n", strerror(-rc));
+		TOKD_LOG(control, ERR, "control thread: cannot create it: %s\n", strerror(-rc));
 		goto fail;
 	}
 	c->running = true;
@@ -230,8 +230,7 @@ tokd_control_stop(struct tokd_control *c)
 	if (!c->running)
 		return;
 	atomic_store(&c->app->stop, TOKD_STOP);
-	(void)!write(
-		c->wake, &one, sizeof(one)); /* at worst the thread sleeps out its epoll_wait */
+	(void)!write(c->wake, &one, sizeof(one)); /* if it fails, epoll_wait times out */
 	pthread_join(c->thread, NULL);
 	c->running = false;
 }

@@ -11,7 +11,7 @@
 
 #define ISOLATED "/sys/devices/system/cpu/isolated"
 
-/* A CPU list as in "1-3,8"; "" where the kernel does not tell. */
+/* A CPU list as in "1-3,8"; "" if the kernel has none. */
 static void
 read_isolated(char *list, size_t room)
 {
@@ -58,7 +58,7 @@ check_isolation(void)
 			snprintf(lcores + used, sizeof(lcores) - used, " %u", lcore);
 		if (CPU_ISSET(0, &cpus))
 			TOKD_LOG(main, WARNING,
-				"lcore %u runs on CPU 0, where the kernel does its own work: "
+				"lcore %u runs on CPU 0, which the kernel uses for housekeeping: "
 				"choose another CPU in -l\n",
 				lcore);
 	}
@@ -77,14 +77,14 @@ check_node(const struct tokd_port *port)
 	unsigned int lcore;
 
 	if (port->node < 0)
-		return; /* a device on no node in particular */
+		return; /* SOCKET_ID_ANY */
 	RTE_LCORE_FOREACH (lcore) {
 		int node = (int)rte_lcore_to_socket_id(lcore);
 
 		if (node != port->node)
 			TOKD_LOG(main, WARNING,
-				"lcore %u is on NUMA node %d, port %u (%s) on node %d: each "
-				"packet crosses between them; choose lcores of node %d\n",
+				"lcore %u is on NUMA node %d, port %u (%s) on node %d: every "
+				"packet crosses nodes; choose lcores of node %d\n",
 				lcore, node, port->id, port->name, port->node, port->node);
 	}
 }

@@ -5,8 +5,8 @@
 #include "control/port/port.h"
 
 /*
- * Warn of what makes a worker slow or late without making it wrong: a CPU that is not isolated or
- * is CPU 0, an lcore on another NUMA node than the port.
+ * Warn of what makes workers slow: a CPU that is not isolated, CPU 0, an lcore on another NUMA node
+ * than the port.
  */
 void tokd_cpu_check(const struct tokd_port *port);
 

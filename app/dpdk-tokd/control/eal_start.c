@@ -21,29 +21,28 @@ show_usage(const char *program)
 	       "dpdk-tokd --help lists the application options\n\n");
 }
 
-/* EAL 22.11 tells its reasons to a person, and to the program only so much of them. */
+/* EAL 22.11 prints its reasons; the program only gets rte_errno. */
 static const char *
-remedy(int why)
+remedy(int error)
 {
-	switch (why) {
+	switch (error) {
 	case 0:
-		return "if another process runs with this --file-prefix, give another one; if "
-		       "/run/dpdk is not writable, run as root or set XDG_RUNTIME_DIR to your own "
-		       "folder";
+		return "if another process uses this --file-prefix, give another one; if /run/dpdk "
+		       "is not writable, run as root or set XDG_RUNTIME_DIR to a folder of yours";
 	case EACCES:
 		return "no huge pages available: reserve and mount them (dpdk-hugepages.py "
-		       "--setup 1G, as root); if they are reserved and not mounted, give "
-		       "--in-memory; without huge pages give --no-huge -m 512";
+		       "--setup 1G, as root); if they are reserved but not mounted, give "
+		       "--in-memory; to run without huge pages, give --no-huge -m 512";
 	case ENOMEM:
 		return "reserve more huge pages (dpdk-hugepages.py --show), or lower -m or "
 		       "--socket-mem";
 	case ENODEV:
 		return "check the names and arguments of -a and --vdev";
 	case EINVAL:
-		return "see its messages above; if they name the runtime directory, set "
-		       "XDG_RUNTIME_DIR to your own folder";
+		return "see EAL's messages above; if they name the runtime directory, set "
+		       "XDG_RUNTIME_DIR to a folder of yours";
 	default:
-		return "see its messages above";
+		return "see EAL's messages above";
 	}
 }
 
@@ -53,7 +52,7 @@ tokd_eal_start(int argc, char **argv)
 	static char buffer[64 << 10];
 	int taken;
 
-	/* Kept back, so that one wrong option is not answered with its usage of 100 lines. */
+	/* Buffered, to discard the 100 lines of usage that EAL prints for one wrong option. */
 	setvbuf(stdout, buffer, _IOFBF, sizeof(buffer));
 	rte_set_application_usage_hook(show_usage);
 	rte_errno = 0;
@@ -61,8 +60,8 @@ tokd_eal_start(int argc, char **argv)
 	if (usage_shown) {
 		__fpurge(stdout);
 		fprintf(stderr,
-			"dpdk-tokd: EAL refuses an option before --: its first message above says "
-			"which (CPUs there are: 0 to %ld); dpdk-tokd -h lists EAL's options, --help the "
+			"dpdk-tokd: EAL rejects an option before --: its first message above names "
+			"it (CPUs: 0 to %ld); dpdk-tokd -h lists EAL's options, --help the "
 			"application's\n",
 			sysconf(_SC_NPROCESSORS_CONF) - 1);
 		return TOKD_EXIT_USAGE;
@@ -74,11 +73,11 @@ tokd_eal_start(int argc, char **argv)
 			remedy(rte_errno));
 		return TOKD_EXIT_FAILED;
 	}
-	/* EAL moves what is no option of its to the end, and is content. */
+	/* EAL moves arguments that are not its options to the end, without an error. */
 	if (taken + 1 < argc) {
 		fprintf(stderr,
-			"dpdk-tokd: %.64s: stands before -- and is no EAL option, nor the value of "
-			"one; take it out\n",
+			"dpdk-tokd: %.64s: before --, but neither an EAL option nor the value of "
+			"one; remove it\n",
 			argv[taken + 1]);
 		rte_eal_cleanup();
 		return TOKD_EXIT_USAGE;

@@ -3,14 +3,15 @@
 #define TOKD_EAL_START_H
 
 enum tokd_exit {
-	TOKD_EXIT_OK = 0,     /* stopped by a signal; --help, --version, a good --check-config */
+	TOKD_EXIT_OK =
+		0, /* stopped by a signal; --help, --version, --check-config without errors */
 	TOKD_EXIT_FAILED = 1, /* at run time */
-	TOKD_EXIT_USAGE = 2,  /* a bad option or configuration: trying again cannot help */
+	TOKD_EXIT_USAGE = 2,  /* invalid option or configuration: a restart cannot help */
 };
 
 /*
- * rte_eal_init on argv[0 .. argc), which is what stands before --. When it fails, EAL's messages
- * are followed by one line on standard error that says what to do.
+ * rte_eal_init with argv[0 .. argc), the arguments before --. On failure prints one line with the
+ * remedy to standard error, after EAL's messages.
  */
 enum tokd_exit tokd_eal_start(int argc, char **argv);
 

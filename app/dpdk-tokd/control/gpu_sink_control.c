@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sink's set-up, and its recovery on the control thread. */
+/* The sink's set-up, and recovery on the control thread. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,23 +13,24 @@
 #include "datapath/loop/gpu_sink.h"
 #include "log.h"
 
-#define OPEN_MS 1000	  /* for the agent's answer at start */
-#define OPEN_AGAIN_MS 200 /* later: readers wait for the control thread meanwhile */
-#define TRY_MS 1000	  /* between two attempts to find an agent */
-#define LOOK_MS 5	  /* between looks at the sinks */
-#define LOG_MS 1000	  /* between lines of the log about texts that failed */
-#define READ_US 5	  /* between two reads of what is done */
-#define DEAD_MS 1000	  /* an agent whose heartbeat stands still for so long is dead */
+#define OPEN_MS 1000	  /* for the agent's answer, at start */
+#define OPEN_AGAIN_MS 200 /* later, while readers wait for the control thread */
+#define TRY_MS 1000	  /* between attempts to connect */
+#define POLL_MS 5	  /* between polls of the sinks */
+#define LOG_MS 1000	  /* between log lines about failed texts */
+#define READ_US 5	  /* between reads of the done words */
+#define DEAD_MS 1000	  /* without a heartbeat the agent is dead */
 
 static const char *
 status_name(uint32_t status)
 {
 	static const char *const names[] = {
-		[TOKG_BADSUM] = "BADSUM, its check word was wrong twice",
-		[TOKG_STALE] = "STALE, its epoch was over",
-		[TOKG_BADHDR] = "BADHDR, a header contradicts itself",
-		[TOKG_BADID] = "BADID, an id beyond tokd-gpu's table, or a vocabulary without one",
-		[TOKG_BADPOS] = "BADPOS, longer than tokd-gpu's table of positions",
+		[TOKG_BADSUM] = "BADSUM, wrong check word twice",
+		[TOKG_STALE] = "STALE, its epoch had ended",
+		[TOKG_BADHDR] = "BADHDR, contradictory header",
+		[TOKG_BADID] =
+			"BADID, an id beyond tokd-gpu's table, or a vocabulary without a table",
+		[TOKG_BADPOS] = "BADPOS, a text longer than tokd-gpu's position table",
 	};
 
 	return status < RTE_DIM(names) && names[status] != NULL ? names[status] : "unknown";
@@ -49,7 +50,7 @@ tokd_sink_state_name(uint32_t state)
 
 static struct tokg_transport *
 connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeout_ms,
-	char path[256], struct tokg_error *why)
+	char path[256], struct tokg_error *err)
 {
 	uint32_t checksum[TOKD_VOCABS_MAX], n_ids[TOKD_VOCABS_MAX];
 	const struct tokg_source source = {
@@ -68,10 +69,10 @@ connect_to_agent(const struct tokd_worker *w, uint64_t instance, uint32_t timeou
 		checksum[i] = w->vocab[i].checksum;
 		n_ids[i] = tok_vocab_info(w->vocab[i].tok).n_ids;
 	}
-	return tokg_transport_open(&w->opt->sink_target, &source, timeout_ms, path, why);
+	return tokg_transport_open(&w->opt->sink_target, &source, timeout_ms, path, err);
 }
 
-/* To telemetry and to the log: where its ids go from now on. */
+/* For telemetry and the log. */
 static void
 show(struct tokd_worker *w, const char path[256])
 {
@@ -81,7 +82,7 @@ show(struct tokd_worker *w, const char path[256])
 	pthread_mutex_lock(&s->lock);
 	memcpy(s->path, path, sizeof(s->path));
 	s->kind = t->ops->name;
-	s->place = t->producer;
+	s->producer = t->producer;
 	s->epoch = t->epoch;
 	s->slots = t->geometry.slots;
 	s->slot_bytes = t->geometry.slot_bytes;
@@ -90,7 +91,7 @@ show(struct tokd_worker *w, const char path[256])
 	TOKD_LOG(control, NOTICE, "worker %u: GPU sink: %s, epoch %u\n", w->index, path, t->epoch);
 }
 
-/* A reader of the ring like others, but that no connection has, and none drops. */
+/* A reader of the ring without a connection; it is never dropped. */
 static void
 become_reader(struct tokd_worker *w)
 {
@@ -103,7 +104,7 @@ become_reader(struct tokd_worker *w)
 }
 
 static struct tokg_sink *
-make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why)
+make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err)
 {
 	uint32_t checksum[TOKD_VOCABS_MAX];
 	const struct tokg_sink_config config = {
@@ -124,24 +125,24 @@ make_sink(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *wh
 
 	for (uint32_t i = 0; i < w->n_vocabs; i++)
 		checksum[i] = w->vocab[i].checksum;
-	return tokg_sink_create(&config, why);
+	return tokg_sink_create(&config, err);
 }
 
 bool
-tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why)
+tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err)
 {
 	struct tokd_sink *s =
 		rte_zmalloc_socket("tokd_sink", sizeof(*s), RTE_CACHE_LINE_SIZE, w->node);
 
 	if (s == NULL) {
-		snprintf(why->text, sizeof(why->text), "no %zu bytes of EAL memory on node %d",
-			sizeof(*s), w->node);
+		snprintf(err->text, sizeof(err->text),
+			"cannot allocate %zu bytes of EAL memory on node %d", sizeof(*s), w->node);
 		return false;
 	}
 	pthread_mutex_init(&s->lock, NULL);
 	s->transport = t;
 	s->kind = t->ops->name;
-	s->sink = make_sink(w, t, why);
+	s->sink = make_sink(w, t, err);
 	if (s->sink == NULL) {
 		pthread_mutex_destroy(&s->lock);
 		rte_free(s);
@@ -155,23 +156,23 @@ tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_erro
 int
 tokd_sinks_resolve(struct tokd_app *app)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	if (app->opt.sink == NULL || tokg_target_resolve(&app->opt.sink_target, &why))
+	if (app->opt.sink == NULL || tokg_target_resolve(&app->opt.sink_target, &err))
 		return 0;
-	TOKD_LOG(main, ERR, "--sink %s: %s\n", app->opt.sink, why.text);
+	TOKD_LOG(main, ERR, "--sink %s: %s\n", app->opt.sink, err.text);
 	return -EIO;
 }
 
 int
 tokd_sink_open(struct tokd_worker *w, uint64_t instance)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	char path[sizeof(w->sink->path)] = "";
-	struct tokg_transport *t = connect_to_agent(w, instance, OPEN_MS, path, &why);
+	struct tokg_transport *t = connect_to_agent(w, instance, OPEN_MS, path, &err);
 
-	if (t == NULL || !tokd_sink_make(w, t, &why)) {
-		TOKD_LOG(main, ERR, "worker %u: --sink %s: %s\n", w->index, w->opt->sink, why.text);
+	if (t == NULL || !tokd_sink_make(w, t, &err)) {
+		TOKD_LOG(main, ERR, "worker %u: --sink %s: %s\n", w->index, w->opt->sink, err.text);
 		if (t != NULL)
 			t->ops->close(t);
 		return -EIO;
@@ -187,7 +188,7 @@ tokd_sink_close(struct tokd_worker *w)
 
 	if (s == NULL)
 		return;
-	/* The ring has no reader there any more: its cursor goes with the sink. */
+	/* First: the sink owns the cursor. */
 	atomic_store(&w->ring.reader[TOKD_READER_SINK].state, TOKD_READER_FREE);
 	w->ring.n_active--;
 	tokg_sink_free(s->sink);
@@ -201,8 +202,8 @@ tokd_sink_close(struct tokd_worker *w)
 static void
 run_again(struct tokd_sink *s)
 {
-	s->told = false;
-	/* The worker that sees RUNNING sees what was made of the sink. */
+	s->logged = false;
+	/* The worker that sees RUNNING sees the recovered sink. */
 	atomic_store_explicit(&s->state, TOKD_SINK_RUNNING, memory_order_release);
 }
 
@@ -210,55 +211,55 @@ static void
 recover(struct tokd_worker *w)
 {
 	struct tokd_sink *s = w->sink;
-	struct tokg_error why = {""};
-	int rc = tokg_sink_recover(s->sink, &why);
+	struct tokg_error err = {""};
+	int rc = tokg_sink_recover(s->sink, &err);
 
 	if (rc > 0) {
 		TOKD_LOG(control, NOTICE, "worker %u: GPU sink: connected again\n", w->index);
 		run_again(s);
 	} else if (rc < 0) {
 		TOKD_LOG(control, WARNING,
-			"worker %u: GPU sink: %s; what is not embedded stays in the token ring, "
-			"and is posted anew when an agent is there\n",
-			w->index, why.text);
+			"worker %u: GPU sink: %s; ids that are not embedded stay in the token "
+			"ring, and are posted again to the next agent\n",
+			w->index, err.text);
 		s->transport->ops->close(s->transport);
 		s->transport = NULL;
-		s->told = false;
+		s->logged = false;
 		s->next_try_ms = 0;
 		atomic_store_explicit(&s->state, TOKD_SINK_LOST, memory_order_relaxed);
-	} else if (!s->told) {
-		TOKD_LOG(control, WARNING,
-			"worker %u: GPU sink: the connection broke: reconnecting\n", w->index);
-		s->told = true;
+	} else if (!s->logged) {
+		TOKD_LOG(control, WARNING, "worker %u: GPU sink: connection lost: reconnecting\n",
+			w->index);
+		s->logged = true;
 	}
 }
 
-/* True: it was tried, which took time. */
+/* True: it tried, which took time. */
 static bool
 find_agent(struct tokd_worker *w, uint64_t instance)
 {
 	struct tokd_sink *s = w->sink;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	char path[sizeof(s->path)] = "";
 	struct tokg_transport *t;
 
 	if (tokd_clock_ms() < s->next_try_ms)
 		return false;
-	t = connect_to_agent(w, instance, OPEN_AGAIN_MS, path, &why);
-	if (t != NULL && tokg_sink_attach(s->sink, t, &why)) {
+	t = connect_to_agent(w, instance, OPEN_AGAIN_MS, path, &err);
+	if (t != NULL && tokg_sink_attach(s->sink, t, &err)) {
 		s->transport = t;
 		show(w, path);
 		run_again(s);
 		return true;
 	}
-	if (!s->told)
+	if (!s->logged)
 		TOKD_LOG(control, WARNING,
-			"worker %u: GPU sink: no agent: %s; trying every %d ms\n", w->index,
-			why.text, TRY_MS);
-	s->told = true;
+			"worker %u: GPU sink: no agent: %s; retrying every %d ms\n", w->index,
+			err.text, TRY_MS);
+	s->logged = true;
 	if (t != NULL)
 		t->ops->close(t);
-	/* All that took its time: the others have theirs before the next attempt. */
+	/* From the end of this attempt, so that other sinks get a turn. */
 	s->next_try_ms = tokd_clock_ms() + TRY_MS;
 	return true;
 }
@@ -279,9 +280,9 @@ log_failed(const struct tokd_worker *w)
 }
 
 void
-tokd_sinks_look(struct tokd_app *app)
+tokd_sinks_poll(struct tokd_app *app)
 {
-	const uint32_t first = app->sink_turn;
+	const uint32_t first = app->next_sink;
 	bool tried = false;
 
 	for (uint32_t i = 0; i < app->n_workers; i++) {
@@ -289,21 +290,22 @@ tokd_sinks_look(struct tokd_app *app)
 		struct tokd_worker *w = app->worker[index];
 
 		if (w->sink == NULL)
-			return; /* all workers have one, or none has */
+			return; /* all workers have a sink, or none has */
 		log_failed(w);
 		switch (atomic_load_explicit(&w->sink->state, memory_order_acquire)) {
 		case TOKD_SINK_RUNNING:
-			/* Its end is seen at once; the worker's poll then says so. */
-			tokg_transport_look(w->sink->transport);
+			/* Detects the end of the connection at once; the worker's poll reports it.
+			 */
+			tokg_transport_check(w->sink->transport);
 			break;
 		case TOKD_SINK_BROKEN:
 			recover(w);
 			break;
 		case TOKD_SINK_LOST:
-			/* One in a look; the next look begins behind it. */
+			/* One attempt per poll, round robin. */
 			if (!tried && find_agent(w, app->instance)) {
 				tried = true;
-				app->sink_turn = (index + 1) % app->n_workers;
+				app->next_sink = (index + 1) % app->n_workers;
 			}
 			break;
 		}
@@ -313,7 +315,7 @@ tokd_sinks_look(struct tokd_app *app)
 int
 tokd_sinks_wait_ms(const struct tokd_app *app)
 {
-	return app->worker[0]->sink != NULL ? LOOK_MS : -1;
+	return app->worker[0]->sink != NULL ? POLL_MS : -1;
 }
 
 uint32_t

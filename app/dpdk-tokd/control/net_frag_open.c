@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of a worker's table of fragments. */
+/* Set-up of a worker's fragment table. */
 #include <rte_errno.h>
 #include <rte_malloc.h>
 
@@ -25,9 +25,10 @@ tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz)
 			n, BUCKET_ENTRIES, n, tsc_hz / 1000 * TOKD_FRAG_MS, node);
 	if (f == NULL || f->table == NULL) {
 		TOKD_LOG(worker, ERR,
-			"worker %u: no memory on NUMA node %d for the fragments of %u datagrams: "
-			"%s; lower --fragments, or reserve more huge pages there (with --no-huge raise -m)\n",
-			worker, node, n, rte_strerror(rte_errno));
+			"worker %u: cannot allocate fragments of %u datagrams on NUMA node %d: %s; "
+			"lower --fragments, or reserve more huge pages there (with --no-huge raise "
+			"-m)\n",
+			worker, n, node, rte_strerror(rte_errno));
 		rte_free(f);
 		return NULL;
 	}

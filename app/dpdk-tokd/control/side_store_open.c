@@ -26,10 +26,10 @@ tokd_side_create(
 	d->next = rte_malloc_socket("tokd_side", n * sizeof(*d->next), RTE_CACHE_LINE_SIZE, node);
 	if (d->ids == NULL || d->next == NULL) {
 		TOKD_LOG(worker, ERR,
-			"worker %u: no memory on NUMA node %d for a side store of %" PRIu64
-			" bytes; lower --side-store, or reserve more huge pages there (with "
-			"--no-huge raise -m)\n",
-			worker, node, bytes);
+			"worker %u: cannot allocate a side store of %" PRIu64
+			" bytes on NUMA node %d; lower --side-store, or reserve more huge pages "
+			"there (with --no-huge raise -m)\n",
+			worker, bytes, node);
 		tokd_side_destroy(d);
 		return -ENOMEM;
 	}

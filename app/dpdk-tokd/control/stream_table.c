@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of a worker's streams: one table, of fixed size, on the worker's NUMA node. */
+/* Set-up of a worker's streams: one table of fixed size on its NUMA node. */
 #include <errno.h>
 #include <string.h>
 #include <sys/random.h>
@@ -12,13 +12,13 @@
 #include "datapath/stream/stream.h"
 
 /*
- * rte_hash is made for twice the streams: a cuckoo table that is nearly full may refuse a key,
- * and a refusal here would be an open stream too few.
+ * The hash has twice as many entries as streams: a cuckoo table that is nearly full may reject a
+ * key, and then a free stream could not be opened.
  */
 #define HASH_SLACK 2
-#define HASH_LEAST 8 /* rte_hash makes none smaller */
+#define HASH_LEAST 8 /* rte_hash's minimum */
 
-/* Serials count up, and clients say when: a secret keeps them from filling one bucket. */
+/* Serials count up as clients open texts: a secret keeps clients from filling one bucket. */
 static int
 serials_create(struct tokd_streams *t, int node)
 {
@@ -40,8 +40,8 @@ hash_create(uint32_t n, uint32_t worker, int node)
 		.entries = RTE_MAX(n * HASH_SLACK, (uint32_t)HASH_LEAST),
 		.key_len = sizeof(struct tokd_stream_key),
 		/*
-		 * Keys are chosen by clients. A hash without a secret (CRC least of all) would let
-		 * one of them fill a bucket; jhash with a random initial value does not.
+		 * Clients choose keys. Without a secret (CRC) a client could fill one bucket; jhash
+		 * takes a random initial value.
 		 */
 		.hash_func = rte_jhash,
 		.socket_id = node,
@@ -51,7 +51,9 @@ hash_create(uint32_t n, uint32_t worker, int node)
 
 	if (getrandom(&params.hash_func_init_val, sizeof(params.hash_func_init_val), 0) !=
 		sizeof(params.hash_func_init_val)) {
-		TOKD_LOG(worker, ERR, "worker %u: no random number for the stream hash: %s\n",
+		TOKD_LOG(worker, ERR,
+			"worker %u: cannot get a random number for the stream hash (getrandom): "
+			"%s\n",
 			worker, strerror(errno));
 		return NULL;
 	}
@@ -60,7 +62,7 @@ hash_create(uint32_t n, uint32_t worker, int node)
 	h = rte_hash_create(&params);
 	if (h == NULL)
 		TOKD_LOG(worker, ERR,
-			"worker %u: cannot make a hash of %u entries on NUMA node %d: %s; lower "
+			"worker %u: cannot create a hash of %u entries on NUMA node %d: %s; lower "
 			"--streams, or reserve more huge pages there (with --no-huge raise -m)\n",
 			worker, params.entries, node, rte_strerror(rte_errno));
 	return h;
@@ -99,8 +101,8 @@ tokd_streams_create(
 
 no_memory:
 	TOKD_LOG(worker, ERR,
-		"worker %u: %u streams need %zu MiB on NUMA node %d, which EAL does not have; "
-		"lower --streams, or reserve more huge pages there (with --no-huge raise -m)\n",
+		"worker %u: cannot allocate %u streams (%zu MiB) on NUMA node %d; lower --streams, "
+		"or reserve more huge pages there (with --no-huge raise -m)\n",
 		worker, n, (n * sizeof(*t->stream) + (1u << 20) - 1) >> 20, node);
 	tokd_streams_free(t);
 	return NULL;

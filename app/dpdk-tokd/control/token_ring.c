@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Set-up of a token ring: a memfd, mapped, put on its node, populated, made a memzone and sealed.
- * EAL's own memory is not used: its files are not for other processes to map.
+ * Set-up of a token ring: a memfd is mapped, bound to a node, populated, registered as a memzone
+ * and sealed. EAL's own memory would not do: other processes must not map its files.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,7 @@
 #define RING_BYTES_MIN (64u << 10)
 #define HUGEPAGE_SIZES_MAX 8
 #define HEAP "tokd_rings"
-#define FRONT_MOST ((uint64_t)2 << 20) /* EAL writes all of it, even before pages of 1 GB */
+#define FRONT_MAX ((uint64_t)2 << 20) /* EAL writes all of it, so not a whole page of 1 GB */
 
 static uint64_t
 read_pages(long page_bytes, const char *what)
@@ -61,12 +61,12 @@ tokd_ring_hugepage(uint64_t data_bytes)
 	for (int i = 0; i < n; i++) {
 		const uint64_t total = RTE_ALIGN_CEIL(bytes, (uint64_t)size[i]);
 		const uint64_t free_pages = read_pages(size[i], "free");
-		/* Reserved ones are counted as free, but belong to a mapping already. */
+		/* The kernel counts reserved pages as free. */
 		const uint64_t reserved = read_pages(size[i], "resv");
 
 		if (free_pages < reserved + total / size[i])
 			continue;
-		/* Of equal waste, the larger page: fewer TLB entries. */
+		/* The least waste; then the larger page, for fewer TLB entries. */
 		if (total < best_total || (total == best_total && (uint64_t)size[i] > best)) {
 			best = size[i];
 			best_total = total;
@@ -75,7 +75,7 @@ tokd_ring_hugepage(uint64_t data_bytes)
 	return best;
 }
 
-/* What the kernel says could be had in ordinary pages, in bytes. UINT64_MAX: it does not say. */
+/* MemAvailable in bytes; UINT64_MAX: unknown. */
 static uint64_t
 memory_available(void)
 {
@@ -92,7 +92,7 @@ memory_available(void)
 	return found ? (uint64_t)kb * 1024 : UINT64_MAX;
 }
 
-/* The node the first page really is on, or -1. */
+/* The node of the first page, or -1. */
 static int
 node_of(void *va)
 {
@@ -104,11 +104,11 @@ node_of(void *va)
 }
 
 /*
- * Addresses for `front` bytes of ordinary memory and, right behind them, at a multiple of `align`,
- * for `bytes` that are still to be mapped. Returns the latter, or MAP_FAILED with errno set.
+ * Maps `front` bytes of ordinary memory, followed by `bytes` of reserved addresses at a multiple of
+ * `align`. Returns the latter, or MAP_FAILED with errno set.
  */
 static void *
-find_room(size_t front, size_t bytes, size_t align)
+reserve_addresses(size_t front, size_t bytes, size_t align)
 {
 	const size_t all = front + align + bytes;
 	char *const start =
@@ -128,9 +128,9 @@ find_room(size_t front, size_t bytes, size_t align)
 }
 
 /*
- * Map `bytes` of a new memfd, every page present, behind `front` bytes of other memory. Returns the
- * mapping and *fd, or NULL with errno set. Nothing here may end in SIGBUS: pages are asked for by
- * MADV_POPULATE_WRITE, which answers with an error where a touch would kill.
+ * Map `bytes` of a new memfd, populated, after `front` bytes of other memory. Returns the mapping
+ * and *fd, or NULL with errno set. MADV_POPULATE_WRITE returns an error where a store would raise
+ * SIGBUS.
  */
 static void *
 map_pages(uint32_t worker, size_t front, uint64_t bytes, uint64_t hugepage_bytes, int node, int *fd)
@@ -144,7 +144,7 @@ map_pages(uint32_t worker, size_t front, uint64_t bytes, uint64_t hugepage_bytes
 		flags |= MFD_HUGETLB | (unsigned int)__builtin_ctzll(hugepage_bytes)
 					       << MFD_HUGE_SHIFT;
 	snprintf(name, sizeof(name), "tokd-ring-%" PRIu32, worker);
-	/* Ordinary pages that are not there are taken from whoever the kernel kills for them. */
+	/* Populating more ordinary pages than there are would start the OOM killer. */
 	if (hugepage_bytes == 0 && bytes > memory_available()) {
 		*fd = -1;
 		errno = ENOMEM;
@@ -155,8 +155,8 @@ map_pages(uint32_t worker, size_t front, uint64_t bytes, uint64_t hugepage_bytes
 		return NULL;
 	if (ftruncate(*fd, (off_t)bytes) != 0)
 		goto fail;
-	/* MAP_POPULATE comes too early: the pages must know their node before they exist. */
-	va = find_room(front, bytes, front > hugepage_bytes ? front : hugepage_bytes);
+	/* Not MAP_POPULATE: the node must be set before pages exist. */
+	va = reserve_addresses(front, bytes, front > hugepage_bytes ? front : hugepage_bytes);
 	if (va == MAP_FAILED)
 		goto fail;
 	if (mmap(va, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, *fd, 0) == MAP_FAILED)
@@ -178,9 +178,8 @@ fail:
 }
 
 /*
- * No more mappings for writing, by this descriptor or another opened through /proc; no resizing,
- * which would turn a reader's or the worker's access into SIGBUS; and no more seals. The mapping
- * of ours, made before, stays writable.
+ * Forbids new writable mappings, by this descriptor or through /proc, and resizing, which could
+ * raise SIGBUS in the worker or a reader. The existing mapping stays writable.
  */
 static int
 seal(const struct tokd_ring *r)
@@ -190,8 +189,8 @@ seal(const struct tokd_ring *r)
 	if (fcntl(r->fd, F_ADD_SEALS, seals) == 0)
 		return 0;
 	TOKD_LOG(ring, ERR,
-		"memfd of the token ring cannot be sealed against writing: %s; Linux 5.14 or "
-		"newer is needed\n",
+		"cannot seal the token ring's memfd against writing (F_ADD_SEALS): %s; needs Linux "
+		"5.14 or newer\n",
 		strerror(errno));
 	return -errno;
 }
@@ -214,9 +213,9 @@ write_header(struct tokd_ring *r, uint32_t worker, uint32_t lcore, uint64_t data
 }
 
 /*
- * The ring as memzone tokd_ring_N, from a heap over its memory: so EAL lists it, and knows it when
- * packets are to carry it. EAL keeps a note before each part of a heap: that is what the front is
- * for, since the memfd belongs to the readers. All of the memory is zeroed.
+ * The ring as memzone tokd_ring_N, from a heap over its memory: EAL lists it, and packets may point
+ * into it. EAL writes a header before each part of a heap: it goes to the front, as readers map the
+ * memfd. EAL zeroes all of the memory.
  */
 static bool
 name_memzone(struct tokd_ring *r, uint32_t worker)
@@ -228,7 +227,7 @@ name_memzone(struct tokd_ring *r, uint32_t worker)
 
 	snprintf(name, sizeof(name), "tokd_ring_%" PRIu32, worker);
 	if (rte_memzone_lookup(name) != NULL) {
-		rte_errno = EEXIST; /* of a ring that was freed */
+		rte_errno = EEXIST; /* a freed ring's */
 		return false;
 	}
 	if (rte_malloc_heap_get_socket(HEAP) < 0 && rte_malloc_heap_create(HEAP) != 0)
@@ -244,20 +243,21 @@ name_memzone(struct tokd_ring *r, uint32_t worker)
 	return false;
 }
 
-/* Without a name DPDK is to know the memory still; without that, replies carry copies of ids. */
+/* If there is no memzone, register the memory only; if that fails, replies carry copies of ids. */
 static void
 register_memory(struct tokd_ring *r, uint32_t worker)
 {
 	r->registered = r->memzone = name_memzone(r, worker);
 	if (r->memzone)
 		return;
-	TOKD_LOG(ring, NOTICE, "worker %u: token ring of %zu bytes is no memzone: %s\n", worker,
+	TOKD_LOG(ring, NOTICE,
+		"worker %u: cannot make a memzone of the token ring (%zu bytes): %s\n", worker,
 		r->map_bytes, rte_strerror(rte_errno));
 	r->registered = rte_extmem_register(r->hdr, r->map_bytes, NULL, 0, r->front_bytes) == 0;
 	if (!r->registered)
 		TOKD_LOG(ring, WARNING,
-			"worker %u: token ring of %zu bytes not registered with DPDK: %s; ids are "
-			"copied into replies\n",
+			"worker %u: cannot register the token ring (%zu bytes) with DPDK: %s; "
+			"replies carry copies of ids\n",
 			worker, r->map_bytes, rte_strerror(rte_errno));
 }
 
@@ -274,19 +274,19 @@ tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 	r->fd = -1;
 	if (data_bytes < RING_BYTES_MIN || (data_bytes & (data_bytes - 1)) != 0) {
 		TOKD_LOG(ring, ERR,
-			"token ring of %" PRIu64 " bytes: must be a power of two, at least %u; see "
-			"--ring-size\n",
+			"--ring-size: token ring of %" PRIu64
+			" bytes: must be a power of two, at least %u\n",
 			data_bytes, RING_BYTES_MIN);
 		return -EINVAL;
 	}
 	r->map_bytes = RTE_ALIGN_CEIL(TOKD_RING_HDR_BYTES + data_bytes, page);
-	r->front_bytes = RTE_MIN(page, FRONT_MOST);
+	r->front_bytes = RTE_MIN(page, FRONT_MAX);
 	va = map_pages(worker, r->front_bytes, r->map_bytes, hugepage_bytes, node, &r->fd);
 	if (va == NULL && hugepage_bytes != 0) {
 		TOKD_LOG(ring, WARNING,
 			"worker %u: no huge pages of %" PRIu64
-			" kB for a token ring of %zu bytes on NUMA node %d (%s): ordinary pages "
-			"are used; reserve more huge pages\n",
+			" kB for a token ring of %zu bytes on NUMA node %d (%s): using ordinary "
+			"pages; reserve more huge pages\n",
 			worker, hugepage_bytes / 1024, r->map_bytes, node, strerror(errno));
 		page = small;
 		r->map_bytes = RTE_ALIGN_CEIL(TOKD_RING_HDR_BYTES + data_bytes, page);
@@ -296,7 +296,7 @@ tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 	if (va == NULL) {
 		rc = -errno;
 		TOKD_LOG(ring, ERR,
-			"worker %u: no memory for a token ring of %zu bytes on NUMA node %d: %s; "
+			"worker %u: cannot allocate a token ring of %zu bytes on NUMA node %d: %s; "
 			"lower --ring-size or use fewer lcores\n",
 			worker, r->map_bytes, node, strerror(errno));
 		return rc;
@@ -315,7 +315,7 @@ tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 	}
 	if (node >= 0 && node_of(va) != node && node_of(va) >= 0)
 		TOKD_LOG(ring, WARNING,
-			"worker %u: token ring lies on NUMA node %d, its lcore on %d; reserve "
+			"worker %u: the token ring is on NUMA node %d, its lcore on %d; reserve "
 			"huge pages on node %d\n",
 			worker, node_of(va), node, node);
 	TOKD_LOG(ring, INFO, "worker %u: token ring of %zu bytes in %s pages of %" PRIu64 " kB\n",
@@ -329,8 +329,8 @@ tokd_ring_free(struct tokd_ring *r)
 	if (r->hdr == NULL)
 		return;
 	/*
-	 * EAL zeroes a memzone that it is given back, under the eyes of readers that have not read
-	 * all of it yet: so it keeps the name and the addresses, with nothing behind, to its end.
+	 * Freeing the memzone would zero memory that readers still read: EAL keeps the name and the
+	 * addresses until it ends, and the memory behind them is unmapped.
 	 */
 	if (r->memzone) {
 		mmap(r->hdr, r->map_bytes, PROT_NONE,

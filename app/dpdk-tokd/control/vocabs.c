@@ -21,8 +21,8 @@ vocab_alloc(void *ctx, size_t bytes, size_t align)
 	p = rte_zmalloc_socket("tok_vocab", bytes, (unsigned int)align, SOCKET_ID_ANY);
 	if (p == NULL)
 		TOKD_LOG(main, ERR,
-			"vocabulary: no %zu bytes of EAL memory; reserve more huge pages (with "
-			"--no-huge raise -m)\n",
+			"vocabulary: cannot allocate %zu bytes of EAL memory; reserve more huge "
+			"pages (with --no-huge raise -m)\n",
 			bytes);
 	else
 		TOKD_LOG(main, WARNING,
@@ -48,7 +48,7 @@ static bool __attribute__((format(printf, 2, 3))) fail(struct tok_error *err, co
 	return false;
 }
 
-/* Clients could not tell two of one checksum apart. */
+/* Refuses a second one with the same checksum: clients choose by it. */
 static bool
 add(struct tokd_vocabs *v, struct tok_vocab *tok, struct tok_error *err)
 {
@@ -67,7 +67,7 @@ add(struct tokd_vocabs *v, struct tok_vocab *tok, struct tok_error *err)
 	return true;
 }
 
-/* The name that begins at *at; *at is then behind it and its comma. */
+/* Copies the name at *at, and moves *at past it and its comma. */
 static bool
 next_name(const struct tokd_vocabs *v, const char **at, char *name, size_t room)
 {
@@ -79,7 +79,7 @@ next_name(const struct tokd_vocabs *v, const char **at, char *name, size_t room)
 	name[len] = '\0';
 	*at += len;
 	if (**at == ',' && *++*at == '\0')
-		return false; /* nothing behind it */
+		return false; /* a trailing comma */
 	return true;
 }
 
@@ -100,15 +100,15 @@ tokd_vocabs_load(
 	v->n = 0;
 	while (ok && *at != '\0') {
 		struct tok_vocab *tok;
-		struct tok_error why;
+		struct tok_error load;
 
 		ok = next_name(v, &at, name, sizeof(name)) ||
-		     fail(err, "--vocab %.64s: give 1 to %u names or paths with commas between",
+		     fail(err, "--vocab %.64s: give 1 to %u names or paths, separated by commas",
 			     opt->vocab, TOKD_VOCABS_MAX);
 		if (!ok)
 			break;
-		tok = tok_vocab_load(name, &opts, &why);
-		ok = tok != NULL ? add(v, tok, err) : fail(err, "--vocab: %.490s", why.text);
+		tok = tok_vocab_load(name, &opts, &load);
+		ok = tok != NULL ? add(v, tok, err) : fail(err, "--vocab: %.490s", load.text);
 		if (!ok)
 			tok_vocab_free(tok);
 	}

@@ -13,7 +13,7 @@
 #include "datapath/stream/stream.h"
 #include "datapath/worker.h"
 
-/* An mbuf of the pool must take a whole reply, headers before it. */
+/* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
 
 static void *
@@ -34,16 +34,16 @@ int
 tokd_worker_bound_held(struct tokd_worker *w)
 {
 	const struct tokd_options *opt = w->opt;
-	/* A driver may take more for its RX ring than was asked: net_af_xdp takes 2048. */
+	/* A driver may use more for its RX ring than --rxd: net_af_xdp uses 2048. */
 	uint32_t rx = RTE_MAX(opt->rx_desc, rte_mempool_in_use_count(w->pool));
 	uint32_t fixed =
 		rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX + tokd_frags_mbufs(opt->fragments);
 
 	if (w->pool->size < fixed + TOKD_WIRE_WINDOW) {
 		TOKD_LOG(worker, ERR,
-			"worker %u: %u mbufs do not suffice: %u for the rings, bursts and "
-			"fragments, and at least %u to hold early packets; raise --mbufs or lower "
-			"--rxd, --txd and --fragments\n",
+			"worker %u: %u mbufs are too few: rings, bursts and fragments need %u, "
+			"early packets at least %u; raise --mbufs, or lower --rxd, --txd or "
+			"--fragments\n",
 			w->index, w->pool->size, fixed, TOKD_WIRE_WINDOW);
 		return -EINVAL;
 	}
@@ -51,7 +51,7 @@ tokd_worker_bound_held(struct tokd_worker *w)
 	return 0;
 }
 
-/* One for each vocabulary: the ids of a pretoken are different in each. */
+/* One per vocabulary: each has its own ids. */
 static int
 make_caches(struct tokd_worker *w)
 {
@@ -65,10 +65,10 @@ make_caches(struct tokd_worker *w)
 		if (v->cache != NULL)
 			continue;
 		TOKD_LOG(worker, ERR,
-			"worker %u: no memory on NUMA node %d for a cache of %" PRIu32
-			" pretokens; lower --cache, or reserve more huge pages there (with "
-			"--no-huge raise -m)\n",
-			w->index, w->node, w->opt->cache_entries);
+			"worker %u: cannot allocate a cache of %" PRIu32
+			" pretokens on NUMA node %d; lower --cache, or reserve more huge pages "
+			"there (with --no-huge raise -m)\n",
+			w->index, w->opt->cache_entries, w->node);
 		return -ENOMEM;
 	}
 	return 0;
@@ -84,7 +84,8 @@ tokd_worker_init(struct tokd_worker *w)
 
 	if (rte_pktmbuf_data_room_size(w->pool) < REPLY_ROOM) {
 		TOKD_LOG(worker, ERR,
-			"worker %u: mbufs of %u bytes are too small for replies, which take %zu\n",
+			"worker %u: mbufs of %u bytes are too small: a reply needs %zu; raise "
+			"--mbuf-room\n",
 			w->index, rte_pktmbuf_data_room_size(w->pool), REPLY_ROOM);
 		return -EINVAL;
 	}

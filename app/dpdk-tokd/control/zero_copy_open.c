@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of replies without a copy: the pool, and the device's access to the token ring. */
-#define ALLOW_EXPERIMENTAL_API /* rte_dev_dma_map has been there since 19.02 and is not stable yet \
-				*/
+/* Set-up of zero-copy replies: the mbuf pool, and the device's access to the token ring. */
+#define ALLOW_EXPERIMENTAL_API /* rte_dev_dma_map, since 19.02 */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,12 +15,8 @@
 #include "datapath/worker.h"
 #include "control/port/port.h"
 
-#define MEMPOOL_CACHE                                                                              \
-	64 /* of mbufs, as many as a burst of replies takes; fewer in a small pool                 \
-	    */
-
-/* What the driver holds takes this part of the ring at most: 1 / 4. */
-#define HELD_SHIFT 2
+#define MEMPOOL_CACHE 64 /* mbufs, a burst of replies; fewer in a small pool */
+#define HELD_SHIFT 2	 /* the driver holds at most a quarter of the token ring */
 
 static void
 prepare(struct rte_mempool *pool, void *arg, void *mbuf, unsigned int i)
@@ -36,9 +31,9 @@ prepare(struct rte_mempool *pool, void *arg, void *mbuf, unsigned int i)
 	z->pos[i] = UINT64_MAX;
 }
 
-/* So many that the driver's TX ring may be full of them, within the part of the token ring. */
+/* Enough to fill the driver's TX ring, within its share of the token ring. */
 static uint32_t
-how_many(const struct tokd_worker *w, const struct tokd_port *p)
+count_mbufs(const struct tokd_worker *w, const struct tokd_port *p)
 {
 	const uint64_t reply = sizeof(struct tokd_rec) + TOKD_WIRE_PAYLOAD;
 	const uint64_t room = ((w->ring.mask + 1) >> HELD_SHIFT) / reply;
@@ -73,12 +68,12 @@ tokd_zero_copy_open(struct tokd_worker *w, const struct tokd_port *p)
 		return 0;
 	if (p->zero_copy == TOKD_ZC_DMA && (rc = map_dma(w, p)) != 0) {
 		TOKD_LOG(port, NOTICE,
-			"port %u (%s): worker %u: the device cannot read the token ring: %s; ids are "
-			"copied into replies\n",
+			"port %u (%s): worker %u: the device cannot read the token ring: %s; "
+			"replies carry copies of ids\n",
 			p->id, p->driver, w->index, strerror(-rc));
 		return 0;
 	}
-	z->n = how_many(w, p);
+	z->n = count_mbufs(w, p);
 	z->min = w->opt->zero_copy_ids;
 	z->pos = rte_malloc_socket(
 		"tokd_zero_copy", z->n * sizeof(*z->pos), RTE_CACHE_LINE_SIZE, w->node);
@@ -90,9 +85,9 @@ tokd_zero_copy_open(struct tokd_worker *w, const struct tokd_port *p)
 			w->node);
 	if (z->pool == NULL) {
 		TOKD_LOG(port, ERR,
-			"port %u worker %u: no pool of %" PRIu32
-			" mbufs on NUMA node %d for replies without a copy: %s; reserve more huge "
-			"pages there (with --no-huge raise -m), lower --txd, or give --zero-copy 0\n",
+			"port %u worker %u: cannot create a pool of %" PRIu32
+			" mbufs on NUMA node %d for zero-copy replies: %s; reserve more huge pages "
+			"there (with --no-huge raise -m), lower --txd, or give --zero-copy 0\n",
 			p->id, w->index, z->n, w->node, strerror(ENOMEM));
 		tokd_zero_copy_close(w);
 		return -ENOMEM;
@@ -109,8 +104,8 @@ tokd_zero_copy_check(struct tokd_worker *w, const struct tokd_port *p)
 		rte_eth_tx_done_cleanup(p->id, w->queue, 0) != -ENOTSUP)
 		return;
 	TOKD_LOG(port, NOTICE,
-		"port %u (%s): worker %u: the driver cannot be asked which packets it has sent; ids are "
-		"copied into replies\n",
+		"port %u (%s): worker %u: the driver does not say which packets it has sent "
+		"(rte_eth_tx_done_cleanup); replies carry copies of ids\n",
 		p->id, p->driver, w->index);
 	tokd_zero_copy_close(w);
 }

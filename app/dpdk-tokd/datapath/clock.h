@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Time of the control plane. Workers know only the TSC. */
+/* Time of the control plane. Workers use the TSC. */
 #ifndef TOKD_CLOCK_H
 #define TOKD_CLOCK_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What each worker counts. One list: the enum, the names telemetry and the exit summary print,
- * and their help texts. A counter is written by its worker only, read by anybody.
+ * The counters of a worker: enum, name in telemetry and summary, help text. Only the worker writes
+ * them; any thread may read them.
  */
 #ifndef TOKD_COUNTERS_H
 #define TOKD_COUNTERS_H
@@ -53,7 +53,7 @@
 	X(SINK_READS, "sink_reads", "GPU sink: reads of done words")                               \
 	X(SINK_RECONNECTS, "sink_reconnects", "GPU sink: reconnections")                           \
 	X(CYCLES_BUSY, "cycles_busy", "TSC cycles of turns that did work")                         \
-	X(CYCLES_BLOCKED, "cycles_backpressured",                                                  \
+	X(CYCLES_BACKPRESSURED, "cycles_backpressured",                                            \
 		"TSC cycles of turns in which the ring was full")                                  \
 	X(CYCLES_IDLE, "cycles_idle", "TSC cycles of turns that found nothing to do")              \
 	X(DROP_SEGMENTS, "drop_segments", "drop: headers spread over several mbuf segments")       \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * CRC32C (Castagnoli, RFC 3720 appendix B.4) of bytes that arrive in pieces. A sum begins as
- * TOKD_CRC32C_INIT, is carried from piece to piece, and is inverted once at its end.
+ * Incremental CRC32C (Castagnoli, RFC 3720 appendix B.4): begin with TOKD_CRC32C_INIT, add pieces,
+ * invert at the end.
  */
 #ifndef TOKD_CRC32C_H
 #define TOKD_CRC32C_H
@@ -19,7 +19,7 @@ tokd_crc32c_add(uint32_t crc, const void *data, size_t n)
 {
 	const uint8_t *p = data;
 
-	/* Text begins at any byte of a frame: rte_hash_crc() reads whole words, so align first. */
+	/* rte_hash_crc() reads words; text begins at any byte of a frame. */
 	while (n > 0 && !rte_is_aligned(p, 8)) {
 		crc = rte_hash_crc_1byte(*p++, crc);
 		n--;

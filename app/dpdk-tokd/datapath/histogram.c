@@ -50,7 +50,7 @@ uint64_t
 tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t permille)
 {
 	uint64_t n = tokd_histogram_count(h), seen = 0;
-	/* Rounded up; at least the first. n * permille would overflow only after 10^16 values. */
+	/* Rounded up, at least 1. n * permille overflows only after 10^16 values. */
 	uint64_t rank = RTE_MAX((n * permille + 999) / 1000, 1ull);
 
 	if (n == 0)

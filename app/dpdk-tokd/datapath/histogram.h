@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How long each stage took: one histogram per stage and worker, in TSC ticks. Written by its
- * worker only, read by anybody. doc/reference/telemetry.md defines the stages.
+ * Times of stages: one histogram per stage and worker, in TSC ticks. Only the worker writes it; any
+ * thread may read it. doc/reference/telemetry.md defines the stages.
  *
- * Log-linear buckets: ticks are counted in units of 32; the first 32 buckets are one unit wide,
- * and each further power of two is cut into 16. So a bucket is at most 1/16 of its values wide:
+ * Log-linear buckets in units of 32 ticks: the first 32 are one unit wide, and each further power
+ * of two is divided into 16. A bucket is at most 1/16 of its values wide:
  *
  *   bucket    0 ... 31 | 32 ... 47 | 48 ... 63 | ... | 496 ... 511
  *   from unit 0     31 | 32     62 | 64    124 | ... | 2^34  (and all above 2^35)
  *
- * 512 buckets reach 2^40 ticks, six minutes at 3 GHz, and are as many as one array of DPDK's
- * telemetry holds.
+ * 512 buckets reach 2^40 ticks, six minutes at 3 GHz, and fit one array of DPDK's telemetry.
  */
 #ifndef TOKD_HISTOGRAM_H
 #define TOKD_HISTOGRAM_H
@@ -67,7 +66,7 @@ tokd_histogram_bucket(uint64_t ticks)
 	return RTE_MIN(i, TOKD_HISTOGRAM_BUCKETS - 1u);
 }
 
-/* Hot: the only writer of a word loads and stores it; a reader sees a whole one, maybe the old. */
+/* Hot. One writer, plain loads and stores of words: readers see the old or the new word. */
 static inline void
 tokd_histogram_add(struct tokd_histogram *h, uint64_t ticks)
 {
@@ -79,19 +78,18 @@ tokd_histogram_add(struct tokd_histogram *h, uint64_t ticks)
 
 /* ---- Set-up and control (histogram.c) ---- */
 
-/* Least ticks that bucket `i` (at most TOKD_HISTOGRAM_BUCKETS) counts: where bucket i - 1 ends. */
+/* The lower bound of bucket `i` (at most TOKD_HISTOGRAM_BUCKETS), in ticks. */
 uint64_t tokd_histogram_from(uint32_t i);
 
-/* Add what `h`, whose worker may be running, has counted so far. `to` is the caller's. */
+/* Add `h`, whose worker may be running, to `to`, which only the caller uses. */
 void tokd_histogram_merge(struct tokd_histogram *to, const struct tokd_histogram *h);
 
-/* How many were counted. Of a merged one, as the next: nobody may be writing. */
+/* The number of values. This and the next need a merged histogram, without a writer. */
 uint64_t tokd_histogram_count(const struct tokd_histogram *h);
 
 /*
- * Ticks that `permille` of 1000 values did not exceed (nearest rank): the last that its bucket
- * counts, at most the largest seen. So never too little, and too much by 1/16 or 31 ticks at most.
- * 0 if nothing was counted.
+ * The percentile by nearest rank: the upper bound of its bucket, at most the maximum. Never too
+ * low, and too high by at most 1/16 or 31 ticks. 0 without values.
  */
 uint64_t tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t permille);
 

@@ -8,10 +8,10 @@
  *                └─ net_ipv6.c ─┬─ net_icmp6.c     answered in place
  *                               └─ net_udp.c
  *
- * net_frag.c makes one packet of fragments on behalf of the two IP stages. Every stage takes the
- * mbuf: it is freed, kept, or put into the TX batch when the call returns. Until net_udp.c strips
- * them, m->l2_len and m->l3_len tell where the headers are. A packet may lie in several segments;
- * headers must be in the first, up to and including the request's.
+ * net_frag.c reassembles fragments for the two IP stages. Every stage takes ownership of the mbuf:
+ * when it returns, the mbuf is freed, held, or in the TX batch. m->l2_len and m->l3_len give the
+ * header lengths until net_udp.c strips the headers. A packet may have several segments; all
+ * headers and the request must be in the first.
  */
 #ifndef TOKD_NET_H
 #define TOKD_NET_H
@@ -28,16 +28,16 @@ void tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m);
 void tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m);
 void tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m);
 void tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m);
-/* `src` is the address the IP stage took it from. */
+/* `src`: source address of the IP header. */
 void tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *src);
 
-/* m begins with the UDP payload and holds nothing else; its first segment holds a request. */
+/* m is the UDP payload; its first segment holds the request. */
 void tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer);
 
-/* Put UDP, IP and Ethernet headers before the payload m, and m into the TX batch (net_send.c). */
+/* Prepend UDP, IP and Ethernet headers to payload m, and add m to the TX batch (net_send.c). */
 void tokd_net_send(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer);
 
-/* Hand the batch to the driver (tx.c). */
+/* Send the TX batch (tx.c). */
 void tokd_tx_flush(struct tokd_worker *w);
 
 static inline void
@@ -48,7 +48,7 @@ tokd_tx_put(struct tokd_worker *w, struct rte_mbuf *m)
 	w->tx[w->n_tx++] = m;
 }
 
-/* Is the packet trimmed to `len` bytes? Not if its last segment is padding and more. */
+/* Trim the packet to `len` bytes. False if the padding exceeds its last segment. */
 static inline bool
 tokd_net_trim(struct rte_mbuf *m, uint32_t len)
 {
@@ -57,7 +57,7 @@ tokd_net_trim(struct rte_mbuf *m, uint32_t len)
 	return over == 0 || (over <= UINT16_MAX && rte_pktmbuf_trim(m, (uint16_t)over) == 0);
 }
 
-/* The packet just put answers a text whole, whose last record was published at t_publish. */
+/* The packet just added is the last reply of a text. t_publish: when its last record was. */
 static inline void
 tokd_tx_is_last(struct tokd_worker *w, uint64_t t_publish)
 {
@@ -65,9 +65,9 @@ tokd_tx_is_last(struct tokd_worker *w, uint64_t t_publish)
 }
 
 static inline void
-tokd_drop(struct tokd_worker *w, struct rte_mbuf *m, enum tokd_counter why)
+tokd_drop(struct tokd_worker *w, struct rte_mbuf *m, enum tokd_counter reason)
 {
-	w->counter[why]++;
+	w->counter[reason]++;
 	rte_pktmbuf_free(m);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Addresses of both families in one form: 16 bytes in network order, an IPv4 address as
- * ::ffff:a.b.c.d (RFC 4291 2.5.5.2). No IPv6 packet may carry that form, so the two never meet.
+ * Addresses of both families in one form: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d (RFC
+ * 4291 2.5.5.2), which no IPv6 packet may carry.
  */
 #ifndef TOKD_NET_ADDR_H
 #define TOKD_NET_ADDR_H
@@ -21,10 +21,7 @@ struct tokd_addr {
 	};
 };
 
-/*
- * Where a datagram came from, and its answer goes; our_port is the one it came to, and goes from.
- * Network byte order.
- */
+/* Source of a datagram and destination of its reply; our_port is the local port. Network order. */
 struct tokd_peer {
 	struct tokd_addr addr;
 	struct rte_ether_addr mac;
@@ -58,14 +55,14 @@ tokd_addr_is_same(const struct tokd_addr *a, const struct tokd_addr *b)
 	return a->half[0] == b->half[0] && a->half[1] == b->half[1];
 }
 
-/* ::, also: this family is not served. */
+/* ::, which also means: no address of this family. */
 static inline bool
 tokd_addr_is_none(const struct tokd_addr *a)
 {
 	return a->half[0] == 0 && a->half[1] == 0;
 }
 
-/* RFC 4291 2.5 and 2.7: not ::, not ::1, not ff00::/8, and not an IPv4 address in disguise. */
+/* RFC 4291 2.5 and 2.7: not ::, ::1, ff00::/8, or an IPv4-mapped address. */
 static inline bool
 tokd_addr_is_v6_host(const struct tokd_addr *a)
 {
@@ -74,7 +71,7 @@ tokd_addr_is_v6_host(const struct tokd_addr *a)
 	return a->byte[0] != 0xff;
 }
 
-/* RFC 4291 2.7.1: ff02::1:ffXX:XXXX, where neighbours ask for the owner of `a`. */
+/* RFC 4291 2.7.1: the solicited-node group ff02::1:ffXX:XXXX of `a`. */
 static inline struct tokd_addr
 tokd_addr_solicited(const struct tokd_addr *a)
 {

@@ -27,7 +27,7 @@ tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count)
 		count -= n;
 		at = d->next[at];
 	}
-	d->free = at; /* the record's blocks stay chained as they were in the free list */
+	d->free = at; /* the record keeps the chain of the free list */
 	return first;
 }
 

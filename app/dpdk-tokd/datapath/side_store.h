@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The side store: ids that a client has not acknowledged when the ring needs their space. It is
- * bounded (--side-store); ids that find no place in it are lost to that client, which is told
- * EXPIRED when it asks for them. So a slow client holds neither the ring nor other clients.
+ * The side store: a copy of ids that a client has not acknowledged when the ring needs their space,
+ * so that slow clients delay nobody. Its size is fixed (--side-store). When it is full, ids are
+ * lost to that client, which gets EXPIRED when it asks for them.
  *
- * side_store.c keeps ids in blocks of a fixed size; side_spill.c knows which streams to look at
- * when the tail of the ring moves.
+ * side_store.c stores ids in blocks of a fixed size; side_spill.c finds the streams to save when
+ * the tail of the ring moves.
  */
 #ifndef TOKD_SIDE_STORE_H
 #define TOKD_SIDE_STORE_H
@@ -17,7 +17,7 @@
 
 #define TOKD_SIDE_IDS ((uint32_t)(TOKD_SIDE_BLOCK / sizeof(uint32_t))) /* of a block */
 #define TOKD_SIDE_NONE UINT32_MAX
-#define TOKD_SIDE_BUCKETS 64 /* parts of the ring: as many as steps the tail makes in a lap */
+#define TOKD_SIDE_BUCKETS 64 /* parts of the ring, one per step of the tail */
 
 struct tokd_stream;
 struct tokd_worker;
@@ -27,7 +27,7 @@ struct tokd_side {
 	uint32_t (*ids)[TOKD_SIDE_IDS];
 	uint32_t *next; /* block after this one, of the same record or in the free list */
 	uint32_t free, n_free, n;
-	/* Streams by the place in the ring of the first ids they may still need. */
+	/* Streams by the ring position of the first ids that they may still need. */
 	struct tokd_spill_list bucket[TOKD_SIDE_BUCKETS];
 	uint32_t bucket_shift; /* position to bucket */
 };
@@ -38,7 +38,7 @@ int tokd_side_create(
 	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node);
 void tokd_side_destroy(struct tokd_side *d);
 
-/* Hot. First block of a copy of ids[0 .. count), or TOKD_SIDE_NONE if there are too few. */
+/* Hot. Copies ids[0 .. count); returns the first block, or TOKD_SIDE_NONE if it is full. */
 uint32_t tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count);
 /* Copy ids [skip, skip + count) of the record whose first block is given. */
 void tokd_side_get(
@@ -47,9 +47,9 @@ void tokd_side_release(struct tokd_side *d, uint32_t block, uint32_t count);
 
 /* side_spill.c: s has ids at `pos` in the ring that its client has not acknowledged. */
 void tokd_spill_watch(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos);
-/* s needs none of its ids any more: neither in the ring nor here. */
+/* s no longer needs ids, neither in the ring nor here. */
 void tokd_spill_forget(struct tokd_worker *w, struct tokd_stream *s);
-/* What stands in [from, to) of the ring is about to be overwritten. For struct tokd_ring. */
+/* [from, to) of the ring is about to be overwritten. For struct tokd_ring. */
 void tokd_spill_before_reuse(void *worker, uint64_t from, uint64_t to);
 
 #endif

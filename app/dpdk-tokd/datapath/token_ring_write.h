@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Writing records into the token ring: reserve the worst case, let the tokenizer write into it,
- * publish what came of it. tokd/ring.h states the ordering; each barrier here says its part.
+ * Writing records into the token ring: reserve the worst case, let the tokenizer write ids into it,
+ * publish the record. tokd/ring.h defines the ordering; each barrier here names its part.
  *
  *            tail                       head            head + size
  *   ----------+--------------------------+-----------------+------
  *    reused   | records readers may use  | reserved, then  |
  *             |                          | the next record |
  *
- * limit = tail + size: a reservation that ends below it needs nothing but two comparisons.
+ * limit = tail + size: a reservation that ends below it takes two comparisons.
  */
 #ifndef TOKD_TOKEN_RING_WRITE_H
 #define TOKD_TOKEN_RING_WRITE_H
@@ -21,13 +21,13 @@
 
 #include "token_ring.h"
 
-#define TOKD_RING_NO_ROOM UINT64_MAX
+#define TOKD_RING_FULL UINT64_MAX
 
 /*
- * The rare half of a reservation (token_ring_readers.c): moves the tail so that bytes below `end`
- * may be written. False if a reader still holds them.
+ * The slow path of a reservation (token_ring_readers.c): moves the tail so that bytes below `end`
+ * may be written. False if a reader still needs them.
  */
-bool tokd_ring_make_room(struct tokd_ring *r, uint64_t end);
+bool tokd_ring_reclaim(struct tokd_ring *r, uint64_t end);
 
 static inline struct tokd_rec *
 tokd_ring_at(const struct tokd_ring *r, uint64_t pos)
@@ -48,17 +48,17 @@ tokd_rec_bytes(uint64_t count)
 	return RTE_ALIGN_CEIL(sizeof(struct tokd_rec) + 4 * count, (uint64_t)TOKD_RING_ALIGN);
 }
 
-/* Most bytes one reservation may ask for: with the padding before it, it still fits the ring. */
+/* The largest reservation in bytes: with the padding before it, it still fits the ring. */
 static inline uint64_t
-tokd_ring_most(const struct tokd_ring *r)
+tokd_ring_max(const struct tokd_ring *r)
 {
 	return (r->mask + 1) / 2;
 }
 
 /*
- * Position of a record of up to `bytes` bytes (a multiple of TOKD_RING_ALIGN, at most
- * tokd_ring_most()), or TOKD_RING_NO_ROOM. Nothing changes for readers until it is published; a
- * reservation that is not used needs no undoing.
+ * Position for a record of up to `bytes` bytes (a multiple of TOKD_RING_ALIGN, at most
+ * tokd_ring_max()), or TOKD_RING_FULL. Readers see nothing until it is published; an unused
+ * reservation needs no undoing.
  */
 static inline uint64_t
 tokd_ring_reserve(struct tokd_ring *r, uint64_t bytes)
@@ -68,14 +68,14 @@ tokd_ring_reserve(struct tokd_ring *r, uint64_t bytes)
 
 	if (bytes > to_end)
 		pos += to_end; /* a record never wraps: publishing fills this with a PAD record */
-	if (unlikely(pos + bytes > r->limit) && !tokd_ring_make_room(r, pos + bytes))
-		return TOKD_RING_NO_ROOM;
+	if (unlikely(pos + bytes > r->limit) && !tokd_ring_reclaim(r, pos + bytes))
+		return TOKD_RING_FULL;
 	return pos;
 }
 
 /*
- * Publish the record at `pos`, all of whose fields but `bytes`, `kind` and `t_publish` are
- * written. It takes the room of its `count` ids, not what was reserved.
+ * Publish the record at `pos`; `bytes`, `kind` and `t_publish` are set here, all else by the
+ * caller. It takes the space of its `count` ids, not what was reserved.
  */
 static inline void
 tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
@@ -93,7 +93,7 @@ tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
 	rec->kind = TOKD_REC_TOKENS;
 	rec->t_publish = rte_rdtsc();
 	r->head = pos + rec->bytes;
-	/* A reader that sees the new head sees the whole record and the padding before it. */
+	/* Release: a reader that sees the new head sees the record and the padding before it. */
 	__atomic_store_n(&r->hdr->head, r->head, __ATOMIC_RELEASE);
 }
 

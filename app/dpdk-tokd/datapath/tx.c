@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The TX batch of a turn: one call of the driver, since af_xdp pays a system call for each. */
+/* The TX batch of a turn: one call of the driver, because af_xdp needs a system call per batch. */
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
 
 #include "net.h"
 
-/* Of the last replies, those that the driver took. One reading of the clock for all. */
+/* For last replies that the driver accepted. Reads the clock once. */
 static void
 take_times(struct tokd_worker *w, uint16_t sent)
 {
@@ -26,7 +26,7 @@ tokd_tx_flush(struct tokd_worker *w)
 
 	if (w->n_tx == 0)
 		return;
-	/* Taken before the call: a packet that was sent is no longer ours to look at. */
+	/* Before the call: a sent packet no longer belongs to us. */
 	bytes[0] = 0;
 	for (uint16_t i = 0; i < w->n_tx; i++)
 		bytes[i + 1] = bytes[i] + rte_pktmbuf_pkt_len(w->tx[i]);
@@ -37,7 +37,7 @@ tokd_tx_flush(struct tokd_worker *w)
 	w->counter[C_TX_PACKETS] += sent;
 	w->counter[C_TX_BYTES] += bytes[sent];
 	if (unlikely(sent < w->n_tx)) {
-		/* Not tried again: RX must go on being polled, and the client asks again. */
+		/* No retry: RX must be polled, and the client asks again. */
 		w->counter[C_TX_FULL] += w->n_tx - sent;
 		rte_pktmbuf_free_bulk(&w->tx[sent], w->n_tx - sent);
 	}

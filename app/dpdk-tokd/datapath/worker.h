@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A worker: one lcore, one RX and one TX queue, one token ring, its own streams and counters.
- * Shares nothing with other workers but the read-only vocabularies. A pair with zero_copy.h, whose
- * part of a worker it holds.
+ * Workers share only the read-only vocabularies. A pair with zero_copy.h, whose state of a worker
+ * it holds.
  */
 #ifndef TOKD_WORKER_H
 #define TOKD_WORKER_H
@@ -24,19 +24,19 @@
 #include "zero_copy.h"
 
 #define TOKD_BURST 32
-#define TOKD_TX_MAX 128 /* packets gathered before they are handed to the driver */
+#define TOKD_TX_MAX 128 /* packets in a TX batch */
 
 struct tokd_frags;   /* net_frag.h */
 struct tokd_sink;    /* gpu_sink.h */
 struct tokd_stream;  /* stream.h */
 struct tokd_streams; /* stream.h */
 
-/* What stop says to a worker: go on; refuse new streams, finish open ones; leave the loop now. */
+/* Run; refuse new streams and finish open ones; leave the loop now. */
 enum tokd_stop { TOKD_RUN = 0, TOKD_DRAIN, TOKD_STOP };
 
 #define TOKD_NO_TURN 0
 
-/* The reply with which a text is answered whole. */
+/* The last reply of a text. */
 struct tokd_last_reply {
 	uint16_t at;	    /* index into tx */
 	uint64_t t_publish; /* TSC when the text's last record was published */
@@ -56,36 +56,36 @@ struct tokd_worker {
 		const struct tok_vocab *tok;
 		struct tok_cache *cache;
 		uint32_t checksum;
-	} vocab[TOKD_VOCABS_MAX];	     /* the first is for clients that name none */
-	uint32_t ip;			     /* ours, network byte order; 0: IPv4 is not served */
-	struct tokd_addr ip6;		     /* ours; ::, IPv6 is not served */
-	struct tokd_addr solicited;	     /* group in which neighbours ask for it */
-	struct rte_ether_addr solicited_mac; /* of that group; zero where IPv6 is not served */
-	uint16_t vlan;			     /* ours, 0: no tag */
+	} vocab[TOKD_VOCABS_MAX];	     /* the first is the default */
+	uint32_t ip;			     /* network byte order; 0: no IPv4 */
+	struct tokd_addr ip6;		     /* ::, no IPv6 */
+	struct tokd_addr solicited;	     /* solicited-node group of ip6 */
+	struct rte_ether_addr solicited_mac; /* of that group; zero: no IPv6 */
+	uint16_t vlan;			     /* 0: untagged */
 	struct tokd_frags *frags;	     /* NULL: fragments are dropped */
-	uint16_t udp_port, text_port;	     /* ours, network byte order; text_port 0: none */
-	struct rte_ether_addr mac;	     /* ours */
-	bool kernel_answers; /* ARP, ND and ping: it sees the packets too, and has the addresses */
-	bool rx_cksum_offload; /* mbuf flags say whether IPv4 and UDP checksums are right */
+	uint16_t udp_port, text_port;	     /* network byte order; text_port 0: none */
+	struct rte_ether_addr mac;
+	bool kernel_answers;   /* the kernel has the addresses and answers ARP, ND and ping */
+	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;
-	uint64_t t_burst;      /* TSC when the current burst was taken */
-	_Atomic uint64_t turn; /* of the loop; TOKD_NO_TURN outside it. Any thread may look */
+	uint64_t t_burst;      /* TSC when the current burst was received */
+	_Atomic uint64_t turn; /* of the loop; TOKD_NO_TURN outside it. Read by any thread */
 	const struct tokd_options *opt;
 	_Atomic uint32_t *stop;	   /* enum tokd_stop, set by the control thread */
-	uint64_t counter[C_COUNT]; /* written by this worker only, plain stores of whole words */
+	uint64_t counter[C_COUNT]; /* written by this worker only, by plain stores of words */
 	/* the current burst */
 	uint32_t stopping; /* *stop, read once per turn */
 	uint16_t n_tx, n_touched;
-	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* to be sent at its end */
-	struct tokd_stream *touched[TOKD_BURST]; /* to be answered at its end */
+	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* sent at its end */
+	struct tokd_stream *touched[TOKD_BURST]; /* answered at its end */
 	uint64_t reply_head; /* ring head when touched streams were last answered */
 	uint16_t n_last;
 	struct tokd_last_reply last[TOKD_TX_MAX]; /* in tx */
 	/* across bursts */
-	uint32_t n_held, held_max; /* mbufs of early packets kept, of all streams; bound on them */
+	uint32_t n_held, held_max; /* mbufs of early packets, of all streams; limit */
 	uint32_t turns;		   /* since housekeeping */
-	uint32_t turn_kind;	   /* counter the cycles of the turn now running go to */
+	uint32_t turn_kind;	   /* counter for the cycles of this turn */
 	uint64_t t_housekeeping;
 	/* the plain-text port */
 	uint64_t text_id;	       /* of its next record */
@@ -93,33 +93,33 @@ struct tokd_worker {
 	/* set-up */
 	uint32_t index, lcore;
 	int node;
-	/* How long stages took; written like the counters. */
+	/* Times of stages; written like the counters. */
 	struct tokd_histogram time[T_COUNT];
 };
 
 /*
- * Set-up (worker.c). The caller has filled in port, queue, pool, ring, vocab[].tok, n_vocabs, ip,
- * ip6, vlan, udp_port, text_port, mac, offloads, opt, stop, index, lcore and node, zero elsewhere;
- * this makes streams, cache and, for opt->fragments datagrams, the table of fragments on `node`.
- * Returns 0 or -errno with a message logged.
+ * Set-up (worker.c). The caller sets port, queue, pool, ring, vocab[].tok, n_vocabs, ip, ip6, vlan,
+ * udp_port, text_port, mac, offloads, opt, stop, index, lcore and node, and zero elsewhere. Creates
+ * streams, caches, the side store and the fragment table on `node`. Returns 0, or -errno with a
+ * message logged.
  */
 int tokd_worker_init(struct tokd_worker *w);
 /*
- * How many mbufs of early packets may be held: what the pool has beyond the descriptors of both
- * rings, a burst on its way, a batch of replies, and the fragments that wait for others. More, and
- * held text could starve the RX ring of the very packet it waits for. Again after the port has
- * started: only then is it known what the driver took. Returns 0, or -EINVAL with a message logged.
+ * Sets held_max: the mbufs of the pool beyond those that RX and TX rings, a burst, a TX batch and
+ * waiting fragments need. With more, held packets could starve the RX ring of the packet that they
+ * wait for. Call it again after the port has started: only then the driver's use is known. Returns
+ * 0, or -EINVAL with a message logged.
  */
 int tokd_worker_bound_held(struct tokd_worker *w);
 void tokd_worker_free(struct tokd_worker *w);
 
-/* The loop (worker_loop.c), for rte_eal_remote_launch. Returns 0 when stop says so. */
+/* The loop (worker_loop.c), for rte_eal_remote_launch. Returns 0 after TOKD_STOP. */
 int tokd_worker_run(void *worker);
 
-/* One turn of the loop: a burst in, a burst out, now and then housekeeping. */
+/* One turn of the loop: RX burst, TX burst, sometimes housekeeping. */
 void tokd_worker_turn(struct tokd_worker *w);
 
-/* Streams that have begun and are not finished; for the drain. Any thread. */
+/* Open streams, for draining. Any thread. */
 uint32_t tokd_worker_open_streams(const struct tokd_worker *w);
 
 #endif

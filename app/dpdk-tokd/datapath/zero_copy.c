@@ -24,7 +24,7 @@ tokd_zero_copy_segment(struct tokd_worker *w, uint64_t pos, const uint32_t *ids,
 		return NULL;
 	seg = rte_mbuf_to_priv(m);
 	rte_mbuf_ext_refcnt_set(&seg->info, 1);
-	/* Only read: the cast takes away what struct rte_mbuf has no word for. */
+	/* Never written: struct rte_mbuf has no const. */
 	rte_pktmbuf_attach_extbuf(
 		m, (void *)(uintptr_t)ids, (rte_iova_t)(uintptr_t)ids, (uint16_t)bytes, &seg->info);
 	m->data_len = (uint16_t)bytes;
@@ -43,7 +43,7 @@ tokd_zero_copy_in_use(void *worker)
 
 	if (z->n_out == 0)
 		return lowest;
-	/* Some may still wait here, others for the driver to look at what it has sent. */
+	/* Some are still in the TX batch, others wait for the driver to free them. */
 	tokd_tx_flush(w);
 	if (z->n_out != 0)
 		(void)rte_eth_tx_done_cleanup(w->port, w->queue, 0);

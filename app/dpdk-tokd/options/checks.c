@@ -18,23 +18,22 @@
 		TOKD_WIRE_PAYLOAD)
 
 bool
-tokd_check_ip(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+tokd_check_ip(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	struct in_addr a;
 	uint32_t host;
 
 	if (inet_pton(AF_INET, text, &a) != 1)
 		return opt_wrong(
-			why, "not an IPv4 address; give four decimal numbers, as in 10.0.0.1");
+			err, "not an IPv4 address; give four decimal numbers, as in 10.0.0.1");
 	host = ntohl(a.s_addr);
 	if (host >> 24 == 0 || host >> 24 == 127 || host >> 24 >= 224)
-		return opt_wrong(
-			why, "not the address of a host; give a unicast address, as in 10.0.0.1");
+		return opt_wrong(err, "not a unicast address; give one as in 10.0.0.1");
 	*(uint32_t *)field = a.s_addr;
 	return true;
 }
 
-/* RFC 4291 2.5 and 2.7: not ::, not ::1, no group, and no IPv4 address in disguise. */
+/* RFC 4291 2.5 and 2.7: not ::, ::1, a group, or an IPv4-mapped or -compatible address. */
 static bool
 is_ip6_host(const struct in6_addr *a)
 {
@@ -43,33 +42,32 @@ is_ip6_host(const struct in6_addr *a)
 }
 
 bool
-tokd_check_ip6(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+tokd_check_ip6(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	struct in6_addr a;
 
 	if (inet_pton(AF_INET6, text, &a) != 1)
-		return opt_wrong(why, "not an IPv6 address; give one as in 2001:db8::1");
+		return opt_wrong(err, "not an IPv6 address; give one as in 2001:db8::1");
 	if (!is_ip6_host(&a))
-		return opt_wrong(why,
-			"not the address of a host; give a unicast address, as in 2001:db8::1");
+		return opt_wrong(err, "not a unicast address; give one as in 2001:db8::1");
 	*(struct in6_addr *)field = a;
 	return true;
 }
 
 bool
-tokd_check_mac(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+tokd_check_mac(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	struct rte_ether_addr a;
 
 	if (rte_ether_unformat_addr(text, &a) != 0 || !rte_is_valid_assigned_ether_addr(&a))
-		return opt_wrong(why,
-			"not the Ethernet address of a host; give one as in 02:00:00:00:00:01");
+		return opt_wrong(
+			err, "not a unicast Ethernet address; give one as in 02:00:00:00:00:01");
 	*(struct rte_ether_addr *)field = a;
 	return true;
 }
 
 bool
-tokd_check_power_of_2(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+tokd_check_power_of_2(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	const uint64_t v = *(const uint64_t *)field, below = 1ull << (63 - __builtin_clzll(v));
 	char low[32], high[32];
@@ -78,22 +76,22 @@ tokd_check_power_of_2(const struct opt_def *d, const char *text, void *field, st
 		return true;
 	opt_print(d, (int64_t)below, low, sizeof(low));
 	opt_print(d, (int64_t)below * 2, high, sizeof(high));
-	return opt_wrong(why, "not a power of two; give %s or %s", low, high);
+	return opt_wrong(err, "not a power of two; give %s or %s", low, high);
 }
 
 bool
-tokd_check_mtu(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+tokd_check_mtu(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	const uint32_t v = *(const uint32_t *)field;
 
 	return v == 0 || v >= MTU_LEAST ||
-	       opt_wrong(why, "the longest reply does not fit; give %zu or more, or 0", MTU_LEAST);
+	       opt_wrong(err, "the longest reply does not fit; give %zu or more, or 0", MTU_LEAST);
 }
 
 gid_t
 tokd_find_group(const char *name)
 {
-	const struct group *g = getgrnam(name); /* no other thread of ours looks for one */
+	const struct group *g = getgrnam(name); /* no other thread calls it */
 	uint64_t v;
 
 	if (g != NULL)
@@ -102,17 +100,17 @@ tokd_find_group(const char *name)
 }
 
 bool
-tokd_check_group(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+tokd_check_group(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	return tokd_find_group(text) != (gid_t)-1 ||
-	       opt_wrong(why, "no such group; give one of /etc/group, by name or number");
+	       opt_wrong(err, "no such group; give a name of /etc/group, or a number");
 }
 
 bool
-tokd_check_byte(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+tokd_check_byte(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	uint64_t v;
 
 	return opt_number(text, 0, 255, &v) ||
-	       opt_wrong(why, "not an index; give a decimal number, 0 to 255");
+	       opt_wrong(err, "not an index; give a decimal number, 0 to 255");
 }

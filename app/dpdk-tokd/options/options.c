@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What dpdk-tokd has beyond the table: EAL's options, and values that exclude each other. */
+/* Checks beyond the table: options before --, and values that depend on each other. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,11 +8,11 @@
 #include "checks.h"
 #include "options.h"
 
-#define MBUFS_SPARE 256 /* beyond the descriptors; control/worker.c says what for */
+#define MBUFS_SPARE 256 /* beyond the descriptors: see control/worker.c */
 
-/* EAL would call an application option before -- unknown, and not say why. */
+/* EAL would only call an application option before -- unknown. */
 static void
-look_at_eal_args(int argc, char **argv, struct tokd_options *opt, struct opt_error *e)
+check_eal_args(int argc, char **argv, struct tokd_options *opt, struct opt_error *e)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *name = argv[i] + 2;
@@ -36,11 +36,12 @@ check_side_store(const struct tokd_options *opt, struct opt_error *e)
 {
 	if (opt->side_bytes == 0 || opt->side_bytes >= TOKD_SIDE_BLOCK)
 		return true;
-	return opt_wrong(e, "--side-store %u: less than a block of %u bytes; give 0, or more",
+	return opt_wrong(e,
+		"--side-store %u: less than one block of %u bytes; give 0 or more than that",
 		(unsigned int)opt->side_bytes, TOKD_SIDE_BLOCK);
 }
 
-/* Both rings may be full of mbufs while a burst is on its way and a text is out of order. */
+/* Both rings may be full while a burst is processed and early packets are held. */
 static bool
 check_mbufs(const struct tokd_options *opt, struct opt_error *e)
 {
@@ -50,16 +51,16 @@ check_mbufs(const struct tokd_options *opt, struct opt_error *e)
 	if (opt->mbufs >= least)
 		return true;
 	return opt_wrong(e,
-		"--mbufs %u: too few for --rxd %u, --txd %u and --fragments %u; give at least %u, "
+		"--mbufs %u: too few for --rxd %u, --txd %u and --fragments %u; give %u or more, "
 		"or lower those",
 		opt->mbufs, opt->rx_desc, opt->tx_desc, opt->fragments, least);
 }
 
-/* "gpu" alone is "gpu=shm": the agent of this machine. */
+/* "gpu" means "gpu=shm": the agent of this machine. */
 static bool
 make_sink_target(struct tokd_options *opt, struct opt_error *e)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	const char *target = "shm";
 
 	if (opt->sink == NULL)
@@ -68,8 +69,8 @@ make_sink_target(struct tokd_options *opt, struct opt_error *e)
 		target = opt->sink + 4;
 	else if (strcmp(opt->sink, "gpu") != 0)
 		return opt_wrong(e, "--sink %.64s: not a sink; give gpu or gpu=TARGET", opt->sink);
-	if (!tokg_target_parse(&opt->sink_target, target, &why))
-		return opt_wrong(e, "--sink %.64s: %s", opt->sink, why.text);
+	if (!tokg_target_parse(&opt->sink_target, target, &err))
+		return opt_wrong(e, "--sink %.64s: %s", opt->sink, err.text);
 	opt->sink_target.rdma_device = opt->rdma_device;
 	opt->sink_target.rdma_port = opt->rdma_port != 0 ? (int)opt->rdma_port : -1;
 	opt->sink_target.rdma_gid = opt->rdma_gid != NULL ? atoi(opt->rdma_gid) : -1;
@@ -83,7 +84,7 @@ check_all(struct tokd_options *opt, struct opt_error *e)
 		opt->socket_group != NULL ? tokd_find_group(opt->socket_group) : (gid_t)-1;
 	if (opt->text_port == opt->udp_port)
 		return opt_wrong(
-			e, "--text-port %u: taken by --udp-port; give another", opt->text_port);
+			e, "--text-port %u: the same as --udp-port; give another", opt->text_port);
 	return check_side_store(opt, e) && make_sink_target(opt, e) && check_mbufs(opt, e);
 }
 
@@ -102,7 +103,7 @@ tokd_options_parse(int argc, char **argv, char *const *environment, int *eal_arg
 		if (strcmp(argv[i], "-h") == 0)
 			return TOKD_OPTIONS_EAL_HELP;
 	}
-	look_at_eal_args(n, argv, opt, error);
+	check_eal_args(n, argv, opt, error);
 	if (n < argc)
 		opt_take(&tokd_program, argv + n + 1, argc - n - 1, opt, &opt->given, error);
 	switch (opt_resolve(&tokd_program, environment, opt, &opt->given, error)) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Application options: from the command line, the environment, one configuration file, or the
- * default, in this order of precedence; parsed into one struct from one table (table.c).
+ * Application options: from the command line, environment, configuration file or default, in this
+ * order of precedence, parsed by one table (table.c).
  */
 #ifndef TOKD_OPTIONS_H
 #define TOKD_OPTIONS_H
@@ -18,58 +18,58 @@
 #include <tok.h>
 #include <handshake/peer.h>
 
-/* Limits that those who use the values rely on. */
+/* Limits that other files rely on. */
 #define TOKD_VOCABS_MAX 8   /* vocabularies of --vocab */
-#define TOKD_SIDE_BLOCK 512 /* bytes; --side-store is none, or one of these at least */
+#define TOKD_SIDE_BLOCK 512 /* bytes; the smallest --side-store except 0 */
 
 /*
- * Texts at the plain-text port come from ports at least this high, and it is itself below: answers
- * are texts too, and two appliances, or one and an echo service, must not be made to talk for ever.
+ * Clients of the plain-text port use ports from this one on, the port itself is below: an answer is
+ * not taken for a text, so two appliances, or an appliance and an echo service, cannot loop.
  */
 #define TOKD_CLIENT_PORTS 10000
 
 struct tokd_options {
 	const char *config;	    /* --config: the configuration file, or NULL */
-	const char *vocab;	    /* --vocab: names or paths, with commas between */
+	const char *vocab;	    /* --vocab: names or paths, separated by commas */
 	const char *pretokenizer;   /* --pretokenizer: for .tiktoken files not known by content */
-	uint32_t ip;		    /* --ip: our IPv4 address, network byte order; 0: none */
-	struct in6_addr ip6;	    /* --ip6: our IPv6 address; ::, none */
-	struct rte_ether_addr mac;  /* --mac: our Ethernet address; zero: the port's */
-	uint16_t vlan;		    /* --vlan: 802.1Q VLAN served; 0: frames without a tag */
-	uint32_t fragments;	    /* --fragments: datagrams made whole at once; 0: none */
+	uint32_t ip;		    /* --ip: network byte order; 0: none */
+	struct in6_addr ip6;	    /* --ip6: ::, none */
+	struct rte_ether_addr mac;  /* --mac: zero: the port's */
+	uint16_t vlan;		    /* --vlan: 802.1Q VLAN; 0: untagged */
+	uint32_t fragments;	    /* --fragments: datagrams in reassembly; 0: none */
 	uint16_t udp_port;	    /* --udp-port */
-	uint16_t text_port;	    /* --text-port: of plain text, 0: none */
+	uint16_t text_port;	    /* --text-port: plain text; 0: none */
 	uint16_t port;		    /* --port: DPDK port id */
 	uint32_t streams;	    /* --streams: streams per worker, open and finished */
 	uint32_t max_text;	    /* --max-text: bytes of one text */
-	uint32_t stream_timeout_ms; /* --stream-timeout: an open stream may stand still that long */
-	uint32_t done_timeout_ms; /* --done-timeout: a finished stream's answer is kept that long */
-	uint64_t ring_bytes;	  /* --ring-size: of one token ring, a power of two */
-	uint64_t side_bytes;	  /* --side-store: of one worker, 0: none */
-	uint32_t zero_copy_ids;	  /* --zero-copy: replies of so many ids or more; 0: none */
-	uint32_t wait_readers;	  /* --wait-readers: before the first packet is taken */
-	uint32_t reader_timeout_ms; /* --reader-timeout: a reader may hold a full ring that long */
+	uint32_t stream_timeout_ms; /* --stream-timeout: of an open stream without progress */
+	uint32_t done_timeout_ms;   /* --done-timeout: of a finished stream's answer */
+	uint64_t ring_bytes;	    /* --ring-size: of one token ring, a power of two */
+	uint64_t side_bytes;	    /* --side-store: of one worker, 0: none */
+	uint32_t zero_copy_ids;	    /* --zero-copy: least ids of a zero-copy reply; 0: never */
+	uint32_t wait_readers;	    /* --wait-readers: before the first packet is received */
+	uint32_t reader_timeout_ms; /* --reader-timeout: of a reader that keeps a ring full */
 	const char *socket;	    /* --socket: path of the control socket readers attach to */
 	uint32_t socket_mode;	    /* --socket-mode: octal permission of that socket */
 	const char *socket_group;   /* --socket-group: its group, name or number; NULL: ours */
-	gid_t socket_gid;	    /* made of it; (gid_t)-1: ours */
+	gid_t socket_gid;	    /* from it; (gid_t)-1: ours */
 	const char *sink;	    /* --sink: gpu[=TARGET]; NULL: none */
 	uint32_t sink_batch_us;	    /* --sink-batch */
 	const char *rdma_device;    /* --rdma-device: NULL: chosen by the route */
 	uint32_t rdma_port;	    /* --rdma-port: of that device; 0: chosen */
 	const char *rdma_gid;	    /* --rdma-gid: index, in decimal; NULL: chosen */
-	struct tokg_target sink_target; /* made of these */
+	struct tokg_target sink_target; /* from these */
 	uint32_t rx_desc, tx_desc;	/* --rxd, --txd */
 	uint32_t mbufs;			/* --mbufs: per worker */
 	uint32_t mbuf_room;		/* --mbuf-room: bytes of a frame that fit one mbuf */
-	uint32_t mtu;			/* --mtu: bytes of an IP packet; 0: as the driver has it */
-	uint32_t cache_entries;		/* --cache: learned pretokens per worker, 0: the default */
+	uint32_t mtu;			/* --mtu: bytes of an IP packet; 0: the driver's */
+	uint32_t cache_entries;		/* --cache: pretokens per worker; 0: the default */
 	bool strict_utf8;		/* --strict-utf8 */
-	bool added_tokens;		/* --added-tokens: recognise those that are not special */
-	uint32_t drain_ms; /* --drain: at SIGTERM open streams may still finish that long */
+	bool added_tokens; /* --added-tokens: recognise added tokens that are not special */
+	uint32_t drain_ms; /* --drain: time for open streams after SIGTERM */
 
 	bool check_config;	/* --check-config */
-	struct opt_given given; /* where all of it came from */
+	struct opt_given given; /* the source of each value */
 };
 
 /* enum tok_flags for text from the network: special tokens are never recognised in it. */
@@ -82,22 +82,21 @@ tokd_tok_flags(const struct tokd_options *opt)
 
 enum tokd_options_result {
 	TOKD_OPTIONS_RUN,
-	TOKD_OPTIONS_HELP,     /* asked for; print it and exit 0 */
+	TOKD_OPTIONS_HELP,     /* print it and exit 0 */
 	TOKD_OPTIONS_VERSION,  /* the same */
-	TOKD_OPTIONS_EAL_HELP, /* -h before --: EAL's list of its own */
-	TOKD_OPTIONS_CHECK,    /* --check-config: all is well so far; print it, do not run */
-	TOKD_OPTIONS_BAD,      /* error[] says what; exit 2 */
+	TOKD_OPTIONS_EAL_HELP, /* -h before --: EAL's list */
+	TOKD_OPTIONS_CHECK,    /* --check-config: valid so far; print it, do not run */
+	TOKD_OPTIONS_BAD,      /* error has the text; exit 2 */
 };
 
 /* The table, for opt_help and opt_value. */
 extern const struct opt_program tokd_program;
 
 /*
- * Read `dpdk-tokd [EAL options] -- [application options]`, the TOKD_ variables of `environment`
- * (NULL-terminated, as environ), and the file that --config or TOKD_CONFIG names. *eal_argc is how
- * many of argv, from argv[0], are EAL's. Strings in *opt are those of argv, of environment, or of
- * the file; whatever the result, opt_free(&opt->given) takes the last. Needs neither EAL nor
- * privileges.
+ * Parse `dpdk-tokd [EAL options] -- [application options]`, the TOKD_ variables of `environment`
+ * (NULL-terminated, as environ), and the file of --config or TOKD_CONFIG. *eal_argc: the arguments
+ * from argv[0] on that are EAL's. Strings in *opt point into argv, environment or the file, which
+ * opt_free(&opt->given) frees; call it in any case. Needs neither EAL nor privileges.
  */
 enum tokd_options_result tokd_options_parse(int argc, char **argv, char *const *environment,
 	int *eal_argc, struct tokd_options *opt, struct opt_error *error);

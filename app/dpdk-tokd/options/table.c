@@ -11,38 +11,39 @@
 #define FIELD(f) OPT_FIELD(struct tokd_options, f)
 static const struct opt_def defs[] = {
 	{"config", "FILE", OPT_TEXT, FIELD(config), 0, 0, NULL,
-		"read options from section [tokd] of this file; command line and environment override it",
+		"read options from section [tokd] of this file; command line and environment "
+		"override it",
 		.flags = OPT_NOT_IN_FILE},
 	{"ip", "ADDR", OPT_OTHER, FIELD(ip), 0, 0, NULL,
-		"IPv4 address to serve on; without --ip and --ip6 those of the kernel's interface, or an "
-		"IPv6 link-local one made from the port's Ethernet address",
+		"IPv4 address to serve on; default without --ip6: the addresses of the kernel "
+		"interface, or an IPv6 link-local address made from the port's Ethernet address",
 		.check = tokd_check_ip, .section = "Network"},
 	{"ip6", "ADDR", OPT_OTHER, FIELD(ip6), 0, 0, NULL,
-		"IPv6 address to serve on, beside --ip or alone", .check = tokd_check_ip6},
+		"IPv6 address to serve on, with or without --ip", .check = tokd_check_ip6},
 	{"mac", "ADDR", OPT_OTHER, FIELD(mac), 0, 0, NULL,
-		"Ethernet address to serve on instead of the port's, for example to replay a capture",
+		"Ethernet address to serve on instead of the port's, for example to replay a "
+		"capture",
 		.check = tokd_check_mac},
 	{"vlan", "ID", OPT_COUNT, FIELD(vlan), 0, 4094, "0",
-		"802.1Q VLAN to serve; 0: frames without a tag"},
+		"802.1Q VLAN to serve; 0: untagged frames"},
 	{"fragments", "N", OPT_COUNT, FIELD(fragments), 0, 4096, "64",
-		"datagrams reassembled from IP fragments at once, with one worker; 0: none"},
+		"datagrams reassembled from IP fragments at a time, with one worker only; 0: none"},
 	{"udp-port", "PORT", OPT_COUNT, FIELD(udp_port), 1, 65535, "9000", "UDP port to serve on"},
 	{"text-port", "PORT", OPT_COUNT, FIELD(text_port), 0, TOKD_CLIENT_PORTS - 1, "0",
-		"UDP port where each datagram is a text, answered by ids in decimal; 0: none"},
+		"UDP port for plain text: each datagram is answered by its ids in decimal; 0: none"},
 	{"port", "ID", OPT_COUNT, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
 	{"vocab", "VOCAB[,...]", OPT_TEXT, FIELD(vocab), 0, 0, "gpt2",
-		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client selects "
-		"one by its checksum, the first is the default",
+		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client "
+		"selects one by its checksum, the first is the default",
 		.section = "Vocabulary"},
 	{"pretokenizer", "NAME", OPT_TEXT, FIELD(pretokenizer), 0, 0, NULL,
-		"pretokenizer of files that do not name one and are not known by their content"},
+		"pretokenizer of files that do not name one and are not recognised by content"},
 	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, "no",
 		"refuse text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
 	{"added-tokens", NULL, OPT_FLAG, FIELD(added_tokens), 0, 0, "no",
-		"recognise the vocabulary's added tokens in texts, except special ones, which no client "
-		"can send"},
+		"recognise the vocabulary's added tokens in texts, except special tokens"},
 	{"streams", "N", OPT_COUNT, FIELD(streams), 1, 1 << 20, "4096",
-		"texts a worker holds at once, open and finished", .section = "Texts"},
+		"texts per worker, open and finished", .section = "Texts"},
 	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M", "longest text accepted"},
 	{"stream-timeout", "MS", OPT_MS, FIELD(stream_timeout_ms), 10, 3600000, "10000",
 		"an open text fails after this time without progress"},
@@ -54,11 +55,12 @@ static const struct opt_def defs[] = {
 		"size of each worker's token ring, a power of two", .check = tokd_check_power_of_2,
 		.section = "Token ring and readers"},
 	{"side-store", "BYTES", OPT_SIZE, FIELD(side_bytes), 0, OPT_G, "4M",
-		"room in each worker for ids of slow clients when the token ring needs their space"},
+		"memory per worker for ids of slow clients when the token ring needs their space"},
 	{"zero-copy", "N", OPT_COUNT, FIELD(zero_copy_ids), 0, TOKD_WIRE_PAYLOAD / sizeof(uint32_t),
 		"64",
-		"replies with N ids or more are sent from the token ring, without a copy, if the driver "
-		"can; 0: never"},
+		"send replies with N ids or more from the token ring, without a copy, if the "
+		"driver "
+		"supports it; 0: never"},
 	{"socket", "PATH", OPT_TEXT, FIELD(socket), 0, SOCKET_PATH_MAX, "/run/dpdk-tokd.sock",
 		"control socket; anyone who can open it can read the ids of every client"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, FIELD(socket_mode), 0, 0777, "0600",
@@ -69,13 +71,13 @@ static const struct opt_def defs[] = {
 		"group of the control socket, name or number; use it with --socket-mode 0660",
 		.check = tokd_check_group},
 	{"reader-timeout", "MS", OPT_MS, FIELD(reader_timeout_ms), 1, 600000, "1000",
-		"a reader that keeps the ring full for this time is dropped"},
+		"drop a reader that keeps the ring full for this time"},
 	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
-		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), cuda[:PATH] or "
-		"verbs:HOST[:PORT]",
+		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), "
+		"cuda[:PATH] or verbs:HOST[:PORT]",
 		.section = "GPU"},
 	{"sink-batch", "US", OPT_COUNT, FIELD(sink_batch_us), 0, 100000, "20",
-		"microseconds that a short record waits to be sent with others; 0: none"},
+		"microseconds that a short record waits to be sent together with others; 0: none"},
 	{"rdma-device", "NAME", OPT_TEXT, FIELD(rdma_device), 0, 0, NULL,
 		"RDMA device for --sink gpu=verbs; default: by the route to HOST", .letter = 'd'},
 	{"rdma-port", "N", OPT_COUNT, FIELD(rdma_port), 0, 255, "0",
@@ -84,72 +86,78 @@ static const struct opt_def defs[] = {
 		"index of the RDMA port's GID, 0 to 255; default: by the route to HOST",
 		.check = tokd_check_byte, .letter = 'x'},
 	{"rxd", "N", OPT_COUNT, FIELD(rx_desc), 32, 32768, "1024",
-		"RX descriptors per queue; adjusted to what the driver can do",
+		"RX descriptors per queue; adjusted to the driver's limits",
 		.section = "DPDK port"},
 	{"txd", "N", OPT_COUNT, FIELD(tx_desc), 32, 32768, "1024",
-		"TX descriptors per queue; adjusted to what the driver can do"},
+		"TX descriptors per queue; adjusted to the driver's limits"},
 	{"mbufs", "N", OPT_COUNT, FIELD(mbufs), 512, 1 << 22, "8192",
-		"mbufs per worker: for RX and TX rings, and for packets that come early"},
+		"mbufs per worker: for RX and TX rings and early packets"},
 	{"mbuf-room", "BYTES", OPT_SIZE, FIELD(mbuf_room), 1600, 60000, "2048",
-		"bytes of a frame that fit one mbuf; longer frames take several if the driver can, with "
-		"--mtu, and are lost otherwise"},
+		"bytes of a frame that fit one mbuf; longer frames need --mtu and a driver that "
+		"supports "
+		"several mbufs per frame, else they are lost"},
 	{"mtu", "BYTES", OPT_SIZE, FIELD(mtu), 0, 16 * OPT_K, "0",
-		"longest IP packet the port receives; also sets the MTU of a kernel interface below; 0: "
+		"longest IP packet to receive; also sets the MTU of a kernel interface; 0: "
 		"unchanged",
 		.check = tokd_check_mtu},
 	{"drain", "MS", OPT_MS, FIELD(drain_ms), 0, 600000, "2000",
-		"how long open texts may finish after the first SIGINT or SIGTERM",
+		"after the first SIGINT or SIGTERM: time for open texts to finish",
 		.section = "Running"},
 	{"check-config", NULL, OPT_FLAG, FIELD(check_config), 0, 0, NULL,
-		"check the application options and load the vocabulary, without EAL; print the "
-		"options as a configuration file; exit",
+		"check the options and load the vocabularies, without EAL; print the options as a "
+		"configuration file; exit",
 		.flags = OPT_ACTION},
 };
 
-/* Names a build folder to the test suite, and tokd-gpu's, which may have the same environment. */
+/* TOKD_BUILD is the test suite's, TOKD_GPU_ are tokd-gpu's. */
 static const char *const env_others[] = {"TOKD_BUILD=", "TOKD_GPU_", NULL};
 
 static const struct opt_section sections[] = {
 	{"EAL options",
-		"The options of DPDK's EAL stand before --, those of the application behind it.\n"
-		"dpdk-tokd -h lists the former. An operator needs these most:\n"
-		"  -l CPUS               the CPUs to work on, as in 1-4\n"
-		"  -a DEVICE             a PCI device to drive\n"
-		"  --vdev DRIVER,ARGS    a device that is not on PCI, as in net_af_xdp0,iface=eth1\n"
-		"  --file-prefix NAME    tells several DPDK programs apart\n"
-		"  --no-huge -m MB       do without huge pages\n"
+		"Options of DPDK's EAL come before --, those of the application after it.\n"
+		"dpdk-tokd -h lists the former. The most important:\n"
+		"  -l CPUS               CPUs of the workers, as in 1-4\n"
+		"  -a DEVICE             a PCI device\n"
+		"  --vdev DRIVER,ARGS    a device that is not on PCI, as in "
+		"net_af_xdp0,iface=eth1\n"
+		"  --file-prefix NAME    needed to run several DPDK programs\n"
+		"  --no-huge -m MB       run without huge pages\n"
 		"  --log-level=tokd.*:debug\n"
 		"                        log more",
 		false},
 	{"configuration",
-		"Each option is also an environment variable (TOKD_RING_SIZE for --ring-size) and a\n"
+		"Each option is also an environment variable (TOKD_RING_SIZE for --ring-size) and "
+		"a\n"
 		"key of the configuration file. The command line overrides the environment, the\n"
-		"environment the file, the file the default. The last of several counts.",
+		"environment the file, the file the default. If an option is repeated, the last\n"
+		"value counts.",
 		true},
 	{"configuration file",
-		"The file that --config or TOKD_CONFIG names has one section and a line for each key:\n"
+		"The file of --config or TOKD_CONFIG has one section, and one line per key:\n"
 		"  [tokd]\n"
 		"  # a comment, up to the end of the line\n"
 		"  ip = 192.0.2.1\n"
 		"  ring-size = 64M\n"
 		"  strict-utf8 = yes\n"
-		"A # that belongs to a value is written \\#. An unknown key, a key given twice, an\n"
-		"unknown variable that begins with TOKD_ and a wrong value are errors, also if they\n"
-		"are overridden. --check-config prints the whole configuration as such a file.",
+		"Write \\# for a # in a value. Unknown keys, repeated keys, unknown variables "
+		"that\n"
+		"begin with TOKD_ and invalid values are errors, also if they are overridden.\n"
+		"--check-config prints the whole configuration as such a file.",
 		false},
 	{"environment",
 		"  TOKD_OPTION     the option of that name\n"
-		"  TOK_VOCAB_PATH  folders to look for vocabularies in, with colons between them",
+		"  TOK_VOCAB_PATH  folders with vocabularies, separated by colons",
 		false},
 	{"signals",
-		"The first SIGINT or SIGTERM drains: open texts may finish within --drain. A second\n"
-		"one stops at once.",
+		"The first SIGINT or SIGTERM drains: open texts may finish within --drain. The "
+		"second\n"
+		"stops at once.",
 		false},
 	{"exit code",
-		"  0  stopped by SIGINT or SIGTERM (the first drains, a second stops at once); --help,\n"
-		"     --version, or a --check-config that found nothing wrong\n"
+		"  0  stopped by SIGINT or SIGTERM; --help, --version, --check-config without "
+		"errors\n"
 		"  1  failed at run time\n"
-		"  2  a wrong option, variable or configuration file, EAL's options among them",
+		"  2  invalid option (also of EAL), variable or configuration file",
 		true},
 	{"examples",
 		"Four workers on a NIC:\n"
@@ -168,13 +176,14 @@ const struct opt_program tokd_program = {
 	.version = TOKD_VERSION,
 	.summary = "tokenizer appliance: text in by UDP, exact token ids out",
 	.usage = "[EAL options] -- [options]",
-	.about =
-		"Receives texts as UDP packets on a port that DPDK drives, and publishes their token ids\n"
-		"in a token ring in shared memory and in UDP replies. Every lcore of the EAL option -l\n"
-		"is a worker with a queue and a token ring of its own.\n"
-		"\n"
-		"For example: dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --vocab gpt2\n"
-		"dpdk-tokd -h lists the EAL options.",
+	.about = "Receives texts as UDP packets on a DPDK port, and publishes their token ids in "
+		 "UDP\n"
+		 "replies and in a token ring in shared memory. Each lcore of the EAL option -l is "
+		 "a\n"
+		 "worker with its own queue and token ring.\n"
+		 "\n"
+		 "For example: dpdk-tokd -l 1-4 -a 0000:03:00.0 -- --vocab gpt2\n"
+		 "dpdk-tokd -h lists the EAL options.",
 	.defs = defs,
 	.n_defs = sizeof(defs) / sizeof(defs[0]),
 	.env_prefix = "TOKD_",

@@ -15,14 +15,14 @@
 #include "datapath/clock.h"
 #include "log.h"
 
-#define LISTENER UINT32_MAX /* epoll data that is no index of a connection */
+#define LISTENER UINT32_MAX /* epoll data; others are connection indices */
 #define EVENTS_MAX 16
-#define HANDSHAKE_MS 1 /* between looks at a worker's answer */
-#define WATCH_MS 100   /* between looks at the rings, at most */
+#define HANDSHAKE_MS 1 /* between checks of a worker's answer */
+#define WATCH_MS 100   /* between checks of the rings, at most */
 #define ACCEPT_PAUSE_MS 1000
-#define CROWD_PAUSE_MS 10 /* while nobody can even be told that there are too many */
-#define CROWD_LOG_MS 1000 /* between lines of the log about that, at least */
-#define PLACES (TOKD_CONNS_MAX + TOKD_TOLD_MAX)
+#define REFUSE_PAUSE_MS 10  /* while connections cannot even be refused */
+#define REFUSED_LOG_MS 1000 /* between log lines about refused connections */
+#define CONNS (TOKD_CONNS_MAX + TOKD_REFUSED_MAX)
 
 static void
 enter(struct tokd_conn *c, enum tokd_conn_state state)
@@ -32,7 +32,7 @@ enter(struct tokd_conn *c, enum tokd_conn_state state)
 }
 
 static void
-hang_up(struct tokd_conn *c)
+close_conn(struct tokd_conn *c)
 {
 	if (c->fd >= 0)
 		close(c->fd); /* which takes it out of epoll */
@@ -42,19 +42,20 @@ hang_up(struct tokd_conn *c)
 static void refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
 	__rte_format_printf(3, 4);
 
-/* Say why and close. A reader the workers know goes by LEAVING, any other is free at once. */
+/* Sends the reason and closes. A reader that the workers know goes to LEAVING, others to FREE. */
 static void
 refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
 {
-	char why[sizeof(((struct tokd_attach_rep *)0)->message)];
+	char reason[sizeof(((struct tokd_attach_rep *)0)->message)];
 	va_list ap;
 
 	va_start(ap, fmt);
-	vsnprintf(why, sizeof(why), fmt, ap);
+	vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
-	TOKD_LOG(control, WARNING, "reader of pid %d, uid %u refused: %s\n", c->pid, c->uid, why);
-	tokd_attach_say(c->fd, why);
-	hang_up(c);
+	TOKD_LOG(
+		control, WARNING, "reader of pid %d, uid %u refused: %s\n", c->pid, c->uid, reason);
+	tokd_attach_say(c->fd, reason);
+	close_conn(c);
 	a->counts.refused++;
 	if (c->state == TOKD_CONN_JOINING) {
 		tokd_reader_leave(a, c);
@@ -66,10 +67,10 @@ refuse(struct tokd_attach *a, struct tokd_conn *c, const char *fmt, ...)
 }
 
 static void
-part(struct tokd_attach *a, struct tokd_conn *c)
+disconnect(struct tokd_attach *a, struct tokd_conn *c)
 {
-	hang_up(c);
-	if (c->state == TOKD_CONN_TAPPING) { /* no worker knows of it */
+	close_conn(c);
+	if (c->state == TOKD_CONN_TAPPING) { /* unknown to the workers */
 		tokd_reader_release(a, c);
 		enter(c, TOKD_CONN_FREE);
 		return;
@@ -78,19 +79,19 @@ part(struct tokd_attach *a, struct tokd_conn *c)
 	enter(c, TOKD_CONN_LEAVING);
 }
 
-/* A good request: in whatever mode. Returns 0, or -errno with *why. */
+/* A valid request of either mode. Returns 0, or -errno with *reason. */
 static int
-admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **why)
+admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **reason)
 {
 	int rc;
 
 	if (mode == TOKD_MODE_READER) {
-		rc = tokd_reader_join(a, c, why);
+		rc = tokd_reader_join(a, c, reason);
 		if (rc == 0)
 			enter(c, TOKD_CONN_JOINING);
 		return rc;
 	}
-	rc = tokd_tap_welcome(a, c, why);
+	rc = tokd_tap_welcome(a, c, reason);
 	if (rc == 0) {
 		a->counts.taps_attached++;
 		enter(c, TOKD_CONN_TAPPING);
@@ -101,17 +102,17 @@ admit(struct tokd_attach *a, struct tokd_conn *c, uint32_t mode, const char **wh
 }
 
 static void
-greet(struct tokd_attach *a, struct tokd_conn *c)
+read_request(struct tokd_attach *a, struct tokd_conn *c)
 {
 	struct tokd_attach_req req = {0};
 	/* MSG_TRUNC: the length that was sent. The kernel discards descriptors sent along. */
 	ssize_t n = recv(c->fd, &req, sizeof(req), MSG_DONTWAIT | MSG_TRUNC);
-	const char *why;
+	const char *reason;
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;
 	if (n <= 0) {
-		hang_up(c);
+		close_conn(c);
 		enter(c, TOKD_CONN_FREE);
 	} else if (n != sizeof(req)) {
 		refuse(a, c, "attach request of %zd bytes: must have %zu", n, sizeof(req));
@@ -125,14 +126,14 @@ greet(struct tokd_attach *a, struct tokd_conn *c)
 		   req.reserved != 0) {
 		refuse(a, c, "mode %u, reserved %u: must be %d (reader) or %d (tap), and 0",
 			req.mode, req.reserved, TOKD_MODE_READER, TOKD_MODE_TAP);
-	} else if (admit(a, c, req.mode, &why) != 0) {
-		refuse(a, c, "%s", why);
+	} else if (admit(a, c, req.mode, &reason) != 0) {
+		refuse(a, c, "%s", reason);
 	}
 }
 
-/* After the request a reader only ever closes. */
+/* After its request a reader only closes. */
 static void
-hear(struct tokd_attach *a, struct tokd_conn *c)
+read_end(struct tokd_attach *a, struct tokd_conn *c)
 {
 	const bool tap = c->state == TOKD_CONN_TAPPING;
 	const char *kind = tap ? "tap" : "reader";
@@ -153,39 +154,39 @@ hear(struct tokd_attach *a, struct tokd_conn *c)
 		a->counts.taps_detached++;
 	else
 		a->counts.detached++;
-	part(a, c);
+	disconnect(a, c);
 }
 
-/* A connection that waits would be reported again at once, and for ever. */
+/* Stop watching the listener: epoll would report a waiting connection again and again. */
 static void
-look_away(struct tokd_attach *a, uint32_t ms)
+pause_accept(struct tokd_attach *a, uint32_t ms)
 {
 	epoll_ctl(a->epoll, EPOLL_CTL_DEL, a->socket.fd, NULL);
 	a->accept_again_ms = tokd_clock_ms() + ms;
 }
 
 static struct tokd_conn *
-free_place(struct tokd_attach *a)
+free_conn(struct tokd_attach *a)
 {
-	for (uint32_t i = 0; i < PLACES; i++) {
+	for (uint32_t i = 0; i < CONNS; i++) {
 		if (a->conn[i].state == TOKD_CONN_FREE)
 			return &a->conn[i];
 	}
 	return NULL;
 }
 
-/* Nothing more comes from us: who waits for the end as well sees it. */
+/* Sends the reason and an end of file, and waits for the peer to close. */
 static void
-tell(struct tokd_attach *a, struct tokd_conn *c)
+refuse_extra(struct tokd_attach *a, struct tokd_conn *c)
 {
 	tokd_attach_say(c->fd, "too many connections at once: try again");
 	shutdown(c->fd, SHUT_WR);
-	enter(c, TOKD_CONN_TOLD);
+	enter(c, TOKD_CONN_REFUSED);
 	a->counts.refused++;
-	a->crowd++;
+	a->n_refused++;
 }
 
-/* What it sends is not looked at. */
+/* Discards what it sends. */
 static void
 wait_for_end(struct tokd_conn *c)
 {
@@ -194,20 +195,20 @@ wait_for_end(struct tokd_conn *c)
 
 	if (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR)))
 		return;
-	hang_up(c);
+	close_conn(c);
 	enter(c, TOKD_CONN_FREE);
 }
 
 static void
-log_crowd(struct tokd_attach *a, uint64_t now)
+log_refused(struct tokd_attach *a, uint64_t now)
 {
-	if (a->crowd == 0 || now < a->crowd_log_ms)
+	if (a->n_refused == 0 || now < a->refused_log_ms)
 		return;
 	TOKD_LOG(control, WARNING,
-		"%u connections to the control socket refused: %u are there already; close some\n",
-		a->crowd, TOKD_CONNS_MAX);
-	a->crowd = 0;
-	a->crowd_log_ms = now + CROWD_LOG_MS;
+		"control socket: %u connections refused: the limit is %u; close some\n",
+		a->n_refused, TOKD_CONNS_MAX);
+	a->n_refused = 0;
+	a->refused_log_ms = now + REFUSED_LOG_MS;
 }
 
 static void
@@ -216,11 +217,11 @@ accept_one(struct tokd_attach *a)
 	struct epoll_event ev = {.events = EPOLLIN};
 	struct ucred peer = {0};
 	socklen_t len = sizeof(peer);
-	struct tokd_conn *c = free_place(a);
+	struct tokd_conn *c = free_conn(a);
 	int fd;
 
 	if (c == NULL) {
-		look_away(a, CROWD_PAUSE_MS);
+		pause_accept(a, REFUSE_PAUSE_MS);
 		return;
 	}
 	fd = accept4(a->socket.fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -228,15 +229,16 @@ accept_one(struct tokd_attach *a)
 		if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
 			return;
 		TOKD_LOG(control, ERR,
-			"control socket: accept: %s; no reader is taken for %d ms; raise the limit "
-			"of open files (ulimit -n) if it was reached\n",
+			"control socket: accept: %s; retrying in %d ms; if the limit of open files "
+			"is reached, raise LimitNOFILE or ulimit -n\n",
 			strerror(errno), ACCEPT_PAUSE_MS);
-		look_away(a, ACCEPT_PAUSE_MS);
+		pause_accept(a, ACCEPT_PAUSE_MS);
 		return;
 	}
 	ev.data.u32 = (uint32_t)(c - a->conn);
 	if (epoll_ctl(a->epoll, EPOLL_CTL_ADD, fd, &ev) != 0) {
-		TOKD_LOG(control, ERR, "control socket: a connection is not watched: %s\n",
+		TOKD_LOG(control, ERR,
+			"control socket: cannot watch a connection (epoll_ctl): %s\n",
 			strerror(errno));
 		close(fd);
 		return;
@@ -244,32 +246,32 @@ accept_one(struct tokd_attach *a)
 	getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
 	*c = (struct tokd_conn){.fd = fd, .cursor_fd = -1, .pid = peer.pid, .uid = peer.uid};
 	if (c < a->conn + TOKD_CONNS_MAX)
-		enter(c, TOKD_CONN_GREETING);
+		enter(c, TOKD_CONN_CONNECTED);
 	else
-		tell(a, c);
+		refuse_extra(a, c);
 }
 
 static void
-progress(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
+check_conn(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
 {
 	uint32_t missing;
 	int rc;
 
 	switch (c->state) {
-	case TOKD_CONN_GREETING:
-		if (now - c->since_ms > TOKD_GREETING_MS)
-			refuse(a, c, "no attach request within %d ms", TOKD_GREETING_MS);
+	case TOKD_CONN_CONNECTED:
+		if (now - c->since_ms > TOKD_REQUEST_MS)
+			refuse(a, c, "no attach request within %d ms", TOKD_REQUEST_MS);
 		break;
 	case TOKD_CONN_JOINING:
-		if (!tokd_reader_all_in(a, c, TOKD_READER_ACTIVE, &missing)) {
+		if (!tokd_reader_in_state(a, c, TOKD_READER_ACTIVE, &missing)) {
 			if (now - c->since_ms > TOKD_JOIN_MS)
-				refuse(a, c, "worker %u did not take the reader within %d ms",
+				refuse(a, c, "worker %u did not let the reader join within %d ms",
 					missing, TOKD_JOIN_MS);
 			break;
 		}
 		rc = tokd_reader_welcome(a, c);
 		if (rc != 0) {
-			refuse(a, c, "the answer could not be sent: %s", strerror(-rc));
+			refuse(a, c, "cannot send the reply: %s", strerror(-rc));
 			break;
 		}
 		a->counts.attached++;
@@ -278,14 +280,14 @@ progress(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
 			c->uid);
 		break;
 	case TOKD_CONN_LEAVING:
-		if (tokd_reader_all_in(a, c, TOKD_READER_FREE, &missing)) {
+		if (tokd_reader_in_state(a, c, TOKD_READER_FREE, &missing)) {
 			tokd_reader_release(a, c);
 			enter(c, TOKD_CONN_FREE);
 		}
 		break;
-	case TOKD_CONN_TOLD:
-		if (now - c->since_ms > TOKD_TOLD_MS) {
-			hang_up(c);
+	case TOKD_CONN_REFUSED:
+		if (now - c->since_ms > TOKD_REFUSED_MS) {
+			close_conn(c);
 			enter(c, TOKD_CONN_FREE);
 		}
 		break;
@@ -295,25 +297,25 @@ progress(struct tokd_attach *a, struct tokd_conn *c, uint64_t now)
 }
 
 static void
-drop_stalling(struct tokd_attach *a)
+drop_overdue(struct tokd_attach *a)
 {
 	for (uint32_t w = 0; w < a->n_rings; w++) {
-		struct tokd_conn *c = tokd_reader_stalling(a, w);
-		char why[sizeof(((struct tokd_attach_rep *)0)->message)];
+		struct tokd_conn *c = tokd_reader_overdue(a, w);
+		char reason[sizeof(((struct tokd_attach_rep *)0)->message)];
 
 		if (c == NULL)
 			continue;
 		TOKD_LOG(control, WARNING,
-			"reader %u (pid %d) dropped: it held the full token ring of worker %u for "
+			"reader %u (pid %d) dropped: it kept the token ring of worker %u full for "
 			"more than %u ms; read faster, or raise --ring-size or --reader-timeout\n",
 			c->slot, c->pid, w, a->reader_timeout_ms);
-		snprintf(why, sizeof(why),
-			"it held the full token ring of worker %u for more than %u ms: read "
+		snprintf(reason, sizeof(reason),
+			"it kept the token ring of worker %u full for more than %u ms: read "
 			"faster, or raise --ring-size or --reader-timeout",
 			w, a->reader_timeout_ms);
-		tokd_attach_say(c->fd, why);
+		tokd_attach_say(c->fd, reason);
 		a->counts.dropped++;
-		part(a, c);
+		disconnect(a, c);
 	}
 }
 
@@ -345,18 +347,18 @@ tokd_attach_poll(struct tokd_attach *a)
 			continue;
 		}
 		c = &a->conn[ev[i].data.u32];
-		if (c->state == TOKD_CONN_GREETING)
-			greet(a, c);
+		if (c->state == TOKD_CONN_CONNECTED)
+			read_request(a, c);
 		else if (c->state == TOKD_CONN_READING || c->state == TOKD_CONN_TAPPING)
-			hear(a, c);
-		else if (c->state == TOKD_CONN_TOLD)
+			read_end(a, c);
+		else if (c->state == TOKD_CONN_REFUSED)
 			wait_for_end(c);
 	}
-	now = tokd_clock_ms(); /* not before any since_ms set above */
-	for (uint32_t i = 0; i < PLACES; i++)
-		progress(a, &a->conn[i], now);
-	log_crowd(a, now);
-	drop_stalling(a);
+	now = tokd_clock_ms(); /* after any since_ms set above */
+	for (uint32_t i = 0; i < CONNS; i++)
+		check_conn(a, &a->conn[i], now);
+	log_refused(a, now);
+	drop_overdue(a);
 	pthread_mutex_unlock(&a->lock);
 }
 
@@ -408,14 +410,14 @@ tokd_attach_open(struct tokd_attach *a, const char *path, uint32_t mode, gid_t g
 void
 tokd_attach_close(struct tokd_attach *a)
 {
-	/* First: a reader that sees its end and attaches anew must not reach us again. */
+	/* First: a reader that attaches again must not reach this process. */
 	tokd_socket_close(&a->socket);
-	for (uint32_t i = 0; i < PLACES; i++) {
+	for (uint32_t i = 0; i < CONNS; i++) {
 		struct tokd_conn *c = &a->conn[i];
 
 		if (c->state == TOKD_CONN_FREE)
 			continue;
-		hang_up(c);
+		close_conn(c);
 		tokd_reader_release(a, c);
 	}
 	close(a->epoll);

@@ -41,11 +41,10 @@ tokd_attach_answer(const struct tokd_attach *a, int fd, const uint64_t *start,
 }
 
 void
-tokd_attach_say(int fd, const char *why)
+tokd_attach_say(int fd, const char *reason)
 {
 	struct tokd_attach_rep rep = {.magic = TOKD_ATTACH_MAGIC, .version = TOKD_RING_VERSION};
 
-	snprintf(rep.message, sizeof(rep.message), "%s", why);
-	/* Who does not wait for the reason does not get it. */
+	snprintf(rep.message, sizeof(rep.message), "%s", reason);
 	(void)!send(fd, &rep, sizeof(rep), MSG_NOSIGNAL | MSG_DONTWAIT);
 }

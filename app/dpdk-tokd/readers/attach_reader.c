@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One reader and the workers. Each change of tokd_reader.state has one author: the control thread
- * says JOIN and LEAVE, the worker answers ACTIVE and FREE.
+ * One reader and the workers. The control thread sets tokd_reader.state to JOIN and LEAVE, the
+ * worker to ACTIVE and FREE.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@ cursor_of(const struct tokd_conn *c, uint32_t w)
 	return (_Atomic uint64_t *)(c->cursor + TOKD_CURSOR_STRIDE * w);
 }
 
-/* Sealed against resizing: a reader that truncated it would kill the worker by SIGBUS. */
+/* Sealed against resizing: truncation would kill the worker by SIGBUS. */
 static int
 make_cursor(struct tokd_conn *c)
 {
@@ -42,7 +42,7 @@ make_cursor(struct tokd_conn *c)
 }
 
 int
-tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why)
+tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **reason)
 {
 	uint32_t slot = 0;
 	int rc;
@@ -50,14 +50,14 @@ tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why)
 	while (slot < TOKD_READERS_MAX && a->slot[slot] != NULL)
 		slot++;
 	if (slot == TOKD_READERS_MAX) {
-		*why = "all readers' places are taken (" RTE_STR(TOKD_READERS_MAX) "): detach one";
+		*reason = RTE_STR(TOKD_READERS_MAX) " readers are attached, the limit: detach one";
 		return -EBUSY;
 	}
 	rc = make_cursor(c);
 	if (rc != 0) {
-		*why = "no memory or descriptors for a cursor: see the log of dpdk-tokd";
-		TOKD_LOG(control, ERR, "reader of pid %d: cursor memfd: %s\n", c->pid,
-			strerror(-rc));
+		*reason = "no memory or descriptors for a cursor: see the log of dpdk-tokd";
+		TOKD_LOG(control, ERR, "reader of pid %d: cannot create a cursor memfd: %s\n",
+			c->pid, strerror(-rc));
 		return rc;
 	}
 	c->slot = slot;
@@ -66,18 +66,18 @@ tokd_reader_join(struct tokd_attach *a, struct tokd_conn *c, const char **why)
 		struct tokd_reader *rd = &a->ring[w]->reader[slot];
 
 		rd->cursor = cursor_of(c, w);
-		/* The worker that sees JOIN sees the cursor. */
+		/* Release: a worker that sees JOIN sees the cursor. */
 		atomic_store_explicit(&rd->state, TOKD_READER_JOIN, memory_order_release);
 	}
 	return 0;
 }
 
 bool
-tokd_reader_all_in(
+tokd_reader_in_state(
 	const struct tokd_attach *a, const struct tokd_conn *c, uint32_t state, uint32_t *missing)
 {
 	for (uint32_t w = 0; w < a->n_rings; w++) {
-		/* ACTIVE seen: so is the worker's start. FREE seen: it is done with the cursor. */
+		/* Acquire: with ACTIVE we see `start`; after FREE the cursor is unused. */
 		if (atomic_load_explicit(
 			    &a->ring[w]->reader[c->slot].state, memory_order_acquire) != state) {
 			*missing = w;
@@ -96,7 +96,7 @@ tokd_reader_welcome(struct tokd_attach *a, struct tokd_conn *c)
 	fd[0] = c->cursor_fd;
 	for (uint32_t w = 0; w < a->n_rings; w++) {
 		start[w] = a->ring[w]->reader[c->slot].start;
-		/* The worker clamps the 0 that stood here until now: it takes no cursor back. */
+		/* It was 0 until now, which the worker ignored: positions never decrease. */
 		atomic_store_explicit(cursor_of(c, w), start[w], memory_order_relaxed);
 		fd[1 + w] = a->ring[w]->fd;
 	}
@@ -104,7 +104,7 @@ tokd_reader_welcome(struct tokd_attach *a, struct tokd_conn *c)
 }
 
 int
-tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why)
+tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason)
 {
 	uint64_t start[TOKD_RINGS_MAX];
 	uint32_t slot = TOKD_READERS_MAX;
@@ -113,7 +113,7 @@ tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why)
 	while (slot < TOKD_SLOTS_MAX && a->slot[slot] != NULL)
 		slot++;
 	if (slot == TOKD_SLOTS_MAX) {
-		*why = "all taps' places are taken (" RTE_STR(TOKD_TAPS_MAX) "): detach one";
+		*reason = RTE_STR(TOKD_TAPS_MAX) " taps are attached, the limit: detach one";
 		return -EBUSY;
 	}
 	for (uint32_t w = 0; w < a->n_rings; w++) {
@@ -122,7 +122,7 @@ tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **why)
 	}
 	rc = tokd_attach_answer(a, c->fd, start, fd, a->n_rings);
 	if (rc != 0) {
-		*why = "the answer could not be sent";
+		*reason = "cannot send the reply";
 		return rc;
 	}
 	c->slot = slot;
@@ -152,7 +152,7 @@ tokd_reader_release(struct tokd_attach *a, struct tokd_conn *c)
 }
 
 struct tokd_conn *
-tokd_reader_stalling(const struct tokd_attach *a, uint32_t w)
+tokd_reader_overdue(const struct tokd_attach *a, uint32_t w)
 {
 	const uint64_t limit = a->tsc_per_ms * a->reader_timeout_ms;
 	const uint64_t now = rte_rdtsc();

@@ -14,13 +14,13 @@
 #include "attach_socket.h"
 #include "log.h"
 
-#define BACKLOG 64 /* above TOKD_CONNS_MAX: all may come at once */
+#define BACKLOG 64 /* above TOKD_CONNS_MAX */
 
 #define LOCK_TRIES 20
 #define LOCK_WAIT_NS (100 * 1000 * 1000)
 
 /*
- * From the look at what is there until somebody listens no other dpdk-tokd may look: it would take
+ * Serializes dpdk-tokd processes from the check of the path until listen(): another one would take
  * the new socket for a stale one. Returns a descriptor that holds the lock of the folder, or
  * -errno; -EWOULDBLOCK: another process has held it for LOCK_TRIES * LOCK_WAIT_NS.
  */
@@ -50,7 +50,7 @@ lock_folder(const char *path)
 	return rc;
 }
 
-/* 1: somebody answers there; 0: nobody does; -errno: cannot be told. */
+/* 1: a process accepts connections; 0: none; -errno: unknown. */
 static int
 answers(const struct sockaddr_un *addr)
 {
@@ -62,14 +62,14 @@ answers(const struct sockaddr_un *addr)
 	if (connect(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0) {
 		if (errno == ECONNREFUSED)
 			rc = 0;
-		else if (errno != EAGAIN) /* EAGAIN: alive, its backlog is full */
+		else if (errno != EAGAIN) /* EAGAIN: its backlog is full */
 			rc = -errno;
 	}
 	close(fd);
 	return rc;
 }
 
-/* `path` is taken. 0: it is not any more. */
+/* Removes a stale socket. 0: the path is free. */
 static int
 clear_stale(const struct sockaddr_un *addr)
 {
@@ -95,20 +95,21 @@ clear_stale(const struct sockaddr_un *addr)
 	}
 	if (rc < 0) {
 		TOKD_LOG(control, ERR,
-			"--socket %s: exists, and who listens cannot be told: %s; remove it or "
-			"give another path\n",
+			"--socket %s: exists, and connecting fails: %s; remove it or give another "
+			"path\n",
 			path, strerror(-rc));
 		return rc;
 	}
-	TOKD_LOG(control, NOTICE, "--socket %s: left by a process that is gone: replaced\n", path);
+	TOKD_LOG(control, NOTICE, "--socket %s: stale, from a process that has ended: replaced\n",
+		path);
 	return unlink(path) == 0 || errno == ENOENT ? 0 : -errno;
 }
 
-/* Before listen: nobody connects until owner and mode are right. */
+/* Before listen(): nobody can connect until owner and mode are set. */
 static int
 bind_mode(int fd, const struct sockaddr_un *addr, uint32_t mode, gid_t group)
 {
-	/* Linux makes the file with the socket's mode less umask: never more than asked for. */
+	/* Linux creates the file with the socket's mode minus umask, never with more. */
 	if (fchmod(fd, mode) != 0)
 		return -errno;
 	if (bind(fd, (const struct sockaddr *)addr, sizeof(*addr)) != 0)
@@ -118,15 +119,15 @@ bind_mode(int fd, const struct sockaddr_un *addr, uint32_t mode, gid_t group)
 	return chmod(addr->sun_path, mode) == 0 ? 0 : -errno;
 }
 
-/* The socket, listening, at s->addr. 0 or -errno, logged unless it is the socket's own. */
+/* Listens at s->addr. 0 or -errno; *logged: a message was logged. */
 static int
-take_path(struct tokd_socket *s, uint32_t mode, gid_t gid, bool *told)
+listen_at(struct tokd_socket *s, uint32_t mode, gid_t gid, bool *logged)
 {
 	struct stat st;
 	int rc = clear_stale(&s->addr);
 
 	if (rc != 0) {
-		*told = true;
+		*logged = true;
 		return rc;
 	}
 	s->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -143,7 +144,7 @@ take_path(struct tokd_socket *s, uint32_t mode, gid_t gid, bool *told)
 int
 tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, gid_t group)
 {
-	bool told = false;
+	bool logged = false;
 	int lock, rc;
 
 	memset(s, 0, sizeof(*s));
@@ -156,7 +157,7 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, gid_t g
 	}
 	strcpy(s->addr.sun_path, path);
 	lock = lock_folder(path);
-	rc = lock >= 0 ? take_path(s, mode, group, &told) : lock;
+	rc = lock >= 0 ? listen_at(s, mode, group, &logged) : lock;
 	if (lock >= 0)
 		close(lock);
 	if (rc == 0)
@@ -167,12 +168,13 @@ tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, gid_t g
 			"give another path\n",
 			path, (unsigned int)(LOCK_TRIES * (LOCK_WAIT_NS / 1000000)));
 	else if (rc == -EPERM && group != (gid_t)-1)
-		TOKD_LOG(control, ERR, "--socket-group: group %u: %s; be a member of it, or root\n",
-			group, strerror(-rc));
-	else if (!told)
 		TOKD_LOG(control, ERR,
-			"--socket %s: %s; its folder must exist and be writable, or give "
-			"another path\n",
+			"--socket-group: group %u: %s; only its members and root can set it\n",
+			group, strerror(-rc));
+	else if (!logged)
+		TOKD_LOG(control, ERR,
+			"--socket %s: %s; its folder must exist and be writable; or give another "
+			"path\n",
 			path, strerror(-rc));
 	if (s->fd >= 0)
 		close(s->fd);
@@ -187,7 +189,7 @@ tokd_socket_close(struct tokd_socket *s)
 
 	if (s->fd < 0)
 		return;
-	/* Another process may have put its own socket there meanwhile. */
+	/* Another process may have replaced it meanwhile. */
 	if (stat(s->addr.sun_path, &st) == 0 && st.st_dev == s->dev && st.st_ino == s->ino)
 		unlink(s->addr.sun_path);
 	close(s->fd);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telemetry: the appliance as a whole, its options, and who reads its rings. */
+/* Telemetry: the appliance, its options, its readers. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@ stop_text(uint32_t stop)
 	return stop == TOKD_RUN ? "serving" : stop == TOKD_DRAIN ? "draining" : "stopping";
 }
 
-/* Empty: that family is not served; the port is no interface of the kernel. */
+/* Empty: no address of this family; not a kernel interface. */
 static void
 add_address(struct rte_tel_data *d, const struct tokd_address *a)
 {
@@ -111,7 +111,7 @@ tokd_tel_readers(struct tokd_app *app, const char *params, struct rte_tel_data *
 		rte_tel_data_add_dict_u64(one, "uid", info[i].uid);
 		rte_tel_data_add_dict_u64(one, "since_ms", info[i].state_ms);
 		if (info[i].state == TOKD_CONN_TAPPING)
-			continue; /* only it knows how far it is */
+			continue; /* its position is unknown */
 		rte_tel_data_add_dict_u64(one, "lag_bytes", info[i].lag_bytes);
 		rte_tel_data_add_dict_u64(one, "lag_worker", info[i].lag_ring);
 	}

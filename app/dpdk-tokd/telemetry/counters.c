@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telemetry: counters, all there from the start at zero, and what each means. */
+/* Telemetry: counters, all present from the start, and their help texts. */
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "fill.h"
 
-/* Counted by the control thread: readers and taps belong to no worker. X(field, "name", "help") */
+/* Of the control thread. X(field, "name", "help") */
 #define READER_COUNTERS(X)                                                                         \
 	X(attached, "readers_attached", "readers that attached to the token rings")                \
 	X(detached, "readers_detached", "readers that closed their socket, or exited")             \
@@ -25,11 +25,11 @@ enum {
 
 #define N_NAMES (C_COUNT + N_READER_COUNTERS + T_COUNT)
 static_assert(C_COUNT + N_READER_COUNTERS <= RTE_TEL_MAX_DICT_ENTRIES,
-	"telemetry would leave out the last ones: give /tokd/counters pages");
+	"telemetry would truncate the answer: /tokd/counters needs pages");
 
 #define X(sym, name, help)                                                                         \
 	static_assert(sizeof(help) <= RTE_TEL_MAX_STRING_LEN && sizeof(name) <= 32,                \
-		name ": telemetry would cut it off");
+		name ": telemetry would truncate it");
 TOKD_COUNTERS(X)
 TOKD_STAGES(X)
 #undef X
@@ -89,7 +89,7 @@ help_of(const char *name, struct rte_tel_data *d)
 	return -ENOENT;
 }
 
-/* A page that begins behind the last name is empty: so the reader knows that it has them all. */
+/* A page after the last name is empty: the end for a client that reads page by page. */
 int
 tokd_tel_help(struct tokd_app *app, const char *params, struct rte_tel_data *d)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The answers to telemetry's commands. What DPDK 22.11 silently cuts off is kept in bounds here:
- * 256 entries in a dictionary, 127 characters in a string, 16384 bytes in an answer. A command
- * whose answer could be longer gives it by pages.
+ * The answers of telemetry commands. DPDK 22.11 silently truncates: 256 entries in a dictionary,
+ * 127 characters in a string, 16384 bytes in an answer. Commands with longer answers have pages.
  */
 #ifndef TOKD_TELEMETRY_FILL_H
 #define TOKD_TELEMETRY_FILL_H
@@ -15,8 +14,8 @@
 #define TOKD_TEL_HELP 64    /* a page of /tokd/help: at most 200 bytes each */
 
 /*
- * Fill `d` for a command with what stood behind its comma, NULL if nothing did. 0, or -errno,
- * which the client gets to see as null. The app stands until it returns.
+ * Fill `d` for a command; params: the text after the comma, or NULL. 0, or -errno, which the client
+ * sees as null. The app stays valid until it returns.
  */
 typedef int (*tokd_tel_fill)(struct tokd_app *app, const char *params, struct rte_tel_data *d);
 
@@ -39,7 +38,7 @@ int tokd_tel_help(struct tokd_app *app, const char *params, struct rte_tel_data 
 
 /* ---- What they share (telemetry.c) ---- */
 
-/* The workers a command is about: [from, to). All of them without a number, else that one. */
+/* The workers of a command: [from, to). All without a number, else that one. */
 struct tokd_tel_range {
 	uint32_t from, to;
 };
@@ -50,13 +49,13 @@ int tokd_tel_workers_of(
 int tokd_tel_number(const char *text, uint32_t max, uint32_t *number);
 
 /*
- * An empty dictionary, or array of u64, in `d` under `name`; NULL if there is no memory. (An array
- * of dictionaries DPDK 22.11 takes without an error, and shows as empty.)
+ * Add an empty dictionary, or array of u64, to `d`; NULL: no memory. (DPDK 22.11 accepts arrays of
+ * dictionaries without an error, and shows them empty.)
  */
 struct rte_tel_data *tokd_tel_add_dict(struct rte_tel_data *d, const char *name);
 struct rte_tel_data *tokd_tel_add_array(struct rte_tel_data *d, const char *name);
 
-/* A text of any length: one longer than telemetry's strings ends in "...". */
+/* Add a text; one longer than telemetry's strings ends in "...". */
 void tokd_tel_add_text(struct rte_tel_data *d, const char *name, const char *text);
 
 static inline uint64_t

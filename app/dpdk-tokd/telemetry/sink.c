@@ -21,7 +21,7 @@ add_sink(struct rte_tel_data *d, const struct tokd_worker *w)
 	pthread_mutex_lock(&s->lock);
 	rte_tel_data_add_dict_string(d, "transport", s->kind);
 	tokd_tel_add_text(d, "path", s->path);
-	rte_tel_data_add_dict_u64(d, "place", s->place);
+	rte_tel_data_add_dict_u64(d, "producer", s->producer);
 	rte_tel_data_add_dict_u64(d, "epoch", s->epoch);
 	rte_tel_data_add_dict_u64(d, "slots", s->slots);
 	rte_tel_data_add_dict_u64(d, "slot_bytes", s->slot_bytes);

@@ -10,7 +10,7 @@ is_always_shown(enum tokd_counter c)
 	return c == C_RX_PACKETS || c == C_TX_PACKETS || c == C_STREAMS_DONE;
 }
 
-/* What never reached a worker: only the device counted it. */
+/* Packets that never reached a worker, as the device counts them. */
 static void
 print_device(FILE *to, const struct tokd_port *port)
 {

@@ -7,8 +7,8 @@
 struct tokd_app;
 
 /*
- * What each worker counted (always packets and texts, the rest where it is not zero), the device,
- * and the readers. After the workers, before the port is closed.
+ * Prints the counters of each worker (packets and texts always, others if not zero), of the device
+ * and of the readers. After the workers have returned, before the port is closed.
  */
 void tokd_summary_print(FILE *to, struct tokd_app *app);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The commands of /tokd in DPDK's telemetry, and what their answers share. */
+/* The /tokd commands of DPDK's telemetry, and helpers for their answers. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -15,17 +15,17 @@
 	X(info, "Version, state, port and addresses served. No parameters")                        \
 	X(vocabs, "Vocabularies: name, checksum, size; 0 is the default. No parameters")           \
 	X(workers,                                                                                 \
-		"Workers: lcore, open streams, time, ring; 16 an answer. Parameters: int first")   \
+		"Workers: lcore, open streams, time, ring; 16 per answer. Parameters: int first")  \
 	X(counters, "Counters, summed. Parameters: int worker, for its own only")                  \
 	X(histograms, "Time by stage. Parameters: int worker, or stage[,worker] for its buckets")  \
 	X(readers, "Readers and taps attached to the token rings. No parameters")                  \
-	X(sink, "GPU sinks: state, place, how far behind; 16 an answer. Parameters: int first")    \
+	X(sink, "GPU sinks: state, producer, lag in bytes; 16 per answer. Parameters: int first")  \
 	X(config, "Application options as resolved, and where each came from. No parameters")      \
-	X(help, "What counters and stages mean; 64 an answer. Parameters: int first, or name")
+	X(help, "What counters and stages mean; 64 per answer. Parameters: int first, or name")
 
 /*
- * rte_telemetry_register_cmd takes no argument for its callback: what the commands look at has to
- * be global. The lock keeps it standing while a command, on telemetry's own threads, looks.
+ * Global, because rte_telemetry_register_cmd passes no argument to its callback. The lock keeps the
+ * app valid while a command runs on telemetry's threads.
  */
 static struct {
 	pthread_mutex_t lock;
@@ -94,7 +94,7 @@ tokd_tel_number(const char *text, uint32_t max, uint32_t *number)
 	unsigned long n;
 	char *end;
 
-	/* strtoul would take a sign and leading blanks. */
+	/* strtoul accepts a sign and leading blanks. */
 	if (text[0] < '0' || text[0] > '9')
 		return -EINVAL;
 	n = strtoul(text, &end, 10);
@@ -119,7 +119,7 @@ tokd_tel_workers_of(const struct tokd_app *app, const char *number, struct tokd_
 	return 0;
 }
 
-/* DPDK takes only what has been started. */
+/* DPDK accepts only started containers. */
 static struct rte_tel_data *
 add_started(struct rte_tel_data *d, const char *name, struct rte_tel_data *one)
 {

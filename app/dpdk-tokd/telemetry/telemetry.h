@@ -5,10 +5,10 @@
 
 struct tokd_app;
 
-/* Returns 0 or -errno with a message logged. *app must stand until telemetry_stop. */
+/* Returns 0, or -errno with a message logged. *app must be valid until telemetry_stop. */
 int tokd_telemetry_start(struct tokd_app *app);
 
-/* DPDK cannot take commands back: they stay registered, and answer with an error from now on. */
+/* DPDK cannot unregister commands: from now on they answer with an error. */
 void tokd_telemetry_stop(void);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Telemetry: each worker, and how long its stages take. */
+/* Telemetry: workers, and times of stages. */
 #include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -9,10 +9,10 @@
 #include "datapath/stream/stream.h"
 #include "fill.h"
 
-static_assert(TOKD_HISTOGRAM_BUCKETS <= RTE_TEL_MAX_ARRAY_ENTRIES,
-	"telemetry would leave out the last buckets");
+static_assert(
+	TOKD_HISTOGRAM_BUCKETS <= RTE_TEL_MAX_ARRAY_ENTRIES, "telemetry would truncate the array");
 
-/* What became of a worker's time: of its TSC cycles, and in units that need no TSC. */
+/* A worker's time: in TSC cycles, microseconds and thousandths. */
 static void
 add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 {
@@ -21,7 +21,8 @@ add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 		const char *cycles, *us, *permille;
 	} account[] = {
 		{C_CYCLES_BUSY, "busy", "busy_us", "busy_permille"},
-		{C_CYCLES_BLOCKED, "blocked", "blocked_us", "blocked_permille"},
+		{C_CYCLES_BACKPRESSURED, "backpressured", "backpressured_us",
+			"backpressured_permille"},
 		{C_CYCLES_IDLE, "idle", "idle_us", "idle_permille"},
 	};
 	uint64_t cycles[RTE_DIM(account)], all = 0;
@@ -39,7 +40,7 @@ add_time(struct rte_tel_data *d, const struct tokd_worker *w)
 	}
 }
 
-/* What a worker holds of what is bounded. Written by the worker, a word each. */
+/* Bounded resources in use. */
 static void
 add_held(struct rte_tel_data *d, const struct tokd_worker *w)
 {
@@ -134,7 +135,7 @@ merged(const struct tokd_app *app, struct tokd_tel_range range, uint32_t stage)
 	return sum;
 }
 
-/* T_COUNT if there is none of that name. */
+/* T_COUNT: no such stage. */
 static uint32_t
 stage_of(const char *name, size_t n)
 {

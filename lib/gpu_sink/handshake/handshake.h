@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What producer and agent say to each other before the first WRITE, over a stream socket: AF_UNIX
- * (shm, cuda; the region's memfd goes with the welcome) or TCP (verbs). Fixed sizes, little-endian.
+ * Messages between producer and agent before the first WRITE, over a stream socket: AF_UNIX (shm,
+ * cuda; the welcome carries the region's memfd) or TCP (verbs). Fixed sizes, little-endian.
  *
  *   producer                       agent
- *     │ tokg_hello ───────────────▶│ version, vocabularies; a place; verbs: a queue pair of its own
- *     │◀──────────── tokg_welcome ─│ geometry, epoch, key and address
+ *     │ tokg_hello ───────────────▶│ version, vocabularies; verbs: its queue pair
+ *     │◀──────────── tokg_welcome ─│ producer slot, geometry, epoch, key and address
  *     │ tokg_ready ───────────────▶│ verbs: the producer's queue pair is ready to send
  *     │◀───────────── tokg_ready ──│ the agent's is ready to receive: post
- *     │            ...             │ the connection stays: its end is the end of the other side
+ *     │            ...             │ the connection stays open; its end means that the peer ended
  *
- * A producer whose queue pair broke says hello again on a new connection with its place and epoch
- * (`resume`). The agent destroys the old queue pair first. A place whose connection ended is kept
- * for resume for a second; then its epoch ends (back.epoch = 0: what it had published and nobody
- * claimed becomes STALE), and it is given away, with a new epoch, once all its slots are done and
- * all its outputs are given back. In a new epoch posting begins at slot 0, position 0 and released
- * 0; tickets go on.
+ * A producer whose queue pair broke sends another hello, on a new connection, with its producer
+ * slot and epoch (`resume`). The agent destroys the old queue pair first. After a connection ends,
+ * the agent keeps the producer slot for 1 s. Then the epoch ends (back.epoch = 0: what was
+ * published and not claimed becomes STALE). When all its slots are done and all its outputs are
+ * released, the producer slot is free. A new epoch begins at slot 0, position 0 and released 0;
+ * tickets continue.
  */
 #ifndef TOKG_HANDSHAKE_H
 #define TOKG_HANDSHAKE_H
@@ -46,13 +46,12 @@ struct tokg_hello {
 	uint32_t transport; /* TOKG_SHM, TOKG_CUDA, TOKG_VERBS */
 	uint32_t worker;
 	uint64_t instance;
-	uint32_t resume; /* place to go on with, or TOKG_NO_PRODUCER */
-	uint32_t epoch;	 /* of that place */
+	uint32_t resume; /* producer slot to resume, or TOKG_NO_PRODUCER */
+	uint32_t epoch;	 /* of that producer slot */
 	uint32_t ring_epoch;
 	uint32_t n_vocabs;
 	uint32_t vocab[TOKG_VOCABS_MAX];
-	uint32_t n_ids[TOKG_VOCABS_MAX]; /* the agent refuses one with more ids than its table has
-					    rows */
+	uint32_t n_ids[TOKG_VOCABS_MAX]; /* at most the rows of the agent's table */
 	struct tokg_qp qp;		 /* verbs */
 };
 static_assert(sizeof(struct tokg_hello) == 200, "handshake is ABI");
@@ -62,12 +61,12 @@ struct tokg_welcome {
 	uint32_t producer; /* TOKG_NO_PRODUCER: refused, `message` says why */
 	uint32_t epoch;
 	uint32_t ring_epoch;
-	uint32_t order;	   /* enum tokg_order that the memory asks for */
+	uint32_t order;	   /* enum tokg_order that the memory needs */
 	uint64_t instance; /* of the agent */
 	struct tokg_geometry geometry;
 	uint64_t address; /* verbs: of the region */
 	uint32_t key;	  /* rkey */
-	uint32_t again;	  /* refused, but not for good: 1. Asking once more is of use */
+	uint32_t again;	  /* refused: 1: a later attempt may succeed */
 	struct tokg_qp qp;
 	char message[160];
 };

@@ -16,7 +16,7 @@
 #define CONNECT_PAUSE_MS 2
 
 bool
-tokg_target_resolve(struct tokg_target *t, struct tokg_error *why)
+tokg_target_resolve(struct tokg_target *t, struct tokg_error *err)
 {
 	const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_ADDRCONFIG};
 	struct addrinfo *list;
@@ -29,7 +29,7 @@ tokg_target_resolve(struct tokg_target *t, struct tokg_error *why)
 	rc = getaddrinfo(t->address, port, &hints, &list);
 	if (rc != 0)
 		return tokg_wrong(
-			why, "GPU agent at %s port %s: %s", t->address, port, gai_strerror(rc));
+			err, "GPU agent at %s port %s: %s", t->address, port, gai_strerror(rc));
 	for (const struct addrinfo *a = list; a != NULL && t->n_at < TOKG_ADDRESSES;
 		a = a->ai_next) {
 		memcpy(&t->at[t->n_at], a->ai_addr, a->ai_addrlen);
@@ -40,11 +40,11 @@ tokg_target_resolve(struct tokg_target *t, struct tokg_error *why)
 }
 
 static bool
-where_host(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why)
+where_host(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *err)
 {
 	struct tokg_target known = *t;
 
-	if (!tokg_target_resolve(&known, why))
+	if (!tokg_target_resolve(&known, err))
 		return false;
 	snprintf(w->name, sizeof(w->name), "GPU agent at %s port %u", t->address, t->port);
 	w->n = known.n_at;
@@ -54,14 +54,14 @@ where_host(struct tokg_where *w, const struct tokg_target *t, struct tokg_error 
 }
 
 bool
-tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why)
+tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *err)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 
 	memset(w, 0, sizeof(*w));
 	if (t->kind == TOKG_VERBS)
-		return where_host(w, t, why);
-	static_assert(sizeof(un.sun_path) >= sizeof(t->address), "a path fits");
+		return where_host(w, t, err);
+	static_assert(sizeof(un.sun_path) >= sizeof(t->address), "the path must fit");
 	memcpy(un.sun_path, t->address, sizeof(t->address));
 	snprintf(w->name, sizeof(w->name), "GPU agent at %s", t->address);
 	memcpy(&w->addr[0], &un, sizeof(un));
@@ -101,33 +101,33 @@ tokg_dial_begin(struct tokg_dial *d)
 }
 
 static int
-lost(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why, const char *what)
+lost(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err, const char *what)
 {
-	tokg_wrong(why, "%s: %s: %s", w->name, what, strerror(errno));
+	tokg_wrong(err, "%s: %s: %s", w->name, what, strerror(errno));
 	return -1;
 }
 
-/* The agent's answer is not one: no use in asking again. */
+/* The agent's answer is invalid: do not retry. */
 static int
-refused(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+refused(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
-	const struct tokg_error words = *why;
+	const struct tokg_error words = *err;
 
 	d->final = true;
-	tokg_wrong(why, "%s: %.200s", w->name, words.text);
+	tokg_wrong(err, "%s: %.200s", w->name, words.text);
 	return -1;
 }
 
-/* A full backlog (unix) and a connection under way (TCP) both mean: not yet. */
+/* 0 if the backlog is full (unix) or the connection is in progress (TCP). */
 static int
-step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
 	const struct sockaddr *a = (const struct sockaddr *)&w->addr[d->address];
 
 	if (d->fd < 0)
 		d->fd = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (d->fd < 0)
-		return lost(d, w, why, "socket");
+		return lost(d, w, err, "socket");
 	if (connect(d->fd, a, w->len[d->address]) == 0 || errno == EISCONN) {
 		if (a->sa_family != AF_UNIX)
 			tokg_link_tcp(d->fd);
@@ -143,91 +143,91 @@ step_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error 
 		d->address++;
 		return 0;
 	}
-	return lost(d, w, why, "is tokd-gpu running there? connect");
+	return lost(d, w, err, "is tokd-gpu running there? connect");
 }
 
 static int
 step_read(struct tokg_dial *d, const struct tokg_where *w, void *to, size_t bytes, int *fd,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	const int rc = tokg_link_read(d->fd, to, bytes, &d->moved, fd);
 
 	if (rc >= 0)
 		return rc;
 	if (errno == EBADMSG) {
-		tokg_wrong(why, "sent descriptors that belong to nothing");
-		return refused(d, w, why);
+		tokg_wrong(err, "sent unexpected descriptors");
+		return refused(d, w, err);
 	}
-	return lost(d, w, why, "closed before the handshake was done");
+	return lost(d, w, err, "closed during the handshake");
 }
 
 static int
 step_write(struct tokg_dial *d, const struct tokg_where *w, const void *from, size_t bytes,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	const int rc = tokg_link_write(d->fd, from, bytes, &d->moved);
 
-	/* One that has closed already may have said why. */
+	/* If the peer has closed, its reason may still be readable. */
 	if (rc < 0 && (errno == EPIPE || errno == ECONNRESET))
 		return 1;
-	return rc >= 0 ? rc : lost(d, w, why, "send");
+	return rc >= 0 ? rc : lost(d, w, err, "send");
 }
 
 static int
-step_welcome(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+step_welcome(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
 	const bool wants_fd = d->hello.transport != TOKG_VERBS;
-	const int rc = step_read(d, w, &d->welcome, sizeof(d->welcome), &d->region_fd, why);
+	const int rc = step_read(d, w, &d->welcome, sizeof(d->welcome), &d->region_fd, err);
 
 	if (rc <= 0)
 		return rc;
-	if (!tokg_welcome_proved(&d->hello, &d->welcome, why)) {
-		refused(d, w, why);
+	if (!tokg_welcome_proved(&d->hello, &d->welcome, err)) {
+		refused(d, w, err);
 		d->final = d->welcome.magic != TOKG_WELCOME_MAGIC || d->welcome.again != 1;
 		return -1;
 	}
 	if ((d->region_fd >= 0) != wants_fd) {
-		tokg_wrong(why, wants_fd ? "let us in, but sent no memory"
-					 : "sent a descriptor, though by verbs there is none");
-		return refused(d, w, why);
+		tokg_wrong(err, wants_fd ? "granted a producer slot, but sent no memory"
+					 : "sent a descriptor, which verbs does not use");
+		return refused(d, w, err);
 	}
-	d->at = TOKG_DIAL_ADMITTED;
+	d->at = TOKG_DIAL_GRANTED;
 	return 1;
 }
 
 static int
-step_answer(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+step_answer(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
-	const int rc = step_read(d, w, &d->ready, sizeof(d->ready), NULL, why);
+	const int rc = step_read(d, w, &d->ready, sizeof(d->ready), NULL, err);
 
 	if (rc <= 0)
 		return rc;
 	if (d->ready.magic != TOKG_READY_MAGIC || d->ready.producer != d->welcome.producer) {
-		tokg_wrong(why, "ready with magic 0x%x for place %u: must be 0x%x for %u",
+		tokg_wrong(err, "ready with magic 0x%x for producer %u: must be 0x%x for %u",
 			d->ready.magic, d->ready.producer, TOKG_READY_MAGIC, d->welcome.producer);
-		return refused(d, w, why);
+		return refused(d, w, err);
 	}
 	d->at = TOKG_DIAL_DONE;
 	return 1;
 }
 
 static int
-step_once(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+step_once(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
 	int rc;
 
 	switch (d->at) {
 	case TOKG_DIAL_CONNECT:
-		return step_connect(d, w, why);
+		return step_connect(d, w, err);
 	case TOKG_DIAL_WELCOME:
-		return step_welcome(d, w, why);
+		return step_welcome(d, w, err);
 	case TOKG_DIAL_ANSWER:
-		return step_answer(d, w, why);
+		return step_answer(d, w, err);
 	case TOKG_DIAL_HELLO:
-		rc = step_write(d, w, &d->hello, sizeof(d->hello), why);
+		rc = step_write(d, w, &d->hello, sizeof(d->hello), err);
 		break;
 	default:
-		rc = step_write(d, w, &d->ready, sizeof(d->ready), why);
+		rc = step_write(d, w, &d->ready, sizeof(d->ready), err);
 		break;
 	}
 	if (rc == 1) {
@@ -238,10 +238,10 @@ step_once(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *wh
 }
 
 int
-tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
-	while (d->at != TOKG_DIAL_ADMITTED && d->at != TOKG_DIAL_DONE) {
-		const int rc = step_once(d, w, why);
+	while (d->at != TOKG_DIAL_GRANTED && d->at != TOKG_DIAL_DONE) {
+		const int rc = step_once(d, w, err);
 
 		if (rc <= 0)
 			return rc;
@@ -250,9 +250,9 @@ tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_erro
 }
 
 int
-tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why)
+tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err)
 {
-	return d->at == TOKG_DIAL_CONNECT ? step_connect(d, w, why) : 1;
+	return d->at == TOKG_DIAL_CONNECT ? step_connect(d, w, err) : 1;
 }
 
 void
@@ -270,7 +270,7 @@ tokg_dial_wait(const struct tokg_dial *d, int ms)
 	const bool reads = d->at == TOKG_DIAL_WELCOME || d->at == TOKG_DIAL_ANSWER;
 	struct pollfd p = {.fd = d->fd, .events = reads ? POLLIN : POLLOUT};
 
-	/* A unix socket behind a full backlog is "ready" for poll. */
+	/* poll() reports a unix socket as ready while the backlog is full. */
 	if (d->at == TOKG_DIAL_CONNECT)
 		poll(NULL, 0, ms < CONNECT_PAUSE_MS ? ms : CONNECT_PAUSE_MS);
 	else

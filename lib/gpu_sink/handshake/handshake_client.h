@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The producer's end of the handshake, in steps that never block: a worker's recovery may run
- * beside others' work. Set-up only.
+ * The producer's end of the handshake, in steps that never block: one thread may recover several
+ * workers. Set-up only.
  */
 #ifndef TOKG_HANDSHAKE_CLIENT_H
 #define TOKG_HANDSHAKE_CLIENT_H
@@ -11,14 +11,14 @@
 #include "handshake.h"
 #include "peer.h"
 
-/* The agent's addresses. Resolving a name takes what it takes: once, at set-up. */
+/* The agent's addresses. Resolving a name may block: once, at set-up. */
 struct tokg_where {
 	char name[160]; /* for messages */
 	uint32_t n;
 	socklen_t len[TOKG_ADDRESSES];
 	struct sockaddr_storage addr[TOKG_ADDRESSES];
 };
-bool tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *why);
+bool tokg_where_resolve(struct tokg_where *w, const struct tokg_target *t, struct tokg_error *err);
 
 struct tokg_dial {
 	enum {
@@ -26,35 +26,35 @@ struct tokg_dial {
 		TOKG_DIAL_CONNECT,
 		TOKG_DIAL_HELLO,
 		TOKG_DIAL_WELCOME,
-		TOKG_DIAL_ADMITTED, /* the caller makes ready, then tokg_dial_ready */
+		TOKG_DIAL_GRANTED, /* the caller prepares, then calls tokg_dial_ready */
 		TOKG_DIAL_READY,
 		TOKG_DIAL_ANSWER,
 		TOKG_DIAL_DONE,
 	} at;
-	int fd;	       /* -1: none */
-	int region_fd; /* came with the welcome; -1: none. Closed by tokg_dial_end or the caller */
-	bool final;    /* it failed by the agent's last word or lie: asking again is of no use */
+	int fd;		  /* -1: none */
+	int region_fd;	  /* from the welcome; -1: none. Closed by tokg_dial_end or the caller */
+	bool final;	  /* the agent refused for good, or is invalid: do not retry */
 	uint32_t address; /* index in where->addr */
-	size_t moved;	  /* bytes of the message under way */
+	size_t moved;	  /* bytes of the current message */
 	struct tokg_hello hello;
 	struct tokg_welcome welcome;
 	struct tokg_ready ready;
 };
 
 void tokg_dial_init(struct tokg_dial *d);
-/* 0; the next step connects. d->hello is the caller's to fill before. */
+/* The next step connects. The caller has filled d->hello. */
 void tokg_dial_begin(struct tokg_dial *d);
 /*
- * As far as it goes now. 1: ADMITTED (the welcome is proved but for region_fd), or DONE; 0: not
- * yet; below 0 and `why`.
+ * As far as possible without blocking. 1: GRANTED (the welcome is validated, except region_fd), or
+ * DONE; 0: not yet; below 0 and `err`.
  */
-int tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why);
+int tokg_dial_step(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err);
 void tokg_dial_ready(struct tokg_dial *d);
-/* As tokg_dial_step, but no further than to the connection: 1. */
-int tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *why);
-/* Sleep until a step is worth it, at most `ms`. */
+/* As tokg_dial_step, but only until connected: 1. */
+int tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct tokg_error *err);
+/* Sleep until the next step can progress, at most `ms`. */
 void tokg_dial_wait(const struct tokg_dial *d, int ms);
-/* Closes all it has. */
+/* Closes all descriptors. */
 void tokg_dial_end(struct tokg_dial *d);
 
 #endif

@@ -17,7 +17,7 @@
 
 #define CONNECTIONS_MAX (TOKG_PRODUCERS_MAX + TOKG_NEWCOMERS)
 #define EVENTS 32
-#define LISTENERS 2 /* index in `listener` is which: unix, TCP */
+#define LISTENERS 2 /* unix, TCP */
 
 struct connection {
 	enum { FREE, HELLO, ASKING, READY, JOINED } at;
@@ -35,20 +35,21 @@ struct tokg_server {
 	void *owner;
 	int epoll;
 	struct tokg_listener listener[LISTENERS];
-	bool deaf; /* the listeners are not in epoll: who comes waits in their backlogs */
+	bool listening; /* else epoll does not watch the listeners: connections wait in the backlog
+			 */
 	uint64_t next_id;
 	struct connection c[CONNECTIONS_MAX];
 };
 
-/* Out of the table first: `left` may call us again. */
+/* FREE first: `left` may call back. */
 static void
 end(struct tokg_server *s, struct connection *c)
 {
-	const bool was_let_in = c->at == READY || c->at == JOINED;
+	const bool was_granted = c->at == READY || c->at == JOINED;
 
 	close(c->fd);
 	c->at = FREE;
-	if (was_let_in)
+	if (was_granted)
 		s->calls.left(s->owner, c->id);
 }
 
@@ -63,7 +64,7 @@ refuse(int fd, struct tokg_welcome *w)
 }
 
 static void
-blank(struct tokg_welcome *w)
+init_welcome(struct tokg_welcome *w)
 {
 	memset(w, 0, sizeof(*w));
 	w->magic = TOKG_WELCOME_MAGIC;
@@ -72,9 +73,9 @@ blank(struct tokg_welcome *w)
 }
 
 static void
-refuse_in_words(struct tokg_server *s, struct connection *c, const char *words, bool again)
+refuse_with(struct tokg_server *s, struct connection *c, const char *words, bool again)
 {
-	blank(&c->welcome);
+	init_welcome(&c->welcome);
 	c->welcome.again = again;
 	snprintf(c->welcome.message, sizeof(c->welcome.message), "%.*s",
 		(int)sizeof(c->welcome.message) - 1, words);
@@ -83,29 +84,29 @@ refuse_in_words(struct tokg_server *s, struct connection *c, const char *words, 
 }
 
 static void
-let_in(struct tokg_server *s, struct connection *c, int fd)
+send_welcome(struct tokg_server *s, struct connection *c, int fd)
 {
-	c->at = READY; /* from now on `left` is owed */
+	c->at = READY; /* from now on its end calls `left` */
 	c->moved = 0;
 	c->end_ms = tokg_now_ms() + TOKG_READY_MS;
-	/* A socket that takes no 344 bytes at its beginning is one of somebody who plays. */
+	/* Peers that cannot accept a 344-byte message are dropped. */
 	if (tokg_link_send_fd(c->fd, &c->welcome, sizeof(c->welcome), fd) != 0)
 		end(s, c);
 }
 
 static void
-ask(struct tokg_server *s, struct connection *c)
+ask_grant(struct tokg_server *s, struct connection *c)
 {
 	const uint64_t id = c->id;
 	int fd = -1;
 	int rc;
 
-	blank(&c->welcome);
+	init_welcome(&c->welcome);
 	rc = s->calls.grant(s->owner, id, &c->hello, &c->welcome, &fd);
 	if (c->at != ASKING || c->id != id)
-		return; /* dropped from within */
+		return; /* grant dropped it */
 	if (rc > 0) {
-		let_in(s, c, fd);
+		send_welcome(s, c, fd);
 	} else if (rc < 0 || tokg_now_ms() >= c->end_ms) {
 		c->welcome.again = rc == 0;
 		refuse(c->fd, &c->welcome);
@@ -114,24 +115,24 @@ ask(struct tokg_server *s, struct connection *c)
 }
 
 static void
-take_hello(struct tokg_server *s, struct connection *c)
+read_hello(struct tokg_server *s, struct connection *c)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	const int rc = tokg_link_read(c->fd, &c->hello, sizeof(c->hello), &c->moved, NULL);
 
 	if (rc < 0) {
 		end(s, c);
-	} else if (rc > 0 && !tokg_hello_proved(&c->hello, c->tcp, &why)) {
-		refuse_in_words(s, c, why.text, false);
+	} else if (rc > 0 && !tokg_hello_proved(&c->hello, c->tcp, &err)) {
+		refuse_with(s, c, err.text, false);
 	} else if (rc > 0) {
 		c->at = ASKING;
 		c->end_ms = tokg_now_ms() + TOKG_GRANT_MS;
-		ask(s, c);
+		ask_grant(s, c);
 	}
 }
 
 static void
-take_ready(struct tokg_server *s, struct connection *c)
+read_ready(struct tokg_server *s, struct connection *c)
 {
 	const int rc = tokg_link_read(c->fd, &c->ready, sizeof(c->ready), &c->moved, NULL);
 	size_t moved = 0;
@@ -155,23 +156,23 @@ step(struct tokg_server *s, struct connection *c)
 
 	c->event = false;
 	if (event && c->at == HELLO)
-		take_hello(s, c);
+		read_hello(s, c);
 	else if (event && c->at == READY)
-		take_ready(s, c);
-	else if (event && (c->at == ASKING || c->at == JOINED) && !tokg_link_stands(c->fd))
+		read_ready(s, c);
+	else if (event && (c->at == ASKING || c->at == JOINED) && !tokg_link_is_quiet(c->fd))
 		end(s, c);
 	else if (c->at == ASKING)
-		ask(s, c);
+		ask_grant(s, c);
 	if ((c->at == HELLO || c->at == READY) && tokg_now_ms() >= c->end_ms) {
 		if (c->at == HELLO)
-			refuse_in_words(s, c, "no whole hello within a second", true);
+			refuse_with(s, c, "no hello within 1 s", true);
 		else
 			end(s, c);
 	}
 }
 
 static struct connection *
-place_for_newcomer(struct tokg_server *s)
+free_connection(struct tokg_server *s)
 {
 	struct connection *found = NULL;
 	uint32_t newcomers = 0;
@@ -186,54 +187,53 @@ place_for_newcomer(struct tokg_server *s)
 }
 
 /*
- * Deaf while there is no room: a refusal would cost a producer that reconnects its epoch, and one
- * that nobody takes would be reported at once, for ever.
+ * Stops listening while connections are full: a refusal would cost a reconnecting producer its
+ * epoch, and epoll would report a waiting connection again and again.
  */
 static bool
-listen_to(struct tokg_server *s, bool on, struct tokg_error *why)
+listen_to(struct tokg_server *s, bool on, struct tokg_error *err)
 {
-	if (s->deaf != on)
+	if (s->listening == on)
 		return true;
 	for (uint32_t i = 0; i < LISTENERS; i++) {
 		struct epoll_event e = {.events = EPOLLIN, .data.u32 = i};
 
 		if (s->listener[i].fd < 0)
 			continue;
-		/* One that is in already, or out, is right as well: a former attempt failed half
-		 * way. */
+		/* EEXIST, ENOENT: an earlier attempt failed half way. */
 		if (epoll_ctl(s->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, s->listener[i].fd,
 			    &e) != 0 &&
 			errno != EEXIST && errno != ENOENT)
-			return tokg_wrong(why,
+			return tokg_wrong(err,
 				"listening for producers (epoll_ctl): %s: see "
 				"fs.epoll.max_user_watches",
 				strerror(errno));
 	}
-	s->deaf = !on;
+	s->listening = on;
 	return true;
 }
 
-/* Descriptors are the process's: who has none for one listener has none for the other. */
+/* Descriptors are per process: one paused listener pauses both. */
 static bool
-starves(const struct tokg_server *s)
+is_paused(const struct tokg_server *s)
 {
-	return tokg_listen_rests(&s->listener[0]) || tokg_listen_rests(&s->listener[1]);
+	return tokg_listen_is_paused(&s->listener[0]) || tokg_listen_is_paused(&s->listener[1]);
 }
 
-/* One at a turn and listener: a flood of them does not keep the others waiting. */
+/* One per poll and listener: many new connections must not delay the others. */
 static void
-take_newcomer(struct tokg_server *s, uint32_t which)
+accept_one(struct tokg_server *s, uint32_t which)
 {
-	struct connection *c = place_for_newcomer(s);
+	struct connection *c = free_connection(s);
 	struct epoll_event e = {.events = EPOLLIN | EPOLLRDHUP};
-	struct tokg_error why;
+	struct tokg_error err;
 	int fd;
 
 	if (c == NULL)
 		return;
-	fd = tokg_listen_take(&s->listener[which], &why);
-	if (why.text[0] != '\0' && s->calls.starved != NULL)
-		s->calls.starved(s->owner, &why);
+	fd = tokg_listen_accept(&s->listener[which], &err);
+	if (err.text[0] != '\0' && s->calls.starved != NULL)
+		s->calls.starved(s->owner, &err);
 	if (fd < 0)
 		return;
 	e.data.u32 = LISTENERS + (uint32_t)(c - s->c);
@@ -258,27 +258,27 @@ tokg_server_fd(const struct tokg_server *s)
 }
 
 void
-tokg_server_turn(struct tokg_server *s)
+tokg_server_poll(struct tokg_server *s)
 {
 	struct epoll_event e[EVENTS];
 	const int n = epoll_wait(s->epoll, e, EVENTS, 0);
-	bool knocked[LISTENERS] = {false};
-	struct tokg_error why;
+	bool pending[LISTENERS] = {false};
+	struct tokg_error err;
 
 	for (int i = 0; i < n; i++) {
 		if (e[i].data.u32 < LISTENERS)
-			knocked[e[i].data.u32] = true;
+			pending[e[i].data.u32] = true;
 		else
 			s->c[e[i].data.u32 - LISTENERS].event = true;
 	}
 	for (uint32_t i = 0; i < CONNECTIONS_MAX; i++)
 		if (s->c[i].at != FREE)
 			step(s, &s->c[i]);
-	/* After the ends: whoever left has made room. */
+	/* After ended connections have freed their entries. */
 	for (uint32_t i = 0; i < LISTENERS; i++)
-		if (knocked[i])
-			take_newcomer(s, i);
-	(void)listen_to(s, place_for_newcomer(s) != NULL && !starves(s), &why);
+		if (pending[i])
+			accept_one(s, i);
+	(void)listen_to(s, free_connection(s) != NULL && !is_paused(s), &err);
 }
 
 void
@@ -290,25 +290,24 @@ tokg_server_drop(struct tokg_server *s, uint64_t id)
 }
 
 static bool
-open_listeners(struct tokg_server *s, const struct tokg_server_config *c, struct tokg_error *why)
+open_listeners(struct tokg_server *s, const struct tokg_server_config *c, struct tokg_error *err)
 {
 	if (c->path != NULL &&
-		!tokg_listen_unix(&s->listener[0], c->path, SOCK_STREAM, c->mode, why))
+		!tokg_listen_unix(&s->listener[0], c->path, SOCK_STREAM, c->mode, err))
 		return false;
 	if (c->host != NULL && !tokg_listen_tcp(&s->listener[1], c->host,
-				       c->port != 0 ? c->port : TOKG_TCP_PORT, why))
+				       c->port != 0 ? c->port : TOKG_TCP_PORT, err))
 		return false;
-	s->deaf = true;
-	return listen_to(s, true, why);
+	return listen_to(s, true, err);
 }
 
 struct tokg_server *
-tokg_server_open(const struct tokg_server_config *c, struct tokg_error *why)
+tokg_server_open(const struct tokg_server_config *c, struct tokg_error *err)
 {
 	struct tokg_server *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		tokg_wrong(why, "no memory for the GPU agent's connections");
+		tokg_wrong(err, "cannot allocate the table of connections");
 		return NULL;
 	}
 	s->calls = c->calls;
@@ -317,10 +316,11 @@ tokg_server_open(const struct tokg_server_config *c, struct tokg_error *why)
 		s->listener[i].fd = -1;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0)
-		tokg_wrong(why,
-			"listening for producers (epoll_create): %s: raise LimitNOFILE or ulimit -n",
+		tokg_wrong(err,
+			"listening for producers (epoll_create): %s: raise LimitNOFILE or ulimit "
+			"-n",
 			strerror(errno));
-	else if (open_listeners(s, c, why))
+	else if (open_listeners(s, c, err))
 		return s;
 	tokg_server_close(s);
 	return NULL;
@@ -335,7 +335,7 @@ tokg_server_close(struct tokg_server *s)
 		if (s->c[i].at != FREE)
 			close(s->c[i].fd);
 	for (uint32_t i = 0; i < LISTENERS; i++)
-		tokg_listen_end(&s->listener[i]);
+		tokg_listen_close(&s->listener[i]);
 	if (s->epoll >= 0)
 		close(s->epoll);
 	free(s);

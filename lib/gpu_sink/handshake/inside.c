@@ -6,12 +6,12 @@
 #include <time.h>
 
 bool
-tokg_wrong(struct tokg_error *why, const char *format, ...)
+tokg_wrong(struct tokg_error *err, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(why->text, sizeof(why->text), format, ap);
+	vsnprintf(err->text, sizeof(err->text), format, ap);
 	va_end(ap);
 	return false;
 }

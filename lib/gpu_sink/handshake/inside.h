@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What set-up has in common at both ends. */
+/* Set-up helpers of both ends. */
 #ifndef TOKG_INSIDE_H
 #define TOKG_INSIDE_H
 
@@ -9,10 +9,10 @@
 
 #include "ring/error.h"
 
-/* Always false. */
-bool tokg_wrong(struct tokg_error *why, const char *format, ...)
+/* Sets err->text; returns false. */
+bool tokg_wrong(struct tokg_error *err, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-/* What another process said, as one line of printable text. */
+/* Copies text of another process, with unprintable bytes replaced. */
 void tokg_printable(char *to, size_t room, const char *from, size_t bytes);
 uint64_t tokg_now_ms(void); /* CLOCK_MONOTONIC */
 

@@ -17,7 +17,7 @@ union control {
 	char bytes[CMSG_SPACE(sizeof(int))];
 };
 
-/* The room is for one, but for the padding behind it, in which the kernel puts a second. */
+/* The buffer is for one, but its padding has space for a second, which the kernel uses. */
 static int
 take_descriptors(struct msghdr *m, int *fd)
 {
@@ -44,7 +44,7 @@ take_descriptors(struct msghdr *m, int *fd)
 	return surplus ? -1 : 0;
 }
 
-/* A peer that closed with something unread makes Linux report that once, before what it sent. */
+/* If the peer closed with unread bytes, Linux reports that once, before what the peer sent. */
 static ssize_t
 receive(int s, struct msghdr *m)
 {
@@ -134,7 +134,7 @@ tokg_link_tcp(int s)
 }
 
 int
-tokg_link_stands(int s)
+tokg_link_is_quiet(int s)
 {
 	char byte;
 	const ssize_t n = recv(s, &byte, 1, MSG_PEEK | MSG_DONTWAIT);

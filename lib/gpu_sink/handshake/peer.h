@@ -12,22 +12,22 @@
 
 #define TOKG_ADDRESSES 4
 
-/* What the worker brings. */
+/* The worker. */
 struct tokg_source {
-	void *base;   /* the token ring's data: every payload lies in it */
-	size_t bytes; /* of that, and of the mapping; huge-page aligned where it has huge pages */
+	void *base;   /* the token ring's mapping: every payload is in it */
+	size_t bytes; /* of the mapping; a multiple of its page size */
 	int fd;	      /* its memfd */
 	uint32_t worker;
-	uint64_t instance; /* of dpdk-tokd: with worker it names a producer */
+	uint64_t instance; /* of dpdk-tokd: identifies a producer, with worker */
 	uint32_t n_vocabs;
 	const uint32_t *vocab; /* checksums; hdr.vocab indexes it */
 	const uint32_t *n_ids; /* of each */
-	int node;	       /* NUMA node for its own memory, -1: any */
+	int node;	       /* NUMA node for memory, -1: any */
 };
 
 /*
- * Where the agent is and how to reach it: "shm[:PATH]", "cuda[:PATH]", "verbs:HOST[:PORT]". Parsed
- * once. rdma_*: chosen automatically when NULL or below 0.
+ * The agent's address and transport: "shm[:PATH]", "cuda[:PATH]", "verbs:HOST[:PORT]". Parsed once.
+ * rdma_*: chosen automatically if NULL or below 0.
  */
 struct tokg_target {
 	enum { TOKG_SHM = 1, TOKG_CUDA, TOKG_VERBS } kind;
@@ -35,17 +35,17 @@ struct tokg_target {
 	uint16_t port;
 	const char *rdma_device;
 	int rdma_port, rdma_gid, rdma_traffic_class;
-	bool strict; /* STRICT whatever the GPU promises */
-	/* verbs: what the host's name says, once it was asked */
+	bool strict; /* always STRICT */
+	/* verbs: addresses of the host, once resolved */
 	uint32_t n_at;
 	socklen_t at_len[TOKG_ADDRESSES];
 	struct sockaddr_storage at[TOKG_ADDRESSES];
 };
-bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *why);
+bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_error *err);
 /*
- * Ask for the host's addresses, unless they are known. Takes what name services take: at start,
- * where tokg_transport_open is to keep to its time later.
+ * Resolves the host's name, unless it is resolved. May take as long as the name service: call it at
+ * start, so that tokg_transport_open keeps its time limit later.
  */
-bool tokg_target_resolve(struct tokg_target *t, struct tokg_error *why);
+bool tokg_target_resolve(struct tokg_target *t, struct tokg_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Those who work on one thing together: on a GPU the threads of a block, in teams of a warp; on a
- * CPU one thread, which is block and team at once. What is written for tid of n is right for both.
+ * A block of threads: on a GPU, with a warp as a team; on a CPU one thread, which is block and
+ * team. Code for thread tid of n is correct for both.
  */
 #ifndef TOKG_BLOCK_CUH
 #define TOKG_BLOCK_CUH
@@ -24,8 +24,8 @@ struct tokg_block {
 	uint32_t lane, lanes; /* in the team */
 	uint32_t team, teams;
 	tokg_reduce *shared;
-	bool polite;   /* CPU: gives its core away when idle */
-	uint64_t idle; /* CPU: since when, 0: it is not */
+	bool polite;   /* CPU: yields its core when idle */
+	uint64_t idle; /* CPU: idle since; 0: it is not */
 };
 
 #ifdef __CUDA_ARCH__
@@ -68,14 +68,14 @@ tokg_sum(tokg_block *b, uint64_t v)
 	return sum;
 }
 
-/* In shared memory: the value before. */
+/* In shared memory. Returns the previous value. */
 TOKG_DEV uint32_t
 tokg_count(uint32_t *count)
 {
 	return atomicAdd(count, 1u);
 }
 
-/* After each look for work: hundreds of blocks look at memory that one of them writes. */
+/* After each poll: hundreds of blocks poll memory that one of them writes. */
 TOKG_DEV void
 tokg_idle(tokg_block *b, bool found)
 {
@@ -88,7 +88,7 @@ tokg_idle(tokg_block *b, bool found)
 TOKG_DEV void
 tokg_sync(tokg_block *b)
 {
-	/* What was copied from the ring stays as it was copied. */
+	/* The copy must not be read from the ring again. */
 	__asm__ volatile("" : : : "memory");
 }
 
@@ -114,7 +114,7 @@ tokg_count(uint32_t *count)
 #define TOKG_IDLE_SLEEP 2000000 /* ... and after which it sleeps, TOKG_IDLE_NAP at a time */
 #define TOKG_IDLE_NAP 50000
 
-/* After each look for work. */
+/* After each poll for work. */
 TOKG_DEV void
 tokg_idle(tokg_block *b, bool found)
 {

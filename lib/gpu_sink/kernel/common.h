@@ -14,33 +14,33 @@ extern "C" {
 #include "ring/geometry.h"
 }
 
-#define TOKG_INCARNATION_MAX 65535 /* what a claim has room for */
+#define TOKG_INCARNATION_MAX 65535 /* 16 bits in a claim */
 
-/* -1, with the reason in words. */
+/* Sets err->text; returns -1. */
 static inline int __attribute__((format(printf, 2, 3)))
-tokg_wrong(struct tokg_error *why, const char *format, ...)
+tokg_wrong(struct tokg_error *err, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(why->text, sizeof(why->text), format, ap);
+	vsnprintf(err->text, sizeof(err->text), format, ap);
 	va_end(ap);
 	return -1;
 }
 
-/* Are geometry and tables of one mind, and within their limits? */
+/* Validates geometry and tables. */
 static inline bool
-tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *why)
+tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *err)
 {
 	const struct tokg_geometry *const g = &c->geometry;
 	const struct tokg_tables *const t = &c->tables;
 
-	if (!tokg_geometry_proved(g, UINT64_MAX, why))
+	if (!tokg_geometry_proved(g, UINT64_MAX, err))
 		return false;
 	if (t->kind != g->kind || t->dtype != g->dtype || t->dim != g->dim ||
 		t->n_ids != g->n_ids ||
 		(t->kind != TOKG_KIND_WORD && t->n_positions != g->n_positions))
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device: the tables (kind %u, dtype %u, %u x %u, %u positions)"
 			       " are not those of the geometry (%u, %u, %u x %u, %u)",
 			       t->kind, t->dtype, t->n_ids, t->dim, t->n_positions, g->kind,
@@ -48,18 +48,18 @@ tokg_config_proved(const struct tokg_device_config *c, struct tokg_error *why)
 	if (t->word == NULL || (t->kind != TOKG_KIND_WORD && t->position == NULL) ||
 		(t->kind == TOKG_KIND_BERT &&
 			(t->type == NULL || t->gamma == NULL || t->beta == NULL)))
-		return tokg_wrong(why, "device: kind %u needs more tables than are there",
-			       t->kind) == 0;
+		return tokg_wrong(err, "device: kind %u needs more tables than given", t->kind) ==
+		       0;
 	if (c->ring_epoch == 0)
-		return tokg_wrong(why, "device: ring_epoch is 0, must not be") == 0;
+		return tokg_wrong(err, "device: ring_epoch must not be 0") == 0;
 	return true;
 }
 
 static inline bool
-tokg_incarnation_right(const struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
+tokg_incarnation_right(const struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 {
 	return (incarnation > d->incarnation && incarnation <= TOKG_INCARNATION_MAX) ||
-	       tokg_wrong(why, "consumer: incarnation is %u, must be %u to %d: restart the agent",
+	       tokg_wrong(err, "consumer: incarnation is %u, must be %u to %d: restart the agent",
 		       incarnation, d->incarnation + 1, TOKG_INCARNATION_MAX) == 0;
 }
 
@@ -69,14 +69,14 @@ tokg_owner_limit_ns(const struct tokg_device_config *c)
 	return (c->owner_limit_ms > 0 ? c->owner_limit_ms : TOKG_OWNER_LIMIT_MS) * 1000000ull;
 }
 
-/* With every operation of the device. */
+/* Called by every operation of the device. */
 static inline void
 tokg_owner_lives(struct tokg_device *d)
 {
 	__atomic_fetch_add(&d->outbox->owner, 1, __ATOMIC_RELAXED);
 }
 
-/* Entries that an outbox needs, by the reasoning in device.h. */
+/* The entries of an outbox: see device.h. */
 static inline uint64_t
 tokg_outbox_size(const struct tokg_geometry *g)
 {
@@ -89,9 +89,9 @@ tokg_outbox_size(const struct tokg_geometry *g)
 }
 
 /*
- * An older incarnation was ended by force between taking an entry and writing its seq: the reader
- * would wait there for ever. Such entries are given out with status 0: nothing is in them. No
- * consumer runs. `reserved`: entries taken so far.
+ * If an incarnation was killed between reserving an entry and writing its seq, the reader would
+ * wait for ever: marks such entries with status 0. No consumer runs. `reserved`: entries reserved
+ * so far.
  */
 static inline void
 tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
@@ -110,7 +110,7 @@ tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
 struct tokg_table_copy {
 	const void *from;
 	uint64_t bytes, at;
-	const uint8_t **to; /* where the consumer looks for it */
+	const uint8_t **to; /* the consumer's pointer */
 };
 
 #define TOKG_TABLES 5
@@ -173,7 +173,7 @@ tokg_scratch_set(struct tokg_consumer *k, const struct tokg_scratch *s, uint8_t 
 	k->parts = (struct tokg_part *)(at + s->parts);
 }
 
-/* ctl as a new region has it; `magic` is for the caller to write when all else stands. */
+/* ctl of a new region; the caller writes `magic` last. */
 static inline struct tokg_ctl
 tokg_ctl_make(const struct tokg_device_config *c)
 {
@@ -192,7 +192,7 @@ tokg_in_region(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
 	       offset <= d->geometry.region_bytes - bytes;
 }
 
-/* The operations of a device whose region is mapped here. */
+/* Operations of a device whose region is mapped in this process. */
 static inline int
 tokg_mapped_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The consumer: one source for the persistent kernel and for threads of a CPU. A scanning block
- * (CPU: one thread) looks at the tickets, takes slots, proves them, and hands their rows to the
- * workers (work.cuh).
+ * The consumer: one source for the persistent kernel and for CPU threads. A scanning block (CPU:
+ * one thread) polls the tickets, claims slots, validates them, and passes their rows to the workers
+ * (work.cuh).
  *
- * Nothing that a producer wrote is believed: a header is copied once and what was copied is proved;
- * a BATCH's record headers likewise; ids are compared with the table as they are read (embed.cuh).
+ * Nothing from a producer is trusted: a header is copied once, and the copy is validated; so are
+ * the record headers of a BATCH; ids are checked against the table as they are read (embed.cuh).
  */
 #ifndef TOKG_CONSUMER_CUH
 #define TOKG_CONSUMER_CUH
@@ -14,13 +14,13 @@
 #include "handshake/handshake.h"
 #include "work.cuh"
 
-#define TOKG_TAKEN 64		 /* slots taken in one scan at most */
-#define TOKG_WINDOW 16384	 /* bytes of a BATCH that are looked at together */
-#define TOKG_CHECK_TRIES 16	 /* until a check word fits */
-#define TOKG_CHECK_WAIT_NS 500	 /* between two tries */
-#define TOKG_FULL_SCAN_EVERY 64	 /* with heads: scans, one of which looks at all slots */
+#define TOKG_TAKEN 64		 /* the most slots claimed in one scan */
+#define TOKG_WINDOW 16384	 /* bytes of a BATCH processed at a time */
+#define TOKG_CHECK_TRIES 16	 /* for a correct check word */
+#define TOKG_CHECK_WAIT_NS 500	 /* between tries */
+#define TOKG_FULL_SCAN_EVERY 64	 /* with heads: scans per scan of all slots */
 #define TOKG_HEARTBEAT_EVERY 256 /* scans */
-#define TOKG_LOOK_AHEAD 8	 /* tickets that a thread has under way at once */
+#define TOKG_LOOK_AHEAD 8	 /* loads of tickets in flight per thread */
 #define TOKG_ENTRY_FLAGS (TOKG_FIRST | TOKG_LAST | TOKG_BATCH | TOKG_ABORT)
 
 struct tokg_taken {
@@ -33,14 +33,14 @@ struct tokg_taken {
 #endif
 };
 
-/* How far the walk over a BATCH's records has come. */
+/* Position in the records of a BATCH. */
 struct tokg_walk {
 	uint64_t out;
 	uint32_t off, n, tokens, jobs;
 	bool bad;
 };
 
-/* What the scanner's threads share. */
+/* Shared by the scanner's threads. */
 struct tokg_scan {
 	struct tokg_reduce reduce;
 	uint64_t pushed; /* jobs, in this incarnation's life */
@@ -76,8 +76,8 @@ tokg_epoch_now(const tokg_consumer *c, uint32_t producer)
 }
 
 /*
- * By one thread. The ticket differs from the last one that was dealt with: is the slot pending, and
- * ours? Also what an older incarnation had claimed and not finished.
+ * By one thread. The ticket is new: claims the slot if it is pending, or if an older incarnation
+ * claimed it and did not finish.
  */
 TOKG_DEV void
 tokg_take(const tokg_consumer *c, tokg_scan *s, uint32_t slot, uint64_t ticket)
@@ -99,7 +99,7 @@ tokg_take(const tokg_consumer *c, tokg_scan *s, uint32_t slot, uint64_t ticket)
 	if (tokg_ld_acquire(tokg_word(
 		    c, tokg_hdr_at(&c->g, p, i) + offsetof(struct tokg_hdr, ticket))) != ticket)
 		return;
-	/* Room in the list first: what is claimed must be dealt with. */
+	/* First reserve an entry of the list: a claimed slot must be processed. */
 	k = tokg_count(&s->n_taken);
 	if (k >= TOKG_TAKEN)
 		return;
@@ -132,9 +132,9 @@ tokg_slot_from(uint32_t begin, uint32_t i, uint32_t n)
 }
 
 /*
- * All slots. Several loads of a thread are under way before the first is looked at. When more are
- * pending than are taken, the next look begins with the next producer: none waits for ever. Those
- * of one producer are looked at from its first one on: its outputs are given back in order.
+ * Scans all slots, with several loads in flight per thread. If more are pending than can be
+ * claimed, the next scan begins with the next producer, for fairness. The slots of a producer are
+ * scanned from the first one on: its outputs are released in order.
  */
 TOKG_DEV void
 tokg_scan_all(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
@@ -159,8 +159,8 @@ tokg_scan_all(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 }
 
 /*
- * The next slot of each producer. Where it is follows from what was taken, and from a new epoch's
- * beginning at slot 0; after a restart, and whatever else happens, from the next full scan.
+ * Scans the next slot of each producer. It is known from the last claimed slot, and from a new
+ * epoch, which begins at slot 0; after a restart the next full scan finds it.
  */
 TOKG_DEV void
 tokg_scan_heads(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
@@ -181,7 +181,7 @@ tokg_scan_heads(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 	}
 }
 
-/* Is the check word of header and payload, as they can be seen now, the header's? */
+/* Verifies the check word of header and payload as they are visible now. */
 TOKG_DEV bool
 tokg_check_fits(const tokg_consumer *c, tokg_block *b, const tokg_taken *t)
 {
@@ -206,7 +206,8 @@ tokg_check_fits(const tokg_consumer *c, tokg_block *b, const tokg_taken *t)
 	return tokg_check_fold(tokg_sum(b, sum)) == t->hdr.check;
 }
 
-/* Are header and payload those of this ticket, all of them? TOKG_OK, or why not; 0: leave. */
+/* Validates that header and payload of this ticket are visible. TOKG_OK or another status; 0:
+ * leave. */
 TOKG_DEV uint32_t
 tokg_slot_whole(const tokg_consumer *c, tokg_block *b, tokg_scan *s, tokg_taken *t)
 {
@@ -250,7 +251,7 @@ tokg_jobs_of(const tokg_consumer *c, uint32_t tokens)
 	return tokens > 0 ? (tokens + rows - 1) / rows : 1;
 }
 
-/* By one thread: one more request of the slot. */
+/* By one thread: adds a request of the slot. */
 TOKG_DEV void
 tokg_walk_add(const tokg_consumer *c, tokg_walk *w, struct tokg_part part)
 {
@@ -262,7 +263,7 @@ tokg_walk_add(const tokg_consumer *c, tokg_walk *w, struct tokg_part part)
 	w->jobs += tokg_jobs_of(c, part.tokens);
 }
 
-/* By one thread: records from w->off on whose headers lie in the window [from, to). */
+/* By one thread: records from w->off on with headers in the window [from, to). */
 TOKG_DEV void
 tokg_walk_window(const tokg_consumer *c, tokg_scan *s, uint32_t from, uint32_t to, uint32_t bytes)
 {
@@ -298,7 +299,7 @@ tokg_walk_window(const tokg_consumer *c, tokg_scan *s, uint32_t from, uint32_t t
 	}
 }
 static_assert((int)TOKD_REC_FIRST == TOKG_FIRST && (int)TOKD_REC_LAST == TOKG_LAST,
-	"flags of records are passed on");
+	"flags must be equal");
 
 /* The records of a BATCH. `bytes` is a multiple of a record's alignment and at most a slot's. */
 TOKG_DEV void
@@ -318,7 +319,7 @@ tokg_walk_batch(
 	}
 }
 
-/* Does the header keep to the rules, and which requests does the slot hold? TOKG_OK, or why not. */
+/* Validates the header, and lists the slot's requests. TOKG_OK or another status. */
 TOKG_DEV uint32_t
 tokg_slot_parts(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const tokg_taken *t)
 {
@@ -423,7 +424,7 @@ tokg_slot_hand_out(const tokg_consumer *c, tokg_block *b, tokg_scan *s, const to
 	for (uint32_t k = b->tid; k < n; k += b->n) {
 		tokg_job j = tokg_job_make(c, s, t, k);
 
-#ifndef __CUDA_ARCH__ /* a GPU has workers always; its threads could not meet in here */
+#ifndef __CUDA_ARCH__ /* a GPU always has workers; its threads cannot synchronize here */
 		if (c->workers == 0) {
 			TOKG_STAMP(j.begun);
 			tokg_job_run(c, b, &j, s->pushed + k);
@@ -449,7 +450,7 @@ tokg_slot_process(const tokg_consumer *c, tokg_block *b, tokg_scan *s, tokg_take
 {
 	uint32_t status;
 
-	/* By one thread, not by those that take: several slots of a producer may be in one look. */
+	/* By one thread: a scan may have several slots of a producer. */
 	if (b->tid == 0)
 		s->head[t->slot / c->g.slots] = (t->slot + 1) % c->g.slots;
 	status = tokg_slot_whole(c, b, s, t);
@@ -472,7 +473,7 @@ tokg_slot_process(const tokg_consumer *c, tokg_block *b, tokg_scan *s, tokg_take
 	tokg_sync(b);
 }
 
-/* By one thread: are all jobs finished? Waits for them, as long as a wait may last. */
+/* By one thread: waits for all jobs, within the limit. */
 TOKG_DEV void
 tokg_drain(const tokg_consumer *c, const tokg_scan *s)
 {
@@ -482,7 +483,7 @@ tokg_drain(const tokg_consumer *c, const tokg_scan *s)
 		i++;
 }
 
-/* By one thread, after each scan; the word, which a GPU reads over its bus, is looked at seldom. */
+/* By one thread, after each scan; a GPU reads the word over its bus, so rarely. */
 TOKG_DEV bool
 tokg_owner_gone(const tokg_consumer *c, tokg_scan *s)
 {
@@ -502,8 +503,7 @@ tokg_owner_gone(const tokg_consumer *c, tokg_scan *s)
 }
 
 /*
- * By one thread: the look that took so long found nothing. The stores are not waited for. `t` is
- * known not to be NULL.
+ * By one thread: records the time of a scan that found nothing. `t` is not NULL.
  */
 TOKG_DEV void
 tokg_scan_timed(struct tokg_scan_times *t, uint64_t ticks, tokg_scan *s)
@@ -519,9 +519,8 @@ tokg_scan_timed(struct tokg_scan_times *t, uint64_t ticks, tokg_scan *s)
 }
 
 /*
- * The scanning block: until it is told to leave, or its owner is gone. DRAIN leaves when a look at
- * all slots has found nothing, or after as many slots as the ring has: more were published
- * meanwhile.
+ * The scanning block: runs until a stop, or until its owner is gone. DRAIN ends after a full scan
+ * that found nothing, or after as many slots as the ring has, as producers may go on.
  */
 TOKG_DEV void
 tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)

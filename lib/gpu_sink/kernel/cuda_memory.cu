@@ -17,7 +17,7 @@ typedef decltype(&cuPointerSetAttribute) set_attribute_fn;
 
 bool
 gpu_memory(const struct tokg_cuda *c, void **to, uint64_t bytes, const char *what,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	size_t free_bytes = 0, all = 0;
 	cudaError_t e = cudaMalloc(to, bytes);
@@ -27,18 +27,18 @@ gpu_memory(const struct tokg_cuda *c, void **to, uint64_t bytes, const char *wha
 	if (e == cudaSuccess)
 		return true;
 	cudaMemGetInfo(&free_bytes, &all);
-	tokg_wrong(why, "device cuda:%d: %llu bytes for %s (%zu of %zu are free): %s", c->index,
+	tokg_wrong(err, "device cuda:%d: %llu bytes for %s (%zu of %zu are free): %s", c->index,
 		(unsigned long long)bytes, what, free_bytes, all, cudaGetErrorString(e));
 	return false;
 }
 
 bool
-tables_copy(struct tokg_cuda *c, const struct tokg_tables *t, struct tokg_error *why)
+tables_copy(struct tokg_cuda *c, const struct tokg_tables *t, struct tokg_error *err)
 {
 	struct tokg_table_copy table[TOKG_TABLES];
 	const uint64_t bytes = tokg_tables_plan(t, c->d.geometry.row_bytes, &c->consumer.e, table);
 
-	if (!gpu_memory(c, &c->tables, bytes, "the tables", why))
+	if (!gpu_memory(c, &c->tables, bytes, "the tables", err))
 		return false;
 	for (const auto &x : table) {
 		uint8_t *const to = (uint8_t *)c->tables + x.at;
@@ -46,7 +46,7 @@ tables_copy(struct tokg_cuda *c, const struct tokg_tables *t, struct tokg_error 
 		if (x.bytes == 0)
 			continue;
 		if (!tokg_cuda_good(c, cudaMemcpy(to, x.from, x.bytes, cudaMemcpyHostToDevice),
-			    "copying the tables", why))
+			    "copying the tables", err))
 			return false;
 		*x.to = to;
 	}
@@ -54,12 +54,12 @@ tables_copy(struct tokg_cuda *c, const struct tokg_tables *t, struct tokg_error 
 }
 
 bool
-scratch_get(struct tokg_cuda *c, struct tokg_error *why)
+scratch_get(struct tokg_cuda *c, struct tokg_error *err)
 {
 	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry);
 
-	if (!gpu_memory(c, &c->scratch, s.end, "the work queue", why) ||
-		!gpu_memory(c, &c->reserved, sizeof(uint64_t), "a counter", why))
+	if (!gpu_memory(c, &c->scratch, s.end, "the work queue", err) ||
+		!gpu_memory(c, &c->reserved, sizeof(uint64_t), "a counter", err))
 		return false;
 	tokg_scratch_set(&c->consumer, &s, (uint8_t *)c->scratch);
 	c->consumer.outbox_reserved = (uint64_t *)c->reserved;
@@ -79,7 +79,7 @@ order_ask(struct tokg_cuda *c)
 		ordering = -1;
 	d->order = ordering >= cudaGPUDirectRDMAWritesOrderingOwner ? TOKG_ORDER_FAST
 								    : TOKG_ORDER_STRICT;
-	snprintf(d->order_why, sizeof(d->order_why),
+	snprintf(d->order_reason, sizeof(d->order_reason),
 		"GPU memory; gpuDirectRDMAWritesOrdering is %d (%s)", ordering,
 		ordering < 0						? "unknown"
 		: ordering >= cudaGPUDirectRDMAWritesOrderingAllDevices ? "all devices"
@@ -89,7 +89,7 @@ order_ask(struct tokg_cuda *c)
 
 /* What a NIC writes into: copies and fills of it that say that they are synchronous, are. */
 bool
-sync_memops(struct tokg_cuda *c, struct tokg_error *why)
+sync_memops(struct tokg_cuda *c, struct tokg_error *err)
 {
 	const set_attribute_fn set = (set_attribute_fn)tokg_cuda_function("cuPointerSetAttribute");
 	unsigned int on = 1;
@@ -98,7 +98,7 @@ sync_memops(struct tokg_cuda *c, struct tokg_error *why)
 			    : set(&on, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, (CUdeviceptr)c->region);
 
 	return e == CUDA_SUCCESS ||
-	       tokg_wrong(why, "device cuda:%d: the ring's SYNC_MEMOPS cannot be set: error %d",
+	       tokg_wrong(err, "device cuda:%d: the ring's SYNC_MEMOPS cannot be set: error %d",
 		       c->index, (int)e) == 0;
 }
 
@@ -117,18 +117,18 @@ dmabuf_get(struct tokg_cuda *c, uint64_t bytes)
 }
 
 bool
-outbox_get(struct tokg_cuda *c, struct tokg_error *why)
+outbox_get(struct tokg_cuda *c, struct tokg_error *err)
 {
 	const uint64_t n = tokg_outbox_size(&c->d.geometry);
 	const uint64_t bytes = sizeof(*c->outbox) + n * sizeof(struct tokg_out_entry);
 	void *on_gpu;
 
 	if (!tokg_cuda_good(c, cudaHostAlloc((void **)&c->outbox, bytes, cudaHostAllocMapped),
-		    "pinned memory for the outbox", why) ||
+		    "pinned memory for the outbox", err) ||
 		!tokg_cuda_good(c, cudaHostAlloc(&c->staging, STAGING_BYTES, cudaHostAllocDefault),
-			"pinned memory", why) ||
+			"pinned memory", err) ||
 		!tokg_cuda_good(c, cudaHostGetDevicePointer(&on_gpu, c->outbox, 0),
-			"mapping the outbox", why))
+			"mapping the outbox", err))
 		return false;
 	memset(c->outbox, 0, bytes);
 	c->outbox->n = n;
@@ -139,19 +139,19 @@ outbox_get(struct tokg_cuda *c, struct tokg_error *why)
 }
 
 bool
-scan_times_get(struct tokg_cuda *c, struct tokg_error *why)
+scan_times_get(struct tokg_cuda *c, struct tokg_error *err)
 {
 	struct tokg_device *const d = &c->d;
 
 	if (!tokg_cuda_good(c,
 		    cudaHostAlloc(
 			    (void **)&d->scan_times, sizeof(*d->scan_times), cudaHostAllocMapped),
-		    "pinned memory for times", why))
+		    "pinned memory for times", err))
 		return false;
 	memset(d->scan_times, 0, sizeof(*d->scan_times));
 	return tokg_cuda_good(c,
 		cudaHostGetDevicePointer((void **)&c->consumer.scan_times, d->scan_times, 0),
-		"mapping the times", why);
+		"mapping the times", err);
 }
 
 /*
@@ -161,51 +161,51 @@ scan_times_get(struct tokg_cuda *c, struct tokg_error *why)
  * (claim, done) is written by anybody else while it runs.
  */
 bool
-host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *why)
+host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *err)
 {
 	int can = 0;
 
 	if (!tokg_cuda_good(c,
 		    cudaDeviceGetAttribute(&can, cudaDevAttrHostRegisterSupported, c->index),
-		    "its attributes", why))
+		    "its attributes", err))
 		return false;
 	if (!can)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device cuda:%d: --ring host: it cannot use memory that is shared "
 			       "among processes: use --ring gpu",
 			       c->index) == 0;
-	if (!tokg_memory_get(&c->host_ring, bytes, "tokd-gpu-ring", 0, -1, why))
+	if (!tokg_memory_get(&c->host_ring, bytes, "tokd-gpu-ring", 0, -1, err))
 		return false;
 	c->registered = tokg_cuda_good(c,
 		cudaHostRegister(c->host_ring.at, c->host_ring.bytes, cudaHostRegisterMapped),
-		"--ring host: giving it the ring's memory", why);
+		"--ring host: giving it the ring's memory", err);
 	if (!c->registered ||
 		!tokg_cuda_good(c, cudaHostGetDevicePointer(&c->region, c->host_ring.at, 0),
-			"--ring host: mapping the ring's memory", why))
+			"--ring host: mapping the ring's memory", err))
 		return false;
 	c->d.region = c->host_ring.at;
 	c->d.region_fd = c->host_ring.fd;
 	c->d.region_address = (uint64_t)(uintptr_t)c->host_ring.at;
 	c->d.order = TOKG_ORDER_FAST;
-	snprintf(c->d.order_why, sizeof(c->d.order_why), "host memory that the GPU reads, on %s",
-		tokg_memory_pages(&c->host_ring));
+	snprintf(c->d.order_reason, sizeof(c->d.order_reason),
+		"host memory that the GPU reads, on %s", tokg_memory_pages(&c->host_ring));
 	return true;
 }
 
 bool
-gpu_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *why)
+gpu_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *err)
 {
-	if (!gpu_memory(c, &c->gpu_ring, bytes, "the ring", why))
+	if (!gpu_memory(c, &c->gpu_ring, bytes, "the ring", err))
 		return false;
 	c->region = c->gpu_ring;
 	c->d.region_address = (uint64_t)(uintptr_t)c->region;
 	c->d.region_dmabuf = dmabuf_get(c, bytes);
 	order_ask(c);
-	return sync_memops(c, why);
+	return sync_memops(c, err);
 }
 
 bool
-region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *why)
+region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *err)
 {
 	const uint64_t bytes = tokg_align(g->geometry.region_bytes, EXPORT_ALIGN);
 	const uint64_t out =
@@ -213,15 +213,16 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 	struct tokg_ctl ctl = tokg_ctl_make(g);
 	cudaIpcMemHandle_t ipc;
 
-	if (!(g->host_ring ? host_ring_get(c, bytes, why) : gpu_ring_get(c, bytes, why)) ||
-		!gpu_memory(c, &c->outputs, out, "the outputs", why))
+	if (!(g->host_ring ? host_ring_get(c, bytes, err) : gpu_ring_get(c, bytes, err)) ||
+		!gpu_memory(c, &c->outputs, out, "the outputs", err))
 		return false;
 	ctl.magic = TOKG_MAGIC;
 	if (!tokg_cuda_good(c, cudaMemcpy(c->region, &ctl, sizeof(ctl), cudaMemcpyDefault),
-		    "writing the ring's first page", why))
+		    "writing the ring's first page", err))
 		return false;
 	static_assert(sizeof(ipc) == sizeof(c->d.ipc), "a handle is 64 bytes");
-	/* Some systems have none: ipc stays 0, by which the agent knows that no holder can come. */
+	/* Some systems have none: ipc stays 0, by which the agent knows that no subscriber can
+	 * come. */
 	if (cudaIpcGetMemHandle(&ipc, c->outputs) == cudaSuccess)
 		memcpy(c->d.ipc, &ipc, sizeof(ipc));
 	else
@@ -253,10 +254,10 @@ copy_out(struct tokg_cuda *c, const void *from, void *to, size_t bytes)
 
 bool
 tokg_cuda_memory_get(
-	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *why)
+	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *err)
 {
-	if (!region_get(c, g, why) || !outbox_get(c, why) || !tables_copy(c, &g->tables, why) ||
-		!scratch_get(c, why) || (g->time_scans && !scan_times_get(c, why)))
+	if (!region_get(c, g, err) || !outbox_get(c, err) || !tables_copy(c, &g->tables, err) ||
+		!scratch_get(c, err) || (g->time_scans && !scan_times_get(c, err)))
 		return false;
 	c->d.outbox = c->outbox;
 	c->consumer.region = (uint8_t *)c->region;

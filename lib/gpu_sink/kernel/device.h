@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A device: the memory of the GPU ring, the tables, the outputs, and the consumer that runs on
- * them. Two kinds: `cpu` (huge-page memory, the kernel's source as threads) and `cuda` (GPU memory,
- * the persistent kernel). The agent (tokd-gpu) owns one and knows it by this interface alone. C, so
- * that agent and tests need no nvcc.
+ * A device: the memory of the GPU ring, tables, outputs, and the consumer. Two kinds: `cpu` (huge
+ * pages, the kernel's source as threads) and `cuda` (GPU memory, the persistent kernel). The agent
+ * (tokd-gpu) owns one and uses only this interface, in C, so that it needs no nvcc.
  */
 #ifndef TOKG_DEVICE_H
 #define TOKG_DEVICE_H
@@ -30,9 +29,9 @@ struct tokg_tables {
 };
 
 /*
- * What the consumer says of a request it has embedded, in host memory, in any order of requests.
- * `seq` is written last (release): index of the entry in the outbox's life, plus one. Status 0:
- * nothing is in it, skip it: its writer ended between taking it and writing it.
+ * The consumer's report of an embedded request, in host memory, in any order. `seq` is written last
+ * (release): number of the entry, plus one. Status 0: skip it: its writer ended between reserving
+ * and writing it.
  */
 struct tokg_out_entry {
 	uint64_t seq;
@@ -56,14 +55,14 @@ struct tokg_out_entry {
 static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
 
 /*
- * The outbox cannot overflow: an entry stands for at least TOKG_OUT_ALIGN bytes of outputs (slots
- * that failed their check or are stale have one entry each, bounded by the slots), which are given
- * back only after the agent has read it. n is a power of two, and at least that many.
+ * The outbox cannot overflow: an entry has at least TOKG_OUT_ALIGN bytes of outputs, which are
+ * released only after the agent has read it; failed slots have one entry each, bounded by the
+ * slots. n is a power of two, at least the sum.
  */
 struct tokg_outbox {
 	uint64_t reserved; /* the device cpu counts here, others elsewhere: readers ask `taken` */
 	uint64_t n;
-	uint64_t owner; /* rises with every operation: who owns the device lives */
+	uint64_t owner; /* increases with every operation: the owner runs */
 	uint8_t pad[40];
 	/* struct tokg_out_entry entry[n] follows */
 };
@@ -72,10 +71,9 @@ static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
 #define TOKG_SCAN_TIMES 4096 /* a power of two */
 
 /*
- * How long looks at the ring took that found nothing, for who measures: the last TOKG_SCAN_TIMES of
- * them, in ticks of the scanner (a GPU: cycles of its multiprocessor). To be read when the consumer
- * has been stopped. A tick is (ns[1] - ns[0]) / (tick[1] - tick[0]) ns, which are from the
- * incarnation's beginning and from not long before its end.
+ * For measurements: times of scans that found nothing, the last TOKG_SCAN_TIMES, in ticks of the
+ * scanner (a GPU: cycles of its multiprocessor). Read it after the consumer has stopped. A tick is
+ * (ns[1] - ns[0]) / (tick[1] - tick[0]) ns, taken at the start and near the end of the incarnation.
  */
 struct tokg_scan_times {
 	uint64_t n; /* in this incarnation's life */
@@ -109,12 +107,12 @@ struct tokg_device;
 
 struct tokg_device_ops {
 	const char *name;
-	/* Begin with this incarnation, a number above all before. Below 0 and `why`. */
-	int (*start)(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why);
-	/* 0: it has ended; below 0 and `why`: it has not within timeout_ms (cuda: the context is
+	/* Begin with this incarnation, a number above all before. Below 0 and `err`. */
+	int (*start)(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err);
+	/* 0: it has ended; below 0 and `err`: it has not within timeout_ms (cuda: the context is
 	 * lost). */
 	int (*stop)(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms,
-		struct tokg_error *why);
+		struct tokg_error *err);
 	/* Aligned words of the region, while the consumer runs. Release and acquire towards it. 0
 	 * or below. */
 	int (*write_u64)(struct tokg_device *d, uint64_t offset, uint64_t value);
@@ -138,7 +136,7 @@ struct tokg_device {
 	uint64_t region_address; /* as the NIC is told it */
 	int region_dmabuf;	 /* cuda: dma-buf of the region; -1: none */
 	enum tokg_order order;	 /* what its memory promises */
-	char order_why[128];
+	char order_reason[128];
 	/* outputs: [producers][out_bytes] */
 	void *outputs;	  /* host pointer, or device pointer (cuda) */
 	int outputs_fd;	  /* cpu: memfd; -1 */
@@ -148,12 +146,12 @@ struct tokg_device {
 	struct tokg_scan_times *scan_times; /* NULL: not measured */
 };
 
-/* NULL and `why`. The consumer does not run yet. */
-struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *why);
-struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why);
-/* False and `why`: there is no GPU at all, no driver, or no kernel in this build. Anything else
+/* NULL and `err`. The consumer does not run yet. */
+struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *err);
+struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *err);
+/* False and `err`: there is no GPU at all, no driver, or no kernel in this build. Anything else
  * that may be wrong with one is for tokg_device_cuda to say; `index` is for the words alone. */
-bool tokg_device_cuda_there(int index, struct tokg_error *why);
+bool tokg_device_cuda_there(int index, struct tokg_error *err);
 
 static inline struct tokg_out_entry *
 tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)

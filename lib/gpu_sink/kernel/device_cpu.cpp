@@ -40,12 +40,12 @@ struct cpu_device {
 };
 
 bool
-tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_error *why)
+tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_error *err)
 {
 	struct tokg_table_copy table[TOKG_TABLES];
 	const uint64_t bytes = tokg_tables_plan(t, c->d.geometry.row_bytes, &c->consumer.e, table);
 
-	if (!tokg_memory_get(&c->tables, bytes, NULL, 0, node, why))
+	if (!tokg_memory_get(&c->tables, bytes, NULL, 0, node, err))
 		return false;
 	for (const auto &x : table) {
 		uint8_t *const to = (uint8_t *)c->tables.at + x.at;
@@ -59,12 +59,12 @@ tables_copy(cpu_device *c, const struct tokg_tables *t, int node, struct tokg_er
 }
 
 bool
-scratch_get(cpu_device *c, int node, struct tokg_error *why)
+scratch_get(cpu_device *c, int node, struct tokg_error *err)
 {
 	const struct tokg_scratch s = tokg_scratch_plan(&c->d.geometry);
 	uint8_t *at;
 
-	if (!tokg_memory_get(&c->scratch, s.end + sizeof(*c->scan), NULL, 0, node, why))
+	if (!tokg_memory_get(&c->scratch, s.end + sizeof(*c->scan), NULL, 0, node, err))
 		return false;
 	at = (uint8_t *)c->scratch.at;
 	tokg_scratch_set(&c->consumer, &s, at);
@@ -92,7 +92,7 @@ thread_main(void *argument)
 }
 
 bool
-thread_start(cpu_device *c, uint32_t i, struct tokg_error *why)
+thread_start(cpu_device *c, uint32_t i, struct tokg_error *err)
 {
 	pthread_attr_t attr;
 	cpu_set_t cpus;
@@ -110,10 +110,10 @@ thread_start(cpu_device *c, uint32_t i, struct tokg_error *why)
 	pthread_attr_destroy(&attr);
 	if (rc != 0) {
 		if (c->first_cpu >= 0)
-			tokg_wrong(why, "consumer: thread %u on CPU %d: %s", i,
+			tokg_wrong(err, "consumer: thread %u on CPU %d: %s", i,
 				c->first_cpu + (int)i, strerror(rc));
 		else
-			tokg_wrong(why, "consumer: thread %u: %s", i, strerror(rc));
+			tokg_wrong(err, "consumer: thread %u: %s", i, strerror(rc));
 		return false;
 	}
 	c->running++;
@@ -127,7 +127,7 @@ stop_write(cpu_device *c, enum tokg_stop how)
 }
 
 int
-cpu_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *why)
+cpu_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *err)
 {
 	const struct timespec nap = {0, 200000};
 	cpu_device *const c = (cpu_device *)d;
@@ -138,7 +138,7 @@ cpu_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct 
 	stop_write(c, how);
 	while (__atomic_load_n(&c->ended, __ATOMIC_ACQUIRE) < c->running) {
 		if (tokg_now() > until)
-			return tokg_wrong(why, "consumer: %u of %u threads run on after %u ms",
+			return tokg_wrong(err, "consumer: %u of %u threads run on after %u ms",
 				c->running - c->ended, c->running, timeout_ms);
 		nanosleep(&nap, NULL);
 	}
@@ -149,15 +149,15 @@ cpu_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct 
 }
 
 int
-cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
+cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 {
 	cpu_device *const c = (cpu_device *)d;
 	struct tokg_error ignored;
 
 	if (c->running > 0)
 		return tokg_wrong(
-			why, "consumer: incarnation %u runs, stop it first", d->incarnation);
-	if (!tokg_incarnation_right(d, incarnation, why))
+			err, "consumer: incarnation %u runs, stop it first", d->incarnation);
+	if (!tokg_incarnation_right(d, incarnation, err))
 		return -1;
 	memset(c->scratch.at, 0, c->scratch_zero);
 	tokg_outbox_repair(d->outbox, __atomic_load_n(&d->outbox->reserved, __ATOMIC_ACQUIRE));
@@ -171,7 +171,7 @@ cpu_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
 	stop_write(c, TOKG_RUN);
 	c->ended = 0;
 	for (uint32_t i = 0; i <= c->workers; i++) {
-		if (!thread_start(c, i, why)) {
+		if (!thread_start(c, i, err)) {
 			cpu_stop(d, TOKG_STOP_NOW, 10000, &ignored);
 			return -1;
 		}
@@ -223,38 +223,38 @@ const struct tokg_device_ops cpu_ops = {
 };
 
 bool
-config_right(const struct tokg_device_config *g, struct tokg_error *why)
+config_right(const struct tokg_device_config *g, struct tokg_error *err)
 {
 	const long cpus = sysconf(_SC_NPROCESSORS_CONF);
 
-	if (!tokg_config_proved(g, why))
+	if (!tokg_config_proved(g, err))
 		return false;
 	if (g->workers >= THREADS_MAX)
-		return tokg_wrong(why, "device: %u workers, at most %d", g->workers,
+		return tokg_wrong(err, "device: %u workers, at most %d", g->workers,
 			       THREADS_MAX - 1) == 0;
 	if (g->first_cpu >= 0 && (long)g->first_cpu + g->workers >= cpus)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device: scanner and %u workers from CPU %d on, the last is %ld",
 			       g->workers, g->first_cpu, cpus - 1) == 0;
 	return true;
 }
 
 bool
-memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error *why)
+memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error *err)
 {
 	struct tokg_device *const d = &c->d;
 	const int node = tokg_numa_node_of(g->first_cpu);
 	const uint64_t entries = tokg_outbox_size(&d->geometry);
 
 	/* Producers write the region; nobody but this process writes the outputs. */
-	if (!tokg_memory_get(&c->region, d->geometry.region_bytes, "tokd-gpu-ring", 0, node, why) ||
+	if (!tokg_memory_get(&c->region, d->geometry.region_bytes, "tokd-gpu-ring", 0, node, err) ||
 		!tokg_memory_get(&c->outputs, d->geometry.producers * d->geometry.out_bytes,
-			"tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, why) ||
+			"tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, err) ||
 		!tokg_memory_get(&c->outbox, sizeof(*d->outbox) + entries * sizeof(tokg_out_entry),
-			NULL, 0, node, why) ||
-		!tables_copy(c, &g->tables, node, why) || !scratch_get(c, node, why) ||
+			NULL, 0, node, err) ||
+		!tables_copy(c, &g->tables, node, err) || !scratch_get(c, node, err) ||
 		(g->time_scans &&
-			!tokg_memory_get(&c->times, sizeof(*d->scan_times), NULL, 0, node, why)))
+			!tokg_memory_get(&c->times, sizeof(*d->scan_times), NULL, 0, node, err)))
 		return false;
 	d->scan_times = c->consumer.scan_times = (struct tokg_scan_times *)c->times.at;
 	d->outbox = (struct tokg_outbox *)c->outbox.at;
@@ -265,7 +265,7 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 } // namespace
 
 extern "C" struct tokg_device *
-tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
+tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *err)
 {
 	struct tokg_device_config own = *asked;
 	const struct tokg_device_config *const g = &own;
@@ -274,11 +274,11 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 
 	if (own.workers == TOKG_WORKERS_DEFAULT)
 		own.workers = 1;
-	if (!config_right(g, why))
+	if (!config_right(g, err))
 		return NULL;
 	c = (cpu_device *)calloc(1, sizeof(*c));
 	if (c == NULL) {
-		tokg_wrong(why, "device: no memory for %zu bytes of its own", sizeof(*c));
+		tokg_wrong(err, "device: no memory for %zu bytes of its own", sizeof(*c));
 		return NULL;
 	}
 	for (tokg_memory *m :
@@ -288,7 +288,7 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 	c->d.geometry = g->geometry;
 	c->workers = g->workers;
 	c->first_cpu = g->first_cpu;
-	if (!memory_all(c, g, why)) {
+	if (!memory_all(c, g, err)) {
 		cpu_close(&c->d);
 		return NULL;
 	}
@@ -299,8 +299,9 @@ tokg_device_cpu(const struct tokg_device_config *asked, struct tokg_error *why)
 	c->d.outputs = c->outputs.at;
 	c->d.outputs_fd = c->outputs.fd;
 	c->d.order = TOKG_ORDER_FAST;
-	snprintf(c->d.order_why, sizeof(c->d.order_why), "host memory; ring on %s, outputs on %s",
-		tokg_memory_pages(&c->region), tokg_memory_pages(&c->outputs));
+	snprintf(c->d.order_reason, sizeof(c->d.order_reason),
+		"host memory; ring on %s, outputs on %s", tokg_memory_pages(&c->region),
+		tokg_memory_pages(&c->outputs));
 	c->consumer.g = g->geometry;
 	c->consumer.region = (uint8_t *)c->region.at;
 	c->consumer.outputs = (uint8_t *)c->outputs.at;

@@ -47,7 +47,7 @@ namespace
 
 /* As many as asked for, if they are resident together. */
 bool
-workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *why)
+workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 {
 	int of_one = 0, processors = 0;
 	int64_t most;
@@ -55,11 +55,11 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *why)
 	if (!tokg_cuda_good(c,
 		    cudaOccupancyMaxActiveBlocksPerMultiprocessor(
 			    &of_one, tokg_consume, TOKG_BLOCK, 0),
-		    "occupancy of the kernel", why) ||
+		    "occupancy of the kernel", err) ||
 		!tokg_cuda_good(c,
 			cudaDeviceGetAttribute(
 				&processors, cudaDevAttrMultiProcessorCount, c->index),
-			"number of multiprocessors", why))
+			"number of multiprocessors", err))
 		return false;
 	most = (int64_t)of_one * processors - 1;
 	if (most > BLOCKS_MAX)
@@ -67,7 +67,7 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *why)
 	if (asked == TOKG_WORKERS_DEFAULT)
 		asked = processors - 1 < most ? (uint32_t)(processors - 1) : (uint32_t)most;
 	if (most < 1 || asked > most)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device cuda:%d: %u workers, it holds %lld beside the scanner",
 			       c->index, asked, (long long)most) == 0;
 	c->workers = asked > 0 ? asked : (uint32_t)most;
@@ -76,9 +76,9 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *why)
 
 /* The last error of the runtime, and the number of the driver's: the one that is not 0 tells. */
 int
-unwritable(const struct tokg_cuda *c, const char *what, struct tokg_error *why)
+unwritable(const struct tokg_cuda *c, const char *what, struct tokg_error *err)
 {
-	return tokg_wrong(why,
+	return tokg_wrong(err,
 		"device cuda:%d: %s cannot be written: %s; cuStreamWriteValue64: error %d",
 		c->index, what, cudaGetErrorString(cudaGetLastError()), (int)c->write_error);
 }
@@ -105,7 +105,7 @@ host_ms(void)
 }
 
 int
-cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *why)
+cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *err)
 {
 	const struct timespec nap = {0, 200000};
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
@@ -114,18 +114,18 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 
 	if (!c->running)
 		return 0;
-	if (!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", why))
+	if (!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", err))
 		return -1;
 	if (stop_write(c, how) < 0)
-		return unwritable(c, "the stop word", why);
+		return unwritable(c, "the stop word", err);
 	while ((e = cudaStreamQuery(c->kernel)) == cudaErrorNotReady) {
 		if (host_ms() > until)
-			return tokg_wrong(why, "device cuda:%d: the kernel runs on after %u ms",
+			return tokg_wrong(err, "device cuda:%d: the kernel runs on after %u ms",
 				c->index, timeout_ms);
 		nanosleep(&nap, NULL);
 	}
 	if (!tokg_cuda_good(
-		    c, e, "the kernel failed, and with it all GPU memory of this process", why))
+		    c, e, "the kernel failed, and with it all GPU memory of this process", err))
 		return -1;
 	c->running = false;
 	return 0;
@@ -149,7 +149,7 @@ incarnation_write(struct tokg_cuda *c, uint32_t incarnation)
 }
 
 int
-cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
+cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 {
 	struct tokg_cuda *const c = (struct tokg_cuda *)d;
 	void *arguments[] = {&c->consumer};
@@ -157,27 +157,27 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
 
 	if (c->running)
 		return tokg_wrong(
-			why, "consumer: incarnation %u runs, stop it first", d->incarnation);
-	if (!tokg_incarnation_right(d, incarnation, why) ||
-		!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", why) ||
+			err, "consumer: incarnation %u runs, stop it first", d->incarnation);
+	if (!tokg_incarnation_right(d, incarnation, err) ||
+		!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", err) ||
 		!tokg_cuda_good(c, cudaMemsetAsync(c->scratch, 0, c->scratch_zero, c->kernel),
-			"clearing the work queue", why) ||
+			"clearing the work queue", err) ||
 		!tokg_cuda_good(c,
 			cudaMemcpyAsync(c->staging, c->reserved, sizeof(reserved),
 				cudaMemcpyDeviceToHost, c->kernel),
-			"reading the outbox", why) ||
+			"reading the outbox", err) ||
 		!tokg_cuda_good(
-			c, cudaStreamSynchronize(c->kernel), "clearing the work queue", why))
+			c, cudaStreamSynchronize(c->kernel), "clearing the work queue", err))
 		return -1;
 	memcpy(&reserved, c->staging, sizeof(reserved));
 	tokg_outbox_repair(c->outbox, reserved);
 	d->incarnation = c->consumer.incarnation = incarnation;
 	if (!incarnation_write(c, incarnation) || stop_write(c, TOKG_RUN) < 0)
-		return unwritable(c, "the region", why);
+		return unwritable(c, "the region", err);
 	if (!tokg_cuda_good(c,
 		    cudaLaunchCooperativeKernel((void *)tokg_consume, 1 + c->workers, TOKG_BLOCK,
 			    arguments, 0, c->kernel),
-		    "starting the kernel", why))
+		    "starting the kernel", err))
 		return -1;
 	c->running = true;
 	return 0;
@@ -214,18 +214,18 @@ const struct tokg_device_ops cuda_ops = {
 /* With these the agent waits for the kernel, which does not end. Read by the driver when it is
  * first called. */
 bool
-environment_right(int index, struct tokg_error *why)
+environment_right(int index, struct tokg_error *err)
 {
 	const char *const blocking = getenv("CUDA_LAUNCH_BLOCKING");
 	const char *const connections = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
 
 	if (blocking != NULL && atoi(blocking) != 0)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device cuda:%d: CUDA_LAUNCH_BLOCKING=%.20s: its kernel stays, and the "
 			       "launch would never return: unset it",
 			       index, blocking) == 0;
 	if (connections != NULL && atoi(connections) == 1)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device cuda:%d: CUDA_DEVICE_MAX_CONNECTIONS=1: copies would wait "
 			       "behind its kernel, which stays: unset it, or set it to 2 or more",
 			       index) == 0;
@@ -233,53 +233,53 @@ environment_right(int index, struct tokg_error *why)
 }
 
 bool
-gpu_choose(struct tokg_cuda *c, struct tokg_error *why)
+gpu_choose(struct tokg_cuda *c, struct tokg_error *err)
 {
 	int n = 0, cooperative = 0;
 	cudaDeviceProp properties;
 
-	if (!tokg_device_cuda_there(c->index, why) ||
-		!tokg_cuda_good(c, cudaGetDeviceCount(&n), "looking for GPUs", why))
+	if (!tokg_device_cuda_there(c->index, err) ||
+		!tokg_cuda_good(c, cudaGetDeviceCount(&n), "looking for GPUs", err))
 		return false;
 	if (c->index < 0 || c->index >= n)
-		return tokg_wrong(why, "device cuda:%d: this machine has GPUs 0 to %d", c->index,
+		return tokg_wrong(err, "device cuda:%d: this machine has GPUs 0 to %d", c->index,
 			       n - 1) == 0;
-	if (!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", why) ||
+	if (!tokg_cuda_good(c, cudaSetDevice(c->index), "choosing it", err) ||
 		!tokg_cuda_good(c,
 			cudaDeviceGetAttribute(
 				&cooperative, cudaDevAttrCooperativeLaunch, c->index),
-			"its attributes", why) ||
+			"its attributes", err) ||
 		!tokg_cuda_good(
-			c, cudaGetDeviceProperties(&properties, c->index), "its attributes", why))
+			c, cudaGetDeviceProperties(&properties, c->index), "its attributes", err))
 		return false;
 	static_assert(sizeof(properties.uuid) == sizeof(c->d.uuid), "16 bytes");
 	memcpy(c->d.uuid, &properties.uuid, sizeof(c->d.uuid));
 	c->write_value = (tokg_cuda_write_fn)tokg_cuda_function("cuStreamWriteValue64");
 	if (!cooperative || c->write_value == NULL)
-		return tokg_wrong(why, "device cuda:%d: GPU or driver is too old: it needs %s",
+		return tokg_wrong(err, "device cuda:%d: GPU or driver is too old: it needs %s",
 			       c->index,
 			       cooperative ? "cuStreamWriteValue64" : "cooperative launches") == 0;
 	return tokg_cuda_good(c, cudaStreamCreateWithFlags(&c->kernel, cudaStreamNonBlocking),
-		       "a stream", why) &&
+		       "a stream", err) &&
 	       tokg_cuda_good(c, cudaStreamCreateWithFlags(&c->io, cudaStreamNonBlocking),
-		       "a stream", why);
+		       "a stream", err);
 }
 
 } // namespace
 
 extern "C" bool
-tokg_device_cuda_there(int index, struct tokg_error *why)
+tokg_device_cuda_there(int index, struct tokg_error *err)
 {
 	int n = 0;
 	const cudaError_t e = cudaGetDeviceCount(&n);
 
 	if (e == cudaErrorInsufficientDriver)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device cuda:%d: no NVIDIA driver is loaded, or it is older than CUDA "
 			       "%d.%d needs: see nvidia-smi, or use the device cpu",
 			       index, CUDART_VERSION / 1000, CUDART_VERSION % 1000 / 10) == 0;
 	if (e == cudaErrorNoDevice)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "device cuda:%d: this machine has no GPU: see nvidia-smi, or use the "
 			       "device cpu",
 			       index) == 0;
@@ -287,15 +287,15 @@ tokg_device_cuda_there(int index, struct tokg_error *why)
 }
 
 extern "C" struct tokg_device *
-tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
+tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *err)
 {
 	struct tokg_cuda *c;
 
-	if (!tokg_config_proved(g, why) || !environment_right(g->index, why))
+	if (!tokg_config_proved(g, err) || !environment_right(g->index, err))
 		return NULL;
 	c = (struct tokg_cuda *)calloc(1, sizeof(*c));
 	if (c == NULL) {
-		tokg_wrong(why, "device: no memory for %zu bytes of its own", sizeof(*c));
+		tokg_wrong(err, "device: no memory for %zu bytes of its own", sizeof(*c));
 		return NULL;
 	}
 	c->d.ops = &cuda_ops;
@@ -303,9 +303,9 @@ tokg_device_cuda(const struct tokg_device_config *g, struct tokg_error *why)
 	c->d.region_fd = c->d.region_dmabuf = c->d.outputs_fd = -1;
 	c->host_ring = tokg_memory_none();
 	c->index = g->index;
-	if (!gpu_choose(c, why) || !workers_count(c, g->workers, why) ||
-		!tokg_cuda_memory_get(c, g, why) ||
-		!tokg_cuda_good(c, cudaStreamSynchronize(cudaStreamLegacy), "setting it up", why)) {
+	if (!gpu_choose(c, err) || !workers_count(c, g->workers, err) ||
+		!tokg_cuda_memory_get(c, g, err) ||
+		!tokg_cuda_good(c, cudaStreamSynchronize(cudaStreamLegacy), "setting it up", err)) {
 		cuda_close(&c->d);
 		return NULL;
 	}

@@ -31,9 +31,9 @@ struct tokg_cuda {
 };
 
 static inline bool
-tokg_cuda_good(const struct tokg_cuda *c, cudaError_t e, const char *what, struct tokg_error *why)
+tokg_cuda_good(const struct tokg_cuda *c, cudaError_t e, const char *what, struct tokg_error *err)
 {
-	return e == cudaSuccess || tokg_wrong(why, "device cuda:%d: %s: %s", c->index, what,
+	return e == cudaSuccess || tokg_wrong(err, "device cuda:%d: %s: %s", c->index, what,
 					   cudaGetErrorString(e)) == 0;
 }
 
@@ -52,9 +52,9 @@ tokg_cuda_function(const char *name)
 }
 
 /* Ring, outputs, outbox, tables and what the consumer keeps for itself; they stand in the device
- * and in its consumer. False and `why`: what was got by then is for tokg_cuda_memory_free. */
+ * and in its consumer. False and `err`: what was got by then is for tokg_cuda_memory_free. */
 bool tokg_cuda_memory_get(
-	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *why);
+	struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_error *err);
 /* No kernel runs: giving memory back would wait for it. */
 void tokg_cuda_memory_free(struct tokg_cuda *c);
 

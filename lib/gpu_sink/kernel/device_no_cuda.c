@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of device_cuda.cu where there was no nvcc. */
+/* Replaces device_cuda.cu in a build without nvcc. */
 #include <stdio.h>
 
 #include "device.h"
 
 bool
-tokg_device_cuda_there(int index, struct tokg_error *why)
+tokg_device_cuda_there(int index, struct tokg_error *err)
 {
-	snprintf(why->text, sizeof(why->text),
+	snprintf(err->text, sizeof(err->text),
 		"device cuda:%d: this program was built without CUDA: install nvcc and build again, "
 		"or use the device cpu",
 		index);
@@ -15,8 +15,8 @@ tokg_device_cuda_there(int index, struct tokg_error *why)
 }
 
 struct tokg_device *
-tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *why)
+tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *err)
 {
-	tokg_device_cuda_there(c->index, why);
+	tokg_device_cuda_there(c->index, err);
 	return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Elements of 16 bits and floats into each other: exact one way, to nearest, ties to even, the
- * other. For the agent, which reads tables, and for both devices.
+ * Converts 16-bit elements to float (exact) and back (to nearest, ties to even). For the agent,
+ * which reads tables, and for both devices.
  */
 #ifndef TOKG_ELEMENT_H
 #define TOKG_ELEMENT_H

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Rows of ids. A team makes a row. Elements become fp32, are summed in the order in which BERT's
- * reference does it, (word + type) + position, and are rounded once, to nearest even, when stored;
- * a row of one table alone is copied as it is. An id or position beyond its table is never looked
- * up: its row is zero.
+ * Computes the rows of ids, one row per team. Elements are converted to fp32, summed in the order
+ * of BERT's reference, (word + type) + position, and rounded once, to nearest even, when stored; a
+ * row of the word table alone is copied. An id or position beyond its table gives a zero row.
  */
 #ifndef TOKG_EMBED_CUH
 #define TOKG_EMBED_CUH
@@ -69,7 +68,7 @@ tokg_vec_add(uint32_t dtype, tokg_vec16 a, tokg_vec16 b)
 	return sum;
 }
 
-/* Tables do not change, outputs are this team's alone: ordinary accesses. */
+/* Ordinary accesses: tables do not change, outputs belong to this team. */
 TOKG_DEV tokg_vec16
 tokg_vec_load(const uint8_t *row, uint32_t i)
 {
@@ -103,9 +102,9 @@ tokg_row_zero(const tokg_block *b, const tokg_embed *e, uint8_t *out)
 }
 
 /*
- * Vectors that a thread loads before it stores the first: a store may change what a later load
- * reads, for all the compiler knows, so that load, store, load, store are as many waits for memory.
- * 768 floats are 6 vectors a lane.
+ * Vectors that a thread loads before its first store: the compiler must assume that a store changes
+ * later loads, so alternating them would wait for memory each time. 768 floats are 6 vectors per
+ * lane.
  */
 #define TOKG_ROW_AHEAD 6
 
@@ -163,7 +162,7 @@ tokg_row_word_position(const tokg_block *b, const tokg_embed *e, const uint8_t *
 	}
 }
 
-/* LayerNorm with the variance around the mean: the rows are in cache the second and third time. */
+/* LayerNorm with the variance around the mean; the second and third pass hit the cache. */
 TOKG_DEV void
 tokg_row_bert(const tokg_block *b, const tokg_embed *e, const uint8_t *word,
 	const uint8_t *position, uint8_t *out)

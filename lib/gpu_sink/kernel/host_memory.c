@@ -28,7 +28,7 @@ tokg_memory_free(struct tokg_memory *m)
 	*m = tokg_memory_none();
 }
 
-/* As many huge pages as it needs, or none. */
+/* On huge pages, all or none. */
 static bool
 map(struct tokg_memory *m, uint64_t bytes, const char *name, bool huge)
 {
@@ -55,8 +55,8 @@ map(struct tokg_memory *m, uint64_t bytes, const char *name, bool huge)
 }
 
 /*
- * A container may map huge pages that its limit then denies it: found out here, not by SIGBUS at
- * the first store. A kernel without MADV_POPULATE_WRITE (before 5.14) cannot be asked.
+ * A container may map huge pages beyond its limit: fail here, rather than by SIGBUS at the first
+ * store. Not possible on kernels without MADV_POPULATE_WRITE (before 5.14).
  */
 static bool
 map_huge(struct tokg_memory *m, uint64_t bytes, const char *name, int node)
@@ -72,17 +72,17 @@ map_huge(struct tokg_memory *m, uint64_t bytes, const char *name, int node)
 
 bool
 tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int seals, int node,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	if (!(name != NULL && map_huge(m, bytes, name, node)) && !map(m, bytes, name, false)) {
-		snprintf(why->text, sizeof(why->text),
+		snprintf(err->text, sizeof(err->text),
 			"device: %" PRIu64 " bytes of memory (%s): %s", bytes,
 			name != NULL ? name : "private", strerror(errno));
 		return false;
 	}
 	if (m->fd >= 0 && fcntl(m->fd, F_ADD_SEALS, seals | F_SEAL_SHRINK | F_SEAL_GROW) < 0) {
-		snprintf(why->text, sizeof(why->text), "device: memory %s cannot be sealed: %s",
-			name, strerror(errno));
+		snprintf(err->text, sizeof(err->text), "device: cannot seal memory %s: %s", name,
+			strerror(errno));
 		return false;
 	}
 	tokg_numa_place(m->at, m->bytes, node);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of this host for a device: to be shared with other processes, or its own. */
+/* Host memory for a device: shared with other processes, or private. */
 #ifndef TOKG_HOST_MEMORY_H
 #define TOKG_HOST_MEMORY_H
 
@@ -20,12 +20,12 @@ struct tokg_memory {
 };
 
 /*
- * `bytes` or more, zeroed. With a name a memfd, on 2 MB pages where enough are free, sealed against
- * another size and by `seals` (F_SEAL_*); without one private. On that NUMA node, -1: on any. False
- * and `why`; what was got is for tokg_memory_free either way.
+ * `bytes` or more, zeroed. With a name a memfd, on 2 MB pages if enough are free, sealed against
+ * resizing and by `seals` (F_SEAL_*); without a name private. On a NUMA node, -1: any. False and
+ * `err`; call tokg_memory_free in any case.
  */
 bool tokg_memory_get(struct tokg_memory *m, uint64_t bytes, const char *name, int seals, int node,
-	struct tokg_error *why);
+	struct tokg_error *err);
 /* Also of one that tokg_memory_none made. */
 void tokg_memory_free(struct tokg_memory *m);
 

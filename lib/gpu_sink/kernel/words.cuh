@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Words that others write: NIC, host, other blocks, other threads. On a GPU the loads and stores
- * are PTX of the scope and order in their names, so that none of them is served by a cache that is
- * not coherent; on a CPU the compiler's atomics.
+ * Accesses to words that others write: NIC, host, other blocks, other threads. On a GPU these are
+ * PTX loads and stores with the scope and order in their names, so that no incoherent cache is
+ * used; on a CPU the compiler's atomics.
  *
- * With -DTOKG_INJECT (a build for tests, never shipped) every access to shared memory is an atomic
- * one, and tokg_inject_step, which the test brings, is called before each: it may let another
- * thread go first, or never return.
+ * With -DTOKG_INJECT (only for tests) every access to shared memory is atomic, and the test's
+ * tokg_inject_step is called before it: it may schedule another thread, or never return.
  */
 #ifndef TOKG_WORDS_CUH
 #define TOKG_WORDS_CUH
@@ -93,7 +92,7 @@ tokg_st_release(uint64_t *p, uint64_t v)
 	asm volatile("st.release.sys.u64 [%0], %1;" : : "l"(p), "l"(v) : "memory");
 }
 
-/* Towards NIC and host: acquire and release. True: it held `was`. */
+/* Towards NIC and host: acquire and release. True: the value was `was`. */
 TOKG_DEV bool
 tokg_cas(uint64_t *p, uint64_t was, uint64_t now)
 {
@@ -106,7 +105,7 @@ tokg_cas(uint64_t *p, uint64_t was, uint64_t now)
 	return held == was;
 }
 
-/* Between blocks of this kernel: acquire and release. The value before. */
+/* Between blocks of this kernel: acquire and release. Returns the previous value. */
 TOKG_DEV uint64_t
 tokg_add(uint64_t *p, uint64_t n)
 {
@@ -125,7 +124,7 @@ tokg_raise(uint64_t *p, uint64_t to)
 	asm volatile("red.relaxed.gpu.max.u64 [%0], %1;" : : "l"(p), "l"(to) : "memory");
 }
 
-/* Nanoseconds since some beginning; one clock for the whole GPU. */
+/* Nanoseconds; one clock for the whole GPU. */
 TOKG_DEV uint64_t
 tokg_now(void)
 {
@@ -135,7 +134,7 @@ tokg_now(void)
 	return ns;
 }
 
-/* Of one block; finer than tokg_now. */
+/* Ticks of one multiprocessor; finer than tokg_now. */
 TOKG_DEV uint64_t
 tokg_ticks(void)
 {
@@ -263,8 +262,8 @@ tokg_pause(void)
 #endif
 
 /*
- * Words of a header or payload: bytes that a producer may overwrite at any moment when it breaks
- * the rules, so each is read once and what was read is what is proved and used.
+ * Words of a header or payload, which an invalid producer may overwrite at any time: each is read
+ * once; the copy is validated and used.
  */
 TOKG_DEV uint64_t
 tokg_read(const uint64_t *p)
@@ -286,7 +285,7 @@ tokg_read32(const uint32_t *p)
 #endif
 }
 
-/* Words that are published by another word's release: plain but under injection. */
+/* Words published by another word's release: plain, except with TOKG_INJECT. */
 TOKG_DEV void
 tokg_put(uint64_t *p, uint64_t v)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How the scanning block hands work to the resident ones: a queue of lines in the device's memory.
+ * How the scanning block passes work to the resident blocks: a queue of lines in device memory.
  *
- *   scanner   line[i % Q]: waits until `freed` says that use i - Q is over, writes the job, then
+ *   scanner   line[i % Q]: waits until `freed` shows that use i - Q has ended, writes the job, then
  *             seq = i + 1 (release)
- *   worker    takes the next index from `next` before there is a job for it, and spins on that line
- *             alone until seq is its index + 1 (acquire)
+ *   worker    takes the next index from `next`, before its job exists, and spins on that line only
+ *             until seq is its index + 1 (acquire)
  *
- * A record with many ids is several jobs with consecutive indexes; the line of its first one is
- * freed when the last of them is finished, so that record[i % Q] is theirs until then.
+ * A record with many ids is several jobs with consecutive indices. The line of its first job is
+ * freed when the last one is finished: until then record[i % Q] belongs to them.
  */
 #ifndef TOKG_WORK_CUH
 #define TOKG_WORK_CUH
@@ -23,13 +23,13 @@
 #define TOKG_LIMIT_NS 10000000000u /* of every wait for another block */
 #define TOKG_BUSY_NS 1000000u
 
-/* Some rows of one record, and all that its outbox entry says. */
+/* Some rows of one record, and its outbox entry. */
 struct tokg_job {
 	uint64_t ids;  /* offset in the region of the record's first id */
 	uint64_t out;  /* offset in the outputs of the record's first row */
 	uint64_t job0; /* index of the record's first job */
 	uint64_t ticket;
-	uint64_t done_was; /* the word that `done` moves from */
+	uint64_t done_was; /* the previous value of `done` */
 	uint64_t request, out_off, t_post, visible;
 	uint32_t slot; /* producer * slots + slot */
 	uint32_t first, position0, tokens, epoch;
@@ -45,9 +45,9 @@ static_assert(sizeof(struct tokg_job) == 112, "a job and its two words are a lin
 #endif
 
 /*
- * With -DTOKG_STAGES, which only programs that measure are built with, a slot's outbox entry also
- * says in `reserved` when its check word was right, when it was handed out, and when the worker
- * that finished it took its job: consumer's clock, ns.
+ * With -DTOKG_STAGES, for measuring programs only, a slot's outbox entry has in `reserved` when its
+ * check word was correct, when it was queued, and when its last worker took the job: consumer's
+ * clock, ns.
  */
 #ifdef TOKG_STAGES
 #define TOKG_STAMP(word) ((word) = tokg_now())
@@ -60,23 +60,23 @@ struct tokg_line {
 	struct tokg_job job;
 };
 
-/* Counts up as parts are finished; who finishes the last puts it back to 0. */
+/* Counts finished parts; the last one resets it to 0. */
 struct tokg_state {
 	uint64_t finished;
-	uint64_t status; /* the worst of them */
+	uint64_t status; /* the worst one */
 };
 
 struct tokg_work {
 	uint64_t next; /* index that the next worker takes */
 	uint64_t pad0[15];
-	uint64_t quit;	/* nothing more comes */
-	uint64_t alive; /* when the scanner last heard of the owner; consumer's clock, ns */
+	uint64_t quit;	/* no more jobs */
+	uint64_t alive; /* when the owner's word last changed; consumer's clock, ns */
 	uint64_t pad1[14];
 	struct tokg_line line[TOKG_QUEUE];
 	struct tokg_state record[TOKG_QUEUE];
 };
 
-/* A proved record of the slot that is being handed out. */
+/* A validated record of the current slot. */
 struct tokg_part {
 	uint64_t request;
 	uint64_t out; /* from the slot's first row, bytes */
@@ -87,26 +87,26 @@ struct tokg_part {
 };
 
 /*
- * All that one incarnation knows. Whoever starts it makes work, seen and slots zero, and knows that
- * no thread of an older one writes outputs any more.
+ * The state of one incarnation. Its starter zeroes work, seen and slots, and ensures that no thread
+ * of an older one still writes outputs.
  */
 struct tokg_consumer {
-	struct tokg_geometry g; /* proved; the copy in the region is not read */
+	struct tokg_geometry g; /* validated; the copy in the region is not read */
 	struct tokg_embed e;
 	uint8_t *region, *outputs;
 	struct tokg_out_entry *outbox;
 	uint64_t outbox_mask;
-	uint64_t *outbox_reserved; /* lasts from one incarnation to the next */
+	uint64_t *outbox_reserved; /* continues over incarnations */
 	struct tokg_work *work;
-	uint64_t *seen;		  /* [producers * slots]: tickets that need no more looking at */
-	struct tokg_state *slots; /* [producers * slots] */
-	struct tokg_part *parts;  /* [slot_bytes / 64] */
-	const uint64_t *owner;	  /* in host memory; changes while the owner lives */
-	uint64_t owner_limit_ns;  /* without a change: then the consumer leaves */
+	uint64_t *seen;			    /* [producers * slots]: last processed tickets */
+	struct tokg_state *slots;	    /* [producers * slots] */
+	struct tokg_part *parts;	    /* [slot_bytes / 64] */
+	const uint64_t *owner;		    /* in host memory; changes while the owner runs */
+	uint64_t owner_limit_ns;	    /* the consumer ends after this time without a change */
 	struct tokg_scan_times *scan_times; /* in host memory; NULL: not measured */
 	uint32_t incarnation;		    /* 1 to 65535 */
 	uint32_t workers;		    /* 0: the scanning thread does the work itself (CPU) */
-	uint32_t rows;			    /* of a job, where the record has more */
+	uint32_t rows;			    /* the most rows of a job */
 	bool heads;
 };
 
@@ -129,8 +129,8 @@ tokg_stop_now(const tokg_consumer *c)
 }
 
 /*
- * By one thread, between slots and between jobs, which may take as long as they like: each
- * TOKG_BUSY_NS of them the owner is told that they go on. True: told to leave.
+ * By one thread, between slots and between jobs: shows the owner every TOKG_BUSY_NS that work
+ * continues. True: stop.
  */
 TOKG_DEV bool
 tokg_busy(const tokg_consumer *c, uint64_t *last)
@@ -145,8 +145,8 @@ tokg_busy(const tokg_consumer *c, uint64_t *last)
 }
 
 /*
- * The end of a slot: stamps, then `done`, from the word that held the ticket before. If that has
- * moved, somebody else ended this ticket, and nothing more is touched.
+ * The end of a slot: stamps, then `done`, by compare-and-swap from its previous value. If that has
+ * changed, another incarnation has ended this ticket, and nothing else is written.
  */
 TOKG_DEV void
 tokg_slot_end(const tokg_consumer *c, const tokg_job *j, uint64_t status, uint64_t now)
@@ -162,7 +162,7 @@ tokg_slot_end(const tokg_consumer *c, const tokg_job *j, uint64_t status, uint64
 	tokg_cas(done, j->done_was, TOKG_DONE(j->ticket, status));
 }
 
-/* Says in the outbox what became of a record. */
+/* Writes a record's outbox entry. */
 TOKG_DEV void
 tokg_entry_write(const tokg_consumer *c, const tokg_job *j, uint8_t status, uint64_t now)
 {
@@ -202,15 +202,14 @@ tokg_entry_write(const tokg_consumer *c, const tokg_job *j, uint8_t status, uint
 	tokg_st_release(to, index + 1);
 }
 
-/* Nobody raised it: all is well. */
+/* 0 means OK. */
 TOKG_DEV uint64_t
 tokg_worst(uint64_t status)
 {
 	return status != 0 ? status : (uint64_t)TOKG_OK;
 }
 
-/* By one thread, when all rows of the job are written. Outputs, outbox entry, done: in this order.
- */
+/* By one thread, after all rows of the job: outputs, outbox entry, done, in this order. */
 TOKG_DEV void
 tokg_job_finish(const tokg_consumer *c, const tokg_job *j, uint64_t index, uint64_t status)
 {
@@ -257,7 +256,7 @@ tokg_job_run(const tokg_consumer *c, tokg_block *b, const tokg_job *j, uint64_t 
 				  : TOKG_OK);
 }
 
-/* Of the scanner. False: told to leave, or the queue did not move within the limit. */
+/* By the scanner. False: stopped, or no progress of the queue within the limit. */
 TOKG_DEV bool
 tokg_queue_wait(const tokg_consumer *c, uint64_t index)
 {
@@ -288,7 +287,7 @@ tokg_queue_push(const tokg_consumer *c, uint64_t index, const tokg_job *j)
 	return true;
 }
 
-/* What a worker's threads share. */
+/* Shared by a worker's threads. */
 struct tokg_hand {
 	struct tokg_reduce reduce;
 	struct tokg_job job;
@@ -297,10 +296,9 @@ struct tokg_hand {
 };
 
 /*
- * Waiting for work has no limit while the owner lives: there may be none for days. It ends with
- * either kind of stop. The scanner leaves when it has not heard of the owner within the limit, and
- * tells the workers; after twice that they go without, since then it hangs itself. `since`: 0 at
- * the beginning of a wait.
+ * Waiting for work has no limit while the owner runs. It ends with either kind of stop. The scanner
+ * ends when the owner's word does not change within the limit, and stops the workers; after twice
+ * the limit they end by themselves, as the scanner hangs. `since`: 0 at the start of a wait.
  */
 TOKG_DEV bool
 tokg_worker_leaves(const tokg_consumer *c, uint64_t *since)
@@ -328,11 +326,11 @@ tokg_worker_wait(const tokg_consumer *c, tokg_block *b, uint64_t index)
 		tokg_idle(b, false);
 	}
 	tokg_idle(b, true);
-	/* Once, when it is there: an acquire on every look would empty the cache each time. */
+	/* Once: an acquire on every poll would invalidate the cache each time. */
 	return tokg_ld_acquire(seq) == index + 1;
 }
 
-/* A resident worker: until it is told to leave. */
+/* A resident worker: runs until a stop. */
 TOKG_DEV void
 tokg_worker(const tokg_consumer *c, tokg_block *b, tokg_hand *h)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot: the check word, as the producer writes it. The compiler makes vectors of the loop. */
+/* Hot: the check word, as the producer computes it. The compiler vectorizes the loop. */
 #include "check.h"
 
 static uint64_t

@@ -4,7 +4,7 @@
 
 #include "gpu_check.h"
 
-/* The check word of hdr, whatever stands in hdr->check, and of its payload with its padding. */
+/* The check word of hdr, ignoring hdr->check, and of its padded payload. */
 uint32_t tokg_check_of(const struct tokg_hdr *hdr, const void *payload);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef TOKG_ERROR_H
 #define TOKG_ERROR_H
 
-/* What went wrong, in words: the thing, the value, the limit, the remedy. */
+/* An error message: the thing, the value, the limit, the remedy. */
 struct tokg_error {
 	char text[256];
 };

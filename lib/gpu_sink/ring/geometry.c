@@ -11,64 +11,64 @@
 #define OUT_BYTES_MAX (1ull << 36)
 
 static bool __attribute__((format(printf, 2, 3)))
-wrong(struct tokg_error *why, const char *format, ...)
+wrong(struct tokg_error *err, const char *format, ...)
 {
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(why->text, sizeof(why->text), format, ap);
+	vsnprintf(err->text, sizeof(err->text), format, ap);
 	va_end(ap);
 	return false;
 }
 
 static bool
-within(struct tokg_error *why, const char *what, uint64_t n, uint64_t least, uint64_t most)
+within(struct tokg_error *err, const char *what, uint64_t n, uint64_t least, uint64_t most)
 {
 	if (n >= least && n <= most)
 		return true;
-	return wrong(why, "GPU ring: %s is %" PRIu64 ", must be %" PRIu64 " to %" PRIu64, what, n,
+	return wrong(err, "GPU ring: %s is %" PRIu64 ", must be %" PRIu64 " to %" PRIu64, what, n,
 		least, most);
 }
 
 static bool
-power_of_2(struct tokg_error *why, const char *what, uint64_t n)
+power_of_2(struct tokg_error *err, const char *what, uint64_t n)
 {
 	return (n & (n - 1)) == 0 ||
-	       wrong(why, "GPU ring: %s is %" PRIu64 ", must be a power of 2", what, n);
+	       wrong(err, "GPU ring: %s is %" PRIu64 ", must be a power of 2", what, n);
 }
 
 static bool
-sizes_are_right(const struct tokg_geometry *g, struct tokg_error *why)
+sizes_are_right(const struct tokg_geometry *g, struct tokg_error *err)
 {
-	return within(why, "the number of producers", g->producers, 1, TOKG_PRODUCERS_MAX) &&
-	       within(why, "the number of slots", g->slots, 2, TOKG_SLOTS_MAX) &&
-	       within(why, "producers times slots", (uint64_t)g->producers * g->slots, 2,
+	return within(err, "the number of producers", g->producers, 1, TOKG_PRODUCERS_MAX) &&
+	       within(err, "the number of slots", g->slots, 2, TOKG_SLOTS_MAX) &&
+	       within(err, "producers times slots", (uint64_t)g->producers * g->slots, 2,
 		       TOKG_SCAN_MAX) &&
-	       within(why, "a slot's payload (bytes)", g->slot_bytes, TOKG_SLOT_BYTES_MIN,
+	       within(err, "a slot's payload (bytes)", g->slot_bytes, TOKG_SLOT_BYTES_MIN,
 		       TOKG_SLOT_BYTES_MAX) &&
-	       power_of_2(why, "a slot's payload (bytes)", g->slot_bytes) &&
-	       within(why, "the kind of embedding", g->kind, TOKG_KIND_WORD, TOKG_KIND_BERT) &&
-	       within(why, "the type of elements", g->dtype, TOKG_F32, TOKG_BF16) &&
-	       within(why, "the dimension", g->dim, 1, DIM_MAX) &&
-	       within(why, "the number of ids", g->n_ids, 1, ROWS_MAX) &&
-	       within(why, "the number of positions", g->n_positions,
+	       power_of_2(err, "a slot's payload (bytes)", g->slot_bytes) &&
+	       within(err, "the kind of embedding", g->kind, TOKG_KIND_WORD, TOKG_KIND_BERT) &&
+	       within(err, "the type of elements", g->dtype, TOKG_F32, TOKG_BF16) &&
+	       within(err, "the dimension", g->dim, 1, DIM_MAX) &&
+	       within(err, "the number of ids", g->n_ids, 1, ROWS_MAX) &&
+	       within(err, "the number of positions", g->n_positions,
 		       g->kind == TOKG_KIND_WORD ? 0 : 1, ROWS_MAX) &&
-	       within(why, "the flags", g->flags, 0, TOKG_CHECKED);
+	       within(err, "the flags", g->flags, 0, TOKG_CHECKED);
 }
 
 bool
-tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *why)
+tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err)
 {
 	const uint64_t n = (uint64_t)g->producers * g->slots;
 
-	if (!sizes_are_right(g, why))
+	if (!sizes_are_right(g, err))
 		return false;
 	g->row_bytes = g->dim * (g->dtype == TOKG_F32 ? 4 : 2);
-	/* Four slots of nothing but ids must fit: with one that is held by a reader, behind what is
-	 * skipped before the wrap, there is still room for the next. */
-	if (!within(why, "a producer's outputs (bytes)", g->out_bytes,
+	/* Four full slots must fit: with one that a subscriber keeps and one skipped before the
+	 * wrap, there is still space for the next. */
+	if (!within(err, "a producer's outputs (bytes)", g->out_bytes,
 		    4 * tokg_out_bytes(g->slot_bytes / 4, g->row_bytes), OUT_BYTES_MAX) ||
-		!power_of_2(why, "a producer's outputs (bytes)", g->out_bytes))
+		!power_of_2(err, "a producer's outputs (bytes)", g->out_bytes))
 		return false;
 	g->back_stride = tokg_align(sizeof(struct tokg_back) + 8ull * g->slots, TOKG_LINE);
 	g->back_off = TOKG_PAGE;
@@ -81,17 +81,17 @@ tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *why)
 }
 
 bool
-tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *why)
+tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *err)
 {
 	struct tokg_geometry own = *g;
 
-	if (!tokg_geometry_fill(&own, why))
+	if (!tokg_geometry_fill(&own, err))
 		return false;
 	if (memcmp(&own, g, sizeof(own)) != 0)
-		return wrong(
-			why, "GPU ring: the agent's geometry contradicts itself: another version?");
+		return wrong(err,
+			"GPU ring: the agent's geometry is inconsistent: is it another version?");
 	if (g->region_bytes > bytes)
-		return wrong(why, "GPU ring: it takes %" PRIu64 " bytes, its memory has %" PRIu64,
+		return wrong(err, "GPU ring: needs %" PRIu64 " bytes, its memory has %" PRIu64,
 			g->region_bytes, bytes);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The geometry of a GPU ring: laid out by the agent, proved by whoever is told one. Set-up only. */
+/* The geometry of a GPU ring: computed by the agent, validated by producers. Set-up only. */
 #ifndef TOKG_GEOMETRY_H
 #define TOKG_GEOMETRY_H
 
@@ -9,12 +9,12 @@
 #include "gpu_ring.h"
 
 /*
- * From producers, slots, slot_bytes, flags, kind, dtype, dim, n_ids, n_positions and out_bytes the
- * rest. False and `why`, with the limit, where one of them is out of it.
+ * Computes the other fields from producers, slots, slot_bytes, flags, kind, dtype, dim, n_ids,
+ * n_positions and out_bytes. False and `err` if one exceeds its limit.
  */
-bool tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *why);
+bool tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err);
 
-/* Is it what tokg_geometry_fill makes of its first half, and is the region at most `bytes`? */
-bool tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *why);
+/* Validates a received geometry: tokg_geometry_fill gives the same, and it fits `bytes`. */
+bool tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *err);
 
 #endif

@@ -5,18 +5,17 @@
  *
  *     sum of (w[2i] + k(2i)) * (w[2i+1] + k(2i+1)) mod 2^64      (NH, as in UMAC, RFC 4418)
  *
- * with k a fixed sequence, folded to 32 bits. A sum, so that any number of threads may share the
- * work in any order. It is there to find writes that are not visible yet and old bytes under a new
- * header, not to stop somebody who writes into the ring on purpose: whoever can do that can compute
- * it.
+ * with k a fixed sequence, folded to 32 bits. A sum, so that threads can share the work in any
+ * order. It detects writes that are not visible yet and old bytes under a new header. It does not
+ * protect against an attacker who can write into the ring: he can compute it.
  */
 #ifndef TOKG_GPU_CHECK_H
 #define TOKG_GPU_CHECK_H
 
 #include "gpu_ring.h"
 
-/* Key of word i: a Weyl sequence of the golden ratio, scrambled, so that neighbours differ in many
- * bits. */
+/* Key of word i: a Weyl sequence of the golden ratio, mixed so that neighbours differ in many bits.
+ */
 TOKG_FN uint32_t
 tokg_check_key(uint32_t i)
 {
@@ -26,7 +25,7 @@ tokg_check_key(uint32_t i)
 	return k * 0x85ebca77u;
 }
 
-/* The share of the pair of words 2i and 2i + 1. */
+/* The term of words 2i and 2i + 1. */
 TOKG_FN uint64_t
 tokg_check_pair(uint32_t i, uint32_t even, uint32_t odd)
 {

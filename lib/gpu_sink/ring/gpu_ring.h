@@ -1,61 +1,58 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The GPU ring: the layout and the protocol by which producers (workers of dpdk-tokd) hand token
- * ids to a consumer (a persistent kernel, or threads of the CPU) through memory that the producer
- * may reach by RDMA alone. Compiled from this one source as C11 (producer), as CUDA C++ (kernel)
- * and as C++17 (agent, CPU consumer). doc/reference/gpu-ring.md explains it; this file is the
- * truth.
+ * The GPU ring: the layout and protocol by which producers (workers of dpdk-tokd) pass token ids to
+ * a consumer (a persistent kernel, or CPU threads) through memory that a producer may reach only by
+ * RDMA. The same source is compiled as C11 (producer), CUDA C++ (kernel) and C++17 (agent, CPU
+ * consumer). doc/reference/gpu-ring.md explains it; this file defines it.
  *
- * One memory region, P producers x S slots each, all of it one registration:
+ * One memory region with P producers of S slots each, registered once:
  *
- *   ctl                       what the region is; agent's heartbeat; stop
+ *   ctl                       geometry; consumer's heartbeat; stop
  *   back[P]  released, epoch, heartbeat, done[S]       what a producer reads back, in one READ
  *   hdr[P][S]      64 bytes   written by the producer (RDMA WRITE), ticket last
  *   claim[P][S]    u64        consumer only
  *   stamp[P][S]    2 x u64    consumer only: visible, embedded (its own clock)
  *   payload[P][S]  slot_bytes written by the producer, zero-padded to 64 bytes
  *
- * A slot is used again and again; each use has a ticket, rising by one per slot from 1 on, below
- * 2^48. Let T be hdr.ticket, D be done >> 8, C the ticket of the claim:
+ * Slots are reused; each use has a ticket, which counts from 1 per slot, below 2^48. Let T be
+ * hdr.ticket, D be done >> 8, C the ticket of the claim:
  *
- *   T == D + 1, C != T    pending      published, nobody has taken it
+ *   T == D + 1, C != T    pending      published, not claimed
  *   T == D + 1, C == T    processing   by the incarnation in the claim's upper 16 bits
  *   T == D                completed    free as soon as the producer has read `done`
  *
- * A producer uses its slots in circular order: slot 0, 1, .. S-1, 0 ..., and posts to one only
- * after it has read done == the ticket it last gave it. The order is what lets a consumer look at
- * one slot per producer (its head) instead of all; the price is that a slot that is slow is waited
- * for when the ring has come round.
+ * A producer uses its slots in circular order 0, 1, .. S-1, 0 ..., and posts to one only after it
+ * has read done == its last ticket there. So a consumer can check one slot per producer (its head)
+ * instead of all; the cost is that a slow slot is waited for after one round.
  *
  * Ordering, stated once. "sys": visible to NIC, GPU and host.
  *
  *   producer  payload, then header; ticket is the header's last word. One 64-byte WRITE after the
  *             payload's on the same RC queue pair (shm: plain stores, then `ticket` with release).
- *             consumer: ticket (relaxed, sys), once more with acquire, then header and payload:
- *             whoever saw the ticket sees all that the producer wrote before it. No PCIe or GPU
- *             manual promises this to a kernel that is already running: hence `check`.
+ *             consumer: ticket (relaxed, sys), again with acquire, then header and payload: with
+ *             the ticket it sees all earlier writes of the producer. No PCIe or GPU manual
+ *             guarantees this to a running kernel: hence `check`.
  *   consumer  outputs, outbox entry (its seq with release), stamps; then `done` (release, sys).
- *             producer: reads done[] in one READ (shm: acquire); then may reuse slot, source bytes.
- *             What it reads is at most old: D only rises, and it only waits for it.
- *             A READ's answer comes after the producer's writes before it have landed: a slot that
- *             was read as done has no write in flight, and none can land in its next use.
- *   agent     a holder's last use of an output, then its cursor (release); agent reads it
- *             (acquire), then `released` (release). producer: reads `released`, then may give that
- *             space to another slot. `released` passes a slot only when its `done` has its ticket
- *             (acquire) and what the outbox said of it by then has been read: until then the next
- *             incarnation may write its rows again, and may say OK where the last said BADSUM.
- *   epoch     the agent destroys the old queue pair (its key is dead: nothing in flight can land
- *             any more), then writes back.epoch, then answers the successor.
+ *             producer: reads done[] in one READ (shm: acquire), then may reuse slot and source
+ *             bytes. An old value is harmless: D only increases, and the producer waits for it.
+ *             A READ completes after the producer's earlier writes have landed: a slot that was
+ *             read as done has no write in flight that could land in its next use.
+ *   agent     a subscriber's last use of an output, then its cursor (release); agent reads it
+ *             (acquire), then `released` (release). producer: reads `released`, then may reuse that
+ *             space. `released` passes a slot only when `done` has its ticket (acquire) and the
+ *             outbox entries written by then have been read: until then the next incarnation may
+ *             write the rows again, and may report OK after BADSUM.
+ *   epoch     the agent destroys the old queue pair (its key is invalid: nothing in flight can
+ *             land), then writes back.epoch, then answers the successor.
  *
- *   restart   every worker of an incarnation has ended before the next begins. Entries it took and
- *             did not write never will be: the reader of the outbox passes over them.
+ *   restart   every worker of an incarnation has ended before the next begins. Outbox entries that
+ *             it reserved and did not write are skipped by the reader.
  *
- * Done moves by compare-and-swap from the word that held ticket - 1: a late worker of an older
- * incarnation, or a second one, cannot move it back or forward. (It could write rows into space
- * that has been given on: hence `restart`.)
+ * Done changes by compare-and-swap from the word with ticket - 1: a late worker of an older
+ * incarnation cannot change it. (It could write rows into reused space: hence `restart`.)
  *
- * What BADSUM has posted again STRICT stays STRICT when a new connection posts it once more.
- * tests/model proves all of this at small sizes, and that no part of it can be left out.
+ * A slot that was posted again in STRICT mode after BADSUM stays STRICT on a new connection.
+ * tests/model proves all of this at small sizes, and that no rule can be left out.
  */
 #ifndef TOKG_GPU_RING_H
 #define TOKG_GPU_RING_H
@@ -68,20 +65,20 @@
 
 #define TOKG_MAGIC 0x31475255504b4f54ull /* "TOKPURG1" */
 #define TOKG_VERSION 1
-#define TOKG_LINE 64	      /* payloads are padded to it, headers are one */
-#define TOKG_PAGE 4096	      /* sections begin at multiples of it */
+#define TOKG_LINE 64	      /* payloads are padded to it; the size of a header */
+#define TOKG_PAGE 4096	      /* alignment of sections */
 #define TOKG_PRODUCERS_MAX 64 /* workers, of all appliances that share a GPU */
 #define TOKG_SLOTS_MAX 4096   /* of one producer; P * S is at most TOKG_SCAN_MAX */
 #define TOKG_SCAN_MAX 4096
 #define TOKG_SLOT_BYTES_MIN 1024
 #define TOKG_SLOT_BYTES_MAX (1u << 20)
-#define TOKG_SLOT_BYTES 16384 /* unless asked otherwise */
+#define TOKG_SLOT_BYTES 16384 /* default */
 #define TOKG_TICKET_MAX ((1ull << 48) - 1)
-#define TOKG_OUT_ALIGN 4096 /* each request's rows begin at a multiple, and take at least that */
-/* A producer's posts whose outputs are not released, at most: of so small ones 256 MiB. */
+#define TOKG_OUT_ALIGN 4096 /* alignment and least size of a request's rows */
+/* The most posts of a producer with unreleased outputs: 256 MiB of the smallest. */
 #define TOKG_UNRELEASED_MAX (1u << 16)
 
-/* What is embedded: how a row comes of an id. */
+/* How a row is computed from an id. */
 enum tokg_kind {
 	TOKG_KIND_WORD = 1,	     /* word[id] */
 	TOKG_KIND_WORD_POSITION = 2, /* word[id] + position[p]: GPT-2 */
@@ -107,27 +104,27 @@ enum tokg_flags {
 /* In the low byte of `done`, and in outbox entries. 0 is never published. */
 enum tokg_status {
 	TOKG_OK = 1,
-	TOKG_BADSUM = 2, /* the check word does not fit after bounded retries: post again, STRICT */
-	TOKG_STALE = 3,	 /* its epoch is not the producer's: of a predecessor that died. To one that
-			  * lives: its ticket landed over a half-written header of that; as BADSUM */
-	TOKG_BADHDR = 4, /* header or record contradicts itself or the geometry */
-	TOKG_BADID = 5,	 /* an id beyond the table: rows are zero where it stood */
+	TOKG_BADSUM = 2, /* wrong check word after bounded retries: post again, STRICT */
+	TOKG_STALE = 3,	 /* another epoch: of a dead predecessor; or this ticket was written over a
+			  * predecessor's half-written header: as BADSUM */
+	TOKG_BADHDR = 4, /* contradictory header or record */
+	TOKG_BADID = 5,	 /* an id beyond the table: its row is zero */
 	TOKG_BADPOS = 6, /* a position beyond the table */
 };
 
 /*
- * Written by the producer in one piece after the payload. Fields marked (*) mean nothing in a
- * BATCH: each record in its payload has them. A BATCH has records of one epoch, one kind and one
- * vocabulary.
+ * Written by the producer at once, after the payload. Fields marked (*) are unused in a BATCH,
+ * where each record has them. All records of a BATCH have the same epoch, kind and vocabulary.
  */
 struct tokg_hdr {
-	uint64_t request; /* (*) `serial` of the record: with producer and epoch it names a text */
+	uint64_t request; /* (*) `serial` of the record: identifies a text, with producer and epoch
+			   */
 	uint16_t kind;	  /* enum tokg_kind */
-	uint16_t vocab;	  /* index of the vocabulary as given in the hello */
+	uint16_t vocab;	  /* index of the vocabulary in the hello */
 	uint32_t bytes;	  /* of the payload, before padding */
 	uint32_t tokens;  /* ids in the payload, of all records together */
 	uint32_t first;	  /* (*) index within the text of the first id */
-	uint32_t check;	  /* gpu_check.h; 0 where the geometry says no check */
+	uint32_t check;	  /* gpu_check.h; 0 without TOKG_CHECKED */
 	uint32_t epoch;	  /* as granted to the producer */
 	uint64_t t_post;  /* TSC of the producer */
 	uint64_t out_off; /* position of the first row in the producer's outputs, see below */
@@ -150,20 +147,19 @@ static_assert(offsetof(struct tokg_hdr, flags) == 52, "GPU ring header is ABI");
 static_assert(offsetof(struct tokg_hdr, ticket) == 56, "GPU ring header is ABI");
 
 /*
- * Outputs. Each producer has out_bytes of them. A position counts bytes since the epoch was
- * granted, only rising; the byte at position p is at p & (out_bytes - 1). A request's rows begin at
- * a multiple of TOKG_OUT_ALIGN and do not wrap; a BATCH's requests follow each other, each taking
- * tokg_out_bytes(). The producer gives the space out, and takes it back slot by slot, in the order
- * in which it posted them, as `released` rises: it alone knows what a slot that failed took.
+ * Outputs. Each producer has out_bytes. A position counts bytes since the epoch was granted and
+ * never decreases; position p is at byte p & (out_bytes - 1). A request's rows begin at a multiple
+ * of TOKG_OUT_ALIGN and do not wrap; a BATCH's requests follow each other, each with
+ * tokg_out_bytes(). The producer allocates the space, and frees it slot by slot in the order of
+ * posting as `released` increases: only it knows the space of a failed slot.
  */
 
-/* What a producer reads back, followed by done[S]. Agent and consumer write it. */
+/* The back area, which a producer reads, followed by done[S]. Agent and consumer write it. */
 struct tokg_back {
-	uint64_t released; /* slots of this epoch, in order of posting, whose outputs are free again
-			    */
-	uint64_t heartbeat;   /* rises while the agent lives */
-	uint32_t epoch;	      /* granted; 0: the place is free */
-	uint32_t incarnation; /* of the consumer, from 1 on; rises at its restart */
+	uint64_t released;    /* slots of this epoch with free outputs, in the order of posting */
+	uint64_t heartbeat;   /* increases while the agent runs */
+	uint32_t epoch;	      /* granted; 0: the producer slot is free */
+	uint32_t incarnation; /* of the consumer, from 1; increases with a restart */
 	uint8_t pad[40];
 };
 static_assert(sizeof(struct tokg_back) == 64, "GPU ring back area is ABI");
@@ -179,13 +175,13 @@ enum tokg_geometry_flags {
 };
 
 /*
- * What is where: in ctl, and in the agent's welcome. tokg_geometry_fill makes the second half of
- * the first; whoever receives one proves it by tokg_geometry_error before use.
+ * The layout, in ctl and in the agent's welcome. tokg_geometry_fill computes the second half from
+ * the first; receivers validate it by tokg_geometry_proved before use.
  */
 struct tokg_geometry {
 	uint32_t producers, slots, slot_bytes;
 	uint32_t flags; /* enum tokg_geometry_flags */
-	uint32_t kind;	/* enum tokg_kind of the tables that the agent holds */
+	uint32_t kind;	/* enum tokg_kind of the agent's tables */
 	uint32_t dtype; /* enum tokg_dtype of rows and tables */
 	uint32_t dim;	/* elements of a row */
 	uint32_t row_bytes;
@@ -200,14 +196,14 @@ struct tokg_geometry {
 static_assert(sizeof(struct tokg_geometry) == 104, "GPU ring geometry is ABI");
 
 struct tokg_ctl {
-	uint64_t magic;	     /* TOKG_MAGIC, written when all else stands */
+	uint64_t magic;	     /* TOKG_MAGIC, written last */
 	uint32_t version;    /* TOKG_VERSION */
-	uint32_t ring_epoch; /* of this region: another after a restart of the agent; never 0 */
+	uint32_t ring_epoch; /* of this region: changes when the agent restarts; never 0 */
 	struct tokg_geometry geometry;
-	uint64_t heartbeat; /* of the consumer: scans so far, written now and then */
+	uint64_t heartbeat; /* of the consumer: scans so far, written sometimes */
 	uint32_t stop;	    /* enum tokg_stop, written by the agent */
 	uint32_t incarnation;
-	uint64_t busy; /* its clock, ns: each ms of a scan that found something */
+	uint64_t busy; /* its clock, ns: written each ms during a scan that finds slots */
 };
 static_assert(sizeof(struct tokg_ctl) <= TOKG_PAGE, "ctl is one page");
 

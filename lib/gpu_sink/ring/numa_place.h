@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where memory of this process lies. Built with -DTOKG_NO_NUMA, for machines without libnuma,
- * memory lies wherever the operating system puts it, and nothing else changes.
+ * NUMA placement of this process's memory. With -DTOKG_NO_NUMA, for machines without libnuma, it is
+ * left to the operating system.
  */
 #ifndef TOKG_NUMA_PLACE_H
 #define TOKG_NUMA_PLACE_H
@@ -29,7 +29,7 @@ tokg_numa_node_of(int cpu)
 
 #include <numa.h>
 
-/* Memory that nobody has touched yet, to that node; below 0: to any. */
+/* Binds memory that is not touched yet to a node; below 0: any. */
 static inline void
 tokg_numa_place(void *at, size_t bytes, int node)
 {
@@ -37,7 +37,7 @@ tokg_numa_place(void *at, size_t bytes, int node)
 		numa_tonode_memory(at, bytes, node);
 }
 
-/* Of a CPU; -1: unknown, or the CPU is below 0. */
+/* The node of a CPU; -1: unknown, or the CPU is below 0. */
 static inline int
 tokg_numa_node_of(int cpu)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot: a turn of the sink. */
+/* Hot: polling the sink. */
 #include "sink_inside.h"
 
 void
@@ -7,7 +7,7 @@ tokg_sink_fail(struct tokg_sink *s, uint64_t serial, enum tokg_status status)
 {
 	uint64_t *known = &s->failed_known[serial % TOKG_FAILED_KNOWN];
 
-	/* A text has many slots: each may fail. */
+	/* Several slots of a text may fail. */
 	if (*known == serial + 1)
 		return;
 	*known = serial + 1;
@@ -16,7 +16,7 @@ tokg_sink_fail(struct tokg_sink *s, uint64_t serial, enum tokg_status status)
 		s->failed(s->owner, serial, status);
 }
 
-/* Behind every piece that is done from the oldest on. */
+/* Move the cursor past all leading pieces that are done. */
 static void
 move_cursor(struct tokg_sink *s)
 {
@@ -31,8 +31,7 @@ move_cursor(struct tokg_sink *s)
 	}
 	cursor = s->piece_tail == s->piece_head ? s->next
 						: s->piece[s->piece_tail & s->piece_mask].start;
-	/* The consumer's use of the records below, of which `done` told, comes before their reuse.
-	 */
+	/* Release: after the consumer's use of these records, which `done` has shown. */
 	if (cursor != atomic_load_explicit(&s->cursor, memory_order_relaxed))
 		atomic_store_explicit(&s->cursor, cursor, memory_order_release);
 }
@@ -42,7 +41,7 @@ post_all(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
 	int rc = 1;
 
-	s->turn_posts = 0;
+	s->poll_posts = 0;
 	s->no_slot = s->no_output = false;
 	if (__builtin_expect(s->n_lost != 0, 0))
 		rc = tokg_sink_post_lost(s);
@@ -52,14 +51,14 @@ post_all(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 		rc = tokg_sink_post_fresh(s, head, now, idle);
 	s->counter[TOKG_C_NO_SLOT] += s->no_slot;
 	s->counter[TOKG_C_NO_OUTPUT] += s->no_output;
-	if (s->broken != TOKG_WHOLE)
+	if (s->broken != TOKG_INTACT)
 		return false;
-	if (s->turn_posts > 0 && s->t->ops->flush(s->t) < 0)
+	if (s->poll_posts > 0 && s->t->ops->flush(s->t) < 0)
 		return tokg_sink_break(s, TOKG_CONNECTION);
 	return true;
 }
 
-/* Credits: asked for at once when they are short, else now and then while anything is out. */
+/* Reads credits at once if they are short, else at intervals while slots are posted. */
 static bool
 read_when_due(struct tokg_sink *s, uint64_t now)
 {
@@ -75,7 +74,7 @@ read_when_due(struct tokg_sink *s, uint64_t now)
 		s->t_alive = now;
 	}
 	if (s->reading) {
-		/* Reaped in this turn, had it come: it is not that we have slept. */
+		/* poll() came before: the read is late, not this thread. */
 		if (now > s->t_read && now - s->t_read > s->dead_ticks)
 			return tokg_sink_break(s, TOKG_SILENT);
 		return true;
@@ -93,20 +92,20 @@ read_when_due(struct tokg_sink *s, uint64_t now)
 }
 
 bool
-tokg_sink_turn(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
+tokg_sink_poll(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
-	bool whole = true;
+	bool intact = true;
 
-	if (__builtin_expect(s->broken != TOKG_WHOLE, 0))
+	if (__builtin_expect(s->broken != TOKG_INTACT, 0))
 		return false;
-	/* Also when nothing is out: the agent's end is to be known before the next text. */
+	/* Also if nothing is posted: notice the agent's end before the next text. */
 	if (s->t->ops->poll(s->t) < 0)
 		return tokg_sink_break(s, TOKG_CONNECTION);
 	if (s->t->n_reads != s->n_reads)
-		whole = tokg_sink_take_back(s, now);
-	whole = whole && post_all(s, head, now, idle) && read_when_due(s, now);
+		intact = tokg_sink_take_back(s, now);
+	intact = intact && post_all(s, head, now, idle) && read_when_due(s, now);
 	move_cursor(s);
-	return whole;
+	return intact;
 }
 
 _Atomic uint64_t *

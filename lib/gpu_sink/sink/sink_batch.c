@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot: what the next slot carries: a part of a long record, one record, several, or one again. */
+/* Hot: the content of the next slot: a part of a long record, one record, a batch, or a repeat. */
 #include "sink_inside.h"
 
-/* What lies behind a record's ids travels with them: the consumer's check word knows it as zero. */
+/* The check word covers the padding of a record: it must be zero. */
 static void
 zero_padding(struct tokd_rec *rec)
 {
@@ -12,7 +12,7 @@ zero_padding(struct tokd_rec *rec)
 		memset((uint8_t *)rec + used, 0, rec->bytes - used);
 }
 
-/* Index of the vocabulary as given in the hello, n_vocabs if it was not. */
+/* Index of the vocabulary in the hello; n_vocabs: not in it. */
 static uint32_t
 vocab_of(const struct tokg_sink *s, const struct tokd_rec *rec)
 {
@@ -23,7 +23,7 @@ vocab_of(const struct tokg_sink *s, const struct tokd_rec *rec)
 	return i;
 }
 
-/* `tokens` ids of the record at `pos`, from the part-th on, without its header. */
+/* `tokens` ids of the record at `pos`, from index `part` on, without its header. */
 static struct tokg_sink_job
 job_of_part(const struct tokg_sink *s, uint64_t pos, uint32_t part, uint32_t tokens, uint16_t vocab)
 {
@@ -39,7 +39,7 @@ job_of_part(const struct tokg_sink *s, uint64_t pos, uint32_t part, uint32_t tok
 	};
 
 	if (tokens == 0)
-		job.payload = pos; /* nothing is read there, and it lies in the ring */
+		job.payload = pos; /* not read, but within the ring */
 	if (part == 0 && (rec->flags & TOKD_REC_FIRST))
 		job.flags |= TOKG_FIRST;
 	if (part + tokens == rec->count) {
@@ -49,7 +49,7 @@ job_of_part(const struct tokg_sink *s, uint64_t pos, uint32_t part, uint32_t tok
 	return job;
 }
 
-/* Post `job` as a new piece, of what begins at `next`. As tokg_sink_post. */
+/* Post `job` as a new piece from `next` on. As tokg_sink_post. */
 static int
 post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint64_t end, uint64_t now)
 {
@@ -76,7 +76,7 @@ post_piece(struct tokg_sink *s, const struct tokg_sink_job *job, uint64_t end, u
 	return rc;
 }
 
-/* A slot's worth of a record that is too long for one. */
+/* One slot of a record that is too long for one. */
 static int
 post_part(struct tokg_sink *s, const struct tokd_rec *rec, uint16_t vocab, uint64_t now)
 {
@@ -96,7 +96,7 @@ post_part(struct tokg_sink *s, const struct tokd_rec *rec, uint16_t vocab, uint6
 	return rc;
 }
 
-/* The record at the batch's end comes into it; false if it cannot. */
+/* Add the record at the end of the batch; false: it does not fit. */
 static bool
 add_record(struct tokg_sink *s, struct tokd_rec *rec)
 {
@@ -105,7 +105,7 @@ add_record(struct tokg_sink *s, struct tokd_rec *rec)
 
 	if (b->n > 0 && (rec->kind != TOKD_REC_TOKENS || rec->vocab != s->vocab[b->vocab] ||
 				b->bytes + rec->bytes > s->slot_bytes ||
-				/* As a full slot of ids at most: the agent reckons with it. */
+				/* At most the outputs of a full slot, as the agent assumes. */
 				b->out_bytes + out > (s->out_mask + 1) / 4))
 		return false;
 	zero_padding(rec);
@@ -114,7 +114,7 @@ add_record(struct tokg_sink *s, struct tokd_rec *rec)
 	b->bytes += rec->bytes;
 	b->tokens += rec->count;
 	b->out_bytes += out;
-	/* Memory goes on elsewhere, or even the smallest record would not fit. */
+	/* The ring wraps, or not even the smallest record fits. */
 	b->closed = (b->end & s->mask) == 0 || b->bytes + sizeof(*rec) > s->slot_bytes;
 	return true;
 }
@@ -171,7 +171,7 @@ post_batch(struct tokg_sink *s, const struct tokd_rec *rec, uint64_t now)
 int
 tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle)
 {
-	for (uint32_t i = 0; i < TOKG_TURN_POSTS && s->next != head; i++) {
+	for (uint32_t i = 0; i < TOKG_POLL_POSTS && s->next != head; i++) {
 		struct tokd_rec *rec = tokg_sink_rec(s, s->next);
 		const uint32_t vocab = rec->kind == TOKD_REC_TOKENS ? vocab_of(s, rec) : 0;
 		int rc;
@@ -201,7 +201,7 @@ tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle
 	return 1;
 }
 
-/* All that is left of a piece that failed: 1 once it is out again. */
+/* Post the rest of a failed piece again; 1: all is posted. */
 static int
 post_piece_again(struct tokg_sink *s, uint32_t index, uint64_t now)
 {
@@ -211,7 +211,7 @@ post_piece_again(struct tokg_sink *s, uint32_t index, uint64_t now)
 		const struct tokd_rec *rec = tokg_sink_rec(s, p->at);
 		const struct tokg_sink_job job = job_of_part(s, p->at, p->part,
 			p->batch ? rec->count : p->tokens, (uint16_t)vocab_of(s, rec));
-		const int rc = s->turn_posts == TOKG_TURN_POSTS
+		const int rc = s->poll_posts == TOKG_POLL_POSTS
 				       ? 0
 				       : tokg_sink_post(s, &job, index,
 						 p->strict ? (uint32_t)TOKG_STRICT : 0, now);

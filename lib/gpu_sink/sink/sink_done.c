@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot: what was read back: slots that are done, outputs that are free again, signs of life. */
+/* Hot: handles the back area: done slots, released outputs, heartbeat. */
 #include "sink_inside.h"
 
 /*
- * The consumer did not see what was posted: payload or header were not there yet, or the ticket
- * stood under the header that a predecessor had left half-written, whose epoch is another.
+ * The consumer did not see what was posted: payload or header were not visible yet, or the ticket
+ * came with a predecessor's half-written header, which has another epoch.
  */
 static bool
-saw_another(enum tokg_status status)
+is_repeatable(enum tokg_status status)
 {
 	return status == TOKG_BADSUM || status == TOKG_STALE;
 }
 
 /*
- * One slot is done, well or not. What was not seen as posted, or failed together with others, is
- * posted again, once; the rest fails, and nothing but it.
+ * One slot is done, with any status. A slot that was not seen as posted, or a BATCH that failed, is
+ * posted again, once; any other failure fails its text only.
  */
 static void
 settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status status, uint64_t now)
@@ -30,9 +30,9 @@ settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status sta
 	if (__builtin_expect(status == TOKG_OK, 1))
 		return;
 	s->counter[TOKG_C_BADSUM] += status == TOKG_BADSUM;
-	if (!p->second && (p->batch || saw_another(status))) {
+	if (!p->second && (p->batch || is_repeatable(status))) {
 		p->second = true;
-		p->strict = saw_another(status);
+		p->strict = is_repeatable(status);
 		p->at = p->start;
 		s->n_again++;
 	} else {
@@ -40,7 +40,7 @@ settle_slot(struct tokg_sink *s, struct tokg_sink_slot *sl, enum tokg_status sta
 	}
 }
 
-/* Every slot that is out. False: a done word that no consumer of ours can have written. */
+/* Checks all posted slots. False: an impossible done word. */
 static bool
 take_done(struct tokg_sink *s, uint64_t now)
 {
@@ -92,7 +92,8 @@ tokg_sink_take_back(struct tokg_sink *s, uint64_t now)
 		return tokg_sink_break(s, TOKG_GRANT);
 	if (!take_done(s, now) || !take_released(s, b->released))
 		return false;
-	/* By when the read began: a worker that slept does not take an agent for dead. */
+	/* Measured at the start of the read: a worker that slept must not take the agent for dead.
+	 */
 	if (b->heartbeat != s->heartbeat) {
 		s->heartbeat = b->heartbeat;
 		s->t_alive = s->t_read;

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sink's inside, shared by its parts. sink.h says what it does, doc/reference/gpu-ring.md how.
+ * Internals of the sink. sink.h has the interface, doc/reference/gpu-ring.md the protocol.
  *
- * A *piece* is a stretch of the token ring that was posted and is not known to be embedded: a
- * batch of whole records, or a part of one record. Pieces are in the ring's order, whatever slots
- * they are in, so that the cursor is where the oldest one begins. A piece whose slot failed stays
- * one, and is posted again in other slots.
+ * A *piece* is a part of the token ring that was posted and is not done: a batch of whole records,
+ * or a part of one record. Pieces are in the order of the ring, whatever slots they use; the cursor
+ * is the start of the oldest. A piece whose slot failed is posted again in other slots.
  *
- * A *post* is one use of a slot; posts are counted from 0 on in an epoch, and post n is in slot
- * n % slots. [oldest, posted) are those of which some are out.
+ * A *post* is one use of a slot. Posts are counted from 0 in an epoch; post n uses slot n % slots.
+ * Posts before `oldest` are done.
  */
 #ifndef TOKG_SINK_INSIDE_H
 #define TOKG_SINK_INSIDE_H
@@ -18,17 +17,17 @@
 #include "handshake/handshake.h"
 #include "sink.h"
 
-#define TOKG_TURN_POSTS 16   /* per turn: the worker has a queue to poll */
-#define TOKG_FAILED_KNOWN 64 /* texts that are known to have failed, by serial modulo this */
+#define TOKG_POLL_POSTS 16   /* per poll: the worker must poll its queue */
+#define TOKG_FAILED_KNOWN 64 /* recently failed texts, by serial modulo this */
 
 enum tokg_slot_state {
 	TOKG_SLOT_FREE = 0,
-	TOKG_SLOT_OUT,	/* posted, perhaps published */
-	TOKG_SLOT_LOST, /* posted, and not published before the connection broke */
+	TOKG_SLOT_OUT,	/* posted, not done */
+	TOKG_SLOT_LOST, /* posted, but not published when the connection broke */
 };
 
 struct tokg_sink_slot {
-	struct tokg_hdr hdr; /* as last posted; before the first time it has the ticket alone */
+	struct tokg_hdr hdr; /* as last posted; before that only the ticket */
 	uint64_t payload;    /* its position in the token ring */
 	uint32_t piece;
 	uint8_t state; /* enum tokg_slot_state */
@@ -36,14 +35,14 @@ struct tokg_sink_slot {
 
 struct tokg_sink_piece {
 	uint64_t start;	  /* of its first record */
-	uint64_t at, end; /* records in [at, end) are to be posted again */
-	uint32_t part;	  /* ids of the record before it */
+	uint64_t at, end; /* post records [at, end) again */
+	uint32_t part;	  /* its first id in the record */
 	uint32_t tokens;
-	uint32_t n_out; /* slots of it that are out */
+	uint32_t n_out; /* its slots that are OUT or LOST */
 	bool batch, second, strict;
 };
 
-/* What one slot is to carry. */
+/* The content of one slot. */
 struct tokg_sink_job {
 	uint64_t payload; /* position */
 	uint64_t request, out_bytes;
@@ -51,7 +50,7 @@ struct tokg_sink_job {
 	uint16_t vocab;
 };
 
-/* Records from `next` on that may travel together. */
+/* Records from `next` on for one slot. */
 struct tokg_sink_batch {
 	uint64_t end;
 	uint64_t out_bytes;
@@ -61,12 +60,12 @@ struct tokg_sink_batch {
 };
 
 enum tokg_sink_broken {
-	TOKG_WHOLE = 0,
-	TOKG_CONNECTION, /* to be made again */
-	TOKG_SILENT,	 /* the agent's heartbeat stands still */
-	TOKG_GRANT,	 /* the place is not ours any more */
-	TOKG_BREACH,	 /* a word of the back area that cannot be */
-	TOKG_TICKETS,	 /* a slot's are used up */
+	TOKG_INTACT = 0,
+	TOKG_CONNECTION, /* lost: reconnect */
+	TOKG_SILENT,	 /* no heartbeat of the agent */
+	TOKG_GRANT,	 /* the agent has ended our epoch */
+	TOKG_BREACH,	 /* an impossible word in the back area */
+	TOKG_TICKETS,	 /* the tickets of a slot are exhausted */
 	TOKG_NEVER,	 /* reconnecting is not possible */
 };
 
@@ -75,8 +74,8 @@ struct tokg_sink {
 	struct tokg_transport *t;
 	uint8_t *data;
 	uint64_t mask;
-	uint64_t next; /* record to be posted next */
-	uint32_t part; /* ids of it that are posted */
+	uint64_t next; /* next record to post */
+	uint32_t part; /* its ids that are posted */
 	uint32_t slot_bytes, row_bytes, slots;
 	uint64_t out_mask;
 	struct tokg_sink_batch batch;
@@ -87,16 +86,16 @@ struct tokg_sink {
 	uint64_t posted, oldest;
 	uint32_t n_out; /* slots OUT or LOST */
 	uint32_t n_lost, n_again;
-	/* outputs: positions. out_end of post n stands at n & out_fifo_mask until it is released */
+	/* outputs, positions. out_end[n & out_fifo_mask] of post n, until it is released */
 	uint64_t out_head, out_tail, released;
 	uint64_t *out_end;
 	uint64_t out_fifo_mask;
 	/* the back area */
-	uint64_t n_reads, t_read; /* as last seen; when the last one began */
+	uint64_t n_reads, t_read; /* last seen; start of the last read */
 	uint64_t heartbeat, t_alive;
 	bool reading, watching;
-	bool no_slot, no_output; /* a record waits for one, this turn */
-	uint32_t turn_posts;
+	bool no_slot, no_output; /* a record waits for one, in this poll */
+	uint32_t poll_posts;
 	enum tokg_sink_broken broken;
 	uint64_t batch_ticks, read_ticks, dead_ticks;
 	uint32_t n_vocabs;
@@ -112,7 +111,7 @@ struct tokg_sink {
 	uint64_t *tickets; /* [slots], for reconnect */
 	void *own;	   /* memory of all arrays */
 	size_t own_bytes;
-	char why[160]; /* of TOKG_NEVER; else what is not right, where a number helps */
+	char reason[160]; /* of TOKG_NEVER */
 };
 
 static inline struct tokd_rec *
@@ -128,21 +127,21 @@ tokg_sink_break(struct tokg_sink *s, enum tokg_sink_broken how)
 	return false;
 }
 
-/* A text's ids are not embedded and never will be. */
+/* A text's ids cannot be embedded. */
 void tokg_sink_fail(struct tokg_sink *s, uint64_t serial, enum tokg_status status);
 
-/* sink_post.c. Both: 1: taken; 0: not; below 0: the connection broke, and it may be taken. */
-/* Into the next slot, for a piece that is entered already. `again`: TOKG_STRICT, or 0. */
+/* sink_post.c. Both return 1: posted; 0: not; below 0: connection lost, and perhaps posted. */
+/* Post into the next slot, for an existing piece. `again`: TOKG_STRICT, or 0. */
 int tokg_sink_post(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t piece,
 	uint32_t again, uint64_t now);
-/* Posts that a broken connection lost, again: same slots, same tickets. 1: none is left. */
+/* Post LOST slots again, with the same tickets. 1: none is left. */
 int tokg_sink_post_lost(struct tokg_sink *s);
 
-/* sink_batch.c. As tokg_sink_post; 1: nothing more is to be posted. */
+/* sink_batch.c. As tokg_sink_post; 1: nothing is left to post. */
 int tokg_sink_post_again(struct tokg_sink *s, uint64_t now);
 int tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool idle);
 
-/* sink_done.c: the back area was read. False: broken. */
+/* sink_done.c: handles a read of the back area. False: broken. */
 bool tokg_sink_take_back(struct tokg_sink *s, uint64_t now);
 
 #endif

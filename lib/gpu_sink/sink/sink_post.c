@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot: one slot: its outputs, its header, its ticket. */
+/* Hot: posting one slot: outputs, header, ticket. */
 #include "ring/check.h"
 #include "sink_inside.h"
 
-/* A position for so many bytes of outputs that do not wrap; false while the holder has them. */
+/* Allocates outputs that do not wrap. False: not released yet. */
 static bool
-place_outputs(struct tokg_sink *s, uint64_t bytes, uint64_t *at)
+alloc_outputs(struct tokg_sink *s, uint64_t bytes, uint64_t *at)
 {
 	const uint64_t size = s->out_mask + 1;
 	uint64_t pos = s->out_head;
@@ -34,7 +34,7 @@ enter_slot(struct tokg_sink *s, const struct tokg_hdr *hdr, const struct tokg_si
 	s->posted++;
 	s->next_slot = s->next_slot + 1 == s->slots ? 0 : s->next_slot + 1;
 	s->n_out++;
-	s->turn_posts++;
+	s->poll_posts++;
 	s->counter[TOKG_C_SLOTS]++;
 	s->counter[TOKG_C_BATCHES] += (hdr->flags & TOKG_BATCH) != 0;
 	s->counter[TOKG_C_BYTES] += hdr->bytes;
@@ -47,21 +47,21 @@ tokg_sink_post(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t pi
 	const struct tokg_geometry *g = &s->t->geometry;
 	const struct tokg_sink_slot *sl = &s->slot[s->next_slot];
 	const uint8_t *payload = s->data + (job->payload & s->mask);
-	const bool is_spent = sl->hdr.ticket >= TOKG_TICKET_MAX;
+	const bool is_last = sl->hdr.ticket >= TOKG_TICKET_MAX;
 	uint64_t out_off;
 	struct tokg_hdr hdr;
 	int rc;
 
-	/* Before the end those that are out are waited for: they need not be posted again. */
-	if (sl->state != TOKG_SLOT_FREE || __builtin_expect(is_spent && s->n_out != 0, 0)) {
+	/* Before the last ticket wait for posted slots: they need not be posted again. */
+	if (sl->state != TOKG_SLOT_FREE || __builtin_expect(is_last && s->n_out != 0, 0)) {
 		s->no_slot = true;
 		return 0;
 	}
-	if (__builtin_expect(is_spent, 0)) {
-		tokg_sink_break(s, TOKG_TICKETS); /* and nothing was posted */
+	if (__builtin_expect(is_last, 0)) {
+		tokg_sink_break(s, TOKG_TICKETS);
 		return 0;
 	}
-	if (!place_outputs(s, job->out_bytes, &out_off)) {
+	if (!alloc_outputs(s, job->out_bytes, &out_off)) {
 		s->no_output = true;
 		return 0;
 	}
@@ -86,7 +86,7 @@ tokg_sink_post(struct tokg_sink *s, const struct tokg_sink_job *job, uint32_t pi
 		again != 0 ? TOKG_ORDER_STRICT : s->t->order);
 	if (rc == 0)
 		return 0;
-	/* Broken: it may be published all the same. The reconnect tells. */
+	/* Below 0: it may be published; reconnecting finds out. */
 	enter_slot(s, &hdr, job, piece);
 	if (rc < 0)
 		tokg_sink_break(s, TOKG_CONNECTION);
@@ -105,7 +105,7 @@ tokg_sink_post_lost(struct tokg_sink *s)
 		i = i + 1 == s->slots ? 0 : i + 1;
 		if (sl->state != TOKG_SLOT_LOST)
 			continue;
-		if (s->turn_posts == TOKG_TURN_POSTS)
+		if (s->poll_posts == TOKG_POLL_POSTS)
 			return 0;
 		rc = s->t->ops->post(s->t, (uint32_t)(sl - s->slot),
 			s->data + (sl->payload & s->mask),
@@ -115,7 +115,7 @@ tokg_sink_post_lost(struct tokg_sink *s)
 			return 0;
 		sl->state = TOKG_SLOT_OUT;
 		s->n_lost--;
-		s->turn_posts++;
+		s->poll_posts++;
 		s->counter[TOKG_C_SLOTS]++;
 		s->counter[TOKG_C_AGAIN]++;
 		if (rc < 0) {

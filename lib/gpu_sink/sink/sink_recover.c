@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Not hot: a connection that broke is made again, and what it lost is found. */
+/* Not hot: reconnects, and finds the slots that were lost. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "sink_inside.h"
 
 /*
- * The old queue pair is destroyed by now: what is not published will never be. A ticket that is
- * neither the one we gave nor the one before it is not of our making.
+ * The old queue pair is destroyed: what is not published now never will be. A ticket must be the
+ * one that we posted or the one before.
  */
 static int
-find_lost(struct tokg_sink *s, struct tokg_error *why)
+find_lost(struct tokg_sink *s, struct tokg_error *err)
 {
 	uint32_t i = s->oldest_slot;
 
@@ -22,10 +22,10 @@ find_lost(struct tokg_sink *s, struct tokg_error *why)
 		if (sl->state != TOKG_SLOT_FREE) {
 			if (theirs != ours && theirs != ours - 1) {
 				tokg_sink_break(s, TOKG_BREACH);
-				snprintf(why->text, sizeof(why->text),
+				snprintf(err->text, sizeof(err->text),
 					"GPU ring: slot %" PRIu32 " has ticket %" PRIu64
-					", and %" PRIu64 " was posted to it: does somebody else "
-					"write there?",
+					", %" PRIu64 " was posted: does another process write "
+					"there?",
 					i, theirs, ours);
 				return -1;
 			}
@@ -38,60 +38,60 @@ find_lost(struct tokg_sink *s, struct tokg_error *why)
 }
 
 static int
-reconnect(struct tokg_sink *s, struct tokg_error *why)
+reconnect(struct tokg_sink *s, struct tokg_error *err)
 {
-	int rc = s->t->ops->reconnect(s->t, s->tickets, why);
+	int rc = s->t->ops->reconnect(s->t, s->tickets, err);
 
 	if (rc < 0) {
 		tokg_sink_break(s, TOKG_NEVER);
-		snprintf(s->why, sizeof(s->why), "%.159s", why->text);
+		snprintf(s->reason, sizeof(s->reason), "%.159s", err->text);
 	}
 	if (rc > 0)
-		rc = find_lost(s, why);
+		rc = find_lost(s, err);
 	if (rc <= 0)
 		return rc;
-	s->n_reads = s->t->n_reads; /* one that was under way is lost, or came: it is only old */
+	s->n_reads = s->t->n_reads; /* a read in progress is lost, or old */
 	s->reading = false;
 	s->watching = false;
 	s->counter[TOKG_C_RECONNECTS]++;
-	s->broken = TOKG_WHOLE;
+	s->broken = TOKG_INTACT;
 	return 1;
 }
 
 int
-tokg_sink_recover(struct tokg_sink *s, struct tokg_error *why)
+tokg_sink_recover(struct tokg_sink *s, struct tokg_error *err)
 {
 	switch (s->broken) {
-	case TOKG_WHOLE:
+	case TOKG_INTACT:
 		return 1;
 	case TOKG_CONNECTION:
-		return reconnect(s, why);
+		return reconnect(s, err);
 	case TOKG_SILENT:
-		snprintf(why->text, sizeof(why->text),
-			"GPU ring: the agent's heartbeat stood still at %" PRIu64 " for too long: "
-			"tokd-gpu has died or hangs",
+		snprintf(err->text, sizeof(err->text),
+			"GPU ring: no heartbeat of the agent after %" PRIu64
+			": tokd-gpu died or hangs",
 			s->heartbeat);
 		break;
 	case TOKG_GRANT:
-		snprintf(why->text, sizeof(why->text),
-			"GPU ring: place %" PRIu32 " has epoch %" PRIu32 ", ours is %" PRIu32
-			": tokd-gpu has taken the place back",
+		snprintf(err->text, sizeof(err->text),
+			"GPU ring: producer %" PRIu32 " has epoch %" PRIu32 ", ours is %" PRIu32
+			": tokd-gpu has ended its epoch",
 			s->t->producer, s->t->back->epoch, s->t->epoch);
 		break;
 	case TOKG_BREACH:
-		snprintf(why->text, sizeof(why->text),
-			"GPU ring: place %" PRIu32 ": what was read back cannot be: %" PRIu64
+		snprintf(err->text, sizeof(err->text),
+			"GPU ring: producer %" PRIu32 ": impossible back area: %" PRIu64
 			" slots posted, %" PRIu64 " released, or a done word ahead of its ticket: "
-			"does somebody else write there?",
+			"does another process write there?",
 			s->t->producer, s->posted, s->t->back->released);
 		break;
 	case TOKG_TICKETS:
-		snprintf(why->text, sizeof(why->text),
-			"GPU ring: slot %" PRIu32 " has used up its 2^48 tickets: restart tokd-gpu",
+		snprintf(err->text, sizeof(err->text),
+			"GPU ring: slot %" PRIu32 " has no tickets left of 2^48: restart tokd-gpu",
 			s->next_slot);
 		break;
 	case TOKG_NEVER:
-		snprintf(why->text, sizeof(why->text), "%s", s->why);
+		snprintf(err->text, sizeof(err->text), "%s", s->reason);
 		break;
 	}
 	return -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of the sink: its arrays, all of them at once, and where tickets go on. */
+/* Set-up of the sink: its arrays, and the last tickets. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define FIRST_READ_MS 1000
 
 static bool
-read_back_once(struct tokg_transport *t, struct tokg_error *why)
+read_back_once(struct tokg_transport *t, struct tokg_error *err)
 {
 	const uint64_t before = t->n_reads, end = tokg_now_ms() + FIRST_READ_MS;
 	bool begun = false;
@@ -24,23 +24,23 @@ read_back_once(struct tokg_transport *t, struct tokg_error *why)
 
 		begun = rc > 0;
 		if (rc < 0 || t->ops->poll(t) < 0)
-			return tokg_wrong(why, "GPU ring: the connection broke before it was used");
+			return tokg_wrong(err, "GPU ring: connection lost during set-up");
 		if (t->n_reads == before && tokg_now_ms() > end)
-			return tokg_wrong(why, "GPU ring: no answer to the first read within %d ms",
+			return tokg_wrong(err, "GPU ring: no answer to the first read within %d ms",
 				FIRST_READ_MS);
 		if (t->n_reads == before)
 			usleep(50);
 	}
 	if (t->back->epoch != t->epoch || t->back->released != 0)
-		return tokg_wrong(why,
-			"GPU ring: place %" PRIu32 " is not new: epoch %" PRIu32 " with %" PRIu64
-			" slots released, %" PRIu32 " was granted",
+		return tokg_wrong(err,
+			"GPU ring: producer %" PRIu32 " has epoch %" PRIu32 " with %" PRIu64
+			" slots released: must be the granted epoch %" PRIu32 " with none",
 			t->producer, t->back->epoch, t->back->released, t->epoch);
 	for (uint32_t i = 0; i < t->geometry.slots; i++) {
 		if (t->done[i] >> 8 >= TOKG_TICKET_MAX)
-			return tokg_wrong(why,
-				"GPU ring: slot %" PRIu32 " of place %" PRIu32
-				" has ticket %" PRIu64 ", the last is %llu: restart tokd-gpu",
+			return tokg_wrong(err,
+				"GPU ring: slot %" PRIu32 " of producer %" PRIu32
+				" has ticket %" PRIu64 ", the limit is %llu: restart tokd-gpu",
 				i, t->producer, t->done[i] >> 8,
 				(unsigned long long)TOKG_TICKET_MAX);
 	}
@@ -57,11 +57,11 @@ power_of_2_from(uint32_t n)
 	return p;
 }
 
-/* All arrays in one mapping, sized by the geometry. */
+/* All arrays, in one mapping. */
 static bool
-make_arrays(struct tokg_sink *s, const struct tokg_geometry *g, struct tokg_error *why)
+make_arrays(struct tokg_sink *s, const struct tokg_geometry *g, struct tokg_error *err)
 {
-	/* Twice the slots: behind one that is posted again others can be done. */
+	/* Twice the slots: pieces after one that is posted again can be done. */
 	const uint32_t n_pieces = power_of_2_from(2 * g->slots);
 	const uint64_t n_out = g->out_bytes / TOKG_OUT_ALIGN < TOKG_UNRELEASED_MAX
 				       ? g->out_bytes / TOKG_OUT_ALIGN
@@ -74,8 +74,9 @@ make_arrays(struct tokg_sink *s, const struct tokg_geometry *g, struct tokg_erro
 	uint8_t *p = tokg_own_memory(bytes, s->node);
 
 	if (p == NULL)
-		return tokg_wrong(why, "GPU sink: no %zu bytes of memory for %" PRIu32 " slots: %s",
-			bytes, g->slots, strerror(errno));
+		return tokg_wrong(err,
+			"GPU sink: cannot allocate %zu bytes for %" PRIu32 " slots: %s", bytes,
+			g->slots, strerror(errno));
 	if (s->own != NULL)
 		munmap(s->own, s->own_bytes);
 	s->own = p;
@@ -90,11 +91,11 @@ make_arrays(struct tokg_sink *s, const struct tokg_geometry *g, struct tokg_erro
 }
 
 bool
-tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_error *why)
+tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_error *err)
 {
 	const struct tokg_geometry *g = &t->geometry;
 
-	if (!read_back_once(t, why) || !make_arrays(s, g, why))
+	if (!read_back_once(t, err) || !make_arrays(s, g, err))
 		return false;
 	s->t = t;
 	s->slot_bytes = g->slot_bytes;
@@ -114,23 +115,23 @@ tokg_sink_attach(struct tokg_sink *s, struct tokg_transport *t, struct tokg_erro
 	s->n_reads = t->n_reads;
 	s->heartbeat = t->back->heartbeat;
 	s->reading = s->watching = false;
-	s->broken = TOKG_WHOLE;
+	s->broken = TOKG_INTACT;
 	return true;
 }
 
 struct tokg_sink *
-tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *why)
+tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *err)
 {
 	struct tokg_sink *s;
 
 	if (c->n_vocabs == 0 || c->n_vocabs > TOKG_VOCABS_MAX) {
-		tokg_wrong(why, "GPU sink: %" PRIu32 " vocabularies, must be 1 to %d", c->n_vocabs,
+		tokg_wrong(err, "GPU sink: %" PRIu32 " vocabularies, must be 1 to %d", c->n_vocabs,
 			TOKG_VOCABS_MAX);
 		return NULL;
 	}
 	s = tokg_own_memory(tokg_align(sizeof(*s), TOKG_PAGE), c->node);
 	if (s == NULL) {
-		tokg_wrong(why, "GPU sink: no memory: %s", strerror(errno));
+		tokg_wrong(err, "GPU sink: cannot allocate it: %s", strerror(errno));
 		return NULL;
 	}
 	s->data = c->data;
@@ -146,7 +147,7 @@ tokg_sink_create(const struct tokg_sink_config *c, struct tokg_error *why)
 	s->node = c->node;
 	s->broken = TOKG_NEVER;
 	atomic_init(&s->cursor, c->start);
-	if (!tokg_sink_attach(s, c->transport, why)) {
+	if (!tokg_sink_attach(s, c->transport, err)) {
 		tokg_sink_free(s);
 		return NULL;
 	}

@@ -11,13 +11,13 @@
 
 bool
 tokg_session_init(struct tokg_session *s, const struct tokg_session_calls *calls,
-	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *why)
+	const struct tokg_target *target, const struct tokg_source *source, struct tokg_error *err)
 {
 	s->calls = calls;
 	s->strict = target->strict;
 	tokg_dial_init(&s->dial);
-	return tokg_hello_fill(&s->hello, target, source, why) &&
-	       tokg_where_resolve(&s->where, target, why);
+	return tokg_hello_fill(&s->hello, target, source, err) &&
+	       tokg_where_resolve(&s->where, target, err);
 }
 
 void
@@ -30,9 +30,9 @@ tokg_session_end(struct tokg_session *s, struct tokg_transport *t)
 }
 
 static bool
-begin(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+begin(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 {
-	if (s->calls->prepare != NULL && !s->calls->prepare(t, &s->hello, why))
+	if (s->calls->prepare != NULL && !s->calls->prepare(t, &s->hello, err))
 		return false;
 	s->dial.hello = s->hello;
 	tokg_dial_begin(&s->dial);
@@ -40,22 +40,21 @@ begin(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
 }
 
 static bool
-admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 {
 	const struct tokg_welcome *w = &s->dial.welcome;
 
 	if (s->hello.resume != TOKG_NO_PRODUCER &&
 		memcmp(&t->geometry, &w->geometry, sizeof(w->geometry)) != 0) {
 		s->dial.final = true;
-		return tokg_wrong(
-			why, "%s: its geometry has changed: it has restarted", s->where.name);
+		return tokg_wrong(err, "%s: its geometry changed: it has restarted", s->where.name);
 	}
 	t->geometry = w->geometry;
 	t->producer = w->producer;
 	t->epoch = w->epoch;
 	t->ring_epoch = w->ring_epoch;
 	t->order = s->strict ? TOKG_ORDER_STRICT : (enum tokg_order)w->order;
-	if (!s->calls->admit(t, w, s->dial.region_fd, why)) {
+	if (!s->calls->admit(t, w, s->dial.region_fd, err)) {
 		s->dial.final = true;
 		return false;
 	}
@@ -65,21 +64,21 @@ admitted(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *wh
 	return true;
 }
 
-/* 1: through; 0: not yet; below 0: this attempt failed. */
+/* 1: connected; 0: not yet; below 0: this attempt failed. */
 static int
-step(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+step(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 {
-	int rc = tokg_dial_step(&s->dial, &s->where, why);
+	int rc = tokg_dial_step(&s->dial, &s->where, err);
 
 	if (rc != 1 || s->dial.at == TOKG_DIAL_DONE)
 		return rc;
-	if (!admitted(s, t, why))
+	if (!admitted(s, t, err))
 		return -1;
 	tokg_dial_ready(&s->dial);
-	return tokg_dial_step(&s->dial, &s->where, why);
+	return tokg_dial_step(&s->dial, &s->where, err);
 }
 
-/* From now on a hello is for this place alone. */
+/* From now on the hello asks to resume this producer slot. */
 static void
 settled(struct tokg_session *s, struct tokg_transport *t)
 {
@@ -91,33 +90,33 @@ settled(struct tokg_session *s, struct tokg_transport *t)
 	__atomic_store_n(&t->gone, false, __ATOMIC_RELAXED);
 }
 
-/* On a connection of its own: the agent gives a connection a second for its hello. */
+/* On a separate connection: the agent allows one second for a hello. */
 bool
-tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *why)
+tokg_session_answered(struct tokg_session *s, uint32_t timeout_ms, struct tokg_error *err)
 {
 	const uint64_t end = tokg_now_ms() + timeout_ms;
 	int rc;
 
 	tokg_dial_begin(&s->dial);
-	while ((rc = tokg_dial_connect(&s->dial, &s->where, why)) == 0 && tokg_now_ms() < end)
+	while ((rc = tokg_dial_connect(&s->dial, &s->where, err)) == 0 && tokg_now_ms() < end)
 		tokg_dial_wait(&s->dial, STEP_MS);
 	if (rc == 0)
-		tokg_wrong(why, "%s: no connection within %u ms", s->where.name, timeout_ms);
+		tokg_wrong(err, "%s: no connection within %u ms", s->where.name, timeout_ms);
 	tokg_dial_end(&s->dial);
 	return rc > 0;
 }
 
 bool
 tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t timeout_ms,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	const uint64_t end = tokg_now_ms() + timeout_ms;
-	int rc = begin(s, t, why) ? 0 : -1;
+	int rc = begin(s, t, err) ? 0 : -1;
 
 	while (rc == 0) {
-		rc = step(s, t, why);
+		rc = step(s, t, err);
 		if (rc == 0 && tokg_now_ms() >= end) {
-			tokg_wrong(why, "%s: no answer within %u ms", s->where.name, timeout_ms);
+			tokg_wrong(err, "%s: no answer within %u ms", s->where.name, timeout_ms);
 			rc = -1;
 		} else if (rc == 0) {
 			tokg_dial_wait(&s->dial, STEP_MS);
@@ -128,7 +127,7 @@ tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_t tim
 	return rc > 0;
 }
 
-/* The next attempt begins with nothing of this one. */
+/* The next attempt starts from scratch. */
 static int
 failed(struct tokg_session *s, struct tokg_transport *t, uint64_t now)
 {
@@ -141,7 +140,7 @@ failed(struct tokg_session *s, struct tokg_transport *t, uint64_t now)
 }
 
 int
-tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *why)
+tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err)
 {
 	const uint64_t now = tokg_now_ms();
 	int rc;
@@ -154,11 +153,11 @@ tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg
 	}
 	if (now < s->not_before_ms)
 		return 0;
-	if (s->dial.at == TOKG_DIAL_IDLE && !begin(s, t, why))
+	if (s->dial.at == TOKG_DIAL_IDLE && !begin(s, t, err))
 		return failed(s, t, now);
-	rc = step(s, t, why);
+	rc = step(s, t, err);
 	if (rc == 0 && now >= s->give_up_ms) {
-		tokg_wrong(why, "%s: no answer within %u ms", s->where.name, TOKG_RECONNECT_MS);
+		tokg_wrong(err, "%s: no answer within %u ms", s->where.name, TOKG_RECONNECT_MS);
 		rc = -1;
 	}
 	if (rc < 0)

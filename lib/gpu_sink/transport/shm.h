@@ -14,7 +14,7 @@ struct tokg_shm {
 	const uint64_t *back; /* words of struct tokg_back and done[] */
 	uint32_t back_words;
 	/* set-up */
-	bool cuda, gpu; /* asked for; got GPU memory */
+	bool cuda, gpu; /* requested; the memory is the GPU's */
 	int node;
 	uint8_t *region;
 	uint64_t mapped, dev, ino;
@@ -27,7 +27,7 @@ int tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, 
 int tokg_shm_flush(struct tokg_transport *t);
 int tokg_shm_poll(struct tokg_transport *t);
 int tokg_shm_read_back(struct tokg_transport *t);
-/* Hot, transport_cuda.c: where the mapping is GPU memory. */
+/* Hot, transport_cuda.c: for a mapping of GPU memory. */
 int tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint32_t bytes,
 	const struct tokg_hdr *hdr, enum tokg_order order);
 int tokg_cuda_flush(struct tokg_transport *t);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Set-up of shm and cuda: the agent's memory, mapped. For cuda that is GPU memory by its dma-buf,
- * or host memory that the agent has given to the GPU: it chooses, by what comes with the welcome.
+ * Set-up of shm and cuda: maps the agent's memory. For cuda that is GPU memory by its dma-buf, or
+ * host memory that the GPU reads: the agent chooses, by the descriptor in the welcome.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -20,14 +20,14 @@ static_assert(sizeof(struct tokg_back) % 8 == 0, "read in words");
 static const struct tokg_transport_ops gpu_ops;
 
 static bool
-map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *why)
+map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *err)
 {
 	void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (at == MAP_FAILED)
-		return tokg_wrong(why, "mapping the agent's region of %" PRIu64 " bytes: %s%s",
+		return tokg_wrong(err, "mapping the agent's region of %" PRIu64 " bytes: %s%s",
 			bytes, strerror(errno),
-			s->gpu ? ": GPU memory can be mapped from the driver of CUDA 13.3 on; "
+			s->gpu ? ": mapping GPU memory needs the driver of CUDA 13.3 or newer; "
 				 "else use verbs"
 			       : "");
 	s->region = at;
@@ -36,34 +36,32 @@ map(struct tokg_shm *s, int fd, uint64_t bytes, struct tokg_error *why)
 }
 
 /*
- * All of it is there from now on: the first touch of a page that cannot be had would kill the
- * worker.
+ * Populates all of it: touching a page that cannot be allocated later would kill the worker.
  */
 static bool
-populate(struct tokg_shm *s, struct tokg_error *why)
+populate(struct tokg_shm *s, struct tokg_error *err)
 {
 	if (madvise(s->region, s->mapped, MADV_POPULATE_WRITE) == 0)
 		return true;
-	return tokg_wrong(why, "%" PRIu64 " bytes of the agent's region cannot be had: %s: %s",
+	return tokg_wrong(err, "cannot populate %" PRIu64 " bytes of the agent's region: %s: %s",
 		s->mapped, strerror(errno),
-		errno == EINVAL ? "this kernel is older than Linux 5.14 (MADV_POPULATE_WRITE): run "
-				  "a newer one, or use verbs"
-				: "free memory, or fewer slots in tokd-gpu");
+		errno == EINVAL ? "needs Linux 5.14 or newer (MADV_POPULATE_WRITE), or use verbs"
+				: "free memory, or give tokd-gpu fewer --slots");
 }
 
 static bool
-map_region(struct tokg_shm *s, int fd, struct tokg_error *why)
+map_region(struct tokg_shm *s, int fd, struct tokg_error *err)
 {
 	const struct tokg_geometry *g = &s->t.geometry;
 	enum tokg_memory memory;
 	struct stat st;
 	uint64_t bytes, page, whole;
 
-	memory = tokg_region_fd_proved(fd, s->cuda, g, &bytes, why);
+	memory = tokg_region_fd_proved(fd, s->cuda, g, &bytes, err);
 	if (memory == TOKG_MEMORY_WRONG)
 		return false;
 	if (fstat(fd, &st) != 0)
-		return tokg_wrong(why, "the agent's region: %s", strerror(errno));
+		return tokg_wrong(err, "the agent's region: %s", strerror(errno));
 	s->dev = st.st_dev;
 	s->ino = st.st_ino;
 	s->gpu = memory == TOKG_MEMORY_GPU;
@@ -71,39 +69,38 @@ map_region(struct tokg_shm *s, int fd, struct tokg_error *why)
 		s->t.ops = &gpu_ops;
 	page = st.st_blksize >= TOKG_PAGE ? (uint64_t)st.st_blksize : TOKG_PAGE; /* huge pages */
 	whole = tokg_align(g->region_bytes, page);
-	return map(s, fd, whole <= bytes ? whole : g->region_bytes, why) &&
-	       (s->gpu || populate(s, why));
+	return map(s, fd, whole <= bytes ? whole : g->region_bytes, err) &&
+	       (s->gpu || populate(s, err));
 }
 
 static bool
-copy_of_back(struct tokg_shm *s, struct tokg_error *why)
+copy_of_back(struct tokg_shm *s, struct tokg_error *err)
 {
 	const uint64_t bytes = s->t.geometry.back_stride;
 
 	s->t.back = tokg_own_memory(bytes, s->node);
 	if (s->t.back == NULL)
-		return tokg_wrong(
-			why, "no memory for %" PRIu64 " bytes of the GPU ring's back area", bytes);
+		return tokg_wrong(err,
+			"cannot allocate %" PRIu64 " bytes for the GPU ring's back area", bytes);
 	s->t.done = (uint64_t *)(s->t.back + 1);
 	s->back_words = (uint32_t)(sizeof(struct tokg_back) / 8 + s->t.geometry.slots);
 	return true;
 }
 
 static bool
-admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, struct tokg_error *why)
+admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, struct tokg_error *err)
 {
 	struct tokg_shm *s = (struct tokg_shm *)t;
 	const struct tokg_geometry *g = &t->geometry;
 	struct stat st;
 
 	(void)w;
-	if (s->region != NULL) { /* again: must be what we have */
+	if (s->region != NULL) { /* reconnecting: must be the same memory */
 		if (fstat(region_fd, &st) != 0 || st.st_dev != s->dev || st.st_ino != s->ino)
-			return tokg_wrong(
-				why, "the agent's region is another one: it has restarted");
+			return tokg_wrong(err, "the agent has another region: it has restarted");
 		return true;
 	}
-	if (!map_region(s, region_fd, why) || !copy_of_back(s, why))
+	if (!map_region(s, region_fd, err) || !copy_of_back(s, err))
 		return false;
 	s->hdr = (struct tokg_hdr *)(s->region + tokg_hdr_at(g, t->producer, 0));
 	s->payload = s->region + tokg_payload_at(g, t->producer, 0);
@@ -112,10 +109,10 @@ admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, str
 }
 
 static int
-reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	struct tokg_shm *s = (struct tokg_shm *)t;
-	const int rc = tokg_session_again(&s->session, t, why);
+	const int rc = tokg_session_again(&s->session, t, err);
 
 	for (uint32_t i = 0; rc > 0 && i < t->geometry.slots; i++)
 		tickets[i] = __atomic_load_n(&s->hdr[i].ticket, __ATOMIC_ACQUIRE);
@@ -128,7 +125,8 @@ describe(const struct tokg_transport *t, char path[256])
 	const struct tokg_shm *s = (const struct tokg_shm *)t;
 
 	snprintf(path, 256,
-		"%s, place %u of %u: %u slots of %u bytes, by stores into %s (%" PRIu64 " bytes)",
+		"%s, producer %u of %u: %u slots of %u bytes, by stores into %s (%" PRIu64
+		" bytes)",
 		t->ops->name, t->producer, t->geometry.producers, t->geometry.slots,
 		t->geometry.slot_bytes,
 		s->gpu	  ? "GPU memory (dma-buf, write-combined)"
@@ -163,12 +161,12 @@ static const struct tokg_transport_ops gpu_ops = OPS("cuda", cuda);
 
 struct tokg_transport *
 tokg_shm_new(const struct tokg_target *target, const struct tokg_source *source,
-	struct tokg_session **session, struct tokg_error *why)
+	struct tokg_session **session, struct tokg_error *err)
 {
 	struct tokg_shm *s = calloc(1, sizeof(*s));
 
 	if (s == NULL) {
-		tokg_wrong(why, "no memory for a transport to the GPU ring");
+		tokg_wrong(err, "cannot allocate the transport to the GPU ring");
 		return NULL;
 	}
 	s->t.link = -1;
@@ -176,7 +174,7 @@ tokg_shm_new(const struct tokg_target *target, const struct tokg_source *source,
 	s->cuda = target->kind == TOKG_CUDA;
 	s->t.ops = s->cuda ? &cuda_ops : &shm_ops;
 	*session = &s->session;
-	if (!tokg_session_init(&s->session, &calls, target, source, why)) {
+	if (!tokg_session_init(&s->session, &calls, target, source, err)) {
 		close_shm(&s->t);
 		return NULL;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up: which transport it is. */
+/* Set-up: selects the transport. */
 #include "transport.h"
 
 #include <stdio.h>
@@ -31,17 +31,17 @@ tokg_own_free(void *at, size_t bytes)
 
 struct tokg_transport *
 tokg_transport_open(const struct tokg_target *target, const struct tokg_source *source,
-	uint32_t timeout_ms, char path[256], struct tokg_error *why)
+	uint32_t timeout_ms, char path[256], struct tokg_error *err)
 {
 	struct tokg_session *session = NULL;
 	struct tokg_transport *t =
 		target->kind == TOKG_VERBS
-			? tokg_verbs_new(target, source, timeout_ms, &session, why)
-			: tokg_shm_new(target, source, &session, why);
+			? tokg_verbs_new(target, source, timeout_ms, &session, err)
+			: tokg_shm_new(target, source, &session, err);
 
 	if (t == NULL)
 		return NULL;
-	if (!tokg_session_open(session, t, timeout_ms, why)) {
+	if (!tokg_session_open(session, t, timeout_ms, err)) {
 		t->ops->close(t);
 		return NULL;
 	}
@@ -50,9 +50,9 @@ tokg_transport_open(const struct tokg_target *target, const struct tokg_source *
 }
 
 bool
-tokg_transport_look(struct tokg_transport *t)
+tokg_transport_check(struct tokg_transport *t)
 {
-	const bool stands = t->link >= 0 && tokg_link_stands(t->link);
+	const bool stands = t->link >= 0 && tokg_link_is_quiet(t->link);
 
 	if (!stands)
 		__atomic_store_n(&t->gone, true, __ATOMIC_RELAXED);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hot: into GPU memory that is mapped here through its dma-buf. Such a mapping is write-combined:
- * stores wait in buffers and leave them in any order, so a release is not enough, and each step
- * waits for the one before; loads go over the bus one by one, so they are made as wide as the
- * processor can.
+ * Hot: writes to GPU memory, mapped through its dma-buf. The mapping is write-combined: stores
+ * leave their buffers in any order, so a release store is not enough, and each step waits for the
+ * one before. Loads cross the bus one by one, so they are as wide as possible.
  */
 #include "shm.h"
 
@@ -13,7 +12,7 @@
 #include <immintrin.h>
 #endif
 
-/* What was stored before is on its way to the GPU before anything that is stored after. */
+/* Earlier stores are on the bus before later ones. */
 static inline void
 settle(void)
 {
@@ -25,8 +24,8 @@ settle(void)
 }
 
 /*
- * The same before a load. A store fence orders stores alone: a load may be made before them, and
- * one of what the buffers still hold is answered from there, without having been on the bus.
+ * The same before a load. A store fence orders stores only: a load may pass them, or be answered
+ * from the buffers without crossing the bus.
  */
 static inline void
 settle_for_load(void)
@@ -48,11 +47,11 @@ tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload, uin
 
 	if (bytes > 0)
 		memcpy(body, payload, bytes);
-	/* A read over the bus does not overtake the writes before it: they have arrived. */
+	/* A read does not pass earlier writes on the bus: they have arrived. */
 	if (order == TOKG_ORDER_STRICT && bytes > 0) {
 		settle_for_load();
 		(void)*(const volatile uint64_t *)(body + bytes - sizeof(uint64_t));
-		settle_for_load(); /* the load is answered before the header is stored */
+		settle_for_load(); /* the load completes before the header is stored */
 	} else {
 		settle();
 	}
@@ -62,7 +61,7 @@ tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload, uin
 	return 1;
 }
 
-/* The last ticket does not wait in a buffer for company. */
+/* Flushes the last ticket from its buffer. */
 int
 tokg_cuda_flush(struct tokg_transport *t)
 {
@@ -71,14 +70,14 @@ tokg_cuda_flush(struct tokg_transport *t)
 }
 
 #ifdef __x86_64__
-/* From write-combined memory a streaming load fetches the whole line that it is in. */
+/* A streaming load fetches a whole line of write-combined memory. */
 static void __attribute__((target("sse4.1"))) load_lines(void *to, const void *from, uint32_t lines)
 {
 	__m128i *out = to;
-	/* The intrinsic wants it writable; it only reads. */
+	/* The intrinsic's argument is not const. */
 	__m128i *in = (__m128i *)(uintptr_t)from;
 
-	_mm_mfence(); /* not out of a line that was fetched last time */
+	_mm_mfence(); /* not from a line of an earlier fetch */
 	for (uint32_t i = 0; i < lines * (TOKG_LINE / sizeof(*in)); i++)
 		_mm_store_si128(&out[i], _mm_stream_load_si128(&in[i]));
 	_mm_lfence();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hot: into memory that is mapped here. Plain stores: a consumer on this host reads them out of the
- * cache, and what a GPU reads over the bus the cache answers too.
+ * Hot: plain stores into mapped host memory. A consumer on this host reads them from the cache;
+ * reads of a GPU over the bus are coherent with it.
  */
 #include "shm.h"
 
@@ -14,11 +14,11 @@ tokg_shm_post(struct tokg_transport *t, uint32_t slot, const void *payload, uint
 	const struct tokg_shm *s = (const struct tokg_shm *)t;
 	struct tokg_hdr *to = &s->hdr[slot];
 
-	(void)order; /* stores of one thread are seen in their order */
+	(void)order; /* stores of one thread stay in order */
 	if (bytes > 0)
 		memcpy(s->payload + (size_t)slot * t->geometry.slot_bytes, payload, bytes);
 	memcpy(to, hdr, offsetof(struct tokg_hdr, ticket));
-	/* Whoever sees the ticket sees all of the above. */
+	/* Release: the ticket is visible after all of the above. */
 	__atomic_store_n(&to->ticket, hdr->ticket, __ATOMIC_RELEASE);
 	return 1;
 }
@@ -43,7 +43,8 @@ tokg_shm_read_back(struct tokg_transport *t)
 
 	for (uint32_t i = 0; i < s->back_words; i++)
 		to[i] = __atomic_load_n(&s->back[i], __ATOMIC_RELAXED);
-	/* What the consumer did before `done`, and the holder before `released`, is done. */
+	/* Acquire: after the consumer's accesses before `done`, the subscriber's before `released`.
+	 */
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	t->n_reads++;
 	return 1;

@@ -6,9 +6,9 @@
  *   FAST    payload WRITE ─▶ header WRITE (64 bytes inline)
  *   STRICT  payload WRITE ─▶ READ of its last 8 bytes ─▶ header WRITE behind a fence
  *
- * A queue pair delivers WRITEs in their order. Whether the GPU's memory shows them in that order is
- * the platform's business: the READ in STRICT is answered after the payload has been placed, and
- * the fence holds the header back until then.
+ * A queue pair delivers WRITEs in order. Whether GPU memory shows them in that order depends on the
+ * platform: in STRICT the READ completes after the payload is placed, and the fence delays the
+ * header until then.
  */
 #include "verbs.h"
 
@@ -81,7 +81,7 @@ tokg_verbs_flush(struct tokg_transport *t)
 		return -1;
 	if (v->n_waiting == 0)
 		return 0;
-	/* So that the queue is found empty also when nothing follows. */
+	/* So that the queue empties even if nothing follows. */
 	v->wr[v->n_waiting - 1].wr.send_flags |= IBV_SEND_SIGNALED;
 	v->n_waiting = 0;
 	v->broken = ibv_post_send(v->qp, &v->wr[0].wr, &bad) != 0;
@@ -116,8 +116,8 @@ reap(struct tokg_verbs *v, const struct ibv_wc *wc, int n)
 }
 
 /*
- * All that is there: after it, what has not come is not there, however long we were away. No more
- * of them than requests in the queue, as none is posted meanwhile.
+ * Reaps all completions, at most as many as there are requests in the queue: after that a missing
+ * one has really not come, however long this thread slept.
  */
 int
 tokg_verbs_poll(struct tokg_transport *t)
@@ -149,7 +149,7 @@ tokg_verbs_read(struct tokg_verbs *v, void *to, uint64_t from, uint32_t bytes)
 	return w->wr.wr_id;
 }
 
-/* Goes out at once, with what waits before it. */
+/* Sends it at once, with all waiting requests. */
 int
 tokg_verbs_read_back(struct tokg_transport *t)
 {

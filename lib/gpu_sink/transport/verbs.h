@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The region written and read by RDMA, over one queue pair (RC) of this worker's own. */
+/* Writes and reads the region by RDMA, over this worker's queue pair (RC). */
 #ifndef TOKG_VERBS_H
 #define TOKG_VERBS_H
 
 #include "session.h"
 #include "verbs_device.h"
 
-#define TOKG_VERBS_WRS 1024  /* requests in the queue, where the device allows as many */
-#define TOKG_VERBS_SIGNAL 32 /* requests from one completion to the next, at most */
+#define TOKG_VERBS_WRS 1024  /* requests in the queue, if the device allows it */
+#define TOKG_VERBS_SIGNAL 32 /* the most requests per completion */
 
 struct tokg_verbs_wr {
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct tokg_hdr hdr; /* inline: kept from post to flush */
+	struct tokg_hdr hdr; /* inline: valid from post to flush */
 };
 
 struct tokg_verbs {
@@ -31,14 +31,14 @@ struct tokg_verbs {
 	 * come in order, so one says that all requests up to its wr_id have left the queue.
 	 */
 	uint32_t depth;
-	uint32_t n_waiting; /* in wr[], from 0 on: not given to the NIC yet */
+	uint32_t n_waiting; /* in wr[], from 0: not sent yet */
 	uint64_t taken, reaped;
 	struct tokg_verbs_wr *wr; /* [depth] */
-	/* memory of our own that READs come into */
+	/* local memory for READs */
 	uint32_t own_key;
-	struct tokg_back *landing; /* where the next back area goes; t.back is the last one */
-	uint64_t back_wr;	   /* of the READ under way; 0: none */
-	uint64_t *tail;		   /* STRICT: nobody looks at it */
+	struct tokg_back *landing; /* destination of the next back area; t.back is the last one */
+	uint64_t back_wr;	   /* of the READ in progress; 0: none */
+	uint64_t *tail;		   /* STRICT: unused data */
 	struct tokg_hdr *headers;  /* [slots], after a reconnect */
 	/* set-up */
 	struct tokg_rdma rdma;

@@ -39,10 +39,10 @@ static enum tokg_gid_rank
 rank_of(const struct ibv_gid_entry *g, const struct tokg_rdma_wish *wish)
 {
 	if (wish->gid >= 0)
-		return (uint32_t)wish->gid == g->gid_index ? TOKG_RANK_TOLD : TOKG_RANK_NONE;
+		return (uint32_t)wish->gid == g->gid_index ? TOKG_RANK_CHOSEN : TOKG_RANK_NONE;
 	if (wish->address != NULL && g->gid_type == IBV_GID_TYPE_ROCE_V2 &&
 		memcmp(g->gid.raw, wish->address, 16) == 0)
-		return TOKG_RANK_TOLD;
+		return TOKG_RANK_CHOSEN;
 	return tokg_gid_rank(type_of(g->gid_type), g->gid_index, g->gid.raw);
 }
 
@@ -68,7 +68,7 @@ look_at_device(struct ibv_device *device, const struct tokg_rdma_wish *wish, str
 		ibv_close_device(x);
 }
 
-/* Names of what there is, for a message. */
+/* Names of all devices, for a message. */
 static void
 names_of(struct ibv_device **list, int n, char *to, size_t room)
 {
@@ -82,7 +82,7 @@ names_of(struct ibv_device **list, int n, char *to, size_t room)
 
 static bool
 choose(struct ibv_device **list, int n, const struct tokg_rdma_wish *wish, struct candidate *best,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	char names[128];
 	bool named = false;
@@ -100,19 +100,19 @@ choose(struct ibv_device **list, int n, const struct tokg_rdma_wish *wish, struc
 		return true;
 	names_of(list, n, names, sizeof(names));
 	if (n == 0)
-		return tokg_wrong(why, "no RDMA device on this host (ibv_devices lists none)");
+		return tokg_wrong(err, "no RDMA device on this host (ibv_devices lists none)");
 	if (!named)
-		return tokg_wrong(why,
-			"no RDMA device \"%.40s\" with RC (InfiniBand, RoCE); there is: %.100s",
+		return tokg_wrong(err,
+			"no RDMA device \"%.40s\" with RC (InfiniBand, RoCE); devices: %.100s",
 			wish->device != NULL ? wish->device : "", names);
-	return tokg_wrong(why,
+	return tokg_wrong(err,
 		"no active port with such a GID (port %d, GID %d; -1: any) on %.100s: see "
 		"ibv_devinfo -v",
 		wish->port, wish->gid, wish->device != NULL ? wish->device : names);
 }
 
 static bool
-open_chosen(struct tokg_rdma *d, const struct candidate *c, struct tokg_error *why)
+open_chosen(struct tokg_rdma *d, const struct candidate *c, struct tokg_error *err)
 {
 	const char *name = ibv_get_device_name(c->device);
 	struct ibv_port_attr port;
@@ -121,12 +121,12 @@ open_chosen(struct tokg_rdma *d, const struct candidate *c, struct tokg_error *w
 
 	d->context = ibv_open_device(c->device);
 	if (d->context == NULL)
-		return tokg_wrong(why, "%s: cannot be opened: %s", name, strerror(errno));
+		return tokg_wrong(err, "%s: cannot open it: %s", name, strerror(errno));
 	d->name = ibv_get_device_name(d->context->device);
 	d->pd = ibv_alloc_pd(d->context);
 	if (d->pd == NULL || ibv_query_port(d->context, c->port, &port) != 0 ||
 		ibv_query_device(d->context, &device) != 0)
-		return tokg_wrong(why, "%s: %s", name, strerror(errno));
+		return tokg_wrong(err, "%s: %s", name, strerror(errno));
 	d->port = c->port;
 	d->roce = port.link_layer == IBV_LINK_LAYER_ETHERNET;
 	d->gid_index = c->gid.gid_index;
@@ -143,7 +143,7 @@ open_chosen(struct tokg_rdma *d, const struct candidate *c, struct tokg_error *w
 }
 
 bool
-tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *why)
+tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *err)
 {
 	struct ibv_device **list;
 	struct candidate best;
@@ -152,13 +152,13 @@ tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct to
 
 	memset(d, 0, sizeof(*d));
 	if (wish->traffic_class > 255)
-		return tokg_wrong(why, "traffic class %d: must be 0 to 255", wish->traffic_class);
+		return tokg_wrong(err, "traffic class %d: must be 0 to 255", wish->traffic_class);
 	d->traffic_class = wish->traffic_class > 0 ? (uint8_t)wish->traffic_class : 0;
 	list = ibv_get_device_list(&n);
 	if (list == NULL)
-		return tokg_wrong(why, "RDMA devices of this host: %s: is ib_uverbs loaded?",
+		return tokg_wrong(err, "RDMA devices of this host: %s: is ib_uverbs loaded?",
 			strerror(errno));
-	ok = choose(list, n, wish, &best, why) && open_chosen(d, &best, why);
+	ok = choose(list, n, wish, &best, err) && open_chosen(d, &best, err);
 	ibv_free_device_list(list);
 	if (!ok)
 		tokg_rdma_close(d);
@@ -194,18 +194,19 @@ tokg_rdma_close(struct tokg_rdma *d)
 }
 
 void
-tokg_rdma_no_mr(struct tokg_error *why, const char *what, uint64_t bytes)
+tokg_rdma_no_mr(struct tokg_error *err, const char *what, uint64_t bytes)
 {
 	const int code = errno;
 	struct rlimit limit;
 
 	if (code != ENOMEM || getrlimit(RLIMIT_MEMLOCK, &limit) != 0 ||
 		limit.rlim_cur == RLIM_INFINITY)
-		tokg_wrong(why, "registering %s of %" PRIu64 " bytes: %s", what, bytes,
+		tokg_wrong(err, "registering %s of %" PRIu64 " bytes: %s", what, bytes,
 			strerror(code));
 	else
-		tokg_wrong(why,
-			"registering %s of %" PRIu64 " bytes: %s: this process may lock %" PRIu64
-			" (ulimit -l, LimitMEMLOCK=): raise it",
+		tokg_wrong(err,
+			"registering %s of %" PRIu64
+			" bytes: %s: the limit of locked memory is %" PRIu64
+			": raise it (ulimit -l, LimitMEMLOCK=)",
 			what, bytes, strerror(code), (uint64_t)limit.rlim_cur);
 }

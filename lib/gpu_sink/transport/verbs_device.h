@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which RDMA device, port and GID: chosen, or as told. Both ends, set-up only. */
+/* RDMA device, port and GID: chosen automatically, or as configured. Both ends, set-up only. */
 #ifndef TOKG_VERBS_DEVICE_H
 #define TOKG_VERBS_DEVICE_H
 
@@ -12,7 +12,7 @@ struct tokg_rdma_wish {
 	const char *device;	/* NULL: any */
 	int port, gid;		/* below 0: any */
 	int traffic_class;	/* below 0: 0 */
-	const uint8_t *address; /* 16 bytes: of the interface towards the other end; or NULL */
+	const uint8_t *address; /* 16 bytes: of the interface towards the peer; or NULL */
 };
 
 struct tokg_rdma {
@@ -27,20 +27,20 @@ struct tokg_rdma {
 	uint16_t lid;
 	enum ibv_mtu mtu;
 	uint32_t wr_max; /* work requests of a queue */
-	char text[96];	 /* all of this for the log */
+	char text[96];	 /* for the log */
 };
 
 /*
- * An active port, and of its GIDs the best: RoCE v2 before v1; that of wish->address, then IPv4,
- * then IPv6, then link-local. False and `why`, with what there is.
+ * Chooses an active port and its best GID: RoCE v2 before v1; wish->address first, then IPv4, IPv6,
+ * link-local. False and `err`, with the devices.
  */
-bool tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *why);
+bool tokg_rdma_open(struct tokg_rdma *d, const struct tokg_rdma_wish *wish, struct tokg_error *err);
 void tokg_rdma_close(struct tokg_rdma *d);
 
-/* An address as a GID has it: IPv4 mapped into IPv6. False: of another family. */
+/* An address as in a GID: IPv4 mapped to IPv6. False: another family. */
 bool tokg_rdma_address(const struct sockaddr *from, uint8_t gid[16]);
 
-/* For a registration that failed (errno): the limit and what to do. */
-void tokg_rdma_no_mr(struct tokg_error *why, const char *what, uint64_t bytes);
+/* The error of a failed registration (errno), with limit and remedy. */
+void tokg_rdma_no_mr(struct tokg_error *err, const char *what, uint64_t bytes);
 
 #endif

@@ -1,28 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* In place of the verbs transport, both ends, where there is no libibverbs: refused by name. */
+/* Replaces the verbs transport, both ends, in a build without libibverbs: returns errors. */
 #include "transport_inside.h"
 #include "verbs_server.h"
 
 static void
-refuse(struct tokg_error *why)
+refuse(struct tokg_error *err)
 {
-	tokg_wrong(why, "verbs: this program was built without RDMA: install libibverbs and build "
+	tokg_wrong(err, "verbs: this program was built without RDMA: install libibverbs and build "
 			"again, or use a unix socket (shm, cuda)");
 }
 
 struct tokg_transport *
 tokg_verbs_new(const struct tokg_target *target, const struct tokg_source *source,
-	uint32_t timeout_ms, struct tokg_session **session, struct tokg_error *why)
+	uint32_t timeout_ms, struct tokg_session **session, struct tokg_error *err)
 {
-	refuse(why);
+	refuse(err);
 	return NULL;
 }
 
 struct tokg_verbs_server *
 tokg_verbs_server_open(
-	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *why)
+	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *err)
 {
-	refuse(why);
+	refuse(err);
 	return NULL;
 }
 
@@ -33,9 +33,9 @@ tokg_verbs_server_close(struct tokg_verbs_server *s)
 
 bool
 tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
-	struct tokg_welcome *w, struct tokg_error *why)
+	struct tokg_welcome *w, struct tokg_error *err)
 {
-	refuse(why);
+	refuse(err);
 	return false;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of verbs: memory, queue pair, and both again when it broke. */
+/* Set-up of verbs: memory and queue pair; reconnecting. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 #include "verbs.h"
 #include "verbs_qp.h"
 
-/* The address of ours from which the agent is reached, as a GID has it. Nothing is sent. */
+/* Our address towards the agent, as in a GID. Sends nothing. */
 static bool
 address_towards(const struct tokg_where *where, uint8_t gid[16])
 {
@@ -40,24 +40,24 @@ undo(struct tokg_transport *t)
 	v->reading = false;
 }
 
-/* A queue pair and a completion queue of their own each time: what the old ones held is gone. */
+/* A new queue pair and completion queue each time, without old completions. */
 static bool
-prepare(struct tokg_transport *t, struct tokg_hello *h, struct tokg_error *why)
+prepare(struct tokg_transport *t, struct tokg_hello *h, struct tokg_error *err)
 {
 	struct tokg_verbs *v = (struct tokg_verbs *)t;
 
 	v->cq = ibv_create_cq(v->rdma.context, (int)v->depth, NULL, NULL, 0);
 	if (v->cq == NULL)
-		return tokg_wrong(why, "%s: a completion queue of %u: %s", v->rdma.name, v->depth,
+		return tokg_wrong(err, "%s: a completion queue of %u: %s", v->rdma.name, v->depth,
 			strerror(errno));
-	v->qp = tokg_qp_make(&v->rdma, v->cq, v->depth, 0, &v->mine, why);
+	v->qp = tokg_qp_make(&v->rdma, v->cq, v->depth, 0, &v->mine, err);
 	h->qp = v->mine;
 	return v->qp != NULL;
 }
 
-/* Two back areas (one is read while the other lands), the word for STRICT, the headers. */
+/* Two back areas (one is used while the other is written), the word of STRICT, the headers. */
 static bool
-own_memory(struct tokg_verbs *v, struct tokg_error *why)
+own_memory(struct tokg_verbs *v, struct tokg_error *err)
 {
 	const struct tokg_geometry *g = &v->t.geometry;
 	const size_t back = g->back_stride;
@@ -67,11 +67,11 @@ own_memory(struct tokg_verbs *v, struct tokg_error *why)
 		(uint64_t)sysconf(_SC_PAGESIZE));
 	own = v->own = tokg_own_memory(v->own_bytes, v->node);
 	if (own == NULL)
-		return tokg_wrong(
-			why, "no memory for %zu bytes of the GPU ring's back area", v->own_bytes);
+		return tokg_wrong(err, "cannot allocate %zu bytes for the GPU ring's back area",
+			v->own_bytes);
 	v->own_mr = ibv_reg_mr(v->rdma.pd, own, v->own_bytes, IBV_ACCESS_LOCAL_WRITE);
 	if (v->own_mr == NULL) {
-		tokg_rdma_no_mr(why, "the copy of the back area", v->own_bytes);
+		tokg_rdma_no_mr(err, "the copy of the back area", v->own_bytes);
 		return false;
 	}
 	v->own_key = v->own_mr->lkey;
@@ -84,16 +84,16 @@ own_memory(struct tokg_verbs *v, struct tokg_error *why)
 }
 
 static bool
-admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, struct tokg_error *why)
+admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, struct tokg_error *err)
 {
 	struct tokg_verbs *v = (struct tokg_verbs *)t;
 	const struct tokg_geometry *g = &t->geometry;
 
 	(void)region_fd;
 	if (w->address > UINT64_MAX - g->region_bytes)
-		return tokg_wrong(why, "the agent's region of %llu bytes at 0x%llx: beyond the end",
+		return tokg_wrong(err, "the agent's region of %llu bytes at 0x%llx: beyond the end",
 			(unsigned long long)g->region_bytes, (unsigned long long)w->address);
-	if (v->own == NULL && !own_memory(v, why))
+	if (v->own == NULL && !own_memory(v, err))
 		return false;
 	v->key = w->key;
 	v->hdr_at = w->address + tokg_hdr_at(g, t->producer, 0);
@@ -105,7 +105,7 @@ admit(struct tokg_transport *t, const struct tokg_welcome *w, int region_fd, str
 	v->reaped = 0;
 	v->back_wr = 0;
 	v->broken = false;
-	return tokg_qp_connect(&v->rdma, v->qp, &v->mine, &w->qp, true, why);
+	return tokg_qp_connect(&v->rdma, v->qp, &v->mine, &w->qp, true, err);
 }
 
 static int
@@ -129,9 +129,9 @@ read_tickets(struct tokg_verbs *v, uint64_t *tickets)
 	return 1;
 }
 
-/* The queue pair anew, then the headers by it. Where they cannot be read, all of it once more. */
+/* Makes a queue pair, then READs the headers. If that fails, starts over. */
 static int
-reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	struct tokg_verbs *v = (struct tokg_verbs *)t;
 	const uint64_t now = tokg_now_ms();
@@ -143,25 +143,25 @@ reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
 		v->again_end_ms = now + TOKG_RECONNECT_MS;
 	}
 	if (!v->reading)
-		rc = tokg_session_again(&v->session, t, why);
+		rc = tokg_session_again(&v->session, t, err);
 	if (rc > 0) {
 		rc = read_tickets(v, tickets);
 		if (rc < 0)
 			v->reading = false;
 		if (rc <= 0 && now >= v->again_end_ms)
-			tokg_wrong(why, "%s: no headers read by RDMA within %u ms",
+			tokg_wrong(err, "%s: no headers read by RDMA within %u ms",
 				v->session.where.name, TOKG_RECONNECT_MS);
 		if (rc <= 0)
 			rc = now >= v->again_end_ms ? -1 : 0;
 	}
 	if (rc < 0 && v->status != IBV_WC_SUCCESS) {
-		const struct tokg_error last = *why;
+		const struct tokg_error last = *err;
 
-		tokg_wrong(why, "%.170s (the queue pair broke: %s)", last.text,
+		tokg_wrong(err, "%.170s (queue pair error: %s)", last.text,
 			ibv_wc_status_str(v->status));
 	}
 	if (rc > 0)
-		v->status = IBV_WC_SUCCESS; /* the next end may have another cause */
+		v->status = IBV_WC_SUCCESS; /* the next error may differ */
 	if (rc != 0) {
 		v->again = false;
 		v->reading = false;
@@ -177,7 +177,7 @@ describe(const struct tokg_transport *t, char path[256])
 	const uint32_t mtu = theirs->mtu < v->mine.mtu ? theirs->mtu : v->mine.mtu;
 
 	snprintf(path, 256,
-		"verbs, place %u of %u: %s, %s, MTU %u, QPN 0x%x PSN 0x%x to QPN 0x%x PSN 0x%x, "
+		"verbs, producer %u of %u: %s, %s, MTU %u, QPN 0x%x PSN 0x%x to QPN 0x%x PSN 0x%x, "
 		"rkey 0x%x",
 		t->producer, t->geometry.producers,
 		t->order == TOKG_ORDER_STRICT ? "STRICT" : "FAST", v->rdma.text, 128u << mtu,
@@ -215,7 +215,7 @@ static const struct tokg_transport_ops ops = {
 
 static bool
 open_device(struct tokg_verbs *v, const struct tokg_target *target,
-	const struct tokg_source *source, struct tokg_error *why)
+	const struct tokg_source *source, struct tokg_error *err)
 {
 	uint8_t address[16];
 	const struct tokg_rdma_wish wish = {.device = target->rdma_device,
@@ -224,16 +224,16 @@ open_device(struct tokg_verbs *v, const struct tokg_target *target,
 		.traffic_class = target->rdma_traffic_class,
 		.address = address_towards(&v->session.where, address) ? address : NULL};
 
-	if (!tokg_rdma_open(&v->rdma, &wish, why))
+	if (!tokg_rdma_open(&v->rdma, &wish, err))
 		return false;
 	v->depth = v->rdma.wr_max < TOKG_VERBS_WRS ? v->rdma.wr_max : TOKG_VERBS_WRS;
 	v->wr = calloc(v->depth, sizeof(*v->wr));
 	if (v->wr == NULL || v->depth < 4)
-		return tokg_wrong(why, "%s: a queue of %u requests: too few, or no memory for them",
+		return tokg_wrong(err, "%s: a queue of %u requests: too few, or no memory for them",
 			v->rdma.name, v->depth);
 	v->source_mr = ibv_reg_mr(v->rdma.pd, source->base, source->bytes, 0);
 	if (v->source_mr == NULL) {
-		tokg_rdma_no_mr(why, "the token ring", source->bytes);
+		tokg_rdma_no_mr(err, "the token ring", source->bytes);
 		return false;
 	}
 	v->source_key = v->source_mr->lkey;
@@ -242,21 +242,21 @@ open_device(struct tokg_verbs *v, const struct tokg_target *target,
 
 struct tokg_transport *
 tokg_verbs_new(const struct tokg_target *target, const struct tokg_source *source,
-	uint32_t timeout_ms, struct tokg_session **session, struct tokg_error *why)
+	uint32_t timeout_ms, struct tokg_session **session, struct tokg_error *err)
 {
 	struct tokg_verbs *v = calloc(1, sizeof(*v));
 
 	if (v == NULL) {
-		tokg_wrong(why, "no memory for a transport to the GPU ring");
+		tokg_wrong(err, "cannot allocate the transport to the GPU ring");
 		return NULL;
 	}
 	v->t.link = -1;
 	v->t.ops = &ops;
 	v->node = source->node;
 	*session = &v->session;
-	if (!tokg_session_init(&v->session, &calls, target, source, why) ||
-		!tokg_session_answered(&v->session, timeout_ms, why) ||
-		!open_device(v, target, source, why)) {
+	if (!tokg_session_init(&v->session, &calls, target, source, err) ||
+		!tokg_session_answered(&v->session, timeout_ms, err) ||
+		!open_device(v, target, source, err)) {
 		close_verbs(&v->t);
 		return NULL;
 	}

@@ -13,25 +13,25 @@
 #define ACK_TIMEOUT 14 /* 4.096 us << 14: 67 ms; with the retries half a second */
 #define RETRIES 6      /* 7 is "for ever" to soft-RoCE */
 #define RNR_TIMER 12
-/* READs at once, of what each end keeps for them. One: every device can. */
+/* Concurrent READs: every device supports one. */
 #define READS 1
 
 bool
-tokg_qp_proved(const struct tokg_rdma *d, const struct tokg_qp *theirs, struct tokg_error *why)
+tokg_qp_proved(const struct tokg_rdma *d, const struct tokg_qp *theirs, struct tokg_error *err)
 {
 	static const uint8_t none[16];
 
 	if (theirs->qpn == 0 || theirs->qpn > BITS_24 || theirs->psn > BITS_24 ||
 		theirs->mtu < IBV_MTU_256 || theirs->mtu > IBV_MTU_4096)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			"queue pair 0x%x, PSN 0x%x, MTU code %u: the first two have 24 bits, the "
 			"code is 1 to 5",
 			theirs->qpn, theirs->psn, theirs->mtu);
 	if ((theirs->is_roce != 0) != d->roce)
-		return tokg_wrong(why, "one end is Ethernet (RoCE), the other InfiniBand: choose "
+		return tokg_wrong(err, "one end is Ethernet (RoCE), the other InfiniBand: choose "
 				       "the device");
 	if (d->roce && memcmp(theirs->gid, none, sizeof(none)) == 0)
-		return tokg_wrong(why, "the other end has no GID");
+		return tokg_wrong(err, "the peer has no GID");
 	return true;
 }
 
@@ -48,7 +48,7 @@ to_init(const struct tokg_rdma *d, struct ibv_qp *qp, int access)
 
 struct ibv_qp *
 tokg_qp_make(const struct tokg_rdma *d, struct ibv_cq *cq, uint32_t send_wr, int access,
-	struct tokg_qp *mine, struct tokg_error *why)
+	struct tokg_qp *mine, struct tokg_error *err)
 {
 	struct ibv_qp_init_attr a = {.send_cq = cq,
 		.recv_cq = cq,
@@ -62,12 +62,12 @@ tokg_qp_make(const struct tokg_rdma *d, struct ibv_cq *cq, uint32_t send_wr, int
 	uint32_t psn;
 
 	if (qp == NULL) {
-		tokg_wrong(why, "%s: a queue pair for %u requests with %u bytes inline: %s",
+		tokg_wrong(err, "%s: a queue pair for %u requests with %u bytes inline: %s",
 			d->name, send_wr, INLINE_BYTES, strerror(errno));
 		return NULL;
 	}
 	if (!to_init(d, qp, access) || getrandom(&psn, sizeof(psn), 0) != sizeof(psn)) {
-		tokg_wrong(why, "%s: queue pair to INIT: %s", d->name, strerror(errno));
+		tokg_wrong(err, "%s: queue pair to INIT: %s", d->name, strerror(errno));
 		ibv_destroy_qp(qp);
 		return NULL;
 	}
@@ -119,17 +119,17 @@ to_send(struct ibv_qp *qp, const struct tokg_qp *mine)
 
 bool
 tokg_qp_connect(const struct tokg_rdma *d, struct ibv_qp *qp, const struct tokg_qp *mine,
-	const struct tokg_qp *theirs, bool sends, struct tokg_error *why)
+	const struct tokg_qp *theirs, bool sends, struct tokg_error *err)
 {
-	if (!tokg_qp_proved(d, theirs, why))
+	if (!tokg_qp_proved(d, theirs, err))
 		return false;
 	if (!to_receive(d, qp, theirs))
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			"%s: queue pair 0x%x towards 0x%x, ready to receive: %s: is there a route "
 			"between the two GIDs?",
 			d->name, mine->qpn, theirs->qpn, strerror(errno));
 	if (sends && !to_send(qp, mine))
-		return tokg_wrong(why, "%s: queue pair 0x%x, ready to send: %s", d->name, mine->qpn,
+		return tokg_wrong(err, "%s: queue pair 0x%x, ready to send: %s", d->name, mine->qpn,
 			strerror(errno));
 	return true;
 }

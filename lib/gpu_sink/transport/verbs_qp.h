@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Queue pairs (RC), from nothing to ready. Both ends, set-up only. */
+/* Creates and connects queue pairs (RC). Both ends, set-up only. */
 #ifndef TOKG_VERBS_QP_H
 #define TOKG_VERBS_QP_H
 
 #include "handshake/handshake.h"
 #include "verbs_device.h"
 
-/* Is it the other end of a queue pair that `d` can talk to? */
+/* Validates the peer's end of a queue pair. */
 bool tokg_qp_proved(
-	const struct tokg_rdma *d, const struct tokg_qp *theirs, struct tokg_error *why);
+	const struct tokg_rdma *d, const struct tokg_qp *theirs, struct tokg_error *err);
 
 /*
- * One in INIT, with room for `send_wr` requests; `mine` is what the other end has to know. access:
- * what the other end may do here (IBV_ACCESS_REMOTE_...). NULL and `why`.
+ * A queue pair in INIT for `send_wr` requests; `mine` is for the peer. access: the peer's rights
+ * here (IBV_ACCESS_REMOTE_...). NULL and `err`.
  */
 struct ibv_qp *tokg_qp_make(const struct tokg_rdma *d, struct ibv_cq *cq, uint32_t send_wr,
-	int access, struct tokg_qp *mine, struct tokg_error *why);
-/* Ready to receive (and answer READs); with `sends`, to send as well. The smaller MTU is taken. */
+	int access, struct tokg_qp *mine, struct tokg_error *err);
+/* Ready to receive, and to answer READs; with `sends`, also to send. Uses the smaller MTU. */
 bool tokg_qp_connect(const struct tokg_rdma *d, struct ibv_qp *qp, const struct tokg_qp *mine,
-	const struct tokg_qp *theirs, bool sends, struct tokg_error *why);
+	const struct tokg_qp *theirs, bool sends, struct tokg_error *err);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which address (GID) of which RDMA port is taken where nobody named one: the rule, apart from how
- * ports and GIDs were found out. tokd-diag (python/dpdk_tokd/ops/diag/gids.py) has it in Python; a
- * test compares the two.
+ * The rule for choosing a GID automatically. tokd-diag (python/dpdk_tokd/ops/diag/gids.py) has it
+ * in Python; a test compares the two.
  */
 #ifndef TOKG_VERBS_RANK_H
 #define TOKG_VERBS_RANK_H
@@ -12,15 +11,15 @@
 
 enum tokg_gid_type { TOKG_GID_OTHER = 0, TOKG_GID_IB, TOKG_GID_ROCE_V1, TOKG_GID_ROCE_V2 };
 
-/* From not at all to best. Of several that are as good the first one is taken. */
+/* From unusable to best. Of equal ones the first is chosen. */
 enum tokg_gid_rank {
 	TOKG_RANK_NONE = 0,
-	TOKG_RANK_ROCE_V1,    /* no IP header: no router passes it on */
-	TOKG_RANK_LINK_LOCAL, /* from here on RoCE v2; fe80::/10: neighbours on one link alone */
+	TOKG_RANK_ROCE_V1,    /* no IP header: not routable */
+	TOKG_RANK_LINK_LOCAL, /* from here on RoCE v2; fe80::/10: one link only */
 	TOKG_RANK_IPV6,
 	TOKG_RANK_IPV4,
 	TOKG_RANK_INFINIBAND,
-	TOKG_RANK_TOLD, /* the address that leads there, or the index that was asked for */
+	TOKG_RANK_CHOSEN, /* the address towards the peer, or the configured index */
 };
 
 /* Of the GID at `index` of an active port. */

@@ -11,7 +11,7 @@
 #include "transport_inside.h"
 #include "verbs_qp.h"
 
-/* Never IBV_ACCESS_RELAXED_ORDERING: a header must not overtake its payload. */
+/* Not IBV_ACCESS_RELAXED_ORDERING: a header must not pass its payload. */
 #define ACCESS (IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ)
 
 struct tokg_verbs_server {
@@ -19,7 +19,7 @@ struct tokg_verbs_server {
 	uint64_t bytes;
 	void *pointer;
 	int dmabuf;	   /* -1: by pointer */
-	struct ibv_cq *cq; /* a queue pair has one; nothing ever arrives at it */
+	struct ibv_cq *cq; /* required by queue pairs; never used */
 	struct ibv_qp *qp[TOKG_PRODUCERS_MAX];
 	struct ibv_mr *mr[TOKG_PRODUCERS_MAX];
 };
@@ -33,10 +33,9 @@ register_region(const struct tokg_verbs_server *s)
 	return ibv_reg_mr(s->rdma.pd, s->pointer, s->bytes, ACCESS);
 }
 
-/* Which way the region can be registered: tried once here, so that it is known before anybody asks.
- */
+/* Tries once how the region can be registered, to fail at start. */
 static bool
-try_region(struct tokg_verbs_server *s, char how[96], struct tokg_error *why)
+try_region(struct tokg_verbs_server *s, char how[96], struct tokg_error *err)
 {
 	struct ibv_mr *mr = register_region(s);
 	const int dmabuf_errno = errno;
@@ -50,7 +49,7 @@ try_region(struct tokg_verbs_server *s, char how[96], struct tokg_error *why)
 		snprintf(how, 96, "by pointer");
 	}
 	if (mr == NULL) {
-		tokg_rdma_no_mr(why, "the GPU ring", s->bytes);
+		tokg_rdma_no_mr(err, "the GPU ring", s->bytes);
 		return false;
 	}
 	ibv_dereg_mr(mr);
@@ -73,7 +72,7 @@ address_of(const char *host, uint8_t gid[16])
 
 struct tokg_verbs_server *
 tokg_verbs_server_open(
-	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *why)
+	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *err)
 {
 	uint8_t address[16];
 	const struct tokg_rdma_wish wish = {.device = c->rdma_device,
@@ -85,21 +84,21 @@ tokg_verbs_server_open(
 	char how[96];
 
 	if (s == NULL) {
-		tokg_wrong(why, "no memory for the verbs transport");
+		tokg_wrong(err, "cannot allocate the verbs transport");
 		return NULL;
 	}
-	/* The region begins where the dma-buf does; a NIC maps whole pages of this host. */
+	/* The region begins with the dma-buf; a NIC maps whole host pages. */
 	s->bytes = tokg_align(c->geometry->region_bytes, (uint64_t)sysconf(_SC_PAGESIZE));
 	s->pointer = c->region != NULL ? c->region : (void *)(uintptr_t)c->region_address;
 	s->dmabuf = c->region_dmabuf;
-	if (!tokg_rdma_open(&s->rdma, &wish, why)) {
+	if (!tokg_rdma_open(&s->rdma, &wish, err)) {
 		free(s);
 		return NULL;
 	}
 	s->cq = ibv_create_cq(s->rdma.context, 1, NULL, NULL, 0);
 	if (s->cq == NULL)
-		tokg_wrong(why, "%s: a completion queue: %s", s->rdma.name, strerror(errno));
-	if (s->cq == NULL || !try_region(s, how, why)) {
+		tokg_wrong(err, "%s: a completion queue: %s", s->rdma.name, strerror(errno));
+	if (s->cq == NULL || !try_region(s, how, err)) {
 		tokg_verbs_server_close(s);
 		return NULL;
 	}
@@ -122,22 +121,23 @@ tokg_verbs_server_close(struct tokg_verbs_server *s)
 
 bool
 tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
-	struct tokg_welcome *w, struct tokg_error *why)
+	struct tokg_welcome *w, struct tokg_error *err)
 {
 	if (producer >= TOKG_PRODUCERS_MAX)
-		return tokg_wrong(why, "place %u: at most %u", producer, TOKG_PRODUCERS_MAX - 1);
-	if (!tokg_qp_proved(&s->rdma, theirs, why))
+		return tokg_wrong(
+			err, "producer %u: must be at most %u", producer, TOKG_PRODUCERS_MAX - 1);
+	if (!tokg_qp_proved(&s->rdma, theirs, err))
 		return false;
 	tokg_verbs_end(s, producer);
 	s->mr[producer] = register_region(s);
 	if (s->mr[producer] == NULL) {
-		tokg_rdma_no_mr(why, "the GPU ring", s->bytes);
+		tokg_rdma_no_mr(err, "the GPU ring", s->bytes);
 		return false;
 	}
 	s->qp[producer] = tokg_qp_make(
-		&s->rdma, s->cq, 1, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, &w->qp, why);
+		&s->rdma, s->cq, 1, IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ, &w->qp, err);
 	if (s->qp[producer] == NULL ||
-		!tokg_qp_connect(&s->rdma, s->qp[producer], &w->qp, theirs, false, why)) {
+		!tokg_qp_connect(&s->rdma, s->qp[producer], &w->qp, theirs, false, err)) {
 		tokg_verbs_end(s, producer);
 		return false;
 	}

@@ -14,6 +14,11 @@ void tok_added_sum(struct tok_vocab *v);
 /* The two sets of the vocabulary. */
 bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
+/* ---- merges (pairs_build.c) ---- */
+
+/* The tables that find a merge. Splits are there. */
+bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
+
 /* ---- runs of one token (repeats.c) ---- */
 
 /* Fill in v->repeat_runs. False: a family is not what it says. */

@@ -81,93 +81,6 @@ crowded(uint32_t id, struct tok_error *err)
 		id, TOK_PROBES_MAX);
 }
 
-/* Two buckets of two slots suffice up to some seven eighths of them; here four fifths at most. */
-static uint32_t
-slots_for_pairs(uint32_t n)
-{
-	uint32_t slots = 64;
-
-	while (slots < n + n / 4)
-		slots *= 2;
-	return slots;
-}
-
-#define KICKS_MAX 1000u /* some hundred at most, where hashes are as good as random */
-
-/* Where there is room; else what lies there moves to its other bucket, in which it does likewise.
- */
-static bool
-put_pair(struct tok_vocab *v, uint64_t entry)
-{
-	uint32_t bucket = tok_pair_bucket(v, entry >> 21, 0);
-
-	for (uint32_t kick = 0; kick < KICKS_MAX; kick++) {
-		uint64_t *e = &v->pair[bucket], other;
-
-		for (uint32_t k = 0; k < TOK_PAIR_SLOTS; k++) {
-			if (e[k] == ~0ull) {
-				e[k] = entry;
-				return true;
-			}
-		}
-		/* The older one, which lies in front: both get their turn. */
-		other = e[0];
-		e[0] = e[1];
-		e[1] = entry;
-		entry = other;
-		bucket ^= tok_pair_bucket(v, entry >> 21, 0) ^ tok_pair_bucket(v, entry >> 21, 1);
-	}
-	return false;
-}
-
-/* Put all of them into the table, which is free. */
-static bool
-put_pairs(struct tok_vocab *v)
-{
-	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		const struct tok_split part = v->split[r];
-
-		if (!put_pair(v, (uint64_t)part.left << 42 | (uint64_t)part.right << 21 | r))
-			return false;
-	}
-	return true;
-}
-
-/* In a small table chance can crowd a bucket: it is tried with tables twice as large. */
-#define PAIR_TRIES 4u
-
-static bool
-build_pairs(struct tok_vocab *v, struct tok_error *err)
-{
-	uint32_t slots = slots_for_pairs(v->n_ranks - TOK_BYTES), tries = 0;
-
-	if (!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES))
-		return tok_fail(err, "out of memory for %u merges", v->n_ranks);
-	memset(v->byte_pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
-	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		const struct tok_split part = v->split[r];
-
-		if (part.left < TOK_BYTES && part.right < TOK_BYTES)
-			v->byte_pair[part.left << 8 | part.right] = r;
-	}
-	for (;;) {
-		if (!tok_vocab_table_make(v, TOK_TABLE_PAIR, slots))
-			return tok_fail(err, "out of memory for %u merges", v->n_ranks);
-		tok_vocab_shifts(v);
-		memset(v->pair, 0xff, slots * sizeof(*v->pair));
-		if (put_pairs(v))
-			return true;
-		if (++tries == PAIR_TRIES)
-			return tok_fail(err,
-				"%u merges find no room in a table of %u pairs: they were chosen "
-				"to, and the vocabulary is not to be trusted",
-				v->n_ranks - TOK_BYTES, slots);
-		v->mem.free(v->mem.ctx, v->pair, slots * sizeof(*v->pair));
-		tok_vocab_table_set(v, TOK_TABLE_PAIR, NULL, 0);
-		slots *= 2;
-	}
-}
-
 /* ---- words ---- */
 
 static const uint8_t *
@@ -541,7 +454,7 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
 	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
-	     build_pairs(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
+	     tok_pairs_build(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
 	     build_automaton(v, err) && build_longest(v, m, err) &&
 	     build_repeats(v, m, rank_of, err) &&
 	     (m->pretok == TOK_PRETOK_SENTENCEPIECE ? tok_pieces_build(v, err)

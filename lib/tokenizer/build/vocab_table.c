@@ -47,6 +47,13 @@ tok_vocab_table_make(struct tok_vocab *v, enum tok_table which, size_t n)
 	return p != NULL;
 }
 
+void
+tok_vocab_table_drop(struct tok_vocab *v, enum tok_table which)
+{
+	v->mem.free(v->mem.ctx, tok_vocab_table(v, which), v->table_bytes[which]);
+	tok_vocab_table_set(v, which, NULL, 0);
+}
+
 /* 64 - log2(n), n a power of two; 0 if there is no such table. */
 static uint32_t
 shift_for(uint32_t n)
@@ -59,13 +66,14 @@ tok_vocab_shifts(struct tok_vocab *v)
 {
 	uint32_t words = tok_vocab_table_n(v, TOK_TABLE_WORD);
 	uint32_t longs = tok_vocab_table_n(v, TOK_TABLE_LONG_WORD);
-	uint32_t pairs = tok_vocab_table_n(v, TOK_TABLE_PAIR);
+	uint32_t pilots = tok_vocab_table_n(v, TOK_TABLE_PAIR_PILOT);
 
 	v->word_shift = shift_for(words);
 	v->word_mask = words - 1;
 	v->long_shift = shift_for(longs);
 	v->long_mask = longs - 1;
-	v->pair_shift = shift_for(pairs);
+	v->pair_mask = tok_vocab_table_n(v, TOK_TABLE_PAIR) - 1;
+	v->pair_shift = shift_for(pilots);
 }
 
 uint64_t

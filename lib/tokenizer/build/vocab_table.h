@@ -28,6 +28,9 @@ uint32_t tok_vocab_table_n(const struct tok_vocab *v, enum tok_table which);
  */
 bool tok_vocab_table_make(struct tok_vocab *v, enum tok_table which, size_t n);
 
+/* Free it again. */
+void tok_vocab_table_drop(struct tok_vocab *v, enum tok_table which);
+
 #define TOK_LAYOUT_PAGE 4096u
 
 /*

@@ -13,7 +13,7 @@
 	"TOKV\r\n\x1a" /* and a NUL: eight bytes that a transfer as text spoils */
 
 /* Of the tables and the header: raised by whoever changes what any of them holds or means. */
-#define TOK_COMPILED_VERSION 5u
+#define TOK_COMPILED_VERSION 6u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* as the machine that wrote it has it */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* bytes of a file */

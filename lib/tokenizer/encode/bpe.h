@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte pair encoding of one pretoken, two ways that must agree: bpe_merge.c applies the merges to a
- * short pretoken that is there as a whole; bpe_stream.c takes it byte by byte.
+ * Byte pair encoding of one pretoken, three ways that must agree: bpe_merge.c applies the merges to
+ * a short pretoken that is there as a whole; bpe_whole.c looks for the tokens of a longer one;
+ * bpe_stream.c takes it byte by byte.
  */
 #ifndef TOK_BPE_H
 #define TOK_BPE_H
@@ -25,6 +26,13 @@ void tok_bpe_merge(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n
  * leave them side by side? Rank ids. TOK_NO_TOKEN as limit: all merges.
  */
 bool tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
+
+/* Longest pretoken tok_bpe_whole takes: it has memory for that on the stack. */
+#define TOK_WHOLE_MAX TOK_CARRY_MAX
+
+/* Append the outside ids of a pretoken of n bytes. Returns the next free id. c may be NULL. */
+uint32_t *tok_bpe_whole(struct tok_cache *c, const struct tok_vocab *v, const uint8_t *p,
+	uint32_t n, uint32_t *ids);
 
 /* Forget the open pretoken: the next byte begins one. */
 void tok_bpe_open(struct tok_stream *s);

@@ -15,85 +15,10 @@
  * what lies before it is certain, and nothing else is.
  */
 #include "bpe.h"
-#include "cache.h"
+#include "bpe_pair.h"
 
 /* pos[] is tried for release each time it has grown by this much. */
 #define RELEASE_EVERY 256
-
-/* Units of a token of a family, or 0. */
-static inline uint32_t
-units_of(const struct tok_repeat *f, uint32_t token)
-{
-	if (token == f->unit)
-		return 1;
-	return token - f->low < f->high - f->low ? f->power[token - f->low] : 0;
-}
-
-/* Two tokens of a family, all of whose merges are below `limit`: would they be joined? */
-static inline bool
-repeats_join(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit, bool *both)
-{
-	for (uint32_t i = 0; i < v->n_repeats; i++) {
-		const uint32_t l = units_of(&v->repeat[i], left);
-		const uint32_t r = units_of(&v->repeat[i], right);
-
-		if (l == 0 || r == 0 || limit < v->repeat[i].high)
-			continue;
-		*both = true;
-		return !(v->repeat_runs[i].stands[l] >> r & 1);
-	}
-	return false;
-}
-
-bool
-tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit)
-{
-	/* Undo the merges of both tokens, latest first. At each point the two tokens next to the
-	 * border are what stood there when all merges before `limit` had been applied: if they
-	 * themselves merge earlier than that, BPE would have joined them. */
-	for (;;) {
-		bool both = false;
-
-		if (tok_pair(v, left, right) < limit ||
-			(v->n_repeats > 0 && repeats_join(v, left, right, limit, &both)))
-			return false;
-		if (both)
-			return true;
-		if (left > right) {
-			/* left came later. A merge of equal rank across the border lies to the
-			 * right of it and would have come after it. */
-			if (left < TOK_BYTES)
-				return true;
-			limit = left < limit ? left : limit;
-			left = v->split[left].right;
-		} else {
-			/* right came later, or both have the same rank and left was first. A
-			 * merge of equal rank across the border would have come before it. */
-			if (right < TOK_BYTES)
-				return true;
-			limit = right < limit ? right + 1 : limit;
-			right = v->split[right].left;
-		}
-	}
-}
-
-/* The same with all merges, from what the thread has learned where it has. */
-static inline bool
-pair_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t right)
-{
-	uint64_t key = (uint64_t)left << 21 | right, *slot;
-	bool stands;
-
-	if (c == NULL)
-		return tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
-	slot = tok_cache_pair(c, left, right);
-	/* Key 0, the pair of two zero bytes, is what free slots hold: it is never learned. */
-	if (*slot >> 1 == key && key != 0)
-		return *slot & 1;
-	stands = tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
-	*slot = key << 1 | stands;
-	return stands;
-}
 
 /* The automaton's next state. */
 static inline uint32_t
@@ -174,7 +99,7 @@ is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 	if (len > i + 1)
 		return false; /* begins in what was already given out */
 	before = len == i + 1 ? s->base : s->pos[i - len];
-	return before == TOK_NO_TOKEN || pair_stands(s->cache, s->vocab, before, token);
+	return before == TOK_NO_TOKEN || tok_bpe_stands(s->cache, s->vocab, before, token);
 }
 
 #define FIRST_TRIES 2u

@@ -1,16 +1,37 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of the cache of learned pretokens; its use is in cache.h. */
+/* Memory for learned pretokens; its use is in cache.h. */
 #include <sys/random.h>
 
 #include "cache.h"
 #include "tables/mem.h"
 
+#define FIRST(n) (~0ull >> (64 - 8 * (n)))
+const uint64_t tok_cache_mask[TOK_CACHE_SHORT + 2][2] = {
+	[1] = {FIRST(1), 0},
+	[2] = {FIRST(2), 0},
+	[3] = {FIRST(3), 0},
+	[4] = {FIRST(4), 0},
+	[5] = {FIRST(5), 0},
+	[6] = {FIRST(6), 0},
+	[7] = {FIRST(7), 0},
+	[8] = {FIRST(8), 0},
+	[9] = {FIRST(8), FIRST(1)},
+	[10] = {FIRST(8), FIRST(2)},
+	[11] = {FIRST(8), FIRST(3)},
+	[12] = {FIRST(8), FIRST(4)},
+	[13] = {FIRST(8), FIRST(5)},
+	[14] = {FIRST(8), FIRST(6)},
+	[15] = {FIRST(8), FIRST(7)},
+};
+
+#define LONG_SHARE 8 /* of so many entries one is for a longer pretoken: half as much memory */
+
 struct tok_cache *
 tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_mem *mem)
 {
 	struct tok_cache *c;
-	uint32_t n = TOK_CACHE_WAYS;
-	size_t head = (sizeof(*c) + 63) & ~(size_t)63, bytes;
+	uint32_t n = TOK_CACHE_WAYS * LONG_SHARE;
+	size_t head = (sizeof(*c) + 63) & ~(size_t)63, bytes, longer;
 	uint8_t *p;
 
 	if (entries == 0)
@@ -19,13 +40,17 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 		n *= 2;
 	if (mem == NULL)
 		mem = &tok_mem_default;
-	bytes = head + n * sizeof(struct tok_cache_entry);
+	longer = head + n * sizeof(*c->entry);
+	bytes = longer + n / LONG_SHARE * sizeof(*c->longer);
 	p = mem->alloc(mem->ctx, bytes, 64);
 	if (p == NULL)
 		return NULL;
+	memset(p, 0, bytes); /* zero already, but now it is there: no call waits for pages */
 	c = (struct tok_cache *)p;
 	c->entry = (struct tok_cache_entry *)(p + head);
+	c->longer = (struct tok_cache_long *)(p + longer);
 	c->set_mask = n / TOK_CACHE_WAYS - 1;
+	c->long_mask = n / LONG_SHARE / TOK_CACHE_WAYS - 1;
 	c->mem = *mem;
 	c->bytes = bytes;
 	if (getrandom(c->seed, sizeof(c->seed), 0) != sizeof(c->seed)) {

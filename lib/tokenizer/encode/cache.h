@@ -1,28 +1,50 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread has learned, in fixed memory of its own: pretokens that are several tokens, in a
- * two-way set-associative cache; pairs of tokens that do or do not stand, how far a token may be
+ * What a thread has learned, in fixed memory of its own: ids of pretokens, in two-way tables for
+ * short and for longer ones; pairs of tokens that do or do not stand, how far a token may be
  * growing behind another, and which token came last in a like place, in direct-mapped ones. All
- * hashes are keyed; crafted text can only evict.
+ * hashes are keyed; crafted text can only evict. No hash is trusted: bytes are compared.
  */
 #ifndef TOK_CACHE_H
 #define TOK_CACHE_H
 
 #include "vocab.h"
 
-#define TOK_CACHE_BYTES 24 /* longest pretoken kept */
-#define TOK_CACHE_IDS 9	   /* most ids kept for one */
 #define TOK_CACHE_WAYS 2
-#define TOK_CACHE_DEFAULT 16384 /* entries: 1 MiB */
+#define TOK_CACHE_DEFAULT 131072 /* entries: 4 MiB, and 2 MiB for the longer ones */
 
+/*
+ * A short pretoken. Two are a cache line. With more than TOK_CACHE_SOME ids it takes both ways: its
+ * ids go on where the other's key would be.
+ */
+#define TOK_CACHE_SHORT 15 /* bytes */
+#define TOK_CACHE_SOME 4
+#define TOK_CACHE_SHORT_IDS 12
 struct tok_cache_entry {
-	uint64_t key[3]; /* bytes of the pretoken, zero-padded */
-	uint8_t len;	 /* 0: free */
-	uint8_t n;
-	uint16_t reserved;
-	uint32_t id[TOK_CACHE_IDS]; /* outside ids */
+	uint64_t key[2]; /* its bytes, zero-padded; in the last one length and, above, ids */
+	uint32_t id[TOK_CACHE_SOME]; /* outside ids */
 };
-static_assert(sizeof(struct tok_cache_entry) == 64, "one cache line");
+static_assert(sizeof(struct tok_cache_entry) == 32, "two to a cache line");
+#define TOK_CACHE_LEN_SHIFT 56
+#define TOK_CACHE_N_SHIFT 60
+
+/* A longer one. */
+#define TOK_CACHE_LONG 64 /* bytes */
+#define TOK_CACHE_LONG_IDS 15
+struct tok_cache_long {
+	uint16_t tag; /* of its hash */
+	uint8_t len;  /* 0: free */
+	uint8_t n;
+	uint32_t id[TOK_CACHE_LONG_IDS];
+	uint8_t bytes[TOK_CACHE_LONG];
+};
+static_assert(sizeof(struct tok_cache_long) == 128, "two cache lines");
+
+/* Ids that were learned; from[0 .. TOK_CACHE_SOME) may be read. NULL: nothing was. */
+struct tok_cache_ids {
+	const uint32_t *from;
+	uint32_t n;
+};
 
 /* Tokens that begin with what a node spells, or all that begin with a run of its byte. */
 struct tok_cache_growth {
@@ -49,7 +71,8 @@ struct tok_cache {
 	struct tok_cache_growth growth[TOK_CACHE_GROWTHS];
 	struct tok_cache_guess guess[TOK_CACHE_GUESSES];
 	struct tok_cache_entry *entry;
-	uint32_t set_mask; /* sets - 1 */
+	struct tok_cache_long *longer;
+	uint32_t set_mask, long_mask; /* sets - 1 */
 	uint64_t seed[2];
 	struct tok_mem mem;
 	size_t bytes;
@@ -82,43 +105,154 @@ tok_cache_guess(struct tok_cache *c, uint32_t before, uint32_t node)
 	return &c->guess[tok_cache_hash(c, before, node) >> (64 - TOK_CACHE_GUESS_BITS)];
 }
 
-static inline struct tok_cache_entry *
-tok_cache_set(const struct tok_cache *c, const uint64_t key[3], uint32_t len)
+/* Keyed by both halves of a product (as in Wang Yi's wyhash): */
+static inline uint64_t
+tok_cache_mix(const struct tok_cache *c, uint64_t a, uint64_t b)
 {
-	uint64_t h = (key[0] ^ c->seed[0]) * TOK_HASH_1;
+	const unsigned __int128 x = (unsigned __int128)(a ^ c->seed[0]) * (b ^ c->seed[1]);
 
-	h = (h ^ h >> 32 ^ key[1] ^ c->seed[1]) * TOK_HASH_2;
-	h = (h ^ h >> 32 ^ key[2] ^ len) * TOK_HASH_1;
-	return &c->entry[(size_t)((h >> 32) & c->set_mask) * TOK_CACHE_WAYS];
+	return (uint64_t)x ^ (uint64_t)(x >> 64);
 }
 
-static inline struct tok_cache_entry *
-tok_cache_find(struct tok_cache_entry *set, const uint64_t key[3], uint32_t len)
-{
-	for (uint32_t w = 0; w < TOK_CACHE_WAYS; w++) {
-		struct tok_cache_entry *e = &set[w];
+/* ---- short ones ---- */
 
-		if (e->len == len && e->key[0] == key[0] && e->key[1] == key[1] &&
-			e->key[2] == key[2])
-			return e;
-	}
-	return NULL;
-}
+/* Of 16 bytes those of the first len; none of a pretoken that is too long. */
+extern const uint64_t tok_cache_mask[TOK_CACHE_SHORT + 2][2];
 
-/* Remember a pretoken: in a free way, else in place of the older one (way 1 is the older). */
+/*
+ * The key of len > 0 bytes at p, of which 16 may be read. Of a pretoken that is too long it is one
+ * that no entry has: what is free is zero, and all others have a length.
+ */
 static inline void
-tok_cache_learn(struct tok_cache_entry *set, const uint64_t key[3], uint32_t len,
+tok_cache_key(uint64_t key[2], const uint8_t *p, size_t len)
+{
+	const bool fits = len <= TOK_CACHE_SHORT;
+	const uint64_t *mask = tok_cache_mask[fits ? len : TOK_CACHE_SHORT + 1];
+
+	key[0] = (tok_load8(p) & mask[0]) | -(uint64_t)!fits;
+	key[1] = (tok_load8(p + 8) & mask[1]) | (uint64_t)(fits ? len : 0) << TOK_CACHE_LEN_SHIFT;
+}
+
+static inline struct tok_cache_entry *
+tok_cache_set(const struct tok_cache *c, const uint64_t key[2])
+{
+	return &c->entry[(tok_cache_mix(c, key[0], key[1]) & c->set_mask) * TOK_CACHE_WAYS];
+}
+
+static inline uint32_t
+tok_cache_n(const struct tok_cache_entry *e)
+{
+	return (uint32_t)(e->key[1] >> TOK_CACHE_N_SHIFT);
+}
+
+/* What was learned, found without a branch: which way it is could only be guessed. */
+static inline struct tok_cache_ids
+tok_cache_find(const struct tok_cache_entry *set, const uint64_t key[2])
+{
+	const uint32_t differs0 = tok_nonzero(
+		(set[0].key[0] ^ key[0]) | (set[0].key[1] ^ key[1]) << (64 - TOK_CACHE_N_SHIFT));
+	const uint32_t differs1 =
+		tok_nonzero((set[1].key[0] ^ key[0]) | (set[1].key[1] ^ key[1])
+							       << (64 - TOK_CACHE_N_SHIFT)) |
+		(tok_cache_n(&set[0]) > TOK_CACHE_SOME);
+	const struct tok_cache_entry *e = &set[differs0];
+
+	return (struct tok_cache_ids){
+		differs0 & differs1 ? NULL : e->id,
+		tok_cache_n(e),
+	};
+}
+
+/* Remember it: in the first way; what was there, and is no longer than a way, moves to the other.
+ */
+static inline void
+tok_cache_learn(struct tok_cache_entry *set, const uint64_t key[2], const uint32_t *id, uint32_t n)
+{
+	struct tok_cache_entry e = {.key = {key[0], key[1] | (uint64_t)n << TOK_CACHE_N_SHIFT}};
+
+	if (n > TOK_CACHE_SHORT_IDS || key[1] >> TOK_CACHE_LEN_SHIFT == 0)
+		return;
+	if (n > TOK_CACHE_SOME)
+		memcpy(&set[1], id + TOK_CACHE_SOME, (n - TOK_CACHE_SOME) * sizeof(*id));
+	else if (tok_cache_n(&set[0]) <= TOK_CACHE_SOME)
+		set[1] = set[0];
+	else
+		memset(&set[1], 0, sizeof(set[1]));
+	memcpy(e.id, id, (n < TOK_CACHE_SOME ? n : TOK_CACHE_SOME) * sizeof(*id));
+	set[0] = e;
+}
+
+/* ---- longer ones: TOK_CACHE_SHORT < len <= TOK_CACHE_LONG ---- */
+
+struct tok_cache_long_set {
+	struct tok_cache_long *way; /* of TOK_CACHE_WAYS */
+	uint16_t tag;
+};
+
+static inline struct tok_cache_long_set
+tok_cache_long_set(const struct tok_cache *c, const uint8_t *p, uint32_t len)
+{
+	uint64_t h = tok_cache_mix(c, tok_load8(p + len - 16) ^ len, tok_load8(p + len - 8));
+
+	for (uint32_t i = 0; i + 16 < len; i += 16)
+		h = tok_cache_mix(c, h ^ tok_load8(p + i), tok_load8(p + i + 8));
+	return (struct tok_cache_long_set){
+		&c->longer[(h & c->long_mask) * TOK_CACHE_WAYS], (uint16_t)(h >> 48)};
+}
+
+static inline struct tok_cache_ids
+tok_cache_long_find(struct tok_cache_long_set set, const uint8_t *p, uint32_t len)
+{
+	for (uint32_t i = 0; i < TOK_CACHE_WAYS; i++) {
+		const struct tok_cache_long *e = &set.way[i];
+
+		if (e->tag == set.tag && e->len == len && memcmp(e->bytes, p, len) == 0)
+			return (struct tok_cache_ids){e->id, e->n};
+	}
+	return (struct tok_cache_ids){NULL, 0};
+}
+
+static inline void
+tok_cache_long_learn(struct tok_cache_long_set set, const uint8_t *p, uint32_t len,
 	const uint32_t *id, uint32_t n)
 {
-	struct tok_cache_entry e = {
-		.key = {key[0], key[1], key[2]},
-		.len = (uint8_t)len,
-		.n = (uint8_t)n,
-	};
+	struct tok_cache_long *e = set.way;
 
-	memcpy(e.id, id, n * sizeof(*id));
-	set[1] = set[0];
-	set[0] = e;
+	if (n > TOK_CACHE_LONG_IDS)
+		return;
+	e[1] = e[0];
+	e->tag = set.tag;
+	e->len = (uint8_t)len;
+	e->n = (uint8_t)n;
+	memcpy(e->id, id, n * sizeof(*id));
+	memcpy(e->bytes, p, len);
+}
+
+/* ---- either, of len > 0 bytes at p, of which TOK_CACHE_LONG may be read ---- */
+
+static inline struct tok_cache_ids
+tok_cache_word(const struct tok_cache *c, const uint8_t *p, uint32_t len)
+{
+	uint64_t key[2];
+
+	if (len > TOK_CACHE_SHORT)
+		return tok_cache_long_find(tok_cache_long_set(c, p, len), p, len);
+	tok_cache_key(key, p, len);
+	return tok_cache_find(tok_cache_set(c, key), key);
+}
+
+static inline void
+tok_cache_learn_word(
+	struct tok_cache *c, const uint8_t *p, uint32_t len, const uint32_t *id, uint32_t n)
+{
+	uint64_t key[2];
+
+	if (len > TOK_CACHE_SHORT) {
+		tok_cache_long_learn(tok_cache_long_set(c, p, len), p, len, id, n);
+		return;
+	}
+	tok_cache_key(key, p, len);
+	tok_cache_learn(tok_cache_set(c, key), key, id, n);
 }
 
 #endif

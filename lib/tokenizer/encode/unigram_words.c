@@ -54,28 +54,26 @@ static bool
 take_word(struct tok_stream *s, bool with_blank, const uint8_t *p, size_t n, uint32_t **ids)
 {
 	const uint32_t len = (uint32_t)n + with_blank;
-	uint64_t key[TOK_CACHE_BYTES / sizeof(uint64_t)] = {0};
-	struct tok_cache_entry *set = NULL, *known;
+	uint8_t word[TOK_CACHE_LONG] = {blank};
 	uint32_t *from = *ids;
+	const bool kept = s->cache != NULL && n > 0 && len <= TOK_CACHE_LONG;
 
-	if (s->cache != NULL && n < TOK_CACHE_BYTES) {
-		uint8_t *bytes = (uint8_t *)key;
+	if (kept) {
+		struct tok_cache_ids known;
 
-		*bytes = blank;
-		memcpy(bytes + with_blank, p, n);
-		set = tok_cache_set(s->cache, key, len);
-		known = tok_cache_find(set, key, len);
-		if (known != NULL) {
-			memcpy(from, known->id, known->n * sizeof(*from));
-			*ids += known->n;
+		memcpy(word + with_blank, p, n);
+		known = tok_cache_word(s->cache, word, len);
+		if (known.from != NULL) {
+			memcpy(from, known.from, known.n * sizeof(*from));
+			*ids += known.n;
 			return true;
 		}
 	}
 	if (!spell(s, with_blank, p, n, ids))
 		return false;
 	*ids = tok_unigram_close(s, *ids);
-	if (set != NULL && *ids - from <= TOK_CACHE_IDS)
-		tok_cache_learn(set, key, len, from, (uint32_t)(*ids - from));
+	if (kept)
+		tok_cache_learn_word(s->cache, word, len, from, (uint32_t)(*ids - from));
 	return true;
 }
 

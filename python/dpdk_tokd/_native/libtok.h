@@ -9,7 +9,7 @@
  *   - An encoder (a cache and scratch) belongs to one call or stream at a time, which borrows it
  *     from its vocabulary (idle list, guarded by the GIL) and gives it back.
  *   - A stream that is being fed says so (`busy`), and refuses a second thread.
- * A build of Python without the GIL enables it when it imports this module.
+ * Without a GIL neither would hold; the stable ABI does not build for a Python without one.
  */
 #ifndef DPDK_TOKD_LIBTOK_H
 #define DPDK_TOKD_LIBTOK_H

@@ -69,11 +69,11 @@ def _connect(s: socket.socket, path: str, timeout: float) -> None:
 def _explained(error: OSError, path: str) -> OSError:
     """The same error with the path and a remedy."""
     remedy = {
-        errno.ENOENT: "is tokd-gpu running, and its --holders-socket this one?",
+        errno.ENOENT: "is tokd-gpu running, and its --subscribers-socket this one?",
         errno.ECONNREFUSED: "the tokd-gpu that made it is gone: start it again",
-        errno.EACCES: "give this user the socket, by --holders-mode",
-        errno.EPROTOTYPE: "that is the producers' socket: take --holders-socket",
-    }.get(error.errno or 0, "is it the --holders-socket of a tokd-gpu?")
+        errno.EACCES: "give this user the socket, by --subscribers-mode",
+        errno.EPROTOTYPE: "that is the producers' socket: take --subscribers-socket",
+    }.get(error.errno or 0, "is it the --subscribers-socket of a tokd-gpu?")
     if error.errno is None:
         return OSError(f"{path}: {error}: {remedy}")
     return OSError(error.errno, f"{path}: {os.strerror(error.errno)}: {remedy}")
@@ -90,8 +90,8 @@ def _receive(
             pass  # it closed with the request unread: Linux says so once, before its answer
         except TimeoutError:
             raise TimeoutError(
-                f"{path}: no answer to the hold request within {s.gettimeout()} s: "
-                "is it the --holders-socket of a tokd-gpu, and does that run?"
+                f"{path}: no answer to the subscribe request within {s.gettimeout()} s: "
+                "is it the --subscribers-socket of a tokd-gpu, and does that run?"
             ) from None
     return b"", [], 0
 

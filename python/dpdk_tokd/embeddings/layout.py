@@ -71,7 +71,7 @@ class Entry(NamedTuple):
 
 
 class Reply(NamedTuple):
-    """struct tokg_hold_rep."""
+    """struct tokg_subscribe_rep."""
 
     magic: int
     version: int

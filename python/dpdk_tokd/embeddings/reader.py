@@ -37,7 +37,7 @@ LIVENESS_POLLS = 1024  # between looks at the socket while there is always somet
 class EmbeddingReader(Waiting[Embedding]):
     """A holder of the embeddings of a tokd-gpu on this host.
 
-        with EmbeddingReader("/run/tokd-gpu-holders.sock") as reader:
+        with EmbeddingReader("/run/tokd-gpu-subscribers.sock") as reader:
             for e in reader:
                 use(e.request, e.first, e.array)
 

@@ -49,7 +49,11 @@ BOUNDS = tuple(n * 10.0**e for e in (-6, -5, -4, -3, -2, -1) for n in (1, 2, 5))
 # A worker's time: counter in TSC cycles, metric, help.
 ACCOUNTS = (
     ("busy", "tokd_worker_busy_seconds", "time of turns of the loop that did work"),
-    ("blocked", "tokd_worker_backpressured_seconds", "time of turns in which the ring was full"),
+    (
+        "backpressured",
+        "tokd_worker_backpressured_seconds",
+        "time of turns in which the ring was full",
+    ),
     ("idle", "tokd_worker_idle_seconds", "time of turns that found nothing to do"),
 )
 WORKER_GAUGES = (

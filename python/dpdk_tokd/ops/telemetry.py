@@ -116,7 +116,15 @@ class Histogram:
 # What snapshot() promises to have: other than text, numbers.
 INFO_TEXTS = ("version", "state", "instance", "port_name", "driver", "vocab", "vocab_checksum")
 INFO_NUMBERS = ("uptime_s", "tsc_hz", "workers", "port")
-WORKER_NUMBERS = ("lcore", "open_streams", "busy", "blocked", "idle", "ring_bytes", "ring_held")
+WORKER_NUMBERS = (
+    "lcore",
+    "open_streams",
+    "busy",
+    "backpressured",
+    "idle",
+    "ring_bytes",
+    "ring_held",
+)
 READER_NUMBERS = ("pid", "lag_bytes", "lag_worker")
 TAP_NUMBERS = ("pid",)  # only it knows how far it is
 COUNTERS = ("rx_packets", "streams_done", "text_bytes", "ids")

@@ -45,11 +45,11 @@ def microseconds(seconds: float | None) -> str:
     return f"{us:.1f}" if us < 1000 else f"{human(us / 1000)}ms"
 
 
-def bar(busy: float, blocked: float) -> str:
-    """Shares of 1 as `#` busy, `!` blocked, `.` idle. A share that is there is seen."""
-    n_blocked = max(round(blocked * BAR), 1 if blocked > 0 else 0)
-    n_busy = min(max(round(busy * BAR), 1 if busy > 0 else 0), BAR - n_blocked)
-    return "#" * n_busy + "!" * n_blocked + "." * (BAR - n_busy - n_blocked)
+def bar(busy: float, backpressured: float) -> str:
+    """Shares of 1 as `#` busy, `!` backpressured, `.` idle. A share that is there is seen."""
+    n_full = max(round(backpressured * BAR), 1 if backpressured > 0 else 0)
+    n_busy = min(max(round(busy * BAR), 1 if busy > 0 else 0), BAR - n_full)
+    return "#" * n_busy + "!" * n_full + "." * (BAR - n_busy - n_full)
 
 
 class _Change:
@@ -74,12 +74,13 @@ class _Change:
         return self.count(name, worker) / self.seconds
 
     def shares(self, worker: int) -> tuple[float, float, float]:
-        """busy, blocked, idle; their sum is 1, or 0 for a worker that does not run."""
+        """busy, backpressured, idle; their sum is 1, or 0 for a worker that does not run."""
         then = self.before.workers[worker] if self.before else {}
-        cycles = [self.now.workers[worker][k] - then.get(k, 0) for k in ("busy", "blocked", "idle")]
+        kinds = ("busy", "backpressured", "idle")
+        cycles = [self.now.workers[worker][k] - then.get(k, 0) for k in kinds]
         total = sum(cycles)
-        busy, blocked, idle = (c / total if total > 0 else 0.0 for c in cycles)
-        return busy, blocked, idle
+        busy, backpressured, idle = (c / total if total > 0 else 0.0 for c in cycles)
+        return busy, backpressured, idle
 
     def times(self, worker: int) -> Histogram:
         now = self.now.histograms[STAGE][worker]
@@ -104,17 +105,17 @@ def frame(now: Snapshot, before: Snapshot | None) -> list[str]:
         ),
         "",
         (
-            f"{'worker':>6} {'lcore':>5} {'busy # blocked ! idle .':<{BAR + 2}} {'busy':>5} {'blkd':>5} "
+            f"{'worker':>6} {'lcore':>5} {'busy # bkpr ! idle .':<{BAR + 2}} {'busy':>5} {'bkpr':>5} "
             f"{'idle':>5} {'pkts/s':>6} {'texts/s':>7} {'ids/s':>6} {'MB/s':>7} "
             f"{'p50 us':>7} {'p99 us':>7} {'records':>7} {'open':>6} {'ring':>5}"
         ),
     ]
     for w, worker in enumerate(now.workers):
-        busy, blocked, idle = change.shares(w)
+        busy, backpressured, idle = change.shares(w)
         times = change.times(w)
         held = worker["ring_held"] / max(worker["ring_bytes"], 1)
         lines.append(
-            f"{w:>6} {worker['lcore']:>5} [{bar(busy, blocked)}] {busy:>5.0%} {blocked:>5.0%} "
+            f"{w:>6} {worker['lcore']:>5} [{bar(busy, backpressured)}] {busy:>5.0%} {backpressured:>5.0%} "
             f"{idle:>5.0%} {human(change.rate('rx_packets', w)):>6} "
             f"{human(change.rate('streams_done', w)):>7} {human(change.rate('ids', w)):>6} "
             f"{change.rate('text_bytes', w) / 1e6:>7.1f} {microseconds(times.percentile(0.5)):>7} "

@@ -97,8 +97,8 @@ def agent(
         program,
         "--listen",
         f"unix:{tmp_path}/gpu",
-        "--holders-socket",
-        str(tmp_path / "holders"),
+        "--subscribers-socket",
+        str(tmp_path / "subscribers"),
     ]
     process = subprocess.Popen(command)
     yield process
@@ -108,7 +108,7 @@ def agent(
 
 def test_the_agent_says_ready_once_its_ring_is_there(systemd, agent, tmp_path: Path) -> None:
     assert told(systemd) == "READY=1"
-    assert (tmp_path / "gpu").is_socket() and (tmp_path / "holders").is_socket()
+    assert (tmp_path / "gpu").is_socket() and (tmp_path / "subscribers").is_socket()
     agent.terminate()
     assert agent.wait(30) == 0
     assert "EXTEND_TIMEOUT_USEC=17000000" in told(systemd).splitlines()  # 2 s, and 15 to close

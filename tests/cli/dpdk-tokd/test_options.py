@@ -91,12 +91,12 @@ def test_eal_answers_h_with_its_own_options(binary: Path) -> None:
             "reply does not fit; give 1488 or more, or 0",
         ),
         (["--", "--ip", "10.0.0.1", "--no-such"], "--no-such: no such option"),
-        (["--", "--ip", "10.0.0.1", "--ringsize", "1M"], "is --ring-size meant?"),
-        (["--", "--ip", "10.0.0.1", "--rxd"], "--rxd: its value is missing; write --rxd N"),
+        (["--", "--ip", "10.0.0.1", "--ringsize", "1M"], "did you mean --ring-size?"),
+        (["--", "--ip", "10.0.0.1", "--rxd"], "--rxd: value missing; write --rxd N"),
         (["--", "--ip", "10.0.0.1", "--vocab", "a\nb"], "a?b: byte 2 is a control character"),
         (
             ["--", "-l", "1"],
-            "-l: no such option; --help lists them, and EAL options stand before --",
+            "-l: no such option; --help lists them; EAL options go before --",
         ),
         (["--check-config", "--", "--ip", "10.0.0"], "10.0.0: not an IPv4 address"),
         (["--", "--check-config", "--ip", "10.0.0.1", "--vocab", "/no.json"], "/no.json"),
@@ -121,7 +121,7 @@ def test_a_wrong_eal_option_is_a_wrong_option(binary: Path) -> None:
     done = start_eal(binary, "--no-such-option")
     assert done.returncode == 2
     assert "--no-such-option" in done.stderr
-    assert "EAL refuses an option before --" in last_line(done)
+    assert "EAL rejects an option before --" in last_line(done)
     assert done.stdout == ""  # not its usage of a hundred lines
     assert len(done.stderr.splitlines()) < 15
 
@@ -129,13 +129,13 @@ def test_a_wrong_eal_option_is_a_wrong_option(binary: Path) -> None:
 def test_more_lcores_than_cpus_are_answered_with_how_many_there_are(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "-l", "0-1000")
     assert done.returncode == 2
-    assert f"CPUs there are: 0 to {os.cpu_count() - 1}" in last_line(done)
+    assert f"CPUs: 0 to {os.cpu_count() - 1}" in last_line(done)
 
 
 def test_what_is_no_option_of_eals_is_not_passed_over(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "10.0.0.1")
     assert done.returncode == 2
-    assert "10.0.0.1: stands before -- and is no EAL option" in last_line(done)
+    assert "10.0.0.1: before --, but neither an EAL option" in last_line(done)
 
 
 def test_an_unknown_driver_says_what_to_look_at(binary: Path) -> None:
@@ -148,7 +148,7 @@ def test_an_unknown_driver_says_what_to_look_at(binary: Path) -> None:
 def test_a_device_that_fails_leaves_no_port_and_says_so(binary: Path) -> None:
     done = start_eal(binary, *NO_DEVICE, "--vdev=net_af_packet0,iface=nosuch")
     assert done.returncode == 1
-    assert "if one is named before --, EAL says above why it is not taken" in done.stderr
+    assert "if you named one before --, see EAL's messages above" in done.stderr
 
 
 def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: Path) -> None:
@@ -156,7 +156,7 @@ def test_a_file_prefix_in_use_asks_for_another(start, binary: Path, gpt2_file: P
     first.wait_for("ready:")
     done = run(binary, *NO_DEVICE, "--file-prefix", first.prefix, "--", "--ip", "10.0.0.1")
     assert done.returncode == 1
-    assert "if another process runs with this --file-prefix, give another one" in last_line(done)
+    assert "if another process uses this --file-prefix, give another one" in last_line(done)
     assert first.stop() == 0
 
 
@@ -182,7 +182,7 @@ def test_a_folder_eal_cannot_make_is_the_remedy(binary: Path) -> None:
     if done.stderr.startswith("setpriv: failed to execute"):
         pytest.skip(f"who is not root does not reach {binary}")
     assert done.returncode == 1
-    assert "set XDG_RUNTIME_DIR to your own folder" in last_line(done)
+    assert "set XDG_RUNTIME_DIR to a folder of yours" in last_line(done)
 
 
 # ---------------------------------------------------------------- variables and the configuration
@@ -229,7 +229,7 @@ def test_an_unknown_variable_is_refused_even_if_all_else_is_well(binary: Path) -
     done = run(binary, "--", "--ip", "10.0.0.1", TOKD_RINGSIZE="1M")
     assert done.returncode == 2
     assert done.stderr == (
-        "dpdk-tokd: TOKD_RINGSIZE: no such variable; is TOKD_RING_SIZE meant? Unset or rename it\n"
+        "dpdk-tokd: TOKD_RINGSIZE: no such variable; did you mean TOKD_RING_SIZE? Unset or rename it\n"
     )
 
 
@@ -244,11 +244,11 @@ def test_help_and_version_come_in_any_environment(binary: Path) -> None:
     [
         (b"[tokd]\nip = 10.0.0.1\0\n", "line 2: byte 14 is 0x00: not text"),
         (b"[tokd]\n" + b"x" * 60000, "line 2: neither [tokd] nor key = value"),
-        (b"[tokd]\nvocab = " + b"x" * 300, "a value can be 255"),
+        (b"[tokd]\nvocab = " + b"x" * 300, "a value has at most 255"),
         (b"[tokd]\nvocab\n", "line 2: neither"),
         (b"\xff\xfe[\0", "line 1: byte 4 is 0x00"),
         (b"\n" * 100000, "100000 bytes, a configuration file can have 65536"),
-        (b"[tokd]\nip = 10.0.0.1\nip = 10.0.0.1\n", "ip: given twice; keep one"),
+        (b"[tokd]\nip = 10.0.0.1\nip = 10.0.0.1\n", "ip: repeated; keep one"),
         (b"[tokd]\nip-address = 10.0.0.1\n", "ip-address: no such key"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -277,8 +277,8 @@ def test_a_file_that_is_not_there_is_answered_with_what_to_give(binary: Path) ->
     done = run(binary, "--check-config", "--", "--config", "/nonexistent")
     assert done.returncode == 2
     assert done.stderr == (
-        "dpdk-tokd: /nonexistent: the configuration file is not opened: No such file or directory;"
-        " give a file that can be read\n"
+        "dpdk-tokd: /nonexistent: cannot open the configuration file: No such file or directory;"
+        " give a readable file\n"
     )
 
 
@@ -301,7 +301,7 @@ def test_a_file_without_permission_is_named(binary: Path, tmp_path: Path) -> Non
     command = [*(give_up if os.geteuid() == 0 else []), binary, "--", "--config", str(path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 2
-    assert f"{path}: the configuration file is not opened: Permission denied" in done.stderr
+    assert f"{path}: cannot open the configuration file: Permission denied" in done.stderr
 
 
 def test_the_log_and_telemetry_say_where_values_came_from(start, gpt2_file, monkeypatch) -> None:
@@ -335,7 +335,7 @@ def test_what_chooses_an_rdma_device_has_the_letters_of_its_tools(
     assert "-d, --rdma-device NAME" in run(binary, "--help").stdout
     done = run(binary, "--", "--ip", "10.0.0.1", "-x")
     assert done.returncode == 2
-    assert last_line(done) == "dpdk-tokd: --rdma-gid: its value is missing; write --rdma-gid INDEX"
+    assert last_line(done) == "dpdk-tokd: --rdma-gid: value missing; write --rdma-gid INDEX"
     done = run(binary, "--", "--ip", "10.0.0.1", "-i", "256")
     assert done.returncode == 2
     assert "--rdma-port 256" in last_line(done)

@@ -109,7 +109,9 @@ def test_a_group_that_is_none_is_refused_with_the_remedy(start, gpt2_file) -> No
     appliance = start("--vocab", str(gpt2_file), "--socket-group", "no-such-group")
     assert appliance.wait(30) == 2
     appliance.stop()
-    assert "--socket-group no-such-group: no such group; give one of /etc/group" in appliance.said()
+    assert (
+        "--socket-group no-such-group: no such group; give a name of /etc/group" in appliance.said()
+    )
 
 
 def test_taps_are_shown_and_counted(start, gpt2_file, tmp_path: Path) -> None:
@@ -162,12 +164,12 @@ def test_one_too_many_hears_why_and_the_log_does_not_drown(
         # The machine may be so slow that the second is over.
         assert set(heard) <= {
             b"too many connections at once: try again",
-            b"all readers' places are taken (16): detach one",
+            b"16 readers are attached, the limit: detach one",
         }
         assert heard[0].startswith(b"too many")
         appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["readers_refused"] >= 20)
     assert appliance.stop() == 0
-    assert 1 <= appliance.said().count("connections to the control socket refused: 40 are") <= 2
+    assert 1 <= appliance.said().count("connections refused: the limit is 40") <= 2
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
@@ -188,7 +190,7 @@ def test_the_next_one_takes_the_name_over_and_readers_know(
         second = start("--vocab", str(gpt2_file))
         second.wait_for("ready:")
         if number == signal.SIGKILL:
-            assert "left by a process that is gone" in second.said()
+            assert "stale, from a process that has ended" in second.said()
         second.wait_until(lambda: reader.poll() is None and reader.attached)
         (restart,) = reader.restarts
         assert (restart.old_instance, restart.new_instance) == (before, reader.instance)
@@ -231,9 +233,9 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
 @pytest.mark.parametrize(
     "options, why",
     [
-        (["--nope"], "--nope: no such option; is --once meant? --help lists them"),
+        (["--nope"], "--nope: no such option; did you mean --once? --help lists them"),
         (["--timeout", "1s"], "--timeout 1s: not a number; give a decimal number of milliseconds"),
-        (["--socket"], "--socket: its value is missing; write --socket PATH"),
+        (["--socket"], "--socket: value missing; write --socket PATH"),
         (["path"], "path: not an option; --help lists them"),
     ],
 )

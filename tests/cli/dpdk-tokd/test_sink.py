@@ -32,7 +32,7 @@ def agent(binary: Path, tmp_path: Path) -> Iterator[Callable[[], subprocess.Pope
         path = tmp_path / "gpu"
         path.unlink(missing_ok=True)
         command = [program, "--listen", f"unix:{path}", "--table", "random:50257x16"]
-        command += ["--holders-socket", str(tmp_path / "holders"), "--kind", "word"]
+        command += ["--subscribers-socket", str(tmp_path / "subscribers"), "--kind", "word"]
         with open(tmp_path / "agent.log", "a") as log:
             running.append(subprocess.Popen(command, stdout=log, stderr=log))
         end = time.monotonic() + START_S

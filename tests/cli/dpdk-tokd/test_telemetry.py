@@ -105,7 +105,7 @@ def test_workers_time_is_told_in_cycles_us_and_shares(start_replay) -> None:
     appliance.wait_until(lambda: appliance.telemetry("/tokd/counters")["streams_done"] == TEXTS)
     worker = appliance.telemetry("/tokd/workers")["0"]
     hz = appliance.telemetry("/tokd/info")["tsc_hz"]
-    kinds = ("busy", "blocked", "idle")
+    kinds = ("busy", "backpressured", "idle")
     for kind in kinds:
         assert worker[f"{kind}_us"] == pytest.approx(worker[kind] * 1e6 / hz, abs=1)
     assert sum(worker[f"{kind}_permille"] for kind in kinds) == pytest.approx(1000, abs=2)

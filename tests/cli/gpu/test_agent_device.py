@@ -105,7 +105,7 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--ring", "gpu"], "--ring gpu: the device cpu has no memory but this host's"),
+        (["--ring", "gpu"], "--ring gpu: needs --device cuda:N"),
         (["--ring", "disk"], "--ring disk: give gpu or host"),
         (["--ring", "disk", "--device", "cuda:0"], "--ring disk: give gpu or host"),
     ],
@@ -113,7 +113,7 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
 def test_a_ring_that_cannot_be_is_refused_by_name(
     options: list[str], words: str, tmp_path: Path
 ) -> None:
-    command = [AGENT, "--table", "random:5x4", "--holders-socket", tmp_path / "holders"]
+    command = [AGENT, "--table", "random:5x4", "--subscribers-socket", tmp_path / "holders"]
     command += ["--listen", f"unix:{tmp_path}/ring", *options]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
     end = subprocess.run(

@@ -712,7 +712,7 @@ def looked(root: Path, as_nobody: Callable[..., tuple[int, str, str]]) -> None:
     assert (status, wrong) == (0, "") and "shown as if nothing had been applied" in said
     for args in (("apply", *ASK), ("revert",), ("revert", "--dry-run")):
         status, _, wrong = as_nobody(*args, *where)
-        assert status == 2 and "is root's alone" in wrong and wrong.count("\n") == 1
+        assert status == 2 and "only root can read" in wrong and wrong.count("\n") == 1
     assert roots.snapshot(root) == before
 
 
@@ -825,7 +825,7 @@ def test_check_says_cost_and_remedy_of_each_finding(tmp_path):
         (("--hugepages", "4x1G@0,31x1G@1"), "node 1 has"),
         (("--nic", "eth0"), "no PCI address"),
         (("--nic", "0000:99:00.0"), "no such device"),
-        ((), "nothing is asked"),
+        ((), "nothing to do: give"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_left(tmp_path, args, said):

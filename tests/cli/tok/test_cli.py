@@ -280,7 +280,7 @@ def test_a_bad_id_is_named_after_what_was_good(vocab, data: bytes, out, says: st
 def test_check_finds_gpt2_sound(vocab: Path) -> None:
     done = run("vocab", "check", vocab)
     assert done.returncode == 0, done.stderr
-    assert "49912 ids that their own text encodes to" in done.stdout.decode()
+    assert "49912 ids whose text encodes to them" in done.stdout.decode()
     assert done.stdout.decode().splitlines()[-1].startswith("OK")
 
 
@@ -376,9 +376,9 @@ def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, 
         (["vocab", "info", "gpt2", "-o", "x.tokv"], "-o: no such option"),
         (["vocab", "compile", "gpt2"], "--out FILE is missing"),
         (["vocab", "compile", "-o", "x.tokv"], "expected tok vocab compile VOCAB -o FILE.tokv"),
-        (["vocab", "compile", "gpt2", "-o"], "--out: its value is missing; write --out FILE"),
+        (["vocab", "compile", "gpt2", "-o"], "--out: value missing; write --out FILE"),
         (["vocab", "info", "gpt2", "--algo", "best"], "--algo best: give exact or greedy"),
-        (["encode", "--vocab"], "--vocab: its value is missing"),
+        (["encode", "--vocab"], "--vocab: value missing"),
         (["encode", "--no-such"], "--no-such: no such option"),
         (["decode", "--no-such"], "--no-such: no such option"),
         (["encode", "--vocab", "gpt2", "--algo", "best"], "--algo best: give exact or greedy"),
@@ -392,8 +392,8 @@ def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, 
             ["encode", "--vocab", "gpt2", "--added-tokens", "some"],
             "--added-tokens some: give text, plain or all",
         ),
-        (["encode", "--vocab", "gpt2", "text"], "the text comes on standard input"),
-        (["decode", "--vocab", "gpt2", "1"], "ids come on standard input"),
+        (["encode", "--vocab", "gpt2", "text"], "the text is read from standard input"),
+        (["decode", "--vocab", "gpt2", "1"], "ids are read from standard input"),
         (["bench"], "--vocab VOCAB is missing"),
         (["bench", "--vocab", "v", "--tokens", "0"], "--tokens 0: "),
         (["bench", "--vocab", "v", "--tokens", "1", "--bytes", "1"], "give one of them"),

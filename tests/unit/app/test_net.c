@@ -14,14 +14,14 @@ good_frame(void)
 }
 
 static void
-expect_drop(struct rte_mbuf *m, enum tokd_counter why)
+expect_drop(struct rte_mbuf *m, enum tokd_counter reason)
 {
-	uint64_t before = fx->w.counter[why];
+	uint64_t before = fx->w.counter[reason];
 
 	put(m);
 	run();
 	expect_nothing();
-	expect_count(why, before + 1);
+	expect_count(reason, before + 1);
 	expect_count(C_STREAMS_OPENED, 0);
 }
 

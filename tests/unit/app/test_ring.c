@@ -108,7 +108,7 @@ ring_held_by_a_reader_is_not_overwritten(void **state)
 	assert_int_equal(fx->w.ring.hdr->tail, tail);
 	tokd_worker_turn(&fx->w);
 	tokd_worker_turn(&fx->w);
-	assert_true(fx->w.counter[C_CYCLES_BLOCKED] > 0);
+	assert_true(fx->w.counter[C_CYCLES_BACKPRESSURED] > 0);
 
 	/* The reader moves: the POLL finds room, the packet sent again is taken. */
 	atomic_store(&fx->cursor[3], fx->w.ring.head);
@@ -316,7 +316,7 @@ ring_full_abort_waits_for_room(void **state)
 	/* Down to the last byte. */
 	while (feed_one(s, 700))
 		s++;
-	while (r->head + 64 <= r->limit && tokd_ring_reserve(r, 64) != TOKD_RING_NO_ROOM) {
+	while (r->head + 64 <= r->limit && tokd_ring_reserve(r, 64) != TOKD_RING_FULL) {
 		uint64_t pos = tokd_ring_reserve(r, 64);
 
 		*tokd_ring_at(r, pos) = (struct tokd_rec){.flags = TOKD_REC_FIRST | TOKD_REC_LAST};

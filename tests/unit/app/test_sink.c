@@ -45,7 +45,7 @@ test_read_back(struct tokg_transport *t)
 }
 
 static int
-test_reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+test_reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	for (uint32_t i = 0; i < SLOTS; i++)
 		tickets[i] = gpu.hdr[i].ticket;
@@ -82,7 +82,7 @@ embed(enum tokg_status status)
 static void
 give_sink(void)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
 	memset(&gpu, 0, sizeof(gpu));
 	gpu.back.epoch = 1;
@@ -98,9 +98,9 @@ give_sink(void)
 			.dim = 8,
 			.n_ids = 1 << 20,
 			.out_bytes = OUTPUTS * TOKG_OUT_ALIGN}};
-	assert_true(tokg_geometry_fill(&gpu.t.geometry, &why));
-	if (!tokd_sink_make(&fx->w, &gpu.t, &why))
-		fail_msg("%s", why.text);
+	assert_true(tokg_geometry_fill(&gpu.t.geometry, &err));
+	if (!tokd_sink_make(&fx->w, &gpu.t, &err))
+		fail_msg("%s", err.text);
 }
 
 static void
@@ -208,7 +208,7 @@ sink_finds_the_open_text_by_its_serial(void **state)
 void
 sink_that_is_broken_does_not_stop_the_worker(void **state)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 
 	give_sink();
 	gpu.is_broken = true;
@@ -220,7 +220,7 @@ sink_that_is_broken_does_not_stop_the_worker(void **state)
 	expect_reply();
 	assert_int_equal(gpu.n_posts, 0);
 	assert_int_equal(atomic_load(fx->w.ring.reader[TOKD_READER_SINK].cursor), 0);
-	assert_int_equal(tokg_sink_recover(fx->w.sink->sink, &why), 1);
+	assert_int_equal(tokg_sink_recover(fx->w.sink->sink, &err), 1);
 	atomic_store(&fx->w.sink->state, TOKD_SINK_RUNNING);
 	turns(3);
 	embed(TOKG_OK);

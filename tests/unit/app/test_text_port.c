@@ -126,7 +126,8 @@ text_port_refuses_what_is_too_long_or_no_text(void **state)
 	answers(line, sizeof(line));
 	/* A record of the ring is at most half of it, and has a header. */
 	snprintf(want, sizeof(want),
-		"error: text too long: %u bytes, at most %u by --ring-size: cut it, or raise that\n",
+		"error: text too long: %u bytes, at most %u by --ring-size: shorten it, or raise "
+		"the option\n",
 		JUMBO_TEXT, most);
 	assert_string_equal(line, want);
 	expect_count(C_DROP_TOO_LONG, 1);
@@ -144,7 +145,8 @@ text_port_refuses_what_is_too_long_or_no_text(void **state)
 	run();
 	answers(line, sizeof(line));
 	assert_string_equal(line,
-		"error: text too long: 6 bytes, at most 5 by --max-text: cut it, or raise that\n");
+		"error: text too long: 6 bytes, at most 5 by --max-text: shorten it, or raise the "
+		"option\n");
 	fx->opt.strict_utf8 = true;
 	put(text_frame("\xff", 1));
 	run();

@@ -128,7 +128,7 @@ one_text(const char *host, int family, bool spin)
 			assert_int_equal(ids[i], text[i]);
 	}
 	assert_int_equal(tokd_client_tokenize(c, text, 1000, ids, 999, 0), TOKD_E_ROOM);
-	assert_non_null(strstr(tokd_client_error(c), "1000 ids or more, room for 999"));
+	assert_non_null(strstr(tokd_client_error(c), "1000 ids or more, but max_ids is 999"));
 	tokd_client_close(c);
 	end(&f);
 }
@@ -335,10 +335,10 @@ what_cannot_be_opened_says_why(void **state)
 	assert_non_null(strstr(error, "no such host:9000"));
 	assert_int_equal(errno, EAI_NONAME);
 	assert_null(tokd_client_open("127.0.0.1", 9000, &too_many, error));
-	assert_string_equal(error, "requests = 70000: give at most 65536");
+	assert_string_equal(error, "requests = 70000: must be at most 65536");
 	assert_int_equal(errno, EINVAL);
 	assert_null(tokd_client_open("127.0.0.1", 9000, &too_long, error));
-	assert_string_equal(error, "payload = 65444: give at most 65443");
+	assert_string_equal(error, "payload = 65444: must be at most 65443");
 }
 
 static void

@@ -92,10 +92,10 @@ BY_POINTER = {
     "__rte_pktmbuf_free_extbuf": ByPointer(
         "the last holder of ids in the token ring lets go of them", ("tokd_zero_copy_is_free",)
     ),
-    "all_done": ByPointer(
+    "min_cursor": ByPointer(
         "which ids of the token ring are on their way", ("tokd_zero_copy_in_use",)
     ),
-    "tokg_sink_turn": ByPointer(
+    "tokg_sink_poll": ByPointer(
         "a transport: its completions", ("tokg_shm_poll", "tokg_verbs_poll")
     ),
     "post_all": ByPointer(
@@ -113,7 +113,7 @@ BY_POINTER = {
     "ibv_poll_cq": ByPointer("the same: reads its completions"),
     "tokg_sink_fail": ByPointer("whose text it is", ("tokd_sink_failed",)),
     "settle_slot": ByPointer("how long a slot took", ("tokd_sink_done",)),
-    "tokd_ring_make_room": ByPointer(
+    "tokd_ring_reclaim": ByPointer(
         "ids still owed move to the side store", ("tokd_spill_before_reuse",)
     ),
 }

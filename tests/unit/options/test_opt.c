@@ -27,10 +27,10 @@ struct fields {
 };
 
 static bool
-check_even(const struct opt_def *d, const char *text, void *field, struct opt_error *why)
+check_even(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
 	return (opt_number(text, 0, UINT64_MAX, field) && *(uint64_t *)field % 2 == 0) ||
-	       opt_wrong(why, "give an even number");
+	       opt_wrong(err, "give an even number");
 }
 
 #define FIELD(f) OPT_FIELD(struct fields, f)
@@ -173,19 +173,20 @@ errors_are_one_line(void **state)
 		const char *line, *environment, *says;
 	} cases[] = {
 		{"--nonsense", "", "--nonsense: no such option; --help lists them"},
-		{"--conut 1", "", "--conut: no such option; is --count meant?"},
-		{"--hlep", "", "is --help meant?"},
+		{"--conut 1", "", "--conut: no such option; did you mean --count?"},
+		{"--hlep", "", "did you mean --help?"},
 		{"-z", "", "-z: no such option; --help"},
-		{"--count", "", "--count: its value is missing; write --count N"},
-		{"--count --quick", "", "--count: its value is missing"},
+		{"--count", "", "--count: value missing; write --count N"},
+		{"--count --quick", "", "--count: value missing"},
 		{"--count 0", "", "--count 0: out of range; give 1 to 65535"},
 		{"--count 65536", "", "--count 65536: out of range"},
 		{"--count -1", "", "--count -1: not a number; give a decimal number"},
 		{"--cpu -2", "", "--cpu -2: out of range; give -1 to 63"},
-		{"--cpu --1", "", "--cpu: its value is missing"},
+		{"--cpu --1", "", "--cpu: value missing"},
 		{"--size 5G", "", "--size 5G: out of range; give 0 to 4G bytes"},
 		{"--size 99999999999999999999G", "", "out of range"},
-		{"--size 1T", "", "--size 1T: not a number; give a decimal number, with k, M or G"},
+		{"--size 1T", "",
+			"--size 1T: not a number; give a decimal number, optionally with k, M or G"},
 		{"--mode 8", "", "--mode 8: not a number; give an octal number"},
 		{"--kind d", "", "--kind d: give a, b or c"},
 		{"--word y", "", "--word y: give x or yy"},
@@ -197,7 +198,7 @@ errors_are_one_line(void **state)
 		{"a b c", "", "expected two FILE at most; see --help"},
 		{"", "TEST_COUNT=0", "TEST_COUNT=0: out of range; give 1 to 65535"},
 		{"--count 1", "TEST_COUNT=0", "TEST_COUNT=0: out of range"},
-		{"", "TEST_CONUT=1", "TEST_CONUT: no such variable; is TEST_COUNT meant?"},
+		{"", "TEST_CONUT=1", "TEST_CONUT: no such variable; did you mean TEST_COUNT?"},
 		{"", "TEST_CHECK=yes", "TEST_CHECK: no such variable"},
 	};
 	struct parsed p;

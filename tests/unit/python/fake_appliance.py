@@ -130,7 +130,7 @@ class FakeAppliance:
         """As dpdk-tokd parts from readers that stall it: the reason, then the end."""
         starts = [0] * layout.RINGS_MAX
         head = (layout.ATTACH_MAGIC, layout.VERSION, 0, 0, INSTANCE, *starts)
-        why = b"it held the full token ring of worker 0"
+        why = b"it kept the token ring of worker 0 full"
         for s in self.readers:
             with contextlib.suppress(BrokenPipeError):  # it has left already
                 s.send(layout.ATTACH_REP.pack(*head, why))

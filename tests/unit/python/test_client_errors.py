@@ -19,7 +19,7 @@ def nobody() -> int:
 
 
 REFUSED = r"127.0.0.1:\d+: Connection refused: nothing listens there: is dpdk-tokd running"
-UNKNOWN = r"no such host.:9000: .*: give a name or an address that resolves"
+UNKNOWN = r"no such host.:9000: .*: give a name that resolves, or an address"
 
 
 def test_nothing_listens(nobody: int) -> None:

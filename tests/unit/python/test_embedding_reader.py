@@ -163,7 +163,7 @@ def test_variables_with_which_the_kernel_would_hang_are_refused(
     if not AGENT.is_file():
         pytest.skip(f"{AGENT} is missing: ninja -C build")
     command = [AGENT, "--table", "random:5x4", "--device", "cuda:0"]
-    command += ["--listen", f"unix:{tmp_path}/ring", "--holders-socket", f"{tmp_path}/holders"]
+    command += ["--listen", f"unix:{tmp_path}/ring", "--subscribers-socket", f"{tmp_path}/holders"]
     environment = {**os.environ, variable: value}
     end = subprocess.run(
         command, capture_output=True, text=True, timeout=20, env=environment, check=False
@@ -357,7 +357,7 @@ def test_tensors_that_die_in_other_threads_give_back_all_of_theirs(agent: Agent)
 
 
 def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) -> None:
-    options = ("--holder-timeout", "1000", "--out-bytes", "4M")  # `good` may be put off its CPU
+    options = ("--subscriber-timeout", "1000", "--out-bytes", "4M")  # `good` may be put off its CPU
     with Agent(tmp_path, *options) as agent, Poster(agent) as poster:
         with reader_of(agent) as reader, reader_of(agent) as good:
             poster.post(0, [1])
@@ -379,7 +379,7 @@ def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) ->
 
 
 def test_a_holder_in_nobodys_way_is_not_dropped(tmp_path: Path) -> None:
-    with Agent(tmp_path, "--holder-timeout", "50") as agent, Poster(agent) as poster:
+    with Agent(tmp_path, "--subscriber-timeout", "50") as agent, Poster(agent) as poster:
         with reader_of(agent) as reader:
             poster.post(0, [1])
             held = next(reader)
@@ -388,7 +388,7 @@ def test_a_holder_in_nobodys_way_is_not_dropped(tmp_path: Path) -> None:
 
 
 def test_a_producer_that_is_killed_frees_its_place(tmp_path: Path) -> None:
-    options = ("--producers", "1", "--holder-timeout", "10000")
+    options = ("--producers", "1", "--subscriber-timeout", "10000")
     with Agent(tmp_path, *options) as agent, reader_of(agent) as reader:
         with Poster(agent, 0) as first:
             assert first.greeting[:3] == ["granted", "0", "1"]
@@ -397,7 +397,9 @@ def test_a_producer_that_is_killed_frees_its_place(tmp_path: Path) -> None:
             start = time.monotonic()
             with Poster(agent, 1, 7) as refused:
                 assert refused.greeting[0] == "refused"
-                assert "all 1 places are taken: raise --producers" in " ".join(refused.greeting)
+                assert "all 1 producer slots are taken: raise --producers" in " ".join(
+                    refused.greeting
+                )
         # Killed: kept for a second, and then until the holder lets go.
         time.sleep(1.3)
         np.testing.assert_array_equal(held.array, WORD[[1]])
@@ -461,7 +463,7 @@ def test_requests_that_are_none_are_refused_in_words(agent: Agent) -> None:
 
 def test_there_are_sixteen_places_for_holders(agent: Agent) -> None:
     readers = [reader_of(agent) for _ in range(16)]
-    with pytest.raises(RingRefused, match="places are taken"):
+    with pytest.raises(RingRefused, match="16 subscribers are attached"):
         reader_of(agent)
     readers.pop().close()
     agent.wait_for("detached")
@@ -493,8 +495,8 @@ def test_nothing_there_says_what_to_do(tmp_path: Path, agent: Agent) -> None:
 def test_a_second_agent_at_the_same_sockets_is_refused(agent: Agent) -> None:
     for listen, holders in ((agent.socket, "x"), (str(agent.socket) + "2", agent.holders)):
         command = [AGENT, "--table", "random:5x5", "--listen", f"unix:{listen}"]
-        command += ["--holders-socket", holders]
+        command += ["--subscribers-socket", holders]
         again = subprocess.run(
             command, capture_output=True, text=True, timeout=10, cwd=agent.log.parent, check=False
         )
-        assert again.returncode == 1 and "another agent answers there" in again.stderr
+        assert again.returncode == 1 and "another tokd-gpu serves it" in again.stderr

@@ -199,7 +199,7 @@ def test_a_dropped_reader_is_told_what_it_lost(one, reader):
     one.drop_readers()
     r.publish([2])
     next(reader)
-    with pytest.raises(RingDropped, match="held the full token ring of worker 0") as e:
+    with pytest.raises(RingDropped, match="kept the token ring of worker 0 full") as e:
         while True:
             reader.poll()
     assert e.value.lost_bytes == r.head and not e.value.overwritten

@@ -15,7 +15,7 @@ HZ = 1_000_000_000
 
 
 def snapshot(time_s: float, n: int, *, instance: str = "a", workers: int = 2) -> Snapshot:
-    """Everything counted `n` times; worker 1 is blocked for half of its time."""
+    """Everything counted `n` times; worker 1 is backpressured for half of its time."""
     info = {
         "version": "1",
         "state": "serving",
@@ -37,7 +37,7 @@ def snapshot(time_s: float, n: int, *, instance: str = "a", workers: int = 2) ->
     return Snapshot(
         time_s,
         info,
-        [worker | {"busy": n, "blocked": n * w, "idle": 0} for w in range(workers)],
+        [worker | {"busy": n, "backpressured": n * w, "idle": 0} for w in range(workers)],
         [counters | drops] * workers,
         {},
         {"wire_to_ring": [Histogram(tuple(counts), n * 1e-6, HZ, 5, 4)] * workers},

@@ -107,7 +107,7 @@ with_a_wrong_answer_is_refused(void **state)
 	refuses(s, TOKR_INVALID, "for 4294967295 rings");
 	s->rep = good;
 	s->rep.instance = 43;
-	refuses(s, TOKR_INVALID, "another start");
+	refuses(s, TOKR_INVALID, "another run");
 	s->rep = good;
 	s->rep.n_rings = 0;
 	memset(s->rep.message, '\n', sizeof(s->rep.message)); /* no end, and not for a terminal */
@@ -157,10 +157,10 @@ with_wrong_descriptors_is_refused(void **state)
 	refuses(s, TOKR_INVALID, "cursor memfd 0: not a memfd");
 	small = server_memfd(TOKD_CURSOR_BYTES - 1, F_SEAL_SHRINK);
 	s->fds[0] = small;
-	refuses(s, TOKR_INVALID, "4095 bytes, at least 4096");
+	refuses(s, TOKR_INVALID, "4095 bytes, must have at least 4096");
 	s->fds[0] = s->cursor_fd;
 	s->fds[1] = small;
-	refuses(s, TOKR_INVALID, "4095 bytes, at least 4096");
+	refuses(s, TOKR_INVALID, "4095 bytes, must have at least 4096");
 	close(fd);
 	close(small);
 }
@@ -185,7 +185,7 @@ that_could_shrink_its_memory_is_refused(void **state)
 	s->cursor_fd =
 		server_memfd(TOKD_CURSOR_BYTES, F_SEAL_SHRINK | F_SEAL_WRITE | F_SEAL_FUTURE_WRITE);
 	s->fds[0] = s->cursor_fd;
-	refuses(s, TOKR_SYSTEM, "not mapped");
+	refuses(s, TOKR_SYSTEM, "cannot map");
 	close(loose);
 	close(grows);
 }
@@ -200,17 +200,17 @@ with_a_wrong_header_is_refused(void **state)
 	} wrong[] = {
 		{offsetof(struct tokd_ring_hdr, magic), 0, "magic 0x0"},
 		{offsetof(struct tokd_ring_hdr, version), 2, "version 2"},
-		{offsetof(struct tokd_ring_hdr, data_off), 0, "not in"},
-		{offsetof(struct tokd_ring_hdr, data_off), 8192, "not in"},
-		{offsetof(struct tokd_ring_hdr, data_off), UINT64_MAX, "not in"},
-		{offsetof(struct tokd_ring_hdr, data_bytes), 0, "not a power of two"},
-		{offsetof(struct tokd_ring_hdr, data_bytes), 32, "not a power of two"},
-		{offsetof(struct tokd_ring_hdr, data_bytes), 4032, "not a power of two"},
-		{offsetof(struct tokd_ring_hdr, data_bytes), 8192, "not in"},
-		{offsetof(struct tokd_ring_hdr, data_bytes), UINT64_C(1) << 63, "not in"},
-		{offsetof(struct tokd_ring_hdr, instance), 1, "another start"},
+		{offsetof(struct tokd_ring_hdr, data_off), 0, "exceeds"},
+		{offsetof(struct tokd_ring_hdr, data_off), 8192, "exceeds"},
+		{offsetof(struct tokd_ring_hdr, data_off), UINT64_MAX, "exceeds"},
+		{offsetof(struct tokd_ring_hdr, data_bytes), 0, "must be a power of two"},
+		{offsetof(struct tokd_ring_hdr, data_bytes), 32, "must be a power of two"},
+		{offsetof(struct tokd_ring_hdr, data_bytes), 4032, "must be a power of two"},
+		{offsetof(struct tokd_ring_hdr, data_bytes), 8192, "exceeds"},
+		{offsetof(struct tokd_ring_hdr, data_bytes), UINT64_C(1) << 63, "exceeds"},
+		{offsetof(struct tokd_ring_hdr, instance), 1, "another run"},
 		{offsetof(struct tokd_ring_hdr, tsc_hz), 0, "tsc_hz is 0"},
-		{offsetof(struct tokd_ring_hdr, tail), 64, "not a record in [64, 0]"},
+		{offsetof(struct tokd_ring_hdr, tail), 64, "must be a record in [64, 0]"},
 	};
 	struct server *s = *state;
 	const struct tokd_ring_hdr good = *s->hdr;
@@ -223,7 +223,7 @@ with_a_wrong_header_is_refused(void **state)
 	s->rep.start[0] = 32;
 	refuses(s, TOKR_INVALID, "start 32");
 	s->rep.start[0] = UINT64_MAX - 63;
-	refuses(s, TOKR_INVALID, "is not a record");
+	refuses(s, TOKR_INVALID, "must be a record");
 }
 
 static void

@@ -64,7 +64,7 @@ put(struct tokd_ring *r, uint32_t first, uint32_t count, uint32_t flags)
 
 	pthread_mutex_lock(&workers);
 	uint64_t pos = tokd_ring_reserve(r, tokd_rec_bytes(count));
-	room = pos != TOKD_RING_NO_ROOM;
+	room = pos != TOKD_RING_FULL;
 	if (room) {
 		struct tokd_rec *rec = tokd_ring_at(r, pos);
 
@@ -332,7 +332,7 @@ that_stalls_is_told_why_it_was_dropped(void **state)
 		rc = tokr_next(r, &rec, 0);
 	while (rc == 1);
 	assert_int_equal(rc, TOKR_DROPPED);
-	assert_non_null(strstr(tokr_last_error(r)->text, "full token ring of worker 1"));
+	assert_non_null(strstr(tokr_last_error(r)->text, "token ring of worker 1 full"));
 	assert_int_equal(tokr_next(r, &rec, 0), TOKR_DROPPED);
 	assert_int_equal(tokr_check(r, &first), TOKR_OVERRUN);
 	for (int i = 0; i < 100; i++) /* nobody waits for it now */
@@ -414,7 +414,7 @@ is_refused_in_words(void **state)
 		tap[i] = attached(f, TOKR_TAP);
 	assert_null(tokr_attach(f->path, TOKR_TAP, ATTACH_MS, &e));
 	assert_int_equal(e.code, TOKR_REFUSED);
-	assert_non_null(strstr(e.text, "all taps' places are taken (16)"));
+	assert_non_null(strstr(e.text, "16 taps are attached, the limit"));
 	for (int i = 0; i < TOKD_TAPS_MAX; i++)
 		tokr_detach(tap[i]);
 	assert_null(tokr_attach(f->path, 3, ATTACH_MS, NULL));

@@ -99,7 +99,7 @@ publish(struct tokd_ring *r, uint32_t count)
 	uint64_t pos = tokd_ring_reserve(r, tokd_rec_bytes(count));
 	struct tokd_rec *rec = tokd_ring_at(r, pos);
 
-	assert_int_not_equal(pos, TOKD_RING_NO_ROOM);
+	assert_int_not_equal(pos, TOKD_RING_FULL);
 	memset(rec, 0, sizeof(*rec));
 	rec->count = count;
 	rec->stream_id = 7;

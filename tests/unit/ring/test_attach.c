@@ -153,7 +153,7 @@ workers(void *arg)
 		for (uint32_t w = 0; w < N_RINGS; w++) {
 			tokd_ring_readers(f->ring[w]);
 			/* A reader nobody waits for is one this loop runs into. */
-			if (tokd_ring_reserve(f->ring[w], 4096) != TOKD_RING_NO_ROOM)
+			if (tokd_ring_reserve(f->ring[w], 4096) != TOKD_RING_FULL)
 				publish(f->ring[w], 16);
 		}
 	}

@@ -166,15 +166,15 @@ complain_in_one_line(void **state)
 		const char *line, *says;
 	} cases[] = {
 		{"-- --ip 10.0.0", "--ip 10.0.0: not an IPv4 address; give"},
-		{"-- --ip 224.0.0.1", "--ip 224.0.0.1: not the address of a host; give"},
-		{"-- --ip 127.0.0.1", "--ip 127.0.0.1: not the address of a host; give"},
+		{"-- --ip 224.0.0.1", "--ip 224.0.0.1: not a unicast address; give"},
+		{"-- --ip 127.0.0.1", "--ip 127.0.0.1: not a unicast address; give"},
 		{"-- --ip6 10.0.0.1", "--ip6 10.0.0.1: not an IPv6 address; give"},
 		{"-- --ip6 2001:db8::1%eth0", "--ip6 2001:db8::1%eth0: not an IPv6 address; give"},
-		{"-- --ip6 ::", "--ip6 ::: not the address of a host; give"},
-		{"-- --ip6 ::1", "--ip6 ::1: not the address of a host; give"},
-		{"-- --ip6 ff02::1", "--ip6 ff02::1: not the address of a host; give"},
-		{"-- --ip6 ::ffff:10.0.0.1", "not the address of a host; give"},
-		{"-- --ip 10.0.0.1 --text-port 9000", "--text-port 9000: taken by --udp-port;"},
+		{"-- --ip6 ::", "--ip6 ::: not a unicast address; give"},
+		{"-- --ip6 ::1", "--ip6 ::1: not a unicast address; give"},
+		{"-- --ip6 ff02::1", "--ip6 ff02::1: not a unicast address; give"},
+		{"-- --ip6 ::ffff:10.0.0.1", "not a unicast address; give"},
+		{"-- --ip 10.0.0.1 --text-port 9000", "--text-port 9000: the same as --udp-port;"},
 		{"-- --ip 10.0.0.1 --vlan 4095", "--vlan 4095: out of range; give 0 to 4094"},
 		{"-- --ip 10.0.0.1 --udp-port 0", "--udp-port 0: out of range; give 1 to 65535"},
 		{"-- --ip 10.0.0.1 --udp-port 65536", "--udp-port 65536: out of range"},
@@ -203,19 +203,19 @@ complain_in_one_line(void **state)
 		{"-- --ip 10.0.0.1 --config=", "--config: the value is empty; give FILE"},
 		{"-- --ip 10.0.0.1 --config /", "/: a folder, not a regular file;"},
 		{"-- --ip 10.0.0.1 --config /dev/zero", "/dev/zero: a pipe or device, not a"},
-		{"-- --ip 10.0.0.1 --config /no/where", "/no/where: the configuration file is not "
-							"opened: No such file"},
-		{"-- --ip 10.0.0.1 --ringsize 1M", "--ringsize: no such option; is "
-						   "--ring-size meant?"},
-		{"-- --versoin", "is --version meant?"},
+		{"-- --ip 10.0.0.1 --config /no/where", "/no/where: cannot open the "
+							"configuration file: No such file"},
+		{"-- --ip 10.0.0.1 --ringsize 1M", "--ringsize: no such option; "
+						   "did you mean --ring-size?"},
+		{"-- --versoin", "did you mean --version?"},
 		{"-- --vdev=net_null0", "--vdev=net_null0: no such option; --help lists "
-					"them, and EAL options stand before --"},
+					"them; EAL options go before --"},
 		{"-- --ip 10.0.0.1 --vocab=", "--vocab: the value is empty; give VOCAB"},
-		{"-- --ip", "--ip: its value is missing; write --ip ADDR"},
-		{"-- --ip --rxd 64", "--ip: its value is missing; write --ip ADDR"},
+		{"-- --ip", "--ip: value missing; write --ip ADDR"},
+		{"-- --ip --rxd 64", "--ip: value missing; write --ip ADDR"},
 		{"-- --ip 10.0.0.1 --vocabulary gpt2", "--vocabulary: no such option;"},
 		{"-- --ip 10.0.0.1 -l 1",
-			"-l: no such option; --help lists them, and EAL options stand before --"},
+			"-l: no such option; --help lists them; EAL options go before --"},
 		{"-- --ip 10.0.0.1 gpt2", "gpt2: not an option;"},
 		{"-l 1 --vocab gpt2", "--vocab: an application option; put it after --"},
 	};
@@ -309,8 +309,8 @@ name_the_variable_that_is_wrong(void **state)
 		char *variable;
 		const char *says;
 	} cases[] = {
-		{"TOKD_RDX=64", "TOKD_RDX: no such variable; is TOKD_RXD meant?"},
-		{"TOKD_rxd=64", "TOKD_rxd: no such variable; is TOKD_RXD meant?"},
+		{"TOKD_RDX=64", "TOKD_RDX: no such variable; did you mean TOKD_RXD?"},
+		{"TOKD_rxd=64", "TOKD_rxd: no such variable; did you mean TOKD_RXD?"},
 		{"TOKD_ZZZZZZZZ=64", "TOKD_ZZZZZZZZ: no such variable; unset it"},
 		{"TOKD_=64", "TOKD_: no such variable; unset it"},
 		{"TOKD_HELP=1", "TOKD_HELP: no such variable; unset it"},
@@ -319,7 +319,7 @@ name_the_variable_that_is_wrong(void **state)
 		{"TOKD_VOCAB=a\nb", "TOKD_VOCAB=a?b: byte 2 is a control character (0x0a)"},
 		{"TOKD_VOCAB= a", "a blank at the start or end"},
 		{"TOKD_STRICT_UTF8=1", "TOKD_STRICT_UTF8=1: neither yes nor no"},
-		{"TOKD_CONFIG=/no/where", "/no/where: the configuration file is not opened"},
+		{"TOKD_CONFIG=/no/where", "/no/where: cannot open the configuration file"},
 		{"TOKD_CONFIG=", "TOKD_CONFIG=: the value is empty"},
 	};
 	struct parsed p;
@@ -343,21 +343,21 @@ name_what_is_wrong_in_a_file(void **state)
 	static const struct {
 		const char *text, *says;
 	} cases[] = {
-		{"[tokd]\nring_size = 1M\n", "ring_size: no such key; is ring-size meant?"},
-		{"[tokd]\nqqqqqqqqq = 1\n", "qqqqqqqqq: no such key; the keys are the names"},
-		{"[tokd]\nrxd = 64\ntxd = 64\nrxd = 64\n", "rxd: given twice; keep one"},
-		{"[tokd]\nconfig = x\n", "config: stands on the command line or in the env"},
+		{"[tokd]\nring_size = 1M\n", "ring_size: no such key; did you mean ring-size?"},
+		{"[tokd]\nqqqqqqqqq = 1\n", "qqqqqqqqq: no such key; keys are the names"},
+		{"[tokd]\nrxd = 64\ntxd = 64\nrxd = 64\n", "rxd: repeated; keep one"},
+		{"[tokd]\nconfig = x\n", "config: only for the command line or env"},
 		{"[tokd]\nhelp = yes\n", "help: no such key"},
 		{"[tokd]\nip = 10.0.0\n", ": ip = 10.0.0: not an IPv4 address"},
 		{"[tokd]\nvocab =\n", ": vocab = : the value is empty; give VOCAB"},
-		{"rxd = 64\n", "line 1: no section yet; write [tokd] above it"},
-		{"\n[eal]\n", "line 2: [eal]: no such section; there is only [tokd]"},
+		{"rxd = 64\n", "line 1: no section; write [tokd] before it"},
+		{"\n[eal]\n", "line 2: [eal]: no such section; the only one is [tokd]"},
 		{"[tokd\n", "line 1: [tokd: no such section"},
 		{"[tokd] rxd = 64\n", "line 1: [tokd] rxd = 64: no such section"},
-		{"[tokd]\n[tokd]\n", "line 2: section [tokd] a second time; keep one"},
+		{"[tokd]\n[tokd]\n", "line 2: section [tokd] is repeated; keep one"},
 		{"[tokd]\nrxd 64\n", "line 2: neither [tokd] nor key = value; begin a comment"},
 		{"[tokd]\n; rxd 64\n", "line 2: neither [tokd] nor key = value; begin a comment"},
-		{"[tokd]\n= 64\n", "line 2: no key before the =; write key = value"},
+		{"[tokd]\n= 64\n", "line 2: no key before =; write key = value"},
 		{"[tokd]\nrxd = 6\a4\n", "line 2: byte 8 is 0x07: not text; give a text file"},
 		{"\x7f"
 		 "ELF\1",
@@ -398,11 +398,11 @@ static void
 refuse_what_does_not_fit_a_value(void **state)
 {
 	try_length("vocab = ", 'x', 255, NULL);
-	try_length(
-		"vocab = ", 'x', 256, "line 2: vocab: 256 bytes, a value can be 255; shorten it");
-	try_length("vocab = ", 'x', 60000, "line 2: vocab: 60000 bytes, a value can be 255");
+	try_length("vocab = ", 'x', 256,
+		"line 2: vocab: 256 bytes; a value has at most 255; shorten it");
+	try_length("vocab = ", 'x', 60000, "line 2: vocab: 60000 bytes; a value has at most 255");
 	try_length("", 'x', 60000, "line 2: neither [tokd] nor key = value");
-	try_length("", '=', 60000, "line 2: no key before the =");
+	try_length("", '=', 60000, "line 2: no key before =");
 	try_length("# ", 'x', 60000, NULL);
 	try_length("rxd = 64 ", ' ', 60000, NULL);
 	try_length("rxd = 64 #", '\\', 60000, NULL);

@@ -199,7 +199,7 @@ turn_held(struct fixture *f)
 static void
 a_crowd_is_told_why_whenever_it_asks(void **state)
 {
-	enum { CROWD = 3 * TOKD_TOLD_MAX / 2, WHILE = 10 };
+	enum { CROWD = 3 * TOKD_REFUSED_MAX / 2, WHILE = 10 };
 	struct fixture *f = *state;
 	const struct tokd_attach_req req = good_request();
 	int held[TOKD_CONNS_MAX], fd[CROWD];
@@ -220,7 +220,7 @@ a_crowd_is_told_why_whenever_it_asks(void **state)
 		for (int k = 0; k < WHILE; k++)
 			turn_held(f);
 	}
-	assert_in_range(f->a.counts.refused, TOKD_TOLD_MAX, CROWD);
+	assert_in_range(f->a.counts.refused, TOKD_REFUSED_MAX, CROWD);
 	for (int i = 0; i < CROWD; i++) {
 		ssize_t n = -1;
 

@@ -15,7 +15,7 @@ publish_one(struct tokd_ring *r)
 {
 	uint64_t pos = tokd_ring_reserve(r, RECORD);
 
-	if (pos == TOKD_RING_NO_ROOM)
+	if (pos == TOKD_RING_FULL)
 		return false;
 	memset(tokd_ring_at(r, pos), 0, sizeof(struct tokd_rec));
 	tokd_ring_at(r, pos)->count = (RECORD - sizeof(struct tokd_rec)) / 4;
@@ -48,7 +48,7 @@ is_closed(const struct reader *r)
 		return false;
 	assert_int_equal(rep.magic, TOKD_ATTACH_MAGIC);
 	assert_int_equal(rep.n_rings, 0);
-	assert_non_null(strstr(rep.message, "worker 1 for more than 100 ms: read faster"));
+	assert_non_null(strstr(rep.message, "worker 1 full for more than 100 ms: read faster"));
 	assert_int_equal(recv(r->fd, &byte, 1, MSG_DONTWAIT), 0);
 	return true;
 }

@@ -155,7 +155,7 @@ takes_no_place_of_a_reader_and_has_a_limit_of_its_own(void **state)
 	tap(f, &late);
 	assert_int_equal(late.rep.n_rings, 0);
 	assert_int_equal(late.n_fds, 0);
-	assert_non_null(strstr(late.rep.message, "taps' places are taken (16)"));
+	assert_non_null(strstr(late.rep.message, "16 taps are attached"));
 	close(late.fd);
 	for (int i = 0; i < TOKD_READERS_MAX; i++)
 		attach(f, &r[i]);

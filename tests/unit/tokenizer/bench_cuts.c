@@ -161,7 +161,7 @@ make_text(uint32_t which, char *text, size_t n)
 
 static bool
 pass(const struct tok_vocab *v, struct tok_cache *c, const char *text, size_t n, size_t piece,
-	uint32_t *ids, size_t room, double *ns_per_byte, double *longest, const char **why)
+	uint32_t *ids, size_t room, double *ns_per_byte, double *longest, const char **err)
 {
 	struct tok_stream s;
 	const uint64_t clock = clock_ns();
@@ -177,7 +177,7 @@ pass(const struct tok_vocab *v, struct tok_cache *c, const char *text, size_t n,
 		const uint64_t with = now_ns() - begin, took = with > clock ? with - clock : 0;
 
 		if (r.status != TOK_OK) {
-			*why = tok_error_code_text(r.error);
+			*err = tok_error_code_text(r.error);
 			return false;
 		}
 		all += took;
@@ -215,18 +215,18 @@ measure(const struct tok_vocab *v, const char *vocabulary, uint32_t which, size_
 	}
 	for (uint32_t i = 0; i < 5; i++) {
 		double ns = 1e30, longest = 1e30;
-		const char *why = NULL;
+		const char *err = NULL;
 		const size_t some = pieces[i] == 1 ? n / 8 : n;
 		const uint64_t begin = now_ns();
 
 		for (uint32_t k = 0; k < PASSES && (k == 0 || now_ns() - begin < 1000000000); k++) {
 			struct tok_cache *c = tok_cache_create(v, 0, NULL);
 
-			pass(v, c, text, some, pieces[i], ids, room, &ns, &longest, &why);
+			pass(v, c, text, some, pieces[i], ids, room, &ns, &longest, &err);
 			tok_cache_free(c);
 		}
-		if (why != NULL)
-			printf(" %17.17s", why);
+		if (err != NULL)
+			printf(" %17.17s", err);
 		else
 			printf(" %8.1f %8.1f", ns, longest);
 	}

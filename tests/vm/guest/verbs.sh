@@ -24,15 +24,15 @@ shown() { # LOG: on the console as it grows
 agent() {
 	shown /tmp/agent
 	tokd-gpu --device cpu --table "random:$TABLE" --producers 1 --listen tcp:$ring_port --stuck 60000 \
-		--holder-timeout 60000 --holders-socket /tmp/holders >>/tmp/agent 2>&1 &
+		--subscriber-timeout 60000 --subscribers-socket /tmp/subscribers >>/tmp/agent 2>&1 &
 	pid=$!
 	agent_pid=$pid
 	wait_for /tmp/agent 'ready: '
-	shown /tmp/holder
-	holder /tmp/holders "/dev/$(basename /sys/class/virtio-ports/vport*)" >>/tmp/holder 2>&1 &
-	holder_pid=$!
-	wait_for /tmp/holder 'holding '
-	echo "@@ agent $(kill -0 $holder_pid && echo ready)"
+	shown /tmp/subscriber
+	subscriber /tmp/subscribers "/dev/$(basename /sys/class/virtio-ports/vport*)" >>/tmp/subscriber 2>&1 &
+	subscriber_pid=$!
+	wait_for /tmp/subscriber 'holding '
+	echo "@@ agent $(kill -0 $subscriber_pid && echo ready)"
 }
 
 appliance() {
@@ -90,8 +90,8 @@ while read -r command; do
 		wait_for /tmp/appliance 'the connection broke'
 		echo '@@ broken yes'
 		;;
-	again) # the place was resumed; or, on a busy host, it was kept no longer, and there is another, of another epoch
-		wait_for /tmp/appliance 'connected again\|verbs, place .* epoch [2-9]'
+	again) # the producer slot was resumed; or, on a busy host, it was kept no longer, and there is another, of another epoch
+		wait_for /tmp/appliance 'connected again\|verbs, producer .* epoch [2-9]'
 		grep -q 'connected again' /tmp/appliance && echo '@@ again resumed' || echo '@@ again anew'
 		;;
 	end) break ;;

@@ -71,7 +71,7 @@ class Agent(Process):
         words += [
             "--listen",
             f"unix:{self.ring}",
-            "--holders-socket",
+            "--subscribers-socket",
             self.holders,
             "--device",
             run.device,

@@ -35,7 +35,7 @@ TRANSPORT = (
 )
 OPTIONS = ("bash.c", "file.c", "man.c", "near.c", "parse.c", "show.c", "value.c")
 AGENT = (
-    *("agent.c", "consumer.c", "delivery.c", "holders.c", "log.c", "places.c", "postings.c"),
+    *("agent.c", "consumer.c", "delivery.c", "subscribers.c", "log.c", "producers.c", "postings.c"),
     *("convert.c", "options.c", "table_npy.c", "table_random.c", "table_safetensors_none.c"),
     *("tables.c", "handshake_server.c", "listen.c", "notify.c"),
 )

@@ -9,9 +9,9 @@
 #include "kernel_if.h"
 #include "log.h"
 
-/* Their interface is the other end of the port. */
+/* Drivers whose kernel interface is the other end of the port. */
 static const char *const other_end[] = {"net_tap", "net_tun"};
-/* They give us a copy of what the kernel receives, and goes on to receive. */
+/* Drivers that give us a copy of what the kernel receives. */
 static const char *const copying[] = {"net_af_packet", "net_pcap"};
 
 static bool
@@ -24,7 +24,7 @@ is_one_of(const char *driver, const char *const *list, size_t n)
 	return false;
 }
 
-/* The name of the interface that the port is; "", if it is none, or another host (--mac). */
+/* The kernel interface of the port; "" if there is none, or with another --mac. */
 static void
 find_interface(const struct tokd_port *p, char name[IF_NAMESIZE])
 {
@@ -34,7 +34,7 @@ find_interface(const struct tokd_port *p, char name[IF_NAMESIZE])
 }
 
 static int
-take_of_interface(struct tokd_address *a, const struct tokd_port *p, const struct tokd_options *opt)
+use_interface(struct tokd_address *a, const struct tokd_port *p, const struct tokd_options *opt)
 {
 	char at[TOKD_ADDRESS_TEXT];
 	struct tokd_kernel_addrs k;
@@ -42,7 +42,7 @@ take_of_interface(struct tokd_address *a, const struct tokd_port *p, const struc
 
 	if (rc != 0) {
 		TOKD_LOG(port, ERR,
-			"port %u (%s): the kernel does not say which addresses %s has: %s; give --ip "
+			"port %u (%s): cannot read the addresses of %s (getifaddrs): %s; give --ip "
 			"or --ip6\n",
 			p->id, p->driver, a->interface, strerror(-rc));
 		return rc;
@@ -53,7 +53,7 @@ take_of_interface(struct tokd_address *a, const struct tokd_port *p, const struc
 		return 0;
 	if (opt->vlan != 0) {
 		TOKD_LOG(port, ERR,
-			"port %u (%s): --vlan %u: the addresses of %s are for frames without a tag; "
+			"port %u (%s): --vlan %u: the addresses of %s are for untagged frames; "
 			"give --ip or --ip6\n",
 			p->id, p->driver, opt->vlan, a->interface);
 		return -EINVAL;
@@ -63,15 +63,15 @@ take_of_interface(struct tokd_address *a, const struct tokd_port *p, const struc
 	a->from = "interface";
 	a->kernel_answers = is_one_of(p->driver, copying, RTE_DIM(copying));
 	TOKD_LOG(port, NOTICE,
-		"port %u (%s): neither --ip nor --ip6: served is %s, as %s has it; ARP, neighbour "
-		"discovery and ping are answered by %s\n",
+		"port %u (%s): no --ip or --ip6: serving %s, from %s; ARP, neighbour discovery and "
+		"ping are answered by %s\n",
 		p->id, p->driver, tokd_address_text(a, at), a->interface,
 		a->kernel_answers ? "the kernel" : "dpdk-tokd");
 	if (!a->kernel_answers) {
 		TOKD_LOG(port, WARNING,
-			"port %u (%s): the kernel no longer receives what comes to the %u queue(s) of %s "
-			"polled here: its own connections over %s (ssh may be one) stand still until "
-			"dpdk-tokd ends\n",
+			"port %u (%s): the kernel no longer receives packets of the %u queue(s) of "
+			"%s that dpdk-tokd polls: other connections over %s, such as ssh, stop "
+			"until dpdk-tokd ends\n",
 			p->id, p->driver, p->n_queues, a->interface, a->interface);
 		return 0;
 	}
@@ -82,7 +82,7 @@ take_of_interface(struct tokd_address *a, const struct tokd_port *p, const struc
 	return rc;
 }
 
-/* RFC 4291 2.5.6, and appendix A: the universal bit turned, ff:fe in the middle. */
+/* RFC 4291 2.5.6 and appendix A: the universal bit inverted, ff:fe in the middle. */
 static struct tokd_addr
 link_local(const struct rte_ether_addr *mac)
 {
@@ -93,22 +93,22 @@ link_local(const struct rte_ether_addr *mac)
 }
 
 static void
-make_of_mac(struct tokd_address *a, const struct tokd_port *p, const struct rte_ether_addr *asked)
+use_mac(struct tokd_address *a, const struct tokd_port *p, const struct rte_ether_addr *asked)
 {
 	char at[TOKD_ADDRESS_TEXT], scope[IF_NAMESIZE];
 
-	/* The kernel's end of a TAP device has the port's address, and makes the same of it. */
+	/* The kernel's end of a TAP device has the same MAC, and the same link-local address. */
 	if (a->interface[0] == '\0' && rte_is_zero_ether_addr(asked) &&
 		tokd_kernel_if_has_mac(NULL, &a->mac))
 		a->mac.addr_bytes[5] ^= 1;
 	a->ip6 = link_local(&a->mac);
 	a->from = "mac";
 	tokd_address_text(a, at);
-	/* A client on this machine has the other end of a TAP device; others have their own. */
+	/* The scope for clients: a TAP device's interface here, else an example. */
 	if (a->interface[0] != '\0' || if_indextoname(p->if_index, scope) == NULL)
 		strcpy(scope, "eth0");
 	TOKD_LOG(port, NOTICE,
-		"port %u (%s): neither --ip nor --ip6: served is %s, made from the Ethernet "
+		"port %u (%s): no --ip or --ip6: serving %s, made from the Ethernet "
 		"address " RTE_ETHER_ADDR_PRT_FMT "; clients add their interface, as in %s%%%s\n",
 		p->id, p->driver, at, RTE_ETHER_ADDR_BYTES(&a->mac), at, scope);
 }
@@ -128,9 +128,9 @@ tokd_address_choose(
 	if (a->ip != 0 || !tokd_addr_is_none(&a->ip6))
 		return 0;
 	if (a->interface[0] != '\0')
-		rc = take_of_interface(a, p, opt);
+		rc = use_interface(a, p, opt);
 	if (rc == 0 && a->ip == 0 && tokd_addr_is_none(&a->ip6))
-		make_of_mac(a, p, &opt->mac);
+		use_mac(a, p, &opt->mac);
 	return rc;
 }
 

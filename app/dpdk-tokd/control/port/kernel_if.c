@@ -16,7 +16,7 @@
 #include <netpacket/packet.h>
 
 #define IF_INET6 "/proc/net/if_inet6"
-#define DOES_NOT_LAST (IFA_F_TEMPORARY | IFA_F_DEPRECATED | IFA_F_DADFAILED)
+#define SHORT_LIVED (IFA_F_TEMPORARY | IFA_F_DEPRECATED | IFA_F_DADFAILED)
 
 /* getifaddrs() gives an IPv4 address its label, which may be "eth0:1". */
 static bool
@@ -28,7 +28,7 @@ is_of(const struct ifaddrs *one, const char *name)
 	       (one->ifa_name[len] == '\0' || one->ifa_name[len] == ':');
 }
 
-/* RFC 6890 2.2.2: what an IPv4 address that others can reach is not. */
+/* False for the ranges of RFC 6890 2.2.2 that other hosts cannot reach. */
 static bool
 is_global(struct in_addr ip)
 {
@@ -37,7 +37,7 @@ is_global(struct in_addr ip)
 	return host >> 24 != 0 && host >> 24 != 127 && host >> 16 != 0xa9fe && host >> 28 < 0xe;
 }
 
-/* getifaddrs() leaves the flags out. What is not listed is gone by now. */
+/* getifaddrs() has no flags. False if the address is no longer there. */
 static bool
 lasts(const struct in6_addr *ip6, const char *name)
 {
@@ -54,7 +54,7 @@ lasts(const struct in6_addr *ip6, const char *name)
 		found = sscanf(line, "%32s %*x %*x %*x %x %15s", hex, &flags, of) == 3 &&
 			strcmp(hex, wanted) == 0 && strcmp(of, name) == 0;
 	fclose(f);
-	return found && !(flags & DOES_NOT_LAST);
+	return found && !(flags & SHORT_LIVED);
 }
 
 static void

@@ -12,14 +12,14 @@
 
 #include "log.h"
 
-/* Before bind(): no datagram comes to the socket unfiltered. */
+/* The filter comes before bind(): no datagram passes unfiltered. */
 static int
 bind_mute(int fd, const struct sockaddr *at, socklen_t bytes)
 {
 	struct sock_filter drop_all[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
 	const struct sock_fprog program = {.len = 1, .filter = drop_all};
 
-	/* IP_FREEBIND, for both families: an address may be new, and not yet known to be unique. */
+	/* IP_FREEBIND, for both families: duplicate address detection may still run. */
 	if (fd < 0 ||
 		setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0 ||
 		setsockopt(fd, IPPROTO_IP, IP_FREEBIND, &(int){1}, sizeof(int)) != 0 ||
@@ -42,13 +42,13 @@ mute(struct tokd_kernel_mute *m, const struct sockaddr *at, socklen_t bytes, con
 		return 0;
 	inet_ntop(at->sa_family, addr, text, sizeof(text));
 	TOKD_LOG(port, ERR,
-		"udp %s port %u: the kernel, which sees the same packets, cannot be kept from answering "
-		"there: %s; %s\n",
+		"udp %s port %u: cannot bind the socket that keeps the kernel from answering: %s; "
+		"%s\n",
 		text, port, strerror(-rc),
 		rc == -EADDRINUSE ? "end the program that has the port (ss -lunp), or give another "
 				    "--udp-port or --text-port"
-		: rc == -EACCES	  ? "run as root, or give ports of 1024 and above"
-				  : "give an address of your own by --ip or --ip6");
+		: rc == -EACCES	  ? "run as root, or give ports from 1024 on"
+				  : "give another address by --ip or --ip6");
 	return rc;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Where the kernel sees the packets that come to us, and has the address they come to, it answers
- * each datagram with "port unreachable" (RFC 1122 4.1.3.1), unless a socket has the port. These
- * have it, and drop all that comes to them. They also keep other programs from taking the port.
+ * If the kernel receives the same packets and has the same address, it answers each datagram with
+ * "port unreachable" (RFC 1122 4.1.3.1), unless a socket has the port. These sockets have it and
+ * drop all datagrams. They also keep other programs from binding the port.
  */
 #ifndef TOKD_KERNEL_MUTE_H
 #define TOKD_KERNEL_MUTE_H
@@ -19,8 +19,8 @@ struct tokd_kernel_mute {
 
 /*
  * Bind UDP sockets to `port`, and to `second` unless it is 0 (host byte order), of each address
- * that is not zero; if_index: the interface of a link-local one. Returns 0, or -errno with a
- * message logged; *m is to be closed in either case.
+ * that is not zero. if_index: the scope of a link-local address. Returns 0, or -errno with a
+ * message logged; close *m in either case.
  */
 int tokd_kernel_mute_open(struct tokd_kernel_mute *m, struct in_addr ip, const struct in6_addr *ip6,
 	uint32_t if_index, uint16_t port, uint16_t second);

@@ -18,7 +18,7 @@
 #define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
 #define MEMPOOL_CACHE 256 /* of mbufs; --mbufs is at least twice that */
 
-/* The usual ways to a port, as commands to paste. */
+/* The usual ways to get a port, as commands to paste. */
 static void
 explain_ports(uint16_t n_queues, const char *vocab)
 {
@@ -31,19 +31,20 @@ explain_ports(uint16_t n_queues, const char *vocab)
 		snprintf(lcores + used, sizeof(lcores) - used, "%s%u", used != 0 ? "," : "", lcore);
 	}
 	TOKD_LOG(port, ERR,
-		"no DPDK port to serve on; if one is named before --, EAL says above why it is not "
-		"taken; else choose one of three\n");
+		"no DPDK port; if you named one before --, see EAL's messages above; else choose "
+		"one of these three\n");
 	TOKD_LOG(port, ERR,
-		"a NIC (dpdk-devbind.py --status-dev net lists them; mlx5 keeps its kernel driver: leave "
-		"out the first command): dpdk-devbind.py --bind=vfio-pci 0000:03:00.0 && "
-		"dpdk-tokd -l %s -a 0000:03:00.0 -- --vocab %s\n",
+		"a NIC (dpdk-devbind.py --status-dev net lists them; omit the first command for "
+		"mlx5, which keeps its kernel driver): dpdk-devbind.py --bind=vfio-pci "
+		"0000:03:00.0 && dpdk-tokd -l %s -a 0000:03:00.0 -- --vocab %s\n",
 		lcores, vocab);
 	TOKD_LOG(port, ERR,
-		"a kernel interface, here eth1, by AF_XDP: ethtool -L eth1 combined %u; "
-		"dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab %s\n",
+		"a kernel interface, for example eth1, by AF_XDP: ethtool -L eth1 combined %u; "
+		"dpdk-tokd -l %s --no-pci --vdev=net_af_xdp0,iface=eth1,queue_count=%u -- --vocab "
+		"%s\n",
 		n_queues, lcores, n_queues, vocab);
 	TOKD_LOG(port, ERR,
-		"a TAP interface, to try it out on this machine: "
+		"a TAP interface, to try it on this machine: "
 		"dpdk-tokd -l %s --no-pci --vdev=net_tap0,iface=tokd0 -- --vocab %s\n",
 		lcores, vocab);
 }
@@ -69,7 +70,7 @@ find_port(struct tokd_port *p, const struct tokd_options *opt)
 		if (rte_eth_dev_get_name_by_port(id, name) == 0)
 			snprintf(list + used, sizeof(list) - used, " %u (%s)", id, name);
 	}
-	TOKD_LOG(port, ERR, "--port %u: no such port; there are:%s\n", opt->port, list);
+	TOKD_LOG(port, ERR, "--port %u: no such port; ports:%s\n", opt->port, list);
 	return -ENODEV;
 }
 
@@ -79,7 +80,7 @@ choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 {
 	uint64_t rss_hf = info->flow_type_rss_offloads & RSS_WANTED;
 
-	/* All of them or none: the worker asks one question about a packet, not two. */
+	/* Both checksums or none: the worker tests one flag. */
 	p->rx_cksum = (info->rx_offload_capa & RX_CKSUM) == RX_CKSUM;
 	p->tx_cksum = (info->tx_offload_capa & TX_CKSUM) == TX_CKSUM;
 	if (p->rx_cksum)
@@ -90,10 +91,9 @@ choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 	p->zero_copy = opt->zero_copy_ids != 0 ? tokd_port_zero_copy(info) : TOKD_ZC_NO;
 	if (p->zero_copy != TOKD_ZC_NO)
 		conf->txmode.offloads |= RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
-	TOKD_LOG(port, INFO, "port %u (%s): ids are sent %s\n", p->id, p->driver,
-		p->zero_copy != TOKD_ZC_NO
-			? "from the token ring itself, in replies of --zero-copy or more"
-			: "as copies");
+	TOKD_LOG(port, INFO, "port %u (%s): %s\n", p->id, p->driver,
+		p->zero_copy != TOKD_ZC_NO ? "replies with --zero-copy ids or more are zero-copy"
+					   : "replies carry copies of ids");
 
 	if (p->n_queues == 1)
 		return;
@@ -103,19 +103,19 @@ choose_offloads(struct tokd_port *p, const struct tokd_options *opt,
 		conf->rx_adv_conf.rss_conf.rss_hf = rss_hf;
 		if ((rss_hf & RSS_UDP) != RSS_UDP)
 			TOKD_LOG(port, NOTICE,
-				"port %u (%s): RSS does not look at the UDP ports of IPv4, IPv6 or "
-				"both: all texts of one client address go to one worker there\n",
+				"port %u (%s): RSS ignores UDP ports (of IPv4, IPv6 or both): all "
+				"texts of one client address go to one worker\n",
 				p->id, p->driver);
 	} else {
 		TOKD_LOG(port, NOTICE,
-			"port %u (%s): no RSS to set: the driver spreads packets over %u queues "
-			"by its own rule, which must keep a UDP flow on one queue\n",
+			"port %u (%s): no RSS: the driver spreads packets over %u queues by its "
+			"own rule, which must keep a UDP flow on one queue\n",
 			p->id, p->driver, p->n_queues);
 		if (strcmp(p->driver, "net_af_packet") == 0)
 			TOKD_LOG(port, NOTICE,
-				"port %u (net_af_packet): the kernel gives packets of a queue that is full to "
-				"another worker, where their texts fail: let framecnt hold all that "
-				"clients send at once, as in framecnt=8192\n",
+				"port %u (net_af_packet): if a queue is full, the kernel gives its "
+				"packets to another worker, where their texts fail: raise framecnt "
+				"to what clients send at once, for example framecnt=8192\n",
 				p->id);
 	}
 }
@@ -136,8 +136,9 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 		return rc;
 	rc = rte_eth_dev_info_get(p->id, &info);
 	if (rc != 0) {
-		TOKD_LOG(port, ERR, "port %u (%s): its capabilities cannot be read: %s\n", p->id,
-			p->name, strerror(-rc));
+		TOKD_LOG(port, ERR,
+			"port %u (%s): cannot read its capabilities (rte_eth_dev_info_get): %s\n",
+			p->id, p->name, strerror(-rc));
 		return rc;
 	}
 	p->driver = info.driver_name;
@@ -158,8 +159,8 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 		rc = rte_eth_macaddr_get(p->id, &p->mac);
 	if (rc != 0) {
 		TOKD_LOG(port, ERR,
-			"port %u (%s, %s): not configured for %u queues, --rxd %u, --txd %u: %s; "
-			"see the driver's message above\n",
+			"port %u (%s, %s): cannot configure %u queues, --rxd %u, --txd %u: %s; see "
+			"the driver's message above\n",
 			p->id, p->name, p->driver, n_queues, opt->rx_desc, opt->tx_desc,
 			strerror(-rc));
 		return rc;
@@ -171,7 +172,7 @@ tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_
 		p->mac = opt->mac;
 	if (p->rx_desc != opt->rx_desc || p->tx_desc != opt->tx_desc)
 		TOKD_LOG(port, NOTICE,
-			"port %u (%s): the driver takes %u RX and %u TX descriptors instead of "
+			"port %u (%s): the driver uses %u RX and %u TX descriptors instead of "
 			"--rxd %u and --txd %u\n",
 			p->id, p->driver, p->rx_desc, p->tx_desc, opt->rx_desc, opt->tx_desc);
 	return 0;
@@ -188,7 +189,7 @@ tokd_port_pool(const struct tokd_port *p, const struct tokd_options *opt, uint16
 	pool = rte_pktmbuf_pool_create(name, opt->mbufs, MEMPOOL_CACHE, 0, room, node);
 	if (pool == NULL)
 		TOKD_LOG(port, ERR,
-			"port %u queue %u: no pool of %" PRIu32
+			"port %u queue %u: cannot create a pool of %" PRIu32
 			" mbufs of %u bytes on NUMA node %d: %s; reserve more huge pages there "
 			"(with --no-huge raise -m), or lower --mbufs\n",
 			p->id, queue, opt->mbufs, room, node, rte_strerror(rte_errno));
@@ -216,7 +217,7 @@ tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempoo
 	return rc;
 }
 
-/* Neighbours ask for an IPv6 address in its group, which the device must let through. */
+/* Neighbour solicitations come to the solicited-node group, which the device must pass. */
 static void
 join_group(const struct tokd_port *p, const struct tokd_addr *ip6)
 {
@@ -231,13 +232,13 @@ join_group(const struct tokd_port *p, const struct tokd_addr *ip6)
 	rc = rte_eth_allmulticast_enable(p->id);
 	if (rc != 0)
 		TOKD_LOG(port, NOTICE,
-			"port %u (%s): the driver takes no multicast addresses (%s): if neighbours "
-			"do not find the IPv6 address, let the interface below receive " RTE_ETHER_ADDR_PRT_FMT
-			"\n",
+			"port %u (%s): the driver cannot join multicast groups (%s): if neighbours "
+			"do not find the IPv6 address, make the interface below it "
+			"receive " RTE_ETHER_ADDR_PRT_FMT "\n",
 			p->id, p->driver, strerror(-rc), RTE_ETHER_ADDR_BYTES(&mac));
 }
 
-/* Frames for another address than the port's own come only if the device lets them through. */
+/* The device must pass frames for another MAC than its own. */
 static void
 take_mac(const struct tokd_port *p, const struct rte_ether_addr *mac)
 {
@@ -262,7 +263,7 @@ tokd_port_start(struct tokd_port *p, const struct tokd_options *opt, const struc
 
 	if (rc != 0) {
 		TOKD_LOG(port, ERR,
-			"port %u (%s, %s): not started: %s; see the driver's message above\n",
+			"port %u (%s, %s): cannot start: %s; see the driver's message above\n",
 			p->id, p->name, p->driver, strerror(-rc));
 		return rc;
 	}

@@ -13,11 +13,11 @@
 #include "datapath/net_addr.h"
 #include "options/options.h"
 
-/* What a driver does with a packet that points into a token ring. */
+/* How a driver sends a packet that points into a token ring. */
 enum tokd_zc_kind {
-	TOKD_ZC_NO,	/* it cannot, or nobody knows */
-	TOKD_ZC_COPIES, /* it copies what it sends */
-	TOKD_ZC_DMA,	/* its device reads the memory, once that is mapped */
+	TOKD_ZC_NO,	/* it cannot, or it is unknown */
+	TOKD_ZC_COPIES, /* copies the data */
+	TOKD_ZC_DMA,	/* the device reads the memory, once mapped */
 };
 
 struct tokd_port {
@@ -25,24 +25,24 @@ struct tokd_port {
 	uint16_t n_queues;
 	uint16_t rx_desc, tx_desc; /* as the driver adjusted them */
 	int node;		   /* NUMA node of the device, or SOCKET_ID_ANY */
-	bool rx_cksum, tx_cksum;   /* IPv4 and UDP checksums are left to the device */
+	bool rx_cksum, tx_cksum;   /* the device does IPv4 and UDP checksums */
 	bool rss;
 	bool started;
 	enum tokd_zc_kind zero_copy;
 	struct rte_device *device;
-	uint32_t if_index; /* of the kernel interface below, or at its other end; 0: none */
+	uint32_t if_index; /* kernel interface of the port, or at its other end; 0: none */
 	const char *driver;
 	char name[RTE_ETH_NAME_MAX_LEN];
 	struct rte_ether_addr mac;
 };
 
 /*
- * All return 0 or -errno, with a message logged that names port, driver, value and remedy.
+ * All return 0, or -errno with a message logged that names port, driver, value and remedy.
  *
- * configure: take port opt->port with `n_queues` queue pairs. A failure leaves nothing to undo.
- * pool:      the mbufs of one worker, on `node`; NULL on failure.
- * queue:     RX and TX queue `queue`, memory on `node`.
- * start:     packets come from now on, those for the neighbours of `ip6` too, unless that is ::.
+ * configure: configures port opt->port with `n_queues` queue pairs. A failure leaves nothing to
+ * undo. pool:      the mbufs of one worker, on `node`; NULL on failure. queue:     sets up RX and
+ * TX queue `queue`, with memory on `node`. start:     starts the port; joins the solicited-node
+ * group of `ip6`, unless that is ::.
  */
 int tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues);
 struct rte_mempool *tokd_port_pool(
@@ -53,12 +53,12 @@ int tokd_port_start(
 /* Stop, if started, and close. */
 void tokd_port_close(struct tokd_port *p);
 
-/* port_queues.c: a queue for each worker, and a worker for each that gets packets. As above. */
+/* port_queues.c, as above: a queue per worker, and no queue without a worker. */
 int tokd_port_check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info);
 
 /*
- * port_mtu.c, as above. check: enter --mtu in *conf, and that frames come in several mbufs if they
- * must; set: tell the driver, once it is configured.
+ * port_mtu.c, as above. check: sets --mtu in *conf, and scattered receive if needed; set: after the
+ * port is configured.
  */
 int tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
 	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf);

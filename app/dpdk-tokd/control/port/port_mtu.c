@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The longest IP packet that the port receives (--mtu), and whether its frame fits an mbuf. */
+/* The MTU (--mtu), and whether a frame fits one mbuf. */
 #include <errno.h>
 #include <string.h>
 #include <linux/bpf.h>
@@ -7,7 +7,7 @@
 #include "log.h"
 #include "port.h"
 
-/* Bytes of a frame around the IP packet, as the driver counts them: ethdev goes by the same. */
+/* Bytes of a frame around the IP packet, as ethdev computes them. */
 static uint32_t
 overhead(const struct rte_eth_dev_info *info)
 {
@@ -16,7 +16,7 @@ overhead(const struct rte_eth_dev_info *info)
 	return RTE_ETHER_HDR_LEN + RTE_ETHER_CRC_LEN;
 }
 
-/* Bytes of a frame that fit one mbuf. AF_XDP keeps some of each for programs in the kernel. */
+/* Bytes of a frame that fit one mbuf. AF_XDP reserves headroom for programs in the kernel. */
 static uint32_t
 room(const struct tokd_port *p, const struct tokd_options *opt)
 {
@@ -34,9 +34,9 @@ check_room(const struct tokd_port *p, const struct tokd_options *opt,
 
 	if (!fits && !(info->rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER)) {
 		TOKD_LOG(port, ERR,
-			"port %u (%s, %s): frames of up to %u bytes (an MTU of %u) do not fit "
-			"--mbuf-room %u, and the driver puts each into one mbuf; give --mbuf-room %u "
-			"or more\n",
+			"port %u (%s, %s): frames of up to %u bytes (MTU %u) do not fit "
+			"--mbuf-room %u, and the driver needs one mbuf per frame; give --mbuf-room "
+			"%u or more\n",
 			p->id, p->name, p->driver, frame, mtu, opt->mbuf_room,
 			opt->mbuf_room - room(p, opt) + frame);
 		return -EINVAL;
@@ -56,8 +56,8 @@ tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
 
 	if (opt->mtu != 0 && (opt->mtu < info->min_mtu || opt->mtu > most)) {
 		TOKD_LOG(port, ERR,
-			"port %u (%s, %s): --mtu %u: the driver takes %u to %u; give one of those, or "
-			"leave --mtu out and set the MTU of a kernel interface by ip link\n",
+			"port %u (%s, %s): --mtu %u: must be %u to %u for this driver; for a "
+			"kernel interface leave --mtu out and use ip link\n",
 			p->id, p->name, p->driver, opt->mtu, info->min_mtu, most);
 		return -EINVAL;
 	}
@@ -65,7 +65,7 @@ tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
 	return check_room(p, opt, info, conf);
 }
 
-/* Drivers of NICs go by what they were configured with, those of kernel interfaces must be told. */
+/* Drivers of NICs use the configured MTU; those of kernel interfaces need this call. */
 int
 tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt)
 {
@@ -73,15 +73,15 @@ tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt)
 
 	if (rc == -ENOTSUP) {
 		TOKD_LOG(port, NOTICE,
-			"port %u (%s): --mtu %u: the driver sets no MTU beyond its own: what lies "
-			"below or sends to it must have that MTU already\n",
+			"port %u (%s): --mtu %u: the driver cannot set the MTU of what it is "
+			"attached to: set it there\n",
 			p->id, p->driver, opt->mtu);
 		return 0;
 	}
 	if (rc != 0)
 		TOKD_LOG(port, ERR,
-			"port %u (%s, %s): --mtu %u: not set: %s; give one that the device and what "
-			"is attached to it take, or leave --mtu out\n",
+			"port %u (%s, %s): --mtu %u: cannot set it: %s; give a value that the "
+			"device supports, or leave --mtu out\n",
 			p->id, p->name, p->driver, opt->mtu, strerror(-rc));
 	return rc;
 }

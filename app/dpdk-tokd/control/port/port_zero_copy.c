@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which ports may be given packets that point into a token ring: memory that is neither EAL's nor
- * that of a pool. A driver that can send packets of several segments either copies what it sends,
- * then it matters not where that lies; or its device reads the memory, which must then be mapped.
- * A driver that would do anything else with an address is not known to be either, and gets copies.
+ * Which ports can send packets that point into a token ring, memory outside EAL and mempools. The
+ * driver must support several segments, and either copy the data or use a device that reads the
+ * memory, which must then be mapped for DMA. Unknown drivers get copies.
  */
 #include <string.h>
 
@@ -14,7 +13,7 @@
 
 #include "port.h"
 
-/* They copy, or hand on the mbuf itself, in DPDK 22.11 and after. */
+/* Copy the data, or pass on the mbuf itself, in DPDK 22.11 and later. */
 static const char *const copying[] = {
 	"net_memif", "net_af_packet", "net_tap", "net_pcap", "net_null", "net_ring"};
 
@@ -32,11 +31,11 @@ tokd_port_zero_copy(const struct rte_eth_dev_info *info)
 	if (!(info->tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS))
 		return TOKD_ZC_NO;
 	for (size_t i = 0; i < RTE_DIM(copying); i++) {
-		if (strcmp(info->driver_name, copying[i]) ==
-			0) /* net_memif's peer may share EAL's */
+		/* net_memif with zero-copy=yes: the peer maps EAL's memory only. */
+		if (strcmp(info->driver_name, copying[i]) == 0)
 			return shares_mbufs(info) ? TOKD_ZC_NO : TOKD_ZC_COPIES;
 	}
-	/* Addresses of the ring are those of this process: they must be the device's as well. */
+	/* The device must use this process's virtual addresses. */
 	if (strcmp(rte_bus_name(rte_dev_bus(info->device)), "pci") == 0 &&
 		rte_eal_iova_mode() == RTE_IOVA_VA)
 		return TOKD_ZC_DMA;

@@ -5,8 +5,8 @@
 #include "datapath/worker.h"
 
 /*
- * Take n (at most TOKD_BURST) frames, which belong to the worker from then on, and gather what is
- * to be sent in w->tx. w->t_burst and w->stopping have been set.
+ * Process n (at most TOKD_BURST) frames, which the worker then owns; replies go to w->tx. The
+ * caller has set w->t_burst and w->stopping.
  */
 void tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot: the worker's turns of its sink, and what comes of them for its streams. */
+/* Hot: polls the worker's sink, and handles its results. */
 #include <assert.h>
 
 #include <rte_cycles.h>
@@ -7,21 +7,21 @@
 #include "gpu_sink.h"
 #include "datapath/stream/stream.h"
 
-/* The counters of both have the same order. */
+/* The sink's counters have the same order. */
 static_assert(C_SINK_RECONNECTS - C_SINK_SLOTS + 1 == TOKG_C_COUNT, "a counter is missing");
 static_assert(C_SINK_DONE - C_SINK_SLOTS == TOKG_C_DONE, "counters in another order");
 static_assert(C_SINK_NO_OUTPUT - C_SINK_SLOTS == TOKG_C_NO_OUTPUT, "counters in another order");
 
 void
-tokd_sink_turn(struct tokd_worker *w, bool idle)
+tokd_sink_poll(struct tokd_worker *w, bool idle)
 {
 	struct tokd_sink *s = w->sink;
 
-	/* What the control thread made of it comes before our use. */
+	/* Acquire: after the control thread's last use. */
 	if (atomic_load_explicit(&s->state, memory_order_acquire) != TOKD_SINK_RUNNING)
 		return;
-	/* Posts carry the time: not before the records they carry were published. */
-	if (!tokg_sink_turn(s->sink, w->ring.head, rte_rdtsc(), idle))
+	/* Posts carry this time: read it after their records were published. */
+	if (!tokg_sink_poll(s->sink, w->ring.head, rte_rdtsc(), idle))
 		atomic_store_explicit(&s->state, TOKD_SINK_BROKEN, memory_order_release);
 }
 
@@ -32,7 +32,7 @@ tokd_sink_count(struct tokd_worker *w)
 		TOKG_C_COUNT * sizeof(w->counter[0]));
 }
 
-/* Of a text that is whole only the counter tells, and the consumer, which has the status. */
+/* A text that is complete has no open stream: only the counter shows its failure. */
 void
 tokd_sink_failed(void *worker, uint64_t serial, enum tokg_status status)
 {

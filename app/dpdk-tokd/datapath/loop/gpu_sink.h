@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * --sink: what a worker has of the GPU sink (lib/gpu_sink). One thread at a time has it, as `state`
- * says: the worker while it runs, the control thread while it does not. So the worker goes on
- * polling its queue whatever happens; meanwhile the sink's cursor stands, the token ring fills, and
- * clients' windows close.
+ * --sink: a worker's GPU sink (lib/gpu_sink). `state` says which thread owns it: RUNNING the
+ * worker, else the control thread. So the worker keeps polling its queue while the sink recovers;
+ * meanwhile the sink's cursor does not move, the token ring fills, and clients' windows close.
  *
- *             tokg_sink_turn says so            recovery is impossible
+ *             tokg_sink_poll fails              recovery is impossible
  *   RUNNING ─────────────────────────▶ BROKEN ─────────────────────────▶ LOST
  *      ▲  ▲      reconnected              │                                │
  *      │  └───────────────────────────────┘      another transport         │
@@ -30,50 +29,50 @@ struct tokd_sink {
 	/* hot */
 	struct tokg_sink *sink;
 	_Atomic uint32_t state;	      /* enum tokd_sink_state */
-	_Atomic uint32_t last_status; /* enum tokg_status of the text that failed last */
+	_Atomic uint32_t last_status; /* enum tokg_status of the last failed text */
 	/* control thread */
 	struct tokg_transport *transport; /* NULL while LOST */
 	uint64_t next_try_ms;
-	uint64_t n_failed, next_log_ms; /* texts that failed, as logged */
-	bool told;			/* that it is BROKEN, or why it is LOST */
-	/* for telemetry, whose thread is another */
+	uint64_t n_failed, next_log_ms; /* failed texts already logged */
+	bool logged;			/* BROKEN, or the reason of LOST */
+	/* for the telemetry thread */
 	pthread_mutex_t lock;
-	char path[256]; /* which way was taken, and why */
+	char path[256]; /* the transport chosen, and why */
 	const char *kind;
-	uint32_t place, epoch, slots, slot_bytes;
+	uint32_t producer, epoch, slots, slot_bytes;
 	uint64_t out_bytes;
 };
 
 /* ---- Set-up and control thread (gpu_sink_control.c) ---- */
 
-/* Once, before the first is opened: where opt->sink is. 0, or -errno with a message logged. */
+/* Once, before the first is opened: resolve opt->sink. 0, or -errno with a message logged. */
 int tokd_sinks_resolve(struct tokd_app *app);
 /*
- * Open opt->sink for the worker, whose ring and vocabularies are there. The sink becomes a reader
- * of the ring that no connection has. Returns 0, or -errno with a message logged.
+ * Open opt->sink for the worker, whose ring and vocabularies exist. The sink becomes a reader of
+ * the ring, without a connection. Returns 0, or -errno with a message logged.
  */
 int tokd_sink_open(struct tokd_worker *w, uint64_t instance);
-/* The same with a transport that is there: it is the sink's, unless false comes with `why`. */
-bool tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *why);
-/* No worker runs any more. */
+/* The same with an open transport, which the sink then owns; false and `err`: it does not. */
+bool tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err);
+/* After the workers have returned. */
 void tokd_sink_close(struct tokd_worker *w);
 
-/* Recover what is broken, log what failed. Takes at most a fraction of a second. */
-void tokd_sinks_look(struct tokd_app *app);
-/* In how many ms to look again; -1: there is no sink. */
+/* Recovers broken sinks and logs failures. Takes at most a fraction of a second. */
+void tokd_sinks_poll(struct tokd_app *app);
+/* ms until the next poll; -1: no sink. */
 int tokd_sinks_wait_ms(const struct tokd_app *app);
-/* Workers whose records are not all embedded. */
+/* The number of workers with records that are not embedded. */
 uint32_t tokd_sinks_busy(const struct tokd_app *app);
 /* "running", "reconnecting" or "no agent" */
 const char *tokd_sink_state_name(uint32_t state);
 
 /* ---- Hot (gpu_sink.c) ---- */
 
-/* Once a turn. `idle`: it took no packet. */
-void tokd_sink_turn(struct tokd_worker *w, bool idle);
-/* In housekeeping: what the sink counted, into the worker's counters. */
+/* Once per turn. `idle`: no packet was received. */
+void tokd_sink_poll(struct tokd_worker *w, bool idle);
+/* In housekeeping: copies the sink's counters to the worker's. */
 void tokd_sink_count(struct tokd_worker *w);
-/* As the sink calls them, with the worker. */
+/* Callbacks of the sink; `worker` is its owner. */
 void tokd_sink_failed(void *worker, uint64_t serial, enum tokg_status status);
 void tokd_sink_done(void *worker, uint64_t t_post, uint64_t now);
 

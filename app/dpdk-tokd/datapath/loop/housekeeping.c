@@ -5,15 +5,15 @@
 #include "datapath/stream/stream.h"
 #include "datapath/token_ring_write.h"
 
-/* Streams ended per call: a wave of time-outs must not stop the polling of the queue. */
-#define EXPIRE_MOST 64
+/* Streams ended per call: many time-outs at once must not delay the RX queue. */
+#define EXPIRE_MAX 64
 
 static void
 publish_aborts(struct tokd_worker *w)
 {
 	struct tokd_stream *s;
 
-	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+	for (uint32_t i = 0; i < EXPIRE_MAX; i++) {
 		s = TAILQ_FIRST(&w->streams->aborting);
 		if (s == NULL || !tokd_stream_abort(w, s))
 			return;
@@ -21,22 +21,22 @@ publish_aborts(struct tokd_worker *w)
 }
 
 static bool
-is_over(const struct tokd_stream *s, uint64_t now, uint64_t ticks)
+is_expired(const struct tokd_stream *s, uint64_t now, uint64_t ticks)
 {
-	/* now may be a little older than a packet's time, never negative then. */
+	/* `now` may be older than the time of a packet. */
 	return s != NULL && now > s->t_active && now - s->t_active > ticks;
 }
 
-/* A time limit never publishes ids that are not certain: it ends the stream. */
+/* A time-out fails the stream; it never publishes ids that are not certain. */
 static void
 expire_open(struct tokd_worker *w, uint64_t now)
 {
 	struct tokd_streams *t = w->streams;
 
-	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+	for (uint32_t i = 0; i < EXPIRE_MAX; i++) {
 		struct tokd_stream *s = TAILQ_FIRST(&t->open);
 
-		if (!is_over(s, now, t->open_ticks))
+		if (!is_expired(s, now, t->open_ticks))
 			return;
 		tokd_stream_fail(w, s, TOKD_R_TIMEOUT);
 	}
@@ -45,10 +45,10 @@ expire_open(struct tokd_worker *w, uint64_t now)
 static void
 expire_finished(struct tokd_worker *w, const struct tokd_stream_list *list, uint64_t now)
 {
-	for (uint32_t i = 0; i < EXPIRE_MOST; i++) {
+	for (uint32_t i = 0; i < EXPIRE_MAX; i++) {
 		struct tokd_stream *s = TAILQ_FIRST(list);
 
-		if (!is_over(s, now, w->streams->finished_ticks))
+		if (!is_expired(s, now, w->streams->finished_ticks))
 			return;
 		tokd_stream_release(w, s);
 	}

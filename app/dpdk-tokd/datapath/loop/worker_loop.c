@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop of a worker: run to completion, from the RX queue to the token ring and the TX queue.
- * No lock, no system call of ours, no allocation, no log, and no clock but the TSC.
+ * The loop of a worker: run to completion, from the RX queue to the token ring and the TX queue. No
+ * lock, system call, allocation or log; the only clock is the TSC.
  */
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -14,13 +14,10 @@
 #include "datapath/stream/reply.h"
 #include "datapath/token_ring.h"
 
-/*
- * Frames ahead of the one being parsed whose first two lines are asked for: Ethernet, IPv4, UDP and
- * request headers are 106 bytes.
- */
+/* Frames to prefetch ahead, two cache lines each: all headers with the request are 106 bytes. */
 #define PREFETCH_AHEAD 3
 
-/* Housekeeping comes after so many turns, or so much time, whichever is first. */
+/* Housekeeping runs after this many turns, or this often, whichever is first. */
 #define HOUSEKEEPING_TURNS 256
 #define HOUSEKEEPING_PER_SECOND 10000
 
@@ -51,12 +48,12 @@ tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 	tokd_reply_flush(w);
 }
 
-/* What the turn that now ends was: its cycles go to one account. */
+/* The counter that gets the cycles of the turn that ends now. */
 static enum tokd_counter
 kind_of_turn(const struct tokd_worker *w, uint16_t n)
 {
 	if (w->ring.full)
-		return C_CYCLES_BLOCKED;
+		return C_CYCLES_BACKPRESSURED;
 	return n > 0 ? C_CYCLES_BUSY : C_CYCLES_IDLE;
 }
 
@@ -69,7 +66,7 @@ tokd_worker_turn(struct tokd_worker *w)
 
 	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
 		memory_order_release);
-	/* One reading of the clock a turn: from burst to burst. */
+	/* The clock is read once per turn: a turn lasts from burst to burst. */
 	w->counter[w->turn_kind] += now - w->t_burst;
 	w->t_burst = now;
 	w->stopping = atomic_load_explicit(w->stop, memory_order_relaxed);
@@ -79,7 +76,7 @@ tokd_worker_turn(struct tokd_worker *w)
 		tokd_tx_flush(w);
 	}
 	if (w->sink != NULL)
-		tokd_sink_turn(w, n == 0);
+		tokd_sink_poll(w, n == 0);
 	if (++w->turns >= HOUSEKEEPING_TURNS ||
 		now - w->t_housekeeping > w->tsc_hz / HOUSEKEEPING_PER_SECOND) {
 		w->turns = 0;
@@ -96,8 +93,8 @@ tokd_worker_run(void *worker)
 
 	w->t_burst = rte_rdtsc();
 	/*
-	 * Packets that are there already, as in a capture, would be over before anybody looks. Who
-	 * waits is idle, and alive.
+	 * --wait-readers: a capture would end before a reader attaches. Waiting counts as idle, and
+	 * keeps the watchdog satisfied.
 	 */
 	while (w->ring.n_active - (w->sink != NULL) < w->opt->wait_readers &&
 		atomic_load_explicit(w->stop, memory_order_relaxed) == TOKD_RUN) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ARP: requests for our address are answered in the mbuf they came in. */
+/* ARP: answers requests for our address, in the same mbuf. */
 #include <rte_arp.h>
 
 #include "datapath/net.h"
@@ -18,7 +18,7 @@ tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_DROP_ARP);
 		return;
 	}
-	/* RFC 826, packet reception: hardware and protocol are ours, the target address is ours. */
+	/* RFC 826, packet reception: our hardware, protocol and target address. */
 	if (arp->arp_hardware != RTE_BE16(RTE_ARP_HRD_ETHER) ||
 		arp->arp_protocol != RTE_BE16(RTE_ETHER_TYPE_IPV4) ||
 		arp->arp_hlen != RTE_ETHER_ADDR_LEN || arp->arp_plen != sizeof(w->ip) ||
@@ -28,7 +28,7 @@ tokd_net_arp(struct tokd_worker *w, struct rte_mbuf *m)
 		return;
 	}
 
-	/* RFC 826: swap the addresses, fill in the one asked for, send to where it came from. */
+	/* RFC 826: swap the addresses, fill in ours, send it back. */
 	arp->arp_opcode = RTE_BE16(RTE_ARP_OP_REPLY);
 	arp->arp_data.arp_tha = arp->arp_data.arp_sha;
 	arp->arp_data.arp_tip = arp->arp_data.arp_sip;

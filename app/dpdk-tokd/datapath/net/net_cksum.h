@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Checksums of what lies above IP, over packets of one segment or several. */
+/* Checksums of transport protocols, over one or several segments. */
 #ifndef TOKD_NET_CKSUM_H
 #define TOKD_NET_CKSUM_H
 
@@ -7,8 +7,8 @@
 #include <rte_mbuf.h>
 
 /*
- * Sum of everything from `off` to the end of the packet. rte_raw_cksum_mbuf() of DPDK 22.11 loses
- * carries where a segment begins at an odd byte, so the segments are summed one by one.
+ * Sum from `off` to the end of the packet. rte_raw_cksum_mbuf() of DPDK 22.11 loses carries if a
+ * segment begins at an odd byte, so segments are summed one by one.
  */
 static inline uint32_t
 tokd_raw_sum(const struct rte_mbuf *m, uint32_t off)
@@ -32,9 +32,8 @@ tokd_raw_sum(const struct rte_mbuf *m, uint32_t off)
 }
 
 /*
- * Sum, not inverted, over the pseudo header and everything from `off` to the end of the packet:
- * 0xffff where a right checksum is among it. `ip` is the header of the packet, of either version,
- * and says the length that the packet has.
+ * Sum, not inverted, over the pseudo header and from `off` to the end of the packet: 0xffff if it
+ * includes a correct checksum. `ip`: the header, of either version, with the packet's length.
  */
 static inline uint16_t
 tokd_l4_sum(const struct rte_mbuf *m, const void *ip, bool v6, uint32_t off)
@@ -46,7 +45,7 @@ tokd_l4_sum(const struct rte_mbuf *m, const void *ip, bool v6, uint32_t off)
 	return (uint16_t)((sum & 0xffff) + (sum >> 16));
 }
 
-/* The checksum to write where zero stands now. RFC 768: zero is transmitted as all ones. */
+/* The checksum, for a field that is zero now. RFC 768: zero is sent as all ones. */
 static inline uint16_t
 tokd_l4_cksum(const struct rte_mbuf *m, const void *ip, bool v6, uint32_t off)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ethernet, with or without a VLAN tag: frames for us go on to ARP, IPv4 or IPv6. */
+/* Ethernet, with or without a VLAN tag: passes frames for us to ARP, IPv4 or IPv6. */
 #include <rte_ether.h>
 
 #include "datapath/net.h"
 
 /*
- * IEEE 802.1Q 9.6: the tag, where there is one, tells the VLAN and what follows. A frame without a
- * tag, or with a priority in it only, has VLAN 0. False if it is not of our VLAN.
+ * IEEE 802.1Q 9.6: a tag has the VLAN and the EtherType. A frame without a tag, or with a priority
+ * tag, has VLAN 0. False if it is not our VLAN.
  */
 static bool
 take_vlan(const struct tokd_worker *w, struct rte_mbuf *m, rte_be16_t *type)
@@ -32,7 +32,7 @@ tokd_net_ether(struct tokd_worker *w, struct rte_mbuf *m)
 	const struct rte_ether_hdr *eth;
 	rte_be16_t type;
 
-	/* Some drivers take the tag out unasked: back with it, for answers in place to carry it. */
+	/* Some drivers always strip the tag: restore it, for replies in the same mbuf. */
 	if (unlikely((m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) && rte_vlan_insert(&m) != 0)) {
 		tokd_drop(w, m, C_DROP_VLAN);
 		return;
@@ -42,7 +42,7 @@ tokd_net_ether(struct tokd_worker *w, struct rte_mbuf *m)
 		return;
 	}
 	eth = rte_pktmbuf_mtod(m, const struct rte_ether_hdr *);
-	/* IEEE 802.3 3.2.8: an answer to a group address as source would go to the whole group. */
+	/* IEEE 802.3 3.2.8: a reply to a group address would go to the whole group. */
 	if (unlikely(!rte_is_unicast_ether_addr(&eth->src_addr))) {
 		tokd_drop(w, m, C_DROP_ETHER);
 		return;

@@ -7,7 +7,7 @@
 #include "net_frag.h"
 
 static void
-bury(struct tokd_worker *w)
+free_expired(struct tokd_worker *w)
 {
 	struct tokd_frags *f = w->frags;
 
@@ -17,11 +17,11 @@ bury(struct tokd_worker *w)
 	rte_ip_frag_free_death_row(&f->dead, 0);
 }
 
-/* What a device said of a fragment's checksum is not true of the packet. */
+/* The device's checksum result is for the fragment, not for the packet. */
 static struct rte_mbuf *
-whole(struct tokd_worker *w, struct rte_mbuf *m)
+reassembled(struct tokd_worker *w, struct rte_mbuf *m)
 {
-	bury(w);
+	free_expired(w);
 	if (m == NULL)
 		return NULL;
 	m->ol_flags &= ~RTE_MBUF_F_RX_L4_CKSUM_MASK;
@@ -37,14 +37,14 @@ tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 		return NULL;
 	}
 	w->counter[C_RX_FRAGMENTS]++;
-	return whole(
+	return reassembled(
 		w, rte_ipv4_frag_reassemble_packet(w->frags->table, &w->frags->dead, m, w->t_burst,
 			   rte_pktmbuf_mtod_offset(m, struct rte_ipv4_hdr *, m->l2_len)));
 }
 
-/* RFC 6946 4: the only fragment of its packet is whole by itself, whatever others there are. */
+/* RFC 6946 4: an atomic fragment is a whole packet, whatever other fragments there are. */
 static bool
-is_all(const struct rte_ipv6_hdr *ip)
+is_atomic(const struct rte_ipv6_hdr *ip)
 {
 	const struct rte_ipv6_fragment_ext *frag = (const struct rte_ipv6_fragment_ext *)(ip + 1);
 
@@ -60,7 +60,7 @@ without_header(struct rte_mbuf *m, struct rte_ipv6_hdr *ip)
 	memmove(rte_pktmbuf_mtod_offset(m, uint8_t *, RTE_IPV6_FRAG_HDR_SIZE),
 		rte_pktmbuf_mtod(m, const uint8_t *), m->l2_len + sizeof(*ip));
 	rte_pktmbuf_adj(m, RTE_IPV6_FRAG_HDR_SIZE);
-	/* What the device said of a fragment it may not have meant of the whole. */
+	/* The device may have computed it for the fragment only. */
 	m->ol_flags &= ~RTE_MBUF_F_RX_L4_CKSUM_MASK;
 	return m;
 }
@@ -76,7 +76,7 @@ tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
 		return NULL;
 	}
-	if (is_all(ip))
+	if (is_atomic(ip))
 		return without_header(m, ip);
 	if (w->frags == NULL) {
 		tokd_drop(w, m, C_DROP_IP_FRAGMENT);
@@ -84,8 +84,8 @@ tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 	}
 	w->counter[C_RX_FRAGMENTS]++;
 	m->l3_len = sizeof(*ip) + RTE_IPV6_FRAG_HDR_SIZE;
-	m = whole(w, rte_ipv6_frag_reassemble_packet(w->frags->table, &w->frags->dead, m,
-			     w->t_burst, ip, (struct rte_ipv6_fragment_ext *)(ip + 1)));
+	m = reassembled(w, rte_ipv6_frag_reassemble_packet(w->frags->table, &w->frags->dead, m,
+				   w->t_burst, ip, (struct rte_ipv6_fragment_ext *)(ip + 1)));
 	if (m != NULL)
 		m->l3_len = sizeof(*ip); /* the fragment header is gone */
 	return m;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * IP fragments to packets, by rte_ip_frag: a table of a fixed number of datagrams for each worker.
- * A datagram has at most RTE_LIBRTE_IP_FRAG_MAX_FRAG fragments; one that is not whole within
- * TOKD_FRAG_MS makes way for another.
+ * Reassembles IP fragments with rte_ip_frag: a table of fixed size per worker. A datagram has at
+ * most RTE_LIBRTE_IP_FRAG_MAX_FRAG fragments, and expires after TOKD_FRAG_MS.
  */
 #ifndef TOKD_NET_FRAG_H
 #define TOKD_NET_FRAG_H
@@ -11,28 +10,25 @@
 
 #include "datapath/worker.h"
 
-/*
- * Fragments follow each other at line rate; the table must not be held for long by those that
- * never become whole.
- */
+/* Fragments follow each other at line rate; incomplete datagrams must not fill the table. */
 #define TOKD_FRAG_MS 200
 
 struct tokd_frags {
 	struct rte_ip_frag_tbl *table;
-	struct rte_ip_frag_death_row dead; /* what the library wants freed */
+	struct rte_ip_frag_death_row dead; /* mbufs for us to free */
 };
 
 /* Set-up (net_frag_open.c), for `n` datagrams at once, on `node`. NULL with a message logged. */
 struct tokd_frags *tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz);
 void tokd_frags_free(struct tokd_frags *f);
 
-/* mbufs that n datagrams hold at most. */
+/* The most mbufs that n datagrams hold. */
 uint32_t tokd_frags_mbufs(uint32_t n);
 
 /*
- * Take a fragment whose l2_len and l3_len are set, trimmed to the length its IP header says. NULL:
- * it was kept, or dropped and counted. Else the whole packet, in several segments, with l2_len and
- * l3_len set; its IP header tells its length, its IPv4 checksum is not kept right.
+ * Take a fragment with l2_len and l3_len set, trimmed to the length in its IP header. NULL: it is
+ * kept, or dropped and counted. Else the packet, in several segments, with l2_len and l3_len set
+ * and the length in its IP header; the IPv4 header checksum is not updated.
  */
 struct rte_mbuf *tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m);
 struct rte_mbuf *tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m);

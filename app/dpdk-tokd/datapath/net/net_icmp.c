@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ICMP: echo requests are answered in the mbuf they came in, so that ping works. */
+/* ICMP: answers echo requests (ping), in the same mbuf. */
 #include <rte_icmp.h>
 #include <rte_ip.h>
 
@@ -20,9 +20,8 @@ tokd_net_icmp(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_LEFT_TO_KERNEL);
 		return;
 	}
-	/* RFC 792, Echo; RFC 1122 3.2.2: a wrong checksum is discarded silently. */
-	/* Options would have to be turned round (RFC 1122 3.2.2.6): a source route must not go on.
-	 */
+	/* RFC 792, Echo; RFC 1122 3.2.2: drop a wrong checksum silently. Packets with IP options
+	 * are dropped: RFC 1122 3.2.2.6 would require reversing a source route. */
 	if (m->l3_len != sizeof(*ip) || m->nb_segs != 1 || len < sizeof(*icmp) ||
 		icmp->icmp_type != RTE_IP_ICMP_ECHO_REQUEST || icmp->icmp_code != 0 ||
 		rte_raw_cksum(icmp, len) != 0xffff) {

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * ICMPv6: neighbours that ask for our address, and echo requests, are answered in the mbuf they
- * came in.
- */
-#include <netinet/icmp6.h> /* names only: its structs want an alignment that frames do not have */
+/* ICMPv6: answers neighbour solicitations and echo requests, in the same mbuf. */
+#include <netinet/icmp6.h> /* constants only: its structs need an alignment frames do not have */
 #include <netinet/in.h>
 
 #include <rte_ip.h>
@@ -14,7 +11,7 @@
 #define ECHO_HOP_LIMIT 64 /* RFC 1700, IP time to live */
 #define NA_SOLICITED 0x40
 #define NA_OVERRIDE 0x20
-#define ND_HOP_LIMIT 255 /* RFC 4861 7.1: shows that no router was between */
+#define ND_HOP_LIMIT 255 /* RFC 4861 7.1: not forwarded by a router */
 
 /* RFC 4443 2.1 */
 struct icmp6 {
@@ -44,7 +41,7 @@ struct advertisement {
 } __rte_packed __rte_aligned(2);
 static_assert(sizeof(struct advertisement) == 32, "neighbour advertisement with one option");
 
-/* From us to where it came from; the packet is as long as it will be, its checksum written last. */
+/* Sends the packet back. Its length is final; the checksum is written last. */
 static void
 answer(struct tokd_worker *w, struct rte_mbuf *m, uint8_t hop_limit, uint16_t *cksum)
 {
@@ -81,7 +78,7 @@ echo(struct tokd_worker *w, struct rte_mbuf *m, struct icmp6 *icmp)
 	answer(w, m, ECHO_HOP_LIMIT, &icmp->cksum);
 }
 
-/* RFC 4861 7.1.1: what a solicitation must be like. `len` bytes from the ICMPv6 header on. */
+/* RFC 4861 7.1.1: validates a solicitation. `len` bytes from the ICMPv6 header. */
 static bool
 is_for_our_address(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip,
 	const struct solicitation *ns, uint32_t len)
@@ -131,7 +128,7 @@ neighbour(struct tokd_worker *w, struct rte_mbuf *m, uint32_t len)
 		.mac = w->mac,
 	};
 	memcpy(a->target, w->ip6.byte, sizeof(w->ip6));
-	/* RFC 4861 7.2.4: whoever has no address yet is told by way of all. */
+	/* RFC 4861 7.2.4: without a source address, answer to all nodes. */
 	if (is_probe) {
 		memcpy(ip->src_addr, all_nodes.byte, sizeof(ip->src_addr));
 		eth->src_addr = tokd_addr_group_mac(&all_nodes);
@@ -152,7 +149,7 @@ tokd_net_icmp6(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_LEFT_TO_KERNEL);
 		return;
 	}
-	/* RFC 4443 2.3: the checksum covers the pseudo header as well. */
+	/* RFC 4443 2.3: the checksum covers the pseudo header. */
 	if (m->nb_segs != 1 || len < sizeof(*icmp) || tokd_l4_sum(m, ip, true, off) != 0xffff)
 		tokd_drop(w, m, C_DROP_ICMP);
 	else if (icmp->type == ND_NEIGHBOR_SOLICIT)

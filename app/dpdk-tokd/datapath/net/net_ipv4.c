@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv4: whole, well-formed packets for our address go on to ICMP or UDP. */
+/* IPv4: passes valid packets for our address to ICMP or UDP; net_frag.c reassembles fragments. */
 #include <netinet/in.h>
 
 #include <rte_ip.h>
@@ -18,11 +18,11 @@ cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const stru
 		if (said == RTE_MBUF_F_RX_IP_CKSUM_BAD)
 			return false;
 	}
-	/* The sum over a header with a right checksum in it is all ones, inverted zero. */
+	/* 0 over a header with a correct checksum. */
 	return rte_ipv4_cksum(ip) == 0;
 }
 
-/* RFC 1122 3.2.1.3: an address that no single host can have must not be a source. */
+/* RFC 1122 3.2.1.3: the source must be the address of a single host. */
 static bool
 source_is_a_host(const struct tokd_worker *w, rte_be32_t src)
 {
@@ -48,7 +48,7 @@ tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 		return;
 	}
 	hdr_len = rte_ipv4_hdr_len(ip);
-	/* RFC 791 3.1, Total Length: of header and data. The frame may be longer (padding). */
+	/* RFC 791 3.1, Total Length: header and data. The frame may be longer (padding). */
 	total = rte_be_to_cpu_16(ip->total_length);
 	if (unlikely(hdr_len < sizeof(*ip) || hdr_len > first || total < hdr_len || total > room ||
 		     !tokd_net_trim(m, m->l2_len + total))) {
@@ -74,7 +74,7 @@ tokd_net_ipv4(struct tokd_worker *w, struct rte_mbuf *m)
 		     RTE_BE16(RTE_IPV4_HDR_MF_FLAG | RTE_IPV4_HDR_OFFSET_MASK))) {
 		m = tokd_frag_ipv4(w, m);
 		if (m == NULL)
-			return; /* kept, until the others have come */
+			return; /* waits for other fragments, or dropped */
 		ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv4_hdr *, m->l2_len);
 	}
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* IPv6: well-formed packets for our address go on to ICMPv6 or UDP, fragments by net_frag.c. */
+/* IPv6: passes valid packets for our address to ICMPv6 or UDP; net_frag.c reassembles fragments. */
 #include <netinet/in.h>
 
 #include <rte_ip.h>
@@ -7,7 +7,7 @@
 #include "datapath/net.h"
 #include "net_frag.h"
 
-/* Our address, or the group in which neighbours ask for it. */
+/* Our address, or its solicited-node group. */
 static bool
 is_for_us(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip)
 {
@@ -19,7 +19,7 @@ is_for_us(const struct tokd_worker *w, const struct rte_ipv6_hdr *ip)
 	       (ip->proto == IPPROTO_ICMPV6 && tokd_addr_is_same(&dst, &w->solicited));
 }
 
-/* RFC 4861 4.3, 7.2.1: only a neighbour that looks for a duplicate has no address. */
+/* RFC 4861 4.3, 7.2.1: :: is valid only for duplicate address detection. */
 static bool
 source_is_a_host(
 	const struct tokd_worker *w, const struct rte_ipv6_hdr *ip, const struct tokd_addr *src)
@@ -45,7 +45,7 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 		tokd_drop(w, m, C_DROP_IP_HEADER);
 		return;
 	}
-	/* RFC 8200 3, Payload Length: of what follows. The frame may be longer (padding). */
+	/* RFC 8200 3, Payload Length: after this header. The frame may be longer (padding). */
 	total = sizeof(*ip) + rte_be_to_cpu_16(ip->payload_len);
 	if (unlikely(total > room || !tokd_net_trim(m, m->l2_len + total))) {
 		tokd_drop(w, m, C_DROP_IP_HEADER);
@@ -64,7 +64,7 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 	if (unlikely(ip->proto == IPPROTO_FRAGMENT)) {
 		m = tokd_frag_ipv6(w, m);
 		if (m == NULL)
-			return; /* kept, until the others have come */
+			return; /* waits for other fragments, or dropped */
 		ip = rte_pktmbuf_mtod_offset(m, const struct rte_ipv6_hdr *, m->l2_len);
 	}
 
@@ -73,6 +73,6 @@ tokd_net_ipv6(struct tokd_worker *w, struct rte_mbuf *m)
 	else if (ip->proto == IPPROTO_ICMPV6)
 		tokd_net_icmp6(w, m);
 	else
-		/* Other extension headers as well: ordinary hosts send none to us. */
+		/* Also other extension headers, which hosts do not send us. */
 		tokd_drop(w, m, C_DROP_IP_PROTO);
 }

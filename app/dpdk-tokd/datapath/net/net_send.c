@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The headers of what we send: UDP, IPv4 or IPv6 as the peer spoke, Ethernet, our VLAN's tag. */
+/* Headers of our packets: UDP, the peer's IP version, Ethernet, VLAN tag. */
 #include <netinet/in.h>
 
 #include <rte_ip.h>
@@ -15,14 +15,14 @@
 static_assert(sizeof(struct rte_ether_hdr) + sizeof(struct rte_vlan_hdr) +
 			      sizeof(struct rte_ipv6_hdr) + sizeof(struct rte_udp_hdr) <=
 		      RTE_PKTMBUF_HEADROOM,
-	"they go before the payload");
+	"headers must fit the headroom");
 
-#define MTU 1500 /* of Ethernet: nothing of ours is ever cut */
+#define MTU 1500 /* of Ethernet: our packets are never fragmented */
 static_assert(sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD + sizeof(struct rte_udp_hdr) +
 			      sizeof(struct rte_ipv6_hdr) <=
 		      MTU,
-	"a full reply, and a full request, which is as long, fit one packet");
-static_assert(sizeof(struct tokd_req) == sizeof(struct tokd_rep), "as long");
+	"a full reply or request must fit one packet");
+static_assert(sizeof(struct tokd_req) == sizeof(struct tokd_rep), "same length");
 
 static void
 put_ipv4(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
@@ -33,7 +33,7 @@ put_ipv4(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer
 
 	*ip = (struct rte_ipv4_hdr){.version_ihl = RTE_IPV4_VHL_DEF,
 		.total_length = rte_cpu_to_be_16(total),
-		/* RFC 6864 4.1: never a fragment, so the identification means nothing. */
+		/* RFC 6864 4.1: with DF set the identification is unused. */
 		.fragment_offset = RTE_BE16(RTE_IPV4_HDR_DF_FLAG),
 		.time_to_live = TTL,
 		.next_proto_id = IPPROTO_UDP,

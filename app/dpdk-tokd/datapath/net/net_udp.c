@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* UDP: whole datagrams for our port go on to their stream, without their headers. */
+/* UDP: passes valid datagrams for our ports to their stream, without headers. */
 #include <rte_ip.h>
 #include <rte_udp.h>
 
@@ -15,8 +15,7 @@ cksum_is_right(const struct tokd_worker *w, const struct rte_mbuf *m, const stru
 {
 	const void *ip = rte_pktmbuf_mtod_offset(m, const void *, m->l2_len);
 
-	/* RFC 768: an all zero checksum means that none was generated; RFC 8200 8.1: not in IPv6.
-	 */
+	/* RFC 768: zero means no checksum; RFC 8200 8.1: not allowed in IPv6. */
 	if (udp->dgram_cksum == 0)
 		return !v6;
 	if (w->rx_cksum_offload) {
@@ -40,20 +39,20 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *
 	struct tokd_peer peer;
 	bool is_text;
 
-	/* A header that lies in two segments would be misread. */
+	/* The header must be in one segment. */
 	if (unlikely(m->nb_segs != 1 && rte_pktmbuf_data_len(m) < off + sizeof(*udp))) {
 		tokd_drop(w, m, C_DROP_SEGMENTS);
 		return;
 	}
 	/*
-	 * RFC 768, Length: of header and data, at least 8. What IP carries beyond it belongs to
-	 * nobody, and the checksum does not cover it: refused.
+	 * RFC 768, Length: header and data, at least 8. Bytes beyond it are not covered by the
+	 * checksum: dropped.
 	 */
 	if (unlikely(len < sizeof(*udp) || rte_be_to_cpu_16(udp->dgram_len) != len)) {
 		tokd_drop(w, m, C_DROP_UDP_LENGTH);
 		return;
 	}
-	/* RFC 768, Source Port: zero means that no answer is possible. */
+	/* RFC 768, Source Port: zero means that no reply is possible. */
 	is_text = udp->dst_port == w->text_port;
 	if (unlikely((udp->dst_port != w->udp_port && !is_text) || udp->dst_port == 0 ||
 		     udp->src_port == 0 ||
@@ -66,7 +65,7 @@ tokd_net_udp(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_addr *
 		tokd_drop(w, m, C_DROP_SEGMENTS);
 		return;
 	}
-	/* RFC 1122 4.1.3.4: a non-zero checksum must be verified, and discarded silently. */
+	/* RFC 1122 4.1.3.4: a wrong checksum must be dropped silently. */
 	if (unlikely(!cksum_is_right(w, m, udp, !tokd_addr_is_v4(src)))) {
 		tokd_drop(w, m, C_DROP_UDP_CKSUM);
 		return;

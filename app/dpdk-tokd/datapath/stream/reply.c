@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Replies. A stream is answered once at the end of a burst, by as few packets as carry what is
- * owed to it: every packet with ids tells the state as well, and one without ids goes only where
- * none with ids did.
+ * Replies. A stream gets replies once, at the end of a burst, in as few packets as possible: every
+ * packet with ids carries the state; a packet without ids is sent only if there was none with ids.
  */
 #include "reply.h"
 
@@ -21,7 +20,6 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 		.reason = reason,
 	};
 
-	/* Never longer than the request: struct tokd_req has the size of struct tokd_rep. */
 	static_assert(sizeof(struct tokd_req) >= sizeof(struct tokd_rep), "no amplification");
 	rte_pktmbuf_free(m->next);
 	m->next = NULL;
@@ -31,11 +29,11 @@ tokd_reply_refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_r
 	tokd_net_send(w, m, peer);
 }
 
-/* Packets numbered below next + credit may come. */
+/* The client may send packets below next + credit. */
 static uint32_t
 credit(const struct tokd_stream *s)
 {
-	if (s->state != TOKD_STREAM_OPEN || s->blocked)
+	if (s->state != TOKD_STREAM_OPEN || s->backpressured)
 		return 0;
 	if (!(s->flags & TOKD_F_IDS))
 		return TOKD_WIRE_WINDOW;
@@ -73,7 +71,7 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 		.reason = reason,
 		.text_end = s->text_end,
 	};
-	/* tokd_worker_init() has made sure of the room. */
+	/* tokd_worker_init() has checked the size of mbufs. */
 	memcpy(rte_pktmbuf_append(m, sizeof(rep)), &rep, sizeof(rep));
 	if (count > 0)
 		tokd_reply_ids_put(w, s, first, count, m);
@@ -88,16 +86,16 @@ tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, ui
 	return true;
 }
 
-/* Are ids to go that do not fill a packet? */
+/* Send ids now that do not fill a packet? */
 static bool
 all_ids_now(const struct tokd_worker *w, const struct tokd_stream *s)
 {
 	if ((s->flags & TOKD_F_STREAM) || s->state == TOKD_STREAM_DONE || s->flush)
 		return true;
-	/* Many small records: the client cannot acknowledge, and so free, what it does not get. */
+	/* Many small records: ids that are not sent cannot be acknowledged, which frees records. */
 	if (tokd_stream_rec_room(s) < TOKD_STREAM_RECS / 2)
 		return true;
-	return !tokd_reply_ids_young(w, s, s->sent);
+	return !tokd_reply_ids_recent(w, s, s->sent);
 }
 
 static void
@@ -107,7 +105,7 @@ reply_ids(struct tokd_worker *w, struct tokd_stream *s)
 
 	if (s->sent == s->total)
 		return;
-	if (unlikely(!tokd_reply_ids_stand(w, s, s->sent, s->total))) {
+	if (unlikely(!tokd_reply_ids_available(w, s, s->sent, s->total))) {
 		if (s->state == TOKD_STREAM_OPEN)
 			tokd_stream_fail(w, s, TOKD_R_EXPIRED);
 		else if (s->due)
@@ -121,7 +119,7 @@ reply_ids(struct tokd_worker *w, struct tokd_stream *s)
 		if (n < TOKD_REPLY_IDS && !all)
 			return;
 		if (!tokd_reply_send(w, s, s->sent, n, TOKD_R_NONE))
-			return; /* tried again when the stream is touched next */
+			return; /* retried when the stream is touched next */
 		s->sent += n;
 	}
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ids for replies: found in the ring, or the side store, by what the stream remembers. Sent from
- * where they lie in the ring if the driver can do that, else copied: af_xdp, for one, sends no
- * packet of several segments.
+ * Ids for replies: the stream knows their positions in the ring or the side store. Sent zero-copy
+ * from the ring if the driver supports it, else copied: af_xdp, for example, sends no packets of
+ * several segments.
  */
 #include <rte_memcpy.h>
 
@@ -29,16 +29,16 @@ find_rec(const struct tokd_stream *s, uint32_t first)
 }
 
 bool
-tokd_reply_ids_stand(
+tokd_reply_ids_available(
 	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t end)
 {
-	/* The side store may have been full for some of them: each is looked at. */
+	/* Check each: the side store may have been full for some. */
 	for (uint32_t i = find_rec(s, first); i != s->rec_head; i++) {
 		const struct tokd_stream_rec *rec = &s->rec[i % TOKD_STREAM_RECS];
 
 		if (rec->first >= end)
 			break;
-		/* One in the side store has a position beyond any in the ring. */
+		/* Positions in the side store are above any in the ring. */
 		if (rec->pos < w->ring.tail)
 			return false;
 	}
@@ -46,7 +46,7 @@ tokd_reply_ids_stand(
 }
 
 bool
-tokd_reply_ids_young(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first)
+tokd_reply_ids_recent(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first)
 {
 	const uint64_t pos = s->rec[find_rec(s, first) % TOKD_STREAM_RECS].pos;
 
@@ -57,7 +57,6 @@ static void
 copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first, uint32_t count,
 	void *dst)
 {
-
 	w->counter[C_REPLY_COPIED] += count * sizeof(uint32_t);
 	while (count > 0) {
 		const struct tokd_stream_rec *rec = &s->rec[i++ % TOKD_STREAM_RECS];
@@ -75,7 +74,7 @@ copy(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t fi
 	}
 }
 
-/* A segment for each record from the i-th on, behind m. False if that cannot be: m is as it was. */
+/* Append a segment for each record from the i-th on. False: not possible, m is unchanged. */
 static bool
 attach(struct tokd_worker *w, const struct tokd_stream *s, uint32_t i, uint32_t first,
 	uint32_t count, struct rte_mbuf *m)
@@ -119,7 +118,7 @@ tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint32_t 
 
 	if (w->zc.pool != NULL && count >= w->zc.min && attach(w, s, i, first, count, m))
 		return;
-	/* tokd_worker_init() has made sure of the room. */
+	/* tokd_worker_init() has checked the size of mbufs. */
 	copy(w, s, i, first, count, rte_pktmbuf_append(m, (uint16_t)(count * sizeof(uint32_t))));
 }
 
@@ -128,15 +127,15 @@ tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, u
 {
 	if (!(s->flags & TOKD_F_IDS) || first >= end)
 		return true;
-	/* All was acknowledged, and so let go of: a client that asks again will not get it. */
+	/* All ids were acknowledged and released. */
 	if (first < s->ids_ack && s->ids_ack == s->total && s->state == TOKD_STREAM_DONE)
 		return false;
-	/* Otherwise an index below ids_ack is that of an old POLL, overtaken on its way. */
+	/* Else an index below ids_ack comes from an old, reordered POLL. */
 	first = RTE_MAX(first, s->ids_ack);
 	end = RTE_MIN(end, s->sent);
 	if (first >= end)
 		return true;
-	if (!tokd_reply_ids_stand(w, s, first, end))
+	if (!tokd_reply_ids_available(w, s, first, end))
 		return false;
 
 	for (uint32_t i = 0; i < TOKD_AGAIN_PACKETS && first < end; i++) {

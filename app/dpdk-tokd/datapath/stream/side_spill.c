@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which streams have unacknowledged ids where the tail of the ring is about to pass. A stream is in
- * the bucket of the first such record it had when it was last looked at. Acknowledgements do not
- * move it: they come with every packet, the tail comes to a bucket once in a lap.
+ * Saves unacknowledged ids before the tail of the ring passes them. A stream is in the bucket of
+ * the first such record that it had when it was last checked. Acknowledgements do not move it: they
+ * come with every packet, the tail comes to a bucket once per lap of the ring.
  */
 #include "datapath/side_store.h"
 #include "stream.h"
@@ -38,7 +38,7 @@ tokd_spill_forget(struct tokd_worker *w, struct tokd_stream *s)
 		tokd_stream_rec_drop(w, &s->rec[s->rec_tail % TOKD_STREAM_RECS]);
 }
 
-/* Save what s has below `to` and needs; it is watched again for what it has above. */
+/* Save unacknowledged ids of s below `to`; watch it again for those above. */
 static void
 spill(struct tokd_worker *w, struct tokd_stream *s, uint64_t to)
 {
@@ -47,7 +47,7 @@ spill(struct tokd_worker *w, struct tokd_stream *s, uint64_t to)
 		uint32_t block;
 
 		if (rec->pos & TOKD_REC_IN_SIDE || rec->pos < w->ring.tail)
-			continue; /* is saved, or lost, already */
+			continue; /* already saved, or lost */
 		if (rec->pos >= to) {
 			tokd_spill_watch(w, s, rec->pos);
 			return;

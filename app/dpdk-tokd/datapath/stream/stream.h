@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Streams: one text each, on its way from packets to ids. doc/reference/protocol.md has the states.
+ * Streams: one text each, from packets to ids. doc/reference/protocol.md defines the states.
  *
- *                    fed whole, text_crc right
+ *                    all fed, text_crc correct
  *          ┌─────────────────────────────────────▶ DONE ───┐  done-timeout,
  *   FREE ─▶ OPEN                                            ├─▶ FREE
- *          └──▶ FAILED, ABORT not yet ──▶ FAILED ───────────┘  or needed by a new one
+ *          └──▶ FAILED, ABORT not yet ──▶ FAILED ───────────┘  or evicted for a new one
  *               in the ring (aborting)
  */
 #ifndef TOKD_STREAM_H
@@ -24,10 +24,10 @@
 #include "datapath/net.h"
 
 #if RTE_BYTE_ORDER != RTE_LITTLE_ENDIAN
-#error "wire.h is little-endian and is read as it stands: a big-endian machine needs swaps"
+#error "wire.h is little-endian and read without conversion: big-endian machines are not supported"
 #endif
 
-/* What makes two packets belong to one stream. Compared and hashed as bytes: no padding. */
+/* Packets with the same key belong to one stream. Compared and hashed as bytes: no padding. */
 struct tokd_stream_key {
 	struct tokd_addr addr;
 	uint64_t stream_id;
@@ -45,16 +45,16 @@ enum tokd_stream_state {
 	TOKD_STREAM_FAILED,
 };
 
-/* An early packet, kept until its turn. */
+/* An early packet, held until its turn. */
 struct tokd_held {
 	struct rte_mbuf *m; /* begins with the tokd_req */
 	uint64_t t_rx;
 };
 
-/* Ids the client has not acknowledged yet, where they stand. */
+/* Where ids are that the client has not acknowledged. */
 #define TOKD_REC_IN_SIDE (UINT64_C(1) << 63)
 struct tokd_stream_rec {
-	uint64_t pos; /* in the ring; or TOKD_REC_IN_SIDE and the block of the side store */
+	uint64_t pos; /* in the ring; or TOKD_REC_IN_SIDE | block of the side store */
 	uint32_t first, count;
 };
 
@@ -66,32 +66,32 @@ static_assert((TOKD_STREAM_RECS & (TOKD_STREAM_RECS - 1)) == 0, "indexed by mask
 struct tokd_stream {
 	TAILQ_ENTRY(tokd_stream) link;	/* in the list of its state */
 	TAILQ_ENTRY(tokd_stream) watch; /* while watched: in a bucket of the side store */
-	uint64_t watch_pos;		/* by which bucket */
-	LIST_ENTRY(tokd_stream) known;	/* OPEN, and there is a sink: in a bucket of by_serial */
+	uint64_t watch_pos;		/* selects the bucket */
+	LIST_ENTRY(tokd_stream) known;	/* OPEN, with a sink: in a bucket of by_serial */
 	struct tokd_stream_key key;
 	struct tokd_peer peer; /* of its latest packet */
 	uint8_t state;	       /* enum tokd_stream_state */
 	uint8_t reason;	       /* FAILED: enum tokd_reason */
 	uint16_t flags;	       /* TOKD_F_IDS and TOKD_F_STREAM of its packets */
 	bool touched;	       /* is in w->touched */
-	bool due;	       /* its state must be told at the end of the burst */
-	bool flush;	       /* and all its ids, also if they do not fill a packet */
-	bool blocked;	       /* the ring had no room when it was last fed: credit is 0 */
+	bool due;	       /* owes a reply at the end of the burst */
+	bool flush;	       /* with all ids, also if they do not fill a packet */
+	bool backpressured;    /* the ring was full when it was last fed: credit is 0 */
 	bool aborting;	       /* FAILED, and its ABORT record is not in the ring yet */
 	bool published;	       /* its first record is in the ring */
-	bool watched;	       /* it has ids in the ring that were not acknowledged */
-	bool awaited;	       /* DONE, and its ids have not all been acknowledged: in that list */
+	bool watched;	       /* has unacknowledged ids in the ring */
+	bool awaited;	       /* DONE, ids not all acknowledged: in list awaited */
 	uint32_t unacked;      /* packets fed since the last reply */
 	uint64_t t_active;     /* TSC of its latest packet; OPEN: that made progress */
 	uint64_t serial;       /* of its records */
 
 	/* times, TSC */
-	uint64_t t_open;    /* its first packet was taken from the queue */
-	uint64_t t_last;    /* its last record was published; 0 before, and once it is answered */
+	uint64_t t_open;    /* its first packet was received */
+	uint64_t t_last;    /* its last record was published; 0 before, and after the last reply */
 	uint64_t tok_ticks; /* spent in the tokenizer */
 
 	/* text */
-	uint32_t next;	    /* number of the packet whose turn it is */
+	uint32_t next;	    /* number of the next packet to feed */
 	uint32_t last;	    /* number of the packet with LAST, or TOKD_NO_PACKET */
 	uint32_t part;	    /* bytes of packet `next` already fed */
 	uint32_t text_end;  /* bytes fed */
@@ -101,10 +101,10 @@ struct tokd_stream {
 	/* ids */
 	uint32_t total;		     /* published */
 	uint32_t ids_crc;	     /* CRC32C of them, not yet inverted; DONE: final */
-	uint32_t sent;		     /* below this index all were put into replies once */
-	uint32_t ids_ack;	     /* below this index all have arrived */
+	uint32_t sent;		     /* ids below were sent at least once */
+	uint32_t ids_ack;	     /* ids below were acknowledged */
 	uint32_t rec_head, rec_tail; /* free-running indices into rec[] */
-	uint64_t again;		     /* bytes that may be sent again (TOKD_AGAIN_FACTOR) */
+	uint64_t again;		     /* bytes allowed for retransmission (TOKD_AGAIN_FACTOR) */
 
 	struct tokd_held held[TOKD_WIRE_WINDOW];      /* by number modulo window */
 	struct tokd_stream_rec rec[TOKD_STREAM_RECS]; /* rising in first, and in pos */
@@ -112,69 +112,69 @@ struct tokd_stream {
 } __rte_cache_aligned;
 
 /*
- * Ids are sent again only for so many times the bytes the stream's packets brought: whoever fakes
- * the address of another gets no large lever out of POLL.
+ * Retransmitted ids are limited to this multiple of the bytes received for the stream: a POLL with
+ * a spoofed address gives little amplification.
  */
 #define TOKD_AGAIN_FACTOR 8
 #define TOKD_AGAIN_PACKETS 32 /* per POLL */
-#define TOKD_ACK_EVERY 16     /* packets; a reply at least that often */
+#define TOKD_ACK_EVERY 16     /* packets per reply, at most */
 
 TAILQ_HEAD(tokd_stream_list, tokd_stream);
 LIST_HEAD(tokd_stream_bucket, tokd_stream);
 
-/* Lists are in the order of t_active, the stream that stands still for longest first. */
+/* Lists are ordered by t_active, the oldest first. */
 struct tokd_streams {
 	struct rte_hash *hash; /* struct tokd_stream_key to struct tokd_stream * */
 	struct tokd_stream_list free;
 	struct tokd_stream_list open;
-	struct tokd_stream_list aborting; /* FAILED, ABORT record waits for room in the ring */
-	struct tokd_stream_list awaited;  /* DONE, but their clients still wait for ids */
+	struct tokd_stream_list aborting; /* FAILED, ABORT record waits for space in the ring */
+	struct tokd_stream_list awaited;  /* DONE, ids not all acknowledged */
 	struct tokd_stream_list finished; /* DONE or FAILED, the others */
 	uint32_t n_awaited;
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
 	uint32_t n;
 	struct tokd_stream *stream;
-	/* For the sink, by a hash of the serial that nobody else can make. */
+	/* For the sink: hashed by serial, with a secret. */
 	struct tokd_stream_bucket *by_serial;
 	uint64_t serial_secret;
 	uint32_t serial_shift;
 };
 
-/* stream_table.c, set-up. NULL with a message logged. Memory is on `node`. */
+/* stream_table.c, set-up. Memory is on `node`. NULL with a message logged. */
 struct tokd_streams *tokd_streams_create(
 	uint32_t n, uint32_t worker, int node, uint64_t open_ticks, uint64_t finished_ticks);
 void tokd_streams_free(struct tokd_streams *t);
 
 /* stream_state.c: hot. */
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
-/* The OPEN stream of that serial, or NULL. Only where the worker has a sink. */
+/* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
 /* NULL if all streams are open. */
 struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab, uint16_t flags);
 void tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason);
-/* False while the ring has no room. */
+/* False while the ring is full. */
 bool tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s);
-/* A packet came for it: it is answered at the end of the burst. */
+/* It gets a reply at the end of the burst, if it owes one. */
 void tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s);
-/* Its time limit begins anew: it is the youngest of its list. */
+/* Restarts its time limit: moves it to the end of its list. */
 void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
 
 /* stream_feed.c: hot. */
 enum tokd_feed {
-	TOKD_FED,	  /* next moved on; or the text is whole and the stream DONE */
-	TOKD_NOT_FED,	  /* no room in ring or reply window: not acknowledged */
+	TOKD_FED,	  /* next advanced; the stream may be DONE */
+	TOKD_NOT_FED,	  /* ring or reply window full: not acknowledged */
 	TOKD_FEED_FAILED, /* the stream is FAILED */
 };
 /* Feed packet `next`, which is m. The caller frees m. */
 enum tokd_feed tokd_stream_feed(
 	struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint64_t t_rx);
-/* Feed held packets whose turn has come. */
+/* Feed held packets that are next. */
 void tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s);
-/* Could a packet of ordinary size be fed now? Clears or sets s->blocked. */
+/* Updates s->backpressured: could a packet of ordinary size be fed now? */
 void tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s);
 
 static inline uint32_t
@@ -183,7 +183,7 @@ tokd_stream_rec_room(const struct tokd_stream *s)
 	return TOKD_STREAM_RECS - (s->rec_head - s->rec_tail);
 }
 
-/* The ids of a record are not needed any more. */
+/* The ids of a record are no longer needed. */
 static inline void
 tokd_stream_rec_drop(struct tokd_worker *w, const struct tokd_stream_rec *rec)
 {
@@ -199,7 +199,7 @@ tokd_count_record(struct tokd_worker *w)
 		w->counter[C_RING_UNREAD]++;
 }
 
-/* A request is not aligned in its frame: taken out whole, which is one cache line. */
+/* A copy: a request is not aligned in its frame. */
 static inline struct tokd_req
 tokd_req_read(const struct rte_mbuf *m)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Feeding text: the bytes of a packet, where they lie in its mbuf, to the tokenizer, whose ids go
- * where they stay: into the reserved record of the token ring.
+ * Feeds text to the tokenizer: from the mbuf, without a copy, into a reserved record of the token
+ * ring.
  *
- * The worst case is reserved before anything changes. A packet whose worst case is more than half
- * of the ring is fed in pieces, one of several segments in at least as many; `part` remembers how
- * far it came if room runs out between two.
+ * The worst case is reserved before any state changes. A packet whose worst case exceeds half of
+ * the ring is fed in pieces, as is each segment; `part` keeps the position if the ring is full
+ * between two pieces.
  */
 #include "datapath/crc32c.h"
 #include "reply.h"
@@ -13,8 +13,8 @@
 #include "datapath/token_ring_write.h"
 
 /*
- * Touched streams are answered at the latest when this share of the ring has been written since:
- * ids must not be overwritten by those of the same burst before their reply was made.
+ * Replies are sent after this share of the ring has been written, at the latest: the ids of one
+ * burst must not overwrite each other before their replies are built.
  */
 #define ANSWER_SHIFT 2 /* ring size / 4 */
 
@@ -25,11 +25,11 @@ worst_case(const struct tokd_stream *s, size_t n)
 	return tokd_rec_bytes(tok_stream_bound(&s->tok, n));
 }
 
-/* At most n: as many bytes as may be fed with one reservation. */
+/* The bytes, at most n, that fit one reservation. */
 static uint32_t
 piece_of(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t n)
 {
-	while (n > 1 && worst_case(s, n) > tokd_ring_most(&w->ring))
+	while (n > 1 && worst_case(s, n) > tokd_ring_max(&w->ring))
 		n /= 2;
 	return n;
 }
@@ -39,11 +39,11 @@ reserve(struct tokd_worker *w, struct tokd_stream *s, uint64_t bytes)
 {
 	uint64_t pos = tokd_ring_reserve(&w->ring, bytes);
 
-	s->blocked = pos == TOKD_RING_NO_ROOM;
+	s->backpressured = pos == TOKD_RING_FULL;
 	return pos;
 }
 
-/* A record was published; s->total does not count its ids yet. */
+/* After a record was published; s->total does not include it yet. */
 static void
 take_times(struct tokd_worker *w, struct tokd_stream *s, const struct tokd_rec *rec)
 {
@@ -98,7 +98,7 @@ feed_failed(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reaso
 	return TOKD_FEED_FAILED;
 }
 
-/* `last`: the text ends with this piece, and `want` is the CRC32C the client gave for it. */
+/* `last`: the text ends with this piece; `want`: the client's CRC32C of the text. */
 static enum tokd_feed
 feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, uint32_t n, bool last,
 	uint32_t want, uint64_t t_rx)
@@ -113,11 +113,11 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 		return TOKD_NOT_FED;
 	}
 	pos = reserve(w, s, tokd_rec_bytes(room));
-	if (unlikely(pos == TOKD_RING_NO_ROOM)) {
+	if (unlikely(pos == TOKD_RING_FULL)) {
 		w->counter[C_DROP_RING_FULL]++;
 		return TOKD_NOT_FED;
 	}
-	/* Before the last ids exist: a text that is not the client's never gets a LAST record. */
+	/* Before the last ids are published: a corrupt text never gets a LAST record. */
 	crc = tokd_crc32c_add(s->text_crc, text, n);
 	if (unlikely(last && tokd_crc32c_end(crc) != want))
 		return feed_failed(w, s, TOKD_R_TEXT_CRC);
@@ -143,13 +143,13 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 {
 	const uint64_t answer = (w->ring.mask + 1) >> ANSWER_SHIFT;
 	const struct tokd_req req = tokd_req_read(m);
-	uint32_t at = sizeof(req) + s->part; /* in m, the segment that is being fed */
+	uint32_t at = sizeof(req) + s->part; /* in m, the current segment */
 
 	if (unlikely(req.offset != s->text_end - s->part)) {
 		w->counter[C_DROP_OFFSET]++;
 		return feed_failed(w, s, TOKD_R_OFFSET);
 	}
-	/* A packet sent again is the same packet. */
+	/* A retransmission must be the same packet. */
 	if (unlikely(req.length < s->part)) {
 		w->counter[C_DROP_LENGTH]++;
 		return feed_failed(w, s, TOKD_R_LENGTH);
@@ -199,7 +199,7 @@ tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s)
 		if (how == TOKD_FED) {
 			w->n_held -= m->nb_segs;
 			rte_pktmbuf_free(m);
-		} /* else failing has freed all that was held */
+		} /* else the failure has freed all held packets */
 	}
 }
 

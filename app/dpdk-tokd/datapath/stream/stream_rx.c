@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A datagram for our port: is it our protocol, which stream is it for, is it its turn. The rules
- * are those of doc/reference/protocol.md; each check names the one it enforces.
+ * Datagrams of the protocol: validates them, finds the stream, feeds or holds the text. Each check
+ * names its rule of doc/reference/protocol.md.
  */
 #include "datapath/crc32c.h"
 #include "reply.h"
@@ -9,20 +9,20 @@
 
 static void
 refuse(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
-	const struct tokd_peer *peer, enum tokd_counter why, enum tokd_reason reason)
+	const struct tokd_peer *peer, enum tokd_counter counter, enum tokd_reason reason)
 {
-	w->counter[why]++;
+	w->counter[counter]++;
 	tokd_reply_refuse(w, m, req, peer, reason);
 }
 
-/* Only moves on, by what a packet brought: packets alone must not keep a stream open for ever. */
+/* Increases only by useful packets: others must not keep a stream open for ever. */
 static uint64_t
 progress(const struct tokd_stream *s)
 {
 	return (uint64_t)s->text_end + s->next + s->ids_ack;
 }
 
-/* Rule 9: `ids_ack` frees the reply window. What was never sent cannot have arrived. */
+/* Rule 9: `ids_ack` frees the reply window. Ids never sent cannot be acknowledged. */
 static void
 take_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack)
 {
@@ -40,8 +40,8 @@ take_ids_ack(struct tokd_worker *w, struct tokd_stream *s, uint32_t ids_ack)
 }
 
 /*
- * What is wrong with a DATA packet in itself (rule 3), whatever its stream. TOKD_R_NONE: nothing;
- * offset + length are then at most max_text.
+ * Validates a DATA packet without its stream (rule 3). TOKD_R_NONE: valid, and offset + length is
+ * at most max_text.
  */
 static enum tokd_reason
 data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct tokd_req *req)
@@ -52,11 +52,11 @@ data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct t
 		return TOKD_R_LENGTH;
 	if (first != (req->packet == 0))
 		return TOKD_R_LENGTH;
-	/* What has no meaning yet may get one in a later version. */
+	/* Later versions may use these. */
 	if (req->flags & ~(TOKD_F_FIRST | TOKD_F_LAST | TOKD_F_IDS | TOKD_F_STREAM) ||
 		(req->reserved[0] | req->reserved[1] | req->reserved[2] | req->reserved[3]) != 0)
 		return TOKD_R_LENGTH;
-	/* Packets without text could go on for ever. */
+	/* Empty packets would make no progress. */
 	if (req->length == 0 && !(req->flags & (TOKD_F_FIRST | TOKD_F_LAST)))
 		return TOKD_R_LENGTH;
 	if ((uint64_t)req->offset + req->length > w->opt->max_text)
@@ -64,7 +64,7 @@ data_fault(const struct tokd_worker *w, const struct rte_mbuf *m, const struct t
 	return TOKD_R_NONE;
 }
 
-/* Rule 7: nothing lies beyond LAST. Called for packets not below `next`. */
+/* Rule 7: no packet after LAST. For packets not below `next`. */
 static bool
 beyond_last(const struct tokd_stream *s, const struct tokd_req *req)
 {
@@ -78,13 +78,13 @@ beyond_last(const struct tokd_stream *s, const struct tokd_req *req)
 	       req->packet < s->next + 63 - (uint32_t)__builtin_clzll(s->held_bits);
 }
 
-/* Rule 5: an early packet keeps its mbuf until its turn. */
+/* Rule 5: an early packet is held in its mbuf. */
 static void
 hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t packet)
 {
 	s->held[packet % TOKD_WIRE_WINDOW] = (struct tokd_held){.m = m, .t_rx = w->t_burst};
 	s->held_bits |= UINT64_C(1) << (packet - s->next);
-	w->n_held += m->nb_segs; /* a packet of many counts for as many */
+	w->n_held += m->nb_segs;
 	w->counter[C_RX_REORDERED]++;
 }
 
@@ -115,11 +115,11 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 	if (unlikely((s->held_bits >> ahead) & 1)) {
 		tokd_drop(w, m, C_RX_DUPLICATE);
 		s->due = true;
-		tokd_stream_feed_held(w, s); /* its turn may have come without room for it */
+		tokd_stream_feed_held(w, s); /* it may be next, and the ring was full */
 		return;
 	}
 	if (unlikely(ahead > 0)) {
-		s->due = true; /* a hole: say what is missing */
+		s->due = true; /* report what is missing */
 		if (w->n_held + m->nb_segs > w->held_max)
 			tokd_drop(w, m, C_DROP_HELD);
 		else
@@ -137,7 +137,7 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 		s->due = true;
 }
 
-/* Rule 11: a finished text sent again gets its stored answer, another under its id a refusal. */
+/* Rule 11: a finished text gets its stored answer again; another text under its id is refused. */
 static void
 data_for_done(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 	const struct tokd_req *req, const struct tokd_peer *peer)
@@ -167,7 +167,7 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	uint64_t before;
 
 	if (unlikely(fault != TOKD_R_NONE)) {
-		/* The client is told that its text failed: so it has. */
+		/* The refusal says that the text failed. */
 		if (s != NULL && s->state == TOKD_STREAM_OPEN)
 			tokd_stream_fail(w, s, fault);
 		refuse(w, m, req, peer, fault == TOKD_R_LENGTH ? C_DROP_LENGTH : C_DROP_TOO_LONG,
@@ -198,7 +198,7 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	case TOKD_STREAM_OPEN:
 		take_ids_ack(w, s, req->ids_ack);
 		data_for_open(w, s, m, req);
-		tokd_stream_touch(w, s); /* answers that went out while feeding were not the last */
+		tokd_stream_touch(w, s); /* feeding may have flushed replies */
 		if (progress(s) != before)
 			tokd_stream_renew(w, s);
 		break;
@@ -215,7 +215,7 @@ data(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	}
 }
 
-/* Rule 10: a POLL is always answered; it acknowledges ids, asks for ids, and looks for room. */
+/* Rule 10: a POLL is always answered. It acknowledges ids, asks for ids, or asks for credit. */
 static void
 poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	const struct tokd_peer *peer, const struct tokd_stream_key *key)
@@ -239,12 +239,12 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	before = progress(s);
 	if (s->state != TOKD_STREAM_FAILED) {
 		take_ids_ack(w, s, req->ids_ack);
-		s->flush |= req->ids_end > s->sent; /* another POLL of this burst may have asked */
+		s->flush |= req->ids_end > s->sent; /* or an earlier POLL of this burst */
 	}
 	if (s->state == TOKD_STREAM_OPEN) {
 		if (s->held_bits & 1)
 			tokd_stream_feed_held(w, s);
-		else if (s->blocked)
+		else if (s->backpressured)
 			tokd_stream_probe(w, s);
 		tokd_stream_touch(w, s);
 	}
@@ -262,7 +262,7 @@ poll(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_req *req,
 	rte_pktmbuf_free(m);
 }
 
-/* By checksum; 0 is the first. NULL: it is not loaded. */
+/* By checksum; 0: the default. NULL: not loaded. */
 static const struct tokd_vocab *
 find_vocab(const struct tokd_worker *w, uint32_t checksum)
 {
@@ -282,7 +282,7 @@ tokd_stream_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer
 	struct tokd_stream_key key;
 	struct tokd_req req;
 
-	/* Rule 1: what is not ours is not answered, so that nobody can be made to talk to it. */
+	/* Rule 1: other protocols get no reply, so that nobody can make two services loop. */
 	if (unlikely(rte_pktmbuf_data_len(m) < sizeof(req))) {
 		tokd_drop(w, m, C_DROP_MAGIC);
 		return;

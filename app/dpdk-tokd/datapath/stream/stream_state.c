@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The states of a stream and the lists they are kept in. Nothing is allocated: streams move. */
+/* Stream states and their lists. Streams move between lists; nothing is allocated. */
 #include "datapath/crc32c.h"
 #include "reply.h"
 #include "stream.h"
@@ -13,9 +13,9 @@ tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
 	return rte_hash_lookup_data(w->streams->hash, key, &s) >= 0 ? s : NULL;
 }
 
-/* A finished stream goes to the end of the list that is now its own. */
+/* Add a finished stream to the end of its list. */
 static void
-enlist(struct tokd_streams *t, struct tokd_stream *s)
+add_finished(struct tokd_streams *t, struct tokd_stream *s)
 {
 	s->awaited =
 		s->state == TOKD_STREAM_DONE && (s->flags & TOKD_F_IDS) && s->ids_ack < s->total;
@@ -24,20 +24,19 @@ enlist(struct tokd_streams *t, struct tokd_stream *s)
 }
 
 static void
-delist(struct tokd_streams *t, struct tokd_stream *s)
+remove_finished(struct tokd_streams *t, struct tokd_stream *s)
 {
 	TAILQ_REMOVE(s->awaited ? &t->awaited : &t->finished, s, link);
 	t->n_awaited -= s->awaited;
 }
 
 /*
- * The finished stream that a new one takes the place of, or NULL: the oldest whose client has all
- * it waits for. An answer that was lost is asked for again, and making it again would put the text
- * into the token ring twice. But those that nobody ever acknowledges get no more than half the
- * table.
+ * The finished stream to evict for a new one, or NULL: the oldest whose client has all its ids. If
+ * a stream were evicted before, a retransmitted text would be in the token ring twice. But streams
+ * that are never acknowledged get at most half the table.
  */
 static struct tokd_stream *
-least_needed(const struct tokd_streams *t)
+find_evictable(const struct tokd_streams *t)
 {
 	struct tokd_stream *s = TAILQ_FIRST(&t->finished);
 
@@ -63,7 +62,7 @@ tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial)
 	return s;
 }
 
-/* n_open has one writer: a load and a store do, and the control thread never sees half of it. */
+/* One writer: a relaxed load and store suffice. */
 static void
 count_open(struct tokd_streams *t, int by)
 {
@@ -72,7 +71,7 @@ count_open(struct tokd_streams *t, int by)
 	atomic_store_explicit(&t->n_open, n + (uint32_t)by, memory_order_relaxed);
 }
 
-/* From now on it is in no list. */
+/* Afterwards it is in no list. */
 static void
 close_open(struct tokd_streams *t, struct tokd_stream *s)
 {
@@ -89,9 +88,9 @@ tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s)
 
 	tokd_spill_forget(w, s);
 	rte_hash_del_key(t->hash, &s->key);
-	delist(t, s);
+	remove_finished(t, s);
 	s->state = TOKD_STREAM_FREE;
-	/* At the head: its lines are the likeliest to be in the cache still. */
+	/* At the head: it is likely still in the cache. */
 	TAILQ_INSERT_HEAD(&t->free, s, link);
 }
 
@@ -103,10 +102,10 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
 	if (unlikely(s == NULL)) {
-		s = least_needed(t);
+		s = find_evictable(t);
 		if (s == NULL)
 			return NULL;
-		/* Its answer of this burst still goes out. */
+		/* It may owe a reply of this burst. */
 		if (s->touched)
 			tokd_reply_flush(w);
 		tokd_stream_release(w, s);
@@ -115,7 +114,7 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 		return NULL;
 	TAILQ_REMOVE(&t->free, s, link);
 
-	/* All but the large arrays, which are written before they are read. */
+	/* Except the large arrays, which are written before they are read. */
 	memset(s, 0, offsetof(struct tokd_stream, held));
 	s->key = *key;
 	s->state = TOKD_STREAM_OPEN;
@@ -145,7 +144,7 @@ tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s)
 	s->text_crc = tokd_crc32c_end(s->text_crc);
 	s->ids_crc = tokd_crc32c_end(s->ids_crc);
 	close_open(t, s);
-	enlist(t, s);
+	add_finished(t, s);
 	w->counter[C_STREAMS_DONE]++;
 }
 
@@ -155,7 +154,7 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 	uint64_t pos = tokd_ring_reserve(&w->ring, tokd_rec_bytes(0));
 	struct tokd_rec *rec;
 
-	if (pos == TOKD_RING_NO_ROOM)
+	if (pos == TOKD_RING_FULL)
 		return false;
 	rec = tokd_ring_at(&w->ring, pos);
 	*rec = (struct tokd_rec){
@@ -172,9 +171,9 @@ tokd_stream_abort(struct tokd_worker *w, struct tokd_stream *s)
 	tokd_ring_publish(&w->ring, pos);
 	tokd_count_record(w);
 
-	/* Now it may be evicted; it stays for a while, to tell its client. */
+	/* It may be evicted now; it stays to answer its client. */
 	TAILQ_REMOVE(&w->streams->aborting, s, link);
-	enlist(w->streams, s);
+	add_finished(w->streams, s);
 	s->aborting = false;
 	s->t_active = w->t_burst;
 	return true;
@@ -201,7 +200,7 @@ tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason 
 	close_open(t, s);
 	TAILQ_INSERT_TAIL(&t->aborting, s, link);
 	w->counter[C_STREAMS_FAILED]++;
-	tokd_stream_abort(w, s); /* no room: housekeeping tries again */
+	tokd_stream_abort(w, s); /* ring full: housekeeping tries again */
 }
 
 void
@@ -216,8 +215,8 @@ tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s)
 		TAILQ_REMOVE(&t->open, s, link);
 		TAILQ_INSERT_TAIL(&t->open, s, link);
 	} else {
-		delist(t, s);
-		enlist(t, s);
+		remove_finished(t, s);
+		add_finished(t, s);
 	}
 }
 

@@ -5,7 +5,7 @@
 #include "text_port.h"
 #include "datapath/token_ring_write.h"
 
-/* Bytes of one answer; a longer one goes on in the next datagram, from an id on. */
+/* Bytes of one answer; a longer one continues in the next datagram, with a whole id. */
 #define ANSWER_BYTES (sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
 #define DECIMAL_MAX 10 /* digits of an id */
 
@@ -50,7 +50,7 @@ put_text(char *to, const char *text)
 }
 
 static void
-answer_why(struct tokd_worker *w, const struct tokd_peer *peer, enum tok_error_code error)
+answer_error(struct tokd_worker *w, const struct tokd_peer *peer, enum tok_error_code error)
 {
 	char line[256];
 	uint16_t used = put_text(line, "error: ");
@@ -72,20 +72,20 @@ answer_too_long(struct tokd_worker *w, const struct tokd_peer *peer, uint32_t by
 	used += put_decimal(line + used, most);
 	used += put_text(line + used, " by ");
 	used += put_text(line + used, option);
-	used += put_text(line + used, ": cut it, or raise that\n");
+	used += put_text(line + used, ": shorten it, or raise the option\n");
 	answer_line(w, peer, line, used);
 }
 
-/* Bytes of the longest text whose ids, at worst, are one record of the ring. */
+/* The longest text, in bytes, whose worst case fits one record of the ring. */
 static uint32_t
-most_by_ring(const struct tokd_worker *w)
+max_by_ring(const struct tokd_worker *w)
 {
-	return (uint32_t)RTE_MIN(UINT32_MAX, (tokd_ring_most(&w->ring) - sizeof(struct tokd_rec)) /
+	return (uint32_t)RTE_MIN(UINT32_MAX, (tokd_ring_max(&w->ring) - sizeof(struct tokd_rec)) /
 						     sizeof(uint32_t) /
 						     tok_encode_bound(w->vocab[0].tok, 1, 0));
 }
 
-/* Ids with blanks between and a line feed behind, in as few datagrams as hold them. */
+/* Ids separated by blanks, then a line feed, in as few datagrams as possible. */
 static void
 answer_ids(struct tokd_worker *w, const struct tokd_peer *peer, const uint32_t *ids, uint32_t n)
 {
@@ -158,7 +158,7 @@ void
 tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *peer)
 {
 	const uint32_t bytes = rte_pktmbuf_pkt_len(m);
-	const uint32_t by_ring = most_by_ring(w), by_option = w->opt->max_text;
+	const uint32_t by_ring = max_by_ring(w), by_option = w->opt->max_text;
 	const uint64_t room = tok_encode_bound(w->vocab[0].tok, bytes, 0);
 	struct tok_result res;
 	uint32_t *ids;
@@ -175,7 +175,7 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 		return;
 	}
 	pos = tokd_ring_reserve(&w->ring, tokd_rec_bytes(room));
-	if (unlikely(pos == TOKD_RING_NO_ROOM)) {
+	if (unlikely(pos == TOKD_RING_FULL)) {
 		tokd_drop(w, m, C_DROP_RING_FULL);
 		return;
 	}
@@ -189,10 +189,10 @@ tokd_text_rx(struct tokd_worker *w, struct rte_mbuf *m, const struct tokd_peer *
 		if (res.error == TOK_ERROR_UTF8)
 			ANSWER_ERROR(w, peer, "not UTF-8, and dpdk-tokd runs with --strict-utf8");
 		else
-			answer_why(w, peer, res.error);
+			answer_error(w, peer, res.error);
 		return;
 	}
-	/* They stand where they are until the next reservation. */
+	/* The ids stay in the ring until the next reservation. */
 	publish(w, pos, (uint32_t)res.produced, bytes, t);
 	answer_ids(w, peer, ids, (uint32_t)res.produced);
 }

@@ -14,7 +14,7 @@
 #define OUTBOX 256
 
 static int
-start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
+start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 {
 	((struct fake *)d)->n_starts++;
 	d->incarnation = incarnation;
@@ -22,7 +22,7 @@ start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *why)
 }
 
 static int
-stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *why)
+stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct tokg_error *err)
 {
 	struct fake *f = (struct fake *)d;
 
@@ -78,7 +78,7 @@ void
 fake_open(struct fake *f)
 {
 	struct tokg_geometry *g = &f->device.geometry;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	memset(f, 0, sizeof(*f));
 	*g = (struct tokg_geometry){.producers = FAKE_PRODUCERS,
@@ -89,7 +89,7 @@ fake_open(struct fake *f)
 		.dim = FAKE_DIM,
 		.n_ids = 100,
 		.out_bytes = 65536};
-	assert_true(tokg_geometry_fill(g, &why));
+	assert_true(tokg_geometry_fill(g, &err));
 	f->device.ops = &ops;
 	f->device.region = calloc(1, g->region_bytes);
 	f->device.outputs_fd = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);

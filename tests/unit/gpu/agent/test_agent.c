@@ -28,9 +28,9 @@ struct fixture {
 	struct fake fake;
 	struct tokg_options options;
 	struct tokg_agent agent;
-	struct tokg_error why;
+	struct tokg_error err;
 	pthread_t thread;
-	char folder[32], holders[64];
+	char folder[32], subscribers[64];
 	bool ran;
 };
 
@@ -39,7 +39,7 @@ run(void *arg)
 {
 	struct fixture *f = arg;
 
-	f->ran = tokg_agent_run(&f->agent, &f->why);
+	f->ran = tokg_agent_run(&f->agent, &f->err);
 	return NULL;
 }
 
@@ -53,17 +53,17 @@ begin(struct fixture *f, bool dmabuf)
 	f->fake.device.region_dmabuf = dmabuf ? memfd_create("dmabuf", MFD_CLOEXEC) : -1;
 	strcpy(f->folder, "/tmp/tokg-XXXXXX");
 	assert_non_null(mkdtemp(f->folder));
-	snprintf(f->holders, sizeof(f->holders), "%s/holders", f->folder);
+	snprintf(f->subscribers, sizeof(f->subscribers), "%s/subscribers", f->folder);
 	snprintf(o->listen[0].path, sizeof(o->listen[0].path), "%s/ring", f->folder);
 	*o = (struct tokg_options){.socket_mode = 0600,
-		.holders_mode = 0600,
-		.holders_socket = f->holders,
-		.holder_timeout_ms = 1000,
+		.subscribers_mode = 0600,
+		.subscribers_socket = f->subscribers,
+		.subscriber_timeout_ms = 1000,
 		.stuck_ms = 60000,
 		.listen = {o->listen[0]},
 		.n_listen = 1};
-	if (!tokg_agent_open(&f->agent, o, &f->fake.device, 5, 77, &f->why))
-		fail_msg("%s", f->why.text);
+	if (!tokg_agent_open(&f->agent, o, &f->fake.device, 5, 77, &f->err))
+		fail_msg("%s", f->err.text);
 	assert_int_equal(pthread_create(&f->thread, NULL, run, f), 0);
 }
 
@@ -176,16 +176,17 @@ without_a_dmabuf_both_are_told_to_come_by_verbs(void **state)
 	}
 }
 
-static struct tokg_hold_rep
+static struct tokg_subscribe_rep
 ask_to_hold(const struct fixture *f)
 {
-	const struct tokg_hold_req req = {.magic = TOKG_HOLD_MAGIC, .version = TOKG_EMB_VERSION};
+	const struct tokg_subscribe_req req = {
+		.magic = TOKG_SUBSCRIBE_MAGIC, .version = TOKG_EMB_VERSION};
 	const int s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un at = {.sun_family = AF_UNIX};
 	struct pollfd p = {.fd = s, .events = POLLIN};
-	struct tokg_hold_rep rep;
+	struct tokg_subscribe_rep rep;
 
-	strcpy(at.sun_path, f->holders);
+	strcpy(at.sun_path, f->subscribers);
 	assert_int_equal(connect(s, (struct sockaddr *)&at, sizeof(at)), 0);
 	assert_int_equal(send(s, &req, sizeof(req), 0), sizeof(req));
 	assert_int_equal(poll(&p, 1, WAIT_MS), 1);
@@ -195,11 +196,11 @@ ask_to_hold(const struct fixture *f)
 }
 
 static void
-a_holder_is_given_the_ipc_handle_or_told_that_there_is_none(void **state)
+a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none(void **state)
 {
 	struct fixture *f = *state;
 	struct tokg_device *d = &f->fake.device;
-	struct tokg_hold_rep rep;
+	struct tokg_subscribe_rep rep;
 
 	begin(f, true);
 	rep = ask_to_hold(f);
@@ -223,7 +224,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		T(a_producer_by_cuda_is_given_the_dmabuf_each_time),
 		T(one_by_shm_is_told_to_come_by_cuda),
-		T(a_holder_is_given_the_ipc_handle_or_told_that_there_is_none),
+		T(a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none),
 		T(without_a_dmabuf_both_are_told_to_come_by_verbs),
 	};
 #undef T

@@ -100,7 +100,7 @@ make(struct work *w, uint32_t workers)
 {
 	struct tokg_device_config c = {.ring_epoch = 1, .workers = workers, .first_cpu = -1};
 	struct tokg_geometry *const g = &c.geometry;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
 	*w = (struct work){.word = calloc((size_t)N_IDS * DIM, sizeof(float)), .n = SLOTS};
 	assert_non_null(w->word);
@@ -115,16 +115,16 @@ make(struct work *w, uint32_t workers)
 		.dim = DIM,
 		.n_ids = N_IDS,
 		.out_bytes = 1 << 25};
-	if (!tokg_geometry_fill(g, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_geometry_fill(g, &err))
+		fail_msg("%s", err.text);
 	c.tables = (struct tokg_tables){.kind = TOKG_KIND_WORD,
 		.dtype = TOKG_F32,
 		.dim = DIM,
 		.n_ids = N_IDS,
 		.word = w->word};
-	w->d = tokg_device_cpu(&c, &why);
+	w->d = tokg_device_cpu(&c, &err);
 	if (w->d == NULL)
-		fail_msg("%s", why.text);
+		fail_msg("%s", err.text);
 }
 
 static void
@@ -144,19 +144,19 @@ is_not_restarted(uint32_t workers)
 {
 	const struct tokg_consumer_calls calls = {nothing, nothing, NULL};
 	struct tokg_consumer consumer;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	struct work w;
 	uint64_t since;
 	uint32_t done;
 
 	make(&w, workers);
-	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, post_now(), &why));
+	assert_true(tokg_consumer_start(&consumer, w.d, STUCK_MS, post_now(), &err));
 	epochs(&w);
 	since = post_now();
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
 	while (post_now() - since < BUSY_MS * 1000000ull) {
-		if (tokg_consumer_watch(&consumer, post_now(), &calls, &why) != 0)
+		if (tokg_consumer_watch(&consumer, post_now(), &calls, &err) != 0)
 			fail_msg("restarted, with %u of %u done", n_done(&w), w.n);
 		nap();
 	}
@@ -185,7 +185,7 @@ one_that_waits_for_its_worker_is_busy_and_not_restarted(void **state)
 static void
 told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	uint32_t done;
 	struct work w;
 
@@ -194,13 +194,13 @@ told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
 	w.n = 64; /* a look takes them all */
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
-	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
+	assert_int_equal(w.d->ops->start(w.d, 1, &err), 0);
 	wait_for(&w, 0, 0);
-	assert_int_equal(w.d->ops->stop(w.d, TOKG_STOP_NOW, 10000, &why), 0);
+	assert_int_equal(w.d->ops->stop(w.d, TOKG_STOP_NOW, 10000, &err), 0);
 	done = n_done(&w);
 	if (done == w.n)
 		fail_msg("all %u slots were finished first", done);
-	assert_int_equal(w.d->ops->start(w.d, 2, &why), 0);
+	assert_int_equal(w.d->ops->start(w.d, 2, &err), 0);
 	for (uint32_t i = 0; i < w.n; i++)
 		wait_for(&w, 0, i);
 	end(&w);
@@ -209,7 +209,7 @@ told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
 static void
 nobody_waits_until_another_one_has_nothing_to_do(void **state)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	struct work w;
 	uint32_t done;
 
@@ -218,10 +218,10 @@ nobody_waits_until_another_one_has_nothing_to_do(void **state)
 	for (uint32_t i = 0; i < w.n; i++)
 		post(&w, 0, i);
 	post(&w, 1, 0);
-	assert_int_equal(w.d->ops->start(w.d, 1, &why), 0);
+	assert_int_equal(w.d->ops->start(w.d, 1, &err), 0);
 	wait_for(&w, 1, 0);
 	done = n_done(&w);
-	print_message("# place 1 came after %u of place 0\n", done);
+	print_message("# producer 1 came after %u of producer 0\n", done);
 	assert_true(done < w.n / 2);
 	end(&w);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is handed out of places: order, twins, credits; against a consumer that is the test. */
+/* What is handed out of producer slots: order, twins, credits; against a consumer that is the test.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,10 +9,10 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "places_fixture.h"
+#include "producers_fixture.h"
 
 static void
-holders_get_the_order_of_posting(void **state)
+subscribers_get_the_order_of_posting(void **state)
 {
 	struct fixture *f = *state;
 
@@ -106,7 +107,7 @@ twins_of_a_killed_consumer_are_dropped(void **state)
 	turn(f);
 	assert_int_equal(f->delivery.head, 3);
 	assert_int_equal(f->delivery.counts.holes, 1);
-	assert_int_equal(f->places.place[0].postings.twins, 5);
+	assert_int_equal(f->producers.producer[0].postings.twins, 5);
 	for (uint32_t i = 0; i < 3; i++)
 		assert_int_equal(f->delivery.entry[i].part, i);
 }
@@ -157,7 +158,7 @@ the_word_of_a_later_consumer_counts_when_the_first_one_failed(void **state)
 	turn(f);
 	assert_int_equal(f->delivery.head, 3);
 	assert_int_equal(f->delivery.entry[1].part, 1);
-	assert_int_equal(f->places.place[0].postings.twins, 1);
+	assert_int_equal(f->producers.producer[0].postings.twins, 1);
 	turn(f);
 	assert_int_equal(released(f, 0), 1);
 }
@@ -181,28 +182,28 @@ what_failed_does_not_wait_beyond_its_slots_next_use(void **state)
 	assert_int_equal(f->delivery.head, FAKE_SLOTS);
 }
 
-/* An ended place hands out what is behind it all the same. */
+/* An ended producer slot hands out what is behind it all the same. */
 static void
-an_ending_place_settles_what_failed(void **state)
+an_ending_producer_slot_settles_what_failed(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t place = granted(f, 0, 1);
+	const uint32_t producer = granted(f, 0, 1);
 	struct tokg_out_entry e = entry(0, 1);
 
 	e.status = TOKG_BADSUM;
 	fake_tell(&f->fake, &e);
 	tell(f, 1, 1);
-	tokg_places_end(&f->places, place);
-	tokg_delivery_turn(&f->delivery);
-	fake_done(&f->fake, place, 0, 1, TOKG_BADSUM);
-	fake_done(&f->fake, place, 1, 1, TOKG_OK);
+	tokg_producers_end(&f->producers, producer);
+	tokg_delivery_poll(&f->delivery);
+	fake_done(&f->fake, producer, 0, 1, TOKG_BADSUM);
+	fake_done(&f->fake, producer, 1, 1, TOKG_OK);
 	f->now += S;
-	tokg_places_turn(&f->places, f->now, f->delivery.told);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.n_read);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	turn(f);
 	assert_int_equal(f->delivery.head, 1);
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 }
 
 static void
@@ -256,7 +257,7 @@ static void
 outputs_are_counted_as_the_producer_does(void **state)
 {
 	struct fixture *f = *state;
-	const struct tokg_postings *p = &f->places.place[0].postings;
+	const struct tokg_postings *p = &f->producers.producer[0].postings;
 	struct tokg_out_entry e = entry(0, 1);
 
 	granted(f, 0, 1);
@@ -268,7 +269,7 @@ outputs_are_counted_as_the_producer_does(void **state)
 	e = entry(1, 1);
 	e.out_off = 2 * 65536 - 3 * 4096; /* and 14 pages before it were skipped */
 	fake_tell(&f->fake, &e);
-	tokg_delivery_turn(&f->delivery); /* a holder has it */
+	tokg_delivery_poll(&f->delivery); /* a subscriber has it */
 	assert_true(tokg_postings_full(p));
 	fake_done(&f->fake, 0, 1, 1, TOKG_OK);
 	turn(f);
@@ -281,12 +282,12 @@ outputs_are_counted_as_the_producer_does(void **state)
 	e.out_off = 1ull << 60;
 	fake_tell(&f->fake, &e);
 	fake_done(&f->fake, 0, 3, 1, TOKG_BADHDR);
-	tokg_delivery_turn(&f->delivery);
+	tokg_delivery_poll(&f->delivery);
 	assert_true(tokg_postings_full(p)); /* it may be */
 	e = entry(0, 2);
 	e.out_off = 2 * 65536;
 	fake_tell(&f->fake, &e);
-	tokg_delivery_turn(&f->delivery);
+	tokg_delivery_poll(&f->delivery);
 	assert_false(tokg_postings_full(p)); /* it was not */
 	fake_done(&f->fake, 0, 2, 1, TOKG_OK);
 	fake_done(&f->fake, 0, 0, 2, TOKG_OK);
@@ -297,7 +298,7 @@ outputs_are_counted_as_the_producer_does(void **state)
 }
 
 static void
-what_cannot_have_been_posted_ends_the_place(void **state)
+what_cannot_have_been_posted_ends_the_producer_slot(void **state)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 7);
@@ -313,11 +314,11 @@ what_cannot_have_been_posted_ends_the_place(void **state)
 	fake_tell(&f->fake, &e);
 	turn(f);
 	assert_int_equal(f->delivery.counts.impossible, 3);
-	assert_int_equal(f->places.ended, 2);
+	assert_int_equal(f->producers.ended, 2);
 	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
 	assert_int_equal((uint32_t)epoch_word(f, 1), 0);
-	assert_int_equal(
-		f->places.place[0].state, TOKG_PLACE_FREE); /* for others: nothing is out */
+	assert_int_equal(f->producers.producer[0].state,
+		TOKG_PRODUCER_FREE); /* for others: nothing is out */
 }
 
 static void
@@ -335,7 +336,7 @@ an_outbox_that_went_round_ends_all_places(void **state)
 		fake_done(&f->fake, 0, s, 65, TOKG_OK);
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 }
 
 /* --drain: an entry that is taken may still be written, as long as its consumer lives. */
@@ -352,7 +353,7 @@ it_is_idle_when_all_that_was_taken_is_told_and_given_back(void **state)
 	turn(f);
 	assert_false(tokg_delivery_idle(&f->delivery));
 	fake_tell_at(&f->fake, index, &e);
-	assert_int_equal(tokg_delivery_turn(&f->delivery), 2);
+	assert_int_equal(tokg_delivery_poll(&f->delivery), 2);
 	assert_false(tokg_delivery_idle(&f->delivery));
 	fake_done(&f->fake, 0, 0, 1, TOKG_OK);
 	turn(f);
@@ -369,17 +370,17 @@ a_device_that_does_not_say_what_was_taken_is_broken(void **state)
 		tell(f, i % 4, i / 4 + 1);
 	f->fake.mute = true;
 	turn(f); /* an overrun, and it ends */
-	assert_true(f->places.broken);
-	assert_int_equal(f->delivery.told, 0);
-	f->places.broken = false;
+	assert_true(f->producers.broken);
+	assert_int_equal(f->delivery.n_read, 0);
+	f->producers.broken = false;
 	assert_false(tokg_delivery_idle(&f->delivery));
-	assert_true(f->places.broken);
-	f->places.broken = false;
-	tokg_places_end(&f->places, 0);
+	assert_true(f->producers.broken);
+	f->producers.broken = false;
+	tokg_producers_end(&f->producers, 0);
 	f->now += S;
 	turn(f); /* not free: what it left in the outbox would end its successor */
-	assert_true(f->places.broken);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	assert_true(f->producers.broken);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 }
 
 int
@@ -387,18 +388,18 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(holders_get_the_order_of_posting),
+		T(subscribers_get_the_order_of_posting),
 		T(a_batch_is_handed_out_whole_and_in_order),
 		T(of_a_batch_that_failed_nothing_is_handed_out),
 		T(twins_of_a_killed_consumer_are_dropped),
 		T(nothing_is_given_back_that_may_be_written_again),
 		T(the_word_of_a_later_consumer_counts_when_the_first_one_failed),
 		T(what_failed_does_not_wait_beyond_its_slots_next_use),
-		T(an_ending_place_settles_what_failed),
+		T(an_ending_producer_slot_settles_what_failed),
 		T(slots_that_failed_count_and_are_not_handed_out),
 		T(rows_outside_of_the_outputs_are_never_handed_out),
 		T(outputs_are_counted_as_the_producer_does),
-		T(what_cannot_have_been_posted_ends_the_place),
+		T(what_cannot_have_been_posted_ends_the_producer_slot),
 		T(an_outbox_that_went_round_ends_all_places),
 		T(it_is_idle_when_all_that_was_taken_is_told_and_given_back),
 		T(a_device_that_does_not_say_what_was_taken_is_broken),

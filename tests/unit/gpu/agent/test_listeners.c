@@ -28,16 +28,16 @@
 
 struct tokg_verbs_server {
 	char host[64];
-	bool has; /* a queue pair of place 0 */
+	bool has; /* a queue pair of producer slot 0 */
 };
 
 static struct tokg_verbs_server servers[LISTENERS];
 static uint32_t n_servers;
-static bool both; /* the place had two queue pairs at a time */
+static bool both; /* the producer slot had two queue pairs at a time */
 
 struct tokg_verbs_server *
 tokg_verbs_server_open(
-	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *why)
+	const struct tokg_verbs_server_config *c, char path[256], struct tokg_error *err)
 {
 	struct tokg_verbs_server *const s = &servers[n_servers++];
 
@@ -55,7 +55,7 @@ tokg_verbs_server_close(struct tokg_verbs_server *s)
 
 bool
 tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const struct tokg_qp *theirs,
-	struct tokg_welcome *w, struct tokg_error *why)
+	struct tokg_welcome *w, struct tokg_error *err)
 {
 	assert_int_equal(producer, 0);
 	both |= servers[0].has || servers[1].has;
@@ -73,9 +73,9 @@ tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer)
 static void *
 run(void *arg)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 
-	tokg_agent_run(arg, &why);
+	tokg_agent_run(arg, &err);
 	return NULL;
 }
 
@@ -134,18 +134,18 @@ say_hello(const struct tokg_listen *l, const struct tokg_welcome *before)
 }
 
 static void
-each_listener_has_verbs_at_its_address_and_a_place_is_with_one(void **state)
+each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one(void **state)
 {
-	char folder[] = "/tmp/tokg-XXXXXX", holders[64];
+	char folder[] = "/tmp/tokg-XXXXXX", subscribers[64];
 	const uint16_t port = free_port();
-	const struct tokg_options o = {.holders_mode = 0600,
-		.holders_socket = holders,
-		.holder_timeout_ms = 1000,
+	const struct tokg_options o = {.subscribers_mode = 0600,
+		.subscribers_socket = subscribers,
+		.subscriber_timeout_ms = 1000,
 		.stuck_ms = 60000,
 		.listen = {{.host = "127.0.0.1", .port = port},
 			{.host = "127.0.0.2", .port = port}},
 		.n_listen = LISTENERS};
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_welcome w;
 	struct tokg_agent a;
 	pthread_t thread;
@@ -153,9 +153,9 @@ each_listener_has_verbs_at_its_address_and_a_place_is_with_one(void **state)
 
 	fake_open(&fake);
 	assert_non_null(mkdtemp(folder));
-	snprintf(holders, sizeof(holders), "%s/holders", folder);
-	if (!tokg_agent_open(&a, &o, &fake.device, 5, 77, &why))
-		fail_msg("%s", why.text);
+	snprintf(subscribers, sizeof(subscribers), "%s/subscribers", folder);
+	if (!tokg_agent_open(&a, &o, &fake.device, 5, 77, &err))
+		fail_msg("%s", err.text);
 	assert_int_equal(n_servers, LISTENERS);
 	assert_string_equal(servers[0].host, "127.0.0.1");
 	assert_string_equal(servers[1].host, "127.0.0.2");
@@ -179,7 +179,8 @@ int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(each_listener_has_verbs_at_its_address_and_a_place_is_with_one),
+		cmocka_unit_test(
+			each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one),
 	};
 	sigset_t set;
 

@@ -61,22 +61,22 @@ write_npy(const char *header, size_t n)
 static void
 is_loaded(struct tokg_table_set *set, uint32_t kind, uint32_t dtype)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	if (!tokg_tables_load(set, path, kind, dtype, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_tables_load(set, path, kind, dtype, &err))
+		fail_msg("%s", err.text);
 }
 
 static void
 is_refused(uint32_t kind, const char *reason)
 {
 	struct tokg_table_set set;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_false(tokg_tables_load(&set, path, kind, 0, &why));
+	assert_false(tokg_tables_load(&set, path, kind, 0, &err));
 	tokg_tables_free(&set);
-	if (strstr(why.text, reason) == NULL)
-		fail_msg("\"%s\" is not in: %s", reason, why.text);
+	if (strstr(err.text, reason) == NULL)
+		fail_msg("\"%s\" is not in: %s", reason, err.text);
 }
 
 #define WTE "\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}"
@@ -101,7 +101,7 @@ gpt2_tables_are_found_and_make_the_kind(void **state)
 	assert_null(set.tables.position);
 	assert_int_equal(set.tables.n_positions, 0);
 	tokg_tables_free(&set);
-	is_refused(TOKG_KIND_BERT, "it has not the type table");
+	is_refused(TOKG_KIND_BERT, "lacks the type table");
 	write_safetensors("{\"transformer.wte.weight\":{\"dtype\":\"BF16\",\"shape\":[3,2],"
 			  "\"data_offsets\":[0,12]}}",
 		12);
@@ -117,16 +117,7 @@ bert_tables_are_found_in_any_order(void **state)
 	struct tokg_table_set set;
 
 	write_safetensors(
-		"{\"bert.embeddings.LayerNorm.beta\":{\"dtype\":\"F16\",\"shape\":[2],"
-		"\"data_offsets\":[20,24]},"
-		"\"bert.embeddings.LayerNorm.gamma\":{\"dtype\":\"F16\",\"shape\":[2],"
-		"\"data_offsets\":[16,20]},"
-		"\"bert.embeddings.token_type_embeddings.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],"
-		"\"data_offsets\":[12,16]},"
-		"\"bert.embeddings.position_embeddings.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],"
-		"\"data_offsets\":[8,12]},"
-		"\"bert.embeddings.word_embeddings.weight\":{\"dtype\":\"F16\",\"shape\":[2,2],"
-		"\"data_offsets\":[0,8]}}",
+		"{\"bert.embeddings.LayerNorm.beta\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[20,24]},\"bert.embeddings.LayerNorm.gamma\":{\"dtype\":\"F16\",\"shape\":[2],\"data_offsets\":[16,20]},\"bert.embeddings.token_type_embeddings.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[12,16]},\"bert.embeddings.position_embeddings.weight\":{\"dtype\":\"F16\",\"shape\":[1,2],\"data_offsets\":[8,12]},\"bert.embeddings.word_embeddings.weight\":{\"dtype\":\"F16\",\"shape\":[2,2],\"data_offsets\":[0,8]}}",
 		24);
 	is_loaded(&set, 0, 0);
 	assert_int_equal(set.tables.kind, TOKG_KIND_BERT);
@@ -144,41 +135,41 @@ safetensors_that_lie_are_refused_by_name(void **state)
 		size_t bytes;
 		const char *reason;
 	} lies[] = {
-		{"{" WTE "}", 23, "\"wte.weight\" is said to be at [0, 24), the file has 23"},
-		{"{" WTE "}", 25, "1 bytes behind the last tensor"},
+		{"{" WTE "}", 23, "\"wte.weight\": data_offsets [0, 24) exceed the 23"},
+		{"{" WTE "}", 25, "1 bytes after the last tensor"},
 		{"{" WTE ",\"x\":{\"dtype\":\"U8\",\"shape\":[20],\"data_offsets\":[20,40]}}", 40,
 			"\"wte.weight\" and \"x\" overlap"},
 		{"{" WTE ",\"x\":{\"dtype\":\"U8\",\"shape\":[15],\"data_offsets\":[25,40]}}", 40,
-			"a hole of 1 bytes before tensor \"x\""},
+			"a gap of 1 bytes before tensor \"x\""},
 		{"{" WTE "," WTE "}", 24, "duplicate object key"},
 		{"{" WTE ",\"transformer.wte.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],"
 		 "\"data_offsets\":[24,48]}}",
-			48, "under two names"},
+			48, "second table of its kind"},
 		{"{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[24,0]}}", 24,
-			"is said to be at [24, 0)"},
+			"data_offsets [24, 0)"},
 		{"{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[3,3],\"data_offsets\":[0,24]}}", 24,
-			"has 24 bytes, its shape takes 36"},
+			"has 24 bytes, its shape needs 36"},
 		{"{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[4611686018427387904,4],"
 		 "\"data_offsets\":[0,0]}}",
-			0, "the shape of tensor \"wte.weight\""},
+			0, "tensor \"wte.weight\": the shape"},
 		{"{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[0,2],\"data_offsets\":[0,0]}}", 0,
 			"has 0 rows of 2"},
 		{"{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[6],\"data_offsets\":[0,24]}}", 24,
 			"has 1 axes, must have 2"},
 		{"{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[-3,-2],\"data_offsets\":[0,24]}}",
-			24, "the shape of tensor"},
+			24, ": the shape"},
 		{"{\"wte.weight\":{\"dtype\":\"I32\",\"shape\":[3,2],\"data_offsets\":[0,24]}}", 24,
 			"is I32, must be F32, F16 or BF16"},
 		{"{\"wte.weight\":{\"dtype\":\"F99\",\"shape\":[3,2],\"data_offsets\":[0,24]}}", 24,
-			"dtype \"F99\": not known"},
+			"unknown dtype \"F99\""},
 		{"{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[3,2]}}", 24,
-			"data_offsets of tensor \"wte.weight\" are not two numbers"},
-		{"{\"wte.weight\":7}", 0, "dtype \"\": not known"},
+			"tensor \"wte.weight\": data_offsets must be two numbers"},
+		{"{\"wte.weight\":7}", 0, "unknown dtype \"\""},
 		{"{\"x\":{\"dtype\":\"F32\",\"shape\":[1],\"data_offsets\":[0,4]}}", 4,
-			"it has not the word table"},
-		{"{}", 0, "it has not the word table"},
-		{"[]", 0, "no JSON object"},
-		{"{\"wte", 0, "no JSON object"},
+			"lacks the word table"},
+		{"{}", 0, "lacks the word table"},
+		{"[]", 0, "not a JSON object"},
+		{"{\"wte", 0, "not a JSON object"},
 		{"{" WTE ",\"wpe.weight\":{\"dtype\":\"F32\",\"shape\":[2,3],"
 		 "\"data_offsets\":[24,48]}}",
 			48, "the position table has rows of 3"},
@@ -198,13 +189,13 @@ files_that_are_no_tables_are_refused(void **state)
 	static const uint64_t huge[2] = {UINT64_MAX - 7, 0};
 
 	write_file("", 0);
-	is_refused(0, "it ends at byte 0");
+	is_refused(0, "ends at byte 0");
 	write_file("{}{}{", 5);
-	is_refused(0, "it ends at byte 5");
+	is_refused(0, "ends at byte 5");
 	write_file(huge, sizeof(huge));
 	is_refused(0, "neither .npy nor safetensors");
 	write_file("\x93NUMPY", 6);
-	is_refused(0, "it ends at byte 6");
+	is_refused(0, "ends at byte 6");
 	unlink(path);
 	is_refused(0, "No such file");
 	assert_int_equal(mkfifo(path, 0600), 0);
@@ -224,7 +215,7 @@ npy_is_read_as_numpy_writes_it(void **state)
 	assert_int_equal(set.tables.n_ids, 3);
 	assert_int_equal(((const uint8_t *)set.tables.word)[11], 11);
 	tokg_tables_free(&set);
-	is_refused(TOKG_KIND_WORD_POSITION, "it has not the position table");
+	is_refused(TOKG_KIND_WORD_POSITION, "lacks the position table");
 }
 
 static void
@@ -243,15 +234,15 @@ npy_that_lies_is_refused(void **state)
 		{"{'descr': '<f4', 'fortran_order': False, 'shape': (18446744073709551615, 2), }",
 			24, "rows of 2"},
 		{"{'descr': '<f4', 'fortran_order': False, 'shape': (-3, 2), }", 24,
-			"not one that"},
-		{"{'descr': '<f4', 'descr': '<f2', 'shape': (3, 2), }", 24, "not one that"},
+			"invalid .npy header"},
+		{"{'descr': '<f4', 'descr': '<f2', 'shape': (3, 2), }", 24, "invalid .npy header"},
 		{"{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), 'x': 1}", 24,
-			"not one that"},
+			"invalid .npy header"},
 		{"{'descr': '<f4<f4<f4<f4', 'fortran_order': False, 'shape': (3, 2), }", 24,
-			"not one that"},
+			"invalid .npy header"},
 		{"{'descr': __import__('os'), 'fortran_order': False, 'shape': (3, 2), }", 24,
-			"not one that"},
-		{"", 24, "not one that"},
+			"invalid .npy header"},
+		{"", 24, "invalid .npy header"},
 	};
 
 	for (size_t i = 0; i < sizeof(lies) / sizeof(lies[0]); i++) {
@@ -295,10 +286,10 @@ static void
 random_tables_depend_on_nothing_but_the_seed(void **state)
 {
 	struct tokg_table_set set;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	float alone;
 
-	assert_true(tokg_tables_load(&set, "random:1000x3:7:5", TOKG_KIND_WORD_POSITION, 0, &why));
+	assert_true(tokg_tables_load(&set, "random:1000x3:7:5", TOKG_KIND_WORD_POSITION, 0, &err));
 	assert_int_equal(set.tables.n_ids, 1000);
 	assert_int_equal(set.tables.dim, 3);
 	assert_int_equal(set.tables.n_positions, 5);
@@ -319,10 +310,10 @@ random_tables_have_limits(void **state)
 		"random:16777217x1", "random:1x65537", "random:16777216x65536",
 		"random:99999999999999999999x1", "random:-5x5", "random: 5x5"};
 	struct tokg_table_set set;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		if (tokg_tables_load(&set, bad[i], 0, 0, &why))
+		if (tokg_tables_load(&set, bad[i], 0, 0, &err))
 			fail_msg("%s was taken", bad[i]);
 		tokg_tables_free(&set);
 	}

@@ -52,7 +52,7 @@ bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
 {
 	struct tokg_device_config *const c = &b->config;
 	struct tokg_geometry *const g = &c->geometry;
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 
 	memset(b, 0, sizeof(*b));
 	g->producers = 2;
@@ -71,8 +71,8 @@ bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
 		change(c);
 	if (g->kind != TOKG_KIND_WORD)
 		g->n_positions = N_POSITIONS;
-	if (!tokg_geometry_fill(g, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_geometry_fill(g, &err))
+		fail_msg("%s", err.text);
 	b->word = malloc(sizeof(float) * N_IDS * g->dim);
 	b->position = malloc(sizeof(float) * N_POSITIONS * g->dim);
 	for (uint32_t i = 0; i < N_IDS * g->dim; i++)
@@ -87,9 +87,9 @@ bench_open(struct bench *b, void (*change)(struct tokg_device_config *c))
 	c->tables.word = b->word;
 	c->tables.position = g->kind == TOKG_KIND_WORD ? NULL : b->position;
 	b->gpu = on_gpu();
-	b->d = post_device(device_name(), c, &why);
+	b->d = post_device(device_name(), c, &err);
 	if (b->d == NULL)
-		fail_msg("%s", why.text);
+		fail_msg("%s", err.text);
 }
 
 void
@@ -105,11 +105,11 @@ bench_grant(struct bench *b, uint32_t producer, uint32_t epoch)
 void
 bench_start(struct bench *b, void (*change)(struct tokg_device_config *c))
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 
 	bench_open(b, change);
-	if (b->d->ops->start(b->d, 1, &why) < 0)
-		fail_msg("%s", why.text);
+	if (b->d->ops->start(b->d, 1, &err) < 0)
+		fail_msg("%s", err.text);
 	for (uint32_t p = 0; p < b->d->geometry.producers; p++)
 		bench_grant(b, p, 7);
 }

@@ -142,7 +142,7 @@ open_device(struct measure *m, const char *name, bool time_scans)
 		4 * tokg_out_bytes(a->slot_bytes / 4, a->dim * (a->dtype == TOKG_F32 ? 4 : 2));
 	const uint64_t need = row * (a->batch ? a->batch : 1) * a->slots;
 	uint64_t seed = a->seed * 2 + 1;
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 
 	g->producers = a->producers;
 	g->slots = a->slots;
@@ -166,17 +166,17 @@ open_device(struct measure *m, const char *name, bool time_scans)
 		t->beta = table(a->dim, a->dtype, &seed);
 		t->epsilon = 1e-12f;
 	}
-	if (!tokg_geometry_fill(g, &why))
-		post_fail("%s", why.text);
+	if (!tokg_geometry_fill(g, &err))
+		post_fail("%s", err.text);
 	m->c.ring_epoch = 1;
 	m->c.first_cpu = -1;
 	m->c.workers = a->workers;
 	m->c.rows_of_job = a->rows;
 	m->c.heads = a->heads != 0;
 	m->c.time_scans = time_scans;
-	m->d = post_device(name, &m->c, &why);
+	m->d = post_device(name, &m->c, &err);
 	if (m->d == NULL)
-		post_fail("%s", why.text);
+		post_fail("%s", err.text);
 }
 
 static bool
@@ -189,10 +189,10 @@ static void
 start(struct measure *m)
 {
 	const struct timespec warm = {0, WARM_NS};
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 
-	if (m->d->ops->start(m->d, 1, &why) < 0)
-		post_fail("%s", why.text);
+	if (m->d->ops->start(m->d, 1, &err) < 0)
+		post_fail("%s", err.text);
 	post_grant(m->d);
 	if (!is_cpu(m))
 		nanosleep(&warm, NULL);
@@ -201,10 +201,10 @@ start(struct measure *m)
 static void
 stop(struct measure *m)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 
-	if (m->d->ops->stop(m->d, TOKG_STOP_NOW, 10000, &why) < 0)
-		post_fail("%s", why.text);
+	if (m->d->ops->stop(m->d, TOKG_STOP_NOW, 10000, &err) < 0)
+		post_fail("%s", err.text);
 }
 
 static void
@@ -224,7 +224,7 @@ begin(const struct measure *m, const char *mode)
 
 	printf("{\"mode\": \"%s\", \"device\": \"%s\", \"ring\": \"%s\", \"order\": \"%s\", "
 	       "\"slots\": %u, \"producers\": %u, \"seed\": %" PRIu64 ", ",
-		mode, m->d->ops->name, m->d->region ? "host" : "gpu", m->d->order_why,
+		mode, m->d->ops->name, m->d->region ? "host" : "gpu", m->d->order_reason,
 		g->producers * g->slots, g->producers, m->a.seed);
 }
 
@@ -456,7 +456,7 @@ say_produced(struct measure *m, const struct produce *p)
 static void
 measure_produce(struct measure *m)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 	const struct produce_config c = {
 		.seed = m->a.seed,
 		.posts = m->a.n,
@@ -469,17 +469,17 @@ measure_produce(struct measure *m)
 		.kept = (uint32_t)(m->a.kept < m->a.n ? m->a.kept : m->a.n),
 	};
 	struct produce *const p = (is_cpu(m) ? produce_cpu_open : produce_cuda_open)(
-		m->d, &c, m->c.tables.word, &why);
+		m->d, &c, m->c.tables.word, &err);
 
 	if (p == NULL)
-		post_fail("%s", why.text);
+		post_fail("%s", err.text);
 	start(m);
-	if (!p->ops->start(p, &why))
-		post_fail("%s", why.text);
+	if (!p->ops->start(p, &err))
+		post_fail("%s", err.text);
 	producers_wait(m, p);
 	stop(m);
-	if (!p->ops->collect(p, &why))
-		post_fail("%s", why.text);
+	if (!p->ops->collect(p, &err))
+		post_fail("%s", err.text);
 	say_produced(m, p);
 	p->ops->close(p);
 }
@@ -505,7 +505,7 @@ measure_drain(struct measure *m)
 {
 	uint32_t *const ids = calloc(1, m->a.slot_bytes);
 	uint64_t seed = m->a.seed * 2 + 1;
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 	pthread_t teller;
 
 	if (m->d->region == NULL || m->a.batch != 0 || 4 * m->a.tokens > m->a.slot_bytes)
@@ -524,15 +524,15 @@ measure_drain(struct measure *m)
 	}
 	if (pthread_create(&teller, NULL, tell_to_drain, m) != 0)
 		post_fail("drain: no thread");
-	if (m->d->ops->start(m->d, 1, &why) < 0)
-		post_fail("%s", why.text);
+	if (m->d->ops->start(m->d, 1, &err) < 0)
+		post_fail("%s", err.text);
 	for (uint32_t i = 0; i < m->a.slots; i++)
 		if (post_wait(m->d, 0, i, 1) != TOKG_OK)
 			post_fail("slot %u was not embedded", i);
 	__atomic_store_n(&m->drained, true, __ATOMIC_RELEASE);
 	pthread_join(teller, NULL);
-	if (m->d->ops->stop(m->d, TOKG_STOP_DRAIN, 10000, &why) < 0)
-		post_fail("%s", why.text);
+	if (m->d->ops->stop(m->d, TOKG_STOP_DRAIN, 10000, &err) < 0)
+		post_fail("%s", err.text);
 	begin(m, "drain");
 	printf("\"done\": %u, \"series\": []}\n", m->a.slots);
 }

@@ -53,40 +53,40 @@ post_host_ring(void)
 }
 
 struct tokg_device *
-post_device(const char *name, struct tokg_device_config *c, struct tokg_error *why)
+post_device(const char *name, struct tokg_device_config *c, struct tokg_error *err)
 {
 	alarm(number("TOKD_GPU_LIMIT_S", 300));
 	if (c->workers == TOKG_WORKERS_DEFAULT)
 		c->workers = number("TOKD_GPU_WORKERS", TOKG_WORKERS_DEFAULT);
 	c->host_ring = post_host_ring();
 	if (strcmp(name, "cpu") == 0)
-		return tokg_device_cpu(c, why);
+		return tokg_device_cpu(c, err);
 	if (strncmp(name, "cuda:", 5) != 0)
 		post_fail("device %s: must be cpu or cuda:N", name);
 	c->index = atoi(name + 5);
-	if (!tokg_device_cuda_there(c->index, why)) {
-		fprintf(stderr, "no GPU: %s\n", why->text);
+	if (!tokg_device_cuda_there(c->index, err)) {
+		fprintf(stderr, "no GPU: %s\n", err->text);
 		exit(77);
 	}
-	return tokg_device_cuda(c, why);
+	return tokg_device_cuda(c, err);
 }
 
 struct tokg_device *
 post_open(const char *name, struct tokg_device_config *c)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 	struct tokg_device *d;
 
-	if (!tokg_geometry_fill(&c->geometry, &why))
-		post_fail("%s", why.text);
+	if (!tokg_geometry_fill(&c->geometry, &err))
+		post_fail("%s", err.text);
 	c->ring_epoch = 1;
 	c->first_cpu = -1;
 	c->workers = TOKG_WORKERS_DEFAULT;
-	d = post_device(name, c, &why);
+	d = post_device(name, c, &err);
 	if (d == NULL)
-		post_fail("%s", why.text);
-	if (d->ops->start(d, 1, &why) < 0)
-		post_fail("%s", why.text);
+		post_fail("%s", err.text);
+	if (d->ops->start(d, 1, &err) < 0)
+		post_fail("%s", err.text);
 	post_grant(d);
 	return d;
 }

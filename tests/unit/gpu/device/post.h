@@ -10,13 +10,13 @@
 #define POST_EPOCH 7
 
 /*
- * "cpu" or "cuda:N", not started; NULL and `why`. Exits with 77 where the machine has no GPU or no
+ * "cpu" or "cuda:N", not started; NULL and `err`. Exits with 77 where the machine has no GPU or no
  * driver, and says why. TOKD_GPU_WORKERS: how many, instead of TOKG_WORKERS_DEFAULT. The process
  * ends TOKD_GPU_LIMIT_S (300) seconds later at the latest, and with it its kernel, whatever became
  * of those who started it.
  */
 struct tokg_device *post_device(
-	const char *name, struct tokg_device_config *c, struct tokg_error *why);
+	const char *name, struct tokg_device_config *c, struct tokg_error *err);
 /* The same with its geometry filled, started, all producers granted POST_EPOCH; exits with 1. */
 struct tokg_device *post_open(const char *name, struct tokg_device_config *c);
 /* POST_EPOCH to all producers of a device that was started; exits with 1. */

@@ -256,7 +256,7 @@ produce_run(const produce_plan *p, tokg_block *b, produce_shared *s, uint32_t pr
 
 /* Can these producers do that in this ring? */
 static inline bool
-produce_right(const struct tokg_geometry *g, const struct produce_config *c, struct tokg_error *why)
+produce_right(const struct tokg_geometry *g, const struct produce_config *c, struct tokg_error *err)
 {
 	const uint64_t records = c->batch == 0 ? 1 : c->batch;
 	const uint64_t bytes =
@@ -265,22 +265,22 @@ produce_right(const struct tokg_geometry *g, const struct produce_config *c, str
 						  TOKD_RING_ALIGN);
 
 	if (c->in_flight == 0 || c->in_flight > g->slots || c->in_flight > PRODUCE_IN_FLIGHT_MAX)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "producers: %u slots in flight, must be 1 to %u and at most %d",
 			       c->in_flight, g->slots, PRODUCE_IN_FLIGHT_MAX) == 0;
 	if (c->tokens == 0 || bytes > g->slot_bytes)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "producers: %llu records of %u ids are %llu bytes, a slot has %u",
 			       (unsigned long long)records, c->tokens, (unsigned long long)bytes,
 			       g->slot_bytes) == 0;
 	if (g->slots * records * tokg_out_bytes(c->tokens, g->row_bytes) > g->out_bytes)
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "producers: the rows of %u slots of %llu records are more than "
 			       "the %llu bytes of a producer's outputs",
 			       g->slots, (unsigned long long)records,
 			       (unsigned long long)g->out_bytes) == 0;
 	if (c->check_every > 0 && (g->kind != TOKG_KIND_WORD || g->row_bytes % 16 != 0))
-		return tokg_wrong(why,
+		return tokg_wrong(err,
 			       "producers: rows are compared of the kind word alone, and of "
 			       "multiples of 16 bytes") == 0;
 	return true;

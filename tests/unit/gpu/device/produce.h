@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Producers on the device itself: one block of a second small kernel for each place of the ring, or
- * one thread of the CPU, from one source (produce.cuh). Each posts slot after slot into the ring
- * where it is, waits for `done`, and compares the rows with the table's. What they post follows
- * from a seed. For the kind `word`, of which a row is the table's to the bit; rows of others are
- * not compared.
+ * Producers on the device itself: one block of a second small kernel for each producer slot of the
+ * ring, or one thread of the CPU, from one source (produce.cuh). Each posts slot after slot into
+ * the ring where it is, waits for `done`, and compares the rows with the table's. What they post
+ * follows from a seed. For the kind `word`, of which a row is the table's to the bit; rows of
+ * others are not compared.
  */
 #ifndef TESTS_GPU_DEVICE_PRODUCE_H
 #define TESTS_GPU_DEVICE_PRODUCE_H
@@ -46,14 +46,14 @@ struct produce;
 /* One that waits for produce_start. Before the consumer is started: it takes memory, and has its
  * kernel loaded, which cannot be done beside one that stays. `word`: the table in host memory. */
 struct produce *produce_cpu_open(struct tokg_device *d, const struct produce_config *c,
-	const void *word, struct tokg_error *why);
+	const void *word, struct tokg_error *err);
 struct produce *produce_cuda_open(struct tokg_device *d, const struct produce_config *c,
-	const void *word, struct tokg_error *why);
+	const void *word, struct tokg_error *err);
 
 struct produce_ops {
-	bool (*start)(struct produce *p, struct tokg_error *why);
+	bool (*start)(struct produce *p, struct tokg_error *err);
 	/* When all have ended and the consumer has been stopped. `samples` is valid then. */
-	bool (*collect)(struct produce *p, struct tokg_error *why);
+	bool (*collect)(struct produce *p, struct tokg_error *err);
 	void (*close)(struct produce *p);
 };
 

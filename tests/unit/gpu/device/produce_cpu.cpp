@@ -18,7 +18,7 @@ struct cpu_produce {
 	uint32_t stop;
 };
 
-struct place {
+struct producer {
 	cpu_produce *all;
 	uint32_t producer;
 };
@@ -26,7 +26,7 @@ struct place {
 void *
 thread_main(void *argument)
 {
-	place *const own = (place *)argument;
+	producer *const own = (producer *)argument;
 	static thread_local produce_shared shared;
 	tokg_block b = {};
 
@@ -38,19 +38,19 @@ thread_main(void *argument)
 }
 
 bool
-cpu_start(struct produce *p, struct tokg_error *why)
+cpu_start(struct produce *p, struct tokg_error *err)
 {
 	cpu_produce *const c = (cpu_produce *)p;
 
 	for (; c->n < p->producers; c->n++) {
-		place *const own = (place *)malloc(sizeof(*own));
+		producer *const own = (producer *)malloc(sizeof(*own));
 
 		if (own == NULL)
-			return tokg_wrong(why, "producers: no memory") == 0;
+			return tokg_wrong(err, "producers: no memory") == 0;
 		*own = {c, c->n};
 		if (pthread_create(&c->id[c->n], NULL, thread_main, own) != 0) {
 			free(own);
-			return tokg_wrong(why, "producers: no thread %u", c->n) == 0;
+			return tokg_wrong(err, "producers: no thread %u", c->n) == 0;
 		}
 	}
 	return true;
@@ -84,12 +84,12 @@ const struct produce_ops cpu_ops = {cpu_start, cpu_collect, cpu_close};
 
 extern "C" struct produce *
 produce_cpu_open(struct tokg_device *d, const struct produce_config *config, const void *word,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	const uint32_t n = d->geometry.producers;
 	cpu_produce *c;
 
-	if (!produce_right(&d->geometry, config, why))
+	if (!produce_right(&d->geometry, config, err))
 		return NULL;
 	c = (cpu_produce *)calloc(1, sizeof(*c));
 	if (c == NULL)
@@ -109,7 +109,7 @@ produce_cpu_open(struct tokg_device *d, const struct produce_config *config, con
 	c->plan.said = c->p.said;
 	c->plan.stop = &c->stop;
 	if (c->p.said == NULL || c->p.samples == NULL) {
-		tokg_wrong(why, "producers: no memory");
+		tokg_wrong(err, "producers: no memory");
 		cpu_close(&c->p);
 		return NULL;
 	}

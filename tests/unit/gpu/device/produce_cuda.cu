@@ -39,24 +39,24 @@ struct cuda_produce {
 };
 
 bool
-cuda_start(struct produce *p, struct tokg_error *why)
+cuda_start(struct produce *p, struct tokg_error *err)
 {
 	cuda_produce *const c = (cuda_produce *)p;
 
 	produce_blocks<<<p->producers, TOKG_BLOCK, 0, c->stream>>>(c->plan);
-	return tokg_cuda_good(c->device, cudaGetLastError(), "starting the producers", why);
+	return tokg_cuda_good(c->device, cudaGetLastError(), "starting the producers", err);
 }
 
 bool
-cuda_collect(struct produce *p, struct tokg_error *why)
+cuda_collect(struct produce *p, struct tokg_error *err)
 {
 	cuda_produce *const c = (cuda_produce *)p;
 
 	return tokg_cuda_good(
-		       c->device, cudaStreamSynchronize(c->stream), "the producers failed", why) &&
+		       c->device, cudaStreamSynchronize(c->stream), "the producers failed", err) &&
 	       tokg_cuda_good(c->device,
 		       cudaMemcpy(p->samples, c->samples, c->bytes, cudaMemcpyDeviceToHost),
-		       "reading their samples", why);
+		       "reading their samples", err);
 }
 
 void
@@ -80,48 +80,48 @@ cuda_close(struct produce *p)
 const struct produce_ops cuda_ops = {cuda_start, cuda_collect, cuda_close};
 
 bool
-memory_get(cuda_produce *c, struct tokg_error *why)
+memory_get(cuda_produce *c, struct tokg_error *err)
 {
 	const struct tokg_cuda *const d = c->device;
 	const size_t said = c->p.producers * sizeof(struct produce_said);
 
 	if (!tokg_cuda_good(d, cudaHostAlloc((void **)&c->p.said, said, cudaHostAllocMapped),
-		    "pinned memory", why) ||
+		    "pinned memory", err) ||
 		!tokg_cuda_good(d,
 			cudaHostAlloc((void **)&c->p.stop, sizeof(*c->p.stop), cudaHostAllocMapped),
-			"pinned memory", why) ||
-		!tokg_cuda_good(d, cudaMalloc((void **)&c->samples, c->bytes), "samples", why) ||
+			"pinned memory", err) ||
+		!tokg_cuda_good(d, cudaMalloc((void **)&c->samples, c->bytes), "samples", err) ||
 		!tokg_cuda_good(d, cudaHostGetDevicePointer((void **)&c->plan.said, c->p.said, 0),
-			"mapping it", why) ||
+			"mapping it", err) ||
 		!tokg_cuda_good(d, cudaHostGetDevicePointer((void **)&c->plan.stop, c->p.stop, 0),
-			"mapping it", why))
+			"mapping it", err))
 		return false;
 	memset(c->p.said, 0, said);
 	*c->p.stop = 0;
 	c->p.samples = (uint64_t *)malloc(c->bytes);
-	return c->p.samples != NULL || tokg_wrong(why, "producers: no memory") == 0;
+	return c->p.samples != NULL || tokg_wrong(err, "producers: no memory") == 0;
 }
 
 /* The kernel is loaded, and the context has its stack. */
 bool
-kernel_ready(cuda_produce *c, struct tokg_error *why)
+kernel_ready(cuda_produce *c, struct tokg_error *err)
 {
 	cudaFuncAttributes a;
 	size_t stack = 0;
 	int least = 0, most = 0;
 
 	if (!tokg_cuda_good(c->device, cudaFuncGetAttributes(&a, produce_blocks),
-		    "loading the producers", why) ||
+		    "loading the producers", err) ||
 		!tokg_cuda_good(c->device, cudaDeviceGetLimit(&stack, cudaLimitStackSize),
-			"its stack", why) ||
+			"its stack", err) ||
 		!tokg_cuda_good(c->device, cudaDeviceGetStreamPriorityRange(&least, &most),
-			"its priorities", why) ||
+			"its priorities", err) ||
 		!tokg_cuda_good(c->device,
 			cudaStreamCreateWithPriority(&c->stream, cudaStreamNonBlocking, most),
-			"a stream", why))
+			"a stream", err))
 		return false;
 	return a.localSizeBytes <= stack ||
-	       tokg_wrong(why, "producers: the kernel has a stack of %zu bytes, the context %zu",
+	       tokg_wrong(err, "producers: the kernel has a stack of %zu bytes, the context %zu",
 		       a.localSizeBytes, stack) == 0;
 }
 
@@ -129,11 +129,11 @@ kernel_ready(cuda_produce *c, struct tokg_error *why)
 
 extern "C" struct produce *
 produce_cuda_open(struct tokg_device *d, const struct produce_config *config, const void *,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
 	cuda_produce *c;
 
-	if (!produce_right(&d->geometry, config, why))
+	if (!produce_right(&d->geometry, config, err))
 		return NULL;
 	c = (cuda_produce *)calloc(1, sizeof(*c));
 	if (c == NULL)
@@ -148,7 +148,7 @@ produce_cuda_open(struct tokg_device *d, const struct produce_config *config, co
 	c->plan.region = c->device->consumer.region;
 	c->plan.outputs = c->device->consumer.outputs;
 	c->plan.word = c->device->consumer.e.word;
-	if (!memory_get(c, why) || !kernel_ready(c, why)) {
+	if (!memory_get(c, err) || !kernel_ready(c, err)) {
 		cuda_close(&c->p);
 		return NULL;
 	}

@@ -6,8 +6,8 @@
 
 struct produce *
 produce_cuda_open(struct tokg_device *d, const struct produce_config *c, const void *word,
-	struct tokg_error *why)
+	struct tokg_error *err)
 {
-	snprintf(why->text, sizeof(why->text), "this program was built without CUDA");
+	snprintf(err->text, sizeof(err->text), "this program was built without CUDA");
 	return NULL;
 }

@@ -230,14 +230,14 @@ static void
 tickets_that_nobody_gave_are_not_taken(void **state)
 {
 	const uint64_t tickets[] = {2, 1000, TOKG_TICKET_MAX, TOKG_TICKET_MAX + 1, UINT64_MAX};
-	struct tokg_error why;
+	struct tokg_error err;
 	struct bench b;
 
 	bench_start(&b, NULL);
 	for (size_t i = 0; i < sizeof(tickets) / sizeof(tickets[0]); i++) {
 		b.d->ops->write_u64(b.d, tokg_hdr_at(&b.d->geometry, 0, 0) + 56, tickets[i]);
-		assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &why), 0);
-		assert_int_equal(b.d->ops->start(b.d, 2 + (uint32_t)i, &why), 0);
+		assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &err), 0);
+		assert_int_equal(b.d->ops->start(b.d, 2 + (uint32_t)i, &err), 0);
 		assert_int_equal(bench_word(&b, tokg_claim_at(&b.d->geometry, 0, 0)), 0);
 		assert_false(bench_has_entry(&b));
 	}

@@ -14,23 +14,23 @@ static const uint32_t ids[3] = {1, 2, 3};
 static void
 restart(struct bench *b, enum tokg_stop how, uint32_t incarnation)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 
-	if (b->d->ops->stop(b->d, how, 10000, &why) < 0 ||
-		b->d->ops->start(b->d, incarnation, &why) < 0)
-		fail_msg("%s", why.text);
+	if (b->d->ops->stop(b->d, how, 10000, &err) < 0 ||
+		b->d->ops->start(b->d, incarnation, &err) < 0)
+		fail_msg("%s", err.text);
 }
 
 static void
 what_was_claimed_and_not_done_is_done_again_and_marked(void **state)
 {
 	struct tokg_out_entry e;
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_hdr h;
 	struct bench b;
 
 	bench_start(&b, NULL);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
 	for (uint32_t slot = 0; slot < 3; slot++) {
 		h = bench_hdr(&b, 3);
 		h.request = slot;
@@ -39,7 +39,7 @@ what_was_claimed_and_not_done_is_done_again_and_marked(void **state)
 	/* As incarnation 1 would have left it; the claim of slot 2 is of the ticket before. */
 	b.d->ops->write_u64(b.d, tokg_claim_at(&b.d->geometry, 0, 0), TOKG_CLAIM(1, 1));
 	b.d->ops->write_u64(b.d, tokg_claim_at(&b.d->geometry, 0, 2), TOKG_CLAIM(1, 0));
-	assert_int_equal(b.d->ops->start(b.d, 2, &why), 0);
+	assert_int_equal(b.d->ops->start(b.d, 2, &err), 0);
 	for (uint32_t i = 0; i < 3; i++) {
 		e = bench_entry(&b);
 		assert_int_equal(e.redo, e.request == 0 ? 1 : 0);
@@ -75,12 +75,12 @@ what_is_done_is_not_done_again_after_a_restart(void **state)
 static void
 a_claim_of_this_incarnation_or_a_later_one_is_left_alone(void **state)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_hdr h;
 	struct bench b;
 
 	bench_start(&b, NULL);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
 	for (uint32_t slot = 0; slot < 2; slot++) {
 		h = bench_hdr(&b, 3);
 		bench_post(&b, 0, slot, &h, ids);
@@ -88,8 +88,8 @@ a_claim_of_this_incarnation_or_a_later_one_is_left_alone(void **state)
 			b.d, tokg_claim_at(&b.d->geometry, 0, slot), TOKG_CLAIM(2 + slot, 1));
 	}
 	for (uint32_t incarnation = 2; incarnation <= 4; incarnation++) {
-		assert_int_equal(b.d->ops->start(b.d, incarnation, &why), 0);
-		assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &why), 0);
+		assert_int_equal(b.d->ops->start(b.d, incarnation, &err), 0);
+		assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 10000, &err), 0);
 		if (incarnation > 2)
 			assert_int_equal(bench_entry(&b).slot, incarnation - 3);
 		assert_false(bench_has_entry(&b));
@@ -108,7 +108,7 @@ many_slots(struct tokg_device_config *c)
 static void
 draining_finishes_all_that_is_published(void **state)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_hdr h;
 	struct bench b;
 
@@ -118,7 +118,7 @@ draining_finishes_all_that_is_published(void **state)
 		h.out_off = i % 256 * TOKG_OUT_ALIGN;
 		bench_post(&b, i / 256, i % 256, &h, ids);
 	}
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 20000, &why), 0);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_DRAIN, 20000, &err), 0);
 	for (uint32_t i = 0; i < 2048; i++)
 		assert_int_equal(bench_word(&b, tokg_done_at(&b.d->geometry, i / 256, i % 256)),
 			TOKG_DONE(1, TOKG_OK));
@@ -185,18 +185,18 @@ a_hole_in_the_outbox_is_filled_at_the_next_start(void **state)
 static void
 incarnations_rise_and_one_runs_at_a_time(void **state)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 	struct bench b;
 
 	bench_start(&b, NULL);
-	assert_true(b.d->ops->start(b.d, 2, &why) < 0);
-	assert_non_null(strstr(why.text, "incarnation 1 runs"));
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &why), 0);
-	assert_true(b.d->ops->start(b.d, 1, &why) < 0);
-	assert_non_null(strstr(why.text, "must be 2 to 65535"));
-	assert_true(b.d->ops->start(b.d, 65536, &why) < 0);
-	assert_int_equal(b.d->ops->start(b.d, 65535, &why), 0);
+	assert_true(b.d->ops->start(b.d, 2, &err) < 0);
+	assert_non_null(strstr(err.text, "incarnation 1 runs"));
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 10000, &err), 0);
+	assert_true(b.d->ops->start(b.d, 1, &err) < 0);
+	assert_non_null(strstr(err.text, "must be 2 to 65535"));
+	assert_true(b.d->ops->start(b.d, 65536, &err) < 0);
+	assert_int_equal(b.d->ops->start(b.d, 65535, &err), 0);
 	assert_int_equal(bench_word(&b, tokg_back_at(&b.d->geometry, 1) + 16), 7 | 65535ull << 32);
 	bench_close(&b);
 }
@@ -222,14 +222,14 @@ static void
 the_region_says_what_it_is_and_outputs_are_sealed(void **state)
 {
 	struct tokg_ctl ctl;
-	struct tokg_error why;
+	struct tokg_error err;
 	struct bench b;
 
 	bench_open(&b, NULL);
 	assert_int_equal(b.d->ops->read(b.d, 0, &ctl, sizeof(ctl)), 0);
 	assert_int_equal(ctl.magic, TOKG_MAGIC);
 	assert_int_equal(ctl.ring_epoch, 1);
-	assert_true(tokg_geometry_proved(&ctl.geometry, b.d->geometry.region_bytes, &why));
+	assert_true(tokg_geometry_proved(&ctl.geometry, b.d->geometry.region_bytes, &err));
 	if (!b.gpu)
 		assert_ptr_equal(
 			mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, b.d->outputs_fd, 0),
@@ -238,18 +238,18 @@ the_region_says_what_it_is_and_outputs_are_sealed(void **state)
 	assert_int_equal(b.d->region != NULL, !b.gpu || b.config.host_ring);
 	if (b.d->region_fd >= 0)
 		assert_int_equal(ftruncate(b.d->region_fd, 0), -1);
-	assert_true(strlen(b.d->order_why) > 0);
+	assert_true(strlen(b.d->order_reason) > 0);
 	bench_close(&b);
 }
 
 static void
 refused(const struct bench *b, struct tokg_device_config c, const char *words)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 
-	assert_null(b->gpu ? tokg_device_cuda(&c, &why) : tokg_device_cpu(&c, &why));
-	if (strstr(why.text, words) == NULL)
-		fail_msg("\"%s\" does not say \"%s\"", why.text, words);
+	assert_null(b->gpu ? tokg_device_cuda(&c, &err) : tokg_device_cpu(&c, &err));
+	if (strstr(err.text, words) == NULL)
+		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 }
 
 static void
@@ -261,7 +261,7 @@ a_wrong_configuration_is_refused_in_words(void **state)
 	bench_open(&b, NULL);
 	c = b.config;
 	c.ring_epoch = 0;
-	refused(&b, c, "ring_epoch is 0");
+	refused(&b, c, "ring_epoch must not be 0");
 	c = b.config;
 	c.tables.dim = 9;
 	refused(&b, c, "not those of the geometry");
@@ -329,7 +329,7 @@ it_has_left(const struct bench *b, int threads_left)
 static void
 a_consumer_whose_owner_is_silent_leaves_by_itself(void **state)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 	struct tokg_hdr h;
 	struct bench b;
 	uint64_t was = 0;
@@ -350,8 +350,8 @@ a_consumer_whose_owner_is_silent_leaves_by_itself(void **state)
 
 	h = bench_hdr(&b, 3);
 	bench_post(&b, 0, 0, &h, ids);
-	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 100, &why), 0);
-	assert_int_equal(b.d->ops->start(b.d, 2, &why), 0);
+	assert_int_equal(b.d->ops->stop(b.d, TOKG_STOP_NOW, 100, &err), 0);
+	assert_int_equal(b.d->ops->start(b.d, 2, &err), 0);
 	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
 	bench_close(&b);
 }
@@ -360,16 +360,16 @@ a_consumer_whose_owner_is_silent_leaves_by_itself(void **state)
 static void
 a_gpu_that_is_not_there_is_an_error_in_words(void **state)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 	struct tokg_device *d;
 	struct bench b;
 
 	bench_open(&b, NULL);
 	b.config.index = 1000;
-	d = tokg_device_cuda(&b.config, &why);
+	d = tokg_device_cuda(&b.config, &err);
 	assert_null(d);
-	assert_non_null(strstr(why.text, "device cuda:1000: "));
-	print_message("# %s\n", why.text);
+	assert_non_null(strstr(err.text, "device cuda:1000: "));
+	print_message("# %s\n", err.text);
 	bench_close(&b);
 }
 

@@ -20,12 +20,12 @@ static const struct produce_config config = {.seed = 3,
 static struct produce_said
 produced(struct bench *b, const struct produce_config *c)
 {
-	struct tokg_error why = {{0}};
-	struct produce *const p = produce_cpu_open(b->d, c, b->word, &why);
+	struct tokg_error err = {{0}};
+	struct produce *const p = produce_cpu_open(b->d, c, b->word, &err);
 	struct produce_said said;
 
-	if (p == NULL || !p->ops->start(p, &why) || !p->ops->collect(p, &why))
-		fail_msg("%s", why.text);
+	if (p == NULL || !p->ops->start(p, &err) || !p->ops->collect(p, &err))
+		fail_msg("%s", err.text);
 	said = p->said[0];
 	for (uint32_t i = 0; i < 2 * c->kept && said.wrong == 0 && said.state == PRODUCE_ENDED; i++)
 		assert_true(p->samples[i] > 0);
@@ -101,18 +101,18 @@ they_end_by_their_limit_however_quick_the_consumer(void **state)
 static void
 what_does_not_fit_is_refused_in_words(void **state)
 {
-	struct tokg_error why = {{0}};
+	struct tokg_error err = {{0}};
 	struct produce_config c = config;
 	struct bench b;
 
 	bench_open(&b, NULL);
 	c.in_flight = 5;
-	assert_null(produce_cpu_open(b.d, &c, b.word, &why));
-	assert_non_null(strstr(why.text, "5 slots in flight, must be 1 to 4"));
+	assert_null(produce_cpu_open(b.d, &c, b.word, &err));
+	assert_non_null(strstr(err.text, "5 slots in flight, must be 1 to 4"));
 	c = config;
 	c.tokens = 1025;
-	assert_null(produce_cpu_open(b.d, &c, b.word, &why));
-	assert_non_null(strstr(why.text, "a slot has 4096"));
+	assert_null(produce_cpu_open(b.d, &c, b.word, &err));
+	assert_non_null(strstr(err.text, "a slot has 4096"));
 	bench_close(&b);
 }
 

@@ -175,12 +175,12 @@ test_read_back(struct tokg_transport *t)
 }
 
 static int
-test_reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+test_reconnect(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	struct world *w = world_of(t);
 
 	if (w->agent_is_gone) {
-		strcpy(why->text, "gone");
+		strcpy(err->text, "gone");
 		return -1;
 	}
 	if (w->reconnects_to_wait > 0) {
@@ -262,7 +262,7 @@ struct world *
 world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tickets)
 {
 	struct world *w = calloc(1, sizeof(*w));
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
 	assert_non_null(w);
 	w->g = (struct tokg_geometry){.producers = 1,
@@ -275,8 +275,8 @@ world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tic
 		.n_ids = 65536,
 		.n_positions = 65536,
 		.out_bytes = out_bytes};
-	if (!tokg_geometry_fill(&w->g, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_geometry_fill(&w->g, &err))
+		fail_msg("%s", err.text);
 	w->ring = aligned_alloc(4096, ring_bytes);
 	assert_non_null(w->ring);
 	memset(w->ring, 0x5a, ring_bytes);
@@ -297,9 +297,9 @@ world_make(uint32_t slots, uint64_t ring_bytes, uint64_t out_bytes, uint64_t tic
 		.done = on_done,
 		.owner = w,
 	};
-	w->sink = tokg_sink_create(&w->config, &why);
+	w->sink = tokg_sink_create(&w->config, &err);
 	if (w->sink == NULL)
-		fail_msg("%s", why.text);
+		fail_msg("%s", err.text);
 	return w;
 }
 
@@ -317,7 +317,7 @@ world_free(struct world *w)
 bool
 turn(struct world *w, bool idle)
 {
-	const bool whole = tokg_sink_turn(w->sink, w->head, w->now, idle);
+	const bool whole = tokg_sink_poll(w->sink, w->head, w->now, idle);
 
 	check_passed(w);
 	return whole;

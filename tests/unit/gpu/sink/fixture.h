@@ -131,7 +131,7 @@ bool is_pending(const struct world *w, uint32_t slot);
 /* Consume it, with this status. Whatever the protocol says of it is asserted. */
 void consume(struct world *w, uint32_t slot, enum tokg_status status);
 void consume_all(struct world *w, enum tokg_status status);
-/* The holder gives back the outputs of at most so many posts, in order, that are done. */
+/* The subscriber gives back the outputs of at most so many posts, in order, that are done. */
 void release(struct world *w, uint32_t most);
 /* Deliver, consume well, release, turn, until the sink is idle. */
 void settle_all(struct world *w);

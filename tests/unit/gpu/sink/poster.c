@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A producer for tests in Python: one place of a tokd-gpu, by the transport that dpdk-tokd takes.
+ * A producer for tests in Python: one producer slot of a tokd-gpu, by the transport that dpdk-tokd
+ * takes.
  *
  *   poster SOCKET [WORKER [INSTANCE]]     says: granted PLACE EPOCH SLOTS, or refused WHY
  *   post REQUEST FIRST FLAGS ID...        in the next slot. Says: posted
@@ -196,7 +197,7 @@ main(int argc, char **argv)
 		.n_ids = n_ids,
 		.node = -1};
 	struct tokg_target target;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	char text[128], path[256];
 	static char line[1 << 16];
 
@@ -206,10 +207,10 @@ main(int argc, char **argv)
 	p.source = mmap(NULL, SOURCE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, source.fd, 0);
 	source.base = p.source;
 	snprintf(text, sizeof(text), "shm:%s", argv[1]);
-	if (tokg_target_parse(&target, text, &why))
-		p.t = tokg_transport_open(&target, &source, 5000, path, &why);
+	if (tokg_target_parse(&target, text, &err))
+		p.t = tokg_transport_open(&target, &source, 5000, path, &err);
 	if (p.t == NULL) {
-		printf("refused %s\n", why.text);
+		printf("refused %s\n", err.text);
 		return 1;
 	}
 	read_back(&p);

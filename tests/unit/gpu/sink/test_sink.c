@@ -319,7 +319,7 @@ static void
 what_was_published_is_not_posted_again(void **state)
 {
 	static const enum fault faults[] = {POST_NOTHING, POST_PAYLOAD, POST_ALL};
-	struct tokg_error why;
+	struct tokg_error err;
 
 	for (uint32_t i = 0; i < 3; i++) {
 		struct world *w = small_world(0);
@@ -328,7 +328,7 @@ what_was_published_is_not_posted_again(void **state)
 		w->fault = faults[i];
 		assert_false(turn(w, true));
 		assert_false(turn(w, true));
-		assert_int_equal(tokg_sink_recover(w->sink, &why), 1);
+		assert_int_equal(tokg_sink_recover(w->sink, &err), 1);
 		turns(w, 1);
 		assert_int_equal(count_of(w, TOKG_C_AGAIN), faults[i] != POST_ALL);
 		assert_int_equal(count_of(w, TOKG_C_RECONNECTS), 1);
@@ -343,14 +343,14 @@ static void
 a_reconnect_that_finds_a_foreign_ticket_says_so(void **state)
 {
 	struct world *w = small_world(0);
-	struct tokg_error why;
+	struct tokg_error err;
 
 	one(w, IDS);
 	w->fault = POST_ALL;
 	assert_false(turn(w, true));
 	w->hdr[0].ticket = 9;
-	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
-	assert_non_null(strstr(why.text, "slot 0 has ticket 9, and 1 was posted"));
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	assert_non_null(strstr(err.text, "slot 0 has ticket 9, 1 was posted"));
 	world_free(w);
 }
 
@@ -372,7 +372,7 @@ static void
 tickets_never_wrap(void **state)
 {
 	struct world *w = small_world(TOKG_TICKET_MAX - 2);
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
 	for (uint32_t i = 0; i < 2 * SLOTS; i++) {
 		one(w, IDS);
@@ -381,17 +381,17 @@ tickets_never_wrap(void **state)
 	assert_int_equal(w->hdr[SLOTS - 1].ticket, TOKG_TICKET_MAX);
 	one(w, IDS);
 	assert_false(turn(w, true));
-	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
-	assert_non_null(strstr(why.text, "slot 0 has used up its 2^48 tickets: restart tokd-gpu"));
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	assert_non_null(strstr(err.text, "slot 0 has no tickets left of 2^48: restart tokd-gpu"));
 	assert_int_equal(w->hdr[0].ticket, TOKG_TICKET_MAX);
 	assert_true(cursor_of(w) < w->head);
 	/* The same memory does not do; a new one does. */
 	world_renew(w, TOKG_TICKET_MAX);
-	assert_false(tokg_sink_attach(w->sink, &w->t, &why));
-	assert_non_null(strstr(why.text, "restart tokd-gpu"));
+	assert_false(tokg_sink_attach(w->sink, &w->t, &err));
+	assert_non_null(strstr(err.text, "restart tokd-gpu"));
 	assert_false(turn(w, true));
 	world_renew(w, 0);
-	assert_true(tokg_sink_attach(w->sink, &w->t, &why));
+	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
 	settle_all(w);
 	world_free(w);
 }
@@ -400,17 +400,17 @@ static void
 an_agent_without_heartbeat_is_dead(void **state)
 {
 	struct world *w = small_world(0);
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	uint32_t i = 0;
 
 	one(w, IDS);
 	while (turn(w, true) && i++ < 10000)
 		w->now += 50;
 	assert_in_range(i, w->config.dead_ticks / 50, w->config.dead_ticks / 50 + 10);
-	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
-	assert_non_null(strstr(why.text, "tokd-gpu has died or hangs"));
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	assert_non_null(strstr(err.text, "tokd-gpu died or hangs"));
 	world_renew(w, 0);
-	assert_true(tokg_sink_attach(w->sink, &w->t, &why));
+	assert_true(tokg_sink_attach(w->sink, &w->t, &err));
 	settle_all(w);
 	world_free(w);
 }
@@ -457,26 +457,26 @@ a_worker_that_slept_does_not_take_the_agent_for_dead(void **state)
 static void
 fail_to_recover(struct world *w, const char *text)
 {
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	uint32_t i = 0;
 
 	while (turn(w, true) && i++ < 10)
 		w->now += 50;
 	assert_true(i < 10);
-	assert_int_equal(tokg_sink_recover(w->sink, &why), -1);
-	assert_non_null(strstr(why.text, text));
+	assert_int_equal(tokg_sink_recover(w->sink, &err), -1);
+	assert_non_null(strstr(err.text, text));
 	world_free(w);
 }
 
 static void
-a_place_that_was_taken_back_is_not_used(void **state)
+a_producer_slot_that_was_taken_back_is_not_used(void **state)
 {
 	struct world *w = small_world(0);
 
 	one(w, IDS);
 	turns(w, 1);
 	w->back.epoch = 0;
-	fail_to_recover(w, "tokd-gpu has taken the place back");
+	fail_to_recover(w, "tokd-gpu has ended its epoch");
 }
 
 static void
@@ -510,19 +510,19 @@ no_check_word_where_none_is_asked_for(void **state)
 }
 
 static void
-places_that_are_not_new_are_refused(void **state)
+producer_slots_that_are_not_new_are_refused(void **state)
 {
 	struct world *w = small_world(0);
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
 	world_renew(w, 0);
 	w->back.released = 1;
-	assert_false(tokg_sink_attach(w->sink, &w->t, &why));
-	assert_non_null(strstr(why.text, "is not new"));
+	assert_false(tokg_sink_attach(w->sink, &w->t, &err));
+	assert_non_null(strstr(err.text, "must be the granted epoch"));
 	world_renew(w, 0);
 	w->is_broken = true;
-	assert_false(tokg_sink_attach(w->sink, &w->t, &why));
-	assert_non_null(strstr(why.text, "broke before it was used"));
+	assert_false(tokg_sink_attach(w->sink, &w->t, &err));
+	assert_non_null(strstr(err.text, "connection lost during set-up"));
 	world_free(w);
 }
 
@@ -550,10 +550,10 @@ main(void)
 		cmocka_unit_test(an_agent_without_heartbeat_is_dead),
 		cmocka_unit_test(reads_that_never_end_are_a_dead_agent),
 		cmocka_unit_test(a_worker_that_slept_does_not_take_the_agent_for_dead),
-		cmocka_unit_test(a_place_that_was_taken_back_is_not_used),
+		cmocka_unit_test(a_producer_slot_that_was_taken_back_is_not_used),
 		cmocka_unit_test(words_that_cannot_be_are_not_believed),
 		cmocka_unit_test(no_check_word_where_none_is_asked_for),
-		cmocka_unit_test(places_that_are_not_new_are_refused),
+		cmocka_unit_test(producer_slots_that_are_not_new_are_refused),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);

@@ -94,7 +94,7 @@ consume_some(struct world *w, uint32_t bad)
 static void
 recover(struct world *w, bool may_die)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	int rc = 0;
 
 	w->agent_is_gone = may_die && below(4) == 0;
@@ -105,7 +105,7 @@ recover(struct world *w, bool may_die)
 	if (below(4) == 0)
 		deliver_payload(w);
 	for (uint32_t i = 0; rc == 0 && i < 10; i++) {
-		rc = tokg_sink_recover(w->sink, &why);
+		rc = tokg_sink_recover(w->sink, &err);
 		consume_some(w, 0);
 	}
 	if (!w->agent_is_gone) {
@@ -113,10 +113,10 @@ recover(struct world *w, bool may_die)
 		return;
 	}
 	assert_true(rc < 0);
-	assert_true(tokg_sink_recover(w->sink, &why) < 0);
+	assert_true(tokg_sink_recover(w->sink, &err) < 0);
 	world_renew(w, below(2) == 0 ? 0 : below(1u << 30));
-	if (!tokg_sink_attach(w->sink, &w->t, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_sink_attach(w->sink, &w->t, &err))
+		fail_msg("%s", err.text);
 }
 
 static void

@@ -29,7 +29,7 @@ new_text(struct world *w, uint32_t vocab, uint32_t total)
 }
 
 static uint64_t
-place(const struct world *w, uint64_t bytes)
+producer(const struct world *w, uint64_t bytes)
 {
 	const uint64_t to_end = w->mask + 1 - (w->head & w->mask);
 
@@ -39,14 +39,14 @@ place(const struct world *w, uint64_t bytes)
 bool
 has_room(const struct world *w, uint32_t count)
 {
-	return place(w, record_bytes(count)) + record_bytes(count) <= w->tail + w->mask + 1;
+	return producer(w, record_bytes(count)) + record_bytes(count) <= w->tail + w->mask + 1;
 }
 
 bool
 publish(struct world *w, uint32_t serial, uint32_t count, uint32_t flags)
 {
 	struct text *t = &w->text[serial];
-	const uint64_t bytes = record_bytes(count), pos = place(w, bytes);
+	const uint64_t bytes = record_bytes(count), pos = producer(w, bytes);
 	struct tokd_rec *rec = (struct tokd_rec *)(w->ring + (pos & w->mask));
 	uint32_t *ids = (uint32_t *)(rec + 1);
 

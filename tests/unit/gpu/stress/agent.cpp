@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The agent, and the holders of what it hands out. */
+/* The agent, and the subscribers of what it hands out. */
 #include "stress.h"
 
 namespace stress
 {
 
-/* A holder looks at rows. With late workers nothing is promised of them. */
+/* A subscriber looks at rows. With late workers nothing is promised of them. */
 void
 agent::look(const held &h)
 {
@@ -69,7 +69,8 @@ agent::take()
 	n_redo += e->redo;
 	status[e->status & 7]++;
 	if (e->producer >= PRODUCERS || e->slot >= SLOTS || e->part >= 32) {
-		wrong("entry %" PRIu64 " is of place %u slot %u", taken - 1, e->producer, e->slot);
+		wrong("entry %" PRIu64 " is of producer %u slot %u", taken - 1, e->producer,
+			e->slot);
 		return true;
 	}
 	seen &s = slot[e->producer][e->slot];
@@ -85,7 +86,8 @@ agent::take()
 	}
 	if (e->status != TOKG_OK)
 		return true;
-	/* All that a dead producer had published was read before its place was given away. */
+	/* All that a dead producer had published was read before its producer slot was given away.
+	 */
 	if (e->epoch != w->p[e->producer].epoch && w->o.late)
 		return true;
 	if (e->epoch != w->p[e->producer].epoch)
@@ -132,7 +134,7 @@ agent::release(uint32_t p)
 	}
 }
 
-/* Are all slots of the place done, and its outputs back? */
+/* Are all slots of the producer slot done, and its outputs back? */
 bool
 agent::free_to_give(uint32_t p)
 {

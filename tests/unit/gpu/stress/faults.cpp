@@ -106,16 +106,16 @@ kill_producer(world *w, uint32_t i)
 void
 restart_consumer(world *w)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 
-	if (w->d->ops->stop(w->d, TOKG_STOP_NOW, 60000, &why) < 0)
-		bail_out(why);
+	if (w->d->ops->stop(w->d, TOKG_STOP_NOW, 60000, &err) < 0)
+		bail_out(err);
 	late_ends();
 	killing = 0;
 	while (w->a.take())
 		;
-	if (w->d->ops->start(w->d, w->d->incarnation + 1, &why) < 0)
-		bail_out(why);
+	if (w->d->ops->start(w->d, w->d->incarnation + 1, &err) < 0)
+		bail_out(err);
 	w->n_restarts++;
 	if (w->o.late)
 		late_begins(w);

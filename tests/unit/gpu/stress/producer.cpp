@@ -17,8 +17,8 @@ producer::begin()
 {
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		slot[s].out = false;
-		slot[s].ticket =
-			w->load(tokg_hdr_at(&w->g, place, s) + offsetof(struct tokg_hdr, ticket));
+		slot[s].ticket = w->load(
+			tokg_hdr_at(&w->g, producer, s) + offsetof(struct tokg_hdr, ticket));
 	}
 	room.clear();
 	again.clear();
@@ -42,7 +42,7 @@ void
 producer::write(uint32_t s, bool header)
 {
 	const uint64_t at =
-		header ? tokg_hdr_at(&w->g, place, s) : tokg_payload_at(&w->g, place, s);
+		header ? tokg_hdr_at(&w->g, producer, s) : tokg_payload_at(&w->g, producer, s);
 	const uint64_t n = header ? 8 : tokg_align(slot[s].hdr.bytes, TOKG_LINE) / 8;
 	uint64_t words[8];
 
@@ -167,7 +167,7 @@ void
 producer::read_back()
 {
 	const uint64_t now =
-		w->load(tokg_back_at(&w->g, place) + offsetof(struct tokg_back, released));
+		w->load(tokg_back_at(&w->g, producer) + offsetof(struct tokg_back, released));
 
 	for (; released < now && !room.empty(); released++) {
 		used -= room.front();
@@ -176,12 +176,12 @@ producer::read_back()
 	for (uint32_t s = 0; s < SLOTS; s++) {
 		if (!slot[s].out || flying(s))
 			continue;
-		const uint64_t done = w->load(tokg_done_at(&w->g, place, s));
+		const uint64_t done = w->load(tokg_done_at(&w->g, producer, s));
 		text &t = slot[s].t;
 
 		if (done >> 8 > slot[s].ticket || done >> 8 < slot[s].ticket - 1)
-			wrong("place %u slot %u: done %" PRIx64 ", ticket %" PRIx64, place, s, done,
-				slot[s].ticket);
+			wrong("producer %u slot %u: done %" PRIx64 ", ticket %" PRIx64, producer, s,
+				done, slot[s].ticket);
 		if (done >> 8 != slot[s].ticket)
 			continue;
 		slot[s].out = false;
@@ -198,7 +198,7 @@ producer::read_back()
 	}
 }
 
-/* The new connection of the same place: the old one's writes are gone. */
+/* The new connection of the same producer slot: the old one's writes are gone. */
 void
 producer::resume()
 {
@@ -207,7 +207,7 @@ producer::resume()
 	for (uint64_t n = posted < SLOTS ? 0 : posted - SLOTS; n < posted; n++) {
 		const uint32_t s = (uint32_t)(n % SLOTS);
 		const uint64_t at =
-			tokg_hdr_at(&w->g, place, s) + offsetof(struct tokg_hdr, ticket);
+			tokg_hdr_at(&w->g, producer, s) + offsetof(struct tokg_hdr, ticket);
 
 		if (!slot[s].out || w->load(at) == slot[s].ticket)
 			continue;

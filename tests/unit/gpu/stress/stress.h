@@ -56,7 +56,7 @@ extern std::atomic<uint64_t> n_misled; /* of n_wrong: rows and deliveries that a
 /* Goes on: what else is wrong is worth knowing. */
 void wrong(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* It cannot go on. */
-[[noreturn]] void bail_out(const struct tokg_error &why);
+[[noreturn]] void bail_out(const struct tokg_error &err);
 
 /* What a request's ids are follows from its number. */
 static inline uint32_t
@@ -103,7 +103,7 @@ struct piece {
 
 struct producer {
 	world *w;
-	uint32_t place, epoch = 1;
+	uint32_t producer, epoch = 1;
 	random_numbers r;
 	struct slot {
 		bool out = false;

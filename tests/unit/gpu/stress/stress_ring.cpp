@@ -6,7 +6,7 @@
  *   with ThreadSanitizer   nothing is injected; payloads and rows are plain memory. Producers and
  *                          agent are threads of their own.
  *   with -DTOKG_INJECT     words of the ring are relaxed atomics. One thread is producers, NIC,
- *                          agent and holder, by turns at random, and lets fail what may fail:
+ *                          agent and subscriber, by turns at random, and lets fail what may fail:
  *                          writes land in pieces of 8 bytes, late, in any order; producers die with
  *                          writes in flight; connections break; the consumer's threads end at any
  *                          access to the ring.
@@ -51,9 +51,9 @@ wrong(const char *format, ...)
 }
 
 void
-bail_out(const struct tokg_error &why)
+bail_out(const struct tokg_error &err)
 {
-	printf("Bail out! %s\n", why.text);
+	printf("Bail out! %s\n", err.text);
 	exit(1);
 }
 
@@ -61,7 +61,7 @@ void
 set_up(world *w)
 {
 	struct tokg_device_config c = {};
-	struct tokg_error why;
+	struct tokg_error err;
 
 	c.geometry.producers = PRODUCERS;
 	c.geometry.slots = SLOTS;
@@ -80,8 +80,8 @@ set_up(world *w)
 	c.workers = WORKERS;
 	c.heads = w->o.heads;
 	c.first_cpu = -1;
-	if (!tokg_geometry_fill(&c.geometry, &why) || !(w->d = tokg_device_cpu(&c, &why)))
-		bail_out(why);
+	if (!tokg_geometry_fill(&c.geometry, &err) || !(w->d = tokg_device_cpu(&c, &err)))
+		bail_out(err);
 	w->g = w->d->geometry;
 	const size_t most = (w->o.slots + 64) * 4 * PRODUCERS;
 
@@ -107,13 +107,13 @@ set_up(world *w)
 		w->d->ops->write_u64(
 			w->d, tokg_back_at(&w->g, i) + offsetof(struct tokg_back, epoch), 1);
 		w->p[i].w = w;
-		w->p[i].place = i;
+		w->p[i].producer = i;
 		w->p[i].next_request = i;
 		w->p[i].r.state = w->o.seed * 1000 + i + 1;
 		w->p[i].begin();
 	}
-	if (w->d->ops->start(w->d, 1, &why) < 0)
-		bail_out(why);
+	if (w->d->ops->start(w->d, 1, &err) < 0)
+		bail_out(err);
 }
 
 bool
@@ -133,18 +133,18 @@ stuck(world *w)
 	printf("# incarnation %u, killing %u, outbox %" PRIu64 " of %" PRIu64 "\n",
 		w->d->incarnation, killing.load(), w->a.taken, w->d->outbox->reserved);
 	for (const producer &p : w->p) {
-		printf("# place %u: state %u, epoch %u, posted %" PRIu64 ", released %" PRIu64
+		printf("# producer %u: state %u, epoch %u, posted %" PRIu64 ", released %" PRIu64
 		       " of %" PRIu64 ", %zu pieces fly\n",
-			p.place, p.state, p.epoch, p.posted, p.released, w->a.turn[p.place],
+			p.producer, p.state, p.epoch, p.posted, p.released, w->a.turn[p.producer],
 			p.wire.size());
 		for (uint32_t s = 0; s < SLOTS; s++)
 			printf("# slot %u: out %d, ticket %" PRIx64 ", header %" PRIx64
 			       ", claim %" PRIx64 ", done %" PRIx64 "\n",
 				s, p.slot[s].out, p.slot[s].ticket,
-				w->load(tokg_hdr_at(&w->g, p.place, s) +
+				w->load(tokg_hdr_at(&w->g, p.producer, s) +
 					offsetof(struct tokg_hdr, ticket)),
-				w->load(tokg_claim_at(&w->g, p.place, s)),
-				w->load(tokg_done_at(&w->g, p.place, s)));
+				w->load(tokg_claim_at(&w->g, p.producer, s)),
+				w->load(tokg_done_at(&w->g, p.producer, s)));
 	}
 }
 
@@ -224,16 +224,16 @@ judge_last(world *w, const producer &p)
 	uint32_t n = 0;
 
 	for (uint32_t s = 0; s < SLOTS; s++) {
-		const uint64_t done = w->load(tokg_done_at(&w->g, p.place, s));
+		const uint64_t done = w->load(tokg_done_at(&w->g, p.producer, s));
 
 		n += done >> 8 == TOKG_TICKET_MAX;
 		if (done >> 8 != p.slot[s].ticket || done >> 8 <= p.first)
-			wrong("place %u slot %u: done %" PRIx64 ", its last ticket %" PRIx64,
-				p.place, s, done, p.slot[s].ticket);
+			wrong("producer %u slot %u: done %" PRIx64 ", its last ticket %" PRIx64,
+				p.producer, s, done, p.slot[s].ticket);
 	}
-	printf("# place %u: %u slots of %u had their last ticket\n", p.place, n, SLOTS);
+	printf("# producer %u: %u slots of %u had their last ticket\n", p.producer, n, SLOTS);
 	if (n == 0)
-		wrong("no slot of place %u had its last ticket", p.place);
+		wrong("no slot of producer %u had its last ticket", p.producer);
 }
 
 /* Nothing is out: all that is told of must have come to its end, and once. */
@@ -289,7 +289,7 @@ main(int argc, char **argv)
 	static stress::world w;
 	const char *const slots = getenv("TOKG_STRESS_SLOTS"), *const seed =
 								       getenv("TOKG_STRESS_SEED");
-	struct tokg_error why;
+	struct tokg_error err;
 	bool right;
 
 	for (int i = 1; i < argc; i++) {
@@ -323,8 +323,8 @@ main(int argc, char **argv)
 		printf("# without the check word: wrong after %" PRIu64 " slots\n",
 			stress::n_posted.load());
 	} else {
-		if (w.d->ops->stop(w.d, TOKG_STOP_NOW, 60000, &why) < 0)
-			stress::wrong("%s", why.text);
+		if (w.d->ops->stop(w.d, TOKG_STOP_NOW, 60000, &err) < 0)
+			stress::wrong("%s", err.text);
 		stress::late_ends();
 		stress::judge(&w);
 	}

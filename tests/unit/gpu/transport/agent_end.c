@@ -21,7 +21,7 @@ must(bool ok, const char *what)
 void
 agent_geometry(struct tokg_geometry *g, uint32_t producers, uint32_t slots)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 
 	*g = (struct tokg_geometry){.producers = producers,
 		.slots = slots,
@@ -32,7 +32,7 @@ agent_geometry(struct tokg_geometry *g, uint32_t producers, uint32_t slots)
 		.dim = 4,
 		.n_ids = 1000,
 		.out_bytes = 1u << 20};
-	must(tokg_geometry_fill(g, &why), why.text);
+	must(tokg_geometry_fill(g, &err), err.text);
 }
 
 void
@@ -73,23 +73,23 @@ agent_done(const struct agent_end *a, uint32_t producer, uint32_t slot, uint64_t
 	__atomic_store_n(done, TOKG_DONE(ticket, TOKG_OK), __ATOMIC_RELEASE);
 }
 
-/* A place: the one to resume, with its epoch, or the first that is free, with a new one. */
+/* A producer slot: the one to resume, with its epoch, or the first that is free, with a new one. */
 static uint32_t
-place_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
+producer_for(struct agent_end *a, const struct tokg_hello *h, char message[160])
 {
 	if (h->resume != TOKG_NO_PRODUCER) {
 		if (h->resume < a->geometry.producers && h->ring_epoch == a->ring_epoch &&
 			h->epoch == a->epoch[h->resume])
 			return h->resume;
-		snprintf(message, 160, "place %u of epoch %u is not yours", h->resume, h->epoch);
+		snprintf(message, 160, "producer %u of epoch %u is not yours", h->resume, h->epoch);
 		return TOKG_NO_PRODUCER;
 	}
 	for (uint32_t i = 0; i < a->geometry.producers; i++)
-		if (a->holder[i] == 0) {
+		if (a->owner[i] == 0) {
 			a->epoch[i]++;
 			return i;
 		}
-	snprintf(message, 160, "all places are taken (%u)", a->geometry.producers);
+	snprintf(message, 160, "all producer slots are taken (%u)", a->geometry.producers);
 	return TOKG_NO_PRODUCER;
 }
 
@@ -97,8 +97,8 @@ static int
 grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome *w, int *fd)
 {
 	struct agent_end *a = owner;
-	struct tokg_error why;
-	uint32_t place;
+	struct tokg_error err;
+	uint32_t producer;
 
 	a->asked++;
 	if (a->refuse) {
@@ -111,23 +111,23 @@ grant(void *owner, uint64_t id, const struct tokg_hello *h, struct tokg_welcome 
 		a->not_yet--;
 		return 0;
 	}
-	place = place_for(a, h, w->message);
-	if (place == TOKG_NO_PRODUCER)
+	producer = producer_for(a, h, w->message);
+	if (producer == TOKG_NO_PRODUCER)
 		return -1;
-	if (a->holder[place] != 0)
-		tokg_server_drop(a->server, a->holder[place]);
+	if (a->owner[producer] != 0)
+		tokg_server_drop(a->server, a->owner[producer]);
 	if (h->transport == TOKG_VERBS) {
-		if (!tokg_verbs_grant(a->verbs, place, &h->qp, w, &why)) {
-			snprintf(w->message, sizeof(w->message), "%.150s", why.text);
+		if (!tokg_verbs_grant(a->verbs, producer, &h->qp, w, &err)) {
+			snprintf(w->message, sizeof(w->message), "%.150s", err.text);
 			return -1;
 		}
 	} else {
 		*fd = a->region_fd;
 	}
-	a->holder[place] = id;
-	__atomic_store_n(&agent_back(a, place)->epoch, a->epoch[place], __ATOMIC_RELEASE);
-	w->producer = place;
-	w->epoch = a->epoch[place];
+	a->owner[producer] = id;
+	__atomic_store_n(&agent_back(a, producer)->epoch, a->epoch[producer], __ATOMIC_RELEASE);
+	w->producer = producer;
+	w->epoch = a->epoch[producer];
 	w->ring_epoch = a->ring_epoch;
 	w->order = a->order;
 	w->instance = 7;
@@ -147,8 +147,8 @@ left(void *owner, uint64_t id)
 	struct agent_end *a = owner;
 
 	for (uint32_t i = 0; i < a->geometry.producers; i++)
-		if (a->holder[i] == id)
-			a->holder[i] = 0;
+		if (a->owner[i] == id)
+			a->owner[i] = 0;
 	a->left++;
 }
 
@@ -161,7 +161,7 @@ serve(void *arg)
 		struct pollfd p = {.fd = tokg_server_fd(a->server), .events = POLLIN};
 
 		poll(&p, 1, 10);
-		tokg_server_turn(a->server);
+		tokg_server_poll(a->server);
 	}
 	return NULL;
 }
@@ -169,7 +169,7 @@ serve(void *arg)
 void
 agent_begin(struct agent_end *a, uint16_t port)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_server_config c = {.path = a->path,
 		.mode = 0600,
 		.host = port != 0 ? "" : NULL,
@@ -182,8 +182,8 @@ agent_begin(struct agent_end *a, uint16_t port)
 		must(mkdtemp(a->folder) != NULL, "folder");
 		snprintf(a->path, sizeof(a->path), "%s/agent.sock", a->folder);
 	}
-	a->server = tokg_server_open(&c, &why);
-	must(a->server != NULL, why.text);
+	a->server = tokg_server_open(&c, &err);
+	must(a->server != NULL, err.text);
 	a->stop = false;
 	must(pthread_create(&a->thread, NULL, serve, a) == 0, "thread");
 }

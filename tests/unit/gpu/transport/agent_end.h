@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * A small agent for tests of the transports: a region in a memfd, the real server in a thread, one
- * place after the other given away. Its consumer is the test itself.
+ * producer slot after the other given away. Its consumer is the test itself.
  */
 #ifndef TESTS_GPU_SINK_AGENT_END_H
 #define TESTS_GPU_SINK_AGENT_END_H
@@ -24,8 +24,8 @@ struct agent_end {
 	struct tokg_verbs_server *verbs; /* NULL: shm alone */
 	pthread_t thread;
 	atomic_bool stop;
-	/* of the places, by the server's thread */
-	uint64_t holder[TOKG_PRODUCERS_MAX]; /* id of its connection; 0: none */
+	/* of the producer slots, by the server's thread */
+	uint64_t owner[TOKG_PRODUCERS_MAX]; /* id of its connection; 0: none */
 	uint32_t epoch[TOKG_PRODUCERS_MAX];
 	atomic_uint asked, joined, left;
 	atomic_uint not_yet; /* so many grants are put off first */

@@ -184,8 +184,8 @@ hellos_that_are_none_are_refused_in_words(void **state)
 		{"transport 1", offsetof(struct tokg_hello, transport), TOKG_SHM, true},
 		{"0 vocabularies", offsetof(struct tokg_hello, n_vocabs), 0, false},
 		{"17 vocabularies", offsetof(struct tokg_hello, n_vocabs), 17, false},
-		{"place 64", offsetof(struct tokg_hello, resume), 64, false},
-		{"place 0 of epoch 0", offsetof(struct tokg_hello, resume), 0, false},
+		{"producer 64", offsetof(struct tokg_hello, resume), 64, false},
+		{"producer 0, epoch 0", offsetof(struct tokg_hello, resume), 0, false},
 	};
 
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
@@ -217,7 +217,7 @@ silence_is_ended_and_holds_up_nobody(void **state)
 	close(joins(&w)); /* at once, meanwhile */
 	assert_true(tokg_now_ms() - began < TOKG_HELLO_MS);
 	assert_true(comes(silent, &w, sizeof(w), 2 * TOKG_HELLO_MS));
-	assert_non_null(strstr(w.message, "no whole hello"));
+	assert_non_null(strstr(w.message, "no hello within"));
 	assert_true(comes(half, &w, sizeof(w), SOON_MS));
 	assert_true(ends(silent, SOON_MS) && ends(half, SOON_MS));
 	close(silent);
@@ -225,7 +225,7 @@ silence_is_ended_and_holds_up_nobody(void **state)
 }
 
 static void
-one_let_in_that_never_is_ready_loses_its_place(void **state)
+one_let_in_that_never_is_ready_loses_its_producer_slot(void **state)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -290,7 +290,7 @@ descriptors_that_a_producer_sends_are_closed(void **state)
 }
 
 static void
-a_place_that_is_about_to_be_free_is_waited_for(void **state)
+a_producer_slot_that_is_about_to_be_free_is_waited_for(void **state)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -322,7 +322,7 @@ one_who_leaves_while_it_waits_is_not_let_in(void **state)
 }
 
 static void
-the_place_moves_to_the_connection_that_resumes(void **state)
+the_producer_slot_moves_to_the_connection_that_resumes(void **state)
 {
 	struct tokg_hello h = a_hello();
 	struct tokg_welcome w;
@@ -336,7 +336,7 @@ the_place_moves_to_the_connection_that_resumes(void **state)
 	assert_int_equal(w.epoch, h.epoch);
 	assert_true(ends(old, SOON_MS)); /* dropped out of grant */
 	assert_int_equal(agent.left, 1);
-	assert_int_not_equal(agent.holder[w.producer], 0);
+	assert_int_not_equal(agent.owner[w.producer], 0);
 	close(old);
 	close(new);
 }
@@ -357,7 +357,7 @@ a_flood_delays_others_and_those_inside_stay(void **state)
 	assert_false(comes(s, &w, sizeof(w), 200)); /* neither let in nor refused */
 	for (size_t i = 0; i < sizeof(flood) / sizeof(flood[0]); i++) {
 		assert_true(comes(flood[i], &w, sizeof(w), TOKG_HELLO_MS + SOON_MS));
-		assert_non_null(strstr(w.message, "no whole hello"));
+		assert_non_null(strstr(w.message, "no hello within"));
 		assert_int_equal(w.again, 1);
 		close(flood[i]);
 	}
@@ -373,12 +373,12 @@ a_socket_file_is_taken_over_only_from_the_dead(void **state)
 {
 	struct tokg_server_config c = {.path = agent.path, .mode = 0600};
 	char other[128];
-	struct tokg_error why;
+	struct tokg_error err;
 	struct stat st;
 	int fd;
 
-	assert_null(tokg_server_open(&c, &why));
-	assert_non_null(strstr(why.text, "another agent answers"));
+	assert_null(tokg_server_open(&c, &err));
+	assert_non_null(strstr(err.text, "another tokd-gpu serves"));
 	assert_int_equal(stat(agent.path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 
@@ -386,22 +386,22 @@ a_socket_file_is_taken_over_only_from_the_dead(void **state)
 	c.path = other;
 	fd = open(other, O_CREAT | O_WRONLY, 0600);
 	close(fd);
-	assert_null(tokg_server_open(&c, &why));
-	assert_non_null(strstr(why.text, "no socket"));
+	assert_null(tokg_server_open(&c, &err));
+	assert_non_null(strstr(err.text, "is not a socket"));
 	assert_int_equal(access(other, F_OK), 0);
 	unlink(other);
 
 	c.path = NULL;
 	c.host = "";
 	c.port = port;
-	assert_null(tokg_server_open(&c, &why));
-	assert_non_null(strstr(why.text, strerror(EADDRINUSE)));
+	assert_null(tokg_server_open(&c, &err));
+	assert_non_null(strstr(err.text, strerror(EADDRINUSE)));
 }
 
 static void
-count(void *owner, const struct tokg_error *why)
+count(void *owner, const struct tokg_error *err)
 {
-	assert_non_null(strstr(why->text, "LimitNOFILE="));
+	assert_non_null(strstr(err->text, "LimitNOFILE="));
 	++*(uint32_t *)owner;
 }
 
@@ -425,12 +425,12 @@ without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
 	const int s = socket(AF_UNIX, SOCK_STREAM, 0);
 	struct rlimit before, none;
 	struct tokg_server *server;
-	struct tokg_error why;
+	struct tokg_error err;
 	int lowest_free;
 
 	snprintf(path, sizeof(path), "%.40s/other", agent.folder);
 	strcpy(un.sun_path, path);
-	server = tokg_server_open(&c, &why);
+	server = tokg_server_open(&c, &err);
 	assert_non_null(server);
 	assert_int_equal(connect(s, (struct sockaddr *)&un, sizeof(un)), 0);
 	lowest_free = dup(s);
@@ -443,21 +443,21 @@ without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
 		const bool first = said == 0;
 
 		if (has_something_to_do(server)) /* again after a second */
-			tokg_server_turn(server);
+			tokg_server_poll(server);
 		else
 			poll(NULL, 0, 10);
-		tokg_server_turn(server);
+		tokg_server_poll(server);
 		assert_int_equal(said, 1);
 		if (first)
 			assert_false(has_something_to_do(server));
 	}
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
 	for (uint64_t end = tokg_now_ms() + 5000;
-		tokg_now_ms() < end && recv(s, &why, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
-		tokg_server_turn(server);
+		tokg_now_ms() < end && recv(s, &err, 1, MSG_DONTWAIT | MSG_PEEK) < 0;) {
+		tokg_server_poll(server);
 		poll(NULL, 0, 10);
 	}
-	assert_int_equal(recv(s, &why, 1, MSG_DONTWAIT), 1); /* refused for its silence: taken */
+	assert_int_equal(recv(s, &err, 1, MSG_DONTWAIT), 1); /* refused for its silence: taken */
 	close(s);
 	tokg_server_close(server);
 }
@@ -472,12 +472,12 @@ main(void)
 		TEST(a_hello_in_pieces_is_a_hello),
 		TEST(hellos_that_are_none_are_refused_in_words),
 		TEST(silence_is_ended_and_holds_up_nobody),
-		TEST(one_let_in_that_never_is_ready_loses_its_place),
+		TEST(one_let_in_that_never_is_ready_loses_its_producer_slot),
 		TEST(a_wrong_ready_or_one_word_too_many_is_the_end),
 		TEST(descriptors_that_a_producer_sends_are_closed),
-		TEST(a_place_that_is_about_to_be_free_is_waited_for),
+		TEST(a_producer_slot_that_is_about_to_be_free_is_waited_for),
 		TEST(one_who_leaves_while_it_waits_is_not_let_in),
-		TEST(the_place_moves_to_the_connection_that_resumes),
+		TEST(the_producer_slot_moves_to_the_connection_that_resumes),
 		TEST(a_flood_delays_others_and_those_inside_stay),
 		TEST(a_socket_file_is_taken_over_only_from_the_dead),
 		TEST(without_descriptors_who_comes_waits_and_it_is_said_once),

@@ -90,32 +90,33 @@ unended_message(struct tokg_welcome *w)
 }
 
 static const struct lie lies[] = {
-	{"magic", bad_magic, MEMFD, 0, true, 0, "not a GPU agent"},
-	{"version", bad_version, MEMFD, 0, true, 0, "speaks version"},
-	{"place beyond the last", bad_producer, MEMFD, 0, true, 0, "place 2 of 2"},
-	{"epoch 0", no_epoch, MEMFD, 0, true, 0, "never 0"},
-	{"ring epoch 0", no_ring_epoch, MEMFD, 0, true, 0, "never 0"},
+	{"magic", bad_magic, MEMFD, 0, true, 0, "is it a tokd-gpu?"},
+	{"version", bad_version, MEMFD, 0, true, 0, "has version"},
+	{"producer beyond the last", bad_producer, MEMFD, 0, true, 0, "producer 2 of 2"},
+	{"epoch 0", no_epoch, MEMFD, 0, true, 0, "must not be 0"},
+	{"ring epoch 0", no_ring_epoch, MEMFD, 0, true, 0, "must not be 0"},
 	{"order", bad_order, MEMFD, 0, true, 0, "order 2"},
 	{"no slots", no_slots, MEMFD, 0, true, 0, "the number of slots is 0"},
 	{"too many slots", many_slots, MEMFD, 0, true, 0, "the number of slots is 4294967295"},
-	{"payload over the stamps", moved_payload, MEMFD, 0, true, 0, "contradicts itself"},
-	{"region bigger than it is", bigger_region, MEMFD, 0, true, 0, "contradicts itself"},
+	{"payload over the stamps", moved_payload, MEMFD, 0, true, 0, "is inconsistent"},
+	{"region bigger than it is", bigger_region, MEMFD, 0, true, 0, "is inconsistent"},
 	{"no end of message", unended_message, NOTHING, 0, false, 0, "refused: xxxx"},
 	{"no memory", NULL, NOTHING, 0, true, 0, "sent no memory"},
-	{"two descriptors", NULL, TWO, 0, true, 0, "belong to nothing"},
+	{"two descriptors", NULL, TWO, 0, true, 0, "unexpected descriptors"},
 	{"memory that can shrink", NULL, UNSEALED, 0, true, 0, "no F_SEAL_SHRINK"},
 	{"memory that is too small", NULL, SMALL, 0, true, 0, "its memory has 4096"},
-	{"no memory, but a pipe", NULL, PIPE, 0, true, 0, "is no memfd"},
+	{"no memory, but a pipe", NULL, PIPE, 0, true, 0, "is not a memfd"},
 	{"memory sealed against writing", NULL, READ_ONLY, 0, true, 0,
 		"mapping the agent's region"},
 	{"half an answer, then silence", NULL, MEMFD, 100, true, 0, "no answer within 300 ms"},
-	{"half an answer, then the end", NULL, MEMFD, 343, false, 0, "closed before"},
+	{"half an answer, then the end", NULL, MEMFD, 343, false, 0, "closed during"},
 	{"silence", NULL, MEMFD, SIZE_MAX, true, 0, "no answer within 300 ms"},
-	{"the end", NULL, MEMFD, SIZE_MAX, false, 0, "closed before"},
+	{"the end", NULL, MEMFD, SIZE_MAX, false, 0, "closed during"},
 	{"no ready", NULL, MEMFD, 0, true, 0, "no answer within 300 ms"},
-	{"end instead of ready", NULL, MEMFD, 0, false, 0, "closed before"},
+	{"end instead of ready", NULL, MEMFD, 0, false, 0, "closed during"},
 	{"another's ready", NULL, MEMFD, 0, true, 1, "ready with magic 0x1"},
-	{"a ready with a descriptor", NULL, MEMFD, 0, true, TOKG_READY_MAGIC, "belong to nothing"},
+	{"a ready with a descriptor", NULL, MEMFD, 0, true, TOKG_READY_MAGIC,
+		"unexpected descriptors"},
 };
 
 struct liar {
@@ -196,7 +197,7 @@ static void
 believed(const struct lie *lie, const char *path, int listener)
 {
 	struct liar l = {.lie = lie, .listener = listener};
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	struct tokg_transport *t;
 	pthread_t thread;
 
@@ -206,10 +207,10 @@ believed(const struct lie *lie, const char *path, int listener)
 	if (lie->spoil != NULL)
 		lie->spoil(&l.welcome);
 	pthread_create(&thread, NULL, lie_once, &l);
-	t = open_to(path, &why);
+	t = open_to(path, &err);
 	pthread_join(thread, NULL);
-	if (t != NULL || strstr(why.text, lie->says) == NULL)
-		fail_msg("%s: %s", lie->name, t != NULL ? "believed" : why.text);
+	if (t != NULL || strstr(err.text, lie->says) == NULL)
+		fail_msg("%s: %s", lie->name, t != NULL ? "believed" : err.text);
 }
 
 static void
@@ -245,7 +246,7 @@ refusal_is_final(uint32_t again)
 	struct tokg_target target;
 	struct tokg_where where;
 	struct tokg_dial d;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	pthread_t thread;
 	char text[128];
 	bool final;
@@ -255,17 +256,17 @@ refusal_is_final(uint32_t again)
 	snprintf(text, sizeof(text), "shm:%s", un.sun_path);
 	assert_int_equal(bind(l.listener, (struct sockaddr *)&un, sizeof(un)), 0);
 	assert_int_equal(listen(l.listener, 1), 0);
-	assert_true(tokg_target_parse(&target, text, &why));
-	assert_true(tokg_where_resolve(&where, &target, &why));
+	assert_true(tokg_target_parse(&target, text, &err));
+	assert_true(tokg_where_resolve(&where, &target, &err));
 	pthread_create(&thread, NULL, lie_once, &l);
 	tokg_dial_init(&d);
 	memset(&d.hello, 0, sizeof(d.hello));
 	d.hello.transport = TOKG_SHM;
 	tokg_dial_begin(&d);
-	while ((rc = tokg_dial_step(&d, &where, &why)) == 0)
+	while ((rc = tokg_dial_step(&d, &where, &err)) == 0)
 		tokg_dial_wait(&d, 10);
 	assert_true(rc < 0);
-	assert_non_null(strstr(why.text, "refused: not now"));
+	assert_non_null(strstr(err.text, "refused: not now"));
 	final = d.final;
 	tokg_dial_end(&d);
 	pthread_join(thread, NULL);
@@ -274,7 +275,7 @@ refusal_is_final(uint32_t again)
 	return final;
 }
 
-/* A place is given up for the agent's last word alone. */
+/* A producer slot is given up for the agent's last word alone. */
 static void
 a_refusal_is_final_unless_it_says_otherwise(void **state)
 {
@@ -290,12 +291,12 @@ a_geometry_without_memory_is_proved_as_well(void **state)
 	struct tokg_hello hello = {.resume = TOKG_NO_PRODUCER};
 	struct tokg_welcome w = {
 		.magic = TOKG_WELCOME_MAGIC, .version = TOKG_VERSION, .epoch = 1, .ring_epoch = 1};
-	struct tokg_error why;
+	struct tokg_error err;
 
 	agent_geometry(&w.geometry, 2, SLOTS);
-	assert_true(tokg_welcome_proved(&hello, &w, &why));
+	assert_true(tokg_welcome_proved(&hello, &w, &err));
 	w.geometry.hdr_off += 64;
-	assert_false(tokg_welcome_proved(&hello, &w, &why));
+	assert_false(tokg_welcome_proved(&hello, &w, &err));
 }
 
 int

@@ -30,10 +30,10 @@ targets_are_parsed(void **state)
 		{"verbs:[fe80::1%eth0]:7", "fe80::1%eth0", TOKG_VERBS, 7},
 	};
 	struct tokg_target t;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		assert_true(tokg_target_parse(&t, good[i].text, &why));
+		assert_true(tokg_target_parse(&t, good[i].text, &err));
 		assert_int_equal(t.kind, good[i].kind);
 		assert_string_equal(t.address, good[i].address);
 		assert_int_equal(t.port, good[i].port);
@@ -51,7 +51,7 @@ wrong_targets_are_refused_with_a_remedy(void **state)
 		{"gpu", "must be shm[:PATH]"},
 		{"shmx", "must be shm[:PATH]"},
 		{"shm:", "is empty"},
-		{"verbs", "where is the agent"},
+		{"verbs", "give the agent's host"},
 		{"verbs:", "the host is empty"},
 		{"verbs:[]", "the host is empty"},
 		{"verbs::7", "the host is empty"},
@@ -67,18 +67,18 @@ wrong_targets_are_refused_with_a_remedy(void **state)
 	};
 	char longest[200] = "shm:";
 	struct tokg_target t;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_false(tokg_target_parse(&t, bad[i].text, &why));
-		if (strstr(why.text, bad[i].says) == NULL)
-			fail_msg("\"%s\": %s", bad[i].text, why.text);
+		assert_false(tokg_target_parse(&t, bad[i].text, &err));
+		if (strstr(err.text, bad[i].says) == NULL)
+			fail_msg("\"%s\": %s", bad[i].text, err.text);
 	}
 	memset(longest + 4, 'p', 108);
-	assert_false(tokg_target_parse(&t, longest, &why));
-	assert_non_null(strstr(why.text, "at most 107"));
+	assert_false(tokg_target_parse(&t, longest, &err));
+	assert_non_null(strstr(err.text, "at most 107"));
 	longest[4 + 107] = '\0';
-	assert_true(tokg_target_parse(&t, longest, &why));
+	assert_true(tokg_target_parse(&t, longest, &err));
 }
 
 static void
@@ -86,14 +86,14 @@ a_host_is_asked_for_once(void **state)
 {
 	struct tokg_target t;
 	struct tokg_where w;
-	struct tokg_error why;
+	struct tokg_error err;
 
-	assert_true(tokg_target_parse(&t, "verbs:127.0.0.1:7", &why));
+	assert_true(tokg_target_parse(&t, "verbs:127.0.0.1:7", &err));
 	assert_int_equal(t.n_at, 0);
-	assert_true(tokg_target_resolve(&t, &why));
+	assert_true(tokg_target_resolve(&t, &err));
 	assert_int_equal(t.n_at, 1);
 	strcpy(t.address, "256.0.0.1"); /* no address, and no name that is looked up anywhere */
-	assert_true(tokg_where_resolve(&w, &t, &why));
+	assert_true(tokg_where_resolve(&w, &t, &err));
 	assert_int_equal(w.n, 1);
 	assert_int_equal(
 		((struct sockaddr_in *)&w.addr[0])->sin_addr.s_addr, htonl(INADDR_LOOPBACK));

@@ -32,16 +32,16 @@ static int
 begin(void **state)
 {
 	struct with_agent *w = calloc(1, sizeof(*w));
-	struct tokg_error why;
+	struct tokg_error err;
 
 	w->files = open_files();
 	agent_geometry(&w->agent.geometry, 2, SLOTS);
 	w->agent.ring_epoch = 9;
 	agent_region(&w->agent);
 	agent_begin(&w->agent, 0);
-	w->t = open_to(w->agent.path, &why);
+	w->t = open_to(w->agent.path, &err);
 	if (w->t == NULL)
-		fprintf(stderr, "%s\n", why.text);
+		fprintf(stderr, "%s\n", err.text);
 	*state = w;
 	return w->t == NULL;
 }
@@ -111,37 +111,37 @@ what_is_done_is_read_back(void **state)
 }
 
 static int
-again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	int rc;
 
-	while ((rc = t->ops->reconnect(t, tickets, why)) == 0)
+	while ((rc = t->ops->reconnect(t, tickets, err)) == 0)
 		usleep(1000);
 	return rc;
 }
 
 static void
-a_lost_connection_is_made_again_for_the_same_place(void **state)
+a_lost_connection_is_made_again_for_the_same_producer_slot(void **state)
 {
 	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer, epoch = w->t->epoch;
 	uint64_t tickets[SLOTS];
-	struct tokg_error why;
+	struct tokg_error err;
 
 	post(w->t, 3, 41, 1);
-	assert_true(tokg_transport_look(w->t));
-	agent_end(&w->agent); /* its memory and places stay */
+	assert_true(tokg_transport_check(w->t));
+	agent_end(&w->agent); /* its memory and producer slots stay */
 	assert_int_equal(w->t->ops->poll(w->t), 0);
-	assert_false(tokg_transport_look(w->t));
+	assert_false(tokg_transport_check(w->t));
 	assert_true(w->t->ops->poll(w->t) < 0);
 	agent_begin(&w->agent, 0);
-	assert_int_equal(again(w->t, tickets, &why), 1);
+	assert_int_equal(again(w->t, tickets, &err), 1);
 	assert_int_equal(w->t->producer, p);
 	assert_int_equal(w->t->epoch, epoch);
 	assert_int_equal(tickets[3], 41);
 	assert_int_equal(tickets[0], 0);
 	assert_int_equal(w->t->ops->poll(w->t), 0);
-	assert_true(tokg_transport_look(w->t));
+	assert_true(tokg_transport_check(w->t));
 	post(w->t, 4, 1, 2);
 	assert_int_equal(agent_hdr(&w->agent, p, 4)->ticket, 1);
 }
@@ -151,13 +151,13 @@ an_agent_that_restarted_is_not_the_same(void **state)
 {
 	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
-	struct tokg_error why;
+	struct tokg_error err;
 
 	agent_end(&w->agent);
 	w->agent.ring_epoch++;
 	agent_begin(&w->agent, 0);
-	assert_true(again(w->t, tickets, &why) < 0);
-	assert_non_null(strstr(why.text, "refused: place"));
+	assert_true(again(w->t, tickets, &err) < 0);
+	assert_non_null(strstr(err.text, "refused: producer"));
 }
 
 static void
@@ -165,15 +165,15 @@ a_region_of_the_same_place_but_another_memory_is_refused(void **state)
 {
 	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
-	struct tokg_error why;
+	struct tokg_error err;
 
 	agent_end(&w->agent);
 	munmap(w->agent.region, w->agent.geometry.region_bytes);
 	close(w->agent.region_fd);
 	agent_region(&w->agent);
 	agent_begin(&w->agent, 0);
-	assert_true(again(w->t, tickets, &why) < 0);
-	assert_non_null(strstr(why.text, "is another one"));
+	assert_true(again(w->t, tickets, &err) < 0);
+	assert_non_null(strstr(err.text, "has another region"));
 }
 
 static void
@@ -181,13 +181,13 @@ reconnecting_to_nobody_ends(void **state)
 {
 	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
-	struct tokg_error why;
+	struct tokg_error err;
 	uint64_t began = tokg_now_ms();
 
 	agent_end(&w->agent);
-	assert_int_equal(w->t->ops->reconnect(w->t, tickets, &why), 0);
-	assert_true(again(w->t, tickets, &why) < 0);
-	assert_non_null(strstr(why.text, "is tokd-gpu running"));
+	assert_int_equal(w->t->ops->reconnect(w->t, tickets, &err), 0);
+	assert_true(again(w->t, tickets, &err) < 0);
+	assert_non_null(strstr(err.text, "is tokd-gpu running"));
 	assert_true(tokg_now_ms() - began < 2 * TOKG_RECONNECT_MS);
 }
 
@@ -195,24 +195,24 @@ static void
 the_agents_words_are_given(void **state)
 {
 	struct with_agent *w = *state;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	w->agent.refuse = true;
-	assert_null(open_to(w->agent.path, &why));
+	assert_null(open_to(w->agent.path, &err));
 	/* and cannot write on a terminal as they please */
-	assert_non_null(strstr(why.text, "refused: vocabulary 0xabcd: not??here"));
+	assert_non_null(strstr(err.text, "refused: vocabulary 0xabcd: not??here"));
 }
 
 static void
 strict_is_the_agents_or_the_users(void **state)
 {
 	struct with_agent *w = *state;
-	struct tokg_error why;
+	struct tokg_error err;
 	struct tokg_transport *t;
 
 	assert_int_equal(w->t->order, TOKG_ORDER_FAST);
 	w->agent.order = TOKG_ORDER_STRICT;
-	t = open_to(w->agent.path, &why);
+	t = open_to(w->agent.path, &err);
 	assert_non_null(t);
 	assert_int_equal(t->order, TOKG_ORDER_STRICT);
 	t->ops->close(t);
@@ -223,8 +223,8 @@ static void
 cuda_takes_host_memory_as_well(void **state)
 {
 	struct with_agent *w = *state;
-	struct tokg_error why;
-	struct tokg_transport *t = open_by("cuda", w->agent.path, &why);
+	struct tokg_error err;
+	struct tokg_transport *t = open_by("cuda", w->agent.path, &err);
 
 	assert_non_null(t);
 	assert_string_equal(t->ops->name, "cuda");
@@ -271,9 +271,9 @@ a_queue_pair_that_is_none_is_refused(void **state)
 	const struct tokg_qp right = {
 		.qpn = 1, .psn = 0xffffff, .mtu = IBV_MTU_4096, .is_roce = 1, .gid = {0xfe}};
 	struct tokg_qp wrong[] = {right, right, right, right, right, right, right};
-	struct tokg_error why;
+	struct tokg_error err;
 
-	assert_true(tokg_qp_proved(&roce, &right, &why));
+	assert_true(tokg_qp_proved(&roce, &right, &err));
 	wrong[0].qpn = 0;
 	wrong[1].qpn = 1u << 24;
 	wrong[2].psn = 1u << 24;
@@ -282,7 +282,7 @@ a_queue_pair_that_is_none_is_refused(void **state)
 	wrong[5].is_roce = 0;
 	wrong[6].gid[0] = 0;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
-		assert_false(tokg_qp_proved(&roce, &wrong[i], &why));
+		assert_false(tokg_qp_proved(&roce, &wrong[i], &err));
 }
 
 /* A completion queue without a device: `there` completions, then none. */
@@ -324,10 +324,10 @@ all_that_has_come_is_reaped_in_one_poll(void **state)
 static void
 where_nobody_listens_is_said(void **state)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 
-	assert_null(open_to("/tmp/tokg-nobody", &why));
-	assert_non_null(strstr(why.text, "GPU agent at /tmp/tokg-nobody: is tokd-gpu running"));
+	assert_null(open_to("/tmp/tokg-nobody", &err));
+	assert_non_null(strstr(err.text, "GPU agent at /tmp/tokg-nobody: is tokd-gpu running"));
 }
 
 /* Before anything is made of an RDMA device, which need not be there. */
@@ -337,16 +337,16 @@ by_verbs_too_it_is_said_first(void **state)
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const int s = socket(AF_INET, SOCK_STREAM, 0);
 	socklen_t len = sizeof(in);
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 	char to[32];
 
 	/* Bound, so nobody else's; but nobody listens. */
 	assert_int_equal(bind(s, (struct sockaddr *)&in, sizeof(in)), 0);
 	assert_int_equal(getsockname(s, (struct sockaddr *)&in, &len), 0);
 	snprintf(to, sizeof(to), "127.0.0.1:%u", ntohs(in.sin_port));
-	assert_null(open_by("verbs", to, &why));
-	if (strstr(why.text, "is tokd-gpu running there? connect") == NULL)
-		fail_msg("%s", why.text);
+	assert_null(open_by("verbs", to, &err));
+	if (strstr(err.text, "is tokd-gpu running there? connect") == NULL)
+		fail_msg("%s", err.text);
 	close(s);
 }
 
@@ -355,13 +355,13 @@ more_vocabularies_than_a_hello_has_are_refused(void **state)
 {
 	struct tokg_source many = source;
 	struct tokg_target target;
-	struct tokg_error why;
+	struct tokg_error err;
 	char path[256];
 
 	many.n_vocabs = TOKG_VOCABS_MAX + 1;
-	assert_true(tokg_target_parse(&target, "shm", &why));
-	assert_null(tokg_transport_open(&target, &many, OPEN_MS, path, &why));
-	assert_non_null(strstr(why.text, "17 vocabularies"));
+	assert_true(tokg_target_parse(&target, "shm", &err));
+	assert_null(tokg_transport_open(&target, &many, OPEN_MS, path, &err));
+	assert_non_null(strstr(err.text, "17 vocabularies"));
 }
 
 #define WITH_AGENT(test) cmocka_unit_test_setup_teardown(test, begin, finish)
@@ -372,7 +372,7 @@ main(void)
 	static const struct CMUnitTest tests[] = {
 		WITH_AGENT(what_is_posted_stands_in_its_slot),
 		WITH_AGENT(what_is_done_is_read_back),
-		WITH_AGENT(a_lost_connection_is_made_again_for_the_same_place),
+		WITH_AGENT(a_lost_connection_is_made_again_for_the_same_producer_slot),
 		WITH_AGENT(an_agent_that_restarted_is_not_the_same),
 		WITH_AGENT(a_region_of_the_same_place_but_another_memory_is_refused),
 		WITH_AGENT(reconnecting_to_nobody_ends),

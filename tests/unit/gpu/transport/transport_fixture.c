@@ -28,21 +28,21 @@ open_files(void)
 }
 
 struct tokg_transport *
-open_by(const char *kind, const char *path, struct tokg_error *why)
+open_by(const char *kind, const char *path, struct tokg_error *err)
 {
 	struct tokg_target target;
 	char text[128], said[256] = "";
 	struct tokg_transport *t;
 
 	snprintf(text, sizeof(text), "%s:%s", kind, path);
-	assert_true(tokg_target_parse(&target, text, why));
-	t = tokg_transport_open(&target, &source, OPEN_MS, said, why);
-	assert_true((t != NULL) == (strstr(said, "place") != NULL));
+	assert_true(tokg_target_parse(&target, text, err));
+	t = tokg_transport_open(&target, &source, OPEN_MS, said, err);
+	assert_true((t != NULL) == (strstr(said, "producer") != NULL));
 	return t;
 }
 
 struct tokg_transport *
-open_to(const char *path, struct tokg_error *why)
+open_to(const char *path, struct tokg_error *err)
 {
-	return open_by("shm", path, why);
+	return open_by("shm", path, err);
 }

@@ -11,8 +11,8 @@
 extern const struct tokg_source source;
 
 uint32_t open_files(void);
-/* By "shm", "cuda" or "verbs". NULL and `why`. */
-struct tokg_transport *open_by(const char *kind, const char *path, struct tokg_error *why);
-struct tokg_transport *open_to(const char *path, struct tokg_error *why);
+/* By "shm", "cuda" or "verbs". NULL and `err`. */
+struct tokg_transport *open_by(const char *kind, const char *path, struct tokg_error *err);
+struct tokg_transport *open_to(const char *path, struct tokg_error *err);
 
 #endif

@@ -39,17 +39,17 @@ struct pair {
 static uint32_t tests, failures;
 
 static bool
-ok(bool right, const char *name, const char *why)
+ok(bool right, const char *name, const char *err)
 {
 	failures += !right;
 	printf("%s %u - %s\n", right ? "ok" : "not ok", ++tests, name);
 	if (!right)
-		printf("# %s\n", why);
+		printf("# %s\n", err);
 	fflush(stdout);
 	return right;
 }
 
-/* Ids that say which post and which place they are of. */
+/* Ids that say which post and which producer slot they are of. */
 static uint32_t
 id_of(uint64_t ticket, uint32_t slot, uint32_t i)
 {
@@ -152,11 +152,11 @@ run(struct pair *p, struct tokg_transport *t, uint64_t from, uint64_t n, enum to
 }
 
 static int
-again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *why)
+again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 {
 	int rc;
 
-	while ((rc = t->ops->reconnect(t, tickets, why)) == 0)
+	while ((rc = t->ops->reconnect(t, tickets, err)) == 0)
 		usleep(1000);
 	return rc;
 }
@@ -166,7 +166,7 @@ static void
 broken_queue_pair(struct pair *p, struct tokg_transport *t, uint64_t from)
 {
 	uint64_t tickets[SLOTS];
-	struct tokg_error why = {"poll never failed"};
+	struct tokg_error err = {"poll never failed"};
 	const uint64_t end = tokg_now_ms() + LIMIT_MS;
 	bool right = true;
 	int rc = 0;
@@ -176,8 +176,9 @@ broken_queue_pair(struct pair *p, struct tokg_transport *t, uint64_t from)
 		(void)post(p, t, from + i, TOKG_ORDER_FAST);
 	while (rc == 0 && tokg_now_ms() < end)
 		rc = t->ops->flush(t) < 0 || t->ops->poll(t) < 0 ? -1 : 0;
-	ok(rc < 0, "a queue pair that the agent ended breaks the connection", why.text);
-	if (!ok(again(t, tickets, &why) > 0, "it is made again for the same place", why.text))
+	ok(rc < 0, "a queue pair that the agent ended breaks the connection", err.text);
+	if (!ok(again(t, tickets, &err) > 0, "it is made again for the same producer slot",
+		    err.text))
 		return;
 	for (uint32_t slot = 0; slot < SLOTS; slot++)
 		right = right && tickets[slot] == from / SLOTS;
@@ -186,27 +187,28 @@ broken_queue_pair(struct pair *p, struct tokg_transport *t, uint64_t from)
 		"what was not published is posted again", "broken, or wrong at the consumer");
 }
 
-/* Two at one region: the second's hello must not touch the first's place. */
+/* Two at one region: the second's hello must not touch the first's producer slot. */
 static void
 second_producer(struct pair *p)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	char path[256];
-	struct tokg_transport *t = tokg_transport_open(&p->target, &p->source, 5000, path, &why);
+	struct tokg_transport *t = tokg_transport_open(&p->target, &p->source, 5000, path, &err);
 
-	ok(t == NULL && strstr(why.text, "all places are taken") != NULL,
-		"without a place the agent's words are given", t == NULL ? why.text : "let in");
+	ok(t == NULL && strstr(err.text, "all producer slots are taken") != NULL,
+		"without a producer slot the agent's words are given",
+		t == NULL ? err.text : "let in");
 }
 
 static void
 all_tests(struct pair *p)
 {
-	struct tokg_error why;
+	struct tokg_error err;
 	char path[256];
-	struct tokg_transport *t = tokg_transport_open(&p->target, &p->source, 5000, path, &why);
+	struct tokg_transport *t = tokg_transport_open(&p->target, &p->source, 5000, path, &err);
 	uint64_t at = 0, began;
 
-	if (!ok(t != NULL, "handshake and queue pairs", why.text))
+	if (!ok(t != NULL, "handshake and queue pairs", err.text))
 		return;
 	printf("# %s\n", path);
 	began = tokg_now_ms();
@@ -223,7 +225,7 @@ all_tests(struct pair *p)
 	broken_queue_pair(p, t, at);
 	at += 3 * SLOTS;
 	agent_end(&p->agent);
-	ok(!tokg_transport_look(t) && t->ops->poll(t) < 0, "the agent's end is seen", "");
+	ok(!tokg_transport_check(t) && t->ops->poll(t) < 0, "the agent's end is seen", "");
 	t->ops->close(t);
 }
 
@@ -231,7 +233,7 @@ static bool
 open_pair(struct pair *p, int fd)
 {
 	static uint32_t vocab = 0x1234, n_ids = 1000;
-	struct tokg_error why;
+	struct tokg_error err;
 	char path[256];
 	const struct tokg_verbs_server_config c = {.geometry = &p->agent.geometry,
 		.region = p->agent.region,
@@ -252,8 +254,8 @@ open_pair(struct pair *p, int fd)
 	p->source.base = mmap(NULL, SOURCE_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (p->source.base == MAP_FAILED)
 		return ok(false, "source memory", strerror(errno));
-	p->agent.verbs = tokg_verbs_server_open(&c, path, &why);
-	if (!ok(p->agent.verbs != NULL, "the region is registered", why.text))
+	p->agent.verbs = tokg_verbs_server_open(&c, path, &err);
+	if (!ok(p->agent.verbs != NULL, "the region is registered", err.text))
 		return false;
 	printf("# %s\n", path);
 	return true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Holders: who is dropped and who is not, and who is taken when there are no descriptors. */
+/* Subscribers: who is dropped and who is not, and who is taken when there are no descriptors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,9 +18,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tokd-gpu/holders.h"
+#include "tokd-gpu/subscribers.h"
 #include "tokd-gpu/log.h"
-#include "places_fixture.h"
+#include "producers_fixture.h"
 
 #define TIMEOUT_MS 1000
 #define MS 1000000ull
@@ -33,7 +33,7 @@ struct one {
 	uint64_t passed;
 };
 
-static struct tokg_holders holders;
+static struct tokg_subscribers subscribers;
 static char path[64];
 static uint64_t posted;
 
@@ -41,18 +41,18 @@ static int
 begin(void **state)
 {
 	struct fixture *f;
-	struct tokg_error why;
+	struct tokg_error err;
 
 	assert_int_equal(setup(state), 0);
 	f = *state;
 	f->now = tokg_now_ns();
 	posted = 0;
 	granted(f, 0, 1);
-	snprintf(path, sizeof(path), "/tmp/tokg-holders-%d", getpid());
+	snprintf(path, sizeof(path), "/tmp/tokg-subscribers-%d", getpid());
 	f->fake.device.outputs_fd = memfd_create("outputs", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (!tokg_holders_open(
-		    &holders, &f->delivery, &f->fake.device, path, 0600, TIMEOUT_MS, &why))
-		fail_msg("%s", why.text);
+	if (!tokg_subscribers_open(
+		    &subscribers, &f->delivery, &f->fake.device, path, 0600, TIMEOUT_MS, &err))
+		fail_msg("%s", err.text);
 	return 0;
 }
 
@@ -61,7 +61,7 @@ end(void **state)
 {
 	struct fixture *f = *state;
 
-	tokg_holders_close(&holders);
+	tokg_subscribers_close(&subscribers);
 	close(f->fake.device.outputs_fd);
 	f->fake.device.outputs_fd = -1;
 	return teardown(state);
@@ -70,7 +70,8 @@ end(void **state)
 static int
 knock(void)
 {
-	const struct tokg_hold_req req = {.magic = TOKG_HOLD_MAGIC, .version = TOKG_EMB_VERSION};
+	const struct tokg_subscribe_req req = {
+		.magic = TOKG_SUBSCRIBE_MAGIC, .version = TOKG_EMB_VERSION};
 	const int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 
@@ -89,7 +90,7 @@ attached(const struct fixture *f)
 		struct cmsghdr align;
 		char bytes[CMSG_SPACE(3 * sizeof(int))];
 	} control;
-	struct tokg_hold_rep rep;
+	struct tokg_subscribe_rep rep;
 	struct iovec iov = {&rep, sizeof(rep)};
 	struct msghdr m = {.msg_iov = &iov,
 		.msg_iovlen = 1,
@@ -97,8 +98,8 @@ attached(const struct fixture *f)
 		.msg_controllen = sizeof(control.bytes)};
 	int fds[3];
 
-	tokg_holders_turn(&holders, f->now); /* accepted */
-	tokg_holders_turn(&holders, f->now);
+	tokg_subscribers_poll(&subscribers, f->now); /* accepted */
+	tokg_subscribers_poll(&subscribers, f->now);
 	assert_int_equal(recvmsg(o.fd, &m, MSG_CMSG_CLOEXEC), sizeof(rep));
 	assert_int_equal(rep.outputs, TOKG_OUTPUTS_MEMFD);
 	memcpy(fds, CMSG_DATA(CMSG_FIRSTHDR(&m)), sizeof(fds));
@@ -135,7 +136,7 @@ post(struct fixture *f)
 	e.out_off = PAGE * posted++;
 	fake_tell(&f->fake, &e);
 	fake_done(&f->fake, 0, slot, ticket, TOKG_OK);
-	assert_true(tokg_delivery_turn(&f->delivery) > 0);
+	assert_true(tokg_delivery_poll(&f->delivery) > 0);
 	assert_int_equal(f->delivery.head, head + 1);
 	f->delivery.entry[head & (f->delivery.ring->entries - 1)].t_ready = f->now;
 }
@@ -144,9 +145,9 @@ post(struct fixture *f)
 static void
 look(struct fixture *f)
 {
-	tokg_holders_turn(&holders, f->now);
-	tokg_delivery_passed(&f->delivery, tokg_holders_passed(&holders));
-	tokg_holders_turn(&holders, f->now);
+	tokg_subscribers_poll(&subscribers, f->now);
+	tokg_delivery_passed(&f->delivery, tokg_subscribers_passed(&subscribers));
+	tokg_subscribers_poll(&subscribers, f->now);
 }
 
 /* Producers wait, from now on. */
@@ -156,7 +157,7 @@ fill(struct fixture *f)
 	for (int i = 0; i < HELD; i++)
 		post(f);
 	look(f);
-	assert_true(tokg_postings_full(&f->places.place[0].postings));
+	assert_true(tokg_postings_full(&f->producers.producer[0].postings));
 }
 
 /* A posting a step is let go of, and posted anew. Steps until it is dropped, `most` at most. */
@@ -166,11 +167,11 @@ steps_of(struct fixture *f, struct one *o, uint64_t step_ns, uint32_t most)
 	uint32_t n = 0;
 
 	fill(f);
-	for (; n < most && holders.counts.dropped == 0; n++) {
+	for (; n < most && subscribers.counts.dropped == 0; n++) {
 		f->now += step_ns;
 		move_on(o);
 		look(f);
-		if (holders.counts.dropped == 0)
+		if (subscribers.counts.dropped == 0)
 			post(f);
 	}
 	return n;
@@ -185,27 +186,27 @@ who_stands_still_in_the_way_is_dropped(void **state)
 	fill(f);
 	f->now += TIMEOUT_MS * MS;
 	look(f);
-	assert_int_equal(holders.counts.dropped, 0);
+	assert_int_equal(subscribers.counts.dropped, 0);
 	f->now += 1;
 	look(f);
-	assert_int_equal(holders.counts.dropped, 1);
-	tokg_delivery_passed(&f->delivery, tokg_holders_passed(&holders));
+	assert_int_equal(subscribers.counts.dropped, 1);
+	tokg_delivery_passed(&f->delivery, tokg_subscribers_passed(&subscribers));
 	assert_int_equal(released(f, 0), HELD);
 	leave(&o);
 }
 
 static void
-who_holds_everything_up_is_dropped_though_it_goes_on(void **state)
+who_blocks_producers_is_dropped_though_it_continues(void **state)
 {
 	struct fixture *f = *state;
 	struct one o = attached(f);
-	struct tokg_hold_rep rep;
+	struct tokg_subscribe_rep rep;
 
 	assert_in_range(steps_of(f, &o, TIMEOUT_MS * MS - 1, 100), 11, HELD);
 	assert_int_equal(recv(o.fd, &rep, sizeof(rep), 0), sizeof(rep));
 	assert_string_equal(rep.message,
-		"dropped: too slow: in the way, it held one embedding for more than 10000 ms: "
-		"raise --out-bytes or --holder-timeout");
+		"dropped: it blocked producers and kept one embedding for more than 10000 ms: "
+		"raise --out-bytes or --subscriber-timeout");
 	leave(&o);
 }
 
@@ -229,19 +230,19 @@ who_held_little_for_long_has_its_time(void **state)
 
 	post(f);
 	look(f);
-	f->now += 100 * TOKG_HOLDER_SLOW * TIMEOUT_MS * MS;
+	f->now += 100 * TOKG_SUBSCRIBER_SLOW * TIMEOUT_MS * MS;
 	look(f);
 	fill(f);
 	f->now += TIMEOUT_MS * MS;
 	look(f);
-	assert_int_equal(holders.counts.dropped, 0);
+	assert_int_equal(subscribers.counts.dropped, 0);
 	leave(&o);
 }
 
 static bool
 has_something_to_do(void)
 {
-	struct pollfd p = {.fd = tokg_holders_fd(&holders), .events = POLLIN};
+	struct pollfd p = {.fd = tokg_subscribers_fd(&subscribers), .events = POLLIN};
 
 	return poll(&p, 1, 0) == 1;
 }
@@ -260,18 +261,18 @@ without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time(void **sta
 	none.rlim_cur = (rlim_t)lowest_free;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
 	assert_true(has_something_to_do());
-	tokg_holders_turn(&holders, f->now);
+	tokg_subscribers_poll(&subscribers, f->now);
 	assert_false(has_something_to_do());
-	tokg_holders_turn(&holders, f->now);
+	tokg_subscribers_poll(&subscribers, f->now);
 	assert_false(has_something_to_do());
-	assert_true(holders.listener.said);
+	assert_true(subscribers.listener.reported);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
-	for (int i = 0; i < 500 && holders.counts.attached == 0; i++) {
+	for (int i = 0; i < 500 && subscribers.counts.attached == 0; i++) {
 		nanosleep(&nap, NULL);
-		tokg_holders_turn(&holders, f->now);
+		tokg_subscribers_poll(&subscribers, f->now);
 	}
-	assert_int_equal(holders.counts.attached, 1);
-	assert_false(holders.listener.said);
+	assert_int_equal(subscribers.counts.attached, 1);
+	assert_false(subscribers.listener.reported);
 	close(s);
 }
 
@@ -280,21 +281,21 @@ static void
 with_all_connections_taken_it_is_not_looked_all_the_time(void **state)
 {
 	struct fixture *f = *state;
-	int s[TOKG_HOLDERS_CONNS + 1];
+	int s[TOKG_SUBSCRIBERS_CONNS + 1];
 
-	for (int i = 0; i <= TOKG_HOLDERS_CONNS; i++) {
+	for (int i = 0; i <= TOKG_SUBSCRIBERS_CONNS; i++) {
 		struct sockaddr_un un = {.sun_family = AF_UNIX};
 
 		strcpy(un.sun_path, path);
 		s[i] = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 		assert_int_equal(connect(s[i], (struct sockaddr *)&un, sizeof(un)), 0);
-		tokg_holders_turn(&holders, f->now);
+		tokg_subscribers_poll(&subscribers, f->now);
 	}
 	assert_false(has_something_to_do());
-	f->now += TOKG_HOLD_GREETING_NS + 1;
-	tokg_holders_turn(&holders, f->now); /* silent ones make room */
+	f->now += TOKG_SUBSCRIBE_NS + 1;
+	tokg_subscribers_poll(&subscribers, f->now); /* silent ones make room */
 	assert_true(has_something_to_do());
-	for (int i = 0; i <= TOKG_HOLDERS_CONNS; i++)
+	for (int i = 0; i <= TOKG_SUBSCRIBERS_CONNS; i++)
 		close(s[i]);
 }
 
@@ -304,7 +305,7 @@ main(void)
 #define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
 	const struct CMUnitTest tests[] = {
 		T(who_stands_still_in_the_way_is_dropped),
-		T(who_holds_everything_up_is_dropped_though_it_goes_on),
+		T(who_blocks_producers_is_dropped_though_it_continues),
 		T(who_is_slower_than_producers_is_not_dropped),
 		T(who_held_little_for_long_has_its_time),
 		T(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time),
@@ -313,5 +314,5 @@ main(void)
 #undef T
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu holders", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("gpu subscribers", tests, NULL, NULL);
 }

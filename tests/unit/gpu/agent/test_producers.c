@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "tokd-gpu/consumer.h"
-#include "places_fixture.h"
+#include "producers_fixture.h"
 
 static void
-a_place_is_granted_with_an_epoch_in_the_ring(void **state)
+a_producer_slot_is_granted_with_an_epoch_in_the_ring(void **state)
 {
 	struct fixture *f = *state;
 
@@ -27,92 +27,93 @@ refusals_say_why(void **state)
 {
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(7);
-	struct tokg_error why;
-	uint32_t place;
+	struct tokg_error err;
+	uint32_t producer;
 
 	h.n_ids[0] = 101;
-	assert_int_equal(tokg_places_grant(&f->places, &h, 1, f->now, &place, &why), -1);
-	assert_non_null(strstr(why.text, "has 101 ids, the table 100 rows"));
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 1, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "has 101 ids, the table 100 rows"));
 	granted(f, 0, 1);
 	granted(f, 1, 2);
 	h = hello(2);
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
-	assert_non_null(strstr(why.text, "all 2 places are taken: raise --producers"));
-	tokg_places_left(&f->places, 2, f->now);
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), 0);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "all 2 producer slots are taken: raise --producers"));
+	tokg_producers_left(&f->producers, 2, f->now);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), 0);
 	h.resume = 0;
 	h.epoch = 1;
 	h.ring_epoch = 78;
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
-	assert_non_null(strstr(why.text, "restarted"));
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "restarted"));
 	h.ring_epoch = 77; /* of another worker */
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
 	h.resume = 63;
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), -1);
-	assert_non_null(strstr(why.text, "not there to be resumed"));
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), -1);
+	assert_non_null(strstr(err.text, "cannot be resumed"));
 }
 
 static void
-a_place_is_kept_a_second_for_resume(void **state)
+a_producer_slot_is_kept_a_second_for_resume(void **state)
 {
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(0);
-	struct tokg_error why;
-	uint32_t place = granted(f, 0, 1);
+	struct tokg_error err;
+	uint32_t producer = granted(f, 0, 1);
 
-	h.resume = place;
+	h.resume = producer;
 	h.epoch = 1;
 	h.ring_epoch = 77;
-	tokg_places_left(&f->places, 1, f->now + 1); /* later than the turn began */
+	tokg_producers_left(&f->producers, 1, f->now + 1); /* later than the turn began */
 	turn(f);
 	f->now += S;
 	turn(f);
 	assert_int_equal(epoch_word(f, 0), 1 | 1ull << 32);
-	assert_int_equal(tokg_places_grant(&f->places, &h, 2, f->now, &place, &why), 1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 2, f->now, &producer, &err), 1);
 	/* A second connection takes it from the first, whose end means nothing then. */
-	assert_int_equal(tokg_places_grant(&f->places, &h, 3, f->now, &place, &why), 1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 3, f->now, &producer, &err), 1);
 	assert_int_equal(f->disconnected, 2);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_TAKEN);
-	tokg_places_left(&f->places, 3, f->now);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_TAKEN);
+	tokg_producers_left(&f->producers, 3, f->now);
 	f->now += S;
 	turn(f);
 	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
 	assert_int_equal(f->n_fences, 1);
 	assert_int_equal(f->fenced_at_epoch, 1); /* before the epoch is taken away */
-	assert_int_equal(tokg_places_grant(&f->places, &h, 4, f->now, &place, &why), -1);
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, 4, f->now, &producer, &err), -1);
 }
 
 static void
-an_ended_place_is_free_when_all_is_done_told_and_given_back(void **state)
+an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t place = granted(f, 0, 1);
+	const uint32_t producer = granted(f, 0, 1);
 
-	fake_post(&f->fake, place, 0, 1);
-	fake_post(&f->fake, place, 1, 1);
-	tokg_places_end(&f->places, place);
+	fake_post(&f->fake, producer, 0, 1);
+	fake_post(&f->fake, producer, 1, 1);
+	tokg_producers_end(&f->producers, producer);
 	assert_int_equal(f->disconnected, 1);
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	tell(f, 0, 1);
-	fake_done(&f->fake, place, 0, 1, TOKG_OK);
+	fake_done(&f->fake, producer, 0, 1, TOKG_OK);
 	f->now += S;
 	turn(f); /* slot 1 is not done */
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	tell(f, 1, 1);
-	fake_done(&f->fake, place, 1, 1, TOKG_STALE);
+	fake_done(&f->fake, producer, 1, 1, TOKG_STALE);
 	f->now += S;
-	tokg_delivery_turn(&f->delivery);
-	tokg_places_turn(&f->places, f->now, f->delivery.told); /* a holder has it still */
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	tokg_delivery_poll(&f->delivery);
+	tokg_producers_poll(
+		&f->producers, f->now, f->delivery.n_read); /* a subscriber has it still */
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 	/* Tickets go on; postings begin anew. */
 	assert_int_equal(granted(f, 3, 4), 0);
 	tell(f, 0, 2);
-	fake_done(&f->fake, place, 0, 2, TOKG_OK);
+	fake_done(&f->fake, producer, 0, 2, TOKG_OK);
 	turn(f);
 	assert_int_equal(released(f, 0), 1);
 }
@@ -121,20 +122,20 @@ static void
 is_not_free_before_what_was_done_is_told(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t place = granted(f, 0, 1);
+	const uint32_t producer = granted(f, 0, 1);
 	const uint64_t index = fake_reserve(&f->fake);
 	const struct tokg_out_entry e = entry(0, 1);
 
-	tokg_places_end(&f->places, place);
-	fake_done(&f->fake, place, 0, 1, TOKG_OK);
+	tokg_producers_end(&f->producers, producer);
+	fake_done(&f->fake, producer, 0, 1, TOKG_OK);
 	f->now += S;
 	turn(f); /* done, but its entry is not there yet */
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_ENDING);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
 	fake_tell_at(&f->fake, index, &e);
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 	assert_int_equal(f->delivery.head, 1);
 }
 
@@ -155,17 +156,17 @@ static void
 a_grant_that_is_taken_back_leaves_the_connection(void **state)
 {
 	struct fixture *f = *state;
-	const uint32_t place = granted(f, 0, 5);
+	const uint32_t producer = granted(f, 0, 5);
 
-	tokg_places_left(&f->places, 5, f->now);
-	tokg_places_end(&f->places, place);
+	tokg_producers_left(&f->producers, 5, f->now);
+	tokg_producers_end(&f->producers, producer);
 	assert_int_equal(f->disconnected, 0);
 	assert_int_equal((uint32_t)epoch_word(f, 0), 0);
 	assert_int_equal(f->n_fences, 1);
-	tokg_places_left(&f->places, 5, f->now); /* after the answer it ends: nobody's */
+	tokg_producers_left(&f->producers, 5, f->now); /* after the answer it ends: nobody's */
 	f->now += S;
 	turn(f);
-	assert_int_equal(f->places.place[0].state, TOKG_PLACE_FREE);
+	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 }
 
 static void
@@ -180,20 +181,20 @@ meanwhile(void *owner)
 	struct fixture *f = owner;
 
 	f->now += TOKG_STOP_SLICE_MS * 1000000ull;
-	tokg_places_turn(&f->places, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.n_read);
 }
 
 /* So many looks, a tenth of a second apart: what the last one said; all before it: 0. */
 static int
 watched(struct fixture *f, struct tokg_consumer *c, const struct tokg_consumer_calls *calls,
-	uint32_t looks, struct tokg_error *why)
+	uint32_t looks, struct tokg_error *err)
 {
 	for (uint32_t i = 1; i < looks; i++) {
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(c, f->now, calls, why), 0);
+		assert_int_equal(tokg_consumer_watch(c, f->now, calls, err), 0);
 	}
 	f->now += S / 10;
-	return tokg_consumer_watch(c, f->now, calls, why);
+	return tokg_consumer_watch(c, f->now, calls, err);
 }
 
 static void
@@ -202,17 +203,17 @@ producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
 	granted(f, 0, 1);
-	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &err));
 	f->fake.slow = 90;
-	assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
-	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 0) +
+	assert_int_equal(watched(f, &c, &calls, 6, &err), 1);
+	assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 0) +
 						     offsetof(struct tokg_back, heartbeat)),
 		90);
 	f->fake.slow = 1000; /* never */
-	assert_int_equal(watched(f, &c, &calls, 5, &why), -1);
+	assert_int_equal(watched(f, &c, &calls, 5, &err), -1);
 	assert_int_equal(f->fake.slow, 1000 - TOKG_STOP_MS / TOKG_STOP_SLICE_MS);
 }
 
@@ -223,21 +224,21 @@ a_consumer_that_stands_still_is_restarted_three_times(void **state)
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_device *d = &f->fake.device;
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_true(tokg_consumer_start(&c, d, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, d, 500, f->now, &err));
 	for (uint32_t i = 1; i <= 3; i++) {
 		for (int k = 0; k < 100; k++) { /* it lives */
 			fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), k + 100 * i);
 			f->now += S / 10;
-			assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+			assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 		}
-		assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
+		assert_int_equal(watched(f, &c, &calls, 6, &err), 1);
 		assert_int_equal(d->incarnation, 1 + i);
 		assert_int_equal(f->fake.n_stops, i);
 	}
-	assert_int_equal(watched(f, &c, &calls, 6, &why), -1);
-	assert_non_null(strstr(why.text, "3 times"));
+	assert_int_equal(watched(f, &c, &calls, 6, &err), -1);
+	assert_non_null(strstr(err.text, "3 times"));
 }
 
 static void
@@ -246,15 +247,15 @@ one_that_is_busy_within_a_scan_does_not_stand_still(void **state)
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &err));
 	for (uint64_t k = 1; k < 100; k++) {
 		fake_set_word(&f->fake, offsetof(struct tokg_ctl, busy), k);
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 	}
-	assert_int_equal(watched(f, &c, &calls, 6, &why), 1);
+	assert_int_equal(watched(f, &c, &calls, 6, &err), 1);
 }
 
 /* tokd-gpu was stopped for an hour, by SIGSTOP: its first look sees the heartbeat of then. */
@@ -264,22 +265,22 @@ who_did_not_look_has_not_seen_it_stand_still(void **state)
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
 	struct tokg_consumer c;
-	struct tokg_error why = {""};
+	struct tokg_error err = {""};
 
-	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &why));
+	assert_true(tokg_consumer_start(&c, &f->fake.device, 500, f->now, &err));
 	for (uint64_t k = 1; k < 100; k++) {
 		f->now += 3600 * S;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 		fake_set_word(&f->fake, offsetof(struct tokg_ctl, heartbeat), k);
 		f->now += S / 10;
-		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &why), 0);
+		assert_int_equal(tokg_consumer_watch(&c, f->now, &calls, &err), 0);
 	}
 	f->now += 3600 * S;
-	assert_int_equal(watched(f, &c, &calls, 5, &why), 1);
+	assert_int_equal(watched(f, &c, &calls, 5, &err), 1);
 }
 
 static void
-the_heartbeat_rises_in_every_place_that_is_taken(void **state)
+the_heartbeat_rises_in_every_producer_slot_that_is_taken(void **state)
 {
 	struct fixture *f = *state;
 	const uint64_t at = offsetof(struct tokg_back, heartbeat);
@@ -288,8 +289,10 @@ the_heartbeat_rises_in_every_place_that_is_taken(void **state)
 	for (uint64_t i = 1; i < 4; i++) {
 		f->now += TOKG_HEARTBEAT_NS;
 		turn(f);
-		assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 0) + at), i);
-		assert_int_equal(fake_word(&f->fake, tokg_back_at(&f->places.geometry, 1) + at), 0);
+		assert_int_equal(
+			fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 0) + at), i);
+		assert_int_equal(
+			fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 1) + at), 0);
 	}
 }
 
@@ -298,10 +301,10 @@ main(void)
 {
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	const struct CMUnitTest tests[] = {
-		T(a_place_is_granted_with_an_epoch_in_the_ring),
+		T(a_producer_slot_is_granted_with_an_epoch_in_the_ring),
 		T(refusals_say_why),
-		T(a_place_is_kept_a_second_for_resume),
-		T(an_ended_place_is_free_when_all_is_done_told_and_given_back),
+		T(a_producer_slot_is_kept_a_second_for_resume),
+		T(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back),
 		T(is_not_free_before_what_was_done_is_told),
 		T(a_worker_that_comes_anew_ends_what_it_had),
 		T(a_grant_that_is_taken_back_leaves_the_connection),
@@ -309,10 +312,10 @@ main(void)
 		T(a_consumer_that_stands_still_is_restarted_three_times),
 		T(one_that_is_busy_within_a_scan_does_not_stand_still),
 		T(who_did_not_look_has_not_seen_it_stand_still),
-		T(the_heartbeat_rises_in_every_place_that_is_taken),
+		T(the_heartbeat_rises_in_every_producer_slot_that_is_taken),
 	};
 #undef T
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu places", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("gpu producers", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "places_fixture.h"
+#include "producers_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,37 +15,37 @@ disconnect(void *owner, uint64_t link)
 	struct fixture *f = owner;
 
 	f->disconnected = link;
-	tokg_places_left(&f->places, link, f->now);
+	tokg_producers_left(&f->producers, link, f->now);
 }
 
 uint64_t
-epoch_word(const struct fixture *f, uint32_t place)
+epoch_word(const struct fixture *f, uint32_t producer)
 {
 	return fake_word(&f->fake,
-		tokg_back_at(&f->places.geometry, place) + offsetof(struct tokg_back, epoch));
+		tokg_back_at(&f->producers.geometry, producer) + offsetof(struct tokg_back, epoch));
 }
 
 static void
-fence(void *owner, uint32_t place)
+fence(void *owner, uint32_t producer)
 {
 	struct fixture *f = owner;
 
 	f->n_fences++;
-	f->fenced_at_epoch = (uint32_t)epoch_word(f, place);
+	f->fenced_at_epoch = (uint32_t)epoch_word(f, producer);
 }
 
 int
 setup(void **state)
 {
 	struct fixture *f = calloc(1, sizeof(*f));
-	const struct tokg_places_calls calls = {disconnect, fence, f};
-	struct tokg_error why;
+	const struct tokg_producers_calls calls = {disconnect, fence, f};
+	struct tokg_error err;
 
 	fake_open(&f->fake);
 	f->fake.device.incarnation = 1;
 	f->now = 10 * S;
-	assert_true(tokg_places_create(&f->places, &f->fake.device, 77, &calls));
-	assert_true(tokg_delivery_create(&f->delivery, &f->places, 5, &why));
+	assert_true(tokg_producers_create(&f->producers, &f->fake.device, 77, &calls));
+	assert_true(tokg_delivery_create(&f->delivery, &f->producers, 5, &err));
 	*state = f;
 	return 0;
 }
@@ -56,7 +56,7 @@ teardown(void **state)
 	struct fixture *f = *state;
 
 	tokg_delivery_free(&f->delivery);
-	tokg_places_free(&f->places);
+	tokg_producers_free(&f->producers);
 	fake_close(&f->fake);
 	free(f);
 	return 0;
@@ -77,19 +77,19 @@ uint32_t
 granted(struct fixture *f, uint32_t worker, uint64_t link)
 {
 	const struct tokg_hello h = hello(worker);
-	struct tokg_error why = {""};
-	uint32_t place = 99;
+	struct tokg_error err = {""};
+	uint32_t producer = 99;
 
-	assert_int_equal(tokg_places_grant(&f->places, &h, link, f->now, &place, &why), 1);
-	return place;
+	assert_int_equal(tokg_producers_grant(&f->producers, &h, link, f->now, &producer, &err), 1);
+	return producer;
 }
 
 void
 turn(struct fixture *f)
 {
-	tokg_delivery_turn(&f->delivery);
+	tokg_delivery_poll(&f->delivery);
 	tokg_delivery_passed(&f->delivery, f->delivery.head);
-	tokg_places_turn(&f->places, f->now, f->delivery.told);
+	tokg_producers_poll(&f->producers, f->now, f->delivery.n_read);
 }
 
 struct tokg_out_entry
@@ -114,8 +114,8 @@ tell(struct fixture *f, uint32_t slot, uint64_t ticket)
 }
 
 uint64_t
-released(const struct fixture *f, uint32_t place)
+released(const struct fixture *f, uint32_t producer)
 {
-	return fake_word(&f->fake,
-		tokg_back_at(&f->places.geometry, place) + offsetof(struct tokg_back, released));
+	return fake_word(&f->fake, tokg_back_at(&f->producers.geometry, producer) +
+					   offsetof(struct tokg_back, released));
 }

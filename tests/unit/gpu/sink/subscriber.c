@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A holder where there is no Python: what it gets, one after the other, each as its entry of
+ * A subscriber where there is no Python: what it gets, one after the other, each as its entry of
  * tokd/embeddings.h (128 bytes) and its rows, into a file or device.
  *
- *   holder SOCKET OUT       says: holding ROW_BYTES; ends when tokd-gpu does
+ *   subscriber SOCKET OUT       says: holding ROW_BYTES; ends when tokd-gpu does
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,9 +22,9 @@
 #define LOOK_MS 5
 #define N_FDS 3 /* cursor, ring, outputs */
 
-struct holder {
+struct subscriber {
 	int socket, out;
-	struct tokg_hold_rep rep;
+	struct tokg_subscribe_rep rep;
 	uint64_t *cursor;
 	const struct tokg_emb_ring *ring;
 	const struct tokg_embedding *entries;
@@ -34,7 +34,7 @@ struct holder {
 static int
 failed(const char *what, const char *why)
 {
-	fprintf(stderr, "holder: %s: %s\n", what, why);
+	fprintf(stderr, "subscriber: %s: %s\n", what, why);
 	return 1;
 }
 
@@ -50,9 +50,10 @@ connect_to(const char *path)
 
 /* The reply and its descriptors. False: there is none, or it has no memory. */
 static bool
-ask(struct holder *h, int fds[N_FDS])
+ask(struct subscriber *h, int fds[N_FDS])
 {
-	const struct tokg_hold_req req = {.magic = TOKG_HOLD_MAGIC, .version = TOKG_EMB_VERSION};
+	const struct tokg_subscribe_req req = {
+		.magic = TOKG_SUBSCRIBE_MAGIC, .version = TOKG_EMB_VERSION};
 	union {
 		char bytes[CMSG_SPACE(N_FDS * sizeof(int))];
 		struct cmsghdr align;
@@ -88,7 +89,7 @@ map(int fd, int protection)
 }
 
 static bool
-attach(struct holder *h)
+attach(struct subscriber *h)
 {
 	int fds[N_FDS];
 
@@ -121,7 +122,7 @@ write_all(int fd, const void *data, size_t bytes)
 
 /* What is there from `at` on. The position behind it, or UINT64_MAX: it could not be written. */
 static uint64_t
-hand_on(struct holder *h, uint64_t at)
+hand_on(struct subscriber *h, uint64_t at)
 {
 	const uint64_t head = __atomic_load_n(&h->ring->head, __ATOMIC_ACQUIRE);
 
@@ -140,12 +141,12 @@ hand_on(struct holder *h, uint64_t at)
 int
 main(int argc, char **argv)
 {
-	struct holder h = {.out = -1};
+	struct subscriber h = {.out = -1};
 	struct pollfd end;
 	uint64_t at;
 
 	if (argc != 3)
-		return failed("usage", "holder SOCKET OUT");
+		return failed("usage", "subscriber SOCKET OUT");
 	h.socket = connect_to(argv[1]);
 	if (h.socket < 0 || !attach(&h))
 		return failed(argv[1], h.rep.message[0] != '\0' ? h.rep.message : strerror(errno));

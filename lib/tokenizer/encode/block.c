@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Whole pretokens, a block of them at a time: from what was learned, as words that are one token,
+ * by merging, or alone when they are long. Each table is asked for all pretokens of a block before
+ * the first answer is waited for: they are larger than the caches, and one miss after the other is
+ * most of the time. Hot path.
+ */
+#include "block.h"
+#include "pretoken.h"
+#include "unicode/utf8.h"
+
+static inline size_t
+length_of(const struct tok_block *b, uint32_t k)
+{
+	return b->start[k + 1] - b->start[k];
+}
+
+/* ---- 1. what was learned ---- */
+
+#define KEY_READ 16 /* bytes */
+
+/* Keys and places of n pretokens. Behind `end` nothing is read. */
+static inline void
+make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p,
+	const uint8_t *end)
+{
+	for (uint32_t k = 0; k < n; k++) {
+		const uint8_t *at = p + b->start[k];
+		uint8_t last[KEY_READ];
+
+		if (__builtin_expect(end - at < KEY_READ, 0)) {
+			memset(last, 0, sizeof(last));
+			memcpy(last, at, (size_t)(end - at));
+			at = last;
+		}
+		tok_cache_key(b->key[k], at, length_of(b, k));
+		b->set[k] = tok_cache_set(c, b->key[k]);
+		__builtin_prefetch(b->set[k]);
+	}
+}
+
+/* Of the n short ones, what was learned; the others are listed. Returns their number. */
+static inline uint32_t
+find_learned(struct tok_block *b, uint32_t n)
+{
+	uint32_t missed = 0;
+
+	for (uint32_t k = 0; k < n; k++) {
+		b->ids[k] = tok_cache_find(b->set[k], b->key[k]);
+		b->missed[missed] = (uint16_t)k;
+		missed += b->ids[k].from == NULL;
+	}
+	return missed;
+}
+
+static inline bool
+is_longer(size_t len)
+{
+	return len > TOK_CACHE_SHORT && len <= TOK_CACHE_LONG;
+}
+
+/* The same of longer ones, which are among the n missed. */
+static void
+find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
+{
+	struct tok_cache_long_set set[TOK_BLOCK];
+	uint16_t at[TOK_BLOCK];
+	uint32_t longer = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		at[longer] = b->missed[i];
+		longer += is_longer(length_of(b, b->missed[i]));
+	}
+	for (uint32_t i = 0; i < longer; i++) {
+		set[i] = tok_cache_long_set(
+			c, p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
+		__builtin_prefetch(set[i].way);
+	}
+	for (uint32_t i = 0; i < longer; i++)
+		b->ids[at[i]] = tok_cache_long_find(
+			set[i], p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
+}
+
+/* ---- 2. words that are one token ---- */
+
+static inline uint64_t
+short_key(const uint8_t *p, size_t len, const uint8_t *end)
+{
+	uint64_t key = 0;
+
+	if (end - p >= TOK_KEY_BYTES)
+		return tok_load8(p) & ~0ull >> (64 - 8 * len);
+	memcpy(&key, p, len);
+	return key;
+}
+
+static inline void
+set_one(struct tok_block *b, uint32_t k, uint32_t id)
+{
+	b->one[k] = id;
+	b->ids[k] = (struct tok_cache_ids){id == TOK_NO_TOKEN ? NULL : &b->one[k], 1};
+}
+
+/* Of the n that are left: those of up to 8 bytes. */
+static inline void
+find_words(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p,
+	const uint8_t *end)
+{
+	uint32_t k;
+	uint64_t key;
+
+	for (uint32_t i = 0; i < n; i++) {
+		k = b->left[i];
+		if (length_of(b, k) > TOK_KEY_BYTES)
+			continue;
+		key = short_key(p + b->start[k], length_of(b, k), end);
+		b->slot[k] = tok_word_slot(v, key, (uint32_t)length_of(b, k));
+		__builtin_prefetch(&v->word[b->slot[k]]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		k = b->left[i];
+		if (length_of(b, k) > TOK_KEY_BYTES)
+			continue;
+		key = short_key(p + b->start[k], length_of(b, k), end);
+		set_one(b, k, tok_word_find(v, b->slot[k], key, (uint32_t)length_of(b, k)));
+	}
+}
+
+static inline bool
+may_be_long_word(const struct tok_vocab *v, size_t len)
+{
+	return len > TOK_KEY_BYTES && len <= v->info.max_token_bytes;
+}
+
+/* The same of those above 8 bytes. */
+static inline void
+find_long_words(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t k = b->left[i];
+
+		if (!may_be_long_word(v, length_of(b, k)))
+			continue;
+		b->slot[k] = tok_long_slot(v, p + b->start[k], (uint32_t)length_of(b, k));
+		__builtin_prefetch(&v->long_word[b->slot[k]]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t k = b->left[i];
+
+		if (may_be_long_word(v, length_of(b, k)))
+			set_one(b, k, tok_long_find(v, b->slot[k], p + b->start[k],
+					      (uint32_t)length_of(b, k)));
+	}
+}
+
+/* Those of from[0 .. n) that have no ids yet, to another list or the same. Returns their number. */
+static inline uint32_t
+list_left(const struct tok_block *b, const uint16_t *from, uint32_t n, uint16_t *to)
+{
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		const uint16_t k = from[i];
+
+		to[left] = k;
+		left += b->ids[k].from == NULL;
+	}
+	return left;
+}
+
+/* ---- 3. merges ---- */
+
+/* A character that is in no token, and a pretoken by itself. */
+static inline bool
+is_unknown(const struct tok_vocab *v, const uint8_t *p, size_t len)
+{
+	return v->pretok == TOK_PRETOK_SENTENCEPIECE && len == tok_utf8_length(*p);
+}
+
+/* Of the n that are left: those of at most TOK_MERGE_MAX bytes. */
+static void
+merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
+{
+	uint32_t words = 0;
+
+	if (v->longest.node != NULL)
+		return;
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t k = b->left[i];
+		const uint8_t *at = p + b->start[k];
+
+		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, length_of(b, k)))
+			continue;
+		b->word[words].p = at;
+		b->word[words].n = (uint32_t)length_of(b, k);
+		b->ids[k].from = b->word[words++].out;
+	}
+	tok_bpe_merge(v, b->word, words);
+	for (uint32_t i = 0, w = 0; w < words; i++) {
+		const uint32_t k = b->left[i];
+
+		if (b->ids[k].from == NULL)
+			continue;
+		for (uint32_t j = 0; j < b->word[w].n_out; j++)
+			b->word[w].out[j] = v->ext[b->word[w].out[j]];
+		b->ids[k].n = b->word[w++].n_out;
+	}
+}
+
+/* ---- 4. ids ---- */
+
+/* One that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
+static uint32_t *
+encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
+{
+	const struct tok_vocab *v = s->vocab;
+
+	if (is_unknown(v, p, len))
+		return tok_bytes_ids(v, p, len, ids);
+	if (v->longest.node == NULL && len <= TOK_WHOLE_MAX)
+		return tok_bpe_whole(s->cache, v, p, (uint32_t)len, ids);
+	if (!tok_pretoken_push(s, p, len, &ids))
+		return NULL;
+	return tok_pretoken_close(s, ids);
+}
+
+static inline uint32_t *
+copy_ids(uint32_t *to, struct tok_cache_ids ids)
+{
+	for (uint32_t i = 0; i < ids.n; i++)
+		to[i] = ids.from[i];
+	return to + ids.n;
+}
+
+/*
+ * Ids of the pretokens first .. last - 1, all of which have some. Each has a byte at least, and
+ * there is room for three ids a byte (tok_stream_bound): before the last one for six, and from five
+ * ids, which have as many bytes, for fifteen. Not so behind a normalizer of SentencePiece's, whose
+ * own map says how many bytes one can become.
+ */
+static inline uint32_t *
+give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,
+	uint32_t *ids)
+{
+	uint32_t k = first;
+
+	for (; k + 1 < last && !v->unigram.norm.on; k++) {
+		const struct tok_cache_ids from = b->ids[k];
+
+		memcpy(ids, from.from, TOK_CACHE_SOME * sizeof(*ids));
+		for (uint32_t i = TOK_CACHE_SOME; __builtin_expect(i < from.n, 0); i++)
+			ids[i] = from.from[i];
+		ids += from.n;
+	}
+	for (; k < last; k++)
+		ids = copy_ids(ids, b->ids[k]);
+	return ids;
+}
+
+/* Remember the n that were missed. One that was there several times is remembered once. */
+static void
+learn_missed(struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		const uint32_t k = b->missed[i], len = (uint32_t)length_of(b, k);
+		const struct tok_cache_ids ids = b->ids[k];
+
+		if (len <= TOK_CACHE_SHORT) {
+			if (tok_cache_find(b->set[k], b->key[k]).from == NULL)
+				tok_cache_learn(b->set[k], b->key[k], ids.from, ids.n);
+		} else if (is_longer(len)) {
+			const struct tok_cache_long_set set =
+				tok_cache_long_set(c, p + b->start[k], len);
+
+			if (tok_cache_long_find(set, p + b->start[k], len).from == NULL)
+				tok_cache_long_learn(
+					set, p + b->start[k], len, ids.from, ids.n);
+		}
+	}
+}
+
+uint32_t *
+tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_t *p,
+	const uint8_t *end, uint32_t *ids)
+{
+	uint32_t missed = n, left, done = 0;
+
+	if (s->cache != NULL) {
+		make_keys(s->cache, b, n, p, end);
+		missed = find_learned(b, n);
+		find_longer(s->cache, b, missed, p);
+		missed = list_left(b, b->missed, missed, b->missed);
+	} else {
+		for (uint32_t k = 0; k < n; k++) {
+			b->missed[k] = (uint16_t)k;
+			b->ids[k].from = NULL;
+		}
+	}
+	left = list_left(b, b->missed, missed, b->left);
+	find_words(s->vocab, b, left, p, end);
+	find_long_words(s->vocab, b, left, p);
+	left = list_left(b, b->left, left, b->left);
+	merge_left(s->vocab, b, left, p);
+	left = list_left(b, b->left, left, b->left);
+	for (uint32_t i = 0; i < left; i++) {
+		const uint32_t k = b->left[i];
+		uint32_t *next;
+
+		ids = give_out(s->vocab, b, done, k, ids);
+		next = encode_alone(s, p + b->start[k], length_of(b, k), ids);
+		if (next == NULL)
+			return NULL;
+		b->ids[k] = (struct tok_cache_ids){ids, (uint32_t)(next - ids)};
+		ids = next;
+		done = k + 1;
+	}
+	ids = give_out(s->vocab, b, done, n, ids);
+	if (s->cache != NULL)
+		learn_missed(s->cache, b, missed, p); /* nothing is read there any more */
+	return ids;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOK_BLOCK_H
+#define TOK_BLOCK_H
+
+#include "bpe.h"
+#include "cache.h"
+
+#define TOK_BLOCK 256 /* pretokens that go through the tables together */
+
+/* The caller fills in start[]; the rest is block.c's. */
+struct tok_block {
+	size_t start[TOK_BLOCK + 1]; /* of each pretoken in the text, and of what is behind them */
+	uint64_t key[TOK_BLOCK][2];
+	struct tok_cache_entry *set[TOK_BLOCK];
+	struct tok_cache_ids ids[TOK_BLOCK];
+	uint32_t slot[TOK_BLOCK];
+	uint32_t one[TOK_BLOCK + TOK_CACHE_SOME - 1]; /* id of one that is one token */
+	uint16_t missed[TOK_BLOCK], left[TOK_BLOCK];  /* by number: not learned; and no token */
+	struct tok_bpe_word word[TOK_BLOCK];
+};
+
+/*
+ * Append the ids of the first n pretokens of a block, which lie in the text at p and before `end`.
+ * Returns the next free id, or NULL: more than TOK_CARRY_MAX bytes of one were uncertain.
+ */
+uint32_t *tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_t *p,
+	const uint8_t *end, uint32_t *ids);
+
+#endif

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#ifndef TOK_BPE_PAIR_H
+#define TOK_BPE_PAIR_H
+
+#include "bpe.h"
+#include "cache.h"
+
+/* tok_bpe_pair_stands() with all merges, from what the thread has learned where it has. */
+static inline bool
+tok_bpe_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t right)
+{
+	uint64_t key = (uint64_t)left << 21 | right, *slot;
+	bool stands;
+
+	if (c == NULL)
+		return tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
+	slot = tok_cache_pair(c, left, right);
+	/* Key 0, the pair of two zero bytes, is what free slots hold: it is never learned. */
+	if (*slot >> 1 == key && key != 0)
+		return *slot & 1;
+	stands = tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
+	*slot = key << 1 | stands;
+	return stands;
+}
+
+#endif

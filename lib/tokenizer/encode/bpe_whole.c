@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Byte pair encoding of a long pretoken that is there as a whole, by longest match and going back.
+ *
+ * A list of tokens is the encoding of their bytes if each two neighbours stand side by side, and
+ * there is one such list for any bytes (doc/internals/streaming.md). So from each position the
+ * longest token that stands behind the one before it is taken; where none does, that one was wrong,
+ * and the next shorter token takes its place. Since the encoding of the bytes before a position is
+ * one list, a position that was left in this way is on no other list either.
+ */
+#include "bpe_pair.h"
+
+static_assert(TOK_WHOLE_MAX <= UINT16_MAX, "positions are 16 bits");
+
+struct whole {
+	struct tok_cache *cache;
+	const struct tok_vocab *v;
+	const uint8_t *p;
+	uint32_t n_tokens;	       /* of the encoding so far */
+	uint32_t token[TOK_WHOLE_MAX]; /* rank ids */
+	bool dead[TOK_WHOLE_MAX + 1];  /* no encoding of it all passes this position */
+};
+
+/*
+ * The tokens that begin at `at` and have at most `most` bytes, shortest first; found[0] is a single
+ * byte. Returns their number.
+ */
+static inline uint32_t
+find_tokens(const struct whole *x, uint32_t at, uint32_t most, uint32_t *found)
+{
+	const struct tok_vocab *v = x->v;
+	const uint8_t *p = x->p + at;
+	const struct tok_node *node = &v->node[1 + p[0]]; /* the root has all bytes */
+	uint32_t n = 1;
+
+	found[0] = node->token;
+	for (uint32_t i = 1; i < most; i++) {
+		if (!(node->child[p[i] >> 6] >> (p[i] & 63) & 1))
+			break;
+		node = &v->node[tok_child(node, p[i])];
+		found[n] = node->token;
+		n += node->token != TOK_NO_TOKEN;
+	}
+	return n;
+}
+
+/* The longest of n tokens that stands at `at` and leads on, or TOK_NO_TOKEN. */
+static inline uint32_t
+take_longest(const struct whole *x, uint32_t at, const uint32_t *found, uint32_t n)
+{
+	while (n-- > 0) {
+		const uint32_t token = found[n];
+
+		if (!x->dead[at + x->v->len[token]] &&
+			(x->n_tokens == 0 ||
+				tok_bpe_stands(x->cache, x->v, x->token[x->n_tokens - 1], token)))
+			return token;
+	}
+	return TOK_NO_TOKEN;
+}
+
+uint32_t *
+tok_bpe_whole(
+	struct tok_cache *c, const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *ids)
+{
+	uint32_t found[TOK_MAX_TOKEN_BYTES + 1], at = 0, most = n;
+	struct whole x;
+
+	x.cache = c;
+	x.v = v;
+	x.p = p;
+	x.n_tokens = 0;
+	memset(x.dead, 0, n + 1); /* the rest of it is large, and not looked at */
+	while (at < n) {
+		const uint32_t token =
+			take_longest(&x, at, found, find_tokens(&x, at, most, found));
+
+		if (token != TOK_NO_TOKEN) {
+			x.token[x.n_tokens++] = token;
+			at += v->len[token];
+			most = n - at;
+		} else { /* the one before: it is shorter */
+			x.dead[at] = true;
+			at -= v->len[x.token[--x.n_tokens]];
+			most = v->len[x.token[x.n_tokens]] - 1u;
+		}
+	}
+	for (uint32_t i = 0; i < x.n_tokens; i++)
+		ids[i] = v->ext[x.token[i]];
+	return ids + x.n_tokens;
+}

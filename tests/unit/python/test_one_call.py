@@ -1,0 +1,228 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""The C call from text to array: what it takes, what it refuses, and that it leaks nothing."""
+
+from __future__ import annotations
+
+import array
+import gc
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import dpdk_tokd
+import numpy as np
+import pytest
+from conftest import REPOSITORY
+from dpdk_tokd._native import libtok
+from samples import documents
+
+LONG = 600_000  # bytes of a text whose ids have memory of their own
+
+
+@pytest.fixture(scope="module")
+def strict(gpt2_file) -> dpdk_tokd.Tokenizer:
+    return dpdk_tokd.Tokenizer.load(str(gpt2_file), strict_utf8=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (5, "got int$"),
+        (None, "got NoneType$"),
+        ([65, 66], "got list$"),
+        (array.array("i", [65]), 'got array with 1 dimensions of 4-byte items .format "i".'),
+        (np.array([65.0]), 'got ndarray with 1 dimensions of 8-byte items .format "d".'),
+        (np.zeros((2, 2), np.uint8), "got ndarray with 2 dimensions of 1-byte items"),
+        (np.array([True]), 'got ndarray .* .format "\\?".'),
+    ],
+)
+def test_what_is_no_text_is_refused_with_its_type(gpt2, text, says):
+    expected = f"expected str, bytes or another buffer of bytes, {says}"
+    with pytest.raises(TypeError, match=f"^text: {expected}"):
+        gpt2.encode(text)
+    with pytest.raises(TypeError, match=f"^text: {expected}"):
+        gpt2.stream().feed(text)
+    with pytest.raises(TypeError, match=f"^text 1: {expected}"):
+        gpt2.encode_batch(["a", text])
+
+
+def test_signed_bytes_and_characters_are_text(gpt2):
+    want = gpt2.encode("abc").tolist()
+    for kind in ("b", "B"):
+        assert gpt2.encode(array.array(kind, b"abc")).tolist() == want
+    assert gpt2.encode(memoryview(b"abc").cast("c")).tolist() == want
+    assert gpt2.encode(memoryview(b"-a-b-c")[1::2].tobytes()).tolist() == want
+    with pytest.raises((BufferError, ValueError), match="contiguous"):
+        gpt2.encode(memoryview(b"-a-b-c")[1::2])
+
+
+def test_a_surrogate_in_a_batch_is_named_with_its_text(gpt2):
+    with pytest.raises(UnicodeEncodeError, match="position 1") as caught:
+        gpt2.encode_batch(["a", "b", "c\ud800"])
+    assert caught.value.__notes__ == ["text 2 of the batch"]
+
+
+def test_keywords_are_those_of_the_signature(gpt2):
+    name = b"truncation".decode()  # equal, and not the same object
+    assert gpt2.encode("one two three", **{name: 2}).tolist() == [505, 734]
+    assert gpt2.encode(text="one two three").tolist() == [505, 734, 1115]
+    for call, name in (
+        (gpt2.encode, "padding"),
+        (lambda *_, **k: gpt2.stream(**k), "truncation"),
+        (lambda t, **k: gpt2.encode_batch([t], **k), "return_offsets"),
+    ):
+        with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
+            call("a", **{name: 1})
+    for arguments in ((), ("a", "b")):
+        with pytest.raises(TypeError, match="encode.. takes one text"):
+            gpt2.encode(*arguments)
+    with pytest.raises(TypeError, match="encode.. takes one text"):
+        gpt2.encode("a", text="b")
+
+
+@pytest.mark.parametrize("text", ["", "a", "naïve 中文", documents()[:30_000]])
+def test_the_array_is_the_callers_own(gpt2, text):
+    ids = gpt2.encode(text)
+    other = gpt2.encode(text)
+    assert ids.dtype == np.uint32 and ids.flags.c_contiguous and ids.flags.writeable
+    assert ids.nbytes == 4 * len(ids)
+    ids[:] = 7
+    assert other.tolist() == gpt2.encode(text).tolist() != [7] or len(other) == 0
+
+
+def test_a_long_text_has_the_ids_of_its_parts(gpt2):
+    part = documents()[:50_000] + b"\n\nend"
+    parts = LONG // len(part) + 1
+    want = gpt2.encode(part).tolist() * parts
+    text = part * parts
+    assert gpt2.encode(text).tolist() == want
+    assert gpt2.encode(text, truncation=5).tolist() == want[:5]
+    stream = gpt2.stream()
+    assert [*stream.feed(text), *stream.finish()] == want
+    batch = gpt2.encode_batch([text, "", text, "one"], threads=2)
+    assert batch.tolist() == [want, [], want, [505]]
+    ids, offsets = gpt2.encode(text, return_offsets=True)
+    assert ids.tolist() == want and offsets[-1].tolist() == [len(text) - 3, len(text)]
+
+
+def test_lists_are_those_of_numpy(gpt2):
+    texts = ["", "one two", "中文 😀", documents()[:5000]]
+    batch = gpt2.encode_batch(texts)
+    assert batch.tolist() == [ids.tolist() for ids in batch]
+    assert gpt2.encode_batch([]).tolist() == []
+    big = np.array([0, 2**18 - 1, 2**18, 2**32 - 1], np.uint32)
+    assert dpdk_tokd.Batch(big, np.array([0, 1, 4])).tolist() == [[0], big[1:].tolist()]
+    for splits in ([0, 5], [0, -1], [-1, 2], [3, 2]):
+        with pytest.raises(ValueError, match=r"splits: text 0 is from .* of 4 ids"):
+            dpdk_tokd.Batch(big, np.array(splits)).tolist()
+
+
+def calls(tok: dpdk_tokd.Tokenizer, strict: dpdk_tokd.Tokenizer) -> None:
+    """Each way through the extension once, the failing ones too."""
+    buffer = bytearray(b"some text of a buffer")
+    tok.encode("a")
+    tok.encode(buffer, return_offsets=True, truncation=1)
+    tok.encode("x" * 300_000)
+    tok.encode_batch(["a", buffer, b"c"] * 50, threads=2).tolist()
+    stream = tok.stream()
+    stream.feed(buffer)
+    stream.finish()
+    for call, text in (
+        (strict.encode, b"\xff"),
+        (strict.encode, b"\xff" * 500_000),
+        (tok.encode, "\ud800"),
+        (tok.encode, 5),
+        (tok.encode_batch, ["a", buffer, 5]),
+        (strict.encode_batch, [b"a", b"\xff", buffer]),
+        (lambda t: tok.encode(t, return_offsets=True), b"\xff"),
+        (lambda t: tok.encode(t, truncation=-1), "a"),
+        (lambda t: tok.encode(t, no="such"), "a"),
+        (strict.stream().feed, b"\xff" * 500_000),
+    ):
+        with pytest.raises((ValueError, TypeError)):
+            call(text)
+    buffer.append(1)  # BufferError where it is still held
+
+
+def memory() -> tuple[int, int]:
+    """KiB of addresses, and of memory."""
+    size, resident, *_ = Path("/proc/self/statm").read_text().split()
+    return int(size) * 4, int(resident) * 4
+
+
+def test_nothing_leaks(gpt2, strict):
+    for _ in range(30):
+        calls(gpt2, strict)
+    gc.collect()
+    blocks, before = sys.getallocatedblocks(), memory()
+    references = [sys.getrefcount(o) for o in (None, gpt2, type(gpt2), libtok.Stream)]
+    for _ in range(100):
+        calls(gpt2, strict)
+    gc.collect()
+    assert sys.getallocatedblocks() - blocks < 100
+    addresses, resident = (now - then for now, then in zip(memory(), before))
+    assert addresses < 200_000 and resident < 20_000
+    after = [sys.getrefcount(o) for o in (None, gpt2, type(gpt2), libtok.Stream)]
+    assert max(abs(a - b) for a, b in zip(after, references)) < 20
+
+
+def test_threads_encode_with_one_tokenizer(gpt2):
+    """Short texts with the GIL, long ones without, batches and streams, all at once."""
+    text = documents()
+    rng = random.Random(1)
+    texts = [text[a : a + rng.choice([1, 50, 5000, 20_000])] for a in range(0, 90_000, 1500)]
+    want = [gpt2.encode(t).tolist() for t in texts]
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        rng = random.Random(seed)
+        for _ in range(60):
+            i = rng.randrange(len(texts))
+            stream = gpt2.stream()
+            if [*stream.feed(texts[i]), *stream.finish()] != want[i]:
+                wrong.append(i)
+            if gpt2.encode(texts[i]).tolist() != want[i]:
+                wrong.append(i)
+            if rng.random() < 0.2 and gpt2.encode_batch(texts, threads=4).tolist() != want:
+                wrong.append(-1)
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+def test_a_batch_keeps_its_threads(gpt2):
+    texts = [documents()[:20_000]] * 20
+    gpt2.encode_batch(texts, threads=3)
+    before = len(os.listdir("/proc/self/task"))
+    for _ in range(20):
+        gpt2.encode_batch(texts, threads=3)
+    assert len(os.listdir("/proc/self/task")) == before
+
+
+def test_a_child_has_threads_of_its_own(gpt2):
+    texts = [documents()[:20_000]] * 20
+    want = gpt2.encode_batch(texts, threads=3).ids.sum()
+    child = os.fork()
+    if child == 0:
+        right = gpt2.encode_batch(texts, threads=3).ids.sum() == want
+        os._exit(0 if right and len(os.listdir("/proc/self/task")) == 3 else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_import_takes_asyncio_from_nobody():
+    code = "import numpy, sys; before = {*sys.modules}; import dpdk_tokd; "
+    code += (
+        "print({'asyncio', 'ctypes.util', 'ssl', 'multiprocessing'} & ({*sys.modules} - before)); "
+    )
+    code += "dpdk_tokd.AsyncClient; print('asyncio' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY
+    )
+    assert done.stdout.split("\n")[:2] == ["set()", "True"]

@@ -16,6 +16,7 @@
 #define CLI_READ_BYTES 65536u /* of standard input at a time */
 
 extern const struct opt_program tok_encode_command, tok_decode_command, tok_train_command;
+extern const struct opt_program tok_bench_command;
 extern const struct opt_program tok_info_command, tok_check_command, tok_compile_command;
 
 /* clang-format off */
@@ -33,7 +34,17 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 	{"algo", "exact|greedy", OPT_CHOICE, OPT_FIELD(type, load.algo), 0, 0, NULL,               \
 		"exact, the default: byte pair encoding as defined; greedy: longest match within " \
 		"pretokens; a .tokv has one of them"}
+/* Sets an enum cli_added. */
+#define CLI_ADDED(type)                                                                            \
+	{"added-tokens", "text|plain|all", OPT_CHOICE, OPT_FIELD(type, added), 0, 0, "plain",      \
+		"added tokens to recognise in the text; text: none, as the appliance; plain: "     \
+		"those that are not special; all: special tokens, too, for trusted text only"}
 /* clang-format on */
+
+enum cli_added { CLI_ADDED_TEXT, CLI_ADDED_PLAIN, CLI_ADDED_ALL };
+
+/* Of enum tok_flags. */
+uint32_t cli_added_flags(enum cli_added added);
 
 /* Print "tok: ..." on standard error and return `code`. */
 int cli_error(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

@@ -13,14 +13,12 @@ struct split {
 	uint64_t seed;
 };
 
-enum added { ADDED_TEXT, ADDED_PLAIN, ADDED_ALL };
-
 struct encode_options {
 	const char *vocab;
 	struct tok_load_opts load;
 	struct split split;
 	bool no_special;
-	enum added added;
+	enum cli_added added;
 	bool strict_utf8;
 };
 
@@ -94,10 +92,7 @@ static const struct opt_def defs[] = {
 		.check = check_split},
 	{"no-special", NULL, OPT_FLAG, FIELD(no_special), 0, 0, NULL,
 		"omit the ids of the vocabulary's template, such as BERT's [CLS] and [SEP]"},
-	{"added-tokens", "text|plain|all", OPT_CHOICE, FIELD(added), 0, 0, "plain",
-		"added tokens to recognise in the text; text: none, as the appliance; plain: those "
-		"that "
-		"are not special; all: special tokens, too, for trusted text only"},
+	CLI_ADDED(struct encode_options),
 	{"strict-utf8", NULL, OPT_FLAG, FIELD(strict_utf8), 0, 0, NULL,
 		"reject text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
 };
@@ -106,9 +101,7 @@ static uint32_t
 flags_of(const struct encode_options *o)
 {
 	return (o->no_special ? 0u : TOK_TEMPLATE) | (o->strict_utf8 ? TOK_STRICT_UTF8 : 0u) |
-	       (o->added == ADDED_TEXT	       ? TOK_ADDED_AS_TEXT
-		       : o->added == ADDED_ALL ? TOK_SPECIAL
-					       : 0u);
+	       cli_added_flags(o->added);
 }
 
 /* One piece of what was read, in as many pieces as --split asks for. */

@@ -23,6 +23,14 @@ cli_error(int code, const char *fmt, ...)
 	return code;
 }
 
+uint32_t
+cli_added_flags(enum cli_added added)
+{
+	return added == CLI_ADDED_TEXT	? TOK_ADDED_AS_TEXT
+	       : added == CLI_ADDED_ALL ? TOK_SPECIAL
+					: 0u;
+}
+
 struct tok_vocab *
 cli_load(const char *vocab, const struct tok_load_opts *opts)
 {
@@ -63,7 +71,8 @@ static const struct opt_section sections[] = {
 		"  echo \"15496 11 995\" | tok decode --vocab gpt2\n"
 		"  tok vocab compile gpt2 -o ~/.local/share/dpdk-tokd/vocab/gpt2.tokv\n"
 		"  tok train --model bpe --vocab-size 32000 --special \"<|endoftext|>\" \\\n"
-		"      -o tokenizer.json *.txt",
+		"      -o tokenizer.json *.txt\n"
+		"  tok bench --vocab gpt2 --tokens 512 *.txt",
 		false},
 	{"see also", "dpdk-tokd(1)", false},
 	{0},
@@ -76,6 +85,7 @@ static const struct opt_program *const commands[] = {
 	&tok_check_command,
 	&tok_compile_command,
 	&tok_train_command,
+	&tok_bench_command,
 	NULL,
 };
 

@@ -1,17 +1,46 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Child processes that can be paused and that end with this one."""
 
+import json
 import os
 import signal
 import subprocess
 import time
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 POLL_S = 0.02
 STOP_S = 20.0
 # Before a command: it ends when this process ends, however that happens.
 ENDS_WITH_US = ["setpriv", "--pdeathsig", "TERM"]
+
+
+class Ended(OSError):
+    """A command failed; `code` is its exit code."""
+
+    def __init__(self, code: int, said: str) -> None:
+        super().__init__(f"it ended with {code}: {said}")
+        self.code, self.said = code, said
+
+
+def json_of(
+    command: Sequence[str | Path],
+    cpus: Sequence[int],
+    seconds: float,
+    told: object = None,
+    **env: str,
+) -> Any:
+    """What a command prints, as JSON, on these CPUs; `told` is its standard input, likewise.
+    Ended: it failed."""
+    done = subprocess.run(
+        [*ENDS_WITH_US, "taskset", "-c", ",".join(map(str, cpus)), *command],
+        input=json.dumps(told), env=os.environ | env,
+        capture_output=True, text=True, check=False, timeout=seconds,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise Ended(done.returncode, (done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+    return json.loads(done.stdout)
 
 
 class NotReady(Exception):

@@ -11,6 +11,7 @@ import selectors
 import subprocess
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -393,13 +394,77 @@ def test_huge_pages_are_used_or_asked_for_in_words(compiled: Path, vocab: Path, 
         ),
         (["encode", "--vocab", "gpt2", "text"], "the text is read from standard input"),
         (["decode", "--vocab", "gpt2", "1"], "ids are read from standard input"),
+        (["bench"], "--vocab VOCAB is missing"),
+        (["bench", "--vocab", "v", "--tokens", "0"], "--tokens 0: "),
+        (["bench", "--vocab", "v", "--tokens", "1", "--bytes", "1"], "give one of them"),
+        (["bench", "--vocab", "v", "--slices", "s", "text"], "its texts are cut already"),
     ],
 )
 def test_wrong_use_is_one_line_and_exit_code_2(args: list[str], says: str) -> None:
     assert_one_line(run(*args), 2, says)
 
 
+def bench(vocab: Path, *args: str | Path, data: bytes = b"") -> dict[str, Any]:
+    done = run("bench", "--vocab", vocab, "--json", *args, data=data)
+    assert (done.returncode, done.stderr) == (0, b"")
+    return json.loads(done.stdout)
+
+
+def test_bench_times_each_text_first_and_again(vocab: Path, tmp_path: Path) -> None:
+    text = " ".join(TEXTS).encode()
+    n_ids = len(encode(vocab, text))
+    files = [tmp_path / "a", tmp_path / "b"]
+    for file in files:
+        file.write_bytes(text)
+    whole = bench(vocab, *files)
+    assert (whole["bytes"], whole["ids"]) == (2 * len(text), 2 * n_ids)
+    assert bench(vocab, data=text)["ids"] == bench(vocab, "--split", "7", files[0])["ids"] == n_ids
+    for name in ("first", "again"):
+        assert len(whole[name]["ns"]) == 2
+        assert min(whole[name]["ns"]) > 0
+        counted = not whole["not_counted"]
+        assert ("instructions" in whole[name], "cycles" in whole[name]) == (counted, counted)
+        if counted:
+            assert whole[name]["instructions"] > whole["bytes"]
+    assert whole["load_ms"] > 0
+    assert whole["clock_ns"] > 0
+
+
+@pytest.mark.parametrize("tokens", [1, 20, 300])
+def test_bench_cuts_texts_of_about_as_many_tokens(vocab: Path, tmp_path: Path, tokens: int) -> None:
+    words = random.Random(2).choices(["the", " of", "\n", " 12", "(x)", "中文", "'ve"], k=3000)
+    (tmp_path / "text").write_text("".join(words))
+    found = bench(vocab, "--tokens", str(tokens), tmp_path / "text")
+    assert found["ids"] == pytest.approx(tokens * len(found["first"]["ns"]), rel=0.2)
+    assert found["bytes"] > len("".join(words).encode()) - 8 * tokens
+
+
+def test_bench_cuts_texts_of_about_as_many_bytes(vocab: Path, tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("中" * 1000)
+    found = bench(vocab, "--bytes", "100", tmp_path / "text")
+    assert (found["bytes"], len(found["first"]["ns"])) == (29 * 102, 29)  # the last is shorter
+    (tmp_path / "bytes").write_bytes(b"\xbf" * 1000)
+    assert bench(vocab, "--bytes", "100", tmp_path / "bytes")["bytes"] == 9 * 103
+
+
+def test_bench_prints_a_table_whose_percentiles_have_calls_above_them(vocab: Path) -> None:
+    text = " ".join(TEXTS).encode()
+    table = run("bench", "--vocab", vocab, "--bytes", "16", data=text).stdout.decode().splitlines()
+    rows = {line.split()[0]: line.split()[1:] for line in table[2:4]}
+    for name in ("first", "again"):
+        median, p90, p99 = rows[name][:3]
+        assert float(median) <= float(p90)
+        assert p99 == "-"
+
+
+def test_bench_says_what_it_cannot_read(vocab: Path, tmp_path: Path) -> None:
+    assert_one_line(run("bench", "--vocab", vocab, tmp_path / "absent"), 1, "absent: No such file")
+    assert_one_line(run("bench", "--vocab", vocab), 1, "there is no text: give a file")
+    assert_one_line(run("bench", "--vocab", vocab, tmp_path), 1, "Is a directory")
+
+
 COMMANDS = ("tok encode", "tok decode", "tok vocab check", "tok vocab compile", "tok train")
+COMMANDS += ("tok bench",)
 
 
 @pytest.mark.parametrize(
@@ -429,7 +494,7 @@ def test_version_is_one_line() -> None:
 def test_a_full_disk_is_an_error(vocab: Path) -> None:
     if not TOK.is_file():
         pytest.skip(f"{TOK} is not built")
-    for command, data in (("encode", b"hello"), ("decode", b"15496")):
+    for command, data in (("encode", b"hello"), ("decode", b"15496"), ("bench", b"hello")):
         with open("/dev/full", "wb") as full:
             done = subprocess.run(
                 [TOK, command, "--vocab", vocab],
@@ -445,7 +510,7 @@ def test_a_full_disk_is_an_error(vocab: Path) -> None:
 def test_standard_input_that_cannot_be_read_is_an_error(vocab: Path) -> None:
     if not TOK.is_file():
         pytest.skip(f"{TOK} is not built")
-    for command in ("encode", "decode"):
+    for command in ("encode", "decode", "bench"):
         folder = os.open("/", os.O_RDONLY)
         done = subprocess.run(
             [TOK, command, "--vocab", vocab],

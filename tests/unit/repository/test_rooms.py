@@ -86,7 +86,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {APP + room for room in ("options", "control", "control/port", "telemetry")}
     | DATA_PATH,
     # the other programs
-    "app/tok": {"lib/options", "tok.h", "lib/train", TOK + "pretokenize"},
+    "app/tok": {"lib/options", "tok.h", "lib/train", TOK + "pretokenize", "app/tokd-load"},
     "app/tokd-client": {"lib/options", "include/tokd"},
     "app/tokd-tail": {"lib/options", "include/tokd"},
     "app/tokd-load": {"lib/options", "include/tokd"},

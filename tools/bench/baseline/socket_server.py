@@ -186,14 +186,12 @@ def options() -> argparse.Namespace:
 
 
 def load(args: argparse.Namespace) -> dict[str, Call]:
-    loader = engines.LOADERS[args.engine]
-    if args.json is not None:
-        return loader(args.ranks, args.json)
     with tempfile.TemporaryDirectory(prefix="tokd-baseline-") as folder:
-        made = Path(folder, "tokenizer.json")
-        if args.engine in ("tokenizers", "python"):
+        made = args.json or Path(folder, "tokenizer.json")
+        if args.json is None and args.engine in ("tokenizers", "python", "fastokens"):
             engines.write_json(args.ranks, made)
-        return loader(args.ranks, made)
+        ways = engines.load(args.engine, engines.Files("gpt2", args.ranks, made)).ways
+    return {name: way.served() for name, way in ways.items()}
 
 
 def main() -> int:
@@ -203,14 +201,19 @@ def main() -> int:
     if why := engines.obstacle(args.engine):
         print(f"socket_server: --engine {args.engine}: {why}", file=sys.stderr)
         return 2
-    calls = load(args)
+    try:
+        calls = load(args)
+    except engines.CannotLoad as error:
+        print(f"socket_server: --engine {args.engine}: {error}", file=sys.stderr)
+        return 2
     text = args.sample.read_text(encoding="utf-8")
     samples = [
         memoryview(text[i : i + SAMPLE].encode()) for i in range(0, max(1, len(text)), SAMPLE)
     ]
-    name, ns = engines.fastest(calls, samples)
+    name, ns = engines.fastest(calls, dict.fromkeys(calls, samples))
     for each, took in ns.items():
-        print(f"socket_server: {each}: {took:.0f} ns a byte", flush=True)
+        per_byte = took / max(1, sum(map(len, samples)))
+        print(f"socket_server: {each}: {per_byte:.0f} ns a byte", flush=True)
     ip, _, port = args.listen.rpartition(":")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     kind = socket.SOCK_DGRAM if args.transport == "udp" else socket.SOCK_STREAM

@@ -21,8 +21,8 @@ RDMA = Path("/sys/class/infiniband")
 # A resumed sweep must find these unchanged.
 LASTING = ("cpu", "kernel", "command_line", "revision", "versions", "isolation")
 PACKAGES = (
-    *("tokenizers", "tiktoken", "gigatoken", "regex", "uvloop", "numpy", "hdrhistogram"),
-    "dpdk_tokd",
+    *("tokenizers", "tiktoken", "sentencepiece", "gigatoken", "fastokens", "nanotoken"),
+    *("quicktok-v1", "bpe-openai", "regex", "uvloop", "numpy", "hdrhistogram", "dpdk_tokd"),
 )
 DEBIAN = ("dpdk", "gcc", "stress-ng")
 

@@ -2,6 +2,7 @@
 """Texts to time tokenizers with: cut from the corpora by bytes or tokens, no two equal, with their
 right ids."""
 
+import lzma
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
@@ -19,7 +20,14 @@ from bench.texts.reference import LongestMatch, ReferenceMismatch
 from bench.texts.slices import Cursor, EndOfCorpus, Slice
 
 CORPORA = (*fetch_corpus.CORPORA, "mixed")
-VOCABULARIES = ("gpt2", "bert-base-uncased")
+VOCABULARIES = (
+    "gpt2", "cl100k_base", "o200k_base", "llama3", "qwen3", "bert-base-uncased", "gemma3", "t5",
+    "xlmr",
+)  # fmt: skip
+# Whose licence goes with them, or which no package has, so that tools/fetch-vocab has none: what a
+# person got, as NAME.json in its folder, or xz-compressed in a folder beside the repository.
+NOT_FETCHED = ("llama3", "qwen3", "gemma3", "xlmr")
+BESIDE = Path(__file__).resolve().parents[4] / "shared" / "vocab"
 UNITS = ("bytes", "tokens")
 # Warm-up: from the end of a corpus, which no other text uses; in texts of about the timed length, since
 # a library's fastest call can depend on it, but no longer than WARM_UP_TEXT.
@@ -40,6 +48,7 @@ class Kind:
 class Vocabulary:
     """`second`: a second reference, if there is one; `greedy`: ids by longest match, if defined."""
 
+    name: str
     file: Path
     json: Path  # the same as tokenizer.json
     tokenizer: Tokenizer
@@ -47,15 +56,57 @@ class Vocabulary:
     greedy: LongestMatch | None
 
 
+class NoVocabulary(Exception):
+    """It is not here; the message says how one comes by it."""
+
+
+def _own(name: str, folder: Path) -> Path:
+    """A tokenizer.json that is not fetched, as a user would name it."""
+    there, packed = data_home() / "vocab" / f"{name}.json", BESIDE / f"{name}.json.xz"
+    if there.is_file():
+        return there
+    if not packed.is_file():
+        raise NoVocabulary(f"{there} is missing: tools/fetch-vocab has no package with it")
+    path = folder / f"{name}.json"
+    path.write_bytes(lzma.decompress(packed.read_bytes()))
+    return path
+
+
+def _as_text(file: Path) -> Tokenizer:
+    """Special tokens are taken as text; nothing is cut off or added."""
+    tokenizer = Tokenizer.from_file(str(file))
+    tokenizer.encode_special_tokens = True
+    tokenizer.no_truncation()
+    tokenizer.no_padding()
+    return tokenizer
+
+
 def load(name: str, folder: Path) -> Vocabulary:
-    file, json = fetch_vocab.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
-    if name == "gpt2":
-        tokenizer, second = reference.load_gpt2(file), reference.load_tiktoken(file)
-        made = Vocabulary(file, json, tokenizer, second, LongestMatch(tokenizer))
+    """NoVocabulary: why."""
+    if name in NOT_FETCHED:
+        file = _own(name, folder)
+        return Vocabulary(name, file, file, _as_text(file), None, None)
+    file, made = fetch_vocab.fetch(name, data_home() / "vocab"), folder / f"{name}.json"
+    if f"{name}-spiece" in fetch_vocab.table():  # which sentencepiece reads
+        fetch_vocab.fetch(f"{name}-spiece", data_home() / "vocab")
+    if file.suffix == ".json":
+        return Vocabulary(name, file, file, _as_text(file), None, None)
+    if name in reference.PATTERNS:
+        tokenizer = reference.load_ranks(file, name)
+        second = reference.load_tiktoken(file, name)
+        greedy = LongestMatch(tokenizer) if name == "gpt2" else None
     else:
-        made = Vocabulary(file, json, reference.load_bert_uncased(file), None, None)
-    made.tokenizer.save(str(json))
-    return made
+        tokenizer, second, greedy = reference.load_bert_uncased(file), None, None
+    tokenizer.save(str(made))
+    return Vocabulary(name, file, made, tokenizer, second, greedy)
+
+
+def try_load(name: str, folder: Path) -> Vocabulary | str:
+    """Or why it is not here."""
+    try:
+        return load(name, folder)
+    except NoVocabulary as error:
+        return str(error)
 
 
 def _by_turns(texts: list[str]) -> Iterator[str]:

@@ -16,7 +16,7 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("RAYON_NUM_THREADS", "1")
 
 import tiktoken
-from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 END_OF_TEXT = "<|endoftext|>"
 CHECKED_TWICE = 500  # texts checked with both, at most
@@ -26,6 +26,20 @@ T = TypeVar("T")
 GPT2_PATTERN = (
     r"""'(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s"""
 )
+# The others of OpenAI's, as regular expressions that both references read.
+_SPACES = r"\s*[\r\n]+|\s+(?!\S)|\s+"
+_PREFIX, _CONTRACTION = r"[^\r\n\p{L}\p{N}]?", "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
+_UPPERS, _LOWERS = r"[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]", r"[\p{Ll}\p{Lm}\p{Lo}\p{M}]"
+PATTERNS = {
+    "gpt2": GPT2_PATTERN,
+    "cl100k_base": (
+        rf"{_CONTRACTION}|{_PREFIX}\p{{L}}+|\p{{N}}{{1,3}}| ?[^\s\p{{L}}\p{{N}}]+[\r\n]*|{_SPACES}"
+    ),
+    "o200k_base": (
+        f"{_PREFIX}{_UPPERS}*{_LOWERS}+{_CONTRACTION}?|{_PREFIX}{_UPPERS}+{_LOWERS}*{_CONTRACTION}?|"
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n/]*|" + _SPACES
+    ),
+}
 
 
 class ReferenceMismatch(Exception):
@@ -59,8 +73,8 @@ def parents(ranks: dict[bytes, int], token: bytes) -> tuple[bytes, bytes]:
     return parts[0], parts[1]
 
 
-def from_ranks(ranks: dict[bytes, int]) -> Tokenizer:
-    """GPT-2 by Hugging Face's classes, with vocab.json and merges.txt derived from the ranks."""
+def from_ranks(ranks: dict[bytes, int], name: str = "gpt2") -> Tokenizer:
+    """As Hugging Face's own classes make it of vocab.json and merges.txt, here derived."""
     alphabet = byte_alphabet()
 
     def spelled(token: bytes) -> str:
@@ -73,15 +87,24 @@ def from_ranks(ranks: dict[bytes, int]) -> Tokenizer:
         for left, right in (parents(ranks, token) for token in in_order if len(token) > 1)
     ]
     tokenizer = Tokenizer(models.BPE(vocab=vocab, merges=merges))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    if name == "gpt2":
+        tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    else:
+        split = pre_tokenizers.Split(Regex(PATTERNS[name]), "isolated")
+        byte_level = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence([split, byte_level])
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens([END_OF_TEXT])
     return tokenizer
 
 
 def load_gpt2(ranks_file: Path) -> Tokenizer:
-    """GPT-2's tokenizer, special tokens taken as text."""
-    tokenizer = from_ranks(read_ranks(ranks_file))
+    return load_ranks(ranks_file, "gpt2")
+
+
+def load_ranks(ranks_file: Path, name: str) -> Tokenizer:
+    """The tokenizer of a .tiktoken file, special tokens taken as text."""
+    tokenizer = from_ranks(read_ranks(ranks_file), name)
     tokenizer.encode_special_tokens = True
     return tokenizer
 
@@ -96,11 +119,11 @@ def load_bert_uncased(vocab_txt: Path) -> Tokenizer:
     return tokenizer
 
 
-def load_tiktoken(ranks_file: Path) -> tiktoken.Encoding:
+def load_tiktoken(ranks_file: Path, name: str = "gpt2") -> tiktoken.Encoding:
     ranks = read_ranks(ranks_file)
     return tiktoken.Encoding(
-        "gpt2",
-        pat_str=GPT2_PATTERN,
+        name,
+        pat_str=PATTERNS[name],
         mergeable_ranks=ranks,
         special_tokens={END_OF_TEXT: len(ranks)},
     )

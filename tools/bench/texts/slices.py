@@ -23,6 +23,10 @@ class Slice:
     ids: np.ndarray  # uint32
 
 
+def as_ids(ids: Iterable[int]) -> np.ndarray:
+    return np.array(list(ids), dtype=np.uint32)
+
+
 class Cursor:
     """Cuts slices from a text, front to back, without overlaps."""
 
@@ -77,7 +81,7 @@ def cut(corpus: str, text: str, tokenizer: Tokenizer, per_size: int) -> list[Sli
                 piece = cursor.tokens(tokenizer, int(size))
             if piece not in seen:
                 seen.add(piece)
-                right = np.array(ids(tokenizer, piece), dtype=np.uint32)
+                right = as_ids(ids(tokenizer, piece))
                 found.append(Slice(corpus, size, piece, right))
     except EndOfCorpus:
         pass

@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import subprocess
 from functools import cache
 from pathlib import Path
@@ -23,7 +24,7 @@ from sweep_machine import HERE
 
 ROOT = Path(__file__).resolve().parents[4]
 TASK = ROOT / "tools" / "bench" / "tasks" / "tokenize" / "task.py"
-PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "tools" / "tokd-encode-times"
+PROGRAM = Path(os.environ.get("TOKD_BUILD", ROOT / "build")) / "app" / "tok"
 TEXT = "".join(
     f"Line {n}, of {n * n} w\u00f6rds, don't {n % 7} \u4f60\u597d.\n" for n in range(9000)
 )
@@ -120,7 +121,7 @@ def test_a_box_cut_down(name, tmp_path):
             assert all(0 < cell.get("median", 1) for cell in row["cells"].values())
         else:
             assert row["state"] == "missing", row["reason"]
-            assert "with BPE only" in row["reason"] or "not installed" in row["reason"]
+            assert re.search("for BPE alone|cannot load|not installed", row["reason"])
     for engine in ("libtok", "libtok-pieces", "libtok-python", "tokenizers", "tiktoken"):
         assert states[engine, "gpt2"] == {"done"}
     if name == "nthu":
@@ -148,7 +149,8 @@ def module():
 
 @pytest.fixture
 def state(module, tmp_path):
-    tests = [PARAMETERS, PARAMETERS | {"engine": "libtok-greedy"}]
+    several = ("libtok", "libtok-greedy", "libtok-python", "tokenizers", "python")
+    tests = [PARAMETERS | {"engine": engine} for engine in several]
     return module.prepare(tasks.Context(tmp_path, True, tests, print))
 
 
@@ -160,12 +162,13 @@ def test_each_call_has_its_time_and_each_id_was_compared(module, state, engine, 
     parameters = PARAMETERS | {"engine": engine, "seen": seen}
     raw = module.run(state, parameters)
     found = module.report(state, parameters, raw)
-    assert len(found.samples["call"]) == len(raw["ns"]) == 25 and min(raw["ns"]) > 0
+    took = raw[seen]["ns"]
+    assert len(found.samples["call"]) == len(took) == 25 and min(took) > 0
     key = next(key for key in state.texts if key[2] == (engine == "libtok-greedy"))
     texts = slices.read(state.texts[key].path)
     ids, size = sum(len(ids) for _, ids in texts), sum(len(text) for text, _ in texts)
-    assert found.ids_checked == ids * (2 if seen == "again" else 1)
-    assert found.values["ns-per-byte"] == pytest.approx(sum(raw["ns"]) / size)
+    assert found.ids_checked == 2 * ids
+    assert found.values["ns-per-byte"] == pytest.approx(sum(took) / size)
     assert found.values["clock"] > 0
     assert bool(found.notes) == (engine in module.PY_ENGINES)
 
@@ -191,7 +194,7 @@ def test_what_cannot_be_measured_is_missing_with_the_reason(module, state, monke
     few = module.prepare(tasks.Context(tmp_path / "other", True, tests, print))
     with pytest.raises(Missing, match=r"the corpus english has only \d of 10 texts"):
         module.run(few, tests[0])
-    monkeypatch.setattr(module, "TOKD_ENCODE_TIMES", tmp_path / "nothing")
+    monkeypatch.setattr(module, "TOK", tmp_path / "nothing")
     with pytest.raises(Missing, match="nothing is not built: run tools/setup"):
         module.run(state, PARAMETERS)
     monkeypatch.setitem(module.engines.NEEDS, "gigatoken", ("no_such_package", "pip install it"))
@@ -207,21 +210,63 @@ def test_a_reference_that_disagrees_refuses_all(module, monkeypatch, tmp_path):
         module.prepare(tasks.Context(tmp_path, True, [PARAMETERS], print))
 
 
-# ---- tokd-encode-times ----
+# ---- tokenizer-batch, tokenizer-start ----
 
 
-@pytest.mark.parametrize(
-    ("options", "complaint"),
-    [
-        ([], "--vocab VOCAB is missing"),
-        (["--piece", "0"], "--piece 0: out of range; give 1 to"),
-        (["--piece", "7x"], "--piece 7x: not a number"),
-        (["--vocab", "v", "--warm-up", "w", "--slices", "s", "more"], "more: not an option"),
-    ],
-)
-def test_a_bad_option_is_named(options, complaint):
-    run = subprocess.run([PROGRAM, *options], capture_output=True, text=True, check=False)
-    assert run.returncode == 2 and complaint in run.stderr
+def other(name: str, tests: list[dict[str, Any]], folder: Path) -> tuple[Any, Any]:
+    """A task beside tokenize, and its state."""
+    module = tasks.load(name, TASK.parents[1] / name / "task.py").module
+    folder.mkdir()
+    return module, module.prepare(tasks.Context(folder, True, tests, print))
+
+
+@pytest.mark.parametrize("what", ["sentences", "document"])
+def test_many_texts_by_one_call_and_one_long_text(what, tmp_path):
+    asked = {"vocabulary": "gpt2", "corpus": "english", "what": what, "megabytes": 0.05,
+             "threads": 1, "rounds": 3}  # fmt: skip
+    tests = [asked | {"form": form, "engine": engine} for form in ("native", "lists")
+             for engine in ("libtok-python", "tokenizers", "tiktoken")]  # fmt: skip
+    module, state = other("tokenizer-batch", tests, tmp_path / "batch")
+    ((path, size),) = state.texts.values()
+    ids = sum(len(ids) for _, ids in slices.read(path))
+    for test in tests:
+        found = module.report(state, test, module.run(state, test, 1))
+        assert found.ids_checked == 3 * ids
+        assert found.values["first"] > 0 and found.values["again"] > 0
+        took = found.values["again"] / 1e3
+        assert found.values["throughput"] == pytest.approx(size / 1e6 / took)
+    data = bytearray(path.read_bytes())
+    data[-4] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(WrongIds, match="the ids of all texts together are wrong"):
+        module.run(state, tests[0], 2)
+
+
+def test_a_fresh_process_loads_and_has_its_first_text(tmp_path):
+    tests = [{"vocabulary": "gpt2", "file": file, "engine": engine} for file, engine in (
+        ("tokenizer.json", "libtok"), ("tokenizer.json", "libtok-python"),
+        ("tokenizer.json", "tokenizers"), ("tokv", "libtok"), ("tokv", "libtok-python"),
+    )]  # fmt: skip
+    module, state = other("tokenizer-start", tests, tmp_path / "start")
+    for test in tests:
+        found = module.report(state, test, module.run(state, test))
+        assert min(found.values.values()) > 0 and found.ids_checked > 128 * 350
+        assert found.values["first/warm"] == found.values["first"] / found.values["warm"]
+    with pytest.raises(Missing, match="tokenizers does not read .tokv"):
+        module.run(state, tests[2] | {"file": "tokv"})
+
+
+def test_a_vocabulary_that_is_not_here_is_missing(module, monkeypatch, tmp_path):
+    monkeypatch.undo()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    monkeypatch.setattr(encode_texts, "BESIDE", tmp_path)
+    test = PARAMETERS | {"vocabulary": "llama3"}
+    state = module.prepare(tasks.Context(tmp_path, True, [test], print))
+    with pytest.raises(Missing, match="llama3.json is missing: tools/fetch-vocab has no"):
+        module.run(state, test)
+
+
+# ---- tok bench ----
 
 
 def test_what_cannot_be_read_is_named(ranks_file, tmp_path):
@@ -231,7 +276,7 @@ def test_what_cannot_be_read_is_named(ranks_file, tmp_path):
                             ("odd", "not a file of slices")):  # fmt: skip
         path = str(tmp_path / file)
         run = subprocess.run(
-            [PROGRAM, "--vocab", ranks_file, "--warm-up", path, "--slices", path],
+            [PROGRAM, "bench", "--vocab", ranks_file, "--warm-up", path, "--slices", path],
             capture_output=True, text=True, check=False,
         )  # fmt: skip
         assert run.returncode == 1 and file in run.stderr and complaint in run.stderr

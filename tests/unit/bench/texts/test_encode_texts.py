@@ -18,7 +18,7 @@ BYTES = Kind("gpt2", "english", "bytes", 100)
 def gpt2(ranks_file, tokenizer_json) -> Vocabulary:
     tokenizer = reference.load_gpt2(ranks_file)
     second, greedy = reference.load_tiktoken(ranks_file), reference.LongestMatch(tokenizer)
-    return Vocabulary(ranks_file, tokenizer_json, tokenizer, second, greedy)
+    return Vocabulary("gpt2", ranks_file, tokenizer_json, tokenizer, second, greedy)
 
 
 @pytest.fixture(autouse=True)

@@ -22,7 +22,7 @@ def test_tokenizers_and_tiktoken_agree(gpt2, ranks_file):
 
 
 def test_a_reference_that_is_wrong_is_noticed(gpt2, ranks_file, monkeypatch):
-    monkeypatch.setattr(reference, "GPT2_PATTERN", r"\S+|\s+")
+    monkeypatch.setitem(reference.PATTERNS, "gpt2", r"\S+|\s+")
     with pytest.raises(reference.ReferenceMismatch, match="disagree"):
         reference.verify(gpt2, ranks_file, TEXTS)
 

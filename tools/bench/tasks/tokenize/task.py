@@ -1,45 +1,42 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Time of a tokenizer's call, in the process that has the text, on one CPU."""
 
-import json
-import subprocess
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from bench.baseline import encode_times, engines
 from bench.lab.cpus import WORKER_CPU
-from bench.process import ENDS_WITH_US
-from bench.programs import TOKD_ENCODE_TIMES
+from bench.process import Ended, json_of
+from bench.programs import TOK
 from bench.samples import Samples
-from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds
+from bench.task import Choice, Context, Distribution, Missing, Number, Report, Value, WrongIds, need
 from bench.texts import encode_texts, slices
 from bench.texts.encode_texts import CORPORA, UNITS, VOCABULARIES, Kind, Vocabulary
 from bench.texts.reference import ReferenceMismatch
 
 PIECE = 1400  # bytes; about what a packet brings
 HELP = (
-    "From the bytes of a text (UTF-8) to its 32-bit ids in memory, in a process per engine on one "
-    "CPU: no network, no other thread. call: one text; ns-per-byte: time of all calls by bytes of all "
-    "texts; clock: cost of reading the clock, contained in each call. seen first: the process has "
-    "seen no text before, except 32 KB of warm-up; again: each text once. libtok: its C API; "
-    f"libtok-pieces: fed in pieces of {PIECE} bytes; libtok-greedy: longest match instead of merges; "
-    "libtok-python: its Python package. The others are Python packages, each with its fastest call, "
-    "including the conversion from bytes and to bytes."
+    "From a text in memory to its ids in memory, by one call on one CPU: no network, no other thread. "
+    "ns-per-byte: all calls' time by all texts' bytes; clock: what reading the clock takes, which is "
+    "in each call. seen first: no text was seen by the process before, but for 32 KB to warm up; "
+    "again: all were, once. libtok: by its C API (tok bench), a process of its own; libtok-pieces: so, "
+    f"fed in pieces of {PIECE} bytes; libtok-greedy: the longest match instead of merges. The others "
+    "are Python packages, libtok-python ours: in one process, taking turns in an order of chance, each "
+    "by its fastest call, with texts and ids as it takes and gives them."
 )
 C_ENGINES = {
     "libtok": [],
-    "libtok-pieces": ["--piece", str(PIECE)],
+    "libtok-pieces": ["--split", str(PIECE)],
     "libtok-greedy": ["--algo", "greedy"],
 }
 PY_ENGINES = {"libtok-python": "libtok"} | {
-    name: name for name in ("tokenizers", "tiktoken", "gigatoken", "python")
+    name: name for name in engines.LOADERS if name != "libtok"
 }
-BPE_ONLY = {"libtok-greedy", "tiktoken", "gigatoken", "python"}
 PARAMETERS = {
-    "vocabulary": Choice(VOCABULARIES, "gpt2: byte-level BPE; bert-base-uncased: WordPiece"),
-    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: all, interleaved"),
+    "vocabulary": Choice(VOCABULARIES, "of tools/fetch-vocab, or as encode_texts.py says"),
+    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: its documents by turns"),
     "unit": Choice(UNITS, "of length"),
     "length": Number(4, 1 << 24, "of a text"),
     "engine": Choice((*C_ENGINES, *PY_ENGINES), "that encodes"),
@@ -55,7 +52,8 @@ METRICS = {
 }
 COUNTS: dict[str, str] = {}
 CHECKS_IDS = True
-START_S = 60.0  # to load the vocabulary and warm up
+START_S = 60.0  # a process loads its vocabulary and warms up
+WRONG = 3  # tok bench's exit code
 
 
 @dataclass(frozen=True)
@@ -66,13 +64,20 @@ class Texts:
     bytes: int
 
 
-@dataclass(frozen=True)
+Group = tuple[Kind, int]  # texts, and how many of them are asked for
+
+
+@dataclass
 class State:
-    vocabularies: dict[str, Vocabulary]
-    texts: dict[tuple[Kind, int, bool], Texts]  # kind, number of texts, greedy ids
+    vocabularies: dict[str, Vocabulary | str]  # or why it is not here
+    texts: dict[tuple[Kind, int, bool], Texts]  # of a group; True: with greedy ids
+    engines: dict[Group, list[str]]  # those of PY_ENGINES, which are timed together
+    repeat: int = 0
+    # Of this repeat, by group, seconds, and the engine in C or "" for all in Python: what came of it.
+    found: dict[tuple[Group, float, str], dict[str, Any]] = field(default_factory=dict)
 
 
-def _wanted(parameters: dict[str, Any]) -> tuple[Kind, int]:
+def _group(parameters: dict[str, Any]) -> Group:
     kind = Kind(*(parameters[name] for name in ("vocabulary", "corpus", "unit", "length")))
     return kind, encode_texts.how_many(kind, parameters["calls"], parameters["megabytes"])
 
@@ -92,79 +97,109 @@ def _keep(folder: Path, warm_up: list[slices.Slice], pieces: list[slices.Slice])
     return found
 
 
+def _together(tests: list[dict[str, Any]]) -> dict[Group, list[str]]:
+    """Of each group the engines in Python that are here."""
+    found: dict[Group, dict[str, None]] = {}
+    for test in tests:
+        engine = PY_ENGINES.get(test["engine"])
+        if engine is not None and engines.obstacle(engine) is None:
+            found.setdefault(_group(test), {})[engine] = None
+    return {group: list(several) for group, several in found.items()}
+
+
 def prepare(context: Context) -> State:
-    """Texts with ids; a second reference must agree where there is one."""
-    wanted = dict.fromkeys(map(_wanted, context.tests))
-    greedy = {_wanted(test) for test in context.tests if _is_greedy(test)}
+    """Texts and their ids, on which a second reference must agree where there is one."""
+    wanted = dict.fromkeys(map(_group, context.tests))
+    greedy = {_group(test) for test in context.tests if _is_greedy(test)}
     names = sorted({kind.vocabulary for kind, _ in wanted})
-    loaded = {name: encode_texts.load(name, context.folder) for name in names}
+    loaded = {name: encode_texts.try_load(name, context.folder) for name in names}
     texts: dict[tuple[Kind, int, bool], Texts] = {}
     for at, (kind, count) in enumerate(wanted):
-        context.log(
+        vocabulary = loaded[kind.vocabulary]
+        if isinstance(vocabulary, str):
+            continue
+        context.say(
             f"tokenize: cutting {count:,} texts of {kind.length:,} {kind.unit}: "
             f"{kind.corpus}, {kind.vocabulary}"
         )
         try:
-            found = encode_texts.cut(kind, loaded[kind.vocabulary], count, context.corpora)
+            found = encode_texts.cut(kind, vocabulary, count, context.corpora)
         except ReferenceMismatch as error:
             raise WrongIds(str(error)) from error
         texts[kind, count, False] = _keep(context.folder / str(at), *found)
-        if (kind, count) in greedy and (definition := loaded[kind.vocabulary].greedy):
+        if (kind, count) in greedy and (definition := vocabulary.greedy):
             other = (encode_texts.greedy(part, definition) for part in found)
             texts[kind, count, True] = _keep(context.folder / f"{at}-greedy", *other)
-    return State(loaded, texts)
+    return State(loaded, texts, _together(context.tests))
 
 
-def _command(state: State, parameters: dict[str, Any], texts: Texts) -> list[str]:
-    engine, vocabulary = parameters["engine"], state.vocabularies[parameters["vocabulary"]]
-    if engine in C_ENGINES:
-        if not TOKD_ENCODE_TIMES.is_file():
-            raise Missing(f"{TOKD_ENCODE_TIMES} is not built: run tools/setup")
-        command = [str(TOKD_ENCODE_TIMES), "--vocab", str(vocabulary.file), *C_ENGINES[engine]]
-        command += ["--warm-up", str(texts.warm_up), "--slices", str(texts.path)]
-        return [*command, "--again"] if parameters["seen"] == "again" else command
-    if why := engines.obstacle(PY_ENGINES[engine]):
+def _in_c(engine: str, vocabulary: Vocabulary, texts: Texts, seconds: float) -> dict[str, Any]:
+    need(TOK)
+    command = [str(TOK), "bench", "--json", "--vocab", str(vocabulary.file), *C_ENGINES[engine]]
+    command += ["--warm-up", str(texts.warm_up), "--slices", str(texts.path)]
+    try:
+        found = json_of(command, [WORKER_CPU], START_S + 10 * seconds)
+    except Ended as error:
+        if error.code != WRONG:
+            raise
+        return {engine: {"wrong": error.said}}
+    found["ids"] *= len(encode_times.PASSES)
+    return {engine: found}
+
+
+def _in_python(
+    several: list[str], vocabulary: Vocabulary, texts: Texts, seconds: float, repeat: int
+) -> dict[str, Any]:
+    asked = {
+        "engines": several, "name": vocabulary.name, "file": str(vocabulary.file),
+        "json": str(vocabulary.json), "warm_up": str(texts.warm_up), "texts": str(texts.path),
+        "seconds": seconds, "seed": repeat,
+    }  # fmt: skip
+    command = [sys.executable, "-m", "bench.baseline.encode_times"]
+    return json_of(command, [WORKER_CPU], (START_S + 10 * seconds) * len(several), asked)
+
+
+def run(state: State, parameters: dict[str, Any], repeat: int = 1) -> dict[str, Any]:
+    """The first test of a group in a repeat measures for all of it."""
+    engine, group, greedy = parameters["engine"], _group(parameters), _is_greedy(parameters)
+    (kind, count), seconds = group, parameters["seconds"]
+    vocabulary = state.vocabularies[kind.vocabulary]
+    if isinstance(vocabulary, str):
+        raise Missing(vocabulary)
+    if engine == "libtok-greedy" and not greedy:
+        raise Missing(f"{engine} is run for BPE alone")
+    if engine in PY_ENGINES and (why := engines.obstacle(PY_ENGINES[engine])):
         raise Missing(why)
-    command = [
-        sys.executable,
-        "-m",
-        "bench.baseline.encode_times",
-        PY_ENGINES[engine],
-        str(vocabulary.file),
-    ]
-    command += [str(vocabulary.json), str(texts.warm_up), str(texts.path)]
-    return [*command, parameters["seen"], str(parameters["seconds"])]
-
-
-def run(state: State, parameters: dict[str, Any]) -> dict[str, Any]:
-    if parameters["vocabulary"] != "gpt2" and parameters["engine"] in BPE_ONLY:
-        raise Missing(f"{parameters['engine']} runs with BPE only")
-    kind, count = _wanted(parameters)
-    texts = state.texts[kind, count, _is_greedy(parameters)]
+    texts = state.texts[kind, count, greedy]
     if texts.count < count:
-        raise Missing(f"the corpus {kind.corpus} has only {texts.count} of {count} texts")
-    done = subprocess.run(
-        [*ENDS_WITH_US, "taskset", "-c", str(WORKER_CPU), *_command(state, parameters, texts)],
-        capture_output=True, text=True, check=False,
-        timeout=START_S + 10 * parameters["seconds"],
-    )  # fmt: skip
-    message = (done.stderr.strip().splitlines() or ["no output"])[-1]
-    if done.returncode == encode_times.WRONG:
-        raise WrongIds(message)
-    if done.returncode == encode_times.LONG:
-        raise Missing(message)
-    if done.returncode != 0:
-        raise OSError(f"it ended with {done.returncode}: {message}")
-    return json.loads(done.stdout) | {"bytes": texts.bytes}
+        raise Missing(
+            f"{texts.count} texts, of {count} asked for: the corpus {kind.corpus} has no more"
+        )
+    if state.repeat != repeat:
+        state.found.clear()
+        state.repeat = repeat
+    key = group, seconds, engine if engine in C_ENGINES else ""
+    if key not in state.found:
+        if engine in C_ENGINES:
+            state.found[key] = _in_c(engine, vocabulary, texts, seconds)
+        else:
+            several = state.engines[group]
+            state.found[key] = _in_python(several, vocabulary, texts, seconds, repeat)
+    found = state.found[key][PY_ENGINES.get(engine, engine)]
+    if "wrong" in found:
+        raise WrongIds(found["wrong"])
+    if "missing" in found:
+        raise Missing(found["missing"])
+    return found | {"bytes": texts.bytes}
 
 
 def report(_state: State, parameters: dict[str, Any], raw: dict[str, Any]) -> Report:
-    calls = Samples()
-    for ns in raw["ns"]:
+    calls, took = Samples(), raw[parameters["seen"]]["ns"]
+    for ns in took:
         calls.add(ns)
     engine = parameters["engine"]
     return Report(
-        values={"ns-per-byte": sum(raw["ns"]) / raw["bytes"], "clock": raw["clock_ns"]},
+        values={"ns-per-byte": sum(took) / raw["bytes"], "clock": raw["clock_ns"]},
         samples={"call": calls},
         ids_checked=raw["ids"],
         notes=[f"{engine}: by its {raw['how']}"] if engine in PY_ENGINES else [],

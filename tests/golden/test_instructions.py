@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Encoding takes no more instructions than instructions/counts.json says, 3% allowed for libc and
+for what the kernel lays out otherwise. No clock: a machine's neighbours change nothing.
+
+Another compiler gives other counts, so that with one the test is skipped. Where a change is meant,
+or there are fewer: build/venv/bin/python tests/golden/instructions/counted.py
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent / "instructions"))
+import counted
+
+TOLERANCE = 0.03
+RECORD = "build/venv/bin/python tests/golden/instructions/counted.py"
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, dict[str, dict[str, dict[str, float]]]]:
+    if shutil.which("valgrind") is None:
+        pytest.skip("valgrind is not installed: apt-get install valgrind")
+    if not counted.PROGRAM.is_file():
+        pytest.skip(f"{counted.PROGRAM} is not built: it is made for x86-64, without sanitizers")
+    found = json.loads(counted.RECORDED.read_text())
+    if counted.build() != found["build"]:
+        pytest.skip(f"built by {counted.build()}; counts are of {found['build']}: {RECORD}")
+    return found["counts"]
+
+
+def test_every_vocabulary_has_counts(recorded) -> None:
+    assert list(recorded) == list(counted.VOCABULARIES)
+
+
+@pytest.mark.parametrize("name", counted.VOCABULARIES)
+def test_instructions_a_byte(name: str, recorded, tmp_path: Path) -> None:
+    source = counted.file_of(name, tmp_path)
+    if source is None:
+        pytest.skip(f"{counted.VOCABULARIES[name]} is missing: no public package, or not fetched")
+    vocab = counted.compiled(source, tmp_path)
+    for isa, texts in recorded[name].items():
+        now = counted.count(vocab, isa, tmp_path)
+        for text, passes in texts.items():
+            for which, before in passes.items():
+                what = f"{name}, {isa}, {text}, {which}: {now[text][which]}, recorded {before}"
+                assert now[text][which] <= before * (1 + TOLERANCE), f"{what}: {RECORD} if meant"
+                if now[text][which] < before * (1 - TOLERANCE):
+                    warnings.warn(f"fewer instructions a byte: {what}: {RECORD}", stacklevel=1)

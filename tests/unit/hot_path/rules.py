@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import platform
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -84,7 +85,12 @@ class ByPointer:
     ours: tuple[str, ...] = ()  # functions of ours that it may call: part of the hot path
 
 
+ISAS = {"x86_64": ("avx2", "avx512"), "aarch64": ("neon",)}.get(platform.machine(), ())
 BY_POINTER = {
+    "tok_pretok_scan": ByPointer(
+        "the kernel for this CPU's instruction set (lib/tokenizer/isa)",
+        ("tok_scan_portable", *(f"tok_scan_{isa}" for isa in ISAS)),
+    ),
     "rte_eth_rx_burst": ByPointer("the driver: some call the kernel, as af_xdp"),
     "rte_eth_tx_burst": ByPointer("the same, once a turn"),
     "rte_mempool_ops_dequeue_bulk": ByPointer("a pool's ring, without a lock: its cache is empty"),
@@ -134,6 +140,7 @@ NOT_HOT = {
     r"is_net_driver": "by scandir, for --version",
     r"reconnect|describe|close_(shm|verbs)": "of a transport: called by the control thread",
     r"admit|undo": "of a transport's set-up",
+    r"has_(portable|avx2|avx512)": "which instruction sets this CPU has, while loading",
     r"prepare": "by rte_mempool_obj_iter, while a pool is made",
 }
 

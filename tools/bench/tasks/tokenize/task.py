@@ -118,7 +118,7 @@ def prepare(context: Context) -> State:
         vocabulary = loaded[kind.vocabulary]
         if isinstance(vocabulary, str):
             continue
-        context.say(
+        context.log(
             f"tokenize: cutting {count:,} texts of {kind.length:,} {kind.unit}: "
             f"{kind.corpus}, {kind.vocabulary}"
         )
@@ -172,9 +172,7 @@ def run(state: State, parameters: dict[str, Any], repeat: int = 1) -> dict[str, 
         raise Missing(why)
     texts = state.texts[kind, count, greedy]
     if texts.count < count:
-        raise Missing(
-            f"{texts.count} texts, of {count} asked for: the corpus {kind.corpus} has no more"
-        )
+        raise Missing(f"the corpus {kind.corpus} has only {texts.count} of {count} texts")
     if state.repeat != repeat:
         state.found.clear()
         state.repeat = repeat

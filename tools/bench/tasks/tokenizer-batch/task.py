@@ -84,7 +84,7 @@ def prepare(context: Context) -> State:
         key = _texts_of(test)
         if key in state.texts or isinstance(vocabulary, str):
             continue
-        context.say(f"tokenizer-batch: ids of {' '.join(map(str, key))} MB")
+        context.log(f"tokenizer-batch: ids of {' '.join(map(str, key))} MB")
         pieces = _cut(*key[1:])
         ids = [reference.ids(vocabulary.tokenizer, piece) for piece in pieces]
         path = context.folder / f"{len(state.texts)}.bin"

@@ -41,8 +41,7 @@ train_splitter_vocab(const struct tok_train_options *o, struct tok_error *err)
 bool
 train_split_bytes(struct train_splitter *s, const uint8_t *line, size_t n, struct tok_error *err)
 {
-	struct tok_pretok_scan scan = {
-		.v = s->vocab, .text = line, .n = n, .last = true, .undecided = SIZE_MAX};
+	struct tok_pretok_scan scan = {.v = s->vocab, .text = line, .n = n, .last = true};
 	size_t start[1 + TOK_SCAN_BLOCK]; /* the first is that of the open word */
 	uint32_t n_open = 0;
 

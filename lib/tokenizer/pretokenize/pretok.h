@@ -147,8 +147,7 @@ tok_pretok_second_space(uint8_t *state, uint32_t cp)
 
 /*
  * Borders of a piece of well-formed UTF-8 that begins where a pretoken does, a block at a time. The
- * caller zeroes it, sets v, text, n and last, undecided to SIZE_MAX, and calls
- * tok_pretok_scan until `at` reaches n.
+ * caller zeroes it, sets v, text, n and last, and calls tok_pretok_scan until `at` reaches n.
  */
 struct tok_pretok_scan {
 	const struct tok_vocab *v;
@@ -163,10 +162,9 @@ struct tok_pretok_scan {
 	struct {
 		uint64_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
 			caseless, none, ideograph, joins;
-	} before;	  /* of the character before `at`: 1, or 0 (scan_borders.h) */
-	uint32_t digits;  /* numbers of an open pretoken */
-	uint32_t taken;	  /* characters from `at` on that belong to a contraction */
-	size_t undecided; /* SIZE_MAX */
+	} before;	 /* of the character before `at`: 1, or 0 (scan_borders.h) */
+	uint32_t digits; /* numbers of an open pretoken */
+	uint32_t taken;	 /* characters from `at` on that belong to a contraction */
 };
 
 #define TOK_SCAN_BLOCK 64

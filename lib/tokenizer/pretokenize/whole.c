@@ -21,18 +21,12 @@ encode_block(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_
 size_t
 tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	struct tok_pretok_scan scan = {
-		.v = s->vocab, .text = p, .n = n, .last = last, .undecided = TOK_NO_BORDER};
+	struct tok_pretok_scan scan = {.v = s->vocab, .text = p, .n = n, .last = last};
 	struct tok_block b;
 	uint32_t have = 0; /* pretokens that begin in the block */
 
 	while (scan.at < n) {
 		have += tok_pretok_scan(&scan, b.start + have);
-
-		/* A contraction that is cut by the end: what is behind its quote is uncertain. */
-		while (have > 0 && scan.undecided != TOK_NO_BORDER &&
-			b.start[have - 1] > scan.undecided)
-			have--;
 		if (have == 0 || (scan.at < n && have + TOK_SCAN_BLOCK <= TOK_BLOCK))
 			continue;
 		if (!encode_block(s, &b, have - 1, p, p + n, ids))

@@ -67,7 +67,7 @@ static uint32_t
 scan_all(tok_scan_kernel *scan, const struct tok_vocab *v, const uint8_t *p, size_t n, bool last,
 	size_t *start)
 {
-	struct tok_pretok_scan s = {.v = v, .text = p, .n = n, .last = last, .undecided = SIZE_MAX};
+	struct tok_pretok_scan s = {.v = v, .text = p, .n = n, .last = last};
 	uint32_t found = 0;
 
 	while (s.at < n)

@@ -27,8 +27,7 @@ typedef struct found text_scan(const struct text *t);
 static struct found
 pretokens(const struct text *t)
 {
-	struct tok_pretok_scan s = {
-		.v = t->vocab, .text = t->at, .n = t->n, .last = true, .undecided = SIZE_MAX};
+	struct tok_pretok_scan s = {.v = t->vocab, .text = t->at, .n = t->n, .last = true};
 	size_t start[TOK_SCAN_BLOCK];
 	struct found f = {0};
 

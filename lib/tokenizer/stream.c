@@ -97,7 +97,7 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 {
 	/*
 	 * What is held for added tokens of normalized text is not text yet: a blank may come before
-	 * each part of it, and copy_learned() writes more than there is.
+	 * each part of it, and give_out() (encode/block.c) writes more than there is.
 	 */
 	return (n + prefix_bytes(s->vocab) + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
 		       normalizer_waits(s) + s->added_state[TOK_ADDED_NORMAL_SET].n_held) *

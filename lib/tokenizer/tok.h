@@ -336,7 +336,7 @@ void tok_stream_init(
  * Feed `n` bytes at `text`; with `last` the text ends with them (n may be 0). Ids that are certain
  * are written to ids[0 .. produced). With room >= tok_stream_bound(s, n) the result is never
  * TOK_MORE; with less than tok_stream_bound(s, 1), which is at most TOK_STREAM_HELD_MAX, nothing
- * may be taken. It takes some 60 KiB of stack.
+ * may be taken. It takes some 80 KiB of stack.
  */
 struct tok_result tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room);
@@ -371,7 +371,7 @@ struct tok_range {
  * (doc/user/python.md). An added token has the white space it takes as well, and ids of the
  * template have {0, 0}. False: the text is not UTF-8, or the ids are not those, or the vocabulary
  * has none (tok_has_offsets); nothing is said of ranges then. Not for the hot path; it takes some
- * 60 KiB of stack.
+ * 80 KiB of stack.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range);

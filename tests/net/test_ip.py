@@ -78,7 +78,7 @@ def test_a_datagram_in_fragments_is_one(lab6, dual, gpt2_file, host):
         dropped = dual.counters()["drop_ip_header"]
         with RawStream(lab6, host=host) as stream:
             stream.send(stream.packets(TEXT, cuts=[5000])[0])
-            dual.wait_for(lambda c: c["drop_ip_header"] > dropped)
+            dual.wait_counters(lambda c: c["drop_ip_header"] > dropped)
             stream.finish(stream.packets(TEXT))
             assert stream.id_list() == whole_ids(gpt2_file, TEXT)
         return

@@ -65,10 +65,9 @@ make_caches(struct tokd_worker *w)
 		if (v->cache != NULL)
 			continue;
 		TOKD_LOG(worker, ERR,
-			"worker %u: cannot allocate a cache of %" PRIu32
-			" pretokens on NUMA node %d; lower --cache, or reserve more huge pages "
-			"there (with --no-huge raise -m)\n",
-			w->index, w->opt->cache_entries, w->node);
+			"worker %u: no memory for its cache of pretokens on NUMA node %d; lower "
+			"--cache, or reserve more huge pages there (with --no-huge raise -m)\n",
+			w->index, w->node);
 		return -ENOMEM;
 	}
 	return 0;

@@ -217,8 +217,12 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
 
 	if (is_unknown(v, p, len))
 		return tok_bytes_ids(v, p, len, ids);
-	if (v->longest.node == NULL && len <= TOK_WHOLE_MAX)
-		return tok_bpe_whole(s->cache, v, p, (uint32_t)len, ids);
+	if (v->longest.node == NULL && len <= TOK_WHOLE_MAX) {
+		uint32_t *end = tok_bpe_whole(s->cache, v, p, (uint32_t)len, ids);
+
+		if (end != NULL)
+			return end;
+	}
 	if (!tok_pretoken_push(s, p, len, &ids))
 		return NULL;
 	return tok_pretoken_close(s, ids);

@@ -30,7 +30,10 @@ bool tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t righ
 /* Longest pretoken tok_bpe_whole takes: it has memory for that on the stack. */
 #define TOK_WHOLE_MAX TOK_CARRY_MAX
 
-/* Append the outside ids of a pretoken of n bytes. Returns the next free id. c may be NULL. */
+/*
+ * Append the outside ids of a pretoken of n bytes. Returns the next free id; NULL, with nothing
+ * written: it takes too many steps in this way. c may be NULL.
+ */
 uint32_t *tok_bpe_whole(struct tok_cache *c, const struct tok_vocab *v, const uint8_t *p,
 	uint32_t n, uint32_t *ids);
 

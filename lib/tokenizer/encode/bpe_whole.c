@@ -7,6 +7,9 @@
  * longest token that stands behind the one before it is taken; where none does, that one was wrong,
  * and the next shorter token takes its place. Since the encoding of the bytes before a position is
  * one list, a position that was left in this way is on no other list either.
+ *
+ * Going back is rare in text. Some runs of one character are made of it, and the encoder of cut
+ * text is faster for them, so the number of times has a limit.
  */
 #include "bpe_pair.h"
 
@@ -63,7 +66,7 @@ uint32_t *
 tok_bpe_whole(
 	struct tok_cache *c, const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *ids)
 {
-	uint32_t found[TOK_MAX_TOKEN_BYTES + 1], at = 0, most = n;
+	uint32_t found[TOK_MAX_TOKEN_BYTES + 1], at = 0, most = n, backs = n / 8 + 16;
 	struct whole x;
 
 	x.cache = c;
@@ -79,6 +82,8 @@ tok_bpe_whole(
 			x.token[x.n_tokens++] = token;
 			at += v->len[token];
 			most = n - at;
+		} else if (backs-- == 0) {
+			return NULL;
 		} else { /* the one before: it is shorter */
 			x.dead[at] = true;
 			at -= v->len[x.token[--x.n_tokens]];

@@ -11,7 +11,6 @@
 
 #define CHUNK_COST_MIN ((size_t)16 << 10) /* worth waking a thread */
 #define CHUNKS_A_THREAD 8		  /* so that all end at about the same time */
-#define TEXT_COST 64			  /* what a text costs beside its bytes, in bytes */
 
 struct batch_chunk {
 	size_t first, end; /* texts */
@@ -52,8 +51,8 @@ batch_plan(struct batch *b, uint32_t threads)
 	size_t cost = 0, least = CHUNK_COST_MIN, used = 0;
 
 	for (size_t i = 0; i < b->n_texts; i++)
-		cost += b->text[i].n + TEXT_COST;
-	b->bytes = cost - b->n_texts * TEXT_COST;
+		cost += b->text[i].n + BATCH_TEXT_COST;
+	b->bytes = cost - b->n_texts * BATCH_TEXT_COST;
 	if (cost / threads / CHUNKS_A_THREAD > least)
 		least = cost / threads / CHUNKS_A_THREAD;
 	if (threads == 1)
@@ -67,7 +66,7 @@ batch_plan(struct batch *b, uint32_t threads)
 		if (used == 0)
 			b->chunk[b->n_chunks++] = (struct batch_chunk){.first = i};
 		b->chunk[b->n_chunks - 1].end = i + 1;
-		used += b->text[i].n + TEXT_COST;
+		used += b->text[i].n + BATCH_TEXT_COST;
 		if (used >= least)
 			used = 0;
 	}

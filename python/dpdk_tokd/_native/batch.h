@@ -10,6 +10,8 @@
 
 #define BATCH_THREADS_MAX (POOL_THREADS_MAX + 1)
 
+#define BATCH_TEXT_COST 64 /* what a text costs beside its bytes, in bytes */
+
 struct batch_text {
 	const uint8_t *p;
 	size_t n;

@@ -114,10 +114,12 @@ decode_stream_feed(PyObject *self, PyObject *args)
 
 	if (!PyArg_ParseTuple(args, "Op", &o, &last))
 		return NULL;
-	if (d->busy)
-		return stream_in_use();
 	if (ids_of(o, &b) < 0)
 		return NULL;
+	if (d->busy) { /* after ids_of: an object's own __buffer__ may let other threads run */
+		PyBuffer_Release(&b);
+		return stream_in_use();
+	}
 	ids = b.buf;
 	n = (size_t)b.len / 4;
 	/* What is held, and tok.h's condition on room. */

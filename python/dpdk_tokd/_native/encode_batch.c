@@ -78,7 +78,7 @@ encode(struct batch *b)
 {
 	bool ok;
 
-	if (b->n_threads == 1 && b->bytes < GIL_BYTES) {
+	if (b->n_threads == 1 && b->bytes + b->n_texts * BATCH_TEXT_COST < GIL_BYTES) {
 		ok = batch_encode(b);
 	} else {
 		Py_BEGIN_ALLOW_THREADS

@@ -48,9 +48,13 @@ encoder_grow(struct encoder *e, size_t need)
 void
 encoder_trim(struct encoder *e)
 {
+	uint32_t *ids;
+
 	if (e->room <= ENCODER_ROOM_KEPT)
 		return;
-	free(e->ids);
-	e->ids = NULL;
-	e->room = 0;
+	ids = realloc(e->ids, ROOM_FIRST * sizeof(*ids));
+	if (ids == NULL)
+		return;
+	e->ids = ids;
+	e->room = ROOM_FIRST;
 }

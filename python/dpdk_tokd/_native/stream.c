@@ -89,12 +89,11 @@ stream_feed(PyObject *self, PyObject *o)
 	Py_buffer b;
 	int held;
 
-	if (s->busy)
-		return stream_in_use();
 	held = text_take(&text, &b, o, -1);
 	if (held < 0)
 		return NULL;
-	ids = feed(s, &text, false);
+	/* After text_take: an object's own __buffer__ may let other threads run. */
+	ids = s->busy ? stream_in_use() : feed(s, &text, false);
 	if (held)
 		PyBuffer_Release(&b);
 	return ids;

@@ -118,7 +118,7 @@ class Tokenizer(libtok.Vocab):
     """A vocabulary; encodes text to ids and decodes ids.
 
     Several threads may use it at once: the GIL is released while encoding and decoding, and each
-    call or stream borrows a cache of its own (1 MiB, kept for the next one).
+    call or stream borrows a cache of its own (6 MiB, kept for the next one).
 
     The vocabulary's `template` is added around a text unless `add_special_tokens` is False.
     `added_tokens` selects which added tokens are recognised in a text. "plain": those that are not

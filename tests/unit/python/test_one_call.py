@@ -226,3 +226,11 @@ def test_import_takes_asyncio_from_nobody():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.split("\n")[:2] == ["set()", "True"]
+
+
+def test_no_text_is_encoded_after_much_text(gpt2):
+    gpt2.encode_batch(["a b " * 400_000], threads=1)
+    assert gpt2.encode("").size == 0
+    stream = gpt2.stream()
+    assert stream.feed(b"").size == 0
+    assert stream.finish().size == 0

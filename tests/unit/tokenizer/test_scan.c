@@ -136,8 +136,7 @@ kernels_equal_the_stepper(void **arg)
 			end--;
 		for (uint32_t i = 0; i < n_sets; i++) {
 			v.kernels = kernels[i];
-			for (v.pretok = TOK_PRETOK_GPT2; v.pretok <= TOK_PRETOK_LAST;
-				v.pretok++) {
+			for (v.pretok = TOK_PRETOK_GPT2; v.pretok <= TOK_PRETOK_LAST; v.pretok++) {
 				check(&v, text, n, true);
 				check(&v, text, end, false);
 			}

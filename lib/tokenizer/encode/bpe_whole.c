@@ -66,7 +66,7 @@ uint32_t *
 tok_bpe_whole(
 	struct tok_cache *c, const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *ids)
 {
-	uint32_t found[TOK_MAX_TOKEN_BYTES + 1], at = 0, most = n, backs = n / 8 + 16;
+	uint32_t found[TOK_MAX_TOKEN_BYTES + 1], at = 0, most = n, backs = n / 32 + 8;
 	struct whole x;
 
 	x.cache = c;

@@ -254,7 +254,7 @@ tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct tokg_
 			strerror(errno));
 	if (!tokg_producers_create(&a->producers, device, ring_epoch, &calls))
 		return tokg_agent_wrong(
-			err, "cannot allocate %u places", device->geometry.producers);
+			err, "cannot allocate %u producer slots", device->geometry.producers);
 	if (!open_signals(a, err) ||
 		!tokg_delivery_create(&a->delivery, &a->producers, instance, err) ||
 		!tokg_subscribers_open(&a->subscribers, &a->delivery, device, o->subscribers_socket,

@@ -109,7 +109,8 @@ resume(struct tokg_producers *p, const struct tokg_hello *h, uint64_t link, uint
 	uint64_t before;
 
 	if (h->ring_epoch != p->ring_epoch) {
-		tokg_agent_wrong(err, "no place to resume: the agent was restarted meanwhile");
+		tokg_agent_wrong(
+			err, "no producer slot to resume: the agent was restarted meanwhile");
 		return -1;
 	}
 	t = h->resume < p->geometry.producers ? &p->producer[h->resume] : NULL;

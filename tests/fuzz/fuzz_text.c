@@ -17,7 +17,7 @@
 #include "unicode/utf8.h"
 
 #define ALPHABETS 4
-#define FAMILIES TOK_PRETOK_DEEPSEEK /* from 1 */
+#define FAMILIES TOK_PRETOK_LAST /* from 1 */
 /* As it is; with form C, and whole tokens first; greedy; with form C and added tokens. */
 #define WAYS 4
 #define BPE (ALPHABETS * FAMILIES * WAYS)

@@ -180,7 +180,7 @@ numbers_fit(const struct tok_vocab *v)
 				       v->metaspace.prefix == TOK_PREFIX_NONE &&
 				       v->unigram.unk < v->info.n_ids &&
 				       settings_fit(&v->unigram)));
-	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_DEEPSEEK && !metaspace &&
+	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_LAST && !metaspace &&
 	       !v->unigram.norm.sentencepiece;
 }
 

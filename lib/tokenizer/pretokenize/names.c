@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include <assert.h>
 #include <string.h>
 
 #include "names.h"
@@ -14,6 +15,7 @@ static const char *const names[] = {
 	[TOK_PRETOK_DEEPSEEK] = "deepseek",
 };
 #define N_NAMES (sizeof(names) / sizeof(names[0]))
+static_assert(N_NAMES == TOK_PRETOK_LAST + 1, "each has a name");
 
 #define REGEX_MAX 3
 

@@ -24,10 +24,11 @@ enum tok_pretok {
 	TOK_PRETOK_LLAMA3 = 3, /* cl100k as Hugging Face files have it */
 	TOK_PRETOK_QWEN2 = 4,  /* llama3, but each digit alone */
 	TOK_PRETOK_O200K = 5,
-	TOK_PRETOK_TEKKEN = 6,	      /* o200k without contractions, each digit alone */
-	TOK_PRETOK_DEEPSEEK = 7,      /* DeepSeek-V3, R1 and V4 */
-	TOK_PRETOK_SENTENCEPIECE = 8, /* none, of SentencePiece's models: text is in characters */
+	TOK_PRETOK_TEKKEN = 6,		       /* o200k without contractions, each digit alone */
+	TOK_PRETOK_DEEPSEEK = 7,	       /* DeepSeek-V3, R1 and V4 */
+	TOK_PRETOK_LAST = TOK_PRETOK_DEEPSEEK, /* with a regular expression */
 	TOK_PRETOK_BERT = 16,
+	TOK_PRETOK_SENTENCEPIECE = 17, /* none, of SentencePiece's models: text is in characters */
 };
 
 struct tok_span {

@@ -44,7 +44,9 @@ SMALL = {
     "tokd-tail": "{build}/app/tokd-tail",
     "tokd-top": "{repository}/tools/tokd-top",
 }
-COMMANDS = {"tok": ["encode", "decode", "vocab info", "vocab check", "vocab compile", "train"]}
+COMMANDS = {
+    "tok": ["encode", "decode", "vocab info", "vocab check", "vocab compile", "train", "bench"]
+}
 
 
 @pytest.mark.parametrize("program", ["dpdk-tokd", *SMALL])

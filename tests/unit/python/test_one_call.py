@@ -15,7 +15,7 @@ from pathlib import Path
 import dpdk_tokd
 import numpy as np
 import pytest
-from conftest import REPOSITORY
+from bench.programs import ROOT
 from dpdk_tokd._native import libtok
 from samples import documents
 
@@ -223,6 +223,6 @@ def test_import_takes_asyncio_from_nobody():
     )
     code += "dpdk_tokd.AsyncClient; print('asyncio' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=REPOSITORY
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT
     )
     assert done.stdout.split("\n")[:2] == ["set()", "True"]

@@ -26,3 +26,8 @@ def test_a_header_compiles_alone(
     command += ["-I", INCLUDE, "-fsyntax-only", source]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
+
+
+def test_tok_h_is_one_file() -> None:
+    tok = INCLUDE / "tokd" / "tok.h"
+    assert tok.samefile(INCLUDE.parent / "lib" / "tokenizer" / "tok.h"), "it is a link"

@@ -57,5 +57,6 @@ main(void)
 		cmocka_unit_test(an_unknown_or_foreign_set_is_refused_by_name),
 	};
 
+	cmocka_set_message_output(CM_OUTPUT_TAP);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -206,8 +206,8 @@ def test_many_are_in_flight_at_once(load, options):
         (["--arrivals", "bursts"], "give poisson or fixed"),
         (["--rate", "0"], "give 1 to 10000000"),
         (["--in-flight", "100000"], "give 1 to 16384"),
-        (["--limit", "5"], "of an open loop: give --rate"),
-        (["--arrivals", "fixed"], "of an open loop: give --rate"),
+        (["--limit", "5"], "need an open loop: give --rate"),
+        (["--arrivals", "fixed"], "need an open loop: give --rate"),
     ],
 )
 def test_a_bad_option_is_named(tokd_load, options, complaint):

@@ -61,7 +61,7 @@ struct load {
 	struct arrivals arrivals;
 	uint64_t due_ns; /* open loop: the next one's intended start */
 	uint64_t drained_ns;
-	struct job *first_free, *last_free; /* clients by turns */
+	struct job *first_free, *last_free; /* idle clients, first in, first out */
 	uint32_t epoch;			    /* of the first client */
 	uint32_t n_clients, in_flight;
 	struct client *client;

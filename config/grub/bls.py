@@ -137,8 +137,8 @@ def _is_ours(root: Root, name: str, file: dict) -> bool:
 
 
 def give_back(root: Root, entry: dict) -> None:
-    """Files that are as we left them get back their bytes; of others, of kernels that came since, and of edited ones
-    only our words are taken out. No entry is made anew: its kernel is gone."""
+    """Restores the bytes of files that are as we left them. From edited files, and from those of
+    newer kernels, only our words are removed. A deleted entry stays deleted: its kernel is gone."""
     same = [name for name, file in entry["files"].items() if _is_ours(root, name, file)]
     rest = [
         n

@@ -214,8 +214,8 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
         known += _behind(root, words)
     else:
         raise Refusal(
-            "neither grubby with entries in /boot/loader/entries nor a grub-mkconfig that reads "
-            "/etc/default/grub.d is here: add to the kernel's command line by what boots this machine: "
+            "found neither grubby with entries in /boot/loader/entries nor a grub-mkconfig that "
+            "reads /etc/default/grub.d: add these words to the kernel's command line by hand: "
             f"{' '.join(words)}"
         )
     lost = [word for word in lost if word.split()[0] not in words]
@@ -226,8 +226,8 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
         Finding(
             NAME,
             Level.WARN,
-            f"taken out of the boot line, where others set it: {', '.join(lost)}",
-            remedy="whoever needs those huge pages or cores: ask for theirs and yours together",
+            f"removed from the boot line, set there by others: {', '.join(lost)}",
+            remedy="if those huge pages or cores are needed, request them together with yours",
         ),
     ]
 

@@ -56,9 +56,10 @@ def _session(root: Root) -> list[Finding]:
         Finding(
             NAME,
             Level.WARN,
-            f"this session {what}, {FILE} notwithstanding",
+            f"this session {what}, despite {FILE}",
             COST,
-            "log in again; if it stays so: pam_limits in /etc/pam.d, or another file in /etc/security/limits.d",
+            "log in again; if that does not help, check that /etc/pam.d uses pam_limits, and the "
+            "other files in /etc/security/limits.d",
         )
     ]
 

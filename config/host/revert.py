@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Restores the original content, byte for byte, in reverse order.
 
-What somebody else has changed since is not overwritten: there only what is ours is taken out, and that is said.
+A file that was changed since is not overwritten: only our part is removed from it, and reported.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from host.journal import replace, unpack, without_ours
 from host.report import Failed, Refusal
 from host.root import KERNEL, Root
 
-# What reads a file has to be told that it is as before; as long as it was not, the file counts as not restored.
+# Programs that must be told that their file is restored. Until then it counts as not restored.
 AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromkeys(
     irq.BALANCE, irq.restart_balance
 )

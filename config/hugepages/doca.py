@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""BlueField images bring doca-hugepages, which adds up what each application asks for.
+"""BlueField images have doca-hugepages, which adds up the requests of all applications.
 
-Whoever writes the counts beside it has them overwritten, or doubled, at its next reload: there we ask it, and write no
-count ourselves.
+Counts that others write are overwritten or doubled at its next reload. So on these images we send
+it our request and write no counts ourselves.
 """
 
 from __future__ import annotations

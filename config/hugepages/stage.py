@@ -147,7 +147,8 @@ def prove(root: Root, plan: Plan) -> list[Finding]:
 
 
 def _reserve(root: Root, p: Pages) -> None:
-    """At least so many: what others reserved stays, and of what an earlier plan reserved only what this one asks."""
+    """Reserves the plan's count, or more if others reserved more. Pages of an earlier plan that
+    this one does not request are given back."""
     path = f"{_folder(p)}/nr_hugepages"
     text = root.read(path).strip()
     if not text.isdigit():

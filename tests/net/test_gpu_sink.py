@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packets to embeddings: dpdk-tokd --sink gpu, tokd-gpu on the CPU, a holder; rows equal numpy's."""
+"""Packets to embeddings: dpdk-tokd --sink gpu, tokd-gpu on the CPU; rows equal NumPy's."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 @pytest.fixture
 def reader(agent: Agent) -> Iterator[EmbeddingReader]:
-    with EmbeddingReader(agent.holders, timeout=10) as reader:
+    with EmbeddingReader(agent.subscribers, timeout=10) as reader:
         yield reader
 
 
 class Rows:
-    """What a holder has of one text."""
+    """What a subscriber has of one text."""
 
     def __init__(self) -> None:
         self.rows: list[np.ndarray] = []

@@ -57,9 +57,9 @@ def test_full_ring_is_not_waited_for(lab, start, gpt2):
 
         got: list[list[int]] = []
         held: list = []
-        holder = threading.Thread(target=lambda: held.extend(hold_everything(reader, full)))
+        holding = threading.Thread(target=lambda: held.extend(hold_everything(reader, full)))
         client = threading.Thread(target=tokenize)
-        holder.start()
+        holding.start()
         client.start()
         appliance.wait_counters(lambda c: c["drop_ring_full"] > 0)
         ping = ("ip", "netns", "exec", lab.namespace, "ping", "-c", "3", "-i", "0.2", "-W", "2")
@@ -67,7 +67,7 @@ def test_full_ring_is_not_waited_for(lab, start, gpt2):
         with RawStream(lab) as other:
             rep = fill(other, text)
             full.set()
-            holder.join()
+            holding.join()
             for r in held:
                 r.release()
             # The window opens for who asks: nobody says so unasked, what was said could be lost.
@@ -90,8 +90,8 @@ def test_lost_window_update_is_asked_for(lab, start, gpt2):
     full, text = threading.Event(), documents()
     with RingReader(appliance.socket) as reader:
         held: list = []
-        holder = threading.Thread(target=lambda: held.extend(hold_everything(reader, full)))
-        holder.start()
+        holding = threading.Thread(target=lambda: held.extend(hold_everything(reader, full)))
+        holding.start()
         with lab.call(lambda: Client(SERVER_IP, timeout=20)) as client:
             request = threading.Thread(target=lambda: got.append(client.tokenize(text).tolist()))
             got: list[list[int]] = []
@@ -100,7 +100,7 @@ def test_lost_window_update_is_asked_for(lab, start, gpt2):
             asked = appliance.counters()["rx_packets"]
             appliance.wait_counters(lambda c: c["rx_packets"] > asked + 3)  # and finds no room
             full.set()
-            holder.join()
+            holding.join()
             reader.close()  # all is free, and no packet says so
             request.join()
     assert got == [gpt2.encode(text).tolist()]

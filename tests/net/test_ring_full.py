@@ -26,12 +26,12 @@ def test_reader_that_never_releases_is_dropped_and_the_client_completes(lab, sta
                     for r in reader:
                         held.append(r.hold())
 
-            holder = threading.Thread(target=hold_all)
-            holder.start()
+            holding = threading.Thread(target=hold_all)
+            holding.start()
             begun = time.monotonic()
             ids = client.tokenize(text)
             took = time.monotonic() - begun
-            holder.join()
+            holding.join()
         assert ids.tolist() == gpt2.encode(text).tolist()
         assert 0.5 <= took < 5
         with pytest.raises(RingDropped):

@@ -18,8 +18,8 @@ from samples import documents
 
 TAIL = DPDK_TOKD.with_name("tokd-tail")
 
-# Holds the first range it gets, until it is killed.
-HOLDER = """
+# Holds the first range it gets until it is killed.
+HOLDING_READER = """
 import sys, time
 from dpdk_tokd import RingReader
 with RingReader(sys.argv[1], timeout=30) as reader:
@@ -127,15 +127,15 @@ def test_readers_at_different_speeds_and_taps_at_once(lab, start, gpt2):
 def test_reader_killed_while_it_holds_a_view_frees_the_ring(lab, start, gpt2):
     appliance = start("--ring-size", "64k", "--reader-timeout", "60000")
     text = documents()
-    command = [sys.executable, "-c", HOLDER, appliance.socket]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None and holder.stdout.readline() == "attached\n"
+    command = [sys.executable, "-c", HOLDING_READER, appliance.socket]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as reader:
+        assert reader.stdout is not None and reader.stdout.readline() == "attached\n"
         killed = []
 
         def kill() -> None:
-            assert holder.stdout.readline().startswith("holds")
+            assert reader.stdout.readline().startswith("holds")
             appliance.wait_counters(lambda c: c["drop_ring_full"] > 0)
-            holder.send_signal(signal.SIGKILL)
+            reader.send_signal(signal.SIGKILL)
             killed.append(True)
 
         killer = threading.Thread(target=kill)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """An appliance with vocabularies of several families, chosen by the client's checksum.
 
-That the tokenizer's ids are the reference's is for tests/golden; here, that they are the appliance's.
+tests/golden compares the tokenizer with the references; this compares the appliance with the
+tokenizer.
 """
 
 from __future__ import annotations

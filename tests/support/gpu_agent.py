@@ -25,11 +25,18 @@ class Agent:
         if not AGENT.is_file() or not POSTER.is_file():
             pytest.skip(f"{AGENT} or {POSTER} is missing: ninja -C build")
         self.socket = folder / "ring"
-        self.holders = folder / "holders"
+        self.subscribers = folder / "subscribers"
         self.log = folder / "log"
         self.log.touch()
         command = [str(AGENT), "--table", table, "--listen", f"unix:{self.socket}"]
-        command += ["--subscribers-socket", str(self.holders), "--slots", "8", "--slot-bytes", "4k"]
+        command += [
+            "--subscribers-socket",
+            str(self.subscribers),
+            "--slots",
+            "8",
+            "--slot-bytes",
+            "4k",
+        ]
         environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
         with self.log.open("w") as log:
             self.process = subprocess.Popen([*command, *options], stderr=log, env=environment)

@@ -19,7 +19,7 @@ import debian
 
 QEMU = {"amd64": "qemu-system-x86_64", "arm64": "qemu-system-aarch64"}
 PACKAGE = {"amd64": "qemu-system-x86", "arm64": "qemu-system-arm"}
-# Where the host is busy, timers of a guest stand still for so long that its kernel takes them for broken.
+# On a busy host a guest's timers stop for so long that its kernel takes them for broken.
 WORDS = {"amd64": "console=ttyS0 no_timer_check", "arm64": "console=ttyAMA0"}
 PANIC = "Kernel panic - not syncing"
 # Of x86-64, before the devices behind it; a card says ",ats=on". On ARM it is the machine's.

@@ -104,7 +104,7 @@ class Consumer(Process):
     """A ready tokd-gpu; its sockets are in `folder`."""
 
     def __init__(self, folder: Path, table: str, *more: str) -> None:
-        self.socket, self.subscribers = folder / "gpu.sock", folder / "holders.sock"
+        self.socket, self.subscribers = folder / "gpu.sock", folder / "subscribers.sock"
         command = [*ENDS_WITH_US, str(TOKD_GPU), "--table", table]
         command += [
             "--listen",

@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Code points where runs begin, by turns of word characters and of others. */
+/* Code points where runs begin: word characters and others alternate. */
 extern const uint32_t tok_unicode_word[];
 extern const uint32_t tok_unicode_n_word;
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Attaches to tokd-gpu as a holder: one request, one answer with descriptors."""
+"""Attaches to tokd-gpu as a subscriber: one request, one answer with descriptors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from .request import map_whole, request
 
 @dataclass(slots=True)
 class Attached:
-    """A holder's connection and mappings."""
+    """A subscriber's connection and mappings."""
 
     socket: socket.socket  # non-blocking
     reply: Reply

@@ -144,7 +144,7 @@ class Embedding:
 
     @property
     def intact(self) -> bool:
-        """Whether everything read so far was valid. True until the agent drops this holder."""
+        """Whether everything read so far was valid. True until the agent drops this subscriber."""
         return self._reader._is_valid(self._position)
 
     def _check_not_released(self) -> None:
@@ -204,7 +204,7 @@ class Embedding:
 
     def hold(self) -> Self:
         """Keep it until `release()`. It and everything after it occupies outputs: if held too long,
-        the agent drops this holder."""
+        the agent drops this subscriber."""
         self._held = True
         return self
 

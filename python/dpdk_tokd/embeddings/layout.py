@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""include/tokd/embeddings.h in Python: the ring of embeddings, and the messages of a holder."""
+"""include/tokd/embeddings.h in Python: the ring of embeddings, and the messages of a subscriber."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Dtype(enum.IntEnum):
 
 
 class EmbeddingStatus(enum.IntEnum):
-    """enum tokg_status of gpu_ring.h, the part that holders see."""
+    """enum tokg_status of gpu_ring.h, the part that subscribers see."""
 
     OK = 1
     BADID = 5  # an id beyond the table: a row of zeros

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Reads tokd-gpu's embeddings as a holder."""
+"""Reads tokd-gpu's embeddings as a subscriber."""
 
 from __future__ import annotations
 
@@ -41,18 +41,18 @@ class EmbeddingReader(PollingReader[Embedding]):
             for e in reader:
                 use(e.request, e.first, e.array)
 
-    The agent does not overwrite what a holder holds, and drops the holder if it keeps the outputs
-    full for too long (`RingDropped`). Continuing releases the previous embedding;
-    `Embedding.hold()` prevents that. It sees embeddings of all clients handed out after it attached,
-    those of one worker in the order of posting. One thread at a time.
+    The agent does not overwrite what a subscriber holds, and drops a subscriber that keeps the
+    outputs full for too long (`RingDropped`). Continuing releases the previous embedding;
+    `Embedding.hold()` prevents that. It sees embeddings of all clients handed out after it
+    attached, those of one worker in the order of posting. One thread at a time.
     """
 
     def __init__(self, path: str | os.PathLike[str], timeout: float | None = None) -> None:
-        """Attach to the holders' socket at `path`.
+        """Attach to the subscribers' socket at `path`.
 
         timeout: seconds that iteration waits for the next embedding before TimeoutError; None: no
         limit. Attaching itself waits for at most 5 s. OSError: no such socket, or no permission;
-        RingRefused: for example, all holders' slots are taken; RingError: the answer violates
+        RingRefused: for example, too many subscribers are attached; RingError: the answer violates
         embeddings.h, or the rows are in GPU memory that this process cannot open.
         """
         self._path = os.fspath(path)
@@ -78,7 +78,7 @@ class EmbeddingReader(PollingReader[Embedding]):
             try:
                 self._cuda = CudaOutputs(reply.ipc, reply.uuid)
             except BaseException:
-                self.close()  # otherwise producers would wait for this holder
+                self.close()  # otherwise producers would wait for this subscriber
                 raise
         elif self._a.outputs is not None:
             self._memory_address = np.frombuffer(self._a.outputs, np.uint8).ctypes.data
@@ -96,7 +96,7 @@ class EmbeddingReader(PollingReader[Embedding]):
     def poll(self) -> Embedding | None:
         """The next embedding, or None. Releases the previous one.
 
-        Raises RingDropped if the agent dropped this holder.
+        Raises RingDropped if the agent dropped this subscriber.
         """
         if self._a is None:
             raise RingError(f"{self._path}: the reader is closed")
@@ -127,7 +127,7 @@ class EmbeddingReader(PollingReader[Embedding]):
         entry = Entry._make(ENTRY.unpack_from(a.ring, at))
         if not self._is_valid(self._position):
             self._check_alive(a)
-            raise self._dropped("it continued without this holder")
+            raise self._dropped("it continued without this subscriber")
         self._check_entry(entry)
         given = Embedding(self, self._position, entry)
         self._pending.append(given)  # before it counts as read: see _move
@@ -144,7 +144,7 @@ class EmbeddingReader(PollingReader[Embedding]):
             )
 
     def _check_alive(self, a: Attached) -> bool:
-        """True if the agent has just ended; raises RingDropped if it dropped this holder."""
+        """True if the agent has just ended; raises RingDropped if it dropped this subscriber."""
         if self._gone:
             return False
         try:

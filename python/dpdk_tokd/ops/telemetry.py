@@ -191,7 +191,8 @@ class Telemetry(Closing):
             ) from None
         except ConnectionRefusedError:
             raise TelemetryError(
-                f"{self.path}: nobody listens: what made it has ended; start dpdk-tokd again"
+                f"{self.path}: no process listens on this socket: dpdk-tokd has ended; "
+                "start it again"
             ) from None
         except PermissionError:
             raise TelemetryError(

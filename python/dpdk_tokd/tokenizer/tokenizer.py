@@ -293,8 +293,8 @@ class Tokenizer(libtok.Vocab):
             if token in self.special_tokens:
                 return self.special_tokens[token]
         raise ValueError(
-            f"{self._info.path} says no id for padding, and has no special token [PAD] or <pad>: "
-            "give pad_id"
+            f"{self._info.path} defines no padding id and no special token [PAD] or <pad>: "
+            "pass pad_id"
         )
 
     def decode(self, ids: IdsLike, *, skip_special_tokens: bool = False) -> bytes:

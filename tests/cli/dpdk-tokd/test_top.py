@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-top: its frames, and its manners in a terminal."""
+"""tokd-top: its frames, and how it sets and restores the terminal."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_it_lives_through_restarts_and_new_sizes(start_replay, terminal: Termina
     os.kill(terminal.process.pid, signal.SIGWINCH)
     terminal.wait_for("readers: none")
     appliance.stop(signal.SIGKILL)
-    terminal.wait_for("nobody listens")
+    terminal.wait_for("no process listens")
     again = start_replay(TEXTS, prefix=PREFIX)
     terminal.wait_for("readers: none")
     os.write(terminal.master, b"q")

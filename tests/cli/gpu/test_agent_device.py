@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-gpu on the device under test: posted to rows in a holder's hand, deaths, ends.
+"""tokd-gpu on the device under test: posted to rows in a subscriber's hand, deaths, ends.
 
 TOKD_GPU_DEVICE=cuda:0 with TOKD_GPU_RING=host runs the same on a GPU: posted is by stores into the
 ring, which a ring in GPU memory does not have. Without them the consumer runs as threads.
@@ -50,11 +50,11 @@ def rows(reader: EmbeddingReader, e: Embedding) -> np.ndarray:
 
 
 @posts
-def test_a_holder_has_the_rows_of_what_was_posted(started: Callable[[], Agent]) -> None:
+def test_a_subscriber_has_the_rows_of_what_was_posted(started: Callable[[], Agent]) -> None:
     rng = np.random.default_rng(3)
     with started() as agent:
         try:
-            reader = EmbeddingReader(agent.holders, timeout=10)
+            reader = EmbeddingReader(agent.subscribers, timeout=10)
         except RingError as no_way:
             if "libcudart" not in str(no_way):
                 raise
@@ -113,7 +113,7 @@ def test_a_signal_ends_it_within_the_drain(started: Callable[[], Agent]) -> None
 def test_a_ring_that_cannot_be_is_refused_by_name(
     options: list[str], words: str, tmp_path: Path
 ) -> None:
-    command = [AGENT, "--table", "random:5x4", "--subscribers-socket", tmp_path / "holders"]
+    command = [AGENT, "--table", "random:5x4", "--subscribers-socket", tmp_path / "subscribers"]
     command += ["--listen", f"unix:{tmp_path}/ring", *options]
     environment = {k: v for k, v in os.environ.items() if not k.startswith("TOKD_")}
     end = subprocess.run(

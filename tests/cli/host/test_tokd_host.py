@@ -583,13 +583,13 @@ def test_words_that_are_set_behind_ours_are_not_said_to_be_taken_out(tmp_path):
     said = good(tmp_path, "apply", *ASK)
     assert (
         f"which cannot take it out: hugepages=5 ({late})" in said
-        and "taken out of the boot line" not in said
+        and "removed from the boot line" not in said
     )
     assert command_line(tmp_path) == WORDS + " hugepages=5 quiet"
     (tmp_path / late[1:]).rename(tmp_path / late[1:].replace("zzz", "yy"))
     said = good(tmp_path, "apply", *ASK)
     assert (
-        "taken out of the boot line, where others set it: hugepages=5" in said
+        "removed from the boot line, set there by others: hugepages=5" in said
         and "cannot take" not in said
     )
     assert command_line(tmp_path) == WORDS + " quiet"
@@ -601,7 +601,7 @@ def test_a_grub_that_reads_no_folder_is_refused_before_anything_is_written(tmp_p
         tmp_path, "/usr/sbin/grub-mkconfig", "#!/bin/sh\n. ${sysconfdir}/default/grub\n", 0o755
     )
     before = roots.snapshot(tmp_path)
-    assert "add to the kernel's command line" in refused(tmp_path, "apply", *ASK)
+    assert "add these words to the kernel's command line" in refused(tmp_path, "apply", *ASK)
     assert roots.snapshot(tmp_path) == before
 
 

@@ -2,7 +2,7 @@
 /*
  * What a text costs a worker, from a full RX queue to its reply in the TX queue: bursts of 32 texts
  * of one packet each, over net_ring. For comparing two builds, or copied replies with --zero-copy:
- * run them by turns, and look at the smallest of many (doc/reference/telemetry.md).
+ * run them interleaved and compare the least of many (doc/reference/telemetry.md).
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -96,7 +96,7 @@ BY_POINTER = {
     "rte_mempool_ops_dequeue_bulk": ByPointer("a pool's ring, without a lock: its cache is empty"),
     "rte_mempool_ops_enqueue_bulk": ByPointer("the same: its cache is full"),
     "__rte_pktmbuf_free_extbuf": ByPointer(
-        "the last holder of ids in the token ring lets go of them", ("tokd_zero_copy_is_free",)
+        "the last user of ids in the token ring releases them", ("tokd_zero_copy_is_free",)
     ),
     "min_cursor": ByPointer(
         "which ids of the token ring are on their way", ("tokd_zero_copy_in_use",)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The schedule of an open loop: the seed's alone, of the rate that was asked for, and Poisson where
- * it says so. The seeds are fixed: a figure is within its bounds or never.
+ * The schedule of an open loop: it depends on the seed alone, has the requested rate, and is
+ * Poisson if requested. Seeds are fixed, so a figure is always within its bounds or never.
  */
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Which GPU a holder opens, by a CUDA runtime made for the test: no machine here has one."""
+"""Which GPU a subscriber opens. A simulated CUDA runtime stands in for the GPU."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def agent(tmp_path: Path) -> Iterator[Agent]:
 
 
 def reader_of(agent: Agent) -> EmbeddingReader:
-    return EmbeddingReader(agent.holders, timeout=10)
+    return EmbeddingReader(agent.subscribers, timeout=10)
 
 
 def take(reader: EmbeddingReader, n: int) -> list[Embedding]:
@@ -163,7 +163,12 @@ def test_variables_with_which_the_kernel_would_hang_are_refused(
     if not AGENT.is_file():
         pytest.skip(f"{AGENT} is missing: ninja -C build")
     command = [AGENT, "--table", "random:5x4", "--device", "cuda:0"]
-    command += ["--listen", f"unix:{tmp_path}/ring", "--subscribers-socket", f"{tmp_path}/holders"]
+    command += [
+        "--listen",
+        f"unix:{tmp_path}/ring",
+        "--subscribers-socket",
+        f"{tmp_path}/subscribers",
+    ]
     environment = {**os.environ, variable: value}
     end = subprocess.run(
         command, capture_output=True, text=True, timeout=20, env=environment, check=False
@@ -173,7 +178,7 @@ def test_variables_with_which_the_kernel_would_hang_are_refused(
     assert end.returncode == 1 and f"{variable}={value}" in end.stderr, end.stderr
 
 
-def test_who_cannot_open_the_rows_does_not_stay_a_holder(
+def test_who_cannot_open_the_rows_does_not_stay_a_subscriber(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     attached = []
@@ -196,10 +201,10 @@ def test_who_cannot_open_the_rows_does_not_stay_a_holder(
     assert a.ring.closed and a.cursor.closed
 
 
-def test_outputs_are_given_back_when_the_holder_lets_go(agent: Agent) -> None:
+def test_outputs_are_given_back_when_the_subscriber_lets_go(agent: Agent) -> None:
     with Poster(agent) as poster:
         poster.post(1, [1])
-        assert poster.released(1, 5000) == 1  # no holder: at once
+        assert poster.released(1, 5000) == 1  # no subscriber: at once
         with reader_of(agent) as reader:
             for i in range(3):
                 poster.post(i, [i])
@@ -214,7 +219,7 @@ def test_outputs_are_given_back_when_the_holder_lets_go(agent: Agent) -> None:
             assert poster.released(4, 5000) == 4
 
 
-def test_all_is_given_back_when_the_holder_goes(agent: Agent) -> None:
+def test_all_is_given_back_when_the_subscriber_goes(agent: Agent) -> None:
     with Poster(agent) as poster:
         reader = reader_of(agent)
         poster.post(1, [1])
@@ -224,7 +229,7 @@ def test_all_is_given_back_when_the_holder_goes(agent: Agent) -> None:
         assert poster.released(1, 5000) == 1
 
 
-def test_every_holder_is_waited_for(agent: Agent) -> None:
+def test_every_subscriber_is_waited_for(agent: Agent) -> None:
     with reader_of(agent) as one, reader_of(agent) as two, Poster(agent) as poster:
         poster.post(1, [1, 2])
         a, b = next(one), next(two)
@@ -356,7 +361,7 @@ def test_tensors_that_die_in_other_threads_give_back_all_of_theirs(agent: Agent)
         assert poster.released(20, 5000) == 20
 
 
-def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) -> None:
+def test_a_subscriber_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) -> None:
     options = ("--subscriber-timeout", "1000", "--out-bytes", "4M")  # `good` may be put off its CPU
     with Agent(tmp_path, *options) as agent, Poster(agent) as poster:
         with reader_of(agent) as reader, reader_of(agent) as good:
@@ -378,7 +383,7 @@ def test_a_holder_that_keeps_outputs_full_is_dropped_and_told(tmp_path: Path) ->
         poster.wait()
 
 
-def test_a_holder_in_nobodys_way_is_not_dropped(tmp_path: Path) -> None:
+def test_a_subscriber_in_nobodys_way_is_not_dropped(tmp_path: Path) -> None:
     with Agent(tmp_path, "--subscriber-timeout", "50") as agent, Poster(agent) as poster:
         with reader_of(agent) as reader:
             poster.post(0, [1])
@@ -400,7 +405,7 @@ def test_a_producer_that_is_killed_frees_its_place(tmp_path: Path) -> None:
                 assert "all 1 producer slots are taken: raise --producers" in " ".join(
                     refused.greeting
                 )
-        # Killed: kept for a second, and then until the holder lets go.
+        # Killed: kept for a second, and then until the subscriber releases it.
         time.sleep(1.3)
         np.testing.assert_array_equal(held.array, WORD[[1]])
         held.release()
@@ -426,7 +431,7 @@ def test_the_end_of_the_agent_ends_iteration_after_the_last(agent: Agent) -> Non
         assert "5 entries, 5 rows" in agent.log.read_text()
 
 
-def test_two_signals_end_it_though_a_holder_holds(tmp_path: Path) -> None:
+def test_two_signals_end_it_though_a_subscriber_holds(tmp_path: Path) -> None:
     with Agent(tmp_path, "--drain", "600000") as agent, Poster(agent) as poster:
         with reader_of(agent) as reader:
             poster.post(0, [1])
@@ -452,7 +457,7 @@ def test_requests_that_are_none_are_refused_in_words(agent: Agent) -> None:
     ]:
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
             s.settimeout(5)
-            s.connect(str(agent.holders))
+            s.connect(str(agent.subscribers))
             s.send(request)
             reply = layout.Reply._make(layout.REP.unpack(s.recv(4096)))
             assert reply.outputs == 0 and reason in reply.reason
@@ -461,7 +466,7 @@ def test_requests_that_are_none_are_refused_in_words(agent: Agent) -> None:
         pass
 
 
-def test_there_are_sixteen_places_for_holders(agent: Agent) -> None:
+def test_at_most_sixteen_subscribers_attach(agent: Agent) -> None:
     readers = [reader_of(agent) for _ in range(16)]
     with pytest.raises(RingRefused, match="16 subscribers are attached"):
         reader_of(agent)
@@ -493,9 +498,9 @@ def test_nothing_there_says_what_to_do(tmp_path: Path, agent: Agent) -> None:
 
 
 def test_a_second_agent_at_the_same_sockets_is_refused(agent: Agent) -> None:
-    for listen, holders in ((agent.socket, "x"), (str(agent.socket) + "2", agent.holders)):
+    for listen, subscribers in ((agent.socket, "x"), (str(agent.socket) + "2", agent.subscribers)):
         command = [AGENT, "--table", "random:5x5", "--listen", f"unix:{listen}"]
-        command += ["--subscribers-socket", holders]
+        command += ["--subscribers-socket", subscribers]
         again = subprocess.run(
             command, capture_output=True, text=True, timeout=10, cwd=agent.log.parent, check=False
         )

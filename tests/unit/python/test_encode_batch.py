@@ -167,7 +167,7 @@ def test_padding(bert):
 def test_padding_that_cannot_be_is_refused(bert, gpt2):
     with pytest.raises(ValueError, match="text 0 has 6 ids, more than the 5 to pad to"):
         bert.encode_batch(TEXTS, padding=5)
-    with pytest.raises(ValueError, match="give pad_id"):
+    with pytest.raises(ValueError, match="pass pad_id"):
         gpt2.encode_batch(["a"], padding=True)
 
 

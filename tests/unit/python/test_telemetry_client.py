@@ -150,7 +150,7 @@ def test_who_is_not_there_is_told_with_who_is(tmp_path: Path) -> None:
         assert file_prefixes(tmp_path) == ["p"]
         with pytest.raises(TelemetryError, match="is dpdk-tokd running.*: p$"):
             Telemetry("q", folder=tmp_path)
-    with pytest.raises(TelemetryError, match="nobody listens"):
+    with pytest.raises(TelemetryError, match="no process listens"):
         Telemetry("p", folder=tmp_path)
     with pytest.raises(TelemetryError, match="--file-prefix"):
         Telemetry("x" * 200, folder=tmp_path)  # no path of a socket is so long

@@ -182,7 +182,7 @@ is_sealed(uint64_t hugepage)
 		F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE | F_SEAL_SEAL);
 	refuses_writing(r.fd, r.map_bytes);
 
-	/* A descriptor of another's is reopened with what mode one likes: the seal holds. */
+	/* A received descriptor can be reopened for writing through /proc: the seal holds. */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", r.fd);
 	fd = open(path, O_RDWR | O_CLOEXEC);
 	if (fd >= 0) {

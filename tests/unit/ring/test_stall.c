@@ -209,7 +209,7 @@ that_stalls_while_others_come_and_go_is_dropped(void **state)
 	detach(&stalled);
 }
 
-/* Two that creep, each by turns the slower one, hold the ring as one would. */
+/* Two slow readers that alternate as the slowest hold the ring as one slow reader would. */
 static void
 that_take_turns_being_slowest_are_dropped(void **state)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables by code point, which are made by pages and stretches, hold what a look at each code
- * point by itself gives; equal pages are there once.
+ * Tables by code point are built from pages and ranges. Each entry equals the one computed for its
+ * code point alone; equal pages are stored once.
  */
 #include <stdarg.h>
 #include <setjmp.h>

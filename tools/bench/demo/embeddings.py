@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A process that gets ids from dpdk-tokd, one text at a time, and reads their embeddings.
 
-Run in the client's namespace as `python -m bench.demo.embeddings SERVER PORT HOLDERS SLICES TABLE
-RESULT CPU`. Every id is compared with the reference's, every row with NumPy's row of the random table
-for the reference's id.
+Run in the client's namespace as `python -m bench.demo.embeddings SERVER PORT SUBSCRIBERS SLICES
+TABLE RESULT CPU`. Every id is compared with the reference's, every row with NumPy's row of the
+random table for the reference's id.
 """
 
 import json
@@ -53,13 +53,16 @@ class Checker:
 
 
 def main() -> int:
-    server, port, holders, slices, table, result, cpu = sys.argv[1:]
+    server, port, subscribers, slices, table, result, cpu = sys.argv[1:]
     os.sched_setaffinity(0, {int(cpu)})
     checker = Checker(table)
     texts = read(Path(slices))
     ids_ns: list[int] = []
     whole_ns: list[int] = []
-    with EmbeddingReader(holders, timeout=TIMEOUT_S) as reader, Client(server, int(port)) as client:
+    with (
+        EmbeddingReader(subscribers, timeout=TIMEOUT_S) as reader,
+        Client(server, int(port)) as client,
+    ):
         for text, right in texts:
             start = time.monotonic_ns()
             ids = client.tokenize(text)

@@ -58,7 +58,7 @@ def show(
         inside(client, *command), capture_output=True, text=True, check=False, timeout=RUN_S
     )
     if run.returncode != 0:
-        raise NotReady(f"the holder failed:\n{run.stderr}\n{agent.tail()}\n{appliance.tail()}")
+        raise NotReady(f"the subscriber failed:\n{run.stderr}\n{agent.tail()}\n{appliance.tail()}")
     with Telemetry(folder=appliance.telemetry) as telemetry:
         posted = _percentiles(telemetry.histogram("posted_to_done"))
     log(f"dpdk-tokd ended with {appliance.stop()}, tokd-gpu with {agent.stop()}")

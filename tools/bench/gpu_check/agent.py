@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-gpu, a producer and holders as processes, for the parts of phase C."""
+"""tokd-gpu, a producer and subscribers as processes, for the parts of phase C."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .holder import ids_of
 from .run import Run, Wrong, environment, python
+from .subscriber import ids_of
 
 ROWS, DIM = 1000, 256
 READY_S = 40
-HOLDER = Path(__file__).with_name("holder.py")
+SUBSCRIBER = Path(__file__).with_name("subscriber.py")
 
 
 def group_env(run: Run, more: dict[str, str]) -> dict[str, str]:
@@ -66,13 +66,13 @@ class Agent(Process):
     """tokd-gpu on the device, at the sockets of this part."""
 
     def __init__(self, run: Run, **env: str) -> None:
-        self.ring, self.holders = run.work / "ring", run.work / "holders"
+        self.ring, self.subscribers = run.work / "ring", run.work / "subscribers"
         words = [run.build.program("tokd-gpu"), "--table", f"random:{ROWS}x{DIM}:{run.seed}"]
         words += [
             "--listen",
             f"unix:{self.ring}",
             "--subscribers-socket",
-            self.holders,
+            self.subscribers,
             "--device",
             run.device,
         ]
@@ -119,20 +119,28 @@ class Poster(Process):
             raise Wrong(f"poster: statuses {statuses}")
 
 
-class Holder(Process):
-    """holder.py, attached."""
+class Subscriber(Process):
+    """subscriber.py, attached."""
 
     def __init__(self, run: Run, agent: Agent, count: int, **env: str) -> None:
         gpu = run.device[5:] if run.on_gpu else "0"
-        words = [python(), "-B", HOLDER, agent.holders, f"{ROWS}x{DIM}:{run.seed}", count, gpu]
-        super().__init__(run, "holder", words, {**os.environ, **group_env(run, env)})
-        if self.read_line() != "holding":
-            raise Wrong(f"the holder does not hold:\n{self.said()}")
+        words = [
+            python(),
+            "-B",
+            SUBSCRIBER,
+            agent.subscribers,
+            f"{ROWS}x{DIM}:{run.seed}",
+            count,
+            gpu,
+        ]
+        super().__init__(run, "subscriber", words, {**os.environ, **group_env(run, env)})
+        if self.read_line() != "attached":
+            raise Wrong(f"the subscriber did not attach:\n{self.said()}")
 
     def result(self) -> dict[str, Any]:
         said: dict[str, Any] = json.loads(self.read_line())
         if said["wrong"]:
-            raise Wrong(f"{said['wrong']} elements of the holder's rows are not the table's")
+            raise Wrong(f"{said['wrong']} elements of the subscriber's rows are not the table's")
         return said
 
 

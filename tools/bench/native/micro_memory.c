@@ -12,7 +12,7 @@
 
 #define HUGE_PAGE (2ull << 20)
 #define PASS_BYTES (1u << 20) /* small memory is gone through so far between looks at the clock */
-#define SLOTS 8u	      /* that copies go to, by turns */
+#define SLOTS 8u	      /* that copies go to, round robin */
 
 uint64_t *
 micro_memory(uint64_t bytes)

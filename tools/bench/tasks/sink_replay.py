@@ -45,11 +45,11 @@ class Replay(Appliance):
         super().__init__(device, CAPTURE_IP, vocab, capture.parent, cpus, huge, *own)
 
 
-def check_rows(replay: Replay, holder: EmbeddingReader, table: np.ndarray) -> int:
+def check_rows(replay: Replay, subscriber: EmbeddingReader, table: np.ndarray) -> int:
     """Compare all rows with `table`'s rows of the reference's ids; returns the number of ids."""
     due = InOrder(replay.ids, replay.workers)
     while due.left:
-        e = next(holder)
+        e = next(subscriber)
         right = due.take(e.worker, e.first, len(e), e.last)
         if e.status != EmbeddingStatus.OK or e.aborted or not np.array_equal(e.array, table[right]):
             raise WrongIds(f"worker {e.worker}: embeddings are not those of the reference's ids")

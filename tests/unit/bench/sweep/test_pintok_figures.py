@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""PinTok's own figures beside the box: each of them as its source quotes it, and no other."""
+"""PinTok's published figures equal those quoted in their source, and there are no others."""
 
 from pathlib import Path
 

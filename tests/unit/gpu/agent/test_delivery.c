@@ -85,7 +85,7 @@ of_a_batch_that_failed_nothing_is_handed_out(void **state)
 	assert_int_equal(released(f, 0), 2);
 }
 
-/* Killed with two parts of three told, then after all of them: each is handed out once. */
+/* Killed after two of three parts were reported, then after all: each is handed out once. */
 static void
 twins_of_a_killed_consumer_are_dropped(void **state)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables of tokd-gpu: files as they are written, and files that lie. */
+/* Tables of tokd-gpu: valid files, and files whose headers are wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

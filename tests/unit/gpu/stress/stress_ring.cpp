@@ -6,7 +6,7 @@
  *   with ThreadSanitizer   nothing is injected; payloads and rows are plain memory. Producers and
  *                          agent are threads of their own.
  *   with -DTOKG_INJECT     words of the ring are relaxed atomics. One thread is producers, NIC,
- *                          agent and subscriber, by turns at random, and lets fail what may fail:
+ *                          agent and subscriber, interleaved at random, and injects failures:
  *                          writes land in pieces of 8 bytes, late, in any order; producers die with
  *                          writes in flight; connections break; the consumer's threads end at any
  *                          access to the ring.
@@ -148,7 +148,7 @@ stuck(world *w)
 	}
 }
 
-/* Everything by turns, in this thread. */
+/* Everything interleaved, in this thread. */
 void
 run_injected(world *w)
 {

@@ -340,7 +340,7 @@ by_verbs_too_it_is_said_first(void **state)
 	struct tokg_error err = {""};
 	char to[32];
 
-	/* Bound, so nobody else's; but nobody listens. */
+	/* Bound, so nobody else's; but no process listens. */
 	assert_int_equal(bind(s, (struct sockaddr *)&in, sizeof(in)), 0);
 	assert_int_equal(getsockname(s, (struct sockaddr *)&in, &len), 0);
 	snprintf(to, sizeof(to), "127.0.0.1:%u", ntohs(in.sin_port));

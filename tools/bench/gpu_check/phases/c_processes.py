@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-gpu with a producer, and holders in processes of their own that run PyTorch's kernels."""
+"""tokd-gpu with a producer, and subscriber processes that run PyTorch's kernels."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from .. import figures
-from ..agent import Agent, Holder, Poster, ended, group_env
+from ..agent import Agent, Poster, Subscriber, ended, group_env
 from ..parts import part
 from ..run import NotRun, Run, Word, Wrong
 from .a_exact import need
@@ -19,7 +19,7 @@ DEVICE_CLOCK = {True: "globaltimer", False: "CLOCK_MONOTONIC"}
 
 
 def compared(run: Run, said: dict[str, Any], title: str) -> str:
-    """Records a holder's result; returns how it took the rows."""
+    """Records a subscriber's result; returns how it took the rows."""
     meanwhile = (
         f"{said['products']} products of 4096 x 4096 meanwhile" if said["torch"] else "no PyTorch"
     )
@@ -37,49 +37,49 @@ def timed(run: Run, said: dict[str, Any], title: str) -> None:
     note = compared(run, said, title)
     for what, name, clock in (
         ("seen to embedded, 100 ids", "embedded_ns", DEVICE_CLOCK[run.on_gpu]),
-        ("handed out to read by the holder", "handed_ns", "CLOCK_MONOTONIC"),
+        ("handed out to read by the subscriber", "handed_ns", "CLOCK_MONOTONIC"),
     ):
         numbers = figures.microseconds(said[name], 1)
         run.figure(what=f"{what}, {title}", ring="host", clock=clock, **numbers, note=note)
 
 
 def one_round(run: Run, title: str, **env: str) -> None:
-    agent = poster = holder = None
+    agent = poster = subscriber = None
     try:
         agent = Agent(run, **env)
         requests = REQUESTS[run.on_gpu]
-        holder = Holder(run, agent, requests, **env)
+        subscriber = Subscriber(run, agent, requests, **env)
         poster = Poster(run, agent, 1)
-        for first in range(0, requests, 4):  # within the outputs, whatever the holder's speed
+        for first in range(0, requests, 4):  # within the outputs, whatever the subscriber's speed
             poster.post(first, 4)
-        timed(run, holder.result(), title)
+        timed(run, subscriber.result(), title)
         if agent.stop() != 0:
             raise Wrong(f"tokd-gpu did not stop well:\n{agent.said()}")
     finally:
-        ended(poster, holder, agent)
+        ended(poster, subscriber, agent)
 
 
-@part("C", 10, "a holder in another process beside PyTorch's kernels", 90)
-def with_a_holder(run: Run) -> None:
+@part("C", 10, "a subscriber in another process beside PyTorch's kernels", 90)
+def with_a_subscriber(run: Run) -> None:
     need("numpy")
     one_round(run, "without MPS")
 
 
-@part("C", 20, "SIGKILL of the holder, then of tokd-gpu, and restart", 120)
+@part("C", 20, "SIGKILL of the subscriber, then of tokd-gpu, and restart", 120)
 def kills(run: Run) -> None:
     need("numpy")
-    agent = poster = holder = None
+    agent = poster = subscriber = None
     try:
         agent = Agent(run)
         poster = Poster(run, agent, 1)
-        holder = Holder(run, agent, 1_000_000)
+        subscriber = Subscriber(run, agent, 1_000_000)
         poster.post(0, 20)
-        holder.kill()
+        subscriber.kill()
         poster.post(20, 100)
-        run.right("the holder was killed, and its producer continues")
-        holder = Holder(run, agent, 10)
+        run.right("the subscriber was killed, and its producer continues")
+        subscriber = Subscriber(run, agent, 10)
         poster.post(120, 10)
-        compared(run, holder.result(), "after the death of another holder")
+        compared(run, subscriber.result(), "after the death of another subscriber")
         for again in range(2):
             began = time.monotonic()
             ended(agent)
@@ -91,15 +91,15 @@ def kills(run: Run) -> None:
             )
             ended(poster)
             agent = Agent(run)
-            holder = Holder(run, agent, 10)
+            subscriber = Subscriber(run, agent, 10)
             poster = Poster(run, agent, 2 + again)
             poster.post(0, 10)
-            compared(run, holder.result(), f"after the death of tokd-gpu, {again}")
+            compared(run, subscriber.result(), f"after the death of tokd-gpu, {again}")
         run.right(
             "tokd-gpu was killed with its kernel running, and a new one serves at its sockets"
         )
     finally:
-        ended(poster, holder, agent)
+        ended(poster, subscriber, agent)
 
 
 @part("C", 30, "a process that ends with its kernel running", 150)
@@ -118,7 +118,7 @@ def leaves(run: Run) -> None:
         run.right(f"ring {ring}: the device serves the next process")
 
 
-@part("C", 40, "a holder in another process, both under MPS", 120)
+@part("C", 40, "a subscriber in another process, both under MPS", 120)
 def under_mps(run: Run) -> None:
     if not run.on_gpu:
         raise NotRun("needs a GPU")

@@ -182,12 +182,12 @@ def _check(
     cpus: list[int],
     more: list[str],
 ) -> int:
-    holders = state.folder / "holders.sock"
+    subscribers = state.folder / "subscribers.sock"
     with (
-        EmbeddingReader(holders, timeout=sink_replay.LIMIT_S) as holder,
+        EmbeddingReader(subscribers, timeout=sink_replay.LIMIT_S) as subscriber,
         Replay(plan.capture, plan.texts, state.vocab, sink, cpus, state.huge, *more) as replay,
     ):
-        return sink_replay.check_rows(replay, holder, state.tables[parameters["dim"]])
+        return sink_replay.check_rows(replay, subscriber, state.tables[parameters["dim"]])
 
 
 def run(state: State, parameters: dict[str, Any]) -> Raw:

@@ -36,7 +36,7 @@ PY_ENGINES = {"libtok-python": "libtok"} | {
 }
 PARAMETERS = {
     "vocabulary": Choice(VOCABULARIES, "of tools/fetch-vocab, or as encode_texts.py says"),
-    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: its documents by turns"),
+    "corpus": Choice(CORPORA, "of tools/fetch-corpus; mixed: its documents interleaved"),
     "unit": Choice(UNITS, "of length"),
     "length": Number(4, 1 << 24, "of a text"),
     "engine": Choice((*C_ENGINES, *PY_ENGINES), "that encodes"),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A holder of tokd-gpu in a process of its own: python holder.py SOCKET ROWSxDIM:SEED COUNT GPU.
+"""A subscriber of tokd-gpu in its own process: subscriber.py SOCKET ROWSxDIM:SEED COUNT GPU.
 
-Takes COUNT embeddings, compares their rows with the random table's, and prints one JSON object. The ids of
-request r are ids_of(r). Rows in GPU memory are opened by CUDA IPC; where PyTorch is there, it compares
-them, and its own kernels run all the while. Needs numpy; x86-64, whose loads and stores keep their order.
+Takes COUNT embeddings, compares their rows with the random table's, and prints one JSON object. The
+ids of request r are ids_of(r). Rows in GPU memory are opened by CUDA IPC. If PyTorch is installed,
+it compares them while its own kernels run. Needs NumPy and x86-64, whose loads and stores keep
+their order.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class Busy(threading.Thread):
             self.going.set()
 
 
-class Holder:
+class Subscriber:
     def __init__(self, path: str, table: str, gpu: int) -> None:
         import numpy as np
 
@@ -199,9 +200,9 @@ class Holder:
 
 def main(arguments: list[str]) -> int:
     path, table, count, gpu = arguments
-    holder = Holder(path, table, int(gpu))
-    print("holding", flush=True)
-    print(json.dumps(holder.take(int(count))), flush=True)
+    subscriber = Subscriber(path, table, int(gpu))
+    print("attached", flush=True)
+    print(json.dumps(subscriber.take(int(count))), flush=True)
     return 0
 
 

@@ -67,7 +67,7 @@ make_pairs(struct pairs *x, const struct tok_model *m, struct tok_error *err)
 	return true;
 }
 
-/* Does the merge i come before k? TOK_NO_TOKEN: there is none. */
+/* Does merge i come before merge k? TOK_NO_TOKEN: no merge. */
 static bool
 is_before(const struct pairs *x, uint32_t i, uint32_t k)
 {
@@ -77,8 +77,9 @@ is_before(const struct pairs *x, uint32_t i, uint32_t k)
 }
 
 /*
- * Byte pair encoding of the n bytes at p. Index of the last merge if it is one token in the end,
- * else TOK_NO_TOKEN. part[i] is a token, merge[i] joins it with the next; both have room for n.
+ * Apply byte pair encoding to the n bytes at p. If the result is a single token, return the index
+ * of the last merge, else TOK_NO_TOKEN. part[] and merge[] are work space for n entries: part[i] is
+ * a token, merge[i] joins it with the next token.
  */
 static uint32_t
 last_merge(const struct pairs *x, const uint8_t *p, uint32_t n, uint32_t *part, uint32_t *merge)

@@ -139,8 +139,8 @@ close_word(const struct parts *x)
 }
 
 /*
- * Some words at a time, a merge of each by turns: one merge needs what the merge before it made,
- * so that of a single word most of the time would be waited for tables.
+ * Merge several words at a time, interleaved. A merge needs the result of the merge before it, so
+ * a single word would spend most of its time waiting for table look-ups.
  */
 #define LANES 4
 

@@ -60,7 +60,7 @@ place_of(const struct tok_stream *s, uint32_t position)
 	return (s->unigram.origin + position) % TOK_UNIGRAM_SCORES;
 }
 
-/* Of the best way up to a position, and a piece behind it. */
+/* Score of the best segmentation up to a position, plus that of the piece after it. */
 static inline double
 sum_behind(const struct tok_stream *s, bool single, uint32_t position, double score)
 {
@@ -70,12 +70,14 @@ sum_behind(const struct tok_stream *s, bool single, uint32_t position, double sc
 }
 
 /*
- * sentencepiece takes a sum that has grown large off those of its position and of all ways that
- * begin before it and end behind it, when it comes there.
+ * sentencepiece avoids large sums. When it reaches a position whose sum is large, it subtracts this
+ * sum from the position, and from every segmentation whose last piece begins before the position
+ * and ends after it.
  */
 #define LARGE 100000.0f
 
-/* The sum of such a way, whose piece begins at `from`, once all up to `to` have been come to. */
+/* The sum of a segmentation whose last piece begins at `from`, after all positions up to `to` have
+ * been reached. */
 static float
 less_taken(const struct tok_stream *s, float sum, uint32_t from, uint32_t to)
 {
@@ -93,7 +95,7 @@ set_sum(struct tok_stream *s, bool single, uint32_t end, uint32_t len, double su
 		s->score[at] = sum;
 		return;
 	}
-	for (uint32_t k = 1; k < len; k++) /* there is no position within a character */
+	for (uint32_t k = 1; k < len; k++) /* no piece ends within a character */
 		s->single.taken[place_of(s, end - k)] = 0;
 	if (fabsf((float)sum) > LARGE) {
 		s->single.taken[at] = (float)sum;
@@ -107,11 +109,11 @@ set_sum(struct tok_stream *s, bool single, uint32_t end, uint32_t len, double su
 		s->unigram.since = (uint16_t)(s->unigram.since + len);
 }
 
-/* ---- ways ---- */
+/* ---- the best segmentation ---- */
 
 /*
- * A character of len bytes. Pieces are whole characters, so that they end where characters do. Of
- * equal ways the first is kept: that with the longest last piece.
+ * Append a character of len bytes. Pieces consist of whole characters. Of segmentations with equal
+ * scores the first is kept: that with the longest last piece.
  */
 static inline __attribute__((always_inline)) void
 take_char(struct tok_stream *s, const uint8_t *p, uint32_t len, bool single)
@@ -133,7 +135,7 @@ take_char(struct tok_stream *s, const uint8_t *p, uint32_t len, bool single)
 
 		shortest = node->depth;
 		if (shortest > end)
-			continue; /* begins in what was already given out */
+			continue; /* begins before pos[0]: its ids were already given out */
 		if (taken && token != TOK_NO_TOKEN)
 			best = less_taken(s, (float)best, from, end - shortest);
 		from = end - shortest;

@@ -122,7 +122,8 @@ main(int argc, char **argv)
 	}
 	if (taken + 1 < eal_argc) { /* EAL moves unknown arguments to the end without an error */
 		fprintf(stderr,
-			"tokd-load-dpdk: %.64s: not an EAL option; remove it, or put it after --\n",
+			"tokd-load-dpdk: %.64s: before --, but neither an EAL option nor the value of "
+			"one; remove it\n",
 			argv[taken + 1]);
 		rte_eal_cleanup();
 		return USAGE;

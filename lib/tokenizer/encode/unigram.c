@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best way to spell a word, byte by byte. doc/internals/streaming.md has the proofs; in short:
+ * The best segmentation of a word, incrementally. doc/internals/streaming.md has the proofs; in
+ * short:
  *
- * For each position p between characters of the open word let last(p) be the last piece of the best
- * way to spell the bytes before p. The best way for p is last(p) behind the best way for p -
- * |last(p)|, so the positions form a tree. The automaton's state and its links enumerate the pieces
- * that end at p, the longest first.
+ * For each position p between characters of the open word, let last(p) be the last piece of the
+ * best segmentation of the bytes before p. That segmentation is last(p) preceded by the best one
+ * for p - |last(p)|, so the positions form a tree. The automaton's state and its links enumerate
+ * the pieces that end at p, longest first.
  *
- * What comes can only bring a piece that begins at the end, or at a position from which the bytes
- * up to the end spell a proper prefix of a piece. The best way of every continuation passes through
- * one of these, hence through their lowest common ancestor in the tree: what lies before it is
- * certain.
+ * A later byte can only bring a piece that begins at the end, or at a position from which the bytes
+ * up to the end spell a proper prefix of a piece. The best segmentation of every continuation
+ * passes through one of these positions, hence through their lowest common ancestor in the tree:
+ * what lies before it is certain.
  *
- * What comes later needs the sums up to where they are, though no ids: rounding depends on all that
- * came before.
+ * Sums are not restarted when ids are given out, because rounding depends on the whole sum.
  */
 #include <math.h>
 
@@ -193,7 +193,7 @@ tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **id
 
 /* ---- ids ---- */
 
-/* Ids of bytes; a blank is one for U+2581. */
+/* Append the ids of bytes. A blank stands for U+2581. */
 static uint32_t *
 put_bytes(const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *ids)
 {
@@ -202,7 +202,7 @@ put_bytes(const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *ids
 	return ids;
 }
 
-/* What is unknown ends here. */
+/* End the run of unknown characters. */
 static inline uint32_t *
 end_run(struct tok_stream *s, uint32_t *ids)
 {
@@ -213,8 +213,9 @@ end_run(struct tok_stream *s, uint32_t *ids)
 }
 
 /*
- * Unknown characters in a row, and the text of the unknown piece itself among them, have one id; or
- * with byte_fallback those of their bytes, but for that text alone.
+ * Append the ids of an unknown character or of the unknown piece's own text. A run of these has one
+ * id. With byte_fallback they have the ids of their bytes, except when the piece's own text is
+ * alone.
  */
 static uint32_t *
 put_unknown(struct tok_stream *s, uint32_t token, uint32_t *ids)
@@ -252,7 +253,7 @@ tok_unigram_turn(struct tok_stream *s, uint32_t end)
 	}
 }
 
-/* Ids of the best way for position `end`. */
+/* Append the ids of the best segmentation up to position `end`. */
 static uint32_t *
 give_out(struct tok_stream *s, uint32_t end, uint32_t *ids)
 {

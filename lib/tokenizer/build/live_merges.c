@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which merges can ever happen. A token inside a text is made as its own bytes alone would be
- * (doc/internals/streaming.md, lemma 1), so of all merges that make a token only the last one of
- * its own encoding ever does. Hugging Face files of models that came from tiktoken list every pair
- * with the right bytes; the others are dropped here, and with them the tokens that no merge makes.
- * Set-up only.
+ * Find the merges that can ever be applied. A token inside a text is made by the same merges as its
+ * bytes alone (doc/internals/streaming.md, lemma 1). So of all merges with this token as their
+ * result, only the last one in the encoding of its bytes is ever applied. Hugging Face files of
+ * models from tiktoken list every pair with the right bytes. The merges that are never applied are
+ * dropped here, and so are the tokens that no merge makes. Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,7 @@ last_merge(const struct pairs *x, const uint8_t *p, uint32_t n, uint32_t *part, 
 	return last;
 }
 
-/* Keep the merges that are marked, in their order. */
+/* Keep the marked merges, in the same order. */
 static void
 keep(struct tok_model *m, const bool *live)
 {

@@ -109,8 +109,8 @@ tok_spm_find(const struct tok_spm_norm *norm, const uint8_t *p, uint32_t n, bool
 	return TOK_SPM_NO_TEXT;
 }
 
-#define TOK_SPM_KEYS 32 /* most keys that are prefixes of each other in a search for the longest   \
-			 */
+/* Most keys that are prefixes of each other, in a search for the longest. */
+#define TOK_SPM_KEYS 32
 
 /*
  * The text of the longest key that is a prefix of p[0 .. n), or TOK_SPM_NO_TEXT. *len is the length

@@ -12,9 +12,8 @@
 #include "unicode/utf8.h"
 
 #define READ_BYTES ((size_t)1 << 20)
-#define LINE_MAX_BYTES                                                                             \
-	((size_t)256 << 20) /* a normalizer may make several bytes of one: words stay below 4 GiB  \
-			     */
+/* A normalizer may make several bytes of one: this keeps words below 4 GiB. */
+#define LINE_MAX_BYTES ((size_t)256 << 20)
 
 struct reading {
 	struct train_splitter split;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The loop: packets in, what was answered out of it, new requests in its place, packets out. It
- * polls and never sleeps. Frames go through the faults of their direction on the way.
+ * The main loop: receive packets, finish answered requests, start new ones, send packets. It polls
+ * and never sleeps. Fault injection is applied to the frames of each direction.
  */
 #include <rte_ethdev.h>
 
@@ -9,9 +9,9 @@
 #include "port.h"
 
 #define RX_BURST 32
-#define RX_BURSTS 8 /* in a turn: there is something to send as well */
-/* After the last answer: what was held back, and the last acknowledgements, still go out, and what
- * the appliance makes of them must not stand in the ring. */
+#define RX_BURSTS 8 /* at most per iteration, so that packets are sent as well */
+/* After the last answer, keep running for this long: delayed frames and the last acknowledgements
+ * are still sent, and records that they cause must not stay in the ring. */
 #define LINGER_NS UINT64_C(300000000)
 
 /* In. */

@@ -120,9 +120,10 @@ main(int argc, char **argv)
 			rte_strerror(rte_errno));
 		return FAILED;
 	}
-	if (taken + 1 < eal_argc) { /* EAL moves them to the end, and is content */
+	if (taken + 1 < eal_argc) { /* EAL moves unknown arguments to the end without an error */
 		fprintf(stderr,
-			"tokd-load-dpdk: %.64s: stands before -- and is no EAL option; take it out\n",
+			"tokd-load-dpdk: %.64s: before --, but neither an EAL option nor the value of "
+			"one; remove it\n",
 			argv[taken + 1]);
 		rte_eal_cleanup();
 		return USAGE;

@@ -113,7 +113,7 @@ port_find_peer(struct frames *f)
 		if (ask(f))
 			return 0;
 	fprintf(stderr,
-		"tokd-load-dpdk: nobody answers ARP for %u.%u.%u.%u: is it the --ip of the "
+		"tokd-load-dpdk: no ARP reply from %u.%u.%u.%u: is it the --ip of the "
 		"appliance?\n",
 		ip >> 24, ip >> 16 & 255, ip >> 8 & 255, ip & 255);
 	return -1;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Requests under way, as the modes send them and take their answers. client_tokd.c, client_plain.c
- * and client_tcp.c are the modes; loop.c says when what is sent, and for how long it is waited for.
+ * Requests in flight, and the interface of the modes that send them and receive their answers:
+ * client_tokd.c, client_plain.c and client_tcp.c. loop.c decides when requests start and time out.
  */
 #ifndef TOKD_LOAD_CLIENT_H
 #define TOKD_LOAD_CLIENT_H
@@ -15,28 +15,28 @@
 #include "options.h"
 #include "slices.h"
 
-#define CLIENT_TRIES 20 /* closed loop: time-outs without progress until a request has failed */
-#define CLIENT_BURST 32 /* answers taken at once */
-/* A UDP datagram's text and ids end here: RFC 768's length field, less both headers. */
+#define CLIENT_TRIES 20 /* closed loop: a request fails after this many time-outs */
+#define CLIENT_BURST 32 /* most answers taken at once */
+/* Largest payload of a UDP datagram: RFC 768's length field, less both headers. */
 #define CLIENT_DATAGRAM_MAX 65507
 #define CLIENT_SOCKET_BUFFER (4 << 20) /* bytes; a whole window of replies with room to spare */
 
-/* Room for a request, and the request while it is under way. */
+/* A place for a request, and the request while it is in flight. */
 struct job {
-	const struct slice *slice; /* NULL: none is under way */
+	const struct slice *slice; /* NULL: the place is free */
 	uint64_t index;
 	uint64_t intended_ns, sent_ns, deadline_ns;
-	uint64_t first_ns; /* when ids were there before the last of them; 0: that was not seen */
-	struct job *older, *newer; /* among those under way, in the order of their deadlines */
+	uint64_t first_ns; /* when the first ids were seen before the last ones; 0: not seen */
+	struct job *older, *newer; /* list of requests in flight, in the order of their deadlines */
 
-	/* Of the answer. */
+	/* The answer. */
 	uint32_t n_ids;
-	uint32_t *ids;	      /* client.max_ids */
-	uint32_t retransmits; /* packets that were sent again, and questions after missing ids */
-	uint32_t reason;      /* tokd, refused: enum tokd_reason */
+	uint32_t *ids;	      /* [client.max_ids] */
+	uint32_t retransmits; /* packets sent again, and requests for missing ids */
+	uint32_t reason;      /* tokd, if refused: enum tokd_reason */
 	const char *failure;  /* NULL: the ids are complete and their checksum, if any, is right */
 
-	/* The mode's own. */
+	/* Used by one mode. */
 	struct tokd_request r; /* tokd */
 	int fd;		       /* plain: connected */
 };
@@ -45,7 +45,7 @@ struct client {
 	const struct client_mode *mode;
 	struct job *job;
 	uint32_t n_jobs;
-	uint32_t max_ids; /* room for a few wrong ids more, so that too many are seen to be wrong */
+	uint32_t max_ids; /* more than a correct answer has, so that surplus ids are noticed */
 
 	struct tokd_client *tokd;
 	uint32_t tokd_flags; /* enum tokd_request_flags */
@@ -54,29 +54,29 @@ struct client {
 };
 
 struct client_mode {
-	/* Once, before anything is timed. Prints why not: -1. */
+	/* Called once, before anything is timed. On error prints a message and returns -1. */
 	int (*open)(struct client *c, const struct options *o);
 	void (*close)(struct client *c);
-	/* The job's slice is to be sent. What is wrong, or NULL: it is under way. */
+	/* Send the job's slice. Returns NULL, or what is wrong. */
 	const char *(*send)(struct client *c, struct job *job);
-	/* All that was given to send() goes out now. */
+	/* Transmit everything that was passed to send(). */
 	void (*flush)(struct client *c);
-	/* Jobs that ended, CLIENT_BURST at most: answered, or with a failure. Never waits. */
+	/* Return finished jobs, CLIENT_BURST at most: answered or failed. Never waits. */
 	uint32_t (*poll)(struct client *c, struct job *done[CLIENT_BURST]);
-	/* The answer is not waited for any more; when it comes, it is nobody's. */
+	/* Stop waiting for the answer. If it still comes, it is discarded. */
 	void (*give_up)(struct client *c, struct job *job);
 };
 
 extern const struct client_mode client_tokd, client_plain, client_tcp;
 
-/* Prints why not: -1. client_close() is called in any case. */
+/* On error prints a message and returns -1. Call client_close() in any case. */
 int client_open(struct client *c, const struct options *o, const struct slices *slices);
 void client_close(struct client *c);
 
-/* A socket that is connected, or -1 and errno. `port`: its own; 0: any. */
+/* A connected socket, or -1 with errno set. `port`: local port; 0: any. */
 int client_socket(const struct options *o, int type, uint16_t port);
 
-/* Ids that have come as bytes: copied to the job, or its failure. */
+/* Copy received ids to the job, or set its failure. */
 void client_take_ids(const struct client *c, struct job *job, const uint8_t *bytes, size_t n);
 
 static inline uint64_t

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Mode tokd: by libtokd-client, which is polled and never sleeps, and sends again by itself. */
+/* Mode tokd: uses libtokd-client. It is polled, never sleeps, and retransmits by itself. */
 #include <stdio.h>
 #include <arpa/inet.h>
 
@@ -13,10 +13,11 @@ open_tokd(struct client *c, const struct options *o)
 		.requests = c->n_jobs,
 		.first_stream_id = o->first_id,
 		.rto_ms = (uint32_t)o->timeout_ms,
-		/* Of an open loop it is the limit that ends a request. */
+		/* In an open loop, --limit ends a request. */
 		.timeout_ms = (uint32_t)(o->rate > 0 ? o->limit_ms : CLIENT_TRIES * o->timeout_ms),
-		/* One after the other: nothing is measured but what leads to ids. Several at once
-		 * are told of as any client does, since what is not acknowledged is kept. */
+		/* With one request at a time, omit the last acknowledgement: it is not part of the
+		 * measured latency. With several, send it as any client does, because the server
+		 * keeps unacknowledged results. */
 		.no_last_ack = c->n_jobs == 1,
 		.no_resend = true, /* each text has one stream id */
 		.receive_buffer = CLIENT_SOCKET_BUFFER,
@@ -61,7 +62,8 @@ flush_tokd(struct client *c)
 	tokd_client_flush(c->tokd);
 }
 
-/* Has it ids, and not all? With --stream the library says so; one alone can be looked at. */
+/* Note when the first ids arrive. With --stream the library reports it; without, a single request
+ * can be inspected. */
 static void
 note_first(struct job *job)
 {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When requests start, and what becomes of them. In an open loop (--rate) that is the schedule's to
- * say: one that is late, for whatever reason, is sent at once and keeps its intended start, from
- * which its time counts; one that finds all places taken is not sent, and the next comes when it is
- * due. In a closed loop a request starts when there is a place for it.
+ * Start requests, and record their results. In an open loop (--rate), a schedule sets the intended
+ * start of each request. A late request is sent at once, and its time is measured from the intended
+ * start. If all places are in use, the request is not sent. In a closed loop, a request starts as
+ * soon as a place is free.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -12,9 +12,9 @@
 #include "loop.h"
 
 #define NS_A_MS UINT64_C(1000000)
-#define LEAD_NS (10 * NS_A_MS) /* of an open loop's schedule, so that its first is not late */
-#define BEGIN_BURST 32	       /* then answers are looked for */
-/* Late answers may hang on the kernel's threads of this very CPU, which a tight loop can starve. */
+#define LEAD_NS (10 * NS_A_MS) /* an open loop starts this late: its first request is on time */
+#define BEGIN_BURST 32	       /* requests started before answers are polled */
+/* An answer may be late because a tight loop starves the kernel's threads on the same CPU. */
 #define SPIN_ALONE_NS NS_A_MS
 
 struct loop {
@@ -151,7 +151,7 @@ begin_due(struct loop *l)
 	l->moved_ns = now;
 }
 
-/* A closed loop sends a datagram again; what nothing can come of has no answer. */
+/* A closed loop in mode plain sends the datagram again. Otherwise the request fails. */
 static void
 time_out(struct loop *l, struct job *job, uint64_t now)
 {

@@ -13,7 +13,8 @@ tok_vocab_token(const struct tok_vocab *v, uint32_t id, uint32_t *len)
 	return v->bytes + v->span[id].off;
 }
 
-/* Is a blank left out that this first id begins with? In a .model that of a byte, <0x20>, is not.
+/* Is the blank that this first id begins with dropped? In a .model, that of the byte <0x20> is
+ * kept.
  */
 static bool
 is_stripped(const struct tok_vocab *v, uint32_t id, uint32_t len)
@@ -22,7 +23,7 @@ is_stripped(const struct tok_vocab *v, uint32_t id, uint32_t len)
 	       (v->metaspace.prefix != TOK_PREFIX_TEXT || len > 1 || id == v->ext[' ']);
 }
 
-/* *begun: not at the start of all ids. */
+/* *begun: at least one id was decoded before. */
 static struct tok_result
 decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids, size_t n, uint8_t *out,
 	size_t room)
@@ -71,7 +72,7 @@ tok_decode_stream_init(struct tok_decode_stream *d, const struct tok_vocab *v)
 	d->begun = 0;
 }
 
-/* Bytes at the end of p[0 .. n) that begin a character and do not complete it (0-3). */
+/* Number of bytes at the end of p[0 .. n) that are an incomplete character (0-3). */
 static unsigned int
 incomplete(const uint8_t *p, size_t n)
 {

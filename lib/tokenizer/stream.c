@@ -64,15 +64,15 @@ tok_stream_waiting(const struct tok_stream *s)
 }
 
 /*
- * An id covers at least one byte, or at least one of the at most three characters that the
- * normalizer makes of one; a byte that is not UTF-8 becomes one U+FFFD at most, and form C has no
- * more than three bytes for one either.
+ * An id covers at least one byte of normalized text. One byte of text becomes at most three: an
+ * invalid byte becomes at most one U+FFFD, form C has at most three bytes per byte, and BERT's
+ * normalizer makes at most three characters of one.
  */
 static_assert(TOK_NFC_EXPANSION <= TOK_UTF8_REPLACEMENT_BYTES, "one bound for both");
 
 /*
- * A blank before a text is a byte more. Before what follows an added token it is none, since the
- * token had a byte itself.
+ * A blank before a text adds one byte. A blank after an added token adds none to the bound: the
+ * token's own bytes cover it.
  */
 static inline size_t
 prefix_bytes(const struct tok_vocab *v)
@@ -81,7 +81,7 @@ prefix_bytes(const struct tok_vocab *v)
 	       (v->kind == TOK_KIND_BPE && v->unigram.norm.dummy != TOK_DUMMY_NONE);
 }
 
-/* Ids that come before what is left of a text: a blank, and what is unknown but a literal. */
+/* Ids that may come before those of the remaining text: for a blank, and for a waiting literal. */
 static size_t
 unigram_waits(const struct tok_stream *s)
 {
@@ -96,8 +96,8 @@ size_t
 tok_stream_bound(const struct tok_stream *s, size_t n)
 {
 	/*
-	 * What is held for added tokens of normalized text is not text yet: a blank may come before
-	 * each part of it, and give_out() (encode/block.c) writes more than there is.
+	 * Text held for added tokens in normalized text is counted like new text: a blank may be
+	 * put before each part of it, and give_out() (encode/block.c) writes beyond the last id.
 	 */
 	return (n + prefix_bytes(s->vocab) + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
 		       normalizer_waits(s) + s->added_state[TOK_ADDED_NORMAL_SET].n_held) *
@@ -114,9 +114,9 @@ tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
 	       (flags & TOK_TEMPLATE ? t->n_before + t->n_after : 0);
 }
 
-/* ---- what comes behind UTF-8, by the kind of vocabulary ---- */
+/* ---- stages after UTF-8, by kind of vocabulary ---- */
 
-/* Text as the model has it. With `last` it is the end. */
+/* Encode fully normalized text. `last`: the text ends here. */
 static enum tok_error_code
 encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
@@ -139,8 +139,8 @@ encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 }
 
 /*
- * Metaspace, for the stage that `next` takes text from: blanks for U+2581, and one before the text.
- * The compiler knows which `next` it is.
+ * Metaspace: replace U+2581 by a blank, put a blank before the text, pass the result to `next`.
+ * Inlined, so the calls of `next` are direct.
  */
 static inline __attribute__((always_inline)) enum tok_error_code
 replace_metaspace(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids,
@@ -168,7 +168,7 @@ replace_metaspace(struct tok_stream *s, const uint8_t *p, size_t n, bool last, u
 		p += found + TOK_METASPACE_BYTES;
 		n -= found + TOK_METASPACE_BYTES;
 	}
-	if (last) /* what comes next is behind an added token */
+	if (last) /* an added token comes next, then more text */
 		s->prefix = prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY;
 	return error == TOK_ERROR_NONE ? next(s, p, n, last, ids) : error;
 }
@@ -190,7 +190,7 @@ finish(struct tok_stream *s, uint32_t **ids)
 	return encode_text(s, &none, 0, true, ids);
 }
 
-/* Normalized text, without the added tokens that are looked for in it. */
+/* Split normalized text at its added tokens, and encode it. */
 static enum tok_error_code
 feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
@@ -220,7 +220,7 @@ feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uin
 	return error;
 }
 
-/* What comes of the normalizer below; that of pieces may have U+2581. */
+/* Take the output of SentencePiece's normalizer, which may contain U+2581. */
 static enum tok_error_code
 take_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
@@ -229,7 +229,7 @@ take_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t *
 	return feed_normalized(s, p, n, last, ids);
 }
 
-/* Text between added tokens, through the normalizer of a SentencePiece model. */
+/* Normalize text between added tokens with SentencePiece's normalizer. */
 static enum tok_error_code
 normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
@@ -254,7 +254,7 @@ normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint3
 	return TOK_ERROR_NONE;
 }
 
-/* Text between added tokens, through the normalizer that the vocabulary has. */
+/* Normalize text between added tokens with the vocabulary's normalizer. */
 static enum tok_error_code
 normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
@@ -310,7 +310,7 @@ feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t 
 
 /* ---- bytes ---- */
 
-/* For n bytes that are no character, though a beginning of one. */
+/* Feed the replacement for n bytes that are an incomplete or invalid character. */
 static enum tok_error_code
 replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
 {
@@ -321,7 +321,7 @@ replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
 		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
 }
 
-/* With TOK_ERROR_UTF8, *took is the number of bytes before the one that does not belong. */
+/* On TOK_ERROR_UTF8, *took is the number of bytes before the invalid one. */
 static enum tok_error_code
 encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uint32_t **ids,
 	size_t *took)
@@ -331,7 +331,7 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 
 	*took = 0;
 
-	/* Complete, or give up, the character that the piece before left incomplete. */
+	/* Complete or replace the character that the previous piece left incomplete. */
 	while (s->n_utf8 > 0 && p < end) {
 		uint8_t have = s->n_utf8;
 
@@ -393,8 +393,8 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 	return TOK_ERROR_NONE;
 }
 
-/* What is unknown in a row is one piece: of ids[0 .. n), behind those before. Returns their number.
- */
+/* Replace each run of unknown bytes in ids[0 .. n) by one unknown piece. A run may continue from
+ * the previous call. Returns the number of ids left. */
 static size_t
 join_unknown(struct tok_stream *s, uint32_t *ids, size_t n)
 {
@@ -430,7 +430,7 @@ tok_stream_feed(
 		uint32_t *next = ids + r.produced;
 		bool end;
 
-		/* Take what surely fits: as a rule everything, in one turn. */
+		/* Take as many bytes as are sure to fit: usually all of them. */
 		if (tok_stream_bound(s, take) > room - r.produced) {
 			size_t held = tok_stream_bound(s, 0);
 

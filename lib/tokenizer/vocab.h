@@ -2,9 +2,10 @@
 /*
  * A loaded vocabulary: read-only tables, built once by vocab_build.c.
  *
- * Inside libtok a token is known by its *rank id*: the 256 single bytes are 0..255, the result of
- * merge number r is 256 + r. Ranks then compare as ids do, and a pair's result tells its rank.
- * `ext` turns a rank id into the id the outside world knows.
+ * libtok identifies a token by its *rank id*. The 256 single bytes have the rank ids 0..255. The
+ * result of merge number r has the rank id 256 + r. So a token of an earlier merge has a lower
+ * rank id, and the result of a merge gives its rank. Users see *outside ids*: `ext` maps a rank id
+ * to its outside id.
  */
 #ifndef TOK_VOCAB_H
 #define TOK_VOCAB_H
@@ -25,30 +26,30 @@
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are bytes as they lie in memory");
 
 #define TOK_BYTES 256u
-#define TOK_KEY_BYTES 8 /* words up to here are looked up by value */
+#define TOK_KEY_BYTES 8 /* words of up to 8 bytes are looked up by value */
 
 /* A word of up to 8 bytes that is one token. len 0: free. */
 struct tok_word {
-	uint64_t key; /* its bytes, little-endian, zero above */
+	uint64_t key; /* its bytes, little-endian, padded with zeros */
 	uint32_t id;  /* outside id */
 	uint32_t len;
 };
 static_assert(sizeof(struct tok_word) == 16, "four to a cache line");
 
-/* A word above 8 bytes that is one token. len 0: free. */
+/* A word of more than 8 bytes that is one token. len 0: free. */
 struct tok_long_word {
-	uint64_t first, last; /* its first and its last 8 bytes: all of them, as a rule */
+	uint64_t first, last; /* its first and its last 8 bytes: most words have at most 16 */
 	uint32_t id;	      /* outside id */
 	uint32_t len;
-	uint32_t off; /* of its bytes in `bytes` */
+	uint32_t off; /* offset of its bytes in `bytes` */
 	uint32_t reserved;
 };
 static_assert(sizeof(struct tok_long_word) == 32, "two to a cache line");
 
 /*
- * A node of the Aho-Corasick automaton over all tokens. Nodes are numbered breadth first, so
- * the children of a node are consecutive and a bit set with a rank gives each its number. Node 0
- * is the root. One cache line.
+ * A node of the Aho-Corasick automaton over all tokens. Nodes are numbered breadth first, so the
+ * children of a node are consecutive. The number of a child is `first` plus its rank in the bit set
+ * `child`. Node 0 is the root. One cache line.
  */
 struct tok_node {
 	uint64_t child[4]; /* bit b: there is a child for byte b */
@@ -58,17 +59,16 @@ struct tok_node {
 	uint32_t token;	   /* rank id of the token spelled by this node, or TOK_NO_TOKEN */
 	uint32_t dict;	   /* longest proper suffix that is a token, or 0 */
 	uint16_t depth;	   /* bytes spelled */
-	uint16_t extends;  /* 0: no token goes on from here; else bits below */
+	uint16_t extends;  /* 0: no longer token begins with these bytes; else TOK_EXTENDS... */
 	union {
-		/* Unigram: of `token`, an outside id there; the root's is that of what is unknown.
-		 */
+		/* Unigram: the score of `token`, which is an outside id; in the root: of the
+		 * unknown token. */
 		double score;
-		/* BPE: what all tokens that go on from here have in common (stems.c); of no use in
-		   the root, and where none does */
+		/* BPE: what all longer tokens that begin with these bytes have in common
+		   (stems.c). Not used in the root or where `extends` is 0 */
 		struct {
-			uint32_t stem;	/* rank id: the last part at their left edge that they share
-					 */
-			uint32_t limit; /* the first merge that takes it is this one's or later, or
+			uint32_t stem;	/* rank id of the largest token that begins all of them */
+			uint32_t limit; /* rank id of the first merge that extends the stem, or
 					   TOK_NO_TOKEN */
 		};
 	};
@@ -77,18 +77,18 @@ static_assert(sizeof(struct tok_node) == 64, "one cache line");
 
 /* tok_node.extends */
 #define TOK_EXTENDS 1u
-#define TOK_EXTENDS_RUN 2u	 /* BPE: it spells a run of one byte, */
-#define TOK_EXTENDS_RUN_SHIFT 8u /* which is above */
+#define TOK_EXTENDS_RUN 2u	 /* BPE: the node spells a run of one byte; */
+#define TOK_EXTENDS_RUN_SHIFT 8u /* this byte is stored from this bit on */
 
 struct tok_split {
 	uint32_t left, right; /* rank ids; a single byte is its own left and right */
 };
 
 /*
- * The tables: name, and where in struct tok_vocab the pointer is. They are made, freed, moved,
- * compiled and loaded by this list. A table holds no pointer, so that it may lie anywhere. Whoever
- * adds one, or changes what one holds, says in compiled/check.c how large it must be and what of
- * it must hold, and raises TOK_COMPILED_VERSION.
+ * The tables: name, and the field of struct tok_vocab that points to it. All tables are allocated,
+ * freed, moved, compiled and loaded by this list. A table holds no pointers, so it can lie at any
+ * address. If you add a table or change the contents of one: check its size and its contents in
+ * compiled/check.c, and increase TOK_COMPILED_VERSION.
  */
 #define TOK_TABLES(T)                                                                              \
 	T(WORD, word)                                                                              \
@@ -132,7 +132,8 @@ enum tok_table {
 		TOK_N_TABLES
 };
 
-/* Numbers that a compiled vocabulary keeps beside its tables, whose sizes say the others. */
+/* Numbers stored in a compiled vocabulary. All other numbers follow from the sizes of the tables.
+ */
 #define TOK_NUMBERS(N)                                                                             \
 	N(KIND, kind)                                                                              \
 	N(PRETOK, pretok)                                                                          \
@@ -182,9 +183,9 @@ enum tok_number {
 
 /* Where the tables live. */
 enum tok_storage {
-	TOK_STORAGE_MEM,  /* each by itself, of tok_vocab.mem */
-	TOK_STORAGE_FILE, /* all in tok_vocab.storage: a mapped file */
-	TOK_STORAGE_HUGE, /* likewise: pages of libhugetlbfs */
+	TOK_STORAGE_MEM,  /* each table is allocated separately with tok_vocab.mem */
+	TOK_STORAGE_FILE, /* all tables are in tok_vocab.storage: a mapped file */
+	TOK_STORAGE_HUGE, /* all tables are in tok_vocab.storage: huge pages of libhugetlbfs */
 };
 
 struct tok_kernels;
@@ -193,48 +194,49 @@ struct tok_vocab {
 	const struct tok_kernels *kernels; /* isa/kernels.h */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
-	bool nfc; /* text goes through form C */
+	bool nfc; /* text is normalized to form C */
 	struct tok_metaspace metaspace;
 	/* words that are one token */
-	struct tok_word *word; /* buckets of TOK_WORD_SLOTS, the next one where one is full */
+	struct tok_word *word; /* buckets of TOK_WORD_SLOTS; a full one overflows into the next */
 	uint32_t word_shift;   /* 64 - log2(slots) */
 	uint32_t word_mask;
 	struct tok_long_word *long_word; /* likewise, of TOK_LONG_SLOTS */
 	uint32_t long_shift, long_mask;
-	uint32_t *unmerged; /* outside ids that no merge makes, for whole pretokens; sorted by bytes
-			     */
+	uint32_t *unmerged; /* outside ids of tokens that no merge makes: they match only a whole
+			       pretoken; sorted by bytes */
 	uint32_t n_unmerged;
 	/* merges */
-	uint64_t *pair; /* left << 42 | right << 21 | result, by a perfect hash; ~0: free */
+	uint64_t *pair; /* perfect hash table of left << 42 | right << 21 | result; ~0: free */
 	uint16_t *pair_pilot;
 	uint32_t pair_mask, pair_shift; /* slots - 1; 64 - log2(pilots) */
-	uint32_t *byte_pair;	 /* [256 * 256] result of two single bytes, or TOK_NO_TOKEN */
-	struct tok_split *split; /* by rank id */
-	uint32_t *ext;		 /* outside id by rank id; of part of a character, which is no
-				    token, above all ids */
-	uint16_t *len;		 /* bytes by rank id */
+	uint32_t *byte_pair;		/* [256 * 256] merge of two single bytes, or TOK_NO_TOKEN */
+	struct tok_split *split;	/* by rank id */
+	uint32_t *ext; /* outside id by rank id. A part of a character that is not a
+			  token has a number above all ids */
+	uint16_t *len; /* length in bytes by rank id */
 	struct tok_repeat *repeat;
-	uint64_t *joins; /* TOK_PRETOK_SENTENCEPIECE: a bit for the last byte of a character << 8 |
-			    the first of the next, if some token has such two beside each other */
+	uint64_t *joins; /* TOK_PRETOK_SENTENCEPIECE, a bit set. Bit (a << 8 | b): some token has a
+			    character that ends with byte a before one that begins with byte b */
 	/* incremental encoding */
 	struct tok_node *node;
-	struct tok_longest longest; /* longest match instead, where it has nodes; WordPiece's too */
+	struct tok_longest longest; /* if it has nodes, used instead: greedy BPE, and WordPiece */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
-	uint8_t *cat; /* enum tok_cat; TOK_PRETOK_SENTENCEPIECE: 1 if it is in a token; equal pages
-			 are there once */
+	uint8_t *cat; /* enum tok_cat; TOK_PRETOK_SENTENCEPIECE: 1 if a token has the character;
+			 equal pages are stored once */
 	/* added tokens, by enum tok_added_which */
 	struct tok_added added[2];
 	/* decoding */
-	struct tok_span *span; /* by outside id, in `bytes` */
+	struct tok_span *span; /* by outside id: its bytes in `bytes` */
 	uint8_t *bytes;
-	uint32_t *special; /* outside ids, rising */
-	struct tok_wordpiece
-		wordpiece; /* with `longest`, instead of the above: TOK_KIND_WORDPIECE */
-	/* with `node`, `len` and `ext` by outside id and by byte; `cat` has graphemes (grapheme.h);
-	   of TOK_PRETOK_SENTENCEPIECE the normalizer, with wordpiece's texts */
+	uint32_t *special; /* outside ids, ascending */
+	/* TOK_KIND_WORDPIECE: uses `longest`, and not the tables for merges */
+	struct tok_wordpiece wordpiece;
+	/* TOK_KIND_UNIGRAM: uses `node`; `len` is by outside id, `ext` by byte, and `cat` has
+	   grapheme classes (grapheme.h). TOK_PRETOK_SENTENCEPIECE uses its normalizer, and the
+	   texts of `wordpiece` */
 	struct tok_unigram unigram;
-	uint32_t ids_per_byte; /* of text, at most */
+	uint32_t ids_per_byte; /* at most, per byte of text */
 	/* set-up and information */
 	uint32_t n_ranks; /* 256 + merges */
 	uint32_t n_nodes;
@@ -249,7 +251,7 @@ struct tok_vocab {
 	size_t table_bytes[TOK_N_TABLES];
 };
 
-/* Multiplicative hashing (Knuth, TAOCP 6.4); the tables are fixed at load, so no key is needed. */
+/* Multiplicative hashing (Knuth, TAOCP 6.4). The tables are fixed at load, so no key is needed. */
 #define TOK_HASH_1 0x9e3779b97f4a7c15ull
 #define TOK_HASH_2 0xd6e8feb86659fd93ull
 
@@ -261,9 +263,10 @@ tok_hash_word(uint64_t key, uint32_t len)
 }
 
 /*
- * Words lie in buckets, in each from its first slot on; what does not fit goes to the next bucket
- * that has room. Which slot it is, if any, is found by arithmetic: a branch would be mispredicted
- * for most words. 1 if x is not 0, in a way that a compiler does not make a branch of:
+ * Words are stored in buckets. A bucket is filled from its first slot on. If it is full, a word
+ * goes to the next bucket with a free slot. The search in a bucket uses arithmetic, because a
+ * branch would be mispredicted for most words. tok_nonzero() returns 1 if x is not 0, else 0;
+ * compilers make no branch of it.
  */
 static inline uint32_t
 tok_nonzero(uint64_t x)
@@ -271,7 +274,7 @@ tok_nonzero(uint64_t x)
 	return (uint32_t)((x | -x) >> 63);
 }
 
-#define TOK_WORD_SLOTS 4u /* of a bucket: a cache line */
+#define TOK_WORD_SLOTS 4u /* slots of a bucket: one cache line */
 
 /* First slot of the bucket where the search for a word of up to 8 bytes begins. */
 static inline uint32_t
@@ -280,12 +283,12 @@ tok_word_slot(const struct tok_vocab *v, uint64_t key, uint32_t len)
 	return (uint32_t)(tok_hash_word(key, len) >> v->word_shift) & ~(TOK_WORD_SLOTS - 1);
 }
 
-/* The slot of this bucket that has the word, or TOK_WORD_SLOTS. */
+/* Index of the slot in this bucket that holds the word, or TOK_WORD_SLOTS if none does. */
 #ifdef __AVX2__
 static inline uint32_t
 tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
 {
-	/* A slot is four times 32 bits: key, key, id, length. */
+	/* A slot is four 32-bit numbers: key (two), id, length. */
 	const __m256i like = _mm256_broadcastsi128_si256(
 		_mm_set_epi64x((int64_t)((uint64_t)len << 32), (int64_t)key));
 	const __m256i a = _mm256_cmpeq_epi32(_mm256_load_si256((const __m256i *)w), like);
@@ -308,7 +311,7 @@ tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
 }
 #endif
 
-/* Outside id of the word with these bytes, or TOK_NO_TOKEN. With len > 8 it is that. */
+/* Outside id of the word with these bytes, or TOK_NO_TOKEN. TOK_NO_TOKEN if len > 8. */
 static inline uint32_t
 tok_word_find(const struct tok_vocab *v, uint32_t slot, uint64_t key, uint32_t len)
 {
@@ -323,7 +326,7 @@ tok_word_find(const struct tok_vocab *v, uint32_t slot, uint64_t key, uint32_t l
 	}
 }
 
-/* Hash of a word above 8 bytes, by its first and last 8 bytes and its length. */
+/* Hash of a word of more than 8 bytes: of its first and last 8 bytes and its length. */
 static inline uint64_t
 tok_hash_long(uint64_t first, uint64_t last, uint32_t len)
 {
@@ -343,7 +346,7 @@ tok_load8(const uint8_t *p)
 	return x;
 }
 
-#define TOK_LONG_SLOTS 2u /* of a bucket: a cache line */
+#define TOK_LONG_SLOTS 2u /* slots of a bucket: one cache line */
 
 /* First slot of the bucket where the search for the word of len > 8 bytes at p begins. */
 static inline uint32_t
@@ -380,10 +383,10 @@ tok_long_find(const struct tok_vocab *v, uint32_t slot, const uint8_t *p, uint32
 }
 
 /*
- * A pair lies in one slot, which follows from its hash and the pilot of its bucket
- * (build/pairs_build.c): one look says whether there is such a merge.
+ * The hash of a pair and the pilot of its bucket give the one slot that can hold the pair
+ * (build/pairs_build.c). So one look-up shows whether the merge exists.
  */
-#define TOK_PAIR_SHARE 8u /* slots to a bucket */
+#define TOK_PAIR_SHARE 8u /* slots per bucket */
 
 static inline uint64_t
 tok_pair_key(uint32_t left, uint32_t right)
@@ -418,11 +421,11 @@ tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 	const uint64_t found =
 		v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
 
-	/* Whether there is one could only be guessed by a branch. */
+	/* No branch: the processor could not predict whether the merge exists. */
 	return ((uint32_t)found & 0x1fffff) | -tok_nonzero(found >> 21 ^ key);
 }
 
-/* Child of a node for a byte that it has a child for. */
+/* Child of a node for `byte`. The node must have a child for it. */
 static inline uint32_t
 tok_child(const struct tok_node *node, uint8_t byte)
 {
@@ -446,7 +449,7 @@ tok_pieces_join(const uint64_t *joins, uint8_t last, uint8_t first)
 	return joins[(uint32_t)last << 2 | first >> 6] >> (first & 63) & 1;
 }
 
-/* Outside ids of single bytes: of a character that is in no token. Returns the next free id. */
+/* Append the outside ids of n single bytes: of a character that is in no token. Returns the end. */
 static inline uint32_t *
 tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *ids)
 {
@@ -456,8 +459,8 @@ tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *i
 }
 
 /*
- * Is what is in no token the unknown piece? Its bytes are parts of characters then, behind all ids,
- * and become that piece when they are given out (stream.c).
+ * Does a character that is in no token become the unknown piece? If so, `ext` maps its bytes to
+ * numbers above all ids, and stream.c replaces these by the id of the unknown piece.
  */
 static inline bool
 tok_has_unknown(const struct tok_vocab *v)

@@ -24,7 +24,7 @@ add_char(struct train_tokens *t, uint32_t cp, bool later)
 	return id;
 }
 
-/* Byte-level: all 256 bytes, whatever the corpus has, by the characters they are written as. */
+/* Byte-level: always all 256 bytes, in the order of the characters that they are written as. */
 static bool
 add_bytes(struct train_alphabet *a, struct train_tokens *t)
 {
@@ -68,7 +68,7 @@ by_code_point(const void *a, const void *b)
 	return x->cp < y->cp ? -1 : 1;
 }
 
-/* How often each character came, and whether one came behind another. */
+/* Count each character, and note whether it came after another one in a word. */
 static void
 count_letters(const struct train_words *w, uint64_t *count, bool *is_later)
 {
@@ -114,7 +114,7 @@ add_letters(struct train_alphabet *a, struct train_tokens *t, const struct tok_t
 	}
 	for (uint32_t i = 0; ok && i < n; i++)
 		ok = add_char(t, letter[i].cp, false) != TOK_NO_TOKEN;
-	/* What was left out may have a token all the same: a special one. */
+	/* A character that was left out may still have a token: a special token. */
 	for (uint32_t cp = 0; ok && cp < TOK_CODE_POINTS; cp++) {
 		uint8_t text[4];
 

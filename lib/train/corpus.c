@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files to lines. A line is a text by itself, as in the reference; its end belongs to it. */
+/* Split files into lines. As in the reference, a line with its end is a separate text. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -12,8 +12,8 @@
 #include "unicode/utf8.h"
 
 #define READ_BYTES ((size_t)1 << 20)
-#define LINE_MAX_BYTES                                                                             \
-	((size_t)256 << 20) /* a normalizer may make several of one: words stay below 4 GiB */
+/* A normalizer may make several bytes of one: this keeps words below 4 GiB. */
+#define LINE_MAX_BYTES ((size_t)256 << 20)
 
 struct reading {
 	struct train_splitter split;

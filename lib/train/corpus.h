@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Files to words: lines, and what the pretokenizer makes of each. */
+/* Split files into lines, and lines into words. */
 #ifndef TOK_TRAIN_CORPUS_H
 #define TOK_TRAIN_CORPUS_H
 
 #include "vocab.h"
 #include "words.h"
 
-/* Words of one kind of vocabulary from lines of well-formed UTF-8. */
+/* Splits lines of well-formed UTF-8 into words for one kind of vocabulary. */
 struct train_splitter {
 	struct tok_vocab *vocab; /* whose pretokenizer and normalizer are used */
 	struct train_words *words;
@@ -17,7 +17,7 @@ struct train_splitter {
 	uint64_t n_marks, room_marks;
 };
 
-/* A vocabulary of nothing but the pretokenizer and normalizer that are asked for. */
+/* Make a vocabulary that has only the given pretokenizer and normalizer. */
 struct tok_vocab *train_splitter_vocab(const struct tok_train_options *o, struct tok_error *err);
 
 /* Count the words of a line. */

@@ -5,7 +5,7 @@
 #include "merge.h"
 #include "text.h"
 
-#define AHEAD 16u			   /* places whose memory is asked for in advance */
+#define AHEAD 16u			   /* how many places ahead memory is prefetched */
 #define SHOWN_EACH 256u			   /* merges between two reports of progress */
 #define TEXT_MAX (2 * TOK_MAX_TOKEN_BYTES) /* bytes of a token as a file has it: two a byte */
 
@@ -15,11 +15,11 @@ struct seen {
 
 /* The neighbours on one side of the places merged in a step. */
 struct side {
-	uint64_t *weight; /* by token: how often, zero between steps */
-	uint32_t *n;	  /* by token: in how many places, likewise */
-	uint32_t *token;  /* those there are */
-	uint32_t *pair;	  /* by their number: pair with the new token, or TRAIN_NONE */
-	uint64_t *off;	  /* by token: where its places go on */
+	uint64_t *weight; /* by token: count, zero between steps */
+	uint32_t *n;	  /* by token: number of places, zero between steps */
+	uint32_t *token;  /* the neighbours */
+	uint32_t *pair;	  /* by index of the neighbour: pair with the new token, or TRAIN_NONE */
+	uint64_t *off;	  /* by token: offset for its next place */
 	uint32_t n_tokens;
 	struct seen *seen;
 	uint64_t n_seen, room;
@@ -58,7 +58,7 @@ side_free(struct side *s)
 	free(s->seen);
 }
 
-/* For the neighbours of n places. */
+/* Make room for the neighbours of n places. */
 static bool
 side_room(struct side *s, uint32_t n)
 {
@@ -79,7 +79,7 @@ side_add(struct side *s, uint32_t token, uint64_t weight, uint32_t place)
 
 /* ---- a step ---- */
 
-/* Merge left and right to `made` where they stand side by side; neighbours are noted. */
+/* Replace left and right by `made` wherever they are side by side, and note the neighbours. */
 static void
 merge_places(struct merging *g, const uint32_t *place, uint32_t n, uint32_t left, uint32_t right,
 	uint32_t made)
@@ -117,7 +117,7 @@ key_of(bool behind, uint32_t token, uint32_t neighbour)
 	return behind ? train_key(token, neighbour) : train_key(neighbour, token);
 }
 
-/* The pairs that a side's neighbours are in now come so often more. */
+/* Increase the counts of the new pairs of a side's neighbours. */
 static bool
 count_new(struct merging *g, struct side *s, bool behind, uint32_t made)
 {
@@ -139,8 +139,8 @@ count_new(struct merging *g, struct side *s, bool behind, uint32_t made)
 }
 
 /*
- * And those that they were in so often less: after the others, of which some came about in the same
- * step and are gone. What is not there was too long to be counted.
+ * Decrease the counts of their old pairs. This comes second, because some of these pairs were
+ * created and removed in the same step. Pairs that are missing were too long to be counted.
  */
 static void
 count_old(struct train_queue *q, struct side *s, bool behind, uint32_t old)
@@ -155,7 +155,7 @@ count_old(struct train_queue *q, struct side *s, bool behind, uint32_t old)
 	}
 }
 
-/* Places of a side's pairs to those of the queue, in a row for each. */
+/* Copy the places of a side's pairs to the queue, contiguous for each pair. */
 static bool
 place_side(struct train_queue *q, struct side *s)
 {
@@ -177,7 +177,7 @@ place_side(struct train_queue *q, struct side *s)
 	return true;
 }
 
-/* Pairs that came about to the queue; the side is as before the step. */
+/* Insert the new pairs into the queue, and reset the side. */
 static bool
 put_side(struct train_queue *q, struct side *s)
 {
@@ -195,7 +195,7 @@ put_side(struct train_queue *q, struct side *s)
 	return ok;
 }
 
-/* Merge a pair to a token. False: out of memory. */
+/* Merge a pair into a token. False: out of memory. */
 static bool
 step(struct merging *g, uint32_t pair, uint32_t made)
 {
@@ -214,7 +214,7 @@ step(struct merging *g, uint32_t pair, uint32_t made)
 	       put_side(&g->q, b);
 }
 
-/* ---- all of them ---- */
+/* ---- all steps ---- */
 
 /* The token that a pair makes, or TOK_NO_TOKEN with *err filled in. */
 static uint32_t
@@ -225,7 +225,7 @@ make_token(struct merging *g, uint32_t left, uint32_t right, struct tok_error *e
 	uint8_t text[2 * TEXT_MAX];
 	uint32_t skip = 0, made, len, bytes;
 
-	/* What is behind the first of a word begins with ##, which goes with the merge. */
+	/* A token that continues a word begins with ##, which the merge removes. */
 	if (g->o->kind == TOK_KIND_WORDPIECE && r->len > TRAIN_PREFIX_BYTES &&
 		memcmp(g->t->text + r->off, TRAIN_PREFIX, TRAIN_PREFIX_BYTES) == 0)
 		skip = TRAIN_PREFIX_BYTES;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Merging the most frequent pair until the vocabulary is large enough. */
+/* Merge the most frequent pair until the vocabulary is large enough. */
 #ifndef TOK_TRAIN_MERGE_H
 #define TOK_TRAIN_MERGE_H
 
@@ -12,8 +12,8 @@ struct train_merges {
 };
 
 /*
- * Make tokens of pairs, adding them to `t`, and list the merges, for the caller to free. Words are
- * given back once they are taken up. False with *err filled in.
+ * Make tokens of pairs, add them to `t`, and list the merges; the caller frees the list. The words
+ * are freed once they are read. On error returns false and fills in *err.
  */
 bool train_merge(const struct tok_train_options *o, struct train_words *words,
 	const struct train_alphabet *a, struct train_tokens *t, struct train_merges *merges,

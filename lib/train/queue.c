@@ -163,7 +163,7 @@ heap_room(struct train_queue *q)
 	return heap != NULL;
 }
 
-/* A pair to its list, which is below the heap. */
+/* Insert a pair into its list, which is below the heap. */
 static void
 wait_below(struct train_queue *q, uint32_t pair)
 {
@@ -173,7 +173,7 @@ wait_below(struct train_queue *q, uint32_t pair)
 	q->list[list] = pair;
 }
 
-/* A pair to where its count says. */
+/* Insert a pair into the heap or into a list, by its count. */
 static bool
 enter(struct train_queue *q, uint32_t pair)
 {
@@ -188,7 +188,7 @@ enter(struct train_queue *q, uint32_t pair)
 	return true;
 }
 
-/* The heap is empty: the highest list that is not becomes one. */
+/* The heap is empty: make a heap of the highest list that is not empty. */
 static bool
 refill(struct train_queue *q)
 {

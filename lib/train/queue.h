@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Pairs of tokens, how often each stands in the corpus, and the queue of those to be merged: by
- * count, equal ones by their ids, rising.
+ * Pairs of tokens, their counts in the corpus, and the queue of pairs to merge: ordered by count,
+ * equal counts by ascending ids.
  *
- * A pair comes into the queue once, with all its places. For a token is made by one pair alone:
- * where its text stands between two borders that are still there, all merges so far were those
- * that its text by itself would have seen (of a run of one token, which is merged from the left,
- * an odd one would have taken a border away). So there are no places of it from before the step
- * that makes it, nor any from a later one; and a pair comes about when the later of its two tokens
- * is made.
+ * A pair enters the queue once, with all its places, because a token is made by only one pair.
+ * Where a token's text stands between two remaining borders, all merges so far were the same as for
+ * its text alone. (In a run of one token, which is merged from the left, an odd token would have
+ * removed a border.) So all places of a token come from the step that makes it, none from earlier
+ * or later steps. All places of a pair come from the step that makes the later of its two tokens.
  *
- * A pair stands in the queue by its count as it was when it was put there. Counts fall meanwhile;
- * the one on top is put back by its count of now. Most pairs are rare, and their turn never comes:
- * only those of the highest counts are in a heap, others wait in lists by size.
+ * The queue orders pairs by their counts at the time of insertion. Counts fall later: if the count
+ * of the top pair has changed, it is inserted again. Most pairs are rare and never reach the top,
+ * so only the pairs with the highest counts are in a heap. The others are in lists by count.
  */
 #ifndef TOK_TRAIN_QUEUE_H
 #define TOK_TRAIN_QUEUE_H
@@ -23,20 +22,20 @@
 
 struct train_pair {
 	uint64_t key;	 /* left << 32 | right */
-	int64_t count;	 /* of now */
-	uint64_t queued; /* by which it stands in the queue */
-	uint64_t off;	 /* of its places */
-	uint32_t n;	 /* places, rising; some are something else by now */
-	uint32_t below;	 /* pair of the same list */
+	int64_t count;	 /* current count */
+	uint64_t queued; /* count at the time of insertion: the queue's order */
+	uint64_t off;	 /* offset of its places */
+	uint32_t n;	 /* number of places, ascending; some may no longer be this pair */
+	uint32_t below;	 /* next pair of the same list */
 };
 
-/* On the heap. */
+/* An entry of the heap. */
 struct train_top {
 	uint64_t count, key;
 	uint32_t pair;
 };
 
-#define TRAIN_LISTS 1024u /* counts to 63 by themselves, 16 an octave above */
+#define TRAIN_LISTS 1024u /* one per count up to 63, then 16 per octave */
 
 struct train_queue {
 	struct train_pair *pair;
@@ -53,7 +52,7 @@ struct train_queue {
 	uint32_t list[TRAIN_LISTS];
 };
 
-/* All that return bool or TRAIN_NONE fail for want of memory alone, or of 32-bit numbers. */
+/* Functions that return bool or TRAIN_NONE fail only if memory or 32-bit numbers run out. */
 bool train_queue_init(struct train_queue *q, struct tok_error *err);
 void train_queue_free(struct train_queue *q);
 
@@ -65,17 +64,17 @@ train_key(uint32_t left, uint32_t right)
 
 /* TRAIN_NONE: there is no such pair. */
 uint32_t train_pair_find(const struct train_queue *q, uint64_t key);
-/* Likewise; it is made, with a count of 0. */
+/* The same, but a missing pair is created with a count of 0. */
 uint32_t train_pair_add(struct train_queue *q, uint64_t key);
 
-/* Room for n more places; they are the caller's to fill. */
+/* Make room for n more places, which the caller fills in. */
 bool train_places(struct train_queue *q, uint64_t n);
 
-/* Put a pair in, by its count of now, with n places from `off` on. */
+/* Insert a pair by its current count, with n places from `off` on. */
 bool train_queue_put(struct train_queue *q, uint32_t pair, uint64_t off, uint32_t n);
 
 /*
- * The pair whose turn it is, out of the queue; TRAIN_NONE: none whose count is at least `least`, or
+ * Remove and return the next pair to merge. TRAIN_NONE: no pair has a count of at least `least`, or
  * *out_of_memory is set.
  */
 uint32_t train_queue_take(struct train_queue *q, uint64_t least, bool *out_of_memory);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Lines to words: by libtok's scanners, or by its table of BERT's normalizer. */
+/* Split lines into words with libtok's scanners, or with its table of BERT's normalizer. */
 #include <assert.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ train_splitter_vocab(const struct tok_train_options *o, struct tok_error *err)
 	for (uint32_t i = 0; i < TOK_BYTES; i++) {
 		const uint8_t byte = (uint8_t)i;
 
-		if (!bert || i == 'a') /* WordPiece needs a token, whatever it is */
+		if (!bert || i == 'a') /* WordPiece needs some token */
 			tok_model_put(&m, i, &byte, 1, false);
 	}
 	m.bert.unk = 'a';
@@ -60,7 +60,7 @@ train_split_bytes(struct train_splitter *s, const uint8_t *line, size_t n, struc
 	return n_open == 0 || train_words_add(s->words, line, start, 1, err);
 }
 
-/* ---- BERT: what wordpiece.c does, with characters kept instead of looked up ---- */
+/* ---- BERT: as in wordpiece.c, but characters are stored instead of looked up ---- */
 
 static bool
 put_char(struct train_splitter *s, uint32_t cp)
@@ -74,7 +74,7 @@ put_char(struct train_splitter *s, uint32_t cp)
 	return true;
 }
 
-/* Marks up to here are all that come before the next starter: in order of their classes. */
+/* The next starter follows, so all marks are known: sort them by class. */
 static bool
 settle(struct train_splitter *s)
 {
@@ -171,7 +171,7 @@ add_element(struct train_splitter *s, uint32_t cp, uint32_t element, struct tok_
 	return ok || tok_fail(err, "out of memory for a word");
 }
 
-/* ASCII characters of a word, as many as there are, in one go; no marks wait. */
+/* Take the run of ASCII characters of a word in one go; no marks are waiting. */
 static bool
 add_plain(struct train_splitter *s, const uint8_t **p, const uint8_t *end)
 {
@@ -211,7 +211,7 @@ train_split_bert(struct train_splitter *s, const uint8_t *line, size_t n, struct
 		several = TOK_BERT_KIND(element) == TOK_BERT_SEQ ? element & 3 : 0;
 		if (several == 0 && !add_element(s, cp, element, err))
 			return false;
-		/* Elements of a sequence say which character they are. */
+		/* Elements of a sequence always have a target character. */
 		for (uint32_t i = 0; i < several; i++) {
 			const uint32_t at = (element & TOK_BERT_TARGET) >> 2;
 

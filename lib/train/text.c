@@ -6,7 +6,7 @@
 
 #define PLACES_MAX (UINT32_MAX - 1ull)
 
-/* Tokens of a word to `out`, which has room for one a byte; returns how many. */
+/* Write the tokens of a word to `out`, which has room for one per byte. Returns their number. */
 static uint32_t
 tokens_of(const struct train_words *w, const struct train_word *word,
 	const struct train_alphabet *a, bool bytes, struct train_place *out, uint32_t number)
@@ -77,7 +77,7 @@ key_at(const struct train_text *x, uint64_t p, uint64_t *key)
 	return left != TRAIN_END && right != TRAIN_END;
 }
 
-/* All pairs, each with room for as many places as it has come up. */
+/* Insert all pairs, each with room for as many places as it has. */
 static bool
 put_all(struct train_queue *q)
 {

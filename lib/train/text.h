@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The distinct words as tokens, one behind the other. A token of n characters takes n places: the
- * first and the last hold its id, so that both neighbours of a token are found at once; an end of
- * word stands between words, and at both ends of all.
+ * The distinct words as one array of tokens. A token of n characters takes n places. The first and
+ * the last hold its id, so both neighbours of a token are found directly. TRAIN_END separates words
+ * and stands at both ends of the array.
  *
  *   place   0    1  2  3    4    5  6    7
  *   word    #    t  h  e    #    o  f    #
@@ -25,16 +25,16 @@ struct train_place {
 struct train_text {
 	struct train_place *place;
 	uint64_t n;
-	uint64_t *count; /* by word: how often it came */
+	uint64_t *count; /* by word: how often it occurs */
 	uint32_t n_words;
 };
 
-/* Words of at least two characters that have a token; characters without one are left out. */
+/* Add the words with at least two characters that have tokens. Other characters are dropped. */
 bool train_text_make(struct train_text *x, const struct tok_train_options *o,
 	const struct train_words *w, const struct train_alphabet *a, struct tok_error *err);
 void train_text_free(struct train_text *x);
 
-/* All pairs of neighbours to the queue. */
+/* Insert all pairs of neighbours into the queue. */
 bool train_text_pairs(const struct train_text *x, struct train_queue *q, struct tok_error *err);
 
 #endif

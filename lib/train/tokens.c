@@ -37,7 +37,7 @@ hash_of(const struct train_tokens *t, const uint8_t *text, uint32_t len)
 	return (uint32_t)(h >> 32);
 }
 
-/* Its place, or the free one where it would be. */
+/* The slot of a text, or the free slot where it would be inserted. */
 static uint32_t
 place_of(const struct train_tokens *t, const uint8_t *text, uint32_t len, uint32_t hash)
 {

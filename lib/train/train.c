@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* From options and files to a vocabulary, one step after the other. */
+/* Train a vocabulary from options and files. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,7 +51,7 @@ check(const struct tok_train_options *o, struct tok_error *err)
 	return check_specials(o, err);
 }
 
-/* Better now than after hours: can a file be made beside `out`? */
+/* Check early, not after hours of work, that a file can be created in the folder of `out`. */
 static bool
 check_place(const char *out, struct tok_error *err)
 {
@@ -69,7 +69,7 @@ check_words(const struct train_words *w, struct tok_error *err)
 	return w->n > 0 || tok_fail(err, "the files have no words: there is nothing to learn from");
 }
 
-/* What the reference would write, and no one could load, or libtok not. */
+/* Reject options for which the reference writes a file that it, or libtok, cannot load. */
 static bool
 check_alphabet(const struct tok_train_options *o, const struct train_alphabet *a,
 	const struct train_tokens *t, struct tok_error *err)

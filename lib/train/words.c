@@ -69,7 +69,7 @@ load(const uint8_t *p, uint32_t n)
 	return v;
 }
 
-/* A word that is looked for: of train_word what does not depend on where it is kept. */
+/* A word to look up: the part of train_word that does not depend on where it is stored. */
 static inline struct train_word
 word_of(const struct train_words *w, const uint8_t *p, uint32_t len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Words (pretokens) and how often each came, in the order in which they came first. */
+/* Words (pretokens) and their counts, in order of first occurrence. */
 #ifndef TOK_TRAIN_WORDS_H
 #define TOK_TRAIN_WORDS_H
 
@@ -21,25 +21,25 @@ struct train_words {
 	/* by hash << 32 | word + 1; 0: free; open addressing, at most half full */
 	uint64_t *slot;
 	uint32_t mask;
-	uint64_t seed[2]; /* a corpus cannot be made for the hash; no result depends on it */
+	uint64_t seed[2]; /* keys the hash against crafted input; results do not depend on it */
 };
 
 bool train_words_init(struct train_words *w, struct tok_error *err);
 void train_words_free(struct train_words *w);
 
-#define TRAIN_WORDS_MAX 65u /* counted in one go */
+#define TRAIN_WORDS_MAX 65u /* most words per call */
 
 /*
- * Count n words once each, the i-th being text[start[i] .. start[i + 1]), at least a byte: at most
- * TRAIN_WORDS_MAX, whose places are asked for before the first is looked at. False: out of memory,
- * or of numbers.
+ * Count one occurrence each of n words, at most TRAIN_WORDS_MAX. Word i is
+ * text[start[i] .. start[i + 1]), at least one byte. Their slots are prefetched before the first is
+ * read. False: out of memory or of 32-bit numbers.
  */
 bool train_words_add(struct train_words *w, const uint8_t *text, const size_t *start, uint32_t n,
 	struct tok_error *err);
 
 /*
- * `p`, or memory of at least `need` elements with its content; the room at least doubles. NULL:
- * none left, and p as it was.
+ * Grow `p` to at least `need` elements: returns `p` itself, or new memory with its content and at
+ * least twice the room. NULL: out of memory; p is unchanged.
  */
 void *train_grow(void *p, uint64_t *room, uint64_t need, size_t element);
 

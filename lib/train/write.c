@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A tokenizer.json by hand: jansson would hold all of it in memory, and orders and indents it
- * otherwise. Keys, their order and the white space are those of the `tokenizers` crate's
- * serialisation.
+ * Write a tokenizer.json without jansson, which would hold the whole file in memory and would order
+ * and indent it differently. Keys, order and white space are as the `tokenizers` crate writes them.
  */
 #include <signal.h>
 #include <stdarg.h>
@@ -46,7 +45,7 @@ static void __attribute__((format(printf, 2, 3))) put(struct writer *w, const ch
 	put_bytes(w, text, (size_t)n);
 }
 
-/* A string: what RFC 8259 (section 7) wants escaped, and no more. */
+/* Write a string. Only what RFC 8259 (section 7) requires is escaped. */
 static void
 put_string(struct writer *w, const uint8_t *text, size_t n)
 {
@@ -147,7 +146,7 @@ put_byte_components(struct writer *w, const struct tok_train_options *o)
 	put(w, ",\n");
 }
 
-/* [CLS] and [SEP] around a text, where both are there. */
+/* Write the template of [CLS] and [SEP], if both exist. */
 static void
 put_bert_processing(struct writer *w, const struct train_tokens *t)
 {
@@ -222,7 +221,7 @@ put_model(struct writer *w, const struct tok_train_options *o, const struct trai
 	put(w, "%s]\n  }\n}", merges->n > 0 ? "\n    " : "");
 }
 
-/* Signals that end a process wait until the file is whole, or gone. */
+/* Block signals that end the process until the file is complete or removed. */
 static void
 hold_signals(sigset_t *before)
 {

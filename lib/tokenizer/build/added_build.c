@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sets of added.h from a model. Set-up only. */
+/* Build the sets of added tokens (added.h) from a model. Set-up only. */
 #include <stdlib.h>
 
 #include "parts.h"
@@ -17,7 +17,7 @@ static_assert(TOK_TABLE_ADDED_TEXT_POP == TOK_TABLE_ADDED_TEXT + 2 &&
 		      TOK_TABLE_ADDED_NORMAL_POP == TOK_TABLE_ADDED_NORMAL + 2,
 	"in this order");
 
-/* Added tokens as the model lists them, or its special ones where a format has no such list. */
+/* The added tokens that the model lists. If the format has no such list: its special tokens. */
 struct list {
 	struct tok_model_added *added;
 	const uint8_t *bytes;
@@ -45,16 +45,16 @@ make_list(const struct tok_model *m, struct list *l)
 	return true;
 }
 
-/* A set on its way. */
+/* A set that is being built. */
 struct making {
 	struct tok_longest_piece *piece;
 	struct tok_added_token *token;
-	uint8_t *text; /* of all pieces, in form C where they are looked for in it */
+	uint8_t *text; /* of all pieces, normalized if they are searched in normalized text */
 	size_t n_text;
 	uint32_t n;
 };
 
-/* Form C of n bytes to `out`, which has room for TOK_NFC_EXPANSION times as many. */
+/* Write form C of n bytes to `out`, which has room for TOK_NFC_EXPANSION times as many. */
 static bool
 normalize(const uint8_t *p, uint32_t n, uint8_t *out, uint32_t *len)
 {
@@ -72,14 +72,14 @@ normalize(const uint8_t *p, uint32_t n, uint8_t *out, uint32_t *len)
 	return r == TOK_NFC_DONE;
 }
 
-/* Most bytes that the normalizer makes of n. */
+/* The most bytes that the normalizer makes of n bytes. */
 static size_t
 expansion(const struct tok_model *m, size_t n)
 {
 	return m->nfc ? n * TOK_NFC_EXPANSION : n + 1;
 }
 
-/* m: whose normalizer the token goes through, or NULL. */
+/* m: normalize the token with this model's normalizer; NULL: do not normalize. */
 static bool
 put(struct making *g, const struct list *l, const struct tok_model_added *t,
 	const struct tok_model *m, const struct tok_vocab *v, struct tok_error *err)
@@ -133,7 +133,7 @@ keep(struct tok_vocab *v, enum tok_added_which which, struct making *g, struct t
 		TOK_TABLE_ADDED(which) + 2, g->piece, g->n, err);
 }
 
-/* The bytes that tokens begin with, some of them twice; false: there are more. */
+/* Collect the bytes that tokens begin with, possibly repeated. False: there are too many. */
 static bool
 few_first(const struct tok_longest_node *root, uint8_t first[4])
 {
@@ -202,7 +202,7 @@ build_set(struct tok_vocab *v, const struct tok_model *m, const struct list *l,
 	return ok;
 }
 
-/* Ids that the model never gives, but for added tokens that are not special. */
+/* Ids that the model never produces, except added tokens that are not special. */
 static bool
 build_special(
 	struct tok_vocab *v, const struct tok_model *m, const struct list *l, struct tok_error *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The table of bert_norm.h from the properties of characters. Set-up only. */
+/* Build the table of bert_norm.h from the properties of characters. Set-up only. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,21 +20,22 @@
 static const uint32_t cjk_block[][2] = {{0x3400, 0x4dbf}, {0x4e00, 0x9fff}, {0xf900, 0xfaff},
 	{0x20000, 0x2a6df}, {0x2a700, 0x2b81f}, {0x2b920, 0x2ceaf}, {0x2f800, 0x2fa1f}};
 
-/* Code points that may differ from the one before: at all others nothing is computed. */
+/* Code points whose element may differ from the one before. Only these are computed. */
 struct fresh {
 	uint64_t bit[TOK_CODE_POINTS / 64];
-	bool page[TOK_PAGES]; /* there are some in it */
+	bool page[TOK_PAGES]; /* the page has such code points */
 };
 
 struct making {
 	const struct tok_model_bert *options;
 	struct tok_spread cls; /* enum tok_bert_class */
 	struct tok_spread ccc;
-	uint32_t *low; /* pages: lower case by code point; the first has none, all are themselves */
+	uint32_t *low; /* pages: lower case by code point; in the first page every character maps to
+			  itself */
 	uint16_t low_page[TOK_PAGES];
 	struct fresh *fresh;
 	struct tok_page_set elements;
-	uint32_t strips; /* of tok_bert_strip that have been come to */
+	uint32_t strips; /* index in tok_bert_strip of the next code point */
 	uint32_t *seq;
 	uint32_t n_seq;
 };
@@ -63,7 +64,7 @@ element(enum tok_bert_kind kind, uint32_t target)
 	return target | (uint32_t)kind << 21;
 }
 
-/* The last steps, for one character that the others have left: lower case, then words. */
+/* The last steps for one character: lower case, then splitting into words. */
 static uint32_t
 finish_one(const struct making *g, uint32_t cp)
 {
@@ -85,13 +86,13 @@ several(struct making *g, const uint32_t *cp, uint32_t n)
 
 	if (n == 1)
 		return finish_one(g, cp[0]);
-	assert(at + n <= SEQ_ROOM); /* of the tables alone: no file decides it */
+	assert(at + n <= SEQ_ROOM); /* depends only on the built-in tables, not on a file */
 	for (uint32_t i = 0; i < n; i++)
 		g->seq[g->n_seq++] = finish_one(g, cp[i]);
 	return element(TOK_BERT_SEQ, at << 2 | n);
 }
 
-/* Its decomposition without marks, or NULL. Code points are asked for in rising order. */
+/* The decomposition of a code point without marks, or NULL. Call in ascending order. */
 static const struct tok_bert_strip *
 strip_of(struct making *g, uint32_t cp)
 {
@@ -157,7 +158,7 @@ mark_block(struct fresh *f, uint32_t first, uint32_t last)
 	mark(f, last + 1);
 }
 
-/* All that make_one looks at. */
+/* Everything that make_one depends on. */
 static void
 mark_all(struct fresh *f, const struct tok_runs *classes, const struct tok_runs *ccc)
 {
@@ -221,7 +222,8 @@ prepare(struct making *g)
 	return g->elements.page != NULL;
 }
 
-/* A page from code point `first` on, whose predecessor has the element `last`; the last of it. */
+/* Fill a page from code point `first` on. `last`: element of the code point before. Returns the
+ * last element of the page. */
 static uint32_t
 make_page(struct making *g, uint32_t first, uint32_t last, uint32_t *e)
 {

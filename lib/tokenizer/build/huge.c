@@ -27,7 +27,7 @@ read_pages(long page, const char *what)
 	return n;
 }
 
-/* Pages that could be had: reserved ones are counted as free, but are of a mapping already. */
+/* Number of available pages. Free pages include reserved ones, which belong to other mappings. */
 static uint64_t
 pages_free(long page)
 {
@@ -50,7 +50,7 @@ tok_huge_move(struct tok_vocab *v, struct tok_error *err)
 	pages = (bytes + (uint64_t)page - 1) / (uint64_t)page;
 	bytes = pages * (uint64_t)page;
 	left = pages_free(page);
-	/* Not tried in vain: the library would print a line of its own. */
+	/* Check first: if it failed, the library would print a message of its own. */
 	if (left >= pages)
 		storage = get_huge_pages(bytes, GHP_DEFAULT);
 	if (storage == NULL)
@@ -67,7 +67,7 @@ tok_huge_move(struct tok_vocab *v, struct tok_error *err)
 		if (v->table_bytes[t] > 0)
 			tok_vocab_table_set(v, t, storage + off[t], v->table_bytes[t]);
 	}
-	mprotect(storage, bytes, PROT_READ); /* where it cannot be, it is as safe as other memory */
+	mprotect(storage, bytes, PROT_READ); /* if this fails, the tables stay writable */
 	v->storage_kind = TOK_STORAGE_HUGE;
 	v->storage = storage;
 	v->storage_bytes = bytes;

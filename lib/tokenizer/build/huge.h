@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Tables in huge pages that are reserved, by libhugetlbfs where libtok is built with it. Set-up
- * only. */
+/* Tables in reserved huge pages, if libtok is built with libhugetlbfs. Set-up only. */
 #ifndef TOK_HUGE_H
 #define TOK_HUGE_H
 
 #include "tok.h"
 
-/* Move all tables of a vocabulary there, read-only. False: they are where they were. */
+/* Move all tables of a vocabulary to huge pages, read-only. False: they were not moved. */
 bool tok_huge_move(struct tok_vocab *v, struct tok_error *err);
 
 void tok_huge_free(void *pages);

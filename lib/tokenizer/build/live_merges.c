@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which merges can ever happen. A token inside a text is made as its own bytes alone would be
- * (doc/internals/streaming.md, lemma 1), so of all merges that make a token only the last one of
- * its own encoding ever does. Hugging Face files of models that came from tiktoken list every pair
- * with the right bytes; the others are dropped here, and with them the tokens that no merge makes.
- * Set-up only.
+ * Find the merges that can ever be applied. A token inside a text is made by the same merges as its
+ * bytes alone (doc/internals/streaming.md, lemma 1). So of all merges with this token as their
+ * result, only the last one in the encoding of its bytes is ever applied. Hugging Face files of
+ * models from tiktoken list every pair with the right bytes. The merges that are never applied are
+ * dropped here, and so are the tokens that no merge makes. Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -67,7 +67,7 @@ make_pairs(struct pairs *x, const struct tok_model *m, struct tok_error *err)
 	return true;
 }
 
-/* Does the merge i come before k? TOK_NO_TOKEN: there is none. */
+/* Does merge i come before merge k? TOK_NO_TOKEN: no merge. */
 static bool
 is_before(const struct pairs *x, uint32_t i, uint32_t k)
 {
@@ -77,8 +77,9 @@ is_before(const struct pairs *x, uint32_t i, uint32_t k)
 }
 
 /*
- * Byte pair encoding of the n bytes at p. Index of the last merge if it is one token in the end,
- * else TOK_NO_TOKEN. part[i] is a token, merge[i] joins it with the next; both have room for n.
+ * Apply byte pair encoding to the n bytes at p. If the result is a single token, return the index
+ * of the last merge, else TOK_NO_TOKEN. part[] and merge[] are work space for n entries: part[i] is
+ * a token, merge[i] joins it with the next token.
  */
 static uint32_t
 last_merge(const struct pairs *x, const uint8_t *p, uint32_t n, uint32_t *part, uint32_t *merge)
@@ -112,7 +113,7 @@ last_merge(const struct pairs *x, const uint8_t *p, uint32_t n, uint32_t *part, 
 	return last;
 }
 
-/* Keep the merges that are marked, in their order. */
+/* Keep the marked merges, in the same order. */
 static void
 keep(struct tok_model *m, const bool *live)
 {

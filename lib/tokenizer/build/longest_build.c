@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tries with failure links of longest.h. Set-up only. */
+/* Build the tries with failure links of longest.h. Set-up only. */
 #include <stdlib.h>
 
 #include "longest_build.h"
 #include "vocab_table.h"
 
-#define POPS_MAX (1u << 24) /* 64 MiB; BERT's own need a thousandth */
+#define POPS_MAX (1u << 24) /* 64 MiB; BERT's vocabulary needs a thousandth */
 
-/* What the trie needs while it is built: the pieces below a node are piece[low .. high). */
+/* Used while building: the pieces below a node are piece[low .. high). */
 struct range {
 	uint32_t low, high;
 	uint32_t token; /* outside id of the token spelled, or TOK_NO_TOKEN */
@@ -52,7 +52,7 @@ count_nodes(const struct making *g)
 	return nodes;
 }
 
-/* The children of a node, behind all nodes there are. */
+/* Append the children of a node after all existing nodes. */
 static void
 add_children(struct making *g, uint32_t at)
 {
@@ -99,7 +99,8 @@ put_pops(struct making *g, const uint32_t *id, uint32_t n)
 	return true;
 }
 
-/* pop[] may move while it grows: its own content goes by place. */
+/* Append an entry of pop[] to pop[]. pop[] may move while it grows, so entries are passed by index.
+ */
 static bool
 copy_pops(struct making *g, const struct tok_longest_node *from)
 {
@@ -113,10 +114,11 @@ copy_pops(struct making *g, const struct tok_longest_node *from)
 }
 
 /*
- * Link a node (algorithm 2 of the paper). A token is taken as it is, and nothing is left of it.
- * Else what longest match takes of the parent's text is taken here too; what is left of that, and
- * the byte, are gone down with: where that fails, as often as needed, by the links of the nodes
- * there, which spell less and have theirs.
+ * Set pop and fail of a node (algorithm 2 of the paper). A node that spells a token pops this
+ * token, and no bytes remain. Any other node pops what its parent pops. The remaining bytes are
+ * those of the parent's fail, plus the node's last byte. If the node of these has no child for the
+ * byte, pop and fail of that node are followed, as often as needed. It spells fewer bytes, so it is
+ * complete.
  */
 static bool
 link_node(struct making *g, uint32_t parent, uint32_t at, uint8_t byte)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Making the tries of longest.h. Set-up only. */
+/* Build the tries of longest.h. Set-up only. */
 #ifndef TOK_LONGEST_BUILD_H
 #define TOK_LONGEST_BUILD_H
 
 #include "vocab.h"
 
-/* A token, and in which of the tries. */
+/* A token, and the trie that it belongs to. */
 struct tok_longest_piece {
 	const uint8_t *p;
 	uint32_t len, id; /* outside id */
@@ -13,8 +13,8 @@ struct tok_longest_piece {
 };
 
 /*
- * Build the tries of n pieces, which are sorted on the way, in the tables `nodes` and `pops`, which
- * are those of *l, a part of *v. Equal pieces are an error.
+ * Build the tries of n pieces in the tables `nodes` and `pops` of *l, which is a part of *v. Sorts
+ * piece[]. Equal pieces are an error.
  */
 bool tok_longest_build(struct tok_vocab *v, struct tok_longest *l, enum tok_table nodes,
 	enum tok_table pops, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err);

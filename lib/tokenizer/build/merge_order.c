@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Merges in an order in which parts come before the whole. In most files the list is so already. In
- * files of models that came from tiktoken a merge may have a lesser rank than one that makes its
- * part: such a merge happens as soon as its part is there, before other merges of the part's own
- * rank that are to its right. Here it gets the place behind the merge that it waits for, the
- * trigger, as if all merges of the trigger came before it.
+ * Order merges so that the parts of a token are made before the token. Most files list them in such
+ * an order. In files of models from tiktoken, a merge may have a lower rank than the merge that
+ * makes one of its parts, the trigger. Such a merge is applied as soon as its part exists, before
+ * further applications of the trigger to the right. Here it is put directly after its trigger, as
+ * if the trigger were applied everywhere first.
  *
- * The two are alike unless what follows at one place takes something that another place needs. The
- * merges behind one trigger (a, b), its group, each join a token of the group, or the trigger's
- * own, with a partner from outside. Merges of the trigger that are still to come lie to the right,
- * and each needs its a: so no partner on the right may be a. And a partner between two places could
- * be taken from the left or from the right: so none may be a partner on both sides. Lists for which
- * this does not hold are refused.
+ * Both orders give the same result unless a merge at one place takes a token that another place
+ * needs. The merges after a trigger (a, b) are its group. Each joins the trigger's result, or a
+ * token of the group, with a partner from outside. Later applications of the trigger lie to the
+ * right, and each needs its a: so no partner on the right may be a. A partner between two places
+ * could be taken from the left or from the right: so no token may be a partner on both sides. Lists
+ * of merges that violate these conditions are rejected.
  *
- * But for one case: (a, a) and behind it only tokens of more a's, as runs of blanks are in models
- * of SentencePiece. There what follows does take a's that other merges of the trigger would need;
- * those who merge know of such families (repeats.h). Set-up only.
+ * There is one exception: a trigger (a, a) whose group makes only longer runs of a, such as runs of
+ * blanks in SentencePiece's models. Here the group does take a's that the trigger would need later.
+ * The encoders treat such families separately (repeats.h). Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -23,16 +23,16 @@
 #include "model_make.h"
 
 #define WAITING_MAX                                                                                \
-	4096 /* merges that wait for their parts, at once; looked at one after the other */
+	4096 /* most merges that wait for their parts at the same time; searched linearly */
 
 struct order {
 	struct tok_model *m;
 	struct tok_model_merge *out;
 	uint32_t n_out;
-	uint32_t waiting[WAITING_MAX]; /* indices, rising */
+	uint32_t waiting[WAITING_MAX]; /* indices, ascending */
 	uint32_t n_waiting;
 	bool *made; /* by id */
-	/* by id: number of the group that it was last in, or a partner of, on that side */
+	/* by id: number of the last group that has it as a token, or as a partner on that side */
 	uint32_t *group, *on_left, *on_right;
 };
 
@@ -49,7 +49,7 @@ emit(struct order *o, const struct tok_model_merge *g)
 	o->made[g->result] = true;
 }
 
-/* A merge behind its trigger: are the two orders alike? */
+/* Do both orders give the same result for a merge after its trigger? */
 static bool
 join_group(struct order *o, const struct tok_model_merge *g, const struct tok_model_merge *trigger,
 	uint32_t number)
@@ -67,7 +67,7 @@ join_group(struct order *o, const struct tok_model_merge *g, const struct tok_mo
 	return o->on_right[g->left] != number;
 }
 
-/* The first merge that waits, and has its parts. NULL: none. */
+/* The first waiting merge whose parts exist. NULL: none. */
 static const struct tok_model_merge *
 take_waiting(struct order *o)
 {
@@ -93,7 +93,7 @@ taken_by_several(const struct tok_model_merge *g, struct tok_error *err)
 		g->result);
 }
 
-/* Units of a token of the family, or 0. */
+/* Number of units of a token of the family, or 0. */
 static uint32_t
 power_of(const struct tok_model_repeat *f, uint32_t id)
 {
@@ -116,7 +116,7 @@ is_repeat(const struct tok_model *m, uint32_t id)
 	return false;
 }
 
-/* Put in a token of so many units, made by the merge `g` of the model. */
+/* Add a token of this many units, made by the model's merge `g`, to the family. */
 static void
 put_repeat(struct order *o, struct tok_model_repeat *f, const struct tok_model_merge *g,
 	uint32_t *rank, uint32_t power)
@@ -127,7 +127,7 @@ put_repeat(struct order *o, struct tok_model_repeat *f, const struct tok_model_m
 	f->power[f->n++] = (uint8_t)power;
 }
 
-/* Two units are joined, and everything that waited for that is made of them. */
+/* Add the family of a trigger (a, a) and all merges that wait for it. */
 static bool
 emit_repeats(struct order *o, const struct tok_model_merge *trigger,
 	const struct tok_model_merge *g, struct tok_error *err)
@@ -141,7 +141,7 @@ emit_repeats(struct order *o, const struct tok_model_merge *trigger,
 			"first: not implemented",
 			TOK_REPEATS_MAX);
 	*f = (struct tok_model_repeat){.unit = trigger->left};
-	o->n_out--; /* the trigger once more, as the first of the family */
+	o->n_out--; /* the trigger is added again, as the first merge of the family */
 	put_repeat(o, f, trigger, rank, 2);
 	for (; g != NULL; g = take_waiting(o)) {
 		const uint32_t left = power_of(f, g->left), right = power_of(f, g->right);
@@ -158,11 +158,11 @@ emit_repeats(struct order *o, const struct tok_model_merge *trigger,
 	return true;
 }
 
-/* Everything that waited for this merge, or for what waited for it. */
+/* Add all merges that wait for this merge, directly or indirectly. */
 static bool
 emit_waiting(struct order *o, const struct tok_model_merge *trigger, struct tok_error *err)
 {
-	const uint32_t number = o->n_out; /* of merges so far: no other group has it, nor is it 0 */
+	const uint32_t number = o->n_out; /* merges so far: unique to this group, and not 0 */
 	const struct tok_model_merge *g = take_waiting(o);
 
 	if (g != NULL && trigger->left == trigger->right &&

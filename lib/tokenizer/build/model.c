@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A model as plain lists: building it up, checksum, freeing. Set-up only. */
+/* A model as plain lists: create, checksum, free. Set-up only. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -84,8 +84,8 @@ add_number(uint32_t crc, uint32_t x)
 }
 
 /*
- * Normalizer, words and tokens of a WordPiece model. Special tokens are text like others there; the
- * decoder's cleanup decides no ids.
+ * Normalizer, words and tokens of a WordPiece model. Its special tokens are treated as text. The
+ * decoder's cleanup does not affect ids.
  */
 static uint32_t
 add_bert(uint32_t crc, const struct tok_model *m)
@@ -100,7 +100,7 @@ add_bert(uint32_t crc, const struct tok_model *m)
 	return add_number(crc, b->unk);
 }
 
-/* What is done to a text, and all scores: a difference in the last bit may decide. */
+/* The normalization, and all scores exactly: a difference in the last bit can change ids. */
 static uint32_t
 add_unigram(uint32_t crc, const struct tok_model *m)
 {
@@ -127,8 +127,8 @@ add_unigram(uint32_t crc, const struct tok_model *m)
 }
 
 /*
- * What is recognised in text though it is not special, and how special tokens are, where that is
- * not the plain way: those are among the tokens already.
+ * Added tokens that are not special, and special tokens with properties. Plain special tokens are
+ * covered by the tokens already.
  */
 static uint32_t
 add_added(uint32_t crc, const struct tok_model *m)
@@ -146,7 +146,7 @@ add_added(uint32_t crc, const struct tok_model *m)
 	return crc;
 }
 
-/* Pretokenizer, each id with its bytes, the live merges in order: all that decides about ids. */
+/* Everything that affects ids: pretokenizer, each id with its bytes, the live merges in order. */
 uint32_t
 tok_model_checksum(const struct tok_model *m)
 {
@@ -170,7 +170,7 @@ tok_model_checksum(const struct tok_model *m)
 		crc = add_number(crc, m->merge[i].right);
 		crc = add_number(crc, m->merge[i].result);
 	}
-	/* Only where it makes a difference: equal tokenizers are equal, whatever files say. */
+	/* Only if it makes a difference, so that equal tokenizers have equal checksums. */
 	if (m->nfc)
 		crc = add_number(crc, 0x4e4643);
 	if (m->metaspace.stage != TOK_METASPACE_OFF)

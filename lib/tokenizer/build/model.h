@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a loader hands to vocab_build.c: a byte-level BPE model, or a WordPiece one, as plain lists,
- * in ordinary heap memory, freed after the tables are built. Set-up only.
+ * A model as plain lists: loaders fill it in, vocab_build.c reads it. It is in heap memory, and is
+ * freed after the tables are built. Set-up only.
  */
 #ifndef TOK_MODEL_H
 #define TOK_MODEL_H
@@ -14,12 +14,13 @@ struct tok_model_token {
 	uint32_t off; /* of its bytes in `bytes` */
 	uint32_t len; /* 0: no token has this id */
 	bool special; /* the model never produces it; decodes to its text */
-	bool byte;    /* of pieces: stands for one byte of a character that is none */
-	bool outside; /* nothing is encoded to it. WordPiece, Unigram: it was added to the model;
-			 pieces: a byte that is a token as a character too, text that never comes */
+	bool byte;    /* SentencePiece: stands for one byte of a character that is not a piece */
+	bool outside; /* encoding never gives it. WordPiece, Unigram: added to the model.
+			 SentencePiece: a byte that is also a character's token, or text that cannot
+			 occur */
 };
 
-/* A text that is an id wherever it stands. */
+/* An added token. */
 struct tok_model_added {
 	uint32_t id;
 	uint32_t what;	   /* enum tok_added_what */
@@ -29,7 +30,7 @@ struct tok_model_added {
 struct tok_model_merge {
 	uint32_t left, right, result; /* ids */
 	uint32_t
-		rank; /* they rise; of equal ones, which SentencePiece has, the leftmost is first */
+		rank; /* ascending; of equal ranks (SentencePiece) the leftmost merge comes first */
 };
 
 /* See repeats.h; ids, in the order of the model's merges. */
@@ -42,37 +43,38 @@ struct tok_model_repeat {
 /* BertNormalizer, the WordPiece model and its decoder. */
 struct tok_model_bert {
 	bool clean_text, handle_chinese_chars, strip_accents, lowercase;
-	bool cleanup;	    /* decoding leaves out blanks before punctuation */
+	bool cleanup;	    /* decoding drops blanks before punctuation */
 	uint32_t max_chars; /* longer words are unknown */
 	uint32_t unk;	    /* id of the unknown token */
 };
 
 /*
- * A Unigram model, and what comes before and behind it. Where `blanks` is set, tokens have a blank
- * for U+2581. What is done to a text is done in the order of the fields. With `sentencepiece` it is
- * done as that package does it (spm_norm.h), and added tokens are its USER_DEFINED pieces. A BPE
- * model may have that too, in front of its merges: all but scores. Its USER_DEFINED pieces are
- * added tokens twice then, those that the normalizer leaves as they are and those of what is
- * normalized.
+ * A Unigram model with its normalizer and decoder. If `blanks` is set, tokens have a blank instead
+ * of U+2581. The steps of normalization are applied in the order of the fields. `sentencepiece`:
+ * normalize as that package does (spm_norm.h); added tokens are its USER_DEFINED pieces.
+ *
+ * A BPE model may use all of this except scores, before its merges. Then each USER_DEFINED piece is
+ * an added token twice: once for the normalizer, which keeps it, and once for normalized text.
  */
 struct tok_model_unigram {
-	uint8_t *charsmap; /* units of its trie as the file has them, then texts; or NULL */
+	uint8_t *charsmap; /* units of its trie in the file's format, then texts; or NULL */
 	size_t charsmap_bytes, charsmap_trie;
 	bool strip_left, strip_right; /* of white space */
-	bool squeeze;		      /* several blanks become one, or U+2581: */
+	bool squeeze;		      /* replace several blanks by one, or by U+2581: */
 	bool squeeze_to_mark;
 	bool sentencepiece;
 	enum tok_dummy dummy;
-	bool words;		/* text is cut at white space, which is left out */
+	bool words;		/* split text at white space, which is dropped */
 	bool blanks;		/* a blank and U+2581 are the same */
 	enum tok_prefix prefix; /* TOK_PREFIX_EACH at most; with `words` before each word */
 	bool split;		/* a blank begins a word */
 	double *score;		/* by id */
-	double unknown;		/* sentencepiece: of a character that is no piece */
-	uint32_t n_pieces;	/* ids below are of the model */
+	double unknown;		/* sentencepiece: score of a character that is not a piece */
+	uint32_t n_pieces;	/* ids below this are the model's */
 	uint32_t unk;
 	bool byte_fallback;
-	bool decode_strips; /* blanks of the first token are left out; sentencepiece: one of them */
+	bool decode_strips; /* drop the blanks that the first token begins with; sentencepiece: only
+			       one */
 	struct tok_span unk_text; /* sentencepiece: in bytes, what `unk` decodes to */
 };
 
@@ -82,22 +84,21 @@ struct tok_model {
 	enum tok_pretok pretok;
 	bool nfc;	   /* normalizer: form C */
 	uint32_t n_tokens; /* ids are below this */
-	uint32_t n_parts;  /* but for so many at the end: parts of characters, which are no ids */
+	uint32_t n_parts;  /* the last n_parts tokens are parts of characters and not real ids */
 	struct tok_metaspace metaspace;
 	struct tok_model_token *token;
 	uint8_t *bytes;
 	size_t n_bytes;
-	uint32_t n_added; /* of formats that list them; otherwise the special ones are */
+	uint32_t n_added; /* 0 if the format does not list them: then the special tokens are used */
 	struct tok_model_added *added;
 	uint8_t *added_bytes;
 	uint32_t n_merges;
 	struct tok_model_merge *merge;
 	uint32_t n_repeats; /* set by tok_model_order_merges */
 	struct tok_model_repeat repeat[TOK_REPEATS_MAX];
-	bool ignore_merges;  /* a pretoken that is a token is that token, whatever merging makes of
-				it */
+	bool ignore_merges;  /* a pretoken that is a token is not merged */
 	bool greedy;	     /* longest match within pretokens instead of merging */
-	uint32_t n_unmerged; /* tokens that merging never makes; set by tok_model_live_merges */
+	uint32_t n_unmerged; /* tokens that no merge makes; set by tok_model_live_merges */
 	struct tok_model_bert bert;
 	struct tok_model_unigram unigram;
 	struct tok_shape shape; /* not in the checksum */
@@ -107,14 +108,14 @@ struct tok_model {
 bool tok_load_tokenizer_json(const char *path, struct tok_model *m, struct tok_error *err);
 bool tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const char *pretokenizer,
 	struct tok_model *m, struct tok_error *err);
-/* pretokenizer: NULL, or the name the user gave for a file that is not known by its content. */
+/* pretokenizer: NULL, or the user's choice for a file that is not recognised by its content. */
 bool tok_load_tiktoken(
 	const char *path, const char *pretokenizer, struct tok_model *m, struct tok_error *err);
 
-/* Keep the merges that can happen, and count the tokens that none makes. */
+/* Keep the merges that can be applied, and count the tokens that no merge makes. */
 bool tok_model_live_merges(struct tok_model *m, struct tok_error *err);
 
-/* Put live merges into an order in which parts come before the whole. */
+/* Order live merges so that the parts of a token are made before the token. */
 bool tok_model_order_merges(struct tok_model *m, struct tok_error *err);
 /* A SentencePiece .model. */
 bool tok_load_sp_model(const char *path, struct tok_model *m, struct tok_error *err);
@@ -126,7 +127,7 @@ bool tok_load_bert_vocab(
 uint32_t tok_model_checksum(const struct tok_model *m);
 void tok_model_free(struct tok_model *m);
 
-/* Build the tables; drops the merges of *m that cannot happen. Frees nothing of *m. */
+/* Build the tables. Drops the merges of *m that can never be applied. Does not free *m. */
 struct tok_vocab *tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	const struct tok_mem *mem, struct tok_error *err);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Reading files, and ids by bytes, for the loaders. */
+/* Read files, and find ids by bytes, for the loaders. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ char *
 tok_read_file(const char *path, size_t *len, struct tok_error *err)
 {
 	const char *shown = tok_shown_path(path);
-	/* Without O_NONBLOCK, opening a FIFO would wait for somebody to write to it. */
+	/* Without O_NONBLOCK, opening a FIFO would wait for a writer. */
 	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
 	char *text = NULL;
@@ -90,8 +90,8 @@ tok_index_free(struct tok_index *x)
 }
 
 /*
- * Multiplicative, eight bytes at a time: load/tiktoken.c looks up every part of every token. Not
- * keyed: files are chosen by whoever runs us, not by the network.
+ * A multiplicative hash, eight bytes at a time: load/tiktoken.c looks up every part of every token.
+ * Not keyed: the user chooses the files, not the network.
  */
 static uint32_t
 hash_bytes(const uint8_t *p, uint32_t len)

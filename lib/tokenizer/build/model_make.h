@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What loaders share: making a model, reading a file, finding a token by its bytes. */
+/* Shared by loaders: create a model, read a file, find a token by its bytes. */
 #ifndef TOK_MODEL_MAKE_H
 #define TOK_MODEL_MAKE_H
 
@@ -7,14 +7,14 @@
 
 #define TOK_FILE_MAX ((size_t)256 << 20) /* largest file read */
 
-/* Room for that many tokens, bytes of tokens, and merges. */
+/* Allocate room for this many tokens, bytes of tokens, and merges. */
 bool tok_model_init(struct tok_model *m, uint32_t n_tokens, size_t n_bytes, uint32_t n_merges,
 	struct tok_error *err);
-/* The caller has made sure of the room, and that the id is free. */
+/* Add a token. There must be room for it, and the id must be free. */
 void tok_model_put(
 	struct tok_model *m, uint32_t id, const uint8_t *bytes, uint32_t len, bool special);
 
-/* Append a merge behind all others; there is room. */
+/* Append a merge. There must be room for it. */
 static inline void
 tok_model_put_merge(struct tok_model *m, uint32_t left, uint32_t right, uint32_t result)
 {
@@ -22,15 +22,16 @@ tok_model_put_merge(struct tok_model *m, uint32_t left, uint32_t right, uint32_t
 	m->n_merges++;
 }
 
-#define TOK_SHOWN_MAX 160 /* bytes of a path in an error */
+#define TOK_SHOWN_MAX 160 /* most bytes of a path in an error */
 
-/* One line of UTF-8, whatever a file's text holds and wherever it was cut. */
+/* Make `text` one line of valid UTF-8, even if it was cut inside a character. */
 void tok_make_printable(char *text);
 
-/* What errors call a file: its path, or the end of a long one, so that the reason still fits. */
+/* The name of a file in errors: its path, or the end of a long path, so that the reason fits. */
 const char *tok_shown_path(const char *path);
 
-/* A whole file, NUL-terminated, for the caller to free; NULL with *err filled in. */
+/* Read a whole file. The result is NUL-terminated, and the caller frees it. On error NULL, and
+ * fills in *err. */
 char *tok_read_file(const char *path, size_t *len, struct tok_error *err);
 
 /* Ids by bytes: open addressing over the tokens of a model. */
@@ -45,8 +46,8 @@ void tok_index_free(struct tok_index *x);
 /* Id of the token with these bytes that is not special, or TOK_NO_TOKEN. */
 uint32_t tok_index_find(const struct tok_index *x, const uint8_t *bytes, uint32_t len);
 /*
- * Add a token of the model; false if its bytes are there already. What is special or `outside` is
- * left out: true.
+ * Add a token of the model. False if its bytes are there already. A token that is special or
+ * `outside` is skipped, and the result is true.
  */
 bool tok_index_add(struct tok_index *x, uint32_t id);
 

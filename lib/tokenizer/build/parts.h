@@ -24,30 +24,30 @@ bool tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_err
 
 /* ---- added tokens (added_build.c) ---- */
 
-/* What is known of the sets by their tables. */
+/* Compute the fields of the sets that follow from their tables. */
 void tok_added_sum(struct tok_vocab *v);
 
-/* The two sets of the vocabulary. */
+/* Build the two sets of the vocabulary. */
 bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
 /* ---- merges (pairs_build.c) ---- */
 
-/* The tables that find a merge. Splits are there. */
+/* Build the tables that find a merge. Needs the splits. */
 bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
 
 /* ---- runs of one token (repeats.c) ---- */
 
-/* Fill in v->repeat_runs. False: a family is not what it says. */
+/* Fill in v->repeat_runs. False: a family is invalid. */
 bool tok_repeats_fill(struct tok_vocab *v);
 
 /* ---- what the tokens below a node share (stems.c) ---- */
 
-/* Fill in the stems of the automaton's nodes, and which are runs. Splits and nodes are there. */
+/* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */
 void tok_stems_fill(struct tok_vocab *v);
 
 /*
- * Does a node say what tok_stems_fill() makes of it and its children? Splits are looked at, and the
- * bytes of the tokens below it.
+ * Does a node have the stem and limit, and do its children have the `extends`, that
+ * tok_stems_fill() computes? Uses the splits, and the nodes below it.
  */
 bool tok_stem_fits(const struct tok_vocab *v, uint32_t at);
 
@@ -68,17 +68,17 @@ bool tok_wordpiece_build(struct tok_vocab *v, const struct tok_model *m, struct 
 /* v->span and v->bytes are there. */
 bool tok_unigram_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
-/* Likewise of a BPE model, what comes before its merges: the normalizer, and what ids decode to. */
+/* For a BPE model with SentencePiece's normalizer: build the normalizer, and the texts of ids. */
 bool tok_unigram_build_normalizer(
 	struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
-/* What is known by the tables. */
+/* Compute the fields that follow from the tables. */
 void tok_unigram_sum(struct tok_vocab *v);
 
 /* ---- SentencePiece's normalizer (spm_norm_build.c) ---- */
 
-/* m->charsmap has n bytes as files have a map: a trie's size, the trie and its texts. False: not.
- */
+/* Split the n bytes of m->charsmap, a map in the file's format: size of the trie, trie, texts.
+ * False: it has another format. */
 bool tok_spm_split_charsmap(struct tok_model_unigram *m, size_t n);
 
 /* The tables, and what is known by them. */
@@ -86,15 +86,15 @@ bool tok_spm_norm_build(
 	struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_error *err);
 
 /*
- * What is wrong with a vocabulary's map, or NULL; then the ids that a byte of text may become go to
- * *ids_per_byte.
+ * Check a vocabulary's map. Returns what is wrong, or NULL; then *ids_per_byte is the most ids that
+ * a byte of text can give.
  */
 const char *tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte);
 
-/* What is known by tables that have been checked. */
+/* Compute the fields that follow from tables that have been checked. */
 void tok_spm_norm_sum(struct tok_vocab *v);
 
-/* The normal form of n bytes that are a text, to out[0 .. room). False: it has no room. */
+/* Normalize a text of n bytes to out[0 .. room). False: it does not fit. */
 bool tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
 	size_t room, size_t *len);
 

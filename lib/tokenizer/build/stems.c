@@ -1,25 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the tokens that go on from a node share. A token's left edge is the token, its left part,
- * the left part of that, and so on down to its first byte. The tokens below a node have the end of
- * that list in common, from the node's *stem* on. Whether the stem is joined with what stands
- * before it, by a merge that comes before any that makes more of it, is then one question for all
- * of them (bpe_stream.c asks it). Set-up only.
+ * Compute tok_node.stem and tok_node.limit for every node.
+ *
+ * A token's left edge is this list: the token, its left part, the left part of that, and so on down
+ * to its first byte. The tokens below a node all begin with the same byte, so the ends of their
+ * left edges are equal. The node's *stem* is the first entry of this common end. Its *limit* is the
+ * first merge that joins the stem with something on its right to make one of these tokens.
+ *
+ * BPE reaches none of these tokens if an earlier merge joins the stem with the token before it.
+ * So bpe_stream.c makes one test per node instead of one per token. Set-up only.
  */
 #include "parts.h"
 
 struct edge {
-	uint32_t stem;	/* TOK_NO_TOKEN: of no tokens */
-	uint32_t limit; /* rank id of the least token made of it, or TOK_NO_TOKEN */
+	uint32_t stem;	/* TOK_NO_TOKEN: the set of tokens is empty */
+	uint32_t limit; /* lowest rank id of a token whose left part is the stem, or TOK_NO_TOKEN */
 };
 
-/* Of two lists of tokens that begin with the same byte. */
+/* The common edge of two sets of tokens. All their tokens begin with the same byte. */
 static struct edge
 common(const struct tok_vocab *v, struct edge a, struct edge b)
 {
 	if (a.stem == TOK_NO_TOKEN || b.stem == TOK_NO_TOKEN)
 		return a.stem == TOK_NO_TOKEN ? b : a;
-	while (a.stem != b.stem) { /* a part has the lesser rank */
+	while (a.stem != b.stem) { /* a part has a lower rank than its token */
 		struct edge *later = a.stem > b.stem ? &a : &b;
 
 		later->limit = later->stem;
@@ -28,7 +32,7 @@ common(const struct tok_vocab *v, struct edge a, struct edge b)
 	return (struct edge){a.stem, a.limit < b.limit ? a.limit : b.limit};
 }
 
-/* Of the tokens that go on from a node, once its children have theirs. */
+/* The common edge of the tokens below a node. The edges of its children must be computed. */
 static struct edge
 edge_of(const struct tok_vocab *v, const struct tok_node *node)
 {
@@ -44,7 +48,10 @@ edge_of(const struct tok_vocab *v, const struct tok_node *node)
 	return all;
 }
 
-/* What a child says of how it goes on. Its parent says it of itself; the root is every run's. */
+/*
+ * The value of tok_node.extends for a child that `byte` leads to. The child spells a run of `byte`
+ * if its parent does, or if its parent is the root. The parent's value must be computed.
+ */
 static uint16_t
 extends_of(const struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
 {
@@ -56,7 +63,8 @@ extends_of(const struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t b
 	return parent == 0 || v->node[parent].extends == run ? run : TOK_EXTENDS;
 }
 
-/* Which bytes lead to the children of a node, and what these say; `fill` it in, or compare. */
+/* Compute `extends` for the children of a node. Store it in `fill`, or compare it if fill is NULL.
+ */
 static bool
 runs(const struct tok_vocab *v, uint32_t at, struct tok_node *fill)
 {

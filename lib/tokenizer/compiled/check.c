@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What must hold of a compiled vocabulary, whoever wrote the file: which tables there are, how
- * large they are, and what is common to all kinds. Linear in the size of the tables. Set-up only.
+ * Validate a compiled vocabulary from an untrusted file: which tables exist, their sizes, and what
+ * is common to all kinds. Takes time linear in the size of the tables. Set-up only.
  */
 #include <stdlib.h>
 
@@ -34,7 +34,7 @@ n_of(const struct tok_vocab *v, enum tok_table which)
 	return tok_vocab_table_n(v, which);
 }
 
-/* All of `tables` or none; `there` without them. */
+/* Are all of `tables` there, or none? Removes them from *there. */
 static bool
 take_option(uint64_t *there, uint64_t tables)
 {
@@ -44,7 +44,7 @@ take_option(uint64_t *there, uint64_t tables)
 	return found == 0 || found == tables;
 }
 
-/* Those that its kind has, and no others. */
+/* Does the vocabulary have exactly the tables of its kind? */
 static bool
 tables_are_there(const struct tok_vocab *v)
 {
@@ -75,7 +75,7 @@ tables_are_there(const struct tok_vocab *v)
 	return false;
 }
 
-/* Of open addressing: a power of two, as large as the builder's smallest. */
+/* A hash table's size must be a power of two, and at least the builder's smallest. */
 static bool
 is_slots(uint32_t n)
 {
@@ -147,7 +147,7 @@ sizes_fit(const struct tok_vocab *v)
 		       n_of(v, TOK_TABLE_LONGEST_NODE) > TOK_LONGEST_GO_ON);
 }
 
-/* What a .model has: others are never together with it. */
+/* The properties of a .model, which exclude others. */
 static bool
 settings_fit(const struct tok_unigram *u)
 {
@@ -184,7 +184,7 @@ numbers_fit(const struct tok_vocab *v)
 	       !v->unigram.norm.sentencepiece;
 }
 
-/* Special ids, and those of the template, are there. */
+/* Special ids, and those of the template, must exist. */
 static bool
 specials_fit(const struct tok_vocab *v)
 {

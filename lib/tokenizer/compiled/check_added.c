@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The sets of added tokens of a compiled vocabulary: what is found in a text is as long as its
- * token says, and begins and ends where characters do. Set-up only.
+ * Validate the sets of added tokens of a compiled vocabulary: a match has the length of its token,
+ * and begins and ends at borders of characters. Set-up only.
  */
 #include <stdlib.h>
 

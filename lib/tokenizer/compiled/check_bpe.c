@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables of byte pair encoding, those of a compiled vocabulary. The hot path stays in bounds,
- * and ends, by what doc/internals/streaming.md proves of a list of merges. So the list is looked
- * at (split), and then that the other tables are the ones that vocab_build.c makes of it. Set-up
- * only.
+ * Validate the tables of byte pair encoding of a compiled vocabulary. doc/internals/streaming.md
+ * proves, for a valid list of merges, that the hot path stays in bounds and ends. So the list
+ * (split) is checked first, then that the other tables are those that vocab_build.c makes of it.
+ * Set-up only.
  */
 #include <stdlib.h>
 
@@ -21,7 +21,7 @@ bytes_of(const struct tok_vocab *v, uint32_t id)
 
 /* ---- the list of merges ---- */
 
-/* Rank ids have the bytes of their parts, which come first. */
+/* A rank id must have the bytes of its parts, which must have lower rank ids. */
 static bool
 ranks_fit(const struct tok_vocab *v)
 {
@@ -50,7 +50,7 @@ ranks_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* Does a search in a table of words go on behind this slot's bucket? */
+/* Does a search in a table of words continue after this slot's bucket? */
 static bool
 goes_on(const struct tok_vocab *v, enum tok_table which, uint32_t i)
 {
@@ -59,7 +59,7 @@ goes_on(const struct tok_vocab *v, enum tok_table which, uint32_t i)
 	return v->long_word[i | (TOK_LONG_SLOTS - 1)].len != 0;
 }
 
-/* No search goes on for longer than in tables as they are built. */
+/* No search may be longer than in tables made by the builder. */
 static bool
 runs_fit(const struct tok_vocab *v, enum tok_table which)
 {
@@ -72,7 +72,7 @@ runs_fit(const struct tok_vocab *v, enum tok_table which)
 	return run <= 2 * TOK_PROBES_MAX;
 }
 
-/* The table of pairs has each merge and nothing else; so has that of bytes. */
+/* The table of pairs must have each merge and nothing else, and so must byte_pair. */
 static bool
 pairs_fit(const struct tok_vocab *v)
 {
@@ -112,7 +112,7 @@ is_repeat(const struct tok_vocab *v, uint32_t r)
 	return false;
 }
 
-/* Each merge can happen: without it, and those behind it, its parts stand side by side. */
+/* Each merge can be applied: with only the merges before it, its parts stand side by side. */
 static bool
 merges_live(const struct tok_vocab *v)
 {
@@ -141,7 +141,7 @@ find_word(const struct tok_vocab *v, uint32_t id)
 	return tok_word_find(v, tok_word_slot(v, key, len), key, len);
 }
 
-/* No id is there twice, of ranks or of whole pretokens. */
+/* No id may occur twice among ranks and whole pretokens. */
 static bool
 ids_differ(const struct tok_vocab *v)
 {

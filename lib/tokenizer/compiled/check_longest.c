@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tries of longest match, those of a compiled vocabulary. What is checked is that no node gives
- * out more than it spells, by which texts have room for their ids, and that each way back ends.
- * Which tokens a node gives out is believed. Set-up only.
+ * Validate the tries of longest match of a compiled vocabulary: no node gives out more than it
+ * spells, so there is room for the ids of every text; and every chain of failure links ends. Which
+ * tokens a node gives out is not checked. Set-up only.
  */
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What pieces have beside byte-level vocabularies, of a compiled one: characters are made of their
- * bytes before all else, so that no part of one is ever given out. Set-up only.
+ * Validate what SentencePiece's BPE models have in addition: characters are merged from their bytes
+ * before all other merges, so that no part of a character is ever given out. Set-up only.
  */
 #include <stdlib.h>
 

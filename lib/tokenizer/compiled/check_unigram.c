@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The tables of a Unigram vocabulary, when it is compiled: that the automaton is the one that
- * vocab_build.c makes of its pieces, which are whole characters; a map that leads nowhere else;
- * texts to decode to. Scores are believed. Set-up only.
+ * Validate the tables of a compiled Unigram vocabulary: the automaton is the one that vocab_build.c
+ * makes of its pieces; pieces are whole characters; the map stays in bounds; the texts of ids are
+ * valid. Scores are only checked to be numbers. Set-up only.
  */
 #include <math.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a WordPiece vocabulary has beside its tries, when it is compiled: the normalizer's elements,
- * and texts to decode to. Which character becomes which is believed. Set-up only.
+ * Validate the tables of a compiled WordPiece vocabulary except its tries: the normalizer's
+ * elements and the texts of ids. Which character becomes which is not checked. Set-up only.
  */
 #include <stdlib.h>
 

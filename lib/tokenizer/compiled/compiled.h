@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Compiled vocabularies: the tables as they lie in memory, in a file that is mapped. What is in the
- * file, and who may read it, is in doc/reference/vocabularies.md. Set-up only.
+ * Compiled vocabularies: a file with the tables as they lie in memory. Loading maps the file.
+ * doc/reference/vocabularies.md describes the format and its compatibility. Set-up only.
  */
 #ifndef TOK_COMPILED_H
 #define TOK_COMPILED_H
@@ -10,17 +10,17 @@
 
 #define TOK_COMPILED_ENDING ".tokv"
 #define TOK_COMPILED_MAGIC                                                                         \
-	"TOKV\r\n\x1a" /* and a NUL: eight bytes that a transfer as text spoils */
+	"TOKV\r\n\x1a" /* and a NUL: eight bytes; a transfer in text mode would change them */
 
-/* Of the tables and the header: raised by whoever changes what any of them holds or means. */
+/* Increase this if the contents or the meaning of a table or of the header change. */
 #define TOK_COMPILED_VERSION 6u
 
-#define TOK_COMPILED_ORDER 0x01020304u	     /* as the machine that wrote it has it */
-#define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* bytes of a file */
+#define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
+#define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */
 #define TOK_COMPILED_FILES 2
 
 struct tok_compiled_source {
-	char name[240]; /* without folders; empty: none */
+	char name[240]; /* file name without folders; empty: no file */
 	uint64_t bytes;
 	uint32_t crc; /* CRC-32 */
 	uint32_t reserved;
@@ -28,8 +28,8 @@ struct tok_compiled_source {
 
 struct tok_compiled_table {
 	char name[40];
-	uint64_t off, bytes; /* in the file; 0: no such table */
-	uint32_t element;    /* bytes */
+	uint64_t off, bytes; /* place in the file; 0 bytes: no such table */
+	uint32_t element;    /* bytes of one element */
 	uint32_t reserved;
 };
 
@@ -41,57 +41,58 @@ struct tok_compiled_header {
 	uint32_t n_tables;
 	uint64_t file_bytes;
 	uint32_t constants; /* tok_compiled_constants */
-	uint32_t data_crc;  /* CRC-32 of all that is behind the header */
-	char format[16];    /* of the source */
+	uint32_t data_crc;  /* CRC-32 of everything after the header */
+	char format[16];    /* of the source files */
 	struct tok_compiled_source source[TOK_COMPILED_FILES];
 	uint32_t number[TOK_N_NUMBERS];
 	uint32_t before[TOK_TEMPLATE_MAX], after[TOK_TEMPLATE_MAX]; /* of the template */
 	struct tok_compiled_table table[TOK_N_TABLES];
 	uint32_t reserved;
-	uint32_t header_crc; /* CRC-32 of all before it */
+	uint32_t header_crc; /* CRC-32 of the header before this field */
 };
 static_assert(sizeof(struct tok_compiled_header) % 8 == 0, "no padding that nobody fills");
 static_assert(TOK_N_NUMBERS % 2 == 0, "likewise: give the header a reserved number");
 
-/* CRC-32 of what tables follow that is in the library and not in a file: the properties of
- * characters. */
+/* CRC-32 of the Unicode tables built into the library. Compiled tables depend on them, so a file
+ * can be loaded only by a library with the same ones. */
 uint32_t tok_compiled_constants(void);
 
 /*
- * Write a vocabulary that was built from the files at paths[0 .. n) to the file `out`, which is
- * there as a whole or not at all.
+ * Write a vocabulary that was built from the files paths[0 .. n) to the file `out`. The file is
+ * replaced atomically.
  */
 bool tok_compiled_write(const struct tok_vocab *v, const char *const *paths, uint32_t n,
 	const char *out, struct tok_error *err);
 
-/* Load one. */
+/* Load a compiled vocabulary. */
 struct tok_vocab *tok_compiled_load(const char *path, const char *name,
 	const struct tok_load_opts *opts, struct tok_error *err);
 
 /*
- * Do the tables hold together? Their places and sizes in elements are those of memory that is
- * there. Nothing else is taken for granted: with tables that pass, no text or ids make the hot path
- * read or write where it must not, or go on for ever. NULL, or what of them does not fit, or could
- * not be seen for want of memory. v->repeat_runs is filled in.
+ * Validate the tables of a compiled vocabulary. The caller has checked that each table lies within
+ * memory and holds whole elements; nothing else is trusted. If the tables pass, no text and no ids
+ * can make the hot path access memory out of bounds or loop forever. Returns NULL, or what is
+ * wrong, or that memory ran out. Fills in v->repeat_runs.
  */
 const char *tok_compiled_check(struct tok_vocab *v);
 
-/* What a node of a trie of longest match spells. */
+/* The string that a node of a longest-match trie spells. */
 struct tok_spelled {
 	uint16_t bytes, chars;
-	uint8_t cut;  /* bytes that the last character lacks */
-	bool goes_on; /* below TOK_LONGEST_GO_ON, or it */
+	uint8_t cut;  /* bytes missing from its last character */
+	bool goes_on; /* the node is TOK_LONGEST_GO_ON or below it */
 };
 
-/* Are n nodes two trees in one, numbered breadth first? s[0 .. n), zeroed, is filled in then. */
+/* Do the n nodes form two trees, numbered breadth first? If so, fills in s[0 .. n), which must be
+ * zeroed. */
 bool tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct tok_spelled *s);
 
-/* Its parts, compiled_check_*.c. */
+/* The parts of tok_compiled_check, in check_*.c. */
 const char *tok_compiled_check_added(const struct tok_vocab *v);
 const char *tok_compiled_check_bpe(struct tok_vocab *v);
 const char *tok_compiled_check_pieces(const struct tok_vocab *v);
 const char *tok_compiled_check_unigram(const struct tok_vocab *v);
-/* Behind those of the kind: of a vocabulary that has sentencepiece's normalizer. */
+/* For a vocabulary with sentencepiece's normalizer; called after the check of its kind. */
 const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A compiled vocabulary from its file: mapped where it is, or its tables copied to where the caller
- * wants them. Nothing that the file says is believed before it was looked at. Set-up only.
+ * Load a compiled vocabulary: map its file, or copy its tables to memory from the caller's
+ * allocator. Everything in the file is checked before it is used. Set-up only.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,7 +35,7 @@ struct opened {
 
 /* ---- header ---- */
 
-/* All of the header, from what it says of itself on. */
+/* Validate the header, its magic and version first. */
 static bool
 check_header(const struct opened *f, struct tok_error *err)
 {
@@ -67,7 +67,8 @@ check_header(const struct opened *f, struct tok_error *err)
 	return true;
 }
 
-/* The tables lie where sizes of theirs put them: within the file, and not in each other. */
+/* Validate the directory of tables: each offset must follow from the sizes of the tables before it.
+ * So tables lie within the file and do not overlap. */
 static bool
 check_directory(const struct opened *f, struct tok_error *err)
 {
@@ -104,7 +105,7 @@ open_file(struct opened *f, const char *path, struct tok_error *err)
 	struct stat st;
 	ssize_t got;
 
-	/* What has a writer at its other end is not waited for. */
+	/* O_NONBLOCK: opening a FIFO must not wait for a writer. */
 	f->fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (f->fd < 0 || fstat(f->fd, &st) != 0)
 		return tok_fail(err, "%s: %s", f->shown, strerror(errno));
@@ -123,7 +124,7 @@ open_file(struct opened *f, const char *path, struct tok_error *err)
 	return true;
 }
 
-/* Read-only and shared: all processes that map the file have the same memory. */
+/* Map the file read-only and shared: all processes that map it use the same memory. */
 static bool
 map_file(struct opened *f, struct tok_error *err)
 {
@@ -133,7 +134,7 @@ map_file(struct opened *f, struct tok_error *err)
 		return tok_fail(err, "%s: %s", f->shown, strerror(errno));
 	}
 	madvise(f->map, f->bytes, MADV_HUGEPAGE); /* on tmpfs, where it is allowed */
-	/* All of it is read now. A disk that fails is an error here, where a look would kill. */
+	/* Read the whole file now. A disk error is then an error here, not a SIGBUS later. */
 	if (madvise(f->map, f->bytes, MADV_POPULATE_READ) != 0 && errno != EINVAL)
 		return tok_fail(err, "%s: it cannot be read: %s", f->shown, strerror(errno));
 	if (crc32_z(0, f->map + sizeof(f->h), f->bytes - sizeof(f->h)) != f->h.data_crc)
@@ -157,7 +158,7 @@ describe_source(const struct tok_compiled_header *h, char *text)
 	tok_make_printable(text);
 }
 
-/* One with its strings and numbers; the tables are where they are in the file. */
+/* Make a vocabulary with its strings and numbers. Its tables stay in the mapped file. */
 static struct tok_vocab *
 make_vocab(const struct opened *f, const char *name, const char *path)
 {
@@ -221,7 +222,7 @@ copy_tables(struct tok_vocab *v, const struct tok_mem *mem, struct tok_error *er
 	return true;
 }
 
-/* What follows from tables that have been checked. */
+/* Fill in what follows from the tables, once they have been checked. */
 static void
 fill_in(struct tok_vocab *v)
 {

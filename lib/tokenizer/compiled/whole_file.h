@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A file that is there as a whole or not at all: written beside its place and renamed. Set-up only.
- */
+/* Replace a file atomically: write a new file in the same folder and rename it. Set-up only. */
 #ifndef TOK_WHOLE_FILE_H
 #define TOK_WHOLE_FILE_H
 
@@ -21,8 +20,8 @@ bool tok_whole_file_begin(struct tok_whole_file *f, const char *out, struct tok_
 bool tok_whole_file_put(struct tok_whole_file *f, const void *data, size_t n);
 
 /*
- * With `ok` put the file in its place, and see that a crash of the machine does not take it away;
- * else, or if that fails, remove it; errno says why. False with *err filled in.
+ * If `ok`, rename the file into place, durable across a crash of the machine. If not `ok`, or if
+ * this fails, remove it; errno is the reason. On error returns false and fills in *err.
  */
 bool tok_whole_file_end(struct tok_whole_file *f, bool ok, struct tok_error *err);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Whole pretokens, a block of them at a time: from what was learned, as words that are one token,
- * by merging, or alone when they are long. Each table is asked for all pretokens of a block before
- * the first answer is waited for: they are larger than the caches, and one miss after the other is
- * most of the time. Hot path.
+ * Encode whole pretokens, a block at a time. Each is tried in this order: the thread's cache, the
+ * tables of words that are one token, merging, and one by one if it is long. The tables are larger
+ * than the CPU's caches, and misses one after the other would take most of the time. So each table
+ * is prefetched for all pretokens of a block before the first entry is read. Hot path.
  */
 #include "block.h"
 #include "pretoken.h"
@@ -15,11 +15,11 @@ length_of(const struct tok_block *b, uint32_t k)
 	return b->start[k + 1] - b->start[k];
 }
 
-/* ---- 1. what was learned ---- */
+/* ---- 1. the cache ---- */
 
 #define KEY_READ 16 /* bytes */
 
-/* Keys and places of n pretokens. Behind `end` nothing is read. */
+/* Compute the keys and cache slots of n pretokens. Nothing is read at or after `end`. */
 static inline void
 make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end)
@@ -39,7 +39,7 @@ make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint
 	}
 }
 
-/* Of the n short ones, what was learned; the others are listed. Returns their number. */
+/* Look up the n short pretokens, and list those that are not cached. Returns their number. */
 static inline uint32_t
 find_learned(struct tok_block *b, uint32_t n)
 {
@@ -59,7 +59,7 @@ is_longer(size_t len)
 	return len > TOK_CACHE_SHORT && len <= TOK_CACHE_LONG;
 }
 
-/* The same of longer ones, which are among the n missed. */
+/* The same for longer pretokens, which are among the n missed. */
 static void
 find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
@@ -100,7 +100,7 @@ set_one(struct tok_block *b, uint32_t k, uint32_t id)
 	b->ids[k] = (struct tok_cache_ids){id == TOK_NO_TOKEN ? NULL : &b->one[k], 1};
 }
 
-/* Of the n that are left: those of up to 8 bytes. */
+/* Look up those of the n remaining pretokens that have up to 8 bytes. */
 static inline void
 find_words(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end)
@@ -131,7 +131,7 @@ may_be_long_word(const struct tok_vocab *v, size_t len)
 	return len > TOK_KEY_BYTES && len <= v->info.max_token_bytes;
 }
 
-/* The same of those above 8 bytes. */
+/* The same for those of more than 8 bytes. */
 static inline void
 find_long_words(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
@@ -153,7 +153,8 @@ find_long_words(const struct tok_vocab *v, struct tok_block *b, uint32_t n, cons
 	}
 }
 
-/* Those of from[0 .. n) that have no ids yet, to another list or the same. Returns their number. */
+/* Copy those of from[0 .. n) that have no ids yet to a list, which may be the same. Returns their
+ * number. */
 static inline uint32_t
 list_left(const struct tok_block *b, const uint16_t *from, uint32_t n, uint16_t *to)
 {
@@ -170,14 +171,14 @@ list_left(const struct tok_block *b, const uint16_t *from, uint32_t n, uint16_t 
 
 /* ---- 3. merges ---- */
 
-/* A character that is in no token, and a pretoken by itself. */
+/* Encode a pretoken that is a character in no token. */
 static inline bool
 is_unknown(const struct tok_vocab *v, const uint8_t *p, size_t len)
 {
 	return v->pretok == TOK_PRETOK_SENTENCEPIECE && len == tok_utf8_length(*p);
 }
 
-/* Of the n that are left: those of at most TOK_MERGE_MAX bytes. */
+/* Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. */
 static void
 merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
@@ -209,7 +210,7 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 
 /* ---- 4. ids ---- */
 
-/* One that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
+/* Encode a pretoken that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
 static uint32_t *
 encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
 {
@@ -237,10 +238,11 @@ copy_ids(uint32_t *to, struct tok_cache_ids ids)
 }
 
 /*
- * Ids of the pretokens first .. last - 1, all of which have some. Each has a byte at least, and
- * there is room for three ids a byte (tok_stream_bound): before the last one for six, and from five
- * ids, which have as many bytes, for fifteen. Not so behind a normalizer of SentencePiece's, whose
- * own map says how many bytes one can become.
+ * Copy the ids of the pretokens first .. last - 1, all of which have ids. The copies may write more
+ * than the ids: there is room for three ids per byte (tok_stream_bound), and each pretoken has at
+ * least one byte. So there is room for six ids before the last pretoken, and for fifteen from a
+ * pretoken of five ids on. This does not hold after SentencePiece's normalizer, whose map sets the
+ * bound.
  */
 static inline uint32_t *
 give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, uint32_t last,
@@ -261,7 +263,7 @@ give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, u
 	return ids;
 }
 
-/* Remember the n that were missed. One that was there several times is remembered once. */
+/* Insert the n missed pretokens into the cache. Duplicates are inserted once. */
 static void
 learn_missed(struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
@@ -319,6 +321,6 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 	}
 	ids = give_out(s->vocab, b, done, n, ids);
 	if (s->cache != NULL)
-		learn_missed(s->cache, b, missed, p); /* nothing is read there any more */
+		learn_missed(s->cache, b, missed, p); /* nothing is read from there any more */
 	return ids;
 }

@@ -5,23 +5,23 @@
 #include "bpe.h"
 #include "cache.h"
 
-#define TOK_BLOCK 256 /* pretokens that go through the tables together */
+#define TOK_BLOCK 256 /* most pretokens of a block */
 
-/* The caller fills in start[]; the rest is block.c's. */
+/* The caller fills in start[]; block.c uses the rest. */
 struct tok_block {
-	size_t start[TOK_BLOCK + 1]; /* of each pretoken in the text, and of what is behind them */
+	size_t start[TOK_BLOCK + 1]; /* offset of each pretoken, then the end of the last */
 	uint64_t key[TOK_BLOCK][2];
 	struct tok_cache_entry *set[TOK_BLOCK];
 	struct tok_cache_ids ids[TOK_BLOCK];
 	uint32_t slot[TOK_BLOCK];
-	uint32_t one[TOK_BLOCK + TOK_CACHE_SOME - 1]; /* id of one that is one token */
-	uint16_t missed[TOK_BLOCK], left[TOK_BLOCK];  /* by number: not learned; and no token */
+	uint32_t one[TOK_BLOCK + TOK_CACHE_SOME - 1]; /* id of a pretoken that is one token */
+	uint16_t missed[TOK_BLOCK], left[TOK_BLOCK];  /* indices: not cached; not a token */
 	struct tok_bpe_word word[TOK_BLOCK];
 };
 
 /*
- * Append the ids of the first n pretokens of a block, which lie in the text at p and before `end`.
- * Returns the next free id, or NULL: more than TOK_CARRY_MAX bytes of one were uncertain.
+ * Append the ids of the first n pretokens of a block, which lie in the text [p, end). Returns the
+ * next free id, or NULL: more than TOK_CARRY_MAX bytes of a pretoken were uncertain.
  */
 uint32_t *tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end, uint32_t *ids);

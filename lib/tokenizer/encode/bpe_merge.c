@@ -2,9 +2,9 @@
 #include "bpe.h"
 
 /*
- * What the token at place `at` and its right neighbour merge to, above the place: the least key is
- * the merge that comes next, since a result's rank id is its priority; among equals the leftmost,
- * as in the reference.
+ * A key: the rank id that a token and its right neighbour merge to, shifted above the token's
+ * place. A lower rank id means an earlier merge, so the least key is the next merge; among equal
+ * ranks it is the leftmost, as in the reference.
  */
 #define PLACE_BITS 5
 #define NO_MERGE INT32_MAX
@@ -18,8 +18,8 @@ key_of(uint32_t result, uint32_t at)
 }
 
 /*
- * Tokens side by side: a list by places. Behind the last lies what is not looked at as a place of
- * the text: what comes before the first.
+ * The tokens of a word as a doubly linked list of places. One extra place, BEFORE, stands for what
+ * comes before the first token.
  */
 #define BEFORE TOK_MERGE_MAX
 struct parts {
@@ -41,7 +41,7 @@ family_of(const struct tok_vocab *v, uint32_t token)
 	return i < v->n_repeats ? i : TOK_REPEATS_MAX;
 }
 
-/* What the token at a place and its right neighbour, if there is one, merge to. */
+/* Set the key of a place. */
 static inline void
 find_key(const struct tok_vocab *v, struct parts *x, uint32_t at)
 {
@@ -51,7 +51,7 @@ find_key(const struct tok_vocab *v, struct parts *x, uint32_t at)
 	x->key[at] = right < x->n ? key : NO_MERGE;
 }
 
-/* All units from `at` on become what the family makes of such a run. */
+/* Replace the run of units from `at` on by the tokens that the family makes of it. */
 static void
 merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t at)
 {
@@ -92,21 +92,21 @@ open_word(const struct tok_vocab *v, struct parts *x, struct tok_bpe_word *w)
 	}
 	for (i = 0; i < w->n; i++)
 		x->token[i] = p[i];
-	x->token[w->n] = x->token[BEFORE] = 0; /* are looked at, and are nothing */
+	x->token[w->n] = x->token[BEFORE] = 0; /* read, but without effect */
 	x->prev[0] = BEFORE;
 	x->next[BEFORE] = 0;
 	for (i = 0; i + 1 < w->n; i++)
 		x->key[i] = key_of(v->byte_pair[(uint32_t)p[i] << 8 | p[i + 1]], i);
 }
 
-/* The next merge. False: there is none left. */
+/* Apply the next merge. False: there is none left. */
 static inline bool
 merge_next(const struct tok_vocab *v, struct parts *x)
 {
 	int32_t best = NO_MERGE;
 	uint32_t at, right, family;
 
-	/* All of them, however many there are: without a branch, by vectors. */
+	/* The least of all keys, with a fixed count: without branches, vectorized. */
 	for (uint32_t i = 0; i < TOK_MERGE_MAX; i++)
 		best = x->key[i] < best ? x->key[i] : best;
 	if (best == NO_MERGE)
@@ -139,8 +139,8 @@ close_word(const struct parts *x)
 }
 
 /*
- * Several words at a time, their merges interleaved: each merge needs the result of the one before,
- * so a single word would spend most of its time waiting for tables.
+ * Merge several words at a time, interleaved. A merge needs the result of the merge before it, so
+ * a single word would spend most of its time waiting for table look-ups.
  */
 #define LANES 4
 

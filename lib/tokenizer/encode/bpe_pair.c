@@ -2,7 +2,7 @@
 /* Do two tokens stand side by side? doc/internals/streaming.md has the proof. Hot path. */
 #include "bpe.h"
 
-/* Units of a token of a family, or 0. */
+/* Number of units of a token of the family, or 0. */
 static inline uint32_t
 units_of(const struct tok_repeat *f, uint32_t token)
 {
@@ -11,7 +11,7 @@ units_of(const struct tok_repeat *f, uint32_t token)
 	return token - f->low < f->high - f->low ? f->power[token - f->low] : 0;
 }
 
-/* Two tokens of a family, all of whose merges are below `limit`: would they be joined? */
+/* Would two tokens of a family be joined? All merges of the family are below `limit`. */
 static inline bool
 repeats_join(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit, bool *both)
 {

@@ -5,7 +5,7 @@
 #include "bpe.h"
 #include "cache.h"
 
-/* tok_bpe_pair_stands() with all merges, from what the thread has learned where it has. */
+/* tok_bpe_pair_stands() with all merges, using the thread's cache. */
 static inline bool
 tok_bpe_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
@@ -15,7 +15,7 @@ tok_bpe_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, ui
 	if (c == NULL)
 		return tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
 	slot = tok_cache_pair(c, left, right);
-	/* Key 0, the pair of two zero bytes, is what free slots hold: it is never learned. */
+	/* Free slots hold 0, which is also the key of two zero bytes: that pair is never cached. */
 	if (*slot >> 1 == key && key != 0)
 		return *slot & 1;
 	stands = tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);

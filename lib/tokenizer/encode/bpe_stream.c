@@ -44,7 +44,8 @@ tok_bpe_open(struct tok_stream *s)
 	s->n_pos = 0;
 }
 
-/* First of unmerged[low .. high), which all have the byte at `depth` if any, where that is >= byte.
+/* First entry of unmerged[low .. high) whose byte at `depth` is >= byte. All share the bytes
+ * before.
  */
 static uint32_t
 first_whole(const struct tok_vocab *v, uint32_t low, uint32_t high, uint32_t depth, uint32_t byte)
@@ -61,13 +62,13 @@ first_whole(const struct tok_vocab *v, uint32_t low, uint32_t high, uint32_t dep
 	return low;
 }
 
-/* The n bytes at p come behind the open pretoken: which tokens can it still be as a whole? */
+/* Append n bytes at p: narrow down the tokens that the open pretoken can be as a whole. */
 static void
 follow_whole(struct tok_stream *s, const uint8_t *p, size_t n)
 {
 	const struct tok_vocab *v = s->vocab;
 
-	/* While there are some, all of the pretoken is in pos[]: n_pos is its length. */
+	/* While any are left, the whole pretoken is in pos[], and n_pos is its length. */
 	for (size_t k = 0; k < n && s->unmerged_low < s->unmerged_high; k++) {
 		uint32_t depth = s->n_pos + (uint32_t)k, low = s->unmerged_low;
 
@@ -76,7 +77,7 @@ follow_whole(struct tok_stream *s, const uint8_t *p, size_t n)
 	}
 }
 
-/* Id of the open pretoken as a whole, where no merge would make it, or TOK_NO_TOKEN. */
+/* Id of the token that is the whole open pretoken but is made by no merge, or TOK_NO_TOKEN. */
 static uint32_t
 whole_id(const struct tok_stream *s)
 {
@@ -97,7 +98,7 @@ is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 	uint32_t before;
 
 	if (len > i + 1)
-		return false; /* begins in what was already given out */
+		return false; /* begins before pos[0]: already given out */
 	before = len == i + 1 ? s->base : s->pos[i - len];
 	return before == TOK_NO_TOKEN || tok_bpe_stands(s->cache, s->vocab, before, token);
 }
@@ -105,10 +106,10 @@ is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 #define FIRST_TRIES 2u
 
 /*
- * last(i + 1), with the automaton in `state` behind byte i. Of the tokens that end there exactly
- * one stands next to the encoding before it, so they may be tried in any order: the longest ones;
- * then the one that it was the last time in a like place, and the one that begins where the last
- * token a byte before began, either of which it mostly is in a run; then the others.
+ * Compute last(i + 1), given the automaton's state after byte i. Exactly one of the tokens that end
+ * there stands next to the encoding before it, so any order of tests is correct. The order is: the
+ * longest tokens; the cached guess; the token that begins where the last token one byte earlier
+ * began; then the others. In runs, one of the two in the middle is usually right.
  */
 static inline uint32_t
 last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
@@ -184,19 +185,20 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
 /* ---- which positions are live ---- */
 
 /*
- * So many pairs of tokens are looked at in a release, if need be. Behind that every position that a
- * token goes on from passes for live, until so much waits that room might run out.
+ * RELEASE_PAIRS: the most pairs of tokens that one release tests. After that, every position from
+ * which a longer token exists is treated as live. RELEASE_ANYWAY: from this many waiting bytes on,
+ * there is no such limit, because pos[] may become full.
  */
 #define RELEASE_PAIRS 512
 #define RELEASE_ANYWAY (TOK_CARRY_MAX * 3 / 4)
 
-/* Nodes that are being looked through, one below the other; children of `at` are consecutive. */
+/* The stack of a depth-first search: ranges of sibling nodes, which are consecutive. */
 #define SEARCH_DEPTH 256
 struct search {
 	uint32_t at[SEARCH_DEPTH], end[SEARCH_DEPTH];
 };
 
-/* One that stands, of what the search looks at; n_pairs: so many more pairs may be looked at. */
+/* Test one pair. *n_pairs: tests left; if 0, the pair is assumed to stand. */
 static inline bool
 look(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit, uint32_t *n_pairs)
 {
@@ -207,15 +209,15 @@ look(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit, u
 }
 
 /*
- * Can one of the tokens that go on from `node` stand next to `left`? Not if their common stem is
- * joined with `left` by a merge that comes no later than any that makes more of the stem.
+ * Can any token below `node` stand next to `left`? No, if a merge joins their common stem with
+ * `left`, and this merge comes no later than the first merge that extends the stem.
  */
 static bool
 stem_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n_pairs)
 {
 	const uint32_t limit = v->node[node].limit;
 
-	/* The merges of a family come as one: there is no point in time between them. */
+	/* The merges of a family are applied together, so no limit can lie between them. */
 	for (uint32_t i = 0; i < v->n_repeats; i++) {
 		if (limit - v->repeat[i].low < v->repeat[i].high - v->repeat[i].low)
 			return true;
@@ -225,9 +227,9 @@ stem_stands(const struct tok_vocab *v, uint32_t left, uint32_t node, uint32_t *n
 }
 
 /*
- * Does a token that goes on from `node` by another byte than `but` stand next to `left`? With too
- * many to look at: yes. The tokens a byte longer come first, then what is below them, but for what
- * no stem lets stand.
+ * Does any token below `node` stand next to `left`? Tokens that continue with byte `but` are left
+ * out. If there are too many to test: true. Tokens one byte longer are tested first, then the nodes
+ * below, except where stem_stands() excludes all tokens.
  */
 #define NO_BYTE UINT32_MAX
 
@@ -253,14 +255,14 @@ some_token_stands(
 				return true;
 		}
 		if (to == from + 1 && from != skip && v->node[from].token == TOK_NO_TOKEN) {
-			node = from; /* it has the same tokens, and stem */
+			node = from; /* it has the same tokens and the same stem */
 			continue;
 		}
 		if (depth == SEARCH_DEPTH)
 			return true;
 		x.at[depth] = from;
 		x.end[depth++] = to;
-		/* The next node that tokens go on from, and that may have one. */
+		/* The next node that may have such a token below it. */
 		for (;;) {
 			while (depth > 0 && x.at[depth - 1] == x.end[depth - 1])
 				depth--;
@@ -275,8 +277,8 @@ some_token_stands(
 }
 
 /*
- * The same of a node that spells a run of `byte`, for all lengths of it from here on: the longest
- * from which a token goes on. What is known of longer ones is not looked at again.
+ * The same for a node that spells a run of `byte`, and for all longer runs: find the longest run
+ * from which a token may grow. Lengths that the cache already excludes are not tested again.
  */
 static void
 look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, struct tok_cache_growth *known,
@@ -315,7 +317,7 @@ look_along_run(const struct tok_vocab *v, uint32_t at, uint8_t byte, struct tok_
 	}
 }
 
-/* The same, from what the thread has learned where it has. */
+/* The same, using the cache. */
 static bool
 may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t at,
 	uint32_t *n_pairs)
@@ -331,7 +333,7 @@ may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t
 	known = c != NULL ? tok_cache_growth(c, left, key) : &none;
 	if (known->left != left || known->node != key)
 		*known = none;
-	/* What goes on from more bytes goes on from fewer. */
+	/* A token that grows from more bytes also grows from fewer. */
 	if (node->depth <= known->alive)
 		return true;
 	if (node->depth >= known->dead)
@@ -346,9 +348,9 @@ may_grow(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t
 }
 
 /*
- * Where the path from `from` meets that from `meet`. It is `meet` if it passes there, and if it
- * leaves pos[]: then `from` is not live, for the paths of all that are pass what was given out
- * last.
+ * The position where the path from `from` meets the path from `meet`. Returns `meet` if the path
+ * passes there, and also if it leaves pos[]: then `from` is not live, because the path of every
+ * live position passes the end of what was given out.
  */
 static uint32_t
 meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Byte pair encoding of a long pretoken that is there as a whole, by longest match and going back.
+ * Byte pair encoding of a long whole pretoken, by longest match with backtracking.
  *
- * A list of tokens is the encoding of their bytes if each two neighbours stand side by side, and
- * there is one such list for any bytes (doc/internals/streaming.md). So from each position the
- * longest token that stands behind the one before it is taken; where none does, that one was wrong,
- * and the next shorter token takes its place. Since the encoding of the bytes before a position is
- * one list, a position that was left in this way is on no other list either.
+ * A list of tokens is the encoding of their bytes if every two neighbours stand side by side. Every
+ * string has exactly one such list (doc/internals/streaming.md). So at each position the longest
+ * token that stands after the previous one is taken. If there is none, the previous token was wrong
+ * and is replaced by the next shorter one. The encoding of the bytes before a position is unique,
+ * so a position that was left by backtracking is never tried again.
  *
  * Going back is rare in text. Some runs of one character are made of it, and the encoder of cut
  * text is faster for them, so the number of times has a limit.
@@ -21,7 +21,7 @@ struct whole {
 	const uint8_t *p;
 	uint32_t n_tokens;	       /* of the encoding so far */
 	uint32_t token[TOK_WHOLE_MAX]; /* rank ids */
-	bool dead[TOK_WHOLE_MAX + 1];  /* no encoding of it all passes this position */
+	bool dead[TOK_WHOLE_MAX + 1]; /* the encoding of the pretoken does not pass this position */
 };
 
 /*
@@ -33,7 +33,7 @@ find_tokens(const struct whole *x, uint32_t at, uint32_t most, uint32_t *found)
 {
 	const struct tok_vocab *v = x->v;
 	const uint8_t *p = x->p + at;
-	const struct tok_node *node = &v->node[1 + p[0]]; /* the root has all bytes */
+	const struct tok_node *node = &v->node[1 + p[0]]; /* the root has a child for every byte */
 	uint32_t n = 1;
 
 	found[0] = node->token;
@@ -47,7 +47,8 @@ find_tokens(const struct whole *x, uint32_t at, uint32_t most, uint32_t *found)
 	return n;
 }
 
-/* The longest of n tokens that stands at `at` and leads on, or TOK_NO_TOKEN. */
+/* The longest of n tokens that stands at `at` and ends at a position that is not dead, or
+ * TOK_NO_TOKEN. */
 static inline uint32_t
 take_longest(const struct whole *x, uint32_t at, const uint32_t *found, uint32_t n)
 {
@@ -73,7 +74,7 @@ tok_bpe_whole(
 	x.v = v;
 	x.p = p;
 	x.n_tokens = 0;
-	memset(x.dead, 0, n + 1); /* the rest of it is large, and not looked at */
+	memset(x.dead, 0, n + 1); /* the other fields are large and need no zeroing */
 	while (at < n) {
 		const uint32_t token =
 			take_longest(&x, at, found, find_tokens(&x, at, most, found));
@@ -84,7 +85,7 @@ tok_bpe_whole(
 			most = n - at;
 		} else if (backs-- == 0) {
 			return NULL;
-		} else { /* the one before: it is shorter */
+		} else { /* go back to the previous token: a shorter one is tried */
 			x.dead[at] = true;
 			at -= v->len[x.token[--x.n_tokens]];
 			most = v->len[x.token[x.n_tokens]] - 1u;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory for learned pretokens; its use is in cache.h. */
+/* Create and free caches. cache.h has the look-ups. */
 #include <sys/random.h>
 
 #include "cache.h"
@@ -24,7 +24,7 @@ const uint64_t tok_cache_mask[TOK_CACHE_SHORT + 2][2] = {
 	[15] = {FIRST(8), FIRST(7)},
 };
 
-#define LONG_SHARE 8 /* of so many entries one is for a longer pretoken: half as much memory */
+#define LONG_SHARE 8 /* entries per entry of a longer pretoken: half as much memory */
 
 struct tok_cache *
 tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_mem *mem)
@@ -45,7 +45,8 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 	p = mem->alloc(mem->ctx, bytes, 64);
 	if (p == NULL)
 		return NULL;
-	memset(p, 0, bytes); /* zero already, but now it is there: no call waits for pages */
+	memset(p, 0, bytes); /* already zero; touch the pages now, so that no call has to wait for
+				them */
 	c = (struct tok_cache *)p;
 	c->entry = (struct tok_cache_entry *)(p + head);
 	c->longer = (struct tok_cache_long *)(p + longer);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a thread has learned, in fixed memory of its own: ids of pretokens, in two-way tables for
- * short and for longer ones; pairs of tokens that do or do not stand, how far a token may be
- * growing behind another, and which token came last in a like place, in direct-mapped ones. All
- * hashes are keyed; crafted text can only evict. No hash is trusted: bytes are compared.
+ * A thread's cache, of a fixed size. Two 2-way tables hold the ids of pretokens: one for short
+ * pretokens, one for longer ones. Three direct-mapped tables speed up encoding byte by byte:
+ * - pair: does BPE keep two tokens side by side?
+ * - growth: how long may a token after another become?
+ * - guess: which token was the last one in the same situation?
+ * All hashes are keyed, so crafted text can only evict entries. A hit compares the full key, never
+ * only the hash.
  */
 #ifndef TOK_CACHE_H
 #define TOK_CACHE_H
@@ -11,24 +14,25 @@
 #include "vocab.h"
 
 #define TOK_CACHE_WAYS 2
-#define TOK_CACHE_DEFAULT 131072 /* entries: 4 MiB, and 2 MiB for the longer ones */
+#define TOK_CACHE_DEFAULT 131072 /* entries: 4 MiB, and 2 MiB for longer pretokens */
 
 /*
- * A short pretoken. Two are a cache line. With more than TOK_CACHE_SOME ids it takes both ways: its
- * ids go on where the other's key would be.
+ * The entry of a short pretoken. Two entries fill a cache line. A pretoken with more than
+ * TOK_CACHE_SOME ids uses both ways of its set: its ids continue in the second entry, from the key
+ * on.
  */
 #define TOK_CACHE_SHORT 15 /* bytes */
 #define TOK_CACHE_SOME 4
 #define TOK_CACHE_SHORT_IDS 12
 struct tok_cache_entry {
-	uint64_t key[2]; /* its bytes, zero-padded; in the last one length and, above, ids */
+	uint64_t key[2]; /* its bytes, zero-padded; in the last byte: length, and number of ids */
 	uint32_t id[TOK_CACHE_SOME]; /* outside ids */
 };
 static_assert(sizeof(struct tok_cache_entry) == 32, "two to a cache line");
 #define TOK_CACHE_LEN_SHIFT 56
 #define TOK_CACHE_N_SHIFT 60
 
-/* A longer one. */
+/* The entry of a longer pretoken. */
 #define TOK_CACHE_LONG 64 /* bytes */
 #define TOK_CACHE_LONG_IDS 15
 struct tok_cache_long {
@@ -40,21 +44,23 @@ struct tok_cache_long {
 };
 static_assert(sizeof(struct tok_cache_long) == 128, "two cache lines");
 
-/* Ids that were learned; from[0 .. TOK_CACHE_SOME) may be read. NULL: nothing was. */
+/* Cached ids. from[0 .. TOK_CACHE_SOME) may be read. NULL: not in the cache. */
 struct tok_cache_ids {
 	const uint32_t *from;
 	uint32_t n;
 };
 
-/* Tokens that begin with what a node spells, or all that begin with a run of its byte. */
+/* How long tokens after `left` may become, of those that begin with the bytes of `node`. All runs
+ * of one byte share an entry. */
 struct tok_cache_growth {
 	uint32_t left;	/* rank id of the token before them */
 	uint32_t node;	/* 0: free */
-	uint16_t alive; /* depth up to which one may be growing, 0 if that is not known of any */
-	uint16_t dead;	/* depth from which none is; UINT16_MAX likewise */
+	uint16_t alive; /* up to this depth a token may be growing; 0: not known */
+	uint16_t dead;	/* from this depth on no token is growing; UINT16_MAX: not known */
 };
 
-/* The last token of an encoding, where the automaton and the one a byte before were the same. */
+/* The last token of an encoding, by the state of the automaton and the last token one byte before.
+ */
 struct tok_cache_guess {
 	uint32_t before, node, token;
 };
@@ -72,27 +78,27 @@ struct tok_cache {
 	struct tok_cache_guess guess[TOK_CACHE_GUESSES];
 	struct tok_cache_entry *entry;
 	struct tok_cache_long *longer;
-	uint32_t set_mask, long_mask; /* sets - 1 */
+	uint32_t set_mask, long_mask; /* number of sets - 1 */
 	uint64_t seed[2];
 	struct tok_mem mem;
 	size_t bytes;
 };
 
-/* Hash of two numbers by a secret multiplier (Dietzfelbinger et al. 1997): its upper bits. */
+/* Hash of two numbers by a secret multiplier (Dietzfelbinger et al. 1997). Use its upper bits. */
 static inline uint64_t
 tok_cache_hash(const struct tok_cache *c, uint32_t a, uint32_t b)
 {
 	return ((uint64_t)a << 32 | b) * (c->seed[0] | 1);
 }
 
-/* Slot of a pair of rank ids; its content, without the lowest bit, says whose it is. */
+/* Slot of a pair of rank ids. Its content without the lowest bit is the pair that it belongs to. */
 static inline uint64_t *
 tok_cache_pair(struct tok_cache *c, uint32_t left, uint32_t right)
 {
 	return &c->pair[tok_cache_hash(c, left, right) >> (64 - TOK_CACHE_PAIR_BITS)];
 }
 
-/* Slots of a rank id and a node of the automaton. */
+/* Slots for a rank id and a node of the automaton. */
 static inline struct tok_cache_growth *
 tok_cache_growth(struct tok_cache *c, uint32_t left, uint32_t node)
 {
@@ -105,7 +111,7 @@ tok_cache_guess(struct tok_cache *c, uint32_t before, uint32_t node)
 	return &c->guess[tok_cache_hash(c, before, node) >> (64 - TOK_CACHE_GUESS_BITS)];
 }
 
-/* Keyed by both halves of a product (as in Wang Yi's wyhash): */
+/* A keyed hash step: the halves of a 128-bit product are combined, as in Wang Yi's wyhash. */
 static inline uint64_t
 tok_cache_mix(const struct tok_cache *c, uint64_t a, uint64_t b)
 {
@@ -114,14 +120,14 @@ tok_cache_mix(const struct tok_cache *c, uint64_t a, uint64_t b)
 	return (uint64_t)x ^ (uint64_t)(x >> 64);
 }
 
-/* ---- short ones ---- */
+/* ---- short pretokens ---- */
 
-/* Of 16 bytes those of the first len; none of a pretoken that is too long. */
+/* [len]: mask for the first len of 16 bytes; zero for a pretoken that is too long. */
 extern const uint64_t tok_cache_mask[TOK_CACHE_SHORT + 2][2];
 
 /*
- * The key of len > 0 bytes at p, of which 16 may be read. Of a pretoken that is too long it is one
- * that no entry has: what is free is zero, and all others have a length.
+ * The key of the len > 0 bytes at p; 16 bytes must be readable. A pretoken that is too long gets a
+ * key that no entry has: free entries are zero, and all others have a length.
  */
 static inline void
 tok_cache_key(uint64_t key[2], const uint8_t *p, size_t len)
@@ -145,7 +151,7 @@ tok_cache_n(const struct tok_cache_entry *e)
 	return (uint32_t)(e->key[1] >> TOK_CACHE_N_SHIFT);
 }
 
-/* What was learned, found without a branch: which way it is could only be guessed. */
+/* Look up a key. Without a branch: the processor could not predict which way has it. */
 static inline struct tok_cache_ids
 tok_cache_find(const struct tok_cache_entry *set, const uint64_t key[2])
 {
@@ -163,8 +169,7 @@ tok_cache_find(const struct tok_cache_entry *set, const uint64_t key[2])
 	};
 }
 
-/* Remember it: in the first way; what was there, and is no longer than a way, moves to the other.
- */
+/* Insert into the first way. The entry that was there moves to the second way if it fits in one. */
 static inline void
 tok_cache_learn(struct tok_cache_entry *set, const uint64_t key[2], const uint32_t *id, uint32_t n)
 {
@@ -182,10 +187,10 @@ tok_cache_learn(struct tok_cache_entry *set, const uint64_t key[2], const uint32
 	set[0] = e;
 }
 
-/* ---- longer ones: TOK_CACHE_SHORT < len <= TOK_CACHE_LONG ---- */
+/* ---- longer pretokens: TOK_CACHE_SHORT < len <= TOK_CACHE_LONG ---- */
 
 struct tok_cache_long_set {
-	struct tok_cache_long *way; /* of TOK_CACHE_WAYS */
+	struct tok_cache_long *way; /* [TOK_CACHE_WAYS] */
 	uint16_t tag;
 };
 
@@ -228,7 +233,7 @@ tok_cache_long_learn(struct tok_cache_long_set set, const uint8_t *p, uint32_t l
 	memcpy(e->bytes, p, len);
 }
 
-/* ---- either, of len > 0 bytes at p, of which TOK_CACHE_LONG may be read ---- */
+/* ---- both: len > 0 bytes at p, of which TOK_CACHE_LONG must be readable ---- */
 
 static inline struct tok_cache_ids
 tok_cache_word(const struct tok_cache *c, const uint8_t *p, uint32_t len)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Hot path. All bytes are tokens: a node has somewhere to fall back to, but for the root. */
+/* Hot path. All bytes are tokens, so every node but the root has a failure link. */
 #include "greedy.h"
 
 void
@@ -9,7 +9,7 @@ tok_greedy_open(struct tok_stream *s)
 	s->n_pos = 0;
 }
 
-/* Bytes of ids[0 .. n) are no longer open. */
+/* Remove the bytes of ids[0 .. n) from the open pretoken. */
 static void
 given_out(struct tok_stream *s, const uint32_t *ids, size_t n)
 {

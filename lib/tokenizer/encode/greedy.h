@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Longest match within pretokens (doc/internals/streaming.md), for any byte-level vocabulary: of
- * the open pretoken what a node of longest.h spells has no id yet. Instead of bpe.h's, and called
- * alike.
+ * Longest match within pretokens (doc/internals/streaming.md), for any byte-level vocabulary. The
+ * bytes of the open pretoken without ids are those that the current node of longest.h spells. The
+ * functions correspond to those of bpe.h.
  */
 #ifndef TOK_GREEDY_H
 #define TOK_GREEDY_H
@@ -18,7 +18,7 @@ uint32_t *tok_greedy_push(struct tok_stream *s, const uint8_t *p, size_t n, uint
 /* Give out the ids that no later byte can change. */
 uint32_t *tok_greedy_release(struct tok_stream *s, uint32_t *ids);
 
-/* The pretoken ends here: give out all its ids, and open the next. */
+/* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_greedy_close(struct tok_stream *s, uint32_t *ids);
 
 #endif

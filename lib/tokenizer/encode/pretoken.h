@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids of the open pretoken, exact or greedy, as the vocabulary was loaded. Hot path. */
+/* Ids of the open pretoken: calls the exact or the greedy functions. Hot path. */
 #ifndef TOK_PRETOKEN_H
 #define TOK_PRETOKEN_H
 
 #include "bpe.h"
 #include "greedy.h"
 
-/* The next byte begins a pretoken. */
+/* Begin a pretoken with the next byte. */
 static inline void
 tok_pretoken_open(struct tok_stream *s)
 {
@@ -34,7 +34,7 @@ tok_pretoken_release(struct tok_stream *s, uint32_t *ids)
 					      : tok_bpe_release(s, ids);
 }
 
-/* It ends here: give out all its ids, and open the next. */
+/* End the pretoken: give out all its ids, and open the next one. */
 static inline uint32_t *
 tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
 {

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The best way to spell a word, byte by byte. doc/internals/streaming.md has the proofs; in short:
+ * The best segmentation of a word, incrementally. doc/internals/streaming.md has the proofs; in
+ * short:
  *
- * For each position p between characters of the open word let last(p) be the last piece of the best
- * way to spell the bytes before p. The best way for p is last(p) behind the best way for p -
- * |last(p)|, so the positions form a tree. The automaton's state and its links enumerate the pieces
- * that end at p, the longest first.
+ * For each position p between characters of the open word, let last(p) be the last piece of the
+ * best segmentation of the bytes before p. That segmentation is last(p) preceded by the best one
+ * for p - |last(p)|, so the positions form a tree. The automaton's state and its links enumerate
+ * the pieces that end at p, longest first.
  *
- * What comes can only bring a piece that begins at the end, or at a position from which the bytes
- * up to the end spell a proper prefix of a piece. The best way of every continuation passes through
- * one of these, hence through their lowest common ancestor in the tree: what lies before it is
- * certain.
+ * A later byte can only bring a piece that begins at the end, or at a position from which the bytes
+ * up to the end spell a proper prefix of a piece. The best segmentation of every continuation
+ * passes through one of these positions, hence through their lowest common ancestor in the tree:
+ * what lies before it is certain.
  *
- * What comes later needs the sums up to where they are, though no ids: rounding depends on all that
- * came before.
+ * Sums are not restarted when ids are given out, because rounding depends on the whole sum.
  */
 #include <math.h>
 
@@ -60,7 +60,7 @@ place_of(const struct tok_stream *s, uint32_t position)
 	return (s->unigram.origin + position) % TOK_UNIGRAM_SCORES;
 }
 
-/* Of the best way up to a position, and a piece behind it. */
+/* Score of the best segmentation up to a position, plus that of the piece after it. */
 static inline double
 sum_behind(const struct tok_stream *s, bool single, uint32_t position, double score)
 {
@@ -70,12 +70,14 @@ sum_behind(const struct tok_stream *s, bool single, uint32_t position, double sc
 }
 
 /*
- * sentencepiece takes a sum that has grown large off those of its position and of all ways that
- * begin before it and end behind it, when it comes there.
+ * sentencepiece avoids large sums. When it reaches a position whose sum is large, it subtracts this
+ * sum from the position, and from every segmentation whose last piece begins before the position
+ * and ends after it.
  */
 #define LARGE 100000.0f
 
-/* The sum of such a way, whose piece begins at `from`, once all up to `to` have been come to. */
+/* The sum of a segmentation whose last piece begins at `from`, after all positions up to `to` have
+ * been reached. */
 static float
 less_taken(const struct tok_stream *s, float sum, uint32_t from, uint32_t to)
 {
@@ -93,7 +95,7 @@ set_sum(struct tok_stream *s, bool single, uint32_t end, uint32_t len, double su
 		s->score[at] = sum;
 		return;
 	}
-	for (uint32_t k = 1; k < len; k++) /* there is no position within a character */
+	for (uint32_t k = 1; k < len; k++) /* no piece ends within a character */
 		s->single.taken[place_of(s, end - k)] = 0;
 	if (fabsf((float)sum) > LARGE) {
 		s->single.taken[at] = (float)sum;
@@ -107,11 +109,11 @@ set_sum(struct tok_stream *s, bool single, uint32_t end, uint32_t len, double su
 		s->unigram.since = (uint16_t)(s->unigram.since + len);
 }
 
-/* ---- ways ---- */
+/* ---- the best segmentation ---- */
 
 /*
- * A character of len bytes. Pieces are whole characters, so that they end where characters do. Of
- * equal ways the first is kept: that with the longest last piece.
+ * Append a character of len bytes. Pieces consist of whole characters. Of segmentations with equal
+ * scores the first is kept: that with the longest last piece.
  */
 static inline __attribute__((always_inline)) void
 take_char(struct tok_stream *s, const uint8_t *p, uint32_t len, bool single)
@@ -133,7 +135,7 @@ take_char(struct tok_stream *s, const uint8_t *p, uint32_t len, bool single)
 
 		shortest = node->depth;
 		if (shortest > end)
-			continue; /* begins in what was already given out */
+			continue; /* begins before pos[0]: its ids were already given out */
 		if (taken && token != TOK_NO_TOKEN)
 			best = less_taken(s, (float)best, from, end - shortest);
 		from = end - shortest;
@@ -191,7 +193,7 @@ tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **id
 
 /* ---- ids ---- */
 
-/* Ids of bytes; a blank is one for U+2581. */
+/* Append the ids of bytes. A blank stands for U+2581. */
 static uint32_t *
 put_bytes(const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *ids)
 {
@@ -200,7 +202,7 @@ put_bytes(const struct tok_vocab *v, const uint8_t *p, uint32_t n, uint32_t *ids
 	return ids;
 }
 
-/* What is unknown ends here. */
+/* End the run of unknown characters. */
 static inline uint32_t *
 end_run(struct tok_stream *s, uint32_t *ids)
 {
@@ -211,8 +213,9 @@ end_run(struct tok_stream *s, uint32_t *ids)
 }
 
 /*
- * Unknown characters in a row, and the text of the unknown piece itself among them, have one id; or
- * with byte_fallback those of their bytes, but for that text alone.
+ * Append the ids of an unknown character or of the unknown piece's own text. A run of these has one
+ * id. With byte_fallback they have the ids of their bytes, except when the piece's own text is
+ * alone.
  */
 static uint32_t *
 put_unknown(struct tok_stream *s, uint32_t token, uint32_t *ids)
@@ -250,7 +253,7 @@ tok_unigram_turn(struct tok_stream *s, uint32_t end)
 	}
 }
 
-/* Ids of the best way for position `end`. */
+/* Append the ids of the best segmentation up to position `end`. */
 static uint32_t *
 give_out(struct tok_stream *s, uint32_t end, uint32_t *ids)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Unigram: of all ways to spell a word by pieces the one with the highest sum of scores. Sums are
- * taken from left to right, and of ways that are equal in them the one whose last piece is longest
- * is taken, as the reference does (models/unigram/model.rs, encode_optimized). Of a .model sums are
- * of single precision, over the whole text, as sentencepiece takes them (unigram_model.cc).
+ * Unigram: find the segmentation of a word into pieces with the highest sum of scores. As in the
+ * reference, scores are added from left to right, and of equal sums the one with the longest last
+ * piece wins (models/unigram/model.rs, encode_optimized). For a .model, sums have single precision
+ * and run over the whole text, as in sentencepiece (unigram_model.cc).
  *
- * Text becomes words before (unigram_words.c), and is normalized before that (spm_norm.h).
+ * Text is first normalized (spm_norm.h), then split into words (unigram_words.c).
  */
 #ifndef TOK_UNIGRAM_H
 #define TOK_UNIGRAM_H
@@ -13,35 +13,35 @@
 #include "vocab.h"
 
 /*
- * A piece may have fewer bytes than this: only so many scores are kept, in the place of
+ * A piece must have fewer bytes than this: only so many scores are kept. They share memory with
  * tok_stream.held.
  */
 #define TOK_PIECE_BYTES_MAX TOK_UNIGRAM_SCORES
 
 /* tok_stream.state */
 enum tok_unigram_word {
-	TOK_UNIGRAM_START = 0, /* nothing has come of the text between two added tokens */
+	TOK_UNIGRAM_START = 0, /* at the start of a text between two added tokens */
 	TOK_UNIGRAM_OPEN = 1,  /* a word is open */
-	TOK_UNIGRAM_GAP = 2,   /* one has ended */
+	TOK_UNIGRAM_GAP = 2,   /* a word has ended */
 };
 
 /* tok_unigram_state.run */
 enum tok_unigram_run {
-	TOK_RUN_NONE = 0,    /* the last id is of a piece */
-	TOK_RUN_OPEN = 1,    /* something unknown; what goes on with it is of the same id */
-	TOK_RUN_LITERAL = 2, /* the unknown piece's own text, whose id waits: byte_fallback */
+	TOK_RUN_NONE = 0,    /* the last id is that of a piece */
+	TOK_RUN_OPEN = 1,    /* unknown; unknown characters that follow share its id */
+	TOK_RUN_LITERAL = 2, /* byte_fallback: the unknown piece's own text; its id is held back */
 };
 
-/* A text begins. */
+/* Begin a text. */
 void tok_unigram_init(struct tok_stream *s);
 
-/* Well-formed text behind the normalizer; false: more than TOK_CARRY_MAX bytes are uncertain. */
+/* Feed normalized text. False: more than TOK_CARRY_MAX bytes are uncertain. */
 bool tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 
-/* The text between two added tokens ends. */
+/* End the text between two added tokens. */
 void tok_unigram_finish(struct tok_stream *s, uint32_t **ids);
 
-/* A border between words is certain to follow: the open word is over. */
+/* End the open word: a border between words is certain to follow. */
 void tok_unigram_border(struct tok_stream *s, uint32_t **ids);
 
 /* ---- one word (unigram.c) ---- */
@@ -54,28 +54,28 @@ bool tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t
 /* Give out the ids that no later byte can change. Returns the next free id. */
 uint32_t *tok_unigram_release(struct tok_stream *s, uint32_t *ids);
 
-/* It ends here: give out all its ids, and open the next. */
+/* End the word: give out all its ids, and open the next one. */
 uint32_t *tok_unigram_close(struct tok_stream *s, uint32_t *ids);
 
-/* In tok_stream.pos: a character that no piece is, with which one. */
+/* Flag in tok_stream.pos: the entry is a code point that is not a piece. */
 #define TOK_UNKNOWN_CHAR 0x80000000u
 
 /* ---- its parts, for offsets ---- */
 
-/* Append a character of len bytes, for which there is room. */
+/* Append a character of len bytes. There must be room for it. */
 void tok_unigram_take(struct tok_stream *s, const uint8_t *p, uint32_t len);
 
-/* Bytes of the word whose pieces no later byte can change. */
+/* Number of bytes of the word whose pieces no later byte can change. */
 uint32_t tok_unigram_certain(const struct tok_stream *s);
 
 /*
- * The best way for position `end`, in order: pos[at] is the piece that begins at `at`. It is found
- * from its end, and turned round in place: a piece is read at its last byte and put at its first,
- * behind all that is still to be read.
+ * Put the best segmentation up to position `end` in order: then pos[at] is the piece that begins at
+ * `at`. It is traced back from the end and reversed in place: a piece is read at its last byte and
+ * written at its first, which is after every entry still to be read.
  */
 void tok_unigram_turn(struct tok_stream *s, uint32_t end);
 
-/* Its first n bytes are given out. */
+/* Drop the first n bytes of the word: their ids were given out. */
 void tok_unigram_drop(struct tok_stream *s, uint32_t n);
 
 #endif

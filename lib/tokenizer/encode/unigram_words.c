@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Text to words, and words that lie in memory as a whole to ids: those that the thread has learned,
- * or by spelling them. Hot path.
+ * Split text into words. Encode words that lie in memory as a whole: from the thread's cache, or by
+ * segmenting them. Hot path.
  */
 #include "cache.h"
 #include "unigram.h"
@@ -17,7 +17,7 @@ tok_unigram_init(struct tok_stream *s)
 	tok_unigram_open(s);
 }
 
-/* Where the characters at p end that are no border. */
+/* End of the characters at p that are not a border. */
 static const uint8_t *
 find_border(const struct tok_unigram *u, const uint8_t *p, const uint8_t *end)
 {
@@ -49,7 +49,8 @@ spell(struct tok_stream *s, bool with_blank, const uint8_t *p, size_t n, uint32_
 	       tok_unigram_push(s, p, n, ids);
 }
 
-/* A whole word: a blank or not, and n bytes. False: more than TOK_CARRY_MAX bytes are uncertain. */
+/* Encode a whole word: an optional blank, and n bytes. False: more than TOK_CARRY_MAX bytes are
+ * uncertain. */
 static bool
 take_word(struct tok_stream *s, bool with_blank, const uint8_t *p, size_t n, uint32_t **ids)
 {

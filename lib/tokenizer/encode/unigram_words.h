@@ -10,11 +10,11 @@
 
 enum tok_unigram_border {
 	TOK_BORDER_NONE,
-	TOK_BORDER_BLANK, /* U+2581, or a blank that is the same */
-	TOK_BORDER_WHITE, /* of no word */
+	TOK_BORDER_BLANK, /* U+2581, or a blank that stands for it */
+	TOK_BORDER_WHITE, /* white space that belongs to no word */
 };
 
-/* What the character at p is, whose length goes to *len. */
+/* Classify the character at p; *len is its length. */
 static inline enum tok_unigram_border
 tok_unigram_border_at(const struct tok_unigram *u, const uint8_t *p, uint32_t *len)
 {
@@ -29,7 +29,7 @@ tok_unigram_border_at(const struct tok_unigram *u, const uint8_t *p, uint32_t *l
 	return u->blanks && (cp == ' ' || cp == 0x2581) ? TOK_BORDER_BLANK : TOK_BORDER_NONE;
 }
 
-/* A text that begins with this character, which is no blank, or a word of it: a blank before? */
+/* Is a blank put before a text, or a word, that begins with this character? It is not a blank. */
 static inline bool
 tok_unigram_wants_prefix(const struct tok_stream *s)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Characters to words to ids, as wordpiece.h says. Hot path. */
+/* Characters to words to ids (wordpiece.h). Hot path. */
 #include "unicode/nfc_tables.h"
 #include "unicode/utf8.h"
 #include "vocab.h"
@@ -16,7 +16,7 @@ tok_wordpiece_open(struct tok_stream *s)
 	s->word.n_marks = 0;
 }
 
-/* The word is unknown, whatever follows: the rest of it is passed over. */
+/* The word is unknown, whatever follows: the rest of it is skipped. */
 static void
 give_up(struct tok_stream *s, uint32_t **ids)
 {
@@ -43,9 +43,8 @@ take_char(struct tok_stream *s, uint32_t cp)
 }
 
 /*
- * Marks up to here are all that come before the next starter: take them in order of their
- * combining classes, equal ones as they stood (Unicode 16, D109). A pass per class there is; those
- * that BERT keeps have six.
+ * The next starter follows, so all marks are known. Take them sorted by combining class, stable
+ * (Unicode 16, D109). One pass per class: the marks that BERT keeps have six classes.
  */
 static void
 settle(struct tok_stream *s, uint32_t **ids)
@@ -81,7 +80,7 @@ utf8_bytes(uint32_t cp)
 	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
 }
 
-/* A character of the word, as it has become. */
+/* Take a normalized character of the word. */
 static void
 add_char(struct tok_stream *s, uint32_t cp, uint32_t ccc, uint32_t **ids)
 {
@@ -174,7 +173,7 @@ add_any(struct tok_stream *s, uint32_t cp, uint32_t **ids)
 	if (TOK_BERT_KIND(element) == TOK_BERT_SEQ) {
 		uint32_t at = (element & TOK_BERT_TARGET) >> 2, n = element & 3;
 
-		/* Elements of a sequence say which character they are. */
+		/* Elements of a sequence always have a target character. */
 		for (uint32_t i = 0; i < n; i++)
 			add_element(s, 0, norm->seq[at + i], ids);
 	} else {
@@ -182,7 +181,7 @@ add_any(struct tok_stream *s, uint32_t cp, uint32_t **ids)
 	}
 }
 
-/* ASCII characters of a word, as many as there are; no marks wait. Returns where they end. */
+/* Take the run of ASCII characters of a word; no marks are waiting. Returns its end. */
 static const uint8_t *
 add_plain(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t **ids)
 {

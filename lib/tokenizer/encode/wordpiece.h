@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BERT's tokenizer: bert_norm.h makes words of the text, and a word is split by longest match; if
- * that does not arrive at its end, or the word has more than max_chars characters, it is the
- * unknown token. The tries of tok_vocab.longest have tokens without their ##.
+ * BERT's tokenizer. bert_norm.h splits the text into words. A word is split by longest match. If
+ * that does not reach its end, or the word has more than max_chars characters, the word becomes the
+ * unknown token. The tries of tok_vocab.longest hold tokens without their ##.
  */
 #ifndef TOK_WORDPIECE_H
 #define TOK_WORDPIECE_H
@@ -13,18 +13,18 @@
 enum tok_word_state {
 	TOK_WORD_NONE = 0,    /* no word is open */
 	TOK_WORD_OPEN = 1,    /* its ids wait in tok_stream.word */
-	TOK_WORD_UNKNOWN = 2, /* it is the unknown token, which has been given out */
+	TOK_WORD_UNKNOWN = 2, /* it is unknown, and the unknown token was given out */
 };
 
 void tok_wordpiece_open(struct tok_stream *s);
 
-/* Well-formed text. An id is given out when its word ends, or is certainly unknown. */
+/* Feed well-formed text. An id is given out when its word ends or is certain to be unknown. */
 void tok_wordpiece_feed(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
 
-/* The text ends: so does the open word. */
+/* End the text and the open word. */
 void tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids);
 
-/* As tok_decode, but the first id has text before it or not: *begun, which goes on behind them. */
+/* As tok_decode. *begun: there is text before the first id; it is updated. */
 struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids,
 	size_t n, uint8_t *out, size_t room);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which kernels run on this CPU. Set-up only. */
+/* Choose the kernels for this CPU. Set-up only. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -7,7 +7,7 @@
 #include "tables/kinds.h"
 
 #ifdef __x86_64__
-/* x86-64-v3, as far as target_avx2.h asks for it. */
+/* The part of x86-64-v3 that target_avx2.h uses. */
 static bool
 has_avx2(void)
 {
@@ -45,7 +45,7 @@ static const struct {
 	{NULL, {.isa = "avx2"}},
 #endif
 #ifdef __aarch64__
-	{has_portable, {.isa = "neon", .scan = tok_scan_neon}}, /* each has it */
+	{has_portable, {.isa = "neon", .scan = tok_scan_neon}}, /* every aarch64 CPU has it */
 #else
 	{NULL, {.isa = "neon"}},
 #endif

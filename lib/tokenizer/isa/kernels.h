@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Kernels: hot loops that are compiled once for each instruction set. A vocabulary has a pointer to
- * the table of those that its thread is to call (tok_vocab.kernels), set when it is loaded.
+ * Kernels: hot loops that are compiled once for each instruction set. tok_vocab.kernels points to
+ * the table of kernels to call. It is set when the vocabulary is loaded.
  *
- * A kernel lies in a file for each set, NAME_portable.c, NAME_avx2.c, NAME_avx512.c, NAME_neon.c,
- * with what they share in a header. The file begins with isa/target_*.h, which tells the compiler
- * the instruction set, so that every build system compiles it with the same flags. Its function has
- * the set at the end of its name; it is declared here and entered in choose.c.
+ * A kernel has one file for each instruction set: NAME_portable.c, NAME_avx2.c, NAME_avx512.c,
+ * NAME_neon.c. Shared code is in a header. Each file first includes isa/target_*.h, which tells the
+ * compiler the instruction set, so no build system needs special flags. The name of its function
+ * ends with the instruction set; the function is declared here and listed in choose.c.
  */
 #ifndef TOK_KERNELS_H
 #define TOK_KERNELS_H
@@ -15,7 +15,7 @@
 
 struct tok_pretok_scan;
 
-/* tok_pretok_scan (pretokenize/pretok.h), but of SentencePiece's. */
+/* tok_pretok_scan (pretokenize/pretok.h), except for SentencePiece's models. */
 typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
 
 struct tok_kernels {

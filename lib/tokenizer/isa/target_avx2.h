@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Included first in a file of kernels: all of it is compiled for x86-64-v3. TOK_TARGET_END comes
- * last. lzcnt is left out: what it is compiled to is another instruction where a CPU lacks it.
+ * Include this first in a file of kernels, and end the file with TOK_TARGET_END: the file is
+ * compiled for x86-64-v3. lzcnt is left out: a CPU without it executes it as a different
+ * instruction.
  */
 #ifdef __clang__
 #pragma clang attribute push(__attribute__((target("avx2,bmi,bmi2,popcnt"))), apply_to = function)

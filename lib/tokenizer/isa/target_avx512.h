@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Included first in a file of kernels: all of it is compiled for x86-64-v4 with VBMI and VBMI2.
- * TOK_TARGET_END comes last.
+ * Include this first in a file of kernels, and end the file with TOK_TARGET_END: the file is
+ * compiled for x86-64-v4 with VBMI and VBMI2.
  */
 #ifdef __clang__
 #pragma clang attribute push(                                                                      \

@@ -3,10 +3,11 @@
  * GPT-2's own pair of files: vocab.json (byte-level text to id) and merges.txt ("left right" a
  * line, in order of rank, after an optional "#version" line).
  *
- * The format has no word for special tokens. GPT-2's has 50257 entries: 256 bytes, 50000 results of
- * merges, and <|endoftext|>. Encoding can never produce an entry that is neither a byte nor made by
- * a merge; it is special if it looks like GPT-2's own, <|...|> in printable ASCII (which byte-level
- * text and plain text write alike). Any other is refused: more likely merges.txt is not whole.
+ * The format does not mark special tokens. GPT-2's file has 50257 entries: 256 bytes, 50000 results
+ * of merges, and <|endoftext|>. Encoding never produces an entry that is neither a byte nor made by
+ * a merge. Such an entry is special if it looks like GPT-2's own: <|...|> in printable ASCII, which
+ * is the same in byte-level and plain text. Any other is rejected: merges.txt is probably
+ * incomplete.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a tokenizer.json may say: for each object the keys that are known, and the values of them
- * that mean what is implemented. Anything else is refused by name, never ignored.
+ * The supported contents of a tokenizer.json: the known keys of each object, and their supported
+ * values. Anything else is rejected with an error that names it, never ignored.
  */
 #ifndef TOK_JSON_RULES_H
 #define TOK_JSON_RULES_H

@@ -7,7 +7,8 @@
 #include "tekken.h"
 #include "build/pieces.h"
 
-/* NUL in a string would be its end to those who read it; tekken.json has one where nobody does. */
+/* Reject NUL in strings, because C strings end there. tekken.json is an exception: it has a NUL in
+ * a string that is not read. */
 static json_t *
 parse(const char *text, size_t size, json_error_t *why)
 {

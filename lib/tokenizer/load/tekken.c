@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tekken.json: a list of ranks with their bytes in base64, of which the first so many are in use,
- * behind so many special tokens (mistral-common, tekken.py). What it says of images and audio is
- * not text.
+ * tekken.json: special tokens, then a list of ranks with their bytes in base64, of which only the
+ * first ones are used (mistral-common, tekken.py). Settings for images and audio are ignored.
  */
 #include <stdio.h>
 #include <string.h>

@@ -57,7 +57,7 @@ find_name(const char *folder, const char *name, struct files *f)
 
 	if (snprintf(inner, sizeof(inner), "%s/%s", folder, name) >= PATH_MAX)
 		return false;
-	/* First: whoever has put it there wants it to be used. */
+	/* First: a compiled file was put there to be used. */
 	if (find_file(f->main, folder, name, TOK_COMPILED_ENDING) ||
 		find_file(f->main, inner, "tokenizer.json", "") ||
 		find_file(f->main, folder, name, ".json") || find_pair(inner, f))

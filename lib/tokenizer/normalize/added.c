@@ -4,7 +4,7 @@
 #include "unicode/word.h"
 #include "unicode/utf8.h"
 
-/* What was held, and the piece behind it, as one text. */
+/* The held bytes and the piece after them, as one text. */
 struct window {
 	const uint8_t *held, *piece;
 	size_t n_held, n;
@@ -16,7 +16,7 @@ byte_at(const struct window *w, size_t i)
 	return i < w->n_held ? w->held[i] : w->piece[i - w->n_held];
 }
 
-/* No character lies in both parts. */
+/* Every character lies in one of the two parts. */
 static inline const uint8_t *
 char_at(const struct window *w, size_t i)
 {
@@ -81,7 +81,7 @@ begins_in(const struct tok_added *set, const uint8_t *p)
 	return found != 0;
 }
 
-/* Bytes at p that no token begins with. */
+/* Number of bytes at p that no token begins with. */
 static size_t
 skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
 {
@@ -107,7 +107,7 @@ find_first(const struct tok_added *set, const struct window *w, size_t at)
 	return at + skip_others(set, w->piece + (at - w->n_held), w->n - at);
 }
 
-/* The longest token at `at`, or NULL. False: what comes may make it a longer one, or one at all. */
+/* The longest token at `at`, or NULL. False: later text may complete a token or a longer one. */
 static bool
 find_longest(const struct tok_added *set, const struct window *w, size_t at, bool last,
 	const struct tok_added_token **token)
@@ -136,7 +136,7 @@ word_before(const struct tok_added_state *a, const struct window *w, size_t at)
 	return at == 0 ? a->word : tok_is_word(cp_at(w, char_before(w, at), &len));
 }
 
-/* Whether no word character is beside the bytes from `at` to `end`. */
+/* Is there no word character directly before `at` and at `end`? */
 static bool
 is_single_word(const struct tok_added_state *a, const struct window *w, size_t at, size_t end)
 {
@@ -146,8 +146,8 @@ is_single_word(const struct tok_added_state *a, const struct window *w, size_t a
 }
 
 /*
- * Where the white space ends that the token before has taken, or where what follows it begins.
- * Looked for once a run, so that a run of tokens costs no more.
+ * The end of the white space that the previous token took, or of this run of white space. Each run
+ * is scanned once, so many tokens in a row still take linear time.
  */
 static size_t
 taken_up_to(const struct tok_added_state *a, const struct window *w, struct tok_added_piece *piece)
@@ -160,8 +160,8 @@ taken_up_to(const struct tok_added_state *a, const struct window *w, struct tok_
 }
 
 /*
- * Text up to the next token that is recognised, or up to where nothing is certain. A token that is
- * not recognised hides those that begin within it, as in the reference.
+ * Find the text before the next recognised token, or the text that is certain. A token that is not
+ * recognised hides the tokens that begin inside it, as in the reference.
  */
 static void
 search(struct tok_added_state *a, const struct tok_added *set, const struct window *w,
@@ -185,8 +185,8 @@ search(struct tok_added_state *a, const struct tok_added *set, const struct wind
 			if (!is_single_word(a, w, at, end))
 				continue;
 		}
-		/* White space that takes such before it, all of which is taken: of it nothing is
-		 * left. */
+		/* A token of white space that also takes white space before it, when the token
+		 * before has taken all of it: nothing is left of it. */
 		if ((t->what & TOK_ADDED_LSTRIP) && end <= taken)
 			continue;
 		piece->to = at;
@@ -203,7 +203,7 @@ search(struct tok_added_state *a, const struct tok_added *set, const struct wind
 		piece->to = white_before(w, taken, at);
 }
 
-/* What lies behind `keep` is held, and looked at again from `next` on. */
+/* Hold the bytes from `keep` on. The search continues at `next`. */
 static bool
 hold(struct tok_added_state *a, uint32_t what, const struct window *w, size_t keep, size_t next)
 {

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Added tokens: texts that are cut out before pretokens are, each with an id of its own. Of those
- * that begin at the same place the longest is taken, then the search goes on behind it (leftmost,
- * longest). What is between two is tokenized as a text by itself.
+ * Added tokens: strings that are cut out of the text before pretokenization. Each has its own id.
+ * Matching is leftmost-longest. The text between two added tokens is tokenized as a separate text.
  *
- * There are two sets, as in the reference: one is looked for in the text as it comes, the other
- * behind the normalizer, in what the first has left.
+ * There are two sets, as in the reference. One is searched in the original text. The other is
+ * searched in the normalized text between the tokens of the first.
  */
 #ifndef TOK_ADDED_H
 #define TOK_ADDED_H
@@ -18,13 +17,13 @@ struct tok_added_piece {
 	size_t n;
 	bool last;    /* the text ends here */
 	bool special; /* special tokens are recognised; otherwise they are text */
-	/* private, zero at the start: places in held[] and the piece behind it */
-	size_t from;  /* what comes before is given out */
-	size_t to;    /* behind `from`: text to be given out */
-	size_t next;  /* where the search goes on */
-	size_t white; /* the last run of white space that was looked at ends here */
-	uint32_t id;  /* of the token behind `to`, or TOK_NO_TOKEN; its text ends at `next` */
-	bool strips;  /* that token takes the white space behind it */
+	/* private, zero at the start: offsets in held[] followed by the piece */
+	size_t from;  /* everything before was given out */
+	size_t to;    /* [from, to): text to be given out */
+	size_t next;  /* the search continues here */
+	size_t white; /* end of the last run of white space that was scanned */
+	uint32_t id;  /* of the token after `to`, which ends at `next`; or TOK_NO_TOKEN */
+	bool strips;  /* that token takes the white space after it */
 	bool found;   /* to, next and id are valid */
 };
 
@@ -32,18 +31,19 @@ struct tok_added_span {
 	const uint8_t *p; /* TOK_ADDED_TEXT: n bytes, whole characters, at least one */
 	size_t n;
 	uint32_t id;   /* TOK_ADDED_TOKEN */
-	size_t at;     /* where it begins, counted from what was held when the piece came */
+	size_t at;     /* where it begins, counted from held[0] at the time the piece came */
 	size_t behind; /* where it ends */
 };
 
 enum tok_added_result {
-	TOK_ADDED_DONE,	 /* the piece is taken */
-	TOK_ADDED_TEXT,	 /* text that belongs to no added token */
-	TOK_ADDED_TOKEN, /* an added token: what came before it is a text that ends here */
-	TOK_ADDED_FULL,	 /* more than TOK_ADDED_HELD_MAX bytes are undecided: the text is over */
+	TOK_ADDED_DONE,	 /* the piece is consumed */
+	TOK_ADDED_TEXT,	 /* text outside of added tokens */
+	TOK_ADDED_TOKEN, /* an added token: the text before it ends here */
+	TOK_ADDED_FULL,	 /* error: more than TOK_ADDED_HELD_MAX bytes are undecided */
 };
 
-/* What is certain, piece by piece, until TOK_ADDED_DONE. Text lies in the piece or in *a. */
+/* The next text or token that is certain; call until TOK_ADDED_DONE. Text lies in the piece or in
+ * *a. */
 enum tok_added_result tok_added_next(struct tok_added_state *a, const struct tok_added *set,
 	struct tok_added_piece *piece, struct tok_added_span *span);
 
@@ -54,13 +54,13 @@ tok_added_init(struct tok_added_state *a)
 	a->strip = a->word = false;
 }
 
-/* Whether a token of the set can be recognised, by enum tok_flags. */
+/* Can any token of the set be recognised with these enum tok_flags? */
 static inline bool
 tok_added_active(const struct tok_vocab *v, enum tok_added_which which, uint32_t flags)
 {
 	const struct tok_added *set = &v->added[which];
 
-	/* sentencepiece's normalizer looks for its own (spm_longest.c). */
+	/* sentencepiece's normalizer finds its own user-defined pieces (spm_longest.c). */
 	return set->n > 0 && !(flags & TOK_ADDED_AS_TEXT) &&
 	       !(v->unigram.norm.sentencepiece && which == TOK_ADDED_TEXT_SET) &&
 	       (set->plain || (flags & TOK_SPECIAL));

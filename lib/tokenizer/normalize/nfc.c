@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Form C of a text as it comes in. Two ways: pass() looks for the end of what is in form C as it
- * stands; from there hold() decomposes, orders and composes up to the next starter that does not
- * compose. Hot path.
+ * Streaming normalization to form C. pass() skips text that is already in form C. Where it stops,
+ * hold() decomposes, orders and composes, up to the next starter that does not compose. Hot path.
  */
 #include <string.h>
 
@@ -14,11 +13,12 @@
 #define OWN_MARKS 3 /* most marks that a starter decomposes to */
 #define BLOCK 32    /* bytes looked at together; the compiler makes vectors of it */
 
-/* ---- text that is in form C ---- */
+/* ---- text already in form C ---- */
 
 /*
- * Does this byte follow a lead, or begin only characters that have a border before them: starters
- * that nothing before them composes with? U+0000 to U+02FF, U+0400 to U+047F, U+4000 to U+9FFF.
+ * Is this a continuation byte, or the first byte of characters with a border before them only?
+ * These are starters that compose with nothing before them: U+0000 to U+02FF, U+0400 to U+047F,
+ * U+4000 to U+9FFF.
  */
 static inline bool
 plain(uint8_t b)
@@ -36,7 +36,9 @@ plain_block(const uint8_t *p)
 	return others == 0;
 }
 
-/* From the beginning of a character past plain blocks, to that of the last character in them. */
+/* Skip plain blocks from the beginning of a character. Returns the beginning of the last one in
+ * them.
+ */
 static const uint8_t *
 skip_plain(const uint8_t *p, const uint8_t *end)
 {
@@ -59,7 +61,7 @@ decode(const uint8_t *p, uint32_t *len)
 	return tok_utf8_decode(p, *len);
 }
 
-/* Is the character from p to end a starter that stays what it is, whatever follows? */
+/* Is the character from p to end a starter that no following text can change? */
 static bool
 is_certain(const uint8_t *p, const uint8_t *end)
 {
@@ -72,8 +74,8 @@ is_certain(const uint8_t *p, const uint8_t *end)
 }
 
 /*
- * End of what may be given out as it stands, nothing being held: the quick check of UAX #15.
- * It ends before the starter that what comes next, or later text, may change.
+ * The end of the text that can be given out unchanged while nothing is held, by the quick check of
+ * UAX #15. It ends before a starter that the following text may change.
  */
 static const uint8_t *
 pass(const struct tok_nfc_piece *piece)
@@ -97,7 +99,7 @@ pass(const struct tok_nfc_piece *piece)
 			marks = 0;
 		} else if (props & TOK_NFC_CHECK || next < ccc ||
 			   ++marks > TOK_NFC_MARKS_MAX - OWN_MARKS) {
-			/* So many marks that the limit may be reached: hold() counts exactly. */
+			/* The limit of marks may be reached: hold() counts them exactly. */
 			return starter;
 		}
 		ccc = next;
@@ -108,7 +110,7 @@ pass(const struct tok_nfc_piece *piece)
 
 /* ---- text that may change ---- */
 
-/* By class, stable: a counting sort, so that hostile orders cost no more. */
+/* Sort marks by class, stable. A counting sort: linear time for every order. */
 static void
 order_marks(struct tok_nfc *n)
 {
@@ -126,7 +128,7 @@ order_marks(struct tok_nfc *n)
 	n->unordered = false;
 }
 
-/* All marks are known: put them in order, compose those that are not blocked (Unicode 16, D117). */
+/* All marks are known: sort them, and compose those that are not blocked (Unicode 16, D117). */
 static void
 settle(struct tok_nfc *n)
 {
@@ -151,7 +153,8 @@ settle(struct tok_nfc *n)
 	n->n = kept;
 }
 
-/* Let go of what is held. A character has at most the 4 bytes of its place, so none is run over. */
+/* Give out the held characters. UTF-8 is written over held[]: a character has at most the 4 bytes
+ * of its entry, so no unread entry is overwritten. */
 static enum tok_nfc_result
 let_go(struct tok_nfc *n, struct tok_nfc_span *span)
 {
@@ -165,7 +168,7 @@ let_go(struct tok_nfc *n, struct tok_nfc_span *span)
 	return TOK_NFC_SPAN;
 }
 
-/* Does a starter compose with what is held and settled? Then it has. */
+/* Compose a starter with the held one if they compose. Returns whether it did. */
 static bool
 absorb(struct tok_nfc *n, uint32_t starter)
 {
@@ -179,9 +182,9 @@ absorb(struct tok_nfc *n, uint32_t starter)
 }
 
 /*
- * Hold a character, decomposed; a starter only when nothing is held. Further starters of its
- * decomposition compose, but for those of a few Tibetan letters: two that compose with nothing at
- * all. The second of them then stands where marks do, with a class below theirs.
+ * Hold a character, decomposed. It may be a starter only if nothing is held. Further starters of
+ * its decomposition compose with the first. The exceptions are a few Tibetan letters with two
+ * starters that never compose: the second is stored among the marks, with a class below theirs.
  */
 static bool
 take(struct tok_nfc *n, const uint32_t *part, uint32_t n_parts)
@@ -200,7 +203,7 @@ take(struct tok_nfc *n, const uint32_t *part, uint32_t n_parts)
 	return true;
 }
 
-/* May later text change what is held, of which this is the last? */
+/* Can later text change the held characters, of which this is the last? */
 static bool
 is_open(uint32_t held)
 {

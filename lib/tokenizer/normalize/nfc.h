@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Well-formed UTF-8 to Normalization Form C (UAX #15), as the text comes in.
+ * Streaming conversion of well-formed UTF-8 to Normalization Form C (UAX #15).
  *
- * Text that is in form C already is given out where it lies. What later text could still change is
- * held: a starter that something may compose with, and the combining marks behind it, which may
- * have to be put in order. The next starter that does not compose lets go of them.
+ * Text that is already in form C is not copied. Text that later text may change is held: a starter
+ * that may still compose, and the combining marks after it, which may need sorting. It is given out
+ * when the next starter that does not compose arrives.
  */
 #ifndef TOK_NFC_H
 #define TOK_NFC_H
 
 #include "tok.h"
 
-/* Form C of a text has at most 3 bytes a byte (U+1D160: 12 for 4). */
+/* Form C has at most 3 bytes per byte of text (U+1D160: 12 for 4). */
 #define TOK_NFC_EXPANSION 3
 
 static inline void
@@ -23,7 +23,7 @@ tok_nfc_init(struct tok_nfc *n)
 
 /* A piece of text: whole characters. */
 struct tok_nfc_piece {
-	const uint8_t *p, *end; /* what is left of it: tok_nfc_next moves p */
+	const uint8_t *p, *end; /* the rest of it: tok_nfc_next advances p */
 	bool last;		/* the text ends at `end` */
 };
 
@@ -33,26 +33,27 @@ struct tok_nfc_span {
 };
 
 enum tok_nfc_result {
-	TOK_NFC_DONE, /* the piece is taken; there is no span */
-	TOK_NFC_SPAN, /* a span of form C, at least one character */
-	TOK_NFC_FULL, /* more than TOK_NFC_MARKS_MAX marks in a row: the text is over */
+	TOK_NFC_DONE, /* the piece is consumed; there is no span */
+	TOK_NFC_SPAN, /* a span in form C, at least one character */
+	TOK_NFC_FULL, /* error: more than TOK_NFC_MARKS_MAX marks in a row */
 };
 
 /*
- * The next span of form C, whole characters, until TOK_NFC_DONE. It lies in the piece or in *n, and
- * is valid until the next call. What all spans spell does not depend on how the text was cut.
+ * The next span in form C, of whole characters; call until TOK_NFC_DONE. The span lies in the piece
+ * or in *n, and is valid until the next call. All spans together do not depend on how the text was
+ * cut into pieces.
  */
 enum tok_nfc_result tok_nfc_next(
 	struct tok_nfc *n, struct tok_nfc_piece *piece, struct tok_nfc_span *span);
 
-/* Bytes of text taken that are not given out yet. */
+/* Number of bytes of text consumed but not given out yet. */
 static inline size_t
 tok_nfc_waiting(const struct tok_nfc *n)
 {
 	return n->n_in;
 }
 
-/* Most bytes of form C that `more` bytes of text, and the end, could give out. */
+/* The most bytes of form C that a stream can still give if `more` bytes come and the text ends. */
 static inline size_t
 tok_nfc_bound(const struct tok_nfc *n, size_t more)
 {

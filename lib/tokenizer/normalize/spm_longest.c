@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The normalizer of a .model, as sentencepiece has it (normalizer.cc): from the left, of what is
- * left of the text the longest thing that is known. Hot path.
+ * The normalizer of a .model, as in sentencepiece (normalizer.cc): from left to right, it replaces
+ * the longest known prefix of the remaining text. Hot path.
  *
- * What comes of it goes through take(), which keeps blanks back where the end of the text leaves
- * them out; U+2581 is a blank there.
+ * The output goes through take(). It holds blanks back if those at the end of the text are dropped;
+ * U+2581 counts as a blank.
  */
 #include <string.h>
 
@@ -15,14 +15,14 @@
 #define MARK TOK_METASPACE
 #define MARK_BYTES TOK_METASPACE_BYTES
 
-/* What begins a text, and what it becomes. */
+/* A prefix of the text, and its replacement. */
 struct unit {
-	uint32_t len; /* 0: more of the text decides */
+	uint32_t len; /* 0: undecided until more text comes */
 	const uint8_t *to;
 	uint32_t n;
 };
 
-/* ---- what is known ---- */
+/* ---- known prefixes ---- */
 
 static bool
 has_children(const struct tok_spm_norm *norm, uint32_t at)
@@ -62,8 +62,8 @@ tok_spm_find_longest(
 
 #define OWN_KEYS 64 /* that begin one another, likewise */
 
-/* Bytes of the longest USER_DEFINED piece that begins p[0 .. n), or 0. None has more than those of
-   a window less one. */
+/* Length of the longest USER_DEFINED piece that p[0 .. n) begins with, or 0. It is always less than
+   TOK_SPM_WINDOW. */
 static uint32_t
 find_own(const struct tok_longest *trie, const uint8_t *p, size_t n, bool *open)
 {
@@ -85,7 +85,7 @@ find_own(const struct tok_longest *trie, const uint8_t *p, size_t n, bool *open)
 	return longest;
 }
 
-/* What begins p[0 .. n), at least one character; with `last` the text ends there. */
+/* The known prefix of p[0 .. n), at least one character. `last`: the text ends there. */
 static struct unit
 unit_at(const struct tok_vocab *v, const uint8_t *p, size_t n, bool last)
 {
@@ -118,7 +118,7 @@ unit_at(const struct tok_vocab *v, const uint8_t *p, size_t n, bool last)
 	return (struct unit){len, p, len};
 }
 
-/* ---- what comes of it ---- */
+/* ---- output ---- */
 
 static inline void
 put(struct tok_spm_sink *k, const uint8_t *p, size_t n)
@@ -138,7 +138,7 @@ put_blank(struct tok_spm_sink *k)
 		k->s->n_white++;
 }
 
-/* Text without blanks; those before it stay. */
+/* Write text without blanks. The blanks before it are kept. */
 static inline void
 put_text(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 {
@@ -150,7 +150,7 @@ put_text(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 	put(k, p, n);
 }
 
-/* Bytes at p before the next blank. */
+/* Number of bytes at p before the next blank. */
 static size_t
 text_length(const uint8_t *p, const uint8_t *end)
 {
@@ -162,7 +162,7 @@ text_length(const uint8_t *p, const uint8_t *end)
 	return (size_t)(at - p);
 }
 
-/* Something came that is not one blank, which would be left out: the text has begun. */
+/* Something other than a single blank came, so the text has begun. */
 static inline void
 begin(struct tok_spm_sink *k)
 {
@@ -203,7 +203,7 @@ take(struct tok_spm_sink *k, const uint8_t *p, uint32_t n)
 	}
 }
 
-/* ASCII that stays, as a whole. */
+/* Write unchanged ASCII in one go. */
 static void
 take_plain(struct tok_spm_sink *k, const uint8_t *p, const uint8_t *end)
 {
@@ -238,9 +238,9 @@ end_text(struct tok_spm_sink *k)
 	tok_spm_init(k->s);
 }
 
-/* ---- all of it ---- */
+/* ---- together ---- */
 
-/* What is held, and what is behind it. False: it is not decided, and the piece is held as well. */
+/* Normalize the held bytes and those after them. False: undecided; the piece is held as well. */
 static bool
 take_held(struct tok_spm_sink *k, struct tok_spm_piece *piece)
 {
@@ -255,7 +255,7 @@ take_held(struct tok_spm_sink *k, struct tok_spm_piece *piece)
 	if (more > 0)
 		memcpy(both + held, piece->p, more);
 	unit = unit_at(k->v, both, held + more, piece->last && more == left);
-	if (unit.len == 0) { /* so that there are fewer bytes than a window has */
+	if (unit.len == 0) { /* so the bytes held are fewer than a window */
 		memcpy(s->window.held + held, piece->p, more);
 		s->window.n = (uint16_t)(held + more);
 		piece->p += more;
@@ -272,7 +272,7 @@ take_held(struct tok_spm_sink *k, struct tok_spm_piece *piece)
 	return true;
 }
 
-/* Where the ASCII at p ends that stays: of which each is followed by more of it. */
+/* End of the unchanged ASCII at p: each of its characters is followed by another one. */
 static const uint8_t *
 plain_end(const struct tok_spm_norm *norm, const uint8_t *p, const uint8_t *end)
 {
@@ -281,7 +281,7 @@ plain_end(const struct tok_spm_norm *norm, const uint8_t *p, const uint8_t *end)
 	return p;
 }
 
-/* What begins the piece. False: that is not decided, and it is held. */
+/* Normalize the prefix of the piece. False: it is undecided and held. */
 static bool
 take_next(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop)
 {

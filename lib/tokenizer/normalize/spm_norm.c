@@ -9,7 +9,7 @@
 #include "unicode/utf8.h"
 #include "vocab.h"
 
-/* A step gives out at most the white space that waits, and a text for each of six characters. */
+/* A step writes at most the held white space, and a text for each of six characters. */
 #define STEP_MAX (TOK_SPM_WHITE_MAX + 4 + 6 * TOK_SPM_TEXT_MAX)
 static_assert(TOK_SPM_OUT > STEP_MAX, "a step has room");
 
@@ -32,7 +32,7 @@ put(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 
 /* ---- white space ---- */
 
-/* Some that may yet be left out, where that of the end is. */
+/* Hold white space: it is dropped if it turns out to be at the end. */
 static void
 put_white(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 {
@@ -48,7 +48,7 @@ put_white(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 	}
 }
 
-/* The run of blanks is over. */
+/* End the run of blanks. */
 static void
 end_blanks(struct tok_spm_sink *k)
 {
@@ -61,7 +61,7 @@ end_blanks(struct tok_spm_sink *k)
 	put_white(k, marked ? mark : blank, marked ? 3 : 1);
 }
 
-/* A character that is no white space comes. */
+/* Take a character that is not white space. */
 static inline void
 begin_text(struct tok_spm_sink *k)
 {
@@ -91,7 +91,7 @@ take_white(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 	put_white(k, p, n);
 }
 
-/* Characters behind the map. */
+/* Take characters from the map. */
 static void
 take(struct tok_spm_sink *k, const uint8_t *p, size_t n)
 {
@@ -131,7 +131,7 @@ take_mapped(struct tok_spm_sink *k, uint32_t at)
 	take(k, text, strlen((const char *)text));
 }
 
-/* Each character of p[0 .. n) for itself. */
+/* Map each character of p[0 .. n) separately. */
 static void
 take_characters(struct tok_spm_sink *k, const uint8_t *p, uint32_t n)
 {
@@ -149,7 +149,7 @@ take_characters(struct tok_spm_sink *k, const uint8_t *p, uint32_t n)
 	}
 }
 
-/* The open cluster is whole. */
+/* End the open cluster. */
 static inline void
 end_cluster(struct tok_spm_sink *k)
 {
@@ -175,8 +175,8 @@ tok_spm_property(const struct tok_vocab *v, uint32_t cp)
 	return p == TOK_GR_LVT && (cp - 0xac00) % 28 == 0 ? TOK_GR_LV : p;
 }
 
-/* The next character. It is held while the cluster has fewer than six bytes and may be in the map.
- */
+/* Take the next character. It is held while the cluster has fewer than six bytes and may be in the
+ * map. */
 static void
 take_next(struct tok_spm_sink *k, const uint8_t *p, uint32_t len)
 {
@@ -207,8 +207,8 @@ take_next(struct tok_spm_sink *k, const uint8_t *p, uint32_t len)
 	}
 }
 
-/* Where the ASCII at p ends of which each stays, and is a cluster: a printable character follows.
- */
+/* End of the ASCII at p whose characters are unchanged and are each a cluster: a printable
+ * character must follow. */
 static const uint8_t *
 plain_end(const struct tok_spm_norm *norm, const uint8_t *p, const uint8_t *end)
 {
@@ -217,7 +217,7 @@ plain_end(const struct tok_spm_norm *norm, const uint8_t *p, const uint8_t *end)
 	return p;
 }
 
-/* ASCII that stays: words as a whole. */
+/* Write unchanged ASCII, a word at a time. */
 static void
 take_plain(struct tok_spm_sink *k, const uint8_t *p, const uint8_t *end)
 {
@@ -239,7 +239,7 @@ take_plain(struct tok_spm_sink *k, const uint8_t *p, const uint8_t *end)
 	}
 }
 
-/* ---- all of it ---- */
+/* ---- together ---- */
 
 static void
 take_piece(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop)

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The normalizer of SentencePiece's models as Hugging Face has it, as the text comes in: a map of
- * characters, then white space at the ends is left out, then several blanks become one.
+ * SentencePiece's normalizer as in Hugging Face, streaming: it applies a map of characters, drops
+ * white space at both ends, and replaces several blanks by one.
  *
- * The map is a trie (Darts) with texts. A grapheme cluster of fewer than six bytes becomes, as a
- * whole, the text of the shortest key that begins it; if there is none, and in longer clusters,
- * each character becomes that of the shortest key that begins it, or stays
+ * The map is a Darts trie of keys with replacement texts. A grapheme cluster of fewer than six
+ * bytes is replaced as a whole by the text of the shortest key that is a prefix of it. If there is
+ * no such key, and in longer clusters, each character is replaced in the same way, or kept
  * (normalizers/precompiled.rs, spm_precompiled).
  *
- * Of a .model it is that of sentencepiece (normalizer.cc), by `sentencepiece`: the longest
- * USER_DEFINED piece that begins what is left of a text stays, otherwise the longest key that
- * begins it becomes its text, otherwise a character stays. A byte that is not UTF-8 comes as
- * TOK_SPM_BROKEN, and becomes U+FFFD. All of strip_left, strip_right and squeeze are
- * remove_extra_whitespaces, or none.
+ * A .model uses the normalizer of sentencepiece instead (normalizer.cc; `sentencepiece` is set). At
+ * each position: the longest USER_DEFINED piece is kept; else the longest key is replaced by its
+ * text; else one character is kept. An invalid byte is passed as TOK_SPM_BROKEN and becomes U+FFFD.
+ * strip_left, strip_right and squeeze are all set (remove_extra_whitespaces) or all clear.
  */
 #ifndef TOK_SPM_NORM_H
 #define TOK_SPM_NORM_H
@@ -21,32 +20,32 @@
 
 #include "vocab.h"
 
-#define TOK_SPM_TEXT_MAX 255 /* bytes of a text in the map */
+#define TOK_SPM_TEXT_MAX 255 /* most bytes of a text in the map */
 #define TOK_SPM_OUT 4096
 #define TOK_SPM_FULL SIZE_MAX
-#define TOK_SPM_BROKEN "\xff" /* a byte that UTF-8 never has */
-#define TOK_SPM_KEY_MAX 64    /* bytes of a key of sentencepiece's map, at most */
+#define TOK_SPM_BROKEN "\xff" /* a byte that never occurs in UTF-8 */
+#define TOK_SPM_KEY_MAX 64    /* most bytes of a key of sentencepiece's map */
 static_assert(TOK_SPM_KEY_MAX < TOK_SPM_WINDOW, "a key can be held");
 
 /* A piece of text: whole characters. */
 struct tok_spm_piece {
-	const uint8_t *p, *end; /* what is left of it: tok_spm_next moves p */
+	const uint8_t *p, *end; /* the rest of it: tok_spm_next advances p */
 	bool last;		/* the text ends at `end` */
 };
 
 /*
- * More normalized text to out[0 .. TOK_SPM_OUT), whole characters. Returns its bytes; 0: the piece
- * is taken; TOK_SPM_FULL: more than TOK_SPM_WHITE_MAX bytes of white space wait.
+ * Write more normalized text, whole characters, to out[0 .. TOK_SPM_OUT). Returns its bytes; 0: the
+ * piece is consumed; TOK_SPM_FULL: more than TOK_SPM_WHITE_MAX bytes of white space are held.
  */
 size_t tok_spm_next(const struct tok_vocab *v, struct tok_spm_state *s, struct tok_spm_piece *piece,
 	uint8_t *out);
 
 void tok_spm_init(struct tok_spm_state *s);
 
-/* Of a character, for grapheme.h. */
+/* The property of a character for grapheme.h. */
 uint8_t tok_spm_property(const struct tok_vocab *v, uint32_t cp);
 
-/* What goes by the name of out: where the next byte goes. */
+/* The output of a step. */
 struct tok_spm_sink {
 	const struct tok_vocab *v;
 	const struct tok_spm_norm *norm; /* its */
@@ -55,10 +54,10 @@ struct tok_spm_sink {
 	bool full; /* no room for white space */
 };
 
-/* tok_spm_next for a .model, until nothing is left of the piece or out comes to `stop`. */
+/* tok_spm_next for a .model: runs until the piece is consumed or out reaches `stop`. */
 void tok_spm_take_longest(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *stop);
 
-/* Bytes that are not given out yet. */
+/* Number of bytes not given out yet. */
 static inline size_t
 tok_spm_waiting(const struct tok_spm_norm *norm, const struct tok_spm_state *s)
 {
@@ -67,7 +66,7 @@ tok_spm_waiting(const struct tok_spm_norm *norm, const struct tok_spm_state *s)
 	return (size_t)s->n_held + s->n_white + (s->blanks > 0 ? 3 : 0);
 }
 
-/* Whether what comes next is certain to be a blank, U+2581, or the end. */
+/* Is the next output certain to be a blank, U+2581, or the end? */
 static inline bool
 tok_spm_blank_waits(const struct tok_spm_state *s)
 {
@@ -86,8 +85,8 @@ tok_spm_offset(uint32_t unit)
 }
 
 /*
- * The text of the shortest key that begins p[0 .. n), or TOK_SPM_NO_TEXT: there is none, and
- * *open says whether more bytes could complete one.
+ * The text of the shortest key that is a prefix of p[0 .. n). If there is none: TOK_SPM_NO_TEXT,
+ * and *open is set if more bytes could complete a key.
  */
 static inline uint32_t
 tok_spm_find(const struct tok_spm_norm *norm, const uint8_t *p, uint32_t n, bool *open)
@@ -110,11 +109,12 @@ tok_spm_find(const struct tok_spm_norm *norm, const uint8_t *p, uint32_t n, bool
 	return TOK_SPM_NO_TEXT;
 }
 
-#define TOK_SPM_KEYS 32 /* that begin one another, of which the longest is looked for */
+/* Most keys that are prefixes of each other, in a search for the longest. */
+#define TOK_SPM_KEYS 32
 
 /*
- * The text of the longest key that begins p[0 .. n), and its bytes to *len, or TOK_SPM_NO_TEXT;
- * *open says whether more bytes could complete a longer one.
+ * The text of the longest key that is a prefix of p[0 .. n), or TOK_SPM_NO_TEXT. *len is the length
+ * of the key. *open is set if more bytes could complete a longer key.
  */
 uint32_t tok_spm_find_longest(
 	const struct tok_spm_norm *norm, const uint8_t *p, size_t n, uint32_t *len, bool *open);

@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The stages of stream.c once more, for a text in one piece, with a count of bytes. Opt-in. */
+/* Repeat the stages of stream.c for a whole text, counting bytes. Opt-in. */
 #include "offsets.h"
 #include "normalize/added.h"
 #include "normalize/nfc.h"
 #include "unicode/utf8.h"
 
-/* Normalized text of a section, byte by byte, with what it comes from. */
+/* The normalized text of a section, byte by byte, and the bytes that it came from. */
 struct source {
-	const uint8_t *text; /* of which the section is a part */
+	const uint8_t *text; /* the section is a part of this */
 	struct tok_nfc_piece piece;
-	struct tok_nfc_span span; /* what is left of it */
-	struct tok_range from;	  /* it comes from these bytes: each from its own, if `same` */
+	struct tok_nfc_span span; /* the rest of the current span */
+	struct tok_range from;	  /* the bytes it came from; `same`: byte i came from byte i */
 	bool same;
 	bool nfc;
 	bool metaspace;
-	bool prefix; /* a blank comes before what is left */
+	bool prefix; /* a blank comes before the rest */
 	struct tok_nfc state;
 };
 
 static const uint8_t blank = ' ';
 
-/* Text up to the next U+2581, or a blank for it, or the one before all. */
+/* The text up to the next U+2581, or a blank that replaces it, or the blank before the text. */
 static bool
 refill_metaspace(struct source *s)
 {
@@ -40,7 +40,7 @@ refill_metaspace(struct source *s)
 	return true;
 }
 
-/* More normalized text; false: there is none. */
+/* Get more normalized text; false: there is none. */
 static bool
 refill(struct source *s)
 {
@@ -80,7 +80,7 @@ open_source(
 	tok_nfc_init(&s->state);
 }
 
-/* The next n bytes of it, at least one, come from *range. False: there are not so many. */
+/* Find the range that the next n >= 1 bytes came from. False: fewer than n bytes are left. */
 static bool
 take(struct source *s, size_t n, struct tok_range *range)
 {
@@ -110,7 +110,7 @@ tok_offsets_next(struct tok_offsets *o, uint32_t id)
 	return &o->range[o->next++];
 }
 
-/* Ids of pretokens are as long as what they come from: `n` bytes, or all there are. */
+/* Ranges of ids of pretokens: they cover the next n bytes, or all that are left. */
 static bool
 take_pretokens(struct tok_offsets *o, struct source *s, size_t n)
 {
@@ -125,12 +125,12 @@ take_pretokens(struct tok_offsets *o, struct source *s, size_t n)
 	return true;
 }
 
-/* Normalized text with added tokens in it. Places are bytes of normalized text. */
+/* Normalized text with added tokens in it. Positions are bytes of normalized text. */
 struct walk {
 	struct tok_offsets *o;
 	struct source source;
-	size_t taken;	 /* what comes before has its ranges */
-	size_t text_end; /* text up to here has not yet */
+	size_t taken;	 /* the ids before here have ranges */
+	size_t text_end; /* the ids of [taken, text_end) do not have ranges yet */
 };
 
 /* White space up to `at` belongs to the token before it. */
@@ -204,7 +204,7 @@ take_normalized(struct tok_offsets *o, struct source *text, uint32_t flags)
 	return ok && end_text(&w) && skip_to(&w, base);
 }
 
-/* Text between added tokens that are looked for in it as it comes. */
+/* Text between added tokens that are searched in the original text. */
 static bool
 take_section(struct tok_offsets *o, uint32_t flags, size_t begin, size_t end)
 {
@@ -228,7 +228,7 @@ take_all(struct tok_offsets *o, uint32_t flags, size_t n)
 		.p = o->text, .n = n, .last = true, .special = flags & TOK_SPECIAL};
 	struct tok_added_state state;
 	struct tok_added_span span;
-	size_t at = 0; /* what comes before has its ranges */
+	size_t at = 0; /* the ids before here have ranges */
 
 	if (!tok_added_active(o->vocab, TOK_ADDED_TEXT_SET, flags))
 		return take_section(o, flags, 0, n);

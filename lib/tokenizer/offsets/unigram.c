@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The words of unigram_words.c once more, with where their pieces come from. They are spelled
- * anew: of an id that stands for all that is unknown in a row its length is not known. Opt-in.
+ * Split the text into the words of unigram_words.c again, and find where their pieces come from.
+ * The words are encoded again, because an id for a run of unknown characters does not give its
+ * length. Opt-in.
  */
 #include "normalize/added.h"
 #include "encode/unigram.h"
@@ -9,7 +10,7 @@
 #include "spm.h"
 #include "encode/unigram_words.h"
 
-/* Between two added tokens that are looked for in the text as it comes. */
+/* The text between two added tokens that are searched in the original text. */
 struct section {
 	struct tok_offsets *o;
 	struct tok_spm_chars chars;
@@ -17,14 +18,14 @@ struct section {
 
 	struct tok_stream word;		      /* the open one */
 	struct tok_range from[TOK_CARRY_MAX]; /* by its bytes */
-	struct tok_range unknown;	      /* what is unknown in a row */
+	struct tok_range unknown;	      /* the open run of unknown characters */
 	uint32_t n_unknown;		      /* its bytes */
 	bool literal;			      /* it is the unknown piece's text */
 };
 
 /* ---- a word ---- */
 
-/* What is unknown ends here: all its ids stand for all of it. */
+/* End the run of unknown characters: each of its ids gets the range of the whole run. */
 static bool
 end_unknown(struct section *x)
 {
@@ -68,7 +69,7 @@ end_piece(struct section *x, uint32_t piece, const struct tok_range *from, uint3
 	return true;
 }
 
-/* The first n bytes of the word are spelled. */
+/* Give ranges to the ids of the first n bytes of the word. */
 static bool
 spell(struct section *x, uint32_t n)
 {
@@ -134,12 +135,12 @@ add_char(struct section *x, const struct tok_spm_char *c)
 	case TOK_BORDER_NONE:
 		break;
 	}
-	/* A blank that is put before it comes from where it does. */
+	/* A blank put before the word has the range of the first character. */
 	return (!tok_unigram_wants_prefix(&x->word) || push(x, &blank, 1, c->from)) &&
 	       push(x, c->p, c->len, c->from);
 }
 
-/* Text up to byte `behind` of normalized text. */
+/* Take normalized text up to byte `behind`. */
 static bool
 take_text(struct section *x, size_t behind)
 {
@@ -165,7 +166,7 @@ end_text(struct section *x)
 
 /* ---- added tokens in normalized text ---- */
 
-/* Where normalized text up to byte `behind` comes from, of which there is some. */
+/* The range that the normalized text up to byte `behind` came from. It is not empty. */
 static bool
 take_range(struct section *x, size_t behind, struct tok_range *range)
 {
@@ -210,7 +211,7 @@ take_event(struct section *x, enum tok_added_result event, size_t base,
 	return range != NULL && take_range(x, base + span->behind, range);
 }
 
-/* They are found as the encoder finds them, by the pieces that the normalizer gives out. */
+/* Added tokens are found as in the encoder, from the output of the normalizer. */
 static bool
 take_normalized(struct section *x, uint32_t flags, struct tok_spm_piece text)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The words of wordpiece.c once more, with where their characters come from. Opt-in. */
+/* Split the text into the words of wordpiece.c again, and find where their characters come from.
+ * Opt-in. */
 #include "unicode/nfc_tables.h"
 #include "offsets.h"
 #include "unicode/utf8.h"
@@ -7,14 +8,14 @@
 
 struct word {
 	struct tok_offsets *o;
-	struct tok_range from;		       /* the character that is looked at */
+	struct tok_range from;		       /* the current character */
 	struct tok_range at[TOK_WORD_MAX + 1]; /* what its characters come from */
 	uint32_t n;			       /* characters, as the normalizer leaves them */
-	uint32_t n_marks;		       /* of them the last, whose order is open */
+	uint32_t n_marks;		       /* the last of them are marks, not sorted yet */
 	struct tok_range all;
 };
 
-/* Marks of a run change places among themselves: each comes from the whole run. */
+/* Marks of a run are reordered, so each of them gets the range of the whole run. */
 static void
 settle(struct word *w)
 {
@@ -34,12 +35,12 @@ add_char(struct word *w, uint32_t ccc)
 		w->all.begin = w->from.begin;
 	w->all.end = w->from.end;
 	if (w->n > TOK_WORD_MAX)
-		return; /* unknown, by any vocabulary */
+		return; /* unknown in every vocabulary */
 	w->at[w->n++] = w->from;
 	w->n_marks += ccc != 0 && w->n <= TOK_WORD_MAX;
 }
 
-/* Bytes of ## before the text of an id that goes on with a word. */
+/* Length of the ## before the text of an id that continues a word. */
 static uint32_t
 prefix_of(const struct tok_vocab *v, uint32_t id)
 {
@@ -58,7 +59,7 @@ chars_of(const struct tok_vocab *v, uint32_t id)
 	return chars;
 }
 
-/* How many of the ids that are left are a word's of n characters: one, or as many as spell it. */
+/* Number of ids that the word of n characters has: one, or as many as spell it. */
 static uint32_t
 ids_of_word(const struct tok_vocab *v, const uint32_t *id, size_t left, uint32_t n)
 {

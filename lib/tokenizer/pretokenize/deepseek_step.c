@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * DeepSeek-V3: three splits, one after the other, each of what the ones before have left:
+ * DeepSeek-V3: three splits, applied in order; each splits what the ones before left over:
  *
  *   \p{N}{1,3}
  *   [\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+
  *   S[A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
  *
- * where S is any ASCII symbol. A number or ideograph is an end of text to the third; characters
- * that no alternative takes (controls, unassigned ones) stay together between those that are taken.
+ * S stands for any ASCII symbol. To the third split, a number or an ideograph is the end of a text.
+ * Characters that match no alternative (controls, unassigned ones) form a pretoken of their own,
+ * up to the next match.
  */
 #include "pretok.h"
 
@@ -51,7 +52,7 @@ begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
 	}
 }
 
-/* Text of the third split, behind what is open. */
+/* Step for a character of the third split while a pretoken is open. */
 static enum tok_pretok_step
 go_on(uint8_t *state, enum tok_cat cat, uint32_t cp)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Pretokens that are cut by the end of a piece; those that are whole go by pretokenize/whole.c. Hot
+/* Pretokens that are cut by the end of a piece of text. pretokenize/whole.c takes whole ones. Hot
  * path. */
 #include "whole.h"
 #include "pretok.h"
@@ -26,9 +26,10 @@ hold(struct tok_stream *s, const uint8_t *p, uint32_t len)
 }
 
 /*
- * Characters of well-formed text, one by one, until no pretoken is open. Returns the bytes taken,
- * or TOK_NO_BORDER when the carry was exceeded. What is held and comes once more is gone back to,
- * as far as it lies in this text; *again: so many bytes of held[] came before it, and come first.
+ * Take characters of well-formed text, one by one, until no pretoken is open. Returns the number of
+ * bytes taken, or TOK_NO_BORDER if the carry was exceeded. Held bytes that must be scanned again
+ * and lie in this text are not counted as taken. *again: the number of bytes of held[] that came
+ * before this text and must be scanned again first.
  */
 static size_t
 encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, uint32_t **ids)
@@ -81,7 +82,7 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 	return at;
 }
 
-/* What was held comes once more, after a pretoken has ended. False: the carry was exceeded. */
+/* Scan the held bytes again, after a pretoken has ended. False: the carry was exceeded. */
 static bool
 encode_again(struct tok_stream *s, uint32_t n, uint32_t **ids)
 {

@@ -5,7 +5,7 @@
  */
 #include "pretok.h"
 
-/* The run that a character without a blank in front begins. */
+/* The state after a character that begins a run without a blank before it. */
 static enum tok_pretok_state
 run_of(enum tok_cat cat)
 {
@@ -53,7 +53,7 @@ tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
 	switch ((enum tok_pretok_state) * state) {
 	case TOK_ST_NONE:
 		return begin(state, cat, cp);
-	case TOK_ST_BLANK: /* a quote behind it begins no contraction */
+	case TOK_ST_BLANK: /* a quote after a blank begins no contraction */
 		*state = space ? TOK_ST_SPACES : run_of(cat);
 		return space ? TOK_STEP_HOLD : TOK_STEP_TAKE;
 	case TOK_ST_SPACE:

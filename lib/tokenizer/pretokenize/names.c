@@ -25,7 +25,7 @@ static_assert(N_NAMES == TOK_PRETOK_LAST + 1, "each has a name");
 #define CONTRACTION "(?i:'s|'t|'re|'ve|'m|'ll|'d)"
 #define SPACES "\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+"
 
-/* Each as some file has it. What two files write differently, and mean alike, stands here twice. */
+/* Each expression as some file writes it. Two spellings of the same expression are two entries. */
 static const struct {
 	enum tok_pretok kind;
 	const char *regex[REGEX_MAX]; /* NULL: no more */
@@ -48,7 +48,7 @@ static const struct {
 					  "?|\\p{N}{1,3}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES}},
 	{TOK_PRETOK_TEKKEN, {PREFIX UPPERS "*" LOWERS "+|" PREFIX UPPERS "+" LOWERS
 					   "*|\\p{N}| ?[^\\s\\p{L}\\p{N}]+[\\r\\n/]*|" SPACES}},
-	/* With the line ends themselves in it, not their escapes. */
+	/* The same with literal line ends instead of escapes. */
 	{TOK_PRETOK_DEEPSEEK,
 		{"\\p{N}{1,3}", "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
 			"[!\"#$%&'()*+,\\-./:;<=>?@\\[\\\\\\]^_`{|}~][A-Za-z]+|"

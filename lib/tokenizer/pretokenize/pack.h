@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Bits moved together and apart, as scan_classes.h asks for it: in six steps, of which step k moves
- * by 2^k those that have bit k set in the number of places they go (Steele's method; Warren,
- * Hacker's Delight, 7-4).
+ * pack() and unpack() of scan_classes.h in plain C, in six steps. Step k moves a bit by 2^k places
+ * if bit k is set in its distance (Steele's method; Warren, Hacker's Delight, 7-4).
  */
 #ifndef TOK_PACK_H
 #define TOK_PACK_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Bits moved together and apart, as scan_classes.h asks for it: by BMI2. */
+/* pack() and unpack() of scan_classes.h with BMI2. */
 #ifndef TOK_PACK_BMI2_H
 #define TOK_PACK_BMI2_H
 

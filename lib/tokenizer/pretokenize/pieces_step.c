@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SentencePiece's models have no pretokenizer: a text is one. It may be cut wherever no token has
- * the two characters beside each other, for no merge goes across (doc/internals/streaming.md), and
- * around characters that are in no token. Hot path.
+ * SentencePiece's models have no pretokenizer: the whole text is one pretoken. It can be cut
+ * between two characters if no token contains them next to each other: then no merge crosses the
+ * cut (doc/internals/streaming.md). It is also cut around characters that are in no token. Hot
+ * path.
  */
 #include "pretok.h"
 
-/* State: the last byte of the open pretoken, and this for a NUL, since 0 means that none is open.
+/* The state is the last byte of the open pretoken, or NUL_BYTE if that is 0. State 0: none is open.
  */
 #define NUL_BYTE 0xff
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The second machine: characters to pretokens, as the regular expression of the vocabulary's family
- * finds them (pretokenize/names.c). No such expression is run: a stepper takes one character at a
- * time and says what it does to the open pretoken.
+ * finds them (pretokenize/names.c). No regular expression is executed. A stepper takes one
+ * character at a time and returns what it does to the open pretoken.
  *
- * It serves text that is cut into pieces (pretokenize/feed.c). Text that lies in memory has kernels
- * (pretokenize/scan_*.c), 64 bytes at a time, which must agree.
+ * The stepper is used at the ends of pieces of text (pretokenize/feed.c). For the text between,
+ * kernels scan 64 bytes at a time (pretokenize/scan_*.c). Both must agree.
  */
 #ifndef TOK_PRETOK_H
 #define TOK_PRETOK_H
@@ -18,16 +18,16 @@ enum tok_pretok_state {
 	/* white space */
 	TOK_ST_BLANK,	 /* one U+0020, which a word may follow */
 	TOK_ST_SPACE,	 /* one other white space character */
-	TOK_ST_SPACES,	 /* two or more; the last is held, for it may begin the next */
-	TOK_ST_NEWLINES, /* up to a line's end; white space behind it is held */
+	TOK_ST_SPACES,	 /* two or more; the last is held: it may begin the next pretoken */
+	TOK_ST_NEWLINES, /* up to a line end; white space after it is held */
 	/* letters */
 	TOK_ST_LETTERS,
-	TOK_ST_UPPERS,	    /* capitals alone, perhaps behind a prefix */
-	TOK_ST_MIXED,	    /* capitals and caseless ones; the last is caseless */
-	TOK_ST_MIXED_UPPER, /* likewise; capitals behind the last caseless one are held */
-	TOK_ST_LOWERS,	    /* small and caseless ones, behind whatever */
-	TOK_ST_ASCII,	    /* ASCII letters behind an ASCII symbol */
-	/* a contraction behind a word: held from its quote on */
+	TOK_ST_UPPERS,	    /* only capitals, perhaps after a prefix */
+	TOK_ST_MIXED,	    /* capitals and caseless letters; the last is caseless */
+	TOK_ST_MIXED_UPPER, /* the same; capitals after the last caseless letter are held */
+	TOK_ST_LOWERS,	    /* small and caseless letters, after anything */
+	TOK_ST_ASCII,	    /* ASCII letters after an ASCII symbol */
+	/* a contraction after a word: held from its quote on */
 	TOK_ST_WORD_QUOTE,
 	TOK_ST_WORD_QUOTE_RV,
 	TOK_ST_WORD_QUOTE_L,
@@ -37,26 +37,25 @@ enum tok_pretok_state {
 	TOK_ST_NUMBER_2,
 	/* the rest */
 	TOK_ST_OTHERS,
-	TOK_ST_OTHERS_TAIL, /* line ends behind them */
-	TOK_ST_OTHER_1,	    /* one, which a word may follow */
+	TOK_ST_OTHERS_TAIL, /* others, then line ends */
+	TOK_ST_OTHER_1,	    /* one, which may be the prefix of a word */
 	TOK_ST_SYMBOL_1,    /* one ASCII symbol, which ASCII letters may follow */
-	TOK_ST_QUOTE,	    /* ' at the front */
-	TOK_ST_QUOTE_RV,    /* and r or v */
-	TOK_ST_QUOTE_L,	    /* and l */
-	TOK_ST_GAP_1,	    /* one that nothing else takes, which a word may follow */
-	TOK_ST_GAP,	    /* two or more; the last is held */
+	TOK_ST_QUOTE,	    /* ' at the beginning */
+	TOK_ST_QUOTE_RV,    /* ' then r or v */
+	TOK_ST_QUOTE_L,	    /* ' then l */
+	TOK_ST_GAP_1,	    /* one that matches nothing else; may be the prefix of a word */
+	TOK_ST_GAP,	    /* two or more of these; the last is held */
 	TOK_ST_IDEOGRAPHS,
 };
 
-/* What a character does to the open pretoken, and to held[], of which nothing could be said so far.
- */
+/* What a character does to the open pretoken and to held[], the bytes not decided so far. */
 enum tok_pretok_step {
 	TOK_STEP_TAKE,	     /* held[] and the character belong to it */
-	TOK_STEP_TAKE_CLOSE, /* likewise, and it ends */
-	TOK_STEP_HOLD,	     /* the character is held too */
-	TOK_STEP_TAKE_HOLD,  /* held[] belongs to it; the character is held */
-	TOK_STEP_HELD_CLOSE, /* held[] belongs to it, and it ends; then the character comes */
-	TOK_STEP_CLOSE,	     /* it ends; then held[] comes, once more, and the character */
+	TOK_STEP_TAKE_CLOSE, /* the same, and the pretoken ends after the character */
+	TOK_STEP_HOLD,	     /* hold the character too */
+	TOK_STEP_TAKE_HOLD,  /* held[] belongs to it; hold the character */
+	TOK_STEP_HELD_CLOSE, /* held[] belongs to it, and it ends; step the character again */
+	TOK_STEP_CLOSE,	     /* it ends; step held[] again, then the character */
 };
 
 /* Step for the character cp of category cat; *state becomes the state after it. */
@@ -64,7 +63,7 @@ enum tok_pretok_step tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint
 enum tok_pretok_step tok_pretok_words_step(
 	enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp);
 enum tok_pretok_step tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp);
-/* Of a character that is in a token: `known`. */
+/* The same for SentencePiece's models. `known`: some token has the character. */
 enum tok_pretok_step tok_pretok_pieces_step(
 	const struct tok_vocab *v, uint8_t *state, uint32_t known, uint32_t cp);
 
@@ -86,12 +85,12 @@ tok_pretok_step(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
 	}
 }
 
-/* Does held[] belong to the open pretoken when the text ends here? Otherwise it comes once more. */
+/* Does held[] belong to the open pretoken if the text ends here? If not, it is scanned again. */
 static inline bool
 tok_pretok_end_takes_held(enum tok_pretok kind, uint8_t state)
 {
 	if (kind == TOK_PRETOK_SENTENCEPIECE)
-		return false; /* its states are bytes */
+		return false; /* the states of this family are bytes */
 	return state == TOK_ST_SPACES || state == TOK_ST_GAP ||
 	       (state == TOK_ST_NEWLINES && kind == TOK_PRETOK_CL100K);
 }
@@ -137,7 +136,7 @@ tok_step_close(uint8_t *state)
 	return TOK_STEP_CLOSE;
 }
 
-/* White space behind one character of it. */
+/* Step for white space after one character of white space. */
 static inline enum tok_pretok_step
 tok_pretok_second_space(uint8_t *state, uint32_t cp)
 {
@@ -146,8 +145,9 @@ tok_pretok_second_space(uint8_t *state, uint32_t cp)
 }
 
 /*
- * Borders of a piece of well-formed UTF-8 that begins where a pretoken does, a block at a time. The
- * caller zeroes it, sets v, text, n and last, and calls tok_pretok_scan until `at` reaches n.
+ * Find the borders of pretokens in a piece of well-formed UTF-8, a block at a time. The piece must
+ * begin where a pretoken begins. The caller zeroes this struct, sets v, text, n and last, and calls
+ * tok_pretok_scan until `at` reaches n.
  */
 struct tok_pretok_scan {
 	const struct tok_vocab *v;
@@ -155,10 +155,10 @@ struct tok_pretok_scan {
 	size_t n;
 	bool last; /* the text ends at n */
 	size_t at; /* scanned up to here */
-	/* the stepper's */
+	/* used by the stepper */
 	size_t held;   /* bytes before `at` that are held */
 	uint8_t state; /* enum tok_pretok_state */
-	/* the kernels' */
+	/* used by the kernels */
 	struct {
 		uint64_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
 			caseless, none, ideograph, joins;
@@ -170,19 +170,19 @@ struct tok_pretok_scan {
 #define TOK_SCAN_BLOCK 64
 
 /*
- * Scan the next block and write where pretokens begin (offsets in text, rising) to start[], which
- * has room for TOK_SCAN_BLOCK. Returns their number. A pretoken is certain once the next one's
- * start is known; the last start is that of a pretoken that ends at n or is open.
+ * Scan the next block. Write the offsets in `text` at which pretokens begin to start[], in
+ * ascending order; it has room for TOK_SCAN_BLOCK. Returns their number. A pretoken is certain once
+ * the start of the next one is known. The last pretoken ends at n or is still open.
  */
 uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 
-/* The same by the stepper: its definition, and all there is for SentencePiece's. */
+/* The same with the stepper. This is the definition, and the only version for SentencePiece. */
 uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
 
-/* Well-formed text. With `last` it is the end. False: the carry was exceeded. */
+/* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 
-/* The text ends: so does the open pretoken. False: the carry was exceeded. */
+/* End the text and the open pretoken. False: the carry was exceeded. */
 bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Borders in text that lies in memory. By the stepper, what it holds is gone back to. Hot path. */
+/* Scan text in memory with the stepper. Bytes that it holds are scanned again. Hot path. */
 #include "pretok.h"
 #include "isa/kernels.h"
 #include "unicode/utf8.h"

@@ -59,7 +59,7 @@ plane64(bytes64 x, uint32_t k)
 	return _mm512_test_epi8_mask(x, _mm512_set1_epi8((char)(1 << k)));
 }
 
-/* Eight at a time; there are mostly no more than 16. */
+/* Eight at a time: most blocks have at most 16. */
 static inline void
 write_starts(size_t *start, size_t at, uint64_t m)
 {

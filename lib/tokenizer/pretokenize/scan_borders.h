@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Borders of pretokens by arithmetic on masks, a block of 64 bytes at a time, for each family (its
- * regular expression stands at its stepper, which is the definition). Included by the files of
- * kernels, scan_*.c, behind what scan_classes.h asks for. Hot path.
+ * Find the borders of pretokens by arithmetic on masks, in blocks of 64 bytes, for each family. The
+ * stepper of a family is the definition, and its file has the regular expression. The kernels,
+ * scan_*.c, include this file after defining what scan_classes.h needs. Hot path.
  *
  *   text            I  '  v  e  .  S  e  t  .  .  n  o  w      (. is a blank)
  *   letter          1  0  1  1  0  1  1  1  0  0  1  1  1
@@ -10,7 +10,7 @@
  *   after a letter  0  1  0  1  1  0  1  1  1  0  0  1  1
  *   begins, word    1  1  1  0  0  0  0  0  0  0  0  0  0     not after its class, or a blank
  *   begins, space   0  0  0  0  1  0  0  0  1  1  0  0  0     a run, or its last before a word
- *   contraction     0  1  1  1  0  0  0  0  0  0  0  0  0     'v begins none, nor is it of a word
+ *   contraction     0  1  1  1  0  0  0  0  0  0  0  0  0     'v begins no pretoken
  *
  * A run is filled from one of its bits by an addition, whose carry stops behind it.
  */
@@ -19,30 +19,31 @@
 
 #include "scan_classes.h"
 
-/* Characters behind one of m; before: the last of the block before is. */
+/* Characters that follow a character of m. before: 1 if the last one of the previous block is in m.
+ */
 ALWAYS_INLINE uint64_t
 behind(uint64_t m, uint64_t before)
 {
 	return m << 1 | before;
 }
 
-/* Of the runs in m, the part from the first of `from` on; `from` lies in m. */
+/* For each run of m, the part from its first bit of `from` on. `from` is a subset of m. */
 ALWAYS_INLINE uint64_t
 run_from(uint64_t m, uint64_t from)
 {
 	return m & ~((m + from) & ~from);
 }
 
-/* What the block before and the borders so far say of a block. */
+/* What is known of a block from the previous block and from the borders found so far. */
 struct borders {
 	struct block b;
-	uint64_t other;	  /* what symbols' runs are made of */
-	uint64_t opens;	  /* its characters that begin a pretoken and have no blank in front */
-	uint64_t tail;	  /* line ends behind symbols, which are theirs */
-	uint64_t taken;	  /* what belongs to a contraction, but its quote */
-	uint64_t begin;	  /* pretokens */
-	uint64_t decided; /* characters; all, but for the last if cut */
-	bool cut;	  /* by the end of a text that goes on, in a contraction */
+	uint64_t other;	  /* characters of runs of symbols */
+	uint64_t opens;	  /* those of `other` that begin a pretoken without a blank before it */
+	uint64_t tail;	  /* line ends after symbols: they belong to the symbols */
+	uint64_t taken;	  /* characters of a contraction, without its quote */
+	uint64_t begin;	  /* beginnings of pretokens */
+	uint64_t decided; /* characters decided: all, or all but the last if `cut` */
+	bool cut;	  /* a piece of text, not the last, ends inside a contraction */
 };
 
 /* ---- contractions ---- */
@@ -60,7 +61,7 @@ fold(uint8_t c)
 	return c < 0x80 ? c | 0x20 : 0;
 }
 
-/* Characters of the contraction behind the quote at p (1 or 2), 0: none, -1: cut by the end. */
+/* Length in characters of the contraction after the quote at p: 1 or 2; 0: none; -1: cut off. */
 static int
 contraction(const uint8_t *p, const uint8_t *end, bool last, bool any_case)
 {
@@ -86,7 +87,8 @@ contraction(const uint8_t *p, const uint8_t *end, bool last, bool any_case)
 	}
 }
 
-/* The i-th character is a quote where a contraction may be. True: there is one, now in m->taken. */
+/* The i-th character is a quote that may begin a contraction. If it does, adds it to m->taken and
+ * returns true. */
 ALWAYS_INLINE bool
 take_contraction(struct tok_pretok_scan *s, struct borders *m, uint32_t i, bool any_case)
 {
@@ -108,7 +110,7 @@ take_contraction(struct tok_pretok_scan *s, struct borders *m, uint32_t i, bool 
 	return true;
 }
 
-/* What is taken is of no class. */
+/* Remove the characters that are taken from all classes. */
 ALWAYS_INLINE void
 leave_out_taken(struct borders *m)
 {
@@ -118,7 +120,7 @@ leave_out_taken(struct borders *m)
 	m->other &= ~m->taken;
 }
 
-/* 's by itself, where a pretoken begins with its quote. */
+/* Contractions that are pretokens: a pretoken must begin at the quote. */
 ALWAYS_INLINE void
 lone_contractions(struct tok_pretok_scan *s, struct borders *m, bool any_case)
 {
@@ -126,12 +128,12 @@ lone_contractions(struct tok_pretok_scan *s, struct borders *m, bool any_case)
 		const uint32_t i = (uint32_t)__builtin_ctzll(q);
 
 		take_contraction(s, m, i, any_case);
-		m->decided |= 1ull << i; /* the quote begins one anyhow */
+		m->decided |= 1ull << i; /* the quote begins a pretoken in any case */
 	}
 	leave_out_taken(m);
 }
 
-/* 's as the end of a word (o200k). */
+/* Contractions that end a word (o200k). */
 ALWAYS_INLINE void
 word_contractions(struct tok_pretok_scan *s, struct borders *m)
 {
@@ -182,7 +184,7 @@ number_triples(struct tok_pretok_scan *s, const struct block *b)
 
 /* ---- white space ---- */
 
-/* The first character that begins at or behind `at`; -1: the text ends before. */
+/* The first character that begins at or after `at`; -1: the text ends before that. */
 ALWAYS_INLINE int
 character_at(const struct tok_pretok_scan *s, size_t at)
 {
@@ -193,7 +195,7 @@ character_at(const struct tok_pretok_scan *s, size_t at)
 	return (int)tok_utf8_decode(s->text + at, tok_utf8_length(s->text[at]));
 }
 
-/* Likewise its category. */
+/* Its category. */
 ALWAYS_INLINE int
 category_at(const struct tok_pretok_scan *s, size_t at)
 {
@@ -202,7 +204,7 @@ category_at(const struct tok_pretok_scan *s, size_t at)
 	return cp < 0 ? cp : (int)tok_cat_of(s->v, (uint32_t)cp);
 }
 
-/* White space goes on behind the block: does a line end come before anything else? */
+/* White space continues after the block: does it contain a line end? */
 static __attribute__((noinline)) bool
 newline_follows(const struct tok_pretok_scan *s, size_t at)
 {
@@ -214,11 +216,12 @@ newline_follows(const struct tok_pretok_scan *s, size_t at)
 		if (category_at(s, at) != TOK_CAT_SPACE)
 			return false;
 	}
-	/* What may come is not known; and cl100k keeps white space at the end together. */
+	/* What follows is not known. cl100k keeps white space at the end of a text together. */
 	return !s->last || s->v->pretok == TOK_PRETOK_CL100K;
 }
 
-/* White space, but that behind symbols; before_word: where the last of it begins a pretoken. */
+/* White space, except line ends after symbols. before_word: the last character of a run begins a
+ * pretoken there. */
 ALWAYS_INLINE uint64_t
 white_space(struct tok_pretok_scan *s, struct borders *m, uint64_t before_word)
 {
@@ -228,7 +231,7 @@ white_space(struct tok_pretok_scan *s, struct borders *m, uint64_t before_word)
 	uint64_t after = gap & behind(newline, s->before.newline);
 	const uint64_t begin = space & ~behind(space, s->before.space);
 
-	if (after != 0) { /* \s*[\r\n]+ goes up to the last line end */
+	if (after != 0) { /* \s*[\r\n]+ extends to the last line end */
 		const uint64_t ends = (gap + after) & ~gap & b->valid, again = ends & newline;
 		const uint64_t open = run_from(gap, after) >> (b->n - 1);
 		const uint64_t top = 1ull << (63 - __builtin_clzll(after));
@@ -245,7 +248,7 @@ white_space(struct tok_pretok_scan *s, struct borders *m, uint64_t before_word)
 
 /* ---- symbols ---- */
 
-/* Runs of them, with line ends and `more` behind, which may be in them too. */
+/* Runs of symbols, then line ends and `more`. Characters of `more` may also be inside a run. */
 ALWAYS_INLINE void
 symbols(struct tok_pretok_scan *s, struct borders *m, uint64_t more)
 {
@@ -261,8 +264,8 @@ symbols(struct tok_pretok_scan *s, struct borders *m, uint64_t more)
 }
 
 /*
- * A mark may be one of them (\p{M} is in [^\s\p{L}\p{N}]), or of a word. It is of the word where
- * one can begin: not behind two of them, or behind a blank and one.
+ * A mark belongs to a run of symbols (\p{M} is in [^\s\p{L}\p{N}]) or to a word. It belongs to a
+ * word if one can begin there: not after two symbols, and not after a blank and a symbol.
  */
 ALWAYS_INLINE void
 symbols_and_marks(struct tok_pretok_scan *s, struct borders *m)
@@ -276,13 +279,13 @@ symbols_and_marks(struct tok_pretok_scan *s, struct borders *m)
 			~behind(m->opens, s->before.opens);
 		if (joins == 0)
 			return;
-		m->other |= run_from(m->b.mark, joins & -joins); /* the others: when it is known */
+		m->other |= run_from(m->b.mark, joins & -joins); /* decide the other marks later */
 	}
 }
 
 /* ---- words ---- */
 
-/* Capitals go on behind the block: does a letter or mark that is none follow them? */
+/* Capitals continue after the block: does another letter or a mark follow them? */
 static __attribute__((noinline)) bool
 word_follows(const struct tok_pretok_scan *s, size_t at)
 {
@@ -305,7 +308,8 @@ case_borders(struct tok_pretok_scan *s, const struct block *b)
 	const uint64_t upper = b->upper, caseless = b->letter & ~(upper | b->lower);
 	const uint64_t low =
 		b->lower | run_from(caseless, caseless & behind(b->lower, s->before.low));
-	/* Capitals behind caseless ones, which are A, or B where no more of the word follows. */
+	/* Capitals after caseless letters. They are A, or begin a new word if the word ends with
+	 * B before them. */
 	uint64_t after = upper & behind(caseless & ~low, s->before.caseless);
 	const uint64_t begin = upper & behind(low, s->before.low);
 
@@ -326,7 +330,7 @@ case_borders(struct tok_pretok_scan *s, const struct block *b)
 
 /* ---- families ---- */
 
-/* Characters and the one behind the block, if `next`, as masks of those before them. */
+/* Shift a mask to the characters before. `next`: the character after the block is set. */
 ALWAYS_INLINE uint64_t
 ahead(uint64_t m, bool next, const struct block *b)
 {
@@ -393,17 +397,17 @@ deepseek_borders(struct tok_pretok_scan *s, struct borders *m)
 
 	b->letter = letter;
 	m->other = b->symbol & ~b->ideograph;
-	/* What no alternative takes: the last of it may be the prefix of a word. */
+	/* Characters that match no alternative: the last one may be the prefix of a word. */
 	none = b->valid & ~(letter | m->other | b->number | b->space | b->ideograph);
 	symbols(s, m, 0);
-	/* A number or ideograph is the end of the text to what comes before. */
+	/* To what comes before it, a number or an ideograph is the end of the text. */
 	word = ahead(b->valid & ~(b->space | b->number | b->ideograph),
 		next >= 0 && next != TOK_CAT_SPACE && next != TOK_CAT_NUMBER, b);
 	m->begin = m->opens | white_space(s, m, word) | number_triples(s, b);
 	word = ahead(letter, next >= TOK_CAT_UPPER || next == TOK_CAT_MARK, b);
 	m->begin |= none & (~behind(none, s->before.none) | word);
 	m->begin |= b->ideograph & ~behind(b->ideograph, s->before.ideograph);
-	/* ASCII letters join an ASCII symbol; other letters behind them begin a word. */
+	/* ASCII letters join an ASCII symbol; other letters after them begin a word. */
 	joins = m->opens & b->ascii;
 	joined = run_from(ascii_letter, ascii_letter & behind(joins, s->before.joins));
 	prefix = none | (b->space & ~b->newline);
@@ -470,7 +474,7 @@ scan_block(struct tok_pretok_scan *s, size_t *start)
 		return scan_family(s, start, TOK_PRETOK_DEEPSEEK);
 	case TOK_PRETOK_QWEN2:
 		return scan_family(s, start, TOK_PRETOK_QWEN2);
-	default: /* they differ in white space at the end alone, which newline_follows() knows */
+	default: /* they differ only in white space at the end: see newline_follows() */
 		return scan_family(s, start, TOK_PRETOK_LLAMA3);
 	}
 }

@@ -1,24 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Classes of a block of 64 bytes as masks. Included by the files of kernels, scan_*.c, which have
- * what depends on the instruction set:
+ * Masks of the character classes of a block of 64 bytes. The kernels, scan_*.c, include this file
+ * after defining these for their instruction set:
  *
  *   bytes64                  64 bytes
- *   where64                  which of them: one bit or one byte each
+ *   where64                  a set of the 64: one bit or one byte for each
  *   struct packing           how bits of a mask are packed
  *   load64(p, n)             the first n bytes at p, at most 64, and zeros
  *   equal64(x, c)            x == c
  *   range64(x, low, high)    low <= x <= high
- *   both64(a, b), bits64(a)  where both are; as a mask
+ *   both64(a, b), bits64(a)  intersection; as a mask
  *   letters64(x)             ASCII letters
  *   pick64(y, a, i, page)    page[i & 63] where a is, y elsewhere
  *   plane64(x, k)            mask of bit k of each byte
  *   prepare(m)               for the bits that m has:
- *   pack(&packing, x)        those of x, moved together at the low end
+ *   pack(&packing, x)        these bits of x, moved together at the low end
  *   unpack(&packing, x)      the reverse
- *   select_starts(s, e, c)   s and e have the starts and the ends of runs, which alternate; the
- *                            starts of those whose ends are in c
- *   write_starts(start, at, m)  the offsets of the bits of m behind `at`; may write up to 64
+ *   select_starts(s, e, c)   s has the starts and e the ends of runs, which alternate; returns the
+ *                            starts of the runs whose end is in c
+ *   write_starts(start, at, m)  writes at + i for each bit i of m; may write up to 64 entries
  */
 #ifndef TOK_SCAN_CLASSES_H
 #define TOK_SCAN_CLASSES_H
@@ -26,12 +26,12 @@
 #include "pretok.h"
 #include "unicode/utf8.h"
 
-/* Each family is compiled by itself: what it does not ask for is left out. */
+/* Each family is compiled separately, so the compiler drops the masks that it does not use. */
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 /*
- * Bit i of a mask speaks of the i-th character of the block: of the bytes that begin one there, in
- * their order. A character that begins in a block belongs to it, wherever it ends.
+ * Bit i of a mask stands for the i-th character that begins in the block. A character belongs to
+ * the block in which it begins, even if it ends in the next one.
  */
 struct block {
 	uint64_t valid;
@@ -39,18 +39,18 @@ struct block {
 	uint64_t newline, blank, quote, slash, ascii;
 	uint64_t ideograph; /* DeepSeek's */
 	uint32_t n;	    /* characters */
-	bool packed;	    /* some are of several bytes */
+	bool packed;	    /* some have several bytes */
 	struct packing packing;
 };
 
-/* Categories by the last byte, of the 64 code points from cp on. */
+/* Categories of the 64 code points from cp on, by their last byte. */
 static inline const uint8_t *
 categories(const struct tok_vocab *v, uint32_t cp)
 {
 	return v->cat + ((uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 0xc0));
 }
 
-/* U+3040-30FF, U+4E00-9FA5 at their first bytes; x1 and x2: the bytes behind. */
+/* U+3040-30FF, U+4E00-9FA5 at their first bytes; x1 and x2: the following bytes. */
 ALWAYS_INLINE uint64_t
 ideographs(bytes64 x, bytes64 x1, bytes64 x2)
 {
@@ -61,7 +61,7 @@ ideographs(bytes64 x, bytes64 x1, bytes64 x2)
 	       bits64(both64(both64(equal64(x, 0xe9), equal64(x1, 0xbe)), range64(x2, 0x80, 0xa5)));
 }
 
-/* Most ideographs and Hangul, likewise: U+4E00-9FFF, U+AC00-D77F are letters without case. */
+/* The same for most ideographs and Hangul: U+4E00-9FFF, U+AC00-D77F are letters without case. */
 ALWAYS_INLINE uint64_t
 plain_letters(bytes64 x, bytes64 x1)
 {
@@ -72,8 +72,8 @@ plain_letters(bytes64 x, bytes64 x1)
 }
 
 /*
- * Bits of the categories of characters above 0x7f, at their first bytes, 64 code points at a time:
- * a text has few such pages, and those of most ideographs are not looked at.
+ * Category bits of characters above 0x7f, at their first bytes, 64 code points at a time. A text
+ * uses few such pages. Most ideographs need no page.
  */
 ALWAYS_INLINE void
 high_categories(const struct tok_vocab *v, const uint8_t *p, bytes64 x, bytes64 x1, bytes64 x2,
@@ -146,7 +146,7 @@ add_high(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n,
 	b->packed = true;
 }
 
-/* Of the n bytes at p, at least one, as far as the block goes. */
+/* Classify the n >= 1 bytes at p, at most one block. */
 ALWAYS_INLINE void
 classify(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n)
 {

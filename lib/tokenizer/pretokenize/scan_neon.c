@@ -56,8 +56,8 @@ both64(where64 a, where64 b)
 	return a;
 }
 
-/* Each byte keeps the bit of its place among eight; sums of pairs, three times, bring them
- * together. */
+/* Each byte keeps the bit of its index modulo eight. Adding pairs three times combines eight bytes
+ * into one. */
 static inline uint64_t
 bits64(where64 a)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Borders of pretokens in plain C, which compilers make vectors of. Hot path. */
+/* Borders of pretokens in plain C, which compilers vectorize. Hot path. */
 #ifdef __SSE2__
 #include <emmintrin.h>
 #endif
@@ -55,7 +55,7 @@ both64(where64 a, where64 b)
 	return a;
 }
 
-/* Sixteen bytes at a time, of which SSE2 takes the signs. */
+/* Sixteen bytes at a time: SSE2 collects their sign bits. */
 #ifdef __SSE2__
 static inline uint64_t
 plane64(bytes64 x, uint32_t k)
@@ -69,7 +69,7 @@ plane64(bytes64 x, uint32_t k)
 	}
 	return m;
 }
-#else /* or eight: their bits meet in the last byte of the product, none twice */
+#else /* or eight: the product collects their bits in its top byte, without carries */
 static inline uint64_t
 plane64(bytes64 x, uint32_t k)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whole pretokens: a block of borders after the other, and what lies between them. Hot path. */
+/* Whole pretokens: find borders block by block, and encode the pretokens between. Hot path. */
 #include "whole.h"
 #include "encode/block.h"
 #include "pretok.h"
@@ -30,8 +30,8 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 		if (have == 0 || (scan.at < n && have + TOK_SCAN_BLOCK <= TOK_BLOCK))
 			continue;
 		if (!encode_block(s, &b, have - 1, p, p + n, ids))
-			return TOK_NO_BORDER;	/* what came before it stands */
-		b.start[0] = b.start[have - 1]; /* its end comes with the next block */
+			return TOK_NO_BORDER;	/* the ids before it are valid */
+		b.start[0] = b.start[have - 1]; /* the next block has its end */
 		have = 1;
 	}
 	if (have == 0)

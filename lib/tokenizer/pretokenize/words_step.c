@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cl100k and those made from it. With W for what is a word and D for how many digits stay together:
+ * cl100k and its descendants. W stands for a word, D for the most digits in one pretoken:
  *
  *   W|\p{N}{1,D}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+
  *
@@ -11,15 +11,15 @@
  *
  *   [^\r\n\p{L}\p{N}]?A*B+C|[^\r\n\p{L}\p{N}]?A+B*C
  *
- * and a slash may stand among the line ends behind symbols. Caseless letters and marks are in both
- * A and B. So A*B+ takes a run of A and, if small letters follow, all of B from there; if none
- * follow it gives back capitals until a caseless letter can be B: the capitals behind the last
- * caseless letter wait for what follows them. A mark may be the prefix, or A, or B: that makes no
- * difference.
+ * and line ends after symbols may include slashes. Caseless letters and marks are in both A and B.
+ * So A*B+ takes a run of A. If small letters follow, it takes all of B from there. If none follow,
+ * it backtracks over capitals until a caseless letter can be B: so the capitals after the last
+ * caseless letter are held until the next character is known. A mark may match the prefix, A or B:
+ * the result is the same.
  */
 #include "pretok.h"
 
-/* What cp is in a contraction, whatever its case; U+017F is a small s. */
+/* The lower-case letter that cp is in a contraction; U+017F counts as s. */
 static uint32_t
 folded(uint32_t cp)
 {
@@ -47,7 +47,7 @@ is_cased(enum tok_pretok kind)
 	return kind == TOK_PRETOK_O200K || kind == TOK_PRETOK_TEKKEN;
 }
 
-/* Does a word begin, or go on behind its prefix, with this character? */
+/* Can this character be the first of a word, or follow its prefix? */
 static bool
 begins_word(enum tok_pretok kind, enum tok_cat cat)
 {
@@ -82,7 +82,7 @@ begin(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 	return tok_step_take(state, cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE);
 }
 
-/* One character that a word may follow. `more`: others may join it as well. */
+/* Step after one character that may be a word's prefix. `more`: symbols may also join it. */
 static enum tok_pretok_step
 after_prefix(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, bool more)
 {
@@ -101,7 +101,7 @@ after_others(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp
 	return tok_step_close(state);
 }
 
-/* cl100k: a contraction stands by itself, and comes before a word with the quote as prefix. */
+/* cl100k: a contraction is a pretoken. It takes precedence over a word with the quote as prefix. */
 static enum tok_pretok_step
 after_quote(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 {
@@ -143,7 +143,7 @@ after_word_quote(uint8_t *state, uint32_t cp)
 	}
 }
 
-/* The word is over, unless this is the quote of a contraction. */
+/* The word ends, unless this is the quote of a contraction. */
 static enum tok_pretok_step
 after_word(enum tok_pretok kind, uint8_t *state, uint32_t cp)
 {
@@ -151,7 +151,7 @@ after_word(enum tok_pretok kind, uint8_t *state, uint32_t cp)
 						      : tok_step_close(state);
 }
 
-/* Inside a word of o200k's. */
+/* Step inside a word of o200k. */
 static enum tok_pretok_step
 in_word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Offsets of the bits of a mask, as scan_classes.h asks for it: bit by bit. */
+/* write_starts() of scan_classes.h, bit by bit. */
 #ifndef TOK_WRITE_STARTS_H
 #define TOK_WRITE_STARTS_H
 
 #include <stddef.h>
 #include <stdint.h>
 
-/* Some more than there are, within the room: how many is hard to guess. */
+/* Write more entries than there are bits, within the room: fewer mispredicted branches. */
 static inline void
 write_starts(size_t *start, size_t at, uint64_t m)
 {

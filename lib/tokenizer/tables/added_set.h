@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sets of added tokens, as added.h says what they are. */
+/* The tables of a set of added tokens (added.h). */
 #ifndef TOK_ADDED_SET_H
 #define TOK_ADDED_SET_H
 
@@ -12,20 +12,21 @@ struct tok_added_token {
 };
 
 struct tok_added {
-	struct tok_longest trie; /* all below TOK_LONGEST_GO_ON; ids are places in token[] */
+	struct tok_longest trie; /* all below TOK_LONGEST_GO_ON; ids are indices of token[] */
 	struct tok_added_token *token;
-	/* by tok_added_sum */
-	uint8_t first[4]; /* all bytes that a token begins with, if they are not more */
+	/* set by tok_added_sum */
+	uint8_t first[4]; /* the bytes that tokens begin with, if there are at most four */
 	bool few;
 	uint32_t n;
-	uint32_t what[2]; /* of those together that are not special, and of all */
-	bool plain;	  /* there is one that is not special */
+	uint32_t what[2]; /* [0]: `what` of all tokens that are not special, ORed; [1]: of all
+			     tokens */
+	bool plain;	  /* some token is not special */
 };
 
-/* Places in tok_vocab.added. */
+/* Indices of tok_vocab.added. */
 enum tok_added_which {
-	TOK_ADDED_TEXT_SET = 0,	  /* looked for in the text as it comes */
-	TOK_ADDED_NORMAL_SET = 1, /* in normalized text */
+	TOK_ADDED_TEXT_SET = 0,	  /* searched in the original text */
+	TOK_ADDED_NORMAL_SET = 1, /* searched in normalized text */
 };
 
 #endif

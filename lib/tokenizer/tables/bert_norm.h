@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BertNormalizer and BertPreTokenizer as one table: what each code point becomes under the options
- * of a vocabulary. In the reference the steps are passes over the whole text (clean, set CJK apart,
- * NFD, remove marks, lower case, split); every one of them looks at single characters but for the
- * canonical ordering of NFD, which moves nonstarters only, and never across a starter.
+ * BertNormalizer and BertPreTokenizer as one table: what each code point becomes with the options
+ * of a vocabulary. In the reference the steps are passes over the whole text: clean, separate CJK,
+ * NFD, remove marks, lower case, split. Each step treats characters one by one. The only exception
+ * is the canonical ordering of NFD, which moves only nonstarters, and never across a starter.
  */
 #ifndef TOK_BERT_NORM_H
 #define TOK_BERT_NORM_H
@@ -13,23 +13,23 @@
 /* An element: target code point (0: the character itself) | kind << 21 | combining class << 24. */
 enum tok_bert_kind {
 	TOK_BERT_CHAR = 0,    /* belongs to a word */
-	TOK_BERT_GONE = 1,    /* leaves no trace */
-	TOK_BERT_BARRIER = 2, /* a starter that is removed after ordering: marks do not pass it */
+	TOK_BERT_GONE = 1,    /* is removed */
+	TOK_BERT_BARRIER = 2, /* a starter removed after ordering: marks do not move across it */
 	TOK_BERT_SPACE = 3,   /* ends a word */
 	TOK_BERT_ALONE = 4,   /* a word of its own */
-	TOK_BERT_SEQ = 5,     /* several elements: target is their place in seq[] << 2 | number */
+	TOK_BERT_SEQ = 5,     /* several elements: target is their index in seq[] << 2 | number */
 	TOK_BERT_HANGUL = 6,  /* a syllable, to be decomposed */
 };
 #define TOK_BERT_TARGET 0x1fffffu
 #define TOK_BERT_KIND(element) ((enum tok_bert_kind)((element) >> 21 & 7))
 #define TOK_BERT_CCC(element) ((element) >> 24)
 
-#define TOK_BERT_SEQ_MAX 3 /* elements that one code point becomes */
+#define TOK_BERT_SEQ_MAX 3 /* most elements that one code point becomes */
 
 struct tok_bert_norm {
 	uint8_t plain[256]; /* ASCII that belongs to a word: what it becomes; else 0 */
 	uint16_t *page;	    /* by code point / 256: index of a page of 256 in `element` */
-	uint32_t *element;  /* equal pages are there once */
+	uint32_t *element;  /* equal pages are stored once */
 	uint32_t *seq;
 };
 

@@ -16,19 +16,20 @@ enum tok_kind {
 	TOK_KIND_UNIGRAM = 2,	/* SentencePiece */
 };
 
-/* Pretokenizers, named by who had them first; pretokenize/names.c has their regular expressions. */
+/* Pretokenizers, named after their first user; pretokenize/names.c has their regular expressions.
+ */
 enum tok_pretok {
-	TOK_PRETOK_NONE = 0,   /* the file does not say */
+	TOK_PRETOK_NONE = 0,   /* the file does not name it */
 	TOK_PRETOK_GPT2 = 1,   /* also GPT-NeoX, ModernBERT */
-	TOK_PRETOK_CL100K = 2, /* as tiktoken has it: white space at the end of the text is one */
-	TOK_PRETOK_LLAMA3 = 3, /* cl100k as Hugging Face files have it */
+	TOK_PRETOK_CL100K = 2, /* as in tiktoken: white space at the text's end is one */
+	TOK_PRETOK_LLAMA3 = 3, /* cl100k as in Hugging Face files */
 	TOK_PRETOK_QWEN2 = 4,  /* llama3, but each digit alone */
 	TOK_PRETOK_O200K = 5,
 	TOK_PRETOK_TEKKEN = 6,		       /* o200k without contractions, each digit alone */
 	TOK_PRETOK_DEEPSEEK = 7,	       /* DeepSeek-V3, R1 and V4 */
 	TOK_PRETOK_LAST = TOK_PRETOK_DEEPSEEK, /* with a regular expression */
 	TOK_PRETOK_BERT = 16,
-	TOK_PRETOK_SENTENCEPIECE = 17, /* none, of SentencePiece's models: text is in characters */
+	TOK_PRETOK_SENTENCEPIECE = 17, /* text is split into characters */
 };
 
 struct tok_span {
@@ -38,9 +39,9 @@ struct tok_span {
 enum tok_added_what {
 	TOK_ADDED_SPECIAL = 1 << 0,
 	TOK_ADDED_LSTRIP = 1 << 1,	/* takes the white space before it */
-	TOK_ADDED_RSTRIP = 1 << 2,	/* and behind it */
+	TOK_ADDED_RSTRIP = 1 << 2,	/* takes the white space after it */
 	TOK_ADDED_SINGLE_WORD = 1 << 3, /* not beside a word character */
-	TOK_ADDED_NORMALIZED = 1 << 4,	/* its normal form is looked for in the normalized text */
+	TOK_ADDED_NORMALIZED = 1 << 4,	/* its normal form is searched in the normalized text */
 };
 
 /* A blank that sentencepiece puts beside a text. */

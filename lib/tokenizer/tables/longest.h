@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Longest match: of a string the longest token that begins it is taken, then the longest that goes
- * on, to its end. One pass over the bytes finds it (Song et al., "Fast WordPiece Tokenization",
- * EMNLP 2021): a trie with failure links. Where no child goes on, the node's `pop` are the tokens
- * that longest match surely takes of what the node spells, and `fail` spells what is left of it.
+ * Longest match: take the longest token that is a prefix of the string, and repeat with the rest. A
+ * trie with failure links does this in one pass over the bytes (Song et al., "Fast WordPiece
+ * Tokenization", EMNLP 2021). If a node has no child for the next byte, `pop` lists the tokens that
+ * longest match takes from the string of the node, and `fail` is the node of the remaining bytes.
  */
 #ifndef TOK_LONGEST_H
 #define TOK_LONGEST_H
@@ -12,8 +12,8 @@
 
 #include "kinds.h"
 
-/* Two tries in one array: below node 0 tokens that begin a string, below node 1 those that go on.
- */
+/* Two tries in one array. Node 0 is the root of tokens that begin a string, node 1 of tokens that
+ * continue one. */
 #define TOK_LONGEST_BEGIN 0u
 #define TOK_LONGEST_GO_ON 1u
 
@@ -22,8 +22,8 @@ struct tok_longest_node {
 	uint64_t child[4]; /* bit b: there is a child for byte b */
 	uint8_t below[4];  /* number of children in child[0 .. i) */
 	uint32_t first;	   /* node of the first child */
-	uint32_t fail;	   /* or TOK_NO_TOKEN: no token goes on from here, nor a shorter one */
-	uint32_t pop;	   /* place in pop[] */
+	uint32_t fail;	   /* or TOK_NO_TOKEN: no token matches a prefix of this string */
+	uint32_t pop;	   /* index in pop[] */
 	uint32_t n_pop;
 	uint32_t reserved[3];
 };
@@ -34,7 +34,7 @@ struct tok_longest {
 	uint32_t *pop; /* outside ids */
 };
 
-/* Whether a token goes on from a node. */
+/* Is the string of a node a proper prefix of a token? */
 static inline bool
 tok_longest_goes_on(const struct tok_longest_node *node)
 {
@@ -53,7 +53,7 @@ tok_longest_child(const struct tok_longest_node *node, uint8_t byte)
 	       (uint32_t)__builtin_popcountll(children & (bit - 1));
 }
 
-/* The token that a node spells, or TOK_NO_TOKEN: of those nothing is left, and of no others. */
+/* The token that a node spells, or TOK_NO_TOKEN. Only such nodes have no remaining bytes. */
 static inline uint32_t
 tok_longest_token(const struct tok_longest *l, uint32_t node)
 {
@@ -62,7 +62,7 @@ tok_longest_token(const struct tok_longest *l, uint32_t node)
 	return at->fail == TOK_LONGEST_GO_ON ? l->pop[at->pop] : TOK_NO_TOKEN;
 }
 
-/* The tokens of a node that no byte goes on from, to *to, and what is left of it. False: none. */
+/* Append the tokens in `pop` of a node to *to, and go to its `fail`. False: there is none. */
 static inline bool
 tok_longest_fall_back(const struct tok_longest *l, uint32_t *node, uint32_t **to)
 {
@@ -78,8 +78,8 @@ tok_longest_fall_back(const struct tok_longest *l, uint32_t *node, uint32_t **to
 }
 
 /*
- * Go on by a byte. Each turn goes down by it or leaves at least one byte behind: linear in the
- * string. False: no token fits, whatever follows.
+ * Advance by one byte. Each iteration goes to a child or drops at least one byte, so the time is
+ * linear in the string. False: no token matches, whatever follows.
  */
 static inline bool
 tok_longest_take(const struct tok_longest *l, uint32_t *node, uint32_t **to, uint8_t byte)

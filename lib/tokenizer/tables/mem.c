@@ -13,7 +13,7 @@ round_up(size_t n, size_t to)
 	return (n + to - 1) & ~(to - 1);
 }
 
-/* At least a huge page: mapped, aligned to one, and the kernel asked to use them. */
+/* For at least a huge page: map memory aligned to one, and ask the kernel for huge pages. */
 static void *
 map_huge(size_t bytes)
 {
@@ -28,7 +28,7 @@ map_huge(size_t bytes)
 		munmap(p, (size_t)(at - p));
 	if (at + size < p + spare)
 		munmap(at + size, (size_t)(p + spare - at - size));
-	madvise(at, size, MADV_HUGEPAGE); /* advice: where it is refused, pages are small */
+	madvise(at, size, MADV_HUGEPAGE); /* only advice: without it, pages are small */
 	return at;
 }
 

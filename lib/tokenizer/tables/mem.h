@@ -4,7 +4,7 @@
 
 #include "tok.h"
 
-/* Where tables live unless the caller says otherwise: mmap, with huge pages where they help. */
+/* The default allocator for tables: mmap, with huge pages where they help. */
 extern const struct tok_mem tok_mem_default;
 
 #endif

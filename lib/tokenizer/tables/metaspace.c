@@ -12,7 +12,7 @@ tok_metaspace_find(const uint8_t *p, size_t n)
 	if (n == 0)
 		return 0; /* p may be NULL */
 	end = p + n;
-	/* Complete characters: its second and third byte are there. */
+	/* Characters are complete, so its second and third byte can be read. */
 	while ((at = memchr(at, 0xe2, (size_t)(end - at))) != NULL) {
 		if (at[1] == 0x96 && at[2] == 0x81)
 			return (size_t)(at - p);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Blanks as SentencePiece has them. To its models a blank and U+2581 are the same; inside libtok
- * both are the byte 0x20, in texts and tokens alike. One may be put before a text.
+ * SentencePiece's blanks. To its models a blank and U+2581 are the same. Inside libtok both are the
+ * byte 0x20, in texts and in tokens. A blank may be put before a text.
  */
 #ifndef TOK_METASPACE_H
 #define TOK_METASPACE_H
@@ -13,25 +13,25 @@
 #define TOK_METASPACE "\xe2\x96\x81" /* U+2581 */
 #define TOK_METASPACE_BYTES 3
 
-/* A blank before a text that is not empty. */
+/* When a blank is put before a text that is not empty. */
 enum tok_prefix {
 	TOK_PREFIX_NONE = 0,
-	TOK_PREFIX_FIRST = 1,  /* before what begins the text, unless a blank does */
-	TOK_PREFIX_EACH = 2,   /* before all between added tokens that no blank begins */
-	TOK_PREFIX_ANYWAY = 3, /* before all between added tokens, before a blank too */
-	TOK_PREFIX_TEXT = 4,   /* before the text, before a blank too */
+	TOK_PREFIX_FIRST = 1,  /* before the whole text, unless it begins with a blank */
+	TOK_PREFIX_EACH = 2,   /* before each text between added tokens, with the same exception */
+	TOK_PREFIX_ANYWAY = 3, /* before each text between added tokens, even if it has a blank */
+	TOK_PREFIX_TEXT = 4,   /* before the whole text, even if it begins with a blank */
 };
 
 enum tok_metaspace_stage {
 	TOK_METASPACE_OFF = 0,
-	TOK_METASPACE_NORMALIZER = 1,	/* before added tokens are looked for in normalized text */
-	TOK_METASPACE_PRETOKENIZER = 2, /* behind that */
+	TOK_METASPACE_NORMALIZER = 1,	/* before the search for added tokens in normalized text */
+	TOK_METASPACE_PRETOKENIZER = 2, /* after it */
 };
 
 struct tok_metaspace {
 	enum tok_metaspace_stage stage;
 	enum tok_prefix prefix;
-	bool strip; /* decoding leaves out a blank that all begins with */
+	bool strip; /* decoding drops a blank at the very beginning */
 };
 
 /* Does a text that begins with p[0 .. n), whole characters and at least one, get the prefix? */
@@ -52,7 +52,7 @@ tok_metaspace_wants(enum tok_prefix prefix, const uint8_t *p, size_t n)
 	return false;
 }
 
-/* Bytes of p[0 .. n) before the first U+2581, or n. */
+/* Number of bytes of p[0 .. n) before the first U+2581, or n. */
 size_t tok_metaspace_find(const uint8_t *p, size_t n);
 
 #endif

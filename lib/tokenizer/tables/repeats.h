@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tokens of one token repeated, whose longer ones have the lesser ranks: runs of blanks, in
- * SentencePiece's models. As soon as two units are joined, what waited for that follows, and takes
- * units that others would have joined (merge_order.c). So such a run is encoded by what the list
- * of merges does to it alone: two tables, made by doing that.
+ * Families of tokens that repeat one token (the unit), where longer tokens have lower ranks: runs
+ * of blanks in SentencePiece's models. As soon as two units merge, the merges of longer tokens come
+ * next, and they take units that other merges would have joined (merge_order.c). So such a run is
+ * encoded on its own, by two tables that are made by applying the merges to runs of all lengths.
  */
 #ifndef TOK_REPEATS_H
 #define TOK_REPEATS_H
@@ -12,20 +12,21 @@
 #include <stdint.h>
 
 #define TOK_REPEATS_MAX 8
-#define TOK_REPEAT_UNITS 64 /* tokens are of fewer */
+#define TOK_REPEAT_UNITS 64 /* tokens have fewer units */
 
 /* A family of them. Rank ids are low .. high - 1; the merge of two units is the first. */
 struct tok_repeat {
 	uint32_t unit, low, high;
-	uint8_t power[TOK_REPEAT_UNITS]; /* units, by rank id - low */
-	uint8_t order[TOK_REPEAT_UNITS]; /* which merge of the family comes first, likewise; of
-					    equal ones the leftmost */
+	uint8_t power[TOK_REPEAT_UNITS]; /* by rank id - low: number of units */
+	uint8_t order[TOK_REPEAT_UNITS]; /* by rank id - low: order of the merge in the family; of
+					    equal ones the leftmost comes first */
 };
 
 struct tok_repeat_runs {
-	uint8_t last[2 * TOK_REPEAT_UNITS]; /* units of the last token of a run of so many */
-	uint64_t stands[TOK_REPEAT_UNITS];  /* bit j of i: tokens of i and j units stand */
-	uint32_t rank[TOK_REPEAT_UNITS];    /* rank id of so many units, or TOK_NO_TOKEN */
+	uint8_t last[2 * TOK_REPEAT_UNITS]; /* [n]: units of the last token of a run of n */
+	uint64_t stands[TOK_REPEAT_UNITS];  /* [i] bit j: tokens of i and j units stand side by side
+					     */
+	uint32_t rank[TOK_REPEAT_UNITS]; /* [n]: rank id of the token of n units, or TOK_NO_TOKEN */
 };
 
 #endif

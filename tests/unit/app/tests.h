@@ -60,6 +60,8 @@
 	X(order_acknowledges_every_sixteen_packets, setup)                                         \
 	X(order_streams_do_not_mix, setup)                                                         \
 	X(order_jumbo_packets_are_fed_in_pieces, setup_small_ring)                                 \
+	X(order_long_texts_do_not_delay_short_ones, setup)                                         \
+	X(order_a_long_packet_is_fed_in_pieces, setup)                                             \
 	X(order_survives_a_lossy_network, setup)                                                   \
 	X(refuse_silently_what_is_not_our_protocol, setup)                                         \
 	X(refuse_other_versions_and_vocabularies, setup)                                           \

@@ -127,9 +127,7 @@ encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32
 		fits = tok_pretok_feed(s, p, n, last, ids);
 		break;
 	case TOK_KIND_WORDPIECE:
-		tok_wordpiece_feed(s, p, n, ids);
-		if (last)
-			tok_wordpiece_finish(s, ids);
+		tok_pretok_bert_feed(s, p, n, last, ids);
 		break;
 	case TOK_KIND_UNIGRAM:
 		fits = tok_unigram_feed(s, p, n, last, ids);

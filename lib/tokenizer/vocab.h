@@ -222,7 +222,8 @@ struct tok_vocab {
 	struct tok_longest longest; /* if it has nodes, used instead: greedy BPE, and WordPiece */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
-	uint8_t *cat; /* enum tok_cat; TOK_PRETOK_SENTENCEPIECE: 1 if a token has the character;
+	uint8_t *cat; /* enum tok_cat; TOK_PRETOK_BERT: likewise, of what the normalizer makes of
+			 it (bert_norm.h); TOK_PRETOK_SENTENCEPIECE: 1 if a token has it;
 			 equal pages are stored once */
 	/* added tokens, by enum tok_added_which */
 	struct tok_added added[2];

@@ -165,6 +165,10 @@ struct tok_pretok_scan {
 	} before;	 /* of the character before `at`: 1, or 0 (scan_borders.h) */
 	uint32_t digits; /* numbers of an open pretoken */
 	uint32_t taken;	 /* characters from `at` on that belong to a contraction */
+	/* BERT: white space belongs to no pretoken, so their ends are listed too. The caller sets
+	   `end`, with room for TOK_SCAN_BLOCK behind the n_ends that it has */
+	size_t *end;
+	uint32_t n_ends;
 };
 
 #define TOK_SCAN_BLOCK 64
@@ -181,6 +185,10 @@ uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
 
 /* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
+
+/* The same for BERT's words. */
+void tok_pretok_bert_feed(
+	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 
 /* End the text and the open pretoken. False: the carry was exceeded. */
 bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);

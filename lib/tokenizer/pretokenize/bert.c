@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* BERT's text to words: whole words a block at a time, cut ones character by character. Hot path. */
+/* BERT's text to words: whole words a block at a time, cut ones character by character. Hot path.
+ */
 #include "encode/block.h"
 #include "encode/wordpiece.h"
 #include "pretok.h"

@@ -39,13 +39,12 @@ void tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t le
  */
 bool tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *err);
 
-#define TOK_JOINS (256u * 256 / 64)
-
 /*
  * Of a vocabulary whose ranks and words are there, whole characters but for single bytes: which
- * code points are in a token, and joins[TOK_JOINS]. Both are zero before.
+ * code points are in a token, and the bits of tok_vocab.joins. Both are zero before.
  */
-void tok_pieces_mark(const struct tok_vocab *v, uint8_t *known, uint64_t *joins);
+void tok_pieces_mark(
+	const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins);
 
 /* The tables that say so. */
 bool tok_pieces_build(struct tok_vocab *v, struct tok_error *err);

@@ -20,6 +20,7 @@
 #include "tables/longest.h"
 #include "tables/metaspace.h"
 #include "tables/repeats.h"
+#include "tables/stages.h"
 #include "tables/words.h"
 #include "unicode/classes.h"
 
@@ -191,7 +192,8 @@ enum tok_storage {
 struct tok_kernels;
 
 struct tok_vocab {
-	const struct tok_kernels *kernels; /* isa/kernels.h */
+	const struct tok_kernels *kernels;		   /* isa/kernels.h */
+	const struct tok_stage *stage[TOK_STAGES_MAX + 1]; /* in order; then NULL */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
 	bool nfc; /* text is normalized to form C */
@@ -476,7 +478,7 @@ tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *i
 
 /*
  * Does a character that is in no token become the unknown piece? If so, `ext` maps its bytes to
- * numbers above all ids, and stream.c replaces these by the id of the unknown piece.
+ * numbers above all ids, and stages.c replaces these by the id of the unknown piece.
  */
 static inline bool
 tok_has_unknown(const struct tok_vocab *v)

@@ -19,6 +19,7 @@ split_added(struct tok_stream *s, enum tok_added_which which, const struct tok_s
 		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
 	struct tok_added_span span;
 	enum tok_error_code error = TOK_ERROR_NONE;
+	bool ended = false; /* the text before a token, which may be empty */
 
 	if (!s->added[which])
 		return tok_stage_next(s, next, p, n, last, ids);
@@ -26,14 +27,18 @@ split_added(struct tok_stream *s, enum tok_added_which which, const struct tok_s
 		switch (tok_added_next(
 			&s->added_state[which], &s->vocab->added[which], &piece, &span)) {
 		case TOK_ADDED_TEXT:
-			error = tok_stage_next(s, next, span.p, span.n, false, ids);
+			ended = span.ends;
+			error = tok_stage_next(s, next, span.p, span.n, ended, ids);
 			break;
 		case TOK_ADDED_TOKEN:
-			error = tok_stage_next(s, next, p, 0, true, ids);
+			if (!ended)
+				error = tok_stage_next(s, next, p, 0, true, ids);
+			ended = false;
 			*(*ids)++ = span.id;
 			break;
 		case TOK_ADDED_DONE:
-			return last ? tok_stage_next(s, next, p, 0, true, ids) : TOK_ERROR_NONE;
+			return last && !ended ? tok_stage_next(s, next, p, 0, true, ids)
+					      : TOK_ERROR_NONE;
 		case TOK_ADDED_FULL:
 			return TOK_ERROR_ADDED;
 		}
@@ -256,9 +261,7 @@ feed_wordpiece(struct tok_stream *s, const struct tok_stage *const *next, const 
 	size_t n, bool last, uint32_t **ids)
 {
 	(void)next;
-	tok_wordpiece_feed(s, p, n, ids);
-	if (last)
-		tok_wordpiece_finish(s, ids);
+	tok_pretok_bert_feed(s, p, n, last, ids);
 	return TOK_ERROR_NONE;
 }
 

@@ -2,6 +2,7 @@
 /* Bytes to ids: UTF-8, then the stages of the vocabulary (stages.c). Hot path. */
 #include "encode/pretoken.h"
 #include "encode/unigram.h"
+#include "isa/kernels.h"
 #include "normalize/nfc.h"
 #include "normalize/spm_norm.h"
 #include "unicode/utf8.h"
@@ -157,9 +158,11 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		}
 	}
 	while (p < end) {
-		struct tok_utf8_span span = tok_utf8_scan(p, (size_t)(end - p));
+		const size_t whole = s->vocab->kernels->utf8(p, (size_t)(end - p));
+		struct tok_utf8_span span = tok_utf8_scan(p + whole, (size_t)(end - p) - whole);
 		bool all = last && span.end == TOK_UTF8_WHOLE;
 
+		span.valid += whole;
 		if (span.valid > 0)
 			error = feed_text(s, p, span.valid, all, ids);
 		if (error != TOK_ERROR_NONE)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What pieces have in their tables beside those of byte-level vocabularies. */
+/* Build the tables that only vocabularies of SentencePiece pieces have. Set-up only. */
 #include <stdlib.h>
 
 #include "model_make.h"
@@ -70,7 +70,7 @@ tok_pieces_build(struct tok_vocab *v, struct tok_error *err)
 
 	if (known != NULL && build_joins(v, known) &&
 		tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES)) {
-		for (uint32_t i = 0; i < TOK_PAGES; i++) /* in place: a page moves down */
+		for (uint32_t i = 0; i < TOK_PAGES; i++) /* in place: pages only move down */
 			v->cat_page[i] = tok_page_put(&set, known + (size_t)i * TOK_PAGE);
 		if (tok_vocab_table_make(v, TOK_TABLE_CAT, set.n * TOK_PAGE))
 			memcpy(v->cat, set.page, set.n * TOK_PAGE);

@@ -54,7 +54,7 @@ tok_vocab_table_drop(struct tok_vocab *v, enum tok_table which)
 	tok_vocab_table_set(v, which, NULL, 0);
 }
 
-/* 64 - log2(n), n a power of two; 0 if there is no such table. */
+/* 64 - log2(n), where n is a power of two; 0 if the table does not exist. */
 static uint32_t
 shift_for(uint32_t n)
 {

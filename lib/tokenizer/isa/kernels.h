@@ -24,14 +24,27 @@ typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
  */
 typedef size_t tok_utf8_kernel(const uint8_t *p, size_t n);
 
+struct tok_cache;
+struct tok_block;
+
+/*
+ * Find the first n pretokens of a block, which lie in the text [p, end), in the table of short
+ * pretokens. Fills in key, set, ids, and missed: the indices of those that are not there, whose ids
+ * are undefined. Returns their number.
+ */
+typedef uint32_t tok_find_kernel(const struct tok_cache *c, struct tok_block *b, uint32_t n,
+	const uint8_t *p, const uint8_t *end);
+
 struct tok_kernels {
 	const char *isa; /* "portable", "avx2", "avx512", "neon" */
 	tok_scan_kernel *scan;
 	tok_utf8_kernel *utf8;
+	tok_find_kernel *find;
 };
 
 tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon;
 tok_utf8_kernel tok_utf8_portable, tok_utf8_avx2, tok_utf8_avx512, tok_utf8_neon;
+tok_find_kernel tok_find_portable, tok_find_avx512;
 
 /*
  * The table for the best instruction set of this CPU, or for the one that the environment variable

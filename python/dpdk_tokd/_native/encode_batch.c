@@ -6,7 +6,7 @@
  */
 struct texts {
 	PyObject *tuple;
-	struct batch_text *text;
+	struct encoder_text *text;
 	Py_buffer *buffer; /* of those that are neither str nor bytes */
 	Py_ssize_t n, n_buffers;
 };
@@ -72,13 +72,13 @@ encoders_return(struct vocab *v, struct batch *b)
 		encoder_return(v, b->encoder[i]);
 }
 
-/* Into splits, and the encoders. False with an exception set. */
+/* Of the tuple of texts, into splits and the encoders. False with an exception set. */
 static bool
-encode(struct batch *b)
+encode(struct batch *b, PyObject *texts)
 {
 	bool ok;
 
-	if (b->n_threads == 1 && b->bytes + b->n_texts * BATCH_TEXT_COST < GIL_BYTES) {
+	if (b->n_threads == 1 && b->cost < GIL_BYTES) {
 		ok = batch_encode(b);
 	} else {
 		Py_BEGIN_ALLOW_THREADS
@@ -87,8 +87,9 @@ encode(struct batch *b)
 	}
 	if (ok)
 		return true;
-	if (b->why.status == TOK_MORE)
-		PyErr_NoMemory();
+	if (b->why.error == TOK_ERROR_NONE)
+		raise_text(b->why.status, PyTuple_GET_ITEM(texts, (Py_ssize_t)b->failed),
+			(Py_ssize_t)b->failed);
 	else
 		PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
 			why_of(b->why), b->why.consumed);
@@ -108,16 +109,16 @@ take(const struct batch *b, uint32_t *ids)
 	Py_END_ALLOW_THREADS
 }
 
-/* Encode what was taken into an array of ids and one of splits. */
+/* Encode the tuple of texts into an array of ids and one of splits. */
 static PyObject *
-encode_texts(struct vocab *v, struct batch *b)
+encode_texts(struct vocab *v, struct batch *b, PyObject *texts)
 {
 	PyObject *splits = array_new(b->n_texts + 1, NPY_INT64), *ids = NULL;
 
 	if (splits == NULL)
 		return NULL;
 	b->splits = array_data(splits);
-	if (encoders_borrow(v, b) && encode(b)) {
+	if (encoders_borrow(v, b) && encode(b, texts)) {
 		ids = array_new(b->n_ids, NPY_UINT32);
 		if (ids != NULL)
 			take(b, array_data(ids));
@@ -157,7 +158,7 @@ vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
 		b.text = texts.text;
 		b.n_texts = (size_t)texts.n;
 		if (batch_plan(&b, (uint32_t)threads))
-			made = encode_texts(v, &b);
+			made = encode_texts(v, &b, texts.tuple);
 		else
 			PyErr_NoMemory();
 		batch_free(&b);

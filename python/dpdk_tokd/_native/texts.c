@@ -52,20 +52,18 @@ note_index(Py_ssize_t index)
 }
 
 int
-text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
+text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
 {
-	Py_ssize_t n;
-	char *p;
-
+	*text = (struct encoder_text){0};
 	if (PyUnicode_Check(o)) {
-		p = (char *)PyUnicode_AsUTF8AndSize(o, &n); /* the error names a surrogate */
-		if (p == NULL) {
-			if (index >= 0)
-				note_index(index);
+		if (PyUnicode_READY(o) < 0)
 			return -1;
-		}
+		text->p = PyUnicode_DATA(o);
+		text->n = (size_t)PyUnicode_GET_LENGTH(o);
+		text->width = PyUnicode_IS_ASCII(o) ? 0 : PyUnicode_KIND(o);
 	} else if (PyBytes_Check(o)) {
-		PyBytes_AsStringAndSize(o, &p, &n);
+		text->p = PyBytes_AS_STRING(o);
+		text->n = (size_t)PyBytes_GET_SIZE(o);
 	} else {
 		if (!PyObject_CheckBuffer(o)) {
 			refuse(o, NULL, index);
@@ -78,11 +76,21 @@ text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
 			PyBuffer_Release(b);
 			return -1;
 		}
-		*text = (struct batch_text){b->buf, (size_t)b->len};
+		text->p = b->buf;
+		text->n = (size_t)b->len;
 		return 1;
 	}
-	*text = (struct batch_text){(const uint8_t *)p, (size_t)n};
 	return 0;
+}
+
+PyObject *
+raise_text(enum tok_status status, PyObject *o, Py_ssize_t index)
+{
+	if (status == TOK_MORE)
+		return PyErr_NoMemory();
+	if (PyUnicode_AsUTF8AndSize(o, NULL) == NULL && index >= 0) /* names the surrogate */
+		note_index(index);
+	return NULL;
 }
 
 #define ARRAY_LARGE ((size_t)4 << 20) /* bytes */
@@ -134,8 +142,6 @@ ids_prepare(struct ids *ids, struct encoder *e, size_t bound)
 		ids->room = encoder_room(e, bound) ? e->ids : NULL;
 	else if (bound <= PY_SSIZE_T_MAX / sizeof(*ids->room))
 		ids->room = ids->own = malloc(bound * sizeof(*ids->room));
-	if (ids->room == NULL)
-		PyErr_NoMemory();
 	return ids->room != NULL;
 }
 

@@ -65,6 +65,43 @@ def test_a_surrogate_in_a_batch_is_named_with_its_text(gpt2):
     assert caught.value.__notes__ == ["text 2 of the batch"]
 
 
+# Characters of one to four bytes of UTF-8; a str stores them in one, two or four bytes each.
+CHARACTERS = (
+    "\x00a~\x7f",
+    "\x80\xe9\xff",
+    "\u0100\u07ff",
+    "\u0800\u4e2d\uffff",
+    "\U00010000\U0010ffff",
+)
+
+
+def test_a_str_is_encoded_as_its_utf8_whatever_its_characters(gpt2_file, monkeypatch):
+    dice = random.Random(11)
+    for isa in ("portable", ""):
+        monkeypatch.setenv("TOK_ISA", isa)
+        own = dpdk_tokd.Tokenizer.load(str(gpt2_file))
+        for n in [*range(70), 1000, 9000]:
+            for kinds in range(1, len(CHARACTERS) + 1):
+                text = "".join(dice.choices("".join(CHARACTERS[:kinds]), k=n))
+                want = own.encode(text.encode()).tolist()
+                assert own.encode(text).tolist() == want
+                assert own.encode_batch([text, text])[1].tolist() == want
+                at = dice.randint(0, n)
+                for broken in (chr(dice.choice((0xD800, 0xDFFF))), "\ud800\udc00"):
+                    with pytest.raises(UnicodeEncodeError) as caught:
+                        own.encode(text[:at] + broken + text[at:])
+                    assert caught.value.start == at
+
+
+def test_encoding_keeps_no_utf8_in_a_str(gpt2):
+    text = "é" * 1000
+    size = sys.getsizeof(text)
+    gpt2.encode(text)
+    gpt2.encode_batch([text])
+    gpt2.stream().feed(text)
+    assert sys.getsizeof(text) == size
+
+
 def test_keywords_are_those_of_the_signature(gpt2):
     name = b"truncation".decode()  # equal, and not the same object
     assert gpt2.encode("one two three", **{name: 2}).tolist() == [505, 734]

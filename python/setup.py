@@ -73,7 +73,7 @@ setup(
     version=version(),
     ext_modules=[
         extension(
-            "libtok vocab encode encode_batch stream decode options texts lists words dlpack batch "
+            "libtok vocab encode encode_batch encode_long stream decode options texts lists words dlpack batch "
             "encoder pool utf8_portable utf8_avx512",
             "tokenizer",
             cflags=[f"-I{numpy.get_include()}", *pkg_config("--cflags", "jansson", "zlib")],

@@ -2,35 +2,36 @@
 /* Vocab.encode: from a text to an array in one call of libtok. */
 #include "libtok.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* UTF-8 in *text, and all its ids. TOK_MORE: memory is short. Nothing of Python. */
 static struct tok_result
 encode_all(const struct vocab *v, struct encoder_text *text, const struct how *h, struct ids *ids,
-	struct encoder *e)
+	struct encoder *const *e, uint32_t threads)
 {
-	struct tok_result r = {.status = encoder_utf8(e, text)};
+	struct tok_result r = {.status = encoder_utf8(e[0], text)};
 	size_t bound;
 
 	if (r.status != TOK_OK)
 		return r;
 	bound = tok_encode_bound(v->vocab, text->n, h->flags);
-	if (!ids_prepare(ids, e, bound))
+	if (!ids_prepare(ids, e[0], bound))
 		return (struct tok_result){.status = TOK_MORE};
-	return tok_encode(v->vocab, e->cache, text->p, text->n, h->flags, ids->room, bound);
+	if (threads > 1)
+		return long_encode(v->vocab, e, threads, text, h->flags, ids->room);
+	return tok_encode(v->vocab, e[0]->cache, text->p, text->n, h->flags, ids->room, bound);
 }
 
 /* All of them, with nothing cut off. False with an exception set. `o` has the text. */
 static bool
 encode_text(struct vocab *v, PyObject *o, struct encoder_text *text, const struct how *h,
-	struct ids *ids, struct encoder *e, struct tok_result *r)
+	struct ids *ids, struct encoder *const *e, uint32_t threads, struct tok_result *r)
 {
 	if (text->n < GIL_BYTES) {
-		*r = encode_all(v, text, h, ids, e);
+		*r = encode_all(v, text, h, ids, e, threads);
 	} else {
 		Py_BEGIN_ALLOW_THREADS
-		*r = encode_all(v, text, h, ids, e);
+		*r = encode_all(v, text, h, ids, e, threads);
 		Py_END_ALLOW_THREADS
 	}
 	if (r->status == TOK_OK)
@@ -88,18 +89,19 @@ ranges_of(const struct vocab *v, const struct encoder_text *text, const struct h
 static PyObject *
 encode(struct vocab *v, PyObject *o, struct encoder_text *text, const struct how *h)
 {
-	struct encoder *e = encoder_borrow(v);
 	PyObject *made = NULL, *ranges = NULL;
+	const uint32_t threads = long_threads(v->vocab, text->n, h->flags);
+	struct encoder *e[BATCH_THREADS_MAX];
 	struct ids ids = {0};
 	struct tok_result r;
 
-	if (e == NULL)
+	if (!encoders_borrow(v, e, threads))
 		return NULL;
-	if (encode_text(v, o, text, h, &ids, e, &r) &&
+	if (encode_text(v, o, text, h, &ids, e, threads, &r) &&
 		(!h->offsets || (ranges = ranges_of(v, text, h, ids.room, r.produced)) != NULL))
 		made = ids_array(&ids, batch_cut(ids.room, sizeof(*ids.room), r.produced, &h->cut));
-	free(ids.own);
-	encoder_return(v, e);
+	ids_free(&ids);
+	encoders_return(v, e, threads);
 	if (ranges == NULL)
 		return made;
 	if (made != NULL)

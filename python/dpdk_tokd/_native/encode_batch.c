@@ -53,25 +53,6 @@ texts_take(struct texts *t, PyObject *iterable)
 	return true;
 }
 
-/* As many as there will be threads; false with MemoryError set if there is not even one. */
-static bool
-encoders_borrow(struct vocab *v, struct batch *b)
-{
-	for (uint32_t i = 0; i < b->n_threads; i++) {
-		b->encoder[i] = encoder_borrow(v);
-		if (b->encoder[i] == NULL)
-			return false;
-	}
-	return true;
-}
-
-static void
-encoders_return(struct vocab *v, struct batch *b)
-{
-	for (uint32_t i = 0; i < b->n_threads && b->encoder[i] != NULL; i++)
-		encoder_return(v, b->encoder[i]);
-}
-
 /* Of the tuple of texts, into splits and the encoders. False with an exception set. */
 static bool
 encode(struct batch *b, PyObject *texts)
@@ -118,12 +99,11 @@ encode_texts(struct vocab *v, struct batch *b, PyObject *texts)
 	if (splits == NULL)
 		return NULL;
 	b->splits = array_data(splits);
-	if (encoders_borrow(v, b) && encode(b, texts)) {
-		ids = array_new(b->n_ids, NPY_UINT32);
-		if (ids != NULL)
+	if (encoders_borrow(v, b->encoder, b->n_threads)) {
+		if (encode(b, texts) && (ids = array_new(b->n_ids, NPY_UINT32)) != NULL)
 			take(b, array_data(ids));
+		encoders_return(v, b->encoder, b->n_threads);
 	}
-	encoders_return(v, b);
 	if (ids != NULL)
 		return Py_BuildValue("(NN)", ids, splits);
 	Py_DECREF(splits);

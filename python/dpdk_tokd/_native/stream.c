@@ -2,8 +2,6 @@
 /* Stream: a text that comes in pieces. */
 #include "libtok.h"
 
-#include <stdlib.h>
-
 struct stream {
 	PyObject_HEAD
 	struct vocab *owner; /* strong reference */
@@ -79,7 +77,7 @@ feed(struct stream *s, PyObject *o, struct encoder_text *text, bool last)
 	}
 	if (r.status == TOK_OK)
 		return ids_array(&ids, r.produced);
-	free(ids.own);
+	ids_free(&ids);
 	return raise_bad(r, "bytes");
 }
 

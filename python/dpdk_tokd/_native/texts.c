@@ -2,8 +2,10 @@
 /* What is taken for a text, and arrays for its ids. */
 #include "libtok.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "tables/mem.h"
 
 /* An array of numbers, or of more dimensions, is memory as well, but no text. */
 static bool
@@ -98,69 +100,87 @@ raise_text(enum tok_status status, PyObject *o, Py_ssize_t index)
 static void
 free_array(PyObject *capsule)
 {
-	free(PyCapsule_GetPointer(capsule, NULL));
+	tok_mem_default.free(NULL, PyCapsule_GetPointer(capsule, NULL),
+		(size_t)(uintptr_t)PyCapsule_GetContext(capsule));
 }
 
-/* An array of memory from malloc, which it frees. NULL with an exception set, and memory gone. */
+/*
+ * An array of a block of tok_mem_default, which it frees. NULL with an exception set, and the block
+ * gone.
+ */
 static PyObject *
-array_adopt(void *memory, size_t n, int type)
+array_adopt(void *block, size_t bytes, size_t n, int type)
 {
 	npy_intp size = (npy_intp)n;
-	PyObject *array = PyArray_SimpleNewFromData(1, &size, type, memory);
-	PyObject *owner = array == NULL ? NULL : PyCapsule_New(memory, NULL, free_array);
+	PyObject *array = PyArray_SimpleNewFromData(1, &size, type, block);
+	PyObject *owner = array == NULL ? NULL : PyCapsule_New(block, NULL, free_array);
 
 	if (owner == NULL) {
 		Py_XDECREF(array);
-		free(memory);
+		tok_mem_default.free(NULL, block, bytes);
 		return NULL;
 	}
+	PyCapsule_SetContext(owner, (void *)(uintptr_t)bytes);
 	if (PyArray_SetBaseObject((PyArrayObject *)array, owner) == 0)
 		return array;
 	Py_DECREF(array);
 	return NULL;
 }
 
-/* numpy asks for huge pages for a large one: the first write to each then waits for compaction. */
+/* A large one has huge pages, aligned: small ones take longer to get than their ids to make. */
 PyObject *
 array_new(size_t n, int type)
 {
 	const size_t bytes = n * (type == NPY_INT64 ? 8 : 4);
 	npy_intp size = (npy_intp)n;
-	void *memory;
+	void *block;
 
 	if (bytes < ARRAY_LARGE)
 		return PyArray_SimpleNew(1, &size, type);
-	memory = malloc(bytes);
-	return memory == NULL ? PyErr_NoMemory() : array_adopt(memory, n, type);
+	block = tok_mem_default.alloc(NULL, bytes, 64);
+	return block == NULL ? PyErr_NoMemory() : array_adopt(block, bytes, n, type);
 }
 
 bool
 ids_prepare(struct ids *ids, struct encoder *e, size_t bound)
 {
 	*ids = (struct ids){0};
-	if (bound <= ENCODER_ROOM_KEPT)
+	if (bound <= ENCODER_ROOM_KEPT) {
 		ids->room = encoder_room(e, bound) ? e->ids : NULL;
-	else if (bound <= PY_SSIZE_T_MAX / sizeof(*ids->room))
-		ids->room = ids->own = malloc(bound * sizeof(*ids->room));
+	} else if (bound <= PY_SSIZE_T_MAX / sizeof(*ids->room)) {
+		ids->own_bytes = bound * sizeof(*ids->room);
+		ids->room = ids->own = tok_mem_default.alloc(NULL, ids->own_bytes, 64);
+	}
 	return ids->room != NULL;
+}
+
+void
+ids_free(struct ids *ids)
+{
+	if (ids->own != NULL)
+		tok_mem_default.free(NULL, ids->own, ids->own_bytes);
+	ids->own = NULL;
 }
 
 PyObject *
 ids_array(struct ids *ids, size_t n)
 {
-	uint32_t *cut;
+	const size_t used = (n * sizeof(*ids->room) / HUGE_PAGE + 1) * HUGE_PAGE;
+	uint32_t *own = ids->own;
 	PyObject *array;
 
-	if (ids->own == NULL) {
+	if (own == NULL) {
 		array = array_new(n, NPY_UINT32);
 		if (array != NULL)
 			memcpy(array_data(array), ids->room, n * sizeof(*ids->room));
 		return array;
 	}
-	cut = realloc(ids->own, (n + (n == 0)) * sizeof(*cut));
-	cut = cut == NULL ? ids->own : cut;
 	ids->own = NULL;
-	return array_adopt(cut, n, NPY_UINT32);
+	if (used < ids->own_bytes) { /* a block of this size is mapped */
+		munmap((char *)own + used, ids->own_bytes - used);
+		ids->own_bytes = used;
+	}
+	return array_adopt(own, ids->own_bytes, n, NPY_UINT32);
 }
 
 const char *

@@ -47,7 +47,8 @@ convert(uint8_t *out, const void *chars, size_t n, unsigned int width)
 		__mmask64 used;
 
 		if (width > 1) {
-			const __mmask16 three = _mm512_cmpge_epu32_mask(c, _mm512_set1_epi32(0x800));
+			const __mmask16 three =
+				_mm512_cmpge_epu32_mask(c, _mm512_set1_epi32(0x800));
 
 			mark = _mm512_mask_set1_epi32(mark, three, (int)0x8080e000);
 			keep = _mm512_mask_set1_epi32(keep, three, (int)0x80808000);
@@ -55,12 +56,14 @@ convert(uint8_t *out, const void *chars, size_t n, unsigned int width)
 				_mm512_srli_epi32(c, 11), _mm512_set1_epi32(0xd800 >> 11));
 		}
 		if (width > 2) {
-			const __mmask16 four = _mm512_cmpge_epu32_mask(c, _mm512_set1_epi32(0x10000));
+			const __mmask16 four =
+				_mm512_cmpge_epu32_mask(c, _mm512_set1_epi32(0x10000));
 
 			mark = _mm512_mask_set1_epi32(mark, four, (int)0x808080f0);
 			keep = _mm512_mask_set1_epi32(keep, four, (int)0x80808080);
 		}
-		bytes = _mm512_mask_slli_epi32(_mm512_or_si512(bytes, mark), _knot_mask16(two), c, 24);
+		bytes = _mm512_mask_slli_epi32(
+			_mm512_or_si512(bytes, mark), _knot_mask16(two), c, 24);
 		used = _mm512_movepi8_mask(keep);
 		_mm512_storeu_si512(end, _mm512_maskz_compress_epi8(used, bytes));
 		end += _mm_popcnt_u64(used);

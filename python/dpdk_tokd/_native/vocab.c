@@ -26,6 +26,26 @@ encoder_return(struct vocab *v, struct encoder *e)
 	v->idle[v->n_idle++] = e;
 }
 
+void
+encoders_return(struct vocab *v, struct encoder *const *e, uint32_t n)
+{
+	while (n > 0)
+		encoder_return(v, e[--n]);
+}
+
+bool
+encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		e[i] = encoder_borrow(v);
+		if (e[i] == NULL) {
+			encoders_return(v, e, i);
+			return false;
+		}
+	}
+	return true;
+}
+
 static PyObject *
 vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -158,7 +178,9 @@ static PyMethodDef vocab_methods[] = {
 		"return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64,\n"
 		"shape (n, 2): from the first up to the second, (0, 0) for ids of the template. A\n"
 		"token that is part of a character has that part alone; what a normalizer changed\n"
-		"has all the characters it comes from."},
+		"has all the characters it comes from.\n"
+		"A text of 512 KB or more is encoded by several threads, one per available\n"
+		"processor, where the vocabulary's rules allow it to be cut."},
 	{"_encode_texts", (PyCFunction)(void (*)(void))vocab_encode_texts,
 		METH_FASTCALL | METH_KEYWORDS,
 		"Of many texts, by some threads: all ids, and where each text's begin and end."},

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array
 import gc
+import lzma
 import os
 import random
 import subprocess
@@ -128,6 +129,30 @@ def test_the_array_is_the_callers_own(gpt2, text):
     assert ids.nbytes == 4 * len(ids)
     ids[:] = 7
     assert other.tolist() == gpt2.encode(text).tolist() != [7] or len(other) == 0
+
+
+# In the words of which several threads may or may not cut a text.
+WORDS = ("a b", "It's I'LL", "don 't", "x  y", "x\ty", " é", "e\u0301 f", "1 2", "a 1", "中文 b", "z\n",
+    "<|endoftext|>", "_ q", "\xa0r")  # fmt: skip
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama3", "qwen3", "bert"])
+def test_a_text_for_several_threads_has_the_ids_of_a_stream(tmp_path, family):
+    packed = ROOT.parent / "shared" / "vocab" / f"{family}.json.xz"
+    if not packed.is_file():
+        pytest.skip(f"{packed} is not here")
+    (tmp_path / "tokenizer.json").write_bytes(lzma.decompress(packed.read_bytes()))
+    own = dpdk_tokd.Tokenizer.load(str(tmp_path / "tokenizer.json"))
+    plain = {"added_tokens": "text", "add_special_tokens": False}
+    text = " ".join(random.Random(5).choices(WORDS, k=400_000)).encode()
+    for given in (text, text.decode(), text + b"\xff a", b"a" * 2**20 + b" b"):
+        stream = own.stream(**plain)
+        whole = given if isinstance(given, bytes) else given.encode()
+        parts = [stream.feed(whole[i : i + 99_991]) for i in range(0, len(whole), 99_991)]
+        want = np.concatenate([*parts, stream.finish()])
+        assert np.array_equal(own.encode(given, **plain), want)
+        around = [*own.template.before, *want.tolist(), *own.template.after]
+        assert own.encode(given, added_tokens="text").tolist() == around
 
 
 def test_a_long_text_has_the_ids_of_its_parts(gpt2):

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One long text by several threads. It is cut before a single blank between two ASCII letters: there
- * a pretoken begins in every family that splits text into words, whatever comes before and after,
- * and no normalizer joins what is on either side. So the ids of the pieces, one behind the other,
- * are those of the text. Models that see blanks as letters (SentencePiece's) and added tokens, which
- * may hold a blank or take one, have no such place: those texts are not cut.
+ * One long text by several threads. It is cut before a single blank between two ASCII letters:
+ * there a pretoken begins in every family that splits text into words, whatever comes before and
+ * after, and no normalizer joins what is on either side. So the ids of the pieces, one behind the
+ * other, are those of the text. Models that see blanks as letters (SentencePiece's) and added
+ * tokens, which may hold a blank or take one, have no such place: those texts are not cut.
  */
 #include "libtok.h"
 
@@ -23,8 +23,7 @@ can_be_cut(const struct tok_vocab *v, uint32_t flags)
 
 	return strcmp(i.pretokenizer, "none") != 0 && strcmp(i.pretokenizer, "metaspace") != 0 &&
 	       strcmp(i.normalizer, "metaspace") != 0 &&
-	       strcmp(i.normalizer, "sentencepiece") != 0 &&
-	       (!added || flags & TOK_ADDED_AS_TEXT);
+	       strcmp(i.normalizer, "sentencepiece") != 0 && (!added || flags & TOK_ADDED_AS_TEXT);
 }
 
 uint32_t

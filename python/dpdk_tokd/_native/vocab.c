@@ -2,6 +2,8 @@
 /* Vocab: a loaded vocabulary, and its encoders. */
 #include "libtok.h"
 
+#include <string.h>
+
 struct encoder *
 encoder_borrow(struct vocab *v)
 {
@@ -46,6 +48,39 @@ encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n)
 	return true;
 }
 
+/*
+ * An encoder for the first call, which waits neither for its cache nor for pages of code and stack,
+ * nor for the tables' parts that most texts need: a text of the first tokens, the most frequent,
+ * has been encoded. If memory is short, the first call says so.
+ */
+static void
+prepare_first_call(struct vocab *v)
+{
+	struct encoder *e = encoder_create(v->vocab);
+	struct ids ids;
+	uint8_t text[8192];
+	uint32_t len;
+	size_t n = 0;
+
+	if (e == NULL)
+		return;
+	for (uint32_t id = 0; id < tok_vocab_info(v->vocab).n_ids; id++) {
+		const uint8_t *token = tok_vocab_token(v->vocab, id, &len);
+
+		if (token == NULL)
+			continue;
+		if (len >= sizeof(text) - n)
+			break;
+		memcpy(text + n, token, len);
+		n += len;
+		text[n++] = ' ';
+	}
+	if (ids_prepare(&ids, e, tok_encode_bound(v->vocab, n, 0)))
+		tok_encode(
+			v->vocab, e->cache, text, n, 0, ids.room, tok_encode_bound(v->vocab, n, 0));
+	encoder_return(v, e);
+}
+
 static PyObject *
 vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 {
@@ -71,6 +106,7 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	}
 	v->vocab = loaded;
 	v->flags = strict ? TOK_STRICT_UTF8 : 0;
+	prepare_first_call(v);
 	return (PyObject *)v;
 }
 

@@ -14,6 +14,7 @@
 #include "tables/bert_norm.h"
 #include "build/parts.h"
 #include "unicode/bert_tables.h"
+#include "unicode/nfc_tables.h"
 #include "tables/mem.h"
 #include "unicode/pages.h"
 #include "small_vocab.h"
@@ -51,23 +52,19 @@ struct definition {
 	const struct tok_model_bert *options;
 	uint8_t cls[TOK_CODE_POINTS], ccc[TOK_CODE_POINTS];
 	uint32_t low[TOK_CODE_POINTS];
-	const struct tok_bert_strip *strip[TOK_CODE_POINTS];
 };
 
 static void
 define(struct definition *d)
 {
-	for (uint32_t cp = 0, i = 0, k = 0; cp < TOK_CODE_POINTS; cp++) {
+	for (uint32_t cp = 0, i = 0; cp < TOK_CODE_POINTS; cp++) {
 		i += i + 1 < tok_bert_classes_n && tok_bert_classes[i + 1] >> 3 == cp;
-		k += k + 1 < tok_bert_ccc_n && tok_bert_ccc[k + 1] >> 8 == cp;
 		d->cls[cp] = tok_bert_classes[i] & 7;
-		d->ccc[cp] = (uint8_t)tok_bert_ccc[k];
+		d->ccc[cp] = tok_nfc_props_of(cp) & TOK_NFC_CCC;
 		d->low[cp] = cp;
 	}
 	for (uint32_t i = 0; i < tok_bert_lower_n; i++)
 		d->low[tok_bert_lower[i].from] = tok_bert_lower[i].to;
-	for (uint32_t i = 0; i < tok_bert_strip_n; i++)
-		d->strip[tok_bert_strip[i].from] = &tok_bert_strip[i];
 }
 
 static uint32_t
@@ -101,7 +98,8 @@ static uint32_t
 becomes(const struct definition *d, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
 {
 	const struct tok_model_bert *o = d->options;
-	uint32_t n = 0;
+	uint32_t n = 0, parts = 0;
+	const uint32_t *part = tok_nfc_decompose(cp, &parts);
 
 	if (o->clean_text &&
 		(d->cls[cp] == TOK_BERT_CONTROL || d->cls[cp] == TOK_BERT_CONTROL_BLANK)) {
@@ -113,10 +111,10 @@ becomes(const struct definition *d, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
 	} else if (cp == 0x130 && o->lowercase && !o->strip_accents) {
 		out[n++] = element(d, 'i');
 		out[n++] = element(d, 0x307);
-	} else if (o->strip_accents && d->strip[cp] != NULL) {
-		while (n < TOK_BERT_SEQ_MAX && d->strip[cp]->to[n] != 0) {
-			out[n] = element(d, d->strip[cp]->to[n]);
-			n++;
+	} else if (o->strip_accents && part != NULL) {
+		for (uint32_t i = 0; i < parts; i++) {
+			if (d->cls[part[i] & TOK_NFC_CP] != TOK_BERT_MARK)
+				out[n++] = element(d, part[i] & TOK_NFC_CP);
 		}
 	} else {
 		out[n++] = element(d, cp);

@@ -221,8 +221,7 @@ spread_lower(struct making *g)
 static bool
 prepare(struct making *g)
 {
-	const struct tok_runs classes = {
-		tok_bert_classes, tok_bert_classes_n, TOK_BERT_CLASS_BITS};
+	const struct tok_runs classes = {tok_bert_classes, tok_bert_classes_n, TOK_BERT_CLASS_BITS};
 	size_t pages = 0;
 
 	g->fresh = calloc(1, sizeof(*g->fresh));

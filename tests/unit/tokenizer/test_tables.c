@@ -3,14 +3,10 @@
  * Tables by code point are built from pages and ranges. Each entry equals the one computed for its
  * code point alone; equal pages are stored once.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "test.h"
 #include "tables/bert_norm.h"
 #include "build/parts.h"
 #include "unicode/bert_tables.h"
@@ -30,8 +26,7 @@ value_at(const uint32_t *run, uint32_t n, uint32_t bits, uint32_t cp)
 	return run[i] & ((1u << bits) - 1);
 }
 
-static void
-test_classes_are_those_of_the_runs(void **state)
+TEST(test_classes_are_those_of_the_runs)
 {
 	static struct small_vocab sv;
 	uint64_t seed = 1;
@@ -143,8 +138,7 @@ looked_up(const struct tok_bert_norm *t, uint32_t cp, uint32_t out[TOK_BERT_SEQ_
 	return n;
 }
 
-static void
-test_elements_of_bert_are_those_of_the_steps(void **state)
+TEST(test_elements_of_bert_are_those_of_the_steps)
 {
 	struct definition *d = calloc(1, sizeof(*d));
 
@@ -180,8 +174,7 @@ test_elements_of_bert_are_those_of_the_steps(void **state)
 
 /* ---- runs and pages ---- */
 
-static void
-test_runs_spread_at_all_borders(void **state)
+TEST(test_runs_spread_at_all_borders)
 {
 	/* Runs that end before, at and behind borders of pages, and longer than pages. */
 	static const uint32_t run[] = {0x0 << 3 | 1, 0xff << 3 | 2, 0x100 << 3 | 3, 0x101 << 3 | 1,
@@ -196,8 +189,7 @@ test_runs_spread_at_all_borders(void **state)
 	free(s.value);
 }
 
-static void
-test_equal_pages_are_kept_once(void **state)
+TEST(test_equal_pages_are_kept_once)
 {
 	static uint8_t room[8 * TOK_PAGE];
 	struct tok_page_set set = {.page = room, .bytes = TOK_PAGE};
@@ -209,18 +201,4 @@ test_equal_pages_are_kept_once(void **state)
 		assert_int_equal(tok_page_put(&set, page), i % 8);
 	}
 	assert_int_equal(set.n, 8);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_classes_are_those_of_the_runs),
-		cmocka_unit_test(test_elements_of_bert_are_those_of_the_steps),
-		cmocka_unit_test(test_runs_spread_at_all_borders),
-		cmocka_unit_test(test_equal_pages_are_kept_once),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What BERT's normalizer and pretokenizer ask of a code point, as the reference answers it; its
+ * Properties of code points for BERT's normalizer and pretokenizer, as the reference has them. Its
  * decompositions and combining classes are those of nfc_tables.h. Data in bert_tables.c (generated;
- * tools/gen/bert-tables says where each property comes from).
+ * tools/gen/bert-tables names the source of each property).
  */
 #ifndef TOK_BERT_TABLES_H
 #define TOK_BERT_TABLES_H
@@ -12,10 +12,10 @@
 enum tok_bert_class {
 	TOK_BERT_PLAIN = 0,
 	TOK_BERT_BLANK = 1,	    /* White_Space */
-	TOK_BERT_PUNCT = 2,	    /* a word of its own */
+	TOK_BERT_PUNCT = 2,	    /* a word by itself */
 	TOK_BERT_MARK = 3,	    /* nonspacing: removed with accents */
 	TOK_BERT_CONTROL = 4,	    /* removed from clean text */
-	TOK_BERT_CONTROL_BLANK = 5, /* likewise; white space where text is not cleaned */
+	TOK_BERT_CONTROL_BLANK = 5, /* likewise; white space if text is not cleaned */
 };
 
 /* Runs of equal class: first code point << bits | class; a run ends where the next begins. */
@@ -23,8 +23,7 @@ enum tok_bert_class {
 extern const uint32_t tok_bert_classes[];
 extern const uint32_t tok_bert_classes_n;
 
-/* Lower case of one character, where it is another; rising. U+0130, which becomes two, is left out.
- */
+/* Lower case of one character, if it differs; ascending. Not listed: U+0130, which becomes two. */
 struct tok_bert_lower {
 	uint32_t from, to;
 };

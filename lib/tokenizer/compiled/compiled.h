@@ -13,7 +13,7 @@
 	"TOKV\r\n\x1a" /* and a NUL: eight bytes; a transfer in text mode would change them */
 
 /* Increase this if the contents or the meaning of a table or of the header change. */
-#define TOK_COMPILED_VERSION 6u
+#define TOK_COMPILED_VERSION 7u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */

@@ -38,18 +38,20 @@ static const struct {
 	struct tok_kernels kernels;
 } sets[] = {
 #ifdef __x86_64__
-	{has_avx512, {.isa = "avx512", .scan = tok_scan_avx512}},
-	{has_avx2, {.isa = "avx2", .scan = tok_scan_avx2}},
+	{has_avx512, {.isa = "avx512", .scan = tok_scan_avx512, .merge = tok_merge_avx512}},
+	{has_avx2, {.isa = "avx2", .scan = tok_scan_avx2, .merge = tok_merge_avx2}},
 #else
 	{NULL, {.isa = "avx512"}},
 	{NULL, {.isa = "avx2"}},
 #endif
 #ifdef __aarch64__
-	{has_portable, {.isa = "neon", .scan = tok_scan_neon}}, /* every aarch64 CPU has it */
+	{has_portable, {.isa = "neon",
+			       .scan = tok_scan_neon,
+			       .merge = tok_merge_portable}}, /* every aarch64 CPU has it */
 #else
 	{NULL, {.isa = "neon"}},
 #endif
-	{has_portable, {.isa = "portable", .scan = tok_scan_portable}},
+	{has_portable, {.isa = "portable", .scan = tok_scan_portable, .merge = tok_merge_portable}},
 };
 #define N_SETS (sizeof(sets) / sizeof(sets[0]))
 

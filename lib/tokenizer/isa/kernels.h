@@ -13,17 +13,24 @@
 
 #include "tok.h"
 
+struct tok_bpe_word;
 struct tok_pretok_scan;
+struct tok_vocab;
 
 /* tok_pretok_scan (pretokenize/pretok.h), except for SentencePiece's models. */
 typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
 
+/* tok_bpe_merge (encode/bpe.h) */
+typedef void tok_merge_kernel(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n);
+
 struct tok_kernels {
 	const char *isa; /* "portable", "avx2", "avx512", "neon" */
 	tok_scan_kernel *scan;
+	tok_merge_kernel *merge;
 };
 
 tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon;
+tok_merge_kernel tok_merge_portable, tok_merge_avx2, tok_merge_avx512;
 
 /*
  * The table for the best instruction set of this CPU, or for the one that the environment variable

@@ -49,8 +49,14 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
         depends=sorted(map(str, headers)),
         include_dirs=[str(INCLUDE), *map(str, folders)],
         define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
-        extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
-        + ["-pthread", *cflags],
+        extra_compile_args=[
+            "-std=gnu11",
+            "-O3",
+            "-fvisibility=hidden",
+            "-Wno-unused-parameter",
+            "-pthread",
+            *cflags,
+        ],
         extra_link_args=libs,
         py_limited_api=True,
     )

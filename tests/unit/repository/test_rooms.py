@@ -96,7 +96,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 
-# Python, below a folder: packages and modules, lowest first. Each imports those of lines above its own.
+# Python, below a folder: packages and modules, lowest first. Each imports those of lines above its
+# own.
 LAYERS = {
     "tools": [
         {"bench.samples", "bench.log", "bench.programs", "bench.process"},

@@ -5,7 +5,8 @@
 #include <ring/geometry.h>
 
 #include "fixture.h"
-#include "datapath/loop/gpu_sink.h"
+#include "control/gpu_sink_control.h"
+#include "telemetry/histogram.h"
 #include "tests.h"
 
 #define SLOTS 8

@@ -9,9 +9,10 @@
 #include <tokd/wire.h>
 
 #include "log.h"
-#include "datapath/net/net_frag.h"
-#include "datapath/stream/stream.h"
-#include "datapath/worker.h"
+#include "net_frag_open.h"
+#include "side_store_open.h"
+#include "stream_table.h"
+#include "worker_open.h"
 
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)

@@ -5,6 +5,7 @@
 
 #include "checks.h"
 #include "options.h"
+#include "../../vocab_words.h"
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 
@@ -195,6 +196,8 @@ const struct opt_program tokd_program = {
 		"--in-memory --iova-mode --lcores --log-level --main-lcore --no-huge --no-pci "
 		"--no-telemetry --proc-type --single-file-segments --socket-limit --socket-mem "
 		"--syslog --vdev",
+	.words_arg = VOCAB_WORDS_ARG,
+	.words_script = VOCAB_WORDS_SCRIPT,
 	.sections = sections,
 };
 _Static_assert(sizeof(defs) / sizeof(defs[0]) <= OPT_MAX, "raise OPT_MAX");

@@ -298,7 +298,6 @@ struct tok_stream {
 	struct tok_cache *cache;
 	uint32_t flags;
 	uint8_t finished; /* ended, or rejected with TOK_BAD */
-	uint8_t state;	  /* of the open pretoken (enum in pretok.h) */
 	bool added[2];	  /* by set: whether its added tokens are recognised */
 	uint8_t n_utf8;	  /* bytes of an incomplete character in utf8[] */
 	uint8_t n_before; /* ids of the template not given out yet */
@@ -306,6 +305,7 @@ struct tok_stream {
 	bool prefix;	 /* a blank may be put before the text that follows */
 	uint16_t n_held; /* bytes in held[]: they may belong to the open pretoken or not */
 	uint8_t utf8[4];
+	uint32_t state;		/* of the open pretoken (enum in pretok.h) */
 	uint32_t unmerged_low;	/* vocab->unmerged[low .. high): the tokens for whole pretokens */
 	uint32_t unmerged_high; /* that begin with the open pretoken */
 	uint32_t node;		/* automaton state at the end of the open pretoken */

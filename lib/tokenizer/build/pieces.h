@@ -44,13 +44,12 @@ void tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t le
  */
 bool tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *err);
 
-#define TOK_JOINS (256u * 256 / 64)
-
 /*
- * Mark the code points that occur in tokens, and fill joins[TOK_JOINS]. Both must be zeroed. The
- * ranks and words of *v must exist, and be whole characters except for single bytes.
+ * Mark the code points that occur in tokens, and set the bits of tok_vocab.joins. Both must be
+ * zeroed. The ranks and words of *v must exist, and be whole characters except for single bytes.
  */
-void tok_pieces_mark(const struct tok_vocab *v, uint8_t *known, uint64_t *joins);
+void tok_pieces_mark(
+	const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins);
 
 /* Build the tables `cat` and `joins` from these. */
 bool tok_pieces_build(struct tok_vocab *v, struct tok_error *err);

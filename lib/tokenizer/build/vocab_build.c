@@ -553,5 +553,6 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		tok_vocab_free(v);
 		return NULL;
 	}
+	tok_stages_set(v);
 	return v;
 }

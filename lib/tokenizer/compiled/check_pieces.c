@@ -77,13 +77,14 @@ static bool
 tables_fit(const struct tok_vocab *v)
 {
 	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
-	uint64_t *joins = calloc(TOK_JOINS, sizeof(*joins));
+	const size_t n_joins = tok_vocab_table_n(v, TOK_TABLE_JOINS);
+	uint64_t *joins = calloc(n_joins, sizeof(*joins));
 	uint8_t *known = calloc(TOK_CODE_POINTS, 1);
 	bool ok = joins != NULL && known != NULL;
 
 	if (ok) {
-		tok_pieces_mark(v, known, joins);
-		ok = memcmp(joins, v->joins, TOK_JOINS * sizeof(*joins)) == 0;
+		tok_pieces_mark(v, v->join_shift, known, joins);
+		ok = memcmp(joins, v->joins, n_joins * sizeof(*joins)) == 0;
 	}
 	for (uint32_t i = 0; ok && i < TOK_PAGES; i++)
 		ok = v->cat_page[i] < pages && memcmp(v->cat + v->cat_page[i] * TOK_PAGE,

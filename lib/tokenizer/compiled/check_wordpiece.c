@@ -69,6 +69,19 @@ characters_fit(const struct tok_vocab *v)
 	return true;
 }
 
+/* They follow from the elements. */
+static bool
+categories_fit(const struct tok_vocab *v)
+{
+	const struct tok_bert_norm *t = &v->wordpiece.norm;
+
+	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_CAT); i++) {
+		if (v->cat[i] != tok_bert_cat(t->element[i]))
+			return false;
+	}
+	return memcmp(v->cat_page, t->page, TOK_PAGES * sizeof(*t->page)) == 0;
+}
+
 static bool
 texts_fit(const struct tok_vocab *v, const struct tok_span *text)
 {
@@ -87,6 +100,8 @@ tok_compiled_check_wordpiece(const struct tok_vocab *v)
 {
 	if (!elements_fit(v) || !characters_fit(v))
 		return "wordpiece.norm";
+	if (!categories_fit(v))
+		return "cat";
 	return texts_fit(v, v->wordpiece.at_start) && texts_fit(v, v->wordpiece.behind)
 		       ? NULL
 		       : "wordpiece.text";

@@ -271,5 +271,6 @@ tok_compiled_load(
 		return NULL;
 	}
 	fill_in(v);
+	tok_stages_set(v);
 	return v;
 }

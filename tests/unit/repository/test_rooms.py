@@ -50,7 +50,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     TOK + "normalize": {"tok.h", TOK + "unicode", TOK + "tables"},
     TOK + "encode": HOT,
     TOK + "pretokenize": HOT,
-    "lib/tokenizer": HOT | {TOK + "pretokenize"},
+    "lib/tokenizer": HOT | {TOK + "pretokenize", TOK + "offsets"},
     TOK + "offsets": HOT | {TOK + "pretokenize"},
     TOK + "build": HOT | {TOK + "pretokenize"},
     TOK + "compiled": SET_UP,

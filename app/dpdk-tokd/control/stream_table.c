@@ -9,7 +9,7 @@
 #include <rte_malloc.h>
 
 #include "log.h"
-#include "datapath/stream/stream.h"
+#include "stream_table.h"
 
 /*
  * The hash has twice as many entries as streams: a cuckoo table that is nearly full may reject a

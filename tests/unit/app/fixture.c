@@ -7,6 +7,8 @@
 
 #include "fixture.h"
 #include "control/port/port.h"
+#include "control/worker_open.h"
+#include "control/zero_copy_open.h"
 #include "vocabulary.h"
 
 #define RX_DESC 256

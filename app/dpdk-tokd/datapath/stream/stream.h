@@ -144,12 +144,7 @@ struct tokd_streams {
 	uint32_t serial_shift;
 };
 
-/* stream_table.c, set-up. Memory is on `node`. NULL with a message logged. */
-struct tokd_streams *tokd_streams_create(
-	uint32_t n, uint32_t worker, int node, uint64_t open_ticks, uint64_t finished_ticks);
-void tokd_streams_free(struct tokd_streams *t);
-
-/* stream_state.c: hot. */
+/* stream_state.c */
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
@@ -168,7 +163,7 @@ void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
 /* Its next packet, which is held, is fed in a later turn. */
 void tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s);
 
-/* stream_feed.c: hot. */
+/* stream_feed.c */
 enum tokd_feed {
 	TOKD_FED,	  /* next advanced; the stream may be DONE */
 	TOKD_NOT_FED,	  /* ring or reply window full: not acknowledged */

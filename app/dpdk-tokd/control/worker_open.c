@@ -9,9 +9,10 @@
 #include <tokd/wire.h>
 
 #include "log.h"
-#include "datapath/net/net_frag.h"
-#include "datapath/stream/stream.h"
-#include "datapath/worker.h"
+#include "net_frag_open.h"
+#include "side_store_open.h"
+#include "stream_table.h"
+#include "worker_open.h"
 
 /*
  * A turn of the loop spends this long on new text, and as long on text that waits, each time plus

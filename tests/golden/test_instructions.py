@@ -46,10 +46,25 @@ def test_instructions_a_byte(name: str, recorded, tmp_path: Path) -> None:
         pytest.skip(f"{counted.VOCABULARIES[name]} is missing: no public package, or not fetched")
     vocab = counted.compiled(source, tmp_path)
     for isa, texts in recorded[name].items():
-        now = counted.count(vocab, isa, tmp_path)
+        now = counted.count(vocab, isa, tmp_path, counted.cases())
         for text, passes in texts.items():
             for which, before in passes.items():
                 what = f"{name}, {isa}, {text}, {which}: {now[text][which]}, recorded {before}"
                 assert now[text][which] <= before * (1 + TOLERANCE), f"{what}: {RECORD} if meant"
                 if now[text][which] < before * (1 - TOLERANCE):
                     warnings.warn(f"fewer instructions a byte: {what}: {RECORD}", stacklevel=1)
+
+
+def test_words_of_one_cache_set_cost_no_more_than_new_words(recorded, tmp_path: Path) -> None:
+    """Someone who knows the source and the key can only evict what was learned."""
+    source = counted.file_of("gpt2", tmp_path)
+    if source is None:
+        pytest.skip("gpt2.tiktoken is missing: run tools/fetch-vocab gpt2")
+    vocab = counted.compiled(source, tmp_path)
+    attack, new = (counted.words(vocab, 600, colliding=same) for same in (True, False))
+    cost = counted.count(vocab, "avx2", tmp_path, {"attack": (0, attack), "new": (0, new)})
+    assert len(set(attack.split())) == 600
+    assert cost["new"]["again"] < cost["new"]["first"] / 2, "learned words are found again"
+    assert cost["attack"]["again"] > cost["new"]["again"] * 2, "the attack hits one set"
+    for which in counted.PASSES:
+        assert cost["attack"][which] <= cost["new"]["first"] * 1.1

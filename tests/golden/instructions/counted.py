@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
 BUILD = Path(os.environ.get("TOKD_BUILD", ROOT / "build"))
 TOK, PROGRAM = BUILD / "app/tok", BUILD / "tests/golden/instructions/encode_twice"
+COLLIDING = BUILD / "tests/golden/instructions/colliding"
 RECORDED = HERE / "counts.json"
 FETCHED = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/vocab"
 SHARED = ROOT.parent / "shared/vocab"  # of models whose licence goes with them
@@ -117,6 +118,12 @@ def cases() -> dict[str, tuple[int, bytes]]:
     }
 
 
+def words(vocab: Path, n: int, *, colliding: bool) -> bytes:
+    """Words that no cache has seen; `colliding`: made to fall into one set of it."""
+    command = [COLLIDING, vocab, str(n), str(int(colliding))]
+    return subprocess.run(command, check=True, capture_output=True).stdout
+
+
 def file_of(name: str, folder: Path) -> Path | None:
     """A vocabulary's, unpacked into `folder` if need be; None: not here."""
     path = FETCHED / VOCABULARIES[name]
@@ -142,9 +149,10 @@ def build() -> str:
     ).stdout.strip()  # it also says that it was given no text
 
 
-def count(vocab: Path, isa: str, folder: Path) -> dict[str, dict[str, float]]:
+def count(
+    vocab: Path, isa: str, folder: Path, made: dict[str, tuple[int, bytes]]
+) -> dict[str, dict[str, float]]:
     """By text: instructions a byte, the first time and again."""
-    made = cases()
     files = []
     for i, (packet, text) in enumerate(made.values()):
         file = folder / f"text-{i}"
@@ -185,7 +193,7 @@ def main() -> None:
                 counts[vocabulary] = kept[vocabulary]
                 continue
             vocab = compiled(source, folder)
-            counts[vocabulary] = {isa: count(vocab, isa, folder) for isa in ISAS}
+            counts[vocabulary] = {isa: count(vocab, isa, folder, cases()) for isa in ISAS}
             print(vocabulary, json.dumps(counts[vocabulary]), flush=True)
     RECORDED.write_text(json.dumps({"build": build(), "counts": counts}, indent=1) + "\n")
 

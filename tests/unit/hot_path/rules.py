@@ -86,11 +86,21 @@ class ByPointer:
 
 
 ISAS = {"x86_64": ("avx2", "avx512"), "aarch64": ("neon",)}.get(platform.machine(), ())
+
+
+def kernels(name: str, *isas: str) -> tuple[str, ...]:
+    """Of those instruction sets that this machine's builds have, and the portable one."""
+    return tuple(f"tok_{name}_{isa}" for isa in ("portable", *(i for i in isas if i in ISAS)))
+
+
 BY_POINTER = {
     "tok_pretok_scan": ByPointer(
         "the kernel for this CPU's instruction set (lib/tokenizer/isa)",
-        ("tok_scan_portable", *(f"tok_scan_{isa}" for isa in ISAS)),
+        kernels("scan", *ISAS),
     ),
+    "encode_bytes": ByPointer("the same: well-formed text", kernels("utf8", *ISAS)),
+    "tok_bpe_merge": ByPointer("the same: merges", kernels("merge", "avx2", "avx512")),
+    "tok_block_encode": ByPointer("the same: look-ups", kernels("find", "avx512")),
     "tok_stage_next": ByPointer(
         "the next stage of the vocabulary (lib/tokenizer/tables/stages.h)",
         (

@@ -60,6 +60,9 @@ uint32_t *tok_bpe_release(struct tok_stream *s, uint32_t *ids);
  */
 uint32_t *tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids);
 
+/* Drop the first n bytes of the open pretoken, whose ids are certain and given out. */
+void tok_bpe_drop(struct tok_stream *s, uint32_t n);
+
 /* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);
 

@@ -158,23 +158,27 @@ set_few(struct tok_block *b, uint32_t k, const uint32_t *ids, size_t n)
 	b->ids[k] = few->id;
 }
 
-/* Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. */
+/*
+ * Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. slot[] of each of
+ * the n gets the number of its word, from 1 on; 0: it is not merged.
+ */
 static void
 merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
 	uint32_t words = 0;
 
-	if (v->longest.node != NULL)
-		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t k = b->left[i];
 		const uint8_t *at = p + b->start[k];
 
-		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, length_of(b, k)))
+		b->slot[k] = 0;
+		if (v->longest.node != NULL || length_of(b, k) > TOK_MERGE_MAX ||
+			is_unknown(v, at, length_of(b, k)))
 			continue;
 		b->word[words].p = at;
 		b->word[words].n = (uint32_t)length_of(b, k);
 		b->merged[words++] = (uint16_t)k;
+		b->slot[k] = words;
 	}
 	tok_bpe_merge(v, b->word, words);
 	for (uint32_t i = 0; i < words; i++) {
@@ -187,6 +191,14 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 }
 
 /* ---- 4. ids ---- */
+
+/* A merged pretoken with more ids than the cache takes. */
+static inline uint32_t *
+copy_word(const struct tok_bpe_word *w, uint32_t *ids)
+{
+	memcpy(ids, w->out, w->n_out * sizeof(*ids));
+	return ids + w->n_out;
+}
 
 /* Encode a pretoken that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
 static uint32_t *
@@ -292,7 +304,8 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		uint32_t *next;
 
 		ids = give_out(s->vocab, b, done, k, ids);
-		next = encode_alone(s, p + b->start[k], length_of(b, k), ids);
+		next = b->slot[k] > 0 ? copy_word(&b->word[b->slot[k] - 1], ids)
+				      : encode_alone(s, p + b->start[k], length_of(b, k), ids);
 		if (next == NULL)
 			return NULL;
 		set_few(b, k, ids, (size_t)(next - ids));

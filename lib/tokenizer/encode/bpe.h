@@ -10,7 +10,9 @@
 #include "isa/kernels.h"
 #include "vocab.h"
 
-#define TOK_MERGE_MAX 24 /* longest pretoken for tok_bpe_merge, whose cost is quadratic */
+/* Longest pretoken for tok_bpe_merge, whose cost is quadratic: each merge looks at all bytes.
+ * Beyond, the search in bpe_whole.c takes fewer steps. */
+#define TOK_MERGE_MAX 62
 
 struct tok_bpe_word {
 	const uint8_t *p; /* its bytes */

@@ -246,4 +246,40 @@ tok_cache_long_learn(struct tok_cache_long_set set, const uint8_t *p, uint32_t l
 	memcpy(e->bytes, p, len);
 }
 
+/* ---- both: len > 0 bytes at p, of which TOK_CACHE_LONG must be readable ---- */
+
+struct tok_cache_ids {
+	const uint32_t *from; /* NULL: not in the cache */
+	uint32_t n;
+};
+
+static inline struct tok_cache_ids
+tok_cache_word(const struct tok_cache *c, const uint8_t *p, uint32_t len)
+{
+	const uint32_t *ids;
+	uint64_t key[2];
+
+	if (len > TOK_CACHE_SHORT) {
+		ids = tok_cache_long_find(tok_cache_long_set(c, p, len), p, len);
+	} else {
+		tok_cache_key(key, p, len);
+		ids = tok_cache_find(tok_cache_set(c, key), key);
+	}
+	return (struct tok_cache_ids){ids, ids == NULL ? 0 : tok_cache_count(ids)};
+}
+
+static inline void
+tok_cache_learn_word(
+	struct tok_cache *c, const uint8_t *p, uint32_t len, const uint32_t *id, uint32_t n)
+{
+	uint64_t key[2];
+
+	if (len > TOK_CACHE_SHORT) {
+		tok_cache_long_learn(tok_cache_long_set(c, p, len), p, len, id, n);
+		return;
+	}
+	tok_cache_key(key, p, len);
+	tok_cache_learn(tok_cache_set(c, key), key, id, n);
+}
+
 #endif

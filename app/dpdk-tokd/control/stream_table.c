@@ -82,6 +82,7 @@ tokd_streams_create(
 	TAILQ_INIT(&t->aborting);
 	TAILQ_INIT(&t->awaited);
 	TAILQ_INIT(&t->finished);
+	TAILQ_INIT(&t->deferred);
 	t->open_ticks = open_ticks;
 	t->finished_ticks = finished_ticks;
 	t->n = n;

@@ -69,13 +69,15 @@ struct tokd_worker {
 	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;
-	uint64_t t_burst;      /* TSC when the current burst was received */
+	uint64_t feed_ticks; /* for the tokenizer: for new packets a turn, and for deferred ones */
+	uint64_t t_burst;    /* TSC when the current burst was received */
 	_Atomic uint64_t turn; /* of the loop; TOKD_NO_TURN outside it. Read by any thread */
 	const struct tokd_options *opt;
 	_Atomic uint32_t *stop;	   /* enum tokd_stop, set by the control thread */
 	uint64_t counter[C_COUNT]; /* written by this worker only, by plain stores of words */
 	/* the current burst */
-	uint32_t stopping; /* *stop, read once per turn */
+	uint32_t stopping;  /* *stop, read once per turn */
+	uint64_t fed_ticks; /* in the tokenizer, of feed_ticks */
 	uint16_t n_tx, n_touched;
 	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* sent at its end */
 	struct tokd_stream *touched[TOKD_BURST]; /* answered at its end */

@@ -11,8 +11,7 @@
  *
  * 512 buckets reach 2^40 ticks, six minutes at 3 GHz, and fit one array of DPDK's telemetry.
  */
-#ifndef TOKD_HISTOGRAM_H
-#define TOKD_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -95,5 +94,3 @@ uint64_t tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t perm
 
 /* Ticks of a TSC of `hz` (not 0, below 2^34) in ns. */
 uint64_t tokd_ticks_ns(uint64_t ticks, uint64_t hz);
-
-#endif

@@ -3,8 +3,7 @@
  * The token ring, writer's side. Set-up (token_ring.c): make, seal, register, free; readers join
  * and leave. Hot path (token_ring_write.h, inline): reserve, publish.
  */
-#ifndef TOKD_TOKEN_RING_H
-#define TOKD_TOKEN_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -91,5 +90,3 @@ void tokd_ring_free(struct tokd_ring *r);
  * also when no text is being fed.
  */
 void tokd_ring_readers(struct tokd_ring *r);
-
-#endif

@@ -4,8 +4,7 @@
  * bpe_merge.c applies the merges to a short whole pretoken; bpe_whole.c searches the tokens of a
  * longer whole pretoken; bpe_stream.c takes a pretoken byte by byte.
  */
-#ifndef TOK_BPE_H
-#define TOK_BPE_H
+#pragma once
 
 #include "vocab.h"
 
@@ -55,5 +54,3 @@ uint32_t *tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_
 
 /* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);
-
-#endif

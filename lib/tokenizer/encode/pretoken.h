@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Ids of the open pretoken: calls the exact or the greedy functions. Hot path. */
-#ifndef TOK_PRETOKEN_H
-#define TOK_PRETOKEN_H
+#pragma once
 
 #include "bpe.h"
 #include "greedy.h"
@@ -40,5 +39,3 @@ tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
 {
 	return s->vocab->longest.node != NULL ? tok_greedy_close(s, ids) : tok_bpe_close(s, ids);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What one thread needs to encode: a cache, and room for ids. Nothing of Python. */
-#ifndef DPDK_TOKD_ENCODER_H
-#define DPDK_TOKD_ENCODER_H
+#pragma once
 
 #include <tok.h>
 
@@ -30,5 +29,3 @@ encoder_room(struct encoder *e, size_t need)
 
 /* Give back what is more than an encoder may keep. */
 void encoder_trim(struct encoder *e);
-
-#endif

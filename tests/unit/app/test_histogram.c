@@ -4,6 +4,7 @@
 
 #include "../../../app/tokd-load/dice.h"
 #include "fixture.h"
+#include "telemetry/histogram.h"
 
 #define VALUES 10000
 

@@ -360,9 +360,56 @@ FIXTURE_TEST(order_survives_a_lossy_network)
 	for (uint32_t i = 0; i < 90; i++) {
 		uint32_t n = rnd(i % 10 == 0 ? 30000 : 2000);
 
+		fx->w.feed_ticks = i % 2 ? UINT64_MAX : 1; /* 1: one piece a turn */
 		make_text(text, n, i);
 		lossy_client(i, n, RTE_MAX(1 + rnd(1400), n / 400 + 1), flags[i % 3]);
 	}
 	expect_count(C_STREAMS_FAILED, 0);
 	expect_count(C_STREAMS_DONE, 90);
+}
+
+/* In turns of the loop, not in time: each feeds one piece of new text and one that waits. */
+FIXTURE_TEST(order_long_texts_do_not_delay_short_ones)
+{
+	const uint32_t packets = TOKD_BURST - 1;
+	uint32_t turns = 0;
+	struct reply rep;
+	bool short_is_done = false;
+
+	fx->w.feed_ticks = 1;
+	make_text(text, packets * 1400, 1);
+	assert_int_equal(send_text(1, text, packets * 1400, 1400, 0), packets);
+	assert_int_equal(send_text(2, "hello", 5, 1400, 0), 1);
+	while (!short_is_done) {
+		assert_true(++turns <= 2);
+		tokd_worker_turn(&fx->w);
+		while (next_reply(&rep))
+			short_is_done |= rep.rep.stream_id == 2 && rep.rep.flags & TOKD_F_DONE;
+	}
+	assert_true(fx->w.counter[C_TEXT_BYTES] <= 5 + 3 * 1400);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 1);
+	for (; tokd_worker_open_streams(&fx->w) > 0; turns++)
+		tokd_worker_turn(&fx->w);
+	assert_int_equal(turns, packets); /* one piece a turn, the first turn two */
+	expect_text(1, text, packets * 1400);
+	expect_count(C_STREAMS_DONE, 2);
+	expect_count(C_DROP_HELD, 0);
+	assert_true(fx->w.counter[C_FEED_DEFERRED] >= packets);
+}
+
+FIXTURE_TEST(order_a_long_packet_is_fed_in_pieces)
+{
+	struct request r;
+
+	fx->w.feed_ticks = 1;
+	make_text(text, JUMBO_TEXT, 1);
+	r = text_packet(1, text, JUMBO_TEXT, JUMBO_TEXT, 0, 0);
+	send_request(&r);
+	for (uint32_t turn = 0; turn < 4; turn++) {
+		const uint64_t before = fx->w.counter[C_TEXT_BYTES];
+
+		tokd_worker_turn(&fx->w);
+		assert_in_range(fx->w.counter[C_TEXT_BYTES] - before, 1, 2 * 2048);
+	}
+	expect_text(1, text, JUMBO_TEXT);
 }

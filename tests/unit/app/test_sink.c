@@ -5,7 +5,8 @@
 #include <ring/geometry.h>
 
 #include "fixture.h"
-#include "datapath/loop/gpu_sink.h"
+#include "control/gpu_sink_control.h"
+#include "telemetry/histogram.h"
 
 #define SLOTS 8
 #define OUTPUTS 128u /* as many posts, of the least that one takes; and the least there may be */

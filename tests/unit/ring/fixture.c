@@ -11,6 +11,7 @@
 #include <rte_eal.h>
 
 #include "fixture.h"
+#include "control/token_ring_open.h"
 #include "datapath/token_ring_write.h"
 
 #define TURN_US 200

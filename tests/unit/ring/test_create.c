@@ -11,6 +11,7 @@
 #include <rte_memzone.h>
 
 #include "fixture.h"
+#include "control/token_ring_open.h"
 
 TEST(is_laid_out_as_its_header_says)
 {

@@ -54,16 +54,39 @@ add_word(struct merged *m, const uint8_t *text, uint32_t n, const uint32_t *want
 	m->word[m->n++] = (struct tok_bpe_word){.p = text, .n = n};
 }
 
+static const struct tok_kernels *kernels[4]; /* those that this CPU has */
+static uint32_t n_kernels;
+
+static void
+find_kernels(void)
+{
+	static const char *const sets[] = {"portable", "avx2", "avx512", "neon"};
+	struct tok_error err;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		setenv("TOK_ISA", sets[i], 1);
+		kernels[n_kernels] = tok_kernels_choose(&err);
+		if (kernels[n_kernels] != NULL)
+			n_kernels++;
+		else
+			print_message("# not tested: %s\n", err.text);
+	}
+	unsetenv("TOK_ISA");
+}
+
 static void
 assert_merged(const struct small_vocab *sv, struct merged *m)
 {
-	tok_bpe_merge(sv->v, m->word, m->n);
-	for (uint32_t i = 0; i < m->n; i++) {
-		struct tok_bpe_word *w = &m->word[i];
+	for (uint32_t kernel = 0; kernel < n_kernels; kernel++) {
+		kernels[kernel]->merge(sv->v, m->word, m->n);
+		for (uint32_t i = 0; i < m->n; i++) {
+			struct tok_bpe_word *w = &m->word[i];
 
-		for (uint32_t k = 0; k < w->n_out; k++)
-			w->out[k] = sv->v->ext[w->out[k]];
-		assert_same(w->out, w->n_out, m->want[i], m->n_want[i], w->p, w->n, "merge");
+			for (uint32_t k = 0; k < w->n_out; k++)
+				w->out[k] = sv->v->ext[w->out[k]];
+			assert_same(w->out, w->n_out, m->want[i], m->n_want[i], w->p, w->n,
+				kernels[kernel]->isa);
+		}
 	}
 }
 
@@ -71,6 +94,7 @@ TEST(whole_equals_definition)
 {
 	uint64_t seed = 1;
 
+	find_kernels();
 	for (int round = 0; round < 1500; round++) {
 		const char *alphabet = alphabets[round % 4];
 		struct small_vocab sv;

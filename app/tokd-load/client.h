@@ -3,8 +3,7 @@
  * Requests in flight, and the interface of the modes that send them and receive their answers:
  * client_tokd.c, client_plain.c and client_tcp.c. loop.c decides when requests start and time out.
  */
-#ifndef TOKD_LOAD_CLIENT_H
-#define TOKD_LOAD_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-#endif

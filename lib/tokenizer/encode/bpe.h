@@ -4,8 +4,7 @@
  * bpe_merge.c applies the merges to a short whole pretoken; bpe_whole.c searches the tokens of a
  * longer whole pretoken; bpe_stream.c takes a pretoken byte by byte.
  */
-#ifndef TOK_BPE_H
-#define TOK_BPE_H
+#pragma once
 
 #include "isa/kernels.h"
 #include "vocab.h"
@@ -65,5 +64,3 @@ void tok_bpe_drop(struct tok_stream *s, uint32_t n);
 
 /* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);
-
-#endif

@@ -10,10 +10,12 @@
 #include <opt.h>
 #include <tok.h>
 
+#include "pretokenize/names.h"
+
 #define CLI_FAILED 1
 #define CLI_USAGE 2
 
-#define CLI_READ_BYTES 65536u /* of standard input at a time */
+#define CLI_READ_BYTES 65536u /* per read of standard input */
 
 extern const struct opt_program tok_encode_command, tok_decode_command, tok_train_command;
 extern const struct opt_program tok_bench_command;
@@ -23,9 +25,8 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 /* Options of several commands, for a struct `type` with a struct tok_load_opts `load`. */
 #define CLI_PRETOKENIZER(type)                                                                     \
 	{"pretokenizer", "NAME", OPT_TEXT, OPT_FIELD(type, load.pretokenizer), 0, 0, NULL,         \
-		"for a .tiktoken file not recognised by content: gpt2, cl100k, llama3, "            \
-		"qwen2, o200k, tekken or deepseek; for a vocab.txt: bert-uncased, the default, "   \
-		"or bert-cased"}
+		"for a .tiktoken file not recognised by content: " TOK_PRETOK_NAMES                 \
+		"; for a vocab.txt: bert-uncased, the default, or bert-cased"}
 #define CLI_HUGE_PAGES(type)                                                                       \
 	{"huge-pages", NULL, OPT_FLAG, OPT_FIELD(type, load.huge_pages), 0, 0, NULL,               \
 		"keep tables in reserved huge pages (sysctl vm.nr_hugepages); fail if too few "    \
@@ -34,7 +35,7 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 	{"algo", "exact|greedy", OPT_CHOICE, OPT_FIELD(type, load.algo), 0, 0, NULL,               \
 		"exact, the default: byte pair encoding as defined; greedy: longest match within " \
 		"pretokens; a .tokv has one of them"}
-/* Sets an enum cli_added. */
+/* The field is an enum cli_added. */
 #define CLI_ADDED(type)                                                                            \
 	{"added-tokens", "text|plain|all", OPT_CHOICE, OPT_FIELD(type, added), 0, 0, "plain",      \
 		"added tokens to recognise in the text; text: none, as the appliance; plain: "     \
@@ -43,7 +44,7 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 
 enum cli_added { CLI_ADDED_TEXT, CLI_ADDED_PLAIN, CLI_ADDED_ALL };
 
-/* Of enum tok_flags. */
+/* enum tok_flags of an option's value. */
 uint32_t cli_added_flags(enum cli_added added);
 
 /* Print "tok: ..." on standard error and return `code`. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok encode: standard input as a stream, ids printed as they become certain. */
+/* tok encode: reads standard input as a stream, prints ids as they become certain. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tokd-load/dice.h"
 #include "cli.h"
 
 #define RANDOM_PIECE 64u
@@ -22,13 +23,13 @@ struct encode_options {
 	bool strict_utf8;
 };
 
-/* What tok_stream_bound says at most: so many ids a byte, and what may wait. */
+/* Upper limit of tok_stream_bound(): ids per byte, plus those that are waiting. */
 #define IDS_ROOM (TOK_IDS_PER_BYTE_MAX * (CLI_READ_BYTES + 4) + TOK_STREAM_HELD_MAX)
 
 struct encoder {
 	struct encode_options options;
 	struct tok_stream stream;
-	bool any;	 /* something was printed: a blank comes first */
+	bool any;	 /* an id was printed: print a blank before the next */
 	uint64_t n_read; /* bytes */
 	uint8_t text[CLI_READ_BYTES];
 	uint32_t ids[IDS_ROOM];
@@ -51,18 +52,14 @@ print_ids(struct encoder *e, size_t n)
 	}
 }
 
-/* Size of the next piece of at most n bytes (xorshift64* for the random ones). */
+/* Size of the next piece of at most n bytes. */
 static size_t
 piece_of(struct split *o, size_t n)
 {
 	uint64_t piece = o->piece;
 
-	if (o->random) {
-		o->seed ^= o->seed >> 12;
-		o->seed ^= o->seed << 25;
-		o->seed ^= o->seed >> 27;
-		piece = 1 + (o->seed * 0x2545f4914f6cdd1dull >> 33) % RANDOM_PIECE;
-	}
+	if (o->random)
+		piece = 1 + dice_throw(&o->seed) % RANDOM_PIECE;
 	return piece == 0 || piece > n ? n : (size_t)piece;
 }
 
@@ -75,7 +72,6 @@ check_split(const struct opt_def *d, const char *text, void *field, struct opt_e
 	if (s->random ? !opt_number(text + 7, 0, UINT64_MAX, &s->seed)
 		      : !opt_number(text, 1, UINT64_MAX, &s->piece))
 		return opt_wrong(err, "give a number from 1, or random:SEED");
-	s->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
 	return true;
 }
 
@@ -104,7 +100,7 @@ flags_of(const struct encode_options *o)
 	       cli_added_flags(o->added);
 }
 
-/* One piece of what was read, in as many pieces as --split asks for. */
+/* Feed what was read, in the pieces of --split. */
 static int
 feed(struct encoder *e, size_t n, bool last)
 {
@@ -145,7 +141,7 @@ encode(struct encoder *e)
 			return code;
 		if (got == 0)
 			putchar('\n');
-		code = cli_flush(); /* a pipe gets the ids as soon as they are certain */
+		code = cli_flush(); /* flush, so that a pipe gets ids as soon as they are certain */
 	} while (got > 0 && code == 0);
 	return code;
 }

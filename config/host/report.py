@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 
 
-class Level(str, Enum):
+class Level(str, Enum):  # noqa: UP042 - Python before 3.11, as in RHEL 9, has no StrEnum
     OK = "ok"
     NOTE = "note"  # information; nothing to do
     WARN = "warn"  # costs latency
@@ -18,8 +18,8 @@ class Level(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One check. `cost`: its effect on latency, in words; `remedy`: what to do; `reboot`: it takes effect
-    at the next boot."""
+    """One check. `cost`: its effect on latency, in words; `remedy`: what to do; `reboot`: it takes
+    effect at the next boot."""
 
     stage: str
     level: Level
@@ -30,11 +30,11 @@ class Finding:
 
 
 class Refusal(Exception):
-    """Cannot be done: the thing, the value, the limit, the remedy."""
+    """Impossible: the thing, the value, the limit, the remedy."""
 
 
 class Failed(Exception):
-    """Failed at run time. `errno` is the system's, 0 if a program failed."""
+    """Failed at run time. `errno`: the system's, 0 if a program failed."""
 
     def __init__(self, said: str, errno: int = 0) -> None:
         super().__init__(said)
@@ -42,7 +42,7 @@ class Failed(Exception):
 
 
 class Partly(Failed):
-    """Some steps failed, each reported; the others are still useful."""
+    """Some steps failed, each was reported; the others are still useful."""
 
 
 def tell(findings: list[Finding], as_json: bool) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Restores the original content, byte for byte, in reverse order.
-
-A file that was changed since is not overwritten: only our part is removed from it, and reported.
+"""Restores the original content, byte for byte, in reverse order. A file that was changed since is
+kept; only our part is removed from it, and reported.
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from grub import bls, drop_in, tuned
 from hugepages import doca
 
 from host import irq, nic
-from host.journal import replace, unpack, without_ours
+from host.journal import Entry, replace, unpack, without_ours
 from host.report import Failed, Refusal
 from host.root import KERNEL, Root
 
-# Programs that must be told that their file is restored. Until then it counts as not restored.
+# Programs that must be told when their file is restored. Until then it counts as not restored.
 AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromkeys(
     irq.BALANCE, irq.restart_balance
 )
 
 
-def _remove(root: Root, entry: dict) -> None:
+def _remove(root: Root, entry: Entry) -> None:
     name, path = entry["name"], root.path(entry["name"])
     if not os.path.lexists(path):
         return
@@ -36,7 +35,7 @@ def _remove(root: Root, entry: dict) -> None:
         path.unlink()
 
 
-def _remove_link(root: Root, entry: dict) -> None:
+def _remove_link(root: Root, entry: Entry) -> None:
     name, path = entry["name"], root.path(entry["name"])
     if path.is_symlink() and os.readlink(path) == entry["to"]:
         print(f"remove {name}")
@@ -46,8 +45,8 @@ def _remove_link(root: Root, entry: dict) -> None:
         print(f"leave {name}: it is no longer the link that tokd-host made")
 
 
-def _restore(root: Root, entry: dict) -> None:
-    """A file, of the disk or the kernel, that was there before."""
+def _restore(root: Root, entry: Entry) -> None:
+    """Restore a file, of the disk or the kernel, that existed before."""
     name = root.resolved(entry["name"])
     path, held = root.path(name), unpack(entry["held"])
     if not path.exists():
@@ -74,7 +73,7 @@ def _restore(root: Root, entry: dict) -> None:
         replace(path, held)
 
 
-def _remove_folder(root: Root, entry: dict) -> None:
+def _remove_folder(root: Root, entry: Entry) -> None:
     path = root.path(entry["name"])
     print(f"remove {entry['name']}/")
     if not root.dry_run and path.is_dir() and not os.listdir(path):
@@ -92,9 +91,9 @@ HOW = {
 }
 
 
-def _give_back(root: Root, chosen: list[dict]) -> list[str]:
-    """Undo these. The names that were restored. What cannot be is told, stays in the journal, and does not stop the
-    rest."""
+def _give_back(root: Root, chosen: list[Entry]) -> list[str]:
+    """Undo these; returns the names that were restored. Failures are reported, stay in the journal,
+    and do not stop the rest."""
     undone, wrong = [], []
     left = list(root.journal.entries)
     after = {root.resolved(name): tell for name, tell in AFTER.items()}
@@ -118,7 +117,7 @@ def _give_back(root: Root, chosen: list[dict]) -> list[str]:
 
 
 def let_go(root: Root) -> list[str]:
-    """What earlier plans wrote and this run's plan has nothing to do with."""
+    """Restore what earlier plans wrote and this plan does not concern."""
     return _give_back(
         root,
         [
@@ -140,7 +139,7 @@ def revert(root: Root) -> list[str]:
     undone = _give_back(root, [e for e in entries if e not in own])
     if not root.dry_run:
         root.journal.forget()
-        for entry in sorted(own, key=lambda e: -len(e["name"])):  # the journal's: last of all
+        for entry in sorted(own, key=lambda e: -len(e["name"])):  # the journal itself comes last
             path = root.path(entry["name"])
             if path.is_dir() and not os.listdir(path):
                 path.rmdir()

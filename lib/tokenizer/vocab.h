@@ -20,6 +20,7 @@
 #include "tables/longest.h"
 #include "tables/metaspace.h"
 #include "tables/repeats.h"
+#include "tables/stages.h"
 #include "tables/words.h"
 #include "unicode/classes.h"
 
@@ -79,6 +80,19 @@ static_assert(sizeof(struct tok_node) == 64, "one cache line");
 #define TOK_EXTENDS 1u
 #define TOK_EXTENDS_RUN 2u	 /* BPE: the node spells a run of one byte; */
 #define TOK_EXTENDS_RUN_SHIFT 8u /* this byte is stored from this bit on */
+
+/*
+ * Two bytes side by side, by first << 8 | second. The least rank ids tell which merges of two bytes
+ * are certain (encode/bpe_merge.h). They are UINT16_MAX if they are not below.
+ */
+struct tok_byte_pair {
+	uint32_t merge;	   /* rank id of the two bytes merged, or TOK_NO_TOKEN */
+	uint16_t as_right; /* least of a merge whose left token ends with the first byte, and whose
+			      right token is the second */
+	uint16_t as_left;  /* least of a merge whose left token is the first byte, and whose right
+			      token begins with the second */
+};
+static_assert(sizeof(struct tok_byte_pair) == 8, "eight to a cache line");
 
 struct tok_split {
 	uint32_t left, right; /* rank ids; a single byte is its own left and right */
@@ -191,7 +205,8 @@ enum tok_storage {
 struct tok_kernels;
 
 struct tok_vocab {
-	const struct tok_kernels *kernels; /* isa/kernels.h */
+	const struct tok_kernels *kernels;		   /* isa/kernels.h */
+	const struct tok_stage *stage[TOK_STAGES_MAX + 1]; /* in order; then NULL */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
 	bool nfc; /* text is normalized to form C */
@@ -208,15 +223,17 @@ struct tok_vocab {
 	/* merges */
 	uint64_t *pair; /* perfect hash table of left << 42 | right << 21 | result; ~0: free */
 	uint16_t *pair_pilot;
-	uint32_t pair_mask, pair_shift; /* slots - 1; 64 - log2(pilots) */
-	uint32_t *byte_pair;		/* [256 * 256] merge of two single bytes, or TOK_NO_TOKEN */
-	struct tok_split *split;	/* by rank id */
+	uint32_t pair_mask, pair_shift;	 /* slots - 1; 64 - log2(pilots) */
+	struct tok_byte_pair *byte_pair; /* [256 * 256] */
+	struct tok_split *split;	 /* by rank id */
 	uint32_t *ext; /* outside id by rank id. A part of a character that is not a
 			  token has a number above all ids */
 	uint16_t *len; /* length in bytes by rank id */
 	struct tok_repeat *repeat;
-	uint64_t *joins; /* TOK_PRETOK_SENTENCEPIECE, a bit set. Bit (a << 8 | b): some token has a
-			    character that ends with byte a before one that begins with byte b */
+	/* TOK_PRETOK_SENTENCEPIECE, two bit sets: some token has one character before another. Of
+	   two that are ASCII, then of others by their hash */
+	uint64_t *joins;
+	uint32_t join_shift; /* 64 - log2(bits of the second) */
 	/* incremental encoding */
 	struct tok_node *node;
 	struct tok_longest longest; /* if it has nodes, used instead: greedy BPE, and WordPiece */
@@ -414,13 +431,20 @@ tok_pair_slot(const struct tok_vocab *v, uint64_t hash, uint32_t pilot)
 	return ((uint32_t)hash + pilot * ((uint32_t)(hash >> 24) | 1)) & v->pair_mask;
 }
 
+/* What is in the slot of a pair. */
+static inline uint64_t
+tok_pair_slot_of(const struct tok_vocab *v, uint64_t key)
+{
+	const uint64_t hash = tok_pair_hash(key);
+
+	return v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
+}
+
 /* Result of merging two rank ids, or TOK_NO_TOKEN. */
 static inline uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
-	const uint64_t key = tok_pair_key(left, right), hash = tok_pair_hash(key);
-	const uint64_t found =
-		v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
+	const uint64_t key = tok_pair_key(left, right), found = tok_pair_slot_of(v, key);
 
 	/* No branch: the processor could not predict whether the merge exists. */
 	return ((uint32_t)found & 0x1fffff) | -tok_nonzero(found >> 21 ^ key);
@@ -443,11 +467,24 @@ tok_children(const struct tok_node *node)
 	return node->below[3] + (uint32_t)__builtin_popcountll(node->child[3]);
 }
 
-/* Does some token have a character that ends with `last` before one that begins with `first`? */
-static inline bool
-tok_pieces_join(const uint64_t *joins, uint8_t last, uint8_t first)
+#define TOK_JOINS_ASCII (0x80u * 0x80)
+
+/* Number of the bit in tok_vocab.joins for two characters. */
+static inline uint32_t
+tok_join_bit(uint32_t shift, uint32_t left, uint32_t right)
 {
-	return joins[(uint32_t)last << 2 | first >> 6] >> (first & 63) & 1;
+	if ((left | right) < 0x80)
+		return left << 7 | right;
+	return TOK_JOINS_ASCII + (uint32_t)(((uint64_t)left << 32 | right) * TOK_HASH_1 >> shift);
+}
+
+/* May some token have these two characters side by side? Both are in tokens. */
+static inline bool
+tok_pieces_join(const struct tok_vocab *v, uint32_t left, uint32_t right)
+{
+	const uint32_t bit = tok_join_bit(v->join_shift, left, right);
+
+	return v->joins[bit / 64] >> bit % 64 & 1;
 }
 
 /* Append the outside ids of n single bytes: of a character that is in no token. Returns the end. */
@@ -461,7 +498,7 @@ tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *i
 
 /*
  * Does a character that is in no token become the unknown piece? If so, `ext` maps its bytes to
- * numbers above all ids, and stream.c replaces these by the id of the unknown piece.
+ * numbers above all ids, and stages.c replaces these by the id of the unknown piece.
  */
 static inline bool
 tok_has_unknown(const struct tok_vocab *v)

@@ -92,7 +92,9 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= n_of(v, TOK_TABLE_SPAN) &&
 	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
 	       v->n_nodes > TOK_BYTES && v->n_repeats <= TOK_REPEATS_MAX &&
-	       (v->pretok != TOK_PRETOK_SENTENCEPIECE || n_of(v, TOK_TABLE_JOINS) == TOK_JOINS) &&
+	       (v->pretok != TOK_PRETOK_SENTENCEPIECE ||
+		       (n_of(v, TOK_TABLE_JOINS) > TOK_JOINS_ASCII / 64 &&
+			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64))) &&
 	       (!v->unigram.norm.sentencepiece ||
 		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&

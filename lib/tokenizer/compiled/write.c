@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A vocabulary's tables to a file. Set-up only. */
+/* Write a vocabulary's tables to a file. Set-up only. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,8 +24,6 @@ tok_compiled_constants(void)
 	uint32_t crc = add(0, tok_unicode_runs, tok_unicode_n_runs * sizeof(uint32_t));
 
 	crc = add(crc, tok_bert_classes, tok_bert_classes_n * sizeof(uint32_t));
-	crc = add(crc, tok_bert_ccc, tok_bert_ccc_n * sizeof(uint32_t));
-	crc = add(crc, tok_bert_strip, tok_bert_strip_n * sizeof(struct tok_bert_strip));
 	crc = add(crc, tok_grapheme_runs, tok_grapheme_n_runs * sizeof(uint32_t));
 	return add(crc, tok_bert_lower, tok_bert_lower_n * sizeof(struct tok_bert_lower));
 }
@@ -93,7 +91,7 @@ make_header(struct tok_compiled_header *h, const struct tok_vocab *v, const char
 
 struct output {
 	struct tok_whole_file file;
-	uint64_t at; /* bytes written */
+	uint64_t at; /* bytes written so far */
 	uint32_t crc;
 };
 
@@ -105,7 +103,7 @@ put(struct output *o, const void *data, size_t n)
 	return tok_whole_file_put(&o->file, data, n);
 }
 
-/* The header comes last, when the data's checksum is known. */
+/* Write the header last: it has the checksum of the data. */
 static bool
 write_all(struct output *o, struct tok_compiled_header *h, const struct tok_vocab *v)
 {

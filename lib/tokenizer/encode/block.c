@@ -6,8 +6,8 @@
  * is prefetched for all pretokens of a block before the first entry is read. Hot path.
  */
 #include "block.h"
+#include "greedy.h"
 #include "isa/kernels.h"
-#include "pretoken.h"
 #include "unicode/utf8.h"
 #include "wordpiece.h"
 
@@ -199,9 +199,9 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
 		if (end != NULL)
 			return end;
 	}
-	if (!tok_pretoken_push(s, p, len, &ids))
-		return NULL;
-	return tok_pretoken_close(s, ids);
+	if (v->longest.node != NULL)
+		return tok_greedy_close(s, tok_greedy_push(s, p, len, ids));
+	return tok_bpe_push(s, p, len, &ids) ? tok_bpe_close(s, ids) : NULL;
 }
 
 /*

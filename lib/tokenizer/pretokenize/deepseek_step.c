@@ -25,14 +25,14 @@ is_ascii_letter(uint32_t cp)
 }
 
 static enum tok_pretok_step
-held_close(uint8_t *state)
+held_close(uint32_t *state)
 {
 	*state = TOK_ST_NONE;
 	return TOK_STEP_HELD_CLOSE;
 }
 
 static enum tok_pretok_step
-begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
+begin(uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	if (tok_is_ideograph(cp))
 		return tok_step_take(state, TOK_ST_IDEOGRAPHS);
@@ -54,7 +54,7 @@ begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
 
 /* Step for a character of the third split while a pretoken is open. */
 static enum tok_pretok_step
-go_on(uint8_t *state, enum tok_cat cat, uint32_t cp)
+go_on(uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	switch ((enum tok_pretok_state) * state) {
 	case TOK_ST_BLANK:
@@ -105,7 +105,7 @@ go_on(uint8_t *state, enum tok_cat cat, uint32_t cp)
 }
 
 enum tok_pretok_step
-tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
+tok_pretok_deepseek_step(uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	const bool number = cat == TOK_CAT_NUMBER, ideograph = tok_is_ideograph(cp);
 

@@ -15,7 +15,7 @@ run_of(enum tok_cat cat)
 }
 
 static enum tok_pretok_step
-begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
+begin(uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	if (cat == TOK_CAT_SPACE)
 		*state = cp == ' ' ? TOK_ST_BLANK : TOK_ST_SPACE;
@@ -25,7 +25,7 @@ begin(uint8_t *state, enum tok_cat cat, uint32_t cp)
 }
 
 static enum tok_pretok_step
-after_quote(uint8_t *state, enum tok_cat cat, uint32_t cp)
+after_quote(uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	switch (cp) {
 	case 's':
@@ -46,7 +46,7 @@ after_quote(uint8_t *state, enum tok_cat cat, uint32_t cp)
 }
 
 enum tok_pretok_step
-tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint32_t cp)
+tok_pretok_gpt2_step(uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	const bool space = cat == TOK_CAT_SPACE;
 

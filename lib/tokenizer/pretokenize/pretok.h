@@ -59,17 +59,17 @@ enum tok_pretok_step {
 };
 
 /* Step for the character cp of category cat; *state becomes the state after it. */
-enum tok_pretok_step tok_pretok_gpt2_step(uint8_t *state, enum tok_cat cat, uint32_t cp);
+enum tok_pretok_step tok_pretok_gpt2_step(uint32_t *state, enum tok_cat cat, uint32_t cp);
 enum tok_pretok_step tok_pretok_words_step(
-	enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp);
-enum tok_pretok_step tok_pretok_deepseek_step(uint8_t *state, enum tok_cat cat, uint32_t cp);
+	enum tok_pretok kind, uint32_t *state, enum tok_cat cat, uint32_t cp);
+enum tok_pretok_step tok_pretok_deepseek_step(uint32_t *state, enum tok_cat cat, uint32_t cp);
 /* The same for SentencePiece's models. `known`: some token has the character. */
 enum tok_pretok_step tok_pretok_pieces_step(
-	const struct tok_vocab *v, uint8_t *state, uint32_t known, uint32_t cp);
+	const struct tok_vocab *v, uint32_t *state, uint32_t known, uint32_t cp);
 
 /* Step for the next character of a vocabulary's text. */
 static inline enum tok_pretok_step
-tok_pretok_step(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
+tok_pretok_step(const struct tok_vocab *v, uint32_t *state, uint32_t cp)
 {
 	const enum tok_cat cat = tok_cat_of(v, cp);
 
@@ -87,10 +87,10 @@ tok_pretok_step(const struct tok_vocab *v, uint8_t *state, uint32_t cp)
 
 /* Does held[] belong to the open pretoken if the text ends here? If not, it is scanned again. */
 static inline bool
-tok_pretok_end_takes_held(enum tok_pretok kind, uint8_t state)
+tok_pretok_end_takes_held(enum tok_pretok kind, uint32_t state)
 {
 	if (kind == TOK_PRETOK_SENTENCEPIECE)
-		return false; /* the states of this family are bytes */
+		return false; /* the states of this family are characters */
 	return state == TOK_ST_SPACES || state == TOK_ST_GAP ||
 	       (state == TOK_ST_NEWLINES && kind == TOK_PRETOK_CL100K);
 }
@@ -109,28 +109,28 @@ tok_is_newline(uint32_t cp)
 }
 
 static inline enum tok_pretok_step
-tok_step_take(uint8_t *state, enum tok_pretok_state next)
+tok_step_take(uint32_t *state, enum tok_pretok_state next)
 {
-	*state = (uint8_t)next;
+	*state = (uint32_t)next;
 	return TOK_STEP_TAKE;
 }
 
 static inline enum tok_pretok_step
-tok_step_take_close(uint8_t *state)
+tok_step_take_close(uint32_t *state)
 {
 	*state = TOK_ST_NONE;
 	return TOK_STEP_TAKE_CLOSE;
 }
 
 static inline enum tok_pretok_step
-tok_step_hold(uint8_t *state, enum tok_pretok_state next)
+tok_step_hold(uint32_t *state, enum tok_pretok_state next)
 {
-	*state = (uint8_t)next;
+	*state = (uint32_t)next;
 	return TOK_STEP_HOLD;
 }
 
 static inline enum tok_pretok_step
-tok_step_close(uint8_t *state)
+tok_step_close(uint32_t *state)
 {
 	*state = TOK_ST_NONE;
 	return TOK_STEP_CLOSE;
@@ -138,7 +138,7 @@ tok_step_close(uint8_t *state)
 
 /* Step for white space after one character of white space. */
 static inline enum tok_pretok_step
-tok_pretok_second_space(uint8_t *state, uint32_t cp)
+tok_pretok_second_space(uint32_t *state, uint32_t cp)
 {
 	return tok_is_newline(cp) ? tok_step_take(state, TOK_ST_NEWLINES)
 				  : tok_step_hold(state, TOK_ST_SPACES);
@@ -156,8 +156,8 @@ struct tok_pretok_scan {
 	bool last; /* the text ends at n */
 	size_t at; /* scanned up to here */
 	/* used by the stepper */
-	size_t held;   /* bytes before `at` that are held */
-	uint8_t state; /* enum tok_pretok_state */
+	size_t held;	/* bytes before `at` that are held */
+	uint32_t state; /* enum tok_pretok_state */
 	/* used by the kernels */
 	struct {
 		uint64_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
@@ -180,8 +180,11 @@ struct tok_pretok_scan {
  */
 uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 
-/* The same with the stepper. This is the definition, and the only version for SentencePiece. */
+/* The same with the stepper. This is the definition. */
 uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
+
+/* The same for SentencePiece's models. */
+uint32_t tok_pretok_pieces_scan(struct tok_pretok_scan *scan, size_t *start);
 
 /* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);

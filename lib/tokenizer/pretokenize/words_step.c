@@ -55,7 +55,7 @@ begins_word(enum tok_pretok kind, enum tok_cat cat)
 }
 
 static enum tok_pretok_step
-word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat)
+word(enum tok_pretok kind, uint32_t *state, enum tok_cat cat)
 {
 	if (!is_cased(kind))
 		return tok_step_take(state, TOK_ST_LETTERS);
@@ -65,7 +65,7 @@ word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat)
 }
 
 static enum tok_pretok_step
-begin(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+begin(enum tok_pretok kind, uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	if (begins_word(kind, cat))
 		return word(kind, state, cat);
@@ -84,7 +84,7 @@ begin(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 
 /* Step after one character that may be a word's prefix. `more`: symbols may also join it. */
 static enum tok_pretok_step
-after_prefix(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, bool more)
+after_prefix(enum tok_pretok kind, uint32_t *state, enum tok_cat cat, bool more)
 {
 	if (begins_word(kind, cat))
 		return word(kind, state, cat);
@@ -92,7 +92,7 @@ after_prefix(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, bool more)
 }
 
 static enum tok_pretok_step
-after_others(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+after_others(enum tok_pretok kind, uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	if (is_other(cat) && *state != TOK_ST_OTHERS_TAIL)
 		return tok_step_take(state, TOK_ST_OTHERS);
@@ -103,7 +103,7 @@ after_others(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp
 
 /* cl100k: a contraction is a pretoken. It takes precedence over a word with the quote as prefix. */
 static enum tok_pretok_step
-after_quote(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+after_quote(enum tok_pretok kind, uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	switch (folded(cp)) {
 	case 's':
@@ -125,7 +125,7 @@ after_quote(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 
 /* o200k: a contraction belongs to the word before it. */
 static enum tok_pretok_step
-after_word_quote(uint8_t *state, uint32_t cp)
+after_word_quote(uint32_t *state, uint32_t cp)
 {
 	switch (folded(cp)) {
 	case 's':
@@ -145,7 +145,7 @@ after_word_quote(uint8_t *state, uint32_t cp)
 
 /* The word ends, unless this is the quote of a contraction. */
 static enum tok_pretok_step
-after_word(enum tok_pretok kind, uint8_t *state, uint32_t cp)
+after_word(enum tok_pretok kind, uint32_t *state, uint32_t cp)
 {
 	return cp == '\'' && kind == TOK_PRETOK_O200K ? tok_step_hold(state, TOK_ST_WORD_QUOTE)
 						      : tok_step_close(state);
@@ -153,7 +153,7 @@ after_word(enum tok_pretok kind, uint8_t *state, uint32_t cp)
 
 /* Step inside a word of o200k. */
 static enum tok_pretok_step
-in_word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+in_word(enum tok_pretok kind, uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	const bool caseless = cat == TOK_CAT_LETTER || cat == TOK_CAT_MARK;
 
@@ -171,7 +171,7 @@ in_word(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
 }
 
 enum tok_pretok_step
-tok_pretok_words_step(enum tok_pretok kind, uint8_t *state, enum tok_cat cat, uint32_t cp)
+tok_pretok_words_step(enum tok_pretok kind, uint32_t *state, enum tok_cat cat, uint32_t cp)
 {
 	const bool space = cat == TOK_CAT_SPACE;
 

@@ -3,14 +3,10 @@
  * The cache: what is found are the ids that were learned for these bytes, whatever was learned
  * since, by the kernels of each instruction set and one by one.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "test.h"
 #include "encode/block.h"
 #include "isa/kernels.h"
 #include "small_vocab.h"
@@ -89,14 +85,12 @@ check_block(const struct tok_kernels *k, const struct tok_cache *c, const uint8_
 	free(p);
 }
 
-static void
-finds_what_was_learned(void **arg)
+TEST(finds_what_was_learned)
 {
 	static const char *const sets[] = {"portable", "avx2", "avx512", "neon"};
 	struct small_vocab sv;
 	uint64_t seed = 3;
 
-	(void)arg;
 	small_vocab_make(&sv, &seed, "ab", 4);
 	for (uint32_t entries = 1; entries <= 4096; entries *= 64) {
 		struct tok_cache *c = tok_cache_create(sv.v, entries, NULL);
@@ -145,15 +139,4 @@ finds_what_was_learned(void **arg)
 	}
 	unsetenv("TOK_ISA");
 	small_vocab_free(&sv);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(finds_what_was_learned),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Mode echo: a text goes in packets as large as those of mode tokd, by the same system calls, to a
- * server that sends each one back. The answer has arrived when all have. It measures the wire alone:
- * the slice's own ids stand for the answer's.
+ * server that sends each one back. The answer has arrived when all have. It measures the wire
+ * alone: the slice's own ids stand for the answer's.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -113,7 +113,8 @@ poll_echo(struct client *c, struct job *done[CLIENT_BURST])
 		e->got += is_next(e, job->slice, e->data[i], e->rx[i].msg_len);
 	if (e->got < e->n)
 		return 0;
-	client_take_ids(c, job, (const void *)job->slice->ids, sizeof(uint32_t) * job->slice->n_ids);
+	client_take_ids(
+		c, job, (const void *)job->slice->ids, sizeof(uint32_t) * job->slice->n_ids);
 	done[0] = job;
 	return 1;
 }

@@ -8,7 +8,7 @@
 #include "arrivals.h"
 
 /* In the order of --mode. */
-enum mode { MODE_TOKD, MODE_PLAIN, MODE_TCP };
+enum mode { MODE_TOKD, MODE_PLAIN, MODE_TCP, MODE_ECHO };
 
 #define CPU_ANY UINT64_MAX
 

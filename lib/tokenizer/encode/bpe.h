@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "cache.h"
 #include "isa/kernels.h"
-#include "vocab.h"
 
 /* Longest pretoken for tok_bpe_merge, whose cost is quadratic: each merge looks at all bytes.
  * Beyond, the search in bpe_whole.c takes fewer steps. */
@@ -32,6 +32,24 @@ tok_bpe_merge(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n)
  * with rank ids below `limit`? All are rank ids. limit TOK_NO_TOKEN: use all merges.
  */
 bool tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t right, uint32_t limit);
+
+/* tok_bpe_pair_stands() with all merges, using the thread's cache. */
+static inline bool
+tok_bpe_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, uint32_t right)
+{
+	uint64_t key = (uint64_t)left << 21 | right, *slot;
+	bool stands;
+
+	if (c == NULL)
+		return tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
+	slot = tok_cache_pair(c, left, right);
+	/* Free slots hold 0, which is also the key of two zero bytes: that pair is never cached. */
+	if (*slot >> 1 == key && key != 0)
+		return *slot & 1;
+	stands = tok_bpe_pair_stands(v, left, right, TOK_NO_TOKEN);
+	*slot = key << 1 | stands;
+	return stands;
+}
 
 /* Longest pretoken for tok_bpe_whole, which has memory for this length on the stack. */
 #define TOK_WHOLE_MAX TOK_CARRY_MAX

@@ -15,7 +15,6 @@
  * what lies before it is certain, and nothing else is.
  */
 #include "bpe.h"
-#include "bpe_pair.h"
 
 /* The automaton's next state. */
 static inline uint32_t

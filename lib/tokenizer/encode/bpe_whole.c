@@ -11,7 +11,7 @@
  * Going back is rare in text. Some runs of one character are made of it, and the encoder of cut
  * text is faster for them, so the number of times has a limit.
  */
-#include "bpe_pair.h"
+#include "bpe.h"
 
 static_assert(TOK_WHOLE_MAX <= UINT16_MAX, "positions are 16 bits");
 

@@ -7,8 +7,7 @@
  * rank id, and the result of a merge gives its rank. Users see *outside ids*: `ext` maps a rank id
  * to its outside id.
  */
-#ifndef TOK_VOCAB_H
-#define TOK_VOCAB_H
+#pragma once
 
 #include <assert.h>
 #include <string.h>
@@ -492,5 +491,3 @@ tok_cat_of(const struct tok_vocab *v, uint32_t cp)
 {
 	return (enum tok_cat)v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
 }
-
-#endif

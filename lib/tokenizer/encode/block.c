@@ -9,6 +9,7 @@
 #include "greedy.h"
 #include "isa/kernels.h"
 #include "unicode/utf8.h"
+#include "unigram.h"
 #include "wordpiece.h"
 
 static inline size_t
@@ -189,8 +190,14 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
 {
 	const struct tok_vocab *v = s->vocab;
 
-	if (v->kind == TOK_KIND_WORDPIECE)
+	switch (v->kind) {
+	case TOK_KIND_WORDPIECE:
 		return tok_wordpiece_word(s, p, len, ids);
+	case TOK_KIND_UNIGRAM:
+		return tok_unigram_push(s, p, len, &ids) ? tok_unigram_close(s, ids) : NULL;
+	case TOK_KIND_BPE:
+		break;
+	}
 	if (is_unknown(v, p, len))
 		return tok_bytes_ids(v, p, len, ids);
 	if (v->longest.node == NULL && len <= TOK_WHOLE_MAX) {
@@ -287,9 +294,9 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		find_words(s->vocab, b, left, p, end);
 		find_long_words(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
+		merge_left(s->vocab, b, left, p);
+		left = list_left(b, b->left, left, b->left);
 	}
-	merge_left(s->vocab, b, left, p);
-	left = list_left(b, b->left, left, b->left);
 	for (uint32_t i = 0; i < left; i++) {
 		const uint32_t k = b->left[i];
 		uint32_t *next;

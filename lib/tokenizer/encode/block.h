@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOK_BLOCK_H
-#define TOK_BLOCK_H
+#pragma once
 
 #include "bpe.h"
 #include "cache.h"
@@ -33,5 +32,3 @@ struct tok_block {
  */
 uint32_t *tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end, uint32_t *ids);
-
-#endif

@@ -9,8 +9,7 @@
  * All hashes are keyed, so crafted text can only evict entries. A hit compares the full key, never
  * only the hash.
  */
-#ifndef TOK_CACHE_H
-#define TOK_CACHE_H
+#pragma once
 
 #include "vocab.h"
 
@@ -330,5 +329,3 @@ tok_cache_learn_word(
 	tok_cache_key(key, p, len);
 	tok_cache_learn(tok_cache_set(c, key), key, id, n);
 }
-
-#endif

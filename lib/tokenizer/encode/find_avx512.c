@@ -8,6 +8,13 @@
 
 #define GROUP 8 /* pretokens */
 
+/* Those of a group that are among the next n. (The instruction takes n modulo 256.) */
+static inline __mmask8
+first_lanes(uint32_t n)
+{
+	return (__mmask8)_bzhi_u32(0xff, n < GROUP ? n : GROUP);
+}
+
 /* The bytes of a group: pretoken i is at p + at[i], and 16 bytes are readable there. */
 struct texts {
 	const uint8_t *p;
@@ -70,7 +77,7 @@ static inline void
 make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t k, uint32_t n, const uint8_t *p,
 	const uint8_t *end)
 {
-	const __mmask8 some = (__mmask8)_bzhi_u32(0xff, n - k);
+	const __mmask8 some = first_lanes(n - k);
 	const __m512i at = _mm512_maskz_loadu_epi64(some, b->start + k);
 	const __m512i len =
 		_mm512_min_epu64(_mm512_sub_epi64(_mm512_maskz_loadu_epi64(some, b->end + k), at),
@@ -143,7 +150,7 @@ tok_find_avx512(const struct tok_cache *c, struct tok_block *b, uint32_t n, cons
 		make_keys(c, b, k, n, p, end);
 	for (uint32_t k = 0; k < n; k += GROUP) {
 		const uint32_t first = in_way(b, k, 0);
-		const uint32_t misses = ~(first | in_way(b, k, 1)) & _bzhi_u32(0xff, n - k);
+		const uint32_t misses = ~(first | in_way(b, k, 1)) & first_lanes(n - k);
 
 		_mm512_store_si512(
 			b->ids + k, _mm512_add_epi64(_mm512_load_si512(b->set + k),

@@ -123,6 +123,7 @@ tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
 	}
 	b.start[0] = 0;
 	b.start[1] = s->n_kept;
+	b.end = b.start + 1;
 	keep(s);
 	if (b.start[1] == 0)
 		return ids;

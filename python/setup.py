@@ -63,8 +63,8 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
 
 
 def for_cpu() -> list[str]:
-    """As meson's option `cpu` does: for the building machine, or what $TOKD_CPU names."""
-    cpu = os.environ.get("TOKD_CPU", "native")
+    """As meson's option `cpu` does: what $TOKD_CPU names, or the compiler's own."""
+    cpu = os.environ.get("TOKD_CPU", "")
     return [f"-march={cpu}"] if cpu else []
 
 

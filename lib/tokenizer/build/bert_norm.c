@@ -182,8 +182,12 @@ mark_all(struct fresh *f)
 
 		mark_block(f, cp, cp);
 	}
-	for (uint32_t i = 0; i < tok_bert_lower_n; i++)
-		mark_block(f, tok_bert_lower[i].from, tok_bert_lower[i].from);
+	for (uint32_t i = 0; i < tok_bert_lower_n; i++) {
+		const struct tok_bert_lower *run = &tok_bert_lower[i];
+
+		for (uint32_t cp = run->first; cp <= run->last; cp += run->step)
+			mark_block(f, cp, cp);
+	}
 	mark_block(f, 0x130, 0x130); /* the dotted I */
 	mark_block(f, HANGUL_FIRST, HANGUL_LAST);
 	for (size_t i = 0; i < N(cjk_block); i++)
@@ -198,9 +202,13 @@ spread_lower(struct making *g)
 	uint32_t n = 0, at = TOK_PAGES;
 
 	for (uint32_t i = 0; i < tok_bert_lower_n; i++) {
-		n += tok_bert_lower[i].from / TOK_PAGE != at;
-		at = tok_bert_lower[i].from / TOK_PAGE;
-		g->low_page[at] = (uint16_t)n;
+		const struct tok_bert_lower *run = &tok_bert_lower[i];
+
+		for (uint32_t p = run->first / TOK_PAGE; p <= run->last / TOK_PAGE; p++) {
+			n += p != at;
+			at = p;
+			g->low_page[p] = (uint16_t)n;
+		}
 	}
 	g->low = malloc((n + (size_t)1) * TOK_PAGE * sizeof(*g->low));
 	if (g->low == NULL)
@@ -210,10 +218,11 @@ spread_lower(struct making *g)
 			g->low[g->low_page[p] * TOK_PAGE + i] = p * TOK_PAGE + i;
 	}
 	for (uint32_t i = 0; i < tok_bert_lower_n; i++) {
-		const uint32_t cp = tok_bert_lower[i].from;
+		const struct tok_bert_lower *run = &tok_bert_lower[i];
 
-		g->low[g->low_page[cp / TOK_PAGE] * TOK_PAGE + cp % TOK_PAGE] =
-			tok_bert_lower[i].to;
+		for (uint32_t cp = run->first; cp <= run->last; cp += run->step)
+			g->low[g->low_page[cp / TOK_PAGE] * TOK_PAGE + cp % TOK_PAGE] =
+				cp + (uint32_t)run->by;
 	}
 	return true;
 }

@@ -22,9 +22,13 @@ enum tok_bert_class {
 extern const uint32_t tok_bert_classes[];
 extern const uint32_t tok_bert_classes_n;
 
-/* Lower case of one character, if it differs; ascending. Not listed: U+0130, which becomes two. */
+/*
+ * Characters that differ from their lower case, ascending: every `step`-th from `first` to `last`
+ * becomes the one `by` behind it. Not listed: U+0130, which becomes two.
+ */
 struct tok_bert_lower {
-	uint32_t from, to;
+	uint32_t first, last, step;
+	int32_t by;
 };
 extern const struct tok_bert_lower tok_bert_lower[];
 extern const uint32_t tok_bert_lower_n;

@@ -58,8 +58,12 @@ define(struct definition *d)
 		d->ccc[cp] = tok_nfc_props_of(cp) & TOK_NFC_CCC;
 		d->low[cp] = cp;
 	}
-	for (uint32_t i = 0; i < tok_bert_lower_n; i++)
-		d->low[tok_bert_lower[i].from] = tok_bert_lower[i].to;
+	for (uint32_t i = 0; i < tok_bert_lower_n; i++) {
+		const struct tok_bert_lower *r = &tok_bert_lower[i];
+
+		for (uint32_t cp = r->first; cp <= r->last; cp += r->step)
+			d->low[cp] = cp + (uint32_t)r->by;
+	}
 }
 
 static uint32_t

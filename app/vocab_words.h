@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Completion of vocabulary names: words_arg and words_script of struct opt_program. */
-#ifndef APP_VOCAB_WORDS_H
-#define APP_VOCAB_WORDS_H
+#pragma once
 
 /* Values of this name in --help. */
 #define VOCAB_WORDS_ARG "VOCAB"
@@ -20,5 +19,3 @@
 	"\t\t\tprintf '%s\\n' \"${entry%.tokv}\"\n"                                                \
 	"\t\tdone\n"                                                                               \
 	"\tdone\n"
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The `tok` command. Exit codes: 0 done, 1 failed, 2 wrong usage. */
-#ifndef TOK_CLI_H
-#define TOK_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -58,5 +57,3 @@ ssize_t cli_read(void *out);
 
 /* Flush standard output: a full disk or a closed pipe is an error. Returns the exit code. */
 int cli_flush(void);
-
-#endif

@@ -13,8 +13,10 @@
 int
 client_open(struct client *c, const struct options *o, const struct slices *slices)
 {
-	static const struct client_mode *const modes[] = {
-		[MODE_TOKD] = &client_tokd, [MODE_PLAIN] = &client_plain, [MODE_TCP] = &client_tcp};
+	static const struct client_mode *const modes[] = {[MODE_TOKD] = &client_tokd,
+		[MODE_PLAIN] = &client_plain,
+		[MODE_TCP] = &client_tcp,
+		[MODE_ECHO] = &client_echo};
 	const struct client_mode *mode = modes[o->mode];
 
 	c->n_jobs = (uint32_t)o->in_flight;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Requests in flight, and the interface of the modes that send them and receive their answers:
- * client_tokd.c, client_plain.c and client_tcp.c. loop.c decides when requests start and time out.
+ * client_tokd.c, client_plain.c, client_tcp.c and client_echo.c. loop.c decides when requests start
+ * and time out.
  */
-#ifndef TOKD_LOAD_CLIENT_H
-#define TOKD_LOAD_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -51,6 +51,7 @@ struct client {
 	uint32_t tokd_flags; /* enum tokd_request_flags */
 	struct plain *plain;
 	struct tcp *tcp;
+	struct echo *echo;
 };
 
 struct client_mode {
@@ -67,7 +68,7 @@ struct client_mode {
 	void (*give_up)(struct client *c, struct job *job);
 };
 
-extern const struct client_mode client_tokd, client_plain, client_tcp;
+extern const struct client_mode client_tokd, client_plain, client_tcp, client_echo;
 
 /* On error prints a message and returns -1. Call client_close() in any case. */
 int client_open(struct client *c, const struct options *o, const struct slices *slices);
@@ -87,5 +88,3 @@ now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-#endif

@@ -22,10 +22,12 @@ static const struct opt_def defs[] = {
 		"counts from the intended start, in a closed loop from the actual one; first_ns: "
 		"until the first ids, with one in flight or --stream",
 		.flags = OPT_REQUIRED},
-	{"mode", "tokd|plain|tcp", OPT_CHOICE, FIELD(mode), 0, 0, "tokd",
+	{"mode", "tokd|plain|tcp|echo", OPT_CHOICE, FIELD(mode), 0, 0, "tokd",
 		"tokd: dpdk-tokd's protocol; plain: one datagram of text, answered by one of ids, "
 		"with a "
-		"socket per request in flight; tcp: the same on one connection, with a u32 length first"},
+		"socket per request in flight; tcp: the same on one connection, with a u32 length "
+		"first; echo: packets as in tokd, which the server sends back; ids are not "
+		"expected"},
 	LOAD_REQUESTS(struct options),
 	LOAD_WARMUP(struct options),
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, IN_FLIGHT_MAX, NULL,
@@ -89,6 +91,9 @@ options_parse(struct options *o, int argc, char **argv)
 	if (o->mode != MODE_TOKD && (o->stream || o->payload != 0))
 		return opt_usage(&program,
 			"--stream and --payload are for --mode tokd only: leave them out");
+	if (o->mode == MODE_ECHO && (o->rate > 0 || o->in_flight > 1))
+		return opt_usage(&program,
+			"--mode echo has one request in flight: leave out --rate and --in-flight");
 	if (o->in_flight == 0)
 		o->in_flight = o->rate > 0 ? IN_FLIGHT_OPEN : 1;
 	if (o->limit_ms == 0)

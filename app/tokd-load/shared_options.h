@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Options that tokd-load and tokd-load-dpdk share, for a struct `type` with these fields. */
-#ifndef TOKD_LOAD_SHARED_OPTIONS_H
-#define TOKD_LOAD_SHARED_OPTIONS_H
+#pragma once
 
 #include <opt.h>
 
@@ -28,5 +27,3 @@
 			"  2  invalid option",                                                     \
 			true                                                                       \
 	}
-
-#endif

@@ -4,8 +4,7 @@
  * environment variables and the configuration file. Needs only libc; allocates only for the
  * configuration file.
  */
-#ifndef TOKD_OPT_H
-#define TOKD_OPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -206,5 +205,3 @@ void opt_print(const struct opt_def *d, int64_t v, char *text, size_t room);
 
 /* The option whose name is name[0 .. len), or NULL. */
 const struct opt_def *opt_find(const struct opt_program *p, const char *name, size_t len);
-
-#endif

@@ -112,6 +112,7 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 			.limit = RING_BYTES},
 	};
 	MUST(tokd_worker_init(&p->w) == 0);
+	p->w.feed_ticks = second ? 1 : UINT64_MAX; /* one piece a turn; no limit */
 	p->w.ring.before_reuse = before_reuse;
 	MUST(p->w.ring.owner == p); /* the worker is what a plane begins with */
 	MUST(tokd_zero_copy_open(&p->w, &sends) == 0);

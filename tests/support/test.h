@@ -8,8 +8,7 @@
  *		assert_true(...);
  *	}
  */
-#ifndef TESTS_SUPPORT_TEST_H
-#define TESTS_SUPPORT_TEST_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -38,5 +37,3 @@ void test_add(const struct CMUnitTest *test, const char *file, int line);
 
 /* Run them, as TAP. What a main() of a program's own ends with; the others take test_main.c. */
 int tests_run(void);
-
-#endif

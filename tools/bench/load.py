@@ -20,7 +20,7 @@ WARM_UP = 100  # requests, checked but not measured: caches are cold
 LIMIT_S = 300.0
 # ms without an answer after which tokd-load sends again. A conventional server would tokenize a
 # text twice, and its answers could not be told apart; and this network loses nothing.
-TIMEOUT_MS = {"tokd": 50, "plain": 5000, "tcp": 60_000}
+TIMEOUT_MS = {"tokd": 50, "echo": 50, "plain": 5000, "tcp": 60_000}
 COUNTS = {
     "no-answer": "requests without an answer in time; no latency",
     "turned-away": "requests that the appliance refused; no latency",

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker's GPU sink: set-up, and recovery on the control thread. */
-#ifndef TOKD_GPU_SINK_CONTROL_H
-#define TOKD_GPU_SINK_CONTROL_H
+#pragma once
 
 #include "datapath/loop/gpu_sink.h"
 
@@ -27,5 +26,3 @@ int tokd_sinks_wait_ms(const struct tokd_app *app);
 uint32_t tokd_sinks_busy(const struct tokd_app *app);
 /* "running", "reconnecting" or "no agent" */
 const char *tokd_sink_state_name(uint32_t state);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of a worker's fragment table. */
-#ifndef TOKD_NET_FRAG_OPEN_H
-#define TOKD_NET_FRAG_OPEN_H
+#pragma once
 
 #include <stdint.h>
 
@@ -13,5 +12,3 @@ void tokd_frags_free(struct tokd_frags *f);
 
 /* The most mbufs that n datagrams hold. */
 uint32_t tokd_frags_mbufs(uint32_t n);
-
-#endif

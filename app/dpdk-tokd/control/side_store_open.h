@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of a worker's side store. */
-#ifndef TOKD_SIDE_STORE_OPEN_H
-#define TOKD_SIDE_STORE_OPEN_H
+#pragma once
 
 #include "datapath/side_store.h"
 
@@ -9,5 +8,3 @@
 int tokd_side_create(
 	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node);
 void tokd_side_destroy(struct tokd_side *d);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of a token ring. */
-#ifndef TOKD_TOKEN_RING_OPEN_H
-#define TOKD_TOKEN_RING_OPEN_H
+#pragma once
 
 #include "datapath/token_ring.h"
 
@@ -20,5 +19,3 @@ uint64_t tokd_ring_hugepage(uint64_t data_bytes);
 int tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
 	uint64_t data_bytes, uint64_t hugepage_bytes, uint32_t vocab, uint64_t instance);
 void tokd_ring_free(struct tokd_ring *r);
-
-#endif

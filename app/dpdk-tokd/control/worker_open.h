@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of a worker. */
-#ifndef TOKD_WORKER_OPEN_H
-#define TOKD_WORKER_OPEN_H
+#pragma once
 
 #include "datapath/worker.h"
 
@@ -20,5 +19,3 @@ int tokd_worker_init(struct tokd_worker *w);
  */
 int tokd_worker_bound_held(struct tokd_worker *w);
 void tokd_worker_free(struct tokd_worker *w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of zero-copy replies. */
-#ifndef TOKD_ZERO_COPY_OPEN_H
-#define TOKD_ZERO_COPY_OPEN_H
+#pragma once
 
 struct tokd_port;
 struct tokd_worker;
@@ -18,5 +17,3 @@ int tokd_zero_copy_open(struct tokd_worker *w, const struct tokd_port *p);
 void tokd_zero_copy_check(struct tokd_worker *w, const struct tokd_port *p);
 /* After the port is closed, which frees its mbufs, and before the ring is freed. */
 void tokd_zero_copy_close(struct tokd_worker *w);
-
-#endif

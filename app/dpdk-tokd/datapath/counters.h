@@ -3,8 +3,7 @@
  * The counters of a worker: enum, name in telemetry and summary, help text. Only the worker writes
  * them; any thread may read them.
  */
-#ifndef TOKD_COUNTERS_H
-#define TOKD_COUNTERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -105,5 +104,3 @@ struct tokd_counter_info {
 	const char *help;
 };
 extern const struct tokd_counter_info tokd_counter_info[C_COUNT]; /* counters.c */
-
-#endif

@@ -11,8 +11,7 @@
  *
  * 512 buckets reach 2^40 ticks, six minutes at 3 GHz, and fit one array of DPDK's telemetry.
  */
-#ifndef TOKD_HISTOGRAM_H
-#define TOKD_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -75,5 +74,3 @@ tokd_histogram_add(struct tokd_histogram *h, uint64_t ticks)
 	if (unlikely(ticks > h->max))
 		h->max = ticks;
 }
-
-#endif

@@ -7,8 +7,7 @@
  * side_store.c stores ids in blocks of a fixed size; side_spill.c finds the streams to save when
  * the tail of the ring moves.
  */
-#ifndef TOKD_SIDE_STORE_H
-#define TOKD_SIDE_STORE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -45,5 +44,3 @@ void tokd_spill_watch(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos
 void tokd_spill_forget(struct tokd_worker *w, struct tokd_stream *s);
 /* [from, to) of the ring is about to be overwritten. For struct tokd_ring. */
 void tokd_spill_before_reuse(void *worker, uint64_t from, uint64_t to);
-
-#endif

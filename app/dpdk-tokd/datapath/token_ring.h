@@ -3,8 +3,7 @@
  * The token ring, writer's side: its state. token_ring_write.h reserves and publishes;
  * token_ring_readers.c lets readers join and leave.
  */
-#ifndef TOKD_TOKEN_RING_H
-#define TOKD_TOKEN_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -75,5 +74,3 @@ struct tokd_ring {
  * also when no text is being fed.
  */
 void tokd_ring_readers(struct tokd_ring *r);
-
-#endif

@@ -4,8 +4,7 @@
  * Workers share only the read-only vocabularies. A pair with zero_copy.h, whose state of a worker
  * it holds.
  */
-#ifndef TOKD_WORKER_H
-#define TOKD_WORKER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -107,5 +106,3 @@ void tokd_worker_turn(struct tokd_worker *w);
 
 /* Open streams, for draining. Any thread. */
 uint32_t tokd_worker_open_streams(const struct tokd_worker *w);
-
-#endif

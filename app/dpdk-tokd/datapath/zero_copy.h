@@ -12,8 +12,7 @@
  *
  * A pair with worker.h: a worker holds this state, and zero_copy.c sends the worker's batch.
  */
-#ifndef TOKD_ZERO_COPY_H
-#define TOKD_ZERO_COPY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -51,5 +50,3 @@ void tokd_zero_copy_is_free(void *addr, void *segment);
 
 /* For struct tokd_ring: the lowest position that unsent packets need. */
 uint64_t tokd_zero_copy_in_use(void *worker);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads histograms: merges those of workers, computes percentiles. */
-#ifndef TOKD_TELEMETRY_HISTOGRAM_H
-#define TOKD_TELEMETRY_HISTOGRAM_H
+#pragma once
 
 #include "datapath/histogram.h"
 
@@ -22,5 +21,3 @@ uint64_t tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t perm
 
 /* Ticks of a TSC of `hz` (not 0, below 2^34) in ns. */
 uint64_t tokd_ticks_ns(uint64_t ticks, uint64_t hz);
-
-#endif

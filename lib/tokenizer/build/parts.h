@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of vocab_build.c: each makes its tables of a model. Set-up only. */
-#ifndef TOK_PARTS_H
-#define TOK_PARTS_H
+#pragma once
 
 #include "model.h"
 #include "unicode/pages.h"
@@ -101,5 +100,3 @@ void tok_spm_norm_sum(struct tok_vocab *v);
 /* Normalize a text of n bytes to out[0 .. room). False: it does not fit. */
 bool tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
 	size_t room, size_t *len);
-
-#endif

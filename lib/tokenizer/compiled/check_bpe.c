@@ -13,6 +13,8 @@
 #include "unicode/pages.h"
 #include "build/vocab_table.h"
 
+#define AHEAD 16u /* nodes or words, to fetch from memory before they are needed */
+
 static const uint8_t *
 bytes_of(const struct tok_vocab *v, uint32_t id)
 {
@@ -146,6 +148,22 @@ find_word(const struct tok_vocab *v, uint32_t id)
 	return tok_word_find(v, tok_word_slot(v, key, len), key, len);
 }
 
+/* Fetch what find_word() will read: most of its time is waiting for memory. */
+static void
+fetch_word(const struct tok_vocab *v, uint32_t id)
+{
+	const uint32_t len = v->span[id].len;
+	const uint8_t *bytes = bytes_of(v, id);
+	uint64_t key = 0;
+
+	if (len > TOK_KEY_BYTES) {
+		__builtin_prefetch(&v->long_word[tok_long_slot(v, bytes, len)]);
+	} else {
+		memcpy(&key, bytes, len);
+		__builtin_prefetch(&v->word[tok_word_slot(v, key, len)]);
+	}
+}
+
 /* No id may occur twice among ranks and whole pretokens. */
 static bool
 ids_differ(const struct tok_vocab *v)
@@ -190,6 +208,8 @@ words_fit(const struct tok_vocab *v)
 		return false;
 	/* The ids differ, and there are as many as entries. So every entry has been checked. */
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
+		if (r + AHEAD < v->n_ranks)
+			fetch_word(v, v->ext[r + AHEAD]);
 		if (find_word(v, v->ext[r]) != v->ext[r])
 			return false;
 	}
@@ -224,8 +244,6 @@ whole_fits(const struct tok_vocab *v)
 }
 
 /* ---- automaton ---- */
-
-#define AHEAD 16u /* nodes */
 
 static bool
 has_child(const struct tok_node *node, uint8_t byte)
@@ -277,6 +295,9 @@ children_fit(const struct tok_vocab *v, const uint32_t *witness, uint32_t at)
 		for (uint64_t left = node->child[w]; left != 0; left &= left - 1) {
 			const uint8_t *p = v->bytes + witness[child];
 
+			/* Nodes, and so their children, come in falling order. */
+			if (child > at + AHEAD)
+				__builtin_prefetch(v->bytes + witness[child - AHEAD]);
 			if (p[node->depth] != (w << 6 | (uint32_t)__builtin_ctzll(left)) ||
 				(witness[child] != witness[at] &&
 					memcmp(p, bytes, node->depth) != 0))
@@ -297,20 +318,24 @@ static bool
 tokens_fit(const struct tok_vocab *v)
 {
 	uint32_t *witness = malloc(v->n_nodes * sizeof(*witness)), n = 0;
-	bool ok = witness != NULL;
+	uint32_t *off = malloc(v->n_ranks * sizeof(*off)); /* by rank id: in the order of memory */
+	bool ok = witness != NULL && off != NULL;
 
+	for (uint32_t r = 0; ok && r < v->n_ranks; r++)
+		off[r] = v->span[v->ext[r]].off;
 	for (uint32_t at = v->n_nodes; ok && at-- > 0;) {
 		const struct tok_node *node = &v->node[at];
 
 		if (node->token != TOK_NO_TOKEN) {
 			n++;
 			ok = v->len[node->token] == node->depth;
-			witness[at] = v->span[v->ext[node->token]].off;
+			witness[at] = off[node->token];
 		} else {
 			witness[at] = witness[node->first]; /* leaves are tokens */
 		}
 		ok = ok && children_fit(v, witness, at) && tok_stem_fits(v, at);
 	}
+	free(off);
 	free(witness);
 	return ok && n == v->n_ranks;
 }

@@ -3,8 +3,7 @@
  * Compiled vocabularies: a file with the tables as they lie in memory. Loading maps the file.
  * doc/reference/vocabularies.md describes the format and its compatibility. Set-up only.
  */
-#ifndef TOK_COMPILED_H
-#define TOK_COMPILED_H
+#pragma once
 
 #include "vocab.h"
 
@@ -96,5 +95,3 @@ const char *tok_compiled_check_unigram(const struct tok_vocab *v);
 const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
-
-#endif

@@ -4,13 +4,14 @@
  * bpe_merge.c applies the merges to a short whole pretoken; bpe_whole.c searches the tokens of a
  * longer whole pretoken; bpe_stream.c takes a pretoken byte by byte.
  */
-#ifndef TOK_BPE_H
-#define TOK_BPE_H
+#pragma once
 
 #include "isa/kernels.h"
 #include "vocab.h"
 
-#define TOK_MERGE_MAX 24 /* longest pretoken for tok_bpe_merge, whose cost is quadratic */
+/* Longest pretoken for tok_bpe_merge, whose cost is quadratic: each merge looks at all bytes.
+ * Beyond, the search in bpe_whole.c takes fewer steps. */
+#define TOK_MERGE_MAX 62
 
 struct tok_bpe_word {
 	const uint8_t *p; /* its bytes */
@@ -63,5 +64,3 @@ void tok_bpe_drop(struct tok_stream *s, uint32_t n);
 
 /* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);
-
-#endif

@@ -21,36 +21,38 @@
  * lower rank id means an earlier merge, so the least key is the next merge; among equal ranks it is
  * the leftmost, as in the reference.
  */
-#define PLACE_BITS 5
+#define PLACE_BITS 6
 #define PLACES (1u << PLACE_BITS)
 #define RANK_BITS 21		       /* of a rank id, at most (struct tok_vocab, pair) */
 #define NO_MERGE ((uint32_t)INT32_MAX) /* as large as a key with a sign may be */
+#define KEYS 16u		       /* set or searched at a time */
 static_assert(TOK_MERGE_MAX + 2 <= PLACES, "a place fits its bits");
 
 struct parts {
 	_Alignas(64) uint32_t key[PLACES];
 	_Alignas(64) uint32_t token[PLACES];
-	uint32_t live; /* bit set of the places that have a part, with those before and after */
+	uint64_t live; /* bit set of the places that have a part, with those before and after */
 	uint32_t n;
 	struct tok_bpe_word *word;
 };
 
-/* The least of PLACES keys, none of which has its highest bit set. */
-static inline uint32_t least_key(const uint32_t *key);
+/* The least of the keys of places 1 .. n; before and behind them, in groups of KEYS, is NO_MERGE.
+ */
+static inline uint32_t least_key(const uint32_t *key, uint32_t n);
 
 /* Copy the tokens from[i] of all bits i of `places`. Returns their number. */
-static inline uint32_t copy_tokens(uint32_t *to, const uint32_t *from, uint32_t places);
+static inline uint32_t copy_tokens(uint32_t *to, const uint32_t *from, uint64_t places);
 
 static inline uint32_t
 place_after(const struct parts *x, uint32_t place)
 {
-	return (uint32_t)__builtin_ctz(x->live & ~1u << place);
+	return (uint32_t)__builtin_ctzll(x->live & ~1ull << place);
 }
 
 static inline uint32_t
 place_before(const struct parts *x, uint32_t place)
 {
-	return 31 - (uint32_t)__builtin_clz(x->live & ((1u << place) - 1));
+	return 63 - (uint32_t)__builtin_clzll(x->live & ((1ull << place) - 1));
 }
 
 /*
@@ -92,13 +94,13 @@ merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t 
 
 	for (; right <= x->n && x->token[right] == unit; right = place_after(x, right)) {
 		place[units++] = (uint8_t)right;
-		x->live &= ~(1u << right);
+		x->live &= ~(1ull << right);
 	}
 	while (units > 0) { /* from the last to the first */
 		const uint32_t last = runs->last[units], begin = place[units - last];
 
 		x->token[begin] = runs->rank[last];
-		x->live |= 1u << begin;
+		x->live |= 1ull << begin;
 		units -= last;
 	}
 }
@@ -109,8 +111,10 @@ merge_run(const struct tok_vocab *v, uint32_t family, struct parts *x, uint32_t 
 static inline void
 find_keys(const struct tok_vocab *v, struct parts *x)
 {
-	for (uint32_t i = 0; i < PLACES; i++)
-		x->key[i] = NO_MERGE;
+	for (uint32_t i = 0; i <= x->n; i += KEYS) {
+		for (uint32_t k = 0; k < KEYS; k++)
+			x->key[i + k] = NO_MERGE;
+	}
 	for (uint32_t left = 1, right; left < x->n; left = right) {
 		right = place_after(x, left);
 		find_key(v, x, left, right, right <= x->n);
@@ -143,7 +147,7 @@ open_word(const struct tok_vocab *v, struct parts *x, struct tok_bpe_word *w)
 	}
 	x->word = w;
 	x->n = n;
-	x->live = (4u << n) - 1;
+	x->live = (4ull << n) - 1;
 	find_keys(v, x);
 }
 
@@ -156,7 +160,7 @@ merge_next(const struct tok_vocab *v, struct parts *x, uint32_t best)
 		       next = place_after(x, right);
 
 	x->token[at] = best >> PLACE_BITS;
-	x->live ^= 1u << right;
+	x->live ^= 1ull << right;
 	x->key[right] = NO_MERGE;
 	find_key(v, x, at, next, next <= x->n);
 	find_key(v, x, before, at, before != 0);
@@ -165,7 +169,7 @@ merge_next(const struct tok_vocab *v, struct parts *x, uint32_t best)
 static inline void
 close_word(const struct parts *x)
 {
-	const uint32_t places = x->live & ((2u << x->n) - 2);
+	const uint64_t places = x->live & ((2ull << x->n) - 2);
 
 	x->word->n_out = copy_tokens(x->word->out, x->token, places);
 }
@@ -180,7 +184,7 @@ close_word(const struct parts *x)
 static inline bool
 step(const struct tok_vocab *v, struct parts *x)
 {
-	const uint32_t best = least_key(x->key);
+	const uint32_t best = least_key(x->key, x->n);
 	uint32_t family = TOK_REPEATS_MAX;
 
 	if (best == NO_MERGE)

@@ -15,11 +15,14 @@ least_of_two(const uint32_t *key)
 }
 
 static inline uint32_t
-least_key(const uint32_t *key)
+least_key(const uint32_t *key, uint32_t n)
 {
-	const __m256i y = _mm256_min_epi32(least_of_two(key), least_of_two(key + 16));
-	__m128i z = _mm_min_epi32(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));
+	__m256i y = least_of_two(key);
+	__m128i z;
 
+	for (uint32_t i = KEYS; __builtin_expect(i <= n, 0); i += KEYS)
+		y = _mm256_min_epi32(y, least_of_two(key + i));
+	z = _mm_min_epi32(_mm256_castsi256_si128(y), _mm256_extracti128_si256(y, 1));
 	z = _mm_min_epi32(z, _mm_shuffle_epi32(z, 0x4e));
 	z = _mm_min_epi32(z, _mm_shuffle_epi32(z, 0xb1));
 	return (uint32_t)_mm_cvtsi128_si32(z);

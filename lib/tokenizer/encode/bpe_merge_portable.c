@@ -5,12 +5,14 @@
 #include "bpe_merge_copy.h"
 
 static inline uint32_t
-least_key(const uint32_t *key)
+least_key(const uint32_t *key, uint32_t n)
 {
 	int32_t least = INT32_MAX;
 
-	/* A fixed count, without branches, and signed: compilers vectorize it. */
-	for (uint32_t i = 0; i < PLACES; i++)
-		least = (int32_t)key[i] < least ? (int32_t)key[i] : least;
+	/* Fixed counts, without branches, and signed: compilers vectorize it. */
+	for (uint32_t i = 0; i <= n; i += KEYS) {
+		for (uint32_t k = 0; k < KEYS; k++)
+			least = (int32_t)key[i + k] < least ? (int32_t)key[i + k] : least;
+	}
 	return (uint32_t)least;
 }

@@ -4,8 +4,7 @@
  * few. When it ends, the whole is encoded like a pretoken that was never cut, and the ids that were
  * given out before are left out. Hot path.
  */
-#ifndef TOK_PRETOKEN_H
-#define TOK_PRETOKEN_H
+#pragma once
 
 #include "vocab.h"
 
@@ -27,5 +26,3 @@ tok_pretoken_waits(const struct tok_stream *s)
 {
 	return s->keeps ? (size_t)s->n_kept - s->kept_given : s->n_pos;
 }
-
-#endif

@@ -7,8 +7,7 @@
  *
  * Text is first normalized (spm_norm.h), then split into words (unigram_words.c).
  */
-#ifndef TOK_UNIGRAM_H
-#define TOK_UNIGRAM_H
+#pragma once
 
 #include "vocab.h"
 
@@ -78,5 +77,3 @@ void tok_unigram_turn(struct tok_stream *s, uint32_t end);
 
 /* Drop the first n bytes of the word: their ids were given out. */
 void tok_unigram_drop(struct tok_stream *s, uint32_t n);
-
-#endif

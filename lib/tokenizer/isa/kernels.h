@@ -8,8 +8,7 @@
  * compiler the instruction set, so no build system needs special flags. The name of its function
  * ends with the instruction set; the function is declared here and listed in choose.c.
  */
-#ifndef TOK_KERNELS_H
-#define TOK_KERNELS_H
+#pragma once
 
 #include "tok.h"
 
@@ -57,5 +56,3 @@ tok_merge_kernel tok_merge_portable, tok_merge_avx2, tok_merge_avx512;
  * TOK_ISA names. NULL with *err filled in: TOK_ISA names one that is unknown or not available here.
  */
 const struct tok_kernels *tok_kernels_choose(struct tok_error *err);
-
-#endif

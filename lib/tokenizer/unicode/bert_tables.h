@@ -4,8 +4,7 @@
  * decompositions and combining classes are those of nfc_tables.h. Data in bert_tables.c (generated;
  * tools/gen/bert-tables names the source of each property).
  */
-#ifndef TOK_BERT_TABLES_H
-#define TOK_BERT_TABLES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -29,5 +28,3 @@ struct tok_bert_lower {
 };
 extern const struct tok_bert_lower tok_bert_lower[];
 extern const uint32_t tok_bert_lower_n;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Properties of code points for NFC. Data in nfc_tables.c (generated). */
-#ifndef TOK_NFC_TABLES_H
-#define TOK_NFC_TABLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -88,5 +87,3 @@ tok_nfc_decompose(uint32_t cp, uint32_t *n)
 	}
 	return NULL;
 }
-
-#endif

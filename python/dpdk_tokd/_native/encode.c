@@ -4,9 +4,8 @@
 
 #include <string.h>
 
-/* UTF-8 in *text, and all its ids. TOK_MORE: memory is short. Nothing of Python. */
-static struct tok_result
-encode_all(const struct vocab *v, struct encoder_text *text, const struct how *h, struct ids *ids,
+struct tok_result
+encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags, struct ids *ids,
 	struct encoder *const *e, uint32_t threads)
 {
 	struct tok_result r = {.status = encoder_utf8(e[0], text)};
@@ -14,12 +13,12 @@ encode_all(const struct vocab *v, struct encoder_text *text, const struct how *h
 
 	if (r.status != TOK_OK)
 		return r;
-	bound = tok_encode_bound(v->vocab, text->n, h->flags);
+	bound = tok_encode_bound(v->vocab, text->n, flags);
 	if (!ids_prepare(ids, e[0], bound))
 		return (struct tok_result){.status = TOK_MORE};
 	if (threads > 1)
-		return long_encode(v->vocab, e, threads, text, h->flags, ids->room);
-	return tok_encode(v->vocab, e[0]->cache, text->p, text->n, h->flags, ids->room, bound);
+		return long_encode(v->vocab, e, threads, text, flags, ids->room);
+	return tok_encode(v->vocab, e[0]->cache, text->p, text->n, flags, ids->room, bound);
 }
 
 /* All of them, with nothing cut off. False with an exception set. `o` has the text. */
@@ -28,10 +27,10 @@ encode_text(struct vocab *v, PyObject *o, struct encoder_text *text, const struc
 	struct ids *ids, struct encoder *const *e, uint32_t threads, struct tok_result *r)
 {
 	if (text->n < GIL_BYTES) {
-		*r = encode_all(v, text, h, ids, e, threads);
+		*r = encode_all(v, text, h->flags, ids, e, threads);
 	} else {
 		Py_BEGIN_ALLOW_THREADS
-		*r = encode_all(v, text, h, ids, e, threads);
+		*r = encode_all(v, text, h->flags, ids, e, threads);
 		Py_END_ALLOW_THREADS
 	}
 	if (r->status == TOK_OK)

@@ -53,6 +53,19 @@ texts_take(struct texts *t, PyObject *iterable)
 	return true;
 }
 
+/* Set the exception for the one of the tuple of texts that failed. False. */
+static bool
+refuse(const struct batch *b, PyObject *texts)
+{
+	if (b->why.error == TOK_ERROR_NONE)
+		raise_text(b->why.status, PyTuple_GET_ITEM(texts, (Py_ssize_t)b->failed),
+			(Py_ssize_t)b->failed);
+	else
+		PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
+			why_of(b->why), b->why.consumed);
+	return false;
+}
+
 /* Of the tuple of texts, into splits and the encoders. False with an exception set. */
 static bool
 encode(struct batch *b, PyObject *texts)
@@ -66,15 +79,7 @@ encode(struct batch *b, PyObject *texts)
 		ok = batch_encode(b);
 		Py_END_ALLOW_THREADS
 	}
-	if (ok)
-		return true;
-	if (b->why.error == TOK_ERROR_NONE)
-		raise_text(b->why.status, PyTuple_GET_ITEM(texts, (Py_ssize_t)b->failed),
-			(Py_ssize_t)b->failed);
-	else
-		PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
-			why_of(b->why), b->why.consumed);
-	return false;
+	return ok || refuse(b, texts);
 }
 
 /* Into one array, where it takes as long as a text that the GIL is released for. */
@@ -90,17 +95,47 @@ take(const struct batch *b, uint32_t *ids)
 	Py_END_ALLOW_THREADS
 }
 
+/* An array of the ids of the one text, which is long: by several threads, and without a copy. */
+static PyObject *
+encode_long_text(struct vocab *v, struct batch *b, PyObject *texts)
+{
+	struct encoder_text text = b->text[0];
+	struct ids ids = {0};
+	PyObject *made = NULL;
+
+	Py_BEGIN_ALLOW_THREADS
+	b->why = encode_all(v, &text, b->flags, &ids, b->encoder, b->n_threads);
+	Py_END_ALLOW_THREADS
+	if (b->why.status != TOK_OK) {
+		refuse(b, texts);
+	} else {
+		b->n_ids = batch_cut(ids.room, sizeof(*ids.room), b->why.produced, &b->cut);
+		b->splits[0] = 0;
+		b->splits[1] = (int64_t)b->n_ids;
+		made = ids_array(&ids, b->n_ids);
+	}
+	ids_free(&ids);
+	return made;
+}
+
 /* Encode the tuple of texts into an array of ids and one of splits. */
 static PyObject *
-encode_texts(struct vocab *v, struct batch *b, PyObject *texts)
+encode_texts(struct vocab *v, struct batch *b, PyObject *texts, uint32_t threads)
 {
 	PyObject *splits = array_new(b->n_texts + 1, NPY_INT64), *ids = NULL;
+	const bool is_long = b->n_texts == 1 && b->text[0].n >= LONG_BYTES;
 
 	if (splits == NULL)
 		return NULL;
 	b->splits = array_data(splits);
+	if (is_long) {
+		b->n_threads = long_threads(v->vocab, b->text[0].n, b->flags);
+		b->n_threads = b->n_threads < threads ? b->n_threads : threads;
+	}
 	if (encoders_borrow(v, b->encoder, b->n_threads)) {
-		if (encode(b, texts) && (ids = array_new(b->n_ids, NPY_UINT32)) != NULL)
+		if (is_long)
+			ids = encode_long_text(v, b, texts);
+		else if (encode(b, texts) && (ids = array_new(b->n_ids, NPY_UINT32)) != NULL)
 			take(b, array_data(ids));
 		encoders_return(v, b->encoder, b->n_threads);
 	}
@@ -138,7 +173,7 @@ vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
 		b.text = texts.text;
 		b.n_texts = (size_t)texts.n;
 		if (batch_plan(&b, (uint32_t)threads))
-			made = encode_texts(v, &b, texts.tuple);
+			made = encode_texts(v, &b, texts.tuple, (uint32_t)threads);
 		else
 			PyErr_NoMemory();
 		batch_free(&b);

@@ -12,8 +12,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define PIECE_BYTES ((size_t)256 << 10) /* worth waking a thread */
-#define PIECES_A_THREAD 4		/* so that all end at about the same time */
+#define PIECE_BYTES (LONG_BYTES / 2) /* worth waking a thread */
+#define PIECES_A_THREAD 4	     /* so that all end at about the same time */
 
 static bool
 can_be_cut(const struct tok_vocab *v, uint32_t flags)

@@ -12,8 +12,7 @@
  *   - A stream that is being fed says so (`busy`), and refuses a second thread.
  * Without a GIL neither would hold.
  */
-#ifndef DPDK_TOKD_LIBTOK_H
-#define DPDK_TOKD_LIBTOK_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -121,7 +120,17 @@ PyObject *ids_array(struct ids *ids, size_t n);
 PyObject *raise_bad(struct tok_result r, const char *unit);
 const char *why_of(struct tok_result r);
 
+/*
+ * Make *text UTF-8, and encode all of it by so many threads, each with an encoder; ids_free()
+ * either way. TOK_MORE: memory is short; TOK_BAD without an error: it has a surrogate. Nothing of
+ * Python.
+ */
+struct tok_result encode_all(const struct vocab *v, struct encoder_text *text, uint32_t flags,
+	struct ids *ids, struct encoder *const *e, uint32_t threads);
+
 /* ---- a long text (encode_long.c; nothing of Python) ---- */
+
+#define LONG_BYTES ((size_t)512 << 10)
 
 /* How many threads, and so encoders, are worth it for a text of n bytes: usually one. */
 uint32_t long_threads(const struct tok_vocab *v, size_t n, uint32_t flags);
@@ -147,5 +156,3 @@ extern PyMethodDef words_methods[];
 /* Made once: numpy, which this module needs, is loaded once in a process as well. */
 extern PyType_Spec vocab_spec, stream_spec, decode_stream_spec;
 extern PyTypeObject *stream_type, *decode_stream_type;
-
-#endif

@@ -111,7 +111,8 @@ def test_the_quick_demo_finds_all_ids_equal_and_cleans_up(tmp_path):
     assert report["text_bytes"] >= 1_000_000
     assert report["ring"]["wrong"] == 0
     assert report["ring"]["ids"] >= report["ids"]  # repeats included
-    for times in (report["rtt_us"], report["baseline_us"]):
+    for name in ("rtt_us", "baseline_us", "echo_us", "tokenizer_us"):
+        times = report[name]
         assert set(times) == SIZES
         for size in times.values():
             assert size["samples"] > 0

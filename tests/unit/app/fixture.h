@@ -4,8 +4,7 @@
  * a small vocabulary. A test puts frames in, runs turns of the loop, and looks at the frames that
  * come out and at the records in the ring.
  */
-#ifndef FIXTURE_H
-#define FIXTURE_H
+#pragma once
 
 #include <rte_arp.h>
 #include <rte_cycles.h>
@@ -152,5 +151,3 @@ void reader_join(uint32_t i);
 
 /* A text that is not too regular; the same for the same seed. */
 void make_text(uint8_t *text, uint32_t n, uint32_t seed);
-
-#endif

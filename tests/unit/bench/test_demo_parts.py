@@ -50,7 +50,7 @@ def result(**more: object) -> dict[str, object]:
     slower = {size: {"p50": 250.0, "p99": 900.0, "samples": 3} for size in SIZES}
     return {
         "ids_equal": True, "ids": 5, "text_bytes": 9, "ring": {"ids": 6}, "load_average_before": 0.1,
-        "rtt_us": figures, "baseline_us": slower, "repeated_us": {},
+        "rtt_us": figures, "baseline_us": slower, "repeated_us": {}, "echo_us": figures, "tokenizer_us": figures,
     } | more  # fmt: skip
 
 

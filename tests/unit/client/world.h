@@ -3,8 +3,7 @@
  * An engine, a wire and a server in one thread, on a clock of their own. The server's ids are the
  * bytes of the text, so that a test knows what is right.
  */
-#ifndef TESTS_CLIENT_WORLD_H
-#define TESTS_CLIENT_WORLD_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -86,5 +85,3 @@ void world_run(struct world *w, uint32_t n);
 uint32_t server_answer(struct server *s, const uint8_t *packet, uint32_t len,
 	uint8_t (*out)[DATAGRAM], uint32_t *out_len, uint32_t max);
 void server_free(struct server *s);
-
-#endif

@@ -151,8 +151,20 @@ def test_a_text_for_several_threads_has_the_ids_of_a_stream(tmp_path, family):
         parts = [stream.feed(whole[i : i + 99_991]) for i in range(0, len(whole), 99_991)]
         want = np.concatenate([*parts, stream.finish()])
         assert np.array_equal(own.encode(given, **plain), want)
+        for threads in (1, 2):
+            batch = own.encode_batch([given], threads=threads, **plain)
+            assert np.array_equal(batch.ids, want) and batch.splits.tolist() == [0, len(want)]
         around = [*own.template.before, *want.tolist(), *own.template.after]
         assert own.encode(given, added_tokens="text").tolist() == around
+
+
+def test_a_long_text_of_a_batch_is_refused_by_its_index(strict):
+    text = b"a b " * 200_000
+    with pytest.raises(ValueError, match=r"^text 0: .*not UTF-8.*after 800001 bytes"):
+        strict.encode_batch([text + b"c\xff d e" + text])
+    with pytest.raises(UnicodeEncodeError) as caught:
+        strict.encode_batch([text.decode() + "\ud800"])
+    assert caught.value.__notes__ == ["text 0 of the batch"]
 
 
 def test_a_long_text_has_the_ids_of_its_parts(gpt2):

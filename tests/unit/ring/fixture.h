@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rings, an attach socket, and a reader that connects to it, all in this process. */
-#ifndef TESTS_RING_FIXTURE_H
-#define TESTS_RING_FIXTURE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -54,5 +53,3 @@ bool ask(struct fixture *f, struct reader *r, const void *request, size_t bytes)
 /* The whole of it: connect, ask, map. */
 void attach(struct fixture *f, struct reader *r);
 void detach(struct reader *r);
-
-#endif

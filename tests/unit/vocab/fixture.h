@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A small vocabulary in each format, and a folder to put its files in. */
-#ifndef TESTS_TOK_FIXTURE_H
-#define TESTS_TOK_FIXTURE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -39,5 +38,3 @@ void assert_refused_as(const char *path, const char *pretokenizer, const char *s
 void assert_refused(const char *path, const char *says);
 /* Loading `path` succeeds; the checksum of what it holds. */
 uint32_t assert_loads(const char *path);
-
-#endif

@@ -15,8 +15,8 @@ from typing import Any
 
 from bench.appliance import Appliance, best_on_veth
 from bench.baseline import server as conventional
-from bench.demo import gpu, report
-from bench.demo.measure import Times, run_round
+from bench.demo import echo, gpu, report
+from bench.demo.measure import Times, run_round, tokenizer_alone
 from bench.demo.plan import Round, cut_all, rounds
 from bench.lab.cpus import CLIENT_CPU, CPUS, WORKER_CPU
 from bench.lab.hugepages import hugepages
@@ -34,9 +34,10 @@ DESCRIPTION = """\
 dpdk-tokd over a veth pair: text of three corpora goes in as UDP packets; ids come back and are read
 from the token ring. Every id is compared with Hugging Face tokenizers. The baseline is tokenizers
 behind a kernel UDP socket, on the same core, over a veth pair of its own that is set up alike. The
-same client sends it the same texts.
+same client sends it the same texts. The wire alone is an echo of packets of the same sizes, by DPDK's
+testpmd with the same driver; the tokenizer alone is tok bench with the same texts, in one process.
 
-The servers alternate. Both poll without sleeping, so the other one is stopped meanwhile (SIGSTOP),
+The servers alternate. All poll without sleeping, so the others are stopped meanwhile (SIGSTOP),
 and so is the reader of the token ring while times are taken."""
 
 
@@ -81,7 +82,14 @@ class Demo:
         self.appliance = stack.enter_context(
             best_on_veth(self.link, vocab, folder, WORKER_CPU, huge)
         )
-        self.ours, self.again, self.theirs = Times(), Times(), Times()
+        self.echo_link = stack.enter_context(veth(2, self.namespace, None))
+        self.appliance.pause()
+        self.echo = echo.start(self.echo_link, self.namespace, self.appliance, folder, WORKER_CPU)
+        if self.echo is not None:
+            stack.enter_context(self.echo)
+            self.echo.pause()
+        self.appliance.go_on()
+        self.ours, self.again, self.theirs, self.wire = Times(), Times(), Times(), Times()
 
     def run(self, plan: list[Round], reader: Reader) -> None:
         sent = 0
@@ -98,6 +106,10 @@ class Demo:
                 self.baseline.go_on()
                 self._round(part, "plain", self.baseline_link, self.theirs)
                 self.baseline.pause()
+                if self.echo is not None:
+                    self.echo.go_on()
+                    self._round(part, "echo", self.echo_link, self.wire)
+                    self.echo.pause()
                 self.appliance.go_on()
 
     def _round(self, part: Round, mode: str, link: Veth, times: Times) -> None:
@@ -162,6 +174,8 @@ def show(args: argparse.Namespace, folder: Path, stack: ExitStack) -> dict[str, 
         "rtt_us": report.by_size(demo.ours),
         "baseline_us": report.by_size(demo.theirs),
         "repeated_us": report.by_size(demo.again),
+        "echo_us": report.by_size(demo.wire),
+        "tokenizer_us": report.by_size(tokenizer_alone(pieces, vocab, folder, WORKER_CPU)),
         "by_corpus": {
             "rtt_us": report.by_corpus(demo.ours),
             "baseline_us": report.by_corpus(demo.theirs),

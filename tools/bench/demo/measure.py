@@ -9,7 +9,11 @@ from pathlib import Path
 from bench import load
 from bench.demo.plan import WARM_UP, Round
 from bench.lab.net import Veth
+from bench.process import json_of
+from bench.programs import TOK
 from bench.texts import slices
+
+ALONE_S = 120.0
 
 
 @dataclass
@@ -36,6 +40,17 @@ def percentiles(ns: list[int]) -> dict[str, float | int]:
     ranks = {"p50": math.ceil(0.50 * len(ns)), "p99": math.ceil(0.99 * len(ns))}
     found = {name: round(ordered[rank - 1] / 1000, 2) for name, rank in ranks.items()}
     return found | {"samples": len(ns)}
+
+
+def tokenizer_alone(pieces: list[slices.Slice], vocab: Path, folder: Path, cpu: int) -> Times:
+    """The time of a call of libtok for each, never seen before, in a process of its own."""
+    path = folder / "alone.bin"
+    slices.write(path, pieces)
+    command = [TOK, "bench", "--json", "--vocab", vocab, "--slices", path]
+    times = Times()
+    for piece, ns in zip(pieces, json_of(command, [cpu], ALONE_S)["first"]["ns"], strict=True):
+        times.add(piece, ns, True, 0)
+    return times
 
 
 def run_round(

@@ -45,7 +45,7 @@ def by_corpus(times: Times) -> dict[str, dict[str, dict[str, float | int]]]:
 
 
 def _row(cells: list[str]) -> str:
-    return f"  {cells[0]:18}" + "".join(f"{cell:>12}" for cell in cells[1:])
+    return f"  {cells[0]:19}" + "".join(f"{cell:>12}" for cell in cells[1:])
 
 
 def _cell(found: dict[str, float | int] | None, key: str) -> str:
@@ -101,6 +101,8 @@ def table(result: dict[str, Any]) -> str:
         "Round trip in us, client in another network namespace; text never seen before",
         _row(["", *heads]),
         *_lines("dpdk-tokd", ours),
+        *_lines("wire alone", result["echo_us"]),
+        *_lines("tokenizer alone", result["tokenizer_us"]),
         *_lines("baseline", baseline),
         _row(["baseline/dpdk-tokd", *(ratios.get(size, "-") for size in SIZES)]),
     ]

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of the DPDK port: one RX and one TX queue, and one mbuf pool, per worker. */
-#ifndef TOKD_PORT_H
-#define TOKD_PORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -62,5 +61,3 @@ int tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt)
 
 /* port_zero_copy.c */
 enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);
-
-#endif

@@ -10,8 +10,7 @@
  *      │  └───────────────────────────────┘      another transport         │
  *      └───────────────────────────────────────────────────────────────────┘
  */
-#ifndef TOKD_GPU_SINK_H
-#define TOKD_GPU_SINK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -49,5 +48,3 @@ void tokd_sink_count(struct tokd_worker *w);
 /* Callbacks of the sink; `worker` is its owner. */
 void tokd_sink_failed(void *worker, uint64_t serial, enum tokg_status status);
 void tokd_sink_done(void *worker, uint64_t t_post, uint64_t now);
-
-#endif

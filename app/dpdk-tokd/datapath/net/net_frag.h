@@ -3,8 +3,7 @@
  * Reassembles IP fragments with rte_ip_frag: a table of fixed size per worker. A datagram has at
  * most RTE_LIBRTE_IP_FRAG_MAX_FRAG fragments, and expires after TOKD_FRAG_MS.
  */
-#ifndef TOKD_NET_FRAG_H
-#define TOKD_NET_FRAG_H
+#pragma once
 
 #include <rte_ip_frag.h>
 
@@ -25,5 +24,3 @@ struct tokd_frags {
  */
 struct rte_mbuf *tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m);
 struct rte_mbuf *tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m);
-
-#endif

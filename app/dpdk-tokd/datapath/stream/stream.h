@@ -8,8 +8,7 @@
  *          └──▶ FAILED, ABORT not yet ──▶ FAILED ───────────┘  or evicted for a new one
  *               in the ring (aborting)
  */
-#ifndef TOKD_STREAM_H
-#define TOKD_STREAM_H
+#pragma once
 
 #include <assert.h>
 #include <string.h>
@@ -211,5 +210,3 @@ tokd_req_read(const struct rte_mbuf *m)
 	memcpy(&req, rte_pktmbuf_mtod(m, const void *), sizeof(req));
 	return req;
 }
-
-#endif

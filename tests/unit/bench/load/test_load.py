@@ -156,7 +156,7 @@ def test_warm_up_is_checked_but_not_written(load):
     [
         (["--connect", "nowhere"], "IP:PORT"),
         (["--connect", "127.0.0.1:99999"], "65535"),
-        (["--connect", "127.0.0.1:9", "--mode", "fast"], "tokd, plain or tcp"),
+        (["--connect", "127.0.0.1:9", "--mode", "fast"], "tokd, plain, tcp or echo"),
         (["--connect", "127.0.0.1:9"], "--slices FILE is missing"),
         (["--timeout", "0"], "give 1 to 60000 ms"),
         (["--payload", "65444"], "give 1 to 65443"),

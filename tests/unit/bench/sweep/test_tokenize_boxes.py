@@ -14,13 +14,10 @@ import pytest
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 import numpy as np
 from bench import task as tasks
-from bench.sweep import box as boxes
-from bench.sweep import summary, table
-from bench.sweep.runner import Runner
-from bench.sweep.store import Store
+from bench.sweep import table
 from bench.task import Missing, WrongIds
 from bench.texts import encode_texts, slices
-from sweep_machine import HERE
+from sweep_made import swept
 
 ROOT = Path(__file__).resolve().parents[4]
 TASK = ROOT / "tools" / "bench" / "tasks" / "tokenize" / "task.py"
@@ -77,14 +74,6 @@ def cut_down(name: str, folder: Path) -> Path:
         entry["parameters"] |= CUT[name]
     (folder / "box.json").write_text(json.dumps(box))
     return folder / "box.json"
-
-
-def swept(path: Path, out: Path) -> dict[str, Any]:
-    box = boxes.load(path, quick=False)
-    store = Store(out)
-    store.begin(box, False, HERE, fresh=False)
-    Runner(box, store, False, HERE).run()
-    return summary.summarize(box, store, "a command")
 
 
 def blinks_range(found: dict[str, Any], text: str) -> None:

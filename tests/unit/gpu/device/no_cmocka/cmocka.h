@@ -6,8 +6,7 @@
  * After a failure nothing more is run: a kernel may be left on the GPU, which the end of the
  * process takes away. The tests that were not run are named; TOKD_TEST_ONLY=NAME runs one alone.
  */
-#ifndef TESTS_GPU_DEVICE_NO_CMOCKA_H
-#define TESTS_GPU_DEVICE_NO_CMOCKA_H
+#pragma once
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,5 +96,3 @@ _cmocka_run_group_tests(const char *name, const struct CMUnitTest *tests, size_t
 	fflush(stdout);
 	return ran == 0;
 }
-
-#endif

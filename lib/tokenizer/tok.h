@@ -298,12 +298,12 @@ struct tok_stream {
 	struct tok_cache *cache;
 	uint32_t flags;
 	uint8_t finished; /* ended, or rejected with TOK_BAD */
-	uint8_t state;	  /* of the open pretoken (enum in pretok.h) */
 	bool added[2];	  /* by set: whether its added tokens are recognised */
 	uint8_t n_utf8;	  /* bytes of an incomplete character in utf8[] */
 	uint8_t n_before; /* ids of the template not given out yet */
 	uint8_t n_after;
 	bool prefix;	 /* a blank may be put before the text that follows */
+	uint16_t state;	 /* of the open pretoken */
 	uint16_t n_held; /* bytes in held[]: they may belong to the open pretoken or not */
 	uint8_t utf8[4];
 	uint32_t unmerged_low;	/* vocab->unmerged[low .. high): the tokens for whole pretokens */

@@ -27,10 +27,14 @@ tok_pretok_pieces_step(const struct tok_vocab *v, uint8_t *state, uint32_t known
 	const uint32_t before = *state == NUL_BYTE ? 0 : *state;
 
 	if (*state != TOK_ST_NONE &&
-		!(known && tok_pieces_join(v->joins, (uint8_t)before, first_byte(cp))))
-		return tok_step_close(state);
-	if (!known)
-		return tok_step_take_close(state);
+		!(known && tok_pieces_join(v->joins, (uint8_t)before, first_byte(cp)))) {
+		*state = TOK_ST_NONE;
+		return TOK_STEP_CLOSE;
+	}
+	if (!known) {
+		*state = TOK_ST_NONE;
+		return TOK_STEP_TAKE_CLOSE;
+	}
 	*state = last == 0 ? NUL_BYTE : last;
 	return TOK_STEP_TAKE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok bench: what is timed. */
+/* tok bench: the measured part. */
 #include <string.h>
 #include <time.h>
 

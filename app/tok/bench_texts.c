@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok bench: files to texts of about one length. */
+/* tok bench: read files, and cut them into texts of similar length. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "bench.h"
 #include "cli.h"
 
-#define ROOM_FIRST ((size_t)1 << 20) /* bytes of text at first; doubled when it is full */
-#define TOKEN_BYTES 16 /* on average, at most, of a slice with the tokens that were asked for */
-#define TRIES 6	       /* lengths until a slice has the tokens that were asked for */
+#define ROOM_FIRST ((size_t)1 << 20) /* first size of the text buffer; doubled when full */
+#define TOKEN_BYTES 16		     /* upper estimate of the average bytes per token */
+#define TRIES 6			     /* attempts to find a slice with --tokens tokens */
 
 struct text {
 	uint8_t *data;
@@ -58,7 +58,7 @@ read_file(struct text *t, const char *name)
 
 /* ---- cutting ---- */
 
-/* About `n` bytes, up to the end of a character. */
+/* Length of a slice: about `n` bytes, up to the end of a character. */
 static size_t
 whole_characters(const uint8_t *text, size_t n, size_t left)
 {
@@ -67,7 +67,9 @@ whole_characters(const uint8_t *text, size_t n, size_t left)
 	return n < left ? n : left;
 }
 
-/* Bytes of a slice of `tokens`, or as near as it comes. *guess: of the last one. */
+/*
+ * Length of a slice with about `tokens` tokens. *guess: its bytes, to start the next search from.
+ */
 static size_t
 cut_tokens(struct bench *b, const uint8_t *text, size_t left, uint64_t tokens, size_t *guess)
 {
@@ -83,7 +85,7 @@ cut_tokens(struct bench *b, const uint8_t *text, size_t left, uint64_t tokens, s
 		*guess = r.produced == 0 ? n * 2 : (n * tokens + r.produced / 2) / r.produced;
 		if (*guess < 1)
 			*guess = 1;
-		if (*guess > TOKEN_BYTES * tokens) /* there is room for no more */
+		if (*guess > TOKEN_BYTES * tokens) /* more does not fit the room for ids */
 			*guess = TOKEN_BYTES * tokens;
 	}
 	return n;
@@ -106,7 +108,7 @@ append(struct slices *s, const uint8_t *text, size_t n)
 	return true;
 }
 
-/* Slices of one file; what is left at its end, shorter than the others, goes. */
+/* Slices of one file. A shorter rest at its end is dropped. */
 static int
 cut_file(struct slices *s, struct bench *b, const struct bench_cut *cut, const uint8_t *text,
 	size_t n, const char *name)
@@ -128,7 +130,7 @@ cut_file(struct slices *s, struct bench *b, const struct bench_cut *cut, const u
 	return 0;
 }
 
-/* To find where slices end; the cache is not the one that is timed. */
+/* The encoder that finds where slices end; the measured one has another cache. */
 static int
 open_counter(struct bench *b, const struct bench_cut *cut)
 {

@@ -13,7 +13,7 @@
 #define CLI_FAILED 1
 #define CLI_USAGE 2
 
-#define CLI_READ_BYTES 65536u /* of standard input at a time */
+#define CLI_READ_BYTES 65536u /* per read of standard input */
 
 extern const struct opt_program tok_encode_command, tok_decode_command, tok_train_command;
 extern const struct opt_program tok_bench_command;
@@ -34,7 +34,7 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 	{"algo", "exact|greedy", OPT_CHOICE, OPT_FIELD(type, load.algo), 0, 0, NULL,               \
 		"exact, the default: byte pair encoding as defined; greedy: longest match within " \
 		"pretokens; a .tokv has one of them"}
-/* Sets an enum cli_added. */
+/* The field is an enum cli_added. */
 #define CLI_ADDED(type)                                                                            \
 	{"added-tokens", "text|plain|all", OPT_CHOICE, OPT_FIELD(type, added), 0, 0, "plain",      \
 		"added tokens to recognise in the text; text: none, as the appliance; plain: "     \
@@ -43,7 +43,7 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 
 enum cli_added { CLI_ADDED_TEXT, CLI_ADDED_PLAIN, CLI_ADDED_ALL };
 
-/* Of enum tok_flags. */
+/* enum tok_flags of an option's value. */
 uint32_t cli_added_flags(enum cli_added added);
 
 /* Print "tok: ..." on standard error and return `code`. */

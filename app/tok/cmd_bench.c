@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok bench: how long each of many texts takes, never seen before and seen again. */
+/* tok bench: encoding time of many texts, for unseen texts and for texts seen before. */
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -11,7 +11,7 @@
 #include "cli.h"
 
 #define WARM_UP_ROUNDS 6
-#define BEYOND 10 /* calls that a percentile needs above it */
+#define BEYOND 10 /* values required above a percentile */
 
 struct bench_options {
 	const char *vocab, *slices, *warm_up;
@@ -23,7 +23,7 @@ struct bench_options {
 };
 
 struct pass {
-	uint64_t *ns; /* of each text, in their order */
+	uint64_t *ns; /* time of each text */
 	struct perf_counts counts;
 };
 
@@ -31,7 +31,7 @@ struct results {
 	struct pass pass[BENCH_PASSES];
 	uint64_t bytes, n_ids; /* of a pass */
 	double load_ms, clock_ns;
-	char not_counted[128]; /* why; "": counts are there */
+	char not_counted[128]; /* why there are no counts; "": there are */
 };
 
 static const char *const pass_names[BENCH_PASSES] = {"first", "again"};
@@ -47,7 +47,7 @@ now_ms(void)
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-/* An empty cache: no text has been seen. */
+/* Empty the cache, so that no text has been seen. */
 static int
 forget(struct bench *b)
 {
@@ -80,7 +80,7 @@ time_passes(struct bench *b, const struct bench_options *o, const struct slices 
 	return code;
 }
 
-/* Once more from an empty cache, since counters would be in the times. */
+/* Counting would disturb the times, so repeat with an empty cache. */
 static int
 count_passes(struct bench *b, const struct bench_options *o, const struct slices *warm_up,
 	const struct slices *texts, struct results *r)
@@ -137,7 +137,7 @@ by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* By the nearest rank, of what is sorted; "-" if fewer than BEYOND are above it. */
+/* Nearest-rank percentile of sorted values; "-" if fewer than BEYOND are above it. */
 static void
 print_percentile(const uint64_t *ns, uint32_t n, unsigned percent)
 {
@@ -186,7 +186,7 @@ print_table(const struct slices *texts, const struct results *r)
 
 /* ---- the command ---- */
 
-/* Room for the ids of any text, touched so that no page fault is timed. */
+/* Room for the ids of any text. Touched now, so that no page fault is timed. */
 static int
 make_room(struct bench *b, const struct slices *warm_up, const struct slices *texts)
 {

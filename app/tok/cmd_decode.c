@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok decode: reads ids, writes bytes, in whole characters. */
+/* tok decode: reads ids, writes their text in whole characters. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 
-#define IDS_MAX                                                                                    \
-	(CLI_READ_BYTES / 2 + 1) /* in one read: a digit and a blank each, and one carried on */
-#define OUT_BYTES 65536u	 /* must hold the longest token */
+/* Per read: a digit and a blank each, and one continued number. */
+#define IDS_MAX (CLI_READ_BYTES / 2 + 1)
+#define OUT_BYTES 65536u /* must hold the longest token */
 
 struct decoder {
 	struct tok_decode_stream stream;
-	uint64_t value; /* of the number that is being read */
+	uint64_t value; /* the number being read */
 	bool in_number;
 	uint64_t n_done; /* ids decoded */
 	uint32_t n_ids;

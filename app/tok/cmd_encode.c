@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok encode: standard input as a stream, ids printed as they become certain. */
+/* tok encode: reads standard input as a stream, prints ids as they become certain. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,13 +22,13 @@ struct encode_options {
 	bool strict_utf8;
 };
 
-/* What tok_stream_bound says at most: so many ids a byte, and what may wait. */
+/* Upper limit of tok_stream_bound(): ids per byte, plus those that are waiting. */
 #define IDS_ROOM (TOK_IDS_PER_BYTE_MAX * (CLI_READ_BYTES + 4) + TOK_STREAM_HELD_MAX)
 
 struct encoder {
 	struct encode_options options;
 	struct tok_stream stream;
-	bool any;	 /* something was printed: a blank comes first */
+	bool any;	 /* an id was printed: print a blank before the next */
 	uint64_t n_read; /* bytes */
 	uint8_t text[CLI_READ_BYTES];
 	uint32_t ids[IDS_ROOM];
@@ -104,7 +104,7 @@ flags_of(const struct encode_options *o)
 	       cli_added_flags(o->added);
 }
 
-/* One piece of what was read, in as many pieces as --split asks for. */
+/* Feed what was read, in the pieces of --split. */
 static int
 feed(struct encoder *e, size_t n, bool last)
 {
@@ -145,7 +145,7 @@ encode(struct encoder *e)
 			return code;
 		if (got == 0)
 			putchar('\n');
-		code = cli_flush(); /* a pipe gets the ids as soon as they are certain */
+		code = cli_flush(); /* flush, so that a pipe gets ids as soon as they are certain */
 	} while (got > 0 && code == 0);
 	return code;
 }

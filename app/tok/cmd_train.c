@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tok train: files to a tokenizer.json. */
+/* tok train: trains a tokenizer.json from text files. */
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,7 +113,7 @@ static const struct opt_def defs[] = {
 		"characters that always get tokens"},
 };
 
-/* An option of the other model that was given, or NULL. */
+/* The name of a given option that belongs to the other model, or NULL. */
 static const char *
 other_models(const struct opt_given *given, enum tok_kind kind)
 {

@@ -99,9 +99,9 @@ longest(const struct tok_vocab *v, uint32_t n_ids)
 }
 
 struct counts {
-	uint32_t itself;    /* the id's text encodes to it */
-	uint32_t partial;   /* its bytes are not whole characters: not checked */
-	uint32_t otherwise; /* its text encodes to other ids, which decode to it */
+	uint32_t itself;    /* ids whose text encodes to themselves */
+	uint32_t partial;   /* ids whose bytes are not whole characters: not checked */
+	uint32_t otherwise; /* ids whose text encodes to other ids, which decode to it */
 	uint32_t unused;
 };
 

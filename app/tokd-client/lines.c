@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each line of standard input as a text, many in flight. Lines of ids come out in the order of the
- * lines that went in, each as soon as it and all before it are there.
+ * --lines: each line of standard input is a text, and many are in flight. Ids are printed in the
+ * order of the lines, each as soon as it and all before it have arrived.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 
 struct input {
 	char *data;
-	size_t begin, end, room; /* data[begin..end) was read and is of no line yet */
-	size_t looked;		 /* no line ends in data[begin..looked) */
+	size_t begin, end, room; /* data[begin..end): read, but not used yet */
+	size_t looked;		 /* data[begin..looked) has no line end */
 	bool eof, failed;
 };
 
@@ -25,7 +25,7 @@ struct line {
 	char *text;
 };
 
-/* The next whole line, without its end, or NULL: more must be read, or there is none. */
+/* The next complete line, without its end. NULL: more must be read, or there are no more lines. */
 static char *
 next_line(struct input *in, size_t *len)
 {
@@ -81,7 +81,7 @@ read_more(struct input *in)
 	}
 }
 
-/* Until something came from either side, or is due. True: standard input has some. */
+/* Wait for input, for a reply, or for the next time limit. True: standard input is readable. */
 static bool
 rest(struct tokd_client *c, const struct input *in, bool full)
 {
@@ -96,7 +96,7 @@ rest(struct tokd_client *c, const struct input *in, bool full)
 	return ppoll(p, 2, ns == UINT64_MAX ? NULL : &t, NULL) > 0 && p[1].revents != 0;
 }
 
-/* False: it failed, and why was said. */
+/* False: the request failed, and the error was printed. */
 static bool
 print_line(struct tokd_client *c, struct line *line, uint64_t number)
 {
@@ -132,7 +132,7 @@ run_lines(struct tokd_client *c, const struct options *o)
 {
 	struct line *lines = calloc(o->in_flight, sizeof(*lines));
 	struct tokd_request *done[16];
-	uint64_t begun = 0, ended = 0; /* lines; those between are lines[i % in_flight] */
+	uint64_t begun = 0, ended = 0; /* numbers of lines; line i is lines[i % in_flight] */
 	struct input in = {0};
 	int code = 0;
 
@@ -146,7 +146,7 @@ run_lines(struct tokd_client *c, const struct options *o)
 				in.failed = true;
 		}
 		while (tokd_client_poll(c, done, 16) > 0)
-			; /* their status says it all */
+			; /* the status of each line is checked later */
 		if (begun == ended || lines[ended % o->in_flight].r.status == TOKD_PENDING) {
 			if (code == 0)
 				code = end_of_output();

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-client: a text to ids by a dpdk-tokd, from the shell; and an example of libtokd-client. */
+/* tokd-client: sends text to a dpdk-tokd and prints its ids. Also an example of libtokd-client. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,12 +10,12 @@
 uint32_t *
 room_for(size_t len, uint32_t *max_ids)
 {
-	size_t n = 3 * len + 1; /* three ids a byte that is not UTF-8 */
+	size_t n = 3 * len + 1; /* U+FFFD: up to three ids per invalid byte */
 
 	if (n > UINT32_MAX)
 		n = UINT32_MAX;
 	*max_ids = (uint32_t)n;
-	return malloc(n * sizeof(uint32_t)); /* what no id is put into costs nothing */
+	return malloc(n * sizeof(uint32_t)); /* untouched pages cost nothing */
 }
 
 void

@@ -7,7 +7,7 @@
 #include <opt.h>
 #include <tokd/wire.h>
 
-/* 8 hexadecimal digits, as printed: fewer could be a decimal number. */
+/* 8 hexadecimal digits, as printed. With fewer, a decimal number would be accepted by mistake. */
 static bool
 checksum(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
 {
@@ -17,7 +17,7 @@ checksum(const struct opt_def *d, const char *text, void *field, struct opt_erro
 	*v = 0;
 	if (strlen(digits) == 8 && strspn(digits, "0123456789abcdefABCDEF") == 8)
 		*v = (uint32_t)strtoul(digits, NULL, 16);
-	return *v != 0 /* which is none */ ||
+	return *v != 0 /* 0 is not a checksum */ ||
 	       opt_wrong(err,
 		       "give its checksum, 8 hexadecimal digits: dpdk-tokd logs it at start, "
 		       "tok vocab info prints it");

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { EXIT_TEXT = 1, EXIT_REACH = 3 }; /* beside those of opt.h */
+enum { EXIT_TEXT = 1, EXIT_REACH = 3 }; /* further exit codes; opt.h has the others */
 
 struct options {
 	char host[256];
@@ -17,7 +17,7 @@ struct options {
 	uint32_t timeout_s; /* --timeout */
 };
 
-/* -1: run; else an exit code: help, version or what is wrong was printed. */
+/* -1: run; else an exit code, after help, version or an error was printed. */
 int options_parse(struct options *o, int argc, char **argv);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-client: what its modes share. Functions return an exit code, and print what is wrong. */
+/* Shared by the modes of tokd-client. Functions return an exit code, and print errors. */
 #ifndef TOKD_TOOL_CLIENT_TOOL_H
 #define TOKD_TOOL_CLIENT_TOOL_H
 
@@ -7,9 +7,9 @@
 
 #include "options.h"
 
-/* Room for the ids of any text, UTF-8 or not; NULL without memory. free() it. */
+/* Allocate room for the ids of any text, valid UTF-8 or not. NULL: no memory. */
 uint32_t *room_for(size_t len, uint32_t *max_ids);
-/* Ids apart by blanks; `begun`: some stand on this line already. */
+/* Print ids separated by blanks. `begun`: this line has some already. */
 void print_ids(const uint32_t *ids, uint32_t n, bool begun);
 int end_of_output(void);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* All of standard input as one text. */
+/* The default: all of standard input is one text. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 #define READ_FIRST 65536
 
-/* The caller frees *text also when this fails. */
+/* The caller frees *text, also after an error. */
 static int
 read_all(char **text, size_t *len)
 {
@@ -42,7 +42,7 @@ read_all(char **text, size_t *len)
 	return 0;
 }
 
-/* Until the request is over; with --stream, ids are printed meanwhile. */
+/* Wait for the end of the request. With --stream, print ids as they arrive. */
 static int
 follow(struct tokd_client *c, struct tokd_request *r, bool stream)
 {

@@ -26,7 +26,7 @@ pass(struct faults *f, void *packet, void **out, uint32_t n)
 	return n + 1;
 }
 
-/* One packet, or one copy of it: on its way, or held back. */
+/* Pass one packet, or one copy of it, or hold it back. */
 static uint32_t
 pass_or_hold(struct faults *f, void *packet, uint64_t now, void **out, uint32_t n)
 {

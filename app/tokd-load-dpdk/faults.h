@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * One direction of a wire that loses, doubles and reorders packets, by the dice of a seed. A packet
- * that is reordered is held back until 1 to FAULTS_BEHIND later ones have passed, or FAULTS_WAIT_NS
- * are over. A duplicate is a packet of its own, which may be held back as well.
+ * Packet loss, duplication and reordering in one direction, by a seeded generator. A reordered
+ * packet is held back until 1 to FAULTS_BEHIND later packets have passed, or FAULTS_WAIT_NS are
+ * over. A duplicate is a separate packet, and may also be held back.
  *
- * The sequence of dice is the seed's; which packets they fall on is the traffic's.
+ * The random numbers depend on the seed only; which packets they affect depends on the traffic.
  */
 #ifndef TOKD_LOAD_FAULTS_H
 #define TOKD_LOAD_FAULTS_H
@@ -13,17 +13,17 @@
 
 #define FAULTS_BEHIND 8
 #define FAULTS_WAIT_NS 2000000
-#define FAULTS_HELD 64		     /* above that none is held back */
-#define FAULTS_OUT (FAULTS_HELD + 2) /* packets that may go on at once */
-#define FAULTS_CERTAIN 1000000u	     /* rates are parts of it */
+#define FAULTS_HELD 64		     /* above this none is held back */
+#define FAULTS_OUT (FAULTS_HELD + 2) /* the most packets that pass at once */
+#define FAULTS_CERTAIN 1000000u	     /* rates are fractions of this */
 
 struct fault_rates {
 	uint32_t lose, reorder, duplicate;
 };
 
-/* What a packet is to the caller. */
+/* How the caller handles its packets. */
 struct fault_packets {
-	void *(*copy)(void *packet, void *arg); /* NULL: no memory, it is not doubled */
+	void *(*copy)(void *packet, void *arg); /* NULL: no memory, so no duplicate */
 	void (*drop)(void *packet);
 	void *arg;
 };
@@ -32,22 +32,22 @@ struct faults {
 	struct fault_rates rates;
 	struct fault_packets packets;
 	uint64_t dice;
-	/* counted */
+	/* counters */
 	uint64_t came, passed, lost, reordered, duplicated;
-	/* held back, in the order in which they came */
+	/* held back, in order of arrival */
 	uint32_t n_held;
 	struct fault_held {
 		void *packet;
-		uint64_t behind; /* goes on when so many have passed */
+		uint64_t behind; /* passes after this many packets */
 		uint64_t until;	 /* or at this time, ns */
 	} held[FAULTS_HELD];
 };
 
 void faults_init(struct faults *f, const struct fault_rates *rates,
 	const struct fault_packets *packets, uint64_t seed);
-/* A packet comes. Those that go on now are in `out`: how many. */
+/* Handle one packet. Fills `out` with the packets that pass now; returns their number. */
 uint32_t faults_take(struct faults *f, void *packet, uint64_t now_ns, void *out[FAULTS_OUT]);
-/* Those whose time is over. */
+/* The held packets whose time is over. */
 uint32_t faults_due(struct faults *f, uint64_t now_ns, void *out[FAULTS_OUT]);
 
 #endif

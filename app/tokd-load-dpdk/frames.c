@@ -88,7 +88,7 @@ frames_arp_request(const struct frames *f)
 	return m;
 }
 
-/* RFC 826, for the two addresses of this wire. */
+/* RFC 826, for the two addresses of this link. */
 static enum frame_kind
 take_arp(struct frames *f, struct rte_mbuf *m, struct frame *frame)
 {
@@ -114,7 +114,7 @@ take_arp(struct frames *f, struct rte_mbuf *m, struct frame *frame)
 	return FRAME_ARP;
 }
 
-/* All of them summed, as whoever wrote the checksum did: then it is all ones. */
+/* A sum that includes a correct checksum is all ones. */
 static bool
 checksums_are_right(const struct headers *h, size_t udp_len)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Datagrams in frames: Ethernet, IPv4, UDP, and ARP in both directions. */
+/* Builds and parses frames: Ethernet, IPv4, UDP, and ARP in both directions. */
 #ifndef TOKD_LOAD_FRAMES_H
 #define TOKD_LOAD_FRAMES_H
 
@@ -14,22 +14,22 @@
 
 struct frames {
 	struct rte_mempool *pool;
-	struct rte_ether_addr mac, peer; /* peer: zero until it has answered ARP */
+	struct rte_ether_addr mac, peer; /* peer: zero until it answers ARP */
 	uint32_t ip, server_ip;		 /* network byte order */
 	uint16_t server_port;		 /* network byte order */
 	uint16_t first_port, n_ports;	 /* of the clients */
 	uint16_t packet_id;		 /* IPv4's identification */
 };
 
-/* NULL: no mbuf. */
+/* NULL: no mbuf is free. */
 struct rte_mbuf *frames_request(
 	struct frames *f, uint32_t client, const struct tokd_packet *packet);
 struct rte_mbuf *frames_arp_request(const struct frames *f);
 
 enum frame_kind {
-	FRAME_REPLY, /* a datagram of the appliance to one of the clients */
-	FRAME_ARP,   /* taken care of; the mbuf may have become its answer */
-	FRAME_OTHER, /* neither; or a length or checksum is wrong */
+	FRAME_REPLY, /* from the appliance to a client */
+	FRAME_ARP,   /* handled; the mbuf may now be the answer */
+	FRAME_OTHER, /* anything else, or a wrong length or checksum */
 };
 
 struct frame {

@@ -8,9 +8,9 @@
 
 #include "load.h"
 
-#define RTO_LEAST_NS UINT64_C(5000000) /* libtokd-client's own */
-#define PACKETS 256		       /* of one client in flight, as libtokd-client's own */
-#define IDS_SPARE 1024 /* room for a few wrong ids more, so that too many are seen to be wrong */
+#define RTO_LEAST_NS UINT64_C(5000000) /* as in libtokd-client */
+#define PACKETS 256		       /* in flight per client; as in libtokd-client */
+#define IDS_SPARE 1024		       /* extra room, so that surplus ids are noticed */
 
 static void *
 copy_mbuf(void *packet, void *pool)
@@ -35,7 +35,7 @@ open_client(struct load *l, uint32_t index)
 		.timeout_ns = UINT64_C(1000000) * l->o->timeout_ms,
 		.rto_least_ns = RTO_LEAST_NS,
 		.first_stream_id = 1,
-		/* Each text has one stream id: so the token ring must have it once. */
+		/* Each text has one stream id, so the token ring must have it once. */
 		.no_resend = true,
 	};
 	uint32_t room = l->slices->max_ids + IDS_SPARE;
@@ -70,7 +70,7 @@ load_open(struct load *l, const struct options *o, const struct slices *slices)
 	l->in_flight = (uint32_t)o->in_flight;
 	l->ns_a_tick = 1e9 / (double)rte_get_tsc_hz();
 	l->t_start = rte_rdtsc();
-	/* Two directions, two sequences of dice. */
+	/* Each direction has its own generator. */
 	faults_init(&l->forth, &o->faults, &packets, o->seed);
 	faults_init(&l->back, &o->faults, &packets, ~o->seed);
 	if (getrandom(&l->epoch, sizeof(l->epoch), 0) != sizeof(l->epoch)) {

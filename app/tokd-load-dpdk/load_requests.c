@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When requests start, and what became of them. In a closed loop one starts when there is room for
- * it, in an open one (--rate) when the schedule says so, as in ../loop.c; there is no limit from
- * that time on, but the engine's on silence.
+ * Starts requests and handles their answers. In a closed loop a request starts when a client has
+ * room; in an open loop (--rate) by the schedule, as in ../tokd-load/loop.c. Only the engine's time
+ * limit without progress applies.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,11 +11,12 @@
 #include "../tokd-load/judge.h"
 
 #define TAKE_BURST 256
-#define BEGIN_BURST 64 /* then packets are looked for */
+#define BEGIN_BURST 64 /* requests started before packets are polled */
 #define FAILURES_SHOWN 5
-/* The ring is read where an answer has come, and at least so often, or it might fill. */
+/* The ring is read after each answer, and at least this often, or it might fill up. */
 #define DRAIN_EVERY_NS UINT64_C(1000000)
-#define LEAD_NS UINT64_C(10000000) /* of an open loop's schedule, so that its first is not late */
+/* The schedule starts this late, so that its first request is on time. */
+#define LEAD_NS UINT64_C(10000000)
 
 static void
 release(struct load *l, struct job *job)
@@ -42,7 +43,7 @@ load_requests_start(struct load *l)
 	l->due_ns = l->counts.begin_ns + arrivals_next(&l->arrivals);
 }
 
-/* The end of a line of --out, alike for all. */
+/* The columns that all lines of --out share. */
 static void
 write_times(const struct load *l, const char *failure, uint64_t intended)
 {
@@ -162,7 +163,7 @@ finish(struct load *l, struct job *job, uint64_t now)
 		write_row(l, job, now, wrong);
 }
 
-/* All that are done, once the ring is read as far as it is written: their ids stand there. */
+/* Handle all answers. First read the ring up to its head: their ids are there. */
 int
 load_requests_take(struct load *l)
 {

@@ -14,7 +14,7 @@
  * are still sent, and records that they cause must not stay in the ring. */
 #define LINGER_NS UINT64_C(300000000)
 
-/* In. */
+/* Receive. */
 
 static void
 queue_frame(struct load *l, struct rte_mbuf *m)
@@ -65,7 +65,7 @@ receive(struct load *l, uint64_t now)
 		deliver(l, out[i], now);
 }
 
-/* Out. */
+/* Send. */
 
 static void
 send_faulty(struct load *l, struct rte_mbuf *m, uint64_t now)
@@ -77,7 +77,7 @@ send_faulty(struct load *l, struct rte_mbuf *m, uint64_t now)
 		queue_frame(l, out[i]);
 }
 
-/* What the driver does not take now it is given again: nothing is lost but by the dice. */
+/* Packets that the driver rejects are offered again: only the injected faults lose packets. */
 static void
 flush(struct load *l)
 {
@@ -96,7 +96,7 @@ send_client(struct load *l, uint32_t index, uint64_t now)
 	uint32_t n;
 
 	tokd_engine_tick(e, now);
-	/* Each may go twice, and let go of all that are held back: there must be room. */
+	/* One call can double each packet and release all held ones: keep room for that. */
 	if (l->n_tx > LOAD_TX - 2 * LOAD_PACKETS - FAULTS_HELD)
 		flush(l);
 	if (l->n_tx > LOAD_TX - 2 * LOAD_PACKETS - FAULTS_HELD)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-load-dpdk: tokd-load by a DPDK port: many requests at once, on a wire with faults. */
+/* tokd-load-dpdk: tokd-load on a DPDK port, with many clients and faults. */
 #include <signal.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@
 #include "load.h"
 #include "port.h"
 
-enum { DONE, FAILED, USAGE }; /* as opt.h has them */
+enum { DONE, FAILED, USAGE }; /* exit codes of opt.h */
 
 static volatile sig_atomic_t stopped;
 
@@ -19,7 +19,7 @@ stop(int number)
 	stopped = number;
 }
 
-/* NULL, after a line on standard error, if it cannot be written. */
+/* Open a file for writing. NULL after printing the error. */
 static FILE *
 open_file(const char *option, const char *path)
 {

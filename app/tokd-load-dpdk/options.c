@@ -91,7 +91,7 @@ static const struct opt_program program = {
 	.sections = sections,
 };
 
-/* Index of the first argument after `--`. Without `--` all are ours: --help, or an error. */
+/* Index of the first argument after `--`. Without `--`, all are options of this program. */
 static int
 begin_of_ours(int argc, char **argv)
 {

@@ -27,8 +27,8 @@ struct options {
 };
 
 /*
- * What stands behind `--`; EAL's options, before it, are the first *eal_argc of argv.
- * -1: run; else an exit code: help, version or what is wrong was printed.
+ * Parse the arguments after `--`. EAL's, before it, are the first *eal_argc of argv. -1: run; else
+ * an exit code, after help, version or an error was printed.
  */
 int options_parse(struct options *o, int argc, char **argv, int *eal_argc);
 

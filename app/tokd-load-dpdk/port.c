@@ -11,7 +11,7 @@
 #include "port.h"
 
 #define DESCRIPTORS 1024
-#define MBUFS 8191 /* descriptors of both rings, and all that faults hold back, several times */
+#define MBUFS 8191 /* enough for both rings and all held packets, several times */
 #define MBUF_CACHE 256
 #define LINK_MS 10000
 #define ARP_TRIES 50

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up of DPDK port 0. What fails is printed, with the remedy: -1. */
+/* Sets up DPDK port 0. Functions return 0, or -1 after printing the error and its remedy. */
 #ifndef TOKD_LOAD_PORT_H
 #define TOKD_LOAD_PORT_H
 
@@ -7,9 +7,9 @@
 
 #define PORT_ID 0
 
-/* Configured and started, with one queue pair: pool and mac of *f are filled in. */
+/* Configure and start the port with one queue pair. Fills in pool and mac of *f. */
 int port_open(struct frames *f);
-/* Until the link is up and the appliance has answered ARP: peer of *f is filled in. */
+/* Wait until the link is up and the appliance has answered ARP. Fills in peer of *f. */
 int port_find_peer(struct frames *f);
 void port_close(void);
 

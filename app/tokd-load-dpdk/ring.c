@@ -38,7 +38,7 @@ take_times(struct ring_seen *seen, const struct tokr_record *rec)
 	seen->records++;
 }
 
-/* Does it go on where the record before it ended, with the right ids? */
+/* Does the record continue where the one before ended, with the right ids? */
 static bool
 is_right(const struct ring_text *text, const struct tokr_record *rec)
 {

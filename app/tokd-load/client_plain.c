@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mode plain, for the baseline: one datagram of text, one datagram of ids. Nothing in an answer
- * says which text it is for but the port that it comes to, so each request in flight has a socket
- * of its own, and one whose answer is not waited for any more gets a new one.
+ * Mode plain, for the baseline: one datagram of text, answered by one datagram of ids. Only its
+ * port tells which text an answer belongs to. So each request in flight has a socket, and gets a
+ * new one when its answer is no longer awaited.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -15,14 +15,14 @@
 
 #include "client.h"
 
-/* Ports are used in turn, so that none comes again while a late answer to it may be under way. */
+/* Ports are used in turn, so a late answer to an old request does not meet a new one. */
 #define PORT_FIRST 10000u
 #define PORTS (65536u - PORT_FIRST)
-#define FILES_MORE 32 /* beside the sockets */
+#define FILES_MORE 32 /* other open files */
 
 struct plain {
 	const struct options *o;
-	int epoll;	/* -1: one socket, which is simply asked */
+	int epoll;	/* -1: one socket, polled directly */
 	uint32_t ports; /* tried so far */
 	uint8_t got[CLIENT_DATAGRAM_MAX];
 };
@@ -40,7 +40,7 @@ next_socket(struct plain *p)
 	return fd;
 }
 
-/* In the place of the one that the job has, if any. */
+/* Replace the job's socket, if it has one, by a new one. */
 static int
 renew(struct client *c, struct job *job)
 {
@@ -115,8 +115,8 @@ send_plain(struct client *c, struct job *job)
 	if (send(job->fd, job->slice->text, job->slice->text_len, MSG_DONTWAIT) >= 0)
 		return NULL;
 	/*
-	 * What this machine does not take is not the server's to answer. A closed loop sends it
-	 * again, as it does what the wire or the server loses; all other errors are such losses.
+	 * Errors of this machine are not the server's fault. In a closed loop the time-out sends
+	 * the text again, as for any lost datagram.
 	 */
 	if (c->plain->o->rate > 0 && (errno == EAGAIN || errno == ENOBUFS))
 		return "not sent";
@@ -126,7 +126,7 @@ send_plain(struct client *c, struct job *job)
 static void
 flush_plain(struct client *c)
 {
-	(void)c; /* send_plain() has done it */
+	(void)c; /* send_plain() has sent it */
 }
 
 static bool
@@ -164,7 +164,7 @@ poll_plain(struct client *c, struct job *done[CLIENT_BURST])
 static void
 give_up_plain(struct client *c, struct job *job)
 {
-	(void)renew(c, job); /* send_plain() tells if there is none */
+	(void)renew(c, job); /* if it fails, send_plain() returns the error */
 }
 
 const struct client_mode client_plain = {

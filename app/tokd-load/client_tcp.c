@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Mode tcp, for the baseline: a text after its number of bytes, its ids after theirs, both numbers
- * little-endian u32, on one connection. Texts follow each other without waiting for ids, and
- * answers come in the order of the texts: that is how one is told from another.
+ * Mode tcp, for the baseline, on one connection: a text after its length, its ids after their
+ * number, both little-endian u32. Texts are sent without waiting for ids, and answered in the same
+ * order.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,22 +16,22 @@
 #include "client.h"
 
 #define LENGTH 4
-#define TEXTS_AT_ONCE 64 /* of one call */
+#define TEXTS_AT_ONCE 64 /* per call */
 
-/* A text that is sent or to be sent, and not answered yet. */
+/* A text that is not answered yet. */
 struct place {
-	struct job *job; /* NULL: not waited for any more */
+	struct job *job; /* NULL: no longer awaited */
 	const struct slice *slice;
 	uint8_t length[LENGTH];
 };
 
 struct tcp {
 	int fd;
-	bool broken;	     /* nothing more can come in order */
-	bool goes_on;	     /* open loop: a late answer keeps its place until it comes */
+	bool broken;	     /* the order of answers is lost */
+	bool goes_on;	     /* open loop: a late answer keeps its place until it arrives */
 	struct place *place; /* a ring of client.n_jobs */
 	uint32_t first, count;
-	uint32_t unsent; /* the last ones; of the first of these so many bytes are sent: */
+	uint32_t unsent; /* the last `unsent` places; `written` bytes of the first are sent */
 	size_t written;
 	uint8_t *got;
 	size_t room, have;
@@ -78,7 +78,7 @@ open_tcp(struct client *c, const struct options *o)
 		perror("tokd-load: socket");
 		return -1;
 	}
-	/* FORCE, for root, goes beyond the system's limit. */
+	/* SO_RCVBUFFORCE (root) exceeds the system's limit. */
 	if (setsockopt(t->fd, SOL_SOCKET, SO_RCVBUFFORCE, &size, sizeof(size)) != 0)
 		setsockopt(t->fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof(size));
 	if (setsockopt(t->fd, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof(size)) != 0)
@@ -111,7 +111,7 @@ send_tcp(struct client *c, struct job *job)
 	if (t->broken)
 		return "the connection failed";
 	if (t->count == c->n_jobs)
-		return "not sent"; /* those that are not waited for are in flight as well */
+		return "not sent"; /* texts that are no longer awaited are still in flight */
 	*place = (struct place){.job = job, .slice = job->slice};
 	put_length(place->length, job->slice->text_len);
 	t->count++;
@@ -119,7 +119,7 @@ send_tcp(struct client *c, struct job *job)
 	return NULL;
 }
 
-/* Lengths and texts that are not sent, from byte `written` of the first on. */
+/* The unsent lengths and texts, without the first `written` bytes. */
 static int
 gather(const struct client *c, struct iovec *part)
 {
@@ -166,7 +166,7 @@ flush_tcp(struct client *c)
 	}
 }
 
-/* All that is under way has failed. */
+/* Fail all requests in flight. */
 static uint32_t
 fail(struct client *c, struct job *done[CLIENT_BURST])
 {
@@ -185,7 +185,7 @@ fail(struct client *c, struct job *done[CLIENT_BURST])
 	return n;
 }
 
-/* Whole answers in `got`; what is left of it moves to its beginning. */
+/* Take complete answers from `got`; move the rest to its front. */
 static uint32_t
 take_answers(struct client *c, struct job *done[CLIENT_BURST])
 {
@@ -197,7 +197,7 @@ take_answers(struct client *c, struct job *done[CLIENT_BURST])
 		size_t length = get_length(t->got + at);
 		struct job *job;
 
-		/* More than the ids of any text, or an answer to nothing. */
+		/* More ids than any text has, or an answer without a text. */
 		if (length > t->room - LENGTH || t->count == t->unsent) {
 			t->broken = true;
 			break;
@@ -235,7 +235,7 @@ poll_tcp(struct client *c, struct job *done[CLIENT_BURST])
 		else if (n == 0 || (errno != EAGAIN && errno != EINTR))
 			t->broken = true;
 	}
-	/* What came before the end is answered. */
+	/* Take what arrived before the end of the connection. */
 	found = t->have >= LENGTH ? take_answers(c, done) : 0;
 	return t->broken && found == 0 ? fail(c, done) : found;
 }

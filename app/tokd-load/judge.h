@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is wrong with an answer, in words; NULL: nothing. Outside of what is timed. */
+/* Describes what is wrong with an answer; NULL: nothing. Not part of the measured time. */
 #ifndef TOKD_LOAD_JUDGE_H
 #define TOKD_LOAD_JUDGE_H
 
@@ -7,9 +7,9 @@
 
 #include "slices.h"
 
-/* How a request ended. */
+/* The end of a request. */
 const char *judge_status(enum tokd_status status);
-/* The ids that came, against those that the slice must give. */
+/* Compare received ids with the expected ones of the slice. */
 const char *judge_ids(const struct slice *slice, const uint32_t *ids, uint32_t n_ids);
 
 #endif

@@ -130,7 +130,7 @@ begin(struct loop *l, uint64_t intended, uint64_t now)
 	}
 }
 
-/* Those that are due. */
+/* Start the requests that are due. */
 static void
 begin_due(struct loop *l)
 {

@@ -8,8 +8,8 @@
 #include "slices.h"
 
 /*
- * Send what is to be sent and wait for all of it. `rows` has room for each request: rows->count of
- * them, whose texts are the slices in turn.
+ * Run all requests, and wait for their end. Requests cycle through the slices; `rows` has room for
+ * rows->count results.
  */
 void loop_run(
 	struct client *c, const struct options *o, const struct slices *slices, struct rows *rows);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tokd-load: how long a client waits for the ids of a text it sends, and whether they are right. */
+/* tokd-load: measures the time from a text to its ids, and checks them. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,11 +22,12 @@ rows_open(struct rows *rows, uint64_t count)
 			count);
 		return -1;
 	}
-	memset(rows->row, 0, sizeof(*rows->row) * count); /* no page of it is new later */
+	memset(rows->row, 0,
+		sizeof(*rows->row) * count); /* touch the pages now, not while measuring */
 	return 0;
 }
 
-/* An --out that cannot be written is told before anything is sent. */
+/* Report an --out that cannot be written before anything is sent. */
 static int
 try_out(const char *path)
 {
@@ -57,7 +58,7 @@ main(int argc, char **argv)
 	if (try_out(options.out) == 0 &&
 		rows_open(&rows, options.requests > 0 ? options.requests : slices.count) == 0 &&
 		client_open(&client, &options, &slices) == 0) {
-		/* Without the privilege a page fault may be measured now and then. */
+		/* Without the privilege, a page fault may be measured now and then. */
 		(void)mlockall(MCL_CURRENT | MCL_FUTURE);
 		loop_run(&client, &options, &slices, &rows);
 		rc = rows_complain(&rows, &slices) > 0;

@@ -32,7 +32,7 @@ struct options {
 	bool stream;		     /* --stream */
 };
 
-/* -1: run; else an exit code: help, version or what is wrong was printed. */
+/* -1: run; else an exit code, after help, version or an error was printed. */
 int options_parse(struct options *o, int argc, char **argv);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef TOKD_LOAD_PIN_H
 #define TOKD_LOAD_PIN_H
 
-/* This thread to a CPU; below 0: it stays where it may. What is wrong is printed: -1. */
+/* Pin this thread to a CPU; negative: do nothing. Returns 0, or -1 after printing the error. */
 int pin_to(int cpu);
 
 #endif

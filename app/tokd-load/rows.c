@@ -5,7 +5,7 @@
 
 #include "rows.h"
 
-#define FAILURES_SHOWN 5 /* of a kind */
+#define FAILURES_SHOWN 5 /* per kind */
 #define KINDS_MAX 16
 
 int

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What became of each request, kept until all have ended: nothing is written while time is taken.
- */
+/* Results of all requests, kept in memory until the end: nothing is written while measuring. */
 #ifndef TOKD_LOAD_ROWS_H
 #define TOKD_LOAD_ROWS_H
 
@@ -11,20 +10,20 @@
 
 struct row {
 	uint64_t intended_ns, first_ns, end_ns;
-	uint64_t sent_ns;    /* 0: never */
-	const char *failure; /* NULL: its ids came and are right */
+	uint64_t sent_ns;    /* 0: not sent */
+	const char *failure; /* NULL: correct ids */
 	uint32_t retransmits, n_ids, reason;
 };
 
 struct rows {
 	struct row *row;
 	uint64_t count;
-	uint64_t start_ns; /* the times are told from here on */
+	uint64_t start_ns; /* start of the time scale */
 };
 
-/* --out. Prints what is wrong and returns -1. */
+/* Write --out. Returns 0, or -1 after printing the error. */
 int rows_write(const struct rows *rows, const struct options *o);
-/* Prints what failed, some of each kind and how often; returns how many did. */
+/* Print failures: a few of each kind, and their number. Returns the total. */
 uint64_t rows_complain(const struct rows *rows, const struct slices *slices);
 
 #endif

@@ -75,7 +75,7 @@ slices_load(struct slices *s, const char *path)
 	p = s->file;
 	if (size >= 4)
 		s->count = take_u32(&p);
-	/* A count that the file could not hold is not worth allocating for. */
+	/* Check the count against the file's size before allocating. */
 	if (s->count > 0 && s->count <= size / 8)
 		s->slice = calloc(s->count, sizeof(*s->slice));
 	if (s->slice == NULL || find_slices(s, p, s->file + size) != 0) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Slices: texts and the ids they must give. A file of little-endian u32: how many slices, and for
- * each: bytes of text, number of ids, the text, the ids. tools/bench/texts/slices.py writes it.
+ * Texts with their expected ids. A file of little-endian u32: number of slices, then for each:
+ * bytes of text, number of ids, the text, the ids. tools/bench/texts/slices.py writes it.
  */
 #ifndef TOKD_LOAD_SLICES_H
 #define TOKD_LOAD_SLICES_H
@@ -10,20 +10,20 @@
 
 struct slice {
 	const uint8_t *text;
-	const uint8_t *ids; /* n_ids * 4 bytes, at no particular alignment */
+	const uint8_t *ids; /* n_ids * 4 bytes, unaligned */
 	uint32_t text_len;
 	uint32_t n_ids;
 };
 
 struct slices {
 	struct slice *slice;
-	uint8_t *file; /* what the slices point into */
+	uint8_t *file; /* the slices point into it */
 	uint32_t count;
 	uint32_t max_text; /* bytes of the longest text */
 	uint32_t max_ids;
 };
 
-/* Prints what is wrong and returns -1. */
+/* Returns 0, or -1 after printing the error. */
 int slices_load(struct slices *s, const char *path);
 void slices_free(struct slices *s);
 

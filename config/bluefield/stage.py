@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage bluefield: the card's mode, the cores that Open vSwitch needs, what a reflash loses. Nothing is written here:
-the mode is firmware's, and changing it takes the host down with it.
+"""Stage bluefield: the card's mode, cores for Open vSwitch, what a reflash loses. It changes
+nothing: the mode belongs to the firmware, and changing it takes the host down.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ from host.root import Root
 
 NAME = "bluefield"
 RELEASE = "/etc/mlnx-release"
-OVS_CORES = (
-    2  # left beside the workers: OVS's handlers and revalidators, and the rest of the system
-)
+OVS_CORES = 2  # for OVS's threads and the rest of the system
 
 
 def is_here(root: Root) -> bool:
@@ -24,9 +22,9 @@ def is_here(root: Root) -> bool:
 
 
 def modes(said: str) -> tuple[str, str]:
-    """DPU or NIC, now and after the next power cycle, as `mlxconfig -e query` says it in its columns Default, Current
-    and Next Boot; "" if it does not. BlueField-3: the ARM cores run the data path when INTERNAL_CPU_MODEL is
-    EMBEDDED_CPU and the offload engine is enabled."""
+    """The card's mode, DPU or NIC, now and after the next power cycle; "" if unknown. `said`: the
+    output of `mlxconfig -e query`, with columns Default, Current and Next Boot. BlueField-3 is
+    in DPU mode if INTERNAL_CPU_MODEL is EMBEDDED_CPU and the offload engine is enabled."""
     columns = r"\s+\w+(?:\(\d+\))?\s+(\w+)(?:\(\d+\))?\s+(\w+)"
     model = re.search("INTERNAL_CPU_MODEL" + columns, said)
     engine = re.search("INTERNAL_CPU_OFFLOAD_ENGINE" + columns, said)
@@ -122,7 +120,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
 
 
 def apply(root: Root, plan: Plan) -> None:
-    """Nothing: see above."""
+    """Changes nothing."""
 
 
 def verify(root: Root, plan: Plan) -> list[Finding]:

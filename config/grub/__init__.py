@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The kernel's command line: what it should say, and how each distribution is told."""
+"""The kernel's command line: the wanted words, and how each distribution sets them."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""RHEL, Fedora and what descends from them: grubby changes every boot entry, and the default of new kernels."""
+"""RHEL, Fedora and relatives: grubby changes every boot entry, and the default for new kernels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ENTRIES = "/boot/loader/entries"
 KEPT = (
     "/etc/kernel/cmdline",
     "/etc/default/grub",
-)  # grubby changes them too: kernels to come are started so
+)  # grubby changes these too, for future kernels
 
 
 def is_here(root: Root) -> bool:
@@ -37,7 +37,7 @@ def is_applied(root: Root, words: list[str]) -> bool:
 
 
 def prove(root: Root, words: list[str]) -> None:
-    """Raises Refusal where grubby cannot say these words."""
+    """Raises Refusal if grubby cannot set these words."""
     keys = [word.partition("=")[0] for word in words]
     if len(keys) != len(set(keys)):
         raise Refusal(
@@ -52,7 +52,7 @@ def prove(root: Root, words: list[str]) -> None:
 
 
 def others(root: Root, keys: tuple[str, ...]) -> list[str]:
-    """Words with these keys that entries have and that are not tokd-host's."""
+    """Words with these keys in boot entries, except those of tokd-host."""
     known = (root.journal.get(ENTRIES) or {}).get("words", [])
     return list(
         dict.fromkeys(
@@ -65,8 +65,8 @@ def others(root: Root, keys: tuple[str, ...]) -> list[str]:
 
 
 def apply(root: Root, words: list[str]) -> None:
-    """In one call, so that a crash leaves an entry as it was or as it should be. grubby itself takes the
-    old words out, since it adds none whose key is there."""
+    """One call changes each entry at once, even if the machine crashes. grubby does not add a word
+    whose key exists, so it removes the old ones itself."""
     root.touched.add(ENTRIES)
     known = root.journal.get(ENTRIES)
     if known and any(word.partition("=")[0] not in owned(words) for word in known["words"]):
@@ -94,13 +94,13 @@ def apply(root: Root, words: list[str]) -> None:
 
 
 def _changed(root: Root) -> list[str]:
-    """All that grubby writes to, where it really stands."""
+    """Every file that grubby writes, with links resolved."""
     return [root.resolved(name) for name in (*entries(root), *KEPT) if root.exists(name)]
 
 
 def _remember(root: Root, words: list[str]) -> None:
-    """What each file held before us. One that was changed since we wrote it, or is new, is left to grubby at the
-    revert, which takes our words out of it."""
+    """Store what each file held before us. Files that are new, or were changed after our write, are
+    not stored: revert lets grubby remove our words from them."""
     known = root.journal.get(ENTRIES)
     if known is None:
         files = {name: {"held": pack(root.path(name).read_bytes())} for name in _changed(root)}
@@ -130,7 +130,7 @@ def _wrote(root: Root) -> None:
 
 
 def _is_ours(root: Root, name: str, file: dict) -> bool:
-    """It is there and holds what grubby made of it for us, or what was there before."""
+    """The file holds what grubby wrote for us, or its original content."""
     if not root.exists(name):
         return False
     return root.path(name).read_bytes() in (unpack(file["held"]), unpack(file.get("wrote", "")))

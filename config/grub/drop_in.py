@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian, Ubuntu and what descends from them: a file of our own under /etc/default/grub.d.
-
-The main file is never touched. grub-mkconfig sources the folder's files behind it, in the order of their names: ours
-comes last, takes out of what the others gave the words that it owns, and adds its own once.
+"""Debian, Ubuntu and relatives: a file of our own under /etc/default/grub.d. The main file is not
+changed. grub-mkconfig sources the folder's files after it, by name. Ours comes last: it removes
+our words from what the others set, and adds them once.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ GRUB_CFG = "/boot/grub/grub.cfg"
 
 TEXT = """\
 # Written by tokd-host; tokd-host revert removes it.
-# Other settings of these words are taken out: the kernel would add some up and refuse others.
+# Removes other settings of these words: the kernel would add some up and reject others.
 tokd_without() {{
 \tfor tokd_word in $1; do
 \t\tcase $tokd_word in
@@ -33,7 +32,7 @@ set +f
 
 
 def is_here(root: Root) -> bool:
-    """Debian's grub-mkconfig reads the folder, GRUB's own does not."""
+    """Debian's grub-mkconfig reads the folder, the original GRUB does not."""
     program = root.program("grub-mkconfig")
     return root.exists("/etc/default/grub") and "default/grub.d" in (
         root.read(program) if program else ""
@@ -46,12 +45,12 @@ def _names(root: Root) -> list[str]:
 
 
 def others(root: Root, keys: tuple[str, ...]) -> list[str]:
-    """Words with these keys that other files give and ours takes out."""
+    """Words with these keys that other files set, and our file removes."""
     return _said(root, ["/etc/default/grub", *(name for name in _names(root) if name < NAME)], keys)
 
 
 def behind(root: Root, keys: tuple[str, ...]) -> list[str]:
-    """Those of files that are read after ours, which it cannot take out."""
+    """The same in files that are read after ours, which cannot remove them."""
     return _said(root, [name for name in _names(root) if name > NAME], keys)
 
 
@@ -70,14 +69,14 @@ def text(words: list[str]) -> str:
 
 
 def apply(root: Root, words: list[str]) -> None:
-    """Also where GRUB's own file has lost a word since: somebody edited it, or it was made without us."""
+    """Also runs update-grub if GRUB's own file has lost a word meanwhile."""
     if root.write(NAME, text(words)) or not _has_all(root.read(GRUB_CFG), words):
         update(root)
 
 
 def _has_all(config: str, words: list[str]) -> bool:
-    """Each line that boots this system's kernels has them; true where the file is not there, or has none. Other
-    systems' and memory tests are in sections of their own."""
+    """Does each line that boots this system have all words? True also without a file or such lines.
+    Other systems and memory tests have sections of their own."""
     lines, section = [], ""
     for line in config.splitlines():
         part = line.split()
@@ -89,7 +88,7 @@ def _has_all(config: str, words: list[str]) -> bool:
 
 
 def update(root: Root) -> None:
-    """The file that GRUB itself reads."""
+    """Rebuild the file that GRUB reads."""
     if root.program("update-grub"):
         root.run("update-grub")
     else:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage boot: the kernel's command line, by the means that this distribution has."""
+"""Stage boot: the kernel's command line, by the tool of this distribution."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def _words(root: Root, plan: Plan) -> list[str]:
 
 
 def _words_of_ours(root: Root, plan: Plan) -> list[str]:
-    """Those that nothing else gives."""
+    """The wanted words, without those that something else sets."""
     return [word for word in _words(root, plan) if word.partition("=")[0] not in tuned.gives(root)]
 
 
 def _release(root: Root) -> str:
-    """Of the kernel that runs, else of the newest that is installed; "" where none says."""
+    """Release of the running kernel, else of the newest installed one; "" if unknown."""
     running = root.read("/proc/sys/kernel/osrelease").strip()
     names = [
         name.removeprefix("vmlinuz-") for name in root.names("/boot") if name.startswith("vmlinuz-")
@@ -44,12 +44,12 @@ def _release(root: Root) -> str:
 
 
 def _version(name: str) -> list[str | int]:
-    """To sort by: 6.1.0-10 comes behind 6.1.0-9."""
+    """A key to sort by: 6.1.0-10 is after 6.1.0-9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
 def kernel_config(root: Root) -> str:
-    """Of the kernel that runs, else of the newest that is installed; "" where it is not said: another's is not its."""
+    """Configuration of the running kernel, else of the newest installed one; "" if unknown."""
     release = _release(root)
     if release:
         return root.read(f"/boot/config-{release}") or _running_config(root)
@@ -58,7 +58,7 @@ def kernel_config(root: Root) -> str:
 
 
 def _running_config(root: Root) -> str:
-    """As the kernel itself has it, where it was built so (CONFIG_IKCONFIG_PROC)."""
+    """The configuration that the kernel itself shows, if built with CONFIG_IKCONFIG_PROC."""
     try:
         return zlib.decompress(root.path("/proc/config.gz").read_bytes(), wbits=31).decode(
             errors="replace"
@@ -91,7 +91,7 @@ def _has_secure_boot(root: Root) -> bool:
 
 
 def _unloaded(root: Root, plan: Plan) -> list[str]:
-    """Modules that are wanted here and are still to be loaded: --nic's, and GDRCopy's where it is installed."""
+    """Needed modules that are not loaded: for --nic, and for GDRCopy if installed."""
     wants_vfio = any(not nic.stays(root, name) for name in plan.nics)
     has_gdrcopy = any(name.startswith("gdrdrv-") for name in root.names("/usr/src"))
     return [
@@ -125,7 +125,7 @@ def _secure_boot(root: Root, plan: Plan) -> list[Finding]:
 
 
 def check(root: Root, plan: Plan) -> list[Finding]:
-    """The running kernel's command line against the plan."""
+    """Compare the running kernel's command line with the plan."""
     words, line = _words(root, plan), root.read("/proc/cmdline")
     found = []
     have = ours(line, owned(words))
@@ -164,7 +164,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
 
 
 def _known(root: Root, plan: Plan) -> list[Finding]:
-    """What can be said before the boot already."""
+    """Problems that are visible before the boot."""
     unsupported = _unsupported(root, _words(root, plan))
     return (
         unsupported + _late_pages(root, plan) + _managed_irq(root, plan) + _secure_boot(root, plan)
@@ -201,8 +201,8 @@ def _late_pages(root: Root, plan: Plan) -> list[Finding]:
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
-    """What other settings are about to lose, and what will not do. Raises Refusal where this machine's boot cannot be
-    told."""
+    """Findings: other settings that will be lost, and words that cannot work. Raises Refusal if
+    this machine's boot loader is not supported."""
     words, known = _words_of_ours(root, plan), _known(root, plan)
     if not words:
         return known
@@ -276,7 +276,7 @@ def _effect(what: str, key: str, wrong: str) -> Finding:
 
 
 def _interrupts(root: Root, plan: Plan) -> list[Finding]:
-    """What irqaffinity came to: where a new interrupt goes."""
+    """Effect of irqaffinity: the CPUs of a new interrupt."""
     path = "/proc/irq/default_smp_affinity"
     text = root.read(path).strip()
     try:
@@ -288,8 +288,8 @@ def _interrupts(root: Root, plan: Plan) -> list[Finding]:
 
 
 def _callbacks(root: Root, plan: Plan) -> list[Finding]:
-    """What rcu_nocbs came to: the kernel has a thread for each such CPU, rcuop/1 or rcuos/1, and no file that says so.
-    Nothing where no thread of the kernel's is to be seen, as in a container."""
+    """Effect of rcu_nocbs. No file shows it, but the kernel has a thread per such CPU, rcuop/1 or
+    rcuos/1. No findings if kernel threads are not visible, as in a container."""
     names = {root.read(f"/proc/{pid}/comm").strip() for pid in root.names("/proc") if pid.isdigit()}
     if "kthreadd" not in names:
         return []
@@ -300,7 +300,7 @@ def _callbacks(root: Root, plan: Plan) -> list[Finding]:
 
 
 def verify(root: Root, plan: Plan) -> list[Finding]:
-    """What booted, as the kernel reports it, against what was asked."""
+    """Compare what the kernel reports after the boot with the plan."""
     found = [f for f in check(root, plan) if f.level is not Level.NOTE]
     if not plan.cores:
         return found

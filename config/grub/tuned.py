@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tuned, where its profile cpu-partitioning is active, or ours upon it.
-
-It has a share in the kernel's command line: by a variable of GRUB's, which is no part of GRUB's settings. Which words are
-in it depends on its version; isolcpus is not, but for no_balance_cores.
+"""tuned, if its profile cpu-partitioning, or ours based on it, is active. It adds words to the
+kernel's command line through a variable of GRUB, outside of GRUB's settings. Which ones depends
+on its version; isolcpus only with no_balance_cores.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from host.root import Root
 
 VARIABLES = "/etc/tuned/cpu-partitioning-variables.conf"
 PROFILES = {"cpu-partitioning", "dpdk-tokd"}
-# Where profiles are; the first that has one counts.
+# Folders of profiles; the first one that has a profile counts.
 FOLDERS = ("/etc/tuned", "/etc/tuned/profiles", "/usr/lib/tuned", "/usr/lib/tuned/profiles")
 
 
 def profile(root: Root) -> list[str]:
-    """The profiles that are active, where one of them partitions CPUs; else none."""
+    """The active profiles, if one of them partitions CPUs; else none."""
     active = root.read("/etc/tuned/active_profile").split()
     return active if PROFILES & set(active) else []
 
 
 def gives(root: Root) -> set[str]:
-    """Keys of the words that tuned gives the isolated cores with."""
+    """Keys of the words that tuned sets for the isolated cores."""
     for folder in FOLDERS:
         text = root.read(f"{folder}/cpu-partitioning/tuned.conf")
         line = re.search(r"^cmdline_cpu_part\s*=(.*)$", text, re.MULTILINE)
@@ -40,13 +39,13 @@ def gives(root: Root) -> set[str]:
 
 
 def tell(root: Root) -> None:
-    """tuned reads its variables anew, and writes its share of the command line."""
+    """Make tuned read its variables again and write its part of the command line."""
     if profile(root) and root.program("tuned-adm"):
         root.run("tuned-adm", "profile", *profile(root))
 
 
 def apply(root: Root, cores: frozenset[int]) -> None:
-    """One line of its variables is ours."""
+    """Set our line of its variables."""
     line, is_there = f"isolated_cores={cpus.show(cores)}", False
     lines = []
     for old in root.read(VARIABLES).splitlines():
@@ -59,13 +58,13 @@ def apply(root: Root, cores: frozenset[int]) -> None:
     if root.read(VARIABLES) != text:
         root.on_undo(
             "what tuned was told", lambda: tell(root)
-        )  # behind the file, which is undone first
+        )  # after the file, which is restored first
     if root.write(VARIABLES, text):
         tell(root)
 
 
 def check(root: Root, stage: str) -> list[Finding]:
-    """A second isolcpus is one too many."""
+    """A second isolcpus would be one too many."""
     other = re.search(r"^\s*no_balance_cores\s*=\s*(\d.*)$", root.read(VARIABLES), re.MULTILINE)
     if not other or not profile(root):
         return []

@@ -11,7 +11,7 @@ from host.root import Root
 
 CPU_KEYS = ("isolcpus", "nohz_full", "rcu_nocbs", "irqaffinity")
 PAGE_KEYS = ("default_hugepagesz", "hugepagesz", "hugepages")
-# Options without which the kernel takes the word and does nothing, in silence.
+# Without these options the kernel ignores the word silently.
 NEEDS = {
     "isolcpus": "CONFIG_CPU_ISOLATION",
     "nohz_full": "CONFIG_NO_HZ_FULL",
@@ -21,8 +21,8 @@ NEEDS = {
 
 
 def _page_words(plan: Plan, release: str) -> list[str]:
-    """default_hugepagesz first, and each hugepages behind its own hugepagesz: the kernel reads them in
-    order, and a count belongs to the size before it."""
+    """default_hugepagesz first, then each hugepages after its own hugepagesz: the kernel reads them
+    in order, and a count belongs to the size before it."""
     names = {kb: name for name, kb in SIZES.items()}
     words = []
     for size in dict.fromkeys(p.size_kb for p in plan.pages):
@@ -35,30 +35,30 @@ def _page_words(plan: Plan, release: str) -> list[str]:
             else ",".join(f"{p.node}:{p.count}" for p in same)
         )
         if same[0].node is not None and not takes_nodes(release):
-            continue  # the kernel would read a count of 0; tokd-host.service reserves them
+            continue  # the kernel would read a count of 0; tokd-host.service reserves them later
         words += [f"hugepagesz={names[size]}", f"hugepages={count}"]
     return words
 
 
 def takes_nodes(release: str) -> bool:
-    """Counts for each node on the kernel's command line: since Linux 5.16."""
+    """Counts per NUMA node on the kernel's command line: since Linux 5.16."""
     return _is_since(release, (5, 16))
 
 
 def takes_managed_irq(release: str) -> bool:
-    """isolcpus=managed_irq: since Linux 5.6. One before that drops the whole of an isolcpus with a flag it does not
-    know."""
+    """isolcpus=managed_irq: since Linux 5.6. Older kernels ignore an isolcpus with an unknown flag."""
     return _is_since(release, (5, 6))
 
 
 def _is_since(release: str, first: tuple[int, int]) -> bool:
-    """True where the release is not known."""
+    """True if the release is unknown."""
     number = re.match(r"(\d+)\.(\d+)", release)
     return not number or (int(number[1]), int(number[2])) >= first
 
 
 def wanted(root: Root, plan: Plan, release: str, pages: bool = True) -> list[str]:
-    """The words for this plan and this kernel, in their order; without huge pages where something else has them."""
+    """The words for this plan and kernel, in order. Without huge pages if something else reserves
+    them."""
     words = []
     if plan.cores:
         cores = cpus.show(plan.cores)
@@ -72,7 +72,7 @@ def wanted(root: Root, plan: Plan, release: str, pages: bool = True) -> list[str
 
 
 def owned(words: list[str]) -> tuple[str, ...]:
-    """Keys that are taken out of what is there before `words` are added."""
+    """Keys that are removed from existing settings before `words` are added."""
     keys = {word.partition("=")[0] for word in words}
     return tuple(key for group in (CPU_KEYS, PAGE_KEYS) if keys & set(group) for key in group)
 

@@ -23,7 +23,7 @@ from host.report import Failed, Finding, Level, Partly, Refusal, is_good, tell
 from host.revert import let_go, revert
 from host.root import Root
 
-# In the order of apply: what takes effect at boot first, then what a boot undoes.
+# In the order of apply: first what takes effect at boot, then what a reboot undoes.
 STAGES = (bluefield, boot, hugepages, governor, irq, nic, limits)
 AT_BOOT = (hugepages, governor, irq, nic)
 PROVING = (
@@ -31,7 +31,7 @@ PROVING = (
     hugepages,
     irq,
     nic,
-)  # stages that may refuse: all are checked before any writes
+)  # stages that may refuse; all are checked before any writes
 
 EXIT_OK, EXIT_FOUND, EXIT_USAGE, EXIT_FAILED = 0, 1, 2, 3
 
@@ -100,7 +100,7 @@ def _plan(root: Root, args: argparse.Namespace) -> Plan:
 
 
 def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
-    """Undo what a failing stage has written. Raises Refusal, Failed."""
+    """Run one stage. If it fails, undo what it has written. Raises Refusal, Failed."""
     mark = root.mark()
     try:
         if at_boot and stage in PROVING:
@@ -125,7 +125,7 @@ def _apply(root: Root, plan: Plan) -> int:
     with alone(root):
         for stage in STAGES:
             _stage(root, plan, stage, False)
-        if kept(root) != plan:  # else somebody's comments in it stay
+        if kept(root) != plan:  # else keep the file, with the administrator's comments
             root.write(CONF, plan.text())
         root.touched.add(CONF)
         root.writes += len(let_go(root))
@@ -137,7 +137,8 @@ def _apply(root: Root, plan: Plan) -> int:
 
 
 def _apply_at_boot(root: Root, plan: Plan) -> int:
-    """Apply what a boot undoes. A failing stage does not stop the others: nobody is there to retry."""
+    """Apply what is lost at a reboot. A failing stage does not stop the others: nobody is there to
+    retry."""
     wrong: list[Exception] = []
     try:
         tell(prove(root, plan), False)

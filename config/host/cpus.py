@@ -38,7 +38,7 @@ def show(cpus: frozenset[int] | set[int]) -> str:
 
 
 def parse_mask(text: str) -> frozenset[int]:
-    """The CPUs of "e1" or of "00000001,000000e1": the kernel leaves leading zeros out or not. Raises BadList."""
+    """The CPUs of a mask such as "e1" or "00000001,000000e1". Raises BadList."""
     digits = text.strip().replace(",", "").removeprefix("0x")
     if not re.fullmatch(rf"[0-9a-fA-F]{{1,{CPUS_MAX // 4}}}", digits):
         raise BadList(f"{text!r}: expected a mask of CPUs like 000000e1")
@@ -47,7 +47,7 @@ def parse_mask(text: str) -> frozenset[int]:
 
 
 def mask(cpus: frozenset[int] | set[int]) -> str:
-    """As /proc/irq/default_smp_affinity wants it: 32 bits a word, the highest first."""
+    """In the format of /proc/irq/default_smp_affinity: words of 32 bits, the highest first."""
     value = sum(1 << cpu for cpu in cpus)
     words = []
     while value or not words:

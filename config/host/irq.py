@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage irq: moves interrupts to the cores that are not isolated."""
+"""Stage irq: moves interrupts to CPUs that are not isolated."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from host.report import Failed, Finding, Level, Partly, Refusal, tell
 from host.root import Root
 
 NAME = "irq"
-BALANCE = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")  # Debian's, RHEL's
+BALANCE = ("/etc/default/irqbalance", "/etc/sysconfig/irqbalance")  # Debian, RHEL
 BANNED = "IRQBALANCE_BANNED_CPULIST"
 BANNED_MASK = "IRQBALANCE_BANNED_CPUS"
 DEFAULT = "/proc/irq/default_smp_affinity"
-KEPT = "/run/tokd-host-irq"  # interrupts that the kernel does not let anybody move in this boot
+KEPT = "/run/tokd-host-irq"  # interrupts that cannot be moved in this boot
 
 
 def _lists(root: Root) -> list[tuple[str, frozenset[int]]]:
@@ -51,7 +51,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
             Finding(NAME, Level.OK, "no interrupt that can be moved is handled on isolated cores")
         )
     managed = {irq: on for irq, on in touching.items() if irq in kept}
-    # managed_irq takes isolated CPUs out of a mask, unless none would be left in it.
+    # managed_irq removes isolated CPUs from a mask, unless none would be left.
     if quiet := [irq for irq, on in managed.items() if on - plan.cores]:
         found.append(
             Finding(
@@ -93,8 +93,8 @@ def _some(irqs: list[str]) -> str:
 
 
 def _banned(text: str) -> frozenset[int]:
-    """The CPUs that irqbalance's settings forbid it: the list, else the older mask, as irqbalance itself reads them.
-    Raises Refusal."""
+    """The CPUs that irqbalance's settings exclude: the list, else the older mask, as irqbalance
+    reads them. Raises Refusal."""
     said = {}
     for line in text.splitlines():
         key, equals, value = line.partition("=")
@@ -120,7 +120,7 @@ def restart_balance(root: Root) -> None:
 
 
 def _ban(root: Root, name: str, plan: Plan) -> None:
-    """The administrator's banned CPUs stay so, ours come to them."""
+    """Exclude our CPUs in addition to the administrator's."""
     wanted = f'{BANNED}="{cpus.show(_banned(root.held(name)) | plan.cores)}"'
     lines = [
         line
@@ -155,7 +155,8 @@ def apply(root: Root, plan: Plan) -> None:
 
 
 def _move(root: Root, moves: dict[str, frozenset[int]]) -> tuple[list[str], list[Failed]]:
-    """All that can be. The numbers of those that the kernel keeps where they are, and what went wrong with others."""
+    """Move what can be moved. Returns the interrupts that the kernel does not move, and errors of
+    others."""
     kept, wrong = [], []
     for name, to in moves.items():
         try:
@@ -180,7 +181,7 @@ def _stays(error: Failed) -> Finding:
 
 
 def _is_mask(text: str, of: frozenset[int]) -> bool:
-    """As a number: how many zeros lead depends on the kernel."""
+    """Compare as numbers: the number of leading zeros depends on the kernel."""
     try:
         return cpus.parse_mask(text) == of
     except cpus.BadList:
@@ -188,12 +189,13 @@ def _is_mask(text: str, of: frozenset[int]) -> bool:
 
 
 def _moves(root: Root, plan: Plan, rest: frozenset[int]) -> dict[str, frozenset[int]]:
-    """Where to move which: reckoned from where it was before us, so that a smaller plan gives cores back."""
+    """New CPUs by interrupt, computed from the original ones, so that a smaller plan gives cores
+    back."""
     moves = {}
     for name, on in _lists(root):
         before = cpus.parse(root.held(name))
         if not (on | before) & plan.cores:
-            continue  # nothing to do with this plan
+            continue  # not affected by this plan
         root.touched.add(name)
         wanted = ((before if before & plan.cores else on) - plan.cores) or rest
         if on & plan.cores or (on != wanted and root.is_as_written(name)):

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The original content of each file, on disk before tokd-host first writes it, and what it wrote.
-
-It holds the bytes of files that may be root's alone, so it is root's alone itself. What a boot undoes is known by that
-boot: in the next one nothing of it is left to restore.
+Some contents are readable by root only, so the journal is too. An entry for something that a
+reboot undoes names the boot; after another boot there is nothing to restore.
 """
 
 from __future__ import annotations
@@ -20,7 +19,8 @@ BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 def replace(target: Path, data: bytes, mode: int = 0o644) -> None:
-    """Whole or as before, and on disk. Owner, mode and labels of what stands there stay; else `mode`."""
+    """Replace a file atomically and durably. Keeps owner, mode and labels of an existing file; a
+    new one gets `mode`."""
     new = target.with_name(target.name + ".tokd-new")
     new.unlink(missing_ok=True)
     with open(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as out:
@@ -55,11 +55,11 @@ class Journal:
         self.root = root
         self.file = root / JOURNAL.lstrip("/")
         self.is_late = False  # something is not on disk yet
-        self.is_hidden = False  # there may be one, which this user cannot read
+        self.is_hidden = False  # there may be a journal that this user cannot read
         try:
             self.boot = (root / BOOT_ID.lstrip("/")).read_text().strip()
         except OSError:
-            self.boot = ""  # not running
+            self.boot = ""  # no running system
         self.entries: list[dict] = self._load()
 
     def _load(self) -> list[dict]:
@@ -85,12 +85,12 @@ class Journal:
         return next((e for e in self.entries if e["name"] == name), None)
 
     def add(self, entry: dict) -> None:
-        """On disk when this returns."""
+        """On disk when it returns."""
         self.entries.append(entry)
         self._keep_first()
 
     def _keep_first(self) -> None:
-        """Also where its folder is not there yet, which is then in it."""
+        """Also creates its folder, and records that."""
         for folder in reversed(self.file.parents):
             if not folder.exists():
                 folder.mkdir(0o700 if folder == self.file.parent else 0o755)
@@ -98,19 +98,20 @@ class Journal:
         self.keep(self.entries)
 
     def keep(self, entries: list[dict]) -> None:
-        """On disk, whole or as before."""
+        """Durably and atomically."""
         self.entries, self.is_late = entries, False
         if self.file.exists():
             self.file.chmod(0o600)
         replace(self.file, json.dumps(entries, indent=1).encode(), 0o600)
 
     def flush(self) -> None:
-        """On disk also what could wait: a journal without it restores more than it has to, never less."""
+        """Write postponed entries to disk as well. Without them a journal restores too much, never
+        too little."""
         if self.is_late:
             self.keep(self.entries)
 
     def drop(self, name: str) -> None:
-        """What was announced was not done."""
+        """The announced change was not made."""
         self.entries = [e for e in self.entries if e["name"] != name]
         self.is_late = True
 
@@ -118,8 +119,8 @@ class Journal:
         return "/" + str(path.relative_to(self.root))
 
     def before(self, name: str, path: Path) -> None:
-        """Keep what stands at `path`, unless it was kept before: the first is what was there before us. What
-        somebody has changed in it since is then kept too."""
+        """Store what is at `path`, unless stored before: the first content is the original. If
+        somebody changed it since, that is stored too."""
         known = self.get(name)
         now = path.read_bytes() if path.exists() else None
         if known is None:
@@ -131,7 +132,7 @@ class Journal:
                 known["held"] = pack(without_ours(now, unpack(known["held"]), wrote))
 
     def before_kernel(self, files: dict[str, Path]) -> None:
-        """The same of files that a boot undoes, all at once: a machine may have a thousand interrupts."""
+        """The same for files that a reboot undoes, all at once: there may be a thousand interrupts."""
         known = {e["name"] for e in self.entries}
         new = [
             {"name": name, "kind": "file", "held": pack(path.read_bytes()), "boot": self.boot}
@@ -143,7 +144,7 @@ class Journal:
             self._keep_first()
 
     def wrote(self, name: str, path: Path) -> None:
-        """What stands there now is ours."""
+        """The current content is ours."""
         known = self.get(name)
         now = pack(path.read_bytes()) if path.exists() else None
         if known and known.get("wrote") != now:
@@ -154,7 +155,7 @@ class Journal:
                 self.flush()
 
     def announce(self, name: str, kind: str) -> None:
-        """Something that is no file is about to be changed; `kind` says how it is undone."""
+        """Announce a change of something that is not a file; `kind` says how it is undone."""
         if not self.get(name):
             self.add({"name": name, "kind": kind})
 
@@ -163,14 +164,14 @@ class Journal:
             self.add({"name": name, "kind": "folder"})
 
     def forget(self) -> None:
-        """All has been restored."""
+        """Everything has been restored."""
         self.entries = []
         self.file.unlink(missing_ok=True)
 
 
 def without_ours(now: bytes, held: bytes, wrote: bytes) -> bytes:
-    """A file that was changed behind us: the lines that we added are taken out, those that we took out stand in the
-    place of the first of them, and all else is as it is now."""
+    """For a file that was changed after us: remove the lines that we added, put the lines that we
+    removed in place of the first of them, and keep everything else."""
     before, ours = held.splitlines(keepends=True), wrote.splitlines(keepends=True)
     added = [line for line in ours if line not in before]
     gone = [line for line in before if line not in ours]

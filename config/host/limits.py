@@ -12,7 +12,7 @@ from host.root import Root
 NAME = "limits"
 FILE = "/etc/security/limits.d/dpdk-tokd.conf"
 COST = "registering a ring with a NIC fails with ENOMEM: no RDMA at all"
-NO_LOGIN = ("", "4294967295")  # the kernel's -1; "": one that keeps no record of logins
+NO_LOGIN = ("", "4294967295")  # the kernel's -1; "": the kernel keeps no record of logins
 TEXT = """\
 # Written by tokd-host; tokd-host revert removes it.
 *    soft memlock unlimited
@@ -37,7 +37,7 @@ def check(root: Root, plan: Plan) -> list[Finding]:
 
 
 def _session(root: Root) -> list[Finding]:
-    """What this process itself was given: it has what its login gave, and only a login reads the file."""
+    """The limit of this process: that of its login. Only a login reads the file."""
     said = re.search(r"^Max locked memory +(\w+)", root.read("/proc/self/limits"), re.MULTILINE)
     if not said:
         return []

@@ -16,7 +16,8 @@ from host.root import Root
 
 @contextmanager
 def alone(root: Root) -> Iterator[None]:
-    """With the journal as the one before left it. Raises Refusal while another is at work. A dry run disturbs nobody."""
+    """Hold the lock, with the journal read anew. Raises Refusal if another run has it. Not for a
+    dry run."""
     if root.dry_run:
         yield
         return
@@ -33,7 +34,7 @@ def alone(root: Root) -> Iterator[None]:
 
 
 def _make(folder: Path) -> list[Path]:
-    """Those that were missing: revert removes them."""
+    """Returns the folders that were missing: revert removes them."""
     made = []
     for one in (*reversed(folder.parents), folder):
         if not one.exists():
@@ -43,12 +44,12 @@ def _make(folder: Path) -> list[Path]:
 
 
 def _locked(folder: Path) -> int:
-    """A file descriptor: closed, the lock is gone, as with the process."""
+    """A file descriptor. Closing it, also at the end of the process, releases the lock."""
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if not folder.exists() or not os.path.samestat(os.fstat(lock), folder.stat()):
-            raise BlockingIOError  # a revert has removed it in this moment
+            raise BlockingIOError  # a revert has just removed it
     except BlockingIOError as error:
         os.close(lock)
         raise Refusal(

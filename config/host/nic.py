@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Stage nic: binds each port to the driver that DPDK needs.
-
-NVIDIA's cards stay on their kernel driver (mlx5_core): DPDK's mlx5 works beside it, through verbs. All others go to vfio-pci,
-behind an IOMMU. Without one a device may write anywhere: that takes an explicit word.
+"""Stage nic: binds each port to the driver that DPDK needs. NVIDIA cards stay on their kernel
+driver (mlx5_core), beside which DPDK works through verbs. All others go to vfio-pci, which needs
+an IOMMU: without one a device may write anywhere, so that needs an explicit option.
 """
 
 from __future__ import annotations
@@ -18,8 +17,8 @@ NOIOMMU = "/sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
 PROBE = "/sys/bus/pci/drivers_probe"
 MELLANOX = "0x15b3"
 IFF_UP = 1
-UNSET = "(null)"  # as the kernel writes that there is no driver_override; written back, it would be a driver's name
-HARMLESS = ("", "vfio-pci", "pci-stub", "pcieport")  # drivers that leave a group usable
+UNSET = "(null)"  # the kernel's text for "no driver_override"; written back, it would name a driver
+HARMLESS = ("", "vfio-pci", "pci-stub", "pcieport")  # drivers that do not block a group
 
 
 def _device(nic: str) -> str:
@@ -35,8 +34,8 @@ def stays(root: Root, nic: str) -> bool:
 
 
 def interface_up(root: Root, nic: str) -> str:
-    """A network interface of it that is up: binding would cut it off; "" if none. A virtio port's lie one folder
-    further down. Not by operstate, which is `unknown` on many that are in use."""
+    """A network interface of the device that is up, because binding would cut it off; "" if none. A
+    virtio port has it one folder deeper. operstate is of no use: it is often `unknown`."""
     device = _device(nic)
     for folder in (
         device,
@@ -50,13 +49,13 @@ def interface_up(root: Root, nic: str) -> str:
 
 
 def has_iommu(root: Root, nic: str) -> bool:
-    """A group of an IOMMU's: without one vfio makes up a group that protects nothing, and names it so."""
+    """Without an IOMMU, vfio makes up a group that protects nothing, and names it so."""
     group = f"{_device(nic)}/iommu_group"
     return root.exists(group) and root.read(f"{group}/name").strip() != "vfio-noiommu"
 
 
 def in_the_way(root: Root, nic: str, plan: Plan) -> list[str]:
-    """Other devices of its IOMMU group that kernel drivers hold: VFIO opens a group as a whole or not at all."""
+    """Other devices of its IOMMU group on kernel drivers: VFIO needs the whole group."""
     return [
         f"{other} ({driver(root, other)})"
         for other in root.names(f"{_device(nic)}/iommu_group/devices")
@@ -160,8 +159,8 @@ def _journalled(nic: str) -> str:
 
 
 def _entry(root: Root, nic: str) -> dict:
-    """For the journal, which keeps it over boots: early in one a port may have no driver yet, and goes back to the one
-    that it had before."""
+    """A journal entry that is valid for later boots too: early in a boot a port may have no driver
+    yet, and later gets its old one back."""
     name, device, boot = _journalled(nic), _device(nic), root.journal.boot
     known = root.journal.get(name)
     if known and known["bound"] == boot:
@@ -183,13 +182,13 @@ def _bind(root: Root, nic: str) -> None:
         root.poke(f"{device}/driver/unbind", nic)
     root.poke(PROBE, nic)
     now = driver(root, nic)
-    if now != "vfio-pci" and not root.dry_run:  # a probe that fails is no error of the write's
+    if now != "vfio-pci" and not root.dry_run:  # the write succeeds even if probing fails
         raise Failed(f"{nic}: vfio-pci did not take it, it has {now or 'no driver'}; see dmesg")
 
 
 def give_back(root: Root, entry: dict) -> None:
-    """To the driver that had it, in this boot: an earlier one's binding is gone. Raises Failed if that driver does not
-    take it."""
+    """Bind it to the driver that it had in this boot; a binding of an earlier boot is gone. Raises
+    Failed if that driver rejects it."""
     if entry["bound"] != root.journal.boot:
         return
     device, held = entry["name"].rpartition("/")[0], entry["held"]
@@ -200,7 +199,7 @@ def give_back(root: Root, entry: dict) -> None:
     if root.read(f"{device}/driver_override").strip() == "vfio-pci":
         root.poke(
             f"{device}/driver_override", entry["override"] + "\n"
-        )  # an empty line is none at all
+        )  # an empty line clears the override
     now = driver(root, nic)
     if now == "vfio-pci" and held != now:
         root.poke(f"{device}/driver/unbind", nic)

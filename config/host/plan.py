@@ -19,7 +19,7 @@ COUNT_MAX = 1 << 20
 class Pages:
     count: int
     size_kb: int
-    node: int | None = None  # of one NUMA node; None: where the kernel puts them
+    node: int | None = None  # NUMA node; None: the kernel chooses
 
     def show(self) -> str:
         size = next(name for name, kb in SIZES.items() if kb == self.size_kb)
@@ -114,13 +114,13 @@ def kept(root: Root) -> Plan | None:
 
 
 def present(root: Root) -> frozenset[int]:
-    """CPUs that the machine has, running or not: what masks are made of, since one may be started later. Of a root that
-    is not running, as told by --cpus."""
+    """All CPUs, running or not: masks include those that may be started later. In another root:
+    --cpus."""
     return _cpus(root, "present") or _cpus(root, "online") or frozenset(range(root.cpus))
 
 
 def online(root: Root) -> frozenset[int]:
-    """Those that run: one that is switched off (SMT, by hand) does no work."""
+    """The running CPUs. Others (SMT off, or switched off by hand) do no work."""
     return _cpus(root, "online") or present(root)
 
 
@@ -132,7 +132,7 @@ def _cpus(root: Root, which: str) -> frozenset[int]:
 
 
 def siblings(root: Root, cpu: int) -> frozenset[int]:
-    """Hardware threads that share this one's core, itself included."""
+    """Hardware threads of this CPU's core, including itself."""
     text = root.read(f"/sys/devices/system/cpu/cpu{cpu}/topology/thread_siblings_list")
     try:
         return cpus.parse(text) or frozenset({cpu})

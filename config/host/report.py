@@ -30,11 +30,11 @@ class Finding:
 
 
 class Refusal(Exception):
-    """Cannot be done: the thing, the value, the limit, the remedy."""
+    """Impossible: the thing, the value, the limit, the remedy."""
 
 
 class Failed(Exception):
-    """Failed at run time. `errno` is the system's, 0 if a program failed."""
+    """Failed at run time. `errno`: the system's, 0 if a program failed."""
 
     def __init__(self, said: str, errno: int = 0) -> None:
         super().__init__(said)
@@ -42,7 +42,7 @@ class Failed(Exception):
 
 
 class Partly(Failed):
-    """Some steps failed, each reported; the others are still useful."""
+    """Some steps failed, each was reported; the others are still useful."""
 
 
 def tell(findings: list[Finding], as_json: bool) -> None:

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Restores the original content, byte for byte, in reverse order.
-
-A file that was changed since is not overwritten: only our part is removed from it, and reported.
+"""Restores the original content, byte for byte, in reverse order. A file that was changed since is
+kept; only our part is removed from it, and reported.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from host.journal import replace, unpack, without_ours
 from host.report import Failed, Refusal
 from host.root import KERNEL, Root
 
-# Programs that must be told that their file is restored. Until then it counts as not restored.
+# Programs that must be told when their file is restored. Until then it counts as not restored.
 AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromkeys(
     irq.BALANCE, irq.restart_balance
 )
@@ -47,7 +46,7 @@ def _remove_link(root: Root, entry: dict) -> None:
 
 
 def _restore(root: Root, entry: dict) -> None:
-    """A file, of the disk or the kernel, that was there before."""
+    """Restore a file, of the disk or the kernel, that existed before."""
     name = root.resolved(entry["name"])
     path, held = root.path(name), unpack(entry["held"])
     if not path.exists():
@@ -93,8 +92,8 @@ HOW = {
 
 
 def _give_back(root: Root, chosen: list[dict]) -> list[str]:
-    """Undo these. The names that were restored. What cannot be is told, stays in the journal, and does not stop the
-    rest."""
+    """Undo these; returns the names that were restored. Failures are reported, stay in the journal,
+    and do not stop the rest."""
     undone, wrong = [], []
     left = list(root.journal.entries)
     after = {root.resolved(name): tell for name, tell in AFTER.items()}
@@ -118,7 +117,7 @@ def _give_back(root: Root, chosen: list[dict]) -> list[str]:
 
 
 def let_go(root: Root) -> list[str]:
-    """What earlier plans wrote and this run's plan has nothing to do with."""
+    """Restore what earlier plans wrote and this plan does not concern."""
     return _give_back(
         root,
         [
@@ -140,7 +139,7 @@ def revert(root: Root) -> list[str]:
     undone = _give_back(root, [e for e in entries if e not in own])
     if not root.dry_run:
         root.journal.forget()
-        for entry in sorted(own, key=lambda e: -len(e["name"])):  # the journal's: last of all
+        for entry in sorted(own, key=lambda e: -len(e["name"])):  # the journal itself comes last
             path = root.path(entry["name"])
             if path.is_dir() and not os.listdir(path):
                 path.rmdir()

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The machine as files below a root: this machine, or a folder (--root DIR).
-
-Every write is printed, and what stood there before is kept in the journal first, so that revert
-restores it to the byte, also after half of an apply.
+"""The machine as files below a root: this machine, or a folder (--root DIR). Every write is
+printed, and the original content is stored in the journal first, so that revert restores every
+byte, also after an incomplete apply.
 """
 
 from __future__ import annotations
@@ -15,14 +14,14 @@ from pathlib import Path
 from host.journal import Journal, replace, unpack
 from host.report import Failed
 
-# Kernel files: written in place, never replaced by rename, and gone with the next boot.
+# Kernel files: written in place, never replaced by rename, and lost at a reboot.
 KERNEL = ("/proc/", "/sys/")
-RUN_S = 300  # the slowest is update-grub on a machine of many disks
-LINKS_MAX = 40  # as the kernel
+RUN_S = 300  # the slowest is update-grub on a machine with many disks
+LINKS_MAX = 40  # as in the kernel
 
 
 def to_kernel(path: Path, text: str) -> None:
-    """In one write: a file of the kernel's takes each write for a whole value. Never made where it is missing."""
+    """In one write, because the kernel takes each write as a whole value. Never creates a file."""
     file = os.open(path, os.O_WRONLY | os.O_TRUNC)
     try:
         os.write(file, text.encode())
@@ -36,12 +35,12 @@ class Root:
     ) -> None:
         self.folder = Path(folder)
         self.dry_run = dry_run
-        self.cpus = cpus  # as told, of a root that is not running; 0: not told
-        self.memory_kb = memory_kb  # the same
+        self.cpus = cpus  # --cpus, for another root; 0: not given
+        self.memory_kb = memory_kb  # likewise
         self.journal = Journal(self.folder)
         self.writes = 0
-        self.touched: set[str] = set()  # names that this run's plan has to do with, changed or not
-        self._undo: list[tuple[str, Callable[[], None]]] = []  # of this run, in order
+        self.touched: set[str] = set()  # names that this plan concerns, changed or not
+        self._undo: list[tuple[str, Callable[[], None]]] = []  # in order
 
     @property
     def is_this_machine(self) -> bool:
@@ -54,7 +53,7 @@ class Root:
         return self.path(self.resolved(name)).exists()
 
     def read(self, name: str) -> str:
-        """Text of a file; "" where there is none or it cannot be read."""
+        """Text of a file; "" if it is missing or unreadable."""
         try:
             return self.path(self.resolved(name)).read_text(
                 encoding="utf-8", errors="surrogateescape"
@@ -69,15 +68,15 @@ class Root:
             return []
 
     def link(self, name: str) -> str:
-        """Last part of what a symbolic link points to; "" where there is none."""
+        """Last part of a symbolic link's target; "" if it is no link."""
         try:
             return os.path.basename(os.readlink(self.path(name)))
         except OSError:
             return ""
 
     def resolved(self, name: str) -> str:
-        """Where a name leads, within this root, as programs that run there see it: links are followed, none is
-        replaced."""
+        """The file behind a name, within this root: links are followed, as by programs that run
+        there."""
         done, rest, links = "/", name.split("/"), 0
         while rest:
             part = rest.pop(0)
@@ -101,7 +100,7 @@ class Root:
         return "" if known else self.read(name)
 
     def is_as_written(self, name: str) -> bool:
-        """It is still what tokd-host wrote."""
+        """Does it still have what tokd-host wrote?"""
         known = self.journal.get(name)
         return bool(known) and "wrote" in known and self._bytes(name) == unpack(known["wrote"])
 
@@ -110,7 +109,7 @@ class Root:
         return path.read_bytes() if path.exists() else None
 
     def write(self, name: str, text: str, mode: int = 0o644) -> bool:
-        """Make the file hold `text`. False if it did already. Raises Failed."""
+        """Make the file hold `text`. False if it already does. Raises Failed."""
         kernel = name.startswith(KERNEL)
         name = name if kernel else self.resolved(name)
         self.touched.add(name)
@@ -141,7 +140,7 @@ class Root:
         self.journal.wrote(name, target)
 
     def _write_kernel(self, name: str, text: str) -> None:
-        """The kernel takes it or it does not; and what it then shows may be written otherwise, or less."""
+        """The kernel may reject the value, or show it in another form."""
         self.journal.before_kernel({name: self.path(name)})
         held = self._bytes(name)
         try:
@@ -158,7 +157,7 @@ class Root:
         self.journal.wrote(name, self.path(name))
 
     def remember_kernel(self, names: list[str]) -> None:
-        """These are about to be written: one journal for all."""
+        """Store the originals of all these in the journal at once."""
         if names and not self.dry_run:
             self.journal.before_kernel({name: self.path(name) for name in names})
 
@@ -176,7 +175,7 @@ class Root:
             ) from error
 
     def symlink(self, name: str, to: str) -> bool:
-        """Make `name` a symbolic link to `to`. False if it was already. Raises Failed."""
+        """Make `name` a symbolic link to `to`. False if it already is. Raises Failed."""
         path = self.path(name)
         self.touched.add(name)
         if path.is_symlink() and os.readlink(path) == to:
@@ -209,7 +208,7 @@ class Root:
             one.mkdir()
 
     def remember(self, name: str) -> None:
-        """This file is about to be changed, by us or by a program."""
+        """Announce that this file will be changed, by us or by a program."""
         name = self.resolved(name)
         self.touched.add(name)
         if not self.dry_run:
@@ -230,17 +229,17 @@ class Root:
         self._undo.append((name, undo))
 
     def announce(self, name: str, kind: str) -> None:
-        """Something that is no file is about to be changed: revert undoes it as its HOW says of `kind`."""
+        """Announce a change of something that is not a file; HOW of `kind` undoes it."""
         self.touched.add(name)
         if not self.dry_run:
             self.journal.announce(name, kind)
 
     def mark(self) -> int:
-        """For undo_to."""
+        """A position for undo_to."""
         return len(self._undo)
 
     def undo_to(self, mark: int) -> list[str]:
-        """What was done since `mark` is undone. What could not be, in words."""
+        """Undo everything since `mark`. Returns errors."""
         wrong = []
         while len(self._undo) > mark:
             name, undo = self._undo.pop()
@@ -252,15 +251,15 @@ class Root:
         return wrong
 
     def program(self, name: str) -> str:
-        """Full name of an administrator's program of this root; "" if it has none."""
+        """Path of a system program in this root; "" if it has none."""
         for folder in ("/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin", "/bin"):
             if os.access(self.path(f"{folder}/{name}"), os.X_OK):
                 return f"{folder}/{name}"
         return ""
 
     def ask(self, name: str, *args: str) -> str:
-        """What a program of this machine says that changes nothing; "" where it is not there or fails. Another root's
-        are not run: they are foreign, and would tell of this machine."""
+        """Output of a program that changes nothing; "" if it is missing or fails. Programs of
+        another root are not run: they would report on this machine."""
         program = self.program(name)
         if not program or not self.is_this_machine:
             return ""
@@ -278,9 +277,9 @@ class Root:
         return done.stdout if done.returncode == 0 else ""
 
     def run(self, name: str, *args: str, in_root: bool = False) -> bool:
-        """Run a program, printed. In another root it is run there by chroot if it is one that touches
-        files alone (in_root), else not at all, and what to run is printed. False if it was not run.
-        Raises Failed with what it said."""
+        """Run a program, and print the command. In another root: by chroot if it only touches files
+        (in_root); else only print what to run. False if it was not run. Raises Failed with its
+        output."""
         line = " ".join((name, *args))
         command = [name, *args]
         if self.dry_run:

@@ -23,7 +23,8 @@ def is_here(root: Root) -> bool:
 
 
 def _has(said: str, p: Pages) -> bool:
-    """A line of `show` has us, the size and the count. Where it has another form we ask anew, which harms nothing."""
+    """A line of `show` has us, the size and the count. If the format is unknown we just request
+    again."""
     return any(
         {APP, str(p.size_kb), str(p.count)} <= set(re.split(r"[^\w-]+", line))
         for line in said.splitlines()
@@ -36,7 +37,7 @@ def _is_short(root: Root, p: Pages) -> bool:
 
 
 def prove(plan: Plan) -> None:
-    """Raises Refusal where it cannot be asked for."""
+    """Raises Refusal if it cannot be requested."""
     for p in plan.pages:
         if p.node is not None:
             raise Refusal(f"--hugepages {p.show()}: {PROGRAM} knows no nodes; leave @{p.node} out")
@@ -49,7 +50,7 @@ def apply(root: Root, plan: Plan) -> None:
     root.announce(PROGRAM, KIND)
     missing = [p for p in plan.pages if not _has(said, p)]
     for p in missing:
-        # Without --force it asks where the application is there already.
+        # Without --force it asks for confirmation if the application is known.
         root.run(
             PROGRAM,
             "config",
@@ -66,7 +67,7 @@ def apply(root: Root, plan: Plan) -> None:
 
 
 def give_back(root: Root, _entry: dict) -> None:
-    """What is left is what others asked for."""
+    """What is left was requested by others."""
     said = root.ask(PROGRAM, "show")
     if not is_here(root) or (said and APP not in said):
         return

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Huge pages against memory: what the kernel's command line reserves, every boot entry loses, the rescue's too."""
+"""Whether huge pages leave enough memory. What the command line reserves is missing in every boot
+entry, also the rescue one.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from host.root import Root
 
 LEAST_KB = (
     1 << 20
-)  # stays ordinary memory: 1 GiB, or a sixteenth where that is more; of each node a sixteenth
+)  # left as ordinary memory: 1 GiB or a sixteenth, the larger; per node a sixteenth
 KB = {"M": 1 << 10, "G": 1 << 20, "T": 1 << 30}
 
 
@@ -24,7 +26,7 @@ def parse(text: str) -> int:
 
 
 def _total(root: Root, file: str) -> int:
-    """In KiB; 0 where it does not say."""
+    """In KiB; 0 if unknown."""
     match = re.search(r"^.*\bMemTotal:\s+(\d+) kB", root.read(file), re.MULTILINE)
     return int(match[1]) if match else 0
 
@@ -38,7 +40,7 @@ def _gb(kb: int) -> str:
 
 
 def too_many(root: Root, plan: Plan) -> str:
-    """What speaks against so many; "" where they leave enough."""
+    """Why these are too many; "" if they are not."""
     if not _sum(list(plan.pages)):
         return ""
     asked = f"--hugepages {','.join(p.show() for p in plan.pages)}"

@@ -49,7 +49,7 @@ def unit(size: str) -> str:
 
 
 def mounted(root: Root, size: str) -> bool:
-    """Somewhere, with this page size: as a number, since the kernel writes 1G as 1024M."""
+    """Is this page size mounted anywhere? Compared as numbers: the kernel writes 1G as 1024M."""
     for line in root.read("/proc/mounts").splitlines():
         part = line.split()
         if len(part) > 3 and part[2] == "hugetlbfs":
@@ -129,8 +129,8 @@ def apply(root: Root, plan: Plan) -> None:
 
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
-    """Raises Refusal where the machine has no such pages, or not so many. A root that is not running has none to look
-    at."""
+    """Raises Refusal if the machine does not have such pages, or not so many. Not checked in
+    another root."""
     if doca.is_here(root):
         doca.prove(plan)
     for p in plan.pages if not doca.is_here(root) else ():
@@ -152,7 +152,7 @@ def _reserve(root: Root, p: Pages) -> None:
     path = f"{_folder(p)}/nr_hugepages"
     text = root.read(path).strip()
     if not text.isdigit():
-        return  # a root that is not running
+        return  # another root
     others = int(root.held(path) or 0) if root.is_as_written(path) else int(text)
     root.write(path, f"{max(others, p.count)}\n")
     now = root.read(path).strip()

@@ -77,14 +77,14 @@ tokd_engine_submit(struct tokd_engine *e, struct tokd_request *r)
 	s = &e->slot[r->slot];
 	s->r = r;
 	s->started = false;
-	s->deadline = UINT64_MAX; /* its time begins when its first packet goes */
+	s->deadline = UINT64_MAX; /* the time limit starts with the first packet */
 	e->pending++;
 	engine_time_add(e, s);
 	engine_begin(e, s);
 	return r->status;
 }
 
-/* The slot is free again. What is still on its way to it is another stream's. */
+/* Free the slot. Packets still in flight belong to another stream then. */
 static void
 let_go(struct tokd_engine *e, struct slot *s)
 {
@@ -98,7 +98,10 @@ let_go(struct tokd_engine *e, struct slot *s)
 	e->pending--;
 }
 
-/* Owed to the appliance, which may then let go of the ids. The oldest is lost if many are. */
+/*
+ * Queue the last acknowledgement, with which the appliance may drop the ids. If there are too many,
+ * the oldest is dropped.
+ */
 static void
 owe_last_ack(struct tokd_engine *e, const struct slot *s)
 {
@@ -121,7 +124,7 @@ engine_finish(struct tokd_engine *e, struct slot *s, enum tokd_status status)
 
 	r->status = status;
 	if (status != TOKD_E_REFUSED)
-		r->reason = TOKD_R_NONE; /* that of a stream before */
+		r->reason = TOKD_R_NONE; /* of an earlier stream */
 	if (status == TOKD_OK)
 		owe_last_ack(e, s);
 	let_go(e, s);

@@ -20,21 +20,21 @@ static_assert(WINDOW == 64, "the packets of a window are the bits of a uint64_t"
 
 #define NS_A_MS UINT64_C(1000000)
 #define RTO_FIRST (20 * NS_A_MS)
-#define RTO_MOST (250 * NS_A_MS)   /* several tries fit any sensible time limit */
-#define PROBE_MOST (100 * NS_A_MS) /* while a POLL is all there is to send */
+#define RTO_MOST (250 * NS_A_MS)   /* allows several tries within any sensible time limit */
+#define PROBE_MOST (100 * NS_A_MS) /* while only a POLL can be sent */
 #define TICK NS_A_MS		   /* granularity of timers (G in RFC 6298) */
 #define BUSY_PAUSE (5 * NS_A_MS)
-#define RESENDS_MAX 8	    /* of one text under a new stream id */
-#define ACK_EVERY 16	    /* replies with ids */
-#define AGAIN_BURST 16	    /* packets sent again on a time-out: the appliance answers so many */
-#define TIME_OUTS_A_TICK 16 /* requests: where all are late, answers may be on their way */
-#define EARLY_MAX 16	    /* separate pieces of ids that may be early */
+#define RESENDS_MAX 8	    /* of one text, under a new stream id each */
+#define ACK_EVERY 16	    /* replies with ids per acknowledgement */
+#define AGAIN_BURST 16	    /* packets resent per time-out: the appliance replies once per 16 */
+#define TIME_OUTS_A_TICK 16 /* requests; if all are late, answers may be on their way */
+#define EARLY_MAX 16	    /* disjoint ranges of early ids */
 #define NOBODY UINT32_MAX   /* no slot */
 
 enum poll_reason {
 	POLL_NONE,
-	POLL_ACK, /* ids have come; a packet of text says so as well */
-	POLL_ASK, /* ids are missing, or nothing is heard */
+	POLL_ACK, /* ids have arrived; a packet of text acknowledges them too */
+	POLL_ASK, /* ids are missing, or there was no reply */
 };
 
 enum { TEXT, POLL, QUEUES };
@@ -45,7 +45,7 @@ struct range {
 
 struct sent {
 	uint64_t at;	/* ns */
-	uint32_t order; /* among the packets of the stream, from 1 */
+	uint32_t order; /* position in the stream's send order, from 1 */
 };
 
 struct slot {
@@ -54,39 +54,40 @@ struct slot {
 
 	/* The text. Bit i of a mask is packet ack + i. */
 	uint32_t n;	/* packets */
-	uint32_t ack;	/* all below have arrived */
-	uint32_t next;	/* the first one never sent; at most ack + WINDOW */
-	uint32_t limit; /* none at or above may be sent; at most ack + WINDOW */
+	uint32_t ack;	/* all below were acknowledged */
+	uint32_t next;	/* the first packet not sent yet; at most ack + WINDOW */
+	uint32_t limit; /* packets from here on may not be sent; at most ack + WINDOW */
 	uint64_t sacked;
 	uint64_t lost;
 	uint32_t order;	  /* of the latest packet */
-	uint32_t untimed; /* `order` up to which answers tell nothing of the round trip */
+	uint32_t untimed; /* answers to packets up to this `order` are not used to measure the round
+			     trip */
 	bool stopped;
 	bool known;	   /* the appliance has the stream */
-	uint32_t text_crc; /* of all below `next` */
+	uint32_t text_crc; /* of all packets below `next` */
 
 	/* The ids. */
 	uint32_t have; /* all below have arrived */
-	uint32_t told; /* `have` as the appliance was last told */
+	uint32_t told; /* value of `have` in the last acknowledgement */
 	uint32_t ids_crc;
-	uint32_t unacked; /* replies with ids since ids were acknowledged */
-	uint32_t asked;	  /* `have` at which a gap was asked for at once; UINT32_MAX: none */
+	uint32_t unacked; /* replies with ids since the last acknowledgement */
+	uint32_t asked; /* value of `have` at which a gap was requested at once; UINT32_MAX: none */
 	uint32_t final_crc, final_total;
-	bool final; /* those two are known */
+	bool final; /* ... these two are known */
 	uint8_t n_early;
-	struct range early[EARLY_MAX]; /* sorted, apart from each other, above `have` */
+	struct range early[EARLY_MAX]; /* sorted, disjoint, above `have` */
 
 	/* Time. */
-	bool pausing;	     /* after BUSY: at `deadline` the text is begun again */
-	uint64_t waits;	     /* the time-out it was given last */
-	uint64_t backed_off; /* the least it is given next */
-	bool started;	     /* something was sent */
-	uint64_t moved_at;   /* when anything new was last heard, or the first packet sent */
+	bool pausing;	     /* after BUSY: the text starts again at `deadline` */
+	uint64_t waits;	     /* its last time-out */
+	uint64_t backed_off; /* lower limit of its next time-out */
+	bool started;	     /* a packet was sent */
+	uint64_t moved_at;   /* when it last made progress, or sent the first packet */
 	uint64_t deadline;
-	uint64_t key; /* in the heap; not above `deadline` */
+	uint64_t key; /* in the heap; at most `deadline` */
 	uint32_t heap_at;
 
-	/* Where it waits to send. */
+	/* What it has to send. */
 	enum poll_reason poll;
 	struct link {
 		uint32_t next;
@@ -96,7 +97,7 @@ struct slot {
 	struct sent sent[WINDOW];
 };
 
-/* Slots in the order in which they came. */
+/* A queue of slots, first in, first out. */
 struct queue {
 	uint32_t head, tail;
 };
@@ -110,14 +111,14 @@ struct tokd_engine {
 	struct tokd_engine_config config;
 	struct tokd_client_stats stats;
 	uint64_t srtt, rttvar, rto;
-	uint32_t flight; /* packets sent that neither arrived nor are taken for lost */
+	uint32_t flight; /* packets sent that were neither acknowledged nor declared lost */
 	uint32_t pending;
 	struct queue queue[QUEUES];
 	uint32_t n_free, n_last_acks, first_last_ack;
 	struct tokd_request *done, **done_end;
 	uint32_t *free;		    /* slots; a stack */
-	uint32_t *heap;		    /* slots by key, the least first */
-	struct last_ack *last_acks; /* a ring of as many as there are slots */
+	uint32_t *heap;		    /* slots by key; the lowest first */
+	struct last_ack *last_acks; /* a ring, one entry per slot */
 	struct slot slot[];
 };
 
@@ -154,8 +155,8 @@ in_flight(const struct slot *s)
 }
 
 /*
- * RFC 6298, section 3, and as much for what a lost reply or a hole held back: what was sent so far
- * may be acknowledged late, by the answer to something else.
+ * RFC 6298, section 3: answers to anything sent so far are ambiguous, as a lost reply or a gap may
+ * have delayed the acknowledgement. Do not time them.
  */
 static inline void
 engine_time_none(struct slot *s)
@@ -169,7 +170,7 @@ sent_of(struct slot *s, uint32_t packet)
 	return &s->sent[packet % WINDOW];
 }
 
-/* Packets that may go: those lost, and new ones. */
+/* Packets that may be sent: lost ones, and new ones. */
 static inline bool
 may_send(const struct slot *s)
 {
@@ -188,11 +189,11 @@ void engine_queue_text(struct tokd_engine *e, struct slot *s);
 void engine_queue_poll(struct tokd_engine *e, struct slot *s, enum poll_reason reason);
 void engine_dequeue(struct tokd_engine *e, struct slot *s);
 
-/* engine_text.c: true if something was heard that was not known. */
+/* engine_text.c: true if the reply has news. */
 bool engine_text_heard(
 	struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now);
 
-/* engine_ids.c: true if new ones came. `ids` are bytes at any alignment. */
+/* engine_ids.c: true if there are new ids. `ids`: bytes at any alignment. */
 bool engine_ids_take(struct slot *s, uint32_t first, uint32_t count, const void *ids);
 
 /* engine_time.c */

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Ids come in any order and are put where they belong at once, in the caller's memory. What lies
- * beyond the first gap is remembered as ranges; when there are too many, a piece is let go of, and
- * asked for later as if it had been lost.
+ * Ids arrive in any order and are written directly to their place in the caller's memory. Ids after
+ * the first gap are remembered as ranges. If there are too many ranges, one is forgotten, and its
+ * ids are requested again later.
  */
 #include <string.h>
 
 #include "crc32c.h"
 #include "engine.h"
 
-/* Put [first, end) into the ranges, which stay sorted and apart. False: no room, or nothing new. */
+/*
+ * Add [first, end) to the ranges, which stay sorted and disjoint. False: no room, or nothing new.
+ */
 static bool
 remember(struct slot *s, uint32_t first, uint32_t end)
 {
@@ -27,14 +29,14 @@ remember(struct slot *s, uint32_t first, uint32_t end)
 	}
 	if (from == to && s->n_early == EARLY_MAX)
 		return false;
-	/* [from, to) become one. */
+	/* Merge ranges [from, to) into one. */
 	memmove(&s->early[from + 1], &s->early[to], (s->n_early - to) * sizeof(s->early[0]));
 	s->n_early = (uint8_t)(s->n_early - (to - from) + 1);
 	s->early[from] = (struct range){first, end};
 	return true;
 }
 
-/* What was early and is now in order. */
+/* Ids below `end` are complete; add ranges that are now adjacent. */
 static uint32_t
 reach(struct slot *s, uint32_t end)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which packets go out: those lost before new ones, text before questions. */
+/* Chooses which packets to send: lost ones before new ones, text before requests for ids. */
 #include "crc32c.h"
 #include "engine.h"
 
@@ -28,7 +28,7 @@ pop(struct tokd_engine *e, int which)
 	s->link[which].queued = false;
 }
 
-/* Of a slot that is let go while it waits: rare, so the queue is walked. */
+/* Remove a slot from the queue that it waits in. Rare, so a linear search is enough. */
 static void
 take_out(struct tokd_engine *e, int which, struct slot *s)
 {
@@ -150,7 +150,9 @@ packets_of(
 	return n;
 }
 
-/* What to ask for: up to the first piece that came early, or all. 0: nothing is known to miss. */
+/*
+ * End of the ids to request: up to the first early range, or all. 0: none are known to be missing.
+ */
 static uint32_t
 missing_end(const struct slot *s)
 {
@@ -171,7 +173,7 @@ polls(struct tokd_engine *e, struct tokd_packet *out, uint32_t max)
 		pop(e, POLL);
 		s->poll = POLL_NONE;
 		if (reason == POLL_ACK && s->told == s->have)
-			continue; /* a packet of text said so meanwhile */
+			continue; /* a packet of text has acknowledged them meanwhile */
 		tell(s);
 		out[n] = (struct tokd_packet){.req = header(e, TOKD_POLL, s->stream_id, s->have)};
 		if (reason == POLL_ASK) {
@@ -208,7 +210,7 @@ tokd_engine_packets(struct tokd_engine *e, struct tokd_packet *out, uint32_t max
 
 		n += packets_of(e, s, out + n, max - n, now);
 		if (may_send(s))
-			break; /* no room in `out`, or too many are in flight */
+			break; /* no room in `out`, or too many packets in flight */
 		pop(e, TEXT);
 	}
 	n_text = n;
@@ -225,7 +227,7 @@ tokd_engine_unsent(struct tokd_engine *e, const struct tokd_packet *p)
 	struct slot *s = &e->slot[i];
 
 	if (s->r == NULL || s->stream_id != p->req.stream_id)
-		return; /* the last acknowledgement of one that is over: it is not needed */
+		return; /* the last acknowledgement is no longer needed */
 	if (p->req.type == TOKD_POLL) {
 		engine_queue_poll(e, s, POLL_ASK);
 		return;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A datagram that came: is it a reply, to which request, and what follows from it. */
+/* Handles a datagram: whether it is a reply, of which request, and its consequences. */
 #include <string.h>
 
 #include "engine.h"
 
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "headers and ids are used as they come");
 
-/* A header, and as many ids as it says; what it says must not contradict itself. */
+/* Validate the header and the number of ids; its fields must not contradict each other. */
 static bool
 is_reply(const struct tokd_rep *rep, size_t len)
 {
@@ -16,7 +16,7 @@ is_reply(const struct tokd_rep *rep, size_t len)
 	       (rep->count == 0 || (uint64_t)rep->first + rep->count <= rep->total);
 }
 
-/* What is fed whole was acknowledged whole. */
+/* If all text was fed, all of it is acknowledged. */
 static bool
 is_consistent(const struct slot *s, const struct tokd_rep *rep)
 {
@@ -35,7 +35,7 @@ slot_of(struct tokd_engine *e, const struct tokd_rep *rep)
 		       : NULL;
 }
 
-/* The stream is over, the text is not: it goes on under a new stream id. */
+/* The stream ended without the complete ids: send the text again under a new stream id. */
 static void
 again(struct tokd_engine *e, struct slot *s, enum tokd_reason reason, uint64_t now)
 {
@@ -62,7 +62,7 @@ failed(struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
 	bool send_again =
 		reason == TOKD_R_EXPIRED || reason == TOKD_R_BUSY || reason == TOKD_R_UNKNOWN;
 
-	/* A POLL came there, no packet of text did: the time-out sends them again. */
+	/* Only a POLL arrived, no text: the time-out sends the text again. */
 	if (reason == TOKD_R_UNKNOWN && !s->known)
 		return;
 	s->r->reason = reason;
@@ -72,7 +72,7 @@ failed(struct tokd_engine *e, struct slot *s, uint32_t reason, uint64_t now)
 		engine_finish(e, s, TOKD_E_REFUSED);
 }
 
-/* TOKD_PENDING, or how the request ends. */
+/* TOKD_PENDING, or how the request ended. */
 static enum tokd_status
 take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *moved)
 {
@@ -97,7 +97,7 @@ take_ids(struct slot *s, const struct tokd_rep *rep, const void *ids, bool *move
 	return s->have == s->final_total && s->ids_crc == s->final_crc ? TOKD_OK : TOKD_E_IDS_CRC;
 }
 
-/* What a reply calls for besides text: a question for ids, or their acknowledgement. */
+/* Queue what the reply needs besides text: a request for ids, or an acknowledgement. */
 static void
 answer(struct tokd_engine *e, struct slot *s)
 {
@@ -106,7 +106,7 @@ answer(struct tokd_engine *e, struct slot *s)
 		engine_queue_poll(e, s, POLL_ASK);
 		engine_time_none(s);
 	} else if (s->unacked >= ACK_EVERY || (s->stopped && s->have > s->told)) {
-		/* Where the appliance stopped for want of room, only this gives it some. */
+		/* If the appliance had no room for ids, this acknowledgement frees some. */
 		engine_queue_poll(e, s, POLL_ACK);
 	}
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What a reply says of the text. Packets overtake each other seldom: one that is missing although
- * one sent after it has arrived is taken for lost at once (as RFC 8985 does for TCP).
+ * Handles a reply's information about the text. Reordering is rare: a missing packet is declared
+ * lost when one sent after it has arrived (RFC 8985 does this for TCP).
  */
 #include "engine.h"
 
-/* A number of the send order such that all that was sent before it should have arrived. */
+/* The highest send order of the arrived packets: all sent before it should have arrived too. */
 static uint32_t
 newest_of(struct slot *s, uint64_t arrived)
 {
@@ -29,7 +29,7 @@ sample(struct tokd_engine *e, struct slot *s, uint32_t packet, uint64_t now)
 		engine_rtt_sample(e, now - sent->at);
 }
 
-/* `held`: bit i, packet ack + i is there. True if one was not known to be. */
+/* `held`: bit i: packet ack + i has arrived. True if this is news. */
 static bool
 take_held(struct slot *s, uint64_t held, uint32_t newest)
 {
@@ -43,7 +43,7 @@ take_held(struct slot *s, uint64_t held, uint32_t newest)
 			s->lost |= holes & -holes;
 	}
 	if (s->lost != 0)
-		engine_time_none(s); /* what arrived is acknowledged when the hole is filled */
+		engine_time_none(s); /* held packets are acknowledged when the gap is filled */
 	return s->sacked != before;
 }
 
@@ -51,15 +51,18 @@ bool
 engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *rep, uint64_t now)
 {
 	uint32_t by = rep->ack - s->ack, newest = 0;
-	/* Packets held, counted from the new ack and from the old one; ack + 64 cannot be sent. */
+	/*
+	 * Held packets, relative to the new ack and to the old one. Packet ack + 64 cannot have
+	 * been sent.
+	 */
 	uint64_t held = rep->sack << 1, held_before = shift_up(held, by);
 	bool moved = by > 0;
 
 	if (rep->ack < s->ack || rep->ack > s->next)
-		return false; /* overtaken by a later one, or of another stream's past */
+		return false; /* overtaken by a later reply, or of an earlier stream */
 	if (rep->credit == 0 && rep->ack < s->n) {
 		s->stopped = true;
-		engine_time_none(s); /* they wait there, not on their way */
+		engine_time_none(s); /* they wait in the appliance, not on the way */
 	}
 	e->flight -= in_flight(s);
 	if (held != 0)
@@ -72,7 +75,7 @@ engine_text_heard(struct tokd_engine *e, struct slot *s, const struct tokd_rep *
 	}
 	if (held != 0)
 		moved |= take_held(s, held, newest);
-	/* A stopped appliance dropped what came meanwhile: it is sent again when it goes on. */
+	/* A stopped appliance dropped packets: send them again when it continues. */
 	if (rep->credit != 0 && s->stopped) {
 		s->stopped = false;
 		s->lost = low_bits(s->next - s->ack) & ~s->sacked;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Time-outs. The estimate of the round trip is the engine's, since all requests go the same way;
- * the doubling is each request's own. Deadlines lie in a binary heap; one that moves back is left
- * where it is until its old time has come, so that a reply costs no sifting.
+ * Time-outs. All requests share one estimate of the round trip, as they take the same path; each
+ * doubles its own time-out. Deadlines are in a binary heap. A deadline that moves later stays in
+ * place until its old time, so a reply does not need a heap operation.
  */
 #include "engine.h"
 
@@ -27,14 +27,14 @@ engine_rtt_sample(struct tokd_engine *e, uint64_t rtt)
 		e->rto = e->config.rto_least_ns;
 }
 
-/* Nothing to send: all of the text has arrived, or there is no credit. */
+/* Nothing to send: all text has arrived, or there is no credit. */
 static bool
 is_idle(const struct slot *s)
 {
 	return s->ack == s->n || s->limit <= s->ack;
 }
 
-/* How long a silence means that something was lost, or that credit must be asked for. */
+/* The time without a reply after which a packet is declared lost, or credit is requested. */
 static uint64_t
 silence(const struct tokd_engine *e, const struct slot *s)
 {
@@ -93,7 +93,7 @@ sift_down(struct tokd_engine *e, uint32_t i, uint32_t n)
 	put(e, i, slot);
 }
 
-/* The heap holds the slots in use: `pending` of them, the new one included. */
+/* The heap has the `pending` slots in use, including this one. */
 void
 engine_time_add(struct tokd_engine *e, struct slot *s)
 {
@@ -131,9 +131,10 @@ tokd_engine_next(const struct tokd_engine *e)
 }
 
 /*
- * RFC 6298, section 5.5 to 5.7: the doubled time-out holds for all until an answer can be timed
- * again. Else, where the round trip has become longer than the time-out, each packet would go twice
- * and none could ever tell. Text that waits for credit says nothing of the round trip.
+ * RFC 6298, section 5.5 to 5.7: the doubled time-out applies to all requests until an answer can be
+ * timed again. Otherwise, after the round trip has become longer than the time-out, each packet
+ * would be sent twice, and no answer could ever be timed. Text that waits for credit does not show
+ * the round trip.
  */
 static void
 back_off(struct tokd_engine *e, struct slot *s)
@@ -146,7 +147,7 @@ back_off(struct tokd_engine *e, struct slot *s)
 		e->rto = all;
 }
 
-/* The first packets that have not arrived go again, and a POLL behind them. */
+/* Send the first packets that have not arrived again, followed by a POLL. */
 static void
 time_out(struct tokd_engine *e, struct slot *s, uint64_t now)
 {

@@ -11,8 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define CLOSE_MS                                                                                   \
-	15000 /* behind the drain: rings, ports and devices are closed, memory is given back */
+#define CLOSE_MS 15000 /* after the drain: rings, ports and devices are closed, memory is freed */
 
 bool
 tokd_notify(const char *state)

@@ -5,7 +5,7 @@
 
 #include "opt.h"
 
-#define OPT_NAME_ROOM 64	 /* for any option's variable, with its NUL */
+#define OPT_NAME_ROOM 64	 /* longest variable name, with its NUL */
 #define OPT_FILE_MAX (64u << 10) /* bytes of the configuration file */
 
 /* Variable of an option: TOKD_RING_SIZE. `room` is at least OPT_NAME_ROOM. */

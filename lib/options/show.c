@@ -5,7 +5,7 @@
 
 #include "opt_inside.h"
 
-#define HELP_COLUMN 27 /* of the help texts */
+#define HELP_COLUMN 27 /* column of the help texts */
 #define HELP_WIDTH 98
 
 const char *

@@ -65,7 +65,9 @@ parse_number(const char *text, int base, bool units, uint64_t *v)
 
 	if (!isdigit((unsigned char)text[0]))
 		return false; /* strtoull accepts signs and blanks */
-	/* What is too large for strtoull becomes the largest number, which hardly a limit allows.
+	/*
+	 * A number too large for strtoull becomes the largest one, which exceeds nearly every
+	 * limit.
 	 */
 	*v = strtoull(text, &end, base);
 	if (units && *end != '\0') {
@@ -154,7 +156,7 @@ set_choice(const struct one *o, void *field, struct opt_error *e)
 	return opt_wrong(e, "%s: give %s", head(o).text, words);
 }
 
-/* With a configuration file, every text can be written into it and read back as it was. */
+/* With a configuration file, any value must survive being written to it and read back. */
 static bool
 check_text(const struct one *o, struct opt_error *e)
 {
@@ -187,7 +189,8 @@ set_text(const struct one *o, void *field, struct opt_error *e)
 		return false;
 	if ((o->d->flags & OPT_REPEATABLE) == 0) {
 		*(const char **)field = o->text;
-	} else if (o->source != OPT_FROM_COMMAND_LINE) { /* those are there already */
+	} else if (o->source !=
+		   OPT_FROM_COMMAND_LINE) { /* those of the command line are set already */
 		all->n = 1;
 		all->text[0] = o->text;
 	}

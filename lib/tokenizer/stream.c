@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The machines in a row; here the first, UTF-8, and what calls them. Hot path. */
-#include "normalize/added.h"
+/* Bytes to ids: UTF-8, then the stages of the vocabulary (stages.c). Hot path. */
 #include "encode/unigram.h"
-#include "encode/wordpiece.h"
+#include "isa/kernels.h"
 #include "normalize/nfc.h"
 #include "normalize/spm_norm.h"
-#include "pretokenize/pretok.h"
-#include "encode/pretoken.h"
 #include "unicode/utf8.h"
 
 void
@@ -16,51 +13,36 @@ tok_stream_init(
 	s->vocab = v;
 	s->cache = c;
 	s->flags = flags;
-	for (int i = 0; i < 2; i++) {
-		s->added[i] = tok_added_active(v, (enum tok_added_which)i, flags);
-		tok_added_init(&s->added_state[i]);
-	}
 	s->finished = 0;
-	s->state = TOK_ST_NONE;
+	s->state = 0; /* no pretoken or word is open */
 	s->n_utf8 = 0;
 	s->n_before = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_before : 0;
 	s->n_after = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_after : 0;
 	s->n_held = 0;
-	s->prefix = v->metaspace.prefix != TOK_PREFIX_NONE;
-	switch (v->kind) {
-	case TOK_KIND_BPE:
-		if (v->unigram.norm.on)
-			tok_spm_init(&s->spm);
-		else
-			tok_nfc_init(&s->nfc);
-		s->unigram.run = TOK_RUN_NONE;
-		tok_pretoken_open(s);
-		break;
-	case TOK_KIND_WORDPIECE:
-		tok_nfc_init(&s->nfc);
-		tok_wordpiece_open(s);
-		break;
-	case TOK_KIND_UNIGRAM:
-		tok_spm_init(&s->spm);
-		tok_unigram_init(s);
-		break;
+	s->added[TOK_ADDED_TEXT_SET] = s->added[TOK_ADDED_NORMAL_SET] = false;
+	for (const struct tok_stage *const *stage = v->stage; *stage != NULL; stage++) {
+		if ((*stage)->open != NULL)
+			(*stage)->open(s);
 	}
 }
 
-/* Bytes that wait in the normalizer. */
+/* Bytes that wait before the model. */
 static size_t
-normalizer_waits(const struct tok_stream *s)
+stages_wait(const struct tok_stream *s)
 {
-	return s->vocab->kind == TOK_KIND_UNIGRAM || s->vocab->unigram.norm.on
-		       ? tok_spm_waiting(&s->vocab->unigram.norm, &s->spm)
-		       : tok_nfc_waiting(&s->nfc);
+	size_t n = s->n_utf8;
+
+	for (const struct tok_stage *const *stage = s->vocab->stage; *stage != NULL; stage++) {
+		if ((*stage)->waits != NULL)
+			n += (*stage)->waits(s);
+	}
+	return n;
 }
 
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
-	return (size_t)s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held + normalizer_waits(s) +
-	       s->added_state[TOK_ADDED_NORMAL_SET].n_held + s->n_held + s->n_pos;
+	return stages_wait(s) + s->n_held + s->n_pos;
 }
 
 /*
@@ -99,10 +81,8 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 	 * Text held for added tokens in normalized text is counted like new text: a blank may be
 	 * put before each part of it, and give_out() (encode/block.c) writes beyond the last id.
 	 */
-	return (n + prefix_bytes(s->vocab) + s->n_utf8 + s->added_state[TOK_ADDED_TEXT_SET].n_held +
-		       normalizer_waits(s) + s->added_state[TOK_ADDED_NORMAL_SET].n_held) *
-		       s->vocab->ids_per_byte +
-	       s->n_held + s->n_pos + unigram_waits(s) + s->n_before + s->n_after;
+	return (n + prefix_bytes(s->vocab) + stages_wait(s)) * s->vocab->ids_per_byte + s->n_held +
+	       s->n_pos + unigram_waits(s) + s->n_before + s->n_after;
 }
 
 size_t
@@ -114,201 +94,12 @@ tok_encode_bound(const struct tok_vocab *v, size_t n, uint32_t flags)
 	       (flags & TOK_TEMPLATE ? t->n_before + t->n_after : 0);
 }
 
-/* ---- stages after UTF-8, by kind of vocabulary ---- */
-
-/* Encode fully normalized text. `last`: the text ends here. */
-static enum tok_error_code
-encode_plain(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
-{
-	bool fits = true;
-
-	switch (s->vocab->kind) {
-	case TOK_KIND_BPE:
-		fits = tok_pretok_feed(s, p, n, last, ids);
-		break;
-	case TOK_KIND_WORDPIECE:
-		tok_wordpiece_feed(s, p, n, ids);
-		if (last)
-			tok_wordpiece_finish(s, ids);
-		break;
-	case TOK_KIND_UNIGRAM:
-		fits = tok_unigram_feed(s, p, n, last, ids);
-		break;
-	}
-	return fits ? TOK_ERROR_NONE : TOK_ERROR_CARRY;
-}
-
-/*
- * Metaspace: replace U+2581 by a blank, put a blank before the text, pass the result to `next`.
- * Inlined, so the calls of `next` are direct.
- */
-static inline __attribute__((always_inline)) enum tok_error_code
-replace_metaspace(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids,
-	enum tok_error_code (*next)(
-		struct tok_stream *, const uint8_t *, size_t, bool, uint32_t **))
-{
-	static const uint8_t blank = ' ';
-	const enum tok_prefix prefix = s->vocab->metaspace.prefix;
-	enum tok_error_code error = TOK_ERROR_NONE;
-
-	if (n > 0 && s->prefix) {
-		s->prefix = false;
-		if (tok_metaspace_wants(prefix, p, n))
-			error = next(s, &blank, 1, false, ids);
-	}
-	while (error == TOK_ERROR_NONE) {
-		const size_t found = tok_metaspace_find(p, n);
-
-		if (found == n)
-			break;
-		if (found > 0)
-			error = next(s, p, found, false, ids);
-		if (error == TOK_ERROR_NONE)
-			error = next(s, &blank, 1, false, ids);
-		p += found + TOK_METASPACE_BYTES;
-		n -= found + TOK_METASPACE_BYTES;
-	}
-	if (last) /* an added token comes next, then more text */
-		s->prefix = prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY;
-	return error == TOK_ERROR_NONE ? next(s, p, n, last, ids) : error;
-}
-
-/* Well-formed text. With `last` it is the end. */
-static enum tok_error_code
-encode_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
-{
-	if (s->vocab->metaspace.stage == TOK_METASPACE_PRETOKENIZER)
-		return replace_metaspace(s, p, n, last, ids, encode_plain);
-	return encode_plain(s, p, n, last, ids);
-}
-
+/* Text whose bytes are well-formed. With `last` it ends here. */
 static inline enum tok_error_code
-finish(struct tok_stream *s, uint32_t **ids)
-{
-	static const uint8_t none;
-
-	return encode_text(s, &none, 0, true, ids);
-}
-
-/* Split normalized text at its added tokens, and encode it. */
-static enum tok_error_code
-feed_normalized(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
-{
-	struct tok_added_piece piece = {
-		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
-	struct tok_added_span span;
-	enum tok_error_code error = TOK_ERROR_NONE;
-
-	if (!s->added[TOK_ADDED_NORMAL_SET])
-		return encode_text(s, p, n, last, ids);
-	while (error == TOK_ERROR_NONE) {
-		switch (tok_added_next(&s->added_state[TOK_ADDED_NORMAL_SET],
-			&s->vocab->added[TOK_ADDED_NORMAL_SET], &piece, &span)) {
-		case TOK_ADDED_TEXT:
-			error = encode_text(s, span.p, span.n, false, ids);
-			break;
-		case TOK_ADDED_TOKEN:
-			error = finish(s, ids);
-			*(*ids)++ = span.id;
-			break;
-		case TOK_ADDED_DONE:
-			return last ? finish(s, ids) : TOK_ERROR_NONE;
-		case TOK_ADDED_FULL:
-			return TOK_ERROR_ADDED;
-		}
-	}
-	return error;
-}
-
-/* Take the output of SentencePiece's normalizer, which may contain U+2581. */
-static enum tok_error_code
-take_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
-{
-	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
-		return replace_metaspace(s, p, n, last, ids, feed_normalized);
-	return feed_normalized(s, p, n, last, ids);
-}
-
-/* Normalize text between added tokens with SentencePiece's normalizer. */
-static enum tok_error_code
-normalize_spm(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
-{
-	struct tok_spm_piece piece = {p, p + n, last};
-	uint8_t out[TOK_SPM_OUT];
-	enum tok_error_code error = TOK_ERROR_NONE;
-	size_t some;
-
-	while (error == TOK_ERROR_NONE &&
-		(some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
-		if (some == TOK_SPM_FULL)
-			return TOK_ERROR_WHITE;
-		error = take_spm(s, out, some, false, ids);
-	}
-	if (error != TOK_ERROR_NONE)
-		return error;
-	if (last)
-		return take_spm(s, p, 0, true, ids);
-	if (!s->vocab->unigram.norm.sentencepiece && tok_spm_blank_waits(&s->spm) &&
-		!s->added[TOK_ADDED_NORMAL_SET])
-		tok_unigram_border(s, ids);
-	return TOK_ERROR_NONE;
-}
-
-/* Normalize text between added tokens with the vocabulary's normalizer. */
-static enum tok_error_code
-normalize(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
-{
-	struct tok_nfc_piece piece = {p, p + n, last};
-	struct tok_nfc_span span;
-	enum tok_error_code error = TOK_ERROR_NONE;
-	enum tok_nfc_result r;
-
-	if (s->vocab->unigram.norm.on)
-		return normalize_spm(s, p, n, last, ids);
-	if (s->vocab->metaspace.stage == TOK_METASPACE_NORMALIZER)
-		return replace_metaspace(s, p, n, last, ids, feed_normalized);
-	if (!s->vocab->nfc)
-		return feed_normalized(s, p, n, last, ids);
-	while (error == TOK_ERROR_NONE &&
-		(r = tok_nfc_next(&s->nfc, &piece, &span)) != TOK_NFC_DONE) {
-		if (r == TOK_NFC_FULL)
-			return TOK_ERROR_MARKS;
-		error = feed_normalized(s, span.p, span.n, false, ids);
-	}
-	return error == TOK_ERROR_NONE && last ? feed_normalized(s, p, 0, true, ids) : error;
-}
-
-/* Well-formed text. With `last` it is the end. */
-static enum tok_error_code
 feed_text(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	struct tok_added_piece piece = {
-		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
-	struct tok_added_span span;
-	enum tok_error_code error = TOK_ERROR_NONE;
-
-	if (!s->added[TOK_ADDED_TEXT_SET])
-		return normalize(s, p, n, last, ids);
-	while (error == TOK_ERROR_NONE) {
-		switch (tok_added_next(&s->added_state[TOK_ADDED_TEXT_SET],
-			&s->vocab->added[TOK_ADDED_TEXT_SET], &piece, &span)) {
-		case TOK_ADDED_TEXT:
-			error = normalize(s, span.p, span.n, false, ids);
-			break;
-		case TOK_ADDED_TOKEN:
-			error = normalize(s, p, 0, true, ids);
-			*(*ids)++ = span.id;
-			break;
-		case TOK_ADDED_DONE:
-			return last ? normalize(s, p, 0, true, ids) : TOK_ERROR_NONE;
-		case TOK_ADDED_FULL:
-			return TOK_ERROR_ADDED;
-		}
-	}
-	return error;
+	return tok_stage_next(s, s->vocab->stage, p, n, last, ids);
 }
-
-/* ---- bytes ---- */
 
 /* Feed the replacement for n bytes that are an incomplete or invalid character. */
 static enum tok_error_code
@@ -319,6 +110,17 @@ replace(struct tok_stream *s, uint32_t n, uint32_t **ids)
 			n, false, ids);
 	return feed_text(
 		s, (const uint8_t *)TOK_UTF8_REPLACEMENT, TOK_UTF8_REPLACEMENT_BYTES, false, ids);
+}
+
+/* Write the ids that no later byte can change. */
+static uint32_t *
+release(struct tok_stream *s, uint32_t *ids)
+{
+	for (const struct tok_stage *const *stage = s->vocab->stage; *stage != NULL; stage++) {
+		if ((*stage)->release != NULL)
+			ids = (*stage)->release(s, ids);
+	}
+	return ids;
 }
 
 /* On TOK_ERROR_UTF8, *took is the number of bytes before the invalid one. */
@@ -354,9 +156,11 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 		}
 	}
 	while (p < end) {
-		struct tok_utf8_span span = tok_utf8_scan(p, (size_t)(end - p));
+		const size_t whole = s->vocab->kernels->utf8(p, (size_t)(end - p));
+		struct tok_utf8_span span = tok_utf8_scan(p + whole, (size_t)(end - p) - whole);
 		bool all = last && span.end == TOK_UTF8_WHOLE;
 
+		span.valid += whole;
 		if (span.valid > 0)
 			error = feed_text(s, p, span.valid, all, ids);
 		if (error != TOK_ERROR_NONE)
@@ -386,29 +190,8 @@ encode_bytes(struct tok_stream *s, const uint8_t *text, size_t n, bool last, uin
 	}
 	if (last)
 		return feed_text(s, p, 0, true, ids);
-	if (s->vocab->kind == TOK_KIND_BPE)
-		*ids = tok_pretoken_release(s, *ids);
-	else if (s->vocab->kind == TOK_KIND_UNIGRAM)
-		*ids = tok_unigram_release(s, *ids);
+	*ids = release(s, *ids);
 	return TOK_ERROR_NONE;
-}
-
-/* Replace each run of unknown bytes in ids[0 .. n) by one unknown piece. A run may continue from
- * the previous call. Returns the number of ids left. */
-static size_t
-join_unknown(struct tok_stream *s, uint32_t *ids, size_t n)
-{
-	const uint32_t n_ids = s->vocab->info.n_ids;
-	size_t to = 0;
-
-	for (size_t i = 0; i < n; i++) {
-		const bool known = ids[i] < n_ids;
-
-		if (known || s->unigram.run == TOK_RUN_NONE)
-			ids[to++] = known ? ids[i] : s->vocab->unigram.unk;
-		s->unigram.run = known ? TOK_RUN_NONE : TOK_RUN_OPEN;
-	}
-	return to;
 }
 
 struct tok_result
@@ -444,9 +227,6 @@ tok_stream_feed(
 		}
 		end = last && r.consumed + take == n;
 		r.error = encode_bytes(s, p + r.consumed, take, end, &next, &took);
-		if (tok_has_unknown(s->vocab))
-			next = ids + r.produced +
-			       join_unknown(s, ids + r.produced, (size_t)(next - ids) - r.produced);
 		r.produced = (size_t)(next - ids);
 		if (r.error != TOK_ERROR_NONE) {
 			r.consumed += r.error == TOK_ERROR_UTF8 ? took : 0;
@@ -474,32 +254,4 @@ tok_encode(const struct tok_vocab *v, struct tok_cache *c, const void *text, siz
 
 	tok_stream_init(&s, v, c, flags);
 	return tok_stream_feed(&s, text, n, true, ids, room);
-}
-
-static_assert(TOK_CARRY_MAX == 2048 && TOK_ADDED_HELD_MAX == 1024 && TOK_NFC_MARKS_MAX == 256 &&
-		      TOK_SPM_WHITE_MAX == 1000,
-	"as said below");
-
-const char *
-tok_error_code_text(enum tok_error_code error)
-{
-	switch (error) {
-	case TOK_ERROR_NONE:
-		return "no error";
-	case TOK_ERROR_UTF8:
-		return "the text is not UTF-8, and strict UTF-8 was asked for";
-	case TOK_ERROR_CARRY:
-		return "more than 2048 bytes of one pretoken have uncertain ids";
-	case TOK_ERROR_ADDED:
-		return "more than 1024 bytes that an added token may take";
-	case TOK_ERROR_WHITE:
-		return "more than 1000 bytes of white space that may be left out";
-	case TOK_ERROR_MARKS:
-		return "more than 256 combining marks in a row: form C has a limit";
-	case TOK_ERROR_ID:
-		return "no such id in the vocabulary";
-	case TOK_ERROR_FINISHED:
-		return "the stream has ended";
-	}
-	return "unknown";
 }

@@ -20,6 +20,7 @@
 #include "tables/longest.h"
 #include "tables/metaspace.h"
 #include "tables/repeats.h"
+#include "tables/stages.h"
 #include "tables/words.h"
 #include "unicode/classes.h"
 
@@ -193,7 +194,8 @@ enum tok_storage {
 struct tok_kernels;
 
 struct tok_vocab {
-	const struct tok_kernels *kernels; /* isa/kernels.h */
+	const struct tok_kernels *kernels;		   /* isa/kernels.h */
+	const struct tok_stage *stage[TOK_STAGES_MAX + 1]; /* in order; then NULL */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
 	bool nfc; /* text is normalized to form C */
@@ -217,15 +219,18 @@ struct tok_vocab {
 			  token has a number above all ids */
 	uint16_t *len; /* length in bytes by rank id */
 	struct tok_repeat *repeat;
-	uint64_t *joins; /* TOK_PRETOK_SENTENCEPIECE, a bit set. Bit (a << 8 | b): some token has a
-			    character that ends with byte a before one that begins with byte b */
+	/* TOK_PRETOK_SENTENCEPIECE, two bit sets: some token has one character before another. Of
+	   two that are ASCII, then of others by their hash */
+	uint64_t *joins;
+	uint32_t join_shift; /* 64 - log2(bits of the second) */
 	/* incremental encoding */
 	struct tok_node *node;
 	struct tok_longest longest; /* if it has nodes, used instead: greedy BPE, and WordPiece */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
-	uint8_t *cat; /* class: variant << 3 | enum tok_cat; TOK_PRETOK_SENTENCEPIECE: 1 if a token
-			 has the character; equal pages are stored once */
+	uint8_t *cat; /* class: variant << 3 | enum tok_cat; TOK_PRETOK_BERT: the category of what
+			 the normalizer makes of it (bert_norm.h); TOK_PRETOK_SENTENCEPIECE: 1 if a
+			 token has it; equal pages are stored once */
 	uint16_t *step; /* [state * step_width + class]: pretok.h */
 	uint32_t step_width;
 	/* added tokens, by enum tok_added_which */
@@ -446,11 +451,24 @@ tok_children(const struct tok_node *node)
 	return node->below[3] + (uint32_t)__builtin_popcountll(node->child[3]);
 }
 
-/* Does some token have a character that ends with `last` before one that begins with `first`? */
-static inline bool
-tok_pieces_join(const uint64_t *joins, uint8_t last, uint8_t first)
+#define TOK_JOINS_ASCII (0x80u * 0x80)
+
+/* Number of the bit in tok_vocab.joins for two characters. */
+static inline uint32_t
+tok_join_bit(uint32_t shift, uint32_t left, uint32_t right)
 {
-	return joins[(uint32_t)last << 2 | first >> 6] >> (first & 63) & 1;
+	if ((left | right) < 0x80)
+		return left << 7 | right;
+	return TOK_JOINS_ASCII + (uint32_t)(((uint64_t)left << 32 | right) * TOK_HASH_1 >> shift);
+}
+
+/* May some token have these two characters side by side? Both are in tokens. */
+static inline bool
+tok_pieces_join(const struct tok_vocab *v, uint32_t left, uint32_t right)
+{
+	const uint32_t bit = tok_join_bit(v->join_shift, left, right);
+
+	return v->joins[bit / 64] >> bit % 64 & 1;
 }
 
 /* Append the outside ids of n single bytes: of a character that is in no token. Returns the end. */
@@ -464,7 +482,7 @@ tok_bytes_ids(const struct tok_vocab *v, const uint8_t *p, size_t n, uint32_t *i
 
 /*
  * Does a character that is in no token become the unknown piece? If so, `ext` maps its bytes to
- * numbers above all ids, and stream.c replaces these by the id of the unknown piece.
+ * numbers above all ids, and stages.c replaces these by the id of the unknown piece.
  */
 static inline bool
 tok_has_unknown(const struct tok_vocab *v)

@@ -34,7 +34,7 @@ int
 tokd_worker_bound_held(struct tokd_worker *w)
 {
 	const struct tokd_options *opt = w->opt;
-	/* A driver may use more for its RX ring than --rxd: net_af_xdp uses 2048. */
+	/* A driver may use more mbufs for its RX ring than --rxd: net_af_xdp uses 2048. */
 	uint32_t rx = RTE_MAX(opt->rx_desc, rte_mempool_in_use_count(w->pool));
 	uint32_t fixed =
 		rx + opt->tx_desc + TOKD_BURST + TOKD_TX_MAX + tokd_frags_mbufs(opt->fragments);

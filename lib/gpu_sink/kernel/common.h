@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up that both kinds of device share; inline, since one is C++ and the other compiled by nvcc.
- */
+/* Set-up shared by both kinds of device. Inline: one is C++, the other is compiled by nvcc. */
 #ifndef TOKG_DEVICE_COMMON_H
 #define TOKG_DEVICE_COMMON_H
 
@@ -69,14 +68,14 @@ tokg_owner_limit_ns(const struct tokg_device_config *c)
 	return (c->owner_limit_ms > 0 ? c->owner_limit_ms : TOKG_OWNER_LIMIT_MS) * 1000000ull;
 }
 
-/* Called by every operation of the device. */
+/* Each operation of the device calls it. */
 static inline void
 tokg_owner_lives(struct tokg_device *d)
 {
 	__atomic_fetch_add(&d->outbox->owner, 1, __ATOMIC_RELAXED);
 }
 
-/* The entries of an outbox: see device.h. */
+/* Number of entries of an outbox; see device.h. */
 static inline uint64_t
 tokg_outbox_size(const struct tokg_geometry *g)
 {
@@ -89,9 +88,9 @@ tokg_outbox_size(const struct tokg_geometry *g)
 }
 
 /*
- * If an incarnation was killed between reserving an entry and writing its seq, the reader would
- * wait for ever: marks such entries with status 0. No consumer runs. `reserved`: entries reserved
- * so far.
+ * Marks reserved entries that have no seq with status 0: an incarnation that was killed after
+ * reserving an entry never writes its seq, and the reader would wait for ever. Call only while no
+ * consumer runs. `reserved`: entries reserved so far.
  */
 static inline void
 tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
@@ -106,7 +105,7 @@ tokg_outbox_repair(struct tokg_outbox *o, uint64_t reserved)
 	}
 }
 
-/* One of the tables: `bytes` (0: this kind has none) to offset `at` of the copy. */
+/* One of the tables: `bytes` (0: not in this kind) at offset `at` of the copy. */
 struct tokg_table_copy {
 	const void *from;
 	uint64_t bytes, at;
@@ -115,8 +114,10 @@ struct tokg_table_copy {
 
 #define TOKG_TABLES 5
 
-/* How the tables lie in a device's copy, each on a page of its own: its bytes. All of `e` but the
- * addresses is filled. */
+/*
+ * Lay out the tables of a device's copy, each on its own page; returns the total bytes. All of `e`
+ * except the addresses must be filled in.
+ */
 static inline uint64_t
 tokg_tables_plan(const struct tokg_tables *t, uint64_t row_bytes, struct tokg_embed *e,
 	struct tokg_table_copy table[TOKG_TABLES])
@@ -144,8 +145,10 @@ tokg_tables_plan(const struct tokg_tables *t, uint64_t row_bytes, struct tokg_em
 	return end;
 }
 
-/* What the consumer keeps for itself, as offsets into one piece of memory. What lies before `parts`
- * every incarnation begins with as zero. */
+/*
+ * The consumer's private memory, as offsets into one allocation. What is before `parts` is zeroed
+ * before each incarnation.
+ */
 struct tokg_scratch {
 	uint64_t seen, slots, parts, end;
 };
@@ -173,7 +176,7 @@ tokg_scratch_set(struct tokg_consumer *k, const struct tokg_scratch *s, uint8_t 
 	k->parts = (struct tokg_part *)(at + s->parts);
 }
 
-/* ctl of a new region; the caller writes `magic` last. */
+/* Initializes ctl of a new region. The caller writes `magic` last. */
 static inline struct tokg_ctl
 tokg_ctl_make(const struct tokg_device_config *c)
 {

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Memory of the device, a GPU's and what it has of the host's: got, and read and written beside the
- * kernel that runs. */
+/*
+ * Memory of the device cuda, on the GPU and on the host: allocates it, and accesses it while the
+ * kernel runs. Set-up and control, no kernel.
+ */
 #include <unistd.h>
 
 #include "device_cuda.h"
 
-#define STAGING_BYTES 65536 /* of one copy out of the region */
-/* What cudaMalloc takes whole: no neighbour is in it, whom a dma-buf or IPC would open as well. */
+#define STAGING_BYTES 65536 /* per copy out of the region */
+/*
+ * Allocation granularity of cudaMalloc: dma-buf and IPC export whole allocations, so these must not
+ * share one with others.
+ */
 #define EXPORT_ALIGN (2ull << 20)
 
 namespace
@@ -67,7 +72,7 @@ scratch_get(struct tokg_cuda *c, struct tokg_error *err)
 	return true;
 }
 
-/* Does its memory keep the order of a NIC's writes for a kernel that is running already? */
+/* Asks whether the GPU keeps the order of a NIC's writes for a running kernel. */
 void
 order_ask(struct tokg_cuda *c)
 {
@@ -87,7 +92,7 @@ order_ask(struct tokg_cuda *c)
 									: "none");
 }
 
-/* What a NIC writes into: copies and fills of it that say that they are synchronous, are. */
+/* The region is written by a NIC: makes synchronous copies and fills of it really synchronous. */
 bool
 sync_memops(struct tokg_cuda *c, struct tokg_error *err)
 {
@@ -102,7 +107,7 @@ sync_memops(struct tokg_cuda *c, struct tokg_error *err)
 		       c->index, (int)e) == 0;
 }
 
-/* For a NIC: -1 where GPU or driver cannot. */
+/* Exports the region for a NIC; -1 if the GPU or driver cannot. */
 int
 dmabuf_get(struct tokg_cuda *c, uint64_t bytes)
 {
@@ -155,10 +160,10 @@ scan_times_get(struct tokg_cuda *c, struct tokg_error *err)
 }
 
 /*
- * The ring in memory of this host, for the GPU to read over its bus: what producers here store into
- * by --sink shm. The kernel's accesses to the ring are of system scope, so it needs nothing else
- * for this. Its compare-and-swaps there may not be atomic to the host; no word that it swaps
- * (claim, done) is written by anybody else while it runs.
+ * Ring in host memory, which the GPU reads over its bus; producers of this host write to it with
+ * --sink shm. The kernel's accesses have system scope, so it needs no change. Its compare-and-swaps
+ * there may not be atomic for the host, but nobody else writes the words that it swaps (claim,
+ * done) while it runs.
  */
 bool
 host_ring_get(struct tokg_cuda *c, uint64_t bytes, struct tokg_error *err)
@@ -221,8 +226,7 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 		    "writing the ring's first page", err))
 		return false;
 	static_assert(sizeof(ipc) == sizeof(c->d.ipc), "a handle is 64 bytes");
-	/* Some systems have none: ipc stays 0, by which the agent knows that no subscriber can
-	 * come. */
+	/* Not supported everywhere. If it fails, ipc stays 0, and the agent refuses subscribers. */
 	if (cudaIpcGetMemHandle(&ipc, c->outputs) == cudaSuccess)
 		memcpy(c->d.ipc, &ipc, sizeof(ipc));
 	else
@@ -231,7 +235,7 @@ region_get(struct tokg_cuda *c, const struct tokg_device_config *g, struct tokg_
 	return true;
 }
 
-/* Beside the kernel that runs: on another stream, through pinned memory. */
+/* On a stream of its own, through pinned memory, because the kernel keeps running. */
 int
 copy_out(struct tokg_cuda *c, const void *from, void *to, size_t bytes)
 {

@@ -16,8 +16,7 @@
 extern "C" {
 #endif
 
-/* Tables as read from a file or made, in host memory; elements of `dtype`, rows one after the
- * other. */
+/* Tables in host memory, as read or computed; elements of `dtype`, rows contiguous. */
 struct tokg_tables {
 	uint32_t kind, dtype, dim; /* enum tokg_kind, enum tokg_dtype */
 	uint32_t n_ids, n_positions;
@@ -43,11 +42,11 @@ struct tokg_out_entry {
 	uint32_t tokens;  /* rows */
 	uint16_t flags;	  /* enum tokg_flags of the request: FIRST, LAST, ABORT, BATCH */
 	uint8_t status;	  /* enum tokg_status */
-	uint8_t redo;	  /* 1: an older incarnation had claimed it: it may be there twice */
+	uint8_t redo; /* 1: claimed before by an older incarnation, so there may be two entries */
 	uint32_t epoch;
 	uint32_t incarnation;
 	uint16_t part;	/* which record of a BATCH, from 0 on */
-	uint16_t parts; /* how many entries this slot has */
+	uint16_t parts; /* number of entries of this slot */
 	uint64_t t_post;
 	uint64_t visible, embedded; /* consumer's clock, ns */
 	uint64_t reserved[5];
@@ -60,7 +59,7 @@ static_assert(sizeof(struct tokg_out_entry) == 128, "outbox entry is ABI");
  * slots. n is a power of two, at least the sum.
  */
 struct tokg_outbox {
-	uint64_t reserved; /* the device cpu counts here, others elsewhere: readers ask `taken` */
+	uint64_t reserved; /* counted here by the device cpu only: readers call `taken` */
 	uint64_t n;
 	uint64_t owner; /* increases with every operation: the owner runs */
 	uint8_t pad[40];
@@ -76,29 +75,33 @@ static_assert(sizeof(struct tokg_outbox) == 64, "outbox is ABI");
  * (ns[1] - ns[0]) / (tick[1] - tick[0]) ns, taken at the start and near the end of the incarnation.
  */
 struct tokg_scan_times {
-	uint64_t n; /* in this incarnation's life */
+	uint64_t n; /* during this incarnation */
 	uint64_t tick[2], ns[2];
 	uint64_t scan[TOKG_SCAN_TIMES];
 };
 
-/* cpu: one thread; cuda: a block for each multiprocessor but the scanner's, as far as it holds so
- * many. */
+/*
+ * cpu: one thread; cuda: one block per multiprocessor except the scanner's, as far as they are
+ * resident.
+ */
 #define TOKG_WORKERS_DEFAULT UINT32_MAX
 #define TOKG_OWNER_LIMIT_MS 60000
 
 struct tokg_device_config {
-	struct tokg_geometry geometry; /* filled */
+	struct tokg_geometry geometry; /* complete */
 	struct tokg_tables tables;     /* copied to where the device needs them */
 	uint32_t ring_epoch;
-	uint32_t workers; /* cpu: threads beside the scanning one; cuda: blocks, 0: what the GPU
-			     holds; TOKG_WORKERS_DEFAULT */
-	/* The consumer leaves by itself when its owner has called no operation for so long: a
-	 * kernel would stay on the GPU as long as the process does, however it fares. 0: 60 s */
+	uint32_t workers; /* cpu: threads besides the scanner; cuda: blocks, 0: as many as are
+			     resident; TOKG_WORKERS_DEFAULT */
+	/*
+	 * The consumer ends by itself if its owner has not called any operation for this time.
+	 * Otherwise a kernel would stay on the GPU even if its process hangs. 0: 60 s
+	 */
 	uint32_t owner_limit_ms;
-	uint32_t rows_of_job; /* that one worker embeds at a time; 0: as this device does best */
-	bool heads;	      /* look at one slot per producer instead of all */
-	bool host_ring;	      /* cuda: the ring in this host's memory, which the GPU reads */
-	bool time_scans;      /* with scan_times */
+	uint32_t rows_of_job; /* rows per job; 0: the device's default */
+	bool heads;	      /* poll one slot per producer instead of all */
+	bool host_ring;	      /* cuda: ring in host memory, read by the GPU */
+	bool time_scans;      /* fill in scan_times */
 	int index;	      /* cuda:N */
 	int first_cpu;	      /* cpu: pin the threads from this CPU on, -1: not at all */
 };
@@ -107,21 +110,32 @@ struct tokg_device;
 
 struct tokg_device_ops {
 	const char *name;
-	/* Begin with this incarnation, a number above all before. Below 0 and `err`. */
+	/*
+	 * Starts the consumer with this incarnation, which must be above all earlier ones. Negative
+	 * with `err` on failure.
+	 */
 	int (*start)(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err);
-	/* 0: it has ended; below 0 and `err`: it has not within timeout_ms (cuda: the context is
-	 * lost). */
+	/*
+	 * Returns 0 when it has ended; negative with `err` if it has not within timeout_ms (cuda:
+	 * the context is lost).
+	 */
 	int (*stop)(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms,
 		struct tokg_error *err);
-	/* Aligned words of the region, while the consumer runs. Release and acquire towards it. 0
-	 * or below. */
+	/*
+	 * Aligned words of the region; may be called while the consumer runs. Write: release; read:
+	 * acquire. Returns 0 or negative.
+	 */
 	int (*write_u64)(struct tokg_device *d, uint64_t offset, uint64_t value);
 	int (*read)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
-	/* Bytes of the outputs, [producers][out_bytes], whose entry the caller has read. 0 or
-	 * below. */
+	/*
+	 * Reads outputs ([producers][out_bytes]) of entries that the caller has read. Returns 0 or
+	 * negative.
+	 */
 	int (*read_outputs)(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
-	/* Entries of the outbox that consumers have taken so far, those not written yet included.
-	 * 0, or below: the device does not answer. */
+	/*
+	 * The number of outbox entries reserved so far, including unwritten ones. Returns 0, or
+	 * negative: the device does not answer.
+	 */
 	int (*taken)(struct tokg_device *d, uint64_t *n);
 	void (*close)(struct tokg_device *d);
 };
@@ -131,26 +145,28 @@ struct tokg_device {
 	struct tokg_geometry geometry;
 	uint32_t incarnation;
 	/* the region */
-	void *region;		 /* as the host may use it; NULL: in GPU memory alone */
-	int region_fd;		 /* memfd of it: what transports shm and cuda map; -1: none */
-	uint64_t region_address; /* as the NIC is told it */
+	void *region;		 /* as mapped by the host; NULL: in GPU memory only */
+	int region_fd;		 /* its memfd, which transports shm and cuda map; -1: none */
+	uint64_t region_address; /* address for the NIC */
 	int region_dmabuf;	 /* cuda: dma-buf of the region; -1: none */
-	enum tokg_order order;	 /* what its memory promises */
+	enum tokg_order order;	 /* ordering guarantee of its memory */
 	char order_reason[128];
 	/* outputs: [producers][out_bytes] */
 	void *outputs;	  /* host pointer, or device pointer (cuda) */
 	int outputs_fd;	  /* cpu: memfd; -1 */
 	uint8_t ipc[64];  /* cuda: cudaIpcMemHandle_t of the outputs */
-	uint8_t uuid[16]; /* cuda: of the GPU, whatever its number is for others */
+	uint8_t uuid[16]; /* cuda: of the GPU; does not depend on its number */
 	struct tokg_outbox *outbox;
 	struct tokg_scan_times *scan_times; /* NULL: not measured */
 };
 
-/* NULL and `err`. The consumer does not run yet. */
+/* Returns NULL with `err` on failure. The consumer is not started yet. */
 struct tokg_device *tokg_device_cpu(const struct tokg_device_config *c, struct tokg_error *err);
 struct tokg_device *tokg_device_cuda(const struct tokg_device_config *c, struct tokg_error *err);
-/* False and `err`: there is no GPU at all, no driver, or no kernel in this build. Anything else
- * that may be wrong with one is for tokg_device_cuda to say; `index` is for the words alone. */
+/*
+ * False with `err`: no GPU, no driver, or a build without the kernel. All other errors come from
+ * tokg_device_cuda. `index` is only for the message.
+ */
 bool tokg_device_cuda_there(int index, struct tokg_error *err);
 
 static inline struct tokg_out_entry *

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The device without a GPU: shared memory, and the consumer as threads. Set-up; consumer.cuh is
- * what runs. */
+/*
+ * The device without a GPU: shared memory, and the consumer as threads. Set-up only; consumer.cuh
+ * has the hot path.
+ */
 #include <fcntl.h>
 #include <initializer_list>
 #include <pthread.h>
@@ -27,14 +29,14 @@ struct thread {
 };
 
 struct cpu_device {
-	struct tokg_device d; /* first: what the caller holds */
+	struct tokg_device d; /* first: callers have a pointer to it */
 	struct tokg_consumer consumer;
 	struct tokg_memory region, outputs, outbox, tables, scratch, times;
-	uint64_t scratch_zero; /* bytes of scratch that every incarnation begins with as zero */
+	uint64_t scratch_zero; /* bytes of scratch that are zeroed before each incarnation */
 	struct tokg_scan *scan;
 	thread threads[THREADS_MAX];
 	uint32_t n_threads, running; /* of the current incarnation */
-	uint32_t ended;		     /* of them; by the threads */
+	uint32_t ended;		     /* threads that have ended; they increase it */
 	uint32_t workers;
 	int first_cpu;
 };
@@ -196,7 +198,7 @@ cpu_taken(struct tokg_device *d, uint64_t *n)
 	return 0;
 }
 
-/* Threads that do not end keep their memory: better lost than pulled from under them. */
+/* If threads do not end, their memory is not freed. */
 void
 cpu_close(struct tokg_device *d)
 {
@@ -246,7 +248,7 @@ memory_all(cpu_device *c, const struct tokg_device_config *g, struct tokg_error 
 	const int node = tokg_numa_node_of(g->first_cpu);
 	const uint64_t entries = tokg_outbox_size(&d->geometry);
 
-	/* Producers write the region; nobody but this process writes the outputs. */
+	/* Producers write the region; only this process writes the outputs. */
 	if (!tokg_memory_get(&c->region, d->geometry.region_bytes, "tokd-gpu-ring", 0, node, err) ||
 		!tokg_memory_get(&c->outputs, d->geometry.producers * d->geometry.out_bytes,
 			"tokd-gpu-outputs", F_SEAL_FUTURE_WRITE, node, err) ||

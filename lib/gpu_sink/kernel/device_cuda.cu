@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The device on a GPU: the ring in its memory, and the consumer as a kernel that stays. Set-up;
- * consumer.cuh is what runs. Linked with the static runtime, which looks for the driver when it is
- * first asked: the program starts where there is none, and says so here.
+ * The device on a GPU: the ring in GPU memory, the consumer as a persistent kernel. Set-up only;
+ * consumer.cuh has the hot path. Linked with the static runtime, which loads the driver on first
+ * use: the program also starts without a driver, and reports that here.
  *
- *   nvcc -std=c++17 -O3 -arch=sm_90 -I../../../include -I.. -c device_cuda.cu
+ * nvcc -std=c++17 -O3 -arch=sm_90 -I../../../include -I.. -c device_cuda.cu
  */
 #include <stdlib.h>
 #include <time.h>
@@ -12,8 +12,9 @@
 #include "consumer.cuh"
 #include "device_cuda.h"
 
-#define ROWS_OF_JOB 16	/* 2048 rows are as many jobs as an H100 has multiprocessors */
-#define BLOCKS_MAX 1024 /* workers: as many lines as the queue has at most */
+/* A slot of 2048 rows then has as many jobs as an H100 has multiprocessors. */
+#define ROWS_OF_JOB 16
+#define BLOCKS_MAX 1024 /* workers; at most the lines of the queue */
 
 static_assert(BLOCKS_MAX <= TOKG_QUEUE, "each worker waits at a line of its own");
 
@@ -22,7 +23,7 @@ union block_shared {
 	tokg_hand hand;
 };
 
-/* Block 0 scans, all others work. All are resident: a cooperative launch has them so or fails. */
+/* Block 0 scans, the others work. A cooperative launch fails unless all blocks are resident. */
 __global__ void
 __launch_bounds__(TOKG_BLOCK) tokg_consume(const __grid_constant__ tokg_consumer c)
 {
@@ -45,7 +46,7 @@ __launch_bounds__(TOKG_BLOCK) tokg_consume(const __grid_constant__ tokg_consumer
 namespace
 {
 
-/* As many as asked for, if they are resident together. */
+/* The number of workers: as requested, if all are resident at the same time. */
 bool
 workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 {
@@ -74,7 +75,7 @@ workers_count(struct tokg_cuda *c, uint32_t asked, struct tokg_error *err)
 	return true;
 }
 
-/* The last error of the runtime, and the number of the driver's: the one that is not 0 tells. */
+/* Reports an error of the runtime or of the driver, whichever is not 0. */
 int
 unwritable(const struct tokg_cuda *c, const char *what, struct tokg_error *err)
 {
@@ -83,7 +84,7 @@ unwritable(const struct tokg_cuda *c, const char *what, struct tokg_error *err)
 		c->index, what, cudaGetErrorString(cudaGetLastError()), (int)c->write_error);
 }
 
-/* `stop` and `incarnation` are one aligned word. */
+/* `stop` and `incarnation` share an aligned word. */
 int
 stop_write(struct tokg_cuda *c, enum tokg_stop how)
 {
@@ -131,7 +132,7 @@ cuda_stop(struct tokg_device *d, enum tokg_stop how, uint32_t timeout_ms, struct
 	return 0;
 }
 
-/* Words of both halves: `epoch` is the agent's, and stays. */
+/* Writes the whole word; the agent's `epoch` in it is kept. */
 bool
 incarnation_write(struct tokg_cuda *c, uint32_t incarnation)
 {
@@ -183,7 +184,7 @@ cuda_start(struct tokg_device *d, uint32_t incarnation, struct tokg_error *err)
 	return 0;
 }
 
-/* A kernel that does not end keeps its memory: giving it back would wait for it. */
+/* If the kernel does not end, its memory is not freed: freeing would wait for it. */
 void
 cuda_close(struct tokg_device *d)
 {
@@ -211,8 +212,10 @@ const struct tokg_device_ops cuda_ops = {
 	cuda_close,
 };
 
-/* With these the agent waits for the kernel, which does not end. Read by the driver when it is
- * first called. */
+/*
+ * With these set, calls would wait for the kernel, which never ends. The driver reads them on its
+ * first call.
+ */
 bool
 environment_right(int index, struct tokg_error *err)
 {

@@ -278,10 +278,15 @@ keep(struct tok_vocab *v, const struct making *g)
 	struct tok_bert_norm *t = &v->wordpiece.norm;
 
 	if (!tok_vocab_table_make(v, TOK_TABLE_NORM_ELEMENT, g->elements.n * TOK_PAGE) ||
-		!tok_vocab_table_make(v, TOK_TABLE_NORM_SEQ, g->n_seq + 1))
+		!tok_vocab_table_make(v, TOK_TABLE_NORM_SEQ, g->n_seq + 1) ||
+		!tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES) ||
+		!tok_vocab_table_make(v, TOK_TABLE_CAT, g->elements.n * TOK_PAGE))
 		return false;
 	memcpy(t->element, g->elements.page, g->elements.n * g->elements.bytes);
 	memcpy(t->seq, g->seq, g->n_seq * sizeof(*t->seq));
+	memcpy(v->cat_page, t->page, TOK_PAGES * sizeof(*t->page));
+	for (uint32_t i = 0; i < g->elements.n * TOK_PAGE; i++)
+		v->cat[i] = (uint8_t)tok_bert_cat(t->element[i]);
 	tok_bert_norm_plain(t);
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What loaders of SentencePiece's models share. */
+/* Shared by the loaders of SentencePiece models. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,7 +75,9 @@ is_character(const struct tok_model *m, uint32_t id)
 	       tok_utf8_length(m->bytes[t->off]) == t->len;
 }
 
-/* Of what is unknown, behind all ids: each byte that is no character's token. */
+/*
+ * Without byte_fallback: for each byte that is not a character's token, add a part after all ids.
+ */
 static void
 make_bytes(struct tok_model *m, uint32_t of_byte[TOK_BYTES])
 {
@@ -90,7 +92,7 @@ make_bytes(struct tok_model *m, uint32_t of_byte[TOK_BYTES])
 	}
 }
 
-/* The tokens of single bytes: a character's own before those of the fallback. */
+/* Choose the token of each single byte: a character's own before those of byte_fallback. */
 static bool
 choose_bytes(
 	struct tok_model *m, const char *file, uint32_t of_byte[TOK_BYTES], struct tok_error *err)
@@ -106,9 +108,9 @@ choose_bytes(
 		make_bytes(m, of_byte);
 		return true;
 	}
-	/* Otherwise a blank would be the three bytes of U+2581, and not its own. */
+	/* Without a token for U+2581, a blank would be encoded as the three bytes of U+2581. */
 	if (of_byte[' '] == TOK_NO_TOKEN)
-		return tok_fail(err, "%s: U+2581 is no piece by itself: not implemented", file);
+		return tok_fail(err, "%s: no piece is U+2581 alone: not implemented", file);
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
 		struct tok_model_token *t = &m->token[id];
 		uint32_t *of;
@@ -129,7 +131,7 @@ choose_bytes(
 	return true;
 }
 
-/* The token of the first n bytes at p, which begin a character; made if it is not there. */
+/* The token of the n bytes at p, which begin a character. Adds one if there is none. */
 static uint32_t
 part_of(struct tok_model *m, struct tok_index *x, const uint8_t *p, uint32_t n)
 {
@@ -156,7 +158,7 @@ tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *er
 		ok = tok_fail(err, "%s: %u tokens, the limit is %u", file, n_ids,
 			TOK_MAX_IDS - TOK_PIECE_PARTS);
 	n_tokens = m->n_tokens;
-	m->n_tokens = n_ids + TOK_PIECE_PARTS; /* the index has room for those as well */
+	m->n_tokens = n_ids + TOK_PIECE_PARTS; /* the index has room for parts as well */
 	ok = ok && tok_index_init(&x, m, err);
 	m->n_tokens = n_tokens;
 	for (uint32_t id = 0; ok && id < n_ids; id++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SentencePiece's models as byte-level ones: text is in characters there, and a character that is
- * no piece falls back to its bytes. Here each character is merged of its bytes first, before all
- * else, so that the same machine does both. Set-up only.
+ * SentencePiece BPE models as byte-level ones. Such a model works on characters; a character that
+ * is not a piece falls back to its bytes. Here the bytes of each character are merged first, before
+ * all other merges, so the byte-level machine handles both. Set-up only.
  */
 #ifndef TOK_PIECES_H
 #define TOK_PIECES_H
@@ -10,44 +10,48 @@
 #include "vocab.h"
 #include "model.h"
 
-/* Bytes of a piece's text, blanks for U+2581, to out, which has room for len. Returns their number.
+/*
+ * Write a piece's text to `out`, with blanks for U+2581. `out` has room for len bytes. Returns the
+ * length.
  */
 size_t tok_piece_bytes(const char *text, size_t len, uint8_t *out);
 
-/* Bytes, and beginnings of two and three bytes that characters have: by 21 and 5 lead bytes. */
+/*
+ * The most tokens that are parts: bytes, and the first two or three bytes of characters (21 and 5
+ * lead bytes).
+ */
 #define TOK_PIECE_PARTS (256u + 21 * 64 + 5 * 64 * 64)
 #define TOK_PIECE_PART_BYTES 3
 
-/* tok_model_init, with room for what tok_piece_characters adds. */
+/* tok_model_init, with room for what tok_piece_characters() adds. */
 bool tok_piece_init(struct tok_model *m, uint32_t n_ids, size_t n_bytes, uint32_t n_merges,
 	struct tok_error *err);
 
-/* The byte that "<0x41>" and the like stand for, or -1. */
+/* The byte that a text such as "<0x41>" stands for, or -1. */
 int tok_piece_byte(const char *text, size_t len);
 
 /*
- * Append a piece's token, as tok_model_put does: text, or a byte if that is not -1. Text with
- * U+0020 in it never comes: outside.
+ * Add the token of a piece. byte: as tok_piece_byte() returns it; if not -1, the token is this
+ * byte. A text that contains U+0020 never occurs in normalized text: its token is `outside`.
  */
 void tok_piece_put(struct tok_model *m, uint32_t id, const char *text, size_t len, int byte);
 
 /*
- * Of a model whose tokens are there, and no merges: the merges that make characters, and behind all
- * other tokens those that are part of one. A byte that is a character's token too is outside then.
- * Without byte_fallback, which m->unigram says, bytes are parts as well: of what is unknown.
- * `file` names it in errors.
+ * Add the merges that make characters from bytes, and after all other tokens those that are parts
+ * of characters. The model must have its tokens and no merges. A byte token of byte_fallback
+ * becomes `outside` if the byte is also a character's own token. Without byte_fallback (m->unigram)
+ * bytes are parts too: those of unknown characters. `file` is named in errors.
  */
 bool tok_piece_characters(struct tok_model *m, const char *file, struct tok_error *err);
 
-#define TOK_JOINS (256u * 256 / 64)
-
 /*
- * Of a vocabulary whose ranks and words are there, whole characters but for single bytes: which
- * code points are in a token, and joins[TOK_JOINS]. Both are zero before.
+ * Mark the code points that occur in tokens, and set the bits of tok_vocab.joins. Both must be
+ * zeroed. The ranks and words of *v must exist, and be whole characters except for single bytes.
  */
-void tok_pieces_mark(const struct tok_vocab *v, uint8_t *known, uint64_t *joins);
+void tok_pieces_mark(
+	const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins);
 
-/* The tables that say so. */
+/* Build the tables `cat` and `joins` from these. */
 bool tok_pieces_build(struct tok_vocab *v, struct tok_error *err);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What pieces have in their tables beside those of byte-level vocabularies. */
+/* Build the tables that only vocabularies of SentencePiece pieces have. Set-up only. */
 #include <stdlib.h>
 
 #include "model_make.h"
@@ -9,7 +9,7 @@
 #include "vocab_table.h"
 
 void
-tok_pieces_mark(const struct tok_vocab *v, uint8_t *known, uint64_t *joins)
+tok_pieces_mark(const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins)
 {
 	for (uint32_t i = 0; i < v->n_ranks + v->n_unmerged; i++) {
 		const uint32_t id = i < v->n_ranks ? v->ext[i] : v->unmerged[i - v->n_ranks];
@@ -18,15 +18,48 @@ tok_pieces_mark(const struct tok_vocab *v, uint8_t *known, uint64_t *joins)
 
 		if (id >= v->info.n_ids || (span.len == 1 && *p >= 0x80))
 			continue; /* part of a character */
-		while (p < end) {
-			const uint32_t len = tok_utf8_length(*p);
+		for (uint32_t left = UINT32_MAX; p < end;) {
+			const uint32_t len = tok_utf8_length(*p), right = tok_utf8_decode(p, len);
 
-			known[tok_utf8_decode(p, len)] = 1;
+			known[right] = 1;
+			if (left != UINT32_MAX) {
+				const uint32_t bit = tok_join_bit(join_shift, left, right);
+
+				joins[bit / 64] |= 1ull << bit % 64;
+			}
+			left = right;
 			p += len;
-			if (p < end)
-				joins[(uint32_t)p[-1] << 2 | *p >> 6] |= 1ull << (*p & 63);
 		}
 	}
+}
+
+/* Bits for each pair that is not ASCII: so few of the other pairs share their bit with one. */
+#define JOIN_SHARE 32u
+#define MOST_BITS (1u << 24)
+#define FEWEST_BITS (1u << 12)
+
+/* Make v->joins: of the size that the number of pairs asks for. `known` and v->cat are not there
+ * yet. */
+static bool
+build_joins(struct tok_vocab *v, uint8_t *known)
+{
+	const uint32_t most = (TOK_JOINS_ASCII + MOST_BITS) / 64;
+	uint64_t *joins = calloc(most, sizeof(*joins));
+	uint32_t pairs = 0, bits = FEWEST_BITS;
+
+	if (joins == NULL)
+		return false;
+	tok_pieces_mark(v, 64 - (uint32_t)__builtin_ctz(MOST_BITS), known, joins);
+	for (uint32_t i = TOK_JOINS_ASCII / 64; i < most; i++)
+		pairs += (uint32_t)__builtin_popcountll(joins[i]);
+	free(joins);
+	while (bits < MOST_BITS && bits / JOIN_SHARE < pairs)
+		bits *= 2;
+	if (!tok_vocab_table_make(v, TOK_TABLE_JOINS, (TOK_JOINS_ASCII + bits) / 64))
+		return false;
+	tok_vocab_shifts(v);
+	tok_pieces_mark(v, v->join_shift, known, v->joins);
+	return true;
 }
 
 bool
@@ -35,10 +68,9 @@ tok_pieces_build(struct tok_vocab *v, struct tok_error *err)
 	uint8_t *known = calloc(TOK_CODE_POINTS, 1);
 	struct tok_page_set set = {.page = known, .bytes = TOK_PAGE};
 
-	if (known != NULL && tok_vocab_table_make(v, TOK_TABLE_JOINS, TOK_JOINS) &&
+	if (known != NULL && build_joins(v, known) &&
 		tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES)) {
-		tok_pieces_mark(v, known, v->joins);
-		for (uint32_t i = 0; i < TOK_PAGES; i++) /* in place: a page moves down */
+		for (uint32_t i = 0; i < TOK_PAGES; i++) /* in place: pages only move down */
 			v->cat_page[i] = tok_page_put(&set, known + (size_t)i * TOK_PAGE);
 		if (tok_vocab_table_make(v, TOK_TABLE_CAT, set.n * TOK_PAGE))
 			memcpy(v->cat, set.page, set.n * TOK_PAGE);

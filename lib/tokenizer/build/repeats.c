@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Set-up only. */
+/* Runs of one repeated token (repeats.h). Set-up only. */
 #include <string.h>
 
 #include "vocab.h"
 #include "parts.h"
 
-/* Order of the merge of tokens of i and j units in a family, or 0xff. */
+/* order[i][j]: place in the family's order of the merge of tokens of i and j units, or 0xff. */
 struct merges {
 	uint8_t order[TOK_REPEAT_UNITS][TOK_REPEAT_UNITS];
 };
@@ -33,7 +33,7 @@ read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges
 		const uint32_t right = power_of(f, v->split[i].right);
 		const uint32_t power = f->power[i - f->low], order = f->order[i - f->low];
 
-		/* Parts come first: their powers have been looked at. */
+		/* Parts have lower ranks, so their powers are known already. */
 		if (v->split[i].left >= i || v->split[i].right >= i || left == 0 || right == 0 ||
 			left + right != power || power >= TOK_REPEAT_UNITS ||
 			r->rank[power] != TOK_NO_TOKEN || order >= TOK_REPEAT_UNITS)
@@ -44,7 +44,7 @@ read_family(const struct tok_vocab *v, const struct tok_repeat *f, struct merges
 	return f->power[0] == 2; /* two units */
 }
 
-/* Tokens of a run of n units, in units, by applying the merges. Returns their number. */
+/* Apply the merges to a run of n units. part[]: the units of each token. Returns their number. */
 static uint32_t
 encode_run(const struct merges *g, uint32_t n, uint8_t *part)
 {
@@ -80,7 +80,7 @@ fill(const struct tok_vocab *v, const struct tok_repeat *f, struct tok_repeat_ru
 		r->last[n] = part[parts - 1];
 		if (parts == 2)
 			r->stands[part[0]] |= 1ull << part[1];
-		/* Each is a token that its own bytes are encoded to. */
+		/* Encoding a token's own bytes must give the token. */
 		if (n < TOK_REPEAT_UNITS && r->rank[n] != TOK_NO_TOKEN && parts != 1)
 			return false;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of spm_norm.h, and what the map of a file may be. Set-up only. */
+/* Build the tables of spm_norm.h, and validate the map of a file. Set-up only. */
 #include <string.h>
 
 #include "normalize/spm_norm.h"
@@ -11,26 +11,24 @@
 /* ---- the map ---- */
 
 /*
- * What a walk over all keys finds. Of up to TOK_CLUSTER_BYTES: longer ones are never looked for,
- * nor what goes on from a key; or with `longest` of up to TOK_SPM_KEY_MAX.
+ * A walk over all keys of the map: up to TOK_CLUSTER_BYTES, as longer ones and continuations of a
+ * key are never searched for. With `longest`: up to TOK_SPM_KEY_MAX.
  */
 struct walk {
 	const struct tok_spm_norm *norm;
 	uint32_t n_units, n_text;
 	uint32_t n_nodes;
 	bool by_bytes;
-	bool parts; /* added tokens may be in a text, and what is between them gets a blank before
-		     */
+	bool parts; /* added tokens may split the text, and a blank goes before each part */
 	bool longest;
 	uint8_t key[TOK_SPM_KEY_MAX];
 	uint32_t ids_per_byte;
 };
 
-/* Nodes that are come by, at most; nmt_nfkc's map has some 20,000. Paths may join, and lead back.
- */
+/* Limit of nodes visited. Paths may join or loop; the map of nmt_nfkc has about 20,000 nodes. */
 #define NODES_MAX (1u << 20)
 
-/* Ids that n bytes of text may become: one by character, or by byte. */
+/* The most ids of n bytes of text: one per character, or one per byte. */
 static uint32_t
 ids_of(const struct walk *w, const uint8_t *p, uint32_t n)
 {
@@ -41,7 +39,9 @@ ids_of(const struct walk *w, const uint8_t *p, uint32_t n)
 	return w->parts ? ids + (ids + 1) / 2 + 1 : ids;
 }
 
-/* Bytes of a text that the first n of w->key come from: a byte that is not UTF-8 is U+FFFD there.
+/*
+ * Bytes of input text that the first n bytes of w->key stand for: U+FFFD may be one ill-formed
+ * byte.
  */
 static uint32_t
 raw_bytes(const struct walk *w, uint32_t n)
@@ -61,7 +61,7 @@ raw_bytes(const struct walk *w, uint32_t n)
 	return raw;
 }
 
-/* The text of a key of n bytes is a text. */
+/* Check the text of a key of n bytes. */
 static bool
 text_fits(struct walk *w, uint32_t at, uint32_t n)
 {
@@ -79,12 +79,12 @@ text_fits(struct walk *w, uint32_t at, uint32_t n)
 	return len <= TOK_SPM_TEXT_MAX && tok_utf8_scan(text, len).valid == len;
 }
 
-/* Wherever a search comes, all that it may look at next is there. */
+/* Check that a search stays inside the map, and each key's text. */
 static bool
 keys_fit(struct walk *w)
 {
 	const uint32_t most = w->longest ? TOK_SPM_KEY_MAX : TOK_CLUSTER_BYTES;
-	uint32_t at[TOK_SPM_KEY_MAX + 1]; /* by depth: the node's offset */
+	uint32_t at[TOK_SPM_KEY_MAX + 1]; /* by depth: offset of the node */
 	uint32_t next[TOK_SPM_KEY_MAX + 1], depth = 0;
 
 	at[0] = tok_spm_offset(w->norm->unit[0]);
@@ -113,7 +113,7 @@ keys_fit(struct walk *w)
 			if (!text_fits(w, w->norm->unit[to] & ~(1u << 31), depth + 1))
 				return false;
 			if (!w->longest)
-				continue; /* no search goes on from here */
+				continue; /* no search continues here */
 		}
 		if (++w->n_nodes > NODES_MAX)
 			return false;
@@ -149,7 +149,7 @@ build_map(struct tok_vocab *v, const struct tok_model_unigram *m, struct tok_err
 const char *
 tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 {
-	/* Of a byte that is not UTF-8 comes U+FFFD: as many ids as it has bytes, at most. */
+	/* An ill-formed byte becomes U+FFFD, which gives at most as many ids as it has bytes. */
 	struct walk w = {.norm = &v->unigram.norm,
 		.n_units = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP),
 		.n_text = tok_vocab_table_n(v, TOK_TABLE_CHARSMAP_TEXT),
@@ -170,7 +170,7 @@ tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 				   "255 bytes"
 				 : "it is damaged, or has too many keys, or makes a text of more "
 				   "than 255 bytes";
-	if (w.longest) { /* what is not UTF-8 is not looked for */
+	if (w.longest) { /* ill-formed bytes are not looked up */
 		*ids_per_byte = w.ids_per_byte;
 		return w.ids_per_byte > TOK_IDS_PER_BYTE_MAX ? TOO_MANY_IDS : NULL;
 	}
@@ -186,7 +186,7 @@ tok_spm_norm_check(const struct tok_vocab *v, uint32_t *ids_per_byte)
 	return w.ids_per_byte > TOK_IDS_PER_BYTE_MAX ? TOO_MANY_IDS : NULL;
 }
 
-/* Does no key begin with c, nor with c and more ASCII? */
+/* Does no key start with c, or with c and another ASCII character? */
 static bool
 stays_before_ascii(const struct tok_vocab *v, uint8_t c)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tables of unigram.h, and the texts that ids decode to. Set-up only. */
+/* Build the tables of unigram.h, and the texts that ids decode to. Set-up only. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 
 /* ---- pieces ---- */
 
-/* Can a word have this piece? With `split` a blank only begins one. */
+/* Can this piece occur in a word? With `split` a blank can only be its first byte. */
 static bool
 is_in_words(const struct tok_model *m, const struct tok_model_token *t)
 {
@@ -37,7 +37,7 @@ list_pieces(const struct tok_model *m, struct tok_automaton_word *word, uint32_t
 		if (t->len >= TOK_PIECE_BYTES_MAX)
 			return tok_fail(err, "token %u has %u bytes, the limit for Unigram is %u",
 				id, t->len, TOK_PIECE_BYTES_MAX - 1);
-		/* Ways lead from character to character. */
+		/* Paths of the lattice lead from character to character. */
 		if (tok_utf8_scan(m->bytes + t->off, t->len).valid != t->len)
 			return tok_fail(err, "token %u is not UTF-8", id);
 		if (!isfinite(m->unigram.score[id]))
@@ -80,7 +80,7 @@ build_pieces(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 
 /* ---- what is unknown ---- */
 
-/* Is p[0 .. n) the unknown token's text again and again? */
+/* Is p[0 .. n) a repetition of the unknown token's text? */
 static bool
 repeats(const struct tok_model *m, const uint8_t *p, uint32_t n)
 {
@@ -94,9 +94,10 @@ repeats(const struct tok_model *m, const uint8_t *p, uint32_t n)
 }
 
 /*
- * The reference looks up what is unknown in a row as one text. It is no piece: such would have been
- * taken as a whole, for it has a higher score than its parts. That takes a score below zero of
- * whatever is unknown, and no piece of which the unknown token's own text may be a part.
+ * The reference looks up each run of unknown characters as one text. Here this is not done, so it
+ * must never be a piece. It is not, because the path through the piece would have a higher score.
+ * This needs a score below zero for unknown characters, and no piece that may contain the unknown
+ * token's text.
  */
 static bool
 check_unknown(const struct tok_model *m, struct tok_error *err)
@@ -105,7 +106,7 @@ check_unknown(const struct tok_model *m, struct tok_error *err)
 	const double score = m->unigram.score[m->unigram.unk];
 
 	if (m->unigram.sentencepiece)
-		return true; /* it looks up nothing, and that text is no piece */
+		return true; /* it looks up nothing, and this text is not a piece */
 	if (least_score(m) >= UNK_PENALTY)
 		return tok_fail(err, "scores above %.0f alone are not implemented", UNK_PENALTY);
 	for (uint32_t id = 0; id < m->n_tokens; id++) {
@@ -123,7 +124,7 @@ check_unknown(const struct tok_model *m, struct tok_error *err)
 	return true;
 }
 
-/* Of a .model pieces are of the type BYTE. Returns how many of the 256 are there. */
+/* In a .model: pieces of type BYTE. Returns how many of the 256 bytes there are. */
 static uint32_t
 find_byte_pieces(struct tok_vocab *v, const struct tok_model *m)
 {
@@ -141,7 +142,7 @@ find_byte_pieces(struct tok_vocab *v, const struct tok_model *m)
 	return n;
 }
 
-/* Ids of the 256 bytes; *n of them are there. */
+/* Find the ids of the 256 bytes. *n: how many there are. */
 static bool
 find_bytes(struct tok_vocab *v, const struct tok_model *m, uint32_t *n, struct tok_error *err)
 {
@@ -171,8 +172,8 @@ find_bytes(struct tok_vocab *v, const struct tok_model *m, uint32_t *n, struct t
 }
 
 /*
- * What is unknown becomes bytes where all of them are tokens. With some of them it would depend on
- * all that is unknown in a row.
+ * Unknown characters become bytes if all bytes are tokens. With only some of them, the reference's
+ * result depends on the whole run of unknown characters.
  */
 static bool
 build_fallback(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
@@ -210,17 +211,17 @@ build_fallback(struct tok_vocab *v, const struct tok_model *m, struct tok_error 
 
 /* ---- decoding ---- */
 
-/* A token's text as decoders are given it: with U+2581, or with blanks that stand for that. */
+/* The text of a token as decoders get it: with U+2581, or with blanks in its place. */
 struct text {
 	const uint8_t *p;
 	uint32_t len;
 	bool has_blanks;
-	bool as_it_is; /* U+2581 too */
-	bool leads;    /* only the blank that it begins with may be left out */
+	bool as_it_is; /* keep U+2581 */
+	bool leads;    /* only the leading blank may be dropped */
 	uint8_t normal[TOK_ADDED_BYTES_MAX];
 };
 
-/* That of an added token that is normalized is its normal form (added_vocabulary.rs). */
+/* A normalized added token decodes to its normal form (added_vocabulary.rs). */
 static bool
 find_text(const struct tok_vocab *v, const struct tok_model *m, const uint32_t *added, uint32_t id,
 	struct text *text, struct tok_error *err)
@@ -252,7 +253,7 @@ find_text(const struct tok_vocab *v, const struct tok_model *m, const uint32_t *
 	return true;
 }
 
-/* With blanks for U+2581, or without them. */
+/* Write the text with U+2581 replaced by a blank, or dropped. */
 static uint32_t
 put_text(const struct text *text, bool strip, uint8_t *out)
 {
@@ -302,7 +303,7 @@ static bool
 build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
 	const uint32_t n = v->info.n_ids;
-	uint32_t *added = calloc(n, sizeof(*added)); /* by id: place in m->added + 1; 0: none */
+	uint32_t *added = calloc(n, sizeof(*added)); /* by id: index in m->added + 1; 0: none */
 	size_t bytes = m->n_bytes;
 	bool ok;
 
@@ -342,7 +343,7 @@ tok_unigram_sum(struct tok_vocab *v)
 		u->border[' '] = u->border[0xe2] = true;
 	if (!u->words)
 		return;
-	/* White space (unicode/word.h) begins with these. */
+	/* White space (unicode/word.h): these are its first bytes. */
 	for (uint32_t c = 0x09; c <= 0x0d; c++)
 		u->border[c] = true;
 	u->border[' '] = u->border[0xc2] = true;

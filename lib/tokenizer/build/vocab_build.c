@@ -17,7 +17,7 @@
 #include "unicode/utf8.h"
 #include "vocab_table.h"
 
-/* Slots, a power of two, so that n entries fill at most two thirds. */
+/* Number of slots, a power of two, so that n entries fill at most two thirds. */
 static uint32_t
 slots_for(uint32_t n)
 {
@@ -30,7 +30,9 @@ slots_for(uint32_t n)
 
 /* ---- rank ids, merges ---- */
 
-/* rank_of[outside id] = rank id, or TOK_NO_TOKEN. Of a merge, parts come before the whole. */
+/*
+ * Fills rank_of[outside id] with the rank id, or TOK_NO_TOKEN. Parts come before the merged token.
+ */
 static bool
 build_ranks(
 	struct tok_vocab *v, const struct tok_model *m, uint32_t *rank_of, struct tok_error *err)
@@ -90,7 +92,7 @@ bytes_of(const struct tok_vocab *v, uint32_t rank_id)
 	return v->bytes + v->span[v->ext[rank_id]].off;
 }
 
-/* By outside id. */
+/* Put the word with this outside id into its table. */
 static bool
 put_word(struct tok_vocab *v, uint32_t id, struct tok_error *err)
 {
@@ -138,7 +140,7 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
 	tok_vocab_shifts(v);
-	/* In the order of ranks, so that frequent words sit where they are found first. */
+	/* In order of rank, so that frequent words are found with fewer probes. */
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
 		if (!put_word(v, v->ext[r], err))
 			return false;
@@ -150,7 +152,7 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 	return true;
 }
 
-/* ---- tokens that only a whole pretoken can be ---- */
+/* ---- tokens that no merge makes: only a whole pretoken can be one ---- */
 
 struct whole {
 	const uint8_t *p;
@@ -166,7 +168,7 @@ compare_whole(const void *a, const void *b)
 	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-/* Those that no merge makes, sorted by their bytes. rank_of[outside id] as build_ranks left it. */
+/* Sort these tokens by their bytes. rank_of[outside id]: as filled in by build_ranks. */
 static bool
 build_whole(struct tok_vocab *v, const struct tok_model *m, const uint32_t *rank_of,
 	struct tok_error *err)
@@ -231,7 +233,7 @@ compare_bytes(const void *a, const void *b)
 	return c != 0 ? c : (x->len > y->len) - (x->len < y->len);
 }
 
-/* What the trie needs while it is built: the words below a node are sorted[low .. high). */
+/* Work space of the trie: the words below a node are sorted[low .. high). */
 struct range {
 	uint32_t low, high;
 };
@@ -242,7 +244,7 @@ link_node(struct tok_vocab *v, uint32_t parent, uint32_t child, uint8_t byte)
 	struct tok_node *node = &v->node[child];
 	uint32_t at = v->node[parent].fail;
 
-	/* Parents come before children, so all shorter suffixes are linked already. */
+	/* Parents come before children, so the links of all shorter strings exist. */
 	if (parent == 0) {
 		node->fail = 0;
 	} else {
@@ -277,7 +279,10 @@ link_children(struct tok_vocab *v, uint32_t at)
 	}
 }
 
-/* Breadth first over the sorted words; range[] has room for a node per byte of them, plus one. */
+/*
+ * Build the trie breadth first from the sorted words. range[] has room for one node per byte, plus
+ * one.
+ */
 static void
 build_trie(struct tok_vocab *v, const struct tok_automaton_word *sorted, uint32_t n,
 	struct range *range)
@@ -407,7 +412,7 @@ tok_vocab_classes(struct tok_vocab *v, struct tok_runs runs, struct tok_error *e
 
 	if (!tok_spread_runs(&s, runs) || !tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES))
 		goto out;
-	set.page = s.value; /* in place: a page moves down, onto one that has been looked at */
+	set.page = s.value; /* in place: a page only moves down, over one already read */
 	for (uint32_t i = 0, seen = 0; i < TOK_PAGES; i++) {
 		if (s.page[i] == seen)
 			v->cat_page[i] = tok_page_put(&set, s.value + seen++ * TOK_PAGE);
@@ -421,7 +426,7 @@ out:
 	return v->cat != NULL || tok_fail(err, "out of memory for character classes");
 }
 
-/* What all kinds have: the bytes of ids. */
+/* For all kinds: the bytes of ids. */
 static bool
 build_spans(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
@@ -494,7 +499,7 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 static bool
 build_wordpiece(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	v->info.max_token_bytes++; /* the blank before it */
+	v->info.max_token_bytes++; /* a blank may be put before the text */
 	return tok_wordpiece_build(v, m, err);
 }
 
@@ -515,10 +520,10 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 		ok = ok && tok_unigram_build(v, m, err);
 		break;
 	}
-	/* Some are looked for in normalized text: the normalizer is there. */
+	/* Some tokens are searched in normalized text, so the normalizer must exist by now. */
 	ok = ok && tok_added_build(v, m, err);
 	if (ok && (m->kind == TOK_KIND_UNIGRAM || m->unigram.sentencepiece))
-		tok_unigram_sum(v); /* of which some look for them */
+		tok_unigram_sum(v); /* uses the added tokens */
 	return ok;
 }
 
@@ -537,7 +542,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		tok_fail(err, "%s: algo \"greedy\" is not implemented without byte_fallback", path);
 		return NULL;
 	}
-	if (m->greedy) { /* every token is a word, and none is merged */
+	if (m->greedy) { /* every token is a word, nothing is merged */
 		m->n_merges = 0;
 		m->n_tokens -= m->n_parts;
 		m->n_parts = 0;
@@ -559,7 +564,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 	text = (char *)(v + 1);
 	v->mem = *mem;
 	v->kind = m->kind;
-	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES; /* other kinds set what is theirs */
+	v->ids_per_byte = TOK_UTF8_REPLACEMENT_BYTES; /* other kinds set their own */
 	v->pretok = m->pretok;
 	v->nfc = m->nfc;
 	v->metaspace = m->metaspace;
@@ -577,5 +582,6 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		tok_vocab_free(v);
 		return NULL;
 	}
+	tok_stages_set(v);
 	return v;
 }

@@ -54,7 +54,7 @@ tok_vocab_table_drop(struct tok_vocab *v, enum tok_table which)
 	tok_vocab_table_set(v, which, NULL, 0);
 }
 
-/* 64 - log2(n), n a power of two; 0 if there is no such table. */
+/* 64 - log2(n), where n is a power of two; 0 if the table does not exist. */
 static uint32_t
 shift_for(uint32_t n)
 {
@@ -67,6 +67,7 @@ tok_vocab_shifts(struct tok_vocab *v)
 	uint32_t words = tok_vocab_table_n(v, TOK_TABLE_WORD);
 	uint32_t longs = tok_vocab_table_n(v, TOK_TABLE_LONG_WORD);
 	uint32_t pilots = tok_vocab_table_n(v, TOK_TABLE_PAIR_PILOT);
+	uint32_t joins = tok_vocab_table_n(v, TOK_TABLE_JOINS);
 
 	v->word_shift = shift_for(words);
 	v->word_mask = words - 1;
@@ -74,6 +75,7 @@ tok_vocab_shifts(struct tok_vocab *v)
 	v->long_mask = longs - 1;
 	v->pair_mask = tok_vocab_table_n(v, TOK_TABLE_PAIR) - 1;
 	v->pair_shift = shift_for(pilots);
+	v->join_shift = shift_for(joins > 0 ? joins * 64 - TOK_JOINS_ASCII : 0);
 }
 
 uint64_t

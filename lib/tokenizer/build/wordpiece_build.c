@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The tries of wordpiece.h, and the texts that ids decode to. Set-up only. */
+/* Build the tries of wordpiece.h, and the texts that ids decode to. Set-up only. */
 #include <stdlib.h>
 
 #include "longest_build.h"
@@ -12,7 +12,7 @@ goes_on(const uint8_t *p, uint32_t len)
 	return len >= 2 && p[0] == '#' && p[1] == '#';
 }
 
-/* Of a token "##x" only the x can be matched: a word that begins with # is that character alone. */
+/* A token "##x" matches x inside a word. "#" itself is always a word of one character. */
 static uint32_t
 list_pieces(const struct tok_model *m, struct tok_longest_piece *piece)
 {
@@ -37,8 +37,7 @@ list_pieces(const struct tok_model *m, struct tok_longest_piece *piece)
 
 /* ---- decoding ---- */
 
-/* Remove from text[0 .. *n) what `from` has and `to` has not: replace each, as str::replace does.
- */
+/* Replace each `from` in text[0 .. *n) by `to`, as str::replace does. */
 static void
 replace_all(uint8_t *text, uint32_t *n, const char *from, const char *to)
 {
@@ -47,7 +46,7 @@ replace_all(uint8_t *text, uint32_t *n, const char *from, const char *to)
 
 	while (at < *n) {
 		if (*n - at >= from_len && memcmp(text + at, from, from_len) == 0) {
-			memcpy(text + out, to, to_len); /* never longer than `from` */
+			memcpy(text + out, to, to_len); /* `to` is never longer than `from` */
 			out += to_len;
 			at += from_len;
 		} else {
@@ -57,7 +56,7 @@ replace_all(uint8_t *text, uint32_t *n, const char *from, const char *to)
 	*n = out;
 }
 
-/* decoders/wordpiece.rs, cleanup: on each token by itself, in this order. */
+/* The cleanup of decoders/wordpiece.rs: these replacements in this order, in each token alone. */
 static void
 clean_up(uint8_t *text, uint32_t *n)
 {
@@ -70,8 +69,8 @@ clean_up(uint8_t *text, uint32_t *n)
 }
 
 /*
- * Two texts an id: as the first of a text a token stands as it is; behind others without its ##, or
- * after a blank.
+ * Two texts per id. First in the output, a token decodes to its text; after others, "##" is
+ * dropped, or a blank is put before it.
  */
 static bool
 build_texts(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)

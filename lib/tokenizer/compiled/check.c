@@ -22,7 +22,7 @@ static_assert(TOK_N_TABLES <= 64, "a bit for each");
 #define OF_LONGEST (BIT(LONGEST_NODE) | BIT(LONGEST_POP))
 #define OF_WORDPIECE                                                                               \
 	(OF_LONGEST | BIT(NORM_PAGE) | BIT(NORM_ELEMENT) | BIT(NORM_SEQ) | BIT(AT_START) |         \
-		BIT(BEHIND) | BIT(TEXT))
+		BIT(BEHIND) | BIT(TEXT) | BIT(CAT_PAGE) | BIT(CAT))
 #define OF_TEXTS (BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
 #define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | OF_TEXTS)
 #define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT))
@@ -93,7 +93,9 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       v->n_ranks <= TOK_MAX_IDS && v->n_ranks <= n_of(v, TOK_TABLE_SPAN) &&
 	       n_of(v, TOK_TABLE_LEN) == v->n_ranks && n_of(v, TOK_TABLE_SPLIT) == v->n_ranks &&
 	       v->n_nodes > TOK_BYTES && v->n_repeats <= TOK_REPEATS_MAX &&
-	       (v->pretok != TOK_PRETOK_SENTENCEPIECE || n_of(v, TOK_TABLE_JOINS) == TOK_JOINS) &&
+	       (v->pretok != TOK_PRETOK_SENTENCEPIECE ||
+		       (n_of(v, TOK_TABLE_JOINS) > TOK_JOINS_ASCII / 64 &&
+			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64))) &&
 	       (!v->unigram.norm.sentencepiece ||
 		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&
@@ -105,6 +107,8 @@ sizes_fit_wordpiece(const struct tok_vocab *v)
 {
 	return n_of(v, TOK_TABLE_NORM_PAGE) == TOK_PAGES &&
 	       n_of(v, TOK_TABLE_NORM_ELEMENT) % TOK_PAGE == 0 &&
+	       n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES &&
+	       n_of(v, TOK_TABLE_CAT) == n_of(v, TOK_TABLE_NORM_ELEMENT) &&
 	       n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 	       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids;
 }

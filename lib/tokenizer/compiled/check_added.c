@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Validate the sets of added tokens of a compiled vocabulary: a match has the length of its token,
- * and begins and ends at borders of characters. Set-up only.
+ * Validate the sets of added tokens of a compiled vocabulary: each token has a trie node of its own
+ * length, and starts and ends between characters. Set-up only.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 	(TOK_ADDED_SPECIAL | TOK_ADDED_LSTRIP | TOK_ADDED_RSTRIP | TOK_ADDED_SINGLE_WORD |         \
 		TOK_ADDED_NORMALIZED)
 
-/* A node that spells a token; others only lead to one. */
+/* Does this node spell its token? A node without a token only leads to others. */
 static bool
 token_fits(const struct tok_vocab *v, const struct tok_added *set, uint32_t n_tokens,
 	uint32_t n_pops, const struct tok_longest_node *node, const struct tok_spelled *s)
@@ -30,11 +30,11 @@ token_fits(const struct tok_vocab *v, const struct tok_added *set, uint32_t n_to
 	       (t->what & ~(uint32_t)ALL_FLAGS) == 0;
 }
 
-/* No token begins within a character. */
+/* No token starts inside a character. */
 static bool
 first_fits(const struct tok_longest_node *root)
 {
-	return root->child[2] == 0; /* bytes 0x80 to 0xbf */
+	return root->child[2] == 0; /* children 0x80 to 0xbf */
 }
 
 static bool

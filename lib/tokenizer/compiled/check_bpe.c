@@ -67,7 +67,7 @@ runs_fit(const struct tok_vocab *v, enum tok_table which)
 	const uint32_t n = tok_vocab_table_n(v, which);
 	uint32_t run = 0;
 
-	/* A run may go on from the end at the beginning. */
+	/* A run may wrap around the end of the table. */
 	for (uint32_t i = 0; (i < n || run > 0) && run <= 2 * TOK_PROBES_MAX; i++)
 		run = goes_on(v, which, i & (n - 1)) ? run + 1 : 0;
 	return run <= 2 * TOK_PROBES_MAX;
@@ -100,8 +100,9 @@ pairs_fit(const struct tok_vocab *v)
 }
 
 /*
- * Those were looked at by tok_repeats_fill, in units. That two units stand side by side, as bytes,
- * it takes for granted: the first of a family, which joins them, is looked at as any merge is.
+ * Does a family of repeats make this merge? tok_repeats_fill() has checked families, but counts in
+ * units: it assumes that two units next to each other are the bytes of the pair. So the first merge
+ * of a family, which joins two units, is checked like any other merge.
  */
 static bool
 is_repeat(const struct tok_vocab *v, uint32_t r)
@@ -113,7 +114,9 @@ is_repeat(const struct tok_vocab *v, uint32_t r)
 	return false;
 }
 
-/* Each merge can be applied: with only the merges before it, its parts stand side by side. */
+/*
+ * Each merge can be applied: encoding its bytes with only the earlier merges leaves its two parts.
+ */
 static bool
 merges_live(const struct tok_vocab *v)
 {
@@ -127,8 +130,7 @@ merges_live(const struct tok_vocab *v)
 
 /* ---- words ---- */
 
-/* The id that the tables of words have for the bytes of this one. A slot is free: the search ends.
- */
+/* Look up the bytes of this id in the tables of words. A free slot ends the search. */
 static uint32_t
 find_word(const struct tok_vocab *v, uint32_t id)
 {
@@ -159,7 +161,7 @@ ids_differ(const struct tok_vocab *v)
 	return ok;
 }
 
-/* An entry of the table of long words has its bytes where its id's text is. */
+/* An entry of the table of long words points to the text of its id. */
 static bool
 long_word_fits(const struct tok_vocab *v, const struct tok_long_word *w)
 {
@@ -184,7 +186,7 @@ words_fit(const struct tok_vocab *v)
 	if (n_short > v->word_mask || n_long > v->long_mask ||
 		n_short + n_long != v->n_ranks + v->n_unmerged || !ids_differ(v))
 		return false;
-	/* As many ids, which differ, as there are entries: none is left that is not looked at. */
+	/* The ids differ, and there are as many as entries. So every entry has been checked. */
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
 		if (find_word(v, v->ext[r]) != v->ext[r])
 			return false;
@@ -196,7 +198,7 @@ words_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* Rising, each of two bytes at least. */
+/* Sorted, without repetition, each at least two bytes long. */
 static bool
 whole_fits(const struct tok_vocab *v)
 {
@@ -229,7 +231,7 @@ has_child(const struct tok_node *node, uint8_t byte)
 	return node->child[byte >> 6] >> (byte & 63) & 1;
 }
 
-/* A tree, numbered breadth first, whose leaves are tokens. */
+/* The nodes are a tree, numbered breadth first. Leaves are tokens. */
 static bool
 nodes_fit(const struct tok_vocab *v)
 {
@@ -261,7 +263,7 @@ nodes_fit(const struct tok_vocab *v)
 	return used == v->n_nodes;
 }
 
-/* Do the children of a node go on from it as their witnesses say? See tokens_fit(). */
+/* Do the witnesses of a node's children continue the node's own? See tokens_fit(). */
 static bool
 children_fit(const struct tok_vocab *v, const uint32_t *witness, uint32_t at)
 {
@@ -284,9 +286,10 @@ children_fit(const struct tok_vocab *v, const uint32_t *witness, uint32_t at)
 }
 
 /*
- * Each rank id has a node, its bytes' own, and there are no more tokens. A node's witness is where
- * in `bytes` a token is that begins with what the node spells, its own if it has one: from the
- * leaves up. So nodes are looked at in their order; to go down by each token is far slower.
+ * Each rank id has a node that spells its bytes, and no other node has a token. A node's witness is
+ * the place in `bytes` of a token that starts with what the node spells: its own token if it has
+ * one, else its first child's witness. So the nodes can be checked in order, which is much faster
+ * than walking down for each token.
  */
 static bool
 tokens_fit(const struct tok_vocab *v)
@@ -310,7 +313,10 @@ tokens_fit(const struct tok_vocab *v)
 	return ok && n == v->n_ranks;
 }
 
-/* Of a child by `byte`: the longest suffix that is in the tree. The root has all bytes. */
+/*
+ * The failure link of a child by `byte`: its longest proper suffix in the tree. The root has all
+ * bytes as children.
+ */
 static uint32_t
 failure(const struct tok_vocab *v, uint32_t parent, uint8_t byte)
 {
@@ -324,7 +330,9 @@ failure(const struct tok_vocab *v, uint32_t parent, uint8_t byte)
 	return tok_child(&v->node[at], byte);
 }
 
-/* Links are those of link_node() in vocab_build.c: parents' before their children's. */
+/*
+ * Links equal those that link_node() in vocab_build.c makes. Parents are checked before children.
+ */
 static bool
 links_fit(const struct tok_vocab *v)
 {
@@ -333,7 +341,7 @@ links_fit(const struct tok_vocab *v)
 	for (uint32_t at = 0; at < v->n_nodes; at++) {
 		uint32_t child = v->node[at].first;
 
-		/* Where the links lead is far away, and asked for in time. */
+		/* Prefetch the link's node: it is far away. */
 		if (at + AHEAD < v->n_nodes)
 			__builtin_prefetch(&v->node[v->node[at + AHEAD].fail]);
 		for (uint32_t w = 0; w < 4; w++) {

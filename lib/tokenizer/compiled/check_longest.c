@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Validate the tries of longest match of a compiled vocabulary: no node gives out more than it
- * spells, so there is room for the ids of every text; and every chain of failure links ends. Which
- * tokens a node gives out is not checked. Set-up only.
+ * Validate the longest-match tries of a compiled vocabulary: no node emits more bytes than it
+ * spells, so there is room for the ids of every text; every chain of failure links ends. Whether a
+ * node emits the right tokens is not checked. Set-up only.
  */
 #include <stdlib.h>
 
@@ -19,7 +19,7 @@ n_children(const struct tok_longest_node *node)
 	return n;
 }
 
-/* Bytes that the last character lacks, behind one more. */
+/* Bytes missing from the last character after `byte`, where `cut` were missing before. */
 static uint8_t
 cut_behind(uint8_t cut, uint32_t byte)
 {
@@ -28,7 +28,8 @@ cut_behind(uint8_t cut, uint32_t byte)
 	return (uint8_t)((byte >= 0xc0) + (byte >= 0xe0) + (byte >= 0xf0));
 }
 
-/* The children of a node begin at `used`: what they spell. False: they do not, or there is no room.
+/*
+ * Compute what the children of a node spell; they are numbered from *used. False: invalid numbers.
  */
 static bool
 spell_children(const struct tok_longest_node *node, const struct tok_spelled *at, uint32_t used,
@@ -44,7 +45,7 @@ spell_children(const struct tok_longest_node *node, const struct tok_spelled *at
 		for (uint64_t left = node->child[w]; left != 0; left &= left - 1) {
 			const uint32_t byte = w << 6 | (uint32_t)__builtin_ctzll(left);
 
-			/* A character has one byte that is not a continuation. */
+			/* Count characters by their bytes that are not continuations. */
 			s[used + below] = (struct tok_spelled){
 				.bytes = (uint16_t)(at->bytes + 1),
 				.chars = (uint16_t)(at->chars + ((byte & 0xc0) != 0x80)),
@@ -73,7 +74,7 @@ tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct tok_s
 	return used == n;
 }
 
-/* Bytes of what a token matches; 0: it matches nothing. */
+/* Length of the bytes that a token matches; 0: it matches nothing. */
 static uint32_t
 matched(const struct tok_vocab *v, uint32_t id)
 {
@@ -86,8 +87,8 @@ matched(const struct tok_vocab *v, uint32_t id)
 }
 
 /*
- * A node gives out tokens and goes back to one that has what they leave of its bytes. WordPiece has
- * room for as many tokens as there are characters.
+ * The tokens that a node emits, followed by the string of its failure link, must have as many bytes
+ * as the node spells. WordPiece has room for one token per character, BPE for one per byte.
  */
 static bool
 link_fits(const struct tok_vocab *v, const struct tok_spelled *s, uint32_t at)
@@ -96,7 +97,7 @@ link_fits(const struct tok_vocab *v, const struct tok_spelled *s, uint32_t at)
 	const uint32_t n_pops = tok_vocab_table_n(v, TOK_TABLE_LONGEST_POP);
 	uint32_t bytes;
 
-	if (node->fail == TOK_NO_TOKEN) /* no word at all; bytes are always tokens of BPE */
+	if (node->fail == TOK_NO_TOKEN) /* WordPiece: not a word. In BPE all bytes are tokens. */
 		return v->kind == TOK_KIND_WORDPIECE || at <= TOK_LONGEST_GO_ON;
 	if (at <= TOK_LONGEST_GO_ON || node->fail >= tok_vocab_table_n(v, TOK_TABLE_LONGEST_NODE) ||
 		!s[node->fail].goes_on)
@@ -126,7 +127,7 @@ tok_compiled_check_longest(const struct tok_vocab *v)
 	for (uint32_t at = 0; ok && at < n; at++)
 		ok = link_fits(v, s, at);
 	free(s);
-	/* Any byte goes on, so that a way back, which ends there, is all that it takes. */
+	/* Every byte has a child here, so following failure links always ends. */
 	if (ok && v->kind == TOK_KIND_BPE)
 		ok = n_children(&v->longest.node[TOK_LONGEST_GO_ON]) == TOK_BYTES;
 	return ok ? NULL : "longest.node";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Validate what SentencePiece's BPE models have in addition: characters are merged from their bytes
- * before all other merges, so that no part of a character is ever given out. Set-up only.
+ * Validate what SentencePiece BPE models have in addition: the bytes of a character are merged
+ * before all other merges, so part of a character is never emitted. Set-up only.
  */
 #include <stdlib.h>
 
@@ -13,12 +13,12 @@
 
 enum text {
 	TEXT_BAD,
-	TEXT_PART, /* the beginning of one character, not all of it */
+	TEXT_PART, /* an incomplete character */
 	TEXT_CHARACTER,
-	TEXT_CHARACTERS, /* several */
+	TEXT_CHARACTERS, /* more than one */
 };
 
-/* Of at least one byte. */
+/* n is at least 1. */
 static enum text
 text_of(const uint8_t *p, uint32_t n)
 {
@@ -39,7 +39,7 @@ text_of_rank(const struct tok_vocab *v, uint32_t r)
 	return text_of(v->bytes + span.off, span.len);
 }
 
-/* Parts of characters are no ids, and characters come before what is made of them. */
+/* Parts of characters have no real ids, and all characters precede the tokens made of them. */
 static bool
 characters_fit(const struct tok_vocab *v)
 {
@@ -60,7 +60,7 @@ characters_fit(const struct tok_vocab *v)
 			return false;
 		}
 	}
-	/* Of whole texts, where nothing is merged: their characters need not be tokens. */
+	/* Tokens that match only whole texts: their characters need not be tokens. */
 	if (v->n_unmerged > 0 && v->longest.node == NULL)
 		return false;
 	for (uint32_t i = 0; i < v->n_unmerged; i++) {
@@ -72,18 +72,19 @@ characters_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* The tables of pieces_build.c, once more. */
+/* The tables must equal those that pieces_build.c makes. */
 static bool
 tables_fit(const struct tok_vocab *v)
 {
 	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
-	uint64_t *joins = calloc(TOK_JOINS, sizeof(*joins));
+	const size_t n_joins = tok_vocab_table_n(v, TOK_TABLE_JOINS);
+	uint64_t *joins = calloc(n_joins, sizeof(*joins));
 	uint8_t *known = calloc(TOK_CODE_POINTS, 1);
 	bool ok = joins != NULL && known != NULL;
 
 	if (ok) {
-		tok_pieces_mark(v, known, joins);
-		ok = memcmp(joins, v->joins, TOK_JOINS * sizeof(*joins)) == 0;
+		tok_pieces_mark(v, v->join_shift, known, joins);
+		ok = memcmp(joins, v->joins, n_joins * sizeof(*joins)) == 0;
 	}
 	for (uint32_t i = 0; ok && i < TOK_PAGES; i++)
 		ok = v->cat_page[i] < pages && memcmp(v->cat + v->cat_page[i] * TOK_PAGE,

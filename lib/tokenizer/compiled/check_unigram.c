@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Validate the tables of a compiled Unigram vocabulary: the automaton is the one that vocab_build.c
- * makes of its pieces; pieces are whole characters; the map stays in bounds; the texts of ids are
- * valid. Scores are only checked to be numbers. Set-up only.
+ * builds from these pieces; pieces are whole characters; the map stays in bounds; the texts of ids
+ * are valid. Scores are only checked to be finite. Set-up only.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@
 #include "unicode/utf8.h"
 #include "build/vocab_table.h"
 
-/* How a node is reached. */
+/* The edge that leads to a node. */
 struct reached {
 	uint32_t parent;
 	uint8_t byte;
@@ -27,7 +27,7 @@ has_child(const struct tok_node *node, uint8_t byte)
 	return node->child[byte >> 6] >> (byte & 63) & 1;
 }
 
-/* Nodes are a tree, breadth first: each has its children behind those of the node before it. */
+/* The nodes are a tree, numbered breadth first. */
 static bool
 spread(const struct tok_vocab *v, struct reached *reached)
 {
@@ -55,7 +55,7 @@ spread(const struct tok_vocab *v, struct reached *reached)
 	return used == v->n_nodes && v->node[0].depth == 0 && v->node[0].fail == 0;
 }
 
-/* Links lead to the longest suffix that is a node, and from there to one that is a piece. */
+/* fail is the longest suffix that is a node; dict the longest that is a piece. */
 static bool
 links_fit(const struct tok_vocab *v, const struct reached *reached)
 {
@@ -78,14 +78,14 @@ links_fit(const struct tok_vocab *v, const struct reached *reached)
 	return v->node[0].dict == 0;
 }
 
-/* Sums of it are numbers. */
+/* Sums of valid scores stay finite. */
 static bool
 is_score(const struct tok_vocab *v, double score)
 {
 	return isfinite(score) && (!v->unigram.norm.sentencepiece || fabs(score) < 2e30);
 }
 
-/* A node's piece has the bytes that lead to it, and is whole characters. */
+/* A node's piece has the bytes that lead to the node, and is whole characters. */
 static bool
 piece_fits(const struct tok_vocab *v, const struct reached *reached, uint32_t at)
 {
@@ -116,7 +116,7 @@ nodes_fit(const struct tok_vocab *v)
 
 	for (uint32_t at = 0; ok && at < v->n_nodes; at++)
 		ok = piece_fits(v, reached, at);
-	/* No piece begins within a character: where one goes on from is a border. */
+	/* No piece starts inside a character, so each search starts between characters. */
 	ok = ok && v->node[0].child[2] == 0;
 	ok = ok && is_score(v, v->node[0].score) && links_fit(v, reached);
 	free(reached);
@@ -139,7 +139,7 @@ ids_fit(const struct tok_vocab *v)
 	return unk->len > 0 && unk->len < TOK_PIECE_BYTES_MAX;
 }
 
-/* No TOK_SPM_BROKEN is of sentencepiece's own. */
+/* No USER_DEFINED piece starts with TOK_SPM_BROKEN. */
 static bool
 own_fit(const struct tok_vocab *v)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Validate the tables of a compiled WordPiece vocabulary except its tries: the normalizer's
- * elements and the texts of ids. Which character becomes which is not checked. Set-up only.
+ * elements and the texts of ids. Whether a character maps to the right one is not checked. Set-up
+ * only.
  */
 #include <stdlib.h>
 
@@ -18,7 +19,7 @@ is_kind(uint32_t element, enum tok_bert_kind kind)
 	return TOK_BERT_KIND(element) == kind;
 }
 
-/* An element of a sequence or, but for Hangul, of a page. */
+/* Check an element of a sequence, or of a page. Hangul elements of pages are checked below. */
 static bool
 element_fits(const struct tok_vocab *v, uint32_t e)
 {
@@ -50,7 +51,7 @@ elements_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* Syllables alone are decomposed as such, and ASCII in words stays ASCII. */
+/* Only Hangul syllables have Hangul elements; ASCII characters map to ASCII. */
 static bool
 characters_fit(const struct tok_vocab *v)
 {
@@ -66,6 +67,19 @@ characters_fit(const struct tok_vocab *v)
 			return false;
 	}
 	return true;
+}
+
+/* They follow from the elements. */
+static bool
+categories_fit(const struct tok_vocab *v)
+{
+	const struct tok_bert_norm *t = &v->wordpiece.norm;
+
+	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_CAT); i++) {
+		if (v->cat[i] != tok_bert_cat(t->element[i]))
+			return false;
+	}
+	return memcmp(v->cat_page, t->page, TOK_PAGES * sizeof(*t->page)) == 0;
 }
 
 static bool
@@ -86,6 +100,8 @@ tok_compiled_check_wordpiece(const struct tok_vocab *v)
 {
 	if (!elements_fit(v) || !characters_fit(v))
 		return "wordpiece.norm";
+	if (!categories_fit(v))
+		return "cat";
 	return texts_fit(v, v->wordpiece.at_start) && texts_fit(v, v->wordpiece.behind)
 		       ? NULL
 		       : "wordpiece.text";

@@ -9,11 +9,11 @@
 #include "vocab.h"
 
 #define TOK_COMPILED_ENDING ".tokv"
-#define TOK_COMPILED_MAGIC                                                                         \
-	"TOKV\r\n\x1a" /* and a NUL: eight bytes; a transfer in text mode would change them */
+/* With its NUL eight bytes. A transfer in text mode would change them. */
+#define TOK_COMPILED_MAGIC "TOKV\r\n\x1a"
 
 /* Increase this if the contents or the meaning of a table or of the header change. */
-#define TOK_COMPILED_VERSION 7u
+#define TOK_COMPILED_VERSION 9u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */

@@ -197,7 +197,7 @@ make_vocab(const struct opened *f, const char *name, const char *path)
 	return v;
 }
 
-/* Copies of all tables in the caller's memory, where they are from now on. */
+/* Copy all tables to the caller's memory, and use the copies from now on. */
 static bool
 copy_tables(struct tok_vocab *v, const struct tok_mem *mem, struct tok_error *err)
 {
@@ -271,5 +271,6 @@ tok_compiled_load(
 		return NULL;
 	}
 	fill_in(v);
+	tok_stages_set(v);
 	return v;
 }

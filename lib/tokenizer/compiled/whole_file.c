@@ -8,7 +8,7 @@
 #include "build/model_make.h"
 #include "whole_file.h"
 
-#define NAMES_MAX 100 /* of a temporary file, tried */
+#define NAMES_MAX 100 /* temporary names to try */
 
 bool
 tok_whole_file_begin(struct tok_whole_file *f, const char *out, struct tok_error *err)
@@ -45,7 +45,7 @@ tok_whole_file_put(struct tok_whole_file *f, const void *data, size_t n)
 	return true;
 }
 
-/* After this a crash of the machine does not take the name away. */
+/* Make the rename durable across a crash of the machine. */
 static bool
 sync_folder(const char *out)
 {
@@ -59,7 +59,7 @@ sync_folder(const char *out)
 	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return false;
-	ok = fsync(fd) == 0 || errno == EINVAL; /* some file systems have nothing to do there */
+	ok = fsync(fd) == 0 || errno == EINVAL; /* EINVAL: this file system needs no sync */
 	close(fd);
 	return ok;
 }

@@ -9,11 +9,11 @@
 
 struct tok_whole_file {
 	int fd;
-	const char *out; /* the caller's */
+	const char *out; /* path; owned by the caller */
 	char temporary[PATH_MAX];
 };
 
-/* A new file beside `out`. False with *err filled in: there is nothing to end. */
+/* Create a new file next to `out`. False with *err filled in: nothing to clean up. */
 bool tok_whole_file_begin(struct tok_whole_file *f, const char *out, struct tok_error *err);
 
 /* Append bytes. False with errno. */
@@ -25,7 +25,7 @@ bool tok_whole_file_put(struct tok_whole_file *f, const void *data, size_t n);
  */
 bool tok_whole_file_end(struct tok_whole_file *f, bool ok, struct tok_error *err);
 
-/* Remove it: nothing was made. */
+/* Remove the temporary file. */
 void tok_whole_file_drop(struct tok_whole_file *f);
 
 #endif

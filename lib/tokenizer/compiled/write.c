@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A vocabulary's tables to a file. Set-up only. */
+/* Write a vocabulary's tables to a file. Set-up only. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -93,7 +93,7 @@ make_header(struct tok_compiled_header *h, const struct tok_vocab *v, const char
 
 struct output {
 	struct tok_whole_file file;
-	uint64_t at; /* bytes written */
+	uint64_t at; /* bytes written so far */
 	uint32_t crc;
 };
 
@@ -105,7 +105,7 @@ put(struct output *o, const void *data, size_t n)
 	return tok_whole_file_put(&o->file, data, n);
 }
 
-/* The header comes last, when the data's checksum is known. */
+/* Write the header last: it has the checksum of the data. */
 static bool
 write_all(struct output *o, struct tok_compiled_header *h, const struct tok_vocab *v)
 {

@@ -8,11 +8,12 @@
 #include "block.h"
 #include "pretoken.h"
 #include "unicode/utf8.h"
+#include "wordpiece.h"
 
 static inline size_t
 length_of(const struct tok_block *b, uint32_t k)
 {
-	return b->start[k + 1] - b->start[k];
+	return b->end[k] - b->start[k];
 }
 
 /* ---- 1. the cache ---- */
@@ -216,6 +217,8 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
 {
 	const struct tok_vocab *v = s->vocab;
 
+	if (v->kind == TOK_KIND_WORDPIECE)
+		return tok_wordpiece_word(s, p, len, ids);
 	if (is_unknown(v, p, len))
 		return tok_bytes_ids(v, p, len, ids);
 	if (v->longest.node == NULL && len <= TOK_WHOLE_MAX) {
@@ -302,9 +305,11 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		}
 	}
 	left = list_left(b, b->missed, missed, b->left);
-	find_words(s->vocab, b, left, p, end);
-	find_long_words(s->vocab, b, left, p);
-	left = list_left(b, b->left, left, b->left);
+	if (s->vocab->word != NULL) {
+		find_words(s->vocab, b, left, p, end);
+		find_long_words(s->vocab, b, left, p);
+		left = list_left(b, b->left, left, b->left);
+	}
 	merge_left(s->vocab, b, left, p);
 	left = list_left(b, b->left, left, b->left);
 	for (uint32_t i = 0; i < left; i++) {

@@ -7,9 +7,10 @@
 
 #define TOK_BLOCK 256 /* most pretokens of a block */
 
-/* The caller fills in start[]; block.c uses the rest. */
+/* The caller fills in start[] and end; block.c uses the rest. */
 struct tok_block {
-	size_t start[TOK_BLOCK + 1]; /* offset of each pretoken, then the end of the last */
+	size_t start[TOK_BLOCK + 1]; /* offset of each pretoken */
+	const size_t *end;	     /* [TOK_BLOCK] offset behind each */
 	uint64_t key[TOK_BLOCK][2];
 	struct tok_cache_entry *set[TOK_BLOCK];
 	struct tok_cache_ids ids[TOK_BLOCK];

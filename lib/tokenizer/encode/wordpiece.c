@@ -211,27 +211,32 @@ add_plain(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t *
 	return p;
 }
 
-void
-tok_wordpiece_feed(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
+const uint8_t *
+tok_wordpiece_take(struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t **ids)
 {
-	const uint8_t *plain = s->vocab->wordpiece.norm.plain, *end = p + n;
+	uint32_t len;
 
-	while (p < end) {
-		if (plain[*p] != 0 && s->word.n_marks == 0 && s->state != TOK_WORD_UNKNOWN) {
-			p = add_plain(s, p, end, ids);
-		} else {
-			uint32_t len = tok_utf8_length(*p);
-
-			add_any(s, tok_utf8_decode(p, len), ids);
-			p += len;
-		}
-	}
+	if (s->vocab->wordpiece.norm.plain[*p] != 0 && s->word.n_marks == 0 &&
+		s->state != TOK_WORD_UNKNOWN)
+		return add_plain(s, p, end, ids);
+	len = tok_utf8_length(*p);
+	add_any(s, tok_utf8_decode(p, len), ids);
+	return p + len;
 }
 
 void
 tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids)
 {
 	end_word(s, ids);
+}
+
+uint32_t *
+tok_wordpiece_word(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *ids)
+{
+	for (const uint8_t *end = p + n; p < end;)
+		p = tok_wordpiece_take(s, p, end, &ids);
+	end_word(s, &ids);
+	return ids;
 }
 
 struct tok_result

@@ -18,11 +18,19 @@ enum tok_word_state {
 
 void tok_wordpiece_open(struct tok_stream *s);
 
-/* Feed well-formed text. An id is given out when its word ends or is certain to be unknown. */
-void tok_wordpiece_feed(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
+/*
+ * Take some of the well-formed text [p, end), at least a character. Returns the end of what was
+ * taken. An id is given out when its word ends or is certain to be unknown.
+ */
+const uint8_t *tok_wordpiece_take(
+	struct tok_stream *s, const uint8_t *p, const uint8_t *end, uint32_t **ids);
 
-/* End the text and the open word. */
+/* End the open word. */
 void tok_wordpiece_finish(struct tok_stream *s, uint32_t **ids);
+
+/* Append the ids of n bytes, after which a word ends. No word may be open. Returns the next free
+ * id. */
+uint32_t *tok_wordpiece_word(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *ids);
 
 /* As tok_decode. *begun: there is text before the first id; it is updated. */
 struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids,

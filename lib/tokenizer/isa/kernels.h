@@ -18,12 +18,20 @@ struct tok_pretok_scan;
 /* tok_pretok_scan (pretokenize/pretok.h), except for SentencePiece's models. */
 typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
 
+/*
+ * Number of bytes at the front of p[0 .. n) that are whole characters of well-formed UTF-8; or
+ * fewer, but whole characters. What follows is for tok_utf8_scan.
+ */
+typedef size_t tok_utf8_kernel(const uint8_t *p, size_t n);
+
 struct tok_kernels {
 	const char *isa; /* "portable", "avx2", "avx512", "neon" */
 	tok_scan_kernel *scan;
+	tok_utf8_kernel *utf8;
 };
 
 tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon;
+tok_utf8_kernel tok_utf8_portable, tok_utf8_avx2, tok_utf8_avx512, tok_utf8_neon;
 
 /*
  * The table for the best instruction set of this CPU, or for the one that the environment variable

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * BERT's vocab.txt: a token a line, its number from 0 is its id. As the reference reads it
- * (models/wordpiece/mod.rs, read_file), white space at the end of a line does not count, and of
- * equal lines the last has the token. Everything else is not in the file: the normalizer, of which
- * only lowercase is in question, [CLS] and [SEP] around a text, and the numbers that all of BERT's
- * have.
+ * BERT's vocab.txt: one token per line; the line's number, from 0, is the id. As in the reference
+ * (models/wordpiece/mod.rs, read_file), white space at the end of a line is ignored, and of equal
+ * lines the last one counts. Everything else is not in the file, and taken as in all BERT models:
+ * the normalizer (only lowercase differs), and [CLS] and [SEP] around a text.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -16,8 +15,8 @@
 #define MAX_CHARS 100
 
 struct line {
-	const uint8_t *next, *end; /* of the file */
-	const uint8_t *p;	   /* this line, without white space at its end */
+	const uint8_t *next, *end; /* the rest of the file */
+	const uint8_t *p;	   /* the current line, without white space at its end */
 	size_t len;
 };
 
@@ -38,7 +37,7 @@ is_blank(uint32_t cp)
 	return cls == TOK_BERT_BLANK || cls == TOK_BERT_CONTROL_BLANK;
 }
 
-/* Bytes of p[0 .. n), which is UTF-8, without the white space at its end. */
+/* Length of p[0 .. n), valid UTF-8, without the white space at its end. */
 static size_t
 trimmed(const uint8_t *p, size_t n)
 {
@@ -68,7 +67,7 @@ next_line(struct line *l)
 	return true;
 }
 
-/* [unused1] and the like are in uncased files too. */
+/* Ignore tokens such as [UNK]: uncased files have them too. */
 static bool
 has_upper_case(const uint8_t *p, size_t len)
 {
@@ -90,9 +89,9 @@ check_line(const char *file, uint32_t number, const struct line *l, bool may_gue
 			number, l->len, TOK_MAX_TOKEN_BYTES);
 	if (may_guess && has_upper_case(l->p, l->len))
 		return tok_fail(err,
-			"%s line %u: \"%.*s\" has upper case, which uncased text never has, and a "
-			"vocab.txt does not say what it is for: say it with --pretokenizer "
-			"bert-cased (or bert-uncased)",
+			"%s line %u: \"%.*s\" has upper case, but uncased text has none. A "
+			"vocab.txt does not name its normalizer: choose --pretokenizer "
+			"bert-cased or bert-uncased",
 			file, number, l->len < 60 ? (int)l->len : 60, (const char *)l->p);
 	return true;
 }
@@ -132,7 +131,9 @@ parse(const char *file, const uint8_t *text, size_t size, bool may_guess, struct
 	return true;
 }
 
-/* Of equal lines only the last is a token. BERT's five special tokens are known by their text. */
+/*
+ * Of equal lines only the last is a token. BERT's five special tokens are recognised by their text.
+ */
 static bool
 sort_out(const char *file, struct tok_model *m, struct tok_error *err)
 {
@@ -176,7 +177,7 @@ find_case(const char *file, const char *pretokenizer, struct tok_model *m, struc
 	m->bert = (struct tok_model_bert){
 		.clean_text = true,
 		.handle_chinese_chars = true,
-		.strip_accents = !cased, /* null in BertNormalizer: as lowercase */
+		.strip_accents = !cased, /* BertNormalizer: null means "as lowercase" */
 		.lowercase = !cased,
 		.cleanup = true,
 		.max_chars = MAX_CHARS,

@@ -15,7 +15,7 @@
 
 #include "json_vocab.h"
 
-/* Of GPT-2's own files, as tok_model_checksum() sees them. */
+/* The vocabulary of GPT-2's own files. The checksum is that of tok_model_checksum(). */
 #define GPT2_TOKENS 50257
 #define GPT2_CHECKSUM 0x68850f16u
 
@@ -67,7 +67,7 @@ parse_merges(const char *file, char *text, size_t size, uint32_t limit, struct t
 	return true;
 }
 
-/* What no merge makes is special, by the rule above. */
+/* Mark what no merge makes as special; see the rule at the top. */
 static bool
 mark_specials(const char *file, struct tok_model *m, struct tok_error *err)
 {
@@ -86,14 +86,17 @@ mark_specials(const char *file, struct tok_model *m, struct tok_error *err)
 		if (!t->special)
 			ok = tok_fail(err,
 				"%s: id %u \"%.*s\" is made by no merge and does not look "
-				"like a special token, <|...|>: is merges.txt whole?",
+				"like a special token, <|...|>: is merges.txt complete?",
 				file, i, t->len < 60 ? (int)t->len : 60, m->bytes + t->off);
 	}
 	free(made);
 	return ok;
 }
 
-/* Other models ship such a pair too, with other pretokenizers: theirs would get wrong borders. */
+/*
+ * Other models have such a pair too, with other pretokenizers. Taken for GPT-2, they would give
+ * wrong ids.
+ */
 static bool
 check_pretokenizer(const char *file, const char *pretokenizer, const struct tok_model *m,
 	struct tok_error *err)
@@ -102,9 +105,9 @@ check_pretokenizer(const char *file, const char *pretokenizer, const struct tok_
 
 	if (pretokenizer == NULL && (m->n_tokens != GPT2_TOKENS || checksum != GPT2_CHECKSUM))
 		return tok_fail(err,
-			"%s: vocab.json with merges.txt do not say their pretokenizer, and these (%u "
-			"tokens, checksum %08x) are not known by their content (known: gpt2); if "
-			"it is GPT-2's, say so with --pretokenizer gpt2; else load the model's "
+			"%s: vocab.json with merges.txt do not name their pretokenizer. These (%u "
+			"tokens, checksum %08x) are not recognised by content (known: gpt2). If "
+			"it is GPT-2's, add --pretokenizer gpt2; else load the model's "
 			"tokenizer.json",
 			file, m->n_tokens, checksum);
 	if (pretokenizer != NULL && strcmp(pretokenizer, "gpt2") != 0)
@@ -128,14 +131,14 @@ tok_load_gpt2_pair(const char *vocab_json, const char *merges_txt, const char *p
 	*m = (struct tok_model){.format = "vocab.json", .pretok = TOK_PRETOK_GPT2};
 	if (vocab == NULL)
 		return false;
-	n_entries =
-		(uint32_t)json_object_size(vocab); /* no token is made twice: room for all merges */
+	n_entries = (uint32_t)json_object_size(
+		vocab); /* no merges share a result, so this is room for all */
 	merges = tok_read_file(merges_txt, &size, err);
 	ok = merges != NULL &&
 	     tok_json_tokens(tok_shown_path(vocab_json), vocab, NULL, 0, n_entries, m, err) &&
 	     tok_index_init(&x, m, err);
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
-		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
+		tok_index_add(&x, id); /* keys of an object differ, so the bytes do too */
 	ok = ok && parse_merges(tok_shown_path(merges_txt), merges, size, n_entries, m, &x, err) &&
 	     mark_specials(tok_shown_path(vocab_json), m, err) &&
 	     check_pretokenizer(tok_shown_path(vocab_json), pretokenizer, m, err);

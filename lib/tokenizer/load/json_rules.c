@@ -5,7 +5,7 @@
 
 #include "json_rules.h"
 
-#define NAME_MAX_BYTES 64 /* of a value in an error */
+#define NAME_MAX_BYTES 64 /* most bytes of a value shown in an error */
 
 static bool
 is_allowed(const char *allowed, const char *value)
@@ -20,7 +20,7 @@ is_allowed(const char *allowed, const char *value)
 	return false;
 }
 
-/* What a value is called in an error: its type where it has one, else itself. */
+/* Name a value in an error: by its type if it is an object that has one, else the value itself. */
 static void
 name_value(const json_t *value, char *out)
 {
@@ -92,7 +92,7 @@ tok_json_check(const char *file, const char *what, json_t *object,
 	return true;
 }
 
-/* A normalizer and a pre_tokenizer are there or not by what the model is. */
+/* normalizer and pre_tokenizer: the model decides whether they must exist. */
 static const struct tok_json_rule top_rules[] = {
 	{"version", "\"1.0\"", "save the file with a current version of tokenizers", false},
 	{"truncation", NULL, NULL, false},

@@ -12,13 +12,12 @@
 
 struct tok_json_rule {
 	const char *key;
-	const char
-		*allowed;   /* JSON scalars, separated by ", "; NULL: any, or looked at elsewhere */
-	const char *remedy; /* ends the error; or NULL */
+	const char *allowed; /* JSON scalars, separated by ", "; NULL: any, or checked elsewhere */
+	const char *remedy;  /* put at the end of the error; or NULL */
 	bool required;
 };
 
-/* Is it left out, or null, which means the same? */
+/* Absent, or null, which means the same? */
 static inline bool
 tok_json_is_absent(const json_t *value)
 {
@@ -28,14 +27,14 @@ tok_json_is_absent(const json_t *value)
 /* Is it a component of this "type"? */
 bool tok_json_is_type(const json_t *component, const char *type);
 
-/* Check `object` against its n rules; `what` is its path in the file, "" for the file itself. */
+/* Check `object` against its n rules. `what`: its path in the file; "" for the top level. */
 bool tok_json_check(const char *file, const char *what, json_t *object,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
 
-/* The file itself: which components a tokenizer.json may have. */
+/* Check the top level: which components the file may have. */
 bool tok_json_check_top(const char *file, json_t *root, struct tok_error *err);
 
-/* The same for a component whose "type" decides what its other keys are: `type`, or refused. */
+/* Check a component whose "type" must be `type`; its other keys depend on the type. */
 bool tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
 

@@ -47,7 +47,10 @@ tok_json_read(const char *path, struct tok_error *err)
 	return root;
 }
 
-/* The bytes that a token's text stands for, to `out`, which has room for it; false: for none. */
+/*
+ * Write the bytes that a token's text stands for to `out`, which has room. False: it stands for
+ * none.
+ */
 static bool
 text_bytes(const struct tok_model *m, const char *text, size_t len, uint8_t *out, size_t *n)
 {
@@ -58,9 +61,9 @@ text_bytes(const struct tok_model *m, const char *text, size_t len, uint8_t *out
 }
 
 /*
- * What an added token's text stands for: the reference's decoder takes byte-level letters for
- * bytes in it as well, U+2581 for a blank, and leaves any other text as it is. `out` has room for
- * it. Returns its length.
+ * Write the bytes that an added token's text stands for to `out`, which has room; return their
+ * number. As in the reference's decoder, byte-level letters stand for bytes and U+2581 for a blank;
+ * any other text stands for itself.
  */
 static size_t
 special_bytes(const struct tok_model *m, const char *text, uint8_t *out)
@@ -77,7 +80,7 @@ static bool
 is_special(const struct tok_model *m, uint32_t id, const char *text)
 {
 	const struct tok_model_token *t = &m->token[id];
-	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* of a length that has been measured */
+	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* the length has been checked */
 
 	return t->special && t->len == special_bytes(m, text, bytes) &&
 	       memcmp(m->bytes + t->off, bytes, t->len) == 0;
@@ -107,7 +110,7 @@ tok_json_measure(const char *file, json_t *vocab, size_t most, uint32_t *n_ids, 
 	return true;
 }
 
-/* Is it a token of the model like any other? Special ones never are: no merge makes them. */
+/* Is it an ordinary token of the model? Special ones are not, because no merge makes them. */
 static bool
 is_ordinary(const struct tok_model *m, const json_t *vocab, const struct tok_json_added *added)
 {
@@ -122,7 +125,7 @@ static bool
 put_added(const char *file, const json_t *vocab, const struct tok_json_added *added, size_t n,
 	struct tok_model *m, struct tok_error *err)
 {
-	uint8_t bytes[TOK_ADDED_BYTES_MAX]; /* the length has been seen to */
+	uint8_t bytes[TOK_ADDED_BYTES_MAX]; /* the length has been checked */
 
 	for (size_t i = 0; i < n; i++) {
 		if (is_ordinary(m, vocab, &added[i]))
@@ -139,14 +142,14 @@ static bool
 put_entry(
 	const char *file, const char *key, uint32_t id, struct tok_model *m, struct tok_error *err)
 {
-	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* of a length that has been measured */
+	uint8_t bytes[2 * TOK_MAX_TOKEN_BYTES]; /* the length has been checked */
 	size_t len;
 
 	if (is_special(m, id, key))
 		return true;
 	if (m->token[id].len != 0)
-		return tok_fail(err, "%s: id %u is given to two tokens, one of them \"%.60s\"",
-			file, id, key);
+		return tok_fail(
+			err, "%s: id %u has two tokens, one of them \"%.60s\"", file, id, key);
 	if (m->pretok == TOK_PRETOK_SENTENCEPIECE && key[0] != '\0') {
 		if (strlen(key) > TOK_MAX_TOKEN_BYTES)
 			return tok_fail(err, "%s: token %u has %zu bytes, the limit is %u", file,
@@ -203,7 +206,7 @@ tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where
 {
 	const char *part[2] = {left, right};
 	const size_t part_len[2] = {left_len, right_len};
-	uint8_t bytes[4 * TOK_MAX_TOKEN_BYTES]; /* a byte is written as one or two */
+	uint8_t bytes[4 * TOK_MAX_TOKEN_BYTES]; /* each byte is written as one or two */
 	size_t len, total = 0;
 	uint32_t id[2], result;
 
@@ -215,15 +218,15 @@ tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where
 		id[i] = tok_index_find(x, bytes + total, (uint32_t)len);
 		if (id[i] == TOK_NO_TOKEN)
 			return tok_fail(err,
-				"%s: \"%.*s\" is not in the vocabulary, or is special: take the "
-				"merge out, or let it be a token that is not special",
+				"%s: \"%.*s\" is not in the vocabulary, or is special: remove the "
+				"merge, or add it as a token that is not special",
 				where, part_len[i] < 60 ? (int)part_len[i] : 60, part[i]);
 		total += len;
 	}
 	result = tok_index_find(x, bytes, (uint32_t)total);
 	if (result == TOK_NO_TOKEN)
 		return tok_fail(
-			err, "%s: what it makes is not in the vocabulary, or is special", where);
+			err, "%s: its result is not in the vocabulary, or is special", where);
 	tok_model_put_merge(m, id[0], id[1], result);
 	return true;
 }

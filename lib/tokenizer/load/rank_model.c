@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Vocabularies that are lists of ranks, as tiktoken's: a pair may merge when its bytes are a token,
- * the lower rank first.
+ * Vocabularies that are lists of ranks, like tiktoken's: two parts are merged if their bytes are a
+ * token, the lowest rank first.
  *
- * The merges are recovered: encoding a token's bytes leaves two parts before the last merge, the
- * pair that makes it; or more, and then it is found only as a whole pretoken. No other pair with
- * the same bytes can ever meet: by doc/internals/streaming.md, lemma 1, parts that meet inside a
- * text are what the token's own bytes give.
+ * The merges are recovered from the ranks. Encoding the bytes of a token with only lower ranks
+ * leaves its parts. Two parts are the pair that makes the token. If there are more, no merge makes
+ * it, and only a whole pretoken can be this token. No other pair with the same bytes can ever meet
+ * (doc/internals/streaming.md, lemma 1).
  */
 #include <string.h>
 
@@ -51,7 +51,9 @@ tok_base64_decode(const char *p, size_t len, size_t most, uint8_t *out)
 	return n > most ? -1 : (long)n;
 }
 
-/* Encode the bytes of `id` up to two parts, left in part[]. False: more remain, no merge makes it.
+/*
+ * Encode the bytes of `id` until two parts are left, and put them in part[]. False: more are left,
+ * so no merge makes the token.
  */
 static bool
 split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *end)
@@ -60,7 +62,7 @@ split_token(const struct tok_index *x, uint32_t id, uint32_t *part, uint32_t *en
 	const uint8_t *p = x->m->bytes + t->off;
 	uint32_t n = t->len, i;
 
-	/* end[i]: where part i ends; part[i]: what it and the next one would make. */
+	/* end[i]: where part i ends. part[i]: what it and the next part would make. */
 	for (i = 0; i < n; i++)
 		end[i] = i + 1;
 	for (i = 0; i + 1 < n; i++)

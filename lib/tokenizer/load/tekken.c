@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tekken.json: special tokens, then a list of ranks with their bytes in base64, of which only the
- * first ones are used (mistral-common, tekken.py). Settings for images and audio are ignored.
+ * tekken.json: special tokens, then a list of ranks with their bytes in base64. Only the first
+ * config.default_vocab_size ids are used (mistral-common, tekken.py). Settings for images and audio
+ * are ignored.
  */
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +12,7 @@
 #include "pretokenize/names.h"
 #include "rank_model.h"
 
-#define SPECIAL_MAX_BYTES 64 /* text of one */
+#define SPECIAL_MAX_BYTES 64 /* most bytes of its text */
 
 static const struct tok_json_rule top_rules[] = {
 	{"config", NULL, NULL, true},
@@ -31,7 +32,7 @@ static const struct tok_json_rule config_rules[] = {
 	{"version", NULL, NULL, true},
 };
 
-/* Of files that do not list them: versions up to v7. */
+/* The special tokens of versions up to v7, whose files do not list them. */
 static const char *const old_specials[] = {"<unk>", "<s>", "</s>", "[INST]", "[/INST]",
 	"[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_RESULTS]", "[/TOOL_RESULTS]",
 	"[TOOL_CALLS]", "[IMG]", "<pad>", "[IMG_BREAK]", "[IMG_END]", "[PREFIX]", "[MIDDLE]",
@@ -46,7 +47,7 @@ tok_is_tekken(const json_t *root)
 	       json_is_array(json_object_get(root, "vocab"));
 }
 
-/* config.`key`, from least to most. */
+/* Read config.`key`, a number from `least` to `most`. */
 static bool
 read_number(const char *file, const json_t *config, const char *key, json_int_t least,
 	json_int_t most, uint32_t *value, struct tok_error *err)
@@ -75,7 +76,7 @@ put_special(
 	return true;
 }
 
-/* Those of the list, or of old; the others are fillers. */
+/* Those listed, or those of old files. Ids without one get a filler. */
 static bool
 put_specials(const char *file, const json_t *list, uint32_t n, struct tok_model *m,
 	struct tok_error *err)
@@ -111,7 +112,7 @@ put_specials(const char *file, const json_t *list, uint32_t n, struct tok_model 
 	return true;
 }
 
-/* More than the tokens have. */
+/* An upper limit of the bytes of all tokens. */
 static size_t
 base64_bytes(const json_t *vocab)
 {

@@ -9,7 +9,7 @@
 
 bool tok_is_tekken(const json_t *root);
 
-/* As the loaders of model.h, from a file that is read already. */
+/* Like the loaders in model.h, but the file has been parsed already. */
 bool tok_load_tekken(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A .tiktoken file: lines "base64 rank". Ranks are ids; a pair may merge when its bytes are a
- * token, the lower rank first. Neither the pretokenizer nor special tokens are in the file.
+ * A .tiktoken file: lines "base64 rank". Ranks are ids; two parts are merged if their bytes are a
+ * token, the lowest rank first. The file has neither the pretokenizer nor special tokens.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -15,13 +15,13 @@ struct special {
 	const char *text;
 };
 
-#define SPECIALS_MAX 5 /* of a known file */
+#define SPECIALS_MAX 5 /* most of a known file */
 #define SPECIAL_BYTES_MAX 16
-#define SPECIAL_ID_MAX 22 /* above the ranks, at most */
+#define SPECIAL_ID_MAX 22 /* at most this far above the ranks */
 
-/* As tiktoken_ext/openai_public.py has them. */
+/* From tiktoken_ext/openai_public.py. */
 static const struct known {
-	uint32_t n_ranks, checksum; /* of the file's model, without specials */
+	uint32_t n_ranks, checksum; /* of the model in the file, without special tokens */
 	enum tok_pretok pretok;
 	struct special special[SPECIALS_MAX];
 } known_files[] = {
@@ -34,8 +34,8 @@ static const struct known {
 };
 
 struct line {
-	const char *next, *end; /* of the file */
-	const char *p;		/* this line, without its end */
+	const char *next, *end; /* the rest of the file */
+	const char *p;		/* the current line, without its end */
 	size_t len;
 };
 
@@ -55,7 +55,7 @@ next_line(struct line *l)
 	return true;
 }
 
-/* Blank lines do not count: tiktoken passes over them too. */
+/* Blank lines are skipped, as tiktoken does. */
 static uint32_t
 count_ranks(const char *text, const char *end)
 {
@@ -111,10 +111,8 @@ parse(const char *file, const char *text, size_t size, struct tok_model *m, stru
 				"bytes",
 				file, number, TOK_MAX_TOKEN_BYTES);
 		if (rank >= ranks)
-			return tok_fail(err,
-				"%s line %u: rank %u, but %u ranks without gaps are all "
-				"below that",
-				file, number, rank, ranks);
+			return tok_fail(err, "%s line %u: rank %u, expected 0 to %u without gaps",
+				file, number, rank, ranks - 1);
 		if (m->token[rank].len != 0)
 			return tok_fail(
 				err, "%s line %u: rank %u a second time", file, number, rank);
@@ -129,7 +127,7 @@ put_specials(struct tok_model *m, const struct known *k)
 	for (size_t i = 0; i < SPECIALS_MAX && k->special[i].text != NULL; i++) {
 		const struct special *special = &k->special[i];
 
-		m->n_tokens = special->id + 1; /* they rise */
+		m->n_tokens = special->id + 1; /* ids ascend */
 		tok_model_put(m, special->id, (const uint8_t *)special->text,
 			(uint32_t)strlen(special->text), true);
 	}
@@ -158,9 +156,9 @@ find_pretokenizer(
 	}
 	if (pretokenizer == NULL)
 		return tok_fail(err,
-			"%s: a .tiktoken file does not say its pretokenizer, and this one "
-			"(%u ranks, checksum %08x) is not known by its content (known: gpt2, "
-			"cl100k_base, o200k_base); say it with --pretokenizer NAME: " TOK_PRETOK_NAMES,
+			"%s: a .tiktoken file does not name its pretokenizer, and this one "
+			"(%u ranks, checksum %08x) is not recognised by content (known: gpt2, "
+			"cl100k_base, o200k_base); choose one with --pretokenizer: " TOK_PRETOK_NAMES,
 			file, m->n_tokens, checksum);
 	return true;
 }
@@ -174,7 +172,7 @@ tok_load_tiktoken(
 	char *text = tok_read_file(path, &size, err);
 	bool ok;
 
-	/* A pretoken that is a rank is not merged (tiktoken's encode_ordinary). */
+	/* A pretoken that is a token is not merged (tiktoken's encode_ordinary). */
 	*m = (struct tok_model){.format = "tiktoken", .ignore_merges = true};
 	if (text == NULL)
 		return false;

@@ -13,7 +13,7 @@
 
 #define FOLDERS "/usr/local/share/dpdk-tokd/vocab:/usr/share/dpdk-tokd/vocab"
 
-/* A vocabulary's files: the second only for the GPT-2 pair. */
+/* The files of a vocabulary. Only the GPT-2 pair has a second one. */
 struct files {
 	char main[PATH_MAX];
 	char merges[PATH_MAX];
@@ -35,7 +35,7 @@ is_file(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Is "folder/name" + ending a file? Its path to out then. */
+/* Write the path folder/name.ending to out. Is it a file? */
 static bool
 find_file(char *out, const char *folder, const char *name, const char *ending)
 {
@@ -49,7 +49,7 @@ find_pair(const char *folder, struct files *f)
 	       find_file(f->merges, folder, "merges.txt", "");
 }
 
-/* A name in one folder of the search path. */
+/* Look up a name in one folder of the search path. */
 static bool
 find_name(const char *folder, const char *name, struct files *f)
 {
@@ -57,7 +57,7 @@ find_name(const char *folder, const char *name, struct files *f)
 
 	if (snprintf(inner, sizeof(inner), "%s/%s", folder, name) >= PATH_MAX)
 		return false;
-	/* First: a compiled file was put there to be used. */
+	/* A compiled file goes first. */
 	if (find_file(f->main, folder, name, TOK_COMPILED_ENDING) ||
 		find_file(f->main, inner, "tokenizer.json", "") ||
 		find_file(f->main, folder, name, ".json") || find_pair(inner, f))
@@ -72,7 +72,7 @@ find_name(const char *folder, const char *name, struct files *f)
 	       find_file(f->main, inner, "tokenizer.model", "");
 }
 
-/* $TOK_VOCAB_PATH, the user's data (XDG base directory specification), the system's. */
+/* $TOK_VOCAB_PATH, the user's data (XDG base directory specification), the system's data. */
 static bool
 standard_search_path(char *out, size_t room)
 {
@@ -118,7 +118,7 @@ look_up(const char *name, const char *search_path, struct files *f, struct tok_e
 		shown, shown, search_path);
 }
 
-/* As tok.h says; "." and ".." can only be folders. */
+/* The rule is in tok.h. "." and ".." can only be folders. */
 static bool
 is_path(const char *s)
 {
@@ -193,7 +193,7 @@ load_files(
 		tok_shown_path(f->main));
 }
 
-/* Put the vocabulary's name before what a loader said; a path is not said twice. */
+/* Put the vocabulary's name before a loader's error, unless it is the path that the error names. */
 static void
 name_in_error(const char *name, const struct files *f, struct tok_error *err)
 {
@@ -207,7 +207,7 @@ name_in_error(const char *name, const struct files *f, struct tok_error *err)
 		tok_fail(err, "vocab \"%s\": %s", shown, why.text);
 }
 
-/* For WordPiece, which is longest match, both are the same. */
+/* WordPiece is longest match anyway, so it has both. */
 static bool
 check_algo(const char *name, const char *algo, struct tok_error *err)
 {
@@ -218,19 +218,19 @@ check_algo(const char *name, const char *algo, struct tok_error *err)
 		tok_shown_path(name), algo);
 }
 
-/* Of one that is compiled it was decided. */
+/* A compiled vocabulary has a fixed algorithm. */
 static bool
 check_compiled_algo(const struct tok_vocab *v, const char *algo, struct tok_error *err)
 {
 	if (algo == NULL || v->kind != TOK_KIND_BPE || strcmp(algo, v->info.algo) == 0)
 		return true;
 	return tok_fail(err,
-		"%s: compiled for algo %s, and %s was asked for: name the file it was compiled "
+		"%s: compiled for algo %s, not %s: name the file it was compiled "
 		"from, or compile that with --algo %s",
 		tok_shown_path(v->info.path), v->info.algo, algo, algo);
 }
 
-/* From its files, with nothing said of where the tables are in the end. */
+/* Load from source files, before the tables are moved to their final memory. */
 static struct tok_vocab *
 load_found(const char *name, const struct files *f, const struct tok_load_opts *opts,
 	struct tok_error *err)

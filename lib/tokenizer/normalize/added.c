@@ -240,6 +240,7 @@ tok_added_next(struct tok_added_state *a, const struct tok_added *set,
 
 		span->p = char_at(&w, piece->from);
 		span->n = end - piece->from;
+		span->ends = end == piece->to && (piece->id != TOK_NO_TOKEN || piece->last);
 		span->at = piece->from;
 		span->behind = end;
 		piece->from = end;

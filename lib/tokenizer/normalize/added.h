@@ -30,6 +30,7 @@ struct tok_added_piece {
 struct tok_added_span {
 	const uint8_t *p; /* TOK_ADDED_TEXT: n bytes, whole characters, at least one */
 	size_t n;
+	bool ends;     /* TOK_ADDED_TEXT: a token or the end of the text follows */
 	uint32_t id;   /* TOK_ADDED_TOKEN */
 	size_t at;     /* where it begins, counted from held[0] at the time the piece came */
 	size_t behind; /* where it ends */

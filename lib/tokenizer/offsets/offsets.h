@@ -1,28 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Offsets: the bytes of the text that each id came from. They are found by a second pass over an
- * encoded text, given its ids. Encoding without offsets costs nothing extra.
+ * encoded text, given its ids. Encoding without offsets costs nothing extra. The pass walks the
+ * stages of the vocabulary (tok_stage.offsets). A stage changes how the source is read, or splits
+ * it, and passes it to the next; the model gives ranges to ids.
  */
 #ifndef TOK_OFFSETS_H
 #define TOK_OFFSETS_H
 
-#include "vocab.h"
+#include "source.h"
 
 struct tok_offsets {
 	const struct tok_vocab *vocab;
 	const uint8_t *text;
+	uint32_t flags;
 	const uint32_t *ids;
 	size_t n_ids;
 	size_t next; /* index of the next id */
+	bool later;  /* a text before an added token has ended */
 	struct tok_range *range;
 };
 
-/* Offsets in bytes [begin, end), a text between added tokens, for WordPiece. False: the ids are not
- * those of this text. */
-bool tok_offsets_words(struct tok_offsets *o, size_t begin, size_t end);
+/* Give ranges to the ids of a source. False: the ids are not those of this text. */
+typedef bool tok_offsets_stage(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source);
 
-/* The same for Unigram. */
-bool tok_offsets_unigram(struct tok_offsets *o, uint32_t flags, size_t begin, size_t end);
+tok_offsets_stage tok_offsets_added_text, tok_offsets_spm, tok_offsets_nfc, tok_offsets_metaspace,
+	tok_offsets_added_normal;
+/* Models: the next bytes of the source, source->left or all, are a text. */
+tok_offsets_stage tok_offsets_bpe, tok_offsets_wordpiece, tok_offsets_unigram;
 
 /* Range of the next id, which must be `id` unless that is TOK_NO_TOKEN. NULL: the ids are not those
  * of this text. */

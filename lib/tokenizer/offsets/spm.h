@@ -7,7 +7,7 @@
 #define TOK_OFFSETS_SPM_H
 
 #include "unicode/grapheme.h"
-#include "offsets.h"
+#include "vocab.h"
 
 struct tok_spm_char {
 	const uint8_t *p;

@@ -4,18 +4,13 @@
  * The words are encoded again, because an id for a run of unknown characters does not give its
  * length. Opt-in.
  */
-#include "normalize/added.h"
 #include "encode/unigram.h"
-#include "normalize/spm_norm.h"
-#include "spm.h"
 #include "encode/unigram_words.h"
+#include "offsets.h"
 
-/* The text between two added tokens that are searched in the original text. */
+/* The text between two added tokens. */
 struct section {
 	struct tok_offsets *o;
-	struct tok_spm_chars chars;
-	size_t at; /* bytes of normalized text that were taken */
-
 	struct tok_stream word;		      /* the open one */
 	struct tok_range from[TOK_CARRY_MAX]; /* by its bytes */
 	struct tok_range unknown;	      /* the open run of unknown characters */
@@ -140,134 +135,22 @@ add_char(struct section *x, const struct tok_spm_char *c)
 	       push(x, c->p, c->len, c->from);
 }
 
-/* Take normalized text up to byte `behind`. */
-static bool
-take_text(struct section *x, size_t behind)
-{
-	struct tok_spm_char c;
-
-	while (x->at < behind) {
-		if (!tok_spm_chars_next(&x->chars, &c) || !add_char(x, &c))
-			return false;
-		x->at += c.len;
-	}
-	return true;
-}
-
-static bool
-end_text(struct section *x)
-{
-	if (!end_word(x))
-		return false;
-	x->word.state = TOK_UNIGRAM_START;
-	x->word.unigram.later = true;
-	return true;
-}
-
-/* ---- added tokens in normalized text ---- */
-
-/* The range that the normalized text up to byte `behind` came from. It is not empty. */
-static bool
-take_range(struct section *x, size_t behind, struct tok_range *range)
-{
-	struct tok_spm_char c;
-
-	for (bool first = true; x->at < behind; first = false) {
-		if (!tok_spm_chars_next(&x->chars, &c))
-			return false;
-		if (first)
-			range->begin = c.from.begin;
-		range->end = c.from.end;
-		x->at += c.len;
-	}
-	return true;
-}
-
-/* White space up to `at` belongs to the token before it. */
-static bool
-skip_to(struct section *x, size_t at)
-{
-	struct tok_range range;
-
-	if (x->at >= at)
-		return true;
-	if (x->o->next == 0 || !take_range(x, at, &range))
-		return false;
-	x->o->range[x->o->next - 1].end = range.end;
-	return true;
-}
-
-static bool
-take_event(struct section *x, enum tok_added_result event, size_t base,
-	const struct tok_added_span *span)
-{
-	struct tok_range *range;
-
-	if (event == TOK_ADDED_TEXT)
-		return skip_to(x, base + span->at) && take_text(x, base + span->behind);
-	if (event == TOK_ADDED_FULL || !end_text(x) || !skip_to(x, base + span->at))
-		return false;
-	range = tok_offsets_next(x->o, span->id);
-	return range != NULL && take_range(x, base + span->behind, range);
-}
-
-/* Added tokens are found as in the encoder, from the output of the normalizer. */
-static bool
-take_normalized(struct section *x, uint32_t flags, struct tok_spm_piece text)
-{
-	const struct tok_vocab *v = x->o->vocab;
-	struct tok_added_state state;
-	struct tok_spm_state norm;
-	uint8_t out[TOK_SPM_OUT];
-	size_t base = 0;
-	bool more = true;
-
-	tok_added_init(&state);
-	tok_spm_init(&norm);
-	while (more) {
-		const size_t held = state.n_held;
-		struct tok_added_piece piece = {.p = out, .special = flags & TOK_SPECIAL};
-		struct tok_added_span span;
-		enum tok_added_result event;
-
-		if (v->unigram.norm.on) {
-			piece.n = tok_spm_next(v, &norm, &text, out);
-			if (piece.n == TOK_SPM_FULL)
-				return false;
-		} else {
-			piece.p = text.p;
-			piece.n = (size_t)(text.end - text.p);
-			text.p = text.end;
-		}
-		more = piece.n > 0;
-		piece.last = !more;
-		while ((event = tok_added_next(&state, &v->added[TOK_ADDED_NORMAL_SET], &piece,
-				&span)) != TOK_ADDED_DONE) {
-			if (!take_event(x, event, base - held, &span))
-				return false;
-		}
-		base += piece.n;
-	}
-	return end_text(x) && skip_to(x, base);
-}
-
 bool
-tok_offsets_unigram(struct tok_offsets *o, uint32_t flags, size_t begin, size_t end)
+tok_offsets_unigram(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
+	struct tok_spm_char c;
 	struct section x;
 
+	(void)next;
 	x.o = o;
-	x.at = x.n_unknown = 0;
+	x.n_unknown = 0;
 	x.literal = false;
 	tok_stream_init(&x.word, o->vocab, NULL, 0);
-	x.word.unigram.later = begin > 0;
-	tok_spm_chars_open(&x.chars, o->vocab, o->text, begin, end);
-	if (tok_added_active(o->vocab, TOK_ADDED_NORMAL_SET, flags))
-		return take_normalized(
-			&x, flags, (struct tok_spm_piece){o->text + begin, o->text + end, true});
-	for (struct tok_spm_char c; tok_spm_chars_next(&x.chars, &c);) {
+	x.word.unigram.later = o->later;
+	while (tok_source_char(source, &c)) {
 		if (!add_char(&x, &c))
 			return false;
 	}
-	return end_text(&x);
+	return end_word(&x);
 }

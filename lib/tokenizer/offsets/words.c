@@ -152,17 +152,17 @@ add_any(struct word *w, uint32_t cp)
 }
 
 bool
-tok_offsets_words(struct tok_offsets *o, size_t begin, size_t end)
+tok_offsets_wordpiece(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
 {
 	struct word w = {.o = o};
+	struct tok_spm_char c;
 
-	for (size_t at = begin; at < end;) {
-		const uint32_t len = tok_utf8_length(o->text[at]);
-
-		w.from = (struct tok_range){at, at + len};
-		if (!add_any(&w, tok_utf8_decode(o->text + at, len)))
+	(void)next;
+	while (tok_source_char(source, &c)) {
+		w.from = c.from;
+		if (!add_any(&w, tok_utf8_decode(c.p, c.len)))
 			return false;
-		at += len;
 	}
 	return end_word(&w);
 }

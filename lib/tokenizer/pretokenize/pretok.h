@@ -35,22 +35,17 @@ enum tok_pretok_step {
 
 /* Step for the character cp of SentencePiece's models. `known`: some token has the character. */
 enum tok_pretok_step tok_pretok_pieces_step(
-	const struct tok_vocab *v, uint8_t *state, uint32_t known, uint32_t cp);
+	const struct tok_vocab *v, uint32_t *state, uint32_t known, uint32_t cp);
 
 /* Step for the next character of a vocabulary's text; *state becomes the state after it. */
 static inline enum tok_pretok_step
-tok_pretok_step(const struct tok_vocab *v, uint16_t *state, uint32_t cp)
+tok_pretok_step(const struct tok_vocab *v, uint32_t *state, uint32_t cp)
 {
 	const uint32_t class = tok_class_of(v, cp);
 	uint16_t entry;
 
-	if (v->pretok == TOK_PRETOK_SENTENCEPIECE) {
-		uint8_t last = (uint8_t)*state;
-		const enum tok_pretok_step step = tok_pretok_pieces_step(v, &last, class, cp);
-
-		*state = last;
-		return step;
-	}
+	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
+		return tok_pretok_pieces_step(v, state, class, cp);
 	entry = v->step[*state * v->step_width + class];
 	*state = entry >> TOK_STEP_BITS;
 	return (enum tok_pretok_step)(entry & TOK_STEP_MASK);
@@ -58,7 +53,7 @@ tok_pretok_step(const struct tok_vocab *v, uint16_t *state, uint32_t cp)
 
 /* The step for the end of the text while a pretoken is open: one that consumes no character. */
 static inline enum tok_pretok_step
-tok_pretok_step_end(const struct tok_vocab *v, uint16_t *state)
+tok_pretok_step_end(const struct tok_vocab *v, uint32_t *state)
 {
 	const uint16_t entry = v->pretok == TOK_PRETOK_SENTENCEPIECE
 				       ? TOK_STEP_CLOSE
@@ -81,7 +76,7 @@ struct tok_pretok_scan {
 	size_t at; /* scanned up to here */
 	/* used by tok_pretok_step_scan */
 	size_t held; /* bytes before `at` that are held */
-	uint16_t state;
+	uint32_t state;
 	/* used by the kernels */
 	struct {
 		uint64_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
@@ -89,6 +84,10 @@ struct tok_pretok_scan {
 	} before;	 /* of the character before `at`: 1, or 0 (scan_borders.h) */
 	uint32_t digits; /* numbers of an open pretoken */
 	uint32_t taken;	 /* characters from `at` on that belong to a contraction */
+	/* BERT: white space belongs to no pretoken, so their ends are listed too. The caller sets
+	   `end`, with room for TOK_SCAN_BLOCK behind the n_ends that it has */
+	size_t *end;
+	uint32_t n_ends;
 };
 
 #define TOK_SCAN_BLOCK 64
@@ -103,8 +102,15 @@ uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 /* The same step by step. This is the definition, and the only version where no kernel is. */
 uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
 
+/* The same for SentencePiece's models. */
+uint32_t tok_pretok_pieces_scan(struct tok_pretok_scan *scan, size_t *start);
+
 /* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
+
+/* The same for BERT's words. */
+void tok_pretok_bert_feed(
+	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 
 /* End the text and the open pretoken. False: the carry was exceeded. */
 bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);

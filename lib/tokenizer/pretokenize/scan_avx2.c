@@ -103,11 +103,18 @@ plane64(bytes64 x, uint32_t k)
 }
 
 #include "scan_borders.h"
+#include "scan_utf8.h"
 
 uint32_t
 tok_scan_avx2(struct tok_pretok_scan *s, size_t *start)
 {
 	return scan_block(s, start);
+}
+
+size_t
+tok_utf8_avx2(const uint8_t *p, size_t n)
+{
+	return utf8_blocks(p, n);
 }
 
 TOK_TARGET_END

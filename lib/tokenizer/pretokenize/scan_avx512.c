@@ -84,11 +84,18 @@ write_starts(size_t *start, size_t at, uint64_t m)
 }
 
 #include "scan_borders.h"
+#include "scan_utf8.h"
 
 uint32_t
 tok_scan_avx512(struct tok_pretok_scan *s, size_t *start)
 {
 	return scan_block(s, start);
+}
+
+size_t
+tok_utf8_avx512(const uint8_t *p, size_t n)
+{
+	return utf8_blocks(p, n);
 }
 
 TOK_TARGET_END

@@ -453,6 +453,37 @@ deepseek_borders(struct tok_pretok_scan *s, struct borders *m)
 	s->before.joins = (joined | joins) >> (b->n - 1);
 }
 
+/*
+ * BERT's: a symbol is a word; the other characters between white space and symbols are one. The
+ * ends of words are their own, since white space belongs to none. The text has classes of
+ * bert_norm.h: of the categories there are SPACE, SYMBOL and OTHER.
+ */
+ALWAYS_INLINE void
+bert_borders(struct tok_pretok_scan *s, struct borders *m)
+{
+	struct block *b = &m->b;
+	uint64_t space = b->blank | b->newline | (b->space & ~b->ascii), begin, end;
+	const uint64_t han = tok_cat_of(s->v, 0x4e00) == TOK_CAT_SYMBOL ? b->han : 0;
+	uint64_t rest = b->control & ~b->newline, word;
+
+	for (; rest != 0; rest &= rest - 1) { /* tabs, and what few texts have */
+		const uint32_t i = (uint32_t)__builtin_ctzll(rest);
+
+		space |= (uint64_t)(category_at(s, offset_of(s, b, i)) == TOK_CAT_SPACE) << i;
+	}
+	m->opens = b->symbol | han;
+	m->other = b->valid & ~space;
+	word = m->other & ~m->opens;
+	m->begin = m->opens | (word & ~behind(word, s->before.letter));
+	begin = m->begin | space;
+	end = begin & behind(m->other, s->before.other);
+	b->letter = word;
+	if (b->packed)
+		end = unpack(&b->packing, end);
+	write_starts(s->end + s->n_ends, s->at, end);
+	s->n_ends += (uint32_t)__builtin_popcountll(end);
+}
+
 /* ---- all of them ---- */
 
 /* tok_pretok_scan for a text of this family. */
@@ -474,6 +505,8 @@ scan_family(struct tok_pretok_scan *s, size_t *start, enum tok_pretok kind)
 		gpt2_borders(s, &m);
 	else if (kind == TOK_PRETOK_DEEPSEEK)
 		deepseek_borders(s, &m);
+	else if (kind == TOK_PRETOK_BERT)
+		bert_borders(s, &m);
 	else
 		words_borders(s, &m, kind);
 
@@ -507,6 +540,8 @@ scan_block(struct tok_pretok_scan *s, size_t *start)
 		return scan_family(s, start, TOK_PRETOK_DEEPSEEK);
 	case TOK_PRETOK_QWEN2:
 		return scan_family(s, start, TOK_PRETOK_QWEN2);
+	case TOK_PRETOK_BERT:
+		return scan_family(s, start, TOK_PRETOK_BERT);
 	default: /* they differ only in white space at the end: see newline_follows() */
 		return scan_family(s, start, TOK_PRETOK_LLAMA3);
 	}

@@ -37,7 +37,9 @@ struct block {
 	uint64_t valid;
 	uint64_t letter, upper, lower, mark, number, space, symbol; /* categories */
 	uint64_t newline, blank, quote, slash, ascii;
+	uint64_t control;   /* ASCII control characters */
 	uint64_t ideograph; /* DeepSeek's */
+	uint64_t han;	    /* U+4E00-9FFF */
 	uint32_t n;	    /* characters */
 	bool packed;	    /* some have several bytes */
 	struct packing packing;
@@ -126,6 +128,7 @@ add_high(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n,
 	b->symbol |= ~c[2] & c[1] & ~c[0];
 	b->mark = ~c[2] & ~c[1] & c[0];
 	b->ideograph = ideographs(x, x1, x2);
+	b->han = plain_letters(x, x1) & bits64(range64(x, 0xe4, 0xe9));
 
 	b->packing = prepare(b->valid);
 	b->upper = pack(&b->packing, b->upper);
@@ -136,6 +139,8 @@ add_high(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n,
 	b->symbol = pack(&b->packing, b->symbol);
 	b->mark = pack(&b->packing, b->mark);
 	b->ideograph = pack(&b->packing, b->ideograph);
+	b->han = pack(&b->packing, b->han);
+	b->control = pack(&b->packing, b->control);
 	b->newline = pack(&b->packing, b->newline);
 	b->blank = pack(&b->packing, b->blank);
 	b->quote = pack(&b->packing, b->quote);
@@ -152,7 +157,6 @@ classify(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n)
 {
 	const bytes64 x = load64(p, n);
 	const uint64_t high = bits64(range64(x, 0x80, 0xff));
-	uint64_t control;
 
 	b->n = n < 64 ? (uint32_t)n : 64;
 	b->valid = ~0ull >> (64 - b->n);
@@ -166,9 +170,9 @@ classify(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n)
 	b->quote = bits64(equal64(x, '\''));
 	b->slash = bits64(equal64(x, '/'));
 	b->ascii = b->valid & ~high;
-	control = bits64(range64(x, 0, 0x1f)) | bits64(equal64(x, 0x7f));
-	b->symbol = b->ascii & ~(control | b->letter | b->number | b->space);
-	b->mark = b->ideograph = 0;
+	b->control = b->valid & (bits64(range64(x, 0, 0x1f)) | bits64(equal64(x, 0x7f)));
+	b->symbol = b->ascii & ~(b->control | b->letter | b->number | b->space);
+	b->mark = b->ideograph = b->han = 0;
 	b->packed = false;
 	if (high != 0) {
 		b->valid &= ~bits64(range64(x, 0x80, 0xbf));

@@ -97,9 +97,16 @@ pick64(bytes64 y, where64 a, bytes64 i, const uint8_t *page)
 }
 
 #include "scan_borders.h"
+#include "scan_utf8.h"
 
 uint32_t
 tok_scan_portable(struct tok_pretok_scan *s, size_t *start)
 {
 	return scan_block(s, start);
+}
+
+size_t
+tok_utf8_portable(const uint8_t *p, size_t n)
+{
+	return utf8_blocks(p, n);
 }

@@ -25,6 +25,7 @@ tok_encode_whole(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 	struct tok_block b;
 	uint32_t have = 0; /* pretokens that begin in the block */
 
+	b.end = b.start + 1;
 	while (scan.at < n) {
 		have += tok_pretok_scan(&scan, b.start + have);
 		if (have == 0 || (scan.at < n && have + TOK_SCAN_BLOCK <= TOK_BLOCK))

@@ -33,6 +33,23 @@ struct tok_bert_norm {
 	uint32_t *seq;
 };
 
+/*
+ * The category by which pretokens are found, tok_vocab.cat: TOK_CAT_SPACE ends a word,
+ * TOK_CAT_SYMBOL is one of its own, TOK_CAT_OTHER is part of one, or becomes several elements.
+ */
+static inline enum tok_cat
+tok_bert_cat(uint32_t element)
+{
+	switch (TOK_BERT_KIND(element)) {
+	case TOK_BERT_SPACE:
+		return TOK_CAT_SPACE;
+	case TOK_BERT_ALONE:
+		return TOK_CAT_SYMBOL;
+	default:
+		return TOK_CAT_OTHER;
+	}
+}
+
 static inline uint32_t
 tok_bert_element(const struct tok_bert_norm *t, uint32_t cp)
 {

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What pretokenizers ask of a code point. Data in unicode/classes.c (generated). */
+/* General categories for pretokenizers. Data in unicode/classes.c (generated). */
 #ifndef TOK_UNICODE_CLASSES_H
 #define TOK_UNICODE_CLASSES_H
 
 #include <stdint.h>
 
-/* General categories, as the scanners of known pretokenizers tell them apart. */
+/* The categories that pretokenizers distinguish. White_Space takes precedence. */
 enum tok_cat {
-	TOK_CAT_OTHER = 0,  /* \p{C} that is no white space */
+	TOK_CAT_OTHER = 0,  /* \p{C} other than white space */
 	TOK_CAT_MARK = 1,   /* \p{M} */
 	TOK_CAT_SYMBOL = 2, /* \p{P}, \p{S} */
 	TOK_CAT_NUMBER = 3, /* \p{N} */

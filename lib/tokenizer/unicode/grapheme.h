@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Extended grapheme clusters (UAX #29, Unicode 17.0), as far as they can be of fewer than six bytes
- * or decide about such: two regional indicators never do, so that they are like any other
- * character.
+ * Extended grapheme clusters (UAX #29, Unicode 17.0), reduced to clusters of fewer than six bytes.
+ * Two regional indicators have more, so they are like any other character.
  */
 #ifndef TOK_GRAPHEME_H
 #define TOK_GRAPHEME_H
 
 #include "tok.h"
 
-/* Grapheme_Cluster_Break, with what GB9c and GB11 ask for. The lower bits of a property. */
+/* Grapheme_Cluster_Break, and what GB9c and GB11 need. The lower bits of a property. */
 enum tok_grapheme {
 	TOK_GR_OTHER = 0,
 	TOK_GR_CR = 1,
@@ -22,7 +21,7 @@ enum tok_grapheme {
 	TOK_GR_L = 8,
 	TOK_GR_V = 9,
 	TOK_GR_T = 10,
-	TOK_GR_LV = 11, /* in the tables all syllables are LVT */
+	TOK_GR_LV = 11, /* the tables have LVT for all syllables */
 	TOK_GR_LVT = 12,
 	TOK_GR_PICTOGRAPHIC = 13,
 	TOK_GR_CONSONANT = 14, /* Indic_Conjunct_Break */
@@ -42,7 +41,7 @@ tok_cluster_init(struct tok_cluster *c)
 	*c = (struct tok_cluster){.before = TOK_GR_START};
 }
 
-/* Is there a border between a character and one of class `after`? */
+/* Is there a boundary between the last character and one of class `after`? */
 static inline bool
 tok_cluster_border(const struct tok_cluster *c, enum tok_grapheme after)
 {
@@ -91,7 +90,7 @@ tok_cluster_border(const struct tok_cluster *c, enum tok_grapheme after)
 	}
 }
 
-/* The next character, by its property. */
+/* Append the next character, by its property. */
 static inline void
 tok_cluster_take(struct tok_cluster *c, uint8_t property)
 {

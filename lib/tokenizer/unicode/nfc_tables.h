@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What composing characters asks of a code point. Data in nfc_tables.c (generated). */
+/* Properties of code points for NFC. Data in nfc_tables.c (generated). */
 #ifndef TOK_NFC_TABLES_H
 #define TOK_NFC_TABLES_H
 
@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 /* Properties of a code point; 0 for most. */
-#define TOK_NFC_CCC 0x3f   /* combining class, as its index among those there are; 0: a starter */
-#define TOK_NFC_CHECK 0x40 /* not NFC_Quick_Check=Yes: it decomposes, or composes backwards */
-#define TOK_NFC_OPEN 0x80  /* a starter that what follows may change */
+#define TOK_NFC_CCC 0x3f   /* index of its combining class; 0: a starter */
+#define TOK_NFC_CHECK 0x40 /* NFC_Quick_Check is not Yes */
+#define TOK_NFC_OPEN 0x80  /* a starter that later characters may change */
 
 /* A held character: its combining class << 21 | code point. */
 #define TOK_NFC_CP 0x1fffffu
@@ -37,14 +37,14 @@ enum {
 	TOK_NFC_SS = TOK_NFC_LS * TOK_NFC_VS * TOK_NFC_TS,
 };
 
-/* Of Hangul syllables 0: they are starters that no table speaks of. */
+/* 0 for Hangul syllables: they are starters, and in no table. */
 static inline uint32_t
 tok_nfc_props_of(uint32_t cp)
 {
 	return tok_nfc_props[(uint32_t)tok_nfc_page[cp >> 8] << 8 | (cp & 255)];
 }
 
-/* May what follows change this starter? A syllable without trailing consonant can get one. */
+/* Can later characters change this starter? A syllable without trailing consonant may get one. */
 static inline int
 tok_nfc_is_open(uint32_t cp)
 {
@@ -73,7 +73,7 @@ tok_nfc_compose(uint32_t first, uint32_t second)
 	return 0;
 }
 
-/* Full canonical decomposition as held characters; NULL if there is none, or of Hangul. */
+/* Full canonical decomposition as held characters. NULL if there is none; Hangul has none here. */
 static inline const uint32_t *
 tok_nfc_decompose(uint32_t cp, uint32_t *n)
 {

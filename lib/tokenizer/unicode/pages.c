@@ -10,7 +10,10 @@ start_of(const struct tok_runs *r, uint32_t i)
 	return i < r->n ? r->run[i] >> r->bits : TOK_CODE_POINTS;
 }
 
-/* The page from code point `first` on, of which run i has the first; the run that has the next. */
+/*
+ * Fill the page from code point `first` on; run i contains `first`. Returns the run of the next
+ * page.
+ */
 static uint32_t
 fill_page(const struct tok_runs *r, uint32_t i, uint32_t first, uint8_t *value)
 {
@@ -27,7 +30,7 @@ fill_page(const struct tok_runs *r, uint32_t i, uint32_t first, uint8_t *value)
 	}
 }
 
-/* A page in which no run begins is as the one before, if none begins in that either. */
+/* A page without the start of a run equals the one before if that has none either. */
 static bool
 as_before(const uint8_t *begins, uint32_t page)
 {
@@ -60,7 +63,7 @@ tok_spread_runs(struct tok_spread *s, struct tok_runs runs)
 	return true;
 }
 
-/* Multiplicative, in lanes that need not wait for each other. */
+/* A multiplicative hash in independent lanes. */
 static uint64_t
 hash_page(const uint8_t *page, size_t bytes)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tables by code point in two stages: pages of 256, of which equal ones are kept once. Set-up
- * alone: it takes time by the runs that there are, not by the code points.
+ * Two-stage tables by code point: pages of 256, equal ones stored once. Set-up only: the time
+ * depends on the number of runs, not of code points.
  */
 #ifndef TOK_PAGES_H
 #define TOK_PAGES_H
@@ -20,14 +20,14 @@ struct tok_runs {
 	uint32_t n, bits; /* at most 8 */
 };
 
-/* The same by code point. */
+/* The same values by code point. */
 struct tok_spread {
-	uint8_t *value;		  /* pages, of those in a row that lie in one run the first */
+	uint8_t *value;		  /* pages; one for consecutive pages within one run */
 	uint32_t n;		  /* pages in `value` */
-	uint16_t page[TOK_PAGES]; /* by code point / 256: which of them */
+	uint16_t page[TOK_PAGES]; /* by code point / 256: index of the page */
 };
 
-/* False if memory is short. value is for the caller to free. */
+/* The caller frees s->value. False: out of memory. */
 bool tok_spread_runs(struct tok_spread *s, struct tok_runs runs);
 
 static inline uint8_t
@@ -36,17 +36,17 @@ tok_spread_value(const struct tok_spread *s, uint32_t cp)
 	return s->value[(uint32_t)s->page[cp / TOK_PAGE] * TOK_PAGE + cp % TOK_PAGE];
 }
 
-/* Pages that differ, in the order in which they came. */
+/* The distinct pages, in order of first occurrence. */
 struct tok_page_set {
-	uint8_t *page; /* the caller's, with room for all that come */
-	size_t bytes;  /* of a page, a multiple of 32 */
+	uint8_t *page; /* owned by the caller; has room for all */
+	size_t bytes;  /* size of a page, a multiple of 32 */
 	uint32_t n;
 	uint64_t hash[TOK_PAGES];
 };
 
 /*
- * Place of a page in the set; it is put in if there is none like it. `page` may lie in the set's
- * memory, not before its end.
+ * Index of a page in the set; adds the page if there is no equal one. `page` may lie in the set's
+ * memory, at or after its end.
  */
 uint16_t tok_page_put(struct tok_page_set *set, const void *page);
 

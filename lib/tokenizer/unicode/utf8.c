@@ -3,7 +3,7 @@
 
 #include "utf8.h"
 
-/* Number of ASCII bytes at the front of [p, end), in steps of 8: possibly a few fewer. */
+/* Number of ASCII bytes at the front of [p, end), in steps of 8, so possibly a few fewer. */
 static inline const uint8_t *
 skip_ascii(const uint8_t *p, const uint8_t *end)
 {

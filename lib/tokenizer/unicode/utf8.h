@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The first of the three machines: bytes to well-formed UTF-8 (Unicode 16, table 3-7). Ill-formed
- * bytes become one U+FFFD per maximal subpart (Unicode 16, section 3.9, "U+FFFD Substitution of
- * Maximal Subparts"), which is what Python's errors="replace" does.
+ * Bytes to well-formed UTF-8 (Unicode 16, table 3-7). Ill-formed bytes become one U+FFFD per
+ * maximal subpart (Unicode 16, section 3.9), as with Python's errors="replace".
  */
 #ifndef TOK_UTF8_H
 #define TOK_UTF8_H
@@ -14,22 +13,23 @@
 #define TOK_UTF8_REPLACEMENT "\xef\xbf\xbd"
 #define TOK_UTF8_REPLACEMENT_BYTES 3
 
-/* How the bytes after a well-formed prefix go on. */
+/* What follows a well-formed prefix. */
 enum tok_utf8_end {
 	TOK_UTF8_WHOLE = 0,  /* nothing follows */
-	TOK_UTF8_SHORT = 1,  /* a well-formed beginning of a character, cut off by the end */
+	TOK_UTF8_SHORT = 1,  /* an incomplete character at the end */
 	TOK_UTF8_BROKEN = 2, /* ill-formed */
 };
 
 struct tok_utf8_span {
-	size_t valid; /* bytes of whole, well-formed characters at the front */
+	size_t valid; /* bytes of complete, well-formed characters at the front */
 	enum tok_utf8_end end;
-	unsigned int rest; /* 1-3 bytes: those cut off if SHORT, the maximal subpart if BROKEN */
+	unsigned int rest; /* 1-3 bytes: the incomplete character if SHORT, the maximal subpart if
+			      BROKEN */
 };
 
 struct tok_utf8_span tok_utf8_scan(const uint8_t *p, size_t n);
 
-/* Bytes of the character that begins with `lead`; 0 if no character begins so. */
+/* Length of the character that starts with `lead`; 0 if no character does. */
 static inline unsigned int
 tok_utf8_length(uint8_t lead)
 {
@@ -40,7 +40,7 @@ tok_utf8_length(uint8_t lead)
 	return 2 + (lead >= 0xe0) + (lead >= 0xf0);
 }
 
-/* May `b` stand at index `i` (1-3) of the character that begins with `lead`? */
+/* Can `b` be at index `i` (1-3) of a character that starts with `lead`? */
 static inline bool
 tok_utf8_follows(uint8_t lead, unsigned int i, uint8_t b)
 {
@@ -76,7 +76,7 @@ tok_utf8_decode(const uint8_t *p, unsigned int len)
 	}
 }
 
-/* UTF-8 of a code point to out, which has room for its bytes. Returns how many. */
+/* Write a code point as UTF-8 to `out`, which has room. Returns the length. */
 static inline unsigned int
 tok_utf8_encode(uint32_t cp, uint8_t *out)
 {

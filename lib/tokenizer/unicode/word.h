@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Code points where runs begin: word characters and others alternate. */
+/* Code points where runs begin; runs of word characters and of others alternate. */
 extern const uint32_t tok_unicode_word[];
 extern const uint32_t tok_unicode_n_word;
 
@@ -27,7 +27,7 @@ tok_is_word(uint32_t cp)
 	return low % 2 == 1;
 }
 
-/* White_Space of PropList.txt, which has not changed since Unicode 6.3. */
+/* White_Space of PropList.txt; unchanged since Unicode 6.3. */
 static inline bool
 tok_is_white(uint32_t cp)
 {

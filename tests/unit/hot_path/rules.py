@@ -91,6 +91,23 @@ BY_POINTER = {
         "the kernel for this CPU's instruction set (lib/tokenizer/isa)",
         ("tok_scan_portable", *(f"tok_scan_{isa}" for isa in ISAS)),
     ),
+    "tok_stage_next": ByPointer(
+        "the next stage of the vocabulary (lib/tokenizer/tables/stages.h)",
+        ("feed_added_text", "feed_spm", "feed_nfc", "feed_metaspace", "feed_added_normal")
+        + ("feed_bpe", "feed_bpe_unknown", "feed_wordpiece", "feed_unigram"),
+    ),
+    "tok_stream_init": ByPointer(
+        "the same: begins a text",
+        ("open_added_text", "open_spm", "open_nfc", "open_metaspace", "open_added_normal")
+        + ("tok_pretoken_open", "open_bpe_unknown", "tok_wordpiece_open", "tok_unigram_init"),
+    ),
+    "stages_wait": ByPointer(
+        "the same: what waits", ("added_text_waits", "spm_waits", "nfc_waits", "added_normal_waits")
+    ),
+    "release": ByPointer(
+        "the same: the ids that are certain",
+        ("tok_pretoken_release", "release_bpe_unknown", "tok_unigram_release"),
+    ),
     "rte_eth_rx_burst": ByPointer("the driver: some call the kernel, as af_xdp"),
     "rte_eth_tx_burst": ByPointer("the same, once a turn"),
     "rte_mempool_ops_dequeue_bulk": ByPointer("a pool's ring, without a lock: its cache is empty"),
@@ -129,6 +146,7 @@ CALLBACKS = {"rte_jhash": "by rte_hash, of a text's key"}
 
 # All other functions of ours whose address is taken anywhere. Patterns.
 NOT_HOT = {
+    r"tok_offsets_\w+|read_(text|nfc|spm|metaspace)": "where ids come from, a pass of its own",
     r"cmd_\w+": "commands of telemetry, on DPDK's telemetry thread",
     r"__tokd_log_\w+": "register log types, before main",
     r"rte_hash_crc_init_alg": "chooses CRC instructions, before main",

@@ -51,7 +51,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     TOK + "encode": HOT,
     TOK + "pretokenize": HOT,
     TOK + "pretokenize/regex": HOT | {TOK + "pretokenize"},
-    "lib/tokenizer": HOT | {TOK + "pretokenize"},
+    "lib/tokenizer": HOT | {TOK + "pretokenize", TOK + "offsets"},
     TOK + "offsets": HOT | {TOK + "pretokenize"},
     TOK + "build": HOT | {TOK + "pretokenize", TOK + "pretokenize/regex"},
     TOK + "compiled": SET_UP,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Borders by the kernels of each instruction set against the stepper, for every family: random
- * texts over characters of all classes, in runs that cross blocks, whole and as pieces that end
- * anywhere. TOK_SCAN_ROUNDS is the number of texts.
+ * Borders by the kernels of each instruction set against the stepper, for every family, and BERT's
+ * against their definition: random texts over characters of all classes, in runs that cross blocks,
+ * whole and as pieces that end anywhere. Well-formed UTF-8 by the kernels against tok_utf8_scan.
+ * TOK_SCAN_ROUNDS is the number of texts.
  */
 #include <stdarg.h>
 #include <setjmp.h>
@@ -103,6 +104,104 @@ check(const struct tok_vocab *v, const uint8_t *p, size_t n, bool last)
 	free(text);
 }
 
+/* ---- BERT ---- */
+
+/* Categories of a text's characters as of a cleaned text: bert_norm.h. */
+static void
+make_bert(struct tok_vocab *v, bool han_alone)
+{
+	static uint8_t cat[2][TOK_CODE_POINTS];
+	static uint16_t page[TOK_CODE_POINTS / 256];
+
+	for (uint32_t cp = 0; cp < TOK_CODE_POINTS; cp++) {
+		const enum tok_cat was = tok_cat_of(v, cp);
+		const bool han = cp >= 0x4e00 && cp <= 0x9fff;
+
+		page[cp >> 8] = (uint16_t)(cp >> 8);
+		cat[han_alone][cp] =
+			(uint8_t)(was == TOK_CAT_SPACE && cp != '\v' && cp != '\f' ? TOK_CAT_SPACE
+				  : was == TOK_CAT_SYMBOL || (han && han_alone)	   ? TOK_CAT_SYMBOL
+										   : TOK_CAT_OTHER);
+	}
+	v->cat = cat[han_alone];
+	v->cat_page = page;
+	v->pretok = TOK_PRETOK_BERT;
+}
+
+/* The definition: starts and ends of words, as far as both are known. Returns the starts. */
+static uint32_t
+find_words(const struct tok_vocab *v, const uint8_t *p, size_t n, size_t *start, size_t *end,
+	uint32_t *n_ends)
+{
+	enum tok_cat before = TOK_CAT_SPACE;
+	uint32_t n_starts = 0;
+
+	*n_ends = 0;
+	for (size_t at = 0; at < n;) {
+		const uint32_t len = tok_utf8_length(p[at]);
+		const enum tok_cat cat = tok_cat_of(v, tok_utf8_decode(p + at, len));
+
+		if (before != TOK_CAT_SPACE && (cat != TOK_CAT_OTHER || before != TOK_CAT_OTHER))
+			end[(*n_ends)++] = at;
+		if (cat != TOK_CAT_SPACE && (cat != TOK_CAT_OTHER || before != TOK_CAT_OTHER))
+			start[n_starts++] = at;
+		before = cat;
+		at += len;
+	}
+	return n_starts;
+}
+
+static void
+check_bert(const struct tok_vocab *v, const uint8_t *p, size_t n)
+{
+	static size_t want[2][TEXT_MAX + TOK_SCAN_BLOCK], got[2][TEXT_MAX + TOK_SCAN_BLOCK];
+	uint8_t *const text = malloc(n + 1);
+	struct tok_pretok_scan s = {.v = v, .text = text, .n = n, .end = got[1]};
+	uint32_t n_starts, n_ends, found = 0;
+
+	assert_non_null(text);
+	memcpy(text, p, n);
+	n_starts = find_words(v, text, n, want[0], want[1], &n_ends);
+	while (s.at < n)
+		found += v->kernels->scan(&s, got[0] + found);
+	if (found != n_starts || s.n_ends != n_ends ||
+		memcmp(want[0], got[0], found * sizeof(**got)) != 0 ||
+		memcmp(want[1], got[1], n_ends * sizeof(**got)) != 0) {
+		for (size_t k = 0; k < n; k++)
+			print_message("%02x%s", text[k], k % 32 == 31 ? "\n" : " ");
+		fail_msg("bert, %s, %zu bytes: %u starts and %u ends, expected %u and %u",
+			v->kernels->isa, n, found, s.n_ends, n_starts, n_ends);
+	}
+	free(text);
+}
+
+/* ---- UTF-8 ---- */
+
+/* The text with some bytes replaced. What the kernel takes is whole; few bytes are left to the
+ * scan after it. */
+static void
+check_utf8(const struct tok_kernels *k, uint64_t *seed, const uint8_t *p, size_t n)
+{
+	uint8_t *const text = malloc(n + 1);
+	struct tok_utf8_span span;
+	size_t whole;
+
+	assert_non_null(text);
+	memcpy(text, p, n);
+	for (uint32_t i = small_random(seed, 3); n > 0 && i > 0; i--) {
+		static const uint8_t odd[] = {0x80, 0x8f, 0x90, 0x9f, 0xa0, 0xbf, 0xc0, 0xc1, 0xc2,
+			0xdf, 0xe0, 0xed, 0xef, 0xf0, 0xf4, 0xf5, 0xff, 'a'};
+
+		text[small_random(seed, (uint32_t)n)] = odd[small_random(seed, sizeof(odd))];
+	}
+	span = tok_utf8_scan(text, n);
+	whole = k->utf8(text, n);
+	if (whole > span.valid || span.valid - whole >= TOK_SCAN_BLOCK + 3 ||
+		(whole < n && (text[whole] & 0xc0) == 0x80 && whole != span.valid))
+		fail_msg("%s: %zu of %zu bytes, expected up to %zu", k->isa, whole, n, span.valid);
+	free(text);
+}
+
 static void
 kernels_equal_the_stepper(void **arg)
 {
@@ -112,6 +211,7 @@ kernels_equal_the_stepper(void **arg)
 	uint64_t seed = given != NULL ? (uint64_t)atol(given) : 5;
 	const struct tok_kernels *kernels[4];
 	struct small_vocab sv[TOK_PRETOK_LAST + 1];
+	struct tok_vocab bert[2];
 	struct tok_error err;
 	uint32_t n_sets = 0;
 
@@ -127,6 +227,9 @@ kernels_equal_the_stepper(void **arg)
 	unsetenv("TOK_ISA");
 	for (enum tok_pretok kind = TOK_PRETOK_GPT2; kind <= TOK_PRETOK_LAST; kind++)
 		small_vocab_of(&sv[kind], &seed, "ab", 5, kind, 0);
+	bert[0] = bert[1] = *sv[TOK_PRETOK_GPT2].v;
+	make_bert(&bert[0], false);
+	make_bert(&bert[1], true);
 	for (long round = 0; round < rounds; round++) {
 		uint8_t text[TEXT_MAX];
 		const uint32_t n = random_text(&seed, text);
@@ -140,6 +243,11 @@ kernels_equal_the_stepper(void **arg)
 				check(sv[kind].v, text, n, true);
 				check(sv[kind].v, text, end, false);
 			}
+		}
+		for (uint32_t i = 0; i < n_sets; i++) {
+			bert[round % 2].kernels = kernels[i];
+			check_bert(&bert[round % 2], text, n);
+			check_utf8(kernels[i], &seed, text, n);
 		}
 	}
 	for (enum tok_pretok kind = TOK_PRETOK_GPT2; kind <= TOK_PRETOK_LAST; kind++)

@@ -35,6 +35,7 @@ build(struct small_pieces *sp, uint32_t max_chars)
 	uint8_t bytes[TOKENS_MAX * 40];
 	struct tok_model m = {.format = "test",
 		.kind = TOK_KIND_WORDPIECE,
+		.pretok = TOK_PRETOK_BERT,
 		.n_tokens = sp->n,
 		.token = token,
 		.bytes = bytes,

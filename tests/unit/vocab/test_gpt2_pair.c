@@ -40,7 +40,7 @@ a_pair_that_is_not_known_is_refused_unless_told(void **state)
 	const char *path = put_pair(state, small_vocab_json(), small_merges);
 	struct tok_error err;
 
-	assert_refused(path, "are not known by their content (known: gpt2)");
+	assert_refused(path, "are not recognised by content (known: gpt2)");
 	assert_null(tok_vocab_load(path, &other, &err));
 	assert_non_null(strstr(err.text, "pretokenizer \"qwen2\" is not implemented"));
 	assert_loads(path); /* with the word */
@@ -102,7 +102,7 @@ bad_merges_are_refused_with_their_line(void **state)
 		{" he\n", "merges.txt line 1: \"\" is not byte-level text"},
 		{"h e\n\xff l\n", "merges.txt line 2: \"?\" is not byte-level text"},
 		{"h e\nl zz\n", "merges.txt line 2: \"zz\" is not in the vocabulary"},
-		{"h e\nl e\n", "merges.txt line 2: what it makes is not in the vocabulary"},
+		{"h e\nl e\n", "merges.txt line 2: its result is not in the vocabulary"},
 		{"h e\nl l\nhe ll\n\xc4\xa0 w\nh e\n", "merges 0 and 4 join the same two tokens"},
 		{"h e\nl l\nhe ll\n", "id 259 \" w\" is made by no merge"},
 		{"", "id 256 \"he\" is made by no merge"},

@@ -86,7 +86,7 @@ what_is_not_implemented_is_refused_by_name(void **state)
 		{"", 0, TOK_SP_NORMAL, "piece 264 has 0 bytes, expected 1 to 1024"},
 		{"\xc3", 0, TOK_SP_NORMAL, "piece 264 is not UTF-8"},
 		{"x", 1e38f, TOK_SP_NORMAL, "piece 264 has no score"},
-		{"he", 0, TOK_SP_NORMAL, "piece 264 is there twice"},
+		{"he", 0, TOK_SP_NORMAL, "piece 264 occurs twice"},
 		{"foo", 0, TOK_SP_BYTE, "piece 264 is a BYTE and not <0x..>"},
 		{"<2>", 0, TOK_SP_UNKNOWN, "2 pieces are UNKNOWN, expected one"},
 		{"\xc3\xa8he", 0, TOK_SP_NORMAL, "piece 264 has a character that is no piece"},
@@ -109,7 +109,7 @@ what_is_not_implemented_is_refused_by_name(void **state)
 	f.n = 0;
 	sp_bytes(&f);
 	sp_settings(&f);
-	assert_refused(put_model(state, &f), "U+2581 is no piece by itself");
+	assert_refused(put_model(state, &f), "no piece is U+2581 alone");
 	f.n = 0;
 	sp_piece(&f, TOK_METASPACE, 0, TOK_SP_NORMAL);
 	sp_settings(&f);

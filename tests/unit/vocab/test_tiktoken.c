@@ -60,7 +60,7 @@ an_unknown_file_needs_its_pretokenizer(void **state)
 	const struct tok_load_opts opts = {.pretokenizer = "cl100k!"};
 	struct tok_error err;
 
-	assert_refused(put_ranks(state, ""), "say it with --pretokenizer NAME: gpt2, cl100k,");
+	assert_refused(put_ranks(state, ""), "choose one with --pretokenizer: gpt2, cl100k,");
 	assert_null(tok_vocab_load(put_ranks(state, ""), &opts, &err));
 	assert_non_null(strstr(
 		err.text, "pretokenizer \"cl100k!\" is not implemented (implemented: gpt2, "));
@@ -76,7 +76,8 @@ bad_lines_are_refused_with_their_number(void **state)
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_ranks_refused(state, bad[i], expected);
-	assert_ranks_refused(state, "aGVo 261\n", "line 261: rank 261, but 261 ranks without gaps");
+	assert_ranks_refused(
+		state, "aGVo 261\n", "line 261: rank 261, expected 0 to 260 without gaps");
 	assert_ranks_refused(state, "aGVo 5\n", "line 261: rank 5 a second time");
 	assert_ranks_refused(state, "aGU= 260\n", "has the bytes of another rank");
 }

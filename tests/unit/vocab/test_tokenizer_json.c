@@ -163,11 +163,11 @@ added_tokens_have_the_ids_that_the_reference_gives_them(void **state)
 		{"added_tokens", "[{\"id\": 261, \"content\": \"hell\", \"special\": true}]",
 			"\"hell\" has id 261, but tokenizers gives it 258"},
 		{"added_tokens", "[{\"id\": 258, \"content\": \"hell\", \"special\": true}]",
-			"merge 2: what it makes is not in the vocabulary, or is special"},
+			"merge 2: its result is not in the vocabulary, or is special"},
 		{"added_tokens",
 			"[{\"id\": 261, \"content\": \"<x>\", \"special\": true},"
 			" {\"id\": 262, \"content\": \"<x>\", \"special\": true}]",
-			"\"<x>\" is there twice"},
+			"\"<x>\" occurs twice"},
 		{"added_tokens", "[{\"id\": 261, \"content\": \"\", \"special\": true}]",
 			"added token 261 has 0 bytes"},
 	};
@@ -206,12 +206,12 @@ a_vocabulary_that_is_not_sound_is_refused(void **state)
 	static const struct change rows[] = {
 		{"model.vocab", "[]", "not an object of tokens to ids"},
 		{"model.vocab", "{}", "tokenizers gives it 0"},
-		{"model.vocab.he", "1", "id 1 is given to two tokens"},
+		{"model.vocab.he", "1", "id 1 has two tokens"},
 		{"model.vocab.he", "-1", "id of \"he\" is not a number from 0 to 2097151"},
 		{"model.vocab.he", "2097152", "id of \"he\" is not a number from 0 to 2097151"},
 		{"model.vocab.he", "256.0", "id of \"he\" is not a number"},
 		{"model.vocab.he", "null", "id of \"he\" is not a number"},
-		{"model.vocab.he", NULL, "merge 0: what it makes is not in the vocabulary"},
+		{"model.vocab.he", NULL, "merge 0: its result is not in the vocabulary"},
 		{"model.vocab.a", NULL, "no token for the byte 0x61"},
 		{"model.vocab.b b", "261", "token 261 \"b b\" is not byte-level text"},
 		{"model.vocab.\xe4\xb8\xad", "261", "is not byte-level text"},
@@ -234,8 +234,8 @@ merges_that_are_not_sound_are_refused(void **state)
 		{"model.merges", "[[\"h\", \"e\", \"l\"]]", "merge 0: expected two strings"},
 		{"model.merges", "[1]", "merge 0: expected two strings"},
 		{"model.merges", "[\"h hh\"]",
-			"merge 0: \"hh\" is not in the vocabulary, or is special: take the merge out"},
-		{"model.merges", "[\"a b\"]", "merge 0: what it makes is not in the vocabulary"},
+			"merge 0: \"hh\" is not in the vocabulary, or is special: remove the merge"},
+		{"model.merges", "[\"a b\"]", "merge 0: its result is not in the vocabulary"},
 		{"model.merges", "[\"h e\", \"h e\"]", "merges 0 and 1 join the same two tokens"},
 	};
 

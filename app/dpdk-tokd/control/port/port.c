@@ -16,7 +16,7 @@
 #define TX_CKSUM (RTE_ETH_TX_OFFLOAD_IPV4_CKSUM | RTE_ETH_TX_OFFLOAD_UDP_CKSUM)
 #define RSS_UDP (RTE_ETH_RSS_NONFRAG_IPV4_UDP | RTE_ETH_RSS_NONFRAG_IPV6_UDP)
 #define RSS_WANTED (RTE_ETH_RSS_IPV4 | RTE_ETH_RSS_IPV6 | RSS_UDP)
-#define MEMPOOL_CACHE 256 /* of mbufs; --mbufs is at least twice that */
+#define MEMPOOL_CACHE 256 /* mbufs; --mbufs is at least twice that */
 
 /* The usual ways to get a port, as commands to paste. */
 static void

@@ -30,9 +30,9 @@ static const struct {
 #define N(rules) (sizeof(rules) / sizeof(rules[0]))
 
 /*
- * One added token. Its id is decided by the reference (added_vocabulary.rs, add_tokens): that of
- * the model's vocabulary if the content is in it, else the next free one from the vocabulary's size
- * on.
+ * Read one added token. As in the reference (added_vocabulary.rs, add_tokens), its id is that of
+ * the model's vocabulary if this has the content; else the next free one, starting at the
+ * vocabulary's size.
  */
 static bool
 read_one(const char *file, size_t i, json_t *value, const json_t *vocab, json_int_t *next,
@@ -83,7 +83,7 @@ tok_json_added_read(const char *file, const json_t *root, const json_t *vocab,
 		if (!ok)
 			break;
 		if (json_object_get(seen, added[i].text) != NULL)
-			ok = tok_fail(err, "%s: added token \"%.60s\" is there twice: remove one",
+			ok = tok_fail(err, "%s: added token \"%.60s\" occurs twice: remove one",
 				file, added[i].text);
 		else if (json_object_set_new(seen, added[i].text, json_true()) != 0)
 			ok = tok_fail(err, "out of memory");

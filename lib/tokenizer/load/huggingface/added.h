@@ -6,13 +6,13 @@
 #include "load/json_vocab.h"
 
 /*
- * The list `added_tokens` of a file, to added[], which has room for it. `vocab` is the model's: it
- * decides their ids.
+ * Read the list `added_tokens` of a file to added[], which has room. `vocab` is the model's
+ * vocabulary: ids depend on it.
  */
 bool tok_json_added_read(const char *file, const json_t *root, const json_t *vocab,
 	struct tok_json_added *added, struct tok_error *err);
 
-/* Keep what was read with the model, whose tokens they are. */
+/* Store them in the model, which has their tokens already. */
 bool tok_json_added_keep(
 	const struct tok_json_added *added, size_t n, struct tok_model *m, struct tok_error *err);
 

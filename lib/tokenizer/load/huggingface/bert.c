@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tokenizer.json of BERT's kind: which components it may have, and what they say. Set-up only. */
+/* A tokenizer.json of BERT: supported components and their meaning. Set-up only. */
 #include <string.h>
 
 #include "added.h"
@@ -81,7 +81,7 @@ read_options(const char *file, const json_t *root, struct tok_model *m, struct t
 	if (!json_is_integer(max) || json_integer_value(max) < 1 ||
 		json_integer_value(max) > TOK_WORD_MAX)
 		return tok_fail(err,
-			"%s: model.max_input_chars_per_word is not implemented but from 1 to %u "
+			"%s: model.max_input_chars_per_word: expected a number from 1 to %u "
 			"(BERT's is 100)",
 			file, TOK_WORD_MAX);
 	if (unk == NULL || !json_is_integer(unk_id))
@@ -100,7 +100,7 @@ read_options(const char *file, const json_t *root, struct tok_model *m, struct t
 	return true;
 }
 
-/* Tokens of the model are what words are encoded to; special or not makes no difference to that. */
+/* Words are encoded to tokens of the model, also to special ones. */
 static bool
 put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_error *err)
 {
@@ -111,9 +111,8 @@ put_tokens(const char *file, json_t *vocab, struct tok_model *m, struct tok_erro
 		uint32_t id = (uint32_t)json_integer_value(value);
 
 		if (m->token[id].len != 0)
-			return tok_fail(err,
-				"%s: id %u is given to two tokens, one of them \"%.60s\"", file, id,
-				key);
+			return tok_fail(err, "%s: id %u has two tokens, one of them \"%.60s\"",
+				file, id, key);
 		tok_model_put(m, id, (const uint8_t *)key, (uint32_t)strlen(key), false);
 	}
 	return true;
@@ -129,15 +128,15 @@ put_added(const char *file, const json_t *vocab, const struct tok_json_added *ad
 
 		if (added[i].what & TOK_ADDED_NORMALIZED)
 			return tok_fail(err,
-				"%s: added token \"%.60s\" is looked for in what the normalizer "
-				"makes of the text: not implemented for BERT; set its \"normalized\" "
+				"%s: added token \"%.60s\" is searched in normalized text: "
+				"not implemented for BERT; set its \"normalized\" "
 				"to false",
 				file, added[i].text);
 		if (json_object_get(vocab, added[i].text) == NULL) {
 			if (t->len != 0)
 				return tok_fail(err,
-					"%s: id %u is given to two tokens, one of them \"%.60s\"",
-					file, added[i].id, added[i].text);
+					"%s: id %u has two tokens, one of them \"%.60s\"", file,
+					added[i].id, added[i].text);
 			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
 			t->outside = true;
 		}

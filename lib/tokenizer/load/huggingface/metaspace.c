@@ -8,7 +8,7 @@ static const struct tok_json_rule rules[] = {
 	{"add_prefix_space", "true, false", NULL, false},
 	{"prepend_scheme", "\"always\", \"first\", \"never\"", NULL, false},
 	{"split", "true, false", NULL, false},
-	{"str_rep", NULL, NULL, false}, /* the reference passes over it */
+	{"str_rep", NULL, NULL, false}, /* ignored by the reference */
 };
 
 bool
@@ -28,7 +28,7 @@ tok_json_metaspace(const char *file, const char *what, json_t *component, enum t
 		*prefix != TOK_PREFIX_NONE)
 		return tok_fail(err,
 			"%s: %s.add_prefix_space is false, and prepend_scheme is not \"never\": "
-			"tokenizers refuses it as well",
+			"tokenizers rejects it too",
 			file, what);
 	return true;
 }

@@ -7,7 +7,7 @@
 
 #define TOK_JSON_METASPACE_MARK "\"\u2581\""
 
-/* Check one, a pretokenizer or a decoder; `what` is its path. *split: a blank begins a word. */
+/* Check a Metaspace, pretokenizer or decoder. `what`: its path. *split: split before each blank. */
 bool tok_json_metaspace(const char *file, const char *what, json_t *component,
 	enum tok_prefix *prefix, bool *split, struct tok_error *err);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Two ways of saying the same: a normalizer that replaces blanks by U+2581, and may put one before
- * the text, or the pretokenizer Metaspace that does and does not split.
+ * The same model is written in two ways: with a normalizer that replaces blanks by U+2581 and may
+ * put one before the text, or with the pretokenizer Metaspace, which may split.
  */
 #include <stdio.h>
 #include <string.h>
@@ -14,10 +14,10 @@
 static const struct tok_json_rule model_rules[] = {
 	{"type", "\"BPE\"", NULL, false},
 	{"dropout", "null, 0, 0.0", "dropout makes ids random: set it to null", false},
-	{"unk_token", NULL, NULL, false}, /* with all bytes there are none */
+	{"unk_token", NULL, NULL, false}, /* never used: all bytes are tokens */
 	{"continuing_subword_prefix", "null, \"\"", NULL, false},
 	{"end_of_word_suffix", "null, \"\"", NULL, false},
-	{"fuse_unk", "true, false", NULL, false}, /* likewise */
+	{"fuse_unk", "true, false", NULL, false}, /* never used either */
 	{"byte_fallback", "true", NULL, true},
 	{"ignore_merges", "false", NULL, false},
 	{"vocab", NULL, NULL, true},
@@ -44,7 +44,7 @@ static const struct tok_json_rule normalizers_rules[] = {
 	{"normalizers", NULL, NULL, true},
 };
 
-/* Of a text that has no blanks any more. */
+/* The text has no blanks by now. */
 static const struct tok_json_rule split_rules[] = {
 	{"type", "\"Split\"", NULL, true},
 	{"pattern", NULL, NULL, true},
@@ -90,7 +90,7 @@ tok_json_is_pieces(const json_t *root)
 	       (tok_json_is_type(model, "BPE") || json_object_get(model, "merges") != NULL);
 }
 
-/* Replace, of blanks by U+2581. */
+/* Check a Replace of blanks by U+2581. */
 static bool
 check_replace(const char *file, const char *what, json_t *replace, struct tok_error *err)
 {
@@ -157,7 +157,7 @@ read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct t
 	}
 	if (meta->stage != TOK_METASPACE_OFF)
 		return tok_fail(err,
-			"%s: a normalizer and a pre_tokenizer, and both replace blanks: not "
+			"%s: both the normalizer and the pre_tokenizer replace blanks: not "
 			"implemented",
 			file);
 	meta->stage = TOK_METASPACE_PRETOKENIZER;
@@ -170,7 +170,7 @@ read_pretok(const char *file, json_t *root, struct tok_metaspace *meta, struct t
 		       file);
 }
 
-/* Replace, ByteFallback, Fuse, and Strip where there is a prefix. */
+/* Replace, ByteFallback, Fuse, and with a prefix also Strip. */
 static bool
 read_decoder(const char *file, json_t *root, struct tok_metaspace *meta, struct tok_error *err)
 {

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tokenizer.json of SentencePiece's BPE (Llama 2, Gemma), for load/huggingface/tokenizer_json.c.
- * Set-up only.
- */
+/* A tokenizer.json of a SentencePiece BPE model (Llama 2, Gemma). Set-up only. */
 #ifndef TOK_JSON_PIECES_H
 #define TOK_JSON_PIECES_H
 
 #include "load/json_rules.h"
 
-/* Is the model BPE in characters, which fall back to bytes? */
+/* Is the model BPE on characters, with byte_fallback? */
 bool tok_json_is_pieces(const json_t *root);
 
-/* Check all components but the tokens: m->pretok and m->metaspace. */
+/* Check all components except the tokens. Fills in m->pretok and m->metaspace. */
 bool tok_json_pieces(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
 
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The reference reads its files by serde_json (de.rs) without the feature float_roundtrip: digits
- * are gathered in 64 bits, and divided by a power of ten. With 17 digits that is now and then the
- * number next to the nearest, and sums of scores that are equal otherwise may not be then. So the
- * text of a number is needed, which a JSON parser does not keep.
+ * The reference parses its files with serde_json (de.rs) without float_roundtrip: it collects
+ * digits in 64 bits and divides by a power of ten. With 17 digits the result is sometimes not the
+ * nearest double, which can decide between two otherwise equal sums of scores. So the digits are
+ * needed, and a JSON parser does not keep them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -13,14 +13,14 @@
 
 #define EXPONENT_MAX 1000000000L
 
-/* What follows reads JSON that is known to be such; it is NUL-terminated all the same. */
+/* The functions below read text that is known to be valid JSON, and NUL-terminated. */
 static const char *
 skip_blanks(const char *p)
 {
 	return p + strspn(p, " \t\r\n");
 }
 
-/* Behind the string at p, or NULL. */
+/* The end of the string at p, or NULL. */
 static const char *
 skip_string(const char *p)
 {
@@ -33,7 +33,7 @@ skip_string(const char *p)
 	return p + 1;
 }
 
-/* Behind the value at p, or NULL. */
+/* The end of the value at p, or NULL. */
 static const char *
 skip_value(const char *p)
 {
@@ -90,7 +90,7 @@ find_key(const char *p, const char *key)
 struct digits {
 	uint64_t value;
 	long exponent;
-	bool full; /* one more would not fit: the others are left out */
+	bool full; /* 64 bits are full: the other digits are dropped */
 };
 
 static bool
@@ -110,7 +110,7 @@ is_digit(char c)
 	return c >= '0' && c <= '9';
 }
 
-/* de.rs, f64_from_parts. */
+/* f64_from_parts in de.rs. */
 static double
 from_parts(const struct digits *d)
 {
@@ -132,7 +132,7 @@ from_parts(const struct digits *d)
 	return e < 0 ? f / strtod(power, NULL) : f * strtod(power, NULL);
 }
 
-/* The number at p; what is behind it, or NULL: there is none. */
+/* Parse the number at p. Returns its end, or NULL: not a number. */
 static const char *
 read_number(const char *p, double *score)
 {
@@ -153,7 +153,7 @@ read_number(const char *p, double *score)
 		char *end;
 		const long exponent = strtol(p + 1, &end, 10);
 
-		/* So far from zero it is 0 or infinite, whatever the digits are. */
+		/* With such exponents the result is 0 or infinite for any digits. */
 		d.exponent += exponent > EXPONENT_MAX	 ? EXPONENT_MAX
 			      : exponent < -EXPONENT_MAX ? -EXPONENT_MAX
 							 : exponent;
@@ -166,7 +166,7 @@ read_number(const char *p, double *score)
 
 /* ---- the list ---- */
 
-/* The pair at p: a string and a number. Behind it, or NULL. */
+/* Parse the pair at p, a string and a number. Returns its end, or NULL. */
 static const char *
 read_pair(const char *p, double *score)
 {

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The scores of a tokenizer.json's Unigram model, to the last bit as the reference has them. Set-up
- * only. */
+/*
+ * Read the scores of a Unigram model in a tokenizer.json, bit-exact with the reference. Set-up
+ * only.
+ */
 #ifndef TOK_JSON_SCORES_H
 #define TOK_JSON_SCORES_H
 
 #include "build/model.h"
 
 /*
- * The second values of the n pairs in the list model.vocab of the file `path`, which has been
- * parsed as JSON before, to score[0 .. n).
+ * Fill score[0 .. n) with the second values of the n pairs of model.vocab in the file `path`, which
+ * is known to be valid JSON.
  */
 bool tok_json_scores(const char *path, double *score, uint32_t n, struct tok_error *err);
 

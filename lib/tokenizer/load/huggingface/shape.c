@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What tokenizers does to the ids of a text: ids around it (processors/), no more than so many
- * (utils/truncation.rs), and at least so many (utils/padding.rs).
+ * What `tokenizers` does with the ids of a text: ids around it (processors/), a largest number of
+ * ids (utils/truncation.rs), padding to a smallest one (utils/padding.rs).
  */
 #include <string.h>
 
@@ -12,7 +12,7 @@
 
 /* ---- post_processor ---- */
 
-/* All fields are about offsets. */
+/* All fields concern offsets. */
 static const struct tok_json_rule byte_level_rules[] = {
 	{"type", NULL, NULL, true},
 	{"add_prefix_space", "true, false", NULL, false},
@@ -63,12 +63,12 @@ add_id(const char *file, json_t *id, bool behind, const struct tok_model *m, str
 	return true;
 }
 
-/* How often a list has which text. */
+/* How often a list has each text. */
 struct texts {
 	uint32_t a, b;
 };
 
-/* One of a list: {"Sequence": {"id": "A"}}, or {"SpecialToken": {"id": its name below}}. */
+/* Read one entry of a list: {"Sequence": {"id": "A"}}, or {"SpecialToken": {"id": its name}}. */
 static bool
 read_piece(const char *file, const char *list, json_t *piece, const json_t *special,
 	const struct tok_model *m, struct tok_template *t, struct texts *texts,
@@ -102,7 +102,7 @@ read_piece(const char *file, const char *list, json_t *piece, const json_t *spec
 	return true;
 }
 
-/* Ids of a list to *t. */
+/* Collect the ids of a list in *t. */
 static bool
 read_list(const char *file, const char *list, const json_t *post, const struct tok_model *m,
 	struct tok_template *t, struct texts *texts, struct tok_error *err)
@@ -126,7 +126,7 @@ static bool
 read_template(const char *file, const json_t *post, const struct tok_model *m,
 	struct tok_template *t, struct tok_error *err)
 {
-	struct tok_template of_pair = {0}; /* looked at only: a text comes alone */
+	struct tok_template of_pair = {0}; /* checked only: no pairs are encoded */
 	struct texts texts;
 
 	if (!read_list(file, "pair", post, m, &of_pair, &texts, err) ||
@@ -153,8 +153,8 @@ static bool read_processor(const char *file, const char *what, json_t *post,
 	const struct tok_model *m, struct tok_template *t, struct tok_error *err);
 
 /*
- * One of them may add ids: a second one takes what TemplateProcessing made for several texts, and
- * puts its ids around each.
+ * Only one of the processors may add ids. A second one would put its ids around each of the texts
+ * that TemplateProcessing made.
  */
 static bool
 read_sequence(const char *file, json_t *post, const struct tok_model *m, struct tok_template *t,

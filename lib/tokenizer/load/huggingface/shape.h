@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* post_processor, truncation and padding of a tokenizer.json: m->shape. Set-up only. */
+/* The post_processor, truncation and padding of a tokenizer.json. Set-up only. */
 #ifndef TOK_JSON_SHAPE_H
 #define TOK_JSON_SHAPE_H
 
@@ -7,7 +7,7 @@
 
 #include "build/model.h"
 
-/* Of a model whose tokens are there: the ids of a template must be among them. */
+/* Fill in m->shape. The model must have its tokens: a template's ids must be among them. */
 bool tok_json_shape(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
 
 #endif

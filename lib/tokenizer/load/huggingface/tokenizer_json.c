@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Hugging Face's tokenizer.json. The keys are those of the `tokenizers` crate's serialisation;
- * where its loader would put right what a file says (ids of added tokens) we refuse the file
- * instead.
+ * Hugging Face's tokenizer.json, as the `tokenizers` crate writes it. Where its loader would
+ * correct a file (ids of added tokens), the file is rejected here.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +18,7 @@
 #include "load/tekken.h"
 #include "build/pieces.h"
 
-/* What ByteLevel decodes does not depend on its fields. */
+/* ByteLevel decodes the same with any fields. */
 static const struct tok_json_rule decoder_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
 	{"add_prefix_space", "true, false", NULL, false},
@@ -28,7 +27,7 @@ static const struct tok_json_rule decoder_rules[] = {
 };
 
 static const struct tok_json_rule model_rules[] = {
-	{"type", "\"BPE\"", NULL, false}, /* absent: what has merges is BPE */
+	{"type", "\"BPE\"", NULL, false}, /* absent: a model with merges is BPE */
 	{"dropout", "null, 0, 0.0", "dropout makes ids random: set it to null", false},
 	{"unk_token", "null", "a byte-level vocabulary needs none", false},
 	{"continuing_subword_prefix", "null, \"\"", NULL, false},
@@ -47,7 +46,7 @@ check_components(const char *file, json_t *root, struct tok_error *err)
 {
 	json_t *decoder = json_object_get(root, "decoder");
 
-	/* Without one the reference would join tokens by blanks, byte letters and all. */
+	/* Without a decoder the reference would join tokens by blanks, as byte-level letters. */
 	return tok_json_check_component(file, "decoder", decoder, "ByteLevel", decoder_rules,
 		       N(decoder_rules), err) &&
 	       tok_json_check(file, "model", json_object_get(root, "model"), model_rules,
@@ -112,7 +111,7 @@ read_model(const char *file, json_t *root, struct tok_json_added *added, struct 
 	     (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, file, err)) &&
 	     tok_index_init(&x, m, err);
 	for (uint32_t id = 0; ok && id < m->n_tokens; id++)
-		tok_index_add(&x, id); /* keys of an object differ, and so do their bytes */
+		tok_index_add(&x, id); /* keys of an object differ, so the bytes do too */
 	ok = ok && read_merges(file, merges, m, &x, err);
 	tok_index_free(&x);
 	return ok;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A tokenizer.json with a Unigram model: what it may have, and what that says. Set-up only. */
+/* A tokenizer.json with a Unigram model: supported components and their meaning. Set-up only. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -65,7 +65,7 @@ refuse(const char *file, const char *what, const json_t *component, const char *
 		file, what, type == NULL ? "null" : type, implemented);
 }
 
-/* The list of a Sequence: `key`, at most `most` of them. NULL with *err filled in. */
+/* The list `key` of a Sequence, with at most `most` entries. On error NULL, and fills in *err. */
 static const json_t *
 sequence(const char *file, const char *what, json_t *component, const char *key, size_t most,
 	struct tok_error *err)
@@ -93,7 +93,7 @@ read_charsmap(const char *file, const json_t *component, struct tok_model_unigra
 
 	if (u->charsmap != NULL || u->strip_left || u->strip_right || u->squeeze)
 		return tok_fail(err,
-			"%s: normalizer: Precompiled is not implemented but once, and first", file);
+			"%s: normalizer: Precompiled is only implemented once, as the first", file);
 	u->charsmap = malloc(len + 4);
 	if (u->charsmap == NULL)
 		return tok_fail(err, "out of memory for a map of %zu bytes", len);
@@ -115,8 +115,8 @@ read_strip(const char *file, json_t *component, struct tok_model_unigram *u, str
 		return false;
 	if (u->squeeze_to_mark)
 		return tok_fail(err,
-			"%s: normalizer: Strip behind a Replace by U+2581 is not implemented: that "
-			"is no white space any more",
+			"%s: normalizer: Strip behind a Replace by U+2581 is not implemented: U+2581 "
+			"is not white space",
 			file);
 	u->strip_left |= is_on(component, "strip_left");
 	u->strip_right |= is_on(component, "strip_right");
@@ -133,8 +133,7 @@ read_replace(
 
 	if (regex == NULL || json_object_size(pattern) != 1 || strcmp(regex, " {2,}") != 0)
 		return tok_fail(err,
-			"%s: normalizer Replace is not implemented but of the Regex \" {2,}\"",
-			file);
+			"%s: normalizer Replace is only implemented for the Regex \" {2,}\"", file);
 	if (!tok_json_check(file, "normalizer", component, replace_rules, N(replace_rules), err))
 		return false;
 	if (u->squeeze)
@@ -243,7 +242,10 @@ read_decoder(const char *file, json_t *root, struct tok_model_unigram *u, struct
 	return true;
 }
 
-/* The reference takes what begins the text by where it comes from, which these may change. */
+/*
+ * With "first" the reference asks whether text is at offset 0 of the original; these steps may
+ * change that.
+ */
 static bool
 check_first(
 	const char *file, json_t *root, const struct tok_model_unigram *u, struct tok_error *err)
@@ -263,8 +265,8 @@ check_first(
 	}
 	return why == NULL ||
 	       tok_fail(err,
-		       "%s: pre_tokenizer.prepend_scheme \"first\" is not implemented with %s: the "
-		       "reference asks what of the text was before",
+		       "%s: pre_tokenizer.prepend_scheme \"first\" is not implemented with %s: whether "
+		       "text comes first is decided before they change it",
 		       file, why);
 }
 
@@ -281,7 +283,7 @@ tok_json_unigram_check(const char *file, json_t *root, struct tok_model *m, stru
 
 /* ---- model ---- */
 
-/* The list of tokens as an object of text to id. NULL with *err filled in. */
+/* Index the list of tokens by text. On error NULL, and fills in *err. */
 static json_t *
 index_vocab(const char *file, const json_t *list, size_t *bytes, struct tok_error *err)
 {
@@ -302,7 +304,7 @@ index_vocab(const char *file, const json_t *list, size_t *bytes, struct tok_erro
 				json_string_length(text), TOK_MAX_TOKEN_BYTES);
 		if (ok && json_object_get(vocab, key) != NULL)
 			ok = tok_fail(
-				err, "%s: token \"%.60s\" is there twice: remove one", file, key);
+				err, "%s: token \"%.60s\" occurs twice: remove one", file, key);
 		if (ok && json_object_set_new(vocab, key, json_integer((json_int_t)id)) != 0)
 			ok = tok_fail(err, "out of memory");
 		if (!ok) {
@@ -314,11 +316,13 @@ index_vocab(const char *file, const json_t *list, size_t *bytes, struct tok_erro
 	return vocab;
 }
 
-/* With blanks for U+2581. A text with a blank is never looked for: Metaspace leaves none. */
+/*
+ * Add a token, with blanks for U+2581. A text with a blank of its own never occurs after Metaspace.
+ */
 static void
 put_piece(struct tok_model *m, uint32_t id, const char *text)
 {
-	uint8_t bytes[TOK_MAX_TOKEN_BYTES]; /* the length has been seen to */
+	uint8_t bytes[TOK_MAX_TOKEN_BYTES]; /* the length has been checked */
 	const uint32_t len = (uint32_t)strlen(text);
 	const bool as_it_is = !m->unigram.blanks || strchr(text, ' ') != NULL;
 	uint32_t n = 0;
@@ -345,8 +349,8 @@ put_added(const char *file, const json_t *vocab, const struct tok_json_added *ad
 		if (json_object_get(vocab, added[i].text) == NULL) {
 			if (t->len != 0)
 				return tok_fail(err,
-					"%s: id %u is given to two tokens, one of them \"%.60s\"",
-					file, added[i].id, added[i].text);
+					"%s: id %u has two tokens, one of them \"%.60s\"", file,
+					added[i].id, added[i].text);
 			tok_model_put(m, added[i].id, text, (uint32_t)strlen(added[i].text), true);
 			t->outside = true;
 		}
@@ -365,7 +369,7 @@ read_options(
 		(size_t)json_integer_value(unk) >= n)
 		return tok_fail(err,
 			"%s: model.unk_id is not an id of model.vocab: without one the reference "
-			"fails at what is unknown",
+			"fails on unknown characters",
 			file);
 	m->unigram.n_pieces = (uint32_t)n;
 	m->unigram.unk = (uint32_t)json_integer_value(unk);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A SentencePiece model, and one of kind BPE as a list of merges: any two symbols whose joint text
- * is a piece are joined, those of the highest score first, the leftmost of equals (bpe_model.cc).
- * What is done to a text before may be sentencepiece's normalizer (spm_norm.h). Set-up only.
+ * Load a SentencePiece model; kind BPE as a list of merges. Two adjacent symbols are merged if
+ * their joint text is a piece, the highest score first, the leftmost of equals (bpe_model.cc). The
+ * text may be normalized by sentencepiece's normalizer first (spm_norm.h). Set-up only.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +14,8 @@
 #include "unicode/utf8.h"
 
 /*
- * Text goes through sentencepiece's normalizer, and there may be characters that become the unknown
- * piece. Others have blanks for U+2581 as all that is done to a text, which is faster.
+ * Does the model need sentencepiece's normalizer, or are there characters that become the unknown
+ * piece? Without these, only blanks and U+2581 are replaced, which is faster.
  */
 static bool
 is_normalized(const struct tok_sp_model *sp)
@@ -39,7 +39,7 @@ check(const char *file, const struct tok_sp_model *sp, struct tok_error *err)
 		       file);
 }
 
-/* Of len * len of all pieces: to find how each is merged takes so many steps. */
+/* Limit of the sum of len * len over all pieces: the steps needed to find their merges. */
 #define WORK_MAX ((uint64_t)1 << 30)
 
 static bool
@@ -80,7 +80,7 @@ check_pieces(const char *file, const struct tok_sp_model *sp, struct tok_error *
 		       file, (unsigned long long)work, (unsigned long long)WORK_MAX);
 }
 
-/* What is looked for in a text by itself. */
+/* Add a piece that is searched in the text before encoding. */
 static void
 put_own(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p, uint32_t what,
 	uint32_t *bytes)
@@ -97,7 +97,7 @@ put_piece(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p)
 	const bool known = p->type == TOK_SP_NORMAL || p->type == TOK_SP_BYTE;
 
 	if (m->unigram.sentencepiece && (!known || memchr(p->text, ' ', p->len) != NULL)) {
-		/* It keeps its text, of which no U+0020 is one that decoding may leave out. */
+		/* Keep its text as it is: decoding must not drop a blank in it. */
 		tok_model_put(m, id, (const uint8_t *)p->text, p->len, p->type == TOK_SP_CONTROL);
 		m->token[id].outside = true;
 		return;
@@ -105,15 +105,15 @@ put_piece(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p)
 	tok_piece_put(m, id, p->text, p->len,
 		p->type == TOK_SP_BYTE ? tok_piece_byte(p->text, p->len) : -1);
 	m->token[id].special = p->type == TOK_SP_CONTROL || p->type == TOK_SP_UNKNOWN;
-	/* No merge makes it: it has been found before. */
+	/* Found before encoding, so no merge makes it. */
 	m->token[id].outside |= p->type == TOK_SP_USER_DEFINED;
 }
 
 /*
- * The tokens, and those that are found in a text by themselves: by the normalizer, which leaves
- * them as they are, and in what comes of it. Control pieces are not: they are never recognised in a
- * text, nor do they hide others. One with U+0020 is not found in what is normalized: that has
- * U+2581.
+ * Add the tokens, and the USER_DEFINED pieces twice as added tokens: once for the normalizer, which
+ * does not change them, and once for normalized text. The latter not if they have a U+0020, which
+ * normalized text never has. Control pieces are not searched: they never match, nor do they hide
+ * others.
  */
 static bool
 put_pieces(const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
@@ -158,7 +158,7 @@ struct by_score {
 	uint32_t len, id;
 };
 
-/* Of equal scores the longest first: merge_order.c knows them by that. */
+/* Of equal scores the longest first: merge_order.c relies on it. */
 static int
 compare_scores(const void *a, const void *b)
 {
@@ -171,7 +171,7 @@ compare_scores(const void *a, const void *b)
 	return (x->id > y->id) - (x->id < y->id);
 }
 
-/* All ways to make a piece of two. */
+/* Add all ways to make a piece from two pieces. */
 static void
 put_merges(struct tok_model *m, const struct tok_index *x, uint32_t id, uint32_t rank)
 {
@@ -187,7 +187,7 @@ put_merges(struct tok_model *m, const struct tok_index *x, uint32_t id, uint32_t
 	}
 }
 
-/* Is each of its characters a piece, so that it is a token here before it is merged? */
+/* Is each character of the piece a piece? Then it is a token by itself before it is merged. */
 static bool
 has_characters(const struct tok_model *m, const struct tok_index *x, uint32_t id)
 {
@@ -229,8 +229,6 @@ put_all_merges(const char *file, const struct tok_sp_model *sp, struct tok_model
 	return ok;
 }
 
-/* ---- */
-
 static bool
 make_model(
 	const char *file, const struct tok_sp_model *sp, struct tok_model *m, struct tok_error *err)
@@ -244,7 +242,7 @@ make_model(
 		.prefix = sp->dummy_prefix ? TOK_PREFIX_TEXT : TOK_PREFIX_NONE,
 		.strip = sp->dummy_prefix,
 	};
-	if (is_normalized(sp)) { /* which puts a blank before the text */
+	if (is_normalized(sp)) { /* this puts a blank before the text */
 		m->metaspace.prefix = TOK_PREFIX_NONE;
 		m->metaspace.strip = false;
 		if (!tok_sp_normalizer(file, sp, m, err))
@@ -253,8 +251,7 @@ make_model(
 	ok = put_pieces(sp, m, err) && tok_piece_characters(m, file, err) &&
 	     tok_index_init(&x, m, err);
 	for (uint32_t id = 0; ok && id < sp->n; id++)
-		ok = tok_index_add(&x, id) ||
-		     tok_fail(err, "%s: piece %u is there twice", file, id);
+		ok = tok_index_add(&x, id) || tok_fail(err, "%s: piece %u occurs twice", file, id);
 	ok = ok && put_all_merges(file, sp, m, &x, err);
 	tok_index_free(&x);
 	return ok;

@@ -14,7 +14,7 @@ enum wire {
 	WIRE_I32 = 5,
 };
 
-/* What is left of a message. */
+/* The rest of a message. */
 struct message {
 	const uint8_t *p, *end;
 };
@@ -43,7 +43,7 @@ read_varint(struct message *m, uint64_t *value)
 	return false;
 }
 
-/* The next field. False: there is none, or the message is broken: m->p is not m->end. */
+/* Read the next field. False at the end, where m->p == m->end, or if the message is broken. */
 static bool
 read_field(struct message *m, struct field *f)
 {
@@ -187,7 +187,7 @@ tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *s
 	uint32_t most = 0;
 
 	*sp = (struct tok_sp_model){
-		.kind = TOK_SP_UNIGRAM, /* the defaults of fields that are left out */
+		.kind = TOK_SP_UNIGRAM, /* defaults of absent fields */
 		.dummy_prefix = true,
 		.remove_extra_whitespaces = true,
 		.escape_whitespaces = true,

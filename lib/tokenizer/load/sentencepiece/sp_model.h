@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * SentencePiece's .model: a protocol buffer (sentencepiece_model.proto, ModelProto). Read here, as
- * the few fields that matter are in four wire types and the Python package is built of C sources
- * alone, without a generator. Set-up only.
+ * SentencePiece's .model: a protocol buffer (sentencepiece_model.proto, ModelProto). Parsed here:
+ * only a few fields of four wire types matter, and the Python package is built from C sources
+ * alone, without a code generator. Set-up only.
  */
 #ifndef TOK_SP_MODEL_H
 #define TOK_SP_MODEL_H
 
 #include "build/model.h"
 
-enum tok_sp_type { /* of a piece */
+enum tok_sp_type { /* type of a piece */
 	TOK_SP_NORMAL = 1,
 	TOK_SP_UNKNOWN = 2,
 	TOK_SP_CONTROL = 3,
@@ -24,17 +24,17 @@ enum tok_sp_kind { /* TrainerSpec.model_type */
 };
 
 struct tok_sp_piece {
-	const char *text; /* in the file, valid UTF-8 without NUL, not NUL-terminated */
+	const char *text; /* in the file's bytes; valid UTF-8 without NUL, not NUL-terminated */
 	uint32_t len;
 	float score;
 	enum tok_sp_type type;
 };
 
-/* Strings lie in the file's bytes. */
+/* Strings point into the file's bytes. */
 struct tok_sp_model {
-	uint32_t n; /* pieces; their places are their ids */
+	uint32_t n; /* pieces; the index is the id */
 	struct tok_sp_piece *piece;
-	uint32_t kind; /* enum tok_sp_kind, or another */
+	uint32_t kind; /* enum tok_sp_kind, or another value */
 	bool byte_fallback, whitespace_as_suffix;
 	bool dummy_prefix, remove_extra_whitespaces, escape_whitespaces;
 	bool denormalizes; /* there is a denormalizer_spec with a charsmap */
@@ -44,19 +44,19 @@ struct tok_sp_model {
 	uint32_t unk_surface_bytes;
 };
 
-/* Read one from its n bytes; `file` names it in errors. The pieces are freed by tok_sp_free. */
+/* Parse the n bytes of a file; `file` is named in errors. Free the pieces with tok_sp_free. */
 bool tok_sp_read(const char *file, const uint8_t *p, size_t n, struct tok_sp_model *sp,
 	struct tok_error *err);
 void tok_sp_free(struct tok_sp_model *sp);
 
 /*
- * What it does to a text before its pieces are looked for, and to what ids decode to, as
- * sentencepiece has it (spm_norm.h): to m->unigram, which is written over. The caller frees *m.
+ * Fill in the normalization and decoding of m->unigram as sentencepiece has it (spm_norm.h);
+ * overwrites it. The caller frees *m.
  */
 bool tok_sp_normalizer(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
 	struct tok_error *err);
 
-/* One of kind Unigram to a model; the caller frees *m. */
+/* Convert a model of kind Unigram. The caller frees *m. */
 bool tok_sp_unigram(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
 	struct tok_error *err);
 

@@ -56,12 +56,15 @@ score_of(const struct tok_sp_piece *p)
 	return p->score;
 }
 
-/* Blanks for U+2581: text has no other. What is not of the lattice keeps its text. */
+/*
+ * Add a token, with blanks for U+2581: normalized text has no other blanks. Pieces that text cannot
+ * match keep their text.
+ */
 static void
 put_piece(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p)
 {
 	const bool known = p->type == TOK_SP_NORMAL || p->type == TOK_SP_USER_DEFINED;
-	uint8_t bytes[TOK_MAX_TOKEN_BYTES]; /* tok_sp_read has seen to the length */
+	uint8_t bytes[TOK_MAX_TOKEN_BYTES]; /* tok_sp_read checks the length */
 	uint32_t n = p->len;
 
 	if (p->type == TOK_SP_BYTE) {
@@ -78,7 +81,7 @@ put_piece(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p)
 	m->unigram.score[id] = (double)score_of(p);
 }
 
-/* The USER_DEFINED pieces, which the normalizer looks for. */
+/* Add a USER_DEFINED piece, which the normalizer searches for. */
 static void
 put_own(struct tok_model *m, uint32_t id, const struct tok_sp_piece *p, uint32_t *bytes)
 {

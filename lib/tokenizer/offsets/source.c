@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "source.h"
+#include "unicode/utf8.h"
+
+static bool
+read_text(struct tok_source *s)
+{
+	const size_t before = (size_t)(s->piece.p - s->text);
+
+	s->span = (struct tok_nfc_span){s->piece.p, (size_t)(s->piece.end - s->piece.p)};
+	s->piece.p = s->piece.end;
+	s->from = (struct tok_range){before, before + s->span.n};
+	s->same = true;
+	return s->span.n > 0;
+}
+
+void
+tok_source_open(struct tok_source *s, const uint8_t *text, size_t begin, size_t end)
+{
+	s->text = text;
+	s->read = read_text;
+	s->piece = (struct tok_nfc_piece){text + begin, text + end, true};
+	s->span.n = 0;
+	s->left = SIZE_MAX;
+}
+
+static bool
+read_nfc(struct tok_source *s)
+{
+	const size_t before = (size_t)(s->piece.p - s->text);
+
+	if (tok_nfc_next(&s->nfc, &s->piece, &s->span) != TOK_NFC_SPAN)
+		return false;
+	s->from = (struct tok_range){before, (size_t)(s->piece.p - s->text)};
+	s->same = s->span.n == s->from.end - before &&
+		  memcmp(s->span.p, s->text + before, s->span.n) == 0;
+	return s->span.n > 0;
+}
+
+void
+tok_source_nfc(struct tok_source *s)
+{
+	s->read = read_nfc;
+	tok_nfc_init(&s->nfc);
+}
+
+static bool
+read_spm(struct tok_source *s)
+{
+	struct tok_spm_char c;
+
+	if (!tok_spm_chars_next(&s->spm, &c))
+		return false;
+	s->span = (struct tok_nfc_span){c.p, c.len};
+	s->from = c.from;
+	s->same = false;
+	return true;
+}
+
+void
+tok_source_spm(struct tok_source *s, const struct tok_vocab *v)
+{
+	s->read = read_spm;
+	tok_spm_chars_open(&s->spm, v, s->text, (size_t)(s->piece.p - s->text),
+		(size_t)(s->piece.end - s->text));
+}
+
+/* The text up to the next U+2581, or a blank that replaces it, or the blank before the text. */
+static bool
+read_metaspace(struct tok_source *s)
+{
+	static const uint8_t blank = ' ';
+	const uint8_t *p = s->piece.p;
+	const size_t before = (size_t)(p - s->text), n = (size_t)(s->piece.end - p);
+	size_t found;
+
+	if (n == 0)
+		return false;
+	found = tok_metaspace_find(p, n);
+	s->same = !s->prefix && found > 0;
+	s->span = s->same ? (struct tok_nfc_span){p, found} : (struct tok_nfc_span){&blank, 1};
+	if (!s->prefix)
+		s->piece.p += s->same ? found : TOK_METASPACE_BYTES;
+	s->prefix = false;
+	s->from = (struct tok_range){before, (size_t)(s->piece.p - s->text)};
+	return true;
+}
+
+void
+tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix, bool first)
+{
+	const size_t n = (size_t)(s->piece.end - s->piece.p);
+
+	s->read = read_metaspace;
+	s->prefix = n > 0 && tok_metaspace_wants(prefix, s->piece.p, n) &&
+		    (first || prefix == TOK_PREFIX_EACH || prefix == TOK_PREFIX_ANYWAY);
+}
+
+bool
+tok_source_fill(struct tok_source *s)
+{
+	return s->span.n > 0 || s->read(s);
+}
+
+bool
+tok_source_take(struct tok_source *s, size_t n, struct tok_range *range)
+{
+	for (bool first = true; n > 0; first = false) {
+		size_t some;
+
+		if (!tok_source_fill(s))
+			return false;
+		some = n < s->span.n ? n : s->span.n;
+		if (first)
+			range->begin = s->from.begin;
+		range->end = s->same ? s->from.begin + some : s->from.end;
+		s->from.begin += s->same ? some : 0;
+		s->span.p += some;
+		s->span.n -= some;
+		n -= some;
+	}
+	return true;
+}
+
+bool
+tok_source_char(struct tok_source *s, struct tok_spm_char *c)
+{
+	if (s->left == 0 || !tok_source_fill(s))
+		return false;
+	c->p = s->span.p;
+	c->len = tok_utf8_length(*c->p);
+	s->left -= c->len;
+	return tok_source_take(s, c->len, &c->from);
+}

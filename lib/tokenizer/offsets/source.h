@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* The text between two added tokens, as the normalizer leaves it, and the bytes it came from. */
+#ifndef TOK_OFFSETS_SOURCE_H
+#define TOK_OFFSETS_SOURCE_H
+
+#include "normalize/nfc.h"
+#include "spm.h"
+
+struct tok_source {
+	const uint8_t *text; /* the source is a part of this */
+	/* Set the next span, its `from` and `same`. False: there is none. */
+	bool (*read)(struct tok_source *s);
+	struct tok_nfc_piece piece; /* of the text: not read yet */
+	struct tok_nfc_span span;   /* the rest of the current span: whole characters */
+	struct tok_range from;	    /* the bytes it came from; `same`: byte i came from byte i */
+	bool same;
+	size_t left; /* normalized bytes that the model may take */
+	bool prefix; /* metaspace: a blank comes before the rest */
+	union {
+		struct tok_nfc nfc;
+		struct tok_spm_chars spm;
+	};
+};
+
+/* Bytes [begin, end) of a text, as they are. */
+void tok_source_open(struct tok_source *s, const uint8_t *text, size_t begin, size_t end);
+
+/* Readers of a source that was just opened: a normalizer comes first. */
+void tok_source_nfc(struct tok_source *s);
+void tok_source_spm(struct tok_source *s, const struct tok_vocab *v);
+/* `first`: nothing came before this text. */
+void tok_source_metaspace(struct tok_source *s, enum tok_prefix prefix, bool first);
+
+/* Get more normalized text if the span is empty. False: there is none. */
+bool tok_source_fill(struct tok_source *s);
+
+/* The range that the next n >= 1 bytes came from. They are taken. False: fewer are left. */
+bool tok_source_take(struct tok_source *s, size_t n, struct tok_range *range);
+
+/* The next character of the model's text. It is taken. False: there is none. */
+bool tok_source_char(struct tok_source *s, struct tok_spm_char *c);
+
+#endif

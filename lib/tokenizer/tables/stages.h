@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Stages: the machines of a vocabulary, in the order in which text passes them. Each passes what it
+ * makes of the text to the next one. The last is the model, which writes ids. tok_vocab.stage lists
+ * them; it is set when the vocabulary is loaded (stages_set.c), and ends with the model.
+ */
+#ifndef TOK_STAGES_H
+#define TOK_STAGES_H
+
+#include "tok.h"
+
+struct tok_offsets;
+struct tok_source;
+
+struct tok_stage {
+	/* Begin a text. NULL: nothing to do. */
+	void (*open)(struct tok_stream *s);
+	/*
+	 * Take n bytes of well-formed text, whole characters. `last`: the text ends here, or an
+	 * added token follows. next[0] is the next stage. Ids are written to **ids, and *ids moves
+	 * behind them.
+	 */
+	enum tok_error_code (*feed)(struct tok_stream *s, const struct tok_stage *const *next,
+		const uint8_t *p, size_t n, bool last, uint32_t **ids);
+	/* Write the ids that no later byte can change. Returns the next free id. NULL: none wait.
+	 */
+	uint32_t *(*release)(struct tok_stream *s, uint32_t *ids);
+	/* Bytes of text that wait in this stage; NULL: none. The model's are n_held and n_pos. */
+	size_t (*waits)(const struct tok_stream *s);
+	/* Find where ids come from (offsets/offsets.h). */
+	bool (*offsets)(struct tok_offsets *o, const struct tok_stage *const *next,
+		struct tok_source *source);
+};
+
+/* Added tokens, a normalizer, U+2581, added tokens in normalized text, the model. */
+#define TOK_STAGES_MAX 5
+
+/* The next stage takes text. */
+static inline enum tok_error_code
+tok_stage_next(struct tok_stream *s, const struct tok_stage *const *next, const uint8_t *p,
+	size_t n, bool last, uint32_t **ids)
+{
+	return next[0]->feed(s, next + 1, p, n, last, ids);
+}
+
+/* All there are, in the order in which text may pass them; then the models. */
+extern const struct tok_stage tok_stage_added_text, tok_stage_spm, tok_stage_nfc,
+	tok_stage_metaspace, tok_stage_added_normal;
+extern const struct tok_stage tok_stage_bpe, tok_stage_bpe_unknown, tok_stage_wordpiece,
+	tok_stage_unigram;
+
+/* State the stages of a vocabulary whose tables are complete. */
+void tok_stages_set(struct tok_vocab *v);
+
+#endif

@@ -48,12 +48,24 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
         ],
         depends=sorted(map(str, headers)),
         include_dirs=[str(INCLUDE), *map(str, folders)],
-        define_macros=[("_GNU_SOURCE", None), ("Py_LIMITED_API", "0x030b0000")],
-        extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
-        + ["-pthread", *cflags],
+        define_macros=[("_GNU_SOURCE", None)],
+        extra_compile_args=[
+            "-std=gnu11",
+            "-O3",
+            "-fvisibility=hidden",
+            "-Wno-unused-parameter",
+            "-pthread",
+            *for_cpu(),
+            *cflags,
+        ],
         extra_link_args=libs,
-        py_limited_api=True,
     )
+
+
+def for_cpu() -> list[str]:
+    """As meson's option `cpu` does: for the building machine, or what $TOKD_CPU names."""
+    cpu = os.environ.get("TOKD_CPU", "native")
+    return [f"-march={cpu}"] if cpu else []
 
 
 def version() -> str:
@@ -68,13 +80,12 @@ setup(
     version=version(),
     ext_modules=[
         extension(
-            "libtok vocab encode encode_batch stream decode options texts lists words dlpack batch "
-            "encoder pool",
+            "libtok vocab encode encode_batch encode_long stream decode options texts lists words dlpack batch "
+            "encoder pool utf8_portable utf8_avx512",
             "tokenizer",
             cflags=[f"-I{numpy.get_include()}", *pkg_config("--cflags", "jansson", "zlib")],
             libs=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],
         ),
         extension("libtokd client ring", "client", "reader", cflags=[], libs=[]),
     ],
-    options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

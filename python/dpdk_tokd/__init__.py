@@ -9,17 +9,6 @@ appliance. `RingReader` reads, without a copy, the ids that an appliance on this
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from .client import Client, TokdError
-from .ring import (
-    CutStream,
-    Lost,
-    Restart,
-    RingDropped,
-    RingError,
-    RingReader,
-    RingRefused,
-    TokenRange,
-)
 from .tokenizer import (
     Batch,
     DecodeStream,
@@ -31,18 +20,40 @@ from .tokenizer import (
     Truncation,
     VocabInfo,
 )
-from .wire import Reason
 
 if TYPE_CHECKING:
+    from .client import Client, TokdError
     from .client.aio import AsyncClient
     from .embeddings import Embedding, EmbeddingReader, EmbeddingStatus
+    from .ring import (
+        CutStream,
+        Lost,
+        Restart,
+        RingDropped,
+        RingError,
+        RingReader,
+        RingRefused,
+        TokenRange,
+    )
+    from .wire import Reason
 
-# Imported when they are first used: asyncio and ctypes.util take longer than all the rest.
+# Imported when they are first used: together they take several times as long as the tokenizer.
 _LATER = {
     "AsyncClient": ".client.aio",
+    "Client": ".client",
+    "CutStream": ".ring",
     "Embedding": ".embeddings",
     "EmbeddingReader": ".embeddings",
     "EmbeddingStatus": ".embeddings",
+    "Lost": ".ring",
+    "Reason": ".wire",
+    "Restart": ".ring",
+    "RingDropped": ".ring",
+    "RingError": ".ring",
+    "RingReader": ".ring",
+    "RingRefused": ".ring",
+    "TokdError": ".client",
+    "TokenRange": ".ring",
 }
 
 __all__ = [

@@ -9,12 +9,14 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "control/net_frag_open.h"
 #include "control/port/port.h"
+#include "control/worker_open.h"
+#include "control/zero_copy_open.h"
 #include "datapath/loop/burst.h"
 #include "eal.h"
 #include "fuzz.h"
 #include "datapath/loop/housekeeping.h"
-#include "datapath/net/net_frag.h"
 #include "plane.h"
 #include "datapath/token_ring_write.h"
 #include "vocabulary.h"

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "test.h"
 #include "../../app/tokd-load/dice.h"
 #include "build/model_make.h"
 #include "small_vocab.h"

@@ -32,13 +32,7 @@ struct tokd_side {
 	uint32_t bucket_shift; /* position to bucket */
 };
 
-/* Set-up (side_store_open.c): `bytes` of ids on `node`, 0 for none. Returns 0, or -ENOMEM with a
- * message logged. */
-int tokd_side_create(
-	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node);
-void tokd_side_destroy(struct tokd_side *d);
-
-/* Hot. Copies ids[0 .. count); returns the first block, or TOKD_SIDE_NONE if it is full. */
+/* Copies ids[0 .. count); returns the first block, or TOKD_SIDE_NONE if it is full. */
 uint32_t tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count);
 /* Copy ids [skip, skip + count) of the record whose first block is given. */
 void tokd_side_get(

@@ -35,6 +35,10 @@ bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_
 /* Build the tables that find a merge. Needs the splits. */
 bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
 
+/* Fill in tok_vocab.byte_pair, or a table to compare with it. Needs the splits. False: no memory.
+ */
+bool tok_byte_pairs_build(const struct tok_vocab *v, struct tok_byte_pair *pair);
+
 /* ---- runs of one token (repeats.c) ---- */
 
 /* Fill in v->repeat_runs. False: a family is invalid. */

@@ -51,7 +51,8 @@ void tok_unigram_open(struct tok_stream *s);
 /* Append whole characters to it. False: more than TOK_CARRY_MAX bytes are uncertain. */
 bool tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
 
-/* Give out the ids that no later byte can change. Returns the next free id. */
+/* Give out the ids that no later byte can change, as far as a bounded number of steps shows it.
+ * Returns the next free id. */
 uint32_t *tok_unigram_release(struct tok_stream *s, uint32_t *ids);
 
 /* End the word: give out all its ids, and open the next one. */

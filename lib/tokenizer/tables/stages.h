@@ -25,7 +25,7 @@ struct tok_stage {
 	/* Write the ids that no later byte can change. Returns the next free id. NULL: none wait.
 	 */
 	uint32_t *(*release)(struct tok_stream *s, uint32_t *ids);
-	/* Bytes of text that wait in this stage; NULL: none. The model's are n_held and n_pos. */
+	/* Bytes of text that wait in this stage; NULL: none. The model's are counted apart. */
 	size_t (*waits)(const struct tok_stream *s);
 	/* Find where ids come from (offsets/offsets.h). */
 	bool (*offsets)(struct tok_offsets *o, const struct tok_stage *const *next,

@@ -19,7 +19,8 @@
 #define TOK_NFC_DECOMP_BITS 12
 #define TOK_NFC_HASH 0x9e3779b97f4a7c15ull /* Knuth, TAOCP 6.4 */
 
-extern const uint8_t tok_nfc_page[]; /* by code point / 256: index of a page in tok_nfc_props */
+/* By code point / 256: index of a page in tok_nfc_props. The first page is all zeros. */
+extern const uint8_t tok_nfc_page[];
 extern const uint8_t tok_nfc_props[];
 extern const uint64_t tok_nfc_pair[];	/* first << 42 | second << 21 | composite; 0: free */
 extern const uint64_t tok_nfc_decomp[]; /* code point << 24 | first part << 3 | parts; 0: free */

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_COST_MIN ((size_t)16 << 10) /* worth waking a thread */
-#define CHUNKS_A_THREAD 8		  /* so that all end at about the same time */
+#define CHUNK_COST_MIN ((size_t)128 << 10) /* worth waking a thread: it takes 50 us to come */
+#define CHUNKS_A_THREAD 8		   /* so that all end at about the same time */
 
 struct batch_chunk {
 	size_t first, end; /* texts */
@@ -45,14 +45,21 @@ batch_cut(void *items, size_t size, size_t n, const struct batch_cut *cut)
 	return cut->most;
 }
 
+/* What a text costs, in bytes: a character of a str counts with its width. */
+static inline size_t
+cost_of(const struct encoder_text *t)
+{
+	return t->n * (t->width == 0 ? 1 : t->width) + BATCH_TEXT_COST;
+}
+
 bool
 batch_plan(struct batch *b, uint32_t threads)
 {
 	size_t cost = 0, least = CHUNK_COST_MIN, used = 0;
 
 	for (size_t i = 0; i < b->n_texts; i++)
-		cost += b->text[i].n + BATCH_TEXT_COST;
-	b->bytes = cost - b->n_texts * BATCH_TEXT_COST;
+		cost += cost_of(&b->text[i]);
+	b->cost = cost;
 	if (cost / threads / CHUNKS_A_THREAD > least)
 		least = cost / threads / CHUNKS_A_THREAD;
 	if (threads == 1)
@@ -66,7 +73,7 @@ batch_plan(struct batch *b, uint32_t threads)
 		if (used == 0)
 			b->chunk[b->n_chunks++] = (struct batch_chunk){.first = i};
 		b->chunk[b->n_chunks - 1].end = i + 1;
-		used += b->text[i].n + BATCH_TEXT_COST;
+		used += cost_of(&b->text[i]);
 		if (used >= least)
 			used = 0;
 	}
@@ -88,14 +95,18 @@ encode_chunk(const struct batch *b, struct batch_chunk *c, struct encoder *e, si
 	c->encoder = e;
 	c->at = used;
 	for (size_t i = c->first; i < c->end; i++) {
-		const struct batch_text *t = &b->text[i];
-		const size_t bound = tok_encode_bound(b->vocab, t->n, b->flags);
+		struct encoder_text t = b->text[i];
+		size_t bound;
 
 		c->failed = i;
-		c->why = (struct tok_result){.status = TOK_MORE};
+		c->why = (struct tok_result){.status = encoder_utf8(e, &t)};
+		if (c->why.status != TOK_OK)
+			return false;
+		bound = tok_encode_bound(b->vocab, t.n, b->flags);
+		c->why.status = TOK_MORE;
 		if (!encoder_room(e, used + bound))
 			return false;
-		c->why = tok_encode(b->vocab, e->cache, t->p, t->n, b->flags, e->ids + used, bound);
+		c->why = tok_encode(b->vocab, e->cache, t.p, t.n, b->flags, e->ids + used, bound);
 		if (c->why.status != TOK_OK)
 			return false;
 		b->splits[i + 1] = (int64_t)batch_cut(

@@ -12,11 +12,6 @@
 
 #define BATCH_TEXT_COST 64 /* what a text costs beside its bytes, in bytes */
 
-struct batch_text {
-	const uint8_t *p;
-	size_t n;
-};
-
 /* How many ids to keep, the template's with them, and which of the text's go. */
 struct batch_cut {
 	size_t most;
@@ -30,18 +25,19 @@ struct batch {
 	const struct tok_vocab *vocab;
 	uint32_t flags;
 	struct batch_cut cut;
-	const struct batch_text *text;
+	const struct encoder_text *text;
 	size_t n_texts;
 	struct encoder *encoder[BATCH_THREADS_MAX]; /* one a thread */
 	int64_t *splits; /* n_texts + 1: where the ids of each text begin */
 	/* by batch_plan() */
 	uint32_t n_threads;
-	size_t bytes; /* of all texts */
+	size_t cost; /* of all texts, in bytes */
 	struct batch_chunk *chunk;
 	size_t n_chunks;
 	/* results */
 	size_t n_ids;
-	size_t failed; /* the first text that was refused, and why; TOK_MORE: memory is short */
+	size_t failed; /* the first text that was refused, and why; TOK_MORE: memory is short;
+			  TOK_BAD without an error: it has a surrogate */
 	struct tok_result why;
 };
 

@@ -2,27 +2,44 @@
 /* Vocab.encode: from a text to an array in one call of libtok. */
 #include "libtok.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-/* All of them, with nothing cut off. False with an exception set. */
-static bool
-encode_text(struct vocab *v, const struct batch_text *text, const struct how *h, struct ids *ids,
-	struct encoder *e, struct tok_result *r)
+/* UTF-8 in *text, and all its ids. TOK_MORE: memory is short. Nothing of Python. */
+static struct tok_result
+encode_all(const struct vocab *v, struct encoder_text *text, const struct how *h, struct ids *ids,
+	struct encoder *const *e, uint32_t threads)
 {
-	const size_t bound = tok_encode_bound(v->vocab, text->n, h->flags);
+	struct tok_result r = {.status = encoder_utf8(e[0], text)};
+	size_t bound;
 
-	if (!ids_prepare(ids, e, bound))
-		return false;
+	if (r.status != TOK_OK)
+		return r;
+	bound = tok_encode_bound(v->vocab, text->n, h->flags);
+	if (!ids_prepare(ids, e[0], bound))
+		return (struct tok_result){.status = TOK_MORE};
+	if (threads > 1)
+		return long_encode(v->vocab, e, threads, text, h->flags, ids->room);
+	return tok_encode(v->vocab, e[0]->cache, text->p, text->n, h->flags, ids->room, bound);
+}
+
+/* All of them, with nothing cut off. False with an exception set. `o` has the text. */
+static bool
+encode_text(struct vocab *v, PyObject *o, struct encoder_text *text, const struct how *h,
+	struct ids *ids, struct encoder *const *e, uint32_t threads, struct tok_result *r)
+{
 	if (text->n < GIL_BYTES) {
-		*r = tok_encode(v->vocab, e->cache, text->p, text->n, h->flags, ids->room, bound);
+		*r = encode_all(v, text, h, ids, e, threads);
 	} else {
 		Py_BEGIN_ALLOW_THREADS
-		*r = tok_encode(v->vocab, e->cache, text->p, text->n, h->flags, ids->room, bound);
+		*r = encode_all(v, text, h, ids, e, threads);
 		Py_END_ALLOW_THREADS
 	}
 	if (r->status == TOK_OK)
 		return true;
+	if (r->error == TOK_ERROR_NONE) {
+		raise_text(r->status, o, -1);
+		return false;
+	}
 	if (h->offsets && r->error == TOK_ERROR_UTF8)
 		PyErr_Format(PyExc_ValueError,
 			"return_offsets: the text is not UTF-8, whose bytes offsets count (after "
@@ -37,7 +54,7 @@ static_assert(sizeof(struct tok_range) == 2 * sizeof(uint64_t), "an array of uin
 
 /* Ranges of the n ids of a text, cut as those will be; NULL with an exception set. */
 static PyObject *
-ranges_of(const struct vocab *v, const struct batch_text *text, const struct how *h,
+ranges_of(const struct vocab *v, const struct encoder_text *text, const struct how *h,
 	const uint32_t *ids, size_t n)
 {
 	struct tok_range *range = PyMem_Calloc(n, sizeof(*range));
@@ -68,22 +85,23 @@ ranges_of(const struct vocab *v, const struct batch_text *text, const struct how
 	return ranges;
 }
 
-/* The ids, or with the offsets a tuple. NULL with an exception set. */
+/* The ids, or with the offsets a tuple. NULL with an exception set. `o` has the text. */
 static PyObject *
-encode(struct vocab *v, const struct batch_text *text, const struct how *h)
+encode(struct vocab *v, PyObject *o, struct encoder_text *text, const struct how *h)
 {
-	struct encoder *e = encoder_borrow(v);
 	PyObject *made = NULL, *ranges = NULL;
+	const uint32_t threads = long_threads(v->vocab, text->n, h->flags);
+	struct encoder *e[BATCH_THREADS_MAX];
 	struct ids ids = {0};
 	struct tok_result r;
 
-	if (e == NULL)
+	if (!encoders_borrow(v, e, threads))
 		return NULL;
-	if (encode_text(v, text, h, &ids, e, &r) &&
+	if (encode_text(v, o, text, h, &ids, e, threads, &r) &&
 		(!h->offsets || (ranges = ranges_of(v, text, h, ids.room, r.produced)) != NULL))
 		made = ids_array(&ids, batch_cut(ids.room, sizeof(*ids.room), r.produced, &h->cut));
-	free(ids.own);
-	encoder_return(v, e);
+	ids_free(&ids);
+	encoders_return(v, e, threads);
 	if (ranges == NULL)
 		return made;
 	if (made != NULL)
@@ -97,7 +115,7 @@ vocab_encode(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *name
 {
 	struct vocab *v = (struct vocab *)self;
 	struct how h = how_default(v);
-	struct batch_text text;
+	struct encoder_text text;
 	PyObject *made;
 	Py_buffer b;
 	int held;
@@ -110,10 +128,12 @@ vocab_encode(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *name
 			n + (h.text != NULL));
 	if (h.offsets)
 		h.flags |= TOK_STRICT_UTF8;
-	held = text_take(&text, &b, n == 1 ? args[0] : h.text, -1);
+	if (n == 1)
+		h.text = args[0];
+	held = text_take(&text, &b, h.text, -1);
 	if (held < 0)
 		return NULL;
-	made = encode(v, &text, &h);
+	made = encode(v, h.text, &text, &h);
 	if (held)
 		PyBuffer_Release(&b);
 	return made;

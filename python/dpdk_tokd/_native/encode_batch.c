@@ -6,7 +6,7 @@
  */
 struct texts {
 	PyObject *tuple;
-	struct batch_text *text;
+	struct encoder_text *text;
 	Py_buffer *buffer; /* of those that are neither str nor bytes */
 	Py_ssize_t n, n_buffers;
 };
@@ -53,32 +53,13 @@ texts_take(struct texts *t, PyObject *iterable)
 	return true;
 }
 
-/* As many as there will be threads; false with MemoryError set if there is not even one. */
+/* Of the tuple of texts, into splits and the encoders. False with an exception set. */
 static bool
-encoders_borrow(struct vocab *v, struct batch *b)
-{
-	for (uint32_t i = 0; i < b->n_threads; i++) {
-		b->encoder[i] = encoder_borrow(v);
-		if (b->encoder[i] == NULL)
-			return false;
-	}
-	return true;
-}
-
-static void
-encoders_return(struct vocab *v, struct batch *b)
-{
-	for (uint32_t i = 0; i < b->n_threads && b->encoder[i] != NULL; i++)
-		encoder_return(v, b->encoder[i]);
-}
-
-/* Into splits, and the encoders. False with an exception set. */
-static bool
-encode(struct batch *b)
+encode(struct batch *b, PyObject *texts)
 {
 	bool ok;
 
-	if (b->n_threads == 1 && b->bytes + b->n_texts * BATCH_TEXT_COST < GIL_BYTES) {
+	if (b->n_threads == 1 && b->cost < GIL_BYTES) {
 		ok = batch_encode(b);
 	} else {
 		Py_BEGIN_ALLOW_THREADS
@@ -87,8 +68,9 @@ encode(struct batch *b)
 	}
 	if (ok)
 		return true;
-	if (b->why.status == TOK_MORE)
-		PyErr_NoMemory();
+	if (b->why.error == TOK_ERROR_NONE)
+		raise_text(b->why.status, PyTuple_GET_ITEM(texts, (Py_ssize_t)b->failed),
+			(Py_ssize_t)b->failed);
 	else
 		PyErr_Format(PyExc_ValueError, "text %zu: %s (after %zu bytes)", b->failed,
 			why_of(b->why), b->why.consumed);
@@ -108,21 +90,20 @@ take(const struct batch *b, uint32_t *ids)
 	Py_END_ALLOW_THREADS
 }
 
-/* Encode what was taken into an array of ids and one of splits. */
+/* Encode the tuple of texts into an array of ids and one of splits. */
 static PyObject *
-encode_texts(struct vocab *v, struct batch *b)
+encode_texts(struct vocab *v, struct batch *b, PyObject *texts)
 {
 	PyObject *splits = array_new(b->n_texts + 1, NPY_INT64), *ids = NULL;
 
 	if (splits == NULL)
 		return NULL;
 	b->splits = array_data(splits);
-	if (encoders_borrow(v, b) && encode(b)) {
-		ids = array_new(b->n_ids, NPY_UINT32);
-		if (ids != NULL)
+	if (encoders_borrow(v, b->encoder, b->n_threads)) {
+		if (encode(b, texts) && (ids = array_new(b->n_ids, NPY_UINT32)) != NULL)
 			take(b, array_data(ids));
+		encoders_return(v, b->encoder, b->n_threads);
 	}
-	encoders_return(v, b);
 	if (ids != NULL)
 		return Py_BuildValue("(NN)", ids, splits);
 	Py_DECREF(splits);
@@ -157,7 +138,7 @@ vocab_encode_texts(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject
 		b.text = texts.text;
 		b.n_texts = (size_t)texts.n;
 		if (batch_plan(&b, (uint32_t)threads))
-			made = encode_texts(v, &b);
+			made = encode_texts(v, &b, texts.tuple);
 		else
 			PyErr_NoMemory();
 		batch_free(&b);

@@ -13,6 +13,7 @@ encoder_create(const struct tok_vocab *v)
 	if (e == NULL)
 		return NULL;
 	e->cache = tok_cache_create(v, 0, NULL);
+	e->utf8 = utf8_choose(tok_vocab_info(v).isa);
 	if (e->cache != NULL && encoder_grow(e, ROOM_FIRST))
 		return e;
 	encoder_free(e);
@@ -26,6 +27,7 @@ encoder_free(struct encoder *e)
 		return;
 	tok_cache_free(e->cache);
 	free(e->ids);
+	free(e->text);
 	free(e);
 }
 
@@ -45,10 +47,40 @@ encoder_grow(struct encoder *e, size_t need)
 	return true;
 }
 
+enum tok_status
+encoder_utf8(struct encoder *e, struct encoder_text *text)
+{
+	size_t room, n;
+
+	if (text->width == 0)
+		return TOK_OK;
+	if (text->n > SIZE_MAX / 8)
+		return TOK_MORE;
+	room = utf8_bound(text->n, text->width);
+	if (room > e->text_room) {
+		free(e->text);
+		e->text = malloc(room);
+		e->text_room = e->text == NULL ? 0 : room;
+		if (e->text == NULL)
+			return TOK_MORE;
+	}
+	n = e->utf8(e->text, text->p, text->n, text->width);
+	if (n == SIZE_MAX)
+		return TOK_BAD;
+	*text = (struct encoder_text){.p = e->text, .n = n};
+	return TOK_OK;
+}
+
 void
 encoder_trim(struct encoder *e)
 {
 	uint32_t *ids;
+
+	if (e->text_room > ENCODER_TEXT_KEPT) {
+		free(e->text);
+		e->text = NULL;
+		e->text_room = 0;
+	}
 
 	if (e->room <= ENCODER_ROOM_KEPT)
 		return;

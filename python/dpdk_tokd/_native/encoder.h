@@ -1,16 +1,29 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What one thread needs to encode: a cache, and room for ids. Nothing of Python. */
+/* What one thread needs to encode: a cache, and room for ids and for UTF-8. Nothing of Python. */
 #ifndef DPDK_TOKD_ENCODER_H
 #define DPDK_TOKD_ENCODER_H
 
 #include <tok.h>
 
-/* Room that an encoder keeps for the next call, in ids: 4 MiB, of which only what was ever written
- * to is memory. */
-#define ENCODER_ROOM_KEPT ((size_t)1 << 20)
+#include "utf8.h"
+
+/* Room that an encoder keeps for the next call: 4 MiB of ids and as much of text, of which only
+ * what was ever written to is memory. */
+#define ENCODER_ROOM_KEPT ((size_t)1 << 20) /* ids */
+#define ENCODER_TEXT_KEPT ((size_t)4 << 20) /* bytes */
+
+/* A text as its owner holds it. */
+struct encoder_text {
+	const void *p;
+	size_t n;	    /* bytes of UTF-8, or characters */
+	unsigned int width; /* 0: UTF-8; else bytes of a character of a str: 1, 2, 4 */
+};
 
 struct encoder {
 	struct tok_cache *cache;
+	utf8_writer *utf8;
+	uint8_t *text;
+	size_t text_room;
 	uint32_t *ids;
 	size_t room;
 };
@@ -27,6 +40,12 @@ encoder_room(struct encoder *e, size_t need)
 {
 	return need <= e->room || encoder_grow(e, need);
 }
+
+/*
+ * Make *text UTF-8, in the encoder's room if it is not. What is wrong with it as the result of a
+ * call that encodes: TOK_MORE: memory is short; TOK_BAD: a character is a surrogate.
+ */
+enum tok_status encoder_utf8(struct encoder *e, struct encoder_text *text);
 
 /* Give back what is more than an encoder may keep. */
 void encoder_trim(struct encoder *e);

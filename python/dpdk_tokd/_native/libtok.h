@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the files of module libtok share. Stable ABI of CPython 3.11, and numpy's C API.
+ * What the files of module libtok share. C API of CPython and numpy.
  *
  * Arrays have their exact size: ids are written to the room of an encoder first. Those of texts too
- * long for that (ENCODER_ROOM_KEPT) have memory of their own, which becomes that of the array.
+ * long for that (ENCODER_ROOM_KEPT) have memory of their own, which becomes that of the array. The
+ * characters of a str become UTF-8 in the encoder's room: the str keeps no copy.
  *
  * The GIL is held for short texts and released for long ones (GIL_BYTES). Either way:
  *   - An encoder (a cache and scratch) belongs to one call or stream at a time, which borrows it
  *     from its vocabulary (idle list, guarded by the GIL) and gives it back.
  *   - A stream that is being fed says so (`busy`), and refuses a second thread.
- * Without a GIL neither would hold; the stable ABI does not build for a Python without one.
+ * Without a GIL neither would hold.
  */
 #ifndef DPDK_TOKD_LIBTOK_H
 #define DPDK_TOKD_LIBTOK_H
@@ -27,6 +28,10 @@
 #include <assert.h>
 
 #include <tok.h>
+
+#ifdef Py_GIL_DISABLED
+#error "libtok needs a Python with a GIL"
+#endif
 
 #include "batch.h"
 #include "object.h"
@@ -50,6 +55,10 @@ struct vocab {
 /* NULL with MemoryError set if memory is short. */
 struct encoder *encoder_borrow(struct vocab *v);
 void encoder_return(struct vocab *v, struct encoder *e);
+
+/* The same for n at once; false if memory is short, and none is borrowed. */
+bool encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n);
+void encoders_return(struct vocab *v, struct encoder *const *e, uint32_t n);
 
 /* ---- how to encode: the keywords that encode, encode_batch and stream have in common ---- */
 
@@ -75,11 +84,16 @@ bool options_init(void);
 /* ---- texts and arrays ---- */
 
 /*
- * The bytes of a str (UTF-8, kept by it), of bytes, or of another buffer of bytes. 1: release *b
- * when done; 0: there is nothing to release; -1 with an exception set, which names the text's
- * `index` if that is not negative.
+ * The characters of a str, the bytes of bytes, or of another buffer of bytes. 1: release *b when
+ * done; 0: there is nothing to release; -1 with an exception set, which names the text's `index`
+ * if that is not negative.
  */
-int text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index);
+int text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index);
+
+/* encoder_utf8() of this str was not TOK_OK, but `status`: sets the exception; NULL. */
+PyObject *raise_text(enum tok_status status, PyObject *o, Py_ssize_t index);
+
+#define HUGE_PAGE ((size_t)2 << 20) /* bytes */
 
 /* A new array of n ids or splits, uninitialized, or NULL with an exception set. */
 PyObject *array_new(size_t n, int type);
@@ -93,17 +107,28 @@ array_data(PyObject *array)
 /* Where libtok writes ids: the room of an encoder, or for many memory of their own. */
 struct ids {
 	uint32_t *room;
-	uint32_t *own; /* to be freed, or NULL */
+	uint32_t *own; /* or NULL; ids_free() */
+	size_t own_bytes;
 };
 
-/* Room for `bound` ids. False with MemoryError set. */
+/* Room for `bound` ids. False if memory is short. Nothing of Python. */
 bool ids_prepare(struct ids *ids, struct encoder *e, size_t bound);
+void ids_free(struct ids *ids);
 /* The first n as an array, which takes over what is to be freed; NULL with an exception set. */
 PyObject *ids_array(struct ids *ids, size_t n);
 
 /* Why a result is not TOK_OK, as a ValueError; NULL. */
 PyObject *raise_bad(struct tok_result r, const char *unit);
 const char *why_of(struct tok_result r);
+
+/* ---- a long text (encode_long.c; nothing of Python) ---- */
+
+/* How many threads, and so encoders, are worth it for a text of n bytes: usually one. */
+uint32_t long_threads(const struct tok_vocab *v, size_t n, uint32_t flags);
+
+/* As tok_encode by so many threads, into room for tok_encode_bound() ids. */
+struct tok_result long_encode(const struct tok_vocab *v, struct encoder *const *encoder,
+	uint32_t threads, const struct encoder_text *text, uint32_t flags, uint32_t *ids);
 
 /* ---- methods and types ---- */
 

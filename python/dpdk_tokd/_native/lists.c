@@ -2,6 +2,8 @@
 /* Ids as lists of Python's numbers, each of which is made once and shared by all lists. */
 #include "libtok.h"
 
+#include <sys/mman.h>
+
 /* Ids from here on, which few vocabularies have, are made anew each time. */
 #define NUMBERS (1u << 18)
 
@@ -20,18 +22,34 @@ number_of(uint32_t id)
 	return Py_NewRef(number[id]);
 }
 
+/* Where a list keeps its items. Of a long one it is not touched yet: small pages would take longer
+ * to get than the items to write. */
+static void
+ask_for_huge_pages(PyObject *list)
+{
+	uintptr_t begin = (uintptr_t)((PyListObject *)list)->ob_item;
+	uintptr_t end = begin + (size_t)PyList_GET_SIZE(list) * sizeof(PyObject *);
+
+	begin = (begin + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+	end = end / HUGE_PAGE * HUGE_PAGE;
+	if (begin < end)
+		madvise((void *)begin, end - begin, MADV_HUGEPAGE); /* only advice */
+}
+
 static PyObject *
 list_of(const uint32_t *id, int64_t n)
 {
 	PyObject *list = PyList_New((Py_ssize_t)n);
 
+	if (list != NULL && (size_t)n >= HUGE_PAGE / sizeof(PyObject *))
+		ask_for_huge_pages(list);
 	for (int64_t i = 0; list != NULL && i < n; i++) {
 		PyObject *number = number_of(id[i]);
 
 		if (number == NULL)
 			Py_CLEAR(list);
 		else
-			PyList_SetItem(list, (Py_ssize_t)i, number);
+			PyList_SET_ITEM(list, (Py_ssize_t)i, number);
 	}
 	return list;
 }
@@ -73,7 +91,7 @@ lists_of(PyObject *module, PyObject *args)
 		if (list == NULL)
 			Py_CLEAR(lists);
 		else
-			PyList_SetItem(lists, i, list);
+			PyList_SET_ITEM(lists, i, list);
 	}
 end:
 	Py_XDECREF(ids);

@@ -2,8 +2,6 @@
 /* Stream: a text that comes in pieces. */
 #include "libtok.h"
 
-#include <stdlib.h>
-
 struct stream {
 	PyObject_HEAD
 	struct vocab *owner; /* strong reference */
@@ -57,14 +55,17 @@ stream_in_use(void)
 }
 
 static PyObject *
-feed(struct stream *s, const struct batch_text *text, bool last)
+feed(struct stream *s, PyObject *o, struct encoder_text *text, bool last)
 {
+	enum tok_status status = encoder_utf8(s->encoder, text);
 	const size_t bound = tok_stream_bound(&s->tok, text->n);
 	struct tok_result r;
 	struct ids ids;
 
-	if (!ids_prepare(&ids, s->encoder, bound))
-		return NULL;
+	if (status == TOK_OK && !ids_prepare(&ids, s->encoder, bound))
+		status = TOK_MORE;
+	if (status != TOK_OK)
+		return raise_text(status, o, -1);
 	if (text->n < GIL_BYTES) {
 		r = tok_stream_feed(&s->tok, text->p, text->n, last, ids.room, bound);
 	} else {
@@ -76,7 +77,7 @@ feed(struct stream *s, const struct batch_text *text, bool last)
 	}
 	if (r.status == TOK_OK)
 		return ids_array(&ids, r.produced);
-	free(ids.own);
+	ids_free(&ids);
 	return raise_bad(r, "bytes");
 }
 
@@ -84,7 +85,7 @@ static PyObject *
 stream_feed(PyObject *self, PyObject *o)
 {
 	struct stream *s = (struct stream *)self;
-	struct batch_text text;
+	struct encoder_text text;
 	PyObject *ids;
 	Py_buffer b;
 	int held;
@@ -93,7 +94,7 @@ stream_feed(PyObject *self, PyObject *o)
 	if (held < 0)
 		return NULL;
 	/* After text_take: an object's own __buffer__ may let other threads run. */
-	ids = s->busy ? stream_in_use() : feed(s, &text, false);
+	ids = s->busy ? stream_in_use() : feed(s, o, &text, false);
 	if (held)
 		PyBuffer_Release(&b);
 	return ids;
@@ -104,7 +105,7 @@ stream_finish(PyObject *self, PyObject *unused)
 {
 	struct stream *s = (struct stream *)self;
 
-	return s->busy ? stream_in_use() : feed(s, &(struct batch_text){0}, true);
+	return s->busy ? stream_in_use() : feed(s, NULL, &(struct encoder_text){0}, true);
 }
 
 static PyObject *

@@ -2,8 +2,10 @@
 /* What is taken for a text, and arrays for its ids. */
 #include "libtok.h"
 
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "tables/mem.h"
 
 /* An array of numbers, or of more dimensions, is memory as well, but no text. */
 static bool
@@ -52,20 +54,18 @@ note_index(Py_ssize_t index)
 }
 
 int
-text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
+text_take(struct encoder_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
 {
-	Py_ssize_t n;
-	char *p;
-
+	*text = (struct encoder_text){0};
 	if (PyUnicode_Check(o)) {
-		p = (char *)PyUnicode_AsUTF8AndSize(o, &n); /* the error names a surrogate */
-		if (p == NULL) {
-			if (index >= 0)
-				note_index(index);
+		if (PyUnicode_READY(o) < 0)
 			return -1;
-		}
+		text->p = PyUnicode_DATA(o);
+		text->n = (size_t)PyUnicode_GET_LENGTH(o);
+		text->width = PyUnicode_IS_ASCII(o) ? 0 : PyUnicode_KIND(o);
 	} else if (PyBytes_Check(o)) {
-		PyBytes_AsStringAndSize(o, &p, &n);
+		text->p = PyBytes_AS_STRING(o);
+		text->n = (size_t)PyBytes_GET_SIZE(o);
 	} else {
 		if (!PyObject_CheckBuffer(o)) {
 			refuse(o, NULL, index);
@@ -78,11 +78,21 @@ text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
 			PyBuffer_Release(b);
 			return -1;
 		}
-		*text = (struct batch_text){b->buf, (size_t)b->len};
+		text->p = b->buf;
+		text->n = (size_t)b->len;
 		return 1;
 	}
-	*text = (struct batch_text){(const uint8_t *)p, (size_t)n};
 	return 0;
+}
+
+PyObject *
+raise_text(enum tok_status status, PyObject *o, Py_ssize_t index)
+{
+	if (status == TOK_MORE)
+		return PyErr_NoMemory();
+	if (PyUnicode_AsUTF8AndSize(o, NULL) == NULL && index >= 0) /* names the surrogate */
+		note_index(index);
+	return NULL;
 }
 
 #define ARRAY_LARGE ((size_t)4 << 20) /* bytes */
@@ -90,71 +100,87 @@ text_take(struct batch_text *text, Py_buffer *b, PyObject *o, Py_ssize_t index)
 static void
 free_array(PyObject *capsule)
 {
-	free(PyCapsule_GetPointer(capsule, NULL));
+	tok_mem_default.free(NULL, PyCapsule_GetPointer(capsule, NULL),
+		(size_t)(uintptr_t)PyCapsule_GetContext(capsule));
 }
 
-/* An array of memory from malloc, which it frees. NULL with an exception set, and memory gone. */
+/*
+ * An array of a block of tok_mem_default, which it frees. NULL with an exception set, and the block
+ * gone.
+ */
 static PyObject *
-array_adopt(void *memory, size_t n, int type)
+array_adopt(void *block, size_t bytes, size_t n, int type)
 {
 	npy_intp size = (npy_intp)n;
-	PyObject *array = PyArray_SimpleNewFromData(1, &size, type, memory);
-	PyObject *owner = array == NULL ? NULL : PyCapsule_New(memory, NULL, free_array);
+	PyObject *array = PyArray_SimpleNewFromData(1, &size, type, block);
+	PyObject *owner = array == NULL ? NULL : PyCapsule_New(block, NULL, free_array);
 
 	if (owner == NULL) {
 		Py_XDECREF(array);
-		free(memory);
+		tok_mem_default.free(NULL, block, bytes);
 		return NULL;
 	}
+	PyCapsule_SetContext(owner, (void *)(uintptr_t)bytes);
 	if (PyArray_SetBaseObject((PyArrayObject *)array, owner) == 0)
 		return array;
 	Py_DECREF(array);
 	return NULL;
 }
 
-/* numpy asks for huge pages for a large one: the first write to each then waits for compaction. */
+/* A large one has huge pages, aligned: small ones take longer to get than their ids to make. */
 PyObject *
 array_new(size_t n, int type)
 {
 	const size_t bytes = n * (type == NPY_INT64 ? 8 : 4);
 	npy_intp size = (npy_intp)n;
-	void *memory;
+	void *block;
 
 	if (bytes < ARRAY_LARGE)
 		return PyArray_SimpleNew(1, &size, type);
-	memory = malloc(bytes);
-	return memory == NULL ? PyErr_NoMemory() : array_adopt(memory, n, type);
+	block = tok_mem_default.alloc(NULL, bytes, 64);
+	return block == NULL ? PyErr_NoMemory() : array_adopt(block, bytes, n, type);
 }
 
 bool
 ids_prepare(struct ids *ids, struct encoder *e, size_t bound)
 {
 	*ids = (struct ids){0};
-	if (bound <= ENCODER_ROOM_KEPT)
+	if (bound <= ENCODER_ROOM_KEPT) {
 		ids->room = encoder_room(e, bound) ? e->ids : NULL;
-	else if (bound <= PY_SSIZE_T_MAX / sizeof(*ids->room))
-		ids->room = ids->own = malloc(bound * sizeof(*ids->room));
-	if (ids->room == NULL)
-		PyErr_NoMemory();
+	} else if (bound <= PY_SSIZE_T_MAX / sizeof(*ids->room)) {
+		ids->own_bytes = bound * sizeof(*ids->room);
+		ids->room = ids->own = tok_mem_default.alloc(NULL, ids->own_bytes, 64);
+	}
 	return ids->room != NULL;
+}
+
+void
+ids_free(struct ids *ids)
+{
+	if (ids->own != NULL)
+		tok_mem_default.free(NULL, ids->own, ids->own_bytes);
+	ids->own = NULL;
 }
 
 PyObject *
 ids_array(struct ids *ids, size_t n)
 {
-	uint32_t *cut;
+	const size_t used = (n * sizeof(*ids->room) / HUGE_PAGE + 1) * HUGE_PAGE;
+	uint32_t *own = ids->own;
 	PyObject *array;
 
-	if (ids->own == NULL) {
+	if (own == NULL) {
 		array = array_new(n, NPY_UINT32);
 		if (array != NULL)
 			memcpy(array_data(array), ids->room, n * sizeof(*ids->room));
 		return array;
 	}
-	cut = realloc(ids->own, (n + (n == 0)) * sizeof(*cut));
-	cut = cut == NULL ? ids->own : cut;
 	ids->own = NULL;
-	return array_adopt(cut, n, NPY_UINT32);
+	if (used < ids->own_bytes) { /* a block of this size is mapped */
+		munmap((char *)own + used, ids->own_bytes - used);
+		ids->own_bytes = used;
+	}
+	return array_adopt(own, ids->own_bytes, n, NPY_UINT32);
 }
 
 const char *

@@ -2,6 +2,8 @@
 /* Vocab: a loaded vocabulary, and its encoders. */
 #include "libtok.h"
 
+#include <string.h>
+
 struct encoder *
 encoder_borrow(struct vocab *v)
 {
@@ -24,6 +26,59 @@ encoder_return(struct vocab *v, struct encoder *e)
 	}
 	encoder_trim(e);
 	v->idle[v->n_idle++] = e;
+}
+
+void
+encoders_return(struct vocab *v, struct encoder *const *e, uint32_t n)
+{
+	while (n > 0)
+		encoder_return(v, e[--n]);
+}
+
+bool
+encoders_borrow(struct vocab *v, struct encoder **e, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		e[i] = encoder_borrow(v);
+		if (e[i] == NULL) {
+			encoders_return(v, e, i);
+			return false;
+		}
+	}
+	return true;
+}
+
+/*
+ * An encoder for the first call, which waits neither for its cache nor for pages of code and stack,
+ * nor for the tables' parts that most texts need: a text of the first tokens, the most frequent,
+ * has been encoded. If memory is short, the first call says so.
+ */
+static void
+prepare_first_call(struct vocab *v)
+{
+	struct encoder *e = encoder_create(v->vocab);
+	struct ids ids;
+	uint8_t text[8192];
+	uint32_t len;
+	size_t n = 0;
+
+	if (e == NULL)
+		return;
+	for (uint32_t id = 0; id < tok_vocab_info(v->vocab).n_ids; id++) {
+		const uint8_t *token = tok_vocab_token(v->vocab, id, &len);
+
+		if (token == NULL)
+			continue;
+		if (len >= sizeof(text) - n)
+			break;
+		memcpy(text + n, token, len);
+		n += len;
+		text[n++] = ' ';
+	}
+	if (ids_prepare(&ids, e, tok_encode_bound(v->vocab, n, 0)))
+		tok_encode(
+			v->vocab, e->cache, text, n, 0, ids.room, tok_encode_bound(v->vocab, n, 0));
+	encoder_return(v, e);
 }
 
 static PyObject *
@@ -51,6 +106,7 @@ vocab_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	}
 	v->vocab = loaded;
 	v->flags = strict ? TOK_STRICT_UTF8 : 0;
+	prepare_first_call(v);
 	return (PyObject *)v;
 }
 
@@ -158,7 +214,9 @@ static PyMethodDef vocab_methods[] = {
 		"return_offsets: also which bytes of the text's UTF-8 each id stands for, uint64,\n"
 		"shape (n, 2): from the first up to the second, (0, 0) for ids of the template. A\n"
 		"token that is part of a character has that part alone; what a normalizer changed\n"
-		"has all the characters it comes from."},
+		"has all the characters it comes from.\n"
+		"A text of 512 KB or more is encoded by several threads, one per available\n"
+		"processor, where the vocabulary's rules allow it to be cut."},
 	{"_encode_texts", (PyCFunction)(void (*)(void))vocab_encode_texts,
 		METH_FASTCALL | METH_KEYWORDS,
 		"Of many texts, by some threads: all ids, and where each text's begin and end."},

@@ -5,14 +5,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterator
-from typing import Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from .._native import libtok
 
-Ids: TypeAlias = npt.NDArray[np.uint32]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+Ids: TypeAlias = "npt.NDArray[np.uint32]"
 Side: TypeAlias = Literal["left", "right"]
 
 LENGTH_MAX = 2**31 - 1

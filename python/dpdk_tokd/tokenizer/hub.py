@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 # What libtok reads, in the order of what says most; of a pair the first is what is loaded.
 CHOICES = (

@@ -7,17 +7,20 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias, overload
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias, overload
 
 import numpy as np
-import numpy.typing as npt
 
 from .._native import libtok
 from .batch import ID_MAX, LENGTH_MAX, Batch, Ids, Padded, Side, check_number, check_side
 from .hub import vocabulary_of
 
-IdsLike: TypeAlias = Sequence[int] | npt.NDArray[np.integer]
+if TYPE_CHECKING:  # which take longer to import than the rest
+    from pathlib import Path
+
+    import numpy.typing as npt
+
+IdsLike: TypeAlias = "Sequence[int] | npt.NDArray[np.integer]"
 Text: TypeAlias = str | bytes | bytearray | memoryview
 
 
@@ -28,8 +31,8 @@ class VocabInfo:
     `checksum` is equal for equal tokenizers, whatever their file format. The wire protocol and the
     token ring identify a vocabulary by it. `source` is what a "tokv" was compiled from, else None.
     Ids are below `n_ids`; `n_added` counts added tokens that are not special. `table_bytes` is the
-    memory of the tables, `storage` where it is. `isa` is the instruction set that encoding uses; the
-    environment variable TOK_ISA selects another.
+    memory of the tables, `storage` where it is. `isa` is the instruction set that encoding uses;
+    the environment variable TOK_ISA selects another.
     """
 
     name: str

@@ -7,12 +7,6 @@
 #ifndef FIXTURE_H
 #define FIXTURE_H
 
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
 #include <rte_arp.h>
 #include <rte_cycles.h>
 #include <rte_ethdev.h>
@@ -24,6 +18,7 @@
 #include <tok.h>
 #include <tokd/wire.h>
 
+#include "test.h"
 #include "datapath/loop/burst.h"
 #include "datapath/crc32c.h"
 #include "datapath/loop/housekeeping.h"
@@ -53,6 +48,7 @@ int setup_small_ring_and_side_store(void **state);
 int setup_zero_copy(void **state);
 int setup_small_ring_zero_copy(void **state);
 int teardown(void **state);
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
 
 struct fixture {
 	struct tokd_worker w;

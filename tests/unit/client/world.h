@@ -6,15 +6,11 @@
 #ifndef TESTS_CLIENT_WORLD_H
 #define TESTS_CLIENT_WORLD_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <tokd/client_engine.h>
+
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define STREAMS 4096

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import array
 import gc
+import lzma
 import os
 import random
 import subprocess
@@ -65,6 +66,43 @@ def test_a_surrogate_in_a_batch_is_named_with_its_text(gpt2):
     assert caught.value.__notes__ == ["text 2 of the batch"]
 
 
+# Characters of one to four bytes of UTF-8; a str stores them in one, two or four bytes each.
+CHARACTERS = (
+    "\x00a~\x7f",
+    "\x80\xe9\xff",
+    "\u0100\u07ff",
+    "\u0800\u4e2d\uffff",
+    "\U00010000\U0010ffff",
+)
+
+
+def test_a_str_is_encoded_as_its_utf8_whatever_its_characters(gpt2_file, monkeypatch):
+    dice = random.Random(11)
+    for isa in ("portable", ""):
+        monkeypatch.setenv("TOK_ISA", isa)
+        own = dpdk_tokd.Tokenizer.load(str(gpt2_file))
+        for n in [*range(70), 1000, 9000]:
+            for kinds in range(1, len(CHARACTERS) + 1):
+                text = "".join(dice.choices("".join(CHARACTERS[:kinds]), k=n))
+                want = own.encode(text.encode()).tolist()
+                assert own.encode(text).tolist() == want
+                assert own.encode_batch([text, text])[1].tolist() == want
+                at = dice.randint(0, n)
+                for broken in (chr(dice.choice((0xD800, 0xDFFF))), "\ud800\udc00"):
+                    with pytest.raises(UnicodeEncodeError) as caught:
+                        own.encode(text[:at] + broken + text[at:])
+                    assert caught.value.start == at
+
+
+def test_encoding_keeps_no_utf8_in_a_str(gpt2):
+    text = "é" * 1000
+    size = sys.getsizeof(text)
+    gpt2.encode(text)
+    gpt2.encode_batch([text])
+    gpt2.stream().feed(text)
+    assert sys.getsizeof(text) == size
+
+
 def test_keywords_are_those_of_the_signature(gpt2):
     name = b"truncation".decode()  # equal, and not the same object
     assert gpt2.encode("one two three", **{name: 2}).tolist() == [505, 734]
@@ -91,6 +129,30 @@ def test_the_array_is_the_callers_own(gpt2, text):
     assert ids.nbytes == 4 * len(ids)
     ids[:] = 7
     assert other.tolist() == gpt2.encode(text).tolist() != [7] or len(other) == 0
+
+
+# In the words of which several threads may or may not cut a text.
+WORDS = ("a b", "It's I'LL", "don 't", "x  y", "x\ty", " é", "e\u0301 f", "1 2", "a 1", "中文 b", "z\n",
+    "<|endoftext|>", "_ q", "\xa0r")  # fmt: skip
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama3", "qwen3", "bert"])
+def test_a_text_for_several_threads_has_the_ids_of_a_stream(tmp_path, family):
+    packed = ROOT.parent / "shared" / "vocab" / f"{family}.json.xz"
+    if not packed.is_file():
+        pytest.skip(f"{packed} is not here")
+    (tmp_path / "tokenizer.json").write_bytes(lzma.decompress(packed.read_bytes()))
+    own = dpdk_tokd.Tokenizer.load(str(tmp_path / "tokenizer.json"))
+    plain = {"added_tokens": "text", "add_special_tokens": False}
+    text = " ".join(random.Random(5).choices(WORDS, k=400_000)).encode()
+    for given in (text, text.decode(), text + b"\xff a", b"a" * 2**20 + b" b"):
+        stream = own.stream(**plain)
+        whole = given if isinstance(given, bytes) else given.encode()
+        parts = [stream.feed(whole[i : i + 99_991]) for i in range(0, len(whole), 99_991)]
+        want = np.concatenate([*parts, stream.finish()])
+        assert np.array_equal(own.encode(given, **plain), want)
+        around = [*own.template.before, *want.tolist(), *own.template.after]
+        assert own.encode(given, added_tokens="text").tolist() == around
 
 
 def test_a_long_text_has_the_ids_of_its_parts(gpt2):
@@ -163,10 +225,10 @@ def test_nothing_leaks(gpt2, strict):
         calls(gpt2, strict)
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 100
-    addresses, resident = (now - then for now, then in zip(memory(), before))
+    addresses, resident = (now - then for now, then in zip(memory(), before, strict=True))
     assert addresses < 200_000 and resident < 20_000
     after = [sys.getrefcount(o) for o in (None, gpt2, type(gpt2), libtok.Stream)]
-    assert max(abs(a - b) for a, b in zip(after, references)) < 20
+    assert max(abs(a - b) for a, b in zip(after, references, strict=True)) < 20
 
 
 def test_threads_encode_with_one_tokenizer(gpt2):
@@ -217,10 +279,17 @@ def test_a_child_has_threads_of_its_own(gpt2):
 
 
 def test_import_takes_asyncio_from_nobody():
+    slow = {
+        "asyncio",
+        "ctypes.util",
+        "ssl",
+        "multiprocessing",
+        "socket",
+        "urllib.parse",
+        "numpy.typing",
+    }
     code = "import numpy, sys; before = {*sys.modules}; import dpdk_tokd; "
-    code += (
-        "print({'asyncio', 'ctypes.util', 'ssl', 'multiprocessing'} & ({*sys.modules} - before)); "
-    )
+    code += f"print({slow} & ({{*sys.modules}} - before)); "
     code += "dpdk_tokd.AsyncClient; print('asyncio' in sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT

@@ -4,16 +4,12 @@
 #define TESTS_READER_SERVER_H
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include <cmocka.h>
-
 #include <tokd/ring.h>
+
+#include "test.h"
 
 #define SERVER_DATA 4096
 

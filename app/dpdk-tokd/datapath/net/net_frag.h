@@ -18,13 +18,6 @@ struct tokd_frags {
 	struct rte_ip_frag_death_row dead; /* mbufs for us to free */
 };
 
-/* Set-up (net_frag_open.c), for `n` datagrams at once, on `node`. NULL with a message logged. */
-struct tokd_frags *tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz);
-void tokd_frags_free(struct tokd_frags *f);
-
-/* The most mbufs that n datagrams hold. */
-uint32_t tokd_frags_mbufs(uint32_t n);
-
 /*
  * Take a fragment with l2_len and l3_len set, trimmed to the length in its IP header. NULL: it is
  * kept, or dropped and counted. Else the packet, in several segments, with l2_len and l3_len set

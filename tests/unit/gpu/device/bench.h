@@ -6,14 +6,9 @@
 #ifndef TESTS_GPU_DEVICE_BENCH_H
 #define TESTS_GPU_DEVICE_BENCH_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "ring/check.h"
 #include "device.h"
 #include "ring/geometry.h"

@@ -9,14 +9,9 @@
 #ifndef TESTS_GPU_SINK_FIXTURE_H
 #define TESTS_GPU_SINK_FIXTURE_H
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "ring/check.h"
 #include "ring/geometry.h"
 #include "sink/sink.h"

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Merge words with portable C. Hot path. */
+#define MERGE_KERNEL tok_merge_portable
+#include "bpe_merge.h"
+#include "bpe_merge_copy.h"
+
+static inline uint32_t
+least_key(const uint32_t *key)
+{
+	int32_t least = INT32_MAX;
+
+	/* A fixed count, without branches, and signed: compilers vectorize it. */
+	for (uint32_t i = 0; i < PLACES; i++)
+		least = (int32_t)key[i] < least ? (int32_t)key[i] : least;
+	return (uint32_t)least;
+}

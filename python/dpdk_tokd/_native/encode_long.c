@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * One long text by several threads. It is cut before a single blank between two ASCII letters:
+ * there a pretoken begins in every family that splits text into words, whatever comes before and
+ * after, and no normalizer joins what is on either side. So the ids of the pieces, one behind the
+ * other, are those of the text. Models that see blanks as letters (SentencePiece's) and added
+ * tokens, which may hold a blank or take one, have no such place: those texts are not cut.
+ */
+#include "libtok.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#define PIECE_BYTES ((size_t)256 << 10) /* worth waking a thread */
+#define PIECES_A_THREAD 4		/* so that all end at about the same time */
+
+static bool
+can_be_cut(const struct tok_vocab *v, uint32_t flags)
+{
+	const struct tok_vocab_info i = tok_vocab_info(v);
+	const bool added = i.n_added > 0 || (flags & TOK_SPECIAL && i.n_special > 0);
+
+	return strcmp(i.pretokenizer, "none") != 0 && strcmp(i.pretokenizer, "metaspace") != 0 &&
+	       strcmp(i.normalizer, "metaspace") != 0 &&
+	       strcmp(i.normalizer, "sentencepiece") != 0 && (!added || flags & TOK_ADDED_AS_TEXT);
+}
+
+uint32_t
+long_threads(const struct tok_vocab *v, size_t n, uint32_t flags)
+{
+	size_t most = n / PIECE_BYTES;
+	cpu_set_t cpus;
+
+	if (most < 2 || !can_be_cut(v, flags) || sched_getaffinity(0, sizeof(cpus), &cpus) != 0)
+		return 1;
+	most = most < BATCH_THREADS_MAX ? most : BATCH_THREADS_MAX;
+	return most < (size_t)CPU_COUNT(&cpus) ? (uint32_t)most : (uint32_t)CPU_COUNT(&cpus);
+}
+
+static inline bool
+is_letter(uint8_t c)
+{
+	return (uint8_t)((c | 0x20) - 'a') < 26;
+}
+
+/* The first place from `at` on, at most n. */
+static size_t
+cut_from(const uint8_t *p, size_t n, size_t at)
+{
+	for (; at + 1 < n; at++) {
+		if (p[at] == ' ' && is_letter(p[at - 1]) && is_letter(p[at + 1]))
+			return at;
+	}
+	return n;
+}
+
+struct piece {
+	size_t begin, end;
+	struct tok_result r;
+};
+
+struct work {
+	const struct tok_vocab *v;
+	struct encoder *const *encoder;
+	const uint8_t *text;
+	uint32_t flags;
+	uint32_t *ids;
+	struct piece piece[BATCH_THREADS_MAX * PIECES_A_THREAD];
+	size_t n_pieces;
+	atomic_size_t next;
+	atomic_uint threads; /* that have begun: each has the encoder of its number */
+};
+
+/* Where the ids of the piece that begins here are first put: room for the worst case before it. */
+static inline uint32_t *
+place(const struct work *w, size_t begin)
+{
+	return w->ids + tok_encode_bound(w->v, begin, w->flags);
+}
+
+static void
+work(void *arg)
+{
+	struct work *w = arg;
+	struct encoder *e = w->encoder[atomic_fetch_add(&w->threads, 1)];
+	size_t i;
+
+	while ((i = atomic_fetch_add(&w->next, 1)) < w->n_pieces) {
+		struct piece *p = &w->piece[i];
+		const size_t n = p->end - p->begin;
+
+		p->r = tok_encode(w->v, e->cache, w->text + p->begin, n, w->flags,
+			place(w, p->begin), tok_encode_bound(w->v, n, w->flags));
+	}
+}
+
+struct tok_result
+long_encode(const struct tok_vocab *v, struct encoder *const *encoder, uint32_t threads,
+	const struct encoder_text *text, uint32_t flags, uint32_t *ids)
+{
+	const struct tok_template *t = &tok_vocab_shape(v)->around;
+	const bool around = flags & TOK_TEMPLATE;
+	const size_t least = text->n / (threads * PIECES_A_THREAD) + 1;
+	struct work w = {.v = v, .encoder = encoder, .text = text->p};
+	struct tok_result r = {.status = TOK_OK, .produced = around ? t->n_before : 0};
+
+	w.flags = flags & ~(uint32_t)TOK_TEMPLATE;
+	w.ids = ids + r.produced;
+	for (size_t at = 0; at < text->n; w.n_pieces++) {
+		size_t end = cut_from(text->p, text->n, at + least);
+
+		w.piece[w.n_pieces] = (struct piece){.begin = at, .end = end};
+		at = end;
+	}
+	pool_run(work, &w, threads - 1);
+	for (size_t i = 0; i < w.n_pieces; i++) {
+		const struct piece *p = &w.piece[i];
+
+		r.consumed = p->begin + p->r.consumed;
+		if (p->r.status != TOK_OK) {
+			r.status = p->r.status;
+			r.error = p->r.error;
+			return r;
+		}
+		memmove(ids + r.produced, place(&w, p->begin), p->r.produced * sizeof(*ids));
+		r.produced += p->r.produced;
+	}
+	if (around) {
+		memcpy(ids, t->before, t->n_before * sizeof(*ids));
+		memcpy(ids + r.produced, t->after, t->n_after * sizeof(*ids));
+		r.produced += t->n_after;
+	}
+	return r;
+}

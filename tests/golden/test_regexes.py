@@ -45,12 +45,16 @@ REGEXES = {
         + "\\s*[\r\n]+|\\s+(?!\\S)|\\s+"
     ],
     "bailingmoe": [
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|"
-        + r"\s*[\r\n]|\s+(?!\S)|\s+"
+        (
+            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]++[\r\n]*|"
+            r"\s*[\r\n]|\s+(?!\S)|\s+"
+        )
     ],
     "cl100k as its authors wrote it": [
-        r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
-        + r"\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+        (
+            r"'(?i:[sdmt]|ll|ve|re)|[^\r\n\p{L}\p{N}]?+\p{L}++|\p{N}{1,3}+| ?[^\s\p{L}\p{N}]++[\r\n]*+|"
+            r"\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+        )
     ],
     "tekken by look-ahead": [
         r"[^\r\n\p{L}\p{N}]?((?=[\p{L}])([^a-z]))*((?=[\p{L}])([^A-Z]))+|"
@@ -64,10 +68,9 @@ REGEXES = {
     ],
     "kimi-k2": [
         r"[\p{Han}]+|"
-        + f"{PREFIX}{UPPERS}{NOT_HAN}*{LOWERS}{NOT_HAN}+{CONTRACTION}?|"
-        + f"{PREFIX}{UPPERS}{NOT_HAN}+{LOWERS}{NOT_HAN}*{CONTRACTION}?|"
-        + r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
-        + SPACES
+        f"{PREFIX}{UPPERS}{NOT_HAN}*{LOWERS}{NOT_HAN}+{CONTRACTION}?|"
+        f"{PREFIX}{UPPERS}{NOT_HAN}+{LOWERS}{NOT_HAN}*{CONTRACTION}?|"
+        r"\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|" + SPACES
     ],
     "afmoe, without its numbers": [
         "[一-鿿㐀-䶿豈-﫿぀-ゟ゠-ヿ･-ﾟ⼀-⿟เ-๿຀-໿ក-៿က-႟ꩠ-ꩿꧠ-꧿가-힯ᄀ-ᇿ]+",

@@ -308,7 +308,7 @@ struct tok_stream {
 	bool prefix;	 /* a blank may be put before the text that follows */
 	uint16_t n_held; /* bytes in held[]: they may belong to the open pretoken or not */
 	uint8_t utf8[4];
-	uint32_t state;		/* of the open pretoken (enum in pretok.h) */
+	uint32_t state;		/* of the open pretoken */
 	uint32_t unmerged_low;	/* vocab->unmerged[low .. high): the tokens for whole pretokens */
 	uint32_t unmerged_high; /* that begin with the open pretoken */
 	uint32_t node;		/* automaton state at the end of the open pretoken */

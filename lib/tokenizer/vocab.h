@@ -124,6 +124,7 @@ struct tok_split {
 	T(JOINS, joins)                                                                            \
 	T(CAT_PAGE, cat_page)                                                                      \
 	T(CAT, cat)                                                                                \
+	T(STEP, step)                                                                              \
 	T(NORM_PAGE, wordpiece.norm.page)                                                          \
 	T(NORM_ELEMENT, wordpiece.norm.element)                                                    \
 	T(NORM_SEQ, wordpiece.norm.seq)                                                            \
@@ -147,6 +148,7 @@ enum tok_table {
 #define TOK_NUMBERS(N)                                                                             \
 	N(KIND, kind)                                                                              \
 	N(PRETOK, pretok)                                                                          \
+	N(STEP_WIDTH, step_width)                                                                  \
 	N(NFC, nfc)                                                                                \
 	N(METASPACE, metaspace.stage)                                                              \
 	N(PREFIX, metaspace.prefix)                                                                \
@@ -235,9 +237,11 @@ struct tok_vocab {
 	struct tok_longest longest; /* if it has nodes, used instead: greedy BPE, and WordPiece */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
-	uint8_t *cat; /* enum tok_cat; TOK_PRETOK_BERT: likewise, of what the normalizer makes of
-			 it (bert_norm.h); TOK_PRETOK_SENTENCEPIECE: 1 if a token has it;
-			 equal pages are stored once */
+	uint8_t *cat; /* class: variant << 3 | enum tok_cat; TOK_PRETOK_BERT: the category of what
+			 the normalizer makes of it (bert_norm.h); TOK_PRETOK_SENTENCEPIECE: 1 if a
+			 token has it; equal pages are stored once */
+	uint16_t *step; /* [state * step_width + class]: pretok.h */
+	uint32_t step_width;
 	/* added tokens, by enum tok_added_which */
 	struct tok_added added[2];
 	/* decoding */
@@ -486,8 +490,15 @@ tok_has_unknown(const struct tok_vocab *v)
 	       !v->unigram.byte_fallback;
 }
 
+/* Class of a character: the steps of the pretokenizer tell no more apart. */
+static inline uint32_t
+tok_class_of(const struct tok_vocab *v, uint32_t cp)
+{
+	return v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
+}
+
 static inline enum tok_cat
 tok_cat_of(const struct tok_vocab *v, uint32_t cp)
 {
-	return (enum tok_cat)v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
+	return (enum tok_cat)(tok_class_of(v, cp) & 7);
 }

@@ -69,6 +69,8 @@ tok_model_free(struct tok_model *m)
 	free(m->merge);
 	free(m->added);
 	free(m->added_bytes);
+	for (uint32_t i = 0; i < TOK_SPLITS_MAX; i++)
+		free(m->regex[i]);
 	free(m->unigram.charsmap);
 	free(m->unigram.score);
 	*m = (struct tok_model){0};
@@ -153,6 +155,9 @@ tok_model_checksum(const struct tok_model *m)
 	uint32_t crc = (uint32_t)crc32(0, NULL, 0), i;
 
 	crc = add_number(crc, m->pretok);
+	for (i = 0; i < TOK_SPLITS_MAX && m->regex[i] != NULL; i++)
+		crc = (uint32_t)crc32_z(
+			crc, (const uint8_t *)m->regex[i], strlen(m->regex[i]) + 1);
 	crc = add_number(crc, m->n_tokens);
 	if (m->kind == TOK_KIND_WORDPIECE)
 		crc = add_bert(crc, m);

@@ -81,6 +81,7 @@ struct tok_model {
 	const char *format; /* static string, see tok_vocab_info */
 	enum tok_kind kind;
 	enum tok_pretok pretok;
+	char *regex[TOK_SPLITS_MAX]; /* TOK_PRETOK_REGEX: applied in order; NULL: no more */
 	bool nfc;	   /* normalizer: form C */
 	uint32_t n_tokens; /* ids are below this */
 	uint32_t n_parts;  /* the last n_parts tokens are parts of characters and not real ids */

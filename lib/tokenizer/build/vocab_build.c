@@ -11,7 +11,9 @@
 #include "unicode/pages.h"
 #include "pieces.h"
 #include "pretokenize/names.h"
+#include "pretokenize/regex/regex.h"
 #include "longest_build.h"
+#include "model_make.h"
 #include "unicode/utf8.h"
 #include "vocab_table.h"
 
@@ -450,10 +452,37 @@ build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 	       tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 }
 
+/* The pretokenizer: classes of characters, and its steps. */
+static bool
+build_steps(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
+{
+	const char *where = tok_shown_path(v->info.path), *regex[TOK_SPLITS_MAX];
+	struct tok_machine machine;
+	size_t n = 0;
+	bool ok;
+
+	while (n < TOK_SPLITS_MAX &&
+		(regex[n] = m->pretok == TOK_PRETOK_REGEX ? m->regex[n]
+							  : tok_pretok_regex(m->pretok, n)) != NULL)
+		n++;
+	if (!tok_regex_compile(where, regex, n, &machine, err))
+		return false;
+	v->step_width = machine.width;
+	ok = tok_vocab_classes(v, (struct tok_runs){machine.run, machine.n_runs, 8}, err);
+	if (ok) {
+		ok = tok_vocab_table_make(
+			     v, TOK_TABLE_STEP, (size_t)machine.n_states * machine.width) ||
+		     tok_fail(err, "out of memory for the steps of a pretokenizer");
+	}
+	if (ok)
+		memcpy(v->step, machine.step, v->table_bytes[TOK_TABLE_STEP]);
+	tok_machine_free(&machine);
+	return ok;
+}
+
 static bool
 build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	const struct tok_runs categories = {tok_unicode_runs, tok_unicode_n_runs, 3};
 	uint32_t *rank_of = calloc(m->n_tokens, sizeof(*rank_of));
 	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
@@ -462,7 +491,7 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	     build_automaton(v, err) && build_longest(v, m, err) &&
 	     build_repeats(v, m, rank_of, err) &&
 	     (m->pretok == TOK_PRETOK_SENTENCEPIECE ? tok_pieces_build(v, err)
-						    : tok_vocab_classes(v, categories, err));
+						    : build_steps(v, m, err));
 	free(rank_of);
 	return ok;
 }

@@ -60,7 +60,8 @@ tables_are_there(const struct tok_vocab *v)
 		       take_option(&there, BIT(UNMERGED)) && take_option(&there, BIT(REPEAT)) &&
 		       (!v->unigram.norm.sentencepiece || take_option(&there, OF_CHARSMAP)) &&
 		       there == (OF_ALL | OF_BPE |
-					(v->pretok == TOK_PRETOK_SENTENCEPIECE ? BIT(JOINS) : 0) |
+					(v->pretok == TOK_PRETOK_SENTENCEPIECE ? BIT(JOINS)
+									       : BIT(STEP)) |
 					(v->unigram.norm.sentencepiece ? OF_TEXTS : 0));
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
@@ -184,8 +185,9 @@ numbers_fit(const struct tok_vocab *v)
 				       v->metaspace.prefix == TOK_PREFIX_NONE &&
 				       v->unigram.unk < v->info.n_ids &&
 				       settings_fit(&v->unigram)));
-	return v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_LAST && !metaspace &&
-	       !v->unigram.norm.sentencepiece;
+	return ((v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_LAST) ||
+		       v->pretok == TOK_PRETOK_REGEX) &&
+	       !metaspace && !v->unigram.norm.sentencepiece;
 }
 
 /* Special ids, and those of the template, must exist. */

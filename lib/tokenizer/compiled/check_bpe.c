@@ -11,6 +11,7 @@
 #include "build/parts.h"
 #include "compiled.h"
 #include "unicode/pages.h"
+#include "pretokenize/regex/regex.h"
 #include "build/vocab_table.h"
 
 #define AHEAD 16u /* nodes or words, to fetch from memory before they are needed */
@@ -389,20 +390,33 @@ links_fit(const struct tok_vocab *v)
 
 /* ---- characters ---- */
 
+/* Each character has a class of its category that the steps know. */
 static bool
 classes_fit(const struct tok_vocab *v)
 {
-	const struct tok_runs runs = {tok_unicode_runs, tok_unicode_n_runs, 3};
 	const uint32_t pages = tok_vocab_table_n(v, TOK_TABLE_CAT) / TOK_PAGE;
-	struct tok_spread s = {0};
-	bool ok = tok_spread_runs(&s, runs);
+	uint32_t run = 0;
 
-	for (uint32_t i = 0; ok && i < TOK_PAGES; i++)
-		ok = v->cat_page[i] < pages &&
-		     memcmp(v->cat + v->cat_page[i] * TOK_PAGE, s.value + s.page[i] * TOK_PAGE,
-			     TOK_PAGE) == 0;
-	free(s.value);
-	return ok;
+	for (uint32_t cp = 0; cp < TOK_CODE_POINTS; cp++) {
+		if (cp % TOK_PAGE == 0 && v->cat_page[cp / TOK_PAGE] >= pages)
+			return false;
+		run += run + 1 < tok_unicode_n_runs &&
+		       tok_unicode_runs[run + 1] >> TOK_GC_BITS == cp;
+		if (tok_cat_of(v, cp) != tok_gc_cat[tok_unicode_runs[run] & 31] ||
+			tok_class_of(v, cp) + 1 >= v->step_width)
+			return false;
+	}
+	return true;
+}
+
+static const char *
+steps_fit(const struct tok_vocab *v)
+{
+	const uint32_t n = tok_vocab_table_n(v, TOK_TABLE_STEP);
+
+	if (v->step_width == 0 || n % v->step_width != 0)
+		return "step";
+	return tok_machine_check(v->step, n / v->step_width, v->step_width);
 }
 
 const char *
@@ -428,5 +442,5 @@ tok_compiled_check_bpe(struct tok_vocab *v)
 		return "fail";
 	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
 		return tok_compiled_check_pieces(v);
-	return classes_fit(v) ? NULL : "cat";
+	return classes_fit(v) ? steps_fit(v) : "cat";
 }

@@ -74,6 +74,11 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 			s->n_held = 0;
 			*again = before;
 			return at;
+		case TOK_STEP_AGAIN:
+			at -= s->n_held - before;
+			s->n_held = 0;
+			*again = before;
+			return at;
 		}
 		if (!fits)
 			return TOK_NO_BORDER;
@@ -82,7 +87,7 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 	return at;
 }
 
-/* Scan the held bytes again, after a pretoken has ended. False: the carry was exceeded. */
+/* Step the first n held bytes again. False: the carry was exceeded. */
 static bool
 encode_again(struct tok_stream *s, uint32_t n, uint32_t **ids)
 {
@@ -100,17 +105,33 @@ encode_again(struct tok_stream *s, uint32_t n, uint32_t **ids)
 	return true;
 }
 
+/* Step text until no pretoken is open, or held bytes were stepped again. False: the carry was
+ * exceeded. */
+static bool
+encode_some(struct tok_stream *s, const uint8_t **p, size_t *n, uint32_t **ids)
+{
+	uint32_t again;
+	const size_t took = encode_steps(s, *p, *n, &again, ids);
+
+	if (took == TOK_NO_BORDER || !encode_again(s, again, ids))
+		return false;
+	*p += took;
+	*n -= took;
+	return true;
+}
+
 bool
 tok_pretok_finish(struct tok_stream *s, uint32_t **ids)
 {
 	while (s->state != TOK_ST_NONE) {
-		uint32_t again = 0;
+		const enum tok_pretok_step step = tok_pretok_step_end(s->vocab, &s->state);
 		bool fits = true;
+		uint32_t again;
 
-		if (tok_pretok_end_takes_held(s->vocab->pretok, s->state))
+		if (step == TOK_STEP_HELD_CLOSE)
 			fits = take_held(s, ids);
-		*ids = tok_pretoken_close(s, *ids);
-		s->state = TOK_ST_NONE;
+		if (step != TOK_STEP_AGAIN)
+			*ids = tok_pretoken_close(s, *ids);
 		again = s->n_held;
 		s->n_held = 0;
 		if (!fits || !encode_again(s, again, ids))
@@ -122,21 +143,20 @@ tok_pretok_finish(struct tok_stream *s, uint32_t **ids)
 bool
 tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	uint32_t again;
-	size_t took;
-
 	while (s->state != TOK_ST_NONE && n > 0) {
-		took = encode_steps(s, p, n, &again, ids);
-		if (took == TOK_NO_BORDER || !encode_again(s, again, ids))
+		if (!encode_some(s, &p, &n, ids))
+			return false;
+	}
+	if (n > 0) {
+		const size_t took = tok_encode_whole(s, p, n, last, ids);
+
+		if (took == TOK_NO_BORDER)
 			return false;
 		p += took;
 		n -= took;
 	}
-	if (s->state == TOK_ST_NONE && n > 0) {
-		took = tok_encode_whole(s, p, n, last, ids);
-		if (took == TOK_NO_BORDER)
-			return false;
-		if (took < n && encode_steps(s, p + took, n - took, &again, ids) == TOK_NO_BORDER)
+	while (n > 0) {
+		if (!encode_some(s, &p, &n, ids))
 			return false;
 	}
 	return !last || tok_pretok_finish(s, ids);

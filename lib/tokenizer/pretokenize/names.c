@@ -30,13 +30,12 @@ static const struct {
 	enum tok_pretok kind;
 	const char *regex[REGEX_MAX]; /* NULL: no more */
 } known[] = {
-	{TOK_PRETOK_GPT2, {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|"
-			   "\\s+(?!\\S)|\\s+"}},
+	{TOK_PRETOK_GPT2, {TOK_REGEX_GPT2}},
 	{TOK_PRETOK_GPT2,
 		{"'(?:[sdmt]|ll|ve|re)| ?\\p{L}++| ?\\p{N}++| ?[^\\s\\p{L}\\p{N}]++|\\s++$|"
 		 "\\s+(?!\\S)|\\s"}},
 	{TOK_PRETOK_CL100K,
-		{"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}+|"
+		{"'(?i:[sdmt]|ll|ve|re)|[^\\r\\n\\p{L}\\p{N}]?+\\p{L}++|\\p{N}{1,3}|"
 		 " ?[^\\s\\p{L}\\p{N}]++[\\r\\n]*+|\\s++$|\\s*[\\r\\n]|\\s+(?!\\S)|\\s"}},
 	{TOK_PRETOK_LLAMA3,
 		{CONTRACTION "|" PREFIX
@@ -59,6 +58,8 @@ static const struct {
 const char *
 tok_pretok_name(enum tok_pretok kind)
 {
+	if (kind == TOK_PRETOK_REGEX)
+		return "regex";
 	return kind == TOK_PRETOK_SENTENCEPIECE ? "none" : names[kind];
 }
 

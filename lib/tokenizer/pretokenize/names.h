@@ -7,6 +7,10 @@
 /* All names, for error messages. */
 #define TOK_PRETOK_NAMES "gpt2, cl100k, llama3, qwen2, o200k, tekken, deepseek"
 
+/* What "ByteLevel" splits by itself. */
+#define TOK_REGEX_GPT2                                                                             \
+	"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+"
+
 const char *tok_pretok_name(enum tok_pretok kind);
 
 /* Name of what splits a text into words, for all kinds of vocabularies. */

@@ -12,10 +12,14 @@
 enum tok_pretok_step
 tok_pretok_pieces_step(const struct tok_vocab *v, uint32_t *state, uint32_t known, uint32_t cp)
 {
-	if (*state != TOK_ST_NONE && !(known && tok_pieces_join(v, *state - 1, cp)))
-		return tok_step_close(state);
-	if (!known)
-		return tok_step_take_close(state);
+	if (*state != TOK_ST_NONE && !(known && tok_pieces_join(v, *state - 1, cp))) {
+		*state = TOK_ST_NONE;
+		return TOK_STEP_CLOSE;
+	}
+	if (!known) {
+		*state = TOK_ST_NONE;
+		return TOK_STEP_TAKE_CLOSE;
+	}
 	*state = cp + 1;
 	return TOK_STEP_TAKE;
 }

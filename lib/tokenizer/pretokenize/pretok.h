@@ -1,146 +1,65 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The second machine: characters to pretokens, as the regular expression of the vocabulary's family
- * finds them (pretokenize/names.c). No regular expression is executed. A stepper takes one
- * character at a time and returns what it does to the open pretoken.
+ * The second machine: characters to pretokens, as the regular expressions of the vocabulary find
+ * them. They are compiled at load into a table of steps (pretokenize/regex/). A step takes one
+ * character and returns what it does to the open pretoken.
  *
- * The stepper is used at the ends of pieces of text (pretokenize/feed.c). For the text between,
- * kernels scan 64 bytes at a time (pretokenize/scan_*.c). Both must agree.
+ * Steps are used at the ends of pieces of text (pretokenize/feed.c), and for text between in
+ * vocabularies whose expressions are not known by name. For known ones, kernels scan 64 bytes at a
+ * time (pretokenize/scan_*.c). Both must agree.
  */
 #pragma once
 
 #include "vocab.h"
 
-/* State of the open pretoken, tok_stream.state. Each family uses some of them. */
-enum tok_pretok_state {
-	TOK_ST_NONE = 0, /* no pretoken is open */
-	/* white space */
-	TOK_ST_BLANK,	 /* one U+0020, which a word may follow */
-	TOK_ST_SPACE,	 /* one other white space character */
-	TOK_ST_SPACES,	 /* two or more; the last is held: it may begin the next pretoken */
-	TOK_ST_NEWLINES, /* up to a line end; white space after it is held */
-	/* letters */
-	TOK_ST_LETTERS,
-	TOK_ST_UPPERS,	    /* only capitals, perhaps after a prefix */
-	TOK_ST_MIXED,	    /* capitals and caseless letters; the last is caseless */
-	TOK_ST_MIXED_UPPER, /* the same; capitals after the last caseless letter are held */
-	TOK_ST_LOWERS,	    /* small and caseless letters, after anything */
-	TOK_ST_ASCII,	    /* ASCII letters after an ASCII symbol */
-	/* a contraction after a word: held from its quote on */
-	TOK_ST_WORD_QUOTE,
-	TOK_ST_WORD_QUOTE_RV,
-	TOK_ST_WORD_QUOTE_L,
-	/* numbers */
-	TOK_ST_NUMBERS,
-	TOK_ST_NUMBER_1,
-	TOK_ST_NUMBER_2,
-	/* the rest */
-	TOK_ST_OTHERS,
-	TOK_ST_OTHERS_TAIL, /* others, then line ends */
-	TOK_ST_OTHER_1,	    /* one, which may be the prefix of a word */
-	TOK_ST_SYMBOL_1,    /* one ASCII symbol, which ASCII letters may follow */
-	TOK_ST_QUOTE,	    /* ' at the beginning */
-	TOK_ST_QUOTE_RV,    /* ' then r or v */
-	TOK_ST_QUOTE_L,	    /* ' then l */
-	TOK_ST_GAP_1,	    /* one that matches nothing else; may be the prefix of a word */
-	TOK_ST_GAP,	    /* two or more of these; the last is held */
-	TOK_ST_IDEOGRAPHS,
-};
+#define TOK_ST_NONE 0 /* state of tok_stream: no pretoken is open */
 
-/* What a character does to the open pretoken and to held[], the bytes not decided so far. */
+/*
+ * What a character does to the open pretoken and to held[], the bytes not decided so far. Up to
+ * TOK_STEP_TAKE_HOLD the character is consumed; after the others it is stepped again.
+ */
 enum tok_pretok_step {
 	TOK_STEP_TAKE,	     /* held[] and the character belong to it */
 	TOK_STEP_TAKE_CLOSE, /* the same, and the pretoken ends after the character */
 	TOK_STEP_HOLD,	     /* hold the character too */
 	TOK_STEP_TAKE_HOLD,  /* held[] belongs to it; hold the character */
-	TOK_STEP_HELD_CLOSE, /* held[] belongs to it, and it ends; step the character again */
-	TOK_STEP_CLOSE,	     /* it ends; step held[] again, then the character */
+	TOK_STEP_HELD_CLOSE, /* held[] belongs to it, and it ends */
+	TOK_STEP_CLOSE,	     /* it ends; step held[] again first */
+	TOK_STEP_AGAIN,	     /* step held[] again first, in the new state */
 };
 
-/* Step for the character cp of category cat; *state becomes the state after it. */
-enum tok_pretok_step tok_pretok_gpt2_step(uint32_t *state, enum tok_cat cat, uint32_t cp);
-enum tok_pretok_step tok_pretok_words_step(
-	enum tok_pretok kind, uint32_t *state, enum tok_cat cat, uint32_t cp);
-enum tok_pretok_step tok_pretok_deepseek_step(uint32_t *state, enum tok_cat cat, uint32_t cp);
-/* The same for SentencePiece's models. `known`: some token has the character. */
+/* An entry of tok_vocab.step: the state after the step, and the step. */
+#define TOK_STEP_BITS 3
+#define TOK_STEP_MASK 7
+
+/* Step for the character cp of SentencePiece's models. `known`: some token has the character. */
 enum tok_pretok_step tok_pretok_pieces_step(
 	const struct tok_vocab *v, uint32_t *state, uint32_t known, uint32_t cp);
 
-/* Step for the next character of a vocabulary's text. */
+/* Step for the next character of a vocabulary's text; *state becomes the state after it. */
 static inline enum tok_pretok_step
 tok_pretok_step(const struct tok_vocab *v, uint32_t *state, uint32_t cp)
 {
-	const enum tok_cat cat = tok_cat_of(v, cp);
+	const uint32_t class = tok_class_of(v, cp);
+	uint16_t entry;
 
-	switch (v->pretok) {
-	case TOK_PRETOK_GPT2:
-		return tok_pretok_gpt2_step(state, cat, cp);
-	case TOK_PRETOK_DEEPSEEK:
-		return tok_pretok_deepseek_step(state, cat, cp);
-	case TOK_PRETOK_SENTENCEPIECE:
-		return tok_pretok_pieces_step(v, state, cat, cp);
-	default:
-		return tok_pretok_words_step(v->pretok, state, cat, cp);
-	}
+	if (v->pretok == TOK_PRETOK_SENTENCEPIECE)
+		return tok_pretok_pieces_step(v, state, class, cp);
+	entry = v->step[*state * v->step_width + class];
+	*state = entry >> TOK_STEP_BITS;
+	return (enum tok_pretok_step)(entry & TOK_STEP_MASK);
 }
 
-/* Does held[] belong to the open pretoken if the text ends here? If not, it is scanned again. */
-static inline bool
-tok_pretok_end_takes_held(enum tok_pretok kind, uint32_t state)
-{
-	if (kind == TOK_PRETOK_SENTENCEPIECE)
-		return false; /* the states of this family are characters */
-	return state == TOK_ST_SPACES || state == TOK_ST_GAP ||
-	       (state == TOK_ST_NEWLINES && kind == TOK_PRETOK_CL100K);
-}
-
-/* DeepSeek's: U+4E00-9FA5, U+3040-30FF. */
-static inline bool
-tok_is_ideograph(uint32_t cp)
-{
-	return (cp >= 0x4e00 && cp <= 0x9fa5) || (cp >= 0x3040 && cp <= 0x30ff);
-}
-
-static inline bool
-tok_is_newline(uint32_t cp)
-{
-	return cp == '\r' || cp == '\n';
-}
-
+/* The step for the end of the text while a pretoken is open: one that consumes no character. */
 static inline enum tok_pretok_step
-tok_step_take(uint32_t *state, enum tok_pretok_state next)
+tok_pretok_step_end(const struct tok_vocab *v, uint32_t *state)
 {
-	*state = (uint32_t)next;
-	return TOK_STEP_TAKE;
-}
+	const uint16_t entry = v->pretok == TOK_PRETOK_SENTENCEPIECE
+				       ? TOK_STEP_CLOSE
+				       : v->step[(*state + 1) * v->step_width - 1];
 
-static inline enum tok_pretok_step
-tok_step_take_close(uint32_t *state)
-{
-	*state = TOK_ST_NONE;
-	return TOK_STEP_TAKE_CLOSE;
-}
-
-static inline enum tok_pretok_step
-tok_step_hold(uint32_t *state, enum tok_pretok_state next)
-{
-	*state = (uint32_t)next;
-	return TOK_STEP_HOLD;
-}
-
-static inline enum tok_pretok_step
-tok_step_close(uint32_t *state)
-{
-	*state = TOK_ST_NONE;
-	return TOK_STEP_CLOSE;
-}
-
-/* Step for white space after one character of white space. */
-static inline enum tok_pretok_step
-tok_pretok_second_space(uint32_t *state, uint32_t cp)
-{
-	return tok_is_newline(cp) ? tok_step_take(state, TOK_ST_NEWLINES)
-				  : tok_step_hold(state, TOK_ST_SPACES);
+	*state = entry >> TOK_STEP_BITS;
+	return (enum tok_pretok_step)(entry & TOK_STEP_MASK);
 }
 
 /*
@@ -154,13 +73,13 @@ struct tok_pretok_scan {
 	size_t n;
 	bool last; /* the text ends at n */
 	size_t at; /* scanned up to here */
-	/* used by the stepper */
-	size_t held;	/* bytes before `at` that are held */
-	uint32_t state; /* enum tok_pretok_state */
+	/* used by tok_pretok_step_scan */
+	size_t held; /* bytes before `at` that are held */
+	uint32_t state;
 	/* used by the kernels */
 	struct {
 		uint64_t letter, number, other, opens, tail, space, newline, blank, prefix, low,
-			caseless, none, ideograph, joins;
+			caseless, none, joins, ideograph, ideograph_symbol, ideograph_none;
 	} before;	 /* of the character before `at`: 1, or 0 (scan_borders.h) */
 	uint32_t digits; /* numbers of an open pretoken */
 	uint32_t taken;	 /* characters from `at` on that belong to a contraction */
@@ -179,7 +98,7 @@ struct tok_pretok_scan {
  */
 uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 
-/* The same with the stepper. This is the definition. */
+/* The same step by step. This is the definition, and the only version where no kernel is. */
 uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
 
 /* The same for SentencePiece's models. */

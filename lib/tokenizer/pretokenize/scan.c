@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Scan text in memory with the stepper. Bytes that it holds are scanned again. Hot path. */
+/* Scan text in memory step by step. Bytes that are held may be scanned again. Hot path. */
 #include "pretok.h"
 #include "isa/kernels.h"
 #include "unicode/utf8.h"
@@ -7,6 +7,8 @@
 uint32_t
 tok_pretok_scan(struct tok_pretok_scan *s, size_t *start)
 {
+	if (s->v->pretok == TOK_PRETOK_REGEX)
+		return tok_pretok_step_scan(s, start);
 	if (s->v->pretok == TOK_PRETOK_SENTENCEPIECE)
 		return tok_pretok_pieces_scan(s, start);
 	return s->v->kernels->scan(s, start);
@@ -15,7 +17,6 @@ tok_pretok_scan(struct tok_pretok_scan *s, size_t *start)
 uint32_t
 tok_pretok_step_scan(struct tok_pretok_scan *s, size_t *start)
 {
-	const enum tok_pretok kind = s->v->pretok;
 	uint32_t n = 0;
 
 	while (n < TOK_SCAN_BLOCK && s->at < s->n) {
@@ -43,15 +44,15 @@ tok_pretok_step_scan(struct tok_pretok_scan *s, size_t *start)
 			s->held = 0;
 			break;
 		case TOK_STEP_CLOSE:
+		case TOK_STEP_AGAIN:
 			s->at -= s->held;
 			s->held = 0;
 			break;
 		}
 		if (s->at == s->n && s->last && s->held > 0 &&
-			!tok_pretok_end_takes_held(kind, s->state)) {
+			tok_pretok_step_end(s->v, &s->state) != TOK_STEP_HELD_CLOSE) {
 			s->at -= s->held;
 			s->held = 0;
-			s->state = TOK_ST_NONE;
 		}
 	}
 	return n;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Find the borders of pretokens by arithmetic on masks, in blocks of 64 bytes, for each family. The
- * stepper of a family is the definition, and its file has the regular expression. The kernels,
+ * Find the borders of pretokens by arithmetic on masks, in blocks of 64 bytes, for each family.
+ * Names.c has the regular expressions; tok_pretok_step() is the definition. The kernels,
  * scan_*.c, include this file after defining what scan_classes.h needs. Hot path.
  *
  *   text            I  '  v  e  .  S  e  t  .  .  n  o  w      (. is a blank)
@@ -17,6 +17,19 @@
 #pragma once
 
 #include "scan_classes.h"
+
+static inline bool
+tok_is_newline(uint32_t cp)
+{
+	return cp == '\r' || cp == '\n';
+}
+
+/* DeepSeek's: U+4E00-9FA5, U+3040-30FF. */
+static inline bool
+tok_is_ideograph(uint32_t cp)
+{
+	return (cp >= 0x4e00 && cp <= 0x9fa5) || (cp >= 0x3040 && cp <= 0x30ff);
+}
 
 /* Characters that follow a character of m. before: 1 if the last one of the previous block is in m.
  */
@@ -383,6 +396,27 @@ words_borders(struct tok_pretok_scan *s, struct borders *m, enum tok_pretok kind
 	s->before.prefix = prefix >> (b->n - 1);
 }
 
+/* Borders in and before runs of ideographs, which the third expression splits like other text. */
+ALWAYS_INLINE uint64_t
+ideograph_borders(struct tok_pretok_scan *s, const struct block *b, int cp)
+{
+	const uint64_t run = b->ideograph, letter = run & (b->letter | b->mark);
+	const uint64_t symbol = run & b->symbol, none = run & ~(letter | symbol);
+	const bool next = cp >= 0 && tok_is_ideograph((uint32_t)cp) &&
+			  (tok_cat_of(s->v, (uint32_t)cp) >= TOK_CAT_UPPER ||
+				  tok_cat_of(s->v, (uint32_t)cp) == TOK_CAT_MARK);
+	const uint64_t begin =
+		(run & ~behind(run, s->before.ideograph)) |
+		(symbol & ~behind(symbol, s->before.ideograph_symbol)) |
+		(letter & behind(symbol, s->before.ideograph_symbol)) |
+		(none & (~behind(none, s->before.ideograph_none) | ahead(letter, next, b)));
+
+	s->before.ideograph = run >> (b->n - 1);
+	s->before.ideograph_symbol = symbol >> (b->n - 1);
+	s->before.ideograph_none = none >> (b->n - 1);
+	return begin;
+}
+
 ALWAYS_INLINE void
 deepseek_borders(struct tok_pretok_scan *s, struct borders *m)
 {
@@ -394,6 +428,7 @@ deepseek_borders(struct tok_pretok_scan *s, struct borders *m)
 	const uint64_t ascii_letter = letter & b->ascii;
 	uint64_t none, word, prefix, joins, joined;
 
+	m->begin = ideograph_borders(s, b, cp);
 	b->letter = letter;
 	m->other = b->symbol & ~b->ideograph;
 	/* Characters that match no alternative: the last one may be the prefix of a word. */
@@ -402,10 +437,9 @@ deepseek_borders(struct tok_pretok_scan *s, struct borders *m)
 	/* To what comes before it, a number or an ideograph is the end of the text. */
 	word = ahead(b->valid & ~(b->space | b->number | b->ideograph),
 		next >= 0 && next != TOK_CAT_SPACE && next != TOK_CAT_NUMBER, b);
-	m->begin = m->opens | white_space(s, m, word) | number_triples(s, b);
+	m->begin |= m->opens | white_space(s, m, word) | number_triples(s, b);
 	word = ahead(letter, next >= TOK_CAT_UPPER || next == TOK_CAT_MARK, b);
 	m->begin |= none & (~behind(none, s->before.none) | word);
-	m->begin |= b->ideograph & ~behind(b->ideograph, s->before.ideograph);
 	/* ASCII letters join an ASCII symbol; other letters after them begin a word. */
 	joins = m->opens & b->ascii;
 	joined = run_from(ascii_letter, ascii_letter & behind(joins, s->before.joins));
@@ -414,7 +448,6 @@ deepseek_borders(struct tok_pretok_scan *s, struct borders *m)
 		letter & ~joined & ~behind(letter | prefix, s->before.letter | s->before.prefix);
 	m->begin |= letter & ~joined & behind(joined, s->before.joins);
 	s->before.none = none >> (b->n - 1);
-	s->before.ideograph = b->ideograph >> (b->n - 1);
 	s->before.prefix = prefix >> (b->n - 1);
 	s->before.joins = (joined | joins) >> (b->n - 1);
 }

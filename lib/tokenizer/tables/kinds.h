@@ -7,6 +7,7 @@
 
 #define TOK_MAX_IDS (1u << 21)	 /* limit of the packed pair table */
 #define TOK_MAX_TOKEN_BYTES 1024 /* longest token accepted */
+#define TOK_SPLITS_MAX 8	 /* regular expressions of a pretokenizer, applied in order */
 #define TOK_NO_TOKEN 0xffffffffu
 
 enum tok_kind {
@@ -29,6 +30,7 @@ enum tok_pretok {
 	TOK_PRETOK_LAST = TOK_PRETOK_DEEPSEEK, /* with a regular expression */
 	TOK_PRETOK_BERT = 16,
 	TOK_PRETOK_SENTENCEPIECE = 17, /* text is split into characters */
+	TOK_PRETOK_REGEX = 18,	       /* any other regular expressions */
 };
 
 struct tok_span {

@@ -31,7 +31,7 @@ TOK = "lib/tokenizer/"
 APP = "app/dpdk-tokd/"
 HOT = {"include/tokd", "tok.h", TOK + "unicode", TOK + "tables", TOK + "normalize", TOK + "encode"}
 HOT |= {TOK + "isa"}
-SET_UP = HOT | {TOK + "pretokenize", TOK + "build"}
+SET_UP = HOT | {TOK + "pretokenize", TOK + "pretokenize/regex", TOK + "build"}
 DATA_PATH = {APP + "datapath" + part for part in ("", "/net", "/stream", "/loop")}
 SINK = {"include/tokd", "lib/gpu_sink/ring"}
 
@@ -50,9 +50,10 @@ MAY_INCLUDE: dict[str, set[str]] = {
     TOK + "normalize": {"tok.h", TOK + "unicode", TOK + "tables"},
     TOK + "encode": HOT,
     TOK + "pretokenize": HOT,
+    TOK + "pretokenize/regex": HOT | {TOK + "pretokenize"},
     "lib/tokenizer": HOT | {TOK + "pretokenize", TOK + "offsets"},
     TOK + "offsets": HOT | {TOK + "pretokenize"},
-    TOK + "build": HOT | {TOK + "pretokenize"},
+    TOK + "build": HOT | {TOK + "pretokenize", TOK + "pretokenize/regex"},
     TOK + "compiled": SET_UP,
     TOK + "load": SET_UP | {TOK + "compiled"},
     TOK + "load/huggingface": SET_UP | {TOK + "load"},

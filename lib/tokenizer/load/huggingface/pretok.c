@@ -6,8 +6,6 @@
 #include "load/json_rules.h"
 #include "pretokenize/names.h"
 
-#define SPLITS_MAX 8
-
 static const struct tok_json_rule sequence_rules[] = {
 	{"type", "\"Sequence\"", NULL, true},
 	{"pretokenizers", NULL, NULL, true},
@@ -33,15 +31,20 @@ static const struct tok_json_rule pattern_rules[] = {
 	{"Regex", NULL, NULL, true},
 };
 
-/* After splits ByteLevel maps bytes, and splits no further. */
+static const struct tok_json_rule digits_rules[] = {
+	{"type", "\"Digits\"", NULL, true},
+	{"individual_digits", "true, false", NULL, true},
+};
+
+/* After splits. With use_regex, or without the key, it splits as GPT-2 does. */
 static const struct tok_json_rule bytes_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
 	{"add_prefix_space", "false", "put the space in front of the text yourself", true},
 	{"trim_offsets", "true, false", NULL, false}, /* concerns offsets alone */
-	{"use_regex", "false", NULL, true},
+	{"use_regex", "true, false", NULL, false},
 };
 
-/* By itself it splits as GPT-2 does. */
+/* By itself. */
 static const struct tok_json_rule gpt2_rules[] = {
 	{"type", "\"ByteLevel\"", NULL, true},
 	{"add_prefix_space", "false", "put the space in front of the text yourself", true},
@@ -74,7 +77,7 @@ tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error 
 				N(nfc_rules), err);
 }
 
-/* The regular expression of one Split. */
+/* The regular expression of one Split, or of Digits. */
 static bool
 read_split(const char *file, size_t i, json_t *split, const char **regex, struct tok_error *err)
 {
@@ -82,6 +85,11 @@ read_split(const char *file, size_t i, json_t *split, const char **regex, struct
 	char what[64];
 
 	snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu]", i);
+	if (tok_json_is_type(split, "Digits")) {
+		*regex = json_is_true(json_object_get(split, "individual_digits")) ? "\\p{N}"
+										   : "\\p{N}+";
+		return tok_json_check(file, what, split, digits_rules, N(digits_rules), err);
+	}
 	if (!tok_json_check_component(file, what, split, "Split", split_rules, N(split_rules), err))
 		return false;
 	snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu].pattern", i);
@@ -91,48 +99,60 @@ read_split(const char *file, size_t i, json_t *split, const char **regex, struct
 	return *regex != NULL || tok_fail(err, "%s: %s.Regex is not a string", file, what);
 }
 
-/* Splits by regular expressions, and ByteLevel. */
+/* Keep regular expressions that have no name. */
 static bool
-read_sequence(const char *file, json_t *sequence, enum tok_pretok *kind, struct tok_error *err)
+keep_regexes(const char *const *regex, size_t n, struct tok_model *m, struct tok_error *err)
 {
-	json_t *list = json_object_get(sequence, "pretokenizers");
-	const char *regex[SPLITS_MAX];
-	size_t n = json_array_size(list);
+	m->pretok = TOK_PRETOK_REGEX;
+	for (size_t i = 0; i < n; i++) {
+		m->regex[i] = strdup(regex[i]);
+		if (m->regex[i] == NULL)
+			return tok_fail(err, "out of memory");
+	}
+	return true;
+}
+
+/* Splits by regular expressions, and ByteLevel, which may split as well. */
+static bool
+read_sequence(const char *file, json_t *sequence, struct tok_model *m, struct tok_error *err)
+{
+	json_t *list = json_object_get(sequence, "pretokenizers"), *bytes;
+	const char *regex[TOK_SPLITS_MAX];
+	size_t n = json_array_size(list), n_regex;
 	char what[64];
 
 	if (!tok_json_check(
 		    file, "pre_tokenizer", sequence, sequence_rules, N(sequence_rules), err))
 		return false;
-	if (n < 2 || n > SPLITS_MAX)
+	if (n < 2 || n > TOK_SPLITS_MAX)
 		return tok_fail(err,
 			"%s: pre_tokenizer \"Sequence\" of %zu is not implemented (implemented: "
-			"1 to %u of \"Split\", then \"ByteLevel\")",
-			file, n, SPLITS_MAX - 1);
-	for (size_t i = 0; i + 1 < n; i++) {
+			"1 to %u of \"Split\" or \"Digits\", then \"ByteLevel\")",
+			file, n, TOK_SPLITS_MAX - 1);
+	n_regex = n - 1;
+	for (size_t i = 0; i < n_regex; i++) {
 		if (!read_split(file, i, json_array_get(list, i), &regex[i], err))
 			return false;
 	}
 	snprintf(what, sizeof(what), "pre_tokenizer.pretokenizers[%zu]", n - 1);
-	if (!tok_json_check_component(file, what, json_array_get(list, n - 1), "ByteLevel",
-		    bytes_rules, N(bytes_rules), err))
+	bytes = json_array_get(list, n - 1);
+	if (!tok_json_check_component(
+		    file, what, bytes, "ByteLevel", bytes_rules, N(bytes_rules), err))
 		return false;
-	*kind = tok_pretok_by_regex(regex, n - 1);
-	if (*kind != TOK_PRETOK_NONE)
-		return true;
-	return tok_fail(err,
-		"%s: pre_tokenizer: the %zu \"Split\", the last by %.120s, are not known "
-		"(implemented: those of " TOK_PRETOK_NAMES ")",
-		file, n - 1, regex[n - 2]);
+	if (!json_is_false(json_object_get(bytes, "use_regex")))
+		regex[n_regex++] = TOK_REGEX_GPT2;
+	m->pretok = tok_pretok_by_regex(regex, n_regex);
+	return m->pretok != TOK_PRETOK_NONE || keep_regexes(regex, n_regex, m, err);
 }
 
 bool
-tok_json_pretok(const char *file, json_t *root, enum tok_pretok *kind, struct tok_error *err)
+tok_json_pretok(const char *file, json_t *root, struct tok_model *m, struct tok_error *err)
 {
 	json_t *pretok = json_object_get(root, "pre_tokenizer");
 
 	if (tok_json_is_type(pretok, "Sequence"))
-		return read_sequence(file, pretok, kind, err);
-	*kind = TOK_PRETOK_GPT2;
+		return read_sequence(file, pretok, m, err);
+	m->pretok = TOK_PRETOK_GPT2;
 	return tok_json_check_component(
 		file, "pre_tokenizer", pretok, "ByteLevel", gpt2_rules, N(gpt2_rules), err);
 }

@@ -9,5 +9,5 @@
 /* None, or form C. */
 bool tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_error *err);
 
-/* Which pretokenizer; one that is not known is refused by name. */
-bool tok_json_pretok(const char *file, json_t *root, enum tok_pretok *kind, struct tok_error *err);
+/* The pretokenizer: one with a name, or its regular expressions. */
+bool tok_json_pretok(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);

@@ -138,7 +138,7 @@ load(const char *path, json_t *root, struct tok_model *m, struct tok_error *err)
 	else
 		ok = check_components(file, root, err) &&
 		     tok_json_normalizer(file, root, &m->nfc, err) &&
-		     tok_json_pretok(file, root, &m->pretok, err);
+		     tok_json_pretok(file, root, m, err);
 	if (ok && !tok_json_is_absent(list) && !json_is_array(list))
 		ok = tok_fail(err, "%s: added_tokens is not a list", file);
 	if (ok) {

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include <stdlib.h>
+
+#include "inside.h"
+
+static bool
+compile(struct rx *rx, const char *const *regex, uint32_t n, struct tok_machine *machine)
+{
+	struct rx_program *program = rx_alloc(rx, n, sizeof(*program));
+	struct rx_matcher *matcher = rx_alloc(rx, n, sizeof(*matcher));
+	struct rx_sets *sets = rx_alloc(rx, 1, sizeof(*sets));
+	struct rx_classes *classes = rx_alloc(rx, 1, sizeof(*classes));
+	const char *wrong;
+
+	if (program == NULL || matcher == NULL || sets == NULL || classes == NULL)
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct rx_node *tree = rx_parse(rx, regex[i]);
+
+		if (tree == NULL || !rx_program(rx, tree, sets, &program[i]))
+			return false;
+	}
+	if (!rx_classes(rx, sets, classes))
+		return false;
+	for (uint32_t i = 0; i < n; i++) {
+		if (!rx_matcher(rx, &program[i], classes, &matcher[i]))
+			return false;
+	}
+	if (!rx_machine(rx, matcher, n, classes, machine))
+		return false;
+	wrong = tok_machine_check(machine->step, machine->n_states, machine->width);
+	return wrong == NULL ||
+	       tok_fail(rx->err, "%s: not implemented: regular expressions that %s", rx->where,
+		       wrong);
+}
+
+bool
+tok_regex_compile(const char *where, const char *const *regex, size_t n,
+	struct tok_machine *machine, struct tok_error *err)
+{
+	struct rx rx = {.where = where, .err = err};
+	bool ok;
+
+	*machine = (struct tok_machine){0};
+	ok = compile(&rx, regex, (uint32_t)n, machine);
+	rx_free(&rx);
+	if (!ok)
+		tok_machine_free(machine);
+	return ok;
+}
+
+void
+tok_machine_free(struct tok_machine *machine)
+{
+	free(machine->step);
+	free(machine->run);
+	*machine = (struct tok_machine){0};
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Shared by the parts of the compiler. */
+#pragma once
+
+#include "regex.h"
+
+/* Memory of one compilation, freed at once, and where errors go. */
+struct rx {
+	const char *where;
+	struct tok_error *err;
+	struct rx_chunk *chunks;
+};
+
+/* Zeroed memory. NULL with rx->err filled in. */
+void *rx_alloc(struct rx *rx, size_t n, size_t size);
+void rx_free(struct rx *rx);
+
+/* ---- sets of characters: code points where membership changes, ascending (sets.c) ---- */
+
+struct rx_set {
+	uint32_t n;
+	uint32_t *at;
+};
+
+struct rx_range {
+	uint32_t low, high;
+};
+
+/* Each returns NULL if memory is short. */
+struct rx_set *rx_set_of(struct rx *rx, struct rx_range *range, uint32_t n); /* sorts range[] */
+struct rx_set *rx_set_not(struct rx *rx, const struct rx_set *a);
+struct rx_set *rx_set_or(struct rx *rx, const struct rx_set *a, const struct rx_set *b);
+struct rx_set *rx_set_and(struct rx *rx, const struct rx_set *a, const struct rx_set *b);
+bool rx_set_equal(const struct rx_set *a, const struct rx_set *b);
+
+/* A general category ("L", "Lu"), or a script ("Han"). *known: false if there is none of the name.
+ */
+struct rx_set *rx_set_property(struct rx *rx, const char *name, size_t n, bool *known);
+/* \s, \d, \w */
+struct rx_set *rx_set_escape(struct rx *rx, char letter);
+
+/* ---- trees (parse.c) ---- */
+
+enum rx_kind {
+	RX_EMPTY,
+	RX_SET,	   /* one character of set */
+	RX_CONCAT, /* a, then b */
+	RX_EITHER, /* a, or else b */
+	RX_REPEAT, /* a, min to max times */
+	RX_LOOK,   /* the next character is in set, or the text ends here if `end` says so */
+};
+
+enum rx_mode {
+	RX_GREEDY,
+	RX_LAZY,
+	RX_POSSESSIVE, /* of RX_SET only */
+};
+
+#define RX_NO_MAX UINT32_MAX
+
+struct rx_node {
+	enum rx_kind kind;
+	struct rx_node *a, *b;
+	struct rx_set *set;
+	bool end;
+	enum rx_mode mode;
+	uint32_t min, max;
+	bool nullable; /* matches the empty text */
+};
+
+/* NULL with rx->err filled in. */
+struct rx_node *rx_parse(struct rx *rx, const char *regex);
+
+/* ---- programs (program.c) ---- */
+
+enum rx_op {
+	RX_OP_SET,   /* take a character of set x, go to the next step */
+	RX_OP_SPLIT, /* go to x, or else to y */
+	RX_OP_LOOK,  /* go on if the next character is in set x, or if the text ends and y is 1 */
+	RX_OP_MATCH,
+};
+
+struct rx_step {
+	enum rx_op op;
+	uint32_t x, y;
+};
+
+struct rx_program {
+	struct rx_step *step;
+	uint32_t n;
+};
+
+#define RX_SETS_MAX 64
+
+/* The sets of all programs of a compilation; equal ones are stored once. */
+struct rx_sets {
+	const struct rx_set *set[RX_SETS_MAX];
+	uint32_t n;
+};
+
+bool rx_program(
+	struct rx *rx, const struct rx_node *tree, struct rx_sets *sets, struct rx_program *out);
+
+/* ---- classes (classes.c) ---- */
+
+struct rx_classes {
+	uint32_t n;
+	uint64_t sets[TOK_REGEX_CLASSES_MAX];  /* bit i: its characters are in set i */
+	uint8_t number[TOK_REGEX_CLASSES_MAX]; /* in tables: variant << 3 | enum tok_cat */
+	uint32_t width;			       /* of a row: above all numbers, and the end */
+	uint32_t *run;			       /* first code point << 8 | number */
+	uint32_t n_runs;
+};
+
+bool rx_classes(struct rx *rx, const struct rx_sets *sets, struct rx_classes *out);
+
+/* ---- keys to numbers (intern.c) ---- */
+
+struct rx_keys {
+	uint32_t n;
+	struct {
+		const uint16_t *key;
+		uint32_t len, hash;
+	} entry[TOK_REGEX_STATES_MAX];
+	uint16_t slot[4 * TOK_REGEX_STATES_MAX]; /* number + 1 */
+};
+
+#define RX_NO_NUMBER UINT32_MAX
+
+/* Number of a key; a new one gets the next. RX_NO_NUMBER with rx->err filled in. */
+uint32_t rx_number(struct rx *rx, struct rx_keys *keys, const uint16_t *key, uint32_t len);
+
+/* ---- matchers (matcher.c) ---- */
+
+#define RX_DEAD UINT16_MAX
+
+/*
+ * State 0 is the start. go[state * n_moves + class]: the next state, or RX_DEAD. ends[]: a match
+ * ends before that character; with the end of text as class n_moves - 1.
+ */
+struct rx_matcher {
+	uint32_t n, n_moves;
+	uint16_t *go;
+	bool *ends;
+	bool *firm;   /* by state: however the text goes on, what was read is in the match */
+	bool *closed; /* by state: however the text goes on, the match ends here */
+};
+
+bool rx_matcher(struct rx *rx, const struct rx_program *program, const struct rx_classes *classes,
+	struct rx_matcher *out);
+
+/* ---- machines (machine.c) ---- */
+
+/* Matchers in a row to a table. */
+bool rx_machine(struct rx *rx, const struct rx_matcher *matcher, uint32_t n,
+	const struct rx_classes *classes, struct tok_machine *out);

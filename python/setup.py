@@ -49,8 +49,15 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
         depends=sorted(map(str, headers)),
         include_dirs=[str(INCLUDE), *map(str, folders)],
         define_macros=[("_GNU_SOURCE", None)],
-        extra_compile_args=["-std=gnu11", "-O3", "-fvisibility=hidden", "-Wno-unused-parameter"]
-        + ["-pthread", *for_cpu(), *cflags],
+        extra_compile_args=[
+            "-std=gnu11",
+            "-O3",
+            "-fvisibility=hidden",
+            "-Wno-unused-parameter",
+            "-pthread",
+            *for_cpu(),
+            *cflags,
+        ],
         extra_link_args=libs,
     )
 

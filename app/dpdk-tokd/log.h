@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* rte_log types, one per part: --log-level=tokd.*:debug */
-#ifndef TOKD_LOG_H
-#define TOKD_LOG_H
+#pragma once
 
 #include <rte_log.h>
 
@@ -10,5 +9,3 @@
 
 extern int tokd_log_main, tokd_log_port, tokd_log_ring, tokd_log_worker,
 	tokd_log_control; /* log.c */
-
-#endif

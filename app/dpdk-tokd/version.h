@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_VERSION_H
-#define TOKD_VERSION_H
+#pragma once
 
 #include <stdio.h>
 
 /* What --version shows: what this was built from and with, and the drivers EAL would load. */
 void tokd_version_print(FILE *to);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of `tok bench`. */
-#ifndef TOK_BENCH_H
-#define TOK_BENCH_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -54,5 +53,3 @@ bool bench_count(struct bench *b, const struct slices *texts, const struct perf 
 
 /* The time to read the clock; included in each measured time. */
 double bench_clock_ns(void);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The `tok` command. Exit codes: 0 done, 1 failed, 2 wrong usage. */
-#ifndef TOK_CLI_H
-#define TOK_CLI_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,6 +8,8 @@
 
 #include <opt.h>
 #include <tok.h>
+
+#include "pretokenize/names.h"
 
 #define CLI_FAILED 1
 #define CLI_USAGE 2
@@ -23,9 +24,8 @@ extern const struct opt_program tok_info_command, tok_check_command, tok_compile
 /* Options of several commands, for a struct `type` with a struct tok_load_opts `load`. */
 #define CLI_PRETOKENIZER(type)                                                                     \
 	{"pretokenizer", "NAME", OPT_TEXT, OPT_FIELD(type, load.pretokenizer), 0, 0, NULL,         \
-		"for a .tiktoken file not recognised by content: gpt2, cl100k, llama3, "            \
-		"qwen2, o200k, tekken or deepseek; for a vocab.txt: bert-uncased, the default, "   \
-		"or bert-cased"}
+		"for a .tiktoken file not recognised by content: " TOK_PRETOK_NAMES                 \
+		"; for a vocab.txt: bert-uncased, the default, or bert-cased"}
 #define CLI_HUGE_PAGES(type)                                                                       \
 	{"huge-pages", NULL, OPT_FLAG, OPT_FIELD(type, load.huge_pages), 0, 0, NULL,               \
 		"keep tables in reserved huge pages (sysctl vm.nr_hugepages); fail if too few "    \
@@ -57,5 +57,3 @@ ssize_t cli_read(void *out);
 
 /* Flush standard output: a full disk or a closed pipe is an error. Returns the exit code. */
 int cli_flush(void);
-
-#endif

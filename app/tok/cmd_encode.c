@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../tokd-load/dice.h"
 #include "cli.h"
 
 #define RANDOM_PIECE 64u
@@ -51,18 +52,14 @@ print_ids(struct encoder *e, size_t n)
 	}
 }
 
-/* Size of the next piece of at most n bytes (xorshift64* for the random ones). */
+/* Size of the next piece of at most n bytes. */
 static size_t
 piece_of(struct split *o, size_t n)
 {
 	uint64_t piece = o->piece;
 
-	if (o->random) {
-		o->seed ^= o->seed >> 12;
-		o->seed ^= o->seed << 25;
-		o->seed ^= o->seed >> 27;
-		piece = 1 + (o->seed * 0x2545f4914f6cdd1dull >> 33) % RANDOM_PIECE;
-	}
+	if (o->random)
+		piece = 1 + dice_throw(&o->seed) % RANDOM_PIECE;
 	return piece == 0 || piece > n ? n : (size_t)piece;
 }
 
@@ -75,7 +72,6 @@ check_split(const struct opt_def *d, const char *text, void *field, struct opt_e
 	if (s->random ? !opt_number(text + 7, 0, UINT64_MAX, &s->seed)
 		      : !opt_number(text, 1, UINT64_MAX, &s->piece))
 		return opt_wrong(err, "give a number from 1, or random:SEED");
-	s->seed += 0x9e3779b97f4a7c15ull; /* xorshift must not start at 0 */
 	return true;
 }
 

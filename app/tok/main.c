@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "../vocab_words.h"
 
 int
 cli_error(int code, const char *fmt, ...)
@@ -103,6 +104,8 @@ static const struct opt_program program = {
 		"a name, each folder is searched for NAME.tokv first.",
 	.operand = "COMMAND",
 	.operands_max = INT_MAX,
+	.words_arg = VOCAB_WORDS_ARG,
+	.words_script = VOCAB_WORDS_SCRIPT,
 	.sections = sections,
 	.commands = commands,
 };

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counts instructions and cycles of this thread in user space, if the machine can. */
-#ifndef TOK_PERF_H
-#define TOK_PERF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,5 +22,3 @@ void perf_start(const struct perf *p);
 
 /* False: the counters did not run all the time since perf_start, because others use them too. */
 bool perf_stop(const struct perf *p, struct perf_counts *c);
-
-#endif

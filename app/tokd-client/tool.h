@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the modes of tokd-client. Functions return an exit code, and print errors. */
-#ifndef TOKD_TOOL_CLIENT_TOOL_H
-#define TOKD_TOOL_CLIENT_TOOL_H
+#pragma once
 
 #include <tokd/client.h>
 
@@ -15,5 +14,3 @@ int end_of_output(void);
 
 int run_whole(struct tokd_client *c, const struct options *o);
 int run_lines(struct tokd_client *c, const struct options *o);
-
-#endif

@@ -3,8 +3,7 @@
  * The main loop of tokd-gpu: one thread for producers, subscribers, and the consumer's outbox. Ids
  * and rows do not pass through it.
  */
-#ifndef TOKG_AGENT_AGENT_H
-#define TOKG_AGENT_AGENT_H
+#pragma once
 
 #include "handshake/handshake_server.h"
 #include "transport/verbs_server.h"
@@ -45,5 +44,3 @@ bool tokg_agent_open(struct tokg_agent *a, const struct tokg_options *o, struct 
 /* Runs until a signal (true) or a fatal error (false and `err`). */
 bool tokg_agent_run(struct tokg_agent *a, struct tokg_error *err);
 void tokg_agent_close(struct tokg_agent *a);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Starts the consumer, watches its heartbeat, and restarts it if it hangs. */
-#ifndef TOKG_AGENT_CONSUMER_H
-#define TOKG_AGENT_CONSUMER_H
+#pragma once
 
 #include "kernel/device.h"
 
@@ -42,5 +41,3 @@ struct tokg_consumer_calls {
  */
 int tokg_consumer_watch(struct tokg_consumer *c, uint64_t now_ns,
 	const struct tokg_consumer_calls *calls, struct tokg_error *err);
-
-#endif

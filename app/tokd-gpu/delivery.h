@@ -3,8 +3,7 @@
  * Delivers entries of the consumer's outbox, put in order by each producer's postings, to the ring
  * of the subscribers; and updates `released` from the subscribers' cursors.
  */
-#ifndef TOKG_AGENT_DELIVERY_H
-#define TOKG_AGENT_DELIVERY_H
+#pragma once
 
 #include <tokd/embeddings.h>
 
@@ -48,5 +47,3 @@ void tokg_delivery_passed(struct tokg_delivery *d, uint64_t position);
 void tokg_delivery_consumer_ended(struct tokg_delivery *d);
 /* True: everything done is delivered and released. */
 bool tokg_delivery_idle(const struct tokg_delivery *d);
-
-#endif

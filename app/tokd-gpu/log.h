@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKG_AGENT_LOG_H
-#define TOKG_AGENT_LOG_H
+#pragma once
 
 #include <stdint.h>
 
@@ -9,5 +8,3 @@ void tokg_log(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* CLOCK_MONOTONIC. */
 uint64_t tokg_now_ns(void);
-
-#endif

@@ -3,8 +3,7 @@
  * tokd-gpu's options: from the command line, else the environment (TOKD_GPU_NAME), else the
  * default.
  */
-#ifndef TOKG_AGENT_OPTIONS_H
-#define TOKG_AGENT_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ struct tokg_options {
 /* -1: run; else an exit code, after help, version or an error was printed. Strings point into argv
  * and environment. */
 int tokg_options_parse(int argc, char **argv, struct tokg_options *o);
-
-#endif

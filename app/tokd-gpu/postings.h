@@ -14,8 +14,7 @@
  * The n-th slot of an epoch (from 0 on) is slot n % S, with the ticket that it had when the epoch
  * was granted, plus n / S + 1. At most S of them are not done, so S are put in order at once.
  */
-#ifndef TOKG_AGENT_POSTINGS_H
-#define TOKG_AGENT_POSTINGS_H
+#pragma once
 
 #include "kernel/device.h"
 
@@ -95,5 +94,3 @@ uint64_t tokg_postings_oldest(const struct tokg_postings *p);
 uint32_t tokg_postings_drop_pending(struct tokg_postings *p);
 /* True: everything is released. */
 bool tokg_postings_idle(const struct tokg_postings *p);
-
-#endif

@@ -10,8 +10,7 @@
  *
  * Knows no connections: its owner reports when they come and go.
  */
-#ifndef TOKG_AGENT_PRODUCERS_H
-#define TOKG_AGENT_PRODUCERS_H
+#pragma once
 
 #include "handshake/handshake.h"
 #include "kernel/device.h"
@@ -88,5 +87,3 @@ bool tokg_producers_taken(struct tokg_producers *p, uint64_t *n);
 void tokg_producers_settle(struct tokg_producers *p);
 /* Subscribers have passed `passed` in their ring: update `released` of the producers. */
 void tokg_producers_release(struct tokg_producers *p, uint64_t passed);
-
-#endif

@@ -6,8 +6,7 @@
  *   CONNECTED ── valid request ──▶ ATTACHED ── closed, died, timed out ──▶ FREE
  *       └──── refused, or no request within a second ─────────────────────▲
  */
-#ifndef TOKG_AGENT_SUBSCRIBERS_H
-#define TOKG_AGENT_SUBSCRIBERS_H
+#pragma once
 
 #include "handshake/listen.h"
 #include "delivery.h"
@@ -56,5 +55,3 @@ int tokg_subscribers_fd(const struct tokg_subscribers *s);
 void tokg_subscribers_poll(struct tokg_subscribers *s, uint64_t now_ns);
 /* The lowest cursor; without subscribers the delivery's head. Makes no system call. */
 uint64_t tokg_subscribers_passed(struct tokg_subscribers *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The tables of tokd-gpu: read from a safetensors or .npy file, or computed from a seed. Set-up
  * only.
  */
-#ifndef TOKG_AGENT_TABLES_H
-#define TOKG_AGENT_TABLES_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -36,5 +35,3 @@ const char *tokg_kind_name(uint32_t kind);
 const char *tokg_dtype_name(uint32_t dtype);
 uint32_t tokg_kind_of(const char *name);
 uint32_t tokg_dtype_of(const char *name);
-
-#endif

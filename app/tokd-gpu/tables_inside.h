@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by tables.c and the file formats. */
-#ifndef TOKG_AGENT_TABLES_INSIDE_H
-#define TOKG_AGENT_TABLES_INSIDE_H
+#pragma once
 
 #include "tables.h"
 
@@ -45,5 +44,3 @@ void tokg_convert(void *to, uint32_t to_dtype, const void *from, uint32_t from_d
 
 /* Elements [first, first + n) of random table `part` of `seed`: f32 in [-1, 1). */
 void tokg_random_fill(float *to, uint64_t seed, enum tokg_part part, uint64_t first, size_t n);
-
-#endif

@@ -6,8 +6,7 @@
  *
  * The random numbers depend on the seed only; which packets they affect depends on the traffic.
  */
-#ifndef TOKD_LOAD_FAULTS_H
-#define TOKD_LOAD_FAULTS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -49,5 +48,3 @@ void faults_init(struct faults *f, const struct fault_rates *rates,
 uint32_t faults_take(struct faults *f, void *packet, uint64_t now_ns, void *out[FAULTS_OUT]);
 /* The held packets whose time is over. */
 uint32_t faults_due(struct faults *f, uint64_t now_ns, void *out[FAULTS_OUT]);
-
-#endif

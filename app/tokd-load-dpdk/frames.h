@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Builds and parses frames: Ethernet, IPv4, UDP, and ARP in both directions. */
-#ifndef TOKD_LOAD_FRAMES_H
-#define TOKD_LOAD_FRAMES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,5 +39,3 @@ struct frame {
 };
 
 enum frame_kind frames_take(struct frames *f, struct rte_mbuf *m, struct frame *frame);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Clients with requests in flight on one Ethernet port, and counts of their results. */
-#ifndef TOKD_LOAD_DPDK_LOAD_H
-#define TOKD_LOAD_DPDK_LOAD_H
+#pragma once
 
 #include <signal.h>
 #include <stdio.h>
@@ -89,5 +88,3 @@ int load_requests_take(struct load *l);	  /* take answers; -1: the ring can no l
 int load_run(struct load *l, const volatile sig_atomic_t *stop);
 /* Write the counts as JSON. */
 void load_report(const struct load *l, FILE *file);
-
-#endif

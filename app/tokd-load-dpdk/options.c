@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../tokd-load/server.h"
+#include "../tokd-load/shared_options.h"
 
 static bool
 check_share(const struct opt_def *d, const char *text, void *field, struct opt_error *err)
@@ -28,9 +29,7 @@ static const struct opt_def defs[] = {
 	{"source", "IP:PORT", OPT_OTHER, FIELD(source), 0, 0, NULL,
 		"address of this end (it answers ARP), and port of the first client",
 		.flags = OPT_REQUIRED, .check = server_check},
-	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
-		"texts with their expected ids, in the format of tools/bench/texts/slices.py",
-		.flags = OPT_REQUIRED},
+	LOAD_SLICES(struct options),
 	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
 		"results as CSV: "
 		"index,ns,ok,retransmits,text_to_last_id_ns,wire_to_ring_ns,failure,intended_ns,sent_ns; "
@@ -40,10 +39,8 @@ static const struct opt_def defs[] = {
 		"counts as JSON; default: standard output"},
 	{"ring", "SOCKET", OPT_TEXT, FIELD(ring), 0, 0, NULL,
 		"also attach as a reader of the token ring, and compare the ids"},
-	{"requests", "N", OPT_COUNT, FIELD(requests), 0, UINT32_MAX, NULL,
-		"texts to send, cycling through the slices; default: each slice once"},
-	{"warmup", "N", OPT_COUNT, FIELD(warmup), 0, UINT32_MAX, "0",
-		"send and check the first N, without results in --out"},
+	LOAD_REQUESTS(struct options),
+	LOAD_WARMUP(struct options),
 	{"clients", "N", OPT_COUNT, FIELD(clients), 1, 1024, "1",
 		"clients, each with its own port"},
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, 64, "1",
@@ -54,8 +51,7 @@ static const struct opt_def defs[] = {
 		"start this many requests per second, from any client below --in-flight; if there "
 		"is none, the request is \"not sent\"",
 		.section = "Open loop"},
-	{"arrivals", "poisson|fixed", OPT_CHOICE, FIELD(arrivals), 0, 0, "poisson",
-		"poisson: as from many independent clients; fixed: evenly spaced"},
+	LOAD_ARRIVALS(struct options),
 	{"seed", "N", OPT_COUNT, FIELD(seed), 0, UINT64_MAX, "1",
 		"seed of the arrivals and of the faults below"},
 	{"loss", "SHARE", OPT_OTHER, FIELD(faults.lose), 0, 0, "0%",
@@ -69,10 +65,7 @@ static const struct opt_def defs[] = {
 };
 
 static const struct opt_section sections[] = {
-	{"exit code",
-		"  0  all ids are correct\n  1  some are wrong, or the run failed\n  2  invalid "
-		"option",
-		true},
+	LOAD_EXIT_CODES,
 	{0},
 };
 

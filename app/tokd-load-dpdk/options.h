@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_LOAD_DPDK_OPTIONS_H
-#define TOKD_LOAD_DPDK_OPTIONS_H
+#pragma once
 
 #include <stdint.h>
 #include <netinet/in.h>
@@ -31,5 +30,3 @@ struct options {
  * an exit code, after help, version or an error was printed.
  */
 int options_parse(struct options *o, int argc, char **argv, int *eal_argc);
-
-#endif

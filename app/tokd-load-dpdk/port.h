@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Sets up DPDK port 0. Functions return 0, or -1 after printing the error and its remedy. */
-#ifndef TOKD_LOAD_PORT_H
-#define TOKD_LOAD_PORT_H
+#pragma once
 
 #include "frames.h"
 
@@ -12,5 +11,3 @@ int port_open(struct frames *f);
 /* Wait until the link is up and the appliance has answered ARP. Fills in peer of *f. */
 int port_find_peer(struct frames *f);
 void port_close(void);
-
-#endif

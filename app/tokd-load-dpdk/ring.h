@@ -3,8 +3,7 @@
  * Checks the token ring as a registered reader. When a text's answer arrives, the text must be in
  * the ring once, complete and correct: records are published before replies are sent.
  */
-#ifndef TOKD_LOAD_RING_H
-#define TOKD_LOAD_RING_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -50,5 +49,3 @@ typedef struct ring_text ring_find(void *arg, uint32_t epoch, uint64_t stream_id
 int ring_drain(struct ring *ring, ring_find *find, void *arg);
 /* For an answered text, after draining the ring: what is wrong there, or NULL. */
 const char *ring_judge(struct ring *ring, const struct ring_text *text);
-
-#endif

@@ -3,8 +3,7 @@
  * The schedule of an open loop: intended start times, fixed before the first request. Late answers
  * or a late generator do not move it, and the same seed gives the same times.
  */
-#ifndef TOKD_LOAD_ARRIVALS_H
-#define TOKD_LOAD_ARRIVALS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ struct arrivals {
 void arrivals_init(struct arrivals *a, enum arrivals_kind kind, uint64_t rate, uint64_t seed);
 /* The next start, in ns from the beginning of the schedule. */
 uint64_t arrivals_next(struct arrivals *a);
-
-#endif

@@ -4,8 +4,7 @@
  * client_tokd.c, client_plain.c, client_tcp.c and client_echo.c. loop.c decides when requests start
  * and time out.
  */
-#ifndef TOKD_LOAD_CLIENT_H
-#define TOKD_LOAD_CLIENT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -89,5 +88,3 @@ now_ns(void)
 	clock_gettime(CLOCK_MONOTONIC_RAW, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
-
-#endif

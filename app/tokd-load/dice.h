@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_LOAD_DICE_H
-#define TOKD_LOAD_DICE_H
+#pragma once
 
 #include <stdint.h>
 
@@ -14,5 +13,3 @@ dice_throw(uint64_t *dice)
 	z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
 	return z ^ (z >> 31);
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Describes what is wrong with an answer; NULL: nothing. Not part of the measured time. */
-#ifndef TOKD_LOAD_JUDGE_H
-#define TOKD_LOAD_JUDGE_H
+#pragma once
 
 #include <tokd/client.h>
 
@@ -11,5 +10,3 @@
 const char *judge_status(enum tokd_status status);
 /* Compare received ids with the expected ones of the slice. */
 const char *judge_ids(const struct slice *slice, const uint32_t *ids, uint32_t n_ids);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_LOAD_LOOP_H
-#define TOKD_LOAD_LOOP_H
+#pragma once
 
 #include "client.h"
 #include "options.h"
@@ -13,5 +12,3 @@
  */
 void loop_run(
 	struct client *c, const struct options *o, const struct slices *slices, struct rows *rows);
-
-#endif

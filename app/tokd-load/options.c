@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "server.h"
+#include "shared_options.h"
 
 #define IN_FLIGHT_MAX 16384 /* mode plain uses a socket each */
 #define IN_FLIGHT_OPEN 1024 /* default with --rate */
@@ -15,9 +16,7 @@
 static const struct opt_def defs[] = {
 	{"connect", "IP:PORT", OPT_OTHER, FIELD(server), 0, 0, NULL, "the server",
 		.flags = OPT_REQUIRED, .check = server_check},
-	{"slices", "FILE", OPT_TEXT, FIELD(slices), 0, 0, NULL,
-		"texts with their expected ids, in the format of tools/bench/texts/slices.py",
-		.flags = OPT_REQUIRED},
+	LOAD_SLICES(struct options),
 	{"out", "FILE", OPT_TEXT, FIELD(out), 0, 0, NULL,
 		"results as CSV: index,ns,first_ns,ok,retransmits,failure,intended_ns,sent_ns; ns "
 		"counts from the intended start, in a closed loop from the actual one; first_ns: "
@@ -28,10 +27,8 @@ static const struct opt_def defs[] = {
 		"with a "
 		"socket per request in flight; tcp: the same on one connection, with a u32 length first; echo: "
 		"packets as in tokd, which the server sends back; ids are not expected"},
-	{"requests", "N", OPT_COUNT, FIELD(requests), 1, UINT32_MAX, NULL,
-		"texts to send, cycling through the slices; default: each slice once"},
-	{"warmup", "N", OPT_COUNT, FIELD(warmup), 0, UINT32_MAX, "0",
-		"send and check the first N requests, without results"},
+	LOAD_REQUESTS(struct options),
+	LOAD_WARMUP(struct options),
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, IN_FLIGHT_MAX, NULL,
 		"the most requests in flight; default: 1, with --rate 1024"},
 	{"timeout", "MS", OPT_MS, FIELD(timeout_ms), 1, 60000, "50",
@@ -47,8 +44,7 @@ static const struct opt_def defs[] = {
 		"start this many requests per second by a fixed schedule; a request above "
 		"--in-flight is \"not sent\"",
 		.section = "Open loop"},
-	{"arrivals", "poisson|fixed", OPT_CHOICE, FIELD(arrivals), 0, 0, "poisson",
-		"poisson: as from many independent clients; fixed: evenly spaced"},
+	LOAD_ARRIVALS(struct options),
 	{"seed", "N", OPT_COUNT, FIELD(seed), 0, UINT64_MAX, "1",
 		"seed of the arrivals: the same seed gives the same schedule"},
 	{"limit", "MS", OPT_MS, FIELD(limit_ms), 1, 600000, NULL,
@@ -58,10 +54,7 @@ static const struct opt_def defs[] = {
 };
 
 static const struct opt_section sections[] = {
-	{"exit code",
-		"  0  all ids are correct\n  1  some are wrong, or the run failed\n  2  invalid "
-		"option",
-		true},
+	LOAD_EXIT_CODES,
 	{0},
 };
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_LOAD_OPTIONS_H
-#define TOKD_LOAD_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,5 +33,3 @@ struct options {
 
 /* -1: run; else an exit code, after help, version or an error was printed. */
 int options_parse(struct options *o, int argc, char **argv);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Results of all requests, kept in memory until the end: nothing is written while measuring. */
-#ifndef TOKD_LOAD_ROWS_H
-#define TOKD_LOAD_ROWS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -25,5 +24,3 @@ struct rows {
 int rows_write(const struct rows *rows, const struct options *o);
 /* Print failures: a few of each kind, and their number. Returns the total. */
 uint64_t rows_complain(const struct rows *rows, const struct slices *slices);
-
-#endif

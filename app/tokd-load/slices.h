@@ -3,8 +3,7 @@
  * Texts with their expected ids. A file of little-endian u32: number of slices, then for each:
  * bytes of text, number of ids, the text, the ids. tools/bench/texts/slices.py writes it.
  */
-#ifndef TOKD_LOAD_SLICES_H
-#define TOKD_LOAD_SLICES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -26,5 +25,3 @@ struct slices {
 /* Returns 0, or -1 after printing the error. */
 int slices_load(struct slices *s, const char *path);
 void slices_free(struct slices *s);
-
-#endif

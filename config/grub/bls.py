@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from host.journal import pack, replace, unpack
+from host.journal import Entry, pack, replace, unpack
 from host.report import Refusal
 from host.root import Root
 
@@ -123,20 +123,21 @@ def _undo(root: Root, held: dict[str, bytes]) -> None:
 
 def _wrote(root: Root) -> None:
     known = root.journal.get(ENTRIES)
+    assert known is not None  # _remember() made it
     for name, file in known["files"].items():
         if root.exists(name):
             file["wrote"] = pack(root.path(name).read_bytes())
     root.journal.keep(root.journal.entries)
 
 
-def _is_ours(root: Root, name: str, file: dict) -> bool:
+def _is_ours(root: Root, name: str, file: Entry) -> bool:
     """The file holds what grubby wrote for us, or its original content."""
     if not root.exists(name):
         return False
     return root.path(name).read_bytes() in (unpack(file["held"]), unpack(file.get("wrote", "")))
 
 
-def give_back(root: Root, entry: dict) -> None:
+def give_back(root: Root, entry: Entry) -> None:
     """Restores the bytes of files that are as we left them. From edited files, and from those of
     newer kernels, only our words are removed. A deleted entry stays deleted: its kernel is gone."""
     same = [name for name, file in entry["files"].items() if _is_ours(root, name, file)]

@@ -24,7 +24,7 @@ def _page_words(plan: Plan, release: str) -> list[str]:
     """default_hugepagesz first, then each hugepages after its own hugepagesz: the kernel reads them
     in order, and a count belongs to the size before it."""
     names = {kb: name for name, kb in SIZES.items()}
-    words = []
+    words: list[str] = []
     for size in dict.fromkeys(p.size_kb for p in plan.pages):
         if not words:
             words.append(f"default_hugepagesz={names[size]}")
@@ -46,7 +46,8 @@ def takes_nodes(release: str) -> bool:
 
 
 def takes_managed_irq(release: str) -> bool:
-    """isolcpus=managed_irq: since Linux 5.6. Older kernels ignore an isolcpus with an unknown flag."""
+    """isolcpus=managed_irq: since Linux 5.6. Older kernels ignore an isolcpus with an unknown
+    flag."""
     return _is_since(release, (5, 6))
 
 

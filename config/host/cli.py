@@ -116,8 +116,8 @@ def _stage(root: Root, plan: Plan, stage: ModuleType, at_boot: bool) -> None:
 
 
 def _apply(root: Root, plan: Plan) -> int:
-    """Check all stages, then apply them; stages before a failing one stay applied. Then restore what only an earlier
-    plan had."""
+    """Check all stages, then apply them; stages before a failing one stay applied. Then restore
+    what only an earlier plan had."""
     found = prove(root, plan)
     for stage in PROVING:
         found += stage.prove(root, plan)
@@ -152,8 +152,8 @@ def _apply_at_boot(root: Root, plan: Plan) -> int:
             except (Refusal, Failed) as error:
                 wrong.append(error)
     _tell_writes(root)
-    for error in wrong:
-        print(f"tokd-host: {error}", file=sys.stderr)
+    for one in wrong:
+        print(f"tokd-host: {one}", file=sys.stderr)
     return EXIT_FAILED if wrong else EXIT_OK
 
 

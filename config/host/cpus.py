@@ -49,7 +49,7 @@ def parse_mask(text: str) -> frozenset[int]:
 def mask(cpus: frozenset[int] | set[int]) -> str:
     """In the format of /proc/irq/default_smp_affinity: words of 32 bits, the highest first."""
     value = sum(1 << cpu for cpu in cpus)
-    words = []
+    words: list[str] = []
     while value or not words:
         words.append(f"{value & 0xFFFFFFFF:08x}")
         value >>= 32

@@ -11,11 +11,14 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 from host.report import Failed
 
 JOURNAL = "/var/lib/dpdk-tokd/host/journal.json"
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
+
+Entry = dict[str, Any]  # of JSON
 
 
 def replace(target: Path, data: bytes, mode: int = 0o644) -> None:
@@ -60,9 +63,9 @@ class Journal:
             self.boot = (root / BOOT_ID.lstrip("/")).read_text().strip()
         except OSError:
             self.boot = ""  # no running system
-        self.entries: list[dict] = self._load()
+        self.entries: list[Entry] = self._load()
 
-    def _load(self) -> list[dict]:
+    def _load(self) -> list[Entry]:
         try:
             entries = json.loads(self.file.read_text())
             return [
@@ -81,10 +84,10 @@ class Journal:
                 "away; without it nothing can be reverted"
             ) from error
 
-    def get(self, name: str) -> dict | None:
+    def get(self, name: str) -> Entry | None:
         return next((e for e in self.entries if e["name"] == name), None)
 
-    def add(self, entry: dict) -> None:
+    def add(self, entry: Entry) -> None:
         """On disk when it returns."""
         self.entries.append(entry)
         self._keep_first()
@@ -97,7 +100,7 @@ class Journal:
                 self.entries.insert(0, {"name": self._inside(folder), "kind": "folder"})
         self.keep(self.entries)
 
-    def keep(self, entries: list[dict]) -> None:
+    def keep(self, entries: list[Entry]) -> None:
         """Durably and atomically."""
         self.entries, self.is_late = entries, False
         if self.file.exists():
@@ -132,7 +135,8 @@ class Journal:
                 known["held"] = pack(without_ours(now, unpack(known["held"]), wrote))
 
     def before_kernel(self, files: dict[str, Path]) -> None:
-        """The same for files that a reboot undoes, all at once: there may be a thousand interrupts."""
+        """The same for files that a reboot undoes, all at once: there may be a thousand
+        interrupts."""
         known = {e["name"] for e in self.entries}
         new = [
             {"name": name, "kind": "file", "held": pack(path.read_bytes()), "boot": self.boot}

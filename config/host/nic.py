@@ -6,6 +6,7 @@ an IOMMU: without one a device may write anywhere, so that needs an explicit opt
 
 from __future__ import annotations
 
+from host.journal import Entry
 from host.plan import Plan
 from host.report import Failed, Finding, Level, Refusal
 from host.root import Root
@@ -158,7 +159,7 @@ def _journalled(nic: str) -> str:
     return f"{_device(nic)}/driver"
 
 
-def _entry(root: Root, nic: str) -> dict:
+def _entry(root: Root, nic: str) -> Entry:
     """A journal entry that is valid for later boots too: early in a boot a port may have no driver
     yet, and later gets its old one back."""
     name, device, boot = _journalled(nic), _device(nic), root.journal.boot
@@ -186,7 +187,7 @@ def _bind(root: Root, nic: str) -> None:
         raise Failed(f"{nic}: vfio-pci did not take it, it has {now or 'no driver'}; see dmesg")
 
 
-def give_back(root: Root, entry: dict) -> None:
+def give_back(root: Root, entry: Entry) -> None:
     """Bind it to the driver that it had in this boot; a binding of an earlier boot is gone. Raises
     Failed if that driver rejects it."""
     if entry["bound"] != root.journal.boot:

@@ -142,7 +142,8 @@ def siblings(root: Root, cpu: int) -> frozenset[int]:
 
 def prove(root: Root, plan: Plan) -> list[Finding]:
     """Findings about the plan. Raises Refusal if it is impossible."""
-    have, found = present(root), []
+    have = present(root)
+    found: list[Finding] = []
     if not plan.cores:
         return found
     if not have:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import Enum
 
 
-class Level(str, Enum):
+class Level(str, Enum):  # noqa: UP042 - Python before 3.11, as in RHEL 9, has no StrEnum
     OK = "ok"
     NOTE = "note"  # information; nothing to do
     WARN = "warn"  # costs latency
@@ -18,8 +18,8 @@ class Level(str, Enum):
 
 @dataclass(frozen=True)
 class Finding:
-    """One check. `cost`: its effect on latency, in words; `remedy`: what to do; `reboot`: it takes effect
-    at the next boot."""
+    """One check. `cost`: its effect on latency, in words; `remedy`: what to do; `reboot`: it takes
+    effect at the next boot."""
 
     stage: str
     level: Level

@@ -11,7 +11,7 @@ from grub import bls, drop_in, tuned
 from hugepages import doca
 
 from host import irq, nic
-from host.journal import replace, unpack, without_ours
+from host.journal import Entry, replace, unpack, without_ours
 from host.report import Failed, Refusal
 from host.root import KERNEL, Root
 
@@ -21,7 +21,7 @@ AFTER = {drop_in.NAME: drop_in.update, tuned.VARIABLES: tuned.tell} | dict.fromk
 )
 
 
-def _remove(root: Root, entry: dict) -> None:
+def _remove(root: Root, entry: Entry) -> None:
     name, path = entry["name"], root.path(entry["name"])
     if not os.path.lexists(path):
         return
@@ -35,7 +35,7 @@ def _remove(root: Root, entry: dict) -> None:
         path.unlink()
 
 
-def _remove_link(root: Root, entry: dict) -> None:
+def _remove_link(root: Root, entry: Entry) -> None:
     name, path = entry["name"], root.path(entry["name"])
     if path.is_symlink() and os.readlink(path) == entry["to"]:
         print(f"remove {name}")
@@ -45,7 +45,7 @@ def _remove_link(root: Root, entry: dict) -> None:
         print(f"leave {name}: it is no longer the link that tokd-host made")
 
 
-def _restore(root: Root, entry: dict) -> None:
+def _restore(root: Root, entry: Entry) -> None:
     """Restore a file, of the disk or the kernel, that existed before."""
     name = root.resolved(entry["name"])
     path, held = root.path(name), unpack(entry["held"])
@@ -73,7 +73,7 @@ def _restore(root: Root, entry: dict) -> None:
         replace(path, held)
 
 
-def _remove_folder(root: Root, entry: dict) -> None:
+def _remove_folder(root: Root, entry: Entry) -> None:
     path = root.path(entry["name"])
     print(f"remove {entry['name']}/")
     if not root.dry_run and path.is_dir() and not os.listdir(path):
@@ -91,7 +91,7 @@ HOW = {
 }
 
 
-def _give_back(root: Root, chosen: list[dict]) -> list[str]:
+def _give_back(root: Root, chosen: list[Entry]) -> list[str]:
     """Undo these; returns the names that were restored. Failures are reported, stay in the journal,
     and do not stop the rest."""
     undone, wrong = [], []

@@ -102,7 +102,9 @@ class Root:
     def is_as_written(self, name: str) -> bool:
         """Does it still have what tokd-host wrote?"""
         known = self.journal.get(name)
-        return bool(known) and "wrote" in known and self._bytes(name) == unpack(known["wrote"])
+        return (
+            known is not None and "wrote" in known and self._bytes(name) == unpack(known["wrote"])
+        )
 
     def _bytes(self, name: str) -> bytes | None:
         path = self.path(name)
@@ -146,7 +148,7 @@ class Root:
         try:
             to_kernel(self.path(name), text)
         except OSError:
-            if "wrote" not in self.journal.get(name):
+            if "wrote" not in (self.journal.get(name) or {}):
                 self.journal.drop(name)
             raise
         self._undo.append((name, lambda: self._put_back_kernel(name, (held or b"").decode())))
@@ -162,7 +164,8 @@ class Root:
             self.journal.before_kernel({name: self.path(name) for name in names})
 
     def poke(self, name: str, text: str) -> None:
-        """Write to a kernel file without a journal: it is a command, or undoes something. Raises Failed."""
+        """Write to a kernel file without a journal: it is a command, or undoes something. Raises
+        Failed."""
         print(f"write {name}: {shown(text)}")
         self.writes += 1
         if self.dry_run:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 
+from host.journal import Entry
 from host.plan import Pages, Plan
 from host.report import Refusal
 from host.root import Root
@@ -66,7 +67,7 @@ def apply(root: Root, plan: Plan) -> None:
         root.run(PROGRAM, "reload")
 
 
-def give_back(root: Root, _entry: dict) -> None:
+def give_back(root: Root, _entry: Entry) -> None:
     """What is left was requested by others."""
     said = root.ask(PROGRAM, "show")
     if not is_here(root) or (said and APP not in said):

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A socket and an engine. client.c: set-up; client_io.c: packets. */
-#ifndef TOKD_CLIENT_CLIENT_INSIDE_H
-#define TOKD_CLIENT_CLIENT_INSIDE_H
+#pragma once
 
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -31,5 +30,3 @@ struct tokd_client {
 	struct tokd_packet packet[TX_BURST];
 	uint8_t rx_data[RX_BURST][RX_BYTES];
 };
-
-#endif

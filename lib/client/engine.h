@@ -10,8 +10,7 @@
  * engine_take.c  a datagram, checked and shared out
  * engine_time.c  time-outs
  */
-#ifndef TOKD_CLIENT_INSIDE_H
-#define TOKD_CLIENT_INSIDE_H
+#pragma once
 
 #include <tokd/client_engine.h>
 
@@ -202,5 +201,3 @@ void engine_time_wait(struct tokd_engine *e, struct slot *s, uint64_t now);
 void engine_time_set(struct tokd_engine *e, struct slot *s, uint64_t deadline);
 void engine_time_add(struct tokd_engine *e, struct slot *s);
 void engine_time_remove(struct tokd_engine *e, struct slot *s);
-
-#endif

@@ -3,8 +3,7 @@
  * Notifies systemd (sd_notify(3)) by a datagram to $NOTIFY_SOCKET; does nothing if that is not set.
  * The protocol is stable and small; its manual advises to implement it instead of using libsystemd.
  */
-#ifndef TOKD_NOTIFY_H
-#define TOKD_NOTIFY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -22,5 +21,3 @@ bool tokd_notify_draining(uint32_t drain_ms);
  * Milliseconds between watchdog notifications: a third of $WATCHDOG_USEC; 0: no watchdog.
  */
 uint32_t tokd_notify_watchdog_ms(void);
-
-#endif

@@ -5,46 +5,26 @@
 
 #include "opt_inside.h"
 
-enum kind { KIND_NONE, KIND_FILES, KIND_VOCABS, KIND_WORDS };
+enum kind { KIND_NONE, KIND_FILES, KIND_SCRIPT, KIND_WORDS };
+
+struct output {
+	FILE *to;
+	const struct opt_program *top; /* not a command */
+};
 
 static enum kind
-kind_of(const char *arg)
+kind_of(const struct output *o, const char *arg)
 {
-	if (strstr(arg, "VOCAB") != NULL)
-		return KIND_VOCABS;
+	if (o->top->words_arg != NULL && strstr(arg, o->top->words_arg) != NULL)
+		return KIND_SCRIPT;
 	if (strstr(arg, "FILE") != NULL || strstr(arg, "PATH") != NULL ||
 		strstr(arg, "SOCKET") != NULL)
 		return KIND_FILES;
 	return strchr(arg, '|') != NULL ? KIND_WORDS : KIND_NONE;
 }
 
-/* Names of vocabularies in the search path. */
-static const char vocabs[] =
-	"_tokd_vocabs() {\n"
-	"\tlocal data=${XDG_DATA_HOME:-$HOME/.local/share}/dpdk-tokd/vocab folders folder entry\n"
-	"\tIFS=: read -ra folders \\\n"
-	"\t\t<<<\"${TOK_VOCAB_PATH:-$data:/usr/local/share/dpdk-tokd/vocab:/usr/share/dpdk-tokd/vocab}\"\n"
-	"\tfor folder in \"${folders[@]}\"; do\n"
-	"\t\tfor entry in \"$folder\"/*; do\n"
-	"\t\t\tentry=${entry##*/}\n"
-	"\t\t\t[ \"$entry\" = '*' ] && continue\n"
-	"\t\t\tentry=${entry%.json} entry=${entry%.tiktoken} entry=${entry%.txt}\n"
-	"\t\t\tprintf '%s\\n' \"${entry%.tokv}\"\n"
-	"\t\tdone\n"
-	"\tdone\n"
-	"}\n\n";
-
 static const char files[] = "compopt -o filenames 2>/dev/null\n"
 			    "\t\tmapfile -t COMPREPLY < <(compgen -f -- \"$current\")\n";
-
-static const char files_and_vocabs[] = "compopt -o filenames 2>/dev/null\n"
-				       "\t\tmapfile -t COMPREPLY < <(\n"
-				       "\t\t\tcompgen -W \"$(_tokd_vocabs)\" -- \"$current\"\n"
-				       "\t\t\tcompgen -f -- \"$current\"\n"
-				       "\t\t)\n";
-
-static const char *const body[] = {
-	[KIND_NONE] = "COMPREPLY=()\n", [KIND_FILES] = files, [KIND_VOCABS] = files_and_vocabs};
 
 /* _tok_vocab_info for "tok vocab info". */
 static void
@@ -55,16 +35,34 @@ function_name(const struct opt_program *p, FILE *to)
 		fputc(isalnum((unsigned char)*c) ? *c : '_', to);
 }
 
+static void
+complete(const struct output *o, enum kind kind)
+{
+	if (kind == KIND_NONE) {
+		fputs("COMPREPLY=()\n", o->to);
+	} else if (kind == KIND_FILES) {
+		fputs(files, o->to);
+	} else {
+		fputs("compopt -o filenames 2>/dev/null\n"
+		      "\t\tmapfile -t COMPREPLY < <(\n\t\t\tcompgen -W \"$(",
+			o->to);
+		function_name(o->top, o->to);
+		fputs("_words)\" -- \"$current\"\n\t\t\tcompgen -f -- \"$current\"\n\t\t)\n",
+			o->to);
+	}
+}
+
 /* Completions after options with a value of this kind. */
 static void
-values_of_kind(const struct opt_program *p, enum kind kind, FILE *to)
+values_of_kind(const struct output *o, const struct opt_program *p, enum kind kind)
 {
 	const char *between = "\t";
+	FILE *to = o->to;
 
 	for (size_t i = 0; i < p->n_defs; i++) {
 		const struct opt_def *d = &p->defs[i];
 
-		if (d->arg == NULL || kind_of(d->arg) != kind)
+		if (d->arg == NULL || kind_of(o, d->arg) != kind)
 			continue;
 		fprintf(to, "%s--%s", between, d->name);
 		between = " | ";
@@ -78,8 +76,11 @@ values_of_kind(const struct opt_program *p, enum kind kind, FILE *to)
 			between = "\t";
 		}
 	}
-	if (between[0] != '\t')
-		fprintf(to, ")\n\t\t%s\t\treturn\n\t\t;;\n", body[kind]);
+	if (between[0] != '\t') {
+		fputs(")\n\t\t", to);
+		complete(o, kind);
+		fputs("\t\treturn\n\t\t;;\n", to);
+	}
 }
 
 static void
@@ -94,9 +95,10 @@ words_of(const struct opt_program *p, unsigned int flags, FILE *to)
 
 /* A program or a command: options, their values, operands. */
 static void
-function(const struct opt_program *p, FILE *to)
+function(const struct output *o, const struct opt_program *p)
 {
-	const enum kind operand = p->operand != NULL ? kind_of(p->operand) : KIND_NONE;
+	const enum kind operand = p->operand != NULL ? kind_of(o, p->operand) : KIND_NONE;
+	FILE *to = o->to;
 
 	function_name(p, to);
 	fputs("() {\n"
@@ -117,11 +119,13 @@ function(const struct opt_program *p, FILE *to)
 	}
 	fputs("\tcase $before in\n", to);
 	for (enum kind kind = KIND_NONE; kind <= KIND_WORDS; kind++)
-		values_of_kind(p, kind, to);
+		values_of_kind(o, p, kind);
 	fputs("\tesac\n", to);
-	if (operand != KIND_NONE)
-		fprintf(to, "\tif [[ $current != -* ]]; then\n\t\t%s\t\treturn\n\tfi\n",
-			body[operand]);
+	if (operand != KIND_NONE) {
+		fputs("\tif [[ $current != -* ]]; then\n\t\t", to);
+		complete(o, operand);
+		fputs("\t\treturn\n\tfi\n", to);
+	}
 	fputs("\tmapfile -t COMPREPLY < <(compgen -W '", to);
 	words_of(p, 0, to);
 	fputs("' -- \"$current\")\n}\n\n", to);
@@ -129,10 +133,13 @@ function(const struct opt_program *p, FILE *to)
 
 /* A function for each command, and one for the command words. */
 static void
-commands(const struct opt_program *p, FILE *to)
+commands(const struct output *o)
 {
+	const struct opt_program *p = o->top;
+	FILE *to = o->to;
+
 	for (size_t i = 0; p->commands[i] != NULL; i++)
-		function(p->commands[i], to);
+		function(o, p->commands[i]);
 	function_name(p, to);
 	fputs("() {\n\tlocal typed=${COMP_WORDS[*]:1:COMP_CWORD-1} words= name rest\n"
 	      "\t[ -z \"$typed\" ] && words='--help --version'\n\tfor name in",
@@ -150,29 +157,21 @@ commands(const struct opt_program *p, FILE *to)
 		to);
 }
 
-static bool
-has_vocabs(const struct opt_program *p)
-{
-	bool has = p->operand != NULL && kind_of(p->operand) == KIND_VOCABS;
-
-	for (size_t i = 0; i < p->n_defs; i++)
-		has = has || (p->defs[i].arg != NULL && kind_of(p->defs[i].arg) == KIND_VOCABS);
-	for (size_t i = 0; p->commands != NULL && p->commands[i] != NULL; i++)
-		has = has || has_vocabs(p->commands[i]);
-	return has;
-}
-
 void
 opt_bash(const struct opt_program *p, FILE *to)
 {
+	const struct output o = {to, p};
+
 	fprintf(to, "# SPDX-License-Identifier: BSD-3-Clause\n# bash completion of %s.\n\n",
 		p->name);
-	if (has_vocabs(p))
-		fputs(vocabs, to);
+	if (p->words_script != NULL) {
+		function_name(p, to);
+		fprintf(to, "_words() {\n%s}\n\n", p->words_script);
+	}
 	if (p->commands != NULL)
-		commands(p, to);
+		commands(&o);
 	else
-		function(p, to);
+		function(&o, p);
 	fputs("complete -F ", to);
 	function_name(p, to);
 	fprintf(to, " %s\n", p->name);

@@ -116,7 +116,7 @@ opt_man(const struct opt_program *p, FILE *to)
 {
 	fputs(".\\\" SPDX-License-Identifier: BSD-3-Clause\n.TH ", to);
 	capitals(to, p->name);
-	fprintf(to, " 1 \"\" \"dpdk-tokd %s\" \"User Commands\"\n.SH NAME\n", p->version);
+	fprintf(to, " 1 \"\" \"%s %s\" \"User Commands\"\n.SH NAME\n", p->name, p->version);
 	roff_text(to, p->name);
 	fputs(" \\- ", to);
 	roff_text(to, p->summary);

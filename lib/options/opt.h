@@ -4,8 +4,7 @@
  * environment variables and the configuration file. Needs only libc; allocates only for the
  * configuration file.
  */
-#ifndef TOKD_OPT_H
-#define TOKD_OPT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -57,7 +56,7 @@ struct opt_def {
 	const char *name;
 	/*
 	 * The value's name in --help; NULL: a flag. Also for completion: FILE, PATH or SOCKET is a
-	 * file, VOCAB a vocabulary, a|b is a or b.
+	 * file, a|b is a or b, words_arg of the program one of its words or a file.
 	 */
 	const char *arg;
 	enum opt_type type;
@@ -105,8 +104,10 @@ struct opt_program {
 	/* Configuration file: its only section, and the option that names it; NULL: none. */
 	const char *file_section;
 	const char *file_option;
-	/* Options before --, separated by blanks, for completion; NULL: none. */
+	/* Completion. Options before --, separated by blanks; NULL: none. */
 	const char *before_dashes;
+	/* Values of this name are words that the body of a bash function prints; NULL: none. */
+	const char *words_arg, *words_script;
 	const struct opt_section *sections; /* ended by one without title */
 	/* Commands instead of options, NULL-terminated. */
 	const struct opt_program *const *commands;
@@ -204,5 +205,3 @@ void opt_print(const struct opt_def *d, int64_t v, char *text, size_t room);
 
 /* The option whose name is name[0 .. len), or NULL. */
 const struct opt_def *opt_find(const struct opt_program *p, const char *name, size_t len);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the files of this library. */
-#ifndef TOKD_OPT_INSIDE_H
-#define TOKD_OPT_INSIDE_H
+#pragma once
 
 #include "opt.h"
 
@@ -36,5 +35,3 @@ void opt_head(const struct opt_def *d, char *text, size_t room);
 /* man.c, bash.c: a file of the build. */
 void opt_man(const struct opt_program *p, FILE *to);
 void opt_bash(const struct opt_program *p, FILE *to);
-
-#endif

@@ -3,8 +3,7 @@
  * Internals of a reader. attach.c: handshake; map.c: maps and validates memory; read.c: records,
  * the hot path; wait.c: time limits and the end of dpdk-tokd.
  */
-#ifndef LIB_READER_READER_H
-#define LIB_READER_READER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -78,5 +77,3 @@ int reader_check_socket(struct tokr *r);
 
 /* The message of a reply, with unprintable bytes replaced. */
 void reader_message(const struct tokd_attach_rep *rep, char *text, size_t room);
-
-#endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Bytes to ids: UTF-8, then the stages of the vocabulary (stages.c). Hot path. */
+#include "encode/pretoken.h"
 #include "encode/unigram.h"
 #include "isa/kernels.h"
 #include "normalize/nfc.h"
@@ -19,6 +20,7 @@ tok_stream_init(
 	s->n_before = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_before : 0;
 	s->n_after = flags & TOK_TEMPLATE ? (uint8_t)v->shape.around.n_after : 0;
 	s->n_held = 0;
+	s->keeps = false;
 	s->added[TOK_ADDED_TEXT_SET] = s->added[TOK_ADDED_NORMAL_SET] = false;
 	for (const struct tok_stage *const *stage = v->stage; *stage != NULL; stage++) {
 		if ((*stage)->open != NULL)
@@ -42,7 +44,7 @@ stages_wait(const struct tok_stream *s)
 size_t
 tok_stream_waiting(const struct tok_stream *s)
 {
-	return stages_wait(s) + s->n_held + s->n_pos;
+	return stages_wait(s) + s->n_held + tok_pretoken_waits(s);
 }
 
 /*
@@ -82,7 +84,7 @@ tok_stream_bound(const struct tok_stream *s, size_t n)
 	 * put before each part of it, and give_out() (encode/block.c) writes beyond the last id.
 	 */
 	return (n + prefix_bytes(s->vocab) + stages_wait(s)) * s->vocab->ids_per_byte + s->n_held +
-	       s->n_pos + unigram_waits(s) + s->n_before + s->n_after;
+	       tok_pretoken_waits(s) + unigram_waits(s) + s->n_before + s->n_after;
 }
 
 size_t

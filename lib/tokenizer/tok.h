@@ -215,6 +215,9 @@ enum tok_flags {
 
 #define TOK_WORD_MAX 500 /* upper limit of a WordPiece vocabulary's max_input_chars_per_word */
 
+/* The most bytes of an open pretoken that are kept, to encode it as a whole. Private. */
+#define TOK_KEPT_MAX 63
+
 /* The open word of a WordPiece vocabulary. Characters are normalized ones. Private. */
 struct tok_open_word {
 	uint32_t n_chars;
@@ -310,8 +313,14 @@ struct tok_stream {
 	uint32_t unmerged_high; /* that begin with the open pretoken */
 	uint32_t node;		/* automaton state at the end of the open pretoken */
 	uint32_t base;	/* the token that ends where pos[0] begins; TOK_NO_TOKEN at the start */
-	uint32_t n_pos; /* bytes of the open pretoken whose ids are not given out yet */
-	union {		/* depends on the kind of vocabulary */
+	uint32_t n_pos; /* bytes in pos[]: their ids are not given out yet */
+	bool keeps;	/* the bytes of the open pretoken are in kept[], from 1 on */
+	uint8_t n_kept;
+	uint8_t n_machine;  /* of them: bytes that went through pos[] */
+	uint8_t kept_given; /* bytes whose ids were given out, and these ids */
+	uint8_t ids_given;
+	uint8_t kept[1 + TOK_KEPT_MAX];
+	union {				     /* depends on the kind of vocabulary */
 		uint32_t pos[TOK_CARRY_MAX]; /* [i]: last token of the encoding up to byte i */
 		struct tok_open_word word;
 	};

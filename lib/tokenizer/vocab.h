@@ -7,8 +7,7 @@
  * rank id, and the result of a merge gives its rank. Users see *outside ids*: `ext` maps a rank id
  * to its outside id.
  */
-#ifndef TOK_VOCAB_H
-#define TOK_VOCAB_H
+#pragma once
 
 #include <assert.h>
 #include <string.h>
@@ -80,6 +79,19 @@ static_assert(sizeof(struct tok_node) == 64, "one cache line");
 #define TOK_EXTENDS 1u
 #define TOK_EXTENDS_RUN 2u	 /* BPE: the node spells a run of one byte; */
 #define TOK_EXTENDS_RUN_SHIFT 8u /* this byte is stored from this bit on */
+
+/*
+ * Two bytes side by side, by first << 8 | second. The least rank ids tell which merges of two bytes
+ * are certain (encode/bpe_merge.h). They are UINT16_MAX if they are not below.
+ */
+struct tok_byte_pair {
+	uint32_t merge;	   /* rank id of the two bytes merged, or TOK_NO_TOKEN */
+	uint16_t as_right; /* least of a merge whose left token ends with the first byte, and whose
+			      right token is the second */
+	uint16_t as_left;  /* least of a merge whose left token is the first byte, and whose right
+			      token begins with the second */
+};
+static_assert(sizeof(struct tok_byte_pair) == 8, "eight to a cache line");
 
 struct tok_split {
 	uint32_t left, right; /* rank ids; a single byte is its own left and right */
@@ -210,9 +222,9 @@ struct tok_vocab {
 	/* merges */
 	uint64_t *pair; /* perfect hash table of left << 42 | right << 21 | result; ~0: free */
 	uint16_t *pair_pilot;
-	uint32_t pair_mask, pair_shift; /* slots - 1; 64 - log2(pilots) */
-	uint32_t *byte_pair;		/* [256 * 256] merge of two single bytes, or TOK_NO_TOKEN */
-	struct tok_split *split;	/* by rank id */
+	uint32_t pair_mask, pair_shift;	 /* slots - 1; 64 - log2(pilots) */
+	struct tok_byte_pair *byte_pair; /* [256 * 256] */
+	struct tok_split *split;	 /* by rank id */
 	uint32_t *ext; /* outside id by rank id. A part of a character that is not a
 			  token has a number above all ids */
 	uint16_t *len; /* length in bytes by rank id */
@@ -418,13 +430,20 @@ tok_pair_slot(const struct tok_vocab *v, uint64_t hash, uint32_t pilot)
 	return ((uint32_t)hash + pilot * ((uint32_t)(hash >> 24) | 1)) & v->pair_mask;
 }
 
+/* What is in the slot of a pair. */
+static inline uint64_t
+tok_pair_slot_of(const struct tok_vocab *v, uint64_t key)
+{
+	const uint64_t hash = tok_pair_hash(key);
+
+	return v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
+}
+
 /* Result of merging two rank ids, or TOK_NO_TOKEN. */
 static inline uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
-	const uint64_t key = tok_pair_key(left, right), hash = tok_pair_hash(key);
-	const uint64_t found =
-		v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
+	const uint64_t key = tok_pair_key(left, right), found = tok_pair_slot_of(v, key);
 
 	/* No branch: the processor could not predict whether the merge exists. */
 	return ((uint32_t)found & 0x1fffff) | -tok_nonzero(found >> 21 ^ key);
@@ -492,5 +511,3 @@ tok_cat_of(const struct tok_vocab *v, uint32_t cp)
 {
 	return (enum tok_cat)v->cat[(uint32_t)v->cat_page[cp >> 8] << 8 | (cp & 255)];
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Split files into lines, and lines into words. */
-#ifndef TOK_TRAIN_CORPUS_H
-#define TOK_TRAIN_CORPUS_H
+#pragma once
 
 #include "vocab.h"
 #include "words.h"
@@ -29,5 +28,3 @@ bool train_split_bert(
 /* Count the words of all files. */
 bool train_count(const struct tok_train_options *o, const char *const *files, uint32_t n_files,
 	struct train_words *words, struct tok_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Merge the most frequent pair until the vocabulary is large enough. */
-#ifndef TOK_TRAIN_MERGE_H
-#define TOK_TRAIN_MERGE_H
+#pragma once
 
 #include "tokens.h"
 
@@ -18,5 +17,3 @@ struct train_merges {
 bool train_merge(const struct tok_train_options *o, struct train_words *words,
 	const struct train_alphabet *a, struct train_tokens *t, struct train_merges *merges,
 	struct tok_error *err);
-
-#endif

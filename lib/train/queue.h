@@ -13,8 +13,7 @@
  * of the top pair has changed, it is inserted again. Most pairs are rare and never reach the top,
  * so only the pairs with the highest counts are in a heap. The others are in lists by count.
  */
-#ifndef TOK_TRAIN_QUEUE_H
-#define TOK_TRAIN_QUEUE_H
+#pragma once
 
 #include "words.h"
 
@@ -78,5 +77,3 @@ bool train_queue_put(struct train_queue *q, uint32_t pair, uint64_t off, uint32_
  * *out_of_memory is set.
  */
 uint32_t train_queue_take(struct train_queue *q, uint64_t least, bool *out_of_memory);
-
-#endif

@@ -8,8 +8,7 @@
  *   word    #    t  h  e    #    o  f    #
  *   merged  #   th th  e    #   of of    #
  */
-#ifndef TOK_TRAIN_TEXT_H
-#define TOK_TRAIN_TEXT_H
+#pragma once
 
 #include "queue.h"
 #include "tokens.h"
@@ -36,5 +35,3 @@ void train_text_free(struct train_text *x);
 
 /* Insert all pairs of neighbours into the queue. */
 bool train_text_pairs(const struct train_text *x, struct train_queue *q, struct tok_error *err);
-
-#endif

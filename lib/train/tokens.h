@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tokens by id, and ids by their text: special tokens, the alphabet, then what merges make. */
-#ifndef TOK_TRAIN_TOKENS_H
-#define TOK_TRAIN_TOKENS_H
+#pragma once
 
 #include "words.h"
 
@@ -50,5 +49,3 @@ struct train_alphabet {
 bool train_alphabet_make(struct train_alphabet *a, struct train_tokens *t,
 	const struct tok_train_options *o, const struct train_words *w, struct tok_error *err);
 void train_alphabet_free(struct train_alphabet *a);
-
-#endif

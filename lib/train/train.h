@@ -5,8 +5,7 @@
  * (doc/user/training.md lists where its results vary from run to run). Set-up code: it allocates,
  * and stops at the first error.
  */
-#ifndef TOK_TRAIN_H
-#define TOK_TRAIN_H
+#pragma once
 
 #include "build/model.h"
 
@@ -46,5 +45,3 @@ struct tok_train_options {
  */
 bool tok_train(const struct tok_train_options *o, const char *const *files, uint32_t n_files,
 	const char *out, struct tok_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Words (pretokens) and their counts, in order of first occurrence. */
-#ifndef TOK_TRAIN_WORDS_H
-#define TOK_TRAIN_WORDS_H
+#pragma once
 
 #include "train.h"
 
@@ -53,5 +52,3 @@ train_mix(uint64_t a, uint64_t b)
 
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
-
-#endif

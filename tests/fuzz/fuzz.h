@@ -4,8 +4,7 @@
  * target; where it ends, zeros follow. So every input means something, and most changes of a byte
  * change one step.
  */
-#ifndef TESTS_FUZZ_FUZZ_H
-#define TESTS_FUZZ_FUZZ_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -59,5 +58,3 @@ input_bytes(struct input *in, uint32_t n, const uint8_t **bytes)
 	in->at += taken;
 	return taken;
 }
-
-#endif

@@ -7,15 +7,12 @@
  * it needs.
  */
 #include <fcntl.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <zlib.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "compiled/compiled.h"
 #include "fuzz.h"
 #include "build/model_make.h"

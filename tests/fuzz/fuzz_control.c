@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "control/token_ring_open.h"
 #include "readers/attach.h"
 #include "eal.h"
 #include "fuzz.h"

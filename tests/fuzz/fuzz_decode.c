@@ -5,12 +5,9 @@
  * the ids one after the other, in a stream never a part of a character, and never more held back
  * than the beginning of one.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "fuzz.h"
 #include "small_vocab.h"
 #include "unicode/utf8.h"

@@ -6,12 +6,9 @@
  * without; those are the bytes again when decoded, and have offsets. A text without a pretoken
  * border is compared with merging by the definition.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "fuzz.h"
 #include "small_vocab.h"
 #include "unicode/utf8.h"

@@ -9,12 +9,14 @@
 #include <rte_ip.h>
 #include <rte_udp.h>
 
+#include "control/net_frag_open.h"
 #include "control/port/port.h"
+#include "control/worker_open.h"
+#include "control/zero_copy_open.h"
 #include "datapath/loop/burst.h"
 #include "eal.h"
 #include "fuzz.h"
 #include "datapath/loop/housekeeping.h"
-#include "datapath/net/net_frag.h"
 #include "plane.h"
 #include "datapath/token_ring_write.h"
 #include "vocabulary.h"
@@ -110,6 +112,7 @@ plane_start(struct plane *p, bool second, const struct tok_vocab *a, const struc
 			.limit = RING_BYTES},
 	};
 	MUST(tokd_worker_init(&p->w) == 0);
+	p->w.feed_ticks = second ? 1 : UINT64_MAX; /* one piece a turn; no limit */
 	p->w.ring.before_reuse = before_reuse;
 	MUST(p->w.ring.owner == p); /* the worker is what a plane begins with */
 	MUST(tokd_zero_copy_open(&p->w, &sends) == 0);

@@ -4,8 +4,7 @@
  * Ethernet port made of rings, and a clock that the input moves. Frames lie in a pool of their own,
  * whose memory behind each frame AddressSanitizer guards.
  */
-#ifndef TESTS_FUZZ_PLANE_H
-#define TESTS_FUZZ_PLANE_H
+#pragma once
 
 #include "datapath/stream/stream.h"
 #include "datapath/worker.h"
@@ -65,5 +64,3 @@ void plane_starve(struct plane *p);
 
 /* End all streams: every mbuf is back, nothing is left of the input. */
 void plane_end(struct plane *p);
-
-#endif

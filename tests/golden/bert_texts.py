@@ -12,8 +12,9 @@ from pathlib import Path
 CORPUS = Path(os.environ.get("XDG_DATA_HOME") or Path.home() / ".local/share") / "dpdk-tokd/corpus"
 CODE_POINTS = [cp for cp in range(0x110000) if not 0xD800 <= cp < 0xE000]
 
-# Marks that stay and move (U+1D165, U+1B44, U+302E, U+11442), go (U+0301, U+0345), or are starters that
-# go (U+034F); letters that become two or three; white space and control characters of each kind.
+# Marks that stay and move (U+1D165, U+1B44, U+302E, U+11442), go (U+0301, U+0345), or are starters
+# that go (U+034F); letters that become two or three; white space and control characters of each
+# kind.
 ODD = [
     *"\U0001d165\u1b44\u302e\U00011442\u0301\u0345\u034f\u0bca\u0cca\U0001d15e\u0130\u212b\u1e9e"
 ]

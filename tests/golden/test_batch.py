@@ -177,6 +177,6 @@ def test_bert(tmp_path: Path) -> None:
         got = tok.encode_batch(texts, truncation=16, padding=True)
         assert np.array_equal(got.ids, want)
         assert np.array_equal(got.mask, mask)
-        for text, row in zip(texts[:200], want):
+        for text, row in zip(texts[:200], want, strict=True):
             plain = reference.decode(row, skip_special_tokens=True).encode()
             assert tok.decode(row, skip_special_tokens=True) == plain, text

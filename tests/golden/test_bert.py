@@ -44,7 +44,7 @@ def reference_of(options: tuple) -> tokenizers.Tokenizer:
         tokenizers.models.WordPiece.from_file(str(VOCAB), unk_token="[UNK]")
     )
     values = (value if value is None else bool(value) for value in options)
-    made.normalizer = tokenizers.normalizers.BertNormalizer(**dict(zip(names, values)))
+    made.normalizer = tokenizers.normalizers.BertNormalizer(**dict(zip(names, values, strict=True)))
     made.pre_tokenizer = tokenizers.pre_tokenizers.BertPreTokenizer()
     made.decoder = tokenizers.decoders.WordPiece()
     made.encode_special_tokens = True
@@ -128,7 +128,7 @@ def test_every_split_of_short_texts(pair: Pair) -> None:
             assert streamed(pair.tok, [data[:cut], data[cut:]]) == want, named(text)
         for mask in range(1 << min(7, len(data))):
             ends = [i + 1 for i in range(7) if mask >> i & 1]
-            parts = [data[a:b] for a, b in zip([0, *ends], [*ends, len(data)])]
+            parts = [data[a:b] for a, b in zip([0, *ends], [*ends, len(data)], strict=True)]
             assert streamed(pair.tok, parts) == want, named(text)
 
 

@@ -3,8 +3,8 @@
 
 With GPT-2's merges every pretokenizer is tried on any machine; the models' own files are used where
 they are: those that a public package has, by tools/fetch-vocab, and others in a folder
-../shared/vocab beside the repository (xz-compressed).
-$TOK_GOLDEN_TEXTS is how many texts each has; doc/internals/testing.md says what was run with 100,000.
+../shared/vocab beside the repository (xz-compressed). $TOK_GOLDEN_TEXTS is how many texts each has;
+doc/internals/testing.md says what was run with 100,000.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ def test_form_c_with_gpt2_s_merges(gpt2_reference, tmp_path):
 
 @pytest.mark.parametrize("policy", ["plain", "all"])
 def test_added_tokens_as_gpt_neox_and_modernbert_have_them(policy, gpt2_reference, tmp_path):
-    """On GPT-2's merges: runs of blanks, some of tabs, and a mask that takes the blank before it."""
+    """On GPT-2's merges: runs of blanks, some of tabs, and a mask that takes the blank before
+    it."""
     made = tokenizers.AddedToken
     model = tokenizers.Tokenizer.from_str(gpt2_reference.to_str())
     model.normalizer = tokenizers.normalizers.NFC()

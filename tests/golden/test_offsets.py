@@ -3,10 +3,10 @@
 
 The reference counts characters: a token that is part of one has all of it, and libtok's bytes are
 rounded out to be compared. Where form C makes one character of several, libtok's range has all of
-them, the reference's the first alone: both are rounded out to what belongs together. A token of white space
-behind one that takes white space overlaps with it in the reference, and not in libtok: no set of
-tokens here has both. The reference's post-processors move offsets (trim_offsets): there is none but a
-template.
+them, the reference's the first alone: both are rounded out to what belongs together. A token of
+white space behind one that takes white space overlaps with it in the reference, and not in libtok:
+no set of tokens here has both. The reference's post-processors move offsets (trim_offsets): there
+is none but a template.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ COMPOSED += ["o\u0308\u0323", "가\u11a8"]
 
 
 def bounds(text: str, composes: bool) -> list[int]:
-    """Where characters begin, in bytes of UTF-8; of those that form C looks at together the first."""
+    """Where characters begin, in bytes of UTF-8; of those that form C looks at together the
+    first."""
     at, found = 0, []
     for char in text:
         if not (composes and char in SECONDS and found):

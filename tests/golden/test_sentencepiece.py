@@ -217,7 +217,7 @@ def test_offsets_are_those_of_the_reference(style, tmp_path):
         ids, ranges = tokenizer.encode(text, return_offsets=True)
         want = reference.encode(text)
         assert ids.tolist() == want.ids
-        for (begin, end), (first, last) in zip(ranges.tolist(), want.offsets):
+        for (begin, end), (first, last) in zip(ranges.tolist(), want.offsets, strict=True):
             # A blank that was put before the text has no bytes; the reference gives it the first's.
             # Of a character in bytes each has its own; the reference gives each the character.
             whole = (begin, end) == (starts[first], starts[last])
@@ -332,7 +332,8 @@ def test_what_was_held_for_an_added_token_becomes_others(style, tmp_path):
 
 
 def random_model(rng: random.Random) -> bytes:
-    """A .model of few characters; runs may have equal scores, user-defined pieces may be among others."""
+    """A .model of few characters; runs may have equal scores, user-defined pieces may be among
+    others."""
 
     def field(number: int, value: bytes) -> bytes:
         return bytes([number << 3 | 2, len(value)]) + value

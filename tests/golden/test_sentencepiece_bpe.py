@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""BPE of a .model behind sentencepiece's normalizer, with byte_fallback or without: ids and what they
-decode to equal that package's, whole and however the text is cut.
+"""BPE of a .model behind sentencepiece's normalizer, with byte_fallback or without: ids and what
+they decode to equal that package's, whole and however the text is cut.
 
 All models are trained here, or made.
 """

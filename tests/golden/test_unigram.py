@@ -140,7 +140,9 @@ def test_clusters_of_all_code_points(tmp_path):
             want = ["".join(c if "!" < c < "\x7f" else "?" for c in part) for part in want]
             got = [part.replace("<unk>", "?") for part in got]
             differ = [
-                (hex(c), w, g) for c, w, g in zip(points, want, got) if w != g and chr(c) > "~"
+                (hex(c), w, g)
+                for c, w, g in zip(points, want, got, strict=False)  # "!" itself makes two more
+                if w != g and chr(c) > "~"
             ]
             assert differ == [], frame
 
@@ -278,7 +280,8 @@ def test_small_models(pre_tokenizer, tmp_path):
 
 
 def test_scores_are_read_as_the_reference_reads_them(tmp_path):
-    """Of some texts of 17 digits it makes the number next to the nearest, which makes two sums equal."""
+    """Of some texts of 17 digits it makes the number next to the nearest, which makes two sums
+    equal."""
     rng, found = random.Random(1), []
     while len(found) < 20:
         text = repr(-rng.uniform(10, 20))
@@ -406,7 +409,9 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("part, of, named", [(p, *c) for p, cs in REFUSED.items() for c in cs])
+@pytest.mark.parametrize(
+    ("part", "of", "named"), [(p, *c) for p, cs in REFUSED.items() for c in cs]
+)
 def test_what_is_not_implemented_is_refused_by_name(part, of, named, tmp_path):
     path = tmp_path / "tokenizer.json"
     model = ascii_model()
@@ -418,7 +423,7 @@ def test_what_is_not_implemented_is_refused_by_name(part, of, named, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "change, named",
+    ("change", "named"),
     [
         ({"unk_id": None}, "unk_id"),
         ({"unk_id": 9999}, "unk_id"),

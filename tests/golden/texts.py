@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Texts for comparing a tokenizer with its reference, and the comparison, which shrinks a failure."""
+"""Texts for comparing a tokenizer with its reference, and the comparison, which shrinks a
+failure."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ class RawStream:
                 | (wire.F_LAST if n == len(starts) - 1 else 0),
                 text_crc=google_crc32c.value(text) if n == len(starts) - 1 else 0,
             )
-            for n, (a, b) in enumerate(zip(starts, ends))
+            for n, (a, b) in enumerate(zip(starts, ends, strict=True))
         ]
 
     def data(self, payload: bytes, **fields: int) -> bytes:
@@ -90,7 +90,7 @@ class RawStream:
         rep = wire.parse_rep(packet)
         assert rep is not None, packet
         ids = np.frombuffer(packet, np.uint32, rep.n_ids, wire.REP.size)
-        self.ids.update(zip(range(rep.first, rep.first + rep.n_ids), ids.tolist()))
+        self.ids.update(zip(range(rep.first, rep.first + rep.n_ids), ids.tolist(), strict=True))
         return rep
 
     def replies(self) -> list[wire.Rep]:

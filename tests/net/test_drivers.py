@@ -42,6 +42,18 @@ def want(gpt2_file: Path) -> list[int]:
     return Tokenizer.load(str(gpt2_file)).encode(TEXT).tolist()
 
 
+@pytest.fixture
+def on(own_lab, gpt2_file, tmp_path) -> Callable[..., NetAppliance]:
+    """Makes an appliance of a driver and arguments: on the veth pair, without huge pages."""
+
+    def make(driver: str, *args: str, memory: list[str] = NO_HUGE, **others: str) -> NetAppliance:
+        return NetAppliance(
+            own_lab, gpt2_file, tmp_path, driver=driver, memory=memory, args=args, **others
+        )
+
+    return make
+
+
 def serve_text(lab: NetLab, want: list[int], cuts: list[int] | None = None) -> None:
     with RawStream(lab) as stream:
         stream.finish(stream.packets(TEXT, cuts))
@@ -62,36 +74,24 @@ def run(*command: str) -> None:
     subprocess.run(command, check=True, capture_output=True)
 
 
-def test_null_receives_and_drops(own_lab, gpt2_file, tmp_path):
-    with NetAppliance(
-        own_lab, gpt2_file, tmp_path, driver="net_null", memory=NO_HUGE, args=(), devargs=""
-    ) as appliance:
+def test_null_receives_and_drops(on):
+    with on("net_null", devargs="") as appliance:
         appliance.wait_counters(lambda c: c["rx_packets"] > 1000 and c["drop_ether"] > 1000)
         assert appliance.stop() == 0
 
 
-def test_ring_gives_back_what_is_sent_and_nothing_loops(own_lab, gpt2_file, tmp_path):
+def test_ring_gives_back_what_is_sent_and_nothing_loops(on):
     """A net_ring port receives what it sends: an answer must never be answered."""
-    with NetAppliance(
-        own_lab, gpt2_file, tmp_path, driver="net_ring", memory=NO_HUGE, args=(), devargs=""
-    ) as appliance:
+    with on("net_ring", devargs="") as appliance:
         time.sleep(0.2)
         assert appliance.counters()["tx_packets"] == 0
         assert appliance.stop() == 0
 
 
-def test_tap(own_lab, want, gpt2_file, tmp_path):
+def test_tap(own_lab, want, on):
     """The kernel's end of a tap, put into the namespace, is the client."""
     name = f"{own_lab.namespace}t"
-    with NetAppliance(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_tap",
-        memory=NO_HUGE,
-        args=("--ip", "10.97.0.1"),
-        devargs=f"iface={name}",
-    ) as appliance:
+    with on("net_tap", "--ip", "10.97.0.1", devargs=f"iface={name}") as appliance:
         run("ip", "link", "set", name, "netns", own_lab.namespace)
         inside = ("ip", "-n", own_lab.namespace)
         run(*inside, "addr", "add", "10.97.0.2/24", "dev", name)
@@ -102,48 +102,30 @@ def test_tap(own_lab, want, gpt2_file, tmp_path):
         check_replies(appliance, in_place=True)
 
 
-def test_af_xdp_sends_copies(own_lab, want, gpt2_file, tmp_path):
+def test_af_xdp_sends_copies(own_lab, want, on):
     """It takes no packet of several segments."""
-    with NetAppliance(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_af_xdp",
-        memory=NO_HUGE,
-        args=(),
-        devargs=f"iface={own_lab.server_if}",
-    ) as appliance:
+    with on("net_af_xdp") as appliance:
         serve_text(own_lab, want)
         check_replies(appliance, in_place=False)
 
 
 @pytest.mark.parametrize("least", ["64", "0"])
-def test_replies_of_af_packet_are_in_place_if_asked(own_lab, want, gpt2_file, tmp_path, least):
-    with NetAppliance(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_af_packet",
-        memory=NO_HUGE,
-        args=("--zero-copy", least),
-        devargs=f"iface={own_lab.server_if}",
-    ) as appliance:
+def test_replies_of_af_packet_are_in_place_if_asked(own_lab, want, least, on):
+    with on("net_af_packet", "--zero-copy", least) as appliance:
         serve_text(own_lab, want)
         check_replies(appliance, in_place=least != "0")
 
 
-def test_jumbo_frames_on_af_packet(own_lab, want, gpt2_file, tmp_path):
+def test_jumbo_frames_on_af_packet(own_lab, want, on):
     """Datagrams of 8,000 bytes, unfragmented, in one mbuf each."""
     run("ip", "link", "set", own_lab.server_if, "mtu", "9000")
     run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "9000")
     try:
-        with NetAppliance(
-            own_lab,
-            gpt2_file,
-            tmp_path,
-            driver="net_af_packet",
+        with on(
+            "net_af_packet",
+            "--mbuf-room",
+            "17000",
             memory=["--no-huge", "-m", "768"],
-            args=("--mbuf-room", "17000"),
             devargs=f"iface={own_lab.server_if},blocksz=65536,framesz=16384",
         ) as appliance:
             serve_text(own_lab, want, cuts=list(range(8000, len(TEXT), 8000)))
@@ -167,17 +149,9 @@ def mtu(own_lab) -> Iterator[Callable[[str], int]]:
     run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "1500")
 
 
-def test_an_mtu_is_set_by_af_xdp_on_its_interface(own_lab, want, gpt2_file, tmp_path, mtu):
+def test_an_mtu_is_set_by_af_xdp_on_its_interface(own_lab, want, mtu, on):
     run("ip", "-n", own_lab.namespace, "link", "set", own_lab.client_if, "mtu", "3000")
-    with NetAppliance(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_af_xdp",
-        memory=NO_HUGE,
-        args=("--mtu", "3000", "--mbuf-room", "3274"),
-        devargs=f"iface={own_lab.server_if}",
-    ) as appliance:
+    with on("net_af_xdp", "--mtu", "3000", "--mbuf-room", "3274") as appliance:
         assert mtu(own_lab.server_if) == 3000
         serve_text(own_lab, want, cuts=list(range(2908, len(TEXT), 2908)))  # as much as fits
         counters = appliance.counters()
@@ -188,43 +162,28 @@ def test_an_mtu_is_set_by_af_xdp_on_its_interface(own_lab, want, gpt2_file, tmp_
 @pytest.mark.parametrize(
     ("args", "least"), [(("--mtu", "3000"), 3274), (("--mbuf-room", "1773"), 1774)]
 )
-def test_frames_af_xdp_has_no_room_for_are_refused(own_lab, gpt2_file, tmp_path, args, least):
+def test_frames_af_xdp_has_no_room_for_are_refused(args, least, on):
     """The kernel would drop them: it keeps 256 bytes of each mbuf."""
-    log = refused_at_start(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_af_xdp",
-        memory=NO_HUGE,
-        args=args,
-        devargs=f"iface={own_lab.server_if}",
-    )
+    log = refused_at_start(on("net_af_xdp", *args))
     assert f"give --mbuf-room {least} or more\n" in log
 
 
 @pytest.mark.parametrize("driver", ["net_af_packet", "net_tap"])
-def test_an_mtu_is_set_by_others_as_far_as_they_go(own_lab, gpt2_file, tmp_path, mtu, driver):
+def test_an_mtu_is_set_by_others_as_far_as_they_go(own_lab, mtu, driver, on):
     name = own_lab.server_if if driver == "net_af_packet" else f"{own_lab.namespace}t"
     most = 1500 if driver == "net_af_packet" else 1504  # in DPDK 22.11
-    common = {"driver": driver, "memory": NO_HUGE, "devargs": f"iface={name}"}
-    args = ("--mtu", "1492")
-    with NetAppliance(own_lab, gpt2_file, tmp_path, args=args, **common) as appliance:
+    with on(driver, "--mtu", "1492", devargs=f"iface={name}") as appliance:
         assert mtu(name) == 1492
         assert appliance.stop() == 0
-    log = refused_at_start(own_lab, gpt2_file, tmp_path, args=("--mtu", "9000"), **common)
+    log = refused_at_start(on(driver, "--mtu", "9000", devargs=f"iface={name}"))
     assert f"--mtu 9000: must be 46 to {most} for this driver;" in log
 
 
 @pytest.mark.skipif(len(CPUS) < 2, reason="two workers need two CPUs")
-def test_two_workers_on_two_queues_of_af_packet(own_lab, want, gpt2_file, tmp_path):
+def test_two_workers_on_two_queues_of_af_packet(own_lab, want, on):
     """PACKET_FANOUT_HASH spreads by flow: a stream stays on its worker, and both have some."""
-    with NetAppliance(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_af_packet",
-        memory=NO_HUGE,
-        args=(),
+    with on(
+        "net_af_packet",
         devargs=f"iface={own_lab.server_if},qpairs=2,framecnt=4096",
         lcores=f"0@{CPUS[0]},1@{CPUS[1]}",
     ) as appliance:
@@ -249,42 +208,25 @@ def write_capture(path: Path, frames: list[bytes]) -> None:
             f.write(struct.pack("<IIII", 1, number, len(one), len(one)) + one)
 
 
-def refused_at_start(*appliance_args, **appliance_options) -> str:
+def refused_at_start(appliance: NetAppliance) -> str:
     """The log of an appliance that is not ready, but ends with exit code 1."""
-    appliance = NetAppliance(*appliance_args, **appliance_options)
     with pytest.raises(NotReady, match="ended with 1"), appliance:
         pass
     return appliance.said()
 
 
-def test_more_queues_of_af_packet_than_workers_are_refused(own_lab, gpt2_file, tmp_path):
+def test_more_queues_of_af_packet_than_workers_are_refused(own_lab, on):
     """The kernel gives packets to all of them, polled or not."""
-    log = refused_at_start(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_af_packet",
-        memory=NO_HUGE,
-        args=(),
-        devargs=f"iface={own_lab.server_if},qpairs=2",
-    )
+    log = refused_at_start(on("net_af_packet", devargs=f"iface={own_lab.server_if},qpairs=2"))
     (line,) = [s for s in log.splitlines() if "tokd.port" in s]
     assert "packets come to 2 queues, but 1 worker(s) poll one each" in line
     assert "set qpairs in its --vdev to 1, or give 2 lcores in -l" in line
 
 
-def test_a_capture_that_no_worker_would_read_is_refused(own_lab, gpt2_file, tmp_path):
+def test_a_capture_that_no_worker_would_read_is_refused(tmp_path, on):
     capture = tmp_path / "in.pcap"
     write_capture(capture, [])
-    log = refused_at_start(
-        own_lab,
-        gpt2_file,
-        tmp_path,
-        driver="net_pcap",
-        memory=NO_HUGE,
-        args=(),
-        devargs=f"rx_pcap={capture},rx_pcap={capture}",
-    )
+    log = refused_at_start(on("net_pcap", devargs=f"rx_pcap={capture},rx_pcap={capture}"))
     assert "set the number of rx_pcap or rx_iface in its --vdev to 1" in log
 
 
@@ -308,7 +250,7 @@ def test_channels_without_a_worker_are_warned_of(gpt2_file, tmp_path):
         assert f"ethtool -L {lab.server_if} rx 1" in appliance.said()
 
 
-def test_a_capture_is_replayed_without_a_client(own_lab, want, gpt2_file, tmp_path):
+def test_a_capture_is_replayed_without_a_client(own_lab, want, tmp_path, on):
     """net_pcap in, ids out of the token ring."""
     with RawStream(own_lab) as stream:
         packets = stream.packets(TEXT)
@@ -317,14 +259,8 @@ def test_a_capture_is_replayed_without_a_client(own_lab, want, gpt2_file, tmp_pa
     write_capture(capture, [frame(own_lab, packet) for packet in packets])
     mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
     with (
-        NetAppliance(
-            own_lab,
-            gpt2_file,
-            tmp_path,
-            driver="net_pcap",
-            memory=NO_HUGE,
-            args=("--mac", mac, "--wait-readers", "1"),
-            devargs=f"rx_pcap={capture}",
+        on(
+            "net_pcap", "--mac", mac, "--wait-readers", "1", devargs=f"rx_pcap={capture}"
         ) as appliance,
         RingReader(appliance.socket) as reader,
     ):
@@ -376,19 +312,13 @@ needs_testpmd = pytest.mark.skipif(
 
 
 @needs_testpmd
-def test_memif(own_lab, want, gpt2_file, tmp_path):
+def test_memif(own_lab, want, tmp_path, on):
     socket = tmp_path / "memif.sock"
     # What crosses testpmd keeps its addresses: the appliance takes those of the veth.
     mac = ":".join(f"{b:02x}" for b in own_lab.mac(own_lab.server_if))
     with (
-        NetAppliance(
-            own_lab,
-            gpt2_file,
-            tmp_path,
-            driver="net_memif",
-            memory=NO_HUGE,
-            args=("--mac", mac),
-            devargs=f"role=server,socket={socket},socket-abstract=no",
+        on(
+            "net_memif", "--mac", mac, devargs=f"role=server,socket={socket},socket-abstract=no"
         ) as appliance,
         forwarder(
             own_lab,
@@ -404,7 +334,7 @@ def test_memif(own_lab, want, gpt2_file, tmp_path):
 
 
 @needs_testpmd
-def test_virtio_user(own_lab, huge, want, gpt2_file, tmp_path):
+def test_virtio_user(own_lab, huge, want, tmp_path, on):
     if huge is None:
         pytest.skip("virtio_user shares memory with its peer: needs 256 MiB of free huge pages")
     socket = tmp_path / "vhost.sock"
@@ -418,13 +348,15 @@ def test_virtio_user(own_lab, huge, want, gpt2_file, tmp_path):
             f"net_vhost0,iface={socket}",
             tmp_path / "testpmd.log",
         ),
-        NetAppliance(
-            own_lab,
-            gpt2_file,
-            tmp_path,
-            driver="net_virtio_user",
+        on(
+            "net_virtio_user",
+            "--mac",
+            mac,
+            "--streams",
+            "256",
+            "--mbufs",
+            "4096",
             memory=small,
-            args=("--mac", mac, "--streams", "256", "--mbufs", "4096"),
             devargs=f"path={socket}",
         ) as appliance,
     ):

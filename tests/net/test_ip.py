@@ -72,8 +72,8 @@ def test_full_packets_of_both_families_fit_the_mtu(lab6, dual, gpt2_file, host):
 
 @pytest.mark.parametrize("host", HOSTS.values(), ids=HOSTS)
 def test_a_datagram_in_fragments_is_one(lab6, dual, gpt2_file, host):
-    """Under net_af_packet, Linux puts those of IPv4 together (PACKET_FANOUT_FLAG_DEFRAG) and cuts the
-    frame to the driver's framesz: it is dropped and counted, and whole packets are served."""
+    """Under net_af_packet, Linux puts those of IPv4 together (PACKET_FANOUT_FLAG_DEFRAG) and cuts
+    the frame to the driver's framesz: it is dropped and counted, and whole packets are served."""
     if dual.driver == "net_af_packet" and host == SERVER_IP:
         dropped = dual.counters()["drop_ip_header"]
         with RawStream(lab6, host=host) as stream:

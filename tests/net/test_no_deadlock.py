@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The rules that keep an appliance from waiting for ever, each provoked.
 
-doc/internals/architecture.md has the table: which line is the rule, and which test hangs without it. A test
-that hangs ends by the time-out of whoever waits, and fails.
+doc/internals/architecture.md has the table: which line is the rule, and which test hangs without
+it. A test that hangs ends by the time-out of whoever waits, and fails.
 """
 
 from __future__ import annotations
@@ -122,10 +122,10 @@ def test_early_packets_never_take_the_last_mbuf(lab, start, gpt2):
         deadline = time.monotonic() + 20
         while (counters := appliance.counters())["drop_held"] == 0:
             assert time.monotonic() < deadline, counters
-            for s, p in zip(streams, packets):
+            for s, p in zip(streams, packets, strict=True):
                 s.send(*p[1:EARLY])
         served(lab, gpt2)
-        for s, p in zip(streams, packets):
+        for s, p in zip(streams, packets, strict=True):
             s.finish(p)
             assert s.id_list() == gpt2.encode(text).tolist()
     finally:

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Debian packages unpacked into folders, not installed: kernels and programs of guests, and Pythons.
+"""Debian packages unpacked into folders, not installed: kernels and programs of guests, and
+Pythons.
 
 All that is made is under build/vm, in names that say what it was made of: a second run finds it.
 
@@ -33,8 +34,8 @@ class Root:
 
 
 ROOTS = {
-    # For each architecture of guests, with the Python that tokd-host needs. That of amd64 is also what
-    # the disk is made of: a system with systemd and GRUB.
+    # For each architecture of guests, with the Python that tokd-host needs. That of amd64 is also
+    # what the disk is made of: a system with systemd and GRUB.
     "amd64": Root(
         (
             "linux-image-amd64", "busybox-static", "systemd-sysv", "python3", "grub2-common", "grub-pc-bin",

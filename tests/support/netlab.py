@@ -109,8 +109,8 @@ class NetLab:
             off = "0" if self._ipv6 and (name == client or self._addresses) else "1"
             _run(*where, "sysctl", "-qw", f"net.ipv6.conf.{name}.disable_ipv6={off}")
             # Linux would leave checksums to a device that is none, and glue packets together.
-            off = [w for o in ("tx", "rx", "gro", "gso", "tso") for w in (o, "off")]
-            _run(*where, "ethtool", "-K", name, *off)
+            offloads = [w for o in ("tx", "rx", "gro", "gso", "tso") for w in (o, "off")]
+            _run(*where, "ethtool", "-K", name, *offloads)
             _run(*where, "ip", "link", "set", name, "up")
         _run(*inside, "ip", "link", "set", "lo", "up")
         _run(*inside, "ip", "addr", "add", f"{CLIENT_IP}/24", "dev", client)
@@ -139,7 +139,7 @@ class NetLab:
                 finally:
                     os.close(fd)
                 result.append(function())
-            except BaseException as e:  # noqa: BLE001 - handed to the caller
+            except BaseException as e:  # handed to the caller
                 error.append(e)
 
         thread = threading.Thread(target=work)  # a namespace is a thread's own

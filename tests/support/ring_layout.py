@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""include/tokd/ring.h in Python, for what tests write themselves: rings, records, attach messages."""
+"""include/tokd/ring.h in Python, for what tests write themselves: rings, records, attach
+messages."""
 
 from __future__ import annotations
 

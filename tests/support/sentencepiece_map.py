@@ -4,12 +4,14 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import sentencepiece
 
 
 def field(message: bytes, number: int) -> bytes:
     """The last value of a field of bytes in a protocol buffer's message."""
+    at, found = 0, b""
 
     def varint() -> int:
         nonlocal at
@@ -20,7 +22,6 @@ def field(message: bytes, number: int) -> bytes:
             if message[at - 1] < 0x80:
                 return value
 
-    at, found = 0, b""
     while at < len(message):
         key = varint()
         if key & 7 == 0:
@@ -34,7 +35,7 @@ def field(message: bytes, number: int) -> bytes:
     return found
 
 
-def trained_map(**rules: str) -> bytes:
+def trained_map(**rules: Any) -> bytes:
     """The map that sentencepiece writes into a model: normalizer_spec.precompiled_charsmap."""
     model = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "test.h"
 #include "../../app/tokd-load/dice.h"
 #include "build/model_make.h"
 #include "small_vocab.h"
@@ -160,8 +156,11 @@ small_vocab_free(struct small_vocab *sv)
 struct tok_vocab *
 small_wordpiece(const char *const *token, uint32_t n, const struct tok_model_bert *options)
 {
-	struct tok_model m = {
-		.format = "test", .kind = TOK_KIND_WORDPIECE, .n_tokens = n, .bert = *options};
+	struct tok_model m = {.format = "test",
+		.kind = TOK_KIND_WORDPIECE,
+		.pretok = TOK_PRETOK_BERT,
+		.n_tokens = n,
+		.bert = *options};
 	struct tok_vocab *v;
 	struct tok_error err;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Small vocabularies made by the tests, and BPE straight from its definition. */
-#ifndef SMALL_VOCAB_H
-#define SMALL_VOCAB_H
+#pragma once
 
 #include "build/model.h"
 #include "vocab.h"
@@ -60,5 +59,3 @@ size_t small_map(uint8_t *bytes, size_t *trie, bool whole);
 
 /* The definition: least rank first, leftmost among equals. Returns the number of ids. */
 uint32_t small_encode(const struct small_vocab *sv, const uint8_t *p, uint32_t n, uint32_t *out);
-
-#endif

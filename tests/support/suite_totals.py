@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Adds up meson's logs of some runs: why tests were skipped, which failed, a line of totals.
 
-A run is named by what its logs are called before the dot (meson test --logbase). Its .junit.xml knows
-each subtest; but of a program that crashed, hung or gave a bad exit code between its subtests it says
-nothing (meson 1.0), so its .json is asked for that. --skipped names what had no run.
+A run is named by what its logs are called before the dot (meson test --logbase). Its .junit.xml
+knows each subtest; but of a program that crashed, hung or gave a bad exit code between its subtests
+it says nothing (meson 1.0), so its .json is asked for that. --skipped names what had no run.
 """
 
 import argparse

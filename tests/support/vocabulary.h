@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef VOCABULARY_H
-#define VOCABULARY_H
+#pragma once
 
 #include <tok.h>
 
@@ -10,5 +9,3 @@
 struct tok_vocab *vocabulary_make(uint32_t n_merges);
 /* The same, with form C before it. */
 struct tok_vocab *vocabulary_make_nfc(uint32_t n_merges);
-
-#endif

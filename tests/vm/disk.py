@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A disk with a small Debian that boots as an installed machine does: by its own GRUB, from its own files.
+"""A disk with a small Debian that boots as an installed machine does: by its own GRUB, from its own
+files.
 
-Made without a mount or a loop device: GRUB's two stages are where they look for each other anyway, boot.img in the
-first sector and core.img right behind it, and mke2fs fills the one partition.
+Made without a mount or a loop device: GRUB's two stages are where they look for each other anyway,
+boot.img in the first sector and core.img right behind it, and mke2fs fills the one partition.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ GRUB_TERMINAL=serial
 GRUB_SERIAL_COMMAND="serial --unit=0 --speed=115200"
 GRUB_DISABLE_OS_PROBER=true
 """
-# What tokd-host imports, compiled as Debian does at installation: a start takes a quarter of the time.
+# What tokd-host imports, compiled as Debian does at installation: a start takes a quarter of the
+# time.
 PYTHON = [
     f"/usr/lib/python3.11{folder}"
     for folder in ("", "/collections", "/encodings", "/importlib", "/json", "/re")
@@ -74,8 +76,8 @@ TTYPath=/dev/ttyS0
 [Install]
 WantedBy=multi-user.target
 """
-# What nothing here waits for: each is seconds in a guest. Of generators fstab's is enough. No udev: it would look at
-# all devices, which takes longest of all.
+# What nothing here waits for: each is seconds in a guest. Of generators fstab's is enough. No udev:
+# it would look at all devices, which takes longest of all.
 MASKED = [
     "systemd-udevd.service",
     "systemd-udev-trigger.service",
@@ -109,8 +111,8 @@ GENERATORS = ("systemd-fstab-generator",)
 
 
 def image(vocabulary: Path) -> Path:
-    """The disk's file: of this checkout's config/ and dpdk-tokd, in Debian's packages. Not to be written: to be
-    copied."""
+    """The disk's file: of this checkout's config/ and dpdk-tokd, in Debian's packages. Not to be
+    written: to be copied."""
     root, built = debian.root("amd64"), programs.amd64()
     here = Path(__file__).resolve().parent
     scripts = ("init", "root.sh", "said.sh", "grub.sh", "units.sh")
@@ -201,7 +203,8 @@ def _core(tree: Path) -> bytes:
 
 
 def _configure(tree: Path, root: Path) -> None:
-    """What the packages' scripts would have done, as far as this machine needs it; and tokd-host, installed."""
+    """What the packages' scripts would have done, as far as this machine needs it; and tokd-host,
+    installed."""
     for name in ("passwd", "group"):
         shutil.copy(tree / f"usr/share/base-passwd/{name}.master", tree / f"etc/{name}")
     _write(tree, "etc/machine-id", "6d1e8b6f4a9c4e0f9b1d2c3a4f5e6071\n")
@@ -243,7 +246,8 @@ def _configure(tree: Path, root: Path) -> None:
 
 
 def _install(tree: Path, built: programs.Programs, vocabulary: Path) -> None:
-    """As doc/user/host.md says; of the programs dpdk-tokd alone, with what of its libraries no package here has."""
+    """As doc/user/host.md says; of the programs dpdk-tokd alone, with what of its libraries no
+    package here has."""
     command = [
         "meson",
         "install",

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A guest under QEMU without KVM, and what it says on its console.
 
-What tests read are lines of two at signs, a name, and a value ("@@ isolated 1"); the rest is for people, and printed
-when a test fails.
+What tests read are lines of two at signs, a name, and a value ("@@ isolated 1"); the rest is for
+people, and printed when a test fails.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def why_not(arch: str) -> str | None:
 
 
 class Guest:
-    """A running guest. A context manager: at the end it is gone; its console is printed, which pytest shows of tests
-    that fail."""
+    """A running guest. A context manager: at the end it is gone; its console is printed, which
+    pytest shows of tests that fail."""
 
     def __init__(
         self,

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-host in an initramfs, where meson installs it: with the root's Python, and of Python's library what it imports.
+"""tokd-host in an initramfs, where meson installs it: with the root's Python, and of Python's
+library what it imports.
 
-All of it compiled here, by the same version of Python: in a guest that would take longer than all else.
+All of it compiled here, by the same version of Python: in a guest that would take longer than all
+else.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from initramfs import Initramfs
 CONFIG = debian.REPOSITORY / "config"
 VERSION = f"python{sys.version_info.major}.{sys.version_info.minor}"
 LIBRARY = Path(sysconfig.get_path("stdlib"))
-# What is loaded once it has read its command line. It says that nothing is asked, to standard error.
+# What is loaded once it has read its command line. It says that nothing is asked, to standard
+# error.
 ASK = f"""\
 import sys
 sys.path.insert(0, {str(CONFIG)!r})
@@ -44,7 +47,8 @@ def add(archive: Initramfs, root: Path, libraries: list[Path]) -> None:
 
 
 def _imports() -> list[str]:
-    """Files of Python's library, below its folder. What is missing in a guest ends tokd-host there."""
+    """Files of Python's library, below its folder. What is missing in a guest ends tokd-host
+    there."""
     done = subprocess.run(
         [sys.executable, "-I", "-B", "-c", ASK], capture_output=True, text=True, check=True
     )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""An initramfs: busybox, programs with the libraries they need, and kernel modules with those they depend on."""
+"""An initramfs: busybox, programs with the libraries they need, and kernel modules with those they
+depend on."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ class Archive:
 
     @staticmethod
     def _entry(name: str, mode: int, data: bytes, inode: int) -> bytes:
-        # inode, mode, owner, group, links, mtime, size, 2 of the device, 2 of a device file's, length of the name, sum
+        # inode, mode, owner, group, links, mtime, size, 2 of the device, 2 of a device file's,
+        # length of the name, sum
         fields = (inode, mode, 0, 0, 1, 0, len(data), 0, 0, 0, 0, len(name.encode()) + 1, 0)
         head = b"070701" + b"".join(b"%08x" % f for f in fields) + name.encode() + b"\0"
         return b"".join(part + bytes(-len(part) % 4) for part in (head, data))
@@ -122,7 +124,8 @@ class Initramfs(Archive):
             self.folder(name)
 
     def module(self, *names: str) -> None:
-        """Loaded at boot in this order, each behind those it depends on. KeyError: it is not there."""
+        """Loaded at boot in this order, each behind those it depends on. KeyError: it is not
+        there."""
         for name in names:
             path = self._modules[name.replace("-", "_")]
             if path.stem in self._load:

@@ -30,7 +30,8 @@ class Programs:
         return self.build / "app/dpdk-tokd"
 
     def add_appliance(self, archive: Initramfs, names: tuple[str, ...] = CARD_DRIVERS) -> None:
-        """dpdk-tokd, and DPDK's drivers in /drivers: those that it needs for one virtio card, or others."""
+        """dpdk-tokd, and DPDK's drivers in /drivers: those that it needs for one virtio card, or
+        others."""
         archive.program(self.appliance, self.libraries)
         archive.library(
             "libgcc_s.so.1", self.libraries
@@ -45,7 +46,8 @@ class Programs:
             archive.libraries_of(path, self.libraries)
 
     def add_rdma(self, archive: Initramfs) -> None:
-        """libibverbs' driver for soft-RoCE, and the tool that makes a device of it; of this machine."""
+        """libibverbs' driver for soft-RoCE, and the tool that makes a device of it; of this
+        machine."""
         driver = find("libibverbs/librxe-rdmav34.so", self.libraries)
         archive.file(str(driver), driver.read_bytes())
         archive.libraries_of(driver, self.libraries)

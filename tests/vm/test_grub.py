@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A machine that boots by GRUB into systemd: tokd-host applied, booted, verified; dpdk-tokd by its unit, on what
-tokd-host made ready; then spoilt, and reverted."""
+"""A machine that boots by GRUB into systemd: tokd-host applied, booted, verified; dpdk-tokd by its
+unit, on what tokd-host made ready; then spoilt, and reverted."""
 
 from __future__ import annotations
 

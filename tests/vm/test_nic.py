@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dpdk-tokd as it is used on hardware: a PCI network card by vfio-pci behind an IOMMU, huge pages, an isolated core;
-on x86-64, and on aarch64 in a BlueField's stead. tokd-host gives it the card, and takes it back. The client is outside,
-its texts the tests' own."""
+"""dpdk-tokd as it is used on hardware: a PCI network card by vfio-pci behind an IOMMU, huge pages,
+an isolated core; on x86-64, and on aarch64 in a BlueField's stead. tokd-host gives it the card, and
+takes it back. The client is outside, its texts the tests' own."""
 
 from __future__ import annotations
 
@@ -106,7 +106,8 @@ def check_findings(guest: Guest, machine: Machine) -> None:
 
 
 def check_applied(guest: Guest) -> None:
-    """Refused while the interface is up; then vfio-pci has the card, and the kernel no interface."""
+    """Refused while the interface is up; then vfio-pci has the card, and the kernel no
+    interface."""
     assert guest.wait_for("driver-before") == "virtio-pci"
     interface = guest.wait_for("interface-before")
     assert interface

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Packets to embeddings by RDMA: dpdk-tokd in one guest, tokd-gpu on the CPU in another, soft-RoCE between them; and
-both in one. Ids and rows equal the references'; a queue pair that broke is made again, and nothing is lost.
+"""Packets to embeddings by RDMA: dpdk-tokd in one guest, tokd-gpu on the CPU in another, soft-RoCE
+between them; and both in one. Ids and rows equal the references'; a queue pair that broke is made
+again, and nothing is lost.
 
-    client [tap] ==== dpdk-tokd 192.168.77.1 ==== RoCE ==== 192.168.77.2 tokd-gpu, subscriber ==== rows, a file here
+    client [tap] == dpdk-tokd 192.168.77.1 == RoCE == 192.168.77.2 tokd-gpu == rows, a file
 """
 
 from __future__ import annotations

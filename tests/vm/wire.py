@@ -48,6 +48,7 @@ class Wire(NetLab):
         super().__exit__(*args)
 
     def options(self, extra: str) -> list[str]:
-        """QEMU's, for the card, which is 0000:00:05.0 in the guest. What it does for an IOMMU is in `extra`."""
+        """QEMU's, for the card, which is 0000:00:05.0 in the guest. What it does for an IOMMU is in
+        `extra`."""
         card = f"virtio-net-pci,netdev=wire,romfile=,disable-legacy=on,iommu_platform=on,mac=52:54:00:00:00:01,addr=5{extra}"
         return ["-netdev", f"tap,id=wire,fd={self.fd}", "-device", card]

@@ -75,7 +75,7 @@ class Appliance(DpdkTokd):
         memory = ["--no-shconf", "--no-huge", "-m", str(MEMORY + MEMORY_EACH * len(cpus))]
         eal = ["--lcores", ",".join(f"{i}@{cpu}" for i, cpu in enumerate(cpus))]
         eal += [f"--vdev={device}", *(HUGE if huge_pages else memory)]
-        own = ["--ip", ip, "--vocab", vocab, "--socket", self.socket, *more]
+        own: list[str | Path] = ["--ip", ip, "--vocab", vocab, "--socket", self.socket, *more]
         super().__init__(folder / "dpdk-tokd.log", eal, own, RUNTIME_DIRECTORY=str(folder))
         self.ready = self.wait_ready(READY_S)
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Runs tokd-load (sockets) and tokd-load-dpdk (memif): the time of each request, and counts of those
-without one. Wrong ids raise WrongIds; they never become a time."""
+"""Runs tokd-load (sockets) and tokd-load-dpdk (memif): the time of each request, and counts of
+those without one. Wrong ids raise WrongIds; they never become a time."""
 
 import csv
 import json
@@ -18,8 +18,8 @@ from bench.task import WrongIds
 Rows = list[dict[str, str]]
 WARM_UP = 100  # requests, checked but not measured: caches are cold
 LIMIT_S = 300.0
-# ms without an answer after which tokd-load sends again. A conventional server would tokenize a text
-# twice, and its answers could not be told apart; and this network loses nothing.
+# ms without an answer after which tokd-load sends again. A conventional server would tokenize a
+# text twice, and its answers could not be told apart; and this network loses nothing.
 TIMEOUT_MS = {"tokd": 50, "echo": 50, "plain": 5000, "tcp": 60_000}
 COUNTS = {
     "no-answer": "requests without an answer in time; no latency",
@@ -55,9 +55,9 @@ def run(
     *options: object,
     warm_up: int | None = None,
 ) -> tuple[bool, Rows, str]:
-    """Run tokd-load in namespace `client` on `cpu` (None: any), with further options. Returns whether
-    all ids were right, its rows without the warm-up (WARM_UP requests, or `warm_up`), and its
-    messages."""
+    """Run tokd-load in namespace `client` on `cpu` (None: any), with further options. Returns
+    whether all ids were right, its rows without the warm-up (WARM_UP requests, or `warm_up`), and
+    its messages."""
     warm_up = WARM_UP if warm_up is None else warm_up
     out = sent.with_suffix(".csv")
     command = [str(TOKD_LOAD), "--connect", link.address, "--slices", str(sent)]

@@ -3,8 +3,7 @@
  * The state of a running dpdk-tokd. main.c owns it; the control thread and telemetry read it. A
  * pair with control.h: it holds the control thread, and control.c reads the rest.
  */
-#ifndef TOKD_APP_H
-#define TOKD_APP_H
+#pragma once
 
 #include <stdalign.h>
 #include <stdatomic.h>
@@ -33,5 +32,3 @@ struct tokd_app {
 	uint32_t next_sink; /* control thread: the worker whose sink is checked first */
 	struct tokd_control control;
 };
-
-#endif

@@ -11,7 +11,7 @@
 
 #include "app.h"
 #include "datapath/clock.h"
-#include "datapath/loop/gpu_sink.h"
+#include "gpu_sink_control.h"
 #include "log.h"
 #include "notify.h"
 

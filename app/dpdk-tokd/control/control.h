@@ -3,8 +3,7 @@
  * The control thread: readers, signals, draining, GPU sinks, the systemd watchdog. It runs outside
  * the lcores, so that its system calls delay no packet. A pair with app.h, which holds it.
  */
-#ifndef TOKD_CONTROL_H
-#define TOKD_CONTROL_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -42,5 +41,3 @@ void tokd_control_stop(struct tokd_control *c);
 
 /* Disconnects the readers: call after the workers have returned. */
 void tokd_control_free(struct tokd_control *c);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_CPU_CHECK_H
-#define TOKD_CPU_CHECK_H
+#pragma once
 
 #include "control/port/port.h"
 
@@ -9,5 +8,3 @@
  * than the port.
  */
 void tokd_cpu_check(const struct tokd_port *port);
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_EAL_START_H
-#define TOKD_EAL_START_H
+#pragma once
 
 enum tokd_exit {
 	TOKD_EXIT_OK =
@@ -14,5 +13,3 @@ enum tokd_exit {
  * remedy to standard error, after EAL's messages.
  */
 enum tokd_exit tokd_eal_start(int argc, char **argv);
-
-#endif

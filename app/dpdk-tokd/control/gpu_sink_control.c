@@ -10,7 +10,7 @@
 
 #include "app.h"
 #include "datapath/clock.h"
-#include "datapath/loop/gpu_sink.h"
+#include "gpu_sink_control.h"
 #include "log.h"
 
 #define OPEN_MS 1000	  /* for the agent's answer, at start */

@@ -4,6 +4,7 @@
 #include <rte_malloc.h>
 
 #include "log.h"
+#include "net_frag_open.h"
 #include "datapath/net/net_frag.h"
 
 #define BUCKET_ENTRIES 4 /* datagrams whose addresses and identification share a hash */

@@ -7,7 +7,7 @@
 #include <rte_malloc.h>
 
 #include "log.h"
-#include "datapath/side_store.h"
+#include "side_store_open.h"
 
 int
 tokd_side_create(

@@ -9,7 +9,7 @@
 #include <rte_malloc.h>
 
 #include "log.h"
-#include "datapath/stream/stream.h"
+#include "stream_table.h"
 
 /*
  * The hash has twice as many entries as streams: a cuckoo table that is nearly full may reject a
@@ -82,6 +82,7 @@ tokd_streams_create(
 	TAILQ_INIT(&t->aborting);
 	TAILQ_INIT(&t->awaited);
 	TAILQ_INIT(&t->finished);
+	TAILQ_INIT(&t->deferred);
 	t->open_ticks = open_ticks;
 	t->finished_ticks = finished_ticks;
 	t->n = n;

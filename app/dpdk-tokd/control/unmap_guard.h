@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Keeps a driver from unmapping memory during a worker's burst; unmap_guard.c has the reason. */
-#ifndef TOKD_UNMAP_GUARD_H
-#define TOKD_UNMAP_GUARD_H
+#pragma once
 
 struct tokd_app;
 
 /* Guards the workers of *app, which must stay valid until the next call; NULL: none. */
 void tokd_unmap_guard(const struct tokd_app *app);
-
-#endif

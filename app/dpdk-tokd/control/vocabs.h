@@ -3,8 +3,7 @@
  * The vocabularies of --vocab. Clients choose one by its checksum; the first is the default. Tables
  * are read-only and shared by the workers of a NUMA node; each node has a copy.
  */
-#ifndef TOKD_VOCABS_H
-#define TOKD_VOCABS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -28,5 +27,3 @@ struct tokd_vocabs {
 bool tokd_vocabs_load(
 	struct tokd_vocabs *v, const struct tokd_options *opt, int node, struct tok_error *err);
 void tokd_vocabs_free(struct tokd_vocabs *v);
-
-#endif

@@ -12,6 +12,7 @@
 #include <tokd/wire.h>
 
 #include "log.h"
+#include "zero_copy_open.h"
 #include "datapath/worker.h"
 #include "control/port/port.h"
 

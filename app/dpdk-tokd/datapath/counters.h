@@ -3,8 +3,7 @@
  * The counters of a worker: enum, name in telemetry and summary, help text. Only the worker writes
  * them; any thread may read them.
  */
-#ifndef TOKD_COUNTERS_H
-#define TOKD_COUNTERS_H
+#pragma once
 
 #include <stdint.h>
 
@@ -36,6 +35,8 @@
 	X(REPLY_AGAIN, "reply_again", "reply packets sent again on request")                       \
 	X(RX_DUPLICATE, "rx_duplicate", "duplicate data packets")                                  \
 	X(RX_REORDERED, "rx_reordered", "early data packets held until their turn")                \
+	X(FEED_DEFERRED, "feed_deferred",                                                          \
+		"texts of which a packet waited for a later turn of the loop")                     \
 	X(RING_UNREAD, "ring_unread", "records published while no reader was registered")          \
 	X(SINK_SLOTS, "sink_slots", "GPU sink: slots posted, including repeats")                   \
 	X(SINK_BATCHES, "sink_batches", "GPU sink: slots with several records")                    \
@@ -103,5 +104,3 @@ struct tokd_counter_info {
 	const char *help;
 };
 extern const struct tokd_counter_info tokd_counter_info[C_COUNT]; /* counters.c */
-
-#endif

@@ -3,8 +3,7 @@
  * Incremental CRC32C (Castagnoli, RFC 3720 appendix B.4): begin with TOKD_CRC32C_INIT, add pieces,
  * invert at the end.
  */
-#ifndef TOKD_CRC32C_H
-#define TOKD_CRC32C_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,5 +31,3 @@ tokd_crc32c_end(uint32_t crc)
 {
 	return ~crc;
 }
-
-#endif

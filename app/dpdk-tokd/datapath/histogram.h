@@ -11,8 +11,7 @@
  *
  * 512 buckets reach 2^40 ticks, six minutes at 3 GHz, and fit one array of DPDK's telemetry.
  */
-#ifndef TOKD_HISTOGRAM_H
-#define TOKD_HISTOGRAM_H
+#pragma once
 
 #include <stdint.h>
 
@@ -66,7 +65,7 @@ tokd_histogram_bucket(uint64_t ticks)
 	return RTE_MIN(i, TOKD_HISTOGRAM_BUCKETS - 1u);
 }
 
-/* Hot. One writer, plain loads and stores of words: readers see the old or the new word. */
+/* One writer, plain loads and stores of words: readers see the old or the new word. */
 static inline void
 tokd_histogram_add(struct tokd_histogram *h, uint64_t ticks)
 {
@@ -75,25 +74,3 @@ tokd_histogram_add(struct tokd_histogram *h, uint64_t ticks)
 	if (unlikely(ticks > h->max))
 		h->max = ticks;
 }
-
-/* ---- Set-up and control (histogram.c) ---- */
-
-/* The lower bound of bucket `i` (at most TOKD_HISTOGRAM_BUCKETS), in ticks. */
-uint64_t tokd_histogram_from(uint32_t i);
-
-/* Add `h`, whose worker may be running, to `to`, which only the caller uses. */
-void tokd_histogram_merge(struct tokd_histogram *to, const struct tokd_histogram *h);
-
-/* The number of values. This and the next need a merged histogram, without a writer. */
-uint64_t tokd_histogram_count(const struct tokd_histogram *h);
-
-/*
- * The percentile by nearest rank: the upper bound of its bucket, at most the maximum. Never too
- * low, and too high by at most 1/16 or 31 ticks. 0 without values.
- */
-uint64_t tokd_histogram_percentile(const struct tokd_histogram *h, uint32_t permille);
-
-/* Ticks of a TSC of `hz` (not 0, below 2^34) in ns. */
-uint64_t tokd_ticks_ns(uint64_t ticks, uint64_t hz);
-
-#endif

@@ -13,8 +13,7 @@
  * header lengths until net_udp.c strips the headers. A packet may have several segments; all
  * headers and the request must be in the first.
  */
-#ifndef TOKD_NET_H
-#define TOKD_NET_H
+#pragma once
 
 #include <rte_branch_prediction.h>
 #include <rte_mbuf.h>
@@ -70,5 +69,3 @@ tokd_drop(struct tokd_worker *w, struct rte_mbuf *m, enum tokd_counter reason)
 	w->counter[reason]++;
 	rte_pktmbuf_free(m);
 }
-
-#endif

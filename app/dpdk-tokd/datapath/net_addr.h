@@ -3,8 +3,7 @@
  * Addresses of both families in one form: 16 bytes in network order, IPv4 as ::ffff:a.b.c.d (RFC
  * 4291 2.5.5.2), which no IPv6 packet may carry.
  */
-#ifndef TOKD_NET_ADDR_H
-#define TOKD_NET_ADDR_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -87,5 +86,3 @@ tokd_addr_group_mac(const struct tokd_addr *group)
 
 	return (struct rte_ether_addr){{0x33, 0x33, b[12], b[13], b[14], b[15]}};
 }
-
-#endif

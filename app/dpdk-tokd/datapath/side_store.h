@@ -7,8 +7,7 @@
  * side_store.c stores ids in blocks of a fixed size; side_spill.c finds the streams to save when
  * the tail of the ring moves.
  */
-#ifndef TOKD_SIDE_STORE_H
-#define TOKD_SIDE_STORE_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/queue.h>
@@ -32,13 +31,7 @@ struct tokd_side {
 	uint32_t bucket_shift; /* position to bucket */
 };
 
-/* Set-up (side_store_open.c): `bytes` of ids on `node`, 0 for none. Returns 0, or -ENOMEM with a
- * message logged. */
-int tokd_side_create(
-	struct tokd_side *d, uint64_t bytes, uint64_t ring_bytes, uint32_t worker, int node);
-void tokd_side_destroy(struct tokd_side *d);
-
-/* Hot. Copies ids[0 .. count); returns the first block, or TOKD_SIDE_NONE if it is full. */
+/* Copies ids[0 .. count); returns the first block, or TOKD_SIDE_NONE if it is full. */
 uint32_t tokd_side_put(struct tokd_side *d, const uint32_t *ids, uint32_t count);
 /* Copy ids [skip, skip + count) of the record whose first block is given. */
 void tokd_side_get(
@@ -51,5 +44,3 @@ void tokd_spill_watch(struct tokd_worker *w, struct tokd_stream *s, uint64_t pos
 void tokd_spill_forget(struct tokd_worker *w, struct tokd_stream *s);
 /* [from, to) of the ring is about to be overwritten. For struct tokd_ring. */
 void tokd_spill_before_reuse(void *worker, uint64_t from, uint64_t to);
-
-#endif

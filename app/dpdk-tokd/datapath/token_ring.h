@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The token ring, writer's side. Set-up (token_ring.c): make, seal, register, free; readers join
- * and leave. Hot path (token_ring_write.h, inline): reserve, publish.
+ * The token ring, writer's side: its state. token_ring_write.h reserves and publishes;
+ * token_ring_readers.c lets readers join and leave.
  */
-#ifndef TOKD_TOKEN_RING_H
-#define TOKD_TOKEN_RING_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -71,25 +70,7 @@ struct tokd_ring {
 };
 
 /*
- * The huge page size in bytes that wastes the least memory on a ring of data_bytes, of the sizes
- * with enough free pages; 0: none.
- */
-uint64_t tokd_ring_hugepage(uint64_t data_bytes);
-
-/*
- * Create a ring of data_bytes (a power of two, at least 64 KiB) on NUMA node `node` (-1: any), in
- * huge pages of hugepage_bytes, or in ordinary pages if that is 0 or, with a warning, if there are
- * too few. It is sealed and, if possible, the DPDK memzone tokd_ring_N. Returns 0, or -errno with a
- * message logged that names size, node and remedy.
- */
-int tokd_ring_create(struct tokd_ring *r, uint32_t worker, uint32_t lcore, int node,
-	uint64_t data_bytes, uint64_t hugepage_bytes, uint32_t vocab, uint64_t instance);
-void tokd_ring_free(struct tokd_ring *r);
-
-/*
  * Worker, in housekeeping: let readers join and leave, and check whether a full ring is still full,
  * also when no text is being fed.
  */
 void tokd_ring_readers(struct tokd_ring *r);
-
-#endif

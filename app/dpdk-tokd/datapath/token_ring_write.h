@@ -10,8 +10,7 @@
  *
  * limit = tail + size: a reservation that ends below it takes two comparisons.
  */
-#ifndef TOKD_TOKEN_RING_WRITE_H
-#define TOKD_TOKEN_RING_WRITE_H
+#pragma once
 
 #include <string.h>
 
@@ -96,5 +95,3 @@ tokd_ring_publish(struct tokd_ring *r, uint64_t pos)
 	/* Release: a reader that sees the new head sees the record and the padding before it. */
 	__atomic_store_n(&r->hdr->head, r->head, __ATOMIC_RELEASE);
 }
-
-#endif

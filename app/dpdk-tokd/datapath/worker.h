@@ -4,8 +4,7 @@
  * Workers share only the read-only vocabularies. A pair with zero_copy.h, whose state of a worker
  * it holds.
  */
-#ifndef TOKD_WORKER_H
-#define TOKD_WORKER_H
+#pragma once
 
 #include <stdatomic.h>
 #include <stdint.h>
@@ -69,13 +68,15 @@ struct tokd_worker {
 	bool rx_cksum_offload; /* mbuf flags have the results of IPv4 and UDP checksums */
 	bool tx_cksum_offload;
 	uint64_t tsc_hz;
-	uint64_t t_burst;      /* TSC when the current burst was received */
+	uint64_t feed_ticks; /* for the tokenizer: for new packets a turn, and for deferred ones */
+	uint64_t t_burst;    /* TSC when the current burst was received */
 	_Atomic uint64_t turn; /* of the loop; TOKD_NO_TURN outside it. Read by any thread */
 	const struct tokd_options *opt;
 	_Atomic uint32_t *stop;	   /* enum tokd_stop, set by the control thread */
 	uint64_t counter[C_COUNT]; /* written by this worker only, by plain stores of words */
 	/* the current burst */
-	uint32_t stopping; /* *stop, read once per turn */
+	uint32_t stopping;  /* *stop, read once per turn */
+	uint64_t fed_ticks; /* in the tokenizer, of feed_ticks */
 	uint16_t n_tx, n_touched;
 	struct rte_mbuf *tx[TOKD_TX_MAX];	 /* sent at its end */
 	struct tokd_stream *touched[TOKD_BURST]; /* answered at its end */
@@ -97,22 +98,6 @@ struct tokd_worker {
 	struct tokd_histogram time[T_COUNT];
 };
 
-/*
- * Set-up (worker.c). The caller sets port, queue, pool, ring, vocab[].tok, n_vocabs, ip, ip6, vlan,
- * udp_port, text_port, mac, offloads, opt, stop, index, lcore and node, and zero elsewhere. Creates
- * streams, caches, the side store and the fragment table on `node`. Returns 0, or -errno with a
- * message logged.
- */
-int tokd_worker_init(struct tokd_worker *w);
-/*
- * Sets held_max: the mbufs of the pool beyond those that RX and TX rings, a burst, a TX batch and
- * waiting fragments need. With more, held packets could starve the RX ring of the packet that they
- * wait for. Call it again after the port has started: only then the driver's use is known. Returns
- * 0, or -EINVAL with a message logged.
- */
-int tokd_worker_bound_held(struct tokd_worker *w);
-void tokd_worker_free(struct tokd_worker *w);
-
 /* The loop (worker_loop.c), for rte_eal_remote_launch. Returns 0 after TOKD_STOP. */
 int tokd_worker_run(void *worker);
 
@@ -121,5 +106,3 @@ void tokd_worker_turn(struct tokd_worker *w);
 
 /* Open streams, for draining. Any thread. */
 uint32_t tokd_worker_open_streams(const struct tokd_worker *w);
-
-#endif

@@ -12,8 +12,7 @@
  *
  * A pair with worker.h: a worker holds this state, and zero_copy.c sends the worker's batch.
  */
-#ifndef TOKD_ZERO_COPY_H
-#define TOKD_ZERO_COPY_H
+#pragma once
 
 #include <stdint.h>
 
@@ -23,7 +22,6 @@
 #define TOKD_ZC_SEGS 3
 
 struct rte_device;
-struct tokd_port; /* port.h */
 struct tokd_ring;
 struct tokd_worker;
 
@@ -43,20 +41,7 @@ struct tokd_zc_segment {
 	struct tokd_zero_copy *owner;
 };
 
-/*
- * Set-up (zero_copy_open.c), after the ring is created. Does nothing if the port does not support
- * it, or with --zero-copy 0. Returns 0, or -errno with a message logged.
- */
-int tokd_zero_copy_open(struct tokd_worker *w, const struct tokd_port *p);
-/*
- * After the port is started. Switches to copies if the driver has no rte_eth_tx_done_cleanup: it
- * would keep a full ring until it sends other packets.
- */
-void tokd_zero_copy_check(struct tokd_worker *w, const struct tokd_port *p);
-/* After the port is closed, which frees its mbufs, and before the ring is freed. */
-void tokd_zero_copy_close(struct tokd_worker *w);
-
-/* Hot. An mbuf for `bytes` bytes at `ids`, in the record at `pos`; NULL: the pool is empty. */
+/* An mbuf for `bytes` bytes at `ids`, in the record at `pos`; NULL: the pool is empty. */
 struct rte_mbuf *tokd_zero_copy_segment(
 	struct tokd_worker *w, uint64_t pos, const uint32_t *ids, uint32_t bytes);
 
@@ -65,5 +50,3 @@ void tokd_zero_copy_is_free(void *addr, void *segment);
 
 /* For struct tokd_ring: the lowest position that unsent packets need. */
 uint64_t tokd_zero_copy_in_use(void *worker);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checks of dpdk-tokd's own value types: `check` of struct opt_def. */
-#ifndef TOKD_OPTIONS_CHECKS_H
-#define TOKD_OPTIONS_CHECKS_H
+#pragma once
 
 #include <opt.h>
 #include <sys/types.h>
@@ -19,5 +18,3 @@ bool tokd_check_byte(const struct opt_def *, const char *text, void *field, stru
 
 /* The group of a name or number; (gid_t)-1: no such group. */
 gid_t tokd_find_group(const char *name);
-
-#endif

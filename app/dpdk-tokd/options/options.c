@@ -8,7 +8,7 @@
 #include "checks.h"
 #include "options.h"
 
-#define MBUFS_SPARE 256 /* beyond the descriptors: see control/worker.c */
+#define MBUFS_SPARE 256 /* beyond the descriptors: see control/worker_open.c */
 
 /* EAL would only call an application option before -- unknown. */
 static void

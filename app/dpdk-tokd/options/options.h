@@ -3,8 +3,7 @@
  * Application options: from the command line, environment, configuration file or default, in this
  * order of precedence, parsed by one table (table.c).
  */
-#ifndef TOKD_OPTIONS_H
-#define TOKD_OPTIONS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -100,5 +99,3 @@ extern const struct opt_program tokd_program;
  */
 enum tokd_options_result tokd_options_parse(int argc, char **argv, char *const *environment,
 	int *eal_argc, struct tokd_options *opt, struct opt_error *error);
-
-#endif

@@ -5,6 +5,7 @@
 
 #include "checks.h"
 #include "options.h"
+#include "../../vocab_words.h"
 
 #define SOCKET_PATH_MAX (sizeof(((struct sockaddr_un *)0)->sun_path) - 1)
 
@@ -31,7 +32,6 @@ static const struct opt_def defs[] = {
 	{"udp-port", "PORT", OPT_COUNT, FIELD(udp_port), 1, 65535, "9000", "UDP port to serve on"},
 	{"text-port", "PORT", OPT_COUNT, FIELD(text_port), 0, TOKD_CLIENT_PORTS - 1, "0",
 		"UDP port for plain text: each datagram is answered by its ids in decimal; 0: none"},
-	{"port", "ID", OPT_COUNT, FIELD(port), 0, 31, "0", "DPDK port to serve on"},
 	{"vocab", "VOCAB[,...]", OPT_TEXT, FIELD(vocab), 0, 0, "gpt2",
 		"vocabularies: names in the search path ($TOK_VOCAB_PATH), or files; a client "
 		"selects one by its checksum, the first is the default",
@@ -42,6 +42,8 @@ static const struct opt_def defs[] = {
 		"refuse text that is not UTF-8 instead of replacing invalid bytes by U+FFFD"},
 	{"added-tokens", NULL, OPT_FLAG, FIELD(added_tokens), 0, 0, "no",
 		"recognise the vocabulary's added tokens in texts, except special tokens"},
+	{"cache", "N", OPT_COUNT, FIELD(cache_entries), 0, 1 << 24, "0",
+		"pretokens a worker caches; 0: the tokenizer's default"},
 	{"streams", "N", OPT_COUNT, FIELD(streams), 1, 1 << 20, "4096",
 		"texts per worker, open and finished", .section = "Texts"},
 	{"max-text", "BYTES", OPT_SIZE, FIELD(max_text), 1, OPT_G, "16M", "longest text accepted"},
@@ -49,8 +51,6 @@ static const struct opt_def defs[] = {
 		"an open text fails after this time without progress"},
 	{"done-timeout", "MS", OPT_MS, FIELD(done_timeout_ms), 10, 3600000, "10000",
 		"how long a finished answer is kept for retransmission"},
-	{"cache", "N", OPT_COUNT, FIELD(cache_entries), 0, 1 << 24, "0",
-		"pretokens a worker caches; 0: the tokenizer's default"},
 	{"ring-size", "BYTES", OPT_SIZE, FIELD(ring_bytes), 64 * OPT_K, 64 * OPT_G, "16M",
 		"size of each worker's token ring, a power of two", .check = tokd_check_power_of_2,
 		.section = "Token ring and readers"},
@@ -65,13 +65,13 @@ static const struct opt_def defs[] = {
 		"control socket; anyone who can open it can read the ids of every client"},
 	{"socket-mode", "OCTAL", OPT_OCTAL, FIELD(socket_mode), 0, 0777, "0600",
 		"permission of the control socket"},
-	{"wait-readers", "N", OPT_COUNT, FIELD(wait_readers), 0, 16, "0",
-		"receive no packet before N readers have attached, for example to replay a capture"},
 	{"socket-group", "GROUP", OPT_TEXT, FIELD(socket_group), 0, 0, NULL,
 		"group of the control socket, name or number; use it with --socket-mode 0660",
 		.check = tokd_check_group},
 	{"reader-timeout", "MS", OPT_MS, FIELD(reader_timeout_ms), 1, 600000, "1000",
 		"drop a reader that keeps the ring full for this time"},
+	{"wait-readers", "N", OPT_COUNT, FIELD(wait_readers), 0, 16, "0",
+		"receive no packet before N readers have attached, for example to replay a capture"},
 	{"sink", "gpu[=TARGET]", OPT_TEXT, FIELD(sink), 0, 0, NULL,
 		"send ids to tokd-gpu, which embeds them; TARGET: shm[:PATH] (default), "
 		"cuda[:PATH] or verbs:HOST[:PORT]",
@@ -85,9 +85,10 @@ static const struct opt_def defs[] = {
 	{"rdma-gid", "INDEX", OPT_TEXT, FIELD(rdma_gid), 0, 0, NULL,
 		"index of the RDMA port's GID, 0 to 255; default: by the route to HOST",
 		.check = tokd_check_byte, .letter = 'x'},
-	{"rxd", "N", OPT_COUNT, FIELD(rx_desc), 32, 32768, "1024",
-		"RX descriptors per queue; adjusted to the driver's limits",
+	{"port", "ID", OPT_COUNT, FIELD(port), 0, 31, "0", "DPDK port to serve on",
 		.section = "DPDK port"},
+	{"rxd", "N", OPT_COUNT, FIELD(rx_desc), 32, 32768, "1024",
+		"RX descriptors per queue; adjusted to the driver's limits"},
 	{"txd", "N", OPT_COUNT, FIELD(tx_desc), 32, 32768, "1024",
 		"TX descriptors per queue; adjusted to the driver's limits"},
 	{"mbufs", "N", OPT_COUNT, FIELD(mbufs), 512, 1 << 22, "8192",
@@ -195,6 +196,8 @@ const struct opt_program tokd_program = {
 		"--in-memory --iova-mode --lcores --log-level --main-lcore --no-huge --no-pci "
 		"--no-telemetry --proc-type --single-file-segments --socket-limit --socket-mem "
 		"--syslog --vdev",
+	.words_arg = VOCAB_WORDS_ARG,
+	.words_script = VOCAB_WORDS_SCRIPT,
 	.sections = sections,
 };
 _Static_assert(sizeof(defs) / sizeof(defs[0]) <= OPT_MAX, "raise OPT_MAX");

@@ -17,8 +17,7 @@
  *
  * One thread calls open, poll and close; nothing here blocks. Any thread may call list.
  */
-#ifndef TOKD_ATTACH_H
-#define TOKD_ATTACH_H
+#pragma once
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -140,5 +139,3 @@ struct tokd_conn *tokd_reader_overdue(const struct tokd_attach *a, uint32_t w);
 /* A tap gets its slot and reply at once. Returns 0, or -errno with the *reason for it. */
 int tokd_tap_welcome(struct tokd_attach *a, struct tokd_conn *c, const char **reason);
 uint64_t tokd_reader_lag(const struct tokd_attach *a, const struct tokd_conn *c, uint32_t w);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The file of the control socket: create, replace a stale one, remove. */
-#ifndef TOKD_ATTACH_SOCKET_H
-#define TOKD_ATTACH_SOCKET_H
+#pragma once
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -21,5 +20,3 @@ struct tokd_socket {
  */
 int tokd_socket_open(struct tokd_socket *s, const char *path, uint32_t mode, gid_t group);
 void tokd_socket_close(struct tokd_socket *s);
-
-#endif

@@ -3,8 +3,7 @@
  * The answers of telemetry commands. DPDK 22.11 silently truncates: 256 entries in a dictionary,
  * 127 characters in a string, 16384 bytes in an answer. Commands with longer answers have pages.
  */
-#ifndef TOKD_TELEMETRY_FILL_H
-#define TOKD_TELEMETRY_FILL_H
+#pragma once
 
 #include <rte_telemetry.h>
 
@@ -63,5 +62,3 @@ tokd_tel_counter(const struct tokd_worker *w, int c)
 {
 	return __atomic_load_n(&w->counter[c], __ATOMIC_RELAXED);
 }
-
-#endif

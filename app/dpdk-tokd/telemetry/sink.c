@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "datapath/loop/gpu_sink.h"
+#include "control/gpu_sink_control.h"
 #include "fill.h"
 
 static void

@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "control/app.h"
+#include "histogram.h"
 #include "summary.h"
 
 static bool

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_SUMMARY_H
-#define TOKD_SUMMARY_H
+#pragma once
 
 #include <stdio.h>
 
@@ -11,5 +10,3 @@ struct tokd_app;
  * and of the readers. After the workers have returned, before the port is closed.
  */
 void tokd_summary_print(FILE *to, struct tokd_app *app);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Commands under /tokd/ for dpdk-telemetry.py. */
-#ifndef TOKD_TELEMETRY_H
-#define TOKD_TELEMETRY_H
+#pragma once
 
 struct tokd_app;
 
@@ -10,5 +9,3 @@ int tokd_telemetry_start(struct tokd_app *app);
 
 /* DPDK cannot unregister commands: from now on they answer with an error. */
 void tokd_telemetry_stop(void);
-
-#endif

@@ -8,6 +8,7 @@
 
 #include "datapath/stream/stream.h"
 #include "fill.h"
+#include "histogram.h"
 
 static_assert(
 	TOKD_HISTOGRAM_BUCKETS <= RTE_TEL_MAX_ARRAY_ENTRIES, "telemetry would truncate the array");

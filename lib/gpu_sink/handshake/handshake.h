@@ -17,8 +17,7 @@
  * released, the producer slot is free. A new epoch begins at slot 0, position 0 and released 0;
  * tickets continue.
  */
-#ifndef TOKG_HANDSHAKE_H
-#define TOKG_HANDSHAKE_H
+#pragma once
 
 #include "ring/gpu_ring.h"
 
@@ -76,5 +75,3 @@ struct tokg_ready {
 	uint32_t magic, producer;
 };
 static_assert(sizeof(struct tokg_ready) == 8, "handshake is ABI");
-
-#endif

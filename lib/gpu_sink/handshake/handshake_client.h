@@ -3,8 +3,7 @@
  * The producer's end of the handshake, in steps that never block: one thread may recover several
  * workers. Set-up only.
  */
-#ifndef TOKG_HANDSHAKE_CLIENT_H
-#define TOKG_HANDSHAKE_CLIENT_H
+#pragma once
 
 #include <sys/socket.h>
 
@@ -56,5 +55,3 @@ int tokg_dial_connect(struct tokg_dial *d, const struct tokg_where *w, struct to
 void tokg_dial_wait(const struct tokg_dial *d, int ms);
 /* Closes all descriptors. */
 void tokg_dial_end(struct tokg_dial *d);
-
-#endif

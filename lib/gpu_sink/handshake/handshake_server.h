@@ -7,8 +7,7 @@
  *   accept ─▶ hello ─▶ grant ─▶ welcome ─▶ ready ─▶ ready ─▶ joined ─▶ end of connection ─▶ left
  *               1 s     5 s                  2 s
  */
-#ifndef TOKG_HANDSHAKE_SERVER_H
-#define TOKG_HANDSHAKE_SERVER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,5 +72,3 @@ int tokg_server_fd(const struct tokg_server *s);
 void tokg_server_poll(struct tokg_server *s);
 /* Ends a connection; calls `left` if it was granted. Does nothing for an id that is gone. */
 void tokg_server_drop(struct tokg_server *s, uint64_t id);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Builds and validates the messages of the handshake. Set-up only. */
-#ifndef TOKG_HELLO_H
-#define TOKG_HELLO_H
+#pragma once
 
 #include "handshake.h"
 #include "peer.h"
@@ -23,5 +22,3 @@ enum tokg_memory { TOKG_MEMORY_WRONG, TOKG_MEMORY_HOST, TOKG_MEMORY_GPU };
  */
 enum tokg_memory tokg_region_fd_proved(
 	int fd, bool gpu, const struct tokg_geometry *g, uint64_t *bytes, struct tokg_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up helpers of both ends. */
-#ifndef TOKG_INSIDE_H
-#define TOKG_INSIDE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -15,5 +14,3 @@ bool tokg_wrong(struct tokg_error *err, const char *format, ...)
 /* Copies text of another process, with unprintable bytes replaced. */
 void tokg_printable(char *to, size_t room, const char *from, size_t bytes);
 uint64_t tokg_now_ms(void); /* CLOCK_MONOTONIC */
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Messages of fixed size over a non-blocking stream socket, both ends. Set-up only. */
-#ifndef TOKG_LINK_H
-#define TOKG_LINK_H
+#pragma once
 
 #include <stddef.h>
 
@@ -18,5 +17,3 @@ int tokg_link_send_fd(int s, const void *from, size_t bytes, int fd);
 void tokg_link_tcp(int s);
 /* True: connected, and nothing to read; false: ended, or the peer sent unexpected bytes. */
 int tokg_link_is_quiet(int s);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Listening sockets of the agent: create, replace a stale file, remove. Set-up only. */
-#ifndef TOKG_LISTEN_H
-#define TOKG_LISTEN_H
+#pragma once
 
 #include <sys/types.h>
 #include <sys/un.h>
@@ -32,5 +31,3 @@ int tokg_listen_accept(struct tokg_listener *l, struct tokg_error *err);
 /* True: do not poll it now. */
 bool tokg_listen_is_paused(const struct tokg_listener *l);
 void tokg_listen_close(struct tokg_listener *l);
-
-#endif

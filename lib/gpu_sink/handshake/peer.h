@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The two ends of a connection: the worker that produces, and the agent that owns the GPU ring. */
-#ifndef TOKG_PEER_H
-#define TOKG_PEER_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -47,5 +46,3 @@ bool tokg_target_parse(struct tokg_target *t, const char *text, struct tokg_erro
  * start, so that tokg_transport_open keeps its time limit later.
  */
 bool tokg_target_resolve(struct tokg_target *t, struct tokg_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * A block of threads: on a GPU, with a warp as a team; on a CPU one thread, which is block and
  * team. Code for thread tid of n is correct for both.
  */
-#ifndef TOKG_BLOCK_CUH
-#define TOKG_BLOCK_CUH
+#pragma once
 
 #include "words.cuh"
 
@@ -136,7 +135,5 @@ tokg_idle(tokg_block *b, bool found)
 	else if (now - b->idle > TOKG_IDLE_YIELD)
 		sched_yield();
 }
-
-#endif
 
 #endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up shared by both kinds of device. Inline: one is C++, the other is compiled by nvcc. */
-#ifndef TOKG_DEVICE_COMMON_H
-#define TOKG_DEVICE_COMMON_H
+#pragma once
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -235,5 +234,3 @@ tokg_in_outputs(const struct tokg_device *d, uint64_t offset, uint64_t bytes)
 
 	return bytes <= all && offset <= all - bytes;
 }
-
-#endif

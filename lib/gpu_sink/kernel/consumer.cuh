@@ -7,8 +7,7 @@
  * Nothing from a producer is trusted: a header is copied once, and the copy is validated; so are
  * the record headers of a BATCH; ids are checked against the table as they are read (embed.cuh).
  */
-#ifndef TOKG_CONSUMER_CUH
-#define TOKG_CONSUMER_CUH
+#pragma once
 
 #include "ring/gpu_check.h"
 #include "handshake/handshake.h"
@@ -583,5 +582,3 @@ tokg_scanner(const tokg_consumer *c, tokg_block *b, tokg_scan *s)
 		tokg_st_release(&c->work->quit, 1);
 	}
 }
-
-#endif

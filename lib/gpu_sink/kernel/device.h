@@ -4,8 +4,7 @@
  * pages, the kernel's source as threads) and `cuda` (GPU memory, the persistent kernel). The agent
  * (tokd-gpu) owns one and uses only this interface, in C, so that it needs no nvcc.
  */
-#ifndef TOKG_DEVICE_H
-#define TOKG_DEVICE_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -177,6 +176,4 @@ tokg_outbox_entry(struct tokg_outbox *o, uint64_t index)
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

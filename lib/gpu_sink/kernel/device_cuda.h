@@ -3,8 +3,7 @@
  * Shared by the sources of the device cuda: device_cuda.cu runs the kernel, cuda_memory.cu
  * allocates and accesses memory.
  */
-#ifndef TOKG_DEVICE_CUDA_H
-#define TOKG_DEVICE_CUDA_H
+#pragma once
 
 #include <cuda.h>
 #include <cuda_runtime.h>
@@ -67,5 +66,3 @@ int tokg_cuda_write_u64(struct tokg_device *d, uint64_t offset, uint64_t value);
 int tokg_cuda_read(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 int tokg_cuda_read_outputs(struct tokg_device *d, uint64_t offset, void *to, size_t bytes);
 int tokg_cuda_taken(struct tokg_device *d, uint64_t *n);
-
-#endif

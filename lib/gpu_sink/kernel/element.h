@@ -3,8 +3,7 @@
  * Converts 16-bit elements to float (exact) and back (to nearest, ties to even). For the agent,
  * which reads tables, and for both devices.
  */
-#ifndef TOKG_ELEMENT_H
-#define TOKG_ELEMENT_H
+#pragma once
 
 #include "ring/gpu_ring.h"
 
@@ -97,5 +96,3 @@ tokg_element16_of(uint32_t dtype, float f)
 {
 	return dtype == TOKG_F16 ? tokg_half_of_float(f) : tokg_bf16_of_float(f);
 }
-
-#endif

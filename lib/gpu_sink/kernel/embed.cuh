@@ -4,8 +4,7 @@
  * of BERT's reference, (word + type) + position, and rounded once, to nearest even, when stored; a
  * row of the word table alone is copied. An id or position beyond its table gives a zero row.
  */
-#ifndef TOKG_EMBED_CUH
-#define TOKG_EMBED_CUH
+#pragma once
 
 #include "block.cuh"
 #include "element.h"
@@ -226,5 +225,3 @@ tokg_rows(tokg_block *b, const tokg_embed *e, const uint32_t *ids, uint32_t n, u
 	}
 	return tokg_sum(b, bad);
 }
-
-#endif

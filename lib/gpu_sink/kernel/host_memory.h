@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Host memory for a device: shared with other processes, or private. */
-#ifndef TOKG_HOST_MEMORY_H
-#define TOKG_HOST_MEMORY_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -46,6 +45,4 @@ tokg_memory_pages(const struct tokg_memory *m)
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

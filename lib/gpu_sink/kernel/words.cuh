@@ -7,8 +7,7 @@
  * With -DTOKG_INJECT (only for tests) every access to shared memory is atomic, and the test's
  * tokg_inject_step is called before it: it may schedule another thread, or never return.
  */
-#ifndef TOKG_WORDS_CUH
-#define TOKG_WORDS_CUH
+#pragma once
 
 #include "ring/gpu_ring.h"
 
@@ -305,5 +304,3 @@ tokg_get(const uint64_t *p)
 	return *p;
 #endif
 }
-
-#endif

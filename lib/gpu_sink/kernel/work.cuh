@@ -10,8 +10,7 @@
  * A record with many ids is several jobs with consecutive indices. The line of its first job is
  * freed when the last one is finished: until then record[i % Q] belongs to them.
  */
-#ifndef TOKG_WORK_CUH
-#define TOKG_WORK_CUH
+#pragma once
 
 #include <tokd/ring.h>
 
@@ -354,5 +353,3 @@ tokg_worker(const tokg_consumer *c, tokg_block *b, tokg_hand *h)
 		tokg_sync(b);
 	}
 }
-
-#endif

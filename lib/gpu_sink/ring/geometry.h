@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The geometry of a GPU ring: computed by the agent, validated by producers. Set-up only. */
-#ifndef TOKG_GEOMETRY_H
-#define TOKG_GEOMETRY_H
+#pragma once
 
 #include <stdbool.h>
 
@@ -16,5 +15,3 @@ bool tokg_geometry_fill(struct tokg_geometry *g, struct tokg_error *err);
 
 /* Validates a received geometry: tokg_geometry_fill gives the same, and it fits `bytes`. */
 bool tokg_geometry_proved(const struct tokg_geometry *g, uint64_t bytes, struct tokg_error *err);
-
-#endif

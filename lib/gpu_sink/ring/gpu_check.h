@@ -9,8 +9,7 @@
  * order. It detects writes that are not visible yet and old bytes under a new header. It does not
  * protect against an attacker who can write into the ring: he can compute it.
  */
-#ifndef TOKG_GPU_CHECK_H
-#define TOKG_GPU_CHECK_H
+#pragma once
 
 #include "gpu_ring.h"
 
@@ -48,5 +47,3 @@ tokg_check_pairs(uint32_t bytes)
 {
 	return TOKG_CHECK_HDR_PAIRS + (uint32_t)(tokg_align(bytes, TOKG_LINE) / 8);
 }
-
-#endif

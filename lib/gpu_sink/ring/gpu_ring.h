@@ -54,8 +54,7 @@
  * A slot that was posted again in STRICT mode after BADSUM stays STRICT on a new connection.
  * tests/model proves all of this at small sizes, and that no rule can be left out.
  */
-#ifndef TOKG_GPU_RING_H
-#define TOKG_GPU_RING_H
+#pragma once
 
 #include <assert.h>
 #include <stddef.h>
@@ -275,5 +274,3 @@ tokg_payload_at(const struct tokg_geometry *g, uint32_t producer, uint32_t slot)
 {
 	return g->payload_off + g->slot_bytes * tokg_slot_of(g, producer, slot);
 }
-
-#endif

@@ -3,8 +3,7 @@
  * NUMA placement of this process's memory. With -DTOKG_NO_NUMA, for machines without libnuma, it is
  * left to the operating system.
  */
-#ifndef TOKG_NUMA_PLACE_H
-#define TOKG_NUMA_PLACE_H
+#pragma once
 
 #include <stddef.h>
 
@@ -43,7 +42,5 @@ tokg_numa_node_of(int cpu)
 {
 	return cpu >= 0 && numa_available() >= 0 ? numa_node_of_cpu(cpu) : -1;
 }
-
-#endif
 
 #endif

@@ -11,8 +11,7 @@
  * A record with many ids takes several slots. Small records that wait at the same time are posted
  * as one BATCH slot, whole, from the ring.
  */
-#ifndef TOKG_SINK_H
-#define TOKG_SINK_H
+#pragma once
 
 #include <stdatomic.h>
 
@@ -91,5 +90,3 @@ _Atomic uint64_t *tokg_sink_cursor(struct tokg_sink *s);
 /* True: all records below `head` are done. Any thread. */
 bool tokg_sink_is_idle(const struct tokg_sink *s, uint64_t head);
 const uint64_t *tokg_sink_counters(const struct tokg_sink *s); /* [TOKG_C_COUNT] */
-
-#endif

@@ -9,8 +9,7 @@
  * A *post* is one use of a slot. Posts are counted from 0 in an epoch; post n uses slot n % slots.
  * Posts before `oldest` are done.
  */
-#ifndef TOKG_SINK_INSIDE_H
-#define TOKG_SINK_INSIDE_H
+#pragma once
 
 #include <string.h>
 
@@ -143,5 +142,3 @@ int tokg_sink_post_fresh(struct tokg_sink *s, uint64_t head, uint64_t now, bool 
 
 /* sink_done.c: handles a read of the back area. False: broken. */
 bool tokg_sink_take_back(struct tokg_sink *s, uint64_t now);
-
-#endif

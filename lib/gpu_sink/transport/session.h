@@ -6,8 +6,7 @@
  *   prepare ─▶ hello ... welcome ─▶ admit ─▶ ready ... ready ─▶ connected
  *      │ failed at any point: undo
  */
-#ifndef TOKG_SESSION_H
-#define TOKG_SESSION_H
+#pragma once
 
 #include "handshake/handshake_client.h"
 #include "transport.h"
@@ -49,5 +48,3 @@ bool tokg_session_open(struct tokg_session *s, struct tokg_transport *t, uint32_
 /* As tokg_transport_ops.reconnect, without the tickets. */
 int tokg_session_again(struct tokg_session *s, struct tokg_transport *t, struct tokg_error *err);
 void tokg_session_end(struct tokg_session *s, struct tokg_transport *t);
-
-#endif

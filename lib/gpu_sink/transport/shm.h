@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The region mapped into this process: memory of the host, or of the GPU (`cuda`). */
-#ifndef TOKG_SHM_H
-#define TOKG_SHM_H
+#pragma once
 
 #include "session.h"
 #include "transport.h"
@@ -32,5 +31,3 @@ int tokg_cuda_post(struct tokg_transport *t, uint32_t slot, const void *payload,
 	const struct tokg_hdr *hdr, enum tokg_order order);
 int tokg_cuda_flush(struct tokg_transport *t);
 int tokg_cuda_read_back(struct tokg_transport *t);
-
-#endif

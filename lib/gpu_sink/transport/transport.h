@@ -6,8 +6,7 @@
  * A transport belongs to one worker and one producer slot. Nothing locks or allocates after
  * tokg_transport_open; post, flush, poll and read_back make no system call.
  */
-#ifndef TOKG_TRANSPORT_H
-#define TOKG_TRANSPORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -82,5 +81,3 @@ struct tokg_transport *tokg_transport_open(const struct tokg_target *target,
  * or close.
  */
 bool tokg_transport_check(struct tokg_transport *t);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the transports. Set-up only. */
-#ifndef TOKG_TRANSPORT_INSIDE_H
-#define TOKG_TRANSPORT_INSIDE_H
+#pragma once
 
 #include "handshake/inside.h"
 #include "session.h"
@@ -21,5 +20,3 @@ struct tokg_transport *tokg_shm_new(const struct tokg_target *target,
 struct tokg_transport *tokg_verbs_new(const struct tokg_target *target,
 	const struct tokg_source *source, uint32_t timeout_ms, struct tokg_session **session,
 	struct tokg_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Writes and reads the region by RDMA, over this worker's queue pair (RC). */
-#ifndef TOKG_VERBS_H
-#define TOKG_VERBS_H
+#pragma once
 
 #include "session.h"
 #include "verbs_device.h"
@@ -60,5 +59,3 @@ int tokg_verbs_poll(struct tokg_transport *t);
 int tokg_verbs_read_back(struct tokg_transport *t);
 /* One READ of `bytes` at once: the back area, or the headers after a reconnect. Its wr_id, or 0. */
 uint64_t tokg_verbs_read(struct tokg_verbs *v, void *to, uint64_t from, uint32_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* RDMA device, port and GID: chosen automatically, or as configured. Both ends, set-up only. */
-#ifndef TOKG_VERBS_DEVICE_H
-#define TOKG_VERBS_DEVICE_H
+#pragma once
 
 #include <infiniband/verbs.h>
 #include <sys/socket.h>
@@ -42,5 +41,3 @@ bool tokg_rdma_address(const struct sockaddr *from, uint8_t gid[16]);
 
 /* The error of a failed registration (errno), with limit and remedy. */
 void tokg_rdma_no_mr(struct tokg_error *err, const char *what, uint64_t bytes);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Creates and connects queue pairs (RC). Both ends, set-up only. */
-#ifndef TOKG_VERBS_QP_H
-#define TOKG_VERBS_QP_H
+#pragma once
 
 #include "handshake/handshake.h"
 #include "verbs_device.h"
@@ -19,5 +18,3 @@ struct ibv_qp *tokg_qp_make(const struct tokg_rdma *d, struct ibv_cq *cq, uint32
 /* Ready to receive, and to answer READs; with `sends`, also to send. Uses the smaller MTU. */
 bool tokg_qp_connect(const struct tokg_rdma *d, struct ibv_qp *qp, const struct tokg_qp *mine,
 	const struct tokg_qp *theirs, bool sends, struct tokg_error *err);
-
-#endif

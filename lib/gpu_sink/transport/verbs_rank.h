@@ -3,8 +3,7 @@
  * The rule for choosing a GID automatically. tokd-diag (python/dpdk_tokd/ops/diag/gids.py) has it
  * in Python; a test compares the two.
  */
-#ifndef TOKG_VERBS_RANK_H
-#define TOKG_VERBS_RANK_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -27,5 +26,3 @@ enum tokg_gid_rank tokg_gid_rank(enum tokg_gid_type type, uint32_t index, const 
 /* ::ffff:a.b.c.d */
 bool tokg_gid_is_ipv4(const uint8_t raw[16]);
 bool tokg_gid_is_link_local(const uint8_t raw[16]);
-
-#endif

@@ -4,8 +4,7 @@
  * pair and key, destroyed by tokg_verbs_end: after it returns, nothing in flight can land. Set-up
  * only: the NIC does the transfers.
  */
-#ifndef TOKG_VERBS_SERVER_H
-#define TOKG_VERBS_SERVER_H
+#pragma once
 
 #include "handshake/handshake.h"
 #include "transport.h"
@@ -42,5 +41,3 @@ bool tokg_verbs_grant(struct tokg_verbs_server *s, uint32_t producer, const stru
 	struct tokg_welcome *w, struct tokg_error *err);
 /* After it returns, this producer can no longer write. Does nothing without a queue pair. */
 void tokg_verbs_end(struct tokg_verbs_server *s, uint32_t producer);
-
-#endif

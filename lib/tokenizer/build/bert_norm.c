@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "unicode/bert_tables.h"
+#include "unicode/nfc_tables.h"
 #include "parts.h"
 #include "unicode/pages.h"
 #include "vocab_table.h"
@@ -29,13 +30,11 @@ struct fresh {
 struct making {
 	const struct tok_model_bert *options;
 	struct tok_spread cls; /* enum tok_bert_class */
-	struct tok_spread ccc;
 	uint32_t *low; /* pages: lower case by code point; in the first page every character maps to
 			  itself */
 	uint16_t low_page[TOK_PAGES];
 	struct fresh *fresh;
 	struct tok_page_set elements;
-	uint32_t strips; /* index in tok_bert_strip of the next code point */
 	uint32_t *seq;
 	uint32_t n_seq;
 };
@@ -58,6 +57,19 @@ lower(const struct making *g, uint32_t cp)
 	return page == 0 ? cp : g->low[page * TOK_PAGE + cp % TOK_PAGE];
 }
 
+static enum tok_bert_class
+class_of(const struct making *g, uint32_t cp)
+{
+	return (enum tok_bert_class)tok_spread_value(&g->cls, cp);
+}
+
+/* By its index among those there are, which orders marks as well. */
+static uint32_t
+combining_class(uint32_t cp)
+{
+	return tok_nfc_props_of(cp) & TOK_NFC_CCC;
+}
+
 static uint32_t
 element(enum tok_bert_kind kind, uint32_t target)
 {
@@ -69,8 +81,8 @@ static uint32_t
 finish_one(const struct making *g, uint32_t cp)
 {
 	uint32_t to = g->options->lowercase ? lower(g, cp) : cp;
-	uint32_t ccc = g->options->strip_accents ? tok_spread_value(&g->ccc, cp) : 0;
-	enum tok_bert_class cls = (enum tok_bert_class)tok_spread_value(&g->cls, to);
+	uint32_t ccc = g->options->strip_accents ? combining_class(cp) : 0;
+	enum tok_bert_class cls = class_of(g, to);
 
 	if (cls == TOK_BERT_BLANK || cls == TOK_BERT_CONTROL_BLANK)
 		return element(TOK_BERT_SPACE, 0);
@@ -92,40 +104,42 @@ several(struct making *g, const uint32_t *cp, uint32_t n)
 	return element(TOK_BERT_SEQ, at << 2 | n);
 }
 
-/* The decomposition of a code point without marks, or NULL. Call in ascending order. */
-static const struct tok_bert_strip *
-strip_of(struct making *g, uint32_t cp)
+/* The canonical decomposition of a code point without its marks; 0 parts if it has none. */
+static uint32_t
+strip(const struct making *g, uint32_t cp, uint32_t *to)
 {
-	if (g->strips == tok_bert_strip_n || tok_bert_strip[g->strips].from != cp)
-		return NULL;
-	return &tok_bert_strip[g->strips++];
+	uint32_t parts = 0, n = 0;
+	const uint32_t *part = tok_nfc_decompose(cp, &parts);
+
+	for (uint32_t i = 0; i < parts; i++) {
+		const uint32_t c = part[i] & TOK_NFC_CP;
+
+		if (class_of(g, c) == TOK_BERT_MARK)
+			continue;
+		assert(n < TOK_BERT_SEQ_MAX); /* as above */
+		to[n++] = c;
+	}
+	return n;
 }
 
 static uint32_t
 make_one(struct making *g, uint32_t cp)
 {
-	const struct tok_bert_strip *strip = strip_of(g, cp);
 	static const uint32_t dotted_i[2] = {'i', 0x307};
 	const struct tok_model_bert *o = g->options;
-	enum tok_bert_class cls = (enum tok_bert_class)tok_spread_value(&g->cls, cp);
-	uint32_t n = 1, e;
+	enum tok_bert_class cls = class_of(g, cp);
+	uint32_t to[TOK_BERT_SEQ_MAX], n, e;
 
 	if (o->clean_text && (cls == TOK_BERT_CONTROL || cls == TOK_BERT_CONTROL_BLANK))
 		return element(TOK_BERT_GONE, 0);
 	if (o->strip_accents && cls == TOK_BERT_MARK)
-		return element(
-			tok_spread_value(&g->ccc, cp) != 0 ? TOK_BERT_GONE : TOK_BERT_BARRIER, 0);
+		return element(combining_class(cp) != 0 ? TOK_BERT_GONE : TOK_BERT_BARRIER, 0);
 	if (o->strip_accents && cp >= HANGUL_FIRST && cp <= HANGUL_LAST)
 		return element(TOK_BERT_HANGUL, 0);
 	if (cp == 0x130 && o->lowercase && !o->strip_accents)
 		return several(g, dotted_i, 2);
-	if (o->strip_accents && strip != NULL) {
-		while (n < TOK_BERT_SEQ_MAX && strip->to[n] != 0)
-			n++;
-		e = several(g, strip->to, n);
-	} else {
-		e = finish_one(g, cp);
-	}
+	n = o->strip_accents ? strip(g, cp, to) : 0;
+	e = n > 0 ? several(g, to, n) : finish_one(g, cp);
 	/* CJK decompose to one character; blanks around it make it a word. */
 	if (o->handle_chinese_chars && TOK_BERT_KIND(e) == TOK_BERT_CHAR && is_cjk(cp))
 		e = element(TOK_BERT_ALONE, e & TOK_BERT_TARGET);
@@ -145,13 +159,6 @@ mark(struct fresh *f, uint32_t cp)
 }
 
 static void
-mark_runs(struct fresh *f, const struct tok_runs *r)
-{
-	for (uint32_t i = 0; i < r->n; i++)
-		mark(f, r->run[i] >> r->bits);
-}
-
-static void
 mark_block(struct fresh *f, uint32_t first, uint32_t last)
 {
 	mark(f, first);
@@ -160,12 +167,21 @@ mark_block(struct fresh *f, uint32_t first, uint32_t last)
 
 /* Everything that make_one depends on. */
 static void
-mark_all(struct fresh *f, const struct tok_runs *classes, const struct tok_runs *ccc)
+mark_all(struct fresh *f)
 {
-	mark_runs(f, classes);
-	mark_runs(f, ccc);
-	for (uint32_t i = 0; i < tok_bert_strip_n; i++)
-		mark_block(f, tok_bert_strip[i].from, tok_bert_strip[i].from);
+	for (uint32_t i = 0; i < tok_bert_classes_n; i++)
+		mark(f, tok_bert_classes[i] >> TOK_BERT_CLASS_BITS);
+	for (uint32_t cp = 0; cp < TOK_CODE_POINTS; cp++) {
+		if (tok_nfc_page[cp >> 8] == 0)
+			cp |= 255; /* on with the next page */
+		else if (combining_class(cp) != 0)
+			mark_block(f, cp, cp);
+	}
+	for (uint32_t i = 0; i < 1u << TOK_NFC_DECOMP_BITS; i++) {
+		const uint32_t cp = (uint32_t)(tok_nfc_decomp[i] >> 24); /* 0: free */
+
+		mark_block(f, cp, cp);
+	}
 	for (uint32_t i = 0; i < tok_bert_lower_n; i++)
 		mark_block(f, tok_bert_lower[i].from, tok_bert_lower[i].from);
 	mark_block(f, 0x130, 0x130); /* the dotted I */
@@ -205,16 +221,15 @@ spread_lower(struct making *g)
 static bool
 prepare(struct making *g)
 {
-	const struct tok_runs classes = {tok_bert_classes, tok_bert_classes_n, 3};
-	const struct tok_runs ccc = {tok_bert_ccc, tok_bert_ccc_n, 8};
+	const struct tok_runs classes = {tok_bert_classes, tok_bert_classes_n, TOK_BERT_CLASS_BITS};
 	size_t pages = 0;
 
 	g->fresh = calloc(1, sizeof(*g->fresh));
 	g->seq = malloc(SEQ_ROOM * sizeof(*g->seq));
 	if (g->fresh == NULL || g->seq == NULL || !tok_spread_runs(&g->cls, classes) ||
-		!tok_spread_runs(&g->ccc, ccc) || !spread_lower(g))
+		!spread_lower(g))
 		return false;
-	mark_all(g->fresh, &classes, &ccc);
+	mark_all(g->fresh);
 	for (uint32_t p = 0; p < TOK_PAGES; p++)
 		pages += p == 0 || g->fresh->page[p] || g->fresh->page[p - 1];
 	g->elements.bytes = TOK_PAGE * sizeof(uint32_t);
@@ -303,7 +318,6 @@ tok_bert_norm_build(
 		ok = keep(v, &g);
 	}
 	free(g.cls.value);
-	free(g.ccc.value);
 	free(g.low);
 	free(g.fresh);
 	free(g.elements.page);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables in reserved huge pages, if libtok is built with libhugetlbfs. Set-up only. */
-#ifndef TOK_HUGE_H
-#define TOK_HUGE_H
+#pragma once
 
 #include "tok.h"
 
@@ -9,5 +8,3 @@
 bool tok_huge_move(struct tok_vocab *v, struct tok_error *err);
 
 void tok_huge_free(void *pages);
-
-#endif

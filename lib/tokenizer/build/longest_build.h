@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Build the tries of longest.h. Set-up only. */
-#ifndef TOK_LONGEST_BUILD_H
-#define TOK_LONGEST_BUILD_H
+#pragma once
 
 #include "vocab.h"
 
@@ -18,5 +17,3 @@ struct tok_longest_piece {
  */
 bool tok_longest_build(struct tok_vocab *v, struct tok_longest *l, enum tok_table nodes,
 	enum tok_table pops, struct tok_longest_piece *piece, uint32_t n, struct tok_error *err);
-
-#endif

@@ -3,8 +3,7 @@
  * A model as plain lists: loaders fill it in, vocab_build.c reads it. It is in heap memory, and is
  * freed after the tables are built. Set-up only.
  */
-#ifndef TOK_MODEL_H
-#define TOK_MODEL_H
+#pragma once
 
 #include "tables/kinds.h"
 #include "tables/metaspace.h"
@@ -130,5 +129,3 @@ void tok_model_free(struct tok_model *m);
 /* Build the tables. Drops the merges of *m that can never be applied. Does not free *m. */
 struct tok_vocab *tok_vocab_build(struct tok_model *m, const char *name, const char *path,
 	const struct tok_mem *mem, struct tok_error *err);
-
-#endif

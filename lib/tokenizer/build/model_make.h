@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by loaders: create a model, read a file, find a token by its bytes. */
-#ifndef TOK_MODEL_MAKE_H
-#define TOK_MODEL_MAKE_H
+#pragma once
 
 #include "model.h"
 
@@ -50,5 +49,3 @@ uint32_t tok_index_find(const struct tok_index *x, const uint8_t *bytes, uint32_
  * `outside` is skipped, and the result is true.
  */
 bool tok_index_add(struct tok_index *x, uint32_t id);
-
-#endif

@@ -104,16 +104,38 @@ place_all(struct tok_vocab *v, const struct buckets *x)
 	return true;
 }
 
-static void
-build_byte_pairs(struct tok_vocab *v)
+static uint16_t
+least(uint16_t a, uint32_t b)
 {
-	memset(v->byte_pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair));
-	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		const struct tok_split part = v->split[r];
+	return b < a ? (uint16_t)b : a;
+}
 
+bool
+tok_byte_pairs_build(const struct tok_vocab *v, struct tok_byte_pair *pair)
+{
+	uint8_t *first = malloc(v->n_ranks), *last = malloc(v->n_ranks); /* bytes of each token */
+	const bool ok = first != NULL && last != NULL;
+
+	memset(pair, 0xff, TOK_BYTES * TOK_BYTES * sizeof(*pair)); /* TOK_NO_TOKEN, UINT16_MAX */
+	for (uint32_t r = 0; ok && r < v->n_ranks; r++) {
+		const struct tok_split part = v->split[r];
+		struct tok_byte_pair *ends;
+
+		first[r] = r < TOK_BYTES ? (uint8_t)r : first[part.left];
+		last[r] = r < TOK_BYTES ? (uint8_t)r : last[part.right];
+		if (r < TOK_BYTES)
+			continue;
+		ends = &pair[last[part.left] << 8 | first[part.right]];
+		if (part.right < TOK_BYTES)
+			ends->as_right = least(ends->as_right, r);
+		if (part.left < TOK_BYTES)
+			ends->as_left = least(ends->as_left, r);
 		if (part.left < TOK_BYTES && part.right < TOK_BYTES)
-			v->byte_pair[part.left << 8 | part.right] = r;
+			ends->merge = r;
 	}
+	free(first);
+	free(last);
+	return ok;
 }
 
 /* Tables of so many slots. False with *full: they are too small, or chance would have it so. */
@@ -147,9 +169,9 @@ tok_pairs_build(struct tok_vocab *v, struct tok_error *err)
 	uint32_t slots = slots_for(merges);
 	bool full;
 
-	if (!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES))
+	if (!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES) ||
+		!tok_byte_pairs_build(v, v->byte_pair))
 		return tok_fail(err, "out of memory for %u merges", merges);
-	build_byte_pairs(v);
 	for (uint32_t tries = 1; !build_slots(v, slots, &full); tries++) {
 		if (!full)
 			return tok_fail(err, "out of memory for %u merges", merges);

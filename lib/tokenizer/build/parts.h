@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parts of vocab_build.c: each makes its tables of a model. Set-up only. */
-#ifndef TOK_PARTS_H
-#define TOK_PARTS_H
+#pragma once
 
 #include "model.h"
 #include "unicode/pages.h"
@@ -34,6 +33,10 @@ bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_
 
 /* Build the tables that find a merge. Needs the splits. */
 bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
+
+/* Fill in tok_vocab.byte_pair, or a table to compare with it. Needs the splits. False: no memory.
+ */
+bool tok_byte_pairs_build(const struct tok_vocab *v, struct tok_byte_pair *pair);
 
 /* ---- runs of one token (repeats.c) ---- */
 
@@ -97,5 +100,3 @@ void tok_spm_norm_sum(struct tok_vocab *v);
 /* Normalize a text of n bytes to out[0 .. room). False: it does not fit. */
 bool tok_spm_normalize(const struct tok_vocab *v, const uint8_t *p, size_t n, uint8_t *out,
 	size_t room, size_t *len);
-
-#endif

@@ -4,8 +4,7 @@
  * is not a piece falls back to its bytes. Here the bytes of each character are merged first, before
  * all other merges, so the byte-level machine handles both. Set-up only.
  */
-#ifndef TOK_PIECES_H
-#define TOK_PIECES_H
+#pragma once
 
 #include "vocab.h"
 #include "model.h"
@@ -53,5 +52,3 @@ void tok_pieces_mark(
 
 /* Build the tables `cat` and `joins` from these. */
 bool tok_pieces_build(struct tok_vocab *v, struct tok_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What goes by the list of a vocabulary's tables. Set-up only. */
-#ifndef TOK_VOCAB_TABLE_H
-#define TOK_VOCAB_TABLE_H
+#pragma once
 
 #include "vocab.h"
 
@@ -51,5 +50,3 @@ void tok_vocab_leave(struct tok_vocab *v);
 
 /* What look-ups in open addressing go by, from how large those tables are that are there. */
 void tok_vocab_shifts(struct tok_vocab *v);
-
-#endif

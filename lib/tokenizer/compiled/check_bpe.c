@@ -74,30 +74,33 @@ runs_fit(const struct tok_vocab *v, enum tok_table which)
 	return run <= 2 * TOK_PROBES_MAX;
 }
 
-/* The table of pairs must have each merge and nothing else, and so must byte_pair. */
+/* The table of pairs must have each merge and nothing else. */
 static bool
 pairs_fit(const struct tok_vocab *v)
 {
-	uint32_t used = 0, of_bytes = 0;
+	uint32_t used = 0;
 
 	for (uint32_t i = 0; i < tok_vocab_table_n(v, TOK_TABLE_PAIR); i++)
 		used += v->pair[i] != ~0ull;
 	if (used != v->n_ranks - TOK_BYTES)
 		return false;
-	for (uint32_t i = 0; i < TOK_BYTES * TOK_BYTES; i++)
-		of_bytes += v->byte_pair[i] != TOK_NO_TOKEN;
 	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		const struct tok_split part = v->split[r];
-
-		if (tok_pair(v, part.left, part.right) != r)
+		if (tok_pair(v, v->split[r].left, v->split[r].right) != r)
 			return false;
-		if (part.left < TOK_BYTES && part.right < TOK_BYTES) {
-			if (v->byte_pair[part.left << 8 | part.right] != r)
-				return false;
-			of_bytes--;
-		}
 	}
-	return of_bytes == 0;
+	return true;
+}
+
+static bool
+byte_pairs_fit(const struct tok_vocab *v)
+{
+	const size_t bytes = TOK_BYTES * TOK_BYTES * sizeof(*v->byte_pair);
+	struct tok_byte_pair *built = malloc(bytes);
+	const bool ok = built != NULL && tok_byte_pairs_build(v, built) &&
+			memcmp(built, v->byte_pair, bytes) == 0;
+
+	free(built);
+	return ok;
 }
 
 /*
@@ -411,7 +414,7 @@ tok_compiled_check_bpe(struct tok_vocab *v)
 		return "split";
 	if (!tok_repeats_fill(v))
 		return "repeat";
-	if (!pairs_fit(v))
+	if (!pairs_fit(v) || !byte_pairs_fit(v))
 		return "pair";
 	if (!merges_live(v))
 		return "merges";

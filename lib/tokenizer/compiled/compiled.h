@@ -3,8 +3,7 @@
  * Compiled vocabularies: a file with the tables as they lie in memory. Loading maps the file.
  * doc/reference/vocabularies.md describes the format and its compatibility. Set-up only.
  */
-#ifndef TOK_COMPILED_H
-#define TOK_COMPILED_H
+#pragma once
 
 #include "vocab.h"
 
@@ -13,7 +12,7 @@
 #define TOK_COMPILED_MAGIC "TOKV\r\n\x1a"
 
 /* Increase this if the contents or the meaning of a table or of the header change. */
-#define TOK_COMPILED_VERSION 8u
+#define TOK_COMPILED_VERSION 9u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */
@@ -96,5 +95,3 @@ const char *tok_compiled_check_unigram(const struct tok_vocab *v);
 const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
-
-#endif

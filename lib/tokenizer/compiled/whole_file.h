@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replace a file atomically: write a new file in the same folder and rename it. Set-up only. */
-#ifndef TOK_WHOLE_FILE_H
-#define TOK_WHOLE_FILE_H
+#pragma once
 
 #include <limits.h>
 
@@ -27,5 +26,3 @@ bool tok_whole_file_end(struct tok_whole_file *f, bool ok, struct tok_error *err
 
 /* Remove the temporary file. */
 void tok_whole_file_drop(struct tok_whole_file *f);
-
-#endif

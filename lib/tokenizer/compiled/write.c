@@ -24,8 +24,6 @@ tok_compiled_constants(void)
 	uint32_t crc = add(0, tok_unicode_runs, tok_unicode_n_runs * sizeof(uint32_t));
 
 	crc = add(crc, tok_bert_classes, tok_bert_classes_n * sizeof(uint32_t));
-	crc = add(crc, tok_bert_ccc, tok_bert_ccc_n * sizeof(uint32_t));
-	crc = add(crc, tok_bert_strip, tok_bert_strip_n * sizeof(struct tok_bert_strip));
 	crc = add(crc, tok_grapheme_runs, tok_grapheme_n_runs * sizeof(uint32_t));
 	return add(crc, tok_bert_lower, tok_bert_lower_n * sizeof(struct tok_bert_lower));
 }

@@ -6,8 +6,10 @@
  * is prefetched for all pretokens of a block before the first entry is read. Hot path.
  */
 #include "block.h"
-#include "pretoken.h"
+#include "greedy.h"
+#include "isa/kernels.h"
 #include "unicode/utf8.h"
+#include "unigram.h"
 #include "wordpiece.h"
 
 static inline size_t
@@ -18,49 +20,13 @@ length_of(const struct tok_block *b, uint32_t k)
 
 /* ---- 1. the cache ---- */
 
-#define KEY_READ 16 /* bytes */
-
-/* Compute the keys and cache slots of n pretokens. Nothing is read at or after `end`. */
-static inline void
-make_keys(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p,
-	const uint8_t *end)
-{
-	for (uint32_t k = 0; k < n; k++) {
-		const uint8_t *at = p + b->start[k];
-		uint8_t last[KEY_READ];
-
-		if (__builtin_expect(end - at < KEY_READ, 0)) {
-			memset(last, 0, sizeof(last));
-			memcpy(last, at, (size_t)(end - at));
-			at = last;
-		}
-		tok_cache_key(b->key[k], at, length_of(b, k));
-		b->set[k] = tok_cache_set(c, b->key[k]);
-		__builtin_prefetch(b->set[k]);
-	}
-}
-
-/* Look up the n short pretokens, and list those that are not cached. Returns their number. */
-static inline uint32_t
-find_learned(struct tok_block *b, uint32_t n)
-{
-	uint32_t missed = 0;
-
-	for (uint32_t k = 0; k < n; k++) {
-		b->ids[k] = tok_cache_find(b->set[k], b->key[k]);
-		b->missed[missed] = (uint16_t)k;
-		missed += b->ids[k].from == NULL;
-	}
-	return missed;
-}
-
 static inline bool
 is_longer(size_t len)
 {
 	return len > TOK_CACHE_SHORT && len <= TOK_CACHE_LONG;
 }
 
-/* The same for longer pretokens, which are among the n missed. */
+/* Look up the longer pretokens, which are among the n missed. */
 static void
 find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
@@ -97,8 +63,8 @@ short_key(const uint8_t *p, size_t len, const uint8_t *end)
 static inline void
 set_one(struct tok_block *b, uint32_t k, uint32_t id)
 {
-	b->one[k] = id;
-	b->ids[k] = (struct tok_cache_ids){id == TOK_NO_TOKEN ? NULL : &b->one[k], 1};
+	b->one[k] = (struct tok_block_one){1u << TOK_CACHE_IDS_SHIFT, id};
+	b->ids[k] = id == TOK_NO_TOKEN ? NULL : &b->one[k].id;
 }
 
 /* Look up those of the n remaining pretokens that have up to 8 bytes. */
@@ -165,7 +131,7 @@ list_left(const struct tok_block *b, const uint16_t *from, uint32_t n, uint16_t 
 		const uint16_t k = from[i];
 
 		to[left] = k;
-		left += b->ids[k].from == NULL;
+		left += b->ids[k] == NULL;
 	}
 	return left;
 }
@@ -179,37 +145,61 @@ is_unknown(const struct tok_vocab *v, const uint8_t *p, size_t len)
 	return v->pretok == TOK_PRETOK_SENTENCEPIECE && len == tok_utf8_length(*p);
 }
 
-/* Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. */
+/* Keep the ids of a pretoken for give_out() and learn_missed(), if they are few. */
+static inline void
+set_few(struct tok_block *b, uint32_t k, const uint32_t *ids, size_t n)
+{
+	struct tok_block_few *few = &b->few[k];
+
+	b->ids[k] = NULL;
+	if (n > TOK_CACHE_IDS_MAX)
+		return;
+	few->count = (uint32_t)n << TOK_CACHE_IDS_SHIFT;
+	memcpy(few->id, ids, n * sizeof(*ids));
+	b->ids[k] = few->id;
+}
+
+/*
+ * Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. slot[] of each of
+ * the n gets the number of its word, from 1 on; 0: it is not merged.
+ */
 static void
 merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
 	uint32_t words = 0;
 
-	if (v->longest.node != NULL)
-		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t k = b->left[i];
 		const uint8_t *at = p + b->start[k];
 
-		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, length_of(b, k)))
+		b->slot[k] = 0;
+		if (v->longest.node != NULL || length_of(b, k) > TOK_MERGE_MAX ||
+			is_unknown(v, at, length_of(b, k)))
 			continue;
 		b->word[words].p = at;
 		b->word[words].n = (uint32_t)length_of(b, k);
-		b->ids[k].from = b->word[words++].out;
+		b->merged[words++] = (uint16_t)k;
+		b->slot[k] = words;
 	}
 	tok_bpe_merge(v, b->word, words);
-	for (uint32_t i = 0, w = 0; w < words; i++) {
-		const uint32_t k = b->left[i];
+	for (uint32_t i = 0; i < words; i++) {
+		struct tok_bpe_word *w = &b->word[i];
 
-		if (b->ids[k].from == NULL)
-			continue;
-		for (uint32_t j = 0; j < b->word[w].n_out; j++)
-			b->word[w].out[j] = v->ext[b->word[w].out[j]];
-		b->ids[k].n = b->word[w++].n_out;
+		for (uint32_t j = 0; j < w->n_out; j++)
+			w->out[j] = v->ext[w->out[j]];
+		set_few(b, b->merged[i], w->out, w->n_out);
 	}
 }
 
 /* ---- 4. ids ---- */
+
+/* A merged pretoken with more ids than the cache takes. */
+static inline uint32_t *
+copy_word(const struct tok_bpe_word *w, uint32_t *ids)
+{
+	memcpy(ids, w->out, w->n_out * sizeof(*ids));
+	return ids + w->n_out;
+}
 
 /* Encode a pretoken that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
 static uint32_t *
@@ -217,8 +207,14 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
 {
 	const struct tok_vocab *v = s->vocab;
 
-	if (v->kind == TOK_KIND_WORDPIECE)
+	switch (v->kind) {
+	case TOK_KIND_WORDPIECE:
 		return tok_wordpiece_word(s, p, len, ids);
+	case TOK_KIND_UNIGRAM:
+		return tok_unigram_push(s, p, len, &ids) ? tok_unigram_close(s, ids) : NULL;
+	case TOK_KIND_BPE:
+		break;
+	}
 	if (is_unknown(v, p, len))
 		return tok_bytes_ids(v, p, len, ids);
 	if (v->longest.node == NULL && len <= TOK_WHOLE_MAX) {
@@ -227,17 +223,9 @@ encode_alone(struct tok_stream *s, const uint8_t *p, size_t len, uint32_t *ids)
 		if (end != NULL)
 			return end;
 	}
-	if (!tok_pretoken_push(s, p, len, &ids))
-		return NULL;
-	return tok_pretoken_close(s, ids);
-}
-
-static inline uint32_t *
-copy_ids(uint32_t *to, struct tok_cache_ids ids)
-{
-	for (uint32_t i = 0; i < ids.n; i++)
-		to[i] = ids.from[i];
-	return to + ids.n;
+	if (v->longest.node != NULL)
+		return tok_greedy_close(s, tok_greedy_push(s, p, len, ids));
+	return tok_bpe_push(s, p, len, &ids) ? tok_bpe_close(s, ids) : NULL;
 }
 
 /*
@@ -254,15 +242,17 @@ give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, u
 	uint32_t k = first;
 
 	for (; k + 1 < last && !v->unigram.norm.on; k++) {
-		const struct tok_cache_ids from = b->ids[k];
+		const uint32_t *from = b->ids[k], n = tok_cache_count(from);
 
-		memcpy(ids, from.from, TOK_CACHE_SOME * sizeof(*ids));
-		for (uint32_t i = TOK_CACHE_SOME; __builtin_expect(i < from.n, 0); i++)
-			ids[i] = from.from[i];
-		ids += from.n;
+		memcpy(ids, from, TOK_CACHE_SOME * sizeof(*ids));
+		for (uint32_t i = TOK_CACHE_SOME; __builtin_expect(i < n, 0); i++)
+			ids[i] = from[i];
+		ids += n;
 	}
-	for (; k < last; k++)
-		ids = copy_ids(ids, b->ids[k]);
+	for (; k < last; k++) {
+		memcpy(ids, b->ids[k], tok_cache_count(b->ids[k]) * sizeof(*ids));
+		ids += tok_cache_count(b->ids[k]);
+	}
 	return ids;
 }
 
@@ -272,17 +262,20 @@ learn_missed(struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t
 {
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t k = b->missed[i], len = (uint32_t)length_of(b, k);
-		const struct tok_cache_ids ids = b->ids[k];
+		const uint32_t *ids = b->ids[k];
 
+		if (ids == NULL)
+			continue;
 		if (len <= TOK_CACHE_SHORT) {
-			if (tok_cache_find(b->set[k], b->key[k]).from == NULL)
-				tok_cache_learn(b->set[k], b->key[k], ids.from, ids.n);
+			if (tok_cache_find(b->set[k], b->key[k]) == NULL)
+				tok_cache_learn(b->set[k], b->key[k], ids, tok_cache_count(ids));
 		} else if (is_longer(len)) {
 			const struct tok_cache_long_set set =
 				tok_cache_long_set(c, p + b->start[k], len);
 
-			if (tok_cache_long_find(set, p + b->start[k], len).from == NULL)
-				tok_cache_long_learn(set, p + b->start[k], len, ids.from, ids.n);
+			if (tok_cache_long_find(set, p + b->start[k], len) == NULL)
+				tok_cache_long_learn(
+					set, p + b->start[k], len, ids, tok_cache_count(ids));
 		}
 	}
 }
@@ -294,14 +287,15 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 	uint32_t missed = n, left, done = 0;
 
 	if (s->cache != NULL) {
-		make_keys(s->cache, b, n, p, end);
-		missed = find_learned(b, n);
+		missed = s->vocab->kernels->find(s->cache, b, n, p, end);
+		for (uint32_t i = 0; i < missed; i++)
+			b->ids[b->missed[i]] = NULL;
 		find_longer(s->cache, b, missed, p);
 		missed = list_left(b, b->missed, missed, b->missed);
 	} else {
 		for (uint32_t k = 0; k < n; k++) {
 			b->missed[k] = (uint16_t)k;
-			b->ids[k].from = NULL;
+			b->ids[k] = NULL;
 		}
 	}
 	left = list_left(b, b->missed, missed, b->left);
@@ -309,18 +303,19 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		find_words(s->vocab, b, left, p, end);
 		find_long_words(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
+		merge_left(s->vocab, b, left, p);
+		left = list_left(b, b->left, left, b->left);
 	}
-	merge_left(s->vocab, b, left, p);
-	left = list_left(b, b->left, left, b->left);
 	for (uint32_t i = 0; i < left; i++) {
 		const uint32_t k = b->left[i];
 		uint32_t *next;
 
 		ids = give_out(s->vocab, b, done, k, ids);
-		next = encode_alone(s, p + b->start[k], length_of(b, k), ids);
+		next = b->slot[k] > 0 ? copy_word(&b->word[b->slot[k] - 1], ids)
+				      : encode_alone(s, p + b->start[k], length_of(b, k), ids);
 		if (next == NULL)
 			return NULL;
-		b->ids[k] = (struct tok_cache_ids){ids, (uint32_t)(next - ids)};
+		set_few(b, k, ids, (size_t)(next - ids));
 		ids = next;
 		done = k + 1;
 	}

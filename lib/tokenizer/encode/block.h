@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOK_BLOCK_H
-#define TOK_BLOCK_H
+#pragma once
 
 #include "bpe.h"
 #include "cache.h"
@@ -11,13 +10,20 @@
 struct tok_block {
 	size_t start[TOK_BLOCK + 1]; /* offset of each pretoken */
 	const size_t *end;	     /* [TOK_BLOCK] offset behind each */
-	uint64_t key[TOK_BLOCK][2];
-	struct tok_cache_entry *set[TOK_BLOCK];
-	struct tok_cache_ids ids[TOK_BLOCK];
+	/* Kernels write eight at a time. */
+	_Alignas(64) uint64_t key[TOK_BLOCK + 8][2];
+	_Alignas(64) struct tok_cache_entry *set[TOK_BLOCK + 8];
+	_Alignas(64) const uint32_t *ids[TOK_BLOCK + 8]; /* see tok_cache_count() */
 	uint32_t slot[TOK_BLOCK];
-	uint32_t one[TOK_BLOCK + TOK_CACHE_SOME - 1]; /* id of a pretoken that is one token */
-	uint16_t missed[TOK_BLOCK], left[TOK_BLOCK];  /* indices: not cached; not a token */
+	struct tok_block_one {
+		uint32_t count, id;
+	} one[TOK_BLOCK + TOK_CACHE_SOME / 2]; /* a pretoken that is one token */
+	struct tok_block_few {
+		uint32_t count, id[TOK_CACHE_IDS_MAX];
+	} few[TOK_BLOCK];				 /* ids of others */
+	uint16_t missed[TOK_BLOCK + 8], left[TOK_BLOCK]; /* indices: not cached; not a token */
 	struct tok_bpe_word word[TOK_BLOCK];
+	uint16_t merged[TOK_BLOCK]; /* index of the pretoken of each word */
 };
 
 /*
@@ -26,5 +32,3 @@ struct tok_block {
  */
 uint32_t *tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const uint8_t *p,
 	const uint8_t *end, uint32_t *ids);
-
-#endif

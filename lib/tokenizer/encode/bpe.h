@@ -4,12 +4,14 @@
  * bpe_merge.c applies the merges to a short whole pretoken; bpe_whole.c searches the tokens of a
  * longer whole pretoken; bpe_stream.c takes a pretoken byte by byte.
  */
-#ifndef TOK_BPE_H
-#define TOK_BPE_H
+#pragma once
 
+#include "isa/kernels.h"
 #include "vocab.h"
 
-#define TOK_MERGE_MAX 24 /* longest pretoken for tok_bpe_merge, whose cost is quadratic */
+/* Longest pretoken for tok_bpe_merge, whose cost is quadratic: each merge looks at all bytes.
+ * Beyond, the search in bpe_whole.c takes fewer steps. */
+#define TOK_MERGE_MAX 62
 
 struct tok_bpe_word {
 	const uint8_t *p; /* its bytes */
@@ -19,7 +21,11 @@ struct tok_bpe_word {
 };
 
 /* Encode n words by merging. Reads p and n of each word, fills in n_out and out. */
-void tok_bpe_merge(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n);
+static inline void
+tok_bpe_merge(const struct tok_vocab *v, struct tok_bpe_word *w, uint32_t n)
+{
+	v->kernels->merge(v, w, n);
+}
 
 /*
  * Does BPE encode the bytes of these two tokens as exactly these two tokens, if it uses only merges
@@ -53,7 +59,8 @@ uint32_t *tok_bpe_release(struct tok_stream *s, uint32_t *ids);
  */
 uint32_t *tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids);
 
+/* Drop the first n bytes of the open pretoken, whose ids are certain and given out. */
+void tok_bpe_drop(struct tok_stream *s, uint32_t n);
+
 /* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_bpe_close(struct tok_stream *s, uint32_t *ids);
-
-#endif

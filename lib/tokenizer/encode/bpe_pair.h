@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOK_BPE_PAIR_H
-#define TOK_BPE_PAIR_H
+#pragma once
 
 #include "bpe.h"
 #include "cache.h"
@@ -22,5 +21,3 @@ tok_bpe_stands(struct tok_cache *c, const struct tok_vocab *v, uint32_t left, ui
 	*slot = key << 1 | stands;
 	return stands;
 }
-
-#endif

@@ -17,9 +17,6 @@
 #include "bpe.h"
 #include "bpe_pair.h"
 
-/* pos[] is tried for release each time it has grown by this much. */
-#define RELEASE_EVERY 256
-
 /* The automaton's next state. */
 static inline uint32_t
 next_node(const struct tok_vocab *v, uint32_t at, uint8_t byte)
@@ -150,19 +147,15 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 	if (s->unmerged_low < s->unmerged_high)
 		follow_whole(s, p, n);
 	for (size_t k = 0; k < n; k++) {
-		uint32_t i = s->n_pos;
-
-		if (i == TOK_CARRY_MAX) {
-			s->node = state;
-			return false;
-		}
-		state = next_node(v, state, p[k]);
-		s->pos[i] = last_token(s, state, i);
-		s->n_pos = i + 1;
-		if (s->n_pos % RELEASE_EVERY == 0) {
+		if (s->n_pos == TOK_CARRY_MAX) { /* nobody sees ids before the end of the piece */
 			s->node = state;
 			*ids = tok_bpe_release(s, *ids);
+			if (s->n_pos == TOK_CARRY_MAX)
+				return false;
 		}
+		state = next_node(v, state, p[k]);
+		s->pos[s->n_pos] = last_token(s, state, s->n_pos);
+		s->n_pos++;
 	}
 	s->node = state;
 	return true;
@@ -370,6 +363,16 @@ meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
 	return at;
 }
 
+void
+tok_bpe_drop(struct tok_stream *s, uint32_t n)
+{
+	if (n == 0)
+		return;
+	s->base = s->pos[n - 1];
+	s->n_pos -= n;
+	memmove(s->pos, s->pos + n, s->n_pos * sizeof(s->pos[0]));
+}
+
 uint32_t *
 tok_bpe_release(struct tok_stream *s, uint32_t *ids)
 {
@@ -398,12 +401,8 @@ tok_bpe_release_within(struct tok_stream *s, uint32_t n_pairs, uint32_t *ids)
 			may_grow(s->cache, v, from == 0 ? s->base : s->pos[from - 1], at, &n_pairs))
 			meet = lower;
 	}
-	if (meet == 0)
-		return ids;
 	ids = give_out(s, meet, ids);
-	s->base = s->pos[meet - 1];
-	s->n_pos -= meet;
-	memmove(s->pos, s->pos + meet, s->n_pos * sizeof(s->pos[0]));
+	tok_bpe_drop(s, meet);
 	return ids;
 }
 

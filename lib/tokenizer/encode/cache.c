@@ -6,22 +6,24 @@
 #include "tables/mem.h"
 
 #define FIRST(n) (~0ull >> (64 - 8 * (n)))
-const uint64_t tok_cache_mask[TOK_CACHE_SHORT + 2][2] = {
-	[1] = {FIRST(1), 0},
-	[2] = {FIRST(2), 0},
-	[3] = {FIRST(3), 0},
-	[4] = {FIRST(4), 0},
-	[5] = {FIRST(5), 0},
-	[6] = {FIRST(6), 0},
-	[7] = {FIRST(7), 0},
-	[8] = {FIRST(8), 0},
-	[9] = {FIRST(8), FIRST(1)},
-	[10] = {FIRST(8), FIRST(2)},
-	[11] = {FIRST(8), FIRST(3)},
-	[12] = {FIRST(8), FIRST(4)},
-	[13] = {FIRST(8), FIRST(5)},
-	[14] = {FIRST(8), FIRST(6)},
-	[15] = {FIRST(8), FIRST(7)},
+#define LEN(n) ((uint64_t)(n) << TOK_CACHE_LEN_SHIFT)
+const struct tok_cache_mask tok_cache_mask[TOK_CACHE_SHORT + 2] = {
+	[1] = {{FIRST(1), 0}, {0, LEN(1)}},
+	[2] = {{FIRST(2), 0}, {0, LEN(2)}},
+	[3] = {{FIRST(3), 0}, {0, LEN(3)}},
+	[4] = {{FIRST(4), 0}, {0, LEN(4)}},
+	[5] = {{FIRST(5), 0}, {0, LEN(5)}},
+	[6] = {{FIRST(6), 0}, {0, LEN(6)}},
+	[7] = {{FIRST(7), 0}, {0, LEN(7)}},
+	[8] = {{FIRST(8), 0}, {0, LEN(8)}},
+	[9] = {{FIRST(8), FIRST(1)}, {0, LEN(9)}},
+	[10] = {{FIRST(8), FIRST(2)}, {0, LEN(10)}},
+	[11] = {{FIRST(8), FIRST(3)}, {0, LEN(11)}},
+	[12] = {{FIRST(8), FIRST(4)}, {0, LEN(12)}},
+	[13] = {{FIRST(8), FIRST(5)}, {0, LEN(13)}},
+	[14] = {{FIRST(8), FIRST(6)}, {0, LEN(14)}},
+	[15] = {{FIRST(8), FIRST(7)}, {0, LEN(15)}},
+	[TOK_CACHE_SHORT + 1] = {{0, 0}, {~0ull, FIRST(7)}},
 };
 
 #define LONG_SHARE 8 /* entries per entry of a longer pretoken: half as much memory */
@@ -50,14 +52,17 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 	c = (struct tok_cache *)p;
 	c->entry = (struct tok_cache_entry *)(p + head);
 	c->longer = (struct tok_cache_long *)(p + longer);
-	c->set_mask = n / TOK_CACHE_WAYS - 1;
+	c->set_shift = 64 - (uint32_t)__builtin_ctz(n / TOK_CACHE_WAYS);
 	c->long_mask = n / LONG_SHARE / TOK_CACHE_WAYS - 1;
 	c->mem = *mem;
 	c->bytes = bytes;
-	if (getrandom(c->seed, sizeof(c->seed), 0) != sizeof(c->seed)) {
+	if (getrandom(c->seed, sizeof(c->seed), 0) != sizeof(c->seed) ||
+		getrandom(c->multiplier, sizeof(c->multiplier), 0) != sizeof(c->multiplier)) {
 		tok_cache_free(c);
 		return NULL;
 	}
+	c->multiplier[0] |= 1;
+	c->multiplier[1] |= 1;
 	return c;
 }
 

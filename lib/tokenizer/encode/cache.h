@@ -8,8 +8,7 @@
  * All hashes are keyed, so crafted text can only evict entries. A hit compares the full key, never
  * only the hash.
  */
-#ifndef TOK_CACHE_H
-#define TOK_CACHE_H
+#pragma once
 
 #include "vocab.h"
 
@@ -19,7 +18,7 @@
 /*
  * The entry of a short pretoken. Two entries fill a cache line. A pretoken with more than
  * TOK_CACHE_SOME ids uses both ways of its set: its ids continue in the second entry, from the key
- * on.
+ * on. As a key they have length 0, since an id has 21 bits, so no look-up finds them.
  */
 #define TOK_CACHE_SHORT 15 /* bytes */
 #define TOK_CACHE_SOME 4
@@ -36,19 +35,29 @@ static_assert(sizeof(struct tok_cache_entry) == 32, "two to a cache line");
 #define TOK_CACHE_LONG 64 /* bytes */
 #define TOK_CACHE_LONG_IDS 15
 struct tok_cache_long {
+	uint8_t bytes[TOK_CACHE_LONG];
 	uint16_t tag; /* of its hash */
 	uint8_t len;  /* 0: free */
-	uint8_t n;
+	uint8_t n;    /* number of ids << 4 */
 	uint32_t id[TOK_CACHE_LONG_IDS];
-	uint8_t bytes[TOK_CACHE_LONG];
 };
 static_assert(sizeof(struct tok_cache_long) == 128, "two cache lines");
 
-/* Cached ids. from[0 .. TOK_CACHE_SOME) may be read. NULL: not in the cache. */
-struct tok_cache_ids {
-	const uint32_t *from;
-	uint32_t n;
-};
+/*
+ * The ids of a pretoken are passed on as a pointer to the first. Before it lies their number, in
+ * the upper bits of a 32-bit number, as in both kinds of entries; four can be read.
+ */
+#define TOK_CACHE_IDS_SHIFT 28
+#define TOK_CACHE_IDS_MAX 15
+static_assert(offsetof(struct tok_cache_entry, id) == 16 && TOK_CACHE_N_SHIFT == 60 &&
+		      offsetof(struct tok_cache_long, id) == offsetof(struct tok_cache_long, n) + 1,
+	"the number lies before the ids");
+
+static inline uint32_t
+tok_cache_count(const uint32_t *ids)
+{
+	return ids[-1] >> TOK_CACHE_IDS_SHIFT;
+}
 
 /* How long tokens after `left` may become, of those that begin with the bytes of `node`. All runs
  * of one byte share an entry. */
@@ -78,8 +87,9 @@ struct tok_cache {
 	struct tok_cache_guess guess[TOK_CACHE_GUESSES];
 	struct tok_cache_entry *entry;
 	struct tok_cache_long *longer;
-	uint32_t set_mask, long_mask; /* number of sets - 1 */
-	uint64_t seed[2];
+	uint32_t set_shift;		 /* 64 - log2(sets) */
+	uint32_t long_mask;		 /* sets - 1 */
+	uint64_t seed[2], multiplier[2]; /* secret; multipliers are odd */
 	struct tok_mem mem;
 	size_t bytes;
 };
@@ -122,27 +132,33 @@ tok_cache_mix(const struct tok_cache *c, uint64_t a, uint64_t b)
 
 /* ---- short pretokens ---- */
 
-/* [len]: mask for the first len of 16 bytes; zero for a pretoken that is too long. */
-extern const uint64_t tok_cache_mask[TOK_CACHE_SHORT + 2][2];
+/* [len]: which of 16 bytes belong to the key of a pretoken; what the other bytes of the key are. */
+struct tok_cache_mask {
+	uint64_t text[2], rest[2];
+};
+extern const struct tok_cache_mask tok_cache_mask[TOK_CACHE_SHORT + 2];
 
 /*
  * The key of the len > 0 bytes at p; 16 bytes must be readable. A pretoken that is too long gets a
- * key that no entry has: free entries are zero, and all others have a length.
+ * key that no entry has: its length is 0, and it has no bytes that are 0.
  */
 static inline void
 tok_cache_key(uint64_t key[2], const uint8_t *p, size_t len)
 {
-	const bool fits = len <= TOK_CACHE_SHORT;
-	const uint64_t *mask = tok_cache_mask[fits ? len : TOK_CACHE_SHORT + 1];
+	const struct tok_cache_mask *m =
+		&tok_cache_mask[len <= TOK_CACHE_SHORT ? len : TOK_CACHE_SHORT + 1];
 
-	key[0] = (tok_load8(p) & mask[0]) | -(uint64_t)!fits;
-	key[1] = (tok_load8(p + 8) & mask[1]) | (uint64_t)(fits ? len : 0) << TOK_CACHE_LEN_SHIFT;
+	key[0] = (tok_load8(p) & m->text[0]) | m->rest[0];
+	key[1] = (tok_load8(p + 8) & m->text[1]) | m->rest[1];
 }
 
+/* Secret multipliers, as for pairs: no two given keys are likely to have the same hash. */
 static inline struct tok_cache_entry *
 tok_cache_set(const struct tok_cache *c, const uint64_t key[2])
 {
-	return &c->entry[(tok_cache_mix(c, key[0], key[1]) & c->set_mask) * TOK_CACHE_WAYS];
+	const uint64_t hash = key[0] * c->multiplier[0] + key[1] * c->multiplier[1];
+
+	return &c->entry[(hash >> c->set_shift) * TOK_CACHE_WAYS];
 }
 
 static inline uint32_t
@@ -151,22 +167,18 @@ tok_cache_n(const struct tok_cache_entry *e)
 	return (uint32_t)(e->key[1] >> TOK_CACHE_N_SHIFT);
 }
 
-/* Look up a key. Without a branch: the processor could not predict which way has it. */
-static inline struct tok_cache_ids
+/* Look up a key; NULL: not in the cache. Without a branch: the processor could not predict which
+ * way has it. */
+static inline const uint32_t *
 tok_cache_find(const struct tok_cache_entry *set, const uint64_t key[2])
 {
 	const uint32_t differs0 = tok_nonzero(
 		(set[0].key[0] ^ key[0]) | (set[0].key[1] ^ key[1]) << (64 - TOK_CACHE_N_SHIFT));
-	const uint32_t differs1 =
-		tok_nonzero((set[1].key[0] ^ key[0]) | (set[1].key[1] ^ key[1])
-							       << (64 - TOK_CACHE_N_SHIFT)) |
-		(tok_cache_n(&set[0]) > TOK_CACHE_SOME);
+	const uint32_t differs1 = tok_nonzero(
+		(set[1].key[0] ^ key[0]) | (set[1].key[1] ^ key[1]) << (64 - TOK_CACHE_N_SHIFT));
 	const struct tok_cache_entry *e = &set[differs0];
 
-	return (struct tok_cache_ids){
-		differs0 & differs1 ? NULL : e->id,
-		tok_cache_n(e),
-	};
+	return differs0 & differs1 ? NULL : e->id;
 }
 
 /* Insert into the first way. The entry that was there moves to the second way if it fits in one. */
@@ -177,12 +189,12 @@ tok_cache_learn(struct tok_cache_entry *set, const uint64_t key[2], const uint32
 
 	if (n > TOK_CACHE_SHORT_IDS || key[1] >> TOK_CACHE_LEN_SHIFT == 0)
 		return;
-	if (n > TOK_CACHE_SOME)
-		memcpy(&set[1], id + TOK_CACHE_SOME, (n - TOK_CACHE_SOME) * sizeof(*id));
-	else if (tok_cache_n(&set[0]) <= TOK_CACHE_SOME)
+	if (n <= TOK_CACHE_SOME && tok_cache_n(&set[0]) <= TOK_CACHE_SOME)
 		set[1] = set[0];
 	else
 		memset(&set[1], 0, sizeof(set[1]));
+	if (n > TOK_CACHE_SOME)
+		memcpy(&set[1], id + TOK_CACHE_SOME, (n - TOK_CACHE_SOME) * sizeof(*id));
 	memcpy(e.id, id, (n < TOK_CACHE_SOME ? n : TOK_CACHE_SOME) * sizeof(*id));
 	set[0] = e;
 }
@@ -205,16 +217,16 @@ tok_cache_long_set(const struct tok_cache *c, const uint8_t *p, uint32_t len)
 		&c->longer[(h & c->long_mask) * TOK_CACHE_WAYS], (uint16_t)(h >> 48)};
 }
 
-static inline struct tok_cache_ids
+static inline const uint32_t *
 tok_cache_long_find(struct tok_cache_long_set set, const uint8_t *p, uint32_t len)
 {
 	for (uint32_t i = 0; i < TOK_CACHE_WAYS; i++) {
 		const struct tok_cache_long *e = &set.way[i];
 
 		if (e->tag == set.tag && e->len == len && memcmp(e->bytes, p, len) == 0)
-			return (struct tok_cache_ids){e->id, e->n};
+			return e->id;
 	}
-	return (struct tok_cache_ids){NULL, 0};
+	return NULL;
 }
 
 static inline void
@@ -228,22 +240,31 @@ tok_cache_long_learn(struct tok_cache_long_set set, const uint8_t *p, uint32_t l
 	e[1] = e[0];
 	e->tag = set.tag;
 	e->len = (uint8_t)len;
-	e->n = (uint8_t)n;
+	e->n = (uint8_t)(n << 4);
 	memcpy(e->id, id, n * sizeof(*id));
 	memcpy(e->bytes, p, len);
 }
 
 /* ---- both: len > 0 bytes at p, of which TOK_CACHE_LONG must be readable ---- */
 
+struct tok_cache_ids {
+	const uint32_t *from; /* NULL: not in the cache */
+	uint32_t n;
+};
+
 static inline struct tok_cache_ids
 tok_cache_word(const struct tok_cache *c, const uint8_t *p, uint32_t len)
 {
+	const uint32_t *ids;
 	uint64_t key[2];
 
-	if (len > TOK_CACHE_SHORT)
-		return tok_cache_long_find(tok_cache_long_set(c, p, len), p, len);
-	tok_cache_key(key, p, len);
-	return tok_cache_find(tok_cache_set(c, key), key);
+	if (len > TOK_CACHE_SHORT) {
+		ids = tok_cache_long_find(tok_cache_long_set(c, p, len), p, len);
+	} else {
+		tok_cache_key(key, p, len);
+		ids = tok_cache_find(tok_cache_set(c, key), key);
+	}
+	return (struct tok_cache_ids){ids, ids == NULL ? 0 : tok_cache_count(ids)};
 }
 
 static inline void
@@ -259,5 +280,3 @@ tok_cache_learn_word(
 	tok_cache_key(key, p, len);
 	tok_cache_learn(tok_cache_set(c, key), key, id, n);
 }
-
-#endif

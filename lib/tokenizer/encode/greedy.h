@@ -4,8 +4,7 @@
  * bytes of the open pretoken without ids are those that the current node of longest.h spells. The
  * functions correspond to those of bpe.h.
  */
-#ifndef TOK_GREEDY_H
-#define TOK_GREEDY_H
+#pragma once
 
 #include "vocab.h"
 
@@ -20,5 +19,3 @@ uint32_t *tok_greedy_release(struct tok_stream *s, uint32_t *ids);
 
 /* End the pretoken: give out all its ids, and open the next one. */
 uint32_t *tok_greedy_close(struct tok_stream *s, uint32_t *ids);
-
-#endif

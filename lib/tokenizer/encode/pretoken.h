@@ -1,44 +1,28 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Ids of the open pretoken: calls the exact or the greedy functions. Hot path. */
-#ifndef TOK_PRETOKEN_H
-#define TOK_PRETOKEN_H
+/*
+ * The open pretoken: one whose end is not known yet. Exact encoding keeps its bytes while they are
+ * few. When it ends, the whole is encoded like a pretoken that was never cut, and the ids that were
+ * given out before are left out. Hot path.
+ */
+#pragma once
 
-#include "bpe.h"
-#include "greedy.h"
+#include "vocab.h"
 
 /* Begin a pretoken with the next byte. */
-static inline void
-tok_pretoken_open(struct tok_stream *s)
-{
-	if (s->vocab->longest.node != NULL)
-		tok_greedy_open(s);
-	else
-		tok_bpe_open(s);
-}
+void tok_pretoken_open(struct tok_stream *s);
 
 /* Append bytes to it. False: more than TOK_CARRY_MAX bytes are uncertain. */
-static inline bool
-tok_pretoken_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
-{
-	if (s->vocab->longest.node == NULL)
-		return tok_bpe_push(s, p, n, ids);
-	*ids = tok_greedy_push(s, p, n, *ids);
-	return true;
-}
+bool tok_pretoken_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
 
 /* Give out the ids that no later byte can change. Returns the next free id. */
-static inline uint32_t *
-tok_pretoken_release(struct tok_stream *s, uint32_t *ids)
-{
-	return s->vocab->longest.node != NULL ? tok_greedy_release(s, ids)
-					      : tok_bpe_release(s, ids);
-}
+uint32_t *tok_pretoken_release(struct tok_stream *s, uint32_t *ids);
 
 /* End the pretoken: give out all its ids, and open the next one. */
-static inline uint32_t *
-tok_pretoken_close(struct tok_stream *s, uint32_t *ids)
-{
-	return s->vocab->longest.node != NULL ? tok_greedy_close(s, ids) : tok_bpe_close(s, ids);
-}
+uint32_t *tok_pretoken_close(struct tok_stream *s, uint32_t *ids);
 
-#endif
+/* Its bytes whose ids are not given out yet. */
+static inline size_t
+tok_pretoken_waits(const struct tok_stream *s)
+{
+	return s->keeps ? (size_t)s->n_kept - s->kept_given : s->n_pos;
+}

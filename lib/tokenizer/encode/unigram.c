@@ -166,6 +166,8 @@ tok_unigram_take(struct tok_stream *s, const uint8_t *p, uint32_t len)
 	take_char(s, p, len, false);
 }
 
+static uint32_t *release(struct tok_stream *s, uint32_t meet, uint32_t *ids);
+
 static inline __attribute__((always_inline)) bool
 push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids, bool single)
 {
@@ -179,7 +181,7 @@ push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids, bool sing
 		take_char(s, p, len, single);
 		p += len;
 		if (s->n_pos / RELEASE_EVERY != before / RELEASE_EVERY)
-			*ids = tok_unigram_release(s, *ids);
+			*ids = release(s, tok_unigram_certain(s), *ids);
 	}
 	return true;
 }
@@ -274,8 +276,15 @@ give_out(struct tok_stream *s, uint32_t end, uint32_t *ids)
 	return ids;
 }
 
-uint32_t
-tok_unigram_certain(const struct tok_stream *s)
+/*
+ * Steps back from piece to piece that the end of a feed may take. With too few nothing is certain
+ * yet; each RELEASE_EVERY bytes take as many as there are pieces, so that a byte takes few.
+ */
+#define FEED_STEPS 64u
+
+/* As tok_unigram_certain, or 0 if that takes more than `steps`. */
+static uint32_t
+certain_within(const struct tok_stream *s, uint32_t steps)
 {
 	const struct tok_vocab *v = s->vocab;
 	uint32_t meet = s->n_pos;
@@ -290,10 +299,18 @@ tok_unigram_certain(const struct tok_stream *s)
 		while (meet != from) {
 			uint32_t *later = meet > from ? &meet : &from;
 
+			if (steps-- == 0)
+				return 0;
 			*later -= tok_unigram_bytes(v, s->pos[*later - 1]);
 		}
 	}
 	return meet;
+}
+
+uint32_t
+tok_unigram_certain(const struct tok_stream *s)
+{
+	return certain_within(s, UINT32_MAX);
 }
 
 void
@@ -304,16 +321,20 @@ tok_unigram_drop(struct tok_stream *s, uint32_t n)
 	memmove(s->pos, s->pos + n, s->n_pos * sizeof(s->pos[0]));
 }
 
-uint32_t *
-tok_unigram_release(struct tok_stream *s, uint32_t *ids)
+static uint32_t *
+release(struct tok_stream *s, uint32_t meet, uint32_t *ids)
 {
-	const uint32_t meet = tok_unigram_certain(s);
-
 	if (meet == 0)
 		return ids;
 	ids = give_out(s, meet, ids);
 	tok_unigram_drop(s, meet);
 	return ids;
+}
+
+uint32_t *
+tok_unigram_release(struct tok_stream *s, uint32_t *ids)
+{
+	return release(s, certain_within(s, FEED_STEPS), ids);
 }
 
 uint32_t *

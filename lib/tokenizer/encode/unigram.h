@@ -7,8 +7,7 @@
  *
  * Text is first normalized (spm_norm.h), then split into words (unigram_words.c).
  */
-#ifndef TOK_UNIGRAM_H
-#define TOK_UNIGRAM_H
+#pragma once
 
 #include "vocab.h"
 
@@ -51,7 +50,8 @@ void tok_unigram_open(struct tok_stream *s);
 /* Append whole characters to it. False: more than TOK_CARRY_MAX bytes are uncertain. */
 bool tok_unigram_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids);
 
-/* Give out the ids that no later byte can change. Returns the next free id. */
+/* Give out the ids that no later byte can change, as far as a bounded number of steps shows it.
+ * Returns the next free id. */
 uint32_t *tok_unigram_release(struct tok_stream *s, uint32_t *ids);
 
 /* End the word: give out all its ids, and open the next one. */
@@ -77,5 +77,3 @@ void tok_unigram_turn(struct tok_stream *s, uint32_t end);
 
 /* Drop the first n bytes of the word: their ids were given out. */
 void tok_unigram_drop(struct tok_stream *s, uint32_t n);
-
-#endif

@@ -3,7 +3,7 @@
  * Split text into words. Encode words that lie in memory as a whole: from the thread's cache, or by
  * segmenting them. Hot path.
  */
-#include "cache.h"
+#include "block.h"
 #include "unigram.h"
 #include "unigram_words.h"
 
@@ -49,32 +49,41 @@ spell(struct tok_stream *s, bool with_blank, const uint8_t *p, size_t n, uint32_
 	       tok_unigram_push(s, p, n, ids);
 }
 
-/* Encode a whole word: an optional blank, and n bytes. False: more than TOK_CARRY_MAX bytes are
- * uncertain. */
+/* Whole words that lie in the text with the blanks before them, not encoded yet. */
+struct waiting {
+	struct tok_block b;
+	size_t end[TOK_BLOCK];
+	uint32_t n;
+	const uint8_t *text, *text_end;
+};
+
+/* False: more than TOK_CARRY_MAX bytes are uncertain. */
 static bool
-take_word(struct tok_stream *s, bool with_blank, const uint8_t *p, size_t n, uint32_t **ids)
+encode_waiting(struct tok_stream *s, struct waiting *w, uint32_t **ids)
 {
-	const uint32_t len = (uint32_t)n + with_blank;
-	uint8_t word[TOK_CACHE_LONG] = {blank};
-	uint32_t *from = *ids;
-	const bool kept = s->cache != NULL && n > 0 && len <= TOK_CACHE_LONG;
+	uint32_t *next = *ids;
 
-	if (kept) {
-		struct tok_cache_ids known;
+	if (w->n > 0)
+		next = tok_block_encode(s, &w->b, w->n, w->text, w->text_end, *ids);
+	w->n = 0;
+	if (next != NULL)
+		*ids = next;
+	return next != NULL;
+}
 
-		memcpy(word + with_blank, p, n);
-		known = tok_cache_word(s->cache, word, len);
-		if (known.from != NULL) {
-			memcpy(from, known.from, known.n * sizeof(*from));
-			*ids += known.n;
-			return true;
-		}
+/* Take a whole word: an optional blank, and n bytes. */
+static bool
+take_word(struct tok_stream *s, struct waiting *w, bool with_blank, const uint8_t *p, size_t n,
+	uint32_t **ids)
+{
+	if (!with_blank || (p > w->text && p[-1] == ' ')) {
+		w->b.start[w->n] = (size_t)(p - w->text) - with_blank;
+		w->end[w->n++] = (size_t)(p - w->text) + n;
+		return w->n < TOK_BLOCK || encode_waiting(s, w, ids);
 	}
-	if (!spell(s, with_blank, p, n, ids))
+	if (!encode_waiting(s, w, ids) || !spell(s, with_blank, p, n, ids))
 		return false;
 	*ids = tok_unigram_close(s, *ids);
-	if (kept)
-		tok_cache_learn_word(s->cache, word, len, from, (uint32_t)(*ids - from));
 	return true;
 }
 
@@ -83,8 +92,13 @@ tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 {
 	const struct tok_unigram *u = &s->vocab->unigram;
 	const uint8_t *end = p + n, *run;
+	struct waiting w;
 	uint32_t len;
 
+	w.b.end = w.end;
+	w.n = 0;
+	w.text = p;
+	w.text_end = end;
 	while (p < end) {
 		const enum tok_unigram_border first = tok_unigram_border_at(u, p, &len);
 		bool with_blank = first == TOK_BORDER_BLANK, over;
@@ -101,16 +115,19 @@ tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 				  : u->split || (u->words && tok_unigram_border_at(u, run, &len) ==
 								     TOK_BORDER_WHITE);
 		if (over && s->state != TOK_UNIGRAM_OPEN) {
-			if (!take_word(s, with_blank, p, (size_t)(run - p), ids))
+			if (!take_word(s, &w, with_blank, p, (size_t)(run - p), ids))
 				return false;
 			s->state = TOK_UNIGRAM_GAP;
 		} else {
-			if (!spell(s, with_blank, p, (size_t)(run - p), ids))
+			if (!encode_waiting(s, &w, ids) ||
+				!spell(s, with_blank, p, (size_t)(run - p), ids))
 				return false;
 			s->state = TOK_UNIGRAM_OPEN;
 		}
 		p = run;
 	}
+	if (!encode_waiting(s, &w, ids))
+		return false;
 	if (last)
 		tok_unigram_finish(s, ids);
 	return true;

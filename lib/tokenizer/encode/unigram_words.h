@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Where words and their pieces begin and end, for ids and for offsets. */
-#ifndef TOK_UNIGRAM_WORDS_H
-#define TOK_UNIGRAM_WORDS_H
+#pragma once
 
 #include "unicode/word.h"
 #include "unicode/utf8.h"
@@ -49,5 +48,3 @@ tok_unigram_bytes(const struct tok_vocab *v, uint32_t piece)
 		return v->len[piece];
 	return 1 + (cp >= 0x80) + (cp >= 0x800) + (cp >= 0x10000);
 }
-
-#endif

@@ -4,8 +4,7 @@
  * that does not reach its end, or the word has more than max_chars characters, the word becomes the
  * unknown token. The tries of tok_vocab.longest hold tokens without their ##.
  */
-#ifndef TOK_WORDPIECE_H
-#define TOK_WORDPIECE_H
+#pragma once
 
 #include "vocab.h"
 
@@ -35,5 +34,3 @@ uint32_t *tok_wordpiece_word(struct tok_stream *s, const uint8_t *p, size_t n, u
 /* As tok_decode. *begun: there is text before the first id; it is updated. */
 struct tok_result tok_wordpiece_decode(const struct tok_vocab *v, bool *begun, const uint32_t *ids,
 	size_t n, uint8_t *out, size_t room);
-
-#endif

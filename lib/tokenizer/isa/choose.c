@@ -38,8 +38,16 @@ static const struct {
 	struct tok_kernels kernels;
 } sets[] = {
 #ifdef __x86_64__
-	{has_avx512, {.isa = "avx512", .scan = tok_scan_avx512, .utf8 = tok_utf8_avx512}},
-	{has_avx2, {.isa = "avx2", .scan = tok_scan_avx2, .utf8 = tok_utf8_avx2}},
+	{has_avx512, {.isa = "avx512",
+			     .scan = tok_scan_avx512,
+			     .utf8 = tok_utf8_avx512,
+			     .merge = tok_merge_avx512,
+			     .find = tok_find_avx512}},
+	{has_avx2, {.isa = "avx2",
+			   .scan = tok_scan_avx2,
+			   .utf8 = tok_utf8_avx2,
+			   .merge = tok_merge_avx2,
+			   .find = tok_find_portable}},
 #else
 	{NULL, {.isa = "avx512"}},
 	{NULL, {.isa = "avx2"}},
@@ -47,11 +55,17 @@ static const struct {
 #ifdef __aarch64__
 	{has_portable, {.isa = "neon",
 			       .scan = tok_scan_neon,
-			       .utf8 = tok_utf8_neon}}, /* every aarch64 CPU has it */
+			       .utf8 = tok_utf8_neon,
+			       .merge = tok_merge_portable,
+			       .find = tok_find_portable}}, /* every aarch64 CPU has it */
 #else
 	{NULL, {.isa = "neon"}},
 #endif
-	{has_portable, {.isa = "portable", .scan = tok_scan_portable, .utf8 = tok_utf8_portable}},
+	{has_portable, {.isa = "portable",
+			       .scan = tok_scan_portable,
+			       .utf8 = tok_utf8_portable,
+			       .merge = tok_merge_portable,
+			       .find = tok_find_portable}},
 };
 #define N_SETS (sizeof(sets) / sizeof(sets[0]))
 

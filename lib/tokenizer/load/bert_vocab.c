@@ -28,7 +28,7 @@ is_blank(uint32_t cp)
 	while (high - low > 1) {
 		uint32_t middle = low + (high - low) / 2;
 
-		if (tok_bert_classes[middle] >> 3 <= cp)
+		if (tok_bert_classes[middle] >> TOK_BERT_CLASS_BITS <= cp)
 			low = middle;
 		else
 			high = middle;

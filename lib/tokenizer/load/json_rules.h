@@ -3,8 +3,7 @@
  * The supported contents of a tokenizer.json: the known keys of each object, and their supported
  * values. Anything else is rejected with an error that names it, never ignored.
  */
-#ifndef TOK_JSON_RULES_H
-#define TOK_JSON_RULES_H
+#pragma once
 
 #include <jansson.h>
 
@@ -37,5 +36,3 @@ bool tok_json_check_top(const char *file, json_t *root, struct tok_error *err);
 /* Check a component whose "type" must be `type`; its other keys depend on the type. */
 bool tok_json_check_component(const char *file, const char *what, json_t *object, const char *type,
 	const struct tok_json_rule *rules, size_t n, struct tok_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by tokenizer.json and vocab.json: a JSON object of byte-level text to id. */
-#ifndef TOK_JSON_VOCAB_H
-#define TOK_JSON_VOCAB_H
+#pragma once
 
 #include <jansson.h>
 
@@ -35,5 +34,3 @@ bool tok_json_tokens(const char *file, const json_t *vocab, const struct tok_jso
 bool tok_json_merge(struct tok_model *m, const struct tok_index *x, const char *where,
 	const char *left, size_t left_len, const char *right, size_t right_len,
 	struct tok_error *err);
-
-#endif

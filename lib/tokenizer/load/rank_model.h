@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Shared by the loaders of rank lists. Set-up only. */
-#ifndef TOK_RANK_MODEL_H
-#define TOK_RANK_MODEL_H
+#pragma once
 
 #include "build/model_make.h"
 
@@ -13,5 +12,3 @@ long tok_base64_decode(const char *p, size_t len, size_t most, uint8_t *out);
 
 /* Recover the merges of all tokens that are not special. Their ids must ascend with their ranks. */
 bool tok_rank_merges(const char *file, struct tok_model *m, struct tok_error *err);
-
-#endif

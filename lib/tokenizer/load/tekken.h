@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Mistral's tekken.json. Set-up only. */
-#ifndef TOK_LOAD_TEKKEN_H
-#define TOK_LOAD_TEKKEN_H
+#pragma once
 
 #include <jansson.h>
 
@@ -11,5 +10,3 @@ bool tok_is_tekken(const json_t *root);
 
 /* Like the loaders in model.h, but the file has been parsed already. */
 bool tok_load_tekken(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
-
-#endif

@@ -6,8 +6,7 @@
  * There are two sets, as in the reference. One is searched in the original text. The other is
  * searched in the normalized text between the tokens of the first.
  */
-#ifndef TOK_ADDED_H
-#define TOK_ADDED_H
+#pragma once
 
 #include "vocab.h"
 
@@ -66,5 +65,3 @@ tok_added_active(const struct tok_vocab *v, enum tok_added_which which, uint32_t
 	       !(v->unigram.norm.sentencepiece && which == TOK_ADDED_TEXT_SET) &&
 	       (set->plain || (flags & TOK_SPECIAL));
 }
-
-#endif

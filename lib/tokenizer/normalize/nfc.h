@@ -6,8 +6,7 @@
  * that may still compose, and the combining marks after it, which may need sorting. It is given out
  * when the next starter that does not compose arrives.
  */
-#ifndef TOK_NFC_H
-#define TOK_NFC_H
+#pragma once
 
 #include "tok.h"
 
@@ -59,5 +58,3 @@ tok_nfc_bound(const struct tok_nfc *n, size_t more)
 {
 	return (n->n_in + more) * TOK_NFC_EXPANSION;
 }
-
-#endif

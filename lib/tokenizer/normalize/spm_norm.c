@@ -207,17 +207,54 @@ take_next(struct tok_spm_sink *k, const uint8_t *p, uint32_t len)
 	}
 }
 
-/* End of the ASCII at p whose characters are unchanged and are each a cluster: a printable
- * character must follow. */
-static const uint8_t *
-plain_end(const struct tok_spm_norm *norm, const uint8_t *p, const uint8_t *end)
+/* Properties of which no two belong to one cluster, one right after the other. */
+#define LONE                                                                                       \
+	(1u << TOK_GR_OTHER | 1u << TOK_GR_LV | 1u << TOK_GR_LVT | 1u << TOK_GR_CONSONANT |        \
+		1u << TOK_GR_PICTOGRAPHIC)
+
+static inline bool
+is_lone(const struct tok_vocab *v, const uint8_t *p)
 {
-	while (end - p > 1 && p[0] < 0x80 && norm->stays[p[0]] && p[1] >= 0x20 && p[1] < 0x7f)
-		p++;
+	if (*p < 0x80)
+		return *p >= 0x20 && *p < 0x7f;
+	return LONE >> (tok_spm_property(v, tok_utf8_decode(p, tok_utf8_length(*p))) &
+			       TOK_GR_MASK) &
+	       1;
+}
+
+/* Is this character unchanged if it is a cluster? */
+static inline bool
+stays(const struct tok_spm_norm *norm, const uint8_t *p, uint32_t len)
+{
+	bool open;
+
+	if (len == 1)
+		return norm->stays[*p];
+	return tok_spm_find(norm, p, len, &open) == TOK_SPM_NO_TEXT &&
+	       !tok_is_white(tok_utf8_decode(p, len));
+}
+
+/* End of the characters at p that are unchanged and are each a cluster: another one that can be
+ * must follow. */
+static const uint8_t *
+plain_end(const struct tok_vocab *v, const uint8_t *p, const uint8_t *end)
+{
+	const struct tok_spm_norm *norm = &v->unigram.norm;
+	uint32_t len;
+
+	if (!is_lone(v, p))
+		return p;
+	for (; (len = tok_utf8_length(*p)) < end - p; p += len) {
+		while (end - p > 1 && *p < 0x80 && norm->stays[*p] && p[1] >= 0x20 && p[1] < 0x7f)
+			p++;
+		len = tok_utf8_length(*p);
+		if (len >= end - p || !is_lone(v, p + len) || !stays(norm, p, len))
+			break;
+	}
 	return p;
 }
 
-/* Write unchanged ASCII, a word at a time. */
+/* Write unchanged text, a word at a time. */
 static void
 take_plain(struct tok_spm_sink *k, const uint8_t *p, const uint8_t *end)
 {
@@ -256,8 +293,8 @@ take_piece(struct tok_spm_sink *k, struct tok_spm_piece *piece, const uint8_t *s
 			continue;
 		}
 		if (s->cluster.before != TOK_GR_PREPEND)
-			plain = plain_end(k->norm, p,
-				(size_t)(piece->end - p) > room ? p + room : piece->end);
+			plain = plain_end(
+				k->v, p, (size_t)(piece->end - p) > room ? p + room : piece->end);
 		if (plain > p) {
 			end_cluster(k);
 			tok_cluster_init(&s->cluster);

@@ -13,8 +13,7 @@
  * text; else one character is kept. An invalid byte is passed as TOK_SPM_BROKEN and becomes U+FFFD.
  * strip_left, strip_right and squeeze are all set (remove_extra_whitespaces) or all clear.
  */
-#ifndef TOK_SPM_NORM_H
-#define TOK_SPM_NORM_H
+#pragma once
 
 #include <assert.h>
 
@@ -118,5 +117,3 @@ tok_spm_find(const struct tok_spm_norm *norm, const uint8_t *p, uint32_t n, bool
  */
 uint32_t tok_spm_find_longest(
 	const struct tok_spm_norm *norm, const uint8_t *p, size_t n, uint32_t *len, bool *open);
-
-#endif

@@ -5,8 +5,7 @@
  * stages of the vocabulary (tok_stage.offsets). A stage changes how the source is read, or splits
  * it, and passes it to the next; the model gives ranges to ids.
  */
-#ifndef TOK_OFFSETS_H
-#define TOK_OFFSETS_H
+#pragma once
 
 #include "source.h"
 
@@ -33,5 +32,3 @@ tok_offsets_stage tok_offsets_bpe, tok_offsets_wordpiece, tok_offsets_unigram;
 /* Range of the next id, which must be `id` unless that is TOK_NO_TOKEN. NULL: the ids are not those
  * of this text. */
 struct tok_range *tok_offsets_next(struct tok_offsets *o, uint32_t id);
-
-#endif

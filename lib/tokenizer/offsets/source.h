@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The text between two added tokens, as the normalizer leaves it, and the bytes it came from. */
-#ifndef TOK_OFFSETS_SOURCE_H
-#define TOK_OFFSETS_SOURCE_H
+#pragma once
 
 #include "normalize/nfc.h"
 #include "spm.h"
@@ -39,5 +38,3 @@ bool tok_source_take(struct tok_source *s, size_t n, struct tok_range *range);
 
 /* The next character of the model's text. It is taken. False: there is none. */
 bool tok_source_char(struct tok_source *s, struct tok_spm_char *c);
-
-#endif

@@ -3,8 +3,7 @@
  * The normalizer of spm_norm.h once more, for a text in one piece: its characters with where they
  * come from, as the reference has it (tokenizer/normalizer.rs). Opt-in.
  */
-#ifndef TOK_OFFSETS_SPM_H
-#define TOK_OFFSETS_SPM_H
+#pragma once
 
 #include "unicode/grapheme.h"
 #include "vocab.h"
@@ -41,5 +40,3 @@ void tok_spm_chars_open(struct tok_spm_chars *c, const struct tok_vocab *v, cons
 
 /* The next character. False: there is none. */
 bool tok_spm_chars_next(struct tok_spm_chars *c, struct tok_spm_char *next);
-
-#endif

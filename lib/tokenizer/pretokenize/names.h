@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Find pretokenizers by name, or by the regular expressions in a file. Set-up only. */
-#ifndef TOK_PRETOK_NAMES_H
-#define TOK_PRETOK_NAMES_H
+#pragma once
 
 #include "tables/kinds.h"
 
@@ -24,5 +23,3 @@ enum tok_pretok tok_pretok_by_regex(const char *const *regex, size_t n);
 
 /* The i-th regular expression of a pretokenizer; NULL: there are no more. */
 const char *tok_pretok_regex(enum tok_pretok kind, size_t i);
-
-#endif

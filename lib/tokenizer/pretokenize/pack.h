@@ -3,8 +3,7 @@
  * pack() and unpack() of scan_classes.h in plain C, in six steps. Step k moves a bit by 2^k places
  * if bit k is set in its distance (Steele's method; Warren, Hacker's Delight, 7-4).
  */
-#ifndef TOK_PACK_H
-#define TOK_PACK_H
+#pragma once
 
 #include <stdint.h>
 
@@ -63,5 +62,3 @@ select_starts(uint64_t starts, uint64_t ends, uint64_t chosen)
 		found |= (chosen & ends & -ends) != 0 ? starts & -starts : 0;
 	return found;
 }
-
-#endif

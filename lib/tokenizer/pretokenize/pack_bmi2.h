@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* pack() and unpack() of scan_classes.h with BMI2. */
-#ifndef TOK_PACK_BMI2_H
-#define TOK_PACK_BMI2_H
+#pragma once
 
 #include <immintrin.h>
 #include <stdint.h>
@@ -33,5 +32,3 @@ select_starts(uint64_t starts, uint64_t ends, uint64_t chosen)
 {
 	return _pdep_u64(_pext_u64(chosen, ends), starts);
 }
-
-#endif

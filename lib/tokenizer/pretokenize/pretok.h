@@ -7,8 +7,7 @@
  * The stepper is used at the ends of pieces of text (pretokenize/feed.c). For the text between,
  * kernels scan 64 bytes at a time (pretokenize/scan_*.c). Both must agree.
  */
-#ifndef TOK_PRETOK_H
-#define TOK_PRETOK_H
+#pragma once
 
 #include "vocab.h"
 
@@ -195,5 +194,3 @@ void tok_pretok_bert_feed(
 
 /* End the text and the open pretoken. False: the carry was exceeded. */
 bool tok_pretok_finish(struct tok_stream *s, uint32_t **ids);
-
-#endif

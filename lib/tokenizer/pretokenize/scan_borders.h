@@ -14,8 +14,7 @@
  *
  * A run is filled from one of its bits by an addition, whose carry stops behind it.
  */
-#ifndef TOK_SCAN_BORDERS_H
-#define TOK_SCAN_BORDERS_H
+#pragma once
 
 #include "scan_classes.h"
 
@@ -513,5 +512,3 @@ scan_block(struct tok_pretok_scan *s, size_t *start)
 		return scan_family(s, start, TOK_PRETOK_LLAMA3);
 	}
 }
-
-#endif

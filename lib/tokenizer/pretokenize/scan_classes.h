@@ -20,8 +20,7 @@
  *                            starts of the runs whose end is in c
  *   write_starts(start, at, m)  writes at + i for each bit i of m; may write up to 64 entries
  */
-#ifndef TOK_SCAN_CLASSES_H
-#define TOK_SCAN_CLASSES_H
+#pragma once
 
 #include "pretok.h"
 #include "unicode/utf8.h"
@@ -179,5 +178,3 @@ classify(struct block *b, const struct tok_vocab *v, const uint8_t *p, size_t n)
 		add_high(b, v, p, n, x);
 	}
 }
-
-#endif

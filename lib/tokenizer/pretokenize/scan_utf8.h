@@ -3,8 +3,7 @@
  * Well-formed UTF-8 (Unicode 16, table 3-7), a block of 64 bytes at a time. Included by scan_*.c,
  * like scan_classes.h.
  */
-#ifndef TOK_SCAN_UTF8_H
-#define TOK_SCAN_UTF8_H
+#pragma once
 
 #include "scan_classes.h"
 
@@ -67,5 +66,3 @@ utf8_blocks(const uint8_t *p, size_t n)
 			;
 	return at;
 }
-
-#endif

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOK_ENCODE_WHOLE_H
-#define TOK_ENCODE_WHOLE_H
+#pragma once
 
 #include "tok.h"
 
@@ -13,5 +12,3 @@
  */
 size_t tok_encode_whole(
 	struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
-
-#endif

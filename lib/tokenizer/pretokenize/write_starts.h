@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* write_starts() of scan_classes.h, bit by bit. */
-#ifndef TOK_WRITE_STARTS_H
-#define TOK_WRITE_STARTS_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -17,5 +16,3 @@ write_starts(size_t *start, size_t at, uint64_t m)
 			start[k + i] = at + (size_t)__builtin_ctzll(m | 1ull << 63);
 	}
 }
-
-#endif

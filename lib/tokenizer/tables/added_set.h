@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The tables of a set of added tokens (added.h). */
-#ifndef TOK_ADDED_SET_H
-#define TOK_ADDED_SET_H
+#pragma once
 
 #include "longest.h"
 
@@ -28,5 +27,3 @@ enum tok_added_which {
 	TOK_ADDED_TEXT_SET = 0,	  /* searched in the original text */
 	TOK_ADDED_NORMAL_SET = 1, /* searched in normalized text */
 };
-
-#endif

@@ -5,8 +5,7 @@
  * NFD, remove marks, lower case, split. Each step treats characters one by one. The only exception
  * is the canonical ordering of NFD, which moves only nonstarters, and never across a starter.
  */
-#ifndef TOK_BERT_NORM_H
-#define TOK_BERT_NORM_H
+#pragma once
 
 #include "unicode/classes.h"
 
@@ -55,5 +54,3 @@ tok_bert_element(const struct tok_bert_norm *t, uint32_t cp)
 {
 	return t->element[(uint32_t)t->page[cp >> 8] << 8 | (cp & 255)];
 }
-
-#endif

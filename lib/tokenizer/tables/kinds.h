@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Kinds of vocabularies and of their parts, and limits that loaders, tables and the hot path share.
  */
-#ifndef TOK_KINDS_H
-#define TOK_KINDS_H
+#pragma once
 
 #include "tok.h"
 
@@ -54,5 +53,3 @@ enum tok_dummy {
 /* Always false, so that `return tok_fail(err, ...)` reads well. */
 bool tok_fail(struct tok_error *err, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3), nonnull(2)));
-
-#endif

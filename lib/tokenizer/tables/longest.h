@@ -5,8 +5,7 @@
  * Tokenization", EMNLP 2021). If a node has no child for the next byte, `pop` lists the tokens that
  * longest match takes from the string of the node, and `fail` is the node of the remaining bytes.
  */
-#ifndef TOK_LONGEST_H
-#define TOK_LONGEST_H
+#pragma once
 
 #include <assert.h>
 
@@ -95,5 +94,3 @@ tok_longest_take(const struct tok_longest *l, uint32_t *node, uint32_t **to, uin
 			return false;
 	}
 }
-
-#endif

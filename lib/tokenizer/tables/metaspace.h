@@ -3,8 +3,7 @@
  * SentencePiece's blanks. To its models a blank and U+2581 are the same. Inside libtok both are the
  * byte 0x20, in texts and in tokens. A blank may be put before a text.
  */
-#ifndef TOK_METASPACE_H
-#define TOK_METASPACE_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -54,5 +53,3 @@ tok_metaspace_wants(enum tok_prefix prefix, const uint8_t *p, size_t n)
 
 /* Number of bytes of p[0 .. n) before the first U+2581, or n. */
 size_t tok_metaspace_find(const uint8_t *p, size_t n);
-
-#endif

@@ -5,8 +5,7 @@
  * next, and they take units that other merges would have joined (merge_order.c). So such a run is
  * encoded on its own, by two tables that are made by applying the merges to runs of all lengths.
  */
-#ifndef TOK_REPEATS_H
-#define TOK_REPEATS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ struct tok_repeat_runs {
 					     */
 	uint32_t rank[TOK_REPEAT_UNITS]; /* [n]: rank id of the token of n units, or TOK_NO_TOKEN */
 };
-
-#endif

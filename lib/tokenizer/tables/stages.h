@@ -4,8 +4,7 @@
  * makes of the text to the next one. The last is the model, which writes ids. tok_vocab.stage lists
  * them; it is set when the vocabulary is loaded (stages_set.c), and ends with the model.
  */
-#ifndef TOK_STAGES_H
-#define TOK_STAGES_H
+#pragma once
 
 #include "tok.h"
 
@@ -25,7 +24,7 @@ struct tok_stage {
 	/* Write the ids that no later byte can change. Returns the next free id. NULL: none wait.
 	 */
 	uint32_t *(*release)(struct tok_stream *s, uint32_t *ids);
-	/* Bytes of text that wait in this stage; NULL: none. The model's are n_held and n_pos. */
+	/* Bytes of text that wait in this stage; NULL: none. The model's are counted apart. */
 	size_t (*waits)(const struct tok_stream *s);
 	/* Find where ids come from (offsets/offsets.h). */
 	bool (*offsets)(struct tok_offsets *o, const struct tok_stage *const *next,
@@ -51,5 +50,3 @@ extern const struct tok_stage tok_stage_bpe, tok_stage_bpe_unknown, tok_stage_wo
 
 /* State the stages of a vocabulary whose tables are complete. */
 void tok_stages_set(struct tok_vocab *v);
-
-#endif

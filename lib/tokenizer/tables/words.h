@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of vocabularies that encode word by word, WordPiece and Unigram, and of their normalizers.
  */
-#ifndef TOK_WORDS_H
-#define TOK_WORDS_H
+#pragma once
 
 #include "bert_norm.h"
 #include "kinds.h"
@@ -40,5 +39,3 @@ struct tok_unigram {
 	bool border[256];   /* by first byte: a character that may be a border between words, or a
 			       blank */
 };
-
-#endif

@@ -4,8 +4,7 @@
  * themselves, the other 68 in order as U+0100 to U+0143 (openai/gpt-2, encoder.py,
  * bytes_to_unicode).
  */
-#ifndef TOK_BYTELEVEL_H
-#define TOK_BYTELEVEL_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -16,5 +15,3 @@
  * character is not one of the alphabet.
  */
 bool tok_bytelevel_decode(const char *text, size_t n, uint8_t *out, size_t *n_out);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* General categories for pretokenizers. Data in unicode/classes.c (generated). */
-#ifndef TOK_UNICODE_CLASSES_H
-#define TOK_UNICODE_CLASSES_H
+#pragma once
 
 #include <stdint.h>
 
@@ -24,5 +23,3 @@ extern const char tok_unicode_version[];
 /* Runs of equal category: first code point << 3 | category; a run ends where the next begins. */
 extern const uint32_t tok_unicode_runs[];
 extern const uint32_t tok_unicode_n_runs;
-
-#endif

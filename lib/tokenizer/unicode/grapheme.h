@@ -3,8 +3,7 @@
  * Extended grapheme clusters (UAX #29, Unicode 17.0), reduced to clusters of fewer than six bytes.
  * Two regional indicators have more, so they are like any other character.
  */
-#ifndef TOK_GRAPHEME_H
-#define TOK_GRAPHEME_H
+#pragma once
 
 #include "tok.h"
 
@@ -108,5 +107,3 @@ tok_cluster_take(struct tok_cluster *c, uint8_t property)
 	else if (c->before != TOK_GR_EXTEND || c->emoji == 2)
 		c->emoji = 0;
 }
-
-#endif

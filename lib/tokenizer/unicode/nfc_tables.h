@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Properties of code points for NFC. Data in nfc_tables.c (generated). */
-#ifndef TOK_NFC_TABLES_H
-#define TOK_NFC_TABLES_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -19,7 +18,8 @@
 #define TOK_NFC_DECOMP_BITS 12
 #define TOK_NFC_HASH 0x9e3779b97f4a7c15ull /* Knuth, TAOCP 6.4 */
 
-extern const uint8_t tok_nfc_page[]; /* by code point / 256: index of a page in tok_nfc_props */
+/* By code point / 256: index of a page in tok_nfc_props. The first page is all zeros. */
+extern const uint8_t tok_nfc_page[];
 extern const uint8_t tok_nfc_props[];
 extern const uint64_t tok_nfc_pair[];	/* first << 42 | second << 21 | composite; 0: free */
 extern const uint64_t tok_nfc_decomp[]; /* code point << 24 | first part << 3 | parts; 0: free */
@@ -87,5 +87,3 @@ tok_nfc_decompose(uint32_t cp, uint32_t *n)
 	}
 	return NULL;
 }
-
-#endif

@@ -3,8 +3,7 @@
  * Two-stage tables by code point: pages of 256, equal ones stored once. Set-up only: the time
  * depends on the number of runs, not of code points.
  */
-#ifndef TOK_PAGES_H
-#define TOK_PAGES_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,5 +48,3 @@ struct tok_page_set {
  * memory, at or after its end.
  */
 uint16_t tok_page_put(struct tok_page_set *set, const void *page);
-
-#endif

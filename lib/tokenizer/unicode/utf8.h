@@ -3,8 +3,7 @@
  * Bytes to well-formed UTF-8 (Unicode 16, table 3-7). Ill-formed bytes become one U+FFFD per
  * maximal subpart (Unicode 16, section 3.9), as with Python's errors="replace".
  */
-#ifndef TOK_UTF8_H
-#define TOK_UTF8_H
+#pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -101,5 +100,3 @@ tok_utf8_encode(uint32_t cp, uint8_t *out)
 	out[3] = (uint8_t)(0x80 | (cp & 0x3f));
 	return 4;
 }
-
-#endif

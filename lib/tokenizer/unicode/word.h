@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Word characters (UTS #18: letters, marks, digits, connectors, joiners) and white space. */
-#ifndef TOK_UNICODE_WORD_H
-#define TOK_UNICODE_WORD_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -35,5 +34,3 @@ tok_is_white(uint32_t cp)
 	       cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) || cp == 0x2028 || cp == 0x2029 ||
 	       cp == 0x202f || cp == 0x205f || cp == 0x3000;
 }
-
-#endif

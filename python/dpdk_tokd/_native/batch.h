@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Many texts, encoded by some threads into one array. Nothing of Python: the GIL is not held. */
-#ifndef DPDK_TOKD_BATCH_H
-#define DPDK_TOKD_BATCH_H
+#pragma once
 
 #include <tok.h>
 
@@ -59,5 +58,3 @@ void batch_free(struct batch *b);
  */
 bool batch_encode(struct batch *b);
 void batch_take(const struct batch *b, uint32_t *ids);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A matrix for other array libraries, by DLPack (https://dmlc.github.io/dlpack). */
-#ifndef DPDK_TOKD_DLPACK_H
-#define DPDK_TOKD_DLPACK_H
+#pragma once
 
 #include <Python.h>
 
@@ -11,5 +10,3 @@
  * takes it.
  */
 PyObject *tokd_dlpack(PyObject *module, PyObject *args);
-
-#endif

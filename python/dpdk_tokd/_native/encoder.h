@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What one thread needs to encode: a cache, and room for ids and for UTF-8. Nothing of Python. */
-#ifndef DPDK_TOKD_ENCODER_H
-#define DPDK_TOKD_ENCODER_H
+#pragma once
 
 #include <tok.h>
 
@@ -49,5 +48,3 @@ enum tok_status encoder_utf8(struct encoder *e, struct encoder_text *text);
 
 /* Give back what is more than an encoder may keep. */
 void encoder_trim(struct encoder *e);
-
-#endif

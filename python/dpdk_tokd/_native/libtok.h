@@ -12,8 +12,7 @@
  *   - A stream that is being fed says so (`busy`), and refuses a second thread.
  * Without a GIL neither would hold.
  */
-#ifndef DPDK_TOKD_LIBTOK_H
-#define DPDK_TOKD_LIBTOK_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -157,5 +156,3 @@ extern PyMethodDef words_methods[];
 /* Made once: numpy, which this module needs, is loaded once in a process as well. */
 extern PyType_Spec vocab_spec, stream_spec, decode_stream_spec;
 extern PyTypeObject *stream_type, *decode_stream_type;
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The types of module libtokd: client.c and ring.c define them, libtokd.c makes them. */
-#ifndef DPDK_TOKD_LIBTOKD_H
-#define DPDK_TOKD_LIBTOKD_H
+#pragma once
 
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
@@ -21,5 +20,3 @@ extern PyType_Spec libtokd_client_spec, libtokd_request_spec, libtokd_reader_spe
 	{                                                                                          \
 		name, type, offsetof(struct of, field), READONLY, doc                              \
 	}
-
-#endif

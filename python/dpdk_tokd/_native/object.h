@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the objects of all modules here need. Stable ABI of CPython 3.11. */
-#ifndef DPDK_TOKD_OBJECT_H
-#define DPDK_TOKD_OBJECT_H
+#pragma once
 
 #include <Python.h>
 
@@ -37,5 +36,3 @@ new_object(PyTypeObject *type)
 
 	return alloc(type, 0); /* zeroed */
 }
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Threads that stay, of the whole process. Nothing of Python. */
-#ifndef DPDK_TOKD_POOL_H
-#define DPDK_TOKD_POOL_H
+#pragma once
 
 #define POOL_THREADS_MAX 63
 
@@ -11,5 +10,3 @@
  * is to do, one call must be able to do all of it.
  */
 void pool_run(void (*work)(void *arg), void *arg, unsigned int helpers);
-
-#endif

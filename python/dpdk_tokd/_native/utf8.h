@@ -3,8 +3,7 @@
  * From the characters of a str to UTF-8. CPython's own conversion takes longer than the
  * tokenizer, and keeps what it made in the str. Nothing of Python here.
  */
-#ifndef DPDK_TOKD_UTF8_H
-#define DPDK_TOKD_UTF8_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ utf8_writer utf8_portable, utf8_avx512;
 
 /* The writer for the instruction set that a vocabulary has chosen (tok_vocab_info.isa). */
 utf8_writer *utf8_choose(const char *isa);
-
-#endif

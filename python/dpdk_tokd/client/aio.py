@@ -23,8 +23,8 @@ CLOSED = "the client was closed"
 class AsyncClient:
     """Sends texts to an appliance and returns their ids, for tasks of one event loop.
 
-    Any number of tasks may call it at once. A cancelled call, or a stream that is closed early, does
-    not affect the others. Counters are those of `Client`.
+    Any number of tasks may call it at once. A cancelled call, or a stream that is closed early,
+    does not affect the others. Counters are those of `Client`.
     """
 
     def __init__(

@@ -69,8 +69,8 @@ class Client(Closing):
 
         Text is a str, or UTF-8 bytes. TokdError: the appliance refused it, or the ids do not match
         their CRC32C; TimeoutError: nothing moved for `timeout` seconds; OSError: the host cannot be
-        reached, nothing listens there, or the client was closed; ValueError: a str with a surrogate,
-        or a text of 4 GiB or more; RuntimeError: 1024 texts are in flight.
+        reached, nothing listens there, or the client was closed; ValueError: a str with a
+        surrogate, or a text of 4 GiB or more; RuntimeError: 1024 texts are in flight.
         """
         return self._ids(self._client.submit(text, self._stream))
 

@@ -47,11 +47,11 @@ class Embedding:
     the embedding is released: when the reader continues, unless `hold()` was called, or by
     `release()`. An array kept beyond that may show other data.
 
-    Other libraries take the rows by DLPack, as in `torch.from_dlpack(embedding)`. Their object keeps
-    the embedding until it is deleted. Do not write to it.
+    Other libraries take the rows by DLPack, as in `torch.from_dlpack(embedding)`. Their object
+    keeps the embedding until it is deleted. Do not write to it.
 
-    `instance`, `worker` and `request` identify a text. After a restart of the agent or the appliance
-    rows of a text may come again, with the same identity and the same `first`.
+    `instance`, `worker` and `request` identify a text. After a restart of the agent or the
+    appliance rows of a text may come again, with the same identity and the same `first`.
     """
 
     __slots__ = ("_array", "_entry", "_held", "_leases", "_position", "_reader", "_released")
@@ -188,7 +188,8 @@ class Embedding:
         """Version 3 (numba's). bfloat16, which it lacks, is its bits as uint16.
 
         Reading this attribute holds the embedding, because the user's end is not reported. Call
-        `release()` after the last kernel was launched; it waits for them. DLPack does that by itself.
+        `release()` after the last kernel was launched; it waits for them. DLPack does that by
+        itself.
         """
         if self._reader.cuda_device is None:
             raise AttributeError("the rows are in host memory: see array")

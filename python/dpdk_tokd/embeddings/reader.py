@@ -196,9 +196,9 @@ class EmbeddingReader(PollingReader[Embedding]):
         """Move the cursor past all that is released, and that nobody else has.
 
         With rows in GPU memory each step waits for all that this process has launched on that GPU:
-        a kernel may still read what its owner let go of. Any thread may come here, and from any line
-        of _move: what another library had of an embedding dies when it likes. Who finds it being
-        done leaves it to who does it.
+        a kernel may still read what its owner let go of. Any thread may come here, and from any
+        line of _move: what another library had of an embedding dies when it likes. Who finds it
+        being done leaves it to who does it.
         """
         self._move_again = True
         while self._move_again and self._moving.acquire(blocking=False):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import errno
 import fcntl
 import mmap
@@ -20,8 +21,8 @@ from ..ring.errors import RingError
 def request(
     path: str, message: bytes, reply_bytes: int, fds_max: int, timeout: float
 ) -> Iterator[tuple[socket.socket, bytes, array.array[int]]]:
-    """The connection, the answer (b"": closed without one) and its descriptors. The end of the `with`
-    closes the descriptors, makes the connection non-blocking, and closes it after an error.
+    """The connection, the answer (b"": closed without one) and its descriptors. The end of the
+    `with` closes the descriptors, makes the connection non-blocking, and closes it after an error.
 
     OSError: no such socket, no permission, or no answer within `timeout` seconds; RingError.
     """
@@ -29,10 +30,9 @@ def request(
     try:
         s.settimeout(timeout)
         _connect(s, path, timeout)
-        try:
+        # If it is closed already, the answer has the reason.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
             s.send(message)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # closed already; the answer has the reason
         reply, control, flags = _receive(s, path, reply_bytes, fds_max)
         fds = array.array("i")
         for level, kind, data in control:

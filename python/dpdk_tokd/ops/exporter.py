@@ -44,7 +44,7 @@ LISTEN = "127.0.0.1:9477"
 
 # Upper bounds in seconds. A record takes microseconds; a text of many packets takes as long as its
 # client needs to send it.
-BOUNDS = tuple(n * 10.0**e for e in (-6, -5, -4, -3, -2, -1) for n in (1, 2, 5)) + (1.0, 5.0)
+BOUNDS = (*(n * 10.0**e for e in (-6, -5, -4, -3, -2, -1) for n in (1, 2, 5)), 1.0, 5.0)
 
 # A worker's time: counter in TSC cycles, metric, help.
 ACCOUNTS = (
@@ -86,7 +86,9 @@ def _gauge(name: str, text: str, value: float) -> Metric:
 def _histogram(stage: str, text: str, by_worker: list[Histogram]) -> Metric:
     metric = HistogramMetricFamily(f"tokd_{stage}_seconds", text, labels=["worker"])
     for w, histogram in enumerate(by_worker):
-        buckets = [(f"{b:g}", float(n)) for b, n in zip(BOUNDS, histogram.cumulative(BOUNDS))]
+        buckets = [
+            (f"{b:g}", float(n)) for b, n in zip(BOUNDS, histogram.cumulative(BOUNDS), strict=True)
+        ]
         buckets.append(("+Inf", float(histogram.count)))
         metric.add_metric([str(w)], buckets, histogram.sum_s)
     return metric

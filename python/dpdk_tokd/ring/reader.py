@@ -39,14 +39,14 @@ class RingReader(PollingReader[TokenRange]):
             for r in reader:
                 use(r.stream_id, r.first, r.tokens)
 
-    The appliance does not overwrite what a registered reader holds, and drops the reader if it keeps
-    a ring full for too long (`RingDropped`). Continuing releases the previous range;
+    The appliance does not overwrite what a registered reader holds, and drops the reader if it
+    keeps a ring full for too long (`RingDropped`). Continuing releases the previous range;
     `TokenRange.hold()` prevents that. It sees ranges of all clients published after it attached, of
     several workers in turn. One thread at a time.
 
-    A tap (`tap=True`) reads without back-pressure. What it reads may be overwritten meanwhile: check
-    `TokenRange.intact` or the result of `release()` after use. `TokenRange.lost_bytes` and `lost`
-    count what it missed.
+    A tap (`tap=True`) reads without back-pressure. What it reads may be overwritten meanwhile:
+    check `TokenRange.intact` or the result of `release()` after use. `TokenRange.lost_bytes` and
+    `lost` count what it missed.
 
     With `reconnect=True` the reader attaches to the next appliance at the same path.
     `TokenRange.instance` names the appliance of a range, and `restarts` lists the streams that were

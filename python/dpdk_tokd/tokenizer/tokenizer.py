@@ -31,8 +31,8 @@ class VocabInfo:
     `checksum` is equal for equal tokenizers, whatever their file format. The wire protocol and the
     token ring identify a vocabulary by it. `source` is what a "tokv" was compiled from, else None.
     Ids are below `n_ids`; `n_added` counts added tokens that are not special. `table_bytes` is the
-    memory of the tables, `storage` where it is. `isa` is the instruction set that encoding uses; the
-    environment variable TOK_ISA selects another.
+    memory of the tables, `storage` where it is. `isa` is the instruction set that encoding uses;
+    the environment variable TOK_ISA selects another.
     """
 
     name: str

@@ -68,8 +68,8 @@ def test_a_worker_that_does_not_turn_gives_no_sign_of_life(
     appliance = start("--vocab", str(gpt2_file))
     while told(systemd) != "WATCHDOG=1":
         pass
-    # The main lcore is a worker: the thread that is the process. A tracer holds it as a hang would: the
-    # others go on.
+    # The main lcore is a worker: the thread that is the process. A tracer holds it as a hang would:
+    # the others go on.
     with Held(appliance.pid):
         systemd.settimeout(1)
         with pytest.raises(TimeoutError):

@@ -231,7 +231,7 @@ def test_tokd_tail_says_by_its_exit_code_how_it_ended(start, gpt2_file, tmp_path
 
 
 @pytest.mark.parametrize(
-    "options, why",
+    ("options", "why"),
     [
         (["--nope"], "--nope: no such option; did you mean --once? --help lists them"),
         (["--timeout", "1s"], "--timeout 1s: not a number; give a decimal number of milliseconds"),

@@ -104,7 +104,7 @@ def test_gid_table_has_types_scopes_and_netdevs_without_empty_places(tmp_path: P
     assert gids[3]["gid"] == "::ffff:192.0.2.1"
 
 
-@pytest.mark.parametrize("want,code", [("verbs", 0), ("cuda", 1), ("shm", 0)])
+@pytest.mark.parametrize(("want", "code"), [("verbs", 0), ("cuda", 1), ("shm", 0)])
 def test_want_answers_for_bluefield(tmp_path: Path, want: str, code: int) -> None:
     assert run("--root", lab.bluefield(tmp_path).root, "--want", want).returncode == code
 
@@ -291,7 +291,7 @@ def test_roce_v1_alone_is_the_last_resort_and_a_problem(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "gids,wanted",
+    ("gids", "wanted"),
     [
         ([(lab.LINK_LOCAL, lab.V1), (lab.LINK_LOCAL, lab.V2)], 1),
         ([(lab.LINK_LOCAL, lab.V2), (lab.IPV6, lab.V2)], 1),
@@ -535,7 +535,7 @@ def test_json_goes_nowhere_when_standard_output_is_full() -> None:
 
 
 @pytest.mark.parametrize(
-    "options,words",
+    ("options", "words"),
     [
         (["--want", "rdma"], "'verbs', 'cuda', 'shm'"),
         (["--want", ""], "'verbs', 'cuda', 'shm'"),

@@ -196,7 +196,7 @@ def test_missing_libcuda_is_against_the_paths_of_the_gpu(ask: Callable[..., dict
 
 
 @pytest.mark.parametrize(
-    "lspci,name,note",
+    ("lspci", "name", "note"),
     [
         ("printf 'Device:\\tGH100 [H100 PCIe]\\n'", "NVIDIA GH100 [H100 PCIe]", None),
         ("exit 1", "NVIDIA 10de:2331", None),

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows that the consumer makes of ids, against NumPy and PyTorch.
 
-What equality means: tools/bench/gpu_check/exact.py, whose cases tools/gpu-check runs on a GPU. Here the
-kernel's source runs as threads; with TOKD_GPU_DEVICE=cuda:0 on a GPU.
+What equality means: tools/bench/gpu_check/exact.py, whose cases tools/gpu-check runs on a GPU. Here
+the kernel's source runs as threads; with TOKD_GPU_DEVICE=cuda:0 on a GPU.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""tokd-host with a kernel behind a prepared root's /proc and /sys: what is written there is answered as Linux does.
+"""tokd-host with a kernel behind a prepared root's /proc and /sys: what is written there is
+answered as Linux does.
 
-Files alone would take anything and show it again. Linux shows a mask without leading zeros, moves no interrupt whose
-`managed` file is there, binds a device to the driver that its driver_override names, and reads "(null)" as a name.
+Files alone would take anything and show it again. Linux shows a mask without leading zeros, moves
+no interrupt whose `managed` file is there, binds a device to the driver that its driver_override
+names, and reads "(null)" as a name.
 """
 
 import errno
@@ -42,7 +44,8 @@ def unbind(path: Path, text: str) -> None:
 
 
 def probe(path: Path, text: str) -> None:
-    """The driver that the override names, else the one that knows the device; its probe may fail, in silence."""
+    """The driver that the override names, else the one that knows the device; its probe may fail,
+    in silence."""
     device = path.parent / "devices" / text.strip()
     if not device.is_dir():
         fail(errno.ENODEV, path)
@@ -109,7 +112,8 @@ run = root.Root.run
 
 
 def run_or_fail(self: root.Root, name: str, *args: str, in_root: bool = False) -> bool:
-    """A program of this root fails where the file /x-fails names it: most are not run in a prepared root at all."""
+    """A program of this root fails where the file /x-fails names it: most are not run in a prepared
+    root at all."""
     if self.read("/x-fails").strip() == name:
         raise Failed(f"{name}: exit status 1: as told")
     return run(self, name, *args, in_root=in_root)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Prepared machines, as files below a folder: enough of /etc, /boot, /proc and /sys of each kind."""
+"""Prepared machines, as files below a folder: enough of /etc, /boot, /proc and /sys of each
+kind."""
 
 import os
 import shutil
@@ -34,9 +35,9 @@ initrd /initramfs-5.14.0-{n}.el9.x86_64.img
 options root=/dev/mapper/rhel-root ro crashkernel=1G-4G:192M rhgb quiet isolcpus=5
 grub_users $grub_users
 """
-# What grubby does with --update-kernel=ALL --remove-args --args, no more: to the entries and to what kernels to come are
-# started with. A word to remove that has a value is removed with that value alone. The real one is a shell script of
-# RHEL's that Debian has no package of.
+# What grubby does with --update-kernel=ALL --remove-args --args, no more: to the entries and to
+# what kernels to come are started with. A word to remove that has a value is removed with that
+# value alone. The real one is a shell script of RHEL's that Debian has no package of.
 GRUBBY = r"""#!/bin/busybox sh
 for a in "$@"; do case $a in
 --remove-args=*) remove=${a#*=} ;; --args=*) add=${a#*=} ;; --update-kernel=ALL) ;; *) exit 1 ;;
@@ -226,8 +227,9 @@ EOF
 """
 
 
-# What doca-hugepages does by its manual: config asks where the application is there and --force is not given; nothing
-# takes effect before reload, which adds up. The manual does not show the form of what show says.
+# What doca-hugepages does by its manual: config asks where the application is there and --force is
+# not given; nothing takes effect before reload, which adds up. The manual does not show the form of
+# what show says.
 DOCA_HUGEPAGES = r"""#!/bin/busybox sh
 db=/etc/doca-hugepages.db
 echo "$@" >> /doca-hugepages.log
@@ -331,7 +333,8 @@ def nic(
     name: str = "0000:3b:00.0",
     fails: bool = False,
 ) -> str:
-    """A port with its kernel driver. `virtio`: its interface is its virtio device's. `fails`: vfio-pci's probe does."""
+    """A port with its kernel driver. `virtio`: its interface is its virtio device's. `fails`:
+    vfio-pci's probe does."""
     folder = f"{PCI}/devices/{name}"
     put(root, f"{folder}/vendor", vendor + "\n")
     put(root, f"{folder}/driver_override", "(null)\n")

@@ -93,6 +93,10 @@ def test_of_many_at_once_each_does_all_or_nothing(tmp_path):
     ]
     said = [one.communicate(timeout=60)[1] for one in many]
     assert {one.returncode for one in many} <= {0, 2} and 0 in {one.returncode for one in many}
-    assert all("another tokd-host" in text for one, text in zip(many, said) if one.returncode == 2)
+    assert all(
+        "another tokd-host" in text
+        for one, text in zip(many, said, strict=True)
+        if one.returncode == 2
+    )
     good(tmp_path, "revert")
     assert roots.snapshot(tmp_path) == before

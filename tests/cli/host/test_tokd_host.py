@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""config/tokd-host on prepared roots: what it writes, that it does so once, that revert restores every byte."""
+"""config/tokd-host on prepared roots: what it writes, that it does so once, that revert restores
+every byte."""
 
 import errno
 import gzip
@@ -60,7 +61,8 @@ def command_line(root: Path) -> str:
 
 
 class Live(Root):
-    """A prepared root; programs that it has stand-ins of are run, by chroot, as this machine's are."""
+    """A prepared root; programs that it has stand-ins of are run, by chroot, as this machine's
+    are."""
 
     def run(self, name: str, *args: str, in_root: bool = False) -> bool:
         return super().run(name, *args, in_root=name in ("tuned-adm", "doca-hugepages"))

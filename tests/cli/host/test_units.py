@@ -57,7 +57,8 @@ def test_units_are_read_by_systemd_without_a_word(installed, tmp_path):
 
 
 def test_units_start_beside_those_of_a_cloud_image(installed, tmp_path):
-    """There sysinit.target waits for cloud-init, that for the network, and what sets it up for network-pre.target."""
+    """There sysinit.target waits for cloud-init, that for the network, and what sets it up for
+    network-pre.target."""
     early = "[Unit]\nDefaultDependencies=no\nConflicts=shutdown.target\nBefore=shutdown.target {}\nAfter={}\n"
     early += "[Service]\nType=oneshot\nExecStart=/bin/true\n"
     wants = "tokd-host.service dpdk-tokd.service cloud-init.service network-setup.service systemd-networkd.service"
@@ -143,7 +144,8 @@ def test_who_is_waited_for_says_that_it_is_ready(installed, unit):
 
 
 def test_ports_are_bound_before_networks_are_set_up(installed):
-    """NetworkManager and networkd are ordered behind this target; it is there only if somebody wants it."""
+    """NetworkManager and networkd are ordered behind this target; it is there only if somebody
+    wants it."""
     has = settings(installed, "tokd-host")
     assert (
         "network-pre.target" in has["Before"].split()
@@ -152,13 +154,14 @@ def test_ports_are_bound_before_networks_are_set_up(installed):
 
 
 def test_ports_are_bound_when_their_drivers_had_time_to_come(installed):
-    """The first driver of a port is what revert gives it back to. Not for ever: a device may never settle."""
+    """The first driver of a port is what revert gives it back to. Not for ever: a device may never
+    settle."""
     settle = settings(installed, "tokd-host")["ExecStartPre"]
     assert settle.startswith("-/") and re.search(r"udevadm settle --timeout=\d+$", settle)
     assert "systemd-udev-trigger.service" in settings(installed, "tokd-host")["After"].split()
 
 
-@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+@pytest.mark.parametrize("unit", ["dpdk-tokd", "tokd-gpu"])
 def test_what_cannot_help_is_not_tried_again(installed, unit):
     """Of doc/user/operate.md, "Exit codes"."""
     has = settings(installed, unit)
@@ -170,9 +173,10 @@ def test_what_cannot_help_is_not_tried_again(installed, unit):
     )
 
 
-@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+@pytest.mark.parametrize("unit", ["dpdk-tokd", "tokd-gpu"])
 def test_what_may_help_is_tried_for_ever(installed, unit):
-    """By default systemd gives a unit up that is started five times within 10 s, and these are, a second apart."""
+    """By default systemd gives a unit up that is started five times within 10 s, and these are, a
+    second apart."""
     text = one(installed, f"{unit}.service").read_text()
     assert settings(installed, unit)["StartLimitIntervalSec"] == "0"
     assert text.index("StartLimitIntervalSec") < text.index(
@@ -182,18 +186,19 @@ def test_what_may_help_is_tried_for_ever(installed, unit):
 
 @pytest.mark.parametrize("unit", UNITS)
 def test_no_unit_closes_the_devices(installed, unit):
-    """vfio, RDMA and GPU are devices. Before systemd 252 ProtectClock=yes has DevicePolicy=closed follow."""
+    """vfio, RDMA and GPU are devices. Before systemd 252 ProtectClock=yes has DevicePolicy=closed
+    follow."""
     has = settings(installed, unit)
     assert not {"ProtectClock", "PrivateDevices", "DevicePolicy", "DeviceAllow"} & set(has)
 
 
-@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+@pytest.mark.parametrize("unit", ["dpdk-tokd", "tokd-gpu"])
 def test_no_unit_may_set_the_clock(installed, unit):
     allowed = settings(installed, unit)["CapabilityBoundingSet"]
     assert ("CAP_SYS_TIME" in allowed) == allowed.startswith("~")
 
 
-@pytest.mark.parametrize("unit", ("dpdk-tokd", "tokd-gpu"))
+@pytest.mark.parametrize("unit", ["dpdk-tokd", "tokd-gpu"])
 def test_systemd_rates_what_a_unit_may_do(installed, tmp_path, unit):
     """As `systemd-analyze security` counts: 10 is a unit without any bounds, 9.6 as a rule."""
     if shutil.which("systemd-analyze") is None:

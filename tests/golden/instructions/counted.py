@@ -105,6 +105,18 @@ def texts() -> dict[str, bytes]:
     return made
 
 
+def cases() -> dict[str, tuple[int, bytes]]:
+    """Texts, and the bytes of the packets that they come in; 0: whole."""
+    made = {name: (0, text) for name, text in texts().items()}
+    english = made["english"][1]
+    return made | {
+        "1 KB of dashes": (0, b"-" * 1024),
+        "dashes in packets of 100": (100, b"-" * 1024),
+        "english in packets of 1400": (1400, english),
+        "english in single bytes": (1, english[:1024]),
+    }
+
+
 def file_of(name: str, folder: Path) -> Path | None:
     """A vocabulary's, unpacked into `folder` if need be; None: not here."""
     path = FETCHED / VOCABULARIES[name]
@@ -132,13 +144,16 @@ def build() -> str:
 
 def count(vocab: Path, isa: str, folder: Path) -> dict[str, dict[str, float]]:
     """By text: instructions a byte, the first time and again."""
+    made = cases()
     files = []
-    for name, text in texts().items():
-        files.append(folder / name)
-        files[-1].write_bytes(text)
+    for i, (packet, text) in enumerate(made.values()):
+        file = folder / f"text-{i}"
+        file.write_bytes(text)
+        files.append(f"{packet}:{file}")
     out = folder / "callgrind.out"
     valgrind = ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={out}"]
-    valgrind += ["--combine-dumps=yes", "--toggle-collect=tok_encode", "--dump-before=tok_encode"]
+    valgrind += ["--combine-dumps=yes", "--toggle-collect=encode_counted"]
+    valgrind += ["--dump-before=encode_counted"]
     done = subprocess.run(
         [*valgrind, PROGRAM, vocab, *files],
         env=os.environ | {"TOK_ISA": isa}, capture_output=True, text=True, check=False,
@@ -151,10 +166,9 @@ def count(vocab: Path, isa: str, folder: Path) -> dict[str, dict[str, float]]:
     _, *calls = totals
     if len(calls) != len(PASSES) * len(files) or 0 in calls:
         raise OSError(f"encode_twice {vocab.name}: counted {totals}")
-    sizes = [len(text) for text in texts().values()]
     return {
-        file.name: {which: round(calls[2 * i + j] / sizes[i], 2) for j, which in enumerate(PASSES)}
-        for i, file in enumerate(files)
+        name: {which: round(calls[2 * i + j] / len(text), 2) for j, which in enumerate(PASSES)}
+        for i, (name, (_, text)) in enumerate(made.items())
     }
 
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The tasks soak, stages and queues of tools/sweep, shortened: real appliances over shared memory and
-over af_packet. boxes/soak.json has the whole run."""
+"""The tasks soak, stages and queues of tools/sweep, shortened: real appliances over shared memory
+and over af_packet. boxes/soak.json has the whole run."""
 
 from __future__ import annotations
 

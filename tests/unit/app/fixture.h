@@ -4,14 +4,7 @@
  * a small vocabulary. A test puts frames in, runs turns of the loop, and looks at the frames that
  * come out and at the records in the ring.
  */
-#ifndef FIXTURE_H
-#define FIXTURE_H
-
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#pragma once
 
 #include <rte_arp.h>
 #include <rte_cycles.h>
@@ -24,6 +17,7 @@
 #include <tok.h>
 #include <tokd/wire.h>
 
+#include "test.h"
 #include "datapath/loop/burst.h"
 #include "datapath/crc32c.h"
 #include "datapath/loop/housekeeping.h"
@@ -53,6 +47,7 @@ int setup_small_ring_and_side_store(void **state);
 int setup_zero_copy(void **state);
 int setup_small_ring_zero_copy(void **state);
 int teardown(void **state);
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
 
 struct fixture {
 	struct tokd_worker w;
@@ -156,5 +151,3 @@ void reader_join(uint32_t i);
 
 /* A text that is not too regular; the same for the same seed. */
 void make_text(uint8_t *text, uint32_t n, uint32_t seed);
-
-#endif

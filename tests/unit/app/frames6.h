@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Frames of IPv6. */
-#ifndef FRAMES6_H
-#define FRAMES6_H
+#pragma once
 
 #include "fixture.h"
 
@@ -19,5 +18,3 @@ struct rte_mbuf *fragment6(
 	const struct rte_mbuf *m, uint32_t from, uint32_t to, uint32_t id, bool more);
 /* A packet that says it is a fragment and ends within the fragment header. */
 struct rte_mbuf *frame6_short_fragment(void);
-
-#endif

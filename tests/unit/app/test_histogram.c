@@ -4,7 +4,7 @@
 
 #include "../../../app/tokd-load/dice.h"
 #include "fixture.h"
-#include "tests.h"
+#include "telemetry/histogram.h"
 
 #define VALUES 10000
 
@@ -29,8 +29,7 @@ ask(const struct request *r)
 	run();
 }
 
-void
-histogram_buckets_follow_each_other_without_gap(void **state)
+FIXTURE_TEST(histogram_buckets_follow_each_other_without_gap)
 {
 	assert_int_equal(tokd_histogram_from(0), 0);
 	for (uint32_t i = 0; i < TOKD_HISTOGRAM_BUCKETS; i++) {
@@ -81,8 +80,7 @@ compare_with_sorted(uint32_t n, uint32_t bits)
 	free(value);
 }
 
-void
-histogram_percentiles_are_those_of_a_sorted_list(void **state)
+FIXTURE_TEST(histogram_percentiles_are_those_of_a_sorted_list)
 {
 	struct tokd_histogram none = {0}, one = {0}, far = {0};
 
@@ -100,8 +98,7 @@ histogram_percentiles_are_those_of_a_sorted_list(void **state)
 	assert_int_equal(tokd_histogram_percentile(&far, 500), UINT64_C(1) << 51);
 }
 
-void
-histogram_ticks_become_ns_without_overflow(void **state)
+FIXTURE_TEST(histogram_ticks_become_ns_without_overflow)
 {
 	assert_int_equal(tokd_ticks_ns(0, 2000000000), 0);
 	assert_int_equal(tokd_ticks_ns(3, 2000000000), 1);
@@ -110,8 +107,7 @@ histogram_ticks_become_ns_without_overflow(void **state)
 	assert_int_equal(tokd_ticks_ns(5999999999, 6000000000), 999999999);
 }
 
-void
-stages_of_a_text_are_counted_once_each(void **state)
+FIXTURE_TEST(stages_of_a_text_are_counted_once_each)
 {
 	struct text_ids *got = calloc(1, sizeof(*got));
 	uint64_t reply;
@@ -140,8 +136,7 @@ stages_of_a_text_are_counted_once_each(void **state)
 	assert_int_equal(fx->w.time[T_RING_TO_REPLY].sum, reply);
 }
 
-void
-stages_of_a_text_without_ids_or_without_replies(void **state)
+FIXTURE_TEST(stages_of_a_text_without_ids_or_without_replies)
 {
 	send_text(1, "", 0, 1, TOKD_F_IDS); /* empty: a last record, no first id */
 	run();
@@ -158,8 +153,7 @@ stages_of_a_text_without_ids_or_without_replies(void **state)
 	drain();
 }
 
-void
-stages_count_from_the_packet_that_came_first(void **state)
+FIXTURE_TEST(stages_count_from_the_packet_that_came_first)
 {
 	struct request second = text_packet(1, "hello hello", 11, 6, 0, 1);
 	struct request first = text_packet(1, "hello hello", 11, 6, 0, 0);
@@ -181,8 +175,7 @@ stages_count_from_the_packet_that_came_first(void **state)
 	assert_true(fx->w.time[T_TOKENIZER].max <= now - late);
 }
 
-void
-stages_of_a_text_that_failed_have_no_end(void **state)
+FIXTURE_TEST(stages_of_a_text_that_failed_have_no_end)
 {
 	struct request r = data_request(1, 0, 0, "hello wor", 9, TOKD_F_IDS);
 
@@ -197,8 +190,7 @@ stages_of_a_text_that_failed_have_no_end(void **state)
 	assert_int_equal(times(T_RING_TO_REPLY), 0);
 }
 
-void
-stages_count_no_reply_that_the_driver_did_not_take(void **state)
+FIXTURE_TEST(stages_count_no_reply_that_the_driver_did_not_take)
 {
 	void *nothing;
 

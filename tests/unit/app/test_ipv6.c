@@ -4,7 +4,6 @@
 #include <netinet/in.h>
 
 #include "frames6.h"
-#include "tests.h"
 
 static const struct tokd_addr none;
 
@@ -46,8 +45,7 @@ hello(uint64_t stream)
 	return r;
 }
 
-void
-ipv6_texts_are_served(void **state)
+FIXTURE_TEST(ipv6_texts_are_served)
 {
 	struct request r = hello(1);
 	uint8_t bytes[2000];
@@ -88,8 +86,7 @@ ip6_of(struct rte_mbuf *m)
 	return rte_pktmbuf_mtod_offset(m, struct rte_ipv6_hdr *, 14);
 }
 
-void
-ipv6_drops_malformed_headers_and_other_hosts(void **state)
+FIXTURE_TEST(ipv6_drops_malformed_headers_and_other_hosts)
 {
 	static const struct tokd_addr bad[] = {
 		{.byte = {0}},
@@ -135,8 +132,7 @@ ipv6_drops_malformed_headers_and_other_hosts(void **state)
 	expect_text(1, "hello", 5);
 }
 
-void
-ipv6_checksum_is_demanded(void **state)
+FIXTURE_TEST(ipv6_checksum_is_demanded)
 {
 	struct request r = hello(1);
 	struct rte_mbuf *m = frame6(&r);
@@ -150,8 +146,7 @@ ipv6_checksum_is_demanded(void **state)
 	expect_drop6(m, C_DROP_UDP_CKSUM);
 }
 
-void
-ipv6_tx_offload_leaves_the_checksum_to_the_driver(void **state)
+FIXTURE_TEST(ipv6_tx_offload_leaves_the_checksum_to_the_driver)
 {
 	struct request r = hello(1);
 	const struct rte_ipv6_hdr *ip;
@@ -202,8 +197,7 @@ solicit(const struct tokd_addr *src, const struct tokd_addr *dst, uint8_t hop_li
 		src, dst, IPPROTO_ICMPV6, hop_limit, s, n, offsetof(struct icmp6_hdr, icmp6_cksum));
 }
 
-void
-ipv6_neighbours_are_answered(void **state)
+FIXTURE_TEST(ipv6_neighbours_are_answered)
 {
 	static const uint32_t sizes[] = {24, 32, 48}; /* without option, with one, with two */
 	static const struct tokd_addr all_nodes = {.byte = {0xff, 2, [15] = 1}};
@@ -236,8 +230,7 @@ ipv6_neighbours_are_answered(void **state)
 	expect_count(C_ND_REPLIES, 2 * RTE_DIM(sizes) + 1);
 }
 
-void
-ipv6_neighbours_that_are_malformed_are_dropped(void **state)
+FIXTURE_TEST(ipv6_neighbours_that_are_malformed_are_dropped)
 {
 	struct solicitation s = solicitation();
 	struct rte_mbuf *m;
@@ -267,8 +260,7 @@ ipv6_neighbours_that_are_malformed_are_dropped(void **state)
 	expect_drop6(solicit(&client_ip6, &fx->w.solicited, 255, &s, 7), C_DROP_ICMP);
 }
 
-void
-ipv6_echo_is_answered(void **state)
+FIXTURE_TEST(ipv6_echo_is_answered)
 {
 	uint8_t bytes[64], sent[50] = {ICMP6_ECHO_REQUEST, 0, 0, 0, 1, 2, 3, 4, 'a', 'b'};
 	const uint32_t at = offsetof(struct icmp6_hdr, icmp6_cksum);
@@ -288,8 +280,7 @@ ipv6_echo_is_answered(void **state)
 		packet6(&client_ip6, &fx->w.ip6, IPPROTO_ICMPV6, 3, sent, 20, at), C_DROP_ICMP);
 }
 
-void
-ipv6_neighbours_and_echo_are_left_to_a_kernel_that_has_our_address(void **state)
+FIXTURE_TEST(ipv6_neighbours_and_echo_are_left_to_a_kernel_that_has_our_address)
 {
 	const struct solicitation s = solicitation();
 	const uint8_t sent[20] = {ICMP6_ECHO_REQUEST};
@@ -301,8 +292,7 @@ ipv6_neighbours_and_echo_are_left_to_a_kernel_that_has_our_address(void **state)
 		C_LEFT_TO_KERNEL);
 }
 
-void
-ipv4_and_ipv6_are_left_alone_where_not_served(void **state)
+FIXTURE_TEST(ipv4_and_ipv6_are_left_alone_where_not_served)
 {
 	struct request r = hello(1);
 	struct rte_mbuf *m = frame6(&r);

@@ -3,7 +3,6 @@
 #include <netinet/in.h>
 
 #include "fixture.h"
-#include "tests.h"
 
 static struct frame
 good_frame(void)
@@ -25,8 +24,7 @@ expect_drop(struct rte_mbuf *m, enum tokd_counter reason)
 	expect_count(C_STREAMS_OPENED, 0);
 }
 
-void
-ether_drops_what_is_not_for_us(void **state)
+FIXTURE_TEST(ether_drops_what_is_not_for_us)
 {
 	struct frame f = good_frame();
 
@@ -72,8 +70,7 @@ good_arp(void)
 			.arp_tip = fx->w.ip}};
 }
 
-void
-arp_answers_for_our_address(void **state)
+FIXTURE_TEST(arp_answers_for_our_address)
 {
 	struct rte_arp_hdr asked = good_arp(), *arp;
 	struct rte_ether_hdr *eth;
@@ -97,8 +94,7 @@ arp_answers_for_our_address(void **state)
 	expect_count(C_TX_PACKETS, 1);
 }
 
-void
-arp_drops_what_is_malformed_or_not_ours(void **state)
+FIXTURE_TEST(arp_drops_what_is_malformed_or_not_ours)
 {
 	struct rte_arp_hdr arp = good_arp();
 	struct rte_mbuf *m = arp_request(&arp);
@@ -115,8 +111,7 @@ arp_drops_what_is_malformed_or_not_ours(void **state)
 	expect_drop(arp_request(&arp), C_DROP_ARP);
 }
 
-void
-ipv4_drops_malformed_headers(void **state)
+FIXTURE_TEST(ipv4_drops_malformed_headers)
 {
 	struct frame f = good_frame();
 
@@ -141,8 +136,7 @@ ipv4_drops_malformed_headers(void **state)
 	expect_drop(f.m, C_DROP_IP_HEADER);
 }
 
-void
-ipv4_drops_sources_that_are_no_host(void **state)
+FIXTURE_TEST(ipv4_drops_sources_that_are_no_host)
 {
 	static const uint32_t bad[] = {0, RTE_IPV4(127, 0, 0, 1), RTE_IPV4(224, 0, 0, 1),
 		0xffffffff, RTE_IPV4(10, 0, 0, 1)};
@@ -156,8 +150,7 @@ ipv4_drops_sources_that_are_no_host(void **state)
 	}
 }
 
-void
-ipv4_drops_wrong_checksum(void **state)
+FIXTURE_TEST(ipv4_drops_wrong_checksum)
 {
 	struct frame f = good_frame();
 
@@ -173,8 +166,7 @@ ipv4_drops_wrong_checksum(void **state)
 	expect_drop(f.m, C_DROP_IP_CKSUM);
 }
 
-void
-ipv4_drops_other_hosts_other_protocols(void **state)
+FIXTURE_TEST(ipv4_drops_other_hosts_other_protocols)
 {
 	struct frame f = good_frame();
 
@@ -187,8 +179,7 @@ ipv4_drops_other_hosts_other_protocols(void **state)
 	expect_drop(f.m, C_DROP_IP_PROTO);
 }
 
-void
-ipv4_options_and_frame_padding_are_skipped(void **state)
+FIXTURE_TEST(ipv4_options_and_frame_padding_are_skipped)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, TOKD_F_LAST);
 	const uint32_t before = 14 + 20, after = 8 + sizeof(r.req) + 5;
@@ -232,8 +223,7 @@ icmp_frame(uint32_t n)
 	return f;
 }
 
-void
-icmp_echo_is_answered(void **state)
+FIXTURE_TEST(icmp_echo_is_answered)
 {
 	for (uint32_t n = 8; n < 50; n++) { /* odd and even lengths */
 		struct frame f = icmp_frame(n);
@@ -259,8 +249,7 @@ icmp_echo_is_answered(void **state)
 	expect_count(C_ICMP_REPLIES, 42);
 }
 
-void
-arp_and_echo_are_left_to_a_kernel_that_has_our_address(void **state)
+FIXTURE_TEST(arp_and_echo_are_left_to_a_kernel_that_has_our_address)
 {
 	struct rte_arp_hdr asked = good_arp();
 
@@ -272,8 +261,7 @@ arp_and_echo_are_left_to_a_kernel_that_has_our_address(void **state)
 	expect_count(C_TX_PACKETS, 0);
 }
 
-void
-icmp_drops_all_else(void **state)
+FIXTURE_TEST(icmp_drops_all_else)
 {
 	struct frame f = icmp_frame(7);
 
@@ -298,8 +286,7 @@ icmp_drops_all_else(void **state)
 	expect_drop(f.m, C_DROP_ICMP);
 }
 
-void
-udp_drops_wrong_length_port_checksum(void **state)
+FIXTURE_TEST(udp_drops_wrong_length_port_checksum)
 {
 	struct frame f = good_frame();
 
@@ -331,8 +318,7 @@ udp_drops_wrong_length_port_checksum(void **state)
 	expect_drop(f.m, C_DROP_UDP_CKSUM);
 }
 
-void
-udp_without_checksum_and_offloaded_checksums_pass(void **state)
+FIXTURE_TEST(udp_without_checksum_and_offloaded_checksums_pass)
 {
 	struct frame f = good_frame();
 
@@ -349,8 +335,7 @@ udp_without_checksum_and_offloaded_checksums_pass(void **state)
 	expect_count(C_RX_DUPLICATE, 1);
 }
 
-void
-tx_offload_leaves_checksums_to_the_driver(void **state)
+FIXTURE_TEST(tx_offload_leaves_checksums_to_the_driver)
 {
 	struct request r = poll_request(5, 0, 0);
 	struct rte_mbuf *m;
@@ -373,8 +358,7 @@ tx_offload_leaves_checksums_to_the_driver(void **state)
 	rte_pktmbuf_free(m);
 }
 
-void
-tx_that_is_full_drops_and_counts(void **state)
+FIXTURE_TEST(tx_that_is_full_drops_and_counts)
 {
 	struct rte_arp_hdr arp = good_arp();
 	void *nothing;

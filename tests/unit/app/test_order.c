@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "tests.h"
 
 #define SWAP(a, b)                                                                                 \
 	do {                                                                                       \
@@ -25,8 +24,7 @@ last_reply(void)
 	return r;
 }
 
-void
-order_one_packet_is_one_record(void **state)
+FIXTURE_TEST(order_one_packet_is_one_record)
 {
 	struct text_ids *got = calloc(1, sizeof(*got));
 	struct request r = text_packet(9, "hello world", 11, 1400, 0, 0);
@@ -58,8 +56,7 @@ order_one_packet_is_one_record(void **state)
 	expect_count(C_TX_BYTES, rep.frame_bytes);
 }
 
-void
-order_empty_text_is_one_record_without_ids(void **state)
+FIXTURE_TEST(order_empty_text_is_one_record_without_ids)
 {
 	struct text_ids *got = calloc(1, sizeof(*got));
 	struct request r = text_packet(9, "", 0, 1400, TOKD_F_IDS, 0);
@@ -79,8 +76,7 @@ order_empty_text_is_one_record_without_ids(void **state)
 	free(got);
 }
 
-void
-order_a_last_packet_without_text_ends_the_stream(void **state)
+FIXTURE_TEST(order_a_last_packet_without_text_ends_the_stream)
 {
 	struct request r = data_request(4, 0, 0, "hello", 5, 0);
 
@@ -94,8 +90,7 @@ order_a_last_packet_without_text_ends_the_stream(void **state)
 	expect_text(4, "hello", 5);
 }
 
-void
-order_one_byte_per_packet(void **state)
+FIXTURE_TEST(order_one_byte_per_packet)
 {
 	make_text(text, 300, 3);
 	send_text(1, text, 300, 1, 0);
@@ -105,8 +100,7 @@ order_one_byte_per_packet(void **state)
 	expect_count(C_DROP_RING_FULL, 0);
 }
 
-void
-order_of_every_cut_does_not_change_the_ids(void **state)
+FIXTURE_TEST(order_of_every_cut_does_not_change_the_ids)
 {
 	make_text(text, 200, 5);
 	for (uint32_t cut = 1; cut <= 200; cut++) {
@@ -132,8 +126,7 @@ next_order(uint32_t *order, uint32_t *at, uint32_t n)
 	return false;
 }
 
-void
-order_every_permutation_of_six_packets(void **state)
+FIXTURE_TEST(order_every_permutation_of_six_packets)
 {
 	uint32_t order[6] = {0, 1, 2, 3, 4, 5}, at[6] = {0};
 	uint64_t stream = 0;
@@ -156,8 +149,7 @@ order_every_permutation_of_six_packets(void **state)
 	assert_true(fx->w.counter[C_RX_REORDERED] > 0);
 }
 
-void
-order_duplicates_are_dropped_and_acknowledged(void **state)
+FIXTURE_TEST(order_duplicates_are_dropped_and_acknowledged)
 {
 	make_text(text, 100, 9);
 	for (uint32_t i = 0; i < 5; i++) {
@@ -175,8 +167,7 @@ order_duplicates_are_dropped_and_acknowledged(void **state)
 	expect_count(C_DROP_OVER, 1); /* that of the last: the stream was over */
 }
 
-void
-order_a_hole_is_named(void **state)
+FIXTURE_TEST(order_a_hole_is_named)
 {
 	static const uint32_t sent[] = {0, 2, 3, 5};
 	struct request r;
@@ -212,8 +203,7 @@ order_a_hole_is_named(void **state)
 	expect_text(3, text, 140);
 }
 
-void
-order_loss_is_found_by_poll(void **state)
+FIXTURE_TEST(order_loss_is_found_by_poll)
 {
 	struct request r;
 	struct reply rep;
@@ -239,8 +229,7 @@ order_loss_is_found_by_poll(void **state)
 	expect_text(3, text, 60);
 }
 
-void
-order_acknowledges_every_sixteen_packets(void **state)
+FIXTURE_TEST(order_acknowledges_every_sixteen_packets)
 {
 	make_text(text, 4000, 15);
 	for (uint32_t i = 0; i < 40; i++) {
@@ -256,8 +245,7 @@ order_acknowledges_every_sixteen_packets(void **state)
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 }
 
-void
-order_streams_do_not_mix(void **state)
+FIXTURE_TEST(order_streams_do_not_mix)
 {
 	static uint8_t t[8][3000];
 
@@ -288,8 +276,7 @@ order_streams_do_not_mix(void **state)
 	expect_count(C_STREAMS_DONE, 11);
 }
 
-void
-order_jumbo_packets_are_fed_in_pieces(void **state)
+TEST_WITH(order_jumbo_packets_are_fed_in_pieces, setup_small_ring, teardown)
 {
 	make_text(text, 50000, 17);
 	send_text(1, text, 50000, JUMBO_TEXT, 0); /* worst case 107 KB, the ring has 64 */
@@ -365,8 +352,7 @@ lossy_client(uint64_t stream, uint32_t n, uint32_t cut, uint16_t flags)
 	free(got);
 }
 
-void
-order_survives_a_lossy_network(void **state)
+FIXTURE_TEST(order_survives_a_lossy_network)
 {
 	static const uint16_t flags[] = {0, TOKD_F_IDS, TOKD_F_IDS | TOKD_F_STREAM};
 
@@ -374,9 +360,56 @@ order_survives_a_lossy_network(void **state)
 	for (uint32_t i = 0; i < 90; i++) {
 		uint32_t n = rnd(i % 10 == 0 ? 30000 : 2000);
 
+		fx->w.feed_ticks = i % 2 ? UINT64_MAX : 1; /* 1: one piece a turn */
 		make_text(text, n, i);
 		lossy_client(i, n, RTE_MAX(1 + rnd(1400), n / 400 + 1), flags[i % 3]);
 	}
 	expect_count(C_STREAMS_FAILED, 0);
 	expect_count(C_STREAMS_DONE, 90);
+}
+
+/* In turns of the loop, not in time: each feeds one piece of new text and one that waits. */
+FIXTURE_TEST(order_long_texts_do_not_delay_short_ones)
+{
+	const uint32_t packets = TOKD_BURST - 1;
+	uint32_t turns = 0;
+	struct reply rep;
+	bool short_is_done = false;
+
+	fx->w.feed_ticks = 1;
+	make_text(text, packets * 1400, 1);
+	assert_int_equal(send_text(1, text, packets * 1400, 1400, 0), packets);
+	assert_int_equal(send_text(2, "hello", 5, 1400, 0), 1);
+	while (!short_is_done) {
+		assert_true(++turns <= 2);
+		tokd_worker_turn(&fx->w);
+		while (next_reply(&rep))
+			short_is_done |= rep.rep.stream_id == 2 && rep.rep.flags & TOKD_F_DONE;
+	}
+	assert_true(fx->w.counter[C_TEXT_BYTES] <= 5 + 3 * 1400);
+	assert_int_equal(tokd_worker_open_streams(&fx->w), 1);
+	for (; tokd_worker_open_streams(&fx->w) > 0; turns++)
+		tokd_worker_turn(&fx->w);
+	assert_int_equal(turns, packets); /* one piece a turn, the first turn two */
+	expect_text(1, text, packets * 1400);
+	expect_count(C_STREAMS_DONE, 2);
+	expect_count(C_DROP_HELD, 0);
+	assert_true(fx->w.counter[C_FEED_DEFERRED] >= packets);
+}
+
+FIXTURE_TEST(order_a_long_packet_is_fed_in_pieces)
+{
+	struct request r;
+
+	fx->w.feed_ticks = 1;
+	make_text(text, JUMBO_TEXT, 1);
+	r = text_packet(1, text, JUMBO_TEXT, JUMBO_TEXT, 0, 0);
+	send_request(&r);
+	for (uint32_t turn = 0; turn < 4; turn++) {
+		const uint64_t before = fx->w.counter[C_TEXT_BYTES];
+
+		tokd_worker_turn(&fx->w);
+		assert_in_range(fx->w.counter[C_TEXT_BYTES] - before, 1, 2 * 2048);
+	}
+	expect_text(1, text, JUMBO_TEXT);
 }

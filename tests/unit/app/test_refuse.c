@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "tests.h"
 
 static void
 ask(const struct request *r)
@@ -26,8 +25,7 @@ expect_abort(uint64_t stream, enum tokd_reason reason)
 	free(got);
 }
 
-void
-refuse_silently_what_is_not_our_protocol(void **state)
+FIXTURE_TEST(refuse_silently_what_is_not_our_protocol)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 	struct frame f;
@@ -51,8 +49,7 @@ refuse_silently_what_is_not_our_protocol(void **state)
 	expect_count(C_DROP_MAGIC, 4);
 }
 
-void
-refuse_other_versions_and_vocabularies(void **state)
+FIXTURE_TEST(refuse_other_versions_and_vocabularies)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
@@ -71,8 +68,7 @@ refuse_other_versions_and_vocabularies(void **state)
 	expect_count(C_STREAMS_OPENED, 1);
 }
 
-void
-vocabularies_are_chosen_by_checksum(void **state)
+FIXTURE_TEST(vocabularies_are_chosen_by_checksum)
 {
 	static const char text[] = "hello world the token";
 	struct request r = data_request(1, 0, 0, text, sizeof(text), TOKD_F_LAST | TOKD_F_IDS);
@@ -97,8 +93,7 @@ vocabularies_are_chosen_by_checksum(void **state)
 	expect_count(C_STREAMS_OPENED, 2);
 }
 
-void
-refuse_lengths_that_disagree(void **state)
+FIXTURE_TEST(refuse_lengths_that_disagree)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
@@ -123,8 +118,7 @@ refuse_lengths_that_disagree(void **state)
 	expect_count(C_STREAMS_OPENED, 0);
 }
 
-void
-refuse_what_has_no_meaning_yet(void **state)
+FIXTURE_TEST(refuse_what_has_no_meaning_yet)
 {
 	for (uint32_t bit = 4; bit < 16; bit++) {
 		struct request r = data_request(1, 0, 0, "hello", 5, (uint16_t)(1 << bit));
@@ -142,8 +136,7 @@ refuse_what_has_no_meaning_yet(void **state)
 	expect_count(C_STREAMS_OPENED, 0);
 }
 
-void
-refuse_misplaced_first_and_last(void **state)
+FIXTURE_TEST(refuse_misplaced_first_and_last)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
@@ -184,8 +177,7 @@ refuse_misplaced_first_and_last(void **state)
 	expect_count(C_DROP_LENGTH, 6);
 }
 
-void
-refuse_a_gap_in_the_offsets(void **state)
+FIXTURE_TEST(refuse_a_gap_in_the_offsets)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
@@ -207,8 +199,7 @@ refuse_a_gap_in_the_offsets(void **state)
 	expect_abort(2, TOKD_R_OFFSET);
 }
 
-void
-refuse_texts_that_are_too_long(void **state)
+FIXTURE_TEST(refuse_texts_that_are_too_long)
 {
 	struct request r;
 
@@ -228,8 +219,7 @@ refuse_texts_that_are_too_long(void **state)
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 }
 
-void
-refuse_a_text_whose_crc_differs(void **state)
+FIXTURE_TEST(refuse_a_text_whose_crc_differs)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, TOKD_F_LAST);
 
@@ -249,8 +239,7 @@ refuse_a_text_whose_crc_differs(void **state)
 	expect_count(C_DROP_OVER, 1);
 }
 
-void
-refuse_what_the_tokenizer_refuses(void **state)
+FIXTURE_TEST(refuse_what_the_tokenizer_refuses)
 {
 	struct request r = data_request(1, 0, 0, "\xff\xff", 2, 0);
 
@@ -263,8 +252,7 @@ refuse_what_the_tokenizer_refuses(void **state)
 	expect_abort(2, TOKD_R_UTF8);
 }
 
-void
-refuse_streams_that_are_unknown(void **state)
+FIXTURE_TEST(refuse_streams_that_are_unknown)
 {
 	struct request r = poll_request(77, 0, 0);
 
@@ -279,8 +267,7 @@ refuse_streams_that_are_unknown(void **state)
 	expect_count(C_STREAMS_OPENED, 1);
 }
 
-void
-refuse_when_all_streams_are_open(void **state)
+FIXTURE_TEST(refuse_when_all_streams_are_open)
 {
 	struct request r;
 
@@ -311,8 +298,7 @@ refuse_when_all_streams_are_open(void **state)
 	assert_int_equal(expect_reply().rep.flags, 0);
 }
 
-void
-refuse_evicts_the_oldest_finished_first(void **state)
+FIXTURE_TEST(refuse_evicts_the_oldest_finished_first)
 {
 	struct request r;
 
@@ -358,8 +344,7 @@ finish_text(uint64_t stream, bool acknowledged)
 	return total;
 }
 
-void
-a_finished_text_that_is_awaited_outlives_those_that_are_not(void **state)
+FIXTURE_TEST(a_finished_text_that_is_awaited_outlives_those_that_are_not)
 {
 	const uint32_t total = finish_text(1000, false);
 	struct request r;
@@ -381,8 +366,7 @@ a_finished_text_that_is_awaited_outlives_those_that_are_not(void **state)
 	expect_fail(TOKD_R_UNKNOWN);
 }
 
-void
-texts_never_acknowledged_take_half_of_the_table(void **state)
+FIXTURE_TEST(texts_never_acknowledged_take_half_of_the_table)
 {
 	struct request r;
 
@@ -399,8 +383,7 @@ texts_never_acknowledged_take_half_of_the_table(void **state)
 	expect_fail(TOKD_R_UNKNOWN);
 }
 
-void
-texts_never_acknowledged_have_the_table_where_there_are_no_others(void **state)
+FIXTURE_TEST(texts_never_acknowledged_have_the_table_where_there_are_no_others)
 {
 	struct request r;
 
@@ -414,8 +397,7 @@ texts_never_acknowledged_have_the_table_where_there_are_no_others(void **state)
 	expect_fail(TOKD_R_UNKNOWN);
 }
 
-void
-refuse_packets_beyond_the_window(void **state)
+FIXTURE_TEST(refuse_packets_beyond_the_window)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
@@ -430,8 +412,7 @@ refuse_packets_beyond_the_window(void **state)
 	expect_count(C_RX_REORDERED, 1);
 }
 
-void
-refuse_to_hold_more_than_the_bound(void **state)
+FIXTURE_TEST(refuse_to_hold_more_than_the_bound)
 {
 	struct request r;
 
@@ -452,8 +433,7 @@ refuse_to_hold_more_than_the_bound(void **state)
 	drain();
 }
 
-void
-done_text_sent_again_gets_its_stored_answer(void **state)
+FIXTURE_TEST(done_text_sent_again_gets_its_stored_answer)
 {
 	struct request r = text_packet(1, "hello", 5, 100, 0, 0);
 	struct reply first, again;
@@ -469,8 +449,7 @@ done_text_sent_again_gets_its_stored_answer(void **state)
 	expect_count(C_DROP_OVER, 1);
 }
 
-void
-done_id_used_for_another_text_is_refused(void **state)
+FIXTURE_TEST(done_id_used_for_another_text_is_refused)
 {
 	struct request r = text_packet(1, "hello", 5, 100, 0, 0);
 

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "tests.h"
 
 #define TEXT_BYTES 40000
 static uint8_t text[TEXT_BYTES];
@@ -45,8 +44,7 @@ expect_all_ids(const struct reply *last)
 	assert_memory_equal(got, want, 4 * n_want);
 }
 
-void
-reply_carries_the_ids_of_a_small_text(void **state)
+FIXTURE_TEST(reply_carries_the_ids_of_a_small_text)
 {
 	struct reply r;
 
@@ -61,8 +59,7 @@ reply_carries_the_ids_of_a_small_text(void **state)
 	expect_count(C_TX_PACKETS, 1);
 }
 
-void
-reply_waits_until_it_is_full(void **state)
+FIXTURE_TEST(reply_waits_until_it_is_full)
 {
 	uint32_t packets = text_packets(3000, 30);
 	struct reply last;
@@ -89,8 +86,7 @@ reply_waits_until_it_is_full(void **state)
 	assert_true(fx->w.counter[C_TX_PACKETS] < packets / 8);
 }
 
-void
-reply_streams_ids_at_every_burst(void **state)
+FIXTURE_TEST(reply_streams_ids_at_every_burst)
 {
 	uint32_t packets = text_packets(3000, 30);
 	struct reply last = {0};
@@ -110,8 +106,7 @@ reply_streams_ids_at_every_burst(void **state)
 	assert_true(fx->w.counter[C_TX_PACKETS] <= packets);
 }
 
-void
-reply_again_on_poll(void **state)
+FIXTURE_TEST(reply_again_on_poll)
 {
 	struct request r;
 	struct reply last, rep;
@@ -161,8 +156,7 @@ reply_again_on_poll(void **state)
 	expect_fail(TOKD_R_EXPIRED);
 }
 
-void
-reply_again_is_bounded_per_poll_and_by_what_was_received(void **state)
+FIXTURE_TEST(reply_again_is_bounded_per_poll_and_by_what_was_received)
 {
 	struct request r;
 	uint64_t in, out;
@@ -197,8 +191,7 @@ reply_again_is_bounded_per_poll_and_by_what_was_received(void **state)
 	assert_true(fx->w.counter[C_REPLY_AGAIN] > TOKD_TX_MAX);
 }
 
-void
-reply_never_exceeds_a_request_to_which_nothing_is_owed(void **state)
+FIXTURE_TEST(reply_never_exceeds_a_request_to_which_nothing_is_owed)
 {
 	struct request r[3] = {poll_request(9, 0, 100), data_request(9, 70, 0, "x", 1, 0),
 		data_request(9, 1, 5, "x", 1, TOKD_F_IDS)};
@@ -210,8 +203,7 @@ reply_never_exceeds_a_request_to_which_nothing_is_owed(void **state)
 	}
 }
 
-void
-reply_window_that_is_full_closes_the_credit(void **state)
+FIXTURE_TEST(reply_window_that_is_full_closes_the_credit)
 {
 	const uint16_t flags = TOKD_F_IDS | TOKD_F_STREAM;
 	uint32_t n = 4000, cut = 20, packets = 200, i;
@@ -244,8 +236,7 @@ reply_window_that_is_full_closes_the_credit(void **state)
 	expect_count(C_DROP_REPLY_WINDOW, 1);
 }
 
-void
-reply_goes_before_small_records_fill_the_window(void **state)
+FIXTURE_TEST(reply_goes_before_small_records_fill_the_window)
 {
 	uint32_t n = 400;
 	struct reply last = {0};
@@ -264,8 +255,7 @@ reply_goes_before_small_records_fill_the_window(void **state)
 	expect_count(C_DROP_REPLY_WINDOW, 0);
 }
 
-void
-reply_to_poll_flushes_ids_that_wait(void **state)
+FIXTURE_TEST(reply_to_poll_flushes_ids_that_wait)
 {
 	struct request r;
 	struct reply rep;
@@ -284,8 +274,7 @@ reply_to_poll_flushes_ids_that_wait(void **state)
 	assert_memory_equal(rep.ids, want, 4 * rep.rep.count);
 }
 
-void
-reply_of_a_burst_larger_than_the_ring_is_not_overwritten(void **state)
+TEST_WITH(reply_of_a_burst_larger_than_the_ring_is_not_overwritten, setup_small_ring, teardown)
 {
 	uint32_t carried[STREAMS] = {0}, turns = 0, left;
 	struct reply rep;
@@ -318,8 +307,7 @@ reply_of_a_burst_larger_than_the_ring_is_not_overwritten(void **state)
 	assert_true(turns == 1 || fx_zero_copy);
 }
 
-void
-reply_goes_before_the_ring_overwrites_its_ids(void **state)
+TEST_WITH(reply_goes_before_the_ring_overwrites_its_ids, setup_small_ring, teardown)
 {
 	struct request r;
 
@@ -370,8 +358,7 @@ overwrite(void)
 	}
 }
 
-void
-reply_of_ids_that_were_overwritten_is_expired(void **state)
+TEST_WITH(reply_of_ids_that_were_overwritten_is_expired, setup_small_ring, teardown)
 {
 	struct request r;
 
@@ -392,8 +379,7 @@ reply_of_ids_that_were_overwritten_is_expired(void **state)
 	expect_count(C_STREAMS_FAILED, 0);
 }
 
-void
-reply_of_ids_of_an_open_stream_overwritten_fails_it(void **state)
+TEST_WITH(reply_of_ids_of_an_open_stream_overwritten_fails_it, setup_small_ring, teardown)
 {
 	struct text_ids *ids = calloc(1, sizeof(*ids));
 	struct request r;
@@ -424,8 +410,7 @@ reply_of_ids_of_an_open_stream_overwritten_fails_it(void **state)
 	free(ids);
 }
 
-void
-reply_without_an_mbuf_is_counted_and_asked_for_again(void **state)
+FIXTURE_TEST(reply_without_an_mbuf_is_counted_and_asked_for_again)
 {
 	struct rte_mbuf *all[POOL_MBUFS];
 	struct request r;
@@ -452,8 +437,7 @@ reply_without_an_mbuf_is_counted_and_asked_for_again(void **state)
 	assert_int_equal(expect_reply().rep.count, n_want);
 }
 
-void
-reply_goes_to_where_the_latest_packet_came_from(void **state)
+FIXTURE_TEST(reply_goes_to_where_the_latest_packet_came_from)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 	struct rte_mbuf *m;

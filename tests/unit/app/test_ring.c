@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "tests.h"
 
 static uint8_t text[2000];
 
@@ -46,8 +45,7 @@ walk_from_tail(void)
 	return records;
 }
 
-void
-ring_wraps_with_pad_and_the_tail_moves(void **state)
+TEST_WITH(ring_wraps_with_pad_and_the_tail_moves, setup_small_ring, teardown)
 {
 	uint64_t before = 0;
 	bool padded = false;
@@ -67,8 +65,7 @@ ring_wraps_with_pad_and_the_tail_moves(void **state)
 	assert_false(fx->w.ring.full);
 }
 
-void
-ring_record_takes_what_was_produced(void **state)
+TEST_WITH(ring_record_takes_what_was_produced, setup_small_ring, teardown)
 {
 	memset(text, 0xff, 100); /* U+FFFD is three bytes, and so ids, for each */
 	assert_true(feed_one(1, 100));
@@ -78,8 +75,7 @@ ring_record_takes_what_was_produced(void **state)
 	assert_int_equal(fx->w.ring.head, tokd_rec_bytes(300) + 64 + 64);
 }
 
-void
-ring_held_by_a_reader_is_not_overwritten(void **state)
+TEST_WITH(ring_held_by_a_reader_is_not_overwritten, setup_small_ring, teardown)
 {
 	struct request r;
 	struct reply rep;
@@ -122,8 +118,7 @@ ring_held_by_a_reader_is_not_overwritten(void **state)
 	expect_text(s, text, 700);
 }
 
-void
-ring_is_looked_at_when_nobody_feeds(void **state)
+TEST_WITH(ring_is_looked_at_when_nobody_feeds, setup_small_ring, teardown)
 {
 	uint64_t s = 0;
 
@@ -136,8 +131,7 @@ ring_is_looked_at_when_nobody_feeds(void **state)
 	assert_false(fx->w.ring.full);
 }
 
-void
-ring_reader_that_leaves_is_not_waited_for(void **state)
+TEST_WITH(ring_reader_that_leaves_is_not_waited_for, setup_small_ring, teardown)
 {
 	struct tokd_ring *r = &fx->w.ring;
 	uint64_t s = 0;
@@ -162,8 +156,7 @@ ring_reader_that_leaves_is_not_waited_for(void **state)
 	assert_true(feed_one(s, 700));
 }
 
-void
-ring_cursor_inside_a_record_frees_only_whole_records(void **state)
+TEST_WITH(ring_cursor_inside_a_record_frees_only_whole_records, setup_small_ring, teardown)
 {
 	uint64_t s = 0, second;
 
@@ -178,8 +171,7 @@ ring_cursor_inside_a_record_frees_only_whole_records(void **state)
 	walk_from_tail();
 }
 
-void
-ring_full_keeps_held_packets_for_their_turn(void **state)
+TEST_WITH(ring_full_keeps_held_packets_for_their_turn, setup_small_ring, teardown)
 {
 	struct request r;
 	uint64_t s = 0;
@@ -204,8 +196,7 @@ ring_full_keeps_held_packets_for_their_turn(void **state)
 	expect_text(500, text, 2000);
 }
 
-void
-ring_full_again_at_a_held_packet_is_resumed_by_poll(void **state)
+TEST_WITH(ring_full_again_at_a_held_packet_is_resumed_by_poll, setup_small_ring, teardown)
 {
 	struct request r;
 	uint64_t s = 0;
@@ -238,8 +229,7 @@ ring_full_again_at_a_held_packet_is_resumed_by_poll(void **state)
 	expect_text(500, text, 1400);
 }
 
-void
-ring_full_in_the_middle_of_a_packet_goes_on_there(void **state)
+TEST_WITH(ring_full_in_the_middle_of_a_packet_goes_on_there, setup_small_ring, teardown)
 {
 	static uint8_t big[JUMBO_TEXT];
 	struct request r;
@@ -278,8 +268,7 @@ ring_full_in_the_middle_of_a_packet_goes_on_there(void **state)
 	}
 }
 
-void
-ring_part_of_a_packet_sent_again_shorter_fails(void **state)
+TEST_WITH(ring_part_of_a_packet_sent_again_shorter_fails, setup_small_ring, teardown)
 {
 	static uint8_t big[JUMBO_TEXT];
 	struct request r;
@@ -301,8 +290,7 @@ ring_part_of_a_packet_sent_again_shorter_fails(void **state)
 	expect_fail(TOKD_R_LENGTH);
 }
 
-void
-ring_full_abort_waits_for_room(void **state)
+TEST_WITH(ring_full_abort_waits_for_room, setup_small_ring, teardown)
 {
 	struct tokd_ring *r = &fx->w.ring;
 	struct text_ids *got = calloc(1, sizeof(*got));

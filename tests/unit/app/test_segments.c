@@ -4,7 +4,6 @@
 
 #include "fixture.h"
 #include "frames6.h"
-#include "tests.h"
 
 #define HEADERS (14 + 20 + 8 + sizeof(struct tokd_req))
 #define TEXT 3000
@@ -22,8 +21,7 @@ whole_text(uint64_t stream)
 	return r;
 }
 
-void
-segments_of_any_size_are_fed_where_they_lie(void **state)
+FIXTURE_TEST(segments_of_any_size_are_fed_where_they_lie)
 {
 	static const uint32_t first[] = {HEADERS, HEADERS + 1, HEADERS + 5, 200, 3000};
 	static const uint32_t cut[] = {100, 333, 1000, 2999, 5000};
@@ -52,8 +50,7 @@ segments_of_any_size_are_fed_where_they_lie(void **state)
 }
 
 /* The bound is one on what the pool has to give, so it counts mbufs, not packets. */
-void
-segments_that_are_held_count_each(void **state)
+FIXTURE_TEST(segments_that_are_held_count_each)
 {
 	static const uint32_t taken[] = {4, 8, 8, 10}; /* the third packet would make it 12 */
 
@@ -80,8 +77,7 @@ segments_that_are_held_count_each(void **state)
 	expect_text(1, text, TEXT);
 }
 
-void
-segments_must_have_the_headers_in_the_first(void **state)
+FIXTURE_TEST(segments_must_have_the_headers_in_the_first)
 {
 	struct request r = whole_text(1);
 
@@ -101,8 +97,7 @@ segments_must_have_the_headers_in_the_first(void **state)
 	expect_nothing();
 }
 
-void
-segments_of_a_refused_request_are_let_go(void **state)
+FIXTURE_TEST(segments_of_a_refused_request_are_let_go)
 {
 	struct request r = whole_text(1);
 	struct reply reply;
@@ -140,8 +135,7 @@ fragment(const struct frame *f, uint32_t from, uint32_t to, uint16_t id, bool mo
 #define PART 800 /* a multiple of 8 */
 #define PARTS 4	 /* of 8 + 64 + 3000 bytes */
 
-void
-fragments_in_any_order_make_the_datagram(void **state)
+FIXTURE_TEST(fragments_in_any_order_make_the_datagram)
 {
 	static const uint8_t order[][PARTS] = {{0, 1, 2, 3}, {3, 2, 1, 0}, {2, 0, 3, 1}};
 
@@ -165,8 +159,7 @@ fragments_in_any_order_make_the_datagram(void **state)
 	expect_count(C_DROP_IP_FRAGMENT, 0);
 }
 
-void
-fragments_of_ipv6_make_the_datagram(void **state)
+FIXTURE_TEST(fragments_of_ipv6_make_the_datagram)
 {
 	struct request r = whole_text(1);
 	struct rte_mbuf *m = frame6(&r);
@@ -186,8 +179,7 @@ fragments_of_ipv6_make_the_datagram(void **state)
 }
 
 /* RFC 6946: an atomic fragment. */
-void
-fragments_of_ipv6_that_are_all_need_no_others(void **state)
+FIXTURE_TEST(fragments_of_ipv6_that_are_all_need_no_others)
 {
 	struct tokd_frags *table = fx->w.frags;
 
@@ -207,8 +199,7 @@ fragments_of_ipv6_that_are_all_need_no_others(void **state)
 	expect_count(C_RX_FRAGMENTS, 0);
 }
 
-void
-fragments_never_whole_make_way_for_others(void **state)
+FIXTURE_TEST(fragments_never_whole_make_way_for_others)
 {
 	struct request r = whole_text(1);
 	struct frame f = make_frame(&r);
@@ -234,8 +225,7 @@ fragments_never_whole_make_way_for_others(void **state)
 	expect_text(1, text, TEXT);
 }
 
-void
-fragments_that_lie_are_dropped(void **state)
+FIXTURE_TEST(fragments_that_lie_are_dropped)
 {
 	struct request r = whole_text(1);
 	struct frame f = make_frame(&r);
@@ -285,8 +275,7 @@ fragments_that_lie_are_dropped(void **state)
 	rte_pktmbuf_free(f.m);
 }
 
-void
-fragments_are_dropped_where_none_are_taken(void **state)
+FIXTURE_TEST(fragments_are_dropped_where_none_are_taken)
 {
 	struct request r = whole_text(1);
 	struct frame f = make_frame(&r);

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "tests.h"
 
 #define OTHERS 1000 /* stream ids from here on are of those who fill the ring */
 #define TEXT 600
@@ -55,8 +54,8 @@ begin(uint32_t seed, uint32_t n)
 	other = 0;
 }
 
-void
-side_store_keeps_what_the_ring_needs_to_overwrite(void **state)
+TEST_WITH(side_store_keeps_what_the_ring_needs_to_overwrite, setup_small_ring_and_side_store,
+	teardown)
 {
 	struct request r;
 
@@ -88,8 +87,8 @@ side_store_keeps_what_the_ring_needs_to_overwrite(void **state)
 	assert_int_equal(fx->w.side.n_free, fx->w.side.n);
 }
 
-void
-side_store_of_an_open_stream_is_let_go_when_acknowledged(void **state)
+TEST_WITH(side_store_of_an_open_stream_is_let_go_when_acknowledged, setup_small_ring_and_side_store,
+	teardown)
 {
 	uint32_t packets, part;
 	struct request r;
@@ -125,8 +124,7 @@ side_store_of_an_open_stream_is_let_go_when_acknowledged(void **state)
 	assert_int_equal(fx->w.side.n_free, fx->w.side.n);
 }
 
-void
-side_store_that_is_full_loses_ids_and_says_so(void **state)
+TEST_WITH(side_store_that_is_full_loses_ids_and_says_so, setup_small_ring_and_side_store, teardown)
 {
 	uint32_t kept = 0;
 
@@ -156,8 +154,7 @@ side_store_that_is_full_loses_ids_and_says_so(void **state)
 	assert_true(kept > 0 && kept < STREAMS - 2);
 }
 
-void
-side_store_survives_many_slow_clients(void **state)
+TEST_WITH(side_store_survives_many_slow_clients, setup_small_ring_and_side_store, teardown)
 {
 	/* Open texts of all sizes, whose clients acknowledge some, all or nothing before the end.
 	 */

@@ -5,8 +5,8 @@
 #include <ring/geometry.h>
 
 #include "fixture.h"
-#include "datapath/loop/gpu_sink.h"
-#include "tests.h"
+#include "control/gpu_sink_control.h"
+#include "telemetry/histogram.h"
 
 #define SLOTS 8
 #define OUTPUTS 128u /* as many posts, of the least that one takes; and the least there may be */
@@ -120,8 +120,7 @@ turns(uint32_t n)
 	}
 }
 
-void
-sink_is_waited_for_as_a_reader(void **state)
+FIXTURE_TEST(sink_is_waited_for_as_a_reader)
 {
 	struct tokd_reader *rd = &fx->w.ring.reader[TOKD_READER_SINK];
 
@@ -143,8 +142,7 @@ sink_is_waited_for_as_a_reader(void **state)
 	tokd_sink_close(&fx->w);
 }
 
-void
-sink_that_cannot_embed_fails_the_open_text(void **state)
+FIXTURE_TEST(sink_that_cannot_embed_fails_the_open_text)
 {
 	struct request r = data_request(1, 0, 0, "hello world hello world", 23, TOKD_F_FIRST);
 	struct request other = data_request(2, 0, 0, "hello world", 11, TOKD_F_FIRST);
@@ -172,8 +170,7 @@ sink_that_cannot_embed_fails_the_open_text(void **state)
 }
 
 /* By its serial alone, among many; what is over is not found. */
-void
-sink_finds_the_open_text_by_its_serial(void **state)
+FIXTURE_TEST(sink_finds_the_open_text_by_its_serial)
 {
 	enum { MANY = 8 };
 	struct tokd_streams *t = fx->w.streams;
@@ -205,8 +202,7 @@ sink_finds_the_open_text_by_its_serial(void **state)
 
 /* The loop goes on without it; what is not embedded holds the ring, and goes out once it is back.
  */
-void
-sink_that_is_broken_does_not_stop_the_worker(void **state)
+FIXTURE_TEST(sink_that_is_broken_does_not_stop_the_worker)
 {
 	struct tokg_error err;
 
@@ -232,8 +228,7 @@ sink_that_is_broken_does_not_stop_the_worker(void **state)
 }
 
 /* Slots, outputs, check words: the worker's counters tell. */
-void
-sink_that_waits_is_counted(void **state)
+FIXTURE_TEST(sink_that_waits_is_counted)
 {
 	give_sink();
 	for (uint32_t i = 0; i < SLOTS + 2; i++)

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "tests.h"
 #include "vocabulary.h"
 
 static struct rte_mbuf *
@@ -62,8 +61,7 @@ expect_ids_of(const char *line, const void *text, uint32_t n)
 	assert_int_equal(*end, '\0');
 }
 
-void
-text_port_answers_in_decimal(void **state)
+FIXTURE_TEST(text_port_answers_in_decimal)
 {
 	static const char *const texts[] = {"hello world", "a", "hello\n", "\xff\xfe"};
 	char line[1000];
@@ -85,8 +83,7 @@ text_port_answers_in_decimal(void **state)
 	expect_count(C_TEXT_PORT, RTE_DIM(texts) + 1);
 }
 
-void
-text_port_answers_long_texts_in_several_datagrams(void **state)
+FIXTURE_TEST(text_port_answers_long_texts_in_several_datagrams)
 {
 	static uint8_t text[8000];
 	static char line[80000];
@@ -99,8 +96,7 @@ text_port_answers_long_texts_in_several_datagrams(void **state)
 	expect_text(0, text, sizeof(text));
 }
 
-void
-text_port_takes_several_segments(void **state)
+FIXTURE_TEST(text_port_takes_several_segments)
 {
 	static uint8_t text[3000];
 	static char line[40000];
@@ -112,8 +108,7 @@ text_port_takes_several_segments(void **state)
 	expect_ids_of(line, text, sizeof(text));
 }
 
-void
-text_port_refuses_what_is_too_long_or_no_text(void **state)
+TEST_WITH(text_port_refuses_what_is_too_long_or_no_text, setup_small_ring, teardown)
 {
 	static uint8_t text[JUMBO_TEXT];
 	static char many[100000];
@@ -161,8 +156,7 @@ text_port_refuses_what_is_too_long_or_no_text(void **state)
 	expect_count(C_RECORDS, 1);
 }
 
-void
-text_port_says_why_a_text_is_refused(void **state)
+FIXTURE_TEST(text_port_says_why_a_text_is_refused)
 {
 	const struct tokd_vocab was = fx->w.vocab[0];
 	struct tok_vocab *nfc = vocabulary_make_nfc(VOCABULARY_MERGES);
@@ -184,8 +178,7 @@ text_port_says_why_a_text_is_refused(void **state)
 	expect_count(C_DROP_TEXT, 1);
 }
 
-void
-text_port_waits_for_nobody(void **state)
+TEST_WITH(text_port_waits_for_nobody, setup_small_ring, teardown)
 {
 	char line[1000];
 
@@ -203,8 +196,7 @@ text_port_waits_for_nobody(void **state)
 	expect_ids_of(line, "hello", 5);
 }
 
-void
-text_port_answers_no_server(void **state)
+FIXTURE_TEST(text_port_answers_no_server)
 {
 	static const uint16_t ports[] = {1, 7, TEXT_PORT, 9000, TOKD_CLIENT_PORTS - 1};
 	char answer[200];

@@ -3,7 +3,6 @@
 #include <stdlib.h>
 
 #include "fixture.h"
-#include "tests.h"
 
 static void
 ask(const struct request *r)
@@ -24,8 +23,7 @@ expect_last_record(uint64_t stream, uint32_t flags, enum tokd_reason reason)
 	free(got);
 }
 
-void
-time_limit_ends_an_idle_stream_and_frees_what_it_held(void **state)
+FIXTURE_TEST(time_limit_ends_an_idle_stream_and_frees_what_it_held)
 {
 	const uint64_t limit = fx->w.streams->open_ticks;
 	struct request r = data_request(1, 0, 0, "hello wor", 9, 0);
@@ -53,8 +51,7 @@ time_limit_ends_an_idle_stream_and_frees_what_it_held(void **state)
 	expect_fail(TOKD_R_TIMEOUT);
 }
 
-void
-time_limit_counts_from_the_latest_progress(void **state)
+FIXTURE_TEST(time_limit_counts_from_the_latest_progress)
 {
 	struct request r[2] = {data_request(1, 0, 0, "a", 1, 0), data_request(2, 0, 0, "a", 1, 0)};
 	struct request next = data_request(1, 1, 1, "b", 1, 0);
@@ -80,8 +77,7 @@ time_limit_counts_from_the_latest_progress(void **state)
 	assert_int_equal(expect_reply().rep.flags, 0);
 }
 
-void
-time_limit_forgets_finished_streams(void **state)
+FIXTURE_TEST(time_limit_forgets_finished_streams)
 {
 	struct request r = text_packet(1, "hello", 5, 10, 0, 0);
 
@@ -96,8 +92,7 @@ time_limit_forgets_finished_streams(void **state)
 	expect_fail(TOKD_R_UNKNOWN);
 }
 
-void
-time_of_turns_is_accounted(void **state)
+FIXTURE_TEST(time_of_turns_is_accounted)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 	uint64_t t0 = fx->w.t_burst;
@@ -111,8 +106,7 @@ time_of_turns_is_accounted(void **state)
 		fx->w.counter[C_CYCLES_BUSY] + fx->w.counter[C_CYCLES_IDLE], fx->w.t_burst - t0);
 }
 
-void
-drain_refuses_new_streams_and_finishes_open_ones(void **state)
+FIXTURE_TEST(drain_refuses_new_streams_and_finishes_open_ones)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
@@ -130,8 +124,7 @@ drain_refuses_new_streams_and_finishes_open_ones(void **state)
 	assert_int_equal(tokd_worker_open_streams(&fx->w), 0);
 }
 
-void
-stop_fails_open_streams_and_returns(void **state)
+FIXTURE_TEST(stop_fails_open_streams_and_returns)
 {
 	struct request r = data_request(1, 0, 0, "hello", 5, 0);
 
@@ -147,8 +140,7 @@ stop_fails_open_streams_and_returns(void **state)
 }
 
 /* Last of all tests: its worker is fresh, what was counted is that of the others. */
-void
-counters_every_reason_to_drop_was_met(void **state)
+FIXTURE_TEST(counters_every_reason_to_drop_was_met)
 {
 	bool all = true;
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* 802.1Q: our VLAN and no other. */
 #include "fixture.h"
-#include "tests.h"
 
 #define OURS 100
 
@@ -26,8 +25,7 @@ tagged(uint64_t stream, uint16_t tci)
 	return m;
 }
 
-void
-vlan_of_ours_is_served_and_answered_with_its_tag(void **state)
+FIXTURE_TEST(vlan_of_ours_is_served_and_answered_with_its_tag)
 {
 	const struct rte_vlan_hdr *tag;
 	const struct rte_ether_hdr *eth;
@@ -52,8 +50,7 @@ vlan_of_ours_is_served_and_answered_with_its_tag(void **state)
 	assert_int_equal(expect_reply().rep.flags, TOKD_F_DONE);
 }
 
-void
-vlan_of_others_is_dropped(void **state)
+FIXTURE_TEST(vlan_of_others_is_dropped)
 {
 	struct request r = hello(1);
 	struct rte_mbuf *m;
@@ -77,8 +74,7 @@ vlan_of_others_is_dropped(void **state)
 	expect_nothing();
 }
 
-void
-vlan_tag_a_driver_took_out_is_put_back(void **state)
+FIXTURE_TEST(vlan_tag_a_driver_took_out_is_put_back)
 {
 	struct request r = hello(1);
 	struct rte_mbuf *m = make_frame(&r).m;

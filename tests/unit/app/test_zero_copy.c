@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replies that point into the token ring: net_ring keeps them, as a device would, until we free. */
 #include "fixture.h"
-#include "tests.h"
 
 #define TEXT 200
 
@@ -18,8 +17,7 @@ send_own_text(uint64_t stream, uint32_t cut)
 	run();
 }
 
-void
-zero_copy_points_into_the_ring(void **state)
+TEST_WITH(zero_copy_points_into_the_ring, setup_zero_copy, teardown)
 {
 	struct rte_mbuf *m;
 	void *p = NULL;
@@ -40,8 +38,7 @@ zero_copy_points_into_the_ring(void **state)
 	expect_count(C_REPLY_COPIED, 0);
 }
 
-void
-zero_copy_is_for_replies_with_ids_enough(void **state)
+TEST_WITH(zero_copy_is_for_replies_with_ids_enough, setup_zero_copy, teardown)
 {
 	make_text(text, TEXT, 1);
 	fx->w.zc.min = whole(text, TEXT, want, RTE_DIM(want));
@@ -54,8 +51,7 @@ zero_copy_is_for_replies_with_ids_enough(void **state)
 	expect_count(C_REPLY_COPIED, 4 * n_want);
 }
 
-void
-zero_copy_of_too_many_records_is_a_copy(void **state)
+TEST_WITH(zero_copy_of_too_many_records_is_a_copy, setup_zero_copy, teardown)
 {
 	struct reply r;
 
@@ -71,8 +67,7 @@ zero_copy_of_too_many_records_is_a_copy(void **state)
 	expect_count(C_REPLY_COPIED, 4 * n_want);
 }
 
-void
-zero_copy_without_an_mbuf_is_a_copy(void **state)
+TEST_WITH(zero_copy_without_an_mbuf_is_a_copy, setup_small_ring_zero_copy, teardown)
 {
 	uint32_t left = fx->w.zc.n;
 	struct reply r;
@@ -92,8 +87,7 @@ zero_copy_without_an_mbuf_is_a_copy(void **state)
 }
 
 /* The driver keeps the first packet: the ring's tail comes to its record, and no further. */
-void
-zero_copy_holds_the_ring_until_the_driver_is_done(void **state)
+TEST_WITH(zero_copy_holds_the_ring_until_the_driver_is_done, setup_small_ring_zero_copy, teardown)
 {
 	struct rte_mbuf *kept;
 	uint64_t other = 10;

@@ -77,7 +77,8 @@ def bench(ranks_file, tiktoken, tokenizer_json, tokd_load, tmp_path):
 
 @pytest.fixture
 def made(tmp_path: Path, no_fsync):
-    """Writes a box of one entry, with a task beside it; what is given replaces keys of the entry."""
+    """Writes a box of one entry, with a task beside it; what is given replaces keys of the
+    entry."""
     from sweep_made import PARAMETERS, TASK
 
     folder = tmp_path / "tasks" / "made"

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""tools/gpu-check where there is no GPU: its build, its parts and limits, what it writes; and all that
-can be run as threads."""
+"""tools/gpu-check where there is no GPU: its build, its parts and limits, what it writes; and all
+that can be run as threads."""
 
 from __future__ import annotations
 

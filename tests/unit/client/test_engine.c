@@ -18,8 +18,7 @@ many(uint32_t requests)
 		.first_stream_id = UINT64_MAX - 100}; /* ids go round */
 }
 
-static void
-crc32c_is_that_of_the_rfc(void **state)
+TEST(crc32c_is_that_of_the_rfc)
 {
 	uint8_t zero[32] = {0};
 
@@ -29,8 +28,7 @@ crc32c_is_that_of_the_rfc(void **state)
 	assert_int_equal(client_crc32c(0, "", 0), 0);
 }
 
-static void
-every_size_comes_back_without_a_packet_too_many(void **state)
+TEST(every_size_comes_back_without_a_packet_too_many)
 {
 	const uint32_t sizes[] = {
 		0, 1, 344, 353, 1375, 1376, 1377, 2752, 64 * 1376, 64 * 1376 + 1, 150 * 1376 + 7};
@@ -49,8 +47,7 @@ every_size_comes_back_without_a_packet_too_many(void **state)
 	world_free(w);
 }
 
-static void
-packets_are_as_long_as_they_are_told_to_be(void **state)
+TEST(packets_are_as_long_as_they_are_told_to_be)
 {
 	static const uint32_t payloads[] = {1, 100, 1900}, lengths[] = {0, 1, 99, 100, 101, 200};
 
@@ -107,27 +104,23 @@ hundreds_in_flight_survive(uint32_t lose, uint32_t reorder, uint32_t twice)
 	world_free(w);
 }
 
-static void
-hundreds_survive_a_good_wire(void **state)
+TEST(hundreds_survive_a_good_wire)
 {
 	hundreds_in_flight_survive(0, 0, 0);
 }
 
-static void
-hundreds_survive_a_usual_wire(void **state)
+TEST(hundreds_survive_a_usual_wire)
 {
 	hundreds_in_flight_survive(20, 20, 10);
 }
 
-static void
-hundreds_survive_a_bad_wire(void **state)
+TEST(hundreds_survive_a_bad_wire)
 {
 	hundreds_in_flight_survive(200, 200, 100);
 }
 
 /* Or each loss would make the next one's time-out longer, which would make the estimate longer. */
-static void
-losses_do_not_lengthen_the_round_trip(void **state)
+TEST(losses_do_not_lengthen_the_round_trip)
 {
 	struct tokd_engine_config config = many(8);
 	struct world *w = world_make(&config);
@@ -168,8 +161,7 @@ sent_again(struct world *w, uint32_t texts, uint32_t len)
 	return n;
 }
 
-static void
-a_round_trip_that_becomes_longer_is_learnt(void **state)
+TEST(a_round_trip_that_becomes_longer_is_learnt)
 {
 	const uint32_t lengths[] = {100, 3 * TOKD_WIRE_PAYLOAD};
 
@@ -188,8 +180,7 @@ a_round_trip_that_becomes_longer_is_learnt(void **state)
 	}
 }
 
-static void
-no_more_packets_are_in_flight_than_allowed(void **state)
+TEST(no_more_packets_are_in_flight_than_allowed)
 {
 	struct tokd_engine_config config = many(32);
 	struct world *w = world_make(&config);
@@ -204,8 +195,7 @@ no_more_packets_are_in_flight_than_allowed(void **state)
 	world_free(w);
 }
 
-static void
-a_packet_overtaken_is_sent_again_at_once(void **state)
+TEST(a_packet_overtaken_is_sent_again_at_once)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -227,8 +217,7 @@ a_packet_overtaken_is_sent_again_at_once(void **state)
 	world_free(w);
 }
 
-static void
-without_credit_it_waits_and_asks(void **state)
+TEST(without_credit_it_waits_and_asks)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -248,8 +237,7 @@ without_credit_it_waits_and_asks(void **state)
 }
 
 /* Its ids fill the reply window: only their acknowledgement can give it room (rule 9). */
-static void
-a_server_that_stopped_hears_of_its_ids_at_once(void **state)
+TEST(a_server_that_stopped_hears_of_its_ids_at_once)
 {
 	struct {
 		struct tokd_rep rep;
@@ -278,8 +266,7 @@ a_server_that_stopped_hears_of_its_ids_at_once(void **state)
 	world_free(w);
 }
 
-static void
-busy_is_tried_again_under_a_new_id_after_a_pause(void **state)
+TEST(busy_is_tried_again_under_a_new_id_after_a_pause)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -295,8 +282,7 @@ busy_is_tried_again_under_a_new_id_after_a_pause(void **state)
 	world_free(w);
 }
 
-static void
-refusals_end_a_request_with_their_reason(void **state)
+TEST(refusals_end_a_request_with_their_reason)
 {
 	for (uint32_t reason = 1; reason <= 20; reason++) {
 		struct world *w = world_make(NULL);
@@ -316,8 +302,7 @@ refusals_end_a_request_with_their_reason(void **state)
 	}
 }
 
-static void
-unknown_before_the_text_came_is_no_failure(void **state)
+TEST(unknown_before_the_text_came_is_no_failure)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -346,8 +331,7 @@ expire(struct world *w, struct datagram *d)
 	}
 }
 
-static void
-a_stream_that_expires_goes_on_where_it_was(void **state)
+TEST(a_stream_that_expires_goes_on_where_it_was)
 {
 	struct world *w = world_make(NULL);
 	struct tokd_request *r;
@@ -369,8 +353,7 @@ a_stream_that_expires_goes_on_where_it_was(void **state)
 	world_free(w);
 }
 
-static void
-with_resending_off_it_fails_at_once(void **state)
+TEST(with_resending_off_it_fails_at_once)
 {
 	struct tokd_engine_config config = many(1);
 	struct world *w;
@@ -388,8 +371,7 @@ with_resending_off_it_fails_at_once(void **state)
 	world_free(w);
 }
 
-static void
-of_many_that_are_late_at_once_a_few_are_tried(void **state)
+TEST(of_many_that_are_late_at_once_a_few_are_tried)
 {
 	enum { N = 128, A_TICK = 16 };
 	struct tokd_engine_config config = many(N);
@@ -417,8 +399,7 @@ of_many_that_are_late_at_once_a_few_are_tried(void **state)
 	world_free(w);
 }
 
-static void
-silence_ends_after_the_time_limit(void **state)
+TEST(silence_ends_after_the_time_limit)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -434,8 +415,7 @@ silence_ends_after_the_time_limit(void **state)
 	world_free(w);
 }
 
-static void
-replies_without_progress_do_not_hold_off_the_time_limit(void **state)
+TEST(replies_without_progress_do_not_hold_off_the_time_limit)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -450,8 +430,7 @@ replies_without_progress_do_not_hold_off_the_time_limit(void **state)
 	world_free(w);
 }
 
-static void
-ids_beyond_the_room_are_an_error(void **state)
+TEST(ids_beyond_the_room_are_an_error)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -464,8 +443,7 @@ ids_beyond_the_room_are_an_error(void **state)
 	world_free(w);
 }
 
-static void
-without_room_for_ids_only_the_end_is_waited_for(void **state)
+TEST(without_room_for_ids_only_the_end_is_waited_for)
 {
 	struct world *w = world_make(NULL);
 	struct tokd_request r = {.text = "some text", .len = 9};
@@ -478,8 +456,7 @@ without_room_for_ids_only_the_end_is_waited_for(void **state)
 	world_free(w);
 }
 
-static void
-wrong_ids_are_found_by_their_crc(void **state)
+TEST(wrong_ids_are_found_by_their_crc)
 {
 	struct world *w = world_make(NULL);
 	struct text t;
@@ -492,8 +469,7 @@ wrong_ids_are_found_by_their_crc(void **state)
 	world_free(w);
 }
 
-static void
-another_vocabulary_than_asked_for_is_refused(void **state)
+TEST(another_vocabulary_than_asked_for_is_refused)
 {
 	struct tokd_engine_config config = many(1);
 	struct world *w;
@@ -509,8 +485,7 @@ another_vocabulary_than_asked_for_is_refused(void **state)
 	world_free(w);
 }
 
-static void
-the_last_ids_are_acknowledged(void **state)
+TEST(the_last_ids_are_acknowledged)
 {
 	struct tokd_engine_config config = many(4);
 	struct world *w = world_make(&config);
@@ -527,8 +502,7 @@ the_last_ids_are_acknowledged(void **state)
 	world_free(w);
 }
 
-static void
-cancelled_requests_are_forgotten(void **state)
+TEST(cancelled_requests_are_forgotten)
 {
 	struct tokd_engine_config config = many(8);
 	struct world *w = world_make(&config);
@@ -554,8 +528,7 @@ cancelled_requests_are_forgotten(void **state)
 	world_free(w);
 }
 
-static void
-what_could_not_be_sent_is_given_out_again(void **state)
+TEST(what_could_not_be_sent_is_given_out_again)
 {
 	struct world *w = world_make(NULL);
 	struct tokd_packet p[64];
@@ -574,8 +547,7 @@ what_could_not_be_sent_is_given_out_again(void **state)
 	world_free(w);
 }
 
-static void
-all_fail_together_when_the_network_does(void **state)
+TEST(all_fail_together_when_the_network_does)
 {
 	struct tokd_engine_config config = many(3);
 	struct world *w = world_make(&config);
@@ -650,8 +622,7 @@ tell_a_lie(struct world *w, struct datagram *d)
 	tokd_engine_take(w->e, bad.data, bad.len, w->now);
 }
 
-static void
-lies_are_not_believed(void **state)
+TEST(lies_are_not_believed)
 {
 	for (lie = 0; lie <= 13; lie++) {
 		struct world *w = world_make(NULL);
@@ -689,8 +660,7 @@ noise(struct world *w, struct datagram *d)
 	}
 }
 
-static void
-noise_in_replies_harms_nobody(void **state)
+TEST(noise_in_replies_harms_nobody)
 {
 	struct tokd_engine_config config = many(16);
 	struct world *w = world_make(&config);
@@ -713,44 +683,4 @@ noise_in_replies_harms_nobody(void **state)
 		text_free(&t[i]);
 	assert_int_equal(tokd_engine_pending(w->e), 0);
 	world_free(w);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(crc32c_is_that_of_the_rfc),
-		cmocka_unit_test(every_size_comes_back_without_a_packet_too_many),
-		cmocka_unit_test(packets_are_as_long_as_they_are_told_to_be),
-		cmocka_unit_test(hundreds_survive_a_good_wire),
-		cmocka_unit_test(hundreds_survive_a_usual_wire),
-		cmocka_unit_test(hundreds_survive_a_bad_wire),
-		cmocka_unit_test(losses_do_not_lengthen_the_round_trip),
-		cmocka_unit_test(a_round_trip_that_becomes_longer_is_learnt),
-		cmocka_unit_test(no_more_packets_are_in_flight_than_allowed),
-		cmocka_unit_test(a_packet_overtaken_is_sent_again_at_once),
-		cmocka_unit_test(without_credit_it_waits_and_asks),
-		cmocka_unit_test(a_server_that_stopped_hears_of_its_ids_at_once),
-		cmocka_unit_test(busy_is_tried_again_under_a_new_id_after_a_pause),
-		cmocka_unit_test(refusals_end_a_request_with_their_reason),
-		cmocka_unit_test(unknown_before_the_text_came_is_no_failure),
-		cmocka_unit_test(a_stream_that_expires_goes_on_where_it_was),
-		cmocka_unit_test(with_resending_off_it_fails_at_once),
-		cmocka_unit_test(of_many_that_are_late_at_once_a_few_are_tried),
-		cmocka_unit_test(silence_ends_after_the_time_limit),
-		cmocka_unit_test(replies_without_progress_do_not_hold_off_the_time_limit),
-		cmocka_unit_test(ids_beyond_the_room_are_an_error),
-		cmocka_unit_test(without_room_for_ids_only_the_end_is_waited_for),
-		cmocka_unit_test(wrong_ids_are_found_by_their_crc),
-		cmocka_unit_test(another_vocabulary_than_asked_for_is_refused),
-		cmocka_unit_test(the_last_ids_are_acknowledged),
-		cmocka_unit_test(cancelled_requests_are_forgotten),
-		cmocka_unit_test(what_could_not_be_sent_is_given_out_again),
-		cmocka_unit_test(all_fail_together_when_the_network_does),
-		cmocka_unit_test(lies_are_not_believed),
-		cmocka_unit_test(noise_in_replies_harms_nobody),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("client engine", tests, NULL, NULL);
 }

@@ -133,26 +133,22 @@ one_text(const char *host, int family, bool spin)
 	end(&f);
 }
 
-static void
-a_text_over_ipv4(void **state)
+TEST(a_text_over_ipv4)
 {
 	one_text("127.0.0.1", AF_INET, false);
 }
 
-static void
-a_text_over_ipv6(void **state)
+TEST(a_text_over_ipv6)
 {
 	one_text("::1", AF_INET6, false);
 }
 
-static void
-a_text_by_busy_polling(void **state)
+TEST(a_text_by_busy_polling)
 {
 	one_text("localhost", AF_INET, true);
 }
 
-static void
-many_at_once(void **state)
+TEST(many_at_once)
 {
 	enum { N = 400 };
 	const struct tokd_client_options options = {.requests = N, .packets = 64};
@@ -198,8 +194,7 @@ many_at_once(void **state)
 	end(&f);
 }
 
-static void
-a_caller_that_was_away_reads_what_came_before_it_sends_again(void **state)
+TEST(a_caller_that_was_away_reads_what_came_before_it_sends_again)
 {
 	enum { N = 400 }; /* more than one call takes in */
 	const struct tokd_client_options options = {.requests = N, .packets = N};
@@ -234,8 +229,7 @@ a_caller_that_was_away_reads_what_came_before_it_sends_again(void **state)
 	end(&f);
 }
 
-static void
-a_flood_does_not_hold_off_the_time_limit(void **state)
+TEST(a_flood_does_not_hold_off_the_time_limit)
 {
 	const struct tokd_client_options options = {.timeout_ms = 50};
 	char error[TOKD_ERROR_MAX];
@@ -257,8 +251,7 @@ a_flood_does_not_hold_off_the_time_limit(void **state)
 }
 
 /* The longest that UDP carries; more is two packets. */
-static void
-a_text_in_one_datagram(void **state)
+TEST(a_text_in_one_datagram)
 {
 	const struct tokd_client_options options = {.payload = 65443};
 	static const uint32_t lengths[] = {65443, 65444};
@@ -286,8 +279,7 @@ a_text_in_one_datagram(void **state)
 	end(&f);
 }
 
-static void
-a_call_ends_at_its_own_time_limit(void **state)
+TEST(a_call_ends_at_its_own_time_limit)
 {
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
@@ -305,8 +297,7 @@ a_call_ends_at_its_own_time_limit(void **state)
 	end(&f);
 }
 
-static void
-nobody_there_is_an_error_at_once(void **state)
+TEST(nobody_there_is_an_error_at_once)
 {
 	char error[TOKD_ERROR_MAX];
 	struct tokd_client *c;
@@ -324,8 +315,7 @@ nobody_there_is_an_error_at_once(void **state)
 	tokd_client_close(c);
 }
 
-static void
-what_cannot_be_opened_says_why(void **state)
+TEST(what_cannot_be_opened_says_why)
 {
 	const struct tokd_client_options too_many = {.requests = 70000};
 	const struct tokd_client_options too_long = {.payload = 65444};
@@ -341,8 +331,7 @@ what_cannot_be_opened_says_why(void **state)
 	assert_string_equal(error, "payload = 65444: must be at most 65443");
 }
 
-static void
-every_end_of_a_request_has_words(void **state)
+TEST(every_end_of_a_request_has_words)
 {
 	char error[TOKD_ERROR_MAX], text[TOKD_ERROR_MAX];
 	struct tokd_client *c = tokd_client_open("127.0.0.1", 9, NULL, error);
@@ -364,25 +353,4 @@ every_end_of_a_request_has_words(void **state)
 		}
 	}
 	tokd_client_close(c);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_text_over_ipv4),
-		cmocka_unit_test(a_text_over_ipv6),
-		cmocka_unit_test(a_text_by_busy_polling),
-		cmocka_unit_test(many_at_once),
-		cmocka_unit_test(a_caller_that_was_away_reads_what_came_before_it_sends_again),
-		cmocka_unit_test(a_flood_does_not_hold_off_the_time_limit),
-		cmocka_unit_test(a_text_in_one_datagram),
-		cmocka_unit_test(a_call_ends_at_its_own_time_limit),
-		cmocka_unit_test(nobody_there_is_an_error_at_once),
-		cmocka_unit_test(what_cannot_be_opened_says_why),
-		cmocka_unit_test(every_end_of_a_request_has_words),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("client socket", tests, NULL, NULL);
 }

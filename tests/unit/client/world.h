@@ -3,18 +3,13 @@
  * An engine, a wire and a server in one thread, on a clock of their own. The server's ids are the
  * bytes of the text, so that a test knows what is right.
  */
-#ifndef TESTS_CLIENT_WORLD_H
-#define TESTS_CLIENT_WORLD_H
+#pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 
 #include <tokd/client_engine.h>
+
+#include "test.h"
 
 #define MS UINT64_C(1000000)
 #define STREAMS 4096
@@ -90,5 +85,3 @@ void world_run(struct world *w, uint32_t n);
 uint32_t server_answer(struct server *s, const uint8_t *packet, uint32_t len,
 	uint8_t (*out)[DATAGRAM], uint32_t *out_len, uint32_t max);
 void server_free(struct server *s);
-
-#endif

@@ -93,13 +93,31 @@ BY_POINTER = {
     ),
     "tok_stage_next": ByPointer(
         "the next stage of the vocabulary (lib/tokenizer/tables/stages.h)",
-        ("feed_added_text", "feed_spm", "feed_nfc", "feed_metaspace", "feed_added_normal")
-        + ("feed_bpe", "feed_bpe_unknown", "feed_wordpiece", "feed_unigram"),
+        (
+            "feed_added_text",
+            "feed_spm",
+            "feed_nfc",
+            "feed_metaspace",
+            "feed_added_normal",
+            "feed_bpe",
+            "feed_bpe_unknown",
+            "feed_wordpiece",
+            "feed_unigram",
+        ),
     ),
     "tok_stream_init": ByPointer(
         "the same: begins a text",
-        ("open_added_text", "open_spm", "open_nfc", "open_metaspace", "open_added_normal")
-        + ("tok_pretoken_open", "open_bpe_unknown", "tok_wordpiece_open", "tok_unigram_init"),
+        (
+            "open_added_text",
+            "open_spm",
+            "open_nfc",
+            "open_metaspace",
+            "open_added_normal",
+            "tok_pretoken_open",
+            "open_bpe_unknown",
+            "tok_wordpiece_open",
+            "tok_unigram_init",
+        ),
     ),
     "stages_wait": ByPointer(
         "the same: what waits", ("added_text_waits", "spm_waits", "nfc_waits", "added_normal_waits")

@@ -4,15 +4,10 @@
  * Poisson if requested. Seeds are fixed, so a figure is always within its bounds or never.
  */
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "arrivals.h"
 
 #define ARRIVALS 200000u
@@ -37,13 +32,11 @@ draw_gaps(uint64_t seed)
 	}
 }
 
-static void
-test_a_seed_gives_one_schedule(void **state)
+TEST(test_a_seed_gives_one_schedule)
 {
 	struct arrivals a, b, other;
 	uint32_t same = 0;
 
-	(void)state;
 	arrivals_init(&a, ARRIVALS_POISSON, RATE, 7);
 	arrivals_init(&b, ARRIVALS_POISSON, RATE, 7);
 	arrivals_init(&other, ARRIVALS_POISSON, RATE, 8);
@@ -56,12 +49,10 @@ test_a_seed_gives_one_schedule(void **state)
 	assert_true(same < 10);
 }
 
-static void
-test_a_fixed_schedule_does_not_drift(void **state)
+TEST(test_a_fixed_schedule_does_not_drift)
 {
 	static const uint64_t rates[] = {1, 3, 7000, 30000, ARRIVALS_RATE_MAX};
 
-	(void)state;
 	for (uint32_t r = 0; r < sizeof(rates) / sizeof(rates[0]); r++) {
 		struct arrivals a;
 
@@ -85,10 +76,8 @@ compare(const void *a, const void *b)
 	return (d > 0) - (d < 0);
 }
 
-static void
-test_gaps_are_exponential(void **state)
+TEST(test_gaps_are_exponential)
 {
-	(void)state;
 	for (uint64_t seed = 1; seed <= 5; seed++) {
 		double sum = 0, squares = 0, along = 0, far = 0, mean, deviation;
 
@@ -117,15 +106,13 @@ test_gaps_are_exponential(void **state)
 }
 
 /* As many in a stretch of time as there are in the mean, and their variance as much. */
-static void
-test_counts_in_stretches_are_poisson(void **state)
+TEST(test_counts_in_stretches_are_poisson)
 {
 	const uint64_t stretch = 1000000; /* ns: 20 of them */
 	double sum = 0, squares = 0, mean, variance;
 	uint64_t at, end = stretch, in_it = 0, stretches = 0;
 	struct arrivals a;
 
-	(void)state;
 	arrivals_init(&a, ARRIVALS_POISSON, RATE, 3);
 	for (at = arrivals_next(&a); stretches < 10000; in_it++, at = arrivals_next(&a)) {
 		for (; at >= end; end += stretch, stretches++, in_it = 0) {
@@ -137,18 +124,4 @@ test_counts_in_stretches_are_poisson(void **state)
 	variance = squares / (double)stretches - mean * mean;
 	assert_true(fabs(mean - 20) < 0.2);
 	assert_true(fabs(variance / mean - 1) < 0.05);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_a_seed_gives_one_schedule),
-		cmocka_unit_test(test_a_fixed_schedule_does_not_drift),
-		cmocka_unit_test(test_gaps_are_exponential),
-		cmocka_unit_test(test_counts_in_stretches_are_poisson),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The faulty wire of tokd-load-dpdk: its rates, its order, and that nothing gets lost by mistake.
  */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "faults.h"
+
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
 
 #define PACKETS 200000u
 #define PART(share) ((uint32_t)((share)*FAULTS_CERTAIN))
@@ -104,16 +101,14 @@ teardown(void **state)
 	return 0;
 }
 
-static void
-without_faults_all_pass_in_order(void **state)
+FIXTURE_TEST(without_faults_all_pass_in_order)
 {
 	run((struct fault_rates){0}, 1);
 	for (uint32_t i = 0; i < PACKETS; i++)
 		assert_int_equal(wire->order[i], i);
 }
 
-static void
-about_as_many_are_hit_as_the_rates_say(void **state)
+FIXTURE_TEST(about_as_many_are_hit_as_the_rates_say)
 {
 	uint32_t gone = 0, twice = 0;
 
@@ -129,8 +124,7 @@ about_as_many_are_hit_as_the_rates_say(void **state)
 	assert_in_range(wire->f.reordered, PACKETS / 50 - 300, PACKETS / 50 + 300);
 }
 
-static void
-one_held_back_goes_behind_one_to_eight_later_ones(void **state)
+FIXTURE_TEST(one_held_back_goes_behind_one_to_eight_later_ones)
 {
 	uint32_t highest = 0, late = 0;
 
@@ -150,8 +144,7 @@ one_held_back_goes_behind_one_to_eight_later_ones(void **state)
 	assert_true(late <= wire->f.reordered);
 }
 
-static void
-one_held_back_goes_when_its_time_is_over(void **state)
+FIXTURE_TEST(one_held_back_goes_when_its_time_is_over)
 {
 	const struct fault_rates rates = {.reorder = FAULTS_CERTAIN};
 	const struct fault_packets packets = {copy, drop, wire};
@@ -165,8 +158,7 @@ one_held_back_goes_when_its_time_is_over(void **state)
 	assert_int_equal(faults_due(&wire->f, UINT64_MAX, out), 0);
 }
 
-static void
-what_cannot_be_held_back_passes(void **state)
+FIXTURE_TEST(what_cannot_be_held_back_passes)
 {
 	const struct fault_rates rates = {.reorder = FAULTS_CERTAIN};
 	const struct fault_packets packets = {copy, drop, wire};
@@ -187,24 +179,21 @@ what_cannot_be_held_back_passes(void **state)
 	assert_int_equal(wire->alive, 0);
 }
 
-static void
-everything_can_be_lost(void **state)
+FIXTURE_TEST(everything_can_be_lost)
 {
 	run((struct fault_rates){FAULTS_CERTAIN, FAULTS_CERTAIN, FAULTS_CERTAIN}, 1);
 	assert_int_equal(wire->n_out, 0);
 	assert_int_equal(wire->f.lost, PACKETS);
 }
 
-static void
-everything_can_come_twice_and_late(void **state)
+FIXTURE_TEST(everything_can_come_twice_and_late)
 {
 	run((struct fault_rates){0, FAULTS_CERTAIN, FAULTS_CERTAIN}, 1);
 	for (uint32_t i = 0; i < PACKETS; i++)
 		assert_int_equal(wire->seen[i], 2);
 }
 
-static void
-a_seed_gives_the_same_faults_again_and_another_others(void **state)
+FIXTURE_TEST(a_seed_gives_the_same_faults_again_and_another_others)
 {
 	const struct fault_rates rates = {PART(0.02), PART(0.02), PART(0.01)};
 	uint32_t n, *first = calloc(2 * PACKETS, sizeof(*first));
@@ -219,23 +208,4 @@ a_seed_gives_the_same_faults_again_and_another_others(void **state)
 	run(rates, 6);
 	assert_true(wire->n_out != n || memcmp(wire->order, first, n * sizeof(*first)) != 0);
 	free(first);
-}
-
-int
-main(void)
-{
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		TEST(without_faults_all_pass_in_order),
-		TEST(about_as_many_are_hit_as_the_rates_say),
-		TEST(one_held_back_goes_behind_one_to_eight_later_ones),
-		TEST(one_held_back_goes_when_its_time_is_over),
-		TEST(what_cannot_be_held_back_passes),
-		TEST(everything_can_be_lost),
-		TEST(everything_can_come_twice_and_late),
-		TEST(a_seed_gives_the_same_faults_again_and_another_others),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }

@@ -2,18 +2,13 @@
 /* What becomes of a datagram that this machine does not take, by the errors that send(2) can give.
  */
 #include <errno.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/socket.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "client.h"
 
 #define JOBS 2u
@@ -78,13 +73,11 @@ send_with(struct world *w, int given)
 	return w->c.mode->send(&w->c, &w->c.job[0]);
 }
 
-static void
-test_an_open_loop_did_not_send_it(void **state)
+TEST(test_an_open_loop_did_not_send_it)
 {
 	struct world w;
 	char got[8];
 
-	(void)state;
 	set_up(&w, 1000);
 	assert_string_equal(send_with(&w, EAGAIN), "not sent");
 	assert_string_equal(send_with(&w, ENOBUFS), "not sent");
@@ -96,29 +89,15 @@ test_an_open_loop_did_not_send_it(void **state)
 	tear_down(&w);
 }
 
-static void
-test_a_closed_loop_sends_it_again_later(void **state)
+TEST(test_a_closed_loop_sends_it_again_later)
 {
 	struct world w;
 	char got[8];
 
-	(void)state;
 	set_up(&w, 0);
 	assert_null(send_with(&w, EAGAIN));
 	assert_null(send_with(&w, ENOBUFS));
 	assert_null(send_with(&w, 0));
 	assert_int_equal(recv(w.server, got, sizeof(got), 0), 4);
 	tear_down(&w);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_an_open_loop_did_not_send_it),
-		cmocka_unit_test(test_a_closed_loop_sends_it_again_later),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The parser of options, on a table with one option of each kind. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include <opt.h>
+
+#include "test.h"
 
 #define ARGS_MAX 16
 
@@ -88,8 +84,7 @@ parse(struct parsed *p, const char *line, const char *environment)
 	return opt_resolve(&program, variables, &p->f, &p->given, &p->e);
 }
 
-static void
-fields_have_their_defaults_or_stay_as_they_are(void **state)
+TEST(fields_have_their_defaults_or_stay_as_they_are)
 {
 	struct parsed p;
 
@@ -102,8 +97,7 @@ fields_have_their_defaults_or_stay_as_they_are(void **state)
 	assert_int_equal(p.f.kind, 1);
 }
 
-static void
-values_are_taken_in_every_spelling(void **state)
+TEST(values_are_taken_in_every_spelling)
 {
 	struct parsed p;
 
@@ -127,8 +121,7 @@ values_are_taken_in_every_spelling(void **state)
 	assert_string_equal(p.given.operand[0], "--quick");
 }
 
-static void
-repeated_values_are_those_of_one_source(void **state)
+TEST(repeated_values_are_those_of_one_source)
 {
 	struct parsed p;
 
@@ -141,8 +134,7 @@ repeated_values_are_those_of_one_source(void **state)
 	assert_string_equal(p.f.special.text[0], "c");
 }
 
-static void
-repeated_values_are_bounded(void **state)
+TEST(repeated_values_are_bounded)
 {
 	static char one[] = "--special=x", *args[OPT_TEXTS_MAX];
 	static struct parsed p;
@@ -156,8 +148,7 @@ repeated_values_are_bounded(void **state)
 	assert_non_null(strstr(p.e.text, "--special x: given more than 16384 times"));
 }
 
-static void
-help_and_version_come_first(void **state)
+TEST(help_and_version_come_first)
 {
 	struct parsed p;
 
@@ -166,8 +157,7 @@ help_and_version_come_first(void **state)
 }
 
 /* Each names the option, the value, the limit and what to do. */
-static void
-errors_are_one_line(void **state)
+TEST(errors_are_one_line)
 {
 	static const struct {
 		const char *line, *environment, *says;
@@ -213,20 +203,4 @@ errors_are_one_line(void **state)
 	opt_take(&program, (char *[]){(char[]){"--a\nb"}}, 1, &p.f, &p.given, &p.e);
 	assert_non_null(strstr(p.e.text, "--a?b: no such option"));
 	assert_null(strchr(p.e.text, '\n'));
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fields_have_their_defaults_or_stay_as_they_are),
-		cmocka_unit_test(values_are_taken_in_every_spelling),
-		cmocka_unit_test(repeated_values_are_those_of_one_source),
-		cmocka_unit_test(repeated_values_are_bounded),
-		cmocka_unit_test(help_and_version_come_first),
-		cmocka_unit_test(errors_are_one_line),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

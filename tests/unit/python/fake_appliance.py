@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The control socket and token rings of a dpdk-tokd that does, and gets wrong, what a test wants."""
+"""The control socket and token rings of a dpdk-tokd that does, and gets wrong, what a test
+wants."""
 
 from __future__ import annotations
 

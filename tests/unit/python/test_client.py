@@ -274,7 +274,8 @@ def test_requests_under_way_have_a_limit(silent: Appliance) -> None:
 
 
 def test_a_loop_that_was_blocked_reads_what_came_before_it_sends_again(silent: Appliance) -> None:
-    """Each flight of 256 is answered at once, and found 50 ms later, when each of them is overdue."""
+    """Each flight of 256 is answered at once, and found 50 ms later, when each of them is
+    overdue."""
 
     async def work() -> None:
         async with AsyncClient("127.0.0.1", silent.port) as client:

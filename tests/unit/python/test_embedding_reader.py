@@ -113,7 +113,7 @@ def test_views_are_the_outputs_and_cannot_be_written(agent: Agent) -> None:
         poster.post(1, [1, 2, 3])
         e = next(reader)
         assert not e.array.flags.writeable and not e.array.flags.owndata
-        with pytest.raises(ValueError):
+        with pytest.raises(ValueError, match="WRITEABLE"):
             e.array.flags.writeable = True
         e.release()
         with pytest.raises(RingError, match="released"):

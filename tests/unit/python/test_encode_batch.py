@@ -155,10 +155,10 @@ def test_padding(bert):
                 TEXTS, padding=padding, pad_to_multiple_of=multiple, padding_side=side
             )
             pads = [[PAD] * (width - len(row)) for row in rows]
-            want = [r + p if side == "right" else p + r for r, p in zip(rows, pads)]
+            want = [r + p if side == "right" else p + r for r, p in zip(rows, pads, strict=True)]
             ones = [[1] * len(r) for r in rows]
             zeros = [[0] * len(p) for p in pads]
-            mask = [r + p if side == "right" else p + r for r, p in zip(ones, zeros)]
+            mask = [r + p if side == "right" else p + r for r, p in zip(ones, zeros, strict=True)]
             assert got.ids.dtype == np.uint32 and got.mask.dtype == np.uint8
             assert got.ids.tolist() == want and got.mask.tolist() == mask
     assert bert.encode_batch(["a", ""], padding=True, pad_id=9).ids.tolist()[1] == [CLS, SEP, 9]

@@ -237,10 +237,10 @@ def test_nothing_leaks(gpt2, strict):
         calls(gpt2, strict)
     gc.collect()
     assert sys.getallocatedblocks() - blocks < 100
-    addresses, resident = (now - then for now, then in zip(memory(), before))
+    addresses, resident = (now - then for now, then in zip(memory(), before, strict=True))
     assert addresses < 200_000 and resident < 20_000
     after = [sys.getrefcount(o) for o in (None, gpt2, type(gpt2), libtok.Stream)]
-    assert max(abs(a - b) for a, b in zip(after, references)) < 20
+    assert max(abs(a - b) for a, b in zip(after, references, strict=True)) < 20
 
 
 def test_threads_encode_with_one_tokenizer(gpt2):

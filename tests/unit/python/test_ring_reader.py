@@ -80,12 +80,12 @@ def test_tokens_are_the_ring_itself_and_read_only(one, reader):
     pos = one.rings[0].publish([1, 2, 3])
     tokens = next(reader).tokens
     assert tokens.dtype == np.uint32 and not tokens.flags.owndata
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="read-only"):
         tokens[0] = 9
     at = layout.HDR_BYTES + pos + layout.REC.size
     one.rings[0].memory[at : at + 4] = (77).to_bytes(4, "little")
     assert tokens[0] == 77
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="WRITEABLE"):
         tokens.flags.writeable = True
 
 

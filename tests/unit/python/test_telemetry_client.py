@@ -177,7 +177,9 @@ def test_a_histogram_that_makes_no_sense(tmp_path: Path, field: str, value: obje
     good = {"buckets": [1], "sum_ns": 1, "tsc_hz": HZ, "unit_shift": 5, "sub_bits": 4}
     table: dict[str, object] = {"/tokd/histograms,tokenizer": good | {field: value}}
     with server(tmp_path, by_table(table)), Telemetry("p", folder=tmp_path) as t:
-        if field in ("tsc_hz", "sum_ns") and value == 10**6 or field == "sum_ns" and value == -1:
+        if (field in ("tsc_hz", "sum_ns") and value == 10**6) or (
+            field == "sum_ns" and value == -1
+        ):
             t.histogram("tokenizer")
         else:
             with pytest.raises(TelemetryError):

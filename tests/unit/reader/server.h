@@ -1,19 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A control socket that answers as a test wants, and one ring whose every byte the test writes. */
-#ifndef TESTS_READER_SERVER_H
-#define TESTS_READER_SERVER_H
+#pragma once
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
-#include <cmocka.h>
-
 #include <tokd/ring.h>
+
+#include "test.h"
 
 #define SERVER_DATA 4096
 
@@ -46,5 +41,3 @@ int server_memfd(off_t bytes, int seals);
 
 /* Publish a record of `count` ids; returns it, for the test to change. */
 struct tokd_rec *server_publish(struct server *s, uint32_t count);
-
-#endif

@@ -16,6 +16,8 @@
 
 #include "server.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, server_setup, server_teardown)
+
 #define LIMIT_MS 2000
 
 static int
@@ -72,8 +74,7 @@ attached(struct server *s, int mode)
 	return r;
 }
 
-static void
-that_is_honest_is_believed(void **state)
+FIXTURE_TEST(that_is_honest_is_believed)
 {
 	struct server *s = *state;
 	struct tokr *r = attached(s, TOKR_READER);
@@ -87,8 +88,7 @@ that_is_honest_is_believed(void **state)
 	tokr_detach(r);
 }
 
-static void
-with_a_wrong_answer_is_refused(void **state)
+FIXTURE_TEST(with_a_wrong_answer_is_refused)
 {
 	struct server *s = *state;
 	const struct tokd_attach_rep good = s->rep;
@@ -114,8 +114,7 @@ with_a_wrong_answer_is_refused(void **state)
 	refuses(s, TOKR_REFUSED, "refused: ????");
 }
 
-static void
-with_an_answer_of_wrong_length_is_refused(void **state)
+FIXTURE_TEST(with_an_answer_of_wrong_length_is_refused)
 {
 	struct server *s = *state;
 
@@ -127,8 +126,7 @@ with_an_answer_of_wrong_length_is_refused(void **state)
 	refuses(s, TOKR_INVALID, "attach reply of 1 bytes");
 }
 
-static void
-with_wrong_descriptors_is_refused(void **state)
+FIXTURE_TEST(with_wrong_descriptors_is_refused)
 {
 	struct server *s = *state;
 	char path[128];
@@ -165,8 +163,7 @@ with_wrong_descriptors_is_refused(void **state)
 	close(small);
 }
 
-static void
-that_could_shrink_its_memory_is_refused(void **state)
+FIXTURE_TEST(that_could_shrink_its_memory_is_refused)
 {
 	struct server *s = *state;
 	int loose = server_memfd(1 << 20, 0);
@@ -190,8 +187,7 @@ that_could_shrink_its_memory_is_refused(void **state)
 	close(grows);
 }
 
-static void
-with_a_wrong_header_is_refused(void **state)
+FIXTURE_TEST(with_a_wrong_header_is_refused)
 {
 	static const struct {
 		size_t at;
@@ -226,8 +222,7 @@ with_a_wrong_header_is_refused(void **state)
 	refuses(s, TOKR_INVALID, "must be a record");
 }
 
-static void
-that_is_silent_is_given_up_in_time(void **state)
+FIXTURE_TEST(that_is_silent_is_given_up_in_time)
 {
 	struct server *s = *state;
 	struct tokr_error e;
@@ -265,8 +260,7 @@ on_signal(int number)
 {
 }
 
-static void
-that_is_silent_may_be_left_by_a_signal(void **state)
+TEST(that_is_silent_may_be_left_by_a_signal)
 {
 	const struct sigaction handler = {.sa_handler = on_signal};
 	const struct itimerval soon = {.it_value.tv_usec = 20000};
@@ -291,8 +285,7 @@ that_is_silent_may_be_left_by_a_signal(void **state)
 	close(fd);
 }
 
-static void
-that_closes_at_once_is_gone(void **state)
+FIXTURE_TEST(that_closes_at_once_is_gone)
 {
 	struct server *s = *state;
 	struct tokr_error e;
@@ -306,8 +299,7 @@ that_closes_at_once_is_gone(void **state)
 
 /* Whether the request finds it gone, is never read, or comes in time: chance decides, many times.
  */
-static void
-that_refuses_and_closes_before_it_was_asked_is_heard(void **state)
+FIXTURE_TEST(that_refuses_and_closes_before_it_was_asked_is_heard)
 {
 	struct server *s = *state;
 
@@ -322,8 +314,7 @@ that_refuses_and_closes_before_it_was_asked_is_heard(void **state)
 		refuses(s, TOKR_GONE, "try again");
 }
 
-static void
-whose_records_are_wrong_is_found_out(void **state)
+TEST(whose_records_are_wrong_is_found_out)
 {
 	static const struct {
 		uint32_t bytes, kind, count;
@@ -353,8 +344,7 @@ whose_records_are_wrong_is_found_out(void **state)
 	}
 }
 
-static void
-whose_head_is_impossible_is_found_out(void **state)
+TEST(whose_head_is_impossible_is_found_out)
 {
 	static const uint64_t wrong[] = {
 		1, 63, SERVER_DATA + 64, UINT64_C(1) << 63, UINT64_MAX - 63, 0};
@@ -377,8 +367,7 @@ whose_head_is_impossible_is_found_out(void **state)
 	}
 }
 
-static void
-whose_tail_is_impossible_is_found_out_by_a_tap(void **state)
+TEST(whose_tail_is_impossible_is_found_out_by_a_tap)
 {
 	static const uint64_t wrong[] = {65, SERVER_DATA, UINT64_MAX - 63, UINT64_MAX};
 
@@ -399,8 +388,7 @@ whose_tail_is_impossible_is_found_out_by_a_tap(void **state)
 }
 
 /* Whatever stands in the ring, every id that is given out can be read. */
-static void
-of_random_bytes_does_no_harm(void **state)
+TEST(of_random_bytes_does_no_harm)
 {
 	for (unsigned int seed = 0; seed < 400; seed++) {
 		int mode = seed % 2 ? TOKR_TAP : TOKR_READER, rc;
@@ -437,8 +425,7 @@ of_random_bytes_does_no_harm(void **state)
 	}
 }
 
-static void
-that_speaks_out_of_turn_is_parted_from(void **state)
+FIXTURE_TEST(that_speaks_out_of_turn_is_parted_from)
 {
 	struct server *s = *state;
 	struct tokr *r = attached(s, TOKR_READER);
@@ -449,8 +436,7 @@ that_speaks_out_of_turn_is_parted_from(void **state)
 	tokr_detach(r);
 }
 
-static void
-that_is_not_there_is_said_so(void **state)
+TEST(that_is_not_there_is_said_so)
 {
 	struct tokr_error e;
 	char path[300];
@@ -462,32 +448,4 @@ that_is_not_there_is_said_so(void **state)
 	path[sizeof(path) - 1] = '\0';
 	assert_null(tokr_attach(path, TOKR_READER, 10, &e));
 	assert_int_equal(e.sys_errno, ENAMETOOLONG);
-}
-
-int
-main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, server_setup, server_teardown)
-	const struct CMUnitTest tests[] = {
-		T(that_is_honest_is_believed),
-		T(with_a_wrong_answer_is_refused),
-		T(with_an_answer_of_wrong_length_is_refused),
-		T(with_wrong_descriptors_is_refused),
-		T(that_could_shrink_its_memory_is_refused),
-		T(with_a_wrong_header_is_refused),
-		T(that_is_silent_is_given_up_in_time),
-		T(that_closes_at_once_is_gone),
-		T(that_refuses_and_closes_before_it_was_asked_is_heard),
-		T(that_speaks_out_of_turn_is_parted_from),
-		cmocka_unit_test(that_is_silent_may_be_left_by_a_signal),
-		cmocka_unit_test(whose_records_are_wrong_is_found_out),
-		cmocka_unit_test(whose_head_is_impossible_is_found_out),
-		cmocka_unit_test(whose_tail_is_impossible_is_found_out_by_a_tap),
-		cmocka_unit_test(of_random_bytes_does_no_harm),
-		cmocka_unit_test(that_is_not_there_is_said_so),
-	};
-#undef T
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("reader hostile", tests, NULL, NULL);
 }

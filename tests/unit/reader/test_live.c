@@ -16,6 +16,8 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, setup_served, teardown_served)
+
 #define ATTACH_MS 3000
 
 /* One thread is control thread and workers; who publishes takes its place for the moment. */
@@ -109,8 +111,7 @@ cursor_of(struct fixture *f, uint32_t w)
 	return __atomic_load_n(f->ring[w]->reader[0].cursor, __ATOMIC_ACQUIRE);
 }
 
-static void
-gives_records_as_they_were_published(void **state)
+FIXTURE_TEST(gives_records_as_they_were_published)
 {
 	struct fixture *f = *state;
 	struct tokr_record rec;
@@ -152,8 +153,7 @@ gives_records_as_they_were_published(void **state)
 	tokr_detach(NULL);
 }
 
-static void
-takes_the_rings_in_turn(void **state)
+FIXTURE_TEST(takes_the_rings_in_turn)
 {
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
@@ -171,8 +171,7 @@ takes_the_rings_in_turn(void **state)
 	tokr_detach(r);
 }
 
-static void
-gives_space_back_up_to_the_oldest_it_holds(void **state)
+FIXTURE_TEST(gives_space_back_up_to_the_oldest_it_holds)
 {
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
@@ -196,8 +195,7 @@ gives_space_back_up_to_the_oldest_it_holds(void **state)
 	tokr_detach(r);
 }
 
-static void
-holds_a_whole_ring_of_small_records_and_frees_it(void **state)
+FIXTURE_TEST(holds_a_whole_ring_of_small_records_and_frees_it)
 {
 	enum { N = RING_BYTES / 64 };
 	struct fixture *f = *state;
@@ -222,8 +220,7 @@ holds_a_whole_ring_of_small_records_and_frees_it(void **state)
 	tokr_detach(r);
 }
 
-static void
-passes_padding_many_times_round(void **state)
+FIXTURE_TEST(passes_padding_many_times_round)
 {
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER), *tap = attached(f, TOKR_TAP);
@@ -251,8 +248,7 @@ passes_padding_many_times_round(void **state)
 	tokr_detach(tap);
 }
 
-static void
-as_a_tap_counts_what_it_missed(void **state)
+FIXTURE_TEST(as_a_tap_counts_what_it_missed)
 {
 	struct fixture *f = *state;
 	struct tokr *tap = attached(f, TOKR_TAP);
@@ -284,8 +280,7 @@ as_a_tap_counts_what_it_missed(void **state)
 	tokr_detach(tap);
 }
 
-static void
-as_a_tap_says_that_what_it_used_was_overwritten(void **state)
+FIXTURE_TEST(as_a_tap_says_that_what_it_used_was_overwritten)
 {
 	struct fixture *f = *state;
 	struct tokr *tap = attached(f, TOKR_TAP);
@@ -307,8 +302,7 @@ as_a_tap_says_that_what_it_used_was_overwritten(void **state)
 	tokr_detach(tap);
 }
 
-static void
-that_stalls_is_told_why_it_was_dropped(void **state)
+FIXTURE_TEST(that_stalls_is_told_why_it_was_dropped)
 {
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
@@ -340,8 +334,7 @@ that_stalls_is_told_why_it_was_dropped(void **state)
 	tokr_detach(r);
 }
 
-static void
-sees_all_that_was_published_before_the_end(void **state)
+FIXTURE_TEST(sees_all_that_was_published_before_the_end)
 {
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER), *tap = attached(f, TOKR_TAP);
@@ -369,8 +362,7 @@ sees_all_that_was_published_before_the_end(void **state)
 		tokd_attach_open(&f->a, f->path, 0600, (gid_t)-1, f->ring, N_RINGS, 42, 100), 0);
 }
 
-static void
-that_has_parted_keeps_what_it_holds_and_holds_up_nobody(void **state)
+FIXTURE_TEST(that_has_parted_keeps_what_it_holds_and_holds_up_nobody)
 {
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
@@ -388,8 +380,7 @@ that_has_parted_keeps_what_it_holds_and_holds_up_nobody(void **state)
 	tokr_detach(r);
 }
 
-static void
-waits_as_long_as_asked(void **state)
+FIXTURE_TEST(waits_as_long_as_asked)
 {
 	struct fixture *f = *state;
 	struct tokr *r = attached(f, TOKR_READER);
@@ -403,8 +394,7 @@ waits_as_long_as_asked(void **state)
 	tokr_detach(r);
 }
 
-static void
-is_refused_in_words(void **state)
+FIXTURE_TEST(is_refused_in_words)
 {
 	struct fixture *f = *state;
 	struct tokr *tap[TOKD_TAPS_MAX];
@@ -420,8 +410,7 @@ is_refused_in_words(void **state)
 	assert_null(tokr_attach(f->path, 3, ATTACH_MS, NULL));
 }
 
-static void
-killed_while_it_holds_a_view_frees_the_ring(void **state)
+FIXTURE_TEST(killed_while_it_holds_a_view_frees_the_ring)
 {
 	struct fixture *f = *state;
 	int ready[2];
@@ -502,8 +491,7 @@ read_at_pace(void *arg)
 	return NULL;
 }
 
-static void
-reads_at_its_own_speed_among_others(void **state)
+FIXTURE_TEST(reads_at_its_own_speed_among_others)
 {
 	struct fixture *f = *state;
 	struct pace p[] = {
@@ -542,29 +530,4 @@ reads_at_its_own_speed_among_others(void **state)
 		}
 	}
 	assert_true(p[4].lost_bytes > 0); /* too slow: it must have lost some */
-}
-
-int
-main(int argc, char **argv)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup_served, teardown_served)
-	const struct CMUnitTest tests[] = {
-		T(gives_records_as_they_were_published),
-		T(takes_the_rings_in_turn),
-		T(gives_space_back_up_to_the_oldest_it_holds),
-		T(holds_a_whole_ring_of_small_records_and_frees_it),
-		T(passes_padding_many_times_round),
-		T(as_a_tap_counts_what_it_missed),
-		T(as_a_tap_says_that_what_it_used_was_overwritten),
-		T(that_stalls_is_told_why_it_was_dropped),
-		T(sees_all_that_was_published_before_the_end),
-		T(that_has_parted_keeps_what_it_holds_and_holds_up_nobody),
-		T(waits_as_long_as_asked),
-		T(is_refused_in_words),
-		T(killed_while_it_holds_a_view_frees_the_ring),
-		T(reads_at_its_own_speed_among_others),
-	};
-#undef T
-
-	return fixture_run(argc, argv, "reader live", tests);
 }

@@ -66,7 +66,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     "lib/gpu_sink/kernel": SINK | {"lib/gpu_sink/handshake"},
     # the appliance: the data path knows nothing of what sets it up
     "log": set(),
-    APP + "options": {"include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
+    "app": set(),
+    APP + "options": {"app", "include/tokd", "tok.h", "lib/options", "lib/gpu_sink/handshake"},
     APP + "datapath": {"include/tokd", "tok.h", APP + "options"},
     APP + "datapath/stream": {"include/tokd", "tok.h", APP + "datapath"},
     APP + "datapath/net": {"include/tokd", APP + "datapath", APP + "datapath/stream"},
@@ -86,7 +87,7 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {APP + room for room in ("options", "control", "control/port", "telemetry")}
     | DATA_PATH,
     # the other programs
-    "app/tok": {"lib/options", "tok.h", "lib/train", TOK + "pretokenize", "app/tokd-load"},
+    "app/tok": {"app", "lib/options", "tok.h", "lib/train", TOK + "pretokenize", "app/tokd-load"},
     "app/tokd-client": {"lib/options", "include/tokd"},
     "app/tokd-tail": {"lib/options", "include/tokd"},
     "app/tokd-load": {"lib/options", "include/tokd"},
@@ -96,7 +97,8 @@ MAY_INCLUDE: dict[str, set[str]] = {
     | {f"lib/gpu_sink/{r}" for r in ("transport", "handshake", "kernel")},
 }
 
-# Python, below a folder: packages and modules, lowest first. Each imports those of lines above its own.
+# Python, below a folder: packages and modules, lowest first. Each imports those of lines above its
+# own.
 LAYERS = {
     "tools": [
         {"bench.samples", "bench.log", "bench.programs", "bench.process"},

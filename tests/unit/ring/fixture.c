@@ -11,13 +11,14 @@
 #include <rte_eal.h>
 
 #include "fixture.h"
+#include "control/token_ring_open.h"
 #include "datapath/token_ring_write.h"
 
 #define TURN_US 200
 #define TURNS_MAX 25000
 
 int
-fixture_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n)
+fixture_run(char **argv)
 {
 	char *eal[] = {argv[0], "--no-huge", "--no-pci", "--no-shconf", "-m", "64", "-l", "0",
 		"--no-telemetry", "--log-level=lib.eal:error", "--log-level=tokd.*:emerg"};
@@ -26,8 +27,7 @@ fixture_main(int argc, char **argv, const char *name, const struct CMUnitTest *t
 		printf("Bail out! EAL does not start without huge pages\n");
 		return 1;
 	}
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return _cmocka_run_group_tests(name, tests, n, NULL, NULL);
+	return tests_run();
 }
 
 int

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rings, an attach socket, and a reader that connects to it, all in this process. */
-#ifndef TESTS_RING_FIXTURE_H
-#define TESTS_RING_FIXTURE_H
+#pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "readers/attach.h"
 #include "datapath/token_ring.h"
 
@@ -36,8 +30,8 @@ struct reader {
 	const struct tokd_ring_hdr *hdr[N_RINGS];
 };
 
-/* EAL without huge pages, once per program; then the tests, as TAP. */
-int fixture_main(int argc, char **argv, const char *name, const struct CMUnitTest *tests, size_t n);
+/* EAL without huge pages, once per program; then the tests. What main() ends with. */
+int fixture_run(char **argv);
 
 /* cmocka's setup and teardown: *state is a struct fixture with its socket open. */
 int setup(void **state);
@@ -59,8 +53,3 @@ bool ask(struct fixture *f, struct reader *r, const void *request, size_t bytes)
 /* The whole of it: connect, ask, map. */
 void attach(struct fixture *f, struct reader *r);
 void detach(struct reader *r);
-
-#define fixture_run(argc, argv, name, tests)                                                       \
-	fixture_main(argc, argv, name, tests, sizeof(tests) / sizeof((tests)[0]))
-
-#endif

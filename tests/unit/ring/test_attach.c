@@ -13,8 +13,9 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
-static void
-gets_rings_and_starts_at_their_heads(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
+FIXTURE_TEST(gets_rings_and_starts_at_their_heads)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -37,8 +38,7 @@ gets_rings_and_starts_at_their_heads(void **state)
 	detach(&r);
 }
 
-static void
-has_a_cursor_nobody_can_resize(void **state)
+FIXTURE_TEST(has_a_cursor_nobody_can_resize)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -53,8 +53,7 @@ has_a_cursor_nobody_can_resize(void **state)
 	detach(&r);
 }
 
-static void
-is_unmapped_only_when_all_workers_let_go(void **state)
+FIXTURE_TEST(is_unmapped_only_when_all_workers_let_go)
 {
 	struct fixture *f = *state;
 	struct tokd_conn *c;
@@ -81,8 +80,7 @@ is_unmapped_only_when_all_workers_let_go(void **state)
 	assert_int_equal(f->ring[0]->n_active, 0);
 }
 
-static void
-that_dies_is_detached(void **state)
+FIXTURE_TEST(that_dies_is_detached)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -105,8 +103,7 @@ that_dies_is_detached(void **state)
 	detach(&r);
 }
 
-static void
-speaks_after_its_request_and_is_detached(void **state)
+FIXTURE_TEST(speaks_after_its_request_and_is_detached)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -117,8 +114,7 @@ speaks_after_its_request_and_is_detached(void **state)
 	detach(&r);
 }
 
-static void
-many_come_up_to_the_limit(void **state)
+FIXTURE_TEST(many_come_up_to_the_limit)
 {
 	struct fixture *f = *state;
 	const struct tokd_attach_req req = good_request();
@@ -161,8 +157,7 @@ workers(void *arg)
 }
 
 /* Under ThreadSanitizer this is the proof of the handshake; without, of no crash. */
-static void
-come_and_go_while_workers_publish(void **state)
+FIXTURE_TEST(come_and_go_while_workers_publish)
 {
 	struct fixture *f = *state;
 	pthread_t thread;
@@ -186,22 +181,4 @@ come_and_go_while_workers_publish(void **state)
 		tokd_ring_readers(f->ring[w]);
 		assert_int_equal(f->ring[w]->n_active, 0);
 	}
-}
-
-int
-main(int argc, char **argv)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(gets_rings_and_starts_at_their_heads),
-		T(has_a_cursor_nobody_can_resize),
-		T(is_unmapped_only_when_all_workers_let_go),
-		T(that_dies_is_detached),
-		T(speaks_after_its_request_and_is_detached),
-		T(many_come_up_to_the_limit),
-		T(come_and_go_while_workers_publish),
-	};
-#undef T
-
-	return fixture_run(argc, argv, "ring attach", tests);
 }

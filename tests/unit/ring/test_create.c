@@ -11,9 +11,9 @@
 #include <rte_memzone.h>
 
 #include "fixture.h"
+#include "control/token_ring_open.h"
 
-static void
-is_laid_out_as_its_header_says(void **state)
+TEST(is_laid_out_as_its_header_says)
 {
 	struct tokd_ring r;
 	struct stat st;
@@ -84,20 +84,17 @@ is_a_memzone(uint32_t worker, uint64_t hugepage)
 	tokd_ring_free(&r);
 }
 
-static void
-is_a_memzone_in_ordinary_pages(void **state)
+TEST(is_a_memzone_in_ordinary_pages)
 {
 	is_a_memzone(40, 0);
 }
 
-static void
-is_a_memzone_in_huge_pages(void **state)
+TEST(is_a_memzone_in_huge_pages)
 {
 	is_a_memzone(41, tokd_ring_hugepage(64 << 10));
 }
 
-static void
-refuses_sizes_that_are_no_ring(void **state)
+TEST(refuses_sizes_that_are_no_ring)
 {
 	static const uint64_t bad[] = {0, 1, 4096, 32 << 10, (64 << 10) + 1, 3 << 20, UINT64_MAX};
 	struct tokd_ring r;
@@ -110,8 +107,7 @@ refuses_sizes_that_are_no_ring(void **state)
 	assert_int_equal(tokd_ring_create(&r, 0, 0, -1, UINT64_C(1) << 50, 0, 1, 1), -ENOMEM);
 }
 
-static void
-says_that_memory_is_short_instead_of_dying(void **state)
+TEST(says_that_memory_is_short_instead_of_dying)
 {
 	struct tokd_ring r;
 
@@ -119,8 +115,7 @@ says_that_memory_is_short_instead_of_dying(void **state)
 	assert_true(tokd_ring_create(&r, 0, 0, -1, 1ull << 60, 0, 1, 1) < 0);
 }
 
-static void
-falls_back_to_ordinary_pages(void **state)
+TEST(falls_back_to_ordinary_pages)
 {
 	struct tokd_ring r;
 
@@ -131,8 +126,7 @@ falls_back_to_ordinary_pages(void **state)
 	tokd_ring_free(&r);
 }
 
-static void
-uses_huge_pages_where_there_are_any(void **state)
+TEST(is_mapped_in_huge_pages)
 {
 	uint64_t page = tokd_ring_hugepage(64 << 10);
 	struct tokd_ring r;
@@ -145,8 +139,7 @@ uses_huge_pages_where_there_are_any(void **state)
 	tokd_ring_free(&r);
 }
 
-static void
-wants_no_more_huge_pages_than_there_are(void **state)
+TEST(wants_no_more_huge_pages_than_there_are)
 {
 	assert_int_equal(tokd_ring_hugepage(1ull << 60), 0);
 }
@@ -193,14 +186,12 @@ is_sealed(uint64_t hugepage)
 	tokd_ring_free(&r);
 }
 
-static void
-is_sealed_against_writing(void **state)
+TEST(is_sealed_against_writing)
 {
 	is_sealed(0);
 }
 
-static void
-is_sealed_against_writing_in_huge_pages(void **state)
+TEST(is_sealed_against_writing_in_huge_pages)
 {
 	uint64_t page = tokd_ring_hugepage(64 << 10);
 
@@ -213,26 +204,13 @@ is_sealed_against_writing_in_huge_pages(void **state)
 int
 main(int argc, char **argv)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(is_laid_out_as_its_header_says),
-		cmocka_unit_test(refuses_sizes_that_are_no_ring),
-		cmocka_unit_test(says_that_memory_is_short_instead_of_dying),
-		cmocka_unit_test(falls_back_to_ordinary_pages),
-		cmocka_unit_test(wants_no_more_huge_pages_than_there_are),
-		cmocka_unit_test(is_a_memzone_in_ordinary_pages),
-		cmocka_unit_test(is_sealed_against_writing),
-	};
-	const struct CMUnitTest huge_tests[] = {
-		cmocka_unit_test(uses_huge_pages_where_there_are_any),
-		cmocka_unit_test(is_a_memzone_in_huge_pages),
-		cmocka_unit_test(is_sealed_against_writing_in_huge_pages),
-	};
-
-	if (argc < 2 || strcmp(argv[1], "huge") != 0)
-		return fixture_run(argc, argv, "ring create", tests);
-	if (tokd_ring_hugepage(64 << 10) == 0) {
+	if (argc < 2) {
+		cmocka_set_skip_filter("*_in_huge_pages");
+	} else if (tokd_ring_hugepage(64 << 10) == 0) {
 		puts("1..0 # SKIP no huge pages are free");
 		return 0;
+	} else {
+		cmocka_set_test_filter("*_in_huge_pages");
 	}
-	return fixture_run(1, argv, "ring create huge", huge_tests);
+	return fixture_run(argv);
 }

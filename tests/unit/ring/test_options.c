@@ -71,8 +71,7 @@ source_of(const struct parsed *p, const char *name)
 	return p->opt.given.source[opt_find(&tokd_program, name, strlen(name)) - tokd_program.defs];
 }
 
-static void
-have_the_defaults_help_shows(void **state)
+TEST(have_the_defaults_help_shows)
 {
 	char line[] = "-l 1-4 --";
 	struct parsed p;
@@ -92,8 +91,7 @@ have_the_defaults_help_shows(void **state)
 	/* What stands in the table as default must pass its own limits: else RUN were BAD. */
 }
 
-static void
-take_sizes_in_every_unit_and_both_spellings(void **state)
+TEST(take_sizes_in_every_unit_and_both_spellings)
 {
 	char line[] =
 		"-- --ring-size=64k --max-text 1G --ip=10.0.0.1 --mbuf-room 9600 --mtu=9000 "
@@ -114,8 +112,7 @@ take_sizes_in_every_unit_and_both_spellings(void **state)
 	assert_int_equal(tokd_tok_flags(&p.opt), TOK_STRICT_UTF8);
 }
 
-static void
-take_the_last_of_several(void **state)
+TEST(take_the_last_of_several)
 {
 	char line[64] = "-- --ip 10.0.0.1 --rxd 64 --ip 10.0.0.2 --rxd 128";
 	struct parsed p;
@@ -134,8 +131,7 @@ take_the_last_of_several(void **state)
 	assert_int_equal(p.opt.socket_gid, 54321);
 }
 
-static void
-give_help_and_version_from_both_sides_whatever_else_is_wrong(void **state)
+TEST(give_help_and_version_from_both_sides_whatever_else_is_wrong)
 {
 	static const char *const lines[] = {
 		"--help", "-l 1 --help", "-- --help", "-- --nonsense --help", "-- --rxd --help"};
@@ -159,8 +155,7 @@ give_help_and_version_from_both_sides_whatever_else_is_wrong(void **state)
 }
 
 /* Each names the option, the value, the limit and what to do. */
-static void
-complain_in_one_line(void **state)
+TEST(complain_in_one_line)
 {
 	static const struct {
 		const char *line, *says;
@@ -232,8 +227,7 @@ complain_in_one_line(void **state)
 	}
 }
 
-static void
-refuse_a_socket_path_no_socket_can_have(void **state)
+TEST(refuse_a_socket_path_no_socket_can_have)
 {
 	char line[200] = "-- --ip 10.0.0.1 --socket ";
 	size_t used = strlen(line);
@@ -247,8 +241,7 @@ refuse_a_socket_path_no_socket_can_have(void **state)
 }
 
 /* What is shown, typed again, gives the same. */
-static void
-are_shown_as_they_would_be_typed(void **state)
+TEST(are_shown_as_they_would_be_typed)
 {
 	char line[] = "-- --ip 10.1.2.3 --ring-size 128k --mbuf-room 1601 --socket-mode 640";
 	struct opt_value value;
@@ -272,8 +265,7 @@ are_shown_as_they_would_be_typed(void **state)
 }
 
 /* Each source is overridden by the next, and says so. */
-static void
-come_from_where_they_are_strongest(void **state)
+TEST(come_from_where_they_are_strongest)
 {
 	static const char text[] = "# all of it\n[tokd]\nip = 10.0.0.1\n  rxd=64# a comment\r\n"
 				   "txd\t= 128\nvocab = a\\#b c\n\nstrict-utf8 = yes\nmbufs = 4096";
@@ -302,8 +294,7 @@ come_from_where_they_are_strongest(void **state)
 }
 
 /* What is overridden is looked at as well: it would be wrong on another day. */
-static void
-name_the_variable_that_is_wrong(void **state)
+TEST(name_the_variable_that_is_wrong)
 {
 	static const struct {
 		char *variable;
@@ -337,8 +328,7 @@ name_the_variable_that_is_wrong(void **state)
 	}
 }
 
-static void
-name_what_is_wrong_in_a_file(void **state)
+TEST(name_what_is_wrong_in_a_file)
 {
 	static const struct {
 		const char *text, *says;
@@ -394,8 +384,7 @@ try_length(const char *begin, char c, size_t n, const char *says)
 	free(text);
 }
 
-static void
-refuse_what_does_not_fit_a_value(void **state)
+TEST(refuse_what_does_not_fit_a_value)
 {
 	try_length("vocab = ", 'x', 255, NULL);
 	try_length("vocab = ", 'x', 256,
@@ -416,8 +405,7 @@ refuse_what_does_not_fit_a_value(void **state)
 }
 
 /* As --check-config writes it: the limit is that of the value, not of how it is written. */
-static void
-take_a_value_that_is_all_escapes(void **state)
+TEST(take_a_value_that_is_all_escapes)
 {
 	char text[600] = "[tokd]\nvocab = ", *end = text + strlen(text);
 	struct parsed p;
@@ -431,8 +419,7 @@ take_a_value_that_is_all_escapes(void **state)
 	opt_free(&p.opt.given);
 }
 
-static void
-take_an_empty_file_for_one_that_sets_nothing(void **state)
+TEST(take_an_empty_file_for_one_that_sets_nothing)
 {
 	static const char *const texts[] = {"", "\n", "[tokd]", "# nothing"};
 	struct parsed p;
@@ -445,8 +432,7 @@ take_an_empty_file_for_one_that_sets_nothing(void **state)
 }
 
 /* Any start of a good file, and any byte of it changed, is taken or refused with a reason. */
-static void
-survive_damaged_files(void **state)
+TEST(survive_damaged_files)
 {
 	static const char good[] = "# c\n[tokd]\nvocab = a\\#b # c\nrxd = 64\npretokenizer=\\#\n";
 	struct opt_error e;
@@ -470,8 +456,7 @@ survive_damaged_files(void **state)
 }
 
 /* What --check-config prints is read back as what it was. */
-static void
-are_printed_as_a_file_that_says_the_same(void **state)
+TEST(are_printed_as_a_file_that_says_the_same)
 {
 	char line[] = "-- --ip 10.1.2.3 --ring-size 128k --socket-mode 640 --strict-utf8 "
 		      "--vocab a\\#b#=[c];";
@@ -496,28 +481,4 @@ are_printed_as_a_file_that_says_the_same(void **state)
 	}
 	opt_free(&again.opt.given);
 	free(text);
-}
-
-int
-main(int argc, char **argv)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(have_the_defaults_help_shows),
-		cmocka_unit_test(take_sizes_in_every_unit_and_both_spellings),
-		cmocka_unit_test(take_the_last_of_several),
-		cmocka_unit_test(give_help_and_version_from_both_sides_whatever_else_is_wrong),
-		cmocka_unit_test(complain_in_one_line),
-		cmocka_unit_test(refuse_a_socket_path_no_socket_can_have),
-		cmocka_unit_test(are_shown_as_they_would_be_typed),
-		cmocka_unit_test(come_from_where_they_are_strongest),
-		cmocka_unit_test(name_the_variable_that_is_wrong),
-		cmocka_unit_test(name_what_is_wrong_in_a_file),
-		cmocka_unit_test(refuse_what_does_not_fit_a_value),
-		cmocka_unit_test(take_a_value_that_is_all_escapes),
-		cmocka_unit_test(take_an_empty_file_for_one_that_sets_nothing),
-		cmocka_unit_test(survive_damaged_files),
-		cmocka_unit_test(are_printed_as_a_file_that_says_the_same),
-	};
-
-	return fixture_run(argc, argv, "options", tests);
 }

@@ -11,6 +11,8 @@
 #include "datapath/clock.h"
 #include "fixture.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
 static void
 refused(struct fixture *f, const void *request, size_t bytes, const char *why)
 {
@@ -31,8 +33,7 @@ refused(struct fixture *f, const void *request, size_t bytes, const char *why)
 	close(r.fd);
 }
 
-static void
-wrong_fields_are_named(void **state)
+FIXTURE_TEST(wrong_fields_are_named)
 {
 	struct fixture *f = *state;
 	struct tokd_attach_req req = good_request();
@@ -57,8 +58,7 @@ wrong_fields_are_named(void **state)
 	refused(f, &req, sizeof(req), "reserved 9");
 }
 
-static void
-wrong_lengths_are_named(void **state)
+FIXTURE_TEST(wrong_lengths_are_named)
 {
 	struct fixture *f = *state;
 	static char large[60000];
@@ -71,8 +71,7 @@ wrong_lengths_are_named(void **state)
 	refused(f, large, sizeof(large), "60000 bytes");
 }
 
-static void
-descriptors_sent_along_are_not_taken(void **state)
+FIXTURE_TEST(descriptors_sent_along_are_not_taken)
 {
 	struct fixture *f = *state;
 	struct tokd_attach_req req = good_request();
@@ -108,8 +107,7 @@ descriptors_sent_along_are_not_taken(void **state)
 	assert_true(after <= before);
 }
 
-static void
-one_that_says_nothing_is_hung_up_on(void **state)
+FIXTURE_TEST(one_that_says_nothing_is_hung_up_on)
 {
 	struct fixture *f = *state;
 	struct reader r = {.fd = connect_to(f)};
@@ -126,8 +124,7 @@ one_that_says_nothing_is_hung_up_on(void **state)
 	close(r.fd);
 }
 
-static void
-a_worker_that_is_silent_is_named(void **state)
+FIXTURE_TEST(a_worker_that_is_silent_is_named)
 {
 	struct fixture *f = *state;
 	struct tokd_attach_req req = good_request();
@@ -151,8 +148,7 @@ a_worker_that_is_silent_is_named(void **state)
 	close(r.fd);
 }
 
-static void
-a_crowd_of_silent_ones_keeps_no_reader_out(void **state)
+FIXTURE_TEST(a_crowd_of_silent_ones_keeps_no_reader_out)
 {
 	struct fixture *f = *state;
 	int fd[TOKD_CONNS_MAX + 4];
@@ -196,8 +192,7 @@ turn_held(struct fixture *f)
 }
 
 /* More than can be told at once. Each comes, waits, asks at some time or not at all, and closes. */
-static void
-a_crowd_is_told_why_whenever_it_asks(void **state)
+FIXTURE_TEST(a_crowd_is_told_why_whenever_it_asks)
 {
 	enum { CROWD = 3 * TOKD_REFUSED_MAX / 2, WHILE = 10 };
 	struct fixture *f = *state;
@@ -241,8 +236,7 @@ a_crowd_is_told_why_whenever_it_asks(void **state)
 }
 
 /* Descriptors run out for a moment: readers are taken again afterwards. */
-static void
-nobody_for_good_when_descriptors_run_out(void **state)
+FIXTURE_TEST(nobody_for_good_when_descriptors_run_out)
 {
 	struct fixture *f = *state;
 	struct rlimit limit, none;
@@ -265,23 +259,4 @@ nobody_for_good_when_descriptors_run_out(void **state)
 	attach(f, &r);
 	detach(&r);
 	close(fd);
-}
-
-int
-main(int argc, char **argv)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(nobody_for_good_when_descriptors_run_out),
-		T(wrong_fields_are_named),
-		T(wrong_lengths_are_named),
-		T(descriptors_sent_along_are_not_taken),
-		T(one_that_says_nothing_is_hung_up_on),
-		T(a_worker_that_is_silent_is_named),
-		T(a_crowd_of_silent_ones_keeps_no_reader_out),
-		T(a_crowd_is_told_why_whenever_it_asks),
-	};
-#undef T
-
-	return fixture_run(argc, argv, "ring refuse", tests);
 }

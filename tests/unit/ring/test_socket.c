@@ -12,6 +12,8 @@
 #include "readers/attach_socket.h"
 #include "fixture.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, make_place, leave_place)
+
 #define OURS ((gid_t)-1) /* the group of this process */
 
 struct place {
@@ -56,8 +58,7 @@ listen_at(const char *path, int type)
 	return fd;
 }
 
-static void
-has_the_mode_asked_for_whatever_umask_says(void **state)
+FIXTURE_TEST(has_the_mode_asked_for_whatever_umask_says)
 {
 	struct place *p = *state;
 	mode_t before = umask(0);
@@ -76,8 +77,7 @@ has_the_mode_asked_for_whatever_umask_says(void **state)
 	umask(before);
 }
 
-static void
-has_the_group_asked_for(void **state)
+FIXTURE_TEST(has_the_group_asked_for)
 {
 	struct place *p = *state;
 	struct tokd_socket s;
@@ -94,8 +94,7 @@ has_the_group_asked_for(void **state)
 	tokd_socket_close(&s);
 }
 
-static void
-is_removed_when_closed(void **state)
+FIXTURE_TEST(is_removed_when_closed)
 {
 	struct place *p = *state;
 	struct tokd_socket s;
@@ -106,8 +105,7 @@ is_removed_when_closed(void **state)
 	tokd_socket_close(&s); /* harmless */
 }
 
-static void
-of_another_is_not_removed(void **state)
+FIXTURE_TEST(of_another_is_not_removed)
 {
 	struct place *p = *state;
 	struct tokd_socket s;
@@ -121,8 +119,7 @@ of_another_is_not_removed(void **state)
 	close(other);
 }
 
-static void
-left_by_the_dead_is_replaced(void **state)
+FIXTURE_TEST(left_by_the_dead_is_replaced)
 {
 	struct place *p = *state;
 	struct tokd_socket s;
@@ -133,8 +130,7 @@ left_by_the_dead_is_replaced(void **state)
 	tokd_socket_close(&s);
 }
 
-static void
-of_the_living_is_refused(void **state)
+FIXTURE_TEST(of_the_living_is_refused)
 {
 	struct place *p = *state;
 	struct tokd_socket first, second;
@@ -155,8 +151,7 @@ of_the_living_is_refused(void **state)
 	tokd_socket_close(&first);
 }
 
-static void
-that_is_no_socket_of_ours_is_left_alone(void **state)
+FIXTURE_TEST(that_is_no_socket_of_ours_is_left_alone)
 {
 	struct place *p = *state;
 	struct tokd_socket s;
@@ -173,8 +168,7 @@ that_is_no_socket_of_ours_is_left_alone(void **state)
 	close(fd);
 }
 
-static void
-needs_a_path_it_can_have(void **state)
+FIXTURE_TEST(needs_a_path_it_can_have)
 {
 	struct tokd_socket s;
 	char path[200];
@@ -184,23 +178,4 @@ needs_a_path_it_can_have(void **state)
 	path[0] = '/';
 	path[sizeof(path) - 1] = '\0';
 	assert_int_equal(tokd_socket_open(&s, path, 0600, OURS), -ENAMETOOLONG);
-}
-
-int
-main(int argc, char **argv)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, make_place, leave_place)
-	const struct CMUnitTest tests[] = {
-		T(has_the_mode_asked_for_whatever_umask_says),
-		T(has_the_group_asked_for),
-		T(is_removed_when_closed),
-		T(of_another_is_not_removed),
-		T(left_by_the_dead_is_replaced),
-		T(of_the_living_is_refused),
-		T(that_is_no_socket_of_ours_is_left_alone),
-		T(needs_a_path_it_can_have),
-	};
-#undef T
-
-	return fixture_run(argc, argv, "control socket", tests);
 }

@@ -8,6 +8,8 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
 #define RECORD 1024
 
 static bool
@@ -70,8 +72,7 @@ one_dropped(struct fixture *f)
 	return f->a.counts.dropped == 1;
 }
 
-static void
-that_lags_is_told_by_ring_and_by_reader(void **state)
+FIXTURE_TEST(that_lags_is_told_by_ring_and_by_reader)
 {
 	struct fixture *f = *state;
 	struct tokd_reader_info info[TOKD_READERS_MAX];
@@ -105,8 +106,7 @@ that_lags_is_told_by_ring_and_by_reader(void **state)
 	assert_int_equal(held[1], 0);
 }
 
-static void
-that_holds_a_full_ring_is_dropped_after_the_timeout(void **state)
+FIXTURE_TEST(that_holds_a_full_ring_is_dropped_after_the_timeout)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -126,8 +126,7 @@ that_holds_a_full_ring_is_dropped_after_the_timeout(void **state)
 	detach(&r);
 }
 
-static void
-that_reads_in_time_is_not_dropped(void **state)
+FIXTURE_TEST(that_reads_in_time_is_not_dropped)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -142,8 +141,7 @@ that_reads_in_time_is_not_dropped(void **state)
 	detach(&r);
 }
 
-static void
-that_keeps_up_is_not_blamed_for_another(void **state)
+FIXTURE_TEST(that_keeps_up_is_not_blamed_for_another)
 {
 	struct fixture *f = *state;
 	struct reader slow, fast;
@@ -163,8 +161,7 @@ that_keeps_up_is_not_blamed_for_another(void **state)
 	detach(&fast);
 }
 
-static void
-that_comes_next_has_its_own_time(void **state)
+FIXTURE_TEST(that_comes_next_has_its_own_time)
 {
 	struct fixture *f = *state;
 	struct reader first, second;
@@ -189,8 +186,7 @@ that_comes_next_has_its_own_time(void **state)
 }
 
 /* A reader that comes and goes must not win time for the one that stalls. */
-static void
-that_stalls_while_others_come_and_go_is_dropped(void **state)
+FIXTURE_TEST(that_stalls_while_others_come_and_go_is_dropped)
 {
 	struct fixture *f = *state;
 	struct reader stalled, other;
@@ -210,8 +206,7 @@ that_stalls_while_others_come_and_go_is_dropped(void **state)
 }
 
 /* Two slow readers that alternate as the slowest hold the ring as one slow reader would. */
-static void
-that_take_turns_being_slowest_are_dropped(void **state)
+FIXTURE_TEST(that_take_turns_being_slowest_are_dropped)
 {
 	struct fixture *f = *state;
 	struct reader r[2];
@@ -228,8 +223,7 @@ that_take_turns_being_slowest_are_dropped(void **state)
 }
 
 /* The limit is on how long it takes to come to where it was in the way, not on being last. */
-static void
-that_always_moves_on_is_not_dropped(void **state)
+FIXTURE_TEST(that_always_moves_on_is_not_dropped)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -243,8 +237,7 @@ that_always_moves_on_is_not_dropped(void **state)
 	detach(&r);
 }
 
-static void
-that_lies_about_its_cursor_harms_only_itself(void **state)
+FIXTURE_TEST(that_lies_about_its_cursor_harms_only_itself)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -258,24 +251,4 @@ that_lies_about_its_cursor_harms_only_itself(void **state)
 	assert_true(f->ring[1]->hdr->tail <= f->ring[1]->hdr->head);
 	assert_true(f->ring[1]->hdr->head - f->ring[1]->hdr->tail <= RING_BYTES);
 	detach(&r);
-}
-
-int
-main(int argc, char **argv)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(that_lags_is_told_by_ring_and_by_reader),
-		T(that_holds_a_full_ring_is_dropped_after_the_timeout),
-		T(that_reads_in_time_is_not_dropped),
-		T(that_keeps_up_is_not_blamed_for_another),
-		T(that_comes_next_has_its_own_time),
-		T(that_stalls_while_others_come_and_go_is_dropped),
-		T(that_take_turns_being_slowest_are_dropped),
-		T(that_always_moves_on_is_not_dropped),
-		T(that_lies_about_its_cursor_harms_only_itself),
-	};
-#undef T
-
-	return fixture_run(argc, argv, "ring stall", tests);
 }

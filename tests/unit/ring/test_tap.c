@@ -10,6 +10,8 @@
 #include "fixture.h"
 #include "datapath/token_ring_write.h"
 
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
 static struct tokd_attach_req
 tap_request(void)
 {
@@ -38,8 +40,7 @@ untap(struct reader *r)
 		close(r->fds[i]);
 }
 
-static void
-gets_the_rings_and_no_cursor(void **state)
+FIXTURE_TEST(gets_the_rings_and_no_cursor)
 {
 	struct fixture *f = *state;
 	const struct tokd_ring_hdr *hdr;
@@ -67,8 +68,7 @@ gets_the_rings_and_no_cursor(void **state)
 	untap(&r);
 }
 
-static void
-is_answered_though_no_worker_runs(void **state)
+FIXTURE_TEST(is_answered_though_no_worker_runs)
 {
 	struct fixture *f = *state;
 	const struct tokd_attach_req req = tap_request();
@@ -83,8 +83,7 @@ is_answered_though_no_worker_runs(void **state)
 	close(r.fd);
 }
 
-static void
-is_not_waited_for(void **state)
+FIXTURE_TEST(is_not_waited_for)
 {
 	struct fixture *f = *state;
 	struct reader r;
@@ -101,8 +100,7 @@ is_not_waited_for(void **state)
 	untap(&r);
 }
 
-static void
-is_listed_and_counted_until_it_closes(void **state)
+FIXTURE_TEST(is_listed_and_counted_until_it_closes)
 {
 	struct fixture *f = *state;
 	struct tokd_reader_info info[TOKD_SLOTS_MAX];
@@ -128,8 +126,7 @@ is_listed_and_counted_until_it_closes(void **state)
 	assert_int_equal(f->a.counts.detached, 1);
 }
 
-static void
-that_speaks_is_detached_and_told(void **state)
+FIXTURE_TEST(that_speaks_is_detached_and_told)
 {
 	struct fixture *f = *state;
 	struct tokd_attach_rep rep;
@@ -144,8 +141,7 @@ that_speaks_is_detached_and_told(void **state)
 	untap(&r);
 }
 
-static void
-takes_no_place_of_a_reader_and_has_a_limit_of_its_own(void **state)
+FIXTURE_TEST(takes_no_place_of_a_reader_and_has_a_limit_of_its_own)
 {
 	struct fixture *f = *state;
 	struct reader t[TOKD_TAPS_MAX], r[TOKD_READERS_MAX], late;
@@ -169,21 +165,4 @@ takes_no_place_of_a_reader_and_has_a_limit_of_its_own(void **state)
 	for (int i = 0; i < TOKD_READERS_MAX; i++)
 		detach(&r[i]);
 	assert_true(turn_until(f, true, nobody_attached));
-}
-
-int
-main(int argc, char **argv)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(gets_the_rings_and_no_cursor),
-		T(is_answered_though_no_worker_runs),
-		T(is_not_waited_for),
-		T(is_listed_and_counted_until_it_closes),
-		T(that_speaks_is_detached_and_told),
-		T(takes_no_place_of_a_reader_and_has_a_limit_of_its_own),
-	};
-#undef T
-
-	return fixture_run(argc, argv, "ring tap", tests);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Form C of a text that is fed in pieces, for the tests. */
-#ifndef NFC_PIECES_H
-#define NFC_PIECES_H
+#pragma once
 
 #include "normalize/nfc.h"
 
@@ -17,5 +16,3 @@ bool nfc_by_bits(void *bits, size_t i, size_t at); /* uint64_t: bit i - 1 */
 
 /* Writes form C to out, which has room for 3 n bytes. Returns its length, or one of the above. */
 size_t nfc_pieces(const uint8_t *text, size_t n, nfc_cut cut, void *ctx, uint8_t *out);
-
-#endif

@@ -4,14 +4,10 @@
  * every prefix of a stream, and the release rule of doc/internals/streaming.md computed by brute
  * force.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "test.h"
 #include "encode/bpe.h"
 #include "build/model_make.h"
 #include "small_vocab.h"
@@ -58,25 +54,47 @@ add_word(struct merged *m, const uint8_t *text, uint32_t n, const uint32_t *want
 	m->word[m->n++] = (struct tok_bpe_word){.p = text, .n = n};
 }
 
-static void
-assert_merged(const struct small_vocab *sv, struct merged *m)
-{
-	tok_bpe_merge(sv->v, m->word, m->n);
-	for (uint32_t i = 0; i < m->n; i++) {
-		struct tok_bpe_word *w = &m->word[i];
+static const struct tok_kernels *kernels[4]; /* those that this CPU has */
+static uint32_t n_kernels;
 
-		for (uint32_t k = 0; k < w->n_out; k++)
-			w->out[k] = sv->v->ext[w->out[k]];
-		assert_same(w->out, w->n_out, m->want[i], m->n_want[i], w->p, w->n, "merge");
+static void
+find_kernels(void)
+{
+	static const char *const sets[] = {"portable", "avx2", "avx512", "neon"};
+	struct tok_error err;
+
+	for (uint32_t i = 0; i < 4; i++) {
+		setenv("TOK_ISA", sets[i], 1);
+		kernels[n_kernels] = tok_kernels_choose(&err);
+		if (kernels[n_kernels] != NULL)
+			n_kernels++;
+		else
+			print_message("# not tested: %s\n", err.text);
 	}
+	unsetenv("TOK_ISA");
 }
 
 static void
-whole_equals_definition(void **state)
+assert_merged(const struct small_vocab *sv, struct merged *m)
+{
+	for (uint32_t kernel = 0; kernel < n_kernels; kernel++) {
+		kernels[kernel]->merge(sv->v, m->word, m->n);
+		for (uint32_t i = 0; i < m->n; i++) {
+			struct tok_bpe_word *w = &m->word[i];
+
+			for (uint32_t k = 0; k < w->n_out; k++)
+				w->out[k] = sv->v->ext[w->out[k]];
+			assert_same(w->out, w->n_out, m->want[i], m->n_want[i], w->p, w->n,
+				kernels[kernel]->isa);
+		}
+	}
+}
+
+TEST(whole_equals_definition)
 {
 	uint64_t seed = 1;
 
-	(void)state;
+	find_kernels();
 	for (int round = 0; round < 1500; round++) {
 		const char *alphabet = alphabets[round % 4];
 		struct small_vocab sv;
@@ -158,12 +176,10 @@ certain_ids(const struct small_vocab *sv, const uint8_t *text, uint32_t n, bool 
 	return n_common;
 }
 
-static void
-stream_follows_the_rule_at_every_prefix(void **state)
+TEST(stream_follows_the_rule_at_every_prefix)
 {
 	uint64_t seed = 2;
 
-	(void)state;
 	for (int round = 0; round < 600; round++) {
 		const char *alphabet = alphabets[round % 4];
 		struct tok_cache *cache = NULL;
@@ -207,13 +223,11 @@ stream_follows_the_rule_at_every_prefix(void **state)
 }
 
 /* With too little to look at ids come late: never early, nor later than by the coarser rule. */
-static void
-release_looks_at_so_much_and_no_more(void **state)
+TEST(release_looks_at_so_much_and_no_more)
 {
 	uint64_t seed = 5;
 	uint32_t late = 0;
 
-	(void)state;
 	for (int round = 0; round < 400; round++) {
 		const char *alphabet = alphabets[round % 4];
 		const uint32_t n = 1 + small_random(&seed, 60);
@@ -243,15 +257,13 @@ release_looks_at_so_much_and_no_more(void **state)
 	assert_true(late > 0);
 }
 
-static void
-random_cuts_equal_whole(void **state)
+TEST(random_cuts_equal_whole)
 {
 	uint64_t seed = 3;
 	enum { LONG = 6000 };
 	uint8_t *text = malloc(LONG);
 	uint32_t *want = malloc(LONG * sizeof(*want)), *got = malloc(3 * LONG * sizeof(*got));
 
-	(void)state;
 	assert_non_null(text);
 	assert_non_null(want);
 	assert_non_null(got);
@@ -284,13 +296,11 @@ random_cuts_equal_whole(void **state)
 	free(got);
 }
 
-static void
-short_room_is_said_and_nothing_is_lost(void **state)
+TEST(short_room_is_said_and_nothing_is_lost)
 {
 	uint64_t seed = 4;
 	struct small_vocab sv;
 
-	(void)state;
 	small_vocab_make(&sv, &seed, "ab", 40);
 	for (uint32_t room = 1; room < 40; room++) {
 		static const uint8_t text[] = "abba abab\xff"
@@ -385,8 +395,7 @@ chain_make(struct chain *c)
 		chain_add(m, c->symbol[i], c->symbol[i + 1]);
 }
 
-static void
-carry_beyond_its_limit_is_an_error(void **state)
+TEST(carry_beyond_its_limit_is_an_error)
 {
 	static struct chain c;
 	static uint32_t ids[3 * sizeof(c.text) + 8];
@@ -396,7 +405,6 @@ carry_beyond_its_limit_is_an_error(void **state)
 	struct tok_result r;
 	uint32_t fits = TOK_CARRY_MAX / SYMBOL_BYTES, n = 0;
 
-	(void)state;
 	chain_make(&c);
 	v = tok_vocab_build(&c.m, "chain", "none", NULL, &err);
 	if (v == NULL)
@@ -462,20 +470,4 @@ carry_beyond_its_limit_is_an_error(void **state)
 	free(c.m.token);
 	free(c.m.bytes);
 	free(c.m.merge);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(whole_equals_definition),
-		cmocka_unit_test(stream_follows_the_rule_at_every_prefix),
-		cmocka_unit_test(release_looks_at_so_much_and_no_more),
-		cmocka_unit_test(random_cuts_equal_whole),
-		cmocka_unit_test(short_room_is_said_and_nothing_is_lost),
-		cmocka_unit_test(carry_beyond_its_limit_is_an_error),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

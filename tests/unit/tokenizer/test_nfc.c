@@ -3,11 +3,6 @@
  * Form C in pieces: examples cut in every way, what waits and for how long, the limit, pieces that
  * end against an inaccessible page. tests/golden compares with the reference.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "../../../app/tokd-load/dice.h"
 #include "nfc_pieces.h"
 #include "unicode/utf8.h"
@@ -46,8 +42,7 @@ assert_form_c(const char *text, const char *want)
 	}
 }
 
-static void
-marks_compose_with_their_starter(void **arg)
+TEST(marks_compose_with_their_starter)
 {
 	assert_form_c("e\u0301", "\u00e9");
 	assert_form_c("lie\u0301s", "li\u00e9s");
@@ -68,8 +63,7 @@ marks_compose_with_their_starter(void **arg)
 	assert_form_c("e!\u0301", "e!\u0301");
 }
 
-static void
-marks_are_put_in_order(void **arg)
+TEST(marks_are_put_in_order)
 {
 	assert_form_c("e\u0301\u0323", "\u1eb9\u0301");
 	assert_form_c("\u00e9\u0323", "\u1eb9\u0301");
@@ -89,8 +83,7 @@ marks_are_put_in_order(void **arg)
 	assert_form_c("\u0f43\u0f43\u0f71!", "\u0f42\u0fb7\u0f42\u0fb7\u0f71!");
 }
 
-static void
-hangul_is_composed(void **arg)
+TEST(hangul_is_composed)
 {
 	assert_form_c("\u1112\u1161\u11ab\u1100\u1173\u11af", "\ud55c\uae00");
 	assert_form_c("\uac00\u11a8\u11a8", "\uac01\u11a8");
@@ -103,15 +96,13 @@ hangul_is_composed(void **arg)
 }
 
 /* To the reference, whose tables are older, a mark of Unicode 14 is a starter. */
-static void
-younger_marks_are_left_alone(void **arg)
+TEST(younger_marks_are_left_alone)
 {
 	assert_form_c("e\u0301\u0898\u0323", "\u00e9\u0898\u0323");
 	assert_form_c("e\u0898\u0301", "e\u0898\u0301");
 }
 
-static void
-waiting_ends_with_the_next_starter(void **arg)
+TEST(waiting_ends_with_the_next_starter)
 {
 	static const struct {
 		const char *text;
@@ -148,8 +139,7 @@ waiting_ends_with_the_next_starter(void **arg)
 	}
 }
 
-static void
-text_in_form_c_is_not_copied(void **arg)
+TEST(text_in_form_c_is_not_copied)
 {
 	static const char text[] =
 		"The quick brown fox \u2014 na\u00efve \u4e2d\u6587 \ud55c\uae00 "
@@ -167,8 +157,7 @@ text_in_form_c_is_not_copied(void **arg)
 }
 
 /* A starter with marks of two kinds in turn, uncut and cut: the same limit. */
-static void
-limit_is_the_same_however_the_text_is_cut(void **arg)
+TEST(limit_is_the_same_however_the_text_is_cut)
 {
 	static const struct {
 		const char *starter, *even, *odd;
@@ -225,8 +214,7 @@ at_random(void *state, size_t i, size_t at)
 
 /* Long runs of all kinds, that blocks begin and end anywhere; each piece lies before a page that
  * must not be read. */
-static void
-nothing_beyond_the_piece_is_read(void **arg)
+TEST(nothing_beyond_the_piece_is_read)
 {
 	static const char *const runs[] = {"a", "\u00e9", "\u0439", "\u4e2d", "\u3042", "\uac01",
 		"\uac00", "\U0001f600", "e\u0301", "\u1100\u1161", "\u0301", "\u0323", "\u0958"};
@@ -256,22 +244,4 @@ nothing_beyond_the_piece_is_read(void **arg)
 		assert_memory_equal(out, want, got);
 	}
 	munmap(map, 2 * page);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(marks_compose_with_their_starter),
-		cmocka_unit_test(marks_are_put_in_order),
-		cmocka_unit_test(hangul_is_composed),
-		cmocka_unit_test(younger_marks_are_left_alone),
-		cmocka_unit_test(waiting_ends_with_the_next_starter),
-		cmocka_unit_test(text_in_form_c_is_not_copied),
-		cmocka_unit_test(limit_is_the_same_however_the_text_is_cut),
-		cmocka_unit_test(nothing_beyond_the_piece_is_read),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

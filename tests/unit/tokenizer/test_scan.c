@@ -5,14 +5,10 @@
  * whole and as pieces that end anywhere. Well-formed UTF-8 by the kernels against tok_utf8_scan.
  * TOK_SCAN_ROUNDS is the number of texts.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "test.h"
 #include "isa/kernels.h"
 #include "pretokenize/names.h"
 #include "pretokenize/pretok.h"
@@ -201,8 +197,7 @@ check_utf8(const struct tok_kernels *k, uint64_t *seed, const uint8_t *p, size_t
 	free(text);
 }
 
-static void
-kernels_equal_the_stepper(void **arg)
+TEST(kernels_equal_the_stepper)
 {
 	static const char *const sets[] = {"portable", "avx2", "avx512", "neon"};
 	const char *given = getenv("TOK_SCAN_ROUNDS");
@@ -215,7 +210,6 @@ kernels_equal_the_stepper(void **arg)
 	uint32_t n_sets = 0;
 	struct tok_vocab v;
 
-	(void)arg;
 	for (uint32_t i = 0; i < 4; i++) {
 		setenv("TOK_ISA", sets[i], 1);
 		kernels[n_sets] = tok_kernels_choose(&err);
@@ -248,15 +242,4 @@ kernels_equal_the_stepper(void **arg)
 		}
 	}
 	small_vocab_free(&sv);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(kernels_equal_the_stepper),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,17 +3,14 @@
  * Tables by code point are built from pages and ranges. Each entry equals the one computed for its
  * code point alone; equal pages are stored once.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 
+#include "test.h"
 #include "tables/bert_norm.h"
 #include "build/parts.h"
 #include "unicode/bert_tables.h"
+#include "unicode/nfc_tables.h"
 #include "tables/mem.h"
 #include "unicode/pages.h"
 #include "small_vocab.h"
@@ -29,8 +26,7 @@ value_at(const uint32_t *run, uint32_t n, uint32_t bits, uint32_t cp)
 	return run[i] & ((1u << bits) - 1);
 }
 
-static void
-test_classes_are_those_of_the_runs(void **state)
+TEST(test_classes_are_those_of_the_runs)
 {
 	static struct small_vocab sv;
 	uint64_t seed = 1;
@@ -51,23 +47,19 @@ struct definition {
 	const struct tok_model_bert *options;
 	uint8_t cls[TOK_CODE_POINTS], ccc[TOK_CODE_POINTS];
 	uint32_t low[TOK_CODE_POINTS];
-	const struct tok_bert_strip *strip[TOK_CODE_POINTS];
 };
 
 static void
 define(struct definition *d)
 {
-	for (uint32_t cp = 0, i = 0, k = 0; cp < TOK_CODE_POINTS; cp++) {
+	for (uint32_t cp = 0, i = 0; cp < TOK_CODE_POINTS; cp++) {
 		i += i + 1 < tok_bert_classes_n && tok_bert_classes[i + 1] >> 3 == cp;
-		k += k + 1 < tok_bert_ccc_n && tok_bert_ccc[k + 1] >> 8 == cp;
 		d->cls[cp] = tok_bert_classes[i] & 7;
-		d->ccc[cp] = (uint8_t)tok_bert_ccc[k];
+		d->ccc[cp] = tok_nfc_props_of(cp) & TOK_NFC_CCC;
 		d->low[cp] = cp;
 	}
 	for (uint32_t i = 0; i < tok_bert_lower_n; i++)
 		d->low[tok_bert_lower[i].from] = tok_bert_lower[i].to;
-	for (uint32_t i = 0; i < tok_bert_strip_n; i++)
-		d->strip[tok_bert_strip[i].from] = &tok_bert_strip[i];
 }
 
 static uint32_t
@@ -101,7 +93,8 @@ static uint32_t
 becomes(const struct definition *d, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
 {
 	const struct tok_model_bert *o = d->options;
-	uint32_t n = 0;
+	uint32_t n = 0, parts = 0;
+	const uint32_t *part = tok_nfc_decompose(cp, &parts);
 
 	if (o->clean_text &&
 		(d->cls[cp] == TOK_BERT_CONTROL || d->cls[cp] == TOK_BERT_CONTROL_BLANK)) {
@@ -113,10 +106,10 @@ becomes(const struct definition *d, uint32_t cp, uint32_t out[TOK_BERT_SEQ_MAX])
 	} else if (cp == 0x130 && o->lowercase && !o->strip_accents) {
 		out[n++] = element(d, 'i');
 		out[n++] = element(d, 0x307);
-	} else if (o->strip_accents && d->strip[cp] != NULL) {
-		while (n < TOK_BERT_SEQ_MAX && d->strip[cp]->to[n] != 0) {
-			out[n] = element(d, d->strip[cp]->to[n]);
-			n++;
+	} else if (o->strip_accents && part != NULL) {
+		for (uint32_t i = 0; i < parts; i++) {
+			if (d->cls[part[i] & TOK_NFC_CP] != TOK_BERT_MARK)
+				out[n++] = element(d, part[i] & TOK_NFC_CP);
 		}
 	} else {
 		out[n++] = element(d, cp);
@@ -145,8 +138,7 @@ looked_up(const struct tok_bert_norm *t, uint32_t cp, uint32_t out[TOK_BERT_SEQ_
 	return n;
 }
 
-static void
-test_elements_of_bert_are_those_of_the_steps(void **state)
+TEST(test_elements_of_bert_are_those_of_the_steps)
 {
 	struct definition *d = calloc(1, sizeof(*d));
 
@@ -182,8 +174,7 @@ test_elements_of_bert_are_those_of_the_steps(void **state)
 
 /* ---- runs and pages ---- */
 
-static void
-test_runs_spread_at_all_borders(void **state)
+TEST(test_runs_spread_at_all_borders)
 {
 	/* Runs that end before, at and behind borders of pages, and longer than pages. */
 	static const uint32_t run[] = {0x0 << 3 | 1, 0xff << 3 | 2, 0x100 << 3 | 3, 0x101 << 3 | 1,
@@ -198,8 +189,7 @@ test_runs_spread_at_all_borders(void **state)
 	free(s.value);
 }
 
-static void
-test_equal_pages_are_kept_once(void **state)
+TEST(test_equal_pages_are_kept_once)
 {
 	static uint8_t room[8 * TOK_PAGE];
 	struct tok_page_set set = {.page = room, .bytes = TOK_PAGE};
@@ -211,18 +201,4 @@ test_equal_pages_are_kept_once(void **state)
 		assert_int_equal(tok_page_put(&set, page), i % 8);
 	}
 	assert_int_equal(set.n, 8);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_classes_are_those_of_the_runs),
-		cmocka_unit_test(test_elements_of_bert_are_those_of_the_steps),
-		cmocka_unit_test(test_runs_spread_at_all_borders),
-		cmocka_unit_test(test_equal_pages_are_kept_once),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,16 +3,12 @@
  * Bytes and characters: pieces that end against an inaccessible page, decoding that never gives out
  * part of a character.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "pretokenize/pretok.h"
 #include "small_vocab.h"
 #include "unicode/utf8.h"
@@ -42,8 +38,7 @@ random_pieces(uint64_t *seed, uint8_t *text, uint32_t max)
 	return n;
 }
 
-static void
-nothing_beyond_the_piece_is_read(void **arg)
+TEST(nothing_beyond_the_piece_is_read)
 {
 	uint64_t seed = 6;
 	struct small_vocab sv;
@@ -52,7 +47,6 @@ nothing_beyond_the_piece_is_read(void **arg)
 		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct tok_cache *cache;
 
-	(void)arg;
 	assert_true(map != MAP_FAILED);
 	assert_int_equal(mprotect(map + page, page, PROT_NONE), 0);
 	small_vocab_make(&sv, &seed, "abc", 40);
@@ -94,8 +88,7 @@ nothing_beyond_the_piece_is_read(void **arg)
 	munmap(map, 2 * page);
 }
 
-static void
-strict_refuses_what_is_not_utf8(void **arg)
+TEST(strict_refuses_what_is_not_utf8)
 {
 	static const char *const bad[] = {"\x80", "a\xc0\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80",
 		"\xe4\xb8", "\xff", "ab\xe4\xb8 c"};
@@ -103,7 +96,6 @@ strict_refuses_what_is_not_utf8(void **arg)
 	struct small_vocab sv;
 	uint32_t ids[64];
 
-	(void)arg;
 	small_vocab_make(&sv, &seed, "abc", 10);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
 		struct tok_result r =
@@ -132,13 +124,11 @@ ends_inside_character(const uint8_t *p, size_t n)
 	return span.end == TOK_UTF8_SHORT;
 }
 
-static void
-decode_gives_whole_characters(void **arg)
+TEST(decode_gives_whole_characters)
 {
 	uint64_t seed = 8;
 	struct small_vocab sv;
 
-	(void)arg;
 	small_vocab_make(&sv, &seed, "\xe4\xb8\xad\xf0\x9f", 30);
 	for (int round = 0; round < 4000; round++) {
 		uint8_t text[TEXT_MAX], out[TEXT_MAX + 64], whole[TEXT_MAX + 64];
@@ -169,8 +159,7 @@ decode_gives_whole_characters(void **arg)
 	small_vocab_free(&sv);
 }
 
-static void
-decode_refuses_an_unknown_id(void **arg)
+TEST(decode_refuses_an_unknown_id)
 {
 	uint64_t seed = 9;
 	struct small_vocab sv;
@@ -178,7 +167,6 @@ decode_refuses_an_unknown_id(void **arg)
 	uint8_t out[8];
 	struct tok_result r;
 
-	(void)arg;
 	small_vocab_make(&sv, &seed, "ab", 5);
 	ids[1] = sv.n;
 	r = tok_decode(sv.v, ids, 2, out, sizeof(out));
@@ -187,18 +175,4 @@ decode_refuses_an_unknown_id(void **arg)
 	assert_int_equal(r.consumed, 1);
 	assert_int_equal(r.produced, 1);
 	small_vocab_free(&sv);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(nothing_beyond_the_piece_is_read),
-		cmocka_unit_test(strict_refuses_what_is_not_utf8),
-		cmocka_unit_test(decode_gives_whole_characters),
-		cmocka_unit_test(decode_refuses_an_unknown_id),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,15 +3,11 @@
  * Unigram: ids against the best way by its definition, on small random vocabularies with ties;
  * which of them are given out when; what waits, and the limits of it; offsets.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "test.h"
 #include "small_vocab.h"
 
 #define PIECES_MAX 64
@@ -161,15 +157,13 @@ check_text(const struct pieces *p, const char *text, uint32_t n)
 	assert_memory_equal(ids, want, n_want * sizeof(*ids));
 }
 
-static void
-ids_are_given_out_where_all_ways_meet(void **state)
+TEST(ids_are_given_out_where_all_ways_meet)
 {
 	static const char *const alphabet[] = {"ab", "abc", "abcd ", "a"};
 	static struct pieces p;
 	uint64_t seed = 1;
 	char text[TEXT_MAX];
 
-	(void)state;
 	for (uint32_t round = 0; round < 400; round++) {
 		const char *letters = alphabet[round % 4];
 
@@ -190,8 +184,7 @@ ids_are_given_out_where_all_ways_meet(void **state)
 }
 
 /* Scores are kept in a ring: one piece as long as that can have, behind texts of all lengths. */
-static void
-the_longest_piece_is_found_anywhere(void **state)
+TEST(the_longest_piece_is_found_anywhere)
 {
 	enum { LONG = TOK_UNIGRAM_SCORES - 1 };
 	char piece[LONG + 1], text[1500];
@@ -200,7 +193,6 @@ the_longest_piece_is_found_anywhere(void **state)
 	struct tok_vocab *v;
 	uint32_t ids[1500];
 
-	(void)state;
 	memset(piece, 'b', LONG);
 	piece[LONG] = '\0';
 	v = small_unigram(list, score, 4, &whole_text, false);
@@ -219,8 +211,7 @@ the_longest_piece_is_found_anywhere(void **state)
 }
 
 /* With "a" and "aa" a run of a is spelled as its length says, from its beginning on. */
-static void
-what_stays_uncertain_ends_the_stream(void **state)
+TEST(what_stays_uncertain_ends_the_stream)
 {
 	const char *list[] = {"<unk>", "a", "aa", "b"};
 	const double score[] = {0, -10, -1, -1};
@@ -230,7 +221,6 @@ what_stays_uncertain_ends_the_stream(void **state)
 	struct tok_stream s;
 	struct tok_result r;
 
-	(void)state;
 	memset(text, 'a', sizeof(text));
 	for (uint32_t n = TOK_CARRY_MAX - 1; n <= TOK_CARRY_MAX + 1; n++) {
 		tok_stream_init(&s, v, NULL, 0);
@@ -267,15 +257,13 @@ check_waiting(const struct tok_vocab *v, const char *text, const char *want)
 	}
 }
 
-static void
-words_end_with_the_blank_behind_them(void **state)
+TEST(words_end_with_the_blank_behind_them)
 {
 	const char *list[] = {"<unk>", " a", " ", "a", "aa", "b"};
 	const double score[] = {0, -1, -3, -4, -1, -1};
 	struct tok_model_unigram o = {.blanks = true, .split = true, .prefix = TOK_PREFIX_EACH};
 	struct tok_vocab *v = small_unigram(list, score, 6, &o, false);
 
-	(void)state;
 	/* Behind the blank "aa" may come, till the next one. */
 	check_waiting(v, "a a b", "010120");
 	check_waiting(v, "b", "20");
@@ -291,8 +279,7 @@ words_end_with_the_blank_behind_them(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-white_space_that_waits_has_a_limit(void **state)
+TEST(white_space_that_waits_has_a_limit)
 {
 	const char *list[] = {"<unk>", " ", "a"};
 	const double score[] = {0, -1, -1};
@@ -301,7 +288,6 @@ white_space_that_waits_has_a_limit(void **state)
 	static char text[TOK_SPM_WHITE_MAX + 3];
 	static uint32_t ids[3 * sizeof(text) + 8];
 
-	(void)state;
 	for (uint32_t squeezed = 0; squeezed < 2; squeezed++) {
 		for (uint32_t n = TOK_SPM_WHITE_MAX; n <= TOK_SPM_WHITE_MAX + 1; n++) {
 			struct tok_result r;
@@ -328,15 +314,13 @@ white_space_that_waits_has_a_limit(void **state)
 }
 
 /* The map of small_vocab.c: "e" waits for U+0301, and what no key begins with for nothing. */
-static void
-only_what_may_be_a_key_waits(void **state)
+TEST(only_what_may_be_a_key_waits)
 {
 	const char *list[] = {"<unk>", "a", "b", "c", "e", "\xc3\xa9"};
 	const double score[] = {0, -1, -1, -1, -1, -1};
 	struct tok_model_unigram o = {.blanks = true, .charsmap_bytes = 1};
 	struct tok_vocab *v = small_unigram(list, score, 6, &o, false);
 
-	(void)state;
 	check_waiting(v, "cac", "1110");
 	check_waiting(v, "cec", "1020");
 	check_waiting(v, "e\xcc\x81", "0001");
@@ -349,8 +333,7 @@ only_what_may_be_a_key_waits(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-offsets_are_told_of_the_text_s_own_ids_alone(void **state)
+TEST(offsets_are_told_of_the_text_s_own_ids_alone)
 {
 	const char *list[] = {"<unk>", " ", "a", " a", "b", "\xc3\xa9"};
 	const double score[] = {0, -3, -2, -1, -1, -1};
@@ -367,7 +350,6 @@ offsets_are_told_of_the_text_s_own_ids_alone(void **state)
 	uint32_t ids[IDS_MAX];
 	struct tok_result r = tok_encode(v, NULL, text, sizeof(text) - 1, 0, ids, IDS_MAX);
 
-	(void)state;
 	assert_int_equal(r.produced, 5);
 	assert_true(tok_offsets(v, text, sizeof(text) - 1, 0, ids, 5, range));
 	for (uint32_t i = 0; i < 5; i++) {
@@ -383,21 +365,4 @@ offsets_are_told_of_the_text_s_own_ids_alone(void **state)
 		ids[i]--;
 	}
 	tok_vocab_free(v);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(ids_are_given_out_where_all_ways_meet),
-		cmocka_unit_test(the_longest_piece_is_found_anywhere),
-		cmocka_unit_test(what_stays_uncertain_ends_the_stream),
-		cmocka_unit_test(words_end_with_the_blank_behind_them),
-		cmocka_unit_test(white_space_that_waits_has_a_limit),
-		cmocka_unit_test(only_what_may_be_a_key_waits),
-		cmocka_unit_test(offsets_are_told_of_the_text_s_own_ids_alone),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("unigram", tests, NULL, NULL);
 }

@@ -3,17 +3,13 @@
  * Words to ids: the trie with failure links against longest match by its definition, on small
  * random vocabularies; every split; when ids come; bounds that hold.
  */
-#include <stdarg.h>
-#include <setjmp.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "small_vocab.h"
 #include "encode/wordpiece.h"
 
@@ -124,12 +120,10 @@ match_text(const struct small_pieces *sp, const char *text, uint32_t *ids)
 	return n;
 }
 
-static void
-the_trie_equals_longest_match(void **arg)
+TEST(the_trie_equals_longest_match)
 {
 	uint64_t seed = 21;
 
-	(void)arg;
 	for (int round = 0; round < 100; round++) {
 		struct small_pieces sp;
 
@@ -191,13 +185,11 @@ make_marked(struct small_pieces *sp)
 		strcpy(sp->text[sp->n], text[sp->n]);
 }
 
-static void
-every_split_gives_the_same_ids(void **arg)
+TEST(every_split_gives_the_same_ids)
 {
 	uint64_t seed = 22;
 	struct small_pieces sp;
 
-	(void)arg;
 	make_marked(&sp);
 	build(&sp, 7);
 	for (int round = 0; round < 4000; round++) {
@@ -230,8 +222,7 @@ every_split_gives_the_same_ids(void **arg)
 	tok_vocab_free(sp.v);
 }
 
-static void
-marks_are_ordered_before_they_are_matched(void **arg)
+TEST(marks_are_ordered_before_they_are_matched)
 {
 	/* U+1D165 (class 216) before U+1B44 (9): the other way round it is one token. */
 	static const char text[] =
@@ -239,7 +230,6 @@ marks_are_ordered_before_they_are_matched(void **arg)
 	struct small_pieces sp;
 	uint32_t got[64], n;
 
-	(void)arg;
 	make_marked(&sp);
 	build(&sp, 100);
 	n = (uint32_t)tok_encode(sp.v, NULL, text, sizeof(text) - 1, 0, got, 64).produced;
@@ -251,14 +241,12 @@ marks_are_ordered_before_they_are_matched(void **arg)
 	tok_vocab_free(sp.v);
 }
 
-static void
-ids_come_when_their_word_is_certain(void **arg)
+TEST(ids_come_when_their_word_is_certain)
 {
 	struct small_pieces sp;
 	struct tok_stream s;
 	uint32_t ids[64], i;
 
-	(void)arg;
 	make_marked(&sp);
 	build(&sp, 7);
 	tok_stream_init(&s, sp.v, NULL, 0);
@@ -282,8 +270,7 @@ ids_come_when_their_word_is_certain(void **arg)
 	tok_vocab_free(sp.v);
 }
 
-static void
-nothing_grows_with_hostile_text(void **arg)
+TEST(nothing_grows_with_hostile_text)
 {
 	static const char *const unit[] = {"a", "\xf0\x9d\x85\xa5", "\xcc\x81", "a\xcc\x81", "z",
 		"\xea\xb0\x81", "\xe1\xad\x84\xf0\x9d\x85\xa5"};
@@ -291,7 +278,6 @@ nothing_grows_with_hostile_text(void **arg)
 	struct tok_stream s;
 	uint32_t ids[4096];
 
-	(void)arg;
 	make_marked(&sp);
 	build(&sp, TOK_WORD_MAX);
 	for (size_t u = 0; u < sizeof(unit) / sizeof(unit[0]); u++) {
@@ -305,8 +291,7 @@ nothing_grows_with_hostile_text(void **arg)
 	tok_vocab_free(sp.v);
 }
 
-static void
-nothing_beyond_the_piece_is_read(void **arg)
+TEST(nothing_beyond_the_piece_is_read)
 {
 	uint64_t seed = 23;
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -315,7 +300,6 @@ nothing_beyond_the_piece_is_read(void **arg)
 	struct small_pieces sp;
 	uint32_t ids[400];
 
-	(void)arg;
 	assert_true(map != MAP_FAILED);
 	assert_int_equal(mprotect(map + page, page, PROT_NONE), 0);
 	make_marked(&sp);
@@ -335,20 +319,4 @@ nothing_beyond_the_piece_is_read(void **arg)
 	}
 	munmap(map, 2 * page);
 	tok_vocab_free(sp.v);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_trie_equals_longest_match),
-		cmocka_unit_test(every_split_gives_the_same_ids),
-		cmocka_unit_test(marks_are_ordered_before_they_are_matched),
-		cmocka_unit_test(ids_come_when_their_word_is_certain),
-		cmocka_unit_test(nothing_grows_with_hostile_text),
-		cmocka_unit_test(nothing_beyond_the_piece_is_read),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A small vocabulary in each format, and a folder to put its files in. */
-#ifndef TESTS_TOK_FIXTURE_H
-#define TESTS_TOK_FIXTURE_H
+#pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <jansson.h>
 
+#include "test.h"
 #include "build/model.h"
 
 /* Ids 0-255 are the bytes, then "he", "ll", "hell", " w"; 260 is the special token. */
@@ -20,7 +14,7 @@
 /* cmocka's setup and teardown: *state is the path of an empty folder. */
 int folder_make(void **state);
 int folder_remove(void **state);
-#define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, folder_make, folder_remove)
+#define FOLDER_TEST(name) TEST_WITH(name, folder_make, folder_remove)
 
 /* Write folder/name; its path, good until the next but seven calls. */
 const char *put_file(void **state, const char *name, const void *data, size_t n);
@@ -44,5 +38,3 @@ void assert_refused_as(const char *path, const char *pretokenizer, const char *s
 void assert_refused(const char *path, const char *says);
 /* Loading `path` succeeds; the checksum of what it holds. */
 uint32_t assert_loads(const char *path);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A SentencePiece .model, message by message (sentencepiece_model.proto). */
-#ifndef TESTS_TOK_SP_FILE_H
-#define TESTS_TOK_SP_FILE_H
+#pragma once
 
 #include <stdint.h>
 #include <stdio.h>
@@ -72,5 +71,3 @@ sp_settings(struct sp_file *f)
 	sp_field(f, 2, "\x18\x02\x98\x02\x01", 5);
 	sp_field(f, 3, "\x20\x00", 2);
 }
-
-#endif

@@ -92,8 +92,7 @@ assert_encoded(const struct tok_vocab *v, const char *text, uint32_t flags, cons
 
 /* Of a text in two pieces, with a cache that knows it: as much room as is asked for, and what is
  * behind it. */
-static void
-nothing_is_written_behind_the_room(void **state)
+FOLDER_TEST(nothing_is_written_behind_the_room)
 {
 	static const char *const texts[] = {"qz ", "qz fo", "hell qz ", "abcde q", "qz foo hell"};
 	struct tok_vocab *v = load(state,
@@ -131,8 +130,7 @@ nothing_is_written_behind_the_room(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-what_is_recognised_is_a_choice(void **state)
+FOLDER_TEST(what_is_recognised_is_a_choice)
 {
 	struct tok_vocab *v =
 		load(state, "{\"id\":261,\"content\":\"<t>\",\"special\":false}", false);
@@ -154,8 +152,7 @@ struct row {
 	const char *text, *want;
 };
 
-static void
-flags_are_the_references(void **state)
+FOLDER_TEST(flags_are_the_references)
 {
 	static const struct row rows[] = {
 		{"", "xab ab", "x[261] [261]"},
@@ -191,8 +188,7 @@ flags_are_the_references(void **state)
 	}
 }
 
-static void
-the_longest_at_the_leftmost_place_is_taken(void **state)
+FOLDER_TEST(the_longest_at_the_leftmost_place_is_taken)
 {
 	struct tok_vocab *v = load(state,
 		"{\"id\":261,\"content\":\"<a\",\"special\":false},"
@@ -210,8 +206,7 @@ the_longest_at_the_leftmost_place_is_taken(void **state)
 
 /* A token that is looked for behind the normalizer is found in form C, others as the text has it.
  */
-static void
-two_sets_before_and_behind_the_normalizer(void **state)
+FOLDER_TEST(two_sets_before_and_behind_the_normalizer)
 {
 	struct tok_vocab *v = load(state,
 		"{\"id\":261,\"content\":\"\xc3\xa9x\",\"special\":false,\"normalized\":true},"
@@ -239,8 +234,7 @@ waiting_after(const struct tok_vocab *v, const char *text, uint32_t flags)
 	return tok_stream_waiting(&s);
 }
 
-static void
-only_what_may_become_a_token_waits(void **state)
+FOLDER_TEST(only_what_may_become_a_token_waits)
 {
 	struct tok_vocab *v = load(state,
 		"{\"id\":261,\"content\":\"<tool>\",\"special\":false},"
@@ -257,8 +251,7 @@ only_what_may_become_a_token_waits(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-white_space_that_waits_has_a_limit(void **state)
+FOLDER_TEST(white_space_that_waits_has_a_limit)
 {
 	struct tok_vocab *v = load(
 		state, "{\"id\":261,\"content\":\"<t>\",\"special\":false,\"lstrip\":true}", false);
@@ -303,8 +296,7 @@ assert_by_tens(const struct tok_vocab *v, const char *text, uint32_t flags, cons
 }
 
 /* By a token that is not recognised, or behind one that has taken it already. */
-static void
-white_space_that_no_token_can_take_does_not_wait(void **state)
+FOLDER_TEST(white_space_that_no_token_can_take_does_not_wait)
 {
 	struct tok_vocab *v = load(state,
 		"{\"id\":261,\"content\":\"<p>\",\"special\":false,\"rstrip\":true},"
@@ -322,8 +314,7 @@ white_space_that_no_token_can_take_does_not_wait(void **state)
 }
 
 /* Tokens that no merge makes but that are in the vocabulary are text like any other as well. */
-static void
-a_token_of_the_model_may_be_added(void **state)
+FOLDER_TEST(a_token_of_the_model_may_be_added)
 {
 	struct tok_vocab *v =
 		load(state, "{\"id\":258,\"content\":\"hell\",\"special\":false}", false);
@@ -333,8 +324,7 @@ a_token_of_the_model_may_be_added(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-checksums_differ_by_what_is_recognised(void **state)
+FOLDER_TEST(checksums_differ_by_what_is_recognised)
 {
 	static const char *const added[] = {
 		"{\"id\":261,\"content\":\"<t>\",\"special\":true}",
@@ -360,8 +350,7 @@ struct refusal {
 	const char *says;
 };
 
-static void
-lists_that_mean_nothing_are_refused(void **state)
+FOLDER_TEST(lists_that_mean_nothing_are_refused)
 {
 	static char long_one[1200];
 	const struct refusal rows[] = {
@@ -389,25 +378,4 @@ lists_that_mean_nothing_are_refused(void **state)
 		set_at(document, "normalizer", rows[i].nfc ? "{\"type\":\"NFC\"}" : "null");
 		assert_refused(put_json(state, "tokenizer.json", document), rows[i].says);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(what_is_recognised_is_a_choice),
-		WITH_FOLDER(nothing_is_written_behind_the_room),
-		WITH_FOLDER(flags_are_the_references),
-		WITH_FOLDER(the_longest_at_the_leftmost_place_is_taken),
-		WITH_FOLDER(two_sets_before_and_behind_the_normalizer),
-		WITH_FOLDER(only_what_may_become_a_token_waits),
-		WITH_FOLDER(white_space_that_waits_has_a_limit),
-		WITH_FOLDER(white_space_that_no_token_can_take_does_not_wait),
-		WITH_FOLDER(a_token_of_the_model_may_be_added),
-		WITH_FOLDER(checksums_differ_by_what_is_recognised),
-		WITH_FOLDER(lists_that_mean_nothing_are_refused),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("added tokens", tests, NULL, NULL);
 }

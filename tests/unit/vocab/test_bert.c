@@ -86,8 +86,7 @@ assert_template(const struct tok_vocab *v)
 	assert_memory_equal(ids, want, sizeof(want));
 }
 
-static void
-both_formats_are_the_same_vocabulary(void **state)
+FOLDER_TEST(both_formats_are_the_same_vocabulary)
 {
 	static const uint32_t want[] = {9, 8, 5, 6, 5, 7, 1};
 	const char *file[] = {put_text(state, "vocab.txt", small),
@@ -109,8 +108,7 @@ both_formats_are_the_same_vocabulary(void **state)
 	assert_int_equal(checksum_of(file[0], NULL), checksum_of(file[1], NULL));
 }
 
-static void
-what_ends_a_line_does_not_count(void **state)
+FOLDER_TEST(what_ends_a_line_does_not_count)
 {
 	static const char *const same[] = {
 		"[PAD]\r\n[UNK]\r\n[CLS]\r\n[SEP]\r\n[MASK]\r\nhe\r\n##ll\r\n##o\r\n.\r\nhello\r\nn't"
@@ -124,8 +122,7 @@ what_ends_a_line_does_not_count(void **state)
 		assert_int_equal(checksum_of(put_text(state, "vocab.txt", same[i]), NULL), want);
 }
 
-static void
-of_equal_lines_the_last_is_the_token(void **state)
+FOLDER_TEST(of_equal_lines_the_last_is_the_token)
 {
 	static const uint32_t want[] = {4, 5};
 	struct tok_vocab *v = load(put_text(state, "vocab.txt", "[UNK]\na\n\na\na\n[UNK]\n"), NULL);
@@ -139,8 +136,7 @@ of_equal_lines_the_last_is_the_token(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-what_is_no_vocabulary_is_refused(void **state)
+FOLDER_TEST(what_is_no_vocabulary_is_refused)
 {
 	static char many[1100 + 8] = "[UNK]\n";
 
@@ -159,8 +155,7 @@ what_is_no_vocabulary_is_refused(void **state)
 	assert_refused(put_text(state, "merges.txt", small), "the format is not implemented");
 }
 
-static void
-a_cased_vocabulary_has_to_be_called_so(void **state)
+FOLDER_TEST(a_cased_vocabulary_has_to_be_called_so)
 {
 	static const uint32_t cased[] = {1, 0}, uncased[] = {0, 2};
 	const char *path = put_text(state, "vocab.txt", "[UNK]\nHe\nhe\n[unusedA]\n");
@@ -176,8 +171,7 @@ a_cased_vocabulary_has_to_be_called_so(void **state)
 	assert_int_not_equal(checksum_of(path, "bert-cased"), checksum_of(path, "bert-uncased"));
 }
 
-static void
-a_name_or_a_folder_is_enough(void **state)
+FOLDER_TEST(a_name_or_a_folder_is_enough)
 {
 	const struct tok_load_opts opts = {.search_path = *state};
 	char folder[300];
@@ -194,8 +188,7 @@ a_name_or_a_folder_is_enough(void **state)
 	tok_vocab_free(load(folder, NULL));
 }
 
-static void
-components_that_are_not_implemented_are_refused_by_name(void **state)
+FOLDER_TEST(components_that_are_not_implemented_are_refused_by_name)
 {
 	static const struct change rows[] = {
 		{"normalizer", "null", "normalizer null is not implemented"},
@@ -239,8 +232,7 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 	}
 }
 
-static void
-what_decides_no_ids_is_not_in_the_checksum(void **state)
+FOLDER_TEST(what_decides_no_ids_is_not_in_the_checksum)
 {
 	static const struct change same[] = {{"normalizer.strip_accents", "true", NULL},
 		{"normalizer.strip_accents", NULL, NULL}, {"post_processor", "null", NULL},
@@ -265,8 +257,7 @@ what_decides_no_ids_is_not_in_the_checksum(void **state)
 	}
 }
 
-static void
-a_special_token_outside_the_model_is_never_encoded_to(void **state)
+FOLDER_TEST(a_special_token_outside_the_model_is_never_encoded_to)
 {
 	static const uint32_t want[] = {9, 1};
 	json_t *document = small_json();
@@ -283,8 +274,7 @@ a_special_token_outside_the_model_is_never_encoded_to(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-decoding_joins_words_as_the_reference_does(void **state)
+FOLDER_TEST(decoding_joins_words_as_the_reference_does)
 {
 	static const uint32_t ids[] = {6, 5, 6, 7, 8, 10, 11, 99};
 	/* The first token as it is; the others after a blank, joined, or cleaned up one by one. */
@@ -315,24 +305,4 @@ decoding_joins_words_as_the_reference_does(void **state)
 	assert_int_equal(n, strlen(want));
 	assert_memory_equal(out, want, n);
 	tok_vocab_free(v);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(both_formats_are_the_same_vocabulary),
-		WITH_FOLDER(what_ends_a_line_does_not_count),
-		WITH_FOLDER(of_equal_lines_the_last_is_the_token),
-		WITH_FOLDER(what_is_no_vocabulary_is_refused),
-		WITH_FOLDER(a_cased_vocabulary_has_to_be_called_so),
-		WITH_FOLDER(a_name_or_a_folder_is_enough),
-		WITH_FOLDER(components_that_are_not_implemented_are_refused_by_name),
-		WITH_FOLDER(what_decides_no_ids_is_not_in_the_checksum),
-		WITH_FOLDER(a_special_token_outside_the_model_is_never_encoded_to),
-		WITH_FOLDER(decoding_joins_words_as_the_reference_does),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("bert", tests, NULL, NULL);
 }

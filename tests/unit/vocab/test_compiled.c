@@ -281,8 +281,7 @@ assert_same_info(const struct tok_vocab *v, const struct tok_vocab *w)
 	}
 }
 
-static void
-each_kind_is_the_same_when_compiled(void **state)
+FOLDER_TEST(each_kind_is_the_same_when_compiled)
 {
 	for (size_t i = 0; i < N_KINDS; i++) {
 		const char *from = kinds[i].put(state);
@@ -306,8 +305,7 @@ each_kind_is_the_same_when_compiled(void **state)
 	}
 }
 
-static void
-a_pair_says_both_of_its_files(void **state)
+FOLDER_TEST(a_pair_says_both_of_its_files)
 {
 	char path[PATH_MAX], folder[PATH_MAX];
 	const struct tok_load_opts opts = {.pretokenizer = "gpt2"};
@@ -343,8 +341,7 @@ read_all(const char *path, size_t *n)
 	return data;
 }
 
-static void
-the_same_input_gives_the_same_bytes(void **state)
+FOLDER_TEST(the_same_input_gives_the_same_bytes)
 {
 	char path[PATH_MAX];
 	uint8_t *a, *b;
@@ -360,8 +357,7 @@ the_same_input_gives_the_same_bytes(void **state)
 	free(b);
 }
 
-static void
-every_file_that_is_cut_is_refused(void **state)
+FOLDER_TEST(every_file_that_is_cut_is_refused)
 {
 	struct tok_error err;
 	char path[PATH_MAX];
@@ -378,8 +374,7 @@ every_file_that_is_cut_is_refused(void **state)
 	free(data);
 }
 
-static void
-a_file_with_more_at_its_end_is_refused(void **state)
+FOLDER_TEST(a_file_with_more_at_its_end_is_refused)
 {
 	static const size_t more[] = {1, 63, 64, 4096};
 	char path[PATH_MAX];
@@ -395,8 +390,7 @@ a_file_with_more_at_its_end_is_refused(void **state)
 }
 
 /* Each bit of the header; of the tables, which are one CRC-32, bits of every 97th byte. */
-static void
-every_flipped_bit_is_refused(void **state)
+FOLDER_TEST(every_flipped_bit_is_refused)
 {
 	const size_t header = sizeof(struct tok_compiled_header);
 	char path[PATH_MAX];
@@ -444,8 +438,7 @@ repair(uint8_t *data, size_t n)
 		(uint32_t)crc32_z(0, data, offsetof(struct tok_compiled_header, header_crc));
 }
 
-static void
-what_another_program_wrote_is_refused_by_what_it_is(void **state)
+FOLDER_TEST(what_another_program_wrote_is_refused_by_what_it_is)
 {
 	struct change {
 		size_t at;
@@ -491,8 +484,7 @@ what_another_program_wrote_is_refused_by_what_it_is(void **state)
 }
 
 /* One id twice, and an entry of the table of words is one that nobody looks at. */
-static void
-an_id_of_a_merge_is_no_whole_pretoken(void **state)
+FOLDER_TEST(an_id_of_a_merge_is_no_whole_pretoken)
 {
 	const uint32_t he = 256, hel = 262; /* put_llama3(): the first of `whole` */
 	char path[PATH_MAX];
@@ -584,8 +576,7 @@ other_word(const uint8_t *table, size_t words, uint32_t old)
 	}
 }
 
-static void
-made_up_tables_are_refused_or_do_no_harm(void **state)
+FOLDER_TEST(made_up_tables_are_refused_or_do_no_harm)
 {
 	const struct tok_mem mem = {.alloc = plain_alloc, .free = plain_free};
 	const struct tok_load_opts opts = {.mem = &mem};
@@ -656,8 +647,7 @@ counted_free(void *ctx, void *p, size_t bytes)
 	free(p);
 }
 
-static void
-the_callers_memory_has_copies_of_all_tables(void **state)
+FOLDER_TEST(the_callers_memory_has_copies_of_all_tables)
 {
 	struct tok_vocab *v = NULL;
 	char path[PATH_MAX];
@@ -686,8 +676,7 @@ the_callers_memory_has_copies_of_all_tables(void **state)
 }
 
 /* Where none are reserved the load fails, and says what to do. */
-static void
-huge_pages_are_used_or_missed_in_words(void **state)
+FOLDER_TEST(huge_pages_are_used_or_missed_in_words)
 {
 	const struct tok_load_opts opts = {.huge_pages = true};
 	const char *from = put_llama3(state);
@@ -737,8 +726,7 @@ mapped(const char *path, const char *what, uint32_t *n)
 	return sum;
 }
 
-static void
-processes_share_a_compiled_vocabulary(void **state)
+FOLDER_TEST(processes_share_a_compiled_vocabulary)
 {
 	struct tok_vocab *v;
 	char path[PATH_MAX], c = 0;
@@ -770,8 +758,7 @@ processes_share_a_compiled_vocabulary(void **state)
 
 /* ---- use ---- */
 
-static void
-a_name_finds_the_compiled_one_first(void **state)
+FOLDER_TEST(a_name_finds_the_compiled_one_first)
 {
 	const struct tok_load_opts opts = {.search_path = *state},
 				   greedy = {.search_path = *state, .algo = "greedy"};
@@ -793,8 +780,7 @@ a_name_finds_the_compiled_one_first(void **state)
 	assert_non_null(strstr(err.text, "compiled for algo exact, not greedy"));
 }
 
-static void
-what_cannot_be_compiled_is_said_and_leaves_nothing(void **state)
+FOLDER_TEST(what_cannot_be_compiled_is_said_and_leaves_nothing)
 {
 	char path[PATH_MAX], other[PATH_MAX];
 	const char *from = put_gpt2(state);
@@ -820,28 +806,4 @@ what_cannot_be_compiled_is_said_and_leaves_nothing(void **state)
 	assert_int_equal(glob(other, 0, NULL, &left), 0);
 	assert_int_equal(left.gl_pathc, 2); /* a.tokv, and the folder */
 	globfree(&left);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(each_kind_is_the_same_when_compiled),
-		WITH_FOLDER(a_pair_says_both_of_its_files),
-		WITH_FOLDER(the_same_input_gives_the_same_bytes),
-		WITH_FOLDER(every_file_that_is_cut_is_refused),
-		WITH_FOLDER(a_file_with_more_at_its_end_is_refused),
-		WITH_FOLDER(every_flipped_bit_is_refused),
-		WITH_FOLDER(what_another_program_wrote_is_refused_by_what_it_is),
-		WITH_FOLDER(an_id_of_a_merge_is_no_whole_pretoken),
-		WITH_FOLDER(made_up_tables_are_refused_or_do_no_harm),
-		WITH_FOLDER(the_callers_memory_has_copies_of_all_tables),
-		WITH_FOLDER(huge_pages_are_used_or_missed_in_words),
-		WITH_FOLDER(processes_share_a_compiled_vocabulary),
-		WITH_FOLDER(a_name_finds_the_compiled_one_first),
-		WITH_FOLDER(what_cannot_be_compiled_is_said_and_leaves_nothing),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("compiled", tests, NULL, NULL);
 }

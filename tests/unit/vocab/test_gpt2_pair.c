@@ -13,8 +13,7 @@ put_pair(void **state, json_t *vocab, const char *merges)
 	return put_json(state, "vocab.json", vocab);
 }
 
-static void
-holds_the_same_as_tokenizer_json(void **state)
+FOLDER_TEST(holds_the_same_as_tokenizer_json)
 {
 	uint32_t want = assert_loads(put_json(state, "tokenizer.json", small_tokenizer_json()));
 
@@ -33,8 +32,7 @@ holds_the_same_as_tokenizer_json(void **state)
 
 static const struct tok_load_opts gpt2 = {.pretokenizer = "gpt2"};
 
-static void
-a_pair_that_is_not_known_is_refused_unless_told(void **state)
+FOLDER_TEST(a_pair_that_is_not_known_is_refused_unless_told)
 {
 	const struct tok_load_opts other = {.pretokenizer = "qwen2"};
 	const char *path = put_pair(state, small_vocab_json(), small_merges);
@@ -46,8 +44,7 @@ a_pair_that_is_not_known_is_refused_unless_told(void **state)
 	assert_loads(path); /* with the word */
 }
 
-static void
-an_entry_that_no_merge_makes_is_special_if_it_looks_so(void **state)
+FOLDER_TEST(an_entry_that_no_merge_makes_is_special_if_it_looks_so)
 {
 	json_t *vocab = small_vocab_json();
 	struct tok_error err;
@@ -71,8 +68,7 @@ an_entry_that_no_merge_makes_is_special_if_it_looks_so(void **state)
 	assert_refused(put_pair(state, vocab, small_merges), "is made by no merge");
 }
 
-static void
-an_entry_that_a_merge_makes_is_not_special_whatever_it_looks_like(void **state)
+FOLDER_TEST(an_entry_that_a_merge_makes_is_not_special_whatever_it_looks_like)
 {
 	static const char *const parts[] = {"<|", "|>", "<|a", "<|a|>"};
 	json_t *vocab = small_vocab_json();
@@ -89,8 +85,7 @@ an_entry_that_a_merge_makes_is_not_special_whatever_it_looks_like(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-bad_merges_are_refused_with_their_line(void **state)
+FOLDER_TEST(bad_merges_are_refused_with_their_line)
 {
 	static const struct {
 		const char *merges, *says;
@@ -114,8 +109,7 @@ bad_merges_are_refused_with_their_line(void **state)
 	}
 }
 
-static void
-more_merges_than_tokens_are_refused(void **state)
+FOLDER_TEST(more_merges_than_tokens_are_refused)
 {
 	char *merges = malloc(4 * 400 + 1), *at = merges;
 	const char *path;
@@ -126,20 +120,4 @@ more_merges_than_tokens_are_refused(void **state)
 	path = put_pair(state, small_vocab_json(), merges);
 	free(merges);
 	assert_refused(path, "merges.txt line 262: more merges than the 261 tokens");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(holds_the_same_as_tokenizer_json),
-		WITH_FOLDER(a_pair_that_is_not_known_is_refused_unless_told),
-		WITH_FOLDER(an_entry_that_no_merge_makes_is_special_if_it_looks_so),
-		WITH_FOLDER(an_entry_that_a_merge_makes_is_not_special_whatever_it_looks_like),
-		WITH_FOLDER(bad_merges_are_refused_with_their_line),
-		WITH_FOLDER(more_merges_than_tokens_are_refused),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpt2 pair", tests, NULL, NULL);
 }

@@ -38,8 +38,7 @@ put_small_tiktoken(void **state, const char *name)
 	return path;
 }
 
-static void
-a_name_is_looked_for_in_each_folder_in_a_fixed_order(void **state)
+FOLDER_TEST(a_name_is_looked_for_in_each_folder_in_a_fixed_order)
 {
 	static const char *const order[] = {"b/small/tokenizer.json", "b/small.json",
 		"b/small/vocab.json", "b/small.tiktoken", "b/small/small.tiktoken",
@@ -61,8 +60,7 @@ a_name_is_looked_for_in_each_folder_in_a_fixed_order(void **state)
 	}
 }
 
-static void
-the_environment_names_folders(void **state)
+FOLDER_TEST(the_environment_names_folders)
 {
 	char folder[PATH_MAX];
 
@@ -84,14 +82,12 @@ the_environment_names_folders(void **state)
 	unsetenv("TOK_VOCAB_PATH");
 }
 
-static void
-what_is_missing_is_said_with_the_folders_and_the_remedy(void **state)
+FOLDER_TEST(what_is_missing_is_said_with_the_folders_and_the_remedy)
 {
 	const struct tok_load_opts opts = {.search_path = "/nowhere:/here"};
 	char *many = malloc(PATH_MAX + 2);
 	struct tok_error err;
 
-	(void)state;
 	assert_null(tok_vocab_load("small", &opts, &err));
 	assert_string_equal(err.text, "vocab \"small\" not found: get it with "
 				      "`tools/fetch-vocab small`, or give a path; "
@@ -110,8 +106,7 @@ what_is_missing_is_said_with_the_folders_and_the_remedy(void **state)
 	free(many);
 }
 
-static void
-a_path_is_a_file_or_a_folder(void **state)
+FOLDER_TEST(a_path_is_a_file_or_a_folder)
 {
 	char folder[PATH_MAX];
 
@@ -129,8 +124,7 @@ a_path_is_a_file_or_a_folder(void **state)
 	assert_int_equal(chdir("/"), 0);
 }
 
-static void
-paths_that_hold_no_vocabulary_are_refused(void **state)
+FOLDER_TEST(paths_that_hold_no_vocabulary_are_refused)
 {
 	char path[PATH_MAX];
 
@@ -152,8 +146,7 @@ paths_that_hold_no_vocabulary_are_refused(void **state)
 	assert_refused(path, "268435457 bytes, the limit of a vocabulary file is 268435456");
 }
 
-static void
-a_long_path_leaves_room_for_the_reason(void **state)
+FOLDER_TEST(a_long_path_leaves_room_for_the_reason)
 {
 	char name[240];
 
@@ -165,16 +158,6 @@ a_long_path_leaves_room_for_the_reason(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(a_name_is_looked_for_in_each_folder_in_a_fixed_order),
-		WITH_FOLDER(the_environment_names_folders),
-		WITH_FOLDER(what_is_missing_is_said_with_the_folders_and_the_remedy),
-		WITH_FOLDER(a_path_is_a_file_or_a_folder),
-		WITH_FOLDER(paths_that_hold_no_vocabulary_are_refused),
-		WITH_FOLDER(a_long_path_leaves_room_for_the_reason),
-	};
-
 	unsetenv("TOK_VOCAB_PATH");
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("lookup", tests, NULL, NULL);
+	return tests_run();
 }

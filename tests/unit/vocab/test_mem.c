@@ -8,13 +8,11 @@
 
 #define HUGE_PAGE ((size_t)2 << 20)
 
-static void
-the_default_is_zeroed_and_aligned(void **state)
+TEST(the_default_is_zeroed_and_aligned)
 {
 	static const size_t sizes[] = {
 		1, 64, 4097, HUGE_PAGE - 1, HUGE_PAGE, HUGE_PAGE + 1, 3 * HUGE_PAGE};
 
-	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		uint8_t *p = tok_mem_default.alloc(NULL, sizes[i], 64);
 		size_t align = sizes[i] >= HUGE_PAGE ? HUGE_PAGE : 64, at;
@@ -58,8 +56,7 @@ counted_free(void *ctx, void *p, size_t bytes)
 	tok_mem_default.free(NULL, p, bytes);
 }
 
-static void
-the_callers_memory_is_used_and_given_back_whenever_it_ends(void **state)
+FOLDER_TEST(the_callers_memory_is_used_and_given_back_whenever_it_ends)
 {
 	const char *path = put_json(state, "tokenizer.json", small_tokenizer_json());
 	struct tok_vocab *v = NULL;
@@ -81,16 +78,4 @@ the_callers_memory_is_used_and_given_back_whenever_it_ends(void **state)
 		assert_int_equal(c.bytes, 0);
 	}
 	assert_true(blocks > 1 && blocks < 100);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_default_is_zeroed_and_aligned),
-		WITH_FOLDER(the_callers_memory_is_used_and_given_back_whenever_it_ends),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

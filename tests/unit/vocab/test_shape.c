@@ -90,8 +90,7 @@ assert_streamed(const struct tok_vocab *v, const struct around *want)
 	assert_ids(ids, n, want);
 }
 
-static void
-a_template_is_put_around_a_text(void **state)
+FOLDER_TEST(a_template_is_put_around_a_text)
 {
 	static const struct around rows[] = {
 		{"null", 0, {0}, 0, {0}},
@@ -133,8 +132,7 @@ a_template_is_put_around_a_text(void **state)
 }
 
 /* Those of the text are the same without a template, and only the right ids have any. */
-static void
-ids_of_a_template_have_no_bytes(void **state)
+FOLDER_TEST(ids_of_a_template_have_no_bytes)
 {
 	struct tok_vocab *v = load_with(state, "post_processor",
 		TEMPLATE(SPECIAL("a") ", " TEXT("A") ", " SPECIAL("b"),
@@ -165,8 +163,7 @@ ids_of_a_template_have_no_bytes(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-a_template_is_not_in_the_checksum(void **state)
+FOLDER_TEST(a_template_is_not_in_the_checksum)
 {
 	struct tok_vocab *with = load_with(state, "post_processor", BERT("7", "8"));
 	struct tok_vocab *without = load_with(state, "post_processor", "null");
@@ -179,8 +176,7 @@ a_template_is_not_in_the_checksum(void **state)
 #define SEVENTEEN "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17]"
 #define SIXTEEN "[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16]"
 
-static void
-the_limit_of_a_template_is_16_ids_on_each_side(void **state)
+FOLDER_TEST(the_limit_of_a_template_is_16_ids_on_each_side)
 {
 	struct tok_vocab *v = load_with(state, "post_processor",
 		TEMPLATE(SPECIAL("a") ", " TEXT("A") ", " SPECIAL("a"), TOKEN("a", SIXTEEN)));
@@ -190,8 +186,7 @@ the_limit_of_a_template_is_16_ids_on_each_side(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-what_is_no_template_is_refused_by_name(void **state)
+FOLDER_TEST(what_is_no_template_is_refused_by_name)
 {
 	static const struct change rows[] = {
 		{"post_processor", "1",
@@ -249,8 +244,7 @@ what_is_no_template_is_refused_by_name(void **state)
 	"{\"strategy\": {\"Fixed\": 128}, \"direction\": \"Left\", \"pad_to_multiple_of\": 8,"     \
 	" \"pad_id\": 260, \"pad_type_id\": 1, \"pad_token\": \"x\"}"
 
-static void
-truncation_and_padding_are_kept_for_the_caller(void **state)
+FOLDER_TEST(truncation_and_padding_are_kept_for_the_caller)
 {
 	struct tok_vocab *v = load_with(state, "truncation", TRUNCATION);
 	const struct tok_truncation *t = &tok_vocab_shape(v)->truncation;
@@ -273,8 +267,7 @@ truncation_and_padding_are_kept_for_the_caller(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-other_truncation_and_padding_are_refused_by_name(void **state)
+FOLDER_TEST(other_truncation_and_padding_are_refused_by_name)
 {
 	static const struct change rows[] = {
 		{"truncation.direction", "\"Up\"",
@@ -306,21 +299,4 @@ other_truncation_and_padding_are_refused_by_name(void **state)
 		set_at(document, rows[i].at, rows[i].value);
 		assert_refused(put_json(state, "tokenizer.json", document), rows[i].says);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(a_template_is_put_around_a_text),
-		WITH_FOLDER(ids_of_a_template_have_no_bytes),
-		WITH_FOLDER(a_template_is_not_in_the_checksum),
-		WITH_FOLDER(the_limit_of_a_template_is_16_ids_on_each_side),
-		WITH_FOLDER(what_is_no_template_is_refused_by_name),
-		WITH_FOLDER(truncation_and_padding_are_kept_for_the_caller),
-		WITH_FOLDER(other_truncation_and_padding_are_refused_by_name),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("shape", tests, NULL, NULL);
 }

@@ -28,8 +28,7 @@ put_model(void **state, const struct sp_file *f)
 	return put_file(state, "small.model", f->data, f->n);
 }
 
-static void
-a_model_gives_pieces_bytes_and_the_blank_before(void **state)
+FOLDER_TEST(a_model_gives_pieces_bytes_and_the_blank_before)
 {
 	/* "he", e with acute, a character that is no piece, U+2581 for a blank. */
 	static const char text[] = "he\xc3\xa9\xe4\xb8\xad\xe2\x96\x81he";
@@ -60,8 +59,7 @@ a_model_gives_pieces_bytes_and_the_blank_before(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-what_is_not_implemented_is_refused_by_name(void **state)
+FOLDER_TEST(what_is_not_implemented_is_refused_by_name)
 {
 	static const struct {
 		uint8_t field;
@@ -121,8 +119,7 @@ what_is_not_implemented_is_refused_by_name(void **state)
 }
 
 /* Without byte_fallback, blanks left out; ff is looked for by the normalizer; x is no piece. */
-static void
-a_model_without_bytes_gives_one_id_for_what_is_unknown(void **state)
+FOLDER_TEST(a_model_without_bytes_gives_one_id_for_what_is_unknown)
 {
 	static const char text[] = "  hexx\xff\xe4\xb8\xad  hxffxe ";
 	static const uint32_t want[] = {6, 0, 2, 3, 0, 5, 0, 4};
@@ -184,8 +181,7 @@ make_unigram(struct sp_file *f)
 	sp_piece(f, "</", -4, TOK_SP_NORMAL);		    /* 8 */
 }
 
-static void
-a_unigram_gives_pieces_and_one_id_for_what_is_unknown(void **state)
+FOLDER_TEST(a_unigram_gives_pieces_and_one_id_for_what_is_unknown)
 {
 	/* Blanks around and within, what is unknown in a row, a byte that is no UTF-8. */
 	static const char text[] = "  hexx\xff  h</s>ffe ";
@@ -217,8 +213,7 @@ a_unigram_gives_pieces_and_one_id_for_what_is_unknown(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-of_unigram_what_is_not_implemented_is_refused_by_name(void **state)
+FOLDER_TEST(of_unigram_what_is_not_implemented_is_refused_by_name)
 {
 	static const struct {
 		uint8_t field;
@@ -265,8 +260,7 @@ of_unigram_what_is_not_implemented_is_refused_by_name(void **state)
 	assert_refused(put_model(state, &f), "has 256 bytes, the limit for Unigram is 255");
 }
 
-static void
-a_model_that_is_cut_is_refused(void **state)
+FOLDER_TEST(a_model_that_is_cut_is_refused)
 {
 	static struct sp_file f;
 	struct tok_error err;
@@ -289,20 +283,4 @@ a_model_that_is_cut_is_refused(void **state)
 	f.data[2] = 0xff;
 	f.data[3] = 0x7f;
 	assert_refused(put_model(state, &f), "damaged at byte 0");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(a_model_gives_pieces_bytes_and_the_blank_before),
-		WITH_FOLDER(what_is_not_implemented_is_refused_by_name),
-		WITH_FOLDER(a_model_without_bytes_gives_one_id_for_what_is_unknown),
-		WITH_FOLDER(a_unigram_gives_pieces_and_one_id_for_what_is_unknown),
-		WITH_FOLDER(of_unigram_what_is_not_implemented_is_refused_by_name),
-		WITH_FOLDER(a_model_that_is_cut_is_refused),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("SentencePiece models", tests, NULL, NULL);
 }

@@ -93,8 +93,7 @@ damage_and_load(void **state, const char *file, const char *whole, const char *l
 	free(text);
 }
 
-static void
-damaged_tokenizer_json(void **state)
+FOLDER_TEST(damaged_tokenizer_json)
 {
 	json_t *document = small_tokenizer_json();
 	char *text = json_dumps(document, JSON_COMPACT);
@@ -104,8 +103,7 @@ damaged_tokenizer_json(void **state)
 	free(text);
 }
 
-static void
-damaged_vocab_json(void **state)
+FOLDER_TEST(damaged_vocab_json)
 {
 	json_t *document = small_vocab_json();
 	char *text = json_dumps(document, JSON_COMPACT);
@@ -116,8 +114,7 @@ damaged_vocab_json(void **state)
 	free(text);
 }
 
-static void
-damaged_merges_txt(void **state)
+FOLDER_TEST(damaged_merges_txt)
 {
 	char path[256];
 
@@ -126,8 +123,7 @@ damaged_merges_txt(void **state)
 	damage_and_load(state, "merges.txt", small_merges, path);
 }
 
-static void
-damaged_tiktoken(void **state)
+FOLDER_TEST(damaged_tiktoken)
 {
 	char *text = small_tiktoken();
 
@@ -135,8 +131,7 @@ damaged_tiktoken(void **state)
 	free(text);
 }
 
-static void
-noise(void **state)
+FOLDER_TEST(noise)
 {
 	static const char *const names[] = {"a.json", "vocab.json", "merges.txt", "a.tiktoken"};
 	char text[600];
@@ -151,19 +146,4 @@ noise(void **state)
 		path = put_file(state, names[i % 4], text, n);
 		assert_survives(path);
 	}
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(damaged_tokenizer_json),
-		WITH_FOLDER(damaged_vocab_json),
-		WITH_FOLDER(damaged_merges_txt),
-		WITH_FOLDER(damaged_tiktoken),
-		WITH_FOLDER(noise),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("survive", tests, NULL, NULL);
 }

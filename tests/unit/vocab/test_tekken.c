@@ -37,8 +37,7 @@ small_tekken(void)
 		3 + 257, "default_num_special_tokens", 3, "version", "v3", "vocab", vocab);
 }
 
-static void
-special_tokens_come_first(void **state)
+FOLDER_TEST(special_tokens_come_first)
 {
 	static const uint32_t want[] = {3 + 256, 3 + 'l', 3 + '1', 3 + '2'};
 	uint32_t ids[64], len;
@@ -57,8 +56,7 @@ special_tokens_come_first(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-it_is_found_in_a_folder_and_by_the_folders_name(void **state)
+FOLDER_TEST(it_is_found_in_a_folder_and_by_the_folders_name)
 {
 	struct tok_load_opts opts = {0};
 	struct tok_error err;
@@ -79,8 +77,7 @@ it_is_found_in_a_folder_and_by_the_folders_name(void **state)
 	assert_int_equal(assert_loads(folder), first);
 }
 
-static void
-special_tokens_may_be_listed_and_others_are_filled_in(void **state)
+FOLDER_TEST(special_tokens_may_be_listed_and_others_are_filled_in)
 {
 	json_t *document = small_tekken();
 	struct tok_vocab *v;
@@ -95,8 +92,7 @@ special_tokens_may_be_listed_and_others_are_filled_in(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-what_is_not_sound_is_refused_by_name(void **state)
+FOLDER_TEST(what_is_not_sound_is_refused_by_name)
 {
 	static const struct {
 		const char *path, *value, *says;
@@ -129,8 +125,7 @@ what_is_not_sound_is_refused_by_name(void **state)
 	}
 }
 
-static void
-ranks_that_are_not_sound_are_refused_with_their_number(void **state)
+FOLDER_TEST(ranks_that_are_not_sound_are_refused_with_their_number)
 {
 	static const char expected[] = "vocab[256]: expected rank 256 and token_bytes, 1 to 1024";
 	json_t *bad[] = {rank(7, "aGU="), rank(256, "aG="), rank(256, ""), json_object(),
@@ -145,8 +140,7 @@ ranks_that_are_not_sound_are_refused_with_their_number(void **state)
 }
 
 /* A string with NUL in it is for tekken.json alone, where nobody reads it. */
-static void
-nul_in_other_files_is_refused(void **state)
+FOLDER_TEST(nul_in_other_files_is_refused)
 {
 	json_t *tekken = small_tekken(), *other = small_tokenizer_json();
 
@@ -155,20 +149,4 @@ nul_in_other_files_is_refused(void **state)
 	assert_loads(put_json(state, "tekken.json", tekken));
 	json_object_set_new(other, "version", json_stringn("1.0\0", 4));
 	assert_refused(put_json(state, "tokenizer.json", other), "\\u0000 is not allowed");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(special_tokens_come_first),
-		WITH_FOLDER(it_is_found_in_a_folder_and_by_the_folders_name),
-		WITH_FOLDER(special_tokens_may_be_listed_and_others_are_filled_in),
-		WITH_FOLDER(what_is_not_sound_is_refused_by_name),
-		WITH_FOLDER(ranks_that_are_not_sound_are_refused_with_their_number),
-		WITH_FOLDER(nul_in_other_files_is_refused),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("tekken", tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ assert_ranks_refused(void **state, const char *more, const char *says)
 		fail_msg("expected: %s\nfound: %s", says, err.text);
 }
 
-static void
-gives_the_merges_of_the_other_formats(void **state)
+FOLDER_TEST(gives_the_merges_of_the_other_formats)
 {
 	json_t *document = small_tokenizer_json();
 	uint32_t want;
@@ -46,16 +45,14 @@ gives_the_merges_of_the_other_formats(void **state)
 	assert_int_equal(assert_loads(put_ranks(state, "\n")), want);
 }
 
-static void
-lines_may_end_as_on_windows_and_come_in_any_order(void **state)
+FOLDER_TEST(lines_may_end_as_on_windows_and_come_in_any_order)
 {
 	uint32_t want = assert_loads(put_ranks(state, "aGVo 260\naGVoZQ== 261\n"));
 
 	assert_int_equal(assert_loads(put_ranks(state, "aGVoZQ== 261\r\n\r\naGVo 260")), want);
 }
 
-static void
-an_unknown_file_needs_its_pretokenizer(void **state)
+FOLDER_TEST(an_unknown_file_needs_its_pretokenizer)
 {
 	const struct tok_load_opts opts = {.pretokenizer = "cl100k!"};
 	struct tok_error err;
@@ -66,8 +63,7 @@ an_unknown_file_needs_its_pretokenizer(void **state)
 		err.text, "pretokenizer \"cl100k!\" is not implemented (implemented: gpt2, "));
 }
 
-static void
-bad_lines_are_refused_with_their_number(void **state)
+FOLDER_TEST(bad_lines_are_refused_with_their_number)
 {
 	static const char expected[] = "small.tiktoken\" line 261: expected \"base64 rank\"";
 	static const char *const bad[] = {"aGVo", "aGVo ", " 260", "aGVo 260 ", "aGVo  260",
@@ -104,8 +100,7 @@ assert_encodes(const struct tok_vocab *v, const char *text, const uint32_t *want
 	assert_memory_equal(bytes, want, n * sizeof(*want));
 }
 
-static void
-a_rank_that_no_merge_makes_is_a_pretoken_or_nothing(void **state)
+FOLDER_TEST(a_rank_that_no_merge_makes_is_a_pretoken_or_nothing)
 {
 	const struct tok_load_opts opts = {.pretokenizer = "gpt2"};
 	struct tok_vocab *v = tok_vocab_load(put_ranks(state, "eHl6 260\n"), &opts, NULL); /* xyz */
@@ -119,8 +114,7 @@ a_rank_that_no_merge_makes_is_a_pretoken_or_nothing(void **state)
 }
 
 /* "xyz" is rank 260, "xy" 261: as soon as x and y are one, z joins them. */
-static void
-a_part_may_have_a_higher_rank(void **state)
+FOLDER_TEST(a_part_may_have_a_higher_rank)
 {
 	const struct tok_load_opts opts = {.pretokenizer = "gpt2"};
 	struct tok_vocab *v = tok_vocab_load(put_ranks(state, "eHl6 260\neHk= 261\n"), &opts, NULL);
@@ -131,22 +125,19 @@ a_part_may_have_a_higher_rank(void **state)
 }
 
 /* "xyx" is 260, "xy" 261: in "xyxy" the first x y takes the x that the second needs. */
-static void
-a_part_that_several_need_is_refused(void **state)
+FOLDER_TEST(a_part_that_several_need_is_refused)
 {
 	assert_ranks_refused(state, "eHl4 260\neHk= 261\n", "comes before those of its parts, and");
 }
 
-static void
-files_without_all_bytes_are_refused(void **state)
+FOLDER_TEST(files_without_all_bytes_are_refused)
 {
 	assert_refused(put_text(state, "a.tiktoken", "aA== 0\n"), "expected 256 to 2097130");
 	assert_refused(put_text(state, "a.tiktoken", ""), "0 lines with a rank");
 }
 
 /* The work on a token is bounded by the square of its 1024 bytes at most. */
-static void
-tokens_of_1024_bytes_load_and_longer_ones_are_refused(void **state)
+FOLDER_TEST(tokens_of_1024_bytes_load_and_longer_ones_are_refused)
 {
 	char *more = malloc(4096 * 16), *at = more;
 
@@ -162,23 +153,4 @@ tokens_of_1024_bytes_load_and_longer_ones_are_refused(void **state)
 	sprintf(at, " 270\n");
 	assert_ranks_refused(state, more, "line 271: expected \"base64 rank\"");
 	free(more);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(gives_the_merges_of_the_other_formats),
-		WITH_FOLDER(lines_may_end_as_on_windows_and_come_in_any_order),
-		WITH_FOLDER(an_unknown_file_needs_its_pretokenizer),
-		WITH_FOLDER(bad_lines_are_refused_with_their_number),
-		WITH_FOLDER(a_rank_that_no_merge_makes_is_a_pretoken_or_nothing),
-		WITH_FOLDER(a_part_may_have_a_higher_rank),
-		WITH_FOLDER(a_part_that_several_need_is_refused),
-		WITH_FOLDER(files_without_all_bytes_are_refused),
-		WITH_FOLDER(tokens_of_1024_bytes_load_and_longer_ones_are_refused),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("tiktoken", tests, NULL, NULL);
 }

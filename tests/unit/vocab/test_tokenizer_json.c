@@ -23,8 +23,7 @@ assert_all_refused(void **state, const struct change *rows, size_t n)
 	}
 }
 
-static void
-what_says_the_same_in_other_words_loads(void **state)
+FOLDER_TEST(what_says_the_same_in_other_words_loads)
 {
 	static const struct change same[] = {
 		{"version", NULL, NULL},
@@ -54,8 +53,7 @@ what_says_the_same_in_other_words_loads(void **state)
 	}
 }
 
-static void
-the_checksum_tells_apart_what_gives_other_ids(void **state)
+FOLDER_TEST(the_checksum_tells_apart_what_gives_other_ids)
 {
 	uint32_t whole = assert_loads(put_json(state, "tokenizer.json", small_tokenizer_json()));
 	json_t *document = small_tokenizer_json();
@@ -75,8 +73,7 @@ the_checksum_tells_apart_what_gives_other_ids(void **state)
 	SEQUENCE("{\"type\": \"Split\", \"pattern\": {\"Regex\": \"" regex                         \
 		 "\"}, \"behavior\": \"" behavior "\", \"invert\": " invert "}, " BYTES)
 
-static void
-components_that_are_not_implemented_are_refused_by_name(void **state)
+FOLDER_TEST(components_that_are_not_implemented_are_refused_by_name)
 {
 	static const struct change rows[] = {
 		{"normalizer", "{\"type\": \"NFKC\"}",
@@ -128,8 +125,7 @@ components_that_are_not_implemented_are_refused_by_name(void **state)
 	assert_all_refused(state, rows, N(rows));
 }
 
-static void
-keys_that_are_not_known_are_refused_by_name(void **state)
+FOLDER_TEST(keys_that_are_not_known_are_refused_by_name)
 {
 	static const struct change rows[] = {
 		{"surprise", "1", "surprise is not implemented: the key is not known"},
@@ -146,8 +142,7 @@ keys_that_are_not_known_are_refused_by_name(void **state)
 	assert_all_refused(state, rows, N(rows));
 }
 
-static void
-added_tokens_have_the_ids_that_the_reference_gives_them(void **state)
+FOLDER_TEST(added_tokens_have_the_ids_that_the_reference_gives_them)
 {
 	static const struct change rows[] = {
 		{"added_tokens", "{}", "added_tokens is not a list"},
@@ -175,8 +170,7 @@ added_tokens_have_the_ids_that_the_reference_gives_them(void **state)
 	assert_all_refused(state, rows, N(rows));
 }
 
-static void
-a_special_token_that_is_not_in_the_model_decodes_to_its_text(void **state)
+FOLDER_TEST(a_special_token_that_is_not_in_the_model_decodes_to_its_text)
 {
 	json_t *document = small_tokenizer_json();
 	struct tok_error err;
@@ -200,8 +194,7 @@ a_special_token_that_is_not_in_the_model_decodes_to_its_text(void **state)
 	tok_vocab_free(v);
 }
 
-static void
-a_vocabulary_that_is_not_sound_is_refused(void **state)
+FOLDER_TEST(a_vocabulary_that_is_not_sound_is_refused)
 {
 	static const struct change rows[] = {
 		{"model.vocab", "[]", "not an object of tokens to ids"},
@@ -221,8 +214,7 @@ a_vocabulary_that_is_not_sound_is_refused(void **state)
 	assert_all_refused(state, rows, N(rows));
 }
 
-static void
-merges_that_are_not_sound_are_refused(void **state)
+FOLDER_TEST(merges_that_are_not_sound_are_refused)
 {
 	static const struct change rows[] = {
 		{"model.merges", "{}", "model.merges is not a list"},
@@ -243,8 +235,7 @@ merges_that_are_not_sound_are_refused(void **state)
 }
 
 /* A byte is written as one or two bytes of UTF-8: both ways a token of 1024 bytes fits. */
-static void
-the_longest_token_is_1024_bytes(void **state)
+FOLDER_TEST(the_longest_token_is_1024_bytes)
 {
 	static const char *const unit[] = {"a", "\xc4\xa0"};
 
@@ -275,8 +266,7 @@ the_longest_token_is_1024_bytes(void **state)
 	}
 }
 
-static void
-bad_json_is_refused_with_its_line(void **state)
+FOLDER_TEST(bad_json_is_refused_with_its_line)
 {
 	char deep[20001];
 
@@ -289,24 +279,4 @@ bad_json_is_refused_with_its_line(void **state)
 	assert_refused(put_text(state, "a.json", deep), "depth");
 	assert_refused(put_file(state, "a.json", "{\"\0\": 1}", 9), "line 1:");
 	assert_refused(put_text(state, "a.json", "{\"\xff\": 1}"), "line 1:");
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		WITH_FOLDER(what_says_the_same_in_other_words_loads),
-		WITH_FOLDER(the_checksum_tells_apart_what_gives_other_ids),
-		WITH_FOLDER(components_that_are_not_implemented_are_refused_by_name),
-		WITH_FOLDER(keys_that_are_not_known_are_refused_by_name),
-		WITH_FOLDER(added_tokens_have_the_ids_that_the_reference_gives_them),
-		WITH_FOLDER(a_special_token_that_is_not_in_the_model_decodes_to_its_text),
-		WITH_FOLDER(a_vocabulary_that_is_not_sound_is_refused),
-		WITH_FOLDER(merges_that_are_not_sound_are_refused),
-		WITH_FOLDER(the_longest_token_is_1024_bytes),
-		WITH_FOLDER(bad_json_is_refused_with_its_line),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("tokenizer.json", tests, NULL, NULL);
 }

@@ -98,7 +98,8 @@ class Batch:
 
 @dataclass(frozen=True)
 class Engine:
-    """A library with a vocabulary. Batches: ids as it gives them, and as lists; None: it has none."""
+    """A library with a vocabulary. Batches: ids as it gives them, and as lists; None: it has
+    none."""
 
     ways: dict[str, Way]
     batch: Batch | None = None
@@ -257,7 +258,8 @@ LOADERS: dict[str, Callable[[Files], Engine]] = {
 
 
 def load(engine: str, files: Files) -> Engine:
-    """CannotLoad: why. The libraries say it by exceptions of many kinds, a panic of Rust among them."""
+    """CannotLoad: why. The libraries say it by exceptions of many kinds, a panic of Rust among
+    them."""
     try:
         return LOADERS[engine](files)
     except CannotLoad as error:

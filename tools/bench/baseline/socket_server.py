@@ -5,10 +5,10 @@
 --transport udp: one datagram of text in, one datagram of uint32 ids (little-endian) out. tcp: the
 same on a connection, each message after its length in bytes as such a uint32.
 
-It selects the fastest of the tokenizer's calls on this machine. --loop thread spins on its socket, as
-dpdk-tokd does on its queue, so that no wake-up counts against it (--block sleeps), and serves one
-connection at a time. --loop asyncio serves many and waits in epoll, by uvloop if installed. It calls
-the tokenizer in the loop, since handing the text to a thread would only add time.
+It selects the fastest of the tokenizer's calls on this machine. --loop thread spins on its socket,
+as dpdk-tokd does on its queue, so that no wake-up counts against it (--block sleeps), and serves
+one connection at a time. --loop asyncio serves many and waits in epoll, by uvloop if installed. It
+calls the tokenizer in the loop, since handing the text to a thread would only add time.
 """
 
 import argparse

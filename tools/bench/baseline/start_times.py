@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A fresh process, in which one tokenizer's Python library loads a vocabulary and has its first texts.
+"""A fresh process, in which one tokenizer's Python library loads a vocabulary and has its first
+texts.
 
 Run as `python -m bench.baseline.start_times` with a JSON object on standard input: `engine`, the
-vocabulary's `name`, `file` and `json`, and `texts` (bench.texts.slices). Prints ids compared; the ms
-to load, its module imported before; the ns of each text, none of which was seen before; and the
+vocabulary's `name`, `file` and `json`, and `texts` (bench.texts.slices). Prints ids compared; the
+ms to load, its module imported before; the ns of each text, none of which was seen before; and the
 ns of a call for no text and for the text "a", or why it was not timed: `missing` or `wrong`.
 """
 

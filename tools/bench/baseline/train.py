@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Trains a vocabulary with Hugging Face tokenizers in a process of its own.
 
-Run as `python train.py FILE`: JSON with model, number of ids, special tokens, text file, output file.
+Run as `python train.py FILE`: JSON with model, number of ids, special tokens, text file, output
+file.
 """
 
 import json
@@ -30,13 +31,12 @@ def main() -> int:
         made.decoder = decoders.ByteLevel()
         made.post_processor = processors.ByteLevel(trim_offsets=False)
         alphabet = pre_tokenizers.ByteLevel.alphabet()
-        trainer = trainers.BpeTrainer(initial_alphabet=alphabet, **common)
+        made.train([text], trainers.BpeTrainer(initial_alphabet=alphabet, **common))
     else:
         made = Tokenizer(models.WordPiece(unk_token="[UNK]"))
         made.normalizer = normalizers.BertNormalizer()
         made.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
-        trainer = trainers.WordPieceTrainer(**common)
-    made.train([text], trainer)
+        made.train([text], trainers.WordPieceTrainer(**common))
     made.save(out)
     return 0
 

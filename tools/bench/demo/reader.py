@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """A process that reads the token ring without a copy and checks every id.
 
-Run as `python -m bench.demo.reader SOCKET SLICES PROGRESS RESULT CPU`: stream n of the ring is slice
-n - 1 of SLICES. PROGRESS gets the number of complete streams. Ends when all are complete, or with
-dpdk-tokd.
+Run as `python -m bench.demo.reader SOCKET SLICES PROGRESS RESULT CPU`: stream n of the ring is
+slice n - 1 of SLICES. PROGRESS gets the number of complete streams. Ends when all are complete, or
+with dpdk-tokd.
 """
 
 import json

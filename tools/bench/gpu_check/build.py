@@ -22,13 +22,13 @@ ROOT = Path(__file__).resolve().parents[3]
 
 # Where sources and headers are. Files are found by name below these folders, so that moving one within
 # them changes nothing here.
-SOURCES = ("lib/gpu_sink", "lib/notify", "lib/options", "app/tokd-gpu", "tests/unit/gpu")
+SOURCES = ("lib/gpu_sink", "lib/notify", "lib/options", "app/tokd-gpu", "tests/unit/gpu", "tests/support")
 INCLUDE = "include"  # <tokd/ring.h>
 NO_CMOCKA = "tests/unit/gpu/device/no_cmocka"
 
 DEVICE = ("device_cuda.cu", "cuda_memory.cu", "device_cpu.cpp", "host_memory.c", "geometry.c", "check.c")
 MEASURE = ("measure.c", "post.c", "produce_cuda.cu", "produce_cpu.cpp")
-TESTS = ("bench.c", "post.c")
+TESTS = ("bench.c", "post.c", "test.c", "test_main.c")
 TRANSPORT = (
     *("transport.c", "transport_shm.c", "transport_cuda.c", "shm_open.c", "session.c", "link.c"),
     *("hello.c", "inside.c", "target.c", "handshake_client.c", "verbs_none.c"),

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Rows as numpy makes them, and what it means for the device's to be equal. Needs numpy.
 
-Rows of one table, and of word + position, are the same bits (16-bit types: the sum in fp32, rounded once
-to nearest even). BERT's rows are within 1e-5 of LayerNorm in fp64; those of 16-bit types within one
-rounding of it, since nothing is rounded before the end, as a model of that type would after each sum.
+Rows of one table, and of word + position, are the same bits (16-bit types: the sum in fp32, rounded
+once to nearest even). BERT's rows are within 1e-5 of LayerNorm in fp64; those of 16-bit types
+within one rounding of it, since nothing is rounded before the end, as a model of that type would
+after each sum.
 """
 
 from __future__ import annotations
@@ -79,7 +80,8 @@ class Case:
 
     @classmethod
     def of_any_bits(cls, dtype: int, dim: int, n: int, seed: int) -> Case:
-        """Subnormal numbers, infinities, what is not a number, and ties in rounding, in sums of two."""
+        """Subnormal numbers, infinities, what is not a number, and ties in rounding, in sums of
+        two."""
         case = cls.made(WORD_POSITION, dtype, dim, n)
         rng = np.random.default_rng(seed)
         for name, x in case.tables.items():

@@ -34,8 +34,8 @@ from .build import Build, BuildError, default_folder
 from .run import NO_GPU, Run, environment, python
 
 STARTED = "%Y-%m-%d %H:%M:%S UTC"
-# Run before anything is built, in a process of its own: has the driver a GPU? A driver that fails is
-# an error, not "no GPU".
+# Run before anything is built, in a process of its own: has the driver a GPU? A driver that fails
+# is an error, not "no GPU".
 ASK = """
 import ctypes, sys
 try:
@@ -66,7 +66,8 @@ def no_gpu() -> str | None:
 
 
 def kept_awake(device: str) -> int | None:
-    """The GPU's device file, kept open: otherwise the driver may restart the GPU for each program."""
+    """The GPU's device file, kept open: otherwise the driver may restart the GPU for each
+    program."""
     try:
         return os.open(f"/dev/nvidia{device[5:]}", os.O_RDWR)
     except OSError:

@@ -102,7 +102,7 @@ def child(each: Part, run: Run, parent: int) -> None:
         run.record("not_run", str(why))
     except Wrong as why:
         run.record("wrong", str(why))
-    except BaseException:  # noqa: BLE001 - anything a part raises goes into the report
+    except BaseException:  # anything that a part raises goes into the report
         run.record("wrong", traceback.format_exc())
     run.record("end", None)
     sys.stdout.flush()

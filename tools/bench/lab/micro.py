@@ -21,7 +21,8 @@ UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20}
 
 
 def run(mode: str, ms: int, **options: str | int) -> dict[str, Any]:
-    """The output of tokd-micro on the worker's CPU. Raises OSError with its message if it failed."""
+    """The output of tokd-micro on the worker's CPU. Raises OSError with its message if it
+    failed."""
     given = [word for name, value in options.items() for word in (f"--{name}", str(value))]
     command = [
         *ENDS_WITH_US,

@@ -89,6 +89,6 @@ def neighbour(kind: str, cpus: Sequence[int], count: int, folder: Path) -> Itera
 
 
 def beside_worker(kind: str, confined: bool, folder: Path) -> AbstractContextManager[None]:
-    """A neighbour for each CPU that is neither the worker's nor the client's, at least one; kept off
-    the worker's CPU if `confined`, else placed by the kernel."""
+    """A neighbour for each CPU that is neither the worker's nor the client's, at least one; kept
+    off the worker's CPU if `confined`, else placed by the kernel."""
     return neighbour(kind, OTHER_CPUS if confined else CPUS, len(OTHER_CPUS), folder)

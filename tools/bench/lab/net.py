@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The network: veth pairs whose far end, the client's, is in a network namespace.
 
-The conventional server is in a namespace too, so the host gets no address. dpdk-tokd's end of a pair
-has no address and stays in the host's namespace, as an operator would have it.
+The conventional server is in a namespace too, so the host gets no address. dpdk-tokd's end of a
+pair has no address and stays in the host's namespace, as an operator would have it.
 """
 
 import os

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the modes of tokd-micro have in common. Each prints one line of JSON, and checks its work.
  */
-#ifndef TOKD_MICRO_H
-#define TOKD_MICRO_H
+#pragma once
 
 #include <stddef.h>
 #include <stdint.h>
@@ -49,5 +48,3 @@ micro_barrier(void)
 {
 	__asm__ volatile("" ::: "memory");
 }
-
-#endif

@@ -73,8 +73,8 @@ def _sweep(args: argparse.Namespace) -> int:
     print(text)
     print(f"written: {store.folder}; HTML report: tools/sweep report {store.folder}")
     rows = [row for one in result["tables"] for row in one["rows"]]
-    bad = [row for row in rows if row["state"] in ("refused", "failed") or row["reason"]
-           and row["state"] == "done"]  # fmt: skip
+    bad = [row for row in rows if row["state"] in ("refused", "failed") or (row["reason"]
+           and row["state"] == "done")]  # fmt: skip
     return 1 if bad else 0
 
 

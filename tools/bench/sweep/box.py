@@ -152,8 +152,7 @@ class _BoxReader(Reader):
             stages = self.stages(f"{where}.stages", given["stages"], metrics)
         rule = None
         if "knee" in given:
-            at = f"{where}.knee"
-            rule = knee.read(self, at, given["knee"], values, metrics, own.counts)
+            rule = knee.read(self, f"{where}.knee", given["knee"], values, metrics, own.counts)
         return Entry(own, tests, metrics, varied, baseline, published, stages, rule)
 
 

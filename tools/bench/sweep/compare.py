@@ -50,8 +50,8 @@ def _line(
     ratio = f"{other['median'] / one['median']:.3f}" if one["median"] else "-"
     if lost:
         return [*head, words.spread(one), words.spread(other), "-", f"{DIFFER}: {lost}"]
-    values = ([*cell["by_repeat"].values()] for cell in cells)
-    verdict = stats.verdict(*values, metric["better"])
+    before, after = ([*cell["by_repeat"].values()] for cell in cells)
+    verdict = stats.verdict(before, after, metric["better"])
     return [*head, words.spread(one), words.spread(other), ratio, verdict]
 
 

@@ -2,7 +2,7 @@
 """Which figures a table of a sweep has: what is drawn, from which trials, and what they lack."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -107,7 +107,7 @@ class Figures:
         lacks = [line.label or "it" for line in lines if not line.points]
         return join(what, el("small", f" no figure: {'; '.join(lacks)}") if lacks else "")
 
-    def _grid(self, drawn: list[tuple[str, str]], broad: bool = False) -> Html:
+    def _grid(self, drawn: Sequence[tuple[str, str]], broad: bool = False) -> Html:
         """Figures with their captions."""
         figures = [el("figure", el("figcaption", above) if above else "", Html(svg))
                    for above, svg in drawn]  # fmt: skip

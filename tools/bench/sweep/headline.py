@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The opening of a report: each table's finding in a sentence, then published figures beside ours."""
+"""The opening of a report: each table's finding in a sentence, then published figures beside
+ours."""
 
 from typing import Any
 

@@ -2,9 +2,9 @@
 """The knee of a load-latency curve: the highest load that a system bears, by a rule of the box.
 
 A row holds if its metric is at most `times` that of the lowest load, no metric in `least` is below
-its value, and nothing in `none` is counted. If the generator's own delay is too large a share of the
-metric, the generator is the limit, and the line says so. The knee is the highest load up to which all
-rows hold. Medians of the repeats decide, and the counts of all repeats.
+its value, and nothing in `none` is counted. If the generator's own delay is too large a share of
+the metric, the generator is the limit, and the line says so. The knee is the highest load up to
+which all rows hold. Medians of the repeats decide, and the counts of all repeats.
 """
 
 from collections.abc import Iterator

@@ -91,7 +91,7 @@ def curves(
     """Percentiles on HdrHistogram's scale: logarithmic in 1 / (1 - p)."""
     figure, axes = new_axes(4.9, 3.1)
     beyond = [
-        replace(one, points=[(1 / (1 - p / 100), *rest) for p, *rest in one.points])
+        replace(one, points=[(1 / (1 - p / 100), y, low, high) for p, y, low, high in one.points])
         for one in lines
     ]
     _draw(axes, beyond, "")

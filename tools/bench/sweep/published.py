@@ -193,10 +193,17 @@ def tables(found: dict[str, Any], varied: list[str]) -> list[tuple[str, list[lis
         rows = [head]
         for c in cells:
             rows.append(
-                [*(str(c["parameters"][name]) for name in shown), f"{c['metric']}, {c['unit']}"]
-                + [_cell(c["here"]), _cell(c["base"]), words.repeats(c["repeats"], c["samples"])]
-                + [_told_times(c["times"])]
-                + [_number(c["theirs"]), _number(c["their_base"]), _their_times(c)]
+                [
+                    *(str(c["parameters"][name]) for name in shown),
+                    f"{c['metric']}, {c['unit']}",
+                    _cell(c["here"]),
+                    _cell(c["base"]),
+                    words.repeats(c["repeats"], c["samples"]),
+                    _told_times(c["times"]),
+                    _number(c["theirs"]),
+                    _number(c["their_base"]),
+                    _their_times(c),
+                ]
             )
         made.append((verdict(found, system), rows))
     return made

@@ -58,7 +58,7 @@ class Runner:
         return report
 
     def _trial(self, repeat: int, test: Test) -> Trial:
-        common = {
+        common: dict[str, Any] = {
             "test": test.slug,
             "task": test.task.name,
             "parameters": test.parameters,
@@ -78,7 +78,7 @@ class Runner:
         except TaskError:
             raise
         # A user's task can raise anything: the other tests continue.
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             why = f"{type(error).__name__}: {error}"
             return Trial(state="failed", reason=" ".join(why.split())[:500], **common)
         task, units = test.task, test.task.module.METRICS

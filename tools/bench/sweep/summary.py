@@ -25,8 +25,8 @@ def _value(metric: Metric, samples: Samples, never: int) -> float | None:
 
 
 def _refusal(metric: Metric, every: list[Samples], never: list[int]) -> str:
-    """Why a trial has no such percentile: it lies among requests without an answer, or there are too
-    few samples."""
+    """Why a trial has no such percentile: it lies among requests without an answer, or there are
+    too few samples."""
     share = max(samples.endless(n) for samples, n in zip(every, never, strict=True))
     if share > 100 - (metric.percentile or 100):
         return f"{share:.3g}% had no answer"
@@ -80,8 +80,8 @@ def _compare(metric: Metric, base: dict[str, Any], cell: dict[str, Any]) -> None
     ]
     if ratios:
         cell["ratio"] = _spread(ratios)
-    values = ([*c["by_repeat"].values()] for c in (base, cell))
-    cell["verdict"] = stats.verdict(*values, metric.better)
+    before, after = ([*c["by_repeat"].values()] for c in (base, cell))
+    cell["verdict"] = stats.verdict(before, after, metric.better)
 
 
 def _table(entry: Entry, store: Store) -> dict[str, Any]:

@@ -45,7 +45,10 @@ mpl.rcParams |= {
     "figure.facecolor": "none",
     "figure.edgecolor": "none",
     "axes.unicode_minus": False,
-    **{f"{which}.color": INK for which in ("text", "xtick", "ytick", "hatch")},
+    "text.color": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "hatch.color": INK,
     "axes.labelcolor": INK,
     "axes.edgecolor": SOFT,
     "grid.color": GRID,
@@ -66,7 +69,8 @@ def svg(figure: Figure, ident: str, title: str, text: str) -> str:
     """The figure for embedding in HTML: unique ids, no name spaces, the page's colours."""
     out = io.StringIO()
     no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    FigureCanvasSVG(figure).print_svg(out, metadata=no_metadata)  # savefig() draws twice
+    # savefig() would draw twice.
+    FigureCanvasSVG(figure).print_svg(out, metadata=no_metadata)  # type: ignore[no-untyped-call]
     found = re.search(r"<svg[^>]*(viewBox=\"[^\"]*\")[^>]*>(.*)</svg>", out.getvalue(), re.DOTALL)
     assert found is not None
     inside = re.sub(r"<style.*?</style>", "", found[2], flags=re.DOTALL)

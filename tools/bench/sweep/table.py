@@ -77,7 +77,7 @@ def _one(table: dict[str, Any]) -> list[str]:
     notes = {note: None for row in table["rows"] for note in row.get("notes", [])}
     said = [f"- {'; '.join(who)}: {what}" for what, who in absent.items()]
     said += [f"- {note}" for note in notes]
-    text += ([""] + said if said else []) + [""]
+    text += (["", *said] if said else []) + [""]
     text += _knee(table) if table.get("knee") else []
     return text + (_beside(table) if table["published"] else [])
 

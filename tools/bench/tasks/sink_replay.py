@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""dpdk-tokd --sink gpu on captures that its workers replay, without network and client, so that only
-the ring to the consumer is measured. Every row and id is checked."""
+"""dpdk-tokd --sink gpu on captures that its workers replay, without network and client, so that
+only the ring to the consumer is measured. Every row and id is checked."""
 
 import time
 from collections.abc import Sequence

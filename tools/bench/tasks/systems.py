@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The systems under test: dpdk-tokd over a veth pair, and conventional servers behind kernel sockets
-over another pair that is set up alike. The same tokd-load asks both."""
+"""The systems under test: dpdk-tokd over a veth pair, and conventional servers behind kernel
+sockets over another pair that is set up alike. The same tokd-load asks both."""
 
 import socket
 from collections.abc import Iterator
@@ -116,8 +116,8 @@ def _prepare_servers(context: Context, vocab: Path) -> tuple[Path, Path]:
 
 
 def prepare(context: Context, wanted: dict[int, int]) -> Bench:
-    """Texts with ids, the servers' files, the network, huge pages. `wanted`: texts of each corpus, by
-    tokens."""
+    """Texts with ids, the servers' files, the network, huge pages. `wanted`: texts of each corpus,
+    by tokens."""
     need_two_cpus()
     need(DPDK_TOKD, TOKD_LOAD)
     vocab, pieces = _cut(context, wanted)

@@ -47,6 +47,10 @@ NAMES = (
 )  # fmt: skip
 
 
+def _encoded(make: Callable[[random.Random], str]) -> Callable[[random.Random], bytes]:
+    return lambda rng: make(rng).encode()
+
+
 def until_full(rng: random.Random, make: Callable[[random.Random], bytes]) -> bytes:
     """PIECE bytes of concatenated make() results."""
     out = bytearray()
@@ -71,7 +75,7 @@ def every(corpus: Path) -> Iterator[tuple[str, bytes]]:
         yield f"repeated-{name}", unit * (PIECE // len(unit) // 10)
     rng = random.Random(SEED)
     for name, make in MADE.items():
-        yield name, until_full(rng, lambda r, make=make: make(r).encode())
+        yield name, until_full(rng, _encoded(make))
 
 
 def begun(tokenizer: dpdk_tokd.Tokenizer) -> Iterator[tuple[str, bytes]]:
@@ -83,7 +87,10 @@ def begun(tokenizer: dpdk_tokd.Tokenizer) -> Iterator[tuple[str, bytes]]:
     longest = sorted((t for t in tokens if t.strip()), key=len)[-2000:]
     for name, some in zip(BEGUN, (longest, tokens[-100:]), strict=True):
         rng = random.Random(SEED)
-        cut = lambda r, of=some: (t := r.choice(of))[: r.randint(1, len(t))] + b"\n"
+
+        def cut(r: random.Random, of: list[bytes] = some) -> bytes:
+            return (t := r.choice(of))[: r.randint(1, len(t))] + b"\n"
+
         yield name, until_full(rng, cut)
 
 

@@ -29,8 +29,8 @@ VOCABULARIES = (
 NOT_FETCHED = ("llama3", "qwen3", "gemma3", "xlmr")
 BESIDE = Path(__file__).resolve().parents[4] / "shared" / "vocab"
 UNITS = ("bytes", "tokens")
-# Warm-up: from the end of a corpus, which no other text uses; in texts of about the timed length, since
-# a library's fastest call can depend on it, but no longer than WARM_UP_TEXT.
+# Warm-up: from the end of a corpus, which no other text uses; in texts of about the timed length,
+# since a library's fastest call can depend on it, but no longer than WARM_UP_TEXT.
 WARM_UP, WARM_UP_TEXT = 32_768, 1024  # bytes
 
 

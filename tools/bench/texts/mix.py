@@ -55,8 +55,8 @@ def _cut(ranks: Path, wanted: list[int], corpus: tuple[str, Path]) -> list[Slice
 def cut(
     count: int, mix: dict[int, int], own: Mapping[str, Path] | None = None
 ) -> tuple[Path, list[Slice], int]:
-    """The vocabulary; about `count` texts of all corpora, without overlaps; and the bytes of text on
-    which the second reference agreed. `own`: the user's corpora."""
+    """The vocabulary; about `count` texts of all corpora, without overlaps; and the bytes of text
+    on which the second reference agreed. `own`: the user's corpora."""
     vocab = fetch_vocab.fetch("gpt2", data_home() / "vocab")
     corpora = own or fetch_corpus.fetch(data_home() / "corpus")
     wanted = lengths(count // len(corpora), mix)

@@ -9,8 +9,7 @@
  *
  * Chosen once, at start.
  */
-#ifndef TOKD_ADDRESS_H
-#define TOKD_ADDRESS_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -40,5 +39,3 @@ void tokd_address_free(struct tokd_address *a);
 /* "10.0.0.1", "2001:db8::1", or both separated by a blank. Writes and returns *text. */
 #define TOKD_ADDRESS_TEXT (INET_ADDRSTRLEN + INET6_ADDRSTRLEN)
 const char *tokd_address_text(const struct tokd_address *a, char text[TOKD_ADDRESS_TEXT]);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Reads the kernel's network interfaces. Set-up only: opens files and sockets. */
-#ifndef TOKD_KERNEL_IF_H
-#define TOKD_KERNEL_IF_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,5 +27,3 @@ bool tokd_kernel_if_has_mac(const char *name, const struct rte_ether_addr *mac);
 
 /* Receive channels of interface `name`; 0: unknown. *kind: ethtool's name for them. */
 uint32_t tokd_kernel_if_rx_channels(const char *name, const char **kind);
-
-#endif

@@ -4,8 +4,7 @@
  * "port unreachable" (RFC 1122 4.1.3.1), unless a socket has the port. These sockets have it and
  * drop all datagrams. They also keep other programs from binding the port.
  */
-#ifndef TOKD_KERNEL_MUTE_H
-#define TOKD_KERNEL_MUTE_H
+#pragma once
 
 #include <stdint.h>
 #include <netinet/in.h>
@@ -25,5 +24,3 @@ struct tokd_kernel_mute {
 int tokd_kernel_mute_open(struct tokd_kernel_mute *m, struct in_addr ip, const struct in6_addr *ip6,
 	uint32_t if_index, uint16_t port, uint16_t second);
 void tokd_kernel_mute_close(struct tokd_kernel_mute *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Set-up of the DPDK port: one RX and one TX queue, and one mbuf pool, per worker. */
-#ifndef TOKD_PORT_H
-#define TOKD_PORT_H
+#pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -36,35 +35,29 @@ struct tokd_port {
 	struct rte_ether_addr mac;
 };
 
-/*
- * All return 0, or -errno with a message logged that names port, driver, value and remedy.
- *
- * configure: configures port opt->port with `n_queues` queue pairs. A failure leaves nothing to
- * undo. pool:      the mbufs of one worker, on `node`; NULL on failure. queue:     sets up RX and
- * TX queue `queue`, with memory on `node`. start:     starts the port; joins the solicited-node
- * group of `ip6`, unless that is ::.
- */
+/* All return 0, or -errno with a message logged that names port, driver, value and remedy. */
+
+/* Configure port opt->port with `n_queues` queue pairs. A failure leaves nothing to undo. */
 int tokd_port_configure(struct tokd_port *p, const struct tokd_options *opt, uint16_t n_queues);
+/* The mbufs of one worker, on `node`; NULL on failure. */
 struct rte_mempool *tokd_port_pool(
 	const struct tokd_port *p, const struct tokd_options *opt, uint16_t queue, int node);
+/* Set up RX and TX queue `queue`, with memory on `node`. */
 int tokd_port_queue(struct tokd_port *p, uint16_t queue, int node, struct rte_mempool *pool);
+/* Start the port, and join the solicited-node group of `ip6`, unless that is ::. */
 int tokd_port_start(
 	struct tokd_port *p, const struct tokd_options *opt, const struct tokd_addr *ip6);
 /* Stop, if started, and close. */
 void tokd_port_close(struct tokd_port *p);
 
-/* port_queues.c, as above: a queue per worker, and no queue without a worker. */
+/* port_queues.c: check that there is a queue per worker, and no queue without a worker. */
 int tokd_port_check_queues(const struct tokd_port *p, const struct rte_eth_dev_info *info);
 
-/*
- * port_mtu.c, as above. check: sets --mtu in *conf, and scattered receive if needed; set: after the
- * port is configured.
- */
+/* port_mtu.c: set --mtu in *conf, and scattered receive if needed. */
 int tokd_port_mtu_check(const struct tokd_port *p, const struct tokd_options *opt,
 	const struct rte_eth_dev_info *info, struct rte_eth_conf *conf);
+/* After the port is configured. */
 int tokd_port_mtu_set(const struct tokd_port *p, const struct tokd_options *opt);
 
 /* port_zero_copy.c */
 enum tokd_zc_kind tokd_port_zero_copy(const struct rte_eth_dev_info *info);
-
-#endif

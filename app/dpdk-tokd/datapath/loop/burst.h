@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#ifndef TOKD_BURST_H
-#define TOKD_BURST_H
+#pragma once
 
 #include "datapath/worker.h"
 
@@ -9,5 +8,3 @@
  * caller has set w->t_burst and w->stopping.
  */
 void tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n);
-
-#endif

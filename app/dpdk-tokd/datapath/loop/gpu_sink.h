@@ -10,8 +10,7 @@
  *      │  └───────────────────────────────┘      another transport         │
  *      └───────────────────────────────────────────────────────────────────┘
  */
-#ifndef TOKD_GPU_SINK_H
-#define TOKD_GPU_SINK_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -20,7 +19,6 @@
 
 #include <sink/sink.h>
 
-struct tokd_app;
 struct tokd_worker;
 
 enum tokd_sink_state { TOKD_SINK_RUNNING = 0, TOKD_SINK_BROKEN, TOKD_SINK_LOST };
@@ -43,31 +41,6 @@ struct tokd_sink {
 	uint64_t out_bytes;
 };
 
-/* ---- Set-up and control thread (gpu_sink_control.c) ---- */
-
-/* Once, before the first is opened: resolve opt->sink. 0, or -errno with a message logged. */
-int tokd_sinks_resolve(struct tokd_app *app);
-/*
- * Open opt->sink for the worker, whose ring and vocabularies exist. The sink becomes a reader of
- * the ring, without a connection. Returns 0, or -errno with a message logged.
- */
-int tokd_sink_open(struct tokd_worker *w, uint64_t instance);
-/* The same with an open transport, which the sink then owns; false and `err`: it does not. */
-bool tokd_sink_make(struct tokd_worker *w, struct tokg_transport *t, struct tokg_error *err);
-/* After the workers have returned. */
-void tokd_sink_close(struct tokd_worker *w);
-
-/* Recovers broken sinks and logs failures. Takes at most a fraction of a second. */
-void tokd_sinks_poll(struct tokd_app *app);
-/* ms until the next poll; -1: no sink. */
-int tokd_sinks_wait_ms(const struct tokd_app *app);
-/* The number of workers with records that are not embedded. */
-uint32_t tokd_sinks_busy(const struct tokd_app *app);
-/* "running", "reconnecting" or "no agent" */
-const char *tokd_sink_state_name(uint32_t state);
-
-/* ---- Hot (gpu_sink.c) ---- */
-
 /* Once per turn. `idle`: no packet was received. */
 void tokd_sink_poll(struct tokd_worker *w, bool idle);
 /* In housekeeping: copies the sink's counters to the worker's. */
@@ -75,5 +48,3 @@ void tokd_sink_count(struct tokd_worker *w);
 /* Callbacks of the sink; `worker` is its owner. */
 void tokd_sink_failed(void *worker, uint64_t serial, enum tokg_status status);
 void tokd_sink_done(void *worker, uint64_t t_post, uint64_t now);
-
-#endif

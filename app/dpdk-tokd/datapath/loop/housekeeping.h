@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A worker's rare work, between bursts (housekeeping.c). */
-#ifndef TOKD_HOUSEKEEPING_H
-#define TOKD_HOUSEKEEPING_H
+#pragma once
 
 #include "datapath/worker.h"
 
@@ -10,5 +9,3 @@ void tokd_housekeeping(struct tokd_worker *w, uint64_t now);
 
 /* At the end: fails every open stream with TOKD_R_SHUTDOWN, and replies to the clients. */
 void tokd_shutdown(struct tokd_worker *w);
-
-#endif

@@ -12,6 +12,7 @@
 #include "housekeeping.h"
 #include "datapath/net.h"
 #include "datapath/stream/reply.h"
+#include "datapath/stream/stream.h"
 #include "datapath/token_ring.h"
 
 /* Frames to prefetch ahead, two cache lines each: all headers with the request are 106 bytes. */
@@ -45,16 +46,19 @@ tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 	}
 	w->counter[C_RX_PACKETS] += n;
 	w->counter[C_RX_BYTES] += bytes;
+	w->fed_ticks = 0;
+	if (unlikely(!TAILQ_EMPTY(&w->streams->deferred)))
+		tokd_stream_feed_deferred(w);
 	tokd_reply_flush(w);
 }
 
 /* The counter that gets the cycles of the turn that ends now. */
 static enum tokd_counter
-kind_of_turn(const struct tokd_worker *w, uint16_t n)
+kind_of_turn(const struct tokd_worker *w, bool busy)
 {
 	if (w->ring.full)
 		return C_CYCLES_BACKPRESSURED;
-	return n > 0 ? C_CYCLES_BUSY : C_CYCLES_IDLE;
+	return busy ? C_CYCLES_BUSY : C_CYCLES_IDLE;
 }
 
 void
@@ -63,6 +67,7 @@ tokd_worker_turn(struct tokd_worker *w)
 	struct rte_mbuf *m[TOKD_BURST];
 	uint16_t n = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST);
 	uint64_t now = rte_rdtsc();
+	const bool busy = n > 0 || !TAILQ_EMPTY(&w->streams->deferred);
 
 	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
 		memory_order_release);
@@ -71,19 +76,19 @@ tokd_worker_turn(struct tokd_worker *w)
 	w->t_burst = now;
 	w->stopping = atomic_load_explicit(w->stop, memory_order_relaxed);
 
-	if (n > 0) {
+	if (busy) {
 		tokd_worker_burst(w, m, n);
 		tokd_tx_flush(w);
 	}
 	if (w->sink != NULL)
-		tokd_sink_poll(w, n == 0);
+		tokd_sink_poll(w, !busy);
 	if (++w->turns >= HOUSEKEEPING_TURNS ||
 		now - w->t_housekeeping > w->tsc_hz / HOUSEKEEPING_PER_SECOND) {
 		w->turns = 0;
 		w->t_housekeeping = now;
 		tokd_housekeeping(w, now);
 	}
-	w->turn_kind = kind_of_turn(w, n);
+	w->turn_kind = kind_of_turn(w, busy);
 }
 
 int

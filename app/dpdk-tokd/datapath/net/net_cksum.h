@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Checksums of transport protocols, over one or several segments. */
-#ifndef TOKD_NET_CKSUM_H
-#define TOKD_NET_CKSUM_H
+#pragma once
 
 #include <rte_ip.h>
 #include <rte_mbuf.h>
@@ -53,5 +52,3 @@ tokd_l4_cksum(const struct rte_mbuf *m, const void *ip, bool v6, uint32_t off)
 
 	return sum == 0 ? 0xffff : sum;
 }
-
-#endif

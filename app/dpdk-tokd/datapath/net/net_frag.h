@@ -3,8 +3,7 @@
  * Reassembles IP fragments with rte_ip_frag: a table of fixed size per worker. A datagram has at
  * most RTE_LIBRTE_IP_FRAG_MAX_FRAG fragments, and expires after TOKD_FRAG_MS.
  */
-#ifndef TOKD_NET_FRAG_H
-#define TOKD_NET_FRAG_H
+#pragma once
 
 #include <rte_ip_frag.h>
 
@@ -18,13 +17,6 @@ struct tokd_frags {
 	struct rte_ip_frag_death_row dead; /* mbufs for us to free */
 };
 
-/* Set-up (net_frag_open.c), for `n` datagrams at once, on `node`. NULL with a message logged. */
-struct tokd_frags *tokd_frags_create(uint32_t n, uint32_t worker, int node, uint64_t tsc_hz);
-void tokd_frags_free(struct tokd_frags *f);
-
-/* The most mbufs that n datagrams hold. */
-uint32_t tokd_frags_mbufs(uint32_t n);
-
 /*
  * Take a fragment with l2_len and l3_len set, trimmed to the length in its IP header. NULL: it is
  * kept, or dropped and counted. Else the packet, in several segments, with l2_len and l3_len set
@@ -32,5 +24,3 @@ uint32_t tokd_frags_mbufs(uint32_t n);
  */
 struct rte_mbuf *tokd_frag_ipv4(struct tokd_worker *w, struct rte_mbuf *m);
 struct rte_mbuf *tokd_frag_ipv6(struct tokd_worker *w, struct rte_mbuf *m);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Replies to clients: reply.c builds packets and decides when, reply_ids.c finds the ids. */
-#ifndef TOKD_REPLY_H
-#define TOKD_REPLY_H
+#pragma once
 
 #include "stream.h"
 
@@ -36,5 +35,3 @@ void tokd_reply_ids_put(struct tokd_worker *w, const struct tokd_stream *s, uint
 
 /* Send ids [first, end) again: bounded per call and per stream. False if they are lost. */
 bool tokd_reply_again(struct tokd_worker *w, struct tokd_stream *s, uint32_t first, uint32_t end);
-
-#endif

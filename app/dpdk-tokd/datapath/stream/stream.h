@@ -8,8 +8,7 @@
  *          └──▶ FAILED, ABORT not yet ──▶ FAILED ───────────┘  or evicted for a new one
  *               in the ring (aborting)
  */
-#ifndef TOKD_STREAM_H
-#define TOKD_STREAM_H
+#pragma once
 
 #include <assert.h>
 #include <string.h>
@@ -67,6 +66,7 @@ struct tokd_stream {
 	TAILQ_ENTRY(tokd_stream) link;	/* in the list of its state */
 	TAILQ_ENTRY(tokd_stream) watch; /* while watched: in a bucket of the side store */
 	uint64_t watch_pos;		/* selects the bucket */
+	TAILQ_ENTRY(tokd_stream) later; /* while deferred */
 	LIST_ENTRY(tokd_stream) known;	/* OPEN, with a sink: in a bucket of by_serial */
 	struct tokd_stream_key key;
 	struct tokd_peer peer; /* of its latest packet */
@@ -80,6 +80,7 @@ struct tokd_stream {
 	bool aborting;	       /* FAILED, and its ABORT record is not in the ring yet */
 	bool published;	       /* its first record is in the ring */
 	bool watched;	       /* has unacknowledged ids in the ring */
+	bool deferred;	       /* is in list deferred */
 	bool awaited;	       /* DONE, ids not all acknowledged: in list awaited */
 	uint32_t unacked;      /* packets fed since the last reply */
 	uint64_t t_active;     /* TSC of its latest packet; OPEN: that made progress */
@@ -130,6 +131,7 @@ struct tokd_streams {
 	struct tokd_stream_list aborting; /* FAILED, ABORT record waits for space in the ring */
 	struct tokd_stream_list awaited;  /* DONE, ids not all acknowledged */
 	struct tokd_stream_list finished; /* DONE or FAILED, the others */
+	struct tokd_stream_list deferred; /* OPEN: the next packet is held for a later turn */
 	uint32_t n_awaited;
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
@@ -141,12 +143,7 @@ struct tokd_streams {
 	uint32_t serial_shift;
 };
 
-/* stream_table.c, set-up. Memory is on `node`. NULL with a message logged. */
-struct tokd_streams *tokd_streams_create(
-	uint32_t n, uint32_t worker, int node, uint64_t open_ticks, uint64_t finished_ticks);
-void tokd_streams_free(struct tokd_streams *t);
-
-/* stream_state.c: hot. */
+/* stream_state.c */
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
@@ -162,11 +159,14 @@ void tokd_stream_release(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_touch(struct tokd_worker *w, struct tokd_stream *s);
 /* Restarts its time limit: moves it to the end of its list. */
 void tokd_stream_renew(struct tokd_worker *w, struct tokd_stream *s);
+/* Its next packet, which is held, is fed in a later turn. */
+void tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s);
 
-/* stream_feed.c: hot. */
+/* stream_feed.c */
 enum tokd_feed {
 	TOKD_FED,	  /* next advanced; the stream may be DONE */
 	TOKD_NOT_FED,	  /* ring or reply window full: not acknowledged */
+	TOKD_FEED_LATER,  /* the tokenizer's time of this turn is used up */
 	TOKD_FEED_FAILED, /* the stream is FAILED */
 };
 /* Feed packet `next`, which is m. The caller frees m. */
@@ -174,6 +174,8 @@ enum tokd_feed tokd_stream_feed(
 	struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint64_t t_rx);
 /* Feed held packets that are next. */
 void tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s);
+/* Feed held packets of deferred streams, with time of their own. Their replies become due. */
+void tokd_stream_feed_deferred(struct tokd_worker *w);
 /* Updates s->backpressured: could a packet of ordinary size be fed now? */
 void tokd_stream_probe(struct tokd_worker *w, struct tokd_stream *s);
 
@@ -208,5 +210,3 @@ tokd_req_read(const struct rte_mbuf *m)
 	memcpy(&req, rte_pktmbuf_mtod(m, const void *), sizeof(req));
 	return req;
 }
-
-#endif

@@ -6,6 +6,10 @@
  * The worst case is reserved before any state changes. A packet whose worst case exceeds half of
  * the ring is fed in pieces, as is each segment; `part` keeps the position if the ring is full
  * between two pieces.
+ *
+ * A turn of the loop gives the tokenizer only so much time. Pieces are short, so that one cannot
+ * take much more. A packet that is left over is held and fed in a later turn, after the RX queue
+ * was polled: text that is made to be slow delays others by a turn.
  */
 #include "datapath/crc32c.h"
 #include "reply.h"
@@ -18,6 +22,8 @@
  */
 #define ANSWER_SHIFT 2 /* ring size / 4 */
 
+#define PIECE_MAX 2048u /* bytes */
+
 /* Bytes to reserve for feeding n bytes. */
 static uint64_t
 worst_case(const struct tokd_stream *s, size_t n)
@@ -25,10 +31,11 @@ worst_case(const struct tokd_stream *s, size_t n)
 	return tokd_rec_bytes(tok_stream_bound(&s->tok, n));
 }
 
-/* The bytes, at most n, that fit one reservation. */
+/* The bytes, at most n and PIECE_MAX, that fit one reservation. */
 static uint32_t
 piece_of(const struct tokd_worker *w, const struct tokd_stream *s, uint32_t n)
 {
+	n = RTE_MIN(n, PIECE_MAX);
 	while (n > 1 && worst_case(s, n) > tokd_ring_max(&w->ring))
 		n /= 2;
 	return n;
@@ -125,7 +132,9 @@ feed_piece(struct tokd_worker *w, struct tokd_stream *s, const uint8_t *text, ui
 	t = rte_rdtsc();
 	res = tok_stream_feed(
 		&s->tok, text, n, last, tokd_rec_ids(tokd_ring_at(&w->ring, pos)), room);
-	s->tok_ticks += rte_rdtsc() - t;
+	t = rte_rdtsc() - t;
+	s->tok_ticks += t;
+	w->fed_ticks += t;
 	if (unlikely(res.status != TOK_OK))
 		return feed_failed(w, s, res.error == TOK_ERROR_UTF8 ? TOKD_R_UTF8 : TOKD_R_CARRY);
 
@@ -170,6 +179,8 @@ tokd_stream_feed(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *
 			if (s->state != TOKD_STREAM_OPEN)
 				return TOKD_FEED_FAILED;
 		}
+		if (unlikely(w->fed_ticks >= w->feed_ticks))
+			return TOKD_FEED_LATER;
 		how = feed_piece(w, s, rte_pktmbuf_mtod_offset(m, const uint8_t *, at), n, last,
 			req.text_crc, t_rx);
 		if (how != TOKD_FED)
@@ -194,13 +205,37 @@ tokd_stream_feed_held(struct tokd_worker *w, struct tokd_stream *s)
 		struct rte_mbuf *m = held->m;
 		enum tokd_feed how = tokd_stream_feed(w, s, m, held->t_rx);
 
-		if (how == TOKD_NOT_FED)
+		if (how == TOKD_FEED_LATER)
+			tokd_stream_defer(w, s);
+		if (how == TOKD_FEED_LATER || how == TOKD_NOT_FED)
 			return;
 		if (how == TOKD_FED) {
 			w->n_held -= m->nb_segs;
 			rte_pktmbuf_free(m);
 		} /* else the failure has freed all held packets */
 	}
+}
+
+void
+tokd_stream_feed_deferred(struct tokd_worker *w)
+{
+	struct tokd_stream_list *deferred = &w->streams->deferred;
+	struct tokd_stream *s;
+
+	tokd_reply_flush(w); /* of the packets before: their clients do not wait */
+	while ((s = TAILQ_FIRST(deferred)) != NULL && w->fed_ticks < w->feed_ticks &&
+		w->n_touched < TOKD_BURST) {
+		const uint32_t text_end = s->text_end;
+
+		TAILQ_REMOVE(deferred, s, later);
+		s->deferred = false;
+		tokd_stream_feed_held(w, s);
+		tokd_stream_touch(w, s);
+		s->due = true;
+		if (s->text_end != text_end)
+			tokd_stream_renew(w, s);
+	}
+	w->fed_ticks = 0;
 }
 
 void

@@ -78,14 +78,18 @@ beyond_last(const struct tokd_stream *s, const struct tokd_req *req)
 	       req->packet < s->next + 63 - (uint32_t)__builtin_clzll(s->held_bits);
 }
 
-/* Rule 5: an early packet is held in its mbuf. */
+/* Rule 5: an early packet is held in its mbuf; so is one that waits for a later turn. */
 static void
 hold(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m, uint32_t packet)
 {
+	if (w->n_held + m->nb_segs > w->held_max) {
+		tokd_drop(w, m, C_DROP_HELD);
+		return;
+	}
 	s->held[packet % TOKD_WIRE_WINDOW] = (struct tokd_held){.m = m, .t_rx = w->t_burst};
 	s->held_bits |= UINT64_C(1) << (packet - s->next);
 	w->n_held += m->nb_segs;
-	w->counter[C_RX_REORDERED]++;
+	w->counter[C_RX_REORDERED] += packet != s->next;
 }
 
 static void
@@ -120,14 +124,17 @@ data_for_open(struct tokd_worker *w, struct tokd_stream *s, struct rte_mbuf *m,
 	}
 	if (unlikely(ahead > 0)) {
 		s->due = true; /* report what is missing */
-		if (w->n_held + m->nb_segs > w->held_max)
-			tokd_drop(w, m, C_DROP_HELD);
-		else
-			hold(w, s, m, req->packet);
+		hold(w, s, m, req->packet);
 		return;
 	}
 
 	how = tokd_stream_feed(w, s, m, w->t_burst);
+	if (unlikely(how == TOKD_FEED_LATER)) {
+		hold(w, s, m, req->packet);
+		if (s->held_bits & 1)
+			tokd_stream_defer(w, s);
+		return;
+	}
 	rte_pktmbuf_free(m);
 	if (how == TOKD_FED && unlikely(s->held_bits != 0)) {
 		s->due = true;

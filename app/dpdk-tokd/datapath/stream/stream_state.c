@@ -71,11 +71,24 @@ count_open(struct tokd_streams *t, int by)
 	atomic_store_explicit(&t->n_open, n + (uint32_t)by, memory_order_relaxed);
 }
 
+void
+tokd_stream_defer(struct tokd_worker *w, struct tokd_stream *s)
+{
+	if (s->deferred)
+		return;
+	s->deferred = true;
+	TAILQ_INSERT_TAIL(&w->streams->deferred, s, later);
+	w->counter[C_FEED_DEFERRED]++;
+}
+
 /* Afterwards it is in no list. */
 static void
 close_open(struct tokd_streams *t, struct tokd_stream *s)
 {
 	TAILQ_REMOVE(&t->open, s, link);
+	if (s->deferred)
+		TAILQ_REMOVE(&t->deferred, s, later);
+	s->deferred = false;
 	if (s->known.le_prev != NULL)
 		LIST_REMOVE(s, known);
 	count_open(t, -1);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The added tokens of a tokenizer.json. Set-up only. */
-#ifndef TOK_JSON_ADDED_H
-#define TOK_JSON_ADDED_H
+#pragma once
 
 #include "load/json_vocab.h"
 
@@ -15,5 +14,3 @@ bool tok_json_added_read(const char *file, const json_t *root, const json_t *voc
 /* Store them in the model, which has their tokens already. */
 bool tok_json_added_keep(
 	const struct tok_json_added *added, size_t n, struct tok_model *m, struct tok_error *err);
-
-#endif

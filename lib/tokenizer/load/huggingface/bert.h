@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tokenizer.json whose model is WordPiece. Set-up only. */
-#ifndef TOK_LOAD_BERT_JSON_H
-#define TOK_LOAD_BERT_JSON_H
+#pragma once
 
 #include "load/json_vocab.h"
 
@@ -13,5 +12,3 @@ bool tok_json_bert_check(const char *file, json_t *root, struct tok_error *err);
 /* Read the model of a file that has been checked. added[] has room for all added tokens. */
 bool tok_json_bert_read(const char *file, json_t *root, struct tok_json_added *added,
 	struct tok_model *m, struct tok_error *err);
-
-#endif

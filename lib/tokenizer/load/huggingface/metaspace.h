@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The component Metaspace of a tokenizer.json. Set-up only. */
-#ifndef TOK_JSON_METASPACE_H
-#define TOK_JSON_METASPACE_H
+#pragma once
 
 #include "load/json_rules.h"
 
@@ -10,5 +9,3 @@
 /* Check a Metaspace, pretokenizer or decoder. `what`: its path. *split: split before each blank. */
 bool tok_json_metaspace(const char *file, const char *what, json_t *component,
 	enum tok_prefix *prefix, bool *split, struct tok_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tokenizer.json of a SentencePiece BPE model (Llama 2, Gemma). Set-up only. */
-#ifndef TOK_JSON_PIECES_H
-#define TOK_JSON_PIECES_H
+#pragma once
 
 #include "load/json_rules.h"
 
@@ -10,5 +9,3 @@ bool tok_json_is_pieces(const json_t *root);
 
 /* Check all components except the tokens. Fills in m->pretok and m->metaspace. */
 bool tok_json_pieces(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
-
-#endif

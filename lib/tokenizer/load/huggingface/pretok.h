@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The normalizer and the pretokenizer of a tokenizer.json. Set-up only. */
-#ifndef TOK_JSON_PRETOK_H
-#define TOK_JSON_PRETOK_H
+#pragma once
 
 #include <jansson.h>
 
@@ -12,5 +11,3 @@ bool tok_json_normalizer(const char *file, json_t *root, bool *nfc, struct tok_e
 
 /* Which pretokenizer; one that is not known is refused by name. */
 bool tok_json_pretok(const char *file, json_t *root, enum tok_pretok *kind, struct tok_error *err);
-
-#endif

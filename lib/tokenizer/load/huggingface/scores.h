@@ -3,8 +3,7 @@
  * Read the scores of a Unigram model in a tokenizer.json, bit-exact with the reference. Set-up
  * only.
  */
-#ifndef TOK_JSON_SCORES_H
-#define TOK_JSON_SCORES_H
+#pragma once
 
 #include "build/model.h"
 
@@ -13,5 +12,3 @@
  * is known to be valid JSON.
  */
 bool tok_json_scores(const char *path, double *score, uint32_t n, struct tok_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The post_processor, truncation and padding of a tokenizer.json. Set-up only. */
-#ifndef TOK_JSON_SHAPE_H
-#define TOK_JSON_SHAPE_H
+#pragma once
 
 #include <jansson.h>
 
@@ -9,5 +8,3 @@
 
 /* Fill in m->shape. The model must have its tokens: a template's ids must be among them. */
 bool tok_json_shape(const char *file, json_t *root, struct tok_model *m, struct tok_error *err);
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A tokenizer.json with a Unigram model: XLM-R, multilingual E5, T5. Set-up only. */
-#ifndef TOK_LOAD_UNIGRAM_JSON_H
-#define TOK_LOAD_UNIGRAM_JSON_H
+#pragma once
 
 #include "load/json_vocab.h"
 
@@ -14,5 +13,3 @@ bool tok_json_unigram_check(
 /* The model of the file `path`; added[] has room for its added tokens. */
 bool tok_json_unigram_read(const char *path, json_t *root, struct tok_json_added *added,
 	struct tok_model *m, struct tok_error *err);
-
-#endif

@@ -4,8 +4,7 @@
  * only a few fields of four wire types matter, and the Python package is built from C sources
  * alone, without a code generator. Set-up only.
  */
-#ifndef TOK_SP_MODEL_H
-#define TOK_SP_MODEL_H
+#pragma once
 
 #include "build/model.h"
 
@@ -59,5 +58,3 @@ bool tok_sp_normalizer(const char *file, const struct tok_sp_model *sp, struct t
 /* Convert a model of kind Unigram. The caller frees *m. */
 bool tok_sp_unigram(const char *file, const struct tok_sp_model *sp, struct tok_model *m,
 	struct tok_error *err);
-
-#endif

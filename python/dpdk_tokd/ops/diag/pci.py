@@ -42,7 +42,7 @@ def between(a: Pci | None, b: Pci | None) -> Between:
     if a is None or b is None:
         return Between.NOT_KNOWN
     # "", sys, devices, pci0000:00, 0000:00:01.0 (the root port), 0000:01:00.0 (a switch), ...
-    common = len(os.path.commonprefix([a.path.split("/"), b.path.split("/")]))
+    common = len(os.path.commonprefix([a.path.split("/"), b.path.split("/")]))  # noqa: RUF071 - of lists
     if common > 5:
         return Between.SWITCH
     if common > 3:

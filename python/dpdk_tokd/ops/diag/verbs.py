@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import sys
@@ -89,10 +90,8 @@ def _ask_device(v: _Pyverbs, rdma: Rdma) -> None:
         return
     rdma.opened = True
     with context:
-        try:
+        with contextlib.suppress(v.error):
             rdma.max_qp_wr = max(0, context.query_device().max_qp_wr) or None
-        except v.error:
-            pass
         _ask_ports(v, context, rdma)
         try:
             pd = v.pd(context)

@@ -10,8 +10,8 @@ from bench.sweep import box as boxes
 
 ROOT = Path(__file__).resolve().parents[4]
 PERCENTILES = ("p50", "p90", "p99")
-# Its tables 4 to 9, in us; by corpus and tokens, p50 / p90 / p99. english: its OpenWebText, code: its
-# GitHub code, multi: its mC4.
+# Its tables 4 to 9, in us; by corpus and tokens, p50 / p90 / p99. english: its OpenWebText, code:
+# its GitHub code, multi: its mC4.
 TABLE = {
     ("english", 128): {
         "tokd": (36, 117, 325),

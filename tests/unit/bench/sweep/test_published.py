@@ -9,10 +9,8 @@ import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
 from bench.sweep import box as boxes
-from bench.sweep import published, summary, table
-from bench.sweep.runner import Runner
-from bench.sweep.store import Store
-from sweep_machine import HERE
+from bench.sweep import published, table
+from sweep_made import swept
 
 ROOT = Path(__file__).resolve().parents[4]
 TASK = """
@@ -61,9 +59,7 @@ FILE = {
 }
 
 
-@pytest.fixture(autouse=True)
-def no_fsync(monkeypatch):
-    monkeypatch.setattr("os.fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 @pytest.fixture
@@ -86,14 +82,6 @@ def made(tmp_path: Path):
         return tmp_path / "box.json"
 
     return write
-
-
-def swept(path: Path, out: Path) -> dict[str, Any]:
-    box = boxes.load(path, quick=False)
-    store = Store(out)
-    store.begin(box, False, HERE, fresh=False)
-    Runner(box, store, False, HERE).run()
-    return summary.summarize(box, store, "a command")
 
 
 def cells_of(summary_: dict[str, Any], system: str) -> dict[tuple[int, str], dict[str, Any]]:

@@ -9,13 +9,10 @@ from typing import Any
 import pytest
 
 pytest.importorskip("hdrh.histogram", reason="run tools/setup")
+import sweep_made
 from bench import task as tasks
 from bench.samples import Samples
-from bench.sweep import box as boxes
-from bench.sweep import compare, summary, table
-from bench.sweep.runner import Runner
-from bench.sweep.store import Store
-from sweep_machine import HERE
+from bench.sweep import compare, table
 
 TASK = """
 from bench.samples import Samples
@@ -43,9 +40,7 @@ prepare = clean = lambda *_: None
 """
 
 
-@pytest.fixture(autouse=True)
-def no_fsync(monkeypatch):
-    monkeypatch.setattr("os.fsync", lambda _: None)
+pytestmark = pytest.mark.usefixtures("no_fsync")
 
 
 @pytest.fixture
@@ -64,11 +59,7 @@ def swept(tmp_path: Path):
         }
         whole = {"name": "b", "title": "T", "repeats": {"full": repeats, "quick": 1}}
         (tmp_path / "box.json").write_text(json.dumps(whole | {"tests": [entry]}))
-        box = boxes.load(tmp_path / "box.json", quick=False)
-        store = Store(tmp_path / out)
-        store.begin(box, False, HERE, fresh=False)
-        Runner(box, store, False, HERE).run()
-        return summary.summarize(box, store, "a command")
+        return sweep_made.swept(tmp_path / "box.json", tmp_path / out)
 
     return swept
 

@@ -70,7 +70,7 @@ def test_what_is_lost_and_what_is_not_there_is_told(page):
     assert "2 cells are lost" in page and "- x0.60 libtok-python: gpt2, code" in page
     assert "equalled them; wrong ids, and so no times, had y (1 cells)." in page
     assert "tokenize, gpt2, code, y: refused: text 1: wrong ids" in page
-    assert "- x cannot load gpt2: not for it" in page and "- XLM-R: no file" in page
+    assert "| x | gpt2 | not for it |" in page and "- XLM-R: no file" in page
     assert "| gpt2 | tokv | libtok | 10 | - | - | - | - | - |" in page
     assert "the slowest p50 is 1.50 times the fastest in half of the cells, 1.50 in" in page
     assert "a first look, not a result" in page and "100 ids were compared" in page

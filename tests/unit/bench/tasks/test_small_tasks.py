@@ -33,7 +33,7 @@ def test_the_bytes_that_wait_are_counted(tmp_path, monkeypatch):
         pytest.skip("no bert-base-uncased: run tools/fetch-vocab bert-base-uncased")
     module = load("waiting")
     monkeypatch.setattr(
-        module, "find", lambda n, to, find=module.find: n[0] == "b" and find(n, to) or None
+        module, "find", lambda n, to, find=module.find: (n[0] == "b" and find(n, to)) or None
     )
 
     def measured(text: str, vocabulary: str) -> dict[str, float]:

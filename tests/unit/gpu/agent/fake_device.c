@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "test.h"
 #include "fake_device.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

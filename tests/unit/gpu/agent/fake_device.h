@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A device that is memory and nothing more: the test is its consumer, and its producers. */
-#ifndef TOKG_FAKE_DEVICE_H
-#define TOKG_FAKE_DEVICE_H
+#pragma once
 
 #include "ring/geometry.h"
 #include "kernel/device.h"
@@ -30,5 +29,3 @@ uint64_t fake_reserve(struct fake *f);
 void fake_tell_at(struct fake *f, uint64_t index, const struct tokg_out_entry *e);
 void fake_tell(struct fake *f, const struct tokg_out_entry *e);
 void fake_done(struct fake *f, uint32_t producer, uint32_t slot, uint64_t ticket, uint8_t status);
-
-#endif

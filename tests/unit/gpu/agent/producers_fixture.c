@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "test.h"
 #include "producers_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
 #include <stdlib.h>
 
 static void

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Places and their delivery over a device that is memory alone. */
-#ifndef TOKG_PRODUCERS_FIXTURE_H
-#define TOKG_PRODUCERS_FIXTURE_H
+#pragma once
 
 #include "handshake/peer.h"
 #include "tokd-gpu/delivery.h"
@@ -31,5 +30,3 @@ void turn(struct fixture *f);
 struct tokg_out_entry entry(uint32_t slot, uint64_t ticket);
 void tell(struct fixture *f, uint32_t slot, uint64_t ticket);
 uint64_t released(const struct fixture *f, uint32_t producer);
-
-#endif

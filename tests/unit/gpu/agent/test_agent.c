@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Whom tokd-gpu lets in, and with which memory, where the ring is in the memory of a GPU. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
@@ -18,9 +13,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "tokd-gpu/agent.h"
 #include "fake_device.h"
 #include "handshake/link.h"
+
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
 
 #define WAIT_MS 5000
 
@@ -123,8 +121,7 @@ say_hello(const struct fixture *f, uint32_t transport, int *fd)
 	return w;
 }
 
-static void
-a_producer_by_cuda_is_given_the_dmabuf_each_time(void **state)
+FIXTURE_TEST(a_producer_by_cuda_is_given_the_dmabuf_each_time)
 {
 	struct fixture *f = *state;
 	struct stat ours, theirs;
@@ -145,8 +142,7 @@ a_producer_by_cuda_is_given_the_dmabuf_each_time(void **state)
 	}
 }
 
-static void
-one_by_shm_is_told_to_come_by_cuda(void **state)
+FIXTURE_TEST(one_by_shm_is_told_to_come_by_cuda)
 {
 	struct fixture *f = *state;
 	struct tokg_welcome w;
@@ -159,8 +155,7 @@ one_by_shm_is_told_to_come_by_cuda(void **state)
 	assert_non_null(strstr(w.message, "use --sink gpu=cuda"));
 }
 
-static void
-without_a_dmabuf_both_are_told_to_come_by_verbs(void **state)
+FIXTURE_TEST(without_a_dmabuf_both_are_told_to_come_by_verbs)
 {
 	const uint32_t transport[] = {TOKG_SHM, TOKG_CUDA};
 	struct fixture *f = *state;
@@ -195,8 +190,7 @@ ask_to_hold(const struct fixture *f)
 	return rep;
 }
 
-static void
-a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none(void **state)
+FIXTURE_TEST(a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none)
 {
 	struct fixture *f = *state;
 	struct tokg_device *d = &f->fake.device;
@@ -220,20 +214,11 @@ a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none(void **state)
 int
 main(void)
 {
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(a_producer_by_cuda_is_given_the_dmabuf_each_time),
-		T(one_by_shm_is_told_to_come_by_cuda),
-		T(a_subscriber_is_given_the_ipc_handle_or_told_that_there_is_none),
-		T(without_a_dmabuf_both_are_told_to_come_by_verbs),
-	};
-#undef T
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu agent", tests, NULL, NULL);
+	return tests_run();
 }

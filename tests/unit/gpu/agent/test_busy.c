@@ -1,15 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A consumer with so much to do that a look at the ring takes seconds: that it is not taken for one
  * that stands still, that it ends when told to, and that nobody has to wait for others for ever. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "test.h"
 #include "../device/post.h"
 #include "tokd-gpu/consumer.h"
 
@@ -170,20 +166,17 @@ is_not_restarted(uint32_t workers)
 	}
 }
 
-static void
-a_consumer_that_does_all_itself_is_busy_and_not_restarted(void **state)
+TEST(a_consumer_that_does_all_itself_is_busy_and_not_restarted)
 {
 	is_not_restarted(0);
 }
 
-static void
-one_that_waits_for_its_worker_is_busy_and_not_restarted(void **state)
+TEST(one_that_waits_for_its_worker_is_busy_and_not_restarted)
 {
 	is_not_restarted(1);
 }
 
-static void
-told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
+TEST(told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it)
 {
 	struct tokg_error err = {""};
 	uint32_t done;
@@ -206,8 +199,7 @@ told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it(void **state)
 	end(&w);
 }
 
-static void
-nobody_waits_until_another_one_has_nothing_to_do(void **state)
+TEST(nobody_waits_until_another_one_has_nothing_to_do)
 {
 	struct tokg_error err = {""};
 	struct work w;
@@ -224,18 +216,4 @@ nobody_waits_until_another_one_has_nothing_to_do(void **state)
 	print_message("# producer 1 came after %u of producer 0\n", done);
 	assert_true(done < w.n / 2);
 	end(&w);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_consumer_that_does_all_itself_is_busy_and_not_restarted),
-		cmocka_unit_test(one_that_waits_for_its_worker_is_busy_and_not_restarted),
-		cmocka_unit_test(told_to_end_now_it_leaves_what_it_took_and_the_next_one_does_it),
-		cmocka_unit_test(nobody_waits_until_another_one_has_nothing_to_do),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu busy", tests, NULL, NULL);
 }

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What is handed out of producer slots: order, twins, credits; against a consumer that is the test.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
 
+#include "test.h"
 #include "producers_fixture.h"
 
-static void
-subscribers_get_the_order_of_posting(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
+FIXTURE_TEST(subscribers_get_the_order_of_posting)
 {
 	struct fixture *f = *state;
 
@@ -34,8 +31,7 @@ subscribers_get_the_order_of_posting(void **state)
 	assert_int_equal(f->delivery.entry[4].instance, 9);
 }
 
-static void
-a_batch_is_handed_out_whole_and_in_order(void **state)
+FIXTURE_TEST(a_batch_is_handed_out_whole_and_in_order)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
@@ -59,8 +55,7 @@ a_batch_is_handed_out_whole_and_in_order(void **state)
 }
 
 /* The producer posts all of its records again, each alone. */
-static void
-of_a_batch_that_failed_nothing_is_handed_out(void **state)
+FIXTURE_TEST(of_a_batch_that_failed_nothing_is_handed_out)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
@@ -86,8 +81,7 @@ of_a_batch_that_failed_nothing_is_handed_out(void **state)
 }
 
 /* Killed after two of three parts were reported, then after all: each is handed out once. */
-static void
-twins_of_a_killed_consumer_are_dropped(void **state)
+FIXTURE_TEST(twins_of_a_killed_consumer_are_dropped)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
@@ -112,8 +106,7 @@ twins_of_a_killed_consumer_are_dropped(void **state)
 		assert_int_equal(f->delivery.entry[i].part, i);
 }
 
-static void
-nothing_is_given_back_that_may_be_written_again(void **state)
+FIXTURE_TEST(nothing_is_given_back_that_may_be_written_again)
 {
 	struct fixture *f = *state;
 
@@ -130,8 +123,7 @@ nothing_is_given_back_that_may_be_written_again(void **state)
 }
 
 /* Told as failed, killed before `done`, redone well: the producer sees that alone. */
-static void
-the_word_of_a_later_consumer_counts_when_the_first_one_failed(void **state)
+FIXTURE_TEST(the_word_of_a_later_consumer_counts_when_the_first_one_failed)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
@@ -164,8 +156,7 @@ the_word_of_a_later_consumer_counts_when_the_first_one_failed(void **state)
 }
 
 /* Before `done` was looked at its slot was used again: nothing more is said of it. */
-static void
-what_failed_does_not_wait_beyond_its_slots_next_use(void **state)
+FIXTURE_TEST(what_failed_does_not_wait_beyond_its_slots_next_use)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
@@ -183,8 +174,7 @@ what_failed_does_not_wait_beyond_its_slots_next_use(void **state)
 }
 
 /* An ended producer slot hands out what is behind it all the same. */
-static void
-an_ending_producer_slot_settles_what_failed(void **state)
+FIXTURE_TEST(an_ending_producer_slot_settles_what_failed)
 {
 	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
@@ -206,8 +196,7 @@ an_ending_producer_slot_settles_what_failed(void **state)
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_FREE);
 }
 
-static void
-slots_that_failed_count_and_are_not_handed_out(void **state)
+FIXTURE_TEST(slots_that_failed_count_and_are_not_handed_out)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
@@ -225,8 +214,7 @@ slots_that_failed_count_and_are_not_handed_out(void **state)
 	assert_int_equal(f->delivery.counts.status[TOKG_BADSUM], 1);
 }
 
-static void
-rows_outside_of_the_outputs_are_never_handed_out(void **state)
+FIXTURE_TEST(rows_outside_of_the_outputs_are_never_handed_out)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 1);
@@ -253,8 +241,7 @@ rows_outside_of_the_outputs_are_never_handed_out(void **state)
 }
 
 /* What the producer skips before the wrap, and what failed, is not free for it either. */
-static void
-outputs_are_counted_as_the_producer_does(void **state)
+FIXTURE_TEST(outputs_are_counted_as_the_producer_does)
 {
 	struct fixture *f = *state;
 	const struct tokg_postings *p = &f->producers.producer[0].postings;
@@ -297,8 +284,7 @@ outputs_are_counted_as_the_producer_does(void **state)
 	assert_int_equal(p->out_head, p->out_tail);
 }
 
-static void
-what_cannot_have_been_posted_ends_the_producer_slot(void **state)
+FIXTURE_TEST(what_cannot_have_been_posted_ends_the_producer_slot)
 {
 	struct fixture *f = *state;
 	struct tokg_out_entry e = entry(0, 7);
@@ -321,8 +307,7 @@ what_cannot_have_been_posted_ends_the_producer_slot(void **state)
 		TOKG_PRODUCER_FREE); /* for others: nothing is out */
 }
 
-static void
-an_outbox_that_went_round_ends_all_places(void **state)
+FIXTURE_TEST(an_outbox_that_went_round_ends_all_places)
 {
 	struct fixture *f = *state;
 
@@ -340,8 +325,7 @@ an_outbox_that_went_round_ends_all_places(void **state)
 }
 
 /* --drain: an entry that is taken may still be written, as long as its consumer lives. */
-static void
-it_is_idle_when_all_that_was_taken_is_told_and_given_back(void **state)
+FIXTURE_TEST(it_is_idle_when_all_that_was_taken_is_told_and_given_back)
 {
 	struct fixture *f = *state;
 	const struct tokg_out_entry e = entry(0, 1);
@@ -360,8 +344,7 @@ it_is_idle_when_all_that_was_taken_is_told_and_given_back(void **state)
 	assert_true(tokg_delivery_idle(&f->delivery));
 }
 
-static void
-a_device_that_does_not_say_what_was_taken_is_broken(void **state)
+FIXTURE_TEST(a_device_that_does_not_say_what_was_taken_is_broken)
 {
 	struct fixture *f = *state;
 
@@ -381,31 +364,4 @@ a_device_that_does_not_say_what_was_taken_is_broken(void **state)
 	turn(f); /* not free: what it left in the outbox would end its successor */
 	assert_true(f->producers.broken);
 	assert_int_equal(f->producers.producer[0].state, TOKG_PRODUCER_ENDING);
-}
-
-int
-main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(subscribers_get_the_order_of_posting),
-		T(a_batch_is_handed_out_whole_and_in_order),
-		T(of_a_batch_that_failed_nothing_is_handed_out),
-		T(twins_of_a_killed_consumer_are_dropped),
-		T(nothing_is_given_back_that_may_be_written_again),
-		T(the_word_of_a_later_consumer_counts_when_the_first_one_failed),
-		T(what_failed_does_not_wait_beyond_its_slots_next_use),
-		T(an_ending_producer_slot_settles_what_failed),
-		T(slots_that_failed_count_and_are_not_handed_out),
-		T(rows_outside_of_the_outputs_are_never_handed_out),
-		T(outputs_are_counted_as_the_producer_does),
-		T(what_cannot_have_been_posted_ends_the_producer_slot),
-		T(an_outbox_that_went_round_ends_all_places),
-		T(it_is_idle_when_all_that_was_taken_is_told_and_given_back),
-		T(a_device_that_does_not_say_what_was_taken_is_broken),
-	};
-#undef T
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu delivery", tests, NULL, NULL);
 }

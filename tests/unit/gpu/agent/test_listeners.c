@@ -3,12 +3,7 @@
  * tokd-gpu with several TCP listeners: each has its end of verbs, at its own address. RDMA is this
  * file's, in place of verbs_server.c: what was asked of it is looked at.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <arpa/inet.h>
 #include <poll.h>
 #include <pthread.h>
@@ -19,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "tokd-gpu/agent.h"
 #include "fake_device.h"
 #include "handshake/link.h"
@@ -133,8 +129,7 @@ say_hello(const struct tokg_listen *l, const struct tokg_welcome *before)
 	return w;
 }
 
-static void
-each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one(void **state)
+TEST(each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one)
 {
 	char folder[] = "/tmp/tokg-XXXXXX", subscribers[64];
 	const uint16_t port = free_port();
@@ -178,16 +173,11 @@ each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one(void **st
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(
-			each_listener_has_verbs_at_its_address_and_a_producer_slot_is_with_one),
-	};
 	sigset_t set;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGTERM);
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu listeners", tests, NULL, NULL);
+	return tests_run();
 }

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Places: who gets one, when it ends, and what a consumer that stands still does to them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <string.h>
 
+#include "test.h"
 #include "tokd-gpu/consumer.h"
 #include "producers_fixture.h"
 
-static void
-a_producer_slot_is_granted_with_an_epoch_in_the_ring(void **state)
+#define FIXTURE_TEST(name) TEST_WITH(name, setup, teardown)
+
+FIXTURE_TEST(a_producer_slot_is_granted_with_an_epoch_in_the_ring)
 {
 	struct fixture *f = *state;
 
@@ -22,8 +19,7 @@ a_producer_slot_is_granted_with_an_epoch_in_the_ring(void **state)
 	assert_int_equal(epoch_word(f, 1), 2 | 1ull << 32);
 }
 
-static void
-refusals_say_why(void **state)
+FIXTURE_TEST(refusals_say_why)
 {
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(7);
@@ -52,8 +48,7 @@ refusals_say_why(void **state)
 	assert_non_null(strstr(err.text, "cannot be resumed"));
 }
 
-static void
-a_producer_slot_is_kept_a_second_for_resume(void **state)
+FIXTURE_TEST(a_producer_slot_is_kept_a_second_for_resume)
 {
 	struct fixture *f = *state;
 	struct tokg_hello h = hello(0);
@@ -82,8 +77,7 @@ a_producer_slot_is_kept_a_second_for_resume(void **state)
 	assert_int_equal(tokg_producers_grant(&f->producers, &h, 4, f->now, &producer, &err), -1);
 }
 
-static void
-an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back(void **state)
+FIXTURE_TEST(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back)
 {
 	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
@@ -118,8 +112,7 @@ an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back(void **state
 	assert_int_equal(released(f, 0), 1);
 }
 
-static void
-is_not_free_before_what_was_done_is_told(void **state)
+FIXTURE_TEST(is_not_free_before_what_was_done_is_told)
 {
 	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 1);
@@ -139,8 +132,7 @@ is_not_free_before_what_was_done_is_told(void **state)
 	assert_int_equal(f->delivery.head, 1);
 }
 
-static void
-a_worker_that_comes_anew_ends_what_it_had(void **state)
+FIXTURE_TEST(a_worker_that_comes_anew_ends_what_it_had)
 {
 	struct fixture *f = *state;
 
@@ -152,8 +144,7 @@ a_worker_that_comes_anew_ends_what_it_had(void **state)
 }
 
 /* As when its queue pair cannot be made: the refusal still has to reach it. */
-static void
-a_grant_that_is_taken_back_leaves_the_connection(void **state)
+FIXTURE_TEST(a_grant_that_is_taken_back_leaves_the_connection)
 {
 	struct fixture *f = *state;
 	const uint32_t producer = granted(f, 0, 5);
@@ -197,8 +188,7 @@ watched(struct fixture *f, struct tokg_consumer *c, const struct tokg_consumer_c
 	return tokg_consumer_watch(c, f->now, calls, err);
 }
 
-static void
-producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
+FIXTURE_TEST(producers_see_a_heartbeat_while_a_consumer_is_stopped)
 {
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
@@ -217,8 +207,7 @@ producers_see_a_heartbeat_while_a_consumer_is_stopped(void **state)
 	assert_int_equal(f->fake.slow, 1000 - TOKG_STOP_MS / TOKG_STOP_SLICE_MS);
 }
 
-static void
-a_consumer_that_stands_still_is_restarted_three_times(void **state)
+FIXTURE_TEST(a_consumer_that_stands_still_is_restarted_three_times)
 {
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
@@ -241,8 +230,7 @@ a_consumer_that_stands_still_is_restarted_three_times(void **state)
 	assert_non_null(strstr(err.text, "3 times"));
 }
 
-static void
-one_that_is_busy_within_a_scan_does_not_stand_still(void **state)
+FIXTURE_TEST(one_that_is_busy_within_a_scan_does_not_stand_still)
 {
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
@@ -259,8 +247,7 @@ one_that_is_busy_within_a_scan_does_not_stand_still(void **state)
 }
 
 /* tokd-gpu was stopped for an hour, by SIGSTOP: its first look sees the heartbeat of then. */
-static void
-who_did_not_look_has_not_seen_it_stand_still(void **state)
+FIXTURE_TEST(who_did_not_look_has_not_seen_it_stand_still)
 {
 	struct fixture *f = *state;
 	const struct tokg_consumer_calls calls = {ended, meanwhile, f};
@@ -279,8 +266,7 @@ who_did_not_look_has_not_seen_it_stand_still(void **state)
 	assert_int_equal(watched(f, &c, &calls, 5, &err), 1);
 }
 
-static void
-the_heartbeat_rises_in_every_producer_slot_that_is_taken(void **state)
+FIXTURE_TEST(the_heartbeat_rises_in_every_producer_slot_that_is_taken)
 {
 	struct fixture *f = *state;
 	const uint64_t at = offsetof(struct tokg_back, heartbeat);
@@ -294,28 +280,4 @@ the_heartbeat_rises_in_every_producer_slot_that_is_taken(void **state)
 		assert_int_equal(
 			fake_word(&f->fake, tokg_back_at(&f->producers.geometry, 1) + at), 0);
 	}
-}
-
-int
-main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
-	const struct CMUnitTest tests[] = {
-		T(a_producer_slot_is_granted_with_an_epoch_in_the_ring),
-		T(refusals_say_why),
-		T(a_producer_slot_is_kept_a_second_for_resume),
-		T(an_ended_producer_slot_is_free_when_all_is_done_told_and_given_back),
-		T(is_not_free_before_what_was_done_is_told),
-		T(a_worker_that_comes_anew_ends_what_it_had),
-		T(a_grant_that_is_taken_back_leaves_the_connection),
-		T(producers_see_a_heartbeat_while_a_consumer_is_stopped),
-		T(a_consumer_that_stands_still_is_restarted_three_times),
-		T(one_that_is_busy_within_a_scan_does_not_stand_still),
-		T(who_did_not_look_has_not_seen_it_stand_still),
-		T(the_heartbeat_rises_in_every_producer_slot_that_is_taken),
-	};
-#undef T
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu producers", tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Subscribers: who is dropped and who is not, and who is taken when there are no descriptors. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,9 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "tokd-gpu/subscribers.h"
 #include "tokd-gpu/log.h"
 #include "producers_fixture.h"
+
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, end)
 
 #define TIMEOUT_MS 1000
 #define MS 1000000ull
@@ -177,8 +175,7 @@ steps_of(struct fixture *f, struct one *o, uint64_t step_ns, uint32_t most)
 	return n;
 }
 
-static void
-who_stands_still_in_the_way_is_dropped(void **state)
+FIXTURE_TEST(who_stands_still_in_the_way_is_dropped)
 {
 	struct fixture *f = *state;
 	struct one o = attached(f);
@@ -195,8 +192,7 @@ who_stands_still_in_the_way_is_dropped(void **state)
 	leave(&o);
 }
 
-static void
-who_blocks_producers_is_dropped_though_it_continues(void **state)
+FIXTURE_TEST(who_blocks_producers_is_dropped_though_it_continues)
 {
 	struct fixture *f = *state;
 	struct one o = attached(f);
@@ -211,8 +207,7 @@ who_blocks_producers_is_dropped_though_it_continues(void **state)
 }
 
 /* In the way all the time, but none is held for long. */
-static void
-who_is_slower_than_producers_is_not_dropped(void **state)
+FIXTURE_TEST(who_is_slower_than_producers_is_not_dropped)
 {
 	struct fixture *f = *state;
 	struct one o = attached(f);
@@ -222,8 +217,7 @@ who_is_slower_than_producers_is_not_dropped(void **state)
 }
 
 /* What it has held for long was in nobody's way: its time begins now. */
-static void
-who_held_little_for_long_has_its_time(void **state)
+FIXTURE_TEST(who_held_little_for_long_has_its_time)
 {
 	struct fixture *f = *state;
 	struct one o = attached(f);
@@ -247,8 +241,7 @@ has_something_to_do(void)
 	return poll(&p, 1, 0) == 1;
 }
 
-static void
-without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time(void **state)
+FIXTURE_TEST(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time)
 {
 	struct fixture *f = *state;
 	const int s = knock(), lowest_free = dup(s);
@@ -277,8 +270,7 @@ without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time(void **sta
 }
 
 /* More than are taken at once: they wait in the backlog, and nobody spins meanwhile. */
-static void
-with_all_connections_taken_it_is_not_looked_all_the_time(void **state)
+FIXTURE_TEST(with_all_connections_taken_it_is_not_looked_all_the_time)
 {
 	struct fixture *f = *state;
 	int s[TOKG_SUBSCRIBERS_CONNS + 1];
@@ -297,22 +289,4 @@ with_all_connections_taken_it_is_not_looked_all_the_time(void **state)
 	assert_true(has_something_to_do());
 	for (int i = 0; i <= TOKG_SUBSCRIBERS_CONNS; i++)
 		close(s[i]);
-}
-
-int
-main(void)
-{
-#define T(name) cmocka_unit_test_setup_teardown(name, begin, end)
-	const struct CMUnitTest tests[] = {
-		T(who_stands_still_in_the_way_is_dropped),
-		T(who_blocks_producers_is_dropped_though_it_continues),
-		T(who_is_slower_than_producers_is_not_dropped),
-		T(who_held_little_for_long_has_its_time),
-		T(without_descriptors_who_comes_waits_and_is_not_looked_at_all_the_time),
-		T(with_all_connections_taken_it_is_not_looked_all_the_time),
-	};
-#undef T
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu subscribers", tests, NULL, NULL);
 }

@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Tables of tokd-gpu: valid files, and files whose headers are wrong. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -14,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "test.h"
 #include "tokd-gpu/tables.h"
 #include "tokd-gpu/tables_inside.h"
 
@@ -82,8 +78,7 @@ is_refused(uint32_t kind, const char *reason)
 #define WTE "\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[3,2],\"data_offsets\":[0,24]}"
 #define WPE "\"wpe.weight\":{\"dtype\":\"F32\",\"shape\":[2,2],\"data_offsets\":[24,40]}"
 
-static void
-gpt2_tables_are_found_and_make_the_kind(void **state)
+TEST(gpt2_tables_are_found_and_make_the_kind)
 {
 	struct tokg_table_set set;
 
@@ -111,8 +106,7 @@ gpt2_tables_are_found_and_make_the_kind(void **state)
 	tokg_tables_free(&set);
 }
 
-static void
-bert_tables_are_found_in_any_order(void **state)
+TEST(bert_tables_are_found_in_any_order)
 {
 	struct tokg_table_set set;
 
@@ -127,8 +121,7 @@ bert_tables_are_found_in_any_order(void **state)
 	tokg_tables_free(&set);
 }
 
-static void
-safetensors_that_lie_are_refused_by_name(void **state)
+TEST(safetensors_that_lie_are_refused_by_name)
 {
 	static const struct {
 		const char *json;
@@ -183,8 +176,7 @@ safetensors_that_lie_are_refused_by_name(void **state)
 	}
 }
 
-static void
-files_that_are_no_tables_are_refused(void **state)
+TEST(files_that_are_no_tables_are_refused)
 {
 	static const uint64_t huge[2] = {UINT64_MAX - 7, 0};
 
@@ -203,8 +195,7 @@ files_that_are_no_tables_are_refused(void **state)
 	unlink(path);
 }
 
-static void
-npy_is_read_as_numpy_writes_it(void **state)
+TEST(npy_is_read_as_numpy_writes_it)
 {
 	struct tokg_table_set set;
 
@@ -218,8 +209,7 @@ npy_is_read_as_numpy_writes_it(void **state)
 	is_refused(TOKG_KIND_WORD_POSITION, "lacks the position table");
 }
 
-static void
-npy_that_lies_is_refused(void **state)
+TEST(npy_that_lies_is_refused)
 {
 	static const struct {
 		const char *header;
@@ -251,8 +241,7 @@ npy_that_lies_is_refused(void **state)
 	}
 }
 
-static void
-types_are_rounded_to_nearest_even(void **state)
+TEST(types_are_rounded_to_nearest_even)
 {
 	static const float f32[] = {1.0f, -2.5f, 65504.0f, 65519.9f, 65520.0f, 0x1p-24f, 0x1p-25f,
 		0x1.8p-25f, 1.0f + 0x1p-11f, 1.0f + 0x3p-11f, -0.0f, 0x1.ffcp-15f};
@@ -282,8 +271,7 @@ types_are_rounded_to_nearest_even(void **state)
 	}
 }
 
-static void
-random_tables_depend_on_nothing_but_the_seed(void **state)
+TEST(random_tables_depend_on_nothing_but_the_seed)
 {
 	struct tokg_table_set set;
 	struct tokg_error err = {""};
@@ -302,8 +290,7 @@ random_tables_depend_on_nothing_but_the_seed(void **state)
 	tokg_tables_free(&set);
 }
 
-static void
-random_tables_have_limits(void **state)
+TEST(random_tables_have_limits)
 {
 	static const char *const bad[] = {"random:", "random:5", "random:5x", "random:0x5",
 		"random:5x0", "random:5x5:", "random:5x5:1:0", "random:5x5:1:2:3", "random:5x5:x",
@@ -322,22 +309,10 @@ random_tables_have_limits(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(gpt2_tables_are_found_and_make_the_kind),
-		cmocka_unit_test(bert_tables_are_found_in_any_order),
-		cmocka_unit_test(safetensors_that_lie_are_refused_by_name),
-		cmocka_unit_test(files_that_are_no_tables_are_refused),
-		cmocka_unit_test(npy_is_read_as_numpy_writes_it),
-		cmocka_unit_test(npy_that_lies_is_refused),
-		cmocka_unit_test(types_are_rounded_to_nearest_even),
-		cmocka_unit_test(random_tables_depend_on_nothing_but_the_seed),
-		cmocka_unit_test(random_tables_have_limits),
-	};
 	int rc;
 
 	close(mkstemp(path));
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	rc = cmocka_run_group_tests_name("gpu tables", tests, NULL, NULL);
+	rc = tests_run();
 	unlink(path);
 	return rc;
 }

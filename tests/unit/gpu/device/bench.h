@@ -3,17 +3,11 @@
  * A device with a ring, tables whose values say where they stand, and a producer by hand. The
  * device is the one of TOKD_GPU_DEVICE, "cpu" unless given, and as post_device makes it.
  */
-#ifndef TESTS_GPU_DEVICE_BENCH_H
-#define TESTS_GPU_DEVICE_BENCH_H
+#pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "ring/check.h"
 #include "device.h"
 #include "ring/geometry.h"
@@ -55,5 +49,3 @@ void bench_rows(const struct bench *b, uint32_t producer, uint64_t out_off, uint
 /* On a GPU: ends the test as skipped, before anything is opened. `reason` is printed. */
 void bench_skip_on_gpu(const char *reason);
 uint64_t bench_word(const struct bench *b, uint64_t offset);
-
-#endif

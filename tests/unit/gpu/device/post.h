@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* For programs that are run on a device of either kind: to open it, post by hand, and wait. */
-#ifndef TESTS_GPU_DEVICE_POST_H
-#define TESTS_GPU_DEVICE_POST_H
+#pragma once
 
 #include "ring/check.h"
 #include "device.h"
@@ -35,5 +34,3 @@ void post_slot(struct tokg_device *d, uint32_t producer, uint32_t slot, struct t
 uint32_t post_wait(struct tokg_device *d, uint32_t producer, uint32_t slot, uint64_t ticket);
 uint64_t post_now(void); /* ns */
 void post_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
-
-#endif

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A producer of the GPU ring, for a block of a GPU and for a thread of a CPU: produce.h. */
-#ifndef TESTS_GPU_DEVICE_PRODUCE_CUH
-#define TESTS_GPU_DEVICE_PRODUCE_CUH
+#pragma once
 
 #include <stddef.h>
 
@@ -285,5 +284,3 @@ produce_right(const struct tokg_geometry *g, const struct produce_config *c, str
 			       "multiples of 16 bytes") == 0;
 	return true;
 }
-
-#endif

@@ -6,8 +6,7 @@
  * follows from a seed. For the kind `word`, of which a row is the table's to the bit; rows of
  * others are not compared.
  */
-#ifndef TESTS_GPU_DEVICE_PRODUCE_H
-#define TESTS_GPU_DEVICE_PRODUCE_H
+#pragma once
 
 #include "device.h"
 
@@ -69,6 +68,4 @@ struct produce {
 
 #ifdef __cplusplus
 }
-#endif
-
 #endif

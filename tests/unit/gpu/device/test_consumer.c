@@ -101,27 +101,23 @@ one_slot(void (*change)(struct tokg_device_config *c))
 	bench_close(&b);
 }
 
-static void
-words_become_their_rows(void **state)
+TEST(words_become_their_rows)
 {
 	one_slot(NULL);
 	one_slot(odd_dim);
 }
 
-static void
-positions_are_added(void **state)
+TEST(positions_are_added)
 {
 	one_slot(with_positions);
 }
 
-static void
-the_scanner_works_alone_without_workers(void **state)
+TEST(the_scanner_works_alone_without_workers)
 {
 	one_slot(alone);
 }
 
-static void
-long_slots_are_shared_by_workers_and_the_queue_comes_round(void **state)
+TEST(long_slots_are_shared_by_workers_and_the_queue_comes_round)
 {
 	const uint32_t n = 16384; /* 256 jobs a slot */
 	uint32_t *const ids = malloc(4ull * n);
@@ -168,8 +164,7 @@ record(uint8_t *at, uint16_t kind, uint16_t flags, uint64_t serial, uint32_t fir
 	return r.bytes;
 }
 
-static void
-records_of_a_batch_have_an_entry_each(void **state)
+TEST(records_of_a_batch_have_an_entry_each)
 {
 	const uint32_t ids[20] = {
 		1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20};
@@ -225,8 +220,7 @@ long_batches(struct tokg_device_config *c)
 	c->workers = 2;
 }
 
-static void
-a_batch_longer_than_the_window_is_walked_to_its_end(void **state)
+TEST(a_batch_longer_than_the_window_is_walked_to_its_end)
 {
 	uint8_t *const payload = calloc(1, 65536);
 	uint32_t ids[300], n = 0, at = 0, tokens = 0;
@@ -262,8 +256,7 @@ a_batch_longer_than_the_window_is_walked_to_its_end(void **state)
 	free(payload);
 }
 
-static void
-slots_without_ids_have_their_entry(void **state)
+TEST(slots_without_ids_have_their_entry)
 {
 	struct tokg_hdr h;
 	struct bench b;
@@ -281,8 +274,7 @@ slots_without_ids_have_their_entry(void **state)
 	bench_close(&b);
 }
 
-static void
-ids_and_positions_beyond_the_tables_are_zero_rows(void **state)
+TEST(ids_and_positions_beyond_the_tables_are_zero_rows)
 {
 	const uint32_t ids[4] = {5, N_IDS, UINT32_MAX, 6};
 	static const float zero[16];
@@ -309,8 +301,7 @@ ids_and_positions_beyond_the_tables_are_zero_rows(void **state)
 	bench_close(&b);
 }
 
-static void
-a_torn_payload_is_a_bad_sum_and_may_be_posted_again(void **state)
+TEST(a_torn_payload_is_a_bad_sum_and_may_be_posted_again)
 {
 	uint32_t ids[20] = {1, 2, 3};
 	struct tokg_hdr h;
@@ -340,8 +331,7 @@ a_torn_payload_is_a_bad_sum_and_may_be_posted_again(void **state)
 	bench_close(&b);
 }
 
-static void
-what_a_dead_producer_had_posted_is_stale(void **state)
+TEST(what_a_dead_producer_had_posted_is_stale)
 {
 	const uint32_t ids[1] = {1};
 	struct tokg_hdr h;
@@ -363,8 +353,7 @@ what_a_dead_producer_had_posted_is_stale(void **state)
 	bench_close(&b);
 }
 
-static void
-the_heartbeat_rises(void **state)
+TEST(the_heartbeat_rises)
 {
 	struct bench b;
 	uint64_t at;
@@ -378,25 +367,4 @@ the_heartbeat_rises(void **state)
 		nanosleep(&nap, NULL);
 	}
 	bench_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(words_become_their_rows),
-		cmocka_unit_test(positions_are_added),
-		cmocka_unit_test(the_scanner_works_alone_without_workers),
-		cmocka_unit_test(long_slots_are_shared_by_workers_and_the_queue_comes_round),
-		cmocka_unit_test(records_of_a_batch_have_an_entry_each),
-		cmocka_unit_test(a_batch_longer_than_the_window_is_walked_to_its_end),
-		cmocka_unit_test(slots_without_ids_have_their_entry),
-		cmocka_unit_test(ids_and_positions_beyond_the_tables_are_zero_rows),
-		cmocka_unit_test(a_torn_payload_is_a_bad_sum_and_may_be_posted_again),
-		cmocka_unit_test(what_a_dead_producer_had_posted_is_stale),
-		cmocka_unit_test(the_heartbeat_rises),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("the GPU ring's consumer", tests, NULL, NULL);
 }

@@ -61,8 +61,7 @@ small_outputs(struct tokg_device_config *c)
 	c->geometry.out_bytes = 1 << 17;
 }
 
-static void
-headers_that_lie_are_refused(void **state)
+TEST(headers_that_lie_are_refused)
 {
 	void (*const changes[])(struct tokg_hdr *) = {too_long, far_too_long, half_an_id,
 		more_tokens, no_tokens, another_kind, no_kind, another_vocab, between_rows,
@@ -76,8 +75,7 @@ headers_that_lie_are_refused(void **state)
 	bench_close(&b);
 }
 
-static void
-records_that_lie_are_refused(void **state)
+TEST(records_that_lie_are_refused)
 {
 	const struct {
 		struct tokd_rec r;
@@ -169,8 +167,7 @@ all_of_producer_1(struct bench *b, float *mine)
 		assert_true(mine[i] != 0);
 }
 
-static void
-random_slots_stay_within_their_producers_outputs(void **state)
+TEST(random_slots_stay_within_their_producers_outputs)
 {
 	uint8_t payload[4096];
 	float *mine, *then;
@@ -226,8 +223,7 @@ random_slots_stay_within_their_producers_outputs(void **state)
 	free(then);
 }
 
-static void
-tickets_that_nobody_gave_are_not_taken(void **state)
+TEST(tickets_that_nobody_gave_are_not_taken)
 {
 	const uint64_t tickets[] = {2, 1000, TOKG_TICKET_MAX, TOKG_TICKET_MAX + 1, UINT64_MAX};
 	struct tokg_error err;
@@ -242,18 +238,4 @@ tickets_that_nobody_gave_are_not_taken(void **state)
 		assert_false(bench_has_entry(&b));
 	}
 	bench_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(headers_that_lie_are_refused),
-		cmocka_unit_test(records_that_lie_are_refused),
-		cmocka_unit_test(random_slots_stay_within_their_producers_outputs),
-		cmocka_unit_test(tickets_that_nobody_gave_are_not_taken),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("slots that break the rules", tests, NULL, NULL);
 }

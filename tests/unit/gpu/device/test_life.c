@@ -21,8 +21,7 @@ restart(struct bench *b, enum tokg_stop how, uint32_t incarnation)
 		fail_msg("%s", err.text);
 }
 
-static void
-what_was_claimed_and_not_done_is_done_again_and_marked(void **state)
+TEST(what_was_claimed_and_not_done_is_done_again_and_marked)
 {
 	struct tokg_out_entry e;
 	struct tokg_error err;
@@ -51,8 +50,7 @@ what_was_claimed_and_not_done_is_done_again_and_marked(void **state)
 	bench_close(&b);
 }
 
-static void
-what_is_done_is_not_done_again_after_a_restart(void **state)
+TEST(what_is_done_is_not_done_again_after_a_restart)
 {
 	struct tokg_hdr h;
 	struct bench b;
@@ -72,8 +70,7 @@ what_is_done_is_not_done_again_after_a_restart(void **state)
 	bench_close(&b);
 }
 
-static void
-a_claim_of_this_incarnation_or_a_later_one_is_left_alone(void **state)
+TEST(a_claim_of_this_incarnation_or_a_later_one_is_left_alone)
 {
 	struct tokg_error err;
 	struct tokg_hdr h;
@@ -105,8 +102,7 @@ many_slots(struct tokg_device_config *c)
 	c->workers = 2;
 }
 
-static void
-draining_finishes_all_that_is_published(void **state)
+TEST(draining_finishes_all_that_is_published)
 {
 	struct tokg_error err;
 	struct tokg_hdr h;
@@ -136,8 +132,7 @@ heads(struct tokg_device_config *c)
 	c->heads = true;
 }
 
-static void
-with_heads_the_ring_comes_round_through_epochs_and_restarts(void **state)
+TEST(with_heads_the_ring_comes_round_through_epochs_and_restarts)
 {
 	struct tokg_hdr h;
 	struct bench b;
@@ -159,8 +154,7 @@ with_heads_the_ring_comes_round_through_epochs_and_restarts(void **state)
 	bench_close(&b);
 }
 
-static void
-a_hole_in_the_outbox_is_filled_at_the_next_start(void **state)
+TEST(a_hole_in_the_outbox_is_filled_at_the_next_start)
 {
 	struct tokg_out_entry e;
 	struct tokg_hdr h;
@@ -182,8 +176,7 @@ a_hole_in_the_outbox_is_filled_at_the_next_start(void **state)
 	bench_close(&b);
 }
 
-static void
-incarnations_rise_and_one_runs_at_a_time(void **state)
+TEST(incarnations_rise_and_one_runs_at_a_time)
 {
 	struct tokg_error err = {{0}};
 	struct bench b;
@@ -201,8 +194,7 @@ incarnations_rise_and_one_runs_at_a_time(void **state)
 	bench_close(&b);
 }
 
-static void
-words_outside_the_region_are_refused(void **state)
+TEST(words_outside_the_region_are_refused)
 {
 	struct bench b;
 	uint64_t v, end;
@@ -218,8 +210,7 @@ words_outside_the_region_are_refused(void **state)
 	bench_close(&b);
 }
 
-static void
-the_region_says_what_it_is_and_outputs_are_sealed(void **state)
+TEST(the_region_says_what_it_is_and_outputs_are_sealed)
 {
 	struct tokg_ctl ctl;
 	struct tokg_error err;
@@ -252,8 +243,7 @@ refused(const struct bench *b, struct tokg_device_config c, const char *words)
 		fail_msg("\"%s\" does not say \"%s\"", err.text, words);
 }
 
-static void
-a_wrong_configuration_is_refused_in_words(void **state)
+TEST(a_wrong_configuration_is_refused_in_words)
 {
 	struct tokg_device_config c;
 	struct bench b;
@@ -326,8 +316,7 @@ it_has_left(const struct bench *b, int threads_left)
 	assert_int_equal(threads(), threads_left);
 }
 
-static void
-a_consumer_whose_owner_is_silent_leaves_by_itself(void **state)
+TEST(a_consumer_whose_owner_is_silent_leaves_by_itself)
 {
 	struct tokg_error err = {{0}};
 	struct tokg_hdr h;
@@ -357,8 +346,7 @@ a_consumer_whose_owner_is_silent_leaves_by_itself(void **state)
 }
 
 /* Where there is a GPU this makes one; everywhere else it says what is missing. */
-static void
-a_gpu_that_is_not_there_is_an_error_in_words(void **state)
+TEST(a_gpu_that_is_not_there_is_an_error_in_words)
 {
 	struct tokg_error err = {{0}};
 	struct tokg_device *d;
@@ -380,8 +368,7 @@ pinned(struct tokg_device_config *c)
 	c->first_cpu = 0;
 }
 
-static void
-threads_may_be_pinned(void **state)
+TEST(threads_may_be_pinned)
 {
 	struct tokg_hdr h;
 	struct bench b;
@@ -392,27 +379,4 @@ threads_may_be_pinned(void **state)
 	bench_post(&b, 0, 0, &h, ids);
 	assert_int_equal(bench_status(&b, 0, 0), TOKG_OK);
 	bench_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_claimed_and_not_done_is_done_again_and_marked),
-		cmocka_unit_test(what_is_done_is_not_done_again_after_a_restart),
-		cmocka_unit_test(a_claim_of_this_incarnation_or_a_later_one_is_left_alone),
-		cmocka_unit_test(draining_finishes_all_that_is_published),
-		cmocka_unit_test(with_heads_the_ring_comes_round_through_epochs_and_restarts),
-		cmocka_unit_test(a_hole_in_the_outbox_is_filled_at_the_next_start),
-		cmocka_unit_test(incarnations_rise_and_one_runs_at_a_time),
-		cmocka_unit_test(words_outside_the_region_are_refused),
-		cmocka_unit_test(the_region_says_what_it_is_and_outputs_are_sealed),
-		cmocka_unit_test(a_wrong_configuration_is_refused_in_words),
-		cmocka_unit_test(a_consumer_whose_owner_is_silent_leaves_by_itself),
-		cmocka_unit_test(a_gpu_that_is_not_there_is_an_error_in_words),
-		cmocka_unit_test(threads_may_be_pinned),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("the life of a consumer", tests, NULL, NULL);
 }

@@ -33,8 +33,7 @@ produced(struct bench *b, const struct produce_config *c)
 	return said;
 }
 
-static void
-all_that_is_posted_is_embedded_and_compared(void **state)
+TEST(all_that_is_posted_is_embedded_and_compared)
 {
 	for (uint32_t batch = 0; batch < 4; batch += 3) {
 		struct produce_config c = config;
@@ -53,8 +52,7 @@ all_that_is_posted_is_embedded_and_compared(void **state)
 	}
 }
 
-static void
-a_row_that_is_not_the_tables_is_found(void **state)
+TEST(a_row_that_is_not_the_tables_is_found)
 {
 	struct produce_said said;
 	struct bench b;
@@ -66,8 +64,7 @@ a_row_that_is_not_the_tables_is_found(void **state)
 	bench_close(&b);
 }
 
-static void
-without_a_consumer_they_end_by_their_limit(void **state)
+TEST(without_a_consumer_they_end_by_their_limit)
 {
 	struct produce_config c = config;
 	struct produce_said said;
@@ -81,8 +78,7 @@ without_a_consumer_they_end_by_their_limit(void **state)
 	bench_close(&b);
 }
 
-static void
-they_end_by_their_limit_however_quick_the_consumer(void **state)
+TEST(they_end_by_their_limit_however_quick_the_consumer)
 {
 	struct produce_config c = config;
 	struct produce_said said;
@@ -98,8 +94,7 @@ they_end_by_their_limit_however_quick_the_consumer(void **state)
 	bench_close(&b);
 }
 
-static void
-what_does_not_fit_is_refused_in_words(void **state)
+TEST(what_does_not_fit_is_refused_in_words)
 {
 	struct tokg_error err = {{0}};
 	struct produce_config c = config;
@@ -114,19 +109,4 @@ what_does_not_fit_is_refused_in_words(void **state)
 	assert_null(produce_cpu_open(b.d, &c, b.word, &err));
 	assert_non_null(strstr(err.text, "a slot has 4096"));
 	bench_close(&b);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(all_that_is_posted_is_embedded_and_compared),
-		cmocka_unit_test(a_row_that_is_not_the_tables_is_found),
-		cmocka_unit_test(without_a_consumer_they_end_by_their_limit),
-		cmocka_unit_test(they_end_by_their_limit_however_quick_the_consumer),
-		cmocka_unit_test(what_does_not_fit_is_refused_in_words),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("producers on the device", tests, NULL, NULL);
 }

@@ -6,17 +6,11 @@
  * they are posted, and what the cursor has passed is overwritten: a sink that lets go too early is
  * found out.
  */
-#ifndef TESTS_GPU_SINK_FIXTURE_H
-#define TESTS_GPU_SINK_FIXTURE_H
+#pragma once
 
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "ring/check.h"
 #include "ring/geometry.h"
 #include "sink/sink.h"
@@ -148,5 +142,3 @@ void embedded(struct world *w, uint64_t serial, uint32_t first, uint32_t n, cons
 /* The cursor has passed what lies before it: all of that is embedded, or failed. */
 void check_passed(struct world *w);
 uint64_t record_bytes(uint32_t count);
-
-#endif

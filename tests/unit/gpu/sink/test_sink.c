@@ -47,8 +47,7 @@ turns(struct world *w, uint32_t n)
 	}
 }
 
-static void
-long_texts_take_several_slots_in_order(void **state)
+TEST(long_texts_take_several_slots_in_order)
 {
 	struct world *w = small_world(0);
 	const uint32_t serial = one(w, 2 * IDS + 10);
@@ -72,8 +71,7 @@ long_texts_take_several_slots_in_order(void **state)
 	world_free(w);
 }
 
-static void
-small_records_travel_together_when_due_or_full_or_idle(void **state)
+TEST(small_records_travel_together_when_due_or_full_or_idle)
 {
 	struct world *w = small_world(0);
 
@@ -101,8 +99,7 @@ small_records_travel_together_when_due_or_full_or_idle(void **state)
 	world_free(w);
 }
 
-static void
-one_record_alone_is_no_batch(void **state)
+TEST(one_record_alone_is_no_batch)
 {
 	struct world *w = small_world(0);
 
@@ -114,8 +111,7 @@ one_record_alone_is_no_batch(void **state)
 	world_free(w);
 }
 
-static void
-batches_have_one_vocabulary(void **state)
+TEST(batches_have_one_vocabulary)
 {
 	struct world *w = small_world(0);
 
@@ -130,8 +126,7 @@ batches_have_one_vocabulary(void **state)
 	world_free(w);
 }
 
-static void
-a_vocabulary_without_a_table_fails_at_once(void **state)
+TEST(a_vocabulary_without_a_table_fails_at_once)
 {
 	struct world *w = small_world(0);
 	const uint32_t serial = new_text(w, NO_VOCAB, 8);
@@ -147,8 +142,7 @@ a_vocabulary_without_a_table_fails_at_once(void **state)
 	world_free(w);
 }
 
-static void
-aborts_are_told(void **state)
+TEST(aborts_are_told)
 {
 	struct world *w = small_world(0);
 	const uint32_t serial = new_text(w, vocabs[0], 8);
@@ -164,8 +158,7 @@ aborts_are_told(void **state)
 }
 
 /* Records that end where the ring does, and PAD where they do not: no batch goes round. */
-static void
-batches_end_with_the_ring(void **state)
+TEST(batches_end_with_the_ring)
 {
 	struct world *w = world_make(SLOTS, 4096, 1u << 17, 0);
 
@@ -188,8 +181,7 @@ batches_end_with_the_ring(void **state)
 	world_free(w);
 }
 
-static void
-slots_are_used_in_turn_and_waited_for(void **state)
+TEST(slots_are_used_in_turn_and_waited_for)
 {
 	struct world *w = small_world(7);
 
@@ -212,8 +204,7 @@ slots_are_used_in_turn_and_waited_for(void **state)
 	world_free(w);
 }
 
-static void
-outputs_that_are_held_are_waited_for(void **state)
+TEST(outputs_that_are_held_are_waited_for)
 {
 	/* A full slot takes 8 KiB of 32. */
 	struct world *w = world_make(2 * SLOTS, 1u << 16, 1u << 15, 0);
@@ -258,21 +249,18 @@ posted_once_more_and_strictly(enum tokg_status status)
 	world_free(w);
 }
 
-static void
-badsum_is_posted_once_more_and_strictly(void **state)
+TEST(badsum_is_posted_once_more_and_strictly)
 {
 	posted_once_more_and_strictly(TOKG_BADSUM);
 }
 
 /* Its ticket stood under the header that a predecessor had left half-written. */
-static void
-stale_is_posted_once_more_and_strictly(void **state)
+TEST(stale_is_posted_once_more_and_strictly)
 {
 	posted_once_more_and_strictly(TOKG_STALE);
 }
 
-static void
-badsum_twice_fails_that_text_alone(void **state)
+TEST(badsum_twice_fails_that_text_alone)
 {
 	struct world *w = small_world(0);
 	const uint32_t serial = one(w, IDS);
@@ -291,8 +279,7 @@ badsum_twice_fails_that_text_alone(void **state)
 	world_free(w);
 }
 
-static void
-a_batch_that_fails_is_posted_as_single_records(void **state)
+TEST(a_batch_that_fails_is_posted_as_single_records)
 {
 	struct world *w = small_world(0);
 	uint32_t bad;
@@ -315,8 +302,7 @@ a_batch_that_fails_is_posted_as_single_records(void **state)
 	world_free(w);
 }
 
-static void
-what_was_published_is_not_posted_again(void **state)
+TEST(what_was_published_is_not_posted_again)
 {
 	static const enum fault faults[] = {POST_NOTHING, POST_PAYLOAD, POST_ALL};
 	struct tokg_error err;
@@ -339,8 +325,7 @@ what_was_published_is_not_posted_again(void **state)
 	}
 }
 
-static void
-a_reconnect_that_finds_a_foreign_ticket_says_so(void **state)
+TEST(a_reconnect_that_finds_a_foreign_ticket_says_so)
 {
 	struct world *w = small_world(0);
 	struct tokg_error err;
@@ -355,8 +340,7 @@ a_reconnect_that_finds_a_foreign_ticket_says_so(void **state)
 }
 
 /* Tickets are 48 bits: beyond 2^32 all goes on, at the end it stops, with a reason. */
-static void
-tickets_pass_2_to_the_32(void **state)
+TEST(tickets_pass_2_to_the_32)
 {
 	struct world *w = small_world((1ull << 32) - 2);
 
@@ -368,8 +352,7 @@ tickets_pass_2_to_the_32(void **state)
 	world_free(w);
 }
 
-static void
-tickets_never_wrap(void **state)
+TEST(tickets_never_wrap)
 {
 	struct world *w = small_world(TOKG_TICKET_MAX - 2);
 	struct tokg_error err = {""};
@@ -396,8 +379,7 @@ tickets_never_wrap(void **state)
 	world_free(w);
 }
 
-static void
-an_agent_without_heartbeat_is_dead(void **state)
+TEST(an_agent_without_heartbeat_is_dead)
 {
 	struct world *w = small_world(0);
 	struct tokg_error err = {""};
@@ -416,8 +398,7 @@ an_agent_without_heartbeat_is_dead(void **state)
 }
 
 /* Also one whose answers to reads never come. */
-static void
-reads_that_never_end_are_a_dead_agent(void **state)
+TEST(reads_that_never_end_are_a_dead_agent)
 {
 	struct world *w = small_world(0);
 	uint32_t i = 0;
@@ -431,8 +412,7 @@ reads_that_never_end_are_a_dead_agent(void **state)
 	world_free(w);
 }
 
-static void
-a_worker_that_slept_does_not_take_the_agent_for_dead(void **state)
+TEST(a_worker_that_slept_does_not_take_the_agent_for_dead)
 {
 	struct world *w = small_world(0);
 
@@ -468,8 +448,7 @@ fail_to_recover(struct world *w, const char *text)
 	world_free(w);
 }
 
-static void
-a_producer_slot_that_was_taken_back_is_not_used(void **state)
+TEST(a_producer_slot_that_was_taken_back_is_not_used)
 {
 	struct world *w = small_world(0);
 
@@ -479,8 +458,7 @@ a_producer_slot_that_was_taken_back_is_not_used(void **state)
 	fail_to_recover(w, "tokd-gpu has ended its epoch");
 }
 
-static void
-words_that_cannot_be_are_not_believed(void **state)
+TEST(words_that_cannot_be_are_not_believed)
 {
 	struct world *w = small_world(0);
 
@@ -496,8 +474,7 @@ words_that_cannot_be_are_not_believed(void **state)
 	fail_to_recover(w, "a done word ahead of its ticket");
 }
 
-static void
-no_check_word_where_none_is_asked_for(void **state)
+TEST(no_check_word_where_none_is_asked_for)
 {
 	struct world *w = small_world(0);
 
@@ -509,8 +486,7 @@ no_check_word_where_none_is_asked_for(void **state)
 	world_free(w);
 }
 
-static void
-producer_slots_that_are_not_new_are_refused(void **state)
+TEST(producer_slots_that_are_not_new_are_refused)
 {
 	struct world *w = small_world(0);
 	struct tokg_error err = {""};
@@ -524,38 +500,4 @@ producer_slots_that_are_not_new_are_refused(void **state)
 	assert_false(tokg_sink_attach(w->sink, &w->t, &err));
 	assert_non_null(strstr(err.text, "connection lost during set-up"));
 	world_free(w);
-}
-
-int
-main(void)
-{
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(long_texts_take_several_slots_in_order),
-		cmocka_unit_test(small_records_travel_together_when_due_or_full_or_idle),
-		cmocka_unit_test(one_record_alone_is_no_batch),
-		cmocka_unit_test(batches_have_one_vocabulary),
-		cmocka_unit_test(a_vocabulary_without_a_table_fails_at_once),
-		cmocka_unit_test(aborts_are_told),
-		cmocka_unit_test(batches_end_with_the_ring),
-		cmocka_unit_test(slots_are_used_in_turn_and_waited_for),
-		cmocka_unit_test(outputs_that_are_held_are_waited_for),
-		cmocka_unit_test(badsum_is_posted_once_more_and_strictly),
-		cmocka_unit_test(stale_is_posted_once_more_and_strictly),
-		cmocka_unit_test(badsum_twice_fails_that_text_alone),
-		cmocka_unit_test(a_batch_that_fails_is_posted_as_single_records),
-		cmocka_unit_test(what_was_published_is_not_posted_again),
-		cmocka_unit_test(a_reconnect_that_finds_a_foreign_ticket_says_so),
-		cmocka_unit_test(tickets_pass_2_to_the_32),
-		cmocka_unit_test(tickets_never_wrap),
-		cmocka_unit_test(an_agent_without_heartbeat_is_dead),
-		cmocka_unit_test(reads_that_never_end_are_a_dead_agent),
-		cmocka_unit_test(a_worker_that_slept_does_not_take_the_agent_for_dead),
-		cmocka_unit_test(a_producer_slot_that_was_taken_back_is_not_used),
-		cmocka_unit_test(words_that_cannot_be_are_not_believed),
-		cmocka_unit_test(no_check_word_where_none_is_asked_for),
-		cmocka_unit_test(producer_slots_that_are_not_new_are_refused),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu sink", tests, NULL, NULL);
 }

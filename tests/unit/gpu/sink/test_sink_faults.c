@@ -159,28 +159,24 @@ run(const struct kind_of_run *k)
 	world_free(w);
 }
 
-static void
-slots_that_fail_lose_and_double_nothing(void **state)
+TEST(slots_that_fail_lose_and_double_nothing)
 {
 	run(&(struct kind_of_run){8, 1u << 16, 1u << 19, 0, 1200, .bad = 100});
 }
 
-static void
-connections_that_break_lose_and_double_nothing(void **state)
+TEST(connections_that_break_lose_and_double_nothing)
 {
 	run(&(struct kind_of_run){
 		8, 1u << 16, 1u << 19, (1ull << 32) - 500, 1200, .faults = true, .bad = 20});
 }
 
-static void
-agents_that_die_lose_nothing(void **state)
+TEST(agents_that_die_lose_nothing)
 {
 	run(&(struct kind_of_run){
 		SLOTS_MOST, 1u << 18, 1u << 20, 0, 1200, .faults = true, .dies = true, .bad = 50});
 }
 
-static void
-the_smallest_rings_do_as_well(void **state)
+TEST(the_smallest_rings_do_as_well)
 {
 	run(&(struct kind_of_run){
 		2, 1u << 12, 1u << 15, 0, 400, .faults = true, .dies = true, .bad = 50});
@@ -189,15 +185,8 @@ the_smallest_rings_do_as_well(void **state)
 int
 main(void)
 {
-	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(slots_that_fail_lose_and_double_nothing),
-		cmocka_unit_test(connections_that_break_lose_and_double_nothing),
-		cmocka_unit_test(agents_that_die_lose_nothing),
-		cmocka_unit_test(the_smallest_rings_do_as_well),
-	};
 	const char *given = getenv("TOKG_SEED");
 
 	seed = given != NULL ? strtoull(given, NULL, 10) : 88172645463325252ull;
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu sink faults", tests, NULL, NULL);
+	return tests_run();
 }

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* What the parts of stress_ring know of each other. Its consumer is device_cpu.cpp, compiled with
  * faults.cpp. */
-#ifndef TOKG_STRESS_H
-#define TOKG_STRESS_H
+#pragma once
 
 #include <atomic>
 #include <cinttypes>
@@ -203,5 +202,3 @@ bool consumer_ends(world *w, random_numbers *r);
 void late_ends();
 
 } // namespace stress
-
-#endif

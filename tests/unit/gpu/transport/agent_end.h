@@ -3,8 +3,7 @@
  * A small agent for tests of the transports: a region in a memfd, the real server in a thread, one
  * producer slot after the other given away. Its consumer is the test itself.
  */
-#ifndef TESTS_GPU_SINK_AGENT_END_H
-#define TESTS_GPU_SINK_AGENT_END_H
+#pragma once
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -46,5 +45,3 @@ struct tokg_hdr *agent_hdr(const struct agent_end *a, uint32_t producer, uint32_
 const uint8_t *agent_payload(const struct agent_end *a, uint32_t producer, uint32_t slot);
 void agent_done(const struct agent_end *a, uint32_t producer, uint32_t slot, uint64_t ticket);
 struct tokg_back *agent_back(const struct agent_end *a, uint32_t producer);
-
-#endif

@@ -4,9 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,10 +13,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "agent_end.h"
 #include "transport/transport_inside.h"
+
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, finish)
 
 #define SOON_MS 500 /* what is answered at once comes within it, on a busy machine too */
 
@@ -140,8 +138,7 @@ wait_for(const atomic_uint *count, unsigned int n, int ms)
 	assert_int_equal(*count, n);
 }
 
-static void
-a_producer_joins_and_its_end_is_seen(void **state)
+FIXTURE_TEST(a_producer_joins_and_its_end_is_seen)
 {
 	struct tokg_welcome w;
 	const int s = joins(&w);
@@ -154,8 +151,7 @@ a_producer_joins_and_its_end_is_seen(void **state)
 	wait_for(&agent.left, 1, SOON_MS);
 }
 
-static void
-a_hello_in_pieces_is_a_hello(void **state)
+FIXTURE_TEST(a_hello_in_pieces_is_a_hello)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -168,8 +164,7 @@ a_hello_in_pieces_is_a_hello(void **state)
 	close(s);
 }
 
-static void
-hellos_that_are_none_are_refused_in_words(void **state)
+FIXTURE_TEST(hellos_that_are_none_are_refused_in_words)
 {
 	const struct {
 		const char *says;
@@ -206,8 +201,7 @@ hellos_that_are_none_are_refused_in_words(void **state)
 	assert_int_equal(agent.left, 0);
 }
 
-static void
-silence_is_ended_and_holds_up_nobody(void **state)
+FIXTURE_TEST(silence_is_ended_and_holds_up_nobody)
 {
 	const int silent = connected(false), half = connected(true);
 	const uint64_t began = tokg_now_ms();
@@ -224,8 +218,7 @@ silence_is_ended_and_holds_up_nobody(void **state)
 	close(half);
 }
 
-static void
-one_let_in_that_never_is_ready_loses_its_producer_slot(void **state)
+FIXTURE_TEST(one_let_in_that_never_is_ready_loses_its_producer_slot)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -237,8 +230,7 @@ one_let_in_that_never_is_ready_loses_its_producer_slot(void **state)
 	close(s);
 }
 
-static void
-a_wrong_ready_or_one_word_too_many_is_the_end(void **state)
+FIXTURE_TEST(a_wrong_ready_or_one_word_too_many_is_the_end)
 {
 	const struct tokg_ready another = {TOKG_READY_MAGIC, 1};
 	const struct tokg_hello h = a_hello();
@@ -256,8 +248,7 @@ a_wrong_ready_or_one_word_too_many_is_the_end(void **state)
 	close(s);
 }
 
-static void
-descriptors_that_a_producer_sends_are_closed(void **state)
+FIXTURE_TEST(descriptors_that_a_producer_sends_are_closed)
 {
 	const int s = connected(false);
 	int pipes[2];
@@ -289,8 +280,7 @@ descriptors_that_a_producer_sends_are_closed(void **state)
 	close(s);
 }
 
-static void
-a_producer_slot_that_is_about_to_be_free_is_waited_for(void **state)
+FIXTURE_TEST(a_producer_slot_that_is_about_to_be_free_is_waited_for)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -301,8 +291,7 @@ a_producer_slot_that_is_about_to_be_free_is_waited_for(void **state)
 	close(s);
 }
 
-static void
-one_who_leaves_while_it_waits_is_not_let_in(void **state)
+FIXTURE_TEST(one_who_leaves_while_it_waits_is_not_let_in)
 {
 	const int s = connected(false);
 	const struct tokg_hello h = a_hello();
@@ -321,8 +310,7 @@ one_who_leaves_while_it_waits_is_not_let_in(void **state)
 	assert_int_equal(agent.left, 0);
 }
 
-static void
-the_producer_slot_moves_to_the_connection_that_resumes(void **state)
+FIXTURE_TEST(the_producer_slot_moves_to_the_connection_that_resumes)
 {
 	struct tokg_hello h = a_hello();
 	struct tokg_welcome w;
@@ -341,8 +329,7 @@ the_producer_slot_moves_to_the_connection_that_resumes(void **state)
 	close(new);
 }
 
-static void
-a_flood_delays_others_and_those_inside_stay(void **state)
+FIXTURE_TEST(a_flood_delays_others_and_those_inside_stay)
 {
 	struct tokg_welcome w;
 	const int inside = joins(&w);
@@ -368,8 +355,7 @@ a_flood_delays_others_and_those_inside_stay(void **state)
 	close(inside);
 }
 
-static void
-a_socket_file_is_taken_over_only_from_the_dead(void **state)
+FIXTURE_TEST(a_socket_file_is_taken_over_only_from_the_dead)
 {
 	struct tokg_server_config c = {.path = agent.path, .mode = 0600};
 	char other[128];
@@ -414,8 +400,7 @@ has_something_to_do(struct tokg_server *server)
 }
 
 /* Nor is the listener looked at all the time. */
-static void
-without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
+FIXTURE_TEST(without_descriptors_who_comes_waits_and_it_is_said_once)
 {
 	uint32_t said = 0;
 	char path[64];
@@ -462,28 +447,9 @@ without_descriptors_who_comes_waits_and_it_is_said_once(void **state)
 	tokg_server_close(server);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, finish)
-
 int
 main(void)
 {
-	static const struct CMUnitTest tests[] = {
-		TEST(a_producer_joins_and_its_end_is_seen),
-		TEST(a_hello_in_pieces_is_a_hello),
-		TEST(hellos_that_are_none_are_refused_in_words),
-		TEST(silence_is_ended_and_holds_up_nobody),
-		TEST(one_let_in_that_never_is_ready_loses_its_producer_slot),
-		TEST(a_wrong_ready_or_one_word_too_many_is_the_end),
-		TEST(descriptors_that_a_producer_sends_are_closed),
-		TEST(a_producer_slot_that_is_about_to_be_free_is_waited_for),
-		TEST(one_who_leaves_while_it_waits_is_not_let_in),
-		TEST(the_producer_slot_moves_to_the_connection_that_resumes),
-		TEST(a_flood_delays_others_and_those_inside_stay),
-		TEST(a_socket_file_is_taken_over_only_from_the_dead),
-		TEST(without_descriptors_who_comes_waits_and_it_is_said_once),
-	};
-
 	port = (uint16_t)(20000 + getpid() % 10000);
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu handshake", tests, NULL, NULL);
+	return tests_run();
 }

@@ -2,9 +2,6 @@
 /* A producer's transport towards agents that lie, and agents that refuse. */
 #include <fcntl.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -12,8 +9,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "agent_end.h"
 #include "handshake/hello.h"
 #include "handshake/link.h"
@@ -213,8 +209,7 @@ believed(const struct lie *lie, const char *path, int listener)
 		fail_msg("%s: %s", lie->name, t != NULL ? "believed" : err.text);
 }
 
-static void
-an_agent_that_lies_is_found_out(void **state)
+TEST(an_agent_that_lies_is_found_out)
 {
 	struct sockaddr_un un = {.sun_family = AF_UNIX};
 	const int listener = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -276,8 +271,7 @@ refusal_is_final(uint32_t again)
 }
 
 /* A producer slot is given up for the agent's last word alone. */
-static void
-a_refusal_is_final_unless_it_says_otherwise(void **state)
+TEST(a_refusal_is_final_unless_it_says_otherwise)
 {
 	assert_true(refusal_is_final(0));
 	assert_false(refusal_is_final(1));
@@ -285,8 +279,7 @@ a_refusal_is_final_unless_it_says_otherwise(void **state)
 }
 
 /* By verbs nothing comes with the answer whose size could tell: the geometry alone is proved. */
-static void
-a_geometry_without_memory_is_proved_as_well(void **state)
+TEST(a_geometry_without_memory_is_proved_as_well)
 {
 	struct tokg_hello hello = {.resume = TOKG_NO_PRODUCER};
 	struct tokg_welcome w = {
@@ -297,17 +290,4 @@ a_geometry_without_memory_is_proved_as_well(void **state)
 	assert_true(tokg_welcome_proved(&hello, &w, &err));
 	w.geometry.hdr_off += 64;
 	assert_false(tokg_welcome_proved(&hello, &w, &err));
-}
-
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(an_agent_that_lies_is_found_out),
-		cmocka_unit_test(a_refusal_is_final_unless_it_says_otherwise),
-		cmocka_unit_test(a_geometry_without_memory_is_proved_as_well),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu liars", tests, NULL, NULL);
 }

@@ -2,17 +2,12 @@
 /* What `--sink gpu=TARGET` names, and where that is. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <string.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "transport/transport_inside.h"
 
-static void
-targets_are_parsed(void **state)
+TEST(targets_are_parsed)
 {
 	static const struct {
 		const char *text, *address;
@@ -41,8 +36,7 @@ targets_are_parsed(void **state)
 	}
 }
 
-static void
-wrong_targets_are_refused_with_a_remedy(void **state)
+TEST(wrong_targets_are_refused_with_a_remedy)
 {
 	static const struct {
 		const char *text, *says;
@@ -81,8 +75,7 @@ wrong_targets_are_refused_with_a_remedy(void **state)
 	assert_true(tokg_target_parse(&t, longest, &err));
 }
 
-static void
-a_host_is_asked_for_once(void **state)
+TEST(a_host_is_asked_for_once)
 {
 	struct tokg_target t;
 	struct tokg_where w;
@@ -98,17 +91,4 @@ a_host_is_asked_for_once(void **state)
 	assert_int_equal(
 		((struct sockaddr_in *)&w.addr[0])->sin_addr.s_addr, htonl(INADDR_LOOPBACK));
 	assert_non_null(strstr(w.name, "256.0.0.1 port 7"));
-}
-
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(targets_are_parsed),
-		cmocka_unit_test(wrong_targets_are_refused_with_a_remedy),
-		cmocka_unit_test(a_host_is_asked_for_once),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu target", tests, NULL, NULL);
 }

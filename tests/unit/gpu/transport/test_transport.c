@@ -2,9 +2,6 @@
 /* A producer's transport towards an agent that keeps the protocol, and towards nobody. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,14 +9,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <cmocka.h>
-
+#include "test.h"
 #include "agent_end.h"
 #include "transport/shm.h"
 #include "transport_fixture.h"
 #include "transport/transport_inside.h"
 #include "transport/verbs.h"
 #include "transport/verbs_qp.h"
+
+#define FIXTURE_TEST(name) TEST_WITH(name, begin, finish)
 
 struct with_agent {
 	struct agent_end agent;
@@ -73,8 +71,7 @@ post(struct tokg_transport *t, uint32_t slot, uint64_t ticket, uint8_t byte)
 	assert_int_equal(t->ops->flush(t), 0);
 }
 
-static void
-what_is_posted_stands_in_its_slot(void **state)
+FIXTURE_TEST(what_is_posted_stands_in_its_slot)
 {
 	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer;
@@ -90,8 +87,7 @@ what_is_posted_stands_in_its_slot(void **state)
 	assert_int_equal(agent_hdr(&w->agent, 1 - p, 0)->ticket, 0);
 }
 
-static void
-what_is_done_is_read_back(void **state)
+FIXTURE_TEST(what_is_done_is_read_back)
 {
 	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer;
@@ -120,8 +116,7 @@ again(struct tokg_transport *t, uint64_t *tickets, struct tokg_error *err)
 	return rc;
 }
 
-static void
-a_lost_connection_is_made_again_for_the_same_producer_slot(void **state)
+FIXTURE_TEST(a_lost_connection_is_made_again_for_the_same_producer_slot)
 {
 	struct with_agent *w = *state;
 	const uint32_t p = w->t->producer, epoch = w->t->epoch;
@@ -146,8 +141,7 @@ a_lost_connection_is_made_again_for_the_same_producer_slot(void **state)
 	assert_int_equal(agent_hdr(&w->agent, p, 4)->ticket, 1);
 }
 
-static void
-an_agent_that_restarted_is_not_the_same(void **state)
+FIXTURE_TEST(an_agent_that_restarted_is_not_the_same)
 {
 	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
@@ -160,8 +154,7 @@ an_agent_that_restarted_is_not_the_same(void **state)
 	assert_non_null(strstr(err.text, "refused: producer"));
 }
 
-static void
-a_region_of_the_same_place_but_another_memory_is_refused(void **state)
+FIXTURE_TEST(a_region_of_the_same_place_but_another_memory_is_refused)
 {
 	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
@@ -176,8 +169,7 @@ a_region_of_the_same_place_but_another_memory_is_refused(void **state)
 	assert_non_null(strstr(err.text, "has another region"));
 }
 
-static void
-reconnecting_to_nobody_ends(void **state)
+FIXTURE_TEST(reconnecting_to_nobody_ends)
 {
 	struct with_agent *w = *state;
 	uint64_t tickets[SLOTS];
@@ -191,8 +183,7 @@ reconnecting_to_nobody_ends(void **state)
 	assert_true(tokg_now_ms() - began < 2 * TOKG_RECONNECT_MS);
 }
 
-static void
-the_agents_words_are_given(void **state)
+FIXTURE_TEST(the_agents_words_are_given)
 {
 	struct with_agent *w = *state;
 	struct tokg_error err;
@@ -203,8 +194,7 @@ the_agents_words_are_given(void **state)
 	assert_non_null(strstr(err.text, "refused: vocabulary 0xabcd: not??here"));
 }
 
-static void
-strict_is_the_agents_or_the_users(void **state)
+FIXTURE_TEST(strict_is_the_agents_or_the_users)
 {
 	struct with_agent *w = *state;
 	struct tokg_error err;
@@ -219,8 +209,7 @@ strict_is_the_agents_or_the_users(void **state)
 }
 
 /* What the agent gives decides: here it is host memory. */
-static void
-cuda_takes_host_memory_as_well(void **state)
+FIXTURE_TEST(cuda_takes_host_memory_as_well)
 {
 	struct with_agent *w = *state;
 	struct tokg_error err;
@@ -235,8 +224,7 @@ cuda_takes_host_memory_as_well(void **state)
 }
 
 /* No GPU: what is written and read is proved on ordinary memory, their order is not. */
-static void
-stores_for_gpu_memory_write_and_read_what_they_should(void **state)
+FIXTURE_TEST(stores_for_gpu_memory_write_and_read_what_they_should)
 {
 	struct with_agent *w = *state;
 	struct tokg_shm gpu = *(struct tokg_shm *)w->t;
@@ -264,8 +252,7 @@ stores_for_gpu_memory_write_and_read_what_they_should(void **state)
 	assert_int_equal(gpu.t.n_reads, 1);
 }
 
-static void
-a_queue_pair_that_is_none_is_refused(void **state)
+TEST(a_queue_pair_that_is_none_is_refused)
 {
 	const struct tokg_rdma roce = {.roce = true};
 	const struct tokg_qp right = {
@@ -303,8 +290,7 @@ poll_fake(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 }
 
 /* A worker that was away for long finds more than it takes from the queue at once. */
-static void
-all_that_has_come_is_reaped_in_one_poll(void **state)
+TEST(all_that_has_come_is_reaped_in_one_poll)
 {
 	struct ibv_context context = {.ops.poll_cq = poll_fake};
 	struct fake_cq f = {.cq.context = &context, .there = 100};
@@ -321,8 +307,7 @@ all_that_has_come_is_reaped_in_one_poll(void **state)
 	assert_int_equal(v.t.n_reads, 1);
 }
 
-static void
-where_nobody_listens_is_said(void **state)
+TEST(where_nobody_listens_is_said)
 {
 	struct tokg_error err;
 
@@ -331,8 +316,7 @@ where_nobody_listens_is_said(void **state)
 }
 
 /* Before anything is made of an RDMA device, which need not be there. */
-static void
-by_verbs_too_it_is_said_first(void **state)
+TEST(by_verbs_too_it_is_said_first)
 {
 	struct sockaddr_in in = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	const int s = socket(AF_INET, SOCK_STREAM, 0);
@@ -350,8 +334,7 @@ by_verbs_too_it_is_said_first(void **state)
 	close(s);
 }
 
-static void
-more_vocabularies_than_a_hello_has_are_refused(void **state)
+TEST(more_vocabularies_than_a_hello_has_are_refused)
 {
 	struct tokg_source many = source;
 	struct tokg_target target;
@@ -362,31 +345,4 @@ more_vocabularies_than_a_hello_has_are_refused(void **state)
 	assert_true(tokg_target_parse(&target, "shm", &err));
 	assert_null(tokg_transport_open(&target, &many, OPEN_MS, path, &err));
 	assert_non_null(strstr(err.text, "17 vocabularies"));
-}
-
-#define WITH_AGENT(test) cmocka_unit_test_setup_teardown(test, begin, finish)
-
-int
-main(void)
-{
-	static const struct CMUnitTest tests[] = {
-		WITH_AGENT(what_is_posted_stands_in_its_slot),
-		WITH_AGENT(what_is_done_is_read_back),
-		WITH_AGENT(a_lost_connection_is_made_again_for_the_same_producer_slot),
-		WITH_AGENT(an_agent_that_restarted_is_not_the_same),
-		WITH_AGENT(a_region_of_the_same_place_but_another_memory_is_refused),
-		WITH_AGENT(reconnecting_to_nobody_ends),
-		WITH_AGENT(the_agents_words_are_given),
-		WITH_AGENT(strict_is_the_agents_or_the_users),
-		WITH_AGENT(cuda_takes_host_memory_as_well),
-		WITH_AGENT(stores_for_gpu_memory_write_and_read_what_they_should),
-		cmocka_unit_test(a_queue_pair_that_is_none_is_refused),
-		cmocka_unit_test(all_that_has_come_is_reaped_in_one_poll),
-		cmocka_unit_test(where_nobody_listens_is_said),
-		cmocka_unit_test(by_verbs_too_it_is_said_first),
-		cmocka_unit_test(more_vocabularies_than_a_hello_has_are_refused),
-	};
-
-	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests_name("gpu transport", tests, NULL, NULL);
 }

@@ -1,13 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+#include "test.h"
 #include "transport_fixture.h"
 
 #include <dirent.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 
-#include <cmocka.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* A producer's end: its source, and transports towards an agent of the test. */
-#ifndef TOKG_TRANSPORT_FIXTURE_H
-#define TOKG_TRANSPORT_FIXTURE_H
+#pragma once
 
 #include "transport/transport.h"
 
@@ -14,5 +13,3 @@ uint32_t open_files(void);
 /* By "shm", "cuda" or "verbs". NULL and `err`. */
 struct tokg_transport *open_by(const char *kind, const char *path, struct tokg_error *err);
 struct tokg_transport *open_to(const char *path, struct tokg_error *err);
-
-#endif

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Sweeps: one parameter at a time, from one point: word f32, 2048 ids a slot, 768 wide.
 
-Producers on the device post as fast as they may. Tokens a second are all rows over the time from the
-first producer's beginning to the last one's end, by the device's clock; they post for about a second.
+Producers on the device post as fast as they may. Tokens a second are all rows over the time from
+the first producer's beginning to the last one's end, by the device's clock; they post for about a
+second.
 """
 
 from __future__ import annotations

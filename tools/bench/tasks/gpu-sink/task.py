@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Ids to embeddings: dpdk-tokd --sink gpu, whose workers replay captures, into tokd-gpu, by size and
-number of slots."""
+"""Ids to embeddings: dpdk-tokd --sink gpu, whose workers replay captures, into tokd-gpu, by size
+and number of slots."""
 
 from contextlib import ExitStack
 from dataclasses import dataclass

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""Time taken from a loop that only reads the clock, without a host setting or beside a neighbour."""
+"""Time taken from a loop that only reads the clock, without a host setting or beside a
+neighbour."""
 
 import json
 import subprocess

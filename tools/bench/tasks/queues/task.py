@@ -20,8 +20,8 @@ from dpdk_tokd.ops.telemetry import Telemetry
 IN_FLIGHT = 32
 LINE_BYTES = 4096
 RUN_S = 120.0
-# The kernel's hash may put all flows on one of two queues: with 8 clients in 2 * (1/2)^8, 0.8% of the
-# runs.
+# The kernel's hash may put all flows on one of two queues: with 8 clients in 2 * (1/2)^8, 0.8% of
+# the runs.
 TRIES = 3
 HELP = (
     "dpdk-tokd on net_af_packet with a queue per worker. Clients send the corpora, each from its own "

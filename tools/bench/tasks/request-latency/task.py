@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""A client's time to ids without a host setting or a feature of the appliance, or beside a neighbour:
-dpdk-tokd over a veth pair as in tools/demo, asked by tokd-load, text never seen before."""
+"""A client's time to ids without a host setting or a feature of the appliance, or beside a
+neighbour: dpdk-tokd over a veth pair as in tools/demo, asked by tokd-load, text never seen
+before."""
 
 import time
 from contextlib import ExitStack
@@ -43,7 +44,8 @@ HELP = (
     "fragments."
 )
 # Without prompt-ids, ids wait until they fill a packet; without streaming, the text comes in one
-# datagram, tokenized when its last fragment is there; without zero-copy, ids are copied into replies.
+# datagram, tokenized when its last fragment is there; without zero-copy, ids are copied into
+# replies.
 IDEAS = ("prompt-ids", "streaming", "zero-copy")
 PARAMETERS = {
     "driver": Choice(("af_xdp", "af_packet"), "of the port"),

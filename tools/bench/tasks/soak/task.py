@@ -22,8 +22,8 @@ from dpdk_tokd.ops.telemetry import Telemetry
 # limit. The side store holds their ids.
 WARM_UP = 150_000
 CLIENTS = 64
-# Wraps about every 1,600 requests, while the table has 4,096 texts: ids that are not acknowledged by
-# then, because a packet was lost, go to the side store.
+# Wraps about every 1,600 requests, while the table has 4,096 texts: ids that are not acknowledged
+# by then, because a packet was lost, go to the side store.
 SMALL_RING = ("--ring-size", "1M")
 SAMPLE_S = 0.02
 SLOWEST = 500  # requests per second; slower means that something hangs

@@ -73,7 +73,8 @@ class State:
     texts: dict[tuple[Kind, int, bool], Texts]  # of a group; True: with greedy ids
     engines: dict[Group, list[str]]  # those of PY_ENGINES, which are timed together
     repeat: int = 0
-    # Of this repeat, by group, seconds, and the engine in C or "" for all in Python: what came of it.
+    # Of this repeat, by group, seconds, and the engine in C or "" for all in Python: what came of
+    # it.
     found: dict[tuple[Group, float, str], dict[str, Any]] = field(default_factory=dict)
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What a fresh process takes to load a vocabulary and for its first text; what a call takes at least."""
+"""What a fresh process takes to load a vocabulary and for its first text; what a call takes at
+least."""
 
 import statistics
 import subprocess

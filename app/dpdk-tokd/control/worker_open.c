@@ -9,9 +9,16 @@
 #include <tokd/wire.h>
 
 #include "log.h"
-#include "datapath/net/net_frag.h"
-#include "datapath/stream/stream.h"
-#include "datapath/worker.h"
+#include "net_frag_open.h"
+#include "side_store_open.h"
+#include "stream_table.h"
+#include "worker_open.h"
+
+/*
+ * A turn of the loop spends this long on new text, and as long on text that waits, each time plus
+ * one piece.
+ */
+#define FEED_US 250
 
 /* An mbuf must hold a whole reply and its headers. */
 #define REPLY_ROOM (RTE_PKTMBUF_HEADROOM + sizeof(struct tokd_rep) + TOKD_WIRE_PAYLOAD)
@@ -80,6 +87,7 @@ tokd_worker_init(struct tokd_worker *w)
 	int rc;
 
 	w->tsc_hz = rte_get_tsc_hz();
+	w->feed_ticks = w->tsc_hz / 1000000 * FEED_US;
 
 	if (rte_pktmbuf_data_room_size(w->pool) < REPLY_ROOM) {
 		TOKD_LOG(worker, ERR,

@@ -25,7 +25,7 @@
 #include <rte_memzone.h>
 
 #include "log.h"
-#include "datapath/token_ring.h"
+#include "token_ring_open.h"
 
 #define RING_BYTES_MIN (64u << 10)
 #define HUGEPAGE_SIZES_MAX 8

@@ -305,6 +305,9 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		left = list_left(b, b->left, left, b->left);
 		merge_left(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
+	} else {
+		for (uint32_t i = 0; i < left; i++)
+			b->slot[b->left[i]] = 0; /* WordPiece: none is merged */
 	}
 	for (uint32_t i = 0; i < left; i++) {
 		const uint32_t k = b->left[i];

@@ -25,8 +25,9 @@ static const struct opt_def defs[] = {
 	{"mode", "tokd|plain|tcp|echo", OPT_CHOICE, FIELD(mode), 0, 0, "tokd",
 		"tokd: dpdk-tokd's protocol; plain: one datagram of text, answered by one of ids, "
 		"with a "
-		"socket per request in flight; tcp: the same on one connection, with a u32 length first; echo: "
-		"packets as in tokd, which the server sends back; ids are not expected"},
+		"socket per request in flight; tcp: the same on one connection, with a u32 length "
+		"first; echo: packets as in tokd, which the server sends back; ids are not "
+		"expected"},
 	LOAD_REQUESTS(struct options),
 	LOAD_WARMUP(struct options),
 	{"in-flight", "N", OPT_COUNT, FIELD(in_flight), 1, IN_FLIGHT_MAX, NULL,

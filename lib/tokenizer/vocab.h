@@ -11,9 +11,6 @@
 
 #include <assert.h>
 #include <string.h>
-#ifdef __AVX2__
-#include <immintrin.h>
-#endif
 
 #include "tables/added_set.h"
 #include "tables/longest.h"
@@ -301,22 +298,6 @@ tok_word_slot(const struct tok_vocab *v, uint64_t key, uint32_t len)
 }
 
 /* Index of the slot in this bucket that holds the word, or TOK_WORD_SLOTS if none does. */
-#ifdef __AVX2__
-static inline uint32_t
-tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
-{
-	/* A slot is four 32-bit numbers: key (two), id, length. */
-	const __m256i like = _mm256_broadcastsi128_si256(
-		_mm_set_epi64x((int64_t)((uint64_t)len << 32), (int64_t)key));
-	const __m256i a = _mm256_cmpeq_epi32(_mm256_load_si256((const __m256i *)w), like);
-	const __m256i b = _mm256_cmpeq_epi32(_mm256_load_si256((const __m256i *)(w + 2)), like);
-	uint32_t same = (uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(a)) |
-			(uint32_t)_mm256_movemask_ps(_mm256_castsi256_ps(b)) << 8;
-
-	same &= same >> 1 & same >> 3 & 0x1111;
-	return (uint32_t)__builtin_ctz(same | 0x10000) / 4;
-}
-#else
 static inline uint32_t
 tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
 {
@@ -326,7 +307,6 @@ tok_word_in_bucket(const struct tok_word *w, uint64_t key, uint32_t len)
 		at -= (TOK_WORD_SLOTS - i) * (1 ^ tok_nonzero((w[i].key ^ key) | (w[i].len ^ len)));
 	return at;
 }
-#endif
 
 /* Outside id of the word with these bytes, or TOK_NO_TOKEN. TOK_NO_TOKEN if len > 8. */
 static inline uint32_t

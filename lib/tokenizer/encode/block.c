@@ -31,6 +31,7 @@ static void
 find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
 	struct tok_cache_long_set set[TOK_BLOCK];
+	const struct tok_cache_record *record[TOK_BLOCK];
 	uint16_t at[TOK_BLOCK];
 	uint32_t longer = 0;
 
@@ -42,9 +43,14 @@ find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const ui
 		set[i] = tok_cache_long_set(c, p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
 		__builtin_prefetch(set[i].way);
 	}
+	for (uint32_t i = 0; i < longer; i++) {
+		record[i] = tok_cache_candidate(c, set[i]);
+		__builtin_prefetch(record[i]);
+		__builtin_prefetch((const uint8_t *)record[i] + 64);
+	}
 	for (uint32_t i = 0; i < longer; i++)
 		b->ids[at[i]] = tok_cache_long_find(
-			set[i], p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
+			record[i], p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
 }
 
 /* ---- 2. words that are one token ---- */
@@ -63,7 +69,7 @@ short_key(const uint8_t *p, size_t len, const uint8_t *end)
 static inline void
 set_one(struct tok_block *b, uint32_t k, uint32_t id)
 {
-	b->one[k] = (struct tok_block_one){1u << TOK_CACHE_IDS_SHIFT, id};
+	b->one[k] = (struct tok_block_one){TOK_CACHE_HEAD(1u), id};
 	b->ids[k] = id == TOK_NO_TOKEN ? NULL : &b->one[k].id;
 }
 
@@ -145,61 +151,38 @@ is_unknown(const struct tok_vocab *v, const uint8_t *p, size_t len)
 	return v->pretok == TOK_PRETOK_SENTENCEPIECE && len == tok_utf8_length(*p);
 }
 
-/* Keep the ids of a pretoken for give_out() and learn_missed(), if they are few. */
-static inline void
-set_few(struct tok_block *b, uint32_t k, const uint32_t *ids, size_t n)
-{
-	struct tok_block_few *few = &b->few[k];
-
-	b->ids[k] = NULL;
-	if (n > TOK_CACHE_IDS_MAX)
-		return;
-	few->count = (uint32_t)n << TOK_CACHE_IDS_SHIFT;
-	memcpy(few->id, ids, n * sizeof(*ids));
-	b->ids[k] = few->id;
-}
-
-/*
- * Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. slot[] of each of
- * the n gets the number of its word, from 1 on; 0: it is not merged.
- */
+/* Merge those of the n remaining pretokens that have at most TOK_MERGE_MAX bytes. */
 static void
 merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uint8_t *p)
 {
 	uint32_t words = 0;
 
+	if (v->longest.node != NULL)
+		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t k = b->left[i];
 		const uint8_t *at = p + b->start[k];
 
-		b->slot[k] = 0;
-		if (v->longest.node != NULL || length_of(b, k) > TOK_MERGE_MAX ||
-			is_unknown(v, at, length_of(b, k)))
+		if (length_of(b, k) > TOK_MERGE_MAX || is_unknown(v, at, length_of(b, k)))
 			continue;
 		b->word[words].p = at;
 		b->word[words].n = (uint32_t)length_of(b, k);
-		b->merged[words++] = (uint16_t)k;
-		b->slot[k] = words;
+		b->word_of[words++] = (uint16_t)k;
 	}
 	tok_bpe_merge(v, b->word, words);
 	for (uint32_t i = 0; i < words; i++) {
-		struct tok_bpe_word *w = &b->word[i];
+		const struct tok_bpe_word *w = &b->word[i];
+		struct tok_block_merged *m = &b->merged[i];
 
+		m->n = w->n_out;
+		m->head = TOK_CACHE_HEAD(w->n_out);
 		for (uint32_t j = 0; j < w->n_out; j++)
-			w->out[j] = v->ext[w->out[j]];
-		set_few(b, b->merged[i], w->out, w->n_out);
+			m->id[j] = v->ext[w->out[j]];
+		b->ids[b->word_of[i]] = m->id;
 	}
 }
 
 /* ---- 4. ids ---- */
-
-/* A merged pretoken with more ids than the cache takes. */
-static inline uint32_t *
-copy_word(const struct tok_bpe_word *w, uint32_t *ids)
-{
-	memcpy(ids, w->out, w->n_out * sizeof(*ids));
-	return ids + w->n_out;
-}
 
 /* Encode a pretoken that has no ids yet. NULL: more than TOK_CARRY_MAX bytes were uncertain. */
 static uint32_t *
@@ -256,27 +239,35 @@ give_out(const struct tok_vocab *v, const struct tok_block *b, uint32_t first, u
 	return ids;
 }
 
-/* Insert the n missed pretokens into the cache. Duplicates are inserted once. */
+/* Insert a pretoken into the cache if it is not there: a block may have it twice. */
 static void
-learn_missed(struct tok_cache *c, struct tok_block *b, uint32_t n, const uint8_t *p)
+learn(struct tok_cache *c, struct tok_block *b, uint32_t k, const uint8_t *p, uint32_t n_ids)
 {
-	for (uint32_t i = 0; i < n; i++) {
-		const uint32_t k = b->missed[i], len = (uint32_t)length_of(b, k);
-		const uint32_t *ids = b->ids[k];
+	const uint32_t len = (uint32_t)length_of(b, k), *ids = b->ids[k];
 
-		if (ids == NULL)
-			continue;
-		if (len <= TOK_CACHE_SHORT) {
-			if (tok_cache_find(b->set[k], b->key[k]) == NULL)
-				tok_cache_learn(b->set[k], b->key[k], ids, tok_cache_count(ids));
-		} else if (is_longer(len)) {
-			const struct tok_cache_long_set set =
-				tok_cache_long_set(c, p + b->start[k], len);
+	p += b->start[k];
+	if (len <= TOK_CACHE_SHORT) {
+		if (tok_cache_find(b->set[k], b->key[k]) == NULL)
+			tok_cache_learn(b->set[k], b->key[k], ids, n_ids);
+	} else if (is_longer(length_of(b, k))) {
+		const struct tok_cache_long_set set = tok_cache_long_set(c, p, len);
 
-			if (tok_cache_long_find(set, p + b->start[k], len) == NULL)
-				tok_cache_long_learn(
-					set, p + b->start[k], len, ids, tok_cache_count(ids));
-		}
+		if (tok_cache_long_find(tok_cache_candidate(c, set), p, len) == NULL)
+			tok_cache_long_learn(c, set, p, len, ids, n_ids);
+	}
+}
+
+/* Insert the n_missed pretokens into the cache, of which n_left were encoded alone. */
+static void
+learn_missed(struct tok_cache *c, struct tok_block *b, uint32_t n_missed, uint32_t n_left,
+	const uint8_t *p)
+{
+	for (uint32_t i = 0, l = 0; i < n_missed; i++) {
+		const uint32_t k = b->missed[i];
+		const bool alone = l < n_left && b->left[l] == k;
+
+		learn(c, b, k, p, alone ? b->slot[k] : tok_cache_count(b->ids[k]));
+		l += alone;
 	}
 }
 
@@ -305,25 +296,23 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		left = list_left(b, b->left, left, b->left);
 		merge_left(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);
-	} else {
-		for (uint32_t i = 0; i < left; i++)
-			b->slot[b->left[i]] = 0; /* WordPiece: none is merged */
 	}
 	for (uint32_t i = 0; i < left; i++) {
 		const uint32_t k = b->left[i];
 		uint32_t *next;
 
 		ids = give_out(s->vocab, b, done, k, ids);
-		next = b->slot[k] > 0 ? copy_word(&b->word[b->slot[k] - 1], ids)
-				      : encode_alone(s, p + b->start[k], length_of(b, k), ids);
+		next = encode_alone(s, p + b->start[k], length_of(b, k), ids);
 		if (next == NULL)
 			return NULL;
-		set_few(b, k, ids, (size_t)(next - ids));
+		b->ids[k] = ids;
+		b->slot[k] = (uint32_t)(next - ids);
 		ids = next;
 		done = k + 1;
 	}
 	ids = give_out(s->vocab, b, done, n, ids);
 	if (s->cache != NULL)
-		learn_missed(s->cache, b, missed, p); /* nothing is read from there any more */
+		learn_missed(
+			s->cache, b, missed, left, p); /* nothing is read from there any more */
 	return ids;
 }

@@ -14,16 +14,16 @@ struct tok_block {
 	_Alignas(64) uint64_t key[TOK_BLOCK + 8][2];
 	_Alignas(64) struct tok_cache_entry *set[TOK_BLOCK + 8];
 	_Alignas(64) const uint32_t *ids[TOK_BLOCK + 8]; /* see tok_cache_count() */
-	uint32_t slot[TOK_BLOCK];
+	uint32_t slot[TOK_BLOCK]; /* in a table of words; number of ids of one that was left */
 	struct tok_block_one {
-		uint32_t count, id;
+		uint32_t head, id;
 	} one[TOK_BLOCK + TOK_CACHE_SOME / 2]; /* a pretoken that is one token */
-	struct tok_block_few {
-		uint32_t count, id[TOK_CACHE_IDS_MAX];
-	} few[TOK_BLOCK];				 /* ids of others */
+	struct tok_block_merged {
+		uint32_t n, head, id[TOK_MERGE_MAX];
+	} merged[TOK_BLOCK];				 /* a pretoken that was merged */
 	uint16_t missed[TOK_BLOCK + 8], left[TOK_BLOCK]; /* indices: not cached; not a token */
 	struct tok_bpe_word word[TOK_BLOCK];
-	uint16_t merged[TOK_BLOCK]; /* index of the pretoken of each word */
+	uint16_t word_of[TOK_BLOCK]; /* index of the pretoken of each word */
 };
 
 /*

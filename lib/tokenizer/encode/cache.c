@@ -26,14 +26,17 @@ const struct tok_cache_mask tok_cache_mask[TOK_CACHE_SHORT + 2] = {
 	[TOK_CACHE_SHORT + 1] = {{0, 0}, {~0ull, FIRST(7)}},
 };
 
-#define LONG_SHARE 8 /* entries per entry of a longer pretoken: half as much memory */
+#define LONG_SHARE 2	    /* entries per position of a longer pretoken */
+#define RING_SHARE 16	    /* bytes of the ring per entry */
+#define RING_MIN (1u << 13) /* bytes: room for some records */
+static_assert(RING_MIN >= 4 * TOK_CACHE_RECORD_UNITS * TOK_CACHE_UNIT, "records fit");
 
 struct tok_cache *
 tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_mem *mem)
 {
 	struct tok_cache *c;
-	uint32_t n = TOK_CACHE_WAYS * LONG_SHARE;
-	size_t head = (sizeof(*c) + 63) & ~(size_t)63, bytes, longer;
+	uint32_t n = TOK_CACHE_LONG_WAYS * LONG_SHARE * 2;
+	size_t head = (sizeof(*c) + 63) & ~(size_t)63, bytes, longer, ring, ring_bytes;
 	uint8_t *p;
 
 	if (entries == 0)
@@ -43,7 +46,9 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 	if (mem == NULL)
 		mem = &tok_mem_default;
 	longer = head + n * sizeof(*c->entry);
-	bytes = longer + n / LONG_SHARE * sizeof(*c->longer);
+	ring = longer + n / LONG_SHARE * sizeof(*c->longer);
+	ring_bytes = (size_t)n * RING_SHARE < RING_MIN ? RING_MIN : (size_t)n * RING_SHARE;
+	bytes = ring + ring_bytes;
 	p = mem->alloc(mem->ctx, bytes, 64);
 	if (p == NULL)
 		return NULL;
@@ -51,9 +56,12 @@ tok_cache_create(const struct tok_vocab *v, uint32_t entries, const struct tok_m
 				them */
 	c = (struct tok_cache *)p;
 	c->entry = (struct tok_cache_entry *)(p + head);
-	c->longer = (struct tok_cache_long *)(p + longer);
+	c->longer = (uint64_t *)(p + longer);
+	c->ring = p + ring;
+	c->ring_units = ring_bytes / TOK_CACHE_UNIT;
+	c->ring_head = c->ring_units + 1; /* so position 0 is of a record overwritten */
 	c->set_shift = 64 - (uint32_t)__builtin_ctz(n / TOK_CACHE_WAYS);
-	c->long_mask = n / LONG_SHARE / TOK_CACHE_WAYS - 1;
+	c->long_shift = 64 - (uint32_t)__builtin_ctz(n / LONG_SHARE / TOK_CACHE_LONG_WAYS);
 	c->mem = *mem;
 	c->bytes = bytes;
 	if (getrandom(c->seed, sizeof(c->seed), 0) != sizeof(c->seed) ||

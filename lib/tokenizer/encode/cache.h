@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A thread's cache, of a fixed size. Two 2-way tables hold the ids of pretokens: one for short
- * pretokens, one for longer ones. Three direct-mapped tables speed up encoding byte by byte:
+ * A thread's cache, of a fixed size. A 2-way table holds the ids of short pretokens. Those of
+ * longer ones lie in a ring of records, which a 4-way table of positions leads to. Three
+ * direct-mapped tables speed up encoding byte by byte:
  * - pair: does BPE keep two tokens side by side?
  * - growth: how long may a token after another become?
  * - guess: which token was the last one in the same situation?
@@ -13,7 +14,7 @@
 #include "vocab.h"
 
 #define TOK_CACHE_WAYS 2
-#define TOK_CACHE_DEFAULT 131072 /* entries: 4 MiB, and 2 MiB for longer pretokens */
+#define TOK_CACHE_DEFAULT 262144 /* entries: 8 MiB, and 5 MiB for longer pretokens */
 
 /*
  * The entry of a short pretoken. Two entries fill a cache line. A pretoken with more than
@@ -31,32 +32,43 @@ static_assert(sizeof(struct tok_cache_entry) == 32, "two to a cache line");
 #define TOK_CACHE_LEN_SHIFT 56
 #define TOK_CACHE_N_SHIFT 60
 
-/* The entry of a longer pretoken. */
-#define TOK_CACHE_LONG 64 /* bytes */
-#define TOK_CACHE_LONG_IDS 15
-struct tok_cache_long {
-	uint8_t bytes[TOK_CACHE_LONG];
-	uint16_t tag; /* of its hash */
-	uint8_t len;  /* 0: free */
-	uint8_t n;    /* number of ids << 4 */
-	uint32_t id[TOK_CACHE_LONG_IDS];
+/*
+ * A longer pretoken is a record in a ring: its ids, then its bytes. A new record overwrites the
+ * oldest. Positions in the ring only grow, so they tell whether a record is still there.
+ */
+#define TOK_CACHE_LONG 256 /* bytes */
+#define TOK_CACHE_LONG_IDS 128
+struct tok_cache_record {
+	uint32_t n;    /* number of ids */
+	uint32_t head; /* TOK_CACHE_HEAD(n), and the length in bytes */
+	uint32_t id[];
 };
-static_assert(sizeof(struct tok_cache_long) == 128, "two cache lines");
+#define TOK_CACHE_UNIT 16u /* bytes of the ring; a record begins at a multiple */
+#define TOK_CACHE_RECORD_UNITS                                                                     \
+	((sizeof(struct tok_cache_record) + 4u * TOK_CACHE_LONG_IDS + TOK_CACHE_LONG) /            \
+			TOK_CACHE_UNIT +                                                           \
+		1)
+#define TOK_CACHE_LONG_WAYS 4u
+#define TOK_CACHE_TAG_BITS 16 /* of an element: position << TOK_CACHE_TAG_BITS | tag; 0: free */
 
 /*
- * The ids of a pretoken are passed on as a pointer to the first. Before it lies their number, in
- * the upper bits of a 32-bit number, as in both kinds of entries; four can be read.
+ * The ids of a pretoken are passed on as a pointer to the first; four can be read. The 32-bit
+ * number before it has their number in its upper bits. TOK_CACHE_MANY: their number is in the
+ * 32-bit number before that.
  */
 #define TOK_CACHE_IDS_SHIFT 28
-#define TOK_CACHE_IDS_MAX 15
+#define TOK_CACHE_MANY 15u
+#define TOK_CACHE_HEAD(n) (((n) < TOK_CACHE_MANY ? (n) : TOK_CACHE_MANY) << TOK_CACHE_IDS_SHIFT)
 static_assert(offsetof(struct tok_cache_entry, id) == 16 && TOK_CACHE_N_SHIFT == 60 &&
-		      offsetof(struct tok_cache_long, id) == offsetof(struct tok_cache_long, n) + 1,
-	"the number lies before the ids");
+		      TOK_CACHE_SHORT_IDS < TOK_CACHE_MANY,
+	"so it is in an entry");
 
 static inline uint32_t
 tok_cache_count(const uint32_t *ids)
 {
-	return ids[-1] >> TOK_CACHE_IDS_SHIFT;
+	const uint32_t n = ids[-1] >> TOK_CACHE_IDS_SHIFT;
+
+	return __builtin_expect(n == TOK_CACHE_MANY, 0) ? ids[-2] : n;
 }
 
 /* How long tokens after `left` may become, of those that begin with the bytes of `node`. All runs
@@ -86,9 +98,11 @@ struct tok_cache {
 	struct tok_cache_growth growth[TOK_CACHE_GROWTHS];
 	struct tok_cache_guess guess[TOK_CACHE_GUESSES];
 	struct tok_cache_entry *entry;
-	struct tok_cache_long *longer;
+	uint64_t *longer; /* positions and tags of records */
+	uint8_t *ring;
+	uint64_t ring_head, ring_units;	 /* position of the next record; size */
 	uint32_t set_shift;		 /* 64 - log2(sets) */
-	uint32_t long_mask;		 /* sets - 1 */
+	uint32_t long_shift;		 /* likewise */
 	uint64_t seed[2], multiplier[2]; /* secret; multipliers are odd */
 	struct tok_mem mem;
 	size_t bytes;
@@ -202,8 +216,8 @@ tok_cache_learn(struct tok_cache_entry *set, const uint64_t key[2], const uint32
 /* ---- longer pretokens: TOK_CACHE_SHORT < len <= TOK_CACHE_LONG ---- */
 
 struct tok_cache_long_set {
-	struct tok_cache_long *way; /* [TOK_CACHE_WAYS] */
-	uint16_t tag;
+	uint64_t *way; /* [TOK_CACHE_LONG_WAYS] */
+	uint32_t tag;
 };
 
 static inline struct tok_cache_long_set
@@ -213,39 +227,73 @@ tok_cache_long_set(const struct tok_cache *c, const uint8_t *p, uint32_t len)
 
 	for (uint32_t i = 0; i + 16 < len; i += 16)
 		h = tok_cache_mix(c, h ^ tok_load8(p + i), tok_load8(p + i + 8));
-	return (struct tok_cache_long_set){
-		&c->longer[(h & c->long_mask) * TOK_CACHE_WAYS], (uint16_t)(h >> 48)};
+	return (struct tok_cache_long_set){&c->longer[(h >> c->long_shift) * TOK_CACHE_LONG_WAYS],
+		(uint32_t)h & ((1u << TOK_CACHE_TAG_BITS) - 1)};
 }
 
-static inline const uint32_t *
-tok_cache_long_find(struct tok_cache_long_set set, const uint8_t *p, uint32_t len)
+/* The record that may be of a pretoken of this set; NULL: none. */
+static inline const struct tok_cache_record *
+tok_cache_candidate(const struct tok_cache *c, struct tok_cache_long_set set)
 {
-	for (uint32_t i = 0; i < TOK_CACHE_WAYS; i++) {
-		const struct tok_cache_long *e = &set.way[i];
+	uint64_t found = 0; /* the newest with this tag */
 
-		if (e->tag == set.tag && e->len == len && memcmp(e->bytes, p, len) == 0)
-			return e->id;
+	for (uint32_t i = 0; i < TOK_CACHE_LONG_WAYS; i++) {
+		const uint64_t x = set.way[i];
+		const bool same = (uint32_t)(x ^ set.tag) << (32 - TOK_CACHE_TAG_BITS) == 0;
+
+		found = same && x > found ? x : found;
 	}
-	return NULL;
+	found >>= TOK_CACHE_TAG_BITS;
+	if (c->ring_head - found > c->ring_units)
+		return NULL;
+	return (const struct tok_cache_record *)(c->ring +
+						 (found & (c->ring_units - 1)) * TOK_CACHE_UNIT);
 }
 
-static inline void
-tok_cache_long_learn(struct tok_cache_long_set set, const uint8_t *p, uint32_t len,
-	const uint32_t *id, uint32_t n)
+/* Its ids if it is a record of these bytes, else NULL. */
+static inline const uint32_t *
+tok_cache_long_find(const struct tok_cache_record *r, const uint8_t *p, uint32_t len)
 {
-	struct tok_cache_long *e = set.way;
+	const uint8_t *bytes;
+	uint64_t differs;
+
+	if (r == NULL || r->head != (TOK_CACHE_HEAD(r->n) | len))
+		return NULL;
+	bytes = (const uint8_t *)(r->id + r->n);
+	differs = (tok_load8(bytes + len - 16) ^ tok_load8(p + len - 16)) |
+		  (tok_load8(bytes + len - 8) ^ tok_load8(p + len - 8));
+	for (uint32_t i = 0; i + 16 < len; i += 16)
+		differs |= (tok_load8(bytes + i) ^ tok_load8(p + i)) |
+			   (tok_load8(bytes + i + 8) ^ tok_load8(p + i + 8));
+	return differs == 0 ? r->id : NULL;
+}
+
+/* The bytes must not be known yet. */
+static inline void
+tok_cache_long_learn(struct tok_cache *c, struct tok_cache_long_set set, const uint8_t *p,
+	uint32_t len, const uint32_t *id, uint32_t n)
+{
+	const uint32_t bytes = (uint32_t)sizeof(struct tok_cache_record) + 4 * n + len;
+	uint64_t *oldest = set.way;
+	struct tok_cache_record *r;
 
 	if (n > TOK_CACHE_LONG_IDS)
 		return;
-	e[1] = e[0];
-	e->tag = set.tag;
-	e->len = (uint8_t)len;
-	e->n = (uint8_t)(n << 4);
-	memcpy(e->id, id, n * sizeof(*id));
-	memcpy(e->bytes, p, len);
+	if ((c->ring_head & (c->ring_units - 1)) > c->ring_units - TOK_CACHE_RECORD_UNITS)
+		c->ring_head = (c->ring_head | (c->ring_units - 1)) + 1;
+	r = (struct tok_cache_record *)(c->ring +
+					(c->ring_head & (c->ring_units - 1)) * TOK_CACHE_UNIT);
+	r->n = n;
+	r->head = TOK_CACHE_HEAD(n) | len;
+	memcpy(r->id, id, n * sizeof(*id));
+	memcpy(r->id + n, p, len);
+	for (uint32_t i = 1; i < TOK_CACHE_LONG_WAYS; i++)
+		oldest = set.way[i] < *oldest ? &set.way[i] : oldest;
+	*oldest = c->ring_head << TOK_CACHE_TAG_BITS | set.tag;
+	c->ring_head += (bytes + TOK_CACHE_UNIT - 1) / TOK_CACHE_UNIT;
 }
 
-/* ---- both: len > 0 bytes at p, of which TOK_CACHE_LONG must be readable ---- */
+/* ---- both: 0 < len <= TOK_CACHE_LONG bytes at p, of which 16 must be readable ---- */
 
 struct tok_cache_ids {
 	const uint32_t *from; /* NULL: not in the cache */
@@ -259,7 +307,8 @@ tok_cache_word(const struct tok_cache *c, const uint8_t *p, uint32_t len)
 	uint64_t key[2];
 
 	if (len > TOK_CACHE_SHORT) {
-		ids = tok_cache_long_find(tok_cache_long_set(c, p, len), p, len);
+		ids = tok_cache_long_find(
+			tok_cache_candidate(c, tok_cache_long_set(c, p, len)), p, len);
 	} else {
 		tok_cache_key(key, p, len);
 		ids = tok_cache_find(tok_cache_set(c, key), key);
@@ -274,7 +323,7 @@ tok_cache_learn_word(
 	uint64_t key[2];
 
 	if (len > TOK_CACHE_SHORT) {
-		tok_cache_long_learn(tok_cache_long_set(c, p, len), p, len, id, n);
+		tok_cache_long_learn(c, tok_cache_long_set(c, p, len), p, len, id, n);
 		return;
 	}
 	tok_cache_key(key, p, len);

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The wire alone: DPDK's testpmd sends each packet back, by the driver and on the CPU of dpdk-tokd."""
+"""The wire alone: DPDK's testpmd sends each packet back, with dpdk-tokd's driver and CPU."""
 
 import shutil
 import subprocess

@@ -46,7 +46,7 @@ def tokenizer_alone(pieces: list[slices.Slice], vocab: Path, folder: Path, cpu: 
     """The time of a call of libtok for each, never seen before, in a process of its own."""
     path = folder / "alone.bin"
     slices.write(path, pieces)
-    command = [TOK, "bench", "--json", "--vocab", vocab, "--slices", path]
+    command: list[str | Path] = [TOK, "bench", "--json", "--vocab", vocab, "--slices", path]
     times = Times()
     for piece, ns in zip(pieces, json_of(command, [cpu], ALONE_S)["first"]["ns"], strict=True):
         times.add(piece, ns, True, 0)

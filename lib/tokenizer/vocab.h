@@ -237,9 +237,9 @@ struct tok_vocab {
 	struct tok_longest longest; /* if it has nodes, used instead: greedy BPE, and WordPiece */
 	/* characters */
 	uint16_t *cat_page; /* by code point / 256: index of a page of 256 in `cat` */
-	uint8_t *cat; /* class: variant << 3 | enum tok_cat; TOK_PRETOK_BERT: the category of what
-			 the normalizer makes of it (bert_norm.h); TOK_PRETOK_SENTENCEPIECE: 1 if a
-			 token has it; equal pages are stored once */
+	uint8_t *cat;	/* class: variant << 3 | enum tok_cat; TOK_PRETOK_BERT: the category of what
+			   the normalizer makes of it (bert_norm.h); TOK_PRETOK_SENTENCEPIECE: 1 if a
+			   token has it; equal pages are stored once */
 	uint16_t *step; /* [state * step_width + class]: pretok.h */
 	uint32_t step_width;
 	/* added tokens, by enum tok_added_which */

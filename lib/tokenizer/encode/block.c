@@ -46,7 +46,7 @@ find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const ui
 	for (uint32_t i = 0; i < longer; i++) {
 		record[i] = tok_cache_candidate(c, set[i]);
 		__builtin_prefetch(record[i]);
-		__builtin_prefetch((const uint8_t *)record[i] + 64);
+		__builtin_prefetch((const void *)((uintptr_t)record[i] + 64)); /* may be NULL */
 	}
 	for (uint32_t i = 0; i < longer; i++)
 		b->ids[at[i]] = tok_cache_long_find(

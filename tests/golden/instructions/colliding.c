@@ -6,18 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "encode/cache.h"
-
-/* The key of encode_twice.c. */
-ssize_t
-getrandom(void *out, size_t n, unsigned flags)
-{
-	(void)flags;
-	memset(out, 0x5a, n);
-	return (ssize_t)n;
-}
 
 int
 main(int argc, char **argv)

@@ -5,7 +5,7 @@
     build/venv/bin/python tests/golden/instructions/counted.py     # writes counts.json
 
 Needs build/ (tools/setup) and the vocabularies; what is not here keeps the counts it has. The texts
-are made from a fixed seed, the hash has a fixed key (encode_twice.c), and no clock is read: a
+are made from a fixed seed, the hash has a fixed key (key.c), and no clock is read: a
 change of a count is a change of the code or of the compiler.
 """
 

@@ -47,7 +47,7 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
             *sorted(str(c) for folder in folders for c in folder.rglob("*.c")),
         ],
         depends=sorted(map(str, headers)),
-        include_dirs=[str(INCLUDE), *map(str, folders)],
+        include_dirs=[str(INCLUDE), str(NATIVE), *map(str, folders)],
         define_macros=[("_GNU_SOURCE", None)],
         extra_compile_args=[
             "-std=gnu11",
@@ -80,8 +80,8 @@ setup(
     version=version(),
     ext_modules=[
         extension(
-            "libtok vocab encode encode_batch encode_long stream decode options texts lists words dlpack batch "
-            "encoder pool utf8_portable utf8_avx512",
+            "libtok vocab encode encode_batch encode_long stream decode options batch encoder pool "
+            "text/texts text/lists text/words text/dlpack text/utf8_portable text/utf8_avx512",
             "tokenizer",
             cflags=[f"-I{numpy.get_include()}", *pkg_config("--cflags", "jansson", "zlib")],
             libs=pkg_config("--libs", "jansson", "zlib") or ["-ljansson", "-lz"],

@@ -4,7 +4,7 @@
 
 #include <tok.h>
 
-#include "utf8.h"
+#include "text/utf8.h"
 
 /* Room that an encoder keeps for the next call: 4 MiB of ids and as much of text, of which only
  * what was ever written to is memory. */

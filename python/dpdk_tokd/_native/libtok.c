@@ -3,7 +3,7 @@
 #define LIBTOK_IMPORTS_NUMPY
 #include "libtok.h"
 
-#include "dlpack.h"
+#include "text/dlpack.h"
 
 static PyMethodDef module_methods[] = {
 	{"lists", lists_of, METH_VARARGS, "Ids of many texts, and their splits, as lists."},

@@ -3,6 +3,7 @@
 its Python binding in one library."""
 
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -63,8 +64,8 @@ def extension(binding: str, *libraries: str, cflags: list[str], libs: list[str])
 
 
 def for_cpu() -> list[str]:
-    """As meson's option `cpu` does: what $TOKD_CPU names, or the compiler's own."""
-    cpu = os.environ.get("TOKD_CPU", "")
+    """As meson's option `cpu` does: what $TOKD_CPU names, or any CPU that DPDK runs on."""
+    cpu = os.environ.get("TOKD_CPU") or ("x86-64-v2" if platform.machine() == "x86_64" else "")
     return [f"-march={cpu}"] if cpu else []
 
 

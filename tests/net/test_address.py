@@ -262,7 +262,9 @@ def test_a_port_without_an_interface_is_served_at_an_address_made_of_its_mac(ser
 
 def refused(lab: NetLab, gpt2_file: Path, folder: Path, *args: str) -> str:
     return refused_at_start(
-        lab, gpt2_file, folder, driver="net_af_packet", memory=NO_HUGE, args=args, ip=None
+        NetAppliance(
+            lab, gpt2_file, folder, driver="net_af_packet", memory=NO_HUGE, args=args, ip=None
+        )
     )
 
 

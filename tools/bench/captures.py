@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Captures that workers replay (net_pcap), without clients or a network, and the check that all ids
-are there, in order, once, and right."""
+are there, each text's in order, once, and right."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -48,27 +48,25 @@ def first_of(vocab: Path, corpora: dict[str, Path], most: int) -> Texts:
 
 
 class InOrder:
-    """Checks each worker's ids: texts in the order of the capture, without gaps."""
+    """Checks each worker's ids: each text's without gaps, once. Texts may overtake each other: a
+    worker defers slow text. A text's serial in its ring is its place in the capture."""
 
     def __init__(self, ids: Sequence[np.ndarray], workers: int) -> None:
         self.ids = ids
-        self._text, self._at = [0] * workers, [0] * workers
+        self._at: list[list[int | None]] = [[0] * len(ids) for _ in range(workers)]  # None: ended
         self.left = workers * len(ids)
         self.checked = 0
 
-    def place(self, worker: int) -> str:
-        return f"worker {worker}, text {self._text[worker]}"
-
-    def take(self, worker: int, first: int, count: int, last: bool) -> np.ndarray:
+    def take(self, worker: int, text: int, first: int, count: int, last: bool) -> np.ndarray:
         """The reference's ids for the next range. Raises WrongIds if it is out of order."""
-        text, at = self._text[worker], self._at[worker]
-        if text == len(self.ids):
-            raise WrongIds(f"worker {worker}: more than was sent")
-        right = self.ids[text][at : at + count]
-        is_whole = at + count == len(self.ids[text])
-        if first != at or len(right) != count or (last and not is_whole):
-            raise WrongIds(f"{self.place(worker)}: {count} ids from {first} on, {last=}")
-        self._text[worker], self._at[worker] = (text + 1, 0) if last else (text, at + count)
+        where = f"worker {worker}, text {text}"
+        if text >= len(self.ids) or (at := self._at[worker][text]) is None:
+            raise WrongIds(f"{where}: more than was sent")
+        whole = self.ids[text]
+        right = whole[at : at + count]
+        if first != at or len(right) != count or (last and at + count != len(whole)):
+            raise WrongIds(f"{where}: {count} ids from {first} on, {last=}")
+        self._at[worker][text] = None if last else at + count
         self.left -= last
         self.checked += count
         return right
@@ -78,10 +76,9 @@ def check_ring(reader: RingReader, ids: Sequence[np.ndarray], workers: int) -> i
     """Check that the rings have all texts of each worker; returns the number of ids."""
     due = InOrder(ids, workers)
     while (given := reader.poll()) is not None:
-        where = due.place(given.worker)
-        right = due.take(given.worker, given.first, len(given), given.last)
+        right = due.take(given.worker, given.serial, given.first, len(given), given.last)
         if given.aborted or not np.array_equal(given.tokens, right):
-            raise WrongIds(f"{where}: not the reference's ids")
+            raise WrongIds(f"worker {given.worker}, text {given.serial}: not the reference's ids")
     if due.left:
         raise WrongIds(f"{due.left} texts are not in the token ring")
     return due.checked

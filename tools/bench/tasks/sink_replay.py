@@ -50,7 +50,7 @@ def check_rows(replay: Replay, subscriber: EmbeddingReader, table: np.ndarray) -
     due = InOrder(replay.ids, replay.workers)
     while due.left:
         e = next(subscriber)
-        right = due.take(e.worker, e.first, len(e), e.last)
+        right = due.take(e.worker, e.request, e.first, len(e), e.last)
         if e.status != EmbeddingStatus.OK or e.aborted or not np.array_equal(e.array, table[right]):
             raise WrongIds(f"worker {e.worker}: embeddings are not those of the reference's ids")
     return due.checked

@@ -108,12 +108,13 @@ def test_a_wrong_row_refuses_all(module, state):
 @pytest.mark.parametrize(
     ("takes", "complaint"),
     [
-        ([(0, 0, 2, False), (0, 2, 1, True), (0, 0, 2, True)], None),
-        ([(0, 0, 3, False), (0, 3, 0, True)], None),  # the last record may be without ids
-        ([(0, 1, 2, True)], "2 ids from 1 on"),
-        ([(0, 0, 4, True)], "4 ids from 0 on"),
-        ([(0, 0, 2, True)], "2 ids from 0 on, last=True"),
-        ([(0, 0, 3, True), (0, 0, 2, True), (0, 0, 1, True)], "more than was sent"),
+        ([(0, 0, 0, 2, False), (0, 1, 0, 2, True), (0, 0, 2, 1, True)], None),
+        ([(0, 0, 0, 3, False), (0, 0, 3, 0, True)], None),  # the last record may be without ids
+        ([(0, 0, 1, 2, True)], "text 0: 2 ids from 1 on"),
+        ([(0, 0, 0, 4, True)], "4 ids from 0 on"),
+        ([(0, 0, 0, 2, True)], "2 ids from 0 on, last=True"),
+        ([(0, 0, 0, 3, True), (0, 0, 0, 3, True)], "text 0: more than was sent"),
+        ([(0, 2, 0, 1, True)], "text 2: more than was sent"),
     ],
 )
 def test_what_comes_is_in_order_and_whole(takes, complaint):
@@ -122,7 +123,7 @@ def test_what_comes_is_in_order_and_whole(takes, complaint):
         for take in takes:
             due.take(*take)
         assert due.left == 4 - sum(last for *_, last in takes)
-        assert due.checked == sum(count for _, _, count, _ in takes)
+        assert due.checked == sum(count for *_, count, _ in takes)
         return
     with pytest.raises(WrongIds, match=complaint):
         for take in takes:

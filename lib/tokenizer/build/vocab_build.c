@@ -451,16 +451,20 @@ build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 static bool
 build_steps(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	const char *where = tok_shown_path(v->info.path), *regex[TOK_SPLITS_MAX];
+	struct tok_pretok_split split[TOK_SPLITS_MAX] = {{0}};
+	const char *where = tok_shown_path(v->info.path);
 	struct tok_machine machine;
 	size_t n = 0;
 	bool ok;
 
 	while (n < TOK_SPLITS_MAX &&
-		(regex[n] = m->pretok == TOK_PRETOK_REGEX ? m->regex[n]
-							  : tok_pretok_regex(m->pretok, n)) != NULL)
+		(split[n].regex = m->pretok == TOK_PRETOK_REGEX
+					  ? m->regex[n]
+					  : tok_pretok_regex(m->pretok, n)) != NULL) {
+		split[n].behavior = m->behavior[n];
 		n++;
-	if (!tok_regex_compile(where, regex, n, &machine, err))
+	}
+	if (!tok_regex_compile(where, split, n, &machine, err))
 		return false;
 	v->step_width = machine.width;
 	ok = tok_vocab_classes(v, (struct tok_runs){machine.run, machine.n_runs, 8}, err);

@@ -189,7 +189,9 @@ numbers_fit(const struct tok_vocab *v)
 				       settings_fit(&v->unigram)));
 	return ((v->pretok >= TOK_PRETOK_GPT2 && v->pretok <= TOK_PRETOK_LAST) ||
 		       v->pretok == TOK_PRETOK_REGEX) &&
-	       !metaspace && !v->unigram.norm.sentencepiece;
+	       (!metaspace || (v->metaspace.stage == TOK_METASPACE_PREFIX &&
+				      v->metaspace.prefix == TOK_PREFIX_EACH)) &&
+	       !v->unigram.norm.sentencepiece;
 }
 
 /* Special ids, and those of the template, must exist. */

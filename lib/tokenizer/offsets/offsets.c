@@ -61,6 +61,14 @@ tok_offsets_metaspace(
 	return next_stage(o, next, source);
 }
 
+bool
+tok_offsets_prefix(
+	struct tok_offsets *o, const struct tok_stage *const *next, struct tok_source *source)
+{
+	tok_source_prefix(source);
+	return next_stage(o, next, source);
+}
+
 /* ---- added tokens in normalized text ---- */
 
 /* Positions are bytes of normalized text. */

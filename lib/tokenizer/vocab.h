@@ -260,6 +260,7 @@ struct tok_vocab {
 	uint32_t n_nodes;
 	uint32_t n_repeats;
 	struct tok_repeat_runs repeat_runs[TOK_REPEATS_MAX];
+	struct tok_byte_runs byte_runs; /* if kind is BPE, and not greedy */
 	struct tok_vocab_info info;
 	struct tok_shape shape;
 	struct tok_mem mem;

@@ -31,8 +31,7 @@ is_last(const struct tok_vocab *v, const uint32_t *token, const uint8_t *last, u
 	uint32_t len)
 {
 	return len <= n && token[len] != TOK_NO_TOKEN &&
-	       (len == n ||
-		       tok_bpe_pair_stands(v, token[last[n - len]], token[len], TOK_NO_TOKEN));
+	       (len == n || tok_bpe_pair_stands(v, token[last[n - len]], token[len], TOK_NO_TOKEN));
 }
 
 /* False: some run has no last token, as only tables that contradict each other say. */

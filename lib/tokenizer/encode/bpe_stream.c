@@ -148,7 +148,8 @@ last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
 	struct tok_cache_guess *guess;
 
 	for (uint32_t tries = 0; tries < FIRST_TRIES || !guesses; tries++) {
-		if (is_last(s, v->node[at].token, i))
+		/* The shortest is a single byte. If no other is the last token, it is. */
+		if (v->node[at].dict == 0 || is_last(s, v->node[at].token, i))
 			return v->node[at].token;
 		at = v->node[at].dict;
 	}
@@ -161,7 +162,7 @@ last_token(const struct tok_stream *s, uint32_t state, uint32_t i)
 	if (v->node[same].depth == v->len[before] + 1u && is_last(s, v->node[same].token, i)) {
 		at = same;
 	} else {
-		while (!is_last(s, v->node[at].token, i))
+		while (v->node[at].dict != 0 && !is_last(s, v->node[at].token, i))
 			at = v->node[at].dict;
 	}
 	*guess = (struct tok_cache_guess){before, state, v->node[at].token};

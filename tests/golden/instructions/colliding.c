@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Words made by someone who knows the hash and its key: colliding VOCAB N LETTERS SAME. Prints N
- * words of a blank and LETTERS letters, at most 62; with SAME 1 all fall into one set of the learned
- * table for their length, with 0 they are as they come.
+ * words of a blank and LETTERS letters, at most 62; with SAME 1 all fall into one set of the
+ * learned table for their length, with 0 they are as they come.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,9 +31,8 @@ main(int argc, char **argv)
 	const uint32_t letters = argc == 5 ? (uint32_t)strtoul(argv[3], NULL, 10) : 0;
 	const void *first = NULL;
 	struct tok_error err;
-	struct tok_vocab *v = n > 0 && letters <= LETTERS_MAX
-				      ? tok_vocab_load(argv[1], NULL, &err)
-				      : NULL;
+	struct tok_vocab *v =
+		n > 0 && letters <= LETTERS_MAX ? tok_vocab_load(argv[1], NULL, &err) : NULL;
 	struct tok_cache *c = v != NULL ? tok_cache_create(v, 0, NULL) : NULL;
 
 	if (c == NULL)

@@ -30,6 +30,10 @@ __wrap_tok_bpe_pair_stands(const struct tok_vocab *v, uint32_t left, uint32_t ri
 	return __real_tok_bpe_pair_stands(v, left, right, limit);
 }
 
+/* Of linear cost. */
+#define SHORT_TEXT (1u << 16)
+#define LONG_TEXT (1u << 24)
+
 static struct tok_cache *
 cache_with(const struct tok_vocab *v, uint64_t key)
 {
@@ -135,4 +139,56 @@ TEST(crafted_text_can_only_evict)
 	}
 	assert_true(with_known > 16 * BYTES / 4); /* it hits, and the key was needed for it */
 	assert_true(with_other < with_known / 8);
+}
+
+/* Feed a text in packets, or whole if packet is 0. Returns the checks. */
+static uint64_t
+checks_of(const struct tok_vocab *v, struct tok_cache *c, const uint8_t *text, size_t n,
+	size_t packet, uint32_t *ids)
+{
+	const uint64_t before = checks;
+	struct tok_stream s;
+
+	tok_stream_init(&s, v, c, 0);
+	for (size_t at = 0, some; at < n; at += some) {
+		some = packet == 0 || packet > n - at ? n - at : packet;
+		assert_int_equal(tok_stream_feed(&s, text + at, some, at + some == n, ids,
+					 n + TOK_STREAM_HELD_MAX)
+					 .status,
+			TOK_OK);
+	}
+	return checks - before;
+}
+
+TEST(cost_is_linear_to_16_mb_and_no_higher_the_second_time)
+{
+	static const char *const letters[] = {"a", "abcd"};
+	uint8_t *text = malloc(LONG_TEXT);
+	uint32_t *ids = malloc((LONG_TEXT + TOK_STREAM_HELD_MAX) * sizeof(*ids));
+	uint64_t seed = 8;
+	struct small_vocab sv;
+
+	assert_non_null(text);
+	assert_non_null(ids);
+	small_vocab_make(&sv, &seed, "abcd", SMALL_MERGES_MAX);
+	for (uint32_t i = 0; i < 4; i++) {
+		const size_t packet = i < 2 ? 0 : 1400;
+		struct tok_cache *c = cache_with(sv.v, OTHER_KEY);
+		const uint32_t kinds = (uint32_t)strlen(letters[i % 2]);
+		uint64_t first;
+
+		for (size_t k = 0; k < LONG_TEXT; k++)
+			text[k] = (uint8_t)letters[i % 2][small_random(&seed, kinds)];
+		first = checks_of(sv.v, c, text, SHORT_TEXT, packet, ids);
+		assert_true(checks_of(sv.v, c, text, SHORT_TEXT, packet, ids) <= first);
+		c->seed[0] = ONE_SLOT; /* so that each check counts */
+		first = checks_of(sv.v, c, text, SHORT_TEXT, packet, ids);
+		/* 1% more: random letters differ. */
+		assert_true(checks_of(sv.v, c, text, LONG_TEXT, packet, ids) <=
+			    (first + first / 100) * (LONG_TEXT / SHORT_TEXT));
+		tok_cache_free(c);
+	}
+	small_vocab_free(&sv);
+	free(text);
+	free(ids);
 }

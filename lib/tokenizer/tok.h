@@ -314,7 +314,9 @@ struct tok_stream {
 	uint32_t node;		/* automaton state at the end of the open pretoken */
 	uint32_t base;	/* the token that ends where pos[0] begins; TOK_NO_TOKEN at the start */
 	uint32_t n_pos; /* bytes in pos[]: their ids are not given out yet */
-	bool keeps;	/* the bytes of the open pretoken are in kept[], from 1 on */
+	uint16_t n_run; /* equal bytes at the end of the open pretoken */
+	uint8_t run_byte;
+	bool keeps; /* the bytes of the open pretoken are in kept[], from 1 on */
 	uint8_t n_kept;
 	uint8_t n_machine;  /* of them: bytes that went through pos[] */
 	uint8_t kept_given; /* bytes whose ids were given out, and these ids */

@@ -582,5 +582,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		return NULL;
 	}
 	tok_stages_set(v);
+	if (v->kind == TOK_KIND_BPE && !m->greedy)
+		tok_byte_runs_fill(v);
 	return v;
 }

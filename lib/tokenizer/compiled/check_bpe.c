@@ -86,7 +86,8 @@ pairs_fit(const struct tok_vocab *v)
 	if (used != v->n_ranks - TOK_BYTES)
 		return false;
 	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		if (tok_pair(v, v->split[r].left, v->split[r].right) != r)
+		if (tok_pair(v, v->split[r].left, v->split[r].right) != r ||
+			!tok_pair_may_be(v, v->split[r].left, v->split[r].right))
 			return false;
 	}
 	return true;

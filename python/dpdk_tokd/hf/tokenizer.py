@@ -31,6 +31,7 @@ class Text:
         self, owner: HFTokenizer, pieces: Sequence[str], ids: list[npt.NDArray[np.uint32]], words: bool
     ) -> None:
         self._owner, self._pieces, self._ids, self._words = owner, pieces, ids, words
+        self._special = not owner.encode_special_tokens  # as it is now
 
     @cached_property
     def ids(self) -> list[int]:
@@ -49,14 +50,22 @@ class Text:
         return found
 
     @cached_property
-    def offsets(self) -> list[Offset]:
-        return [o for piece in self._pieces for o in self._owner._offsets(piece)]
+    def _spans(self) -> tuple[list[Offset], list[int | None]]:
+        offsets: list[Offset] = []
+        words: list[int | None] = []
+        for i, (piece, ids) in enumerate(zip(self._pieces, self._ids, strict=True)):
+            ranges, word = self._owner._tokenizer._spans(piece, ids, self._special)
+            offsets += _in_characters(piece, ranges)
+            words += [i] * len(ids) if self._words else word.tolist()
+        return offsets, words
 
-    @cached_property
+    @property
+    def offsets(self) -> list[Offset]:
+        return self._spans[0]
+
+    @property
     def words(self) -> list[int | None]:
-        if self._words:
-            return [i for i, ids in enumerate(self._ids) for _ in range(len(ids))]
-        return [None] * len(self.ids)  # TODO
+        return self._spans[1]
 
     def __len__(self) -> int:
         return sum(map(len, self._ids))
@@ -442,12 +451,6 @@ class HFTokenizer:
     @property
     def _added_tokens(self) -> Any:
         return "plain" if self._special_as_text else "all"
-
-    def _offsets(self, text: str) -> list[Offset]:
-        _, offsets = self._tokenizer.encode(
-            text, add_special_tokens=False, added_tokens=self._added_tokens, return_offsets=True
-        )
-        return _in_characters(text, offsets)
 
 
 _STRATEGIES: dict[str, Strategy] = {

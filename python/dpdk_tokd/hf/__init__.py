@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The interfaces of other libraries over libtok: `tokenizers`."""
+"""The interface of the package `tokenizers` over libtok, and `transformers` with it."""
 
 from .encoding import Encoding
+from .patch import fallbacks, patch_transformers, unpatch_transformers
 from .tokenizer import HFTokenizer
 
-__all__ = ["Encoding", "HFTokenizer"]
+__all__ = ["Encoding", "HFTokenizer", "fallbacks", "patch_transformers", "unpatch_transformers"]

@@ -2,7 +2,6 @@
 /* What ids stand for: the bytes of the text, and its pretokens. */
 #include "libtok.h"
 
-
 static PyObject *
 spans_of(const struct tok_vocab *v, const char *text, Py_ssize_t n, uint32_t flags,
 	const Py_buffer *ids)
@@ -41,8 +40,7 @@ vocab_spans(PyObject *self, PyObject *args)
 	if (!PyArg_ParseTuple(args, "s#Op", &text, &n, &ids, &special) ||
 		PyObject_GetBuffer(ids, &b, PyBUF_SIMPLE) < 0)
 		return NULL;
-	spans = spans_of(
-		((struct vocab *)self)->vocab, text, n, special ? TOK_SPECIAL : 0, &b);
+	spans = spans_of(((struct vocab *)self)->vocab, text, n, special ? TOK_SPECIAL : 0, &b);
 	PyBuffer_Release(&b);
 	return spans;
 }

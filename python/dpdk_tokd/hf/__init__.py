@@ -3,6 +3,13 @@
 
 from .encoding import Encoding
 from .patch import fallbacks, patch_transformers, unpatch_transformers
-from .tokenizer import HFTokenizer
+from .tokenizer import HFTokenizer, as_hf
 
-__all__ = ["Encoding", "HFTokenizer", "fallbacks", "patch_transformers", "unpatch_transformers"]
+__all__ = [
+    "Encoding",
+    "HFTokenizer",
+    "as_hf",
+    "fallbacks",
+    "patch_transformers",
+    "unpatch_transformers",
+]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections import Counter
-from typing import Any
+from typing import Any, cast
 
 from .encoding import Encoding
 from .tokenizer import HFTokenizer
@@ -157,7 +157,7 @@ class _DecodeStream:
 
     def step(self, tokenizer: Any, id: Any) -> str | None:
         reference = tokenizer._reference if isinstance(tokenizer, Backend) else tokenizer
-        return self._stream.step(reference, id)  # type: ignore[no-any-return]
+        return cast(str | None, self._stream.step(reference, id))
 
 
 _decode_stream: Any = None

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import tempfile
@@ -28,7 +27,11 @@ class Text:
     """Tokens of one text, or of words that the caller has split it into. See `encoding.Source`."""
 
     def __init__(
-        self, owner: HFTokenizer, pieces: Sequence[str], ids: list[npt.NDArray[np.uint32]], words: bool
+        self,
+        owner: HFTokenizer,
+        pieces: Sequence[str],
+        ids: list[npt.NDArray[np.uint32]],
+        words: bool,
     ) -> None:
         self._owner, self._pieces, self._ids, self._words = owner, pieces, ids, words
         self._special = not owner.encode_special_tokens  # as it is now
@@ -42,7 +45,9 @@ class Text:
         found = [self._owner._token(id) for id in self.ids]
         as_text = self._owner._spelled_as_text
         if not as_text.isdisjoint(self.ids):
-            pieces = (piece for piece, ids in zip(self._pieces, self._ids) for _ in ids)
+            pieces = (
+                piece for piece, ids in zip(self._pieces, self._ids, strict=True) for _ in ids
+            )
             for i, (piece, id) in enumerate(zip(pieces, self.ids, strict=True)):
                 if id in as_text:
                     begin, end = self.offsets[i]
@@ -112,6 +117,7 @@ class HFTokenizer:
         self._document = document
         self._loaded = tokenizer
         self._special_as_text = False
+        self._padding: Json | None
         self._forget()
 
     # ---- where it comes from, where it goes ----
@@ -138,7 +144,15 @@ class HFTokenizer:
         """The `tokenizer.json` of a repository of huggingface.co (package huggingface_hub)."""
         from ..tokenizer.hub import vocabulary_of
 
-        return cls.from_file(vocabulary_of(identifier, revision=revision, token=token))
+        return cls.from_file(
+            vocabulary_of(
+                identifier,
+                revision=revision,
+                token=token,
+                cache_dir=None,
+                local_files_only=False,
+            )
+        )
 
     def to_str(self, pretty: bool = False) -> str:
         return json.dumps(self._document, ensure_ascii=False, indent=2 if pretty else None)
@@ -204,6 +218,8 @@ class HFTokenizer:
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> Encoding:
+        import asyncio
+
         return await asyncio.to_thread(
             self.encode, sequence, pair, is_pretokenized, add_special_tokens
         )
@@ -214,6 +230,8 @@ class HFTokenizer:
         is_pretokenized: bool = False,
         add_special_tokens: bool = True,
     ) -> list[Encoding]:
+        import asyncio
+
         return await asyncio.to_thread(
             self.encode_batch, input, is_pretokenized, add_special_tokens
         )
@@ -329,7 +347,9 @@ class HFTokenizer:
         direction: Direction = "right",
     ) -> None:
         if strategy not in _STRATEGIES.values():
-            raise ValueError(f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}")
+            raise ValueError(
+                f"strategy: {strategy!r}: expected one of {list(_STRATEGIES.values())}"
+            )
         room = max_length - self.num_special_tokens_to_add(False)
         if stride > room:
             raise ValueError(f"stride: {stride} is above the {room} tokens that a text may have")
@@ -342,7 +362,8 @@ class HFTokenizer:
         self._truncation = _truncation(self._document["truncation"])
 
     def no_truncation(self) -> None:
-        self._document["truncation"] = self._truncation = None
+        self._truncation = None
+        self._document["truncation"] = None
 
     @property
     def truncation(self) -> dict[str, Any] | None:
@@ -367,7 +388,8 @@ class HFTokenizer:
         }
 
     def no_padding(self) -> None:
-        self._padding = self._document["padding"] = None
+        self._padding = None
+        self._document["padding"] = None
 
     @property
     def padding(self) -> dict[str, Any] | None:
@@ -461,9 +483,9 @@ _STRATEGIES: dict[str, Strategy] = {
 
 
 def _side(direction: str) -> Direction:
-    if direction not in ("left", "right"):
-        raise ValueError(f"direction: {direction!r}: expected 'left' or 'right'")
-    return direction
+    if direction in ("left", "right"):
+        return cast(Direction, direction)
+    raise ValueError(f"direction: {direction!r}: expected 'left' or 'right'")
 
 
 def _flags(token: Any, special: bool | None = None) -> Json:
@@ -492,7 +514,9 @@ def _truncation(json: Json | None) -> Truncation | None:
 
 def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
     """The one or two sequences of an input, each a list of texts that are encoded alone."""
-    is_pair = isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))
+    is_pair = (
+        isinstance(one, (tuple, list)) and len(one) == 2 and not (words and isinstance(one[0], str))
+    )
     several = cast(Sequence[Any], one if is_pair else [one])
     found: list[Sequence[str]] = []
     for sequence in several:
@@ -502,3 +526,17 @@ def _sequences(one: Input, words: bool, at: int) -> list[Sequence[str]]:
             raise TypeError(f"input {at}: expected {expected}, got {type(sequence).__name__}")
         found.append(pieces)
     return found
+
+
+def as_hf(tokenizer: Tokenizer) -> HFTokenizer:
+    """A tokenizer with the interface of `tokenizers.Tokenizer`.
+
+    ValueError: it was not loaded from a `tokenizer.json`, which the interface shows parts of.
+    """
+    info = tokenizer.info
+    if info.format != "tokenizer.json":
+        raise ValueError(
+            f"{info.path}: expected a vocabulary loaded from a tokenizer.json, got {info.format}"
+        )
+    with open(info.path, encoding="utf-8") as file:
+        return HFTokenizer(json.load(file), tokenizer)

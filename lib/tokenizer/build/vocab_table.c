@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "huge.h"
 #include "isa/kernels.h"
 #include "vocab_table.h"
 

@@ -60,8 +60,9 @@ tables_are_there(const struct tok_vocab *v)
 		       take_option(&there, BIT(UNMERGED)) && take_option(&there, BIT(REPEAT)) &&
 		       (!v->unigram.norm.sentencepiece || take_option(&there, OF_CHARSMAP)) &&
 		       there == (OF_ALL | OF_BPE |
-					(v->pretok == TOK_PRETOK_SENTENCEPIECE ? BIT(JOINS)
-									       : BIT(STEP)) |
+					(v->pretok == TOK_PRETOK_SENTENCEPIECE
+							? BIT(JOINS) | BIT(CUTS)
+							: BIT(STEP)) |
 					(v->unigram.norm.sentencepiece ? OF_TEXTS : 0));
 	case TOK_KIND_WORDPIECE:
 		return there == (OF_ALL | OF_WORDPIECE);
@@ -95,7 +96,8 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       v->n_nodes > TOK_BYTES && v->n_repeats <= TOK_REPEATS_MAX &&
 	       (v->pretok != TOK_PRETOK_SENTENCEPIECE ||
 		       (n_of(v, TOK_TABLE_JOINS) > TOK_JOINS_ASCII / 64 &&
-			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64))) &&
+			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64) &&
+			       n_of(v, TOK_TABLE_CUTS) == 1)) &&
 	       (!v->unigram.norm.sentencepiece ||
 		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&

@@ -68,19 +68,6 @@ skip_white(const struct window *w, size_t from, size_t end)
 	return from;
 }
 
-#define BLOCK 32 /* bytes looked at together; the compiler makes vectors of it */
-
-static inline bool
-begins_in(const struct tok_added *set, const uint8_t *p)
-{
-	const uint8_t *f = set->first;
-	uint8_t found = 0;
-
-	for (int i = 0; i < BLOCK; i++)
-		found |= (p[i] == f[0]) | (p[i] == f[1]) | (p[i] == f[2]) | (p[i] == f[3]);
-	return found != 0;
-}
-
 /* Number of bytes at p that no token begins with. */
 static size_t
 skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
@@ -88,8 +75,8 @@ skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
 	const uint64_t *first = set->trie.node[TOK_LONGEST_GO_ON].child;
 	size_t at = 0;
 
-	while (set->few && n - at >= BLOCK && !begins_in(set, p + at))
-		at += BLOCK;
+	if (set->skip != NULL)
+		return set->skip(set->first, p, n);
 	while (at < n && !(first[p[at] >> 6] >> (p[at] & 63) & 1))
 		at++;
 	return at;
@@ -146,6 +133,27 @@ is_single_word(const struct tok_added_state *a, const struct window *w, size_t a
 }
 
 /*
+ * Does the model find this token in the text, and the same ids around it? It does if it has the
+ * token as a word, and no token with characters from both sides of a border.
+ */
+static bool
+found_by_model(const struct tok_vocab *v, const struct window *w, size_t at, size_t end, bool last,
+	const struct tok_added_token *t)
+{
+	uint64_t key = 0;
+	uint32_t len;
+
+	if (v == NULL || t->what != 0 || t->len > TOK_KEY_BYTES || at < w->n_held || at == 0 ||
+		(end == w->n && !last))
+		return false;
+	memcpy(&key, char_at(w, at), t->len);
+	return tok_word_find(v, tok_word_slot(v, key, t->len), key, t->len) == t->id &&
+	       !tok_pieces_join(v, cp_at(w, char_before(w, at), &len), cp_at(w, at, &len)) &&
+	       (end == w->n || !tok_pieces_join(v, cp_at(w, char_before(w, end), &len),
+				       cp_at(w, end, &len)));
+}
+
+/*
  * The end of the white space that the previous token took, or of this run of white space. Each run
  * is scanned once, so many tokens in a row still take linear time.
  */
@@ -177,7 +185,8 @@ search(struct tok_added_state *a, const struct tok_added *set, const struct wind
 		if (!find_longest(set, w, at, piece->last, &t))
 			break;
 		end = at + (t == NULL ? 1u : t->len);
-		if (t == NULL || ((t->what & TOK_ADDED_SPECIAL) && !piece->special))
+		if (t == NULL || ((t->what & TOK_ADDED_SPECIAL) && !piece->special) ||
+			found_by_model(piece->model, w, at, end, piece->last, t))
 			continue;
 		if (t->what & TOK_ADDED_SINGLE_WORD) {
 			if (end == w->n && !piece->last)

@@ -17,17 +17,6 @@
 #include "unicode/utf8.h"
 #include "vocab_table.h"
 
-/* Number of slots, a power of two, so that n entries fill at most two thirds. */
-static uint32_t
-slots_for(uint32_t n)
-{
-	uint32_t slots = 64;
-
-	while (slots < n + n / 2 + 1)
-		slots *= 2;
-	return slots;
-}
-
 /* ---- rank ids, merges ---- */
 
 /*
@@ -75,15 +64,6 @@ build_ranks(
 	return true;
 }
 
-static bool
-crowded(uint32_t id, struct tok_error *err)
-{
-	return tok_fail(err,
-		"token %u shares its place in a table with more than %u others: they were chosen to, "
-		"and the vocabulary is not to be trusted",
-		id, TOK_PROBES_MAX);
-}
-
 /* ---- words ---- */
 
 static const uint8_t *
@@ -92,64 +72,21 @@ bytes_of(const struct tok_vocab *v, uint32_t rank_id)
 	return v->bytes + v->span[v->ext[rank_id]].off;
 }
 
-/* Put the word with this outside id into its table. */
-static bool
-put_word(struct tok_vocab *v, uint32_t id, struct tok_error *err)
-{
-	const struct tok_span span = v->span[id];
-	const uint8_t *bytes = v->bytes + span.off;
-	uint32_t i, probes = 0;
-
-	if (span.len <= TOK_KEY_BYTES) {
-		uint64_t key = 0;
-
-		memcpy(&key, bytes, span.len);
-		i = tok_word_slot(v, key, span.len);
-		while (v->word[i].len != 0 && probes++ < TOK_PROBES_MAX)
-			i = (i + 1) & v->word_mask;
-		if (probes > TOK_PROBES_MAX)
-			return crowded(id, err);
-		v->word[i] = (struct tok_word){.key = key, .id = id, .len = span.len};
-	} else {
-		i = tok_long_slot(v, bytes, span.len);
-		while (v->long_word[i].len != 0 && probes++ < TOK_PROBES_MAX)
-			i = (i + 1) & v->long_mask;
-		if (probes > TOK_PROBES_MAX)
-			return crowded(id, err);
-		v->long_word[i] = (struct tok_long_word){
-			.first = tok_load8(bytes),
-			.last = tok_load8(bytes + span.len - 8),
-			.id = id,
-			.len = span.len,
-			.off = span.off,
-		};
-	}
-	return true;
-}
-
 static bool
 build_words(struct tok_vocab *v, struct tok_error *err)
 {
-	uint32_t n_short = 0, n_long = 0;
+	const size_t n = (size_t)v->n_ranks + v->n_unmerged;
+	uint32_t *id = malloc(n * sizeof(*id));
+	bool ok = id != NULL || tok_fail(err, "out of memory for %zu words", n);
 
-	for (uint32_t r = 0; r < v->n_ranks; r++)
-		*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
-	for (uint32_t i = 0; i < v->n_unmerged; i++)
-		*(v->span[v->unmerged[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
-	if (!tok_vocab_table_make(v, TOK_TABLE_WORD, slots_for(n_short)) ||
-		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
-		return tok_fail(err, "out of memory for %u words", n_short + n_long);
-	tok_vocab_shifts(v);
-	/* In order of rank, so that frequent words are found with fewer probes. */
-	for (uint32_t r = 0; r < v->n_ranks; r++) {
-		if (!put_word(v, v->ext[r], err))
-			return false;
+	if (ok) { /* in order of rank, so that frequent words are found with fewer probes */
+		memcpy(id, v->ext, v->n_ranks * sizeof(*id));
+		if (v->n_unmerged > 0)
+			memcpy(id + v->n_ranks, v->unmerged, v->n_unmerged * sizeof(*id));
+		ok = tok_words_build(v, id, (uint32_t)n, err);
 	}
-	for (uint32_t i = 0; i < v->n_unmerged; i++) {
-		if (!put_word(v, v->unmerged[i], err))
-			return false;
-	}
-	return true;
+	free(id);
+	return ok;
 }
 
 /* ---- tokens that no merge makes: only a whole pretoken can be one ---- */
@@ -514,10 +451,10 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 		     (!m->unigram.sentencepiece || tok_unigram_build_normalizer(v, m, err));
 		break;
 	case TOK_KIND_WORDPIECE:
-		ok = ok && build_wordpiece(v, m, err);
+		ok = ok && build_wordpiece(v, m, err) && tok_words_choose(v, err);
 		break;
 	case TOK_KIND_UNIGRAM:
-		ok = ok && tok_unigram_build(v, m, err);
+		ok = ok && tok_unigram_build(v, m, err) && tok_words_choose(v, err);
 		break;
 	}
 	/* Some tokens are searched in normalized text, so the normalizer must exist by now. */

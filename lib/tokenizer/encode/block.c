@@ -157,7 +157,7 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 {
 	uint32_t words = 0;
 
-	if (v->longest.node != NULL)
+	if (v->kind != TOK_KIND_BPE || v->longest.node != NULL)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t k = b->left[i];

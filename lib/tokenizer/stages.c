@@ -104,14 +104,17 @@ feed_spm(struct tok_stream *s, const struct tok_stage *const *next, const uint8_
 	bool last, uint32_t **ids)
 {
 	struct tok_spm_piece piece = {p, p + n, last};
-	uint8_t out[TOK_SPM_OUT];
+	uint8_t buffer[1 + TOK_SPM_OUT], *out = buffer + 1;
 	enum tok_error_code error = TOK_ERROR_NONE;
 	size_t some;
 
+	buffer[0] = ' '; /* for Unigram, which puts one before words */
 	while (error == TOK_ERROR_NONE &&
 		(some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
 		if (some == TOK_SPM_FULL)
 			return TOK_ERROR_WHITE;
+		if (last && !piece.last) /* with the end of the text */
+			return tok_stage_next(s, next, out, some, true, ids);
 		error = tok_stage_next(s, next, out, some, false, ids);
 	}
 	if (error != TOK_ERROR_NONE)

@@ -72,23 +72,6 @@ bytes_of(const struct tok_vocab *v, uint32_t rank_id)
 	return v->bytes + v->span[v->ext[rank_id]].off;
 }
 
-static bool
-build_words(struct tok_vocab *v, struct tok_error *err)
-{
-	const size_t n = (size_t)v->n_ranks + v->n_unmerged;
-	uint32_t *id = malloc(n * sizeof(*id));
-	bool ok = id != NULL || tok_fail(err, "out of memory for %zu words", n);
-
-	if (ok) { /* in order of rank, so that frequent words are found with fewer probes */
-		memcpy(id, v->ext, v->n_ranks * sizeof(*id));
-		if (v->n_unmerged > 0)
-			memcpy(id + v->n_ranks, v->unmerged, v->n_unmerged * sizeof(*id));
-		ok = tok_words_build(v, id, (uint32_t)n, err);
-	}
-	free(id);
-	return ok;
-}
-
 /* ---- tokens that no merge makes: only a whole pretoken can be one ---- */
 
 struct whole {
@@ -393,16 +376,20 @@ build_tokens(struct tok_vocab *v, const struct tok_model *m, struct tok_error *e
 static bool
 build_steps(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 {
-	const char *where = tok_shown_path(v->info.path), *regex[TOK_SPLITS_MAX];
+	struct tok_pretok_split split[TOK_SPLITS_MAX] = {{0}};
+	const char *where = tok_shown_path(v->info.path);
 	struct tok_machine machine;
 	size_t n = 0;
 	bool ok;
 
 	while (n < TOK_SPLITS_MAX &&
-		(regex[n] = m->pretok == TOK_PRETOK_REGEX ? m->regex[n]
-							  : tok_pretok_regex(m->pretok, n)) != NULL)
+		(split[n].regex = m->pretok == TOK_PRETOK_REGEX
+					  ? m->regex[n]
+					  : tok_pretok_regex(m->pretok, n)) != NULL) {
+		split[n].behavior = m->behavior[n];
 		n++;
-	if (!tok_regex_compile(where, regex, n, &machine, err))
+	}
+	if (!tok_regex_compile(where, split, n, &machine, err))
 		return false;
 	v->step_width = machine.width;
 	ok = tok_vocab_classes(v, (struct tok_runs){machine.run, machine.n_runs, 8}, err);
@@ -424,7 +411,8 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
 	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
-	     tok_pairs_build(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
+	     tok_pairs_build(v, err) && build_whole(v, m, rank_of, err) &&
+	     (v->n_unmerged == 0 || tok_words_build(v, v->unmerged, v->n_unmerged, err)) &&
 	     build_automaton(v, err) && build_longest(v, m, err) &&
 	     build_repeats(v, m, rank_of, err) &&
 	     (m->pretok == TOK_PRETOK_SENTENCEPIECE ? tok_pieces_build(v, err)
@@ -520,5 +508,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		return NULL;
 	}
 	tok_stages_set(v);
+	if (v->kind == TOK_KIND_BPE && !m->greedy)
+		tok_byte_runs_fill(v);
 	return v;
 }

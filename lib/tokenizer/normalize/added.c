@@ -132,22 +132,33 @@ is_single_word(const struct tok_added_state *a, const struct window *w, size_t a
 	return !word_before(a, w, at) && (end == w->n || !tok_is_word(cp_at(w, end, &len)));
 }
 
+/* Does a token of the model, which is BPE, have this text and this id? */
+static bool
+is_of_model(const struct tok_vocab *v, const uint8_t *p, const struct tok_added_token *t)
+{
+	const struct tok_node *node = &v->node[0];
+
+	for (uint32_t i = 0; i < t->len; i++) {
+		if (!tok_has_child(node, p[i]))
+			return false;
+		node = &v->node[tok_child(node, p[i])];
+	}
+	return node->token != TOK_NO_TOKEN && v->ext[node->token] == t->id;
+}
+
 /*
- * Does the model find this token in the text, and the same ids around it? It does if it has the
- * token as a word, and no token with characters from both sides of a border.
+ * Does the model find this token in the text, and the same ids around it? It does if the token is
+ * its own, and none of its tokens has characters from both sides of a border.
  */
 static bool
 found_by_model(const struct tok_vocab *v, const struct window *w, size_t at, size_t end, bool last,
 	const struct tok_added_token *t)
 {
-	uint64_t key = 0;
 	uint32_t len;
 
-	if (v == NULL || t->what != 0 || t->len > TOK_KEY_BYTES || at < w->n_held || at == 0 ||
-		(end == w->n && !last))
+	if (v == NULL || t->what != 0 || at < w->n_held || at == 0 || (end == w->n && !last))
 		return false;
-	memcpy(&key, char_at(w, at), t->len);
-	return tok_word_find(v, tok_word_slot(v, key, t->len), key, t->len) == t->id &&
+	return is_of_model(v, char_at(w, at), t) &&
 	       !tok_pieces_join(v, cp_at(w, char_before(w, at), &len), cp_at(w, at, &len)) &&
 	       (end == w->n || !tok_pieces_join(v, cp_at(w, char_before(w, end), &len),
 				       cp_at(w, end, &len)));

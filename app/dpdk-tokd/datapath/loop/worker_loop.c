@@ -79,6 +79,7 @@ tokd_worker_turn(struct tokd_worker *w)
 	if (busy) {
 		tokd_worker_burst(w, m, n);
 		tokd_tx_flush(w);
+		tokd_stream_make_ready(w);
 	}
 	if (w->sink != NULL)
 		tokd_sink_poll(w, !busy);

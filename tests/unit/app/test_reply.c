@@ -470,7 +470,8 @@ arrive(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, uint16_t 
 
 	(void)port, (void)queue, (void)m, (void)max;
 	if (n > 0 && a->next < a->packets) {
-		struct request r = text_packet(1, a->text, sizeof(a->text), 50, a->flags, a->next++);
+		struct request r =
+			text_packet(1, a->text, sizeof(a->text), 50, a->flags, a->next++);
 
 		send_request(&r);
 	}

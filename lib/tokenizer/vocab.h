@@ -25,7 +25,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "keys are bytes as they
 #define TOK_BYTES 256u
 #define TOK_KEY_BYTES 8 /* words of up to 8 bytes are looked up by value */
 
-/* A word of up to 8 bytes that is one token. len 0: free. */
+/* A word of up to 8 bytes that is one token, which no merge makes. len 0: free. */
 struct tok_word {
 	uint64_t key; /* its bytes, little-endian, padded with zeros */
 	uint32_t id;  /* outside id */
@@ -33,7 +33,7 @@ struct tok_word {
 };
 static_assert(sizeof(struct tok_word) == 16, "four to a cache line");
 
-/* A word of more than 8 bytes that is one token. len 0: free. */
+/* The same of more than 8 bytes. len 0: free. */
 struct tok_long_word {
 	uint64_t first, last; /* its first and its last 8 bytes: most words have at most 16 */
 	uint32_t id;	      /* outside id */
@@ -210,7 +210,7 @@ struct tok_vocab {
 	enum tok_pretok pretok;
 	bool nfc; /* text is normalized to form C */
 	struct tok_metaspace metaspace;
-	/* words that are one token */
+	/* words that are one token, which no merge makes: for each of `unmerged` */
 	struct tok_word *word; /* buckets of TOK_WORD_SLOTS; a full one overflows into the next */
 	uint32_t word_shift;   /* 64 - log2(slots) */
 	uint32_t word_mask;
@@ -419,13 +419,13 @@ tok_pair_slot(const struct tok_vocab *v, uint64_t hash, uint32_t pilot)
 	return ((uint32_t)hash + pilot * ((uint32_t)(hash >> 24) | 1)) & v->pair_mask;
 }
 
-/* What is in the slot of a pair. */
-static inline uint64_t
+/* The slot that has a pair if any has. */
+static inline uint32_t
 tok_pair_slot_of(const struct tok_vocab *v, uint64_t key)
 {
 	const uint64_t hash = tok_pair_hash(key);
 
-	return v->pair[tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)])];
+	return tok_pair_slot(v, hash, v->pair_pilot[tok_pair_bucket(v, hash)]);
 }
 
 #define TOK_PAIR_FILTER_SHARE 16u /* slots per element of the filter: 4 bits per slot */
@@ -452,10 +452,16 @@ tok_pair_may_be(const struct tok_vocab *v, uint32_t left, uint32_t right)
 static inline uint32_t
 tok_pair(const struct tok_vocab *v, uint32_t left, uint32_t right)
 {
-	const uint64_t key = tok_pair_key(left, right), found = tok_pair_slot_of(v, key);
+	const uint64_t key = tok_pair_key(left, right), found = v->pair[tok_pair_slot_of(v, key)];
 
 	/* No branch: the processor could not predict whether the merge exists. */
 	return ((uint32_t)found & 0x1fffff) | -tok_nonzero(found >> 21 ^ key);
+}
+
+static inline bool
+tok_has_child(const struct tok_node *node, uint8_t byte)
+{
+	return node->child[byte >> 6] >> (byte & 63) & 1;
 }
 
 /* Child of a node for `byte`. The node must have a child for it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Compiled vocabularies: a file with the tables as they lie in memory. Loading maps the file.
- * doc/reference/vocabularies.md describes the format and its compatibility. Set-up only.
+ * doc/reference/file-formats.md describes the format. Set-up only.
  */
 #pragma once
 

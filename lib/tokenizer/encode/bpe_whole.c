@@ -38,7 +38,7 @@ find_tokens(const struct whole *x, uint32_t at, uint32_t most, uint32_t *found)
 
 	found[0] = node->token;
 	for (uint32_t i = 1; i < most; i++) {
-		if (!(node->child[p[i] >> 6] >> (p[i] & 63) & 1))
+		if (!tok_has_child(node, p[i]))
 			break;
 		node = &v->node[tok_child(node, p[i])];
 		found[n] = node->token;

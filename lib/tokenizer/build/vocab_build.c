@@ -132,19 +132,14 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 {
 	uint32_t n_short = 0, n_long = 0;
 
-	for (uint32_t r = 0; r < v->n_ranks; r++)
-		*(v->len[r] <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
+	if (v->n_unmerged == 0)
+		return true;
 	for (uint32_t i = 0; i < v->n_unmerged; i++)
 		*(v->span[v->unmerged[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
 	if (!tok_vocab_table_make(v, TOK_TABLE_WORD, slots_for(n_short)) ||
 		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
 	tok_vocab_shifts(v);
-	/* In order of rank, so that frequent words are found with fewer probes. */
-	for (uint32_t r = 0; r < v->n_ranks; r++) {
-		if (!put_word(v, v->ext[r], err))
-			return false;
-	}
 	for (uint32_t i = 0; i < v->n_unmerged; i++) {
 		if (!put_word(v, v->unmerged[i], err))
 			return false;
@@ -587,5 +582,7 @@ tok_vocab_build(struct tok_model *m, const char *name, const char *path, const s
 		return NULL;
 	}
 	tok_stages_set(v);
+	if (v->kind == TOK_KIND_BPE && !m->greedy)
+		tok_byte_runs_fill(v);
 	return v;
 }

@@ -86,7 +86,8 @@ pairs_fit(const struct tok_vocab *v)
 	if (used != v->n_ranks - TOK_BYTES)
 		return false;
 	for (uint32_t r = TOK_BYTES; r < v->n_ranks; r++) {
-		if (tok_pair(v, v->split[r].left, v->split[r].right) != r)
+		if (tok_pair(v, v->split[r].left, v->split[r].right) != r ||
+			!tok_pair_may_be(v, v->split[r].left, v->split[r].right))
 			return false;
 	}
 	return true;
@@ -149,22 +150,6 @@ find_word(const struct tok_vocab *v, uint32_t id)
 	return tok_word_find(v, tok_word_slot(v, key, len), key, len);
 }
 
-/* Fetch what find_word() will read: most of its time is waiting for memory. */
-static void
-fetch_word(const struct tok_vocab *v, uint32_t id)
-{
-	const uint32_t len = v->span[id].len;
-	const uint8_t *bytes = bytes_of(v, id);
-	uint64_t key = 0;
-
-	if (len > TOK_KEY_BYTES) {
-		__builtin_prefetch(&v->long_word[tok_long_slot(v, bytes, len)]);
-	} else {
-		memcpy(&key, bytes, len);
-		__builtin_prefetch(&v->word[tok_word_slot(v, key, len)]);
-	}
-}
-
 /* No id may occur twice among ranks and whole pretokens. */
 static bool
 ids_differ(const struct tok_vocab *v)
@@ -204,16 +189,9 @@ words_fit(const struct tok_vocab *v)
 			return false;
 		n_long++;
 	}
-	if (n_short > v->word_mask || n_long > v->long_mask ||
-		n_short + n_long != v->n_ranks + v->n_unmerged || !ids_differ(v))
+	if (n_short > v->word_mask || n_long > v->long_mask || n_short + n_long != v->n_unmerged)
 		return false;
 	/* The ids differ, and there are as many as entries. So every entry has been checked. */
-	for (uint32_t r = 0; r < v->n_ranks; r++) {
-		if (r + AHEAD < v->n_ranks)
-			fetch_word(v, v->ext[r + AHEAD]);
-		if (find_word(v, v->ext[r]) != v->ext[r])
-			return false;
-	}
 	for (uint32_t i = 0; i < v->n_unmerged; i++) {
 		if (find_word(v, v->unmerged[i]) != v->unmerged[i])
 			return false;
@@ -422,7 +400,8 @@ steps_fit(const struct tok_vocab *v)
 const char *
 tok_compiled_check_bpe(struct tok_vocab *v)
 {
-	if (!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD))
+	if (v->n_unmerged > 0 &&
+		(!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD)))
 		return "runs";
 	if (!ranks_fit(v))
 		return "split";
@@ -434,7 +413,7 @@ tok_compiled_check_bpe(struct tok_vocab *v)
 		return "merges";
 	if (!whole_fits(v))
 		return "whole";
-	if (!words_fit(v))
+	if (!ids_differ(v) || (v->n_unmerged > 0 && !words_fit(v)))
 		return "word";
 	if (!nodes_fit(v) || !tokens_fit(v))
 		return "node";

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 import random
+import re
+import resource
 import struct
 import subprocess
 from pathlib import Path
@@ -198,6 +200,33 @@ REFUSED = {
     "[ab]*a[ab]{12}c": "states",
     "(" * 40 + "a" + ")" * 40: "nested too deeply",
 }
+
+
+HOSTILE = {
+    "states": ["x[ab]{1000}[ab]{900}y"],
+    "states of several": ["x[ab]{600}y|z[bc]{600}y|w[cd]{600}y"],
+    "many begin": ["[^a]{1,100}(?=a)|b"],
+    "many end": ["|".join("a" * i + "b" for i in range(1, 80))],
+    "all at once": [f"{c}[^{c}]{{12}}{c}" for c in "abc"],
+    "in a row": ["(?:[ab]{1,9}c){1,9}"] * 8,
+    "classes": ["|".join(f"\\x{{{c:x}}}" for c in range(0x4E00, 0x4E3C))],
+    "steps": ["(?:a{1,60}b{1,60}){1,30}"],
+}
+
+
+def limits() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (1 << 29, 1 << 29))
+    resource.setrlimit(resource.RLIMIT_CPU, (10, 10))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_what_is_too_complex_is_refused_soon(name):
+    """Within half a gigabyte and ten seconds."""
+    done = subprocess.run(
+        [DUMP, *HOSTILE[name]], input=b"", capture_output=True, check=False, preexec_fn=limits
+    )
+    assert done.returncode == 1
+    assert re.search("states|too complex|classes|steps", done.stderr.decode())
 
 
 @pytest.mark.parametrize("regex", REFUSED)

@@ -134,12 +134,14 @@ tok_vocab_info(const struct tok_vocab *v)
 
 	info.storage = storages[v->storage_kind];
 	info.isa = v->kernels->isa;
-	info.normalizer = v->kind == TOK_KIND_WORDPIECE		    ? "bert"
-			  : v->kind == TOK_KIND_UNIGRAM		    ? "sentencepiece"
-			  : v->unigram.norm.sentencepiece	    ? "sentencepiece"
-			  : v->nfc				    ? "nfc"
-			  : v->metaspace.stage != TOK_METASPACE_OFF ? "metaspace"
-								    : "none";
+	info.normalizer = v->kind == TOK_KIND_WORDPIECE	  ? "bert"
+			  : v->kind == TOK_KIND_UNIGRAM	  ? "sentencepiece"
+			  : v->unigram.norm.sentencepiece ? "sentencepiece"
+			  : v->nfc			  ? "nfc"
+			  : v->metaspace.stage == TOK_METASPACE_NORMALIZER ||
+					  v->metaspace.stage == TOK_METASPACE_PRETOKENIZER
+				  ? "metaspace"
+				  : "none";
 	return info;
 }
 

@@ -109,6 +109,7 @@ BY_POINTER = {
             "feed_spm",
             "feed_nfc",
             "feed_metaspace",
+            "feed_prefix",
             "feed_added_normal",
             "feed_bpe",
             "feed_bpe_unknown",

@@ -99,12 +99,14 @@ send_burst(struct tokd_client *c, uint32_t n)
 static void
 transmit(struct tokd_client *c, uint64_t now)
 {
-	uint32_t n;
+	uint32_t max = 1, n;
 
 	c->wants_write = false;
-	do
-		n = tokd_engine_packets(c->engine, c->packet, TX_BURST, now);
-	while (n > 0 && send_burst(c, n));
+	/* The first packet alone: the appliance begins with it while the others are made. */
+	do {
+		n = tokd_engine_packets(c->engine, c->packet, max, now);
+		max = TX_BURST;
+	} while (n > 0 && send_burst(c, n));
 }
 
 static void

@@ -11,12 +11,27 @@
 
 /* ---- added tokens ---- */
 
+/* The model, if it may find added tokens itself: nothing but the model depends on where text
+ * between them begins. */
+static const struct tok_vocab *
+model_that_finds(const struct tok_vocab *v)
+{
+	return v->pretok == TOK_PRETOK_SENTENCEPIECE && v->longest.node == NULL &&
+			       v->metaspace.prefix == TOK_PREFIX_NONE && !v->unigram.norm.on &&
+			       v->added[TOK_ADDED_NORMAL_SET].n == 0
+		       ? v
+		       : NULL;
+}
+
 static inline __attribute__((always_inline)) enum tok_error_code
 split_added(struct tok_stream *s, enum tok_added_which which, const struct tok_stage *const *next,
 	const uint8_t *p, size_t n, bool last, uint32_t **ids)
 {
-	struct tok_added_piece piece = {
-		.p = p, .n = n, .last = last, .special = s->flags & TOK_SPECIAL};
+	struct tok_added_piece piece = {.p = p,
+		.n = n,
+		.last = last,
+		.special = s->flags & TOK_SPECIAL,
+		.model = model_that_finds(s->vocab)};
 	struct tok_added_span span;
 	enum tok_error_code error = TOK_ERROR_NONE;
 	bool ended = false; /* the text before a token, which may be empty */
@@ -89,14 +104,17 @@ feed_spm(struct tok_stream *s, const struct tok_stage *const *next, const uint8_
 	bool last, uint32_t **ids)
 {
 	struct tok_spm_piece piece = {p, p + n, last};
-	uint8_t out[TOK_SPM_OUT];
+	uint8_t buffer[1 + TOK_SPM_OUT], *out = buffer + 1;
 	enum tok_error_code error = TOK_ERROR_NONE;
 	size_t some;
 
+	buffer[0] = ' '; /* for Unigram, which puts one before words */
 	while (error == TOK_ERROR_NONE &&
 		(some = tok_spm_next(s->vocab, &s->spm, &piece, out)) > 0) {
 		if (some == TOK_SPM_FULL)
 			return TOK_ERROR_WHITE;
+		if (last && !piece.last) /* with the end of the text */
+			return tok_stage_next(s, next, out, some, true, ids);
 		error = tok_stage_next(s, next, out, some, false, ids);
 	}
 	if (error != TOK_ERROR_NONE)

@@ -350,7 +350,7 @@ void tok_stream_init(
  * Feed `n` bytes at `text`. `last`: the text ends here (n may be 0). Ids that are certain are
  * written to ids[0 .. produced). If room >= tok_stream_bound(s, n), the result is never TOK_MORE.
  * If room < tok_stream_bound(s, 1), the call may consume nothing; that bound is at most
- * TOK_STREAM_HELD_MAX. Uses about 90 KiB of stack.
+ * TOK_STREAM_HELD_MAX. Uses about 100 KiB of stack.
  */
 struct tok_result tok_stream_feed(
 	struct tok_stream *s, const void *text, size_t n, bool last, uint32_t *ids, size_t room);
@@ -395,7 +395,7 @@ struct tok_range {
  *
  * Returns false if the text is not UTF-8, if the ids are not the ids of the text, or if the
  * vocabulary has no offsets (tok_has_offsets); the contents of range[] and word[] are then
- * undefined. Not for the hot path. Uses about 90 KiB of stack.
+ * undefined. Not for the hot path. Uses about 100 KiB of stack.
  */
 bool tok_offsets(const struct tok_vocab *v, const void *text, size_t n, uint32_t flags,
 	const uint32_t *ids, size_t n_ids, struct tok_range *range, uint32_t *word);

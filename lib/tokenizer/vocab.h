@@ -90,6 +90,15 @@ struct tok_byte_pair {
 };
 static_assert(sizeof(struct tok_byte_pair) == 8, "eight to a cache line");
 
+/*
+ * TOK_PRETOK_SENTENCEPIECE: where the vector kernels cut ASCII text, by code point. If left[a] and
+ * right[b] have a bit in common, no token has b after a. Not all such pairs are marked, but all
+ * with a character that is in no token.
+ */
+struct tok_pieces_cuts {
+	uint8_t left[128], right[128];
+};
+
 struct tok_split {
 	uint32_t left, right; /* rank ids; a single byte is its own left and right */
 };
@@ -123,6 +132,7 @@ struct tok_split {
 	T(SPECIAL, special)                                                                        \
 	T(REPEAT, repeat)                                                                          \
 	T(JOINS, joins)                                                                            \
+	T(CUTS, cuts)                                                                              \
 	T(CAT_PAGE, cat_page)                                                                      \
 	T(CAT, cat)                                                                                \
 	T(STEP, step)                                                                              \
@@ -232,9 +242,10 @@ struct tok_vocab {
 	uint16_t *len; /* length in bytes by rank id */
 	struct tok_repeat *repeat;
 	/* TOK_PRETOK_SENTENCEPIECE, two bit sets: some token has one character before another. Of
-	   two that are ASCII, then of others by their hash */
+	   two that are ASCII, then of others: 64 bits for 8 by 8 code points, by their hash */
 	uint64_t *joins;
-	uint32_t join_shift; /* 64 - log2(bits of the second) */
+	uint32_t join_shift; /* 64 - log2(elements of the second) */
+	struct tok_pieces_cuts *cuts;
 	/* incremental encoding */
 	struct tok_node *node;
 	struct tok_longest longest; /* if it has nodes, used instead: greedy BPE, and WordPiece */
@@ -483,13 +494,18 @@ tok_children(const struct tok_node *node)
 
 #define TOK_JOINS_ASCII (0x80u * 0x80)
 
-/* Number of the bit in tok_vocab.joins for two characters. */
+/* Number of the bit in tok_vocab.joins for two characters. The pairs of an alphabet lie side by
+ * side.
+ */
 static inline uint32_t
 tok_join_bit(uint32_t shift, uint32_t left, uint32_t right)
 {
+	const uint64_t squares = (uint64_t)(left >> 3) << 32 | right >> 3;
+
 	if ((left | right) < 0x80)
 		return left << 7 | right;
-	return TOK_JOINS_ASCII + (uint32_t)(((uint64_t)left << 32 | right) * TOK_HASH_1 >> shift);
+	return TOK_JOINS_ASCII + (uint32_t)(squares * TOK_HASH_1 >> shift) * 64 + (left & 7) * 8 +
+	       (right & 7);
 }
 
 /* May some token have these two characters side by side? Both are in tokens. */

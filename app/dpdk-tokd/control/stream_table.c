@@ -87,10 +87,10 @@ tokd_streams_create(
 	t->finished_ticks = finished_ticks;
 	t->n = n;
 	t->stream = rte_zmalloc_socket(
-		"tokd_stream", n * sizeof(*t->stream), RTE_CACHE_LINE_SIZE, node);
+		"tokd_stream", (n + 1) * sizeof(*t->stream), RTE_CACHE_LINE_SIZE, node);
 	if (t->stream == NULL || serials_create(t, node) != 0)
 		goto no_memory;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i <= n; i++)
 		TAILQ_INSERT_TAIL(&t->free, &t->stream[i], link);
 
 	t->hash = hash_create(n, worker, node);

@@ -135,16 +135,16 @@ keep(struct tok_vocab *v, enum tok_added_which which, struct making *g, struct t
 
 /* Collect the bytes that tokens begin with, possibly repeated. False: there are too many. */
 static bool
-few_first(const struct tok_longest_node *root, uint8_t first[4])
+few_first(const struct tok_longest_node *root, uint8_t first[TOK_SKIP_BYTES])
 {
 	uint32_t n = 0;
 
 	for (uint32_t byte = 0; byte < TOK_BYTES; byte++) {
 		if (!(root->child[byte >> 6] >> (byte & 63) & 1))
 			continue;
-		if (n == 4)
+		if (n == TOK_SKIP_BYTES)
 			return false;
-		for (uint32_t i = n++; i < 4; i++)
+		for (uint32_t i = n++; i < TOK_SKIP_BYTES; i++)
 			first[i] = (uint8_t)byte;
 	}
 	return true;
@@ -161,8 +161,8 @@ tok_added_sum(struct tok_vocab *v)
 				   which == TOK_ADDED_TEXT_SET;
 
 		set->n = tok_vocab_table_n(v, TOK_TABLE_ADDED(which));
-		if (set->n > 0)
-			set->few = few_first(&set->trie.node[TOK_LONGEST_GO_ON], set->first);
+		if (set->n > 0 && few_first(&set->trie.node[TOK_LONGEST_GO_ON], set->first))
+			set->skip = v->kernels->skip;
 		for (uint32_t i = 0; i < set->n; i++) {
 			const bool plain = !(set->token[i].what & TOK_ADDED_SPECIAL);
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include <sys/mman.h>
 
-#include "huge.h"
 #include "vocab_table.h"
 
 #ifdef TOK_HUGETLBFS

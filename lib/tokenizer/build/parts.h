@@ -29,6 +29,15 @@ void tok_added_sum(struct tok_vocab *v);
 /* Build the two sets of the vocabulary. */
 bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err);
 
+/* ---- words that are one token (words_build.c) ---- */
+
+/* Make the tables from n ids, whose texts differ. */
+bool tok_words_build(struct tok_vocab *v, const uint32_t *id, uint32_t n, struct tok_error *err);
+
+/* The same for WordPiece and Unigram, whose other tables are there: from frequent tokens whose text
+ * is encoded as the token. */
+bool tok_words_choose(struct tok_vocab *v, struct tok_error *err);
+
 /* ---- merges (pairs_build.c) ---- */
 
 /* Build the tables that find a merge. Needs the splits. */

@@ -50,5 +50,5 @@ bool tok_piece_characters(struct tok_model *m, const char *file, struct tok_erro
 void tok_pieces_mark(
 	const struct tok_vocab *v, uint32_t join_shift, uint8_t *known, uint64_t *joins);
 
-/* Build the tables `cat` and `joins` from these. */
+/* Build the tables `cat`, `joins` and `cuts` from these. */
 bool tok_pieces_build(struct tok_vocab *v, struct tok_error *err);

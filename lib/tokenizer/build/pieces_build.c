@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Build the tables that only vocabularies of SentencePiece pieces have. Set-up only. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "model_make.h"
 #include "unicode/pages.h"
@@ -49,7 +50,7 @@ build_joins(struct tok_vocab *v, uint8_t *known)
 
 	if (joins == NULL)
 		return false;
-	tok_pieces_mark(v, 64 - (uint32_t)__builtin_ctz(MOST_BITS), known, joins);
+	tok_pieces_mark(v, 64 - (uint32_t)__builtin_ctz(MOST_BITS / 64), known, joins);
 	for (uint32_t i = TOK_JOINS_ASCII / 64; i < most; i++)
 		pairs += (uint32_t)__builtin_popcountll(joins[i]);
 	free(joins);
@@ -62,13 +63,155 @@ build_joins(struct tok_vocab *v, uint8_t *known)
 	return true;
 }
 
+/* ---- cuts ---- */
+
+/*
+ * Each bit of the cuts is a rectangle: characters `left` that join none of the characters `right`.
+ * Of the pairs that do not join, more are covered with each.
+ */
+#define RECTANGLES 8
+#define SEEDS 8 /* tried for each rectangle */
+
+typedef struct {
+	uint64_t half[2];
+} ascii_set;
+
+struct rectangle {
+	bool left[128];
+	ascii_set right;
+	uint32_t covers;
+};
+
+static ascii_set
+both(ascii_set a, ascii_set b)
+{
+	return (ascii_set){{a.half[0] & b.half[0], a.half[1] & b.half[1]}};
+}
+
+static uint32_t
+count(ascii_set a)
+{
+	return (uint32_t)(__builtin_popcountll(a.half[0]) + __builtin_popcountll(a.half[1]));
+}
+
+static uint32_t
+count_covered(const struct rectangle *r, ascii_set right, const ascii_set rest[128])
+{
+	uint32_t n = 0;
+
+	for (uint32_t c = 0; c < 128; c++)
+		n += r->left[c] ? count(both(rest[c], right)) : 0;
+	return n;
+}
+
+/* The rectangle of one character, widened by each further one with which it covers no less. */
+static struct rectangle
+grow(uint32_t seed, const ascii_set apart[128], const ascii_set rest[128])
+{
+	struct rectangle r = {.right = apart[seed], .covers = count(rest[seed])};
+
+	r.left[seed] = true;
+	for (uint32_t c = 0; c < 128; c++) {
+		const ascii_set right = both(r.right, apart[c]);
+		uint32_t covers;
+
+		if (r.left[c])
+			continue;
+		covers = count_covered(&r, right, rest) + count(both(rest[c], right));
+		if (covers >= r.covers) {
+			r.left[c] = true;
+			r.right = right;
+			r.covers = covers;
+		}
+	}
+	return r;
+}
+
+/* The character that is apart from most others in ways not covered, and not tried. */
+static uint32_t
+choose_seed(const ascii_set rest[128], const bool tried[128])
+{
+	uint32_t best = 0;
+
+	for (uint32_t c = 1; c < 128; c++) {
+		if (!tried[c] && (tried[best] || count(rest[c]) > count(rest[best])))
+			best = c;
+	}
+	return best;
+}
+
+static void
+put_rectangle(
+	struct tok_pieces_cuts *cuts, uint8_t bit, const struct rectangle *r, ascii_set rest[128])
+{
+	for (uint32_t c = 0; c < 128; c++) {
+		if (r->left[c]) {
+			cuts->left[c] |= bit;
+			rest[c].half[0] &= ~r->right.half[0];
+			rest[c].half[1] &= ~r->right.half[1];
+		}
+		if (r->right.half[c / 64] >> c % 64 & 1)
+			cuts->right[c] |= bit;
+	}
+}
+
+/* All pairs with a character that is in no token. Returns the number of rectangles. */
+static uint32_t
+cut_unknown(struct tok_pieces_cuts *cuts, const uint8_t *known, ascii_set rest[128])
+{
+	struct rectangle from = {.right = {{~0ull, ~0ull}}}, to = {.right = {{0}}};
+	bool some = false;
+
+	for (uint32_t c = 0; c < 128; c++) {
+		from.left[c] = !known[c];
+		to.left[c] = true;
+		to.right.half[c / 64] |= (uint64_t)!known[c] << c % 64;
+		some |= !known[c];
+	}
+	if (!some)
+		return 0;
+	put_rectangle(cuts, 1, &from, rest);
+	put_rectangle(cuts, 2, &to, rest);
+	return 2;
+}
+
+static bool
+build_cuts(struct tok_vocab *v, const uint8_t *known)
+{
+	ascii_set apart[128], rest[128];
+	uint32_t k;
+
+	if (!tok_vocab_table_make(v, TOK_TABLE_CUTS, 1))
+		return false;
+	memset(v->cuts, 0, sizeof(*v->cuts));
+	for (uint32_t c = 0; c < 128; c++) {
+		apart[c].half[0] = ~v->joins[2 * c];
+		apart[c].half[1] = ~v->joins[2 * c + 1];
+	}
+	memcpy(rest, apart, sizeof(rest));
+	for (k = cut_unknown(v->cuts, known, rest); k < RECTANGLES; k++) {
+		struct rectangle best = {.covers = 0};
+		bool tried[128] = {false};
+
+		for (uint32_t i = 0; i < SEEDS; i++) {
+			const uint32_t seed = choose_seed(rest, tried);
+			const struct rectangle r = grow(seed, apart, rest);
+
+			tried[seed] = true;
+			best = r.covers > best.covers ? r : best;
+		}
+		put_rectangle(v->cuts, (uint8_t)(1u << k), &best, rest);
+	}
+	return true;
+}
+
 bool
 tok_pieces_build(struct tok_vocab *v, struct tok_error *err)
 {
 	uint8_t *known = calloc(TOK_CODE_POINTS, 1);
 	struct tok_page_set set = {.page = known, .bytes = TOK_PAGE};
 
-	if (known != NULL && build_joins(v, known) &&
+	if (known != NULL && build_joins(v, known) && build_cuts(v, known) &&
 		tok_vocab_table_make(v, TOK_TABLE_CAT_PAGE, TOK_PAGES)) {
 		for (uint32_t i = 0; i < TOK_PAGES; i++) /* in place: pages only move down */
 			v->cat_page[i] = tok_page_put(&set, known + (size_t)i * TOK_PAGE);

@@ -219,6 +219,8 @@ tok_spm_norm_sum(struct tok_vocab *v)
 		norm->stays[c] = stays_before_ascii(v, c);
 	for (uint8_t c = 0x20; c < 0x7f && norm->unit != NULL && !norm->sentencepiece; c++)
 		norm->stays[c] = tok_spm_find(norm, &c, 1, &open) == TOK_SPM_NO_TEXT;
+	norm->all_stay = norm->unit != NULL && !norm->sentencepiece &&
+			 memchr(norm->stays + 0x20, false, 0x7f - 0x20) == NULL;
 }
 
 bool

@@ -17,17 +17,6 @@
 #include "unicode/utf8.h"
 #include "vocab_table.h"
 
-/* Number of slots, a power of two, so that n entries fill at most two thirds. */
-static uint32_t
-slots_for(uint32_t n)
-{
-	uint32_t slots = 64;
-
-	while (slots < n + n / 2 + 1)
-		slots *= 2;
-	return slots;
-}
-
 /* ---- rank ids, merges ---- */
 
 /*
@@ -75,76 +64,12 @@ build_ranks(
 	return true;
 }
 
-static bool
-crowded(uint32_t id, struct tok_error *err)
-{
-	return tok_fail(err,
-		"token %u shares its place in a table with more than %u others: they were chosen to, "
-		"and the vocabulary is not to be trusted",
-		id, TOK_PROBES_MAX);
-}
-
 /* ---- words ---- */
 
 static const uint8_t *
 bytes_of(const struct tok_vocab *v, uint32_t rank_id)
 {
 	return v->bytes + v->span[v->ext[rank_id]].off;
-}
-
-/* Put the word with this outside id into its table. */
-static bool
-put_word(struct tok_vocab *v, uint32_t id, struct tok_error *err)
-{
-	const struct tok_span span = v->span[id];
-	const uint8_t *bytes = v->bytes + span.off;
-	uint32_t i, probes = 0;
-
-	if (span.len <= TOK_KEY_BYTES) {
-		uint64_t key = 0;
-
-		memcpy(&key, bytes, span.len);
-		i = tok_word_slot(v, key, span.len);
-		while (v->word[i].len != 0 && probes++ < TOK_PROBES_MAX)
-			i = (i + 1) & v->word_mask;
-		if (probes > TOK_PROBES_MAX)
-			return crowded(id, err);
-		v->word[i] = (struct tok_word){.key = key, .id = id, .len = span.len};
-	} else {
-		i = tok_long_slot(v, bytes, span.len);
-		while (v->long_word[i].len != 0 && probes++ < TOK_PROBES_MAX)
-			i = (i + 1) & v->long_mask;
-		if (probes > TOK_PROBES_MAX)
-			return crowded(id, err);
-		v->long_word[i] = (struct tok_long_word){
-			.first = tok_load8(bytes),
-			.last = tok_load8(bytes + span.len - 8),
-			.id = id,
-			.len = span.len,
-			.off = span.off,
-		};
-	}
-	return true;
-}
-
-static bool
-build_words(struct tok_vocab *v, struct tok_error *err)
-{
-	uint32_t n_short = 0, n_long = 0;
-
-	if (v->n_unmerged == 0)
-		return true;
-	for (uint32_t i = 0; i < v->n_unmerged; i++)
-		*(v->span[v->unmerged[i]].len <= TOK_KEY_BYTES ? &n_short : &n_long) += 1;
-	if (!tok_vocab_table_make(v, TOK_TABLE_WORD, slots_for(n_short)) ||
-		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
-		return tok_fail(err, "out of memory for %u words", n_short + n_long);
-	tok_vocab_shifts(v);
-	for (uint32_t i = 0; i < v->n_unmerged; i++) {
-		if (!put_word(v, v->unmerged[i], err))
-			return false;
-	}
-	return true;
 }
 
 /* ---- tokens that no merge makes: only a whole pretoken can be one ---- */
@@ -486,7 +411,8 @@ build_bpe(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 	bool ok = rank_of != NULL || tok_fail(err, "out of memory for %u tokens", m->n_tokens);
 
 	ok = ok && build_tokens(v, m, err) && build_ranks(v, m, rank_of, err) &&
-	     tok_pairs_build(v, err) && build_whole(v, m, rank_of, err) && build_words(v, err) &&
+	     tok_pairs_build(v, err) && build_whole(v, m, rank_of, err) &&
+	     (v->n_unmerged == 0 || tok_words_build(v, v->unmerged, v->n_unmerged, err)) &&
 	     build_automaton(v, err) && build_longest(v, m, err) &&
 	     build_repeats(v, m, rank_of, err) &&
 	     (m->pretok == TOK_PRETOK_SENTENCEPIECE ? tok_pieces_build(v, err)
@@ -513,10 +439,10 @@ build(struct tok_vocab *v, const struct tok_model *m, struct tok_error *err)
 		     (!m->unigram.sentencepiece || tok_unigram_build_normalizer(v, m, err));
 		break;
 	case TOK_KIND_WORDPIECE:
-		ok = ok && build_wordpiece(v, m, err);
+		ok = ok && build_wordpiece(v, m, err) && tok_words_choose(v, err);
 		break;
 	case TOK_KIND_UNIGRAM:
-		ok = ok && tok_unigram_build(v, m, err);
+		ok = ok && tok_unigram_build(v, m, err) && tok_words_choose(v, err);
 		break;
 	}
 	/* Some tokens are searched in normalized text, so the normalizer must exist by now. */

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "huge.h"
 #include "isa/kernels.h"
 #include "vocab_table.h"
 
@@ -76,8 +75,8 @@ tok_vocab_shifts(struct tok_vocab *v)
 	v->long_mask = longs - 1;
 	v->pair_mask = tok_vocab_table_n(v, TOK_TABLE_PAIR) - 1;
 	v->pair_shift = shift_for(pilots);
+	v->join_shift = shift_for(joins > 0 ? joins - TOK_JOINS_ASCII / 64 : 0);
 	v->pair_filter_shift = shift_for(filter * 64);
-	v->join_shift = shift_for(joins > 0 ? joins * 64 - TOK_JOINS_ASCII : 0);
 }
 
 uint64_t

@@ -50,3 +50,9 @@ void tok_vocab_leave(struct tok_vocab *v);
 
 /* What look-ups in open addressing go by, from how large those tables are that are there. */
 void tok_vocab_shifts(struct tok_vocab *v);
+
+/* Move all tables of a vocabulary to reserved huge pages, read-only. False: they were not moved, as
+ * without libhugetlbfs. (huge.c) */
+bool tok_huge_move(struct tok_vocab *v, struct tok_error *err);
+
+void tok_huge_free(void *pages);

@@ -27,6 +27,7 @@ static_assert(TOK_N_TABLES <= 64, "a bit for each");
 #define OF_TEXTS (BIT(AT_START) | BIT(BEHIND) | BIT(TEXT))
 #define OF_UNIGRAM (BIT(NODE) | BIT(LEN) | OF_TEXTS)
 #define OF_CHARSMAP (BIT(CHARSMAP) | BIT(CHARSMAP_TEXT))
+#define OF_WORDS (BIT(WORD) | BIT(LONG_WORD))
 #define OF_GRAPHEMES (BIT(CAT_PAGE) | BIT(CAT))
 
 static uint32_t
@@ -61,16 +62,18 @@ tables_are_there(const struct tok_vocab *v)
 		       take_option(&there, OF_UNMERGED) && take_option(&there, BIT(REPEAT)) &&
 		       (!v->unigram.norm.sentencepiece || take_option(&there, OF_CHARSMAP)) &&
 		       there == (OF_ALL | OF_BPE |
-					(v->pretok == TOK_PRETOK_SENTENCEPIECE ? BIT(JOINS)
-									       : BIT(STEP)) |
+					(v->pretok == TOK_PRETOK_SENTENCEPIECE
+							? BIT(JOINS) | BIT(CUTS)
+							: BIT(STEP)) |
 					(v->unigram.norm.sentencepiece ? OF_TEXTS : 0));
 	case TOK_KIND_WORDPIECE:
-		return there == (OF_ALL | OF_WORDPIECE);
+		return take_option(&there, OF_WORDS) && there == (OF_ALL | OF_WORDPIECE);
 	case TOK_KIND_UNIGRAM:
 		if (v->unigram.norm.sentencepiece)
 			return take_option(&there, BIT(EXT)) && take_option(&there, OF_CHARSMAP) &&
 			       there == (OF_ALL | OF_UNIGRAM);
 		return take_option(&there, OF_NORMAL_SET) && take_option(&there, BIT(EXT)) &&
+		       take_option(&there, OF_WORDS) &&
 		       take_option(&there, OF_CHARSMAP | OF_GRAPHEMES) &&
 		       there == (OF_ALL | OF_UNIGRAM);
 	}
@@ -98,11 +101,20 @@ sizes_fit_bpe(const struct tok_vocab *v)
 	       v->n_nodes > TOK_BYTES && v->n_repeats <= TOK_REPEATS_MAX &&
 	       (v->pretok != TOK_PRETOK_SENTENCEPIECE ||
 		       (n_of(v, TOK_TABLE_JOINS) > TOK_JOINS_ASCII / 64 &&
-			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64))) &&
+			       is_slots(n_of(v, TOK_TABLE_JOINS) - TOK_JOINS_ASCII / 64) &&
+			       n_of(v, TOK_TABLE_CUTS) == 1)) &&
 	       (!v->unigram.norm.sentencepiece ||
 		       (n_of(v, TOK_TABLE_AT_START) == v->info.n_ids &&
 			       n_of(v, TOK_TABLE_BEHIND) == v->info.n_ids)) &&
 	       n_of(v, TOK_TABLE_CAT_PAGE) == TOK_PAGES && n_of(v, TOK_TABLE_CAT) % TOK_PAGE == 0;
+}
+
+/* The words of WordPiece and Unigram, which need not be there. */
+static bool
+sizes_fit_words(const struct tok_vocab *v)
+{
+	return v->word == NULL ||
+	       (is_slots(n_of(v, TOK_TABLE_WORD)) && is_slots(n_of(v, TOK_TABLE_LONG_WORD)));
 }
 
 static bool
@@ -135,9 +147,9 @@ sizes_fit_kind(const struct tok_vocab *v)
 	case TOK_KIND_BPE:
 		break;
 	case TOK_KIND_WORDPIECE:
-		return sizes_fit_wordpiece(v);
+		return sizes_fit_words(v) && sizes_fit_wordpiece(v);
 	case TOK_KIND_UNIGRAM:
-		return sizes_fit_unigram(v);
+		return sizes_fit_words(v) && sizes_fit_unigram(v);
 	}
 	return sizes_fit_bpe(v);
 }
@@ -255,6 +267,8 @@ tok_compiled_check(struct tok_vocab *v)
 		wrong = tok_compiled_check_wordpiece(v);
 	if (wrong == NULL && v->kind == TOK_KIND_UNIGRAM)
 		wrong = tok_compiled_check_unigram(v);
+	if (wrong == NULL && v->kind != TOK_KIND_BPE)
+		wrong = tok_compiled_check_words(v);
 	if (wrong == NULL && v->kind == TOK_KIND_BPE && v->unigram.norm.sentencepiece)
 		wrong = tok_compiled_check_normalizer(v);
 	return wrong;

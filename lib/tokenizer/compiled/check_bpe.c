@@ -53,28 +53,6 @@ ranks_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* Does a search in a table of words continue after this slot's bucket? */
-static bool
-goes_on(const struct tok_vocab *v, enum tok_table which, uint32_t i)
-{
-	if (which == TOK_TABLE_WORD)
-		return v->word[i | (TOK_WORD_SLOTS - 1)].len != 0;
-	return v->long_word[i | (TOK_LONG_SLOTS - 1)].len != 0;
-}
-
-/* No search may be longer than in tables made by the builder. */
-static bool
-runs_fit(const struct tok_vocab *v, enum tok_table which)
-{
-	const uint32_t n = tok_vocab_table_n(v, which);
-	uint32_t run = 0;
-
-	/* A run may wrap around the end of the table. */
-	for (uint32_t i = 0; (i < n || run > 0) && run <= 2 * TOK_PROBES_MAX; i++)
-		run = goes_on(v, which, i & (n - 1)) ? run + 1 : 0;
-	return run <= 2 * TOK_PROBES_MAX;
-}
-
 /* The table of pairs must have each merge and nothing else. */
 static bool
 pairs_fit(const struct tok_vocab *v)
@@ -136,20 +114,6 @@ merges_live(const struct tok_vocab *v)
 
 /* ---- words ---- */
 
-/* Look up the bytes of this id in the tables of words. A free slot ends the search. */
-static uint32_t
-find_word(const struct tok_vocab *v, uint32_t id)
-{
-	const uint32_t len = v->span[id].len;
-	const uint8_t *bytes = bytes_of(v, id);
-	uint64_t key = 0;
-
-	if (len > TOK_KEY_BYTES)
-		return tok_long_find(v, tok_long_slot(v, bytes, len), bytes, len);
-	memcpy(&key, bytes, len);
-	return tok_word_find(v, tok_word_slot(v, key, len), key, len);
-}
-
 /* No id may occur twice among ranks and whole pretokens. */
 static bool
 ids_differ(const struct tok_vocab *v)
@@ -167,14 +131,6 @@ ids_differ(const struct tok_vocab *v)
 	return ok;
 }
 
-/* An entry of the table of long words points to the text of its id. */
-static bool
-long_word_fits(const struct tok_vocab *v, const struct tok_long_word *w)
-{
-	return w->id < tok_vocab_table_n(v, TOK_TABLE_SPAN) && w->off == v->span[w->id].off &&
-	       w->len == v->span[w->id].len && w->len > TOK_KEY_BYTES;
-}
-
 static bool
 words_fit(const struct tok_vocab *v)
 {
@@ -185,7 +141,7 @@ words_fit(const struct tok_vocab *v)
 	for (uint32_t i = 0; i <= v->long_mask; i++) {
 		if (v->long_word[i].len == 0)
 			continue;
-		if (!long_word_fits(v, &v->long_word[i]))
+		if (!tok_compiled_long_word_fits(v, &v->long_word[i]))
 			return false;
 		n_long++;
 	}
@@ -193,7 +149,7 @@ words_fit(const struct tok_vocab *v)
 		return false;
 	/* The ids differ, and there are as many as entries. So every entry has been checked. */
 	for (uint32_t i = 0; i < v->n_unmerged; i++) {
-		if (find_word(v, v->unmerged[i]) != v->unmerged[i])
+		if (tok_compiled_find_word(v, v->unmerged[i]) != v->unmerged[i])
 			return false;
 	}
 	return true;
@@ -400,8 +356,7 @@ steps_fit(const struct tok_vocab *v)
 const char *
 tok_compiled_check_bpe(struct tok_vocab *v)
 {
-	if (v->n_unmerged > 0 &&
-		(!runs_fit(v, TOK_TABLE_WORD) || !runs_fit(v, TOK_TABLE_LONG_WORD)))
+	if (v->n_unmerged > 0 && !tok_compiled_runs_fit(v))
 		return "runs";
 	if (!ranks_fit(v))
 		return "split";

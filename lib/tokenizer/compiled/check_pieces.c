@@ -72,7 +72,23 @@ characters_fit(const struct tok_vocab *v)
 	return true;
 }
 
-/* The tables must equal those that pieces_build.c makes. */
+/* Between all characters that are cut apart there must be a border, also around one that is in no
+ * token. */
+static bool
+cuts_fit(const struct tok_vocab *v, const uint8_t *known)
+{
+	for (uint32_t left = 0; left < 128; left++) {
+		for (uint32_t right = 0; right < 128; right++) {
+			const bool cut = v->cuts->left[left] & v->cuts->right[right];
+
+			if (cut ? tok_pieces_join(v, left, right) : !known[left] || !known[right])
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The other tables must equal those that pieces_build.c makes. */
 static bool
 tables_fit(const struct tok_vocab *v)
 {
@@ -84,7 +100,7 @@ tables_fit(const struct tok_vocab *v)
 
 	if (ok) {
 		tok_pieces_mark(v, v->join_shift, known, joins);
-		ok = memcmp(joins, v->joins, n_joins * sizeof(*joins)) == 0;
+		ok = memcmp(joins, v->joins, n_joins * sizeof(*joins)) == 0 && cuts_fit(v, known);
 	}
 	for (uint32_t i = 0; ok && i < TOK_PAGES; i++)
 		ok = v->cat_page[i] < pages && memcmp(v->cat + v->cat_page[i] * TOK_PAGE,

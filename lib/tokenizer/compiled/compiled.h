@@ -12,7 +12,7 @@
 #define TOK_COMPILED_MAGIC "TOKV\r\n\x1a"
 
 /* Increase this if the contents or the meaning of a table or of the header change. */
-#define TOK_COMPILED_VERSION 11u
+#define TOK_COMPILED_VERSION 12u
 
 #define TOK_COMPILED_ORDER 0x01020304u	     /* in the byte order of the writing machine */
 #define TOK_COMPILED_MAX ((uint64_t)1 << 30) /* largest file, in bytes */
@@ -85,6 +85,15 @@ struct tok_spelled {
  * zeroed. */
 bool tok_compiled_spell(const struct tok_longest_node *node, uint32_t n, struct tok_spelled *s);
 
+/* No search in the tables of words may be longer than in those made by the builder. */
+bool tok_compiled_runs_fit(const struct tok_vocab *v);
+
+/* Look up the bytes of this id in the tables of words. A free slot ends the search. */
+uint32_t tok_compiled_find_word(const struct tok_vocab *v, uint32_t id);
+
+/* An entry of the table of long words points to the text of its id. */
+bool tok_compiled_long_word_fits(const struct tok_vocab *v, const struct tok_long_word *w);
+
 /* The parts of tok_compiled_check, in check_*.c. */
 const char *tok_compiled_check_added(const struct tok_vocab *v);
 const char *tok_compiled_check_bpe(struct tok_vocab *v);
@@ -94,3 +103,5 @@ const char *tok_compiled_check_unigram(const struct tok_vocab *v);
 const char *tok_compiled_check_normalizer(const struct tok_vocab *v);
 const char *tok_compiled_check_longest(const struct tok_vocab *v);
 const char *tok_compiled_check_wordpiece(const struct tok_vocab *v);
+/* Of WordPiece and Unigram: each word is the text of its id. */
+const char *tok_compiled_check_words(const struct tok_vocab *v);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Encode whole pretokens, a block at a time. Each is tried in this order: the thread's cache, which
- * begins with the short words that are one token; the tables of words that no merge makes, which
- * few vocabularies have; merging; and one by one if it is long. The cache is larger than the CPU's
- * caches, and misses one after the other would take most of the time. So each table is prefetched
- * for all pretokens of a block before the first entry is read. Hot path.
+ * begins with the short words that are one token; the tables of words that no merge makes, and
+ * of WordPiece's and Unigram's; merging; and one by one if it is long. The cache is larger than the
+ * CPU's caches, and misses one after the other would take most of the time. So each table is
+ * prefetched for all pretokens of a block before the first entry is read. Hot path.
  */
 #include "block.h"
 #include "greedy.h"
@@ -54,7 +54,7 @@ find_longer(const struct tok_cache *c, struct tok_block *b, uint32_t n, const ui
 			record[i], p + b->start[at[i]], (uint32_t)length_of(b, at[i]));
 }
 
-/* ---- 2. words that are one token, which no merge makes ---- */
+/* ---- 2. words that are one token, other than BPE's, and those which no merge makes ---- */
 
 static inline uint64_t
 short_key(const uint8_t *p, size_t len, const uint8_t *end)
@@ -168,7 +168,7 @@ merge_left(const struct tok_vocab *v, struct tok_block *b, uint32_t n, const uin
 {
 	uint32_t words = 0, *out = b->merged;
 
-	if (v->longest.node != NULL)
+	if (v->kind != TOK_KIND_BPE || v->longest.node != NULL)
 		return;
 	for (uint32_t i = 0; i < n; i++) {
 		const uint32_t k = b->left[i], len = (uint32_t)length_of(b, k);
@@ -294,7 +294,7 @@ tok_block_encode(struct tok_stream *s, struct tok_block *b, uint32_t n, const ui
 		}
 	}
 	left = list_left(b, b->missed, missed, b->left);
-	if (s->vocab->n_unmerged > 0) {
+	if (s->vocab->word != NULL) {
 		find_words(s->vocab, b, left, p, end);
 		find_long_words(s->vocab, b, left, p);
 		left = list_left(b, b->left, left, b->left);

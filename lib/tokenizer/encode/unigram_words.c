@@ -97,7 +97,8 @@ tok_unigram_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, ui
 
 	w.b.end = w.end;
 	w.n = 0;
-	w.text = p;
+	/* The normalizer leaves a blank before its output. */
+	w.text = u->norm.on && !s->added[TOK_ADDED_NORMAL_SET] ? p - 1 : p;
 	w.text_end = end;
 	while (p < end) {
 		const enum tok_unigram_border first = tok_unigram_border_at(u, p, &len);

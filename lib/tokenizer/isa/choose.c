@@ -41,11 +41,13 @@ static const struct {
 	{has_avx512, {.isa = "avx512",
 			     .scan = tok_scan_avx512,
 			     .utf8 = tok_utf8_avx512,
+			     .skip = tok_skip_avx512,
 			     .merge = tok_merge_avx512,
 			     .find = tok_find_avx512}},
 	{has_avx2, {.isa = "avx2",
 			   .scan = tok_scan_avx2,
 			   .utf8 = tok_utf8_avx2,
+			   .skip = tok_skip_avx2,
 			   .merge = tok_merge_avx2,
 			   .find = tok_find_portable}},
 #else
@@ -56,6 +58,7 @@ static const struct {
 	{has_portable, {.isa = "neon",
 			       .scan = tok_scan_neon,
 			       .utf8 = tok_utf8_neon,
+			       .skip = tok_skip_neon,
 			       .merge = tok_merge_portable,
 			       .find = tok_find_portable}}, /* every aarch64 CPU has it */
 #else
@@ -64,6 +67,7 @@ static const struct {
 	{has_portable, {.isa = "portable",
 			       .scan = tok_scan_portable,
 			       .utf8 = tok_utf8_portable,
+			       .skip = tok_skip_portable,
 			       .merge = tok_merge_portable,
 			       .find = tok_find_portable}},
 };

@@ -18,7 +18,7 @@ struct tok_cache;
 struct tok_pretok_scan;
 struct tok_vocab;
 
-/* tok_pretok_scan (pretokenize/pretok.h), except for SentencePiece's models. */
+/* tok_pretok_scan (pretokenize/pretok.h), for pretokenizers known by name. */
 typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
 
 /*
@@ -26,6 +26,10 @@ typedef uint32_t tok_scan_kernel(struct tok_pretok_scan *scan, size_t *start);
  * fewer, but whole characters. What follows is for tok_utf8_scan.
  */
 typedef size_t tok_utf8_kernel(const uint8_t *p, size_t n);
+
+/* Number of bytes at the front of p[0 .. n) that are none of the few. */
+#define TOK_SKIP_BYTES 8
+typedef size_t tok_skip_kernel(const uint8_t few[TOK_SKIP_BYTES], const uint8_t *p, size_t n);
 
 /*
  * Find the first n pretokens of a block, which lie in the text [p, end), in the table of short
@@ -42,12 +46,14 @@ struct tok_kernels {
 	const char *isa; /* "portable", "avx2", "avx512", "neon" */
 	tok_scan_kernel *scan;
 	tok_utf8_kernel *utf8;
+	tok_skip_kernel *skip;
 	tok_find_kernel *find;
 	tok_merge_kernel *merge;
 };
 
 tok_scan_kernel tok_scan_portable, tok_scan_avx2, tok_scan_avx512, tok_scan_neon;
 tok_utf8_kernel tok_utf8_portable, tok_utf8_avx2, tok_utf8_avx512, tok_utf8_neon;
+tok_skip_kernel tok_skip_portable, tok_skip_avx2, tok_skip_avx512, tok_skip_neon;
 tok_find_kernel tok_find_portable, tok_find_avx512;
 tok_merge_kernel tok_merge_portable, tok_merge_avx2, tok_merge_avx512;
 

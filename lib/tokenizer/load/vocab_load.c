@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 
 #include "compiled/compiled.h"
-#include "build/huge.h"
 #include "build/model_make.h"
+#include "build/vocab_table.h"
 
 #define FOLDERS "/usr/local/share/dpdk-tokd/vocab:/usr/share/dpdk-tokd/vocab"
 

@@ -68,19 +68,6 @@ skip_white(const struct window *w, size_t from, size_t end)
 	return from;
 }
 
-#define BLOCK 32 /* bytes looked at together; the compiler makes vectors of it */
-
-static inline bool
-begins_in(const struct tok_added *set, const uint8_t *p)
-{
-	const uint8_t *f = set->first;
-	uint8_t found = 0;
-
-	for (int i = 0; i < BLOCK; i++)
-		found |= (p[i] == f[0]) | (p[i] == f[1]) | (p[i] == f[2]) | (p[i] == f[3]);
-	return found != 0;
-}
-
 /* Number of bytes at p that no token begins with. */
 static size_t
 skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
@@ -88,8 +75,8 @@ skip_others(const struct tok_added *set, const uint8_t *p, size_t n)
 	const uint64_t *first = set->trie.node[TOK_LONGEST_GO_ON].child;
 	size_t at = 0;
 
-	while (set->few && n - at >= BLOCK && !begins_in(set, p + at))
-		at += BLOCK;
+	if (set->skip != NULL)
+		return set->skip(set->first, p, n);
 	while (at < n && !(first[p[at] >> 6] >> (p[at] & 63) & 1))
 		at++;
 	return at;
@@ -145,6 +132,38 @@ is_single_word(const struct tok_added_state *a, const struct window *w, size_t a
 	return !word_before(a, w, at) && (end == w->n || !tok_is_word(cp_at(w, end, &len)));
 }
 
+/* Does a token of the model, which is BPE, have this text and this id? */
+static bool
+is_of_model(const struct tok_vocab *v, const uint8_t *p, const struct tok_added_token *t)
+{
+	const struct tok_node *node = &v->node[0];
+
+	for (uint32_t i = 0; i < t->len; i++) {
+		if (!tok_has_child(node, p[i]))
+			return false;
+		node = &v->node[tok_child(node, p[i])];
+	}
+	return node->token != TOK_NO_TOKEN && v->ext[node->token] == t->id;
+}
+
+/*
+ * Does the model find this token in the text, and the same ids around it? It does if the token is
+ * its own, and none of its tokens has characters from both sides of a border.
+ */
+static bool
+found_by_model(const struct tok_vocab *v, const struct window *w, size_t at, size_t end, bool last,
+	const struct tok_added_token *t)
+{
+	uint32_t len;
+
+	if (v == NULL || t->what != 0 || at < w->n_held || at == 0 || (end == w->n && !last))
+		return false;
+	return is_of_model(v, char_at(w, at), t) &&
+	       !tok_pieces_join(v, cp_at(w, char_before(w, at), &len), cp_at(w, at, &len)) &&
+	       (end == w->n || !tok_pieces_join(v, cp_at(w, char_before(w, end), &len),
+				       cp_at(w, end, &len)));
+}
+
 /*
  * The end of the white space that the previous token took, or of this run of white space. Each run
  * is scanned once, so many tokens in a row still take linear time.
@@ -177,7 +196,8 @@ search(struct tok_added_state *a, const struct tok_added *set, const struct wind
 		if (!find_longest(set, w, at, piece->last, &t))
 			break;
 		end = at + (t == NULL ? 1u : t->len);
-		if (t == NULL || ((t->what & TOK_ADDED_SPECIAL) && !piece->special))
+		if (t == NULL || ((t->what & TOK_ADDED_SPECIAL) && !piece->special) ||
+			found_by_model(piece->model, w, at, end, piece->last, t))
 			continue;
 		if (t->what & TOK_ADDED_SINGLE_WORD) {
 			if (end == w->n && !piece->last)

@@ -14,8 +14,9 @@
 struct tok_added_piece {
 	const uint8_t *p;
 	size_t n;
-	bool last;    /* the text ends here */
-	bool special; /* special tokens are recognised; otherwise they are text */
+	bool last;		       /* the text ends here */
+	bool special;		       /* special tokens are recognised; otherwise they are text */
+	const struct tok_vocab *model; /* leaves in the text what this model finds; or NULL */
 	/* private, zero at the start: offsets in held[] followed by the piece */
 	size_t from;  /* everything before was given out */
 	size_t to;    /* [from, to): text to be given out */

@@ -234,6 +234,27 @@ stays(const struct tok_spm_norm *norm, const uint8_t *p, uint32_t len)
 	       !tok_is_white(tok_utf8_decode(p, len));
 }
 
+/* Eight bytes at a time: c in each of them. */
+#define EACH(c) (0x0101010101010101ull * (c))
+
+/* Are the eight bytes at p printable ASCII? */
+static inline bool
+are_printable(const uint8_t *p)
+{
+	const uint64_t x = tok_load8(p);
+
+	return ((x | (x - EACH(0x20)) | (x + EACH(0x01))) & EACH(0x80)) == 0;
+}
+
+/* The sign of each byte that is a blank. A byte behind one may have it too. */
+static inline uint64_t
+find_blanks(const uint8_t *p)
+{
+	const uint64_t x = tok_load8(p) ^ EACH(' ');
+
+	return (x - EACH(0x01)) & ~x & EACH(0x80);
+}
+
 /* End of the characters at p that are unchanged and are each a cluster: another one that can be
  * must follow. */
 static const uint8_t *
@@ -245,11 +266,32 @@ plain_end(const struct tok_vocab *v, const uint8_t *p, const uint8_t *end)
 	if (!is_lone(v, p))
 		return p;
 	for (; (len = tok_utf8_length(*p)) < end - p; p += len) {
+		while (norm->all_stay && end - p > 9 && are_printable(p) && are_printable(p + 1))
+			p += 8;
 		while (end - p > 1 && *p < 0x80 && norm->stays[*p] && p[1] >= 0x20 && p[1] < 0x7f)
 			p++;
 		len = tok_utf8_length(*p);
 		if (len >= end - p || !is_lone(v, p + len) || !stays(norm, p, len))
 			break;
+	}
+	return p;
+}
+
+/* Write unchanged text as long as its blanks are single and between words. Returns its end. */
+static const uint8_t *
+take_words(struct tok_spm_sink *k, const uint8_t *p, const uint8_t *end)
+{
+	const uint8_t *from = p;
+
+	if (*p != ' ')
+		begin_text(k);
+	else if (!k->s->begun || k->s->blanks > 0 || k->s->n_white > 0)
+		return p;
+	for (; end - p > 8 && (find_blanks(p) & find_blanks(p + 1)) == 0; p += 8)
+		put(k, p, 8);
+	if (p > from && p[-1] == ' ') { /* the last one, if it is */
+		p--;
+		k->out--;
 	}
 	return p;
 }
@@ -263,7 +305,7 @@ take_plain(struct tok_spm_sink *k, const uint8_t *p, const uint8_t *end)
 		return;
 	}
 	while (p < end) {
-		const uint8_t *word = p;
+		const uint8_t *word = p = take_words(k, p, end);
 
 		while (p < end && *p != ' ')
 			p++;

@@ -20,7 +20,7 @@
 #include "vocab.h"
 
 #define TOK_SPM_TEXT_MAX 255 /* most bytes of a text in the map */
-#define TOK_SPM_OUT 4096
+#define TOK_SPM_OUT 16384
 #define TOK_SPM_FULL SIZE_MAX
 #define TOK_SPM_BROKEN "\xff" /* a byte that never occurs in UTF-8 */
 #define TOK_SPM_KEY_MAX 64    /* most bytes of a key of sentencepiece's map */

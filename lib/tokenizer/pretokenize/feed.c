@@ -36,18 +36,26 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 {
 	const struct tok_vocab *v = s->vocab;
 	uint32_t before = s->n_held; /* bytes of held[] that came before p */
-	size_t at = 0;
+	size_t at = 0, pushed = 0;   /* bytes between: taken, and pushed together */
 
 	*again = 0;
 	while (at < n) {
-		uint32_t len = tok_utf8_length(p[at]), cp = tok_utf8_decode(p + at, len);
+		const uint32_t len = tok_utf8_length(p[at]), cp = tok_utf8_decode(p + at, len);
+		const enum tok_pretok_step step = tok_pretok_step(v, &s->state, cp);
 		bool fits = true;
 
-		switch (tok_pretok_step(v, &s->state, cp)) {
-		case TOK_STEP_TAKE:
-			fits = (s->n_held == 0 || take_held(s, ids)) &&
-			       tok_pretoken_push(s, p + at, len, ids);
+		if (step == TOK_STEP_TAKE) {
+			if (s->n_held > 0 && !take_held(s, ids))
+				return TOK_NO_BORDER;
 			before = 0;
+			at += len;
+			continue;
+		}
+		if (!tok_pretoken_push(s, p + pushed, at - pushed, ids))
+			return TOK_NO_BORDER;
+		pushed = at + len;
+		switch (step) {
+		case TOK_STEP_TAKE:
 			break;
 		case TOK_STEP_HOLD:
 			fits = hold(s, p + at, len);
@@ -84,7 +92,7 @@ encode_steps(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t *again, 
 			return TOK_NO_BORDER;
 		at += len;
 	}
-	return at;
+	return tok_pretoken_push(s, p + pushed, at - pushed, ids) ? at : TOK_NO_BORDER;
 }
 
 /* Step the first n held bytes again. False: the carry was exceeded. */

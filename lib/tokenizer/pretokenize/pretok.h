@@ -101,9 +101,6 @@ uint32_t tok_pretok_scan(struct tok_pretok_scan *scan, size_t *start);
 /* The same step by step. This is the definition, and the only version where no kernel is. */
 uint32_t tok_pretok_step_scan(struct tok_pretok_scan *scan, size_t *start);
 
-/* The same for SentencePiece's models. */
-uint32_t tok_pretok_pieces_scan(struct tok_pretok_scan *scan, size_t *start);
-
 /* Feed well-formed text. `last`: the text ends here. False: the carry was exceeded. */
 bool tok_pretok_feed(struct tok_stream *s, const uint8_t *p, size_t n, bool last, uint32_t **ids);
 

@@ -9,8 +9,6 @@ tok_pretok_scan(struct tok_pretok_scan *s, size_t *start)
 {
 	if (s->v->pretok == TOK_PRETOK_REGEX)
 		return tok_pretok_step_scan(s, start);
-	if (s->v->pretok == TOK_PRETOK_SENTENCEPIECE)
-		return tok_pretok_pieces_scan(s, start);
 	return s->v->kernels->scan(s, start);
 }
 

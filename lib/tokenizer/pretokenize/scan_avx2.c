@@ -102,7 +102,41 @@ plane64(bytes64 x, uint32_t k)
 	return bits64((where64){{_mm256_slli_epi16(x.v[0], up), _mm256_slli_epi16(x.v[1], up)}});
 }
 
+/* Sixteen bytes of the table at a time: the other bytes of x get the sign, so they choose zero. */
+static inline __m256i
+look32(__m256i x, const uint8_t *table)
+{
+	__m256i y = _mm256_setzero_si256();
+
+	for (int k = 0; k < 8; k++) {
+		const __m128i part = _mm_loadu_si128((const __m128i *)table + k);
+		const __m256i i =
+			_mm256_adds_epu8(_mm256_sub_epi8(x, _mm256_set1_epi8((char)(16 * k))),
+				_mm256_set1_epi8(0x70));
+
+		y = _mm256_or_si256(y, _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(part), i));
+	}
+	return y;
+}
+
+static inline bytes64
+look64(bytes64 x, const uint8_t *table)
+{
+	return (bytes64){{look32(x.v[0], table), look32(x.v[1], table)}};
+}
+
+static inline uint64_t
+meet64(bytes64 a, bytes64 b)
+{
+	const __m256i zero = _mm256_setzero_si256();
+	const where64 apart = {{_mm256_cmpeq_epi8(_mm256_and_si256(a.v[0], b.v[0]), zero),
+		_mm256_cmpeq_epi8(_mm256_and_si256(a.v[1], b.v[1]), zero)}};
+
+	return ~bits64(apart);
+}
+
 #include "scan_borders.h"
+#include "scan_skip.h"
 #include "scan_utf8.h"
 
 uint32_t
@@ -115,6 +149,12 @@ size_t
 tok_utf8_avx2(const uint8_t *p, size_t n)
 {
 	return utf8_blocks(p, n);
+}
+
+size_t
+tok_skip_avx2(const uint8_t few[TOK_SKIP_BYTES], const uint8_t *p, size_t n)
+{
+	return skip_blocks(few, p, n);
 }
 
 TOK_TARGET_END

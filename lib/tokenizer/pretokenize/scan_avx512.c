@@ -59,6 +59,19 @@ plane64(bytes64 x, uint32_t k)
 	return _mm512_test_epi8_mask(x, _mm512_set1_epi8((char)(1 << k)));
 }
 
+static inline bytes64
+look64(bytes64 x, const uint8_t *table)
+{
+	return _mm512_permutex2var_epi8(
+		_mm512_loadu_si512(table), x, _mm512_loadu_si512(table + 64));
+}
+
+static inline uint64_t
+meet64(bytes64 a, bytes64 b)
+{
+	return _mm512_test_epi8_mask(a, b);
+}
+
 /* Eight at a time: most blocks have at most 16. */
 static inline void
 write_starts(size_t *start, size_t at, uint64_t m)
@@ -84,6 +97,7 @@ write_starts(size_t *start, size_t at, uint64_t m)
 }
 
 #include "scan_borders.h"
+#include "scan_skip.h"
 #include "scan_utf8.h"
 
 uint32_t
@@ -96,6 +110,12 @@ size_t
 tok_utf8_avx512(const uint8_t *p, size_t n)
 {
 	return utf8_blocks(p, n);
+}
+
+size_t
+tok_skip_avx512(const uint8_t few[TOK_SKIP_BYTES], const uint8_t *p, size_t n)
+{
+	return skip_blocks(few, p, n);
 }
 
 TOK_TARGET_END

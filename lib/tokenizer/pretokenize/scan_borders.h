@@ -16,6 +16,7 @@
  */
 #pragma once
 
+#include "pieces_borders.h"
 #include "scan_classes.h"
 
 static inline bool
@@ -541,6 +542,8 @@ scan_block(struct tok_pretok_scan *s, size_t *start)
 		return scan_family(s, start, TOK_PRETOK_QWEN2);
 	case TOK_PRETOK_BERT:
 		return scan_family(s, start, TOK_PRETOK_BERT);
+	case TOK_PRETOK_SENTENCEPIECE:
+		return scan_pieces(s, start);
 	default: /* they differ only in white space at the end: see newline_follows() */
 		return scan_family(s, start, TOK_PRETOK_LLAMA3);
 	}

@@ -13,6 +13,8 @@
  *   letters64(x)             ASCII letters
  *   pick64(y, a, i, page)    page[i & 63] where a is, y elsewhere
  *   plane64(x, k)            mask of bit k of each byte
+ *   look64(x, table)         table[x] of 128 where x is ASCII
+ *   meet64(a, b)             mask of the bytes where (a & b) != 0
  *   prepare(m)               for the bits that m has:
  *   pack(&packing, x)        these bits of x, moved together at the low end
  *   unpack(&packing, x)      the reverse

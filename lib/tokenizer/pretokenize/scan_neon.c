@@ -88,7 +88,27 @@ plane64(bytes64 x, uint32_t k)
 	return bits64(x);
 }
 
+static inline bytes64
+look64(bytes64 x, const uint8_t *table)
+{
+	const uint8x16x4_t low = vld1q_u8_x4(table), high = vld1q_u8_x4(table + 64);
+
+	for (uint32_t k = 0; k < 4; k++)
+		x.val[k] = vqtbx4q_u8(
+			vqtbl4q_u8(low, x.val[k]), high, vsubq_u8(x.val[k], vdupq_n_u8(64)));
+	return x;
+}
+
+static inline uint64_t
+meet64(bytes64 a, bytes64 b)
+{
+	for (uint32_t k = 0; k < 4; k++)
+		a.val[k] = vtstq_u8(a.val[k], b.val[k]);
+	return bits64(a);
+}
+
 #include "scan_borders.h"
+#include "scan_skip.h"
 #include "scan_utf8.h"
 
 uint32_t
@@ -101,5 +121,11 @@ size_t
 tok_utf8_neon(const uint8_t *p, size_t n)
 {
 	return utf8_blocks(p, n);
+}
+
+size_t
+tok_skip_neon(const uint8_t few[TOK_SKIP_BYTES], const uint8_t *p, size_t n)
+{
+	return skip_blocks(few, p, n);
 }
 #endif

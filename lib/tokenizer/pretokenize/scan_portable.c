@@ -96,7 +96,24 @@ pick64(bytes64 y, where64 a, bytes64 i, const uint8_t *page)
 	return y;
 }
 
+static inline bytes64
+look64(bytes64 x, const uint8_t *table)
+{
+	for (uint32_t i = 0; i < 64; i++)
+		x.b[i] = table[x.b[i] & 127];
+	return x;
+}
+
+static inline uint64_t
+meet64(bytes64 a, bytes64 b)
+{
+	for (uint32_t i = 0; i < 64; i++)
+		a.b[i] = (a.b[i] & b.b[i]) != 0 ? 0xff : 0;
+	return bits64(a);
+}
+
 #include "scan_borders.h"
+#include "scan_skip.h"
 #include "scan_utf8.h"
 
 uint32_t
@@ -109,4 +126,10 @@ size_t
 tok_utf8_portable(const uint8_t *p, size_t n)
 {
 	return utf8_blocks(p, n);
+}
+
+size_t
+tok_skip_portable(const uint8_t few[TOK_SKIP_BYTES], const uint8_t *p, size_t n)
+{
+	return skip_blocks(few, p, n);
 }

@@ -2,6 +2,7 @@
 /* The tables of a set of added tokens (added.h). */
 #pragma once
 
+#include "isa/kernels.h"
 #include "longest.h"
 
 struct tok_added_token {
@@ -14,8 +15,8 @@ struct tok_added {
 	struct tok_longest trie; /* all below TOK_LONGEST_GO_ON; ids are indices of token[] */
 	struct tok_added_token *token;
 	/* set by tok_added_sum */
-	uint8_t first[4]; /* the bytes that tokens begin with, if there are at most four */
-	bool few;
+	uint8_t first[TOK_SKIP_BYTES]; /* the bytes that tokens begin with, if there are few */
+	tok_skip_kernel *skip;	       /* to the next of them; NULL: there are more */
 	uint32_t n;
 	uint32_t what[2]; /* [0]: `what` of all tokens that are not special, ORed; [1]: of all
 			     tokens */

@@ -28,6 +28,7 @@ struct tok_spm_norm {
 	/* By ASCII character: printable, and not a key; sentencepiece: no key of only ASCII begins
 	   with it */
 	bool stays[0x80];
+	bool all_stay; /* all that are printable; not for sentencepiece */
 };
 
 struct tok_unigram {

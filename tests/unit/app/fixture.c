@@ -169,7 +169,7 @@ expect_side_store_whole(void)
 	const struct tokd_side *d = &fx->w.side;
 	uint32_t used = 0, n_free = 0;
 
-	for (uint32_t i = 0; i < fx->w.streams->n; i++) {
+	for (uint32_t i = 0; i <= fx->w.streams->n; i++) {
 		const struct tokd_stream *s = &fx->w.streams->stream[i];
 
 		for (uint32_t r = s->rec_tail; s->state != TOKD_STREAM_FREE && r != s->rec_head;

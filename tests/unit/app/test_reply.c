@@ -455,3 +455,63 @@ FIXTURE_TEST(reply_goes_to_where_the_latest_packet_came_from)
 	assert_int_equal(rte_pktmbuf_mtod(m, struct rte_ether_hdr *)->dst_addr.addr_bytes[5], 77);
 	rte_pktmbuf_free(m);
 }
+
+/* The next packet of a text comes while the one before is fed. */
+struct arriving {
+	uint8_t text[600];
+	uint16_t flags;
+	uint32_t next, packets;
+};
+
+static uint16_t
+arrive(uint16_t port, uint16_t queue, struct rte_mbuf **m, uint16_t n, uint16_t max, void *given)
+{
+	struct arriving *a = given;
+
+	(void)port, (void)queue, (void)m, (void)max;
+	if (n > 0 && a->next < a->packets) {
+		struct request r =
+			text_packet(1, a->text, sizeof(a->text), 50, a->flags, a->next++);
+
+		send_request(&r);
+	}
+	return n;
+}
+
+static void
+one_turn_while_packets_arrive(struct arriving *a)
+{
+	struct request r = text_packet(1, a->text, sizeof(a->text), 50, a->flags, 0);
+	const struct rte_eth_rxtx_callback *callback;
+
+	a->next = 1;
+	send_request(&r);
+	callback = rte_eth_add_rx_callback(fx->w.port, fx->w.queue, arrive, a);
+	assert_non_null(callback);
+	tokd_worker_turn(&fx->w);
+	assert_int_equal(rte_eth_remove_rx_callback(fx->w.port, fx->w.queue, callback), 0);
+}
+
+FIXTURE_TEST(reply_waits_for_the_packets_that_come_meanwhile)
+{
+	struct arriving a = {.flags = TOKD_F_IDS};
+
+	make_text(a.text, sizeof(a.text), 1);
+	a.packets = text_packets(sizeof(a.text), 50);
+	one_turn_while_packets_arrive(&a);
+	assert_int_equal(a.next, a.packets);
+	expect_text(1, a.text, sizeof(a.text));
+	assert_true(expect_reply().rep.flags & TOKD_F_DONE);
+}
+
+FIXTURE_TEST(reply_of_a_stream_that_wants_ids_early_does_not_wait)
+{
+	struct arriving a = {.flags = TOKD_F_IDS | TOKD_F_STREAM};
+
+	make_text(a.text, sizeof(a.text), 1);
+	a.packets = text_packets(sizeof(a.text), 50);
+	one_turn_while_packets_arrive(&a);
+	assert_int_equal(a.next, 2); /* the second one is left to the next turn */
+	assert_false(expect_reply().rep.flags & TOKD_F_DONE);
+	run();
+}

@@ -99,6 +99,7 @@ BY_POINTER = {
         kernels("scan", *ISAS),
     ),
     "encode_bytes": ByPointer("the same: well-formed text", kernels("utf8", *ISAS)),
+    "skip_others": ByPointer("the same: where added tokens may begin", kernels("skip", *ISAS)),
     "tok_bpe_merge": ByPointer("the same: merges", kernels("merge", "avx2", "avx512")),
     "tok_block_encode": ByPointer("the same: look-ups", kernels("find", "avx512")),
     "tok_stage_next": ByPointer(

@@ -31,8 +31,8 @@ prefetch_headers(const struct rte_mbuf *m)
 	rte_prefetch0(p + RTE_CACHE_LINE_SIZE);
 }
 
-void
-tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
+static void
+take_frames(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 {
 	uint64_t bytes = 0;
 
@@ -46,10 +46,44 @@ tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
 	}
 	w->counter[C_RX_PACKETS] += n;
 	w->counter[C_RX_BYTES] += bytes;
+}
+
+static void
+answer(struct tokd_worker *w)
+{
 	w->fed_ticks = 0;
 	if (unlikely(!TAILQ_EMPTY(&w->streams->deferred)))
 		tokd_stream_feed_deferred(w);
 	tokd_reply_flush(w);
+}
+
+void
+tokd_worker_burst(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
+{
+	take_frames(w, m, n);
+	answer(w);
+}
+
+/*
+ * A text's packets come while the first is being fed. A TX batch costs as much as a packet of text,
+ * so replies that can wait do so until the queue is empty. A sink posts ids at the end of a turn:
+ * with one, turns stay short.
+ */
+static void
+take_more(struct tokd_worker *w, struct rte_mbuf **m, uint16_t n)
+{
+	uint64_t now;
+	uint16_t more;
+
+	for (; n < TOKD_BURST && tokd_reply_can_wait(w); n += more) {
+		more = rte_eth_rx_burst(w->port, w->queue, m, TOKD_BURST - n);
+		if (more == 0)
+			return;
+		now = rte_rdtsc();
+		w->counter[C_CYCLES_BUSY] += now - w->t_burst;
+		w->t_burst = now;
+		take_frames(w, m, more);
+	}
 }
 
 /* The counter that gets the cycles of the turn that ends now. */
@@ -71,14 +105,18 @@ tokd_worker_turn(struct tokd_worker *w)
 
 	atomic_store_explicit(&w->turn, atomic_load_explicit(&w->turn, memory_order_relaxed) + 1,
 		memory_order_release);
-	/* The clock is read once per turn: a turn lasts from burst to burst. */
+	/* The clock is read once per burst: a turn lasts from its first burst to the next turn's. */
 	w->counter[w->turn_kind] += now - w->t_burst;
 	w->t_burst = now;
 	w->stopping = atomic_load_explicit(w->stop, memory_order_relaxed);
 
 	if (busy) {
-		tokd_worker_burst(w, m, n);
+		take_frames(w, m, n);
+		if (w->sink == NULL)
+			take_more(w, m, n);
+		answer(w);
 		tokd_tx_flush(w);
+		tokd_stream_make_ready(w);
 	}
 	if (w->sink != NULL)
 		tokd_sink_poll(w, !busy);

@@ -135,6 +135,19 @@ reply_stream(struct tokd_worker *w, struct tokd_stream *s)
 		tokd_reply_send(w, s, 0, 0, s->reason);
 }
 
+bool
+tokd_reply_can_wait(const struct tokd_worker *w)
+{
+	for (uint16_t i = 0; i < w->n_touched; i++) {
+		const struct tokd_stream *s = w->touched[i];
+
+		if (s->state != TOKD_STREAM_OPEN || (s->flags & TOKD_F_STREAM) || s->due ||
+			s->unacked >= TOKD_ACK_EVERY)
+			return false;
+	}
+	return w->n_touched > 0 && w->n_tx == 0;
+}
+
 void
 tokd_reply_flush(struct tokd_worker *w)
 {

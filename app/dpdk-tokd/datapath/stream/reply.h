@@ -21,6 +21,9 @@ bool tokd_reply_send(struct tokd_worker *w, struct tokd_stream *s, uint32_t firs
 /* Reply to all streams touched since the last call. */
 void tokd_reply_flush(struct tokd_worker *w);
 
+/* Do only open texts that want no ids early owe replies? */
+bool tokd_reply_can_wait(const struct tokd_worker *w);
+
 /* Are ids [first, end) of a stream still in the ring or in the side store? */
 bool tokd_reply_ids_available(
 	const struct tokd_worker *w, const struct tokd_stream *s, uint32_t first, uint32_t end);

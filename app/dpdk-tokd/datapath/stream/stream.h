@@ -135,7 +135,7 @@ struct tokd_streams {
 	uint32_t n_awaited;
 	_Atomic uint32_t n_open;	     /* written by the worker, read by the control thread */
 	uint64_t open_ticks, finished_ticks; /* time limits in TSC ticks */
-	uint32_t n;
+	uint32_t n;		    /* may be open; there is one more (tokd_stream_make_ready) */
 	struct tokd_stream *stream;
 	/* For the sink: hashed by serial, with a secret. */
 	struct tokd_stream_bucket *by_serial;
@@ -147,9 +147,14 @@ struct tokd_streams {
 struct tokd_stream *tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key);
 /* The OPEN stream with this serial, or NULL. Only if the worker has a sink. */
 struct tokd_stream *tokd_stream_of_serial(const struct tokd_streams *t, uint64_t serial);
-/* NULL if all streams are open. */
+/* NULL if `n` streams are open. */
 struct tokd_stream *tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	const struct tokd_vocab *vocab, uint16_t flags);
+/*
+ * After a turn's replies: evict a stream now if the next one to open needs that, and fetch its
+ * memory, which was last used long ago.
+ */
+void tokd_stream_make_ready(struct tokd_worker *w);
 void tokd_stream_done(struct tokd_worker *w, struct tokd_stream *s);
 void tokd_stream_fail(struct tokd_worker *w, struct tokd_stream *s, enum tokd_reason reason);
 /* False while the ring is full. */

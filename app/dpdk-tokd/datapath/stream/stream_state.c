@@ -13,6 +13,9 @@ tokd_stream_find(struct tokd_worker *w, const struct tokd_stream_key *key)
 	return rte_hash_lookup_data(w->streams->hash, key, &s) >= 0 ? s : NULL;
 }
 
+/* Bytes of a tokenizer stream that the first packet of a text writes: its state, a few of pos[]. */
+#define READY_BYTES 256
+
 /* Add a finished stream to the end of its list. */
 static void
 add_finished(struct tokd_streams *t, struct tokd_stream *s)
@@ -114,10 +117,10 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	struct tokd_streams *t = w->streams;
 	struct tokd_stream *s = TAILQ_FIRST(&t->free);
 
-	if (unlikely(s == NULL)) {
+	if (unlikely(atomic_load_explicit(&t->n_open, memory_order_relaxed) == t->n))
+		return NULL;
+	if (unlikely(s == NULL)) { /* not the first of this turn */
 		s = find_evictable(t);
-		if (s == NULL)
-			return NULL;
 		/* It may owe a reply of this burst. */
 		if (s->touched)
 			tokd_reply_flush(w);
@@ -146,6 +149,23 @@ tokd_stream_open(struct tokd_worker *w, const struct tokd_stream_key *key,
 	count_open(t, 1);
 	w->counter[C_STREAMS_OPENED]++;
 	return s;
+}
+
+void
+tokd_stream_make_ready(struct tokd_worker *w)
+{
+	struct tokd_streams *t = w->streams;
+	struct tokd_stream *s = TAILQ_FIRST(&t->free);
+
+	if (s == NULL) {
+		s = find_evictable(t);
+		tokd_stream_release(w, s);
+	}
+	for (size_t at = 0; at < offsetof(struct tokd_stream, held); at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(RTE_PTR_ADD(s, at), 1);
+	__builtin_prefetch(&s->rec[0], 1);
+	for (size_t at = 0; at < READY_BYTES; at += RTE_CACHE_LINE_SIZE)
+		__builtin_prefetch(RTE_PTR_ADD(&s->tok, at), 1);
 }
 
 void

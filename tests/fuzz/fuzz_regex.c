@@ -254,8 +254,8 @@ struct match {
 static bool match_rest(struct match *m, uint32_t at, const struct rest *rest);
 
 static bool
-match_repeat(struct match *m, uint32_t at, const struct node *n, uint32_t times,
-	const struct rest *rest)
+match_repeat(
+	struct match *m, uint32_t at, const struct node *n, uint32_t times, const struct rest *rest)
 {
 	const struct rest more = {n, rest, times + 1, true}, once = {n->a, &more, 0, false};
 
@@ -367,7 +367,7 @@ define(const struct regex *r, uint32_t n_splits, const uint32_t *text, uint32_t 
 
 /* ---- the machine ---- */
 
-#define MADE 2048 /* expressions that are compiled once */
+#define MADE 2048   /* expressions that are compiled once */
 #define SPEC_MAX 32 /* bytes that make expressions */
 
 struct machine {
@@ -498,8 +498,7 @@ check_stream(const uint8_t *raw, uint32_t n, struct input cuts, const uint32_t *
 		struct tok_result r;
 
 		more = at + piece < n;
-		r = tok_stream_feed(
-			&s, raw + at, piece, !more, got, sizeof(got) / sizeof(got[0]));
+		r = tok_stream_feed(&s, raw + at, piece, !more, got, sizeof(got) / sizeof(got[0]));
 		MUST(r.status == TOK_OK && r.consumed == piece);
 		MUST(n_ids + r.produced <= n_want);
 		memcpy(ids + n_ids, got, r.produced * sizeof(*ids));
@@ -600,7 +599,8 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		uint8_t every[CHARS_MAX];
 
 		memset(every, (int)step, sizeof(every));
-		check_stream(raw, n_raw, (struct input){every, every + sizeof(every)}, want, n_want);
+		check_stream(
+			raw, n_raw, (struct input){every, every + sizeof(every)}, want, n_want);
 	}
 	return 0;
 }

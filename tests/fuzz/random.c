@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A fuzz target on random bytes, without libFuzzer: a few in the suite, and many more a second where
- * most of them would reach nothing new. random [INPUTS [SEED]]
+ * A fuzz target on random bytes, without libFuzzer: a few in the suite, and many more a second
+ * where most of them would reach nothing new. random [INPUTS [SEED]]
  */
 #include "../../app/tokd-load/dice.h"
 #include "fuzz.h"

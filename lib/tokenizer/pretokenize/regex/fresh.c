@@ -27,8 +27,7 @@ struct pairs {
 static bool
 is_alive(const struct pairs *p, uint32_t a, uint32_t b)
 {
-	return a == b ? p->readings->at[a].alive
-		      : p->what[(size_t)a * p->readings->n + b] & ALIVE;
+	return a == b ? p->readings->at[a].alive : p->what[(size_t)a * p->readings->n + b] & ALIVE;
 }
 
 static bool
@@ -109,8 +108,8 @@ find_alive(struct pairs *p)
 	for (bool more = true; more;) {
 		more = false;
 		for (uint32_t i = p->n; i-- > 0;) {
-			uint8_t *what = &p->what[(size_t)p->pair[i].a * p->readings->n +
-						 p->pair[i].b];
+			uint8_t *what =
+				&p->what[(size_t)p->pair[i].a * p->readings->n + p->pair[i].b];
 
 			if (*what & ALIVE || each_edge(p, i, is_dead_end))
 				continue;

@@ -89,8 +89,7 @@ read_on(struct maker *mk, uint32_t c)
 	for (uint32_t i = 0; i < mk->n_now; i++) {
 		const struct item was = mk->now.item[i];
 
-		RX_EACH_EDGE(e, &all->at[was.reading], c)
-		{
+		RX_EACH_EDGE (e, &all->at[was.reading], c) {
 			struct item item = {e->to, mk->held ? was.first : e->to, was.border};
 
 			if (!all->at[e->to].alive)

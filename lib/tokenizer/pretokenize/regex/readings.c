@@ -10,7 +10,7 @@
 
 #include "inside.h"
 
-#define KEY_MAX 256	   /* of a reading */
+#define KEY_MAX 256	     /* of a reading */
 #define EDGES_MAX (1u << 14) /* of a reading */
 
 /* A reading as a key: of each split where it is, how many states must die, and these. */
@@ -203,7 +203,7 @@ read_all(struct reader *r, uint32_t number, struct rx_reading *out)
 	struct rx_edge *edge;
 
 	r->n_edges = 0;
-	for (r->class = 0; end != NULL && r->class < r->end_of_text; r->class++) {
+	for (r->class = 0; end != NULL && r->class < r->end_of_text; r->class ++) {
 		if (!read_split(r, 0, r->keys->entry[number].key, 0, false))
 			return false;
 		end[r->class] = r->n_edges;
@@ -212,9 +212,8 @@ read_all(struct reader *r, uint32_t number, struct rx_reading *out)
 	if (end == NULL || edge == NULL)
 		return false;
 	memcpy(edge, r->edge, r->n_edges * sizeof(*edge));
-	*out = (struct rx_reading){.edge = edge,
-		.end = end,
-		.accepts = accepts(r, r->keys->entry[number].key)};
+	*out = (struct rx_reading){
+		.edge = edge, .end = end, .accepts = accepts(r, r->keys->entry[number].key)};
 	return true;
 }
 
@@ -243,8 +242,8 @@ find_alive(struct rx *rx, struct rx_readings *all)
 
 		r->closes = true;
 		for (uint32_t k = 0; k < r->end[all->n_classes - 1]; k++)
-			r->closes = r->closes &&
-				    (r->edge[k].border || !all->at[r->edge[k].to].alive);
+			r->closes =
+				r->closes && (r->edge[k].border || !all->at[r->edge[k].to].alive);
 	}
 	return true;
 }

@@ -110,9 +110,11 @@ least(uint16_t a, uint32_t b)
 	return b < a ? (uint16_t)b : a;
 }
 
-bool
-tok_byte_pairs_build(const struct tok_vocab *v, struct tok_byte_pair *pair)
+/* Fill in v->byte_pair. Needs the splits. False: no memory. */
+static bool
+build_byte_pairs(struct tok_vocab *v)
 {
+	struct tok_byte_pair *pair = v->byte_pair;
 	uint8_t *first = malloc(v->n_ranks), *last = malloc(v->n_ranks); /* bytes of each token */
 	const bool ok = first != NULL && last != NULL;
 
@@ -170,7 +172,7 @@ tok_pairs_build(struct tok_vocab *v, struct tok_error *err)
 	bool full;
 
 	if (!tok_vocab_table_make(v, TOK_TABLE_BYTE_PAIR, TOK_BYTES * TOK_BYTES) ||
-		!tok_byte_pairs_build(v, v->byte_pair))
+		!build_byte_pairs(v))
 		return tok_fail(err, "out of memory for %u merges", merges);
 	for (uint32_t tries = 1; !build_slots(v, slots, &full); tries++) {
 		if (!full)

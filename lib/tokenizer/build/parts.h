@@ -34,10 +34,6 @@ bool tok_added_build(struct tok_vocab *v, const struct tok_model *m, struct tok_
 /* Build the tables that find a merge. Needs the splits. */
 bool tok_pairs_build(struct tok_vocab *v, struct tok_error *err);
 
-/* Fill in tok_vocab.byte_pair, or a table to compare with it. Needs the splits. False: no memory.
- */
-bool tok_byte_pairs_build(const struct tok_vocab *v, struct tok_byte_pair *pair);
-
 /* ---- runs of one token (repeats.c) ---- */
 
 /* Fill in v->repeat_runs. False: a family is invalid. */
@@ -47,12 +43,6 @@ bool tok_repeats_fill(struct tok_vocab *v);
 
 /* Fill in stem, limit and extends of all nodes. Needs the splits and the nodes. */
 void tok_stems_fill(struct tok_vocab *v);
-
-/*
- * Does a node have the stem and limit, and do its children have the `extends`, that
- * tok_stems_fill() computes? Uses the splits, and the nodes below it.
- */
-bool tok_stem_fits(const struct tok_vocab *v, uint32_t at);
 
 /* ---- WordPiece (bert_norm.c, wordpiece_build.c) ---- */
 

@@ -140,9 +140,12 @@ build_words(struct tok_vocab *v, struct tok_error *err)
 		!tok_vocab_table_make(v, TOK_TABLE_LONG_WORD, slots_for(n_long)))
 		return tok_fail(err, "out of memory for %u words", n_short + n_long);
 	tok_vocab_shifts(v);
-	/* In order of rank, so that frequent words are found with fewer probes. */
+	/* In order of rank, so that frequent words are found with fewer probes. Parts of characters
+	 * are no words. */
 	for (uint32_t r = 0; r < v->n_ranks; r++) {
-		if (!put_word(v, v->ext[r], err))
+		const bool is_part = r >= TOK_BYTES && v->ext[r] >= v->info.n_ids;
+
+		if (!is_part && !put_word(v, v->ext[r], err))
 			return false;
 	}
 	for (uint32_t i = 0; i < v->n_unmerged; i++) {

@@ -86,13 +86,18 @@ whole_id(const struct tok_stream *s)
 	return v->unmerged[s->unmerged_low];
 }
 
-/* Is the token that ends with byte i of pos[] the last one of the encoding up to there? */
+/*
+ * Is the token that ends with byte i of pos[] the last one of the encoding up to there? A single
+ * byte is, because it is tested after all longer ones.
+ */
 static inline bool
 is_last(const struct tok_stream *s, uint32_t token, uint32_t i)
 {
 	const uint32_t len = s->vocab->len[token];
 	uint32_t before;
 
+	if (len == 1)
+		return true;
 	if (len > i + 1)
 		return false; /* begins before pos[0]: already given out */
 	before = len == i + 1 ? s->base : s->pos[i - len];
@@ -160,6 +165,18 @@ tok_bpe_push(struct tok_stream *s, const uint8_t *p, size_t n, uint32_t **ids)
 	return true;
 }
 
+/*
+ * The position where the last token of the encoding up to `at` begins. A path of tables that
+ * contradict each other (compiled/check_bpe.c) may leave pos[].
+ */
+static inline uint32_t
+begin_of_last(const struct tok_stream *s, uint32_t at)
+{
+	const uint32_t len = s->vocab->len[s->pos[at - 1]];
+
+	return at > len ? at - len : 0;
+}
+
 /* Write the tokens of the encoding that ends after byte `end - 1` of pos[]. */
 static uint32_t *
 give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
@@ -167,9 +184,9 @@ give_out(const struct tok_stream *s, uint32_t end, uint32_t *ids)
 	const struct tok_vocab *v = s->vocab;
 	uint32_t n = 0, at;
 
-	for (at = end; at > 0; at -= v->len[s->pos[at - 1]])
+	for (at = end; at > 0; at = begin_of_last(s, at))
 		n++;
-	for (at = end, ids += n; at > 0; at -= v->len[s->pos[at - 1]])
+	for (at = end, ids += n; at > 0; at = begin_of_last(s, at))
 		*--ids = v->ext[s->pos[at - 1]];
 	return ids + n;
 }
@@ -352,7 +369,7 @@ meet_path(const struct tok_stream *s, uint32_t from, uint32_t meet)
 
 	while (at != from) {
 		if (at > from) {
-			at -= len[s->pos[at - 1]];
+			at = begin_of_last(s, at);
 			continue;
 		}
 		if (len[s->pos[from - 1]] > from)

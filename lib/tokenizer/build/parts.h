@@ -12,6 +12,7 @@ struct tok_automaton_word {
 	const uint8_t *p; /* at least one byte */
 	uint32_t len;
 	uint32_t token; /* what struct tok_node says of it */
+	uint64_t first; /* tok_automaton_build(): its first bytes, for sorting */
 };
 
 /* Make the table of nodes from n words that differ; they are sorted on the way. */

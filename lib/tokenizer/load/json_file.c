@@ -102,6 +102,7 @@ tok_json_open_file(struct tok_json_file *f, const char *path, struct tok_error *
 	f->vocab = find_part(model, "vocab", '{', &cut[n]);
 	n += f->vocab != NULL;
 	f->merges = find_part(model, "merges", '[', &cut[n]);
+	f->merges_end = cut[n].end;
 	n += f->merges != NULL;
 	if (n == 2 && cut[1].begin < cut[0].begin) {
 		const struct cut first = cut[1];

@@ -208,8 +208,7 @@ tok_json_string(struct tok_json_text *t, struct tok_json_string *s)
 		return fail(t, "a string is too long");
 	s->len = (uint32_t)(to - s->p);
 	*to = '\0';
-	return high < 0x80 ||
-	       tok_utf8_scan((const uint8_t *)s->p, s->len).end == TOK_UTF8_WHOLE ||
+	return high < 0x80 || tok_utf8_scan((const uint8_t *)s->p, s->len).end == TOK_UTF8_WHOLE ||
 	       fail(t, "a string is not UTF-8");
 }
 

@@ -40,49 +40,52 @@ tok_json_vocab_find(const struct tok_json_vocab *x, const char *text, size_t len
 
 #define ROOM_MIN 4096u
 
-/* Make room for more entries: the table stays at most half full. */
-static bool
-grow(struct tok_json_vocab *x)
-{
-	const uint32_t room = x->room == 0 ? ROOM_MIN : 2 * x->room;
-	struct tok_json_entry *entry = realloc(x->entry, room * sizeof(*entry));
-
-	if (entry == NULL)
-		return false;
-	x->entry = entry;
-	x->room = room;
-	free(x->slot);
-	x->mask = 2 * room - 1;
-	x->slot = calloc(2 * (size_t)room, sizeof(*x->slot));
-	if (x->slot == NULL ||
-		(x->seed == 0 && getrandom(&x->seed, sizeof(x->seed), 0) != sizeof(x->seed)))
-		return false;
-	for (uint32_t i = 0; i < x->n; i++) {
-		const struct tok_json_entry *e = &x->entry[i];
-		const uint32_t hash = hash_of(x, e->text, e->len);
-
-		*find_slot(x, e->text, e->len, hash) = (uint64_t)hash << 32 | (i + 1);
-	}
-	return true;
-}
-
 bool
 tok_json_vocab_add(
 	struct tok_json_vocab *x, const char *file, struct tok_json_entry e, struct tok_error *err)
 {
-	uint64_t *slot;
-	uint32_t hash;
+	if (x->n == x->room) {
+		const uint32_t room = x->room == 0 ? ROOM_MIN : 2 * x->room;
+		struct tok_json_entry *entry = realloc(x->entry, room * sizeof(*entry));
 
-	if (x->n == x->room && !grow(x))
-		return tok_fail(err, "%s: out of memory for %u tokens", file, x->n);
-	hash = hash_of(x, e.text, e.len);
-	slot = find_slot(x, e.text, e.len, hash);
-	if (*slot != 0)
-		return tok_fail(err, "%s: token \"%.60s\" occurs twice: remove one", file, e.text);
+		if (entry == NULL)
+			return tok_fail(err, "%s: out of memory for %u tokens", file, room);
+		x->entry = entry;
+		x->room = room;
+	}
 	x->entry[x->n++] = e;
-	*slot = (uint64_t)hash << 32 | x->n;
 	x->n_ids = e.id >= x->n_ids ? e.id + 1 : x->n_ids;
 	x->bytes += e.len;
+	return true;
+}
+
+#define AHEAD 32u /* entries whose slots are fetched from memory at a time */
+
+bool
+tok_json_vocab_index(struct tok_json_vocab *x, const char *file, struct tok_error *err)
+{
+	uint32_t slots = 1024, hash[AHEAD];
+
+	while (slots < 2 * x->n)
+		slots *= 2;
+	x->mask = slots - 1;
+	x->slot = calloc(slots, sizeof(*x->slot));
+	if (x->slot == NULL || getrandom(&x->seed, sizeof(x->seed), 0) != sizeof(x->seed))
+		return tok_fail(err, "%s: out of memory for %u tokens", file, x->n);
+	for (uint32_t i = 0; i < x->n; i++) {
+		const struct tok_json_entry *e = &x->entry[i];
+		uint64_t *slot;
+
+		for (uint32_t k = 0; i % AHEAD == 0 && k < AHEAD && i + k < x->n; k++) {
+			hash[k] = hash_of(x, e[k].text, e[k].len);
+			__builtin_prefetch(&x->slot[hash[k] & x->mask], 1);
+		}
+		slot = find_slot(x, e->text, e->len, hash[i % AHEAD]);
+		if (*slot != 0)
+			return tok_fail(
+				err, "%s: token \"%.60s\" occurs twice: remove one", file, e->text);
+		*slot = (uint64_t)hash[i % AHEAD] << 32 | (i + 1);
+	}
 	return true;
 }
 
@@ -137,7 +140,8 @@ tok_json_vocab_read(struct tok_json_vocab *x, const char *file, const char *text
 		ok = read_entry(x, file, &t, most, err);
 	if (t.why == NULL && ok && end != NULL && tok_json_blanks(t.p) != end)
 		t.why = "expected the end of the file";
-	return t.why == NULL ? ok : tok_json_fail(file, text, &t, err);
+	return t.why == NULL ? ok && tok_json_vocab_index(x, file, err)
+			     : tok_json_fail(file, text, &t, err);
 }
 
 /* ---- tokens ---- */

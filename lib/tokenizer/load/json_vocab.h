@@ -18,6 +18,7 @@ struct tok_json_file {
 	char *text;
 	json_t *root;
 	char *vocab, *merges; /* in the text; NULL: not cut out */
+	const char *merges_end;
 };
 
 /* Parse a file. False with *err filled in: nothing to close. Duplicate keys are an error. */
@@ -54,9 +55,12 @@ struct tok_json_vocab {
 bool tok_json_vocab_read(struct tok_json_vocab *x, const char *file, const char *text, char *p,
 	uint32_t most, const char *end, struct tok_error *err);
 
-/* Add an entry. False: its text is there already, or no memory (*err). */
+/* Add an entry. False: no memory. */
 bool tok_json_vocab_add(
 	struct tok_json_vocab *x, const char *file, struct tok_json_entry e, struct tok_error *err);
+
+/* Make the hash table, after the last entry. False: two texts are equal, or no memory. */
+bool tok_json_vocab_index(struct tok_json_vocab *x, const char *file, struct tok_error *err);
 
 /* The entry with this text, or NULL. */
 const struct tok_json_entry *tok_json_vocab_find(

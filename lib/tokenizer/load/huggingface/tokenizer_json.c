@@ -142,8 +142,8 @@ read_model(const struct tok_json_file *f, const struct tok_json_vocab *vocab,
 		return tok_fail(err, "%s: model.merges is not a list of at most %u merges",
 			f->shown, TOK_MAX_IDS);
 	return tok_json_added_read(f->shown, f->root, vocab, added, err) &&
-	       tok_json_tokens(f->shown, vocab, added, n,
-		       most_merges(f->merges, tok_json_skip(f->merges)), m, err) &&
+	       tok_json_tokens(
+		       f->shown, vocab, added, n, most_merges(f->merges, f->merges_end), m, err) &&
 	       tok_json_added_keep(added, n, m, err) &&
 	       (m->pretok != TOK_PRETOK_SENTENCEPIECE || tok_piece_characters(m, f->shown, err)) &&
 	       read_merges(f, vocab, m, err);

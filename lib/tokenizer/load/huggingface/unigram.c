@@ -306,7 +306,7 @@ index_vocab(
 		if (!tok_json_vocab_add(vocab, file, e, err))
 			return false;
 	}
-	return true;
+	return tok_json_vocab_index(vocab, file, err);
 }
 
 /*
